@@ -26,6 +26,8 @@
 #include "os/fd_cleanup.h"
 #include "os/log.h"
 #include "os/wakeup.h"
+#include "packet/class_sched.h"
+#include "packet/pace.h"
 #include "port/device.h"
 #include "port/frame_socket.h"
 #include "port/port.h"
@@ -43,6 +45,9 @@ static struct {
     const char *user;
     bool take_over;
     bool stats;
+    const char *rate;
+    const char *class_rate;
+    bool show_dscp;
 } arg;
 
 /* Room for the path of a unix socket, as in struct sockaddr_un. */
@@ -68,6 +73,14 @@ static const struct option options[] = {
         "weft alone does; a list of both wants the first and takes both"},
     {"--cipher-library", "NAME", option_text, &arg.library, NULL,
         "avx512, avx2, boringssl, ipsec-mb or openssl, instead of the fastest"},
+    {"--rate", "RATE", option_text, &arg.rate, NULL,
+        "send no faster, as in 95Mbit: a little below the uplink, so that packets wait here, where "
+        "they are sent by class and in turn, rather than behind it"},
+    {"--class-rate", "LIST", option_text, &arg.class_rate, NULL,
+        "send these classes no faster, as in bulk=20Mbit,normal=50Mbit; the classes are control, "
+        "priority, normal and bulk, by the packet's DSCP"},
+    {"--show-dscp", NULL, option_flag, &arg.show_dscp, NULL,
+        "let datagrams carry the DSCP of the packets in them, which tells whoever sees them"},
     PRIVILEGES_OPTION(&arg.user),
     {"--take-over", NULL, option_flag, &arg.take_over, NULL,
         "if IFNAME is there and nobody runs it, since a process has handed it over, take it as it "
@@ -159,6 +172,50 @@ static int take_port_options(struct port_options *opt, struct err *e)
     return r;
 }
 
+static int take_rate(uint64_t *ret, const char *text, const char *what, struct err *e)
+{
+    int r = parse_rate(ret, text, what, e);
+
+    if (r == 0 && !pace_is_rate(*ret))
+        r = err_set(e, -EINVAL, "%s \"%s\" is not from 100kbit to 1000Gbit", what, text);
+    return r;
+}
+
+/* "CLASS=RATE", of @len bytes. */
+static int take_class_rate(struct device_rates *ret, const char *item, size_t len, struct err *e)
+{
+    const char *equals = memchr(item, '=', len);
+    enum class_sched_class class;
+    char text[32];
+
+    if (!equals || !class_sched_parse(&class, item, (size_t)(equals - item)) ||
+        len - (size_t)(equals + 1 - item) >= sizeof(text))
+        return err_set(e, -EINVAL,
+            "--class-rate \"%.*s\" is not CLASS=RATE with control, priority, normal or bulk as the "
+            "class, as in bulk=20Mbit",
+            (int)len, item);
+    (void)snprintf(
+        text, sizeof(text), "%.*s", (int)(len - (size_t)(equals + 1 - item)), equals + 1);
+    return take_rate(&ret->classes[class], text, "--class-rate", e);
+}
+
+static int take_rates(struct device_rates *ret, struct err *e)
+{
+    const char *at = arg.class_rate;
+    int r = 0;
+
+    *ret = (struct device_rates){.shows_dscp = arg.show_dscp};
+    if (arg.rate)
+        r = take_rate(&ret->all, arg.rate, "--rate", e);
+    while (r == 0 && at) {
+        size_t len = strcspn(at, ",");
+
+        r = take_class_rate(ret, at, len, e);
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    return r;
+}
+
 static void on_handed_over(void *ctx)
 {
     const struct wg *wg = ctx;
@@ -232,6 +289,8 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
         r = env_fd("WG_TUN_FD", e, &device.tun_fd);
     if (r == 0)
         r = env_fd("WG_UAPI_FD", e, &uapi_fd);
+    if (r == 0)
+        r = take_rates(&device.rates, e);
     if (r == 0 && arg.cipher)
         r = noise_choice_parse(&device.cipher, arg.cipher, e);
     if (r == 0)

@@ -12,6 +12,7 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
     peers       1, 10, 1,000 and 60,000 peers: handshakes, memory, data of one and of 1,000 of them
     handshakes  handshakes answered each second by one core, alone and beside data at full rate
     paths       TCP and round trips by each kind of path beside the bare line, through 100 Mbit/s
+    qos         a heartbeat beside bulk on a line of 100 Mbit/s, without and with a rate
     relay       the blind relay: CPU per GB beside plain forwarders, and a hub that relays beside
                 one that decrypts
     ciphers     sealing and opening with each back end
@@ -46,6 +47,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE / "swarm")]
 import handshakes  # noqa: E402 - the path is set above
 import pair  # noqa: E402
 import paths  # noqa: E402
+import qos  # noqa: E402
 import swarm  # noqa: E402
 from lab import unavailable  # noqa: E402
 from report import ratios, table  # noqa: E402
@@ -76,6 +78,10 @@ def part_handshakes(args) -> dict:
 
 def part_paths(args) -> dict:
     return {"paths": paths.measure(args.rounds, args.seconds)}
+
+
+def part_qos(args) -> dict:
+    return {"qos": qos.measure(args.rounds, args.seconds)}
 
 
 def part_relay(args) -> dict:
@@ -114,11 +120,12 @@ def part_reconcile(args) -> dict:
 
 
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
-         "paths": part_paths, "relay": part_relay, "ciphers": part_ciphers,
-         "store": part_store, "scale": part_scale, "reconcile": part_reconcile,
+         "paths": part_paths, "qos": part_qos, "relay": part_relay,
+         "ciphers": part_ciphers, "store": part_store, "scale": part_scale, "reconcile": part_reconcile,
          "neighbour": part_neighbour}
 # What the tables of a part that has no wireguard-go are divided by.
-REFERENCES = {"paths": paths.REFERENCE, "hub": "wireguard-go hub", "forwarders": "plain",
+REFERENCES = {"paths": paths.REFERENCE, "qos": qos.REFERENCE, "hub": "wireguard-go hub",
+              "forwarders": "plain",
               "store": "before" if os.environ.get("WEFT_BEFORE") else "alone",
               "scale": "weft", "beside 1": "alone", "beside 10": "alone"}
 

@@ -141,7 +141,9 @@ class Way:
 class Tunnel(Way):
     """A program's two ends, with a number that keeps names and addresses apart."""
 
-    def __init__(self, name: str, number: int, lab: Lab, options: Iterable[str] = ()) -> None:
+    def __init__(self, name: str, number: int, lab: Lab, options: Iterable[str] = (),
+                 label: str | None = None) -> None:
+        """`label` is what it is called where one program is there several times."""
         interface = f"wg{number}"
         self.near, self.far = (
             WgPeer.userspace(lab.host(host), [*PROGRAMS[name], *options], interface, allow=[".*"])
@@ -151,7 +153,7 @@ class Tunnel(Way):
         self.near.add_peer(self.far, endpoint=True)
         self.far.add_peer(self.near)
         self.near.ping(self.far)
-        super().__init__(name, lab.host("a"), lab.host("b"), str(self.far.addresses[0].ip),
+        super().__init__(label or name, lab.host("a"), lab.host("b"), str(self.far.addresses[0].ip),
                          [self.near.daemon, self.far.daemon])
 
     def memory(self) -> dict[str, float]:

@@ -65,6 +65,7 @@ uint64_t ip_flow_hash(uint64_t seed, const struct ip_info *info, const void *p);
 
 /* ECN: the two low bits of the TOS or traffic class (RFC 3168). */
 #define IP_ECN_MASK    3
+#define IP_DSCP_MASK   0xfc
 #define IP_ECN_NOT_ECT 0
 #define IP_ECN_ECT1    1
 #define IP_ECN_ECT0    2

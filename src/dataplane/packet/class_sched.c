@@ -1,7 +1,7 @@
 /* class_sched.c - see class_sched.h. */
 #include "packet/class_sched.h"
 
-#include <stdbool.h>
+#include <string.h>
 
 /* Of what is sent, a lower class that waits gets one part of so many. */
 #define LOWER_SHARE 16
@@ -17,9 +17,40 @@
 
 _Static_assert(CLASS_SCHED_N == 4, "CLASS_BITS");
 
+static const char *const names[CLASS_SCHED_N] = {
+    [CLASS_SCHED_CONTROL] = "control",
+    [CLASS_SCHED_PRIORITY] = "priority",
+    [CLASS_SCHED_NORMAL] = "normal",
+    [CLASS_SCHED_BULK] = "bulk",
+};
+
+const char *class_sched_name(enum class_sched_class class)
+{
+    return names[class];
+}
+
+bool class_sched_parse(enum class_sched_class *ret, const char *text, size_t len)
+{
+    for (int i = 0; i < CLASS_SCHED_N; i++) {
+        if (strlen(names[i]) != len || memcmp(names[i], text, len) != 0)
+            continue;
+        *ret = (enum class_sched_class)i;
+        return true;
+    }
+    return false;
+}
+
 static uint64_t bit(unsigned queue)
 {
     return UINT64_C(1) << queue;
+}
+
+/* The queues of a class. */
+static uint64_t queues_of(const struct class_sched *s, unsigned class)
+{
+    if (!s->has_classes)
+        return class == CLASS_SCHED_NORMAL ? ~UINT64_C(0) : 0;
+    return CLASS_BITS << class;
 }
 
 void class_sched_init(struct class_sched *s)
@@ -65,7 +96,7 @@ static unsigned choose_class(const struct class_sched *s, uint64_t mask)
     unsigned first = CLASS_SCHED_N;
 
     for (unsigned class = 0; class < CLASS_SCHED_N; class ++) {
-        if (!(mask & CLASS_BITS << class))
+        if (!(mask & queues_of(s, class)))
             continue;
         if (s->owed[class] >= CLASS_SCHED_QUANTUM)
             return class;
@@ -89,7 +120,7 @@ static int32_t grant(const struct class_sched *s, unsigned queue, uint64_t mask)
 /* Queues of the class that have nothing to send begin with a whole part when they have. */
 static void forgive_idle(struct class_sched *s, unsigned class)
 {
-    for (uint64_t left = ~s->ready & CLASS_BITS << class; left; left &= left - 1)
+    for (uint64_t left = ~s->ready & queues_of(s, class); left; left &= left - 1)
         s->credit[__builtin_ctzll(left)] = CLASS_SCHED_QUANTUM;
 }
 
@@ -110,17 +141,21 @@ static unsigned by_turn(struct class_sched *s, unsigned class, uint64_t mask)
     }
 }
 
-int class_sched_next(struct class_sched *s, nsec_t now)
+int class_sched_next(struct class_sched *s, unsigned closed, nsec_t now)
 {
     uint64_t mask, fresh;
     unsigned class;
 
     take_back(s, now);
     mask = s->ready & ~s->aside;
+    for (class = 0; class < CLASS_SCHED_N; class ++) {
+        if (closed & 1u << class)
+            mask &= ~queues_of(s, class);
+    }
     if (!mask)
         return -1;
     class = choose_class(s, mask);
-    mask &= CLASS_BITS << class;
+    mask &= queues_of(s, class);
     for (fresh = s->fresh & mask; fresh; fresh &= fresh - 1) {
         unsigned queue = (unsigned)__builtin_ctzll(fresh);
 
@@ -139,7 +174,7 @@ static void settle(struct class_sched *s, unsigned class, uint32_t n_bytes)
 
     s->owed[class] -= s->owed[class] < n_bytes ? s->owed[class] : n_bytes;
     for (unsigned lower = class + 1; lower < CLASS_SCHED_N; lower++) {
-        if (waiting & CLASS_BITS << lower)
+        if (waiting & queues_of(s, lower))
             s->owed[lower] += n_bytes / LOWER_SHARE;
         else
             s->owed[lower] = 0;
@@ -152,7 +187,7 @@ void class_sched_on_sent(struct class_sched *s, unsigned queue, uint32_t n_bytes
     s->credit[queue] -= (int32_t)n_bytes;
     if (s->credit[queue] < CREDIT_MIN)
         s->credit[queue] = CREDIT_MIN;
-    settle(s, queue % CLASS_SCHED_N, n_bytes);
+    settle(s, class_sched_class(s, queue), n_bytes);
 }
 
 void class_sched_set_aside(struct class_sched *s, unsigned queue, const void *peer, nsec_t due)

@@ -20,6 +20,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -40,6 +42,7 @@ enum class_sched_class {
 #define CLASS_SCHED_QUANTUM 16384
 
 struct class_sched {
+    bool has_classes;          /* queues are of classes; else all are CLASS_SCHED_NORMAL */
     uint64_t ready;            /* queues that may have frames */
     uint64_t fresh;            /* of them, those that were empty until now */
     uint64_t aside;            /* of them, those that wait for their peer's rate */
@@ -52,7 +55,13 @@ struct class_sched {
                                           only, so it may be gone */
 };
 
-/** class_sched_init() - nothing is ready. */
+/** class_sched_name() - as in "bulk". */
+const char *class_sched_name(enum class_sched_class class);
+
+/** class_sched_parse() - the class called by the @len bytes at @text. False: there is none. */
+bool class_sched_parse(enum class_sched_class *ret, const char *text, size_t len);
+
+/** class_sched_init() - nothing is ready, and there are no classes. */
 void class_sched_init(struct class_sched *s);
 
 /** class_sched_on_ready() - the queues in @mask have frames, whatever was known of them. */
@@ -63,10 +72,11 @@ void class_sched_on_empty(struct class_sched *s, unsigned queue);
 
 /**
  * class_sched_next() - the queue to read a frame of now
+ * @closed:	a bit for each class that may not be sent
  *
  * Return: its number; -1: none has frames that may be sent at @now (see @until).
  */
-int class_sched_next(struct class_sched *s, nsec_t now);
+int class_sched_next(struct class_sched *s, unsigned closed, nsec_t now);
 
 /** class_sched_on_sent() - a frame of @queue, of @n_bytes, was sent to @peer. */
 void class_sched_on_sent(struct class_sched *s, unsigned queue, uint32_t n_bytes, const void *peer);
@@ -75,7 +85,7 @@ void class_sched_on_sent(struct class_sched *s, unsigned queue, uint32_t n_bytes
 void class_sched_set_aside(struct class_sched *s, unsigned queue, const void *peer, nsec_t due);
 
 /** class_sched_class() - of a queue. */
-static inline enum class_sched_class class_sched_class(unsigned queue)
+static inline enum class_sched_class class_sched_class(const struct class_sched *s, unsigned queue)
 {
-    return (enum class_sched_class)(queue % CLASS_SCHED_N);
+    return s->has_classes ? (enum class_sched_class)(queue % CLASS_SCHED_N) : CLASS_SCHED_NORMAL;
 }

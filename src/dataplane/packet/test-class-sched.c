@@ -28,6 +28,7 @@ static void run_init(struct run *r)
 {
     memset(r, 0, sizeof(*r));
     class_sched_init(&r->sched);
+    r->sched.has_classes = true;
     for (unsigned i = 0; i < CLASS_SCHED_MAX; i++) {
         r->frame[i] = 1420;
         r->peer[i] = &a;
@@ -40,7 +41,7 @@ static void run(struct run *r, uint64_t mask, uint64_t n_bytes)
         int queue;
 
         class_sched_on_ready(&r->sched, mask);
-        queue = class_sched_next(&r->sched, 0);
+        queue = class_sched_next(&r->sched, 0, 0);
         assert_true(queue >= 0 && (mask & BIT(queue)));
         class_sched_on_sent(&r->sched, (unsigned)queue, r->frame[queue], r->peer[queue]);
         r->sent[queue] += r->frame[queue];
@@ -61,11 +62,12 @@ static void test_nothing_is_ready(void **state)
     struct class_sched s;
 
     class_sched_init(&s);
-    assert_int_equal(class_sched_next(&s, 0), -1);
+    s.has_classes = true;
+    assert_int_equal(class_sched_next(&s, 0, 0), -1);
     class_sched_on_ready(&s, BIT(5));
-    assert_int_equal(class_sched_next(&s, 0), 5);
+    assert_int_equal(class_sched_next(&s, 0, 0), 5);
     class_sched_on_empty(&s, 5);
-    assert_int_equal(class_sched_next(&s, 0), -1);
+    assert_int_equal(class_sched_next(&s, 0, 0), -1);
 }
 
 static void test_a_lower_class_gets_its_share(void **state)
@@ -126,12 +128,12 @@ static void test_a_new_flow_goes_first_once(void **state)
     run_init(&r);
     run(&r, BIT(NORMAL(4)) | BIT(NORMAL(5)), 1 << 20);
     class_sched_on_ready(&r.sched, BIT(NORMAL(12)));
-    assert_int_equal(class_sched_next(&r.sched, 0), NORMAL(12));
+    assert_int_equal(class_sched_next(&r.sched, 0, 0), NORMAL(12));
     /* One that has had its part waits for its turn, although it was empty in between. */
     class_sched_on_sent(&r.sched, NORMAL(12), 65536, &b);
     class_sched_on_empty(&r.sched, NORMAL(12));
     class_sched_on_ready(&r.sched, BIT(NORMAL(12)));
-    queue = class_sched_next(&r.sched, 0);
+    queue = class_sched_next(&r.sched, 0, 0);
     assert_true(queue == NORMAL(4) || queue == NORMAL(5));
 }
 
@@ -146,7 +148,7 @@ static void test_going_first_gains_nothing(void **state)
         int queue;
 
         class_sched_on_ready(&r.sched, BIT(NORMAL(1)) | BIT(NORMAL(7)));
-        queue = class_sched_next(&r.sched, 0);
+        queue = class_sched_next(&r.sched, 0, 0);
         class_sched_on_sent(&r.sched, (unsigned)queue, 1420, r.peer[queue]);
         r.sent[queue] += 1420;
         n += 1420;
@@ -161,17 +163,42 @@ static void test_one_that_waits_for_its_peer(void **state)
     struct class_sched s;
 
     class_sched_init(&s);
+    s.has_classes = true;
     class_sched_on_ready(&s, BIT(NORMAL(0)) | BIT(NORMAL(1)));
     class_sched_set_aside(&s, NORMAL(0), &a, 100);
     class_sched_set_aside(&s, NORMAL(1), &b, 50);
-    assert_int_equal(class_sched_next(&s, 49), -1);
+    assert_int_equal(class_sched_next(&s, 0, 49), -1);
     assert_int_equal(s.until, 50);
-    assert_int_equal(class_sched_next(&s, 50), NORMAL(1));
+    assert_int_equal(class_sched_next(&s, 0, 50), NORMAL(1));
     assert_int_equal(s.until, 100);
     class_sched_on_empty(&s, NORMAL(1));
-    assert_int_equal(class_sched_next(&s, 99), -1);
-    assert_int_equal(class_sched_next(&s, 100), NORMAL(0));
+    assert_int_equal(class_sched_next(&s, 0, 99), -1);
+    assert_int_equal(class_sched_next(&s, 0, 100), NORMAL(0));
     assert_true(s.until == NSEC_NEVER);
+}
+
+static void test_a_closed_class_waits(void **state)
+{
+    struct class_sched s;
+
+    class_sched_init(&s);
+    s.has_classes = true;
+    class_sched_on_ready(&s, BIT(NORMAL(0)) | BIT(BULK(1)));
+    assert_int_equal(class_sched_next(&s, 1u << CLASS_SCHED_NORMAL, 0), BULK(1));
+    assert_int_equal(class_sched_next(&s, 0xf, 0), -1);
+    assert_int_equal(class_sched_next(&s, 1u << CLASS_SCHED_BULK, 0), NORMAL(0));
+}
+
+static void test_without_classes_all_are_alike(void **state)
+{
+    struct run r;
+
+    run_init(&r);
+    r.sched.has_classes = false;
+    r.peer[1] = &b;
+    run(&r, BIT(0) | BIT(1), 16 << 20);
+    assert_ratio(r.sent[0], r.sent[1], 1);
+    assert_int_equal(class_sched_class(&r.sched, 3), CLASS_SCHED_NORMAL);
 }
 
 int main(void)
@@ -185,6 +212,8 @@ int main(void)
         cmocka_unit_test(test_a_new_flow_goes_first_once),
         cmocka_unit_test(test_going_first_gains_nothing),
         cmocka_unit_test(test_one_that_waits_for_its_peer),
+        cmocka_unit_test(test_a_closed_class_waits),
+        cmocka_unit_test(test_without_classes_all_are_alike),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,7 @@
 #include "noise/keypair.h"
 #include "noise/pin.h"
 #include "noise/timers.h"
+#include "packet/pace.h"
 #include "shared/poll_list.h"
 
 struct device;
@@ -76,6 +77,7 @@ struct peer {
     _Atomic uint64_t rx_bytes;  /* of WireGuard messages, authenticated */
     _Atomic uint64_t tx_bytes;  /* the same, sent */
     _Atomic uint16_t mtu;       /* inner bytes that its path carries; 0: whatever the device's is */
+    struct pace pace;           /* of what is sent to it; see shared/shaping.h */
     struct poll_link poll;      /* in port->polls */
     _Atomic bool has_moved;     /* its endpoint changed: for the listener */
     _Atomic bool has_new_path;  /* it is answered in another way: for source_addr_check() */

@@ -12,6 +12,7 @@
 #include "peer/relay_device.h"
 #include "port/device_config.h"
 #include "port/device_link.h"
+#include "port/shaping_config.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
 #include "worker/tx.h"
@@ -76,7 +77,16 @@ static int init_parts(struct device *d)
     return r;
 }
 
-static int attach(struct device *d)
+/* Under the port's lock. */
+static void set_rates(struct device *d, const struct device_rates *rates)
+{
+    shaping_config_set(d, rates->all);
+    for (unsigned i = 0; i < CLASS_SCHED_N; i++)
+        shaping_config_set_class(d, (enum class_sched_class)i, rates->classes[i]);
+    shaping_config_show_dscp(d, rates->shows_dscp);
+}
+
+static int attach(struct device *d, const struct device_rates *rates)
 {
     struct port *p = d->port;
     int r = 0;
@@ -87,8 +97,10 @@ static int attach(struct device *d)
     gate_open(&p->gate);
     if (p->is_running)
         r = tx_start(d);
-    if (r == 0)
+    if (r == 0) {
+        set_rates(d, rates);
         device_link_read(d);
+    }
     (void)pthread_mutex_unlock(&p->lock);
     return r;
 }
@@ -113,7 +125,7 @@ int device_new(
     if (r == 0) {
         r = init_parts(d);
         if (r == 0)
-            r = attach(d);
+            r = attach(d, &opt->rates);
         if (r < 0)
             (void)err_set(e, r, "cannot run interface %s: %s", d->name, strerror(-r));
     }

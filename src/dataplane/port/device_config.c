@@ -6,6 +6,7 @@
 #include "peer/peer.h"
 #include "peer/peer_poll.h"
 #include "peer/relay_device.h"
+#include "port/shaping_config.h"
 #include "shared/device_state.h"
 #include "shared/port_gates.h"
 #include "shared/port_state.h"
@@ -32,6 +33,7 @@ void device_config_set_key(struct device *d, const struct x25519_secret *secret)
 static void unlink_peer(struct peer *peer)
 {
     peer_unlink(peer);
+    shaping_config_set_peer(peer, 0);
     peer_forget_session(peer);
     relay_device_forget(peer);
 }

@@ -156,12 +156,31 @@ static unsigned least_mtu(const struct device *d)
     return least;
 }
 
+/* While the interface has a rate a superpacket should take no longer than this: whatever comes
+ * meanwhile waits for it. */
+#define SUPERPACKET_TIME (2 * NSEC_PER_MSEC)
+
+/* The segments of @mtu bytes that the interface may send in SUPERPACKET_TIME; at least one. */
+static unsigned segments_in_turn(const struct device *d, unsigned mtu)
+{
+    uint64_t rate = pace_rate(&d->shaping.all);
+    uint64_t n = rate / 8 * (uint64_t)SUPERPACKET_TIME / (uint64_t)NSEC_PER_SEC / mtu;
+
+    if (rate == 0 || n > UDP_RUN_SEGMENTS_MAX)
+        return UDP_RUN_SEGMENTS_MAX;
+    return n > 0 ? (unsigned)n : 1;
+}
+
 /* Superpackets of as many segments as one send carries: otherwise each would leave as a full run
  * and a short rest, in two. Where this cannot be had it works all the same. */
 static void fit_segments(struct device *d, unsigned mtu)
 {
     unsigned n = UDP_RUN_BYTES_MAX / (mtu + (unsigned)WG_DATA_OVERHEAD);
+    unsigned in_turn = segments_in_turn(d, mtu);
     struct netlink nl = NETLINK_NULL;
+
+    if (n > in_turn)
+        n = in_turn;
 
     if (n == 0 || d->link.watch.state.nsid != LINK_WATCH_HERE || !d->offloads.on[OFFLOAD_UDP_GSO] ||
         netlink_open(&nl, NETLINK_ROUTE) < 0)
@@ -171,15 +190,18 @@ static void fit_segments(struct device *d, unsigned mtu)
     netlink_close(&nl);
 }
 
-/* Cuts superpackets for the smallest MTU that is in use now. */
+/* Cuts superpackets for the smallest MTU that is in use now, and for the rate. */
 static void fit_to_mtus(struct device *d)
 {
+    uint64_t rate = pace_rate(&d->shaping.all);
     unsigned least = least_mtu(d);
 
     d->link.has_new_mtus = false;
-    if (d->link.fitted_mtu == least || d->link.watch.state.ifindex == 0)
+    if ((d->link.fitted_mtu == least && d->link.fitted_rate == rate) ||
+        d->link.watch.state.ifindex == 0)
         return;
     d->link.fitted_mtu = least;
+    d->link.fitted_rate = rate;
     fit_segments(d, least);
 }
 
@@ -189,9 +211,9 @@ void device_link_set_peer_mtu(struct peer *peer, uint16_t mtu)
     peer->device->link.has_new_mtus = true;
 }
 
-void device_link_on_mtus_set(struct device *d)
+void device_link_on_configured(struct device *d)
 {
-    if (d->link.has_new_mtus)
+    if (d->link.has_new_mtus || d->link.fitted_rate != pace_rate(&d->shaping.all))
         fit_to_mtus(d);
 }
 

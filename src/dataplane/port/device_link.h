@@ -31,10 +31,10 @@ nsec_t device_link_bind_again(struct port *p, nsec_t now);
 /**
  * device_link_set_peer_mtu() - what fits the path to @peer, in bytes; 0: what fits the interface
  *
- * Larger packets are answered with "too big". Call device_link_on_mtus_set() after the last.
+ * Larger packets are answered with "too big". Call device_link_on_configured() after the last.
  */
 void device_link_set_peer_mtu(struct peer *peer, uint16_t mtu);
 
-/** device_link_on_mtus_set() - have the kernel cut its superpackets so that one send carries what
- * the peers' MTUs allow, where those have changed. */
-void device_link_on_mtus_set(struct device *d);
+/** device_link_on_configured() - have the kernel cut its superpackets so that one send carries what
+ * the peers' MTUs allow, and takes no longer than the rate allows, where either has changed. */
+void device_link_on_configured(struct device *d);

@@ -23,6 +23,7 @@
 #include "shared/device_listener.h"
 #include "shared/loop.h"
 #include "shared/refusals.h"
+#include "shared/shaping.h"
 
 struct port;
 struct relay;
@@ -34,6 +35,7 @@ struct device_link {
     struct link_watch watch;
     struct loop_event event; /* of watch */
     unsigned fitted_mtu;     /* that the interface's superpackets are cut for; 0: not yet */
+    uint64_t fitted_rate;    /* and for this one, in bit/s; 0: none */
     bool has_new_mtus;       /* of peers, since */
     bool is_up;              /* messages are sent and taken */
     bool is_gone;            /* deleted */
@@ -67,6 +69,7 @@ struct device {
     _Atomic unsigned mtu; /* bytes; written by device_link.c */
     struct refusals refusals;
     struct device_tx tx;
+    struct device_shaping shaping;
 
     /* Changed with the gates closed, read inside them. */
     struct list siblings; /* in port->devices */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "packet/pace.h"
 #include "uapi/uapi_parse.h"
 
 #define KEY_HEX "00112233445566778899aabbccddeeff0123456789abcdef0123456789abcdef"
@@ -65,6 +66,17 @@ static const char *const refused[] = {
     "relayed=yes",
     "relayed=session",
     "handshake=true",
+    "rate=",
+    "rate=99999",
+    "rate=1000000000001",
+    "rate=20Mbit",
+    "class_rate=bulk",
+    "class_rate=bulk:",
+    "class_rate=bul:200000",
+    "class_rate=:200000",
+    "class_rate=bulk:5",
+    "show_dscp=1",
+    "peer_rate=-1",
 };
 
 static void test_refused(void **state)
@@ -117,6 +129,14 @@ static void test_flags(void **state)
     assert_int_equal(parse("pinned_endpoint=false", UAPI_KEY_PINNED).pin, PIN_NONE);
     assert_int_equal(parse("pinned_endpoint=session", UAPI_KEY_PINNED).pin, PIN_SESSION);
     assert_true(parse("relay=true", UAPI_KEY_RELAY).is_relaying);
+    assert_true(parse("rate=95000000", UAPI_KEY_RATE).rate == 95000000);
+    assert_true(parse("rate=0", UAPI_KEY_RATE).rate == 0);
+    assert_int_equal(
+        parse("class_rate=bulk:100000", UAPI_KEY_CLASS_RATE).class_rate.class, CLASS_SCHED_BULK);
+    assert_true(parse("class_rate=control:100000", UAPI_KEY_CLASS_RATE).class_rate.rate == 100000);
+    assert_true(parse("show_dscp=true", UAPI_KEY_SHOW_DSCP).shows_dscp);
+    assert_false(parse("show_dscp=false", UAPI_KEY_SHOW_DSCP).shows_dscp);
+    assert_true(parse("peer_rate=1000000000000", UAPI_KEY_PEER_RATE).rate == PACE_RATE_MAX);
     assert_false(parse("relay=false", UAPI_KEY_RELAY).is_relaying);
     assert_true(parse("relayed=true", UAPI_KEY_RELAYED).is_relaying);
 }

@@ -1,6 +1,7 @@
 /* uapi_answer.c - see uapi_answer.h. */
 #include "uapi/uapi_answer.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +104,21 @@ void uapi_text_deinit(struct uapi_text *t)
 
 /* ---- get and stats ---- */
 
+/* Lines that no WireGuard client knows, hence only where something is set. */
+static void get_rates(const struct device *d, struct uapi_text *out)
+{
+    if (pace_rate(&d->shaping.all))
+        uapi_text_add(out, "rate=%" PRIu64 "\n", pace_rate(&d->shaping.all));
+    for (unsigned i = 0; i < CLASS_SCHED_N; i++) {
+        uint64_t rate = pace_rate(&d->shaping.classes[i]);
+
+        if (rate)
+            uapi_text_add(out, "class_rate=%s:%" PRIu64 "\n", class_sched_name(i), rate);
+    }
+    if (atomic_load(&d->shaping.shows_dscp))
+        uapi_text_add(out, "show_dscp=true\n");
+}
+
 static void get_device(struct device *d, struct uapi_text *out)
 {
     char hex[X25519_HEX_MAX];
@@ -118,6 +134,7 @@ static void get_device(struct device *d, struct uapi_text *out)
         uapi_text_add(out, "fwmark=%u\n", d->port->sockets.fwmark);
     if (relay_device_is_on(d))
         uapi_text_add(out, "relay=true\n");
+    get_rates(d, out);
 }
 
 static void get_allowed_ips(struct device *d, struct peer *peer, struct uapi_text *out)
@@ -148,6 +165,8 @@ static void get_own_keys(struct peer *peer, struct uapi_text *out)
         add_line(out, "pinned_endpoint=", pin_name(peer_get_pin(peer)));
     if (peer->is_relayed)
         add_line(out, "relayed=", "true");
+    if (pace_rate(&peer->pace))
+        add_number(out, "peer_rate=", pace_rate(&peer->pace));
 }
 
 static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)

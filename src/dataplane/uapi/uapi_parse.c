@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "packet/pace.h"
 
 typedef int (*value_fn)(struct uapi_item *ret, const char *value);
 
@@ -118,6 +119,35 @@ static int take_relaying(struct uapi_item *ret, const char *value)
     return ret->is_relaying || strcmp(value, "false") == 0 ? 0 : -EINVAL;
 }
 
+static int take_rate(struct uapi_item *ret, const char *value)
+{
+    int r = number(&ret->rate, value, PACE_RATE_MAX);
+
+    return r == 0 && !pace_is_rate(ret->rate) ? -EINVAL : r;
+}
+
+/* "CLASS:BITS". */
+static int take_class_rate(struct uapi_item *ret, const char *value)
+{
+    const char *colon = strchr(value, ':');
+    uint64_t rate;
+    int r;
+
+    if (!colon || !class_sched_parse(&ret->class_rate.class, value, (size_t)(colon - value)))
+        return -EINVAL;
+    r = number(&rate, colon + 1, PACE_RATE_MAX);
+    if (r == 0 && !pace_is_rate(rate))
+        r = -EINVAL;
+    ret->class_rate.rate = rate;
+    return r;
+}
+
+static int take_show_dscp(struct uapi_item *ret, const char *value)
+{
+    ret->shows_dscp = strcmp(value, "true") == 0;
+    return ret->shows_dscp || strcmp(value, "false") == 0 ? 0 : -EINVAL;
+}
+
 static int take_now(struct uapi_item *ret, const char *value)
 {
     return strcmp(value, "now") == 0 ? 0 : -EINVAL;
@@ -136,6 +166,9 @@ static const struct {
     [UAPI_KEY_FWMARK] = {"fwmark", take_fwmark},
     [UAPI_KEY_REPLACE_PEERS] = {"replace_peers", take_true},
     [UAPI_KEY_RELAY] = {"relay", take_relaying},
+    [UAPI_KEY_RATE] = {"rate", take_rate},
+    [UAPI_KEY_CLASS_RATE] = {"class_rate", take_class_rate},
+    [UAPI_KEY_SHOW_DSCP] = {"show_dscp", take_show_dscp},
     [UAPI_KEY_PUBLIC_KEY] = {"public_key", take_public_key},
     [UAPI_KEY_REMOVE] = {"remove", take_true},
     [UAPI_KEY_UPDATE_ONLY] = {"update_only", take_true},
@@ -150,6 +183,7 @@ static const struct {
     [UAPI_KEY_PINNED] = {"pinned_endpoint", take_pinned},
     [UAPI_KEY_HANDSHAKE] = {"handshake", take_now},
     [UAPI_KEY_RELAYED] = {"relayed", take_relaying},
+    [UAPI_KEY_PEER_RATE] = {"peer_rate", take_rate},
 };
 _Static_assert(sizeof(table) / sizeof(*table) == UAPI_KEY_N, "a parser per key");
 

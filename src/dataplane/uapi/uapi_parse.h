@@ -14,6 +14,7 @@
 #include "noise/identity.h"
 #include "noise/pin.h"
 #include "noise/profile.h"
+#include "packet/class_sched.h"
 
 enum uapi_key {
     UAPI_KEY_NONE,
@@ -27,7 +28,10 @@ enum uapi_key {
     UAPI_KEY_LISTEN_PORT,
     UAPI_KEY_FWMARK,
     UAPI_KEY_REPLACE_PEERS,
-    UAPI_KEY_RELAY,      /* weft's own: docs/DATAPLANE.md */
+    UAPI_KEY_RELAY, /* weft's own, like the next three: docs/DATAPLANE.md */
+    UAPI_KEY_RATE,
+    UAPI_KEY_CLASS_RATE,
+    UAPI_KEY_SHOW_DSCP,
     UAPI_KEY_PUBLIC_KEY, /* from here on of that peer */
     /* of a peer */
     UAPI_KEY_REMOVE,
@@ -39,10 +43,11 @@ enum uapi_key {
     UAPI_KEY_ALLOWED_IP,
     UAPI_KEY_PROTOCOL_VERSION,
     UAPI_KEY_CIPHER, /* weft's own: docs/wire/aes.md */
-    UAPI_KEY_MTU,    /* weft's own, like the next three: docs/DATAPLANE.md */
+    UAPI_KEY_MTU,    /* weft's own, like the next four: docs/DATAPLANE.md */
     UAPI_KEY_PINNED,
     UAPI_KEY_HANDSHAKE,
     UAPI_KEY_RELAYED,
+    UAPI_KEY_PEER_RATE,
     UAPI_KEY_N,
 };
 
@@ -64,6 +69,12 @@ struct uapi_item {
         struct noise_choice cipher;
         enum pin pin;
         bool is_relaying; /* of a device, or of a peer */
+        bool shows_dscp;
+        uint64_t rate; /* bit/s, of a device, or of a peer; 0: none */
+        struct {
+            enum class_sched_class class;
+            uint64_t rate; /* bit/s; 0: none */
+        } class_rate;
         struct {
             struct ip_prefix prefix;
             bool is_removal; /* "-10.0.0.0/8": take it away */

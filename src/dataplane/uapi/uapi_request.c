@@ -14,6 +14,7 @@
 #include "peer/relay_device.h"
 #include "port/device_config.h"
 #include "port/device_link.h"
+#include "port/shaping_config.h"
 #include "shared/device_state.h"
 #include "shared/port_gates.h"
 #include "shared/port_sockets.h"
@@ -53,6 +54,15 @@ static int set_device(struct uapi_request *req, const struct uapi_item *item)
         return 0;
     case UAPI_KEY_RELAY:
         return relay_device_set(d, item->is_relaying);
+    case UAPI_KEY_RATE:
+        shaping_config_set(d, item->rate);
+        return 0;
+    case UAPI_KEY_CLASS_RATE:
+        shaping_config_set_class(d, item->class_rate.class, item->class_rate.rate);
+        return 0;
+    case UAPI_KEY_SHOW_DSCP:
+        shaping_config_show_dscp(d, item->shows_dscp);
+        return 0;
     default:
         return -EINVAL;
     }
@@ -176,6 +186,9 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         return 0;
     case UAPI_KEY_RELAYED:
         return relay_device_set_peer(peer, item->is_relaying);
+    case UAPI_KEY_PEER_RATE:
+        shaping_config_set_peer(peer, item->rate);
+        return 0;
     default:
         return -EINVAL;
     }
@@ -220,7 +233,7 @@ static void begin_request(struct uapi_request *req, const char *line)
 static void end_request(struct uapi_request *req, struct uapi_text *out)
 {
     finish_peer(req);
-    device_link_on_mtus_set(req->device);
+    device_link_on_configured(req->device);
     if (req->error == 0 && req->command == UAPI_KEY_GET)
         uapi_get(req->device, out);
     if (req->error == 0 && req->command == UAPI_KEY_STATS)

@@ -24,190 +24,20 @@
  */
 #include "worker/tx.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
-#include "base/drop.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 #include "os/wakeup.h"
-#include "packet/gso.h"
-#include "packet/icmp.h"
-#include "packet/queue_sched.h"
-#include "peer/peer.h"
-#include "peer/sender.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
-#include "shared/rx_waiter.h"
-#include "wire/ip.h"
-#include "wire/wg.h"
-
-#define BATCH_PACKETS 128
-#define BATCH_ROOM    (96 * 1024)
-
-/* Enough for one send call; waiting for more would only add delay. */
-#define BATCH_GOAL 57344
-
-/* The largest inner packet: with its padding it is a message of one datagram. */
-#define PACKET_MAX ((UDP_RUN_BYTES_MAX - WG_DATA_OVERHEAD) / WG_PADDING * WG_PADDING)
-
-static_assert(TUN_QUEUES_EACH <= QUEUE_SCHED_MAX, "a bit for each queue");
-
-/** A frame's place in the batch. */
-struct tx_frame {
-    struct ip_addr dst; /* inner */
-    uint16_t first;     /* its packets */
-    uint16_t n;
-    uint16_t longest;  /* bytes of the longest of them, whichever batch that is in */
-    bool may_fragment; /* IPv4 with DF clear: never too big */
-    bool is_v6;
-    uint8_t tos;       /* for the datagrams */
-    struct peer *peer; /* borrows, inside the gate; NULL: no route */
-};
-
-/** What is collected before it is sent. */
-struct tx_batch {
-    uint8_t *buf; /* owns BATCH_ROOM bytes */
-    uint32_t len; /* used */
-    unsigned n;   /* packets */
-    unsigned n_frames;
-    struct packet pkts[BATCH_PACKETS];
-    struct tx_frame frames[BATCH_PACKETS];
-};
-
-/**
- * A sending thread. All that changes, but @drops, belongs to that thread, or to the rx worker while
- * the queues are lent to it.
- */
-struct tx_worker {
-    struct device *device;    /* pins */
-    struct rx_waiter *rx;     /* pins: of the rx worker that its queues are lent to */
-    unsigned i;               /* its part of the device's gate */
-    unsigned first;           /* of its queues, among the device's */
-    struct queue_sched sched; /* of them, counted from the first */
-    int queues_fd;            /* owns: epoll of them */
-    int wake_fd;              /* owns: see os/wakeup.h */
-    struct rx_event lent;     /* of queues_fd, while the queues are lent */
-    pthread_t thread;
-    bool is_started;
-    _Atomic bool is_lent; /* set by the thread, cleared by the rx worker */
-    nsec_t now;           /* of the latest batch */
-    struct sender sender;
-    struct tx_batch batch;
-    struct rate icmp; /* of answers to the inner sender */
-    struct drops drops;
-
-    /* The frame being cut; it may take several batches. */
-    uint8_t *frame; /* owns TUN_FRAME_MAX bytes */
-    struct ip_info ip;
-    struct gso_plan plan;
-    uint32_t next; /* packet to be cut next; == plan.n: frame done */
-};
-
-static void drop(struct tx_worker *w, enum drop_reason reason)
-{
-    drop_count(&w->drops, reason, 1);
-}
-
-static int queue_fd(const struct tx_worker *w, unsigned i)
-{
-    return w->device->tun.fd[w->first + i];
-}
-
-/* No datagram carries that much, whatever the interface's MTU says. */
-static void refuse_longest(struct tx_worker *w)
-{
-    drop(w, DROP_TOO_BIG);
-    icmp_send_too_big(
-        &w->icmp, queue_fd(w, 0), w->frame + TUN_HEADER, w->ip.len, PACKET_MAX, clock_now());
-    w->next = w->plan.n;
-}
-
-/* Stage: classify. Is this a frame that we can cut? */
-static bool classify(struct tx_worker *w, size_t len)
-{
-    struct virtio_net_hdr note;
-    int r;
-
-    if (len <= TUN_HEADER) {
-        drop(w, DROP_INNER_LENGTH);
-        return false;
-    }
-    memcpy(&note, w->frame, sizeof(note));
-    r = ip_parse(w->frame + TUN_HEADER, len - TUN_HEADER, &w->ip);
-    if (r != 0) {
-        drop(w, r == IP_E_NOT_IP ? DROP_NOT_IP : DROP_INNER_LENGTH);
-        return false;
-    }
-    if (!gso_plan_make(&w->plan, &note, w->frame + TUN_HEADER, &w->ip)) {
-        drop(w, DROP_OFFLOAD_INVALID);
-        return false;
-    }
-    if (gso_len(&w->plan, 0) > PACKET_MAX) {
-        refuse_longest(w);
-        return false;
-    }
-    w->next = 0;
-    return true;
-}
-
-/* The next frame of a queue that can be cut. False when it is empty, or gone (wait_frames()). */
-static bool read_frame(struct tx_worker *w, unsigned queue)
-{
-    for (;;) {
-        ssize_t n = read(queue_fd(w, queue), w->frame, TUN_FRAME_MAX);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return false;
-        if (classify(w, (size_t)n))
-            return true;
-    }
-}
-
-/* Stage: cut. As many packets of the frame as fit; false when the batch is full. */
-static bool cut_frame(struct tx_worker *w)
-{
-    unsigned mtu = atomic_load_explicit(&w->device->mtu, memory_order_relaxed);
-    struct tx_batch *b = &w->batch;
-    struct tx_frame *f = &b->frames[b->n_frames];
-    const uint8_t *p = w->frame + TUN_HEADER;
-    bool fits = true;
-
-    if (b->n == BATCH_PACKETS)
-        return false;
-    *f = (struct tx_frame){.dst = w->ip.dst,
-        .first = (uint16_t)b->n,
-        .longest = (uint16_t)gso_len(&w->plan, 0),
-        .may_fragment = w->ip.version == 4 && ip_v4_may_fragment(p),
-        .is_v6 = w->ip.version == 6,
-        .tos = ip_ecn_encapsulate(w->ip.tos)};
-    while (w->next < w->plan.n) {
-        uint32_t len = gso_len(&w->plan, w->next);
-        struct packet pkt = {
-            .off = b->len, .len = (uint16_t)len, .padded = (uint16_t)wg_padded(len, mtu)};
-        uint8_t *inner = b->buf + b->len + sizeof(struct wg_data);
-
-        fits = b->n < BATCH_PACKETS && b->len + packet_room(&pkt) <= BATCH_ROOM;
-        if (!fits)
-            break;
-        gso_cut(&w->plan, p, &w->ip, w->next++, inner);
-        memset(inner + len, 0, pkt.padded - len);
-        b->pkts[b->n++] = pkt;
-        b->len += packet_room(&pkt);
-        f->n++;
-    }
-    if (f->n > 0)
-        b->n_frames++;
-    return fits;
-}
+#include "worker/tx_shaped.h"
+#include "worker/tx_stages.h"
 
 /* Frames of one queue: @n_bytes of them, or all there are. False when the batch is full. */
 static bool collect_from(struct tx_worker *w, unsigned queue, uint32_t n_bytes)
@@ -215,24 +45,19 @@ static bool collect_from(struct tx_worker *w, unsigned queue, uint32_t n_bytes)
     uint32_t end = w->batch.len + n_bytes;
 
     while (w->batch.len < end) {
-        if (!read_frame(w, queue)) {
+        if (!tx_read_frame(w, queue)) {
             queue_sched_on_empty(&w->sched, queue);
             return true;
         }
-        if (!cut_frame(w))
+        if (!tx_cut_frame(w))
             return false;
     }
     return w->batch.len < BATCH_GOAL;
 }
 
-static bool is_cutting(const struct tx_worker *w)
-{
-    return w->next < w->plan.n;
-}
-
 static bool has_more(const struct tx_worker *w)
 {
-    return w->sched.ready || is_cutting(w);
+    return w->sched.ready || tx_is_cutting(w);
 }
 
 /* Stage: collect. Fills the batch: from each queue that may have frames its share, in
@@ -242,101 +67,11 @@ static void collect(struct tx_worker *w)
     unsigned n_ready = queue_sched_begin(&w->sched);
     int queue;
 
-    if (is_cutting(w) && !cut_frame(w))
+    if (tx_is_cutting(w) && !tx_cut_frame(w))
         return;
     while ((queue = queue_sched_next(&w->sched)) >= 0)
         if (!collect_from(w, (unsigned)queue, BATCH_GOAL / n_ready))
             return;
-}
-
-/* Stage: route. The peer whose allowed IPs have each frame's destination. */
-static void route(struct tx_worker *w)
-{
-    struct tx_batch *b = &w->batch;
-
-    for (unsigned i = 0; i < b->n_frames; i++) {
-        struct allowedips_owner *owner = allowedips_find(&w->device->allowed, &b->frames[i].dst);
-
-        b->frames[i].peer = owner ? container_of(owner, struct peer, allowed) : NULL;
-    }
-}
-
-/* Tells the inner sender that there is no route, as the kernel's WireGuard does. */
-static void refuse(struct tx_worker *w, const struct tx_frame *f, nsec_t now)
-{
-    const struct packet *pkt = &w->batch.pkts[f->first];
-
-    drop_count(&w->drops, DROP_NO_ROUTE, f->n);
-    icmp_send_unreachable(
-        &w->icmp, queue_fd(w, 0), w->batch.buf + pkt->off + sizeof(struct wg_data), pkt->len, now);
-}
-
-/* The peer's MTU if the frame is too big for it, else 0. A packet that may be fragmented is never
- * too big: its datagrams are fragmented. */
-static uint16_t exceeded_mtu(const struct tx_frame *f)
-{
-    uint16_t mtu = atomic_load_explicit(&f->peer->mtu, memory_order_relaxed);
-
-    if (mtu == 0 || f->may_fragment)
-        return 0;
-    /* No sender of IPv6 may be told that less fits (RFC 8200 section 5): then, too, the datagram is
-     * fragmented. */
-    if (f->is_v6 && mtu < IP_V6_MTU_MIN)
-        mtu = IP_V6_MTU_MIN;
-    return f->longest > mtu ? mtu : 0;
-}
-
-/* Tells the inner sender what would fit, as a router before a narrow link does. */
-static void refuse_size(struct tx_worker *w, const struct tx_frame *f, uint16_t mtu, nsec_t now)
-{
-    const struct packet *pkt = &w->batch.pkts[f->first];
-
-    drop_count(&w->drops, DROP_TOO_BIG, f->n);
-    icmp_send_too_big(&w->icmp, queue_fd(w, 0), w->batch.buf + pkt->off + sizeof(struct wg_data),
-        pkt->len, mtu, now);
-}
-
-static bool goes_with(const struct tx_frame *next, const struct tx_frame *f)
-{
-    return next->peer == f->peer && next->tos == f->tos && exceeded_mtu(next) == 0;
-}
-
-/* Stage: hand over. Neighbouring frames for one peer go to the sender together. */
-static void hand_over(struct tx_worker *w)
-{
-    struct tx_batch *b = &w->batch;
-    nsec_t now = w->now;
-
-    for (unsigned i = 0, next; i < b->n_frames; i = next) {
-        const struct tx_frame *f = &b->frames[i];
-        unsigned n = f->n;
-        uint16_t mtu;
-
-        next = i + 1;
-        if (!f->peer) {
-            refuse(w, f, now);
-            continue;
-        }
-        mtu = exceeded_mtu(f);
-        if (mtu) {
-            refuse_size(w, f, mtu, now);
-            continue;
-        }
-        for (; next < b->n_frames && goes_with(&b->frames[next], f); next++)
-            n += b->frames[next].n;
-        sender_add(&w->sender, f->peer, b->buf, &b->pkts[f->first], n, f->tos, now);
-    }
-}
-
-/* Sends what was collected. Inside the device's gate, or the port's. */
-static void send_batch(struct tx_worker *w)
-{
-    w->now = clock_now();
-    load_count(&w->device->port->load, w->batch.n, w->now);
-    route(w);
-    hand_over(w);
-    sender_flush(&w->sender);
-    w->batch.n = w->batch.n_frames = w->batch.len = 0;
 }
 
 /* ---- what waits ---- */
@@ -344,15 +79,10 @@ static void send_batch(struct tx_worker *w)
 /* Learns which queues have frames. False when the interface is gone. */
 static bool poll_queues(struct tx_worker *w)
 {
-    struct epoll_event events[TUN_QUEUES_EACH];
-    int n = epoll_wait(w->queues_fd, events, TUN_QUEUES_EACH, 0);
-    uint64_t ready = 0;
+    uint64_t ready;
 
-    for (int i = 0; i < n; i++) {
-        if (events[i].events & (EPOLLERR | EPOLLHUP))
-            return false;
-        ready |= UINT64_C(1) << events[i].data.u32;
-    }
+    if (!tx_poll_queues(w, &ready))
+        return false;
     queue_sched_on_ready(&w->sched, ready);
     return true;
 }
@@ -408,8 +138,8 @@ static bool serve(struct tx_worker *w)
      * the others leave; no frame is left half cut. */
     (void)collect_from(w, (unsigned)queue, 1);
     for (unsigned n = 0; w->batch.n > 0; n++) {
-        send_batch(w);
-        if (n == 0 || is_cutting(w))
+        tx_send_batch(w);
+        if (n == 0 || tx_is_cutting(w))
             collect(w);
     }
     return true;
@@ -424,21 +154,41 @@ static void on_lent(void *ctx)
     /* They may have been given back since the event. */
     if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
         return;
-    if (!load_is_quiet(&w->device->port->load, clock_now()) || !serve(w))
+    if (tx_shaped_is_on(w) || !load_is_quiet(&w->device->port->load, clock_now()) || !serve(w))
         give_back(w);
 }
 
 /* ---- the thread ---- */
 
-/* One turn of the way out: every stage is called from here, or from serve(). */
 static void send_some(struct tx_worker *w)
 {
     collect(w);
     if (w->batch.n == 0)
         return;
     gate_enter(&w->device->gate, w->i);
-    send_batch(w);
+    tx_send_batch(w);
     gate_leave(&w->device->gate, w->i);
+}
+
+/* One turn of the way out without a rate: every stage is called from here, or from serve(). False
+ * when the interface is gone. */
+static bool turn(struct tx_worker *w)
+{
+    if (!wait_frames(w))
+        return false;
+    if (atomic_load_explicit(&w->is_lent, memory_order_acquire))
+        return true;
+    send_some(w);
+    if (!has_more(w) && load_is_quiet(&w->device->port->load, w->now))
+        lend(w);
+    return true;
+}
+
+/* Is the turn to keep a rate? A frame that is half cut is sent before. */
+static bool is_shaped(const struct tx_worker *w)
+{
+    return tx_shaped_is_on(w) && !atomic_load_explicit(&w->is_lent, memory_order_acquire) &&
+           !tx_is_cutting(w);
 }
 
 static void *tx_main(void *arg)
@@ -446,18 +196,18 @@ static void *tx_main(void *arg)
     struct tx_worker *w = arg;
 
     while (!atomic_load(&w->device->tx.is_stopping)) {
-        if (!wait_frames(w)) {
-            atomic_store(&w->device->tx.has_vanished, true);
-            loop_wake(&w->device->port->loop);
-            break;
-        }
-        if (atomic_load_explicit(&w->is_lent, memory_order_acquire))
+        if (is_shaped(w) ? tx_shaped_turn(w) : turn(w))
             continue;
-        send_some(w);
-        if (!has_more(w) && load_is_quiet(&w->device->port->load, w->now))
-            lend(w);
+        atomic_store(&w->device->tx.has_vanished, true);
+        loop_wake(&w->device->port->loop);
+        break;
     }
     return NULL;
+}
+
+static int queue_fd(const struct tx_worker *w, unsigned i)
+{
+    return w->device->tun.fd[w->first + i];
 }
 
 static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
@@ -479,9 +229,9 @@ static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
         if (epoll_ctl(w->queues_fd, EPOLL_CTL_ADD, queue_fd(w, q), &ev) < 0)
             return -errno;
     }
-    w->frame = malloc(TUN_FRAME_MAX);
+    w->frame = w->own_frame = malloc(TUN_FRAME_MAX);
     w->batch.buf = malloc(BATCH_ROOM);
-    if (!w->frame || !w->batch.buf)
+    if (!w->frame || !w->batch.buf || tx_shaper_new(&w->shaper) < 0)
         return -ENOMEM;
     return sender_init(&w->sender, d->port, &w->drops, true);
 }
@@ -545,13 +295,20 @@ void tx_deinit(struct device *d)
         if (!w->device)
             break; /* one before it could not be made */
         sender_deinit(&w->sender);
-        free(w->frame);
+        free(w->own_frame);
+        w->shaper = tx_shaper_free(w->shaper);
         free(w->batch.buf);
         closep(&w->queues_fd);
         closep(&w->wake_fd);
     }
     free(d->tx.workers);
     d->tx.workers = NULL;
+}
+
+void tx_wake(struct device *d)
+{
+    for (unsigned i = 0; d->tx.workers && i < tun_readers(&d->tun); i++)
+        wakeup_signal(d->tx.workers[i].wake_fd);
 }
 
 void tx_drops(const struct device *d, uint64_t sum[static DROP_REASON_N])

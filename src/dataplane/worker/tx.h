@@ -25,5 +25,8 @@ int tx_start(struct device *d);
 /** tx_stop() - end those threads that run, and wait for it. Idempotent. */
 void tx_stop(struct device *d);
 
+/** tx_wake() - have each look again at what it waits for. */
+void tx_wake(struct device *d);
+
 /** tx_drops() - add what they have dropped to @sum. Any thread, while @d is there. */
 void tx_drops(const struct device *d, uint64_t sum[static DROP_REASON_N]);

@@ -1,0 +1,235 @@
+/* tx_stages.c - see tx_stages.h. */
+#include "worker/tx_stages.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "os/clock.h"
+#include "packet/icmp.h"
+#include "peer/peer.h"
+#include "shared/device_state.h"
+#include "shared/port_state.h"
+
+/* The largest inner packet: with its padding it is a message of one datagram. */
+#define PACKET_MAX ((UDP_RUN_BYTES_MAX - WG_DATA_OVERHEAD) / WG_PADDING * WG_PADDING)
+
+static_assert(TUN_QUEUES_EACH <= QUEUE_SCHED_MAX, "a bit for each queue");
+
+/* ---- what waits ---- */
+
+bool tx_poll_queues(const struct tx_worker *w, uint64_t *ready)
+{
+    struct epoll_event events[TUN_QUEUES_EACH];
+    int n = epoll_wait(w->queues_fd, events, TUN_QUEUES_EACH, 0);
+
+    *ready = 0;
+    for (int i = 0; i < n; i++) {
+        if (events[i].events & (EPOLLERR | EPOLLHUP))
+            return false;
+        *ready |= UINT64_C(1) << events[i].data.u32;
+    }
+    return true;
+}
+
+/* ---- the stages ---- */
+
+static void drop(struct tx_worker *w, enum drop_reason reason)
+{
+    drop_count(&w->drops, reason, 1);
+}
+
+static int queue_fd(const struct tx_worker *w, unsigned i)
+{
+    return w->device->tun.fd[w->first + i];
+}
+
+/* No datagram carries that much, whatever the interface's MTU says. */
+static void refuse_longest(struct tx_worker *w)
+{
+    drop(w, DROP_TOO_BIG);
+    icmp_send_too_big(
+        &w->icmp, queue_fd(w, 0), w->frame + TUN_HEADER, w->ip.len, PACKET_MAX, clock_now());
+    w->next = w->plan.n;
+}
+
+/* Stage: classify. Is this a frame that we can cut? */
+static bool classify(struct tx_worker *w, size_t len)
+{
+    struct virtio_net_hdr note;
+    int r;
+
+    if (len <= TUN_HEADER) {
+        drop(w, DROP_INNER_LENGTH);
+        return false;
+    }
+    memcpy(&note, w->frame, sizeof(note));
+    r = ip_parse(w->frame + TUN_HEADER, len - TUN_HEADER, &w->ip);
+    if (r != 0) {
+        drop(w, r == IP_E_NOT_IP ? DROP_NOT_IP : DROP_INNER_LENGTH);
+        return false;
+    }
+    if (!gso_plan_make(&w->plan, &note, w->frame + TUN_HEADER, &w->ip)) {
+        drop(w, DROP_OFFLOAD_INVALID);
+        return false;
+    }
+    if (gso_len(&w->plan, 0) > PACKET_MAX) {
+        refuse_longest(w);
+        return false;
+    }
+    w->next = 0;
+    return true;
+}
+
+bool tx_read_frame(struct tx_worker *w, unsigned queue)
+{
+    for (;;) {
+        ssize_t n = read(queue_fd(w, queue), w->frame, TUN_FRAME_MAX);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return false;
+        if (classify(w, (size_t)n))
+            return true;
+    }
+}
+
+/* Of the datagrams: the packet's DSCP only where that was asked for, because it tells who sees them
+ * what is inside. */
+static uint8_t outer_tos(const struct tx_worker *w)
+{
+    uint8_t tos = ip_ecn_encapsulate(w->ip.tos);
+
+    if (atomic_load_explicit(&w->device->shaping.shows_dscp, memory_order_relaxed))
+        tos |= w->ip.tos & IP_DSCP_MASK;
+    return tos;
+}
+
+/* Stage: cut. */
+bool tx_cut_frame(struct tx_worker *w)
+{
+    unsigned mtu = atomic_load_explicit(&w->device->mtu, memory_order_relaxed);
+    struct tx_batch *b = &w->batch;
+    struct tx_frame *f = &b->frames[b->n_frames];
+    const uint8_t *p = w->frame + TUN_HEADER;
+    bool fits = true;
+
+    if (b->n == BATCH_PACKETS)
+        return false;
+    *f = (struct tx_frame){.dst = w->ip.dst,
+        .first = (uint16_t)b->n,
+        .longest = (uint16_t)gso_len(&w->plan, 0),
+        .may_fragment = w->ip.version == 4 && ip_v4_may_fragment(p),
+        .is_v6 = w->ip.version == 6,
+        .tos = outer_tos(w)};
+    while (w->next < w->plan.n) {
+        uint32_t len = gso_len(&w->plan, w->next);
+        struct packet pkt = {
+            .off = b->len, .len = (uint16_t)len, .padded = (uint16_t)wg_padded(len, mtu)};
+        uint8_t *inner = b->buf + b->len + sizeof(struct wg_data);
+
+        fits = b->n < BATCH_PACKETS && b->len + packet_room(&pkt) <= BATCH_ROOM;
+        if (!fits)
+            break;
+        gso_cut(&w->plan, p, &w->ip, w->next++, inner);
+        memset(inner + len, 0, pkt.padded - len);
+        b->pkts[b->n++] = pkt;
+        b->len += packet_room(&pkt);
+        f->n++;
+    }
+    if (f->n > 0)
+        b->n_frames++;
+    return fits;
+}
+
+/* Stage: route. The peer whose allowed IPs have each frame's destination. */
+static void route(struct tx_worker *w)
+{
+    struct tx_batch *b = &w->batch;
+
+    for (unsigned i = 0; i < b->n_frames; i++) {
+        struct allowedips_owner *owner = allowedips_find(&w->device->allowed, &b->frames[i].dst);
+
+        b->frames[i].peer = owner ? container_of(owner, struct peer, allowed) : NULL;
+    }
+}
+
+/* Tells the inner sender that there is no route, as the kernel's WireGuard does. */
+static void refuse(struct tx_worker *w, const struct tx_frame *f, nsec_t now)
+{
+    const struct packet *pkt = &w->batch.pkts[f->first];
+
+    drop_count(&w->drops, DROP_NO_ROUTE, f->n);
+    icmp_send_unreachable(
+        &w->icmp, queue_fd(w, 0), w->batch.buf + pkt->off + sizeof(struct wg_data), pkt->len, now);
+}
+
+/* The peer's MTU if the frame is too big for it, else 0. A packet that may be fragmented is never
+ * too big: its datagrams are fragmented. */
+static uint16_t exceeded_mtu(const struct tx_frame *f)
+{
+    uint16_t mtu = atomic_load_explicit(&f->peer->mtu, memory_order_relaxed);
+
+    if (mtu == 0 || f->may_fragment)
+        return 0;
+    /* No sender of IPv6 may be told that less fits (RFC 8200 section 5): then, too, the datagram is
+     * fragmented. */
+    if (f->is_v6 && mtu < IP_V6_MTU_MIN)
+        mtu = IP_V6_MTU_MIN;
+    return f->longest > mtu ? mtu : 0;
+}
+
+/* Tells the inner sender what would fit, as a router before a narrow link does. */
+static void refuse_size(struct tx_worker *w, const struct tx_frame *f, uint16_t mtu, nsec_t now)
+{
+    const struct packet *pkt = &w->batch.pkts[f->first];
+
+    drop_count(&w->drops, DROP_TOO_BIG, f->n);
+    icmp_send_too_big(&w->icmp, queue_fd(w, 0), w->batch.buf + pkt->off + sizeof(struct wg_data),
+        pkt->len, mtu, now);
+}
+
+static bool goes_with(const struct tx_frame *next, const struct tx_frame *f)
+{
+    return next->peer == f->peer && next->tos == f->tos && exceeded_mtu(next) == 0;
+}
+
+/* Stage: hand over. Neighbouring frames for one peer go to the sender together. */
+static void hand_over(struct tx_worker *w)
+{
+    struct tx_batch *b = &w->batch;
+    nsec_t now = w->now;
+
+    for (unsigned i = 0, next; i < b->n_frames; i = next) {
+        const struct tx_frame *f = &b->frames[i];
+        unsigned n = f->n;
+        uint16_t mtu;
+
+        next = i + 1;
+        if (!f->peer) {
+            refuse(w, f, now);
+            continue;
+        }
+        mtu = exceeded_mtu(f);
+        if (mtu) {
+            refuse_size(w, f, mtu, now);
+            continue;
+        }
+        for (; next < b->n_frames && goes_with(&b->frames[next], f); next++)
+            n += b->frames[next].n;
+        sender_add(&w->sender, f->peer, b->buf, &b->pkts[f->first], n, f->tos, now);
+    }
+}
+
+void tx_send_batch(struct tx_worker *w)
+{
+    w->now = clock_now();
+    load_count(&w->device->port->load, w->batch.n, w->now);
+    route(w);
+    hand_over(w);
+    sender_flush(&w->sender);
+    w->batch.n = w->batch.n_frames = w->batch.len = 0;
+}

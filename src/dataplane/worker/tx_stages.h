@@ -1,0 +1,107 @@
+/*
+ * tx_stages.h - a tx worker, and what happens to a frame that it reads, one stage after the other.
+ *
+ * tx.c and tx_shaped.c decide which queue is read, and when: without a rate and with one.
+ *
+ * Threads: whoever the worker belongs to (tx.c), for tx_send_batch() inside the device's gate or
+ * the port's.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/drop.h"
+#include "base/rate.h"
+#include "net/socket/udp_batch.h"
+#include "packet/gso.h"
+#include "packet/queue_sched.h"
+#include "peer/sender.h"
+#include "shared/rx_waiter.h"
+#include "wire/ip.h"
+#include "wire/wg.h"
+
+struct device;
+struct peer;
+struct tx_shaper;
+
+#define BATCH_PACKETS 128
+#define BATCH_ROOM    (96 * 1024)
+
+/* Enough for one send call; waiting for more would only add delay. */
+#define BATCH_GOAL 57344
+
+/** A frame's place in the batch. */
+struct tx_frame {
+    struct ip_addr dst; /* inner */
+    uint16_t first;     /* its packets */
+    uint16_t n;
+    uint16_t longest;  /* bytes of the longest of them, whichever batch that is in */
+    bool may_fragment; /* IPv4 with DF clear: never too big */
+    bool is_v6;
+    uint8_t tos;       /* for the datagrams */
+    struct peer *peer; /* borrows, inside the gate; NULL: no route */
+};
+
+/** What is collected before it is sent. */
+struct tx_batch {
+    uint8_t *buf; /* owns BATCH_ROOM bytes */
+    uint32_t len; /* used */
+    unsigned n;   /* packets */
+    unsigned n_frames;
+    struct packet pkts[BATCH_PACKETS];
+    struct tx_frame frames[BATCH_PACKETS];
+};
+
+/**
+ * A sending thread. All that changes, but @drops, belongs to that thread, or to the rx worker while
+ * the queues are lent to it.
+ */
+struct tx_worker {
+    struct device *device;    /* pins */
+    struct rx_waiter *rx;     /* pins: of the rx worker that its queues are lent to */
+    unsigned i;               /* its part of the device's gate */
+    unsigned first;           /* of its queues, among the device's */
+    struct queue_sched sched; /* of them, counted from the first */
+    int queues_fd;            /* owns: epoll of them */
+    int wake_fd;              /* owns: see os/wakeup.h */
+    struct rx_event lent;     /* of queues_fd, while the queues are lent */
+    pthread_t thread;
+    bool is_started;
+    _Atomic bool is_lent; /* set by the thread, cleared by the rx worker */
+    nsec_t now;           /* of the latest batch */
+    struct sender sender;
+    struct tx_batch batch;
+    struct rate icmp; /* of answers to the inner sender */
+    struct drops drops;
+
+    /* The frame being cut; it may take several batches. */
+    uint8_t *own_frame; /* owns TUN_FRAME_MAX bytes */
+    uint8_t *frame;     /* those, or others of the shaper's, who then has them */
+    struct ip_info ip;
+    struct gso_plan plan;
+    uint32_t next; /* packet to be cut next; == plan.n: frame done */
+
+    struct tx_shaper *shaper; /* owns: what it needs while there is a rate */
+};
+
+/** tx_poll_queues() - which queues have frames? False when the interface is gone. */
+bool tx_poll_queues(const struct tx_worker *w, uint64_t *ready);
+
+/** tx_read_frame() - the next frame of a queue that can be cut. False when it is empty, or gone
+ * (tx_poll_queues()). */
+bool tx_read_frame(struct tx_worker *w, unsigned queue);
+
+/** tx_cut_frame() - as many packets of the frame as fit into the batch; false when that is full. */
+bool tx_cut_frame(struct tx_worker *w);
+
+/** tx_is_cutting() - the frame has packets that are not cut yet. */
+static inline bool tx_is_cutting(const struct tx_worker *w)
+{
+    return w->next < w->plan.n;
+}
+
+/** tx_send_batch() - sends what was cut, and forgets it. */
+void tx_send_batch(struct tx_worker *w);

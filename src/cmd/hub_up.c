@@ -85,7 +85,9 @@ static const struct option options[] = {
     {"--token", "TOKEN", option_text, &arg.token, NULL,
         "for --relay-only, the first time: from weft token new --relay"},
     {"--name", "NAME", option_name, &arg.name, NULL,
-        "for --relay-only: the node's name, instead of the host's"},
+        "of this hub among others of the same store (default \"hub\"); with --relay-only: the "
+        "node's "
+        "name, instead of the host's"},
     OPTIONS_END,
 };
 
@@ -368,11 +370,14 @@ int cmd_hub_up(int argc, char **argv)
                                          "address that it was asked at");
     if (arg.relay_only)
         return run_relay();
-    if (arg.token || arg.name)
-        return cmd_refuse(usage.command, "--token and --name are for --relay-only");
+    if (arg.token)
+        return cmd_refuse(usage.command, "--token is for --relay-only");
+    if (arg.name && hub_check_name(arg.name, &e) != 0)
+        return cmd_refuse(usage.command, "--name: %s", err_text(&e));
     if (!arg.store && asprintf(&url, "sqlite:%s/hub.db", arg.state) < 0)
         return cmd_fail(usage.command, "no memory for a path");
-    config = (struct hub_config){.state_dir = arg.state,
+    config = (struct hub_config){.name = arg.name,
+        .state_dir = arg.state,
         .store_url = arg.store ? arg.store : url,
         .audit_age_s = arg.audit_age / NSEC_PER_SEC,
         .socket_path = arg.socket,

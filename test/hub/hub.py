@@ -73,22 +73,26 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Hub:
-    """A hub on the lab's machine `hub`."""
+    """A hub on a machine of the lab, by default `hub`."""
 
-    def __init__(self, lab: Lab, weft: Path, directory: Path) -> None:
+    def __init__(self, lab: Lab, weft: Path, directory: Path, name: str = "hub",
+                 address: str = "192.0.2.1") -> None:
         self.lab = lab
         self.weft = weft
+        self.name = name  # of its machine, and of its own node
+        self.address = address
+        self.host = lab.host(name)
         self.state = directory / "state"
         self.socket = directory / "hub.sock"
         self.daemon: Daemon | None = None
         self.pin = ""
 
     def argv(self, *more: str) -> list:
-        return [self.weft, "hub", "up", "--public", "192.0.2.1", "--state", self.state, "--socket",
+        return [self.weft, "hub", "up", "--public", self.address, "--state", self.state, "--socket",
                 self.socket, "--no-dataplane", *(() if "--cidr4" in more else CIDR4), *more]
 
     def start(self, *more: str, before: tuple = ()) -> Hub:
-        self.daemon = self.lab.host("hub").spawn([*before, *self.argv(*more)], name="hub")
+        self.daemon = self.host.spawn([*before, *self.argv(*more)], name=self.name)
         self.pin = self.daemon.wait_line(r"hub is up: .*TLS pin (\S+),")[1]
         return self
 
@@ -114,7 +118,7 @@ class Hub:
 
     def run(self, *words: str, check: bool = True):
         """A command of weft against this hub."""
-        return self.lab.host("hub").run([self.weft, *words, "--socket", self.socket], check=check)
+        return self.host.run([self.weft, *words, "--socket", self.socket], check=check)
 
     def secret(self, network: str = "default", **fields: object) -> str:
         status, answer = self.admin("POST", f"/v1/networks/{network}/tokens", fields)
@@ -152,7 +156,7 @@ class Hub:
                *more: str, bearer: str = "") -> tuple[int, object]:
         """Ask with curl over TLS, with the pin; perhaps with an admin token, or `more` words."""
         argv = ["curl", "-sk", "--pinnedpubkey", f"sha256//{self.pin}", "-X", method, "-m", "60",
-                "-w", "\n%{http_code}", *more, f"https://192.0.2.1:8443{path}"]
+                "-w", "\n%{http_code}", *more, f"https://{self.address}:8443{path}"]
         stdin = None
         if bearer:
             argv += ["-H", f"Authorization: Bearer {bearer}"]
@@ -188,7 +192,7 @@ class Hub:
         network = snapshot["network"]["metadata"]["name"]
         machine = MACHINES.get((network, nodes[snapshot["self"]]["address4"]))
         if machine and key in SECRETS:
-            hub_key = base64.b64decode(nodes["hub"]["publicKey"])
+            hub_key = base64.b64decode(nodes[self.name]["publicKey"])
             SIGNERS[self.lab.host(machine)] = Signer(
                 key_of(SECRETS[key], hub_key, base64.b64decode(key)))
 

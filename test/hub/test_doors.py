@@ -28,7 +28,8 @@ def test_enrolment(hub, lab):
     assert nodes.keys() == {"hub", "gpu-1"}
     assert nodes["gpu-1"]["address4"] == "10.42.0.2"
     assert nodes["gpu-1"]["labels"] == {"gpu": "h100"}
-    assert nodes["hub"]["hub"] == {"endpoints": ["192.0.2.1:51820"], "apiPort": 8443}
+    assert nodes["hub"]["hub"] == {"endpoints": ["192.0.2.1:51820"], "apiPort": 8443,
+                                   "tlsPin": hub.pin}
     assert hub.nodes()["gpu-1"]["status"]["engine"] == "userspace"
 
 

@@ -111,7 +111,7 @@ def test_refusals(hub):
     for status, words, fields in (
             (409, 'has a node "nas" already', {"name": "nas"}),
             (409, 'node "nas" of network "default" has this public key', {"publicKey": key}),
-            (400, "the public key is the hub's own", {"publicKey": hub_key}),
+            (400, "the public key is that of hub", {"publicKey": hub_key}),
             (400, "belongs to no private key", {"publicKey": small}),
             (400, "publicKey", {"publicKey": none}),
             (400, "publicKey", {"publicKey": "x" * 44}),

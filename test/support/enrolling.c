@@ -95,12 +95,13 @@ void enrolling_put(
 
 void enrolling_add_network(struct enrolling *f, const char *name, const char *cidr4)
 {
+    struct network_maker maker = {.key = hub_public, .name = HUB_NAME_DEFAULT};
     struct network n = {.mtu = NETWORK_MTU_DEFAULT};
 
     (void)snprintf(n.meta.name, sizeof(n.meta.name), "%s", name);
     assert_int_equal(ip_prefix_parse(&n.cidr4, cidr4, NULL), 0);
     assert_int_equal(ip_prefix_parse(&n.cidr6, "fd00::/64", NULL), 0);
-    enrolling_put(f, RECORD_NETWORK, name, "", record_network_encode(&n, &hub_public));
+    enrolling_put(f, RECORD_NETWORK, name, "", record_network_encode(&n, &maker));
     enrolling_put(f, RECORD_IPAM, name, "", record_ipam_encode(2, 1));
 }
 

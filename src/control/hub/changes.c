@@ -39,9 +39,10 @@ void changes_start_timer(struct changes *c, struct uv_loop_s *loop)
 
 /* ---- the model's changes -------------------------------------------------------------------- */
 
-static bool is_self(const struct model_node *node)
+/* Hubs have no sessions with each other: what one has to tell another is in the store. */
+static bool is_member(const struct model_node *node)
 {
-    return node->pub.spec.hub != NULL;
+    return node->pub.spec.hub == NULL;
 }
 
 static void close_listeners(struct model_network *net)
@@ -50,15 +51,19 @@ static void close_listeners(struct model_network *net)
         net->listeners[i] = server_listener_close(net->listeners[i]);
 }
 
-/* Serve the network's jobs to those who are its members now. */
+/* Serve the network's jobs to those who are its members now. Of several hubs the one that made the
+ * network does that. */
 static int open_jobs(struct changes *c, struct model_network *net, struct err *e)
 {
     struct jobs_place place = {.network = net->pub.spec.meta.name,
         .interface = net->pub.interface,
         .address4 = net->pub.address4,
         .address6 = net->pub.address6};
-    int r = jobs_open(&net->jobs, c->jobs, &place, e);
+    int r;
 
+    if (strcmp(net->maker.name, c->model->self) != 0)
+        return 0;
+    r = jobs_open(&net->jobs, c->jobs, &place, e);
     for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
         const struct node *node = &model_node_at(net, i)->pub.spec;
 
@@ -107,7 +112,7 @@ static void tell_hooks_of_edges(struct changes *c, struct model_node *node)
 static void tell_hooks_of_members(struct changes *c, struct model_network *net)
 {
     for (size_t i = 0; c->hooks.node_added && i < net->nodes.n; i++)
-        if (!is_self(model_node_at(net, i)))
+        if (is_member(model_node_at(net, i)))
             c->hooks.node_added(c->hooks.ctx, &model_node_at(net, i)->pub);
     for (size_t i = 0; i < net->nodes.n; i++)
         tell_hooks_of_edges(c, model_node_at(net, i));
@@ -115,7 +120,7 @@ static void tell_hooks_of_members(struct changes *c, struct model_network *net)
 
 static void bury(struct changes *c, struct model_node *node)
 {
-    if (node->net->is_up && !is_self(node) && c->hooks.node_gone)
+    if (node->net->is_up && is_member(node) && c->hooks.node_gone)
         c->hooks.node_gone(c->hooks.ctx, &node->pub);
     streams_end_node(node);
     model_bury(node);
@@ -137,6 +142,20 @@ static void take_down(struct changes *c, struct model_network *net)
     net->is_up = false;
     if (!list_is_empty(&net->bury))
         model_bury_network(net);
+}
+
+static void cut_members(struct changes *c, struct model_network *net)
+{
+    for (size_t i = 0; net->is_up && i < net->nodes.n; i++) {
+        struct hub_node *node = &model_node_at(net, i)->pub;
+
+        if (node->spec.hub)
+            continue;
+        if (c->hooks.node_cut)
+            c->hooks.node_cut(c->hooks.ctx, node);
+        if (c->hooks.node_gone)
+            c->hooks.node_gone(c->hooks.ctx, node);
+    }
 }
 
 /* Take down removed networks that still have the interface which @net is to have. */
@@ -175,7 +194,11 @@ static int on_network_key(void *ctx, const char *name, const struct x25519_publi
 {
     const struct changes *c = ctx;
 
-    return networks_key(c->networks, name, public, ret, e);
+    int r = networks_key(c->networks, name, public, ret, e);
+
+    if (r != 0 && e)
+        c->networks->key_failure = *e;
+    return r;
 }
 
 static void on_network_added(void *ctx, struct model_network *net)
@@ -183,8 +206,7 @@ static void on_network_added(void *ctx, struct model_network *net)
     struct changes *c = ctx;
 
     networks_interface(c->interface_prefix, net->pub.spec.meta.name, net->pub.interface);
-    if (c->is_running)
-        changes_bring_up(c, net);
+    /* It is brought up when this hub's own node has come, which usually is in the same commit. */
 }
 
 static void on_network_changed(void *ctx, struct model_network *net)
@@ -240,6 +262,9 @@ static nsec_t begin_burial(struct changes *c, nsec_t now)
 
 static void on_network_removed(void *ctx, struct model_network *net)
 {
+    const struct changes *c = ctx;
+
+    networks_forget(c->networks, net->pub.spec.meta.name);
     net->bury_at = begin_burial(ctx, clock_now());
 }
 
@@ -267,7 +292,9 @@ static void on_node_added(void *ctx, struct model_node *node)
     jobs_add_member(&node->net->jobs, &node->pub.spec.address4);
     jobs_add_member(&node->net->jobs, &node->pub.spec.address6);
     bury_former_owners(c, node);
-    if (node->net->is_up && !is_self(node)) {
+    if (model_is_self(node) && !node->net->is_up)
+        changes_bring_up(c, node->net);
+    if (node->net->is_up && is_member(node)) {
         if (c->hooks.node_added)
             c->hooks.node_added(c->hooks.ctx, &node->pub);
         tell_hooks_of_edges(c, node);
@@ -293,7 +320,7 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
         jobs_add_member(&node->net->jobs, &spec->address4);
     if (moved6)
         jobs_add_member(&node->net->jobs, &spec->address6);
-    if ((rekeyed || moved4 || moved6) && node->net->is_up && !is_self(node) &&
+    if ((rekeyed || moved4 || moved6) && node->net->is_up && is_member(node) &&
         c->hooks.node_changed)
         c->hooks.node_changed(c->hooks.ctx, &node->pub, before);
     watch_tell_node(c->watcher, node, clock_now());
@@ -342,13 +369,29 @@ static const char *reason_of(const struct model_node *node)
     return node->net->leaving ? node->net->leaving : "it was away for too long";
 }
 
+/* This hub's own node was removed, by another hub: serve the network no more. Frees all removed
+ * nodes of the network. */
+static void retire(struct changes *c, struct model_network *net)
+{
+    if (!net->is_up)
+        return;
+    log_error(
+        "hub \"%s\" was removed from network \"%s\" by an administrator: it serves the network "
+        "no more, until it is started again",
+        c->model->self, net->pub.spec.meta.name);
+    net->is_retired = true;
+    net->has_key = false;
+    cut_members(c, net);
+    take_down(c, net);
+}
+
 static void on_node_removed(void *ctx, struct model_node *node)
 {
     struct changes *c = ctx;
     nsec_t now = clock_now();
     const char *reason = reason_of(node);
 
-    if (node->net->is_up && !is_self(node) && c->hooks.node_cut)
+    if (node->net->is_up && is_member(node) && c->hooks.node_cut)
         c->hooks.node_cut(c->hooks.ctx, &node->pub);
     watch_tell_node_removed(c->watcher, node, reason, now);
     jobs_end_member(&node->net->jobs, &node->pub.spec.address4);
@@ -359,6 +402,8 @@ static void on_node_removed(void *ctx, struct model_node *node)
         log_info("node \"%s\" of network \"%s\" is removed: %s", node->pub.spec.meta.name,
             node->net->pub.spec.meta.name, reason);
     node->bury_at = begin_burial(c, now);
+    if (strcmp(node->pub.spec.meta.name, c->model->self) == 0 && !node->net->leaving)
+        retire(c, node->net);
 }
 
 static void on_edge_changed(void *ctx, struct model_edge *edge, enum edge_path before)
@@ -410,20 +455,6 @@ struct model_listener changes_listener(struct changes *c)
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
-
-static void cut_members(struct changes *c, struct model_network *net)
-{
-    for (size_t i = 0; net->is_up && i < net->nodes.n; i++) {
-        struct hub_node *node = &model_node_at(net, i)->pub;
-
-        if (node->spec.hub)
-            continue;
-        if (c->hooks.node_cut)
-            c->hooks.node_cut(c->hooks.ctx, node);
-        if (c->hooks.node_gone)
-            c->hooks.node_gone(c->hooks.ctx, node);
-    }
-}
 
 void changes_stop(struct changes *c)
 {

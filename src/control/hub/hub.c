@@ -20,6 +20,7 @@
 #include "hub/handlers/access.h"
 #include "hub/handlers/routes.h"
 #include "hub/hub_internal.h"
+#include "mesh/names/reserved.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "os/rng_kernel.h"
@@ -48,6 +49,7 @@ static void on_tick(uv_timer_t *timer)
     if ((publics_tick(&hub->publics, now) || hub->networks.refresh_failure.code != 0) &&
         networks_refresh(&hub->networks, now, &e) != 0)
         log_warning("nodes are not told where this hub is now: %s", err_text(&e));
+    (void)networks_join(&hub->networks, now);
     expire(hub, now);
     if (reports_tick(&hub->reports, now, &e) != 0)
         log_warning("reports are kept in memory: %s", err_text(&e));
@@ -144,7 +146,10 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
         &hub->changes, &hub->model, &hub->networks, &hub->watcher, hooks, config->interface_prefix);
     networks_init(
         &hub->networks, &hub->disk, &hub->model, &hub->publics, config->state_dir, &hub->rng);
+    hub->networks.tls_pin = &hub->identity.pin;
     model_init(&hub->model, hub->store, &listener, rng_u64(&hub->rng));
+    if (config->name)
+        (void)snprintf(hub->model.self, sizeof(hub->model.self), "%s", config->name);
     audit_init(&hub->audit, hub->store, clock_wall_s, access_before, &hub->handlers);
     if (config->audit_age_s > 0)
         hub->audit.age_s = config->audit_age_s;
@@ -190,6 +195,13 @@ static int load_jobs(struct hub *hub, struct err *e)
 
     return jobs_new(
         &hub->jobs, hub->loop, hub->store, &records, rng_u64(&hub->rng), rng_u64(&hub->rng), e);
+}
+
+int hub_check_name(const char *name, struct err *e)
+{
+    int r = node_check_name(name, e);
+
+    return r == 0 && strcmp(name, HUB_NAME_DEFAULT) != 0 ? reserved_check(name, e) : r;
 }
 
 int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *config,
@@ -305,7 +317,7 @@ int hub__serve(struct hub *hub, struct err *e)
     for (size_t i = 0; i < hub->model.networks.n; i++) {
         struct model_network *net = model_network_at(&hub->model, i);
 
-        if (net->is_up)
+        if (net->is_up || !net->own)
             continue;
         changes_bring_up(&hub->changes, net);
         if (net->is_up)
@@ -350,6 +362,9 @@ static void on_first(void *ctx, int r, struct model_network *net, const struct e
         *first->e = *e;
 }
 
+/* Networks that a starting hub joins at most before it serves; it joins the rest afterwards. */
+#define JOIN_TRIES 64
+
 /* Make the first network, if the hub has none, and wait for that. */
 static int add_first(
     struct hub *hub, const char *name, const struct ip_prefix *cidr4, struct err *e)
@@ -371,6 +386,23 @@ static int add_first(
     return r == 0 ? first.r : r;
 }
 
+/* Join the networks that other hubs have made, and wait for that. A hub that cannot join one
+ * because its name is another one's does not start. */
+static int join_networks(struct hub *hub, nsec_t now, struct err *e)
+{
+    struct networks *n = &hub->networks;
+
+    /* Of a store of its own it serves what it can; here it would be taken for another hub. */
+    if (store_is_shared(hub->store) && n->key_failure.code != 0)
+        return err_set(e, n->key_failure.code, "%s", err_text(&n->key_failure));
+    /* Others may take an address meanwhile; so a network may have to be tried some times. */
+    for (unsigned tries = 0; tries < JOIN_TRIES && networks_join(n, now); tries++)
+        store_wait(hub->store);
+    if (n->join_failure.code == 0)
+        return 0;
+    return err_set(e, n->join_failure.code, "%s", err_text(&n->join_failure));
+}
+
 int hub_start(
     struct hub *hub, const char *first_network, const struct ip_prefix *first_cidr4, struct err *e)
 {
@@ -384,6 +416,8 @@ int hub_start(
         open_stun(hub);
     if (r == 0)
         r = add_first(hub, first_network, first_cidr4, e);
+    if (r == 0)
+        r = join_networks(hub, now, e);
     if (r == 0)
         r = networks_refresh(&hub->networks, now, e);
     store_wait(hub->store);

@@ -151,12 +151,13 @@ static uint8_t number_of(const struct model_node *node)
 
 static void add_network(struct fixture *f, const char *name)
 {
+    struct network_maker maker = {.key = hub_public, .name = HUB_NAME_DEFAULT};
     struct network n = {.mtu = NETWORK_MTU_DEFAULT};
 
     (void)snprintf(n.meta.name, sizeof(n.meta.name), "%s", name);
     assert_int_equal(ip_prefix_parse(&n.cidr4, "10.42.0.0/28", NULL), 0);
     assert_int_equal(ip_prefix_parse(&n.cidr6, "fd00::/64", NULL), 0);
-    put(f, RECORD_NETWORK, name, "", record_network_encode(&n, &hub_public));
+    put(f, RECORD_NETWORK, name, "", record_network_encode(&n, &maker));
     put(f, RECORD_IPAM, name, "", record_ipam_encode(2, 1));
 }
 

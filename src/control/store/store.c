@@ -229,6 +229,11 @@ size_t store_ended(struct store *s, nsec_t now, const char **ret, size_t cap)
     return leases_ended(&s->leases, now, ret, cap);
 }
 
+bool store_is_shared(const struct store *s)
+{
+    return s->is_shared;
+}
+
 uint64_t store_revision(const struct store *s)
 {
     return s->revision;

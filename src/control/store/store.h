@@ -218,6 +218,9 @@ nsec_t store_due(struct store *s);
  */
 size_t store_ended(struct store *s, nsec_t now, const char **ret, size_t cap);
 
+/** store_is_shared() - may several hubs have this store at once? */
+bool store_is_shared(const struct store *s);
+
 /** store_revision() - the revision of the last change that watches were told of. */
 uint64_t store_revision(const struct store *s);
 

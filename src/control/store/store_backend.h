@@ -51,6 +51,7 @@ struct store {
     struct leases leases;        /* of the keys that have one */
     size_t n_pending;            /* requests that are not answered yet */
     size_t bytes_pending;        /* of keys and values that those want to write */
+    bool is_shared;              /* several hubs may have it; set by the back end */
     bool is_dispatching;         /* inside store_dispatch() */
     int wake_fd;                 /* owns; readable when store_dispatch() has to be called */
     pthread_mutex_t lock;        /* guards @finished */

@@ -284,6 +284,7 @@ static int open_any(struct store **ret, const char *where, bool is_tls, nsec_t n
     list_init(&q->feed.revisions);
     list_init(&q->news.log);
     r = store__init(&q->base, &etcd_ops, e);
+    q->base.is_shared = true;
     if (r == 0)
         r = etcd_url_parse(&q->url, where, is_tls, e);
     if (r == 0)

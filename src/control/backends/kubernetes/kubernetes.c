@@ -341,6 +341,7 @@ int kubernetes_open(struct store **ret, const char *where, nsec_t now, struct er
     (void)pthread_mutex_init(&q->lock, NULL);
     list_init(&q->jobs);
     r = store__init(&q->base, &kubernetes_ops, e);
+    q->base.is_shared = true;
     if (r == 0)
         r = begin(q, where, now, e);
     if (r != 0) {

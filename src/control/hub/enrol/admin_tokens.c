@@ -181,7 +181,7 @@ static bool network_is_there(const struct admin_tokens *at, const struct admin_r
     if (a->network[0] == '\0')
         return true;
     net = model_find_network(at->model, a->network);
-    return net && x25519_public_equal(&net->pub.public, &a->hub_key);
+    return net && x25519_public_equal(&net->maker.key, &a->hub_key);
 }
 
 /* The token with that text. All are compared, so that the time does not tell which one it is. */

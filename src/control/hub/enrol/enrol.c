@@ -147,7 +147,7 @@ int enrol_new_secret(struct enrol *en, struct model_network *net, const struct t
     const char *by, int64_t wall_s, struct enrol_token *ret, struct token_secret *ret_secret,
     struct err *e)
 {
-    struct token_record record = {.hub_key = net->pub.public,
+    struct token_record record = {.hub_key = net->maker.key,
         .expires_at = wall_s + rq->ttl_seconds,
         .uses = rq->uses,
         .ephemeral = rq->ephemeral,

@@ -26,8 +26,12 @@ static int admit(struct enrol *en, const struct token_hash *hash, int64_t wall_s
         return err_set(e, ENROL_E_DENIED,
             "the hub does not know this token: it was made by another hub, or ended long ago");
     net = model_find_network(en->model, t->record.network);
-    if (!net || net->leaving || !x25519_public_equal(&net->pub.public, &t->record.hub_key))
+    if (!net || net->leaving || !x25519_public_equal(&net->maker.key, &t->record.hub_key))
         return err_set(e, ENROL_E_GONE, "network \"%s\" of this token does not exist any more",
+            t->record.network);
+    if (!net->has_key)
+        return err_set(e, -EAGAIN,
+            "this hub does not serve network \"%s\" yet: try again, or ask another hub",
             t->record.network);
     if (t->record.expires_at <= wall_s)
         return err_set(e, ENROL_E_DENIED,
@@ -61,7 +65,8 @@ static int again(struct model_node *node, const struct enrol_request *rq, bool p
     const struct token_hash *hash, struct model_node **ret, struct err *e)
 {
     if (node->pub.spec.hub)
-        return err_set(e, -EINVAL, "the public key is the hub's own");
+        return err_set(
+            e, -EINVAL, "the public key is that of hub \"%s\"", node->pub.spec.meta.name);
     if (!proven)
         return err_set(e, ENROL_E_TAKEN,
             "a node of network \"%s\" has this public key already, and the request does not prove "
@@ -204,7 +209,8 @@ static int check_key(
     struct x25519_shared shared;
 
     if (known && known->pub.spec.hub)
-        return err_set(e, -EINVAL, "the public key is the hub's own");
+        return err_set(
+            e, -EINVAL, "the public key is that of hub \"%s\"", known->pub.spec.meta.name);
     if (known)
         return err_set(e, ENROL_E_TAKEN,
             "node \"%s\" of network \"%s\" has this public key already", known->pub.spec.meta.name,
@@ -262,6 +268,9 @@ static int judge_added(struct enrol *en, struct enrolment *x, struct err *e)
     x->net = model_find_network(en->model, x->network);
     if (!x->net || x->net->leaving)
         return err_set(e, ENROL_E_GONE, "network \"%s\" does not exist any more", x->network);
+    if (!x->net->has_key)
+        return err_set(
+            e, -EAGAIN, "this hub does not serve network \"%s\" yet: try again", x->network);
     r = check_name(x->net, x->name, e);
     if (r == 0)
         r = check_key(x->net, &x->rq.key, e);

@@ -120,7 +120,7 @@ static void add_admin(struct later *l, const struct request *rq, struct response
             response_refuse(rs, 404, "there is no network \"%s\" on this hub", call->ar.network);
             return;
         }
-        hub_key = net->pub.public;
+        hub_key = net->maker.key;
     }
     r = commit_admin(call, &hub_key, &e);
     l->done = admin_made;
@@ -325,7 +325,7 @@ void handlers_backup(void *ctx, const struct request *rq, struct response *rs)
 static bool is_of(const struct model_token *t, const struct model_network *net)
 {
     return strcmp(t->record.network, net->pub.spec.meta.name) == 0 &&
-           x25519_public_equal(&t->record.hub_key, &net->pub.public);
+           x25519_public_equal(&t->record.hub_key, &net->maker.key);
 }
 
 static json_t *token_json(const struct model_token *t)

@@ -190,6 +190,12 @@ static void add_token(struct later *l, const struct request *rq, struct response
 
     if (!net)
         return;
+    if (!net->has_key) {
+        response_refuse(rs, 503,
+            "this hub does not serve network \"%s\" yet: try again, or ask another hub",
+            rq->params[0]);
+        return;
+    }
     fill_token(&call->token, l->h, net);
     call->token.expires_at = wall + call->tr.ttl_seconds;
     if (enrol_new_secret(l->h->enrol, net, &call->tr, rq->caller.name, wall, &made,

@@ -141,7 +141,8 @@ static struct model_node *find_claimant(struct handlers *h, const struct request
     struct stream_proof proof;
     struct model_node *node = NULL;
 
-    if (!net || !rq->authorization || !stream_claim_parse(&claim, rq->authorization))
+    if (!net || !net->has_key || !rq->authorization ||
+        !stream_claim_parse(&claim, rq->authorization))
         return NULL;
     if (stream_proof_make(&proof, &net->pub.secret, &claim.node, &claim.node) &&
         secret_equal(proof.b, claim.proof.b, sizeof(proof.b)))

@@ -119,9 +119,11 @@ void node_removal_start(struct handlers *h, const struct request *rq, struct res
 void node_removal_by_admin(struct handlers *h, const struct request *rq, struct response *rs,
     const struct model_node *node)
 {
-    if (node->pub.spec.hub)
+    if (model_is_self(node))
         response_refuse(rs, 400,
-            "node \"%s\" is the hub itself: it goes with its network (\"weft network rm %s\")",
+            "node \"%s\" is the hub itself: it goes with its network (\"weft network rm %s\"), or "
+            "when "
+            "another hub is asked to remove it",
             node->pub.spec.meta.name, node->net->pub.spec.meta.name);
     else
         node_removal_start(h, rq, rs, node, "an administrator has removed it");

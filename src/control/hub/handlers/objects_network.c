@@ -26,7 +26,7 @@ static void change(struct object_call *call, struct model_network *net, struct r
     char key[RECORD_KEY_MAX];
     struct store_op op = {.key = record_key(key, RECORD_NETWORK, net->pub.spec.meta.name, "")};
 
-    objects_write(call, rs, op, record_network_encode(given, &net->pub.public),
+    objects_write(call, rs, op, record_network_encode(given, &net->maker),
         net->pub.spec.meta.resource_version, NULL, 0);
 }
 

@@ -19,25 +19,39 @@
 
 /* ---- networks ------------------------------------------------------------------------------- */
 
-static int add_network(
-    struct model *m, const struct network *spec, const struct x25519_public *hub_key, struct err *e)
+/* Find the key that this hub has in the network, whose public half is @public. 0, or negative errno
+ * with words, and the network has none. */
+static int take_key(struct model_network *net, const struct x25519_public *public, struct err *e)
 {
-    struct x25519_secret secret;
-    struct model_network *net;
-    int r = m->listener.network_key(m->listener.ctx, spec->meta.name, hub_key, &secret, e);
+    const struct model_listener *l = &net->model->listener;
+    const char *name = net->pub.spec.meta.name;
+    int r = l->network_key(l->ctx, name, public, &net->pub.secret, e);
 
-    if (r != 0)
-        return r;
-    net = model__new_network(m, spec);
-    if (!net) {
-        r = err_set(e, -ENOMEM, "no memory for network \"%s\"", spec->meta.name);
-    } else {
-        net->pub.secret = secret;
-        net->pub.public = *hub_key;
-        m->listener.network_added(m->listener.ctx, net);
-    }
-    secret_wipe(&secret, sizeof(secret));
+    net->has_key = r == 0;
+    if (r == 0)
+        net->pub.public = *public;
     return r;
+}
+
+/* A network that another hub has made is without a key until this hub has a node in it. */
+static int add_network(
+    struct model *m, const struct network *spec, const struct network_maker *maker, struct err *e)
+{
+    struct model_network *net = model__new_network(m, spec);
+    int r = 0;
+
+    if (!net)
+        return err_set(e, -ENOMEM, "no memory for network \"%s\"", spec->meta.name);
+    net->maker = *maker;
+    if (strcmp(maker->name, m->self) == 0)
+        r = take_key(net, &maker->key, e);
+    if (r != 0) {
+        model__remove_network(net);
+        model_bury_network(net);
+        return r;
+    }
+    m->listener.network_added(m->listener.ctx, net);
+    return 0;
 }
 
 /* Does the value speak of the object that its key names? */
@@ -53,10 +67,10 @@ static int check_name(const struct object_meta *meta, const char *network, const
 static int put_network(
     struct model *m, const char *name, const struct store_item *item, struct err *e)
 {
-    struct x25519_public hub_key;
+    struct network_maker maker;
     struct model_network *net;
     struct network spec;
-    int r = record_network_decode(&spec, &hub_key, item->value, e);
+    int r = record_network_decode(&spec, &maker, item->value, e);
 
     if (r == 0)
         r = check_name(&spec.meta, "", name, &network_kind, e);
@@ -65,7 +79,7 @@ static int put_network(
     spec.meta.resource_version = item->revision;
     net = model_find_network(m, spec.meta.name);
     if (!net)
-        return add_network(m, &spec, &hub_key, e);
+        return add_network(m, &spec, &maker, e);
     net->pub.spec = spec;
     net->self = line_unref(net->self);
     m->listener.network_changed(m->listener.ctx, net);
@@ -117,6 +131,27 @@ static int check_node(const struct model_network *net, const struct node *spec, 
     return 0;
 }
 
+/*
+ * The node of this hub's name has come. If it has this hub's key, it is the hub's own, and with its
+ * addresses. Else it is somebody else's: then the network is not served, and the words stay.
+ */
+static void take_self(struct model_network *net, struct model_node *node)
+{
+    const struct node *spec = &node->pub.spec;
+
+    net->has_key = false;
+    /* A member could have enrolled under this name, even with a public key that it has seen. */
+    if (!spec->hub)
+        (void)err_set(&net->failure, -EEXIST, "it is no hub");
+    else if (take_key(net, &spec->key, &net->failure) == 0) {
+        net->own = node;
+        net->pub.address4 = spec->address4;
+        net->pub.address6 = spec->address6;
+    }
+    if (!net->has_key)
+        secret_wipe(&net->pub.secret, sizeof(net->pub.secret));
+}
+
 static int put_node(struct model *m, struct model_network *net, const char *name,
     const struct store_item *item, struct err *e)
 {
@@ -147,6 +182,8 @@ static int put_node(struct model *m, struct model_network *net, const char *name
     /* An edge may have been read before its nodes. */
     for (size_t i = 0; i < net->edges.n; i++)
         model__link_edge(net, model_edge_at(net, i));
+    if (strcmp(name, m->self) == 0)
+        take_self(net, node);
     m->listener.node_added(m->listener.ctx, node);
     return 0;
 }

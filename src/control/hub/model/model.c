@@ -321,6 +321,8 @@ void model__remove_node(struct model_node *node)
     list_remove(&node->news);
     list_add_tail(&node->net->buried, &node->bury);
     node->is_removed = true;
+    if (node->net->own == node)
+        node->net->own = NULL;
 }
 
 struct model_node *model_bury(struct model_node *node)
@@ -520,7 +522,8 @@ void model__remove_token(struct model *m, struct model_token *t)
 void model_init(
     struct model *m, struct store *store, const struct model_listener *listener, uint64_t seed)
 {
-    *m = (struct model){.store = store, .listener = *listener, .seed = seed};
+    *m = (struct model){
+        .self = HUB_NAME_DEFAULT, .store = store, .listener = *listener, .seed = seed};
     htab_init(&m->tokens, seed);
     list_init(&m->buried);
 }

@@ -21,6 +21,10 @@
  * The networks' private keys are not in the store but in files of their own;
  * the listener's network_key() gives them.
  *
+ * Several hubs may have one store. Each has a name, and a node of that name and with a key of its
+ * own in every network. The hub that makes a network makes its own node in the same commit; the
+ * others add theirs when they hear of the network (networks.h), and serve it from then on.
+ *
  * Threads: the hub's loop only.
  */
 #pragma once
@@ -50,9 +54,13 @@ struct server_listener;
 struct model;
 
 struct model_network {
-    struct keyed keyed;     /* in the model's networks */
-    struct hub_network pub; /* what hooks see */
-    struct model *model;    /* pins */
+    struct keyed keyed;         /* in the model's networks */
+    struct hub_network pub;     /* what hooks see */
+    struct model *model;        /* pins */
+    struct network_maker maker; /* the hub that made it, whose key tells it from other networks */
+    struct model_node *own;     /* lent: the node of this hub; NULL: it has none here yet */
+    bool has_key;    /* the keys in @pub are this hub's; without it nobody is served here */
+    bool is_retired; /* this hub's node was removed: the hub comes back when it is started again */
     struct keys nodes;      /* of struct model_node */
     struct keys edges;      /* of struct model_edge */
     struct keys objects;    /* of struct model_object: all kinds but Node and MeshEdge */
@@ -160,7 +168,7 @@ struct model_token {
 struct model_listener {
     void *ctx; /* pinned: handed to every call */
 
-    /* The private key of a network; its public half must be @public. */
+    /* This hub's private key in a network; its public half must be @public. */
     int (*network_key)(void *ctx, const char *name, const struct x25519_public *public,
         struct x25519_secret *ret, struct err *e);
     void (*network_added)(void *ctx, struct model_network *net);
@@ -180,6 +188,7 @@ struct model_listener {
 };
 
 struct model {
+    char self[NAME_MAX_LEN + 1]; /* this hub's name, and that of its node in each network */
     uint64_t boot;       /* of this run, random: nodes see by it that the hub was started anew */
     struct store *store; /* pins */
     struct audit *audit; /* pins: told of every commit, which it may add to; NULL: none is */
@@ -194,7 +203,7 @@ struct model {
     nsec_t expired_at;              /* the time that it was called with */
 };
 
-/** model_init() - empty. @seed: random, unknown to strangers. */
+/** model_init() - empty, of a hub of the default name. @seed: random, unknown to strangers. */
 void model_init(
     struct model *m, struct store *store, const struct model_listener *listener, uint64_t seed);
 
@@ -309,6 +318,12 @@ bool model_is_damaged(
  * Then an address that no node seems to have may be that node's.
  */
 bool model_is_wary(const struct model_network *net);
+
+/** model_is_self() - is it this hub's own node? Other hubs' nodes are not. */
+static inline bool model_is_self(const struct model_node *node)
+{
+    return node == node->net->own;
+}
 
 /** model_next_number() - the host number of the next node; 0: none is surely nobody's. */
 uint32_t model_next_number(const struct model_network *net);

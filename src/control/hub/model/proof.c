@@ -11,7 +11,9 @@ const struct member_proof_key *proof_key(struct model_node *node, nsec_t now)
 
     if (st->has_key)
         return &st->key;
-    if (!member_proof_key_make(&st->key, &node->net->pub.secret, public, public))
+    /* Without a key of the hub anybody could make the proof. */
+    if (!node->net->has_key ||
+        !member_proof_key_make(&st->key, &node->net->pub.secret, public, public))
         return NULL;
     member_proof_window_init(&st->window, (uint64_t)now);
     st->has_key = true;

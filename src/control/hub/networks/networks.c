@@ -66,16 +66,20 @@ int networks_key(const struct networks *n, const char *name, const struct x25519
 
     if (r == STATEFILE_E_ABSENT)
         return err_set(e, -ENOENT,
-            "\"%s\", the key of network \"%s\", is missing: put a copy in its place", path, name);
+            "\"%s\", the key of hub \"%s\" in network \"%s\", is missing: put a copy in its place, "
+            "or, "
+            "if that is another hub, give this one another name (--name)",
+            path, n->model->self, name);
     if (r != 0)
         return r;
     text[strcspn(text, "\n")] = '\0';
     if (x25519_secret_parse(&secret, text, NULL) != 0 || !x25519_derive_public(&secret, &derived) ||
         !x25519_public_equal(&derived, public))
         r = err_set(e, -EUCLEAN,
-            "\"%s\" is not the key of network \"%s\" as the database knows it; it is left as it "
-            "is: put a copy in its place",
-            path, name);
+            "\"%s\" is not the key of hub \"%s\" in network \"%s\" as the database knows it; it is "
+            "left as it is: put a copy in its place, or, if that is another hub, give this one "
+            "another name (--name)",
+            path, n->model->self, name);
     else
         *ret = secret;
     secret_wipe(&secret, sizeof(secret));
@@ -104,7 +108,7 @@ static int make_key(
     return r;
 }
 
-static void remove_key(struct networks *n, const char *name)
+void networks_forget(struct networks *n, const char *name)
 {
     char path[PATH_ROOM];
 
@@ -126,7 +130,7 @@ void networks_hold_keys(struct networks *n, bool hold)
         /* The file stays if a network of that name was made meanwhile: it is that one's now. */
         if (!hold && !model_find_network(n->model, json_string_value(name)) &&
             strcmp(n->adding, json_string_value(name)) != 0)
-            remove_key(n, json_string_value(name));
+            networks_forget(n, json_string_value(name));
     }
     json_decref(held);
 }
@@ -135,27 +139,32 @@ void networks_hold_keys(struct networks *n, bool hold)
 
 static void fill_hub(const struct networks *n, struct node_hub *nh)
 {
-    *nh = (struct node_hub){.api_port = n->api_port};
+    *nh = (struct node_hub){.api_port = n->api_port, .has_tls_pin = n->tls_pin != NULL};
+    if (n->tls_pin)
+        nh->tls_pin = *n->tls_pin;
     hub_places_tell(nh, &n->publics->here, &n->publics->next);
 }
 
-/* @nh and the texts in the result are borrowed. */
-static struct node own_node(
-    const struct network *net, const struct x25519_public *key, struct node_hub *nh)
+/* This hub's own node with host number @number; @nh is borrowed. */
+static struct node own_node(const struct networks *n, const struct network *net,
+    const struct x25519_public *key, uint32_t number, struct node_hub *nh)
 {
-    struct node n = {.key = *key,
-        .address4 = ipam_address(&net->cidr4, IPAM_HUB),
-        .address6 = ipam_address(&net->cidr6, IPAM_HUB),
+    struct node node = {.key = *key,
+        .address4 = ipam_address(&net->cidr4, number),
+        .address6 = ipam_address(&net->cidr6, number),
         .hub = nh};
 
-    (void)snprintf(n.meta.name, sizeof(n.meta.name), "%s", NETWORKS_SELF);
-    memcpy(n.meta.network, net->meta.name, sizeof(n.meta.network));
-    return n;
+    memcpy(node.meta.name, n->model->self, sizeof(node.meta.name));
+    memcpy(node.meta.network, net->meta.name, sizeof(node.meta.network));
+    return node;
 }
 
 static bool is_same_hub(const struct node_hub *a, const struct node_hub *b)
 {
     if (a->n_endpoints != b->n_endpoints || a->n_names != b->n_names || a->api_port != b->api_port)
+        return false;
+    if (a->has_tls_pin != b->has_tls_pin ||
+        memcmp(&a->tls_pin, &b->tls_pin, sizeof(a->tls_pin)) != 0)
         return false;
     for (unsigned i = 0; i < a->n_names; i++)
         if (strcmp(a->names[i], b->names[i]) != 0)
@@ -181,33 +190,29 @@ static void on_refreshed(void *ctx, const struct store_answer *a)
 
 static int refresh_one(struct networks *n, struct model_network *net, nsec_t now, struct err *e)
 {
-    static const struct token_hash none;
-    struct model_node *self = model_find_node(net, NETWORKS_SELF);
     const char *name = net->pub.spec.meta.name;
     _cleanup_(freep) char *text = NULL;
-    char keys[2][RECORD_KEY_MAX];
-    struct store_op ops[2];
+    char key[RECORD_KEY_MAX];
+    struct store_op op;
     struct node_hub nh;
     struct node node;
 
-    if (net->leaving)
+    if (net->leaving || !net->own)
         return 0;
     fill_hub(n, &nh);
-    if (self && self->pub.spec.hub && is_same_hub(self->pub.spec.hub, &nh))
+    if (is_same_hub(net->own->pub.spec.hub, &nh))
         return 0;
-    node = own_node(&net->pub.spec, &net->pub.public, &nh);
-    text = record_node_encode(&node, &none);
+    /* Labels, and what else an administrator has said of it, stay. */
+    node = net->own->pub.spec;
+    node.hub = &nh;
+    text = record_node_encode(&node, &net->own->token);
     if (!text)
         return err_set(e, -ENOMEM, "no memory for the hub's own node");
-    ops[0] = (struct store_op){.kind = STORE_OP_PUT,
-        .key = record_key(keys[0], RECORD_NODE, name, NETWORKS_SELF),
+    op = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(key, RECORD_NODE, name, n->model->self),
         .value = text,
-        .expect = STORE_EXPECT_ANY};
-    /* A network that somebody removes meanwhile must not leave a node behind. */
-    ops[1] = (struct store_op){.kind = STORE_OP_CHECK,
-        .key = record_key(keys[1], RECORD_NETWORK, name, ""),
-        .expect = net->pub.spec.meta.resource_version};
-    return model_commit(n->model, ops, 2, now, on_refreshed, n, e);
+        .expect = node.meta.resource_version};
+    return model_commit(n->model, &op, 1, now, on_refreshed, n, e);
 }
 
 int networks_refresh(struct networks *n, nsec_t now, struct err *e)
@@ -275,13 +280,16 @@ static int store_network(struct adding *x, struct err *e)
     static const struct token_hash none;
     const char *name = x->spec.meta.name;
     char keys[3][RECORD_KEY_MAX];
+    struct network_maker maker = {.key = x->public};
     struct node_hub nh;
-    struct node self = own_node(&x->spec, &x->public, &nh);
-    _cleanup_(freep) char *network = record_network_encode(&x->spec, &x->public);
+    struct node self = own_node(x->networks, &x->spec, &x->public, IPAM_HUB, &nh);
+    _cleanup_(freep) char *network = NULL;
     _cleanup_(freep) char *ipam = record_ipam_encode(IPAM_HUB + 1, IPAM_HUB);
     _cleanup_(freep) char *node = NULL;
     struct store_op ops[3];
 
+    memcpy(maker.name, self.meta.name, sizeof(maker.name));
+    network = record_network_encode(&x->spec, &maker);
     fill_hub(x->networks, &nh);
     node = record_node_encode(&self, &none);
     if (!network || !ipam || !node)
@@ -295,7 +303,7 @@ static int store_network(struct adding *x, struct err *e)
         .value = ipam,
         .expect = STORE_EXPECT_ANY};
     ops[2] = (struct store_op){.kind = STORE_OP_PUT,
-        .key = record_key(keys[2], RECORD_NODE, name, NETWORKS_SELF),
+        .key = record_key(keys[2], RECORD_NODE, name, self.meta.name),
         .value = node,
         .expect = STORE_EXPECT_ANY};
     return model_commit(x->networks->model, ops, 3, clock_now(), on_stored, x, e);
@@ -328,7 +336,7 @@ static void on_stored(void *ctx, const struct store_answer *a)
         r = err_set(
             &e, -EIO, "whether network \"%s\" was made is not known: look, and try again", x->name);
     else if (r != 0)
-        remove_key(n, x->name);
+        networks_forget(n, x->name);
     if (r == 0 && !net)
         r = err_set(&e, -EIO, "network \"%s\" was stored but cannot be read", x->name);
     if (r == 0 && n->is_serving && !net->is_up) {
@@ -379,7 +387,7 @@ static void on_key(void *arg)
             return;
     }
     n->adding[0] = '\0';
-    remove_key(n, x->name);
+    networks_forget(n, x->name);
     x->done(x->ctx, x->r, NULL, &x->failure);
     free(x);
 }
@@ -416,13 +424,227 @@ int networks_add(struct networks *n, const struct network_request *rq, networks_
     return 0;
 }
 
+/* ---- joining -------------------------------------------------------------------------------- */
+
+/* A network that another hub has made, and that this hub joins. */
+struct joining {
+    struct networks *networks; /* pins */
+    char name[NAME_MAX_LEN + 1];
+    struct x25519_public public; /* of the key that this hub has in it */
+    int r;                       /* of finding or making that key */
+    struct err failure;          /* of that */
+};
+
+/* The next call tries again, but not at once. What is wrong is said once. */
+static void fail_joining(struct networks *n, const struct err *e)
+{
+    bool is_said = n->join_failure.code != 0 && strcmp(n->join_failure.text, e->text) == 0;
+
+    n->join_at = clock_now() + NETWORKS_JOIN_EACH;
+    n->join_failure = *e;
+    if (n->is_serving && !is_said)
+        log_error("%s", err_text(e));
+}
+
+static void on_joined(void *ctx, const struct store_answer *a)
+{
+    struct joining *x = ctx;
+    struct networks *n = x->networks;
+    struct model_network *net = model_find_network(n->model, x->name);
+
+    n->adding[0] = '\0';
+    if (a->r == 0 && net && net->own) {
+        n->join_failure = (struct err)ERR_NULL;
+        log_info("hub \"%s\" has joined network \"%s\"", n->model->self, x->name);
+    } else if (a->r < 0) {
+        fail_joining(n, a->e);
+    }
+    /* After a conflict, somebody has taken the address or the network: the next call looks again.
+     */
+    free(x);
+}
+
+static unsigned count_hubs(const struct model_network *net)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < net->nodes.n; i++)
+        n += model_node_at(net, i)->pub.spec.hub != NULL;
+    return n;
+}
+
+/* May this hub join the network with that key? 0 or negative errno with words. */
+static int check_joining(const struct networks *n, const struct model_network *net,
+    const struct x25519_public *key, struct err *e)
+{
+    const char *name = net->pub.spec.meta.name;
+    const char *self = n->model->self;
+    const struct model_node *holder = key ? model_find_key(net, key) : NULL;
+
+    if (model_find_node(net, self))
+        return err_set(e, -EEXIST,
+            "network \"%s\" has a node \"%s\" already, with another key than this hub has: give "
+            "this hub a name of its own (--name), or, if that node is gone, \"weft node rm %s\" on "
+            "another hub makes room",
+            name, self, self);
+    if (holder)
+        return err_set(e, -EEXIST,
+            "this hub's key in network \"%s\" is that of node \"%s\": start it with --name %s, as "
+            "before",
+            name, holder->pub.spec.meta.name, holder->pub.spec.meta.name);
+    if (count_hubs(net) >= NETWORKS_HUBS_MAX)
+        return err_set(
+            e, -ENOSPC, "network \"%s\" has %d hubs, and no more fit", name, NETWORKS_HUBS_MAX);
+    return 0;
+}
+
+/* The host number of this hub's own node; 0: none is free. The hub that made the network has the
+ * first one, also when it comes back after it was removed. */
+static uint32_t own_number(const struct networks *n, const struct model_network *net)
+{
+    struct ip_addr first = ipam_address(&net->pub.spec.cidr4, IPAM_HUB);
+
+    if (strcmp(net->maker.name, n->model->self) == 0 && !model_find_address(net, &first))
+        return IPAM_HUB;
+    return model_next_number(net);
+}
+
+/* Commit this hub's own node, with an address out of the network's record, as for any node. */
+static int store_self(struct joining *x, const struct model_network *net, struct err *e)
+{
+    static const struct token_hash none;
+    const struct networks *n = x->networks;
+    const struct ipam *ipam = &net->ipam;
+    const char *name = net->pub.spec.meta.name;
+    uint32_t number = own_number(n, net);
+    _cleanup_(freep) char *cursor = NULL;
+    _cleanup_(freep) char *text = NULL;
+    char keys[3][RECORD_KEY_MAX];
+    struct store_op ops[3];
+    struct node_hub nh;
+    struct node node;
+
+    if (number == 0)
+        return err_set(
+            e, -ENOSPC, "network \"%s\" has no address left for hub \"%s\"", name, n->model->self);
+    fill_hub(n, &nh);
+    node = own_node(n, &net->pub.spec, &x->public, number, &nh);
+    text = record_node_encode(&node, &none);
+    cursor = record_ipam_encode(
+        number < ipam->next ? ipam->next : number + 1, number > ipam->high ? number : ipam->high);
+    if (!text || !cursor)
+        return err_set(e, -ENOMEM, "no memory for the hub's own node");
+    ops[0] = (struct store_op){.kind = STORE_OP_CHECK,
+        .key = record_key(keys[0], RECORD_NETWORK, name, ""),
+        .expect = net->pub.spec.meta.resource_version};
+    ops[1] = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(keys[1], RECORD_IPAM, name, ""),
+        .value = cursor,
+        .expect = net->ipam_revision};
+    /* Its own record may be there, and damaged. */
+    ops[2] = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(keys[2], RECORD_NODE, name, n->model->self),
+        .value = text,
+        .expect = model_revision(n->model, keys[2])};
+    return model_commit(n->model, ops, 3, clock_now(), on_joined, x, e);
+}
+
+/* Find the key that this hub has had in the network before, or make one. */
+static void run_own_key(void *arg)
+{
+    struct joining *x = arg;
+    struct x25519_secret secret = {{0}};
+    char path[PATH_ROOM];
+    char *text = NULL;
+    int r = statefile_read(key_path(x->networks, path, x->name), 256, &text, NULL, &x->failure);
+
+    if (r == STATEFILE_E_ABSENT) {
+        x->r = make_key(x->networks, x->name, &x->public, &x->failure);
+        return;
+    }
+    x->r = r;
+    if (r != 0)
+        return;
+    text[strcspn(text, "\n")] = '\0';
+    if (x25519_secret_parse(&secret, text, NULL) != 0 || !x25519_derive_public(&secret, &x->public))
+        x->r = err_set(&x->failure, -EUCLEAN,
+            "\"%s\", the key of hub \"%s\" in network \"%s\", is no key: put a copy in its place, "
+            "or "
+            "remove it, and the hub makes another one",
+            path, x->networks->model->self, x->name);
+    secret_wipe(&secret, sizeof(secret));
+    secret_wipe(text, strlen(text));
+    free(text);
+}
+
+static void on_own_key(void *arg)
+{
+    struct joining *x = arg;
+    struct networks *n = x->networks;
+    const struct model_network *net = model_find_network(n->model, x->name);
+
+    if (net && x->r == 0 && !net->leaving && !net->own) {
+        x->r = check_joining(n, net, &x->public, &x->failure);
+        if (x->r == 0)
+            x->r = store_self(x, net, &x->failure);
+        if (x->r == 0)
+            return;
+    }
+    n->adding[0] = '\0';
+    if (x->r != 0)
+        fail_joining(n, &x->failure);
+    free(x);
+}
+
+/* The first network that is to be joined; NULL: there is none. */
+static struct model_network *find_unjoined(const struct networks *n)
+{
+    for (size_t i = 0; i < n->model->networks.n; i++) {
+        struct model_network *net = model_network_at(n->model, i);
+
+        if (!net->own && !net->leaving && !net->is_retired)
+            return net;
+    }
+    return NULL;
+}
+
+bool networks_join(struct networks *n, nsec_t now)
+{
+    struct model_network *net = find_unjoined(n);
+    struct err e = ERR_NULL;
+    struct joining *x;
+
+    if (!net || n->adding[0] || (n->is_serving && now < n->join_at))
+        return false;
+    if (check_joining(n, net, NULL, &e) != 0) {
+        fail_joining(n, &e);
+        return false;
+    }
+    x = calloc(1, sizeof(*x));
+    if (!x)
+        return false;
+    x->networks = n;
+    (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    memcpy(n->adding, x->name, sizeof(n->adding));
+    if (!n->is_serving) {
+        /* Nobody is served yet. */
+        run_own_key(x);
+        on_own_key(x);
+    } else if (disk_work(n->disk, run_own_key, on_own_key, x) != 0) {
+        n->adding[0] = '\0';
+        free(x);
+        return false;
+    }
+    return n->adding[0] != '\0';
+}
+
 /* ---- removing ------------------------------------------------------------------------------- */
 
 /* Most records that one commit removes. */
 #define DELETIONS_MAX 1024
 
-/* The kinds of record that belong to a network, in the order of their removal. The hub's own node
- * is removed together with the network. */
+/* The kinds of record that belong to a network, in the order of their removal. The nodes of hubs
+ * are removed together with the network. */
 static const enum record_kind kinds[] = {RECORD_NODE, RECORD_REPORT, RECORD_EDGE};
 #define KINDS_N (sizeof(kinds) / sizeof(*kinds))
 
@@ -460,8 +682,6 @@ static void end_removal(struct removing *x, int r, const struct err *e)
 
     if (net)
         net->leaving = NULL;
-    if (r == 0)
-        remove_key(x->networks, x->name);
     x->done(x->ctx, r, e);
     free(x);
 }
@@ -500,18 +720,37 @@ static void delete (struct removing *x, const struct store_op *ops, size_t n)
         end_removal(x, r, &e);
 }
 
+/* The network first: a hub that hears of its own node's removal before has been retired. */
 static void delete_network(struct removing *x)
 {
-    static const enum record_kind last[] = {RECORD_NODE, RECORD_IPAM, RECORD_NETWORK};
-    char keys[3][RECORD_KEY_MAX];
-    struct store_op ops[3];
+    static const enum record_kind first[] = {RECORD_NETWORK, RECORD_IPAM};
+    const struct model_network *net = model_find_network(x->networks->model, x->name);
+    char keys[2 + NETWORKS_HUBS_MAX][RECORD_KEY_MAX];
+    struct store_op ops[2 + NETWORKS_HUBS_MAX];
+    size_t n = 0;
 
-    for (size_t i = 0; i < 3; i++)
-        ops[i] = (struct store_op){.kind = STORE_OP_DELETE,
-            .key =
-                record_key(keys[i], last[i], x->name, last[i] == RECORD_NODE ? NETWORKS_SELF : ""),
-            .expect = STORE_EXPECT_ANY};
-    delete (x, ops, 3);
+    for (; n < 2; n++)
+        (void)record_key(keys[n], first[n], x->name, "");
+    for (size_t i = 0; net && i < net->nodes.n && n < 2 + NETWORKS_HUBS_MAX; i++) {
+        const struct node *node = &model_node_at(net, i)->pub.spec;
+
+        if (node->hub)
+            (void)record_key(keys[n++], RECORD_NODE, x->name, node->meta.name);
+    }
+    for (size_t i = 0; i < n; i++)
+        ops[i] =
+            (struct store_op){.kind = STORE_OP_DELETE, .key = keys[i], .expect = STORE_EXPECT_ANY};
+    delete (x, ops, n);
+}
+
+/* Is it the node of a hub, which goes together with the network? */
+static bool is_hub(const struct removing *x, const struct record_key *k)
+{
+    const struct model_network *net = model_find_network(x->networks->model, x->name);
+    const struct model_node *node =
+        net && k->kind == RECORD_NODE ? model_find_node(net, k->name) : NULL;
+
+    return node && node->pub.spec.hub;
 }
 
 /* Remove all records of the page that was read; an empty page ends the list. */
@@ -529,7 +768,7 @@ static void on_page(void *ctx, const struct store_answer *a)
         struct record_key k = record_key_parse(a->items[i].key);
 
         /* The key as it is: a damaged one may have other parts than are expected. */
-        if (k.kind != RECORD_NODE || strcmp(k.name, NETWORKS_SELF) != 0)
+        if (!is_hub(x, &k))
             ops[n++] = (struct store_op){
                 .kind = STORE_OP_DELETE, .key = a->items[i].key, .expect = STORE_EXPECT_ANY};
     }

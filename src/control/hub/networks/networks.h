@@ -1,5 +1,5 @@
 /*
- * networks.h - the networks of a hub: made, removed, and the hub's own node in each.
+ * networks.h - the networks of a hub: made, joined, removed, and the hub's own node in each.
  *
  * A network's private key is a file of its own, STATE/keys/NAME.key (0600). It is written before
  * the network is stored, and removed after the network: so a stored network always has one.
@@ -10,6 +10,11 @@
  * model has told its listener of the network, and its data half has been brought up; a network for
  * which that failed is taken back. Removing is done in commits of bounded size, the network's own
  * record last, so what a crash leaves is a smaller network.
+ *
+ * Other hubs may have the same store. A network that one of them has made this hub joins as soon as
+ * it hears of it: it makes a key of its own, and then commits its own node, with an address of the
+ * network like any other node's. It serves the network from then on. The node has this hub's name;
+ * if a node with another key has that name, the hub does not join, and says so.
  *
  * Threads: the hub's loop only.
  */
@@ -28,10 +33,14 @@
 #include "hub/record/request.h"
 
 struct disk_works;
+struct tls_pin;
 struct publics;
 
-/** The name of the hub's own node in each network. */
-#define NETWORKS_SELF "hub"
+/** Most hubs of one network: each node has a session with every one of them. */
+#define NETWORKS_HUBS_MAX 16
+
+/** How long to wait after a network could not be joined. */
+#define NETWORKS_JOIN_EACH (5 * NSEC_PER_SEC)
 
 /** Outcome: there is a network of that name already. */
 #define NETWORKS_E_EXISTS 1
@@ -53,11 +62,16 @@ struct networks {
     const char *state_dir;         /* pins */
     struct rng rng;                /* for keys and address blocks; used on any thread */
     uint16_t api_port;             /* TCP, that the hub's own nodes name; set by the hub */
+    const struct tls_pin *tls_pin; /* pins: of the key of its API, which they name; set by the hub;
+                                      NULL: none */
     bool is_serving;               /* a network that is not brought up is taken back; set by the
                                       hub, once it has brought up those that were stored */
     json_t *held_keys; /* owns: names of networks that were removed while networks_hold_keys()
                           holds; NULL: it does not */
-    char adding[NAME_MAX_LEN + 1]; /* the network that is being made; "": none */
+    char adding[NAME_MAX_LEN + 1]; /* the network that is being made, or joined; "": none */
+    struct err join_failure;       /* why a network was not joined; code 0: none was refused */
+    nsec_t join_at;                /* no network is joined before */
+    struct err key_failure;        /* the last one of networks_key() for the model; code 0: none */
     struct err refresh_failure;    /* of what networks_refresh() has begun; code 0: none */
 };
 
@@ -103,6 +117,9 @@ typedef void (*networks_removed_fn)(void *ctx, int r, const struct err *e);
 int networks_remove(struct networks *n, struct model_network *net, networks_removed_fn done,
     void *ctx, struct err *e);
 
+/** networks_forget() - that network was removed, by whichever hub: remove this hub's key in it. */
+void networks_forget(struct networks *n, const char *name);
+
 /**
  * networks_hold_keys() - while a copy of the hub is made
  * @hold:	true: key files of networks that are removed meanwhile are kept; false: they go
@@ -127,6 +144,16 @@ int networks_key(const struct networks *n, const char *name, const struct x25519
  * refresh_failure, until the next call, which the hub makes a second later.
  */
 int networks_refresh(struct networks *n, nsec_t now, struct err *e);
+
+/**
+ * networks_join() - begin to join a network that this hub has no node in, if there is one
+ *
+ * Call it each second, and once more whenever what it has begun is stored, before the hub serves
+ * anybody: join_failure says then why it could not be.
+ *
+ * Return: true: begun; false: there is none, or it cannot be joined now.
+ */
+bool networks_join(struct networks *n, nsec_t now);
 
 /** networks_interface() - "weft-default"; a long name is cut and told apart by four hex digits. */
 void networks_interface(const char *prefix, const char *name, char ret[static 16]);

@@ -163,7 +163,7 @@ static void test_refresh(void **state)
     uint64_t before;
 
     open_hub(&s);
-    self = model_find_node(model_find_network(&s.hub->model, "default"), NETWORKS_SELF);
+    self = model_find_node(model_find_network(&s.hub->model, "default"), HUB_NAME_DEFAULT);
     before = self->pub.spec.meta.resource_version;
     assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
     store_wait(s.hub->store);

@@ -22,7 +22,7 @@ static void check_value(const char *text)
 {
     struct report_record report = {0};
     struct token_record token;
-    struct x25519_public key;
+    struct network_maker maker;
     struct err e = ERR_NULL;
     struct token_hash hash;
     struct network network;
@@ -44,7 +44,7 @@ static void check_value(const char *text)
         mesh_edge_deinit(&edge);
     if (record_report_decode(&report, text, &e) == 0)
         report_deinit(&report.report);
-    (void)record_network_decode(&network, &key, text, &e);
+    (void)record_network_decode(&network, &maker, text, &e);
     (void)record_ipam_decode(&next, &high, text, &e);
     (void)record_token_decode(&token, text, &e);
 }

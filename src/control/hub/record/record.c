@@ -158,33 +158,39 @@ static int parse(json_t **ret, const char *text, struct err *e)
     return body_parse(ret, text, strlen(text), e);
 }
 
-char *record_network_encode(const struct network *n, const struct x25519_public *hub_key)
+char *record_network_encode(const struct network *n, const struct network_maker *maker)
 {
     struct network plain = *n;
     char key[X25519_BASE64_MAX];
+    json_t *json;
 
     plain.meta.resource_version = 0;
-    return finish(
-        network_encode(&plain), "hubKey", json_string(x25519_public_format(hub_key, key)));
+    json = network_encode(&plain);
+    if (json && json_object_set_new(json, "hubName", json_string(maker->name)) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return finish(json, "hubKey", json_string(x25519_public_format(&maker->key, key)));
 }
 
 int record_network_decode(
-    struct network *ret, struct x25519_public *ret_hub_key, const char *text, struct err *e)
+    struct network *ret, struct network_maker *ret_maker, const char *text, struct err *e)
 {
     _cleanup_(json_freep) json_t *json = NULL;
-    struct x25519_public key;
+    struct network_maker maker = {.name = HUB_NAME_DEFAULT};
     struct fields f;
     int r = parse(&json, text, e);
 
     if (r != 0)
         return r;
     f = fields_make(json, "network", e);
-    fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &key);
+    fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &maker.key);
+    fields_name(&f, "hubName", FIELDS_OPTIONAL, maker.name);
     r = fields_end(&f);
     if (r == 0)
         r = network_decode(ret, json, OBJECT_LENIENT, e);
     if (r == 0)
-        *ret_hub_key = key;
+        *ret_maker = maker;
     return r;
 }
 

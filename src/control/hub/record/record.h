@@ -1,9 +1,9 @@
 /*
  * record.h - what the hub keeps in its store: keys, and values to and from structs.
  *
- *     network/NET         the Network, and "hubKey", the hub's public key in it
- *     node/NET/NAME       the Node, and "token", the hash of the secret that admitted it
- *     edge/NET/A--B       the MeshEdge
+ *     network/NET         the Network; "hubKey", the public key in it of the hub that made it,
+ * which tells it from another network of that name; "hubName", that hub's name node/NET/NAME the
+ * Node, and "token", the hash of the secret that admitted it edge/NET/A--B       the MeshEdge
  *     PREFIX/NET/NAME     an object of any other kind, with its row's prefix (mesh/object/object.h)
  *     ipam/NET            {"next": the cursor of ipam.h, "high": its highest number}
  *     token/HASH          who may enrol; HASH is the SHA-256 of the secret, in hex
@@ -54,6 +54,15 @@ struct record_key {
     char name[OBJECT_NAME_MAX + 1];   /* of the object, but a network; of a report's node; the hash
                                          of a token; else "" */
 };
+
+/** Which hub has made a network; absent in a record of a hub without a name of its own: "hub". */
+struct network_maker {
+    struct x25519_public key;    /* that hub's in the network: no other network has it */
+    char name[NAME_MAX_LEN + 1]; /* that hub's */
+};
+
+/** The name of a hub that was given none. */
+#define HUB_NAME_DEFAULT "hub"
 
 /** The value of token/HASH. */
 struct token_record {
@@ -114,12 +123,12 @@ const char *token_hash_key(char buf[static RECORD_KEY_MAX], const struct token_h
  * untouched on failure; what @ret owns is released as its struct says.
  */
 
-/** record_network_encode() - with the public key that the hub has in it. */
-char *record_network_encode(const struct network *n, const struct x25519_public *hub_key);
+/** record_network_encode() - with the hub that made it. */
+char *record_network_encode(const struct network *n, const struct network_maker *maker);
 
 /** record_network_decode() - what record_network_encode() has made. */
 int record_network_decode(
-    struct network *ret, struct x25519_public *ret_hub_key, const char *text, struct err *e);
+    struct network *ret, struct network_maker *ret_maker, const char *text, struct err *e);
 
 /** record_node_encode() - @token: of the secret that admitted it; zeroes: an administrator did. */
 char *record_node_encode(const struct node *n, const struct token_hash *token);

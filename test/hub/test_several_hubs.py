@@ -1,0 +1,166 @@
+"""Three hubs serve the same networks, with a real etcd as their store.
+
+     etcd 192.0.2.10     hub 192.0.2.1     hub-b 192.0.2.2     hub-c 192.0.2.3     a     b
+         `---------------- wan ---------------'------------------'------------------'-----'
+                            `---- weft-default 10.42.0.0/16: .1, .2, .3; a .4, b .5 ---------'
+
+The hubs have no data plane: the switch `weft-default` is the overlay.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Lab, wait_for
+
+from .hub import Hub, new_key
+
+pytestmark = [
+    pytest.mark.namespaces,
+    pytest.mark.skipif(not shutil.which("etcd"), reason="there is no etcd (Debian's etcd-server)"),
+]
+
+TOPOLOGY = """
+switch wan 192.0.2.0/24
+switch weft-default 10.42.0.0/16
+host etcd
+host hub
+host hub-b
+host hub-c
+host a
+host b
+link etcd wan 192.0.2.10
+link hub wan 192.0.2.1
+link hub-b wan 192.0.2.2
+link hub-c wan 192.0.2.3
+link a wan 192.0.2.4
+link b wan 192.0.2.5
+link hub weft-default 10.42.0.1
+link hub-b weft-default 10.42.0.2
+link hub-c weft-default 10.42.0.3
+link a weft-default 10.42.0.4
+link b weft-default 10.42.0.5
+"""
+
+CLIENT = "http://192.0.2.10:2379"
+PEER = "http://192.0.2.10:2380"
+STORE = ("--store", "etcd://192.0.2.10?prefix=/weft/lab")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """With an etcd in it."""
+    with Lab.from_text(TOPOLOGY, capture=False) as lab:
+        host = lab.host("etcd")
+        host.spawn(["/usr/bin/etcd", "--name", "one", "--data-dir", tmp_path / "etcd",
+                    "--listen-client-urls", CLIENT, "--advertise-client-urls", CLIENT,
+                    "--listen-peer-urls", PEER, "--initial-advertise-peer-urls", PEER,
+                    "--initial-cluster", f"one={PEER}", "--logger=zap", "--log-level=error"],
+                   name="etcd")
+        wait_for(lambda: "true" in host.run(["curl", "-s", f"{CLIENT}/health"], check=False,
+                                            quiet=True).out, 10, "etcd to answer")
+        yield lab
+
+
+class Hubs:
+    """The three of them, which have started one after another."""
+
+    def __init__(self, lab: Lab, weft: Path, directory: Path) -> None:
+        self.all = []
+        for name, address in (("hub", "192.0.2.1"), ("hub-b", "192.0.2.2"), ("hub-c", "192.0.2.3")):
+            (directory / name).mkdir()
+            hub = Hub(lab, weft, directory / name, name, address)
+            self.all.append(self.start(hub))
+
+    def start(self, hub: Hub) -> Hub:
+        return hub.start(*STORE, "--name", hub.name)
+
+    def wait(self, what, text: str) -> None:
+        """Until `what` is true of each of those that live."""
+        for hub in self.all:
+            wait_for(lambda: what(hub), 10, f"{hub.name}: {text}")
+
+
+@pytest.fixture
+def hubs(lab: Lab, weft: Path, tmp_path: Path) -> Iterator[Hubs]:
+    """They end before their etcd does, or they would wait for it."""
+    hubs = Hubs(lab, weft, tmp_path)
+    yield hubs
+    for hub in hubs.all:
+        assert hub.daemon.stop() == 0
+
+
+def networks(hub: Hub) -> set[str]:
+    _, answer = hub.admin("GET", "/v1/networks")
+    return {network["metadata"]["name"] for network in answer["networks"]}
+
+
+def specs(hub: Hub, network: str = "default") -> dict[str, dict]:
+    return {name: node["spec"] for name, node in hub.nodes(network).items()}
+
+
+def test_one_network(hubs: Hubs, lab: Lab) -> None:
+    """Each is a node of its own in every network, and whoever is asked does it."""
+    a, b, c = hubs.all
+    hubs.wait(lambda hub: set(hub.nodes()) == {"hub", "hub-b", "hub-c"}, "to know the others")
+    own = specs(a)
+    assert specs(b) == own and specs(c) == own
+    assert [own[n]["address4"] for n in sorted(own)] == ["10.42.0.1", "10.42.0.2", "10.42.0.3"]
+    assert len({spec["publicKey"] for spec in own.values()}) == 3
+    for hub in hubs.all:
+        assert own[hub.name]["hub"]["endpoints"] == [f"{hub.address}:51820"]
+        assert own[hub.name]["hub"]["tlsPin"] == hub.pin
+
+    # A token that one has made is good at another, and all hear of who came in.
+    secret = b.secret(uses=3)
+    assert c.enrol(lab.host("a"), secret, name="gpu-1")[0] == 200
+    assert a.enrol(lab.host("b"), secret, name="gpu-2")[0] == 200
+    assert c.enrol(lab.host("b"), secret, name="gpu-1")[0] == 409
+    hubs.wait(lambda hub: {"gpu-1", "gpu-2"} <= set(hub.nodes()), "to know who came in")
+    assert b.enrol(lab.host("b"), secret, publicKey=own["hub-c"]["publicKey"])[0] == 400
+
+    # A network that one makes is joined by the others without a restart.
+    assert c.run("network", "add", "other", "--cidr4", "10.50.0.0/16").rc == 0
+    hubs.wait(lambda hub: "other" in networks(hub) and len(hub.nodes("other")) == 3,
+              "to have joined the network")
+    assert specs(a, "other")["hub-c"]["address4"] == "10.50.0.1"
+    assert a.enrol(lab.host("a"), b.secret("other"), name="gpu-1")[0] == 200
+    assert a.run("network", "rm", "other").rc == 0
+    hubs.wait(lambda hub: "other" not in networks(hub), "to have left the network")
+    assert not (b.state / "keys" / "other.key").exists()
+
+
+def test_names(hubs: Hubs, lab: Lab, weft: Path, tmp_path: Path) -> None:
+    """A name is one hub's, and no member's; a hub that is gone can be retired, and come back."""
+    a, b, c = hubs.all
+    (tmp_path / "second").mkdir()
+    for name in ("hub", "hub-b"):
+        twin = Hub(lab, weft, tmp_path / "second", "a", "192.0.2.4")
+        done = lab.host("a").run(twin.argv(*STORE, "--name", name), check=False)
+        assert done.rc == 1 and "--name" in done.err and "default" in done.err, done.err
+    refused = lab.host("a").run(twin.argv(*STORE, "--name", "localhost"), check=False)
+    assert refused.rc == 2 and "localhost" in refused.err, refused.err
+
+    assert "the hub itself" in c.run("delete", "Node", "hub-c", check=False).err
+    c.daemon.kill9()
+    assert a.run("delete", "Node", "hub-c").rc == 0
+    hubs.all.remove(c)
+    hubs.wait(lambda hub: set(hub.nodes()) == {"hub", "hub-b"}, "to have heard of it")
+    assert c.name not in specs(a)
+
+    # A member takes the name meanwhile: the hub is told so, and does not serve as if it were it.
+    assert b.enrol(lab.host("b"), a.secret(), name="hub-c", publicKey=new_key())[0] == 200
+    done = c.host.run(c.argv(*STORE, "--name", "hub-c"), check=False)
+    assert done.rc == 1 and "another key" in done.err, done.err
+    assert b.run("delete", "Node", "hub-c").rc == 0
+    hubs.all.append(hubs.start(c))
+    hubs.wait(lambda hub: "hub-c" in hub.nodes(), "to know that it has come back")
+
+    # One that lives is retired as well: it serves the network no more, and says so.
+    c.daemon.allow("was removed from network")
+    assert a.run("delete", "Node", "hub-c").rc == 0
+    c.daemon.wait_line("was removed from network")
+    assert c.admin("POST", "/v1/networks/default/tokens", {})[0] == 503

@@ -167,6 +167,7 @@ static void write_request(struct fake *f, const char *method, const char *path, 
 
     (void)snprintf(ret, REQUEST_MAX,
         "%s %s HTTP/1.1\r\nHost: 10.42.0.1\r\nAuthorization: %s\r\n"
+        "Accept-Encoding: deflate, gzip\r\n"
         "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
         method, path, authorization(f, method, path, body, proof), strlen(body), body);
 }

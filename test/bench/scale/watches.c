@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "fake.h"
 #include "os/clock.h"
@@ -19,6 +20,7 @@
 #define EVENTS   256
 #define READ_MAX (256 << 10)
 #define MARK_MAX 32
+#define TEXT_MAX (256 << 10) /* unpacked at a time */
 
 /* Where in the answer of HTTP/1.1 the next byte is: chunks, RFC 9112 section 7.1. */
 enum phase { PHASE_HEAD, PHASE_SIZE, PHASE_DATA, PHASE_BEHIND };
@@ -29,6 +31,8 @@ struct watch {
     enum phase phase;    /* of the next byte */
     unsigned matched;    /* PHASE_HEAD: bytes of the empty line; PHASE_BEHIND: of the line's end */
     size_t left;         /* PHASE_SIZE: as far as it was read; PHASE_DATA: bytes of the chunk */
+    bool has_begun;      /* its first byte of data has come */
+    z_stream *z;         /* owns: it is sent packed; NULL: as it is */
     bool has_snapshot;   /* its first line is over */
     unsigned told;       /* the last mark that it has had */
     char tail[MARK_MAX]; /* the last bytes of its data, in case that a mark is cut */
@@ -85,7 +89,7 @@ static void keep_tail(struct watch *it, const char *p, size_t n)
     it->tail_len += n;
 }
 
-static void take_data(struct watches *w, struct watch *it, const char *p, size_t n)
+static void take_text(struct watches *w, struct watch *it, const char *p, size_t n)
 {
     if (!it->has_snapshot && memchr(p, '\n', n)) {
         it->has_snapshot = true;
@@ -97,6 +101,54 @@ static void take_data(struct watches *w, struct watch *it, const char *p, size_t
         w->told_at = clock_now();
     }
     keep_tail(it, p, n);
+}
+
+/* RFC 1950 section 2.2: no JSON begins with this byte. */
+static bool is_packed(char first)
+{
+    return first == 0x78;
+}
+
+static void begin_data(struct watch *it, char first)
+{
+    it->has_begun = true;
+    if (!is_packed(first))
+        return;
+    it->z = calloc(1, sizeof(*it->z));
+    if (!it->z || inflateInit(it->z) != Z_OK)
+        fake_die("no memory");
+}
+
+static void take_data(struct watches *w, struct watch *it, const char *p, size_t n)
+{
+    static char text[TEXT_MAX]; /* of the one thread */
+
+    if (!it->has_begun)
+        begin_data(it, p[0]);
+    if (!it->z) {
+        take_text(w, it, p, n);
+        return;
+    }
+    it->z->next_in = (Bytef *)p;
+    it->z->avail_in = (uInt)n;
+    do {
+        int r;
+
+        it->z->next_out = (Bytef *)text;
+        it->z->avail_out = sizeof(text);
+        r = inflate(it->z, Z_SYNC_FLUSH);
+        if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR)
+            fake_die("a watch cannot be unpacked");
+        take_text(w, it, text, sizeof(text) - it->z->avail_out);
+    } while (it->z->avail_out == 0);
+}
+
+static void end_data(struct watch *it)
+{
+    if (it->z)
+        (void)inflateEnd(it->z);
+    free(it->z);
+    it->z = NULL;
 }
 
 static int hex_of(char c)
@@ -166,6 +218,7 @@ static void read_one(struct watches *w, struct watch *it, char *buf)
     if (n <= 0) {
         (void)close(it->fd);
         it->fd = -1;
+        end_data(it);
         w->n_snapshots -= it->has_snapshot;
         it->next_ended = w->ended;
         w->ended = (uint32_t)(it - w->all) + 1;

@@ -399,6 +399,8 @@ int client_watch(struct client_loop *cl, const struct client_target *target, con
     curl_easy_setopt(rq->x.easy, CURLOPT_WRITEFUNCTION, on_stream);
     curl_easy_setopt(rq->x.easy, CURLOPT_WRITEDATA, rq);
     curl_easy_setopt(rq->x.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
+    /* A hub sends it packed if it can. "": all that this libcurl unpacks. */
+    curl_easy_setopt(rq->x.easy, CURLOPT_ACCEPT_ENCODING, "");
     /*
      * A stream only receives. Over the overlay something has to be sent as well: WireGuard notices
      * only then that the other end was restarted and has lost the session.

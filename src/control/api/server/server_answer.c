@@ -157,6 +157,14 @@ static ssize_t read_stream(void *ctx, uint64_t pos, char *buf, size_t max)
     return 0;
 }
 
+/* Only members are thousands, and what they are told of one another is no secret among them. Where
+ * there is a secret, the length of packed text can betray it. */
+static bool wants_packed(const struct server__connection *c)
+{
+    return c->access == API_ACCESS_OVERLAY && line_accepts_packed(MHD_lookup_connection_value(
+                                                  c->http.mhd, MHD_HEADER_KIND, "Accept-Encoding"));
+}
+
 static struct MHD_Response *make_stream(struct server__connection *c, struct stream *st)
 {
     struct MHD_Response *r =
@@ -169,6 +177,8 @@ static struct MHD_Response *make_stream(struct server__connection *c, struct str
     st->server_ctx = c;
     st->wake = wake_stream;
     (void)MHD_add_response_header(r, "Content-Type", "application/x-ndjson");
+    if (wants_packed(c) && stream_pack(st))
+        (void)MHD_add_response_header(r, "Content-Encoding", "deflate");
     return r;
 }
 

@@ -1,50 +1,15 @@
 /* stream.c - see stream.h. */
 #include "stream.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct line *make(const char *text, size_t len, bool is_part)
-{
-    struct line *l = malloc(sizeof(*l) + len + 1);
-
-    if (!l)
-        return NULL;
-    l->refs = 1;
-    l->is_part = is_part;
-    l->len = is_part ? len : len + 1;
-    memcpy(l->text, text, len);
-    l->text[len] = '\n';
-    return l;
-}
-
-struct line *line_new(const char *text, size_t len)
-{
-    return make(text, len, false);
-}
-
-struct line *line_new_part(const char *text, size_t len)
-{
-    return make(text, len, true);
-}
-
-struct line *line_ref(struct line *l)
-{
-    l->refs++;
-    return l;
-}
-
-struct line *line_unref(struct line *l)
-{
-    if (l && --l->refs == 0)
-        free(l);
-    return NULL;
-}
 
 void stream_init(
     struct stream *s, void (*on_drained)(struct stream *), void (*on_closed)(struct stream *))
 {
-    *s = (struct stream){.on_drained = on_drained, .on_closed = on_closed};
+    *s = (struct stream){
+        .on_drained = on_drained, .on_closed = on_closed, .checksum = LINE_CHECKSUM_NONE};
 }
 
 static struct line **slot(struct stream *s, size_t i)
@@ -60,6 +25,7 @@ void stream_deinit(struct stream *s)
     s->queue = NULL;
     s->cap = 0;
     s->n = 0;
+    s->n_free = 0;
     s->bytes = 0;
     s->sent = 0;
 }
@@ -80,18 +46,75 @@ static bool grow(struct stream *s)
     return true;
 }
 
-bool stream_push(struct stream *s, struct line *l, nsec_t now)
+/* There is room for it in the array. */
+static void append(struct stream *s, struct line *l)
 {
-    if (s->ended || s->n >= STREAM_LINES_MAX || s->bytes >= STREAM_BYTES_MAX ||
-        (s->n == s->cap && !grow(s)))
-        return false;
-    if (s->n == 0)
-        s->moved_at = now;
     *slot(s, s->n) = line_ref(l);
     s->n++;
-    s->bytes += l->len;
+}
+
+static void has_news(struct stream *s, bool was_empty, nsec_t now)
+{
+    if (was_empty)
+        s->moved_at = now;
     if (s->wake)
         s->wake(s);
+}
+
+/* @l as this stream sends it; NULL: no memory. */
+static struct line *as_sent(const struct stream *s, struct line *l)
+{
+    return s->packing == STREAM_PLAIN ? l : line_packed(l);
+}
+
+bool stream_push(struct stream *s, struct line *l, nsec_t now)
+{
+    bool was_empty = s->n == 0;
+
+    if (s->ended || s->n - s->n_free >= STREAM_LINES_MAX || s->bytes >= STREAM_BYTES_MAX ||
+        (s->n == s->cap && !grow(s)))
+        return false;
+    l = as_sent(s, l);
+    if (!l)
+        return false;
+    append(s, l);
+    s->bytes += l->len;
+    has_news(s, was_empty, now);
+    return true;
+}
+
+bool stream_push_whole(struct stream *s, struct line *const *parts, size_t n_parts, nsec_t now)
+{
+    assert(s->n == 0);
+    while (s->cap < n_parts)
+        if (!grow(s))
+            return false;
+    /* Once all are packed nothing can fail. */
+    for (size_t i = 0; i < n_parts; i++)
+        if (s->ended || !as_sent(s, parts[i]))
+            return false;
+    for (size_t i = 0; i < n_parts; i++)
+        append(s, as_sent(s, parts[i]));
+    s->n_free = n_parts;
+    has_news(s, true, now);
+    return true;
+}
+
+bool stream_pack(struct stream *s)
+{
+    assert(s->sent == 0 && s->packing == STREAM_PLAIN);
+    for (size_t i = 0; i < s->n; i++)
+        if (!line_packed(*slot(s, i)))
+            return false;
+    for (size_t i = 0; i < s->n; i++) {
+        struct line *plain = *slot(s, i);
+
+        *slot(s, i) = line_ref(line_packed(plain));
+        if (i >= s->n_free)
+            s->bytes -= plain->len - line_packed(plain)->len;
+        (void)line_unref(plain);
+    }
+    s->packing = STREAM_PACKED_HEAD;
     return true;
 }
 
@@ -105,7 +128,10 @@ void stream_clear(struct stream *s)
     while (s->n > keep) {
         struct line *last = *slot(s, s->n - 1);
 
-        s->bytes -= last->len;
+        if (s->n > s->n_free)
+            s->bytes -= last->len;
+        else
+            s->n_free--;
         s->n--;
         line_unref(last);
     }
@@ -125,26 +151,62 @@ void stream_abort(struct stream *s)
         s->wake(s);
 }
 
-size_t stream_take(struct stream *s, char *buf, size_t cap, nsec_t now)
+/* The first line is out. */
+static void end_line(struct stream *s)
+{
+    struct line *l = *slot(s, 0);
+
+    s->is_inside = l->is_part;
+    if (s->packing != STREAM_PLAIN)
+        s->checksum = line_checksum_add(s->checksum, l);
+    if (s->n_free > 0)
+        s->n_free--;
+    line_unref(l);
+    s->first = (s->first + 1) & (s->cap - 1);
+    s->n--;
+    s->sent = 0;
+}
+
+static size_t take_lines(struct stream *s, char *buf, size_t cap)
 {
     size_t out = 0;
 
     while (s->n > 0 && out < cap) {
-        struct line *l = *slot(s, 0);
+        const struct line *l = *slot(s, 0);
         size_t n = l->len - s->sent < cap - out ? l->len - s->sent : cap - out;
 
         memcpy(buf + out, l->text + s->sent, n);
         out += n;
         s->sent += n;
-        s->bytes -= n;
-        if (s->sent < l->len)
-            break;
-        s->is_inside = l->is_part;
-        line_unref(l);
-        s->first = (s->first + 1) & (s->cap - 1);
-        s->n--;
-        s->sent = 0;
+        if (s->n_free == 0)
+            s->bytes -= n;
+        if (s->sent == l->len)
+            end_line(s);
     }
+    return out;
+}
+
+/* What comes before the lines, or behind them, if it is time for it. */
+static size_t take_frame(struct stream *s, char *buf)
+{
+    if (s->packing == STREAM_PACKED_HEAD && (s->n > 0 || s->ended)) {
+        line_packed_head(buf);
+        s->packing = STREAM_PACKED_LINES;
+        return LINE_PACKED_HEAD;
+    }
+    if (s->packing == STREAM_PACKED_LINES && s->n == 0 && s->ended) {
+        line_packed_end(s->checksum, buf);
+        s->packing = STREAM_PACKED_ENDED;
+        return LINE_PACKED_END;
+    }
+    return 0;
+}
+
+size_t stream_take(struct stream *s, char *buf, size_t cap, nsec_t now)
+{
+    size_t out = cap >= STREAM_TAKE_MIN ? take_frame(s, buf) : 0;
+
+    out += take_lines(s, buf + out, cap - out);
     if (out > 0)
         s->moved_at = now;
     return out;

@@ -2,10 +2,11 @@
  * stream.h - an answer that goes on: lines, queued until the other end takes them.
  *
  * Theory of operation. A line is made once and shared by all streams that it
- * goes to. Each stream has a queue of bounded length. When it is full, a push
- * fails and the owner decides what to do: a watch drops what is queued and sends
- * a snapshot later. The server takes bytes out as fast as the connection does;
- * a queue that does not move for STREAM_STALL_NS ends the connection.
+ * goes to (line.h). Each stream has a queue of bounded length. When it is full, a
+ * push fails and the owner decides what to do: a watch drops what is queued and
+ * sends a snapshot later. A snapshot may be longer than the queue may be: it is
+ * pushed whole, into an empty queue, and does not count. The server takes bytes out as fast as the
+ * connection does; a queue that does not move for STREAM_STALL_NS ends the connection.
  *
  * Life: the owner embeds the struct and hands it to the server in a response.
  * From then on the server will call on_closed exactly once, and until that the
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "api/server/line.h"
 #include "base/clock.h"
 
 /** How long a queue may not move at all. */
@@ -27,25 +29,13 @@
 #define STREAM_LINES_MAX 1024
 #define STREAM_BYTES_MAX (1u << 20)
 
-/** One line with its newline, or a part of one; shared. */
-struct line {
-    unsigned refs; /* how many hold it */
-    bool is_part;  /* it has no newline: the line that is queued next continues it */
-    size_t len;    /* with the newline */
-    char text[];   /* not zero-terminated */
+/** How a stream is sent: as it is, or packed (line.h), and where in that it is. */
+enum stream_packing {
+    STREAM_PLAIN,
+    STREAM_PACKED_HEAD,  /* its first bytes are to come */
+    STREAM_PACKED_LINES, /* they are out */
+    STREAM_PACKED_ENDED, /* and so are the last ones */
 };
-
-/** line_new() - a copy of @len bytes at @text and a newline; one reference, NULL: no memory. */
-struct line *line_new(const char *text, size_t len);
-
-/** line_new_part() - without the newline: the beginning of a line that the next one continues. */
-struct line *line_new_part(const char *text, size_t len);
-
-/** line_ref() - add a reference. Returns @l. */
-struct line *line_ref(struct line *l);
-
-/** line_unref() - drop a reference; the last one frees it. NULL is fine. Always NULL. */
-struct line *line_unref(struct line *l);
 
 /** An answer that goes on. */
 struct stream {
@@ -53,8 +43,11 @@ struct stream {
     size_t cap;                          /* of the array, a power of two; 0 at first */
     size_t first;                        /* index of the line that is being sent */
     size_t n;                            /* lines queued */
-    size_t bytes;                        /* of them, not sent yet */
+    size_t n_free;                       /* the first of them, which do not count for the limits */
+    size_t bytes;                        /* of the others, not sent yet */
     size_t sent;                         /* bytes of the first line that are out */
+    enum stream_packing packing;         /* how it is sent */
+    uint32_t checksum;                   /* of the text that was sent packed */
     bool is_inside;                      /* the last line that was sent whole is_part */
     bool aborted;                        /* stream_abort() was called */
     bool ended;                          /* stream_end() was called */
@@ -80,6 +73,18 @@ void stream_deinit(struct stream *s);
  */
 bool stream_push(struct stream *s, struct line *l, nsec_t now);
 
+/**
+ * stream_push_whole() - queue the @n_parts of one line, or of several, however long they are
+ *
+ * Only while the queue is empty. What is pushed behind it has the whole queue for itself.
+ *
+ * Return: false when the stream has ended, or there is no memory; then nothing was queued.
+ */
+bool stream_push_whole(struct stream *s, struct line *const *parts, size_t n_parts, nsec_t now);
+
+/** stream_pack() - send it packed; before anything was taken. False: no memory, and it is not. */
+bool stream_pack(struct stream *s);
+
 /** stream_clear() - drop all lines but the one that has been sent in part, with its other parts. */
 void stream_clear(struct stream *s);
 
@@ -88,6 +93,9 @@ void stream_end(struct stream *s);
 
 /** stream_abort() - close the connection soon, and drop what is queued. */
 void stream_abort(struct stream *s);
+
+/** The least room that stream_take() may be given. */
+#define STREAM_TAKE_MIN LINE_PACKED_END
 
 /** stream_take() - for the server: up to @cap bytes of the queue into @buf; how many those are. */
 size_t stream_take(struct stream *s, char *buf, size_t cap, nsec_t now);

@@ -96,6 +96,43 @@ static void test_limits(void **state)
     free(big);
 }
 
+/* A snapshot is longer than the queue may be, and leaves room for what comes behind it. */
+static void test_whole(void **state)
+{
+    enum { N = 2 * STREAM_LINES_MAX };
+    static struct line *parts[N];
+    static char buf[2 * N];
+    struct line *part = line_new_part("p", 1);
+    struct line *last = line_new("!", 1);
+    struct stream s;
+
+    for (unsigned i = 0; i < N; i++)
+        parts[i] = i + 1 < N ? part : last;
+    stream_init(&s, nothing, nothing);
+    assert_true(stream_push_whole(&s, parts, N, 5));
+    assert_int_equal(s.bytes, 0);
+    for (unsigned i = 0; i < STREAM_LINES_MAX; i++)
+        assert_true(push(&s, "x", false));
+    assert_false(push(&s, "x", false));
+    /* It is sent in part, so clearing keeps it. */
+    assert_int_equal(stream_take(&s, buf, 10, 6), 10);
+    stream_clear(&s);
+    assert_int_equal(s.bytes, 0);
+    assert_true(push(&s, "y", false));
+    assert_int_equal(s.bytes, 2);
+    assert_int_equal(stream_take(&s, buf, sizeof(buf), 6), N - 10 + 1 + 2);
+    assert_int_equal(s.n_free, 0);
+    assert_int_equal(s.bytes, 0);
+    /* It is not sent in part, so clearing drops it. */
+    assert_true(stream_push_whole(&s, parts, N, 5));
+    stream_clear(&s);
+    assert_int_equal(s.n + s.n_free + s.bytes, 0);
+    assert_int_equal(part->refs, 1);
+    stream_deinit(&s);
+    line_unref(part);
+    line_unref(last);
+}
+
 static void append(char *to, const char *text, size_t len)
 {
     size_t at = strlen(to);
@@ -144,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_clear_keeps_whole_lines),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_whole),
         cmocka_unit_test(test_twin),
     };
 

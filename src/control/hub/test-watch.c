@@ -36,7 +36,7 @@ static struct model_node *node(const char *name)
 
 static void add_node(const char *name)
 {
-    uint8_t key[32] = {[1] = (uint8_t)name[0], [2] = 1};
+    uint8_t key[32] = {[1] = (uint8_t)name[0], [2] = 1, [3] = (uint8_t)name[1]};
     char text[BASE64_ROOM(32)];
     char body[256];
 
@@ -152,6 +152,68 @@ static void test_lent_snapshot(void **state)
     assert_null(snapshot_find_node(&s, "b"));
     view_return_snapshot(&s);
     view_return_snapshot(&s);
+}
+
+/* More nodes than a block has. */
+static void add_block(void)
+{
+    char name[8];
+
+    for (unsigned i = 0; i < ROSTER_BLOCK_NODES; i++) {
+        (void)snprintf(name, sizeof(name), "%c%c", (int)('d' + i % 20), (int)('a' + i / 20));
+        add_node(name);
+    }
+}
+
+/* How many parts of the two are the same text in memory. */
+static unsigned count_shared(const struct view_parts *x, const struct view_parts *y)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < x->n; i++)
+        for (size_t k = 0; k < y->n; k++)
+            n += x->items[i] == y->items[k] && x->items[i]->len > 1;
+    return n;
+}
+
+static void take_view(struct view_parts *v, const char *name)
+{
+    view_parts_deinit(v);
+    assert_true(view_snapshot(node(name), v));
+}
+
+/* All nodes share the text of each block, but for one of which a node does not see all. */
+static void test_shared_snapshot(void **state)
+{
+    struct view_parts a = {.n = 0};
+    struct view_parts c = {.n = 0};
+    json_t *all;
+    char *text;
+
+    add_block();
+    take_view(&a, "a");
+    take_view(&c, "c");
+    assert_int_equal(count_shared(&a, &c), 2);
+    text = view_snapshot_text(node("a"));
+    all = json_loads(text, 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(all, "nodes")), 4 + ROSTER_BLOCK_NODES);
+    json_decref(all);
+    free(text);
+    watch_tell_status(&hub.hub->watcher, node("b"), hub.now);
+    take_view(&a, "a");
+    assert_int_equal(count_shared(&a, &c), 1);
+    take_view(&c, "c");
+    assert_int_equal(count_shared(&a, &c), 2);
+    set_edge("off");
+    take_view(&a, "a");
+    assert_int_equal(count_shared(&a, &c), 1);
+    text = view_snapshot_text(node("a"));
+    all = json_loads(text, 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(all, "nodes")), 3 + ROSTER_BLOCK_NODES);
+    json_decref(all);
+    free(text);
+    view_parts_deinit(&a);
+    view_parts_deinit(&c);
 }
 
 /* ---- watches -------------------------------------------------------------------------------- */
@@ -373,6 +435,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_who_sees_whom, enter, leave),
         cmocka_unit_test_setup_teardown(test_lent_snapshot, enter, leave),
+        cmocka_unit_test_setup_teardown(test_shared_snapshot, enter, leave),
         cmocka_unit_test_setup_teardown(test_changes_come_in_order, enter, leave),
         cmocka_unit_test_setup_teardown(test_edge_that_is_switched_off, enter, leave),
         cmocka_unit_test_setup_teardown(test_heartbeat_when_nothing_else_is_said, enter, leave),

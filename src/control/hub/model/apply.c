@@ -170,7 +170,6 @@ static int put_node(struct model *m, struct model_network *net, const char *name
         return r;
     }
     spec.meta.resource_version = item->revision;
-    net->everybody = line_unref(net->everybody);
     node = model_find_node(net, spec.meta.name);
     if (node) {
         node->token = token;
@@ -194,7 +193,6 @@ static void delete_node(struct model *m, struct model_network *net, const char *
 
     if (!node)
         return;
-    net->everybody = line_unref(net->everybody);
     model__remove_node(node);
     m->listener.node_removed(m->listener.ctx, node);
 }
@@ -377,8 +375,7 @@ static int put_report(
     model_count_edges(node);
     for (unsigned o = 0; o < EDGE_OWNER_N; o++)
         node->said[o] = (struct edge_sequence){.run = 0};
-    node->text = line_unref(node->text);
-    net->everybody = line_unref(net->everybody);
+    model_forget_text(node);
     return 0;
 }
 

@@ -246,6 +246,12 @@ static void node_free(struct model_node *node)
     free(node);
 }
 
+void model_forget_text(struct model_node *node)
+{
+    node->text = line_unref(node->text);
+    roster_forget(&node->place);
+}
+
 void model_count_edges(struct model_node *node)
 {
     const struct edge_parts *said = &node->heard.report.edges;
@@ -288,9 +294,12 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
     list_init(&node->untold);
     list_init(&node->news);
     list_init(&node->bury);
+    list_init(&node->place.link);
     node->keyed.key = strdup(node->pub.spec.meta.name);
     if (node->keyed.key)
         r = index_node(node);
+    if (r == 0)
+        r = roster_add(&net->roster, &node->place);
     if (r == 0)
         *ret = node;
     /* Without memory for one index others may have it already, so it is not freed. Then the load
@@ -302,7 +311,7 @@ int model__replace_node(struct model_node *node, struct node *spec)
 {
     unindex_node(node);
     node->pub.spec = *spec;
-    node->text = line_unref(node->text);
+    model_forget_text(node);
     return index_node(node);
 }
 
@@ -312,6 +321,7 @@ void model__remove_node(struct model_node *node)
     struct model_edge_end *tmp;
 
     unindex_node(node);
+    roster_remove(&node->net->roster, &node->place);
     list_foreach_safe(end, tmp, &node->edges, link) {
         list_remove(&end->link);
         end->node = NULL;
@@ -445,6 +455,7 @@ struct model_network *model__new_network(struct model *m, const struct network *
     htab_init(&net->by_address, m->seed);
     ipam_init(&net->ipam, ipam_capacity(&spec->cidr4, &spec->cidr6));
     list_init(&net->watches);
+    roster_init(&net->roster);
     list_init(&net->buried);
     list_init(&net->bury);
     return net;
@@ -481,7 +492,7 @@ struct model_network *model_bury_network(struct model_network *net)
     htab_deinit(&net->by_key);
     htab_deinit(&net->by_address);
     ipam_deinit(&net->ipam);
-    line_unref(net->everybody);
+    roster_deinit(&net->roster);
     line_unref(net->self);
     secret_wipe(&net->pub.secret, sizeof(net->pub.secret));
     free(net->keyed.key);

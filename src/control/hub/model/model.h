@@ -44,6 +44,7 @@
 #include "hub/model/hub_hooks.h"
 #include "hub/model/ipam.h"
 #include "hub/model/proof.h"
+#include "hub/model/roster.h"
 #include "hub/record/record.h"
 #include "store/keys.h"
 #include "store/store.h"
@@ -75,9 +76,9 @@ struct model_network {
     const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
     struct err failure;  /* why it is not up */
     /* watch.c's */
-    struct list watches;    /* of struct watch */
-    struct line *everybody; /* owns; all nodes as JSON, as most see them; NULL: to be made */
-    struct line *self;      /* owns; the network as JSON; NULL: to be made */
+    struct list watches;  /* of struct watch */
+    struct roster roster; /* its nodes as JSON, as most see them */
+    struct line *self;    /* owns; the network as JSON; NULL: to be made */
     /* changes.c's */
     struct server_listener *listeners[2]; /* where its members are answered: v4 and v6 */
     struct jobs_service jobs;             /* its jobs, while they are served */
@@ -126,11 +127,12 @@ struct model_node {
     bool is_unsaved;      /* @heard differs from the store */
     struct list unsaved;  /* in reports.c's list */
     /* watch.c's */
-    struct list watches; /* of struct watch: its own */
-    struct line *text;   /* owns; as others see it, as JSON; NULL: to be made */
-    struct rate told;    /* how often others were told of its status */
-    struct list untold;  /* in the watcher's untold: others have not heard of its last status yet */
-    struct list news;    /* in the watcher's news: others are told of it when it is due */
+    struct list watches;       /* of struct watch: its own */
+    struct line *text;         /* owns; as others see it, as JSON; NULL: to be made */
+    struct roster_place place; /* in its network's roster */
+    struct rate told;          /* how often others were told of its status */
+    struct list untold; /* in the watcher's untold: others have not heard of its last status yet */
+    struct list news;   /* in the watcher's news: others are told of it when it is due */
     /* streams.c's */
     struct list streams; /* of struct stream_end: its own, oldest first */
     /* proof.c's */
@@ -327,6 +329,9 @@ static inline bool model_is_self(const struct model_node *node)
 
 /** model_next_number() - the host number of the next node; 0: none is surely nobody's. */
 uint32_t model_next_number(const struct model_network *net);
+
+/** model_forget_text() - what others see of a node has changed: its JSON is to be made anew. */
+void model_forget_text(struct model_node *node);
 
 /** model_count_edges() - what a node's edges come to, after they have changed: @node->counts. */
 void model_count_edges(struct model_node *node);

@@ -9,6 +9,9 @@
 #include "api/server/stream.h"
 #include "base/str.h"
 
+/* What closes the list of nodes, and the snapshot. */
+#define END_OF_NODES "]}"
+
 /* A line of @json, which is taken. NULL: no memory. */
 static struct line *part_of(json_t *json)
 {
@@ -82,29 +85,52 @@ bool view_can_see_object(const struct model_node *self, const struct object *o)
     return self->pub.spec.hub || !o->kind->can_see || o->kind->can_see(o, &self->pub.spec);
 }
 
-/* May @self see @other? With NULL for @self: may any node see it? */
-typedef bool (*sees_fn)(const struct model_node *self, const struct model_node *other);
+/* ---- parts ---------------------------------------------------------------------------------- */
 
-static bool sees_all(const struct model_node *self, const struct model_node *other)
+/* Takes @part; NULL: there was no memory for it. */
+static void add_part(struct view_parts *parts, struct line *part)
 {
-    return !self || view_can_see(self, other);
+    if (part && parts->n < parts->cap)
+        parts->items[parts->n++] = part;
+    else
+        parts->failed = true;
+    if (parts->failed)
+        (void)line_unref(part);
 }
+
+void view_parts_deinit(struct view_parts *parts)
+{
+    for (size_t i = 0; i < parts->n; i++)
+        (void)line_unref(parts->items[i]);
+    free(parts->items);
+    *parts = (struct view_parts){.items = NULL};
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
 
 static bool sees_hub(const struct model_node *self, const struct model_node *other)
 {
     return self == other || other->pub.spec.hub;
 }
 
-/* "[NODE,NODE,...]}": the end of a snapshot. */
-static struct line *make_tail(
-    struct model_network *net, const struct model_node *self, sees_fn sees)
+/* May any node see it? */
+static bool sees_all(const struct model_node *self, const struct model_node *other)
+{
+    return true;
+}
+
+typedef bool (*sees_fn)(const struct model_node *self, const struct model_node *other);
+
+/* "NODE,NODE,...": those of a block that @self sees; empty if it sees none. NULL: no memory. */
+static struct line *make_block(
+    const struct roster_block *b, const struct model_node *self, sees_fn sees)
 {
     struct str s = STR_NULL;
+    struct roster_place *place;
     bool any = false;
 
-    str_add(&s, "[");
-    for (size_t i = 0; i < net->nodes.n; i++) {
-        struct model_node *node = model_node_at(net, i);
+    list_foreach(place, &b->places, link) {
+        struct model_node *node = container_of(place, struct model_node, place);
 
         if (!sees(self, node))
             continue;
@@ -113,32 +139,66 @@ static struct line *make_tail(
         any = true;
         add_line(&s, node_text(node));
     }
-    str_add(&s, "]}");
-    return finish(&s, false);
+    return finish(&s, true);
 }
 
-static bool sees_everybody(const struct model_node *self)
+/* Does @self see all nodes of the block? If no edge of its own is off, it does. */
+static bool sees_block(const struct model_node *self, const struct roster_block *b)
 {
     const struct model_edge_end *end;
 
     if (self->pub.spec.hub)
         return true;
     list_foreach(end, &self->edges, link) {
-        if (end->edge->spec.path == EDGE_PATH_OFF)
+        const struct model_edge_end *ends = end->edge->ends;
+        const struct model_node *other = ends[0].node == self ? ends[1].node : ends[0].node;
+
+        if (end->edge->spec.path == EDGE_PATH_OFF && other && other->place.block == b)
             return false;
     }
     return true;
 }
 
-static struct line *tail_of(struct model_node *self)
+/* The block as @self sees it: what all those who see all of it share, or one of its own. */
+static struct line *block_text(struct roster_block *b, const struct model_node *self)
 {
-    struct model_network *net = self->net;
+    if (!sees_block(self, b))
+        return make_block(b, self, view_can_see);
+    if (!b->text)
+        b->text = make_block(b, NULL, sees_all);
+    return b->text ? line_ref(b->text) : NULL;
+}
 
-    if (!sees_everybody(self))
-        return make_tail(net, self, sees_all);
-    if (!net->everybody)
-        net->everybody = make_tail(net, NULL, sees_all);
-    return net->everybody ? line_ref(net->everybody) : NULL;
+static size_t count_blocks(const struct roster *r)
+{
+    const struct roster_block *b;
+    size_t n = 0;
+
+    list_foreach(b, &r->blocks, link)
+        n++;
+    return n;
+}
+
+/* "NODE,NODE,...": all that @self sees, block by block. */
+static void add_nodes(struct view_parts *parts, const struct model_node *self)
+{
+    struct line *comma = line_new_part(",", 1);
+    struct roster_block *b;
+    bool any = false;
+
+    list_foreach(b, &self->net->roster.blocks, link) {
+        struct line *text = block_text(b, self);
+
+        if (text && text->len == 0) {
+            (void)line_unref(text);
+            continue;
+        }
+        if (any)
+            add_part(parts, comma ? line_ref(comma) : NULL);
+        any = true;
+        add_part(parts, text);
+    }
+    (void)line_unref(comma);
 }
 
 static struct line *edge_text(const struct model_edge *edge)
@@ -172,7 +232,7 @@ static void add_objects(
         str_add(s, "]");
 }
 
-/* "{"type":"snapshot", ... "nodes":": all but the nodes. */
+/* "{"type":"snapshot", ... "nodes":[": all but the nodes. */
 static struct line *head_of(struct model_node *self)
 {
     struct model_network *net = self->net;
@@ -199,56 +259,70 @@ static struct line *head_of(struct model_node *self)
     for (unsigned i = 0; object_kinds[i]; i++)
         if (record_kind_of(object_kinds[i]) == RECORD_OBJECT)
             add_objects(&s, self, object_kinds[i]);
-    str_add(&s, ",\"nodes\":");
+    str_add(&s, ",\"nodes\":[");
     return finish(&s, true);
 }
 
-bool view_snapshot(struct model_node *self, struct line **ret_head, struct line **ret_tail)
+bool view_snapshot(struct model_node *self, struct view_parts *ret)
 {
-    struct line *head = head_of(self);
-    struct line *tail = tail_of(self);
+    size_t cap = 2 * count_blocks(&self->net->roster) + 2;
+    struct view_parts parts = {.items = calloc(cap, sizeof(struct line *)), .cap = cap};
 
-    if (!head || !tail) {
-        line_unref(head);
-        line_unref(tail);
+    if (!parts.items)
+        return false;
+    add_part(&parts, head_of(self));
+    add_nodes(&parts, self);
+    add_part(&parts, line_new(END_OF_NODES, strlen(END_OF_NODES)));
+    if (parts.failed) {
+        view_parts_deinit(&parts);
         return false;
     }
-    *ret_head = head;
-    *ret_tail = tail;
+    *ret = parts;
     return true;
 }
 
-/* Join two lines, which are taken, into one text without the newline at the end. */
-static char *join_parts(struct line *head, struct line *tail)
+char *view_snapshot_text(struct model_node *self)
 {
+    struct view_parts parts;
     struct str s = STR_NULL;
     char *text;
 
-    add_line(&s, head);
-    if (tail)
-        str_add_bytes(&s, tail->text, tail->len - 1);
-    else
-        s.failed = true;
-    line_unref(head);
-    line_unref(tail);
+    if (!view_snapshot(self, &parts))
+        return NULL;
+    for (size_t i = 0; i < parts.n; i++)
+        str_add_bytes(&s, parts.items[i]->text, parts.items[i]->len - (i + 1 == parts.n));
+    view_parts_deinit(&parts);
     text = str_take(&s, NULL);
     str_deinit(&s);
     return text;
 }
 
-char *view_snapshot_text(struct model_node *self)
-{
-    struct line *head;
-    struct line *tail;
-
-    return view_snapshot(self, &head, &tail) ? join_parts(head, tail) : NULL;
-}
-
 char *view_introduction_text(struct model_node *self)
 {
+    struct model_network *net = self->net;
+    struct str s = STR_NULL;
+    struct line *head;
+    bool any = false;
+    char *text;
+
     if (!list_is_empty(&self->edges))
         return view_snapshot_text(self);
-    return join_parts(head_of(self), make_tail(self->net, self, sees_hub));
+    head = head_of(self);
+    add_line(&s, head);
+    (void)line_unref(head);
+    for (size_t i = 0; i < net->nodes.n; i++) {
+        struct model_node *node = model_node_at(net, i);
+
+        if (!sees_hub(self, node))
+            continue;
+        str_add(&s, any ? "," : "");
+        any = true;
+        add_line(&s, node_text(node));
+    }
+    str_add(&s, END_OF_NODES);
+    text = str_take(&s, NULL);
+    str_deinit(&s);
+    return text;
 }
 
 /* One block of memory: the pointers, and behind them the objects, which own nothing. */

@@ -16,6 +16,14 @@
 
 struct line;
 
+/** A line in parts; the last one has the newline. */
+struct view_parts {
+    struct line **items; /* owns the array and a reference each */
+    size_t n;
+    size_t cap;  /* of the array */
+    bool failed; /* there was no memory for one of them */
+};
+
 /** view_can_see() - may @self see @other? It sees itself, the hub, and each node it may talk to. */
 bool view_can_see(const struct model_node *self, const struct model_node *other);
 
@@ -28,12 +36,16 @@ bool view_can_see_object(const struct model_node *self, const struct object *o);
 
 /**
  * view_snapshot() - the "snapshot" event of a node
- * @ret_head:	gives; its first part
- * @ret_tail:	gives; the rest, with the newline; shared by all nodes that see everybody
+ * @ret:	gives; to be released with view_parts_deinit()
+ *
+ * Its nodes are those of the network's roster, and most of its parts are shared by all nodes.
  *
  * Return: false when there is no memory.
  */
-bool view_snapshot(struct model_node *self, struct line **ret_head, struct line **ret_tail);
+bool view_snapshot(struct model_node *self, struct view_parts *ret);
+
+/** view_parts_deinit() - release; idempotent. */
+void view_parts_deinit(struct view_parts *parts);
 
 /** view_snapshot_text() - the same as one text without the newline; free(). NULL: no memory. */
 char *view_snapshot_text(struct model_node *self);

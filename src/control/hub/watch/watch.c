@@ -34,10 +34,9 @@ static bool can_send(const struct watcher *w)
 /* Send the watch the snapshot that it wants. There has to be room for it (can_send()). */
 static void send_snapshot(struct watch *wt, nsec_t now)
 {
-    struct line *head;
-    struct line *tail;
+    struct view_parts parts;
 
-    if (!view_snapshot(wt->node, &head, &tail)) {
+    if (!view_snapshot(wt->node, &parts)) {
         /* Without memory: the node connects again later. */
         stream_abort(&wt->stream);
         return;
@@ -46,10 +45,9 @@ static void send_snapshot(struct watch *wt, nsec_t now)
     wt->is_sending = true;
     wt->began_at = now;
     wt->w->n_sending++;
-    if (!stream_push(&wt->stream, head, now) || !stream_push(&wt->stream, tail, now))
+    if (!stream_push_whole(&wt->stream, parts.items, parts.n, now))
         stream_abort(&wt->stream);
-    line_unref(head);
-    line_unref(tail);
+    view_parts_deinit(&parts);
 }
 
 /* A snapshot has ended: begin the next one that waits. */
@@ -233,8 +231,7 @@ void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now
 
 void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now)
 {
-    node->text = line_unref(node->text);
-    node->net->everybody = line_unref(node->net->everybody);
+    model_forget_text(node);
     if (rate_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
         watch_tell_node(w, node, now);
     else if (list_is_empty(&node->untold) && list_is_empty(&node->news))

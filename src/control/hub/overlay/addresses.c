@@ -14,6 +14,10 @@
 #define FILE_MAX   (64u << 20)
 #define WRITE_EACH (2 * NSEC_PER_SEC)
 
+/* The file is long when thousands of nodes are in it, and while machines join, there is always
+ * something new: so many bytes a second are written at most. */
+#define WRITE_RATE (50 << 10)
+
 void addresses_open(struct addresses *a, const char *state_dir)
 {
     _cleanup_(freep) char *path = NULL;
@@ -81,7 +85,7 @@ void addresses_write(struct addresses *a, json_t *all, nsec_t now)
     struct err e = ERR_NULL;
 
     json_decref(all);
-    a->write_at = now + WRITE_EACH;
+    a->write_at = now + nsec_max(WRITE_EACH, (text ? strlen(text) : 0) * NSEC_PER_SEC / WRITE_RATE);
     if (!text || statefile_replace(a->path, text, strlen(text), 0600, &e) < 0)
         log_limited(&a->limit, now, LOG_LEVEL_WARNING, "%s",
             text ? err_text(&e) : "no memory to remember addresses");

@@ -8,6 +8,10 @@
  * An address in the file is a hint: nothing is relayed there before a handshake has shown that the
  * node is there.
  *
+ * The file is written whole, so the more nodes are in it, the less often it is written: what it
+ * costs each second stays the same. A hub that ends between two writes has not noted the last ones,
+ * which then come back by themselves, more slowly.
+ *
  * Threads: the hub's loop only. Writing the file waits for the disk, at most once in two seconds.
  */
 #pragma once

@@ -302,6 +302,26 @@ static void test_addresses(void **state)
     addresses_close(&again);
 }
 
+/* The addresses of thousands of nodes are not written each two seconds. */
+static void test_a_long_file_of_addresses(void **state)
+{
+    struct fixture *f = *state;
+    struct endpoint at = {.port = 4000};
+    json_t *all = json_object();
+    json_t *net = json_object();
+
+    for (unsigned i = 0; i < 4000; i++) {
+        struct x25519_public key = {.b = {(uint8_t)i, (uint8_t)(i >> 8)}};
+
+        addresses_add(net, &key, &at);
+    }
+    json_object_set_new(all, "default", net);
+    addresses_open(&f->o.addresses, f->hub.dir);
+    addresses_write(&f->o.addresses, all, f->now);
+    assert_false(addresses_may_write(&f->o.addresses, f->now + 3 * NSEC_PER_SEC));
+    assert_true(addresses_may_write(&f->o.addresses, f->now + 10 * NSEC_PER_SEC));
+}
+
 /* A file that is damaged stays as it is. */
 static void test_a_damaged_file_of_addresses(void **state)
 {
@@ -353,6 +373,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_hub_that_starts_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_facts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_addresses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_long_file_of_addresses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_damaged_file_of_addresses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_cut_member, set_up, tear_down),
     };

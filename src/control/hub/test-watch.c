@@ -392,6 +392,73 @@ static void test_news_for_many(void **state)
     end_many(s);
 }
 
+/* They are one text for all, but for a node that does not see all of them; and the more they were,
+ * the longer the next ones wait. */
+static void test_news_are_one_text(void **state)
+{
+    struct watcher *w = &hub.hub->watcher;
+    struct stream *s[N_MANY];
+    struct stream *a;
+    const char *text;
+
+    open_many(s);
+    set_edge("off");
+    a = open_watch("a");
+    hub.now += NSEC_PER_SEC;
+    watch_tell_node(w, node("c"), hub.now);
+    (void)take(a);
+    (void)take(s[0]);
+    (void)take(s[1]);
+    watch_tell_node(w, node("a"), hub.now);
+    watch_tell_node(w, node("b"), hub.now);
+    watch_tell_node(w, node("c"), hub.now);
+    hub.now = watch_news_due(w);
+    watch_tell_news(w, hub.now);
+    assert_int_equal(s[0]->n, 1);
+    assert_ptr_equal(s[0]->queue[s[0]->first], s[1]->queue[s[1]->first]);
+    assert_int_equal(count(take(s[0]), "put"), 3);
+    text = take(a);
+    assert_int_equal(count(text, "put"), 2);
+    assert_null(strstr(text, "\"AGIB"));
+    watch_tell_node(w, node("c"), hub.now);
+    assert_int_equal(watch_news_due(w), hub.now + 3 * w->n * WATCH_LINE_TIME);
+    end(a);
+    end_many(s);
+}
+
+/* Any number of nodes is told of, in texts of a bounded length. */
+static void test_many_news(void **state)
+{
+    struct watcher *w = &hub.hub->watcher;
+    struct stream *s[N_MANY];
+    unsigned n_nodes;
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < WATCH_NEWS_MAX; i++) {
+        char name[8];
+
+        (void)snprintf(name, sizeof(name), "%c%c", (int)('a' + i % 16), (int)('a' + i / 16));
+        add_node(name);
+    }
+    open_many(s);
+    /* The rest of a long snapshot. */
+    while (s[0]->n > 0)
+        (void)take(s[0]);
+    n_nodes = (unsigned)network()->nodes.n;
+    w->told_at = hub.now;
+    w->n_told = 1;
+    for (unsigned i = 0; i < n_nodes; i++)
+        watch_tell_node(w, model_node_at(network(), i), hub.now);
+    watch_tell_news(w, hub.now);
+    assert_int_equal(s[0]->n, 2);
+    while (s[0]->n > 0)
+        n += count(take(s[0]), "\n");
+    assert_int_equal(n, n_nodes);
+    watch_tell_node(w, node("a"), hub.now);
+    assert_int_equal(watch_news_due(w), hub.now + WATCH_PATIENCE * w->n * WATCH_LINE_TIME);
+    end_many(s);
+}
+
 /* What is told of the network comes after the nodes that changed before it. */
 static void test_order_of_news(void **state)
 {
@@ -444,6 +511,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_removed_node_is_told_last, enter, leave),
         cmocka_unit_test_setup_teardown(test_status_that_changes_all_the_time, enter, leave),
         cmocka_unit_test_setup_teardown(test_news_for_many, enter, leave),
+        cmocka_unit_test_setup_teardown(test_news_are_one_text, enter, leave),
+        cmocka_unit_test_setup_teardown(test_many_news, enter, leave),
         cmocka_unit_test_setup_teardown(test_order_of_news, enter, leave),
         cmocka_unit_test_setup_teardown(test_removed_news, enter, leave),
     };

@@ -80,6 +80,19 @@ bool view_can_see(const struct model_node *self, const struct model_node *other)
            model_may_talk(self, other);
 }
 
+bool view_sees_all(const struct model_node *self)
+{
+    const struct model_edge_end *end;
+
+    if (self->pub.spec.hub)
+        return true;
+    list_foreach(end, &self->edges, link) {
+        if (end->edge->spec.path == EDGE_PATH_OFF)
+            return false;
+    }
+    return true;
+}
+
 bool view_can_see_object(const struct model_node *self, const struct object *o)
 {
     return self->pub.spec.hub || !o->kind->can_see || o->kind->can_see(o, &self->pub.spec);
@@ -113,8 +126,8 @@ static bool sees_hub(const struct model_node *self, const struct model_node *oth
     return self == other || other->pub.spec.hub;
 }
 
-/* May any node see it? */
-static bool sees_all(const struct model_node *self, const struct model_node *other)
+/* Any node may see it, as far as the node that asks sees all. */
+static bool sees_any(const struct model_node *self, const struct model_node *other)
 {
     return true;
 }
@@ -165,7 +178,7 @@ static struct line *block_text(struct roster_block *b, const struct model_node *
     if (!sees_block(self, b))
         return make_block(b, self, view_can_see);
     if (!b->text)
-        b->text = make_block(b, NULL, sees_all);
+        b->text = make_block(b, NULL, sees_any);
     return b->text ? line_ref(b->text) : NULL;
 }
 
@@ -393,14 +406,19 @@ void view_return_snapshot(struct snapshot *s)
 }
 
 /* {"type":"put", ...} around an object's text. */
+static void add_put(struct str *s, const struct model *m, const struct line *object)
+{
+    str_addf(s, "{\"type\":\"put\",\"revision\":%llu,\"object\":",
+        (unsigned long long)store_revision(m->store));
+    add_line(s, object);
+    str_add(s, "}");
+}
+
 static struct line *put_event(const struct model *m, const struct line *object)
 {
     struct str s = STR_NULL;
 
-    str_addf(&s, "{\"type\":\"put\",\"revision\":%llu,\"object\":",
-        (unsigned long long)store_revision(m->store));
-    add_line(&s, object);
-    str_add(&s, "}");
+    add_put(&s, m, object);
     return finish(&s, false);
 }
 
@@ -409,9 +427,15 @@ struct line *view_put_network(struct model_network *net)
     return put_event(net->model, network_text(net));
 }
 
-struct line *view_put_node(struct model_node *node)
+struct line *view_put_nodes(struct model_node *const *nodes, size_t n)
 {
-    return put_event(node->net->model, node_text(node));
+    struct str s = STR_NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        str_add(&s, i > 0 ? "\n" : "");
+        add_put(&s, nodes[i]->net->model, node_text(nodes[i]));
+    }
+    return finish(&s, false);
 }
 
 struct line *view_put_edge(const struct model_network *net, const struct model_edge *edge)

@@ -27,6 +27,10 @@ struct view_parts {
 /** view_can_see() - may @self see @other? It sees itself, the hub, and each node it may talk to. */
 bool view_can_see(const struct model_node *self, const struct model_node *other);
 
+/** view_sees_all() - does @self see all nodes of its network, those that are yet to come included?
+ * False only if one of its edges is off. */
+bool view_sees_all(const struct model_node *self);
+
 /**
  * view_can_see_object() - is an object of another kind than Node in @self's view?
  *
@@ -81,8 +85,9 @@ void view_return_snapshot(struct snapshot *s);
 /** view_put_network() - what the network is now. */
 struct line *view_put_network(struct model_network *net);
 
-/** view_put_node() - what @node is now, as all others see it. */
-struct line *view_put_node(struct model_node *node);
+/** view_put_nodes() - what these nodes of one network are now, as others see them: one line each,
+ * in one text. */
+struct line *view_put_nodes(struct model_node *const *nodes, size_t n);
 
 /** view_put_edge() - the MeshEdge object of an edge. */
 struct line *view_put_edge(const struct model_network *net, const struct model_edge *edge);

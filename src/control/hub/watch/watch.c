@@ -178,28 +178,80 @@ static void tell_those_who_see(struct model_node *about, struct line *l, nsec_t 
     }
 }
 
-static void tell_of_node(struct watcher *w, struct model_node *node, nsec_t now)
-{
-    struct line *l = view_put_node(node);
+/* ---- news of nodes -------------------------------------------------------------------------- */
 
-    list_remove(&node->untold);
-    list_remove(&node->news);
-    w->told_at = now;
-    tell_those_who_see(node, l, now);
-    line_unref(l);
+/* Nodes of one network that are told of together. */
+struct news {
+    struct model_node *nodes[WATCH_NEWS_MAX];
+    struct line *lines[WATCH_NEWS_MAX]; /* owns; of each alone; NULL: nobody has needed it */
+    unsigned n;
+};
+
+/* Take from the watcher's news those of the same network as the first one. */
+static void take_news(struct watcher *w, struct news *ret)
+{
+    struct model_node *node;
+    struct model_node *tmp;
+
+    ret->n = 0;
+    list_foreach_safe(node, tmp, &w->news, news) {
+        if (ret->n == WATCH_NEWS_MAX || (ret->n > 0 && node->net != ret->nodes[0]->net))
+            continue;
+        list_remove(&node->news);
+        list_remove(&node->untold);
+        ret->lines[ret->n] = NULL;
+        ret->nodes[ret->n++] = node;
+    }
+}
+
+/* Tell a node that does not see all others of those that it sees. */
+static void tell_one_by_one(struct watch *wt, struct news *news, nsec_t now)
+{
+    for (unsigned i = 0; i < news->n; i++) {
+        if (!view_can_see(wt->node, news->nodes[i]))
+            continue;
+        if (!news->lines[i])
+            news->lines[i] = view_put_nodes(&news->nodes[i], 1);
+        tell(wt, news->lines[i], now);
+    }
+}
+
+static void tell_of_nodes(struct watcher *w, struct news *news, nsec_t now)
+{
+    struct line *all = view_put_nodes(news->nodes, news->n);
+    struct watch *wt;
+
+    list_foreach(wt, &news->nodes[0]->net->watches, of_net) {
+        if (view_sees_all(wt->node))
+            tell(wt, all, now);
+        else
+            tell_one_by_one(wt, news, now);
+    }
+    line_unref(all);
+    for (unsigned i = 0; i < news->n; i++)
+        line_unref(news->lines[i]);
 }
 
 void watch_tell_news(struct watcher *w, nsec_t now)
 {
-    struct model_node *node;
+    struct news news;
 
-    while ((node = list_first(&w->news, struct model_node, news)))
-        tell_of_node(w, node, now);
+    if (list_is_empty(&w->news))
+        return;
+    w->told_at = now;
+    w->n_told = 0;
+    while (!list_is_empty(&w->news)) {
+        take_news(w, &news);
+        tell_of_nodes(w, &news, now);
+        w->n_told += news.n;
+    }
 }
 
 static nsec_t free_at(const struct watcher *w)
 {
-    return w->n > WATCH_FEW && w->told_at > 0 ? w->told_at + w->n * WATCH_LINE_TIME : 0;
+    unsigned times = w->n_told < WATCH_PATIENCE ? w->n_told : WATCH_PATIENCE;
+
+    return w->n > WATCH_FEW && w->told_at > 0 ? w->told_at + times * w->n * WATCH_LINE_TIME : 0;
 }
 
 nsec_t watch_news_due(const struct watcher *w)
@@ -209,14 +261,15 @@ nsec_t watch_news_due(const struct watcher *w)
 
 void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now)
 {
-    if (now >= free_at(w)) {
-        watch_tell_news(w, now);
-        tell_of_node(w, node, now);
-    } else if (list_is_empty(&node->news)) {
+    if (list_is_empty(&node->news)) {
         list_remove(&node->untold);
         list_add_tail(&w->news, &node->news);
     }
+    if (now >= free_at(w))
+        watch_tell_news(w, now);
 }
+
+/* ---- other changes -------------------------------------------------------------------------- */
 
 void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now)
 {
@@ -253,8 +306,8 @@ static void tell_untold(struct watcher *w, nsec_t now)
 static void tell_visibility(
     struct watcher *w, struct model_node *to, struct model_node *about, bool can, nsec_t now)
 {
-    struct line *l =
-        can ? view_put_node(about) : view_delete(w->model, &node_kind, about->pub.spec.meta.name);
+    struct line *l = can ? view_put_nodes(&about, 1)
+                         : view_delete(w->model, &node_kind, about->pub.spec.meta.name);
 
     tell_node(to, l, now);
     line_unref(l);

@@ -17,8 +17,11 @@
  * A change of a node goes to all watches. To send one line to thousands of
  * watches takes time, but several lines together take hardly more. So a node
  * that changes soon after the last one is put into the list @news, and all nodes
- * in it are told together. Before a change of an edge or another object is told,
- * the news that were waiting are told.
+ * in it are told together, as one text that is made, and packed, once. The more
+ * nodes were told of the last time, the longer the next ones wait: one change is
+ * told at once, and while hundreds of machines join each second, they are told of
+ * some times a second. Before a change of an edge or another object is told, the
+ * news that were waiting are told.
  *
  * Threads: the hub's loop only.
  */
@@ -44,9 +47,14 @@
 
 /** With more than WATCH_FEW watches, changes of nodes are told no sooner than WATCH_LINE_TIME times
  * the number of watches after the last time. That is about what a line to one watch costs the hub,
- * its data plane included (make bench PARTS=scale). */
+ * its data plane included (make bench PARTS=scale). They wait as many times as long as nodes were
+ * told of then, but at most WATCH_PATIENCE times. */
 #define WATCH_FEW       16
 #define WATCH_LINE_TIME (25 * NSEC_PER_USEC)
+#define WATCH_PATIENCE  16
+
+/** Most nodes in one text. */
+#define WATCH_NEWS_MAX 256
 
 /** All watches of a hub. */
 struct watcher {
@@ -58,7 +66,8 @@ struct watcher {
     uint64_t n_overrun;  /* queues dropped since the start */
     nsec_t heartbeat_at; /* when the last one was sent */
     struct list news;    /* of struct model_node: to be told together */
-    nsec_t told_at;      /* when all were last told of a node; 0: never */
+    nsec_t told_at;      /* when all were last told of nodes; 0: never */
+    unsigned n_told;     /* of how many nodes they were told then */
 };
 
 /** watcher_init() - without any watch. */

@@ -121,7 +121,8 @@ def test_columns(cluster: Cluster, namespace: str) -> None:
     for kind in SPECS:
         cluster.must("apply", "-n", namespace, "-f", "-", stdin=golden(kind))
     head, row = cluster.must("get", "-n", namespace, "wnode").out.splitlines()
-    assert head.split() == ["NAME", "IPV4", "IPV6", "ENGINE", "ISLAND", "AGE"]
+    assert head.split() == ["NAME", "IPV4", "IPV6", "ENGINE", "ISLAND", "READY", "ACCEPTED",
+                            "AGE"]
     assert row.split()[:4] == ["default.gpu-1", "10.77.0.2", "fd5a::2", "rack-7"]
     head, row = cluster.must("get", "-n", namespace, "wedge").out.splitlines()
     assert row.split()[:2] == ["default.gpu-1--gpu-2", "relay"]

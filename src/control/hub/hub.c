@@ -403,6 +403,18 @@ static int join_networks(struct hub *hub, nsec_t now, struct err *e)
     return err_set(e, n->join_failure.code, "%s", err_text(&n->join_failure));
 }
 
+#define KUBERNETES "kubernetes:"
+
+/* Where the store is in Kubernetes, the networks, nodes and edges are resources there, too. */
+static int start_resources(struct hub *hub, struct err *e)
+{
+    const char *url = hub->config.store_url;
+
+    if (!url || strncmp(url, KUBERNETES, strlen(KUBERNETES)) != 0)
+        return 0;
+    return resources_start(&hub->resources, hub->loop, &hub->handlers, url + strlen(KUBERNETES), e);
+}
+
 int hub_start(
     struct hub *hub, const char *first_network, const struct ip_prefix *first_cidr4, struct err *e)
 {
@@ -428,6 +440,8 @@ int hub_start(
     /* What was begun here is stored before anybody is answered. */
     store_wait(hub->store);
     if (r == 0)
+        r = start_resources(hub, e);
+    if (r == 0)
         (void)uv_timer_start(&hub->tick, on_tick, 1000, 1000);
     return r;
 }
@@ -449,6 +463,7 @@ void hub_stop(struct hub *hub)
     if (!hub->has_handles)
         return;
     hub->has_handles = false;
+    resources_stop(hub->resources);
     finish_requests(hub);
     if (reports_flush(&hub->reports, clock_now(), &e) != 0)
         log_warning("the last reports are lost: %s", err_text(&e));
@@ -474,6 +489,7 @@ struct hub *hub_free(struct hub *hub)
     if (!hub)
         return NULL;
     server_free(hub->server);
+    resources_free(hub->resources);
     handlers_deinit(&hub->handlers);
     networks_deinit(&hub->networks);
     jobs_free(hub->jobs);

@@ -20,6 +20,7 @@
 #include "hub/networks/disk_work.h"
 #include "hub/networks/networks.h"
 #include "hub/networks/publics.h"
+#include "hub/resources/resources.h"
 #include "hub/streams/streams.h"
 #include "hub/streams/stun_port.h"
 #include "hub/watch/presence.h"
@@ -28,32 +29,33 @@
 #include "store/store.h"
 
 struct hub {
-    struct hub_config config;   /* borrows its texts */
-    uv_loop_t *loop;            /* pins */
-    struct rng rng;             /* the kernel's */
-    struct store *store;        /* owns */
-    struct disk_works disk;     /* what waits for the disk beside the store */
-    struct publics publics;     /* where nodes reach it */
-    struct model model;         /* what is in the store */
-    struct networks networks;   /* made and removed */
-    struct changes changes;     /* what each change of the model leads to; has the data half */
-    struct reports reports;     /* what nodes report */
-    struct presence presence;   /* which nodes are there */
-    struct watcher watcher;     /* who listens */
-    struct enrol enrol;         /* who comes in */
-    struct streams streams;     /* members whose UDP is blocked */
-    struct identity identity;   /* TLS */
-    struct audit audit;         /* who changed what */
-    struct admin_tokens admins; /* who administers from afar */
-    struct jobs *jobs;          /* owns */
-    struct handlers handlers;   /* what answers the API's calls */
-    struct server *server;      /* owns */
-    struct stun_port *stun;     /* owns; NULL: the UDP port is taken */
-    uv_timer_t tick;            /* each second */
-    uv_prepare_t turn;          /* each turn of the loop: has @news to be set? */
-    uv_timer_t news;            /* when the watches' news is due */
-    uv_poll_t answers;          /* of the store */
-    bool has_handles;           /* @tick and @answers are in the loop */
+    struct hub_config config;    /* borrows its texts */
+    uv_loop_t *loop;             /* pins */
+    struct rng rng;              /* the kernel's */
+    struct store *store;         /* owns */
+    struct disk_works disk;      /* what waits for the disk beside the store */
+    struct publics publics;      /* where nodes reach it */
+    struct model model;          /* what is in the store */
+    struct networks networks;    /* made and removed */
+    struct changes changes;      /* what each change of the model leads to; has the data half */
+    struct reports reports;      /* what nodes report */
+    struct presence presence;    /* which nodes are there */
+    struct watcher watcher;      /* who listens */
+    struct enrol enrol;          /* who comes in */
+    struct streams streams;      /* members whose UDP is blocked */
+    struct identity identity;    /* TLS */
+    struct audit audit;          /* who changed what */
+    struct admin_tokens admins;  /* who administers from afar */
+    struct jobs *jobs;           /* owns */
+    struct handlers handlers;    /* what answers the API's calls */
+    struct server *server;       /* owns */
+    struct stun_port *stun;      /* owns; NULL: the UDP port is taken */
+    struct resources *resources; /* owns; NULL: the store is not in Kubernetes */
+    uv_timer_t tick;             /* each second */
+    uv_prepare_t turn;           /* each turn of the loop: has @news to be set? */
+    uv_timer_t news;             /* when the watches' news is due */
+    uv_poll_t answers;           /* of the store */
+    bool has_handles;            /* @tick and @answers are in the loop */
 };
 
 /** hub__start_loop() - add the handles that a hub has in its loop. */

@@ -303,3 +303,39 @@ int kube_client_watch(struct kube_client *c, const char *version, remote_http_li
         version);
     return remote_http_open(c->http, &rq, fn, ctx, ret, e);
 }
+
+/* ---- anything else --------------------------------------------------------------------------- */
+
+int kube_client_ask(
+    struct kube_client *c, const struct kube_request *rq, nsec_t until, json_t **ret, struct err *e)
+{
+    struct remote_http_request http = {.method = rq->method,
+        .path = rq->path,
+        .content_type = rq->content_type,
+        .timeout_ms = TIMEOUT_MS,
+        .max = ANSWER_MAX};
+    char *body = rq->body ? json_dumps(rq->body, JSON_COMPACT) : NULL;
+    json_t *answer = NULL;
+    int r;
+
+    if (rq->body && !body)
+        return err_set(e, -ENOMEM, "no memory for a request");
+    http.body = body;
+    http.body_len = body ? strlen(body) : 0;
+    r = ask(c, &http, until, &answer, e);
+    free(body);
+    if (r == 0 && ret)
+        *ret = answer;
+    else
+        json_decref(answer);
+    return r;
+}
+
+int kube_client_open(struct kube_client *c, const char *path, remote_http_line_fn fn, void *ctx,
+    struct remote_http_stream **ret, struct err *e)
+{
+    struct remote_http_request rq = {.method = "GET", .path = path, .max = ANSWER_MAX};
+    int r = authorize(c, e);
+
+    return r == 0 ? remote_http_open(c->http, &rq, fn, ctx, ret, e) : r;
+}

@@ -1,5 +1,6 @@
 /*
- * kube_client.h - asks a Kubernetes API server for the Records of a namespace, upon remote_http.h.
+ * kube_client.h - asks a Kubernetes API server for the Records of a namespace, and for anything
+ * else, upon remote_http.h.
  *
  * A Record (records.weft.dev) holds one text, and is made, read and removed by its name. It is
  * replaced only where its resourceVersion is given, which is passed on as it came and never looked
@@ -104,4 +105,27 @@ int kube_client_version(struct kube_client *c, nsec_t until, char **ret, struct 
 /** kube_client_watch() - a stream of the changes of Records since @version; as remote_http_open().
  */
 int kube_client_watch(struct kube_client *c, const char *version, remote_http_line_fn fn, void *ctx,
+    struct remote_http_stream **ret, struct err *e);
+
+/* ---- anything else --------------------------------------------------------------------------- */
+
+/** A request. Everything is borrowed. */
+struct kube_request {
+    const char *method;       /* "GET", "PATCH", ... */
+    const char *path;         /* with the query; parts that are not plain text are escaped */
+    const char *content_type; /* of the body; NULL: JSON */
+    const json_t *body;       /* NULL: none */
+};
+
+/**
+ * kube_client_ask() - ask, again while nobody answers
+ * @ret:	gives the answer, set after a success; NULL: it is not wanted
+ *
+ * KUBE_E_EXISTS is any answer of status 409, with the server's words.
+ */
+int kube_client_ask(struct kube_client *c, const struct kube_request *rq, nsec_t until,
+    json_t **ret, struct err *e);
+
+/** kube_client_open() - a stream of lines, of a GET of @path; as remote_http_open(). */
+int kube_client_open(struct kube_client *c, const char *path, remote_http_line_fn fn, void *ctx,
     struct remote_http_stream **ret, struct err *e);

@@ -42,6 +42,7 @@ struct model_node;
 struct networks;
 struct publics;
 struct reports;
+struct resource_counts;
 struct server;
 struct streams;
 struct watcher;
@@ -66,10 +67,11 @@ struct handlers {
     struct publics *publics;
     struct streams *streams;
     struct jobs *jobs;
-    const struct server *server; /* counts for the metrics; NULL: there is none */
-    struct rng rng;              /* for secrets; used on any thread */
-    uint16_t udp_port;           /* where WireGuard and the relay listen */
-    uint16_t api_port;           /* TCP; known once the hub listens */
+    const struct server *server;             /* counts for the metrics; NULL: there is none */
+    const struct resource_counts *resources; /* for the metrics; NULL: it shows no resources */
+    struct rng rng;                          /* for secrets; used on any thread */
+    uint16_t udp_port;                       /* where WireGuard and the relay listen */
+    uint16_t api_port;                       /* TCP; known once the hub listens */
 
     /* The handlers' own. */
     struct arrivals arrivals; /* who has come to the jobs' present runs */

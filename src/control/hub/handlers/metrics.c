@@ -216,6 +216,29 @@ static void add_jobs(struct hub_metrics *m, const struct handlers *h)
         "processes of rendezvous that ended, and were started again", "", (double)c.n_restarts);
 }
 
+static void add_resources(struct hub_metrics *m, const struct handlers *h)
+{
+    const struct resource_counts *c = h->resources;
+
+    if (!c)
+        return;
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_kubernetes_leading",
+        "1: this hub writes the resources in Kubernetes", "", atomic_load(&c->is_leading) ? 1 : 0);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_kubernetes_applied_total",
+        "writes of resources, without their status", "", (double)atomic_load(&c->n_applied));
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_kubernetes_status_total", "writes of parts of a status",
+        "", (double)atomic_load(&c->n_status));
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_kubernetes_failed_total", "writes that failed", "",
+        (double)atomic_load(&c->n_failed));
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_kubernetes_wishes_total",
+        "changes that people made to resources", "", (double)atomic_load(&c->n_wishes));
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_kubernetes_refused_total",
+        "of them, those that the hub has refused", "", (double)atomic_load(&c->n_refused));
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_kubernetes_conflicts_total",
+        "resources with a field that somebody owns and that is not as the hub has it", "",
+        (double)atomic_load(&c->n_conflicts));
+}
+
 char *metrics_text(const struct handlers *h)
 {
     struct hub_metrics *m = hub_metrics_new();
@@ -238,6 +261,7 @@ char *metrics_text(const struct handlers *h)
         "records of the store that cannot be understood, and are set aside", "",
         (double)h->model->damaged.records.n);
     add_jobs(m, h);
+    add_resources(m, h);
     if (h->hooks->metrics)
         h->hooks->metrics(h->hooks->ctx, m);
     return hub_metrics_finish(m);

@@ -1,0 +1,601 @@
+/* resources.c - see resources.h. */
+#include "resources.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "api/content/body.h"
+#include "api/server/server.h"
+#include "base/err.h"
+#include "hub/handlers/access.h"
+#include "hub/handlers/handlers.h"
+#include "hub/handlers/metrics.h"
+#include "hub/model/model.h"
+#include "hub/resources/writer.h"
+#include "hub/watch/edge_view.h"
+#include "hub/watch/reports.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "store/keys.h"
+
+#define TICK_MS      1000
+#define OBJECTS_MAX  1000 /* objects that are told in one tick */
+#define STATUS_LOOKS 200  /* statuses that are looked at in one tick */
+#define STATUS_AGAIN (5 * NSEC_PER_SEC)
+#define OBSERVED_MAX 4000 /* parts of edges up to which edges that are only observed are shown */
+#define ME_MAX       96
+
+/** What was told of one object. */
+struct told {
+    struct keyed keyed; /* "PLURAL/NAME" of the resource */
+    const struct object_kind *kind;
+    const char *name; /* of the resource; in the key */
+    uint64_t revision;
+    unsigned sweep;                      /* the last one that found the object */
+    char status_hash[RESOURCE_HASH_MAX]; /* "": none was told */
+    nsec_t status_at;                    /* when it was told */
+};
+
+/** A wish that the hub judges. */
+struct judgement {
+    struct list link; /* in the resources' */
+    struct resources *s;
+    struct deferred *deferred; /* pins, until it is closed; NULL: answered at once */
+    struct mail *answer;       /* owns; its result is filled in when there is one */
+    bool is_over;
+};
+
+struct resources {
+    struct uv_loop_s *loop;        /* pins */
+    struct handlers *h;            /* pins */
+    struct writer *writer;         /* owns */
+    struct mail_queue mail;        /* from the thread */
+    struct resource_counts counts; /* for the metrics */
+    uv_timer_t tick;
+    uv_async_t async;
+    bool has_handles;
+    int term;         /* of the thread's last MAIL_TELL_ALL; 0: tell nothing */
+    bool is_told;     /* everything was told since */
+    bool has_damage;  /* the thread was told to keep all */
+    struct keys told; /* of struct told */
+    unsigned sweep;   /* number of the tick */
+    size_t n_found;   /* objects that this tick has found */
+    unsigned room;    /* objects that this tick may still tell */
+    size_t cursor;    /* in @told: whose status is next */
+    struct list judgements;
+};
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static void told_free(struct resources *s, struct told *t)
+{
+    keys_remove(&s->told, &t->keyed);
+    free(t->keyed.key);
+    free(t);
+}
+
+static struct told *told_at(const struct resources *s, size_t i)
+{
+    return container_of(s->told.items[i], struct told, keyed);
+}
+
+static struct told *told_find(
+    const struct resources *s, const struct object_kind *kind, const char *name)
+{
+    char key[RESOURCE_NAME_MAX + 32];
+    struct keyed *keyed;
+
+    (void)snprintf(key, sizeof(key), "%s/%s", kind->plural, name);
+    keyed = keys_find(&s->told, key);
+    return keyed ? container_of(keyed, struct told, keyed) : NULL;
+}
+
+static struct told *told_new(struct resources *s, const struct object_kind *kind, const char *name)
+{
+    struct told *t = calloc(1, sizeof(*t));
+
+    if (!t)
+        return NULL;
+    t->kind = kind;
+    if (asprintf(&t->keyed.key, "%s/%s", kind->plural, name) < 0) {
+        free(t);
+        return NULL;
+    }
+    if (keys_add(&s->told, &t->keyed) != 0) {
+        free(t->keyed.key);
+        free(t);
+        return NULL;
+    }
+    t->name = t->keyed.key + strlen(kind->plural) + 1;
+    return t;
+}
+
+static void forget_told(struct resources *s)
+{
+    while (s->told.n > 0)
+        told_free(s, told_at(s, s->told.n - 1));
+    s->is_told = false;
+    s->has_damage = false;
+    s->cursor = 0;
+}
+
+static void tell(struct resources *s, enum mail_what what, const struct told *t, json_t *json)
+{
+    struct mail *m = mail_new(what, t->kind, t->name);
+
+    if (m)
+        m->json = json;
+    else
+        json_decref(json);
+    writer_put(s->writer, m);
+}
+
+/* An object as the API has it. Its status is told apart. */
+static json_t *object_json(const struct model_network *net, const struct object_kind *kind,
+    const char *name, const struct edge_pair *pair)
+{
+    const struct model_node *node;
+
+    if (kind == &network_kind)
+        return network_encode(&net->pub.spec);
+    if (kind == &mesh_edge_kind)
+        return edge_view_object(pair, 0);
+    node = model_find_node(net, name);
+    return node ? node_encode(&node->pub.spec) : NULL;
+}
+
+/* The object is there, at that revision. */
+static void find(struct resources *s, const struct model_network *net,
+    const struct object_kind *kind, const struct object_meta *meta, const struct edge_pair *pair)
+{
+    const char *network = net->pub.spec.meta.name;
+    char name[RESOURCE_NAME_MAX + 1];
+    struct told *t;
+    bool is_new;
+    json_t *json;
+
+    s->n_found++;
+    t = told_find(s, kind, resource_name(name, kind, network, meta->name));
+    is_new = !t;
+    if (t)
+        t->sweep = s->sweep;
+    if (t && t->revision == meta->resource_version)
+        return;
+    if (s->room == 0)
+        return;
+    json = object_json(net, kind, meta->name, pair);
+    if (json && is_new)
+        t = told_new(s, kind, name);
+    if (!json || !t) {
+        json_decref(json);
+        return;
+    }
+    t->sweep = s->sweep;
+    t->revision = meta->resource_version;
+    s->room--;
+    tell(s, MAIL_OBJECT, t, json);
+}
+
+static void find_pair(
+    struct resources *s, const struct model_network *net, const struct edge_pair *pair)
+{
+    const struct node *a = &pair->nodes[0]->pub.spec;
+    const struct node *b = &pair->nodes[1]->pub.spec;
+    const struct model_edge *edge = model_find_edge(net, a->meta.name, b->meta.name);
+    struct object_meta meta = {.resource_version = edge ? edge->spec.meta.resource_version : 0};
+
+    (void)edge_name(a->meta.name, b->meta.name, meta.name);
+    find(s, net, &mesh_edge_kind, &meta, pair);
+}
+
+/* Edges that somebody has said something about; in a small fleet also those that are observed. */
+static void find_edges(struct resources *s, const struct model_network *net)
+{
+    struct edge_pairs pairs = EDGE_PAIRS_NULL;
+
+    if (s->h->reports->n_parts <= OBSERVED_MAX) {
+        (void)edge_pairs_known(&pairs, net, false);
+        for (size_t i = 0; i < pairs.n; i++)
+            find_pair(s, net, &pairs.items[i]);
+        edge_pairs_deinit(&pairs);
+        return;
+    }
+    for (size_t i = 0; i < net->edges.n; i++) {
+        const struct model_edge *edge = model_edge_at(net, i);
+        struct edge_pair pair = {.nodes = {edge->ends[0].node, edge->ends[1].node}};
+
+        if (pair.nodes[0] && pair.nodes[1])
+            find_pair(s, net, &pair);
+    }
+}
+
+/* A network, node or edge that is set aside because its record is damaged is not gone. */
+static bool has_damage(const struct model *m)
+{
+    static const enum record_kind kinds[] = {RECORD_NETWORK, RECORD_NODE, RECORD_EDGE};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (damaged_find_below(&m->damaged, record_prefix(kinds[i])))
+            return true;
+    return false;
+}
+
+static void tell_number(struct resources *s, enum mail_what what, int number)
+{
+    struct mail *m = mail_new(what, NULL, NULL);
+
+    if (m)
+        m->status = number;
+    writer_put(s->writer, m);
+}
+
+/* What was told before and was not found by this sweep is gone. */
+static void find_gone(struct resources *s)
+{
+    size_t i = 0;
+
+    while (s->told.n > s->n_found && i < s->told.n) {
+        struct told *t = told_at(s, i);
+
+        if (t->sweep == s->sweep) {
+            i++;
+            continue;
+        }
+        tell(s, MAIL_OBJECT, t, NULL);
+        told_free(s, t);
+    }
+}
+
+static void sweep(struct resources *s)
+{
+    const struct model *m = s->h->model;
+
+    if (has_damage(m) != s->has_damage) {
+        s->has_damage = !s->has_damage;
+        tell_number(s, MAIL_KEEP, s->has_damage);
+    }
+    s->sweep++;
+    s->n_found = 0;
+    s->room = OBJECTS_MAX;
+    for (size_t i = 0; i < m->networks.n; i++) {
+        const struct model_network *net = model_network_at(m, i);
+
+        find(s, net, &network_kind, &net->pub.spec.meta, NULL);
+        for (size_t k = 0; k < net->nodes.n; k++)
+            find(s, net, &node_kind, &model_node_at(net, k)->pub.spec.meta, NULL);
+        find_edges(s, net);
+    }
+    find_gone(s);
+    if (!s->is_told && s->room > 0) {
+        tell_number(s, MAIL_ALL, s->term);
+        s->is_told = true;
+    }
+}
+
+/* ---- status ---------------------------------------------------------------------------------- */
+
+/* What "Ready" says of a node: does its agent do what it is told? */
+static json_t *ready_condition(const struct model_node *node)
+{
+    const char *error = node->heard.report.error;
+    const char *status = "True";
+    const char *reason = "Reported";
+    const char *text = "";
+
+    if (node->pub.spec.hub) {
+        reason = "Hub";
+    } else if (node->pub.spec.stock) {
+        status = "Unknown";
+        reason = "Stock";
+        text = "a WireGuard without an agent reports nothing";
+    } else if (node->was_silent) {
+        status = "False";
+        reason = "Silent";
+        text = "its agent has stopped to report";
+    } else if (node->reported_at == 0) {
+        status = "Unknown";
+        reason = "NotReported";
+        text = "its agent has not reported yet";
+    } else if (error || node->was_unapplied) {
+        status = "False";
+        reason = error ? "Failing" : "NeverApplied";
+        text = error ? error : "its agent has applied nothing yet";
+    }
+    return json_pack("{s:s, s:s, s:s, s:s}", "type", "Ready", "status", status, "reason", reason,
+        "message", text);
+}
+
+static json_t *node_status(const struct model_node *node)
+{
+    json_t *status = reports_of_node(node);
+
+    (void)json_object_set_new(status, "conditions", json_pack("[o]", ready_condition(node)));
+    return status;
+}
+
+static json_t *edge_status(const struct model_network *net, const char *name)
+{
+    const char *middle = strstr(name, "--");
+    char first[NAME_MAX_LEN + 1];
+    struct edge_pair pair;
+
+    if (!middle || middle - name > NAME_MAX_LEN)
+        return NULL;
+    memcpy(first, name, (size_t)(middle - name));
+    first[middle - name] = '\0';
+    pair.nodes[0] = model_find_node(net, first);
+    pair.nodes[1] = model_find_node(net, middle + 2);
+    return pair.nodes[0] && pair.nodes[1] ? edge_view_status(&pair, clock_wall_s()) : NULL;
+}
+
+/* A new reference; NULL: there is no such object any more. */
+static json_t *status_of(const struct resources *s, const struct told *t)
+{
+    char network[NAME_MAX_LEN + 1];
+    char name[OBJECT_NAME_MAX + 1];
+    const struct model_network *net;
+    const struct model_node *node;
+
+    if (!resource_name_parse(t->kind, t->name, network, name))
+        return NULL;
+    net = model_find_network(s->h->model, network);
+    if (!net)
+        return NULL;
+    if (t->kind == &network_kind)
+        return json_pack("{s:I}", "nodes", (json_int_t)net->nodes.n);
+    if (t->kind == &mesh_edge_kind)
+        return edge_status(net, name);
+    node = model_find_node(net, name);
+    return node ? node_status(node) : NULL;
+}
+
+static void look_at_status(struct resources *s, struct told *t, nsec_t now)
+{
+    char hash[RESOURCE_HASH_MAX];
+    json_t *status;
+
+    if (t->status_hash[0] && now - t->status_at < STATUS_AGAIN)
+        return;
+    status = status_of(s, t);
+    if (!status)
+        return;
+    resource_status_hash(hash, status);
+    if (strcmp(hash, t->status_hash) == 0) {
+        json_decref(status);
+        return;
+    }
+    memcpy(t->status_hash, hash, sizeof(hash));
+    t->status_at = now;
+    tell(s, MAIL_STATUS, t, status);
+}
+
+static void look_at_statuses(struct resources *s, nsec_t now)
+{
+    size_t n = s->told.n < STATUS_LOOKS ? s->told.n : STATUS_LOOKS;
+
+    for (; n > 0; n--) {
+        if (s->cursor >= s->told.n)
+            s->cursor = 0;
+        look_at_status(s, told_at(s, s->cursor++), now);
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct resources *s = timer->data;
+
+    if (s->term == 0)
+        return;
+    sweep(s);
+    look_at_statuses(s, clock_now());
+}
+
+/* ---- judging --------------------------------------------------------------------------------- */
+
+static void fill_in(struct mail *answer, const struct response *rs)
+{
+    const char *text = rs->body && rs->status > 299 ? body_refusal_text(rs->body) : NULL;
+
+    answer->status = rs->status ? rs->status : 500;
+    if (answer->status > 299)
+        answer->text = strdup(text ? text : "the hub does not say why");
+    else if (rs->body)
+        answer->json = json_deep_copy(rs->body);
+}
+
+/* The answer is there. It is dealt with in another turn: now its owner is still at work on it. */
+static void on_answer(struct deferred *d)
+{
+    struct judgement *j = d->server_ctx;
+
+    fill_in(j->answer, &d->rs);
+    j->is_over = true;
+    (void)uv_async_send(&j->s->async);
+}
+
+static void judgement_end(struct judgement *j)
+{
+    struct deferred *d = j->deferred;
+
+    list_remove(&j->link);
+    if (d) {
+        d->wake = NULL;
+        response_deinit(&d->rs);
+        d->on_closed(d);
+    }
+    if (j->is_over)
+        writer_put(j->s->writer, j->answer);
+    else
+        mail_free(j->answer);
+    free(j);
+}
+
+static void ask_handlers(struct resources *s, const struct request *rq, struct response *rs)
+{
+    access_begin(s->h, rq);
+    if (rq->body)
+        handlers_objects_put(s->h, rq, rs);
+    else
+        handlers_objects_remove(s->h, rq, rs);
+    access_end(s->h, rq, NULL, rs);
+}
+
+static void judge(struct resources *s, const struct mail *m)
+{
+    struct judgement *j = calloc(1, sizeof(*j));
+    struct request rq = {.access = API_ACCESS_ADMIN,
+        .method = m->json ? "PUT" : "DELETE",
+        .caller = {.role = ROLE_ADMIN, .verdict = CALLER_KNOWN},
+        .body = m->json,
+        .now = clock_now()};
+    struct response rs = {0};
+
+    if (!j)
+        return;
+    *j = (struct judgement){.s = s, .answer = mail_new(MAIL_ANSWER, m->kind, m->name)};
+    if (!j->answer || !resource_name_parse(m->kind, m->name, rq.params[0], rq.params[2])) {
+        mail_free(j->answer);
+        free(j);
+        return;
+    }
+    (void)snprintf(rq.params[1], sizeof(rq.params[1]), "%s", m->kind->name);
+    (void)snprintf(
+        rq.caller.name, sizeof(rq.caller.name), "kubernetes%s%.60s", m->by[0] ? ":" : "", m->by);
+    j->answer->is_remove = m->what == MAIL_REMOVE;
+    list_add_tail(&s->judgements, &j->link);
+    ask_handlers(s, &rq, &rs);
+    j->deferred = rs.deferred;
+    if (!rs.deferred) {
+        fill_in(j->answer, &rs);
+        j->is_over = true;
+        response_deinit(&rs);
+        judgement_end(j);
+        return;
+    }
+    rs.deferred->server_ctx = j;
+    rs.deferred->wake = on_answer;
+    if (rs.deferred->is_ready)
+        on_answer(rs.deferred);
+}
+
+static void tell_again(struct resources *s, const struct mail *m)
+{
+    struct told *t = told_find(s, m->kind, m->name);
+
+    if (!t)
+        return;
+    t->revision = UINT64_MAX;
+    t->status_hash[0] = '\0';
+    look_at_status(s, t, clock_now());
+}
+
+static void on_mail(uv_async_t *async)
+{
+    struct resources *s = async->data;
+    struct judgement *j;
+    struct judgement *tmp;
+    struct mail *m;
+
+    list_foreach_safe(j, tmp, &s->judgements, link)
+        if (j->is_over)
+            judgement_end(j);
+    while ((m = mail_take(&s->mail))) {
+        switch (m->what) {
+        case MAIL_TELL_ALL:
+        case MAIL_QUIET:
+            forget_told(s);
+            s->term = m->what == MAIL_QUIET ? 0 : m->status;
+            break;
+        case MAIL_TELL:
+            tell_again(s, m);
+            break;
+        case MAIL_PUT:
+        case MAIL_REMOVE:
+            judge(s, m);
+            break;
+        case MAIL_OBJECT:
+        case MAIL_STATUS:
+        case MAIL_ALL:
+        case MAIL_KEEP:
+        case MAIL_ANSWER:
+            break;
+        }
+        mail_free(m);
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* From the thread. */
+static void wake_loop(void *ctx)
+{
+    (void)uv_async_send(&((struct resources *)ctx)->async);
+}
+
+int resources_start(struct resources **ret, struct uv_loop_s *loop, struct handlers *h,
+    const char *where, struct err *e)
+{
+    struct resources *s = calloc(1, sizeof(*s));
+    struct writer_config config = {.where = where};
+    char host[64] = "hub";
+    char me[ME_MAX];
+    int r;
+
+    if (!s)
+        return err_set(e, -ENOMEM, "no memory for Kubernetes' resources");
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(me, sizeof(me), "%s_%016llx", host, (unsigned long long)rng_u64(&h->rng));
+    s->loop = loop;
+    s->h = h;
+    mail_queue_init(&s->mail);
+    list_init(&s->judgements);
+    (void)uv_timer_init(loop, &s->tick);
+    (void)uv_async_init(loop, &s->async, on_mail);
+    s->tick.data = s;
+    s->async.data = s;
+    s->has_handles = true;
+    *ret = s;
+    config.me = me;
+    config.to_loop = &s->mail;
+    config.wake_loop = wake_loop;
+    config.ctx = s;
+    config.counts = &s->counts;
+    r = writer_start(&s->writer, &config, e);
+    if (r != 0)
+        return r;
+    h->resources = &s->counts;
+    (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
+    return 0;
+}
+
+void resources_stop(struct resources *s)
+{
+    struct judgement *j;
+
+    if (!s || !s->has_handles)
+        return;
+    s->has_handles = false;
+    uv_close((uv_handle_t *)&s->tick, NULL);
+    while ((j = list_first(&s->judgements, struct judgement, link))) {
+        j->is_over = false;
+        judgement_end(j);
+    }
+    s->writer = writer_stop(s->writer);
+    uv_close((uv_handle_t *)&s->async, NULL);
+}
+
+struct resources *resources_free(struct resources *s)
+{
+    if (!s)
+        return NULL;
+    s->h->resources = NULL;
+    forget_told(s);
+    keys_deinit(&s->told);
+    mail_queue_deinit(&s->mail);
+    free(s);
+    return NULL;
+}

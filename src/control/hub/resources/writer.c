@@ -1,0 +1,678 @@
+/* writer.c - see writer.h. */
+#include "writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backends/kubernetes/kube_client.h"
+#include "base/err.h"
+#include "hub/handlers/metrics.h"
+#include "hub/resources/leader.h"
+#include "hub/resources/projection.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
+#include "os/log.h"
+#include "os/thread.h"
+#include "os/wakeup.h"
+
+#define REQUEST_NS  (3 * NSEC_PER_SEC)  /* how long one request is tried */
+#define AWAY_NS     (1 * NSEC_PER_SEC)  /* pause when the server does not answer */
+#define REFUSED_NS  (30 * NSEC_PER_SEC) /* and when it refuses all of it */
+#define WAIT_MS     500
+#define PAGE        200 /* resources that are read at once */
+#define PATH_ROOM   1024
+#define TIME_ROOM   64
+#define VERSION_MAX 128
+
+/* One kind's resources, as they are read. */
+struct kind_watch {
+    struct writer *w; /* pins */
+    const struct object_kind *kind;
+    struct remote_http_stream *stream; /* owns; NULL: to be opened */
+    char version[VERSION_MAX];         /* to go on from; "": the list is to be read */
+    bool is_over;                      /* the server has said so in the stream */
+    nsec_t failed_at;                  /* when it could not be opened; 0: it was */
+};
+
+struct writer {
+    struct writer_config config; /* its texts are not used after writer_start() */
+    struct mail_queue mail;      /* for the thread */
+    int wake_fd;                 /* owns */
+    atomic_bool is_ending;
+    pthread_t thread;
+    bool has_thread;
+
+    /* The thread's. */
+    struct kube_client client;
+    struct leader leader;
+    struct projection projection;
+    struct kind_watch kinds[OBJECT_KINDS_MAX];
+    bool was_leading;
+    unsigned n_terms;       /* how often that has changed */
+    nsec_t pause_until;     /* nothing is asked before */
+    bool has_complained;    /* the log has the reason for the pause */
+    struct log_limit limit; /* of what the log says about single resources */
+};
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static const char *wall_text(char buf[static TIME_ROOM], bool with_micros)
+{
+    nsec_t wall = clock_wall();
+    time_t seconds = (time_t)(wall / NSEC_PER_SEC);
+    struct tm tm;
+    size_t n;
+
+    (void)gmtime_r(&seconds, &tm);
+    n = strftime(buf, TIME_ROOM, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (with_micros)
+        (void)snprintf(buf + n, TIME_ROOM - n, ".%06lldZ", (long long)(wall % NSEC_PER_SEC / 1000));
+    else
+        (void)snprintf(buf + n, TIME_ROOM - n, "Z");
+    return buf;
+}
+
+static int ask(struct writer *w, const char *method, const char *path, const char *type,
+    const json_t *body, json_t **ret, struct err *e)
+{
+    struct kube_request rq = {.method = method, .path = path, .content_type = type, .body = body};
+
+    return kube_client_ask(&w->client, &rq, clock_now() + REQUEST_NS, ret, e);
+}
+
+/* The path of an item, or of all of its kind (@name is ""). */
+static const char *path_of(struct writer *w, char buf[static PATH_ROOM],
+    const struct object_kind *kind, const char *name, const char *rest)
+{
+    (void)snprintf(buf, PATH_ROOM, "/apis/" KUBE_API "/namespaces/%s/%s%s%s%s",
+        w->client.config.namespace, kind->plural, name[0] ? "/" : "", name, rest);
+    return buf;
+}
+
+/* Nothing works: pause, and say why, once. */
+static void pause_for(struct writer *w, int r, const struct err *e)
+{
+    bool is_away = r == KUBE_E_AWAY || r == KUBE_E_LOST;
+
+    w->pause_until = clock_now() + (is_away ? AWAY_NS : REFUSED_NS);
+    if (!is_away && !w->has_complained) {
+        log_warning(
+            "networks, nodes and edges are not shown as resources of Kubernetes: %s", err_text(e));
+        w->has_complained = true;
+    }
+}
+
+static void tell_loop(struct writer *w, struct mail *m)
+{
+    if (!m)
+        return;
+    mail_put(w->config.to_loop, m);
+    w->config.wake_loop(w->config.ctx);
+}
+
+/* ---- the Lease ------------------------------------------------------------------------------- */
+
+static const char *lease_path(struct writer *w, char buf[static PATH_ROOM], const char *name)
+{
+    (void)snprintf(buf, PATH_ROOM, "/apis/coordination.k8s.io/v1/namespaces/%s/leases%s%s",
+        w->client.config.namespace, name[0] ? "/" : "", name);
+    return buf;
+}
+
+static int write_lease(struct writer *w, bool is_end, struct err *e)
+{
+    bool is_new = w->leader.version[0] == '\0';
+    nsec_t began_at = clock_now();
+    char path[PATH_ROOM];
+    char wall[TIME_ROOM];
+    json_t *body = leader_lease(&w->leader, wall_text(wall, true), is_end);
+    json_t *answer = NULL;
+    int r = ask(w, is_new ? "POST" : "PUT", lease_path(w, path, is_new ? "" : LEADER_LEASE), NULL,
+        body, &answer, e);
+
+    json_decref(body);
+    if (r == 0)
+        leader_wrote(&w->leader, answer, began_at);
+    json_decref(answer);
+    return r;
+}
+
+static void tend_lease(struct writer *w, nsec_t now)
+{
+    struct err e = ERR_NULL;
+    char path[PATH_ROOM];
+    json_t *lease = NULL;
+    int r;
+
+    if (now < leader_due(&w->leader))
+        return;
+    r = ask(w, "GET", lease_path(w, path, LEADER_LEASE), NULL, NULL, &lease, &e);
+    if (r == 0 || r == KUBE_E_ABSENT) {
+        leader_saw(&w->leader, lease, now);
+        r = leader_may_write(&w->leader, now) ? write_lease(w, false, &e) : 0;
+    }
+    json_decref(lease);
+    /* Another hub was quicker. */
+    if (r != 0 && r != KUBE_E_EXISTS)
+        pause_for(w, r, &e);
+}
+
+static void forget_all(struct writer *w)
+{
+    for (unsigned i = 0; object_kinds[i]; i++) {
+        w->kinds[i].stream = remote_http_close(w->kinds[i].stream);
+        w->kinds[i].version[0] = '\0';
+        w->kinds[i].is_over = false;
+    }
+    projection_reset(&w->projection);
+}
+
+/* Is this hub the one that writes? What changes with that is done here. */
+static bool lead(struct writer *w, nsec_t now)
+{
+    bool is_leading = leader_is_leading(&w->leader, now);
+    struct mail *m;
+
+    if (is_leading == w->was_leading)
+        return is_leading;
+    forget_all(w);
+    w->was_leading = is_leading;
+    atomic_store(&w->config.counts->is_leading, is_leading);
+    if (is_leading)
+        log_info("this hub shows networks, nodes and edges as resources of Kubernetes");
+    else
+        log_info("another hub shows networks, nodes and edges as resources of Kubernetes");
+    m = mail_new(is_leading ? MAIL_TELL_ALL : MAIL_QUIET, NULL, NULL);
+    if (m)
+        m->status = (int)++w->n_terms;
+    tell_loop(w, m);
+    return is_leading;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void note_version(struct kind_watch *k, const json_t *meta)
+{
+    const char *version = json_string_value(json_object_get(meta, "resourceVersion"));
+
+    if (version)
+        (void)snprintf(k->version, sizeof(k->version), "%s", version);
+}
+
+/* An event of a watch. */
+static void on_line(void *ctx, const char *line, size_t len)
+{
+    struct kind_watch *k = ctx;
+    json_t *json = json_loadb(line, len, 0, NULL);
+    const json_t *object = json_object_get(json, "object");
+    const json_t *meta = json_object_get(object, "metadata");
+    const char *type = json_string_value(json_object_get(json, "type"));
+    const char *name = json_string_value(json_object_get(meta, "name"));
+
+    if (!type || strcmp(type, "ERROR") == 0) {
+        /* 410, or anything else: what the watch began from cannot be gone on from. */
+        k->is_over = true;
+        k->version[0] = '\0';
+    } else {
+        note_version(k, meta);
+        if (strcmp(type, "DELETED") == 0 && name)
+            projection_gone(&k->w->projection, k->kind, name);
+        else if (strcmp(type, "BOOKMARK") != 0)
+            (void)projection_saw(&k->w->projection, k->kind, object);
+    }
+    json_decref(json);
+}
+
+/* All resources of the kind, in pages. */
+static int read_list(struct writer *w, struct kind_watch *k, struct err *e)
+{
+    char path[PATH_ROOM];
+    char query[PATH_ROOM] = "";
+    const char *more;
+    json_t *page = NULL;
+    json_t *one;
+    size_t i;
+    int r;
+
+    projection_list_begin(&w->projection, k->kind);
+    (void)snprintf(query, sizeof(query), "?limit=%d", PAGE);
+    do {
+        r = ask(w, "GET", path_of(w, path, k->kind, "", query), NULL, NULL, &page, e);
+        if (r != 0)
+            return r;
+        json_array_foreach(json_object_get(page, "items"), i, one)
+            (void)projection_saw(&w->projection, k->kind, one);
+        more = json_string_value(json_object_get(json_object_get(page, "metadata"), "continue"));
+        if (more && more[0])
+            (void)snprintf(query, sizeof(query), "?limit=%d&continue=%.900s", PAGE, more);
+        else
+            note_version(k, json_object_get(page, "metadata"));
+        more = more && more[0] ? query : NULL;
+        json_decref(page);
+        page = NULL;
+    } while (more);
+    projection_list_end(&w->projection, k->kind);
+    return 0;
+}
+
+static void tend_watch(struct writer *w, struct kind_watch *k, nsec_t now)
+{
+    struct remote_http_end end = {.status = 0};
+    struct err e = ERR_NULL;
+    char path[PATH_ROOM];
+    char query[VERSION_MAX + 64];
+    int r = 0;
+
+    if (k->stream && !k->is_over && !remote_http_has_ended(k->stream, &end, &e))
+        return;
+    /* A watch that never began, or that the server refused, is not opened again at once. */
+    if (k->stream && (end.r != 0 || (end.status != 0 && end.status != 200)))
+        k->failed_at = now;
+    if (end.status == 410)
+        k->version[0] = '\0';
+    k->stream = remote_http_close(k->stream);
+    k->is_over = false;
+    if (k->failed_at && now - k->failed_at < AWAY_NS)
+        return;
+    k->failed_at = 0;
+    if (k->version[0] == '\0')
+        r = read_list(w, k, &e);
+    (void)snprintf(query, sizeof(query), "?watch=true&allowWatchBookmarks=true&resourceVersion=%s",
+        k->version);
+    if (r == 0)
+        r = kube_client_open(
+            &w->client, path_of(w, path, k->kind, "", query), on_line, k, &k->stream, &e);
+    if (r != 0) {
+        k->version[0] = '\0';
+        k->failed_at = now;
+        pause_for(w, r, &e);
+    }
+}
+
+/* ---- what people are shown ------------------------------------------------------------------- */
+
+/* An Event of the resource; without the right to make one it is only in the log. */
+static void make_event(
+    struct writer *w, const struct projection_item *item, const char *reason, const char *text)
+{
+    const char *namespace = w->client.config.namespace;
+    struct err e = ERR_NULL;
+    char path[PATH_ROOM];
+    char wall[TIME_ROOM];
+    json_t *body;
+
+    (void)wall_text(wall, false);
+    body = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s, s:s*}, s:s, s:s, s:s, "
+                     "s:{s:s}, s:s, s:s, s:i}",
+        "apiVersion", "v1", "kind", "Event", "metadata", "generateName", "weft-hub-", "namespace",
+        namespace, "involvedObject", "apiVersion", KUBE_API, "kind", item->kind->name, "name",
+        item->name, "namespace", namespace, "uid", item->seen.uid, "type", "Warning", "reason",
+        reason, "message", text, "source", "component", RESOURCE_MANAGER, "firstTimestamp", wall,
+        "lastTimestamp", wall, "count", 1);
+    (void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", namespace);
+    if (body && ask(w, "POST", path, NULL, body, NULL, &e) != 0)
+        log_limited(&w->limit, clock_now(), LOG_LEVEL_INFO, "an event is not in Kubernetes: %s",
+            err_text(&e));
+    json_decref(body);
+}
+
+static void show(
+    struct writer *w, const struct projection_item *item, const char *reason, const char *text)
+{
+    log_limited(&w->limit, clock_now(), LOG_LEVEL_WARNING, "Kubernetes' %s \"%s\", by \"%s\": %s",
+        item->kind->name, item->name, item->seen.by[0] ? item->seen.by : "somebody", text);
+    make_event(w, item, reason, text);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static const char *version_of(const json_t *answer)
+{
+    const json_t *meta = json_object_get(answer, "metadata");
+
+    return json_string_value(json_object_get(meta, "resourceVersion"));
+}
+
+static void fail(struct writer *w, struct projection_item *item, const struct err *e)
+{
+    atomic_fetch_add(&w->config.counts->n_failed, 1);
+    log_limited(&w->limit, clock_now(), LOG_LEVEL_WARNING,
+        "Kubernetes' %s \"%s\" is not written: %s", item->kind->name, item->name, err_text(e));
+    projection_failed(&w->projection, item, clock_now());
+}
+
+/* What the server's sentence about a conflict of field managers begins with. */
+#define CLASH "Apply failed"
+
+/* A conflict of field managers, and not a version that is too old. */
+static bool is_clash(int r, const struct err *e)
+{
+    return r == KUBE_E_EXISTS && strstr(err_text(e), CLASH);
+}
+
+/* Apply the item. @ret_clash: fields of others stay as they are; with the words in @words. */
+static int apply_once(struct writer *w, const struct projection_item *item,
+    enum resource_yield yield, bool by_force, bool *ret_clash, json_t **ret, struct err *e)
+{
+    char path[PATH_ROOM];
+    json_t *body =
+        resource_apply(item->kind, item->name, &item->want, &item->seen, yield, ret_clash);
+    int r;
+
+    if (!body)
+        return err_set(e, -ENOMEM, "no memory for a resource");
+    r = ask(w, "PATCH",
+        path_of(w, path, item->kind, item->name,
+            by_force ? "?fieldManager=" RESOURCE_MANAGER "&force=true"
+                     : "?fieldManager=" RESOURCE_MANAGER),
+        "application/apply-patch+yaml", body, ret, e);
+    json_decref(body);
+    return r;
+}
+
+static void apply(struct writer *w, struct projection_item *item, enum resource_yield yield)
+{
+    struct err clash = ERR_NULL;
+    struct err e = ERR_NULL;
+    json_t *answer = NULL;
+    bool is_left = false;
+    int r;
+
+    /* What is made anew has no status, and the hub may have told it long ago. */
+    if (!item->seen.is_there && item->want.spec && !item->status)
+        tell_loop(w, mail_new(MAIL_TELL, item->kind, item->name));
+    r = apply_once(w, item, yield, false, &is_left, &answer, &e);
+    if (is_clash(r, &e)) {
+        (void)err_set(&clash, 0, "%s", strstr(err_text(&e), CLASH));
+        r = apply_once(w, item, RESOURCE_YIELD_ALL, false, &is_left, &answer, &e);
+    }
+    /* Now nothing of the spec is applied that others own: it is about the hub's annotations. */
+    if (is_clash(r, &e))
+        r = apply_once(w, item, RESOURCE_YIELD_ALL, true, &is_left, &answer, &e);
+    if (r != 0) {
+        fail(w, item, &e);
+        return;
+    }
+    if (!err_text(&clash)[0])
+        (void)err_set(&clash, 0, "\"%s\" owns a field that is not as the hub has it",
+            item->seen.by[0] ? item->seen.by : "somebody");
+    if (is_left && projection_clash(item, err_text(&clash))) {
+        atomic_fetch_add(&w->config.counts->n_conflicts, 1);
+        show(w, item, "Conflict", err_text(&clash));
+    }
+    atomic_fetch_add(&w->config.counts->n_applied, 1);
+    projection_wrote(&w->projection, item, version_of(answer), clock_now());
+    json_decref(answer);
+}
+
+static void remove_resource(struct writer *w, struct projection_item *item, bool is_release)
+{
+    struct err e = ERR_NULL;
+    char path[PATH_ROOM];
+    json_t *answer = NULL;
+    json_t *body =
+        is_release ? resource_release(&item->seen)
+                   : json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
+                         "preconditions", "resourceVersion", item->seen.version);
+    const char *version;
+    int r;
+
+    (void)path_of(
+        w, path, item->kind, item->name, is_release ? "?fieldManager=" RESOURCE_MANAGER : "");
+    r = ask(w, is_release ? "PATCH" : "DELETE", path,
+        is_release ? "application/merge-patch+json" : NULL, body, &answer, &e);
+    json_decref(body);
+    version = version_of(answer);
+    /* If it is gone there is no version to wait for: the watch will tell, or has told meanwhile. */
+    if (r == 0 || r == KUBE_E_ABSENT)
+        projection_wrote(&w->projection, item,
+            !item->seen.is_there ? NULL
+            : version            ? version
+                                 : "",
+            clock_now());
+    else
+        fail(w, item, &e);
+    json_decref(answer);
+}
+
+static int write_part(struct writer *w, const struct projection_item *item,
+    const struct resource_part *part, json_t **ret, struct err *e)
+{
+    char manager[3 * RESOURCE_BY_MAX + 1];
+    char rest[sizeof(manager) + 64];
+    char path[PATH_ROOM];
+    json_t *body = resource_part_body(item->kind, item->name, part);
+    size_t n = 0;
+    int r;
+
+    /* Names of managers are those of nodes, with a slash. */
+    for (const char *p = part->manager; *p; p++)
+        n += (size_t)snprintf(manager + n, sizeof(manager) - n, *p == '/' ? "%%2F" : "%c", *p);
+    (void)snprintf(rest, sizeof(rest), "/status?force=true&fieldManager=%s", manager);
+    r = ask(w, "PATCH", path_of(w, path, item->kind, item->name, rest),
+        "application/apply-patch+yaml", body, ret, e);
+    json_decref(body);
+    return r;
+}
+
+/* Each writer's part as that writer. No person owns a status, so it is forced. */
+static void write_status(struct writer *w, struct projection_item *item)
+{
+    struct resource_part parts[RESOURCE_PARTS_MAX];
+    json_t *status = projection_full_status(item);
+    json_t *answer = NULL;
+    char wall[TIME_ROOM];
+    struct resource_verdict verdict = projection_verdict(item, wall_text(wall, false));
+    struct err e = ERR_NULL;
+    size_t n = resource_parts(parts, item->kind, item->name, status, item->seen.status, &verdict);
+    int r = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        bool is_own = strcmp(parts[i].manager, RESOURCE_MANAGER_STATUS) == 0;
+
+        if (r == 0 && (item->status || is_own) &&
+            !resource_part_is_shown(&parts[i], item->seen.status)) {
+            json_decref(answer);
+            answer = NULL;
+            r = write_part(w, item, &parts[i], &answer, &e);
+            atomic_fetch_add(&w->config.counts->n_status, r == 0);
+        }
+        resource_part_deinit(&parts[i]);
+    }
+    json_decref(status);
+    if (r == 0) {
+        projection_wrote_status(item);
+        projection_wrote(&w->projection, item, version_of(answer), clock_now());
+    } else {
+        fail(w, item, &e);
+    }
+    json_decref(answer);
+}
+
+/* Hand a wish to the hub. */
+static void ask_hub(struct writer *w, struct projection_item *item, bool is_remove)
+{
+    struct mail *m = mail_new(is_remove ? MAIL_REMOVE : MAIL_PUT, item->kind, item->name);
+    char network[NAME_MAX_LEN + 1];
+    char name[OBJECT_NAME_MAX + 1];
+
+    if (!m || !resource_name_parse(item->kind, item->name, network, name)) {
+        mail_free(m);
+        projection_failed(&w->projection, item, clock_now());
+        return;
+    }
+    /* Kubernetes does not tell who has deleted something. */
+    if (!is_remove) {
+        json_t *wish = resource_wish(item->kind, network, name, &item->seen);
+
+        memcpy(m->by, item->seen.by, sizeof(m->by));
+        m->json = json_deep_copy(wish);
+        json_decref(wish);
+    }
+    atomic_fetch_add(&w->config.counts->n_wishes, 1);
+    projection_asked(&w->projection, item);
+    tell_loop(w, m);
+}
+
+static void take_step(struct writer *w, const struct projection_step *step)
+{
+    switch (step->what) {
+    case RESOURCE_NOTHING:
+        write_status(w, step->item);
+        return;
+    case RESOURCE_APPLY:
+        apply(w, step->item, step->yield);
+        return;
+    case RESOURCE_ASK_PUT:
+    case RESOURCE_ASK_REMOVE:
+        ask_hub(w, step->item, step->what == RESOURCE_ASK_REMOVE);
+        return;
+    case RESOURCE_DELETE:
+    case RESOURCE_RELEASE:
+        remove_resource(w, step->item, step->what == RESOURCE_RELEASE);
+        return;
+    }
+}
+
+/* ---- mail ------------------------------------------------------------------------------------ */
+
+static void take_answer(struct writer *w, const struct mail *m)
+{
+    struct projection_item *item = projection_find(&w->projection, m->kind, m->name);
+
+    if (!item || !item->is_asked)
+        return;
+    if (!projection_judged(&w->projection, item, m->is_remove, m->status, m->text ? m->text : "",
+            m->json, clock_now()))
+        return;
+    atomic_fetch_add(&w->config.counts->n_refused, 1);
+    show(w, item, item->reason, item->refused);
+}
+
+static void take_mail(struct writer *w)
+{
+    struct mail *m;
+
+    while ((m = mail_take(&w->mail))) {
+        switch (m->what) {
+        case MAIL_OBJECT:
+            (void)projection_want(&w->projection, m->kind, m->name, m->json);
+            break;
+        case MAIL_STATUS:
+            (void)projection_status(&w->projection, m->kind, m->name, m->json);
+            break;
+        case MAIL_ALL:
+            /* Not what was on its way from a former term. */
+            w->projection.is_told |= m->status == (int)w->n_terms;
+            break;
+        case MAIL_KEEP:
+            projection_keep_all(&w->projection, m->status != 0);
+            break;
+        case MAIL_ANSWER:
+            take_answer(w, m);
+            break;
+        case MAIL_TELL_ALL:
+        case MAIL_TELL:
+        case MAIL_QUIET:
+        case MAIL_PUT:
+        case MAIL_REMOVE:
+            break;
+        }
+        mail_free(m);
+    }
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* True: there may be more to do at once. */
+static bool turn(struct writer *w, nsec_t now)
+{
+    struct projection_step step;
+
+    if (now < w->pause_until)
+        return false;
+    tend_lease(w, now);
+    if (!lead(w, clock_now()))
+        return false;
+    for (unsigned i = 0; object_kinds[i] && clock_now() >= w->pause_until; i++)
+        tend_watch(w, &w->kinds[i], clock_now());
+    if (clock_now() < w->pause_until || !projection_next(&w->projection, clock_now(), &step))
+        return false;
+    w->has_complained = false;
+    take_step(w, &step);
+    return true;
+}
+
+static void *run(void *arg)
+{
+    struct writer *w = arg;
+    struct err e = ERR_NULL;
+
+    while (!atomic_load(&w->is_ending)) {
+        (void)wakeup_clear(w->wake_fd);
+        take_mail(w);
+        /* Also while there is more to do: it takes in what the watches tell. */
+        remote_http_wait(w->client.http, w->wake_fd, turn(w, clock_now()) ? 0 : WAIT_MS);
+    }
+    if (leader_is_leading(&w->leader, clock_now()))
+        (void)write_lease(w, true, &e);
+    forget_all(w);
+    return NULL;
+}
+
+int writer_start(struct writer **ret, const struct writer_config *config, struct err *e)
+{
+    struct writer *w = calloc(1, sizeof(*w));
+    int r;
+
+    if (!w)
+        return err_set(e, -ENOMEM, "no memory for Kubernetes' resources");
+    w->config = *config;
+    w->wake_fd = wakeup_open();
+    mail_queue_init(&w->mail);
+    projection_init(&w->projection);
+    leader_init(&w->leader, config->me);
+    for (unsigned i = 0; object_kinds[i]; i++)
+        w->kinds[i] = (struct kind_watch){.w = w, .kind = object_kinds[i]};
+    r = kube_client_init(&w->client, config->where, e);
+    if (r == 0 && w->wake_fd < 0)
+        r = err_set(e, w->wake_fd, "no descriptor for Kubernetes' resources");
+    if (r == 0) {
+        r = thread_start(&w->thread, "resources", -1, run, w);
+        w->has_thread = r == 0;
+        if (r != 0)
+            (void)err_set(e, r, "no thread for Kubernetes' resources");
+    }
+    if (r != 0)
+        writer_stop(w);
+    else
+        *ret = w;
+    return r;
+}
+
+void writer_put(struct writer *w, struct mail *m)
+{
+    if (!m)
+        return;
+    mail_put(&w->mail, m);
+    wakeup_signal(w->wake_fd);
+}
+
+struct writer *writer_stop(struct writer *w)
+{
+    if (!w)
+        return NULL;
+    atomic_store(&w->is_ending, true);
+    if (w->has_thread) {
+        wakeup_signal(w->wake_fd);
+        (void)pthread_join(w->thread, NULL);
+    }
+    kube_client_deinit(&w->client);
+    closep(&w->wake_fd);
+    mail_queue_deinit(&w->mail);
+    free(w);
+    return NULL;
+}

@@ -10,6 +10,7 @@
 #include "agent/status_routes.h"
 #include "api/server/server.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "mesh/names/hosts.h"
 #include "net/tun/offload.h"
 #include "os/clock.h"
@@ -28,6 +29,11 @@ static struct status_input see(struct agent *a, struct render_input *render)
             a->reconcile.engine ? engine_kind_name(engine_kind_of(a->reconcile.engine)) : NULL,
         .engine_why = a->reconcile.why,
         .fault = a->pass.fault.text,
+        .n_failed = a->pass.n_failed,
+        .retry_at = a->pass.due_at,
+        .n_foreign = a->reconcile.n_foreign,
+        .foreign = a->reconcile.foreign,
+        .foreign_at = a->foreign_at,
         .keepalive = &a->keepalive.probe.plan,
         .names_left_out = a->names.left_out,
         .stream_why = hub_transport_why(&a->hubs.home->transport.transport),
@@ -65,6 +71,17 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
     if (a->reconcile.engine && engine_offloads(a->reconcile.engine, &offloads, &e) == 0)
         in.offloads = &offloads;
     response_json(rs, 200, status_encode(&in));
+}
+
+static void get_metrics(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct agent *a = ctx;
+    const struct pass_metrics_facts facts = {
+        .n_failed = a->pass.n_failed, .n_foreign = a->reconcile.n_foreign};
+    struct str out = STR_NULL;
+
+    pass_metrics_format(&a->pass_metrics, &facts, &out);
+    response_text(rs, 200, str_take(&out, NULL), "text/plain; version=0.0.4");
 }
 
 /* All that is known of the network. The socket is root's, so it is for commands of this machine. */
@@ -198,6 +215,8 @@ static void delete_job(void *ctx, const struct request *rq, struct response *rs)
 static const struct route routes[] = {
     /* read */
     {"GET", "/v1/status", API_ACCESS_ADMIN, get_status, "the node, its hub and its peers",
+        ROLE_VIEWER},
+    {"GET", "/v1/metrics", API_ACCESS_ADMIN, get_metrics, "how its passes went, for Prometheus",
         ROLE_VIEWER},
     {"GET", "/v1/snapshot", API_ACCESS_ADMIN, get_snapshot, "the network as this node knows it",
         ROLE_VIEWER},

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
 #include "net/tun/offload.h"
+#include "os/rng_kernel.h"
 
 #define END_PATIENCE (1 * NSEC_PER_SEC)
 
@@ -140,6 +141,21 @@ static void log_pass(const struct agent *a, const struct reconcile_result *resul
             result->n_changes == 1 ? "" : "s");
 }
 
+/* Peers that somebody else has added to the interface, with wg(8) say. */
+static void tell_foreign(struct agent *a, const struct reconcile_result *result, nsec_t now)
+{
+    char key[X25519_BASE64_MAX];
+
+    if (result->n_foreign == 0)
+        return;
+    a->foreign_at = now;
+    log_limited(&a->foreign_limit, now, LOG_LEVEL_WARNING,
+        "%zu peer%s of %s that neither the hub nor this agent had added %s removed, the last with "
+        "the public key %s",
+        result->n_foreign, result->n_foreign == 1 ? "" : "s", a->state.interface,
+        result->n_foreign == 1 ? "was" : "were", x25519_public_format(&a->reconcile.foreign, key));
+}
+
 static void apply_rules(struct agent *a, nsec_t now)
 {
     static const struct subnets none = SUBNETS_NULL;
@@ -166,13 +182,15 @@ static void greet_hubs(struct agent *a, nsec_t now)
 
 static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
 {
+    struct rng rng = rng_kernel();
+
     /* Another program may have taken the port that an earlier engine had, so any port will do. */
     a->listen_port = 0;
     log_limited(&a->pass_limit, now, LOG_LEVEL_WARNING,
         "%s is not as the hub wants it, trying again: %s", a->state.interface, err_text(e));
     if (a->pass.fault.text[0] == '\0')
         hub_set_on_edges(&a->hubs);
-    pass_plan_on_failure(&a->pass, e, a->reconcile.engine != NULL, now);
+    pass_plan_on_failure(&a->pass, e, a->reconcile.engine != NULL, rng_u32(&rng), now);
 }
 
 /* Begins the handshakes that have waited until the engine had the routes. */
@@ -193,6 +211,7 @@ void agent_core_reconcile(struct agent *a)
 {
     struct reconcile_result result = {0};
     struct err e = ERR_NULL;
+    nsec_t since = a->clock();
     struct render_input in;
     nsec_t now;
     int r;
@@ -206,6 +225,11 @@ void agent_core_reconcile(struct agent *a)
     r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
     /* The pass may have taken seconds. */
     now = a->clock();
+    pass_metrics_add(&a->pass_metrics,
+        r < 0                  ? PASS_RESULT_FAILED
+        : result.n_changes > 0 ? PASS_RESULT_CHANGED
+                               : PASS_RESULT_UNCHANGED,
+        now - since);
     if (r < 0) {
         fail_pass(a, &e, now);
         return;
@@ -215,6 +239,7 @@ void agent_core_reconcile(struct agent *a)
     a->applied = a->snapshot.revision;
     pass_plan_on_success(&a->pass, now);
     log_pass(a, &result);
+    tell_foreign(a, &result, now);
     apply_rules(a, now);
     hub_set_on_applied(&a->hubs, &a->snapshot, now);
     if (result.opened) {

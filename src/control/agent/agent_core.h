@@ -27,6 +27,7 @@
 #include "agent/peer_doubt.h"
 #include "agent/reconcile/forward_rules.h"
 #include "agent/reconcile/observe.h"
+#include "agent/reconcile/pass_metrics.h"
 #include "agent/reconcile/pass_plan.h"
 #include "agent/reconcile/poll_plan.h"
 #include "agent/reconcile/reconcile.h"
@@ -53,6 +54,7 @@ struct agent {
     /* The parts. Each is written by its own functions alone. */
     struct snapshot_cache cache;
     struct pass_plan pass;
+    struct pass_metrics pass_metrics;
     struct poll_plan poll;
     struct reconcile reconcile;
     struct forward_rules rules;
@@ -72,6 +74,8 @@ struct agent {
     uint16_t listen_port; /* the engine's, host order; 0: not known yet */
     struct render_path *routes; /* owns: the hub's path and those that were found, by node */
     struct log_limit pass_limit;
+    struct log_limit foreign_limit;
+    nsec_t foreign_at; /* monotonic; when a foreign peer was removed last; 0: none was */
 
     /* The end; written by agent_core_finish() alone. */
     bool is_ending; /* @end is set, and nothing new is begun */

@@ -267,10 +267,13 @@ static void forget_names(const struct state *st, struct launch_farewell *ret)
 static int take_down(const struct state *st, struct launch_farewell *ret, struct err *e)
 {
     struct reconcile rc = RECONCILE_NULL;
+    const struct render_input in = {.snapshot = &st->snapshot};
     int r = reconcile_init(&rc, st->interface, st->engine, st->accepts, e);
 
-    if (r == 0)
+    if (r == 0) {
+        reconcile_assume(&rc, &in);
         r = reconcile_take_down(&rc, e);
+    }
     if (r == 0)
         forget_names(st, ret);
     reconcile_deinit(&rc);

@@ -77,14 +77,37 @@ static json_t *encode_offloads(const struct offloads *o)
     return list;
 }
 
+/* Null while the interface is as it should be. */
+static json_t *encode_retry(const struct status_input *in)
+{
+    nsec_t left = nsec_max(in->retry_at - in->now, 0);
+
+    if (!in->fault || in->fault[0] == '\0')
+        return json_null();
+    return json_pack("{s:I, s:f}", "failures", (json_int_t)in->n_failed, "inSeconds",
+        (double)(left / NSEC_PER_MSEC) / 1000);
+}
+
+/* Null when none was removed since the agent's start. */
+static json_t *encode_foreign(const struct status_input *in)
+{
+    char key[X25519_BASE64_MAX];
+
+    if (in->n_foreign == 0)
+        return json_null();
+    return json_pack("{s:I, s:s, s:I}", "removed", (json_int_t)in->n_foreign, "last",
+        x25519_public_format(&in->foreign, key), "ageSeconds",
+        (json_int_t)((in->now - in->foreign_at) / NSEC_PER_SEC));
+}
+
 static json_t *encode_self(const struct status_input *in, const struct node *self)
 {
     const struct network *network = &in->render->snapshot->network;
-    json_t *more =
-        json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:i, s:I}", "network", network->meta.name,
-            "interface", in->interface, "engine", in->engine, "engineWhy", in->engine_why, "fault",
-            in->fault ? in->fault : "", "offloads", encode_offloads(in->offloads), "mtu",
-            (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
+    json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:i, s:I}", "network",
+        network->meta.name, "interface", in->interface, "engine", in->engine, "engineWhy",
+        in->engine_why, "fault", in->fault ? in->fault : "", "retry", encode_retry(in),
+        "foreignPeers", encode_foreign(in), "offloads", encode_offloads(in->offloads), "mtu",
+        (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
 
     return join(encode_node(self), more);
 }
@@ -432,6 +455,33 @@ static const char *format_presence(const json_t *hub, char buf[static 64])
     return buf;
 }
 
+static void format_fault(const json_t *self, struct str *out)
+{
+    const json_t *retry = json_object_get(self, "retry");
+    long long n = (long long)json_integer_value(json_object_get(retry, "failures"));
+
+    if (text_of(self, "fault", "")[0] == '\0')
+        return;
+    str_addf(out, "the interface is not as it should be, and nobody is reached until it is: %s\n",
+        text_of(self, "fault", ""));
+    if (n > 0)
+        str_addf(out, "it was tried %lld time%s, and is tried again in %.1f s\n", n,
+            n == 1 ? "" : "s", json_number_value(json_object_get(retry, "inSeconds")));
+}
+
+/* Null, or not there with an older agent: none was removed. */
+static void format_foreign(const json_t *foreign, struct str *out)
+{
+    long long n = (long long)json_integer_value(json_object_get(foreign, "removed"));
+    long long age = (long long)json_integer_value(json_object_get(foreign, "ageSeconds"));
+
+    if (n > 0)
+        str_addf(out,
+            "peers that somebody else had added to the interface and that were removed: %lld, the "
+            "last %lld s ago with the public key %s\n",
+            n, age, text_of(foreign, "last", "?"));
+}
+
 void status_format(const json_t *status, struct str *out)
 {
     const json_t *self = json_object_get(status, "self");
@@ -448,10 +498,8 @@ void status_format(const json_t *status, struct str *out)
         text_of(self, "engine", "no engine"),
         (long long)json_integer_value(json_object_get(self, "mtu")));
     format_offloads(json_object_get(self, "offloads"), out);
-    if (text_of(self, "fault", "")[0] != '\0')
-        str_addf(out,
-            "the interface is not as it should be, and nobody is reached until it is: %s\n",
-            text_of(self, "fault", ""));
+    format_fault(self, out);
+    format_foreign(json_object_get(self, "foreignPeers"), out);
     /* The endpoint of a stream is its near end, on this machine; @stream_why names the far one. */
     str_addf(out, "hub %s %s%s: %s, last handshake %s\n", text_of(hub, "name", "?"),
         stream_why ? "in TLS" : "at ",

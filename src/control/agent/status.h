@@ -28,11 +28,16 @@ struct status_input {
     const struct observe *seen;
     const struct reach *reach;
     const char *interface;
-    const char *engine;                 /* "userspace" or "kernel"; NULL: none runs */
-    const struct offloads *offloads;    /* of the userspace engine; NULL: not known */
-    const char *fault;                  /* why the interface is not as it should be; "": it is */
-    const char *engine_why;             /* why that engine; "": it was asked for */
-    const struct status_routes *routes; /* NULL: not told */
+    const char *engine;              /* "userspace" or "kernel"; NULL: none runs */
+    const struct offloads *offloads; /* of the userspace engine; NULL: not known */
+    const char *fault;               /* why the interface is not as it should be; "": it is */
+    unsigned n_failed;               /* passes that have failed one after the other until now */
+    nsec_t retry_at;                 /* monotonic; when the next one is, if the last has failed */
+    uint64_t n_foreign;              /* peers that somebody else had added, and that were removed */
+    struct x25519_public foreign;    /* the last of these */
+    nsec_t foreign_at;               /* monotonic; when that was */
+    const char *engine_why;          /* why that engine; "": it was asked for */
+    const struct status_routes *routes;     /* NULL: not told */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
     bool hub_heard;               /* the hub's stream of events is open and not silent */

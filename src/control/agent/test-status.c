@@ -117,6 +117,7 @@ static void test_json(void **state)
         "\"island\": \"\", "
         "\"network\": \"default\", \"interface\": \"weft0\", \"engine\": \"userspace\", "
         "\"engineWhy\": \"this kernel has no WireGuard\", \"fault\": \"\", "
+        "\"retry\": null, \"foreignPeers\": null, "
         "\"offloads\": [{\"name\": \"udp-gso\", \"on\": false, \"why\": \"it got lost\"}, "
         "{\"name\": \"udp-gro\", \"on\": true, \"why\": \"\"}, "
         "{\"name\": \"tso\", \"on\": true, \"why\": \"\"}, "
@@ -342,6 +343,41 @@ static void test_table_without_hub(void **state)
     free_scene(&sc);
 }
 
+/* What the agent does about an interface that is not as it should be, and has done. */
+static void test_fault_and_foreign_peers(void **state)
+{
+    struct status_input in = {.interface = "weft0",
+        .engine_why = "",
+        .fault = "somebody else has it",
+        .n_failed = 3,
+        .retry_at = NOW + 1500 * NSEC_PER_MSEC,
+        .n_foreign = 2,
+        .foreign_at = NOW - 7 * NSEC_PER_SEC,
+        .foreign = sample_key(9),
+        .hub_silent_for = NSEC_NEVER,
+        .now = NOW,
+        .wall = WALL};
+    struct str out = STR_NULL;
+    struct scene sc;
+    json_t *json;
+
+    make_scene(&sc, false);
+    in.render = &sc.render;
+    in.seen = &sc.seen;
+    in.reach = &sc.reach;
+    in.keepalive = &sc.keepalive;
+    json = status_encode(&in);
+    status_format(json, &out);
+    assert_non_null(strstr(out.text, "nobody is reached until it is: somebody else has it\n"
+                                     "it was tried 3 times, and is tried again in 1.5 s\n"
+                                     "peers that somebody else had added to the interface and that "
+                                     "were removed: 2, the last 7 s ago with the public key "
+                                     "CQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"));
+    str_deinit(&out);
+    json_decref(json);
+    free_scene(&sc);
+}
+
 static void check_keepalive_line(struct scene *sc, const char *expected)
 {
     json_t *json = encode(sc, true);
@@ -454,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_table_without_hub),
+        cmocka_unit_test(test_fault_and_foreign_peers),
         cmocka_unit_test(test_keepalive),
         cmocka_unit_test(test_mesh_alarms),
         cmocka_unit_test(test_names_left_out),

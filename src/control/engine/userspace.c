@@ -273,6 +273,19 @@ static int start_process(const char *interface, struct err *e)
     return r < 0 ? r : -EIO;
 }
 
+bool engine_userspace_is_served(const char *interface)
+{
+    _cleanup_(freep) char *path = NULL;
+    _cleanup_(closep) int fd = -1;
+
+    if (asprintf(&path, "%s/%s.sock", UAPI_SOCKET_DIR, interface) < 0) {
+        path = NULL;
+        return false;
+    }
+    fd = unix_socket_connect(path, SOCK_STREAM);
+    return fd >= 0;
+}
+
 int engine_userspace_open(struct engine **ret, const char *interface, struct err *e)
 {
     _cleanup_(freep) char *path = NULL;

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "engine/engine.h"
@@ -38,6 +39,9 @@ int engine_userspace_new(struct engine **ret, engine_transport_fn fn, void *ctx)
  * Return: 0 or negative errno with words.
  */
 int engine_userspace_open(struct engine **ret, const char *interface, struct err *e);
+
+/** engine_userspace_is_served() - does a process answer for @interface? */
+bool engine_userspace_is_served(const char *interface);
 
 /** engine_userspace_check() - as engine_check(). */
 int engine_userspace_check(const char *interface, struct err *e);

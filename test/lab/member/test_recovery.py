@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from interop.wgpeer import WgPeer
 from lab import wait_for
 from lab.support.agents import HUB_AWAY, STATE, AgentNode
 from lab.support.pinging import LONGEST_GAP_S, Pings
@@ -121,6 +122,51 @@ def test_interface_is_made_whole(site: Pair, damage: str) -> None:
     # What no event tells of is found by the next regular look.
     wait_for(lambda: site.n1.can_ping(far) and "mtu 1440" in site.n1.link_text(), 50,
              "the interface to be whole")
+
+
+def wg(site: Pair, *words: str) -> str:
+    return site.n1.host.run(["wg", *words], quiet=True).out.strip()
+
+
+def test_a_peer_that_somebody_added_is_removed_and_said(site: Pair) -> None:
+    site.both_join()
+    stranger = "c3RyYW5nZXJzdHJhbmdlcnN0cmFuZ2Vyc3RyYW5nZXI="
+    site.n1.agent.allow("1 peer of weft0 that neither the hub nor this agent had added")
+    before = wg(site, "show", "weft0", "peers")
+    wg(site, "set", "weft0", "peer", stranger, "allowed-ips", "10.99.0.0/16")
+    site.n1.agent.wait_line(f"was removed, the last with the public key {stranger}", 20)
+    assert wg(site, "show", "weft0", "peers") == before
+    said = site.n1.status()["self"]["foreignPeers"]
+    assert (said["removed"], said["last"]) == (1, stranger)
+    metrics = site.n1.host.run(["curl", "-s", "--unix-socket", "/run/weft/agent.sock",
+                                "http://weft/v1/metrics"], quiet=True).out
+    assert "weft_agent_foreign_peers_removed_total 1\n" in metrics
+    assert re.search(r'weft_agent_pass_seconds_count\{result="changed"\} [1-9]', metrics)
+
+
+def test_an_interface_that_somebody_else_made_is_left_alone(site: Pair) -> None:
+    """The agent says that another WireGuard has our name; `weft leave` does not touch it either."""
+    site.both_join()
+    site.n1.agent.stop()
+    site.n1.run("agent", "--take-down")
+    other = WgPeer.userspace(site.n1.host, [site.weft, "wg"], "weft0")
+    other.configure(["10.98.0.1/24"])
+    wg(site, "set", "weft0", "peer", "c3RyYW5nZXJzdHJhbmdlcnN0cmFuZ2Vyc3RyYW5nZXI=")
+
+    def look() -> tuple[str, str]:
+        return wg(site, "showconf", "weft0"), site.n1.host.run(["ip", "address", "show", "weft0"],
+                                                               quiet=True).out
+
+    before = look()
+    agent = site.n1.host.spawn([site.weft, "agent"], name="agent", allow=[ENGINE_AWAY, HUB_AWAY])
+    agent.wait_line("with the public key .*, which is not this node's, was made by somebody else",
+                    20)
+    wait_for(lambda: (site.n1.status()["self"]["retry"] or {}).get("failures", 0) >= 2, 20,
+             "it to be tried again")
+    assert "was made by somebody else: it is left alone" in site.n1.status()["self"]["fault"]
+    assert look() == before
+    site.n1.run("leave")
+    assert look() == before
 
 
 def test_peers_that_were_led_astray(site: Pair) -> None:

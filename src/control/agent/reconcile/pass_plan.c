@@ -13,12 +13,20 @@ void pass_plan_on_success(struct pass_plan *p, nsec_t now)
     *p = (struct pass_plan){.due_at = now + PASS_PLAN_PERIOD};
 }
 
-void pass_plan_on_failure(struct pass_plan *p, const struct err *why, bool has_engine, nsec_t now)
+/* At random between three quarters of @wait and five quarters. */
+static nsec_t scatter(nsec_t wait, uint32_t random)
+{
+    return wait * 3 / 4 + (nsec_t)((uint64_t)(wait / 2) * (random >> 16) >> 16);
+}
+
+void pass_plan_on_failure(
+    struct pass_plan *p, const struct err *why, bool has_engine, uint32_t random, nsec_t now)
 {
     nsec_t wait = p->retry_for == 0 ? RETRY_FIRST : p->retry_for;
 
     p->fault = *why;
-    p->due_at = now + wait;
+    p->n_failed++;
+    p->due_at = now + scatter(wait, random);
     p->held_until = has_engine ? 0 : p->due_at;
     p->retry_for = nsec_min(wait * 2, PASS_PLAN_PERIOD);
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -22,6 +23,7 @@ struct pass_plan {
     nsec_t due_at;     /* time of the next pass; NSEC_NEVER: none is planned */
     nsec_t held_until; /* no pass before that time; 0: no restriction */
     nsec_t retry_for;  /* wait after the next pass that fails; 0: the first wait */
+    unsigned n_failed; /* passes that have failed, one after the other, until now */
     struct err fault;  /* why the last pass failed; without words: it did not */
 };
 
@@ -40,5 +42,7 @@ void pass_plan_on_success(struct pass_plan *p, nsec_t now);
  * pass_plan_on_failure() - a pass has failed at @now; plans the next
  * @why:	in words; copied
  * @has_engine:	an engine is open all the same
+ * @random:	any number, another one each time
  */
-void pass_plan_on_failure(struct pass_plan *p, const struct err *why, bool has_engine, nsec_t now);
+void pass_plan_on_failure(
+    struct pass_plan *p, const struct err *why, bool has_engine, uint32_t random, nsec_t now);

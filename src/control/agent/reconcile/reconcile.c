@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/reconcile/mss_clamp.h"
+#include "agent/reconcile/ownership.h"
 #include "agent/reconcile/peer_routes.h"
 #include "agent/reconcile/route_guard.h"
 #include "base/cleanup.h"
@@ -78,9 +79,15 @@ static int open_engine(struct reconcile *rc, struct reconcile_result *res, struc
     return r > 0 ? -EOPNOTSUPP : r;
 }
 
+/* Is it the interface that this process has set up, and no other one of its name? */
+static bool is_known(const struct reconcile *rc)
+{
+    return rc->ifindex != 0 && if_nametoindex(rc->interface) == rc->ifindex;
+}
+
 /* Opens an engine if there is none, and asks what it has. One that is gone is opened once more. */
-static int provide_engine(
-    struct reconcile *rc, struct wg_config *ret_have, struct reconcile_result *res, struct err *e)
+static int provide_engine(struct reconcile *rc, const struct wg_config *want,
+    struct wg_config *ret_have, struct reconcile_result *res, struct err *e)
 {
     int r = ENGINE_E_GONE;
 
@@ -90,7 +97,14 @@ static int provide_engine(
             return r;
         rc->engine = engine_close(rc->engine);
     }
-    r = open_engine(rc, res, e);
+    if (is_known(rc))
+        r = 0;
+    else
+        r = ownership_check(&rc->nl, rc->interface, want, rc->has_told ? &rc->told : NULL, e);
+    if (r == OWNERSHIP_E_FOREIGN)
+        return -EEXIST;
+    if (r == 0)
+        r = open_engine(rc, res, e);
     if (r == 0)
         r = engine_get(rc->engine, ret_have, e);
     if (r > 0)
@@ -123,12 +137,27 @@ static void hide_endpoints(struct wg_config *have, const struct wg_config *want)
     }
 }
 
+/* Counts the peers that are removed and that the engine was never told: somebody else has added
+ * them. While it is not known what it was told, nobody is accused. */
+static void count_foreign(struct reconcile *rc, const struct diff *d, struct reconcile_result *res)
+{
+    for (size_t i = 0; rc->has_told && i < d->n_peers; i++) {
+        const struct x25519_public *key = &d->peers[i].peer.key;
+
+        if (d->peers[i].op != DIFF_OP_REMOVE || wg_config_find(&rc->told, key))
+            continue;
+        rc->foreign = *key;
+        rc->n_foreign++;
+        res->n_foreign++;
+    }
+}
+
 static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     const struct x25519_secret *secret, struct reconcile_result *res, struct err *e)
 {
     struct wg_config have = WG_CONFIG_NULL;
     struct diff d = DIFF_NULL;
-    int r = provide_engine(rc, &have, res, e);
+    int r = provide_engine(rc, want, &have, res, e);
 
     if (r == 0)
         adopt_mtus(rc, &have);
@@ -139,6 +168,7 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     if (r == 0)
         r = engine_apply(rc->engine, &d, secret, e);
     if (r == 0) {
+        count_foreign(rc, &d, res);
         res->n_changes += d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark;
         remember(rc, want);
         rc->tells_all = false;
@@ -382,8 +412,12 @@ uint16_t reconcile_see_links(struct reconcile *rc)
 int reconcile_take_down(struct reconcile *rc, struct err *e)
 {
     struct rtnl_link link;
-    int r;
+    int r = 0;
 
+    if (!rc->engine && rc->has_told && !is_known(rc))
+        r = ownership_check(&rc->nl, rc->interface, &rc->told, NULL, NULL);
+    if (r == OWNERSHIP_E_FOREIGN)
+        return 0;
     rc->engine = engine_close(rc->engine);
     /* Where there is no packet filter there is nothing to remove. */
     (void)mss_clamp_remove(rc->interface, NULL);

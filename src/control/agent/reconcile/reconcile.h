@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "agent/reconcile/subnet_routes.h"
 #include "crypto/x25519.h"
@@ -33,6 +34,8 @@ struct reconcile {
     struct wg_config told;        /* what the engine was last told */
     bool has_told;                /* @told is known, from this agent or an earlier one */
     bool tells_all;               /* the next pass tells each endpoint, even if the engine has it */
+    uint64_t n_foreign; /* peers that were removed and that no agent of this node had added */
+    struct x25519_public foreign; /* the last of these; none: there was none */
 };
 
 #define RECONCILE_NULL                                                                             \
@@ -44,6 +47,7 @@ struct reconcile {
 struct reconcile_result {
     bool opened;      /* an engine was started or taken up */
     size_t n_changes; /* peers that were added, changed or removed, and changes to the interface */
+    size_t n_foreign; /* of them, peers removed that no agent of this node had added */
 };
 
 /**
@@ -133,5 +137,12 @@ uint16_t reconcile_see_links(struct reconcile *rc);
  */
 int reconcile_retire_engine(struct reconcile *rc, struct err *e);
 
-/** reconcile_take_down() - remove the interface, its engine, its rules. 0 or negative errno. */
+/**
+ * reconcile_take_down() - remove the interface, its engine, its rules
+ *
+ * An interface of that name that somebody else has made stays. That can only be told with what an
+ * earlier agent has told its own (reconcile_assume()).
+ *
+ * Return: 0 or negative errno with words.
+ */
 int reconcile_take_down(struct reconcile *rc, struct err *e);

@@ -1,16 +1,22 @@
-/* test-pass-plan.c - when a pass is due, and when a poll is. */
+/* test-pass-plan.c - when a pass is due, and when a poll is; and how long passes took. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <string.h>
 #include <cmocka.h>
 
+#include "agent/reconcile/pass_metrics.h"
 #include "agent/reconcile/pass_plan.h"
 #include "agent/reconcile/poll_plan.h"
+#include "base/str.h"
 
 #define SEC NSEC_PER_SEC
 #define MS  NSEC_PER_MSEC
+
+/* The random number with which a wait is neither shortened nor lengthened. */
+#define MIDDLE (UINT32_MAX / 2 + 1)
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
@@ -36,9 +42,10 @@ static void test_pass_that_fails_is_repeated_later_and_later(void **state)
 
     (void)err_set(&e, -ENODEV, "there is no engine");
     for (unsigned i = 0; i < sizeof(waits_ms) / sizeof(*waits_ms); i++) {
-        pass_plan_on_failure(&p, &e, true, now);
+        pass_plan_on_failure(&p, &e, true, MIDDLE, now);
         assert_int_equal(p.due_at - now, waits_ms[i] * MS);
         assert_string_equal(p.fault.text, "there is no engine");
+        assert_int_equal(p.n_failed, i + 1);
         now = p.due_at;
     }
     /* With an engine others may ask for a pass at once. */
@@ -46,8 +53,54 @@ static void test_pass_that_fails_is_repeated_later_and_later(void **state)
     assert_int_equal(p.due_at, now);
     pass_plan_on_success(&p, now);
     assert_string_equal(p.fault.text, "");
-    pass_plan_on_failure(&p, &e, true, now);
+    assert_int_equal(p.n_failed, 0);
+    pass_plan_on_failure(&p, &e, true, MIDDLE, now);
     assert_int_equal(p.due_at - now, 250 * MS);
+}
+
+/* Agents that fail together do not try again together: each waits for a random part of its time. */
+static void test_waits_are_scattered(void **state)
+{
+    static const struct {
+        uint32_t random;
+        int least_ms, most_ms;
+    } cases[] = {
+        {0, 187, 188}, {UINT32_MAX / 4, 218, 219}, {MIDDLE, 250, 250}, {UINT32_MAX, 312, 313}};
+    struct err e = ERR_NULL;
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct pass_plan p = PASS_PLAN_NULL;
+
+        pass_plan_on_failure(&p, &e, true, cases[i].random, 100 * SEC);
+        assert_in_range(p.due_at - 100 * SEC, cases[i].least_ms * MS, cases[i].most_ms * MS);
+    }
+}
+
+/* ---- how long they take --------------------------------------------------------------------- */
+
+static void test_histogram_of_passes(void **state)
+{
+    const struct pass_metrics_facts facts = {.n_failed = 2, .n_foreign = 1};
+    struct pass_metrics m = {0};
+    struct str out = STR_NULL;
+
+    pass_metrics_add(&m, PASS_RESULT_UNCHANGED, 4 * MS);
+    pass_metrics_add(&m, PASS_RESULT_UNCHANGED, 5 * MS);
+    pass_metrics_add(&m, PASS_RESULT_UNCHANGED, 6 * MS);
+    pass_metrics_add(&m, PASS_RESULT_FAILED, 7 * SEC);
+    pass_metrics_format(&m, &facts, &out);
+    /* Each bucket holds those before it. */
+    assert_non_null(strstr(out.text, "_bucket{result=\"unchanged\",le=\"0.002\"} 0\n"));
+    assert_non_null(strstr(out.text, "_bucket{result=\"unchanged\",le=\"0.005\"} 2\n"));
+    assert_non_null(strstr(out.text, "_bucket{result=\"unchanged\",le=\"0.01\"} 3\n"));
+    assert_non_null(strstr(out.text, "_bucket{result=\"unchanged\",le=\"+Inf\"} 3\n"));
+    assert_non_null(strstr(out.text, "_seconds_sum{result=\"unchanged\"} 0.015000\n"));
+    assert_non_null(strstr(out.text, "_bucket{result=\"failed\",le=\"5\"} 0\n"));
+    assert_non_null(strstr(out.text, "_bucket{result=\"failed\",le=\"+Inf\"} 1\n"));
+    assert_non_null(strstr(out.text, "_seconds_count{result=\"changed\"} 0\n"));
+    assert_non_null(strstr(out.text, "\nweft_agent_passes_failing 2\n"));
+    assert_non_null(strstr(out.text, "\nweft_agent_foreign_peers_removed_total 1\n"));
+    str_deinit(&out);
 }
 
 /* An attempt to make the interface is itself an event of links, which asks for a pass. */
@@ -57,10 +110,10 @@ static void test_pass_without_engine_waits_for_its_time(void **state)
     struct err e = ERR_NULL;
 
     (void)err_set(&e, -ENODEV, "there is no engine");
-    pass_plan_on_failure(&p, &e, false, 100 * SEC);
+    pass_plan_on_failure(&p, &e, false, MIDDLE, 100 * SEC);
     pass_plan_request(&p, 100 * SEC);
     assert_int_equal(p.due_at, 100 * SEC + 250 * MS);
-    pass_plan_on_failure(&p, &e, false, p.due_at);
+    pass_plan_on_failure(&p, &e, false, MIDDLE, p.due_at);
     pass_plan_request(&p, 100 * SEC);
     assert_int_equal(p.due_at, 100 * SEC + 750 * MS);
     pass_plan_on_success(&p, 101 * SEC);
@@ -130,6 +183,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pass_is_due_when_it_is_asked_for),
         cmocka_unit_test(test_pass_that_fails_is_repeated_later_and_later),
+        cmocka_unit_test(test_waits_are_scattered),
+        cmocka_unit_test(test_histogram_of_passes),
         cmocka_unit_test(test_pass_without_engine_waits_for_its_time),
         cmocka_unit_test(test_poll_is_skipped_while_nothing_passes),
         cmocka_unit_test(test_poll_after_news),

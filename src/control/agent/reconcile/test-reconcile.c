@@ -209,6 +209,65 @@ static void test_engine_that_was_changed_by_hand(void **state)
     end_world(w);
 }
 
+static struct reconcile_result pass_result(struct world *w)
+{
+    struct render_input in = {.snapshot = &w->snapshot, .link_mtu = 1440};
+    struct reconcile_result result;
+
+    assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), 0);
+    return result;
+}
+
+/* A peer that somebody has added by hand is removed and counted; one that has left the network is
+ * removed alone. */
+static void test_foreign_peer(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct wg_peer foreign = {.key = {.b = {0xfe, 0xed}}};
+    struct x25519_public key = foreign.key;
+
+    (void)pass(w);
+    assert_int_equal(wg_config_add(&w->engine.config, &foreign), 0);
+    assert_int_equal(pass_result(w).n_foreign, 1);
+    assert_null(sample_engine_find(&w->engine, &key));
+    assert_int_equal(w->engine.config.n_peers, 3);
+    assert_int_equal(w->engine.n_touched, 1);
+    assert_int_equal(w->rc.n_foreign, 1);
+    assert_true(x25519_public_equal(&w->rc.foreign, &key));
+    assert_int_equal(snapshot_delete(&w->snapshot, &node_kind, "n4", NULL), 0);
+    assert_int_equal(pass_result(w).n_foreign, 0);
+    assert_int_equal(w->engine.config.n_peers, 2);
+    assert_int_equal(w->rc.n_foreign, 1);
+    end_world(w);
+}
+
+/* An interface of our name that is no WireGuard: neither a pass nor a node that leaves touches it.
+ */
+static void test_foreign_interface(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_KERNEL);
+    struct render_input in = {.snapshot = &w->snapshot};
+    struct ip_prefix own = netns_prefix("10.99.0.1/24");
+    struct reconcile_result result;
+    struct rtnl_link link;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(rtnl_add_address(w->nl, w->ifindex, &own), 0);
+    reconcile_assume(&w->rc, &in);
+    w->rc.engine = NULL;
+    (void)netlink_writes_take();
+    assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, &e), -EEXIST);
+    assert_string_equal(e.text,
+        "an interface weft0 that is no WireGuard but of the kind \"bridge\" was made by somebody "
+        "else: it is left alone; remove it, or join anew with --interface");
+    assert_int_equal(reconcile_take_down(&w->rc, NULL), 0);
+    assert_int_equal(netlink_writes_take(), 0);
+    assert_int_equal(rtnl_find_link(w->nl, "weft0", &link), 0);
+    assert_int_equal(link.ifindex, w->ifindex);
+    assert_false(link.up);
+    end_world(w);
+}
+
 static struct wg_peer *hub_of(struct world *w)
 {
     struct x25519_public key = sample_key(1);
@@ -377,6 +436,8 @@ int main(void)
             test_interface_that_was_changed_by_hand, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_engine_that_was_changed_by_hand, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_foreign_peer, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_foreign_interface, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_endpoint_that_was_learned, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_what_an_earlier_agent_told, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(

@@ -83,6 +83,7 @@ golden: ## rewrite test/golden from what the program says now; read the diff
 	@$(INSTALL) build run test
 	@$(MAKE) --no-print-directory build
 	GOLDEN_REWRITE=1 $(PYTEST) -q test/golden
+	GOLDEN_REWRITE=1 meson test -C build -q fabric train-profile
 
 check: ## what a change must pass besides its tests: style checkers, gcc and clang
 	@$(INSTALL) build run test dev

@@ -27,6 +27,8 @@ static const struct option options[] = {
     {"--job", "NAME", option_name, &arg.wish.job, "job", "what the nodes meet under"},
     {"--rendezvous", "BACKEND", option_text, &arg.wish.rendezvous, NULL,
         "c10d (the default), etcd-v2, or none"},
+    {"--inside-islands", NULL, option_flag, &arg.wish.inside_islands, NULL,
+        "NCCL's groups stay inside islands, and only Gloo's cross them"},
     {"--explain", NULL, option_flag, &arg.explain, NULL,
         "each variable with its reason and source"},
     {"--table", NULL, option_flag, &arg.table, NULL,

@@ -33,6 +33,8 @@ static const struct option options[] = {
         "what the nodes meet under, instead of the script's name"},
     {"--rendezvous", "BACKEND", option_text, &arg.wish.rendezvous, NULL,
         "c10d (unless the command says another), etcd-v2, or none"},
+    {"--inside-islands", NULL, option_flag, &arg.wish.inside_islands, NULL,
+        "NCCL's groups stay inside islands, and only Gloo's cross them"},
     {"--explain", NULL, option_flag, &arg.explain, NULL,
         "print each variable with its reason and source, and run nothing"},
     {"--quiet", NULL, option_flag, &arg.quiet, NULL, "say nothing but what will hurt"},

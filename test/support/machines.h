@@ -24,6 +24,6 @@ void machines_remove(const char *root);
 /**
  * machines_compare() - fail the test unless the file NAME.@suffix says @text
  *
- * With WEFT_GOLDEN=write in the environment the file is written instead.
+ * With GOLDEN_REWRITE=1 in the environment the file is written instead.
  */
 void machines_compare(const char *name, const char *suffix, const char *text);

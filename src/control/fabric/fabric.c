@@ -44,6 +44,16 @@ bool fabric_kind_is_fast(enum fabric_kind kind)
     return kind < FABRIC_GVNIC;
 }
 
+bool fabric_kind_is_verbs(enum fabric_kind kind)
+{
+    return kind == FABRIC_INFINIBAND || kind == FABRIC_ROCE;
+}
+
+bool fabric_kind_has_plugin(enum fabric_kind kind)
+{
+    return fabric_kind_is_fast(kind) && !fabric_kind_is_verbs(kind);
+}
+
 static void claim(struct fabric_facts *f, const char *what, const char *source, const char *fmt,
     ...) __attribute__((format(printf, 4, 5)));
 

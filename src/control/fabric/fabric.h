@@ -104,6 +104,12 @@ enum fabric_kind fabric_kind_parse(const char *name);
 /** fabric_kind_is_fast() - is it more than an ordinary network? */
 bool fabric_kind_is_fast(enum fabric_kind kind);
 
+/** fabric_kind_is_verbs() - does NCCL itself use it, by its transport IB? */
+bool fabric_kind_is_verbs(enum fabric_kind kind);
+
+/** fabric_kind_has_plugin() - does NCCL need a plugin for it? */
+bool fabric_kind_has_plugin(enum fabric_kind kind);
+
 /**
  * fabric_device_serves() - is the device one of the fabric's?
  *

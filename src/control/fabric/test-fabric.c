@@ -2,7 +2,7 @@
  * test-fabric.c - recorded machines: what is found of each, and what others are told of it.
  *
  * Each file test/platform/machines/NAME.tree is unpacked into a directory of its own, read as this
- * machine would be, and compared with NAME.facts. WEFT_GOLDEN=write writes those files anew.
+ * machine would be, and compared with NAME.facts. GOLDEN_REWRITE=1 writes those files anew.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "fabric/fabric.h"
+#include "train/job/env_fabric.h"
 
 /* Which kinds of command a rule is for, as bits. */
 #define ENV_FOR(kind) (1u << (COMMAND_KIND_##kind))
@@ -132,12 +134,31 @@ static bool make_ib_disable(const struct env_facts *f, char *value, char *note)
 
 static bool hurts_ib_disable(const struct env_facts *f, const char *theirs, char *note)
 {
+    if (f->islands == ENV_ISLANDS_ONE && f->fabric && fabric_kind_is_verbs(f->fabric->kind) &&
+        strcmp(theirs, "1") == 0) {
+        (void)snprintf(note, ENV_NOTE_MAX,
+            "all nodes are in this node's island, and NCCL will use TCP instead of its fabric");
+        return true;
+    }
     if (f->islands == ENV_ISLANDS_ONE || !f->has_infiniband || strcmp(theirs, "1") == 0)
         return false;
     (void)snprintf(note, ENV_NOTE_MAX,
         "NCCL will try InfiniBand towards nodes of other islands, and fail; right only when this "
         "job stays inside one island");
     return true;
+}
+
+/*
+ * Where a fabric has a plugin of its own, NCCL takes it when it finds it in the library path, and
+ * nobody outside the island is reached.
+ */
+static bool make_no_plugin(const struct env_facts *f, char *value, char *note)
+{
+    if (f->islands == ENV_ISLANDS_ONE)
+        return unneeded(note, "all nodes are in this node's island: NCCL may use its fabric");
+    if (!f->fabric || !fabric_kind_has_plugin(f->fabric->kind))
+        return unneeded(note, "this machine's fabric has no plugin of its own");
+    return say(value, "none");
 }
 
 static bool make_threads(const struct env_facts *f, char *value, char *note)
@@ -328,6 +349,10 @@ static const struct env_rule rules[] = {
     {"NCCL_IB_DISABLE", ENV_FOR_ALL, false, NULL, make_ib_disable, hurts_ib_disable,
         "1, where the job crosses islands and this machine has InfiniBand or RoCE",
         "NCCL prefers a verbs device, which reaches nobody outside the island.", NCCL_DOCS},
+    {"NCCL_NET_PLUGIN", ENV_FOR_ALL, false, NULL, make_no_plugin, NULL,
+        "none, where the job crosses islands and this machine's fabric has a plugin",
+        "NCCL prefers a plugin that it finds, and this one reaches nobody outside the island.",
+        NCCL_DOCS},
     {"NCCL_SOCKET_NTHREADS", ENV_FOR_ALL, false, NULL, make_threads, NULL, "2",
         "NCCL tunes this by the PCI vendor of the interface, which a tunnel has not: it would use "
         "no helper thread.",
@@ -449,7 +474,8 @@ static void judge(struct env_entry *entry, const struct env_rule *rule, const st
 {
     const char *theirs = lookup(ctx, rule->name);
 
-    *entry = (struct env_entry){.name = rule->name, .reason = rule->reason, .source = rule->source};
+    *entry = (struct env_entry){.reason = rule->reason, .source = rule->source};
+    (void)snprintf(entry->name, sizeof(entry->name), "%s", rule->name);
     if (theirs) {
         judge_theirs(entry, rule, f, theirs);
         return;
@@ -466,8 +492,10 @@ void env_plan_make(
 {
     ret->n = 0;
     for (size_t i = 0; i < N_RULES; i++)
-        if (concerns(&rules[i], facts))
+        if (concerns(&rules[i], facts) && !env_fabric_owns(facts, rules[i].name))
             judge(&ret->entries[ret->n++], &rules[i], facts, lookup, ctx);
+    env_fabric_add(ret, facts, lookup, ctx);
+    env_fabric_judge(ret, facts);
 }
 
 const struct env_entry *env_plan_find(const struct env_plan *plan, const char *name)

@@ -15,11 +15,13 @@
 
 #include "train/job/command.h"
 
+struct fabric_facts;
 struct str;
 
 #define ENV_VALUE_MAX 512 /* bytes of a value, with its zero */
 #define ENV_NOTE_MAX  256 /* bytes of a note, with its zero */
-#define ENV_ROOM      40  /* entries of a plan; at least as many as there are rules */
+#define ENV_NAME_MAX  80  /* bytes of a name, with its zero */
+#define ENV_ROOM      80  /* entries of a plan; at least as many as there are rules */
 
 /** Do the job's nodes share one fast fabric? */
 enum env_islands {
@@ -45,7 +47,10 @@ struct env_facts {
     const char *nnodes;                /* "4", or a range "2:4"; NULL: not given */
     const struct env_meeting *meeting; /* NULL: the command needs no meeting from the hub */
     enum env_islands islands;
-    bool has_infiniband; /* this machine has a verbs device */
+    bool has_infiniband;               /* this machine has a verbs device */
+    const struct fabric_facts *fabric; /* of this machine; NULL: not known */
+    unsigned nccl;                     /* minor of the NCCL 2 that the command uses; 0: not known */
+    char *const *theirs; /* the person's environment, "NAME=VALUE", ends with NULL; NULL: none */
     unsigned torch;      /* major * 100 + minor: 113 is 1.13; 0: not known */
     unsigned python;     /* likewise: 311 is 3.11; 0: not known */
 };
@@ -60,10 +65,11 @@ enum env_verdict {
 
 /** The plan for one variable. Pointers are to constants. */
 struct env_entry {
-    const char *name;
+    char name[ENV_NAME_MAX];
     enum env_verdict verdict;
     char value[ENV_VALUE_MAX]; /* the value to set, or the person's own; "" when unneeded */
-    char note[ENV_NOTE_MAX];   /* for HURTS and UNNEEDED, as said there; else "" */
+    char note[ENV_NOTE_MAX];   /* for HURTS and UNNEEDED, as said there; for KEPT what to know
+                                  of the value, or "" */
     const char *reason;        /* why the variable matters, in a sentence or two */
     const char *source;        /* the document or source file that says so */
 };
@@ -83,7 +89,8 @@ typedef const char *(*env_lookup_fn)(void *ctx, const char *name);
  * @facts:	borrowed for this call
  * @lookup:	the person's environment; called with @ctx
  *
- * Never fails. A version of torch that is not known is treated as the newest.
+ * Inside one island the variables of the machine's fabric come too (profile.h), in place of the
+ * rules of the same name. Never fails. A version that is not known is treated as the newest.
  */
 void env_plan_make(
     struct env_plan *ret, const struct env_facts *facts, env_lookup_fn lookup, void *ctx);

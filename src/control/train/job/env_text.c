@@ -109,7 +109,8 @@ void env_text_explain(struct str *out, const struct env_plan *plan)
             str_addf(out, "%s=%s\n", entry->name, entry->value);
             break;
         case ENV_VERDICT_KEPT:
-            str_addf(out, "%s=%s  (yours, kept)\n", entry->name, entry->value);
+            str_addf(out, "%s=%s  (yours, kept%s%s)\n", entry->name, entry->value,
+                entry->note[0] != '\0' ? ": " : "", entry->note);
             break;
         case ENV_VERDICT_HURTS:
             str_addf(out, "%s=%s  (yours, kept; it hurts: %s)\n", entry->name, entry->value,

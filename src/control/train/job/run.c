@@ -16,6 +16,9 @@
 
 #define NODES_MAX 65536
 
+/* How long the metadata service of a cloud may take, ms. */
+#define METADATA_MS 1000
+
 /* The first torch whose torchrun has --local-addr, as major * 100 + minor. */
 #define TORCH_WITH_LOCAL_ADDR 200
 
@@ -207,8 +210,11 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
         .address4 = run->node.address4,
         .nnodes = nnodes,
         .meeting = run->meeting.id[0] != '\0' ? &run->meeting : NULL,
-        .islands = run->node.islands,
+        .islands = wish->inside_islands ? ENV_ISLANDS_ONE : run->node.islands,
         .has_infiniband = run->node.has_infiniband,
+        .fabric = &run->fabric,
+        .nccl = run->torch.nccl,
+        .theirs = environ,
         .torch = run->torch.torch,
         .python = run->torch.python_version,
     };
@@ -238,6 +244,7 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
     if (r != 0)
         return r;
     choose_host_name(&run);
+    fabric_read_here(&run.fabric, METADATA_MS);
     make_plan(&run, wish, nnodes);
     *ret = run;
     return 0;

@@ -10,6 +10,7 @@
 
 #include <limits.h>
 
+#include "fabric/fabric.h"
 #include "train/job/command.h"
 #include "train/job/env.h"
 #include "train/job/node.h"
@@ -23,6 +24,7 @@ struct run_wish {
     const char *socket_path; /* the agent's socket */
     const char *job;         /* the job's name; NULL: it is named after the script */
     const char *nnodes;      /* "4" or "2:4"; used where neither command nor environment says it */
+    bool inside_islands;     /* NCCL's groups stay inside islands; only Gloo's cross them */
     const char *rendezvous;  /* likewise "c10d", "etcd-v2" or "none"; NULL: c10d */
     char *const *words;      /* the command, ends with NULL; NULL: none, for `weft env` */
 };
@@ -35,6 +37,7 @@ struct run {
     struct train_node node;
     struct env_meeting meeting; /* its id is "" when the job does not meet at the hub */
     char job[64];               /* the job's name; "" when it does not meet at the hub */
+    struct fabric_facts fabric; /* of this machine */
     bool is_elastic;            /* the number of nodes is a range */
     unsigned min_nodes;         /* the job waits for so many; 0: it does not meet at the hub */
     char host_name[HOST_NAME_MAX + 1]; /* the host name that the command is to see, see

@@ -51,6 +51,16 @@ bool torch_parse_metadata(const char *name, char ret_text[static TORCH_VERSION_M
     return true;
 }
 
+unsigned torch_parse_nccl(const char *name)
+{
+    const char *dash = strchr(name, '-');
+    unsigned version = dash ? parse_version(dash + 1) : 0;
+
+    if (strncmp(name, "nvidia_nccl_cu", 14) != 0 || !strstr(name, ".dist-info"))
+        return 0;
+    return version / 100 == 2 ? version % 100 : 0;
+}
+
 /* ---- the interpreter ------------------------------------------------------------------------ */
 
 /* Finds the path of the program that execvp(3) would run for @name. False: there is none. */
@@ -125,8 +135,12 @@ static bool look_in(struct torch_install *t, const char *dir)
 
     if (!d)
         return false;
-    for (struct dirent *entry = readdir(d); entry && !found; entry = readdir(d))
-        found = torch_parse_metadata(entry->d_name, t->version, &t->torch);
+    for (struct dirent *entry = readdir(d); entry; entry = readdir(d)) {
+        unsigned nccl = torch_parse_nccl(entry->d_name);
+
+        found = found || torch_parse_metadata(entry->d_name, t->version, &t->torch);
+        t->nccl = nccl != 0 ? nccl : t->nccl;
+    }
     (void)closedir(d);
     return found;
 }

@@ -22,6 +22,7 @@ struct torch_install {
     unsigned python_version;         /* major * 100 + minor: 311 is 3.11; 0: not known */
     char version[TORCH_VERSION_MAX]; /* "2.4.1+cu121"; "": not found */
     unsigned torch;                  /* the same as a number: 204 is 2.4; 0: not known */
+    unsigned nccl;                   /* minor of the NCCL 2 beside it: 21 is 2.21; 0: not known */
 };
 
 /**
@@ -31,6 +32,15 @@ struct torch_install {
  * @ret:	major * 100 + minor; untouched unless true
  */
 bool torch_parse_metadata(const char *name, char ret_text[static TORCH_VERSION_MAX], unsigned *ret);
+
+/**
+ * torch_parse_nccl() - the minor of the NCCL 2 whose metadata directory is called @name
+ *
+ * torch's wheels come with NCCL as a package of its own: "nvidia_nccl_cu12-2.21.5.dist-info".
+ *
+ * Return: 21 for that one; 0 when it is none.
+ */
+unsigned torch_parse_nccl(const char *name);
 
 /**
  * torch_find() - find the torch that a program would import, without running anything

@@ -1,0 +1,552 @@
+/* plan.c - see plan.h. */
+#include "plan/plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "plan/ring.h"
+
+#define DAY          86400.0
+#define MONTH        30.0 /* days */
+#define GB           1e9
+#define PIPELINE_MAX 64u
+#define SEQUENCE_MAX 64u
+
+/* Bytes of fp32 weights that a machine compresses in a second; memory of a GPU is faster. */
+#define COMPRESS_RATE 1e11
+
+const char *plan_kind_name(enum plan_kind k)
+{
+    static const char *const names[PLAN_KIND_N] = {"ring", "tree", "hierarchical"};
+
+    return names[k];
+}
+
+const char *plan_form_name(enum plan_form f)
+{
+    static const char *const names[PLAN_FORM_N] = {"fp32", "bf16", "int8", "topk"};
+
+    return names[f];
+}
+
+void plan_deinit(struct plan *p)
+{
+    free(p->islands);
+    free(p->members);
+    free(p->ring);
+    free(p->parent);
+    free(p->leaders);
+    free(p->edges);
+    *p = (struct plan)PLAN_NULL;
+}
+
+bool plan_is_good(const struct plan *p)
+{
+    return p->fits && (p->is_synchronous || isfinite(p->exchange[p->form].interval));
+}
+
+/* ---- islands ------------------------------------------------------------------------------- */
+
+static bool is_inside(const struct matrix *m, size_t a, size_t b)
+{
+    return strcmp(m->nodes[a].island, m->nodes[b].island) == 0;
+}
+
+static struct plan_island *find_island(struct plan *p, const char *name)
+{
+    for (size_t i = 0; i < p->n_islands; i++)
+        if (strcmp(p->islands[i].name, name) == 0)
+            return &p->islands[i];
+    return NULL;
+}
+
+/* Lists the islands in the order of their first nodes, and the nodes island by island. */
+static void list_islands(struct plan *p)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->matrix->n; i++)
+        if (!find_island(p, p->matrix->nodes[i].island))
+            memcpy(p->islands[p->n_islands++].name, p->matrix->nodes[i].island, NAME_MAX_LEN + 1);
+    for (size_t k = 0; k < p->n_islands; k++) {
+        p->islands[k].first = n;
+        for (size_t i = 0; i < p->matrix->n; i++)
+            if (strcmp(p->matrix->nodes[i].island, p->islands[k].name) == 0)
+                p->members[n++] = i;
+        p->islands[k].n = n - p->islands[k].first;
+    }
+}
+
+/* The node with the best rate to its worst neighbour outside leads. */
+static size_t choose_leader(const struct plan *p, const struct plan_island *island)
+{
+    size_t leader = p->members[island->first];
+    double best = -1;
+
+    for (size_t k = 0; k < island->n; k++) {
+        size_t node = p->members[island->first + k];
+        double worst = INFINITY;
+
+        for (size_t i = 0; i < p->matrix->n; i++)
+            if (!is_inside(p->matrix, node, i))
+                worst = fmin(worst, matrix_link(p->matrix, node, i)->one_bps);
+        if (worst > best) {
+            best = worst;
+            leader = node;
+        }
+    }
+    return leader;
+}
+
+/* Puts @nodes in the order of the best ring for @bytes. */
+static int order_nodes(const struct plan *p, size_t *nodes, size_t n, double bytes)
+{
+    _cleanup_(freep) double *costs = calloc(n * n + 1, sizeof(*costs));
+    _cleanup_(freep) size_t *order = calloc(n + 1, sizeof(*order));
+    _cleanup_(freep) size_t *old = calloc(n + 1, sizeof(*old));
+
+    if (!costs || !order || !old)
+        return -ENOMEM;
+    memcpy(old, nodes, n * sizeof(*old));
+    sync_costs(p->matrix, nodes, n, bytes / (double)n, p->wish.transport, costs);
+    ring_order(costs, n, order);
+    for (size_t i = 0; i < n; i++)
+        nodes[i] = old[order[i]];
+    return 0;
+}
+
+static int make_tree(struct plan *p, double bytes)
+{
+    size_t n = p->matrix->n;
+    _cleanup_(freep) double *costs = calloc(n * n + 1, sizeof(*costs));
+    _cleanup_(freep) size_t *all = calloc(n + 1, sizeof(*all));
+
+    if (!costs || !all)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        all[i] = i;
+    sync_costs(p->matrix, all, n, bytes, p->wish.transport, costs);
+    ring_tree(costs, n, p->parent);
+    return 0;
+}
+
+static double gradient_bytes(const struct plan *p)
+{
+    return p->wish.model.params * model_dtype_bytes(p->wish.model.dtype);
+}
+
+/* Islands, their rings and leaders, and the ring and tree of all nodes. */
+static int group(struct plan *p)
+{
+    double bytes = gradient_bytes(p);
+    int r = 0;
+
+    list_islands(p);
+    for (size_t i = 0; i < p->matrix->n; i++)
+        p->ring[i] = i;
+    for (size_t k = 0; r == 0 && k < p->n_islands; k++) {
+        struct plan_island *island = &p->islands[k];
+
+        island->leader = choose_leader(p, island);
+        p->leaders[k] = island->leader;
+        r = order_nodes(p, p->members + island->first, island->n, bytes);
+    }
+    if (r == 0)
+        r = order_nodes(p, p->leaders, p->n_islands, bytes);
+    if (r == 0)
+        r = order_nodes(p, p->ring, p->matrix->n, bytes);
+    return r == 0 ? make_tree(p, bytes) : r;
+}
+
+/* ---- inside an island ---------------------------------------------------------------------- */
+
+/* Bytes per second between two machines of an island, as given or as the slowest was measured. */
+static double fabric(const struct plan *p)
+{
+    double least = INFINITY;
+
+    if (p->wish.fabric_bps > 0)
+        return p->wish.fabric_bps / 8;
+    for (size_t a = 0; a < p->matrix->n; a++)
+        for (size_t b = 0; b < p->matrix->n; b++)
+            if (a != b && is_inside(p->matrix, a, b))
+                least = fmin(least, sync_rate(p->matrix, a, b, p->wish.transport));
+    return isfinite(least) ? least : p->wish.gpu->link;
+}
+
+static size_t smallest_island(const struct plan *p)
+{
+    size_t least = SIZE_MAX;
+
+    for (size_t k = 0; k < p->n_islands; k++)
+        least = p->islands[k].n < least ? p->islands[k].n : least;
+    return least;
+}
+
+/* Can all islands be cut so? Fills in the degrees of data. */
+static bool divides(const struct plan *p, struct model_cut *c)
+{
+    unsigned group = c->tensor * c->pipeline * c->sequence;
+    unsigned gpus = p->wish.gpus;
+
+    c->replicas = 0;
+    c->data = 0;
+    for (size_t k = 0; k < p->n_islands; k++) {
+        unsigned have = (unsigned)p->islands[k].n * gpus;
+
+        if (have % group != 0)
+            return false;
+        c->replicas += have / group;
+        if (c->data == 0 || have / group < c->data)
+            c->data = have / group;
+    }
+    if (gpus % c->tensor != 0 || c->replicas > p->wish.model.batch)
+        return false;
+    return c->data % c->expert == 0 && (c->expert == 1 || p->wish.model.experts % c->expert == 0);
+}
+
+/* A cut that is being compared with others. */
+struct candidate {
+    struct model_cut cut;
+    struct model_memory memory;
+    struct model_waits waits;
+    double work;
+    double step;
+    bool fits;
+};
+
+static double sum_waits(const struct model_waits *w)
+{
+    return w->tensor + w->bubble + w->data + w->sequence + w->expert;
+}
+
+static void judge(const struct plan *p, struct candidate *c)
+{
+    const struct plan_wish *w = &p->wish;
+    double speed = w->gpu->flops * w->efficiency * (double)p->matrix->n * w->gpus;
+
+    c->memory = model_memory(&w->model, &c->cut);
+    c->fits = c->memory.total <= w->gpu->memory;
+    c->work = model_flops(&w->model, &c->cut) / speed;
+    c->waits = model_waits(&w->model, &c->cut, w->gpu, w->gpus, fabric(p), c->work);
+    c->step = c->work + sum_waits(&c->waits);
+}
+
+/* What fits comes before what does not; then the faster step; else the smaller memory. */
+static bool is_better(const struct candidate *a, const struct candidate *b)
+{
+    if (a->fits != b->fits)
+        return a->fits;
+    return a->fits ? a->step < b->step : a->memory.total < b->memory.total;
+}
+
+static void try_cut(const struct plan *p, struct model_cut cut, struct candidate *best)
+{
+    if (!divides(p, &cut))
+        return;
+    for (unsigned way = 0; way < 4; way++) {
+        struct candidate c = {.cut = cut};
+
+        c.cut.sharded = way & 1;
+        c.cut.recompute = way & 2;
+        judge(p, &c);
+        if (best->step <= 0 || is_better(&c, best))
+            *best = c;
+    }
+}
+
+/* Tries all degrees. Pipelines are looked at up to PIPELINE_MAX stages, and one layer a stage. */
+static void cut_model(struct plan *p)
+{
+    unsigned most = (unsigned)smallest_island(p) * p->wish.gpus;
+    unsigned experts = p->wish.model.experts > 1 ? p->wish.model.experts : 1;
+    struct candidate best = {0};
+    struct model_cut c;
+
+    for (c.tensor = 1; c.tensor <= p->wish.gpus; c.tensor *= 2)
+        for (c.sequence = 1; c.sequence <= SEQUENCE_MAX && c.tensor * c.sequence <= most;
+             c.sequence *= 2)
+            for (c.pipeline = 1;
+                 c.pipeline <= PIPELINE_MAX && c.tensor * c.sequence * c.pipeline <= most &&
+                 c.pipeline <= p->wish.model.layers;
+                 c.pipeline++)
+                for (c.expert = 1; c.expert <= experts && c.expert <= most; c.expert *= 2)
+                    try_cut(p, c, &best);
+    if (best.step <= 0) {
+        /* Not even one replica a machine: fewer sequences than machines. The batch is too small. */
+        best.cut = (struct model_cut){1, 1, 1, 1, most, 1, true, true};
+        judge(p, &best);
+        best.fits = false;
+    }
+    p->cut = best.cut;
+    p->memory = best.memory;
+    p->waits = best.waits;
+    p->work = best.work;
+    p->step = best.step;
+    p->fits = best.fits;
+    for (size_t k = 0; k < p->n_islands; k++)
+        p->islands[k].data = (unsigned)p->islands[k].n * p->wish.gpus /
+                             (best.cut.tensor * best.cut.pipeline * best.cut.sequence);
+}
+
+/* ---- between islands ----------------------------------------------------------------------- */
+
+/* The slowest over all islands of a ring, or of a broadcast, inside it. */
+static double inside(const struct plan *p, double bytes, bool is_ring)
+{
+    double slowest = 0;
+
+    for (size_t k = 0; k < p->n_islands; k++) {
+        const struct plan_island *i = &p->islands[k];
+        const size_t *nodes = p->members + i->first;
+        double s;
+
+        if (p->wish.fabric_bps > 0)
+            s = i->n < 2 ? 0 : (is_ring ? 2 : 1) * bytes * 8 / p->wish.fabric_bps;
+        else
+            s = is_ring ? sync_ring(p->matrix, nodes, i->n, bytes, p->wish.transport)
+                        : sync_broadcast(p->matrix, nodes, i->n, bytes, p->wish.transport);
+        slowest = fmax(slowest, s);
+    }
+    return slowest;
+}
+
+static void time_each_step(struct plan *p)
+{
+    enum sync_transport t = p->wish.transport;
+    double bytes = gradient_bytes(p);
+    double hidden = PLAN_OVERLAP * p->step;
+    size_t n = p->matrix->n;
+    struct plan_step_sync *s = p->each_step;
+    _cleanup_(freep) size_t *all = calloc(n + 1, sizeof(*all));
+
+    for (size_t i = 0; all && i < n; i++)
+        all[i] = i;
+    s[PLAN_RING].seconds = sync_ring(p->matrix, p->ring, n, bytes, t);
+    s[PLAN_TREE].seconds = all ? sync_tree(p->matrix, all, n, p->parent, bytes, t) : INFINITY;
+    s[PLAN_HIERARCHICAL].seconds = inside(p, bytes, true) + inside(p, bytes, false) +
+                                   sync_ring(p->matrix, p->leaders, p->n_islands, bytes, t);
+    p->best = PLAN_RING;
+    for (unsigned k = 0; k < PLAN_KIND_N; k++) {
+        double open = fmax(0, s[k].seconds - hidden);
+
+        s[k].share = isinf(open) ? 1 : open / (open + p->step);
+        if (s[k].seconds < s[p->best].seconds)
+            p->best = (enum plan_kind)k;
+    }
+    p->is_synchronous = p->n_islands == 1 || s[p->best].share <= p->wish.share;
+}
+
+/* Bytes of a weight on the wire. A scale of four bytes stands for 256 weights of int8; top-k sends
+ * an index and a value. */
+static double form_bytes(enum plan_form f)
+{
+    static const double bytes[PLAN_FORM_N] = {4, 2, 1 + 4 / 256.0, 8 * PLAN_TOPK_SHARE};
+
+    return bytes[f];
+}
+
+/* Compressed vectors cannot be added on the way: each leader gets those of all others. */
+static bool is_gathered(enum plan_form f)
+{
+    return f == PLAN_INT8 || f == PLAN_TOPK;
+}
+
+/* Bytes that each leader sends, for a vector that takes @bytes in that form. */
+static double leader_bytes(const struct plan *p, enum plan_form f, double bytes)
+{
+    double n = (double)p->n_islands;
+
+    return is_gathered(f) ? (n - 1) * bytes : 2 * (n - 1) / n * bytes;
+}
+
+/* Seconds between the leaders, from a ring that sends as many bytes. */
+static double between(const struct plan *p, double sent)
+{
+    double n = (double)p->n_islands;
+    double restart = 0;
+
+    if (p->n_islands < 2)
+        return 0;
+    for (size_t i = 0; i < p->n_islands; i++)
+        restart = fmax(restart, sync_restart(p->matrix, p->leaders[i],
+                                    p->leaders[(i + 1) % p->n_islands], p->wish.transport));
+    return restart + sync_ring(p->matrix, p->leaders, p->n_islands, sent * n / (2 * (n - 1)),
+                         p->wish.transport);
+}
+
+static void time_exchanges(struct plan *p)
+{
+    double weights = p->wish.model.params;
+    double back = inside(p, weights * 4, false);
+    double share = p->wish.share;
+
+    for (unsigned f = 0; f < PLAN_FORM_N; f++) {
+        struct plan_exchange *x = &p->exchange[f];
+        double pack = f == PLAN_FP32 ? 0 : weights * 4 / COMPRESS_RATE;
+
+        x->bytes = leader_bytes(p, (enum plan_form)f, weights * form_bytes((enum plan_form)f));
+        x->seconds = between(p, x->bytes) + back + pack;
+        x->interval = fmax(1, ceil(x->seconds * (1 - share) / (share * p->step)));
+        x->share = x->seconds / (x->seconds + x->interval * p->step);
+        x->pays = f != PLAN_FP32 && x->seconds < p->exchange[PLAN_FP32].seconds;
+    }
+    /* The least lossy form whose interval is known to be good, else that with the least one. */
+    p->form = PLAN_FP32;
+    for (unsigned f = 1; f < PLAN_FORM_N && p->exchange[p->form].interval > PLAN_INTERVAL_GOOD; f++)
+        if (p->exchange[f].interval < p->exchange[p->form].interval)
+            p->form = (enum plan_form)f;
+}
+
+/* Streaming DiLoCo: fragments are exchanged one after the other while the islands go on. The link
+ * must carry all of them in the time of the interval. */
+static void time_stream(struct plan *p)
+{
+    double bytes = p->wish.model.params * PLAN_FRAGMENT_BITS / 8;
+    double n = fmax(1, ceil(p->wish.model.layers / PLAN_FRAGMENT_LAYERS));
+
+    p->fragments = n;
+    p->fragment_s = between(p, leader_bytes(p, PLAN_INT8, bytes / n)) +
+                    inside(p, p->wish.model.params * 4 / n, false);
+    p->fragment_steps = ceil(p->fragment_s / p->step);
+    p->stream_interval = fmax(n, ceil(n * p->fragment_s / p->step));
+}
+
+static void find_slowest(struct plan *p)
+{
+    double slowest = INFINITY;
+
+    for (size_t a = 0; a < p->matrix->n; a++)
+        for (size_t b = 0; b < p->matrix->n; b++) {
+            double rate = matrix_link(p->matrix, a, b)->one_bps;
+
+            if (!is_inside(p->matrix, a, b) && rate > 0 && rate < slowest) {
+                slowest = rate;
+                p->slow[0] = a;
+                p->slow[1] = b;
+            }
+        }
+}
+
+/* ---- money --------------------------------------------------------------------------------- */
+
+static const char *island_of(const struct plan *p, size_t node)
+{
+    return p->matrix->nodes[node].island;
+}
+
+static void count_edges(struct plan *p)
+{
+    const struct plan_exchange *x = &p->exchange[p->form];
+    double n = (double)p->n_islands;
+    double bytes = p->is_synchronous ? 2 * (n - 1) / n * gradient_bytes(p) : x->bytes;
+    double interval = p->is_synchronous ? 1 : x->interval;
+    double open = p->is_synchronous
+                      ? p->step * p->each_step[p->best].share / (1 - p->each_step[p->best].share)
+                      : x->seconds / interval;
+
+    p->steps_per_day = DAY / (p->step + open);
+    for (size_t i = 0; p->n_islands > 1 && i < p->n_islands; i++) {
+        struct plan_edge *e = &p->edges[p->n_edges++];
+        double price;
+
+        e->from = p->leaders[i];
+        e->to = p->leaders[(i + 1) % p->n_islands];
+        price = prices_per_gb(p->wish.prices, island_of(p, e->from));
+        e->bytes_per_day = bytes * p->steps_per_day / interval;
+        e->money_per_day = e->bytes_per_day / GB * price;
+        p->traffic_money += e->money_per_day;
+    }
+}
+
+/* What one ring of all nodes, in each step, would cost for as many steps. */
+static double flat_money(const struct plan *p)
+{
+    size_t n = p->matrix->n;
+    double bytes = 2 * (double)(n - 1) / (double)n * gradient_bytes(p);
+    double money = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!is_inside(p->matrix, p->ring[i], p->ring[(i + 1) % n]))
+            money += bytes / GB * prices_per_gb(p->wish.prices, island_of(p, p->ring[i]));
+    return money * p->steps_per_day;
+}
+
+static void count_money(struct plan *p)
+{
+    const struct prices *prices = p->wish.prices;
+    double gpus = (double)p->matrix->n * p->wish.gpus;
+    double gb = 0;
+    double dearest = 0;
+
+    for (size_t i = 0; i < p->matrix->n; i++)
+        p->gpu_money += prices_of(prices, island_of(p, i))->gpu_hour * 24 * p->wish.gpus;
+    p->flat_money = flat_money(p);
+    /* In one place no exchange is waited for, so fewer hours give as many tokens. */
+    if (prices->one_place[0] != '\0')
+        p->one_place_money =
+            prices->one_place_gpu_hour * 24 * gpus * p->steps_per_day * p->step / DAY;
+    for (size_t i = 0; i < p->n_edges; i++) {
+        gb += p->edges[i].bytes_per_day * MONTH / GB;
+        dearest = fmax(dearest, prices_per_gb(prices, island_of(p, p->edges[i].from)));
+    }
+    for (size_t i = 0; i < prices->n_lines; i++) {
+        p->lines[i].break_even_gb = prices_break_even(&prices->lines[i], dearest);
+        p->lines[i].money_per_month = prices->lines[i].month + gb * prices->lines[i].gb;
+    }
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static int check_links(const struct plan *p, struct err *e)
+{
+    for (size_t i = 0; p->n_islands > 1 && i < p->n_islands; i++) {
+        size_t a = p->leaders[i];
+        size_t b = p->leaders[(i + 1) % p->n_islands];
+
+        if (!matrix_is_measured(p->matrix, a, b))
+            return err_set(e, -EINVAL,
+                "%s and %s lead the islands %s and %s, and nothing was measured between them",
+                p->matrix->nodes[a].name, p->matrix->nodes[b].name, island_of(p, a),
+                island_of(p, b));
+    }
+    return 0;
+}
+
+int plan_make(struct plan *ret, const struct matrix *m, const struct plan_wish *wish, struct err *e)
+{
+    struct plan p = {.matrix = m,
+        .wish = *wish,
+        .islands = calloc(m->n + 1, sizeof(*p.islands)),
+        .members = calloc(m->n + 1, sizeof(*p.members)),
+        .ring = calloc(m->n + 1, sizeof(*p.ring)),
+        .parent = calloc(m->n + 1, sizeof(*p.parent)),
+        .leaders = calloc(m->n + 1, sizeof(*p.leaders)),
+        .edges = calloc(m->n + 1, sizeof(*p.edges))};
+    int r = p.islands && p.members && p.ring && p.parent && p.leaders && p.edges ? 0 : -ENOMEM;
+
+    if (r == 0) {
+        model_guess(&p.wish.model);
+        r = group(&p);
+    }
+    if (r == 0)
+        r = check_links(&p, e);
+    if (r != 0) {
+        plan_deinit(&p);
+        return r;
+    }
+    cut_model(&p);
+    time_each_step(&p);
+    time_exchanges(&p);
+    time_stream(&p);
+    find_slowest(&p);
+    count_edges(&p);
+    count_money(&p);
+    *ret = p;
+    return 0;
+}

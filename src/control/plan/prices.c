@@ -1,0 +1,141 @@
+/* prices.c - see prices.h. */
+#include "plan/prices.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/object/fields.h"
+
+#define AMOUNT_MAX 1e9
+#define RATE_MAX   1e15 /* bits per second */
+
+/*
+ * AWS, us-east-1, list prices of 2025: data out to the internet, NAT gateway data processing, data
+ * transfer between zones; Direct Connect's port of 10 Gbit/s for 730 hours and its data out, with a
+ * cross-connect at each end. GPUs: an H100 of p5.48xlarge on demand.
+ */
+void prices_default(struct prices *ret)
+{
+    *ret = (struct prices){
+        .currency = "USD",
+        .islands = {{.name = "", .egress = 0.09, .cross_zone = 0.01, .gpu_hour = 3.93}},
+        .n_islands = 1,
+        .lines = {{.name = "Direct Connect 10G", .month = 2042.5, .gb = 0.02, .bps = 10e9}},
+        .n_lines = 1,
+    };
+}
+
+static void take_number(
+    struct fields *f, const char *name, enum fields_need need, double max, double *ret)
+{
+    const json_t *json = fields_get(f, name, need);
+    double value;
+
+    if (!json)
+        return;
+    value = json_number_value(json);
+    if (!json_is_number(json) || !isfinite(value) || value < 0 || value > max)
+        fields_fail(f, "\"%s\" is no number from 0 to %.0g", name, max);
+    else
+        *ret = value;
+}
+
+static int take_island(struct prices *p, const json_t *json, struct err *e)
+{
+    struct prices_island island = {.name = ""};
+    struct fields f = fields_make(json, "an island of the price table", e);
+
+    if (fields_get(&f, "name", FIELDS_OPTIONAL))
+        fields_name(&f, "name", FIELDS_REQUIRED, island.name);
+    take_number(&f, "egressPerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.egress);
+    take_number(&f, "natPerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.nat);
+    take_number(&f, "crossZonePerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.cross_zone);
+    take_number(&f, "gpuPerHour", FIELDS_OPTIONAL, AMOUNT_MAX, &island.gpu_hour);
+    for (size_t i = 0; i < p->n_islands; i++)
+        if (strcmp(p->islands[i].name, island.name) == 0)
+            fields_fail(&f, "\"%s\" stands there twice", island.name);
+    fields_refuse_unknown(&f);
+    if (fields_end(&f) == 0)
+        p->islands[p->n_islands++] = island;
+    return fields_end(&f);
+}
+
+static int take_line(struct prices *p, const json_t *json, struct err *e)
+{
+    struct prices_line line = {.name = ""};
+    struct fields f = fields_make(json, "a line of the price table", e);
+
+    fields_text(&f, "name", FIELDS_REQUIRED, 1, sizeof(line.name), line.name);
+    take_number(&f, "perMonth", FIELDS_REQUIRED, AMOUNT_MAX, &line.month);
+    take_number(&f, "perGB", FIELDS_REQUIRED, AMOUNT_MAX, &line.gb);
+    take_number(&f, "bitsPerSecond", FIELDS_REQUIRED, RATE_MAX, &line.bps);
+    fields_refuse_unknown(&f);
+    if (fields_end(&f) == 0)
+        p->lines[p->n_lines++] = line;
+    return fields_end(&f);
+}
+
+static int take_one_place(struct prices *p, const json_t *json, struct err *e)
+{
+    struct fields f = fields_make(json, "\"onePlace\" of the price table", e);
+
+    fields_text(&f, "name", FIELDS_REQUIRED, 1, sizeof(p->one_place), p->one_place);
+    take_number(&f, "gpuPerHour", FIELDS_REQUIRED, AMOUNT_MAX, &p->one_place_gpu_hour);
+    fields_refuse_unknown(&f);
+    return fields_end(&f);
+}
+
+int prices_decode(struct prices *ret, const json_t *json, struct err *e)
+{
+    struct prices p = {.currency = "USD"};
+    struct fields f = fields_make(json, "the price table", e);
+    const json_t *islands;
+    const json_t *lines;
+    const json_t *one;
+    int r;
+
+    fields_text(&f, "currency", FIELDS_OPTIONAL, 1, sizeof(p.currency), p.currency);
+    islands = fields_array(&f, "islands", FIELDS_REQUIRED, 1, PRICES_ISLANDS_MAX);
+    lines = fields_array(&f, "lines", FIELDS_OPTIONAL, 0, PRICES_LINKS_MAX);
+    one = fields_object(&f, "onePlace", FIELDS_OPTIONAL);
+    fields_refuse_unknown(&f);
+    r = fields_end(&f);
+    for (size_t i = 0; r == 0 && i < json_array_size(islands); i++)
+        r = take_island(&p, json_array_get(islands, i), e);
+    for (size_t i = 0; r == 0 && i < json_array_size(lines); i++)
+        r = take_line(&p, json_array_get(lines, i), e);
+    if (r == 0 && one)
+        r = take_one_place(&p, one, e);
+    if (r == 0)
+        *ret = p;
+    return r;
+}
+
+const struct prices_island *prices_of(const struct prices *p, const char *island)
+{
+    static const struct prices_island nothing = {.name = ""};
+    const struct prices_island *found = &nothing;
+
+    for (size_t i = 0; i < p->n_islands; i++) {
+        if (strcmp(p->islands[i].name, island) == 0)
+            return &p->islands[i];
+        if (p->islands[i].name[0] == '\0')
+            found = &p->islands[i];
+    }
+    return found;
+}
+
+double prices_per_gb(const struct prices *p, const char *island)
+{
+    const struct prices_island *i = prices_of(p, island);
+
+    return i->egress + i->nat;
+}
+
+double prices_break_even(const struct prices_line *l, double per_gb)
+{
+    return per_gb > l->gb ? l->month / (per_gb - l->gb) : INFINITY;
+}

@@ -1,0 +1,243 @@
+/* sync.c - see sync.h. */
+#include "plan/sync.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+#define CHUNK_SEGMENTS_MAX 64     /* so many segments a chunk are played through */
+#define INITIAL_WINDOW     14600. /* bytes: ten segments of 1460 (RFC 6928) */
+
+const char *sync_transport_name(enum sync_transport t)
+{
+    return t == SYNC_GLOO ? "gloo" : "nccl";
+}
+
+double sync_rate(const struct matrix *m, size_t from, size_t to, enum sync_transport t)
+{
+    const struct matrix_link *l = matrix_link(m, from, to);
+    double rate = (t == SYNC_GLOO ? l->one_bps : l->many_bps) / 8 * SYNC_DUPLEX;
+
+    if (t == SYNC_NCCL && l->rtt > 0)
+        rate = fmin(rate, SYNC_NCCL_WINDOW / l->rtt);
+    return rate;
+}
+
+/* Seconds for @bytes on the wire from one node to the other. */
+static double wire(
+    const struct matrix *m, size_t from, size_t to, double bytes, enum sync_transport t)
+{
+    double rate = sync_rate(m, from, to, t);
+
+    return rate > 0 ? bytes / rate : INFINITY;
+}
+
+static double one_way(const struct matrix *m, size_t from, size_t to)
+{
+    return matrix_link(m, from, to)->rtt / 2;
+}
+
+void sync_costs(const struct matrix *m, const size_t *nodes, size_t n, double bytes,
+    enum sync_transport t, double *ret)
+{
+    for (size_t a = 0; a < n; a++)
+        for (size_t b = 0; b < n; b++)
+            ret[a * n + b] =
+                a == b ? 0 : one_way(m, nodes[a], nodes[b]) + wire(m, nodes[a], nodes[b], bytes, t);
+}
+
+double sync_restart(const struct matrix *m, size_t from, size_t to, enum sync_transport t)
+{
+    double rtt = matrix_link(m, from, to)->rtt;
+    double in_flight = sync_rate(m, from, to, t) * rtt;
+
+    return in_flight > INITIAL_WINDOW ? rtt * log2(in_flight / INITIAL_WINDOW) : 0;
+}
+
+/* ---- NCCL's ring --------------------------------------------------------------------------- */
+
+static double ring_steps(
+    const struct matrix *m, const size_t *nodes, size_t n, double bytes, enum sync_transport t)
+{
+    double slowest = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t to = nodes[(i + 1) % n];
+
+        slowest =
+            fmax(slowest, one_way(m, nodes[i], to) + wire(m, nodes[i], to, bytes / (double)n, t));
+    }
+    return 2 * (double)(n - 1) * slowest;
+}
+
+/* ---- Gloo's ring, played through ----------------------------------------------------------- */
+
+/* A node of the ring at one segment. It sends to the next node and receives from the one before. */
+struct player {
+    double ready;    /* when it is ready for the segment, and says so */
+    double arrived;  /* when the segment before this one has arrived */
+    double arrived2; /* when the one before that has arrived */
+    double handed;   /* when the segment before this one was given to the socket to send */
+    double sent;     /* when the last byte of it had left */
+};
+
+struct play {
+    const struct matrix *m;
+    const size_t *nodes;
+    size_t n;
+    double segment; /* bytes */
+    struct player *players;
+    double *arrivals; /* of the present segment, by node */
+};
+
+/*
+ * When the sender at @i hears that the next node is ready. Between two nodes both directions have
+ * one connection, so the word waits behind the data that the other one has given to it before.
+ */
+static double hears(const struct play *p, size_t i)
+{
+    size_t next = (i + 1) % p->n;
+    const struct player *other = &p->players[next];
+    double leaves = other->ready;
+
+    if (p->n == 2 && other->handed <= leaves)
+        leaves = fmax(leaves, other->sent);
+    return leaves + one_way(p->m, p->nodes[next], p->nodes[i]);
+}
+
+static void play_segment(struct play *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        p->players[i].ready = fmax(p->players[i].ready, p->players[i].arrived2);
+    /* Each hears of its neighbour before anybody has sent this segment. */
+    for (size_t i = 0; i < p->n; i++)
+        p->arrivals[i] = hears(p, i);
+    for (size_t i = 0; i < p->n; i++) {
+        struct player *me = &p->players[i];
+
+        me->handed = fmax(me->ready, p->arrivals[i]);
+        me->sent = fmax(me->handed, me->sent) +
+                   wire(p->m, p->nodes[i], p->nodes[(i + 1) % p->n], p->segment, SYNC_GLOO);
+    }
+    for (size_t i = 0; i < p->n; i++) {
+        size_t before = (i + p->n - 1) % p->n;
+        struct player *me = &p->players[i];
+
+        me->arrived2 = me->arrived;
+        me->arrived = p->players[before].sent + one_way(p->m, p->nodes[before], p->nodes[i]);
+    }
+}
+
+/* Both halves, of @segments a chunk: reduce-scatter, then all-gather. */
+static double play_ring(
+    const struct matrix *m, const size_t *nodes, size_t n, double segment, size_t segments)
+{
+    _cleanup_(freep) struct player *players = calloc(n, sizeof(*players));
+    _cleanup_(freep) double *arrivals = calloc(n, sizeof(*arrivals));
+    struct play p = {.m = m,
+        .nodes = nodes,
+        .n = n,
+        .segment = segment,
+        .players = players,
+        .arrivals = arrivals};
+    double end = 0;
+
+    if (!players || !arrivals)
+        return INFINITY;
+    for (unsigned half = 0; half < 2; half++) {
+        for (size_t i = 0; i < (n - 1) * segments; i++)
+            play_segment(&p);
+        for (size_t i = 0; i < n; i++) {
+            players[i].ready = fmax(players[i].arrived, players[i].arrived2);
+            players[i].arrived2 = players[i].ready;
+            end = fmax(end, players[i].ready);
+        }
+    }
+    return end;
+}
+
+/* A long vector has many segments: the time of the later ones is that of those played through. */
+static double gloo_ring(const struct matrix *m, const size_t *nodes, size_t n, double bytes)
+{
+    double segment = fmin(bytes / (2.0 * (double)n), SYNC_GLOO_SEGMENT);
+    double segments = fmax(2, ceil(bytes / segment / (double)n));
+    double all;
+    double half;
+
+    if (segments <= CHUNK_SEGMENTS_MAX)
+        return play_ring(m, nodes, n, segment, (size_t)segments);
+    all = play_ring(m, nodes, n, segment, CHUNK_SEGMENTS_MAX);
+    half = play_ring(m, nodes, n, segment, CHUNK_SEGMENTS_MAX / 2);
+    return all + (all - half) * (segments - CHUNK_SEGMENTS_MAX) / (CHUNK_SEGMENTS_MAX / 2.0);
+}
+
+double sync_ring(
+    const struct matrix *m, const size_t *nodes, size_t n, double bytes, enum sync_transport t)
+{
+    if (n < 2 || bytes <= 0)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        if (!matrix_is_measured(m, nodes[i], nodes[(i + 1) % n]))
+            return INFINITY;
+    return t == SYNC_GLOO ? gloo_ring(m, nodes, n, bytes) : ring_steps(m, nodes, n, bytes, t);
+}
+
+/* ---- trees --------------------------------------------------------------------------------- */
+
+/* Seconds of latency from node @i to the root, and -1 when a link on the way was not measured. */
+static double way_up(const struct matrix *m, const size_t *nodes, size_t i, const size_t *parent)
+{
+    double latency = 0;
+
+    for (; parent[i] != i; i = parent[i]) {
+        if (!matrix_is_measured(m, nodes[i], nodes[parent[i]]))
+            return -1;
+        latency += one_way(m, nodes[i], nodes[parent[i]]);
+    }
+    return latency;
+}
+
+double sync_tree(const struct matrix *m, const size_t *nodes, size_t n, const size_t *parent,
+    double bytes, enum sync_transport t)
+{
+    double deepest = 0;
+    double fullest = 0;
+
+    if (n < 2 || bytes <= 0)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        double latency = way_up(m, nodes, i, parent);
+        double into = 0;
+        double from = 0;
+
+        if (latency < 0)
+            return INFINITY;
+        deepest = fmax(deepest, latency);
+        for (size_t child = 0; child < n; child++)
+            if (child != i && parent[child] == i) {
+                into += wire(m, nodes[child], nodes[i], bytes, t);
+                from += wire(m, nodes[i], nodes[child], bytes, t);
+            }
+        fullest = fmax(fullest, fmax(into, from));
+    }
+    return 2 * (deepest + fullest);
+}
+
+double sync_broadcast(
+    const struct matrix *m, const size_t *nodes, size_t n, double bytes, enum sync_transport t)
+{
+    double slowest = 0;
+
+    if (n < 2 || bytes <= 0)
+        return 0;
+    for (size_t i = 1; i < n; i++) {
+        if (!matrix_is_measured(m, nodes[0], nodes[i]))
+            return INFINITY;
+        /* Nothing comes back meanwhile. */
+        slowest = fmax(slowest,
+            one_way(m, nodes[0], nodes[i]) + wire(m, nodes[0], nodes[i], bytes, t) * SYNC_DUPLEX);
+    }
+    return ceil(log2((double)n)) * slowest;
+}

@@ -1,0 +1,94 @@
+/*
+ * sync.h - how long one synchronisation takes: an all-reduce by a ring, a tree, or island by
+ * island.
+ *
+ * Each time has a part for latency, which does not depend on the bytes, and a part for the bytes.
+ * Pure.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "plan/matrix.h"
+
+/** Who carries the bytes; they use TCP in different ways. */
+enum sync_transport {
+    SYNC_GLOO, /* one TCP connection a pair, two segments in flight */
+    SYNC_NCCL, /* NCCL's sockets: several connections, a window of its own buffers */
+    SYNC_TRANSPORT_N,
+};
+
+/** sync_transport_name() - "gloo" or "nccl". */
+const char *sync_transport_name(enum sync_transport t);
+
+/**
+ * Share of a connection's rate that is left when as much goes the other way at the same time, as in
+ * any ring: acknowledgements take the rest, and wait behind data. Measured with `make bench
+ * PARTS=plan`: docs/PLAN.md.
+ */
+#define SYNC_DUPLEX 0.9
+
+/** Largest segment of Gloo's ring, bytes (gloo/allreduce.h, kMaxSegmentSize). */
+#define SYNC_GLOO_SEGMENT 1048576.0
+
+/**
+ * Bytes that NCCL keeps in flight: its channels over a network, each with a buffer of NCCL_BUFFSIZE
+ * (NCCL user guide, Environment Variables: 4 MiB).
+ */
+#define SYNC_NCCL_WINDOW (2 * 4194304.0)
+
+/** sync_rate() - bytes per second from @from to @to in a ring; 0: not measured. */
+double sync_rate(const struct matrix *m, size_t from, size_t to, enum sync_transport t);
+
+/** sync_costs() - for ring_order(): seconds to pass @bytes from each of @nodes to each. */
+void sync_costs(const struct matrix *m, const size_t *nodes, size_t n, double bytes,
+    enum sync_transport t, double *ret);
+
+/**
+ * sync_ring() - seconds of an all-reduce of @bytes by a ring
+ * @nodes:	@n of them in the order of the ring; data passes from each to the next
+ *
+ * With NCCL: 2 (n - 1) steps, in each of which every node passes a chunk of 1/n (Patarasuk and
+ * Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009,
+ * section 3): 2 (n - 1) * (latency + bytes / n / rate) of the slowest link.
+ *
+ * With Gloo: its ring is played through, segment by segment (gloo/allreduce.cc, ring()): a node
+ * tells its neighbour that it is ready for a segment before that is sent (gloo/transport/tcp/
+ * pair.cc), and has two of them in flight. So a round trip passes for each two segments.
+ *
+ * Return: 0 for fewer than two nodes or no bytes; INFINITY when a link of it was not measured, or
+ * without memory.
+ */
+double sync_ring(
+    const struct matrix *m, const size_t *nodes, size_t n, double bytes, enum sync_transport t);
+
+/**
+ * sync_tree() - seconds of an all-reduce of @bytes by a tree: summed towards the root, sent back
+ * @nodes:	@n of them
+ * @parent:	by index into @nodes; the root is its own
+ *
+ * Pipelined, so a link is passed by the bytes once each way, and a node with two children takes in
+ * twice as much (Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast,
+ * reduction and scan", Parallel Computing 35, 2009, section 3):
+ * 2 * (latency of the deepest way + most bytes into one node / rate).
+ *
+ * Return: as sync_ring().
+ */
+double sync_tree(const struct matrix *m, const size_t *nodes, size_t n, const size_t *parent,
+    double bytes, enum sync_transport t);
+
+/**
+ * sync_broadcast() - seconds until @bytes of the first of @nodes are at all of them
+ *
+ * A binomial tree, as Gloo has it (gloo/broadcast.cc): log2(n) levels, one after the other.
+ */
+double sync_broadcast(
+    const struct matrix *m, const size_t *nodes, size_t n, double bytes, enum sync_transport t);
+
+/**
+ * sync_restart() - seconds that TCP loses at a synchronisation after a long pause
+ *
+ * A connection that was idle begins again with ten segments (RFC 5681, section 4.1; RFC 6928) and
+ * doubles them each round trip until the link is full.
+ */
+double sync_restart(const struct matrix *m, size_t from, size_t to, enum sync_transport t);

@@ -1,0 +1,194 @@
+/* test-matrix.c - what is read from measurements, islands, and price tables. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "plan/matrix.h"
+#include "plan/prices.h"
+
+/* Two nodes near each other and one far away, as `weft bench --json` prints them. */
+#define PAIR(a, b, rtt, out, in)                                                                   \
+    "{\"nodes\":[\"" a "\",\"" b "\"],\"path\":\"direct\",\"rttMinUs\":1,\"rttMedianUs\":" #rtt    \
+    ",\"oneStream\":{\"outBitsPerSecond\":" #out ",\"inBitsPerSecond\":" #in "},\"streams\":null}"
+static const char sample[] = "{\"nodes\":[\"a\",\"b\",\"c\"],\"pairs\":[" PAIR("a", "b", 300, 9000,
+    8000) "," PAIR("c", "a", 50000, 700, 600) ",{\"nodes\":[\"b\",\"c\"],\"oneStream\":null}]}";
+
+static int decode(struct matrix *m, const char *text, struct err *e)
+{
+    json_t *json = json_loads(text, 0, NULL);
+    int r;
+
+    assert_non_null(json);
+    r = matrix_decode(m, json, e);
+    json_decref(json);
+    return r;
+}
+
+static void test_bench(void **state)
+{
+    struct matrix m = MATRIX_NULL;
+
+    assert_int_equal(decode(&m, sample, NULL), 0);
+    assert_int_equal(m.n, 3);
+    assert_true(matrix_link(&m, 0, 1)->rtt == 0.0003);
+    assert_true(matrix_link(&m, 0, 1)->one_bps == 9000);
+    assert_true(matrix_link(&m, 1, 0)->one_bps == 8000);
+    /* The pair was given the other way round, and several streams were not measured. */
+    assert_true(matrix_link(&m, 0, 2)->one_bps == 600);
+    assert_true(matrix_link(&m, 2, 0)->many_bps == 700);
+    assert_true(matrix_is_measured(&m, 0, 2));
+    assert_false(matrix_is_measured(&m, 1, 2));
+    matrix_deinit(&m);
+    matrix_deinit(&m);
+}
+
+/* `weft preflight` has objects as nodes, and the loss of each way. */
+static void test_preflight(void **state)
+{
+    struct matrix m = MATRIX_NULL;
+
+    assert_int_equal(
+        decode(&m,
+            "{\"nodes\":[{\"name\":\"a\",\"island\":\"x\"},{\"name\":\"b\"}],\"pairs\":[{\"nodes\":"
+            "[\"a\",\"b\"],\"ways\":[{\"rttMedianUs\":2000,\"sent\":50,\"heard\":40},"
+            "null],\"oneStream\":{\"outBitsPerSecond\":5,\"inBitsPerSecond\":6},\"streams\":"
+            "{\"outBitsPerSecond\":10,\"inBitsPerSecond\":3}}]}",
+            NULL),
+        0);
+    assert_string_equal(m.nodes[0].island, "x");
+    assert_true(fabs(matrix_link(&m, 0, 1)->loss - 0.2) < 1e-9);
+    assert_true(matrix_link(&m, 1, 0)->rtt == 0.002);
+    assert_true(matrix_link(&m, 0, 1)->many_bps == 10);
+    assert_true(matrix_link(&m, 1, 0)->many_bps == 6);
+    matrix_deinit(&m);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *said;
+    } cases[] = {
+        {"{\"nodes\":[\"a\"],\"pairs\":[]}", "nodes"},
+        {"{\"nodes\":[\"a\",\"a\"],\"pairs\":[{}]}", "twice"},
+        {"{\"nodes\":[\"a\",\"B!\"],\"pairs\":[{}]}", "B!"},
+        {"{\"nodes\":[\"a\",\"b\"],\"pairs\":[{\"nodes\":[\"a\",\"c\"]}]}", "\"c\" is no node"},
+        {"{\"nodes\":[\"a\",\"b\"],\"pairs\":[{\"nodes\":[\"a\",\"a\"]}]}", "both of its nodes"},
+        {"{\"nodes\":[\"a\",\"b\"],\"pairs\":[{\"nodes\":[\"a\",\"b\"],\"rttMedianUs\":-1}]}",
+            "rttMedianUs"},
+        {"{\"nodes\":[\"a\",\"b\"],\"pairs\":[{\"nodes\":[\"a\",\"b\"],\"streams\":"
+         "{\"outBitsPerSecond\":1}}]}",
+            "inBitsPerSecond"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct matrix m = MATRIX_NULL;
+        struct err e = ERR_NULL;
+
+        assert_true(decode(&m, cases[i].text, &e) < 0);
+        if (!strstr(e.text, cases[i].said))
+            fail_msg("case %zu: \"%s\" does not say %s", i, e.text, cases[i].said);
+        assert_null(m.nodes);
+    }
+}
+
+static void test_islands(void **state)
+{
+    struct matrix m = MATRIX_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(decode(&m, sample, NULL), 0);
+    assert_int_equal(matrix_set_islands(&m, "c,b", &e), 0);
+    assert_string_equal(m.nodes[1].island, "c");
+    /* a is near b, but b's island was declared. */
+    assert_int_equal(matrix_find_islands(&m), 1);
+    assert_string_equal(m.nodes[0].island, "a");
+    assert_true(matrix_set_islands(&m, "a,d", &e) < 0);
+    assert_non_null(strstr(e.text, "\"d\" is no node"));
+    assert_true(matrix_set_islands(&m, "a/a", &e) < 0);
+    assert_non_null(strstr(e.text, "twice"));
+    matrix_deinit(&m);
+
+    assert_int_equal(decode(&m, sample, NULL), 0);
+    assert_int_equal(matrix_find_islands(&m), 3);
+    assert_string_equal(m.nodes[1].island, "a");
+    assert_string_equal(m.nodes[2].island, "c");
+    assert_int_equal(matrix_find_islands(&m), 0);
+    matrix_deinit(&m);
+}
+
+/* ---- prices -------------------------------------------------------------------------------- */
+
+static int decode_prices(struct prices *p, const char *text, struct err *e)
+{
+    json_t *json = json_loads(text, 0, NULL);
+    int r;
+
+    assert_non_null(json);
+    r = prices_decode(p, json, e);
+    json_decref(json);
+    return r;
+}
+
+static void test_prices(void **state)
+{
+    struct prices p;
+
+    assert_int_equal(decode_prices(&p,
+                         "{\"currency\":\"EUR\",\"islands\":[{\"name\":\"a\",\"egressPerGB\":0.09,"
+                         "\"natPerGB\":0.045},{\"gpuPerHour\":2}],\"lines\":[{\"name\":\"port\","
+                         "\"perMonth\":1000,\"perGB\":0.02,\"bitsPerSecond\":1e10}],"
+                         "\"onePlace\":{\"name\":\"here\",\"gpuPerHour\":3}}",
+                         NULL),
+        0);
+    assert_true(fabs(prices_per_gb(&p, "a") - 0.135) < 1e-9);
+    assert_true(prices_of(&p, "b")->gpu_hour == 2);
+    assert_true(prices_per_gb(&p, "b") == 0);
+    /* 1000 a month are earned by 7 cents a GB. */
+    assert_true(fabs(prices_break_even(&p.lines[0], 0.09) - 1000 / 0.07) < 1e-6);
+    assert_true(isinf(prices_break_even(&p.lines[0], 0.02)));
+}
+
+static void test_prices_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *said;
+    } cases[] = {
+        {"{\"islands\":[]}", "islands"},
+        {"{\"islands\":[{\"egressPerGB\":-1}]}", "egressPerGB"},
+        {"{\"islands\":[{\"egressPerGB\":\"1\"}]}", "egressPerGB"},
+        {"{\"islands\":[{\"egress\":1}]}", "egress"},
+        {"{\"islands\":[{},{}]}", "twice"},
+        {"{\"islands\":[{}],\"lines\":[{\"name\":\"x\"}]}", "perMonth"},
+        {"{\"islands\":[{}],\"onePlace\":{\"name\":\"\"}}", "name"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct prices p;
+        struct err e = ERR_NULL;
+
+        assert_true(decode_prices(&p, cases[i].text, &e) < 0);
+        if (!strstr(e.text, cases[i].said))
+            fail_msg("case %zu: \"%s\" does not say %s", i, e.text, cases[i].said);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_preflight),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_islands),
+        cmocka_unit_test(test_prices),
+        cmocka_unit_test(test_prices_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

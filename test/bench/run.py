@@ -121,8 +121,8 @@ def part_reconcile(args) -> dict:
 
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
          "paths": part_paths, "qos": part_qos, "relay": part_relay,
-         "ciphers": part_ciphers, "store": part_store, "scale": part_scale, "reconcile": part_reconcile,
-         "neighbour": part_neighbour}
+         "ciphers": part_ciphers, "store": part_store, "scale": part_scale,
+         "reconcile": part_reconcile, "neighbour": part_neighbour}
 # What the tables of a part that has no wireguard-go are divided by.
 REFERENCES = {"paths": paths.REFERENCE, "qos": qos.REFERENCE, "hub": "wireguard-go hub",
               "forwarders": "plain",

@@ -9,14 +9,16 @@ The hubs have no data plane: the switch `weft-default` is the overlay.
 
 from __future__ import annotations
 
+import base64
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab, wait_for
+from lab import Host, Lab, wait_for
 
-from .hub import Hub, new_key
+from .hub import SECRETS, Hub, Signer, key_of, new_key
 
 pytestmark = [
     pytest.mark.namespaces,
@@ -102,6 +104,38 @@ def specs(hub: Hub, network: str = "default") -> dict[str, dict]:
     return {name: node["spec"] for name, node in hub.nodes(network).items()}
 
 
+class Member:
+    """A machine that is a node, and asks each hub in the overlay with its own proof."""
+
+    def __init__(self, host: Host, hubs: Hubs, name: str) -> None:
+        self.host = host
+        key = new_key()
+        status, snapshot = hubs.all[0].enrol(host, hubs.all[0].secret(), name=name, publicKey=key)
+        assert status == 200, snapshot
+        self.signers = {}
+        for node in snapshot["nodes"]:
+            hub_key = base64.b64decode(node["spec"]["publicKey"])
+            self.signers[node["metadata"]["name"]] = (node["spec"]["address4"], Signer(
+                key_of(SECRETS[key], hub_key, base64.b64decode(key))))
+
+    def ask(self, hub: Hub, method: str, path: str) -> tuple[int, dict]:
+        address, signer = self.signers[hub.name]
+        for _ in range(2):  # the first time the hub says which proofs it takes
+            argv = ["curl", "-s", "-X", method, "-m", "20", "-w", "\n%{http_code}",
+                    "-H", f"Authorization: {signer.sign(method, path, b'')}",
+                    f"http://{address}:8443{path}"]
+            text, _, status = self.host.run(argv, check=False, quiet=True).out.rpartition("\n")
+            answer = json.loads(text) if text else {}
+            if status != "401" or not signer.learn(answer):
+                break
+        return int(status), answer
+
+    def etcd(self, job: dict, *words: str) -> dict:
+        """Ask the job's etcd for the key `step`."""
+        url = f"http://{job['etcdV2']['endpoint']}/v2/keys/step"
+        return json.loads(self.host.run(["curl", "-s", "-m", "20", *words, url]).out)
+
+
 def test_one_network(hubs: Hubs, lab: Lab) -> None:
     """Each is a node of its own in every network, and whoever is asked does it."""
     a, b, c = hubs.all
@@ -164,3 +198,46 @@ def test_names(hubs: Hubs, lab: Lab, weft: Path, tmp_path: Path) -> None:
     assert a.run("delete", "Node", "hub-c").rc == 0
     c.daemon.wait_line("was removed from network")
     assert c.admin("POST", "/v1/networks/default/tokens", {})[0] == 503
+
+
+def test_rendezvous(hubs: Hubs, lab: Lab) -> None:
+    """One hub serves a network's jobs; when it dies another one does, with all that was in them."""
+    a, b, c = hubs.all
+    member = Member(lab.host("a"), hubs, "gpu-1")
+    path = "/v1/jobs/train/rendezvous"
+    wait_for(lambda: member.ask(a, "POST", path)[0] == 200, 10, "the first hub to serve the jobs")
+    job = member.ask(a, "POST", path)[1]
+    assert job["address4"] == "10.42.0.1" and job["run"] == "train.1"
+    for other in (b, c):
+        status, answer = member.ask(other, "POST", path)
+        assert status == 421 and answer["hub"] == "hub", answer
+    assert member.etcd(job, "-X", "PUT", "-d", "value=41")["action"] == "set"
+    assert specs(b)["hub"]["hub"]["rendezvousEpoch"] == 1
+
+    a.daemon.kill9()
+    hubs.all.remove(a)
+    owner = []
+
+    def is_taken() -> bool:
+        owner[:] = [hub for hub in (b, c) if member.ask(hub, "POST", path)[0] == 200]
+        return len(owner) == 1
+
+    wait_for(is_taken, 30, "another hub to serve the jobs")
+    taken = member.ask(owner[0], "POST", path)[1]
+    own = specs(b)[owner[0].name]
+    assert taken["address4"] == own["address4"] and own["hub"]["rendezvousEpoch"] == 2
+    assert taken["run"] == "train.1" and taken["epoch"] != job["epoch"]
+    assert member.etcd(taken)["node"]["value"] == "41"
+    reachable = {name: node["reachable"] for name, node in b.nodes().items()}
+    assert not reachable["hub"] and reachable["hub-b"] and reachable["hub-c"]
+
+    # The first one comes back, and does not serve them; the owner ends, and gives them up.
+    hubs.all.insert(0, hubs.start(a))
+    assert member.ask(a, "POST", path)[0] == 421
+    assert member.etcd(taken, "-X", "PUT", "-d", "value=42")["action"] == "set"
+    assert owner[0].daemon.stop() == 0
+    hubs.all.remove(owner[0])
+    wait_for(lambda: any(member.ask(hub, "POST", path)[0] == 200 for hub in hubs.all), 20,
+             "one of the others to serve the jobs")
+    last = next(hub for hub in hubs.all if member.ask(hub, "POST", path)[0] == 200)
+    assert member.etcd(member.ask(last, "POST", path)[1])["node"]["value"] == "42"

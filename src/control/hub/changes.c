@@ -51,19 +51,19 @@ static void close_listeners(struct model_network *net)
         net->listeners[i] = server_listener_close(net->listeners[i]);
 }
 
-/* Serve the network's jobs to those who are its members now. Of several hubs the one that made the
- * network does that. */
-static int open_jobs(struct changes *c, struct model_network *net, struct err *e)
+/* To those who are its members now. */
+int changes_open_jobs(struct changes *c, struct model_network *net, const char *fence,
+    uint64_t revision, uint64_t epoch, struct err *e)
 {
     struct jobs_place place = {.network = net->pub.spec.meta.name,
         .interface = net->pub.interface,
         .address4 = net->pub.address4,
-        .address6 = net->pub.address6};
-    int r;
+        .address6 = net->pub.address6,
+        .fence = fence,
+        .fence_revision = revision,
+        .epoch = epoch};
+    int r = jobs_open(&net->jobs, c->jobs, &place, e);
 
-    if (strcmp(net->maker.name, c->model->self) != 0)
-        return 0;
-    r = jobs_open(&net->jobs, c->jobs, &place, e);
     for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
         const struct node *node = &model_node_at(net, i)->pub.spec;
 
@@ -87,8 +87,9 @@ static int listen_to_members(struct changes *c, struct model_network *net, struc
     r = server_listen_overlay(c->server, &at4, interface, net, &net->listeners[0], e);
     if (r == 0)
         r = server_listen_overlay(c->server, &at6, interface, net, &net->listeners[1], e);
-    if (r == 0)
-        r = open_jobs(c, net, e);
+    /* Of several hubs one serves the jobs, which owners.h says. */
+    if (r == 0 && !store_is_shared(c->model->store))
+        r = changes_open_jobs(c, net, NULL, 0, 0, e);
     if (r != 0)
         close_listeners(net);
     return r;

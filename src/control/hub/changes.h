@@ -63,6 +63,15 @@ void changes_start_timer(struct changes *c, struct uv_loop_s *loop);
 void changes_stop(struct changes *c);
 
 /**
+ * changes_open_jobs() - serve the jobs of a network that is up, with a store of several hubs
+ * @fence, @revision, @epoch:	see struct jobs_place
+ *
+ * Return: 0 or negative errno with words.
+ */
+int changes_open_jobs(struct changes *c, struct model_network *net, const char *fence,
+    uint64_t revision, uint64_t epoch, struct err *e);
+
+/**
  * changes_bring_up() - let the data half make the network, and answer its members
  *
  * net->is_up says whether it could, else net->failure why not.

@@ -38,6 +38,29 @@ static void expire(struct hub *hub, nsec_t now)
         log_warning("what has expired stays until the next try: %s", err_text(&e));
 }
 
+/* Begin to serve the jobs of the networks whose owner this hub has become, and end it with those
+ * that it owns no more. */
+static void serve_jobs(struct hub *hub, nsec_t now)
+{
+    char key[RECORD_KEY_MAX];
+    struct err e = ERR_NULL;
+
+    for (size_t i = 0; store_is_shared(hub->store) && i < hub->model.networks.n; i++) {
+        struct model_network *net = model_network_at(&hub->model, i);
+        const char *name = net->pub.spec.meta.name;
+        const struct owners_network *owner = owners_find(&hub->owners, name);
+        bool serves = net->is_up && owner && owners_serves(&hub->owners, net, now);
+
+        if (net->jobs.served && (!serves || jobs_fence(&net->jobs) != owner->revision))
+            jobs_drop(&net->jobs);
+        if (!serves || net->jobs.served || !jobs_load(hub->jobs, name, now))
+            continue;
+        if (changes_open_jobs(&hub->changes, net, owner_key(key, OWNER_RECORD_PREFIX, name),
+                owner->revision, owner->record.epoch, &e) != 0)
+            log_warning("the jobs of network \"%s\" are not served: %s", name, err_text(&e));
+    }
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct hub *hub = timer->data;
@@ -56,6 +79,8 @@ static void on_tick(uv_timer_t *timer)
     if (audit_tick(&hub->audit, now, false, &e) != 0)
         log_warning("the audit log waits for the next try: %s", err_text(&e));
     watch_tick(&hub->watcher, now);
+    owners_tick(&hub->owners, now);
+    serve_jobs(hub, now);
     jobs_tick(hub->jobs, now);
     streams_tick(&hub->streams, now);
 }
@@ -129,6 +154,7 @@ static void lend_parts(struct hub *hub)
         .enrol = &hub->enrol,
         .admins = &hub->admins,
         .networks = &hub->networks,
+        .owners = &hub->owners,
         .publics = &hub->publics,
         .streams = &hub->streams,
         .rng = hub->rng,
@@ -160,6 +186,7 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
     admin_tokens_init(&hub->admins, &hub->model, &hub->rng);
+    owners_init(&hub->owners, &hub->model, clock_now);
     streams_init(&hub->streams, hub->loop, config->udp_port);
     hub->streams.on_open = on_stream;
     hub->streams.ctx = hub;
@@ -230,6 +257,8 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
         r = audit_open(&hub->audit, e);
     if (r == 0)
         r = model_load(&hub->model, e);
+    if (r == 0)
+        r = owners_load(&hub->owners, e);
     if (r == 0)
         r = admin_tokens_load(&hub->admins, e);
     if (r == 0)
@@ -437,7 +466,13 @@ int hub_start(
         r = err_set(e, -EIO, "%s", err_text(&hub->networks.refresh_failure));
     if (r == 0)
         r = hub__serve(hub, e);
-    /* What was begun here is stored before anybody is answered. */
+    /* What was begun here is stored before anybody is answered. Here a beat is written, then jobs
+     * are taken, then read, and then served. */
+    for (unsigned i = 0; r == 0 && i < 4 && store_is_shared(hub->store); i++) {
+        owners_tick(&hub->owners, clock_now());
+        serve_jobs(hub, clock_now());
+        store_wait(hub->store);
+    }
     store_wait(hub->store);
     if (r == 0)
         r = start_resources(hub, e);
@@ -474,6 +509,7 @@ void hub_stop(struct hub *hub)
     streams_stop(&hub->streams);
     changes_stop(&hub->changes);
     jobs_stop(hub->jobs);
+    owners_give_up(&hub->owners, clock_now());
     hub->stun = stun_port_free(hub->stun);
     uv_close((uv_handle_t *)&hub->tick, NULL);
     uv_close((uv_handle_t *)&hub->turn, NULL);
@@ -496,6 +532,7 @@ struct hub *hub_free(struct hub *hub)
     publics_deinit(&hub->publics);
     enrol_deinit(&hub->enrol);
     admin_tokens_deinit(&hub->admins);
+    owners_deinit(&hub->owners);
     reports_deinit(&hub->reports);
     model_deinit(&hub->model);
     store_free(hub->store);

@@ -40,6 +40,7 @@ struct model;
 struct model_network;
 struct model_node;
 struct networks;
+struct owners;
 struct publics;
 struct reports;
 struct resource_counts;
@@ -64,6 +65,7 @@ struct handlers {
     struct enrol *enrol;
     struct admin_tokens *admins;
     struct networks *networks;
+    const struct owners *owners;
     struct publics *publics;
     struct streams *streams;
     struct jobs *jobs;

@@ -15,6 +15,7 @@
 #include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
 #include "hub/networks/networks.h"
+#include "hub/owner/owners.h"
 #include "hub/networks/publics.h"
 #include "hub/watch/presence.h"
 #include "hub/watch/reports.h"
@@ -235,11 +236,12 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     bool known = h->hooks->facts && h->hooks->facts(h->hooks->ctx, &node->pub, &facts);
     bool heard = known && facts.handshake_at > 0;
     bool fresh = heard && presence_has_session(&facts, now);
+    /* Another hub is heard by what it writes into the store. */
+    bool is_hub = node->pub.spec.hub && owners_is_alive(h->owners, node->pub.spec.meta.name, now);
     char text[ENDPOINT_TEXT_MAX];
 
     json_object_set_new(json, "alarms", json_integer(node->counts.alarms));
-    json_object_set_new(
-        json, "reachable", json_boolean(node->pub.spec.hub || fresh || watch_is_open(node)));
+    json_object_set_new(json, "reachable", json_boolean(is_hub || fresh || watch_is_open(node)));
     if (heard)
         json_object_set_new(json, "handshakeAgeSeconds",
             json_integer((json_int_t)((now - facts.handshake_at) / NSEC_PER_SEC)));

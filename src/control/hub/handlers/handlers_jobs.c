@@ -10,6 +10,7 @@
 #include "hub/handlers/later.h"
 #include "hub/jobs/jobs.h"
 #include "hub/model/model.h"
+#include "hub/owner/owners.h"
 #include "store/store.h"
 
 /* The job's name out of the path, checked; NULL: @rs says 400. */
@@ -21,6 +22,26 @@ static const char *name_of(const struct request *rq, struct response *rs)
         return rq->params[0];
     response_fail(rs, &e);
     return NULL;
+}
+
+/* Does this hub serve the network's jobs? If another one does, @rs names it. */
+static bool is_served_here(
+    const struct handlers *h, const struct model_network *net, struct response *rs)
+{
+    const char *name = net->pub.spec.meta.name;
+    const struct owners_network *owner = owners_find(h->owners, name);
+
+    if (!owner || net->jobs.served)
+        return true;
+    if (owner->record.hub[0])
+        response_refuse(rs, 421, "hub \"%s\" serves the rendezvous of network \"%s\": ask that one",
+            owner->record.hub, name);
+    else
+        response_refuse(rs, 421,
+            "no hub serves the rendezvous of network \"%s\" at the moment: try again", name);
+    if (owner->record.hub[0] && rs->body)
+        (void)json_object_set_new(rs->body, "hub", json_string(owner->record.hub));
+    return false;
 }
 
 static const char *run_of(const json_t *job)
@@ -110,7 +131,7 @@ static void join(struct later *l, const struct request *rq, struct response *rs)
     struct job *job;
     int r;
 
-    if (!node)
+    if (!node || !is_served_here(l->h, node->net, rs))
         return;
     r = jobs_join(&node->net->jobs, call->job, rq->now, on_job_saved, l, &job, &e);
     if (r == 0)
@@ -134,7 +155,7 @@ void handlers_jobs_list(void *ctx, const struct request *rq, struct response *rs
     struct handlers *h = ctx;
     struct model_node *node = handlers_find_member(h, rq, rs);
 
-    if (node)
+    if (node && is_served_here(h, node->net, rs))
         response_text(rs, 200, jobs_list(&node->net->jobs), "application/json");
 }
 
@@ -143,7 +164,7 @@ void handlers_network_jobs(void *ctx, const struct request *rq, struct response 
     struct handlers *h = ctx;
     struct model_network *net = handlers_find_network(h, rq, rs);
 
-    if (net)
+    if (net && is_served_here(h, net, rs))
         response_text(rs, 200, jobs_list(&net->jobs), "application/json");
 }
 
@@ -152,7 +173,7 @@ static struct job *find_job(struct handlers *h, const struct request *rq, struct
     const struct model_node **ret_node)
 {
     struct model_node *node = handlers_find_member(h, rq, rs);
-    const char *name = node ? name_of(rq, rs) : NULL;
+    const char *name = node && is_served_here(h, node->net, rs) ? name_of(rq, rs) : NULL;
     struct job *job = name ? jobs_find(&node->net->jobs, name) : NULL;
 
     *ret_node = node;

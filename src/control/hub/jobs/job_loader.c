@@ -62,6 +62,13 @@ static int load_item(void *ctx, const struct store_item *item)
     return 0;
 }
 
+void job_loader_take(struct list *networks, struct jobs_env *env, const struct store_item *item)
+{
+    struct load load = {.networks = networks, .env = env, .now = env->clock()};
+
+    (void)load_item(&load, item);
+}
+
 int job_loader_run(struct list *networks, struct jobs_env *env, struct err *e)
 {
     struct load load = {.networks = networks, .env = env, .now = env->clock()};

@@ -10,6 +10,11 @@ struct err;
 struct jobs_env;
 struct list;
 
+struct store_item;
+
+/** job_loader_take() - take in one of the items of a list; @networks as for job_loader_run(). */
+void job_loader_take(struct list *networks, struct jobs_env *env, const struct store_item *item);
+
 /**
  * job_loader_run() - read all of it; waits for the store
  * @networks:	of struct job_network; empty

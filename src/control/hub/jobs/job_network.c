@@ -232,6 +232,9 @@ void job_network_serve(struct job_network *n, const struct jobs_place *place)
     (void)snprintf(n->interface, sizeof(n->interface), "%s", place->interface);
     n->address4 = place->address4;
     n->address6 = place->address6;
+    (void)snprintf(n->fence, sizeof(n->fence), "%s", place->fence ? place->fence : "");
+    n->fence_revision = place->fence_revision;
+    n->epoch = place->epoch;
     list_foreach(job, &n->jobs, link) {
         if (job_exists(job))
             job_network_open_ports(job);
@@ -245,6 +248,40 @@ void job_network_end_service(struct job_network *n)
     n->is_served = false;
     list_foreach(job, &n->jobs, link)
         job_ports_close(&job->ports);
+}
+
+bool job_network_may_clear(const struct job_network *n)
+{
+    const struct job *job;
+
+    list_foreach(job, &n->jobs, link) {
+        if (job->save)
+            return false;
+    }
+    return n->queue.sent_at == 0;
+}
+
+void job_network_clear(struct job_network *n)
+{
+    struct job *job;
+    struct job *tmp;
+
+    list_foreach_safe(job, tmp, &n->jobs, link)
+        job_network_free_job(job);
+    change_queue_deinit(&n->queue);
+    change_queue_init(&n->queue, n->env->seed);
+    n->totals = (struct blob_totals){0};
+    n->upload = (struct blob_upload){0};
+    str_deinit(&n->to_process);
+}
+
+size_t job_network_add_fence(const struct job_network *n, struct store_op *ops)
+{
+    if (!n->fence[0])
+        return 0;
+    *ops = (struct store_op){
+        .kind = STORE_OP_CHECK, .key = n->fence, .expect = n->fence_revision, .is_untold = true};
+    return 1;
 }
 
 void job_network_set_process(struct job_network *n, bool is_there)
@@ -278,7 +315,7 @@ void job_network_sync(struct job_network *n, uint64_t seq, nsec_t now)
 
 nsec_t job_network_due(const struct job_network *n)
 {
-    return change_queue_due(&n->queue, &n->env->pace);
+    return n->is_foreign ? NSEC_NEVER : change_queue_due(&n->queue, &n->env->pace);
 }
 
 /* The store has answered the commit on its way. */
@@ -320,10 +357,12 @@ static void on_committed(void *ctx, const struct store_answer *a)
  * errno with words. */
 static int send_some(struct job_network *n, nsec_t now, struct err *e)
 {
-    struct store_op ops[CHANGE_QUEUE_BATCH_MAX];
+    struct store_op ops[CHANGE_QUEUE_BATCH_MAX + 1];
     size_t n_ops = change_queue_send(&n->queue, &n->env->pace, ops, now);
     int r = 0;
 
+    if (n_ops > 0)
+        n_ops += job_network_add_fence(n, ops + n_ops);
     if (n_ops > 0)
         r = store_commit(n->env->store, ops, n_ops, now, on_committed, n, e);
     if (r != 0)
@@ -346,7 +385,7 @@ int job_network_commit_all(struct job_network *n, struct err *e)
     int r = 0;
 
     store_wait(store);
-    while (r == 0 && change_queue_has_waiting(&n->queue)) {
+    while (r == 0 && !n->is_foreign && change_queue_has_waiting(&n->queue)) {
         r = send_some(n, n->env->clock(), e);
         store_wait(store);
         if (n->queue.is_failing)

@@ -25,6 +25,7 @@
 #include "hub/jobs/change_queue.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/jobs.h"
+#include "store/store.h"
 
 struct err;
 struct jobs_env;
@@ -52,6 +53,12 @@ struct job_network {
     char interface[JOBS_INTERFACE_MAX]; /* where it is served */
     struct ip_addr address4;            /* likewise: the hub's */
     struct ip_addr address6;            /* likewise */
+    char fence[STORE_KEY_MAX + 1];      /* likewise: see struct jobs_place; "": none */
+    uint64_t fence_revision;            /* likewise */
+    uint64_t epoch;                     /* likewise */
+    bool is_foreign;                    /* what is here may not be what the store has: it is neither
+                                           served nor written */
+    bool is_loading;                    /* it is being read anew */
     bool has_process;                   /* without a process @to_process stays empty */
     struct str to_process;              /* messages for the process */
     bool has_news;                      /* a job or a port has come that it is not told of yet */
@@ -78,6 +85,16 @@ void job_network_serve(struct job_network *n, const struct jobs_place *place);
 
 /** job_network_end_service() - close the ports of all jobs; from now on nothing is served. */
 void job_network_end_service(struct job_network *n);
+
+/** job_network_may_clear() - is nothing of it on its way to the store? */
+bool job_network_may_clear(const struct job_network *n);
+
+/** job_network_clear() - forget everything in memory, and nothing in the store. It has no process.
+ */
+void job_network_clear(struct job_network *n);
+
+/** job_network_add_fence() - add the check of the fence to @ops, if there is one. 1 or 0. */
+size_t job_network_add_fence(const struct job_network *n, struct store_op *ops);
 
 /** job_network_set_process() - a process begins, or has ended: `to_process` is empty. */
 void job_network_set_process(struct job_network *n, bool is_there);

@@ -86,15 +86,16 @@ static int save(struct job *job, enum record_save_kind kind, const struct rdzv_j
     _cleanup_(freep) char *text = rdzv_job_encode(record);
     struct record_save *s = record_save_new(kind, record, now);
     char key[RDZV_KEY_MAX];
-    struct store_op op = {.kind = STORE_OP_PUT,
+    struct store_op ops[2] = {{.kind = STORE_OP_PUT,
         .key = rdzv_key_of_job(key, job->network->name, job->name),
         .value = text,
         .expect = STORE_EXPECT_ANY,
-        .is_untold = true};
+        .is_untold = true}};
+    size_t n_ops = 1 + job_network_add_fence(job->network, &ops[1]);
     int r = -ENOMEM;
 
     if (text && s)
-        r = store_commit(job->network->env->store, &op, 1, now, on_saved, job, e);
+        r = store_commit(job->network->env->store, ops, n_ops, now, on_saved, job, e);
     else
         (void)err_set(e, r, "no memory for job \"%s\"", job->name);
     if (r != 0) {

@@ -40,6 +40,7 @@
 #include "hub/jobs/jobs_env.h"
 #include "os/clock.h"
 #include "os/log.h"
+#include "rendezvous/shared/rdzv_record.h"
 #include "store/keys.h"
 #include "store/store.h"
 
@@ -117,8 +118,10 @@ void jobs_tick(struct jobs *jobs, nsec_t now)
 {
     struct job_network *n;
 
-    list_foreach(n, &jobs->networks, link)
-        job_runs_tick(n, now);
+    list_foreach(n, &jobs->networks, link) {
+        if (!n->is_foreign)
+            job_runs_tick(n, now);
+    }
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -140,7 +143,8 @@ int jobs_new(struct jobs **ret, struct uv_loop_s *loop, struct store *store,
         .pace = CHANGE_PACE_INIT};
     list_init(&jobs->networks);
     list_init(&jobs->served);
-    r = job_loader_run(&jobs->networks, &jobs->env, e);
+    /* What several hubs share is read when it is to be served here; see jobs_load(). */
+    r = store_is_shared(store) ? 0 : job_loader_run(&jobs->networks, &jobs->env, e);
     if (r == 0)
         *ret = jobs;
     else
@@ -227,6 +231,87 @@ static struct jobs_served *served_of(struct jobs *jobs, const char *network)
     job_host_init(&served->host, n);
     list_add_tail(&jobs->served, &served->link);
     return served;
+}
+
+/* Jobs that are being read, a page at a time. */
+struct loading {
+    struct jobs *jobs;           /* pins */
+    struct job_network *network; /* pins */
+    char prefix[RDZV_KEY_MAX];
+    char last[STORE_KEY_MAX + 1]; /* the last key that was read; "": none yet */
+};
+
+static void on_page(void *ctx, const struct store_answer *a);
+
+/* @x: taken. */
+static void read_page(struct loading *x)
+{
+    struct store_range range = {.prefix = x->prefix, .from = x->last[0] ? x->last : NULL};
+
+    if (store_list(x->jobs->env.store, &range, on_page, x, NULL) == 0)
+        return;
+    x->network->is_loading = false;
+    free(x);
+}
+
+static void on_page(void *ctx, const struct store_answer *a)
+{
+    struct loading *x = ctx;
+
+    for (size_t i = 0; a->r == 0 && i < a->n_items; i++) {
+        job_loader_take(&x->jobs->networks, &x->jobs->env, &a->items[i]);
+        (void)snprintf(x->last, sizeof(x->last), "%s", a->items[i].key);
+    }
+    if (a->r == 0 && a->has_more && a->n_items > 0) {
+        read_page(x);
+        return;
+    }
+    x->network->is_loading = false;
+    x->network->is_foreign = a->r != 0;
+    free(x);
+}
+
+bool jobs_load(struct jobs *jobs, const char *network, nsec_t now)
+{
+    struct job_network *n = job_network_find(&jobs->networks, network);
+    struct loading *x;
+
+    if (!store_is_shared(jobs->env.store))
+        return true;
+    if (n && !n->is_foreign)
+        return true;
+    if (!n && (n = job_network_get(&jobs->networks, &jobs->env, network)))
+        n->is_foreign = true;
+    if (!n || n->is_loading || !job_network_may_clear(n))
+        return false;
+    x = calloc(1, sizeof(*x));
+    if (!x)
+        return false;
+    job_network_clear(n);
+    x->jobs = jobs;
+    x->network = n;
+    (void)snprintf(x->prefix, sizeof(x->prefix), "%s%s/", RDZV_KEY_PREFIX, network);
+    n->is_loading = true;
+    read_page(x);
+    return false;
+}
+
+void jobs_drop(struct jobs_service *s)
+{
+    struct jobs_served *served = s->served;
+
+    if (!served)
+        return;
+    job_host_kill(&served->host);
+    job_network_end_service(served->host.network);
+    served->host.network->is_foreign = true;
+    served->service = NULL;
+    s->served = NULL;
+}
+
+uint64_t jobs_fence(const struct jobs_service *s)
+{
+    return s->served ? s->served->host.network->fence_revision : 0;
 }
 
 int jobs_open(
@@ -319,7 +404,7 @@ json_t *jobs_json(const struct job *job)
     (void)snprintf(run, sizeof(run), "%s.%u", job->name, job->record.run);
     (void)snprintf(c10d_at, sizeof(c10d_at), "%s:%u", address, port);
     (void)snprintf(etcd_at, sizeof(etcd_at), "%s:%u", address, etcd);
-    (void)snprintf(epoch, sizeof(epoch), "%016" PRIx64, n->env->epoch);
+    (void)snprintf(epoch, sizeof(epoch), "%016" PRIx64, n->env->epoch + n->epoch);
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I, s:I, s:I, s:I, s:s*}",
         "job", job->name, "network", n->name, "run", run, "epoch", epoch, "address4", address,

@@ -95,6 +95,9 @@ struct jobs_place {
     const char *interface;   /* which must already have both addresses */
     struct ip_addr address4; /* the hub's own in the network */
     struct ip_addr address6; /* likewise */
+    const char *fence;       /* key of a record of the store; NULL: none */
+    uint64_t fence_revision; /* nothing is written unless that record has this revision */
+    uint64_t epoch;          /* how often the jobs have changed their hub; 0: never */
 };
 
 /**
@@ -151,6 +154,25 @@ void jobs_stop(struct jobs *jobs);
 
 /** jobs_free() - after jobs_stop() and the loop's end. NULL is fine. Always NULL. */
 struct jobs *jobs_free(struct jobs *jobs);
+
+/**
+ * jobs_load() - read a network's jobs, before they are served here
+ *
+ * A store of several hubs has the jobs that another hub has served; what was read before is
+ * forgotten. With a store of its own a hub has read everything at its start.
+ *
+ * Return: true: they are read, jobs_open() may be called; false: not yet, call it again later.
+ */
+bool jobs_load(struct jobs *jobs, const char *network, nsec_t now);
+
+/**
+ * jobs_drop() - another hub serves the network's jobs, or may be about to: end all connections, and
+ * write nothing any more. Idempotent.
+ */
+void jobs_drop(struct jobs_service *s);
+
+/** jobs_fence() - the fence_revision with which the network is served. */
+uint64_t jobs_fence(const struct jobs_service *s);
 
 /**
  * jobs_open() - serve a network's jobs

@@ -204,6 +204,7 @@ static int refresh_one(struct networks *n, struct model_network *net, nsec_t now
         return 0;
     /* Labels, and what else an administrator has said of it, stay. */
     node = net->own->pub.spec;
+    nh.rendezvous_epoch = node.hub->rendezvous_epoch;
     node.hub = &nh;
     text = record_node_encode(&node, &net->own->token);
     if (!text)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "hub/record/owner_record.h"
 #include "hub/record/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -23,6 +24,8 @@ static void check_value(const char *text)
     struct report_record report = {0};
     struct token_record token;
     struct network_maker maker;
+    struct owner_record owner;
+    struct beat_record beat;
     struct err e = ERR_NULL;
     struct token_hash hash;
     struct network network;
@@ -45,6 +48,8 @@ static void check_value(const char *text)
     if (record_report_decode(&report, text, &e) == 0)
         report_deinit(&report.report);
     (void)record_network_decode(&network, &maker, text, &e);
+    (void)beat_record_decode(&beat, text, &e);
+    (void)owner_record_decode(&owner, text, &e);
     (void)record_ipam_decode(&next, &high, text, &e);
     (void)record_token_decode(&token, text, &e);
 }

@@ -1,0 +1,326 @@
+/* owners.c - see owners.h. */
+#include "owners.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "hub/model/model.h"
+#include "hub/owner/owner.h"
+#include "os/log.h"
+#include "store/store.h"
+#include "store/store_now.h"
+
+/* ---- what the store says -------------------------------------------------------------------- */
+
+static struct owners_hub *find_hub(const struct owners *o, const char *name)
+{
+    for (size_t i = 0; i < o->n_hubs; i++)
+        if (strcmp(o->hubs[i].name, name) == 0)
+            return &o->hubs[i];
+    return NULL;
+}
+
+static struct owners_network *find_network(const struct owners *o, const char *name)
+{
+    for (size_t i = 0; i < o->n_networks; i++)
+        if (strcmp(o->networks[i].name, name) == 0)
+            return &o->networks[i];
+    return NULL;
+}
+
+/* The one of that name, made if there is none; NULL: there are too many. */
+static struct owners_network *get_network(struct owners *o, const char *name)
+{
+    struct owners_network *n = find_network(o, name);
+
+    if (n || o->n_networks == OWNERS_NETWORKS_MAX || strlen(name) > NAME_MAX_LEN)
+        return n;
+    n = &o->networks[o->n_networks++];
+    *n = (struct owners_network){.known_at = o->clock()};
+    (void)snprintf(n->name, sizeof(n->name), "%s", name);
+    return n;
+}
+
+static int take_beat(void *ctx, const struct store_item *item)
+{
+    const char *name = item->key + strlen(OWNER_BEAT_PREFIX);
+    struct owners *o = ctx;
+    struct owners_hub *hub = find_hub(o, name);
+    struct beat_record beat;
+
+    if (!item->value || beat_record_decode(&beat, item->value, NULL) != 0) {
+        if (hub)
+            *hub = o->hubs[--o->n_hubs];
+        return 0;
+    }
+    if (!hub && (o->n_hubs == OWNERS_HUBS_MAX || strlen(name) > NAME_MAX_LEN))
+        return 0;
+    if (!hub) {
+        hub = &o->hubs[o->n_hubs++];
+        (void)snprintf(hub->name, sizeof(hub->name), "%s", name);
+    }
+    hub->revision = item->revision;
+    hub->heard_at = o->clock();
+    return 0;
+}
+
+static int take_owner(void *ctx, const struct store_item *item)
+{
+    struct owners *o = ctx;
+    struct owners_network *n = get_network(o, item->key + strlen(OWNER_RECORD_PREFIX));
+    struct err e = ERR_NULL;
+
+    if (!n)
+        return 0;
+    n->record = (struct owner_record){.epoch = 0};
+    n->revision = item->value ? item->revision : 0;
+    /* One that cannot be read names nobody; who takes over writes it anew. */
+    if (item->value && owner_record_decode(&n->record, item->value, &e) != 0)
+        log_warning("\"%s\" is taken for nobody's: %s", item->key, err_text(&e));
+    return 0;
+}
+
+static void on_beat(void *ctx, const struct store_item *item)
+{
+    if (item)
+        (void)take_beat(ctx, item);
+}
+
+static void on_owner(void *ctx, const struct store_item *item)
+{
+    if (item)
+        (void)take_owner(ctx, item);
+}
+
+static int list_all(struct owners *o, struct err *e)
+{
+    struct store *s = o->model->store;
+    uint64_t from = store_revision(s) + 1;
+    int r = store_watch(s, OWNER_BEAT_PREFIX, from, on_beat, o, &o->watches[0], e);
+
+    if (r == 0)
+        r = store_watch(s, OWNER_RECORD_PREFIX, from, on_owner, o, &o->watches[1], e);
+    if (r == 0)
+        r = store_now_list(s, OWNER_BEAT_PREFIX, take_beat, o, NULL, e);
+    if (r == 0)
+        r = store_now_list(s, OWNER_RECORD_PREFIX, take_owner, o, NULL, e);
+    return r;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+void owners_init(struct owners *o, struct model *model, nsec_t (*clock)(void))
+{
+    *o = (struct owners){.model = model, .clock = clock};
+}
+
+int owners_load(struct owners *o, struct err *e)
+{
+    if (!store_is_shared(o->model->store))
+        return 0;
+    o->hubs = calloc(OWNERS_HUBS_MAX, sizeof(*o->hubs));
+    o->networks = calloc(OWNERS_NETWORKS_MAX, sizeof(*o->networks));
+    if (!o->hubs || !o->networks)
+        return err_set(e, -ENOMEM, "no memory for other hubs");
+    return list_all(o, e);
+}
+
+void owners_deinit(struct owners *o)
+{
+    for (unsigned i = 0; i < 2; i++)
+        o->watches[i] = store_watch_close(o->watches[i]);
+    free(o->hubs);
+    free(o->networks);
+    o->hubs = NULL;
+    o->networks = NULL;
+    o->n_hubs = 0;
+    o->n_networks = 0;
+}
+
+/* ---- beats ---------------------------------------------------------------------------------- */
+
+static void on_stored(void *ctx, const struct store_answer *a)
+{
+    struct owners *o = ctx;
+
+    o->is_beating = false;
+    if (a->r == 0)
+        o->stored_at = o->begun_at;
+}
+
+/* Nothing is said about what fails: the store's other users do that. */
+static void send_beat(struct owners *o, nsec_t now)
+{
+    struct beat_record beat = {.boot = o->model->boot, .beat = ++o->beat};
+    _cleanup_(freep) char *text = beat_record_encode(&beat);
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = owner_key(key, OWNER_BEAT_PREFIX, o->model->self),
+        .value = text,
+        .expect = STORE_EXPECT_ANY};
+
+    o->begun_at = now;
+    o->is_beating = text && store_commit(o->model->store, &op, 1, now, on_stored, o, NULL) == 0;
+}
+
+/* ---- networks ------------------------------------------------------------------------------- */
+
+static enum owner_wish decide(const struct owners *o, const struct owners_network *n,
+    const struct model_network *net, nsec_t now)
+{
+    const struct owners_hub *holder = find_hub(o, n->record.hub);
+    struct owner_facts f = {.has_record = n->revision != 0,
+        .is_nobodys = n->record.hub[0] == '\0',
+        .is_own = strcmp(n->record.hub, o->model->self) == 0,
+        .is_maker = strcmp(net->maker.name, o->model->self) == 0,
+        .heard_at = n->revision == 0 ? n->known_at
+                    : holder         ? holder->heard_at
+                                     : n->known_at,
+        .stored_at = o->stored_at,
+        .now = now};
+
+    return owner_decide(&f);
+}
+
+/* What a commit that takes a network over, or gives it up, needs. */
+struct asking {
+    struct owners *owners; /* pins */
+    char network[NAME_MAX_LEN + 1];
+    uint64_t epoch;
+};
+
+static void on_asked(void *ctx, const struct store_answer *a)
+{
+    struct asking *x = ctx;
+    struct owners_network *n = find_network(x->owners, x->network);
+
+    if (n)
+        n->is_asking = false;
+    if (a->r == 0 && x->epoch != 0)
+        log_info("hub \"%s\" serves the rendezvous of network \"%s\" now (epoch %llu)",
+            x->owners->model->self, x->network, (unsigned long long)x->epoch);
+    /* After a conflict another one was faster; what fails otherwise is tried again. */
+    free(x);
+}
+
+static struct asking *new_asking(struct owners *o, const struct owners_network *n, uint64_t epoch)
+{
+    struct asking *x = calloc(1, sizeof(*x));
+
+    if (!x)
+        return NULL;
+    x->owners = o;
+    x->epoch = epoch;
+    memcpy(x->network, n->name, sizeof(x->network));
+    return x;
+}
+
+/* One commit: the former owner has not beaten again, this hub is the owner, and its Node says so.
+ */
+static void take_over(
+    struct owners *o, struct owners_network *n, const struct model_network *net, nsec_t now)
+{
+    struct owner_record mine = {.epoch = n->record.epoch + 1};
+    const struct owners_hub *holder = find_hub(o, n->record.hub);
+    struct node node = net->own->pub.spec;
+    struct node_hub nh = *node.hub;
+    _cleanup_(freep) char *owner = NULL;
+    _cleanup_(freep) char *self = NULL;
+    char keys[3][RECORD_KEY_MAX];
+    struct asking *x = new_asking(o, n, mine.epoch);
+    struct store_op ops[3];
+    size_t n_ops = 2;
+
+    memcpy(mine.hub, o->model->self, sizeof(mine.hub));
+    nh.rendezvous_epoch = mine.epoch;
+    node.hub = &nh;
+    owner = owner_record_encode(&mine);
+    self = record_node_encode(&node, &net->own->token);
+    if (!x || !owner || !self) {
+        free(x);
+        return;
+    }
+    ops[0] = (struct store_op){.kind = STORE_OP_PUT,
+        .key = owner_key(keys[0], OWNER_RECORD_PREFIX, n->name),
+        .value = owner,
+        .expect = n->revision};
+    ops[1] = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(keys[1], RECORD_NODE, n->name, o->model->self),
+        .value = self,
+        .expect = node.meta.resource_version};
+    /* If it was only slow, its next beat makes the record anew. */
+    if (n->record.hub[0])
+        ops[n_ops++] = (struct store_op){.kind = holder ? STORE_OP_DELETE : STORE_OP_CHECK,
+            .key = owner_key(keys[2], OWNER_BEAT_PREFIX, n->record.hub),
+            .expect = holder ? holder->revision : STORE_EXPECT_ABSENT};
+    n->is_asking = model_store(o->model, ops, n_ops, now, on_asked, x, NULL) == 0;
+    if (!n->is_asking)
+        free(x);
+}
+
+static void look_at(struct owners *o, const struct model_network *net, nsec_t now)
+{
+    struct owners_network *n = get_network(o, net->pub.spec.meta.name);
+
+    if (n && net->own && net->is_up && !net->leaving && !n->is_asking &&
+        decide(o, n, net, now) == OWNER_TAKE)
+        take_over(o, n, net, now);
+}
+
+void owners_tick(struct owners *o, nsec_t now)
+{
+    if (!o->hubs)
+        return;
+    if (!o->is_beating && (o->beat == 0 || now - o->begun_at >= OWNER_BEAT_EACH - NSEC_PER_SEC / 2))
+        send_beat(o, now);
+    for (size_t i = 0; i < o->model->networks.n; i++)
+        look_at(o, model_network_at(o->model, i), now);
+}
+
+bool owners_serves(const struct owners *o, const struct model_network *net, nsec_t now)
+{
+    const struct owners_network *n;
+
+    if (!o->hubs)
+        return true;
+    n = find_network(o, net->pub.spec.meta.name);
+    return n && net->own && decide(o, n, net, now) == OWNER_SERVE;
+}
+
+const struct owners_network *owners_find(const struct owners *o, const char *network)
+{
+    return o->hubs ? find_network(o, network) : NULL;
+}
+
+bool owners_is_alive(const struct owners *o, const char *hub, nsec_t now)
+{
+    const struct owners_hub *other = o->hubs ? find_hub(o, hub) : NULL;
+
+    return strcmp(hub, o->model->self) == 0 || (other && now - other->heard_at < OWNER_TAKE_AFTER);
+}
+
+static void give_up(struct owners *o, struct owners_network *n, nsec_t now)
+{
+    struct owner_record nobodys = {.epoch = n->record.epoch};
+    _cleanup_(freep) char *text = owner_record_encode(&nobodys);
+    struct asking *x = new_asking(o, n, 0);
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = owner_key(key, OWNER_RECORD_PREFIX, n->name),
+        .value = text,
+        .expect = n->revision};
+
+    if (!text || !x || store_commit(o->model->store, &op, 1, now, on_asked, x, NULL) != 0)
+        free(x);
+}
+
+void owners_give_up(struct owners *o, nsec_t now)
+{
+    for (size_t i = 0; i < o->n_networks; i++)
+        if (o->networks[i].revision != 0 && strcmp(o->networks[i].record.hub, o->model->self) == 0)
+            give_up(o, &o->networks[i], now);
+}

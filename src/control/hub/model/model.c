@@ -217,6 +217,8 @@ static int index_node(struct model_node *node)
         r = index_address(node, 1, &spec->address6);
     if (r == 0)
         r = ipam_take(&net->ipam, ipam_number(&net->pub.spec.cidr4, &spec->address4));
+    if (spec->hub)
+        list_add_tail(&net->hubs, &node->of_hubs);
     net->pub.n_nodes = net->nodes.n;
     return r;
 }
@@ -231,6 +233,7 @@ static void unindex_node(struct model_node *node)
         htab_remove(&net->by_address, &node->by_address[i].link);
     /* Without memory the number stays taken until the next start, which harms nobody. */
     (void)ipam_release(&net->ipam, ipam_number(&net->pub.spec.cidr4, &node->pub.spec.address4));
+    list_remove(&node->of_hubs);
     net->pub.n_nodes = net->nodes.n;
 }
 
@@ -287,6 +290,7 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
     node->pub.network = &net->pub;
     node->net = net;
     node->token = *token;
+    list_init(&node->of_hubs);
     list_init(&node->edges);
     list_init(&node->watches);
     list_init(&node->streams);
@@ -454,6 +458,7 @@ struct model_network *model__new_network(struct model *m, const struct network *
     htab_init(&net->by_key, m->seed);
     htab_init(&net->by_address, m->seed);
     ipam_init(&net->ipam, ipam_capacity(&spec->cidr4, &spec->cidr6));
+    list_init(&net->hubs);
     list_init(&net->watches);
     roster_init(&net->roster);
     list_init(&net->buried);

@@ -63,6 +63,7 @@ struct model_network {
     bool has_key;    /* the keys in @pub are this hub's; without it nobody is served here */
     bool is_retired; /* this hub's node was removed: the hub comes back when it is started again */
     struct keys nodes;      /* of struct model_node */
+    struct list hubs;       /* of struct model_node: those of them that are hubs */
     struct keys edges;      /* of struct model_edge */
     struct keys objects;    /* of struct model_object: all kinds but Node and MeshEdge */
     struct htab by_key;     /* the nodes, by public key */
@@ -107,6 +108,7 @@ struct model_node {
     struct token_hash token;   /* of the secret that admitted it; zeroes for the hub itself */
     struct htab_link by_key;
     struct model_address by_address[2]; /* v4 and v6 */
+    struct list of_hubs;                /* in its network's hubs, if it is one */
     struct list edges;                  /* of struct model_edge_end: what is said about its edges */
     bool is_removed;                    /* it is in no index any more */
     bool is_expired;     /* model_expire()'s commit has its removal: nothing is written about it */

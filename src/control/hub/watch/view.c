@@ -121,11 +121,6 @@ void view_parts_deinit(struct view_parts *parts)
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-static bool sees_hub(const struct model_node *self, const struct model_node *other)
-{
-    return self == other || other->pub.spec.hub;
-}
-
 /* Any node may see it, as far as the node that asks sees all. */
 static bool sees_any(const struct model_node *self, const struct model_node *other)
 {
@@ -312,10 +307,9 @@ char *view_snapshot_text(struct model_node *self)
 
 char *view_introduction_text(struct model_node *self)
 {
-    struct model_network *net = self->net;
     struct str s = STR_NULL;
+    struct model_node *hub;
     struct line *head;
-    bool any = false;
     char *text;
 
     if (!list_is_empty(&self->edges))
@@ -323,14 +317,12 @@ char *view_introduction_text(struct model_node *self)
     head = head_of(self);
     add_line(&s, head);
     (void)line_unref(head);
-    for (size_t i = 0; i < net->nodes.n; i++) {
-        struct model_node *node = model_node_at(net, i);
-
-        if (!sees_hub(self, node))
+    add_line(&s, node_text(self));
+    list_foreach(hub, &self->net->hubs, of_hubs) {
+        if (hub == self)
             continue;
-        str_add(&s, any ? "," : "");
-        any = true;
-        add_line(&s, node_text(node));
+        str_add(&s, ",");
+        add_line(&s, node_text(hub));
     }
     str_add(&s, END_OF_NODES);
     text = str_take(&s, NULL);

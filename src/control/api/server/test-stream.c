@@ -123,6 +123,8 @@ static void test_whole(void **state)
     assert_int_equal(stream_take(&s, buf, sizeof(buf), 6), N - 10 + 1 + 2);
     assert_int_equal(s.n_free, 0);
     assert_int_equal(s.bytes, 0);
+    /* The room for it is given back. */
+    assert_int_equal(s.cap, 0);
     /* It is not sent in part, so clearing drops it. */
     assert_true(stream_push_whole(&s, parts, N, 5));
     stream_clear(&s);

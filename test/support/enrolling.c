@@ -68,6 +68,7 @@ static const struct model_listener listener = {
     .node_added = on_node,
     .node_changed = on_node_changed,
     .node_removed = on_node_removed,
+    .status_changed = on_node,
     .edge_changed = on_edge,
     .object_changed = on_object,
     .broken = on_broken,

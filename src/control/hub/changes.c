@@ -327,6 +327,14 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
     watch_tell_node(c->watcher, node, clock_now());
 }
 
+static void on_status_changed(void *ctx, struct model_node *node)
+{
+    struct changes *c = ctx;
+
+    if (c->is_running)
+        watch_tell_status(c->watcher, node, clock_now());
+}
+
 static void on_deleted(void *ctx, const struct store_answer *a)
 {
     if (a->r != 0)
@@ -449,6 +457,7 @@ struct model_listener changes_listener(struct changes *c)
         .node_added = on_node_added,
         .node_changed = on_node_changed,
         .node_removed = on_node_removed,
+        .status_changed = on_status_changed,
         .edge_changed = on_edge_changed,
         .object_changed = on_object_changed,
         .broken = on_broken,

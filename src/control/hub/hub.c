@@ -182,6 +182,8 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
     hub->model.audit = &hub->audit;
     /* 53 bits: more are not exact as a number in JSON. */
     hub->model.boot = rng_u64(&hub->rng) >> 11 | 1;
+    if (hub->store && store_is_shared(hub->store))
+        hub->audit.salt = hub->model.boot;
     reports_init(&hub->reports, &hub->model);
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);

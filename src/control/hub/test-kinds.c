@@ -255,6 +255,7 @@ static void test_loads_again(void **state)
         .network_key = no_key,
         .network_added = on_network,
         .node_added = on_node,
+        .status_changed = on_node,
         .object_changed = on_object,
         .broken = on_broken};
     struct err e = ERR_NULL;

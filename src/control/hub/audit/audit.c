@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/htab.h"
 #include "base/text.h"
 #include "hub/audit/audit_trim.h"
 #include "hub/record/admin_record.h"
@@ -122,13 +123,22 @@ static struct audit_record *add_entry(
     return record;
 }
 
+/* The place of a commit's first entry in the second part of the IDs, which has three digits. */
+static unsigned first_of(const struct audit *a, uint64_t number)
+{
+    unsigned n_slots = 0x1000 / AUDIT_PER_COMMIT;
+
+    return a->salt ? (unsigned)(hash_u64(a->salt, number) % n_slots) * AUDIT_PER_COMMIT : 0;
+}
+
 /* Put the entries into @ops, which has room for them. */
-static int write_entries(struct audit_entries *en, uint64_t number, struct store_op *ops)
+static int write_entries(
+    const struct audit *a, struct audit_entries *en, uint64_t number, struct store_op *ops)
 {
     for (size_t i = 0; i < en->n; i++) {
         struct audit_record *record = &en->records[i];
 
-        (void)audit_id(record->id, number, (unsigned)i);
+        (void)audit_id(record->id, number, first_of(a, number) + (unsigned)i);
         en->values[i] = audit_record_encode(record);
         if (!en->values[i])
             return -ENOMEM;
@@ -158,7 +168,7 @@ static int put_together(struct audit *a, const struct store_op *ops, size_t n_op
 
     if (all && n_ops > 0)
         memcpy(all, ops, n_ops * sizeof(*all));
-    if (!all || write_entries(en, next_number(a), all + n_ops) != 0) {
+    if (!all || write_entries(a, en, next_number(a), all + n_ops) != 0) {
         free(all);
         entries_freep(&en);
         return err_set(e, -ENOMEM, "no memory for the audit log");

@@ -9,6 +9,9 @@
  *
  * Commits are on their way for a while. An entry's ID is a number that only grows, so the IDs are
  * in the order of the commits; which revision the commit became is that of the entry's own key.
+ * Two hubs of one store may choose the same number at the same time. So the second part of the ID
+ * has a few bits that are another hub's most likely not; if they are, the later commit conflicts,
+ * and who made it does so once more, with the next number.
  *
  * What goes with something else has no entry of its own: the edges of a removed node, the hub's
  * own node of a network, a use of the token that a new node came with. Reports of nodes and what
@@ -83,6 +86,8 @@ struct audit {
     struct audit_by by;                             /* who causes what is committed now */
     const struct audit_by *each;                    /* borrowed: who causes which operation */
     uint64_t last;                                  /* number of the newest entries */
+    uint64_t salt;                                  /* of the IDs, random; 0: no other hub has the
+                                                       store; set by the hub */
     uint64_t settled;                               /* of the newest that are not on their way */
     struct audit_record pending[AUDIT_PENDING_MAX]; /* refusals to be written */
     unsigned n_pending;

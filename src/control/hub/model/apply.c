@@ -351,24 +351,55 @@ static int change_token(
     return r == 0 ? model__put_token(m, &hash, &record, item->revision) : r;
 }
 
+/* For how long what a node has reported to this hub counts for more than what it has reported to
+ * another one. */
+#define HEARD_HERE_FOR 60 /* s */
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Do the reports differ in what other nodes see of the node? */
+static bool is_seen_otherwise(const struct report *a, const struct report *b)
+{
+    return !is_same_text(a->candidates, b->candidates) || !is_same_text(a->paths, b->paths) ||
+           strcmp(a->hostname, b->hostname) != 0 || !is_same_text(a->aead, b->aead);
+}
+
+/* The record of a node that reports to this hub as well: @heard says no more than is known here. */
+static bool is_heard_here(struct model_node *node, const struct report_record *heard)
+{
+    if (node->heard_here_at == 0 || heard->last_seen_at - node->heard_here_at >= HEARD_HERE_FOR)
+        return false;
+    if (heard->last_seen_at > node->heard.last_seen_at)
+        node->heard.last_seen_at = heard->last_seen_at;
+    return true;
+}
+
 static int put_report(
     struct model_network *net, const char *name, const struct store_item *item, struct err *e)
 {
     struct model_node *node = model_find_node(net, name);
     struct report_record heard = {0};
+    bool is_news;
     int r;
 
-    /* What is not saved yet is newer than what is. */
-    if (!node || node->is_unsaved)
+    if (!node)
         return 0;
     r = record_report_decode(&heard, item->value, e);
     if (r != 0)
         return r;
-    /* What this hub has written comes back: there is more in memory. */
-    if (heard.by != 0 && heard.by == net->model->boot && node->reported_at != 0) {
+    node->stored_at = heard.last_seen_at;
+    /* What is not saved yet is newer than what is. Of what this hub has written, and of a node that
+     * it hears itself, there is more in memory. */
+    if (node->is_unsaved ||
+        (heard.by != 0 && heard.by == net->model->boot && node->reported_at != 0) ||
+        is_heard_here(node, &heard)) {
         report_record_deinit(&heard);
         return 0;
     }
+    is_news = is_seen_otherwise(&node->heard.report, &heard.report);
     report_record_deinit(&node->heard);
     node->heard = heard;
     node->reported_at = heard.report.version[0] ? heard.last_seen_at : 0;
@@ -376,6 +407,8 @@ static int put_report(
     for (unsigned o = 0; o < EDGE_OWNER_N; o++)
         node->said[o] = (struct edge_sequence){.run = 0};
     model_forget_text(node);
+    if (is_news)
+        net->model->listener.status_changed(net->model->listener.ctx, node);
     return 0;
 }
 

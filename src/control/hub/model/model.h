@@ -120,6 +120,10 @@ struct model_node {
     struct report_record heard;              /* its last reports; the node's edges, too */
     struct edge_sequence said[EDGE_OWNER_N]; /* which of them was the last */
     int64_t reported_at;             /* when its agent's last one came, s since 1970; 0: none did */
+    int64_t heard_here_at;           /* when it last reported to this hub, and not to another one
+                                        only; s since 1970; 0: not since the start */
+    int64_t stored_at;               /* last_seen_at of its record in the store; 0: it has none */
+    bool is_unwritten;               /* another hub writes its record; this one has more */
     struct model_edge_counts counts; /* of @heard */
     bool was_silent;                 /* the network's events tell that its agent is silent */
     bool was_unapplied;              /* likewise, that it has never applied anything */
@@ -181,6 +185,8 @@ struct model_listener {
     void (*node_added)(void *ctx, struct model_node *node);
     void (*node_changed)(void *ctx, struct model_node *node, const struct node *before);
     void (*node_removed)(void *ctx, struct model_node *node); /* now or later: model_bury() */
+    /* Another hub has written what the node reports, and others see the node otherwise now. */
+    void (*status_changed)(void *ctx, struct model_node *node);
     /* @before: the path as it was; NULL in @edge's ends means that the node has gone. */
     void (*edge_changed)(void *ctx, struct model_edge *edge, enum edge_path before);
     /* Of any other kind. @before: as it was, NULL: it is new; @now: as it is, NULL: it is gone. */

@@ -20,6 +20,9 @@
 
 #define PATH_ROOM 512
 
+/* How often a commit that conflicts is made again. */
+#define TRIES 8
+
 void networks_interface(const char *prefix, const char *name, char ret[static 16])
 {
     char whole[128];
@@ -272,6 +275,7 @@ struct adding {
     void *ctx; /* pins */
     struct network spec;
     struct x25519_public public;
+    unsigned n_tries;   /* commits that have conflicted */
     int r;              /* of making the key */
     struct err failure; /* of that; or why it is taken back */
 };
@@ -330,6 +334,14 @@ static void on_stored(void *ctx, const struct store_answer *a)
     struct err e = *a->e;
     int r = a->r;
 
+    /* Another hub may have written an entry of the audit log with the same ID. */
+    if (r == STORE_E_CONFLICT && !net && x->n_tries++ < TRIES) {
+        audit_act(n->model->audit, x->by.actor, &x->by.from);
+        r = store_network(x, &e);
+        audit_act_hub(n->model->audit);
+        if (r == 0)
+            return;
+    }
     n->adding[0] = '\0';
     if (r == STORE_E_CONFLICT)
         r = exists(x->name, &e);
@@ -673,6 +685,7 @@ struct removing {
     char name[NAME_MAX_LEN + 1];
     struct audit_by by; /* who removes it */
     size_t kind;        /* list_prefix() of the list that is being read; NULL: the network goes */
+    unsigned n_tries;   /* commits that have conflicted, since one did not */
     networks_removed_fn done;
     void *ctx; /* pins */
 };
@@ -694,7 +707,10 @@ static void on_deleted(void *ctx, const struct store_answer *a)
     struct removing *x = ctx;
     struct err e = *a->e;
 
-    if (a->r != 0)
+    x->n_tries = a->r == STORE_E_CONFLICT ? x->n_tries + 1 : 0;
+    if (x->n_tries > 0 && x->n_tries < TRIES)
+        go_on(x);
+    else if (a->r != 0)
         end_removal(x,
             a->r < 0 ? a->r
                      : err_set(&e, -EIO, "network \"%s\" is not removed: %s", x->name,

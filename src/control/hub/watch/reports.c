@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "hub/watch/watch.h"
 
 /* How often the hub looks for agents that have stopped reporting. */
 #define REPORTS_LOOK (10 * NSEC_PER_SEC)
@@ -42,6 +43,18 @@ static void mark_unsaved(struct reports *s, struct model_node *node)
         return;
     node->is_unsaved = true;
     list_add_tail(&s->unsaved, &node->unsaved);
+}
+
+/* How long nobody has to have written the record of a node before a hub does that has no watch of
+ * it, seconds. */
+#define WRITTEN_BY_NOBODY_S (2 * REPORTS_SEEN_FLUSH_S)
+
+/* Of several hubs the one that the node watches writes its record. A node without an agent watches
+ * none, and any hub that hears it writes. */
+static bool writes_here(const struct reports *s, const struct model_node *node)
+{
+    return !store_is_shared(s->model->store) || watch_is_open(node) ||
+           node->heard.last_seen_at - node->stored_at >= WRITTEN_BY_NOBODY_S;
 }
 
 static void replace(char **held, char **given)
@@ -287,7 +300,7 @@ enum reports_result reports_take(
     if (report->has_node)
         take_node(held, report);
     if (report->edges.owner == EDGE_OWNER_AGENT)
-        node->reported_at = wall_s;
+        node->reported_at = node->heard_here_at = wall_s;
     if (report->has_applied)
         is_other |= take_applied(s, node, report, wall_s);
     if (report->run != 0 &&
@@ -362,7 +375,8 @@ void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_
     node->seen_at = now;
     node->heard.last_seen_at = wall_s;
     /* Also write the record when the clock was set back. */
-    if (wall_s - before >= REPORTS_SEEN_FLUSH_S || wall_s < before)
+    if (wall_s - before >= REPORTS_SEEN_FLUSH_S || wall_s < before ||
+        (node->is_unwritten && writes_here(s, node)))
         mark_unsaved(s, node);
 }
 
@@ -440,10 +454,12 @@ static int flush_some(struct reports *s, nsec_t now, struct err *e)
     f->reports = s;
     while (f->n < FLUSH_AT_ONCE && (node = list_first(&s->unsaved, struct model_node, unsaved))) {
         bool stays = !node->leaving && !node->is_expired && !node->net->leaving;
+        bool is_ours = writes_here(s, node);
 
         /* A node that is being removed gets no record: it would be left in the store. */
-        if (stays && !add_record(f, node, &ops[f->n], keys[f->n]))
+        if (stays && is_ours && !add_record(f, node, &ops[f->n], keys[f->n]))
             break;
+        node->is_unwritten = !is_ours;
         node->is_unsaved = false;
         list_remove(&node->unsaved);
     }

@@ -13,6 +13,7 @@ import base64
 import json
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -241,3 +242,34 @@ def test_rendezvous(hubs: Hubs, lab: Lab) -> None:
              "one of the others to serve the jobs")
     last = next(hub for hub in hubs.all if member.ask(hub, "POST", path)[0] == 200)
     assert member.etcd(member.ask(last, "POST", path)[1])["node"]["value"] == "42"
+
+
+def test_enrolments_at_once(hubs: Hubs, lab: Lab) -> None:
+    """Machines enrol at all hubs, and one hub is killed: who was let in is a member, once."""
+    a, b, c = hubs.all
+    secret = b.secret(uses=40)
+
+    def enrol(i: int) -> str:
+        name = f"gpu-{i // 2}"  # two machines want each name
+        status, _ = hubs.all[i % 3].enrol(lab.host("ab"[i % 2]), secret, name=name)
+        if i == 10:
+            c.daemon.kill9()
+        return name if status == 200 else ""
+
+    with ThreadPoolExecutor(6) as pool:
+        admitted = [name for name in pool.map(enrol, range(30)) if name]
+    hubs.all.remove(c)
+    assert len(admitted) == len(set(admitted)), "a name was given twice"
+    assert len(admitted) >= 10, admitted
+    hubs.wait(lambda hub: set(admitted) <= set(hub.nodes()), "to know whom any of them let in")
+    nodes = specs(a)
+    assert len({spec["address4"] for spec in nodes.values()}) == len(nodes)
+    assert specs(b) == nodes
+    # Those that the dead hub had let in and could not answer may be there as well, and cost a use.
+    members = len(nodes) - 3
+    left = [t for t in a.admin("GET", "/v1/networks/default/tokens")[1]["tokens"]]
+    assert left[0]["usesLeft"] == 40 - members
+    entries = a.admin("GET", "/v1/audit?limit=1000")[1]["entries"]
+    made = [e["object"] for e in entries
+            if e["operation"] == "create" and e["object"].startswith("node/default/gpu-")]
+    assert sorted(made) == sorted(f"node/default/{n}" for n in nodes if n.startswith("gpu-"))

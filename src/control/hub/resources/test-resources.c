@@ -321,9 +321,13 @@ static void test_nothing_before_both_sides_are_known(void **state)
     struct projection p;
 
     projection_init(&p);
-    show(&p, "auto", "1", "x", "4");
+    show(&p, "auto", "1", NULL, NULL);
     assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
-    begin(&p);
+    p.is_told = true;
+    assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
+    for (unsigned i = 0; object_kinds[i]; i++)
+        p.has_list[i] = true;
+    assert_int_equal(next(&p, 0), RESOURCE_ASK_PUT);
     projection_reset(&p);
 }
 

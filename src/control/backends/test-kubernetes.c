@@ -99,6 +99,35 @@ static void test_floors(void **state)
     assert_non_null(strstr(err_text(&e), "newer"));
 }
 
+static void test_leftovers(void **state)
+{
+    static const struct {
+        const char *name;
+        bool is_one;
+    } names[] = {
+        {"floor", false},
+        {"entry-0000000000000001", false},
+        {"state-0000000000000512-0", true},
+        {"state-0000000000001025-0", false}, /* the floor's own */
+        {"state-0000000000001537-3", false}, /* being written */
+        {"part-00000000000000aa-1-256-0", true},
+        {"part-00000000000000aa-1-257-0", false}, /* its entry may be the first that is kept */
+        {"part-00000000000000aa-1-0", false},     /* of an older hub */
+        {"part-00000000000000aa-1-18446744073709551615-0", false},
+        {"part-00000000000000aa-1-1-0x", false},
+    };
+    struct kube_floor f = {.first = 513, .next = 1025, .parts = 1};
+    char writer[KUBE_WRITER_MAX];
+    char name[KUBE_RECORD_NAME_MAX];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (kube_is_leftover(names[i].name, &f) != names[i].is_one)
+            fail_msg("%s", names[i].name);
+    (void)kube_part_name(name, kube_writer(writer, UINT64_MAX, 7, 12), 3);
+    assert_string_equal(name, "part-ffffffffffffffff-7-12-3");
+    assert_true(kube_is_leftover(name, &f));
+}
+
 static void test_cut(void **state)
 {
     char *text = malloc(3 * KUBE_RECORD_MAX);
@@ -323,6 +352,40 @@ static int count_items(void *ctx, const struct store_item *item)
     return 0;
 }
 
+/* What hubs left that died while they wrote: two to be removed, and one that may be needed. */
+static const char *const pieces[] = {
+    "part-00000000000000aa-1-1-0", "state-0000000000000000-0", "part-00000000000000aa-2-1100-0"};
+
+static void make_pieces(struct kube_client *c)
+{
+    char where[512];
+    struct err e = ERR_NULL;
+
+    (void)snprintf(
+        where, sizeof(where), "?namespace=cut&kubeconfig=%s", getenv("WEFT_TEST_KUBECONFIG"));
+    assert_int_equal(kube_client_init(c, where, &e), 0);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(
+            kube_client_make(c, pieces[i], "x", clock_now() + 10 * NSEC_PER_SEC, &e), 0);
+}
+
+/* Wait until the pieces are gone that nobody needs. */
+static void await_pieces(struct kube_client *c)
+{
+    nsec_t until = clock_now() + 30 * NSEC_PER_SEC;
+    struct kube_record record = KUBE_RECORD_NULL;
+    struct err e = ERR_NULL;
+
+    for (size_t i = 0; i < 2; i++)
+        while (kube_client_read(c, pieces[i], until, &record, &e) == 0) {
+            kube_record_deinit(&record);
+            assert_true(clock_now() < until);
+        }
+    assert_int_equal(kube_client_read(c, pieces[2], until, &record, &e), 0);
+    kube_record_deinit(&record);
+    kube_client_deinit(c);
+}
+
 /* More entries than are kept: who opens it begins at a state, and who was there has heard all. */
 static void test_journal_is_cut(void **state)
 {
@@ -332,10 +395,12 @@ static void test_journal_is_cut(void **state)
     struct follower f = {0};
     struct store_watch *w = NULL;
     struct err e = ERR_NULL;
+    struct kube_client client;
     uint64_t revision;
     unsigned n = 0;
     char key[24];
 
+    make_pieces(&client);
     assert_int_equal(store_watch(other, "", 1, on_follow, &f, &w, &e), 0);
     put(writer, "first", "1", 0);
     put(writer, "leased", "1", 60);
@@ -360,6 +425,7 @@ static void test_journal_is_cut(void **state)
     n = 0;
     assert_int_equal(store_now_list(other, "", count_items, &n, NULL, &e), 0);
     assert_int_equal(n, 102);
+    await_pieces(&client);
     store_free(other);
     store_free(writer);
 }
@@ -447,6 +513,7 @@ int main(void)
         cmocka_unit_test(test_entries),
         cmocka_unit_test(test_entries_that_no_hub_wrote),
         cmocka_unit_test(test_floors),
+        cmocka_unit_test(test_leftovers),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_kubeconfigs),
         cmocka_unit_test(test_urls),

@@ -288,6 +288,39 @@ int kube_client_version(struct kube_client *c, nsec_t until, char **ret, struct 
     return *ret ? 0 : err_set(e, -EIO, "the API server's list has no resourceVersion");
 }
 
+int kube_client_names(struct kube_client *c, const char *from, nsec_t until, json_t **ret,
+    char **ret_next, struct err *e)
+{
+    char path[PATH_MAX_LEN];
+    char query[4 * PATH_MAX_LEN];
+    struct remote_http_request rq = {.method = "GET",
+        .path = query,
+        .accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        .timeout_ms = TIMEOUT_MS,
+        .max = ANSWER_MAX};
+    json_t *names = json_array();
+    json_t *json = NULL;
+    const char *next;
+    json_t *one;
+    size_t i;
+    int r;
+
+    (void)snprintf(query, sizeof(query), "%s?limit=500%s%.1000s", path_of(c, path, ""),
+        from ? "&continue=" : "", from ? from : "");
+    r = names ? ask(c, &rq, until, &json, e) : err_set(e, -ENOMEM, "no memory for names");
+    if (r != 0) {
+        json_decref(names);
+        return r;
+    }
+    json_array_foreach(json_object_get(json, "items"), i, one)
+        (void)json_array_append(names, json_object_get(json_object_get(one, "metadata"), "name"));
+    next = json_string_value(json_object_get(json_object_get(json, "metadata"), "continue"));
+    *ret_next = next && next[0] ? strdup(next) : NULL;
+    *ret = names;
+    json_decref(json);
+    return 0;
+}
+
 int kube_client_watch(struct kube_client *c, const char *version, remote_http_line_fn fn, void *ctx,
     struct remote_http_stream **ret, struct err *e)
 {

@@ -102,6 +102,15 @@ int kube_client_remove(struct kube_client *c, const char *name, nsec_t until, st
  */
 int kube_client_version(struct kube_client *c, nsec_t until, char **ret, struct err *e);
 
+/**
+ * kube_client_names() - a page of the names of Records, without what they hold
+ * @from:	NULL: the first page; else what the page before has said
+ * @ret:	gives an array of texts
+ * @ret_next:	gives @from of the next page, NULL: this is the last one; free() it
+ */
+int kube_client_names(struct kube_client *c, const char *from, nsec_t until, json_t **ret,
+    char **ret_next, struct err *e);
+
 /** kube_client_watch() - a stream of the changes of Records since @version; as remote_http_open().
  */
 int kube_client_watch(struct kube_client *c, const char *version, remote_http_line_fn fn, void *ctx,

@@ -37,6 +37,26 @@ uint64_t kube_entry_seq(const char *name)
     return *end == '\0' ? seq : 0;
 }
 
+const char *kube_writer(char buf[static KUBE_WRITER_MAX], uint64_t run, uint64_t n, uint64_t last)
+{
+    (void)snprintf(buf, KUBE_WRITER_MAX, "%016" PRIx64 "-%" PRIu64 "-%" PRIu64, run, n, last);
+    return buf;
+}
+
+bool kube_is_leftover(const char *name, const struct kube_floor *f)
+{
+    uint64_t number;
+    unsigned piece;
+    char end;
+
+    if (sscanf(name, "state-%" SCNu64 "-%u%c", &number, &piece, &end) == 2)
+        return number < f->next;
+    /* Older hubs left the last number out: such a name says too little. */
+    if (sscanf(name, "part-%*16[0-9a-f]-%*u-%" SCNu64 "-%u%c", &number, &piece, &end) == 2)
+        return number < UINT64_MAX - KUBE_PARTS_LAG && number + KUBE_PARTS_LAG < f->first;
+    return false;
+}
+
 const char *kube_part_name(
     char buf[static KUBE_RECORD_NAME_MAX], const char *writer, uint64_t index)
 {

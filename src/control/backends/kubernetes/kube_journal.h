@@ -31,8 +31,12 @@ struct store_job;
 /** Most pieces of one text. */
 #define KUBE_PARTS_MAX 4096
 
-/** Room for a writer: 16 digits of the hub's run, and a number of its own. */
-#define KUBE_WRITER_MAX 48
+/** Room for a writer; see kube_writer(). */
+#define KUBE_WRITER_MAX 64
+
+/** An entry that is in parts is made no later than so many entries after the one that was the last
+ * when its parts were begun. */
+#define KUBE_PARTS_LAG 256
 
 /** Where to begin, and what there is. */
 struct kube_floor {
@@ -46,6 +50,25 @@ const char *kube_entry_name(char buf[static KUBE_RECORD_NAME_MAX], uint64_t seq)
 
 /** kube_entry_seq() - of such a name; 0: it is none. */
 uint64_t kube_entry_seq(const char *name);
+
+/**
+ * kube_writer() - who writes an entry: "RUN-N-LAST"
+ * @run:	a random number, of a run of a hub
+ * @n:		which entry of that run it is
+ * @last:	the last entry that was done when this one was begun
+ *
+ * Return: @buf.
+ */
+const char *kube_writer(char buf[static KUBE_WRITER_MAX], uint64_t run, uint64_t n, uint64_t last);
+
+/**
+ * kube_is_leftover() - does no entry that counts need the Record of that name, now and later?
+ *
+ * Such a Record is a piece of a state before the one that @f names, or of an entry which, if
+ * somebody still made it, would lie below the floor and so not count. A hub that died while it
+ * wrote leaves such pieces. By this rule neither clocks nor who is alive matter.
+ */
+bool kube_is_leftover(const char *name, const struct kube_floor *f);
 
 /** kube_part_name() - "part-WRITER-0". Returns @buf. */
 const char *kube_part_name(

@@ -271,6 +271,14 @@ static int load_once(struct kubernetes *q, nsec_t until, struct err *e)
     return r == KUBE_E_ABSENT ? 0 : r;
 }
 
+/* Look for what hubs have left that died. */
+static void begin_clearing(struct kubernetes *q)
+{
+    free(q->clear_from);
+    q->clear_from = NULL;
+    q->is_clearing = true;
+}
+
 int kube_log__load(struct kubernetes *q, nsec_t until, struct err *e)
 {
     int r = KUBE_E_EXISTS;
@@ -288,6 +296,7 @@ int kube_log__load(struct kubernetes *q, nsec_t until, struct err *e)
     /* Also remove entries that a hub which ended has left. */
     q->trim_end = q->floor.first;
     q->trim_next = q->trim_end > 2 * STATE_EVERY ? q->trim_end - 2 * STATE_EVERY : 1;
+    begin_clearing(q);
     return r;
 }
 
@@ -404,10 +413,14 @@ static int count_entry(struct kubernetes *q, nsec_t until, struct err *e)
 
 static int append_text(struct kubernetes *q, const char *text, nsec_t until, struct err *e)
 {
+    uint64_t last = q->seq;
     char name[KUBE_RECORD_NAME_MAX];
     int r = 0;
 
     while (r == 0 && !list_is_empty(q->own)) {
+        /* Later than that its parts count as left over; see kube_is_leftover(). */
+        if (q->seq - last >= KUBE_PARTS_LAG)
+            return err_set(e, -EAGAIN, "other hubs write all the time: try again");
         r = kube_client_make(&q->client, kube_entry_name(name, q->seq + 1), text, until, e);
         if (r == 0)
             r = count_entry(q, until, e);
@@ -465,6 +478,7 @@ static int raise_floor(
     q->floor = raised;
     q->trim_end = raised.first;
     q->old_state = old;
+    begin_clearing(q);
     return 0;
 }
 
@@ -504,6 +518,36 @@ static int remove_entry(struct kubernetes *q, uint64_t seq, nsec_t until, struct
     return r == 0 ? kube_client_remove(&q->client, kube_entry_name(name, seq), until, e) : r;
 }
 
+/* Remove some leftovers. When one page of names has no more of them, the next one is read. */
+static void clear_some(struct kubernetes *q, nsec_t until)
+{
+    struct err e = ERR_NULL;
+    json_t *names = NULL;
+    char *next = NULL;
+    unsigned n = 0;
+    json_t *one;
+    size_t i;
+    int r = kube_client_names(&q->client, q->clear_from, until, &names, &next, &e);
+
+    json_array_foreach(names, i, one) {
+        const char *name = json_string_value(one);
+
+        if (r == 0 && n < TIDY_MAX && name && kube_is_leftover(name, &q->floor)) {
+            r = kube_client_remove(&q->client, name, until, &e);
+            n++;
+        }
+    }
+    json_decref(names);
+    if (r == 0 && n == TIDY_MAX) {
+        free(next);
+        return;
+    }
+    free(q->clear_from);
+    q->clear_from = next;
+    /* After a failure it is begun again with the next state. */
+    q->is_clearing = r == 0 && next;
+}
+
 bool kube_log__tidy(struct kubernetes *q)
 {
     nsec_t until = clock_now() + TIDY_NS;
@@ -520,7 +564,9 @@ bool kube_log__tidy(struct kubernetes *q)
         r = remove_entry(q, q->trim_next, until, &e);
         q->trim_next++;
     }
-    return q->old_state.parts > 0 || q->trim_next < q->trim_end;
+    if (r == 0 && q->is_clearing && q->old_state.parts == 0 && q->trim_next >= q->trim_end)
+        clear_some(q, until);
+    return q->old_state.parts > 0 || q->trim_next < q->trim_end || q->is_clearing;
 }
 
 /* ---- a commit -------------------------------------------------------------------------------- */
@@ -531,7 +577,7 @@ int kube_log__append(struct kubernetes *q, struct list *jobs, nsec_t until, stru
     struct err saving = ERR_NULL;
     int r;
 
-    (void)snprintf(q->writer, sizeof(q->writer), "%016" PRIx64 "-%" PRIu64, q->run, ++q->n_batches);
+    (void)kube_writer(q->writer, q->run, ++q->n_batches, q->seq);
     q->own = jobs;
     r = make_text(q, jobs, until, &text, e);
     if (r == 0)

@@ -277,6 +277,7 @@ static void kubernetes_free(struct store *s)
     remote_http_close(q->watch);
     kube_client_deinit(&q->client);
     store_free(q->mirror);
+    free(q->clear_from);
     closep(&q->wake_fd);
     (void)pthread_mutex_destroy(&q->lock);
     store__deinit(s);

@@ -27,6 +27,8 @@ struct kubernetes {
     bool is_loading;                  /* while the store is loaded: changes are not told */
     uint64_t trim_next;               /* entries from here on, */
     uint64_t trim_end;                /* and before this one, are to be removed */
+    bool is_clearing;                 /* leftovers are being looked for, */
+    char *clear_from;                 /* owns: on this page of names; NULL: the first one */
     struct kube_floor old_state;      /* whose @parts are to be removed, from the last on */
     struct remote_http_stream *watch; /* owns; NULL: to be opened */
     bool is_news;                     /* there may be entries behind @seq */

@@ -111,13 +111,16 @@ static bool add_header(struct exchange *x, const char *line)
 static bool add_headers(
     struct exchange *x, const struct remote_http *h, const struct remote_http_request *rq)
 {
-    char line[128];
+    char line[160];
     /* An empty "Expect:" header saves a round trip before each longer body. */
     bool ok = add_header(x, "Expect:");
 
     (void)snprintf(line, sizeof(line), "Content-Type: %.100s",
         rq->content_type ? rq->content_type : "application/json");
     if (ok && rq->body)
+        ok = add_header(x, line);
+    (void)snprintf(line, sizeof(line), "Accept: %.140s", rq->accept ? rq->accept : "");
+    if (ok && rq->accept)
         ok = add_header(x, line);
     if (ok && h->authorization)
         ok = add_header(x, h->authorization);

@@ -63,6 +63,7 @@ struct remote_http_request {
     const char *body;         /* NULL: none */
     size_t body_len;          /* bytes */
     const char *content_type; /* of the body; NULL: "application/json" */
+    const char *accept;       /* what the answer may be; NULL: anything */
     unsigned timeout_ms;      /* for all of it; a stream has none: its caller watches for silence */
     size_t max;               /* most bytes of the answer; of a stream: of one line */
 };

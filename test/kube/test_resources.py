@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -226,6 +228,28 @@ def test_dry_run(oldest: Hub) -> None:
     assert answer.code != 0
     oldest.must("apply", "--dry-run=server", "-f", "-", stdin=edge("relay"))
     assert not oldest.get("meshedges", EDGE)
+
+
+def test_a_watch_that_is_too_old(oldest: Hub) -> None:
+    """410: what the hub's watches would go on from is not there any more; nothing is lost."""
+    before = oldest.get("networks", "default")["metadata"]["resourceVersion"]
+    oldest.process.send_signal(signal.SIGSTOP)
+    oldest.must("patch", "nodes.weft.dev", "default.gpu-1", "--type=merge", "-p",
+                '{"spec": {"island": "rack-7"}}')
+    for number in range(3):
+        oldest.must("annotate", "networks.weft.dev", "default", f"note={number}", "--overwrite")
+    # A server that has just begun remembers nothing of before.
+    os.kill(int((oldest.cluster.folder / "kube-apiserver.pid").read_text()), signal.SIGKILL)
+    (oldest.cluster.folder / "kube-apiserver.pid").unlink()
+    oldest.cluster.restart()
+    oldest.cluster.wait_served()
+    path = f"/apis/weft.dev/v1alpha1/namespaces/{oldest.namespace}/networks?watch=true"
+    said = oldest.cluster.must(
+        "get", "--raw", f"{path}&resourceVersion={before}&timeoutSeconds=1").out
+    oldest.process.send_signal(signal.SIGCONT)
+    assert '"code":410' in said
+    until(lambda: '"rack-7"' in oldest.run("get", "Node", "gpu-1"), "the wish is lost")
+    until(lambda: oldest.accepted("nodes", "default.gpu-1")[0] == "True", "not accepted")
 
 
 def test_one_hub_writes_at_a_time(oldest: Hub, tmp_path: Path) -> None:

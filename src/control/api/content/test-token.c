@@ -29,6 +29,50 @@ static struct token sample(void)
     return t;
 }
 
+static void add_other(struct token *t, const char *api)
+{
+    struct token_other *o = &t->others[t->n_others++];
+
+    o->n_api = 1;
+    (void)snprintf(o->api[0], sizeof(o->api[0]), "%s", api);
+    memset(o->pin.b, 0x44, sizeof(o->pin.b));
+    memset(o->key.b, 0x55, sizeof(o->key.b));
+}
+
+/* Further hubs are left out where there is no room for them, the last ones first. */
+static void test_others(void **state)
+{
+    struct token t = sample();
+    struct token back = TOKEN_NULL;
+    char *text = NULL;
+
+    add_other(&t, "203.0.113.11:8443");
+    add_other(&t, "[2001:db8::12]:8443");
+    t.others[1].n_api = 2;
+    (void)snprintf(t.others[1].api[1], sizeof(t.others[1].api[1]), "hub-c.example.org:8443");
+    assert_int_equal(token_encode(&t, &text, NULL), 0);
+    assert_int_equal(token_decode(&back, text, NULL), 0);
+    assert_memory_equal(&back, &t, sizeof(t));
+    free(text);
+
+    t.n_api = TOKEN_WAYS_MAX;
+    for (unsigned i = 0; i < t.n_api; i++) {
+        memset(t.api[i], 'h', TOKEN_API_MAX);
+        memcpy(t.api[i] + TOKEN_API_MAX - 5, ":8443", sizeof(":8443"));
+    }
+    for (unsigned i = 0; i < t.n_others; i++) {
+        t.others[i].n_api = TOKEN_OTHER_WAYS_MAX;
+        for (unsigned k = 0; k < TOKEN_OTHER_WAYS_MAX; k++)
+            memcpy(t.others[i].api[k], t.api[0], sizeof(t.api[0]));
+    }
+    assert_int_equal(token_encode(&t, &text, NULL), 0);
+    back = (struct token)TOKEN_NULL;
+    assert_int_equal(token_decode(&back, text, NULL), 0);
+    assert_in_range(back.n_others, 0, 1);
+    assert_int_equal(back.n_api, TOKEN_WAYS_MAX);
+    free(text);
+}
+
 static void test_round_trip(void **state)
 {
     struct token t = sample();
@@ -140,6 +184,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_others),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_fields),

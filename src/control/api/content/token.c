@@ -39,8 +39,29 @@ static json_t *encode_ways(const struct token *t, json_t **ret_api)
     return udp;
 }
 
-/* The JSON text inside a token; wiped and freed by the caller. */
-static char *encode_json(const struct token *t)
+/* The first @n of the further hubs; NULL where there are none. */
+static json_t *encode_others(const struct token *t, unsigned n)
+{
+    json_t *others = n > 0 ? json_array() : NULL;
+    char pin[BASE64_ROOM(sizeof(t->pin.b))];
+    char key[X25519_BASE64_MAX];
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct token_other *o = &t->others[i];
+        json_t *api = json_array();
+
+        for (unsigned k = 0; k < o->n_api; k++)
+            json_array_append_new(api, json_string(o->api[k]));
+        base64_encode(o->pin.b, sizeof(o->pin.b), pin);
+        json_array_append_new(others, json_pack("{s:o, s:s, s:s}", "a", api, "t", pin, "k",
+                                          x25519_public_format(&o->key, key)));
+    }
+    return others;
+}
+
+/* The JSON text inside a token, with @n_others of the further hubs; wiped and freed by the caller.
+ */
+static char *encode_json(const struct token *t, unsigned n_others)
 {
     char key[X25519_BASE64_MAX];
     char pin[BASE64_ROOM(sizeof(t->pin.b))];
@@ -52,9 +73,9 @@ static char *encode_json(const struct token *t)
 
     base64_encode(t->pin.b, sizeof(t->pin.b), pin);
     base64url_encode(t->secret.b, sizeof(t->secret.b), secret);
-    json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:I}", "n", t->network, "u", udp, "a", api,
-        "t", pin, "k", x25519_public_format(&t->hub_key, key), "s", secret, "e",
-        (json_int_t)t->expires_at);
+    json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:I, s:o*}", "n", t->network, "u", udp, "a",
+        api, "t", pin, "k", x25519_public_format(&t->hub_key, key), "s", secret, "e",
+        (json_int_t)t->expires_at, "h", encode_others(t, n_others));
     secret_wipe(secret, sizeof(secret));
     text = body_format(json);
     if (json)
@@ -63,9 +84,23 @@ static char *encode_json(const struct token *t)
     return text;
 }
 
+/* The JSON text with as many of the further hubs as fit. */
+static char *encode_fitting(const struct token *t)
+{
+    unsigned n = t->n_others;
+    char *json = encode_json(t, n);
+
+    while (n > 0 && json && strlen(json) > JSON_TEXT_MAX - PREFIX_LEN) {
+        secret_wipe(json, strlen(json));
+        free(json);
+        json = encode_json(t, --n);
+    }
+    return json;
+}
+
 int token_encode(const struct token *t, char **ret, struct err *e)
 {
-    char *json = encode_json(t);
+    char *json = encode_fitting(t);
     size_t len = json ? strlen(json) : 0;
     char *text = malloc(PREFIX_LEN + BASE64_ROOM(len));
     int r = 0;
@@ -136,6 +171,40 @@ static void read_secret(struct fields *f, struct token *t)
         fields_fail(f, "the secret is not 32 bytes");
 }
 
+/* A further hub. Fails @f with words. */
+static void read_other(struct fields *f, struct token_other *o, const json_t *json)
+{
+    struct err e = ERR_NULL;
+    struct fields of = fields_make(json, "a further hub", &e);
+    const json_t *api = fields_array(&of, "a", FIELDS_REQUIRED, 1, TOKEN_OTHER_WAYS_MAX);
+    const char *pin = fields_string(&of, "t", FIELDS_REQUIRED, 1, TLS_PIN_TEXT_MAX);
+
+    if (pin && !base64_decode(pin, o->pin.b, sizeof(o->pin.b)))
+        fields_fail(&of, "the pin is not the base64 of 32 bytes");
+    fields_public_key(&of, "k", FIELDS_REQUIRED, &o->key);
+    for (size_t i = 0; i < json_array_size(api); i++) {
+        const char *text = json_string_value(json_array_get(api, i));
+        struct err bad = ERR_NULL;
+
+        if (!text)
+            fields_fail(&of, "\"a\" holds something else than texts");
+        else if (host_port_check(text, &bad) != 0)
+            fields_fail(&of, "%s", err_text(&bad));
+        else
+            (void)snprintf(o->api[o->n_api++], sizeof(o->api[0]), "%s", text);
+    }
+    if (fields_end(&of) != 0)
+        fields_fail(f, "%s", err_text(&e));
+}
+
+static void read_others(struct fields *f, struct token *t)
+{
+    const json_t *array = fields_array(f, "h", FIELDS_OPTIONAL, 0, TOKEN_OTHERS_MAX);
+
+    for (size_t i = 0; i < json_array_size(array); i++)
+        read_other(f, &t->others[t->n_others++], json_array_get(array, i));
+}
+
 static int decode_json(struct token *t, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "token", e);
@@ -150,6 +219,7 @@ static int decode_json(struct token *t, const json_t *json, struct err *e)
         fields_fail(&f, "the pin is not the base64 of 32 bytes");
     fields_public_key(&f, "k", FIELDS_REQUIRED, &t->hub_key);
     read_secret(&f, t);
+    read_others(&f, t);
     fields_u64(&f, "e", FIELDS_REQUIRED, 0, INT64_MAX, &expires_at);
     t->expires_at = (int64_t)expires_at;
     return fields_end(&f);

@@ -29,6 +29,18 @@ struct token_secret {
     uint8_t b[32];
 };
 
+/** Most further hubs in a token, and most addresses of each. */
+#define TOKEN_OTHERS_MAX     3
+#define TOKEN_OTHER_WAYS_MAX 2
+
+/** A further hub of the network, for when the token's own does not answer. */
+struct token_other {
+    char api[TOKEN_OTHER_WAYS_MAX][TOKEN_API_MAX + 1]; /* as of struct token */
+    unsigned n_api;                                    /* at least 1 */
+    struct tls_pin pin;
+    struct x25519_public key; /* its WireGuard key in this network */
+};
+
 struct token {
     char network[NAME_MAX_LEN + 1];
     struct endpoint udp[TOKEN_WAYS_MAX];         /* the hub's WireGuard port, best first */
@@ -37,6 +49,8 @@ struct token {
     unsigned n_api;                              /* at least 1 */
     struct tls_pin pin;                          /* of the hub's TLS key */
     struct x25519_public hub_key;                /* the hub's WireGuard key in this network */
+    struct token_other others[TOKEN_OTHERS_MAX];
+    unsigned n_others;
     struct token_secret secret;
     int64_t expires_at; /* s since 1970 */
 };
@@ -52,6 +66,8 @@ void token_wipe(struct token *t);
 /**
  * token_encode() - as text
  * @ret:	gives a zero-terminated text; secret_wipe() before free()
+ *
+ * Further hubs that do not fit are left out.
  *
  * Return: 0; -EINVAL with words when the ways to the hub are too long for a token; -ENOMEM.
  */

@@ -296,7 +296,8 @@ static void init_handles(struct life *l)
     struct node_names_options names = {.is_on = a->state.keeps_hosts,
         .file = HOSTS_FILE_DEFAULT,
         .helper = a->config->hosts,
-        .lookup = name_lookup};
+        .lookup = name_lookup,
+        .born = &a->state.snapshot};
 
     (void)uv_loop_init(&a->loop);
     (void)uv_timer_init(&a->loop, &l->timer);
@@ -371,7 +372,7 @@ static int open_parts(struct life *l, struct err *e)
         r = path_driver_new(&a->paths, &a->loop, &opt, &paths, e);
     if (r == 0) {
         hub_set_init(&a->hubs, &a->loop, &a->state, &listener);
-        job_calls_init(&a->jobs, NULL);
+        job_calls_init(&a->jobs, agent_core_find_hub, a);
         path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
         r = agent_core_take_hubs(a, e);
     }

@@ -38,6 +38,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .names_left_out = a->names.left_out,
         .stream_why = hub_transport_why(&a->hubs.home->transport.transport),
         .asymmetry = udp_asymmetry_of(&a->hubs.home->transport.transport.asymmetry),
+        .hubs = &a->hubs,
         .hub_heard = hub_link_is_heard(a->hubs.home->link),
         .hub_silent_for = hub_link_silent_for(a->hubs.home->link, clock_now()),
         .now = clock_now(),
@@ -125,7 +126,7 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
         response_refuse(rs, 409, "the agent is ending already");
         return;
     }
-    r = farewell_tell(&a->state, &api, &a->hubs.home->signer, &told);
+    r = farewell_tell(&a->state, &a->snapshot, &api, &a->hubs.home->signer, &told);
     if (agent_core_take_down(a, &names, &e) < 0 || state_remove(a->config->state_dir, &e) < 0) {
         response_fail(rs, &e);
         return;
@@ -136,7 +137,7 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
     response_json(rs, 200,
         json_pack("{s:s, s:s, s:b, s:s, s:s, s:s}", "network", a->snapshot.network.meta.name,
             "interface", a->state.interface, "hubTold", (int)(r == 0), "why",
-            r == 0 ? "" : err_text(&told), "hostsOwner", hosts_owner(&a->snapshot, owner),
+            r == 0 ? "" : err_text(&told), "hostsOwner", hosts_owner(&a->state.snapshot, owner),
             "namesWhy", names.code == 0 ? "" : err_text(&names)));
 }
 

@@ -101,6 +101,14 @@ static void use_home(struct agent *a, nsec_t now)
     poll_plan_on_news(&a->poll);
 }
 
+struct hub_link *agent_core_find_hub(void *ctx, const char *name)
+{
+    const struct agent *a = ctx;
+    struct agent_hub *hub = hub_set_find(&a->hubs, name);
+
+    return hub ? hub->link : NULL;
+}
+
 int agent_core_take_hubs(struct agent *a, struct err *e)
 {
     struct hub_set_facts facts = see_hubs(a, a->clock());
@@ -109,6 +117,9 @@ int agent_core_take_hubs(struct agent *a, struct err *e)
 
     if (wish.home_changed)
         use_home(a, facts.now);
+    for (unsigned i = 0; i < a->hubs.n_gone; i++)
+        job_calls_on_gone(&a->jobs, a->hubs.gone[i]->link);
+    hub_set_release_gone(&a->hubs);
     return r;
 }
 

@@ -97,6 +97,9 @@ struct agent {
 /** agent_core_render_input() - snapshot and paths as they are now; borrowed until the next call. */
 struct render_input agent_core_render_input(struct agent *a);
 
+/** agent_core_find_hub() - a job_calls_find_fn. @ctx: the agent. */
+struct hub_link *agent_core_find_hub(void *ctx, const char *name);
+
 /**
  * agent_core_take_hubs() - use the hubs of the snapshot; part of each pass, and of the start
  *

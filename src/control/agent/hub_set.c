@@ -155,12 +155,26 @@ static void replace(struct hub_set *hs, struct agent_hub *items[static HOME_HUB_
         hs->home = NULL;
     for (unsigned i = 0; i < hs->n; i++)
         if (!is_in(items, n, hs->items[i]))
-            (void)free_hub(hs->items[i]);
+            hs->gone[hs->n_gone++] = hs->items[i];
     memcpy(hs->items, items, n * sizeof(struct agent_hub *));
     hs->n = n;
     for (unsigned i = 0; i < n; i++)
         names[i] = items[i]->name;
     home_hub_set(&hs->choice, hs->state->snapshot.self, names, n);
+}
+
+void hub_set_release_gone(struct hub_set *hs)
+{
+    while (hs->n_gone > 0)
+        (void)free_hub(hs->gone[--hs->n_gone]);
+}
+
+struct agent_hub *hub_set_find(const struct hub_set *hs, const char *name)
+{
+    for (unsigned i = 0; i < hs->n; i++)
+        if (strcmp(hs->items[i]->name, name) == 0)
+            return hs->items[i];
+    return NULL;
 }
 
 static bool has_changed(const struct hub_set *hs, struct agent_hub *const items[], unsigned n)
@@ -491,6 +505,7 @@ void hub_set_stop(struct hub_set *hs)
     udp_probe_stop(&hs->probe);
     for (unsigned i = 0; i < hs->n; i++)
         hs->items[i] = free_hub(hs->items[i]);
+    hub_set_release_gone(hs);
     hs->n = 0;
     hs->home = NULL;
     hs->choose_at = NSEC_NEVER;

@@ -60,6 +60,8 @@ struct hub_set {
     struct hub_link_listener listener;     /* its ctx is each hub's owner */
     struct agent_hub *items[HOME_HUB_MAX]; /* owns; sorted by name */
     unsigned n;
+    struct agent_hub *gone[HOME_HUB_MAX]; /* owns; no hubs any more, until hub_set_release_gone() */
+    unsigned n_gone;
     struct agent_hub *home; /* borrows: one of @items */
     struct home_hub choice;
     struct udp_probe probe; /* pings the home hub */
@@ -112,6 +114,12 @@ void hub_set_stop(struct hub_set *hs);
  */
 int hub_set_take(struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_wish *wish,
     struct err *e);
+
+/** hub_set_release_gone() - after hub_set_take(), when nobody uses the links in @gone any more. */
+void hub_set_release_gone(struct hub_set *hs);
+
+/** hub_set_find() - lends the hub of that name; NULL: there is none. */
+struct agent_hub *hub_set_find(const struct hub_set *hs, const char *name);
 
 /** hub_set_poll() - after each poll of the engine. @wish: added to. */
 void hub_set_poll(struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_wish *wish);

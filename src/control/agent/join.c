@@ -111,15 +111,23 @@ static json_t *encode_request(
     return json;
 }
 
+/** A hub that may be asked: the one that made the token, or a further one. Borrowed. */
+struct asked_hub {
+    const char (*api)[TOKEN_API_MAX + 1];
+    unsigned n_api;
+    const struct tls_pin *pin;
+    const struct x25519_public *key;
+};
+
 /* Asks at one of the hub's addresses: through the proxy if there is one, and if that fails without
  * it. */
-static int ask_one(const struct token *token, const char *api, const char *proxy,
+static int ask_one(const struct asked_hub *hub, const char *api, const char *proxy,
     struct member_proof_signer *signer, const json_t *body, struct client_answer *ret,
     struct err *e)
 {
     struct client_target target = {.access = CLIENT_ACCESS_HTTPS,
         .address = api,
-        .pin = token->pin,
+        .pin = *hub->pin,
         .proxy = proxy,
         .signer = signer};
     char name[PROXY_TEXT_MAX];
@@ -138,17 +146,17 @@ static int ask_one(const struct token *token, const char *api, const char *proxy
 }
 
 /* Asks at each of the hub's addresses in turn. Return: as client_call(), with words about all. */
-static int ask_each(const struct token *token, const char *proxy,
+static int ask_each(const struct asked_hub *hub, const char *proxy,
     struct member_proof_signer *signer, const json_t *body, struct client_answer *ret,
     struct err *e)
 {
     _cleanup_(str_deinit) struct str tried = STR_NULL;
     int r = CLIENT_E_UNREACHABLE;
 
-    for (unsigned i = 0; i < token->n_api; i++) {
+    for (unsigned i = 0; i < hub->n_api; i++) {
         struct err once = ERR_NULL;
 
-        r = ask_one(token, token->api[i], proxy, signer, body, ret, &once);
+        r = ask_one(hub, hub->api[i], proxy, signer, body, ret, &once);
         /* A refusal comes from the hub itself, and would be the same at each address. */
         if (r == 0 || r == CLIENT_E_REFUSED) {
             (void)err_set(e, r, "the hub refuses: %s", err_text(&once));
@@ -159,54 +167,65 @@ static int ask_each(const struct token *token, const char *proxy,
     return err_set(e, r, "the hub cannot be asked: %s", str_text(&tried));
 }
 
-static int ask_with_name(const struct join_wish *wish, const struct x25519_public *public,
-    struct member_proof_signer *signer, const char *name, struct client_answer *ret, struct err *e)
+static int ask_with_name(const struct join_wish *wish, const struct asked_hub *hub,
+    const struct x25519_public *public, struct member_proof_signer *signer, const char *name,
+    struct client_answer *ret, struct err *e)
 {
     json_t *body = encode_request(wish, public, name);
     int r;
 
     if (!body)
         return err_set(e, -ENOMEM, "no memory for the request");
-    r = ask_each(wish->token, wish->proxy, signer, body, ret, e);
+    r = ask_each(hub, wish->proxy, signer, body, ret, e);
     body_wipe_text(body, "secret");
     json_decref(body);
     return r;
 }
 
-static int ask(const struct join_wish *wish, const struct x25519_public *public,
-    struct member_proof_signer *signer, struct client_answer *ret, struct err *e)
+static int ask(const struct join_wish *wish, const struct asked_hub *hub,
+    const struct x25519_public *public, struct member_proof_signer *signer,
+    struct client_answer *ret, struct err *e)
 {
     char host[NAME_MAX_LEN + 1];
     int r;
 
     if (wish->name || !host_name(host))
-        return ask_with_name(wish, public, signer, wish->name, ret, e);
-    r = ask_with_name(wish, public, signer, host, ret, e);
+        return ask_with_name(wish, hub, public, signer, wish->name, ret, e);
+    r = ask_with_name(wish, hub, public, signer, host, ret, e);
     if (r != CLIENT_E_REFUSED || ret->status != STATUS_CONFLICT)
         return r;
     /* The host's name is taken, and nobody has asked for it by an option: the hub chooses one. */
     client_answer_deinit(ret);
-    return ask_with_name(wish, public, signer, NULL, ret, e);
+    return ask_with_name(wish, hub, public, signer, NULL, ret, e);
 }
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-/* Is the answer about the hub that the token names, and about this node's key? */
-static int check_answer(const struct snapshot *s, const struct token *token,
-    const struct x25519_public *public, struct err *e)
+static const struct node *find_hub(const struct snapshot *s, const struct x25519_public *key)
 {
-    const struct node *hub = render_hub(s);
+    for (size_t i = 0; i < s->nodes.n; i++)
+        if (s->nodes.items[i]->node.hub && x25519_public_equal(&s->nodes.items[i]->node.key, key))
+            return &s->nodes.items[i]->node;
+    return NULL;
+}
+
+/* Is the answer about the hub that was asked, whose key @hub the token names, and about this node's
+ * key? */
+static int check_answer(const struct snapshot *s, const struct token *token,
+    const struct x25519_public *hub, const struct x25519_public *public, struct err *e)
+{
+    const struct node *first = render_hub(s);
     char theirs[X25519_BASE64_MAX];
     char ours[X25519_BASE64_MAX];
 
     if (strcmp(s->network.meta.name, token->network) != 0)
         return err_set(e, -EINVAL, "the token is for the network \"%s\", and the hub says \"%s\"",
             token->network, s->network.meta.name);
-    if (!hub)
+    if (!first)
         return err_set(e, -EINVAL, "the hub's answer names no hub");
-    if (!x25519_public_equal(&hub->key, &token->hub_key))
+    if (!find_hub(s, hub))
         return err_set(e, -EINVAL, "the hub's key is %s, and the token says %s",
-            x25519_public_format(&hub->key, theirs), x25519_public_format(&token->hub_key, ours));
+            x25519_public_format(&first->key, theirs), x25519_public_format(hub, ours));
     if (!x25519_public_equal(&snapshot_self(s)->key, public))
         return err_set(e, -EINVAL, "the hub's answer is about another node's key");
     return 0;
@@ -225,7 +244,8 @@ static int check_blocks(struct netlink *nl, const struct snapshot *s, struct err
 
 /* Takes the answer into @st, which has the key already; the caller releases @st also on failure. */
 static int take_answer(const struct join_wish *wish, struct netlink *nl,
-    const struct x25519_public *public, const json_t *body, struct state *st, struct err *e)
+    const struct x25519_public *hub, const struct x25519_public *public, const json_t *body,
+    struct state *st, struct err *e)
 {
     int r = snapshot_decode(&st->snapshot, body, NULL, e);
 
@@ -233,7 +253,7 @@ static int take_answer(const struct join_wish *wish, struct netlink *nl,
         (void)err_prefix(e, "the hub's answer cannot be used");
         return r;
     }
-    r = check_answer(&st->snapshot, wish->token, public, e);
+    r = check_answer(&st->snapshot, wish->token, hub, public, e);
     if (r == 0)
         r = check_blocks(nl, &st->snapshot, e);
     return r;
@@ -257,31 +277,63 @@ static int keep(const struct state *st, const char *dir, struct err *e)
 
 /* Asks with a proof of the key. The hub may have this node already, if an earlier answer was lost.
  */
-static int ask_proven(const struct join_wish *wish, const struct x25519_secret *secret,
-    const struct x25519_public *public, struct client_answer *ret, struct err *e)
+static int ask_proven(const struct join_wish *wish, const struct asked_hub *hub,
+    const struct x25519_secret *secret, const struct x25519_public *public,
+    struct client_answer *ret, struct err *e)
 {
     struct member_proof_signer signer;
     int r;
 
-    if (!member_proof_signer_init(&signer, secret, &wish->token->hub_key))
+    if (!member_proof_signer_init(&signer, secret, hub->key))
         return err_set(e, -EINVAL, "the hub's key in the token is one that nobody can have");
-    r = ask(wish, public, &signer, ret, e);
+    r = ask(wish, hub, public, &signer, ret, e);
     secret_wipe(&signer, sizeof(signer));
+    return r;
+}
+
+/* Asks the hub that made the token and, when it does not answer, the further ones in turn. The
+ * words are about the first. @ret_key: of the hub that has answered; borrowed from the token. */
+static int ask_any(const struct join_wish *wish, const struct x25519_secret *secret,
+    const struct x25519_public *public, struct client_answer *ret,
+    const struct x25519_public **ret_key, struct err *e)
+{
+    const struct token *token = wish->token;
+    struct asked_hub hub = {
+        .api = token->api, .n_api = token->n_api, .pin = &token->pin, .key = &token->hub_key};
+    int r = ask_proven(wish, &hub, secret, public, ret, e);
+
+    *ret_key = hub.key;
+    for (unsigned i = 0; r == CLIENT_E_UNREACHABLE && i < token->n_others; i++) {
+        const struct token_other *other = &token->others[i];
+        struct err again = ERR_NULL;
+        int once;
+
+        hub = (struct asked_hub){
+            .api = other->api, .n_api = other->n_api, .pin = &other->pin, .key = &other->key};
+        client_answer_deinit(ret);
+        once = ask_proven(wish, &hub, secret, public, ret, &again);
+        if (once == CLIENT_E_UNREACHABLE)
+            continue;
+        *ret_key = hub.key;
+        *e = again;
+        r = once;
+    }
     return r;
 }
 
 static int enrol(const struct join_wish *wish, struct netlink *nl, struct state *st, struct err *e)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const struct x25519_public *hub = NULL;
     struct x25519_public public;
     int r = state_join_key(&st->secret, wish->state_dir, e);
 
     if (r == 0 && !x25519_derive_public(&st->secret, &public))
         r = -ENOMEM;
     if (r == 0)
-        r = ask_proven(wish, &st->secret, &public, &answer, e);
+        r = ask_any(wish, &st->secret, &public, &answer, &hub, e);
     if (r == 0)
-        r = take_answer(wish, nl, &public, answer.body, st, e);
+        r = take_answer(wish, nl, hub, &public, answer.body, st, e);
     if (r == 0)
         r = keep(st, wish->state_dir, e);
     return r;

@@ -245,7 +245,7 @@ static void tell_hub(const struct state *st, struct launch_farewell *ret)
         return;
     }
     api = (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
-    ret->told = farewell_tell(st, &api, &signer, &e) == 0;
+    ret->told = farewell_tell(st, &st->snapshot, &api, &signer, &e) == 0;
     secret_wipe(&signer, sizeof(signer));
     if (!ret->told)
         (void)snprintf(ret->why, sizeof(ret->why), "%.*s", (int)sizeof(ret->why) - 1, err_text(&e));

@@ -21,6 +21,12 @@
 /* Most names that the status lists. */
 #define TOLD_MAX 64
 
+static const char *owner_of(
+    const struct node_names *nn, const struct snapshot *s, char buf[static HOSTS_OWNER_MAX])
+{
+    return hosts_owner(nn->opt.born ? nn->opt.born : s, buf);
+}
+
 /* The names that are not in the file, for `weft status`. This node's own are not listed, because
  * this machine's names lead to it anyway. */
 static json_t *encode_left_out(
@@ -185,7 +191,7 @@ void node_names_update(struct node_names *nn, const struct snapshot *s, bool lac
     nn->due_at = NSEC_NEVER;
     if (!nn->opt.is_on)
         return;
-    extras = choose_extras(nn->opt.file, s, hosts_owner(s, owner), &n_extras);
+    extras = choose_extras(nn->opt.file, s, owner_of(nn, s, owner), &n_extras);
     is_pending = check_extras(nn, s, extras, n_extras, now);
     hosts_add_block(&block, s, extras, n_extras, !lacks_v6);
     r = block.failed ? err_set(&e, -ENOMEM, "no memory for %zu names", s->nodes.n)
@@ -207,5 +213,5 @@ int node_names_remove(const struct node_names *nn, const struct snapshot *s, str
 
     if (!nn->opt.is_on)
         return 0;
-    return put(nn, hosts_owner(s, owner), NULL, &changed, e);
+    return put(nn, owner_of(nn, s, owner), NULL, &changed, e);
 }

@@ -26,6 +26,8 @@ struct node_names_options {
     const char *file;            /* pinned: HOSTS_FILE_DEFAULT; a test has another one */
     struct hosts_helper *helper; /* pinned: writes that file; NULL: this process does */
     name_lookup_fn lookup;       /* asks the resolver, in a thread: name_lookup() */
+    const struct snapshot *born; /* pinned: as at the join, which names the owner of the lines: hubs
+                                    come and go; NULL: the present one does */
 };
 
 struct node_names {

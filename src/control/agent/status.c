@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/hublink/hub_link.h"
+#include "agent/hub_set.h"
 #include "agent/status_routes.h"
 #include "base/str.h"
 #include "base/table.h"
@@ -134,6 +134,47 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
     return join(encode_node(hub), more);
 }
 
+/* What is wrong with that hub, a clause; "": nothing. */
+static void explain_hub(const struct status_input *in, const struct agent_hub *hub,
+    const struct observation *ob, char ret[static 160])
+{
+    char at[ENDPOINT_TEXT_MAX] = "an unknown place";
+
+    ret[0] = '\0';
+    if (ob && !endpoint_is_none(&ob->endpoint))
+        (void)endpoint_format(&ob->endpoint, at);
+    if (!observation_has_session(ob, in->now))
+        (void)snprintf(ret, 160,
+            "no handshake with it comes about at %s: it is down, or UDP to it is blocked", at);
+    else if (hub == in->hubs->home && !in->hub_heard)
+        (void)snprintf(ret, 160, "it does not answer, and another one is being asked");
+    else if (hub->report_lost_at != 0)
+        (void)snprintf(ret, 160, "it did not answer this node's last report, so it may be down");
+}
+
+static json_t *encode_one_hub(const struct status_input *in, const struct agent_hub *hub)
+{
+    const struct observation *ob = observe_find(in->seen, &hub->key);
+    char why[160];
+
+    explain_hub(in, hub, ob, why);
+    return json_pack("{s:s, s:b, s:b, s:o, s:o, s:s}", "name", hub->name, "serves",
+        (int)(hub == in->hubs->home), "reachable", (int)(why[0] == '\0'), "endpoint",
+        encode_endpoint(ob ? &ob->endpoint : NULL), "handshakeAgeSeconds", encode_age(ob, in->now),
+        "why", why);
+}
+
+/* NULL, and so no field, where there is no choice. */
+static json_t *encode_hubs(const struct status_input *in)
+{
+    json_t *hubs = in->hubs && in->hubs->n > 1 ? json_array() : NULL;
+
+    for (unsigned i = 0; hubs && i < in->hubs->n; i++)
+        if (json_array_append_new(hubs, encode_one_hub(in, in->hubs->items[i])) < 0)
+            hubs = (json_decref(hubs), NULL);
+    return hubs;
+}
+
 static json_t *encode_rtt(const struct reach_peer *path)
 {
     return path->is_measured ? json_real((double)(path->rtt / NSEC_PER_USEC) / 1000) : json_null();
@@ -216,12 +257,12 @@ static json_t *encode_keepalive(const struct status_input *in)
 json_t *status_encode(const struct status_input *in)
 {
     const struct snapshot *s = in->render->snapshot;
-    const struct node *hub = render_hub(s);
+    const struct node *hub = render_relay(in->render);
 
-    return json_pack("{s:o, s:o, s:o*, s:o, s:o, s:o*, s:o*}", "self",
-        encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(),
-        "keepalive", in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in),
-        "namesLeftOut",
+    return json_pack("{s:o, s:o, s:o*, s:o*, s:o, s:o, s:o*, s:o*}", "self",
+        encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(), "hubs",
+        encode_hubs(in), "keepalive", in->keepalive ? encode_keepalive(in) : NULL, "peers",
+        encode_peers(in), "namesLeftOut",
         in->names_left_out ? json_incref((json_t *)in->names_left_out) : json_array(), "routes",
         in->routes ? status_routes_encode(in->routes) : NULL, "ownRoutes",
         in->routes ? status_routes_encode_own(in->routes) : NULL);
@@ -482,6 +523,24 @@ static void format_foreign(const json_t *foreign, struct str *out)
             n, age, text_of(foreign, "last", "?"));
 }
 
+/* A line for each hub that does not serve this node. */
+static void format_hubs(const json_t *hubs, struct str *out)
+{
+    const json_t *hub;
+    char age[32];
+    size_t i;
+
+    json_array_foreach(hubs, i, hub) {
+        const char *why = text_of(hub, "why", NULL);
+
+        if (json_is_true(json_object_get(hub, "serves")))
+            continue;
+        str_addf(out, "hub %s at %s: %s%s, last handshake %s\n", text_of(hub, "name", "?"),
+            text_of(hub, "endpoint", "an unknown place"), why ? "away: " : "stands by",
+            why ? why : "", format_age(hub, age));
+    }
+}
+
 void status_format(const json_t *status, struct str *out)
 {
     const json_t *self = json_object_get(status, "self");
@@ -505,6 +564,7 @@ void status_format(const json_t *status, struct str *out)
         stream_why ? "in TLS" : "at ",
         stream_why ? "" : text_of(hub, "endpoint", "an unknown place"),
         format_presence(hub, presence), format_age(hub, age));
+    format_hubs(json_object_get(status, "hubs"), out);
     if (stream_why)
         str_addf(out, "hub: %s\n", stream_why);
     format_keepalive(json_object_get(status, "keepalive"), out);

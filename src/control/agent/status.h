@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "mesh/render/render.h"
 
+struct hub_set;
 struct offloads;
 struct status_routes;
 struct str;
@@ -40,6 +41,7 @@ struct status_input {
     const struct status_routes *routes;     /* NULL: not told */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
+    const struct hub_set *hubs;   /* all hubs; NULL: not told */
     bool hub_heard;               /* the hub's stream of events is open and not silent */
     nsec_t hub_silent_for;        /* as hub_link_silent_for() says, ns */
     const char *stream_why;       /* why packets to the hub go in TLS; NULL: they go by UDP */

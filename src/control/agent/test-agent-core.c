@@ -77,7 +77,7 @@ static void open_parts(struct agent *a)
         0);
     assert_int_equal(path_driver_new(&a->paths, &a->loop, &opt, &paths, NULL), 0);
     hub_set_init(&a->hubs, &a->loop, &a->state, &hub);
-    job_calls_init(&a->jobs, NULL);
+    job_calls_init(&a->jobs, agent_core_find_hub, a);
     path_driver_set_snapshot(a->paths, &a->snapshot, now);
     assert_int_equal(agent_core_take_hubs(a, NULL), 0);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "agent/reconcile/subnet_routes.h"
+#include "agent/hub_set.h"
 #include "agent/status.h"
 #include "agent/status_routes.h"
 #include "base/str.h"
@@ -27,6 +28,7 @@ struct scene {
     struct observe seen;
     struct reach reach;
     struct keepalive_plan keepalive;
+    const struct hub_set *hubs;
     nsec_t hub_silent_for;
     const char *fault;
 };
@@ -96,6 +98,7 @@ static json_t *encode(const struct scene *sc, bool hub_heard)
         .engine_why = "this kernel has no WireGuard",
         .offloads = &offloads,
         .keepalive = &sc->keepalive,
+        .hubs = sc->hubs,
         .hub_heard = hub_heard,
         .hub_silent_for = sc->hub_silent_for,
         .fault = sc->fault,
@@ -440,6 +443,47 @@ static void test_faults(void **state)
     free_scene(&sc);
 }
 
+/* Of several hubs each is told: which serves, and what is wrong with one that does not answer. */
+static void test_hubs(void **state)
+{
+    struct agent_hub serves = {.name = "hub", .key = sample_key(1)};
+    struct agent_hub lost = {.name = "hub-b", .key = sample_key(3), .report_lost_at = NOW};
+    struct agent_hub never = {.name = "hub-c", .key = sample_key(4)};
+    const struct hub_set hubs = {.items = {&serves, &lost, &never}, .n = 3, .home = &serves};
+    const struct hub_set one = {.items = {&serves}, .n = 1, .home = &serves};
+    struct str out = STR_NULL;
+    struct scene sc;
+    json_t *list;
+    json_t *json;
+
+    make_scene(&sc, true);
+    sc.hubs = &one;
+    json = encode(&sc, true);
+    assert_null(json_object_get(json, "hubs"));
+    json_decref(json);
+    sc.hubs = &hubs;
+    json = encode(&sc, true);
+    list = json_object_get(json, "hubs");
+    assert_int_equal(json_array_size(list), 3);
+    assert_true(json_is_true(json_object_get(json_array_get(list, 0), "serves")));
+    assert_true(json_is_true(json_object_get(json_array_get(list, 0), "reachable")));
+    assert_true(json_is_false(json_object_get(json_array_get(list, 1), "reachable")));
+    status_format(json, &out);
+    assert_non_null(strstr(str_text(&out),
+        "hub hub-b at 203.0.113.10:51820: away: it did not answer this node's last report, so it "
+        "may be down, last handshake 4 s ago\nhub hub-c at an unknown place: away: no handshake "
+        "with it comes about at an unknown place: it is down, or UDP to it is blocked, last "
+        "handshake never\n"));
+    str_deinit(&out);
+    json_decref(json);
+    json = encode(&sc, false);
+    assert_string_equal(
+        json_string_value(json_object_get(json_array_get(json_object_get(json, "hubs"), 0), "why")),
+        "it does not answer, and another one is being asked");
+    json_decref(json);
+    free_scene(&sc);
+}
+
 /* Whatever another version, or a damaged agent, answers. */
 static void test_table_of_strange_json(void **state)
 {
@@ -498,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_topology_hub),
         cmocka_unit_test(test_table_of_strange_json),
         cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_hubs),
         cmocka_unit_test(test_since),
     };
 

@@ -1,16 +1,20 @@
 /* farewell.c - see farewell.h. */
 #include "agent/hublink/farewell.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/hublink/hub_ask.h"
 #include "agent/hublink/hub_ways.h"
 #include "agent/state/state.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/secret.h"
 #include "base/text.h"
-#include "mesh/render/render.h"
+#include "mesh/snapshot/snapshot.h"
 #include "os/clock.h"
+#include "wire/member_proof.h"
 
 #define WAIT_MS  3000
 #define PATIENCE (10 * NSEC_PER_SEC)
@@ -53,12 +57,12 @@ static int tell_on_overlay(const struct endpoint *api, const char *interface,
     return ask(&call, e);
 }
 
-static int tell_by_https(const struct state *st, const char *api, const char *proxy,
+static int tell_by_https(const struct tls_pin *pin, const char *api, const char *proxy,
     const char *path, struct member_proof_signer *signer, struct err *e)
 {
     struct hub_ask_call call = {.target = {.access = CLIENT_ACCESS_HTTPS,
                                     .address = api,
-                                    .pin = st->ways.pin,
+                                    .pin = *pin,
                                     .proxy = proxy,
                                     .signer = signer},
         .method = "POST",
@@ -68,23 +72,57 @@ static int tell_by_https(const struct state *st, const char *api, const char *pr
     return ask(&call, e);
 }
 
-int farewell_tell(const struct state *st, const struct endpoint *api,
-    struct member_proof_signer *signer, struct err *e)
+/* By the public API of one hub. The token has said the TLS key of one of them. */
+static int tell_hub(const struct state *st, const struct node *hub, bool is_only,
+    struct member_proof_signer *signer, const char *path, nsec_t until, struct err *e)
 {
     const char *proxy = st->ways.proxy[0] ? st->ways.proxy : NULL;
-    const struct node *hub = render_hub(&st->snapshot);
-    nsec_t until = clock_now() + PATIENCE;
+    const struct node_hub *at = hub->hub;
+    const struct state_ways none = {.n_api = 0};
+    bool is_joined = is_only || !at->has_tls_pin ||
+                     memcmp(&at->tls_pin, &st->ways.pin, sizeof(at->tls_pin)) == 0;
+    const struct tls_pin *pin = is_joined ? &st->ways.pin : &at->tls_pin;
     struct hub_ways_api apis;
+    int r = -ENOENT;
+
+    hub_ways_list_api(&apis, is_joined ? &st->ways : &none, at);
+    for (unsigned i = 0; r != 0 && i < apis.n && clock_now() < until; i++) {
+        r = tell_by_https(pin, apis.items[i], proxy, path, signer, e);
+        if (r != 0 && proxy && clock_now() < until)
+            r = tell_by_https(pin, apis.items[i], NULL, path, signer, e);
+    }
+    return r;
+}
+
+/* With a signer of its own, for another hub than the one that serves this node. */
+static int tell_other(
+    const struct state *st, const struct node *hub, const char *path, nsec_t until, struct err *e)
+{
+    struct member_proof_signer signer;
+    int r;
+
+    if (!member_proof_signer_init(&signer, &st->secret, &hub->key))
+        return err_set(e, -EINVAL, "the hub's key is one that nobody can have");
+    r = tell_hub(st, hub, false, &signer, path, until, e);
+    secret_wipe(&signer, sizeof(signer));
+    return r;
+}
+
+int farewell_tell(const struct state *st, const struct snapshot *s, const struct endpoint *api,
+    struct member_proof_signer *signer, struct err *e)
+{
+    nsec_t until = clock_now() + PATIENCE;
     char path[HUB_ASK_PATH_MAX + 1];
     int r = tell_on_overlay(api, st->interface, signer, e);
+    unsigned n = 0;
 
-    if (r == 0 || !hub || !make_path(st, path))
+    for (size_t i = 0; i < s->nodes.n; i++)
+        n += s->nodes.items[i]->node.hub ? 1 : 0;
+    if (r == 0 || n == 0 || !make_path(st, path))
         return r;
-    hub_ways_list_api(&apis, &st->ways, hub->hub);
-    for (unsigned i = 0; r != 0 && i < apis.n && clock_now() < until; i++) {
-        r = tell_by_https(st, apis.items[i], proxy, path, signer, e);
-        if (r != 0 && proxy && clock_now() < until)
-            r = tell_by_https(st, apis.items[i], NULL, path, signer, e);
-    }
+    for (size_t i = 0; i < s->nodes.n && r != 0 && clock_now() < until; i++)
+        if (s->nodes.items[i]->node.hub)
+            r = n == 1 ? tell_hub(st, &s->nodes.items[i]->node, true, signer, path, until, e)
+                       : tell_other(st, &s->nodes.items[i]->node, path, until, e);
     return r;
 }

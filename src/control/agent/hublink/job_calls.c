@@ -18,12 +18,16 @@
 
 #define TIMEOUT_MS 5000
 
+#define STATUS_OTHER_HUB 421
+
 /** A call. Freed when the server needs its answer no more. */
 struct job_call {
     struct deferred deferred;
     struct list link;        /* of its owner's list */
     struct job_calls *owner; /* pins */
     struct hub_ask *ask;     /* on its way; NULL: not sent yet, or answered */
+    struct hub_link *at; /* pins; the hub that it goes to; NULL: the one that serves this node */
+    bool is_sent_on;     /* a hub has named another one */
     const char *method;
     char path[HUB_ASK_PATH_MAX + 1];
 };
@@ -56,12 +60,27 @@ static void answer(struct job_call *call, const struct client_answer *said, cons
     deferred_answer(&call->deferred, &rs);
 }
 
+/* Does the hub say that another one serves the jobs? Then the call is to be sent there. */
+static bool is_sent_on(struct job_call *call, const struct client_answer *said)
+{
+    const char *name = json_string_value(json_object_get(said->body, "hub"));
+
+    if (said->status != STATUS_OTHER_HUB || !name || call->is_sent_on)
+        return false;
+    call->at = call->owner->find(call->owner->ctx, name);
+    call->is_sent_on = call->at != NULL;
+    return call->is_sent_on;
+}
+
 static void on_done(void *ctx, int result, const struct client_answer *said, const struct err *e)
 {
     struct job_call *call = ctx;
 
     call->ask = NULL;
-    answer(call, said, e);
+    if (is_sent_on(call, said))
+        send_more(call->owner);
+    else
+        answer(call, said, e);
 }
 
 static void send_more(struct job_calls *jc)
@@ -76,29 +95,45 @@ static void send_more(struct job_calls *jc)
             continue;
         if (n++ >= AT_ONCE)
             return;
-        if (!call->ask && hub_link_ask(jc->hub, call->method, call->path, TIMEOUT_MS, on_done, call,
-                              &call->ask, &e) != 0)
+        if (!call->ask && hub_link_ask(call->at ? call->at : jc->hub, call->method, call->path,
+                              TIMEOUT_MS, on_done, call, &call->ask, &e) != 0)
             answer(call, NULL, &e);
     }
 }
 
-void job_calls_init(struct job_calls *jc, struct hub_link *hub)
+void job_calls_init(struct job_calls *jc, job_calls_find_fn find, void *ctx)
 {
-    *jc = (struct job_calls){.hub = hub};
+    *jc = (struct job_calls){.find = find, .ctx = ctx};
     list_init(&jc->calls);
+}
+
+/* Sends anew what was sent to @hub; NULL: to any. */
+static void send_anew(struct job_calls *jc, const struct hub_link *hub)
+{
+    struct job_call *call;
+
+    list_foreach(call, &jc->calls, link) {
+        if (hub && call->at != hub)
+            continue;
+        call->ask = hub_ask_cancel(call->ask);
+        call->at = NULL;
+        call->is_sent_on = false;
+    }
+    if (!jc->is_ending)
+        send_more(jc);
 }
 
 void job_calls_set_hub(struct job_calls *jc, struct hub_link *hub)
 {
-    struct job_call *call;
-
     if (jc->hub == hub)
         return;
     jc->hub = hub;
-    list_foreach(call, &jc->calls, link)
-        call->ask = hub_ask_cancel(call->ask);
-    if (!jc->is_ending)
-        send_more(jc);
+    send_anew(jc, NULL);
+}
+
+void job_calls_on_gone(struct job_calls *jc, const struct hub_link *hub)
+{
+    send_anew(jc, hub);
 }
 
 void job_calls_end(struct job_calls *jc)

@@ -109,7 +109,11 @@ int cmd_run(int argc, char **argv)
         if (r == RUN_E_CUT_OFF)
             (void)cmd_fail("run", "the hub was away, and %s has ended with %d; starting it again",
                 arg.wish.words[0], status);
-    } while (r == RUN_E_CUT_OFF);
+        if (r == RUN_E_MOVED)
+            (void)cmd_fail("run",
+                "another hub serves the job now, so %s was ended; starting it again",
+                arg.wish.words[0]);
+    } while (r == RUN_E_CUT_OFF || r == RUN_E_MOVED);
     if (r == 0)
         return status;
     (void)cmd_fail("run", "%s", err_text(&e));

@@ -69,13 +69,13 @@ static bool means_end(int signal)
 }
 
 /* Waits for one of @set; true when one came. When @due passes first, calls the watch and sets
- * @due anew. */
-static bool wait_signal(
-    const sigset_t *set, const struct child_watch *watch, nsec_t *due, siginfo_t *ret)
+ * @due anew. @ret_stops: set when the watch wants the end. */
+static bool wait_signal(const sigset_t *set, const struct child_watch *watch, nsec_t *due,
+    bool *ret_stops, siginfo_t *ret)
 {
     nsec_t left = *due - clock_now();
     struct timespec wait = {.tv_sec = left / NSEC_PER_SEC, .tv_nsec = left % NSEC_PER_SEC};
-    unsigned next_ms;
+    struct child_order order;
 
     if (*due == NSEC_NEVER)
         return sigwaitinfo(set, ret) >= 0;
@@ -83,8 +83,9 @@ static bool wait_signal(
         return true;
     if (clock_now() < *due)
         return false;
-    next_ms = watch->fn(watch->ctx);
-    *due = next_ms > 0 ? clock_now() + next_ms * NSEC_PER_MSEC : NSEC_NEVER;
+    order = watch->fn(watch->ctx);
+    *due = order.next_ms > 0 ? clock_now() + order.next_ms * NSEC_PER_MSEC : NSEC_NEVER;
+    *ret_stops = order.stops;
     return false;
 }
 
@@ -97,8 +98,14 @@ static struct child_end follow(pid_t pid, const sigset_t *set, const struct chil
     int status;
 
     for (;;) {
-        if (!wait_signal(set, watch, &due, &info))
+        bool stops = false;
+
+        if (!wait_signal(set, watch, &due, &stops, &info)) {
+            if (stops)
+                (void)kill(pid, SIGTERM);
+            end.was_stopped |= stops;
             continue;
+        }
         if (info.si_signo != SIGCHLD) {
             end.was_told |= means_end(info.si_signo);
             forward(pid, &info);

@@ -12,13 +12,20 @@ struct err;
 
 /** How a command has ended. */
 struct child_end {
-    int status;    /* its exit status; 128 and the signal's number when it was killed */
-    bool was_told; /* somebody had told it to end, by a signal */
+    int status;       /* its exit status; 128 and the signal's number when it was killed */
+    bool was_told;    /* somebody had told it to end, by a signal */
+    bool was_stopped; /* the watch had it end */
+};
+
+/** What a watch wants. */
+struct child_order {
+    unsigned next_ms; /* when it is to be called again; 0: never */
+    bool stops;       /* send the command SIGTERM */
 };
 
 /** A function that the waiting thread calls while the command runs. */
 struct child_watch {
-    unsigned (*fn)(void *ctx); /* returns in how many ms it is to be called again; 0: never */
+    struct child_order (*fn)(void *ctx);
     void *ctx;
     unsigned first_ms; /* after the start; 0: never */
 };

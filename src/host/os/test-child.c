@@ -59,14 +59,36 @@ static void test_signals(void **state)
 }
 
 /* The third time it has us told to end, as a person would. */
-static unsigned watch(void *ctx)
+static struct child_order watch(void *ctx)
 {
     unsigned *n = ctx;
 
     if (++*n < 3)
-        return 1;
+        return (struct child_order){.next_ms = 1};
     (void)kill(getpid(), SIGTERM);
-    return 0;
+    return (struct child_order){.next_ms = 0};
+}
+
+/* The second time it wants the end itself. */
+static struct child_order stop_it(void *ctx)
+{
+    unsigned *n = ctx;
+
+    return (struct child_order){.next_ms = 1, .stops = ++*n == 2};
+}
+
+static void test_watch_stops(void **state)
+{
+    char *words[] = {(char *)"sh", (char *)"-c", (char *)"while :; do :; done", NULL};
+    struct child_end end = {.status = -1};
+    unsigned n = 0;
+    const struct child_watch w = {.fn = stop_it, .ctx = &n, .first_ms = 1};
+
+    assert_int_equal(child_run(words, environ, &w, &end, NULL), 0);
+    assert_true(n >= 2);
+    assert_true(end.was_stopped);
+    assert_false(end.was_told);
+    assert_int_equal(end.status, 128 + SIGTERM);
 }
 
 static void test_watch(void **state)
@@ -89,6 +111,7 @@ int main(void)
         cmocka_unit_test(test_not_run),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_watch_stops),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

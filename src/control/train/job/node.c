@@ -56,6 +56,7 @@ static bool take_status(struct train_node *n, const json_t *status)
     if (take_text(hub, "address4", address, sizeof(address)) && json_is_integer(port) &&
         ip_addr_parse(&n->hub.addr, address, NULL) == 0)
         n->hub.port = (uint16_t)json_integer_value(port);
+    n->has_hubs = json_array_size(json_object_get(status, "hubs")) > 1;
     n->hub_heard = json_is_true(json_object_get(hub, "reachable"));
     compare_islands(n, self, json_object_get(status, "peers"));
     return true;

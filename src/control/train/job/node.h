@@ -21,6 +21,7 @@ struct train_node {
     char interface[IF_NAMESIZE];     /* name of the overlay's interface */
     char address4[IP_ADDR_TEXT_MAX]; /* IPv4, on the overlay */
     struct endpoint hub;             /* the hub's API on the overlay; port 0: there is no hub */
+    bool has_hubs;                   /* the network has several hubs */
     bool hub_heard;                  /* the agent says that the hub is reachable */
     enum env_islands islands;
     unsigned n_others;   /* nodes outside this node's island; all others when it is in none */

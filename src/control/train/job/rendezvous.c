@@ -74,6 +74,16 @@ bool rendezvous_has_epoch(const char *socket_path, const char *job, const char *
     return present && strcmp(present, epoch) == 0;
 }
 
+bool rendezvous_has_moved(const char *socket_path, const char *job, const char *epoch)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const char *present;
+
+    (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
+    present = json_string_value(json_object_get(answer.body, "epoch"));
+    return answer.status == 200 && present && strcmp(present, epoch) != 0;
+}
+
 json_t *rendezvous_members(const char *socket_path, const char *job, const char *run)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;

@@ -32,6 +32,13 @@ int rendezvous_ask(
 bool rendezvous_has_epoch(const char *socket_path, const char *job, const char *epoch);
 
 /**
+ * rendezvous_has_moved() - does another hub, or another run of the hub, serve the job now?
+ *
+ * Return: false while that is not known, because no hub answers.
+ */
+bool rendezvous_has_moved(const char *socket_path, const char *job, const char *epoch);
+
+/**
  * rendezvous_members() - the names of the nodes that have come to one run of the job
  * @run:	the run's id, as in struct env_meeting
  *

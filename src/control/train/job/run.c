@@ -2,6 +2,7 @@
 #include "train/job/run.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "mesh/names/hosts.h"
+#include "net/address/sockaddr.h"
 #include "train/job/rendezvous.h"
 
 #define NODES_MAX 65536
@@ -119,15 +121,48 @@ static const char *decide_backend(const struct command *c, const char *wish)
     return wish ? wish : "c10d";
 }
 
-static int choose_endpoint(struct env_meeting *m, const char *backend, struct err *e)
+/*
+ * Writes the endpoint with the name of whichever hub serves the rendezvous, if that leads to
+ * @endpoint on this machine. False: it does not, or there is no such name.
+ */
+static bool name_endpoint(const char *endpoint, const char *network, char *ret, size_t cap)
 {
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    const char *port = strrchr(endpoint, ':');
+    struct addrinfo *found = NULL;
+    char name[NAME_MAX_LEN + sizeof(HOSTS_RENDEZVOUS ".." HOSTS_DOMAIN)];
+    struct endpoint wanted;
+    bool leads_there = false;
+
+    (void)snprintf(
+        name, sizeof(name), HOSTS_RENDEZVOUS ".%.*s." HOSTS_DOMAIN, NAME_MAX_LEN, network);
+    if (!port || endpoint_parse(&wanted, endpoint, NULL) != 0 ||
+        getaddrinfo(name, port + 1, &hints, &found) != 0)
+        return false;
+    for (const struct addrinfo *a = found; a && !leads_there; a = a->ai_next) {
+        struct endpoint at;
+
+        leads_there = sockaddr_to_endpoint((const union sockaddr_inet *)a->ai_addr, &at) &&
+                      endpoint_equal(&at, &wanted);
+    }
+    freeaddrinfo(found);
+    return leads_there && snprintf(ret, cap, "%s%s", name, port) < (int)cap;
+}
+
+static int choose_endpoint(struct run *run, const char *backend, struct err *e)
+{
+    struct env_meeting *m = &run->meeting;
     bool etcd = strcmp(backend, "etcd-v2") == 0 || strcmp(backend, "etcd") == 0;
     const char *endpoint = etcd ? m->etcd : m->c10d;
 
     if (endpoint[0] == '\0')
         return err_set(e, -ENOTSUP, "the hub serves no %s rendezvous", backend);
     (void)snprintf(m->backend, sizeof(m->backend), "%s", backend);
-    (void)snprintf(m->endpoint, sizeof(m->endpoint), "%s", endpoint);
+    /* etcd's client connects again by itself, and asks for the address each time. */
+    run->follows_hub = etcd && run->node.has_hubs &&
+                       name_endpoint(endpoint, run->node.network, m->endpoint, sizeof(m->endpoint));
+    if (!run->follows_hub)
+        (void)snprintf(m->endpoint, sizeof(m->endpoint), "%s", endpoint);
     return 0;
 }
 
@@ -138,7 +173,7 @@ static int ask_meeting(struct run *run, const char *backend, struct err *e)
     if (run->node.hub.port == 0)
         return err_set(e, -ENOTCONN, "the network %s has no hub to meet at", run->node.network);
     r = rendezvous_ask(run->socket_path, run->job, &run->meeting, e);
-    return r == 0 ? choose_endpoint(&run->meeting, backend, e) : r;
+    return r == 0 ? choose_endpoint(run, backend, e) : r;
 }
 
 static int find_meeting(

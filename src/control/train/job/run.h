@@ -39,7 +39,9 @@ struct run {
     char job[64];               /* the job's name; "" when it does not meet at the hub */
     struct fabric_facts fabric; /* of this machine */
     bool is_elastic;            /* the number of nodes is a range */
-    unsigned min_nodes;         /* the job waits for so many; 0: it does not meet at the hub */
+    bool follows_hub;   /* the meeting's endpoint is a name that leads to whichever hub serves
+                           the job */
+    unsigned min_nodes; /* the job waits for so many; 0: it does not meet at the hub */
     char host_name[HOST_NAME_MAX + 1]; /* the host name that the command is to see, see
                                           run_take_host_name(); "": the machine's own */
     struct env_plan plan;
@@ -83,6 +85,12 @@ void run_advise(const struct run *run, struct str *out);
 #define RUN_E_CUT_OFF 3
 
 /**
+ * Returned by run_exec(): another hub serves the job now, and the elastic job could not follow it,
+ * so it was ended. The caller prepares and runs the command again.
+ */
+#define RUN_E_MOVED 4
+
+/**
  * run_exec() - run the command with the plan's variables
  * @words:	the command; ends with NULL
  * @ret_status:	set to the command's exit status when it ran as a child and has ended
@@ -91,9 +99,11 @@ void run_advise(const struct run *run, struct str *out);
  * other runs as a child, so that the hub can be told when it has ended; a new run
  * under the same name can then begin at once. torchrun gives up when the hub is
  * started anew. An elastic job can go on from its checkpoint, so in that case
- * this waits for the hub, for about ten minutes at most.
+ * this waits for the hub, for about ten minutes at most. In a network with several hubs it looks
+ * each few seconds whether another one serves the job, because torch's c10d client knows one
+ * address and would wait for it for minutes.
  *
- * Return: 0 with *@ret_status set; RUN_E_CUT_OFF, likewise; -ENOMEM with words; or an error of
- * child_become() or child_run().
+ * Return: 0 with *@ret_status set; RUN_E_CUT_OFF or RUN_E_MOVED, likewise; -ENOMEM with words; or
+ * an error of child_become() or child_run().
  */
 int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e);

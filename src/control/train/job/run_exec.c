@@ -16,10 +16,12 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/child.h"
+#include "os/clock.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
 
-_Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NOT_EXECUTABLE,
+_Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NOT_EXECUTABLE &&
+                   RUN_E_MOVED != CHILD_E_NOT_FOUND && RUN_E_MOVED != CHILD_E_NOT_EXECUTABLE,
     "run_exec() returns any of them");
 
 /* How long run_exec() waits for a lost hub, in ms. */
@@ -29,7 +31,11 @@ _Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NO
 #define WAIT_FIRST_MS  20000
 #define WAIT_AGAIN_MS  60000
 #define ASK_TIMEOUT_MS 3000
-#define NAMES_MAX      8 /* at most so many nodes are named in a list */
+
+/* Milliseconds between two looks at which hub serves the job. */
+#define LOOK_EACH_MS 3000
+
+#define NAMES_MAX 8 /* at most so many nodes are named in a list */
 
 /* ---- who is missing -------------------------------------------------------------------------- */
 
@@ -92,13 +98,11 @@ static void tell(const struct run *run, const json_t *present, const json_t *sta
 }
 
 /*
- * The fn of a struct child_watch. Says on standard error which nodes have not come. Return: in how
- * many ms it is to be called again; 0: never, because the job has enough nodes or the hub does not
- * say.
+ * Says on standard error which nodes have not come. Return: in how many ms it is to be called
+ * again; 0: never, because the job has enough nodes or the hub does not say.
  */
-static unsigned report_missing(void *ctx)
+static unsigned report_missing(const struct run *run)
 {
-    const struct run *run = ctx;
     json_t *present = rendezvous_members(run->socket_path, run->job, run->meeting.id);
     json_t *status = NULL;
     bool waits = present && json_array_size(present) < run->min_nodes;
@@ -109,6 +113,43 @@ static unsigned report_missing(void *ctx)
     json_decref(status);
     json_decref(present);
     return waits ? WAIT_AGAIN_MS : 0;
+}
+
+/* ---- while it runs --------------------------------------------------------------------------- */
+
+/* What is looked at while the command runs, and when. */
+struct watching {
+    const struct run *run;
+    nsec_t report_at; /* time of the next report of who is missing; NSEC_NEVER: none */
+    nsec_t look_at;   /* time of the next look at which hub serves the job; NSEC_NEVER: none */
+};
+
+static nsec_t after_ms(unsigned ms)
+{
+    return ms > 0 ? clock_now() + ms * NSEC_PER_MSEC : NSEC_NEVER;
+}
+
+static unsigned next_ms(const struct watching *w)
+{
+    nsec_t due = nsec_min(w->report_at, w->look_at);
+
+    return due == NSEC_NEVER ? 0 : (unsigned)(nsec_max(due - clock_now(), 0) / NSEC_PER_MSEC + 1);
+}
+
+/* The fn of a struct child_watch. */
+static struct child_order watch_job(void *ctx)
+{
+    struct watching *w = ctx;
+    const struct run *run = w->run;
+    bool has_moved = false;
+
+    if (clock_now() >= w->report_at)
+        w->report_at = after_ms(report_missing(run));
+    if (clock_now() >= w->look_at) {
+        has_moved = rendezvous_has_moved(run->socket_path, run->job, run->meeting.epoch);
+        w->look_at = has_moved ? NSEC_NEVER : after_ms(LOOK_EACH_MS);
+    }
+    return (struct child_order){.next_ms = next_ms(w), .stops = has_moved};
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -165,9 +206,11 @@ static bool was_cut_off(const struct run *run)
 int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e)
 {
     _cleanup_(environment_deinit) struct environment env = {0};
-    const struct child_watch watch = {.fn = report_missing,
-        .ctx = (void *)run,
-        .first_ms = run->min_nodes > 1 ? WAIT_FIRST_MS : 0};
+    bool looks = run->is_elastic && run->node.has_hubs && !run->follows_hub;
+    struct watching w = {.run = run,
+        .report_at = after_ms(run->min_nodes > 1 ? WAIT_FIRST_MS : 0),
+        .look_at = after_ms(looks ? LOOK_EACH_MS : 0)};
+    const struct child_watch watch = {.fn = watch_job, .ctx = &w, .first_ms = next_ms(&w)};
     struct child_end end = {0};
     int r = environment_init(&env, &run->plan);
 
@@ -178,6 +221,8 @@ int run_exec(const struct run *run, char *const words[], int *ret_status, struct
     r = child_run(words, env.entries, &watch, &end, e);
     if (r == 0)
         *ret_status = end.status;
+    if (r == 0 && end.was_stopped && !end.was_told)
+        return RUN_E_MOVED;
     if (r == 0 && end.status != 0 && !end.was_told && was_cut_off(run))
         return RUN_E_CUT_OFF;
     rendezvous_end(run->socket_path, run->job);

@@ -75,20 +75,39 @@ static const struct option_usage get_usage = {
     .options = get_options,
 };
 
+/* The part of one end; NULL: it says nothing. */
+static const json_t *part_of(const json_t *row, size_t i, const char *part)
+{
+    const char *node = json_string_value(json_array_get(json_object_get(row, "nodes"), i));
+    char owner[80];
+
+    (void)snprintf(owner, sizeof(owner), "%s/%.63s", part, node ? node : "");
+    return json_object_get(json_object_get(row, "status"), owner);
+}
+
+/* The way from one end to the other: through the tunnel, and by UDP beside it. UDP that the other
+ * end has heard has come that way, even if the answer is lost on the way back. */
+static void add_probed(struct table *t, const json_t *said, const json_t *far)
+{
+    bool is_heard = json_is_true(json_object_get(far, "underlayHeard"));
+    const char *udp = is_heard ? "reached" : json_string_value(json_object_get(said, "underlay"));
+
+    if (said && udp && strcmp(udp, "unknown") != 0)
+        table_add(t, "%s, UDP %s", admin_field(said, NULL, "tunnel"), udp);
+    else
+        table_add(t, "%s", said ? admin_field(said, NULL, "tunnel") : "-");
+}
+
 /* Of one end's part: "relay", and how long ago its last handshake was; "-": it says nothing. */
 static void add_end(struct table *t, const json_t *row, size_t i, const char *part)
 {
-    const char *node = json_string_value(json_array_get(json_object_get(row, "nodes"), i));
-    const json_t *said;
+    const json_t *said = part_of(row, i, part);
     const json_t *age;
-    char owner[80];
     char ago[32];
 
-    (void)snprintf(owner, sizeof(owner), "%s/%.63s", part, node ? node : "");
-    said = json_object_get(json_object_get(row, "status"), owner);
     age = json_object_get(said, "handshakeAgeSeconds");
     if (strcmp(part, "probe") == 0)
-        table_add(t, "%s", said ? admin_field(said, NULL, "tunnel") : "-");
+        add_probed(t, said, part_of(row, 1 - i, part));
     else if (!said || !json_object_get(said, "path"))
         table_add(t, "-");
     else if (json_is_integer(age))

@@ -1,12 +1,17 @@
-/* probe.c - weft probe: is every member reached? Pings through the tunnel, without the agent. */
+/*
+ * probe.c - weft probe: is every member reached? Pings through the tunnel, without the agent; and,
+ * where the hub is to be told, UDP beside it.
+ */
 #include <errno.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/probe_link.h"
 #include "agent/state/state.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -16,6 +21,8 @@
 #include "cmd/privileges.h"
 #include "monitor/ping_monitor.h"
 #include "monitor/ping_monitor_text.h"
+#include "monitor/probe_report.h"
+#include "monitor/underlay_monitor.h"
 #include "os/clock.h"
 #include "os/end_signals.h"
 #include "os/fd_cleanup.h"
@@ -34,6 +41,11 @@
 
 #define METRICS_MODE 0644
 
+/* With --report: how often it is looked what differs from what the hub has, and when for the first
+ * time: what is known of most members by then. */
+#define COMPARE_PERIOD (1 * NSEC_PER_SEC)
+#define REPORT_AFTER   (5 * NSEC_PER_SEC)
+
 static struct {
     const char *state_dir;
     const char *metrics;
@@ -41,6 +53,7 @@ static struct {
     nsec_t period;
     bool once;
     bool json;
+    bool report;
 } arg;
 
 static const struct option options[] = {
@@ -48,6 +61,8 @@ static const struct option options[] = {
         "ping for some seconds, print what was found, and end"},
     {"--json", NULL, option_flag, &arg.json, NULL,
         "print JSON; without --once an object for each change, on a line of its own"},
+    {"--report", NULL, option_flag, &arg.report, NULL,
+        "tell the hub what is found, for weft get edges; and ask members by UDP, too"},
     {"--period", "DURATION", option_duration, &arg.period, "1s", "how often each member is pinged",
         .min = NSEC_PER_SEC, .max = 3600 * NSEC_PER_SEC},
     {"--metrics", "FILE", option_text, &arg.metrics, NULL,
@@ -71,9 +86,18 @@ struct probe {
     struct ping_monitor monitor;
     char network[NAME_MAX_LEN + 1];
     char interface[STATE_INTERFACE_MAX];
-    nsec_t read_at; /* monotonic; when the members were read last */
-    int signal_fd;  /* owns */
-    bool is_silent; /* changes of state are not logged */
+    char self[NAME_MAX_LEN + 1]; /* this node */
+    nsec_t read_at;              /* monotonic; when the members were read last */
+    int signal_fd;               /* owns */
+    bool is_silent;              /* changes of state are not logged */
+
+    /* With --report. */
+    struct rng rng;
+    struct underlay_monitor underlay;
+    struct probe_report report;
+    struct probe_link *link; /* owns; NULL: without it */
+    nsec_t compared_at;      /* monotonic; when it was looked what differs from what the hub has */
+    struct log_limit limit;
 };
 
 /* ---- members -------------------------------------------------------------------------------- */
@@ -98,6 +122,43 @@ static struct ping_monitor_member *list_members(const struct snapshot *s, size_t
     return members;
 }
 
+/* Candidates of a kind that another machine may reach, the most likely first. */
+static void list_endpoints(struct underlay_member *m, const struct path_side *side)
+{
+    for (unsigned i = 0; side && i < side->candidates.n; i++)
+        if (m->n_at < UNDERLAY_ENDPOINTS_MAX)
+            m->at[m->n_at++] = side->candidates.items[i].endpoint;
+}
+
+/* The same members in the same order as list_members(). 0 or negative errno with words. */
+static int set_underlay(struct probe *p, const struct snapshot *s, struct err *e)
+{
+    const struct path_side *own = snapshot_self(s)->side;
+    struct underlay_member *members = calloc(s->nodes.n + 1, sizeof(*members));
+    uint16_t port = 0;
+    size_t n = 0;
+
+    if (!members)
+        return err_set(e, -ENOMEM, "no memory for the members");
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+
+        if (strcmp(node->meta.name, s->self) == 0)
+            continue;
+        (void)snprintf(
+            members[n].name, sizeof(members[n].name), "%.*s", NAME_MAX_LEN, node->meta.name);
+        members[n].public = node->key;
+        list_endpoints(&members[n++], node->side);
+    }
+    if (underlay_monitor_set(&p->underlay, members, n, clock_now()) < 0)
+        return err_set(e, -ENOMEM, "no memory for the members");
+    /* What its agent has reported of this node tells the port of its WireGuard. */
+    for (unsigned i = 0; own && port == 0 && i < own->candidates.n; i++)
+        if (own->candidates.items[i].kind == CANDIDATE_HOST)
+            port = own->candidates.items[i].endpoint.port;
+    return underlay_monitor_set_port(&p->underlay, port, e);
+}
+
 /* The members are in the last snapshot that the agent has kept, or, before it has kept one, in the
  * one that the join got. The node's key is not read. */
 static int read_members(struct probe *p, struct err *e)
@@ -105,6 +166,7 @@ static int read_members(struct probe *p, struct err *e)
     _cleanup_(snapshot_deinit) struct snapshot snapshot = SNAPSHOT_NULL;
     _cleanup_(state_public_deinit) struct state_public st = STATE_PUBLIC_NULL;
     struct ping_monitor_member *members;
+    const struct snapshot *s;
     size_t n;
     int r = state_check_dir(arg.state_dir, e);
 
@@ -117,7 +179,11 @@ static int read_members(struct probe *p, struct err *e)
         r = state_read_snapshot(&snapshot, arg.state_dir, e);
     if (r < 0)
         return r;
-    members = list_members(r == STATE_E_ABSENT ? &st.snapshot : &snapshot, &n);
+    s = r == STATE_E_ABSENT ? &st.snapshot : &snapshot;
+    if (p->link && (r = set_underlay(p, s, e)) < 0)
+        return r;
+    (void)snprintf(p->self, sizeof(p->self), "%s", s->self);
+    members = list_members(s, &n);
     if (!members)
         return err_set(e, -ENOMEM, "no memory for the members");
     memcpy(p->interface, st.interface, sizeof(p->interface));
@@ -175,6 +241,94 @@ static int write_metrics(const struct probe *p, struct err *e)
     return r < 0 ? err_prefix(e, "the metrics are not written") : 0;
 }
 
+/* ---- the report ----------------------------------------------------------------------------- */
+
+/* 0, STATE_E_ABSENT or negative errno with words. */
+static int open_report(struct probe *p, struct err *e)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    int r = state_check_dir(arg.state_dir, e);
+
+    if (r == 0)
+        r = state_read(&st, arg.state_dir, e);
+    if (r == STATE_E_ABSENT)
+        return err_set(
+            e, r, "this machine has not joined a network (%s has no node.json)", arg.state_dir);
+    if (r == 0 && !underlay_monitor_init(&p->underlay, &st.secret, arg.period, &p->rng))
+        r = err_set(e, -EINVAL, "the key in node.json is one that nobody can have");
+    if (r == 0)
+        r = probe_link_new(&p->link, &st, e);
+    probe_report_init(&p->report, rng_u64(&p->rng) >> 1 | 1);
+    p->report.due_at = clock_now() + REPORT_AFTER;
+    return r;
+}
+
+/* Through the tunnel a member is reached when it answers in either family. */
+static void tell_tunnel(const struct ping_monitor_member *m, struct edge_probed *ret)
+{
+    for (unsigned f = PING_MONITOR_FAMILY_N; f-- > 0;) {
+        const struct reachability *reach = &m->reach[f];
+
+        if (reach->state == REACHABILITY_REACHED) {
+            ret->tunnel = EDGE_REACH_REACHED;
+            ret->rtt_us = (uint32_t)(reach->rtt / NSEC_PER_USEC);
+        } else if (reach->state == REACHABILITY_SILENT && ret->tunnel == EDGE_REACH_UNKNOWN) {
+            ret->tunnel = EDGE_REACH_SILENT;
+        }
+    }
+}
+
+/* All edges of which something is known. Return: on the heap; NULL: no memory. */
+static struct probe_edge *list_edges(const struct probe *p, size_t *ret_n, nsec_t now)
+{
+    struct probe_edge *edges = calloc(p->monitor.n + 1, sizeof(*edges));
+    size_t n = 0;
+
+    for (size_t i = 0; edges && i < p->monitor.n; i++) {
+        const struct ping_monitor_member *m = &p->monitor.members[i];
+        struct probe_edge edge = {.probed = {.rtt_us = 0}};
+
+        tell_tunnel(m, &edge.probed);
+        underlay_monitor_tell(&p->underlay, i, &edge.probed, now);
+        if (edge.probed.tunnel == EDGE_REACH_UNKNOWN && edge.probed.underlay == EDGE_REACH_UNKNOWN)
+            continue;
+        (void)snprintf(edge.peer, sizeof(edge.peer), "%s", m->name);
+        edges[n++] = edge;
+    }
+    *ret_n = n;
+    return edges;
+}
+
+static void take_answer(struct probe *p, nsec_t now)
+{
+    enum probe_report_result result;
+    struct err why = ERR_NULL;
+
+    if (!probe_link_take(p->link, &result, &why))
+        return;
+    if (result == PROBE_REPORT_LOST)
+        log_limited(&p->limit, now, LOG_LEVEL_WARNING, "the hub is not told, trying again: %s",
+            err_text(&why));
+    probe_report_on_result(&p->report, result, rng_u32(&p->rng), now);
+}
+
+static void report(struct probe *p, nsec_t now)
+{
+    struct probe_edge *edges;
+    json_t *body;
+    size_t n;
+
+    take_answer(p, now);
+    if (p->report.is_on_its_way || now < p->report.due_at || now - p->compared_at < COMPARE_PERIOD)
+        return;
+    p->compared_at = now;
+    edges = list_edges(p, &n, now);
+    body = edges ? probe_report_make(&p->report, p->self, edges, n, now) : NULL;
+    free(edges);
+    if (body && probe_link_send(p->link, body) < 0)
+        probe_report_on_result(&p->report, PROBE_REPORT_LOST, rng_u32(&p->rng), now);
+}
+
 /* ---- watching ------------------------------------------------------------------------------- */
 
 /* Waits until a ping is due or @deadline; true when a signal says to end. */
@@ -182,13 +336,18 @@ static bool wait(struct probe *p, nsec_t deadline)
 {
     struct ping_monitor *m = &p->monitor;
     struct pollfd fds[] = {{.fd = m->fd[PING_MONITOR_V4], .events = POLLIN},
-        {.fd = m->fd[PING_MONITOR_V6], .events = POLLIN}, {.fd = p->signal_fd, .events = POLLIN}};
-    nsec_t left = nsec_min(ping_monitor_due(m), deadline) - clock_now();
-    int n = poll(fds, 3, left > 0 ? (int)(left / NSEC_PER_MSEC) + 1 : 0);
+        {.fd = m->fd[PING_MONITOR_V6], .events = POLLIN}, {.fd = p->signal_fd, .events = POLLIN},
+        {.fd = p->underlay.udp.poll_fd, .events = POLLIN},
+        {.fd = p->link ? probe_link_fd(p->link) : -1, .events = POLLIN}};
+    nsec_t due = nsec_min(ping_monitor_due(m), p->underlay.due_at);
+    nsec_t left = nsec_min(due, deadline) - clock_now();
+    int n = poll(fds, sizeof(fds) / sizeof(*fds), left > 0 ? (int)(left / NSEC_PER_MSEC) + 1 : 0);
 
     for (unsigned f = 0; n > 0 && f < PING_MONITOR_FAMILY_N; f++)
         if (fds[f].revents)
             ping_monitor_take(m, (enum ping_monitor_family)f, clock_now());
+    if (n > 0 && fds[3].revents)
+        underlay_monitor_take(&p->underlay, clock_now());
     return n > 0 && fds[2].revents != 0;
 }
 
@@ -251,6 +410,10 @@ static int keep_watching(struct probe *p)
     do {
         now = clock_now();
         (void)ping_monitor_run(&p->monitor, now);
+        if (p->link) {
+            underlay_monitor_run(&p->underlay, now);
+            report(p, now);
+        }
         if (now - p->read_at < REREAD_PERIOD)
             continue;
         p->read_at = now;
@@ -266,7 +429,11 @@ static int keep_watching(struct probe *p)
 /* The sockets are open by now. Later only the files of the members and the metrics are needed. */
 static int drop_privileges(struct err *e)
 {
-    struct privileges p = {.kind = SANDBOX_PROBE, .user = arg.user};
+    /* A request to the hub opens a socket, and a thread waits for it. Raw sockets are opened again
+     * when the port of WireGuard is another one. */
+    struct privileges p = {.kind = arg.report ? SANDBOX_AGENT : SANDBOX_PROBE,
+        .user = arg.user,
+        .capabilities = arg.report ? SANDBOX_CAP(CAP_NET_RAW) : 0};
     char node[PATH_MAX];
     char snapshot[PATH_MAX];
     char folder[PATH_MAX];
@@ -283,23 +450,28 @@ static int drop_privileges(struct err *e)
 
 int cmd_probe(int argc, char **argv)
 {
-    struct probe p = {.monitor = PING_MONITOR_NULL};
-    struct rng rng = rng_kernel();
+    struct probe p = {
+        .monitor = PING_MONITOR_NULL, .underlay = UNDERLAY_MONITOR_NULL, .rng = rng_kernel()};
     struct err e = ERR_NULL;
     int status;
     int r;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
+    if (arg.once && arg.report)
+        return cmd_fail(usage.command, "--once ends before there is much to report: choose one");
     log_init("probe", LOG_LEVEL_INFO);
     p.signal_fd = end_signals_open();
     if (p.signal_fd < 0)
         return cmd_fail(usage.command, "cannot wait for signals: %s", strerror(-p.signal_fd));
     p.read_at = clock_now();
-    r = read_members(&p, &e);
+    p.monitor.pace = arg.once ? 0 : PING_MONITOR_PACE;
+    r = arg.report ? open_report(&p, &e) : 0;
+    if (r == 0)
+        r = read_members(&p, &e);
     if (r == 0)
         r = ping_monitor_open(&p.monitor, p.interface, arg.once ? ONCE_PERIOD : arg.period,
-            rng_u64(&rng), on_change, &p, &e);
+            rng_u64(&p.rng), on_change, &p, &e);
     if (r == 0)
         r = drop_privileges(&e);
     if (r == 0)
@@ -308,6 +480,9 @@ int cmd_probe(int argc, char **argv)
         status = cmd_fail(usage.command, "%s", err_text(&e));
     else
         status = arg.once ? watch_once(&p) : keep_watching(&p);
+    p.link = probe_link_free(p.link);
+    probe_report_deinit(&p.report);
+    underlay_monitor_close(&p.underlay);
     ping_monitor_close(&p.monitor);
     closep(&p.signal_fd);
     return status;

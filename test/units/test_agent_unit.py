@@ -169,7 +169,7 @@ def test_probe(node: Node) -> None:
     wait_for(lambda: any("u is reached over ipv4" in line for line in node.m.journal(PROBE)), 20,
              "the probe to reach u")
     pid = node.m.main_pid(PROBE)
-    assert_in_force(node.m, pid, has_keys=False)
+    assert_in_force(node.m, pid, has_keys=True)
     assert capabilities(node.m, pid) <= {"cap_net_raw"}
     node.m.run(["kill", "-9", pid])
     node.m.wait_other_pid(PROBE, pid)

@@ -135,9 +135,14 @@ static void ping(struct ping_monitor *p, size_t index, enum ping_monitor_family 
         (void)sendto(p->fd[family], out, sizeof(out), MSG_DONTWAIT, &sa.any, len);
 }
 
+nsec_t ping_monitor_period(const struct ping_monitor *p)
+{
+    return nsec_max(p->period, (nsec_t)p->n * p->pace);
+}
+
 static nsec_t due_of(const struct ping_monitor *p, size_t index)
 {
-    return p->round_since + (nsec_t)((double)p->period * (double)index / (double)p->n);
+    return p->round_since + (nsec_t)((double)ping_monitor_period(p) * (double)index / (double)p->n);
 }
 
 nsec_t ping_monitor_due(const struct ping_monitor *p)
@@ -152,7 +157,9 @@ bool ping_monitor_run(struct ping_monitor *p, nsec_t now)
 
     if (begins) {
         /* After a suspend of the machine the rounds that it missed are left out. */
-        p->round_since = now - p->round_since < 2 * p->period ? p->round_since + p->period : now;
+        p->round_since = now - p->round_since < 2 * ping_monitor_period(p)
+                             ? p->round_since + ping_monitor_period(p)
+                             : now;
         p->cursor = 0;
         follow_interface(p);
     }

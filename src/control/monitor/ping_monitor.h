@@ -22,6 +22,9 @@
 
 struct err;
 
+/** A pace that keeps a node with ten thousand members at a hundred of them a second. */
+#define PING_MONITOR_PACE (10 * NSEC_PER_MSEC)
+
 /** Index of a member's addresses, and of the sockets for them. */
 enum ping_monitor_family { PING_MONITOR_V4, PING_MONITOR_V6, PING_MONITOR_FAMILY_N };
 
@@ -49,7 +52,8 @@ struct ping_monitor {
     int fd[PING_MONITOR_FAMILY_N]; /* owns; -1: this family is not pinged */
     uint16_t id;                   /* ICMP identifier of the pings */
     uint64_t cookie; /* in each ping, so that answers to another process are ignored */
-    nsec_t period;   /* length of a round, ns */
+    nsec_t period;   /* length of a round, ns, if there are not too many members for it */
+    nsec_t pace;     /* shortest time between two members, ns; the caller may set it; 0: none */
     struct ping_monitor_member *members; /* owns; sorted by name */
     size_t n;
     size_t cursor;             /* index of the member to be pinged next; @n: the round is done */
@@ -96,6 +100,9 @@ void ping_monitor_set(struct ping_monitor *p, struct ping_monitor_member *member
  * Return: true if this call has begun a new round.
  */
 bool ping_monitor_run(struct ping_monitor *p, nsec_t now);
+
+/** ping_monitor_period() - how long a round lasts with these members, ns. */
+nsec_t ping_monitor_period(const struct ping_monitor *p);
 
 /**
  * ping_monitor_due() - when ping_monitor_run() is to be called next

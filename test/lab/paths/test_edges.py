@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.support.agents import Site
+from lab.support.agents import AgentNode, Site
 
 pytestmark = pytest.mark.namespaces
 
@@ -140,3 +141,53 @@ def test_an_engine_that_refuses(site: Site) -> None:
     assert row["status"]["agent/b"]["applied"]["error"] in row["why"]
     assert "Failing" in events(site)
     assert "b cannot apply it: " in site.hub.run([site.weft, "get", "edges"]).out
+
+
+def drop_inside(site: Site, a: AgentNode) -> None:
+    """b's kernel drops what comes from a through the tunnel; WireGuard and both agents are well."""
+    drops = "".join(f"{family} saddr {a.address(version)} drop\n"
+                    for family, version in (("ip", 4), ("ip6", 6)))
+    site.lab.host("b").run(["nft", "-f", "-"], quiet=True, stdin=(
+        "table inet dead {\nchain dead {\ntype filter hook input priority -300\n"
+        f"{drops}}}\n}}\n"))
+
+
+def test_probes_show_what_agents_do_not(site: Site) -> None:
+    """The way that a firewall has cut, and a tunnel that is dead though its session is well."""
+    a, b = site.join("a", "b")
+    a.reaches(b)
+    for node in (a, b):
+        node.host.spawn([site.weft, "probe", "--report"], name="probe", allow=["does not answer"])
+
+    def wait_said(what: str, **wanted: dict) -> None:
+        def is_said() -> bool:
+            said = edge(site)["status"]
+            return all(said.get(f"probe/{node}", {}).get(name) == value
+                       for node, fields in wanted.items() for name, value in fields.items())
+        wait_for(is_said, 40, what)
+
+    both = {"tunnel": "reached", "underlay": "reached", "underlayHeard": True}
+    wait_said("both ways to be seen", a=both, b=both)
+    said = edge(site)["status"]["probe/a"]
+    assert said["underlayEndpoint"].startswith("203.0.113.22:")
+    assert said["tunnelRttMs"] > 0 and said["underlayRttMs"] > 0
+
+    # What b sends by UDP does not arrive at a: a's pings reach b, and their answers are lost.
+    site.lab.host("b").run(["nft", "-f", "-"], quiet=True, stdin=(
+        "table inet oneway {\nchain out {\ntype filter hook output priority -300\n"
+        "ip daddr 203.0.113.21 meta l4proto udp drop\n}\n}\n"))
+    wait_said("the way from b to a to be cut",
+              a={"underlay": "silent", "underlayHeard": None},
+              b={"underlay": "silent", "underlayHeard": True})
+    row = next(line for line in site.hub.run([site.weft, "get", "edges"], quiet=True)
+               .out.splitlines() if line.startswith("a--b"))
+    assert re.search(r"\S+, UDP reached +\S+, UDP silent", row), row
+
+    site.lab.host("b").run(["nft", "delete", "table", "inet", "oneway"], quiet=True)
+    drop_inside(site, a)
+    wait_said("the tunnel to be dead", a={"tunnel": "silent", "underlay": "reached"},
+              b={"underlay": "reached"})
+    row = wait_state(site, "unreached")
+    assert "does not answer" in row["why"] and "but at its underlay endpoint it does" in row["why"]
+    assert row["status"]["agent/a"]["handshakeAgeSeconds"] is not None
+    assert "error" not in row["status"]["agent/a"]["applied"]

@@ -149,6 +149,7 @@ int edge_probed_decode(struct edge_probed *ret, const json_t *json, const char *
     p.rtt_us = decode_rtt(&f, "tunnelRttMs");
     p.underlay_rtt_us = decode_rtt(&f, "underlayRttMs");
     decode_endpoint(&f, "underlayEndpoint", &p.endpoint);
+    fields_bool(&f, "underlayHeard", FIELDS_OPTIONAL, &p.is_heard);
     if (fields_end(&f) != 0)
         return fields_end(&f);
     p.tunnel = (uint8_t)tunnel;
@@ -164,9 +165,10 @@ static json_t *encode_rtt(uint32_t us)
 
 json_t *edge_probed_encode(const struct edge_probed *p)
 {
-    return json_pack("{s:s, s:o*, s:s, s:o*, s:o*}", "tunnel", reach_names[p->tunnel],
+    return json_pack("{s:s, s:o*, s:s, s:o*, s:o*, s:o*}", "tunnel", reach_names[p->tunnel],
         "tunnelRttMs", encode_rtt(p->rtt_us), "underlay", reach_names[p->underlay], "underlayRttMs",
-        encode_rtt(p->underlay_rtt_us), "underlayEndpoint", encode_endpoint(&p->endpoint));
+        encode_rtt(p->underlay_rtt_us), "underlayEndpoint", encode_endpoint(&p->endpoint),
+        "underlayHeard", p->is_heard ? json_true() : NULL);
 }
 
 /* ---- what follows from them ----------------------------------------------------------------- */

@@ -63,7 +63,8 @@ struct edge_probed {
     uint32_t rtt_us;          /* round trip through the tunnel, us; 0: not measured */
     uint32_t underlay_rtt_us; /* round trip to @endpoint, us; 0: not measured */
     uint8_t tunnel;           /* enum edge_reach: pings through the tunnel */
-    uint8_t underlay;         /* enum edge_reach: UDP to the endpoint */
+    uint8_t underlay;         /* enum edge_reach: UDP to the endpoint, and its answer */
+    bool is_heard;            /* UDP of the peer arrives at this node, whether or not it answers */
 };
 
 #define EDGE_SAID_NULL                                                                             \

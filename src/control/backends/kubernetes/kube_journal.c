@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/parse.h"
 #include "store/store_backend.h"
 
 static const char *const op_names[] = {
@@ -43,18 +44,43 @@ const char *kube_writer(char buf[static KUBE_WRITER_MAX], uint64_t run, uint64_t
     return buf;
 }
 
+/* The number in decimal at @text, of which @end is the byte behind it; what follows that, or NULL.
+ */
+static const char *take_number(uint64_t *ret, const char *text, char end)
+{
+    const char *stop = strchr(text, end);
+    char digits[24];
+
+    if (!stop || (size_t)(stop - text) >= sizeof(digits))
+        return NULL;
+    (void)snprintf(digits, sizeof(digits), "%.*s", (int)(stop - text), text);
+    if (parse_u64(ret, digits, 0, UINT64_MAX, "number", NULL) < 0)
+        return NULL;
+    return end == '\0' ? stop : stop + 1;
+}
+
 bool kube_is_leftover(const char *name, const struct kube_floor *f)
 {
-    uint64_t number;
-    unsigned piece;
-    char end;
+    static const char state[] = "state-", part[] = "part-";
+    const size_t run_digits = 16;
+    uint64_t number, ignored;
+    const char *at;
 
-    if (sscanf(name, "state-%" SCNu64 "-%u%c", &number, &piece, &end) == 2)
-        return number < f->next;
+    if (strncmp(name, state, strlen(state)) == 0) {
+        at = take_number(&number, name + strlen(state), '-');
+        return at && take_number(&ignored, at, '\0') && number < f->next;
+    }
+    if (strncmp(name, part, strlen(part)) != 0)
+        return false;
+    at = name + strlen(part);
+    if (strspn(at, "0123456789abcdef") != run_digits || at[run_digits] != '-')
+        return false;
     /* Older hubs left the last number out: such a name says too little. */
-    if (sscanf(name, "part-%*16[0-9a-f]-%*u-%" SCNu64 "-%u%c", &number, &piece, &end) == 2)
-        return number < UINT64_MAX - KUBE_PARTS_LAG && number + KUBE_PARTS_LAG < f->first;
-    return false;
+    at = take_number(&ignored, at + run_digits + 1, '-');
+    at = at ? take_number(&number, at, '-') : NULL;
+    if (!at || !take_number(&ignored, at, '\0'))
+        return false;
+    return number < UINT64_MAX - KUBE_PARTS_LAG && number + KUBE_PARTS_LAG < f->first;
 }
 
 const char *kube_part_name(

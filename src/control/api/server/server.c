@@ -220,7 +220,14 @@ static int start_http(struct server *s, struct err *e)
         .on_request = on_request,
         .on_ended = on_ended};
 
-    return mhd_loop_start(&s->http, s->config.loop, &config, e);
+    int r = mhd_loop_start(&s->http, s->config.loop, &config, e);
+
+    if (r != 0)
+        return r;
+    r = mhd_loop_start(&s->members, s->config.loop, &config, e);
+    if (r != 0)
+        mhd_loop_stop(&s->http);
+    return r;
 }
 
 int server_new(struct server **ret, const struct server_config *config, struct err *e)
@@ -243,7 +250,10 @@ int server_new(struct server **ret, const struct server_config *config, struct e
         r = start_http(s, e);
     if (r != 0) {
         tls_front_free(s->front);
-        free(s);
+        /* With one of the two loops started, handles that are inside @s are still to be closed. Its
+         * memory is left alone then, because a daemon that cannot start its server ends. */
+        if (!s->http.poll.data)
+            free(s);
         return r;
     }
     (void)uv_timer_init(config->loop, &s->tick);
@@ -265,9 +275,10 @@ void server_stop(struct server *s)
         server_listener_close(l);
     list_foreach(c, &s->connections, link) {
         server__end_upgrade(c);
-        mhd_loop_resume(&s->http, &c->http);
+        mhd_loop_resume(c->loop, &c->http);
     }
     mhd_loop_stop(&s->http);
+    mhd_loop_stop(&s->members);
     s->front = tls_front_free(s->front);
     uv_close((uv_handle_t *)&s->tick, NULL);
 }

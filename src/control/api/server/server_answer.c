@@ -36,7 +36,7 @@ void server__cut(struct server__connection *c)
     c->cut_at = NSEC_NEVER;
     /* libmicrohttpd owns the descriptor. It sees the end, and closes it. */
     (void)shutdown(c->fd, SHUT_RDWR);
-    mhd_loop_resume(&c->s->http, &c->http);
+    mhd_loop_resume(c->loop, &c->http);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -106,7 +106,7 @@ static void close_bytes(struct server__connection *c)
     c->urh = NULL;
     if (urh)
         (void)MHD_upgrade_action(urh, MHD_UPGRADE_ACTION_CLOSE);
-    mhd_loop_run_soon(&c->s->http);
+    mhd_loop_run_soon(c->loop);
 }
 
 void upgrade_end(struct upgrade *u)
@@ -131,7 +131,7 @@ static void wake_stream(struct stream *st)
 {
     struct server__connection *c = st->server_ctx;
 
-    mhd_loop_resume(&c->s->http, &c->http);
+    mhd_loop_resume(c->loop, &c->http);
 }
 
 /* libmicrohttpd wants bytes of a stream. */
@@ -254,7 +254,7 @@ static void wake_deferred(struct deferred *d)
 {
     struct server__connection *c = d->server_ctx;
 
-    mhd_loop_resume(&c->s->http, &c->http);
+    mhd_loop_resume(c->loop, &c->http);
 }
 
 void server__end_deferred(struct server__connection *c)

@@ -95,11 +95,11 @@ void server__connection_free(struct server__connection *c)
 
 static void start(struct server__connection *c)
 {
-    struct server *s = c->s;
+    struct mhd_loop *loop = c->loop;
 
-    if (!mhd_loop_add(&s->http, c->fd, &c->http))
+    if (!mhd_loop_add(loop, c->fd, &c->http))
         server__connection_free(c);
-    mhd_loop_run_soon(&s->http);
+    mhd_loop_run_soon(loop);
 }
 
 bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)
@@ -122,6 +122,7 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
         return false;
     }
     *c = (struct server__connection){.s = s,
+        .loop = l->access == API_ACCESS_OVERLAY ? &s->members : &s->http,
         .listener = l,
         .fd = fd,
         .access = l->access,

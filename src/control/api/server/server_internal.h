@@ -32,9 +32,15 @@ struct deferred;
 struct tls_front;
 struct upgrade;
 
+/*
+ * Each time that a connection goes on that has waited for its answer, libmicrohttpd walks all those
+ * of the same daemon that still wait. Thousands of members' watches do. So members have a daemon of
+ * their own, or each machine that joins would wait for as many walks.
+ */
 struct server {
     struct server_config config; /* see there */
-    struct mhd_loop http;        /* libmicrohttpd in the loop */
+    struct mhd_loop http;        /* libmicrohttpd in the loop: all but the members' API */
+    struct mhd_loop members;     /* the members' API; see above */
     struct tls_front *front;     /* owns: the public API's TLS; NULL: there is none */
     uv_timer_t tick;             /* looks for deadlines, while there are connections */
     struct list listeners;       /* of struct server_listener */
@@ -67,6 +73,7 @@ struct server_listener {
 struct server__connection {
     struct list link;                      /* in the server's */
     struct server *s;                      /* pins */
+    struct mhd_loop *loop;                 /* pins: the one of the server's two that it is in */
     struct server_listener *listener;      /* pins; NULL once that is closed */
     struct mhd_loop_conn http;             /* libmicrohttpd's part of it */
     int fd;                                /* libmicrohttpd's, which closes it */

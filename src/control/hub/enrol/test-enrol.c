@@ -11,6 +11,8 @@
 
 #include "base/err.h"
 #include "hub/enrol/enrol.h"
+#include "hub/watch/presence.h"
+#include "store/store_backend.h"
 #include "test/support/enrolling.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_late.h"
@@ -282,6 +284,31 @@ static void test_ephemeral(void **state)
     assert_null(model_find_node(model_find_network(&f->model, "default"), "guest"));
 }
 
+/* Whom another hub of the same store has heard is not away; nor for ever there for that. */
+static void test_heard_elsewhere(void **state)
+{
+    static const struct hub_hooks hooks;
+    struct enrolling *f = *state;
+    struct presence presence = {.model = &f->model, .hooks = &hooks};
+    struct report_record heard = {.last_seen_at = ENROLLING_WALL + 550, .by = 4711};
+    struct model_network *net = model_find_network(&f->model, "default");
+    nsec_t end = (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC;
+
+    enrolling_new_token(f, "default", 1, true);
+    assert_int_equal(enrolling_enter(f, 1, "guest"), 0);
+    f->node->seen_at = 0;
+    f->store->is_shared = true;
+    enrolling_put(f, RECORD_REPORT, "default", "guest", record_report_encode(&heard));
+    presence_tick(&presence, end - NSEC_PER_SEC, ENROLLING_WALL + 600);
+    assert_int_equal(model_expire(&f->model, end, &f->e), 0);
+    store_wait(f->store);
+    assert_ptr_equal(model_find_node(net, "guest"), f->node);
+    presence_tick(&presence, 2 * end - 2 * NSEC_PER_SEC, ENROLLING_WALL + 1200);
+    assert_int_equal(model_expire(&f->model, 2 * end, &f->e), 0);
+    store_wait(f->store);
+    assert_null(model_find_node(net, "guest"));
+}
+
 /* Whose lease has ended, and who is changed at the same time, is looked at again. */
 static void test_expiry_conflicts(void **state)
 {
@@ -366,6 +393,7 @@ int main(void)
         ENROLLING_CASE(test_relay),
         ENROLLING_CASE(test_routes),
         ENROLLING_CASE(test_ephemeral),
+        ENROLLING_CASE(test_heard_elsewhere),
         ENROLLING_CASE(test_expiry_conflicts),
         ENROLLING_CASE(test_expiry_not_accepted),
         cmocka_unit_test_setup_teardown(test_expiry_lost, enrolling_setup_late, enrolling_teardown),

@@ -33,6 +33,18 @@ static nsec_t heard_at(const struct presence *p, const struct model_node *node, 
     return at;
 }
 
+/* Of several hubs any may hear a node, and writes at least each two minutes when it did. So a node
+ * that was heard elsewhere so short a time ago is not away. The hubs' clocks may differ a little.
+ */
+#define ELSEWHERE_S 180
+
+static bool is_heard_elsewhere(
+    const struct presence *p, const struct model_node *node, int64_t wall_s)
+{
+    return store_is_shared(p->model->store) && !node->pub.spec.hub &&
+           wall_s - node->stored_at < ELSEWHERE_S;
+}
+
 static void look_at(struct presence *p, struct model_node *node, nsec_t now, int64_t wall_s)
 {
     const struct node *spec = &node->pub.spec;
@@ -40,15 +52,15 @@ static void look_at(struct presence *p, struct model_node *node, nsec_t now, int
     int64_t wall_at = wall_s - (now - at) / NSEC_PER_SEC;
     char key[RECORD_KEY_MAX];
 
+    if (spec->ephemeral && (at != 0 || is_heard_elsewhere(p, node, wall_s)))
+        (void)store_keep(p->model->store,
+            record_key(key, RECORD_NODE, spec->meta.network, spec->meta.name), now, NULL);
     if (at == 0)
         return;
     /* The wall-clock time of one handshake may differ by a second from call to call, by rounding.
      */
     if (at > node->seen_at || wall_at > node->heard.last_seen_at + 1)
         reports_seen(p->reports, node, at, wall_at);
-    if (spec->ephemeral)
-        (void)store_keep(p->model->store,
-            record_key(key, RECORD_NODE, spec->meta.network, spec->meta.name), now, NULL);
 }
 
 void presence_tick(struct presence *p, nsec_t now, int64_t wall_s)

@@ -3,7 +3,8 @@
  *
  * A node is present if its watch is open, if it has made a request recently, or if it has a
  * WireGuard session with the hub. The hub knows nothing but the handshakes of a node without an
- * agent. A node that is present is noted as seen, and if it is ephemeral its lease begins anew.
+ * agent. A node that is present is noted as seen, and if it is ephemeral its lease begins anew. Its
+ * lease begins anew as well when another hub of the same store has noted that it was seen.
  *
  * Threads: the hub's loop only.
  */

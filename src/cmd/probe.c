@@ -309,6 +309,8 @@ static void take_answer(struct probe *p, nsec_t now)
     if (result == PROBE_REPORT_LOST)
         log_limited(&p->limit, now, LOG_LEVEL_WARNING, "the hub is not told, trying again: %s",
             err_text(&why));
+    if (result == PROBE_REPORT_OLD)
+        log_info("the hub is of a version that takes no reports of probes");
     probe_report_on_result(&p->report, result, rng_u32(&p->rng), now);
 }
 

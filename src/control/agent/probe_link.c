@@ -22,6 +22,7 @@
 #define LEFT_TO_AGENT 24
 
 #define STATUS_BEGIN_ANEW 409
+#define STATUS_NO_NUMBER  204
 
 struct probe_link {
     /* Immutable after the start. */
@@ -126,7 +127,7 @@ bool probe_link_take(struct probe_link *pl, enum probe_report_result *ret, struc
     pl->is_sending = false;
     *ret = PROBE_REPORT_LOST;
     if (pl->result == 0)
-        *ret = PROBE_REPORT_TAKEN;
+        *ret = pl->status == STATUS_NO_NUMBER ? PROBE_REPORT_OLD : PROBE_REPORT_TAKEN;
     else if (pl->result == CLIENT_E_REFUSED && pl->status == STATUS_BEGIN_ANEW)
         *ret = PROBE_REPORT_AGAIN;
     *why = pl->e;

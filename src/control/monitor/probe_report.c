@@ -11,6 +11,7 @@
 #define PAUSE      (5 * NSEC_PER_SEC)
 #define PAUSE_MORE (NSEC_PER_SEC / 5)
 #define RETRY_MAX  (60 * NSEC_PER_SEC)
+#define PAUSE_OLD  (3600 * NSEC_PER_SEC)
 
 /* A round trip that differs by less is the same, us. */
 #define RTT_LEAST 5000u
@@ -136,7 +137,7 @@ static json_t *wrap(struct probe_report *pr, const char *self, json_t *edges)
 
     (void)snprintf(
         owner, sizeof(owner), "%s/%.*s", edge_owner_name(EDGE_OWNER_PROBE), NAME_MAX_LEN, self);
-    return json_pack("{s:I, s:I, s:o*, s:o*, s:s, s:o}", "run", (json_int_t)pr->run, "number",
+    return json_pack("{s:I, s:I, s:o*, s:o*, s:s, s:o*}", "run", (json_int_t)pr->run, "number",
         (json_int_t)pr->number + 1, "begins", pr->begins ? json_true() : NULL, "ends",
         pr->ends ? json_true() : NULL, "owner", owner, "edges", edges);
 }
@@ -144,12 +145,16 @@ static json_t *wrap(struct probe_report *pr, const char *self, json_t *edges)
 json_t *probe_report_make(
     struct probe_report *pr, const char *self, const struct probe_edge *edges, size_t n, nsec_t now)
 {
-    struct making m = {.edges = json_object()};
+    struct making m = {.n_edges = 0};
 
-    if (pr->is_on_its_way || now < pr->due_at) {
-        json_decref(m.edges);
+    if (pr->is_on_its_way || now < pr->due_at)
         return NULL;
+    if (!pr->knows_hub) {
+        pr->is_on_its_way = true;
+        pr->ends = false;
+        return wrap(pr, self, NULL);
     }
+    m.edges = json_object();
     if (pr->begins)
         pr->n_told = 0;
     m.next = calloc(n + pr->n_told + 1, sizeof(*m.next));
@@ -205,9 +210,15 @@ void probe_report_on_result(
     switch (result) {
     case PROBE_REPORT_TAKEN:
         pr->number++;
-        pr->begins = false;
+        /* After the first one, which had no edges, all of them are reported at once. */
+        pr->begins = !pr->knows_hub;
+        wait = pr->knows_hub ? wait : 0;
+        pr->knows_hub = true;
         pr->is_anew = !pr->ends && (pr->is_anew || pr->has_more);
         pr->n_failed = 0;
+        break;
+    case PROBE_REPORT_OLD:
+        wait = PAUSE_OLD;
         break;
     case PROBE_REPORT_AGAIN:
         pr->begins = true;

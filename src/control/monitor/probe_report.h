@@ -7,6 +7,9 @@
  * later and later, up to a minute; each time is scattered by a quarter, so that the probes of a
  * network do not report together.
  *
+ * The first report has no edges: a hub of before probes would take them for the agent's. It answers
+ * without a number, and then it is asked again after an hour.
+ *
  * Pure: facts, times and random numbers in, JSON out.
  */
 #pragma once
@@ -29,6 +32,7 @@ struct probe_edge {
 /** What becomes of a report. */
 enum probe_report_result {
     PROBE_REPORT_TAKEN,
+    PROBE_REPORT_OLD,   /* the hub is an older one, which does not know probes */
     PROBE_REPORT_AGAIN, /* the hub lacks an earlier one: everything anew */
     PROBE_REPORT_LOST,  /* it is not known whether the hub has it, or it did not take it */
 };
@@ -38,6 +42,7 @@ struct probe_told;
 struct probe_report {
     uint64_t run;    /* random, not 0: of this run of the probe */
     uint64_t number; /* of the last report that the hub took */
+    bool knows_hub;  /* the hub is known to take reports of probes */
     bool begins;     /* the next one begins anew */
     bool is_anew;    /* everything is being reported anew, and the hub has not taken all of it */
     bool ends;       /* the one that is on its way is the last of those */

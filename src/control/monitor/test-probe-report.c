@@ -42,6 +42,35 @@ static void assert_none(
     assert_null(probe_report_make(pr, "a", edges, n, now));
 }
 
+/* The first report, without edges, and its answer. */
+static void greet(struct probe_report *pr, const struct probe_edge *edges, size_t n, nsec_t now)
+{
+    assert_report(
+        pr, edges, n, now, "{\"run\": 7, \"number\": 1, \"begins\": true, \"owner\": \"probe/a\"}");
+    probe_report_on_result(pr, PROBE_REPORT_TAKEN, MIDDLE, now);
+}
+
+/* An older hub would take a probe's edges for the agent's, so it gets none. */
+static void test_an_older_hub(void **state)
+{
+    struct probe_edge edges[] = {edge("b", EDGE_REACH_REACHED, 1000)};
+    struct probe_report pr;
+    nsec_t now = 100 * SEC;
+
+    probe_report_init(&pr, 7);
+    for (unsigned i = 0; i < 2; i++) {
+        json_t *body = probe_report_make(&pr, "a", edges, 1, now);
+
+        assert_non_null(body);
+        assert_null(json_object_get(body, "edges"));
+        json_decref(body);
+        probe_report_on_result(&pr, PROBE_REPORT_OLD, MIDDLE, now);
+        assert_none(&pr, edges, 1, now + 3599 * SEC);
+        now += 3600 * SEC;
+    }
+    probe_report_deinit(&pr);
+}
+
 static void test_only_what_differs(void **state)
 {
     struct probe_edge edges[] = {
@@ -50,8 +79,9 @@ static void test_only_what_differs(void **state)
     nsec_t now = 100 * SEC;
 
     probe_report_init(&pr, 7);
+    greet(&pr, edges, 2, now);
     assert_report(&pr, edges, 2, now,
-        "{\"run\": 7, \"number\": 1, \"begins\": true, \"ends\": true, \"owner\": \"probe/a\", "
+        "{\"run\": 7, \"number\": 2, \"begins\": true, \"ends\": true, \"owner\": \"probe/a\", "
         "\"edges\": {\"b\": {\"tunnel\": \"reached\", \"tunnelRttMs\": 1.0, \"underlay\": "
         "\"unknown\"}, \"c\": {\"tunnel\": \"silent\", \"underlay\": \"unknown\"}}}");
     /* One at a time. */
@@ -64,12 +94,12 @@ static void test_only_what_differs(void **state)
     edges[1].probed.is_heard = true;
     assert_none(&pr, edges, 2, now + 5 * SEC - 1);
     assert_report(&pr, edges, 2, now + 5 * SEC,
-        "{\"run\": 7, \"number\": 2, \"owner\": \"probe/a\", \"edges\": {\"c\": {\"tunnel\": "
+        "{\"run\": 7, \"number\": 3, \"owner\": \"probe/a\", \"edges\": {\"c\": {\"tunnel\": "
         "\"silent\", \"underlay\": \"reached\", \"underlayHeard\": true}}}");
     probe_report_on_result(&pr, PROBE_REPORT_TAKEN, MIDDLE, now);
     /* The member is gone. */
     assert_report(&pr, &edges[1], 1, now + 6 * SEC,
-        "{\"run\": 7, \"number\": 3, \"owner\": \"probe/a\", \"edges\": {\"b\": null}}");
+        "{\"run\": 7, \"number\": 4, \"owner\": \"probe/a\", \"edges\": {\"b\": null}}");
     probe_report_on_result(&pr, PROBE_REPORT_TAKEN, MIDDLE, now);
     assert_none(&pr, &edges[1], 1, now + 12 * SEC);
     probe_report_deinit(&pr);
@@ -84,11 +114,12 @@ static void test_reports_that_are_not_taken(void **state)
     nsec_t now = 100 * SEC;
 
     probe_report_init(&pr, 7);
+    greet(&pr, edges, 1, now);
     for (unsigned i = 0; i < sizeof(waits_s) / sizeof(*waits_s); i++) {
         json_t *body = probe_report_make(&pr, "a", edges, 1, now);
 
         assert_non_null(json_object_get(json_object_get(body, "edges"), "b"));
-        assert_int_equal(json_integer_value(json_object_get(body, "number")), 1);
+        assert_int_equal(json_integer_value(json_object_get(body, "number")), 2);
         json_decref(body);
         probe_report_on_result(&pr, PROBE_REPORT_LOST, MIDDLE, now);
         assert_int_equal(pr.due_at - now, waits_s[i] * SEC);
@@ -100,7 +131,7 @@ static void test_reports_that_are_not_taken(void **state)
     json_decref(probe_report_make(&pr, "a", edges, 1, pr.due_at));
     probe_report_on_result(&pr, PROBE_REPORT_AGAIN, MIDDLE, now);
     assert_report(&pr, edges, 1, pr.due_at,
-        "{\"run\": 7, \"number\": 2, \"begins\": true, \"ends\": true, \"owner\": \"probe/a\", "
+        "{\"run\": 7, \"number\": 3, \"begins\": true, \"ends\": true, \"owner\": \"probe/a\", "
         "\"edges\": {\"b\": {\"tunnel\": \"silent\", \"tunnelRttMs\": 1.0, \"underlay\": "
         "\"unknown\"}}}");
     probe_report_deinit(&pr);
@@ -121,6 +152,7 @@ static void test_many_edges(void **state)
         edges[i] = edge(name, EDGE_REACH_REACHED, 1000);
     }
     probe_report_init(&pr, 7);
+    greet(&pr, edges, 400, now);
     for (unsigned i = 0; i < 3; i++) {
         json_t *body = probe_report_make(&pr, "a", edges, 400, now);
 
@@ -139,6 +171,7 @@ static void test_many_edges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_older_hub),
         cmocka_unit_test(test_only_what_differs),
         cmocka_unit_test(test_reports_that_are_not_taken),
         cmocka_unit_test(test_many_edges),

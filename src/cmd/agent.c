@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
+#include "cmd/kube_access.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
 #include "net/socket/unix_socket.h"
@@ -35,11 +36,18 @@ static struct {
     enum log_level log_level;
 } arg;
 
+static int option_cluster(const struct option *o, const char *text, struct err *e)
+{
+    return kube_access_parse(o->field, text, e);
+}
+
 static const struct option options[] = {
     {"--state", "DIR", option_text, &arg.config.state_dir, STATE_DIR_DEFAULT,
         "where the node's key and its last snapshot are kept"},
     {"--socket", "PATH", option_text, &arg.config.socket_path, STATE_SOCKET_DEFAULT,
         "where weft status and weft leave find it"},
+    {"--from", "URL", option_cluster, &arg.config.cluster, NULL,
+        "kubernetes: - the cluster whose resources say who is in the network, instead of the hub"},
     {"--no-measure", NULL, option_flag, &arg.config.no_measure, NULL,
         "do not let other members measure this node (weft preflight, weft bench)"},
     PRIVILEGES_OPTION(&arg.user),

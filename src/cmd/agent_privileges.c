@@ -11,8 +11,10 @@
 #include "agent/agent.h"
 #include "agent/hosts_helper.h"
 #include "agent/state/state.h"
+#include "backends/kubernetes/kube_config.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "cmd/kube_access.h"
 #include "cmd/privileges.h"
 #include "os/hosts_file.h"
 #include "os/log.h"
@@ -29,6 +31,7 @@ struct room {
     char folder[PATH_MAX];
     char uapi[sizeof(UAPI_SOCKET_DIR) + STATE_INTERFACE_MAX + 8];
     char frames[sizeof(UAPI_SOCKET_DIR) + STATE_INTERFACE_MAX + 8];
+    char cluster_token[PATH_MAX];
 };
 
 /*
@@ -73,8 +76,15 @@ static int drop(
         .capabilities = capabilities(st),
         .may_start = true,
         .has_tunnel = st->engine != ENGINE_KIND_KERNEL};
+    _cleanup_(kube_config_deinit) struct kube_config kube = KUBE_CONFIG_NULL;
     struct room room;
 
+    if (config->cluster) {
+        int r = kube_access_add(&p, &kube, config->cluster, room.cluster_token, e);
+
+        if (r != 0)
+            return r;
+    }
     (void)snprintf(
         room.measure, sizeof(room.measure), "%s%s", config->socket_path, AGENT_MEASURE_SUFFIX);
     (void)snprintf(room.uapi, sizeof(room.uapi), UAPI_SOCKET_DIR "/%s.sock", st->interface);

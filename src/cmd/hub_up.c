@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
+#include "cmd/kube_access.h"
 #include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
@@ -297,25 +298,6 @@ static int run_relay(void)
  * is bound on the address of each network that is made later. */
 #define PRIVILEGED_PORTS 1024
 
-/* What a store in Kubernetes reads; @c: for kube_config_deinit() when @p is used no more. A token
- * is replaced in its folder. */
-static int add_kubernetes(struct privileges *p, struct kube_config *c, const char *where,
-    char token_folder[static PATH_MAX], struct err *e)
-{
-    int r = kube_config_read(c, where, e);
-
-    if (r != 0)
-        return r;
-    privileges_add(p, c->file, PRIVILEGES_READ);
-    /* What the kubeconfig holds inline has no path. */
-    privileges_add(p, c->fds[0] < 0 ? c->ca_file : NULL, PRIVILEGES_READ);
-    privileges_add(p, c->fds[1] < 0 ? c->cert_file : NULL, PRIVILEGES_READ);
-    privileges_add(p, c->fds[2] < 0 ? c->key_file : NULL, PRIVILEGES_READ);
-    if (c->token_file)
-        privileges_add_folder_of(p, c->token_file, token_folder, PRIVILEGES_READ);
-    return 0;
-}
-
 static int drop_privileges(struct err *e)
 {
     static const char file_store[] = "sqlite:";
@@ -345,7 +327,7 @@ static int drop_privileges(struct err *e)
         privileges_add(&p, path, PRIVILEGES_DEVICE);
     }
     if (arg.store && strncmp(arg.store, kube_store, strlen(kube_store)) == 0 &&
-        add_kubernetes(&p, &kube, arg.store + strlen(kube_store), store_folder, e) != 0)
+        kube_access_add(&p, &kube, arg.store + strlen(kube_store), store_folder, e) != 0)
         return -EINVAL;
     if (!arg.no_dataplane) {
         privileges_add(&p, UAPI_SOCKET_DIR, PRIVILEGES_RUN);

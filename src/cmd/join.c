@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "cmd/cmd.h"
+#include "cmd/kube_access.h"
 #include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "mesh/names/reserved.h"
@@ -41,6 +42,7 @@ static struct {
     enum subnets_accept accepts;
     bool no_start;
     bool foreground;
+    const char *from;
     bool no_hosts;
 } arg;
 
@@ -68,6 +70,15 @@ static int option_interface(const struct option *o, const char *text, struct err
 static int option_accept(const struct option *o, const char *text, struct err *e)
 {
     return subnets_accept_parse(o->field, text, e);
+}
+
+/* The agent that this process becomes takes the text as it is. */
+static int option_from(const struct option *o, const char *text, struct err *e)
+{
+    const char *where;
+    int r = kube_access_parse(&where, text, e);
+
+    return r == 0 ? option_text(o, text, e) : r;
 }
 
 static const struct option options[] = {
@@ -109,6 +120,9 @@ static const struct option options[] = {
     {"--foreground", NULL, option_flag, &arg.foreground, NULL,
         "become the agent instead of starting it, as the one program of a container does; where "
         "this state has joined already, only that"},
+    {"--from", "URL", option_from, &arg.from, NULL,
+        "with --foreground: kubernetes: - the cluster whose resources say who is in the network, "
+        "instead of the hub"},
     {"--no-hosts", NULL, option_flag, &arg.no_hosts, NULL,
         "do not put the nodes' names into /etc/hosts"},
     OPTIONS_END,
@@ -301,8 +315,8 @@ static int take_wish(struct join_wish *wish, struct label **labels,
 static int become_agent(void)
 {
     char self[PATH_MAX];
-    const char *const argv[] = {
-        "weft", "agent", "--state", arg.state_dir, "--socket", arg.socket, NULL};
+    const char *const argv[] = {"weft", "agent", "--state", arg.state_dir, "--socket", arg.socket,
+        arg.from ? "--from" : NULL, arg.from, NULL};
 
     (void)fflush(stdout);
     (void)execv(process_self_path(self), (char *const *)argv);
@@ -359,6 +373,9 @@ int cmd_join(int argc, char **argv)
     hide_secrets();
     if (arg.no_start && arg.foreground)
         status = cmd_refuse("join", "--no-start and --foreground exclude each other");
+    else if (arg.from && !arg.foreground)
+        status = cmd_refuse("join", "--from is for the agent: give it to weft agent, or add "
+                                    "--foreground");
     else if (arg.foreground && has_joined())
         status = CMD_OK;
     else if (!arg.token == !arg.token_file)

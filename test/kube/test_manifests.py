@@ -25,7 +25,9 @@ HOST_PATHS = {"hub": {"/dev/net/tun": False},
               "probe": {"/var/lib/weft": True}}
 RECORDS = {"weft.dev": {"records": {"get", "list", "watch", "create", "update", "delete"}}}
 # Who may do what, by overlay and ServiceAccount. Who is not here may do nothing.
-RULES = {"several-hubs": {"weft-hub": RECORDS}}
+SHOWN = {"weft.dev": {kind: {"list", "watch"} for kind in ("networks", "nodes", "meshedges")}}
+RULES = {"several-hubs": {"weft-hub": RECORDS},
+         "agents-from-cluster": {"weft-hub": RECORDS, "weft-agent": SHOWN}}
 PORTS = {("UDP", 51820), ("TCP", 8443), ("UDP", 8443)}
 
 

@@ -9,6 +9,7 @@
 
 #include "agent/agent_api.h"
 #include "agent/agent_core.h"
+#include "agent/cluster/cluster_merge.h"
 #include "agent/state/removed.h"
 #include "api/server/server.h"
 #include "base/err.h"
@@ -133,6 +134,7 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     struct agent_hub *hub = ctx;
     struct agent *a = hub->owner;
     enum watch_event_kind kind = ev->kind;
+    bool has_changed = true;
     bool is_status;
     uint64_t boot;
     int r;
@@ -149,8 +151,12 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
         return r;
     }
     boot = a->snapshot.boot;
-    is_status = watch_event_is_status(ev, &a->snapshot);
-    r = watch_event_apply(&a->snapshot, ev, e);
+    is_status = a->cluster || watch_event_is_status(ev, &a->snapshot);
+    /* Where the cluster says who is in the network, hubs only say how nodes are reached. */
+    if (a->cluster)
+        r = cluster_merge_hub(&a->snapshot, &a->hub_said, ev, &has_changed, e);
+    else
+        r = watch_event_apply(&a->snapshot, ev, e);
     if (r < 0)
         return r;
     hub_set_on_heard(&a->hubs, hub, now);
@@ -159,12 +165,48 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
             agent_core_on_hub_forgot(a, now);
         hub->boot = a->snapshot.boot;
     }
-    if (kind != WATCH_EVENT_HEARTBEAT && kind != WATCH_EVENT_NONE)
+    if (has_changed && kind != WATCH_EVENT_HEARTBEAT && kind != WATCH_EVENT_NONE)
         on_snapshot_change(a, is_status, now);
     /* Of a node that has just joined, somebody may wait for the names of the others. */
     if (kind == WATCH_EVENT_SNAPSHOT)
         node_names_request(&a->names, now + AGENT_CORE_SOON);
     return 0;
+}
+
+static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *kept)
+{
+    struct agent *a = ctx;
+    struct err e = ERR_NULL;
+    nsec_t now = clock_now();
+    bool is_status;
+    int r;
+
+    if (a->is_ending)
+        return;
+    if (ev->skips.n > 0)
+        log_warning("the cluster: %zu resources are passed over, one because of this: %s",
+            ev->skips.n, err_text(&ev->skips.first));
+    r = check_event(a, ev, &e);
+    is_status = watch_event_is_status(ev, &a->snapshot);
+    if (r == 0) {
+        cluster_merge_cluster(
+            &a->snapshot, &a->hub_said, ev, kept, hub_link_is_heard(a->hubs.home->link));
+        r = watch_event_apply(&a->snapshot, ev, &e);
+    }
+    if (r == 0)
+        on_snapshot_change(a, is_status, now);
+    else
+        log_warning("the cluster's resources do not fit: %s", err_text(&e));
+}
+
+static void on_cluster_change(void *ctx, bool heard, const char *why)
+{
+    const struct agent *a = ctx;
+
+    if (heard)
+        log_info("the cluster says who is in the network");
+    else if (!a->is_ending)
+        log_warning("the cluster does not say who is in the network, known peers stay: %s", why);
 }
 
 static void on_hub_change(void *ctx, bool heard, const char *why, nsec_t now)
@@ -353,6 +395,20 @@ static void measure_ciphers(struct node_speeds *speeds)
     }
 }
 
+static int open_cluster(struct agent *a, struct err *e)
+{
+    struct cluster_listener listener = {
+        .on_event = on_cluster_event, .on_change = on_cluster_change, .ctx = a};
+    struct cluster_self self;
+
+    if (!a->config->cluster)
+        return 0;
+    (void)snprintf(self.network, sizeof(self.network), "%.*s", NAME_MAX_LEN,
+        a->state.snapshot.network.meta.name);
+    (void)snprintf(self.node, sizeof(self.node), "%s", a->state.snapshot.self);
+    return cluster_watch_new(&a->cluster, &a->loop, a->config->cluster, &self, &listener, e);
+}
+
 /* Does all that can fail, before anything of the machine is changed. */
 static int open_parts(struct life *l, struct err *e)
 {
@@ -376,6 +432,8 @@ static int open_parts(struct life *l, struct err *e)
         path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
         r = agent_core_take_hubs(a, e);
     }
+    if (r == 0)
+        r = open_cluster(a, e);
     if (r == 0)
         r = agent_api_open(&l->server, a, e);
     return r == 0 ? start_signals(l, e) : r;
@@ -426,6 +484,7 @@ static void stop(struct life *l)
     node_measure_stop(&a->measure);
     if (l->server)
         server_stop(l->server);
+    a->cluster = cluster_watch_free(a->cluster);
     hub_set_stop(&a->hubs);
     node_keepalive_stop(&a->keepalive);
     a->paths = path_driver_free(a->paths, a->end != AGENT_END_STOPPED);
@@ -445,6 +504,7 @@ static void unload(struct life *l)
     struct agent *a = &l->agent;
 
     snapshot_deinit(&a->snapshot);
+    snapshot_deinit(&a->hub_said);
     state_deinit(&a->state);
     closep(&l->lock_fd);
 }

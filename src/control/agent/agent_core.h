@@ -17,6 +17,7 @@
 #include <uv.h>
 
 #include "agent/agent.h"
+#include "agent/cluster/cluster_watch.h"
 #include "agent/hub_set.h"
 #include "agent/hublink/job_calls.h"
 #include "agent/node_keepalive.h"
@@ -44,6 +45,7 @@ struct agent {
     uv_loop_t loop;
     struct state state;        /* who this node is; immutable after the start */
     struct snapshot snapshot;  /* the network, as the hub described it last */
+    struct snapshot hub_said;  /* with @cluster: what hubs say, of which reports are taken */
     struct node_speeds speeds; /* of this machine's ciphers; immutable after the start */
 
     /* The clocks; immutable. They are functions because a call to the engine or to the kernel may
@@ -59,9 +61,10 @@ struct agent {
     struct reconcile reconcile;
     struct forward_rules rules;
     struct hub_set hubs;
-    struct path_driver *paths; /* owns */
-    struct observe seen;       /* the peers, as of the last poll */
-    struct reach reach;        /* how each is reached, as of the last poll */
+    struct cluster_watch *cluster; /* owns; NULL: hubs say who is in the network */
+    struct path_driver *paths;     /* owns */
+    struct observe seen;           /* the peers, as of the last poll */
+    struct reach reach;            /* how each is reached, as of the last poll */
     struct peer_doubt doubt;
     struct node_keepalive keepalive;
     struct node_names names;

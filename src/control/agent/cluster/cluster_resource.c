@@ -1,0 +1,183 @@
+/* cluster_resource.c - see cluster_resource.h. */
+#include "agent/cluster/cluster_resource.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+
+#define REVISION "weft.dev/revision"
+
+const struct object_kind *const cluster_kinds[CLUSTER_KINDS] = {
+    &network_kind, &node_kind, &mesh_edge_kind};
+
+/* The object's name in a resource's; NULL: the resource is of another network. */
+static const char *name_in(
+    const struct object_kind *kind, const struct cluster_self *self, const char *text)
+{
+    size_t len = strlen(self->network);
+
+    if (!text || strncmp(text, self->network, len) != 0)
+        return NULL;
+    if (kind->is_network)
+        return text[len] == '\0' ? text : NULL;
+    text += len;
+    return text[0] == '.' && text[1] != '\0' && strlen(text + 1) <= OBJECT_NAME_MAX ? text + 1
+                                                                                    : NULL;
+}
+
+static bool is_about(const json_t *spec, const char *node)
+{
+    const json_t *nodes = json_object_get(spec, "nodes");
+
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        const char *name = json_string_value(json_array_get(nodes, i));
+
+        if (name && strcmp(name, node) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_refused(const json_t *status)
+{
+    const json_t *conditions = json_object_get(status, "conditions");
+
+    for (size_t i = 0; i < json_array_size(conditions); i++) {
+        const json_t *one = json_array_get(conditions, i);
+        const char *type = json_string_value(json_object_get(one, "type"));
+        const char *is = json_string_value(json_object_get(one, "status"));
+
+        if (type && is && strcmp(type, "Accepted") == 0 && strcmp(is, "False") == 0)
+            return true;
+    }
+    return false;
+}
+
+enum cluster_verdict cluster_object(const struct object_kind *kind, const struct cluster_self *self,
+    const json_t *resource, json_t **ret, char ret_name[static OBJECT_NAME_MAX + 1])
+{
+    const json_t *meta = json_object_get(resource, "metadata");
+    const json_t *notes = json_object_get(meta, "annotations");
+    const char *name = name_in(kind, self, json_string_value(json_object_get(meta, "name")));
+    const char *text = json_string_value(json_object_get(notes, REVISION));
+    json_t *spec = json_object_get(resource, "spec");
+    json_t *status = json_object_get(resource, "status");
+    uint64_t revision;
+    json_t *made;
+
+    if (!name || !text || parse_u64(&revision, text, 1, INT64_MAX, REVISION, NULL) < 0)
+        return CLUSTER_OTHER;
+    if (kind == &mesh_edge_kind && !is_about(spec, self->node))
+        return CLUSTER_OTHER;
+    (void)snprintf(ret_name, OBJECT_NAME_MAX + 1, "%s", name);
+    if (is_refused(status))
+        return CLUSTER_KEPT;
+    made = json_pack("{s:s, s:{s:s, s:s*, s:I}, s:O*, s:O*}", "kind", kind->name, "metadata",
+        "name", name, "network", kind->is_network ? NULL : self->network, "resourceVersion",
+        (json_int_t)revision, "spec", spec, "status", kind == &node_kind ? status : NULL);
+    if (!made)
+        return CLUSTER_KEPT;
+    *ret = made;
+    return CLUSTER_TAKEN;
+}
+
+int cluster_version(char ret[static CLUSTER_VERSION_MAX + 1], const json_t *resource, struct err *e)
+{
+    const char *text = json_string_value(
+        json_object_get(json_object_get(resource, "metadata"), "resourceVersion"));
+    size_t len = text ? strlen(text) : 0;
+
+    if (len == 0 || len > CLUSTER_VERSION_MAX ||
+        strspn(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.") != len)
+        return err_set(e, -EINVAL,
+            "the API server's answer has no resourceVersion of 1 to %d letters and digits",
+            CLUSTER_VERSION_MAX);
+    memcpy(ret, text, len + 1);
+    return 0;
+}
+
+/* ---- lines of a watch ------------------------------------------------------------------------ */
+
+void cluster_line_deinit(struct cluster_line *l)
+{
+    if (l->kind == CLUSTER_LINE_EVENT)
+        watch_event_deinit(&l->event);
+    *l = (struct cluster_line)CLUSTER_LINE_NULL;
+}
+
+static int take_change(struct cluster_line *l, const struct object_kind *kind,
+    const struct cluster_self *self, const json_t *resource, bool is_delete, struct err *e)
+{
+    char name[OBJECT_NAME_MAX + 1];
+    json_t *object = NULL;
+    enum cluster_verdict verdict = cluster_object(kind, self, resource, &object, name);
+    int r = 0;
+
+    if (verdict == CLUSTER_OTHER || (verdict == CLUSTER_KEPT && !is_delete))
+        return 0;
+    if (is_delete) {
+        l->event.kind = WATCH_EVENT_DELETE;
+        l->event.deleted.kind = kind;
+        memcpy(l->event.deleted.name, name, sizeof(name));
+    } else {
+        l->event.kind = WATCH_EVENT_PUT;
+        r = snapshot_decode_object(&l->event.object, object, &l->event.skips, e);
+        l->event.revision = l->event.object.kind ? l->event.object.meta.resource_version : 0;
+    }
+    json_decref(object);
+    if (r == 0)
+        l->kind = CLUSTER_LINE_EVENT;
+    return r;
+}
+
+static int take_error(struct cluster_line *l, const json_t *status, struct err *e)
+{
+    const char *text = json_string_value(json_object_get(status, "message"));
+    json_int_t code = json_integer_value(json_object_get(status, "code"));
+
+    l->kind = code == 410 ? CLUSTER_LINE_OLD : CLUSTER_LINE_FAILED;
+    (void)err_set(e, -EIO, "the API server ends a watch with %" JSON_INTEGER_FORMAT ": %.200s",
+        code, text ? text : "");
+    return 0;
+}
+
+static int decode_json(struct cluster_line *l, const struct object_kind *kind,
+    const struct cluster_self *self, const json_t *json, struct err *e)
+{
+    const char *type = json_string_value(json_object_get(json, "type"));
+    const json_t *resource = json_object_get(json, "object");
+    bool is_delete;
+    int r;
+
+    if (!type || !json_is_object(resource))
+        return err_set(e, -EINVAL, "a line of the API server's watch has no type or no object");
+    if (strcmp(type, "ERROR") == 0)
+        return take_error(l, resource, e);
+    r = cluster_version(l->version, resource, e);
+    if (r != 0 || strcmp(type, "BOOKMARK") == 0)
+        return r;
+    is_delete = strcmp(type, "DELETED") == 0;
+    if (!is_delete && strcmp(type, "ADDED") != 0 && strcmp(type, "MODIFIED") != 0)
+        return 0;
+    return take_change(l, kind, self, resource, is_delete, e);
+}
+
+int cluster_line_decode(struct cluster_line *ret, const struct object_kind *kind,
+    const struct cluster_self *self, const char *line, size_t len, struct err *e)
+{
+    struct cluster_line l = CLUSTER_LINE_NULL;
+    json_t *json = json_loadb(line, len, 0, NULL);
+    int r;
+
+    if (!json)
+        return err_set(e, -EINVAL, "a line of the API server's watch is not JSON");
+    r = decode_json(&l, kind, self, json, e);
+    json_decref(json);
+    if (r == 0)
+        *ret = l;
+    return r;
+}

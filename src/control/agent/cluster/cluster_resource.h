@@ -1,0 +1,83 @@
+/*
+ * cluster_resource.h - resources of a Kubernetes cluster as objects of the network. Pure.
+ *
+ * The hub keeps its Networks, Nodes and MeshEdges as resources in its namespace, called NETWORK,
+ * NETWORK.NODE and NETWORK.A--B. What people write there is a wish until the hub has taken it; so a
+ * resource counts only when it has the annotation "weft.dev/revision" with the number of the hub's
+ * object, and the condition "Accepted" does not deny it.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "mesh/snapshot/snapshot.h"
+#include "mesh/snapshot/watch_event.h"
+
+struct err;
+
+/** Kinds that an agent takes from the cluster. */
+#define CLUSTER_KINDS 3
+
+/** Longest resourceVersion. */
+#define CLUSTER_VERSION_MAX 40
+
+extern const struct object_kind *const cluster_kinds[CLUSTER_KINDS];
+
+/** Whose view it is. */
+struct cluster_self {
+    char network[NAME_MAX_LEN + 1];
+    char node[NAME_MAX_LEN + 1];
+};
+
+/** What a resource is to this node. */
+enum cluster_verdict {
+    CLUSTER_OTHER, /* of another network, an edge of other nodes, or nothing of the hub's yet */
+    CLUSTER_TAKEN, /* it counts */
+    CLUSTER_KEPT,  /* the hub does not do what it says now: what was known of it stays */
+};
+
+/**
+ * cluster_object() - a resource as the object of the hub's API
+ * @ret:	set when it is taken: gives a reference
+ * @ret_name:	the object's name, set unless it is another's
+ *
+ * It is not checked further: object_decode() does.
+ */
+enum cluster_verdict cluster_object(const struct object_kind *kind, const struct cluster_self *self,
+    const json_t *resource, json_t **ret, char ret_name[static OBJECT_NAME_MAX + 1]);
+
+/** What a line of a watch says. */
+enum cluster_line_kind {
+    CLUSTER_LINE_NOTHING, /* nothing for this node */
+    CLUSTER_LINE_EVENT,   /* a change */
+    CLUSTER_LINE_OLD,     /* 410: the watch's beginning is not known any more: list again */
+    CLUSTER_LINE_FAILED,  /* the server ends the watch, for the reason in the words */
+};
+
+struct cluster_line {
+    enum cluster_line_kind kind;
+    char version[CLUSTER_VERSION_MAX + 1]; /* resourceVersion from which to go on; "": none */
+    struct watch_event event;              /* EVENT: PUT or DELETE; its revision is 0 for DELETE */
+};
+
+#define CLUSTER_LINE_NULL                                                                          \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/** cluster_line_deinit() - idempotent. */
+void cluster_line_deinit(struct cluster_line *l);
+
+/**
+ * cluster_line_decode() - one line of a watch
+ * @ret:	untouched on failure, else for cluster_line_deinit()
+ *
+ * Return: 0, also with words for FAILED; -EINVAL with words; -ENOMEM with words.
+ */
+int cluster_line_decode(struct cluster_line *ret, const struct object_kind *kind,
+    const struct cluster_self *self, const char *line, size_t len, struct err *e);
+
+/** cluster_version() - copy a resourceVersion. -EINVAL with words: it may be no part of a URL. */
+int cluster_version(
+    char ret[static CLUSTER_VERSION_MAX + 1], const json_t *resource, struct err *e);

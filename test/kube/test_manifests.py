@@ -8,10 +8,12 @@ what kustomize makes of them.
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
@@ -23,11 +25,16 @@ CAPABILITIES = {"hub": ["NET_ADMIN"], "agent": ["NET_ADMIN"], "probe": ["NET_RAW
 HOST_PATHS = {"hub": {"/dev/net/tun": False},
               "agent": {"/dev/net/tun": False, "/var/lib/weft": False, "/run/weft": False},
               "probe": {"/var/lib/weft": True}}
-RECORDS = {"weft.dev": {"records": {"get", "list", "watch", "create", "update", "delete"}}}
+KINDS = ("networks", "nodes", "meshedges")
+HUB = {"weft.dev": {"records": {"get", "list", "watch", "create", "update", "delete"},
+                    **{kind: {"list", "watch", "create", "patch", "delete"} for kind in KINDS},
+                    **{f"{kind}/status": {"patch"} for kind in KINDS}},
+       "coordination.k8s.io": {"leases": {"create"}, "leases weft-hub": {"get", "update"}},
+       "": {"events": {"create"}}}
+AGENT = {"weft.dev": {kind: {"list", "watch"} for kind in KINDS}}
 # Who may do what, by overlay and ServiceAccount. Who is not here may do nothing.
-SHOWN = {"weft.dev": {kind: {"list", "watch"} for kind in ("networks", "nodes", "meshedges")}}
-RULES = {"several-hubs": {"weft-hub": RECORDS},
-         "agents-from-cluster": {"weft-hub": RECORDS, "weft-agent": SHOWN}}
+RULES = {"several-hubs": {"weft-hub": HUB},
+         "agents-from-cluster": {"weft-hub": HUB, "weft-agent": AGENT}}
 PORTS = {("UDP", 51820), ("TCP", 8443), ("UDP", 8443)}
 
 
@@ -136,11 +143,12 @@ def test_roles(items: list[dict], overlay: str) -> None:
         assert subject["name"] not in found
         rules: dict = {}
         for rule in roles.pop(binding["roleRef"]["name"])["rules"]:
-            assert rule.keys() == {"apiGroups", "resources", "verbs"}
+            assert rule.keys() - {"resourceNames"} == {"apiGroups", "resources", "verbs"}
             assert "*" not in rule["apiGroups"] + rule["resources"] + rule["verbs"]
             for group in rule["apiGroups"]:
                 for resource in rule["resources"]:
-                    rules.setdefault(group, {})[resource] = set(rule["verbs"])
+                    words = [resource, *rule.get("resourceNames", [])]
+                    rules.setdefault(group, {})[" ".join(words)] = set(rule["verbs"])
         found[subject["name"]] = rules
     assert not roles, "a role that nobody has"
     assert not of_kind(items, "ClusterRole")
@@ -189,6 +197,57 @@ def test_kustomize_makes_the_same(items: list[dict], overlay: str) -> None:
     assert made == {identity(item): item for item in items}
 
 
+def charts() -> Path:
+    program = Path(subprocess.run([TOOL, "where"], check=True, text=True,
+                                  stdout=subprocess.PIPE).stdout.strip()) / "bin/chart-render"
+    if not program.exists():
+        pytest.skip("no chart can be rendered: \"KUBE_MODERN=1 make kube\" builds what does it")
+    return program
+
+
+# The values that make of the chart what each overlay makes.
+VALUES = {"one-hub": {},
+          "several-hubs": {"hub": {"store": "cluster", "replicas": 3}},
+          "agents-from-cluster": {"hub": {"store": "cluster", "replicas": 3},
+                                  "agent": {"from": "cluster"}}}
+REFUSED = [{"hub": {"replicas": 2}}, {"hub": {"store": "etcd"}}, {"agent": {"from": "cluster"}},
+           {"agent": {"engine": "fast"}}, {"image": {"tag": "a b"}}, {"hub": {"storage": "1G"}},
+           {"probe": {"period": "often"}}, {"relay": {}}]
+
+
+def values_with(changes: dict) -> dict:
+    values = yaml.safe_load((FOLDER / "chart/values.yaml").read_text())
+    for part, fields in changes.items():
+        values[part] = values.get(part, {}) | fields
+    return values
+
+
+def test_values_have_a_schema() -> None:
+    schema = json.loads((FOLDER / "chart/values.schema.json").read_text())
+    for changes in VALUES.values():
+        jsonschema.validate(values_with(changes), schema)
+    for changes in REFUSED:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(values_with(changes), schema)
+
+
+def test_the_chart_makes_the_same(items: list[dict], overlay: str, tmp_path: Path) -> None:
+    """Helm and kustomize give the same objects. Helm makes the namespace by itself."""
+    (tmp_path / "values.json").write_text(json.dumps(VALUES[overlay]))
+    text = subprocess.run([charts(), FOLDER / "chart", tmp_path / "values.json", "weft"],
+                          check=True, text=True, stdout=subprocess.PIPE).stdout
+    made = [item for item in yaml.safe_load_all(text) if item]
+    for item in made:
+        item["metadata"]["namespace"] = "weft"
+    assert len(made) == len(items) - 1
+    assert {identity(item): item for item in made} == \
+        {identity(item): item for item in items if item["kind"] != "Namespace"}
+
+
+def test_the_chart_has_the_definitions() -> None:
+    assert (FOLDER / "chart/crds/crds.yaml").read_text() == (FOLDER / "crds.yaml").read_text()
+
+
 def for_server(item: dict) -> dict:
     """Kubernetes 1.20 has budgets, with the same fields, in an older version of their group."""
     if item["kind"] == "PodDisruptionBudget":
@@ -218,7 +277,7 @@ def test_accounts_on_the_server(cluster: Cluster, items: list[dict], overlay: st
             said = cluster.must("auth", "can-i", "--list", "-n", "weft", "--no-headers", "--as",
                                 f"system:serviceaccount:weft:{account}").out
             rows = [line.split(None, 1) for line in said.splitlines() if ".weft.dev" in line]
-            assert {name.removesuffix(".weft.dev"): set(rest[rest.rindex("["):].strip("[]").split())
+            assert {name.replace(".weft.dev", ""): set(rest[rest.rindex("["):].strip("[]").split())
                     for name, rest in rows} == allowed
             assert "*.*" not in said
     finally:

@@ -266,6 +266,13 @@ def test_the_server_takes_it(cluster: Cluster, items: list[dict]) -> None:
 
 
 @pytest.mark.parametrize("cluster", ["1.20"], indirect=True)
+def test_the_server_takes_the_examples(cluster: Cluster) -> None:
+    for path in sorted((FOLDER / "examples").glob("*.yaml")):
+        said = cluster.must("apply", "--dry-run=server", "--validate=true", "-f", path).out
+        assert "(server dry run)" in said
+
+
+@pytest.mark.parametrize("cluster", ["1.20"], indirect=True)
 def test_accounts_on_the_server(cluster: Cluster, items: list[dict], overlay: str) -> None:
     """What the accounts may do, by the server's own word."""
     cluster.kubectl("create", "namespace", "weft")

@@ -47,6 +47,7 @@ int cmd_env(int argc, char **argv);       /* env.c */
 int cmd_get(int argc, char **argv);       /* object.c */
 int cmd_hub(int argc, char **argv);       /* hub.c */
 int cmd_hub_up(int argc, char **argv);    /* hub_up.c; below hub */
+int cmd_islands(int argc, char **argv);   /* islands.c */
 int cmd_jobs(int argc, char **argv);      /* jobs.c */
 int cmd_join(int argc, char **argv);      /* join.c */
 int cmd_leave(int argc, char **argv);     /* leave.c */

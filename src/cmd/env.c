@@ -2,6 +2,7 @@
 #include "train/job/env.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/state/state.h"
 #include "base/cleanup.h"
@@ -11,12 +12,18 @@
 #include "cmd/options.h"
 #include "train/job/env_text.h"
 #include "train/job/run.h"
+#include "train/profile/nccl_log.h"
+#include "train/profile/profile.h"
+
+/* How long the metadata service of a cloud may take, ms. */
+#define METADATA_MS 1000
 
 static struct {
     struct run_wish wish;
     const char *format;
     bool explain;
     bool table;
+    const char *nccl_log;
 } arg;
 
 static const struct option options[] = {
@@ -33,6 +40,8 @@ static const struct option options[] = {
         "each variable with its reason and source"},
     {"--table", NULL, option_flag, &arg.table, NULL,
         "every variable that weft run knows, in Markdown; asks no agent"},
+    {"--nccl-log", "FILE", option_text, &arg.nccl_log, NULL,
+        "say whether NCCL took this machine's fabric, by its log (NCCL_DEBUG=INFO); asks no agent"},
     {"--socket", "PATH", option_text, &arg.wish.socket_path, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
@@ -59,6 +68,38 @@ static int make_text(struct str *out, enum env_text form, struct err *e)
     return env_text_add(out, &run.plan, form);
 }
 
+static size_t count_devices(const struct fabric_facts *f)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->n_devices; i++)
+        n += fabric_device_serves(&f->devices[i], f);
+    return n;
+}
+
+/* Reads a log of the job's, and compares it with the profile of this machine. */
+static int judge_log(const char *path)
+{
+    static struct fabric_facts fabric;
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    struct nccl_log log = {.n_lines = 0};
+    enum nccl_log_verdict verdict;
+    char line[4096];
+    FILE *f = fopen(path, "re");
+
+    if (!f)
+        return cmd_fail("env", "--nccl-log %s: %m", path);
+    while (fgets(line, sizeof(line), f) && nccl_log_take(&log, line, strcspn(line, "\n")))
+        ;
+    (void)fclose(f);
+    fabric_read_here(&fabric, FABRIC_VIEW_JOB, METADATA_MS);
+    verdict = nccl_log_judge(&log, profile_of(&fabric), count_devices(&fabric), &out);
+    str_add(&out, "\n");
+    if (cmd_print("env", str_text(&out)) != CMD_OK)
+        return CMD_FAILED;
+    return verdict == NCCL_LOG_WANTED ? CMD_OK : CMD_VERDICT_NO;
+}
+
 int cmd_env(int argc, char **argv)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
@@ -71,6 +112,8 @@ int cmd_env(int argc, char **argv)
         return status;
     if (env_text_parse(&form, arg.format, &e) != 0 || run_check(&arg.wish, &e) != 0)
         return cmd_refuse("env", "%s", err_text(&e));
+    if (arg.nccl_log)
+        return judge_log(arg.nccl_log);
     if (arg.table)
         env_format_table(&out);
     else

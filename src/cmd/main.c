@@ -45,6 +45,7 @@ static const struct {
     {"leave", cmd_leave, "leave the network"},
     {"status", cmd_status, "say how this node and its peers are"},
     {"paths", cmd_paths, "show all that was tried to reach a peer"},
+    {"islands", cmd_islands, "show which nodes share a fast fabric"},
     {"run", cmd_run, "run a training command over the overlay"},
     {"env", cmd_env, "print the environment that training commands need"},
     {"preflight", cmd_preflight, "say whether a training job would run, pair by pair"},

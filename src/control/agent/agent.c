@@ -10,6 +10,7 @@
 #include "agent/agent_api.h"
 #include "agent/agent_core.h"
 #include "agent/cluster/cluster_merge.h"
+#include "agent/node_fabric.h"
 #include "agent/state/removed.h"
 #include "api/server/server.h"
 #include "base/err.h"
@@ -448,6 +449,7 @@ static int start(struct life *l, struct err *e)
     if (r < 0)
         return r;
     measure_ciphers(&a->speeds);
+    a->fabric = node_fabric_new();
     in = agent_core_render_input(a);
     reconcile_assume(&a->reconcile, &in);
     agent_core_poll(a);
@@ -486,6 +488,7 @@ static void stop(struct life *l)
         server_stop(l->server);
     a->cluster = cluster_watch_free(a->cluster);
     hub_set_stop(&a->hubs);
+    a->fabric = node_fabric_free(a->fabric);
     node_keepalive_stop(&a->keepalive);
     a->paths = path_driver_free(a->paths, a->end != AGENT_END_STOPPED);
     close_handles(l);

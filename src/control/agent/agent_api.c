@@ -6,6 +6,7 @@
 #include "agent/agent_core.h"
 #include "agent/hublink/farewell.h"
 #include "agent/reconcile/route_guard.h"
+#include "agent/node_fabric.h"
 #include "agent/status.h"
 #include "agent/status_routes.h"
 #include "api/server/server.h"
@@ -28,6 +29,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .engine =
             a->reconcile.engine ? engine_kind_name(engine_kind_of(a->reconcile.engine)) : NULL,
         .engine_why = a->reconcile.why,
+        .fabric = node_fabric_report(a->fabric),
         .fault = a->pass.fault.text,
         .n_failed = a->pass.n_failed,
         .retry_at = a->pass.due_at,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/node_fabric.h"
 #include "agent/paths/edge/peer_seen.h"
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
@@ -441,6 +442,7 @@ static void report(struct agent *a, nsec_t now)
         .self = path_driver_self(a->paths),
         .routes = &a->state.routes,
         .speeds = &a->speeds,
+        .fabric = node_fabric_report(a->fabric),
         .engine = engine ? engine_kind_of(engine) : ENGINE_KIND_AUTO,
         .applied = a->applied,
         .fault = a->pass.fault.text,

@@ -40,13 +40,16 @@
 /** Delay of what follows an event, so that a burst of events has one consequence. */
 #define AGENT_CORE_SOON (5 * NSEC_PER_MSEC)
 
+struct node_fabric;
+
 struct agent {
     const struct agent_config *config; /* borrowed from agent_run() */
     uv_loop_t loop;
-    struct state state;        /* who this node is; immutable after the start */
-    struct snapshot snapshot;  /* the network, as the hub described it last */
-    struct snapshot hub_said;  /* with @cluster: what hubs say, of which reports are taken */
-    struct node_speeds speeds; /* of this machine's ciphers; immutable after the start */
+    struct state state;         /* who this node is; immutable after the start */
+    struct snapshot snapshot;   /* the network, as the hub described it last */
+    struct snapshot hub_said;   /* with @cluster: what hubs say, of which reports are taken */
+    struct node_speeds speeds;  /* of this machine's ciphers; immutable after the start */
+    struct node_fabric *fabric; /* owns; finds this machine's fabric; NULL: no memory */
 
     /* The clocks; immutable. They are functions because a call to the engine or to the kernel may
      * take seconds, and because a test has its own. */

@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "base/version.h"
 #include "mesh/object/edge_status.h"
+#include "mesh/object/fabric_report.h"
 #include "mesh/object/path_report.h"
 #include "mesh/object/subnets.h"
 #include "mesh/render/render.h"
@@ -290,11 +291,12 @@ static json_t *encode_node(const struct node_report_facts *facts)
 {
     bool is_user = facts->engine == ENGINE_KIND_USERSPACE;
 
-    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*}", "engine",
+    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*, s:o*}", "engine",
         facts->engine == ENGINE_KIND_AUTO ? "" : engine_kind_name(facts->engine), "version",
         version_text, "hostname", facts->hostname, "candidates",
         path_report_encode_candidates(facts->self), "paths", path_report_encode_facts(facts->self),
-        "aead", is_user ? node_speeds_encode(facts->speeds) : NULL, "routes",
+        "aead", is_user ? node_speeds_encode(facts->speeds) : NULL, "fabric",
+        facts->fabric ? fabric_report_encode(facts->fabric) : NULL, "routes",
         facts->routes->n ? subnets_encode(facts->routes) : NULL);
 }
 

@@ -22,6 +22,7 @@
 #include "engine/engine.h"
 #include "mesh/object/object.h"
 
+struct fabric_report;
 struct observe;
 struct path_side;
 struct reach;
@@ -58,16 +59,17 @@ struct node_report {
 /** The facts from which a report is made. Borrowed. */
 struct node_report_facts {
     const struct snapshot *snapshot;
-    const struct observe *seen;       /* what the engine has seen of each peer */
-    const struct reach *reach;        /* how each peer is reached */
-    const struct path_side *self;     /* where this node may be reached */
-    const struct subnets *routes;     /* subnets that this node asks to be the way to */
-    const struct node_speeds *speeds; /* of this machine's ciphers */
-    const char *hostname;             /* of this machine; NULL: not to be told */
-    enum engine_kind engine;          /* AUTO: none runs */
-    uint64_t applied;                 /* revision of the last pass that succeeded; 0: none did */
-    const char *fault;                /* why the last pass failed; "": it did not */
-    nsec_t now;                       /* monotonic */
+    const struct observe *seen;         /* what the engine has seen of each peer */
+    const struct reach *reach;          /* how each peer is reached */
+    const struct path_side *self;       /* where this node may be reached */
+    const struct subnets *routes;       /* subnets that this node asks to be the way to */
+    const struct node_speeds *speeds;   /* of this machine's ciphers */
+    const struct fabric_report *fabric; /* NULL: none worth telling, or not known yet */
+    const char *hostname;               /* of this machine; NULL: not to be told */
+    enum engine_kind engine;            /* AUTO: none runs */
+    uint64_t applied;                   /* revision of the last pass that succeeded; 0: none did */
+    const char *fault;                  /* why the last pass failed; "": it did not */
+    nsec_t now;                         /* monotonic */
 };
 
 /** node_report_init() - nothing was reported yet. @run: a random number, not 0. */

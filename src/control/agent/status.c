@@ -8,6 +8,7 @@
 #include "agent/status_routes.h"
 #include "base/str.h"
 #include "base/table.h"
+#include "mesh/object/fabric_report.h"
 #include "mesh/object/path_report.h"
 #include "net/tun/offload.h"
 
@@ -50,9 +51,10 @@ static json_t *encode_node(const struct node *n)
     char a4[IP_ADDR_TEXT_MAX];
     char a6[IP_ADDR_TEXT_MAX];
 
-    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", n->meta.name, "address4",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o*}", "name", n->meta.name, "address4",
         ip_addr_format(&n->address4, a4), "address6", ip_addr_format(&n->address6, a6), "publicKey",
-        x25519_public_format(&n->key, key), "island", n->island);
+        x25519_public_format(&n->key, key), "island", n->island, "fabric",
+        n->fabric ? fabric_report_encode(n->fabric) : NULL);
 }
 
 /* Puts the fields of @b into @a. Takes both. Return: NULL if either is NULL, or without memory. */
@@ -109,6 +111,8 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
         "foreignPeers", encode_foreign(in), "offloads", encode_offloads(in->offloads), "mtu",
         (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
 
+    if (in->fabric && more)
+        (void)json_object_set_new(more, "fabric", fabric_report_encode(in->fabric));
     return join(encode_node(self), more);
 }
 

@@ -39,6 +39,7 @@ struct status_input {
     nsec_t foreign_at;               /* monotonic; when that was */
     const char *engine_why;          /* why that engine; "": it was asked for */
     const struct status_routes *routes;     /* NULL: not told */
+    const struct fabric_report *fabric;     /* of this machine; NULL: none, or not known yet */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
     const struct hub_set *hubs;   /* all hubs; NULL: not told */

@@ -11,6 +11,7 @@
 #include "agent/node_report.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
+#include "mesh/object/fabric_report.h"
 #include "mesh/object/edge_parts.h"
 #include "mesh/object/subnets.h"
 #include "path/paths.h"
@@ -366,6 +367,7 @@ static void test_applied(void **state)
 
 static void test_node(void **state)
 {
+    static const struct fabric_report fabric = {.kind = "efa", .gbit = 400};
     struct world *w = make_world();
     struct node_report nr;
     json_t *json;
@@ -376,6 +378,7 @@ static void test_node(void **state)
     assert_non_null(get(json, "node", "aead"));
     assert_null(get(json, "node", "hostname"));
     assert_null(get(json, "node", "routes"));
+    assert_null(get(json, "node", "fabric"));
     json_decref(json);
 
     w->facts.engine = ENGINE_KIND_KERNEL;
@@ -389,8 +392,11 @@ static void test_node(void **state)
     json_decref(json);
 
     w->facts.engine = ENGINE_KIND_AUTO;
+    w->facts.fabric = &fabric;
     json = node_report_encode(&nr, &w->facts);
     assert_string_equal(json_string_value(get(json, "node", "engine")), "");
+    assert_string_equal(
+        json_string_value(json_object_get(get(json, "node", "fabric"), "kind")), "efa");
     json_decref(json);
     node_report_deinit(&nr);
     snapshot_deinit(&w->snapshot);

@@ -455,8 +455,8 @@ static void take_place(
             t, "/sys/class/dmi/id/product_name", f->place.machine, sizeof(f->place.machine));
 }
 
-void fabric_read(
-    struct fabric_facts *ret, const struct tree *t, const struct metadata_answers *answers)
+void fabric_read(struct fabric_facts *ret, const struct tree *t, enum fabric_view view,
+    const struct metadata_answers *answers)
 {
     char cpus[TREE_NAME_MAX];
 
@@ -465,6 +465,7 @@ void fabric_read(
     claim_place(ret);
     read_gpus(ret, t);
     read_devices(ret, t);
+    ret->has_verbs_files |= view == FABRIC_VIEW_AGENT;
     claim_devices(ret, FABRIC_LINK_EFA, "EFA");
     claim_devices(ret, FABRIC_LINK_INFINIBAND, "InfiniBand");
     claim_devices(ret, FABRIC_LINK_ETHERNET, "Ethernet (RoCE)");
@@ -481,7 +482,7 @@ void fabric_read(
     find_files(ret, t);
 }
 
-void fabric_read_here(struct fabric_facts *ret, unsigned timeout_ms)
+void fabric_read_here(struct fabric_facts *ret, enum fabric_view view, unsigned timeout_ms)
 {
     const struct tree here = {.root = ""};
     enum metadata_cloud cloud = metadata_cloud_of(&here);
@@ -489,7 +490,7 @@ void fabric_read_here(struct fabric_facts *ret, unsigned timeout_ms)
     struct err e = ERR_NULL;
     int r = cloud == METADATA_CLOUD_NONE ? -1 : metadata_fetch(&answers, cloud, timeout_ms, &e);
 
-    fabric_read(ret, &here, r == 0 ? &answers : NULL);
+    fabric_read(ret, &here, view, r == 0 ? &answers : NULL);
     if (r != 0 && cloud != METADATA_CLOUD_NONE)
         (void)snprintf(ret->fault, sizeof(ret->fault), "%.*s", FABRIC_PATH_MAX - 1, err_text(&e));
 }

@@ -41,6 +41,12 @@ enum fabric_kind {
     FABRIC_KIND_N,
 };
 
+/** Who reads. */
+enum fabric_view {
+    FABRIC_VIEW_JOB,   /* who will use the devices: they need their files in /dev */
+    FABRIC_VIEW_AGENT, /* the agent, which its unit gives no devices */
+};
+
 /** What a verbs device is linked with. */
 enum fabric_link {
     FABRIC_LINK_EFA, /* the kernel says "Unspecified", and its driver is efa */
@@ -83,7 +89,7 @@ struct fabric_facts {
     size_t n_devices;
     struct fabric_nic nics[FABRIC_NICS_MAX];
     size_t n_nics;
-    bool has_verbs_files;           /* /dev/infiniband is there; a container may not have it */
+    bool has_verbs_files;           /* /dev/infiniband is there, or not needed */
     char plugin[FABRIC_PATH_MAX];   /* file of the NCCL net plugin of this fabric; "": not found */
     char topology[FABRIC_PATH_MAX]; /* topology file for NCCL that the image has; "": none */
     char tuner[FABRIC_PATH_MAX];    /* configuration of the plugin's tuner; "": none */
@@ -123,8 +129,8 @@ bool fabric_device_serves(const struct fabric_device *d, const struct fabric_fac
  * @ret:	always set
  * @answers:	of the metadata service; NULL: none
  */
-void fabric_read(
-    struct fabric_facts *ret, const struct tree *t, const struct metadata_answers *answers);
+void fabric_read(struct fabric_facts *ret, const struct tree *t, enum fabric_view view,
+    const struct metadata_answers *answers);
 
 /**
  * fabric_read_here() - find out about this machine
@@ -133,7 +139,7 @@ void fabric_read(
  *
  * Blocks, so for as long at most.
  */
-void fabric_read_here(struct fabric_facts *ret, unsigned timeout_ms);
+void fabric_read_here(struct fabric_facts *ret, enum fabric_view view, unsigned timeout_ms);
 
 /** fabric_report_make() - what others are told of it. */
 void fabric_report_make(struct fabric_report *ret, const struct fabric_facts *facts);

@@ -30,7 +30,7 @@ static void read_machine(struct fabric_facts *ret, const char *name)
 
     machines_unpack(name, root);
     cloud = metadata_cloud_of(&t);
-    fabric_read(ret, &t, metadata_recorded(&answers, &t, cloud) ? &answers : NULL);
+    fabric_read(ret, &t, FABRIC_VIEW_JOB, metadata_recorded(&answers, &t, cloud) ? &answers : NULL);
     machines_remove(root);
 }
 
@@ -139,7 +139,7 @@ static void test_without_metadata(void **state)
     struct fabric_facts facts;
 
     machines_unpack("p4d", root);
-    fabric_read(&facts, &t, NULL);
+    fabric_read(&facts, &t, FABRIC_VIEW_JOB, NULL);
     machines_remove(root);
     assert_int_equal(facts.kind, FABRIC_EFA);
     assert_string_equal(facts.place.machine, "p4d.24xlarge");

@@ -90,6 +90,19 @@ def test_forms_of_env(site: Site) -> None:
         "env", "--format", "k8s").out
 
 
+def test_islands(site: Site, tmp_path: Path) -> None:
+    assert site.run("islands").out == "in no island: n1\n"
+    assert json.loads(site.run("islands", "--json").out) == {"islands": [], "alone": ["n1"]}
+    # By the log of a job, without a node.
+    log = tmp_path / "nccl.log"
+    log.write_text("gpu-1:1:2 [0] NCCL INFO Using network Socket\n")
+    judged = site.run("env", "--nccl-log", str(log), host=site.n2)
+    assert judged.out.startswith("NCCL uses Socket, as the fabric profile ") and judged.rc == 0
+    log.write_text("gpu-1:1:2 [0] NCCL INFO NET/IB : No device found.\n")
+    judged = site.run("env", "--nccl-log", str(log), host=site.n2)
+    assert "its last word on that: NET/IB : No device found." in judged.out and judged.rc == 3
+
+
 def test_what_cannot_be_run(site: Site) -> None:
     missing = site.run("run", "--", "no-such-command")
     assert (missing.rc, missing.err.splitlines()[-1]) == (

@@ -356,10 +356,10 @@ void report_record_deinit(struct report_record *r)
 char *record_report_encode(const struct report_record *r)
 {
     const struct report *rp = &r->report;
-    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*}", "engine", rp->engine,
+    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*, s:o*}", "engine", rp->engine,
         "version", rp->version, "hostname", rp->hostname[0] ? rp->hostname : NULL, "candidates",
-        reparse(rp->candidates), "paths", reparse(rp->paths), "aead", reparse(rp->aead), "routes",
-        rp->routes.n ? subnets_encode(&rp->routes) : NULL);
+        reparse(rp->candidates), "paths", reparse(rp->paths), "aead", reparse(rp->aead), "fabric",
+        reparse(rp->fabric), "routes", rp->routes.n ? subnets_encode(&rp->routes) : NULL);
     json_t *applied = rp->has_applied ? json_pack("{s:I, s:s*}", "revision",
                                             (json_int_t)rp->applied, "error", rp->error)
                                       : NULL;

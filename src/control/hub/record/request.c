@@ -174,6 +174,7 @@ void report_deinit(struct report *r)
     free(r->candidates);
     free(r->paths);
     free(r->aead);
+    free(r->fabric);
     free(r->error);
     edge_parts_deinit(&r->edges);
     *r = (struct report)REPORT_NULL;
@@ -217,6 +218,7 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
         fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
     const json_t *paths = fields_object(&f, "paths", FIELDS_OPTIONAL);
     const json_t *aead = fields_object(&f, "aead", FIELDS_OPTIONAL);
+    const json_t *fabric = fields_object(&f, "fabric", FIELDS_OPTIONAL);
 
     rp->has_node = true;
     read_word(&f, "engine", rp->engine);
@@ -227,6 +229,7 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     rp->paths = read_text(&f, "paths", paths, REQUEST_PATHS_MAX);
     check_aead(&f, aead);
     rp->aead = read_text(&f, "aead", aead, REQUEST_CANDIDATES_MAX);
+    rp->fabric = read_text(&f, "fabric", fabric, REQUEST_FABRIC_MAX);
     if (fields_end(&f) != 0)
         return fields_end(&f);
     /* Checked with the decoder that the other nodes' agents have. */
@@ -241,7 +244,8 @@ static size_t length_of(const char *text)
 /* All of it has to fit a record and an event, in which texts may be longer than in the body. */
 static int check_size(const struct report *rp, struct err *e)
 {
-    size_t n = length_of(rp->candidates) + length_of(rp->paths) + length_of(rp->aead);
+    size_t n = length_of(rp->candidates) + length_of(rp->paths) + length_of(rp->aead) +
+               length_of(rp->fabric);
 
     if (n <= REQUEST_REPORT_MAX)
         return 0;

@@ -28,6 +28,7 @@ struct err;
 /** Longest text of a node's candidates, and of what goes with them, bytes. */
 #define REQUEST_CANDIDATES_MAX (8u << 10)
 #define REQUEST_PATHS_MAX      4096
+#define REQUEST_FABRIC_MAX     2048
 #define REQUEST_REPORT_MAX     (60u << 10) /* of all that others are told, together */
 
 /** How deep objects and arrays may be nested in a report. What other nodes are told nests deeper.
@@ -101,6 +102,7 @@ struct report {
     char *candidates;                /* owns; an array */
     char *paths;                     /* owns; an object: what goes with the candidates */
     char *aead;                      /* owns; an object of MB/s by cipher */
+    char *fabric;                    /* owns; an object: fabric_report.h */
     struct subnets routes;           /* that it asks for; what it has is the hub's word */
 
     char owner_node[NAME_MAX_LEN + 1]; /* whose part this is; "": the caller's */

@@ -72,6 +72,25 @@ static void test_unknown_fields(void **state)
     report_deinit(&rp);
 }
 
+/* What a node says of its fabric is kept as it says it, and checked as others will read it. */
+static void test_fabric(void **state)
+{
+    struct report rp = REPORT_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(decode(&rp, "{\"node\":{\"fabric\":{\"kind\":\"efa\",\"future\":1}}}", &e), 0);
+    assert_string_equal(rp.fabric, "{\"kind\":\"efa\",\"future\":1}");
+    report_deinit(&rp);
+    assert_int_equal(
+        decode(&rp, "{\"node\":{\"fabric\":{\"kind\":\"efa\",\"gbit\":-1}}}", &e), -EINVAL);
+    assert_non_null(strstr(e.text, "gbit"));
+    report_deinit(&rp);
+    assert_int_equal(
+        decode(&rp, "{\"node\":{\"fabric\":{\"kind\":\"efa\",\"keys\":[1,2,3,4,5]}}}", &e),
+        -EINVAL);
+    report_deinit(&rp);
+}
+
 static char *nested(unsigned depth)
 {
     struct str s = STR_NULL;
@@ -200,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_unknown_fields),
         cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_fabric),
         cmocka_unit_test(test_growth),
         cmocka_unit_test(test_whose_and_which),
     };

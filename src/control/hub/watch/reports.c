@@ -72,6 +72,7 @@ static void take_node(struct report *held, struct report *given)
     replace(&held->candidates, &given->candidates);
     replace(&held->paths, &given->paths);
     replace(&held->aead, &given->aead);
+    replace(&held->fabric, &given->fabric);
     held->routes = given->routes;
     held->has_node = true;
 }
@@ -279,7 +280,8 @@ static bool take_applied(
 static bool is_seen_otherwise(const struct report *a, const struct report *b)
 {
     return !is_same_text(a->candidates, b->candidates) || !is_same_text(a->paths, b->paths) ||
-           strcmp(a->hostname, b->hostname) != 0 || !is_same_text(a->aead, b->aead);
+           strcmp(a->hostname, b->hostname) != 0 || !is_same_text(a->aead, b->aead) ||
+           !is_same_text(a->fabric, b->fabric);
 }
 
 static bool is_other_node(const struct report *a, const struct report *b)
@@ -515,13 +517,15 @@ json_t *reports_of_node(const struct model_node *node)
     const char *candidates = heard->report.candidates;
     const char *paths = heard->report.paths;
     const char *aead = heard->report.aead;
+    const char *fabric = heard->report.fabric;
 
-    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*}", "lastSeen",
+    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
         (json_int_t)heard->last_seen_at, "engine",
         node->pub.spec.stock ? REQUEST_ENGINE_STOCK : heard->report.engine, "version",
         heard->report.version, "hostname",
         heard->report.hostname[0] ? heard->report.hostname : NULL, "candidates",
         candidates ? json_loads(candidates, 0, NULL) : json_array(), "paths",
         paths ? json_loads(paths, 0, NULL) : NULL, "aead", aead ? json_loads(aead, 0, NULL) : NULL,
-        "routes", heard->report.routes.n ? subnets_encode(&heard->report.routes) : NULL);
+        "fabric", fabric ? json_loads(fabric, 0, NULL) : NULL, "routes",
+        heard->report.routes.n ? subnets_encode(&heard->report.routes) : NULL);
 }

@@ -36,10 +36,10 @@ static struct line *node_text(struct model_node *node)
 
     if (node->text)
         return node->text;
-    if (said->candidates || said->paths || said->aead || said->hostname[0])
-        spec.status = json_pack("{s:o*, s:o*, s:o*, s:s*}", "candidates", reparse(said->candidates),
-            "paths", reparse(said->paths), "aead", reparse(said->aead), "hostname",
-            said->hostname[0] ? said->hostname : NULL);
+    if (said->candidates || said->paths || said->aead || said->fabric || said->hostname[0])
+        spec.status = json_pack("{s:o*, s:o*, s:o*, s:o*, s:s*}", "candidates",
+            reparse(said->candidates), "paths", reparse(said->paths), "aead", reparse(said->aead),
+            "fabric", reparse(said->fabric), "hostname", said->hostname[0] ? said->hostname : NULL);
     node->text = part_of(node_encode(&spec));
     json_decref(spec.status);
     return node->text;

@@ -4,12 +4,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/launch.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "fabric/fabric.h"
+#include "train/islands/islands.h"
 
 #define ASK_TIMEOUT_MS 5000
 
@@ -21,24 +24,35 @@ static bool take_text(const json_t *obj, const char *field, char *buf, size_t ca
     return text && text[0] != '\0' && snprintf(buf, cap, "%s", text) < (int)cap;
 }
 
-static const char *island_of(const json_t *node)
+/*
+ * Is every other node in this node's island? An island of a plain network counts only when a label
+ * says so: it has nothing that the overlay has not, but for encryption. One that measurements
+ * contradict does not count.
+ */
+static int compare_islands(struct train_node *n, const json_t *status)
 {
-    const char *island = json_string_value(json_object_get(node, "island"));
+    struct islands islands = ISLANDS_NULL;
+    struct islands_facts facts;
+    const struct island *own = NULL;
+    int r = islands_facts_of_status(&facts, status);
 
-    return island ? island : "";
-}
-
-static void compare_islands(struct train_node *n, const json_t *self, const json_t *peers)
-{
-    size_t index;
-    json_t *peer;
-
-    json_array_foreach(peers, index, peer) {
-        if (island_of(self)[0] == '\0' || strcmp(island_of(self), island_of(peer)) != 0)
-            n->n_others++;
-    }
-    n->islands =
-        n->n_others == 0 && island_of(self)[0] != '\0' ? ENV_ISLANDS_ONE : ENV_ISLANDS_SEVERAL;
+    if (r < 0)
+        return r;
+    r = islands_find(&islands, facts.nodes, facts.n_nodes, facts.pairs, facts.n_pairs);
+    if (r == 0 && islands.of[0] != SIZE_MAX)
+        own = &islands.items[islands.of[0]];
+    if (own && !own->is_declared &&
+        (own->state == ISLANDS_CONTRADICTED || !fabric_kind_is_fast(fabric_kind_parse(own->kind))))
+        own = NULL;
+    for (size_t i = 1; r == 0 && i < facts.n_nodes; i++)
+        n->n_others += !own || islands.of[i] != islands.of[0];
+    n->islands = own && n->n_others == 0 ? ENV_ISLANDS_ONE : ENV_ISLANDS_SEVERAL;
+    /* A node that is alone in its network is in the island that its label names. */
+    if (facts.n_nodes == 1 && facts.nodes[0].label[0] != '\0')
+        n->islands = ENV_ISLANDS_ONE;
+    islands_deinit(&islands);
+    islands_facts_deinit(&facts);
+    return r;
 }
 
 static bool take_status(struct train_node *n, const json_t *status)
@@ -58,8 +72,7 @@ static bool take_status(struct train_node *n, const json_t *status)
         n->hub.port = (uint16_t)json_integer_value(port);
     n->has_hubs = json_array_size(json_object_get(status, "hubs")) > 1;
     n->hub_heard = json_is_true(json_object_get(hub, "reachable"));
-    compare_islands(n, self, json_object_get(status, "peers"));
-    return true;
+    return compare_islands(n, status) == 0;
 }
 
 static bool has_entries(const char *dir)

@@ -279,7 +279,7 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
     if (r != 0)
         return r;
     choose_host_name(&run);
-    fabric_read_here(&run.fabric, METADATA_MS);
+    fabric_read_here(&run.fabric, FABRIC_VIEW_JOB, METADATA_MS);
     make_plan(&run, wish, nnodes);
     *ret = run;
     return 0;

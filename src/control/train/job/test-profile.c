@@ -41,7 +41,7 @@ static void read_machine(struct fabric_facts *ret, const char *name)
 
     machines_unpack(name, root);
     cloud = metadata_cloud_of(&t);
-    fabric_read(ret, &t, metadata_recorded(&answers, &t, cloud) ? &answers : NULL);
+    fabric_read(ret, &t, FABRIC_VIEW_JOB, metadata_recorded(&answers, &t, cloud) ? &answers : NULL);
     machines_remove(root);
 }
 

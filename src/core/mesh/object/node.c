@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
+#include "mesh/object/fabric_report.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
 #include "mesh/object/object_frame.h"
@@ -184,6 +185,7 @@ static int node_status_decode(struct node *n, const json_t *json, const char *wh
         fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
     const json_t *paths = fields_object(&f, "paths", FIELDS_OPTIONAL);
     const json_t *speeds = fields_object(&f, "aead", FIELDS_OPTIONAL);
+    const json_t *fabric = fields_object(&f, "fabric", FIELDS_OPTIONAL);
     char hostname[NAME_MAX_LEN + 1] = "";
     int r;
 
@@ -196,6 +198,10 @@ static int node_status_decode(struct node *n, const json_t *json, const char *wh
     if (r == 0 && json_array_size(candidates) > 0) {
         n->side = calloc(1, sizeof(*n->side));
         r = n->side ? path_report_decode(n->side, candidates, paths, where, e) : -ENOMEM;
+    }
+    if (r == 0 && fabric) {
+        n->fabric = calloc(1, sizeof(*n->fabric));
+        r = n->fabric ? fabric_report_decode(n->fabric, fabric, where, e) : -ENOMEM;
     }
     return r == 0 && speeds ? speeds_decode(&n->speeds, speeds, where, e) : r;
 }
@@ -392,6 +398,7 @@ void node_deinit(struct node *n)
     free(n->hub);
     free(n->routes);
     free(n->side);
+    free(n->fabric);
     free(n->hostname);
     json_decref(n->status);
     *n = (struct node)NODE_NULL;

@@ -15,6 +15,7 @@
 #include "mesh/object/object_meta.h"
 
 struct err;
+struct fabric_report;
 struct object_kind;
 struct path_side;
 struct subnets;
@@ -67,10 +68,11 @@ struct node {
                                       nothing */
     json_t *status;                /* owns a reference; NULL or an object */
     /* The parts of the status that others rely on: */
-    char *hostname;            /* owns; its machine's, without a domain, where it is another than
-                                  the node's name; NULL: not said */
-    struct node_speeds speeds; /* zeroes: not said */
-    struct path_side *side;    /* owns; where it may be reached; NULL: not said */
+    char *hostname;               /* owns; its machine's, without a domain, where it is another than
+                                     the node's name; NULL: not said */
+    struct node_speeds speeds;    /* zeroes: not said */
+    struct path_side *side;       /* owns; where it may be reached; NULL: not said */
+    struct fabric_report *fabric; /* owns; the fabric that it has found; NULL: not said */
 };
 
 #define NODE_NULL {0}

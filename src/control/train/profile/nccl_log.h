@@ -1,0 +1,49 @@
+/*
+ * nccl_log.h - what NCCL says in its log (NCCL_DEBUG=INFO) of the network that it took, and why it
+ * is not the one that was wanted.
+ *
+ * Pure: lines in, a verdict out. A log is text from outside: lines are cut, and after a bounded
+ * number of them nothing more is taken in.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct profile;
+struct str;
+
+#define NCCL_LOG_LINES_MAX 20000
+#define NCCL_LOG_TEXT_MAX  200 /* bytes of a text, with its zero; longer ones are cut */
+
+struct nccl_log {
+    char network[NCCL_LOG_TEXT_MAX]; /* what NCCL uses, as it calls it; "": not said yet */
+    char version[32];                /* "2.21.5"; "": not said */
+    char cause[NCCL_LOG_TEXT_MAX];   /* the last line that says why a network was passed over */
+    unsigned cause_weight;           /* lines that say more take the place of those that say less */
+    char provider[NCCL_LOG_TEXT_MAX]; /* libfabric's, as aws-ofi-nccl says; "": not said */
+    unsigned n_nics;                  /* as aws-ofi-nccl says; 0: not said */
+    size_t n_lines;                   /* taken in */
+};
+
+/**
+ * nccl_log_take() - take in a line, without its newline
+ *
+ * Return: false when enough has been read: the network is known, or there are too many lines.
+ */
+bool nccl_log_take(struct nccl_log *log, const char *line, size_t len);
+
+/** What becomes of the profile that was wanted. */
+enum nccl_log_verdict {
+    NCCL_LOG_UNKNOWN, /* NCCL has not said which network it uses */
+    NCCL_LOG_WANTED,  /* the profile's */
+    NCCL_LOG_OTHER,   /* another one */
+};
+
+/**
+ * nccl_log_judge() - compare what NCCL took with the profile that was wanted
+ * @n_devices:	how many devices the fabric has here; 0: not known
+ * @out:	a sentence is appended, without a newline
+ */
+enum nccl_log_verdict nccl_log_judge(
+    const struct nccl_log *log, const struct profile *wanted, size_t n_devices, struct str *out);

@@ -58,6 +58,7 @@ int cmd_node_add(int argc, char **argv);  /* node_add.c; below node */
 int cmd_node_set(int argc, char **argv);  /* node_set.c; below node */
 int cmd_nodes(int argc, char **argv);     /* node.c */
 int cmd_paths(int argc, char **argv);     /* paths.c */
+int cmd_plan(int argc, char **argv);      /* plan.c */
 int cmd_preflight(int argc, char **argv); /* preflight.c */
 int cmd_probe(int argc, char **argv);     /* probe.c */
 int cmd_rdzv(int argc, char **argv);      /* internal.c */

@@ -49,6 +49,7 @@ static const struct {
     {"run", cmd_run, "run a training command over the overlay"},
     {"env", cmd_env, "print the environment that training commands need"},
     {"preflight", cmd_preflight, "say whether a training job would run, pair by pair"},
+    {"plan", cmd_plan, "say where the parts of a job go, how often islands meet, and the cost"},
     {"addrmap", cmd_addrmap, "lead private addresses to public ones, unencrypted"},
     {"probe", cmd_probe, "watch whether every member is reached, without the agent"},
     {"bench", cmd_bench, "measure throughput, latency and all-reduce"},

@@ -199,6 +199,33 @@ int matrix_decode(struct matrix *ret, const json_t *json, struct err *e)
 
 /* ---- islands ------------------------------------------------------------------------------- */
 
+int matrix_replace(struct matrix *m, const struct matrix *later, struct err *e)
+{
+    size_t places[MATRIX_NODES_MAX];
+
+    for (size_t i = 0; i < later->n; i++) {
+        places[i] = matrix_find(m, later->nodes[i].name);
+        if (places[i] == SIZE_MAX)
+            return err_set(
+                e, -EINVAL, "\"%s\" is no node of the first matrix", later->nodes[i].name);
+    }
+    for (size_t a = 0; a < later->n; a++)
+        for (size_t b = 0; b < later->n; b++)
+            if (a != b && matrix_is_measured(later, a, b))
+                m->links[places[a] * m->n + places[b]] = *matrix_link(later, a, b);
+    return 0;
+}
+
+void matrix_declare(struct matrix *m, const json_t *json)
+{
+    const char *name = json_string_value(json_object_get(json, "name"));
+    const char *island = json_string_value(json_object_get(json, "island"));
+    size_t i = name ? matrix_find(m, name) : SIZE_MAX;
+
+    if (i != SIZE_MAX && island && strlen(island) < sizeof(m->nodes[i].island))
+        memcpy(m->nodes[i].island, island, strlen(island) + 1);
+}
+
 int matrix_set_islands(struct matrix *m, const char *text, struct err *e)
 {
     bool seen[MATRIX_NODES_MAX] = {false};

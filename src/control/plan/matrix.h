@@ -72,6 +72,22 @@ const struct matrix_link *matrix_link(const struct matrix *m, size_t from, size_
 bool matrix_is_measured(const struct matrix *m, size_t a, size_t b);
 
 /**
+ * matrix_replace() - take over what another matrix has measured
+ *
+ * Pairs that were not measured there stay as they are in @m.
+ *
+ * Return: 0, or -EINVAL with words: @later has a node that @m has not.
+ */
+int matrix_replace(struct matrix *m, const struct matrix *later, struct err *e);
+
+/**
+ * matrix_declare() - take a node's island from what an agent says of it
+ * @json:	an object with "name" and "island"; anything else, or an unknown name, changes
+ * nothing
+ */
+void matrix_declare(struct matrix *m, const json_t *json);
+
+/**
  * matrix_set_islands() - declare islands
  * @text:	"a,b/c,d": a and b are one island, c and d another
  *

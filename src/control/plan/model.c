@@ -124,6 +124,8 @@ struct model_waits model_waits(const struct model *m, const struct model_cut *c,
 
     r.tensor = 4 * reduced(block, c->tensor) * layers * sequences / inside;
     r.bubble = work * (c->pipeline - 1) / sequences;
+    if (c->pipeline > 1)
+        r.stages = 2 * block * sequences / (group * c->pipeline <= per_node ? inside : across);
     r.sequence = 3 * 2 * block * (c->sequence - 1) * layers * sequences /
                  (group <= per_node ? inside : across);
     r.data = reduced(weights, shards) * (c->sharded ? 1.5 : 1) /

@@ -109,6 +109,7 @@ struct model_waits {
                       section 3) */
     double bubble; /* (stages - 1) / microbatches of the work (Narayanan et al., "Efficient
                       large-scale language model training", arXiv:2104.04473, section 2.2.1) */
+    double stages; /* activations to the next stage, and their gradients back (there, 3.2) */
     double data;   /* gradients: twice the weights, or three times when sharded (ZeRO, section 7) */
     double sequence; /* keys and values once around (Liu et al., "Ring attention",
                         arXiv:2310.01889, section 3) */

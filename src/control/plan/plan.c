@@ -222,7 +222,7 @@ struct candidate {
 
 static double sum_waits(const struct model_waits *w)
 {
-    return w->tensor + w->bubble + w->data + w->sequence + w->expert;
+    return w->tensor + w->bubble + w->stages + w->data + w->sequence + w->expert;
 }
 
 static void judge(const struct plan *p, struct candidate *c)

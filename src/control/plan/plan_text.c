@@ -47,14 +47,14 @@ static json_t *encode_inside(const struct plan *p)
     const struct model_waits *w = &p->waits;
 
     return json_pack("{s:{s:i, s:i, s:i, s:i, s:i, s:b, s:b}, s:{s:b, s:f, s:f, s:f, s:f, s:f},"
-                     " s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f}}",
+                     " s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}}",
         "degrees", "tensor", (int)c->tensor, "pipeline", (int)c->pipeline, "sequence",
         (int)c->sequence, "expert", (int)c->expert, "data", (int)c->replicas, "sharded",
         (int)c->sharded, "recompute", (int)c->recompute, "memory", "fits", (int)p->fits, "gpuBytes",
         p->wish.gpu->memory, "totalBytes", m->total, "statesBytes", m->states, "activationsBytes",
         m->activations, "reserveBytes", m->reserve, "step", "seconds", p->step, "workSeconds",
-        p->work, "tensorSeconds", w->tensor, "bubbleSeconds", w->bubble, "dataSeconds", w->data,
-        "sequenceSeconds", w->sequence, "expertSeconds", w->expert);
+        p->work, "tensorSeconds", w->tensor, "bubbleSeconds", w->bubble, "stagesSeconds", w->stages,
+        "dataSeconds", w->data, "sequenceSeconds", w->sequence, "expertSeconds", w->expert);
 }
 
 static json_t *encode_islands(const struct plan *p)
@@ -257,7 +257,8 @@ static void say_no(const struct plan *p, struct str *out)
     char step[32];
 
     str_addf(out,
-        "no: averaging gradients in each step across islands. %s pass %s at %.4g Mbit/s and "
+        "no: averaging gradients in each step across islands. %s of gradients take the %s way at "
+        "%.4g Mbit/s and "
         "%.4g ms between %s and %s: %s for each step of %s, so the GPUs would wait %.1f %% of the "
         "time.\n",
         say_bytes(p->wish.model.params * model_dtype_bytes(p->wish.model.dtype), bytes),

@@ -1,7 +1,7 @@
 /*
  * prices.h - what bytes, ports and GPUs cost, from a table that the user edits.
  *
- * JSON or YAML, see docs/PLAN.md; all amounts are in one currency. Pure.
+ * JSON, see docs/PLAN.md; all amounts are in one currency. Pure.
  */
 #pragma once
 

@@ -122,6 +122,33 @@ static void test_islands(void **state)
     matrix_deinit(&m);
 }
 
+/* A later measurement of one pair counts, and the others stay. */
+static void test_replace(void **state)
+{
+    struct matrix m = MATRIX_NULL;
+    struct matrix later = MATRIX_NULL;
+    struct err e = ERR_NULL;
+    json_t *node = json_pack("{s:s, s:s}", "name", "c", "island", "far");
+
+    assert_int_equal(decode(&m, sample, NULL), 0);
+    assert_int_equal(
+        decode(&later, "{\"nodes\":[\"c\",\"a\"],\"pairs\":[" PAIR("c", "a", 40000, 70, 60) "]}",
+            NULL),
+        0);
+    assert_int_equal(matrix_replace(&m, &later, &e), 0);
+    assert_true(matrix_link(&m, 2, 0)->one_bps == 70 && matrix_link(&m, 0, 2)->rtt == 0.04);
+    assert_true(matrix_link(&m, 0, 1)->one_bps == 9000);
+    memcpy(later.nodes[0].name, "x", 2);
+    assert_true(matrix_replace(&m, &later, &e) < 0);
+    assert_non_null(strstr(e.text, "\"x\" is no node"));
+    matrix_declare(&m, node);
+    matrix_declare(&m, NULL);
+    assert_string_equal(m.nodes[2].island, "far");
+    json_decref(node);
+    matrix_deinit(&later);
+    matrix_deinit(&m);
+}
+
 /* ---- prices -------------------------------------------------------------------------------- */
 
 static int decode_prices(struct prices *p, const char *text, struct err *e)
@@ -186,6 +213,7 @@ int main(void)
         cmocka_unit_test(test_preflight),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_islands),
+        cmocka_unit_test(test_replace),
         cmocka_unit_test(test_prices),
         cmocka_unit_test(test_prices_refused),
     };

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
+#include "plan/matrix.h"
 #include "train/job/rounds.h"
 
 /* How long each step waits for its answers at most. */
@@ -502,6 +503,37 @@ int survey_run(struct survey *s, const struct survey_plan *plan)
         look_again(s, plan);
     }
     return r;
+}
+
+static void take_way(struct matrix_link *l, const struct preflight_pair *p, bool is_out)
+{
+    const struct flow *one = is_out ? &p->one.out : &p->one.in;
+    const struct flow *many = is_out ? &p->many.out : &p->many.in;
+
+    if (!p->has_idle[0] || !p->has_bulk)
+        return;
+    l->rtt = p->idle[0].rtt_median_us / 1e6;
+    l->one_bps = (double)one->bits_per_s;
+    l->many_bps = (double)(many->bits_per_s > one->bits_per_s ? many : one)->bits_per_s;
+}
+
+int survey_matrix(const struct survey *s, struct matrix *ret)
+{
+    struct matrix m;
+    int r = matrix_new(&m, s->n_nodes);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        memcpy(m.nodes[i].name, s->nodes[i].name, sizeof(m.nodes[i].name));
+    for (size_t i = 0; i < s->n_pairs; i++) {
+        const struct preflight_pair *p = &s->pairs[i];
+
+        take_way(&m.links[p->a * m.n + p->b], p, true);
+        take_way(&m.links[p->b * m.n + p->a], p, false);
+    }
+    *ret = m;
+    return 0;
 }
 
 struct preflight_input survey_input(const struct survey *s)

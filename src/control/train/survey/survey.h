@@ -16,6 +16,7 @@
 #include "train/preflight/preflight.h"
 
 struct err;
+struct matrix;
 
 /** Most members of one survey; each pair of them takes more than a kilobyte of memory here. */
 #define SURVEY_NODES_MAX 256
@@ -81,6 +82,14 @@ int survey_run(struct survey *s, const struct survey_plan *plan);
 
 /** survey_input() - what was found, in the form that preflight_judge() takes; borrows from @s. */
 struct preflight_input survey_input(const struct survey *s);
+
+/**
+ * survey_matrix() - what was measured, as the matrix that a plan is made of
+ * @ret:	untouched on failure; released by matrix_deinit()
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int survey_matrix(const struct survey *s, struct matrix *ret);
 
 /**
  * survey_ask_bulk() - measure the throughput of some pairs at the same time

@@ -1,0 +1,320 @@
+/* plan.c - weft plan: where do the parts of a training job go, and how often do islands meet? */
+#include "plan/plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/launch.h"
+#include "agent/state/state.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/measure.h"
+#include "cmd/options.h"
+#include "os/statefile.h"
+
+#define PINGS          50
+#define MATRIX_MS      300
+#define STREAMS        4
+#define MATRIX_BYTES   (8ull << 30)
+#define ASK_TIMEOUT_MS 10000
+#define FILE_MAX       (64u << 20) /* bytes; a matrix of 256 nodes has 30,000 pairs */
+#define PARAMS_MIN     1000
+#define PARAMS_MAX     1e15
+
+static struct {
+    struct measure_target target;
+    struct option_list matrices;
+    const char *islands;
+    const char *params;
+    const char *active;
+    const char *dtype;
+    const char *gpu;
+    const char *transport;
+    const char *prices;
+    uint64_t gpus;
+    uint64_t batch;
+    uint64_t seq;
+    uint64_t layers;
+    uint64_t hidden;
+    uint64_t experts;
+    uint64_t share;
+    uint64_t efficiency;
+    uint64_t fabric_bps;
+    bool force;
+    bool json;
+} arg;
+
+static const struct option options[] = {
+    {"--params", "N", option_text, &arg.params, NULL, "weights of the model, such as 70B",
+        .need = OPTION_REQUIRED},
+    {"--dtype", "WORD", option_word, &arg.dtype, "bf16",
+        "of weights and gradients: fp32, bf16, fp16", .words = "fp32, bf16, fp16"},
+    {"--gpu", "NAME", option_text, &arg.gpu, "h100",
+        "a100, a100-40, h100, h200, b200, l40s, rtx4090 or mi300x"},
+    {"--gpus", "N", option_u64, &arg.gpus, "8", "of each node", .min = 1, .max = 64},
+    {"--batch", "N", option_u64, &arg.batch, NULL,
+        "sequences of a step on all GPUs together (default: by the weights)", .min = 1,
+        .max = 1000000},
+    {"--seq", "N", option_u64, &arg.seq, "4096", "tokens of a sequence", .min = 1,
+        .max = 100000000},
+    {"--layers", "N", option_u64, &arg.layers, NULL, "of the model (default: by the weights)",
+        .min = 1, .max = 10000},
+    {"--hidden", "N", option_u64, &arg.hidden, NULL, "its width (default: by the weights)",
+        .min = 1, .max = 1000000},
+    {"--experts", "N", option_u64, &arg.experts, "0", "of each layer; 0: it has none", .max = 4096},
+    {"--active", "N", option_text, &arg.active, NULL,
+        "weights that one token meets, for a model with experts"},
+    {"--share", "PERCENT", option_u64, &arg.share, "10",
+        "of the time that communication between islands may take", .min = 1, .max = 90},
+    {"--efficiency", "PERCENT", option_u64, &arg.efficiency, "40",
+        "of the GPUs' operations that the job reaches", .min = 1, .max = 100},
+    {"--fabric", "RATE", option_rate, &arg.fabric_bps, NULL,
+        "of a node inside its island, such as 400Gbit (default: as measured)"},
+    {"--transport", "WORD", option_word, &arg.transport, "nccl",
+        "who carries the bytes: nccl, gloo", .words = "nccl, gloo"},
+    {"--matrix", "FILE", option_append, &arg.matrices, NULL,
+        "what weft bench --json or weft preflight --json has printed, instead of measuring; of "
+        "several, the later ones count",
+        .many = true},
+    {"--islands", "NAMES", option_text, &arg.islands, NULL,
+        "who shares a fabric, as a,b/c,d (default: as declared, or within 2 ms)"},
+    {"--price-table", "FILE", option_text, &arg.prices, NULL, "what bytes, lines and GPUs cost"},
+    {"--nodes", "NAMES", option_text, &arg.target.nodes, NULL,
+        "measure these members and this one, as a,b,c (default: all)"},
+    {"--force", NULL, option_flag, &arg.force, NULL, "measure although something uses the network"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    {"--socket", "PATH", option_text, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "plan",
+    .summary =
+        "Say where the parts of a training job go, how often its islands meet, and the cost.",
+    .options = options,
+    .notes =
+        "Without --matrix it measures the members first, as weft preflight does. Exit status: 0,\n"
+        "3 when the model does not fit or no interval is long enough, 1 when nothing was found "
+        "out.",
+};
+
+/* ---- what is asked for --------------------------------------------------------------------- */
+
+/* A number of weights: digits, perhaps a fraction, perhaps K, M, B or T. */
+static int read_count(double *ret, const char *text, const char *what, struct err *e)
+{
+    static const char units[] = "KMBT";
+    char *end;
+    double value;
+    const char *unit;
+
+    errno = 0;
+    value = text[0] >= '0' && text[0] <= '9' ? strtod(text, &end) : 0;
+    if (value > 0 && *end != '\0' && end[1] == '\0' && (unit = strchr(units, *end))) {
+        for (long k = unit - units; k >= 0; k--)
+            value *= 1000;
+        end++;
+    }
+    if (!(value >= PARAMS_MIN && value <= PARAMS_MAX) || errno != 0 || *end != '\0')
+        return err_set(e, -EINVAL,
+            "%s \"%.40s\" is no number of weights from 1K to 1000T, such as 70B or 7e9", what,
+            text);
+    *ret = value;
+    return 0;
+}
+
+static enum model_dtype dtype_of(const char *name)
+{
+    for (unsigned d = 0; d < MODEL_DTYPE_N; d++)
+        if (strcmp(model_dtype_name((enum model_dtype)d), name) == 0)
+            return (enum model_dtype)d;
+    return MODEL_BF16;
+}
+
+static int read_wish(struct plan_wish *ret, struct err *e)
+{
+    struct plan_wish w = {.model = {.layers = (double)arg.layers,
+                              .hidden = (double)arg.hidden,
+                              .seq = (double)arg.seq,
+                              .batch = (double)arg.batch,
+                              .experts = (unsigned)arg.experts,
+                              .dtype = dtype_of(arg.dtype)},
+        .gpu = model_gpu_find(arg.gpu),
+        .gpus = (unsigned)arg.gpus,
+        .share = (double)arg.share / 100,
+        .efficiency = (double)arg.efficiency / 100,
+        .fabric_bps = (double)arg.fabric_bps,
+        .transport = strcmp(arg.transport, "gloo") == 0 ? SYNC_GLOO : SYNC_NCCL};
+    int r = read_count(&w.model.params, arg.params, "--params", e);
+
+    if (r == 0 && arg.active)
+        r = read_count(&w.model.active, arg.active, "--active", e);
+    if (r == 0 && w.model.active > w.model.params)
+        r = err_set(e, -EINVAL, "--active \"%.40s\" is more than --params \"%.40s\"", arg.active,
+            arg.params);
+    if (r == 0 && !w.gpu)
+        r = err_set(e, -EINVAL, "--gpu \"%.40s\" is none of %s", arg.gpu, model_gpu_names());
+    if (r == 0)
+        *ret = w;
+    return r;
+}
+
+/* Reads a file of JSON. */
+static int read_json(json_t **ret, const char *path, struct err *e)
+{
+    _cleanup_(freep) char *text = NULL;
+    size_t len = 0;
+    json_error_t where;
+    json_t *json;
+    int r = statefile_read(path, FILE_MAX, &text, &len, e);
+
+    if (r == STATEFILE_E_ABSENT)
+        return err_set(e, -ENOENT, "%.200s does not exist", path);
+    if (r < 0)
+        return r;
+    json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
+    if (!json)
+        return err_set(e, -EINVAL, "%.200s is no JSON: line %d: %s", path, where.line, where.text);
+    *ret = json;
+    return 0;
+}
+
+static int read_prices(struct prices *ret, struct err *e)
+{
+    json_t *json = NULL;
+    int r = 0;
+
+    prices_default(ret);
+    if (!arg.prices)
+        return 0;
+    r = read_json(&json, arg.prices, e);
+    if (r == 0 && (r = prices_decode(ret, json, e)) < 0)
+        (void)err_prefix(e, "%.200s", arg.prices);
+    json_decref(json);
+    return r;
+}
+
+/* ---- what was measured --------------------------------------------------------------------- */
+
+static int read_matrix(struct matrix *m, const char *path, struct err *e)
+{
+    struct matrix later = MATRIX_NULL;
+    json_t *json = NULL;
+    int r = read_json(&json, path, e);
+
+    if (r == 0 && (r = matrix_decode(&later, json, e)) < 0)
+        (void)err_prefix(e, "%.200s", path);
+    json_decref(json);
+    if (r == 0 && m->n > 0) {
+        r = matrix_replace(m, &later, e);
+        matrix_deinit(&later);
+        return r;
+    }
+    if (r == 0)
+        *m = later;
+    return r;
+}
+
+/* Takes the islands that were declared from the agent's status. */
+static int ask_islands(struct matrix *m, struct err *e)
+{
+    json_t *status = NULL;
+    const json_t *peer;
+    size_t i;
+    int r = launch_ask(arg.target.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
+
+    if (r == 0)
+        matrix_declare(m, json_object_get(status, "self"));
+    json_array_foreach(json_object_get(status, "peers"), i, peer)
+        matrix_declare(m, peer);
+    json_decref(status);
+    return r;
+}
+
+static int measure_matrix(struct matrix *m, struct err *e)
+{
+    struct measure measure = {.members = MEMBERS_NULL, .survey = SURVEY_NULL};
+    int r;
+
+    measure.plan = (struct survey_plan){.pings = PINGS,
+        .ms = MATRIX_MS,
+        .streams = STREAMS,
+        .bytes = MATRIX_BYTES,
+        .force = arg.force};
+    r = measure_open(&measure, "plan", &arg.target);
+    if (r == CMD_OK && survey_run(&measure.survey, &measure.plan) < 0)
+        r = err_set(e, -ENOMEM, "no memory for %zu members", measure.members.n);
+    if (r == CMD_OK && measure.survey.skipped_bulk)
+        r = err_set(e, -EBUSY,
+            "something uses the network, so nothing was measured; --force measures all the same");
+    if (r == CMD_OK)
+        r = survey_matrix(&measure.survey, m);
+    measure_close(&measure);
+    return r == CMD_OK ? ask_islands(m, e) : r;
+}
+
+static int get_matrix(struct matrix *m, struct err *e)
+{
+    int r = 0;
+
+    if (arg.matrices.n == 0)
+        r = measure_matrix(m, e);
+    for (size_t i = 0; r == 0 && i < arg.matrices.n; i++)
+        r = read_matrix(m, arg.matrices.items[i], e);
+    if (r == 0 && arg.islands)
+        r = matrix_set_islands(m, arg.islands, e);
+    if (r == 0)
+        (void)matrix_find_islands(m);
+    return r;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------ */
+
+static int print_plan(const struct plan *p)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    json_t *json;
+    int status;
+
+    if (arg.json) {
+        json = plan_encode(p);
+        status = admin_print_json(json);
+        json_decref(json);
+    } else {
+        plan_format(p, &out);
+        status = cmd_print("plan", str_text(&out));
+    }
+    return status == CMD_OK && !plan_is_good(p) ? CMD_VERDICT_NO : status;
+}
+
+int cmd_plan(int argc, char **argv)
+{
+    static struct prices prices;
+    _cleanup_(matrix_deinit) struct matrix m = MATRIX_NULL;
+    _cleanup_(plan_deinit) struct plan plan = PLAN_NULL;
+    struct err e = ERR_NULL;
+    struct plan_wish wish;
+    int status;
+    int r;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    if (read_wish(&wish, &e) < 0)
+        return cmd_refuse("plan", "%s", err_text(&e));
+    r = read_prices(&prices, &e);
+    wish.prices = &prices;
+    wish.prices_given = arg.prices;
+    if (r == 0)
+        r = get_matrix(&m, &e);
+    option_list_deinit(&arg.matrices);
+    if (r == 0)
+        r = plan_make(&plan, &m, &wish, &e);
+    if (r != 0 && e.text[0] == '\0')
+        return CMD_FAILED; /* the measuring has said why */
+    return r == 0 ? print_plan(&plan) : cmd_fail("plan", "%s", err_text(&e));
+}

@@ -1,0 +1,78 @@
+"""weft plan on recorded measurements: two islands of two nodes, 50 ms and 100 Mbit/s between."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from lab.support import schemas
+from test_golden import HERE
+
+MATRIX = HERE / "plan/two-islands.json"
+FAR = HERE / "plan/far.json"
+PRICES = HERE.parent.parent / "examples/prices.json"
+
+
+def plan(weft: Path, *words: object, status: int = 0,
+         matrices: tuple[Path, ...] = (MATRIX,)) -> str:
+    argv = [weft, "plan", *(w for m in matrices for w in ("--matrix", m)), *words]
+    done = subprocess.run([str(w) for w in argv], capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == status, done.stderr
+    return done.stdout
+
+
+def planned(weft: Path, *words: object, status: int = 0,
+            matrices: tuple[Path, ...] = (MATRIX,)) -> dict:
+    found = json.loads(plan(weft, *words, "--json", status=status, matrices=matrices))
+    assert schemas.errors("plan", found) == []
+    return found
+
+
+def test_text(weft: Path) -> None:
+    """The whole plan in words, with the user's prices; and a model that fits nowhere."""
+    text = plan(weft, "--params", "7B", "--price-table", PRICES)
+    for said in ("Island gpu-3: ", "It fits: ", "no: averaging gradients in each step",
+                 "at 45 Mbit/s and 50.4 ms between gpu-3 and gpu-1", "<- advised",
+                 "all in one region: ", "Direct Connect 10G: ", "yes: this plan can work"):
+        assert said in text, said
+    assert "table of examples" in plan(weft, "--params", "7B")
+    text = plan(weft, "--params", "1T", "--gpus", 1, "--gpu", "rtx4090", status=3)
+    assert "no: it does not fit" in text and "no: no plan was found" in text
+
+
+def test_islands(weft: Path) -> None:
+    """They are found by the round trip, and what is said on the command line counts."""
+    found = planned(weft, "--params", "7B")
+    assert [i["ring"] for i in found["islands"]] == [["gpu-1", "gpu-2"], ["gpu-3", "gpu-4"]]
+    # The best ring goes over the far link twice.
+    ring = found["ring"]
+    far = sum((a[-1] in "12") != (b[-1] in "12") for a, b in zip(ring, ring[1:] + ring[:1]))
+    assert far == 2
+    assert not found["everyStep"]["advised"]
+    assert found["exchange"]["forms"]["int8"]["interval"] < found["exchange"]["forms"]["fp32"][
+        "interval"]
+    one = planned(weft, "--params", "7B", "--islands", "gpu-1,gpu-2,gpu-3,gpu-4")
+    assert one["exchange"] is None and len(one["islands"]) == 1
+    # Within one island nobody forbids it, and the step is as slow as the link.
+    step = one["inside"]["step"]
+    assert step["seconds"] > 10 * step["workSeconds"]
+
+
+def test_later_measurements_count(weft: Path) -> None:
+    """A pair that was measured alone, after a survey in which two pairs shared the line."""
+    before, after = (planned(weft, "--params", "7B", matrices=m)
+                     for m in ((MATRIX,), (MATRIX, FAR)))
+    slower, faster = (p["exchange"]["forms"]["fp32"]["seconds"] for p in (before, after))
+    assert faster < slower * 0.6
+    assert (after["islands"][0]["leader"], after["islands"][1]["leader"]) == ("gpu-1", "gpu-3")
+
+
+def test_experts_and_prices(weft: Path) -> None:
+    found = planned(weft, "--params", "47B", "--active", "13B", "--experts", 8, "--gpu", "h200",
+                    "--fabric", "400Gbit", "--price-table", PRICES)
+    assert found["inside"]["memory"]["fits"] and found["money"]["tableGiven"]
+    assert found["money"]["onePlacePerDay"] > 0
+    edge = found["edges"][0]
+    assert abs(edge["moneyPerDay"] / (edge["bytesPerDay"] / 1e9 * 0.135) - 1) < 1e-6

@@ -149,6 +149,13 @@ def test_one_network(hubs: Hubs, lab: Lab) -> None:
         assert own[hub.name]["hub"]["endpoints"] == [f"{hub.address}:51820"]
         assert own[hub.name]["hub"]["tlsPin"] == hub.pin
 
+    # A token names the hub that has made it, and where the others are.
+    token = b.admin("POST", "/v1/networks/default/tokens", {})[1]["token"].removeprefix("weft1.")
+    said = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    assert said["k"] == own["hub-b"]["publicKey"]
+    assert {other["k"] for other in said["h"]} == {own["hub"]["publicKey"],
+                                                   own["hub-c"]["publicKey"]}
+
     # A token that one has made is good at another, and all hear of who came in.
     secret = b.secret(uses=3)
     assert c.enrol(lab.host("a"), secret, name="gpu-1")[0] == 200

@@ -124,6 +124,30 @@ void handlers_networks_remove(void *ctx, const struct request *rq, struct respon
 
 /* ---- tokens --------------------------------------------------------------------------------- */
 
+/* Where a machine finds the network's other hubs, and what it trusts them by: for when this one
+ * does not answer. */
+static void fill_others(struct token *t, const struct model_network *net)
+{
+    t->n_others = 0;
+    for (size_t i = 0; i < net->nodes.n && t->n_others < TOKEN_OTHERS_MAX; i++) {
+        const struct model_node *node = model_node_at(net, i);
+        const struct node_hub *hub = node->pub.spec.hub;
+        struct token_other *o = &t->others[t->n_others];
+        struct endpoint api;
+
+        if (!hub || model_is_self(node) || !hub->has_tls_pin)
+            continue;
+        *o = (struct token_other){.pin = hub->tls_pin, .key = node->pub.spec.key};
+        /* A name first: it is true for longest. */
+        if (hub->n_names > 0)
+            (void)snprintf(o->api[o->n_api++], sizeof(o->api[0]), "%.*s:%u",
+                (int)(strrchr(hub->names[0], ':') - hub->names[0]), hub->names[0], hub->api_port);
+        api = (struct endpoint){.addr = hub->endpoints[0].addr, .port = hub->api_port};
+        (void)endpoint_format(&api, o->api[o->n_api++]);
+        t->n_others++;
+    }
+}
+
 /* What a machine needs to know to find this hub and to trust it. */
 static void fill_token(struct token *t, const struct handlers *h, const struct model_network *net)
 {
@@ -147,6 +171,7 @@ static void fill_token(struct token *t, const struct handlers *h, const struct m
     }
     t->pin = h->identity->pin;
     t->hub_key = net->pub.public;
+    fill_others(t, net);
 }
 
 /* A join token that is being made. */

@@ -1,0 +1,286 @@
+"""Training in islands: gradients are averaged inside an island, weights between islands.
+
+Inside an island, where the fabric is fast, every step averages the gradients. Between islands, over
+slow links, what each island has moved its weights by is exchanged every H steps, compressed, and
+taken by an outer optimizer as if it were a gradient (DiLoCo, arXiv:2311.08105, algorithm 1). What
+compression has cut off is added to the next exchange (error feedback, arXiv:1901.09847). Who is in
+which island, H and the form come from `weft plan`:
+
+    weft plan --params 7B --json > plan.json                       # once; copy it to every node
+    WEFT_PLAN=plan.json weft run --nnodes 4 -- torchrun examples/train_hierarchical.py
+
+(WEFT_NODE is this node's name in the plan, if it is not the host's), or from the command line:
+--islands 0,1/2,3 (ranks), --interval, --form. Beside it, for comparing:
+--mode ddp averages gradients of all ranks in each step, --mode sharded does so with an optimizer
+whose state is sharded over all ranks (ZeRO stage 1), --mode diloco makes each rank an island.
+
+Runs on CPU with Gloo, and unchanged on GPUs with NCCL; with a range of nodes and --checkpoint it is
+elastic. Rank 0 prints a line now and then and one JSON line at the end; the exit status is 1 when
+the loss did not fall or the ranks' weights differ.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+import checkpoint
+import task
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+BLOCK = 256  # weights that share a scale in int8
+NOISE = 0.5  # of the data: no model gets below its square, as no language model below the text's
+
+
+# ---- forms of an exchange ----------------------------------------------------------------------
+
+def pack_int8(vector: torch.Tensor) -> list[torch.Tensor]:
+    """A scale for each BLOCK weights, and a byte a weight."""
+    padded = nn.functional.pad(vector, (0, -len(vector) % BLOCK)).view(-1, BLOCK)
+    scale = padded.abs().amax(1, keepdim=True).clamp_min(1e-12) / 127
+    return [scale.flatten(), (padded / scale).round().to(torch.int8).flatten()]
+
+
+def unpack_int8(parts: list[torch.Tensor], length: int) -> torch.Tensor:
+    scale, values = parts
+    return (values.view(-1, BLOCK).float() * scale.unsqueeze(1)).flatten()[:length]
+
+
+def pack_topk(vector: torch.Tensor, share: float = 0.01) -> list[torch.Tensor]:
+    """The largest weights, and where they belong."""
+    _, places = vector.abs().topk(max(1, int(len(vector) * share)))
+    return [places.to(torch.int32), vector[places]]
+
+
+def unpack_topk(parts: list[torch.Tensor], length: int) -> torch.Tensor:
+    places, values = parts
+    vector = torch.zeros(length, device=values.device)
+    vector[places.long()] = values
+    return vector
+
+
+FORMS = {
+    "fp32": (lambda v: [v.clone()], lambda parts, _: parts[0]),
+    "bf16": (lambda v: [v.to(torch.bfloat16).view(torch.int16).view(torch.uint8)],
+             lambda parts, _: parts[0].view(torch.int16).view(torch.bfloat16).float()),
+    "int8": (pack_int8, unpack_int8),
+    "topk": (pack_topk, unpack_topk),
+}
+
+
+# ---- islands -----------------------------------------------------------------------------------
+
+def read_islands(args: argparse.Namespace, rank: int, world: int, plan: dict) -> list[list[int]]:
+    """The ranks of each island, the leader first; in the same order on all ranks."""
+    if args.mode == "diloco":
+        return [[r] for r in range(world)]
+    if args.mode != "hierarchical" or not (args.islands or plan):
+        return [list(range(world))]
+    if args.islands:
+        islands = [[int(r) for r in island.split(",")] for island in args.islands.split("/")]
+    else:
+        nodes: list = [None] * world
+        dist.all_gather_object(nodes, os.environ.get("WEFT_NODE", socket.gethostname()))
+        islands = [[r for node in [island["leader"], *island["ring"]]
+                    for r in range(world) if nodes[r] == node] for island in plan["islands"]]
+        islands = [list(dict.fromkeys(island)) for island in islands if island]
+    if sorted(r for island in islands for r in island) != list(range(world)):
+        sys.exit(f"train_hierarchical: rank {rank}: the islands {islands} are not the {world} "
+                 "ranks, each once")
+    return islands
+
+
+class Islands:
+    """Process groups: this rank's island, and the leaders of all."""
+
+    def __init__(self, islands: list[list[int]], rank: int) -> None:
+        made = [dist.new_group(island) for island in islands]
+        self.leaders = dist.new_group([island[0] for island in islands])
+        [self.mine] = [i for i, island in enumerate(islands) if rank in island]
+        self.group, self.ranks = made[self.mine], islands[self.mine]
+        self.is_leader = rank == self.ranks[0]
+        world = sum(map(len, islands))
+        self.weights = [len(island) / world for island in islands]
+
+
+class Exchange:
+    """The weights that all islands share, between two exchanges, and the outer optimizer."""
+
+    def __init__(self, model: nn.Module, islands: Islands, args: argparse.Namespace) -> None:
+        self.model, self.islands = model, islands
+        self.pack, self.unpack = FORMS[args.form]
+        self.shared = nn.Parameter(parameters_to_vector(model.parameters()).detach().clone())
+        self.outer = torch.optim.SGD([self.shared], lr=args.outer_lr, momentum=args.outer_momentum,
+                                     nesterov=True)
+        self.cut_off = torch.zeros_like(self.shared)
+        self.sent = 0  # bytes
+
+    def _gather(self, parts: list[torch.Tensor]) -> torch.Tensor:
+        """The average over the islands of what their leaders hand in."""
+        gathered = []
+        for part in parts:
+            each = [torch.empty_like(part) for _ in self.islands.weights]
+            dist.all_gather(each, part, group=self.islands.leaders)
+            gathered.append(each)
+            self.sent += part.numel() * part.element_size() * (len(each) - 1)
+        mean = torch.zeros_like(self.shared)
+        for weight, *island in zip(self.islands.weights, *gathered):
+            mean += weight * self.unpack(list(island), len(mean))
+        return mean
+
+    @torch.no_grad()
+    def run(self) -> None:
+        # All ranks of an island have the same weights, so each of them knows what was cut off.
+        wanted = self.shared - parameters_to_vector(self.model.parameters()) + self.cut_off
+        parts = self.pack(wanted)
+        self.cut_off = wanted - self.unpack(parts, len(wanted))
+        mean = self._gather(parts) if self.islands.is_leader else torch.empty_like(self.shared)
+        dist.broadcast(mean, self.islands.ranks[0], group=self.islands.group)
+        self.shared.grad = mean
+        self.outer.step()
+        vector_to_parameters(self.shared.detach().clone(), self.model.parameters())
+
+
+# ---- the job -----------------------------------------------------------------------------------
+
+class Job:
+    def __init__(self, args: argparse.Namespace, plan: dict) -> None:
+        self.args = args
+        self.rank, self.world, self.device = task.begin(args.timeout)
+        self.model = task.make_model(args.hidden).to(self.device)
+        self.islands = Islands(read_islands(args, self.rank, self.world, plan), self.rank)
+        self.many = len(self.islands.weights) > 1
+        if args.mode == "sharded":
+            self.inner = ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.AdamW,
+                                                 lr=args.lr)
+        else:
+            self.inner = torch.optim.AdamW(self.model.parameters(), lr=args.lr)
+        self.exchange = Exchange(self.model, self.islands, args)
+        self.x, self.y = self._data(self.rank)
+        self.held_x, self.held_y = self._data(10000)  # seen by nobody
+        self.batches = torch.Generator().manual_seed(self.rank)
+        self.gradient = torch.empty_like(self.exchange.shared)
+        self.step = 0
+        self.losses: list[float] = []
+        self._resume()
+
+    def _data(self, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+        x, y = task.make_shard(seed, 2048, self.device)
+        noise = torch.randn(y.shape, generator=torch.Generator().manual_seed(seed))
+        return x, y + NOISE * noise.to(self.device)
+
+    def _resume(self) -> None:
+        path = self.args.checkpoint
+        state = checkpoint.agree(checkpoint.load(path) if path else None, self.device)
+        if state:
+            self.step, self.losses = state["step"], state["losses"]
+            self.exchange.outer.load_state_dict(state["outer"])
+            with torch.no_grad():
+                self.exchange.shared.copy_(state["shared"])
+                vector_to_parameters(self.exchange.shared.detach().clone(),
+                                     self.model.parameters())
+        if self.rank == 0:
+            print(f"{self.world} ranks in {len(self.islands.weights)} islands, "
+                  f"{len(self.gradient)} weights, from step {self.step}", flush=True)
+
+    def _save(self) -> None:
+        """After an exchange, when all ranks have the same weights."""
+        if self.args.checkpoint and task.is_first_of_node():
+            shared = self.exchange.shared.detach().cpu() if self.many else (
+                parameters_to_vector(self.model.parameters()).detach().cpu())
+            checkpoint.save(self.args.checkpoint, {
+                "step": self.step, "losses": self.losses, "shared": shared,
+                "outer": self.exchange.outer.state_dict()})
+
+    def _average_gradients(self) -> None:
+        """As one vector: one collective, not one a layer."""
+        parameters = list(self.model.parameters())
+        torch.cat([p.grad.flatten() for p in parameters], out=self.gradient)
+        dist.all_reduce(self.gradient, group=self.islands.group)
+        self.gradient /= len(self.islands.ranks)
+        for p, part in zip(parameters, self.gradient.split([p.numel() for p in parameters])):
+            p.grad.copy_(part.view_as(p))
+
+    def _step(self) -> None:
+        picked = torch.randint(len(self.x), (self.args.batch,), generator=self.batches)
+        self.inner.zero_grad()
+        loss = nn.functional.mse_loss(self.model(self.x[picked]), self.y[picked])
+        loss.backward()
+        if len(self.islands.ranks) > 1:
+            self._average_gradients()
+        self.inner.step()
+        self.step += 1
+
+    @torch.no_grad()
+    def _loss(self) -> float:
+        return nn.functional.mse_loss(self.model(self.held_x), self.held_y).item()
+
+    def train(self) -> float:
+        """Steps a second."""
+        if not self.losses:
+            self.losses.append(self._loss())
+        begun, started = self.step, time.monotonic()
+        while self.step < self.args.steps:
+            self._step()
+            if self.step % self.args.interval and self.step < self.args.steps:
+                continue
+            if self.many:
+                self.exchange.run()
+            self.losses.append(self._loss())
+            self._save()
+            if self.rank == 0:
+                rate = (self.step - begun) / (time.monotonic() - started)
+                print(f"step {self.step:4d}/{self.args.steps}  loss {self.losses[-1]:.4f}  world "
+                      f"{self.world}  {rate:.1f} steps/s", flush=True)
+            time.sleep(self.args.pause)
+        return (self.step - begun) / (time.monotonic() - started)
+
+
+def parse() -> tuple[argparse.Namespace, dict]:
+    path = os.environ.get("WEFT_PLAN")
+    plan = json.loads(Path(path).read_text()) if path else {}
+    exchange = plan.get("exchange") or {}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mode", choices=["hierarchical", "ddp", "sharded", "diloco"],
+                        default="hierarchical")
+    parser.add_argument("--islands", help="ranks of each island, as 0,1/2,3 (default: the plan's)")
+    parser.add_argument("--interval", type=int, default=int(exchange.get("interval") or 20),
+                        help="H: steps between two exchanges (default: the plan's, or 20)")
+    parser.add_argument("--form", choices=FORMS, default=exchange.get("form", "int8"))
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--batch", type=int, default=64, help="of each rank")
+    parser.add_argument("--hidden", type=int, default=128, help="width; sets the bytes on the wire")
+    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--outer-lr", type=float, default=0.7)
+    parser.add_argument("--outer-momentum", type=float, default=0.6)
+    parser.add_argument("--checkpoint", type=Path, help="a file of this node; resumed from")
+    parser.add_argument("--timeout", type=float, default=300, help="s; a silent peer is lost then")
+    parser.add_argument("--pause", type=float, default=0, help="seconds after a round, for trials")
+    return parser.parse_args(), plan
+
+
+def main() -> int:
+    job = Job(*parse())
+    rate = job.train()
+    same = task.same_everywhere(job.model, job.device)
+    first, last = job.losses[0], job.losses[-1]
+    if job.rank == 0:
+        print(json.dumps({"world": job.world, "islands": len(job.islands.weights),
+                          "steps": job.step, "first_loss": first, "last_loss": last,
+                          "same_weights": same, "stepsPerSecond": round(rate, 2),
+                          "exchangedBytes": job.exchange.sent}), flush=True)
+    falls = last < first * 0.8
+    task.end()
+    return 0 if same and falls else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Training in two islands of two nodes, 50 ms and 100 Mbit/s between them, by a plan.
+
+   n1  n2            n3  n4
+    |   |             |   |
+   [lan-a]-- a --[wan]-- b --[lan-b]
+                  |
+                 hub
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Lab, wait_for
+from lab.support import ROOT
+from lab.support.agents import Site
+
+pytestmark = [
+    pytest.mark.namespaces,
+    pytest.mark.skipif(not Path("/usr/lib/python3/dist-packages/torch").exists(),
+                       reason="python3-torch is not installed"),
+]
+
+NODES = ("n1", "n2", "n3", "n4")
+TOPOLOGY = """
+switch wan 198.51.100.0/24
+switch lan-a 203.0.113.0/25 gateway=a
+switch lan-b 203.0.113.128/25 gateway=b
+host hub
+router a
+router b
+host n1
+host n2
+host n3
+host n4
+link hub wan 198.51.100.10
+link a wan 198.51.100.20 delay=12.5ms rate=100mbit queue=2m
+link b wan 198.51.100.30 delay=12.5ms rate=100mbit queue=2m
+link a lan-a 203.0.113.1
+link b lan-b 203.0.113.129
+link n1 lan-a 203.0.113.11
+link n2 lan-a 203.0.113.12
+link n3 lan-b 203.0.113.139
+link n4 lan-b 203.0.113.140
+route hub 203.0.113.0/25 via=a
+route hub 203.0.113.128/25 via=b
+route a 203.0.113.128/25 via=b
+route b 203.0.113.0/25 via=a
+"""
+
+
+@pytest.fixture(scope="module")
+def site(weft: Path) -> Iterator[Site]:
+    with Lab.from_text(TOPOLOGY) as lab:
+        site = Site(lab, weft)
+        site.join(*NODES)
+        site.nodes["n1"].reaches(site.nodes["n4"], within_s=30)
+        yield site
+
+
+def train(site: Site, job: str, *words: object, env: dict | None = None) -> dict:
+    """The same command on every node; what rank 0 says at the end."""
+    jobs = {name: site.lab.host(name).spawn(
+        [site.weft, "run", "--nnodes", "4", "--job", job, "torchrun",
+         ROOT / "examples/train_hierarchical.py", "--hidden", 256, *words], name=job,
+        env={"OMP_NUM_THREADS": "1", "WEFT_NODE": name, **(env or {})}, allow=[""])
+        for name in NODES}
+    wait_for(lambda: not any(j.running for j in jobs.values()), 120, f"{job} to end")
+    for name, daemon in jobs.items():
+        assert daemon.rc == 0, f"{name}: " + "\n".join(daemon.lines()[-20:])
+    [result] = [json.loads(line) for j in jobs.values() for line in j.lines()
+                if line.startswith('{"world"')]
+    return result
+
+
+def pair(a: str, b: str, rtt_us: int, rate: int) -> dict:
+    """As `weft bench --json` has it."""
+    return {"nodes": [a, b], "rttMedianUs": rtt_us, "streams": None,
+            "oneStream": {"outBitsPerSecond": rate, "inBitsPerSecond": rate}}
+
+
+def test_a_plan_of_what_is_measured(site: Site) -> None:
+    """Two nodes, one in each island: they are told not to average in each step."""
+    plan = json.loads(site.nodes["n1"].run(
+        "plan", "--params", "7B", "--transport", "gloo", "--nodes", "n3", "--json").out)
+    assert [island["ring"] for island in plan["islands"]] == [["n1"], ["n3"]]
+    assert not plan["everyStep"]["advised"]
+    assert plan["exchange"]["forms"]["fp32"]["seconds"] > 28e9 * 8 / 100e6
+
+
+def test_islands_by_a_plan(site: Site, tmp_path: Path) -> None:
+    """The job is in the islands that the plan says, and exchanges as often as it says."""
+    matrix = {"nodes": list(NODES), "pairs": [
+        pair(a, b, *((300, 10**9) if {a, b} in ({"n1", "n2"}, {"n3", "n4"}) else (50000, 10**8)))
+        for i, a in enumerate(NODES) for b in NODES[i + 1:]]}
+    (tmp_path / "matrix.json").write_text(json.dumps(matrix))
+    text = site.nodes["n1"].run("plan", "--params", "7B", "--transport", "gloo", "--matrix",
+                                str(tmp_path / "matrix.json"), "--json").out
+    assert json.loads(text)["everyStep"]["best"] == "hierarchical"
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    found = train(site, "planned", "--steps", 60, "--interval", 10, "--lr", "5e-3", "--form",
+                  "int8", env={"WEFT_PLAN": str(path)})
+    assert (found["world"], found["islands"], found["same_weights"]) == (4, 2, True)
+    # A byte a weight and a scale for each 256, six times.
+    assert 6 * 1.0 < found["exchangedBytes"] / 74000 < 6 * 1.1
+    print(f"FIGURE hierarchical training: {found['stepsPerSecond']} steps/s")

@@ -17,7 +17,11 @@
 /* HTTP status of the agent's answer when the hub does not answer the agent. */
 #define STATUS_HUB_AWAY 502
 
+/* HTTP status of a hub that does not serve the network's jobs, while no other one does either. */
+#define STATUS_NOT_SERVED 421
+
 #define ASK_TIMEOUT_MS  10000
+#define TAKE_OVER_MS    20000 /* another hub takes the jobs over within about 8 s */
 #define END_TIMEOUT_MS  2000
 #define LOOK_TIMEOUT_MS 3000
 #define LOOK_PAUSE_MS   500
@@ -42,11 +46,26 @@ static int ask(const char *socket_path, const char *job, const char *method, uns
     return client_call(&target, method, path, NULL, timeout_ms, answer, e);
 }
 
+/* Asks for the meeting. While no hub serves the jobs, asks again until another one does. */
+static int ask_meeting(
+    const char *socket_path, const char *job, struct client_answer *answer, struct err *e)
+{
+    nsec_t deadline = clock_now() + (nsec_t)TAKE_OVER_MS * NSEC_PER_MSEC;
+    int r = ask(socket_path, job, "POST", ASK_TIMEOUT_MS, answer, e);
+
+    while (r == CLIENT_E_REFUSED && answer->status == STATUS_NOT_SERVED && clock_now() < deadline) {
+        client_answer_deinit(answer);
+        (void)poll(NULL, 0, LOOK_PAUSE_MS);
+        r = ask(socket_path, job, "POST", ASK_TIMEOUT_MS, answer, e);
+    }
+    return r;
+}
+
 int rendezvous_ask(const char *socket_path, const char *job, struct env_meeting *ret, struct err *e)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     struct env_meeting m = {0};
-    int r = ask(socket_path, job, "POST", ASK_TIMEOUT_MS, &answer, e);
+    int r = ask_meeting(socket_path, job, &answer, e);
 
     if (r == CLIENT_E_REFUSED && answer.status == 404)
         return err_set(e, r, "the hub is of a version without a rendezvous");
@@ -107,7 +126,8 @@ bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience
 
         /* Any status from the hub counts as an answer, also 404 when it has forgotten the job. */
         (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
-        if (answer.status != 0 && answer.status != STATUS_HUB_AWAY)
+        if (answer.status != 0 && answer.status != STATUS_HUB_AWAY &&
+            answer.status != STATUS_NOT_SERVED)
             return true;
         (void)poll(NULL, 0, LOOK_PAUSE_MS);
     } while (clock_now() < deadline);

@@ -19,6 +19,8 @@ struct err;
  * @job:	the job's name, the same on all its nodes
  * @ret:	untouched on failure; `backend` and `endpoint` are left to the caller
  *
+ * While none of several hubs serves the jobs, it asks again, for about 20 s at most.
+ *
  * Return: 0; or non-zero with words.
  */
 int rendezvous_ask(
@@ -48,7 +50,7 @@ bool rendezvous_has_moved(const char *socket_path, const char *job, const char *
 json_t *rendezvous_members(const char *socket_path, const char *job, const char *run);
 
 /**
- * rendezvous_wait() - wait until the hub answers
+ * rendezvous_wait() - wait until the hub answers, or one of several that serves the jobs
  * @patience_ms:	no new attempt begins after this time; the last one may take 3 s longer
  *
  * Return: true if the hub answers; false if the time is over.

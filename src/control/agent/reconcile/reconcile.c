@@ -138,10 +138,11 @@ static void hide_endpoints(struct wg_config *have, const struct wg_config *want)
 }
 
 /* Counts the peers that are removed and that the engine was never told: somebody else has added
- * them. While it is not known what it was told, nobody is accused. */
+ * them. What an earlier agent had told it is known as of its last file only, to which it may have
+ * added peers since; so until the first pass is done nobody is accused. */
 static void count_foreign(struct reconcile *rc, const struct diff *d, struct reconcile_result *res)
 {
-    for (size_t i = 0; rc->has_told && i < d->n_peers; i++) {
+    for (size_t i = 0; rc->has_passed && i < d->n_peers; i++) {
         const struct x25519_public *key = &d->peers[i].peer.key;
 
         if (d->peers[i].op != DIFF_OP_REMOVE || wg_config_find(&rc->told, key))
@@ -171,6 +172,7 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
         count_foreign(rc, &d, res);
         res->n_changes += d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark;
         remember(rc, want);
+        rc->has_passed = true;
         rc->tells_all = false;
     }
     diff_deinit(&d);

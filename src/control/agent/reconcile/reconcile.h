@@ -33,6 +33,7 @@ struct reconcile {
     bool lacks_v6;                /* this machine takes no IPv6 address */
     struct wg_config told;        /* what the engine was last told */
     bool has_told;                /* @told is known, from this agent or an earlier one */
+    bool has_passed;              /* this agent has told it: @told is not an earlier agent's */
     bool tells_all;               /* the next pass tells each endpoint, even if the engine has it */
     uint64_t n_foreign; /* peers that were removed and that no agent of this node had added */
     struct x25519_public foreign; /* the last of these; none: there was none */

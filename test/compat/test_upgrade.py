@@ -43,6 +43,8 @@ class Upgraded(Site):
             return json.loads(self.hub.run([program, *words], quiet=True).out)
 
         nodes = {n["metadata"]["name"]: n["spec"] for n in ask("nodes", "--json")["nodes"]}
+        for spec in nodes.values():
+            spec.get("hub", {}).pop("tlsPin", None)  # Hubs say it since 0.2.
         tokens = {t["id"]: t["usesLeft"] for t in ask("token", "ls", "--json")["tokens"]}
         edges = {e["metadata"]["name"]: e["spec"]["path"] for e in ask("get", "MeshEdge")["items"]}
         admins = [(t["name"], t["role"]) for t in ask("admin", "ls", "--json")["adminTokens"]]

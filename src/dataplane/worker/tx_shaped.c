@@ -170,7 +170,9 @@ static unsigned closed_classes(const struct device_shaping *shaping, nsec_t now,
 static bool send_turn(struct tx_worker *w, nsec_t now, nsec_t *until)
 {
     struct device_shaping *shaping = &w->device->shaping;
-    uint64_t share = pace_rate(&shaping->all) / 8 * TURN / NSEC_PER_SEC;
+    uint64_t rate = pace_rate(&shaping->all);
+    /* Where only classes or peers have rates, the others are sent as without. */
+    uint64_t share = rate ? rate / 8 * TURN / NSEC_PER_SEC : BATCH_GOAL;
     bool is_any = false;
 
     gate_enter(&w->device->gate, w->i);

@@ -1,10 +1,10 @@
 /*
  * shaping_config.h - the rates of an interface, of its classes and of its peers: set and ended.
  *
- * With the first rate the interface's queues are sorted by class (net/tun/tun_steer.h) and its
- * superpackets become so short that none holds up the others for long; with the last one that ends
- * all of it is undone. Rates are in bit/s, of IPv4 datagrams with their headers, as
- * pace_is_rate() allows.
+ * With the first rate the interface's queues are sorted by class (net/tun/tun_steer.h), which is
+ * undone with the last one that ends. While the interface itself has one, its superpackets are so
+ * short that none holds up the others for long. Rates are in bit/s, of IPv4 datagrams with their
+ * headers, as pace_is_rate() allows.
  *
  * Threads: all calls are under the port's lock, outside the gates.
  */

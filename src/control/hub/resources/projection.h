@@ -102,7 +102,7 @@ int projection_saw(struct projection *p, const struct object_kind *kind, const j
 void projection_gone(struct projection *p, const struct object_kind *kind, const char *name);
 
 /**
- * projection_keep_all() - delete no resource for now
+ * projection_keep_all() - delete no resource until the next call
  *
  * The hub has records that it cannot understand, so what it does not tell of may be there.
  */

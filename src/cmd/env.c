@@ -68,15 +68,6 @@ static int make_text(struct str *out, enum env_text form, struct err *e)
     return env_text_add(out, &run.plan, form);
 }
 
-static size_t count_devices(const struct fabric_facts *f)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < f->n_devices; i++)
-        n += fabric_device_serves(&f->devices[i], f);
-    return n;
-}
-
 /* Reads a log of the job's, and compares it with the profile of this machine. */
 static int judge_log(const char *path)
 {
@@ -93,7 +84,7 @@ static int judge_log(const char *path)
         ;
     (void)fclose(f);
     fabric_read_here(&fabric, FABRIC_VIEW_JOB, METADATA_MS);
-    verdict = nccl_log_judge(&log, profile_of(&fabric), count_devices(&fabric), &out);
+    verdict = nccl_log_judge(&log, profile_of(&fabric), fabric_count_serving(&fabric), NULL, &out);
     str_add(&out, "\n");
     if (cmd_print("env", str_text(&out)) != CMD_OK)
         return CMD_FAILED;

@@ -21,7 +21,6 @@ static struct {
     struct run_wish wish;
     struct option_list words;
     bool explain;
-    bool quiet;
 } arg;
 
 static const struct option options[] = {
@@ -37,7 +36,7 @@ static const struct option options[] = {
         "NCCL's groups stay inside islands, and only Gloo's cross them"},
     {"--explain", NULL, option_flag, &arg.explain, NULL,
         "print each variable with its reason and source, and run nothing"},
-    {"--quiet", NULL, option_flag, &arg.quiet, NULL, "say nothing but what will hurt"},
+    {"--quiet", NULL, option_flag, &arg.wish.is_quiet, NULL, "say nothing but what will hurt"},
     {"--socket", "PATH", option_text, &arg.wish.socket_path, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
@@ -59,7 +58,7 @@ static void print_advice(const struct run *run)
     const char *text;
     size_t len;
 
-    if (!arg.quiet) {
+    if (!arg.wish.is_quiet) {
         run_summary(run, &out);
         (void)fprintf(stderr, "weft run: %s", str_text(&out));
         str_deinit(&out);
@@ -95,6 +94,7 @@ int cmd_run(int argc, char **argv)
     /* The words are the last ones of argv, which ends with NULL, as exec needs it. */
     arg.wish.words = argv + argc - arg.words.n;
     option_list_deinit(&arg.words);
+    arg.wish.reads_nccl_log = !arg.explain;
     if (run_check(&arg.wish, &e) != 0)
         return cmd_refuse("run", "%s", err_text(&e));
     do {

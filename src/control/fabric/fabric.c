@@ -171,6 +171,15 @@ bool fabric_device_serves(const struct fabric_device *d, const struct fabric_fac
     return d->link == link && d->is_active && 2 * d->gbit >= best;
 }
 
+size_t fabric_count_serving(const struct fabric_facts *f)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->n_devices; i++)
+        n += fabric_device_serves(&f->devices[i], f);
+    return n;
+}
+
 static void claim_devices(struct fabric_facts *f, enum fabric_link link, const char *what)
 {
     unsigned gbit = 0;

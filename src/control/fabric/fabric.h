@@ -124,6 +124,9 @@ bool fabric_kind_has_plugin(enum fabric_kind kind);
  */
 bool fabric_device_serves(const struct fabric_device *d, const struct fabric_facts *f);
 
+/** fabric_count_serving() - how many devices the fabric has here, see fabric_device_serves(). */
+size_t fabric_count_serving(const struct fabric_facts *f);
+
 /**
  * fabric_read() - find out about the machine below @t
  * @ret:	always set

@@ -103,6 +103,36 @@ def test_islands(site: Site, tmp_path: Path) -> None:
     assert "its last word on that: NET/IB : No device found." in judged.out and judged.rc == 3
 
 
+# What NCCL 2.27 prints where a plugin was wanted and is not there, in the form of its source.
+NCCL_SAYS = """gpu-1:7:7 [0] NCCL INFO Bootstrap: Using weft0:10.77.0.2<0>
+gpu-1:7:7 [0] NCCL INFO NET/IB : No device found.
+gpu-1:7:7 [0] NCCL INFO NET/Socket : Using [0]{}:10.77.0.2<0>
+gpu-1:7:7 [0] NCCL INFO Using network Socket
+"""
+WORKER = """test $NCCL_DEBUG = INFO || exit 9
+printf "%s" "$SAYS" > "$(echo $NCCL_DEBUG_FILE | sed s/%p/$$/)"
+exit $RC"""
+
+
+def test_the_log_of_nccl(site: Site) -> None:
+    """What NCCL took is said; its logs stay only when somebody will want them."""
+    words = ("run", "--nnodes", "2", "--job", "nccl", "sh", "-c", WORKER)
+    done = site.run(*words, SAYS=NCCL_SAYS.format("weft0"), RC="0")
+    assert done.rc == 0
+    assert "weft run: NCCL uses Socket on weft0, as the fabric profile sockets wants" in done.err
+    assert "NCCL's logs are in" not in done.err
+    done = site.run(*words, SAYS=NCCL_SAYS.format("eth0"), RC="5")
+    assert done.rc == 5
+    assert "weft run: note: NCCL was to use weft0, and uses sockets on eth0" in done.err
+    [kept] = [line.split()[-1] for line in done.err.splitlines() if "NCCL's logs are in" in line]
+    text = site.n1.run(["sh", "-c", f"cat {kept}/*; rm -r {kept}"]).out
+    assert "NET/Socket : Using [0]eth0" in text
+    # What the person has set stays, and where there is no file, there is nothing to read.
+    done = site.run("run", "--nnodes", "2", "--job", "nccl", "env", NCCL_DEBUG="WARN")
+    assert variables(done.out)["NCCL_DEBUG"] == "WARN"
+    assert "NCCL_DEBUG_FILE" not in variables(done.out)
+
+
 def test_what_cannot_be_run(site: Site) -> None:
     missing = site.run("run", "--", "no-such-command")
     assert (missing.rc, missing.err.splitlines()[-1]) == (

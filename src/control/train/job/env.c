@@ -171,6 +171,20 @@ static bool make_sockets(const struct env_facts *f, char *value, char *note)
     return say(value, "%d", NCCL_SOCKETS);
 }
 
+static bool make_debug(const struct env_facts *f, char *value, char *note)
+{
+    if (!f->nccl_log)
+        return unneeded(note, "%s", f->nccl_why ? f->nccl_why : "nobody reads it");
+    return say(value, "INFO");
+}
+
+static bool make_debug_file(const struct env_facts *f, char *value, char *note)
+{
+    char unused[ENV_VALUE_MAX];
+
+    return make_debug(f, unused, note) && say(value, "%s", f->nccl_log);
+}
+
 /* ---- torchrun ------------------------------------------------------------------------------- */
 
 static const char by_itself[] = "the command's own options say it";
@@ -361,6 +375,13 @@ static const struct env_rule rules[] = {
         "For the same reason it would use one socket; several TCP flows fill a long line, and "
         "more than one core of the tunnel.",
         "NCCL src/transport/net_socket.cc; " NCCL_DOCS},
+    {"NCCL_DEBUG", ENV_FOR(PLAIN) | ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE), true,
+        "NCCL_DEBUG_FILE", make_debug, NULL, "INFO, unless you have set either of the two",
+        "So NCCL says which network it takes, and why not another one; weft run reads it.",
+        NCCL_DOCS},
+    {"NCCL_DEBUG_FILE", ENV_FOR(PLAIN) | ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE), true,
+        "NCCL_DEBUG", make_debug_file, NULL, "a file for each process, as above",
+        "It keeps that out of the job's own output.", NCCL_DOCS},
     {"GLOO_SOCKET_IFNAME", ENV_FOR_ALL, false, NULL, make_interface, hurts_interface,
         "the interface",
         "Gloo otherwise binds to what the host name resolves to, often 127.0.1.1 or a private "

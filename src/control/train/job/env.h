@@ -50,9 +50,11 @@ struct env_facts {
     bool has_infiniband;               /* this machine has a verbs device */
     const struct fabric_facts *fabric; /* of this machine; NULL: not known */
     unsigned nccl;                     /* minor of the NCCL 2 that the command uses; 0: not known */
-    char *const *theirs; /* the person's environment, "NAME=VALUE", ends with NULL; NULL: none */
-    unsigned torch;      /* major * 100 + minor: 113 is 1.13; 0: not known */
-    unsigned python;     /* likewise: 311 is 3.11; 0: not known */
+    const char *nccl_log; /* the file that `weft run` reads NCCL's log from; NULL: it reads none */
+    const char *nccl_why; /* why it reads none; NULL: it does */
+    char *const *theirs;  /* the person's environment, "NAME=VALUE", ends with NULL; NULL: none */
+    unsigned torch;       /* major * 100 + minor: 113 is 1.13; 0: not known */
+    unsigned python;      /* likewise: 311 is 3.11; 0: not known */
 };
 
 /** What the plan does with a variable. */

@@ -237,8 +237,45 @@ static const char *look_up(void *ctx, const char *name)
     return getenv(name);
 }
 
+/*
+ * May NCCL's log be read? Not where other machines get the variables, which lack the directory, and
+ * not where the command takes the place of this process. Return: NULL, or why not.
+ */
+static const char *why_not_nccl_log(const struct run *run)
+{
+    switch (run->command.kind) {
+    case COMMAND_KIND_TORCHRUN:
+    case COMMAND_KIND_ACCELERATE:
+        return NULL;
+    case COMMAND_KIND_PLAIN:
+        return run->meeting.id[0] != '\0'
+                   ? NULL
+                   : "the command does not meet at the hub, so it takes the place of weft run";
+    case COMMAND_KIND_DEEPSPEED:
+    case COMMAND_KIND_MPI:
+    case COMMAND_KIND_N:
+        break;
+    }
+    return "its processes are started on other machines, too";
+}
+
+/* Does the person's own environment say what becomes of NCCL's log? */
+static bool has_own_nccl_log(void)
+{
+    return getenv("NCCL_DEBUG") || getenv("NCCL_DEBUG_FILE");
+}
+
 static void make_plan(struct run *run, const struct run_wish *wish, const char *nnodes)
 {
+    char nccl_log[ENV_VALUE_MAX] = "a file of its own";
+    const char *why = why_not_nccl_log(run);
+    struct err e = ERR_NULL;
+
+    if (!why && wish->reads_nccl_log && !has_own_nccl_log()) {
+        if (nccl_watch_make_dir(run->nccl_dir, &e) < 0)
+            why = err_text(&e);
+        (void)snprintf(nccl_log, sizeof(nccl_log), "%s/%s", run->nccl_dir, NCCL_WATCH_FILE);
+    }
     const struct env_facts facts = {
         .command = wish->words ? &run->command : NULL,
         .interface = run->node.interface,
@@ -249,11 +286,14 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
         .has_infiniband = run->node.has_infiniband,
         .fabric = &run->fabric,
         .nccl = run->torch.nccl,
+        .nccl_log = why ? NULL : nccl_log,
+        .nccl_why = why,
         .theirs = environ,
         .torch = run->torch.torch,
         .python = run->torch.python_version,
     };
 
+    run->uses_fabric = facts.islands == ENV_ISLANDS_ONE;
     env_plan_make(&run->plan, &facts, look_up, NULL);
 }
 
@@ -279,6 +319,7 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
     if (r != 0)
         return r;
     choose_host_name(&run);
+    run.is_quiet = wish->is_quiet;
     fabric_read_here(&run.fabric, FABRIC_VIEW_JOB, METADATA_MS);
     make_plan(&run, wish, nnodes);
     *ret = run;

@@ -13,6 +13,7 @@
 #include "fabric/fabric.h"
 #include "train/job/command.h"
 #include "train/job/env.h"
+#include "train/job/nccl_watch.h"
 #include "train/job/node.h"
 #include "train/job/torch.h"
 
@@ -26,6 +27,8 @@ struct run_wish {
     const char *nnodes;      /* "4" or "2:4"; used where neither command nor environment says it */
     bool inside_islands;     /* NCCL's groups stay inside islands; only Gloo's cross them */
     const char *rendezvous;  /* likewise "c10d", "etcd-v2" or "none"; NULL: c10d */
+    bool reads_nccl_log;     /* after the start, to say which network NCCL took */
+    bool is_quiet;           /* only what will hurt is said */
     char *const *words;      /* the command, ends with NULL; NULL: none, for `weft env` */
 };
 
@@ -38,12 +41,15 @@ struct run {
     struct env_meeting meeting; /* its id is "" when the job does not meet at the hub */
     char job[64];               /* the job's name; "" when it does not meet at the hub */
     struct fabric_facts fabric; /* of this machine */
-    bool is_elastic;            /* the number of nodes is a range */
-    bool follows_hub;   /* the meeting's endpoint is a name that leads to whichever hub serves
-                           the job */
+    bool uses_fabric; /* the job stays inside one island, so NCCL is to use the machine's fabric */
+    bool is_elastic;  /* the number of nodes is a range */
+    bool follows_hub; /* the meeting's endpoint is a name that leads to whichever hub serves
+                         the job */
     unsigned min_nodes; /* the job waits for so many; 0: it does not meet at the hub */
     char host_name[HOST_NAME_MAX + 1]; /* the host name that the command is to see, see
                                           run_take_host_name(); "": the machine's own */
+    char nccl_dir[NCCL_WATCH_DIR_MAX]; /* made for NCCL's logs; "": none. run_exec() removes it */
+    bool is_quiet;                     /* only what will hurt is said */
     struct env_plan plan;
 };
 
@@ -95,13 +101,14 @@ void run_advise(const struct run *run, struct str *out);
  * @words:	the command; ends with NULL
  * @ret_status:	set to the command's exit status when it ran as a child and has ended
  *
- * A command that does not meet at the hub takes the place of this process. Any
- * other runs as a child, so that the hub can be told when it has ended; a new run
- * under the same name can then begin at once. torchrun gives up when the hub is
- * started anew. An elastic job can go on from its checkpoint, so in that case
- * this waits for the hub, for about ten minutes at most. In a network with several hubs it looks
- * each few seconds whether another one serves the job, because torch's c10d client knows one
- * address and would wait for it for minutes.
+ * A command that neither meets at the hub nor has a log of NCCL's that is read takes the place of
+ * this process. Any other runs as a child, so that the hub can be told when it has ended; a new run
+ * under the same name can then begin at once. When NCCL has said in its log which network it uses,
+ * that is said on standard error, and after a failure where the log lies. torchrun gives up when
+ * the hub is started anew. An elastic job can go on from its checkpoint, so in that case this waits
+ * for the hub, for about ten minutes at most. In a network with several hubs it looks each few
+ * seconds whether another one serves the job, because torch's c10d client knows one address and
+ * would wait for it for minutes.
  *
  * Return: 0 with *@ret_status set; RUN_E_CUT_OFF or RUN_E_MOVED, likewise; -ENOMEM with words; or
  * an error of child_become() or child_run().

@@ -2,7 +2,7 @@
  * run_exec.c - run_exec() of run.h: runs the command with the plan's variables until its end.
  *
  * While a job waits for its nodes, this also says which are missing: torchrun waits for ten minutes
- * and says nothing meanwhile.
+ * and says nothing meanwhile. And it says which network NCCL took (nccl_watch.h).
  */
 #include <errno.h>
 #include <jansson.h>
@@ -19,6 +19,7 @@
 #include "os/clock.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
+#include "train/profile/profile.h"
 
 _Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NOT_EXECUTABLE &&
                    RUN_E_MOVED != CHILD_E_NOT_FOUND && RUN_E_MOVED != CHILD_E_NOT_EXECUTABLE,
@@ -34,6 +35,10 @@ _Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NO
 
 /* Milliseconds between two looks at which hub serves the job. */
 #define LOOK_EACH_MS 3000
+
+/* Milliseconds between two looks at NCCL's logs, before and after one has said what it uses. */
+#define LOG_EACH_MS       1000
+#define LOG_EACH_LATER_MS 10000
 
 #define NAMES_MAX 8 /* at most so many nodes are named in a list */
 
@@ -115,6 +120,58 @@ static unsigned report_missing(const struct run *run)
     return waits ? WAIT_AGAIN_MS : 0;
 }
 
+/* ---- NCCL's log ------------------------------------------------------------------------------ */
+
+/* Says what the logs say that is new. */
+static void report_nccl(const struct run *run, struct nccl_watch *w)
+{
+    enum nccl_watch_news news;
+
+    while ((news = nccl_watch_look(w)) != NCCL_WATCH_NOTHING)
+        if (news == NCCL_WATCH_OTHER || !run->is_quiet)
+            (void)fprintf(
+                stderr, "weft run: %s%s\n", news == NCCL_WATCH_OTHER ? "note: " : "", w->said);
+}
+
+/* Begins to watch the logs that the job will write. Return: NULL when none are to be read. */
+static struct nccl_watch *watch_nccl(const struct run *run)
+{
+    const struct env_entry *level = env_plan_find(&run->plan, "NCCL_DEBUG");
+    const struct env_entry *file = env_plan_find(&run->plan, "NCCL_DEBUG_FILE");
+    struct nccl_watch *w;
+
+    /* The lines that are needed are of the level INFO. Without a file they are in the job's own
+     * output, which goes to whom it is meant for. */
+    if (!level || !file || file->value[0] == '\0' ||
+        (strcasecmp(level->value, "INFO") != 0 && strcasecmp(level->value, "TRACE") != 0))
+        return NULL;
+    w = calloc(1, sizeof(*w));
+    if (!w)
+        return NULL;
+    (void)snprintf(w->dir, sizeof(w->dir), "%s", run->nccl_dir);
+    w->wanted = run->uses_fabric ? profile_of(&run->fabric) : profile_plain();
+    w->n_devices = fabric_count_serving(&run->fabric);
+    w->interface = run->node.interface;
+    nccl_watch_init(w, file->value);
+    return w;
+}
+
+/* The logs stay when the job has failed or NCCL took another network: somebody will want them. */
+static void end_nccl(const struct run *run, struct nccl_watch *w, bool has_failed)
+{
+    if (!w)
+        return;
+    report_nccl(run, w);
+    if (has_failed && nccl_watch_explain_failure(w))
+        (void)fprintf(stderr, "weft run: note: %s\n", w->said);
+    if (w->n_files > 0 && w->dir[0] != '\0' && (has_failed || w->is_other))
+        (void)fprintf(stderr, "weft run: NCCL's logs are in %s\n", w->dir);
+    else
+        (void)nccl_watch_remove(w);
+    nccl_watch_deinit(w);
+    free(w);
+}
+
 /* ---- while it runs --------------------------------------------------------------------------- */
 
 /* What is looked at while the command runs, and when. */
@@ -122,6 +179,8 @@ struct watching {
     const struct run *run;
     nsec_t report_at; /* time of the next report of who is missing; NSEC_NEVER: none */
     nsec_t look_at;   /* time of the next look at which hub serves the job; NSEC_NEVER: none */
+    nsec_t log_at;    /* time of the next look at NCCL's logs; NSEC_NEVER: none */
+    struct nccl_watch *nccl; /* owns; NULL: no logs are read */
 };
 
 static nsec_t after_ms(unsigned ms)
@@ -131,7 +190,7 @@ static nsec_t after_ms(unsigned ms)
 
 static unsigned next_ms(const struct watching *w)
 {
-    nsec_t due = nsec_min(w->report_at, w->look_at);
+    nsec_t due = nsec_min(w->log_at, nsec_min(w->report_at, w->look_at));
 
     return due == NSEC_NEVER ? 0 : (unsigned)(nsec_max(due - clock_now(), 0) / NSEC_PER_MSEC + 1);
 }
@@ -145,6 +204,10 @@ static struct child_order watch_job(void *ctx)
 
     if (clock_now() >= w->report_at)
         w->report_at = after_ms(report_missing(run));
+    if (clock_now() >= w->log_at) {
+        report_nccl(run, w->nccl);
+        w->log_at = after_ms(nccl_watch_has_verdict(w->nccl) ? LOG_EACH_LATER_MS : LOG_EACH_MS);
+    }
     if (clock_now() >= w->look_at) {
         has_moved = rendezvous_has_moved(run->socket_path, run->job, run->meeting.epoch);
         w->look_at = has_moved ? NSEC_NEVER : after_ms(LOOK_EACH_MS);
@@ -203,28 +266,43 @@ static bool was_cut_off(const struct run *run)
     return rendezvous_wait(run->socket_path, run->job, HUB_PATIENCE_MS);
 }
 
+/* Runs the command as a child, and finds out why it has ended. */
+static int run_child(const struct run *run, char *const words[], char *const env[],
+    const struct watching *w, int *ret_status, struct err *e)
+{
+    const struct child_watch watch = {.fn = watch_job, .ctx = (void *)w, .first_ms = next_ms(w)};
+    bool meets = run->meeting.id[0] != '\0';
+    struct child_end end = {0};
+    int r = child_run(words, env, &watch, &end, e);
+
+    end_nccl(run, w->nccl, r == 0 && end.status != 0 && !end.was_told);
+    if (r == 0)
+        *ret_status = end.status;
+    if (r == 0 && end.was_stopped && !end.was_told)
+        return RUN_E_MOVED;
+    if (meets && r == 0 && end.status != 0 && !end.was_told && was_cut_off(run))
+        return RUN_E_CUT_OFF;
+    if (meets)
+        rendezvous_end(run->socket_path, run->job);
+    return r;
+}
+
 int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e)
 {
     _cleanup_(environment_deinit) struct environment env = {0};
     bool looks = run->is_elastic && run->node.has_hubs && !run->follows_hub;
     struct watching w = {.run = run,
         .report_at = after_ms(run->min_nodes > 1 ? WAIT_FIRST_MS : 0),
-        .look_at = after_ms(looks ? LOOK_EACH_MS : 0)};
-    const struct child_watch watch = {.fn = watch_job, .ctx = &w, .first_ms = next_ms(&w)};
-    struct child_end end = {0};
+        .look_at = after_ms(looks ? LOOK_EACH_MS : 0),
+        .nccl = watch_nccl(run)};
     int r = environment_init(&env, &run->plan);
 
-    if (r < 0)
+    w.log_at = after_ms(w.nccl ? LOG_EACH_MS : 0);
+    if (r < 0) {
+        end_nccl(run, w.nccl, false);
         return err_set(e, r, "no memory for the environment");
-    if (run->meeting.id[0] == '\0')
+    }
+    if (run->meeting.id[0] == '\0' && !w.nccl)
         return child_become(words, env.entries, e);
-    r = child_run(words, env.entries, &watch, &end, e);
-    if (r == 0)
-        *ret_status = end.status;
-    if (r == 0 && end.was_stopped && !end.was_told)
-        return RUN_E_MOVED;
-    if (r == 0 && end.status != 0 && !end.was_told && was_cut_off(run))
-        return RUN_E_CUT_OFF;
-    rendezvous_end(run->socket_path, run->job);
-    return r;
+    return run_child(run, words, env.entries, &w, ret_status, e);
 }

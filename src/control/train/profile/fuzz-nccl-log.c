@@ -24,10 +24,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         off += n + 1;
     }
     assert(strlen(log.network) < sizeof(log.network) && strlen(log.cause) < sizeof(log.cause));
+    assert(strlen(log.sockets) < sizeof(log.sockets));
     for (size_t i = 0; (p = profile_at(i)); i++) {
         struct str out = STR_NULL;
 
-        (void)nccl_log_judge(&log, p, 4, &out);
+        (void)nccl_log_judge(&log, p, 4, i % 2 == 0 ? "weft0" : NULL, &out);
         assert(!strpbrk(str_text(&out), "\n\r\x1b"));
         str_deinit(&out);
     }

@@ -92,6 +92,28 @@ static void take_provider(struct nccl_log *log, const char *line, size_t len)
         log->n_nics = (unsigned)strtoul(found, NULL, 10);
 }
 
+/* "NET/Socket : Using [0]weft0:10.42.0.7<0> [1]eth0:10.0.0.7<0>": the names of the interfaces. */
+static void take_sockets(struct nccl_log *log, const char *text, size_t len)
+{
+    const char *at = after(text, len, "NET/Socket : Using ");
+    size_t n = 0;
+
+    if (!at)
+        return;
+    while ((at = strchr(at, ']'))) {
+        size_t name = strcspn(++at, ":");
+
+        if (n + name + 2 > sizeof(log->sockets))
+            break;
+        if (n > 0)
+            log->sockets[n++] = ',';
+        memcpy(log->sockets + n, at, name);
+        n += name;
+        at += name;
+    }
+    log->sockets[n] = '\0';
+}
+
 bool nccl_log_take(struct nccl_log *log, const char *line, size_t len)
 {
     char text[1024];
@@ -105,6 +127,7 @@ bool nccl_log_take(struct nccl_log *log, const char *line, size_t len)
     if (found)
         copy(log->version, sizeof(log->version), found, strcspn(found, "+ "));
     take_provider(log, text, len);
+    take_sockets(log, text, len);
     take_cause(log, text, len);
     found = after(text, len, "NCCL INFO Using network ");
     if (found)
@@ -112,9 +135,11 @@ bool nccl_log_take(struct nccl_log *log, const char *line, size_t len)
     return log->network[0] == '\0';
 }
 
-enum nccl_log_verdict nccl_log_judge(
-    const struct nccl_log *log, const struct profile *wanted, size_t n_devices, struct str *out)
+enum nccl_log_verdict nccl_log_judge(const struct nccl_log *log, const struct profile *wanted,
+    size_t n_devices, const char *interface, struct str *out)
 {
+    bool uses_sockets = strcmp(log->network, "Socket") == 0 && log->sockets[0] != '\0';
+
     if (log->network[0] == '\0') {
         str_addf(out, "NCCL has not said which network it uses%s%s",
             log->cause[0] != '\0' ? "; its last word on that: " : "", log->cause);
@@ -125,7 +150,14 @@ enum nccl_log_verdict nccl_log_judge(
             log->network, log->cause[0] != '\0' ? log->cause : "its log does not say why");
         return NCCL_LOG_OTHER;
     }
-    str_addf(out, "NCCL uses %s, as the fabric profile %s wants", log->network, wanted->name);
+    if (uses_sockets && interface && strcmp(log->sockets, interface) != 0) {
+        str_addf(out,
+            "NCCL was to use %s, and uses sockets on %s, whose addresses other nodes may not reach",
+            interface, log->sockets);
+        return NCCL_LOG_OTHER;
+    }
+    str_addf(out, "NCCL uses %s%s%s, as the fabric profile %s wants", log->network,
+        uses_sockets ? " on " : "", uses_sockets ? log->sockets : "", wanted->name);
     if (log->provider[0] != '\0')
         str_addf(out, ", by libfabric's %s", log->provider);
     if (log->n_nics > 0 && n_devices > 0 && log->n_nics < n_devices)

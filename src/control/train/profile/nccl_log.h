@@ -23,6 +23,7 @@ struct nccl_log {
     unsigned cause_weight;           /* lines that say more take the place of those that say less */
     char provider[NCCL_LOG_TEXT_MAX]; /* libfabric's, as aws-ofi-nccl says; "": not said */
     unsigned n_nics;                  /* as aws-ofi-nccl says; 0: not said */
+    char sockets[NCCL_LOG_TEXT_MAX];  /* interfaces of its sockets, between commas; "": not said */
     size_t n_lines;                   /* taken in */
 };
 
@@ -43,7 +44,8 @@ enum nccl_log_verdict {
 /**
  * nccl_log_judge() - compare what NCCL took with the profile that was wanted
  * @n_devices:	how many devices the fabric has here; 0: not known
+ * @interface:	the one that its sockets must use, where sockets are wanted; NULL: any
  * @out:	a sentence is appended, without a newline
  */
-enum nccl_log_verdict nccl_log_judge(
-    const struct nccl_log *log, const struct profile *wanted, size_t n_devices, struct str *out);
+enum nccl_log_verdict nccl_log_judge(const struct nccl_log *log, const struct profile *wanted,
+    size_t n_devices, const char *interface, struct str *out);

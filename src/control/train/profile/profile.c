@@ -307,6 +307,11 @@ static const struct profile profiles[] = {
     {"sockets", FABRIC_ETHERNET, NULL, "Socket", NULL, 0},
 };
 
+const struct profile *profile_plain(void)
+{
+    return &profiles[COUNT(profiles) - 1];
+}
+
 const struct profile *profile_at(size_t i)
 {
     return i < COUNT(profiles) ? &profiles[i] : NULL;

@@ -44,6 +44,9 @@ struct profile {
 /** profile_of() - the profile for a machine. Never NULL. */
 const struct profile *profile_of(const struct fabric_facts *f);
 
+/** profile_plain() - the profile of plain sockets, for a job that crosses islands. */
+const struct profile *profile_plain(void);
+
 /** profile_at() - the profile of that index, NULL: there are no more. For the tests and docs. */
 const struct profile *profile_at(size_t i);
 

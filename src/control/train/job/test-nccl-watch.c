@@ -1,0 +1,135 @@
+/* test-nccl-watch.c - logs that grow while they are read; what is said of them, and only once. */
+#include "train/job/nccl_watch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "train/profile/profile.h"
+
+#define LINE "gpu-1:188:585 [0] NCCL INFO "
+
+static struct nccl_watch w;
+static char file[NCCL_WATCH_DIR_MAX + 32];
+
+static int set_up(void **state)
+{
+    struct err e = ERR_NULL;
+
+    memset(&w, 0, sizeof(w));
+    assert_int_equal(nccl_watch_make_dir(w.dir, &e), 0);
+    w.wanted = profile_plain();
+    w.interface = "weft0";
+    (void)snprintf(file, sizeof(file), "%s/%s", w.dir, NCCL_WATCH_FILE);
+    nccl_watch_init(&w, file);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)nccl_watch_remove(&w);
+    nccl_watch_deinit(&w);
+    return 0;
+}
+
+/* Appends to the log of a process, as NCCL does. */
+static void write_log(unsigned pid, const char *text)
+{
+    char path[sizeof(file) + 16];
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/nccl.%u", w.dir, pid);
+    f = fopen(path, "ae");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    (void)fclose(f);
+}
+
+static void test_a_log_that_grows(void **state)
+{
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_NOTHING);
+    write_log(7, LINE "NET/Socket : Using [0]weft0:10.77.0.2<0>\n" LINE "Using netw");
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_NOTHING);
+    assert_false(nccl_watch_has_verdict(&w));
+    write_log(7, "ork Socket\n");
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_WANTED);
+    assert_string_equal(w.said, "NCCL uses Socket on weft0, as the fabric profile sockets wants");
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_NOTHING);
+    assert_true(nccl_watch_has_verdict(&w));
+    assert_false(nccl_watch_explain_failure(&w));
+}
+
+static void test_each_sentence_once(void **state)
+{
+    static const char good[] =
+        LINE "NET/Socket : Using [0]weft0:10.77.0.2<0>\n" LINE "Using network Socket\n";
+
+    write_log(1, good);
+    write_log(2, good);
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_WANTED);
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_NOTHING);
+    assert_false(w.is_other);
+    write_log(3, LINE "NET/Socket : Using [0]eth0:10.0.0.7<0> [1]weft0:10.77.0.2<0>\n" LINE
+                      "Using network Socket\n");
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_OTHER);
+    assert_string_equal(w.said, "NCCL was to use weft0, and uses sockets on eth0,weft0, whose "
+                                "addresses other nodes may not reach");
+    assert_true(w.is_other);
+}
+
+static void test_a_failure_before_the_network(void **state)
+{
+    assert_false(nccl_watch_explain_failure(&w));
+    write_log(9, "gpu-1:1:1 [0] init.cc:9 NCCL WARN Error: network AWS Libfabric not found.\n");
+    assert_int_equal(nccl_watch_look(&w), NCCL_WATCH_NOTHING);
+    assert_true(nccl_watch_explain_failure(&w));
+    assert_string_equal(w.said, "NCCL has not said which network it uses; its last word on that: "
+                                "Error: network AWS Libfabric not found.");
+}
+
+static void test_names_of_files(void **state)
+{
+    char host[256] = "";
+
+    assert_int_equal(gethostname(host, sizeof(host) - 1), 0);
+    host[strcspn(host, ".")] = '\0';
+    nccl_watch_init(&w, "/logs/[a]*/nccl.%h.%p.%x");
+    assert_int_equal(strncmp(w.pattern, "/logs/\\[a\\]\\*/nccl.", 19), 0);
+    assert_int_equal(strncmp(w.pattern + 19, host, strlen(host)), 0);
+    assert_string_equal(w.pattern + 19 + strlen(host), ".*.%x");
+}
+
+static void test_the_directory(void **state)
+{
+    char dir[NCCL_WATCH_DIR_MAX];
+    struct stat st;
+
+    memcpy(dir, w.dir, sizeof(dir));
+    assert_int_equal(stat(dir, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    write_log(1, "x\n");
+    assert_true(nccl_watch_remove(&w));
+    assert_int_equal(stat(dir, &st), -1);
+    assert_false(nccl_watch_remove(&w));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_log_that_grows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_each_sentence_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_failure_before_the_network, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names_of_files, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_directory, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

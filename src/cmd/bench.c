@@ -130,6 +130,16 @@ static int keep(const struct bench *b)
     return CMD_OK;
 }
 
+/* Keeps what was measured between all members, for the advice of weft run. */
+static void keep_measured(const struct bench *b)
+{
+    json_t *json = arg.target.nodes ? NULL : bench_encode(b);
+
+    if (json)
+        measure_keep("bench", arg.state_dir, json);
+    json_decref(json);
+}
+
 static int report(struct measure *m, struct bench *b)
 {
     int status;
@@ -146,6 +156,7 @@ static int report(struct measure *m, struct bench *b)
     b->network = m->members.network;
     status = print_bench(b);
     kept = keep(b);
+    keep_measured(b);
     if (status == CMD_OK)
         status = kept;
     return status == CMD_OK && bench_failures(b) > 0 ? CMD_VERDICT_NO : status;

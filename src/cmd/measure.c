@@ -2,9 +2,11 @@
 #include "cmd/measure.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -13,6 +15,8 @@
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "os/clock.h"
+#include "os/statefile.h"
+#include "train/job/job_plan.h"
 
 #define ASK_TIMEOUT_MS 10000
 
@@ -70,6 +74,20 @@ int measure_open(struct measure *m, const char *command, const struct measure_ta
         m->plan.progress = show_progress;
     r = open_survey(m, &e);
     return r == 0 ? CMD_OK : cmd_fail(command, "%s", err_text(&e));
+}
+
+void measure_keep(const char *command, const char *state_dir, const json_t *json)
+{
+    _cleanup_(freep) char *text = json_dumps(json, JSON_COMPACT);
+    char path[PATH_MAX];
+    struct err e = ERR_NULL;
+    int r;
+
+    if (!text || snprintf(path, sizeof(path), "%s/" JOB_PLAN_MEASURED, state_dir) >= PATH_MAX)
+        return;
+    r = statefile_replace(path, text, strlen(text), 0600, &e);
+    if (r < 0 && r != -EACCES && r != -ENOENT)
+        (void)cmd_fail(command, "what was measured is not kept: %s", err_text(&e));
 }
 
 void measure_close(struct measure *m)

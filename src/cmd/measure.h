@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "train/names/members.h"
@@ -34,6 +35,14 @@ struct measure {
  * Return: CMD_OK, CMD_FAILED or CMD_USAGE, after a sentence on standard error.
  */
 int measure_open(struct measure *m, const char *command, const struct measure_target *target);
+
+/**
+ * measure_keep() - keep what was measured between all members, for the advice of weft run
+ * @json:	as weft bench --json or weft preflight --json has it
+ *
+ * Says so when it cannot be written by who should be able to; that is no failure.
+ */
+void measure_keep(const char *command, const char *state_dir, const json_t *json);
 
 /** measure_close() - release it, also after a measure_open() that failed. */
 void measure_close(struct measure *m);

@@ -23,6 +23,7 @@
 
 static struct {
     struct measure_target target;
+    const char *state_dir;
     uint64_t expect_bps;
     bool plain;
     bool quick;
@@ -41,6 +42,8 @@ static const struct option options[] = {
     {"--force", NULL, option_flag, &arg.force, NULL,
         "measure throughput although something uses the network"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT,
+        "where what was measured is kept, for weft run"},
     {"--socket", "PATH", option_text, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
@@ -58,17 +61,19 @@ static int print_report(
     const struct preflight_report *report, const struct preflight_input *in, nsec_t elapsed)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    json_t *json;
+    json_t *json = preflight_encode(report, in, elapsed);
     int r;
 
+    if (json && !arg.target.nodes && !arg.quick && !in->skipped_bulk)
+        measure_keep("preflight", arg.state_dir, json);
     if (arg.json) {
-        json = preflight_encode(report, in, elapsed);
         r = admin_print_json(json);
-        json_decref(json);
-        return r;
+    } else {
+        preflight_format(report, in, elapsed, &out);
+        r = cmd_print("preflight", str_text(&out));
     }
-    preflight_format(report, in, elapsed, &out);
-    return cmd_print("preflight", str_text(&out));
+    json_decref(json);
+    return r;
 }
 
 /* A job on this node would have the limits of its starter, as this command has, and not the

@@ -1,7 +1,10 @@
 /* run.c - weft run: start a training command so that it works over the overlay. */
 #include "train/job/run.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/state/state.h"
@@ -10,8 +13,10 @@
 #include "base/str.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "cmd/run_before.h"
 #include "os/child.h"
 #include "train/job/env_text.h"
+#include "train/job/job_plan.h"
 
 /* Exit statuses, as shells give them. */
 #define STATUS_NOT_EXECUTABLE 126
@@ -20,6 +25,7 @@
 static struct {
     struct run_wish wish;
     struct option_list words;
+    struct run_before before;
     bool explain;
 } arg;
 
@@ -34,9 +40,19 @@ static const struct option options[] = {
         "c10d (unless the command says another), etcd-v2, or none"},
     {"--inside-islands", NULL, option_flag, &arg.wish.inside_islands, NULL,
         "NCCL's groups stay inside islands, and only Gloo's cross them"},
+    {"--plan", "FILE", option_text, &arg.wish.plan, NULL,
+        "give the job this plan, of weft plan --json, as WEFT_PLAN"},
+    {"--params", "N", option_text, &arg.wish.params, NULL,
+        "have a plan made for a model of so many weights, such as 7B: once for all nodes"},
+    {"--wan", "WORD", option_word, &arg.before.wan, NULL,
+        "where gradients are better not averaged in each step, by a plan: warn (the default "
+        "without --plan and --params), refuse, allow",
+        .words = "warn, refuse, allow"},
     {"--explain", NULL, option_flag, &arg.explain, NULL,
         "print each variable with its reason and source, and run nothing"},
     {"--quiet", NULL, option_flag, &arg.wish.is_quiet, NULL, "say nothing but what will hurt"},
+    {"--state", "DIR", option_text, &arg.before.state_dir, STATE_DIR_DEFAULT,
+        "of the agent; has what was last measured"},
     {"--socket", "PATH", option_text, &arg.wish.socket_path, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
@@ -48,7 +64,8 @@ static const struct option_usage usage = {
     .notes =
         "It knows torchrun, python -m torch.distributed.run, mpirun, accelerate and deepspeed;\n"
         "anything else is a plain script. What you have set yourself is never changed.\n"
-        "Its exit status is that of the command; 127 if that is not there, 126 if it cannot run.",
+        "Its exit status is that of the command; 127 if that is not there, 126 if it cannot run,\n"
+        "3 if --wan refuse did.",
 };
 
 /* Prints on standard error, since standard output belongs to the command. */
@@ -82,10 +99,28 @@ static int explain(const struct run *run)
     return cmd_print("run", str_text(&out));
 }
 
+/* Makes --plan's path one that holds in every directory, and looks whether there is a plan. */
+static int check_plan(char path[static PATH_MAX], struct err *e)
+{
+    struct job_plan unused;
+
+    if (arg.wish.plan && arg.wish.params)
+        return err_set(e, -EINVAL, "--plan and --params are two ways to get a plan");
+    if (!arg.wish.plan)
+        return 0;
+    if (!realpath(arg.wish.plan, path))
+        return err_set(e, -errno, "--plan %.200s: %s", arg.wish.plan, strerror(errno));
+    arg.wish.plan = path;
+    if (strlen(path) >= ENV_VALUE_MAX)
+        return err_set(e, -ENAMETOOLONG, "--plan: the path %.40s... is too long", path);
+    return job_plan_read(&unused, path, e);
+}
+
 int cmd_run(int argc, char **argv)
 {
     struct err e = ERR_NULL;
     struct run run;
+    char path[PATH_MAX];
     int status;
     int r;
 
@@ -95,7 +130,7 @@ int cmd_run(int argc, char **argv)
     arg.wish.words = argv + argc - arg.words.n;
     option_list_deinit(&arg.words);
     arg.wish.reads_nccl_log = !arg.explain;
-    if (run_check(&arg.wish, &e) != 0)
+    if (run_check(&arg.wish, &e) != 0 || check_plan(path, &e) != 0)
         return cmd_refuse("run", "%s", err_text(&e));
     do {
         r = run_prepare(&run, &arg.wish, &e);
@@ -105,6 +140,11 @@ int cmd_run(int argc, char **argv)
             return explain(&run);
         (void)run_take_host_name(&run);
         print_advice(&run);
+        status = run_before(&arg.before, &run, &arg.wish);
+        if (status != CMD_OK) {
+            run_give_up(&run);
+            return status;
+        }
         r = run_exec(&run, arg.wish.words, &status, &e);
         if (r == RUN_E_CUT_OFF)
             (void)cmd_fail("run", "the hub was away, and %s has ended with %d; starting it again",

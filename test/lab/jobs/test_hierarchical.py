@@ -82,6 +82,12 @@ def pair(a: str, b: str, rtt_us: int, rate: int) -> dict:
             "oneStream": {"outBitsPerSecond": rate, "inBitsPerSecond": rate}}
 
 
+def recorded() -> dict:
+    return {"nodes": list(NODES), "pairs": [
+        pair(a, b, *((300, 10**9) if {a, b} in ({"n1", "n2"}, {"n3", "n4"}) else (50000, 10**8)))
+        for i, a in enumerate(NODES) for b in NODES[i + 1:]]}
+
+
 def test_a_plan_of_what_is_measured(site: Site) -> None:
     """Two nodes, one in each island: they are told not to average in each step."""
     plan = json.loads(site.nodes["n1"].run(
@@ -91,12 +97,39 @@ def test_a_plan_of_what_is_measured(site: Site) -> None:
     assert plan["exchange"]["forms"]["fp32"]["seconds"] > 28e9 * 8 / 100e6
 
 
+def test_one_plan_for_all_nodes(site: Site) -> None:
+    """`weft run --params`: one node measures and plans, and all nodes get the same."""
+    jobs = [site.lab.host(name).spawn(
+        [site.weft, "run", "--nnodes", "4", "--job", "agree", "--params", "7B", "sh", "-c",
+         "cat $WEFT_PLAN; echo; test -n $WEFT_PLAN"], name="agree", allow=[""]) for name in NODES]
+    wait_for(lambda: not any(j.running for j in jobs), 120, "all nodes to have a plan")
+    plans = ["\n".join(line for line in j.lines() if not line.startswith("weft run: "))
+             for j in jobs]
+    assert [j.rc for j in jobs] == [0] * 4 and len(set(plans)) == 1
+    plan = json.loads(plans[0])
+    assert [sorted(island["ring"]) for island in plan["islands"]] == [["n1", "n2"], ["n3", "n4"]]
+    assert not plan["everyStep"]["advised"]
+    assert all(any("the job is told by WEFT_PLAN" in line for line in j.lines()) for j in jobs)
+
+
+def test_a_job_across_a_wan_is_warned(site: Site, tmp_path: Path) -> None:
+    """By what was last measured, before it starts; refused where that was asked for."""
+    words = ("run", "--nnodes", "4", "--job", "wan", "--state", str(tmp_path))
+    done = site.nodes["n1"].run(*words, "true")
+    assert "and no rate has been measured" in done.err and "a round trip to n" in done.err
+    (tmp_path / "measured.json").write_text(json.dumps(recorded()))
+    done = site.nodes["n1"].run(*words, "true")
+    assert "note: averaging the gradients of 1B weights in each step across 2 islands" in done.err
+    assert "and 10 % is allowed; islands that exchange each" in done.err
+    assert "averaging" not in site.nodes["n1"].run(*words, "--wan", "allow", "true").err
+    done = site.nodes["n1"].run(*words, "--wan", "refuse", "sh", "-c", "echo started", check=False)
+    assert (done.rc, done.out) == (3, "")
+    assert "weft run: not started: averaging the gradients" in done.err
+
+
 def test_islands_by_a_plan(site: Site, tmp_path: Path) -> None:
     """The job is in the islands that the plan says, and exchanges as often as it says."""
-    matrix = {"nodes": list(NODES), "pairs": [
-        pair(a, b, *((300, 10**9) if {a, b} in ({"n1", "n2"}, {"n3", "n4"}) else (50000, 10**8)))
-        for i, a in enumerate(NODES) for b in NODES[i + 1:]]}
-    (tmp_path / "matrix.json").write_text(json.dumps(matrix))
+    (tmp_path / "matrix.json").write_text(json.dumps(recorded()))
     text = site.nodes["n1"].run("plan", "--params", "7B", "--transport", "gloo", "--matrix",
                                 str(tmp_path / "matrix.json"), "--json").out
     assert json.loads(text)["everyStep"]["best"] == "hierarchical"

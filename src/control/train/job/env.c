@@ -185,6 +185,13 @@ static bool make_debug_file(const struct env_facts *f, char *value, char *note)
     return make_debug(f, unused, note) && say(value, "%s", f->nccl_log);
 }
 
+static bool make_plan_file(const struct env_facts *f, char *value, char *note)
+{
+    if (!f->plan)
+        return unneeded(note, "neither --plan nor --params was given");
+    return say(value, "%s", f->plan);
+}
+
 /* ---- torchrun ------------------------------------------------------------------------------- */
 
 static const char by_itself[] = "the command's own options say it";
@@ -454,6 +461,10 @@ static const struct env_rule rules[] = {
     {"HYDRA_IFACE", ENV_FOR(MPI), false, NULL, make_interface, hurts_interface, "the interface",
         "The same for MPICH, whose launcher is Hydra.",
         "MPICH wiki, Using the Hydra Process Manager"},
+    {"WEFT_PLAN", ENV_FOR_ALL, true, NULL, make_plan_file, NULL,
+        "the file of `--plan`, or the one made for `--params`",
+        "The job takes from it which nodes are an island, and how often islands exchange.",
+        "docs/PLAN.md; examples/train_hierarchical.py"},
 };
 
 _Static_assert(sizeof(rules) / sizeof(*rules) <= ENV_ROOM, "a plan holds them all");

@@ -1,15 +1,14 @@
 /* nccl_watch.c - see nccl_watch.h. */
 #include "train/job/nccl_watch.h"
 
-#include <errno.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/err.h"
 #include "base/str.h"
 
 /*
@@ -17,21 +16,6 @@
  * job that makes communicators again and again could otherwise fill the disk.
  */
 #define LOG_BYTES_MAX (64ll << 20)
-
-int nccl_watch_make_dir(char ret[static NCCL_WATCH_DIR_MAX], struct err *e)
-{
-    const char *base = getenv("TMPDIR");
-    char path[NCCL_WATCH_DIR_MAX];
-
-    if (!base || base[0] != '/')
-        base = "/tmp";
-    if (snprintf(path, sizeof(path), "%s/weft-run-XXXXXX", base) >= (int)sizeof(path))
-        return err_set(e, -ENAMETOOLONG, "TMPDIR \"%.40s...\" is too long", base);
-    if (!mkdtemp(path))
-        return err_set(e, -errno, "no directory can be made in %s: %s", base, strerror(errno));
-    memcpy(ret, path, sizeof(path));
-    return 0;
-}
 
 /* Appends a text in which no character means anything to glob(). */
 static void add_literal(struct str *out, const char *text, size_t len)
@@ -137,8 +121,8 @@ static void limit_size(const struct nccl_watch *w, const struct nccl_watch_file 
     struct stat st;
 
     /* NCCL goes on writing where it was, so what was emptied stays a hole. */
-    if (w->dir[0] != '\0' && stat(file->path, &st) == 0 &&
-        (long long)st.st_blocks * 512 > LOG_BYTES_MAX && truncate(file->path, 0) < 0)
+    if (w->is_ours && stat(file->path, &st) == 0 && (long long)st.st_blocks * 512 > LOG_BYTES_MAX &&
+        truncate(file->path, 0) < 0)
         (void)unlink(file->path);
 }
 
@@ -197,27 +181,4 @@ bool nccl_watch_explain_failure(struct nccl_watch *w)
             return true;
         }
     return false;
-}
-
-bool nccl_watch_remove(struct nccl_watch *w)
-{
-    char pattern[PATH_MAX + 8];
-    struct str out = STR_NULL;
-    glob_t found;
-    bool had_files = false;
-
-    if (w->dir[0] == '\0')
-        return false;
-    add_literal(&out, w->dir, strlen(w->dir));
-    (void)snprintf(pattern, sizeof(pattern), "%s/*", str_text(&out));
-    str_deinit(&out);
-    if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            (void)unlink(found.gl_pathv[i]);
-        had_files = found.gl_pathc > 0;
-        globfree(&found);
-    }
-    (void)rmdir(w->dir);
-    w->dir[0] = '\0';
-    return had_files;
 }

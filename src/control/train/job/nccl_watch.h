@@ -18,13 +18,8 @@
 
 #include "train/profile/nccl_log.h"
 
-struct err;
-
 /** Processes whose logs are read; those of others are passed over. */
 #define NCCL_WATCH_FILES_MAX 64
-
-/** Bytes of the directory's path, with its zero. */
-#define NCCL_WATCH_DIR_MAX 256
 
 /** What NCCL_DEBUG_FILE is called in the directory; NCCL writes the process's number for %p. */
 #define NCCL_WATCH_FILE "nccl.%p"
@@ -39,9 +34,8 @@ struct nccl_watch_file {
 
 /** The logs of a job on this machine. */
 struct nccl_watch {
-    char
-        dir[NCCL_WATCH_DIR_MAX]; /* made by nccl_watch_make_dir(); "": the files are the person's */
-    char pattern[PATH_MAX];      /* of the files, for glob() */
+    bool is_ours;                 /* the files are in a directory of ours, and may be emptied */
+    char pattern[PATH_MAX];       /* of the files, for glob() */
     const struct profile *wanted; /* borrowed */
     size_t n_devices;             /* of the fabric */
     const char *interface;        /* borrowed; of the sockets, NULL: any */
@@ -53,16 +47,9 @@ struct nccl_watch {
 };
 
 /**
- * nccl_watch_make_dir() - make a directory for the logs, that only this user can enter
- * @ret:	set to its path, below TMPDIR or /tmp
- *
- * Return: 0 or negative errno with words.
- */
-int nccl_watch_make_dir(char ret[static NCCL_WATCH_DIR_MAX], struct err *e);
-
-/**
  * nccl_watch_init() - begin to watch
- * @w:		all zero, but for @dir, @wanted, @n_devices and @interface, which the caller has set
+ * @w:		all zero, but for @is_ours, @wanted, @n_devices and @interface, which the caller has
+ * set
  * @file:	NCCL_DEBUG_FILE of the job, with its %h and %p
  */
 void nccl_watch_init(struct nccl_watch *w, const char *file);
@@ -94,10 +81,3 @@ bool nccl_watch_has_verdict(const struct nccl_watch *w);
  * Return: true with the sentence in @said; false: some process had said it, or there is no word.
  */
 bool nccl_watch_explain_failure(struct nccl_watch *w);
-
-/**
- * nccl_watch_remove() - remove the directory of the logs, and the files in it
- *
- * Does nothing where the files are the person's. Return: false: there was no file in it.
- */
-bool nccl_watch_remove(struct nccl_watch *w);

@@ -24,6 +24,22 @@ static bool take_text(const json_t *obj, const char *field, char *buf, size_t ca
     return text && text[0] != '\0' && snprintf(buf, cap, "%s", text) < (int)cap;
 }
 
+/* Finds the farthest node outside this node's island, which is the first of the facts. */
+static void find_far(
+    struct train_node *n, const struct islands_facts *facts, const struct islands *islands)
+{
+    for (size_t i = 0; i < facts->n_pairs; i++) {
+        const struct islands_pair *p = &facts->pairs[i];
+        size_t own = islands->of[p->a];
+
+        if (p->a != 0 || p->rtt_ms <= n->far_rtt_ms ||
+            (own != SIZE_MAX && own == islands->of[p->b]))
+            continue;
+        n->far_rtt_ms = p->rtt_ms;
+        (void)snprintf(n->far, sizeof(n->far), "%s", facts->nodes[p->b].name);
+    }
+}
+
 /*
  * Is every other node in this node's island? An island of a plain network counts only when a label
  * says so: it has nothing that the overlay has not, but for encryption. One that measurements
@@ -46,6 +62,8 @@ static int compare_islands(struct train_node *n, const json_t *status)
         own = NULL;
     for (size_t i = 1; r == 0 && i < facts.n_nodes; i++)
         n->n_others += !own || islands.of[i] != islands.of[0];
+    if (r == 0)
+        find_far(n, &facts, &islands);
     n->islands = own && n->n_others == 0 ? ENV_ISLANDS_ONE : ENV_ISLANDS_SEVERAL;
     /* A node that is alone in its network is in the island that its label names. */
     if (facts.n_nodes == 1 && facts.nodes[0].label[0] != '\0')

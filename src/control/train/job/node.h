@@ -24,7 +24,9 @@ struct train_node {
     bool has_hubs;                   /* the network has several hubs */
     bool hub_heard;                  /* the agent says that the hub is reachable */
     enum env_islands islands;
-    unsigned n_others;   /* nodes outside this node's island; all others when it is in none */
+    unsigned n_others; /* nodes outside this node's island; all others when it is in none */
+    char far[NAME_MAX_LEN + 1]; /* the farthest of them by its round trip; "": not measured */
+    double far_rtt_ms;
     bool has_infiniband; /* the machine has a verbs device: InfiniBand, RoCE or EFA */
     long speed_mbit;     /* the interface's speed in Mbit/s, from the kernel; -1: not known */
 };

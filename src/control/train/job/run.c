@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "mesh/names/hosts.h"
 #include "net/address/sockaddr.h"
+#include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
 
 #define NODES_MAX 65536
@@ -272,9 +273,9 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
     struct err e = ERR_NULL;
 
     if (!why && wish->reads_nccl_log && !has_own_nccl_log()) {
-        if (nccl_watch_make_dir(run->nccl_dir, &e) < 0)
+        if (run_dir_make(run->dir, &e) < 0)
             why = err_text(&e);
-        (void)snprintf(nccl_log, sizeof(nccl_log), "%s/%s", run->nccl_dir, NCCL_WATCH_FILE);
+        (void)snprintf(nccl_log, sizeof(nccl_log), "%s/%s", run->dir, NCCL_WATCH_FILE);
     }
     const struct env_facts facts = {
         .command = wish->words ? &run->command : NULL,
@@ -288,6 +289,9 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
         .nccl = run->torch.nccl,
         .nccl_log = why ? NULL : nccl_log,
         .nccl_why = why,
+        .plan = wish->plan     ? wish->plan
+                : wish->params ? "a file that is made before the start"
+                               : NULL,
         .theirs = environ,
         .torch = run->torch.torch,
         .python = run->torch.python_version,

@@ -13,11 +13,12 @@
 #include "fabric/fabric.h"
 #include "train/job/command.h"
 #include "train/job/env.h"
-#include "train/job/nccl_watch.h"
 #include "train/job/node.h"
+#include "train/job/run_dir.h"
 #include "train/job/torch.h"
 
 struct err;
+struct job_plan;
 struct str;
 
 /** What the person asked for. Pointers are borrowed. */
@@ -29,6 +30,8 @@ struct run_wish {
     const char *rendezvous;  /* likewise "c10d", "etcd-v2" or "none"; NULL: c10d */
     bool reads_nccl_log;     /* after the start, to say which network NCCL took */
     bool is_quiet;           /* only what will hurt is said */
+    const char *plan;        /* a file with the job's plan; NULL: none */
+    const char *params;      /* weights of the model, to have a plan made; NULL: none is made */
     char *const *words;      /* the command, ends with NULL; NULL: none, for `weft env` */
 };
 
@@ -48,8 +51,8 @@ struct run {
     unsigned min_nodes; /* the job waits for so many; 0: it does not meet at the hub */
     char host_name[HOST_NAME_MAX + 1]; /* the host name that the command is to see, see
                                           run_take_host_name(); "": the machine's own */
-    char nccl_dir[NCCL_WATCH_DIR_MAX]; /* made for NCCL's logs; "": none. run_exec() removes it */
-    bool is_quiet;                     /* only what will hurt is said */
+    char dir[RUN_DIR_MAX]; /* for NCCL's logs and the plan; "": none. run_exec() removes it */
+    bool is_quiet;         /* only what will hurt is said */
     struct env_plan plan;
 };
 
@@ -78,6 +81,28 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e);
  */
 bool run_take_host_name(struct run *run);
 
+/**
+ * run_give_plan() - tell the job where its plan is (WEFT_PLAN), unless the person has set it
+ * @path:	absolute
+ */
+void run_give_plan(struct run *run, const char *path);
+
+/**
+ * run_make_plan() - have a plan made of new measurements, and give it to the job
+ * @kept:	the plan's text, made when it is empty; a job that is started again keeps its plan
+ * @ret:	what it says
+ *
+ * One node makes it for all nodes that meet at the hub (agree.h), and this waits for it.
+ *
+ * Return: 0; or non-zero with words.
+ */
+int run_make_plan(
+    struct run *run, const char *params, struct str *kept, struct job_plan *ret, struct err *e);
+
+/** run_give_up() - instead of run_exec(): end the job at the hub, and remove what was made for it.
+ */
+void run_give_up(const struct run *run);
+
 /** run_summary() - append one line that says what will be started and where the job meets. */
 void run_summary(const struct run *run, struct str *out);
 
@@ -101,14 +126,14 @@ void run_advise(const struct run *run, struct str *out);
  * @words:	the command; ends with NULL
  * @ret_status:	set to the command's exit status when it ran as a child and has ended
  *
- * A command that neither meets at the hub nor has a log of NCCL's that is read takes the place of
- * this process. Any other runs as a child, so that the hub can be told when it has ended; a new run
- * under the same name can then begin at once. When NCCL has said in its log which network it uses,
- * that is said on standard error, and after a failure where the log lies. torchrun gives up when
- * the hub is started anew. An elastic job can go on from its checkpoint, so in that case this waits
- * for the hub, for about ten minutes at most. In a network with several hubs it looks each few
- * seconds whether another one serves the job, because torch's c10d client knows one address and
- * would wait for it for minutes.
+ * A command that neither meets at the hub nor has a log of NCCL's that is read, or a plan that was
+ * made for it, takes the place of this process. Any other runs as a child, so that the hub can be
+ * told when it has ended; a new run under the same name can then begin at once. When NCCL has said
+ * in its log which network it uses, that is said on standard error, and after a failure where the
+ * log lies. torchrun gives up when the hub is started anew. An elastic job can go on from its
+ * checkpoint, so in that case this waits for the hub, for about ten minutes at most. In a network
+ * with several hubs it looks each few seconds whether another one serves the job, because torch's
+ * c10d client knows one address and would wait for it for minutes.
  *
  * Return: 0 with *@ret_status set; RUN_E_CUT_OFF or RUN_E_MOVED, likewise; -ENOMEM with words; or
  * an error of child_become() or child_run().

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "os/child.h"
 #include "os/clock.h"
+#include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
 #include "train/profile/profile.h"
@@ -148,7 +149,7 @@ static struct nccl_watch *watch_nccl(const struct run *run)
     w = calloc(1, sizeof(*w));
     if (!w)
         return NULL;
-    (void)snprintf(w->dir, sizeof(w->dir), "%s", run->nccl_dir);
+    w->is_ours = run->dir[0] != '\0' && strncmp(file->value, run->dir, strlen(run->dir)) == 0;
     w->wanted = run->uses_fabric ? profile_of(&run->fabric) : profile_plain();
     w->n_devices = fabric_count_serving(&run->fabric);
     w->interface = run->node.interface;
@@ -159,17 +160,20 @@ static struct nccl_watch *watch_nccl(const struct run *run)
 /* The logs stay when the job has failed or NCCL took another network: somebody will want them. */
 static void end_nccl(const struct run *run, struct nccl_watch *w, bool has_failed)
 {
-    if (!w)
-        return;
-    report_nccl(run, w);
-    if (has_failed && nccl_watch_explain_failure(w))
-        (void)fprintf(stderr, "weft run: note: %s\n", w->said);
-    if (w->n_files > 0 && w->dir[0] != '\0' && (has_failed || w->is_other))
-        (void)fprintf(stderr, "weft run: NCCL's logs are in %s\n", w->dir);
+    bool stays = false;
+
+    if (w) {
+        report_nccl(run, w);
+        if (has_failed && nccl_watch_explain_failure(w))
+            (void)fprintf(stderr, "weft run: note: %s\n", w->said);
+        stays = w->is_ours && w->n_files > 0 && (has_failed || w->is_other);
+        nccl_watch_deinit(w);
+        free(w);
+    }
+    if (stays)
+        (void)fprintf(stderr, "weft run: NCCL's logs are in %s\n", run->dir);
     else
-        (void)nccl_watch_remove(w);
-    nccl_watch_deinit(w);
-    free(w);
+        run_dir_remove(run->dir);
 }
 
 /* ---- while it runs --------------------------------------------------------------------------- */
@@ -302,7 +306,14 @@ int run_exec(const struct run *run, char *const words[], int *ret_status, struct
         end_nccl(run, w.nccl, false);
         return err_set(e, r, "no memory for the environment");
     }
-    if (run->meeting.id[0] == '\0' && !w.nccl)
+    if (run->meeting.id[0] == '\0' && run->dir[0] == '\0' && !w.nccl)
         return child_become(words, env.entries, e);
     return run_child(run, words, env.entries, &w, ret_status, e);
+}
+
+void run_give_up(const struct run *run)
+{
+    run_dir_remove(run->dir);
+    if (run->meeting.id[0] != '\0')
+        rendezvous_end(run->socket_path, run->job);
 }

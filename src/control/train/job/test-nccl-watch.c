@@ -13,29 +13,31 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "train/job/run_dir.h"
 #include "train/profile/profile.h"
 
 #define LINE "gpu-1:188:585 [0] NCCL INFO "
 
 static struct nccl_watch w;
-static char file[NCCL_WATCH_DIR_MAX + 32];
+static char dir[RUN_DIR_MAX];
+static char file[RUN_DIR_MAX + 32];
 
 static int set_up(void **state)
 {
     struct err e = ERR_NULL;
 
     memset(&w, 0, sizeof(w));
-    assert_int_equal(nccl_watch_make_dir(w.dir, &e), 0);
+    assert_int_equal(run_dir_make(dir, &e), 0);
     w.wanted = profile_plain();
     w.interface = "weft0";
-    (void)snprintf(file, sizeof(file), "%s/%s", w.dir, NCCL_WATCH_FILE);
+    (void)snprintf(file, sizeof(file), "%s/%s", dir, NCCL_WATCH_FILE);
     nccl_watch_init(&w, file);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)nccl_watch_remove(&w);
+    run_dir_remove(dir);
     nccl_watch_deinit(&w);
     return 0;
 }
@@ -46,7 +48,7 @@ static void write_log(unsigned pid, const char *text)
     char path[sizeof(file) + 16];
     FILE *f;
 
-    (void)snprintf(path, sizeof(path), "%s/nccl.%u", w.dir, pid);
+    (void)snprintf(path, sizeof(path), "%s/nccl.%u", dir, pid);
     f = fopen(path, "ae");
     assert_non_null(f);
     assert_true(fputs(text, f) >= 0);
@@ -109,16 +111,14 @@ static void test_names_of_files(void **state)
 
 static void test_the_directory(void **state)
 {
-    char dir[NCCL_WATCH_DIR_MAX];
     struct stat st;
 
-    memcpy(dir, w.dir, sizeof(dir));
     assert_int_equal(stat(dir, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
     write_log(1, "x\n");
-    assert_true(nccl_watch_remove(&w));
+    run_dir_remove(dir);
     assert_int_equal(stat(dir, &st), -1);
-    assert_false(nccl_watch_remove(&w));
+    run_dir_remove("");
 }
 
 int main(void)

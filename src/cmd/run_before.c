@@ -1,0 +1,138 @@
+/* run_before.c - see run_before.h. */
+#include "cmd/run_before.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cmd/cmd.h"
+#include "train/job/job_plan.h"
+
+/* Model of the advice where nobody has said --params: weights. Small, so it errs on the good side.
+ */
+#define PARAMS_UNKNOWN "1B"
+
+/* A round trip from which on a step waits for the network, ms, where nothing else was measured. */
+#define FAR_MS 5.0
+
+#define ADVICE_TIMEOUT_MS 10000
+
+static bool wants(const struct run_before *b, const char *word)
+{
+    return b->wan && strcmp(b->wan, word) == 0;
+}
+
+static void note(const char *text)
+{
+    (void)fprintf(stderr, "weft run: note: %s\n", text);
+}
+
+/* ---- does the job go by a plan? ------------------------------------------------------------- */
+
+/* Says in a line what the plan has the job do, or refuses. */
+static int judge_own(const struct run_before *b, const struct run *run, const struct job_plan *p)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    bool is_no = p->n_islands > 1 && !p->is_synchronous;
+
+    if (!p->is_good)
+        note("the job's plan is not good: the model does not fit, or no interval is long enough; "
+             "weft plan says more");
+    if (is_no)
+        job_plan_say_no(p, &out);
+    if (is_no && wants(b, "refuse"))
+        return cmd_fail("run", "not started: %s", str_text(&out)), CMD_VERDICT_NO;
+    if (is_no && (wants(b, "warn") || !run->is_quiet))
+        (void)fprintf(stderr, "weft run: %s%s; the job is told by WEFT_PLAN\n",
+            wants(b, "warn") ? "note: " : "", str_text(&out));
+    return CMD_OK;
+}
+
+static int give_plan(struct run_before *b, struct run *run, const struct run_wish *wish)
+{
+    struct job_plan p = {.n_islands = 0};
+    struct err e = ERR_NULL;
+    int r = wish->plan ? job_plan_read(&p, wish->plan, &e)
+                       : run_make_plan(run, wish->params, &b->plan, &p, &e);
+
+    if (r != 0)
+        return cmd_fail("run", "%s", err_text(&e));
+    return judge_own(b, run, &p);
+}
+
+/* ---- a job without a plan ------------------------------------------------------------------- */
+
+/* Makes the plan for the advice, of what was last measured. Return: false: nothing was. */
+static bool advise(
+    const struct run_before *b, const struct run *run, struct job_plan *ret, double *ret_age_s)
+{
+    _cleanup_(str_deinit) struct str text = STR_NULL;
+    char path[PATH_MAX];
+    struct job_plan_order order = {.params = PARAMS_UNKNOWN,
+        .socket_path = run->socket_path,
+        .matrix = path,
+        .timeout_ms = ADVICE_TIMEOUT_MS};
+    struct stat st;
+    json_t *json;
+    int r;
+
+    if (snprintf(path, sizeof(path), "%s/" JOB_PLAN_MEASURED, b->state_dir) >= (int)sizeof(path) ||
+        stat(path, &st) < 0 || job_plan_make(&order, &text, NULL) != 0)
+        return false;
+    json = json_loadb(str_text(&text), text.len, 0, NULL);
+    r = job_plan_decode(ret, json, NULL);
+    json_decref(json);
+    *ret_age_s = difftime(time(NULL), st.st_mtime);
+    return r == 0;
+}
+
+static int judge_measured(const struct run_before *b, const struct job_plan *p, double age_s)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+
+    if (p->n_islands < 2 || p->is_synchronous)
+        return CMD_OK;
+    job_plan_say_no(p, &out);
+    str_addf(&out,
+        " (by what was measured %.1f hours ago, and a model as weft plan guesses it; --params says "
+        "yours, and gives the job a plan)",
+        age_s / 3600);
+    if (wants(b, "refuse"))
+        return cmd_fail("run", "not started: %s", str_text(&out)), CMD_VERDICT_NO;
+    note(str_text(&out));
+    return CMD_OK;
+}
+
+/* Is the job about to average in each step over a WAN? Nobody knows what it does, so it is said. */
+static int judge_without_plan(const struct run_before *b, const struct run *run)
+{
+    struct job_plan p;
+    double age_s = 0;
+
+    if (wants(b, "allow") || run->min_nodes < 2 || run->uses_fabric)
+        return CMD_OK;
+    if (advise(b, run, &p, &age_s))
+        return judge_measured(b, &p, age_s);
+    if (wants(b, "refuse"))
+        return cmd_fail("run",
+            "not started: what its nodes give each other has not been measured here; weft bench "
+            "does, and --params N has a plan made");
+    if (run->node.far[0] != '\0' && run->node.far_rtt_ms >= FAR_MS)
+        (void)fprintf(stderr,
+            "weft run: note: the job crosses islands, a round trip to %s takes %.1f ms, and no "
+            "rate "
+            "has been measured: weft plan says whether gradients can be averaged in each step\n",
+            run->node.far, run->node.far_rtt_ms);
+    return CMD_OK;
+}
+
+int run_before(struct run_before *b, struct run *run, const struct run_wish *wish)
+{
+    if (wish->plan || wish->params)
+        return give_plan(b, run, wish);
+    return judge_without_plan(b, run);
+}

@@ -1,0 +1,181 @@
+/* agree.c - see agree.h. */
+#include "train/job/agree.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/remote/remote_http.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "os/clock.h"
+#include "train/job/env.h"
+
+#define CONNECT_MS    3000
+#define TIMEOUT_MS    10000
+#define LOOK_EACH_MS  500
+#define ANSWER_MAX    (4u * AGREE_TEXT_MAX) /* bytes; JSON may write one byte as six, seldom */
+#define STATUS_OK     200
+#define STATUS_MADE   201
+#define STATUS_ABSENT 404
+#define STATUS_EXISTS 412
+
+/* A result begins with one of these. */
+#define GOOD 'y'
+#define BAD  'n'
+
+#define FORM "application/x-www-form-urlencoded"
+
+struct store {
+    struct remote_http *http; /* owns */
+    char claim[256];          /* path of the key that claims the work */
+    char result[256];         /* path of the key with the result */
+};
+
+/* Appends text as a form's field carries it (WHATWG URL standard, application/x-www-form-urlencoded
+ * percent-encode set). */
+static void add_encoded(struct str *out, const char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+            (*text >= '0' && *text <= '9'))
+            str_add_bytes(out, text, 1);
+        else
+            str_addf(out, "%%%02X", (unsigned char)*text);
+}
+
+/* Asks the store. @ret: gives the value of the key's node, if the answer has one; may be NULL.
+ * Return: an HTTP status, or negative errno with words. */
+static int ask(struct store *s, const char *method, const char *path, const char *form,
+    json_t **ret, struct err *e)
+{
+    struct remote_http_request rq = {.method = method,
+        .path = path,
+        .body = form,
+        .body_len = form ? strlen(form) : 0,
+        .content_type = FORM,
+        .timeout_ms = TIMEOUT_MS,
+        .max = ANSWER_MAX};
+    struct remote_http_answer answer = REMOTE_HTTP_ANSWER_NULL;
+    int r = remote_http_call(s->http, &rq, &answer, e);
+    json_t *json;
+
+    if (r != 0) {
+        (void)err_prefix(e, "the job's store at the hub");
+        return -EIO;
+    }
+    r = answer.status;
+    json = ret ? json_loadb(answer.body, answer.len, 0, NULL) : NULL;
+    if (ret)
+        *ret = json_incref(json_object_get(json_object_get(json, "node"), "value"));
+    json_decref(json);
+    remote_http_answer_deinit(&answer);
+    return r;
+}
+
+static int refuse(int status, struct err *e)
+{
+    return err_set(e, -EPROTO, "the job's store at the hub answers with status %d", status);
+}
+
+/* Return: 0 with the result in @out; -EAGAIN: there is none yet; or others, with words. */
+static int look(struct store *s, struct str *out, struct err *e)
+{
+    json_t *value = NULL;
+    int status = ask(s, "GET", s->result, NULL, &value, e);
+    const char *text = json_string_value(value);
+    int r = status < 0 ? status : status == STATUS_ABSENT ? -EAGAIN : 0;
+
+    if (r == 0 && (status != STATUS_OK || !text))
+        r = refuse(status, e);
+    else if (r == 0 && text[0] == GOOD)
+        str_add(out, text + 1);
+    else if (r == 0)
+        r = err_set(
+            e, -ECANCELED, "%.300s", text[0] != '\0' ? text + 1 : "another node has failed");
+    json_decref(value);
+    return r;
+}
+
+/* Return: 0: it is for this node to do; -EAGAIN: another one is at it; or others, with words. */
+static int claim(struct store *s, unsigned patience_s, struct err *e)
+{
+    char form[64];
+    int status;
+
+    (void)snprintf(form, sizeof(form), "value=1&prevExist=false&ttl=%u", patience_s);
+    status = ask(s, "PUT", s->claim, form, NULL, e);
+    if (status < 0)
+        return status;
+    if (status == STATUS_MADE || status == STATUS_OK)
+        return 0;
+    return status == STATUS_EXISTS ? -EAGAIN : refuse(status, e);
+}
+
+/* Does the work, and tells the others. */
+static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *out, struct err *e)
+{
+    struct str text = STR_NULL;
+    struct str form = STR_NULL;
+    int r = make(ctx, &text, e);
+    int status;
+
+    if (r == 0 && (text.failed || text.len > AGREE_TEXT_MAX))
+        r = err_set(e, -EFBIG, "%zu bytes are too many for the job's store", text.len);
+    str_addf(&form, "value=%c", r == 0 ? GOOD : BAD);
+    add_encoded(&form, r == 0 ? str_text(&text) : err_text(e));
+    /* Nobody has to know when this fails: then the others wait until the claim ends. */
+    status = form.failed ? 0 : ask(s, "PUT", s->result, str_text(&form), NULL, NULL);
+    if (r == 0 && status != STATUS_MADE && status != STATUS_OK)
+        r = status < 0 ? err_set(e, -EIO, "the job's store at the hub does not take the result")
+                       : refuse(status, e);
+    if (r == 0)
+        str_add(out, str_text(&text));
+    str_deinit(&text);
+    str_deinit(&form);
+    return r;
+}
+
+static int agree(struct store *s, unsigned patience_s, agree_make_fn make, void *ctx,
+    struct str *out, struct err *e)
+{
+    nsec_t deadline = clock_now() + 2 * (nsec_t)patience_s * NSEC_PER_SEC;
+
+    do {
+        int r = look(s, out, e);
+
+        if (r == -EAGAIN)
+            r = claim(s, patience_s, e);
+        else
+            return r;
+        if (r == 0)
+            return make_it(s, make, ctx, out, e);
+        if (r != -EAGAIN)
+            return r;
+        (void)poll(NULL, 0, LOOK_EACH_MS);
+    } while (clock_now() < deadline);
+    return err_set(e, -ETIMEDOUT, "no node of the job has finished it within %u s", 2 * patience_s);
+}
+
+int agree_once(const struct env_meeting *m, const char *what, unsigned patience_s,
+    agree_make_fn make, void *ctx, struct str *out, struct err *e)
+{
+    char server[sizeof(m->etcd) + 8];
+    struct remote_http_config config = {
+        .servers = {server}, .n_servers = 1, .connect_ms = CONNECT_MS};
+    struct store s = {.http = NULL};
+    int r;
+
+    if (m->etcd[0] == '\0')
+        return err_set(e, -ENOTSUP, "the hub keeps no keys for the nodes of a job");
+    (void)snprintf(server, sizeof(server), "http://%s", m->etcd);
+    (void)snprintf(s.claim, sizeof(s.claim), "/v2/keys/weft/%s/%s-claim", m->id, what);
+    (void)snprintf(s.result, sizeof(s.result), "/v2/keys/weft/%s/%s", m->id, what);
+    r = remote_http_new(&s.http, &config, e);
+    if (r == 0)
+        r = agree(&s, patience_s, make, ctx, out, e);
+    s.http = remote_http_free(s.http);
+    return r;
+}

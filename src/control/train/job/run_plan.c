@@ -1,0 +1,101 @@
+/* run_plan.c - run_give_plan() and run_make_plan() of run.h: the plan that a job is given. */
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "os/statefile.h"
+#include "train/job/agree.h"
+#include "train/job/job_plan.h"
+#include "train/job/run.h"
+
+/* Seconds that measuring and planning may take: 256 members take about two minutes. */
+#define PLAN_PATIENCE_S 180
+
+#define PLAN_FILE "plan.json"
+
+void run_give_plan(struct run *run, const char *path)
+{
+    for (size_t i = 0; i < run->plan.n; i++) {
+        struct env_entry *entry = &run->plan.entries[i];
+
+        if (strcmp(entry->name, "WEFT_PLAN") == 0 && entry->verdict != ENV_VERDICT_KEPT) {
+            entry->verdict = ENV_VERDICT_SET;
+            (void)snprintf(entry->value, sizeof(entry->value), "%s", path);
+        }
+    }
+}
+
+static int make(void *ctx, struct str *out, struct err *e)
+{
+    const struct job_plan_order *order = ctx;
+
+    return job_plan_make(order, out, e);
+}
+
+/* The text of a plan that was made before. */
+static int take_kept(void *ctx, struct str *out, struct err *e)
+{
+    const struct str *kept = ctx;
+
+    str_add(out, str_text(kept));
+    return 0;
+}
+
+/* Asks for the plan that all nodes of the job take. */
+static int agree_on_plan(struct run *run, const char *params, struct str *kept, struct err *e)
+{
+    struct job_plan_order order = {
+        .params = params, .socket_path = run->socket_path, .timeout_ms = PLAN_PATIENCE_S * 1000};
+    struct str text = STR_NULL;
+    int r;
+
+    if (run->meeting.id[0] == '\0')
+        r = kept->len > 0 ? take_kept(kept, &text, e) : make(&order, &text, e);
+    else if (kept->len > 0)
+        r = agree_once(&run->meeting, "plan", PLAN_PATIENCE_S, take_kept, kept, &text, e);
+    else
+        r = agree_once(&run->meeting, "plan", PLAN_PATIENCE_S, make, &order, &text, e);
+    if (r == 0 && text.failed)
+        r = err_set(e, -ENOMEM, "no memory for the plan");
+    if (r != 0) {
+        str_deinit(&text);
+        return r;
+    }
+    str_deinit(kept);
+    *kept = text;
+    return 0;
+}
+
+static int write_file(struct run *run, const struct str *text, struct err *e)
+{
+    char path[RUN_DIR_MAX + sizeof("/" PLAN_FILE)];
+    int r = run->dir[0] != '\0' ? 0 : run_dir_make(run->dir, e);
+
+    if (r < 0)
+        return r;
+    (void)snprintf(path, sizeof(path), "%s/" PLAN_FILE, run->dir);
+    r = statefile_replace(path, str_text(text), text->len, 0600, e);
+    if (r == 0)
+        run_give_plan(run, path);
+    return r;
+}
+
+int run_make_plan(
+    struct run *run, const char *params, struct str *kept, struct job_plan *ret, struct err *e)
+{
+    int r = agree_on_plan(run, params, kept, e);
+    json_t *json;
+
+    if (r != 0)
+        return err_prefix(e, "no plan for the job");
+    json = json_loadb(str_text(kept), kept->len, JSON_REJECT_DUPLICATES, NULL);
+    r = job_plan_decode(ret, json, e);
+    json_decref(json);
+    if (r < 0)
+        return err_prefix(e, "the plan that a node of the job has made");
+    return write_file(run, kept, e);
+}

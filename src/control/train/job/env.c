@@ -355,6 +355,31 @@ static bool make_world_size(const struct env_facts *f, char *value, char *note)
     return say(value, "%s", f->nnodes);
 }
 
+/* ---- for the script itself ------------------------------------------------------------------ */
+
+static bool make_network(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "%s", f->network);
+}
+
+static bool make_node(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "%s", f->node);
+}
+
+static bool hurts_node(const struct env_facts *f, const char *theirs, char *note)
+{
+    if (strcmp(theirs, f->node) == 0)
+        return false;
+    (void)snprintf(note, ENV_NOTE_MAX, "this node is %s", f->node);
+    return true;
+}
+
+static bool make_job(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "%s", f->job);
+}
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 #define NCCL_DOCS  "NCCL user guide, Environment Variables"
@@ -461,6 +486,13 @@ static const struct env_rule rules[] = {
     {"HYDRA_IFACE", ENV_FOR(MPI), false, NULL, make_interface, hurts_interface, "the interface",
         "The same for MPICH, whose launcher is Hydra.",
         "MPICH wiki, Using the Hydra Process Manager"},
+    {"WEFT_NETWORK", ENV_FOR_ALL, false, NULL, make_network, NULL, "the network",
+        "A checkpoint says of which job of which network it is, so that no other one takes it.",
+        "examples/checkpoint.py"},
+    {"WEFT_JOB", ENV_FOR_ALL, false, NULL, make_job, NULL, "the job (`--job`)", "As WEFT_NETWORK.",
+        "examples/checkpoint.py"},
+    {"WEFT_NODE", ENV_FOR_ALL, false, NULL, make_node, hurts_node, "this node's name",
+        "A script finds itself in a plan by it.", "examples/train_hierarchical.py"},
     {"WEFT_PLAN", ENV_FOR_ALL, true, NULL, make_plan_file, NULL,
         "the file of `--plan`, or the one made for `--params`",
         "The job takes from it which nodes are an island, and how often islands exchange.",

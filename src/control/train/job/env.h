@@ -44,6 +44,9 @@ struct env_facts {
     const struct command *command;     /* NULL: any command, for `weft env` */
     const char *interface;             /* name of the overlay's interface */
     const char *address4;              /* this node's IPv4 address on the overlay */
+    const char *network;               /* the network's name */
+    const char *node;                  /* this node's name */
+    const char *job;                   /* the job's name */
     const char *nnodes;                /* "4", or a range "2:4"; NULL: not given */
     const struct env_meeting *meeting; /* NULL: the command needs no meeting from the hub */
     enum env_islands islands;

@@ -177,6 +177,14 @@ static int ask_meeting(struct run *run, const char *backend, struct err *e)
     return r == 0 ? choose_endpoint(run, backend, e) : r;
 }
 
+static void name_job(struct run *run, const struct run_wish *wish)
+{
+    if (wish->job)
+        (void)snprintf(run->job, sizeof(run->job), "%s", wish->job);
+    else
+        (void)command_job_name(&run->command, run->job);
+}
+
 static int find_meeting(
     struct run *run, const struct run_wish *wish, const char *nnodes, struct err *e)
 {
@@ -193,10 +201,6 @@ static int find_meeting(
     if (max == 1)
         return 0;
     run->min_nodes = (unsigned)min;
-    if (wish->job)
-        (void)snprintf(run->job, sizeof(run->job), "%s", wish->job);
-    else
-        (void)command_job_name(&run->command, run->job);
     r = parse_name(run->job, "job", e);
     return r == 0 ? ask_meeting(run, backend, e) : r;
 }
@@ -281,6 +285,9 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
         .command = wish->words ? &run->command : NULL,
         .interface = run->node.interface,
         .address4 = run->node.address4,
+        .network = run->node.network,
+        .node = run->node.name,
+        .job = run->job,
         .nnodes = nnodes,
         .meeting = run->meeting.id[0] != '\0' ? &run->meeting : NULL,
         .islands = wish->inside_islands ? ENV_ISLANDS_ONE : run->node.islands,
@@ -318,6 +325,7 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
         torch_find(&run.torch, run.command.program);
     }
     nnodes = decide_nnodes(&run.command, wish->nnodes);
+    name_job(&run, wish);
     run.is_elastic = nnodes && strchr(nnodes, ':');
     r = find_meeting(&run, wish, nnodes, e);
     if (r != 0)

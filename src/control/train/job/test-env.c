@@ -36,6 +36,9 @@ static struct env_facts facts_of(const struct command *c)
     return (struct env_facts){.command = c,
         .interface = "weft0",
         .address4 = "10.42.0.7",
+        .network = "default",
+        .node = "gpu-1",
+        .job = "train",
         .nnodes = "4",
         .meeting = &meeting,
         .islands = ENV_ISLANDS_SEVERAL,
@@ -92,6 +95,9 @@ static void test_torchrun(void **state)
     check_set(&plan, "PET_RDZV_ID", "train-3");
     check_set(&plan, "PET_RDZV_CONF", "is_host=false");
     check_set(&plan, "PET_LOCAL_ADDR", "10.42.0.7");
+    check_set(&plan, "WEFT_NETWORK", "default");
+    check_set(&plan, "WEFT_JOB", "train");
+    check_set(&plan, "WEFT_NODE", "gpu-1");
     check_unneeded(&plan, "PET_MAX_RESTARTS", "fixed");
     check_unneeded(&plan, "PET_TEE", "torch 1.x");
     assert_null(env_plan_find(&plan, "MASTER_ADDR"));

@@ -20,7 +20,6 @@ import argparse
 import json
 import sys
 import time
-from pathlib import Path
 
 import checkpoint
 import task
@@ -34,6 +33,7 @@ class Job:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
+        self.checkpoints = checkpoint.Checkpoints(args)
         self.rank, self.world, self.device = task.begin(args.timeout)
         self.plain = task.make_model(args.hidden).to(self.device)
         self.optimizer = torch.optim.Adam(self.plain.parameters(), lr=1e-2)
@@ -46,10 +46,9 @@ class Job:
         self.mean = task.Mean(self.device)
 
     def _resume(self) -> None:
-        path = self.args.checkpoint
-        if path is None:
+        if self.args.checkpoint is None:
             return
-        state = checkpoint.agree(checkpoint.load(path), self.device)
+        state = checkpoint.agree(self.checkpoints.load(), self.device)
         if state:
             self.plain.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
@@ -59,9 +58,8 @@ class Job:
 
     def save(self) -> None:
         """Every worker of a node would write the same: the first one does."""
-        path = self.args.checkpoint
-        if path is not None and task.is_first_of_node():
-            checkpoint.save(path, {"step": self.step, "first_loss": self.first_loss,
+        if task.is_first_of_node():
+            self.checkpoints.save({"step": self.step, "first_loss": self.first_loss,
                                    "model": self.plain.state_dict(),
                                    "optimizer": self.optimizer.state_dict()})
 
@@ -93,7 +91,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--hidden", type=int, default=128, help="width; sets the bytes on the wire")
-    parser.add_argument("--checkpoint", type=Path, help="a file of this node; resumed from")
+    checkpoint.add_options(parser)
     parser.add_argument("--save-every", type=int, default=5, help="steps between two checkpoints")
     parser.add_argument("--timeout", type=float, default=300, help="s; a silent peer is lost then")
     parser.add_argument("--pause", type=float, default=0, help="seconds after each step, for trials")
@@ -110,4 +108,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checkpoint.or_refused(main))

@@ -17,7 +17,6 @@ import argparse
 import json
 import sys
 import time
-from pathlib import Path
 
 import checkpoint
 import task
@@ -61,6 +60,7 @@ class Job:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
+        self.checkpoints = checkpoint.Checkpoints(args)
         self.rank, self.world, self.device = task.begin(args.timeout)
         self.model = task.make_model(args.hidden).to(self.device)
         self.inner = torch.optim.AdamW(self.model.parameters(), lr=5e-3)
@@ -73,8 +73,7 @@ class Job:
         self._resume()
 
     def _resume(self) -> None:
-        path = self.args.checkpoint
-        state = checkpoint.agree(checkpoint.load(path) if path else None, self.device)
+        state = checkpoint.agree(self.checkpoints.load(), self.device)
         if state:
             self.diloco.load(state["diloco"])
             self.round, self.losses = state["step"], state["losses"]
@@ -83,9 +82,9 @@ class Job:
                   f"from round {self.round}", flush=True)
 
     def _save(self) -> None:
-        if self.args.checkpoint and task.is_first_of_node():
-            checkpoint.save(self.args.checkpoint, {"step": self.round, "losses": self.losses,
-                                                   "diloco": self.diloco.state()})
+        if task.is_first_of_node():
+            self.checkpoints.save({"step": self.round, "losses": self.losses,
+                                   "diloco": self.diloco.state()})
 
     def _inner_steps(self) -> None:
         for _ in range(self.args.inner_steps):
@@ -127,7 +126,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--hidden", type=int, default=128, help="width; sets the bytes on the wire")
     parser.add_argument("--outer-lr", type=float, default=0.7)
     parser.add_argument("--outer-momentum", type=float, default=0.9)
-    parser.add_argument("--checkpoint", type=Path, help="a file of this node; resumed from")
+    checkpoint.add_options(parser)
     parser.add_argument("--timeout", type=float, default=300, help="s; a silent peer is lost then")
     parser.add_argument("--pause", type=float, default=0, help="seconds after a round, for trials")
     return parser.parse_args()
@@ -146,4 +145,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checkpoint.or_refused(main))

@@ -154,6 +154,7 @@ class Exchange:
 class Job:
     def __init__(self, args: argparse.Namespace, plan: dict) -> None:
         self.args = args
+        self.checkpoints = checkpoint.Checkpoints(args)
         self.rank, self.world, self.device = task.begin(args.timeout)
         self.model = task.make_model(args.hidden).to(self.device)
         self.islands = Islands(read_islands(args, self.rank, self.world, plan), self.rank)
@@ -178,8 +179,7 @@ class Job:
         return x, y + NOISE * noise.to(self.device)
 
     def _resume(self) -> None:
-        path = self.args.checkpoint
-        state = checkpoint.agree(checkpoint.load(path) if path else None, self.device)
+        state = checkpoint.agree(self.checkpoints.load(), self.device)
         if state:
             self.step, self.losses = state["step"], state["losses"]
             self.exchange.outer.load_state_dict(state["outer"])
@@ -196,7 +196,7 @@ class Job:
         if self.args.checkpoint and task.is_first_of_node():
             shared = self.exchange.shared.detach().cpu() if self.many else (
                 parameters_to_vector(self.model.parameters()).detach().cpu())
-            checkpoint.save(self.args.checkpoint, {
+            self.checkpoints.save({
                 "step": self.step, "losses": self.losses, "shared": shared,
                 "outer": self.exchange.outer.state_dict()})
 
@@ -261,7 +261,7 @@ def parse() -> tuple[argparse.Namespace, dict]:
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--outer-lr", type=float, default=0.7)
     parser.add_argument("--outer-momentum", type=float, default=0.6)
-    parser.add_argument("--checkpoint", type=Path, help="a file of this node; resumed from")
+    checkpoint.add_options(parser)
     parser.add_argument("--timeout", type=float, default=300, help="s; a silent peer is lost then")
     parser.add_argument("--pause", type=float, default=0, help="seconds after a round, for trials")
     return parser.parse_args(), plan
@@ -283,4 +283,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checkpoint.or_refused(main))

@@ -202,8 +202,9 @@ static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *ke
 
 static void on_cluster_change(void *ctx, bool heard, const char *why)
 {
-    const struct agent *a = ctx;
+    struct agent *a = ctx;
 
+    status_cluster_set(&a->cluster_seen, heard, why, a->clock());
     if (heard)
         log_info("the cluster says who is in the network");
     else if (!a->is_ending)
@@ -407,6 +408,7 @@ static int open_cluster(struct agent *a, struct err *e)
     (void)snprintf(self.network, sizeof(self.network), "%.*s", NAME_MAX_LEN,
         a->state.snapshot.network.meta.name);
     (void)snprintf(self.node, sizeof(self.node), "%s", a->state.snapshot.self);
+    a->cluster_seen.since = a->clock();
     return cluster_watch_new(&a->cluster, &a->loop, a->config->cluster, &self, &listener, e);
 }
 

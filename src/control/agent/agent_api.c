@@ -41,6 +41,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .stream_why = hub_transport_why(&a->hubs.home->transport.transport),
         .asymmetry = udp_asymmetry_of(&a->hubs.home->transport.transport.asymmetry),
         .hubs = &a->hubs,
+        .cluster = a->cluster ? &a->cluster_seen : NULL,
         .hub_heard = hub_link_is_heard(a->hubs.home->link),
         .hub_silent_for = hub_link_silent_for(a->hubs.home->link, clock_now()),
         .now = clock_now(),

@@ -34,6 +34,7 @@
 #include "agent/reconcile/reconcile.h"
 #include "agent/state/snapshot_cache.h"
 #include "agent/state/state.h"
+#include "agent/status_cluster.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/log.h"
 
@@ -64,10 +65,11 @@ struct agent {
     struct reconcile reconcile;
     struct forward_rules rules;
     struct hub_set hubs;
-    struct cluster_watch *cluster; /* owns; NULL: hubs say who is in the network */
-    struct path_driver *paths;     /* owns */
-    struct observe seen;           /* the peers, as of the last poll */
-    struct reach reach;            /* how each is reached, as of the last poll */
+    struct cluster_watch *cluster;      /* owns; NULL: hubs say who is in the network */
+    struct status_cluster cluster_seen; /* with @cluster: does it answer? */
+    struct path_driver *paths;          /* owns */
+    struct observe seen;                /* the peers, as of the last poll */
+    struct reach reach;                 /* how each is reached, as of the last poll */
     struct peer_doubt doubt;
     struct node_keepalive keepalive;
     struct node_names names;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/hub_set.h"
+#include "agent/status_cluster.h"
 #include "agent/status_routes.h"
 #include "base/str.h"
 #include "base/table.h"
@@ -263,10 +264,11 @@ json_t *status_encode(const struct status_input *in)
     const struct snapshot *s = in->render->snapshot;
     const struct node *hub = render_relay(in->render);
 
-    return json_pack("{s:o, s:o, s:o*, s:o*, s:o, s:o, s:o*, s:o*}", "self",
+    return json_pack("{s:o, s:o, s:o*, s:o*, s:o*, s:o, s:o, s:o*, s:o*}", "self",
         encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(), "hubs",
-        encode_hubs(in), "keepalive", in->keepalive ? encode_keepalive(in) : NULL, "peers",
-        encode_peers(in), "namesLeftOut",
+        encode_hubs(in), "cluster",
+        in->cluster ? status_cluster_encode(in->cluster, in->now) : NULL, "keepalive",
+        in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in), "namesLeftOut",
         in->names_left_out ? json_incref((json_t *)in->names_left_out) : json_array(), "routes",
         in->routes ? status_routes_encode(in->routes) : NULL, "ownRoutes",
         in->routes ? status_routes_encode_own(in->routes) : NULL);
@@ -571,6 +573,7 @@ void status_format(const json_t *status, struct str *out)
     format_hubs(json_object_get(status, "hubs"), out);
     if (stream_why)
         str_addf(out, "hub: %s\n", stream_why);
+    status_cluster_format(json_object_get(status, "cluster"), out);
     format_keepalive(json_object_get(status, "keepalive"), out);
     format_names(json_object_get(status, "namesLeftOut"), out);
     status_routes_format(status, out);

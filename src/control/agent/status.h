@@ -20,6 +20,7 @@
 
 struct hub_set;
 struct offloads;
+struct status_cluster;
 struct status_routes;
 struct str;
 
@@ -43,9 +44,10 @@ struct status_input {
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
     const struct hub_set *hubs;   /* all hubs; NULL: not told */
-    bool hub_heard;               /* the hub's stream of events is open and not silent */
-    nsec_t hub_silent_for;        /* as hub_link_silent_for() says, ns */
-    const char *stream_why;       /* why packets to the hub go in TLS; NULL: they go by UDP */
+    const struct status_cluster *cluster; /* NULL: hubs say who is in the network */
+    bool hub_heard;                       /* the hub's stream of events is open and not silent */
+    nsec_t hub_silent_for;                /* as hub_link_silent_for() says, ns */
+    const char *stream_why;            /* why packets to the hub go in TLS; NULL: they go by UDP */
     enum udp_asymmetry_kind asymmetry; /* which way UDP to the hub is broken */
     nsec_t now;                        /* monotonic */
     nsec_t wall;                       /* ns since 1970 */

@@ -11,6 +11,7 @@
 #include "agent/reconcile/subnet_routes.h"
 #include "agent/hub_set.h"
 #include "agent/status.h"
+#include "agent/status_cluster.h"
 #include "agent/status_routes.h"
 #include "base/str.h"
 #include "mesh/object/subnets.h"
@@ -31,6 +32,7 @@ struct scene {
     const struct hub_set *hubs;
     nsec_t hub_silent_for;
     const char *fault;
+    const struct status_cluster *cluster;
 };
 
 static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
@@ -99,6 +101,7 @@ static json_t *encode(const struct scene *sc, bool hub_heard)
         .offloads = &offloads,
         .keepalive = &sc->keepalive,
         .hubs = sc->hubs,
+        .cluster = sc->cluster,
         .hub_heard = hub_heard,
         .hub_silent_for = sc->hub_silent_for,
         .fault = sc->fault,
@@ -484,6 +487,36 @@ static void test_hubs(void **state)
     free_scene(&sc);
 }
 
+/* Where a cluster says who is in the network, its silence is told, and for how long. */
+static void test_cluster(void **state)
+{
+    static const char *const lines[] = {
+        "\ncluster: its API has been asked for 7 s and has not answered yet\n",
+        "\ncluster: its API says who is in the network\n",
+        "\ncluster: its API does not answer for 9 s, known peers stay, and no change "
+        "of the network is heard of: nobody listens there\n"};
+    struct status_cluster clusters[] = {{.since = NOW - 7 * SEC}, {false}, {false}};
+    struct scene sc;
+
+    status_cluster_set(&clusters[1], true, "", NOW - 8 * SEC);
+    status_cluster_set(&clusters[2], false, "nobody listens there", NOW - 9 * SEC);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+        struct str out = STR_NULL;
+        json_t *json;
+
+        make_scene(&sc, true);
+        sc.cluster = &clusters[i];
+        json = encode(&sc, true);
+        status_format(json, &out);
+        assert_non_null(strstr(str_text(&out), lines[i]));
+        assert_int_equal(
+            json_is_true(json_object_get(json_object_get(json, "cluster"), "reachable")), i == 1);
+        str_deinit(&out);
+        json_decref(json);
+        free_scene(&sc);
+    }
+}
+
 /* Whatever another version, or a damaged agent, answers. */
 static void test_table_of_strange_json(void **state)
 {
@@ -543,6 +576,7 @@ int main(void)
         cmocka_unit_test(test_table_of_strange_json),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_hubs),
+        cmocka_unit_test(test_cluster),
         cmocka_unit_test(test_since),
     };
 

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.namespaces
 TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12})
 BASE = ROOT / "deploy/kubernetes/base"
 NET_ADMIN = 1 << 12
+NET_RAW = 1 << 13
 
 
 def pod_of(name: str) -> dict:
@@ -42,6 +43,13 @@ def rights_of(pid: int) -> tuple[set[str], int, int]:
     said = dict(re.findall(r"^(\w+):\s*(.*)$", Path(f"/proc/{pid}/status").read_text(),
                            re.MULTILINE))
     return set(said["Uid"].split()), int(said["CapEff"], 16), int(said["CapBnd"], 16)
+
+
+def found_by_probe(hub: Pod) -> tuple[str, str]:
+    """What the probe of n1 has reported of n2: through the tunnel, and beside it."""
+    said = json.loads(hub.run("get", "MeshEdge", "n1--n2").out)
+    found = said.get("status", {}).get("probe/n1", {})
+    return found.get("tunnel", ""), found.get("underlay", "")
 
 
 def test_hub_agents_and_a_probe(image: Image, tmp_path: Path) -> None:
@@ -68,7 +76,10 @@ def test_hub_agents_and_a_probe(image: Image, tmp_path: Path) -> None:
         probe = Pod(image, lab.host("n1"), tmp_path / "probe", pod_of("probe"),
                     {"state": tmp_path / "n1-disk"})
         probe.start().wait_line("n2 is reached over ipv4", 30)
-        assert rights_of(probe.pid())[:2] == ({"0"}, 0)
+        assert rights_of(probe.pid()) == ({"0"}, NET_RAW, NET_RAW)
+        # It tells the hub what it finds, through the tunnel and beside it.
+        wait_for(lambda: found_by_probe(hub) == ("reached", "reached"), 40,
+                 "the hub to hear from the probe that n1 reaches n2")
 
         # The pod is replaced, and its token is gone: the host is the same node as before.
         agents[0].kill()

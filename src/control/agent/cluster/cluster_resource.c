@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/kubernetes/kube_spec.h"
 #include "base/err.h"
 #include "base/parse.h"
-
-#define REVISION "weft.dev/revision"
 
 const struct object_kind *const cluster_kinds[CLUSTER_KINDS] = {
     &network_kind, &node_kind, &mesh_edge_kind};
@@ -42,19 +41,40 @@ static bool is_about(const json_t *spec, const char *node)
     return false;
 }
 
-static bool is_refused(const json_t *status)
+/* Does the condition "Accepted" speak of this very spec, and say so? */
+static bool is_accepted_by_status(const json_t *meta, const json_t *status)
 {
     const json_t *conditions = json_object_get(status, "conditions");
+    json_int_t generation = json_integer_value(json_object_get(meta, "generation"));
 
     for (size_t i = 0; i < json_array_size(conditions); i++) {
         const json_t *one = json_array_get(conditions, i);
         const char *type = json_string_value(json_object_get(one, "type"));
         const char *is = json_string_value(json_object_get(one, "status"));
 
-        if (type && is && strcmp(type, "Accepted") == 0 && strcmp(is, "False") == 0)
-            return true;
+        if (type && is && strcmp(type, "Accepted") == 0)
+            return strcmp(is, "True") == 0 && generation > 0 &&
+                   json_integer_value(json_object_get(one, "observedGeneration")) == generation;
     }
     return false;
+}
+
+/*
+ * Is the spec the hub's? The annotation is written together with the spec, and so it is there
+ * first. The condition says so, too, for a spec that has fields of a later version: their normal
+ * form is not known here.
+ */
+static bool is_accepted(const struct object_kind *kind, const struct cluster_self *self,
+    const char *name, const json_t *resource)
+{
+    const json_t *meta = json_object_get(resource, "metadata");
+    const char *accepted = json_string_value(
+        json_object_get(json_object_get(meta, "annotations"), KUBE_SPEC_ACCEPTED));
+    char hash[KUBE_SPEC_HASH_MAX];
+
+    kube_spec_hash(hash, kind, self->network, name, json_object_get(resource, "spec"));
+    return (accepted && strcmp(accepted, hash) == 0) ||
+           is_accepted_by_status(meta, json_object_get(resource, "status"));
 }
 
 enum cluster_verdict cluster_object(const struct object_kind *kind, const struct cluster_self *self,
@@ -63,18 +83,19 @@ enum cluster_verdict cluster_object(const struct object_kind *kind, const struct
     const json_t *meta = json_object_get(resource, "metadata");
     const json_t *notes = json_object_get(meta, "annotations");
     const char *name = name_in(kind, self, json_string_value(json_object_get(meta, "name")));
-    const char *text = json_string_value(json_object_get(notes, REVISION));
+    const char *text = json_string_value(json_object_get(notes, KUBE_SPEC_REVISION));
     json_t *spec = json_object_get(resource, "spec");
     json_t *status = json_object_get(resource, "status");
     uint64_t revision;
     json_t *made;
 
-    if (!name || !text || parse_u64(&revision, text, 1, INT64_MAX, REVISION, NULL) < 0)
-        return CLUSTER_OTHER;
-    if (kind == &mesh_edge_kind && !is_about(spec, self->node))
+    if (!name || (kind == &mesh_edge_kind && !is_about(spec, self->node)))
         return CLUSTER_OTHER;
     (void)snprintf(ret_name, OBJECT_NAME_MAX + 1, "%s", name);
-    if (is_refused(status))
+    if (text && strcmp(text, KUBE_SPEC_NO_REVISION) == 0)
+        return kind->is_network ? CLUSTER_OTHER : CLUSTER_GONE;
+    if (!text || parse_u64(&revision, text, 1, INT64_MAX, KUBE_SPEC_REVISION, NULL) < 0 ||
+        !is_accepted(kind, self, name, resource))
         return CLUSTER_KEPT;
     made = json_pack("{s:s, s:{s:s, s:s*, s:I}, s:O*, s:O*}", "kind", kind->name, "metadata",
         "name", name, "network", kind->is_network ? NULL : self->network, "resourceVersion",
@@ -119,7 +140,7 @@ static int take_change(struct cluster_line *l, const struct object_kind *kind,
 
     if (verdict == CLUSTER_OTHER || (verdict == CLUSTER_KEPT && !is_delete))
         return 0;
-    if (is_delete) {
+    if (is_delete || verdict == CLUSTER_GONE) {
         l->event.kind = WATCH_EVENT_DELETE;
         l->event.deleted.kind = kind;
         memcpy(l->event.deleted.name, name, sizeof(name));

@@ -3,8 +3,9 @@
  *
  * The hub keeps its Networks, Nodes and MeshEdges as resources in its namespace, called NETWORK,
  * NETWORK.NODE and NETWORK.A--B. What people write there is a wish until the hub has taken it; so a
- * resource counts only when it has the annotation "weft.dev/revision" with the number of the hub's
- * object, and the condition "Accepted" does not deny it.
+ * resource counts only when the hub says of this very spec that it is its own: by the annotation
+ * "weft.dev/accepted", or by the condition "Accepted" of this generation. While somebody's edit
+ * waits for the hub, or when the hub has refused it, what was known of the object stays.
  */
 #pragma once
 
@@ -32,9 +33,10 @@ struct cluster_self {
 
 /** What a resource is to this node. */
 enum cluster_verdict {
-    CLUSTER_OTHER, /* of another network, an edge of other nodes, or nothing of the hub's yet */
+    CLUSTER_OTHER, /* of another network, or an edge of other nodes */
     CLUSTER_TAKEN, /* it counts */
-    CLUSTER_KEPT,  /* the hub does not do what it says now: what was known of it stays */
+    CLUSTER_KEPT,  /* the hub has not said that it does this: what was known of it stays */
+    CLUSTER_GONE,  /* the hub says that it has no such object */
 };
 
 /**
@@ -42,7 +44,7 @@ enum cluster_verdict {
  * @ret:	set when it is taken: gives a reference
  * @ret_name:	the object's name, set unless it is another's
  *
- * It is not checked further: object_decode() does.
+ * What is taken is not checked further: object_decode() does.
  */
 enum cluster_verdict cluster_object(const struct object_kind *kind, const struct cluster_self *self,
     const json_t *resource, json_t **ret, char ret_name[static OBJECT_NAME_MAX + 1]);

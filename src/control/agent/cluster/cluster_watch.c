@@ -203,7 +203,7 @@ static void take_page(
         enum cluster_verdict verdict =
             cluster_object(cluster_kinds[i], self, json_array_get(items, k), &object, name);
 
-        if (verdict != CLUSTER_OTHER)
+        if (verdict == CLUSTER_TAKEN || verdict == CLUSTER_KEPT)
             take_object(l, i, verdict, name, object);
     }
 }

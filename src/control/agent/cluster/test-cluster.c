@@ -11,6 +11,7 @@
 
 #include "agent/cluster/cluster_merge.h"
 #include "agent/cluster/cluster_resource.h"
+#include "backends/kubernetes/kube_spec.h"
 #include "base/err.h"
 #include "test/support/sample_mesh.h"
 
@@ -19,11 +20,35 @@ static const struct cluster_self self = {.network = "default", .node = "n2"};
 
 /* ---- resources ------------------------------------------------------------------------------- */
 
-static json_t *resource(const char *name, const char *revision, const char *accepted, json_t *spec)
+/* What the hub says of a spec. */
+enum said {
+    SAID_NOTHING, /* nothing yet */
+    SAID_THIS,    /* the annotation: it is its own */
+    SAID_OTHER,   /* the annotation: its own is another one */
+    SAID_STATUS,  /* the condition: it is its own */
+    SAID_BEFORE,  /* the condition, of the generation before */
+    SAID_REFUSED, /* the condition: it is not */
+};
+
+static json_t *resource(const struct object_kind *kind, const char *name, const char *revision,
+    enum said said, json_t *spec)
 {
-    return json_pack("{s:{s:s, s:s, s:{s:s*}}, s:o, s:{s:[{s:s, s:s}]}}", "metadata", "name", name,
-        "resourceVersion", "5", "annotations", "weft.dev/revision", revision, "spec", spec,
-        "status", "conditions", "type", "Accepted", "status", accepted);
+    const char *object = strchr(name, '.') ? strchr(name, '.') + 1 : name;
+    char hash[KUBE_SPEC_HASH_MAX] = "0123456789abcdef";
+    json_t *json;
+
+    if (said != SAID_OTHER)
+        kube_spec_hash(hash, kind, self.network, object, spec);
+    json = json_pack("{s:{s:s, s:s, s:i, s:{s:s*, s:s*}}, s:o}", "metadata", "name", name,
+        "resourceVersion", "5", "generation", 3, "annotations", KUBE_SPEC_REVISION, revision,
+        KUBE_SPEC_ACCEPTED, said == SAID_THIS || said == SAID_OTHER ? hash : NULL, "spec", spec);
+    if (said >= SAID_STATUS)
+        (void)json_object_set_new(json, "status",
+            json_pack("{s:[{s:s, s:s, s:i}]}", "conditions", "type", "Accepted", "status",
+                said == SAID_REFUSED ? "False" : "True", "observedGeneration",
+                said == SAID_BEFORE ? 2 : 3));
+    assert_non_null(json);
+    return json;
 }
 
 static void test_what_counts(void **state)
@@ -32,43 +57,66 @@ static void test_what_counts(void **state)
         const struct object_kind *kind;
         const char *name;
         const char *revision;
-        const char *accepted;
+        enum said said;
         enum cluster_verdict want;
     } rows[] = {
-        {&node_kind, "default.n1", "7", "True", CLUSTER_TAKEN},
-        {&node_kind, "default.n1", "7", "Unknown", CLUSTER_TAKEN},
-        {&node_kind, "default.n1", "7", "False", CLUSTER_KEPT},
-        {&node_kind, "default.n1", "none", "True", CLUSTER_OTHER},
-        {&node_kind, "default.n1", NULL, "True", CLUSTER_OTHER},
-        {&node_kind, "default.n1", "0", "True", CLUSTER_OTHER},
-        {&node_kind, "default2.n1", "7", "True", CLUSTER_OTHER},
-        {&node_kind, "default.", "7", "True", CLUSTER_OTHER},
-        {&node_kind, "default", "7", "True", CLUSTER_OTHER},
-        {&network_kind, "default", "7", "True", CLUSTER_TAKEN},
-        {&network_kind, "default.n1", "7", "True", CLUSTER_OTHER},
-        {&mesh_edge_kind, "default.n1--n2", "7", "True", CLUSTER_TAKEN},
-        {&mesh_edge_kind, "default.n1--n2", "7", "False", CLUSTER_KEPT},
+        {&node_kind, "default.n1", "7", SAID_THIS, CLUSTER_TAKEN},
+        {&node_kind, "default.n1", "7", SAID_STATUS, CLUSTER_TAKEN},
+        {&node_kind, "default.n1", "7", SAID_NOTHING, CLUSTER_KEPT},
+        {&node_kind, "default.n1", "7", SAID_OTHER, CLUSTER_KEPT},
+        {&node_kind, "default.n1", "7", SAID_BEFORE, CLUSTER_KEPT},
+        {&node_kind, "default.n1", "7", SAID_REFUSED, CLUSTER_KEPT},
+        {&node_kind, "default.n1", "none", SAID_THIS, CLUSTER_GONE},
+        {&node_kind, "default.n1", NULL, SAID_THIS, CLUSTER_KEPT},
+        {&node_kind, "default.n1", "0", SAID_THIS, CLUSTER_KEPT},
+        {&node_kind, "default2.n1", "7", SAID_THIS, CLUSTER_OTHER},
+        {&node_kind, "default.", "7", SAID_THIS, CLUSTER_OTHER},
+        {&node_kind, "default", "7", SAID_THIS, CLUSTER_OTHER},
+        {&network_kind, "default", "7", SAID_THIS, CLUSTER_TAKEN},
+        {&network_kind, "default.n1", "7", SAID_THIS, CLUSTER_OTHER},
+        {&mesh_edge_kind, "default.n1--n2", "7", SAID_THIS, CLUSTER_TAKEN},
+        {&mesh_edge_kind, "default.n1--n2", "7", SAID_REFUSED, CLUSTER_KEPT},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         char name[OBJECT_NAME_MAX + 1] = "";
         json_t *object = NULL;
-        json_t *given = resource(rows[i].name, rows[i].revision, rows[i].accepted,
+        json_t *given = resource(rows[i].kind, rows[i].name, rows[i].revision, rows[i].said,
             json_pack("{s:[s, s]}", "nodes", "n1", "n2"));
+        enum cluster_verdict is = cluster_object(rows[i].kind, &self, given, &object, name);
 
-        assert_int_equal(cluster_object(rows[i].kind, &self, given, &object, name), rows[i].want);
+        if (is != rows[i].want)
+            fail_msg("row %zu: %d, not %d", i, (int)is, (int)rows[i].want);
         assert_int_equal(object != NULL, rows[i].want == CLUSTER_TAKEN);
         json_decref(object);
         json_decref(given);
     }
 }
 
+/* Somebody edits what the hub has accepted: until the hub has judged it, it does not count. */
+static void test_an_edit_is_no_news_before_the_hub_has_judged_it(void **state)
+{
+    char name[OBJECT_NAME_MAX + 1];
+    json_t *object = NULL;
+    json_t *given = resource(&mesh_edge_kind, "default.n1--n2", "7", SAID_THIS,
+        json_pack("{s:[s, s]}", "nodes", "n1", "n2"));
+    json_t *spec = json_object_get(given, "spec");
+
+    /* A default that is written out changes nothing. */
+    (void)json_object_set_new(spec, "path", json_string("auto"));
+    assert_int_equal(cluster_object(&mesh_edge_kind, &self, given, &object, name), CLUSTER_TAKEN);
+    json_decref(object);
+    (void)json_object_set_new(spec, "path", json_string("off"));
+    assert_int_equal(cluster_object(&mesh_edge_kind, &self, given, &object, name), CLUSTER_KEPT);
+    json_decref(given);
+}
+
 static void test_an_edge_of_others(void **state)
 {
     char name[OBJECT_NAME_MAX + 1];
     json_t *object = NULL;
-    json_t *given =
-        resource("default.n1--n3", "7", "True", json_pack("{s:[s, s]}", "nodes", "n1", "n3"));
+    json_t *given = resource(&mesh_edge_kind, "default.n1--n3", "7", SAID_THIS,
+        json_pack("{s:[s, s]}", "nodes", "n1", "n3"));
 
     assert_int_equal(cluster_object(&mesh_edge_kind, &self, given, &object, name), CLUSTER_OTHER);
     json_decref(given);
@@ -85,10 +133,16 @@ static char *node_line(const char *type, unsigned i)
 {
     struct object o = sample_node(i);
     json_t *object = object_encode(&o);
-    json_t *line = json_pack("{s:s, s:{s:{s:s+, s:s, s:{s:s}}, s:O}}", "type", type, "object",
+    json_t *spec = json_object_get(object, "spec");
+    char hash[KUBE_SPEC_HASH_MAX];
+    json_t *line;
+    char *text;
+
+    kube_spec_hash(hash, &node_kind, self.network, o.meta.name, spec);
+    line = json_pack("{s:s, s:{s:{s:s+, s:s, s:{s:s, s:s}}, s:O}}", "type", type, "object",
         "metadata", "name", "default.", o.meta.name, "resourceVersion", "31", "annotations",
-        "weft.dev/revision", "50", "spec", json_object_get(object, "spec"));
-    char *text = json_dumps(line, JSON_COMPACT);
+        KUBE_SPEC_REVISION, "50", KUBE_SPEC_ACCEPTED, hash, "spec", spec);
+    text = json_dumps(line, JSON_COMPACT);
 
     json_decref(line);
     json_decref(object);
@@ -259,6 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_counts),
+        cmocka_unit_test(test_an_edit_is_no_news_before_the_hub_has_judged_it),
         cmocka_unit_test(test_an_edge_of_others),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_bad_lines),

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/kubernetes/kube_spec.h"
 #include "base/err.h"
-#include "base/text.h"
-#include "crypto/blake2s.h"
 
 #define API_VERSION "weft.dev/v1alpha1"
 
@@ -44,47 +43,16 @@ bool resource_name_parse(const struct object_kind *kind, const char *text,
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-void resource_hash(char ret[static RESOURCE_HASH_MAX], const json_t *json)
-{
-    char *text = json_dumps(json, JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY);
-    struct blake2s_digest digest;
-
-    blake2s_hash(text ? text : "", text ? strlen(text) : 0, NULL, 0, &digest);
-    hex_encode(digest.b, (RESOURCE_HASH_MAX - 1) / 2, ret);
-    free(text);
-}
-
-/* A new reference: the spec as the kind itself writes it. NULL: it is no spec of that kind. */
-static json_t *normal_spec(
-    const struct object_kind *kind, const char *network, const char *name, const json_t *spec)
-{
-    json_t *json = json_pack("{s:s, s:{s:s, s:s*}, s:O}", "kind", kind->name, "metadata", "name",
-        name, "network", kind->is_network ? NULL : network, "spec", spec);
-    struct object o = OBJECT_NULL;
-    json_t *normal = NULL;
-    json_t *ret = NULL;
-
-    if (json && object_decode(&o, json, OBJECT_STRICT, NULL) == 0) {
-        normal = object_encode(&o);
-        ret = json_incref(json_object_get(normal, "spec"));
-        object_deinit(&o);
-    }
-    json_decref(normal);
-    json_decref(json);
-    return ret;
-}
-
 static void hash_spec(char ret[static RESOURCE_HASH_MAX], const struct object_kind *kind,
     const char *resource, const json_t *spec)
 {
     char network[NAME_MAX_LEN + 1];
     char name[OBJECT_NAME_MAX + 1];
-    json_t *normal = NULL;
 
     if (resource_name_parse(kind, resource, network, name))
-        normal = normal_spec(kind, network, name, spec);
-    resource_hash(ret, normal ? normal : spec);
-    json_decref(normal);
+        kube_spec_hash(ret, kind, network, name, spec);
+    else
+        kube_spec_hash_json(ret, spec);
 }
 
 /* ---- what the hub has ------------------------------------------------------------------------ */
@@ -139,7 +107,7 @@ void resource_status_hash(char ret[static RESOURCE_HASH_MAX], const json_t *stat
     json_t *copy = json_deep_copy(status);
 
     drop_restless(copy);
-    resource_hash(ret, copy);
+    kube_spec_hash_json(ret, copy);
     json_decref(copy);
 }
 
@@ -254,13 +222,14 @@ int resource_seen_set(
     s->is_deleting = json_object_get(meta, "deletionTimestamp") != NULL;
     s->generation = json_integer_value(json_object_get(meta, "generation"));
     copy_text(s->done, sizeof(s->done), json_object_get(annotations, RESOURCE_SPEC));
-    copy_text(s->revision, sizeof(s->revision), json_object_get(annotations, RESOURCE_REVISION));
+    copy_text(s->revision, sizeof(s->revision), json_object_get(annotations, KUBE_SPEC_REVISION));
+    copy_text(s->accepted, sizeof(s->accepted), json_object_get(annotations, KUBE_SPEC_ACCEPTED));
     hash_spec(s->hash, kind, name, spec);
     find_others(s, json_object_get(meta, "managedFields"));
     find_finalizers(s, json_object_get(meta, "finalizers"));
     s->status = digest_status(json_object_get(resource, "status"));
     if (s->others || strcmp(s->hash, s->done) != 0 ||
-        strcmp(s->revision, RESOURCE_NO_REVISION) == 0)
+        strcmp(s->revision, KUBE_SPEC_NO_REVISION) == 0)
         s->spec = json_incref(spec);
     return 0;
 }
@@ -281,7 +250,7 @@ static enum resource_step decide_without(const struct resource_seen *s)
     if (strcmp(s->hash, s->done) != 0)
         return RESOURCE_ASK_PUT;
     /* What was refused stays: its writer's text is not thrown away. */
-    return strcmp(s->revision, RESOURCE_NO_REVISION) == 0 ? RESOURCE_NOTHING : RESOURCE_DELETE;
+    return strcmp(s->revision, KUBE_SPEC_NO_REVISION) == 0 ? RESOURCE_NOTHING : RESOURCE_DELETE;
 }
 
 enum resource_step resource_decide(
@@ -299,8 +268,10 @@ enum resource_step resource_decide(
     if (!w->spec)
         return decide_without(s);
     if (strcmp(s->hash, w->hash) == 0)
-        return is_done && is_at(s, w->revision) && s->has_finalizer ? RESOURCE_NOTHING
-                                                                    : RESOURCE_APPLY;
+        return is_done && is_at(s, w->revision) && s->has_finalizer &&
+                       strcmp(s->accepted, w->hash) == 0
+                   ? RESOURCE_NOTHING
+                   : RESOURCE_APPLY;
     if (!is_done)
         return RESOURCE_ASK_PUT;
     return is_at(s, w->revision) ? RESOURCE_NOTHING : RESOURCE_APPLY;
@@ -390,7 +361,7 @@ json_t *resource_apply(const struct object_kind *kind, const char *name,
 {
     json_t *apply = w->spec ? json_deep_copy(w->spec) : NULL;
     json_t *then = w->spec ? json_deep_copy(w->spec) : NULL;
-    char revision[RESOURCE_REVISION_MAX] = RESOURCE_NO_REVISION;
+    char revision[RESOURCE_REVISION_MAX] = KUBE_SPEC_NO_REVISION;
     char hash[RESOURCE_HASH_MAX];
     json_t *json;
 
@@ -403,9 +374,10 @@ json_t *resource_apply(const struct object_kind *kind, const char *name,
         *ret_clash = strcmp(hash, w->hash) != 0;
         (void)snprintf(revision, sizeof(revision), "%llu", (unsigned long long)w->revision);
     }
-    json = json_pack("{s:s, s:s, s:{s:s, s:s*, s:{s:s, s:s}}}", "apiVersion", API_VERSION, "kind",
-        kind->name, "metadata", "name", name, "resourceVersion", s->version, "annotations",
-        RESOURCE_SPEC, hash, RESOURCE_REVISION, revision);
+    json = json_pack("{s:s, s:s, s:{s:s, s:s*, s:{s:s, s:s, s:s*}}}", "apiVersion", API_VERSION,
+        "kind", kind->name, "metadata", "name", name, "resourceVersion", s->version, "annotations",
+        RESOURCE_SPEC, hash, KUBE_SPEC_REVISION, revision, KUBE_SPEC_ACCEPTED,
+        w->spec ? w->hash : NULL);
     if (w->spec)
         (void)json_object_set_new(
             json_object_get(json, "metadata"), "finalizers", json_pack("[s]", RESOURCE_FINALIZER));

@@ -12,6 +12,9 @@
  *     weft.dev/spec      hash of the spec that the hub has dealt with
  *     weft.dev/revision  revision of the hub's object then; "none": the hub has no such object
  *
+ * and a third one, weft.dev/accepted, has the hash of that object's own spec: agents that read the
+ * resource take its spec when it has that hash (backends/kubernetes/kube_spec.h).
+ *
  * A resource whose spec has that hash is no wish, whoever reads it and however late. Any other spec
  * is a wish, made upon the revision that stands there. It is handed on with that revision, and so
  * the hub refuses it if the object has changed since; what another hub did with it already is
@@ -31,6 +34,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backends/kubernetes/kube_spec.h"
 #include "mesh/object/object.h"
 
 struct err;
@@ -40,11 +44,7 @@ struct err;
 #define RESOURCE_MANAGER_STATUS "weft-hub-status"
 
 #define RESOURCE_FINALIZER "weft.dev/hub"
-#define RESOURCE_SPEC      "weft.dev/spec"
-#define RESOURCE_REVISION  "weft.dev/revision"
-
-/** The revision of a resource whose object the hub does not have. */
-#define RESOURCE_NO_REVISION "none"
+#define RESOURCE_SPEC      "weft.dev/spec" /* others: kube_spec.h */
 
 /** Longest name of a resource: "NETWORK.NAME". */
 #define RESOURCE_NAME_MAX (NAME_MAX_LEN + 1 + OBJECT_NAME_MAX)
@@ -53,7 +53,7 @@ struct err;
 #define RESOURCE_BY_MAX 128
 
 /** Room for a hash, and for a revision as text. */
-#define RESOURCE_HASH_MAX     17
+#define RESOURCE_HASH_MAX     KUBE_SPEC_HASH_MAX
 #define RESOURCE_REVISION_MAX 24
 
 /** resource_name() - what Kubernetes calls the object. Returns @buf. */
@@ -93,6 +93,7 @@ struct resource_seen {
     char hash[RESOURCE_HASH_MAX];         /* of the spec */
     char done[RESOURCE_HASH_MAX];         /* annotation weft.dev/spec; "": none */
     char revision[RESOURCE_REVISION_MAX]; /* annotation weft.dev/revision; "": none */
+    char accepted[RESOURCE_HASH_MAX];     /* annotation weft.dev/accepted; "": none */
     char by[RESOURCE_BY_MAX + 1];         /* the other manager who wrote the spec last; "": none */
     json_t *spec;       /* owns; kept where it is a wish or others own fields; else NULL */
     json_t *others;     /* owns; fields of the spec that others own, as FieldsV1; NULL: none */
@@ -204,6 +205,3 @@ json_t *resource_part_body(
 
 /** resource_status_hash() - likewise, without the fields that are not worth a write. */
 void resource_status_hash(char ret[static RESOURCE_HASH_MAX], const json_t *status);
-
-/** resource_hash() - of any JSON, whatever the order of its fields. */
-void resource_hash(char ret[static RESOURCE_HASH_MAX], const json_t *json);

@@ -35,14 +35,16 @@ static json_t *object(const char *path, int revision)
         "b", "path", path);
 }
 
-/* A resource as the API server would send it. Annotations: NULL: none. */
+/* A resource as the API server would send it. Annotations: NULL: none; what was dealt with is the
+ * hub's own. */
 static json_t *resource(
     const char *path, const char *version, const char *done, const char *revision)
 {
-    json_t *json = json_pack("{s:{s:s, s:s, s:s, s:i, s:{s:s*, s:s*}, s:[s]}, s:{s:[s, s], s:s}}",
-        "metadata", "name", EDGE, "resourceVersion", version, "uid", "u", "generation", 1,
-        "annotations", RESOURCE_SPEC, done, RESOURCE_REVISION, revision, "finalizers",
-        RESOURCE_FINALIZER, "spec", "nodes", "a", "b", "path", path);
+    json_t *json =
+        json_pack("{s:{s:s, s:s, s:s, s:i, s:{s:s*, s:s*, s:s*}, s:[s]}, s:{s:[s, s], s:s}}",
+            "metadata", "name", EDGE, "resourceVersion", version, "uid", "u", "generation", 1,
+            "annotations", RESOURCE_SPEC, done, KUBE_SPEC_ACCEPTED, done, KUBE_SPEC_REVISION,
+            revision, "finalizers", RESOURCE_FINALIZER, "spec", "nodes", "a", "b", "path", path);
 
     assert_non_null(json);
     return json;
@@ -129,6 +131,43 @@ static void test_decide(void **state)
         resource_seen_deinit(&s);
         json_decref(have);
     }
+}
+
+/* What agents go by is written where it is missing or old, and is the hub's spec, whatever the
+ * resource says. */
+static void test_the_hubs_own_is_named(void **state)
+{
+    struct resource_want w = {.spec = NULL};
+    struct resource_seen s = {.is_there = false};
+    char hash[RESOURCE_HASH_MAX];
+    json_t *have = object("auto", 5);
+    json_t *there;
+    json_t *body;
+    bool clash;
+
+    hash_of("auto", hash);
+    assert_int_equal(resource_want_set(&w, &mesh_edge_kind, have), 0);
+    there = resource("auto", "9", hash, "5");
+    (void)json_object_del(
+        json_object_get(json_object_get(there, "metadata"), "annotations"), KUBE_SPEC_ACCEPTED);
+    assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, there), 0);
+    assert_int_equal(resource_decide(&w, &s, false), RESOURCE_APPLY);
+    json_decref(there);
+
+    there = resource("off", "9", NULL, "5");
+    set_owner(there, "kubectl", "{\"f:path\":{}}");
+    assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, there), 0);
+    body = resource_apply(&mesh_edge_kind, EDGE, &w, &s, RESOURCE_YIELD_ALL, &clash);
+    assert_true(clash);
+    assert_string_equal(
+        json_string_value(json_object_get(
+            json_object_get(json_object_get(body, "metadata"), "annotations"), KUBE_SPEC_ACCEPTED)),
+        hash);
+    json_decref(body);
+    json_decref(there);
+    json_decref(have);
+    resource_want_deinit(&w);
+    resource_seen_deinit(&s);
 }
 
 /* A field that has its default is as good as none. */
@@ -449,7 +488,8 @@ static void test_status_is_written_slowly(void **state)
         (void)json_object_set(json_object_get(r, "spec"), "nodes", nodes);
         memcpy(hash, projection_find(&p, &mesh_edge_kind, name)->want.hash, sizeof(hash));
         (void)json_object_set_new(json_object_get(r, "metadata"), "annotations",
-            json_pack("{s:s, s:s}", RESOURCE_SPEC, hash, RESOURCE_REVISION, "5"));
+            json_pack("{s:s, s:s, s:s}", RESOURCE_SPEC, hash, KUBE_SPEC_ACCEPTED, hash,
+                KUBE_SPEC_REVISION, "5"));
         assert_int_equal(projection_saw(&p, &mesh_edge_kind, r), 0);
         assert_int_equal(projection_status(&p, &mesh_edge_kind, name, status), 0);
         json_decref(nodes);
@@ -516,6 +556,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decide),
+        cmocka_unit_test(test_the_hubs_own_is_named),
         cmocka_unit_test(test_defaults_are_no_wish),
         cmocka_unit_test(test_a_wish_names_its_revision),
         cmocka_unit_test(test_fields_of_others),

@@ -105,6 +105,14 @@ def specs(hub: Hub, network: str = "default") -> dict[str, dict]:
     return {name: node["spec"] for name, node in hub.nodes(network).items()}
 
 
+def records(lab: Lab, *prefixes: str) -> list[str]:
+    """The keys of the store that begin so."""
+    out = lab.host("etcd").run(["env", "ETCDCTL_API=3", "etcdctl", f"--endpoints={CLIENT}", "get",
+                                "--prefix", "--keys-only", "/weft/lab/k/"], quiet=True).out
+    keys = [key.removeprefix("/weft/lab/k/") for key in out.split()]
+    return [key for key in keys if key.startswith(prefixes)]
+
+
 class Member:
     """A machine that is a node, and asks each hub in the overlay with its own proof."""
 
@@ -170,8 +178,10 @@ def test_one_network(hubs: Hubs, lab: Lab) -> None:
               "to have joined the network")
     assert specs(a, "other")["hub-c"]["address4"] == "10.50.0.1"
     assert a.enrol(lab.host("a"), b.secret("other"), name="gpu-1")[0] == 200
+    assert records(lab, "owner/other")
     assert a.run("network", "rm", "other").rc == 0
     hubs.wait(lambda hub: "other" not in networks(hub), "to have left the network")
+    wait_for(lambda: not records(lab, "owner/other", "rdzv/other/"), 30, "nothing to be left of it")
     assert not (b.state / "keys" / "other.key").exists()
 
 
@@ -222,7 +232,12 @@ def test_rendezvous(hubs: Hubs, lab: Lab) -> None:
     assert member.etcd(job, "-X", "PUT", "-d", "value=41")["action"] == "set"
     assert specs(b)["hub"]["hub"]["rendezvousEpoch"] == 1
 
+    # One network goes while its owner is dead, and nobody has taken that one's place yet.
+    assert a.run("network", "add", "gone", "--cidr4", "10.50.0.0/16").rc == 0
+    wait_for(lambda: records(lab, "rdzv/gone/"), 10, "the network's default job to be stored")
+    hubs.wait(lambda hub: "gone" in networks(hub), "to know the network")
     a.daemon.kill9()
+    assert b.run("network", "rm", "gone").rc == 0
     hubs.all.remove(a)
     owner = []
 
@@ -236,6 +251,7 @@ def test_rendezvous(hubs: Hubs, lab: Lab) -> None:
     assert taken["address4"] == own["address4"] and own["hub"]["rendezvousEpoch"] == 2
     assert taken["run"] == "train.1" and taken["epoch"] != job["epoch"]
     assert member.etcd(taken)["node"]["value"] == "41"
+    wait_for(lambda: not records(lab, "owner/gone", "rdzv/gone/"), 30, "nothing to be left of it")
     reachable = {name: node["reachable"] for name, node in b.nodes().items()}
     assert not reachable["hub"] and reachable["hub-b"] and reachable["hub-c"]
 

@@ -80,6 +80,7 @@ static void on_tick(uv_timer_t *timer)
         log_warning("the audit log waits for the next try: %s", err_text(&e));
     watch_tick(&hub->watcher, now);
     owners_tick(&hub->owners, now);
+    leftovers_tick(&hub->leftovers, now);
     serve_jobs(hub, now);
     jobs_tick(hub->jobs, now);
     streams_tick(&hub->streams, now);
@@ -189,6 +190,7 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
     admin_tokens_init(&hub->admins, &hub->model, &hub->rng);
     owners_init(&hub->owners, &hub->model, clock_now);
+    leftovers_init(&hub->leftovers, &hub->owners);
     streams_init(&hub->streams, hub->loop, config->udp_port);
     hub->streams.on_open = on_stream;
     hub->streams.ctx = hub;

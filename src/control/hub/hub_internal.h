@@ -20,6 +20,7 @@
 #include "hub/networks/disk_work.h"
 #include "hub/networks/networks.h"
 #include "hub/networks/publics.h"
+#include "hub/owner/leftovers.h"
 #include "hub/owner/owners.h"
 #include "hub/resources/resources.h"
 #include "hub/streams/streams.h"
@@ -48,6 +49,7 @@ struct hub {
     struct audit audit;          /* who changed what */
     struct admin_tokens admins;  /* who administers from afar */
     struct owners owners;        /* which hub serves jobs */
+    struct leftovers leftovers;  /* what removed networks have left */
     struct jobs *jobs;           /* owns */
     struct handlers handlers;    /* what answers the API's calls */
     struct server *server;       /* owns */

@@ -271,12 +271,24 @@ static void look_at(struct owners *o, const struct model_network *net, nsec_t no
         take_over(o, n, net, now);
 }
 
+/* What is known of networks that are gone, with their records, makes room for others. */
+static void forget_gone(struct owners *o)
+{
+    for (size_t i = o->n_networks; i-- > 0;) {
+        const struct owners_network *n = &o->networks[i];
+
+        if (n->revision == 0 && !n->is_asking && !model_find_network(o->model, n->name))
+            o->networks[i] = o->networks[--o->n_networks];
+    }
+}
+
 void owners_tick(struct owners *o, nsec_t now)
 {
     if (!o->hubs)
         return;
     if (!o->is_beating && (o->beat == 0 || now - o->begun_at >= OWNER_BEAT_EACH - NSEC_PER_SEC / 2))
         send_beat(o, now);
+    forget_gone(o);
     for (size_t i = 0; i < o->model->networks.n; i++)
         look_at(o, model_network_at(o->model, i), now);
 }

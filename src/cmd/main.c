@@ -56,6 +56,7 @@ static const struct {
     {"agent", cmd_agent, "keep a node as its network wants it"},
     {"nodes", cmd_nodes, "list a network's nodes as the hub sees them"},
     {"jobs", cmd_jobs, "list a network's jobs, what they keep, and limits they met"},
+    {"cost", cmd_cost, "show what edges and jobs have moved, and what that cost"},
     {"node", cmd_node, "add a stock WireGuard, say what a node may do, or remove it"},
     {"network", cmd_network, "add, remove or list networks"},
     {"admin", cmd_admin, "say who may administer the hub from elsewhere"},

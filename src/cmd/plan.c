@@ -15,6 +15,7 @@
 #include "cmd/cmd.h"
 #include "cmd/measure.h"
 #include "cmd/options.h"
+#include "cmd/price_table.h"
 #include "os/statefile.h"
 
 #define PINGS          50
@@ -186,17 +187,8 @@ static int read_json(json_t **ret, const char *path, struct err *e)
 
 static int read_prices(struct prices *ret, struct err *e)
 {
-    json_t *json = NULL;
-    int r = 0;
-
     prices_default(ret);
-    if (!arg.prices)
-        return 0;
-    r = read_json(&json, arg.prices, e);
-    if (r == 0 && (r = prices_decode(ret, json, e)) < 0)
-        (void)err_prefix(e, "%.200s", arg.prices);
-    json_decref(json);
-    return r;
+    return arg.prices ? price_table_read(ret, arg.prices, e) : 0;
 }
 
 /* ---- what was measured --------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 #include "os/hosts_file.h"
+#include "os/rng_kernel.h"
 
 #define MEASURE_TIME (4 * NSEC_PER_MSEC) /* for each cipher */
 #define NAMES_DELAY  (NSEC_PER_SEC / 5)  /* from a change of the snapshot to the hosts file */
@@ -337,6 +338,7 @@ static void init_handles(struct life *l)
     struct agent *a = &l->agent;
     struct keepalive_listener listener = {
         .on_result = on_keepalive_result, .on_interval = on_keepalive_interval, .ctx = a};
+    struct rng rng = rng_kernel();
     struct node_names_options names = {.is_on = a->state.keeps_hosts,
         .file = HOSTS_FILE_DEFAULT,
         .helper = a->config->hosts,
@@ -353,6 +355,7 @@ static void init_handles(struct life *l)
         (void)uv_signal_init(&a->loop, &l->signals[i]);
         l->signals[i].data = l;
     }
+    node_meter_open(&a->meter, a->config->state_dir, rng_u64(&rng));
     node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, &listener);
     node_names_init(&a->names, &names);
 }
@@ -492,6 +495,7 @@ static void stop(struct life *l)
     hub_set_stop(&a->hubs);
     a->fabric = node_fabric_free(a->fabric);
     node_keepalive_stop(&a->keepalive);
+    node_meter_close(&a->meter, a->is_ending && a->end <= AGENT_END_DOWN, clock_now());
     a->paths = path_driver_free(a->paths, a->end != AGENT_END_STOPPED);
     close_handles(l);
     l->server = server_free(l->server);

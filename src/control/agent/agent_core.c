@@ -423,10 +423,19 @@ static void judge_paths(struct agent *a, nsec_t now)
 
 static void report_to(struct agent *a, struct agent_hub *hub, const struct node_report_facts *facts)
 {
+    struct node_report_facts own = *facts;
+    bool is_home = hub == a->hubs.home;
+
+    /* One hub is told what this node moves: of several copies none is more than the others. */
+    own.meter = is_home ? &a->meter.meter : NULL;
+    if (is_home && node_meter_is_due(&a->meter, facts->now))
+        node_report_on_edges(&hub->report);
     if (!node_report_is_due(&hub->report, facts->now) ||
         !hub_set_takes_report(&a->hubs, hub, facts->now) || hub_link_is_reporting(hub->link))
         return;
-    if (hub_link_report(hub->link, node_report_encode(&hub->report, facts)))
+    if (is_home)
+        node_meter_settle(&a->meter, facts->now);
+    if (hub_link_report(hub->link, node_report_encode(&hub->report, &own)))
         node_report_on_sent(&hub->report, facts->now);
     else
         node_report_on_result(&hub->report, NODE_REPORT_LOST);
@@ -454,6 +463,19 @@ static void report(struct agent *a, nsec_t now)
         report_to(a, a->hubs.items[i], &facts);
 }
 
+/* Counts what has moved since the last poll. */
+static void meter(struct agent *a, nsec_t now)
+{
+    struct meter_facts facts = {.snapshot = &a->snapshot,
+        .seen = &a->seen,
+        .reach = &a->reach,
+        .is_streamed = hub_transport_why(&a->hubs.home->transport.transport) != NULL,
+        .wall_s = a->wall_clock() / NSEC_PER_SEC};
+
+    node_meter_look(&a->meter, &facts, now);
+    meter_forget(&a->meter.meter, node_report_traffic_told(&a->hubs.home->report), facts.wall_s);
+}
+
 /* Packets that have gone through the interface so far; 0: there is no interface. */
 static uint64_t count_packets(struct agent *a)
 {
@@ -478,6 +500,7 @@ void agent_core_poll(struct agent *a)
     doubt_endpoints(a, now);
     judge_paths(a, now);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
+    meter(a, now);
     report(a, now);
     poll_plan_end(&a->poll, a->seen.n, hub_set_report_within(&a->hubs, now), now);
 }

@@ -22,6 +22,7 @@
 #include "agent/hublink/job_calls.h"
 #include "agent/node_keepalive.h"
 #include "agent/node_measure.h"
+#include "agent/node_meter.h"
 #include "agent/node_names.h"
 #include "agent/paths/edge/path_driver.h"
 #include "agent/paths/edge/reach.h"
@@ -74,6 +75,7 @@ struct agent {
     struct node_keepalive keepalive;
     struct node_names names;
     struct node_measure measure;
+    struct node_meter meter;
     struct job_calls jobs;
 
     /* Facts that pass from one part to another; written by agent_core.c alone. */

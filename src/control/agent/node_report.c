@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/meter.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "base/parse.h"
@@ -25,6 +26,9 @@
  * fewer bytes in a report to an older hub. */
 #define EDGES_MAX     150
 #define EDGES_MAX_OLD 340
+
+/* A report with more edges than this has no room for what was moved. */
+#define EDGES_BESIDE_TRAFFIC 75
 
 /* Does the hub have what was reported last of an edge? */
 enum told_state { TOLD_NO, TOLD_ON_ITS_WAY, TOLD_YES };
@@ -258,6 +262,8 @@ void node_report_on_result(struct node_report *nr, enum node_report_result resul
     nr->n_told = n;
     switch (result) {
     case NODE_REPORT_TAKEN:
+        if (nr->traffic_sent != 0)
+            nr->traffic_told = nr->traffic_sent;
         nr->number++;
         nr->begins = false;
         nr->is_anew = !nr->ends;
@@ -328,6 +334,30 @@ static json_t *encode_news(struct node_report *nr, const struct node_report_fact
     return node;
 }
 
+uint64_t node_report_traffic_told(const struct node_report *nr)
+{
+    return nr->traffic_told;
+}
+
+/* What was moved; NULL: nothing that the hub lacks, or there is no room for it in this report. */
+static json_t *encode_traffic(struct making *m)
+{
+    const struct meter *meter = m->facts->meter;
+    struct node_report *nr = m->nr;
+    json_t *json = NULL;
+    bool has_more = false;
+
+    nr->traffic_sent = 0;
+    if (nr->begins)
+        nr->traffic_told = 0;
+    if (!meter || nr->is_old_hub || !meter_has_news(meter, nr->traffic_told))
+        return NULL;
+    if (m->n_edges <= EDGES_BESIDE_TRAFFIC)
+        json = meter_report(meter, nr->traffic_told, &nr->traffic_sent, &has_more);
+    m->has_more |= has_more || m->n_edges > EDGES_BESIDE_TRAFFIC;
+    return json;
+}
+
 json_t *node_report_encode(struct node_report *nr, const struct node_report_facts *facts)
 {
     struct making m = {.nr = nr, .facts = facts, .edges = json_object()};
@@ -340,8 +370,8 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
         say_edges(&m);
     else
         m.edges = (json_decref(m.edges), NULL);
-    body = json_pack("{s:o*, s:o, s:o}", "node", encode_news(nr, facts), "applied",
-        encode_applied(facts), "edges", m.edges);
+    body = json_pack("{s:o*, s:o*, s:o, s:o}", "traffic", encode_traffic(&m), "node",
+        encode_news(nr, facts), "applied", encode_applied(facts), "edges", m.edges);
     if (!body || !m.next) {
         free(m.next);
         json_decref(body);

@@ -23,6 +23,7 @@
 #include "mesh/object/object.h"
 
 struct fabric_report;
+struct meter;
 struct observe;
 struct path_side;
 struct reach;
@@ -53,6 +54,8 @@ struct node_report {
     bool is_old_hub; /* the hub is an older one: each report has to hold everything */
     struct told_edge *told; /* owns; sorted by node */
     size_t n_told;
+    uint64_t traffic_told; /* number of the last flow that the hub took (meter.h) */
+    uint64_t traffic_sent; /* and of the last in the report being sent; 0: none is in it */
     json_t *node_told; /* owns a reference; what was reported of the node; NULL: to be reported */
 };
 
@@ -65,6 +68,7 @@ struct node_report_facts {
     const struct subnets *routes;       /* subnets that this node asks to be the way to */
     const struct node_speeds *speeds;   /* of this machine's ciphers */
     const struct fabric_report *fabric; /* NULL: none worth telling, or not known yet */
+    const struct meter *meter;          /* NULL: the hub is not told what moves */
     const char *hostname;               /* of this machine; NULL: not to be told */
     enum engine_kind engine;            /* AUTO: none runs */
     uint64_t applied;                   /* revision of the last pass that succeeded; 0: none did */
@@ -95,6 +99,9 @@ nsec_t node_report_within(const struct node_report *nr);
 
 /** node_report_is_due() - is a report due at @now? */
 bool node_report_is_due(const struct node_report *nr, nsec_t now);
+
+/** node_report_traffic_told() - the number up to which the hub has the meter's flows. */
+uint64_t node_report_traffic_told(const struct node_report *nr);
 
 /**
  * node_report_encode() - the body of the next report

@@ -78,6 +78,8 @@ static void on_tick(uv_timer_t *timer)
         log_warning("reports are kept in memory: %s", err_text(&e));
     if (audit_tick(&hub->audit, now, false, &e) != 0)
         log_warning("the audit log waits for the next try: %s", err_text(&e));
+    if (traffic_book_tick(&hub->traffic, now, clock_wall_s(), &e) != 0)
+        log_warning("what nodes have moved is kept in memory: %s", err_text(&e));
     watch_tick(&hub->watcher, now);
     owners_tick(&hub->owners, now);
     leftovers_tick(&hub->leftovers, now);
@@ -151,6 +153,7 @@ static void lend_parts(struct hub *hub)
         .model = &hub->model,
         .audit = &hub->audit,
         .reports = &hub->reports,
+        .traffic = &hub->traffic,
         .watcher = &hub->watcher,
         .enrol = &hub->enrol,
         .admins = &hub->admins,
@@ -186,6 +189,7 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
     if (hub->store && store_is_shared(hub->store))
         hub->audit.salt = hub->model.boot;
     reports_init(&hub->reports, &hub->model);
+    traffic_book_init(&hub->traffic, &hub->model);
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
     admin_tokens_init(&hub->admins, &hub->model, &hub->rng);
@@ -506,6 +510,8 @@ void hub_stop(struct hub *hub)
     finish_requests(hub);
     if (reports_flush(&hub->reports, clock_now(), &e) != 0)
         log_warning("the last reports are lost: %s", err_text(&e));
+    if (traffic_book_write(&hub->traffic, NULL, clock_now(), &e) != 0)
+        log_warning("the last of what nodes have moved is lost: %s", err_text(&e));
     (void)audit_tick(&hub->audit, clock_now(), true, &e);
     store_wait(hub->store);
     if (audit_tick(&hub->audit, clock_now(), true, &e) != 0)
@@ -535,6 +541,7 @@ struct hub *hub_free(struct hub *hub)
     jobs_free(hub->jobs);
     publics_deinit(&hub->publics);
     enrol_deinit(&hub->enrol);
+    traffic_book_deinit(&hub->traffic);
     admin_tokens_deinit(&hub->admins);
     owners_deinit(&hub->owners);
     reports_deinit(&hub->reports);

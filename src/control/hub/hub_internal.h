@@ -25,6 +25,7 @@
 #include "hub/resources/resources.h"
 #include "hub/streams/streams.h"
 #include "hub/streams/stun_port.h"
+#include "hub/traffic/traffic_book.h"
 #include "hub/watch/presence.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
@@ -41,6 +42,7 @@ struct hub {
     struct networks networks;    /* made and removed */
     struct changes changes;      /* what each change of the model leads to; has the data half */
     struct reports reports;      /* what nodes report */
+    struct traffic_book traffic; /* what nodes have moved */
     struct presence presence;    /* which nodes are there */
     struct watcher watcher;      /* who listens */
     struct enrol enrol;          /* who comes in */

@@ -15,7 +15,7 @@
 
 #include "plan/matrix.h"
 #include "plan/model.h"
-#include "plan/prices.h"
+#include "mesh/object/prices.h"
 #include "plan/sync.h"
 
 struct err;

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "plan/matrix.h"
-#include "plan/prices.h"
+#include "mesh/object/prices.h"
 
 /* Two nodes near each other and one far away, as `weft bench --json` prints them. */
 #define PAIR(a, b, rtt, out, in)                                                                   \

@@ -51,6 +51,7 @@ ANSWERS = {
     "GET /v1/networks/{network}/nodes": "nodes",
     "POST /v1/networks/{network}/nodes": "api/snapshot",
     "GET /v1/networks/{network}/jobs": "jobs",
+    "GET /v1/networks/{network}/traffic": "api/traffic",
     "DELETE /v1/networks/{network}/nodes/{name}": None,
     "GET /v1/networks/{network}/objects/{kind}": "get",
     "GET /v1/networks/{network}/objects/{kind}/{name}": "get",

@@ -22,9 +22,11 @@
 #define PUBLIC_FILE        "public.json"
 #define SNAPSHOT_FILE      "snapshot.json"
 #define KEEPALIVE_FILE     "keepalive.json"
+#define TRAFFIC_FILE       "traffic.json"
 #define KEY_FILE           "join.key"
 #define LOCK_FILE          "lock"
 #define KEEPALIVE_FILE_MAX 4096
+#define TRAFFIC_FILE_MAX   (16u << 20)  /* eight days, and the counters of 65,536 peers */
 #define NODE_MAX           (256u << 10) /* a node, its network, some hubs, all their labels */
 
 _Static_assert(STATE_INTERFACE_MAX == IFNAMSIZ, "as the kernel has it");
@@ -385,6 +387,22 @@ int state_write_snapshot(const struct snapshot *s, const char *dir, struct err *
     return write_json(path_of(dir, SNAPSHOT_FILE, path), snapshot_encode(s), e);
 }
 
+/* ---- traffic.json --------------------------------------------------------------------------- */
+
+int state_read_traffic(json_t **ret, const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+
+    return read_json(path_of(dir, TRAFFIC_FILE, path), TRAFFIC_FILE_MAX, ret, e);
+}
+
+int state_write_traffic(json_t *json, const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+
+    return write_json(path_of(dir, TRAFFIC_FILE, path), json, e);
+}
+
 /* ---- keepalive.json -------------------------------------------------------------------------- */
 
 static int decode_keepalive(
@@ -503,6 +521,8 @@ int state_remove(const char *dir, struct err *e)
 
     if (r == 0)
         r = remove_file(dir, KEEPALIVE_FILE, e);
+    if (r == 0)
+        r = remove_file(dir, TRAFFIC_FILE, e);
     if (r == 0)
         r = remove_file(dir, KEY_FILE, e);
     if (r == 0)

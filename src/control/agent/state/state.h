@@ -5,6 +5,7 @@
  *     public.json    the part of it that is no secret: interface and objects; for weft probe
  *     snapshot.json  the last snapshot that came from the hub
  *     keepalive.json how long an idle UDP mapping towards the hub lives
+ *     traffic.json   what this node has moved, and is still to be told (agent/meter.h)
  *     removed.json   see removed.h
  *     join.key       the key of a join that has not ended yet; 0600
  *     lock           held by the agent while it runs
@@ -144,6 +145,12 @@ int state_read_keepalive(struct keepalive_known *ret, const char *dir, struct er
 /** state_write_keepalive() - write keepalive.json. 0; or negative errno with words that name the
  * file. */
 int state_write_keepalive(const struct keepalive_known *k, const char *dir, struct err *e);
+
+/** state_read_traffic() - read traffic.json; as state_read(). @ret: a new reference. */
+int state_read_traffic(json_t **ret, const char *dir, struct err *e);
+
+/** state_write_traffic() - write traffic.json; as state_write_snapshot(). @json: taken. */
+int state_write_traffic(json_t *json, const char *dir, struct err *e);
 
 /**
  * state_join_key() - the key to join with: the one of an earlier try, else a new one

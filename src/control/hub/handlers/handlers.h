@@ -11,6 +11,7 @@
  *     handlers_admin.c    administrators: networks, join tokens, nodes
  *     handlers_access.c   administrators: who may administer or join, and who did what
  *     handlers_move.c     administrators: where the hub will be
+ *     handlers_traffic.c  administrators: what the edges have moved
  *     handlers_objects.c  administrators: objects, read and written
  *
  * Theory of operation. A handler that only reads reads the model, and answers at once. One that
@@ -46,6 +47,7 @@ struct reports;
 struct resource_counts;
 struct server;
 struct streams;
+struct traffic_book;
 struct watcher;
 
 /** Longest path of a file in the hub's state directory, with the terminating zero. */
@@ -69,6 +71,7 @@ struct handlers {
     struct publics *publics;
     struct streams *streams;
     struct jobs *jobs;
+    struct traffic_book *traffic;
     const struct server *server;             /* counts for the metrics; NULL: there is none */
     const struct resource_counts *resources; /* for the metrics; NULL: it shows no resources */
     struct rng rng;                          /* for secrets; used on any thread */
@@ -231,6 +234,11 @@ void handlers_backup(void *ctx, const struct request *rq, struct response *rs);
 
 /** handlers_routes_list() - GET /v1/routes: these calls, and who may make them. */
 void handlers_routes_list(void *ctx, const struct request *rq, struct response *rs);
+
+/* ---- handlers_traffic.c ---- */
+
+/** handlers_traffic() - GET /v1/networks/{network}/traffic: what its edges have moved, by day. */
+void handlers_traffic(void *ctx, const struct request *rq, struct response *rs);
 
 /* ---- handlers_objects.c ---- */
 

@@ -18,6 +18,7 @@
 #include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
 #include "hub/model/proof.h"
+#include "hub/traffic/traffic_book.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/view.h"
 #include "hub/watch/watch.h"
@@ -47,6 +48,8 @@ static void take_report(struct handlers *h, struct model_node *node, struct repo
 {
     uint64_t number = report->run != 0 ? report->number : 0;
 
+    if (report->has_traffic)
+        traffic_book_take(h->traffic, node, &report->traffic, rq->now, clock_wall_s());
     switch (reports_take(h->reports, node, report, clock_wall_s())) {
     case REPORTS_NEWS:
         watch_tell_status(h->watcher, node, rq->now);

@@ -13,6 +13,7 @@
 #include "hub/jobs/jobs.h"
 #include "hub/model/model.h"
 #include "hub/streams/streams.h"
+#include "hub/traffic/traffic_book.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
 
@@ -145,6 +146,27 @@ static void add_edges(struct hub_metrics *m, const struct handlers *h)
         "what was said about edges and had no room", "", (double)h->reports->n_parts_left_out);
 }
 
+static void add_traffic(struct hub_metrics *m, const struct handlers *h)
+{
+    char labels[2 * OBJECT_NAME_MAX];
+
+    for (size_t i = 0; i < h->model->networks.n; i++) {
+        const struct model_network *net = model_network_at(h->model, i);
+
+        for (unsigned k = PATH_KIND_LAN; k < PATH_KIND_N; k++) {
+            (void)snprintf(labels, sizeof(labels), "network=\"%.63s\",path=\"%s\"",
+                net->pub.spec.meta.name, path_kind_name((enum path_kind)k));
+            hub_metric(m, HUB_METRIC_COUNTER, "weft_traffic_sent_bytes_total",
+                "bytes that nodes have told this hub to have sent", labels,
+                (double)net->sent_bytes[k]);
+        }
+    }
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_traffic_left_out_total",
+        "sums of bytes that nodes have told and that had no room, or were of a day that is not "
+        "kept",
+        "", (double)h->traffic->n_left_out);
+}
+
 static void add_networks(struct hub_metrics *m, const struct handlers *h)
 {
     char labels[2 * OBJECT_NAME_MAX];
@@ -246,6 +268,7 @@ char *metrics_text(const struct handlers *h)
     if (!m)
         return NULL;
     add_networks(m, h);
+    add_traffic(m, h);
     add_server(m, h);
     add_streams(m, h);
     hub_metric(m, HUB_METRIC_GAUGE, "weft_watches", "nodes that listen", "", (double)h->watcher->n);

@@ -64,6 +64,8 @@ const struct route routes[] = {
         "a network's edges, and how they are", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/networks/{network}/events", API_ACCESS_ADMIN, handlers_events,
         "what has happened to a network's edges and agents", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
+    {"GET", "/v1/networks/{network}/traffic", API_ACCESS_ADMIN, handlers_traffic,
+        "what a network's edges have moved, by day", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/networks/{network}/snapshots/{name}", API_ACCESS_ADMIN, handlers_snapshot,
         "what a node sees", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/admin-tokens", API_ACCESS_ADMIN, handlers_admins_list,

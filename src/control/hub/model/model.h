@@ -76,6 +76,8 @@ struct model_network {
     bool is_up;          /* the hook network_added took it, and network_removed is to be called */
     const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
     struct err failure;  /* why it is not up */
+    /* traffic_book.c's */
+    uint64_t sent_bytes[PATH_KIND_N]; /* that nodes have told since the start, by path */
     /* watch.c's */
     struct list watches;  /* of struct watch */
     struct roster roster; /* its nodes as JSON, as most see them */

@@ -14,6 +14,7 @@
 #include "hub/model/ipam.h"
 #include "hub/networks/disk_work.h"
 #include "hub/networks/publics.h"
+#include "hub/traffic/traffic_key.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "os/statefile.h"
@@ -661,8 +662,8 @@ bool networks_join(struct networks *n, nsec_t now)
 static const enum record_kind kinds[] = {RECORD_NODE, RECORD_REPORT, RECORD_EDGE};
 #define KINDS_N (sizeof(kinds) / sizeof(*kinds))
 
-/* The prefix of list number @i: of one of @kinds, then of each other kind of object; NULL: there
- * are no more. */
+/* The prefix of list number @i: of one of @kinds, then of each other kind of object, then of what
+ * nodes have moved; NULL: there are no more. */
 static const char *list_prefix(size_t i)
 {
     if (i < KINDS_N)
@@ -671,7 +672,7 @@ static const char *list_prefix(size_t i)
     for (unsigned k = 0; object_kinds[k]; k++)
         if (record_kind_of(object_kinds[k]) == RECORD_OBJECT && i-- == 0)
             return object_kinds[k]->prefix;
-    return NULL;
+    return i == 0 ? TRAFFIC_KEY_PREFIX : NULL;
 }
 
 /*

@@ -177,6 +177,7 @@ void report_deinit(struct report *r)
     free(r->fabric);
     free(r->error);
     edge_parts_deinit(&r->edges);
+    traffic_deinit(&r->traffic);
     *r = (struct report)REPORT_NULL;
 }
 
@@ -307,13 +308,16 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     const json_t *node = fields_object(&f, "node", FIELDS_OPTIONAL);
     const json_t *applied = fields_object(&f, "applied", FIELDS_OPTIONAL);
     const json_t *edges = fields_object(&f, "edges", FIELDS_OPTIONAL);
+    const json_t *traffic = fields_object(&f, "traffic", FIELDS_OPTIONAL);
     int r;
 
     read_owner(&f, &rp);
     read_number(&f, &rp);
-    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied))
+    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic))
         fields_fail(&f, "\"%s\" is the agent's to say, and this is a probe's report",
-            node ? "node" : "applied");
+            node      ? "node"
+            : applied ? "applied"
+                      : "traffic");
     rp.has_edges = edges != NULL;
     r = fields_end(&f);
     if (r == 0)
@@ -324,6 +328,9 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
         r = read_node(&rp, node, e);
     if (r == 0 && applied)
         r = read_applied(&rp, applied, e);
+    if (r == 0 && traffic)
+        r = traffic_decode(&rp.traffic, traffic, "report: traffic", e);
+    rp.has_traffic = r == 0 && traffic;
     if (r == 0)
         r = check_size(&rp, e);
     if (r != 0)

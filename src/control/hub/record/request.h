@@ -16,6 +16,7 @@
 #include "mesh/object/edge_parts.h"
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
+#include "mesh/object/traffic.h"
 
 struct err;
 
@@ -111,6 +112,8 @@ struct report {
     char *error;                       /* owns; why its last pass failed; NULL: it did not */
     bool has_edges;                    /* something is said about edges */
     struct edge_parts edges; /* owns; it has the owner. What is gone is in it where @run is set */
+    bool has_traffic;        /* something is said about what the node has moved */
+    struct traffic traffic;  /* owns; hub/traffic/ keeps it */
     uint64_t run;            /* the writer's; 0: an older one, which says all its edges each time */
     uint64_t number;         /* of the report in that run */
     bool begins;             /* the writer says all anew, from this report on */

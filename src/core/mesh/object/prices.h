@@ -6,6 +6,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/parse.h"
@@ -21,8 +22,10 @@ struct err;
 /** What an island's provider takes. GB are 10^9 bytes. */
 struct prices_island {
     char name[NAME_MAX_LEN + 1]; /* the island's name in the plan; "": of all that are not named */
+    bool has_egress;             /* it is said */
     double egress;               /* per GB that leaves the provider */
     double nat;                  /* per GB through its NAT gateway */
+    bool has_cross_zone;         /* it is said */
     double cross_zone;           /* per GB between two zones of it, that is inside the island */
     double gpu_hour;             /* per GPU and hour */
 };

@@ -1,10 +1,10 @@
-/* fuzz-plan-prices.c - a price table from a file that somebody wrote. */
+/* fuzz-prices.c - a price table from a file that somebody wrote. */
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "plan/prices.h"
+#include "mesh/object/prices.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -1,5 +1,5 @@
 /* prices.c - see prices.h. */
-#include "plan/prices.h"
+#include "mesh/object/prices.h"
 
 #include <errno.h>
 #include <math.h>
@@ -21,7 +21,12 @@ void prices_default(struct prices *ret)
 {
     *ret = (struct prices){
         .currency = "USD",
-        .islands = {{.name = "", .egress = 0.09, .cross_zone = 0.01, .gpu_hour = 3.93}},
+        .islands = {{.name = "",
+            .has_egress = true,
+            .egress = 0.09,
+            .has_cross_zone = true,
+            .cross_zone = 0.01,
+            .gpu_hour = 3.93}},
         .n_islands = 1,
         .lines = {{.name = "Direct Connect 10G", .month = 2042.5, .gb = 0.02, .bps = 10e9}},
         .n_lines = 1,
@@ -50,8 +55,10 @@ static int take_island(struct prices *p, const json_t *json, struct err *e)
 
     if (fields_get(&f, "name", FIELDS_OPTIONAL))
         fields_name(&f, "name", FIELDS_REQUIRED, island.name);
+    island.has_egress = fields_get(&f, "egressPerGB", FIELDS_OPTIONAL) != NULL;
     take_number(&f, "egressPerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.egress);
     take_number(&f, "natPerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.nat);
+    island.has_cross_zone = fields_get(&f, "crossZonePerGB", FIELDS_OPTIONAL) != NULL;
     take_number(&f, "crossZonePerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.cross_zone);
     take_number(&f, "gpuPerHour", FIELDS_OPTIONAL, AMOUNT_MAX, &island.gpu_hour);
     for (size_t i = 0; i < p->n_islands; i++)

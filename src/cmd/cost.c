@@ -1,0 +1,125 @@
+/* cost.c - weft cost: what edges and jobs have moved, and what that cost. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/client/client.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "cmd/price_table.h"
+#include "cost/ledger.h"
+#include "mesh/object/prices.h"
+#include "mesh/object/traffic.h"
+#include "os/clock.h"
+
+#define DAYS_MAX 3660
+
+static struct {
+    struct admin_target target;
+    const char *network;
+    const char *job;
+    const char *since;
+    const char *until;
+    const char *prices;
+    uint64_t days;
+    bool json;
+} arg;
+
+static const struct option options[] = {
+    {"--network", "NAME", option_name, &arg.network, "default", "whose edges"},
+    {"--job", "NAME", option_name, &arg.job, NULL, "only what this job has moved"},
+    {"--days", "N", option_u64, &arg.days, "1", "how many days, the last of which is today",
+        .min = 1, .max = DAYS_MAX},
+    {"--since", "DATE", option_text, &arg.since, NULL, "the first day, as 2026-11-23 (UTC)"},
+    {"--until", "DATE", option_text, &arg.until, NULL, "the last day (default: today)"},
+    {"--price-table", "FILE", option_text, &arg.prices, NULL,
+        "what bytes cost, as weft plan takes it"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "cost",
+    .summary = "Show what a network's edges and jobs have moved, by day, and what that cost.",
+    .options = options,
+    .notes = "Agents report each minute, and when a command of weft run has ended.",
+};
+
+/* The path of the call; -EINVAL with words. */
+static int make_path(char *ret, size_t cap, struct err *e)
+{
+    int32_t until = traffic_day(clock_wall_s());
+    int32_t since;
+    char first[TRAFFIC_DAY_TEXT_MAX];
+    char last[TRAFFIC_DAY_TEXT_MAX];
+    int r = arg.until ? traffic_day_parse(&until, arg.until, e) : 0;
+
+    since = until - (int32_t)arg.days + 1;
+    if (r == 0 && arg.since)
+        r = traffic_day_parse(&since, arg.since, e);
+    if (r != 0)
+        return r;
+    if (since < 0)
+        since = 0;
+    if (since > until)
+        return err_set(e, -EINVAL, "--since %s is a later day than %s", arg.since,
+            traffic_day_format(until, last));
+    (void)snprintf(ret, cap, "/v1/networks/%s/traffic?since=%s&until=%s%s%s", arg.network,
+        traffic_day_format(since, first), traffic_day_format(until, last), arg.job ? "&job=" : "",
+        arg.job ? arg.job : "");
+    return 0;
+}
+
+static int print_table(const json_t *ledger)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+
+    ledger_format(&out, ledger);
+    return cmd_print(usage.command, str_text(&out));
+}
+
+static int show(const json_t *answer, const struct prices *prices)
+{
+    struct ledger l = LEDGER_NULL;
+    struct err e = ERR_NULL;
+    json_t *json = NULL;
+    int r;
+
+    if (ledger_read(&l, prices, answer, &e) == 0)
+        json = ledger_encode(&l, prices, answer);
+    ledger_deinit(&l);
+    if (!json)
+        return cmd_fail(usage.command, "%s", e.code != 0 ? err_text(&e) : "no memory");
+    r = arg.json ? admin_print_json(json) : print_table(json);
+    json_decref(json);
+    return r;
+}
+
+int cmd_cost(int argc, char **argv)
+{
+    struct client_answer answer = CLIENT_ANSWER_NULL;
+    struct prices prices;
+    struct err e = ERR_NULL;
+    char path[256];
+    int status;
+    int r;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    r = make_path(path, sizeof(path), &e);
+    if (r == 0 && arg.prices)
+        r = price_table_read(&prices, arg.prices, &e);
+    if (r != 0)
+        return cmd_fail(usage.command, "%s", err_text(&e));
+    r = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
+    if (r == CMD_OK)
+        r = show(answer.body, arg.prices ? &prices : NULL);
+    client_answer_deinit(&answer);
+    return r;
+}

@@ -1,0 +1,394 @@
+/* test-meter.c - what is counted over restarts, days and jobs, and what a hub makes of the reports.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/meter.h"
+#include "agent/paths/edge/reach.h"
+#include "agent/reconcile/observe.h"
+#include "base/err.h"
+#include "base/rng.h"
+#include "test/support/sample_mesh.h"
+
+#define DAY  86400
+#define NOON (INT64_C(20780) * DAY + DAY / 2)
+
+/* n2 of four, and an engine with counters for the hub, n3 and n4. */
+struct world {
+    struct snapshot snapshot;
+    struct observation seen[3];
+    struct reach_peer reached[2];
+    struct observe observe;
+    struct reach reach;
+    struct meter meter;
+    int64_t wall_s;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct observation *x = a;
+    const struct observation *y = b;
+
+    return x25519_public_compare(&x->key, &y->key);
+}
+
+static struct world *make_world(void)
+{
+    static const unsigned peers[] = {1, 3, 4};
+    static struct world w;
+
+    w = (struct world){.snapshot = sample_snapshot(4, 2), .wall_s = NOON};
+    for (unsigned i = 0; i < 3; i++)
+        w.seen[i].key = sample_key(peers[i]);
+    qsort(w.seen, 3, sizeof(w.seen[0]), by_key);
+    w.observe = (struct observe){.items = w.seen, .n = 3};
+    w.reached[0] = (struct reach_peer){.node = "n3", .kind = PATH_KIND_DIRECT};
+    w.reached[1] = (struct reach_peer){.node = "n4", .kind = PATH_KIND_RELAY};
+    w.reach = (struct reach){.items = w.reached, .n = 2};
+    meter_init(&w.meter, 17);
+    return &w;
+}
+
+static void end_world(struct world *w)
+{
+    meter_deinit(&w->meter);
+    snapshot_deinit(&w->snapshot);
+}
+
+/* The engine's counters of a peer. */
+static struct wg_facts *counters(struct world *w, unsigned peer)
+{
+    struct x25519_public key = sample_key(peer);
+    struct observation *ob = (struct observation *)observe_find(&w->observe, &key);
+
+    assert_non_null(ob);
+    return &ob->facts;
+}
+
+static void look(struct world *w)
+{
+    struct meter_facts facts = {
+        .snapshot = &w->snapshot, .seen = &w->observe, .reach = &w->reach, .wall_s = w->wall_s};
+
+    assert_int_equal(meter_look(&w->meter, &facts), 0);
+}
+
+static void move(struct world *w, unsigned peer, uint64_t sent, uint64_t received)
+{
+    counters(w, peer)->tx_bytes += sent;
+    counters(w, peer)->rx_bytes += received;
+}
+
+static const struct traffic_flow *flow(
+    const struct world *w, const char *peer, const char *job, enum path_kind path)
+{
+    const struct traffic *day = &w->meter.days[w->meter.n_days - 1];
+    const struct traffic_flow *f = traffic_find(day, w->meter.id, peer, job, path);
+
+    assert_non_null(f);
+    return f;
+}
+
+/* The agent's program is replaced: what was written is all that is left. */
+static void restart_agent(struct world *w)
+{
+    struct err e = ERR_NULL;
+    json_t *json;
+
+    (void)meter_settle(&w->meter);
+    json = meter_encode(&w->meter);
+    meter_deinit(&w->meter);
+    assert_int_equal(meter_decode(&w->meter, json, "test", &e), 0);
+    json_decref(json);
+}
+
+static void test_restarts(void **state)
+{
+    struct world *w = make_world();
+
+    /* What an engine had moved before there was a meter is not today's. */
+    move(w, 3, 5000, 5000);
+    look(w);
+    assert_int_equal(w->meter.days[0].n, 0);
+    move(w, 3, 100, 10);
+    move(w, 1, 7, 8);
+    look(w);
+    look(w);
+    assert_int_equal(flow(w, "n3", "", PATH_KIND_DIRECT)->sent, 100);
+    assert_int_equal(flow(w, "n3", "", PATH_KIND_DIRECT)->received, 10);
+    assert_int_equal(flow(w, "hub", "", PATH_KIND_DIRECT)->sent, 7);
+    /* The agent restarts, and the engine goes on meanwhile. */
+    restart_agent(w);
+    move(w, 3, 30, 0);
+    look(w);
+    assert_int_equal(flow(w, "n3", "", PATH_KIND_DIRECT)->sent, 130);
+    /* The engine restarts: its counters begin at 0. */
+    *counters(w, 3) = (struct wg_facts){.tx_bytes = 20};
+    look(w);
+    assert_int_equal(flow(w, "n3", "", PATH_KIND_DIRECT)->sent, 150);
+    /* A peer that was away and is there again, as after a new key. */
+    *counters(w, 4) = (struct wg_facts){.tx_bytes = 1000, .rx_bytes = 1};
+    look(w);
+    assert_int_equal(flow(w, "n4", "", PATH_KIND_RELAY)->sent, 1000);
+    end_world(w);
+}
+
+static void test_days_and_paths(void **state)
+{
+    struct world *w = make_world();
+
+    look(w);
+    move(w, 3, 10, 0);
+    look(w);
+    w->reached[0].kind = PATH_KIND_RELAY;
+    move(w, 3, 5, 0);
+    look(w);
+    assert_int_equal(flow(w, "n3", "", PATH_KIND_DIRECT)->sent, 10);
+    assert_int_equal(flow(w, "n3", "", PATH_KIND_RELAY)->sent, 5);
+    w->wall_s += DAY;
+    move(w, 3, 1, 0);
+    look(w);
+    assert_int_equal(w->meter.n_days, 2);
+    assert_int_equal(flow(w, "n3", "", PATH_KIND_RELAY)->sent, 1);
+    /* A node that no hub hears keeps the last days only. */
+    for (unsigned i = 0; i < 20; i++) {
+        w->wall_s += DAY;
+        move(w, 3, 1, 0);
+        look(w);
+    }
+    assert_int_equal(w->meter.n_days, METER_DAYS_MAX);
+    assert_int_equal(w->meter.days[METER_DAYS_MAX - 1].day, traffic_day(w->wall_s));
+    /* And one whose hub has all of it keeps yesterday and today. */
+    (void)meter_settle(&w->meter);
+    meter_forget(&w->meter, w->meter.seq - 1, w->wall_s);
+    assert_int_equal(w->meter.n_days, 2);
+    end_world(w);
+}
+
+static void set_members(struct world *w, const char *job, const char *names)
+{
+    json_t *json = json_loads(names, 0, NULL);
+
+    meter_job_members(meter_job_find(&w->meter, job), json);
+    json_decref(json);
+}
+
+static void test_jobs(void **state)
+{
+    struct world *w = make_world();
+
+    look(w);
+    meter_job_begin(&w->meter, "llama");
+    meter_job_begin(&w->meter, "llama");
+    set_members(w, "llama", "[\"n2\", \"n3\"]");
+    move(w, 3, 100, 0);
+    move(w, 4, 50, 0);
+    look(w);
+    assert_int_equal(flow(w, "n3", "llama", PATH_KIND_DIRECT)->sent, 100);
+    assert_int_equal(flow(w, "n4", "", PATH_KIND_RELAY)->sent, 50);
+    /* Two jobs share the edge to n3. */
+    meter_job_begin(&w->meter, "bert");
+    set_members(w, "bert", "[\"n3\", \"n4\", 7]");
+    move(w, 3, 11, 0);
+    look(w);
+    assert_int_equal(flow(w, "n3", "llama", PATH_KIND_DIRECT)->sent, 106);
+    assert_int_equal(flow(w, "n3", "bert", PATH_KIND_DIRECT)->sent, 5);
+    /* One of the job's two commands has ended, then the other one. */
+    meter_job_end(&w->meter, "llama");
+    assert_non_null(meter_job_find(&w->meter, "llama"));
+    meter_job_end(&w->meter, "llama");
+    meter_job_end(&w->meter, "bert");
+    meter_job_end(&w->meter, "never-begun");
+    assert_int_equal(w->meter.n_jobs, 0);
+    move(w, 3, 1, 0);
+    look(w);
+    assert_int_equal(flow(w, "n3", "", PATH_KIND_DIRECT)->sent, 1);
+    end_world(w);
+}
+
+/* ---- a hub ---------------------------------------------------------------------------------- */
+
+/* A hub as it should be: it keeps the greater of each two sums. */
+struct hub {
+    struct traffic days[64];
+    unsigned n_days;
+    uint64_t told; /* what the node thinks that it has */
+};
+
+static void hub_take(struct hub *hub, const json_t *json)
+{
+    struct traffic t;
+    struct err e = ERR_NULL;
+    unsigned i = 0;
+
+    assert_int_equal(traffic_decode(&t, json, "test", &e), 0);
+    while (i < hub->n_days && hub->days[i].day != t.day)
+        i++;
+    assert_true(i < 64);
+    if (i == hub->n_days)
+        hub->days[hub->n_days++].day = t.day;
+    assert_int_equal(traffic_merge(&hub->days[i], &t, SIZE_MAX), 0);
+    traffic_deinit(&t);
+}
+
+static uint64_t hub_sum(const struct hub *hub)
+{
+    uint64_t n = 0;
+
+    for (unsigned d = 0; d < hub->n_days; d++)
+        for (size_t i = 0; i < hub->days[d].n; i++)
+            n += hub->days[d].flows[i].sent;
+    return n;
+}
+
+/* One report. It may be lost, or its answer may. */
+static bool report(struct world *w, struct hub *hub, bool arrives, bool is_answered)
+{
+    uint64_t upto;
+    bool more;
+    json_t *json;
+
+    json = meter_report(&w->meter, hub->told, &upto, &more);
+    if (json && arrives)
+        hub_take(hub, json);
+    if (json && arrives && is_answered)
+        hub->told = upto;
+    json_decref(json);
+    return json != NULL;
+}
+
+/* Traffic, restarts of all three, lost reports and lost answers, over some days: all that was
+ * moved is with the hub in the end, once. */
+static void test_nothing_is_lost_or_doubled(void **state)
+{
+    struct world *w = make_world();
+    uint64_t seed = 20261123;
+    struct rng rng = rng_seeded(&seed);
+    struct hub hub = {.n_days = 0};
+    uint64_t moved = 0;
+
+    look(w);
+    for (unsigned step = 0; step < 3000; step++) {
+        unsigned what = rng_u32(&rng) % 16;
+        unsigned peer = 3 + rng_u32(&rng) % 2;
+        uint64_t n = rng_u32(&rng) % 100000;
+
+        if (what < 8) {
+            move(w, peer, n, n / 2);
+            moved += n;
+            look(w);
+        } else if (what == 8) {
+            /* The engine restarts after the last look. */
+            *counters(w, peer) = (struct wg_facts){0};
+            look(w);
+        } else if (what == 9) {
+            restart_agent(w);
+            hub.told = 0;
+        } else if (what == 10) {
+            hub.told = 0;
+        } else if (what == 11 && step % 200 == 0) {
+            w->wall_s += DAY;
+        } else if (what == 12) {
+            w->reached[0].kind = PATH_KIND_LAN + rng_u32(&rng) % 4;
+        } else {
+            (void)meter_settle(&w->meter);
+            (void)report(w, &hub, rng_u32(&rng) % 4 != 0, rng_u32(&rng) % 4 != 0);
+            meter_forget(&w->meter, hub.told, w->wall_s);
+        }
+    }
+    (void)meter_settle(&w->meter);
+    while (report(w, &hub, true, true))
+        continue;
+    assert_true(moved > 0);
+    assert_int_equal(hub_sum(&hub), moved);
+    for (unsigned i = 0; i < hub.n_days; i++)
+        traffic_deinit(&hub.days[i]);
+    end_world(w);
+}
+
+/* Many flows, of two days: parts, each of one day, and all of it in the end. */
+static void test_parts(void **state)
+{
+    struct meter m;
+    struct hub hub = {.n_days = 0};
+    uint64_t upto;
+    bool more;
+    json_t *json;
+    unsigned n_parts = 0;
+
+    meter_init(&m, 5);
+    for (unsigned d = 0; d < 2; d++) {
+        m.days[d].day = 20000 + (int32_t)d;
+        m.n_days++;
+        for (unsigned i = 0; i < 100; i++) {
+            char peer[16];
+            struct traffic_flow *f;
+
+            (void)snprintf(peer, sizeof(peer), "p%u", i);
+            f = traffic_at(&m.days[d], 5, peer, "", PATH_KIND_LAN);
+            traffic_add(f, 1, 0);
+            f->is_changed = true;
+        }
+    }
+    assert_null(meter_report(&m, 0, &upto, &more));
+    assert_true(meter_settle(&m));
+    assert_false(meter_settle(&m));
+    while ((json = meter_report(&m, hub.told, &upto, &more))) {
+        hub_take(&hub, json);
+        hub.told = upto;
+        n_parts++;
+        assert_int_equal(more, upto < 200);
+        json_decref(json);
+    }
+    assert_int_equal(n_parts, 4);
+    assert_int_equal(hub_sum(&hub), 200);
+    assert_false(meter_has_news(&m, hub.told));
+    for (unsigned i = 0; i < hub.n_days; i++)
+        traffic_deinit(&hub.days[i]);
+    meter_deinit(&m);
+}
+
+static void test_damaged_files(void **state)
+{
+    static const char *const cases[] = {
+        "{}",
+        "{\"meter\":0,\"days\":[],\"counters\":{}}",
+        "{\"meter\":1,\"days\":[{}],\"counters\":{}}",
+        "{\"meter\":1,\"days\":[],\"counters\":{\"x\":[1,2]}}",
+        "{\"meter\":1,\"days\":[],\"counters\":{\"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\":"
+        "[1]}}",
+        "{\"meter\":1,\"days\":[{\"day\":\"2026-11-23\",\"flows\":[]},"
+        "{\"day\":\"2026-11-23\",\"flows\":[]}],\"counters\":{}}",
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        json_t *json = json_loads(cases[i], 0, NULL);
+        struct meter m;
+        struct err e = ERR_NULL;
+
+        if (meter_decode(&m, json, "test", &e) != -EINVAL || e.text[0] == '\0')
+            fail_msg("case %zu", i);
+        json_decref(json);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_restarts),
+        cmocka_unit_test(test_days_and_paths),
+        cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_nothing_is_lost_or_doubled),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_damaged_files),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* ledger.c - see ledger.h. */
+#include "cost/ledger.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/object/fields.h"
+
+static void part_deinit(struct ledger_part *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->lines[i].name);
+    free(p->lines);
+}
+
+void ledger_deinit(struct ledger *l)
+{
+    part_deinit(&l->edges);
+    part_deinit(&l->jobs);
+    part_deinit(&l->days);
+    *l = (struct ledger)LEDGER_NULL;
+}
+
+/* ---- adding --------------------------------------------------------------------------------- */
+
+/* Where the line is, or belongs. */
+static size_t place_of(const struct ledger_part *p, const char *name, bool *ret_found)
+{
+    size_t low = 0;
+    size_t high = p->n;
+
+    *ret_found = false;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(p->lines[middle].name, name);
+
+        if (order == 0) {
+            *ret_found = true;
+            return middle;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The line of that name; NULL: no memory. */
+static struct ledger_line *line_of(struct ledger_part *p, const char *name)
+{
+    bool found;
+    size_t i = place_of(p, name, &found);
+    char *copy = found ? NULL : strdup(name);
+
+    if (found)
+        return &p->lines[i];
+    if (copy && p->n == p->cap) {
+        size_t cap = p->cap ? 2 * p->cap : 16;
+        struct ledger_line *lines = realloc(p->lines, cap * sizeof(*lines));
+
+        if (!lines) {
+            free(copy);
+            return NULL;
+        }
+        p->lines = lines;
+        p->cap = cap;
+    }
+    if (!copy)
+        return NULL;
+    memmove(&p->lines[i + 1], &p->lines[i], (p->n - i) * sizeof(*p->lines));
+    p->n++;
+    p->lines[i] = (struct ledger_line){.name = copy};
+    return &p->lines[i];
+}
+
+static int add_to(
+    struct ledger_part *p, const char *name, enum path_kind path, const struct price_sum *sum)
+{
+    struct ledger_line *line = line_of(p, name);
+
+    if (!line)
+        return -ENOMEM;
+    line->paths |= 1u << path;
+    line->sum.bytes += sum->bytes;
+    line->sum.unpriced += sum->unpriced;
+    line->sum.money += sum->money;
+    return 0;
+}
+
+int ledger_add(struct ledger *l, const struct price_facts *facts, const char *day, const char *from,
+    const char *to, const char *job, enum path_kind path, uint64_t bytes)
+{
+    struct price_sum sum = {.bytes = 0};
+    char edge[2 * NAME_MAX_LEN + 2];
+    int r;
+
+    (void)snprintf(edge, sizeof(edge), "%.63s\n%.63s", from, to);
+    price_add(&sum, facts, from, to, path, bytes);
+    r = add_to(&l->edges, edge, path, &sum);
+    if (r == 0)
+        r = add_to(&l->jobs, job, path, &sum);
+    if (r == 0)
+        r = add_to(&l->days, day, path, &sum);
+    l->total.bytes += sum.bytes;
+    l->total.unpriced += sum.unpriced;
+    l->total.money += sum.money;
+    return r;
+}
+
+/* ---- what a hub answers --------------------------------------------------------------------- */
+
+static enum path_kind path_named(const char *name)
+{
+    for (unsigned k = PATH_KIND_LAN; k < PATH_KIND_N; k++)
+        if (strcmp(path_kind_name((enum path_kind)k), name) == 0)
+            return (enum path_kind)k;
+    return PATH_KIND_NONE;
+}
+
+static int read_row(
+    struct ledger *l, const struct price_facts *facts, const json_t *json, struct err *e)
+{
+    struct fields f = fields_make(json, "the hub's answer: a row", e);
+    const char *day = fields_string(&f, "day", FIELDS_REQUIRED, 1, 16);
+    const char *path = fields_string(&f, "path", FIELDS_REQUIRED, 1, 16);
+    char from[NAME_MAX_LEN + 1] = "";
+    char to[NAME_MAX_LEN + 1] = "";
+    char job[NAME_MAX_LEN + 1] = "";
+    uint64_t bytes = 0;
+    int r;
+
+    fields_name(&f, "from", FIELDS_REQUIRED, from);
+    fields_name(&f, "to", FIELDS_OPTIONAL, to);
+    fields_name(&f, "job", FIELDS_OPTIONAL, job);
+    fields_u64(&f, "bytes", FIELDS_REQUIRED, 0, INT64_MAX, &bytes);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    /* A path of a newer hub leaves the provider, as far as this program knows. */
+    r = ledger_add(l, facts, day, from, to, job,
+        path_named(path) == PATH_KIND_NONE ? PATH_KIND_DIRECT : path_named(path), bytes);
+    return r == 0 ? 0 : err_set(e, r, "no memory for what was moved");
+}
+
+int ledger_read(struct ledger *l, const struct prices *prices, const json_t *answer, struct err *e)
+{
+    struct fields f = fields_make(answer, "the hub's answer", e);
+    const json_t *rows = fields_array(&f, "rows", FIELDS_REQUIRED, 0, SIZE_MAX);
+    struct price_facts facts = {.prices = prices,
+        .islands = fields_object(&f, "islands", FIELDS_OPTIONAL),
+        .hub = json_string_value(json_array_get(json_object_get(answer, "hubs"), 0))};
+    int r = fields_end(&f);
+
+    for (size_t i = 0; r == 0 && i < json_array_size(rows); i++)
+        r = read_row(l, &facts, json_array_get(rows, i), e);
+    return r;
+}
+
+/* ---- as JSON -------------------------------------------------------------------------------- */
+
+/* Money to the millionth. */
+static json_t *money(double amount)
+{
+    return json_real(round(amount * 1e6) / 1e6);
+}
+
+static json_t *encode_sum(const struct price_sum *sum, bool is_priced)
+{
+    return json_pack("{s:I, s:I, s:o}", "bytes", (json_int_t)sum->bytes, "unpricedBytes",
+        (json_int_t)sum->unpriced, "cost", is_priced ? money(sum->money) : json_null());
+}
+
+static json_t *encode_paths(unsigned paths)
+{
+    json_t *list = json_array();
+
+    for (unsigned k = 0; k < PATH_KIND_N; k++)
+        if (paths & 1u << k)
+            (void)json_array_append_new(list, json_string(path_kind_name((enum path_kind)k)));
+    return list;
+}
+
+static json_t *encode_edges(const struct ledger_part *p, bool is_priced)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < p->n; i++) {
+        const struct ledger_line *line = &p->lines[i];
+        const char *to = strchr(line->name, '\n') + 1;
+        json_t *json = encode_sum(&line->sum, is_priced);
+
+        (void)json_object_set_new(
+            json, "from", json_stringn(line->name, (size_t)(to - line->name) - 1));
+        (void)json_object_set_new(json, "to", to[0] ? json_string(to) : json_null());
+        (void)json_object_set_new(json, "paths", encode_paths(line->paths));
+        (void)json_array_append_new(list, json);
+    }
+    return list;
+}
+
+static json_t *encode_part(const struct ledger_part *p, const char *key, bool is_priced)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < p->n; i++) {
+        const struct ledger_line *line = &p->lines[i];
+        json_t *json = encode_sum(&line->sum, is_priced);
+
+        (void)json_object_set_new(json, key, line->name[0] ? json_string(line->name) : json_null());
+        (void)json_array_append_new(list, json);
+    }
+    return list;
+}
+
+json_t *ledger_encode(const struct ledger *l, const struct prices *prices, const json_t *answer)
+{
+    bool is_priced = prices != NULL;
+    json_t *left_out = json_object_get(answer, "leftOut");
+
+    return json_pack("{s:O?, s:O?, s:O?, s:s?, s:o, s:o, s:o, s:o, s:O?}", "network",
+        json_object_get(answer, "network"), "since", json_object_get(answer, "since"), "until",
+        json_object_get(answer, "until"), "currency", is_priced ? prices->currency : NULL, "total",
+        encode_sum(&l->total, is_priced), "edges", encode_edges(&l->edges, is_priced), "jobs",
+        encode_part(&l->jobs, "job", is_priced), "days", encode_part(&l->days, "day", is_priced),
+        "leftOut", left_out);
+}

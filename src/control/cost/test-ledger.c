@@ -1,0 +1,157 @@
+/* test-ledger.c - bytes times prices, and what has no price. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "cost/ledger.h"
+
+#define GB UINT64_C(1000000000)
+
+/* Two islands and a row for all others, a row of a node, and a hub that has one. */
+static const struct prices prices = {.currency = "EUR",
+    .islands = {{.name = "east",
+                    .has_egress = true,
+                    .egress = 0.09,
+                    .nat = 0.045,
+                    .has_cross_zone = true,
+                    .cross_zone = 0.01},
+        {.name = "west", .has_egress = true, .egress = 0.02},
+        {.name = "gpu-9", .has_cross_zone = true, .cross_zone = 0},
+        {.name = "hub", .has_egress = true, .egress = 0.05}},
+    .n_islands = 4};
+
+static void test_prices(void **state)
+{
+    static const struct {
+        const char *from;
+        const char *to;
+        enum path_kind path;
+        double money; /* of 10 GB */
+        uint64_t unpriced;
+    } cases[] = {
+        {"e1", "w1", PATH_KIND_DIRECT, 1.35, 0},
+        {"w1", "e1", PATH_KIND_DIRECT, 0.2, 0},
+        {"e1", "e2", PATH_KIND_DIRECT, 0.1, 0}, /* inside an island */
+        {"e1", "w1", PATH_KIND_LAN, 0.1, 0},
+        {"w1", "w2", PATH_KIND_LAN, 0, 10 * GB}, /* its row says nothing of that */
+        {"e1", "", PATH_KIND_DIRECT, 1.35, 0},
+        {"x1", "e1", PATH_KIND_DIRECT, 0, 10 * GB}, /* no row */
+        {"gpu-9", "w1", PATH_KIND_DIRECT, 0, 10 * GB},
+        {"gpu-9", "e1", PATH_KIND_LAN, 0, 0},   /* free, by the table */
+        {"e1", "w1", PATH_KIND_RELAY, 1.85, 0}, /* and once more by the hub */
+        {"e1", "e2", PATH_KIND_RELAY, 1.85, 0}, /* the hub is elsewhere */
+        {"e1", "hub", PATH_KIND_STREAM, 1.35, 0},
+        {"hub", "e1", PATH_KIND_DIRECT, 0.5, 0},
+    };
+    json_t *islands = json_pack("{s:s, s:s, s:s, s:s, s:s}", "e1", "east", "e2", "east", "w1",
+        "west", "w2", "west", "gpu-9", "east");
+    struct price_facts facts = {.prices = &prices, .islands = islands, .hub = "hub"};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct price_sum sum = {.bytes = 0};
+
+        price_add(&sum, &facts, cases[i].from, cases[i].to, cases[i].path, 10 * GB);
+        if (fabs(sum.money - cases[i].money) > 1e-9 || sum.unpriced != cases[i].unpriced ||
+            sum.bytes != 10 * GB)
+            fail_msg("case %zu: %f and %llu", i, sum.money, (unsigned long long)sum.unpriced);
+    }
+    json_decref(islands);
+}
+
+/* A row without a name is for all that have none. */
+static void test_other_row(void **state)
+{
+    struct prices p = {.islands = {{.name = "", .has_egress = true, .egress = 1}}, .n_islands = 1};
+    struct price_facts facts = {.prices = &p};
+    struct price_sum sum = {.bytes = 0};
+
+    price_add(&sum, &facts, "a", "b", PATH_KIND_DIRECT, GB);
+    price_add(&sum, &facts, "a", "b", PATH_KIND_LAN, GB);
+    assert_true(sum.money == 1);
+    assert_int_equal(sum.unpriced, GB);
+}
+
+static json_t *answer(void)
+{
+    return json_pack("{s:s, s:s, s:s, s:{s:s, s:s}, s:[s], s:{s:i, s:i},"
+                     " s:[{s:s, s:s, s:s, s:s, s:s, s:I}, {s:s, s:s, s:s, s:s, s:I},"
+                     " {s:s, s:s, s:s, s:I}]}",
+        "network", "default", "since", "2026-11-22", "until", "2026-11-23", "islands", "e1", "east",
+        "w1", "west", "hubs", "hub", "leftOut", "rows", 0, "bytes", 0, "rows", "day", "2026-11-22",
+        "from", "e1", "to", "w1", "job", "llama", "path", "direct", "bytes", (json_int_t)(100 * GB),
+        "day", "2026-11-23", "from", "e1", "to", "w1", "path", "relay", "bytes", (json_int_t)GB,
+        "day", "2026-11-23", "from", "w1", "path", "direct", "bytes", (json_int_t)(2 * GB));
+}
+
+static double cost(const json_t *ledger, const char *part, size_t i)
+{
+    return json_number_value(
+        json_object_get(json_array_get(json_object_get(ledger, part), i), "cost"));
+}
+
+static void test_sums(void **state)
+{
+    struct ledger l = LEDGER_NULL;
+    struct err e = ERR_NULL;
+    struct str out = STR_NULL;
+    json_t *read = answer();
+    json_t *json;
+
+    assert_int_equal(ledger_read(&l, &prices, read, &e), 0);
+    assert_int_equal(l.total.bytes, 103 * GB);
+    json = ledger_encode(&l, &prices, read);
+    assert_non_null(json);
+    assert_string_equal(json_string_value(json_object_get(json, "currency")), "EUR");
+    assert_int_equal(json_array_size(json_object_get(json, "edges")), 2);
+    /* 100 GB direct, and 1 GB twice: by the sender, and by the hub. */
+    assert_true(cost(json, "edges", 0) == 13.685);
+    assert_true(cost(json, "edges", 1) == 0.04);
+    assert_true(cost(json, "jobs", 0) == 0.225);
+    assert_true(cost(json, "jobs", 1) == 13.5);
+    assert_true(cost(json, "days", 0) == 13.5);
+    assert_true(cost(json, "days", 1) == 0.225);
+    ledger_format(&out, json);
+    assert_non_null(strstr(str_text(&out), "total 103.00 GB, 13.7250 EUR\n"));
+    str_deinit(&out);
+    json_decref(json);
+    json_decref(read);
+    ledger_deinit(&l);
+}
+
+static void test_without_prices(void **state)
+{
+    struct ledger l = LEDGER_NULL;
+    struct str out = STR_NULL;
+    struct err e = ERR_NULL;
+    json_t *read = answer();
+    json_t *json;
+
+    assert_int_equal(ledger_read(&l, NULL, read, &e), 0);
+    json = ledger_encode(&l, NULL, read);
+    assert_true(json_is_null(json_object_get(json_object_get(json, "total"), "cost")));
+    ledger_format(&out, json);
+    assert_non_null(strstr(str_text(&out), "total 103.00 GB; no price table was given"));
+    str_deinit(&out);
+    json_decref(json);
+    json_decref(read);
+    ledger_deinit(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prices),
+        cmocka_unit_test(test_other_row),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_without_prices),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

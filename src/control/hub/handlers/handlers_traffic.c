@@ -1,0 +1,150 @@
+/* handlers_traffic.c - what the edges of a network have moved, day by day (docs/COST.md). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "hub/handlers/handlers.h"
+#include "hub/handlers/later.h"
+#include "hub/model/model.h"
+#include "hub/traffic/traffic_book.h"
+#include "hub/traffic/traffic_read.h"
+#include "os/clock.h"
+
+/* Most rows of an answer: about 3 MB. What has no room is summed up. */
+#define ROWS_MAX 20000
+
+/* A request that reads. */
+struct traffic_call {
+    struct later later;
+    struct traffic_query query;
+    char job[NAME_MAX_LEN + 1]; /* "": all */
+    json_t *rows;               /* owns */
+    uint64_t n_left_out;        /* rows */
+    uint64_t left_out;          /* bytes */
+};
+
+static void forget_rows(struct later *l)
+{
+    json_decref(container_of(l, struct traffic_call, later)->rows);
+}
+
+/* The day of that name in the query, or @ret as it is. */
+static bool read_day(const struct request *rq, const char *name, int32_t *ret, struct response *rs)
+{
+    const char *text = request_query(rq, name);
+    struct err e = ERR_NULL;
+
+    if (!text || traffic_day_parse(ret, text, &e) == 0)
+        return true;
+    response_refuse(rs, 400, "%s: %s", name, err_text(&e));
+    return false;
+}
+
+static void on_day(void *ctx, int32_t day, const struct traffic_row *rows, size_t n)
+{
+    struct traffic_call *call = ctx;
+    char text[TRAFFIC_DAY_TEXT_MAX];
+
+    (void)traffic_day_format(day, text);
+    for (size_t i = 0; i < n; i++) {
+        const struct traffic_row *row = &rows[i];
+
+        if (call->job[0] && strcmp(call->job, row->job) != 0)
+            continue;
+        if (json_array_size(call->rows) < ROWS_MAX) {
+            (void)json_array_append_new(call->rows,
+                json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:I}", "day", text, "from", row->from, "to",
+                    row->to[0] ? row->to : NULL, "job", row->job[0] ? row->job : NULL, "path",
+                    path_kind_name(row->path), "bytes", (json_int_t)row->bytes));
+        } else {
+            call->n_left_out++;
+            call->left_out += row->bytes;
+        }
+    }
+}
+
+/* Who is a hub, and in which island each node was declared to be: by these prices are told. */
+static void add_nodes(json_t *json, const struct model_network *net)
+{
+    json_t *islands = json_object();
+    json_t *hubs = json_array();
+
+    for (size_t i = 0; net && i < net->nodes.n; i++) {
+        const struct node *node = &model_node_at(net, i)->pub.spec;
+
+        if (node->island[0])
+            (void)json_object_set_new(islands, node->meta.name, json_string(node->island));
+        if (node->hub)
+            (void)json_array_append_new(hubs, json_string(node->meta.name));
+    }
+    (void)json_object_set_new(json, "islands", islands);
+    (void)json_object_set_new(json, "hubs", hubs);
+}
+
+static void on_end(void *ctx, int r, const struct err *e)
+{
+    struct traffic_call *call = ctx;
+    char since[TRAFFIC_DAY_TEXT_MAX];
+    char until[TRAFFIC_DAY_TEXT_MAX];
+    struct response rs = {0};
+    json_t *json;
+
+    if (r != 0) {
+        response_fail(&rs, e);
+        later_end(&call->later, &rs);
+        return;
+    }
+    json = json_pack("{s:s, s:s, s:s, s:i, s:O, s:{s:I, s:I}}", "network", call->query.network,
+        "since", traffic_day_format(call->query.since, since), "until",
+        traffic_day_format(call->query.until, until), "keptDays",
+        (int)call->later.h->traffic->n_days, "rows", call->rows, "leftOut", "rows",
+        (json_int_t)call->n_left_out, "bytes", (json_int_t)call->left_out);
+    if (json)
+        add_nodes(json, model_find_network(call->later.h->model, call->query.network));
+    response_json(&rs, 200, json);
+    later_end(&call->later, &rs);
+}
+
+static void read_rows(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct traffic_call *call = container_of(l, struct traffic_call, later);
+    struct traffic_reader reader = {.on_day = on_day, .on_end = on_end, .ctx = call};
+    struct err e = ERR_NULL;
+
+    call->rows = json_array();
+    if (traffic_read(l->h->traffic, &call->query, &reader, rq->now, &e) == 0)
+        later_wait(l);
+    else
+        response_fail(rs, &e);
+}
+
+void handlers_traffic(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    const struct model_network *net = handlers_find_network(h, rq, rs);
+    const char *job = request_query(rq, "job");
+    struct traffic_query query = {.until = traffic_day(clock_wall_s())};
+    struct traffic_call *call;
+    struct err e = ERR_NULL;
+
+    query.since = query.until;
+    if (!net || !read_day(rq, "since", &query.since, rs) ||
+        !read_day(rq, "until", &query.until, rs))
+        return;
+    if (query.since > query.until) {
+        response_refuse(rs, 400, "since is a later day than until");
+        return;
+    }
+    if (job && parse_name(job, "job", &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    call = later_new(h, rq, rs, sizeof(*call), read_rows);
+    if (!call)
+        return;
+    (void)snprintf(query.network, sizeof(query.network), "%.63s", net->pub.spec.meta.name);
+    call->query = query;
+    (void)snprintf(call->job, sizeof(call->job), "%s", job ? job : "");
+    call->later.deinit = forget_rows;
+    later_begin(&call->later, rq, rs);
+}

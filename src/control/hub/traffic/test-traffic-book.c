@@ -1,0 +1,311 @@
+/*
+ * test-traffic-book.c - what nodes have moved, as a whole hub keeps it: over reports that come
+ * twice, restarts, other hubs, and days that are too old.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/text.h"
+#include "hub/traffic/traffic_book.h"
+#include "hub/traffic/traffic_key.h"
+#include "hub/traffic/traffic_read.h"
+#include "store/store_now.h"
+#include "test/support/sample_hub.h"
+
+#define DAY 20780
+
+static struct sample_hub hub;
+
+static struct model_network *network(void)
+{
+    return model_find_network(&hub.hub->model, "default");
+}
+
+static struct model_node *node(const char *name)
+{
+    struct model_node *n = model_find_node(network(), name);
+
+    assert_non_null(n);
+    return n;
+}
+
+static void add_node(const char *name)
+{
+    uint8_t key[32] = {[1] = (uint8_t)name[0], [2] = 1, [3] = (uint8_t)name[1]};
+    char text[BASE64_ROOM(32)];
+    char body[256];
+
+    base64_encode(key, sizeof(key), text);
+    (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"publicKey\":\"%s\"}", name, text);
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "POST",
+                         "/v1/networks/default/nodes", body, NULL),
+        201);
+}
+
+static int enter(void **state)
+{
+    hub = (struct sample_hub){.now = NSEC_PER_SEC};
+    sample_hub_make_dir(&hub, true);
+    sample_hub_open(&hub);
+    add_node("a");
+    add_node("b");
+    return 0;
+}
+
+static int leave(void **state)
+{
+    sample_hub_close(&hub);
+    sample_hub_remove_dir(&hub);
+    return 0;
+}
+
+static void restart(void)
+{
+    sample_hub_close(&hub);
+    sample_hub_open(&hub);
+}
+
+static struct traffic_book *book(void)
+{
+    return &hub.hub->traffic;
+}
+
+/* A node tells the hub, at noon of @today. */
+static void tell(const char *who, int32_t today, const char *text)
+{
+    json_t *json = json_loads(text, 0, NULL);
+    struct traffic t;
+
+    assert_non_null(json);
+    assert_int_equal(traffic_decode(&t, json, "test", NULL), 0);
+    traffic_book_take(book(), node(who), &t, hub.now, (int64_t)today * 86400 + 43200);
+    traffic_deinit(&t);
+    json_decref(json);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+struct found {
+    char text[4096]; /* "a>b/job/path=bytes " of each row */
+    bool has_ended;
+};
+
+static void on_day(void *ctx, int32_t day, const struct traffic_row *rows, size_t n)
+{
+    struct found *f = ctx;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(f->text);
+
+        (void)snprintf(f->text + len, sizeof(f->text) - len, "%+d:%s>%s/%s/%s=%llu ", day - DAY,
+            rows[i].from, rows[i].to, rows[i].job, path_kind_name(rows[i].path),
+            (unsigned long long)rows[i].bytes);
+    }
+}
+
+static void on_end(void *ctx, int r, const struct err *e)
+{
+    assert_int_equal(r, 0);
+    ((struct found *)ctx)->has_ended = true;
+}
+
+static void expect_between(int32_t since, int32_t until, const char *text)
+{
+    struct traffic_query query = {.network = "default", .since = since, .until = until};
+    struct found found = {.text = ""};
+    struct traffic_reader reader = {.on_day = on_day, .on_end = on_end, .ctx = &found};
+    struct err e = ERR_NULL;
+
+    /* Records that are being read are not written yet. */
+    store_wait(hub.hub->store);
+    assert_int_equal(traffic_read(book(), &query, &reader, hub.now, &e), 0);
+    store_wait(hub.hub->store);
+    assert_true(found.has_ended);
+    assert_string_equal(found.text, text);
+}
+
+static void expect(const char *text)
+{
+    expect_between(DAY, DAY, text);
+}
+
+#define A_100                                                                                      \
+    "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":"                                               \
+    "[{\"peer\":\"b\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":100,\"received\":10}]}"
+#define A_300                                                                                      \
+    "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":"                                               \
+    "[{\"peer\":\"b\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":300,\"received\":10}]}"
+
+/* ---- the tests ------------------------------------------------------------------------------ */
+
+static void test_twice_and_late(void **state)
+{
+    assert_int_equal(traffic_day(INT64_C(1795392000)), DAY);
+    tell("a", DAY, A_300);
+    tell("a", DAY, A_300);
+    tell("a", DAY, A_100);
+    expect("+0:a>b/llama/direct=300 +0:b>a/llama/direct=10 ");
+    assert_int_equal(network()->sent_bytes[PATH_KIND_DIRECT], 300);
+}
+
+/* A hub that restarts has what it had; what it is told again counts once, and so does what comes
+ * while the record is still being read. */
+static void test_restart(void **state)
+{
+    tell("a", DAY, A_100);
+    restart();
+    expect("+0:a>b/llama/direct=100 +0:b>a/llama/direct=10 ");
+    tell("a", DAY, A_100);
+    tell("a", DAY, A_300);
+    expect("+0:a>b/llama/direct=300 +0:b>a/llama/direct=10 ");
+    /* The counter has what was told since the start. */
+    assert_int_equal(network()->sent_bytes[PATH_KIND_DIRECT], 200);
+}
+
+/* The end that has counted more is believed, with its paths and jobs. */
+static void test_two_ends(void **state)
+{
+    tell("a", DAY, A_300);
+    tell("b", DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":[{\"peer\":\"a\",\"path\":\"relay\","
+        "\"sent\":50,\"received\":299},{\"peer\":\"hub\",\"path\":\"direct\",\"sent\":3,"
+        "\"received\":4}]}");
+    expect("+0:a>b/llama/direct=300 +0:b>a//relay=50 +0:b>hub//direct=3 +0:hub>b//direct=4 ");
+}
+
+/* A node that has lost its state: both meters count. One with too many peers is believed alone. */
+static void test_meters_and_others(void **state)
+{
+    tell("a", DAY, A_100);
+    tell("a", DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":8,\"flows\":[{\"peer\":\"b\",\"path\":\"direct\","
+        "\"job\":\"llama\",\"sent\":1,\"received\":0},{\"path\":\"lan\",\"sent\":70,"
+        "\"received\":0}]}");
+    tell("b", DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":[{\"peer\":\"a\",\"path\":\"relay\","
+        "\"sent\":0,\"received\":5000}]}");
+    expect("+0:a>//lan=70 +0:a>b/llama/direct=101 +0:b>a/llama/direct=10 ");
+}
+
+/* A hub beside this one has its own record of the same node. */
+static void test_other_hub(void **state)
+{
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = "traffic/default/2026-11-23/a/hub-b",
+        .value = A_300,
+        .expect = STORE_EXPECT_ANY};
+
+    assert_int_equal(store_now_commit(hub.hub->store, &op, 1, hub.now, NULL, NULL, NULL), 0);
+    tell("a", DAY, A_100);
+    expect("+0:a>b/llama/direct=300 +0:b>a/llama/direct=10 ");
+}
+
+/* Strangers' names, days to come and days long gone are not kept. */
+static void test_what_is_left_out(void **state)
+{
+    tell("a", DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":[{\"peer\":\"x\",\"path\":\"lan\","
+        "\"sent\":1,\"received\":1}]}");
+    tell("a", DAY - 2, A_100);
+    tell("a", DAY + TRAFFIC_BOOK_DAYS, A_100);
+    expect("");
+    assert_int_equal(book()->n_left_out, 3);
+}
+
+static int count_one(void *ctx, const struct store_item *item)
+{
+    ++*(unsigned *)ctx;
+    return 0;
+}
+
+static unsigned count_records(void)
+{
+    unsigned n = 0;
+
+    assert_int_equal(
+        store_now_list(hub.hub->store, TRAFFIC_KEY_PREFIX, count_one, &n, NULL, NULL), 0);
+    return n;
+}
+
+static void tick(int32_t today)
+{
+    struct err e = ERR_NULL;
+
+    for (unsigned i = 0; i < 4; i++) {
+        hub.now += TRAFFIC_BOOK_FLUSH;
+        assert_int_equal(traffic_book_tick(book(), hub.now, (int64_t)today * 86400 + 43200, &e), 0);
+        store_wait(hub.hub->store);
+    }
+}
+
+static void test_days(void **state)
+{
+    tell("a", DAY, A_100);
+    tell("a", DAY + 1,
+        "{\"day\":\"2026-11-24\",\"meter\":7,\"flows\":[{\"peer\":\"b\",\"path\":\"lan\","
+        "\"sent\":5,\"received\":0}]}");
+    tick(DAY + 1);
+    assert_int_equal(count_records(), 2);
+    expect_between(DAY, DAY + 1, "+0:a>b/llama/direct=100 +0:b>a/llama/direct=10 +1:a>b//lan=5 ");
+    expect_between(DAY + 1, DAY + 1, "+1:a>b//lan=5 ");
+    expect_between(DAY + 2, DAY + 9, "");
+    hub.now += 1000 * NSEC_PER_SEC;
+    tick(DAY + TRAFFIC_BOOK_DAYS);
+    assert_int_equal(book()->entries.n, 0);
+    assert_int_equal(count_records(), 1);
+    expect_between(DAY, DAY + 1, "+1:a>b//lan=5 ");
+}
+
+static void test_network_goes(void **state)
+{
+    tell("a", DAY, A_100);
+    tick(DAY);
+    assert_int_equal(count_records(), 1);
+    tell("a", DAY, A_300);
+    assert_int_equal(
+        sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "DELETE", "/v1/networks/default", NULL, NULL),
+        204);
+    tick(DAY);
+    assert_int_equal(count_records(), 0);
+}
+
+static void test_keys(void **state)
+{
+    static const char *const wrong[] = {"traffic/", "traffic/a/2026-11-23/b",
+        "traffic/a/2026-11-31/b/c", "traffic/a/2026-11-23/b/c/d", "traffic//2026-11-23/b/c",
+        "edge/a/2026-11-23/b/c"};
+    struct traffic_key key = {.network = "n", .day = DAY, .node = "a", .hub = "hub"};
+    struct traffic_key again;
+    char text[RECORD_KEY_MAX];
+
+    assert_string_equal(traffic_key_format(text, &key), "traffic/n/2026-11-23/a/hub");
+    assert_true(traffic_key_parse(&again, text));
+    assert_int_equal(again.day, DAY);
+    assert_string_equal(again.hub, "hub");
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        if (traffic_key_parse(&again, wrong[i]))
+            fail_msg("%s", wrong[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_twice_and_late, enter, leave),
+        cmocka_unit_test_setup_teardown(test_restart, enter, leave),
+        cmocka_unit_test_setup_teardown(test_two_ends, enter, leave),
+        cmocka_unit_test_setup_teardown(test_meters_and_others, enter, leave),
+        cmocka_unit_test_setup_teardown(test_other_hub, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_is_left_out, enter, leave),
+        cmocka_unit_test_setup_teardown(test_days, enter, leave),
+        cmocka_unit_test_setup_teardown(test_network_goes, enter, leave),
+        cmocka_unit_test(test_keys),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+/*
+ * traffic_book.h - what nodes have moved, as they tell this hub, and in the store.
+ *
+ * Theory of operation. A report has sums of a day and not what was added to them, and of two copies
+ * of a sum the greater one counts (mesh/object/traffic.h). So a report may come twice, late, or
+ * while the record of before is still being read; and what this hub has told is taken, but not
+ * written, when it crashes, nodes tell the next hub again, since they tell all of yesterday and
+ * today to a hub that was started anew.
+ *
+ * A record is read when its node speaks of that day, is written within a minute of a change, and is
+ * let go of when nothing was heard of it for some minutes. Records of days that are older than is
+ * kept are removed.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "mesh/object/traffic.h"
+#include "store/keys.h"
+
+struct model;
+struct model_node;
+
+/** How many days are kept, with today, unless said otherwise: this month and the last one. */
+#define TRAFFIC_BOOK_DAYS 62
+
+/** How long what was told may be in memory only. */
+#define TRAFFIC_BOOK_FLUSH (60 * NSEC_PER_SEC)
+
+/** Most flows of one record: one meter's, and some of others that a node had on that day. */
+#define TRAFFIC_BOOK_FLOWS_MAX (TRAFFIC_FLOWS_MAX + 64)
+
+/** Most flows in memory, of all nodes: about 60 MB. */
+#define TRAFFIC_BOOK_MEMORY_MAX 500000
+
+struct traffic_book {
+    struct model *model; /* pins */
+    struct keys entries; /* of struct traffic_entry, by the record's key */
+    size_t n_flows;      /* in memory */
+    int32_t n_days;      /* that are kept, with today */
+    uint64_t n_left_out; /* flows that had no room, or were of a day that is not taken */
+    unsigned n_on_way;   /* requests to the store without an answer */
+    nsec_t flushed_at;
+    nsec_t trimmed_at;
+    struct err failure; /* of writing or trimming, until traffic_book_tick() returns it */
+};
+
+/** traffic_book_init() - nothing is in memory. @model: pinned. */
+void traffic_book_init(struct traffic_book *b, struct model *model);
+
+/** traffic_book_deinit() - forget what is in memory; the store has answered. Idempotent. */
+void traffic_book_deinit(struct traffic_book *b);
+
+/** traffic_book_take() - @node tells what it has moved. @wall_s: s since 1970. */
+void traffic_book_take(struct traffic_book *b, struct model_node *node, const struct traffic *t,
+    nsec_t now, int64_t wall_s);
+
+/** traffic_book_write() - have what is not written yet written now; NULL: of all networks. 0 or
+ * negative errno with words. */
+int traffic_book_write(struct traffic_book *b, const char *network, nsec_t now, struct err *e);
+
+/**
+ * traffic_book_tick() - each second: write, let go, and remove what is too old, when it is time
+ *
+ * Return: 0 or negative errno with words, perhaps of what an earlier call has begun; it is tried
+ * again.
+ */
+int traffic_book_tick(struct traffic_book *b, nsec_t now, int64_t wall_s, struct err *e);

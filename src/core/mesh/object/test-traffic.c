@@ -1,0 +1,169 @@
+/* test-traffic.c - days, and sums that come twice, in parts, or from two meters. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/err.h"
+#include "mesh/object/traffic.h"
+
+static void test_days(void **state)
+{
+    char text[TRAFFIC_DAY_TEXT_MAX];
+    char libc[32];
+    int32_t day;
+
+    assert_int_equal(traffic_day(-1), 0);
+    assert_int_equal(traffic_day(86399), 0);
+    assert_int_equal(traffic_day(86400), 1);
+    assert_int_equal(traffic_day(1795392000 - 1), 20779);
+    assert_int_equal(traffic_day(1795392000), 20780);
+    /* Every day of 200 years, and the last ones, against the C library. */
+    for (int32_t d = 0; d <= TRAFFIC_DAY_MAX; d = d == 73000 ? TRAFFIC_DAY_MAX - 800 : d + 1) {
+        time_t at = (time_t)d * 86400;
+        struct tm tm;
+
+        assert_non_null(gmtime_r(&at, &tm));
+        (void)strftime(libc, sizeof(libc), "%Y-%m-%d", &tm);
+        assert_string_equal(traffic_day_format(d, text), libc);
+        assert_int_equal(traffic_day_parse(&day, text, NULL), 0);
+        assert_int_equal(day, d);
+    }
+}
+
+static void test_no_days(void **state)
+{
+    static const char *const cases[] = {"", "2026-11-31", "2023-02-29", "2026-13-01", "2026-00-01",
+        "2026-01-00", "1969-12-31", "2026-1-01", "20261101", "2026-11-2x", "today"};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct err e = ERR_NULL;
+        int32_t day = 7;
+
+        assert_int_equal(traffic_day_parse(&day, cases[i], &e), -EINVAL);
+        assert_int_equal(day, 7);
+        assert_non_null(strstr(e.text, "is no day such as 2026-11-23"));
+    }
+}
+
+static uint64_t sent_in_all(const struct traffic *t)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < t->n; i++)
+        n += t->flows[i].sent;
+    return n;
+}
+
+static void count(struct traffic *t, uint64_t meter, const char *peer, uint64_t sent)
+{
+    traffic_add(traffic_at(t, meter, peer, "", PATH_KIND_DIRECT), sent, 0);
+}
+
+/* The same report again, an older one after a newer one, and in another order: as once. */
+static void test_what_comes_twice(void **state)
+{
+    struct traffic early = TRAFFIC_NULL;
+    struct traffic late = TRAFFIC_NULL;
+    struct traffic kept = TRAFFIC_NULL;
+
+    count(&early, 1, "b", 100);
+    count(&late, 1, "b", 300);
+    count(&late, 1, "c", 7);
+    assert_int_equal(traffic_merge(&kept, &late, SIZE_MAX), 0);
+    assert_int_equal(traffic_merge(&kept, &early, SIZE_MAX), 0);
+    assert_int_equal(traffic_merge(&kept, &late, SIZE_MAX), 0);
+    assert_int_equal(sent_in_all(&kept), 307);
+    traffic_deinit(&early);
+    traffic_deinit(&late);
+    traffic_deinit(&kept);
+}
+
+/* A node that has lost its state counts from 0, and what it had said stays. */
+static void test_two_meters(void **state)
+{
+    struct traffic before = TRAFFIC_NULL;
+    struct traffic after = TRAFFIC_NULL;
+
+    count(&before, 9, "b", 100);
+    count(&after, 4, "b", 30);
+    assert_int_equal(traffic_merge(&before, &after, SIZE_MAX), 0);
+    assert_int_equal(before.n, 2);
+    assert_int_equal(sent_in_all(&before), 130);
+    traffic_deinit(&before);
+    traffic_deinit(&after);
+}
+
+/* Peers beyond the limit share one flow; none of their bytes is lost, and known ones go on. */
+static void test_limits(void **state)
+{
+    struct traffic t = TRAFFIC_NULL;
+    struct traffic kept = TRAFFIC_NULL;
+    char peer[16];
+
+    for (unsigned i = 0; i < 1000; i++) {
+        (void)snprintf(peer, sizeof(peer), "n%u", i);
+        count(&t, 1, peer, 1);
+    }
+    count(&t, 1, "n0", 1);
+    assert_int_equal(t.n, TRAFFIC_FLOWS_MAX + 1);
+    assert_int_equal(sent_in_all(&t), 1001);
+    assert_int_equal(traffic_find(&t, 1, "n0", "", PATH_KIND_DIRECT)->sent, 2);
+    assert_int_equal(traffic_find(&t, 1, "", "", PATH_KIND_DIRECT)->sent, 1000 - TRAFFIC_FLOWS_MAX);
+    assert_int_equal(traffic_merge(&kept, &t, 200), TRAFFIC_FLOWS_MAX + 1 - 200);
+    assert_int_equal(kept.n, 200);
+    traffic_add(traffic_at(&t, 1, "n0", "", PATH_KIND_DIRECT), UINT64_MAX, 0);
+    assert_true(t.flows[traffic_find(&t, 1, "n0", "", PATH_KIND_DIRECT) - t.flows].sent ==
+                TRAFFIC_BYTES_MAX);
+    traffic_deinit(&t);
+    traffic_deinit(&kept);
+}
+
+static void test_refusals(void **state)
+{
+    static const struct {
+        const char *in;
+        const char *says;
+    } cases[] = {
+        {"{}", "x: \"day\" is missing"},
+        {"{\"day\":\"tomorrow\",\"flows\":[]}",
+            "x: \"day\": \"tomorrow\" is no day such as 2026-11-23, from 1970 to 9999"},
+        {"{\"day\":\"2026-11-23\",\"flows\":[{\"path\":\"lan\",\"sent\":1,\"received\":1}]}",
+            "x: \"meter\" is missing"},
+        {"{\"day\":\"2026-11-23\",\"meter\":1,\"flows\":[{\"path\":\"none\",\"sent\":1,"
+         "\"received\":1}]}",
+            "x: \"path\" is \"none\", and one of lan, direct, relay, stream is allowed"},
+        {"{\"day\":\"2026-11-23\",\"meter\":1,\"flows\":[{\"path\":\"lan\",\"sent\":-1,"
+         "\"received\":1}]}",
+            "x: \"sent\" is not a whole number from 0 to 9007199254740992"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        json_t *json = json_loads(cases[i].in, 0, NULL);
+        struct traffic t;
+        struct err e = ERR_NULL;
+
+        assert_int_equal(traffic_decode(&t, json, "x", &e), -EINVAL);
+        assert_string_equal(e.text, cases[i].says);
+        json_decref(json);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_days),
+        cmocka_unit_test(test_no_days),
+        cmocka_unit_test(test_what_comes_twice),
+        cmocka_unit_test(test_two_meters),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_refusals),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

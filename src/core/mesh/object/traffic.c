@@ -1,0 +1,329 @@
+/* traffic.c - see traffic.h. */
+#include "mesh/object/traffic.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/object/fields.h"
+#include "mesh/object/node.h"
+
+#define DAY_S      86400
+#define METER_MAX  INT64_MAX
+#define ITEMS_MAX  4096 /* flows of one JSON text */
+#define PATH_FIRST PATH_KIND_LAN
+
+void traffic_deinit(struct traffic *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        free(t->flows[i].peer);
+    free(t->flows);
+    *t = (struct traffic)TRAFFIC_NULL;
+}
+
+/* ---- days ----------------------------------------------------------------------------------- */
+
+int32_t traffic_day(int64_t wall_s)
+{
+    int64_t day = wall_s / DAY_S;
+
+    if (wall_s < 0)
+        return 0;
+    return day > TRAFFIC_DAY_MAX ? TRAFFIC_DAY_MAX : (int32_t)day;
+}
+
+/* Days from 1970-01-01 to the first of a year that begins in March, by the rules of the Gregorian
+ * calendar; so that the leap day is a year's last. */
+static int32_t days_before(int32_t year)
+{
+    return 365 * year + year / 4 - year / 100 + year / 400 - 719468;
+}
+
+/* Days from the first of March to the first of that month; 0: March. */
+static int32_t days_of_months(int32_t month)
+{
+    return (153 * month + 2) / 5;
+}
+
+const char *traffic_day_format(int32_t day, char buf[static TRAFFIC_DAY_TEXT_MAX])
+{
+    int32_t year = 1970 + day / 366;
+    int32_t month = 11;
+    int32_t rest;
+
+    while (days_before(year + 1) <= day)
+        year++;
+    while (days_before(year) > day)
+        year--;
+    rest = day - days_before(year);
+    while (days_of_months(month) > rest)
+        month--;
+    rest -= days_of_months(month);
+    (void)snprintf(buf, TRAFFIC_DAY_TEXT_MAX, "%04d-%02d-%02d",
+        (int)(month < 10 ? year : year + 1) % 10000,
+        (int)(month < 10 ? month + 3 : month - 9) % 100, (int)(rest + 1) % 100);
+    return buf;
+}
+
+static int32_t digits(const char *text, unsigned n)
+{
+    int32_t value = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        value = text[i] >= '0' && text[i] <= '9' && value >= 0 ? 10 * value + (text[i] - '0') : -1;
+    return value;
+}
+
+int traffic_day_parse(int32_t *ret, const char *text, struct err *e)
+{
+    bool has_shape = strlen(text) == 10 && text[4] == '-' && text[7] == '-';
+    int32_t year = has_shape ? digits(text, 4) : -1;
+    int32_t month = has_shape ? digits(text + 5, 2) : -1;
+    int32_t of_month = has_shape ? digits(text + 8, 2) : -1;
+    char again[TRAFFIC_DAY_TEXT_MAX];
+    int32_t day;
+
+    if (year >= 1970 && month >= 1 && month <= 12 && of_month >= 1) {
+        day = days_before(month > 2 ? year : year - 1) +
+              days_of_months(month > 2 ? month - 3 : month + 9) + of_month - 1;
+        /* A day that the month does not have comes back as another one. */
+        if (strcmp(traffic_day_format(day, again), text) == 0) {
+            *ret = day;
+            return 0;
+        }
+    }
+    return err_set(e, -EINVAL, "\"%.20s\" is no day such as 2026-11-23, from 1970 to 9999", text);
+}
+
+/* ---- sums ----------------------------------------------------------------------------------- */
+
+static int compare(const struct traffic_flow *a, const struct traffic_flow *b)
+{
+    int order;
+
+    if (a->meter != b->meter)
+        return a->meter < b->meter ? -1 : 1;
+    order = strcmp(a->peer, b->peer);
+    if (order == 0)
+        order = strcmp(a->job, b->job);
+    return order != 0 ? order : (int)a->path - (int)b->path;
+}
+
+/* Where it is, or belongs. */
+static size_t place_of(const struct traffic *t, const struct traffic_flow *flow, bool *ret_found)
+{
+    size_t low = 0;
+    size_t high = t->n;
+
+    *ret_found = false;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = compare(&t->flows[middle], flow);
+
+        if (order == 0) {
+            *ret_found = true;
+            return middle;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* What a flow is found by; it borrows @peer and @job. */
+static struct traffic_flow key_of(
+    uint64_t meter, const char *peer, const char *job, enum path_kind path)
+{
+    return (struct traffic_flow){.meter = meter, .peer = (char *)peer, .job = job, .path = path};
+}
+
+struct traffic_flow *traffic_find(
+    const struct traffic *t, uint64_t meter, const char *peer, const char *job, enum path_kind path)
+{
+    struct traffic_flow key = key_of(meter, peer, job, path);
+    bool found;
+    size_t i = place_of(t, &key, &found);
+
+    return found ? &t->flows[i] : NULL;
+}
+
+static size_t count_of_meter(const struct traffic *t, uint64_t meter)
+{
+    struct traffic_flow first = key_of(meter, "", "", PATH_KIND_NONE);
+    struct traffic_flow next = key_of(meter + 1, "", "", PATH_KIND_NONE);
+    bool found;
+
+    return place_of(t, &next, &found) - place_of(t, &first, &found);
+}
+
+/* Both names in one piece of memory. */
+static char *join_names(const char *peer, const char *job)
+{
+    size_t n_peer = strlen(peer) + 1;
+    size_t n_job = strlen(job) + 1;
+    char *both = malloc(n_peer + n_job);
+
+    if (both) {
+        memcpy(both, peer, n_peer);
+        memcpy(both + n_peer, job, n_job);
+    }
+    return both;
+}
+
+static struct traffic_flow *insert(struct traffic *t, size_t i, const struct traffic_flow *key)
+{
+    char *names = join_names(key->peer, key->job);
+
+    if (names && t->n == t->cap) {
+        size_t cap = t->cap ? t->cap * 2 : 8;
+        struct traffic_flow *flows = realloc(t->flows, cap * sizeof(*flows));
+
+        if (!flows) {
+            free(names);
+            return NULL;
+        }
+        t->flows = flows;
+        t->cap = cap;
+    }
+    if (!names)
+        return NULL;
+    memmove(&t->flows[i + 1], &t->flows[i], (t->n - i) * sizeof(*t->flows));
+    t->n++;
+    t->flows[i] = (struct traffic_flow){
+        .meter = key->meter, .peer = names, .job = names + strlen(names) + 1, .path = key->path};
+    return &t->flows[i];
+}
+
+struct traffic_flow *traffic_at(
+    struct traffic *t, uint64_t meter, const char *peer, const char *job, enum path_kind path)
+{
+    struct traffic_flow key = key_of(meter, peer, job, path);
+    bool found;
+    size_t i = place_of(t, &key, &found);
+
+    if (!found && peer[0] && count_of_meter(t, meter) >= TRAFFIC_FLOWS_MAX)
+        return traffic_at(t, meter, "", "", path);
+    return found ? &t->flows[i] : insert(t, i, &key);
+}
+
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    return b > TRAFFIC_BYTES_MAX - a ? TRAFFIC_BYTES_MAX : a + b;
+}
+
+void traffic_add(struct traffic_flow *flow, uint64_t sent, uint64_t received)
+{
+    flow->sent = sum(flow->sent, sent);
+    flow->received = sum(flow->received, received);
+}
+
+int traffic_merge(struct traffic *t, const struct traffic *from, size_t max)
+{
+    int n_left_out = 0;
+
+    for (size_t k = 0; k < from->n; k++) {
+        const struct traffic_flow *f = &from->flows[k];
+        bool found;
+        size_t i = place_of(t, f, &found);
+
+        if (!found && t->n >= max) {
+            n_left_out++;
+            continue;
+        }
+        if (!found && !insert(t, i, f))
+            return -ENOMEM;
+        if (f->sent > t->flows[i].sent)
+            t->flows[i].sent = f->sent;
+        if (f->received > t->flows[i].received)
+            t->flows[i].received = f->received;
+    }
+    return n_left_out;
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static void read_path(struct fields *f, enum path_kind *ret)
+{
+    const char *const names[] = {path_kind_name(PATH_KIND_LAN), path_kind_name(PATH_KIND_DIRECT),
+        path_kind_name(PATH_KIND_RELAY), path_kind_name(PATH_KIND_STREAM)};
+    unsigned i = 0;
+
+    fields_enum(f, "path", FIELDS_REQUIRED, names, sizeof(names) / sizeof(*names), &i);
+    *ret = (enum path_kind)(PATH_FIRST + i);
+}
+
+static int decode_flow(
+    struct traffic *t, uint64_t meter, const json_t *json, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    char peer[NAME_MAX_LEN + 1] = "";
+    char job[NAME_MAX_LEN + 1] = "";
+    struct traffic_flow *flow;
+    enum path_kind path;
+    uint64_t sent = 0;
+    uint64_t received = 0;
+
+    if (fields_get(&f, "peer", FIELDS_OPTIONAL))
+        fields_name(&f, "peer", FIELDS_REQUIRED, peer);
+    if (fields_get(&f, "job", FIELDS_OPTIONAL))
+        fields_name(&f, "job", FIELDS_REQUIRED, job);
+    read_path(&f, &path);
+    fields_u64(&f, "meter", FIELDS_OPTIONAL, 1, METER_MAX, &meter);
+    fields_u64(&f, "sent", FIELDS_REQUIRED, 0, TRAFFIC_BYTES_MAX, &sent);
+    fields_u64(&f, "received", FIELDS_REQUIRED, 0, TRAFFIC_BYTES_MAX, &received);
+    if (fields_end(&f) == 0 && meter == 0)
+        fields_fail(&f, "\"meter\" is missing");
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    flow = traffic_at(t, meter, peer, job, path);
+    if (!flow)
+        return err_set(e, -ENOMEM, "no memory for what was moved");
+    traffic_add(flow, sent, received);
+    return 0;
+}
+
+int traffic_decode(struct traffic *ret, const json_t *json, const char *where, struct err *e)
+{
+    struct traffic t = TRAFFIC_NULL;
+    struct fields f = fields_make(json, where, e);
+    const char *day = fields_string(&f, "day", FIELDS_REQUIRED, 1, TRAFFIC_DAY_TEXT_MAX);
+    const json_t *flows = fields_array(&f, "flows", FIELDS_REQUIRED, 0, ITEMS_MAX);
+    uint64_t meter = 0;
+    struct err why = ERR_NULL;
+    int r;
+
+    fields_u64(&f, "meter", FIELDS_OPTIONAL, 1, METER_MAX, &meter);
+    if (day && traffic_day_parse(&t.day, day, &why) != 0)
+        fields_fail(&f, "\"day\": %s", err_text(&why));
+    r = fields_end(&f);
+    for (size_t i = 0; r == 0 && i < json_array_size(flows); i++)
+        r = decode_flow(&t, meter, json_array_get(flows, i), where, e);
+    if (r == 0)
+        *ret = t;
+    else
+        traffic_deinit(&t);
+    return r;
+}
+
+json_t *traffic_flow_encode(const struct traffic_flow *flow)
+{
+    return json_pack("{s:I, s:s*, s:s*, s:s, s:I, s:I}", "meter", (json_int_t)flow->meter, "peer",
+        flow->peer[0] ? flow->peer : NULL, "job", flow->job[0] ? flow->job : NULL, "path",
+        path_kind_name(flow->path), "sent", (json_int_t)flow->sent, "received",
+        (json_int_t)flow->received);
+}
+
+json_t *traffic_encode(const struct traffic *t)
+{
+    char day[TRAFFIC_DAY_TEXT_MAX];
+    json_t *flows = json_array();
+
+    for (size_t i = 0; flows && i < t->n; i++)
+        if (json_array_append_new(flows, traffic_flow_encode(&t->flows[i])) < 0)
+            flows = (json_decref(flows), NULL);
+    return json_pack("{s:s, s:o}", "day", traffic_day_format(t->day, day), "flows", flows);
+}

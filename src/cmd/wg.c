@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "base/traffic.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
@@ -26,8 +27,6 @@
 #include "os/fd_cleanup.h"
 #include "os/log.h"
 #include "os/wakeup.h"
-#include "packet/class_sched.h"
-#include "packet/pace.h"
 #include "port/device.h"
 #include "port/frame_socket.h"
 #include "port/port.h"
@@ -172,23 +171,14 @@ static int take_port_options(struct port_options *opt, struct err *e)
     return r;
 }
 
-static int take_rate(uint64_t *ret, const char *text, const char *what, struct err *e)
-{
-    int r = parse_rate(ret, text, what, e);
-
-    if (r == 0 && !pace_is_rate(*ret))
-        r = err_set(e, -EINVAL, "%s \"%s\" is not from 100kbit to 1000Gbit", what, text);
-    return r;
-}
-
 /* "CLASS=RATE", of @len bytes. */
-static int take_class_rate(struct device_rates *ret, const char *item, size_t len, struct err *e)
+static int take_class_rate(struct traffic_rates *ret, const char *item, size_t len, struct err *e)
 {
     const char *equals = memchr(item, '=', len);
-    enum class_sched_class class;
+    enum traffic_class class;
     char text[32];
 
-    if (!equals || !class_sched_parse(&class, item, (size_t)(equals - item)) ||
+    if (!equals || !traffic_class_parse(&class, item, (size_t)(equals - item)) ||
         len - (size_t)(equals + 1 - item) >= sizeof(text))
         return err_set(e, -EINVAL,
             "--class-rate \"%.*s\" is not CLASS=RATE with control, priority, normal or bulk as the "
@@ -196,17 +186,17 @@ static int take_class_rate(struct device_rates *ret, const char *item, size_t le
             (int)len, item);
     (void)snprintf(
         text, sizeof(text), "%.*s", (int)(len - (size_t)(equals + 1 - item)), equals + 1);
-    return take_rate(&ret->classes[class], text, "--class-rate", e);
+    return traffic_rate_parse(&ret->classes[class], text, "--class-rate", e);
 }
 
-static int take_rates(struct device_rates *ret, struct err *e)
+static int take_rates(struct traffic_rates *ret, struct err *e)
 {
     const char *at = arg.class_rate;
     int r = 0;
 
-    *ret = (struct device_rates){.shows_dscp = arg.show_dscp};
+    *ret = (struct traffic_rates){0};
     if (arg.rate)
-        r = take_rate(&ret->all, arg.rate, "--rate", e);
+        r = traffic_rate_parse(&ret->all, arg.rate, "--rate", e);
     while (r == 0 && at) {
         size_t len = strcspn(at, ",");
 
@@ -289,6 +279,7 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
         r = env_fd("WG_TUN_FD", e, &device.tun_fd);
     if (r == 0)
         r = env_fd("WG_UAPI_FD", e, &uapi_fd);
+    device.shows_dscp = arg.show_dscp;
     if (r == 0)
         r = take_rates(&device.rates, e);
     if (r == 0 && arg.cipher)

@@ -84,6 +84,16 @@ static bool read_decimal(const char *text, const char **end, uint64_t unit, uint
     return true;
 }
 
+/* "Mbit", or "Mbit/s". */
+static bool is_unit(const char *text, const char *unit)
+{
+    size_t len = strlen(unit);
+
+    if (strncmp(text, unit, len) != 0)
+        return false;
+    return text[len] == '\0' || (len > 0 && strcmp(text + len, "/s") == 0);
+}
+
 int parse_rate(uint64_t *ret, const char *text, const char *what, struct err *e)
 {
     static const struct {
@@ -96,7 +106,7 @@ int parse_rate(uint64_t *ret, const char *text, const char *what, struct err *e)
         const char *end;
         uint64_t v;
 
-        if (!read_decimal(text, &end, units[i].unit, &v) || strcmp(end, units[i].suffix) != 0 ||
+        if (!read_decimal(text, &end, units[i].unit, &v) || !is_unit(end, units[i].suffix) ||
             v < 1 || v > 1000000000000000)
             continue;
         *ret = v;

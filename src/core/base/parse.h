@@ -33,7 +33,8 @@ int parse_duration(
 /**
  * parse_rate() - bits per second: "10Gbit", "500Mbit", "64kbit", or a plain number
  *
- * Decimal units; a fraction ("2.5Gbit") is understood. At least 1, at most 10^15.
+ * Decimal units; a fraction ("2.5Gbit") and "/s" behind the unit are understood. At least 1, at
+ * most 10^15.
  */
 int parse_rate(uint64_t *ret, const char *text, const char *what, struct err *e);
 

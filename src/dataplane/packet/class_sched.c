@@ -1,8 +1,6 @@
 /* class_sched.c - see class_sched.h. */
 #include "packet/class_sched.h"
 
-#include <string.h>
-
 /* Of what is sent, a lower class that waits gets one part of so many. */
 #define LOWER_SHARE 16
 
@@ -12,33 +10,10 @@
 /* A queue may owe one frame of 64 KiB, and what went before it. */
 #define CREDIT_MIN (-2 * 65536)
 
-/* Queues of one class: every CLASS_SCHED_N-th bit. */
+/* Queues of one class: every TRAFFIC_CLASS_N-th bit. */
 #define CLASS_BITS UINT64_C(0x1111111111111111)
 
-_Static_assert(CLASS_SCHED_N == 4, "CLASS_BITS");
-
-static const char *const names[CLASS_SCHED_N] = {
-    [CLASS_SCHED_CONTROL] = "control",
-    [CLASS_SCHED_PRIORITY] = "priority",
-    [CLASS_SCHED_NORMAL] = "normal",
-    [CLASS_SCHED_BULK] = "bulk",
-};
-
-const char *class_sched_name(enum class_sched_class class)
-{
-    return names[class];
-}
-
-bool class_sched_parse(enum class_sched_class *ret, const char *text, size_t len)
-{
-    for (int i = 0; i < CLASS_SCHED_N; i++) {
-        if (strlen(names[i]) != len || memcmp(names[i], text, len) != 0)
-            continue;
-        *ret = (enum class_sched_class)i;
-        return true;
-    }
-    return false;
-}
+_Static_assert(TRAFFIC_CLASS_N == 4, "CLASS_BITS");
 
 static uint64_t bit(unsigned queue)
 {
@@ -49,7 +24,7 @@ static uint64_t bit(unsigned queue)
 static uint64_t queues_of(const struct class_sched *s, unsigned class)
 {
     if (!s->has_classes)
-        return class == CLASS_SCHED_NORMAL ? ~UINT64_C(0) : 0;
+        return class == TRAFFIC_CLASS_NORMAL ? ~UINT64_C(0) : 0;
     return CLASS_BITS << class;
 }
 
@@ -93,14 +68,14 @@ static void take_back(struct class_sched *s, nsec_t now)
 /* The class whose turn it is, of those with a queue in @mask, which is not empty. */
 static unsigned choose_class(const struct class_sched *s, uint64_t mask)
 {
-    unsigned first = CLASS_SCHED_N;
+    unsigned first = TRAFFIC_CLASS_N;
 
-    for (unsigned class = 0; class < CLASS_SCHED_N; class ++) {
+    for (unsigned class = 0; class < TRAFFIC_CLASS_N; class ++) {
         if (!(mask & queues_of(s, class)))
             continue;
         if (s->owed[class] >= CLASS_SCHED_QUANTUM)
             return class;
-        if (first == CLASS_SCHED_N)
+        if (first == TRAFFIC_CLASS_N)
             first = class;
     }
     return first;
@@ -148,7 +123,7 @@ int class_sched_next(struct class_sched *s, unsigned closed, nsec_t now)
 
     take_back(s, now);
     mask = s->ready & ~s->aside;
-    for (class = 0; class < CLASS_SCHED_N; class ++) {
+    for (class = 0; class < TRAFFIC_CLASS_N; class ++) {
         if (closed & 1u << class)
             mask &= ~queues_of(s, class);
     }
@@ -173,7 +148,7 @@ static void settle(struct class_sched *s, unsigned class, uint32_t n_bytes)
     uint64_t waiting = s->ready & ~s->aside;
 
     s->owed[class] -= s->owed[class] < n_bytes ? s->owed[class] : n_bytes;
-    for (unsigned lower = class + 1; lower < CLASS_SCHED_N; lower++) {
+    for (unsigned lower = class + 1; lower < TRAFFIC_CLASS_N; lower++) {
         if (waiting & queues_of(s, lower))
             s->owed[lower] += n_bytes / LOWER_SHARE;
         else

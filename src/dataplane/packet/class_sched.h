@@ -25,41 +25,27 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/traffic.h"
 
 /** A bit for each queue. */
 #define CLASS_SCHED_MAX 64
-
-/** The classes, first to last; net/tun/tun_steer.h has which packets are in which. */
-enum class_sched_class {
-    CLASS_SCHED_CONTROL,
-    CLASS_SCHED_PRIORITY,
-    CLASS_SCHED_NORMAL,
-    CLASS_SCHED_BULK,
-    CLASS_SCHED_N,
-};
 
 /** Bytes that a queue may send in its turn. */
 #define CLASS_SCHED_QUANTUM 16384
 
 struct class_sched {
-    bool has_classes;          /* queues are of classes; else all are CLASS_SCHED_NORMAL */
-    uint64_t ready;            /* queues that may have frames */
-    uint64_t fresh;            /* of them, those that were empty until now */
-    uint64_t aside;            /* of them, those that wait for their peer's rate */
-    nsec_t until;              /* the first of @aside may be read again; NSEC_NEVER: none waits */
-    uint8_t at[CLASS_SCHED_N]; /* where the turn of each class is, in the queues of it */
-    uint64_t owed[CLASS_SCHED_N];      /* bytes that a class may send before those above it */
+    bool has_classes;            /* queues are of classes; else all are TRAFFIC_CLASS_NORMAL */
+    uint64_t ready;              /* queues that may have frames */
+    uint64_t fresh;              /* of them, those that were empty until now */
+    uint64_t aside;              /* of them, those that wait for their peer's rate */
+    nsec_t until;                /* the first of @aside may be read again; NSEC_NEVER: none waits */
+    uint8_t at[TRAFFIC_CLASS_N]; /* where the turn of each class is, in the queues of it */
+    uint64_t owed[TRAFFIC_CLASS_N];    /* bytes that a class may send before those above it */
     int32_t credit[CLASS_SCHED_MAX];   /* bytes that each queue may still send in this turn */
     nsec_t due[CLASS_SCHED_MAX];       /* of those in @aside */
     const void *peer[CLASS_SCHED_MAX]; /* whom the latest frame of each queue was for; compared
                                           only, so it may be gone */
 };
-
-/** class_sched_name() - as in "bulk". */
-const char *class_sched_name(enum class_sched_class class);
-
-/** class_sched_parse() - the class called by the @len bytes at @text. False: there is none. */
-bool class_sched_parse(enum class_sched_class *ret, const char *text, size_t len);
 
 /** class_sched_init() - nothing is ready, and there are no classes. */
 void class_sched_init(struct class_sched *s);
@@ -85,7 +71,7 @@ void class_sched_on_sent(struct class_sched *s, unsigned queue, uint32_t n_bytes
 void class_sched_set_aside(struct class_sched *s, unsigned queue, const void *peer, nsec_t due);
 
 /** class_sched_class() - of a queue. */
-static inline enum class_sched_class class_sched_class(const struct class_sched *s, unsigned queue)
+static inline enum traffic_class class_sched_class(const struct class_sched *s, unsigned queue)
 {
-    return s->has_classes ? (enum class_sched_class)(queue % CLASS_SCHED_N) : CLASS_SCHED_NORMAL;
+    return s->has_classes ? (enum traffic_class)(queue % TRAFFIC_CLASS_N) : TRAFFIC_CLASS_NORMAL;
 }

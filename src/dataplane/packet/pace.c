@@ -1,7 +1,7 @@
 /* pace.c - see pace.h. */
 #include "packet/pace.h"
 
-/* At PACE_RATE_MIN a run of 64 KiB is 5.2 s, so this never overflows for what one call sends. */
+/* At TRAFFIC_RATE_MIN a run of 64 KiB is 5.2 s, so this never overflows for what one call sends. */
 #define BYTES_MAX (UINT64_C(1) << 24)
 
 void pace_set(struct pace *p, uint64_t bits_per_s)

@@ -20,22 +20,13 @@
 /** How much time that was not used may be made good. */
 #define PACE_BURST (4 * NSEC_PER_MSEC)
 
-/** Allowed rates, in bit/s. Below the least a full packet alone takes over a tenth of a second. */
-#define PACE_RATE_MIN UINT64_C(100000)
-#define PACE_RATE_MAX UINT64_C(1000000000000)
-
 struct pace {
     _Atomic uint64_t bits_per_s; /* 0: no limit */
     _Atomic nsec_t at;           /* the clock of its own */
 };
 
-/** pace_is_rate() - may a pace be set to that? 0, or PACE_RATE_MIN to PACE_RATE_MAX. */
-static inline bool pace_is_rate(uint64_t bits_per_s)
-{
-    return bits_per_s == 0 || (bits_per_s >= PACE_RATE_MIN && bits_per_s <= PACE_RATE_MAX);
-}
-
-/** pace_set() - @bits_per_s, or 0 for no limit. What was sent before counts no more. */
+/** pace_set() - @bits_per_s, as traffic_rate_is_allowed() allows; 0: no limit. What was sent before
+ * counts no more. */
 void pace_set(struct pace *p, uint64_t bits_per_s);
 
 /** pace_rate() - in bit/s; 0: no limit. */

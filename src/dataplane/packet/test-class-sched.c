@@ -8,9 +8,9 @@
 #include "packet/class_sched.h"
 
 /* Queues: the n-th of a class. */
-#define CONTROL(n) ((n)*CLASS_SCHED_N + CLASS_SCHED_CONTROL)
-#define NORMAL(n)  ((n)*CLASS_SCHED_N + CLASS_SCHED_NORMAL)
-#define BULK(n)    ((n)*CLASS_SCHED_N + CLASS_SCHED_BULK)
+#define CONTROL(n) ((n)*TRAFFIC_CLASS_N + TRAFFIC_CLASS_CONTROL)
+#define NORMAL(n)  ((n)*TRAFFIC_CLASS_N + TRAFFIC_CLASS_NORMAL)
+#define BULK(n)    ((n)*TRAFFIC_CLASS_N + TRAFFIC_CLASS_BULK)
 #define BIT(queue) (UINT64_C(1) << (queue))
 
 /* What each queue has sent after @n_bytes in all: those in @mask always have more, in frames of
@@ -184,9 +184,9 @@ static void test_a_closed_class_waits(void **state)
     class_sched_init(&s);
     s.has_classes = true;
     class_sched_on_ready(&s, BIT(NORMAL(0)) | BIT(BULK(1)));
-    assert_int_equal(class_sched_next(&s, 1u << CLASS_SCHED_NORMAL, 0), BULK(1));
+    assert_int_equal(class_sched_next(&s, 1u << TRAFFIC_CLASS_NORMAL, 0), BULK(1));
     assert_int_equal(class_sched_next(&s, 0xf, 0), -1);
-    assert_int_equal(class_sched_next(&s, 1u << CLASS_SCHED_BULK, 0), NORMAL(0));
+    assert_int_equal(class_sched_next(&s, 1u << TRAFFIC_CLASS_BULK, 0), NORMAL(0));
 }
 
 static void test_without_classes_all_are_alike(void **state)
@@ -198,7 +198,7 @@ static void test_without_classes_all_are_alike(void **state)
     r.peer[1] = &b;
     run(&r, BIT(0) | BIT(1), 16 << 20);
     assert_ratio(r.sent[0], r.sent[1], 1);
-    assert_int_equal(class_sched_class(&r.sched, 3), CLASS_SCHED_NORMAL);
+    assert_int_equal(class_sched_class(&r.sched, 3), TRAFFIC_CLASS_NORMAL);
 }
 
 int main(void)

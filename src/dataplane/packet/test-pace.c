@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "base/traffic.h"
 #include "packet/pace.h"
 
 #define START (1000 * NSEC_PER_SEC)
@@ -70,12 +71,12 @@ static void test_a_new_rate_begins_anew(void **state)
 {
     struct pace p = {0};
 
-    pace_set(&p, PACE_RATE_MIN);
+    pace_set(&p, TRAFFIC_RATE_MIN);
     pace_take(&p, UINT64_C(1) << 40, START); /* Bounded: no overflow. */
     assert_true(pace_due(&p, START) > START);
-    pace_set(&p, PACE_RATE_MAX);
+    pace_set(&p, TRAFFIC_RATE_MAX);
     assert_true(pace_due(&p, START) <= START);
-    assert_true(pace_rate(&p) == PACE_RATE_MAX);
+    assert_true(pace_rate(&p) == TRAFFIC_RATE_MAX);
 }
 
 int main(void)

@@ -78,15 +78,14 @@ static int init_parts(struct device *d)
 }
 
 /* Under the port's lock. */
-static void set_rates(struct device *d, const struct device_rates *rates)
+static void set_rates(struct device *d, const struct traffic_rates *rates)
 {
     shaping_config_set(d, rates->all);
-    for (unsigned i = 0; i < CLASS_SCHED_N; i++)
-        shaping_config_set_class(d, (enum class_sched_class)i, rates->classes[i]);
-    shaping_config_show_dscp(d, rates->shows_dscp);
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
+        shaping_config_set_class(d, (enum traffic_class)i, rates->classes[i]);
 }
 
-static int attach(struct device *d, const struct device_rates *rates)
+static int attach(struct device *d, const struct device_options *opt)
 {
     struct port *p = d->port;
     int r = 0;
@@ -98,7 +97,8 @@ static int attach(struct device *d, const struct device_rates *rates)
     if (p->is_running)
         r = tx_start(d);
     if (r == 0) {
-        set_rates(d, rates);
+        set_rates(d, &opt->rates);
+        shaping_config_show_dscp(d, opt->shows_dscp);
         device_link_read(d);
     }
     (void)pthread_mutex_unlock(&p->lock);
@@ -125,7 +125,7 @@ int device_new(
     if (r == 0) {
         r = init_parts(d);
         if (r == 0)
-            r = attach(d, &opt->rates);
+            r = attach(d, opt);
         if (r < 0)
             (void)err_set(e, r, "cannot run interface %s: %s", d->name, strerror(-r));
     }

@@ -11,22 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/traffic.h"
 #include "net/tun/offload.h"
 #include "noise/profile.h"
-#include "packet/class_sched.h"
 #include "packet/device_accept.h"
 #include "shared/device_listener.h"
 
 struct device;
 struct err;
 struct port;
-
-/** How fast a device sends: bit/s, as pace_is_rate() allows; 0: as fast as it can. */
-struct device_rates {
-    uint64_t all;
-    uint64_t classes[CLASS_SCHED_N];
-    bool shows_dscp; /* datagrams carry the DSCP of the packets in them */
-};
 
 /** What device_new() needs to know; zeroes are good defaults, but @tun_fd must be set. */
 struct device_options {
@@ -37,7 +30,8 @@ struct device_options {
     struct noise_choice cipher; /* of peers about whom nothing else is said */
     /* An interface of that name was handed over (uapi.h): it keeps its MTU, and goes with us. */
     bool takes_over;
-    struct device_rates rates; /* to begin with */
+    struct traffic_rates rates; /* to begin with; as traffic_rate_is_allowed() allows */
+    bool shows_dscp;            /* datagrams carry the DSCP of the packets in them */
 };
 
 /**

@@ -43,7 +43,7 @@ void shaping_config_set(struct device *d, uint64_t bits_per_s)
     set(d, &d->shaping.all, bits_per_s);
 }
 
-void shaping_config_set_class(struct device *d, enum class_sched_class class, uint64_t bits_per_s)
+void shaping_config_set_class(struct device *d, enum traffic_class class, uint64_t bits_per_s)
 {
     set(d, &d->shaping.classes[class], bits_per_s);
 }

@@ -4,7 +4,7 @@
  * With the first rate the interface's queues are sorted by class (net/tun/tun_steer.h), which is
  * undone with the last one that ends. While the interface itself has one, its superpackets are so
  * short that none holds up the others for long. Rates are in bit/s, of IPv4 datagrams with their
- * headers, as pace_is_rate() allows.
+ * headers, as traffic_rate_is_allowed() allows.
  *
  * Threads: all calls are under the port's lock, outside the gates.
  */
@@ -23,7 +23,7 @@ struct peer;
 void shaping_config_set(struct device *d, uint64_t bits_per_s);
 
 /** shaping_config_set_class() - of what is sent in @class; 0: none. */
-void shaping_config_set_class(struct device *d, enum class_sched_class class, uint64_t bits_per_s);
+void shaping_config_set_class(struct device *d, enum traffic_class class, uint64_t bits_per_s);
 
 /** shaping_config_set_peer() - of what is sent to @peer; 0: none, as before it is removed. */
 void shaping_config_set_peer(struct peer *peer, uint64_t bits_per_s);

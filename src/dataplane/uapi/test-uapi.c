@@ -132,11 +132,11 @@ static void test_flags(void **state)
     assert_true(parse("rate=95000000", UAPI_KEY_RATE).rate == 95000000);
     assert_true(parse("rate=0", UAPI_KEY_RATE).rate == 0);
     assert_int_equal(
-        parse("class_rate=bulk:100000", UAPI_KEY_CLASS_RATE).class_rate.class, CLASS_SCHED_BULK);
+        parse("class_rate=bulk:100000", UAPI_KEY_CLASS_RATE).class_rate.class, TRAFFIC_CLASS_BULK);
     assert_true(parse("class_rate=control:100000", UAPI_KEY_CLASS_RATE).class_rate.rate == 100000);
     assert_true(parse("show_dscp=true", UAPI_KEY_SHOW_DSCP).shows_dscp);
     assert_false(parse("show_dscp=false", UAPI_KEY_SHOW_DSCP).shows_dscp);
-    assert_true(parse("peer_rate=1000000000000", UAPI_KEY_PEER_RATE).rate == PACE_RATE_MAX);
+    assert_true(parse("peer_rate=1000000000000", UAPI_KEY_PEER_RATE).rate == TRAFFIC_RATE_MAX);
     assert_false(parse("relay=false", UAPI_KEY_RELAY).is_relaying);
     assert_true(parse("relayed=true", UAPI_KEY_RELAYED).is_relaying);
 }

@@ -109,11 +109,11 @@ static void get_rates(const struct device *d, struct uapi_text *out)
 {
     if (pace_rate(&d->shaping.all))
         uapi_text_add(out, "rate=%" PRIu64 "\n", pace_rate(&d->shaping.all));
-    for (unsigned i = 0; i < CLASS_SCHED_N; i++) {
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++) {
         uint64_t rate = pace_rate(&d->shaping.classes[i]);
 
         if (rate)
-            uapi_text_add(out, "class_rate=%s:%" PRIu64 "\n", class_sched_name(i), rate);
+            uapi_text_add(out, "class_rate=%s:%" PRIu64 "\n", traffic_class_name(i), rate);
     }
     if (atomic_load(&d->shaping.shows_dscp))
         uapi_text_add(out, "show_dscp=true\n");
@@ -229,6 +229,7 @@ void uapi_stats(struct device *d, struct uapi_text *out)
     }
     uapi_text_add(out, "peers=%zu\nrx_workers=%u\ntx_workers=%u\ntx_queues=%u\n", d->n_peers,
         d->port->opt.n_workers, tun_readers(&d->tun), d->tun.n);
+    uapi_text_add(out, "rates=true\n");
     uapi_text_add(out, "queues_lent=%llu\ncourtesies=%llu\n",
         (unsigned long long)atomic_load(&d->tx.n_lent), (unsigned long long)batch_periods(d->port));
     port_sum_drops(d->port, drops);

@@ -121,9 +121,9 @@ static int take_relaying(struct uapi_item *ret, const char *value)
 
 static int take_rate(struct uapi_item *ret, const char *value)
 {
-    int r = number(&ret->rate, value, PACE_RATE_MAX);
+    int r = number(&ret->rate, value, TRAFFIC_RATE_MAX);
 
-    return r == 0 && !pace_is_rate(ret->rate) ? -EINVAL : r;
+    return r == 0 && !traffic_rate_is_allowed(ret->rate) ? -EINVAL : r;
 }
 
 /* "CLASS:BITS". */
@@ -133,10 +133,10 @@ static int take_class_rate(struct uapi_item *ret, const char *value)
     uint64_t rate;
     int r;
 
-    if (!colon || !class_sched_parse(&ret->class_rate.class, value, (size_t)(colon - value)))
+    if (!colon || !traffic_class_parse(&ret->class_rate.class, value, (size_t)(colon - value)))
         return -EINVAL;
-    r = number(&rate, colon + 1, PACE_RATE_MAX);
-    if (r == 0 && !pace_is_rate(rate))
+    r = number(&rate, colon + 1, TRAFFIC_RATE_MAX);
+    if (r == 0 && !traffic_rate_is_allowed(rate))
         r = -EINVAL;
     ret->class_rate.rate = rate;
     return r;

@@ -72,7 +72,7 @@ struct uapi_item {
         bool shows_dscp;
         uint64_t rate; /* bit/s, of a device, or of a peer; 0: none */
         struct {
-            enum class_sched_class class;
+            enum traffic_class class;
             uint64_t rate; /* bit/s; 0: none */
         } class_rate;
         struct {

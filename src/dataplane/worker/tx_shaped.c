@@ -155,7 +155,7 @@ static unsigned closed_classes(const struct device_shaping *shaping, nsec_t now,
 {
     unsigned closed = 0;
 
-    for (unsigned i = 0; i < CLASS_SCHED_N; i++) {
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++) {
         nsec_t due = pace_due(&shaping->classes[i], now);
 
         if (due <= now)

@@ -1,0 +1,90 @@
+/* traffic.c - see traffic.h. */
+#include "base/traffic.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+
+static const char *const names[] = {
+    [TRAFFIC_CLASS_CONTROL] = "control",
+    [TRAFFIC_CLASS_PRIORITY] = "priority",
+    [TRAFFIC_CLASS_NORMAL] = "normal",
+    [TRAFFIC_CLASS_BULK] = "bulk",
+};
+
+_Static_assert(sizeof(names) / sizeof(*names) == TRAFFIC_CLASS_N, "a name each");
+
+const char *traffic_class_name(enum traffic_class class)
+{
+    return names[class];
+}
+
+bool traffic_class_parse(enum traffic_class *ret, const char *text, size_t len)
+{
+    for (int i = 0; i < TRAFFIC_CLASS_N; i++) {
+        if (strlen(names[i]) != len || memcmp(names[i], text, len) != 0)
+            continue;
+        *ret = (enum traffic_class)i;
+        return true;
+    }
+    return false;
+}
+
+int traffic_rate_parse(uint64_t *ret, const char *text, const char *what, struct err *e)
+{
+    uint64_t v;
+    int r = parse_rate(&v, text, what, e);
+
+    if (r < 0)
+        return r;
+    if (v == 0 || !traffic_rate_is_allowed(v))
+        return err_set(e, -EINVAL, "%s \"%s\" is not from 100kbit to 1000Gbit", what, text);
+    *ret = v;
+    return 0;
+}
+
+const char *traffic_rate_format(uint64_t bits_per_s, char buf[static TRAFFIC_RATE_TEXT_MAX])
+{
+    static const struct {
+        const char *suffix;
+        uint64_t unit;
+    } units[] = {{"Gbit", 1000000000}, {"Mbit", 1000000}, {"kbit", 1000}};
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+        uint64_t unit = units[i].unit;
+        uint64_t thousandths = bits_per_s % unit / (unit / 1000);
+        int digits = 3;
+
+        if (bits_per_s < unit || bits_per_s % (unit / 1000) != 0)
+            continue;
+        for (; digits > 0 && thousandths % 10 == 0; digits--)
+            thousandths /= 10;
+        if (digits == 0)
+            (void)snprintf(
+                buf, TRAFFIC_RATE_TEXT_MAX, "%" PRIu64 "%s", bits_per_s / unit, units[i].suffix);
+        else
+            (void)snprintf(buf, TRAFFIC_RATE_TEXT_MAX, "%" PRIu64 ".%0*" PRIu64 "%s",
+                bits_per_s / unit, digits, thousandths, units[i].suffix);
+        return buf;
+    }
+    (void)snprintf(buf, TRAFFIC_RATE_TEXT_MAX, "%" PRIu64 "bit", bits_per_s);
+    return buf;
+}
+
+bool traffic_rates_any(const struct traffic_rates *r)
+{
+    uint64_t any = r->all;
+
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
+        any |= r->classes[i];
+    return any != 0;
+}
+
+bool traffic_rates_equal(const struct traffic_rates *a, const struct traffic_rates *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}

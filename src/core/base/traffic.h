@@ -1,0 +1,65 @@
+/*
+ * traffic.h - classes of traffic, and how fast they may be sent: rates that a person sets.
+ *
+ * A rate is in bit/s, of IPv4 datagrams with their headers. 0 means that there is none, so that
+ * nothing is slowed down.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+
+/** The classes, first to last; net/tun/tun_steer.h has which packets are in which. */
+enum traffic_class {
+    TRAFFIC_CLASS_CONTROL,
+    TRAFFIC_CLASS_PRIORITY,
+    TRAFFIC_CLASS_NORMAL,
+    TRAFFIC_CLASS_BULK,
+    TRAFFIC_CLASS_N,
+};
+
+/** Allowed rates, in bit/s. Below the least a full packet alone takes over a tenth of a second. */
+#define TRAFFIC_RATE_MIN UINT64_C(100000)
+#define TRAFFIC_RATE_MAX UINT64_C(1000000000000)
+
+/** How fast an interface sends. */
+struct traffic_rates {
+    uint64_t all;                      /* all that it sends */
+    uint64_t classes[TRAFFIC_CLASS_N]; /* of each class */
+};
+
+/** traffic_class_name() - as in "bulk". */
+const char *traffic_class_name(enum traffic_class class);
+
+/** traffic_class_parse() - the class called by the @len bytes at @text. False: there is none. */
+bool traffic_class_parse(enum traffic_class *ret, const char *text, size_t len);
+
+/** traffic_rate_is_allowed() - 0, or TRAFFIC_RATE_MIN to TRAFFIC_RATE_MAX? */
+static inline bool traffic_rate_is_allowed(uint64_t bits_per_s)
+{
+    return bits_per_s == 0 || (bits_per_s >= TRAFFIC_RATE_MIN && bits_per_s <= TRAFFIC_RATE_MAX);
+}
+
+/**
+ * traffic_rate_parse() - a rate from text, as parse_rate() reads it: "100Mbit", "2.5Gbit/s"
+ * @what:	its name for the sentence
+ *
+ * Return: 0, or -EINVAL with words when it is none, or not from TRAFFIC_RATE_MIN to
+ * TRAFFIC_RATE_MAX.
+ */
+int traffic_rate_parse(uint64_t *ret, const char *text, const char *what, struct err *e);
+
+/** Room for traffic_rate_format(). */
+#define TRAFFIC_RATE_TEXT_MAX 32
+
+/** traffic_rate_format() - "100Mbit", exactly: what is parsed again is the same. Returns @buf. */
+const char *traffic_rate_format(uint64_t bits_per_s, char buf[static TRAFFIC_RATE_TEXT_MAX]);
+
+/** traffic_rates_any() - is there a rate among them? */
+bool traffic_rates_any(const struct traffic_rates *r);
+
+/** traffic_rates_equal() - the same? */
+bool traffic_rates_equal(const struct traffic_rates *a, const struct traffic_rates *b);

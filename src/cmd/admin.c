@@ -68,8 +68,9 @@ static int explain(
     return cmd_fail(command, "%s", err_text(e));
 }
 
-int admin_call(const struct admin_target *t, const char *command, const char *method,
-    const char *path, const json_t *body, struct client_answer *ret)
+/* @may_lack: an answer that there is nothing at @path is an answer, too, without a body. */
+static int ask(const struct admin_target *t, const char *command, const char *method,
+    const char *path, const json_t *body, bool may_lack, struct client_answer *ret)
 {
     struct client_answer answer = CLIENT_ANSWER_NULL;
     struct client_target target;
@@ -83,12 +84,25 @@ int admin_call(const struct admin_target *t, const char *command, const char *me
         return cmd_refuse(command, "%s", err_text(&e));
     r = client_call(&target, method, path, body, ADMIN_TIMEOUT_MS, &answer, &e);
     secret_wipe(token, sizeof(token));
-    if (r != 0) {
-        client_answer_deinit(&answer);
-        return explain(r, t, command, &e);
+    if (r == 0) {
+        *ret = answer;
+        return CMD_OK;
     }
-    *ret = answer;
-    return CMD_OK;
+    may_lack = may_lack && r == CLIENT_E_REFUSED && answer.status == 404;
+    client_answer_deinit(&answer);
+    return may_lack ? CMD_OK : explain(r, t, command, &e);
+}
+
+int admin_call(const struct admin_target *t, const char *command, const char *method,
+    const char *path, const json_t *body, struct client_answer *ret)
+{
+    return ask(t, command, method, path, body, false, ret);
+}
+
+int admin_find(
+    const struct admin_target *t, const char *command, const char *path, struct client_answer *ret)
+{
+    return ask(t, command, "GET", path, NULL, true, ret);
 }
 
 int admin_show(const struct admin_target *target, const char *command, const char *path,

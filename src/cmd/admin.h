@@ -63,6 +63,11 @@ int admin_call(const struct admin_target *target, const char *command, const cha
 int admin_show(const struct admin_target *target, const char *command, const char *path,
     bool as_json, void (*print)(const json_t *body));
 
+/** admin_find() - ask for an object that may not be there: then @ret stays without a body. Return:
+ * as admin_call(). */
+int admin_find(const struct admin_target *target, const char *command, const char *path,
+    struct client_answer *ret);
+
 /** admin_delete() - have the hub delete @path. Return: as admin_call(). */
 int admin_delete(const struct admin_target *target, const char *command, const char *path);
 

@@ -1,10 +1,13 @@
 /* node_set.c - weft node set: say what a node may do. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/client/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/traffic.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/mesh_options.h"
@@ -20,6 +23,8 @@ static struct {
     struct subnets add;
     struct subnets remove;
     bool removes_all;
+    const char *rate;
+    struct option_list class_rates;
 } arg;
 
 static int option_no_route(const struct option *o, const char *text, struct err *e)
@@ -38,6 +43,12 @@ static const struct option options[] = {
     OPTION_SUBNETS_ROUTE(arg.add),
     {"--no-route", "CIDR", option_no_route, &arg.remove, NULL,
         "this one not any more; all: none of them", .many = true},
+    {"--rate", "RATE", option_text, &arg.rate, NULL,
+        "it sends no faster, as in 95Mbit: a little below its uplink; none: as fast as it can"},
+    {"--class-rate", "CLASS=RATE", option_append, &arg.class_rates, NULL,
+        "it sends this class no faster, as in bulk=20Mbit; the classes are control, priority, "
+        "normal and bulk; CLASS=none: as fast as it can",
+        .many = true},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };
@@ -88,6 +99,58 @@ static int change_routes(struct subnets *routes)
     return CMD_OK;
 }
 
+static bool changes_rates(void)
+{
+    return arg.rate || arg.class_rates.n > 0;
+}
+
+/* Sets one rate to what was typed, which is the hub's to judge; "none" removes it. 0, or -1: no
+ * memory, or the text is no UTF-8. */
+static int set_rate(json_t *rates, const char *name, const char *text)
+{
+    if (strcmp(text, "none") != 0)
+        return json_object_set_new(rates, name, json_string(text));
+    (void)json_object_del(rates, name);
+    return 0;
+}
+
+/* "bulk=20Mbit" */
+static int set_class_rate(json_t *classes, const char *text, struct err *e)
+{
+    const char *equals = strchr(text, '=');
+    enum traffic_class class;
+
+    if (!equals || !traffic_class_parse(&class, text, (size_t)(equals - text)))
+        return err_set(e, -EINVAL,
+            "--class-rate \"%.60s\" is not CLASS=RATE with control, priority, normal or bulk as "
+            "the "
+            "class, as in bulk=20Mbit",
+            text);
+    if (set_rate(classes, traffic_class_name(class), equals + 1) < 0)
+        return err_set(e, -EINVAL, "--class-rate \"%.60s\" is not text", text);
+    return 0;
+}
+
+/* A hub of a version without rates refuses the fields. CMD_OK, or a message was printed. */
+static int change_rates(json_t *spec)
+{
+    json_t *classes = json_object_get(spec, "classRates");
+    struct err e = ERR_NULL;
+    int r = 0;
+
+    if (!classes) {
+        classes = json_object();
+        r = json_object_set_new(spec, "classRates", classes);
+    }
+    for (size_t i = 0; r == 0 && i < arg.class_rates.n; i++)
+        r = set_class_rate(classes, arg.class_rates.items[i], &e);
+    if (r == 0 && arg.rate && set_rate(spec, "rate", arg.rate) < 0)
+        r = err_set(&e, -EINVAL, "--rate \"%.60s\" is not text", arg.rate);
+    if (json_object_size(classes) == 0)
+        (void)json_object_del(spec, "classRates");
+    return r == 0 ? CMD_OK : cmd_fail(usage.command, "%s", err_text(&e));
+}
+
 /* Changes @node, the object as the hub has it, to what it shall be. @routes: set to its routes
  * then. */
 static int change(json_t *node, struct subnets *routes)
@@ -108,10 +171,31 @@ static int change(json_t *node, struct subnets *routes)
         (arg.relay &&
             json_object_set_new(spec, "relay", json_boolean(strcmp(arg.relay, "yes") == 0)) < 0))
         return cmd_fail(usage.command, "out of memory");
-    return CMD_OK;
+    return changes_rates() ? change_rates(spec) : CMD_OK;
 }
 
-static void print_done(const struct subnets *routes)
+/* @node: the object as the hub has it now. */
+static void print_rates(const json_t *node)
+{
+    const json_t *spec = json_object_get(node, "spec");
+    const char *all = json_string_value(json_object_get(spec, "rate"));
+    const char *engine = admin_field(node, "status", "engine");
+    const char *class;
+    json_t *rate;
+
+    (void)printf("node %s of network %s sends %s%s", arg.name, arg.network,
+        all ? "at most " : "as fast as it can", all ? all : "");
+    json_object_foreach(json_object_get(spec, "classRates"), class, rate)
+        (void)printf(", %s at most %s", class, json_string_value(rate));
+    (void)printf("\n");
+    if (strcmp(engine, "kernel") == 0)
+        (void)fprintf(stderr,
+            "weft node set: node %s runs the kernel's WireGuard, which keeps no rates; with "
+            "\"weft join --engine userspace\" they are kept\n",
+            arg.name);
+}
+
+static void print_done(const struct subnets *routes, const json_t *node)
 {
     char text[SUBNETS_TEXT_MAX];
 
@@ -121,6 +205,8 @@ static void print_done(const struct subnets *routes)
     if (changes_routes())
         (void)printf("node %s of network %s is the way to %s\n", arg.name, arg.network,
             routes->n ? subnets_format(routes, text) : "no subnet");
+    if (changes_rates())
+        print_rates(node);
 }
 
 int cmd_node_set(int argc, char **argv)
@@ -133,9 +219,10 @@ int cmd_node_set(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    if (!arg.relay && !changes_routes())
-        return cmd_refuse(
-            usage.command, "there is nothing to set: say --relay yes or no, --route or --no-route");
+    if (!arg.relay && !changes_routes() && !changes_rates())
+        return cmd_refuse(usage.command,
+            "there is nothing to set: say --relay yes or no, --route, --no-route, --rate or "
+            "--class-rate");
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Node/%s", arg.network, arg.name);
     status = admin_call(&arg.target, usage.command, "GET", path, NULL, &before);
     if (status == CMD_OK)
@@ -145,6 +232,7 @@ int cmd_node_set(int argc, char **argv)
     if (status == CMD_OK)
         status = admin_call(&arg.target, usage.command, "PUT", path, before.body, &after);
     if (status == CMD_OK)
-        print_done(&routes);
+        print_done(&routes, after.body);
+    free(arg.class_rates.items);
     return status;
 }

@@ -1,4 +1,4 @@
-/* object.c - weft get, weft apply, weft delete and weft edge set: the desired state, as objects. */
+/* object.c - weft get, weft apply and weft delete: the desired state, as objects. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,9 +22,6 @@ static struct {
     const char *kind;
     const char *name;
     const char *file;
-    const char *a;
-    const char *b;
-    const char *path;
     bool json;
 } arg;
 
@@ -308,54 +305,4 @@ int cmd_delete(int argc, char **argv)
     if (status == CMD_OK)
         (void)printf("%s %s: removed\n", arg.kind, arg.name);
     return status;
-}
-
-static const struct option edge_options[] = {
-    {"A", NULL, option_name, &arg.a, NULL, "one node", .need = OPTION_REQUIRED},
-    {"B", NULL, option_name, &arg.b, NULL, "the other", .need = OPTION_REQUIRED},
-    {"--path", "WORD", option_word, &arg.path, NULL, "auto, direct, relay or off",
-        .words = "auto, direct, relay, off", .need = OPTION_REQUIRED},
-    {"--network", "NAME", option_name, &arg.network, "default", "where both are members"},
-    ADMIN_OPTIONS(arg.target),
-    OPTIONS_END,
-};
-
-static const struct option_usage edge_usage = {
-    .command = "edge set",
-    .summary = "Say how two nodes talk; \"off\" cuts them off from each other.",
-    .options = edge_options,
-};
-
-static int edge_set(int argc, char **argv)
-{
-    char name[OBJECT_NAME_MAX + 1];
-    const char *first;
-    const char *second;
-    json_t *edge;
-    int status;
-
-    if (options_parse(&edge_usage, argc, argv, &status))
-        return status;
-    if (strcmp(arg.a, arg.b) == 0)
-        return cmd_refuse(edge_usage.command, "\"%s\" and \"%s\" are the same node", arg.a, arg.b);
-    first = strcmp(arg.a, arg.b) < 0 ? arg.a : arg.b;
-    second = first == arg.a ? arg.b : arg.a;
-    edge = json_pack("{s:s, s:{s:s, s:s}, s:{s:[s,s], s:s}}", "kind", mesh_edge_kind.name,
-        "metadata", "name", edge_name(first, second, name), "network", arg.network, "spec", "nodes",
-        first, second, "path", arg.path);
-    if (!edge)
-        return cmd_fail(edge_usage.command, "out of memory");
-    status = put_object(edge_usage.command, edge);
-    json_decref(edge);
-    return status;
-}
-
-int cmd_edge(int argc, char **argv)
-{
-    static const struct option_subcommand table[] = {
-        {"set", edge_set, "say how two nodes talk"},
-        {NULL, NULL, NULL},
-    };
-
-    return options_dispatch("edge", table, argc, argv);
 }

@@ -89,7 +89,7 @@ REFUSALS = [
     ("apply -f /", FAILED, "/ cannot be read: Is a directory"),
     ("get Foo", USAGE, '"Foo" is none of Network, Node, MeshEdge'),
     ("get Node A_B", USAGE, f'"A_B" {A_NAME}'),
-    ("edge set a b", USAGE, "--path is missing"),
+    ("edge set a b", USAGE, "there is nothing to set: say --path or --rate"),
     ("edge set a a --path off", USAGE, '"a" and "a" are the same node'),
     ("edge set a b --path warp", USAGE, '"warp" is none of auto, direct, relay, off'),
     ("render", USAGE, "give either NODE or --snapshot FILE"),

@@ -87,6 +87,7 @@ static int get(struct engine *engine, struct wg_config *ret, struct err *e)
     ret->listen_port = se->config.listen_port;
     ret->fwmark = se->config.fwmark;
     ret->is_relay = se->config.is_relay;
+    ret->rates = se->config.rates;
     for (size_t i = 0; i < se->config.n_peers; i++) {
         struct wg_peer copy = WG_PEER_NULL;
 
@@ -137,6 +138,8 @@ static int apply(
         se->config.fwmark = d->fwmark;
     if (d->set_relay)
         se->config.is_relay = d->is_relay;
+    if (diff_count_rates(d) > 0)
+        se->config.rates = d->rates;
     for (size_t i = 0; i < d->n_peers; i++)
         if (d->peers[i].op == DIFF_OP_REMOVE)
             remove_peer(se, &d->peers[i].peer.key);
@@ -153,6 +156,14 @@ static int handshake(struct engine *engine, const struct x25519_public *peer, st
         return err_set(e, -ENOENT, "there is no such peer");
     se->n_handshakes++;
     return 0;
+}
+
+/* In any case for as long as it is not an older version. */
+static int check_rates(struct engine *engine, struct err *e)
+{
+    struct sample_engine *se = (struct sample_engine *)engine;
+
+    return se->is_old ? err_set(e, ENGINE_E_UNSUPPORTED, "it is an older version") : 0;
 }
 
 static int retire(struct engine *engine, struct err *e)
@@ -174,6 +185,7 @@ static const struct engine_ops ops[ENGINE_KIND_N] = {
         .get = get,
         .apply = apply,
         .handshake = handshake,
+        .check_rates = check_rates,
         .retire = retire,
         .open_frames = open_frames,
         .close = close_engine},

@@ -17,6 +17,7 @@ struct sample_engine {
     bool refuses;            /* to open frames */
     bool is_gone;            /* says so when something is sent or received, or when it is asked */
     bool cannot_retire;      /* it is a process that cannot hand its interface over */
+    bool is_old;             /* it is an older version, which keeps no rates */
     bool is_closed;          /* the test's owner has let go of it */
     struct wg_config config; /* owns; what it was told; the test may change it */
     unsigned n_applied;      /* changes that reached it */

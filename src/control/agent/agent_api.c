@@ -31,6 +31,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .engine_why = a->reconcile.why,
         .fabric = node_fabric_report(a->fabric),
         .fault = a->pass.fault.text,
+        .rates_why = a->reconcile.rates_why,
         .n_failed = a->pass.n_failed,
         .retry_at = a->pass.due_at,
         .n_foreign = a->reconcile.n_foreign,

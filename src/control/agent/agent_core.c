@@ -153,6 +153,21 @@ static void log_pass(const struct agent *a, const struct reconcile_result *resul
             result->n_changes == 1 ? "" : "s");
 }
 
+/* Says once that rates are not kept, and once that they are. */
+static void tell_rates(struct agent *a)
+{
+    const char *why = a->reconcile.rates_why;
+
+    if (strcmp(why, a->rates_why) == 0)
+        return;
+    if (why[0] != '\0')
+        log_warning("%s: its rates are not kept: %s", a->state.interface, why);
+    else
+        log_info("%s: nothing stands against its rates any more", a->state.interface);
+    memcpy(a->rates_why, why, sizeof(a->rates_why));
+    hub_set_on_edges(&a->hubs);
+}
+
 /* Peers that somebody else has added to the interface, with wg(8) say. */
 static void tell_foreign(struct agent *a, const struct reconcile_result *result, nsec_t now)
 {
@@ -252,6 +267,7 @@ void agent_core_reconcile(struct agent *a)
     pass_plan_on_success(&a->pass, now);
     log_pass(a, &result);
     tell_foreign(a, &result, now);
+    tell_rates(a);
     apply_rules(a, now);
     hub_set_on_applied(&a->hubs, &a->snapshot, now);
     if (result.opened) {
@@ -455,6 +471,7 @@ static void report(struct agent *a, nsec_t now)
         .engine = engine ? engine_kind_of(engine) : ENGINE_KIND_AUTO,
         .applied = a->applied,
         .fault = a->pass.fault.text,
+        .rates_why = a->reconcile.rates_why,
         .now = now};
 
     if (gethostname(host, sizeof(host) - 1) == 0 && node_report_hostname(host, a->snapshot.self))

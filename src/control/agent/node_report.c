@@ -38,6 +38,7 @@ struct told_edge {
     enum told_state state;
     bool is_gone;    /* what was reported is that the part is gone */
     bool is_refused; /* another key is pinned than the peer has */
+    bool lacks_rate; /* the edge has a rate, and the engine does not keep it */
     bool is_alarm;
     enum path_kind kind;
     nsec_t handshake; /* monotonic; 0: none */
@@ -115,6 +116,17 @@ void node_report_on_sent(struct node_report *nr, nsec_t now)
 
 /* ---- edges ---------------------------------------------------------------------------------- */
 
+/* Is there a rate of the edge that is not kept? */
+static bool lacks_rate(const struct node_report_facts *facts, const char *peer)
+{
+    const struct mesh_edge *edge;
+
+    if (!facts->rates_why || facts->rates_why[0] == '\0')
+        return false;
+    edge = snapshot_find_edge(facts->snapshot, facts->snapshot->self, peer);
+    return edge && edge->rate != 0;
+}
+
 /* Fill in what is to be reported of the edge to a peer. False: nothing. */
 static bool see_edge(
     struct told_edge *ret, const struct node_report_facts *facts, const struct reach_peer *path)
@@ -124,8 +136,9 @@ static bool see_edge(
     struct told_edge t = {.kind = path->kind, .is_alarm = path->is_alarm};
 
     t.is_refused = strcmp(path->why, render_why_key) == 0;
+    t.lacks_rate = !t.is_refused && lacks_rate(facts, path->node);
     /* An edge without a handshake is not reported, unless a person should look at it. */
-    if ((!ob || ob->handshake_at == 0) && !t.is_alarm && !t.is_refused)
+    if ((!ob || ob->handshake_at == 0) && !t.is_alarm && !t.is_refused && !t.lacks_rate)
         return false;
     (void)snprintf(t.node, sizeof(t.node), "%.*s", NAME_MAX_LEN, path->node);
     t.endpoint = path->remote;
@@ -142,25 +155,30 @@ static bool see_edge(
 static bool is_same(const struct told_edge *a, const struct told_edge *b)
 {
     return a->kind == b->kind && a->is_alarm == b->is_alarm && a->is_refused == b->is_refused &&
-           a->handshake == b->handshake && endpoint_equal(&a->endpoint, &b->endpoint) &&
-           x25519_public_equal(&a->key, &b->key) && !a->is_gone;
+           a->lacks_rate == b->lacks_rate && a->handshake == b->handshake &&
+           endpoint_equal(&a->endpoint, &b->endpoint) && x25519_public_equal(&a->key, &b->key) &&
+           !a->is_gone;
 }
 
 /* The age is null where there was no handshake. */
-static json_t *encode_edge(const struct told_edge *t, bool is_old_hub, nsec_t now)
+static json_t *encode_edge(
+    const struct told_edge *t, const struct node_report_facts *facts, bool is_old_hub)
 {
+    char lacks[EDGE_ERROR_MAX + 1];
+    const char *error = t->is_refused ? render_why_key : t->lacks_rate ? lacks : NULL;
     bool has_endpoint = !is_old_hub && !endpoint_is_none(&t->endpoint);
     bool has_key = !is_old_hub && !x25519_public_is_none(&t->key);
     char endpoint[ENDPOINT_TEXT_MAX];
     char key[X25519_BASE64_MAX];
-    nsec_t age = now > t->handshake ? (now - t->handshake) / NSEC_PER_SEC : 0;
+    nsec_t age = facts->now > t->handshake ? (facts->now - t->handshake) / NSEC_PER_SEC : 0;
 
+    if (t->lacks_rate)
+        (void)snprintf(lacks, sizeof(lacks), "its rate is not kept: %s", facts->rates_why);
     return json_pack("{s:s, s:o, s:o*, s:s*, s:s*, s:s*}", "path", path_kind_name(t->kind),
         "handshakeAgeSeconds", t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
         "alarm", t->is_alarm ? json_true() : NULL, "endpoint",
         has_endpoint ? endpoint_format(&t->endpoint, endpoint) : NULL, "publicKey",
-        has_key ? x25519_public_format(&t->key, key) : NULL, "error",
-        t->is_refused && !is_old_hub ? render_why_key : NULL);
+        has_key ? x25519_public_format(&t->key, key) : NULL, "error", is_old_hub ? NULL : error);
 }
 
 /* A report that is being made. */
@@ -186,7 +204,7 @@ static bool has_room(struct making *m)
 
 static void say(struct making *m, struct told_edge *t)
 {
-    json_t *line = t->is_gone ? json_null() : encode_edge(t, m->nr->is_old_hub, m->facts->now);
+    json_t *line = t->is_gone ? json_null() : encode_edge(t, m->facts, m->nr->is_old_hub);
 
     m->n_edges++;
     t->state = TOLD_ON_ITS_WAY;

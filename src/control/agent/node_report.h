@@ -69,6 +69,7 @@ struct node_report_facts {
     const struct node_speeds *speeds;   /* of this machine's ciphers */
     const struct fabric_report *fabric; /* NULL: none worth telling, or not known yet */
     const struct meter *meter;          /* NULL: the hub is not told what moves */
+    const char *rates_why;              /* why rates are not kept; "": they are, or none wanted */
     const char *hostname;               /* of this machine; NULL: not to be told */
     enum engine_kind engine;            /* AUTO: none runs */
     uint64_t applied;                   /* revision of the last pass that succeeded; 0: none did */

@@ -6,6 +6,7 @@
 
 #include "agent/hub_set.h"
 #include "agent/status_cluster.h"
+#include "agent/status_rates.h"
 #include "agent/status_routes.h"
 #include "base/str.h"
 #include "base/table.h"
@@ -106,11 +107,12 @@ static json_t *encode_foreign(const struct status_input *in)
 static json_t *encode_self(const struct status_input *in, const struct node *self)
 {
     const struct network *network = &in->render->snapshot->network;
-    json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:i, s:I}", "network",
+    json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:I}", "network",
         network->meta.name, "interface", in->interface, "engine", in->engine, "engineWhy",
         in->engine_why, "fault", in->fault ? in->fault : "", "retry", encode_retry(in),
-        "foreignPeers", encode_foreign(in), "offloads", encode_offloads(in->offloads), "mtu",
-        (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
+        "foreignPeers", encode_foreign(in), "offloads", encode_offloads(in->offloads), "rates",
+        status_rates_encode(&in->seen->rates, in->rates_why), "mtu", (int)network->mtu, "revision",
+        (json_int_t)in->render->snapshot->revision);
 
     if (in->fabric && more)
         (void)json_object_set_new(more, "fabric", fabric_report_encode(in->fabric));
@@ -202,14 +204,15 @@ static json_t *encode_peer(
     const struct observation *ob = observe_find(in->seen, &node->key);
     nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
     json_t *more =
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:s, s:b, s:b}", "path",
-            path_kind_name(path->kind), "relay", encode_relay(path), "endpoint",
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:s, s:b, s:b, s:o}",
+            "path", path_kind_name(path->kind), "relay", encode_relay(path), "endpoint",
             encode_peer_endpoint(path, ob), "handshakeAgeSeconds", encode_age(ob, in->now), "rttMs",
             encode_rtt(path), "loss", encode_loss(path), "mtu", (int)render_mtu(in->render, node),
             "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
             encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "sinceSeconds",
             (json_int_t)((in->now - path->since) / NSEC_PER_SEC), "why", path->why, "alarm",
-            (int)path->is_alarm, "stock", (int)node->stock);
+            (int)path->is_alarm, "stock", (int)node->stock, "rateBitsPerSecond",
+            status_rates_encode_one(ob ? ob->rate : 0));
 
     return join(encode_node(node), more);
 }
@@ -277,18 +280,21 @@ json_t *status_encode(const struct status_input *in)
 json_t *status_encode_paths(const struct status_input *in, const struct path_driver *paths,
     const struct node *node, const struct reach_peer *peer)
 {
+    const struct observation *ob = observe_find(in->seen, &node->key);
     const struct path_side *self = path_driver_self(paths);
     json_t *pairs = path_driver_encode_pairs(paths, node->meta.name, in->now);
     struct path_view view = {.n_frames = 0};
 
     (void)path_driver_view(paths, node->meta.name, &view, in->now);
-    return json_pack("{s:s, s:s, s:o, s:s, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "name",
-        node->meta.name, "path", path_kind_name(peer->kind), "relay", encode_relay(peer), "why",
-        peer->why, "sinceSeconds", (json_int_t)((in->now - peer->since) / NSEC_PER_SEC), "rttMs",
-        encode_rtt(peer), "loss", encode_loss(peer), "framesSent", (json_int_t)view.n_frames,
-        "guessesSent", (json_int_t)view.n_guesses, "self", path_report_encode_facts(self), "peer",
+    return json_pack("{s:s, s:s, s:o, s:s, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
+        "name", node->meta.name, "path", path_kind_name(peer->kind), "relay", encode_relay(peer),
+        "why", peer->why, "sinceSeconds", (json_int_t)((in->now - peer->since) / NSEC_PER_SEC),
+        "rttMs", encode_rtt(peer), "loss", encode_loss(peer), "framesSent",
+        (json_int_t)view.n_frames, "guessesSent", (json_int_t)view.n_guesses, "self",
+        path_report_encode_facts(self), "peer",
         node->side ? path_report_encode_facts(node->side) : json_null(), "candidates",
-        pairs ? pairs : json_array(), "relays", path_driver_encode_relays(paths, node->meta.name));
+        pairs ? pairs : json_array(), "relays", path_driver_encode_relays(paths, node->meta.name),
+        "rateBitsPerSecond", status_rates_encode_one(ob ? ob->rate : 0));
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */
@@ -563,6 +569,7 @@ void status_format(const json_t *status, struct str *out)
         text_of(self, "engine", "no engine"),
         (long long)json_integer_value(json_object_get(self, "mtu")));
     format_offloads(json_object_get(self, "offloads"), out);
+    status_rates_format(status, out);
     format_fault(self, out);
     format_foreign(json_object_get(self, "foreignPeers"), out);
     /* The endpoint of a stream is its near end, on this machine; @stream_why names the far one. */
@@ -680,6 +687,7 @@ void status_format_paths(const json_t *paths, struct str *out)
         format_real(paths, "rttMs", 1, "ms", (char[32]){0}));
     if (why)
         str_addf(out, "%s\n", why);
+    status_rates_format_path(paths, out);
     format_nat("here", json_object_get(paths, "self"), out);
     format_nat("there", json_object_get(paths, "peer"), out);
     str_addf(out, "%lld path frames were sent, %lld of them guesses at ports\n\n",

@@ -38,6 +38,8 @@ struct status_input {
     uint64_t n_foreign;              /* peers that somebody else had added, and that were removed */
     struct x25519_public foreign;    /* the last of these */
     nsec_t foreign_at;               /* monotonic; when that was */
+    const char *rates_why;           /* why rates are not kept; "" or NULL: they are, or none is
+                                        wanted */
     const char *engine_why;          /* why that engine; "": it was asked for */
     const struct status_routes *routes;     /* NULL: not told */
     const struct fabric_report *fabric;     /* of this machine; NULL: none, or not known yet */

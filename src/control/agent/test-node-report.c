@@ -157,6 +157,34 @@ static void test_edges(void **state)
     snapshot_deinit(&w->snapshot);
 }
 
+/* A rate of an edge that the engine does not keep is told with that edge, also before a handshake.
+ */
+static void test_a_rate_that_is_not_kept(void **state)
+{
+    struct world *w = make_world();
+    struct object edge = sample_edge(2, 4, EDGE_PATH_AUTO);
+    struct node_report nr;
+    json_t *json;
+
+    edge.edge.rate = 20000000;
+    sample_put(&w->snapshot, edge);
+    node_report_init(&nr, 7);
+    w->facts.rates_why = "the kernel's WireGuard keeps no rates";
+    json = node_report_encode(&nr, &w->facts);
+    assert_null(json_object_get(get(json, "edges", "n3"), "error"));
+    assert_string_equal(json_string_value(json_object_get(get(json, "edges", "n4"), "error")),
+        "its rate is not kept: the kernel's WireGuard keeps no rates");
+    json_decref(json);
+    /* Another engine keeps it. */
+    w->facts.rates_why = "";
+    take(&nr, NODE_REPORT_TAKEN);
+    json = node_report_encode(&nr, &w->facts);
+    assert_true(json_is_null(get(json, "edges", "n4")));
+    json_decref(json);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
 /* ---- a hub that takes in what is said ------------------------------------------------------- */
 
 enum { MANY = 5000 };
@@ -409,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_sent_settles_what_changed),
         cmocka_unit_test(test_hostname),
         cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_a_rate_that_is_not_kept),
         cmocka_unit_test(test_thousands_of_edges),
         cmocka_unit_test(test_what_is_lost),
         cmocka_unit_test(test_older_hub),

@@ -70,6 +70,9 @@ static void make_scene(struct scene *sc, bool hub_heard)
     struct wg_config c = WG_CONFIG_NULL;
     struct wg_peer peers[] = {spoken(1, 12), spoken(3, 4), {.key = sample_key(4)}};
 
+    peers[1].rate = 20000000;
+    c.rates.all = 100000000;
+    c.rates.classes[TRAFFIC_CLASS_BULK] = 2500000;
     *sc = (struct scene){
         .snapshot = sample_snapshot(4, 2), .hub_silent_for = 3 * NSEC_PER_SEC, .fault = ""};
     keepalive_plan_init(&sc->keepalive, &none);
@@ -127,7 +130,9 @@ static void test_json(void **state)
         "\"offloads\": [{\"name\": \"udp-gso\", \"on\": false, \"why\": \"it got lost\"}, "
         "{\"name\": \"udp-gro\", \"on\": true, \"why\": \"\"}, "
         "{\"name\": \"tso\", \"on\": true, \"why\": \"\"}, "
-        "{\"name\": \"uso\", \"on\": true, \"why\": \"\"}], \"mtu\": 1420, \"revision\": 40}, "
+        "{\"name\": \"uso\", \"on\": true, \"why\": \"\"}], "
+        "\"rates\": {\"bitsPerSecond\": 100000000, \"classes\": {\"bulk\": 2500000}, "
+        "\"why\": \"\"}, \"mtu\": 1420, \"revision\": 40}, "
         "\"hub\": {\"name\": \"hub\", \"address4\": \"10.42.0.1\", \"address6\": \"fd5a:1::1\", "
         "\"publicKey\": \"AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", "
@@ -147,7 +152,8 @@ static void test_json(void **state)
         "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 1536, \"txBytes\": 20, "
         "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
         "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
-        "agent on it\", \"alarm\": false, \"stock\": false}, "
+        "agent on it\", \"alarm\": false, \"stock\": false, "
+        "\"rateBitsPerSecond\": 20000000}, "
         "{\"name\": \"n4\", \"address4\": \"10.42.0.4\", \"address6\": \"fd5a:1::4\", "
         "\"publicKey\": \"BAAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", \"path\": \"relay\", \"relay\": \"hub\", "
@@ -155,7 +161,8 @@ static void test_json(void **state)
         "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 0, \"txBytes\": 0, "
         "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
         "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
-        "agent on it\", \"alarm\": false, \"stock\": false}], "
+        "agent on it\", \"alarm\": false, \"stock\": false, "
+        "\"rateBitsPerSecond\": null}], "
         "\"namesLeftOut\": []}";
     struct scene sc;
     json_t *json;
@@ -190,6 +197,7 @@ static void test_table(void **state)
         "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
         "interface weft0 (userspace), MTU 1420\n"
         "the offload udp-gso is off: it got lost\n"
+        "rates that are kept: all 100Mbit, bulk 2.5Mbit, to n3 20Mbit\n"
         "hub hub at 203.0.113.10:51820: answers, last handshake 12 s ago\n"
         "keepalive 10 s; not measured: there is no session with the hub by UDP\n"
         "\n"
@@ -337,6 +345,7 @@ static void test_table_without_hub(void **state)
     check_table(json, "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
                       "interface weft0 (userspace), MTU 1420\n"
                       "the offload udp-gso is off: it got lost\n"
+                      "rates that are kept: all 100Mbit, bulk 2.5Mbit, to n3 20Mbit\n"
                       "hub hub at 203.0.113.10:51820: does not answer, last handshake 12 s ago\n"
                       "keepalive 10 s; not measured: there is no session with the hub by UDP\n"
                       "\n"

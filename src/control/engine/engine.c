@@ -107,6 +107,15 @@ int engine_offloads(struct engine *engine, struct offloads *ret, struct err *e)
     return engine->ops->offloads ? engine->ops->offloads(engine, ret, e) : ENGINE_E_UNSUPPORTED;
 }
 
+int engine_check_rates(struct engine *engine, struct err *e)
+{
+    if (engine->ops->check_rates)
+        return engine->ops->check_rates(engine, e);
+    return err_set(e, ENGINE_E_UNSUPPORTED,
+        "the kernel's WireGuard keeps no rates; with \"weft join --engine userspace\" they are "
+        "kept");
+}
+
 int engine_retire(struct engine *engine, struct err *e)
 {
     if (engine->ops->retire)

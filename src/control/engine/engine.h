@@ -52,6 +52,9 @@ struct engine_ops {
     /* As engine_offloads(); NULL: it keeps that to itself. */
     int (*offloads)(struct engine *engine, struct offloads *ret, struct err *e);
 
+    /* As engine_check_rates(); NULL: it keeps none. */
+    int (*check_rates)(struct engine *engine, struct err *e);
+
     /* As engine_retire(); NULL: there is no process. */
     int (*retire)(struct engine *engine, struct err *e);
 
@@ -114,6 +117,7 @@ int engine_get(struct engine *engine, struct wg_config *ret, struct err *e);
 
 /**
  * engine_apply() - change it; an empty change does not reach it
+ * @d:		without rates where engine_check_rates() says that it keeps none
  * @secret:	the interface's private key, used when @d says that it has to be set
  *
  * Return: as engine_get(). After a failure a part may have been applied: get,
@@ -141,6 +145,13 @@ int engine_handshake(struct engine *engine, const struct x25519_public *peer, st
  * Return: as engine_get(); ENGINE_E_UNSUPPORTED without words for the kernel's own.
  */
 int engine_offloads(struct engine *engine, struct offloads *ret, struct err *e);
+
+/**
+ * engine_check_rates() - does it keep rates?
+ *
+ * Return: 0; ENGINE_E_UNSUPPORTED with words, a clause: why it does not; or as engine_get().
+ */
+int engine_check_rates(struct engine *engine, struct err *e);
 
 /**
  * engine_retire() - have the process that runs the interface end, and the interface stay

@@ -137,8 +137,12 @@ static struct wg_config random_wish(const struct rng *rng)
     struct wg_config c = {.listen_port = (uint16_t)(30000 + rng_u32(rng) % 3)};
 
     assert_true(x25519_derive_public(&secret, &c.public));
+    c.rates.all = rng_u32(rng) % 2 * TRAFFIC_RATE_MAX;
+    c.rates.classes[rng_u32(rng) % TRAFFIC_CLASS_N] = rng_u32(rng) % 2 * TRAFFIC_RATE_MIN;
     for (uint8_t i = 1; i <= 20; i++) {
-        struct wg_peer p = {.key = {.b = {i, 1}}, .keepalive = (uint16_t)(rng_u32(rng) % 2 * 25)};
+        struct wg_peer p = {.key = {.b = {i, 1}},
+            .keepalive = (uint16_t)(rng_u32(rng) % 2 * 25),
+            .rate = rng_u32(rng) % 2 * TRAFFIC_RATE_MIN};
 
         if (rng_u32(rng) % 3 == 0)
             continue;
@@ -196,6 +200,8 @@ static void test_converges(void **state)
         struct wg_config now;
         struct diff d = DIFF_NULL;
 
+        if (engine_check_rates(engine, NULL) != 0)
+            wg_config_clear_rates(&want);
         apply(engine, &want);
         now = have(engine);
         assert_int_equal(now.n_peers, want.n_peers);
@@ -251,6 +257,17 @@ static void test_interface_is_deleted(void **state)
         assert_int_equal(engine_get(engine, &c, &e), ENGINE_E_GONE);
 }
 
+static void test_rates(void **state)
+{
+    struct engine *engine = need(state);
+    struct err e = ERR_NULL;
+    int r = engine_check_rates(engine, &e);
+
+    assert_int_equal(r, engine_kind_of(engine) == ENGINE_KIND_KERNEL ? ENGINE_E_UNSUPPORTED : 0);
+    if (r != 0)
+        assert_non_null(strstr(err_text(&e), "keeps no rates"));
+}
+
 /* The kernel's engine keeps that to itself; the other one says why what is off is off. */
 static void test_offloads(void **state)
 {
@@ -269,6 +286,7 @@ static void test_offloads(void **state)
         cmocka_unit_test_setup_teardown(test_converges, set_up_it, tear_down),                     \
         cmocka_unit_test_setup_teardown(test_block_moves, set_up_it, tear_down),                   \
         cmocka_unit_test_setup_teardown(test_offloads, set_up_it, tear_down),                      \
+        cmocka_unit_test_setup_teardown(test_rates, set_up_it, tear_down),                         \
         cmocka_unit_test_setup_teardown(test_interface_is_deleted, set_up_it, tear_down)
 
 int main(void)

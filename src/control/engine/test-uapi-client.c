@@ -70,6 +70,9 @@ static void test_encode(void **state)
     first.peers[0].is_relayed = true;
     first.is_relay = true;
     first.peers[0].mtu = 1424;
+    first.peers[0].rate = 20000000;
+    first.rates.all = 100000000;
+    first.rates.classes[TRAFFIC_CLASS_BULK] = 100000;
     first.peers[1].cipher = (struct noise_choice){AEAD_CIPHER_AES256GCM, true};
     check_request(&none, &first,
         "set=1\n"
@@ -77,12 +80,15 @@ static void test_encode(void **state)
         "listen_port=51820\n"
         "fwmark=9\n"
         "relay=true\n"
+        "rate=100000000\n"
+        "class_rate=bulk:100000\n"
         "public_key=" KEY_1 "\n"
         "endpoint=192.0.2.1:7\n"
         "persistent_keepalive_interval=10\n"
         "pinned_endpoint=session\n"
         "relayed=true\n"
         "mtu=1424\n"
+        "peer_rate=20000000\n"
         "replace_allowed_ips=true\n"
         "allowed_ip=10.42.0.1/32\n"
         "public_key=" KEY_2 "\n"
@@ -93,11 +99,13 @@ static void test_encode(void **state)
         "\n");
 
     first.peers[1].psk.b[0] = 1;
+    second.rates.all = 100000000;
     add(&second, peer(2, "[2001:db8::1]:8", "fd5a::3/128"));
     add(&second, peer(3, NULL, "10.42.0.3/32"));
     check_request(&first, &second,
         "set=1\n"
         "relay=false\n"
+        "class_rate=bulk:0\n"
         "public_key=" KEY_1 "\n"
         "remove=true\n"
         "public_key=" KEY_2 "\n"
@@ -136,6 +144,9 @@ static void test_decode(void **state)
         "listen_port=40000\n"
         "fwmark=0x1f\n"
         "relay=true\n"
+        "rate=100000000\n"
+        "class_rate=bulk:20000000\n"
+        "class_rate=unheard-of:1\n"
         "weather=sunny\n"
         "public_key=" KEY_1 "\n"
         "preshared_key=" KEY_3 "\n"
@@ -144,6 +155,7 @@ static void test_decode(void **state)
         "last_handshake_time_sec=1790000000\n"
         "last_handshake_time_nsec=123\n"
         "tx_bytes=5\n"
+        "peer_rate=5000000\n"
         "rx_bytes=18446744073709551615\n"
         "persistent_keepalive_interval=25\n"
         "cipher=aes256gcm\n"
@@ -180,6 +192,10 @@ static void test_decode(void **state)
     assert_int_equal(c.peers[0].facts.tx_bytes, 5);
     assert_int_equal(c.peers[0].mtu, 8928);
     assert_int_equal(c.peers[1].mtu, 0);
+    assert_true(c.peers[0].rate == 5000000 && c.peers[1].rate == 0);
+    assert_true(c.rates.all == 100000000);
+    assert_true(c.rates.classes[TRAFFIC_CLASS_BULK] == 20000000);
+    assert_true(c.rates.classes[TRAFFIC_CLASS_NORMAL] == 0);
     assert_int_equal(c.peers[1].n_allowed, 0);
     wg_config_deinit(&c);
 }
@@ -207,6 +223,7 @@ static void test_refusals(void **state)
             "the engine answered with a wrong endpoint"},
         {"public_key=" KEY_1 "\nrx_bytes=1x\nerrno=0\n\n", -EBADMSG,
             "the engine answered with a wrong rx_bytes"},
+        {"class_rate=bulk\nerrno=0\n\n", -EBADMSG, "the engine answered with a wrong class_rate"},
         {"hello\n\n", -EBADMSG, "the engine answered with \"hello\""},
     };
 
@@ -255,6 +272,21 @@ static void test_offloads(void **state)
     assert_int_equal(uapi_client_decode_offloads(&o, "errno=22\n\n", 10, &e), -EINVAL);
 }
 
+/* Of the same answer; a process of an older version does not say it. */
+static void test_keeps_rates(void **state)
+{
+    static const char yes[] = "peers=3\nrates=true\nerrno=0\n\n";
+    static const char old[] = "peers=3\nerrno=0\n\n";
+    struct err e = ERR_NULL;
+    bool keeps = false;
+
+    assert_int_equal(uapi_client_decode_rates(&keeps, yes, strlen(yes), &e), 0);
+    assert_true(keeps);
+    assert_int_equal(uapi_client_decode_rates(&keeps, old, strlen(old), &e), 0);
+    assert_false(keeps);
+    assert_int_equal(uapi_client_decode_rates(&keeps, "rates=true\n\n", 12, &e), -EBADMSG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_offloads),
+        cmocka_unit_test(test_keeps_rates),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "engine/uapi_client.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,8 @@ static void add_peer(struct str *out, const struct diff_peer *change)
         str_addf(out, "relayed=%s\n", p->is_relayed ? "true" : "false");
     if (change->set_mtu)
         str_addf(out, "mtu=%u\n", p->mtu);
+    if (change->set_rate)
+        str_addf(out, "peer_rate=%" PRIu64 "\n", p->rate);
     if (change->set_cipher)
         str_addf(out, "cipher=%s\n", noise_choice_format(p->cipher, cipher));
     if (!change->set_allowed)
@@ -83,6 +86,12 @@ void uapi_client_encode(const struct diff *d, const struct x25519_secret *secret
         str_addf(out, "fwmark=%u\n", d->fwmark);
     if (d->set_relay)
         str_addf(out, "relay=%s\n", d->is_relay ? "true" : "false");
+    if (d->set_rate)
+        str_addf(out, "rate=%" PRIu64 "\n", d->rates.all);
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
+        if (d->set_class_rates[i])
+            str_addf(out, "class_rate=%s:%" PRIu64 "\n", traffic_class_name((enum traffic_class)i),
+                d->rates.classes[i]);
     for (size_t i = 0; i < d->n_peers; i++)
         add_peer(out, &d->peers[i]);
     str_add(out, "\n");
@@ -168,6 +177,20 @@ static bool take_private_key(struct decoder *dc)
     return good;
 }
 
+/* "CLASS:BITS"; a class that this version does not know is passed over. */
+static bool take_class_rate(struct decoder *dc)
+{
+    const char *colon = strchr(dc->value, ':');
+    enum traffic_class class;
+    uint64_t rate;
+
+    if (!colon || parse_u64(&rate, colon + 1, 0, TRAFFIC_RATE_MAX, dc->line, NULL) < 0)
+        return false;
+    if (traffic_class_parse(&class, dc->value, (size_t)(colon - dc->value)))
+        dc->config.rates.classes[class] = rate;
+    return true;
+}
+
 /* Before the first peer. */
 static int take_interface_line(struct decoder *dc, struct err *e)
 {
@@ -182,6 +205,10 @@ static int take_interface_line(struct decoder *dc, struct err *e)
         good = value_mark(dc, &dc->config.fwmark);
     else if (strcmp(dc->line, "relay") == 0)
         dc->config.is_relay = strcmp(dc->value, "true") == 0;
+    else if (strcmp(dc->line, "rate") == 0)
+        good = value_number(dc, TRAFFIC_RATE_MAX, &dc->config.rates.all);
+    else if (strcmp(dc->line, "class_rate") == 0)
+        good = take_class_rate(dc);
     dc->config.listen_port = (uint16_t)port;
     return good ? 0 : bad_value(dc, e);
 }
@@ -206,6 +233,7 @@ enum peer_line {
     PEER_LINE_MTU,
     PEER_LINE_PIN,
     PEER_LINE_PSK,
+    PEER_LINE_RATE,
     PEER_LINE_RELAYED,
     PEER_LINE_RX_BYTES,
     PEER_LINE_TX_BYTES,
@@ -232,6 +260,7 @@ static const struct {
     [PEER_LINE_MTU] = LINE("mtu", UINT16_MAX),
     [PEER_LINE_PIN] = LINE("pinned_endpoint", 0),
     [PEER_LINE_PSK] = LINE("preshared_key", 0),
+    [PEER_LINE_RATE] = LINE("peer_rate", TRAFFIC_RATE_MAX),
     [PEER_LINE_RELAYED] = LINE("relayed", 0),
     [PEER_LINE_RX_BYTES] = LINE("rx_bytes", UINT64_MAX),
     [PEER_LINE_TX_BYTES] = LINE("tx_bytes", UINT64_MAX),
@@ -285,6 +314,9 @@ static int take_peer_line(struct decoder *dc, struct err *e)
         break;
     case PEER_LINE_PSK:
         good = hex_decode(dc->value, p->psk.b, sizeof(p->psk.b));
+        break;
+    case PEER_LINE_RATE:
+        p->rate = v;
         break;
     case PEER_LINE_RELAYED:
         p->is_relayed = strcmp(dc->value, "true") == 0;
@@ -415,6 +447,24 @@ int uapi_client_decode_offloads(struct offloads *ret, const char *text, size_t l
                 offload_name((enum offload)i));
     if (r == 0)
         *ret = o;
+    return r;
+}
+
+int uapi_client_decode_rates(bool *ret, const char *text, size_t len, struct err *e)
+{
+    struct decoder dc = {.next = text, .end = text + len};
+    bool keeps_rates = false;
+    int r;
+
+    do {
+        if (!read_line(&dc, &r, e))
+            return r < 0 ? r : err_set(e, -EBADMSG, "the engine's answer does not end with errno");
+        if (strcmp(dc.line, "rates") == 0)
+            keeps_rates = strcmp(dc.value, "true") == 0;
+    } while (strcmp(dc.line, "errno") != 0);
+    r = take_errno(&dc, e);
+    if (r == 0)
+        *ret = keeps_rates;
     return r;
 }
 

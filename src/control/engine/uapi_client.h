@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct diff;
@@ -61,6 +62,10 @@ int uapi_client_decode(struct wg_config *ret, const char *text, size_t len, stru
  * Return: as uapi_client_decode(); -EBADMSG with words, too, for one of which nothing is said.
  */
 int uapi_client_decode_offloads(struct offloads *ret, const char *text, size_t len, struct err *e);
+
+/** uapi_client_decode_rates() - of the same answer: does the engine keep rates? One that says
+ * nothing about it does not. */
+int uapi_client_decode_rates(bool *ret, const char *text, size_t len, struct err *e);
 
 /** uapi_client_result() - what the last line, "errno=N", of any answer says: 0 or as above. */
 int uapi_client_result(const char *text, size_t len, struct err *e);

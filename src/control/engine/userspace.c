@@ -30,9 +30,10 @@
 struct userspace {
     struct engine engine;
     engine_transport_fn fn;
-    void *ctx;       /* pins, or is @path */
-    char *path;      /* owns; of the socket; NULL behind a function of the caller's */
-    char *interface; /* owns; the same */
+    void *ctx;        /* pins, or is @path */
+    char *path;       /* owns; of the socket; NULL behind a function of the caller's */
+    char *interface;  /* owns; the same */
+    bool keeps_rates; /* it said so */
 };
 
 /* ---- engine_ops ----------------------------------------------------------------------------- */
@@ -100,6 +101,30 @@ static int userspace_offloads(struct engine *engine, struct offloads *ret, struc
     return r;
 }
 
+/* Asked once: a process that is replaced is another engine. */
+static int userspace_check_rates(struct engine *engine, struct err *e)
+{
+    struct userspace *u = (struct userspace *)engine;
+    char *out = NULL;
+    size_t len = 0;
+    int r;
+
+    if (!u->keeps_rates) {
+        r = u->fn(u->ctx, UAPI_CLIENT_STATS, strlen(UAPI_CLIENT_STATS), &out, &len, e);
+        if (r != 0)
+            return r;
+        r = uapi_client_decode_rates(&u->keeps_rates, out, len, e);
+        free(out);
+        if (r < 0)
+            return r;
+    }
+    if (u->keeps_rates)
+        return 0;
+    return err_set(e, ENGINE_E_UNSUPPORTED,
+        "the data plane that runs is of an older version, which keeps no rates: \"weft agent "
+        "--renew-engine\" replaces it");
+}
+
 /* The process that serves the socket now; 0: not known. */
 static pid_t listener_of(const char *path)
 {
@@ -158,6 +183,7 @@ static const struct engine_ops userspace_ops = {
     .apply = userspace_apply,
     .handshake = userspace_handshake,
     .offloads = userspace_offloads,
+    .check_rates = userspace_check_rates,
     .retire = userspace_retire,
     .open_frames = userspace_open_frames,
     .close = userspace_close,

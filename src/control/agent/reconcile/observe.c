@@ -43,7 +43,8 @@ static bool is_same_handshake(const struct wg_facts *a, const struct wg_facts *b
 static struct observation look(
     const struct observation *before, const struct wg_peer *p, nsec_t now, nsec_t wall)
 {
-    struct observation ob = {.key = p->key, .facts = p->facts, .endpoint = p->endpoint};
+    struct observation ob = {
+        .key = p->key, .facts = p->facts, .endpoint = p->endpoint, .rate = p->rate};
 
     if (before) {
         ob.handshake_at = before->handshake_at;
@@ -75,6 +76,7 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
     free(o->items);
     o->items = items;
     o->n = c->n_peers;
+    o->rates = c->rates;
     return 0;
 }
 

@@ -126,6 +126,23 @@ static void adopt_mtus(const struct reconcile *rc, struct wg_config *have)
     }
 }
 
+/* Without what the engine cannot keep the rest holds all the same. */
+static int check_rates(struct reconcile *rc, struct wg_config *want, struct err *e)
+{
+    struct err why = ERR_NULL;
+    int r = wg_config_has_rates(want) ? engine_check_rates(rc->engine, &why) : 0;
+
+    if (r != 0 && r != ENGINE_E_UNSUPPORTED) {
+        if (e)
+            *e = why;
+        return r;
+    }
+    (void)snprintf(rc->rates_why, sizeof(rc->rates_why), "%s", r != 0 ? err_text(&why) : "");
+    if (r != 0)
+        wg_config_clear_rates(want);
+    return 0;
+}
+
 /* Takes each endpoint that is as wanted out of @have, so that the engine is told it again. */
 static void hide_endpoints(struct wg_config *have, const struct wg_config *want)
 {
@@ -161,6 +178,8 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     int r = provide_engine(rc, want, &have, res, e);
 
     if (r == 0)
+        r = check_rates(rc, want, e);
+    if (r == 0)
         adopt_mtus(rc, &have);
     if (r == 0 && rc->tells_all)
         hide_endpoints(&have, want);
@@ -170,7 +189,8 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
         r = engine_apply(rc->engine, &d, secret, e);
     if (r == 0) {
         count_foreign(rc, &d, res);
-        res->n_changes += d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark;
+        res->n_changes +=
+            d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark + diff_count_rates(&d);
         remember(rc, want);
         rc->has_passed = true;
         rc->tells_all = false;

@@ -22,19 +22,21 @@
 struct err;
 
 struct reconcile {
-    const char *interface;        /* pins: its name */
-    enum engine_kind wanted;      /* as the node was told at its join */
-    struct engine *engine;        /* owns; NULL: to be opened */
-    char why[ENGINE_WHY_MAX];     /* why it is of this kind; "" when it was asked for */
-    struct netlink nl;            /* for the interface */
-    unsigned ifindex;             /* of the interface when last seen; 0: not yet */
-    enum subnets_accept accepts;  /* which of the subnets behind other nodes are used */
-    struct subnet_routes subnets; /* behind other nodes, and which of them are used here */
-    bool lacks_v6;                /* this machine takes no IPv6 address */
-    struct wg_config told;        /* what the engine was last told */
-    bool has_told;                /* @told is known, from this agent or an earlier one */
-    bool has_passed;              /* this agent has told it: @told is not an earlier agent's */
-    bool tells_all;               /* the next pass tells each endpoint, even if the engine has it */
+    const char *interface;          /* pins: its name */
+    enum engine_kind wanted;        /* as the node was told at its join */
+    struct engine *engine;          /* owns; NULL: to be opened */
+    char why[ENGINE_WHY_MAX];       /* why it is of this kind; "" when it was asked for */
+    struct netlink nl;              /* for the interface */
+    unsigned ifindex;               /* of the interface when last seen; 0: not yet */
+    enum subnets_accept accepts;    /* which of the subnets behind other nodes are used */
+    struct subnet_routes subnets;   /* behind other nodes, and which of them are used here */
+    bool lacks_v6;                  /* this machine takes no IPv6 address */
+    char rates_why[ENGINE_WHY_MAX]; /* why rates that are wanted are not kept, a clause; "": they
+                                       are, or none is wanted */
+    struct wg_config told;          /* what the engine was last told */
+    bool has_told;                  /* @told is known, from this agent or an earlier one */
+    bool has_passed;                /* this agent has told it: @told is not an earlier agent's */
+    bool tells_all;     /* the next pass tells each endpoint, even if the engine has it */
     uint64_t n_foreign; /* peers that were removed and that no agent of this node had added */
     struct x25519_public foreign; /* the last of these; none: there was none */
 };

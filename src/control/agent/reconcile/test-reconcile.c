@@ -163,6 +163,79 @@ static void test_pass_writes_what_differs_and_nothing_else(void **state)
     end_world(w);
 }
 
+static struct object rated_self(const struct world *w, uint64_t all)
+{
+    struct object self = sample_node(2);
+
+    self.node.key = snapshot_self(&w->snapshot)->key;
+    self.node.rates = calloc(1, sizeof(*self.node.rates));
+    assert_non_null(self.node.rates);
+    self.node.rates->all = all;
+    return self;
+}
+
+static struct object rated_edge(uint64_t rate)
+{
+    struct object edge = sample_edge(2, 3, EDGE_PATH_AUTO);
+
+    edge.edge.rate = rate;
+    return edge;
+}
+
+/* The rate of an edge touches that peer, one of the node no peer, and neither the kernel. */
+static void test_rates(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct x25519_public n3 = sample_key(3);
+
+    assert_true(pass(w) > 0);
+    (void)netlink_writes_take();
+    sample_put(&w->snapshot, rated_edge(20000000));
+    assert_int_equal(pass(w), 1);
+    assert_int_equal(w->engine.n_touched, 1);
+    assert_true(sample_engine_find(&w->engine, &n3)->rate == 20000000);
+    sample_put(&w->snapshot, rated_self(w, 100000000));
+    assert_int_equal(pass(w), 1);
+    assert_int_equal(w->engine.n_touched, 0);
+    assert_true(w->engine.config.rates.all == 100000000);
+    assert_int_equal(pass(w), 0);
+    sample_put(&w->snapshot, rated_edge(0));
+    assert_int_equal(pass(w), 1);
+    assert_true(sample_engine_find(&w->engine, &n3)->rate == 0);
+    assert_int_equal(w->engine.n_applied, 4);
+    assert_int_equal(netlink_writes_take(), 0);
+    assert_string_equal(w->rc.rates_why, "");
+    end_world(w);
+}
+
+/* All else holds, it is said why the rates do not, and no pass tries it again. */
+static void test_rates_that_the_engine_does_not_keep(void **state)
+{
+    static const enum engine_kind kinds[] = {ENGINE_KIND_KERNEL, ENGINE_KIND_USERSPACE};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        struct world *w = make_world(state, kinds[i]);
+
+        w->engine.is_old = true;
+        sample_put(&w->snapshot, rated_edge(20000000));
+        assert_true(pass(w) > 0);
+        assert_int_equal(w->engine.config.n_peers, 3);
+        assert_false(wg_config_has_rates(&w->engine.config));
+        assert_string_equal(
+            w->rc.rates_why, kinds[i] == ENGINE_KIND_KERNEL
+                                 ? "the kernel's WireGuard keeps no rates; with \"weft join "
+                                   "--engine userspace\" they are kept"
+                                 : "it is an older version");
+        assert_int_equal(pass(w), 0);
+        assert_int_equal(w->engine.n_applied, 1);
+        sample_put(&w->snapshot, rated_edge(0));
+        assert_int_equal(pass(w), 0);
+        assert_string_equal(w->rc.rates_why, "");
+        assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
+        end_world(w);
+    }
+}
+
 /* What cannot be had is not tried in each pass. */
 static void test_machine_without_v6(void **state)
 {
@@ -435,6 +508,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_second_pass_touches_nothing, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_pass_writes_what_differs_and_nothing_else, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_rates, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_rates_that_the_engine_does_not_keep, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_machine_without_v6, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_interface_that_was_changed_by_hand, netns_enter, netns_leave),

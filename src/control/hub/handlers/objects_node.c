@@ -116,8 +116,13 @@ static void put(struct object_call *call, struct model_network *net, struct resp
         response_refuse(rs, 400,
             "the key and addresses of node \"%s\" are fixed, and so is whether it is stock; "
             "labels, "
-            "island, ephemeral, relay and routes may change",
+            "island, ephemeral, relay, routes, rate and classRates may change",
             rq->params[2]);
+        return;
+    }
+    if (given->rates && node->pub.spec.stock) {
+        response_refuse(
+            rs, 400, "node \"%s\" is a stock WireGuard, which keeps no rates", rq->params[2]);
         return;
     }
     if (!may_have_routes(net, rs, given))

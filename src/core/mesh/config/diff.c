@@ -15,9 +15,19 @@ void diff_deinit(struct diff *d)
     *d = (struct diff)DIFF_NULL;
 }
 
+unsigned diff_count_rates(const struct diff *d)
+{
+    unsigned n = d->set_rate;
+
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
+        n += d->set_class_rates[i];
+    return n;
+}
+
 bool diff_is_empty(const struct diff *d)
 {
-    return !d->set_key && !d->set_listen_port && !d->set_fwmark && !d->set_relay && d->n_peers == 0;
+    return !d->set_key && !d->set_listen_port && !d->set_fwmark && !d->set_relay &&
+           diff_count_rates(d) == 0 && d->n_peers == 0;
 }
 
 /* @change: all but its peer, which is a copy of @peer. 0 or -ENOMEM. */
@@ -64,6 +74,7 @@ static int add_peer(struct diff *d, const struct wg_peer *want)
         .set_pin = want->pin != PIN_NONE,
         .set_relayed = want->is_relayed,
         .set_mtu = want->mtu != 0,
+        .set_rate = want->rate != 0,
         .set_allowed = true,
     };
 
@@ -92,11 +103,13 @@ static int update_peer(struct diff *d, const struct wg_peer *have, const struct 
         .set_pin = have->pin != want->pin,
         .set_relayed = have->is_relayed != want->is_relayed,
         .set_mtu = have->mtu != want->mtu,
+        .set_rate = have->rate != want->rate,
         .set_allowed = !wg_peer_allows_equal(have, want),
     };
 
     if (!change.set_psk && !change.set_endpoint && !change.set_keepalive && !change.set_cipher &&
-        !change.set_pin && !change.set_relayed && !change.set_mtu && !change.set_allowed)
+        !change.set_pin && !change.set_relayed && !change.set_mtu && !change.set_rate &&
+        !change.set_allowed)
         return 0;
     return add_change(d, change, want);
 }
@@ -154,6 +167,16 @@ static int add_and_update(struct diff *d, const struct wg_config *have,
     return r;
 }
 
+/* Only the rates that differ: each one that is set begins anew. */
+static void set_rates(
+    struct diff *d, const struct traffic_rates *have, const struct traffic_rates *want)
+{
+    d->rates = *want;
+    d->set_rate = have->all != want->all;
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
+        d->set_class_rates[i] = have->classes[i] != want->classes[i];
+}
+
 int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_config *want,
     const struct wg_config *told)
 {
@@ -173,6 +196,7 @@ int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_co
     d.fwmark = want->fwmark;
     d.set_relay = want->is_relay != have->is_relay;
     d.is_relay = want->is_relay;
+    set_rates(&d, &have->rates, &want->rates);
     *ret = d;
     return 0;
 }

@@ -37,6 +37,7 @@ struct diff_peer {
     bool set_pin;
     bool set_relayed;
     bool set_mtu;
+    bool set_rate;
     bool set_allowed; /* replaces all of the peer's blocks */
 };
 
@@ -46,9 +47,12 @@ struct diff {
     bool set_listen_port;
     bool set_fwmark;
     bool set_relay;
+    bool set_rate;                         /* of all that is sent */
+    bool set_class_rates[TRAFFIC_CLASS_N]; /* of each class */
     uint16_t listen_port;
     uint32_t fwmark;
     bool is_relay;
+    struct traffic_rates rates;
     struct diff_peer *peers; /* owns; removals first, so that their blocks are free to be moved */
     size_t n_peers;
     size_t cap_peers;
@@ -61,6 +65,9 @@ struct diff {
 
 /** diff_deinit() - release it, and wipe the preshared keys in it; idempotent, safe on DIFF_NULL. */
 void diff_deinit(struct diff *d);
+
+/** diff_count_rates() - how many of the interface's own rates change. */
+unsigned diff_count_rates(const struct diff *d);
 
 /** diff_is_empty() - nothing to apply. */
 bool diff_is_empty(const struct diff *d);

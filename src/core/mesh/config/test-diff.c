@@ -28,6 +28,7 @@ struct twin_peer {
     struct endpoint endpoint;
     uint16_t keepalive;
     struct noise_choice cipher;
+    uint64_t rate;
 };
 
 struct twin {
@@ -35,6 +36,7 @@ struct twin {
     int owner[TWIN_BLOCKS]; /* peer of that block, -1 for none */
     uint16_t listen_port;
     uint32_t fwmark;
+    struct traffic_rates rates;
 };
 
 static struct x25519_public key_of(unsigned peer)
@@ -87,6 +89,8 @@ static void twin_apply_peer(struct twin *t, const struct diff_peer *c)
         p->keepalive = c->peer.keepalive;
     if (c->set_cipher)
         p->cipher = c->peer.cipher;
+    if (c->set_rate)
+        p->rate = c->peer.rate;
     if (c->set_allowed)
         disown(t, n);
     for (size_t b = 0; c->set_allowed && b < c->peer.n_allowed; b++)
@@ -99,13 +103,18 @@ static void twin_apply(struct twin *t, const struct diff *d)
         t->listen_port = d->listen_port;
     if (d->set_fwmark)
         t->fwmark = d->fwmark;
+    if (d->set_rate)
+        t->rates.all = d->rates.all;
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
+        if (d->set_class_rates[i])
+            t->rates.classes[i] = d->rates.classes[i];
     for (size_t i = 0; i < d->n_peers; i++)
         twin_apply_peer(t, &d->peers[i]);
 }
 
 static struct wg_config twin_get(const struct twin *t)
 {
-    struct wg_config c = {.listen_port = t->listen_port, .fwmark = t->fwmark};
+    struct wg_config c = {.listen_port = t->listen_port, .fwmark = t->fwmark, .rates = t->rates};
 
     for (unsigned i = 0; i < TWIN_PEERS; i++) {
         const struct twin_peer *from = &t->peers[i];
@@ -113,7 +122,8 @@ static struct wg_config twin_get(const struct twin *t)
             .psk = {{from->psk}},
             .endpoint = from->endpoint,
             .keepalive = from->keepalive,
-            .cipher = from->cipher};
+            .cipher = from->cipher,
+            .rate = from->rate};
 
         if (!from->exists)
             continue;
@@ -141,13 +151,16 @@ static struct wg_config random_config(const struct rng *rng)
     struct wg_config c = {.listen_port = (uint16_t)roll(rng, 3), .fwmark = roll(rng, 2)};
     int owner[TWIN_BLOCKS];
 
+    c.rates.all = roll(rng, 2);
+    c.rates.classes[roll(rng, TRAFFIC_CLASS_N)] = roll(rng, 3);
     for (unsigned b = 0; b < TWIN_BLOCKS; b++)
         owner[b] = (int)roll(rng, TWIN_PEERS + 4); /* some belong to nobody */
     for (unsigned i = 0; i < TWIN_PEERS; i++) {
         struct wg_peer p = {.key = key_of(i),
             .psk = {{(uint8_t)roll(rng, 2)}},
             .keepalive = (uint16_t)roll(rng, 2),
-            .cipher = {(enum aead_cipher)roll(rng, AEAD_CIPHER_N), roll(rng, 2) == 1}};
+            .cipher = {(enum aead_cipher)roll(rng, AEAD_CIPHER_N), roll(rng, 2) == 1},
+            .rate = roll(rng, 3)};
 
         if (roll(rng, 3) == 0)
             continue;
@@ -180,6 +193,7 @@ static void check_peer(const struct wg_peer *before, const struct wg_peer *after
 {
     assert_memory_equal(&after->psk, &want->psk, sizeof(want->psk));
     assert_int_equal(after->keepalive, want->keepalive);
+    assert_true(after->rate == want->rate);
     assert_true(noise_choice_equal(after->cipher, want->cipher));
     assert_true(wg_peer_allows_equal(after, want));
     if (before && !endpoint_is_none(&before->endpoint) && told &&
@@ -193,7 +207,7 @@ static bool is_equal(const struct wg_peer *a, const struct wg_peer *b)
 {
     return memcmp(&a->psk, &b->psk, sizeof(a->psk)) == 0 && a->keepalive == b->keepalive &&
            noise_choice_equal(a->cipher, b->cipher) && wg_peer_allows_equal(a, b) &&
-           endpoint_equal(&a->endpoint, &b->endpoint);
+           a->rate == b->rate && endpoint_equal(&a->endpoint, &b->endpoint);
 }
 
 /* One step of a life: some new wish, diff, apply; everything that diff.h promises. */
@@ -222,6 +236,7 @@ static void step(struct twin *t, const struct wg_config *want, const struct wg_c
     if (want->listen_port)
         assert_int_equal(after.listen_port, want->listen_port);
     assert_int_equal(after.fwmark, want->fwmark);
+    assert_true(traffic_rates_equal(&after.rates, &want->rates));
 
     /* Once applied there is nothing left to do. */
     assert_int_equal(diff_make(&d, &after, want, want), 0);
@@ -346,6 +361,34 @@ static void test_any_port_is_content(void **state)
     wg_config_deinit(&have);
 }
 
+/* A rate begins anew when it is set, so those that stay are not named. */
+static void test_only_the_rate_that_differs(void **state)
+{
+    struct wg_config want = one_peer(1);
+    struct wg_config have = one_peer(1);
+    struct diff d = DIFF_NULL;
+
+    have.rates.all = want.rates.all = 100000000;
+    have.rates.classes[TRAFFIC_CLASS_BULK] = 20000000;
+    want.rates.classes[TRAFFIC_CLASS_BULK] = 10000000;
+    assert_int_equal(diff_make(&d, &have, &want, &want), 0);
+    assert_int_equal(d.n_peers, 0);
+    assert_int_equal(diff_count_rates(&d), 1);
+    assert_true(d.set_class_rates[TRAFFIC_CLASS_BULK]);
+    assert_false(diff_is_empty(&d));
+    diff_deinit(&d);
+    want.rates = have.rates;
+    want.peers[0].rate = 5000000;
+    assert_int_equal(diff_make(&d, &have, &want, &want), 0);
+    assert_int_equal(d.n_peers, 1);
+    assert_true(d.peers[0].set_rate);
+    assert_false(d.peers[0].set_endpoint || d.peers[0].set_allowed || d.peers[0].set_mtu);
+    assert_int_equal(diff_count_rates(&d), 0);
+    diff_deinit(&d);
+    wg_config_deinit(&want);
+    wg_config_deinit(&have);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_lost_endpoint_is_set),
         cmocka_unit_test(test_missing_key_is_set),
         cmocka_unit_test(test_any_port_is_content),
+        cmocka_unit_test(test_only_the_rate_that_differs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

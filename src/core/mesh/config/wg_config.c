@@ -155,3 +155,20 @@ struct wg_peer *wg_config_find(const struct wg_config *c, const struct x25519_pu
         return NULL;
     return bsearch(&wanted, c->peers, c->n_peers, sizeof(*c->peers), compare_peers);
 }
+
+bool wg_config_has_rates(const struct wg_config *c)
+{
+    if (traffic_rates_any(&c->rates))
+        return true;
+    for (size_t i = 0; i < c->n_peers; i++)
+        if (c->peers[i].rate != 0)
+            return true;
+    return false;
+}
+
+void wg_config_clear_rates(struct wg_config *c)
+{
+    c->rates = (struct traffic_rates){0};
+    for (size_t i = 0; i < c->n_peers; i++)
+        c->peers[i].rate = 0;
+}

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "base/traffic.h"
 #include "crypto/x25519.h"
 #include "noise/pin.h"
 #include "noise/profile.h"
@@ -47,6 +48,7 @@ struct wg_peer {
     struct noise_choice cipher; /* of its data */
     enum pin pin;               /* what moves its endpoint while paths are found */
     bool is_relayed;            /* this node may relay between it and others of its kind */
+    uint64_t rate;              /* of what is sent to it, bit/s; 0: none */
     struct ip_prefix *allowed;  /* owns; sorted by ip_prefix_compare(), host bits zero */
     size_t n_allowed;
     struct wg_facts facts;
@@ -61,10 +63,11 @@ struct wg_config {
     uint16_t mtu;       /* bytes; 0: not known, as an engine leaves it */
     uint16_t link_mtu;  /* inner bytes beyond which nothing can be received; 0: the same as @mtu */
     uint16_t route_mtu; /* of @routes, for peers without an MTU of their own; 0: the interface's */
-    uint16_t listen_port;  /* 0: any */
-    uint32_t fwmark;       /* of the packets sent; 0: none */
-    bool is_relay;         /* it relays between those of its peers that are marked so */
-    struct wg_peer *peers; /* owns; sorted by key once wg_config_sort() was called */
+    uint16_t listen_port;       /* 0: any */
+    uint32_t fwmark;            /* of the packets sent; 0: none */
+    bool is_relay;              /* it relays between those of its peers that are marked so */
+    struct traffic_rates rates; /* of what it sends */
+    struct wg_peer *peers;      /* owns; sorted by key once wg_config_sort() was called */
     size_t n_peers;
     size_t cap_peers;
 };
@@ -110,6 +113,12 @@ int wg_config_sort(struct wg_config *c, struct err *e);
 
 /** wg_config_find() - lends the peer of that key, NULL if none. @c is sorted. */
 struct wg_peer *wg_config_find(const struct wg_config *c, const struct x25519_public *key);
+
+/** wg_config_has_rates() - is anything that it sends to be kept to a rate? */
+bool wg_config_has_rates(const struct wg_config *c);
+
+/** wg_config_clear_rates() - nothing is. */
+void wg_config_clear_rates(struct wg_config *c);
 
 /** ip_prefix_compare() - by address, then by length. */
 int ip_prefix_compare(const struct ip_prefix *a, const struct ip_prefix *b);

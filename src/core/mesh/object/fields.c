@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "base/traffic.h"
 #include "crypto/x25519.h"
 #include "mesh/object/block.h"
 
@@ -199,6 +200,17 @@ void fields_public_key(
         fields_fail(f, "\"%s\" is not a public key: 44 characters of base64", name);
     else
         *ret = key;
+}
+
+void fields_rate(struct fields *f, const char *name, enum fields_need need, uint64_t *ret)
+{
+    const char *text = fields_string(f, name, need, 1, TRAFFIC_RATE_TEXT_MAX);
+    struct err e = ERR_NULL;
+    char what[64];
+
+    (void)snprintf(what, sizeof(what), "\"%s\"", name);
+    if (text && traffic_rate_parse(ret, text, what, &e) < 0)
+        fields_fail(f, "%s", err_text(&e));
 }
 
 const json_t *fields_object(struct fields *f, const char *name, enum fields_need need)

@@ -84,6 +84,9 @@ void fields_block(
 void fields_public_key(
     struct fields *f, const char *name, enum fields_need need, struct x25519_public *ret);
 
+/** fields_rate() - a rate as traffic_rate_parse() wants it, in text; bit/s. */
+void fields_rate(struct fields *f, const char *name, enum fields_need need, uint64_t *ret);
+
 /** fields_object() - a borrowed JSON object, NULL if none. */
 const json_t *fields_object(struct fields *f, const char *name, enum fields_need need);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/traffic.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
 #include "mesh/object/object_frame.h"
@@ -151,6 +152,7 @@ int mesh_edge_decode(
     fields_enum(&f, "path", FIELDS_OPTIONAL, edge_path_names, EDGE_PATH_N, &path);
     edge.path = path;
     pins_decode(&edge, &f);
+    fields_rate(&f, "rate", FIELDS_OPTIONAL, &edge.rate);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&f);
     r = fields_end(&f);
@@ -191,11 +193,13 @@ static void encode_pins(json_t *spec, const struct mesh_edge *edge)
 
 json_t *mesh_edge_encode(const struct mesh_edge *edge)
 {
+    char rate[TRAFFIC_RATE_TEXT_MAX];
     json_t *spec = json_pack("{s:[s, s], s:s}", "nodes", edge->nodes[0], edge->nodes[1], "path",
         edge_path_names[edge->path]);
 
     encode_pins(spec, edge);
-
+    if (edge->rate != 0)
+        (void)json_object_set_new(spec, "rate", json_string(traffic_rate_format(edge->rate, rate)));
     return object_frame_encode(&edge->meta, &mesh_edge_kind, spec, json_incref(edge->status));
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdint.h>
 
 #include "base/addr.h"
 #include "crypto/x25519.h"
@@ -37,10 +38,14 @@ struct mesh_edge {
     char nodes[2][NAME_MAX_LEN + 1]; /* in byte order, different */
     enum edge_path path;
     struct edge_pin pins[2]; /* in the order of @nodes */
+    uint64_t rate;           /* of what either end sends to the other, bit/s; 0: none */
     json_t *status;          /* owns a reference; NULL or an object of objects by field owner */
 };
 
-#define MESH_EDGE_NULL {0}
+#define MESH_EDGE_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind mesh_edge_kind;

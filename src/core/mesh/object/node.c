@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
+#include "base/traffic.h"
 #include "mesh/object/fabric_report.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
@@ -249,6 +250,41 @@ static int routes_decode(struct node *n, struct fields *f)
     return 0;
 }
 
+/* {"bulk": "20Mbit"} */
+static void class_rates_decode(
+    struct traffic_rates *rates, const json_t *json, enum object_mode mode, struct fields *f)
+{
+    char where[OBJECT_NAME_MAX + 40];
+    struct fields one;
+
+    (void)snprintf(where, sizeof(where), "%s: classRates", f->where);
+    one = fields_make(json, where, f->e);
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
+        fields_rate(
+            &one, traffic_class_name((enum traffic_class)i), FIELDS_OPTIONAL, &rates->classes[i]);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&one);
+    f->failed = f->failed ? f->failed : fields_end(&one);
+}
+
+/* Into @n->rates, which the caller releases also on failure. */
+static int rates_decode(struct node *n, enum object_mode mode, struct fields *f)
+{
+    const json_t *classes = fields_object(f, "classRates", FIELDS_OPTIONAL);
+    struct traffic_rates rates = {0};
+
+    fields_rate(f, "rate", FIELDS_OPTIONAL, &rates.all);
+    if (classes && !f->failed)
+        class_rates_decode(&rates, classes, mode, f);
+    if (f->failed || !traffic_rates_any(&rates))
+        return 0;
+    n->rates = malloc(sizeof(*n->rates));
+    if (!n->rates)
+        return -ENOMEM;
+    *n->rates = rates;
+    return 0;
+}
+
 static int node_spec_decode(
     struct node *n, const json_t *spec, enum object_mode mode, const char *where, struct err *e)
 {
@@ -267,6 +303,8 @@ static int node_spec_decode(
     fields_bool(&f, "stock", FIELDS_OPTIONAL, &n->stock);
     hub = fields_object(&f, "hub", FIELDS_OPTIONAL);
     r = routes_decode(n, &f);
+    if (r == 0)
+        r = rates_decode(n, mode, &f);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&f);
     if (fields_end(&f) != 0)
@@ -370,6 +408,25 @@ static json_t *hub_encode(const struct node_hub *hub)
         hub->rendezvous_epoch ? json_integer((json_int_t)hub->rendezvous_epoch) : NULL);
 }
 
+/* Absent where there are none. */
+static int rates_encode(json_t *spec, const struct traffic_rates *rates)
+{
+    char text[TRAFFIC_RATE_TEXT_MAX];
+    json_t *classes = json_object();
+    int r = 0;
+
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
+        if (rates->classes[i] != 0)
+            r |= json_object_set_new(classes, traffic_class_name((enum traffic_class)i),
+                json_string(traffic_rate_format(rates->classes[i], text)));
+    if (rates->all != 0)
+        r |= json_object_set_new(spec, "rate", json_string(traffic_rate_format(rates->all, text)));
+    if (json_object_size(classes) > 0)
+        r |= json_object_set(spec, "classRates", classes);
+    json_decref(classes);
+    return r;
+}
+
 json_t *node_encode(const struct node *n)
 {
     char key[X25519_BASE64_MAX];
@@ -389,6 +446,8 @@ json_t *node_encode(const struct node *n)
         spec = (json_decref(spec), NULL);
     if (spec && n->routes && json_object_set_new(spec, "routes", subnets_encode(n->routes)) < 0)
         spec = (json_decref(spec), NULL);
+    if (spec && n->rates && rates_encode(spec, n->rates) < 0)
+        spec = (json_decref(spec), NULL);
     return object_frame_encode(&n->meta, &node_kind, spec, json_incref(n->status));
 }
 
@@ -397,6 +456,7 @@ void node_deinit(struct node *n)
     free(n->labels);
     free(n->hub);
     free(n->routes);
+    free(n->rates);
     free(n->side);
     free(n->fabric);
     free(n->hostname);

@@ -19,6 +19,7 @@ struct fabric_report;
 struct object_kind;
 struct path_side;
 struct subnets;
+struct traffic_rates;
 
 #define OBJECT_LABELS_MAX     32
 #define OBJECT_LABEL_MAX      63 /* bytes of a label's key, and of its value */
@@ -66,6 +67,7 @@ struct node {
     struct node_hub *hub;          /* owns; NULL unless the node is a hub */
     struct subnets *routes;        /* owns; what is reached through it, as the hub admits; NULL:
                                       nothing */
+    struct traffic_rates *rates;   /* owns; how fast it sends; NULL: as fast as it can */
     json_t *status;                /* owns a reference; NULL or an object */
     /* The parts of the status that others rely on: */
     char *hostname;               /* owns; its machine's, without a domain, where it is another than
@@ -75,7 +77,10 @@ struct node {
     struct fabric_report *fabric; /* owns; the fabric that it has found; NULL: not said */
 };
 
-#define NODE_NULL {0}
+#define NODE_NULL                                                                                  \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind node_kind;

@@ -143,6 +143,13 @@ static const struct {
         "Node \"a\": label key \"k k\" is not 1 to 63 of letters, digits, '-', '_', '.', '/'"},
     {NODE_WITH("a", ", \"ephemeral\": 1"), "Node \"a\": \"ephemeral\" is neither true nor false"},
     {NODE_WITH("a", ", \"relay\": \"yes\""), "Node \"a\": \"relay\" is neither true nor false"},
+    {NODE_WITH("a", ", \"rate\": \"fast\""), "Node \"a\": \"rate\" \"fast\" is not a rate in bits "
+                                             "per second, such as 10Gbit, 2.5Gbit or "
+                                             "500Mbit"},
+    {NODE_WITH("a", ", \"rate\": 100000000"), "Node \"a\": \"rate\" is not a string"},
+    {NODE_WITH("a", ", \"classRates\": \"1Mbit\""), "Node \"a\": \"classRates\" is not an object"},
+    {NODE_WITH("a", ", \"classRates\": {\"bulk\": \"9kbit\"}"),
+        "Node \"a\": classRates: \"bulk\" \"9kbit\" is not from 100kbit to 1000Gbit"},
     {NODE_WITH("a", ", \"routes\": {}"), "Node \"a\": \"routes\" is not an array of 0 to 16 items"},
     {NODE_WITH("a", ", \"routes\": [1]"), "Node \"a\": \"routes\" is not a list of texts"},
     {NODE_WITH("a", ", \"routes\": [\"10.9.0.5/24\"]"),
@@ -174,6 +181,8 @@ static const struct {
         "MeshEdge \"b--a\": the names \"b\" and \"a\" are not two in byte order"},
     {EDGE_WITH("a--c", "\"nodes\": [\"a\", \"b\"]"),
         "MeshEdge \"a--c\": the edge of these nodes is called \"a--b\""},
+    {EDGE_WITH("a--b", "\"nodes\": [\"a\", \"b\"], \"rate\": \"2Tbit\""),
+        "MeshEdge \"a--b\": \"rate\" \"2Tbit\" is not from 100kbit to 1000Gbit"},
     {EDGE_WITH("a--b", "\"nodes\": [\"a\", \"b\"], \"path\": \"fast\""),
         "MeshEdge \"a--b\": \"path\" is \"fast\", and one of auto, direct, relay, off is "
         "allowed"},

@@ -276,6 +276,14 @@ static int allow_routes(struct wg_peer *p, const struct snapshot *s, const struc
     return r;
 }
 
+/* Of what is sent to @peer, as the edge says; 0: none. */
+static uint64_t edge_rate(const struct snapshot *s, const struct node *peer)
+{
+    const struct mesh_edge *edge = snapshot_find_edge(s, s->self, peer->meta.name);
+
+    return edge ? edge->rate : 0;
+}
+
 static int add_peer(struct wg_config *c, const struct render_input *in, const struct node *self,
     const struct node *relay, const struct node *node)
 {
@@ -294,6 +302,7 @@ static int add_peer(struct wg_config *c, const struct render_input *in, const st
     if (in->pins && node->side && !node->hub)
         p.pin = decision.route == RENDER_ROUTE_RELAY ? PIN_SESSION : PIN_FIXED;
     p.is_relayed = in->relays && !node->hub;
+    p.rate = edge_rate(in->snapshot, node);
     set_path(&p, in, self, relay, node, decision.route);
     r = wg_peer_allow(&p, &a4);
     if (r == 0)
@@ -350,6 +359,8 @@ static void set_interface(
     c->route_mtu = route_mtu(in);
     c->listen_port = in->listen_port;
     c->is_relay = in->relays;
+    if (self->rates)
+        c->rates = *self->rates;
 }
 
 int render_config(struct wg_config *ret, const struct render_input *in, struct err *e)

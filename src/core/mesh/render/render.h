@@ -23,6 +23,8 @@
  * MTU of the routes to its blocks. The interface's own is as much as any path of
  * this machine might carry, so that a peer's route can have more.
  *
+ * Rates are those of the node itself, and of its edges.
+ *
  * The cipher of each peer's data follows from the network's, and from what both
  * ends have announced (docs/wire/aes.md); a hub announces nothing.
  */

@@ -154,6 +154,35 @@ static void test_hub(void **state)
     snapshot_deinit(&s);
 }
 
+/* An edge's rate is of what goes to its other end, and a node's of all that it sends itself. */
+static void test_rates(void **state)
+{
+    struct snapshot s = sample_snapshot(4, 2);
+    struct object edge = sample_edge(2, 3, EDGE_PATH_AUTO);
+    struct object other = sample_node(3);
+    struct object self = sample_node(2);
+    struct wg_config c;
+
+    edge.edge.rate = 20000000;
+    other.node.rates = calloc(1, sizeof(*other.node.rates));
+    self.node.rates = calloc(1, sizeof(*self.node.rates));
+    assert_true(other.node.rates && self.node.rates);
+    other.node.rates->all = 1000000;
+    self.node.rates->classes[TRAFFIC_CLASS_BULK] = 5000000;
+    sample_put(&s, edge);
+    sample_put(&s, other);
+    c = render(&s, NULL, 0);
+    assert_true(peer(&c, 3)->rate == 20000000);
+    assert_true(peer(&c, 4)->rate == 0 && peer(&c, 1)->rate == 0);
+    assert_false(traffic_rates_any(&c.rates));
+    wg_config_deinit(&c);
+    sample_put(&s, self);
+    c = render(&s, NULL, 0);
+    assert_true(c.rates.all == 0 && c.rates.classes[TRAFFIC_CLASS_BULK] == 5000000);
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
 /* Every rule of one edge, a line each. */
 static void test_edges(void **state)
 {
@@ -573,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_node),
         cmocka_unit_test(test_hub),
         cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_rates),
         cmocka_unit_test(test_hub_path),
         cmocka_unit_test(test_hub_that_relays),
         cmocka_unit_test(test_keepalive),

@@ -4,12 +4,12 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "os/clock.h"
 #include "train/job/job_plan.h"
 
 /* Model of the advice where nobody has said --params: weights. Small, so it errs on the good side.
@@ -86,7 +86,7 @@ static bool advise(
     json = json_loadb(str_text(&text), text.len, 0, NULL);
     r = job_plan_decode(ret, json, NULL);
     json_decref(json);
-    *ret_age_s = difftime(time(NULL), st.st_mtime);
+    *ret_age_s = (double)(clock_wall_s() - st.st_mtime);
     return r == 0;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/clock.h"
 
 /*
  * A log of ours that has grown beyond this is emptied. What is needed stands in the first lines; a
@@ -53,7 +54,7 @@ static void make_pattern(struct nccl_watch *w, const char *file)
 
 void nccl_watch_init(struct nccl_watch *w, const char *file)
 {
-    w->since = time(NULL);
+    w->since = clock_wall_s();
     make_pattern(w, file);
 }
 

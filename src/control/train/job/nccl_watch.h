@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "train/profile/nccl_log.h"
 
@@ -39,7 +38,7 @@ struct nccl_watch {
     const struct profile *wanted; /* borrowed */
     size_t n_devices;             /* of the fabric */
     const char *interface;        /* borrowed; of the sockets, NULL: any */
-    time_t since;                 /* older files are of other jobs */
+    int64_t since;                /* older files are of other jobs */
     struct nccl_watch_file files[NCCL_WATCH_FILES_MAX];
     size_t n_files;
     bool is_other; /* some process uses another network than the one that was wanted */

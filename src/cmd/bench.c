@@ -40,6 +40,7 @@ static struct {
     uint64_t allreduce_mib;
     bool no_underlay;
     bool history;
+    bool one_by_one;
     bool force;
     bool json;
 } arg;
@@ -60,6 +61,8 @@ static const struct option options[] = {
         "size of the all-reduces' vector; 0: none", .max = ORDER_VECTOR_MAX / MIB},
     {"--no-underlay", NULL, option_flag, &arg.no_underlay, NULL,
         "do not measure the same beside the overlay"},
+    {"--one-by-one", NULL, option_flag, &arg.one_by_one, NULL,
+        "measure the throughput of one pair at a time, where pairs share a line"},
     {"--svg", "FILE", option_text, &arg.svg, NULL, "draw the matrix"},
     {"--history", NULL, option_flag, &arg.history, NULL,
         "print what earlier benchmarks of this node found, and measure nothing"},
@@ -228,7 +231,8 @@ int cmd_bench(int argc, char **argv)
                          : MATRIX_MS,
         .streams = (uint32_t)arg.streams,
         .bytes = arg.mib * MIB,
-        .force = arg.force};
+        .force = arg.force,
+        .alone = arg.one_by_one};
     status = check_svg();
     if (status == CMD_OK)
         status = measure_open(&m, "bench", &arg.target);

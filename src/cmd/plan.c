@@ -26,6 +26,7 @@
 #define FILE_MAX       (64u << 20) /* bytes; a matrix of 256 nodes has 30,000 pairs */
 #define PARAMS_MIN     1000
 #define PARAMS_MAX     1e15
+#define SYNC_BYTES_MAX 1e12
 
 static struct {
     struct measure_target target;
@@ -37,6 +38,7 @@ static struct {
     const char *gpu;
     const char *transport;
     const char *prices;
+    const char *sync_bytes;
     uint64_t gpus;
     uint64_t batch;
     uint64_t seq;
@@ -46,6 +48,7 @@ static struct {
     uint64_t share;
     uint64_t efficiency;
     uint64_t fabric_bps;
+    bool one_by_one;
     bool force;
     bool json;
 } arg;
@@ -85,8 +88,13 @@ static const struct option options[] = {
     {"--islands", "NAMES", option_text, &arg.islands, NULL,
         "who shares a fabric, as a,b/c,d (default: as declared, or within 2 ms)"},
     {"--price-table", "FILE", option_text, &arg.prices, NULL, "what bytes, lines and GPUs cost"},
+    {"--sync-bytes", "SIZES", option_text, &arg.sync_bytes, NULL,
+        "say how long vectors of so many bytes take, too, as 1M,64M,2G"},
     {"--nodes", "NAMES", option_text, &arg.target.nodes, NULL,
-        "measure these members and this one, as a,b,c (default: all)"},
+        "measure these members and this one, as a,b,c; with --matrix: plan for these alone "
+        "(default: all)"},
+    {"--one-by-one", NULL, option_flag, &arg.one_by_one, NULL,
+        "measure the throughput of one pair at a time, where pairs share a line"},
     {"--force", NULL, option_flag, &arg.force, NULL, "measure although something uses the network"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     {"--socket", "PATH", option_text, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
@@ -129,6 +137,39 @@ static int read_count(double *ret, const char *text, const char *what, struct er
     return 0;
 }
 
+/* A size: digits, perhaps a fraction, perhaps K, M or G, and then perhaps B. @p goes behind it. */
+static double read_size(const char **p)
+{
+    static const char units[] = "KMG";
+    char *end = (char *)*p;
+    double value = **p >= '0' && **p <= '9' ? strtod(*p, &end) : 0;
+    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
+
+    for (long k = unit ? unit - units : -1; k >= 0; k--)
+        value *= 1000;
+    end += unit ? 1 : 0;
+    *p = end + (*end == 'B' ? 1 : 0);
+    return value;
+}
+
+static int read_sizes(struct plan_wish *w, struct err *e)
+{
+    for (const char *p = arg.sync_bytes; p && *p != '\0';) {
+        double size = read_size(&p);
+
+        if (!(size >= 1 && size <= SYNC_BYTES_MAX) || (*p != '\0' && *p != ',') ||
+            (*p == ',' && p[1] == '\0') || w->n_syncs == PLAN_SYNCS_MAX)
+            return err_set(e, -EINVAL,
+                "--sync-bytes \"%.80s\" is no list of at most %d sizes from 1 B to 1000 GB, such "
+                "as "
+                "1M,64M",
+                arg.sync_bytes, PLAN_SYNCS_MAX);
+        w->sync_bytes[w->n_syncs++] = size;
+        p += *p == ',';
+    }
+    return 0;
+}
+
 static enum model_dtype dtype_of(const char *name)
 {
     for (unsigned d = 0; d < MODEL_DTYPE_N; d++)
@@ -158,6 +199,8 @@ static int read_wish(struct plan_wish *ret, struct err *e)
     if (r == 0 && w.model.active > w.model.params)
         r = err_set(e, -EINVAL, "--active \"%.40s\" is more than --params \"%.40s\"", arg.active,
             arg.params);
+    if (r == 0)
+        r = read_sizes(&w, e);
     if (r == 0 && !w.gpu)
         r = err_set(e, -EINVAL, "--gpu \"%.40s\" is none of %s", arg.gpu, model_gpu_names());
     if (r == 0)
@@ -237,7 +280,8 @@ static int measure_matrix(struct matrix *m, struct err *e)
         .ms = MATRIX_MS,
         .streams = STREAMS,
         .bytes = MATRIX_BYTES,
-        .force = arg.force};
+        .force = arg.force,
+        .alone = arg.one_by_one};
     r = measure_open(&measure, "plan", &arg.target);
     if (r == CMD_OK && survey_run(&measure.survey, &measure.plan) < 0)
         r = err_set(e, -ENOMEM, "no memory for %zu members", measure.members.n);
@@ -258,6 +302,8 @@ static int get_matrix(struct matrix *m, struct err *e)
         r = measure_matrix(m, e);
     for (size_t i = 0; r == 0 && i < arg.matrices.n; i++)
         r = read_matrix(m, arg.matrices.items[i], e);
+    if (r == 0 && arg.matrices.n > 0 && arg.target.nodes)
+        r = matrix_pick(m, arg.target.nodes, e);
     if (r == 0 && arg.islands)
         r = matrix_set_islands(m, arg.islands, e);
     if (r == 0)

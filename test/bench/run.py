@@ -13,6 +13,7 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
     handshakes  handshakes answered each second by one core, alone and beside data at full rate
     paths       TCP and round trips by each kind of path beside the bare line, through 100 Mbit/s
     qos         a heartbeat beside bulk on a line of 100 Mbit/s, without and with a rate
+    plan        synchronisations by torch over emulated lines, beside what weft plan says of them
     relay       the blind relay: CPU per GB beside plain forwarders, and a hub that relays beside
                 one that decrypts
     ciphers     sealing and opening with each back end
@@ -42,11 +43,12 @@ import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE / "swarm")]
+sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE / "swarm"), str(HERE / "plan")]
 
 import handshakes  # noqa: E402 - the path is set above
 import pair  # noqa: E402
 import paths  # noqa: E402
+import plan  # noqa: E402
 import qos  # noqa: E402
 import swarm  # noqa: E402
 from lab import unavailable  # noqa: E402
@@ -82,6 +84,11 @@ def part_paths(args) -> dict:
 
 def part_qos(args) -> dict:
     return {"qos": qos.measure(args.rounds, args.seconds)}
+
+
+def part_plan(_args) -> dict:
+    title, figures = plan.measure(5)
+    return {title: figures}
 
 
 def part_relay(args) -> dict:
@@ -120,11 +127,12 @@ def part_reconcile(args) -> dict:
 
 
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
-         "paths": part_paths, "qos": part_qos, "relay": part_relay,
+         "paths": part_paths, "qos": part_qos, "plan": part_plan, "relay": part_relay,
          "ciphers": part_ciphers, "store": part_store, "scale": part_scale,
          "reconcile": part_reconcile, "neighbour": part_neighbour}
 # What the tables of a part that has no wireguard-go are divided by.
-REFERENCES = {"paths": paths.REFERENCE, "qos": qos.REFERENCE, "hub": "wireguard-go hub",
+REFERENCES = {"plan": "measured", "paths": paths.REFERENCE, "qos": qos.REFERENCE,
+              "hub": "wireguard-go hub",
               "forwarders": "plain",
               "store": "before" if os.environ.get("WEFT_BEFORE") else "alone",
               "scale": "weft", "beside 1": "alone", "beside 10": "alone"}
@@ -160,7 +168,7 @@ def main() -> None:
             failed.append(name)
             continue
         for title, figures in found.items():
-            reference = REFERENCES.get(title, REFERENCE)
+            reference = REFERENCES.get(title, REFERENCES.get(name, REFERENCE))
             print(table(f"{name}: {title}", figures, reference), "\n", flush=True)
             result.setdefault(name, {})[title] = {
                 "figures": figures, "ratios": ratios(figures, reference)}

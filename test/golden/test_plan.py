@@ -69,6 +69,17 @@ def test_later_measurements_count(weft: Path) -> None:
     assert (after["islands"][0]["leader"], after["islands"][1]["leader"]) == ("gpu-1", "gpu-3")
 
 
+def test_sizes(weft: Path) -> None:
+    """Times of vectors that were asked for, of some of the nodes."""
+    few = planned(weft, "--params", "7B", "--sync-bytes", "1M,2.5MB,1G", "--nodes", "gpu-1,gpu-3")
+    assert few["ring"] == ["gpu-1", "gpu-3"]
+    assert [s["bytes"] for s in few["syncs"]] == [1e6, 2.5e6, 1e9]
+    ring = [s["averageSeconds"]["ring"] for s in few["syncs"]]
+    assert ring == sorted(ring) and ring[2] > 8e9 / 45e6
+    assert few["syncs"][2]["exchangeSeconds"]["int8"] < ring[2] / 2
+    assert "A vector of so many bytes" in plan(weft, "--params", "7B", "--sync-bytes", "1M")
+
+
 def test_experts_and_prices(weft: Path) -> None:
     found = planned(weft, "--params", "47B", "--active", "13B", "--experts", 8, "--gpu", "h200",
                     "--fabric", "400Gbit", "--price-table", PRICES)

@@ -112,6 +112,8 @@ REFUSALS = [
     ("plan --params -7B", USAGE, '"-7B" is no number of weights'),
     ("plan --params 7B --active 8B", USAGE, '--active "8B" is more than --params "7B"'),
     ("plan --params 7B --gpu tpu", USAGE, '--gpu "tpu" is none of a100,'),
+    ("plan --params 7B --sync-bytes 1M,", USAGE, '"1M," is no list of at most 16 sizes'),
+    ("plan --params 7B --sync-bytes 1X", USAGE, '"1X" is no list of at most 16 sizes'),
     ("plan --params 7B --gpus 0", USAGE, '"0" is not a number from 1 to 64'),
     ("plan --params 7B --matrix /nonexistent/m", FAILED, "/nonexistent/m"),
     ("plan --params 7B --price-table /nonexistent/p", FAILED, "/nonexistent/p"),

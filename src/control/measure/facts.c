@@ -31,14 +31,15 @@ json_t *facts_encode(const struct facts *f)
     char host[IP_ADDR_TEXT_MAX];
 
     return json_pack(
-        "{s:o, s:[I,I], s:I, s:b, s:[I,I], s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o}",
+        "{s:o, s:[I,I], s:I, s:b, s:[I,I], s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o}",
         "versions", encode_versions(&f->versions), "nofile", (json_int_t)f->nofile_soft,
         (json_int_t)f->nofile_hard, "memlock", (json_int_t)f->memlock_hard, "rdma",
         (int)f->has_rdma, "tcpBuffers", (json_int_t)f->tcp_receive_max, (json_int_t)f->tcp_send_max,
-        "interface", f->interface, "address", ip_addr_format(&f->address, address), "hostAddress",
-        ip_addr_format(&f->host_address, host), "hostname", f->hostname, "ncclIfname",
-        f->nccl_ifname, "ncclFamily", f->nccl_family, "traffic", (json_int_t)f->traffic, "jobs",
-        (json_int_t)f->jobs, "interfaces", encode_interfaces(f));
+        "tcpRestarts", (int)f->tcp_restarts, "interface", f->interface, "address",
+        ip_addr_format(&f->address, address), "hostAddress", ip_addr_format(&f->host_address, host),
+        "hostname", f->hostname, "ncclIfname", f->nccl_ifname, "ncclFamily", f->nccl_family,
+        "traffic", (json_int_t)f->traffic, "jobs", (json_int_t)f->jobs, "interfaces",
+        encode_interfaces(f));
 }
 
 /* ---- decoding ------------------------------------------------------------------------------ */
@@ -109,13 +110,14 @@ static void get_interfaces(struct fields *f, struct facts *ret)
 int facts_decode(struct facts *ret, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "the facts", e);
-    struct facts facts = {0};
+    struct facts facts = {.tcp_restarts = true};
 
     get_versions(&f, &facts.versions);
     get_pair(&f, "nofile", &facts.nofile_soft, &facts.nofile_hard);
     fields_u64(&f, "memlock", FIELDS_REQUIRED, 0, INT64_MAX, &facts.memlock_hard);
     fields_bool(&f, "rdma", FIELDS_REQUIRED, &facts.has_rdma);
     get_pair(&f, "tcpBuffers", &facts.tcp_receive_max, &facts.tcp_send_max);
+    fields_bool(&f, "tcpRestarts", FIELDS_OPTIONAL, &facts.tcp_restarts);
     fields_text(&f, "interface", FIELDS_REQUIRED, 0, sizeof(facts.interface), facts.interface);
     get_any_address(&f, "address", &facts.address);
     get_any_address(&f, "hostAddress", &facts.host_address);

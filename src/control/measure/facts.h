@@ -41,12 +41,13 @@ struct facts_versions {
 
 struct facts {
     struct facts_versions versions;
-    uint64_t nofile_soft;        /* limit of open files */
-    uint64_t nofile_hard;        /* up to which a program may raise @nofile_soft itself */
-    uint64_t memlock_hard;       /* limit of locked memory, bytes */
-    bool has_rdma;               /* there is an InfiniBand, RoCE or EFA device */
-    uint64_t tcp_receive_max;    /* bytes: third value of net.ipv4.tcp_rmem */
-    uint64_t tcp_send_max;       /* bytes: third value of net.ipv4.tcp_wmem */
+    uint64_t nofile_soft;     /* limit of open files */
+    uint64_t nofile_hard;     /* up to which a program may raise @nofile_soft itself */
+    uint64_t memlock_hard;    /* limit of locked memory, bytes */
+    bool has_rdma;            /* there is an InfiniBand, RoCE or EFA device */
+    uint64_t tcp_receive_max; /* bytes: third value of net.ipv4.tcp_rmem */
+    uint64_t tcp_send_max;    /* bytes: third value of net.ipv4.tcp_wmem */
+    bool tcp_restarts; /* after a pause TCP begins again with a small window; see facts_gather.c */
     char interface[IFNAMSIZ];    /* the overlay's */
     struct ip_addr address;      /* this node's on that interface, IPv4 */
     struct ip_addr host_address; /* what the machine's own name resolves to; none: nothing */

@@ -59,6 +59,14 @@ static uint64_t read_third(const char *path)
     return v > FACTS_UNLIMITED ? FACTS_UNLIMITED : v;
 }
 
+static bool begins_with(const char *path, const char *word)
+{
+    _cleanup_(freep) char *text = NULL;
+
+    return statefile_read(path, SMALL_FILE_MAX, &text, NULL, NULL) == 0 &&
+           strncmp(text, word, strlen(word)) == 0;
+}
+
 static bool has_entries(const char *path)
 {
     DIR *dir = opendir(path);
@@ -193,6 +201,14 @@ static uint64_t count_jobs(void)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
+/* RFC 5681, section 4.1, which a machine may have turned off. BBR keeps its own estimate of the
+ * path over a pause (net/ipv4/tcp_bbr.c, bbr_cwnd_event()). */
+static bool tcp_restarts(void)
+{
+    return !begins_with("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0") &&
+           !begins_with("/proc/sys/net/ipv4/tcp_congestion_control", "bbr");
+}
+
 void facts_gather(struct facts *ret, const char *interface, const struct ip_addr *address)
 {
     struct utsname kernel;
@@ -207,6 +223,7 @@ void facts_gather(struct facts *ret, const char *interface, const struct ip_addr
     ret->has_rdma = has_entries("/sys/class/infiniband");
     ret->tcp_receive_max = read_third("/proc/sys/net/ipv4/tcp_rmem");
     ret->tcp_send_max = read_third("/proc/sys/net/ipv4/tcp_wmem");
+    ret->tcp_restarts = tcp_restarts();
     gather_interfaces(ret);
     gather_host_address(ret);
     gather_nccl_conf(ret);

@@ -154,11 +154,13 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
     double many[2] = {0};
     double loss[2] = {0};
     uint64_t usec = 0;
+    bool restarts = true;
     int r;
 
     if (fields_end(&f) == 0 && a == b)
         fields_fail(&f, "\"%s\" is both of its nodes", m->nodes[a].name);
     fields_u64(&f, "rttMedianUs", FIELDS_OPTIONAL, 0, USEC_MAX, &usec);
+    fields_bool(&f, "tcpRestarts", FIELDS_OPTIONAL, &restarts);
     take_rates(&f, "oneStream", one, e);
     take_rates(&f, "streams", many, e);
     r = fields_end(&f);
@@ -170,7 +172,8 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
         *l = (struct matrix_link){.rtt = (double)usec / 1e6,
             .one_bps = one[way],
             .many_bps = many[way] > one[way] ? many[way] : one[way],
-            .loss = loss[way]};
+            .loss = loss[way],
+            .restarts = restarts};
     }
     return r;
 }
@@ -197,7 +200,66 @@ int matrix_decode(struct matrix *ret, const json_t *json, struct err *e)
     return r;
 }
 
-/* ---- islands ------------------------------------------------------------------------------- */
+/* ---- of a matrix another one --------------------------------------------------------------- */
+
+/* Index of the name at the beginning of @p, which is @len bytes long; SIZE_MAX with words: there is
+ * none, or it is @seen. */
+static size_t name_at(const struct matrix *m, const char *what, const char *text, const char *p,
+    size_t len, bool *seen, struct err *e)
+{
+    char name[NAME_MAX_LEN + 1] = "";
+    size_t i;
+
+    if (len > 0 && len < sizeof(name))
+        memcpy(name, p, len);
+    i = matrix_find(m, name);
+    if (i == SIZE_MAX || seen[i]) {
+        (void)err_set(e, -EINVAL, "%s \"%.80s\": \"%.*s\" is %s", what, text,
+            (int)(len < 80 ? len : 80), p, i == SIZE_MAX ? "no node of the matrix" : "there twice");
+        return SIZE_MAX;
+    }
+    seen[i] = true;
+    return i;
+}
+
+static int keep_nodes(struct matrix *m, const size_t *kept, size_t n)
+{
+    struct matrix fewer;
+    int r = matrix_new(&fewer, n);
+
+    for (size_t a = 0; r == 0 && a < n; a++) {
+        fewer.nodes[a] = m->nodes[kept[a]];
+        for (size_t b = 0; b < n; b++)
+            fewer.links[a * n + b] = *matrix_link(m, kept[a], kept[b]);
+    }
+    if (r == 0) {
+        matrix_deinit(m);
+        *m = fewer;
+    }
+    return r;
+}
+
+int matrix_pick(struct matrix *m, const char *names, struct err *e)
+{
+    bool seen[MATRIX_NODES_MAX] = {false};
+    size_t kept[MATRIX_NODES_MAX];
+    size_t n = 0;
+
+    for (const char *p = names; *p != '\0';) {
+        size_t len = strcspn(p, ",");
+
+        if (name_at(m, "nodes", names, p, len, seen, e) == SIZE_MAX)
+            return -EINVAL;
+        p += len;
+        p += *p != '\0';
+    }
+    for (size_t i = 0; i < m->n; i++)
+        if (seen[i])
+            kept[n++] = i;
+    if (n < 2)
+        return err_set(e, -EINVAL, "nodes \"%.80s\": a plan is for two nodes at least", names);
+    return keep_nodes(m, kept, n);
+}
 
 int matrix_replace(struct matrix *m, const struct matrix *later, struct err *e)
 {
@@ -216,6 +278,8 @@ int matrix_replace(struct matrix *m, const struct matrix *later, struct err *e)
     return 0;
 }
 
+/* ---- islands ------------------------------------------------------------------------------- */
+
 void matrix_declare(struct matrix *m, const json_t *json)
 {
     const char *name = json_string_value(json_object_get(json, "name"));
@@ -233,17 +297,10 @@ int matrix_set_islands(struct matrix *m, const char *text, struct err *e)
 
     for (const char *p = text; *p != '\0';) {
         size_t len = strcspn(p, ",/");
-        char name[NAME_MAX_LEN + 1] = "";
-        size_t i;
+        size_t i = name_at(m, "islands", text, p, len, seen, e);
 
-        if (len > 0 && len < sizeof(name))
-            memcpy(name, p, len);
-        i = matrix_find(m, name);
-        if (i == SIZE_MAX || seen[i])
-            return err_set(e, -EINVAL, "islands \"%.80s\": \"%.*s\" is %s", text,
-                (int)(len < 80 ? len : 80), p,
-                i == SIZE_MAX ? "no node of the matrix" : "there twice");
-        seen[i] = true;
+        if (i == SIZE_MAX)
+            return -EINVAL;
         if (!island)
             island = m->nodes[i].name;
         memcpy(m->nodes[i].island, island, strlen(island) + 1);

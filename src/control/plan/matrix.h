@@ -32,6 +32,7 @@ struct matrix_link {
     double one_bps;  /* bits per second of one TCP connection */
     double many_bps; /* bits per second of several TCP connections together */
     double loss;     /* share of the pings that were lost, 0 to 1 */
+    bool restarts;   /* after a pause TCP begins again with a small window, or that is not known */
 };
 
 /** All of them. */
@@ -70,6 +71,15 @@ const struct matrix_link *matrix_link(const struct matrix *m, size_t from, size_
 
 /** matrix_is_measured() - are the round trip and a rate of both directions known? */
 bool matrix_is_measured(const struct matrix *m, size_t a, size_t b);
+
+/**
+ * matrix_pick() - keep some of the nodes
+ * @names:	"a,b,c"; they keep the order of @m
+ *
+ * Return: 0; -ENOMEM; or -EINVAL with words: a name is no node of the matrix or stands there twice,
+ * or there are fewer than two.
+ */
+int matrix_pick(struct matrix *m, const char *names, struct err *e);
 
 /**
  * matrix_replace() - take over what another matrix has measured

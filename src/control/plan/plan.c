@@ -9,11 +9,9 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "plan/plan_internal.h"
 #include "plan/ring.h"
 
-#define DAY          86400.0
-#define MONTH        30.0 /* days */
-#define GB           1e9
 #define PIPELINE_MAX 64u
 #define SEQUENCE_MAX 64u
 
@@ -52,11 +50,6 @@ bool plan_is_good(const struct plan *p)
 
 /* ---- islands ------------------------------------------------------------------------------- */
 
-static bool is_inside(const struct matrix *m, size_t a, size_t b)
-{
-    return strcmp(m->nodes[a].island, m->nodes[b].island) == 0;
-}
-
 static struct plan_island *find_island(struct plan *p, const char *name)
 {
     for (size_t i = 0; i < p->n_islands; i++)
@@ -93,7 +86,7 @@ static size_t choose_leader(const struct plan *p, const struct plan_island *isla
         double worst = INFINITY;
 
         for (size_t i = 0; i < p->matrix->n; i++)
-            if (!is_inside(p->matrix, node, i))
+            if (!plan__is_inside(p->matrix, node, i))
                 worst = fmin(worst, matrix_link(p->matrix, node, i)->one_bps);
         if (worst > best) {
             best = worst;
@@ -135,15 +128,10 @@ static int make_tree(struct plan *p, double bytes)
     return 0;
 }
 
-static double gradient_bytes(const struct plan *p)
-{
-    return p->wish.model.params * model_dtype_bytes(p->wish.model.dtype);
-}
-
 /* Islands, their rings and leaders, and the ring and tree of all nodes. */
 static int group(struct plan *p)
 {
-    double bytes = gradient_bytes(p);
+    double bytes = plan__gradient_bytes(p);
     int r = 0;
 
     list_islands(p);
@@ -174,7 +162,7 @@ static double fabric(const struct plan *p)
         return p->wish.fabric_bps / 8;
     for (size_t a = 0; a < p->matrix->n; a++)
         for (size_t b = 0; b < p->matrix->n; b++)
-            if (a != b && is_inside(p->matrix, a, b))
+            if (a != b && plan__is_inside(p->matrix, a, b))
                 least = fmin(least, sync_rate(p->matrix, a, b, p->wish.transport));
     return isfinite(least) ? least : p->wish.gpu->link;
 }
@@ -316,21 +304,30 @@ static double inside(const struct plan *p, double bytes, bool is_ring)
     return slowest;
 }
 
-static void time_each_step(struct plan *p)
+/* Seconds in which all nodes average @bytes, in each way. */
+static void time_kinds(const struct plan *p, double bytes, double ret[static PLAN_KIND_N])
 {
     enum sync_transport t = p->wish.transport;
-    double bytes = gradient_bytes(p);
-    double hidden = PLAN_OVERLAP * p->step;
     size_t n = p->matrix->n;
-    struct plan_step_sync *s = p->each_step;
     _cleanup_(freep) size_t *all = calloc(n + 1, sizeof(*all));
 
     for (size_t i = 0; all && i < n; i++)
         all[i] = i;
-    s[PLAN_RING].seconds = sync_ring(p->matrix, p->ring, n, bytes, t);
-    s[PLAN_TREE].seconds = all ? sync_tree(p->matrix, all, n, p->parent, bytes, t) : INFINITY;
-    s[PLAN_HIERARCHICAL].seconds = inside(p, bytes, true) + inside(p, bytes, false) +
-                                   sync_ring(p->matrix, p->leaders, p->n_islands, bytes, t);
+    ret[PLAN_RING] = sync_ring(p->matrix, p->ring, n, bytes, t);
+    ret[PLAN_TREE] = all ? sync_tree(p->matrix, all, n, p->parent, bytes, t) : INFINITY;
+    ret[PLAN_HIERARCHICAL] = inside(p, bytes, true) + inside(p, bytes, false) +
+                             sync_ring(p->matrix, p->leaders, p->n_islands, bytes, t);
+}
+
+static void time_each_step(struct plan *p)
+{
+    double hidden = PLAN_OVERLAP * p->step;
+    struct plan_step_sync *s = p->each_step;
+    double seconds[PLAN_KIND_N];
+
+    time_kinds(p, plan__gradient_bytes(p), seconds);
+    for (unsigned k = 0; k < PLAN_KIND_N; k++)
+        s[k].seconds = seconds[k];
     p->best = PLAN_RING;
     for (unsigned k = 0; k < PLAN_KIND_N; k++) {
         double open = fmax(0, s[k].seconds - hidden);
@@ -351,10 +348,11 @@ static double form_bytes(enum plan_form f)
     return bytes[f];
 }
 
-/* Compressed vectors cannot be added on the way: each leader gets those of all others. */
-static bool is_gathered(enum plan_form f)
+/* Compressed vectors cannot be added on the way: each leader gets those of all others. Gloo cannot
+ * add bf16 either. */
+static bool is_gathered(const struct plan *p, enum plan_form f)
 {
-    return f == PLAN_INT8 || f == PLAN_TOPK;
+    return f == PLAN_INT8 || f == PLAN_TOPK || (f == PLAN_BF16 && p->wish.transport == SYNC_GLOO);
 }
 
 /* Bytes that each leader sends, for a vector that takes @bytes in that form. */
@@ -362,36 +360,54 @@ static double leader_bytes(const struct plan *p, enum plan_form f, double bytes)
 {
     double n = (double)p->n_islands;
 
-    return is_gathered(f) ? (n - 1) * bytes : 2 * (n - 1) / n * bytes;
+    return is_gathered(p, f) ? (n - 1) * bytes : 2 * (n - 1) / n * bytes;
 }
 
-/* Seconds between the leaders, from a ring that sends as many bytes. */
-static double between(const struct plan *p, double sent)
+/* Seconds between the leaders, after a pause, for a vector that takes @bytes in that form. */
+static double between(const struct plan *p, enum plan_form f, double bytes)
 {
-    double n = (double)p->n_islands;
+    enum sync_transport t = p->wish.transport;
+    double sent = leader_bytes(p, f, bytes);
+    size_t n = p->n_islands;
     double restart = 0;
 
-    if (p->n_islands < 2)
+    if (n < 2)
         return 0;
-    for (size_t i = 0; i < p->n_islands; i++)
-        restart = fmax(restart, sync_restart(p->matrix, p->leaders[i],
-                                    p->leaders[(i + 1) % p->n_islands], p->wish.transport));
-    return restart + sync_ring(p->matrix, p->leaders, p->n_islands, sent * n / (2 * (n - 1)),
-                         p->wish.transport);
+    for (size_t i = 0; i < n; i++)
+        restart =
+            fmax(restart, sync_restart(p->matrix, p->leaders[i], p->leaders[(i + 1) % n], sent, t));
+    return restart + (is_gathered(p, f) ? sync_gather(p->matrix, p->leaders, n, bytes, t)
+                                        : sync_ring(p->matrix, p->leaders, n, bytes, t));
+}
+
+/* Seconds of a whole exchange of so many weights: packed, between the leaders, and back to all. */
+static double time_exchange(const struct plan *p, enum plan_form f, double weights)
+{
+    double pack = f == PLAN_FP32 ? 0 : weights * 4 / COMPRESS_RATE;
+
+    return between(p, f, weights * form_bytes(f)) + inside(p, weights * 4, false) + pack;
+}
+
+static void time_syncs(struct plan *p)
+{
+    for (size_t i = 0; i < p->wish.n_syncs; i++) {
+        time_kinds(p, p->wish.sync_bytes[i], p->syncs[i].kinds);
+        for (unsigned f = 0; f < PLAN_FORM_N; f++)
+            p->syncs[i].exchange[f] =
+                time_exchange(p, (enum plan_form)f, p->wish.sync_bytes[i] / 4);
+    }
 }
 
 static void time_exchanges(struct plan *p)
 {
     double weights = p->wish.model.params;
-    double back = inside(p, weights * 4, false);
     double share = p->wish.share;
 
     for (unsigned f = 0; f < PLAN_FORM_N; f++) {
         struct plan_exchange *x = &p->exchange[f];
-        double pack = f == PLAN_FP32 ? 0 : weights * 4 / COMPRESS_RATE;
 
         x->bytes = leader_bytes(p, (enum plan_form)f, weights * form_bytes((enum plan_form)f));
-        x->seconds = between(p, x->bytes) + back + pack;
+        x->seconds = time_exchange(p, (enum plan_form)f, weights);
         x->interval = fmax(1, ceil(x->seconds * (1 - share) / (share * p->step)));
         x->share = x->seconds / (x->seconds + x->interval * p->step);
         x->pays = f != PLAN_FP32 && x->seconds < p->exchange[PLAN_FP32].seconds;
@@ -411,8 +427,8 @@ static void time_stream(struct plan *p)
     double n = fmax(1, ceil(p->wish.model.layers / PLAN_FRAGMENT_LAYERS));
 
     p->fragments = n;
-    p->fragment_s = between(p, leader_bytes(p, PLAN_INT8, bytes / n)) +
-                    inside(p, p->wish.model.params * 4 / n, false);
+    p->fragment_s =
+        between(p, PLAN_INT8, bytes / n) + inside(p, p->wish.model.params * 4 / n, false);
     p->fragment_steps = ceil(p->fragment_s / p->step);
     p->stream_interval = fmax(n, ceil(n * p->fragment_s / p->step));
 }
@@ -425,80 +441,12 @@ static void find_slowest(struct plan *p)
         for (size_t b = 0; b < p->matrix->n; b++) {
             double rate = matrix_link(p->matrix, a, b)->one_bps;
 
-            if (!is_inside(p->matrix, a, b) && rate > 0 && rate < slowest) {
+            if (!plan__is_inside(p->matrix, a, b) && rate > 0 && rate < slowest) {
                 slowest = rate;
                 p->slow[0] = a;
                 p->slow[1] = b;
             }
         }
-}
-
-/* ---- money --------------------------------------------------------------------------------- */
-
-static const char *island_of(const struct plan *p, size_t node)
-{
-    return p->matrix->nodes[node].island;
-}
-
-static void count_edges(struct plan *p)
-{
-    const struct plan_exchange *x = &p->exchange[p->form];
-    double n = (double)p->n_islands;
-    double bytes = p->is_synchronous ? 2 * (n - 1) / n * gradient_bytes(p) : x->bytes;
-    double interval = p->is_synchronous ? 1 : x->interval;
-    double open = p->is_synchronous
-                      ? p->step * p->each_step[p->best].share / (1 - p->each_step[p->best].share)
-                      : x->seconds / interval;
-
-    p->steps_per_day = DAY / (p->step + open);
-    for (size_t i = 0; p->n_islands > 1 && i < p->n_islands; i++) {
-        struct plan_edge *e = &p->edges[p->n_edges++];
-        double price;
-
-        e->from = p->leaders[i];
-        e->to = p->leaders[(i + 1) % p->n_islands];
-        price = prices_per_gb(p->wish.prices, island_of(p, e->from));
-        e->bytes_per_day = bytes * p->steps_per_day / interval;
-        e->money_per_day = e->bytes_per_day / GB * price;
-        p->traffic_money += e->money_per_day;
-    }
-}
-
-/* What one ring of all nodes, in each step, would cost for as many steps. */
-static double flat_money(const struct plan *p)
-{
-    size_t n = p->matrix->n;
-    double bytes = 2 * (double)(n - 1) / (double)n * gradient_bytes(p);
-    double money = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (!is_inside(p->matrix, p->ring[i], p->ring[(i + 1) % n]))
-            money += bytes / GB * prices_per_gb(p->wish.prices, island_of(p, p->ring[i]));
-    return money * p->steps_per_day;
-}
-
-static void count_money(struct plan *p)
-{
-    const struct prices *prices = p->wish.prices;
-    double gpus = (double)p->matrix->n * p->wish.gpus;
-    double gb = 0;
-    double dearest = 0;
-
-    for (size_t i = 0; i < p->matrix->n; i++)
-        p->gpu_money += prices_of(prices, island_of(p, i))->gpu_hour * 24 * p->wish.gpus;
-    p->flat_money = flat_money(p);
-    /* In one place no exchange is waited for, so fewer hours give as many tokens. */
-    if (prices->one_place[0] != '\0')
-        p->one_place_money =
-            prices->one_place_gpu_hour * 24 * gpus * p->steps_per_day * p->step / DAY;
-    for (size_t i = 0; i < p->n_edges; i++) {
-        gb += p->edges[i].bytes_per_day * MONTH / GB;
-        dearest = fmax(dearest, prices_per_gb(prices, island_of(p, p->edges[i].from)));
-    }
-    for (size_t i = 0; i < prices->n_lines; i++) {
-        p->lines[i].break_even_gb = prices_break_even(&prices->lines[i], dearest);
-        p->lines[i].money_per_month = prices->lines[i].month + gb * prices->lines[i].gb;
-    }
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -512,8 +460,8 @@ static int check_links(const struct plan *p, struct err *e)
         if (!matrix_is_measured(p->matrix, a, b))
             return err_set(e, -EINVAL,
                 "%s and %s lead the islands %s and %s, and nothing was measured between them",
-                p->matrix->nodes[a].name, p->matrix->nodes[b].name, island_of(p, a),
-                island_of(p, b));
+                p->matrix->nodes[a].name, p->matrix->nodes[b].name, plan__island_of(p, a),
+                plan__island_of(p, b));
     }
     return 0;
 }
@@ -544,9 +492,9 @@ int plan_make(struct plan *ret, const struct matrix *m, const struct plan_wish *
     time_each_step(&p);
     time_exchanges(&p);
     time_stream(&p);
+    time_syncs(&p);
     find_slowest(&p);
-    count_edges(&p);
-    count_money(&p);
+    plan__count_money(&p);
     *ret = p;
     return 0;
 }

@@ -60,6 +60,9 @@ enum plan_form {
 /** plan_form_name() - "fp32", "bf16", "int8" or "topk". */
 const char *plan_form_name(enum plan_form f);
 
+/** Most sizes whose synchronisations are timed. */
+#define PLAN_SYNCS_MAX 16
+
 /** What is asked for. Pointers are borrowed. */
 struct plan_wish {
     struct model model;          /* 0 in it: guessed by model_guess() */
@@ -70,7 +73,9 @@ struct plan_wish {
     double fabric_bps;           /* between two nodes of an island; 0: as measured */
     enum sync_transport transport;
     const struct prices *prices;
-    bool prices_given; /* they are the user's own */
+    bool prices_given;                 /* they are the user's own */
+    double sync_bytes[PLAN_SYNCS_MAX]; /* sizes of vectors whose synchronisations are timed, too */
+    size_t n_syncs;
 };
 
 /** An island and what the plan has for it. */
@@ -95,6 +100,14 @@ struct plan_exchange {
     double interval; /* least number of steps between two; INFINITY: never */
     double share;    /* of the time, with that interval */
     bool pays;       /* it is faster than fp32 by more than the compressing takes */
+};
+
+/** A vector of a size that was asked for, in each way and each form. All in seconds, INFINITY where
+ * some link of it was not measured. */
+struct plan_sync {
+    double kinds[PLAN_KIND_N];    /* averaged by all nodes */
+    double exchange[PLAN_FORM_N]; /* between islands after a pause, when it has as many bytes in
+                                     fp32 */
 };
 
 /** Bytes between two leaders. */
@@ -135,10 +148,11 @@ struct plan {
     bool is_synchronous; /* all nodes may average their gradients in each step */
     size_t slow[2];      /* the slowest link between islands, by its nodes; valid with islands */
     struct plan_exchange exchange[PLAN_FORM_N];
-    enum plan_form form;    /* that which is advised */
-    double fragments;       /* Streaming DiLoCo: how many */
-    double fragment_s;      /* seconds to exchange one */
-    double fragment_steps;  /* steps behind which one is hidden */
+    enum plan_form form;                    /* that which is advised */
+    double fragments;                       /* Streaming DiLoCo: how many */
+    double fragment_s;                      /* seconds to exchange one */
+    double fragment_steps;                  /* steps behind which one is hidden */
+    struct plan_sync syncs[PLAN_SYNCS_MAX]; /* as many as wish.n_syncs */
     double stream_interval; /* least steps between two exchanges of the same fragment */
 
     struct plan_edge *edges; /* owns; between the leaders, as the plan advises */
@@ -147,6 +161,9 @@ struct plan {
     double traffic_money;   /* per day */
     double gpu_money;       /* per day */
     double flat_money;      /* per day, were the gradients averaged in each step by one ring */
+    double zone_bytes;      /* per day, between zones inside islands */
+    double zone_money;      /* for them */
+    double nat_money;       /* per day, of NAT gateways that are there, whatever passes them */
     double one_place_money; /* per day, for as many tokens in one place; 0: no such place */
     struct plan_line lines[PRICES_LINKS_MAX];
 };

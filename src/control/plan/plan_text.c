@@ -124,11 +124,33 @@ static json_t *encode_money(const struct plan *p)
         (void)json_array_append_new(lines,
             json_pack("{s:s, s:o, s:f}", "name", prices->lines[i].name, "breakEvenGBPerMonth",
                 number(p->lines[i].break_even_gb), "moneyPerMonth", p->lines[i].money_per_month));
-    return json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:o, s:o}", "currency", prices->currency,
-        "tableGiven", (int)p->wish.prices_given, "trafficPerDay", p->traffic_money, "gpusPerDay",
-        p->gpu_money, "everyStepTrafficPerDay", p->flat_money, "stepsPerDay", p->steps_per_day,
-        "onePlacePerDay",
+    return json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "currency",
+        prices->currency, "tableGiven", (int)p->wish.prices_given, "trafficPerDay",
+        p->traffic_money, "gpusPerDay", p->gpu_money, "everyStepTrafficPerDay", p->flat_money,
+        "crossZoneBytesPerDay", p->zone_bytes, "crossZonePerDay", p->zone_money, "natPerDay",
+        p->nat_money, "stepsPerDay", p->steps_per_day, "onePlacePerDay",
         prices->one_place[0] != '\0' ? json_real(p->one_place_money) : json_null(), "lines", lines);
+}
+
+static json_t *encode_syncs(const struct plan *p)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < p->wish.n_syncs; i++) {
+        json_t *kinds = json_object();
+        json_t *forms = json_object();
+
+        for (unsigned k = 0; k < PLAN_KIND_N; k++)
+            (void)json_object_set_new(
+                kinds, plan_kind_name((enum plan_kind)k), number(p->syncs[i].kinds[k]));
+        for (unsigned f = 0; f < PLAN_FORM_N; f++)
+            (void)json_object_set_new(
+                forms, plan_form_name((enum plan_form)f), number(p->syncs[i].exchange[f]));
+        (void)json_array_append_new(
+            list, json_pack("{s:f, s:o, s:o}", "bytes", p->wish.sync_bytes[i], "averageSeconds",
+                      kinds, "exchangeSeconds", forms));
+    }
+    return list;
 }
 
 json_t *plan_encode(const struct plan *p)
@@ -138,13 +160,14 @@ json_t *plan_encode(const struct plan *p)
     for (size_t i = 0; i < p->matrix->n; i++)
         (void)json_object_set_new(parents, name_of(p, i),
             p->parent[i] == i ? json_null() : json_string(name_of(p, p->parent[i])));
-    return json_pack("{s:b, s:s, s:s, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "good", (int)plan_is_good(p), "transport", sync_transport_name(p->wish.transport), "gpu",
+    return json_pack(
+        "{s:b, s:s, s:s, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "good",
+        (int)plan_is_good(p), "transport", sync_transport_name(p->wish.transport), "gpu",
         p->wish.gpu->name, "gpusPerNode", (int)p->wish.gpus, "maxShare", p->wish.share, "model",
         encode_model(p), "inside", encode_inside(p), "islands", encode_islands(p), "leaders",
         names(p, p->leaders, p->n_islands), "ring", names(p, p->ring, p->matrix->n), "tree",
-        parents, "everyStep", encode_each_step(p), "exchange", encode_exchange(p), "edges",
-        encode_edges(p), "money", encode_money(p));
+        parents, "everyStep", encode_each_step(p), "syncs", encode_syncs(p), "exchange",
+        encode_exchange(p), "edges", encode_edges(p), "money", encode_money(p));
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */
@@ -311,6 +334,30 @@ static void say_exchange(const struct plan *p, struct str *out)
             PLAN_INTERVAL_GOOD);
 }
 
+static void say_syncs(const struct plan *p, struct str *out)
+{
+    char text[32];
+
+    if (p->wish.n_syncs == 0)
+        return;
+    str_add(out,
+        "\nA vector of so many bytes, averaged by all nodes, and exchanged between islands "
+        "after a pause:\n          ");
+    for (unsigned k = 0; k < PLAN_KIND_N; k++)
+        str_addf(out, " %12s", plan_kind_name((enum plan_kind)k));
+    for (unsigned f = 0; f < PLAN_FORM_N; f++)
+        str_addf(out, " %12s", plan_form_name((enum plan_form)f));
+    str_add(out, "\n");
+    for (size_t i = 0; i < p->wish.n_syncs; i++) {
+        str_addf(out, "  %8s", say_bytes(p->wish.sync_bytes[i], text));
+        for (unsigned k = 0; k < PLAN_KIND_N; k++)
+            str_addf(out, " %12s", say_time(p->syncs[i].kinds[k], text));
+        for (unsigned f = 0; f < PLAN_FORM_N; f++)
+            str_addf(out, " %12s", say_time(p->syncs[i].exchange[f], text));
+        str_add(out, "\n");
+    }
+}
+
 static void say_lines(const struct plan *p, struct str *out)
 {
     const struct prices *prices = p->wish.prices;
@@ -336,7 +383,13 @@ static void say_money(const struct plan *p, struct str *out)
         str_addf(out, "  %s to %s: %s, %.2f\n", name_of(p, p->edges[i].from),
             name_of(p, p->edges[i].to), say_bytes(p->edges[i].bytes_per_day, bytes),
             p->edges[i].money_per_day);
-    str_addf(out, "  traffic %.2f, GPUs %.2f", p->traffic_money, p->gpu_money);
+    if (p->zone_bytes > 0)
+        str_addf(out, "  between zones inside islands: %s, %.2f\n", say_bytes(p->zone_bytes, bytes),
+            p->zone_money);
+    if (p->nat_money > 0)
+        str_addf(out, "  NAT gateways, beside their bytes: %.2f\n", p->nat_money);
+    str_addf(out, "  traffic %.2f, GPUs %.2f", p->traffic_money + p->zone_money + p->nat_money,
+        p->gpu_money);
     if (p->n_islands > 1 && !p->is_synchronous)
         str_addf(out, "; by one ring in each step, traffic would be %.2f for as many steps",
             p->flat_money);
@@ -355,6 +408,7 @@ void plan_format(const struct plan *p, struct str *out)
     say_inside(p, out);
     say_each_step(p, out);
     say_exchange(p, out);
+    say_syncs(p, out);
     say_money(p, out);
     str_addf(out, "\n%s\n",
         plan_is_good(p) ? "yes: this plan can work" : "no: no plan was found, see above");

@@ -48,12 +48,19 @@ void sync_costs(const struct matrix *m, const size_t *nodes, size_t n, double by
                 a == b ? 0 : one_way(m, nodes[a], nodes[b]) + wire(m, nodes[a], nodes[b], bytes, t);
 }
 
-double sync_restart(const struct matrix *m, size_t from, size_t to, enum sync_transport t)
+double sync_restart(
+    const struct matrix *m, size_t from, size_t to, double bytes, enum sync_transport t)
 {
-    double rtt = matrix_link(m, from, to)->rtt;
-    double in_flight = sync_rate(m, from, to, t) * rtt;
+    const struct matrix_link *l = matrix_link(m, from, to);
+    double rate = sync_rate(m, from, to, t);
+    double full = ceil(log2(rate * l->rtt / INITIAL_WINDOW)); /* round trips until the link is */
+    double last = ceil(log2(bytes / INITIAL_WINDOW + 1)) - 1; /* or until the last byte leaves */
+    double rounds = fmin(full, last);
 
-    return in_flight > INITIAL_WINDOW ? rtt * log2(in_flight / INITIAL_WINDOW) : 0;
+    if (!l->restarts || !(rounds > 0))
+        return 0;
+    /* Meanwhile as many bytes have left as the windows had together. */
+    return fmax(0, rounds * l->rtt - INITIAL_WINDOW * (exp2(rounds) - 1) / rate);
 }
 
 /* ---- NCCL's ring --------------------------------------------------------------------------- */
@@ -130,9 +137,10 @@ static void play_segment(struct play *p)
     }
 }
 
-/* Both halves, of @segments a chunk: reduce-scatter, then all-gather. */
-static double play_ring(
-    const struct matrix *m, const size_t *nodes, size_t n, double segment, size_t segments)
+/* @halves: of an all-reduce both, reduce-scatter and all-gather. Each passes @segments of every
+ * chunk to all others. */
+static double play_ring(const struct matrix *m, const size_t *nodes, size_t n, double segment,
+    size_t segments, unsigned halves)
 {
     _cleanup_(freep) struct player *players = calloc(n, sizeof(*players));
     _cleanup_(freep) double *arrivals = calloc(n, sizeof(*arrivals));
@@ -146,7 +154,7 @@ static double play_ring(
 
     if (!players || !arrivals)
         return INFINITY;
-    for (unsigned half = 0; half < 2; half++) {
+    for (unsigned half = 0; half < halves; half++) {
         for (size_t i = 0; i < (n - 1) * segments; i++)
             play_segment(&p);
         for (size_t i = 0; i < n; i++) {
@@ -161,16 +169,37 @@ static double play_ring(
 /* A long vector has many segments: the time of the later ones is that of those played through. */
 static double gloo_ring(const struct matrix *m, const size_t *nodes, size_t n, double bytes)
 {
-    double segment = fmin(bytes / (2.0 * (double)n), SYNC_GLOO_SEGMENT);
-    double segments = fmax(2, ceil(bytes / segment / (double)n));
+    /* At least two for each node, and as many for each. */
+    double segments = fmax(2, ceil(ceil(bytes / SYNC_GLOO_SEGMENT) / (double)n));
+    double segment = bytes / (segments * (double)n);
     double all;
     double half;
 
     if (segments <= CHUNK_SEGMENTS_MAX)
-        return play_ring(m, nodes, n, segment, (size_t)segments);
-    all = play_ring(m, nodes, n, segment, CHUNK_SEGMENTS_MAX);
-    half = play_ring(m, nodes, n, segment, CHUNK_SEGMENTS_MAX / 2);
+        return play_ring(m, nodes, n, segment, (size_t)segments, 2);
+    all = play_ring(m, nodes, n, segment, CHUNK_SEGMENTS_MAX, 2);
+    half = play_ring(m, nodes, n, segment, CHUNK_SEGMENTS_MAX / 2, 2);
     return all + (all - half) * (segments - CHUNK_SEGMENTS_MAX) / (CHUNK_SEGMENTS_MAX / 2.0);
+}
+
+static bool is_ring_measured(const struct matrix *m, const size_t *nodes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!matrix_is_measured(m, nodes[i], nodes[(i + 1) % n]))
+            return false;
+    return true;
+}
+
+double sync_gather(
+    const struct matrix *m, const size_t *nodes, size_t n, double bytes, enum sync_transport t)
+{
+    if (n < 2 || bytes <= 0)
+        return 0;
+    if (!is_ring_measured(m, nodes, n))
+        return INFINITY;
+    /* An all-reduce of n times as much takes as many steps again. */
+    return t == SYNC_GLOO ? play_ring(m, nodes, n, bytes / 2, 2, 1)
+                          : ring_steps(m, nodes, n, bytes * (double)n, t) / 2;
 }
 
 double sync_ring(
@@ -178,9 +207,8 @@ double sync_ring(
 {
     if (n < 2 || bytes <= 0)
         return 0;
-    for (size_t i = 0; i < n; i++)
-        if (!matrix_is_measured(m, nodes[i], nodes[(i + 1) % n]))
-            return INFINITY;
+    if (!is_ring_measured(m, nodes, n))
+        return INFINITY;
     return t == SYNC_GLOO ? gloo_ring(m, nodes, n, bytes) : ring_steps(m, nodes, n, bytes, t);
 }
 

@@ -23,8 +23,8 @@ const char *sync_transport_name(enum sync_transport t);
 
 /**
  * Share of a connection's rate that is left when as much goes the other way at the same time, as in
- * any ring: acknowledgements take the rest, and wait behind data. By a few all-reduces of Gloo over
- * emulated links of 20 to 100 Mbit/s, with BBR; there is no benchmark of it yet.
+ * any ring: acknowledgements take the rest, and wait behind data. By Gloo over emulated links, with
+ * BBR; test/bench/plan shows how far it carries.
  */
 #define SYNC_DUPLEX 0.9
 
@@ -63,6 +63,17 @@ double sync_ring(
     const struct matrix *m, const size_t *nodes, size_t n, double bytes, enum sync_transport t);
 
 /**
+ * sync_gather() - seconds until each node has @bytes of every other one
+ *
+ * With NCCL n - 1 steps of a ring, of @bytes each. With Gloo these steps are played through; each
+ * passes on two halves (gloo/allgather.cc).
+ *
+ * Return: as sync_ring().
+ */
+double sync_gather(
+    const struct matrix *m, const size_t *nodes, size_t n, double bytes, enum sync_transport t);
+
+/**
  * sync_tree() - seconds of an all-reduce of @bytes by a tree: summed towards the root, sent back
  * @nodes:	@n of them
  * @parent:	by index into @nodes; the root is its own
@@ -87,8 +98,12 @@ double sync_broadcast(
 
 /**
  * sync_restart() - seconds that TCP loses at a synchronisation after a long pause
+ * @bytes:	that go over the connection
  *
  * A connection that was idle begins again with ten segments (RFC 5681, section 4.1; RFC 6928) and
- * doubles them each round trip until the link is full.
+ * doubles them each round trip, until the link is full or all bytes are sent.
+ *
+ * Return: 0 also where the ends' TCP keeps its window over a pause (matrix_link.restarts).
  */
-double sync_restart(const struct matrix *m, size_t from, size_t to, enum sync_transport t);
+double sync_restart(
+    const struct matrix *m, size_t from, size_t to, double bytes, enum sync_transport t);

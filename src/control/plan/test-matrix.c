@@ -68,6 +68,24 @@ static void test_preflight(void **state)
     matrix_deinit(&m);
 }
 
+static void test_pick(void **state)
+{
+    struct matrix m = MATRIX_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(decode(&m, sample, NULL), 0);
+    assert_true(matrix_pick(&m, "a,d", &e) < 0);
+    assert_non_null(strstr(e.text, "\"d\" is no node"));
+    assert_true(matrix_pick(&m, "a,a", &e) < 0);
+    assert_true(matrix_pick(&m, "c", &e) < 0);
+    assert_non_null(strstr(e.text, "two nodes at least"));
+    assert_int_equal(matrix_pick(&m, "c,a", NULL), 0);
+    assert_int_equal(m.n, 2);
+    assert_string_equal(m.nodes[1].name, "c");
+    assert_true(matrix_link(&m, 1, 0)->one_bps == 700 && matrix_link(&m, 0, 1)->one_bps == 600);
+    matrix_deinit(&m);
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -211,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bench),
         cmocka_unit_test(test_preflight),
+        cmocka_unit_test(test_pick),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_islands),
         cmocka_unit_test(test_replace),

@@ -184,6 +184,50 @@ static void test_money(void **state)
     matrix_deinit(&m);
 }
 
+/* Nodes of an island in two zones: the ring passes from one to the other twice. */
+static void test_zones(void **state)
+{
+    struct plan_wish wish = wish_for(7e9);
+    struct matrix m = MATRIX_NULL;
+    struct plan p = PLAN_NULL;
+
+    make(&m, 4, 4, 0, 0);
+    prices.islands[0].nat_hour = 0.045;
+    assert_int_equal(plan_make(&p, &m, &wish, NULL), 0);
+    assert_true(p.zone_bytes == 0 && p.zone_money == 0);
+    assert_true(fabs(p.nat_money - 24 * 0.045) < 1e-9);
+    plan_deinit(&p);
+    prices.islands[0].zones = 2;
+    assert_int_equal(plan_make(&p, &m, &wish, NULL), 0);
+    assert_true(fabs(p.zone_bytes / (2 * 1.5 * 14e9 * (p.cut.sharded ? 1.5 : 1) * p.steps_per_day) -
+                     1) < 1e-9);
+    assert_true(fabs(p.zone_money - p.zone_bytes / 1e9 * 0.01) < 1e-6);
+    plan_deinit(&p);
+    matrix_deinit(&m);
+}
+
+/* Sizes that were asked for: no more bytes take longer than the model's own. */
+static void test_syncs(void **state)
+{
+    struct plan_wish wish = wish_for(1e9);
+    struct matrix m = MATRIX_NULL;
+    struct plan p = PLAN_NULL;
+
+    make(&m, 4, 2, 0.05, 100e6);
+    wish.sync_bytes[0] = 2e9;
+    wish.sync_bytes[1] = 4e9;
+    wish.n_syncs = 2;
+    assert_int_equal(plan_make(&p, &m, &wish, NULL), 0);
+    for (unsigned k = 0; k < PLAN_KIND_N; k++)
+        assert_true(p.syncs[0].kinds[k] == p.each_step[k].seconds);
+    for (unsigned f = 0; f < PLAN_FORM_N; f++) {
+        assert_true(p.syncs[1].exchange[f] == p.exchange[f].seconds);
+        assert_true(p.syncs[0].exchange[f] < p.syncs[1].exchange[f]);
+    }
+    plan_deinit(&p);
+    matrix_deinit(&m);
+}
+
 static void test_json(void **state)
 {
     struct plan_wish wish = wish_for(7e9);
@@ -213,6 +257,8 @@ int main(void)
         cmocka_unit_test(test_across_a_wan),
         cmocka_unit_test(test_leaders_are_the_well_connected),
         cmocka_unit_test(test_money),
+        cmocka_unit_test(test_zones),
+        cmocka_unit_test(test_syncs),
         cmocka_unit_test(test_json),
     };
 

@@ -18,7 +18,8 @@ static void make(struct matrix *m, size_t n, double rtt, double bps)
     assert_int_equal(matrix_new(m, n), 0);
     for (size_t i = 0; i < n * n; i++)
         if (i / n != i % n)
-            m->links[i] = (struct matrix_link){.rtt = rtt, .one_bps = bps, .many_bps = bps};
+            m->links[i] =
+                (struct matrix_link){.rtt = rtt, .one_bps = bps, .many_bps = bps, .restarts = true};
 }
 
 static void assert_near(double a, double b)
@@ -183,8 +184,40 @@ static void test_trees(void **state)
     assert_near(sync_tree(&m, nodes, 3, chain, 1e6, SYNC_NCCL), 2 * (0.02 + 1e6 / rate));
     assert_near(sync_tree(&m, nodes, 3, star, 1e6, SYNC_NCCL), 2 * (0.01 + 2e6 / rate));
     assert_near(sync_broadcast(&m, nodes, 2, 1e6, SYNC_GLOO), 0.01 + 1e6 / (100 * MBIT));
-    /* 225 KB are in flight: four times doubled from ten segments, and a bit. */
-    assert_near(sync_restart(&m, 0, 1, SYNC_GLOO), 0.02 * log2(225000. / 14600));
+    matrix_deinit(&m);
+}
+
+/* 225 KB are in flight: after four round trips from ten segments on the link is full. */
+static void test_restart(void **state)
+{
+    struct matrix m = MATRIX_NULL;
+    double rate = 100 * MBIT * SYNC_DUPLEX;
+
+    make(&m, 2, 0.02, 100e6);
+    assert_near(sync_restart(&m, 0, 1, 1e7, SYNC_GLOO), 4 * 0.02 - 15 * 14600 / rate);
+    /* 30 KB leave in the second round trip, and 10 KB in the first. */
+    assert_near(sync_restart(&m, 0, 1, 3e4, SYNC_GLOO), 0.02 - 14600 / rate);
+    assert_true(sync_restart(&m, 0, 1, 1e4, SYNC_GLOO) == 0);
+    m.links[1].restarts = false;
+    assert_true(sync_restart(&m, 0, 1, 1e7, SYNC_GLOO) == 0);
+    matrix_deinit(&m);
+}
+
+/* Each passes on what it has and what it got, in two halves. */
+static void test_gather(void **state)
+{
+    struct matrix m = MATRIX_NULL;
+    size_t nodes[] = {0, 1, 2, 3};
+    double rate = 100 * MBIT * SYNC_DUPLEX;
+
+    make(&m, 4, 0.05, 100e6);
+    assert_near(sync_gather(&m, nodes, 4, 1e6, SYNC_NCCL), 3 * (0.025 + 1e6 / rate));
+    assert_near(sync_gather(&m, nodes, 2, 1e6, SYNC_GLOO), 0.05 + 1e6 / rate);
+    assert_true(
+        sync_gather(&m, nodes, 4, 1e6, SYNC_GLOO) > sync_gather(&m, nodes, 3, 1e6, SYNC_GLOO));
+    assert_true(sync_gather(&m, nodes, 1, 1e6, SYNC_GLOO) == 0);
+    m.links[1].one_bps = 0;
+    assert_true(isinf(sync_gather(&m, nodes, 2, 1e6, SYNC_GLOO)));
     matrix_deinit(&m);
 }
 
@@ -198,6 +231,8 @@ int main(void)
         cmocka_unit_test(test_gloo_ring),
         cmocka_unit_test(test_gloo_ring_of_islands),
         cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_gather),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

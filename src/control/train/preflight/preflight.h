@@ -178,6 +178,13 @@ int preflight_judge(struct preflight_report *ret, const struct preflight_input *
  */
 bool preflight_is_slow(const struct preflight_pair *p, uint64_t median);
 
+/**
+ * preflight_restarts() - does TCP between these two begin with a small window after a pause?
+ *
+ * Return: true also for a node that has not said how its TCP is set up.
+ */
+bool preflight_restarts(const struct preflight_node *a, const struct preflight_node *b);
+
 /** preflight_loses() - were more pings lost in either direction than chance explains? */
 bool preflight_loses(const struct preflight_pair *p);
 

@@ -106,6 +106,11 @@ static bool is_loss(uint32_t of, uint32_t came)
     return of >= came + LOSS_MIN && lost_percent(of, came) >= PREFLIGHT_LOSS_WARN;
 }
 
+bool preflight_restarts(const struct preflight_node *a, const struct preflight_node *b)
+{
+    return !a->present || !b->present || a->facts.tcp_restarts || b->facts.tcp_restarts;
+}
+
 bool preflight_loses(const struct preflight_pair *p)
 {
     for (unsigned way = 0; way < 2; way++)

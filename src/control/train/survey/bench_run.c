@@ -39,7 +39,7 @@ static void ask_round(
     struct bench_work *w, size_t round, enum order_direction way, order_fn order, take_fn take)
 {
     _cleanup_(freep) struct rounds_pair *pairs = calloc(w->s->n_nodes / 2 + 1, sizeof(*pairs));
-    size_t n = pairs ? rounds_get(w->s->n_nodes, round, pairs) : 0;
+    size_t n = pairs ? survey_round(w->s, w->plan, round, pairs) : 0;
 
     memset(w->asked, 0, w->s->n_pairs * sizeof(*w->asked));
     for (size_t i = 0; i < n; i++) {
@@ -58,7 +58,7 @@ static void ask_round(
 
 static void ask_all(struct bench_work *w, enum order_direction way, order_fn order, take_fn take)
 {
-    for (size_t round = 0; round < rounds_count(w->s->n_nodes); round++)
+    for (size_t round = 0; round < survey_rounds(w->s, w->plan); round++)
         ask_round(w, round, way, order, take);
 }
 
@@ -66,7 +66,7 @@ static bool order_overlay(struct bench_work *w, size_t pair, enum order_directio
 {
     w->orders[pair] = (struct order){.kind = ORDER_BULK,
         .streams = w->plan->streams,
-        .ms = w->plan->ms,
+        .ms = survey_transfer_ms(w->plan, &w->s->pairs[pair]),
         .bytes = w->plan->bytes,
         .way = way};
     return w->s->pairs[pair].has_bulk;

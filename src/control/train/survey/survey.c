@@ -63,7 +63,7 @@ static int open_sessions(struct survey *s, const struct survey_plan *plan,
 {
     struct order session = {.kind = ORDER_SESSION};
     struct rng rng = rng_kernel();
-    size_t seconds = SESSION_SPARE + rounds_count(s->n_nodes) * (3 + plan->ms / 50);
+    size_t seconds = SESSION_SPARE + survey_rounds(s, plan) * (3 + plan->ms / 50);
 
     (void)snprintf(session.purpose, sizeof(session.purpose), "%.15s", plan->purpose);
     session.seconds = seconds > ORDER_SECONDS_MAX ? ORDER_SECONDS_MAX : (uint32_t)seconds;
@@ -218,9 +218,9 @@ void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *or
 
 /* ---- throughput ---------------------------------------------------------------------------- */
 
-/* How many milliseconds a transfer of that pair lasts: eight round trips, so that slow start is
- * over when the rate is taken; at least the plan's duration, and at most eight times that. */
-static uint32_t transfer_ms(const struct survey_plan *plan, const struct preflight_pair *p)
+/* Eight round trips, so that slow start is over when the rate is taken; at least the plan's
+ * duration, and at most eight times that. */
+uint32_t survey_transfer_ms(const struct survey_plan *plan, const struct preflight_pair *p)
 {
     uint32_t by_rtt = p->idle[0].rtt_median_us / 1000 * 8;
 
@@ -253,7 +253,7 @@ static void ask_flows(struct survey *s, const struct survey_plan *plan, const bo
         for (size_t i = 0; i < s->n_pairs; i++)
             orders[i] = (struct order){.kind = ORDER_BULK,
                 .streams = many ? plan->streams : 1,
-                .ms = transfer_ms(plan, &s->pairs[i]),
+                .ms = survey_transfer_ms(plan, &s->pairs[i]),
                 .bytes = plan->bytes,
                 .way = way};
         survey_ask_bulk(s, asked, orders, results, measured);
@@ -285,6 +285,31 @@ static void ask_bulk(
     ask_flows(s, plan, asked, false, results, asked + s->n_pairs);
     if (plan->streams > 1)
         ask_flows(s, plan, asked, true, results, asked + s->n_pairs);
+}
+
+size_t survey_rounds(const struct survey *s, const struct survey_plan *plan)
+{
+    return plan->alone ? s->n_pairs : rounds_count(s->n_nodes);
+}
+
+size_t survey_round(
+    const struct survey *s, const struct survey_plan *plan, size_t round, struct rounds_pair *ret)
+{
+    if (!plan->alone)
+        return rounds_get(s->n_nodes, round, ret);
+    *ret = (struct rounds_pair){.a = s->pairs[round].a, .b = s->pairs[round].b};
+    return 1;
+}
+
+static int run_bulk(struct survey *s, const struct survey_plan *plan)
+{
+    _cleanup_(freep) struct rounds_pair *pairs = calloc(s->n_nodes / 2 + 1, sizeof(*pairs));
+
+    if (!pairs)
+        return -ENOMEM;
+    for (size_t round = 0; round < survey_rounds(s, plan); round++)
+        ask_bulk(s, plan, pairs, survey_round(s, plan, round, pairs));
+    return 0;
 }
 
 /* ---- everything ---------------------------------------------------------------------------- */
@@ -425,17 +450,14 @@ static void ask_heard(struct survey *s)
     }
 }
 
-typedef void (*round_fn)(
-    struct survey *s, const struct survey_plan *plan, const struct rounds_pair *pairs, size_t n);
-
-static int run_rounds(struct survey *s, const struct survey_plan *plan, round_fn fn)
+static int run_idle(struct survey *s, const struct survey_plan *plan)
 {
     _cleanup_(freep) struct rounds_pair *pairs = calloc(s->n_nodes / 2 + 1, sizeof(*pairs));
 
     if (!pairs)
         return -ENOMEM;
     for (size_t round = 0; round < rounds_count(s->n_nodes); round++)
-        fn(s, plan, pairs, rounds_get(s->n_nodes, round, pairs));
+        ask_idle(s, plan, pairs, rounds_get(s->n_nodes, round, pairs));
     return 0;
 }
 
@@ -489,14 +511,14 @@ int survey_run(struct survey *s, const struct survey_plan *plan)
     tell(plan, "tunnels");
     warm_up(s);
     tell(plan, "reachability, RTT, loss, sizes");
-    r = run_rounds(s, plan, ask_idle);
+    r = run_idle(s, plan);
     if (r < 0)
         return r;
     ask_heard(s);
     s->skipped_bulk = plan->ms > 0 && s->is_live && !plan->force;
     if (plan->ms > 0 && !s->skipped_bulk) {
         tell(plan, "throughput");
-        r = run_rounds(s, plan, ask_bulk);
+        r = run_bulk(s, plan);
     }
     if (r == 0) {
         tell(plan, "doubtful pairs once more");
@@ -505,7 +527,8 @@ int survey_run(struct survey *s, const struct survey_plan *plan)
     return r;
 }
 
-static void take_way(struct matrix_link *l, const struct preflight_pair *p, bool is_out)
+static void take_way(
+    const struct survey *s, struct matrix_link *l, const struct preflight_pair *p, bool is_out)
 {
     const struct flow *one = is_out ? &p->one.out : &p->one.in;
     const struct flow *many = is_out ? &p->many.out : &p->many.in;
@@ -513,6 +536,7 @@ static void take_way(struct matrix_link *l, const struct preflight_pair *p, bool
     if (!p->has_idle[0] || !p->has_bulk)
         return;
     l->rtt = p->idle[0].rtt_median_us / 1e6;
+    l->restarts = preflight_restarts(&s->nodes[p->a], &s->nodes[p->b]);
     l->one_bps = (double)one->bits_per_s;
     l->many_bps = (double)(many->bits_per_s > one->bits_per_s ? many : one)->bits_per_s;
 }
@@ -529,8 +553,8 @@ int survey_matrix(const struct survey *s, struct matrix *ret)
     for (size_t i = 0; i < s->n_pairs; i++) {
         const struct preflight_pair *p = &s->pairs[i];
 
-        take_way(&m.links[p->a * m.n + p->b], p, true);
-        take_way(&m.links[p->b * m.n + p->a], p, false);
+        take_way(s, &m.links[p->a * m.n + p->b], p, true);
+        take_way(s, &m.links[p->b * m.n + p->a], p, false);
     }
     *ret = m;
     return 0;

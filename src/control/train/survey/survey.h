@@ -17,6 +17,7 @@
 
 struct err;
 struct matrix;
+struct rounds_pair;
 
 /** Most members of one survey; each pair of them takes more than a kilobyte of memory here. */
 #define SURVEY_NODES_MAX 256
@@ -33,6 +34,7 @@ struct survey_plan {
     uint32_t streams;        /* of the transfers with several streams; 1: there are none */
     uint64_t bytes;          /* most bytes of a transfer */
     bool force;              /* measure throughput even if the network is in use */
+    bool alone;              /* measure throughput of one pair at a time, where they share a line */
 
     /* Called at the beginning of each step with words for it; NULL: not wanted. */
     void (*progress)(void *ctx, const char *what);
@@ -90,6 +92,22 @@ struct preflight_input survey_input(const struct survey *s);
  * Return: 0 or -ENOMEM.
  */
 int survey_matrix(const struct survey *s, struct matrix *ret);
+
+/** survey_transfer_ms() - duration of a transfer of that pair: long enough for its round trip. */
+uint32_t survey_transfer_ms(const struct survey_plan *plan, const struct preflight_pair *p);
+
+/** survey_rounds() - in how many rounds throughput is measured. */
+size_t survey_rounds(const struct survey *s, const struct survey_plan *plan);
+
+/**
+ * survey_round() - the pairs whose throughput is measured at the same time
+ * @round:	below survey_rounds()
+ * @ret:	room for half as many as there are members, and for one
+ *
+ * Return: the number of pairs.
+ */
+size_t survey_round(
+    const struct survey *s, const struct survey_plan *plan, size_t round, struct rounds_pair *ret);
 
 /**
  * survey_ask_bulk() - measure the throughput of some pairs at the same time

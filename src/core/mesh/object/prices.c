@@ -26,6 +26,7 @@ void prices_default(struct prices *ret)
             .egress = 0.09,
             .has_cross_zone = true,
             .cross_zone = 0.01,
+            .zones = 1,
             .gpu_hour = 3.93}},
         .n_islands = 1,
         .lines = {{.name = "Direct Connect 10G", .month = 2042.5, .gb = 0.02, .bps = 10e9}},
@@ -52,6 +53,7 @@ static int take_island(struct prices *p, const json_t *json, struct err *e)
 {
     struct prices_island island = {.name = ""};
     struct fields f = fields_make(json, "an island of the price table", e);
+    uint64_t zones = 1;
 
     if (fields_get(&f, "name", FIELDS_OPTIONAL))
         fields_name(&f, "name", FIELDS_REQUIRED, island.name);
@@ -59,6 +61,9 @@ static int take_island(struct prices *p, const json_t *json, struct err *e)
     take_number(&f, "egressPerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.egress);
     take_number(&f, "natPerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.nat);
     island.has_cross_zone = fields_get(&f, "crossZonePerGB", FIELDS_OPTIONAL) != NULL;
+    take_number(&f, "natPerHour", FIELDS_OPTIONAL, AMOUNT_MAX, &island.nat_hour);
+    fields_u64(&f, "zones", FIELDS_OPTIONAL, 1, PRICES_ZONES_MAX, &zones);
+    island.zones = (unsigned)zones;
     take_number(&f, "crossZonePerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.cross_zone);
     take_number(&f, "gpuPerHour", FIELDS_OPTIONAL, AMOUNT_MAX, &island.gpu_hour);
     for (size_t i = 0; i < p->n_islands; i++)

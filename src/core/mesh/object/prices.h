@@ -17,6 +17,9 @@ struct err;
 #define PRICES_ISLANDS_MAX 64
 #define PRICES_LINKS_MAX   64
 
+/** Most zones of an island. */
+#define PRICES_ZONES_MAX 64
+
 #define PRICES_NAME_MAX 64 /* bytes of a name, with its zero */
 
 /** What an island's provider takes. GB are 10^9 bytes. */
@@ -26,7 +29,9 @@ struct prices_island {
     double egress;               /* per GB that leaves the provider */
     double nat;                  /* per GB through its NAT gateway */
     bool has_cross_zone;         /* it is said */
+    double nat_hour;             /* of that gateway, per hour */
     double cross_zone;           /* per GB between two zones of it, that is inside the island */
+    unsigned zones;              /* zones that its nodes are in; 1: nothing passes between zones */
     double gpu_hour;             /* per GPU and hour */
 };
 

@@ -435,6 +435,7 @@ static int open_parts(struct life *l, struct err *e)
     if (r == 0) {
         hub_set_init(&a->hubs, &a->loop, &a->state, &listener);
         job_calls_init(&a->jobs, agent_core_find_hub, a);
+        node_jobs_init(&a->running, &a->jobs, &a->meter.meter);
         path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
         r = agent_core_take_hubs(a, e);
     }
@@ -489,6 +490,7 @@ static void stop(struct life *l)
     if (a->is_ending && a->end <= AGENT_END_DOWN && a->cache.due_at != NSEC_NEVER)
         snapshot_cache_save(&a->cache, &a->snapshot, clock_now());
     node_measure_stop(&a->measure);
+    node_jobs_stop(&a->running);
     if (l->server)
         server_stop(l->server);
     a->cluster = cluster_watch_free(a->cluster);

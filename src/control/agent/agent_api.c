@@ -11,6 +11,7 @@
 #include "agent/status_routes.h"
 #include "api/server/server.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "mesh/names/hosts.h"
 #include "net/tun/offload.h"
@@ -43,6 +44,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .asymmetry = udp_asymmetry_of(&a->hubs.home->transport.transport.asymmetry),
         .hubs = &a->hubs,
         .cluster = a->cluster ? &a->cluster_seen : NULL,
+        .meter = &a->meter.meter,
         .hub_heard = hub_link_is_heard(a->hubs.home->link),
         .hub_silent_for = hub_link_silent_for(a->hubs.home->link, clock_now()),
         .now = clock_now(),
@@ -201,6 +203,10 @@ static void post_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
+    if (parse_name(rq->params[0], "job", NULL) == 0) {
+        node_jobs_begin(&a->running, rq->params[0], rq->caller.pid, rq->now);
+        poll_plan_request(&a->poll, rq->now);
+    }
     job_calls_begin(&a->jobs, "POST", rq->params[0], rs);
 }
 
@@ -208,6 +214,7 @@ static void delete_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
+    agent_core_end_job(a, rq->params[0], rq->caller.pid);
     job_calls_begin(&a->jobs, "DELETE", rq->params[0], rs);
 }
 

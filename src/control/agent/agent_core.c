@@ -493,6 +493,24 @@ static void meter(struct agent *a, nsec_t now)
     meter_forget(&a->meter.meter, node_report_traffic_told(&a->hubs.home->report), facts.wall_s);
 }
 
+/* What a job has moved is reported as soon as it has ended. */
+static void follow_jobs(struct agent *a, nsec_t now)
+{
+    node_jobs_poll(&a->running, now);
+    if (!a->running.has_ended)
+        return;
+    a->running.has_ended = false;
+    a->meter.is_urgent = true;
+}
+
+void agent_core_end_job(struct agent *a, const char *job, int32_t pid)
+{
+    /* What it has moved up to now is its own. */
+    agent_core_poll(a);
+    node_jobs_end(&a->running, job, pid);
+    poll_plan_request(&a->poll, a->clock());
+}
+
 /* Packets that have gone through the interface so far; 0: there is no interface. */
 static uint64_t count_packets(struct agent *a)
 {
@@ -518,14 +536,16 @@ void agent_core_poll(struct agent *a)
     judge_paths(a, now);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
     meter(a, now);
+    follow_jobs(a, now);
     report(a, now);
-    poll_plan_end(&a->poll, a->seen.n, hub_set_report_within(&a->hubs, now), now);
+    poll_plan_end(&a->poll, a->seen.n,
+        nsec_min(hub_set_report_within(&a->hubs, now), node_jobs_within(&a->running)), now);
 }
 
 /* Has nothing happened since the last poll, and is nothing waited for? */
 static bool can_skip_poll(struct agent *a, nsec_t now)
 {
-    if (poll_plan_is_stale(&a->poll, now) || hub_set_has_news(&a->hubs, now) ||
+    if (poll_plan_is_stale(&a->poll, now) || a->running.n > 0 || hub_set_has_news(&a->hubs, now) ||
         !hub_set_is_settled(&a->hubs, now) || path_driver_awaits_handshake(a->paths))
         return false;
     return poll_plan_is_idle(&a->poll, count_packets(a));

@@ -20,6 +20,7 @@
 #include "agent/cluster/cluster_watch.h"
 #include "agent/hub_set.h"
 #include "agent/hublink/job_calls.h"
+#include "agent/node_jobs.h"
 #include "agent/node_keepalive.h"
 #include "agent/node_measure.h"
 #include "agent/node_meter.h"
@@ -77,6 +78,7 @@ struct agent {
     struct node_measure measure;
     struct node_meter meter;
     struct job_calls jobs;
+    struct node_jobs running;
 
     /* Facts that pass from one part to another; written by agent_core.c alone. */
     uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
@@ -127,6 +129,9 @@ void agent_core_reconcile(struct agent *a);
 
 /** agent_core_poll() - ask the engine; judge the hub and the paths by it; report if that is due. */
 void agent_core_poll(struct agent *a);
+
+/** agent_core_end_job() - a command of that job has ended: count what it has moved, and report. */
+void agent_core_end_job(struct agent *a, const char *job, int32_t pid);
 
 /** agent_core_due() - the earliest deadline of all parts; NSEC_NEVER: there is none. */
 nsec_t agent_core_due(const struct agent *a);

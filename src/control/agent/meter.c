@@ -133,6 +133,22 @@ static bool is_member(const struct meter_job *job, const char *node)
     return false;
 }
 
+json_t *meter_jobs_encode(const struct meter *m)
+{
+    json_t *list = json_array();
+
+    for (unsigned i = 0; i < m->n_jobs; i++) {
+        const struct meter_job *job = &m->jobs[i];
+        json_t *nodes = json_array();
+
+        for (size_t at = 0; at < job->len; at += strlen(job->members + at) + 1)
+            (void)json_array_append_new(nodes, json_string(job->members + at));
+        (void)json_array_append_new(
+            list, json_pack("{s:s, s:o}", "job", job->name, "nodes", nodes));
+    }
+    return list;
+}
+
 /* The jobs of the edge to that node. */
 static unsigned jobs_of(
     const struct meter *m, const char *node, const char *ret[static METER_JOBS_MAX])

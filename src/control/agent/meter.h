@@ -116,6 +116,10 @@ struct meter_job *meter_job_find(struct meter *m, const char *job);
  */
 void meter_job_members(struct meter_job *job, const json_t *names);
 
+/** meter_jobs_encode() - [{"job", "nodes"}]: the jobs that run here, and who is in their runs; a
+ * new reference. */
+json_t *meter_jobs_encode(const struct meter *m);
+
 /** meter_encode() - all but the jobs, for the file; a new reference, NULL: no memory. */
 json_t *meter_encode(const struct meter *m);
 

@@ -19,6 +19,7 @@
 #include "mesh/render/render.h"
 
 struct hub_set;
+struct meter;
 struct offloads;
 struct status_cluster;
 struct status_routes;
@@ -45,6 +46,7 @@ struct status_input {
     const struct fabric_report *fabric;     /* of this machine; NULL: none, or not known yet */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
+    const struct meter *meter;    /* the jobs that run here; NULL: not told */
     const struct hub_set *hubs;   /* all hubs; NULL: not told */
     const struct status_cluster *cluster; /* NULL: hubs say who is in the network */
     bool hub_heard;                       /* the hub's stream of events is open and not silent */

@@ -33,6 +33,7 @@ struct caller {
     enum role role;
     enum caller_verdict verdict;
     char name[CALLER_NAME_MAX + 1]; /* "admin:ci", "uid:0"; as the audit log has it */
+    int32_t pid;                    /* of a process on this machine; 0: not known */
     char network[NAME_MAX_LEN + 1]; /* the only one that it may see and change; "": all */
 };
 

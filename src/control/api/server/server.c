@@ -51,7 +51,7 @@ static void find_caller(const struct server__connection *c, struct request *rq)
 
     rq->access = c->access;
     if (c->access == API_ACCESS_ADMIN) {
-        *caller = (struct caller){.role = c->role, .verdict = CALLER_KNOWN};
+        *caller = (struct caller){.role = c->role, .verdict = CALLER_KNOWN, .pid = c->pid};
         (void)snprintf(caller->name, sizeof(caller->name), "uid:%u", c->uid);
         return;
     }

@@ -19,14 +19,15 @@
 /* Most unsent bytes that the kernel takes: in a stream, more would delay what is newer. */
 #define TCP_UNSENT_MAX (256 << 10)
 
-/* The user at the other end of a unix socket; UINT32_MAX when the kernel does not say. */
-static uint32_t peer_uid(int fd)
+/* Who is at the other end of a unix socket; uid UINT32_MAX and pid 0 when the kernel does not say.
+ */
+static struct ucred peer_of(int fd)
 {
     struct ucred who = {.uid = UINT32_MAX};
     socklen_t len = sizeof(who);
 
     (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
-    return who.uid;
+    return who;
 }
 
 static void set_tcp(int fd)
@@ -106,6 +107,7 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
 {
     struct server *s = l->s;
     struct server__connection *c = calloc(1, sizeof(*c));
+    struct ucred who = {.uid = 0};
 
     if (l->access != API_ACCESS_ADMIN)
         set_tcp(fd);
@@ -121,6 +123,8 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
         free(c);
         return false;
     }
+    if (l->access == API_ACCESS_ADMIN)
+        who = peer_of(fd);
     *c = (struct server__connection){.s = s,
         .loop = l->access == API_ACCESS_OVERLAY ? &s->members : &s->http,
         .listener = l,
@@ -128,7 +132,8 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
         .access = l->access,
         .listener_ctx = l->listener_ctx,
         .from = *from,
-        .uid = l->access == API_ACCESS_ADMIN ? peer_uid(fd) : 0,
+        .uid = who.uid,
+        .pid = who.pid,
         .role = l->role,
         .is_inside = true,
         .began_at = now,

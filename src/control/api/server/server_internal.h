@@ -81,6 +81,7 @@ struct server__connection {
     void *listener_ctx;                    /* of the listener */
     struct endpoint from;                  /* the other end */
     uint32_t uid;                          /* of the other end of a unix socket */
+    int32_t pid;                           /* likewise; 0: it is in another pid namespace */
     nsec_t began_at;                       /* when it was accepted */
     bool has_asked;                        /* its request has come whole */
     enum role role;                        /* API_ACCESS_ADMIN: of the listener */

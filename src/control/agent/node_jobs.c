@@ -1,0 +1,138 @@
+/* node_jobs.c - see node_jobs.h. */
+#include "agent/node_jobs.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "agent/hublink/job_calls.h"
+#include "agent/meter.h"
+#include "api/server/server.h"
+
+/* How often the hub is asked who is in a run: at first its nodes are still coming. */
+#define ASK_SOON  (2 * NSEC_PER_SEC)
+#define ASK_LATER (10 * NSEC_PER_SEC)
+#define AT_FIRST  (60 * NSEC_PER_SEC)
+
+void node_jobs_init(struct node_jobs *nj, struct job_calls *calls, struct meter *meter)
+{
+    *nj = (struct node_jobs){.calls = calls, .meter = meter};
+}
+
+static void forget_answer(struct node_job *j)
+{
+    struct deferred *d = j->ask;
+
+    j->ask = NULL;
+    if (!d)
+        return;
+    response_deinit(&d->rs);
+    d->on_closed(d);
+}
+
+static void drop(struct node_jobs *nj, unsigned i)
+{
+    struct node_job *j = &nj->items[i];
+
+    forget_answer(j);
+    if (j->pid_fd >= 0)
+        (void)close(j->pid_fd);
+    *j = nj->items[--nj->n];
+}
+
+void node_jobs_stop(struct node_jobs *nj)
+{
+    while (nj->n > 0)
+        drop(nj, nj->n - 1);
+}
+
+/* The command's place; @nj->n: it is not known. */
+static unsigned find(const struct node_jobs *nj, const char *job, int32_t pid)
+{
+    unsigned i = 0;
+
+    while (i < nj->n && (nj->items[i].pid != pid || strcmp(nj->items[i].job, job) != 0))
+        i++;
+    return i;
+}
+
+void node_jobs_begin(struct node_jobs *nj, const char *job, int32_t pid, nsec_t now)
+{
+    struct node_job *j = &nj->items[nj->n];
+
+    if (nj->n == NODE_JOBS_MAX || find(nj, job, pid) < nj->n)
+        return;
+    *j = (struct node_job){
+        .pid = pid, .pid_fd = pid > 0 ? pidfd_open(pid, 0) : -1, .began_at = now, .ask_at = now};
+    (void)snprintf(j->job, sizeof(j->job), "%s", job);
+    nj->n++;
+    meter_job_begin(nj->meter, job);
+}
+
+static void end(struct node_jobs *nj, unsigned i)
+{
+    meter_job_end(nj->meter, nj->items[i].job);
+    drop(nj, i);
+    nj->has_ended = true;
+}
+
+void node_jobs_end(struct node_jobs *nj, const char *job, int32_t pid)
+{
+    unsigned i = find(nj, job, pid);
+
+    if (i < nj->n)
+        end(nj, i);
+}
+
+static bool has_exited(const struct node_job *j)
+{
+    struct pollfd p = {.fd = j->pid_fd, .events = POLLIN};
+
+    return j->pid_fd >= 0 && poll(&p, 1, 0) == 1;
+}
+
+/* An answer without the names is a hub's that is away: those of before stay. */
+static void take_answer(struct node_jobs *nj, struct node_job *j, nsec_t now)
+{
+    const json_t *names = json_object_get(j->ask->rs.body, "members");
+    struct meter_job *job = meter_job_find(nj->meter, j->job);
+
+    if (job && json_array_size(names) > 0)
+        meter_job_members(job, names);
+    j->ask_at = now + (now - j->began_at < AT_FIRST ? ASK_SOON : ASK_LATER);
+    forget_answer(j);
+}
+
+static void ask(struct node_jobs *nj, struct node_job *j, nsec_t now)
+{
+    struct response rs = {0};
+
+    job_calls_begin(nj->calls, "GET", j->job, &rs);
+    j->ask = rs.deferred;
+    j->ask_at = now + ASK_LATER;
+    rs.deferred = NULL;
+    response_deinit(&rs);
+}
+
+void node_jobs_poll(struct node_jobs *nj, nsec_t now)
+{
+    for (unsigned i = nj->n; i-- > 0;) {
+        struct node_job *j = &nj->items[i];
+
+        if (has_exited(j)) {
+            end(nj, i);
+            continue;
+        }
+        if (j->ask && j->ask->is_ready)
+            take_answer(nj, j, now);
+        else if (!j->ask && now >= j->ask_at)
+            ask(nj, j, now);
+    }
+}
+
+nsec_t node_jobs_within(const struct node_jobs *nj)
+{
+    return nj->n > 0 ? NSEC_PER_SEC : NSEC_NEVER;
+}

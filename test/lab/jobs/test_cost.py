@@ -1,0 +1,126 @@
+"""weft cost: a job moves known bytes between two nodes, and the hub says so, by edge and by job.
+
+    hub        203.0.113.10
+     |
+   [ wan ]
+    |   |
+   a     b     203.0.113.11, .12
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lab import Lab, wait_for
+from lab.support import schemas
+from lab.support.agents import AgentNode, Site
+from lab.support.topologies import one_switch
+
+pytestmark = pytest.mark.namespaces
+
+TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "a": 11, "b": 12})
+SENT = 20_000_000
+PRICES = {"currency": "EUR", "islands": [{"name": "a", "egressPerGB": 100, "crossZonePerGB": 100}]}
+
+# What stands in for torchrun: b takes what a sends, once both agents know who is in the job.
+JOB = r"""#!/usr/bin/env python3
+import json, socket, subprocess, sys, time
+weft, me, address, n = sys.argv[1:5]
+deadline = time.monotonic() + 60
+def nodes():
+    status = json.loads(subprocess.run([weft, "status", "--json"], capture_output=True).stdout)
+    return [name for job in status["jobs"] for name in job["nodes"]]
+while sorted(nodes()) != ["a", "b"]:
+    assert time.monotonic() < deadline, nodes()
+    time.sleep(0.1)
+if me == "b":
+    with socket.create_server((address, 7000)) as server:
+        taken = 0
+        peer, _ = server.accept()
+        while data := peer.recv(1 << 16):
+            taken += len(data)
+        assert taken == int(n), taken
+        peer.sendall(b".")
+else:
+    while True:
+        try:
+            peer = socket.create_connection((address, 7000))
+            break
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    peer.sendall(bytes(int(n)))
+    peer.shutdown(socket.SHUT_WR)
+    assert peer.recv(1) == b"."
+"""
+
+
+def most_on_the_wire(n: int, mtu: int) -> int:
+    """Bytes of WireGuard's messages for n bytes in one TCP stream: what the overhead comes to.
+
+    A segment has 52 bytes of IP and TCP (with timestamps), is padded to 16, and gets 32 bytes. A
+    fifth of the segments more, for those that are short or sent again, and 64 KiB for what else two
+    nodes say: handshakes, keepalives, path frames.
+    """
+    payload = mtu - 52
+    packets = -(-n // payload)
+    return packets * (-(-mtu // 16) * 16 + 32) * 6 // 5 + 65536
+
+
+def cost(site: Site, *words: str) -> dict:
+    out = site.hub.run([site.weft, "cost", "--json", *words], quiet=True).out
+    answer = json.loads(out)
+    assert schemas.errors("cost", answer) == []
+    return answer
+
+
+def run_job(site: Site, a: AgentNode, b: AgentNode, script: Path) -> None:
+    address = b.address()
+    command = lambda me: [site.weft, "run", "--nnodes", "2", "--job", "llama", script,  # noqa: E731
+                          site.weft, me, address, SENT]
+    other = b.host.spawn(command("b"), name="job-b")
+    a.host.run(command("a"), timeout_s=90)
+    assert other.wait(30) == 0
+
+
+def edge(answer: dict, sender: str, receiver: str) -> dict:
+    return next((e for e in answer["edges"] if (e["from"], e["to"]) == (sender, receiver)),
+                {"bytes": 0})
+
+
+def test_a_job_costs_what_it_has_moved(weft: Path, tmp_path: Path) -> None:
+    script = tmp_path / "torchrun"
+    script.write_text(JOB)
+    script.chmod(0o755)
+    (tmp_path / "prices.json").write_text(json.dumps(PRICES))
+    with Lab.from_text(TOPOLOGY) as lab:
+        site = Site(lab, weft)
+        a, b = site.join("a", "b")
+        a.reaches(b)
+        run_job(site, a, b, script)
+        most = most_on_the_wire(SENT, a.status()["self"]["mtu"])
+        job = ["--job", "llama", "--price-table", tmp_path / "prices.json"]
+        # The agents report when the command has ended.
+        wait_for(lambda: SENT <= edge(cost(site, *job), "a", "b")["bytes"], 30,
+                 "the hub to know what the job has moved")
+        answer = cost(site, *job)
+        sent = edge(answer, "a", "b")
+        print(f"FIGURE {SENT} bytes of a job are {sent['bytes']} in weft cost (at most {most})")
+        assert SENT < sent["bytes"] <= most
+        assert sent["cost"] == pytest.approx(sent["bytes"] / 1e7, abs=1e-5)
+        assert sent["unpricedBytes"] == 0
+        # b's acknowledgements have no price.
+        assert edge(answer, "b", "a")["unpricedBytes"] == edge(answer, "b", "a")["bytes"] > 0
+        assert [line["job"] for line in answer["jobs"]] == ["llama"]
+        # What is of no job is there as well, and all of it survives the hub.
+        whole = cost(site)
+        assert whole["total"]["bytes"] > answer["total"]["bytes"]
+        site.daemon.stop()
+        for node in (a, b):
+            node.agent.allow("the hub does not answer")
+        site.start_hub()
+        assert edge(cost(site, *job), "a", "b")["bytes"] >= sent["bytes"]
+        table = site.hub.run([weft, "cost", *job]).out
+        assert "llama" in table and "EUR" in table

@@ -191,3 +191,41 @@ def test_probes_show_what_agents_do_not(site: Site) -> None:
     assert "does not answer" in row["why"] and "but at its underlay endpoint it does" in row["why"]
     assert row["status"]["agent/a"]["handshakeAgeSeconds"] is not None
     assert "error" not in row["status"]["agent/a"]["applied"]
+
+
+def mbit_per_s(src: AgentNode, dst: AgentNode, port: int) -> float:
+    """What one TCP stream of a second brought from one node to the other."""
+    dst.host.spawn(["iperf3", "--server", "--one-off", "--port", port])
+    wait_for(lambda: dst.host.run(["ss", "-Hltn", f"sport = :{port}"], quiet=True).out, 10,
+             "iperf3 to listen")
+    said = src.host.run(["iperf3", "--client", dst.address(), "--port", port, "--json",
+                         "--time", 1], quiet=True).out
+    return json.loads(said)["end"]["sum_received"]["bits_per_second"] / 1e6
+
+
+def test_a_rate_holds_and_is_lifted(site: Site) -> None:
+    a, b = site.join("a", "b", words={name: ["--engine", "userspace"] for name in ("a", "b")})
+    a.reaches(b)
+    pin(site, rate="20Mbit/s")
+    for end, peer in ((a, "b"), (b, "a")):
+        wait_for(lambda end=end, peer=peer: end.peers()[peer]["rateBitsPerSecond"] == 20_000_000,
+                 10, f"{end.name} to keep the rate")
+    assert mbit_per_s(a, b, 5201) < 20
+    assert "rates that are kept: to b 20Mbit\n" in a.run("status").out
+    assert "kept to 20Mbit" in a.run("paths", "b").out
+    # What is not named stays.
+    site.hub.run([site.weft, "edge", "set", "b", "a", "--path", "direct"])
+    spec = ask(site, "MeshEdge", "a--b")["spec"]
+    assert (spec["path"], spec["rate"]) == ("direct", "20Mbit")
+    site.hub.run([site.weft, "edge", "set", "a", "b", "--rate", "none"])
+    wait_for(lambda: a.peers()["b"]["rateBitsPerSecond"] is None, 10, "the rate to be lifted")
+    assert mbit_per_s(a, b, 5202) > 20
+
+    said = site.hub.run([site.weft, "node", "set", "a", "--rate", "20Mbit", "--class-rate",
+                         "bulk=5Mbit"]).out
+    assert said == "node a of network default sends at most 20Mbit, bulk at most 5Mbit\n"
+    wanted = {"bitsPerSecond": 20_000_000, "classes": {"bulk": 5_000_000}, "why": ""}
+    wait_for(lambda: a.status()["self"]["rates"] == wanted, 10, "a to keep its rates")
+    assert mbit_per_s(a, b, 5203) < 20 < mbit_per_s(b, a, 5204)
+    done = site.hub.run([site.weft, "node", "set", "a", "--rate", "1bit"], check=False)
+    assert done.rc != 0 and '"rate" "1bit" is not from 100kbit to 1000Gbit' in done.err

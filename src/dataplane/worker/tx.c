@@ -154,7 +154,8 @@ static void on_lent(void *ctx)
     /* They may have been given back since the event. */
     if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
         return;
-    if (tx_shaped_is_on(w) || !load_is_quiet(&w->device->port->load, clock_now()) || !serve(w))
+    if (!load_is_quiet(&w->device->port->load, clock_now()) ||
+        !(tx_shaped_is_on(w) ? tx_shaped_serve(w) : serve(w)))
         give_back(w);
 }
 
@@ -187,8 +188,18 @@ static bool turn(struct tx_worker *w)
 /* Is the turn to keep a rate? A frame that is half cut is sent before. */
 static bool is_shaped(const struct tx_worker *w)
 {
-    return tx_shaped_is_on(w) && !atomic_load_explicit(&w->is_lent, memory_order_acquire) &&
+    return !atomic_load_explicit(&w->is_lent, memory_order_acquire) && tx_shaped_is_on(w) &&
            !tx_is_cutting(w);
+}
+
+/* One turn with a rate. False when the interface is gone. */
+static bool shaped_turn(struct tx_worker *w)
+{
+    enum tx_shaped_result result = tx_shaped_turn(w);
+
+    if (result == TX_SHAPED_IDLE)
+        lend(w);
+    return result != TX_SHAPED_GONE;
 }
 
 static void *tx_main(void *arg)
@@ -196,7 +207,7 @@ static void *tx_main(void *arg)
     struct tx_worker *w = arg;
 
     while (!atomic_load(&w->device->tx.is_stopping)) {
-        if (is_shaped(w) ? tx_shaped_turn(w) : turn(w))
+        if (is_shaped(w) ? shaped_turn(w) : turn(w))
             continue;
         atomic_store(&w->device->tx.has_vanished, true);
         loop_wake(&w->device->port->loop);

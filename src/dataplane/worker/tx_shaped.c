@@ -12,11 +12,15 @@
 #include "packet/pace.h"
 #include "peer/peer.h"
 #include "shared/device_state.h"
+#include "shared/port_state.h"
 #include "shared/shaping.h"
 #include "worker/tx_stages.h"
 
 /* While all that waits has to wait longer, other queues are looked at so often. */
 #define LOOK_AGAIN NSEC_PER_MSEC
+
+/* Queues are not lent until nothing had to wait for so long. */
+#define HELD_AFTER (20 * NSEC_PER_MSEC)
 
 /* What one send may carry: longer, and a message that comes meanwhile waits for it. */
 #define TURN (250 * NSEC_PER_USEC)
@@ -31,6 +35,7 @@ struct kept {
 struct tx_shaper {
     struct class_sched sched; /* of the worker's queues */
     uint64_t has_kept;        /* queues of which a frame is kept */
+    nsec_t held_at;           /* time when something had to wait last; 0: nothing had */
     struct kept kept[CLASS_SCHED_MAX];
     uint8_t *room; /* owns a frame's place for each queue, which takes memory once one is kept */
 };
@@ -166,8 +171,9 @@ static unsigned closed_classes(const struct device_shaping *shaping, nsec_t now,
     return closed;
 }
 
-/* As many frames as one send should carry. False when there is none that may be sent. */
-static bool send_turn(struct tx_worker *w, nsec_t now, nsec_t *until)
+/* As many frames as one send should carry. False when there is none that may be sent. Inside a gate
+ * that is closed whenever the device's is. */
+static bool send_some(struct tx_worker *w, nsec_t now, nsec_t *until)
 {
     struct device_shaping *shaping = &w->device->shaping;
     uint64_t rate = pace_rate(&shaping->all);
@@ -175,7 +181,6 @@ static bool send_turn(struct tx_worker *w, nsec_t now, nsec_t *until)
     uint64_t share = rate ? rate / 8 * TURN / NSEC_PER_SEC : BATCH_GOAL;
     bool is_any = false;
 
-    gate_enter(&w->device->gate, w->i);
     do {
         unsigned closed = closed_classes(shaping, now, until);
         int queue = class_sched_next(&w->shaper->sched, closed, now);
@@ -187,9 +192,34 @@ static bool send_turn(struct tx_worker *w, nsec_t now, nsec_t *until)
     } while (w->batch.len < share && w->batch.len < BATCH_GOAL);
     if (w->batch.n > 0)
         tx_send_batch(w);
-    gate_leave(&w->device->gate, w->i);
     *until = nsec_min(*until, w->shaper->sched.until);
     return is_any;
+}
+
+/* Learns which queues have frames. False when the interface is gone. */
+static bool look(struct tx_worker *w)
+{
+    uint64_t ready;
+
+    if (!tx_poll_queues(w, &ready))
+        return false;
+    w->shaper->sched.has_classes = atomic_load(&w->device->shaping.has_classes);
+    class_sched_on_ready(&w->shaper->sched, ready | w->shaper->has_kept);
+    return true;
+}
+
+bool tx_shaped_serve(struct tx_worker *w)
+{
+    for (;;) {
+        nsec_t until = NSEC_NEVER;
+        nsec_t now = clock_now();
+
+        if (pace_due(&w->device->shaping.all, now) > now ||
+            !load_is_quiet(&w->device->port->load, now) || !look(w))
+            return false;
+        if (!send_some(w, now, &until))
+            return until == NSEC_NEVER;
+    }
 }
 
 /* ---- waiting ---- */
@@ -207,26 +237,32 @@ static void sleep_until(const struct tx_worker *w, nsec_t until, bool for_frames
         (void)wakeup_clear(w->wake_fd);
 }
 
-bool tx_shaped_turn(struct tx_worker *w)
+enum tx_shaped_result tx_shaped_turn(struct tx_worker *w)
 {
     nsec_t now = clock_now();
     nsec_t due = pace_due(&w->device->shaping.all, now);
     nsec_t until = NSEC_NEVER;
-    uint64_t ready;
+    bool is_any;
 
     if (due > now) {
+        w->shaper->held_at = now;
         sleep_until(w, due, false);
-        return true;
+        return TX_SHAPED_GO_ON;
     }
-    if (!tx_poll_queues(w, &ready))
-        return false;
-    w->shaper->sched.has_classes = atomic_load(&w->device->shaping.has_classes);
-    class_sched_on_ready(&w->shaper->sched, ready | w->shaper->has_kept);
-    if (send_turn(w, now, &until))
-        return true;
-    if (until == NSEC_NEVER)
-        sleep_until(w, until, true);
-    else /* The queues that wait would wake us at once: look at the others by the clock. */
+    if (!look(w))
+        return TX_SHAPED_GONE;
+    gate_enter(&w->device->gate, w->i);
+    is_any = send_some(w, now, &until);
+    gate_leave(&w->device->gate, w->i);
+    if (until != NSEC_NEVER)
+        w->shaper->held_at = now;
+    if (is_any)
+        return TX_SHAPED_GO_ON;
+    if (until != NSEC_NEVER) /* The queues that wait would wake us at once: look by the clock. */
         sleep_until(w, nsec_min(until, now + LOOK_AGAIN), false);
-    return true;
+    else if (now - w->shaper->held_at > HELD_AFTER && load_is_quiet(&w->device->port->load, now))
+        return TX_SHAPED_IDLE;
+    else
+        sleep_until(w, until, true);
+    return TX_SHAPED_GO_ON;
 }

@@ -87,6 +87,13 @@ static void put(struct object_call *call, struct model_network *net, struct resp
                 given->nodes[1 - i]);
             return;
         }
+        if (node->pub.spec.hub && given->rate != 0) {
+            response_refuse(rs, 400,
+                "an edge to the hub has no rate: \"weft node set %s --rate\" limits all that this "
+                "node sends, to the hub as well",
+                given->nodes[1 - i]);
+            return;
+        }
         if (node->pub.spec.hub && has_pins(given)) {
             response_refuse(rs, 400,
                 "an edge to the hub pins nothing: where \"%s\" is, \"weft hub move\" says, and its "

@@ -46,6 +46,21 @@ static bool keeps_identity(const struct node *given, const struct node *held)
            (!given->stock || held->stock);
 }
 
+/* May the node have the rates that are given? If not, @rs says why. */
+static bool may_have_rates(struct response *rs, const struct node *given, const struct node *held)
+{
+    if (given->rates && held->stock)
+        response_refuse(
+            rs, 400, "node \"%s\" is a stock WireGuard, which keeps no rates", held->meta.name);
+    else if (given->rates && held->hub)
+        response_refuse(rs, 400,
+            "node \"%s\" is a hub, which keeps no rates: what it relays is not its own",
+            held->meta.name);
+    else
+        return true;
+    return false;
+}
+
 /* May the node have the routes that are given? If not, @rs says why. */
 static bool may_have_routes(
     const struct model_network *net, struct response *rs, const struct node *given)
@@ -120,11 +135,8 @@ static void put(struct object_call *call, struct model_network *net, struct resp
             rq->params[2]);
         return;
     }
-    if (given->rates && node->pub.spec.stock) {
-        response_refuse(
-            rs, 400, "node \"%s\" is a stock WireGuard, which keeps no rates", rq->params[2]);
+    if (!may_have_rates(rs, given, &node->pub.spec))
         return;
-    }
     if (!may_have_routes(net, rs, given))
         return;
     /* Where the hub is reached comes from its own command line. */

@@ -191,6 +191,8 @@ static void apply_rules(struct agent *a, nsec_t now)
 
     facts.is_router = facts.routes->n > 0 || a->state.routes.n > 0;
     forward_rules_apply(&a->rules, a->state.interface, &facts, !a->state.keeps_sources, now);
+    class_marks_apply(
+        &a->marks, a->state.interface, &a->snapshot, wg_config_has_rates(&a->reconcile.told), now);
 }
 
 /* Begins handshakes with hubs, where they are wanted. The engine has their endpoints by now. */
@@ -645,6 +647,7 @@ int agent_core_renew_engine(struct agent *a, struct err *e)
         return r;
     /* The new interface may be another one: its rules have to be there from the first packet on. */
     forward_rules_forget(&a->rules);
+    class_marks_forget(&a->marks);
     agent_core_reconcile(a);
     if (!a->reconcile.engine) {
         if (a->pass.fault.code >= 0)

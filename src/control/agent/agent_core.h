@@ -28,6 +28,7 @@
 #include "agent/paths/edge/path_driver.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/peer_doubt.h"
+#include "agent/reconcile/class_marks.h"
 #include "agent/reconcile/forward_rules.h"
 #include "agent/reconcile/observe.h"
 #include "agent/reconcile/pass_metrics.h"
@@ -66,6 +67,7 @@ struct agent {
     struct poll_plan poll;
     struct reconcile reconcile;
     struct forward_rules rules;
+    struct class_marks marks;
     struct hub_set hubs;
     struct cluster_watch *cluster;      /* owns; NULL: hubs say who is in the network */
     struct status_cluster cluster_seen; /* with @cluster: does it answer? */

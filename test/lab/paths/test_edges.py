@@ -229,3 +229,25 @@ def test_a_rate_holds_and_is_lifted(site: Site) -> None:
     assert mbit_per_s(a, b, 5203) < 20 < mbit_per_s(b, a, 5204)
     done = site.hub.run([site.weft, "node", "set", "a", "--rate", "1bit"], check=False)
     assert done.rc != 0 and '"rate" "1bit" is not from 100kbit to 1000Gbit' in done.err
+
+
+def test_what_goes_to_the_hub_goes_first(site: Site) -> None:
+    """Of any program, while the node has a rate: marked CS6, which is the first class."""
+    (a,) = site.join("a", words={"a": ["--engine", "userspace"]})
+    site.hub.run([site.weft, "node", "set", "a", "--rate", "50Mbit"])
+    wait_for(lambda: a.status()["self"]["rates"]["bitsPerSecond"] == 50_000_000, 10,
+             "a to keep its rate")
+    hub = a.status()["hub"]
+    capture = a.host.spawn(["tcpdump", "-lvnc", "12", "-i", "weft0", "tcp"])
+    capture.wait_line("listening on")
+    there = f"http://{hub['address4']}:{hub['apiPort']}/v1/health"
+
+    def asked() -> bool:
+        a.host.run(["curl", "-s", "--max-time", "2", there], check=False, quiet=True)
+        return not capture.running
+    wait_for(asked, 20, "tcpdump to have seen twelve packets")
+    tos = [line.split("tos ")[1].split(",")[0] for line in capture.lines() if "tos " in line]
+    assert len(tos) == 12 and set(tos) == {"0xc0"}, tos
+    site.hub.run([site.weft, "node", "set", "a", "--rate", "none"])
+    wait_for(lambda: "weft_class" not in a.host.run(["nft", "list", "tables"], quiet=True).out, 10,
+             "the rules to be gone")

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/reconcile/class_marks.h"
 #include "agent/reconcile/mss_clamp.h"
 #include "agent/reconcile/ownership.h"
 #include "agent/reconcile/peer_routes.h"
@@ -444,6 +445,7 @@ int reconcile_take_down(struct reconcile *rc, struct err *e)
     /* Where there is no packet filter there is nothing to remove. */
     (void)mss_clamp_remove(rc->interface, NULL);
     (void)route_guard_remove(rc->interface, NULL);
+    (void)class_marks_remove(rc->interface, NULL);
     (void)subnet_routes_remove(&rc->nl, rc->interface);
     r = rtnl_find_link(&rc->nl, rc->interface, &link);
     if (r == RTNL_E_ABSENT)

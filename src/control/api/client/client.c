@@ -374,15 +374,6 @@ static size_t on_stream(char *p, size_t size, size_t n, void *ctx)
     return rq->x.too_long ? 0 : size * n;
 }
 
-/* libcurl 7.88 has no option for the number of probes. */
-static int set_probes(void *ctx, curl_socket_t fd, curlsocktype purpose)
-{
-    const int repeats = WATCH_REPEATS;
-
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &repeats, sizeof(repeats));
-    return CURL_SOCKOPT_OK;
-}
-
 int client_watch(struct client_loop *cl, const struct client_target *target, const char *path,
     unsigned connect_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
     struct client_request **ret, struct err *e)
@@ -408,7 +399,7 @@ int client_watch(struct client_loop *cl, const struct client_target *target, con
     curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPIDLE, WATCH_KEEPALIVE_S);
     curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPINTVL, WATCH_REPEAT_S);
-    curl_easy_setopt(rq->x.easy, CURLOPT_SOCKOPTFUNCTION, set_probes);
+    rq->x.n_probes = WATCH_REPEATS;
     return begin(rq, ret, e);
 }
 

@@ -2,16 +2,20 @@
 #include "api/client/client_exchange.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "api/content/body.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "net/socket/tcp.h"
 #include "wire/member_proof.h"
 
 bool client_buffer_add(struct client_buffer *b, const void *p, size_t len, size_t max)
@@ -43,6 +47,18 @@ static size_t on_answer(char *p, size_t size, size_t n, void *ctx)
         return size * n;
     x->too_long = true;
     return 0;
+}
+
+/* A connection begins. libcurl 7.88 has no option for the number of probes. */
+static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+    const struct client_exchange *x = ctx;
+
+    if (x->is_overlay)
+        tcp_mark_control(fd);
+    if (x->n_probes > 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &x->n_probes, sizeof(x->n_probes));
+    return CURL_SOCKOPT_OK;
 }
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -181,6 +197,8 @@ static void set_fixed(struct client_exchange *x)
     curl_easy_setopt(x->easy, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_answer);
     curl_easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
+    curl_easy_setopt(x->easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    curl_easy_setopt(x->easy, CURLOPT_SOCKOPTDATA, x);
     curl_easy_setopt(x->easy, CURLOPT_PRIVATE, x);
 }
 
@@ -190,7 +208,8 @@ int client_exchange_init(struct client_exchange *x, const struct client_target *
     int r;
 
     (void)pthread_once(&curl_once, init_curl);
-    *x = (struct client_exchange){.max = CLIENT_ANSWER_MAX};
+    *x = (struct client_exchange){
+        .max = CLIENT_ANSWER_MAX, .is_overlay = target->access == CLIENT_ACCESS_OVERLAY};
     x->easy = curl_easy_init();
     x->address = strdup(target->address);
     if (x->easy && x->address) {

@@ -21,13 +21,15 @@ struct client_buffer {
 
 /** A request and what has come back so far. */
 struct client_exchange {
-    CURL *easy;                   /* owns */
-    struct curl_slist *headers;   /* owns */
-    char *address;                /* owns; for messages */
-    char *sent;                   /* owns; the body, may hold a secret */
-    struct client_buffer got;     /* the answer, or the unfinished line of a stream */
-    size_t max;                   /* most bytes in @got */
-    bool too_long;                /* there was more than that */
+    CURL *easy;                 /* owns */
+    struct curl_slist *headers; /* owns */
+    char *address;              /* owns; for messages */
+    char *sent;                 /* owns; the body, may hold a secret */
+    struct client_buffer got;   /* the answer, or the unfinished line of a stream */
+    size_t max;                 /* most bytes in @got */
+    bool too_long;              /* there was more than that */
+    bool is_overlay;            /* by the overlay: control traffic */
+    int n_probes; /* keepalives without an answer that end the connection; 0: the kernel's */
     char reason[CURL_ERROR_SIZE]; /* libcurl's words on a failure */
 };
 

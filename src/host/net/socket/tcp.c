@@ -41,6 +41,14 @@ static int keep_to(int fd, const char *interface, struct err *e)
         e, -errno, "interface \"%s\" cannot be listened on: %s", interface, strerror(errno));
 }
 
+void tcp_mark_control(int fd)
+{
+    const int tos = 48 << 2; /* RFC 2474 section 4.2.2: class selector 6, beside the two ECN bits */
+
+    (void)setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+    (void)setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
+}
+
 int tcp_listener_open(
     int *ret_fd, const struct endpoint *at, const char *interface, bool is_shared, struct err *e)
 {
@@ -57,8 +65,10 @@ int tcp_listener_open(
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     if (sa.any.sa_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only));
-    if (interface)
+    if (interface) {
+        tcp_mark_control(fd);
         r = keep_to(fd, interface, e);
+    }
     if (r == 0 && is_shared && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0)
         r = err_set(e, -errno, "a port cannot be shared: %s", strerror(errno));
     if (r == 0)

@@ -16,13 +16,22 @@ struct err;
  * tcp_listener_open() - a bound socket that does not listen yet
  * @ret_fd:	gives it; non-blocking, close-on-exec
  * @at:		address none: all of them, v4 and v6; port 0: the kernel chooses
- * @interface:	only what comes in there is heard; NULL: anything
+ * @interface:	an overlay's: only what comes in there is heard, and what is sent is marked as
+ *		control traffic (tcp_mark_control()); NULL: anything
  * @is_shared:	others that say so too may have the same port
  *
  * Return: 0 or negative errno with words that name the address (-EAFNOSUPPORT: no IPv6 here).
  */
 int tcp_listener_open(
     int *ret_fd, const struct endpoint *at, const char *interface, bool is_shared, struct err *e);
+
+/**
+ * tcp_mark_control() - have what is sent by @fd, and by connections that it accepts, carry DSCP CS6
+ *
+ * That is the class that goes first where an interface has a rate (tun_steer.h). Where it cannot be
+ * set the packets go as all others.
+ */
+void tcp_mark_control(int fd);
 
 /**
  * What has come by a connection. Segments that repeat what came already are counted, too: when they

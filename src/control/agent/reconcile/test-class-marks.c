@@ -1,0 +1,66 @@
+/* test-class-marks.c - which packets are marked, and when the rules are there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/reconcile/class_marks.h"
+#include "base/str.h"
+#include "test/support/netns.h"
+#include "test/support/sample_mesh.h"
+
+#define SEC NSEC_PER_SEC
+
+/* The hub's addresses, of both families, and nobody else's; a mark that is there stays. */
+static void test_rules(void **state)
+{
+    struct snapshot s = sample_snapshot(4, 2);
+    struct str out = STR_NULL;
+
+    class_marks_format(&s, "weft0", &out);
+    assert_string_equal(str_text(&out),
+        "chain out {\ntype filter hook postrouting priority mangle;\n"
+        "oifname \"weft0\" ip daddr { 10.42.0.1 } ip dscp cs0 ip dscp set cs6\n"
+        "oifname \"weft0\" ip6 daddr { fd5a:1::1 } ip6 dscp cs0 ip6 dscp set cs6\n}");
+    str_deinit(&out);
+    snapshot_deinit(&s);
+}
+
+static void test_while_there_is_a_rate(void **state)
+{
+    struct netlink *nl = netns_need(state);
+    struct class_marks cm = CLASS_MARKS_NULL;
+    struct snapshot s = sample_snapshot(4, 2);
+
+    (void)nl;
+    class_marks_apply(&cm, "weft0", &s, false, SEC);
+    assert_true(cm.is_removed);
+    assert_null(cm.body);
+    class_marks_apply(&cm, "weft0", &s, true, 2 * SEC);
+    assert_false(cm.has_failed);
+    assert_non_null(cm.body);
+    assert_true(cm.put_at == 2 * SEC);
+    /* They are put again when another program may have flushed them, and not in each pass. */
+    class_marks_apply(&cm, "weft0", &s, true, 3 * SEC);
+    assert_true(cm.put_at == 2 * SEC);
+    class_marks_apply(&cm, "weft0", &s, true, 2 * SEC + CLASS_MARKS_PERIOD);
+    assert_true(cm.put_at == 2 * SEC + CLASS_MARKS_PERIOD);
+    class_marks_apply(&cm, "weft0", &s, false, 70 * SEC);
+    assert_null(cm.body);
+    assert_true(cm.is_removed);
+    class_marks_deinit(&cm);
+    snapshot_deinit(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test_setup_teardown(test_while_there_is_a_rate, netns_enter, netns_leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -15,12 +15,20 @@
 #include "cmd/options.h"
 #include "cmd/run_before.h"
 #include "os/child.h"
+#include "os/clock.h"
 #include "train/job/env_text.h"
 #include "train/job/job_plan.h"
 
 /* Exit statuses, as shells give them. */
 #define STATUS_NOT_EXECUTABLE 126
 #define STATUS_NOT_FOUND      127
+
+/*
+ * A command that was killed is begun again this often. One that has run for longer than LIVED
+ * before is begun again anew.
+ */
+#define KILLED_MAX 3
+#define LIVED      (60 * NSEC_PER_SEC)
 
 static struct {
     struct run_wish wish;
@@ -48,6 +56,8 @@ static const struct option options[] = {
         "where gradients are better not averaged in each step, by a plan: warn (the default "
         "without --plan and --params), refuse, allow",
         .words = "warn, refuse, allow"},
+    {"--once", NULL, option_flag, &arg.wish.once, NULL,
+        "end with the command also when the hub or another node was lost"},
     {"--explain", NULL, option_flag, &arg.explain, NULL,
         "print each variable with its reason and source, and run nothing"},
     {"--quiet", NULL, option_flag, &arg.wish.is_quiet, NULL, "say nothing but what will hurt"},
@@ -116,6 +126,58 @@ static int check_plan(char path[static PATH_MAX], struct err *e)
     return job_plan_read(&unused, path, e);
 }
 
+/* Says why the command begins again. @r: what run_exec() has returned. */
+static void say_again(int r, int status)
+{
+    const char *name = arg.wish.words[0];
+
+    if (r == RUN_E_CUT_OFF)
+        (void)cmd_fail("run",
+            "the hub or another node was away, and %s has ended with %d; starting it again", name,
+            status);
+    else if (r == RUN_E_MOVED)
+        (void)cmd_fail("run",
+            "the job meets at another hub or in a new run now, so %s was ended; starting it again",
+            name);
+    else
+        (void)cmd_fail("run",
+            "%s was killed by signal %d; starting it again, here and on the other nodes", name,
+            status - 128);
+}
+
+/* Runs the command until it need not begin again. Return: as run_exec(), or run_prepare(). */
+static int run_all(struct run *run, int *ret_status, struct err *e)
+{
+    char broken[sizeof(run->meeting.id)];
+    unsigned n_killed = 0;
+    nsec_t begun_at;
+    int r;
+
+    for (;;) {
+        (void)run_take_host_name(run);
+        print_advice(run);
+        *ret_status = run_before(&arg.before, run, &arg.wish);
+        if (*ret_status != CMD_OK) {
+            run_give_up(run);
+            return 0;
+        }
+        begun_at = clock_now();
+        r = run_exec(run, arg.wish.words, ret_status, e);
+        if (clock_now() - begun_at > LIVED)
+            n_killed = 0;
+        n_killed += r == RUN_E_KILLED;
+        if (n_killed > KILLED_MAX)
+            return 0;
+        if (r != RUN_E_CUT_OFF && r != RUN_E_MOVED && r != RUN_E_KILLED)
+            return r;
+        say_again(r, *ret_status);
+        (void)snprintf(broken, sizeof(broken), "%s", run_broken(run) ? run_broken(run) : "");
+        arg.wish.broken_run = broken[0] ? broken : NULL;
+        if (run_prepare(run, &arg.wish, e) != 0)
+            return -ENOTCONN;
+    }
+}
+
 int cmd_run(int argc, char **argv)
 {
     struct err e = ERR_NULL;
@@ -132,28 +194,12 @@ int cmd_run(int argc, char **argv)
     arg.wish.reads_nccl_log = !arg.explain;
     if (run_check(&arg.wish, &e) != 0 || check_plan(path, &e) != 0)
         return cmd_refuse("run", "%s", err_text(&e));
-    do {
-        r = run_prepare(&run, &arg.wish, &e);
-        if (r != 0)
-            return cmd_fail("run", "%s", err_text(&e));
-        if (arg.explain)
-            return explain(&run);
-        (void)run_take_host_name(&run);
-        print_advice(&run);
-        status = run_before(&arg.before, &run, &arg.wish);
-        if (status != CMD_OK) {
-            run_give_up(&run);
-            return status;
-        }
-        r = run_exec(&run, arg.wish.words, &status, &e);
-        if (r == RUN_E_CUT_OFF)
-            (void)cmd_fail("run", "the hub was away, and %s has ended with %d; starting it again",
-                arg.wish.words[0], status);
-        if (r == RUN_E_MOVED)
-            (void)cmd_fail("run",
-                "another hub serves the job now, so %s was ended; starting it again",
-                arg.wish.words[0]);
-    } while (r == RUN_E_CUT_OFF || r == RUN_E_MOVED);
+    r = run_prepare(&run, &arg.wish, &e);
+    if (r != 0)
+        return cmd_fail("run", "%s", err_text(&e));
+    if (arg.explain)
+        return explain(&run);
+    r = run_all(&run, &status, &e);
     if (r == 0)
         return status;
     (void)cmd_fail("run", "%s", err_text(&e));

@@ -189,14 +189,14 @@ static void get_jobs(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
-    job_calls_begin(&a->jobs, "GET", NULL, rs);
+    job_calls_begin(&a->jobs, "GET", NULL, NULL, rs);
 }
 
 static void get_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
-    job_calls_begin(&a->jobs, "GET", rq->params[0], rs);
+    job_calls_begin(&a->jobs, "GET", rq->params[0], NULL, rs);
 }
 
 static void post_job(void *ctx, const struct request *rq, struct response *rs)
@@ -207,7 +207,7 @@ static void post_job(void *ctx, const struct request *rq, struct response *rs)
         node_jobs_begin(&a->running, rq->params[0], rq->caller.pid, rq->now);
         poll_plan_request(&a->poll, rq->now);
     }
-    job_calls_begin(&a->jobs, "POST", rq->params[0], rs);
+    job_calls_begin(&a->jobs, "POST", rq->params[0], rq->body, rs);
 }
 
 static void delete_job(void *ctx, const struct request *rq, struct response *rs)
@@ -215,7 +215,7 @@ static void delete_job(void *ctx, const struct request *rq, struct response *rs)
     struct agent *a = ctx;
 
     agent_core_end_job(a, rq->params[0], rq->caller.pid);
-    job_calls_begin(&a->jobs, "DELETE", rq->params[0], rs);
+    job_calls_begin(&a->jobs, "DELETE", rq->params[0], NULL, rs);
 }
 
 /* ---- the routes ----------------------------------------------------------------------------- */

@@ -109,7 +109,7 @@ static void ask(struct node_jobs *nj, struct node_job *j, nsec_t now)
 {
     struct response rs = {0};
 
-    job_calls_begin(nj->calls, "GET", j->job, &rs);
+    job_calls_begin(nj->calls, "GET", j->job, NULL, &rs);
     j->ask = rs.deferred;
     j->ask_at = now + ASK_LATER;
     rs.deferred = NULL;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,6 +18,9 @@
 
 /* What a person or a service manager sends to a command that is to end, or to do something. */
 static const int forwarded[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
+
+/* Each generation of what a killed command has left comes to us when the one before has ended. */
+#define ORPHAN_ROUNDS_MAX 64
 
 static int explain(const char *name, int error, struct err *e)
 {
@@ -89,6 +94,31 @@ static bool wait_signal(const sigset_t *set, const struct child_watch *watch, ns
     return false;
 }
 
+/*
+ * Ends what the command has left behind when it was killed: such as its workers, which would keep
+ * the memory of their GPUs. They are our children now.
+ */
+static void end_orphans(void)
+{
+    char text[16];
+    FILE *f;
+    bool found = true;
+
+    for (unsigned i = 0; i < ORPHAN_ROUNDS_MAX && found; i++) {
+        found = false;
+        f = fopen("/proc/thread-self/children", "re");
+        while (f && fscanf(f, "%15s", text) == 1) {
+            pid_t pid = (pid_t)strtol(text, NULL, 10);
+
+            found = true;
+            (void)kill(pid, SIGKILL);
+            (void)waitpid(pid, NULL, 0);
+        }
+        if (f)
+            (void)fclose(f);
+    }
+}
+
 static struct child_end follow(pid_t pid, const sigset_t *set, const struct child_watch *watch)
 {
     nsec_t due =
@@ -114,6 +144,8 @@ static struct child_end follow(pid_t pid, const sigset_t *set, const struct chil
         if (waitpid(pid, &status, WNOHANG) == pid)
             break;
     }
+    if (WIFSIGNALED(status) && !end.was_told)
+        end_orphans();
     end.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return end;
 }
@@ -131,6 +163,8 @@ int child_run(char *const words[], char *const env[], const struct child_watch *
 
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
         return err_set(e, -errno, "no descriptors left: %s", strerror(errno));
+    /* Without it the orphans of a killed command stay; all else is the same. */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     fill_set(&set);
     (void)sigprocmask(SIG_BLOCK, &set, &mask);
     pid = fork();

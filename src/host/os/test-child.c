@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -33,6 +34,24 @@ static void test_status(void **state)
     assert_int_equal(run_shell("exit 0"), 0);
     assert_int_equal(run_shell("exit 7"), 7);
     assert_int_equal(run_shell("kill -9 $$"), 128 + SIGKILL);
+}
+
+/* Every process that is left has the writing end of the pipe, and so there is no end of file. */
+static void test_no_orphans(void **state)
+{
+    char script[96];
+    int fds[2];
+    char byte;
+
+    assert_int_equal(pipe(fds), 0);
+    (void)snprintf(
+        script, sizeof(script), "(sleep 600 & sleep 600) & echo x >&%d; kill -9 $$", fds[1]);
+    assert_int_equal(run_shell(script), 128 + SIGKILL);
+    (void)close(fds[1]);
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    assert_int_equal(read(fds[0], &byte, 1), 0);
+    (void)close(fds[0]);
 }
 
 static void test_not_run(void **state)
@@ -108,6 +127,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_status),
+        cmocka_unit_test(test_no_orphans),
         cmocka_unit_test(test_not_run),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_watch),

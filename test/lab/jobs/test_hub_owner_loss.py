@@ -2,9 +2,10 @@
 
     etcd, hub, hub-b, hub-c ── [ wan ] ── a, b
 
-Three hubs share one etcd, and end one after another. The job is elastic and meets by c10d, whose
-client does not connect again: weft run ends it when another hub serves the job, and starts it again
-from its checkpoint.
+Three hubs share one etcd, and end one after another. The jobs meet by c10d, whose client does not
+connect again: weft run ends them when another hub serves them, and starts them again from their
+checkpoints. One job is elastic; others have a fixed number of nodes, and of one of these a
+torchrun is killed.
 """
 
 from __future__ import annotations
@@ -91,6 +92,13 @@ class Site:
                   if (match := re.search(r"serves the rendezvous .* \(epoch (\d+)\)", line))}
         return epochs[max(epochs)] if epochs else ""
 
+    def start_job(self, nnodes: str, job: str) -> dict[str, Daemon]:
+        argv = [self.weft, "run", "--nnodes", nnodes, "--job", job, "torchrun", "--rdzv_conf",
+                "is_host=false,last_call_timeout=1", PROGRAMS / "counting_job.py",
+                f"/var/lib/weft/{job}.checkpoint"]
+        return {name: self.lab.host(name).spawn(argv, name=job, env={"OMP_NUM_THREADS": "1"},
+                                                allow=[""]) for name in NODES}
+
 
 @pytest.fixture(scope="module")
 def site(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
@@ -107,30 +115,46 @@ def said(jobs: dict[str, Daemon], pattern: str) -> list[re.Match[str]]:
             if (match := re.match(pattern, line))]
 
 
-def test_the_owner_of_a_jobs_rendezvous_is_killed(site: Site) -> None:
-    wait_for(lambda: all(map(site.knows_all, NODES)), 30, "each node to know each hub")
-    owner = wait_for(site.owner, 10, "a hub to serve the rendezvous")
-    argv = [site.weft, "run", "--nnodes", "2:3", "--job", "count", "torchrun", "--rdzv_conf",
-            "is_host=false,last_call_timeout=1", PROGRAMS / "counting_job.py",
-            "/var/lib/weft/job.checkpoint"]
-    jobs = {name: site.lab.host(name).spawn(argv, name="job", env={"OMP_NUM_THREADS": "1"},
-                                            allow=[""]) for name in NODES}
-    wait_for(lambda: len(said(jobs, STEP)) > 20, 40, "the nodes to train")
-
-    site.hubs[owner].kill9()
-    killed_at = time.monotonic()
+def finish(jobs: dict[str, Daemon], what: str, lost_at: float) -> None:
+    """It ends well, and has gone on from where it was, with no step lost or counted twice."""
     wait_for(lambda: not any(job.running for job in jobs.values()), 60, "the job to end")
     for name, job in jobs.items():
         assert job.rc == 0, f"{name}: " + "\n".join(job.lines()[-30:])
-    assert site.owner() not in ("", owner)
     first = int(said(jobs, BEGUN)[-1][2])
     steps = [tuple(map(float, match.groups())) for match in said(jobs, STEP)]
     # Each step adds 1 and 2, so this is so only if no step was lost or counted twice.
     assert all(total == 3 * step for step, total, _ in steps)
-    again_s = min(at for step, _, at in steps if step > first and at > killed_at) - killed_at
-    print(f"FIGURE the owner of a rendezvous is killed: the job goes on from step {first} after "
-          f"{again_s:.1f} s (to be below 30)")
+    again_s = min(at for step, _, at in steps if step > first and at > lost_at) - lost_at
+    print(f"FIGURE {what}: the job goes on from step {first} after {again_s:.1f} s "
+          "(to be below 30)")
     assert first >= 10
+
+
+def train(site: Site, nnodes: str, job: str) -> dict[str, Daemon]:
+    jobs = site.start_job(nnodes, job)
+    wait_for(lambda: len(said(jobs, STEP)) > 20, 40, "the nodes to train")
+    return jobs
+
+
+def test_a_torchrun_of_a_fixed_job_is_killed(site: Site) -> None:
+    """weft run begins it again, and so do the other nodes, although none of them has failed."""
+    wait_for(lambda: all(map(site.knows_all, NODES)), 30, "each node to know each hub")
+    jobs = train(site, "2", "lost")
+    children = Path(f"/proc/{jobs['b'].pid}/task/{jobs['b'].pid}/children").read_text()
+    site.lab.host("b").run(["kill", "-9", *children.split()])
+    lost_at = time.monotonic()
+    finish(jobs, "a torchrun of a job of fixed size is killed", lost_at)
+
+
+@pytest.mark.parametrize("nnodes", ["2:3", "2"])
+def test_the_owner_of_a_jobs_rendezvous_is_killed(site: Site, nnodes: str) -> None:
+    wait_for(lambda: all(map(site.knows_all, NODES)), 30, "each node to know each hub")
+    owner = wait_for(site.owner, 10, "a hub to serve the rendezvous")
+    jobs = train(site, nnodes, "count" if ":" in nnodes else "fixed")
+    site.hubs[owner].kill9()
+    finish(jobs, f"the owner of a rendezvous is killed, {nnodes} nodes", time.monotonic())
+    assert site.owner() not in ("", owner)
+    site.hubs[owner] = site.start_hub(owner)
 
 
 def test_the_owner_stops_while_a_job_starts(site: Site) -> None:

@@ -331,17 +331,20 @@ bool hub_link_ask_heard(
     hex_encode(id->b, sizeof(id->b), path + strlen(path));
     hl->on_heard = fn;
     hl->heard_ctx = ctx;
-    return hub_link_ask(hl, "GET", path, REPORT_TIMEOUT_MS, on_heard_answer, hl, &hl->asking, &e) ==
-           0;
+    return hub_link_ask(
+               hl, "GET", path, NULL, REPORT_TIMEOUT_MS, on_heard_answer, hl, &hl->asking, &e) == 0;
 }
 
 /* ---- other calls ---------------------------------------------------------------------------- */
 
-int hub_link_ask(struct hub_link *hl, const char *method, const char *path, unsigned timeout_ms,
-    client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e)
+int hub_link_ask(struct hub_link *hl, const char *method, const char *path, json_t *body,
+    unsigned timeout_ms, client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e)
 {
-    struct hub_ask_call call = {
-        .target = target_of(hl), .method = method, .path = path, .timeout_ms = timeout_ms};
+    struct hub_ask_call call = {.target = target_of(hl),
+        .method = method,
+        .path = path,
+        .body = body,
+        .timeout_ms = timeout_ms};
 
     if (hl->address[0] == '\0')
         return err_set(e, -ENOTCONN, "this node knows of no hub yet");

@@ -154,9 +154,10 @@ bool hub_link_report(struct hub_link *hl, json_t *body);
 bool hub_link_is_reporting(const struct hub_link *hl);
 
 /**
- * hub_link_ask() - any other call of the members' API, without a body
+ * hub_link_ask() - any other call of the members' API
+ * @body:	borrowed; NULL: none
  *
  * To be cancelled before hub_link_free(). As hub_ask_start(); -ENOTCONN: no hub is known yet.
  */
-int hub_link_ask(struct hub_link *hl, const char *method, const char *path, unsigned timeout_ms,
-    client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e);
+int hub_link_ask(struct hub_link *hl, const char *method, const char *path, json_t *body,
+    unsigned timeout_ms, client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e);

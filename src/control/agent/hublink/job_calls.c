@@ -29,6 +29,7 @@ struct job_call {
     struct hub_link *at; /* pins; the hub that it goes to; NULL: the one that serves this node */
     bool is_sent_on;     /* a hub has named another one */
     const char *method;
+    json_t *body; /* owned; NULL: none */
     char path[HUB_ASK_PATH_MAX + 1];
 };
 
@@ -41,6 +42,7 @@ static void on_closed(struct deferred *d)
 
     call->ask = hub_ask_cancel(call->ask);
     list_remove(&call->link);
+    json_decref(call->body);
     free(call);
     if (!jc->is_ending)
         send_more(jc);
@@ -96,7 +98,7 @@ static void send_more(struct job_calls *jc)
         if (n++ >= AT_ONCE)
             return;
         if (!call->ask && hub_link_ask(call->at ? call->at : jc->hub, call->method, call->path,
-                              TIMEOUT_MS, on_done, call, &call->ask, &e) != 0)
+                              call->body, TIMEOUT_MS, on_done, call, &call->ask, &e) != 0)
             answer(call, NULL, &e);
     }
 }
@@ -141,7 +143,8 @@ void job_calls_end(struct job_calls *jc)
     jc->is_ending = true;
 }
 
-void job_calls_begin(struct job_calls *jc, const char *method, const char *job, struct response *rs)
+void job_calls_begin(struct job_calls *jc, const char *method, const char *job, const json_t *body,
+    struct response *rs)
 {
     struct job_call *call;
     struct err e = ERR_NULL;
@@ -158,6 +161,7 @@ void job_calls_begin(struct job_calls *jc, const char *method, const char *job, 
     call->deferred.on_closed = on_closed;
     call->owner = jc;
     call->method = method;
+    call->body = json_incref((json_t *)body);
     (void)snprintf(call->path, sizeof(call->path), "/v1/jobs%s%s%s", job ? "/" : "", job ? job : "",
         job ? "/rendezvous" : "");
     list_add_tail(&jc->calls, &call->link);

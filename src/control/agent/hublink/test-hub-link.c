@@ -388,7 +388,7 @@ static void test_no_hub_to_ask(void **state)
     struct err e = ERR_NULL;
 
     assert_int_equal(
-        hub_link_ask(w.link, "GET", "/v1/jobs", 1000, NULL, NULL, &ask, &e), -ENOTCONN);
+        hub_link_ask(w.link, "GET", "/v1/jobs", NULL, 1000, NULL, NULL, &ask, &e), -ENOTCONN);
     assert_string_equal(e.text, "this node knows of no hub yet");
 }
 

@@ -11,6 +11,7 @@
 #include "hub/jobs/jobs.h"
 #include "hub/model/model.h"
 #include "hub/owner/owners.h"
+#include "hub/record/request.h"
 #include "store/store.h"
 
 /* The job's name out of the path, checked; NULL: @rs says 400. */
@@ -67,10 +68,11 @@ struct job_call {
     char network[NAME_MAX_LEN + 1];
     char member[NAME_MAX_LEN + 1];
     char job[NAME_MAX_LEN + 1];
+    struct job_request said;
 };
 
 static void begin_call(struct handlers *h, const struct request *rq, struct response *rs,
-    const struct model_node *node, const char *job, later_fn begin)
+    const struct model_node *node, const char *job, const struct job_request *said, later_fn begin)
 {
     struct job_call *call = later_new(h, rq, rs, sizeof(*call), begin);
 
@@ -81,6 +83,7 @@ static void begin_call(struct handlers *h, const struct request *rq, struct resp
     (void)snprintf(
         call->member, sizeof(call->member), "%.*s", NAME_MAX_LEN, node->pub.spec.meta.name);
     (void)snprintf(call->job, sizeof(call->job), "%s", job);
+    call->said = *said;
     later_begin(&call->later, rq, rs);
 }
 
@@ -133,7 +136,9 @@ static void join(struct later *l, const struct request *rq, struct response *rs)
 
     if (!node || !is_served_here(l->h, node->net, rs))
         return;
-    r = jobs_join(&node->net->jobs, call->job, rq->now, on_job_saved, l, &job, &e);
+    r = jobs_join(&node->net->jobs, call->job,
+        call->said.broken_run[0] ? call->said.broken_run : NULL, rq->now, on_job_saved, l, &job,
+        &e);
     if (r == 0)
         answer_join(l->h, node, rs, jobs_json(job));
     else
@@ -145,9 +150,15 @@ void handlers_jobs_join(void *ctx, const struct request *rq, struct response *rs
     struct handlers *h = ctx;
     struct model_node *node = handlers_find_member(h, rq, rs);
     const char *name = node ? name_of(rq, rs) : NULL;
+    struct job_request said;
+    struct err e = ERR_NULL;
 
-    if (name)
-        begin_call(h, rq, rs, node, name, join);
+    if (!name)
+        return;
+    if (job_request_decode(&said, rq->body, &e) == 0)
+        begin_call(h, rq, rs, node, name, &said, join);
+    else
+        response_fail(rs, &e);
 }
 
 void handlers_jobs_list(void *ctx, const struct request *rq, struct response *rs)
@@ -225,5 +236,5 @@ void handlers_jobs_end(void *ctx, const struct request *rq, struct response *rs)
     const struct model_node *node;
 
     if (find_job(ctx, rq, rs, &node))
-        begin_call(ctx, rq, rs, node, rq->params[0], end);
+        begin_call(ctx, rq, rs, node, rq->params[0], &(struct job_request){0}, end);
 }

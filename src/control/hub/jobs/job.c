@@ -1,6 +1,7 @@
 /* job.c - see job.h. */
 #include "job.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "hub/jobs/jobs.h"
@@ -32,6 +33,14 @@ bool job_is_over(const struct job *job, nsec_t now)
 bool job_is_idle(const struct job *job, nsec_t now)
 {
     return now - job->heard_at > JOBS_IDLE && !job_is_busy(job, NULL);
+}
+
+bool job_is_run(const struct job *job, const char *run)
+{
+    char name[NAME_MAX_LEN + 16];
+
+    (void)snprintf(name, sizeof(name), "%s.%u", job->name, job->record.run);
+    return strcmp(name, run) == 0;
 }
 
 void job_set_run(struct job *job, uint32_t run)

@@ -74,6 +74,9 @@ bool job_is_over(const struct job *job, nsec_t now);
 /** job_is_idle() - has nobody been heard for so long that the job is to be forgotten? */
 bool job_is_idle(const struct job *job, nsec_t now);
 
+/** job_is_run() - is this the name of its present run? */
+bool job_is_run(const struct job *job, const char *run);
+
 /** job_set_run() - record.run, and the blobs of all other runs are garbage from now on. */
 void job_set_run(struct job *job, uint32_t run);
 

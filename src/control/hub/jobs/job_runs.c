@@ -183,10 +183,11 @@ static int save_next_run(struct job *job, nsec_t now, struct err *e)
     return save(job, RECORD_SAVE_RUN, &next, now, e);
 }
 
-/* A member comes to a job that is there: a new run begins if the last one is over. */
-static int enter(struct job *job, nsec_t now, struct err *e)
+/* A member comes to a job that is there: a new run begins if the last one is over, or is the one
+ * that cannot go on. */
+static int enter(struct job *job, const char *broken, nsec_t now, struct err *e)
 {
-    if (!job_is_over(job, now))
+    if (!job_is_over(job, now) && !(broken && job_is_run(job, broken)))
         return 0;
     if (!keeps_pace(job->network, now))
         return err_set(e, JOBS_E_PACE, "jobs of network \"%s\" begin and end too often: try again",
@@ -221,8 +222,8 @@ static int wait_for(struct job *job, jobs_done_fn done, void *ctx, struct err *e
                : err_set(e, -ENOMEM, "no memory for job \"%s\"", job->name);
 }
 
-int job_runs_join(struct job_network *n, const char *name, nsec_t now, jobs_done_fn done, void *ctx,
-    struct job **ret, struct err *e)
+int job_runs_join(struct job_network *n, const char *name, const char *broken, nsec_t now,
+    jobs_done_fn done, void *ctx, struct job **ret, struct err *e)
 {
     struct job *job = job_network_find_job(n, name);
     int r = wait_for(job, done, ctx, e);
@@ -230,7 +231,7 @@ int job_runs_join(struct job_network *n, const char *name, nsec_t now, jobs_done
     if (r != 0)
         return r;
     if (job && !job->is_forgotten)
-        r = enter(job, now, e);
+        r = enter(job, broken, now, e);
     else if (keeps_pace(n, now))
         r = make(n, name, now, &job, e);
     else

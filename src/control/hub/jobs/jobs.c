@@ -365,12 +365,12 @@ void jobs_end_member(struct jobs_service *s, const struct ip_addr *address)
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
 
-int jobs_join(struct jobs_service *s, const char *name, nsec_t now, jobs_done_fn done, void *ctx,
-    struct job **ret, struct err *e)
+int jobs_join(struct jobs_service *s, const char *name, const char *broken, nsec_t now,
+    jobs_done_fn done, void *ctx, struct job **ret, struct err *e)
 {
     if (!s->served)
         return err_set(e, -ENOENT, "the network's rendezvous is not served");
-    return job_runs_join(s->served->host.network, name, now, done, ctx, ret, e);
+    return job_runs_join(s->served->host.network, name, broken, now, done, ctx, ret, e);
 }
 
 struct job *jobs_find(const struct jobs_service *s, const char *name)

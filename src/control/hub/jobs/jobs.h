@@ -24,7 +24,8 @@
  * ends, marked closed, and would refuse to start over it. So each run has a
  * name of its own (NAME.1, NAME.2), to be used as rendezvous id, and begins
  * with nothing in the stores. A run ends when nobody has been heard for
- * JOBS_QUIET, or when somebody says so while nobody else is connected.
+ * JOBS_QUIET, or when somebody says so while nobody else is connected, or when a member that takes
+ * part says that it cannot go on: a job of a fixed size has broken as soon as one of its nodes has.
  *
  * Threads: the hub's loop only.
  */
@@ -200,6 +201,8 @@ void jobs_end_member(struct jobs_service *s, const struct ip_addr *address);
 /**
  * jobs_join() - a member is about to start: find the job, make it, or begin a new run of it
  * @name:	checked with parse_name()
+ * @broken:	the name of a run that cannot go on: if it is the present one, a new one begins
+ *		though members are connected to it; NULL: none
  * @done:	called later, once, when the outcome is JOBS_E_LATER
  * @ret:	lent until the loop's turn ends
  *
@@ -208,8 +211,8 @@ void jobs_end_member(struct jobs_service *s, const struct ip_addr *address);
  * Return: 0; JOBS_E_LATER; JOBS_E_FULL or JOBS_E_PACE with words; or negative errno with words
  * (-ENOENT: the network is not served).
  */
-int jobs_join(struct jobs_service *s, const char *name, nsec_t now, jobs_done_fn done, void *ctx,
-    struct job **ret, struct err *e);
+int jobs_join(struct jobs_service *s, const char *name, const char *broken, nsec_t now,
+    jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
 
 /** jobs_find() - lends until the loop's turn ends; NULL if the network has no job of that name. */
 struct job *jobs_find(const struct jobs_service *s, const char *name);

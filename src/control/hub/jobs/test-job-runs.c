@@ -28,8 +28,9 @@ struct fixture {
     struct jobs_env env;
     struct list networks;
     struct job_network *net;
-    unsigned n_done; /* calls of on_done() */
-    int last_r;      /* what the last one was told */
+    unsigned n_done;    /* calls of on_done() */
+    int last_r;         /* what the last one was told */
+    const char *broken; /* the run that who joins says cannot go on; NULL: none */
     struct err e;
 };
 
@@ -87,7 +88,7 @@ static void on_done(void *ctx, int r, const struct err *e)
 /* Once; JOBS_E_LATER when it waits for the store. */
 static int try_to_join(struct fixture *f, const char *name, struct job **ret)
 {
-    return job_runs_join(f->net, name, now, on_done, f, ret, &f->e);
+    return job_runs_join(f->net, name, f->broken, now, on_done, f, ret, &f->e);
 }
 
 /* As the API does it: again, when what it waited for is on the disk. */
@@ -245,6 +246,23 @@ static void test_an_end(void **state)
     assert_int_equal(job->record.run, 1);
     assert_int_equal(join(f, "train")->record.run, 2);
     assert_false(job->record.ended);
+}
+
+/* A run that cannot go on: the first member that says so begins the next one, for all of them. */
+static void test_a_broken_run(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+
+    say_members(f, job, 3);
+    f->broken = "train.2";
+    assert_int_equal(join(f, "train")->record.run, 1);
+    f->broken = "train.1";
+    assert_int_equal(join(f, "train")->record.run, 2);
+    say_members(f, job, 1);
+    assert_int_equal(join(f, "train")->record.run, 2);
+    f->broken = NULL;
+    assert_int_equal(join(f, "train")->record.run, 2);
 }
 
 /* So many runs may begin and end at once, and then ten a second. */
@@ -429,6 +447,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_job_is_not_made, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_quiet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_broken_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pace, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_idle, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_default_job, set_up, tear_down),

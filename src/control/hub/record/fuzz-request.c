@@ -58,6 +58,7 @@ static void check_requests(const json_t *json)
     struct enrol_request enrol;
     struct node_request node;
     struct token_request token;
+    struct job_request job;
     struct network_request network;
     struct err e = ERR_NULL;
 
@@ -67,6 +68,8 @@ static void check_requests(const json_t *json)
         assert(node.name[0] && !x25519_public_is_none(&node.key));
     if (token_request_decode(&token, json, &e) == 0)
         assert(token.uses >= 1 && token.ttl_seconds >= REQUEST_TTL_MIN);
+    if (job_request_decode(&job, json, &e) == 0)
+        assert(strlen(job.broken_run) <= REQUEST_RUN_MAX);
     if (network_request_decode(&network, json, &e) == 0)
         assert(network.name[0]);
 }

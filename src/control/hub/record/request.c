@@ -113,6 +113,18 @@ int token_request_decode(struct token_request *ret, const json_t *json, struct e
     return fields_end(&f);
 }
 
+int job_request_decode(struct job_request *ret, const json_t *json, struct err *e)
+{
+    json_auto_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "job", e);
+    const char *run = fields_string(&f, "brokenRun", FIELDS_OPTIONAL, 1, REQUEST_RUN_MAX);
+
+    fields_refuse_unknown(&f);
+    if (fields_end(&f) == 0)
+        (void)snprintf(ret->broken_run, sizeof(ret->broken_run), "%s", run ? run : "");
+    return fields_end(&f);
+}
+
 int move_request_decode(
     struct hub_places *ret, const json_t *json, uint16_t dflt_port, struct err *e)
 {

@@ -23,6 +23,9 @@ struct err;
 /** Longest "engine" and "version" of a node. */
 #define REQUEST_WORD_MAX 31
 
+/** Longest name of a job's run. */
+#define REQUEST_RUN_MAX (NAME_MAX_LEN + 16)
+
 /** The "engine" of a machine without an agent. */
 #define REQUEST_ENGINE_STOCK "stock"
 
@@ -70,6 +73,11 @@ struct token_request {
     bool ephemeral;        /* its nodes are removed when they are away for too long */
     bool relay;            /* its nodes may be relays */
     struct subnets routes; /* its nodes may have routes inside these */
+};
+
+/** POST /v1/jobs/JOB/rendezvous */
+struct job_request {
+    char broken_run[REQUEST_RUN_MAX + 1]; /* a run that cannot go on, NAME.NUMBER; "": none */
 };
 
 struct hub_places;
@@ -135,6 +143,9 @@ void report_deinit(struct report *r);
 
 /** enrol_request_decode() - @ret: its secret is to be wiped; its labels are borrowed from @json. */
 int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct err *e);
+
+/** job_request_decode() - no body at all is one that says nothing. */
+int job_request_decode(struct job_request *ret, const json_t *json, struct err *e);
 
 /** node_request_decode() - @ret: its labels are borrowed from @json. */
 int node_request_decode(struct node_request *ret, const json_t *json, struct err *e);

@@ -34,38 +34,41 @@ static bool take_text(const json_t *obj, const char *field, char *buf, size_t ca
     return snprintf(buf, cap, "%s", text ? text : "") < (int)cap;
 }
 
-static int ask(const char *socket_path, const char *job, const char *method, unsigned timeout_ms,
-    struct client_answer *answer, struct err *e)
+/* @broken: as rendezvous_ask() has it. */
+static int ask(const char *socket_path, const char *job, const char *method, const char *broken,
+    unsigned timeout_ms, struct client_answer *answer, struct err *e)
 {
     char users[UNIX_SOCKET_CHOICE_CAP];
     struct client_target target = {
         .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(socket_path, users)};
+    json_auto_t *body = broken ? json_pack("{s:s}", "brokenRun", broken) : NULL;
     char path[NAME_MAX_LEN + 32];
 
     (void)snprintf(path, sizeof(path), "/v1/jobs/%.*s/rendezvous", NAME_MAX_LEN, job);
-    return client_call(&target, method, path, NULL, timeout_ms, answer, e);
+    return client_call(&target, method, path, body, timeout_ms, answer, e);
 }
 
 /* Asks for the meeting. While no hub serves the jobs, asks again until another one does. */
-static int ask_meeting(
-    const char *socket_path, const char *job, struct client_answer *answer, struct err *e)
+static int ask_meeting(const char *socket_path, const char *job, const char *broken,
+    struct client_answer *answer, struct err *e)
 {
     nsec_t deadline = clock_now() + (nsec_t)TAKE_OVER_MS * NSEC_PER_MSEC;
-    int r = ask(socket_path, job, "POST", ASK_TIMEOUT_MS, answer, e);
+    int r = ask(socket_path, job, "POST", broken, ASK_TIMEOUT_MS, answer, e);
 
     while (r == CLIENT_E_REFUSED && answer->status == STATUS_NOT_SERVED && clock_now() < deadline) {
         client_answer_deinit(answer);
         (void)poll(NULL, 0, LOOK_PAUSE_MS);
-        r = ask(socket_path, job, "POST", ASK_TIMEOUT_MS, answer, e);
+        r = ask(socket_path, job, "POST", broken, ASK_TIMEOUT_MS, answer, e);
     }
     return r;
 }
 
-int rendezvous_ask(const char *socket_path, const char *job, struct env_meeting *ret, struct err *e)
+int rendezvous_ask(const char *socket_path, const char *job, const char *broken,
+    struct env_meeting *ret, struct err *e)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     struct env_meeting m = {0};
-    int r = ask_meeting(socket_path, job, &answer, e);
+    int r = ask_meeting(socket_path, job, broken, &answer, e);
 
     if (r == CLIENT_E_REFUSED && answer.status == 404)
         return err_set(e, r, "the hub is of a version without a rendezvous");
@@ -83,24 +86,21 @@ int rendezvous_ask(const char *socket_path, const char *job, struct env_meeting 
     return 0;
 }
 
-bool rendezvous_has_epoch(const char *socket_path, const char *job, const char *epoch)
+enum rendezvous_state rendezvous_look(
+    const char *socket_path, const char *job, const struct env_meeting *m)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    const char *present;
+    const char *epoch;
+    const char *run;
 
-    (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
-    present = json_string_value(json_object_get(answer.body, "epoch"));
-    return present && strcmp(present, epoch) == 0;
-}
-
-bool rendezvous_has_moved(const char *socket_path, const char *job, const char *epoch)
-{
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    const char *present;
-
-    (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
-    present = json_string_value(json_object_get(answer.body, "epoch"));
-    return answer.status == 200 && present && strcmp(present, epoch) != 0;
+    (void)ask(socket_path, job, "GET", NULL, LOOK_TIMEOUT_MS, &answer, NULL);
+    epoch = json_string_value(json_object_get(answer.body, "epoch"));
+    run = json_string_value(json_object_get(answer.body, "run"));
+    if (answer.status != 200 || !epoch || !run)
+        return RENDEZVOUS_STATE_UNKNOWN;
+    if (strcmp(run, m->id) != 0)
+        return RENDEZVOUS_STATE_BROKEN;
+    return strcmp(epoch, m->epoch) == 0 ? RENDEZVOUS_STATE_SAME : RENDEZVOUS_STATE_MOVED;
 }
 
 json_t *rendezvous_members(const char *socket_path, const char *job, const char *run)
@@ -109,7 +109,7 @@ json_t *rendezvous_members(const char *socket_path, const char *job, const char 
     const char *present;
     json_t *members;
 
-    (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
+    (void)ask(socket_path, job, "GET", NULL, LOOK_TIMEOUT_MS, &answer, NULL);
     present = json_string_value(json_object_get(answer.body, "run"));
     members = json_object_get(answer.body, "members");
     if (!present || strcmp(present, run) != 0 || !json_is_array(members))
@@ -125,7 +125,7 @@ bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience
         _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
 
         /* Any status from the hub counts as an answer, also 404 when it has forgotten the job. */
-        (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
+        (void)ask(socket_path, job, "GET", NULL, LOOK_TIMEOUT_MS, &answer, NULL);
         if (answer.status != 0 && answer.status != STATUS_HUB_AWAY &&
             answer.status != STATUS_NOT_SERVED)
             return true;
@@ -139,5 +139,5 @@ void rendezvous_end(const char *socket_path, const char *job)
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
 
     /* The hub refuses this while other nodes are connected. It accepts it from the last one. */
-    (void)ask(socket_path, job, "DELETE", END_TIMEOUT_MS, &answer, NULL);
+    (void)ask(socket_path, job, "DELETE", NULL, END_TIMEOUT_MS, &answer, NULL);
 }

@@ -17,28 +17,28 @@ struct err;
  * rendezvous_ask() - ask the hub where the job meets, and under which id
  * @socket_path:	the agent's socket
  * @job:	the job's name, the same on all its nodes
+ * @broken:	the id of a run that cannot go on: the hub begins a new one, unless another node had
+ *		it do that already; NULL: none
  * @ret:	untouched on failure; `backend` and `endpoint` are left to the caller
  *
  * While none of several hubs serves the jobs, it asks again, for about 20 s at most.
  *
  * Return: 0; or non-zero with words.
  */
-int rendezvous_ask(
-    const char *socket_path, const char *job, struct env_meeting *ret, struct err *e);
+int rendezvous_ask(const char *socket_path, const char *job, const char *broken,
+    struct env_meeting *ret, struct err *e);
 
-/**
- * rendezvous_has_epoch() - is the hub still the one that answered with @epoch?
- *
- * Return: false when the hub was started anew, does not answer, or does not know the job.
- */
-bool rendezvous_has_epoch(const char *socket_path, const char *job, const char *epoch);
+/** What has become of a meeting. */
+enum rendezvous_state {
+    RENDEZVOUS_STATE_SAME,    /* it goes on where it was */
+    RENDEZVOUS_STATE_MOVED,   /* another hub, or another process of the hub, serves the job now */
+    RENDEZVOUS_STATE_BROKEN,  /* a new run of the job has begun */
+    RENDEZVOUS_STATE_UNKNOWN, /* no hub answers, or none knows the job */
+};
 
-/**
- * rendezvous_has_moved() - does another hub, or another run of the hub, serve the job now?
- *
- * Return: false while that is not known, because no hub answers.
- */
-bool rendezvous_has_moved(const char *socket_path, const char *job, const char *epoch);
+/** rendezvous_look() - what has become of the meeting @m, which rendezvous_ask() gave? */
+enum rendezvous_state rendezvous_look(
+    const char *socket_path, const char *job, const struct env_meeting *m);
 
 /**
  * rendezvous_members() - the names of the nodes that have come to one run of the job

@@ -167,13 +167,19 @@ static int choose_endpoint(struct run *run, const char *backend, struct err *e)
     return 0;
 }
 
-static int ask_meeting(struct run *run, const char *backend, struct err *e)
+const char *run_broken(const struct run *run)
+{
+    /* The nodes of an elastic job that follow the hub may still be at work in this run. */
+    return run->is_elastic && run->follows_hub ? NULL : run->meeting.id;
+}
+
+static int ask_meeting(struct run *run, const char *backend, const char *broken, struct err *e)
 {
     int r;
 
     if (run->node.hub.port == 0)
         return err_set(e, -ENOTCONN, "the network %s has no hub to meet at", run->node.network);
-    r = rendezvous_ask(run->socket_path, run->job, &run->meeting, e);
+    r = rendezvous_ask(run->socket_path, run->job, broken, &run->meeting, e);
     return r == 0 ? choose_endpoint(run, backend, e) : r;
 }
 
@@ -202,7 +208,12 @@ static int find_meeting(
         return 0;
     run->min_nodes = (unsigned)min;
     r = parse_name(run->job, "job", e);
-    return r == 0 ? ask_meeting(run, backend, e) : r;
+    if (r == 0)
+        r = ask_meeting(run, backend, wish->broken_run, e);
+    /* torchrun starts workers again by itself, so its scripts begin at a checkpoint. */
+    run->can_begin_again =
+        r == 0 && !wish->once && (run->is_elastic || run->command.kind == COMMAND_KIND_TORCHRUN);
+    return r;
 }
 
 /* ---- what rank 0 announces ----------------------------------------------------------------- */

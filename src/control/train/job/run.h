@@ -27,6 +27,8 @@ struct run_wish {
     const char *job;         /* the job's name; NULL: it is named after the script */
     const char *nnodes;      /* "4" or "2:4"; used where neither command nor environment says it */
     bool inside_islands;     /* NCCL's groups stay inside islands; only Gloo's cross them */
+    bool once;               /* it is never begun again */
+    const char *broken_run;  /* id of the run that it takes the place of; NULL: none */
     const char *rendezvous;  /* likewise "c10d", "etcd-v2" or "none"; NULL: c10d */
     bool reads_nccl_log;     /* after the start, to say which network NCCL took */
     bool is_quiet;           /* only what will hurt is said */
@@ -46,9 +48,10 @@ struct run {
     struct fabric_facts fabric; /* of this machine */
     bool uses_fabric; /* the job stays inside one island, so NCCL is to use the machine's fabric */
     bool is_elastic;  /* the number of nodes is a range */
-    bool follows_hub; /* the meeting's endpoint is a name that leads to whichever hub serves
-                         the job */
-    unsigned min_nodes; /* the job waits for so many; 0: it does not meet at the hub */
+    bool can_begin_again; /* it meets at the hub, and begins at its checkpoint when started again */
+    bool follows_hub;     /* the meeting's endpoint is a name that leads to whichever hub serves
+                             the job */
+    unsigned min_nodes;   /* the job waits for so many; 0: it does not meet at the hub */
     char host_name[HOST_NAME_MAX + 1]; /* the host name that the command is to see, see
                                           run_take_host_name(); "": the machine's own */
     char dir[RUN_DIR_MAX]; /* for NCCL's logs and the plan; "": none. run_exec() removes it */
@@ -110,16 +113,24 @@ void run_summary(const struct run *run, struct str *out);
 void run_advise(const struct run *run, struct str *out);
 
 /**
- * Returned by run_exec(): an elastic job has ended because the hub was lost, and the hub is back.
- * The caller prepares and runs the command again.
+ * Returned by run_exec(): the job has ended because the hub was lost, and the hub is back; or
+ * because another node has had a new run of it begun. The caller prepares and runs the command
+ * again.
  */
 #define RUN_E_CUT_OFF 3
 
 /**
- * Returned by run_exec(): another hub serves the job now, and the elastic job could not follow it,
- * so it was ended. The caller prepares and runs the command again.
+ * Returned by run_exec(): the job could not go on where it was, because another hub serves it now
+ * or a new run of it has begun, so it was ended. The caller prepares and runs the command again.
  */
 #define RUN_E_MOVED 4
+
+/**
+ * Returned by run_exec(): a signal that nobody sent through us has ended the command of a job of
+ * fixed size, as the kernel does when memory runs out. The others cannot go on without it. The
+ * caller prepares and runs the command again, unless that happens each time.
+ */
+#define RUN_E_KILLED 5
 
 /**
  * run_exec() - run the command with the plan's variables
@@ -130,12 +141,15 @@ void run_advise(const struct run *run, struct str *out);
  * made for it, takes the place of this process. Any other runs as a child, so that the hub can be
  * told when it has ended; a new run under the same name can then begin at once. When NCCL has said
  * in its log which network it uses, that is said on standard error, and after a failure where the
- * log lies. torchrun gives up when the hub is started anew. An elastic job can go on from its
- * checkpoint, so in that case this waits for the hub, for about ten minutes at most. In a network
- * with several hubs it looks each few seconds whether another one serves the job, because torch's
- * c10d client knows one address and would wait for it for minutes.
+ * log lies. torchrun gives up when the hub is started anew. A job that can begin again goes on from
+ * its checkpoint, so in that case this waits for the hub, for about ten minutes at most. It looks
+ * each few seconds whether another hub serves the job, because torch's c10d client knows one
+ * address and would wait for it for minutes, and whether another node has had a new run begun.
  *
- * Return: 0 with *@ret_status set; RUN_E_CUT_OFF or RUN_E_MOVED, likewise; -ENOMEM with words; or
- * an error of child_become() or child_run().
+ * Return: 0 with *@ret_status set; RUN_E_CUT_OFF, RUN_E_MOVED or RUN_E_KILLED, likewise; -ENOMEM
+ * with words; or an error of child_become() or child_run().
  */
 int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e);
+
+/** run_broken() - the id that run_wish.broken_run is to have when @run begins again; or NULL. */
+const char *run_broken(const struct run *run);

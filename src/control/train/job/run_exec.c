@@ -22,8 +22,9 @@
 #include "train/job/run.h"
 #include "train/profile/profile.h"
 
-_Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NOT_EXECUTABLE &&
-                   RUN_E_MOVED != CHILD_E_NOT_FOUND && RUN_E_MOVED != CHILD_E_NOT_EXECUTABLE,
+_Static_assert(RUN_E_CUT_OFF > CHILD_E_NOT_EXECUTABLE && RUN_E_MOVED > CHILD_E_NOT_EXECUTABLE &&
+                   RUN_E_KILLED > CHILD_E_NOT_EXECUTABLE &&
+                   CHILD_E_NOT_EXECUTABLE > CHILD_E_NOT_FOUND,
     "run_exec() returns any of them");
 
 /* How long run_exec() waits for a lost hub, in ms. */
@@ -34,8 +35,16 @@ _Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NO
 #define WAIT_AGAIN_MS  60000
 #define ASK_TIMEOUT_MS 3000
 
-/* Milliseconds between two looks at which hub serves the job. */
-#define LOOK_EACH_MS 3000
+/*
+ * Milliseconds between two looks at what has become of the job's meeting. The nodes of a large job
+ * look less often, so that one hub has at most some ten of these requests a second of it.
+ */
+#define LOOK_EACH_MS     3000
+#define LOOK_A_NODE_MS   40
+#define LOOK_EACH_MAX_MS 12000
+
+/* A command that was killed by a signal has exited with more than this, as shells say it. */
+#define STATUS_KILLED 128
 
 /* Milliseconds between two looks at NCCL's logs, before and after one has said what it uses. */
 #define LOG_EACH_MS       1000
@@ -181,9 +190,9 @@ static void end_nccl(const struct run *run, struct nccl_watch *w, bool has_faile
 /* What is looked at while the command runs, and when. */
 struct watching {
     const struct run *run;
-    nsec_t report_at; /* time of the next report of who is missing; NSEC_NEVER: none */
-    nsec_t look_at;   /* time of the next look at which hub serves the job; NSEC_NEVER: none */
-    nsec_t log_at;    /* time of the next look at NCCL's logs; NSEC_NEVER: none */
+    nsec_t report_at;        /* time of the next report of who is missing; NSEC_NEVER: none */
+    nsec_t look_at;          /* time of the next look at the job's meeting; NSEC_NEVER: none */
+    nsec_t log_at;           /* time of the next look at NCCL's logs; NSEC_NEVER: none */
     struct nccl_watch *nccl; /* owns; NULL: no logs are read */
 };
 
@@ -199,12 +208,36 @@ static unsigned next_ms(const struct watching *w)
     return due == NSEC_NEVER ? 0 : (unsigned)(nsec_max(due - clock_now(), 0) / NSEC_PER_MSEC + 1);
 }
 
+static unsigned look_each_ms(const struct run *run)
+{
+    unsigned ms = run->min_nodes * LOOK_A_NODE_MS;
+
+    if (ms < LOOK_EACH_MS)
+        return LOOK_EACH_MS;
+    return ms < LOOK_EACH_MAX_MS ? ms : LOOK_EACH_MAX_MS;
+}
+
+/* Does the command wait in vain where it is? */
+static bool is_left_behind(const struct run *run)
+{
+    switch (rendezvous_look(run->socket_path, run->job, &run->meeting)) {
+    case RENDEZVOUS_STATE_BROKEN:
+        return true;
+    case RENDEZVOUS_STATE_MOVED:
+        return !run->follows_hub;
+    case RENDEZVOUS_STATE_SAME:
+    case RENDEZVOUS_STATE_UNKNOWN:
+        break;
+    }
+    return false;
+}
+
 /* The fn of a struct child_watch. */
 static struct child_order watch_job(void *ctx)
 {
     struct watching *w = ctx;
     const struct run *run = w->run;
-    bool has_moved = false;
+    bool stops = false;
 
     if (clock_now() >= w->report_at)
         w->report_at = after_ms(report_missing(run));
@@ -213,10 +246,10 @@ static struct child_order watch_job(void *ctx)
         w->log_at = after_ms(nccl_watch_has_verdict(w->nccl) ? LOG_EACH_LATER_MS : LOG_EACH_MS);
     }
     if (clock_now() >= w->look_at) {
-        has_moved = rendezvous_has_moved(run->socket_path, run->job, run->meeting.epoch);
-        w->look_at = has_moved ? NSEC_NEVER : after_ms(LOOK_EACH_MS);
+        stops = is_left_behind(run);
+        w->look_at = stops ? NSEC_NEVER : after_ms(look_each_ms(run));
     }
-    return (struct child_order){.next_ms = next_ms(w), .stops = has_moved};
+    return (struct child_order){.next_ms = next_ms(w), .stops = stops};
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -260,14 +293,28 @@ static int environment_init(struct environment *env, const struct env_plan *plan
 }
 
 /*
- * Did an elastic job end because the hub was lost? If so, waits for the hub. Return: true if it was
- * lost and is back.
+ * Did the command end because its meeting was lost? If the hub was lost, waits for it. Return: true
+ * if there is a hub to meet at.
  */
 static bool was_cut_off(const struct run *run)
 {
-    if (!run->is_elastic || rendezvous_has_epoch(run->socket_path, run->job, run->meeting.epoch))
+    if (rendezvous_look(run->socket_path, run->job, &run->meeting) == RENDEZVOUS_STATE_SAME)
         return false;
     return rendezvous_wait(run->socket_path, run->job, HUB_PATIENCE_MS);
+}
+
+/* What is to be done after the command's end: 0: nothing; or a RUN_E_. */
+static int judge(const struct run *run, const struct child_end *end)
+{
+    if (!run->can_begin_again || end->was_told)
+        return 0;
+    if (end->was_stopped)
+        return RUN_E_MOVED;
+    if (end->status == 0)
+        return 0;
+    if (was_cut_off(run))
+        return RUN_E_CUT_OFF;
+    return end->status > STATUS_KILLED && !run->is_elastic ? RUN_E_KILLED : 0;
 }
 
 /* Runs the command as a child, and finds out why it has ended. */
@@ -275,18 +322,15 @@ static int run_child(const struct run *run, char *const words[], char *const env
     const struct watching *w, int *ret_status, struct err *e)
 {
     const struct child_watch watch = {.fn = watch_job, .ctx = (void *)w, .first_ms = next_ms(w)};
-    bool meets = run->meeting.id[0] != '\0';
     struct child_end end = {0};
     int r = child_run(words, env, &watch, &end, e);
 
     end_nccl(run, w->nccl, r == 0 && end.status != 0 && !end.was_told);
-    if (r == 0)
+    if (r == 0) {
         *ret_status = end.status;
-    if (r == 0 && end.was_stopped && !end.was_told)
-        return RUN_E_MOVED;
-    if (meets && r == 0 && end.status != 0 && !end.was_told && was_cut_off(run))
-        return RUN_E_CUT_OFF;
-    if (meets)
+        r = judge(run, &end);
+    }
+    if (run->meeting.id[0] != '\0' && r != RUN_E_CUT_OFF && r != RUN_E_MOVED && r != RUN_E_KILLED)
         rendezvous_end(run->socket_path, run->job);
     return r;
 }
@@ -294,10 +338,12 @@ static int run_child(const struct run *run, char *const words[], char *const env
 int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e)
 {
     _cleanup_(environment_deinit) struct environment env = {0};
-    bool looks = run->is_elastic && run->node.has_hubs && !run->follows_hub;
+    /* What lasts of an elastic job is left in peace where its client finds the hub by itself. */
+    bool looks =
+        run->can_begin_again && (!run->is_elastic || (run->node.has_hubs && !run->follows_hub));
     struct watching w = {.run = run,
         .report_at = after_ms(run->min_nodes > 1 ? WAIT_FIRST_MS : 0),
-        .look_at = after_ms(looks ? LOOK_EACH_MS : 0),
+        .look_at = after_ms(looks ? look_each_ms(run) : 0),
         .nccl = watch_nccl(run)};
     int r = environment_init(&env, &run->plan);
 

@@ -1,6 +1,6 @@
 """A real torchrun job goes on when the hub that serves its rendezvous is killed.
 
-    etcd, hub, hub-b, hub-c ── [ wan ] ── a, b
+    etcd, hub, hub-b, hub-c ── [ wan ] ── a, b, late
 
 Three hubs share one etcd, and end one after another. The jobs meet by c10d, whose client does not
 connect again: weft run ends them when another hub serves them, and starts them again from their
@@ -28,7 +28,8 @@ pytestmark = [
                        reason="python3-torch is not installed"),
 ]
 
-ADDRESSES = {"etcd": 10, "hub": 11, "hub-b": 12, "hub-c": 13, "a": 14, "b": 15}
+ADDRESSES = {"etcd": 10, "hub": 11, "hub-b": 12, "hub-c": 13, "a": 14, "b": 15,
+             "late": 16}
 HUBS = ("hub", "hub-b", "hub-c")
 NODES = ("a", "b")
 CLIENT = "http://203.0.113.10:2379"
@@ -158,10 +159,36 @@ def test_the_owner_of_a_jobs_rendezvous_is_killed(site: Site, nnodes: str) -> No
 
 
 def test_the_owner_stops_while_a_job_starts(site: Site) -> None:
-    """No hub serves the rendezvous for a moment: weft run waits until another one does."""
+    """No hub serves the rendezvous for a moment: weft run waits until another one does.
+
+    A client of etcd's finds the other one by the name that it knows. A machine joins and leaves
+    with a token that the hub has made which is away.
+    """
+    def step(*words: str) -> str:
+        url = "http://rendezvous.default.weft:2379/v2/keys/step"
+        return site.lab.host("a").run(["curl", "-s", "-m", "2", *words, url], check=False,
+                                      quiet=True).out
+
     owner = wait_for(site.owner, 10, "a hub to serve the rendezvous")
+    assert json.loads(step("-X", "PUT", "-d", "value=41"))["node"]["value"] == "41"
+    token = site.lab.host(owner).run([site.weft, "token", "new"], quiet=True).out.strip()
     assert site.hubs[owner].stop() == 0
     explained = site.lab.host("a").run(
         [site.weft, "run", "--explain", "--nnodes", "2", "--job", "later", "torchrun", "x.py"])
     assert "job later" in explained.out
     assert site.owner() not in ("", owner)
+    wait_for(lambda: '"value":"41"' in step(), 20, "the name to lead to the other hub")
+
+    late, other = site.lab.host("late"), site.owner()
+    late.run([site.weft, "join", token, "--name", "late", "--no-start"], quiet=True)
+    agent = late.spawn([site.weft, "agent"], name="agent", allow=COMPLAINTS)
+    agent.wait_line("the hub answers", 20)
+
+    def lists(pattern: str) -> bool:
+        shown = site.lab.host(other).run([site.weft, "nodes"], quiet=True).out
+        return re.search(pattern, shown, re.MULTILINE) is not None
+
+    assert lists(r"^late +10\.42\.")
+    wait_for(lambda: lists(rf"^{owner} .* hub, away "), 20, "the hub to be seen as away")
+    late.run([site.weft, "leave"], quiet=True)
+    assert not lists("^late ")

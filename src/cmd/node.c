@@ -46,10 +46,34 @@ static void print_node(const json_t *node)
     (void)printf("%-20s %-15s %-26s %-10s %-9s %-14s %s\n", admin_field(node, "metadata", "name"),
         admin_field(node, "spec", "address4"), admin_field(node, "spec", "address6"),
         engine[0] ? engine : "-",
-        is_hub         ? "hub"
-        : is_reachable ? "yes"
-                       : "no",
+        is_hub && is_reachable ? "hub"
+        : is_hub               ? "hub, away"
+        : is_reachable         ? "yes"
+                               : "no",
         is_hub ? "-" : buf, admin_field(node, NULL, "endpoint"));
+}
+
+/* Of several hubs, which one serves the jobs. The field is there only then. */
+static void print_owner(const json_t *nodes)
+{
+    const json_t *node;
+    bool has_several = false;
+    size_t i;
+
+    json_array_foreach(nodes, i, node) {
+        const json_t *serves = json_object_get(node, "servesJobs");
+        const json_t *hub = json_object_get(json_object_get(node, "spec"), "hub");
+
+        has_several = has_several || serves;
+        if (!json_is_true(serves))
+            continue;
+        (void)printf("%s serves the rendezvous of jobs (epoch %lld)\n",
+            admin_field(node, "metadata", "name"),
+            (long long)json_integer_value(json_object_get(hub, "rendezvousEpoch")));
+        return;
+    }
+    if (has_several)
+        (void)printf("no hub serves the rendezvous of jobs at the moment\n");
 }
 
 /* An edge without a direct path counts at both its ends, so that each of them gets a line. */
@@ -113,6 +137,7 @@ static void print_nodes(const json_t *body)
         print_node(node);
     json_array_foreach(nodes, i, node)
         print_routes(node);
+    print_owner(nodes);
     print_alarms(nodes);
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -177,6 +178,9 @@ def test_one_network(hubs: Hubs, lab: Lab) -> None:
     hubs.wait(lambda hub: "other" in networks(hub) and len(hub.nodes("other")) == 3,
               "to have joined the network")
     assert specs(a, "other")["hub-c"]["address4"] == "10.50.0.1"
+    # What a hub does by itself is in the log under its name.
+    entries = a.admin("GET", "/v1/audit?limit=100")[1]["entries"]
+    assert {"hub:hub", "hub:hub-b"} <= {entry["actor"] for entry in entries}, entries
     assert a.enrol(lab.host("a"), b.secret("other"), name="gpu-1")[0] == 200
     assert records(lab, "owner/other")
     assert a.run("network", "rm", "other").rc == 0
@@ -252,6 +256,11 @@ def test_rendezvous(hubs: Hubs, lab: Lab) -> None:
     assert taken["run"] == "train.1" and taken["epoch"] != job["epoch"]
     assert member.etcd(taken)["node"]["value"] == "41"
     wait_for(lambda: not records(lab, "owner/gone", "rdzv/gone/"), 30, "nothing to be left of it")
+    assert {name: node.get("servesJobs") for name, node in b.nodes().items()} == {
+        "hub": False, "hub-b": owner[0] is b, "hub-c": owner[0] is c, "gpu-1": None}
+    shown = b.run("nodes").out
+    assert f"{owner[0].name} serves the rendezvous of jobs (epoch 2)" in shown
+    assert re.search(r"^hub .* hub, away ", shown, re.MULTILINE), shown
     reachable = {name: node["reachable"] for name, node in b.nodes().items()}
     assert not reachable["hub"] and reachable["hub-b"] and reachable["hub-c"]
 

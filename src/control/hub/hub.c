@@ -187,7 +187,7 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
     /* 53 bits: more are not exact as a number in JSON. */
     hub->model.boot = rng_u64(&hub->rng) >> 11 | 1;
     if (hub->store && store_is_shared(hub->store))
-        hub->audit.salt = hub->model.boot;
+        audit_share(&hub->audit, hub->model.self, hub->model.boot);
     reports_init(&hub->reports, &hub->model);
     traffic_book_init(&hub->traffic, &hub->model);
     watcher_init(&hub->watcher, &hub->model);

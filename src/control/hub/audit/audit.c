@@ -32,6 +32,13 @@ void audit_init(struct audit *a, struct store *store, int64_t (*wall)(void),
     audit_act_hub(a);
 }
 
+void audit_share(struct audit *a, const char *hub, uint64_t salt)
+{
+    a->hub = hub;
+    a->salt = salt;
+    audit_act_hub(a);
+}
+
 /* The walk that counts the entries of one kind. */
 struct counting {
     struct audit *audit; /* borrowed */
@@ -78,8 +85,11 @@ void audit_act_each(struct audit *a, const struct audit_by *by)
 void audit_act_hub(struct audit *a)
 {
     static const struct ip_addr nowhere;
+    char actor[AUDIT_ACTOR_MAX + 1] = "hub";
 
-    audit_act(a, "hub", &nowhere);
+    if (a->hub)
+        (void)snprintf(actor, sizeof(actor), "hub:%.*s", NAME_MAX_LEN, a->hub);
+    audit_act(a, actor, &nowhere);
 }
 
 const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct token_hash *hash)

@@ -25,7 +25,7 @@
  * Entries are never changed. The oldest go when they are too old, or too many.
  *
  * An actor is "uid:0" (of the admin socket), "admin:NAME" (an admin token), "file:admin.token",
- * "node:NETWORK/NAME", "join:ID" (a join token), "hub" or "stranger".
+ * "node:NETWORK/NAME", "join:ID" (a join token), "hub" (of several: "hub:NAME") or "stranger".
  *
  * Threads: the hub's loop only.
  */
@@ -79,16 +79,17 @@ struct audit {
     /* What is the record of that key? Fills in @ret. Its ctx is @before_ctx, pinned. */
     void (*before)(void *ctx, const char *key, struct audit_before *ret);
     void *before_ctx;
-    int64_t (*wall)(void);                          /* seconds since 1970 */
-    int64_t age_s;                                  /* older entries go */
-    size_t max[AUDIT_KIND_N];                       /* more entries go */
-    size_t n[AUDIT_KIND_N];                         /* entries kept */
-    struct audit_by by;                             /* who causes what is committed now */
-    const struct audit_by *each;                    /* borrowed: who causes which operation */
-    uint64_t last;                                  /* number of the newest entries */
-    uint64_t salt;                                  /* of the IDs, random; 0: no other hub has the
-                                                       store; set by the hub */
-    uint64_t settled;                               /* of the newest that are not on their way */
+    int64_t (*wall)(void);       /* seconds since 1970 */
+    int64_t age_s;               /* older entries go */
+    size_t max[AUDIT_KIND_N];    /* more entries go */
+    size_t n[AUDIT_KIND_N];      /* entries kept */
+    struct audit_by by;          /* who causes what is committed now */
+    const struct audit_by *each; /* borrowed: who causes which operation */
+    uint64_t last;               /* number of the newest entries */
+    const char *hub;             /* pins: see audit_share(); NULL: no other hub */
+    uint64_t salt;               /* of the IDs, random; 0: no other hub has the
+                                    store; set by the hub */
+    uint64_t settled;            /* of the newest that are not on their way */
     struct audit_record pending[AUDIT_PENDING_MAX]; /* refusals to be written */
     unsigned n_pending;
     int64_t lost_since; /* s since 1970: the first of those that found no place */
@@ -111,6 +112,13 @@ int audit_open(struct audit *a, struct err *e);
 
 /** audit_act() - from now on this is who causes what is committed. */
 void audit_act(struct audit *a, const char *actor, const struct ip_addr *from);
+
+/**
+ * audit_share() - several hubs write this log
+ * @hub:	this one's name, by which entries say that it has acted; pinned
+ * @salt:	a number of its own
+ */
+void audit_share(struct audit *a, const char *hub, uint64_t salt);
 
 /** audit_act_hub() - from now on it is the hub itself. */
 void audit_act_hub(struct audit *a);

@@ -255,6 +255,19 @@ void handlers_tokens_add(void *ctx, const struct request *rq, struct response *r
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
+/* Of several hubs one serves the network's jobs. */
+static void add_owner(
+    const struct handlers *h, const struct model_node *node, json_t *json, nsec_t now)
+{
+    const char *name = node->pub.spec.meta.name;
+    const struct owners_network *owner = owners_find(h->owners, node->net->pub.spec.meta.name);
+
+    if (owner && node->pub.spec.hub)
+        json_object_set_new(json, "servesJobs",
+            json_boolean(
+                strcmp(owner->record.hub, name) == 0 && owners_is_alive(h->owners, name, now)));
+}
+
 static void add_facts(struct handlers *h, const struct model_node *node, json_t *json, nsec_t now)
 {
     struct hub_facts facts = {0};
@@ -265,6 +278,7 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     bool is_hub = node->pub.spec.hub && owners_is_alive(h->owners, node->pub.spec.meta.name, now);
     char text[ENDPOINT_TEXT_MAX];
 
+    add_owner(h, node, json, now);
     json_object_set_new(json, "alarms", json_integer(node->counts.alarms));
     json_object_set_new(json, "reachable", json_boolean(is_hub || fresh || watch_is_open(node)));
     if (heard)

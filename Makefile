@@ -20,12 +20,12 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build test core quick demo lab san kube fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
+.PHONY: help build test core quick demo lab san kube torch2 fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
 	    while IFS='	' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
 	@echo
 	@echo 'docs/HACKING.md leads from a clone to a passing lab.'
@@ -67,6 +67,10 @@ san: ## unit, corpus, interop and lab tests under ASan+UBSan, then under TSan
 kube: ## a real Kubernetes API server for test/kube, built once into a cache; KUBE_MODERN=1
 	@$(INSTALL) kube
 	tools/kube build
+
+torch2: ## Debian 13's torch 2 for test/lab/jobs/test_torch2.py, built once into a cache
+	@$(INSTALL) torch2
+	tools/torch2 build
 
 fuzz: ## fuzz one decoder or all of them; F=addr S=60 (seconds each)
 	@$(INSTALL) build dev

@@ -93,6 +93,7 @@ def test_the_store_answers_as_pytorchs_own(hub: Hub) -> None:
     port = join(a, "train")["c10d"]["port"]
     theirs = answers_of(a, "127.0.0.1", 0, "own")
     ours = answers_of(a, "10.42.0.1", port)
+    assert (theirs.pop("server"), ours.pop("server")) == ("own", None)
     assert {name: (ours[name], theirs[name]) for name in theirs if ours[name] != theirs[name]} == {}
     assert len(theirs) > 30
 

@@ -51,6 +51,7 @@ struct env_rule {
  * whose torchrun works with its default options on Python 3.11.
  */
 #define TORCH_2_0   200
+#define TORCH_2_4   204
 #define PYTHON_3_11 311
 
 /*
@@ -279,6 +280,19 @@ static bool make_restarts(const struct env_facts *f, char *value, char *note)
 }
 
 /*
+ * From torch 2.4 on, rank 0's torchrun serves the workers' store, and the others remember its
+ * address for as long as they run. When that node is lost, their new workers still look for it.
+ */
+static bool make_own_store(const struct env_facts *f, char *value, char *note)
+{
+    if (!f->nnodes || !strchr(f->nnodes, ':'))
+        return unneeded(note, "the number of nodes is fixed");
+    if (f->torch != 0 && f->torch < TORCH_2_4)
+        return unneeded(note, "torch %u.%u does not share it", f->torch / 100, f->torch % 100);
+    return say(value, "1");
+}
+
+/*
  * torchrun's own default, 0, is what fails. "9:1" is a map instead, and torchrun can read a map. It
  * redirects the standard output of local rank 9 alone, which hardly any node has. For all other
  * ranks nothing is redirected.
@@ -450,6 +464,11 @@ static const struct env_rule rules[] = {
         "When a node is lost the workers of the others fail in their collective, and torchrun "
         "counts that as a restart; the default allows none.",
         "torch/distributed/elastic/agent/server/api.py, _invoke_run"},
+    {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", ENV_FOR(TORCHRUN), true, NULL, make_own_store, NULL,
+        "1, for an elastic job with torch 2.4 or later",
+        "torchrun otherwise keeps one store for all rounds, on the node that was rank 0 first: the "
+        "job ends with that node, although others are left.",
+        "torch/distributed/elastic/rendezvous/dynamic_rendezvous.py, next_rendezvous"},
     {"PET_REDIRECTS", ENV_FOR(TORCHRUN), true, NULL, make_streams, NULL,
         "9:1, for torch 1.x on Python 3.11 or later",
         "torchrun of torch 1.x fails there with its own default, 0; a map that names only local "

@@ -99,6 +99,7 @@ static void test_torchrun(void **state)
     check_set(&plan, "WEFT_JOB", "train");
     check_set(&plan, "WEFT_NODE", "gpu-1");
     check_unneeded(&plan, "PET_MAX_RESTARTS", "fixed");
+    check_unneeded(&plan, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "fixed");
     check_unneeded(&plan, "PET_TEE", "torch 1.x");
     assert_null(env_plan_find(&plan, "MASTER_ADDR"));
     assert_null(env_plan_find(&plan, "HYDRA_IFACE"));
@@ -106,6 +107,10 @@ static void test_torchrun(void **state)
     f.nnodes = "2:4";
     plan = plan_of(&f, nothing);
     check_set(&plan, "PET_MAX_RESTARTS", "100");
+    check_set(&plan, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1");
+    f.torch = 203;
+    plan = plan_of(&f, nothing);
+    check_unneeded(&plan, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "torch 2.3 does not share it");
 }
 
 /* torch 1.13 on Python 3.11, as in Debian 12. */

@@ -4,41 +4,41 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static bool is_before(const struct heap_link *a, const struct heap_link *b)
+static bool is_before(const struct heap_item *a, const struct heap_item *b)
 {
     return a->due != b->due ? a->due < b->due : a->order < b->order;
 }
 
-static void place(struct heap *h, struct heap_link *link, size_t i)
+static void place(struct heap *h, struct heap_item item, size_t i)
 {
-    h->items[i] = link;
-    link->pos = i + 1;
+    h->items[i] = item;
+    item.link->pos = i + 1;
 }
 
-static void sift_up(struct heap *h, struct heap_link *link, size_t i)
+static void sift_up(struct heap *h, struct heap_item item, size_t i)
 {
-    while (i > 0 && is_before(link, h->items[(i - 1) / 2])) {
+    while (i > 0 && is_before(&item, &h->items[(i - 1) / 2])) {
         place(h, h->items[(i - 1) / 2], i);
         i = (i - 1) / 2;
     }
-    place(h, link, i);
+    place(h, item, i);
 }
 
-static void sift_down(struct heap *h, struct heap_link *link, size_t i)
+static void sift_down(struct heap *h, struct heap_item item, size_t i)
 {
     for (;;) {
         size_t child = 2 * i + 1;
 
         if (child >= h->n)
             break;
-        if (child + 1 < h->n && is_before(h->items[child + 1], h->items[child]))
+        if (child + 1 < h->n && is_before(&h->items[child + 1], &h->items[child]))
             child++;
-        if (!is_before(h->items[child], link))
+        if (!is_before(&h->items[child], &item))
             break;
         place(h, h->items[child], i);
         i = child;
     }
-    place(h, link, i);
+    place(h, item, i);
 }
 
 void heap_deinit(struct heap *h)
@@ -49,7 +49,7 @@ void heap_deinit(struct heap *h)
 
 int heap_reserve(struct heap *h, size_t n)
 {
-    struct heap_link **items;
+    struct heap_item *items;
     size_t cap = h->cap ? h->cap : 16;
 
     while (cap < n)
@@ -66,6 +66,7 @@ int heap_reserve(struct heap *h, size_t n)
 
 int heap_set(struct heap *h, struct heap_link *link, nsec_t due)
 {
+    struct heap_item item;
     int r;
 
     if (due == NSEC_NEVER) {
@@ -80,14 +81,14 @@ int heap_set(struct heap *h, struct heap_link *link, nsec_t due)
             return r;
     }
     link->due = due;
-    link->order = h->next_order++;
-    sift_up(h, link, h->n++);
+    item = (struct heap_item){.due = due, .order = h->next_order++, .link = link};
+    sift_up(h, item, h->n++);
     return 0;
 }
 
 void heap_remove(struct heap *h, struct heap_link *link)
 {
-    struct heap_link *last;
+    struct heap_item last;
     size_t i;
 
     if (!link->pos)
@@ -95,9 +96,9 @@ void heap_remove(struct heap *h, struct heap_link *link)
     i = link->pos - 1;
     link->pos = 0;
     last = h->items[--h->n];
-    if (last == link)
+    if (last.link == link)
         return;
-    if (i > 0 && is_before(last, h->items[(i - 1) / 2]))
+    if (i > 0 && is_before(&last, &h->items[(i - 1) / 2]))
         sift_up(h, last, i);
     else
         sift_down(h, last, i);
@@ -105,12 +106,12 @@ void heap_remove(struct heap *h, struct heap_link *link)
 
 struct heap_link *heap_first(const struct heap *h)
 {
-    return h->n ? h->items[0] : NULL;
+    return h->n ? h->items[0].link : NULL;
 }
 
 nsec_t heap_due(const struct heap *h)
 {
-    return h->n ? h->items[0]->due : NSEC_NEVER;
+    return h->n ? h->items[0].due : NSEC_NEVER;
 }
 
 struct heap_link *heap_pop_due(struct heap *h, nsec_t now)

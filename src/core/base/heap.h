@@ -3,6 +3,9 @@
  *
  * One per loop or thread; the member with the earliest deadline comes first,
  * ties by the order of arming, so that timers are deterministic.
+ *
+ * The array holds what members are compared by, so that with thousands of them a change does not
+ * read a member at each step.
  */
 #pragma once
 
@@ -13,16 +16,21 @@
 
 /** A member's place in the heap. */
 struct heap_link {
-    nsec_t due;     /* when; valid while armed */
+    nsec_t due; /* when; valid while armed */
+    size_t pos; /* index in the array plus one; 0 when not armed */
+};
+
+struct heap_item {
+    nsec_t due;     /* the member's */
     uint64_t order; /* of arming, breaks ties */
-    size_t pos;     /* index in the array plus one; 0 when not armed */
+    struct heap_link *link;
 };
 
 struct heap {
-    struct heap_link **items; /* owns the array; pins the members */
-    size_t n;                 /* armed members */
-    size_t cap;               /* room in the array */
-    uint64_t next_order;      /* for the next arming */
+    struct heap_item *items; /* owns the array; pins the members */
+    size_t n;                /* armed members */
+    size_t cap;              /* room in the array */
+    uint64_t next_order;     /* for the next arming */
 };
 
 #define HEAP_NULL                                                                                  \

@@ -43,7 +43,8 @@ static int init_parts(struct port *p)
     if (r == 0)
         r = index_init(&p->index);
     if (r == 0)
-        r = handshake_queue_init(&p->handshakes, p->opt.n_workers);
+        r = handshake_queue_init(&p->handshakes, p->opt.n_workers,
+            p->opt.n_handshakes ? p->opt.n_handshakes : HANDSHAKES_PER_WORKER);
     if (r == 0)
         r = handshake_limits_new(&p->limits, &p->rng);
     if (r == 0)

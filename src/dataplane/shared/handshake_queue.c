@@ -5,13 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Under load from this many waiting messages on, and for so long after. */
-#define LOAD_THRESHOLD (HANDSHAKES_PER_WORKER / 8)
-#define LOAD_MEMORY    NSEC_PER_SEC
+/* Under load from this part of one worker's slots on, and for so long after. */
+#define LOAD_PART   8
+#define LOAD_MEMORY NSEC_PER_SEC
 
-int handshake_slots_init(struct handshake_slots *s)
+/* What part of one worker's slots all messages without a proof may have. */
+#define UNPROVEN_PART 2
+
+int handshake_slots_init(struct handshake_slots *s, const struct handshake_queue *q)
 {
-    *s = (struct handshake_slots){.msgs = calloc(HANDSHAKES_PER_WORKER, sizeof(*s->msgs))};
+    *s = (struct handshake_slots){
+        .msgs = calloc(q->per_worker, sizeof(*s->msgs)), .n = q->per_worker};
     return s->msgs ? 0 : -ENOMEM;
 }
 
@@ -21,11 +25,12 @@ void handshake_slots_deinit(struct handshake_slots *s)
     s->msgs = NULL;
 }
 
-int handshake_queue_init(struct handshake_queue *q, unsigned n_workers)
+int handshake_queue_init(struct handshake_queue *q, unsigned n_workers, unsigned per_worker)
 {
     size_t cap = HANDSHAKES_PER_WORKER;
 
-    while (cap < (size_t)n_workers * HANDSHAKES_PER_WORKER)
+    q->per_worker = per_worker;
+    while (cap < (size_t)n_workers * per_worker)
         cap *= 2;
     return mpsc_init(&q->ring, cap);
 }
@@ -43,7 +48,7 @@ bool handshake_queue_push(struct handshake_queue *q, struct handshake_slots *slo
 
     /* Acquire: control has finished reading the slot. */
     if (atomic_load_explicit(&slot->is_busy, memory_order_acquire) ||
-        (!is_proven && atomic_load(&q->n) >= HANDSHAKES_UNPROVEN_MAX))
+        (!is_proven && atomic_load(&q->n) >= q->per_worker / UNPROVEN_PART))
         return false;
     slot->is_proven = is_proven;
     slot->device = device;
@@ -51,7 +56,7 @@ bool handshake_queue_push(struct handshake_queue *q, struct handshake_slots *slo
     slot->len = (uint16_t)len;
     memcpy(slot->msg, msg, len);
     atomic_store_explicit(&slot->is_busy, true, memory_order_relaxed);
-    slots->next = (slots->next + 1) % HANDSHAKES_PER_WORKER;
+    slots->next = (slots->next + 1) % slots->n;
     atomic_fetch_add(&q->n, 1);
     if (mpsc_push(&q->ring, slot))
         return true;
@@ -73,7 +78,7 @@ void handshake_queue_done(struct handshake_queue *q, struct handshake_msg *m)
 
 bool handshake_queue_note_load(struct handshake_queue *q, nsec_t now)
 {
-    if (atomic_load(&q->n) >= LOAD_THRESHOLD)
+    if (atomic_load(&q->n) >= q->per_worker / LOAD_PART)
         atomic_store(&q->loaded_until, now + LOAD_MEMORY);
     return handshake_queue_is_loaded(q, now);
 }

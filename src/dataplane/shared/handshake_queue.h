@@ -9,7 +9,8 @@
  *
  * The queue also says when the port is under load: from an eighth of one worker's slots on, and for
  * a second after, as in the Linux kernel. Under load the control thread answers with cookies, and
- * the workers check them.
+ * the workers check them. Who is answered with a cookie tries again five seconds later, so a hub,
+ * whose members may all renew their keys in the same second, has many slots.
  */
 #pragma once
 
@@ -25,9 +26,8 @@
 
 struct device;
 
-/** Slots of one rx worker, and how many messages without a proof may wait in the whole queue. */
-#define HANDSHAKES_PER_WORKER   512
-#define HANDSHAKES_UNPROVEN_MAX (HANDSHAKES_PER_WORKER / 2)
+/** Slots of one rx worker, unless the port's options say another number. */
+#define HANDSHAKES_PER_WORKER 512
 
 /** A slot with a message. */
 struct handshake_msg {
@@ -41,24 +41,27 @@ struct handshake_msg {
 
 /** The slots of one rx worker; only that worker touches them, but for the messages that wait. */
 struct handshake_slots {
-    struct handshake_msg *msgs; /* owns HANDSHAKES_PER_WORKER */
-    unsigned next;              /* the slot to be used next */
+    struct handshake_msg *msgs; /* owns @n */
+    unsigned n;
+    unsigned next; /* the slot to be used next */
 };
 
 struct handshake_queue {
+    unsigned per_worker;         /* slots of one rx worker; immutable after start */
     struct mpsc_ring ring;       /* of struct handshake_msg; rx workers to control */
     _Atomic unsigned n;          /* messages that wait, or are being handled */
     _Atomic nsec_t loaded_until; /* monotonic: under load until then; control writes it */
 };
 
-/** handshake_slots_init() - for one rx worker. 0 or -ENOMEM. */
-int handshake_slots_init(struct handshake_slots *s);
+/** handshake_slots_init() - those of one rx worker of @q. 0 or -ENOMEM. */
+int handshake_slots_init(struct handshake_slots *s, const struct handshake_queue *q);
 
 /** handshake_slots_deinit() - release; the queue is empty or goes too. Idempotent. */
 void handshake_slots_deinit(struct handshake_slots *s);
 
-/** handshake_queue_init() - with room for the slots of @n_workers. 0 or -ENOMEM. */
-int handshake_queue_init(struct handshake_queue *q, unsigned n_workers);
+/** handshake_queue_init() - with room for the slots of @n_workers, @per_worker each; of messages
+ * without a proof half of @per_worker may wait in all. 0 or -ENOMEM. */
+int handshake_queue_init(struct handshake_queue *q, unsigned n_workers, unsigned per_worker);
 
 /** handshake_queue_deinit() - release. Idempotent. */
 void handshake_queue_deinit(struct handshake_queue *q);

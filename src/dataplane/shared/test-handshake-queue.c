@@ -13,6 +13,9 @@ struct fixture {
     struct handshake_slots slots[2]; /* of two workers */
 };
 
+#define SLOTS        HANDSHAKES_PER_WORKER
+#define UNPROVEN_MAX (SLOTS / 2)
+
 static const struct udp_path path = {.ifindex = 7};
 
 static int setup(void **state)
@@ -20,9 +23,9 @@ static int setup(void **state)
     static struct fixture f;
 
     memset(&f, 0, sizeof(f));
-    assert_int_equal(handshake_queue_init(&f.q, 2), 0);
+    assert_int_equal(handshake_queue_init(&f.q, 2, SLOTS), 0);
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(handshake_slots_init(&f.slots[i]), 0);
+        assert_int_equal(handshake_slots_init(&f.slots[i], &f.q), 0);
     *state = &f;
     return 0;
 }
@@ -81,18 +84,18 @@ static void test_half_is_kept_for_those_with_a_proof(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(push_many(f, 0, false), HANDSHAKES_UNPROVEN_MAX);
+    assert_int_equal(push_many(f, 0, false), UNPROVEN_MAX);
     assert_false(push(f, 1, false));
     assert_true(push(f, 1, true));
-    assert_int_equal(push_many(f, 0, true), HANDSHAKES_PER_WORKER - HANDSHAKES_UNPROVEN_MAX);
+    assert_int_equal(push_many(f, 0, true), SLOTS - UNPROVEN_MAX);
 }
 
 static void test_every_worker_has_its_slots(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(push_many(f, 0, true), HANDSHAKES_PER_WORKER);
-    assert_int_equal(push_many(f, 1, true), HANDSHAKES_PER_WORKER);
+    assert_int_equal(push_many(f, 0, true), SLOTS);
+    assert_int_equal(push_many(f, 1, true), SLOTS);
 }
 
 static void test_a_slot_is_used_again_when_it_is_done(void **state)
@@ -103,10 +106,10 @@ static void test_a_slot_is_used_again_when_it_is_done(void **state)
     take(f);
     assert_true(push(f, 0, true));
     assert_false(push(f, 0, true));
-    for (unsigned i = 0; i < HANDSHAKES_PER_WORKER; i++)
+    for (unsigned i = 0; i < SLOTS; i++)
         take(f);
     assert_null(handshake_queue_pop(&f->q));
-    assert_int_equal(push_many(f, 0, false), HANDSHAKES_UNPROVEN_MAX);
+    assert_int_equal(push_many(f, 0, false), UNPROVEN_MAX);
 }
 
 static void test_load_is_remembered_for_a_second(void **state)
@@ -114,7 +117,7 @@ static void test_load_is_remembered_for_a_second(void **state)
     const nsec_t now = 5 * NSEC_PER_SEC;
     struct fixture *f = *state;
 
-    for (unsigned i = 0; i < HANDSHAKES_PER_WORKER / 8 - 1; i++)
+    for (unsigned i = 0; i < SLOTS / 8 - 1; i++)
         assert_true(push(f, 0, false));
     assert_false(handshake_queue_note_load(&f->q, now));
     assert_true(push(f, 0, false));

@@ -175,7 +175,7 @@ int rx_init(struct rx_worker *w, struct port *p, unsigned i)
     frame_writer_init(&w->writer, i, &w->drops);
     r = port_tx_init(&w->tx, &p->index, &w->waiter->sockets, &w->drops, i, gso);
     if (r == 0)
-        r = handshake_slots_init(&w->handshakes);
+        r = handshake_slots_init(&w->handshakes, &p->handshakes);
     if (r == 0)
         r = addressee_init(&w->addressee, rng_u64(&p->rng));
     if (r == 0)

@@ -19,6 +19,10 @@
 #define WORKERS_DEFAULT_MAX 4
 #define TICK_MS             1000
 
+/* Of each receiving thread, in shared/handshake_queue.h: a hub takes 0.2 ms for a handshake, and so
+ * is under load when members have to wait for about half a second. */
+#define HANDSHAKES 16384
+
 /* ---- members -------------------------------------------------------------------------------- */
 
 static void on_node_added(void *ctx, struct hub_node *node)
@@ -168,6 +172,7 @@ int overlay_new(
     struct overlay *o = calloc(1, sizeof(*o));
     struct port_options port = {.listen_port = opt->listen_port,
         .n_workers = opt->n_workers ? opt->n_workers : default_workers(),
+        .n_handshakes = HANDSHAKES,
         .offloads = offloads_all()};
     struct rng rng = rng_kernel();
     int r;

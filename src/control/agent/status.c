@@ -131,13 +131,14 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
 {
     const struct observation *ob = observe_find(in->seen, &hub->key);
     bool by_udp = observation_has_session(ob, in->now) && !in->stream_why;
-    json_t *more = json_pack("{s:o, s:i, s:o, s:b, s:o, s:b, s:s, s:s, s:o, s:o}", "endpoint",
+    json_t *more = json_pack("{s:o, s:i, s:o, s:b, s:o, s:I, s:b, s:s, s:s, s:o, s:o}", "endpoint",
         encode_endpoint(ob ? &ob->endpoint : NULL), "apiPort",
         hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
-        "reachable", (int)in->hub_heard, "silentSeconds", encode_silence(in->hub_silent_for), "udp",
-        (int)by_udp, "why", in->stream_why ? in->stream_why : "", "oneWay",
-        udp_asymmetry_name(in->asymmetry), "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0),
-        "txBytes", encode_bytes(ob ? ob->facts.tx_bytes : 0));
+        "reachable", (int)in->hub_heard, "silentSeconds", encode_silence(in->hub_silent_for),
+        "quietSeconds", (json_int_t)(in->hub_quiet_max / NSEC_PER_SEC), "udp", (int)by_udp, "why",
+        in->stream_why ? in->stream_why : "", "oneWay", udp_asymmetry_name(in->asymmetry),
+        "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+        encode_bytes(ob ? ob->facts.tx_bytes : 0));
 
     return join(encode_node(hub), more);
 }
@@ -499,9 +500,11 @@ static void format_names(const json_t *names, struct str *out)
 static const char *format_presence(const json_t *hub, char buf[static 64])
 {
     json_int_t silent = json_integer_value(json_object_get(hub, "silentSeconds"));
+    const json_t *quiet = json_object_get(hub, "quietSeconds"); /* no older agent says it */
+    json_int_t most = quiet ? json_integer_value(quiet) : HUB_LINK_QUIET_MAX / NSEC_PER_SEC;
     bool is_heard = json_is_true(json_object_get(hub, "reachable"));
 
-    if (is_heard && silent * NSEC_PER_SEC < HUB_LINK_QUIET_MAX)
+    if (is_heard && silent < most)
         return "answers";
     if (is_heard)
         (void)snprintf(buf, 64, "silent for %lld s", (long long)silent);

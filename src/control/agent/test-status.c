@@ -31,6 +31,7 @@ struct scene {
     struct keepalive_plan keepalive;
     const struct hub_set *hubs;
     nsec_t hub_silent_for;
+    nsec_t hub_quiet_max;
     const char *fault;
     const struct status_cluster *cluster;
 };
@@ -73,8 +74,10 @@ static void make_scene(struct scene *sc, bool hub_heard)
     peers[1].rate = 20000000;
     c.rates.all = 100000000;
     c.rates.classes[TRAFFIC_CLASS_BULK] = 2500000;
-    *sc = (struct scene){
-        .snapshot = sample_snapshot(4, 2), .hub_silent_for = 3 * NSEC_PER_SEC, .fault = ""};
+    *sc = (struct scene){.snapshot = sample_snapshot(4, 2),
+        .hub_silent_for = 3 * NSEC_PER_SEC,
+        .hub_quiet_max = HUB_LINK_QUIET_MAX,
+        .fault = ""};
     keepalive_plan_init(&sc->keepalive, &none);
     sc->render = (struct render_input){.snapshot = &sc->snapshot};
     for (size_t i = 0; i < 3; i++)
@@ -107,6 +110,7 @@ static json_t *encode(const struct scene *sc, bool hub_heard)
         .cluster = sc->cluster,
         .hub_heard = hub_heard,
         .hub_silent_for = sc->hub_silent_for,
+        .hub_quiet_max = sc->hub_quiet_max,
         .fault = sc->fault,
         .now = NOW,
         .wall = WALL};
@@ -138,6 +142,7 @@ static void test_json(void **state)
         "\"island\": \"\", "
         "\"endpoint\": \"203.0.113.10:51820\", \"apiPort\": 8443, "
         "\"handshakeAgeSeconds\": 12, \"reachable\": true, \"silentSeconds\": 3, "
+        "\"quietSeconds\": 7, "
         "\"udp\": true, \"why\": \"\", "
         "\"oneWay\": \"\", "
         "\"rxBytes\": 1536, "
@@ -450,6 +455,14 @@ static void test_faults(void **state)
     assert_non_null(strstr(str_text(&out),
         "\nthe interface is not as it should be, and nobody is reached until it is: cannot open "
         "/dev/net/tun\nhub hub at 203.0.113.10:51820: silent for 12 s, last handshake"));
+    str_deinit(&out);
+    out = (struct str)STR_NULL;
+    json_decref(json);
+    /* One whose heartbeats come slower. */
+    sc.hub_quiet_max = 23 * NSEC_PER_SEC;
+    json = encode(&sc, true);
+    status_format(json, &out);
+    assert_non_null(strstr(str_text(&out), "hub hub at 203.0.113.10:51820: answers, last hand"));
     str_deinit(&out);
     json_decref(json);
     free_scene(&sc);

@@ -104,7 +104,7 @@ static unsigned count(const char *text, const char *part)
 /* A watch that has got its snapshot. */
 static struct stream *open_watch(const char *name)
 {
-    struct stream *s = watch_open(&hub.hub->watcher, node(name));
+    struct stream *s = watch_open(&hub.hub->watcher, node(name), WATCH_HEARTBEAT_SLOW, hub.now);
     const char *text;
 
     assert_non_null(s);
@@ -265,6 +265,45 @@ static void test_heartbeat_when_nothing_else_is_said(void **state)
     watch_tick(&hub.hub->watcher, hub.now);
     assert_int_equal(count(take(s), "heartbeat"), 0);
     end(s);
+}
+
+/* Of a hub with many watches they come slower, to those that accept it. */
+static void test_slow_heartbeats(void **state)
+{
+    struct watcher *w = &hub.hub->watcher;
+    struct stream *old = watch_open(w, node("b"), 0, hub.now);
+    struct stream *s = open_watch("a");
+    unsigned n_real = w->n;
+    const char *text;
+
+    (void)take(old);
+    (void)take(old);
+    w->n = WATCH_MANY + 1;
+    hub.now += WATCH_HEARTBEAT;
+    watch_tick(w, hub.now);
+    text = take(s);
+    assert_int_equal(count(text, "heartbeat"), 1);
+    assert_int_equal(count(text, "\"next\":20"), 1);
+    text = take(old);
+    assert_int_equal(count(text, "heartbeat"), 1);
+    assert_int_equal(count(text, "next"), 0);
+    hub.now += WATCH_HEARTBEAT;
+    watch_tick(w, hub.now);
+    assert_string_equal(take(s), "");
+    assert_int_equal(count(take(old), "heartbeat"), 1);
+    /* With fewer watches the one that was announced is in time, and says that they come as usual.
+     */
+    w->n = n_real;
+    hub.now += WATCH_HEARTBEAT;
+    watch_tick(w, hub.now);
+    text = take(s);
+    assert_int_equal(count(text, "heartbeat"), 1);
+    assert_int_equal(count(text, "next"), 0);
+    hub.now += WATCH_HEARTBEAT;
+    watch_tick(w, hub.now);
+    assert_int_equal(count(take(s), "heartbeat"), 1);
+    end(s);
+    end(old);
 }
 
 /* A node that takes nothing costs a bounded queue, and begins again with a snapshot. */
@@ -506,6 +545,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_changes_come_in_order, enter, leave),
         cmocka_unit_test_setup_teardown(test_edge_that_is_switched_off, enter, leave),
         cmocka_unit_test_setup_teardown(test_heartbeat_when_nothing_else_is_said, enter, leave),
+        cmocka_unit_test_setup_teardown(test_slow_heartbeats, enter, leave),
         cmocka_unit_test_setup_teardown(test_slow_node_gets_a_snapshot, enter, leave),
         cmocka_unit_test_setup_teardown(test_third_watch_ends_the_first, enter, leave),
         cmocka_unit_test_setup_teardown(test_removed_node_is_told_last, enter, leave),

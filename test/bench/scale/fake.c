@@ -26,9 +26,11 @@
 #define REQUEST_MAX 4096
 #define ANSWER_MAX  (16u << 20)
 
-/* As an agent has them: see WATCH_KEEPALIVE_S in api/client_loop.c. */
+/* As an agent has them: CLIENT_WATCH_PROBE_S in api/client/client.h, WATCH_PATH in hub_link.c. */
 #define KEEPALIVE_IDLE_S 4
 #define KEEPALIVE_EACH_S 1
+#define WATCH_PATH       "/v1/watch"
+#define WATCH_QUERY      "?heartbeat=20"
 #define KEEPALIVE_PROBES 60
 
 void fake_die(const char *what)
@@ -159,17 +161,23 @@ static const char *authorization(struct fake *f, const char *method, const char 
     return buf;
 }
 
-/* The whole request, with a proof. */
-static void write_request(struct fake *f, const char *method, const char *path, const char *body,
-    char ret[static REQUEST_MAX])
+/* The whole request, with a proof, which is not about the query. */
+static void write_query(struct fake *f, const char *method, const char *path, const char *query,
+    const char *body, char ret[static REQUEST_MAX])
 {
     char proof[MEMBER_PROOF_TEXT_MAX];
 
     (void)snprintf(ret, REQUEST_MAX,
-        "%s %s HTTP/1.1\r\nHost: 10.42.0.1\r\nAuthorization: %s\r\n"
+        "%s %s%s HTTP/1.1\r\nHost: 10.42.0.1\r\nAuthorization: %s\r\n"
         "Accept-Encoding: deflate, gzip\r\n"
         "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-        method, path, authorization(f, method, path, body, proof), strlen(body), body);
+        method, path, query, authorization(f, method, path, body, proof), strlen(body), body);
+}
+
+static void write_request(struct fake *f, const char *method, const char *path, const char *body,
+    char ret[static REQUEST_MAX])
+{
+    write_query(f, method, path, "", body, ret);
 }
 
 /* The node's own address, behind its key in the answer. */
@@ -277,6 +285,11 @@ int fake_report(struct fake *f, const struct fake_hub *hub, const char *endpoint
     return status_of(answer, ask(f, hub, request, answer));
 }
 
+void fake_set_probes(int fd, unsigned idle_s)
+{
+    (void)set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)idle_s);
+}
+
 int fake_watch(struct fake *f, const struct fake_hub *hub)
 {
     char request[REQUEST_MAX];
@@ -284,7 +297,7 @@ int fake_watch(struct fake *f, const struct fake_hub *hub)
 
     if (fd < 0)
         return -1;
-    write_request(f, "GET", "/v1/watch", "", request);
+    write_query(f, "GET", WATCH_PATH, WATCH_QUERY, "", request);
     (void)set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     (void)set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
     (void)set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EACH_S);

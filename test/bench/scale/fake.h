@@ -51,5 +51,8 @@ int fake_report(struct fake *f, const struct fake_hub *hub, const char *endpoint
 /** fake_watch() - begin its watch. The socket, which does not block; -1: it does not begin. */
 int fake_watch(struct fake *f, const struct fake_hub *hub);
 
+/** fake_set_probes() - as client_set_probes() does for an agent. */
+void fake_set_probes(int fd, unsigned idle_s);
+
 /** fake_die() - end the program with these words. */
 _Noreturn void fake_die(const char *what);

@@ -22,6 +22,11 @@
 #define MARK_MAX 32
 #define TEXT_MAX (256 << 10) /* unpacked at a time */
 
+/* A line that is alone in a piece of the stream. */
+#define HEARTBEAT_TYPE     "\"type\":\"heartbeat\""
+#define HEARTBEAT_TEXT_MAX 128
+#define PROBE_S            4
+
 /* Where in the answer of HTTP/1.1 the next byte is: chunks, RFC 9112 section 7.1. */
 enum phase { PHASE_HEAD, PHASE_SIZE, PHASE_DATA, PHASE_BEHIND };
 
@@ -34,6 +39,7 @@ struct watch {
     bool has_begun;      /* its first byte of data has come */
     z_stream *z;         /* owns: it is sent packed; NULL: as it is */
     bool has_snapshot;   /* its first line is over */
+    unsigned next_s;     /* when the next heartbeat comes, as the last one said; 0: it did not */
     unsigned told;       /* the last mark that it has had */
     char tail[MARK_MAX]; /* the last bytes of its data, in case that a mark is cut */
     size_t tail_len;
@@ -89,6 +95,23 @@ static void keep_tail(struct watch *it, const char *p, size_t n)
     it->tail_len += n;
 }
 
+/* What an agent does about a heartbeat: take_beat() in agent/hublink/hub_link.c. */
+static void take_heartbeat(struct watch *it, const char *p, size_t n)
+{
+    static const char field[] = "\"next\":";
+    const char *at;
+    unsigned next_s = 0;
+
+    if (n > HEARTBEAT_TEXT_MAX || !memmem(p, n, HEARTBEAT_TYPE, strlen(HEARTBEAT_TYPE)))
+        return;
+    at = memmem(p, n, field, sizeof(field) - 1);
+    if (at)
+        next_s = (unsigned)strtoul(at + sizeof(field) - 1, NULL, 10);
+    if (next_s != it->next_s)
+        fake_set_probes(it->fd, next_s ? next_s + 1 : PROBE_S);
+    it->next_s = next_s;
+}
+
 static void take_text(struct watches *w, struct watch *it, const char *p, size_t n)
 {
     if (!it->has_snapshot && memchr(p, '\n', n)) {
@@ -100,6 +123,7 @@ static void take_text(struct watches *w, struct watch *it, const char *p, size_t
         w->n_told++;
         w->told_at = clock_now();
     }
+    take_heartbeat(it, p, n);
     keep_tail(it, p, n);
 }
 

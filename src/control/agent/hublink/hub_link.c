@@ -20,8 +20,12 @@
 #define RETRY_FIRST       (250 * NSEC_PER_MSEC)
 #define RETRY_MAX         (8 * NSEC_PER_SEC)
 #define HEARTBEAT         (10 * NSEC_PER_SEC)
-#define HEARTBEAT_LATE    (1 * NSEC_PER_SEC) /* time to travel */
+#define HEARTBEAT_MAX     (20 * NSEC_PER_SEC) /* as WATCH_PATH says; less than HUB_LINK_SILENCE */
+#define HEARTBEAT_LATE    (1 * NSEC_PER_SEC)  /* time to travel */
 #define REPORT_TIMEOUT_MS 10000
+
+/* A hub with thousands of watches may send its heartbeats slower. One that does says so in each. */
+#define WATCH_PATH "/v1/watch?heartbeat=20"
 
 /* Some segments may come twice; so many without a new byte mean that what we send gets lost. */
 #define REPEATED 3
@@ -43,6 +47,7 @@ struct hub_link {
     void *heard_ctx;
     char address[ENDPOINT_TEXT_MAX]; /* of the hub's API; "": not known yet */
     uv_timer_t timer;                /* until the next try; with a stream: until it is too silent */
+    nsec_t beat;                     /* longest time to the next heartbeat, as the hub said */
     nsec_t retry_for;                /* length of the next wait, before its jitter */
     nsec_t line_at;                  /* time of the last line; 0: none on this stream */
     nsec_t said_at;                  /* time of the last line on any stream; 0: none yet */
@@ -113,6 +118,20 @@ static void give_up_stream(struct hub_link *hl, nsec_t now)
     restart(hl);
 }
 
+/* The hub's next heartbeat comes so many seconds after this one; 0: it does not say. */
+static void take_beat(struct hub_link *hl, uint32_t next_s)
+{
+    nsec_t beat = nsec_min(nsec_max((nsec_t)next_s * NSEC_PER_SEC, HEARTBEAT), HEARTBEAT_MAX);
+
+    if (beat == hl->beat)
+        return;
+    hl->beat = beat;
+    /* While heartbeats come often, probes notice sooner than they that the hub is gone. Of a hub
+     * that has so many watches only the heartbeat that is late is asked for. */
+    client_set_probes(
+        hl->stream, beat == HEARTBEAT ? CLIENT_WATCH_PROBE_S : (unsigned)(beat / NSEC_PER_SEC) + 1);
+}
+
 static void on_line(void *ctx, const char *line, size_t len)
 {
     struct watch_event ev = WATCH_EVENT_NULL;
@@ -125,6 +144,8 @@ static void on_line(void *ctx, const char *line, size_t len)
     hl->said_at = now;
     hl->quiet_since = now;
     await_line(hl);
+    if (r == 0 && ev.kind == WATCH_EVENT_HEARTBEAT)
+        take_beat(hl, ev.next_s);
     if (r == 0)
         r = hl->listener.on_event(hl->listener.ctx, &ev, now, &e);
     if (r < 0) {
@@ -170,7 +191,8 @@ static void open_stream(struct hub_link *hl, nsec_t now)
         return;
     (void)uv_timer_stop(&hl->timer);
     hl->traffic = (struct tcp_traffic){.bytes = 0};
-    r = client_watch(hl->client, &target, "/v1/watch", HUB_LINK_SILENCE / NSEC_PER_MSEC,
+    hl->beat = HEARTBEAT;
+    r = client_watch(hl->client, &target, WATCH_PATH, HUB_LINK_SILENCE / NSEC_PER_MSEC,
         WATCH_EVENT_LINE_MAX, on_line, on_stream_end, hl, &hl->stream, &e);
     if (r == 0) {
         await_line(hl);
@@ -213,7 +235,7 @@ void hub_link_set_standby(struct hub_link *hl, bool is_standby, nsec_t now)
 
 void hub_link_poke(struct hub_link *hl, nsec_t now)
 {
-    if (hl->line_at == 0 || now - hl->line_at >= HEARTBEAT + HEARTBEAT / 2)
+    if (hl->line_at == 0 || now - hl->line_at >= hl->beat + hl->beat / 2)
         hub_link_restart(hl, now);
 }
 
@@ -236,10 +258,16 @@ nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now)
     struct tcp_traffic traffic;
 
     /* A connection that is only being made says nothing about the hub. */
-    if (silent < HEARTBEAT + HEARTBEAT_LATE && hl->stream && hl->line_at != 0 &&
+    if (silent < hl->beat + HEARTBEAT_LATE && hl->stream && hl->line_at != 0 &&
         client_traffic(hl->stream, &traffic))
         silent = nsec_min(silent, traffic.silent_for);
     return silent;
+}
+
+nsec_t hub_link_quiet_max(const struct hub_link *hl)
+{
+    /* The probes and their repetitions: see take_beat(). */
+    return hl->beat == HEARTBEAT ? HUB_LINK_QUIET_MAX : hl->beat + 3 * NSEC_PER_SEC;
 }
 
 /* ---- reports -------------------------------------------------------------------------------- */
@@ -298,7 +326,7 @@ static bool is_repeating(struct hub_link *hl)
 
 nsec_t hub_link_unheard(struct hub_link *hl, nsec_t now)
 {
-    bool is_late = hl->quiet_since != 0 && now - hl->quiet_since >= HEARTBEAT + LATE;
+    bool is_late = hl->quiet_since != 0 && now - hl->quiet_since >= hl->beat + LATE;
 
     return is_repeating(hl) || is_late ? nsec_max(hl->quiet_since, 1) : 0;
 }
@@ -365,6 +393,7 @@ int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *inte
     hl->signer = signer;
     hl->listener = *listener;
     hl->retry_for = RETRY_FIRST;
+    hl->beat = HEARTBEAT;
     r = client_loop_new(&hl->client, loop, e);
     if (r < 0) {
         free(hl);

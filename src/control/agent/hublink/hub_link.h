@@ -100,9 +100,12 @@ bool hub_link_is_heard(const struct hub_link *hl);
 
 /**
  * Longest silence of a hub that is there: its kernel answers a TCP keepalive after 4 s, and if that
- * is lost the ones after 5 and 6 s.
+ * is lost the ones after 5 and 6 s. Of a hub whose heartbeats come slower see hub_link_quiet_max().
  */
 #define HUB_LINK_QUIET_MAX (7 * NSEC_PER_SEC)
+
+/** hub_link_quiet_max() - the longest silence of this hub, as long as it is there. */
+nsec_t hub_link_quiet_max(const struct hub_link *hl);
 
 /**
  * hub_link_silent_for() - time since the hub was last heard, ns; NSEC_NEVER: never since the start

@@ -328,6 +328,32 @@ static void test_silence(void **state)
     assert_true(hub_link_silent_for(w.link, now + 12 * SEC) >= 12 * SEC);
 }
 
+/* The hub says that its heartbeats come slower, and then that they come as usual. */
+static void test_slow_heartbeats(void **state)
+{
+    nsec_t now;
+
+    connect_to_hub();
+    say("{\"type\": \"heartbeat\", \"revision\": 41, \"next\": 20}");
+    wait_for(&w.n_events, 2);
+    now = clock_now();
+    assert_int_equal(hub_link_quiet_max(w.link), 23 * SEC);
+    assert_int_equal(hub_link_unheard(w.link, now + 21 * SEC), 0);
+    assert_int_not_equal(hub_link_unheard(w.link, now + 23 * SEC), 0);
+    assert_true(hub_link_silent_for(w.link, now + 20 * SEC) < 20 * SEC);
+    assert_true(hub_link_silent_for(w.link, now + 22 * SEC) >= 22 * SEC);
+    /* However long the hub says: it counts as away after HUB_LINK_SILENCE. */
+    say("{\"type\": \"heartbeat\", \"revision\": 41, \"next\": 3600}");
+    wait_for(&w.n_events, 3);
+    assert_true(hub_link_quiet_max(w.link) < HUB_LINK_SILENCE);
+    say("{\"type\": \"heartbeat\", \"revision\": 42}");
+    wait_for(&w.n_events, 4);
+    now = clock_now();
+    assert_int_equal(hub_link_quiet_max(w.link), HUB_LINK_QUIET_MAX);
+    assert_int_not_equal(hub_link_unheard(w.link, now + 13 * SEC), 0);
+    assert_int_equal(w.n_watches, 1);
+}
+
 static void test_reports(void **state)
 {
     connect_to_hub();
@@ -402,6 +428,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_restart_opens_another_stream, enter, leave),
         cmocka_unit_test_setup_teardown(test_event_that_cannot_be_used, enter, leave),
         cmocka_unit_test_setup_teardown(test_silence, enter, leave),
+        cmocka_unit_test_setup_teardown(test_slow_heartbeats, enter, leave),
         cmocka_unit_test_setup_teardown(test_reports, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_becomes_of_reports, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_the_hub_has_heard, enter, leave),

@@ -23,14 +23,9 @@
 #include "base/list.h"
 #include "net/socket/tcp.h"
 
-/*
- * TCP's keepalive probes of a stream's connection. The first comes after so many seconds of
- * silence. One that is not answered is repeated each second, so that client_traffic() soon shows
- * it; TCP itself gives up only after a minute, since the stream's owner knows better when to.
- */
-#define WATCH_KEEPALIVE_S 4L
-#define WATCH_REPEAT_S    1L
-#define WATCH_REPEATS     60
+/* See CLIENT_WATCH_PROBE_S. */
+#define WATCH_REPEAT_S 1L
+#define WATCH_REPEATS  60
 
 void client_answer_deinit(struct client_answer *a)
 {
@@ -397,10 +392,18 @@ int client_watch(struct client_loop *cl, const struct client_target *target, con
      * only then that the other end was restarted and has lost the session.
      */
     curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPIDLE, WATCH_KEEPALIVE_S);
+    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPIDLE, (long)CLIENT_WATCH_PROBE_S);
     curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPINTVL, WATCH_REPEAT_S);
     rq->x.n_probes = WATCH_REPEATS;
     return begin(rq, ret, e);
+}
+
+void client_set_probes(const struct client_request *rq, unsigned idle_s)
+{
+    const int idle = (int)idle_s;
+
+    if (rq->fd != CURL_SOCKET_BAD)
+        (void)setsockopt(rq->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 }
 
 bool client_traffic(const struct client_request *rq, struct tcp_traffic *ret)

@@ -121,6 +121,13 @@ int client_start(struct client_loop *cl, const struct client_target *target, con
     struct client_request **ret, struct err *e);
 
 /**
+ * TCP's keepalive probes of a stream's connection. The first comes after so many seconds of
+ * silence. One that is not answered is repeated each second, so that client_traffic() soon shows
+ * it; TCP itself gives up only after a minute, since the stream's owner knows better when to.
+ */
+#define CLIENT_WATCH_PROBE_S 4
+
+/**
  * client_watch() - GET a stream of lines
  * @connect_ms:	how long connecting may take. The caller decides how long silence may last
  * @line_max:	a longer line ends the stream, as CLIENT_E_UNREACHABLE
@@ -133,6 +140,13 @@ int client_start(struct client_loop *cl, const struct client_target *target, con
 int client_watch(struct client_loop *cl, const struct client_target *target, const char *path,
     unsigned connect_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
     struct client_request **ret, struct err *e);
+
+/**
+ * client_set_probes() - begin TCP's keepalive probes of a stream after so many seconds of silence
+ *
+ * Nothing if there is no connection yet. A new stream's begin after CLIENT_WATCH_PROBE_S.
+ */
+void client_set_probes(const struct client_request *rq, unsigned idle_s);
 
 /**
  * client_traffic() - what TCP knows of a request's connection, to see whether the other end is

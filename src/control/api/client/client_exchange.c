@@ -145,12 +145,16 @@ static bool add_proof(
     struct client_exchange *x, const struct client_target *t, const char *method, const char *path)
 {
     static const char name[] = "Authorization: ";
+    char bare[MEMBER_PROOF_PATH_MAX + 1];
     struct member_proof_request rq = {
-        .method = method, .path = path, .body = x->sent, .body_len = x->sent ? strlen(x->sent) : 0};
+        .method = method, .path = bare, .body = x->sent, .body_len = x->sent ? strlen(x->sent) : 0};
     char line[sizeof(name) + MEMBER_PROOF_TEXT_MAX];
+    /* The proof is about the path without its query. */
+    int len = snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(path, "?"), path);
 
     memcpy(line, name, sizeof(name));
-    return member_proof_sign(t->signer, &rq, line + sizeof(name) - 1) && add_header(x, line);
+    return len < (int)sizeof(bare) && member_proof_sign(t->signer, &rq, line + sizeof(name) - 1) &&
+           add_header(x, line);
 }
 
 static int set_headers(struct client_exchange *x, const struct client_target *t, const char *method,

@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "api/server/server.h"
 #include "api/server/stream.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "filter/stun_heard.h"
 #include "hub/handlers/handlers.h"
@@ -31,14 +33,34 @@
 #define WG_EACH  NSEC_PER_SEC
 #define WG_BURST 10
 
+/* Longest time between two heartbeats that a watch may accept, in s. */
+#define HEARTBEAT_MAX_S 3600
+
+/* "?heartbeat=SECONDS": the longest time between two heartbeats that the node accepts. */
+static bool read_heartbeat(const struct request *rq, nsec_t *ret, struct response *rs)
+{
+    const char *text = request_query(rq, "heartbeat");
+    struct err e = ERR_NULL;
+    uint64_t seconds = 0;
+
+    if (text && parse_u64(&seconds, text, WATCH_HEARTBEAT / NSEC_PER_SEC, HEARTBEAT_MAX_S,
+                    "heartbeat", &e) != 0) {
+        response_refuse(rs, 400, "%s", err_text(&e));
+        return false;
+    }
+    *ret = (nsec_t)seconds * NSEC_PER_SEC;
+    return true;
+}
+
 void handlers_watch(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
     struct model_node *node = handlers_find_member(h, rq, rs);
+    nsec_t silence_max;
 
-    if (!node)
+    if (!node || !read_heartbeat(rq, &silence_max, rs))
         return;
-    rs->stream = watch_open(h->watcher, node);
+    rs->stream = watch_open(h->watcher, node, silence_max, rq->now);
     rs->status = rs->stream ? 200 : 500;
 }
 

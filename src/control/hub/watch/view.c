@@ -465,10 +465,12 @@ struct line *view_delete(const struct model *m, const struct object_kind *kind, 
         (json_int_t)store_revision(m->store), "kind", kind->name, "name", name));
 }
 
-struct line *view_heartbeat(const struct model *m)
+struct line *view_heartbeat(const struct model *m, unsigned next_s)
 {
-    return small_event(json_pack(
-        "{s:s, s:I}", "type", "heartbeat", "revision", (json_int_t)store_revision(m->store)));
+    json_int_t revision = (json_int_t)store_revision(m->store);
+
+    return small_event(json_pack("{s:s, s:I, s:o*}", "type", "heartbeat", "revision", revision,
+        "next", next_s ? json_integer((json_int_t)next_s) : NULL));
 }
 
 struct line *view_removed(const char *reason)

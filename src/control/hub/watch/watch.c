@@ -16,6 +16,8 @@ struct watch {
     bool wants_snapshot;     /* it has to get a snapshot before anything else */
     bool is_sending;         /* its snapshot is on its way, and counts in n_sending */
     nsec_t began_at;         /* when the snapshot was begun */
+    bool accepts_slow;       /* heartbeats may come each WATCH_HEARTBEAT_SLOW */
+    nsec_t beat_at;          /* when its next heartbeat is due */
 };
 
 void watcher_init(struct watcher *w, struct model *model)
@@ -121,7 +123,8 @@ static void make_room(struct model_node *node)
     }
 }
 
-struct stream *watch_open(struct watcher *w, struct model_node *node)
+struct stream *watch_open(
+    struct watcher *w, struct model_node *node, nsec_t silence_max, nsec_t now)
 {
     struct watch *wt = calloc(1, sizeof(*wt));
 
@@ -132,6 +135,9 @@ struct stream *watch_open(struct watcher *w, struct model_node *node)
     wt->w = w;
     wt->node = node;
     wt->wants_snapshot = true;
+    wt->accepts_slow = silence_max >= WATCH_HEARTBEAT_SLOW;
+    /* It does not know yet that they may come slower. */
+    wt->beat_at = now + WATCH_HEARTBEAT;
     list_init(&wt->waiting);
     list_add_tail(&node->net->watches, &wt->of_net);
     list_add_tail(&node->watches, &wt->of_node);
@@ -383,27 +389,59 @@ void watch_tell_node_removed(
     line_unref(removed);
 }
 
-static void tick_watch(struct watch *wt, struct line *heartbeat, nsec_t now)
+/* ---- heartbeats ----------------------------------------------------------------------------- */
+
+/* The lines of one tick, each made when the first watch needs it. */
+struct beats {
+    struct line *usual; /* owns */
+    struct line *slow;  /* owns; it says when the next one comes */
+};
+
+static struct line *beat_line(const struct model *m, struct beats *beats, bool is_slow)
+{
+    struct line **l = is_slow ? &beats->slow : &beats->usual;
+
+    if (!*l)
+        *l = view_heartbeat(m, is_slow ? WATCH_HEARTBEAT_SLOW / NSEC_PER_SEC : 0);
+    return *l;
+}
+
+/* A heartbeat if one is due, and nothing else waits to be taken, which proves as much. */
+static void beat(struct watch *wt, struct beats *beats, nsec_t now)
+{
+    bool is_slow = wt->accepts_slow && wt->w->n > WATCH_MANY;
+    nsec_t each = is_slow ? WATCH_HEARTBEAT_SLOW : WATCH_HEARTBEAT;
+    struct line *l;
+
+    if (now < wt->beat_at || wt->wants_snapshot || wt->stream.n > 0)
+        return;
+    l = beat_line(wt->w->model, beats, is_slow);
+    if (!l)
+        return;
+    tell(wt, l, now);
+    /* From the time when it was due, or a tick that is a little late would make all others late. */
+    wt->beat_at = nsec_max(wt->beat_at + each, now + WATCH_HEARTBEAT / 2);
+}
+
+static void tick_watch(struct watch *wt, struct beats *beats, nsec_t now)
 {
     if (wt->is_sending && now - wt->began_at > WATCH_SNAPSHOT_WITHIN)
         stream_abort(&wt->stream);
-    else if (heartbeat && wt->stream.n == 0)
-        tell(wt, heartbeat, now);
+    else
+        beat(wt, beats, now);
 }
 
 void watch_tick(struct watcher *w, nsec_t now)
 {
-    bool is_time = now - w->heartbeat_at >= WATCH_HEARTBEAT;
-    struct line *heartbeat = is_time ? view_heartbeat(w->model) : NULL;
+    struct beats beats = {.usual = NULL};
 
     tell_untold(w, now);
-    if (is_time)
-        w->heartbeat_at = now;
     for (size_t i = 0; i < w->model->networks.n; i++) {
         struct watch *wt;
 
         list_foreach(wt, &model_network_at(w->model, i)->watches, of_net)
-            tick_watch(wt, heartbeat, now);
+            tick_watch(wt, &beats, now);
     }
-    line_unref(heartbeat);
+    line_unref(beats.usual);
+    line_unref(beats.slow);
 }

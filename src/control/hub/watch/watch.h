@@ -31,8 +31,14 @@
 #include "base/clock.h"
 #include "hub/model/model.h"
 
-/** How often each watch is sent a heartbeat. */
-#define WATCH_HEARTBEAT (10 * NSEC_PER_SEC)
+/**
+ * How often each watch is sent a heartbeat. Of a hub with more than WATCH_MANY watches these are
+ * most of what it does at rest. So there the watches that accept it are sent one each
+ * WATCH_HEARTBEAT_SLOW, and each such heartbeat says when the next one comes.
+ */
+#define WATCH_HEARTBEAT      (10 * NSEC_PER_SEC)
+#define WATCH_HEARTBEAT_SLOW (20 * NSEC_PER_SEC)
+#define WATCH_MANY           2000
 
 /** How many snapshots are sent at a time, and how long one may take. */
 #define WATCH_SNAPSHOTS_MAX   32
@@ -64,7 +70,6 @@ struct watcher {
     unsigned n_sending;  /* snapshots that are being sent */
     unsigned n;          /* watches */
     uint64_t n_overrun;  /* queues dropped since the start */
-    nsec_t heartbeat_at; /* when the last one was sent */
     struct list news;    /* of struct model_node: to be told together */
     nsec_t told_at;      /* when all were last told of nodes; 0: never */
     unsigned n_told;     /* of how many nodes they were told then */
@@ -75,10 +80,12 @@ void watcher_init(struct watcher *w, struct model *model);
 
 /**
  * watch_open() - a new watch of @node
+ * @silence_max:	the longest time between two heartbeats that it accepts; 0: WATCH_HEARTBEAT
  *
  * Return: the stream to answer with, NULL: no memory. It frees itself when it is closed.
  */
-struct stream *watch_open(struct watcher *w, struct model_node *node);
+struct stream *watch_open(
+    struct watcher *w, struct model_node *node, nsec_t silence_max, nsec_t now);
 
 /** watch_is_open() - has this node a watch that can be told something? */
 bool watch_is_open(const struct model_node *node);

@@ -89,7 +89,7 @@ static void test_deltas(void **state)
         send_text(
             &s, "{\"type\":\"delete\",\"revision\":43,\"kind\":\"Node\",\"name\":\"n3\"}", &e),
         0);
-    assert_int_equal(send_text(&s, "{\"type\":\"heartbeat\",\"revision\":50}", &e), 0);
+    assert_int_equal(send_text(&s, "{\"type\":\"heartbeat\",\"revision\":50,\"next\":20}", &e), 0);
     assert_int_equal(s.revision, 50);
     assert_int_equal(send_text(&s, "{\"type\":\"weather\",\"sky\":\"blue\"}", &e), 0);
     for (size_t i = 1; i < s.nodes.n; i++)
@@ -107,6 +107,8 @@ static void test_event_refusals(void **state)
         {"", "the event is not JSON: '[' or '{' expected near end of file at byte 0"},
         {"{\"type\": 1}", "the event: \"type\" is not a string"},
         {"{\"type\": \"heartbeat\"}", "the event: \"revision\" is missing"},
+        {"{\"type\": \"heartbeat\", \"revision\": 40, \"next\": 3601}",
+            "the event: \"next\" is not a whole number from 1 to 3600"},
         {"{\"type\": \"heartbeat\", \"revision\": 39}",
             "the hub sent revision 39 after revision 40"},
         {"{\"type\": \"delete\", \"revision\": 41, \"kind\": \"Pod\", \"name\": \"a\"}",

@@ -12,6 +12,9 @@
 
 static const char *const kind_names[] = {"", "snapshot", "put", "delete", "heartbeat", "removed"};
 
+/* Longest time to the next heartbeat, in s. */
+#define NEXT_MAX_S 3600
+
 _Static_assert(sizeof(kind_names) / sizeof(*kind_names) == WATCH_EVENT_N, "a name each");
 
 void watch_event_deinit(struct watch_event *ev)
@@ -50,12 +53,16 @@ static int decode_json(struct watch_event *ev, const json_t *json, struct err *e
 {
     struct fields f = fields_make(json, "the event", e);
     const char *type = fields_string(&f, "type", FIELDS_REQUIRED, 1, 40);
+    uint64_t next_s = 0;
     const char *reason;
     int r;
 
     ev->kind = type ? kind_parse(type) : WATCH_EVENT_NONE;
     if (ev->kind != WATCH_EVENT_REMOVED && ev->kind != WATCH_EVENT_NONE)
         fields_u64(&f, "revision", FIELDS_REQUIRED, 0, INT64_MAX, &ev->revision);
+    if (ev->kind == WATCH_EVENT_HEARTBEAT)
+        fields_u64(&f, "next", FIELDS_OPTIONAL, 1, NEXT_MAX_S, &next_s);
+    ev->next_s = (uint32_t)next_s;
     r = fields_end(&f);
     if (r < 0)
         return r;
@@ -113,7 +120,8 @@ json_t *watch_event_encode(const struct watch_event *ev)
         return json_pack("{s:s, s:I, s:s, s:s}", "type", type, "revision", revision, "kind",
             ev->deleted.kind->name, "name", ev->deleted.name);
     case WATCH_EVENT_HEARTBEAT:
-        return json_pack("{s:s, s:I}", "type", type, "revision", revision);
+        return json_pack("{s:s, s:I, s:o*}", "type", type, "revision", revision, "next",
+            ev->next_s ? json_integer((json_int_t)ev->next_s) : NULL);
     case WATCH_EVENT_REMOVED:
         return json_pack("{s:s, s:s}", "type", type, "reason", ev->reason);
     case WATCH_EVENT_NONE:

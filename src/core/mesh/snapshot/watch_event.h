@@ -33,6 +33,7 @@ enum watch_event_kind {
 struct watch_event {
     enum watch_event_kind kind;
     uint64_t revision;           /* 0 in REMOVED, which is about no revision */
+    uint32_t next_s;             /* HEARTBEAT: when the next one comes, in s; 0: it is not said */
     struct snapshot_skips skips; /* what was passed over in decoding and applying it */
     union {
         struct snapshot snapshot; /* SNAPSHOT */

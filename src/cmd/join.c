@@ -111,8 +111,8 @@ static const struct option options[] = {
         "--route, or weft node set; with commas, or given again, several",
         .many = true},
     {"--no-masquerade", NULL, option_flag, &arg.no_masquerade, NULL,
-        "with --route: let the subnet's hosts see who sends, instead of this machine; they need a "
-        "route back"},
+        "let hosts of subnets behind this machine see who sends, instead of this machine; they "
+        "need a route back"},
     {"--accept-routes", "WHICH", option_accept, &arg.accepts, "private",
         "reach subnets behind other nodes: private ones, all that the hub admits, or none"},
     {"--no-start", NULL, option_flag, &arg.no_start, NULL,
@@ -380,9 +380,6 @@ int cmd_join(int argc, char **argv)
         status = CMD_OK;
     else if (!arg.token == !arg.token_file)
         status = cmd_refuse("join", "say one of TOKEN, - for standard input, and --token-file");
-    else if (arg.no_masquerade && arg.routes.n == 0)
-        status = cmd_refuse(
-            "join", "--no-masquerade is about the subnets of --route, and none is given");
     else if (take_wish(&wish, &labels, given, &e) != 0)
         status = cmd_refuse("join", "%s", err_text(&e));
     else if (geteuid() != 0)

@@ -206,12 +206,13 @@ def charts() -> Path:
 
 
 # The values that make of the chart what each overlay makes.
-VALUES = {"one-hub": {},
+VALUES = {"one-hub": {}, "pod-cidrs": {"agent": {"masquerade": False}},
           "several-hubs": {"hub": {"store": "cluster", "replicas": 3}},
           "agents-from-cluster": {"hub": {"store": "cluster", "replicas": 3},
                                   "agent": {"from": "cluster"}}}
 REFUSED = [{"hub": {"replicas": 2}}, {"hub": {"store": "etcd"}}, {"agent": {"from": "cluster"}},
-           {"agent": {"engine": "fast"}}, {"image": {"tag": "a b"}}, {"hub": {"storage": "1G"}},
+           {"agent": {"engine": "fast"}}, {"agent": {"masquerade": "no"}},
+           {"image": {"tag": "a b"}}, {"hub": {"storage": "1G"}},
            {"probe": {"period": "often"}}, {"relay": {}}]
 
 

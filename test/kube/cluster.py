@@ -26,6 +26,17 @@ def is_built(variant: str) -> bool:
     return subprocess.run([TOOL, "have"], env=variant_env(variant), check=False).returncode == 0
 
 
+def has_kubelet() -> bool:
+    return subprocess.run([TOOL, "have"], env=os.environ | {"KUBE_KUBELET": "1"},
+                          check=False).returncode == 0
+
+
+def programs() -> Path:
+    """The folder of what `make kube` has built."""
+    said = subprocess.run([TOOL, "where"], check=True, text=True, stdout=subprocess.PIPE).stdout
+    return Path(said.strip()) / "bin"
+
+
 def free_ports(count: int) -> int:
     """The first of @count ports in a row on which nobody listens."""
     for first in range(21000 + os.getpid() % 300 * 20, 32000, count):
@@ -62,8 +73,7 @@ class Cluster:
         self.port = free_ports(4)
         self.env = variant_env(variant) | {"KUBE_PORT": str(self.port)}
         self.url = f"https://127.0.0.1:{self.port}"
-        self.bin = Path(subprocess.run([TOOL, "where"], check=True, text=True,
-                                       stdout=subprocess.PIPE).stdout.strip()) / "bin"
+        self.bin = programs()
 
     def start(self) -> Cluster:
         subprocess.run([TOOL, "start", self.folder], env=self.env, check=True)

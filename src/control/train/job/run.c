@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "fabric/libfabric.h"
 #include "mesh/names/hosts.h"
 #include "net/address/sockaddr.h"
 #include "train/job/nccl_watch.h"
@@ -440,6 +441,15 @@ static void advise_launcher(const struct run *run, struct str *out)
     }
 }
 
+/* What libfabric says of EFA, for a job that is to use it. */
+static void advise_libfabric(const struct run *run, struct str *out)
+{
+    struct libfabric l;
+
+    if (run->uses_fabric && run->fabric.kind == FABRIC_EFA && libfabric_ask(&l))
+        libfabric_judge(&l, &run->fabric, out);
+}
+
 void run_advise(const struct run *run, struct str *out)
 {
     for (size_t i = 0; i < run->plan.n; i++) {
@@ -449,6 +459,7 @@ void run_advise(const struct run *run, struct str *out)
             str_addf(
                 out, "%s=%s is yours and stays, but %s\n", entry->name, entry->value, entry->note);
     }
+    advise_libfabric(run, out);
     advise_speed(run, out);
     advise_host_name(run, out);
     advise_launcher(run, out);

@@ -1,6 +1,10 @@
 /* islands.c - weft islands: which nodes share a fast fabric, and how that is known. */
 #include "train/islands/islands.h"
 
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
 #include "agent/launch.h"
 #include "agent/state/state.h"
 #include "base/cleanup.h"
@@ -9,16 +13,27 @@
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "os/clock.h"
+#include "train/job/job_plan.h"
 
 #define ASK_TIMEOUT_MS 10000
 
+/* What was measured longer ago says little of where machines are now, seconds. */
+#define MEASURED_AGE_S (7 * 86400)
+
+/* Bytes of it, at most; of 256 members it has about 20 million. */
+#define MEASURED_MAX (64ll << 20)
+
 static struct {
     const char *socket;
+    const char *state_dir;
     bool json;
 } arg;
 
 static const struct option options[] = {
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT,
+        "of the agent; has what was last measured between all members"},
     {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
@@ -27,7 +42,9 @@ static const struct option_usage usage = {
     .command = "islands",
     .summary = "Show which nodes share a fast fabric, and how that is known.",
     .options = options,
-    .notes = "Round trips are those that this node has measured.",
+    .notes =
+        "Round trips are those that this node has measured, and those between others of a bench\n"
+        "or pre-flight of this node's within the last seven days.",
 };
 
 static int print_table(const json_t *islands)
@@ -36,6 +53,24 @@ static int print_table(const json_t *islands)
 
     islands_format(&out, islands);
     return cmd_print("islands", str_text(&out));
+}
+
+/* Adds what was measured between others, if that is not too old. Return: 0 or -ENOMEM. */
+static int add_measured(struct islands_facts *facts)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    json_t *json;
+    int r;
+
+    if (snprintf(path, sizeof(path), "%s/" JOB_PLAN_MEASURED, arg.state_dir) >= PATH_MAX ||
+        stat(path, &st) < 0 || st.st_size > MEASURED_MAX ||
+        clock_wall_s() - st.st_mtime > MEASURED_AGE_S)
+        return 0;
+    json = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+    r = islands_facts_add_measured(facts, json);
+    json_decref(json);
+    return r;
 }
 
 /* Gives the islands of the network as JSON; NULL: no memory. */
@@ -47,7 +82,8 @@ static json_t *find(const json_t *status)
 
     if (islands_facts_of_status(&facts, status) < 0)
         return NULL;
-    if (islands_find(&islands, facts.nodes, facts.n_nodes, facts.pairs, facts.n_pairs) == 0)
+    if (add_measured(&facts) == 0 &&
+        islands_find(&islands, facts.nodes, facts.n_nodes, facts.pairs, facts.n_pairs) == 0)
         json = islands_encode(&islands, &facts);
     islands_deinit(&islands);
     islands_facts_deinit(&facts);

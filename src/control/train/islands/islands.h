@@ -113,6 +113,18 @@ struct islands_facts {
  */
 int islands_facts_of_status(struct islands_facts *ret, const json_t *status);
 
+/**
+ * islands_facts_add_measured() - add what was measured between other nodes
+ * @json:	what `weft bench --json` or `weft preflight --json` has printed
+ *
+ * Pairs that are not well formed, and nodes that are not in @f, are passed over.
+ *
+ * What the node itself has measured is newer, and stays.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int islands_facts_add_measured(struct islands_facts *f, const json_t *json);
+
 /** islands_facts_deinit() - idempotent. */
 void islands_facts_deinit(struct islands_facts *f);
 

@@ -68,6 +68,65 @@ int islands_facts_of_status(struct islands_facts *ret, const json_t *status)
     return 0;
 }
 
+/* ---- from measurements of all pairs --------------------------------------------------------- */
+
+#define RTT_US_MAX 60e6 /* no round trip takes a minute */
+
+static size_t find_node(const struct islands_facts *f, const char *name)
+{
+    for (size_t i = 0; i < f->n_nodes; i++)
+        if (name && strcmp(f->nodes[i].name, name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+/* The median of a pair: `weft bench` has it in the pair, `weft preflight` in each of its ways. */
+static double median_us(const json_t *pair)
+{
+    const json_t *in_pair = json_object_get(pair, "rttMedianUs");
+    const json_t *way = json_array_get(json_object_get(pair, "ways"), 0);
+    double us = json_number_value(in_pair ? in_pair : json_object_get(way, "rttMedianUs"));
+
+    return us > 0 && us <= RTT_US_MAX ? us : 0;
+}
+
+static bool is_measured(const struct islands_facts *f, size_t n_own, size_t a, size_t b)
+{
+    for (size_t i = 0; i < n_own; i++)
+        if ((f->pairs[i].a == a && f->pairs[i].b == b) ||
+            (f->pairs[i].a == b && f->pairs[i].b == a))
+            return true;
+    return false;
+}
+
+int islands_facts_add_measured(struct islands_facts *f, const json_t *json)
+{
+    const json_t *pairs = json_object_get(json, "pairs");
+    size_t n_own = f->n_pairs;
+    struct islands_pair *more =
+        reallocarray(f->pairs, n_own + json_array_size(pairs) + 1, sizeof(*more));
+    const json_t *pair;
+    size_t i;
+
+    if (!more)
+        return -ENOMEM;
+    f->pairs = more;
+    json_array_foreach(pairs, i, pair) {
+        const json_t *names = json_object_get(pair, "nodes");
+        size_t a = find_node(f, json_string_value(json_array_get(names, 0)));
+        size_t b = find_node(f, json_string_value(json_array_get(names, 1)));
+        double us = median_us(pair);
+
+        if (a == SIZE_MAX || b == SIZE_MAX || a == b || us <= 0 || is_measured(f, n_own, a, b))
+            continue;
+        f->pairs[f->n_pairs++] = (struct islands_pair){.a = a,
+            .b = b,
+            .rtt_ms = us / 1000,
+            .is_lan = strcmp(text_of(pair, "path"), "lan") == 0};
+    }
+    return 0;
+}
+
 void islands_facts_deinit(struct islands_facts *f)
 {
     free(f->nodes);

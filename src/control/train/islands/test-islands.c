@@ -149,6 +149,38 @@ static void test_contradicted(void **state)
     json_decref(json);
 }
 
+/* A bench of all pairs says what this node alone cannot know; what it has measured itself stays. */
+static void test_measured_between_others(void **state)
+{
+    static const char measured[] =
+        "{\"pairs\":[{\"nodes\":[\"b\",\"c\"],\"path\":\"lan\",\"rttMedianUs\":300},"
+        "{\"nodes\":[\"a\",\"b\"],\"path\":\"lan\",\"rttMedianUs\":200},"
+        "{\"nodes\":[\"c\",\"d\"],\"path\":\"lan\",\"ways\":[{\"rttMedianUs\":400},null]},"
+        "{\"nodes\":[\"d\",\"x\"],\"rttMedianUs\":1},{\"nodes\":[\"d\",\"d\"],\"rttMedianUs\":1},"
+        "{\"nodes\":[\"b\",\"d\"],\"rttMedianUs\":-1},7]}";
+    json_t *status = json_loads("{\"self\":{\"name\":\"a\"},\"peers\":[" PEER("b",
+                                    RTT("direct", "20")) "," PEER("c", "") "," PEER("d", "") "]}",
+        0, NULL);
+    json_t *json = json_loads(measured, 0, NULL);
+    struct islands_facts facts;
+    struct islands islands = ISLANDS_NULL;
+
+    assert_true(status && json);
+    assert_int_equal(islands_facts_of_status(&facts, status), 0);
+    assert_int_equal(islands_facts_add_measured(&facts, json), 0);
+    assert_int_equal(facts.n_pairs, 3);
+    assert_int_equal(
+        islands_find(&islands, facts.nodes, facts.n_nodes, facts.pairs, facts.n_pairs), 0);
+    assert_int_equal(islands.n, 1);
+    assert_int_equal(islands.items[0].n_nodes, 3);
+    assert_int_equal(islands.items[0].n_pairs, 2);
+    assert_int_equal(islands.of[0], SIZE_MAX);
+    islands_deinit(&islands);
+    islands_facts_deinit(&facts);
+    json_decref(json);
+    json_decref(status);
+}
+
 /* A report that is not well formed is no report. */
 static void test_wrong_report(void **state)
 {
@@ -169,6 +201,7 @@ int main(void)
         cmocka_unit_test(test_other_keys),
         cmocka_unit_test(test_lan),
         cmocka_unit_test(test_contradicted),
+        cmocka_unit_test(test_measured_between_others),
         cmocka_unit_test(test_wrong_report),
     };
 

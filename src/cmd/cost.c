@@ -38,7 +38,7 @@ static const struct option options[] = {
     {"--since", "DATE", option_text, &arg.since, NULL, "the first day, as 2026-11-23 (UTC)"},
     {"--until", "DATE", option_text, &arg.until, NULL, "the last day (default: today)"},
     {"--price-table", "FILE", option_text, &arg.prices, NULL,
-        "what bytes cost, as weft plan takes it"},
+        "what bytes cost, as weft plan takes it (default: the hub's)"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
@@ -84,15 +84,30 @@ static int print_table(const json_t *ledger)
     return cmd_print(usage.command, str_text(&out));
 }
 
-static int show(const json_t *answer, const struct prices *prices)
+/* The table that was given, else the hub's; false: there is none. */
+static bool find_prices(struct prices *ret, const json_t *answer, int *ret_r, struct err *e)
+{
+    const json_t *hubs = json_object_get(answer, "prices");
+
+    *ret_r = 0;
+    if (arg.prices)
+        *ret_r = price_table_read(ret, NULL, arg.prices, e);
+    else if (hubs)
+        *ret_r = prices_decode(ret, hubs, e);
+    return arg.prices || hubs;
+}
+
+static int show(const json_t *answer)
 {
     struct ledger l = LEDGER_NULL;
+    struct prices prices;
     struct err e = ERR_NULL;
     json_t *json = NULL;
     int r;
+    const struct prices *used = find_prices(&prices, answer, &r, &e) ? &prices : NULL;
 
-    if (ledger_read(&l, prices, answer, &e) == 0)
-        json = ledger_encode(&l, prices, answer);
+    if (r == 0 && ledger_read(&l, used, answer, &e) == 0)
+        json = ledger_encode(&l, used, answer);
     ledger_deinit(&l);
     if (!json)
         return cmd_fail(usage.command, "%s", e.code != 0 ? err_text(&e) : "no memory");
@@ -104,7 +119,6 @@ static int show(const json_t *answer, const struct prices *prices)
 int cmd_cost(int argc, char **argv)
 {
     struct client_answer answer = CLIENT_ANSWER_NULL;
-    struct prices prices;
     struct err e = ERR_NULL;
     char path[256];
     int status;
@@ -112,14 +126,11 @@ int cmd_cost(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    r = make_path(path, sizeof(path), &e);
-    if (r == 0 && arg.prices)
-        r = price_table_read(&prices, arg.prices, &e);
-    if (r != 0)
+    if (make_path(path, sizeof(path), &e) != 0)
         return cmd_fail(usage.command, "%s", err_text(&e));
     r = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
     if (r == CMD_OK)
-        r = show(answer.body, arg.prices ? &prices : NULL);
+        r = show(answer.body);
     client_answer_deinit(&answer);
     return r;
 }

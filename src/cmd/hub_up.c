@@ -19,12 +19,14 @@
 #include "cmd/kube_access.h"
 #include "cmd/mesh_options.h"
 #include "cmd/options.h"
+#include "cmd/price_table.h"
 #include "cmd/privileges.h"
 #include "cmd/relay_only.h"
 #include "hub/hub.h"
 #include "hub/networks/networks.h"
 #include "hub/overlay/overlay.h"
 #include "mesh/object/block.h"
+#include "mesh/object/prices.h"
 #include "net/address/resolve.h"
 #include "os/log.h"
 #include "uapi/uapi_server.h"
@@ -39,6 +41,7 @@ static struct {
     const char *state;
     const char *socket;
     nsec_t audit_age;
+    const char *prices;
     const char *prefix;
     const char *user;
     enum log_level level;
@@ -75,6 +78,8 @@ static const struct option options[] = {
     {"--socket", "PATH", option_text, &arg.socket, ADMIN_SOCKET_DEFAULT, "the admin socket"},
     {"--audit-age", "DURATION", option_duration, &arg.audit_age, "400d",
         "how long entries of the audit log are kept", .min = NSEC_PER_SEC, .max = AUDIT_AGE_MAX},
+    {"--price-table", "FILE", option_text, &arg.prices, NULL,
+        "what bytes cost, for weft cost and for budgets; read at the start"},
     {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
         "interfaces are called WORD-NETWORK"},
     PRIVILEGES_OPTION(&arg.user),
@@ -340,6 +345,8 @@ int cmd_hub_up(int argc, char **argv)
 {
     struct hub_config config = {.state_dir = NULL};
     _cleanup_(freep) char *url = NULL;
+    json_auto_t *table = NULL;
+    struct prices prices;
     struct err e = ERR_NULL;
     int status;
     int r;
@@ -367,7 +374,10 @@ int cmd_hub_up(int argc, char **argv)
         .api_listen = arg.api,
         .udp_port = arg.listen.port};
     raise_limits();
-    r = find_publics(&config.publics, &e);
+    r = arg.prices ? price_table_read(&prices, &table, arg.prices, &e) : 0;
+    config.price_table = table;
+    if (r == 0)
+        r = find_publics(&config.publics, &e);
     if (r == 0)
         r = drop_privileges(&e);
     if (r != 0)

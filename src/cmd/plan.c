@@ -231,7 +231,7 @@ static int read_json(json_t **ret, const char *path, struct err *e)
 static int read_prices(struct prices *ret, struct err *e)
 {
     prices_default(ret);
-    return arg.prices ? price_table_read(ret, arg.prices, e) : 0;
+    return arg.prices ? price_table_read(ret, NULL, arg.prices, e) : 0;
 }
 
 /* ---- what was measured --------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 
 #define TABLE_MAX (1u << 20) /* bytes */
 
-int price_table_read(struct prices *ret, const char *path, struct err *e)
+int price_table_read(struct prices *ret, json_t **ret_json, const char *path, struct err *e)
 {
     _cleanup_(freep) char *text = NULL;
     json_error_t where;
@@ -27,6 +27,8 @@ int price_table_read(struct prices *ret, const char *path, struct err *e)
     if (!json)
         return err_set(e, -EINVAL, "%.200s is no JSON: line %d: %s", path, where.line, where.text);
     r = prices_decode(ret, json, e);
+    if (r == 0 && ret_json)
+        *ret_json = json_incref(json);
     json_decref(json);
     return r == 0 ? 0 : err_prefix(e, "%.200s", path);
 }

@@ -3,8 +3,15 @@
  */
 #pragma once
 
+#include <jansson.h>
+
 struct err;
 struct prices;
 
-/** price_table_read() - 0; or negative errno with words that name the file. */
-int price_table_read(struct prices *ret, const char *path, struct err *e);
+/**
+ * price_table_read() - read and check it
+ * @ret_json:	set to the same as JSON, a new reference; NULL: not wanted
+ *
+ * Return: 0; or negative errno with words that name the file.
+ */
+int price_table_read(struct prices *ret, json_t **ret_json, const char *path, struct err *e);

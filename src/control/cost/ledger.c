@@ -221,10 +221,10 @@ json_t *ledger_encode(const struct ledger *l, const struct prices *prices, const
     bool is_priced = prices != NULL;
     json_t *left_out = json_object_get(answer, "leftOut");
 
-    return json_pack("{s:O?, s:O?, s:O?, s:s?, s:o, s:o, s:o, s:o, s:O?}", "network",
+    return json_pack("{s:O?, s:O?, s:O?, s:s?, s:o, s:o, s:o, s:o, s:O?, s:O*}", "network",
         json_object_get(answer, "network"), "since", json_object_get(answer, "since"), "until",
         json_object_get(answer, "until"), "currency", is_priced ? prices->currency : NULL, "total",
         encode_sum(&l->total, is_priced), "edges", encode_edges(&l->edges, is_priced), "jobs",
         encode_part(&l->jobs, "job", is_priced), "days", encode_part(&l->days, "day", is_priced),
-        "leftOut", left_out);
+        "leftOut", left_out, "budgets", json_object_get(answer, "budgets"));
 }

@@ -134,6 +134,19 @@ static void format_total(struct str *out, const json_t *ledger, const char *curr
             bytes_text(left_out, "bytes", buf));
 }
 
+static void format_budgets(struct str *out, const json_t *budgets)
+{
+    const json_t *line;
+    size_t i;
+
+    json_array_foreach(budgets, i, line) {
+        double share = json_number_value(json_object_get(line, "share"));
+
+        str_addf(out, "%s: %.1f %% of today's budget is spent\n",
+            text_of(line, "job", "the network"), 100 * share);
+    }
+}
+
 void ledger_format(struct str *out, const json_t *ledger)
 {
     const char *currency = text_of(ledger, "currency", "");
@@ -151,4 +164,5 @@ void ledger_format(struct str *out, const json_t *ledger)
     if (json_array_size(days) > 1)
         format_part(out, days, "day", "DAY", "?", currency);
     format_total(out, ledger, currency);
+    format_budgets(out, json_object_get(ledger, "budgets"));
 }

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "cost/ledger.h"
+#include "cost/spent.h"
 
 #define GB UINT64_C(1000000000)
 
@@ -144,6 +145,30 @@ static void test_without_prices(void **state)
     ledger_deinit(&l);
 }
 
+static void test_budgets(void **state)
+{
+    static const struct {
+        double share;
+        struct budget budget;
+        struct price_sum sum;
+        enum spent_level level;
+    } cases[] = {
+        {0.5, {.cost = 20}, {.money = 10}, SPENT_LOW},
+        {0.8, {.cost = 20}, {.money = 16}, SPENT_NEAR_END},
+        {1, {.cost = 20}, {.money = 20}, SPENT_ALL},
+        {0.25, {.bytes = 4 * GB}, {.bytes = GB, .money = 100}, SPENT_LOW},
+        {2, {.bytes = GB}, {.bytes = 2 * GB}, SPENT_ALL},
+        {0, {.cost = 1}, {.bytes = 100 * GB, .unpriced = 100 * GB}, SPENT_LOW},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct spent s = spent_judge(&cases[i].budget, &cases[i].sum);
+
+        if (fabs(s.share - cases[i].share) > 1e-9 || s.level != cases[i].level)
+            fail_msg("case %zu: %f, level %d", i, s.share, (int)s.level);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +176,7 @@ int main(void)
         cmocka_unit_test(test_other_row),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_without_prices),
+        cmocka_unit_test(test_budgets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,7 @@ static void on_tick(uv_timer_t *timer)
         log_warning("the audit log waits for the next try: %s", err_text(&e));
     if (traffic_book_tick(&hub->traffic, now, clock_wall_s(), &e) != 0)
         log_warning("what nodes have moved is kept in memory: %s", err_text(&e));
+    spending_tick(&hub->spending, now, clock_wall_s());
     watch_tick(&hub->watcher, now);
     owners_tick(&hub->owners, now);
     leftovers_tick(&hub->leftovers, now);
@@ -154,6 +155,7 @@ static void lend_parts(struct hub *hub)
         .audit = &hub->audit,
         .reports = &hub->reports,
         .traffic = &hub->traffic,
+        .price_table = hub->config.price_table,
         .watcher = &hub->watcher,
         .enrol = &hub->enrol,
         .admins = &hub->admins,
@@ -190,6 +192,8 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
         audit_share(&hub->audit, hub->model.self, hub->model.boot);
     reports_init(&hub->reports, &hub->model);
     traffic_book_init(&hub->traffic, &hub->model);
+    spending_init(&hub->spending, &hub->model, &hub->traffic, &hub->reports.events,
+        hub->config.price_table ? &hub->prices : NULL);
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
     admin_tokens_init(&hub->admins, &hub->model, &hub->rng);
@@ -254,7 +258,9 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     hub->publics.here = config->publics;
     hub->loop = loop;
     hub->rng = rng_kernel();
-    r = open_files(hub, e);
+    r = config->price_table ? prices_decode(&hub->prices, config->price_table, e) : 0;
+    if (r == 0)
+        r = open_files(hub, e);
     if (r == 0)
         publics_load(&hub->publics, path_of(hub, path, "move.json"), config->udp_port);
     hub->store = config->store;

@@ -31,16 +31,17 @@ struct uv_loop_s;
 
 /** How a hub is set up; fixed while it runs. Texts are borrowed until hub_free(). */
 struct hub_config {
-    const char *name;        /* of its node in each network; see hub_check_name(); NULL: "hub" */
-    const char *state_dir;   /* keys, certificate, admin token; made if missing */
-    int64_t audit_age_s;     /* entries of the audit log are kept so long; 0: the default */
-    const char *store_url;   /* see store_open.h */
-    struct store *store;     /* taken, instead of one at that URL: tests; NULL: none */
-    const char *socket_path; /* of the admin's unix socket */
-    const char *interface_prefix; /* of its interfaces: "weft" gives "weft-default" */
-    struct endpoint api_listen;   /* TCP; address none: all of them, v4 and v6 */
-    uint16_t udp_port;            /* where WireGuard and the relay listen */
-    struct hub_places publics;    /* where nodes reach @udp_port, at least one, with endpoints */
+    const char *name;      /* of its node in each network; see hub_check_name(); NULL: "hub" */
+    const char *state_dir; /* keys, certificate, admin token; made if missing */
+    int64_t audit_age_s;   /* entries of the audit log are kept so long; 0: the default */
+    const struct json_t *price_table; /* what bytes cost (docs/COST.md); NULL: not known */
+    const char *store_url;            /* see store_open.h */
+    struct store *store;              /* taken, instead of one at that URL: tests; NULL: none */
+    const char *socket_path;          /* of the admin's unix socket */
+    const char *interface_prefix;     /* of its interfaces: "weft" gives "weft-default" */
+    struct endpoint api_listen;       /* TCP; address none: all of them, v4 and v6 */
+    uint16_t udp_port;                /* where WireGuard and the relay listen */
+    struct hub_places publics; /* where nodes reach @udp_port, at least one, with endpoints */
 };
 
 /** hub_check_name() - may a hub be called that? 0, or -EINVAL with words. */

@@ -25,10 +25,12 @@
 #include "hub/resources/resources.h"
 #include "hub/streams/streams.h"
 #include "hub/streams/stun_port.h"
+#include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
 #include "hub/watch/presence.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
+#include "mesh/object/prices.h"
 #include "store/store.h"
 
 struct hub {
@@ -43,6 +45,8 @@ struct hub {
     struct changes changes;      /* what each change of the model leads to; has the data half */
     struct reports reports;      /* what nodes report */
     struct traffic_book traffic; /* what nodes have moved */
+    struct spending spending;    /* what of their budgets is spent */
+    struct prices prices;        /* if there is a price table */
     struct presence presence;    /* which nodes are there */
     struct watcher watcher;      /* who listens */
     struct enrol enrol;          /* who comes in */

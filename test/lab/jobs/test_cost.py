@@ -1,4 +1,5 @@
-"""weft cost: a job moves known bytes between two nodes, and the hub says so, by edge and by job.
+"""weft cost: a job moves known bytes between two nodes, and the hub says so, by edge and by job,
+and that its budget is spent.
 
     hub        203.0.113.10
      |
@@ -85,6 +86,17 @@ def run_job(site: Site, a: AgentNode, b: AgentNode, script: Path) -> None:
     assert other.wait(30) == 0
 
 
+def set_budget(site: Site) -> None:
+    network = json.loads(site.hub.run([site.weft, "get", "Network", "default"], quiet=True).out)
+    network["spec"]["budgets"] = [{"job": "llama", "costPerDay": 1.9}]
+    site.hub.run([site.weft, "apply", "-f", "-"], stdin=json.dumps(network))
+
+
+def events(site: Site) -> list[tuple[str, str]]:
+    out = site.hub.run([site.weft, "get", "events", "--json"], quiet=True).out
+    return [(event["type"], event["object"]) for event in json.loads(out)["events"]]
+
+
 def edge(answer: dict, sender: str, receiver: str) -> dict:
     return next((e for e in answer["edges"] if (e["from"], e["to"]) == (sender, receiver)),
                 {"bytes": 0})
@@ -96,12 +108,13 @@ def test_a_job_costs_what_it_has_moved(weft: Path, tmp_path: Path) -> None:
     script.chmod(0o755)
     (tmp_path / "prices.json").write_text(json.dumps(PRICES))
     with Lab.from_text(TOPOLOGY) as lab:
-        site = Site(lab, weft)
+        site = Site(lab, weft, "--price-table", str(tmp_path / "prices.json"))
         a, b = site.join("a", "b")
         a.reaches(b)
+        set_budget(site)
         run_job(site, a, b, script)
         most = most_on_the_wire(SENT, a.status()["self"]["mtu"])
-        job = ["--job", "llama", "--price-table", tmp_path / "prices.json"]
+        job = ["--job", "llama"]
         # The agents report when the command has ended.
         wait_for(lambda: SENT <= edge(cost(site, *job), "a", "b")["bytes"], 30,
                  "the hub to know what the job has moved")
@@ -114,6 +127,10 @@ def test_a_job_costs_what_it_has_moved(weft: Path, tmp_path: Path) -> None:
         # b's acknowledgements have no price.
         assert edge(answer, "b", "a")["unpricedBytes"] == edge(answer, "b", "a")["bytes"] > 0
         assert [line["job"] for line in answer["jobs"]] == ["llama"]
+        # It was to cost 1.90 a day.
+        wait_for(lambda: ("BudgetSpent", "llama") in events(site), 30, "the event of the budget")
+        share, = (budget["share"] for budget in cost(site)["budgets"])
+        assert share == pytest.approx(sent["cost"] / 1.9, abs=0.05)
         # What is of no job is there as well, and all of it survives the hub.
         whole = cost(site)
         assert whole["total"]["bytes"] > answer["total"]["bytes"]

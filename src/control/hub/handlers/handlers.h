@@ -22,6 +22,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -72,6 +73,7 @@ struct handlers {
     struct streams *streams;
     struct jobs *jobs;
     struct traffic_book *traffic;
+    const json_t *price_table;               /* NULL: there is none */
     const struct server *server;             /* counts for the metrics; NULL: there is none */
     const struct resource_counts *resources; /* for the metrics; NULL: it shows no resources */
     struct rng rng;                          /* for secrets; used on any thread */

@@ -64,7 +64,7 @@ static void on_day(void *ctx, int32_t day, const struct traffic_row *rows, size_
 }
 
 /* Who is a hub, and in which island each node was declared to be: by these prices are told. */
-static void add_nodes(json_t *json, const struct model_network *net)
+static void add_nodes(json_t *json, const struct handlers *h, const struct model_network *net)
 {
     json_t *islands = json_object();
     json_t *hubs = json_array();
@@ -79,6 +79,10 @@ static void add_nodes(json_t *json, const struct model_network *net)
     }
     (void)json_object_set_new(json, "islands", islands);
     (void)json_object_set_new(json, "hubs", hubs);
+    if (h->price_table)
+        (void)json_object_set_new(json, "prices", json_deep_copy(h->price_table));
+    if (net && net->spent.n > 0)
+        (void)json_object_set_new(json, "budgets", spent_encode(&net->spent));
 }
 
 static void on_end(void *ctx, int r, const struct err *e)
@@ -100,7 +104,8 @@ static void on_end(void *ctx, int r, const struct err *e)
         (int)call->later.h->traffic->n_days, "rows", call->rows, "leftOut", "rows",
         (json_int_t)call->n_left_out, "bytes", (json_int_t)call->left_out);
     if (json)
-        add_nodes(json, model_find_network(call->later.h->model, call->query.network));
+        add_nodes(
+            json, call->later.h, model_find_network(call->later.h->model, call->query.network));
     response_json(&rs, 200, json);
     later_end(&call->later, &rs);
 }

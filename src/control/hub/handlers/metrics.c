@@ -146,6 +146,23 @@ static void add_edges(struct hub_metrics *m, const struct handlers *h)
         "what was said about edges and had no room", "", (double)h->reports->n_parts_left_out);
 }
 
+static void add_budgets(struct hub_metrics *m, const struct handlers *h)
+{
+    char labels[2 * OBJECT_NAME_MAX];
+
+    for (size_t i = 0; i < h->model->networks.n; i++) {
+        const struct model_network *net = model_network_at(h->model, i);
+
+        for (unsigned k = 0; k < net->spent.n; k++) {
+            (void)snprintf(labels, sizeof(labels), "network=\"%.63s\",job=\"%.63s\"",
+                net->pub.spec.meta.name, net->spent.items[k].job);
+            hub_metric(m, HUB_METRIC_GAUGE, "weft_budget_share",
+                "how much of the day's budget is spent, by job; 1: all of it", labels,
+                net->spent.items[k].share);
+        }
+    }
+}
+
 static void add_traffic(struct hub_metrics *m, const struct handlers *h)
 {
     char labels[2 * OBJECT_NAME_MAX];
@@ -161,6 +178,7 @@ static void add_traffic(struct hub_metrics *m, const struct handlers *h)
                 (double)net->sent_bytes[k]);
         }
     }
+    add_budgets(m, h);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_traffic_left_out_total",
         "sums of bytes that nodes have told and that had no room, or were of a day that is not "
         "kept",

@@ -39,6 +39,7 @@
 #include "base/htab.h"
 #include "base/list.h"
 #include "base/rate.h"
+#include "cost/spent.h"
 #include "hub/jobs/jobs.h"
 #include "hub/model/damaged.h"
 #include "hub/model/hub_hooks.h"
@@ -77,6 +78,7 @@ struct model_network {
     const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
     struct err failure;  /* why it is not up */
     /* traffic_book.c's */
+    struct spent_list spent;          /* of its budgets, today; spending.c's */
     uint64_t sent_bytes[PATH_KIND_N]; /* that nodes have told since the start, by path */
     /* watch.c's */
     struct list watches;  /* of struct watch */

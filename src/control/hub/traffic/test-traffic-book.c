@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
 #include "hub/traffic/traffic_key.h"
 #include "hub/traffic/traffic_read.h"
@@ -262,6 +263,84 @@ static void test_days(void **state)
     expect_between(DAY, DAY + 1, "+1:a>b//lan=5 ");
 }
 
+/* ---- budgets -------------------------------------------------------------------------------- */
+
+static void set_budgets(const char *budgets, int status)
+{
+    json_t *net = NULL;
+    char *body;
+
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "GET",
+                         "/v1/networks/default/objects/Network/default", NULL, &net),
+        200);
+    (void)json_object_del(net, "status");
+    (void)json_object_set_new(
+        json_object_get(net, "spec"), "budgets", json_loads(budgets, 0, NULL));
+    body = json_dumps(net, 0);
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "PUT",
+                         "/v1/networks/default/objects/Network/default", body, NULL),
+        status);
+    free(body);
+    json_decref(net);
+}
+
+/* The names of the events and of what they are about, since the start. */
+static void expect_events(int32_t today, const char *text)
+{
+    char found[1024] = "";
+    const json_t *ev;
+    json_t *events = NULL;
+    size_t i;
+
+    hub.now += SPENDING_EACH;
+    store_wait(hub.hub->store);
+    spending_tick(&hub.hub->spending, hub.now, (int64_t)today * 86400 + 43200);
+    store_wait(hub.hub->store);
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "GET",
+                         "/v1/networks/default/events", NULL, &events),
+        200);
+    json_array_foreach(json_object_get(events, "events"), i, ev) {
+        size_t len = strlen(found);
+
+        (void)snprintf(found + len, sizeof(found) - len, "%s(%s) ",
+            json_string_value(json_object_get(ev, "type")),
+            json_string_value(json_object_get(ev, "object")));
+    }
+    assert_string_equal(found, text);
+    json_decref(events);
+}
+
+/* Each level is told once; a new day and a greater budget end it. */
+static void test_budgets(void **state)
+{
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":350},{\"bytesPerDay\":1000}]", 200);
+    tell("a", DAY, A_100);
+    expect_events(DAY, "");
+    tell("a", DAY, A_300);
+    expect_events(DAY, "BudgetNear(llama) ");
+    expect_events(DAY, "BudgetNear(llama) ");
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":300},{\"bytesPerDay\":1000}]", 200);
+    expect_events(DAY, "BudgetNear(llama) BudgetSpent(llama) ");
+    assert_true(network()->spent.items[0].share > 1);
+    assert_int_equal(network()->spent.items[1].sum.bytes, 310);
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":3000}]", 200);
+    expect_events(DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) ");
+    set_budgets("[{\"bytesPerDay\":310}]", 200);
+    expect_events(
+        DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(default) ");
+    expect_events(DAY + 1,
+        "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(default) "
+        "BudgetAgain(default) ");
+    /* As YAML has it, where a number with a fraction is a text. */
+    set_budgets("[{\"bytesPerDay\":\"310.5\"}]", 200);
+    set_budgets("[{\"bytesPerDay\":\"310.5 GB\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":310,\"costPerDay\":1}]", 400);
+    set_budgets("[{}]", 400);
+    set_budgets("[{\"bytesPerDay\":0}]", 400);
+    set_budgets("[{\"costPerDay\":1},{\"bytesPerDay\":1}]", 400);
+    set_budgets("[{\"job\":\"A b\",\"costPerDay\":1}]", 400);
+}
+
 static void test_network_goes(void **state)
 {
     tell("a", DAY, A_100);
@@ -303,6 +382,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_other_hub, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_left_out, enter, leave),
         cmocka_unit_test_setup_teardown(test_days, enter, leave),
+        cmocka_unit_test_setup_teardown(test_budgets, enter, leave),
         cmocka_unit_test_setup_teardown(test_network_goes, enter, leave),
         cmocka_unit_test(test_keys),
     };

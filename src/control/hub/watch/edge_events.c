@@ -16,6 +16,9 @@ static const char *const names[] = {
     [EDGE_EVENT_NO_PATH] = "NoPath",
     [EDGE_EVENT_UNREACHED] = "Unreached",
     [EDGE_EVENT_REACHED_AGAIN] = "ReachedAgain",
+    [EDGE_EVENT_BUDGET_NEAR] = "BudgetNear",
+    [EDGE_EVENT_BUDGET_SPENT] = "BudgetSpent",
+    [EDGE_EVENT_BUDGET_AGAIN] = "BudgetAgain",
 };
 
 _Static_assert(sizeof(names) / sizeof(*names) == EDGE_EVENT_N, "a name each");

@@ -29,6 +29,9 @@ enum edge_event_kind {
     EDGE_EVENT_NO_PATH,   /* there is no way to the other end, not even through the hub */
     EDGE_EVENT_UNREACHED, /* a probe gets no answer through the tunnel */
     EDGE_EVENT_REACHED_AGAIN,
+    EDGE_EVENT_BUDGET_NEAR,  /* four fifths of a budget of the day are spent */
+    EDGE_EVENT_BUDGET_SPENT, /* all of it */
+    EDGE_EVENT_BUDGET_AGAIN, /* there is some of it again */
     EDGE_EVENT_N,
 };
 
@@ -43,7 +46,8 @@ struct edge_event {
     enum edge_event_kind kind;
     int64_t at;          /* s since 1970 */
     const char *network; /* its name */
-    const char *object;  /* the edge's name, or the node's whose agent it is about */
+    const char *object;  /* the edge's name; the node's whose agent it is about; or that of the job
+                            or network whose budget it is */
     const char *text;    /* a clause */
 };
 

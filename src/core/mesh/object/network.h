@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "mesh/object/budget.h"
 #include "mesh/object/object_meta.h"
 
 struct err;
@@ -45,9 +46,13 @@ struct network {
     uint16_t keepalive; /* s; 0: none; or NETWORK_KEEPALIVE_AUTO */
     enum cipher cipher;
     uint32_t key_rotation; /* s; 0: never */
+    struct budgets budgets;
 };
 
-#define NETWORK_NULL {0}
+#define NETWORK_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind network_kind;

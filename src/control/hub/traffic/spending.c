@@ -1,0 +1,146 @@
+/* spending.c - see spending.h. */
+#include "hub/traffic/spending.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "cost/spent.h"
+#include "hub/model/model.h"
+#include "hub/traffic/traffic_book.h"
+#include "hub/traffic/traffic_read.h"
+#include "hub/watch/edge_events.h"
+#include "mesh/object/traffic.h"
+#include "os/log.h"
+
+void spending_init(struct spending *s, struct model *model, struct traffic_book *book,
+    struct edge_events *events, const struct prices *prices)
+{
+    *s = (struct spending){.model = model, .book = book, .events = events, .prices = prices};
+}
+
+/* A network that is being read. */
+struct reading {
+    struct spending *s; /* pins */
+    char network[NAME_MAX_LEN + 1];
+    int32_t day;
+    int64_t wall_s;
+    json_t *islands; /* owns */
+    char hub[NAME_MAX_LEN + 1];
+    struct budgets budgets;
+    struct price_sum sums[BUDGETS_MAX]; /* of each budget */
+};
+
+static void on_day(void *ctx, int32_t day, const struct traffic_row *rows, size_t n)
+{
+    struct reading *rd = ctx;
+    struct price_facts facts = {
+        .prices = rd->s->prices, .islands = rd->islands, .hub = rd->hub[0] ? rd->hub : NULL};
+
+    for (size_t i = 0; i < n; i++)
+        for (unsigned k = 0; k < rd->budgets.n; k++)
+            if (rd->budgets.items[k].job[0] == '\0' ||
+                strcmp(rd->budgets.items[k].job, rows[i].job) == 0)
+                price_add(
+                    &rd->sums[k], &facts, rows[i].from, rows[i].to, rows[i].path, rows[i].bytes);
+}
+
+/* An event, if the level is another one than before. */
+static void tell(const struct reading *rd, const struct spent *line, enum spent_level before)
+{
+    static const enum edge_event_kind kinds[] = {[SPENT_LOW] = EDGE_EVENT_BUDGET_AGAIN,
+        [SPENT_NEAR_END] = EDGE_EVENT_BUDGET_NEAR,
+        [SPENT_ALL] = EDGE_EVENT_BUDGET_SPENT};
+    const char *whose = line->job[0] ? line->job : rd->network;
+    char text[EDGE_EVENT_TEXT_MAX];
+
+    if (line->level == before)
+        return;
+    (void)snprintf(text, sizeof(text), "%.0f %% of the day's budget of %s %s %s spent",
+        floor(line->share * 100), line->job[0] ? "job" : "network", whose,
+        line->level > before ? "is" : "is only");
+    edge_events_add(rd->s->events, &(struct edge_event){.kind = kinds[line->level],
+                                       .at = rd->wall_s,
+                                       .network = rd->network,
+                                       .object = whose,
+                                       .text = text});
+    log_info("network %s: %s", rd->network, text);
+}
+
+static void on_end(void *ctx, int r, const struct err *e)
+{
+    struct reading *rd = ctx;
+    struct model_network *net = model_find_network(rd->s->model, rd->network);
+    struct spent_list lines = {.n = rd->budgets.n};
+
+    rd->s->n_reading--;
+    if (r != 0)
+        log_warning("the budgets of network %s are not looked at: %s", rd->network, err_text(e));
+    for (unsigned k = 0; r == 0 && net && k < lines.n; k++) {
+        const struct spent *before = spent_find(&net->spent, rd->budgets.items[k].job);
+
+        lines.items[k] = spent_judge(&rd->budgets.items[k], &rd->sums[k]);
+        tell(rd, &lines.items[k], before ? before->level : SPENT_LOW);
+    }
+    if (r == 0 && net)
+        net->spent = lines;
+    json_decref(rd->islands);
+    free(rd);
+}
+
+static struct reading *make_reading(
+    struct spending *s, const struct model_network *net, int64_t wall_s)
+{
+    struct reading *rd = calloc(1, sizeof(*rd));
+
+    if (!rd)
+        return NULL;
+    *rd = (struct reading){.s = s,
+        .day = traffic_day(wall_s),
+        .wall_s = wall_s,
+        .islands = json_object(),
+        .budgets = net->pub.spec.budgets};
+    (void)snprintf(rd->network, sizeof(rd->network), "%.63s", net->pub.spec.meta.name);
+    for (size_t i = 0; i < net->nodes.n; i++) {
+        const struct node *node = &model_node_at(net, i)->pub.spec;
+
+        if (node->island[0])
+            (void)json_object_set_new(rd->islands, node->meta.name, json_string(node->island));
+        if (node->hub && !rd->hub[0])
+            (void)snprintf(rd->hub, sizeof(rd->hub), "%.63s", node->meta.name);
+    }
+    return rd;
+}
+
+static void look_at(struct spending *s, struct model_network *net, nsec_t now, int64_t wall_s)
+{
+    struct reading *rd = make_reading(s, net, wall_s);
+    struct traffic_reader reader = {.on_day = on_day, .on_end = on_end, .ctx = rd};
+    struct traffic_query query;
+    struct err e = ERR_NULL;
+
+    if (!rd)
+        return;
+    query = (struct traffic_query){.since = rd->day, .until = rd->day};
+    memcpy(query.network, rd->network, sizeof(query.network));
+    s->n_reading++;
+    if (traffic_read(s->book, &query, &reader, now, &e) != 0)
+        on_end(rd, -1, &e);
+}
+
+void spending_tick(struct spending *s, nsec_t now, int64_t wall_s)
+{
+    if (s->n_reading > 0 || now - s->looked_at < SPENDING_EACH)
+        return;
+    s->looked_at = now;
+    for (size_t i = 0; i < s->model->networks.n; i++) {
+        struct model_network *net = model_network_at(s->model, i);
+
+        if (net->pub.spec.budgets.n > 0)
+            look_at(s, net, now, wall_s);
+        else
+            net->spent.n = 0;
+    }
+}

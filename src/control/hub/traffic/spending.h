@@ -1,0 +1,42 @@
+/*
+ * spending.h - how much of each budget of the networks is spent today, and who is told of it.
+ *
+ * Every quarter of a minute what a network with budgets has moved today is read (traffic_read.h)
+ * and priced. When a budget's share passes 80 or 100 percent it is an event, and so is its end: the
+ * next day, or a greater budget. What has no price counts for nothing, and is said beside it.
+ *
+ * Of several hubs each does this by itself, and has events of its own.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "mesh/object/prices.h"
+
+struct edge_events;
+struct model;
+struct traffic_book;
+
+/** How often it is looked. */
+#define SPENDING_EACH (15 * NSEC_PER_SEC)
+
+struct spending {
+    struct model *model;         /* pins, like those that follow */
+    struct traffic_book *book;   /* what is read */
+    struct edge_events *events;  /* who is told */
+    const struct prices *prices; /* NULL: there is no price table */
+    nsec_t looked_at;
+    unsigned n_reading; /* networks that are being read */
+};
+
+/** spending_init() - nothing is looked at yet. @prices: pinned; NULL: budgets of money stand still.
+ */
+void spending_init(struct spending *s, struct model *model, struct traffic_book *book,
+    struct edge_events *events, const struct prices *prices);
+
+/** spending_tick() - each second. @wall_s: s since 1970. */
+void spending_tick(struct spending *s, nsec_t now, int64_t wall_s);

@@ -1,0 +1,39 @@
+/*
+ * budget.h - `spec.budgets` of a Network: what may be moved or spent on a day, by a job or by all.
+ *
+ * Pure: JSON in, a struct out, and back.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/parse.h"
+
+struct fields;
+
+/** Most budgets of a network. */
+#define BUDGETS_MAX 16
+
+/** Most that a budget may be, of money or of bytes. */
+#define BUDGET_MAX 1e15
+
+/** A budget of a day, UTC. */
+struct budget {
+    char job[NAME_MAX_LEN + 1]; /* "": all that the network moves */
+    double cost;                /* in the price table's currency; 0: it is of bytes */
+    uint64_t bytes;             /* 0: it is of money */
+};
+
+/** Those of a network. */
+struct budgets {
+    struct budget items[BUDGETS_MAX];
+    unsigned n;
+};
+
+/** budgets_decode() - the field "budgets", of which a job has one at most. */
+void budgets_decode(struct fields *f, struct budgets *ret);
+
+/** budgets_encode() - a new reference; NULL: there are none, or no memory. */
+json_t *budgets_encode(const struct budgets *b);

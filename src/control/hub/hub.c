@@ -192,7 +192,7 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
         audit_share(&hub->audit, hub->model.self, hub->model.boot);
     reports_init(&hub->reports, &hub->model);
     traffic_book_init(&hub->traffic, &hub->model);
-    spending_init(&hub->spending, &hub->model, &hub->traffic, &hub->reports.events,
+    spending_init(&hub->spending, &hub->model, &hub->traffic, &hub->reports.events, &hub->watcher,
         hub->config.price_table ? &hub->prices : NULL);
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);

@@ -136,6 +136,7 @@ struct model_node {
     struct rate asked_wg; /* how often it asks for its peers */
     bool is_unsaved;      /* @heard differs from the store */
     struct list unsaved;  /* in reports.c's list */
+    uint64_t cap; /* bit/s that it may send, as its budgets are spent; 0: any; spending.c's */
     /* watch.c's */
     struct list watches;       /* of struct watch: its own */
     struct line *text;         /* owns; as others see it, as JSON; NULL: to be made */

@@ -8,17 +8,20 @@
 
 #include "base/err.h"
 #include "cost/spent.h"
+#include "hub/audit/audit.h"
 #include "hub/model/model.h"
 #include "hub/traffic/traffic_book.h"
 #include "hub/traffic/traffic_read.h"
 #include "hub/watch/edge_events.h"
+#include "hub/watch/watch.h"
 #include "mesh/object/traffic.h"
 #include "os/log.h"
 
 void spending_init(struct spending *s, struct model *model, struct traffic_book *book,
-    struct edge_events *events, const struct prices *prices)
+    struct edge_events *events, struct watcher *watcher, const struct prices *prices)
 {
-    *s = (struct spending){.model = model, .book = book, .events = events, .prices = prices};
+    *s = (struct spending){
+        .model = model, .book = book, .events = events, .watcher = watcher, .prices = prices};
 }
 
 /* A network that is being read. */
@@ -31,7 +34,17 @@ struct reading {
     char hub[NAME_MAX_LEN + 1];
     struct budgets budgets;
     struct price_sum sums[BUDGETS_MAX]; /* of each budget */
+    json_t *senders[BUDGETS_MAX];       /* owns; {NODE: true}: who has sent for it; NULL: any */
+    nsec_t now;
 };
+
+static void take_row(
+    struct reading *rd, unsigned k, const struct price_facts *facts, const struct traffic_row *row)
+{
+    price_add(&rd->sums[k], facts, row->from, row->to, row->path, row->bytes);
+    if (rd->senders[k])
+        (void)json_object_set_new(rd->senders[k], row->from, json_true());
+}
 
 static void on_day(void *ctx, int32_t day, const struct traffic_row *rows, size_t n)
 {
@@ -43,8 +56,7 @@ static void on_day(void *ctx, int32_t day, const struct traffic_row *rows, size_
         for (unsigned k = 0; k < rd->budgets.n; k++)
             if (rd->budgets.items[k].job[0] == '\0' ||
                 strcmp(rd->budgets.items[k].job, rows[i].job) == 0)
-                price_add(
-                    &rd->sums[k], &facts, rows[i].from, rows[i].to, rows[i].path, rows[i].bytes);
+                take_row(rd, k, &facts, &rows[i]);
 }
 
 /* An event, if the level is another one than before. */
@@ -69,6 +81,55 @@ static void tell(const struct reading *rd, const struct spent *line, enum spent_
     log_info("network %s: %s", rd->network, text);
 }
 
+/* What a node may send by the budgets that are spent; 0: any. */
+static uint64_t cap_of(
+    const struct reading *rd, const struct spent_list *list, const struct node *node)
+{
+    uint64_t cap = 0;
+
+    for (unsigned k = 0; k < list->n; k++) {
+        uint64_t own = rd->budgets.items[k].cap;
+        bool is_for = list->items[k].level == SPENT_ALL && own > 0 &&
+                      (!rd->senders[k] || json_object_get(rd->senders[k], node->meta.name));
+
+        if (is_for && (cap == 0 || own < cap))
+            cap = own;
+    }
+    return node->hub || node->stock ? 0 : cap;
+}
+
+/* Tell the nodes what they may send, where that is another rate than before. */
+static void apply_caps(const struct reading *rd, struct model_network *net)
+{
+    for (size_t i = 0; i < net->nodes.n; i++) {
+        struct model_node *node = model_node_at(net, i);
+        uint64_t cap = cap_of(rd, &net->spent, &node->pub.spec);
+
+        if (cap == node->cap)
+            continue;
+        node->cap = cap;
+        model_forget_text(node);
+        watch_tell_node(rd->s->watcher, node, rd->now);
+    }
+}
+
+/* The audit log has when a cap came and went: the nodes' objects do not change by it. */
+static void note_cap(
+    const struct reading *rd, unsigned k, enum spent_level before, enum spent_level level)
+{
+    struct audit *audit = rd->s->model->audit;
+    char object[OBJECT_NAME_MAX + 1];
+    struct err e = ERR_NULL;
+
+    if (rd->budgets.items[k].cap == 0 || (before == SPENT_ALL) == (level == SPENT_ALL))
+        return;
+    (void)snprintf(object, sizeof(object), "network/%s%s%s", rd->network,
+        rd->budgets.items[k].job[0] ? "/" : "", rd->budgets.items[k].job);
+    if (audit && audit_note(audit, level == SPENT_ALL ? "cap" : "uncap", object, rd->now, NULL,
+                     NULL, &e) != 0)
+        log_warning("the audit log lacks a cap: %s", err_text(&e));
+}
+
 static void on_end(void *ctx, int r, const struct err *e)
 {
     struct reading *rd = ctx;
@@ -83,15 +144,20 @@ static void on_end(void *ctx, int r, const struct err *e)
 
         lines.items[k] = spent_judge(&rd->budgets.items[k], &rd->sums[k]);
         tell(rd, &lines.items[k], before ? before->level : SPENT_LOW);
+        note_cap(rd, k, before ? before->level : SPENT_LOW, lines.items[k].level);
     }
     if (r == 0 && net)
         net->spent = lines;
+    if (r == 0 && net)
+        apply_caps(rd, net);
+    for (unsigned k = 0; k < BUDGETS_MAX; k++)
+        json_decref(rd->senders[k]);
     json_decref(rd->islands);
     free(rd);
 }
 
 static struct reading *make_reading(
-    struct spending *s, const struct model_network *net, int64_t wall_s)
+    struct spending *s, const struct model_network *net, nsec_t now, int64_t wall_s)
 {
     struct reading *rd = calloc(1, sizeof(*rd));
 
@@ -101,7 +167,11 @@ static struct reading *make_reading(
         .day = traffic_day(wall_s),
         .wall_s = wall_s,
         .islands = json_object(),
+        .now = now,
         .budgets = net->pub.spec.budgets};
+    for (unsigned k = 0; k < rd->budgets.n; k++)
+        if (rd->budgets.items[k].job[0])
+            rd->senders[k] = json_object();
     (void)snprintf(rd->network, sizeof(rd->network), "%.63s", net->pub.spec.meta.name);
     for (size_t i = 0; i < net->nodes.n; i++) {
         const struct node *node = &model_node_at(net, i)->pub.spec;
@@ -116,7 +186,7 @@ static struct reading *make_reading(
 
 static void look_at(struct spending *s, struct model_network *net, nsec_t now, int64_t wall_s)
 {
-    struct reading *rd = make_reading(s, net, wall_s);
+    struct reading *rd = make_reading(s, net, now, wall_s);
     struct traffic_reader reader = {.on_day = on_day, .on_end = on_end, .ctx = rd};
     struct traffic_query query;
     struct err e = ERR_NULL;
@@ -138,9 +208,7 @@ void spending_tick(struct spending *s, nsec_t now, int64_t wall_s)
     for (size_t i = 0; i < s->model->networks.n; i++) {
         struct model_network *net = model_network_at(s->model, i);
 
-        if (net->pub.spec.budgets.n > 0)
+        if (net->pub.spec.budgets.n > 0 || net->spent.n > 0)
             look_at(s, net, now, wall_s);
-        else
-            net->spent.n = 0;
     }
 }

@@ -5,6 +5,10 @@
  * and priced. When a budget's share passes 80 or 100 percent it is an event, and so is its end: the
  * next day, or a greater budget. What has no price counts for nothing, and is said beside it.
  *
+ * When a budget with a cap is spent, each node that has sent for it today is told to send no more
+ * than the cap, beside what its object says. It is one of desired state's rates, so an agent does
+ * nothing of its own. The cap goes with the day, or when the budget is greater.
+ *
  * Of several hubs each does this by itself, and has events of its own.
  *
  * Threads: the hub's loop only.
@@ -20,6 +24,7 @@
 struct edge_events;
 struct model;
 struct traffic_book;
+struct watcher;
 
 /** How often it is looked. */
 #define SPENDING_EACH (15 * NSEC_PER_SEC)
@@ -28,6 +33,7 @@ struct spending {
     struct model *model;         /* pins, like those that follow */
     struct traffic_book *book;   /* what is read */
     struct edge_events *events;  /* who is told */
+    struct watcher *watcher;     /* tells nodes how much they may send */
     const struct prices *prices; /* NULL: there is no price table */
     nsec_t looked_at;
     unsigned n_reading; /* networks that are being read */
@@ -36,7 +42,7 @@ struct spending {
 /** spending_init() - nothing is looked at yet. @prices: pinned; NULL: budgets of money stand still.
  */
 void spending_init(struct spending *s, struct model *model, struct traffic_book *book,
-    struct edge_events *events, const struct prices *prices);
+    struct edge_events *events, struct watcher *watcher, const struct prices *prices);
 
 /** spending_tick() - each second. @wall_s: s since 1970. */
 void spending_tick(struct spending *s, nsec_t now, int64_t wall_s);

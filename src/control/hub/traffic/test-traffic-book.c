@@ -16,6 +16,7 @@
 #include "hub/traffic/traffic_book.h"
 #include "hub/traffic/traffic_key.h"
 #include "hub/traffic/traffic_read.h"
+#include "hub/watch/view.h"
 #include "store/store_now.h"
 #include "test/support/sample_hub.h"
 
@@ -341,6 +342,52 @@ static void test_budgets(void **state)
     set_budgets("[{\"job\":\"A b\",\"costPerDay\":1}]", 400);
 }
 
+/* Does b's snapshot hold that text? */
+static bool is_told(const char *rate)
+{
+    char *text = view_snapshot_text(node("b"));
+    bool is_there;
+
+    assert_non_null(text);
+    is_there = strstr(text, rate) != NULL;
+    free(text);
+    return is_there;
+}
+
+/* A budget with a cap slows who has sent for it, and nobody else, until there is some of it again.
+ * A smaller rate of an administrator's stays. */
+static void test_caps(void **state)
+{
+    /* Stock WireGuards cannot be slowed. */
+    node("a")->pub.spec.stock = false;
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":100,\"cap\":\"2Mbit\"}]", 200);
+    tell("a", DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":"
+        "[{\"peer\":\"b\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":90,\"received\":0}]}");
+    expect_events(DAY, "BudgetNear(llama) ");
+    assert_false(is_told("\"rate\":"));
+    tell("a", DAY, A_300);
+    expect_events(DAY, "BudgetNear(llama) BudgetSpent(llama) ");
+    assert_int_equal(node("a")->cap, 2000000);
+    assert_int_equal(node("b")->cap, 0);
+    assert_true(is_told("\"rate\":\"2Mbit\""));
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":10000,\"cap\":\"2Mbit\"}]", 200);
+    expect_events(DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) ");
+    assert_int_equal(node("a")->cap, 0);
+    assert_false(is_told("\"rate\":"));
+    /* Of the whole network; and one that is taken away. */
+    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"1Mbit\"}]", 200);
+    expect_events(
+        DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(default) ");
+    assert_int_equal(node("a")->cap, 1000000);
+    set_budgets("[]", 200);
+    expect_events(
+        DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(default) ");
+    assert_int_equal(node("a")->cap, 0);
+    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"fast\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"1kbit\"}]", 400);
+}
+
 static void test_network_goes(void **state)
 {
     tell("a", DAY, A_100);
@@ -383,6 +430,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_left_out, enter, leave),
         cmocka_unit_test_setup_teardown(test_days, enter, leave),
         cmocka_unit_test_setup_teardown(test_budgets, enter, leave),
+        cmocka_unit_test_setup_teardown(test_caps, enter, leave),
         cmocka_unit_test_setup_teardown(test_network_goes, enter, leave),
         cmocka_unit_test(test_keys),
     };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/traffic.h"
 #include "mesh/object/fields.h"
 
 /* A number; in YAML one with a fraction is a text. NAN: it is none. */
@@ -40,13 +41,18 @@ static void take_budget(struct fields *f, const json_t *json, struct budgets *b)
 {
     struct fields own = fields_make(json, f->where, f->e);
     struct budget budget = {.cost = 0};
+    struct err e = ERR_NULL;
     double bytes = 0;
+    const char *cap;
     bool has_cost;
 
     fields_name(&own, "job", FIELDS_OPTIONAL, budget.job);
     has_cost = take_amount(&own, "costPerDay", &budget.cost);
     if (take_amount(&own, "bytesPerDay", &bytes) == has_cost)
         fields_fail(&own, "a budget has either \"costPerDay\" or \"bytesPerDay\"");
+    cap = fields_string(&own, "cap", FIELDS_OPTIONAL, 1, TRAFFIC_RATE_TEXT_MAX);
+    if (cap && traffic_rate_parse(&budget.cap, cap, "\"cap\" of a budget", &e) != 0)
+        fields_fail(&own, "%s", err_text(&e));
     fields_refuse_unknown(&own);
     budget.bytes = (uint64_t)bytes;
     if (!has_cost && budget.bytes == 0)
@@ -79,11 +85,13 @@ json_t *budgets_encode(const struct budgets *b)
     for (unsigned i = 0; list && i < b->n; i++) {
         const struct budget *budget = &b->items[i];
         bool is_cost = budget->cost > 0;
+        char cap[TRAFFIC_RATE_TEXT_MAX];
 
         (void)json_array_append_new(
-            list, json_pack("{s:s*, s:o}", "job", budget->job[0] ? budget->job : NULL,
+            list, json_pack("{s:s*, s:o, s:s*}", "job", budget->job[0] ? budget->job : NULL,
                       is_cost ? "costPerDay" : "bytesPerDay",
-                      is_cost ? json_real(budget->cost) : json_integer((json_int_t)budget->bytes)));
+                      is_cost ? json_real(budget->cost) : json_integer((json_int_t)budget->bytes),
+                      "cap", budget->cap > 0 ? traffic_rate_format(budget->cap, cap) : NULL));
     }
     return list;
 }

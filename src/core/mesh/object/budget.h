@@ -24,6 +24,7 @@ struct budget {
     char job[NAME_MAX_LEN + 1]; /* "": all that the network moves */
     double cost;                /* in the price table's currency; 0: it is of bytes */
     uint64_t bytes;             /* 0: it is of money */
+    uint64_t cap;               /* bit/s that each of its nodes may send once it is spent; 0: any */
 };
 
 /** Those of a network. */

@@ -17,6 +17,7 @@
 #include "cmd/options.h"
 #include "cmd/price_table.h"
 #include "os/statefile.h"
+#include "train/survey/bench_run.h"
 
 #define PINGS          50
 #define MATRIX_MS      300
@@ -196,6 +197,9 @@ static int read_wish(struct plan_wish *ret, struct err *e)
 
     if (r == 0 && arg.active)
         r = read_count(&w.model.active, arg.active, "--active", e);
+    if (r == 0 && arg.active && arg.experts == 0)
+        r = err_set(e, -EINVAL,
+            "--active \"%.40s\" is for a model with experts: --experts says how many", arg.active);
     if (r == 0 && w.model.active > w.model.params)
         r = err_set(e, -EINVAL, "--active \"%.40s\" is more than --params \"%.40s\"", arg.active,
             arg.params);
@@ -271,6 +275,23 @@ static int ask_islands(struct matrix *m, struct err *e)
     return r;
 }
 
+/* The pairs one way and the other, then both ways at once. */
+static int survey_all(struct measure *measure, struct matrix *m, struct err *e)
+{
+    _cleanup_(freep) struct bench_pair *more = calloc(measure->survey.n_pairs + 1, sizeof(*more));
+    struct bench_allreduce none[ORDER_ALGORITHM_N] = {0};
+    int r = more ? survey_run(&measure->survey, &measure->plan) : -ENOMEM;
+
+    if (r == 0 && measure->survey.skipped_bulk)
+        return err_set(e, -EBUSY,
+            "something uses the network, so nothing was measured; --force measures all the same");
+    if (r == 0)
+        r = bench_run(&measure->survey, &measure->plan, &(struct bench_wish){0}, more, none);
+    if (r == 0)
+        r = bench_matrix(&measure->survey, more, m);
+    return r == 0 ? 0 : err_set(e, r, "no memory for %zu members", measure->members.n);
+}
+
 static int measure_matrix(struct matrix *m, struct err *e)
 {
     struct measure measure = {.members = MEMBERS_NULL, .survey = SURVEY_NULL};
@@ -283,13 +304,8 @@ static int measure_matrix(struct matrix *m, struct err *e)
         .force = arg.force,
         .alone = arg.one_by_one};
     r = measure_open(&measure, "plan", &arg.target);
-    if (r == CMD_OK && survey_run(&measure.survey, &measure.plan) < 0)
-        r = err_set(e, -ENOMEM, "no memory for %zu members", measure.members.n);
-    if (r == CMD_OK && measure.survey.skipped_bulk)
-        r = err_set(e, -EBUSY,
-            "something uses the network, so nothing was measured; --force measures all the same");
     if (r == CMD_OK)
-        r = survey_matrix(&measure.survey, m);
+        r = survey_all(&measure, m, e);
     measure_close(&measure);
     return r == CMD_OK ? ask_islands(m, e) : r;
 }

@@ -87,7 +87,7 @@ def part_qos(args) -> dict:
 
 
 def part_plan(_args) -> dict:
-    title, figures = plan.measure(5)
+    title, figures = plan.measure(3)
     return {title: figures}
 
 
@@ -127,12 +127,13 @@ def part_reconcile(args) -> dict:
 
 
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
-         "paths": part_paths, "qos": part_qos, "plan": part_plan, "relay": part_relay,
+         "paths": part_paths, "qos": part_qos, "plan": part_plan,
+         "relay": part_relay,
          "ciphers": part_ciphers, "store": part_store, "scale": part_scale,
          "reconcile": part_reconcile, "neighbour": part_neighbour}
 # What the tables of a part that has no wireguard-go are divided by.
-REFERENCES = {"plan": "measured", "paths": paths.REFERENCE, "qos": qos.REFERENCE,
-              "hub": "wireguard-go hub",
+REFERENCES = {"plan": "measured", "paths": paths.REFERENCE,
+              "qos": qos.REFERENCE, "hub": "wireguard-go hub",
               "forwarders": "plain",
               "store": "before" if os.environ.get("WEFT_BEFORE") else "alone",
               "scale": "weft", "beside 1": "alone", "beside 10": "alone"}

@@ -69,6 +69,26 @@ def test_later_measurements_count(weft: Path) -> None:
     assert (after["islands"][0]["leader"], after["islands"][1]["leader"]) == ("gpu-1", "gpu-3")
 
 
+def test_groups(weft: Path) -> None:
+    """Each GPU is in one place, and the ones that share a matrix are in one machine."""
+    found = planned(weft, "--params", "70B", "--fabric", "400Gbit", "--gpu", "h200")
+    cut = found["inside"]["degrees"]
+    for island in found["islands"]:
+        assert len(island["groups"]) == island["replicas"]
+        gpus = [g for replica in island["groups"] for stage in replica for g in stage]
+        assert sorted(gpus) == sorted(f"{n}:{g}" for n in island["ring"] for g in range(8))
+        for replica in island["groups"]:
+            assert [len(s) for s in replica] == [cut["tensor"] * cut["sequence"]] * cut["pipeline"]
+            for stage in replica:
+                for first in range(0, len(stage), cut["tensor"]):
+                    assert len({g.split(":")[0] for g in stage[first:first + cut["tensor"]]}) == 1
+    # More islands than sequences in a step.
+    text = plan(weft, "--params", "7B", "--batch", 1, status=3)
+    assert "no: a batch of 1 is too small for 2 islands of 4 nodes together" in text
+    assert [i["groups"] for i in planned(weft, "--params", "7B", "--batch", 1, status=3)[
+        "islands"]] == [[], []]
+
+
 def test_sizes(weft: Path) -> None:
     """Times of vectors that were asked for, of some of the nodes."""
     few = planned(weft, "--params", "7B", "--sync-bytes", "1M,2.5MB,1G", "--nodes", "gpu-1,gpu-3")

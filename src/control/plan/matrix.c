@@ -152,6 +152,7 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
     size_t b = names ? end_of(m, &f, names, 1) : SIZE_MAX;
     double one[2] = {0};
     double many[2] = {0};
+    double both[2] = {0};
     double loss[2] = {0};
     uint64_t usec = 0;
     bool restarts = true;
@@ -163,6 +164,7 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
     fields_bool(&f, "tcpRestarts", FIELDS_OPTIONAL, &restarts);
     take_rates(&f, "oneStream", one, e);
     take_rates(&f, "streams", many, e);
+    take_rates(&f, "bothWays", both, e);
     r = fields_end(&f);
     if (r == 0 && json_object_get(json, "ways"))
         r = take_ways(&f, &usec, loss, e);
@@ -172,6 +174,7 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
         *l = (struct matrix_link){.rtt = (double)usec / 1e6,
             .one_bps = one[way],
             .many_bps = many[way] > one[way] ? many[way] : one[way],
+            .both_bps = both[way],
             .loss = loss[way],
             .restarts = restarts};
     }

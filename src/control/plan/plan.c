@@ -270,6 +270,7 @@ static void cut_model(struct plan *p)
         best.cut = (struct model_cut){1, 1, 1, 1, most, 1, true, true};
         judge(p, &best);
         best.fits = false;
+        p->lacks_batch = true;
     }
     p->cut = best.cut;
     p->memory = best.memory;

@@ -132,9 +132,11 @@ struct plan {
     struct model_cut cut;
     struct model_memory memory;
     struct model_waits waits;
-    double work; /* seconds of computing of a step */
-    double step; /* seconds of a step inside the islands */
-    bool fits;   /* the memory of a GPU is enough; else @cut is the smallest that was found */
+    double work;      /* seconds of computing of a step */
+    double step;      /* seconds of a step inside the islands */
+    bool fits;        /* the memory of a GPU is enough; else @cut is the smallest that was found */
+    bool lacks_batch; /* a step has fewer sequences than there must be replicas; then it does not
+                         fit either */
 
     struct plan_island *islands; /* owns */
     size_t n_islands;

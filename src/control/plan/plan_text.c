@@ -57,6 +57,37 @@ static json_t *encode_inside(const struct plan *p)
         "dataSeconds", w->data, "sequenceSeconds", w->sequence, "expertSeconds", w->expert);
 }
 
+/* The GPUs of one stage of a replica: @n of the island's, from the one with number @first on. */
+static json_t *encode_stage(
+    const struct plan *p, const struct plan_island *i, unsigned first, unsigned n)
+{
+    json_t *list = json_array();
+
+    for (unsigned g = first; g < first + n; g++)
+        (void)json_array_append_new(
+            list, json_sprintf("%s:%u", name_of(p, p->members[i->first + g / p->wish.gpus]),
+                      g % p->wish.gpus));
+    return list;
+}
+
+/* Who is in which group: neighbours in the ring are in the same tensor group, then in the same
+ * sequence, then in the next stage, then in the next replica, as model_waits() reckons. */
+static json_t *encode_replicas(const struct plan *p, const struct plan_island *i)
+{
+    unsigned stage = p->cut.tensor * p->cut.sequence;
+    json_t *replicas = json_array();
+
+    for (unsigned r = 0; !p->lacks_batch && r < i->data; r++) {
+        json_t *stages = json_array();
+
+        for (unsigned s = 0; s < p->cut.pipeline; s++)
+            (void)json_array_append_new(
+                stages, encode_stage(p, i, (r * p->cut.pipeline + s) * stage, stage));
+        (void)json_array_append_new(replicas, stages);
+    }
+    return replicas;
+}
+
 static json_t *encode_islands(const struct plan *p)
 {
     json_t *list = json_array();
@@ -64,9 +95,10 @@ static json_t *encode_islands(const struct plan *p)
     for (size_t k = 0; k < p->n_islands; k++) {
         const struct plan_island *i = &p->islands[k];
 
-        (void)json_array_append_new(list,
-            json_pack("{s:s, s:s, s:i, s:o}", "name", i->name, "leader", name_of(p, i->leader),
-                "replicas", (int)i->data, "ring", names(p, p->members + i->first, i->n)));
+        (void)json_array_append_new(
+            list, json_pack("{s:s, s:s, s:i, s:o, s:o}", "name", i->name, "leader",
+                      name_of(p, i->leader), "replicas", (int)i->data, "ring",
+                      names(p, p->members + i->first, i->n), "groups", encode_replicas(p, i)));
     }
     return list;
 }
@@ -264,6 +296,19 @@ static void say_inside(const struct plan *p, struct str *out)
         "\nInside islands: tensor %u, pipeline %u, sequence %u, expert %u, data %u%s%s.\n",
         c->tensor, c->pipeline, c->sequence, c->expert, c->replicas,
         c->sharded ? ", sharded (FSDP)" : "", c->recompute ? ", activations recomputed" : "");
+    if (p->lacks_batch) {
+        str_addf(out,
+            "no: a batch of %.0f is too small for %zu islands of %zu nodes together: each island "
+            "trains at least one sequence of it (--batch).\n",
+            p->wish.model.batch, p->n_islands, p->matrix->n);
+        return;
+    }
+    str_addf(out, "GPUs in the order of the ring: %u share each matrix", c->tensor);
+    if (c->sequence > 1)
+        str_addf(out, ", %u such groups each sequence", c->sequence);
+    if (c->pipeline > 1)
+        str_addf(out, ", then come those of the next of %u stages", c->pipeline);
+    str_add(out, ", then the next replica; --json names each.\n");
     str_addf(out, "%s: %s of %s on each GPU%s.\n", p->fits ? "It fits" : "no: it does not fit",
         say_bytes(p->memory.total, total), say_bytes(p->wish.gpu->memory, have),
         p->fits ? "" : ", at the least; an island has to hold a whole replica");

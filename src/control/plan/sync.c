@@ -15,10 +15,19 @@ const char *sync_transport_name(enum sync_transport t)
     return t == SYNC_GLOO ? "gloo" : "nccl";
 }
 
+/* Share of the rate that is left while as much comes back. The TCP that keeps its window over a
+ * pause is BBR, which in the short time of a measurement finds less than it does later. */
+static double duplex(const struct matrix_link *l)
+{
+    if (!l->restarts || l->both_bps <= 0 || l->many_bps <= 0)
+        return SYNC_DUPLEX;
+    return fmin(SYNC_DUPLEX, l->both_bps / l->many_bps);
+}
+
 double sync_rate(const struct matrix *m, size_t from, size_t to, enum sync_transport t)
 {
     const struct matrix_link *l = matrix_link(m, from, to);
-    double rate = (t == SYNC_GLOO ? l->one_bps : l->many_bps) / 8 * SYNC_DUPLEX;
+    double rate = (t == SYNC_GLOO ? l->one_bps : l->many_bps) / 8 * duplex(l);
 
     if (t == SYNC_NCCL && l->rtt > 0)
         rate = fmin(rate, SYNC_NCCL_WINDOW / l->rtt);
@@ -265,7 +274,8 @@ double sync_broadcast(
             return INFINITY;
         /* Nothing comes back meanwhile. */
         slowest = fmax(slowest,
-            one_way(m, nodes[0], nodes[i]) + wire(m, nodes[0], nodes[i], bytes, t) * SYNC_DUPLEX);
+            one_way(m, nodes[0], nodes[i]) +
+                wire(m, nodes[0], nodes[i], bytes, t) * duplex(matrix_link(m, nodes[0], nodes[i])));
     }
     return ceil(log2((double)n)) * slowest;
 }

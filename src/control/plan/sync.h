@@ -24,7 +24,9 @@ const char *sync_transport_name(enum sync_transport t);
 /**
  * Share of a connection's rate that is left when as much goes the other way at the same time, as in
  * any ring: acknowledgements take the rest, and wait behind data. By Gloo over emulated links, with
- * BBR; test/bench/plan shows how far it carries.
+ * BBR; test/bench/plan shows how far it carries. TCP that a loss slows down (Reno, CUBIC) keeps
+ * less, and how much less depends on the queues before the line: there the share is what was
+ * measured both ways at once, if that was.
  */
 #define SYNC_DUPLEX 0.9
 

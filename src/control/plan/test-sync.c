@@ -203,6 +203,22 @@ static void test_restart(void **state)
     matrix_deinit(&m);
 }
 
+/* What was measured both ways at once counts where a loss slows TCP down. */
+static void test_duplex(void **state)
+{
+    struct matrix m = MATRIX_NULL;
+
+    make(&m, 2, 0.02, 100e6);
+    m.links[1].both_bps = 60e6;
+    assert_near(sync_rate(&m, 0, 1, SYNC_GLOO), 60 * MBIT);
+    m.links[1].both_bps = 120e6;
+    assert_near(sync_rate(&m, 0, 1, SYNC_GLOO), 100 * MBIT * SYNC_DUPLEX);
+    m.links[1].both_bps = 60e6;
+    m.links[1].restarts = false;
+    assert_near(sync_rate(&m, 0, 1, SYNC_GLOO), 100 * MBIT * SYNC_DUPLEX);
+    matrix_deinit(&m);
+}
+
 /* Each passes on what it has and what it got, in two halves. */
 static void test_gather(void **state)
 {
@@ -233,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_trees),
         cmocka_unit_test(test_restart),
         cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_duplex),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

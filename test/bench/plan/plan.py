@@ -107,17 +107,27 @@ NETWORKS = [
     Network(20, 100, [Sync("ring", [0, 1], 8 * MB), Sync("ring", [0, 1, 2], MB),
                       Sync("ring", ALL, MB // 10)]),
     Network(50, 50, [Sync("ring", [0, 1], 4 * MB), Sync("ring", ALL, 4 * MB),
-                     Sync("ring", [0, 1], 2 * MB, pause=3)]),
+                     Sync("ring", [0, 1], 2 * MB, pause=2)]),
     Network(100, 20, [Sync("ring", [0, 1, 2], 2 * MB), Sync("ring", [0, 1], MB // 10),
-                      Sync("ring", [0, 1, 2], MB, pause=3)]),
+                      Sync("ring", [0, 1, 2], MB, pause=2)]),
     Network(50, 50, [Sync("ring", ALL, 4 * MB), Sync("hierarchical", ALL, 4 * MB),
-                     Sync("int8", ALL, 8 * MB, pause=3), Sync("bf16", ALL, 8 * MB, pause=3),
-                     Sync("fp32", ALL, 2 * MB, pause=3)], islands=True),
+                     Sync("int8", ALL, 8 * MB, pause=2), Sync("bf16", ALL, 8 * MB, pause=3),
+                     Sync("fp32", ALL, 2 * MB, pause=2)], islands=True),
     Network(50, 50, [Sync("ring", [0, 1], 4 * MB), Sync("ring", [0, 1, 2], 2 * MB)],
             congestion="cubic"),
-    Network(50, 50, [Sync("ring", [0, 1], 4 * MB), Sync("ring", [0, 1], 2 * MB, pause=3)],
+    Network(50, 50, [Sync("ring", [0, 1], 4 * MB), Sync("ring", [0, 1], 2 * MB, pause=2)],
             congestion="reno"),
 ]
+
+
+def set_lines(lab: Lab, network: Network) -> None:
+    queue = f"{max(QUEUE_MIN, int(network.mbit * 125 * network.rtt_ms))}"
+    line = {"delay": f"{network.rtt_ms / 4:g}ms", "rate": f"{network.mbit}mbit", "queue": queue}
+    plain = {"delay": "0ms", "rate": "0kbit"}
+    for name in NODES:
+        lab.link(name).set(**(plain if network.islands else line))
+    for router in "ab":
+        lab.link(router, "wan").set(**(line if network.islands else plain))
 
 
 class Bench:
@@ -157,15 +167,9 @@ class Bench:
             raise SystemExit(f"a worker ended; its log says why (order {order})")
         return [json.loads(answer) for answer in answers]
 
-    def set_lines(self, network: Network) -> None:
+    def set_network(self, network: Network) -> None:
         """For connections that are made from now on."""
-        queue = f"{max(QUEUE_MIN, int(network.mbit * 125 * network.rtt_ms))}"
-        line = {"delay": f"{network.rtt_ms / 4:g}ms", "rate": f"{network.mbit}mbit", "queue": queue}
-        plain = {"delay": "0ms", "rate": "0kbit"}
-        for name in NODES:
-            self.lab.link(name).set(**(plain if network.islands else line))
-        for router in "ab":
-            self.lab.link(router, "wan").set(**(line if network.islands else plain))
+        set_lines(self.lab, network)
         for node in self.nodes:
             self._set_congestion(node.host, network.congestion)
 
@@ -219,7 +223,7 @@ def measure(repeats: int) -> tuple[str, dict[str, dict[str, float]]]:
     with tempfile.TemporaryDirectory() as name, Lab.from_text(TOPOLOGY, capture=False) as lab:
         bench = Bench(lab, Path(name), repeats)
         for network in NETWORKS:
-            bench.set_lines(network)
+            bench.set_network(network)
             bench.survey(network)
             for sync in network.syncs:
                 predicted, islands = bench.plan(network, sync)

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "os/clock.h"
+#include "plan/matrix.h"
 #include "train/job/rounds.h"
 
 #define ASK_TIME        (5 * NSEC_PER_SEC) /* to wait for answers, besides the measuring */
@@ -263,5 +264,23 @@ int bench_run(struct survey *s, const struct survey_plan *plan, const struct ben
             measure_allreduce(s, wish->allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
     }
     work_deinit(&w);
+    return r;
+}
+
+int bench_matrix(const struct survey *s, const struct bench_pair *more, struct matrix *ret)
+{
+    struct matrix m = MATRIX_NULL;
+    int r = survey_matrix(s, &m);
+
+    for (size_t i = 0; r == 0 && i < s->n_pairs; i++) {
+        const struct preflight_pair *p = &s->pairs[i];
+
+        if (!more[i].has_both)
+            continue;
+        m.links[p->a * m.n + p->b].both_bps = (double)more[i].both.out.bits_per_s;
+        m.links[p->b * m.n + p->a].both_bps = (double)more[i].both.in.bits_per_s;
+    }
+    if (r == 0)
+        *ret = m;
     return r;
 }

@@ -25,3 +25,13 @@ struct bench_wish {
  */
 int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_wish *wish,
     struct bench_pair *more, struct bench_allreduce allreduce[static ORDER_ALGORITHM_N]);
+
+/**
+ * bench_matrix() - what a survey and bench_run() have measured, as the matrix that a plan is made
+ * of
+ * @more:	of bench_run()
+ * @ret:	untouched on failure; released by matrix_deinit()
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int bench_matrix(const struct survey *s, const struct bench_pair *more, struct matrix *ret);

@@ -13,6 +13,8 @@ which island, H and the form come from `weft plan`:
 --islands 0,1/2,3 (ranks), --interval, --form. Beside it, for comparing:
 --mode ddp averages gradients of all ranks in each step, --mode sharded does so with an optimizer
 whose state is sharded over all ranks (ZeRO stage 1), --mode diloco makes each rank an island.
+(FSDP, which shards weights and gradients too, runs on GPUs only before PyTorch 2: torch 1.13 says
+"FSDP does not support CPU only execution".)
 
 Runs on CPU with Gloo, and unchanged on GPUs with NCCL; with a range of nodes and --checkpoint it is
 elastic. Rank 0 prints a line now and then and one JSON line at the end; the exit status is 1 when
@@ -116,6 +118,7 @@ class Exchange:
 
     def __init__(self, model: nn.Module, islands: Islands, args: argparse.Namespace) -> None:
         self.model, self.islands = model, islands
+        self.form = args.form
         self.pack, self.unpack = FORMS[args.form]
         self.shared = nn.Parameter(parameters_to_vector(model.parameters()).detach().clone())
         self.outer = torch.optim.SGD([self.shared], lr=args.outer_lr, momentum=args.outer_momentum,
@@ -123,8 +126,20 @@ class Exchange:
         self.cut_off = torch.zeros_like(self.shared)
         self.sent = 0  # bytes
 
+    def _average(self, parts: list[torch.Tensor]) -> torch.Tensor:
+        """Over the islands, of what their leaders hand in."""
+        if self.form == "fp32":
+            # Added on the way, so each leader sends less than twice its own, however many there are.
+            [mean] = parts
+            mean *= self.islands.weights[self.islands.mine]
+            dist.all_reduce(mean, group=self.islands.leaders)
+            n = len(self.islands.weights)
+            self.sent += mean.numel() * mean.element_size() * 2 * (n - 1) // n
+            return mean
+        return self._gather(parts)
+
     def _gather(self, parts: list[torch.Tensor]) -> torch.Tensor:
-        """The average over the islands of what their leaders hand in."""
+        """Compressed vectors cannot be added on the way."""
         gathered = []
         for part in parts:
             each = [torch.empty_like(part) for _ in self.islands.weights]
@@ -142,7 +157,7 @@ class Exchange:
         wanted = self.shared - parameters_to_vector(self.model.parameters()) + self.cut_off
         parts = self.pack(wanted)
         self.cut_off = wanted - self.unpack(parts, len(wanted))
-        mean = self._gather(parts) if self.islands.is_leader else torch.empty_like(self.shared)
+        mean = self._average(parts) if self.islands.is_leader else torch.empty_like(self.shared)
         dist.broadcast(mean, self.islands.ranks[0], group=self.islands.group)
         self.shared.grad = mean
         self.outer.step()
@@ -271,12 +286,14 @@ def main() -> int:
     job = Job(*parse())
     rate = job.train()
     same = task.same_everywhere(job.model, job.device)
+    sent = torch.tensor([float(job.exchange.sent)], device=job.device)
+    dist.all_reduce(sent, dist.ReduceOp.MAX)  # Rank 0 may be no leader.
     first, last = job.losses[0], job.losses[-1]
     if job.rank == 0:
         print(json.dumps({"world": job.world, "islands": len(job.islands.weights),
                           "steps": job.step, "first_loss": first, "last_loss": last,
                           "same_weights": same, "stepsPerSecond": round(rate, 2),
-                          "exchangedBytes": job.exchange.sent}), flush=True)
+                          "exchangedBytes": int(sent.item())}), flush=True)
     falls = last < first * 0.8
     task.end()
     return 0 if same and falls else 1

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab, wait_for
+from lab import Daemon, Lab, wait_for
 from lab.support import ROOT
 from lab.support.agents import Site
 
@@ -61,19 +61,29 @@ def site(weft: Path) -> Iterator[Site]:
         yield site
 
 
-def train(site: Site, job: str, *words: object, env: dict | None = None) -> dict:
-    """The same command on every node; what rank 0 says at the end."""
-    jobs = {name: site.lab.host(name).spawn(
-        [site.weft, "run", "--nnodes", "4", "--job", job, "torchrun",
-         ROOT / "examples/train_hierarchical.py", "--hidden", 256, *words], name=job,
-        env={"OMP_NUM_THREADS": "1", "WEFT_NODE": name, **(env or {})}, allow=[""])
-        for name in NODES}
-    wait_for(lambda: not any(j.running for j in jobs.values()), 120, f"{job} to end")
+def start(site: Site, name: str, job: str, nnodes: str, *words: object,
+          env: dict | None = None) -> Daemon:
+    return site.lab.host(name).spawn(
+        [site.weft, "run", "--nnodes", nnodes, "--job", job, "torchrun", "--rdzv_conf",
+         "is_host=false,last_call_timeout=5", ROOT / "examples/train_hierarchical.py", *words],
+        name=job, env={"OMP_NUM_THREADS": "1", "WEFT_NODE": name, **(env or {})}, allow=[""])
+
+
+def end_of(jobs: dict[str, Daemon], within_s: float = 120) -> dict:
+    """All of them succeed; what rank 0 says at the end."""
+    wait_for(lambda: not any(j.running for j in jobs.values()), within_s, "the job to end")
     for name, daemon in jobs.items():
         assert daemon.rc == 0, f"{name}: " + "\n".join(daemon.lines()[-20:])
     [result] = [json.loads(line) for j in jobs.values() for line in j.lines()
                 if line.startswith('{"world"')]
     return result
+
+
+def train(site: Site, job: str, *words: object, nodes: tuple[str, ...] = NODES,
+          env: dict | None = None) -> dict:
+    """The same command on every node."""
+    return end_of({name: start(site, name, job, str(len(nodes)), *words, env=env)
+                   for name in nodes})
 
 
 def pair(a: str, b: str, rtt_us: int, rate: int) -> dict:
@@ -127,17 +137,33 @@ def test_a_job_across_a_wan_is_warned(site: Site, tmp_path: Path) -> None:
     assert "weft run: not started: averaging the gradients" in done.err
 
 
-def test_islands_by_a_plan(site: Site, tmp_path: Path) -> None:
-    """The job is in the islands that the plan says, and exchanges as often as it says."""
-    (tmp_path / "matrix.json").write_text(json.dumps(recorded()))
+@pytest.fixture(scope="module")
+def plan(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of both islands, as a file."""
+    folder = tmp_path_factory.mktemp("plan")
+    (folder / "matrix.json").write_text(json.dumps(recorded()))
     text = site.nodes["n1"].run("plan", "--params", "7B", "--transport", "gloo", "--matrix",
-                                str(tmp_path / "matrix.json"), "--json").out
+                                str(folder / "matrix.json"), "--json").out
     assert json.loads(text)["everyStep"]["best"] == "hierarchical"
-    path = tmp_path / "plan.json"
-    path.write_text(text)
-    found = train(site, "planned", "--steps", 60, "--interval", 10, "--lr", "5e-3", "--form",
-                  "int8", env={"WEFT_PLAN": str(path)})
+    (folder / "plan.json").write_text(text)
+    return folder / "plan.json"
+
+
+def test_islands_by_a_plan(site: Site, plan: Path) -> None:
+    """The job is in the islands that the plan says, and exchanges as often as it is told."""
+    found = train(site, "planned", "--hidden", 256, "--steps", 60, "--interval", 10, "--lr", "5e-3",
+                  "--form", "int8", env={"WEFT_PLAN": str(plan)})
     assert (found["world"], found["islands"], found["same_weights"]) == (4, 2, True)
     # A byte a weight and a scale for each 256, six times.
     assert 6 * 1.0 < found["exchangedBytes"] / 74000 < 6 * 1.1
     print(f"FIGURE hierarchical training: {found['stepsPerSecond']} steps/s")
+
+
+@pytest.mark.parametrize("mode", ["ddp", "sharded", "diloco"])
+def test_other_ways(site: Site, mode: str) -> None:
+    """Averaging each step, the same with a sharded optimizer, and DiLoCo between the nodes."""
+    found = train(site, mode, "--mode", mode, "--hidden", 64, "--steps", 300, "--interval", 50,
+                  "--lr", "1e-2", "--form", "fp32", nodes=("n1", "n2"))
+    assert (found["world"], found["same_weights"]) == (2, True)
+    assert found["islands"] == (2 if mode == "diloco" else 1)
+    assert (found["exchangedBytes"] > 0) == (mode == "diloco")

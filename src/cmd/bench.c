@@ -21,6 +21,7 @@
 #include "train/survey/bench_history.h"
 #include "train/survey/bench_run.h"
 #include "train/survey/heatmap.h"
+#include "train/survey/sweep_nccl.h"
 
 #define PINGS     200
 #define MATRIX_MS 300
@@ -38,6 +39,8 @@ static struct {
     uint64_t ms;
     uint64_t mib;
     uint64_t allreduce_mib;
+    const char *nccl_tests;
+    bool sweep;
     bool no_underlay;
     bool history;
     bool one_by_one;
@@ -59,6 +62,12 @@ static const struct option options[] = {
         .max = ORDER_BYTES_MAX / MIB},
     {"--allreduce", "MIB", option_u64, &arg.allreduce_mib, "16",
         "size of the all-reduces' vector; 0: none", .max = ORDER_VECTOR_MAX / MIB},
+    {"--sweep", NULL, option_flag, &arg.sweep, NULL,
+        "all-reduces of 8 bytes to 1 GiB as well, and whether they are as fast as these machines "
+        "are: by nccl-tests where GPUs are, else over TCP; exit status 3 if they are not"},
+    {"--nccl-tests", "COMMAND", option_text, &arg.nccl_tests, NULL,
+        "all_reduce_perf of nccl-tests, or a command with blanks that runs it, such as one in a "
+        "container (default: as found in PATH)"},
     {"--no-underlay", NULL, option_flag, &arg.no_underlay, NULL,
         "do not measure the same beside the overlay"},
     {"--one-by-one", NULL, option_flag, &arg.one_by_one, NULL,
@@ -79,7 +88,7 @@ static const struct option_usage usage = {
     .options = options,
     .notes =
         "It fills the members' lines for as long as it takes, so it refuses to run where a job\n"
-        "does. Exit status: 0, 3 where --expect is not reached, 1 when nothing was measured.",
+        "does. Exit status: 0, 3 where --expect or --sweep says no, 1 when nothing was measured.",
 };
 
 static int print_history(void)
@@ -148,10 +157,6 @@ static int report(struct measure *m, struct bench *b)
     int status;
     int kept;
 
-    b->nodes = m->survey.nodes;
-    b->n_nodes = m->survey.n_nodes;
-    b->pairs = m->survey.pairs;
-    b->n_pairs = m->survey.n_pairs;
     b->streams = (uint32_t)arg.streams;
     b->expect_bps = arg.expect_bps;
     b->elapsed = clock_now() - m->started_at;
@@ -162,7 +167,9 @@ static int report(struct measure *m, struct bench *b)
     keep_measured(b);
     if (status == CMD_OK)
         status = kept;
-    return status == CMD_OK && bench_failures(b) > 0 ? CMD_VERDICT_NO : status;
+    if (status == CMD_OK && (bench_failures(b) > 0 || b->sweep.verdict == VERDICT_FAIL))
+        status = CMD_VERDICT_NO;
+    return status;
 }
 
 /* Asked before the measuring, which takes long, and not only after it. */
@@ -196,9 +203,46 @@ static int refuse_live(const struct measure *m)
     return CMD_OK;
 }
 
+/* bit/s between the slowest pair, in its slower direction; 0: some pair was not measured. */
+static double slowest(const struct bench *b)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (size_t from = 0; from < b->n_nodes; from++)
+        for (size_t to = 0; to < b->n_nodes; to++)
+            if (from != to && bench_rate(b, from, to) < least)
+                least = bench_rate(b, from, to);
+    return least == UINT64_MAX ? 0 : (double)least;
+}
+
+/* By nccl-tests where this machine has GPUs and the program is there, or where it was named. */
+static int sweep(struct measure *m, struct bench *b)
+{
+    const struct member *self = &m->members.items[0];
+    const struct fabric_report *machine = self->has_fabric ? &self->fabric : NULL;
+    struct nccl_tests tests = {.n_sizes = 0};
+    struct err e = ERR_NULL;
+    struct sweep_nccl what = {
+        .command = arg.nccl_tests, .socket_path = arg.target.socket, .members = &m->members};
+
+    if (!arg.nccl_tests && (!machine || machine->n_gpus == 0 || !sweep_nccl_find())) {
+        bench_sweep(&m->survey, &b->sweep);
+        sweep_judge(&b->sweep, machine, slowest(b), NULL);
+        return CMD_OK;
+    }
+    if (sweep_nccl_run(&what, &b->sweep, &tests, &e) != 0)
+        return cmd_fail("bench", "%s", err_text(&e));
+    sweep_judge(&b->sweep, machine, 0, &tests.log);
+    return CMD_OK;
+}
+
 static int measure_all(struct measure *m)
 {
-    struct bench b = {.n_nodes = 0};
+    struct bench b = {.nodes = m->survey.nodes,
+        .n_nodes = m->survey.n_nodes,
+        .pairs = m->survey.pairs,
+        .n_pairs = m->survey.n_pairs};
+    int status = CMD_OK;
     struct bench_wish wish = {
         .underlay = !arg.no_underlay, .allreduce_bytes = arg.allreduce_mib * MIB};
     _cleanup_(freep) struct bench_pair *more = calloc(m->survey.n_pairs + 1, sizeof(*more));
@@ -206,10 +250,12 @@ static int measure_all(struct measure *m)
     if (!more || survey_run(&m->survey, &m->plan) < 0 ||
         bench_run(&m->survey, &m->plan, &wish, more, b.allreduce) < 0)
         return cmd_fail("bench", "no memory for %zu members", m->members.n);
+    b.more = more;
+    if (arg.sweep)
+        status = sweep(m, &b);
     if (m->plan.progress)
         (void)fprintf(stderr, "\r\033[K");
-    b.more = more;
-    return report(m, &b);
+    return status == CMD_OK ? report(m, &b) : status;
 }
 
 int cmd_bench(int argc, char **argv)
@@ -223,6 +269,8 @@ int cmd_bench(int argc, char **argv)
         return print_history();
     if (arg.peer && arg.target.nodes)
         return cmd_refuse("bench", "PEER and --nodes are two ways to say the same");
+    if (arg.nccl_tests && !arg.sweep)
+        return cmd_refuse("bench", "--nccl-tests is for --sweep");
     if (arg.peer)
         arg.target.nodes = arg.peer;
     m.plan = (struct survey_plan){.pings = PINGS,

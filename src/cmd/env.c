@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/launch.h"
 #include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -12,17 +13,22 @@
 #include "cmd/options.h"
 #include "train/job/env_text.h"
 #include "train/job/run.h"
+#include "train/names/members.h"
 #include "train/profile/nccl_log.h"
 #include "train/profile/profile.h"
 
 /* How long the metadata service of a cloud may take, ms. */
 #define METADATA_MS 1000
 
+#define ASK_TIMEOUT_MS 10000
+#define MEMBERS_MAX    65536
+
 static struct {
     struct run_wish wish;
     const char *format;
     bool explain;
     bool table;
+    bool hostfile;
     const char *nccl_log;
 } arg;
 
@@ -40,6 +46,8 @@ static const struct option options[] = {
         "each variable with its reason and source"},
     {"--table", NULL, option_flag, &arg.table, NULL,
         "every variable that weft run knows, in Markdown; asks no agent"},
+    {"--hostfile", NULL, option_flag, &arg.hostfile, NULL,
+        "a hostfile for mpirun (Open MPI): the members that are up, and a slot for each GPU"},
     {"--nccl-log", "FILE", option_text, &arg.nccl_log, NULL,
         "say whether NCCL took this machine's fabric, by its log (NCCL_DEBUG=INFO); asks no agent"},
     {"--socket", "PATH", option_text, &arg.wish.socket_path, STATE_SOCKET_DEFAULT, "of the agent"},
@@ -91,6 +99,24 @@ static int judge_log(const char *path)
     return verdict == NCCL_LOG_WANTED ? CMD_OK : CMD_VERDICT_NO;
 }
 
+static int print_hostfile(void)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    struct members members = MEMBERS_NULL;
+    struct err e = ERR_NULL;
+    json_t *status = NULL;
+    int r = launch_ask(arg.wish.socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
+
+    if (r == 0)
+        r = members_decode(&members, status, NULL, MEMBERS_MAX, &e);
+    json_decref(status);
+    if (r != 0)
+        return cmd_fail("env", "%s", err_text(&e));
+    (void)members_hostfile(&members, &out);
+    members_deinit(&members);
+    return cmd_print("env", str_text(&out));
+}
+
 int cmd_env(int argc, char **argv)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
@@ -105,6 +131,8 @@ int cmd_env(int argc, char **argv)
         return cmd_refuse("env", "%s", err_text(&e));
     if (arg.nccl_log)
         return judge_log(arg.nccl_log);
+    if (arg.hostfile)
+        return print_hostfile();
     if (arg.table)
         env_format_table(&out);
     else

@@ -48,6 +48,11 @@ static const struct option options[] = {
         "c10d (unless the command says another), etcd-v2, or none"},
     {"--inside-islands", NULL, option_flag, &arg.wish.inside_islands, NULL,
         "NCCL's groups stay inside islands, and only Gloo's cross them"},
+    {"--preflight", NULL, option_flag, &arg.before.preflight, NULL,
+        "first weft preflight and weft bench --sweep, once for all nodes; do not start the command "
+        "if either says no"},
+    {"--anyway", NULL, option_flag, &arg.before.anyway, NULL,
+        "start it although --preflight says no"},
     {"--plan", "FILE", option_text, &arg.wish.plan, NULL,
         "give the job this plan, of weft plan --json, as WEFT_PLAN"},
     {"--params", "N", option_text, &arg.wish.params, NULL,
@@ -75,7 +80,7 @@ static const struct option_usage usage = {
         "It knows torchrun, python -m torch.distributed.run, mpirun, accelerate and deepspeed;\n"
         "anything else is a plain script. What you have set yourself is never changed.\n"
         "Its exit status is that of the command; 127 if that is not there, 126 if it cannot run,\n"
-        "3 if --wan refuse did.",
+        "3 if --wan refuse or --preflight has kept it from starting.",
 };
 
 /* Prints on standard error, since standard output belongs to the command. */
@@ -103,6 +108,8 @@ static int explain(const struct run *run)
     _cleanup_(str_deinit) struct str out = STR_NULL;
 
     run_summary(run, &out);
+    str_add(&out, "\n");
+    fabric_format(&out, &run->fabric);
     str_add(&out, "\n");
     env_text_explain(&out, &run->plan);
     run_advise(run, &out);

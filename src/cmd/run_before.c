@@ -3,13 +3,17 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "os/capture.h"
 #include "os/clock.h"
+#include "os/process.h"
+#include "train/job/agree.h"
 #include "train/job/job_plan.h"
 
 /* Model of the advice where nobody has said --params: weights. Small, so it errs on the good side.
@@ -20,6 +24,18 @@
 #define FAR_MS 5.0
 
 #define ADVICE_TIMEOUT_MS 10000
+
+/* Seconds that a test may take: nccl-tests may take a quarter of an hour. */
+#define TEST_PATIENCE_S (20 * 60)
+
+/* Bytes of each command's report that are kept; a pre-flight of 16 members has about 12,000. */
+#define TEST_TEXT_MAX (48u << 10)
+
+/* What a test is made for. */
+struct testing {
+    const struct run_before *before;
+    const struct run *run;
+};
 
 static bool wants(const struct run_before *b, const char *word)
 {
@@ -130,8 +146,75 @@ static int judge_without_plan(const struct run_before *b, const struct run *run)
     return CMD_OK;
 }
 
+/* ---- a test first --------------------------------------------------------------------------- */
+
+/* Runs one of our own commands, and keeps what it prints for all nodes of the job. */
+static int test_by(const char *const argv[], struct str *out, int *ret_status, struct err *e)
+{
+    const struct capture_wish wish = {.argv = argv,
+        .timeout_ms = TEST_PATIENCE_S * 1000,
+        .max = TEST_TEXT_MAX,
+        .takes_errors = true};
+
+    return capture_run(&wish, out, ret_status, e);
+}
+
+/* An agree_make_fn. Would it run, and is it as fast as these machines are? The result is the exit
+ * status in a line, and then what was printed. */
+static int test(void *ctx, struct str *out, struct err *e)
+{
+    const struct testing *t = ctx;
+    _cleanup_(str_deinit) struct str text = STR_NULL;
+    char self[PATH_MAX];
+    const char *const preflight[] = {process_self_path(self), "preflight", "--socket",
+        t->run->socket_path, "--state", t->before->state_dir, NULL};
+    const char *const bench[] = {self, "bench", "--sweep", "--no-underlay", "--allreduce", "0",
+        "--socket", t->run->socket_path, "--state", t->before->state_dir, NULL};
+    int status = 0;
+    int r = test_by(preflight, &text, &status, e);
+
+    if (r == 0 && status == CMD_OK)
+        r = test_by(bench, &text, &status, e);
+    str_addf(out, "%d\n%s", status, str_text(&text));
+    return r;
+}
+
+/* Tests the network, once for all nodes of a job that meets at the hub. */
+static int test_first(const struct run_before *b, const struct run *run)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    struct testing t = {.before = b, .run = run};
+    struct err e = ERR_NULL;
+    const char *text;
+    long status;
+    int r = run->meeting.id[0] != '\0'
+                ? agree_once(&run->meeting, "preflight", TEST_PATIENCE_S, test, &t, &out, &e)
+                : test(&t, &out, &e);
+
+    if (r != 0)
+        return cmd_fail("run", "the test before the start: %s", err_text(&e));
+    status = strtol(str_text(&out), NULL, 10);
+    text = str_text(&out) + strcspn(str_text(&out), "\n");
+    if (status != CMD_OK || !run->is_quiet)
+        (void)fprintf(stderr, "%s", text + (*text == '\n'));
+    if (status == CMD_OK)
+        return CMD_OK;
+    if (b->anyway) {
+        note("the test says no; started all the same, as --anyway says");
+        return CMD_OK;
+    }
+    (void)cmd_fail("run",
+        "not started: the test before the start %s; --anyway starts it all the same",
+        status == CMD_VERDICT_NO ? "says no" : "could not be made");
+    return status == CMD_VERDICT_NO ? CMD_VERDICT_NO : CMD_FAILED;
+}
+
 int run_before(struct run_before *b, struct run *run, const struct run_wish *wish)
 {
+    int r = b->preflight ? test_first(b, run) : CMD_OK;
+
+    if (r != CMD_OK)
+        return r;
     if (wish->plan || wish->params)
         return give_plan(b, run, wish);
     return judge_without_plan(b, run);

@@ -11,6 +11,8 @@
 struct run_before {
     const char *wan;       /* "warn", "refuse", "allow"; NULL: as is usual */
     const char *state_dir; /* of the agent */
+    bool preflight;        /* test the network first */
+    bool anyway;           /* start although the test says no */
     struct str plan;       /* owns; the plan that was made, for a job that is started again */
 };
 

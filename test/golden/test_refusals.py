@@ -124,7 +124,7 @@ REFUSALS = [
     ("bench --svg /nonexistent/x.svg", FAILED, 'picture "/nonexistent/x.svg" cannot be written'),
     ("bench --streams 17", USAGE, '"17" is not a number from 1 to 16'),
     ("bench --ms 0", USAGE, '"0" is not a number from 10 to 10000'),
-    ("bench --allreduce 9999999", USAGE, "is not a number from 0 to 256"),
+    ("bench --allreduce 9999999", USAGE, "is not a number from 0 to 1024"),
     ("addrmap --period 0", USAGE, '"0" is not a duration from 1 s to 1 h'),
     ("addrmap --print --remove", USAGE, "--remove prints nothing"),
     ("wg", USAGE, "IFNAME is missing"),

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/parse.h"
 #include "measure/session.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
@@ -257,6 +258,33 @@ static int repeat(struct party *p, struct allreduce *ret)
     return 0;
 }
 
+/* Is there memory for two vectors? See ALLREDUCE_SURE_MAX. */
+static bool has_room(uint64_t bytes)
+{
+    static const char name[] = "MemAvailable:";
+    uint64_t kib = 0;
+    char line[128];
+    FILE *f;
+
+    if (bytes <= ALLREDUCE_SURE_MAX)
+        return true;
+    f = fopen("/proc/meminfo", "re");
+    while (f && kib == 0 && fgets(line, sizeof(line), f)) {
+        char *number = line + sizeof(name) - 1;
+
+        /* "MemAvailable:   22334455 kB" */
+        if (strncmp(line, name, sizeof(name) - 1) != 0)
+            continue;
+        number += strspn(number, " ");
+        number[strcspn(number, " \n")] = '\0';
+        if (parse_u64(&kib, number, 1, UINT32_MAX, "memory", NULL) != 0)
+            break;
+    }
+    if (f)
+        (void)fclose(f);
+    return 4 * bytes <= kib * 1024;
+}
+
 void allreduce_run(
     struct allreduce *ret, const struct dial_target *to, const struct order *o, struct session *s)
 {
@@ -272,8 +300,10 @@ void allreduce_run(
     int r = 0;
 
     *ret = (struct allreduce){0};
-    p.vector = calloc(p.len, sizeof(float));
-    p.incoming = calloc(p.len, sizeof(float));
+    if (has_room(o->bytes)) {
+        p.vector = calloc(p.len, sizeof(float));
+        p.incoming = calloc(p.len, sizeof(float));
+    }
     if (!p.vector || !p.incoming)
         r = err_set(&e, -ENOMEM, "no memory for a vector of %zu numbers", p.len);
     if (r == 0)

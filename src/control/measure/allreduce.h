@@ -13,6 +13,13 @@
 struct session;
 
 /**
+ * Vectors up to this size are always taken, bytes. Each member holds two of its vectors. A larger
+ * one only where that is no more than half of the memory that is available, so that measuring takes
+ * nothing from a machine's own work.
+ */
+#define ALLREDUCE_SURE_MAX (256ull << 20)
+
+/**
  * allreduce_run() - do this member's part of the all-reduce, as often as the order says
  * @ret:	always set; if something failed, the reason is in its @why
  * @to:		interface, port and session of the connections; its peer is not used

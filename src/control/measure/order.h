@@ -25,14 +25,14 @@ struct err;
 /** Longest line of an order or an answer, bytes. */
 #define ORDER_LINE_MAX (128u << 10)
 
-#define ORDER_NODES_MAX   1024           /* addresses in one order, and names in one */
-#define ORDER_STREAMS_MAX 16             /* of one transfer */
-#define ORDER_PINGS_MAX   1000           /* of one train */
-#define ORDER_MS_MAX      30000          /* of one transfer or all-reduce */
-#define ORDER_BYTES_MAX   (16ull << 30)  /* of one transfer */
-#define ORDER_VECTOR_MAX  (256ull << 20) /* bytes of an all-reduce's vector */
-#define ORDER_REPEATS_MAX 1000           /* of one all-reduce */
-#define ORDER_SECONDS_MAX 600            /* of one session */
+#define ORDER_NODES_MAX   1024          /* addresses in one order, and names in one */
+#define ORDER_STREAMS_MAX 16            /* of one transfer */
+#define ORDER_PINGS_MAX   1000          /* of one train */
+#define ORDER_MS_MAX      30000         /* of one transfer or all-reduce */
+#define ORDER_BYTES_MAX   (16ull << 30) /* of one transfer */
+#define ORDER_VECTOR_MAX  (1ull << 30)  /* bytes of an all-reduce's vector; see allreduce.h */
+#define ORDER_REPEATS_MAX 1000          /* of one all-reduce */
+#define ORDER_SECONDS_MAX 600           /* of one session */
 
 enum order_kind {
     ORDER_NONE,

@@ -78,7 +78,7 @@ static void test_bounds(void **state)
         {"{\"op\": \"port\"}", "\"id\""},
         /* A rank is one of the addresses. */
         {"{\"op\": \"allreduce\", \"addresses\": [\"10.42.0.2\", \"10.42.0.3\"], \"rank\": 1, "
-         "\"bytes\": 268435456, \"repeats\": 1000, \"ms\": 1, \"algorithm\": \"tree\"}",
+         "\"bytes\": 1073741824, \"repeats\": 1000, \"ms\": 1, \"algorithm\": \"tree\"}",
             NULL},
         {"{\"op\": \"allreduce\", \"addresses\": [\"10.42.0.2\", \"10.42.0.3\"], \"rank\": 2, "
          "\"bytes\": 4, \"repeats\": 1, \"ms\": 1, \"algorithm\": \"ring\"}",
@@ -87,7 +87,7 @@ static void test_bounds(void **state)
          "\"bytes\": 4, \"repeats\": 1, \"ms\": 1, \"algorithm\": \"ring\"}",
             "\"addresses\""},
         {"{\"op\": \"allreduce\", \"addresses\": [\"10.42.0.2\", \"10.42.0.3\"], \"rank\": 1, "
-         "\"bytes\": 268435457, \"repeats\": 1, \"ms\": 1, \"algorithm\": \"ring\"}",
+         "\"bytes\": 1073741825, \"repeats\": 1, \"ms\": 1, \"algorithm\": \"ring\"}",
             "\"bytes\""},
         {"{\"op\": \"warm\", \"addresses\": [\"10.42.0.2\", \"elsewhere\"]}", "address 1"},
         {"{\"op\": \"warm\", \"addresses\": []}", "\"addresses\""},

@@ -98,6 +98,11 @@ def recorded() -> dict:
         for i, a in enumerate(NODES) for b in NODES[i + 1:]]}
 
 
+def test_a_hostfile(site: Site) -> None:
+    lines = site.nodes["n1"].run("env", "--hostfile").out.splitlines()
+    assert sorted(lines) == sorted(f"{site.nodes[name].address()} slots=1" for name in NODES)
+
+
 def test_a_plan_of_what_is_measured(site: Site) -> None:
     """Two nodes, one in each island: they are told not to average in each step."""
     plan = json.loads(site.nodes["n1"].run(
@@ -117,7 +122,7 @@ def test_one_plan_for_all_nodes(site: Site) -> None:
              for j in jobs]
     assert [j.rc for j in jobs] == [0] * 4 and len(set(plans)) == 1
     plan = json.loads(plans[0])
-    assert [sorted(island["ring"]) for island in plan["islands"]] == [["n1", "n2"], ["n3", "n4"]]
+    assert sorted(n for island in plan["islands"] for n in island["ring"]) == list(NODES)
     assert not plan["everyStep"]["advised"]
     assert all(any("the job is told by WEFT_PLAN" in line for line in j.lines()) for j in jobs)
 
@@ -167,3 +172,19 @@ def test_other_ways(site: Site, mode: str) -> None:
     assert (found["world"], found["same_weights"]) == (2, True)
     assert found["islands"] == (2 if mode == "diloco" else 1)
     assert (found["exchangedBytes"] > 0) == (mode == "diloco")
+
+
+def test_the_speedtest_of_two_ranks(site: Site) -> None:
+    """examples/speedtest.py across the WAN: it says payload, and no more than the line carries."""
+    jobs = [site.lab.host(name).spawn(
+        [site.weft, "run", "--nnodes", "2", "--job", "speed", "torchrun",
+         ROOT / "examples/speedtest.py", "--size", 4 << 20, "--rounds", 3], name="speed",
+        env={"OMP_NUM_THREADS": "1"}, allow=[""]) for name in ("n1", "n3")]
+    wait_for(lambda: not any(j.running for j in jobs), 120, "the speedtest to end")
+    assert [j.rc for j in jobs] == [0, 0], "\n".join(jobs[0].lines()[-20:])
+    [found] = [json.loads(line) for j in jobs for line in j.lines() if line.startswith('{"bytes"')]
+    assert (found["bytes"], found["backend"]) == (4 << 20, "gloo")
+    # The line has 100 Mbit/s, and carries headers, too. Its queue fills before a round's end.
+    for rate in (*found["oneWayMbit"].values(), found["bothWaysMbit"]):
+        assert 0 < rate < 100
+    print(f"FIGURE speedtest.py over 100 Mbit/s, 25 ms each way: {found}")

@@ -19,11 +19,12 @@ from pathlib import Path
 
 import pytest
 from lab import Daemon, Host, Lab, Result, wait_for
-from lab.support import PROGRAMS
+from lab.support import PROGRAMS, ROOT
 
 pytestmark = pytest.mark.namespaces
 
 NODES = 16
+CORPUS = ROOT / "test/corpus"
 NO = 3  # exit status of a job that would not run
 # The wall clock of a program is 30 s ahead; not by faketime(1), which puts a process in between.
 AHEAD = {"LD_PRELOAD": next(map(str, Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), ""),
@@ -282,6 +283,42 @@ def test_bench_of_a_few(mesh: Mesh, tmp_path: Path) -> None:
     runs = json.loads(bench(mesh, "--history", "--json").out)["runs"]
     assert [run["members"] for run in runs] == [3, 2]
     assert [run["failures"] for run in runs] == [0, 2]
+
+
+FAKE_MPIRUN = """#!/bin/sh
+# Prints what all_reduce_perf of nccl-tests would, as it was recorded.
+cp "$2" {0}/hostfile
+echo "$NCCL_SOCKET_IFNAME $OMPI_MCA_btl_tcp_if_include $*" > {0}/words
+cat {1}
+"""
+
+
+def test_a_sweep_and_its_verdict(mesh: Mesh, tmp_path: Path) -> None:
+    """Over TCP for real; by nccl-tests from its recorded output, since no GPU is here."""
+    quick = ("n2", "--ms", "50", "--no-underlay", "--allreduce", "0", "--sweep", "--json")
+    found = mesh.lab.host("n1").run([mesh.weft, "bench", *quick], check=False, timeout_s=120)
+    sweep = json.loads(found.out)["sweep"]
+    assert sweep["by"] == "tcp" and sweep["sizes"][0]["bytes"] == 8
+    assert len(sweep["sizes"]) == 10 or sweep["why"]
+    assert sweep["bestBusGBps"] == max(size["busGBps"] for size in sweep["sizes"]) > 0
+    assert found.rc == {"pass": 0, "fail": NO}[sweep["verdict"]]
+    print(f"FIGURE bench --sweep: {sweep['text']}")
+    recorded = CORPUS / "nccl-tests/p4d-tcp"
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(FAKE_MPIRUN.format(tmp_path, recorded))
+    mpirun.chmod(0o755)
+    done = mesh.lab.host("n1").run(
+        [mesh.weft, "bench", *quick, "--nccl-tests", "docker run nccl all_reduce_perf"],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, timeout_s=120)
+    sweep = json.loads(done.out)["sweep"]
+    assert (sweep["by"], sweep["network"], len(sweep["sizes"])) == ("nccl-tests", "Socket", 28)
+    assert sweep["verdict"] == "none"  # nobody says what this machine should give
+    assert (tmp_path / "hostfile").read_text() == "".join(
+        f"{mesh.address(name)} slots=1\n" for name in ("n1", "n2"))
+    words = (tmp_path / "words").read_text()
+    assert words.startswith("=weft0 weft0 --hostfile ") and " -np 2 " in words
+    assert " -x NCCL_SOCKET_IFNAME " in words
+    assert words.endswith(" docker run nccl all_reduce_perf -b 8 -e 1G -f 2 -g 1\n")
 
 
 def test_no_bench_beside_a_job(mesh: Mesh) -> None:

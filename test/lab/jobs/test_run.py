@@ -133,6 +133,19 @@ def test_the_log_of_nccl(site: Site) -> None:
     assert "NCCL_DEBUG_FILE" not in variables(done.out)
 
 
+def test_a_test_before_the_start(site: Site) -> None:
+    """A test that cannot be made, for want of another node, keeps the command from starting."""
+    words = ("run", "--nnodes", "2", "--job", "tested", "--preflight")
+    done = site.run(*words, "echo", "started")
+    assert (done.rc, done.out) == (1, "")
+    assert "the network default has no other member yet" in done.err
+    assert "weft run: not started: the test before the start could not be made" in done.err
+    done = site.run(*words, "--anyway", "echo", "started")
+    assert (done.rc, done.out) == (0, "started\n")
+    # The hostfile's network is the same: who is alone in it needs no mpirun.
+    assert "has no other member yet" in site.run("env", "--hostfile").err
+
+
 def test_what_cannot_be_run(site: Site) -> None:
     missing = site.run("run", "--", "no-such-command")
     assert (missing.rc, missing.err.splitlines()[-1]) == (

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "mesh/object/fields.h"
 
 void members_deinit(struct members *r)
@@ -42,10 +43,14 @@ static bool is_listed(const char *list, const char *name)
 static int take_member(struct members *r, const json_t *json, const char *only, struct err *e)
 {
     struct fields f = fields_make(json, "the agent's status", e);
-    struct member m = {.name = ""};
+    const json_t *fabric = json_object_get(json, "fabric");
+    const char *path = json_string_value(json_object_get(json, "path"));
+    struct member m = {.name = "", .is_up = !path || strcmp(path, "none") != 0};
 
     fields_name(&f, "name", FIELDS_REQUIRED, m.name);
     fields_address(&f, "address4", FIELDS_REQUIRED, true, &m.address);
+    m.has_fabric =
+        json_is_object(fabric) && fabric_report_decode(&m.fabric, fabric, m.name, NULL) == 0;
     if (fields_end(&f) == 0 && is_listed(only, m.name))
         r->items[r->n++] = m;
     return fields_end(&f);
@@ -114,4 +119,23 @@ int members_decode(
     else
         members_deinit(&r);
     return result;
+}
+
+unsigned members_hostfile(const struct members *m, struct str *out)
+{
+    char address[IP_ADDR_TEXT_MAX];
+    unsigned all = 0;
+
+    for (size_t i = 0; i < m->n; i++) {
+        const struct member *member = &m->items[i];
+        unsigned slots =
+            member->has_fabric && member->fabric.n_gpus > 0 ? member->fabric.n_gpus : 1;
+
+        if (!member->is_up)
+            continue;
+        ip_addr_format(&member->address, address);
+        str_addf(out, "%s slots=%u\n", address, slots);
+        all += slots;
+    }
+    return all;
 }

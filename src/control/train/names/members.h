@@ -5,17 +5,23 @@
 
 #include <jansson.h>
 #include <net/if.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/addr.h"
 #include "base/parse.h"
+#include "mesh/object/fabric_report.h"
 
 struct err;
+struct str;
 
 /** One member of the network. */
 struct member {
     char name[NAME_MAX_LEN + 1];
     struct ip_addr address; /* IPv4, on the overlay */
+    bool is_up;             /* this node, or a peer that is reached in some way */
+    bool has_fabric;        /* it has reported its fabric */
+    struct fabric_report fabric;
 };
 
 /** The members that take part, and the network that they share. */
@@ -48,3 +54,13 @@ void members_deinit(struct members *m);
  */
 int members_decode(
     struct members *ret, const json_t *status, const char *only, size_t max, struct err *e);
+
+/**
+ * members_hostfile() - append a hostfile for mpirun (Open MPI): a line for each member that is up
+ *
+ * "10.77.0.2 slots=8": its address on the overlay, which needs no name to be resolved, and a slot
+ * for each GPU that it has reported, or one.
+ *
+ * Return: the number of slots in all.
+ */
+unsigned members_hostfile(const struct members *m, struct str *out);

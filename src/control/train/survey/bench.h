@@ -15,6 +15,7 @@
 #include "measure/order.h"
 #include "measure/result.h"
 #include "train/preflight/preflight.h"
+#include "train/survey/sweep.h"
 
 struct str;
 
@@ -48,6 +49,7 @@ struct bench {
     const struct bench_pair *more;      /* borrowed; one for each of @pairs, in the same order */
     size_t n_pairs;
     struct bench_allreduce allreduce[ORDER_ALGORITHM_N];
+    struct sweep sweep;  /* all zero: none was asked for */
     uint32_t streams;    /* of a transfer with several streams */
     uint64_t expect_bps; /* rate that every direction must reach; 0: nothing is expected */
     nsec_t elapsed;      /* how long the measuring took */

@@ -232,6 +232,45 @@ static void measure_allreduce(
     allreduce_once(s, addrs, n, members, &like, ret);
 }
 
+/* ---- a sweep ------------------------------------------------------------------------------- */
+
+/* Factor from one size of a sweep to the next: ten sizes. */
+#define SWEEP_FACTOR 8
+
+/* A size that would take longer is left out, s: the smaller ones have shown the rate by then. */
+#define SWEEP_LIMIT_S 5
+
+void bench_sweep(struct survey *s, struct sweep *ret)
+{
+    nsec_t first = 0;
+    nsec_t next;
+
+    ret->is_done = true;
+    for (uint64_t bytes = SWEEP_LEAST; bytes <= SWEEP_MOST; bytes *= SWEEP_FACTOR) {
+        struct bench_allreduce a = {.bytes = 0};
+        struct nccl_tests_size *size = &ret->sizes[ret->n_sizes];
+
+        measure_allreduce(s, bytes, ORDER_RING, &a);
+        if (!a.is_done) {
+            (void)snprintf(ret->why, sizeof(ret->why), "%s", a.why);
+            return;
+        }
+        *size = (struct nccl_tests_size){.bytes = bytes,
+            .us = (double)a.elapsed / 1000,
+            .algbw = (double)bench_algbw(&a) / 8e9,
+            .busbw = (double)bench_busbw(&a, s->n_nodes) / 8e9};
+        ret->n_sizes++;
+        /* What the first one takes is latency; the rest grows with the bytes. */
+        first = first > 0 ? first : a.elapsed;
+        next = first + (a.elapsed - first) * SWEEP_FACTOR;
+        if (bytes < SWEEP_MOST && next > SWEEP_LIMIT_S * NSEC_PER_SEC) {
+            (void)snprintf(
+                ret->why, sizeof(ret->why), "it would take more than %d s", SWEEP_LIMIT_S);
+            return;
+        }
+    }
+}
+
 /* ---- all of it ----------------------------------------------------------------------------- */
 
 static void work_deinit(struct bench_work *w)

@@ -6,6 +6,7 @@
 
 #include "train/survey/bench.h"
 #include "train/survey/survey.h"
+#include "train/survey/sweep.h"
 
 /** What is to be measured besides the survey and both directions at the same time. */
 struct bench_wish {
@@ -35,3 +36,11 @@ int bench_run(struct survey *s, const struct survey_plan *plan, const struct ben
  * Return: 0 or -ENOMEM.
  */
 int bench_matrix(const struct survey *s, const struct bench_pair *more, struct matrix *ret);
+
+/**
+ * bench_sweep() - all-reduces by a ring over TCP on the overlay, of sizes up to 1 GiB
+ * @ret:	all zero; its sizes are filled in, and why there are no larger ones
+ *
+ * It ends before a size that would take too long. Blocks until everything is measured.
+ */
+void bench_sweep(struct survey *s, struct sweep *ret);

@@ -69,10 +69,11 @@ json_t *bench_encode(const struct bench *b)
         (void)json_array_append_new(pairs, encode_pair(b, i));
     for (size_t i = 0; i < b->n_nodes; i++)
         (void)json_array_append_new(nodes, json_string(b->nodes[i].name));
-    return json_pack("{s:o, s:o, s:i, s:I, s:{s:o, s:o}, s:o}", "nodes", nodes, "pairs", pairs,
+    return json_pack("{s:o, s:o, s:i, s:I, s:{s:o, s:o}, s:o, s:o}", "nodes", nodes, "pairs", pairs,
         "streamsPerTransfer", (int)b->streams, "expectBitsPerSecond", (json_int_t)b->expect_bps,
         "allReduce", "ring", encode_allreduce(b, ORDER_RING), "tree",
-        encode_allreduce(b, ORDER_TREE), "summary", bench_summarise(b));
+        encode_allreduce(b, ORDER_TREE), "sweep", sweep_encode(&b->sweep), "summary",
+        bench_summarise(b));
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */
@@ -232,6 +233,7 @@ void bench_format(const struct bench *b, struct str *out)
     str_add(out, "\n");
     for (unsigned i = 0; i < ORDER_ALGORITHM_N; i++)
         format_allreduce(b, (enum order_algorithm)i, out);
+    sweep_format(&b->sweep, out);
     if (b->expect_bps > 0)
         format_failures(b, out);
     str_addf(out, "%zu members, %zu pair%s, %.1f s\n", b->n_nodes, b->n_pairs,

@@ -189,7 +189,7 @@ class Job:
         self._resume()
 
     def _data(self, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-        x, y = task.make_shard(seed, 2048, self.device)
+        x, y = task.make_shard(seed, self.args.samples, self.device)
         noise = torch.randn(y.shape, generator=torch.Generator().manual_seed(seed))
         return x, y + NOISE * noise.to(self.device)
 
@@ -272,6 +272,7 @@ def parse() -> tuple[argparse.Namespace, dict]:
     parser.add_argument("--form", choices=FORMS, default=exchange.get("form", "int8"))
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch", type=int, default=64, help="of each rank")
+    parser.add_argument("--samples", type=int, default=2048, help="that each rank has to learn from")
     parser.add_argument("--hidden", type=int, default=128, help="width; sets the bytes on the wire")
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--outer-lr", type=float, default=0.7)

@@ -14,6 +14,7 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
     paths       TCP and round trips by each kind of path beside the bare line, through 100 Mbit/s
     qos         a heartbeat beside bulk on a line of 100 Mbit/s, without and with a rate
     plan        synchronisations by torch over emulated lines, beside what weft plan says of them
+    hierarchical  training in two islands far apart beside averaging everywhere: speed and loss
     relay       the blind relay: CPU per GB beside plain forwarders, and a hub that relays beside
                 one that decrypts
     ciphers     sealing and opening with each back end
@@ -46,6 +47,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE / "swarm"), str(HERE / "plan")]
 
 import handshakes  # noqa: E402 - the path is set above
+import hierarchical  # noqa: E402
 import pair  # noqa: E402
 import paths  # noqa: E402
 import plan  # noqa: E402
@@ -91,6 +93,10 @@ def part_plan(_args) -> dict:
     return {title: figures}
 
 
+def part_hierarchical(_args) -> dict:
+    return {"hierarchical": hierarchical.measure()}
+
+
 def part_relay(args) -> dict:
     hub = _module(HERE / "relay/run.py").run(args.rounds, args.seconds)
     bulk = subprocess.run([BUILT / "relay/bench-relay", "500"], capture_output=True, check=True)
@@ -128,11 +134,11 @@ def part_reconcile(args) -> dict:
 
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
          "paths": part_paths, "qos": part_qos, "plan": part_plan,
-         "relay": part_relay,
+         "hierarchical": part_hierarchical, "relay": part_relay,
          "ciphers": part_ciphers, "store": part_store, "scale": part_scale,
          "reconcile": part_reconcile, "neighbour": part_neighbour}
 # What the tables of a part that has no wireguard-go are divided by.
-REFERENCES = {"plan": "measured", "paths": paths.REFERENCE,
+REFERENCES = {"plan": "measured", "hierarchical": hierarchical.REFERENCE, "paths": paths.REFERENCE,
               "qos": qos.REFERENCE, "hub": "wireguard-go hub",
               "forwarders": "plain",
               "store": "before" if os.environ.get("WEFT_BEFORE") else "alone",

@@ -91,13 +91,12 @@ static bool poll_queues(struct tx_worker *w)
  * False when the interface is gone. */
 static bool wait_frames(struct tx_worker *w)
 {
-    bool is_lent = atomic_load_explicit(&w->is_lent, memory_order_acquire);
     struct pollfd pfds[] = {
         {.fd = w->wake_fd, .events = POLLIN}, {.fd = w->queues_fd, .events = POLLIN}};
 
-    if (!is_lent && has_more(w))
+    if (has_more(w))
         return poll_queues(w);
-    if (poll(pfds, is_lent ? 1 : 2, -1) <= 0)
+    if (poll(pfds, 2, -1) <= 0)
         return true;
     if (pfds[0].revents)
         (void)wakeup_clear(w->wake_fd);
@@ -112,6 +111,15 @@ static void lend(struct tx_worker *w)
     /* Release: all that was done here is seen there, which may be from now on. */
     atomic_store_explicit(&w->is_lent, true, memory_order_release);
     rx_waiter_set_wanted(w->rx, &w->lent, true);
+}
+
+/* Sleeps until the worker is woken: the queues may have been given back by then. */
+static void wait_lent(const struct tx_worker *w)
+{
+    struct pollfd wake = {.fd = w->wake_fd, .events = POLLIN};
+
+    if (poll(&wake, 1, -1) > 0)
+        (void)wakeup_clear(w->wake_fd);
 }
 
 /* Gives the queues back to their thread. */
@@ -177,8 +185,6 @@ static bool turn(struct tx_worker *w)
 {
     if (!wait_frames(w))
         return false;
-    if (atomic_load_explicit(&w->is_lent, memory_order_acquire))
-        return true;
     send_some(w);
     if (!has_more(w) && load_is_quiet(&w->device->port->load, w->now))
         lend(w);
@@ -188,8 +194,7 @@ static bool turn(struct tx_worker *w)
 /* Is the turn to keep a rate? A frame that is half cut is sent before. */
 static bool is_shaped(const struct tx_worker *w)
 {
-    return !atomic_load_explicit(&w->is_lent, memory_order_acquire) && tx_shaped_is_on(w) &&
-           !tx_is_cutting(w);
+    return tx_shaped_is_on(w) && !tx_is_cutting(w);
 }
 
 /* One turn with a rate. False when the interface is gone. */
@@ -207,6 +212,13 @@ static void *tx_main(void *arg)
     struct tx_worker *w = arg;
 
     while (!atomic_load(&w->device->tx.is_stopping)) {
+        /* Acquire: all that was done with the queues before they were given back is seen. What
+         * comes next is then decided anew: a turn without a rate would lend them again at once,
+         * though with a rate something may wait for its time. */
+        if (atomic_load_explicit(&w->is_lent, memory_order_acquire)) {
+            wait_lent(w);
+            continue;
+        }
         if (is_shaped(w) ? shaped_turn(w) : turn(w))
             continue;
         atomic_store(&w->device->tx.has_vanished, true);

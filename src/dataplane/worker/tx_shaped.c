@@ -22,6 +22,9 @@
 /* Queues are not lent until nothing had to wait for so long. */
 #define HELD_AFTER (20 * NSEC_PER_MSEC)
 
+/* Sends for queues that were lent, before the rx worker looks at its sockets again. */
+#define SENDS_PER_EVENT 8
+
 /* What one send may carry: longer, and a message that comes meanwhile waits for it. */
 #define TURN (250 * NSEC_PER_USEC)
 
@@ -210,16 +213,18 @@ static bool look(struct tx_worker *w)
 
 bool tx_shaped_serve(struct tx_worker *w)
 {
-    for (;;) {
-        nsec_t until = NSEC_NEVER;
+    nsec_t until = NSEC_NEVER;
+
+    for (unsigned i = 0; i < SENDS_PER_EVENT && until == NSEC_NEVER; i++) {
         nsec_t now = clock_now();
 
         if (pace_due(&w->device->shaping.all, now) > now ||
             !load_is_quiet(&w->device->port->load, now) || !look(w))
             return false;
         if (!send_some(w, now, &until))
-            return until == NSEC_NEVER;
+            break;
     }
+    return until == NSEC_NEVER;
 }
 
 /* ---- waiting ---- */

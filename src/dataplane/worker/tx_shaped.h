@@ -41,9 +41,10 @@ enum tx_shaped_result {
 enum tx_shaped_result tx_shaped_turn(struct tx_worker *w);
 
 /**
- * tx_shaped_serve() - send all that waits in queues that were lent
+ * tx_shaped_serve() - send what waits in queues that were lent
  *
- * Inside the port's gate.
+ * Inside the port's gate. It ends after a few sends even if more waits, as the sockets wait
+ * meanwhile; for what is left the queues are found to be ready again.
  *
  * Return: false when something has to wait for its time, or there is much, or the interface is
  * gone: the worker's own thread is to go on.

@@ -110,13 +110,32 @@ static void end_orphans(void)
         while (f && fscanf(f, "%15s", text) == 1) {
             pid_t pid = (pid_t)strtol(text, NULL, 10);
 
+            /* One that has become another user's ends when it wants to. */
+            if (kill(pid, SIGKILL) < 0)
+                continue;
             found = true;
-            (void)kill(pid, SIGKILL);
             (void)waitpid(pid, NULL, 0);
         }
         if (f)
             (void)fclose(f);
     }
+}
+
+/* Takes the status of each child that has ended: what the command's own children leave behind comes
+ * to us, too. True when @pid, the command, was among them. */
+static bool reap(pid_t pid, int *ret_status)
+{
+    bool has_ended = false;
+    pid_t ended;
+    int status;
+
+    while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (ended != pid)
+            continue;
+        *ret_status = status;
+        has_ended = true;
+    }
+    return has_ended;
 }
 
 static struct child_end follow(pid_t pid, const sigset_t *set, const struct child_watch *watch)
@@ -125,7 +144,7 @@ static struct child_end follow(pid_t pid, const sigset_t *set, const struct chil
         watch && watch->first_ms > 0 ? clock_now() + watch->first_ms * NSEC_PER_MSEC : NSEC_NEVER;
     struct child_end end = {0};
     siginfo_t info;
-    int status;
+    int status = 0;
 
     for (;;) {
         bool stops = false;
@@ -141,7 +160,7 @@ static struct child_end follow(pid_t pid, const sigset_t *set, const struct chil
             forward(pid, &info);
             continue;
         }
-        if (waitpid(pid, &status, WNOHANG) == pid)
+        if (reap(pid, &status))
             break;
     }
     if (WIFSIGNALED(status) && !end.was_told)

@@ -54,6 +54,13 @@ static void test_no_orphans(void **state)
     (void)close(fds[0]);
 }
 
+/* What the command leaves behind comes to us, and is no zombie while the command goes on. */
+static void test_reaps(void **state)
+{
+    assert_int_equal(
+        run_shell("p=$( (sh -c 'echo $$' &) ); while [ -d \"/proc/$p\" ]; do :; done"), 0);
+}
+
 static void test_not_run(void **state)
 {
     char *missing[] = {(char *)"weft-no-such-command", NULL};
@@ -128,6 +135,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_status),
         cmocka_unit_test(test_no_orphans),
+        cmocka_unit_test(test_reaps),
         cmocka_unit_test(test_not_run),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_watch),

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/clock.h"
+#include "os/process.h"
 
 /* In the child. @report: closed by a successful exec, else told the error. */
 static _Noreturn void start(const struct capture_wish *wish, int output, int report, pid_t parent)
@@ -32,9 +33,8 @@ static _Noreturn void start(const struct capture_wish *wish, int output, int rep
 }
 
 /* Reads until the program and all that it has started have closed the pipe. */
-static int read_all(int fd, const struct capture_wish *wish, struct str *out)
+static int read_all(int fd, const struct capture_wish *wish, nsec_t deadline, struct str *out)
 {
-    nsec_t deadline = clock_now() + (nsec_t)wish->timeout_ms * NSEC_PER_MSEC;
     size_t kept = 0;
     char buf[4096];
 
@@ -56,6 +56,18 @@ static int read_all(int fd, const struct capture_wish *wish, struct str *out)
     }
 }
 
+/* Reads what it prints, and waits for its end: it may have closed its output before. */
+static int read_to_end(pid_t pid, int fd, const struct capture_wish *wish, struct str *out)
+{
+    nsec_t deadline = clock_now() + (nsec_t)wish->timeout_ms * NSEC_PER_MSEC;
+    int r = read_all(fd, wish, deadline, out);
+    nsec_t left = nsec_max(deadline - clock_now(), 0);
+
+    if (r == 0 && process_wait_end(pid, (unsigned)(left / NSEC_PER_MSEC + 1)) == -ETIMEDOUT)
+        r = -ETIMEDOUT;
+    return r;
+}
+
 static int take_status(pid_t pid)
 {
     int status = 0;
@@ -69,7 +81,7 @@ static int take_status(pid_t pid)
 static int follow(pid_t pid, int fd, int error, const struct capture_wish *wish, struct str *out,
     int *ret_status, struct err *e)
 {
-    int r = error == 0 ? read_all(fd, wish, out) : 0;
+    int r = error == 0 ? read_to_end(pid, fd, wish, out) : 0;
 
     if (r == -ETIMEDOUT)
         (void)kill(pid, SIGKILL);

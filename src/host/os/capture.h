@@ -2,7 +2,8 @@
  * capture.h - run another program to its end and keep what it prints.
  *
  * For tools that print what we want to know. Unlike process.h's programs it stays in our session,
- * so a person who interrupts us interrupts it too, and its standard error is ours.
+ * so a person who interrupts us interrupts it too, and its standard error is ours unless that is
+ * kept as well.
  */
 #pragma once
 

@@ -61,6 +61,10 @@ static void test_what_does_not_end(void **state)
     assert_int_equal(run("exec sleep 1000", wish, &out, &status), -ETIMEDOUT);
     assert_int_equal(status, 128 + SIGKILL);
     str_deinit(&out);
+    wish.timeout_ms = 200;
+    assert_int_equal(run("exec sleep 1000 >&- 2>&-", wish, &out, &status), -ETIMEDOUT);
+    assert_int_equal(status, 128 + SIGKILL);
+    str_deinit(&out);
 }
 
 static void test_what_cannot_be_run(void **state)

@@ -37,7 +37,8 @@ static bool take_amount(struct fields *f, const char *name, double *ret)
     return true;
 }
 
-static void take_budget(struct fields *f, const json_t *json, struct budgets *b)
+static void take_budget(
+    struct fields *f, const json_t *json, enum object_mode mode, struct budgets *b)
 {
     struct fields own = fields_make(json, f->where, f->e);
     struct budget budget = {.cost = 0};
@@ -53,7 +54,8 @@ static void take_budget(struct fields *f, const json_t *json, struct budgets *b)
     cap = fields_string(&own, "cap", FIELDS_OPTIONAL, 1, TRAFFIC_RATE_TEXT_MAX);
     if (cap && traffic_rate_parse(&budget.cap, cap, "\"cap\" of a budget", &e) != 0)
         fields_fail(&own, "%s", err_text(&e));
-    fields_refuse_unknown(&own);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&own);
     budget.bytes = (uint64_t)bytes;
     if (!has_cost && budget.bytes == 0)
         fields_fail(&own, "\"bytesPerDay\" of a budget is less than a byte");
@@ -67,13 +69,13 @@ static void take_budget(struct fields *f, const json_t *json, struct budgets *b)
         f->failed = fields_end(&own);
 }
 
-void budgets_decode(struct fields *f, struct budgets *ret)
+void budgets_decode(struct fields *f, enum object_mode mode, struct budgets *ret)
 {
     const json_t *list = fields_array(f, "budgets", FIELDS_OPTIONAL, 0, BUDGETS_MAX);
     struct budgets b = {.n = 0};
 
     for (size_t i = 0; fields_end(f) == 0 && i < json_array_size(list); i++)
-        take_budget(f, json_array_get(list, i), &b);
+        take_budget(f, json_array_get(list, i), mode, &b);
     if (fields_end(f) == 0)
         *ret = b;
 }
@@ -86,12 +88,13 @@ json_t *budgets_encode(const struct budgets *b)
         const struct budget *budget = &b->items[i];
         bool is_cost = budget->cost > 0;
         char cap[TRAFFIC_RATE_TEXT_MAX];
+        json_t *json = json_pack("{s:s*, s:o, s:s*}", "job", budget->job[0] ? budget->job : NULL,
+            is_cost ? "costPerDay" : "bytesPerDay",
+            is_cost ? json_real(budget->cost) : json_integer((json_int_t)budget->bytes), "cap",
+            budget->cap > 0 ? traffic_rate_format(budget->cap, cap) : NULL);
 
-        (void)json_array_append_new(
-            list, json_pack("{s:s*, s:o, s:s*}", "job", budget->job[0] ? budget->job : NULL,
-                      is_cost ? "costPerDay" : "bytesPerDay",
-                      is_cost ? json_real(budget->cost) : json_integer((json_int_t)budget->bytes),
-                      "cap", budget->cap > 0 ? traffic_rate_format(budget->cap, cap) : NULL));
+        if (json_array_append_new(list, json) < 0)
+            list = (json_decref(list), NULL);
     }
     return list;
 }

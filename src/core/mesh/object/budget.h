@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/parse.h"
+#include "mesh/object/object_meta.h"
 
 struct fields;
 
@@ -34,7 +35,7 @@ struct budgets {
 };
 
 /** budgets_decode() - the field "budgets", of which a job has one at most. */
-void budgets_decode(struct fields *f, struct budgets *ret);
+void budgets_decode(struct fields *f, enum object_mode mode, struct budgets *ret);
 
 /** budgets_encode() - a new reference; NULL: there are none, or no memory. */
 json_t *budgets_encode(const struct budgets *b);

@@ -112,6 +112,10 @@ static void test_defaults(void **state)
     object_deinit(&o);
 }
 
+#define SHINY_BUDGET                                                                               \
+    "\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\", "                                      \
+    "\"budgets\": [{\"costPerDay\": 1, \"shiny\": 1}]"
+
 /* A newer hub may know more fields than this program. */
 static void test_unknown_fields(void **state)
 {
@@ -122,6 +126,10 @@ static void test_unknown_fields(void **state)
     object_deinit(&o);
     assert_true(decode(&o, NODE_WITH("a", ", \"shiny\": 1"), OBJECT_STRICT, &e) < 0);
     assert_string_equal(e.text, "Node \"a\": \"shiny\" is not a field of it");
+    assert_int_equal(decode(&o, NETWORK_WITH(SHINY_BUDGET), OBJECT_LENIENT, &e), 0);
+    object_deinit(&o);
+    assert_true(decode(&o, NETWORK_WITH(SHINY_BUDGET), OBJECT_STRICT, &e) < 0);
+    assert_string_equal(e.text, "Network \"default\": \"shiny\" is not a field of it");
 }
 
 /* Every sentence with which an object is refused. */

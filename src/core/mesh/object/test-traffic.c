@@ -124,6 +124,21 @@ static void test_limits(void **state)
     traffic_deinit(&kept);
 }
 
+/* What a node says of jobs without a peer is bounded, too. */
+static void test_limits_of_jobs(void **state)
+{
+    struct traffic t = TRAFFIC_NULL;
+    char job[16];
+
+    for (unsigned i = 0; i < 1000; i++) {
+        (void)snprintf(job, sizeof(job), "j%u", i);
+        traffic_add(traffic_at(&t, 1, "", job, PATH_KIND_DIRECT), 1, 0);
+    }
+    assert_int_equal(t.n, TRAFFIC_FLOWS_MAX + 1);
+    assert_int_equal(sent_in_all(&t), 1000);
+    traffic_deinit(&t);
+}
+
 static void test_refusals(void **state)
 {
     static const struct {
@@ -162,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_what_comes_twice),
         cmocka_unit_test(test_two_meters),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_limits_of_jobs),
         cmocka_unit_test(test_refusals),
     };
 

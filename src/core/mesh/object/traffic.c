@@ -205,7 +205,7 @@ struct traffic_flow *traffic_at(
     bool found;
     size_t i = place_of(t, &key, &found);
 
-    if (!found && peer[0] && count_of_meter(t, meter) >= TRAFFIC_FLOWS_MAX)
+    if (!found && (peer[0] || job[0]) && count_of_meter(t, meter) >= TRAFFIC_FLOWS_MAX)
         return traffic_at(t, meter, "", "", path);
     return found ? &t->flows[i] : insert(t, i, &key);
 }

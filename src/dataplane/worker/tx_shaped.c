@@ -25,6 +25,10 @@
 /* Sends for queues that were lent, before the rx worker looks at its sockets again. */
 #define SENDS_PER_EVENT 8
 
+/* At each multiple of this the rates of peers whose frames are kept are looked at again: they may
+ * be others by then. All at once, so that the classes go on in their order. */
+#define KEPT_LOOK (50 * NSEC_PER_MSEC)
+
 /* What one send may carry: longer, and a message that comes meanwhile waits for it. */
 #define TURN (250 * NSEC_PER_USEC)
 
@@ -140,13 +144,15 @@ static void take_one(struct tx_worker *w, unsigned queue, nsec_t now)
     struct allowedips_owner *owner;
     struct peer *peer;
     uint32_t n_bytes;
+    nsec_t due;
 
     if (!take_frame(w, queue))
         return;
     owner = allowedips_find(&w->device->allowed, &w->ip.dst);
     peer = owner ? container_of(owner, struct peer, allowed) : NULL;
-    if (peer && pace_due(&peer->pace, now) > now) {
-        keep(w, queue, peer, pace_due(&peer->pace, now));
+    due = peer ? pace_due(&peer->pace, now) : now;
+    if (due > now) {
+        keep(w, queue, peer, nsec_min(due, now - now % KEPT_LOOK + KEPT_LOOK));
         return;
     }
     n_bytes = cut_all(w);

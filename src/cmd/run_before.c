@@ -25,8 +25,10 @@
 
 #define ADVICE_TIMEOUT_MS 10000
 
-/* Seconds that a test may take: nccl-tests may take a quarter of an hour. */
-#define TEST_PATIENCE_S (20 * 60)
+/* Seconds that each test may take, and both: nccl-tests may take a quarter of an hour. */
+#define PREFLIGHT_PATIENCE_S (5 * 60)
+#define BENCH_PATIENCE_S     (20 * 60)
+#define TEST_PATIENCE_S      (PREFLIGHT_PATIENCE_S + BENCH_PATIENCE_S)
 
 /* Bytes of each command's report that are kept; a pre-flight of 16 members has about 12,000. */
 #define TEST_TEXT_MAX (48u << 10)
@@ -149,12 +151,11 @@ static int judge_without_plan(const struct run_before *b, const struct run *run)
 /* ---- a test first --------------------------------------------------------------------------- */
 
 /* Runs one of our own commands, and keeps what it prints for all nodes of the job. */
-static int test_by(const char *const argv[], struct str *out, int *ret_status, struct err *e)
+static int test_by(
+    const char *const argv[], unsigned patience_s, struct str *out, int *ret_status, struct err *e)
 {
-    const struct capture_wish wish = {.argv = argv,
-        .timeout_ms = TEST_PATIENCE_S * 1000,
-        .max = TEST_TEXT_MAX,
-        .takes_errors = true};
+    const struct capture_wish wish = {
+        .argv = argv, .timeout_ms = patience_s * 1000, .max = TEST_TEXT_MAX, .takes_errors = true};
 
     return capture_run(&wish, out, ret_status, e);
 }
@@ -171,36 +172,54 @@ static int test(void *ctx, struct str *out, struct err *e)
     const char *const bench[] = {self, "bench", "--sweep", "--no-underlay", "--allreduce", "0",
         "--socket", t->run->socket_path, "--state", t->before->state_dir, NULL};
     int status = 0;
-    int r = test_by(preflight, &text, &status, e);
+    int r = test_by(preflight, PREFLIGHT_PATIENCE_S, &text, &status, e);
 
     if (r == 0 && status == CMD_OK)
-        r = test_by(bench, &text, &status, e);
+        r = test_by(bench, BENCH_PATIENCE_S, &text, &status, e);
     str_addf(out, "%d\n%s", status, str_text(&text));
     return r;
 }
 
-/* Tests the network, once for all nodes of a job that meets at the hub. */
-static int test_first(const struct run_before *b, const struct run *run)
+static bool is_tested(const struct run_before *b)
+{
+    return b->tested.len > 0;
+}
+
+/* The result for all nodes of a job that meets at the hub. A job that is started again hands on the
+ * one that it was started with: other nodes may still be ending, and nothing can be measured. */
+static int get_result(struct run_before *b, const struct run *run, struct str *out, struct err *e)
+{
+    struct testing t = {.before = b, .run = run};
+    agree_make_fn fn = is_tested(b) ? agree_kept : test;
+    void *ctx = is_tested(b) ? (void *)&b->tested : &t;
+
+    return run->meeting.id[0] != '\0'
+               ? agree_once(&run->meeting, "preflight", TEST_PATIENCE_S, fn, ctx, out, e)
+               : fn(ctx, out, e);
+}
+
+/* Tests the network, once for all nodes and all starts of a job. */
+static int test_first(struct run_before *b, const struct run *run)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    struct testing t = {.before = b, .run = run};
     struct err e = ERR_NULL;
     const char *text;
     long status;
-    int r = run->meeting.id[0] != '\0'
-                ? agree_once(&run->meeting, "preflight", TEST_PATIENCE_S, test, &t, &out, &e)
-                : test(&t, &out, &e);
+    int r = get_result(b, run, &out, &e);
 
+    if (is_tested(b))
+        return CMD_OK;
     if (r != 0)
         return cmd_fail("run", "the test before the start: %s", err_text(&e));
     status = strtol(str_text(&out), NULL, 10);
     text = str_text(&out) + strcspn(str_text(&out), "\n");
     if (status != CMD_OK || !run->is_quiet)
         (void)fprintf(stderr, "%s", text + (*text == '\n'));
-    if (status == CMD_OK)
-        return CMD_OK;
-    if (b->anyway) {
+    if (status != CMD_OK && b->anyway)
         note("the test says no; started all the same, as --anyway says");
+    if (status == CMD_OK || b->anyway) {
+        b->tested = out;
+        out = (struct str)STR_NULL;
         return CMD_OK;
     }
     (void)cmd_fail("run",

@@ -14,6 +14,7 @@ struct run_before {
     bool preflight;        /* test the network first */
     bool anyway;           /* start although the test says no */
     struct str plan;       /* owns; the plan that was made, for a job that is started again */
+    struct str tested;     /* owns; likewise the result of the test */
 };
 
 /**

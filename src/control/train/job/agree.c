@@ -114,7 +114,8 @@ static int claim(struct store *s, unsigned patience_s, struct err *e)
     return status == STATUS_EXISTS ? -EAGAIN : refuse(status, e);
 }
 
-/* Does the work, and tells the others. */
+/* Does the work, and tells the others. One whose claim had ended takes what another one has found
+ * out meanwhile: the first result stays. Return: as look(). */
 static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *out, struct err *e)
 {
     struct str text = STR_NULL;
@@ -123,15 +124,18 @@ static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *o
     int status;
 
     if (r == 0 && (text.failed || text.len > AGREE_TEXT_MAX))
-        r = err_set(e, -EFBIG, "%zu bytes are too many for the job's store", text.len);
-    str_addf(&form, "value=%c", r == 0 ? GOOD : BAD);
+        r = err_set(e, -EFBIG, "%zu bytes are too many for the job's store, which takes %u",
+            text.len, AGREE_TEXT_MAX);
+    str_addf(&form, "prevExist=false&value=%c", r == 0 ? GOOD : BAD);
     add_encoded(&form, r == 0 ? str_text(&text) : err_text(e));
     /* Nobody has to know when this fails: then the others wait until the claim ends. */
     status = form.failed ? 0 : ask(s, "PUT", s->result, str_text(&form), NULL, NULL);
-    if (r == 0 && status != STATUS_MADE && status != STATUS_OK)
+    if (status == STATUS_EXISTS)
+        r = look(s, out, e);
+    else if (r == 0 && status != STATUS_MADE && status != STATUS_OK)
         r = status < 0 ? err_set(e, -EIO, "the job's store at the hub does not take the result")
                        : refuse(status, e);
-    if (r == 0)
+    else if (r == 0)
         str_add(out, str_text(&text));
     str_deinit(&text);
     str_deinit(&form);
@@ -157,6 +161,14 @@ static int agree(struct store *s, unsigned patience_s, agree_make_fn make, void 
         (void)poll(NULL, 0, LOOK_EACH_MS);
     } while (clock_now() < deadline);
     return err_set(e, -ETIMEDOUT, "no node of the job has finished it within %u s", 2 * patience_s);
+}
+
+int agree_kept(void *ctx, struct str *out, struct err *e)
+{
+    const struct str *kept = ctx;
+
+    str_add(out, str_text(kept));
+    return 0;
 }
 
 int agree_once(const struct env_meeting *m, const char *what, unsigned patience_s,

@@ -25,6 +25,9 @@ struct str;
  */
 typedef int (*agree_make_fn)(void *ctx, struct str *out, struct err *e);
 
+/** agree_kept() - an agree_make_fn: what was found out before. @ctx: a struct str, which has it */
+int agree_kept(void *ctx, struct str *out, struct err *e);
+
 /**
  * agree_once() - the result of whichever node of the job has found it out
  * @m:		where the job meets

@@ -36,29 +36,18 @@ static int make(void *ctx, struct str *out, struct err *e)
     return job_plan_make(order, out, e);
 }
 
-/* The text of a plan that was made before. */
-static int take_kept(void *ctx, struct str *out, struct err *e)
-{
-    const struct str *kept = ctx;
-
-    str_add(out, str_text(kept));
-    return 0;
-}
-
 /* Asks for the plan that all nodes of the job take. */
 static int agree_on_plan(struct run *run, const char *params, struct str *kept, struct err *e)
 {
     struct job_plan_order order = {
         .params = params, .socket_path = run->socket_path, .timeout_ms = PLAN_PATIENCE_S * 1000};
+    agree_make_fn fn = kept->len > 0 ? agree_kept : make;
+    void *ctx = kept->len > 0 ? (void *)kept : &order;
     struct str text = STR_NULL;
-    int r;
+    int r = run->meeting.id[0] != '\0'
+                ? agree_once(&run->meeting, "plan", PLAN_PATIENCE_S, fn, ctx, &text, e)
+                : fn(ctx, &text, e);
 
-    if (run->meeting.id[0] == '\0')
-        r = kept->len > 0 ? take_kept(kept, &text, e) : make(&order, &text, e);
-    else if (kept->len > 0)
-        r = agree_once(&run->meeting, "plan", PLAN_PATIENCE_S, take_kept, kept, &text, e);
-    else
-        r = agree_once(&run->meeting, "plan", PLAN_PATIENCE_S, make, &order, &text, e);
     if (r == 0 && text.failed)
         r = err_set(e, -ENOMEM, "no memory for the plan");
     if (r != 0) {

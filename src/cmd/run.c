@@ -18,6 +18,7 @@
 #include "os/clock.h"
 #include "train/job/env_text.h"
 #include "train/job/job_plan.h"
+#include "train/job/rendezvous.h"
 
 /* Exit statuses, as shells give them. */
 #define STATUS_NOT_EXECUTABLE 126
@@ -173,8 +174,10 @@ static int run_all(struct run *run, int *ret_status, struct err *e)
         if (clock_now() - begun_at > LIVED)
             n_killed = 0;
         n_killed += r == RUN_E_KILLED;
-        if (n_killed > KILLED_MAX)
+        if (n_killed > KILLED_MAX) {
+            rendezvous_end(run->socket_path, run->job);
             return 0;
+        }
         if (r != RUN_E_CUT_OFF && r != RUN_E_MOVED && r != RUN_E_KILLED)
             return r;
         say_again(r, *ret_status);

@@ -166,7 +166,8 @@ static struct nccl_watch *watch_nccl(const struct run *run)
     return w;
 }
 
-/* The logs stay when the job has failed or NCCL took another network: somebody will want them. */
+/* The logs stay when the job has failed by itself or NCCL took another network: somebody will want
+ * them. */
 static void end_nccl(const struct run *run, struct nccl_watch *w, bool has_failed)
 {
     bool stays = false;
@@ -325,7 +326,7 @@ static int run_child(const struct run *run, char *const words[], char *const env
     struct child_end end = {0};
     int r = child_run(words, env, &watch, &end, e);
 
-    end_nccl(run, w->nccl, r == 0 && end.status != 0 && !end.was_told);
+    end_nccl(run, w->nccl, r == 0 && end.status != 0 && !end.was_told && !end.was_stopped);
     if (r == 0) {
         *ret_status = end.status;
         r = judge(run, &end);

@@ -215,6 +215,12 @@ static double slowest(const struct bench *b)
     return least == UINT64_MAX ? 0 : (double)least;
 }
 
+static void clear_progress(const struct measure *m)
+{
+    if (m->plan.progress)
+        (void)fprintf(stderr, "\r\033[K");
+}
+
 /* By nccl-tests where this machine has GPUs and the program is there, or where it was named. */
 static int sweep(struct measure *m, struct bench *b)
 {
@@ -230,8 +236,10 @@ static int sweep(struct measure *m, struct bench *b)
         sweep_judge(&b->sweep, machine, slowest(b), NULL);
         return CMD_OK;
     }
-    if (sweep_nccl_run(&what, &b->sweep, &tests, &e) != 0)
+    if (sweep_nccl_run(&what, &b->sweep, &tests, &e) != 0) {
+        clear_progress(m);
         return cmd_fail("bench", "%s", err_text(&e));
+    }
     sweep_judge(&b->sweep, machine, 0, &tests.log);
     return CMD_OK;
 }
@@ -253,8 +261,7 @@ static int measure_all(struct measure *m)
     b.more = more;
     if (arg.sweep)
         status = sweep(m, &b);
-    if (m->plan.progress)
-        (void)fprintf(stderr, "\r\033[K");
+    clear_progress(m);
     return status == CMD_OK ? report(m, &b) : status;
 }
 

@@ -20,6 +20,8 @@ void sweep_judge(
 {
     struct str out = STR_NULL;
 
+    if (s->crosses)
+        machine = NULL;
     if (s->by_nccl) {
         s->has_expectation = machine && verdict_expect(&s->expected, machine);
     } else if (rate > 0) {
@@ -28,6 +30,11 @@ void sweep_judge(
     }
     s->verdict = verdict_judge(s->has_expectation ? &s->expected : NULL,
         s->by_nccl ? machine : NULL, sweep_best(s), log, &out);
+    if (s->is_wrong) {
+        s->verdict = VERDICT_FAIL;
+        str_deinit(&out);
+        str_add(&out, "fail: some sums were wrong");
+    }
     (void)snprintf(s->text, sizeof(s->text), "%s", str_text(&out));
     str_deinit(&out);
 }

@@ -26,6 +26,8 @@ struct sweep {
     bool by_nccl; /* by nccl-tests; else over TCP on the overlay */
     struct nccl_tests_size sizes[NCCL_TESTS_SIZES_MAX];
     size_t n_sizes;
+    bool is_wrong; /* some sums were wrong */
+    bool crosses;  /* NCCL was kept from the fabric, since not all members are in one island */
     char why[SWEEP_WHY_MAX];         /* why it did not come to the last size; "" if it did */
     char network[NCCL_LOG_TEXT_MAX]; /* that NCCL used; "": not said, or it was not NCCL */
     bool has_expectation;
@@ -39,7 +41,8 @@ double sweep_best(const struct sweep *s);
 
 /**
  * sweep_judge() - set @s's verdict
- * @machine:	this node's; NULL: not known
+ * @machine:	this node's; NULL: not known. Nothing is expected of it where the sweep crosses
+ * islands
  * @rate:	bit/s of the slowest pair, for a sweep over TCP; 0: not measured
  * @log:	NCCL's; NULL: it was not NCCL
  */

@@ -147,9 +147,9 @@ static int run_it(
     ret->is_done = true;
     ret->by_nccl = true;
     (void)snprintf(ret->network, sizeof(ret->network), "%s", tests->log.network);
-    if (tests->is_wrong)
-        (void)snprintf(ret->why, sizeof(ret->why), "some sums were wrong");
-    else if (status != 0)
+    ret->is_wrong = tests->is_wrong;
+    /* Wrong sums end it with a status, too. */
+    if (!tests->is_wrong && status != 0)
         (void)snprintf(ret->why, sizeof(ret->why), "it ended with status %d", status);
     return 0;
 }
@@ -195,6 +195,7 @@ int sweep_nccl_run(
         r = run_dir_make(dir, e);
     if (r != 0)
         return r;
+    ret->crosses = !run.uses_fabric;
     r = run_with(what, &run, dir, ret, tests, e);
     run_dir_remove(dir);
     return r;

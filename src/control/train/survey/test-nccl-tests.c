@@ -41,6 +41,7 @@ static void judge(const char *name, const struct fabric_report *machine)
     sweep.n_sizes = tests.n_sizes;
     sweep.is_done = true;
     sweep.by_nccl = true;
+    sweep.is_wrong = tests.is_wrong;
     sweep_judge(&sweep, machine, 0, &tests.log);
 }
 
@@ -76,6 +77,11 @@ static void test_the_fabric_is_off(void **state)
     memset(&tests.log, 0, sizeof(tests.log));
     sweep_judge(&sweep, &p4d, 0, &tests.log);
     assert_non_null(strstr(sweep.text, "; EFA seems to be off, this is TCP"));
+    /* Across islands it is to be. */
+    sweep.crosses = true;
+    sweep_judge(&sweep, &p4d, 0, &tests.log);
+    assert_int_equal(sweep.verdict, VERDICT_NONE);
+    assert_null(strstr(sweep.text, "off"));
 }
 
 static void test_slow_is_not_off(void **state)
@@ -98,6 +104,8 @@ static void test_columns(void **state)
     assert_int_equal(sweep.verdict, VERDICT_NONE);
     judge("wrong", NULL);
     assert_true(tests.is_wrong);
+    assert_int_equal(sweep.verdict, VERDICT_FAIL);
+    assert_string_equal(sweep.text, "fail: some sums were wrong");
     judge("odd", NULL);
     assert_int_equal(tests.n_sizes, 1);
     assert_int_equal(tests.average, 0);

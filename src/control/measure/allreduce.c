@@ -277,7 +277,7 @@ static bool has_room(uint64_t bytes)
             continue;
         number += strspn(number, " ");
         number[strcspn(number, " \n")] = '\0';
-        if (parse_u64(&kib, number, 1, UINT32_MAX, "memory", NULL) != 0)
+        if (parse_u64(&kib, number, 1, UINT64_MAX / 1024, "memory", NULL) != 0)
             break;
     }
     if (f)

@@ -12,6 +12,10 @@ variable "network" {
   description = "The name of the Weft network."
   type        = string
   default     = "default"
+  validation {
+    condition     = can(regex("^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$", var.network))
+    error_message = "network is of a-z, 0-9 and - (not at an end), and has at most 63 characters."
+  }
 }
 
 variable "project" {
@@ -74,6 +78,10 @@ variable "egress_tier" {
 variable "archive_url" {
   description = "Where weft's portable archive (make portable) is to be had, by https."
   type        = string
+  validation {
+    condition     = can(regex("^https://[^' ]+$", var.archive_url))
+    error_message = "archive_url begins with https://, and has no blank and no quote."
+  }
 }
 
 variable "archive_sha256" {

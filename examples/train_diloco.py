@@ -8,8 +8,9 @@ So the overlay carries the model once every H steps, and a round trip of 100 ms 
     weft run --nnodes 4 -- torchrun examples/train_diloco.py --rounds 12 --inner-steps 20
 
 Runs on CPU with Gloo, and unchanged on GPUs with NCCL; with `--nnodes 2:4` and `--checkpoint` it
-is elastic. Rank 0 prints a line a round and one JSON line at the end; the exit status is 1 when
-the loss did not fall or the ranks' weights differ.
+begins again at its last round when nodes come and go; no test takes a node from it, as one does
+from train_ddp.py. Rank 0 prints a line a round and one JSON line at the end; the exit status is 1
+when the loss did not fall or the ranks' weights differ.
 """
 from __future__ import annotations
 

@@ -16,9 +16,10 @@ whose state is sharded over all ranks (ZeRO stage 1), --mode diloco makes each r
 (FSDP, which shards weights and gradients too, runs on GPUs only before PyTorch 2: torch 1.13 says
 "FSDP does not support CPU only execution".)
 
-Runs on CPU with Gloo, and unchanged on GPUs with NCCL; with a range of nodes and --checkpoint it is
-elastic. Rank 0 prints a line now and then and one JSON line at the end; the exit status is 1 when
-the loss did not fall or the ranks' weights differ.
+Runs on CPU with Gloo, and unchanged on GPUs with NCCL. With --checkpoint it begins again at its
+last exchange, with the plan's nodes or some of them; no test takes a node from it, as one does from
+train_ddp.py. Rank 0 prints a line now and then and one JSON line at the end; the exit status is 1
+when the loss did not fall or the ranks' weights differ.
 """
 from __future__ import annotations
 

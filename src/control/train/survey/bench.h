@@ -35,6 +35,7 @@ struct bench_pair {
 /** One all-reduce over all members. */
 struct bench_allreduce {
     bool is_done;   /* every member took part until the end, and all sums were right */
+    bool is_wrong;  /* it did, and some were not */
     uint64_t bytes; /* of the vector; 0: no all-reduce was asked for */
     uint32_t repeats;
     nsec_t elapsed;           /* average time of one repeat at the slowest member */

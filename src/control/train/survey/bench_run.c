@@ -185,9 +185,11 @@ static void allreduce_once(struct survey *s, const struct ip_addr *addrs, size_t
     for (size_t rank = 0; rank < n && ret->is_done; rank++) {
         const struct coordinator_link *k = &s->coordinator.items[members[rank]];
         struct allreduce rd = {0};
+        bool has_ended =
+            k->answer && allreduce_decode(&rd, k->answer, NULL) == 0 && rd.why[0] == '\0';
 
-        ret->is_done = k->answer && allreduce_decode(&rd, k->answer, NULL) == 0 &&
-                       rd.why[0] == '\0' && rd.correct;
+        ret->is_done = has_ended && rd.correct;
+        ret->is_wrong = has_ended && !rd.correct;
         if (!ret->is_done)
             (void)snprintf(ret->why, sizeof(ret->why), "%.60s: %.90s", s->nodes[members[rank]].name,
                 rd.why[0]   ? rd.why
@@ -253,6 +255,7 @@ void bench_sweep(struct survey *s, struct sweep *ret)
         measure_allreduce(s, bytes, ORDER_RING, &a);
         if (!a.is_done) {
             (void)snprintf(ret->why, sizeof(ret->why), "%s", a.why);
+            ret->is_wrong = a.is_wrong;
             return;
         }
         *size = (struct nccl_tests_size){.bytes = bytes,

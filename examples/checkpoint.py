@@ -72,8 +72,9 @@ class Key:
         self._fd = os.memfd_create("checkpoint-key")
         os.write(self._fd, text)
         # A key that is none is found before the training, not after an hour of it.
-        said = self.start("--encrypt", stdin=subprocess.DEVNULL).communicate()[1]
-        if b"error" in said:
+        age = self.start("--encrypt", stdin=subprocess.DEVNULL)
+        said = age.communicate()[1]
+        if age.returncode != 0:
             raise Refused(f"{name} holds no secret key of age, as age-keygen makes it: "
                           f"{last_line(said)}")
 

@@ -15,12 +15,16 @@
 
 #define CONNECT_MS    3000
 #define TIMEOUT_MS    10000
-#define LOOK_EACH_MS  500
 #define ANSWER_MAX    (4u * AGREE_TEXT_MAX) /* bytes; JSON may write one byte as six, seldom */
 #define STATUS_OK     200
 #define STATUS_MADE   201
 #define STATUS_ABSENT 404
 #define STATUS_EXISTS 412
+
+/* Milliseconds between two looks: an eighth of the time that was waited already, within these. All
+ * nodes of a job ask one hub. */
+#define LOOK_EACH_MS     500
+#define LOOK_EACH_MAX_MS 10000
 
 /* A result begins with one of these. */
 #define GOOD 'y'
@@ -142,10 +146,16 @@ static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *o
     return r;
 }
 
+static int pause_ms(nsec_t waited)
+{
+    return (int)nsec_max(LOOK_EACH_MS, nsec_min(waited / NSEC_PER_MSEC / 8, LOOK_EACH_MAX_MS));
+}
+
 static int agree(struct store *s, unsigned patience_s, agree_make_fn make, void *ctx,
     struct str *out, struct err *e)
 {
-    nsec_t deadline = clock_now() + 2 * (nsec_t)patience_s * NSEC_PER_SEC;
+    nsec_t begun_at = clock_now();
+    nsec_t deadline = begun_at + 2 * (nsec_t)patience_s * NSEC_PER_SEC;
 
     do {
         int r = look(s, out, e);
@@ -158,7 +168,7 @@ static int agree(struct store *s, unsigned patience_s, agree_make_fn make, void 
             return make_it(s, make, ctx, out, e);
         if (r != -EAGAIN)
             return r;
-        (void)poll(NULL, 0, LOOK_EACH_MS);
+        (void)poll(NULL, 0, pause_ms(clock_now() - begun_at));
     } while (clock_now() < deadline);
     return err_set(e, -ETIMEDOUT, "no node of the job has finished it within %u s", 2 * patience_s);
 }

@@ -246,6 +246,34 @@ static void tick(int32_t today)
     }
 }
 
+/* As many sums as a record takes, with the longest names and numbers, fit a value of the store. */
+static void test_longest_record(void **state)
+{
+    json_t *json = json_pack("{s:s, s:[]}", "day", "2026-11-23", "flows");
+    char name[NAME_MAX_LEN + 1] = "";
+    struct traffic t;
+
+    memset(name, 'n', NAME_MAX_LEN);
+    add_node(name);
+    for (int i = 0; i < 2 * TRAFFIC_FLOWS_MAX; i++) {
+        char job[NAME_MAX_LEN + 1];
+
+        (void)snprintf(job, sizeof(job), "%.60s%03u", name, (unsigned)i % 1000);
+        (void)json_array_append_new(json_object_get(json, "flows"),
+            json_pack("{s:I, s:s, s:s, s:s, s:I, s:I}", "meter", (json_int_t)(INT64_MAX - i % 2),
+                "peer", name, "job", job, "path", "direct", "sent", (json_int_t)TRAFFIC_BYTES_MAX,
+                "received", (json_int_t)TRAFFIC_BYTES_MAX));
+    }
+    assert_int_equal(traffic_decode(&t, json, "test", NULL), 0);
+    json_decref(json);
+    assert_int_equal(t.n, 2 * TRAFFIC_FLOWS_MAX);
+    traffic_book_take(book(), node("a"), &t, hub.now, (int64_t)DAY * 86400 + 43200);
+    traffic_deinit(&t);
+    assert_int_equal(book()->n_left_out, 2 * TRAFFIC_FLOWS_MAX - TRAFFIC_BOOK_FLOWS_MAX);
+    tick(DAY);
+    assert_int_equal(count_records(), 1);
+}
+
 static void test_days(void **state)
 {
     tell("a", DAY, A_100);
@@ -428,6 +456,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_meters_and_others, enter, leave),
         cmocka_unit_test_setup_teardown(test_other_hub, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_left_out, enter, leave),
+        cmocka_unit_test_setup_teardown(test_longest_record, enter, leave),
         cmocka_unit_test_setup_teardown(test_days, enter, leave),
         cmocka_unit_test_setup_teardown(test_budgets, enter, leave),
         cmocka_unit_test_setup_teardown(test_caps, enter, leave),

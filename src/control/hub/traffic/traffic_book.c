@@ -21,6 +21,16 @@
 #define TRIM_EACH (600 * NSEC_PER_SEC)
 #define TRIM_MAX  256
 
+/* Longest flow of a record, with its comma; and what the record has besides, with its sum (seal.h):
+ *
+ *     {"meter":...,"peer":"...","job":"...","path":"direct","sent":...,"received":...},
+ *     {"day":"2026-11-23","flows":[],"sum":"0f1e2d3c4b5a6978"} */
+#define FLOW_TEXT_MAX   (66 + 19 + 2 * NAME_MAX_LEN + 2 * 16)
+#define RECORD_TEXT_MAX (64 + TRAFFIC_BOOK_FLOWS_MAX * FLOW_TEXT_MAX)
+
+/* The store refuses the whole commit that has a longer one, and so the records of other nodes. */
+_Static_assert(RECORD_TEXT_MAX <= STORE_VALUE_MAX, "a record fits a value");
+
 enum entry_state {
     ENTRY_UNREAD,  /* what the store has is not known */
     ENTRY_READING, /* it is being read */

@@ -32,8 +32,9 @@ struct model_node;
 /** How long what was told may be in memory only. */
 #define TRAFFIC_BOOK_FLUSH (60 * NSEC_PER_SEC)
 
-/** Most flows of one record: one meter's, and some of others that a node had on that day. */
-#define TRAFFIC_BOOK_FLOWS_MAX (TRAFFIC_FLOWS_MAX + 64)
+/** Most flows of one record, which has to fit a value of the store with the longest names: one
+ * meter's, and a few of others that a node had on that day. */
+#define TRAFFIC_BOOK_FLOWS_MAX (TRAFFIC_FLOWS_MAX + 12)
 
 /** Most flows in memory, of all nodes: about 60 MB. */
 #define TRAFFIC_BOOK_MEMORY_MAX 500000

@@ -32,7 +32,7 @@ struct reach;
 struct snapshot;
 
 /** Days that are kept while no hub has taken them, with today. */
-#define METER_DAYS_MAX 8
+#define METER_DAYS_MAX TRAFFIC_DAYS_KEPT
 
 /** Flows of one report. */
 #define METER_REPORT_MAX 64

@@ -215,8 +215,11 @@ static void test_what_is_left_out(void **state)
         "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":[{\"peer\":\"x\",\"path\":\"lan\","
         "\"sent\":1,\"received\":1}]}");
     tell("a", DAY - 2, A_100);
-    tell("a", DAY + TRAFFIC_BOOK_DAYS, A_100);
+    tell("a", DAY + TRAFFIC_BOOK_DAYS_BACK + 1, A_100);
     expect("");
+    assert_int_equal(book()->n_left_out, 3);
+    tell("a", DAY + TRAFFIC_BOOK_DAYS_BACK, A_100);
+    expect("+0:a>b/llama/direct=100 +0:b>a/llama/direct=10 ");
     assert_int_equal(book()->n_left_out, 3);
 }
 

@@ -243,7 +243,8 @@ void traffic_book_take(struct traffic_book *b, struct model_node *node, const st
     struct traffic_entry *entry;
     char text[RECORD_KEY_MAX];
 
-    if (t->day > today + 1 || t->day <= today - b->n_days) {
+    if (t->day > today + 1 || t->day < today - TRAFFIC_BOOK_DAYS_BACK ||
+        t->day <= today - b->n_days) {
         b->n_left_out += t->n;
         return;
     }

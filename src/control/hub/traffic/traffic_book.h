@@ -29,6 +29,10 @@ struct model_node;
 /** How many days are kept, with today, unless said otherwise: this month and the last one. */
 #define TRAFFIC_BOOK_DAYS 62
 
+/** The oldest day that is taken, counted from today's: what nodes keep, and one for their clocks. A
+ * member cannot write what was moved before, nor fill all days that are kept. */
+#define TRAFFIC_BOOK_DAYS_BACK TRAFFIC_DAYS_KEPT
+
 /** How long what was told may be in memory only. */
 #define TRAFFIC_BOOK_FLUSH (60 * NSEC_PER_SEC)
 

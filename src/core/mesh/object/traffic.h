@@ -26,6 +26,9 @@ struct err;
 /** Flows of one day that have a sum of their own; further ones of a meter share TRAFFIC_OTHERS. */
 #define TRAFFIC_FLOWS_MAX 256
 
+/** Days that a node keeps while no hub has taken them, with today. */
+#define TRAFFIC_DAYS_KEPT 8
+
 /** Most bytes of one sum, 2^53: more are not exact as a number in JSON. */
 #define TRAFFIC_BYTES_MAX (UINT64_C(1) << 53)
 

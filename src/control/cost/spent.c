@@ -19,6 +19,7 @@ struct spent spent_judge(const struct budget *budget, const struct price_sum *su
     s.share =
         budget->cost > 0 ? sum->money / budget->cost : (double)sum->bytes / (double)budget->bytes;
     s.level = level_of(s.share);
+    s.cap = s.level == SPENT_ALL ? budget->cap : 0;
     return s;
 }
 

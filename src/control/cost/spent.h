@@ -26,6 +26,7 @@ struct spent {
     double share;               /* of the budget; 1: all of it */
     struct price_sum sum;
     enum spent_level level;
+    uint64_t cap; /* bit/s that who has sent for it may send now; 0: any */
 };
 
 /** The budgets of one network, of one day. */

@@ -88,9 +88,9 @@ static uint64_t cap_of(
     uint64_t cap = 0;
 
     for (unsigned k = 0; k < list->n; k++) {
-        uint64_t own = rd->budgets.items[k].cap;
-        bool is_for = list->items[k].level == SPENT_ALL && own > 0 &&
-                      (!rd->senders[k] || json_object_get(rd->senders[k], node->meta.name));
+        uint64_t own = list->items[k].cap;
+        bool is_for =
+            own > 0 && (!rd->senders[k] || json_object_get(rd->senders[k], node->meta.name));
 
         if (is_for && (cap == 0 || own < cap))
             cap = own;
@@ -114,42 +114,52 @@ static void apply_caps(const struct reading *rd, struct model_network *net)
 }
 
 /* The audit log has when a cap came and went: the nodes' objects do not change by it. */
-static void note_cap(
-    const struct reading *rd, unsigned k, enum spent_level before, enum spent_level level)
+static void note_cap(const struct reading *rd, const char *job, uint64_t before, uint64_t cap)
 {
     struct audit *audit = rd->s->model->audit;
     char object[OBJECT_NAME_MAX + 1];
     struct err e = ERR_NULL;
 
-    if (rd->budgets.items[k].cap == 0 || (before == SPENT_ALL) == (level == SPENT_ALL))
+    if ((before > 0) == (cap > 0))
         return;
-    (void)snprintf(object, sizeof(object), "network/%s%s%s", rd->network,
-        rd->budgets.items[k].job[0] ? "/" : "", rd->budgets.items[k].job);
-    if (audit && audit_note(audit, level == SPENT_ALL ? "cap" : "uncap", object, rd->now, NULL,
-                     NULL, &e) != 0)
+    (void)snprintf(object, sizeof(object), "network/%s%s%s", rd->network, job[0] ? "/" : "", job);
+    if (audit && audit_note(audit, cap > 0 ? "cap" : "uncap", object, rd->now, NULL, NULL, &e) != 0)
         log_warning("the audit log lacks a cap: %s", err_text(&e));
+}
+
+/* Judge each budget, and say what is another level or cap than before. */
+static struct spent_list judge(const struct reading *rd, const struct spent_list *before)
+{
+    struct spent_list lines = {.n = rd->budgets.n};
+
+    for (unsigned k = 0; k < lines.n; k++) {
+        const struct spent *was = spent_find(before, rd->budgets.items[k].job);
+
+        lines.items[k] = spent_judge(&rd->budgets.items[k], &rd->sums[k]);
+        tell(rd, &lines.items[k], was ? was->level : SPENT_LOW);
+        note_cap(rd, lines.items[k].job, was ? was->cap : 0, lines.items[k].cap);
+    }
+    /* A budget that is gone takes its cap with it. */
+    for (unsigned k = 0; k < before->n; k++)
+        if (!spent_find(&lines, before->items[k].job))
+            note_cap(rd, before->items[k].job, before->items[k].cap, 0);
+    return lines;
 }
 
 static void on_end(void *ctx, int r, const struct err *e)
 {
     struct reading *rd = ctx;
     struct model_network *net = model_find_network(rd->s->model, rd->network);
-    struct spent_list lines = {.n = rd->budgets.n};
 
     rd->s->n_reading--;
     if (r != 0)
         log_warning("the budgets of network %s are not looked at: %s", rd->network, err_text(e));
-    for (unsigned k = 0; r == 0 && net && k < lines.n; k++) {
-        const struct spent *before = spent_find(&net->spent, rd->budgets.items[k].job);
+    if (r == 0 && net) {
+        struct spent_list lines = judge(rd, &net->spent);
 
-        lines.items[k] = spent_judge(&rd->budgets.items[k], &rd->sums[k]);
-        tell(rd, &lines.items[k], before ? before->level : SPENT_LOW);
-        note_cap(rd, k, before ? before->level : SPENT_LOW, lines.items[k].level);
-    }
-    if (r == 0 && net)
         net->spent = lines;
-    if (r == 0 && net)
         apply_caps(rd, net);
+    }
     for (unsigned k = 0; k < BUDGETS_MAX; k++)
         json_decref(rd->senders[k]);
     json_decref(rd->islands);

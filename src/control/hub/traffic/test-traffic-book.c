@@ -411,6 +411,7 @@ static void test_caps(void **state)
     expect_events(
         DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(default) ");
     assert_int_equal(node("a")->cap, 1000000);
+    assert_int_equal(network()->spent.items[0].cap, 1000000);
     set_budgets("[]", 200);
     expect_events(
         DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(default) ");

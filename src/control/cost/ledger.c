@@ -86,9 +86,7 @@ static int add_to(
     if (!line)
         return -ENOMEM;
     line->paths |= 1u << path;
-    line->sum.bytes += sum->bytes;
-    line->sum.unpriced += sum->unpriced;
-    line->sum.money += sum->money;
+    price_sum_add(&line->sum, sum);
     return 0;
 }
 
@@ -106,9 +104,7 @@ int ledger_add(struct ledger *l, const struct price_facts *facts, const char *da
         r = add_to(&l->jobs, job, path, &sum);
     if (r == 0)
         r = add_to(&l->days, day, path, &sum);
-    l->total.bytes += sum.bytes;
-    l->total.unpriced += sum.unpriced;
-    l->total.money += sum.money;
+    price_sum_add(&l->total, &sum);
     return r;
 }
 

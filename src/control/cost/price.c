@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "mesh/object/traffic.h"
+
 #define GB 1e9
 
 static const char *island_of(const struct price_facts *facts, const char *node)
@@ -34,12 +36,19 @@ static const struct prices_island *row_of(const struct price_facts *facts, const
     return row ? row : find_row(facts->prices, "");
 }
 
+void price_sum_add(struct price_sum *sum, const struct price_sum *more)
+{
+    sum->bytes = traffic_total(sum->bytes, more->bytes);
+    sum->unpriced = traffic_total(sum->unpriced, more->unpriced);
+    sum->money += more->money;
+}
+
 static void add_leaving(struct price_sum *sum, const struct prices_island *row, uint64_t bytes)
 {
     if (row && row->has_egress)
         sum->money += (double)bytes / GB * (row->egress + row->nat);
     else
-        sum->unpriced += bytes;
+        sum->unpriced = traffic_total(sum->unpriced, bytes);
 }
 
 void price_add(struct price_sum *sum, const struct price_facts *facts, const char *from,
@@ -51,11 +60,11 @@ void price_add(struct price_sum *sum, const struct price_facts *facts, const cha
     bool is_inside = path == PATH_KIND_LAN || (!is_relayed && island[0] && to[0] &&
                                                   strcmp(island, island_of(facts, to)) == 0);
 
-    sum->bytes += bytes;
+    sum->bytes = traffic_total(sum->bytes, bytes);
     if (is_inside && row && row->has_cross_zone)
         sum->money += (double)bytes / GB * row->cross_zone;
     else if (is_inside)
-        sum->unpriced += bytes;
+        sum->unpriced = traffic_total(sum->unpriced, bytes);
     else
         add_leaving(sum, row, bytes);
     /* What goes to the hub itself ends there. */

@@ -31,6 +31,9 @@ struct price_sum {
     double money;      /* of the others, in the table's currency */
 };
 
+/** price_sum_add() - @more into @sum; bytes stop as traffic_total() does. */
+void price_sum_add(struct price_sum *sum, const struct price_sum *more);
+
 /**
  * price_add() - @bytes went from @from to @to
  * @to:		"": to several nodes

@@ -169,6 +169,18 @@ static void test_budgets(void **state)
     }
 }
 
+/* However much many nodes say, a budget that is spent is not whole again. */
+static void test_most(void **state)
+{
+    struct price_facts facts = {.prices = NULL};
+    struct price_sum sum = {.bytes = INT64_MAX - 1, .unpriced = INT64_MAX - 1};
+
+    price_add(&sum, &facts, "a", "b", PATH_KIND_DIRECT, 5);
+    price_sum_add(&sum, &(struct price_sum){.bytes = 7, .unpriced = 7});
+    assert_true(sum.bytes == INT64_MAX);
+    assert_true(sum.unpriced == INT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +189,7 @@ int main(void)
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_without_prices),
         cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_most),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

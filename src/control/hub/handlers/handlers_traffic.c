@@ -58,7 +58,7 @@ static void on_day(void *ctx, int32_t day, const struct traffic_row *rows, size_
                     path_kind_name(row->path), "bytes", (json_int_t)row->bytes));
         } else {
             call->n_left_out++;
-            call->left_out += row->bytes;
+            call->left_out = traffic_total(call->left_out, row->bytes);
         }
     }
 }

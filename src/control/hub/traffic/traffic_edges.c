@@ -64,7 +64,7 @@ static size_t settle(
     bool is_senders;
 
     for (size_t i = 0; i < n; i++)
-        sums[claims[i].is_senders] += claims[i].row.bytes;
+        sums[claims[i].is_senders] = traffic_total(sums[claims[i].is_senders], claims[i].row.bytes);
     is_senders = senders_only || sums[true] >= sums[false];
     for (size_t i = 0; i < n; i++) {
         const struct traffic_row *row = &claims[i].row;
@@ -73,7 +73,7 @@ static size_t settle(
             continue;
         /* Several meters of a node: one row. */
         if (n_rows > 0 && compare(&ret[n_rows - 1], row) == 0)
-            ret[n_rows - 1].bytes += row->bytes;
+            ret[n_rows - 1].bytes = traffic_total(ret[n_rows - 1].bytes, row->bytes);
         else
             ret[n_rows++] = *row;
     }

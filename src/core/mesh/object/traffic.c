@@ -215,6 +215,11 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return b > TRAFFIC_BYTES_MAX - a ? TRAFFIC_BYTES_MAX : a + b;
 }
 
+uint64_t traffic_total(uint64_t a, uint64_t b)
+{
+    return a > INT64_MAX || b > INT64_MAX - a ? INT64_MAX : a + b;
+}
+
 void traffic_add(struct traffic_flow *flow, uint64_t sent, uint64_t received)
 {
     flow->sent = sum(flow->sent, sent);

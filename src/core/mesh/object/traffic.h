@@ -92,6 +92,9 @@ struct traffic_flow *traffic_find(const struct traffic *t, uint64_t meter, const
 /** traffic_add() - more bytes have moved; a sum stops at TRAFFIC_BYTES_MAX. */
 void traffic_add(struct traffic_flow *flow, uint64_t sent, uint64_t received);
 
+/** traffic_total() - @a + @b, of several flows; stops at INT64_MAX, the most that JSON takes. */
+uint64_t traffic_total(uint64_t a, uint64_t b);
+
 /**
  * traffic_merge() - of each two sums the greater one
  * @max:	flows that @t may have; what would exceed that is left out

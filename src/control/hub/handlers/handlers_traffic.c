@@ -137,7 +137,11 @@ void handlers_traffic(void *ctx, const struct request *rq, struct response *rs)
         !read_day(rq, "until", &query.until, rs))
         return;
     if (query.since > query.until) {
-        response_refuse(rs, 400, "since is a later day than until");
+        char since[TRAFFIC_DAY_TEXT_MAX];
+        char until[TRAFFIC_DAY_TEXT_MAX];
+
+        response_refuse(rs, 400, "since, %s, is a later day than until, %s",
+            traffic_day_format(query.since, since), traffic_day_format(query.until, until));
         return;
     }
     if (job && parse_name(job, "job", &e) != 0) {

@@ -1,6 +1,7 @@
 /* node_jobs.c - see node_jobs.h. */
 #include "agent/node_jobs.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,11 +62,15 @@ static unsigned find(const struct node_jobs *nj, const char *job, int32_t pid)
 void node_jobs_begin(struct node_jobs *nj, const char *job, int32_t pid, nsec_t now)
 {
     struct node_job *j = &nj->items[nj->n];
+    int pid_fd;
 
     if (nj->n == NODE_JOBS_MAX || find(nj, job, pid) < nj->n)
         return;
-    *j = (struct node_job){
-        .pid = pid, .pid_fd = pid > 0 ? pidfd_open(pid, 0) : -1, .began_at = now, .ask_at = now};
+    pid_fd = pid > 0 ? pidfd_open(pid, 0) : -1;
+    /* It was killed before its request was read, and will never say that it has ended. */
+    if (pid > 0 && pid_fd < 0 && errno == ESRCH)
+        return;
+    *j = (struct node_job){.pid = pid, .pid_fd = pid_fd, .began_at = now, .ask_at = now};
     (void)snprintf(j->job, sizeof(j->job), "%s", job);
     nj->n++;
     meter_job_begin(nj->meter, job);

@@ -375,7 +375,8 @@ static void show_paths(struct agent *a, nsec_t now)
     free(seen);
 }
 
-static void observe_engine(struct agent *a, nsec_t now)
+/* Return: the engine has answered; else @seen is as it was. */
+static bool observe_engine(struct agent *a, nsec_t now)
 {
     struct wg_config have = WG_CONFIG_NULL;
     struct err e = ERR_NULL;
@@ -393,6 +394,7 @@ static void observe_engine(struct agent *a, nsec_t now)
     /* When the engine is gone a pass opens another one, and logs it. */
     if (r != 0 || is_changed)
         pass_plan_request(&a->pass, now);
+    return r == 0;
 }
 
 static bool is_relay_at(void *ctx, const char *node, const struct endpoint *at)
@@ -526,9 +528,10 @@ void agent_core_poll(struct agent *a)
 {
     nsec_t now = a->clock();
     const struct observation *ob;
+    bool is_seen;
 
     poll_plan_begin(&a->poll, count_packets(a), now);
-    observe_engine(a, now);
+    is_seen = observe_engine(a, now);
     ob = find_hub_observation(a);
     poll_hubs(a, now);
     poll_keepalive(a, ob, now);
@@ -537,7 +540,10 @@ void agent_core_poll(struct agent *a)
     doubt_endpoints(a, now);
     judge_paths(a, now);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
-    meter(a, now);
+    /* At its start an agent polls before its engine is open. A look without any peers would forget
+     * up to where each one's bytes are counted. */
+    if (is_seen)
+        meter(a, now);
     follow_jobs(a, now);
     report(a, now);
     poll_plan_end(&a->poll, a->seen.n,

@@ -204,6 +204,32 @@ static void test_a_handshake_before_the_first_poll(void **state)
     end_world(w);
 }
 
+/* An agent that is started anew polls once before it opens the engine, whose counters went on. */
+static void test_what_moved_is_counted_once(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    struct meter *m = &a->meter.meter;
+
+    meter_init(m, 7);
+    m->counters = calloc(1, sizeof(*m->counters));
+    assert_non_null(m->counters);
+    m->counters[m->n_counters++] = (struct meter_counter){.key = sample_key(3), .sent = 1000};
+    m->has_counters = true;
+    a->reconcile.engine = NULL;
+    agent_core_poll(a);
+    a->reconcile.engine = &w->engine.engine;
+    agent_core_reconcile(a);
+    peer(w, 3)->facts.tx_bytes = 1500;
+    agent_core_poll(a);
+    agent_core_poll(a);
+    assert_int_equal(m->n_days, 1);
+    assert_int_equal(m->days[0].n, 1);
+    assert_int_equal(m->days[0].flows[0].sent, 500);
+    meter_deinit(m);
+    end_world(w);
+}
+
 /* A stock peer that does not answer where the engine follows it is told where it was. */
 static void test_a_peer_that_was_led_astray_comes_back(void **state)
 {
@@ -348,6 +374,7 @@ int main(void)
             test_peers_are_seen_with_their_ages, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_a_handshake_before_the_first_poll, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_what_moved_is_counted_once, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_a_peer_that_was_led_astray_comes_back, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(

@@ -24,8 +24,9 @@
  * ends, marked closed, and would refuse to start over it. So each run has a
  * name of its own (NAME.1, NAME.2), to be used as rendezvous id, and begins
  * with nothing in the stores. A run ends when nobody has been heard for
- * JOBS_QUIET, or when somebody says so while nobody else is connected, or when a member that takes
- * part says that it cannot go on: a job of a fixed size has broken as soon as one of its nodes has.
+ * JOBS_QUIET, or when somebody says so while nobody else is connected, or when a member says that
+ * it cannot go on: a job of a fixed size has broken as soon as one of its nodes has. Any member may
+ * say so (docs/THREAT-MODEL.md).
  *
  * Threads: the hub's loop only.
  */

@@ -148,7 +148,8 @@ int ledger_read(struct ledger *l, const struct prices *prices, const json_t *ans
     const json_t *rows = fields_array(&f, "rows", FIELDS_REQUIRED, 0, SIZE_MAX);
     struct price_facts facts = {.prices = prices,
         .islands = fields_object(&f, "islands", FIELDS_OPTIONAL),
-        .hub = json_string_value(json_array_get(json_object_get(answer, "hubs"), 0))};
+        .hub = json_string_value(json_array_get(json_object_get(answer, "hubs"), 0)),
+        .hubs = json_object_get(answer, "hubs")};
     int r = fields_end(&f);
 
     for (size_t i = 0; r == 0 && i < json_array_size(rows); i++)

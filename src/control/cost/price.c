@@ -51,6 +51,18 @@ static void add_leaving(struct price_sum *sum, const struct prices_island *row, 
         sum->unpriced = traffic_total(sum->unpriced, bytes);
 }
 
+static bool is_hub(const struct price_facts *facts, const char *node)
+{
+    bool is_one = strcmp(node, facts->hub) == 0;
+
+    for (size_t i = 0; !is_one && i < json_array_size(facts->hubs); i++) {
+        const char *name = json_string_value(json_array_get(facts->hubs, i));
+
+        is_one = name && strcmp(node, name) == 0;
+    }
+    return is_one;
+}
+
 void price_add(struct price_sum *sum, const struct price_facts *facts, const char *from,
     const char *to, enum path_kind path, uint64_t bytes)
 {
@@ -67,7 +79,7 @@ void price_add(struct price_sum *sum, const struct price_facts *facts, const cha
         sum->unpriced = traffic_total(sum->unpriced, bytes);
     else
         add_leaving(sum, row, bytes);
-    /* What goes to the hub itself ends there. */
-    if (is_relayed && facts->hub && strcmp(to, facts->hub) != 0 && strcmp(from, facts->hub) != 0)
+    /* What goes to a hub itself ends there. */
+    if (is_relayed && facts->hub && !is_hub(facts, to) && !is_hub(facts, from))
         add_leaving(sum, row_of(facts, facts->hub), bytes);
 }

@@ -22,6 +22,7 @@ struct price_facts {
     const struct prices *prices; /* NULL: there are none */
     const json_t *islands;       /* {"NODE": "ISLAND"}, as they were declared; NULL: none were */
     const char *hub;             /* the hub that relays; NULL: not known */
+    const json_t *hubs;          /* ["HUB"], with all others; NULL: there is no other */
 };
 
 /** Bytes and money. */

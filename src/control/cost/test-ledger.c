@@ -49,11 +49,13 @@ static void test_prices(void **state)
         {"e1", "w1", PATH_KIND_RELAY, 1.85, 0}, /* and once more by the hub */
         {"e1", "e2", PATH_KIND_RELAY, 1.85, 0}, /* the hub is elsewhere */
         {"e1", "hub", PATH_KIND_STREAM, 1.35, 0},
+        {"e1", "hub-b", PATH_KIND_STREAM, 1.35, 0}, /* which serves this node */
         {"hub", "e1", PATH_KIND_DIRECT, 0.5, 0},
     };
     json_t *islands = json_pack("{s:s, s:s, s:s, s:s, s:s}", "e1", "east", "e2", "east", "w1",
         "west", "w2", "west", "gpu-9", "east");
-    struct price_facts facts = {.prices = &prices, .islands = islands, .hub = "hub"};
+    json_t *hubs = json_pack("[s, s]", "hub", "hub-b");
+    struct price_facts facts = {.prices = &prices, .islands = islands, .hub = "hub", .hubs = hubs};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct price_sum sum = {.bytes = 0};
@@ -63,6 +65,7 @@ static void test_prices(void **state)
             sum.bytes != 10 * GB)
             fail_msg("case %zu: %f and %llu", i, sum.money, (unsigned long long)sum.unpriced);
     }
+    json_decref(hubs);
     json_decref(islands);
 }
 

@@ -31,7 +31,7 @@ struct reading {
     int32_t day;
     int64_t wall_s;
     json_t *islands; /* owns */
-    char hub[NAME_MAX_LEN + 1];
+    json_t *hubs;    /* owns; the names of those of the network */
     struct budgets budgets;
     struct price_sum sums[BUDGETS_MAX]; /* of each budget */
     json_t *senders[BUDGETS_MAX];       /* owns; {NODE: true}: who has sent for it; NULL: any */
@@ -49,8 +49,10 @@ static void take_row(
 static void on_day(void *ctx, int32_t day, const struct traffic_row *rows, size_t n)
 {
     struct reading *rd = ctx;
-    struct price_facts facts = {
-        .prices = rd->s->prices, .islands = rd->islands, .hub = rd->hub[0] ? rd->hub : NULL};
+    struct price_facts facts = {.prices = rd->s->prices,
+        .islands = rd->islands,
+        .hub = json_string_value(json_array_get(rd->hubs, 0)),
+        .hubs = rd->hubs};
 
     for (size_t i = 0; i < n; i++)
         for (unsigned k = 0; k < rd->budgets.n; k++)
@@ -163,6 +165,7 @@ static void on_end(void *ctx, int r, const struct err *e)
     for (unsigned k = 0; k < BUDGETS_MAX; k++)
         json_decref(rd->senders[k]);
     json_decref(rd->islands);
+    json_decref(rd->hubs);
     free(rd);
 }
 
@@ -177,6 +180,7 @@ static struct reading *make_reading(
         .day = traffic_day(wall_s),
         .wall_s = wall_s,
         .islands = json_object(),
+        .hubs = json_array(),
         .now = now,
         .budgets = net->pub.spec.budgets};
     for (unsigned k = 0; k < rd->budgets.n; k++)
@@ -188,8 +192,8 @@ static struct reading *make_reading(
 
         if (node->island[0])
             (void)json_object_set_new(rd->islands, node->meta.name, json_string(node->island));
-        if (node->hub && !rd->hub[0])
-            (void)snprintf(rd->hub, sizeof(rd->hub), "%.63s", node->meta.name);
+        if (node->hub)
+            (void)json_array_append_new(rd->hubs, json_string(node->meta.name));
     }
     return rd;
 }

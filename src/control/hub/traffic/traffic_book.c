@@ -476,8 +476,10 @@ int traffic_book_tick(struct traffic_book *b, nsec_t now, int64_t wall_s, struct
     }
     if (b->n_on_way > 0)
         return 0;
-    if (now - b->flushed_at >= TRAFFIC_BOOK_FLUSH) {
+    /* A network that was removed may be made anew, and has moved nothing then. */
+    if (now - b->flushed_at >= TRAFFIC_BOOK_FLUSH || b->n_networks != b->model->networks.n) {
         b->flushed_at = now;
+        b->n_networks = b->model->networks.n;
         let_go(b, now);
         r = traffic_book_write(b, NULL, now, e);
     }

@@ -50,6 +50,7 @@ struct traffic_book {
     int32_t n_days;      /* that are kept, with today */
     uint64_t n_left_out; /* flows that had no room, or were of a day that is not taken */
     unsigned n_on_way;   /* requests to the store without an answer */
+    size_t n_networks;   /* there were at the last flush */
     nsec_t flushed_at;
     nsec_t trimmed_at;
     struct err failure; /* of writing or trimming, until traffic_book_tick() returns it */

@@ -1,4 +1,4 @@
-"""Training in islands beside averaging every gradient everywhere, by examples/train_hierarchical.py.
+"""Training in islands beside averaging every gradient everywhere, by train_hierarchical.py.
 
 Two islands of two nodes, 50 ms and 100 Mbit/s between them, the topology of plan.py. All train the
 same model from the same weights on the same batches. Who is in which island is from weft plan, of

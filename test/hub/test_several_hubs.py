@@ -182,7 +182,7 @@ def test_one_network(hubs: Hubs, lab: Lab) -> None:
     entries = a.admin("GET", "/v1/audit?limit=100")[1]["entries"]
     assert {"hub:hub", "hub:hub-b"} <= {entry["actor"] for entry in entries}, entries
     assert a.enrol(lab.host("a"), b.secret("other"), name="gpu-1")[0] == 200
-    assert records(lab, "owner/other")
+    wait_for(lambda: records(lab, "owner/other"), 10, "one to serve the network's jobs")
     assert a.run("network", "rm", "other").rc == 0
     hubs.wait(lambda hub: "other" not in networks(hub), "to have left the network")
     wait_for(lambda: not records(lab, "owner/other", "rdzv/other/"), 30, "nothing to be left of it")

@@ -10,6 +10,7 @@ torchrun is killed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -18,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Daemon, Lab, wait_for
+from lab import ConditionError, Daemon, Lab, wait_for
 from lab.support import PROGRAMS
 
 pytestmark = [
@@ -118,9 +119,10 @@ def said(jobs: dict[str, Daemon], pattern: str) -> list[re.Match[str]]:
 
 def finish(jobs: dict[str, Daemon], what: str, lost_at: float) -> None:
     """It ends well, and has gone on from where it was, with no step lost or counted twice."""
-    wait_for(lambda: not any(job.running for job in jobs.values()), 60, "the job to end")
+    with contextlib.suppress(ConditionError):  # What it has said tells more.
+        wait_for(lambda: not any(job.running for job in jobs.values()), 60, "the job to end")
     for name, job in jobs.items():
-        assert job.rc == 0, f"{name}: " + "\n".join(job.lines()[-30:])
+        assert not job.running and job.rc == 0, f"{name}: " + "\n".join(job.lines()[-30:])
     first = int(said(jobs, BEGUN)[-1][2])
     steps = [tuple(map(float, match.groups())) for match in said(jobs, STEP)]
     # Each step adds 1 and 2, so this is so only if no step was lost or counted twice.

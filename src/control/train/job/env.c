@@ -391,7 +391,7 @@ static bool hurts_node(const struct env_facts *f, const char *theirs, char *note
 
 static bool make_job(const struct env_facts *f, char *value, char *note)
 {
-    if (f->job[0] == '\0')
+    if (!f->job || f->job[0] == '\0')
         return unneeded(note, "no job is named");
     return say(value, "%s", f->job);
 }

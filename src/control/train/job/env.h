@@ -46,7 +46,7 @@ struct env_facts {
     const char *address4;              /* this node's IPv4 address on the overlay */
     const char *network;               /* the network's name */
     const char *node;                  /* this node's name */
-    const char *job;                   /* the job's name */
+    const char *job;                   /* the job's name; NULL or "": none */
     const char *nnodes;                /* "4", or a range "2:4"; NULL: not given */
     const struct env_meeting *meeting; /* NULL: the command needs no meeting from the hub */
     enum env_islands islands;

@@ -150,6 +150,8 @@ def test_agents_follow_what_the_hub_shows(members: Members) -> None:
     # While the API is away, known peers stay, and the status says so.
     kill(cluster)
     try:
+        # The line may be there already, from the agent's first moments.
+        wait_for(lambda: not n1.status()["cluster"]["reachable"], 20, "n1 to miss the API")
         n1.agent.wait_line(API_AWAY, 20)
         said = n1.status()["cluster"]
         assert (said["reachable"], said["why"] != "") == (False, True)

@@ -13,10 +13,10 @@
 #include "base/str.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
+#include "cmd/json_file.h"
 #include "cmd/measure.h"
 #include "cmd/options.h"
 #include "cmd/price_table.h"
-#include "os/statefile.h"
 #include "train/survey/bench_run.h"
 
 #define PINGS          50
@@ -212,26 +212,6 @@ static int read_wish(struct plan_wish *ret, struct err *e)
     return r;
 }
 
-/* Reads a file of JSON. */
-static int read_json(json_t **ret, const char *path, struct err *e)
-{
-    _cleanup_(freep) char *text = NULL;
-    size_t len = 0;
-    json_error_t where;
-    json_t *json;
-    int r = statefile_read(path, FILE_MAX, &text, &len, e);
-
-    if (r == STATEFILE_E_ABSENT)
-        return err_set(e, -ENOENT, "%.200s does not exist", path);
-    if (r < 0)
-        return r;
-    json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
-    if (!json)
-        return err_set(e, -EINVAL, "%.200s is no JSON: line %d: %s", path, where.line, where.text);
-    *ret = json;
-    return 0;
-}
-
 static int read_prices(struct prices *ret, struct err *e)
 {
     prices_default(ret);
@@ -244,7 +224,7 @@ static int read_matrix(struct matrix *m, const char *path, struct err *e)
 {
     struct matrix later = MATRIX_NULL;
     json_t *json = NULL;
-    int r = read_json(&json, path, e);
+    int r = json_file_read(&json, path, FILE_MAX, e);
 
     if (r == 0 && (r = matrix_decode(&later, json, e)) < 0)
         (void)err_prefix(e, "%.200s", path);

@@ -193,7 +193,7 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
     reports_init(&hub->reports, &hub->model);
     traffic_book_init(&hub->traffic, &hub->model);
     spending_init(&hub->spending, &hub->model, &hub->traffic, &hub->reports.events, &hub->watcher,
-        hub->config.price_table ? &hub->prices : NULL);
+        hub->config.price_table ? &hub->prices : NULL, rng_u64(&hub->rng));
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
     admin_tokens_init(&hub->admins, &hub->model, &hub->rng);
@@ -547,6 +547,7 @@ struct hub *hub_free(struct hub *hub)
     jobs_free(hub->jobs);
     publics_deinit(&hub->publics);
     enrol_deinit(&hub->enrol);
+    spending_deinit(&hub->spending);
     traffic_book_deinit(&hub->traffic);
     admin_tokens_deinit(&hub->admins);
     owners_deinit(&hub->owners);

@@ -1,9 +1,10 @@
 /*
  * spending.h - how much of each budget of the networks is spent today, and who is told of it.
  *
- * Every quarter of a minute what a network with budgets has moved today is read (traffic_read.h)
- * and priced. When a budget's share passes 80 or 100 percent it is an event, and so is its end: the
- * next day, or a greater budget. What has no price counts for nothing, and is said beside it.
+ * What a network with budgets has moved today is in its account (spending_account.h). Every quarter
+ * of a minute the budgets are judged. When a budget's share passes 80 or 100 percent it is an
+ * event, and so is its end: the next day, or a greater budget. What has no price counts for
+ * nothing, and is said beside it.
  *
  * When a budget with a cap is spent, each node that has sent for it today is told to send no more
  * than the cap, beside what its object says. It is one of desired state's rates, so an agent does
@@ -15,34 +16,35 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "mesh/object/prices.h"
+#include "hub/traffic/spending_account.h"
 
 struct edge_events;
 struct model;
 struct traffic_book;
 struct watcher;
 
-/** How often it is looked. */
+/** How often budgets are judged. */
 #define SPENDING_EACH (15 * NSEC_PER_SEC)
 
 struct spending {
-    struct model *model;         /* pins, like those that follow */
-    struct traffic_book *book;   /* what is read */
-    struct edge_events *events;  /* who is told */
-    struct watcher *watcher;     /* tells nodes how much they may send */
-    const struct prices *prices; /* NULL: there is no price table */
+    struct model *model;        /* pins, like the next two */
+    struct edge_events *events; /* who is told */
+    struct watcher *watcher;    /* tells nodes how much they may send */
+    struct spending_accounts accounts;
     nsec_t looked_at;
-    unsigned n_reading; /* networks that are being read */
 };
 
 /** spending_init() - nothing is looked at yet. @prices: pinned; NULL: budgets of money stand still.
- */
+ * @seed: random, unknown to strangers. */
 void spending_init(struct spending *s, struct model *model, struct traffic_book *book,
-    struct edge_events *events, struct watcher *watcher, const struct prices *prices);
+    struct edge_events *events, struct watcher *watcher, const struct prices *prices,
+    uint64_t seed);
+
+/** spending_deinit() - as spending_accounts_deinit(). */
+void spending_deinit(struct spending *s);
 
 /** spending_tick() - each second. @wall_s: s since 1970. */
 void spending_tick(struct spending *s, nsec_t now, int64_t wall_s);

@@ -38,8 +38,9 @@ enum entry_state {
 };
 
 struct traffic_entry {
-    struct keyed keyed; /* the record's key */
-    struct traffic traffic;
+    struct keyed keyed;     /* the record's key */
+    struct traffic traffic; /* a flow's is_changed: traffic_book_news() tells of it */
+    struct list news;       /* in the book's, if one is */
     enum entry_state state;
     bool is_unsaved;
     uint64_t counted[PATH_KIND_N]; /* bytes sent that are in the network's counters */
@@ -49,6 +50,7 @@ struct traffic_entry {
 void traffic_book_init(struct traffic_book *b, struct model *model)
 {
     *b = (struct traffic_book){.model = model, .n_days = TRAFFIC_BOOK_DAYS};
+    list_init(&b->news);
 }
 
 static struct traffic_entry *entry_at(const struct traffic_book *b, size_t i)
@@ -59,6 +61,7 @@ static struct traffic_entry *entry_at(const struct traffic_book *b, size_t i)
 static void free_entry(struct traffic_book *b, struct traffic_entry *entry)
 {
     b->n_flows -= entry->traffic.n;
+    list_remove(&entry->news);
     keys_remove(&b->entries, &entry->keyed);
     traffic_deinit(&entry->traffic);
     free(entry->keyed.key);
@@ -92,7 +95,35 @@ static struct traffic_entry *add_entry(struct traffic_book *b, const char *key, 
         return NULL;
     }
     entry->traffic.day = day;
+    list_init(&entry->news);
     return entry;
+}
+
+/* ---- news ---------------------------------------------------------------------------------- */
+
+static void has_news(struct traffic_book *b, struct traffic_entry *entry)
+{
+    if (list_is_empty(&entry->news))
+        list_add_tail(&b->news, &entry->news);
+}
+
+void traffic_book_news(struct traffic_book *b, traffic_news_fn fn, void *ctx)
+{
+    struct traffic_entry *entry;
+    struct traffic_entry *tmp;
+
+    list_foreach_safe(entry, tmp, &b->news, news) {
+        struct traffic_key key;
+        bool is_ours = traffic_key_parse(&key, entry->keyed.key);
+
+        list_remove(&entry->news);
+        for (size_t i = 0; is_ours && i < entry->traffic.n; i++) {
+            if (!entry->traffic.flows[i].is_changed)
+                continue;
+            entry->traffic.flows[i].is_changed = false;
+            fn(ctx, &key, &entry->traffic.flows[i]);
+        }
+    }
 }
 
 /* ---- counters ------------------------------------------------------------------------------- */
@@ -143,6 +174,9 @@ static void merge_read(
     if (traffic_merge(&read, &entry->traffic, TRAFFIC_BOOK_FLOWS_MAX) >= 0) {
         traffic_deinit(&entry->traffic);
         entry->traffic = read;
+        for (size_t i = 0; i < read.n; i++)
+            read.flows[i].is_changed = true;
+        has_news(b, entry);
     } else {
         traffic_deinit(&read);
     }
@@ -229,6 +263,15 @@ static void take(struct traffic_book *b, struct model_node *node, struct traffic
     b->n_left_out += admit(entry, node, t, &admitted);
     r = traffic_merge(
         &entry->traffic, &admitted, max < TRAFFIC_BOOK_FLOWS_MAX ? max : TRAFFIC_BOOK_FLOWS_MAX);
+    for (size_t i = 0; i < admitted.n; i++) {
+        const struct traffic_flow *f = &admitted.flows[i];
+        struct traffic_flow *mine =
+            traffic_find(&entry->traffic, f->meter, f->peer, f->job, f->path);
+
+        if (mine)
+            mine->is_changed = true;
+    }
+    has_news(b, entry);
     /* The names are borrowed. */
     free(admitted.flows);
     b->n_flows += entry->traffic.n - before;

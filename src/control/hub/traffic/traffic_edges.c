@@ -5,13 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one end says. */
-struct claim {
-    struct traffic_row row;
-    bool is_senders;
-    bool is_only; /* the sender has more flows than it can tell apart: only its own words count */
-};
-
 static int compare(const struct traffic_row *a, const struct traffic_row *b)
 {
     int order = strcmp(a->from, b->from);
@@ -25,39 +18,29 @@ static int compare(const struct traffic_row *a, const struct traffic_row *b)
 
 static int compare_claims(const void *a, const void *b)
 {
-    const struct claim *x = a;
-    const struct claim *y = b;
+    const struct traffic_claim *x = a;
+    const struct traffic_claim *y = b;
 
     return compare(&x->row, &y->row);
 }
 
-static size_t add_claims(struct claim *claims, const struct traffic_node *node)
+size_t traffic_claims_of(
+    const char *node, const struct traffic_flow *f, struct traffic_claim ret[static 2])
 {
-    size_t n = 0;
-
-    for (size_t i = 0; i < node->traffic.n; i++) {
-        const struct traffic_flow *f = &node->traffic.flows[i];
-
-        claims[n++] = (struct claim){.row = {.from = node->name,
-                                         .to = f->peer,
-                                         .job = f->job,
-                                         .path = f->path,
-                                         .bytes = f->sent},
-            .is_senders = true,
-            .is_only = f->peer[0] == '\0'};
-        if (f->peer[0])
-            claims[n++] = (struct claim){.row = {.from = f->peer,
-                                             .to = node->name,
-                                             .job = f->job,
-                                             .path = f->path,
-                                             .bytes = f->received}};
-    }
-    return n;
+    ret[0] = (struct traffic_claim){
+        .row = {.from = node, .to = f->peer, .job = f->job, .path = f->path, .bytes = f->sent},
+        .is_senders = true,
+        .is_only = f->peer[0] == '\0'};
+    if (f->peer[0] == '\0')
+        return 1;
+    ret[1] = (struct traffic_claim){
+        .row = {.from = f->peer, .to = node, .job = f->job, .path = f->path, .bytes = f->received}};
+    return 2;
 }
 
 /* The rows of one direction of one edge: those of the end that has counted more. */
 static size_t settle(
-    const struct claim *claims, size_t n, bool senders_only, struct traffic_row *ret)
+    const struct traffic_claim *claims, size_t n, bool senders_only, struct traffic_row *ret)
 {
     uint64_t sums[2] = {0, 0};
     size_t n_rows = 0;
@@ -80,19 +63,34 @@ static size_t settle(
     return n_rows;
 }
 
-static bool is_same_way(const struct claim *a, const struct claim *b)
+static bool is_same_way(const struct traffic_claim *a, const struct traffic_claim *b)
 {
     return strcmp(a->row.from, b->row.from) == 0 && strcmp(a->row.to, b->row.to) == 0;
+}
+
+size_t traffic_claims_settle(struct traffic_claim *claims, size_t n, struct traffic_row *ret)
+{
+    size_t n_rows = 0;
+    bool is_only = false;
+
+    qsort(claims, n, sizeof(*claims), compare_claims);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && is_same_way(&claims[i], &claims[end]); end++)
+            continue;
+        /* A sender's claims to "" come first. */
+        if (i == 0 || strcmp(claims[i - 1].row.from, claims[i].row.from) != 0)
+            is_only = claims[i].is_only;
+        n_rows += settle(claims + i, end - i, is_only, ret + n_rows);
+    }
+    return n_rows;
 }
 
 int traffic_edges_make(
     const struct traffic_node *nodes, size_t n, struct traffic_row **ret, size_t *ret_n)
 {
     struct traffic_row *rows;
-    struct claim *claims;
+    struct traffic_claim *claims;
     size_t n_claims = 0;
-    size_t n_rows = 0;
-    bool is_only = false;
 
     for (size_t i = 0; i < n; i++)
         n_claims += 2 * nodes[i].traffic.n;
@@ -105,18 +103,11 @@ int traffic_edges_make(
     }
     n_claims = 0;
     for (size_t i = 0; i < n; i++)
-        n_claims += add_claims(claims + n_claims, &nodes[i]);
-    qsort(claims, n_claims, sizeof(*claims), compare_claims);
-    for (size_t i = 0, end; i < n_claims; i = end) {
-        for (end = i + 1; end < n_claims && is_same_way(&claims[i], &claims[end]); end++)
-            continue;
-        /* A sender's claims to "" come first. */
-        if (i == 0 || strcmp(claims[i - 1].row.from, claims[i].row.from) != 0)
-            is_only = claims[i].is_only;
-        n_rows += settle(claims + i, end - i, is_only, rows + n_rows);
-    }
-    free(claims);
+        for (size_t k = 0; k < nodes[i].traffic.n; k++)
+            n_claims +=
+                traffic_claims_of(nodes[i].name, &nodes[i].traffic.flows[k], claims + n_claims);
     *ret = rows;
-    *ret_n = n_rows;
+    *ret_n = traffic_claims_settle(claims, n_claims, rows);
+    free(claims);
     return 0;
 }

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,26 @@ struct traffic_row {
     enum path_kind path;
     uint64_t bytes;
 };
+
+/** What one end says of one direction of an edge. */
+struct traffic_claim {
+    struct traffic_row row;
+    bool is_senders;
+    bool is_only; /* the sender has more flows than it can tell apart: only its own words count */
+};
+
+/** traffic_claims_of() - what @f, told by @node, claims: one or two, into @ret. How many. */
+size_t traffic_claims_of(
+    const char *node, const struct traffic_flow *f, struct traffic_claim ret[static 2]);
+
+/**
+ * traffic_claims_settle() - from claims to rows, in the order of from, to, job and path
+ * @claims:	all of each sender that has any; they are sorted
+ * @ret:	room for @n
+ *
+ * Return: how many rows.
+ */
+size_t traffic_claims_settle(struct traffic_claim *claims, size_t n, struct traffic_row *ret);
 
 /**
  * traffic_edges_make() - in the order of from, to, job and path

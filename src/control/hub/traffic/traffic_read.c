@@ -86,24 +86,36 @@ static struct traffic *place_for(struct walk *w, const struct traffic_key *key)
     return &node->traffic;
 }
 
-/* A record that cannot be understood is passed over: a node writes it anew when it speaks of it. */
-static int take_record(struct walk *w, const struct traffic_key *key, const struct store_item *item)
+/* False: it cannot be understood. A node writes it anew when it speaks of it. */
+static bool decode(const struct store_item *item, struct traffic *ret)
 {
     json_t *json = seal_check(item->key, item->value, NULL) == 0
                        ? json_loads(item->value, JSON_REJECT_DUPLICATES, NULL)
                        : NULL;
-    struct traffic read;
+    bool ok = json && traffic_decode(ret, json, "record", NULL) == 0;
+
+    json_decref(json);
+    return ok;
+}
+
+static int take_record(struct walk *w, const struct traffic_key *key, const struct store_item *item)
+{
+    const struct traffic_reader *reader = &w->reader;
     struct traffic *place;
+    struct traffic read;
     int r = 0;
 
-    if (!json || traffic_decode(&read, json, "record", NULL) != 0) {
-        json_decref(json);
+    if (reader->wants && !reader->wants(reader->ctx, key, item->revision))
         return 0;
+    if (!decode(item, &read))
+        return 0;
+    if (reader->wants) {
+        reader->on_record(reader->ctx, key, &read);
+    } else {
+        place = place_for(w, key);
+        if (!place || traffic_merge(place, &read, SIZE_MAX) < 0)
+            r = -ENOMEM;
     }
-    json_decref(json);
-    place = place_for(w, key);
-    if (!place || traffic_merge(place, &read, SIZE_MAX) < 0)
-        r = -ENOMEM;
     traffic_deinit(&read);
     return r;
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -21,10 +22,16 @@ struct traffic_query {
     int32_t until;
 };
 
-/** Who reads. */
+struct traffic_key;
+
+/** Who reads: the rows of whole days, or one record after the other. */
 struct traffic_reader {
     /* The rows of one day, borrowed; in the order of days, each at most once. */
     void (*on_day)(void *ctx, int32_t day, const struct traffic_row *rows, size_t n);
+    /* NULL: days are read. Else whether this record, written at that revision, is wanted. */
+    bool (*wants)(void *ctx, const struct traffic_key *key, uint64_t revision);
+    /* One that was, borrowed. */
+    void (*on_record)(void *ctx, const struct traffic_key *key, const struct traffic *t);
     /* The end: 0, or negative errno with words. */
     void (*on_end)(void *ctx, int r, const struct err *e);
     void *ctx; /* pinned until then */

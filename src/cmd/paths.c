@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "agent/launch.h"
-#include "agent/status.h"
+#include "agent/status_paths.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -35,7 +35,7 @@ static int print_table(const json_t *paths)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
 
-    status_format_paths(paths, &out);
+    status_paths_format(paths, &out);
     return cmd_print("paths", str_text(&out));
 }
 

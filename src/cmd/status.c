@@ -1,5 +1,5 @@
 /* status.c - weft status: how each peer is reached. */
-#include "agent/status.h"
+#include "agent/status_text.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static int print_table(const json_t *status)
     /* On a terminal each table replaces the one before; in a file they follow each other. */
     if (arg.watch && isatty(STDOUT_FILENO))
         str_add(&out, "\033[H\033[2J");
-    status_format(status, &out);
+    status_text_format(status, &out);
     return cmd_print("status", str_text(&out));
 }
 

@@ -8,6 +8,7 @@
 #include "agent/reconcile/route_guard.h"
 #include "agent/node_fabric.h"
 #include "agent/status.h"
+#include "agent/status_paths.h"
 #include "agent/status_routes.h"
 #include "api/server/server.h"
 #include "base/err.h"
@@ -103,16 +104,19 @@ static void get_snapshot(void *ctx, const struct request *rq, struct response *r
 static void get_paths(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
-    struct render_input render;
-    struct status_input in = see(a, &render);
-    const struct node *node = snapshot_find_node(&a->snapshot, rq->params[0]);
-    const struct reach_peer *peer = reach_find(&a->reach, rq->params[0]);
+    struct status_paths in = {.paths = a->paths, .now = clock_now()};
+    const struct observation *ob;
 
-    if (!node || !peer) {
+    agent_core_poll(a);
+    in.node = snapshot_find_node(&a->snapshot, rq->params[0]);
+    in.peer = reach_find(&a->reach, rq->params[0]);
+    if (!in.node || !in.peer) {
         response_refuse(rs, 404, "\"%s\" is no peer of this node", rq->params[0]);
         return;
     }
-    response_json(rs, 200, status_encode_paths(&in, a->paths, node, peer));
+    ob = observe_find(&a->seen, &in.node->key);
+    in.rate = ob ? ob->rate : 0;
+    response_json(rs, 200, status_paths_encode(&in));
 }
 
 /*

@@ -1,18 +1,17 @@
 /*
- * status.h - the node's status: as JSON, which is a contract, and as a table.
+ * status.h - the node's status as JSON, which is a contract.
  *
- * The JSON is that of `weft status --json` and of the agent's socket; the table
- * is made from it. Fields are added, not renamed; what is not known is null.
+ * It is that of `weft status --json` and of the agent's socket; status_text.h makes of it what
+ * people read. Fields are added, not renamed; what is not known is null.
  */
 #pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 
 #include "agent/hublink/udp_asymmetry.h"
 #include "agent/paths/edge/keepalive_plan.h"
-#include "agent/paths/edge/path_driver.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "base/clock.h"
@@ -23,7 +22,6 @@ struct meter;
 struct offloads;
 struct status_cluster;
 struct status_routes;
-struct str;
 
 /** Everything that a status tells of. Borrowed. */
 struct status_input {
@@ -60,22 +58,3 @@ struct status_input {
 
 /** status_encode() - the status as JSON: a new reference, NULL for no memory. */
 json_t *status_encode(const struct status_input *in);
-
-/**
- * status_encode_paths() - all that was tried to reach one node: `weft paths NODE`
- * @peer:	how it is reached
- *
- * Return: a new reference, NULL for no memory.
- */
-json_t *status_encode_paths(const struct status_input *in, const struct path_driver *paths,
-    const struct node *node, const struct reach_peer *peer);
-
-/** status_format_paths() - what status_encode_paths() made, for people; appends to @out. */
-void status_format_paths(const json_t *paths, struct str *out);
-
-/**
- * status_format() - the status as a table for people
- * @status:	as status_encode() made it, perhaps in another version of this program
- * @out:	appended to
- */
-void status_format(const json_t *status, struct str *out);

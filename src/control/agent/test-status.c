@@ -1,4 +1,5 @@
-/* test-status.c - paths, and the status that is made of them, as JSON and as a table. */
+/* test-status.c - how peers are reached, and the status that is made of it, as JSON and for people.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,13 +9,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/reconcile/subnet_routes.h"
 #include "agent/hub_set.h"
 #include "agent/status.h"
 #include "agent/status_cluster.h"
-#include "agent/status_routes.h"
+#include "agent/status_text.h"
 #include "base/str.h"
-#include "mesh/object/subnets.h"
 #include "net/tun/offload.h"
 #include "test/support/sample_mesh.h"
 
@@ -153,21 +152,23 @@ static void test_json(void **state)
         "\"peers\": [{\"name\": \"n3\", \"address4\": \"10.42.0.3\", \"address6\": \"fd5a:1::3\", "
         "\"publicKey\": \"AwAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", \"path\": \"relay\", \"relay\": \"hub\", "
-        "\"endpoint\": \"203.0.113.10:51820\", \"handshakeAgeSeconds\": 4, \"rttMs\": null, "
-        "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 1536, \"txBytes\": 20, "
-        "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
+        "\"why\": \"this peer does not say where it "
         "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
-        "agent on it\", \"alarm\": false, \"stock\": false, "
-        "\"rateBitsPerSecond\": 20000000}, "
+        "agent on it\", \"sinceSeconds\": 60, \"rttMs\": null, "
+        "\"loss\": null, \"rateBitsPerSecond\": 20000000, "
+        "\"endpoint\": \"203.0.113.10:51820\", \"handshakeAgeSeconds\": 4, "
+        "\"mtu\": 1420, \"rxBytes\": 1536, \"txBytes\": 20, "
+        "\"since\": 1789999940, \"alarm\": false, \"stock\": false}, "
         "{\"name\": \"n4\", \"address4\": \"10.42.0.4\", \"address6\": \"fd5a:1::4\", "
         "\"publicKey\": \"BAAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", \"path\": \"relay\", \"relay\": \"hub\", "
-        "\"endpoint\": null, \"handshakeAgeSeconds\": null, \"rttMs\": null, "
-        "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 0, \"txBytes\": 0, "
-        "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
+        "\"why\": \"this peer does not say where it "
         "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
-        "agent on it\", \"alarm\": false, \"stock\": false, "
-        "\"rateBitsPerSecond\": null}], "
+        "agent on it\", \"sinceSeconds\": 60, \"rttMs\": null, "
+        "\"loss\": null, \"rateBitsPerSecond\": null, "
+        "\"endpoint\": null, \"handshakeAgeSeconds\": null, "
+        "\"mtu\": 1420, \"rxBytes\": 0, \"txBytes\": 0, "
+        "\"since\": 1789999940, \"alarm\": false, \"stock\": false}], "
         "\"namesLeftOut\": []}";
     struct scene sc;
     json_t *json;
@@ -186,7 +187,7 @@ static void check_table(const json_t *json, const char *expected)
 {
     struct str out = STR_NULL;
 
-    status_format(json, &out);
+    status_text_format(json, &out);
     assert_string_equal(str_text(&out), expected);
     str_deinit(&out);
 }
@@ -232,7 +233,7 @@ static void test_mesh_alarms(void **state)
     json = encode(&sc, true);
     json_array_foreach(json_object_get(json, "peers"), i, peer)
         assert_true(json_is_true(json_object_get(peer, "alarm")));
-    status_format(json, &out);
+    status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
         "\nALARM: no direct path to n3, n4, though only direct paths are wanted\n"));
     str_deinit(&out);
@@ -252,7 +253,7 @@ static void test_names_left_out(void **state)
     (void)json_object_set_new(json, "namesLeftOut",
         json_pack("[{s:s, s:s, s:s}]", "name", "minio", "node", "n3", "why",
             "this machine's resolver leads it to 192.0.2.7"));
-    status_format(json, &out);
+    status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
         "\nthe name \"minio\" of node n3 is left out of the hosts file: this machine's resolver "
         "leads it to 192.0.2.7\n"));
@@ -262,71 +263,6 @@ static void test_names_left_out(void **state)
 }
 
 /* A hub's network keeps all on it: that is what is wanted, and the reason says so. */
-static char *format_routes(const struct status_routes *in)
-{
-    struct str out = STR_NULL;
-    json_t *status = json_pack("{s:o, s:o}", "routes", status_routes_encode(in), "ownRoutes",
-        status_routes_encode_own(in));
-
-    assert_non_null(status);
-    status_routes_format(status, &out);
-    json_decref(status);
-    return str_take(&out, NULL);
-}
-
-/* Each thing that keeps a subnet from being reached has its words, and what helps. */
-static void test_routes(void **state)
-{
-    struct subnet_route others[4] = {{.node = "n3"}, {.node = "n3"}, {.node = "n4"},
-        {.node = "n5", .why = "this machine reaches 10.3.0.0/24 by lan0 itself"}};
-    struct subnet_routes routes = {.items = others, .n = 4};
-    struct subnets admitted = SUBNETS_NULL;
-    struct subnets asked = SUBNETS_NULL;
-    struct node self = {.meta.name = "n2", .routes = &admitted};
-    struct status_routes in = {.others = &routes,
-        .self = &self,
-        .asked = &asked,
-        .forwards4 = 1,
-        .forwards6 = 1,
-        .guard_fault = ""};
-    char *text;
-
-    for (unsigned i = 0; i < 4; i++)
-        others[i].to = (struct ip_prefix){
-            .addr = ip_addr_v4((const uint8_t[4]){10, (uint8_t)i, 0, 0}), .len = 24};
-    assert_int_equal(subnets_parse(&admitted, "10.9.0.0/24,fd09::/64", NULL), 0);
-    assert_int_equal(subnets_parse(&asked, "10.8.0.0/24,10.9.0.0/24", NULL), 0);
-    text = format_routes(&in);
-    assert_string_equal(text,
-        "this node is the way to 10.9.0.0/24\n"
-        "this node is the way to fd09::/64\n"
-        "this node is not yet the way to 10.8.0.0/24: the hub has not admitted it; on the hub: "
-        "weft "
-        "node set n2 --route 10.8.0.0/24\n"
-        "through n3: 10.0.0.0/24, 10.1.0.0/24\n"
-        "through n4: 10.2.0.0/24\n"
-        "not through n5: 10.3.0.0/24, this machine reaches 10.3.0.0/24 by lan0 itself\n");
-    free(text);
-
-    routes.n = 0;
-    asked.n = 0;
-    in.forwards4 = 0;
-    in.forwards6 = -1; /* who cannot see it does not complain */
-    text = format_routes(&in);
-    assert_string_equal(text,
-        "this node is not yet the way to 10.9.0.0/24: this machine forwards no IPv4: sysctl -w "
-        "net.ipv4.ip_forward=1, and a line in /etc/sysctl.d keeps it so\n"
-        "this node is the way to fd09::/64\n");
-    free(text);
-    in.forwards4 = 1;
-    in.guard_fault = "no nf_tables here";
-    admitted.n = 1;
-    text = format_routes(&in);
-    assert_string_equal(text, "this node is not yet the way to 10.9.0.0/24: the packet filter does "
-                              "not take its rules: no nf_tables here\n");
-    free(text);
-}
-
 static void test_topology_hub(void **state)
 {
     struct scene sc;
@@ -387,7 +323,7 @@ static void test_fault_and_foreign_peers(void **state)
     in.reach = &sc.reach;
     in.keepalive = &sc.keepalive;
     json = status_encode(&in);
-    status_format(json, &out);
+    status_text_format(json, &out);
     assert_non_null(strstr(out.text, "nobody is reached until it is: somebody else has it\n"
                                      "it was tried 3 times, and is tried again in 1.5 s\n"
                                      "peers that somebody else had added to the interface and that "
@@ -403,7 +339,7 @@ static void check_keepalive_line(struct scene *sc, const char *expected)
     json_t *json = encode(sc, true);
     struct str out = STR_NULL;
 
-    status_format(json, &out);
+    status_text_format(json, &out);
     if (!strstr(str_text(&out), expected))
         fail_msg("\"%s\" is not in:\n%s", expected, str_text(&out));
     str_deinit(&out);
@@ -451,7 +387,7 @@ static void test_faults(void **state)
     sc.hub_silent_for = 12 * NSEC_PER_SEC;
     sc.fault = "cannot open /dev/net/tun";
     json = encode(&sc, true);
-    status_format(json, &out);
+    status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
         "\nthe interface is not as it should be, and nobody is reached until it is: cannot open "
         "/dev/net/tun\nhub hub at 203.0.113.10:51820: silent for 12 s, last handshake"));
@@ -461,7 +397,7 @@ static void test_faults(void **state)
     /* One whose heartbeats come slower. */
     sc.hub_quiet_max = 23 * NSEC_PER_SEC;
     json = encode(&sc, true);
-    status_format(json, &out);
+    status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out), "hub hub at 203.0.113.10:51820: answers, last hand"));
     str_deinit(&out);
     json_decref(json);
@@ -493,7 +429,7 @@ static void test_hubs(void **state)
     assert_true(json_is_true(json_object_get(json_array_get(list, 0), "serves")));
     assert_true(json_is_true(json_object_get(json_array_get(list, 0), "reachable")));
     assert_true(json_is_false(json_object_get(json_array_get(list, 1), "reachable")));
-    status_format(json, &out);
+    status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out),
         "hub hub-b at 203.0.113.10:51820: away: it did not answer this node's last report, so it "
         "may be down, last handshake 4 s ago\nhub hub-c at an unknown place: away: no handshake "
@@ -529,7 +465,7 @@ static void test_cluster(void **state)
         make_scene(&sc, true);
         sc.cluster = &clusters[i];
         json = encode(&sc, true);
-        status_format(json, &out);
+        status_text_format(json, &out);
         assert_non_null(strstr(str_text(&out), lines[i]));
         assert_int_equal(
             json_is_true(json_object_get(json_object_get(json, "cluster"), "reachable")), i == 1);
@@ -555,7 +491,7 @@ static void test_table_of_strange_json(void **state)
         json_t *json = json_loads(cases[i], JSON_DECODE_ANY, NULL);
         struct str out = STR_NULL;
 
-        status_format(json, &out);
+        status_text_format(json, &out);
         assert_true(strlen(str_text(&out)) > 0);
         str_deinit(&out);
         json_decref(json);
@@ -593,7 +529,6 @@ int main(void)
         cmocka_unit_test(test_keepalive),
         cmocka_unit_test(test_mesh_alarms),
         cmocka_unit_test(test_names_left_out),
-        cmocka_unit_test(test_routes),
         cmocka_unit_test(test_topology_hub),
         cmocka_unit_test(test_table_of_strange_json),
         cmocka_unit_test(test_faults),

@@ -1,0 +1,88 @@
+/* test-status-routes.c - the subnets in a node's status, for people. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/reconcile/subnet_routes.h"
+#include "agent/status_routes.h"
+#include "base/str.h"
+#include "mesh/object/node.h"
+#include "mesh/object/subnets.h"
+
+static char *format_routes(const struct status_routes *in)
+{
+    struct str out = STR_NULL;
+    json_t *status = json_pack("{s:o, s:o}", "routes", status_routes_encode(in), "ownRoutes",
+        status_routes_encode_own(in));
+
+    assert_non_null(status);
+    status_routes_format(status, &out);
+    json_decref(status);
+    return str_take(&out, NULL);
+}
+
+/* Each thing that keeps a subnet from being reached has its words, and what helps. */
+static void test_routes(void **state)
+{
+    struct subnet_route others[4] = {{.node = "n3"}, {.node = "n3"}, {.node = "n4"},
+        {.node = "n5", .why = "this machine reaches 10.3.0.0/24 by lan0 itself"}};
+    struct subnet_routes routes = {.items = others, .n = 4};
+    struct subnets admitted = SUBNETS_NULL;
+    struct subnets asked = SUBNETS_NULL;
+    struct node self = {.meta.name = "n2", .routes = &admitted};
+    struct status_routes in = {.others = &routes,
+        .self = &self,
+        .asked = &asked,
+        .forwards4 = 1,
+        .forwards6 = 1,
+        .guard_fault = ""};
+    char *text;
+
+    for (unsigned i = 0; i < 4; i++)
+        others[i].to = (struct ip_prefix){
+            .addr = ip_addr_v4((const uint8_t[4]){10, (uint8_t)i, 0, 0}), .len = 24};
+    assert_int_equal(subnets_parse(&admitted, "10.9.0.0/24,fd09::/64", NULL), 0);
+    assert_int_equal(subnets_parse(&asked, "10.8.0.0/24,10.9.0.0/24", NULL), 0);
+    text = format_routes(&in);
+    assert_string_equal(text,
+        "this node is the way to 10.9.0.0/24\n"
+        "this node is the way to fd09::/64\n"
+        "this node is not yet the way to 10.8.0.0/24: the hub has not admitted it; on the hub: "
+        "weft "
+        "node set n2 --route 10.8.0.0/24\n"
+        "through n3: 10.0.0.0/24, 10.1.0.0/24\n"
+        "through n4: 10.2.0.0/24\n"
+        "not through n5: 10.3.0.0/24, this machine reaches 10.3.0.0/24 by lan0 itself\n");
+    free(text);
+
+    routes.n = 0;
+    asked.n = 0;
+    in.forwards4 = 0;
+    in.forwards6 = -1; /* who cannot see it does not complain */
+    text = format_routes(&in);
+    assert_string_equal(text,
+        "this node is not yet the way to 10.9.0.0/24: this machine forwards no IPv4: sysctl -w "
+        "net.ipv4.ip_forward=1, and a line in /etc/sysctl.d keeps it so\n"
+        "this node is the way to fd09::/64\n");
+    free(text);
+    in.forwards4 = 1;
+    in.guard_fault = "no nf_tables here";
+    admitted.n = 1;
+    text = format_routes(&in);
+    assert_string_equal(text, "this node is not yet the way to 10.9.0.0/24: the packet filter does "
+                              "not take its rules: no nf_tables here\n");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_routes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

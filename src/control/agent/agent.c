@@ -9,6 +9,11 @@
 
 #include "agent/agent_api.h"
 #include "agent/agent_core.h"
+#include "agent/agent_handshakes.h"
+#include "agent/agent_hubs.h"
+#include "agent/agent_parts.h"
+#include "agent/agent_pass.h"
+#include "agent/agent_poll.h"
 #include "agent/cluster/cluster_merge.h"
 #include "agent/node_fabric.h"
 #include "agent/state/removed.h"
@@ -164,7 +169,7 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     hub_set_on_heard(&a->hubs, hub, now);
     if (kind == WATCH_EVENT_SNAPSHOT) {
         if (is_hub_new(a, hub, boot))
-            agent_core_on_hub_forgot(a, now);
+            agent_handshakes_on_hub_forgot(a, now);
         hub->boot = a->snapshot.boot;
     }
     if (has_changed && kind != WATCH_EVENT_HEARTBEAT && kind != WATCH_EVENT_NONE)
@@ -434,10 +439,10 @@ static int open_parts(struct life *l, struct err *e)
         r = path_driver_new(&a->paths, &a->loop, &opt, &paths, e);
     if (r == 0) {
         hub_set_init(&a->hubs, &a->loop, &a->state, &listener);
-        job_calls_init(&a->jobs, agent_core_find_hub, a);
+        job_calls_init(&a->jobs, agent_hubs_find, a);
         node_jobs_init(&a->running, &a->jobs, &a->meter.meter);
         path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
-        r = agent_core_take_hubs(a, e);
+        r = agent_hubs_take(a, e);
     }
     if (r == 0)
         r = open_cluster(a, e);
@@ -456,10 +461,10 @@ static int start(struct life *l, struct err *e)
         return r;
     measure_ciphers(&a->speeds);
     a->fabric = node_fabric_new();
-    in = agent_core_render_input(a);
+    in = agent_pass_input(a);
     reconcile_assume(&a->reconcile, &in);
-    agent_core_poll(a);
-    agent_core_reconcile(a);
+    agent_poll_run(a);
+    agent_pass_run(a);
     node_names_update(&a->names, &a->snapshot, a->reconcile.lacks_v6, clock_now());
     start_link_watch(l);
     if (a->config->no_measure)

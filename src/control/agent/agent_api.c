@@ -4,6 +4,10 @@
 #include <errno.h>
 
 #include "agent/agent_core.h"
+#include "agent/agent_hubs.h"
+#include "agent/agent_parts.h"
+#include "agent/agent_pass.h"
+#include "agent/agent_poll.h"
 #include "agent/hublink/farewell.h"
 #include "agent/reconcile/route_guard.h"
 #include "agent/node_fabric.h"
@@ -21,8 +25,8 @@
 /* Polls, and gathers what the status tells of. @render: filled in; the result refers to it. */
 static struct status_input see(struct agent *a, struct render_input *render)
 {
-    agent_core_poll(a);
-    *render = agent_core_render_input(a);
+    agent_poll_run(a);
+    *render = agent_pass_input(a);
     return (struct status_input){
         .render = render,
         .seen = &a->seen,
@@ -107,7 +111,7 @@ static void get_paths(void *ctx, const struct request *rq, struct response *rs)
     struct status_paths in = {.paths = a->paths, .now = clock_now()};
     const struct observation *ob;
 
-    agent_core_poll(a);
+    agent_poll_run(a);
     in.node = snapshot_find_node(&a->snapshot, rq->params[0]);
     in.peer = reach_find(&a->reach, rq->params[0]);
     if (!in.node || !in.peer) {
@@ -126,7 +130,7 @@ static void get_paths(void *ctx, const struct request *rq, struct response *rs)
 static void post_leave(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
-    struct endpoint api = agent_core_hub_api(a);
+    struct endpoint api = agent_hubs_api(a);
     struct err told = ERR_NULL;
     struct err e = ERR_NULL;
     struct err names;
@@ -219,7 +223,7 @@ static void delete_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
-    agent_core_end_job(a, rq->params[0], rq->caller.pid);
+    agent_poll_end_job(a, rq->params[0], rq->caller.pid);
     job_calls_begin(&a->jobs, "DELETE", rq->params[0], NULL, rs);
 }
 

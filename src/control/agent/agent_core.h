@@ -1,149 +1,27 @@
 /*
- * agent_core.h - what an agent has, and what it does: passes, polls, and its end.
+ * agent_core.h - what an agent does when: its deadlines, its end, and a data plane that is
+ * replaced.
  *
- * Theory of operation. Each part of the agent keeps a small struct of its own: it is given facts,
- * and returns what it wishes and when it has to be asked again. The functions here carry facts from
- * part to part and do what is wished. A pass makes the interface what the snapshot says; a poll
- * asks the engine what it sees, and judges by that the hub, the paths and what there is to report.
- *
- * Above it are agent_api.h, the node's socket, and agent.c, which starts and ends all of it and
- * hands over what comes from the loop. Nothing here calls them.
+ * On top of agent_pass.h and agent_poll.h. agent_parts.h says how an agent is made.
  *
  * Threads: the loop's.
  */
 #pragma once
 
-#include <stdbool.h>
-#include <uv.h>
-
 #include "agent/agent.h"
-#include "agent/cluster/cluster_watch.h"
-#include "agent/hub_set.h"
-#include "agent/hublink/job_calls.h"
-#include "agent/node_jobs.h"
-#include "agent/node_keepalive.h"
-#include "agent/node_measure.h"
-#include "agent/node_meter.h"
-#include "agent/node_names.h"
-#include "agent/paths/edge/path_driver.h"
-#include "agent/paths/edge/reach.h"
-#include "agent/peer_doubt.h"
-#include "agent/reconcile/class_marks.h"
-#include "agent/reconcile/forward_rules.h"
-#include "agent/reconcile/observe.h"
-#include "agent/reconcile/pass_metrics.h"
-#include "agent/reconcile/pass_plan.h"
-#include "agent/reconcile/poll_plan.h"
-#include "agent/reconcile/reconcile.h"
-#include "agent/state/snapshot_cache.h"
-#include "agent/state/state.h"
-#include "agent/status_cluster.h"
-#include "mesh/snapshot/snapshot.h"
-#include "os/log.h"
+#include "base/clock.h"
+
+struct agent;
+struct err;
 
 /** Delay of what follows an event, so that a burst of events has one consequence. */
 #define AGENT_CORE_SOON (5 * NSEC_PER_MSEC)
-
-struct node_fabric;
-
-struct agent {
-    const struct agent_config *config; /* borrowed from agent_run() */
-    uv_loop_t loop;
-    struct state state;         /* who this node is; immutable after the start */
-    struct snapshot snapshot;   /* the network, as the hub described it last */
-    struct snapshot hub_said;   /* with @cluster: what hubs say, of which reports are taken */
-    struct node_speeds speeds;  /* of this machine's ciphers; immutable after the start */
-    struct node_fabric *fabric; /* owns; finds this machine's fabric; NULL: no memory */
-
-    /* The clocks; immutable. They are functions because a call to the engine or to the kernel may
-     * take seconds, and because a test has its own. */
-    nsec_t (*clock)(void);      /* monotonic */
-    nsec_t (*wall_clock)(void); /* nanoseconds since 1970 */
-
-    /* The parts. Each is written by its own functions alone. */
-    struct snapshot_cache cache;
-    struct pass_plan pass;
-    struct pass_metrics pass_metrics;
-    struct poll_plan poll;
-    struct reconcile reconcile;
-    struct forward_rules rules;
-    struct class_marks marks;
-    struct hub_set hubs;
-    struct cluster_watch *cluster;      /* owns; NULL: hubs say who is in the network */
-    struct status_cluster cluster_seen; /* with @cluster: does it answer? */
-    struct path_driver *paths;          /* owns */
-    struct observe seen;                /* the peers, as of the last poll */
-    struct reach reach;                 /* how each is reached, as of the last poll */
-    struct peer_doubt doubt;
-    struct node_keepalive keepalive;
-    struct node_names names;
-    struct node_measure measure;
-    struct node_meter meter;
-    struct job_calls jobs;
-    struct node_jobs running;
-
-    /* Facts that pass from one part to another; written by agent_core.c alone. */
-    uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
-    uint64_t applied;     /* revision of the last pass that succeeded; 0: none did */
-    uint16_t listen_port; /* the engine's, host order; 0: not known yet */
-    struct render_path *routes; /* owns: the hub's path and those that were found, by node */
-    struct log_limit pass_limit;
-    struct log_limit foreign_limit;
-    char rates_why[ENGINE_WHY_MAX]; /* as it was logged last; "": rates are kept, or none is wanted
-                                     */
-    nsec_t foreign_at; /* monotonic; when a foreign peer was removed last; 0: none was */
-
-    /* The end; written by agent_core_finish() alone. */
-    bool is_ending; /* @end is set, and nothing new is begun */
-    enum agent_end end;
-    nsec_t ends_at; /* time after which no answer in flight is waited for */
-};
-
-/**
- * AGENT_NULL - an agent that has nothing yet
- *
- * For a start: @config and the two clocks have to be set, and what follows in agent.c's order.
- */
-#define AGENT_NULL                                                                                 \
-    {                                                                                              \
-        .cache = {.due_at = NSEC_NEVER}, .pass = PASS_PLAN_NULL, .poll = POLL_PLAN_NULL,           \
-        .reconcile = RECONCILE_NULL, .hubs = HUB_SET_NULL, .names = {.due_at = NSEC_NEVER},        \
-    }
-
-/** agent_core_render_input() - snapshot and paths as they are now; borrowed until the next call. */
-struct render_input agent_core_render_input(struct agent *a);
-
-/** agent_core_find_hub() - a job_calls_find_fn. @ctx: the agent. */
-struct hub_link *agent_core_find_hub(void *ctx, const char *name);
-
-/**
- * agent_core_take_hubs() - use the hubs of the snapshot; part of each pass, and of the start
- *
- * Return: 0 or negative errno with words.
- */
-int agent_core_take_hubs(struct agent *a, struct err *e);
-
-/** agent_core_hub_api() - where the hub's API is on the overlay; port 0: there is no hub. */
-struct endpoint agent_core_hub_api(const struct agent *a);
-
-/** agent_core_reconcile() - make a pass now, and plan the next. */
-void agent_core_reconcile(struct agent *a);
-
-/** agent_core_poll() - ask the engine; judge the hub and the paths by it; report if that is due. */
-void agent_core_poll(struct agent *a);
-
-/** agent_core_end_job() - a command of that job has ended: count what it has moved, and report. */
-void agent_core_end_job(struct agent *a, const char *job, int32_t pid);
 
 /** agent_core_due() - the earliest deadline of all parts; NSEC_NEVER: there is none. */
 nsec_t agent_core_due(const struct agent *a);
 
 /** agent_core_run() - do what is due at @now. */
 void agent_core_run(struct agent *a, nsec_t now);
-
-/** agent_core_on_hub_forgot() - the hub was started anew and has to see a handshake of each edge
- * that it relays. */
-void agent_core_on_hub_forgot(struct agent *a, nsec_t now);
 
 /**
  * agent_core_take_down() - remove the interface and the names, not what has been joined

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/sorted.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/node.h"
 
@@ -111,27 +112,15 @@ static int compare(const struct traffic_flow *a, const struct traffic_flow *b)
     return order != 0 ? order : (int)a->path - (int)b->path;
 }
 
+static int compare_items(const void *item, const void *wanted)
+{
+    return compare(item, wanted);
+}
+
 /* Where it is, or belongs. */
 static size_t place_of(const struct traffic *t, const struct traffic_flow *flow, bool *ret_found)
 {
-    size_t low = 0;
-    size_t high = t->n;
-
-    *ret_found = false;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = compare(&t->flows[middle], flow);
-
-        if (order == 0) {
-            *ret_found = true;
-            return middle;
-        }
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return sorted_place(t->flows, t->n, sizeof(*t->flows), compare_items, flow, ret_found);
 }
 
 /* What a flow is found by; it borrows @peer and @job. */
@@ -177,21 +166,14 @@ static char *join_names(const char *peer, const char *job)
 static struct traffic_flow *insert(struct traffic *t, size_t i, const struct traffic_flow *key)
 {
     char *names = join_names(key->peer, key->job);
+    struct traffic_flow *flows =
+        names ? sorted_open(t->flows, t->n, sizeof(*flows), i, &t->cap) : NULL;
 
-    if (names && t->n == t->cap) {
-        size_t cap = t->cap ? t->cap * 2 : 8;
-        struct traffic_flow *flows = realloc(t->flows, cap * sizeof(*flows));
-
-        if (!flows) {
-            free(names);
-            return NULL;
-        }
-        t->flows = flows;
-        t->cap = cap;
-    }
-    if (!names)
+    if (!flows) {
+        free(names);
         return NULL;
-    memmove(&t->flows[i + 1], &t->flows[i], (t->n - i) * sizeof(*t->flows));
+    }
+    t->flows = flows;
     t->n++;
     t->flows[i] = (struct traffic_flow){
         .meter = key->meter, .peer = names, .job = names + strlen(names) + 1, .path = key->path};

@@ -1,28 +1,19 @@
 /* class_marks.c - see class_marks.h. */
 #include "agent/reconcile/class_marks.h"
 
-#include <errno.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/reconcile/mss_clamp.h"
+#include "agent/reconcile/filter_table.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "measure/order.h"
 #include "mesh/snapshot/snapshot.h"
-#include "net/netlink/nft.h"
 #include "os/log.h"
 
-#define FAMILY    "inet"
-#define TABLE_MAX (sizeof("weft_class_") + IFNAMSIZ)
-
-static const char *table_name(const char *interface, char buf[static TABLE_MAX])
-{
-    (void)snprintf(buf, TABLE_MAX, "weft_class_%.*s", IFNAMSIZ - 1, interface);
-    return buf;
-}
+#define TABLE "weft_class"
 
 void class_marks_deinit(struct class_marks *cm)
 {
@@ -30,31 +21,65 @@ void class_marks_deinit(struct class_marks *cm)
     *cm = (struct class_marks)CLASS_MARKS_NULL;
 }
 
-/* "oifname "weft0" ip daddr { 10.42.0.1 } ip dscp cs0 ip dscp set cs6" */
-static void add_rule(
+/* "oifname "weft0" ip daddr { 10.42.0.1 } ip dscp cs0 ip dscp set cs6"; nothing without a hub. */
+static void add_hubs(
     struct str *out, const struct snapshot *s, const char *interface, const char *family, bool v4)
 {
-    const char *separator = "";
+    unsigned n_hubs = 0;
 
-    str_addf(out, "oifname \"%s\" %s daddr {", interface, family);
     for (size_t i = 0; i < s->nodes.n; i++) {
         const struct node *n = &s->nodes.items[i]->node;
         char text[IP_ADDR_TEXT_MAX];
 
         if (!n->hub)
             continue;
-        str_addf(out, "%s %s", separator, ip_addr_format(v4 ? &n->address4 : &n->address6, text));
-        separator = ",";
+        if (n_hubs++ == 0)
+            str_addf(out, "oifname \"%s\" %s daddr {", interface, family);
+        else
+            str_add(out, ",");
+        str_addf(out, " %s", ip_addr_format(v4 ? &n->address4 : &n->address6, text));
     }
-    str_addf(out, " } %s dscp cs0 %s dscp set cs6\n", family, family);
+    if (n_hubs > 0)
+        str_addf(out, " } %s dscp cs0 %s dscp set cs6\n", family, family);
 }
 
-void class_marks_format(const struct snapshot *s, const char *interface, struct str *out)
+/* TCP from a port that the kernel has chosen to another one, but for the measuring service. */
+static void add_collectives(struct str *out, const char *interface, const char *family,
+    const struct class_marks_ports *ports)
+{
+    str_addf(out,
+        "oifname \"%s\" %s dscp cs0 tcp sport %u-%u tcp dport %u-%u tcp sport != %u tcp dport != "
+        "%u %s dscp set af21\n",
+        interface, family, ports->first, ports->last, ports->first, ports->last, PROBE_PORT,
+        PROBE_PORT, family);
+}
+
+void class_marks_format(const struct snapshot *s, const char *interface,
+    const struct class_marks_ports *ports, struct str *out)
 {
     str_add(out, "chain out {\ntype filter hook postrouting priority mangle;\n");
-    add_rule(out, s, interface, "ip", true);
-    add_rule(out, s, interface, "ip6", false);
+    add_hubs(out, s, interface, "ip", true);
+    add_hubs(out, s, interface, "ip6", false);
+    add_collectives(out, interface, "ip", ports);
+    add_collectives(out, interface, "ip6", ports);
     str_add(out, "}");
+}
+
+/* The kernel's range of this network namespace, for both families; its default if it cannot be
+ * read. */
+static struct class_marks_ports read_ports(void)
+{
+    struct class_marks_ports ports = {.first = 32768, .last = 60999};
+    FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    unsigned first;
+    unsigned last;
+
+    if (!f)
+        return ports;
+    if (fscanf(f, "%u %u", &first, &last) == 2 && first > 0 && first <= last && last <= UINT16_MAX)
+        ports = (struct class_marks_ports){.first = (uint16_t)first, .last = (uint16_t)last};
+    (void)fclose(f);
+    return ports;
 }
 
 static void forget_body(struct class_marks *cm)
@@ -69,18 +94,11 @@ void class_marks_forget(struct class_marks *cm)
     cm->is_removed = false;
 }
 
-static int put(const char *interface, const char *body, struct err *e)
-{
-    char table[TABLE_MAX];
-    int r = mss_clamp_check_name(interface, e);
-
-    return r < 0 ? r : nft_replace_table(FAMILY, table_name(interface, table), body, e);
-}
-
 void class_marks_apply(struct class_marks *cm, const char *interface, const struct snapshot *s,
     bool has_rates, nsec_t now)
 {
     _cleanup_(str_deinit) struct str body = STR_NULL;
+    struct class_marks_ports ports;
     struct err e = ERR_NULL;
 
     if (!has_rates) {
@@ -89,7 +107,8 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
             cm->is_removed = class_marks_remove(interface, NULL) == 0;
         return;
     }
-    class_marks_format(s, interface, &body);
+    ports = read_ports();
+    class_marks_format(s, interface, &ports, &body);
     if (body.failed || (cm->body && strcmp(cm->body, str_text(&body)) == 0 &&
                            now - cm->put_at < CLASS_MARKS_PERIOD))
         return;
@@ -97,17 +116,18 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
     cm->body = strdup(str_text(&body));
     cm->put_at = now;
     cm->is_removed = false;
-    if (put(interface, str_text(&body), &e) == 0 || cm->has_failed)
+    if (filter_table_replace(TABLE, interface, str_text(&body), &e) == 0) {
+        cm->has_failed = false;
         return;
+    }
+    if (!cm->has_failed)
+        log_info("what other programs send to the hub, and what a job's processes send each other, "
+                 "has no mark that lets it go first: %s",
+            err_text(&e));
     cm->has_failed = true;
-    log_info(
-        "what other programs send to the hub has no mark that lets it go first: %s", err_text(&e));
 }
 
 int class_marks_remove(const char *interface, struct err *e)
 {
-    char table[TABLE_MAX];
-    int r = mss_clamp_check_name(interface, e);
-
-    return r < 0 ? r : nft_remove_table(FAMILY, table_name(interface, table), e);
+    return filter_table_remove(TABLE, interface, e);
 }

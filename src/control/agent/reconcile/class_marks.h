@@ -1,17 +1,26 @@
 /*
- * class_marks.h - what this machine sends to its hubs goes first: rules that mark it.
+ * class_marks.h - what goes to the hubs goes first, and then what a job's processes exchange: rules
+ * that mark it.
  *
  * While the interface has a rate, packets wait in it by class, which is told by their DSCP
  * (net/tun/tun_steer.h). What goes to a hub's overlay addresses is the API, rendezvous and the
  * stores where training jobs meet: a job's own programs speak there, too, and mark nothing. So the
- * packet filter gives what is unmarked and goes to a hub, from here or forwarded, CS6. A mark that
- * somebody has set stays. Without a rate there are no rules.
+ * packet filter gives what is unmarked and goes to a hub, from here or forwarded, CS6.
+ *
+ * Collectives are before all else that is unmarked. NCCL, Gloo and UCX mark nothing either, and
+ * their processes listen where the kernel has them listen: so theirs are the TCP connections of
+ * which both ports are of the kernel's range for ports that nobody has named
+ * (net.ipv4.ip_local_port_range). A service, such as a store of data or of checkpoints, has a port
+ * of its own, which is outside that range as a rule. They get AF21, of the class priority.
+ *
+ * A mark that somebody has set stays. Without a rate there are no rules.
  *
  * Threads: the loop's.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 
@@ -26,7 +35,13 @@ struct class_marks {
     char *body;      /* owns; the rules that were put last; NULL: none */
     nsec_t put_at;   /* time of that */
     bool is_removed; /* there are none, as far as is known */
-    bool has_failed; /* they could not be put, which was logged once */
+    bool has_failed; /* they could not be put the last time, which was logged */
+};
+
+/** Ports that the kernel chooses, first to last. */
+struct class_marks_ports {
+    uint16_t first;
+    uint16_t last;
 };
 
 #define CLASS_MARKS_NULL                                                                           \
@@ -37,9 +52,10 @@ struct class_marks {
 /** class_marks_deinit() - release; the rules stay. Idempotent. */
 void class_marks_deinit(struct class_marks *cm);
 
-/** class_marks_format() - the rules for what leaves @interface to the snapshot's hubs, in nft's
- * syntax; appends to @out. */
-void class_marks_format(const struct snapshot *s, const char *interface, struct str *out);
+/** class_marks_format() - the rules for what leaves @interface to the snapshot's hubs, and between
+ * @ports, in nft's syntax; appends to @out. Without a hub there is none for hubs. */
+void class_marks_format(const struct snapshot *s, const char *interface,
+    const struct class_marks_ports *ports, struct str *out);
 
 /**
  * class_marks_apply() - put or remove the rules, as is due; to be called after every pass

@@ -21,14 +21,5 @@ struct err;
  */
 int mss_clamp_put(const char *interface, struct err *e);
 
-/**
- * mss_clamp_check_name() - may the rules name that interface?
- *
- * An interface's name may have characters that have a meaning in nft's syntax.
- *
- * Return: 0, or -EINVAL with words.
- */
-int mss_clamp_check_name(const char *interface, struct err *e);
-
 /** mss_clamp_remove() - remove the rules, if there are any. 0 or negative errno with words. */
 int mss_clamp_remove(const char *interface, struct err *e);

@@ -7,21 +7,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "agent/reconcile/mss_clamp.h"
+#include "agent/reconcile/filter_table.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "mesh/object/subnets.h"
-#include "net/netlink/nft.h"
 #include "os/fd_cleanup.h"
 
-#define FAMILY    "inet"
-#define TABLE_MAX (sizeof("weft_route_") + IFNAMSIZ)
-
-static const char *table_name(const char *interface, char buf[static TABLE_MAX])
-{
-    (void)snprintf(buf, TABLE_MAX, "weft_route_%.*s", IFNAMSIZ - 1, interface);
-    return buf;
-}
+#define TABLE "weft_route"
 
 /* Adds "ip daddr { 10.9.0.0/24, ... }" and @then, with one family's subnets; nothing if there are
  * none. */
@@ -68,23 +60,16 @@ int route_guard_put(
     const char *interface, const struct subnets *routes, bool masquerades, struct err *e)
 {
     _cleanup_(str_deinit) struct str body = STR_NULL;
-    char table[TABLE_MAX];
-    int r = mss_clamp_check_name(interface, e);
 
-    if (r < 0)
-        return r;
     route_guard_format(&body, interface, routes, masquerades);
     if (body.failed)
         return err_set(e, -ENOMEM, "no memory for the packet filter");
-    return nft_replace_table(FAMILY, table_name(interface, table), str_text(&body), e);
+    return filter_table_replace(TABLE, interface, str_text(&body), e);
 }
 
 int route_guard_remove(const char *interface, struct err *e)
 {
-    char table[TABLE_MAX];
-    int r = mss_clamp_check_name(interface, e);
-
-    return r < 0 ? r : nft_remove_table(FAMILY, table_name(interface, table), e);
+    return filter_table_remove(TABLE, interface, e);
 }
 
 int route_guard_is_forwarding(const char *interface, bool v4)

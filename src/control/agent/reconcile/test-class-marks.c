@@ -14,17 +14,40 @@
 
 #define SEC NSEC_PER_SEC
 
+#define BEGIN "chain out {\ntype filter hook postrouting priority mangle;\n"
+#define COLLECTIVES(family)                                                                        \
+    "oifname \"weft0\" " family " dscp cs0 tcp sport 40000-50000 tcp dport 40000-50000 "           \
+    "tcp sport != 51829 tcp dport != 51829 " family " dscp set af21\n"
+
+static const struct class_marks_ports ports = {.first = 40000, .last = 50000};
+
 /* The hub's addresses, of both families, and nobody else's; a mark that is there stays. */
 static void test_rules(void **state)
 {
     struct snapshot s = sample_snapshot(4, 2);
     struct str out = STR_NULL;
 
-    class_marks_format(&s, "weft0", &out);
+    class_marks_format(&s, "weft0", &ports, &out);
     assert_string_equal(str_text(&out),
-        "chain out {\ntype filter hook postrouting priority mangle;\n"
-        "oifname \"weft0\" ip daddr { 10.42.0.1 } ip dscp cs0 ip dscp set cs6\n"
-        "oifname \"weft0\" ip6 daddr { fd5a:1::1 } ip6 dscp cs0 ip6 dscp set cs6\n}");
+        BEGIN "oifname \"weft0\" ip daddr { 10.42.0.1 } ip dscp cs0 ip dscp set cs6\n"
+              "oifname \"weft0\" ip6 daddr { fd5a:1::1 } ip6 dscp cs0 ip6 dscp set cs6\n" //
+        COLLECTIVES("ip") COLLECTIVES("ip6") "}");
+    str_deinit(&out);
+    snapshot_deinit(&s);
+}
+
+/* A network of which no hub is known: an empty set would be no rule that nft takes. */
+static void test_no_hub(void **state)
+{
+    struct snapshot s = sample_snapshot(4, 2);
+    struct str out = STR_NULL;
+
+    for (size_t i = 0; i < s.nodes.n; i++) {
+        free(s.nodes.items[i]->node.hub);
+        s.nodes.items[i]->node.hub = NULL;
+    }
+    class_marks_format(&s, "weft0", &ports, &out);
+    assert_string_equal(str_text(&out), BEGIN COLLECTIVES("ip") COLLECTIVES("ip6") "}");
     str_deinit(&out);
     snapshot_deinit(&s);
 }
@@ -39,6 +62,9 @@ static void test_while_there_is_a_rate(void **state)
     class_marks_apply(&cm, "weft0", &s, false, SEC);
     assert_true(cm.is_removed);
     assert_null(cm.body);
+    /* What cannot be put is said once, and again when it has worked in between. */
+    class_marks_apply(&cm, "weft\"0", &s, true, SEC);
+    assert_true(cm.has_failed);
     class_marks_apply(&cm, "weft0", &s, true, 2 * SEC);
     assert_false(cm.has_failed);
     assert_non_null(cm.body);
@@ -59,6 +85,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_no_hub),
         cmocka_unit_test_setup_teardown(test_while_there_is_a_rate, netns_enter, netns_leave),
     };
 

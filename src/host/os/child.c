@@ -22,6 +22,10 @@ static const int forwarded[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUS
 /* Each generation of what a killed command has left comes to us when the one before has ended. */
 #define ORPHAN_ROUNDS_MAX 64
 
+/* What was killed ends within moments, unless it is stuck in the kernel: in a driver, or in a file
+ * system that does not answer. So long it is waited for, all of it together. */
+#define ORPHAN_WAIT (5 * NSEC_PER_SEC)
+
 static int explain(const char *name, int error, struct err *e)
 {
     if (error == ENOENT)
@@ -94,12 +98,31 @@ static bool wait_signal(const sigset_t *set, const struct child_watch *watch, ns
     return false;
 }
 
+/* Waits for a child that was killed. SIGCHLD is blocked. False: it has not ended by @deadline. */
+static bool wait_killed(pid_t pid, nsec_t deadline)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    while (waitpid(pid, NULL, WNOHANG) == 0) {
+        nsec_t left = deadline - clock_now();
+        struct timespec wait = {.tv_sec = left / NSEC_PER_SEC, .tv_nsec = left % NSEC_PER_SEC};
+
+        if (left <= 0)
+            return false;
+        (void)sigtimedwait(&set, NULL, &wait);
+    }
+    return true;
+}
+
 /*
  * Ends what the command has left behind when it was killed: such as its workers, which would keep
  * the memory of their GPUs. They are our children now.
  */
 static void end_orphans(void)
 {
+    nsec_t deadline = clock_now() + ORPHAN_WAIT;
     char text[16];
     FILE *f;
     bool found = true;
@@ -110,11 +133,9 @@ static void end_orphans(void)
         while (f && fscanf(f, "%15s", text) == 1) {
             pid_t pid = (pid_t)strtol(text, NULL, 10);
 
-            /* One that has become another user's ends when it wants to. */
-            if (kill(pid, SIGKILL) < 0)
-                continue;
-            found = true;
-            (void)waitpid(pid, NULL, 0);
+            /* One that has become another user's ends when it wants to, and one that is stuck when
+             * the kernel lets it. */
+            found |= kill(pid, SIGKILL) == 0 && wait_killed(pid, deadline);
         }
         if (f)
             (void)fclose(f);

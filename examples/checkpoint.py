@@ -18,10 +18,13 @@ import argparse
 import contextlib
 import io
 import os
+import selectors
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,16 +105,46 @@ def key_from_file(path: Path) -> Key:
         raise Refused(f"the checkpoint key {path} cannot be read: {e.strerror}") from e
 
 
+def listen_to(command: subprocess.Popen, within_s: float) -> tuple[bytes, bytes]:
+    """What it prints, up to a byte more than a key may have, and its last complaint: a command that
+    never stops talking fills no memory."""
+    said = {command.stdout: b"", command.stderr: b""}
+    deadline = time.monotonic() + within_s
+    with selectors.DefaultSelector() as waits:
+        for pipe in said:
+            waits.register(pipe, selectors.EVENT_READ)
+        while waits.get_map() and len(said[command.stdout]) <= KEY_MAX:
+            ready = waits.select(deadline - time.monotonic())
+            if not ready:
+                raise subprocess.TimeoutExpired(command.args, within_s)
+            for key, _ in ready:
+                data = os.read(key.fd, KEY_MAX)
+                said[key.fileobj] += data
+                if not data:
+                    waits.unregister(key.fileobj)
+            said[command.stderr] = said[command.stderr][-KEY_MAX:]
+    return said[command.stdout], said[command.stderr]
+
+
 def key_from_command(command: str) -> Key:
-    try:
-        done = subprocess.run(["sh", "-c", command], stdin=subprocess.DEVNULL, capture_output=True,
-                              timeout=KEY_COMMAND_S, check=False)
-    except subprocess.TimeoutExpired as e:
-        raise Refused(f"the checkpoint key's command has not ended after {KEY_COMMAND_S} s") from e
-    if done.returncode != 0:
-        lines = done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"]
-        raise Refused(f"the checkpoint key's command ended with {done.returncode}: {lines[-1]}")
-    return Key("what the checkpoint key's command prints", done.stdout[:KEY_MAX])
+    with subprocess.Popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, start_new_session=True) as run:
+        try:
+            text, complaint = listen_to(run, KEY_COMMAND_S)
+            if len(text) > KEY_MAX:
+                raise Refused(f"the checkpoint key's command prints more than {KEY_MAX} bytes, "
+                              "which is no key")
+            status = run.wait(KEY_COMMAND_S)
+        except BaseException as e:
+            os.killpg(run.pid, signal.SIGKILL)
+            if isinstance(e, subprocess.TimeoutExpired):
+                raise Refused("the checkpoint key's command has not ended after "
+                              f"{KEY_COMMAND_S} s") from e
+            raise
+    if status != 0:
+        lines = complaint.decode(errors="replace").strip().splitlines() or ["it says nothing"]
+        raise Refused(f"the checkpoint key's command ended with {status}: {lines[-1]}")
+    return Key("what the checkpoint key's command prints", text)
 
 
 def key_of(args: argparse.Namespace) -> Key | None:

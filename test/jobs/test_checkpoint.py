@@ -235,6 +235,8 @@ def test_keys_that_are_none(checkpoint: ModuleType, path: Path, key: Path) -> No
     command = "--checkpoint-key-command"
     assert (refusal(checkpoint, path, command, "echo no access to the key >&2; exit 4") ==
             "the checkpoint key's command ended with 4: no access to the key")
+    assert (refusal(checkpoint, path, command, "exec yes") ==
+            "the checkpoint key's command prints more than 65536 bytes, which is no key")
     assert "holds no secret key of age" in refusal(checkpoint, path, command, "true")
     assert "give one of" in refusal(checkpoint, path, command, "true", "--checkpoint-key", str(key))
 

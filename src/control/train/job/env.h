@@ -1,7 +1,7 @@
 /*
  * env.h - which environment variables a training command needs, and why.
  *
- * One table, `rules` in env.c, holds all that is known of each variable: the
+ * One table, env_rules.c, holds all that is known of each variable: the
  * kinds of command that it is for, its value on this node, when it is not
  * needed, which values that the person has set break the job, the reason, and
  * the source of that reason. `weft run` sets what the plan says, `weft env`

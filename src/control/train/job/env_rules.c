@@ -1,0 +1,494 @@
+/* env_rules.c - see env_rules.h: the table of the variables, and how each one's value is found. */
+#include "train/job/env_rules.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fabric/fabric.h"
+
+/*
+ * Helper threads of NCCL, and sockets of each thread. NCCL itself uses these numbers on AWS, where
+ * one TCP flow is limited as it is in a tunnel. NCCL allows at most 16 threads, and at most 64
+ * sockets in all.
+ */
+#define NCCL_THREADS 2
+#define NCCL_SOCKETS 8
+
+/*
+ * Versions as in struct env_facts. Torch 2.0 is the first whose torchrun takes --local-addr, and
+ * whose torchrun works with its default options on Python 3.11.
+ */
+#define TORCH_2_0   200
+#define TORCH_2_4   204
+#define PYTHON_3_11 311
+
+/*
+ * When a node is lost, the workers of the other nodes start anew. torchrun counts that as a
+ * restart, and allows none by default.
+ */
+#define ELASTIC_RESTARTS 100
+
+static bool say(char value[static ENV_VALUE_MAX], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static bool unneeded(char note[static ENV_NOTE_MAX], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static bool say(char value[static ENV_VALUE_MAX], const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(value, ENV_VALUE_MAX, fmt, args);
+    va_end(args);
+    return true;
+}
+
+static bool unneeded(char note[static ENV_NOTE_MAX], const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(note, ENV_NOTE_MAX, fmt, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- interfaces ----------------------------------------------------------------------------- */
+
+static bool make_interface(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "%s", f->interface);
+}
+
+static bool make_exact_interface(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "=%s", f->interface);
+}
+
+static bool hurts_interface(const struct env_facts *f, const char *theirs, char *note)
+{
+    if (strcmp(theirs, f->interface) == 0)
+        return false;
+    (void)snprintf(note, ENV_NOTE_MAX,
+        "the workers will announce addresses of \"%.60s\" instead of %s, which nodes behind "
+        "another NAT cannot reach",
+        theirs, f->interface);
+    return true;
+}
+
+/*
+ * A value without "=", such as "weft0", is a prefix for NCCL, and may match other interfaces, too.
+ * That is not reported.
+ */
+static bool hurts_exact_interface(const struct env_facts *f, const char *theirs, char *note)
+{
+    return hurts_interface(f, theirs[0] == '=' ? theirs + 1 : theirs, note);
+}
+
+static bool make_ucx(const struct env_facts *f, char *value, char *note)
+{
+    if (f->islands == ENV_ISLANDS_ONE)
+        return unneeded(note, "all nodes are in this node's island: UCX may use its fabric");
+    return say(value, "%s", f->interface);
+}
+
+static bool make_ib_disable(const struct env_facts *f, char *value, char *note)
+{
+    if (f->islands == ENV_ISLANDS_ONE)
+        return unneeded(note, "all nodes are in this node's island: NCCL may use its fabric");
+    if (!f->has_infiniband)
+        return unneeded(note, "this machine has no InfiniBand or RoCE device");
+    return say(value, "1");
+}
+
+static bool hurts_ib_disable(const struct env_facts *f, const char *theirs, char *note)
+{
+    if (f->islands == ENV_ISLANDS_ONE && f->fabric && fabric_kind_is_verbs(f->fabric->kind) &&
+        strcmp(theirs, "1") == 0) {
+        (void)snprintf(note, ENV_NOTE_MAX,
+            "all nodes are in this node's island, and NCCL will use TCP instead of its fabric");
+        return true;
+    }
+    if (f->islands == ENV_ISLANDS_ONE || !f->has_infiniband || strcmp(theirs, "1") == 0)
+        return false;
+    (void)snprintf(note, ENV_NOTE_MAX,
+        "NCCL will try InfiniBand towards nodes of other islands, and fail; right only when this "
+        "job stays inside one island");
+    return true;
+}
+
+/*
+ * Where a fabric has a plugin of its own, NCCL takes it when it finds it in the library path, and
+ * nobody outside the island is reached.
+ */
+static bool make_no_plugin(const struct env_facts *f, char *value, char *note)
+{
+    if (f->islands == ENV_ISLANDS_ONE)
+        return unneeded(note, "all nodes are in this node's island: NCCL may use its fabric");
+    if (!f->fabric || !fabric_kind_has_plugin(f->fabric->kind))
+        return unneeded(note, "this machine's fabric has no plugin of its own");
+    return say(value, "none");
+}
+
+static bool make_threads(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "%d", NCCL_THREADS);
+}
+
+static bool make_sockets(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "%d", NCCL_SOCKETS);
+}
+
+static bool make_debug(const struct env_facts *f, char *value, char *note)
+{
+    if (!f->nccl_log)
+        return unneeded(note, "%s", f->nccl_why ? f->nccl_why : "nobody reads it");
+    return say(value, "INFO");
+}
+
+static bool make_debug_file(const struct env_facts *f, char *value, char *note)
+{
+    char unused[ENV_VALUE_MAX];
+
+    return make_debug(f, unused, note) && say(value, "%s", f->nccl_log);
+}
+
+static bool make_plan_file(const struct env_facts *f, char *value, char *note)
+{
+    if (!f->plan)
+        return unneeded(note, "neither --plan nor --params was given");
+    return say(value, "%s", f->plan);
+}
+
+/* ---- torchrun ------------------------------------------------------------------------------- */
+
+static const char by_itself[] = "the command's own options say it";
+
+/*
+ * Does the command need the hub's meeting? If not, sets @note to why: the command or the
+ * environment says where to meet, or the job has one node.
+ */
+static bool has_meeting(const struct env_facts *f, char *note)
+{
+    if (f->meeting)
+        return true;
+    if (f->command && f->command->says_meeting)
+        return unneeded(note, "%s", by_itself);
+    if (!f->nnodes)
+        return unneeded(note, "nobody says --nnodes: this node works alone");
+    return unneeded(note, "the environment says where to meet, or the job is of one node");
+}
+
+static bool make_nnodes(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->nnodes)
+        return unneeded(note, "%s", by_itself);
+    return f->nnodes ? say(value, "%s", f->nnodes) : has_meeting(f, note);
+}
+
+static bool make_backend(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->backend)
+        return unneeded(note, "%s", by_itself);
+    return has_meeting(f, note) && say(value, "%s", f->meeting->backend);
+}
+
+static bool make_endpoint(const struct env_facts *f, char *value, char *note)
+{
+    return has_meeting(f, note) && say(value, "%s", f->meeting->endpoint);
+}
+
+static bool make_id(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->rdzv_id)
+        return unneeded(note, "%s", by_itself);
+    return has_meeting(f, note) && say(value, "%s", f->meeting->id);
+}
+
+static bool make_conf(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->says_rdzv_conf)
+        return unneeded(note, "%s", by_itself);
+    if (!has_meeting(f, note))
+        return false;
+    if (strcmp(f->meeting->backend, "c10d") != 0)
+        return unneeded(note, "only c10d may want to be its own server");
+    return say(value, "is_host=false");
+}
+
+static bool make_local_addr(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->says_local_addr)
+        return unneeded(note, "%s", by_itself);
+    if (f->torch != 0 && f->torch < TORCH_2_0)
+        return unneeded(note,
+            "torch %u.%u does not have it: rank 0 announces its host name, which the hosts file "
+            "of the other nodes knows",
+            f->torch / 100, f->torch % 100);
+    return say(value, "%s", f->address4);
+}
+
+static bool hurts_local_addr(const struct env_facts *f, const char *theirs, char *note)
+{
+    if (strcmp(theirs, f->address4) == 0)
+        return false;
+    (void)snprintf(note, ENV_NOTE_MAX,
+        "rank 0 will announce \"%.60s\"; on the overlay this node is %s", theirs, f->address4);
+    return true;
+}
+
+static bool make_restarts(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->says_max_restarts)
+        return unneeded(note, "%s", by_itself);
+    if (!f->nnodes || !strchr(f->nnodes, ':'))
+        return unneeded(note, "the number of nodes is fixed");
+    return say(value, "%d", ELASTIC_RESTARTS);
+}
+
+/*
+ * From torch 2.4 on, rank 0's torchrun serves the workers' store, and the others remember its
+ * address for as long as they run. When that node is lost, their new workers still look for it.
+ */
+static bool make_own_store(const struct env_facts *f, char *value, char *note)
+{
+    if (!f->nnodes || !strchr(f->nnodes, ':'))
+        return unneeded(note, "the number of nodes is fixed");
+    if (f->torch != 0 && f->torch < TORCH_2_4)
+        return unneeded(note, "torch %u.%u does not share it", f->torch / 100, f->torch % 100);
+    return say(value, "1");
+}
+
+/*
+ * torchrun's own default, 0, is what fails. "9:1" is a map instead, and torchrun can read a map. It
+ * redirects the standard output of local rank 9 alone, which hardly any node has. For all other
+ * ranks nothing is redirected.
+ */
+static bool make_streams(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->says_streams)
+        return unneeded(note, "%s", by_itself);
+    if (f->torch == 0 || f->torch >= TORCH_2_0 || f->python < PYTHON_3_11)
+        return unneeded(note, "only torch 1.x on Python 3.11 or later needs it");
+    return say(value, "9:1");
+}
+
+/* ---- a plain script ------------------------------------------------------------------------- */
+
+/* Copies what stands before the last colon of @endpoint. @ret_port: set to what stands after it. */
+static bool split_endpoint(const char *endpoint, char host[static 64], const char **ret_port)
+{
+    const char *colon = strrchr(endpoint, ':');
+
+    if (!colon || colon - endpoint >= 64)
+        return false;
+    memcpy(host, endpoint, (size_t)(colon - endpoint));
+    host[colon - endpoint] = '\0';
+    *ret_port = colon + 1;
+    return true;
+}
+
+static bool has_store(const struct env_facts *f, char *note)
+{
+    if (!f->meeting)
+        return unneeded(note, "nobody says --nnodes, or the environment says where rank 0 is");
+    if (f->meeting->c10d[0] == '\0')
+        return unneeded(note, "the hub serves no TCPStore");
+    return true;
+}
+
+static bool make_master_addr(const struct env_facts *f, char *value, char *note)
+{
+    const char *port;
+    char host[64];
+
+    if (!has_store(f, note))
+        return false;
+    return split_endpoint(f->meeting->c10d, host, &port) && say(value, "%s", host);
+}
+
+static bool make_master_port(const struct env_facts *f, char *value, char *note)
+{
+    const char *port;
+    char host[64];
+
+    if (!has_store(f, note))
+        return false;
+    return split_endpoint(f->meeting->c10d, host, &port) && say(value, "%s", port);
+}
+
+static bool make_agent_store(const struct env_facts *f, char *value, char *note)
+{
+    return has_store(f, note) && say(value, "True");
+}
+
+static bool make_restart_count(const struct env_facts *f, char *value, char *note)
+{
+    return has_store(f, note) && say(value, "%s", f->meeting->id);
+}
+
+static bool make_world_size(const struct env_facts *f, char *value, char *note)
+{
+    if (!has_store(f, note))
+        return false;
+    if (!f->nnodes || strspn(f->nnodes, "0123456789") != strlen(f->nnodes))
+        return unneeded(note, "a plain script has no elastic number of nodes");
+    return say(value, "%s", f->nnodes);
+}
+
+/* ---- for the script itself ------------------------------------------------------------------ */
+
+static bool make_network(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "%s", f->network);
+}
+
+static bool make_node(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "%s", f->node);
+}
+
+static bool hurts_node(const struct env_facts *f, const char *theirs, char *note)
+{
+    if (strcmp(theirs, f->node) == 0)
+        return false;
+    (void)snprintf(note, ENV_NOTE_MAX, "this node is %s", f->node);
+    return true;
+}
+
+static bool make_job(const struct env_facts *f, char *value, char *note)
+{
+    if (!f->job || f->job[0] == '\0')
+        return unneeded(note, "no job is named");
+    return say(value, "%s", f->job);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+#define NCCL_DOCS  "NCCL user guide, Environment Variables"
+#define TORCH_ARGS "torch/distributed/argparse_util.py, class env; torchrun --help"
+#define OMPI_FAQ   "Open MPI FAQ, TCP; docs.open-mpi.org, 11.2.2 TCP"
+
+const struct env_rule env_rules[] = {
+    {"NCCL_SOCKET_IFNAME", ENV_FOR_ALL, false, NULL, make_exact_interface, hurts_exact_interface,
+        "`=` and the interface",
+        "NCCL otherwise takes every interface but lo and docker, and announces private addresses; "
+        "the = makes the name exact instead of a prefix.",
+        NCCL_DOCS},
+    {"NCCL_IB_DISABLE", ENV_FOR_ALL, false, NULL, make_ib_disable, hurts_ib_disable,
+        "1, where the job crosses islands and this machine has InfiniBand or RoCE",
+        "NCCL prefers a verbs device, which reaches nobody outside the island.", NCCL_DOCS},
+    {"NCCL_NET_PLUGIN", ENV_FOR_ALL, false, NULL, make_no_plugin, NULL,
+        "none, where the job crosses islands and this machine's fabric has a plugin",
+        "NCCL prefers a plugin that it finds, and this one reaches nobody outside the island.",
+        NCCL_DOCS},
+    {"NCCL_SOCKET_NTHREADS", ENV_FOR_ALL, false, NULL, make_threads, NULL, "2",
+        "NCCL tunes this by the PCI vendor of the interface, which a tunnel has not: it would use "
+        "no helper thread.",
+        "NCCL src/transport/net_socket.cc; " NCCL_DOCS},
+    {"NCCL_NSOCKS_PERTHREAD", ENV_FOR_ALL, false, NULL, make_sockets, NULL, "8",
+        "For the same reason it would use one socket; several TCP flows fill a long line, and "
+        "more than one core of the tunnel.",
+        "NCCL src/transport/net_socket.cc; " NCCL_DOCS},
+    {"NCCL_DEBUG", ENV_FOR(PLAIN) | ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE), true,
+        "NCCL_DEBUG_FILE", make_debug, NULL, "INFO, unless you have set either of the two",
+        "So NCCL says which network it takes, and why not another one; weft run reads it.",
+        NCCL_DOCS},
+    {"NCCL_DEBUG_FILE", ENV_FOR(PLAIN) | ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE), true,
+        "NCCL_DEBUG", make_debug_file, NULL, "a file for each process, as above",
+        "It keeps that out of the job's own output.", NCCL_DOCS},
+    {"GLOO_SOCKET_IFNAME", ENV_FOR_ALL, false, NULL, make_interface, hurts_interface,
+        "the interface",
+        "Gloo otherwise binds to what the host name resolves to, often 127.0.1.1 or a private "
+        "address. A plain name: Gloo does not know =.",
+        "PyTorch docs, torch.distributed, Choosing the network interface to use"},
+    {"TP_SOCKET_IFNAME", ENV_FOR_ALL, false, NULL, make_interface, hurts_interface, "the interface",
+        "The same for torch.distributed.rpc (TensorPipe).",
+        "torch/csrc/distributed/rpc/tensorpipe_agent.cpp"},
+    {"UCX_NET_DEVICES", ENV_FOR_ALL, false, NULL, make_ucx, NULL,
+        "the interface, where the job crosses islands",
+        "UCX takes the fastest device of each machine, also one that the other side has not.",
+        "OpenUCX docs, Frequently Asked Questions, Network capabilities"},
+    {"PET_NNODES", ENV_FOR(TORCHRUN), false, NULL, make_nnodes, NULL, "`--nnodes`",
+        "torchrun otherwise starts a job of one node.", TORCH_ARGS},
+    {"PET_RDZV_BACKEND", ENV_FOR(TORCHRUN), false, NULL, make_backend, NULL,
+        "c10d or etcd-v2 (`--rendezvous`)",
+        "The default, static, needs the rank of each node and ends with its rank 0.", TORCH_ARGS},
+    {"PET_RDZV_ENDPOINT", ENV_FOR(TORCHRUN), false, NULL, make_endpoint, NULL,
+        "the hub's rendezvous, on the overlay",
+        "A place to meet that every node reaches and that outlives each of them.", TORCH_ARGS},
+    {"PET_RDZV_ID", ENV_FOR(TORCHRUN), false, NULL, make_id, NULL,
+        "the present run of the job (`--job`)",
+        "Nodes with the same id are one job; a job that has ended leaves its id closed.",
+        TORCH_ARGS},
+    {"PET_RDZV_CONF", ENV_FOR(TORCHRUN), false, NULL, make_conf, NULL, "is_host=false (c10d)",
+        "On the hub's own machine c10d would take itself for the server.",
+        "torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py"},
+    {"PET_LOCAL_ADDR", ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE), false, NULL, make_local_addr,
+        hurts_local_addr, "this node's address on the overlay (torch 2.0 or later)",
+        "Rank 0 otherwise announces socket.getfqdn(), which other nodes may not resolve.",
+        "pytorch PR 88922, issue 85300"},
+    {"PET_MAX_RESTARTS", ENV_FOR(TORCHRUN), true, NULL, make_restarts, NULL,
+        "100, for an elastic job",
+        "When a node is lost the workers of the others fail in their collective, and torchrun "
+        "counts that as a restart; the default allows none.",
+        "torch/distributed/elastic/agent/server/api.py, _invoke_run"},
+    {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", ENV_FOR(TORCHRUN), true, NULL, make_own_store, NULL,
+        "1, for an elastic job with torch 2.4 or later",
+        "torchrun otherwise keeps one store for all rounds, on the node that was rank 0 first: the "
+        "job ends with that node, although others are left.",
+        "torch/distributed/elastic/rendezvous/dynamic_rendezvous.py, next_rendezvous"},
+    {"PET_REDIRECTS", ENV_FOR(TORCHRUN), true, NULL, make_streams, NULL,
+        "9:1, for torch 1.x on Python 3.11 or later",
+        "torchrun of torch 1.x fails there with its own default, 0; a map that names only local "
+        "rank 9 leaves all others as they are.",
+        "torch/distributed/elastic/multiprocessing/api.py, Std.from_str; Python 3.11 enum"},
+    {"PET_TEE", ENV_FOR(TORCHRUN), true, NULL, make_streams, NULL,
+        "9:1, for torch 1.x on Python 3.11 or later", "As PET_REDIRECTS.",
+        "torch/distributed/elastic/multiprocessing/api.py, Std.from_str; Python 3.11 enum"},
+    {"MASTER_ADDR", ENV_FOR(PLAIN), true, NULL, make_master_addr, NULL,
+        "the hub's address on the overlay", "Where init_process_group(\"env://\") meets.",
+        "PyTorch docs, torch.distributed, Environment variable initialization"},
+    {"MASTER_PORT", ENV_FOR(PLAIN), true, NULL, make_master_port, NULL,
+        "the port of the hub's TCPStore for this job", "As MASTER_ADDR.",
+        "PyTorch docs, torch.distributed, Environment variable initialization"},
+    {"TORCHELASTIC_USE_AGENT_STORE", ENV_FOR(PLAIN), true, "MASTER_ADDR", make_agent_store, NULL,
+        "True", "Rank 0 is a client of the hub's store like all others, so the store outlives it.",
+        "torch/distributed/rendezvous.py, _create_c10d_store"},
+    {"TORCHELASTIC_RESTART_COUNT", ENV_FOR(PLAIN), true, "MASTER_ADDR", make_restart_count, NULL,
+        "the present run of the job", "Keeps the keys of one run apart from those of the next.",
+        "torch/distributed/rendezvous.py, _create_c10d_store"},
+    {"WORLD_SIZE", ENV_FOR(PLAIN), true, "MASTER_ADDR", make_world_size, NULL, "`--nnodes`",
+        "One process a node, unless said otherwise; RANK is for you to give.",
+        "PyTorch docs, torch.distributed, Environment variable initialization"},
+    {"OMPI_MCA_btl_tcp_if_include", ENV_FOR(MPI), false, "OMPI_MCA_btl_tcp_if_exclude",
+        make_interface, hurts_interface, "the interface",
+        "Open MPI otherwise tries every interface that is up, and hangs on the unreachable ones.",
+        OMPI_FAQ},
+    {"OMPI_MCA_oob_tcp_if_include", ENV_FOR(MPI), false, "OMPI_MCA_oob_tcp_if_exclude",
+        make_interface, hurts_interface, "the interface",
+        "The same for the launcher's own connections, up to Open MPI 4.", OMPI_FAQ},
+    {"PRTE_MCA_prte_if_include", ENV_FOR(MPI), false, "PRTE_MCA_prte_if_exclude", make_interface,
+        hurts_interface, "the interface", "The same from Open MPI 5 on, whose launcher is PRRTE.",
+        "PRRTE, parameter prte_if_include (prte_info --all)"},
+    {"HYDRA_IFACE", ENV_FOR(MPI), false, NULL, make_interface, hurts_interface, "the interface",
+        "The same for MPICH, whose launcher is Hydra.",
+        "MPICH wiki, Using the Hydra Process Manager"},
+    {"WEFT_NETWORK", ENV_FOR_ALL, false, NULL, make_network, NULL, "the network",
+        "A checkpoint says of which job of which network it is, so that no other one takes it.",
+        "examples/checkpoint.py"},
+    {"WEFT_JOB", ENV_FOR_ALL, false, NULL, make_job, NULL, "the job (`--job`)", "As WEFT_NETWORK.",
+        "examples/checkpoint.py"},
+    {"WEFT_NODE", ENV_FOR_ALL, false, NULL, make_node, hurts_node, "this node's name",
+        "A script finds itself in a plan by it.", "examples/train_hierarchical.py"},
+    {"WEFT_PLAN", ENV_FOR_ALL, true, NULL, make_plan_file, NULL,
+        "the file of `--plan`, or the one made for `--params`",
+        "The job takes from it which nodes are an island, and how often islands exchange.",
+        "docs/PLAN.md; examples/train_hierarchical.py"},
+};
+
+_Static_assert(sizeof(env_rules) / sizeof(*env_rules) <= ENV_ROOM, "a plan holds them all");
+
+const size_t env_n_rules = sizeof(env_rules) / sizeof(*env_rules);

@@ -192,10 +192,13 @@ static int get_result(struct run_before *b, const struct run *run, struct str *o
     struct testing t = {.before = b, .run = run};
     agree_make_fn fn = is_tested(b) ? agree_kept : test;
     void *ctx = is_tested(b) ? (void *)&b->tested : &t;
+    const struct agree_wish wish = {.meeting = &run->meeting,
+        .what = "preflight",
+        .doing = "tests the network",
+        .node = run->node.name,
+        .patience_s = TEST_PATIENCE_S};
 
-    return run->meeting.id[0] != '\0'
-               ? agree_once(&run->meeting, "preflight", TEST_PATIENCE_S, fn, ctx, out, e)
-               : fn(ctx, out, e);
+    return run->meeting.id[0] != '\0' ? agree_once(&wish, fn, ctx, out, e) : fn(ctx, out, e);
 }
 
 /* Tests the network, once for all nodes and all starts of a job. */

@@ -9,6 +9,7 @@
 
 #include "backends/remote/remote_http.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "os/clock.h"
 #include "train/job/env.h"
@@ -32,10 +33,15 @@
 
 #define FORM "application/x-www-form-urlencoded"
 
+/* Who waits says so after so long, and then so often. */
+#define SAY_AFTER (10 * NSEC_PER_SEC)
+#define SAY_EACH  (60 * NSEC_PER_SEC)
+
 struct store {
-    struct remote_http *http; /* owns */
-    char claim[256];          /* path of the key that claims the work */
-    char result[256];         /* path of the key with the result */
+    const struct agree_wish *wish; /* borrowed */
+    struct remote_http *http;      /* owns */
+    char claim[256];               /* path of the key that claims the work */
+    char result[256];              /* path of the key with the result */
 };
 
 /* Appends text as a form's field carries it (WHATWG URL standard, application/x-www-form-urlencoded
@@ -104,12 +110,13 @@ static int look(struct store *s, struct str *out, struct err *e)
 }
 
 /* Return: 0: it is for this node to do; -EAGAIN: another one is at it; or others, with words. */
-static int claim(struct store *s, unsigned patience_s, struct err *e)
+static int claim(struct store *s, struct err *e)
 {
-    char form[64];
+    char form[64 + NAME_MAX_LEN];
     int status;
 
-    (void)snprintf(form, sizeof(form), "value=1&prevExist=false&ttl=%u", patience_s);
+    (void)snprintf(form, sizeof(form), "value=%.*s&prevExist=false&ttl=%u", NAME_MAX_LEN,
+        s->wish->node, s->wish->patience_s);
     status = ask(s, "PUT", s->claim, form, NULL, e);
     if (status < 0)
         return status;
@@ -146,31 +153,50 @@ static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *o
     return r;
 }
 
+/* Says whom this node waits for. Who has claimed the work has put its name there. */
+static void say_wait(struct store *s, nsec_t waited)
+{
+    json_t *value = NULL;
+    bool is_known = ask(s, "GET", s->claim, NULL, &value, NULL) == STATUS_OK;
+    const char *who = json_string_value(value);
+
+    if (is_known && who && parse_name(who, "node", NULL) == 0)
+        (void)fprintf(stderr,
+            "weft run: %s %s, for all nodes of the job; waiting for that for %lld s now\n", who,
+            s->wish->doing, (long long)(waited / NSEC_PER_SEC));
+    json_decref(value);
+}
+
 static int pause_ms(nsec_t waited)
 {
     return (int)nsec_max(LOOK_EACH_MS, nsec_min(waited / NSEC_PER_MSEC / 8, LOOK_EACH_MAX_MS));
 }
 
-static int agree(struct store *s, unsigned patience_s, agree_make_fn make, void *ctx,
-    struct str *out, struct err *e)
+static int agree(struct store *s, agree_make_fn make, void *ctx, struct str *out, struct err *e)
 {
     nsec_t begun_at = clock_now();
-    nsec_t deadline = begun_at + 2 * (nsec_t)patience_s * NSEC_PER_SEC;
+    nsec_t deadline = begun_at + 2 * (nsec_t)s->wish->patience_s * NSEC_PER_SEC;
+    nsec_t say_at = begun_at + SAY_AFTER;
 
     do {
         int r = look(s, out, e);
 
         if (r == -EAGAIN)
-            r = claim(s, patience_s, e);
+            r = claim(s, e);
         else
             return r;
         if (r == 0)
             return make_it(s, make, ctx, out, e);
         if (r != -EAGAIN)
             return r;
+        if (clock_now() >= say_at) {
+            say_wait(s, clock_now() - begun_at);
+            say_at = clock_now() + SAY_EACH;
+        }
         (void)poll(NULL, 0, pause_ms(clock_now() - begun_at));
     } while (clock_now() < deadline);
-    return err_set(e, -ETIMEDOUT, "no node of the job has finished it within %u s", 2 * patience_s);
+    return err_set(
+        e, -ETIMEDOUT, "no node of the job has finished it within %u s", 2 * s->wish->patience_s);
 }
 
 int agree_kept(void *ctx, struct str *out, struct err *e)
@@ -181,23 +207,24 @@ int agree_kept(void *ctx, struct str *out, struct err *e)
     return 0;
 }
 
-int agree_once(const struct env_meeting *m, const char *what, unsigned patience_s,
-    agree_make_fn make, void *ctx, struct str *out, struct err *e)
+int agree_once(
+    const struct agree_wish *wish, agree_make_fn make, void *ctx, struct str *out, struct err *e)
 {
+    const struct env_meeting *m = wish->meeting;
     char server[sizeof(m->etcd) + 8];
     struct remote_http_config config = {
         .servers = {server}, .n_servers = 1, .connect_ms = CONNECT_MS};
-    struct store s = {.http = NULL};
+    struct store s = {.wish = wish};
     int r;
 
     if (m->etcd[0] == '\0')
         return err_set(e, -ENOTSUP, "the hub keeps no keys for the nodes of a job");
     (void)snprintf(server, sizeof(server), "http://%s", m->etcd);
-    (void)snprintf(s.claim, sizeof(s.claim), "/v2/keys/weft/%s/%s-claim", m->id, what);
-    (void)snprintf(s.result, sizeof(s.result), "/v2/keys/weft/%s/%s", m->id, what);
+    (void)snprintf(s.claim, sizeof(s.claim), "/v2/keys/weft/%s/%s-claim", m->id, wish->what);
+    (void)snprintf(s.result, sizeof(s.result), "/v2/keys/weft/%s/%s", m->id, wish->what);
     r = remote_http_new(&s.http, &config, e);
     if (r == 0)
-        r = agree(&s, patience_s, make, ctx, out, e);
+        r = agree(&s, make, ctx, out, e);
     s.http = remote_http_free(s.http);
     return r;
 }

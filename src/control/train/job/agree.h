@@ -25,18 +25,27 @@ struct str;
  */
 typedef int (*agree_make_fn)(void *ctx, struct str *out, struct err *e);
 
+/** What is to be found out, and by whom. Texts are borrowed. */
+struct agree_wish {
+    const struct env_meeting *meeting; /* where the job meets */
+    const char *what;                  /* the key's name: letters and dashes */
+    const char *doing;   /* what a node does for it, for those that wait: "measures the network" */
+    const char *node;    /* this node's name, which the others are told */
+    unsigned patience_s; /* how long a node may take for it; at most twice as long is waited */
+};
+
 /** agree_kept() - an agree_make_fn: what was found out before. @ctx: a struct str, which has it */
 int agree_kept(void *ctx, struct str *out, struct err *e);
 
 /**
  * agree_once() - the result of whichever node of the job has found it out
- * @m:		where the job meets
- * @what:	the key's name: letters and dashes
- * @patience_s:	how long a node may take for it, seconds; at most twice as long is waited
  * @out:	the result is appended
+ *
+ * A node that waits for another one says on standard error which one it is, after some seconds and
+ * then each minute.
  *
  * Return: 0; or non-zero with words: it could not be found out, the store does not answer, or the
  * time is over.
  */
-int agree_once(const struct env_meeting *m, const char *what, unsigned patience_s,
-    agree_make_fn make, void *ctx, struct str *out, struct err *e);
+int agree_once(
+    const struct agree_wish *wish, agree_make_fn make, void *ctx, struct str *out, struct err *e);

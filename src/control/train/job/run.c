@@ -289,7 +289,7 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
     struct err e = ERR_NULL;
 
     if (!why && wish->reads_nccl_log && !has_own_nccl_log()) {
-        if (run_dir_make(run->dir, &e) < 0)
+        if (run_dir_name(run->dir, &e) < 0)
             why = err_text(&e);
         (void)snprintf(nccl_log, sizeof(nccl_log), "%s/%s", run->dir, NCCL_WATCH_FILE);
     }

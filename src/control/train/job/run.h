@@ -55,6 +55,7 @@ struct run {
     char host_name[HOST_NAME_MAX + 1]; /* the host name that the command is to see, see
                                           run_take_host_name(); "": the machine's own */
     char dir[RUN_DIR_MAX]; /* for NCCL's logs and the plan; "": none. run_exec() removes it */
+    bool has_dir;          /* it was made */
     bool is_quiet;         /* only what will hurt is said */
     struct env_plan plan;
 };
@@ -149,7 +150,7 @@ void run_advise(const struct run *run, struct str *out);
  * Return: 0 with *@ret_status set; RUN_E_CUT_OFF, RUN_E_MOVED or RUN_E_KILLED, likewise; -ENOMEM
  * with words; or an error of child_become() or child_run().
  */
-int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e);
+int run_exec(struct run *run, char *const words[], int *ret_status, struct err *e);
 
 /** run_broken() - the id that run_wish.broken_run is to have when @run begins again; or NULL. */
 const char *run_broken(const struct run *run);

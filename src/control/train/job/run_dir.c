@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 
-int run_dir_make(char ret[static RUN_DIR_MAX], struct err *e)
+int run_dir_name(char ret[static RUN_DIR_MAX], struct err *e)
 {
     const char *base = getenv("TMPDIR");
     char path[RUN_DIR_MAX];
@@ -19,9 +20,16 @@ int run_dir_make(char ret[static RUN_DIR_MAX], struct err *e)
         base = "/tmp";
     if (snprintf(path, sizeof(path), "%s/weft-run-XXXXXX", base) >= (int)sizeof(path))
         return err_set(e, -ENAMETOOLONG, "TMPDIR \"%.40s...\" is too long", base);
-    if (!mkdtemp(path))
+    if (!mkdtemp(path) || rmdir(path) < 0)
         return err_set(e, -errno, "no directory can be made in %.200s: %s", base, strerror(errno));
     memcpy(ret, path, sizeof(path));
+    return 0;
+}
+
+int run_dir_make(const char *dir, struct err *e)
+{
+    if (mkdir(dir, 0700) < 0)
+        return err_set(e, -errno, "%.200s cannot be made: %s", dir, strerror(errno));
     return 0;
 }
 

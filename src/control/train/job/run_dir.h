@@ -10,12 +10,18 @@ struct err;
 #define RUN_DIR_MAX 256
 
 /**
- * run_dir_make() - make one
- * @ret:	set to its path, below TMPDIR or /tmp
+ * run_dir_name() - a path at which one can be made, and which nobody can guess
+ * @ret:	set to it, below TMPDIR or /tmp
+ *
+ * Nothing is there yet: what is interrupted before the job begins, such as a test of the network
+ * that takes minutes, leaves nothing behind.
  *
  * Return: 0 or negative errno with words.
  */
-int run_dir_make(char ret[static RUN_DIR_MAX], struct err *e);
+int run_dir_name(char ret[static RUN_DIR_MAX], struct err *e);
+
+/** run_dir_make() - make it, at a path of run_dir_name(). 0 or negative errno with words. */
+int run_dir_make(const char *dir, struct err *e);
 
 /** run_dir_remove() - remove it, and the files in it. Nothing happens when @dir is "". */
 void run_dir_remove(const char *dir);

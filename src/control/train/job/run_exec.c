@@ -336,7 +336,15 @@ static int run_child(const struct run *run, char *const words[], char *const env
     return r;
 }
 
-int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e)
+static int make_dir(struct run *run, struct err *e)
+{
+    int r = run->dir[0] != '\0' && !run->has_dir ? run_dir_make(run->dir, e) : 0;
+
+    run->has_dir |= r == 0 && run->dir[0] != '\0';
+    return r;
+}
+
+int run_exec(struct run *run, char *const words[], int *ret_status, struct err *e)
 {
     _cleanup_(environment_deinit) struct environment env = {0};
     /* What lasts of an elastic job is left in peace where its client finds the hub by itself. */
@@ -349,9 +357,13 @@ int run_exec(const struct run *run, char *const words[], int *ret_status, struct
     int r = environment_init(&env, &run->plan);
 
     w.log_at = after_ms(w.nccl ? LOG_EACH_MS : 0);
+    if (r < 0)
+        (void)err_set(e, r, "no memory for the environment");
+    else
+        r = make_dir(run, e);
     if (r < 0) {
         end_nccl(run, w.nccl, false);
-        return err_set(e, r, "no memory for the environment");
+        return r;
     }
     if (run->meeting.id[0] == '\0' && run->dir[0] == '\0' && !w.nccl)
         return child_become(words, env.entries, e);

@@ -43,10 +43,13 @@ static int agree_on_plan(struct run *run, const char *params, struct str *kept, 
         .params = params, .socket_path = run->socket_path, .timeout_ms = PLAN_PATIENCE_S * 1000};
     agree_make_fn fn = kept->len > 0 ? agree_kept : make;
     void *ctx = kept->len > 0 ? (void *)kept : &order;
+    const struct agree_wish wish = {.meeting = &run->meeting,
+        .what = "plan",
+        .doing = "measures the network and makes the plan",
+        .node = run->node.name,
+        .patience_s = PLAN_PATIENCE_S};
     struct str text = STR_NULL;
-    int r = run->meeting.id[0] != '\0'
-                ? agree_once(&run->meeting, "plan", PLAN_PATIENCE_S, fn, ctx, &text, e)
-                : fn(ctx, &text, e);
+    int r = run->meeting.id[0] != '\0' ? agree_once(&wish, fn, ctx, &text, e) : fn(ctx, &text, e);
 
     if (r == 0 && text.failed)
         r = err_set(e, -ENOMEM, "no memory for the plan");
@@ -62,10 +65,13 @@ static int agree_on_plan(struct run *run, const char *params, struct str *kept, 
 static int write_file(struct run *run, const struct str *text, struct err *e)
 {
     char path[RUN_DIR_MAX + sizeof("/" PLAN_FILE)];
-    int r = run->dir[0] != '\0' ? 0 : run_dir_make(run->dir, e);
+    int r = run->dir[0] != '\0' ? 0 : run_dir_name(run->dir, e);
 
+    if (r == 0)
+        r = run_dir_make(run->dir, e);
     if (r < 0)
         return r;
+    run->has_dir = true;
     (void)snprintf(path, sizeof(path), "%s/" PLAN_FILE, run->dir);
     r = statefile_replace(path, str_text(text), text->len, 0600, e);
     if (r == 0)

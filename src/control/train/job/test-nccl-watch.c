@@ -27,6 +27,8 @@ static int set_up(void **state)
     struct err e = ERR_NULL;
 
     memset(&w, 0, sizeof(w));
+    assert_int_equal(run_dir_name(dir, &e), 0);
+    assert_int_equal(access(dir, F_OK), -1); /* What is interrupted leaves nothing. */
     assert_int_equal(run_dir_make(dir, &e), 0);
     w.wanted = profile_plain();
     w.interface = "weft0";

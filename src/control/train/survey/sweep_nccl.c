@@ -192,6 +192,8 @@ int sweep_nccl_run(
     int r = run_prepare(&run, &wish, e);
 
     if (r == 0)
+        r = run_dir_name(dir, e);
+    if (r == 0)
         r = run_dir_make(dir, e);
     if (r != 0)
         return r;

@@ -88,7 +88,8 @@ static const struct option_usage usage = {
     .options = options,
     .notes =
         "It fills the members' lines for as long as it takes, so it refuses to run where a job\n"
-        "does. Exit status: 0, 3 where --expect or --sweep says no, 1 when nothing was measured.",
+        "does. Exit status: 0, 3 where --expect or --sweep says no, 1 when nothing was measured,\n"
+        "or when nccl-tests failed.",
 };
 
 static int print_history(void)
@@ -251,6 +252,7 @@ static int measure_all(struct measure *m)
         .pairs = m->survey.pairs,
         .n_pairs = m->survey.n_pairs};
     int status = CMD_OK;
+    int reported;
     struct bench_wish wish = {
         .underlay = !arg.no_underlay, .allreduce_bytes = arg.allreduce_mib * MIB};
     _cleanup_(freep) struct bench_pair *more = calloc(m->survey.n_pairs + 1, sizeof(*more));
@@ -262,7 +264,9 @@ static int measure_all(struct measure *m)
     if (arg.sweep)
         status = sweep(m, &b);
     clear_progress(m);
-    return status == CMD_OK ? report(m, &b) : status;
+    /* What was measured before a sweep that failed has taken minutes, and is right. */
+    reported = report(m, &b);
+    return status == CMD_OK ? reported : status;
 }
 
 int cmd_bench(int argc, char **argv)

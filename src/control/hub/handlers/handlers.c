@@ -11,7 +11,6 @@
 
 void handlers_deinit(struct handlers *h)
 {
-    arrivals_deinit(&h->arrivals);
 }
 
 struct model_network *handlers_find_network(

@@ -28,7 +28,6 @@
 
 #include "api/content/route.h"
 #include "base/rng.h"
-#include "hub/handlers/arrivals.h"
 
 struct admin_tokens;
 struct audit;
@@ -81,9 +80,8 @@ struct handlers {
     uint16_t api_port;                       /* TCP; known once the hub listens */
 
     /* The handlers' own. */
-    struct arrivals arrivals; /* who has come to the jobs' present runs */
-    bool is_rotating;         /* the token in STATE/admin.token is being replaced */
-    bool is_announcing;       /* STATE/move.json is being written */
+    bool is_rotating;   /* the token in STATE/admin.token is being replaced */
+    bool is_announcing; /* STATE/move.json is being written */
 };
 
 /** handlers_deinit() - forget what is the handlers' own. Idempotent. */
@@ -155,6 +153,9 @@ void handlers_network_jobs(void *ctx, const struct request *rq, struct response 
 
 /** handlers_jobs_get() - GET /v1/jobs/{job}/rendezvous: where a job meets. */
 void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_jobs_nccl() - POST /v1/jobs/{job}/nccl: what NCCL took on a node of a job. */
+void handlers_jobs_nccl(void *ctx, const struct request *rq, struct response *rs);
 
 /** handlers_jobs_end() - DELETE /v1/jobs/{job}/rendezvous: a job's run is over. */
 void handlers_jobs_end(void *ctx, const struct request *rq, struct response *rs);

@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/later.h"
+#include "hub/jobs/job_members.h"
 #include "hub/jobs/jobs.h"
 #include "hub/model/model.h"
 #include "hub/owner/owners.h"
@@ -43,23 +44,6 @@ static bool is_served_here(
     if (owner->record.hub[0] && rs->body)
         (void)json_object_set_new(rs->body, "hub", json_string(owner->record.hub));
     return false;
-}
-
-static const char *run_of(const json_t *job)
-{
-    const char *run = json_string_value(json_object_get(job, "run"));
-
-    return run ? run : "";
-}
-
-/* @job: taken. */
-static void answer_join(
-    struct handlers *h, const struct model_node *node, struct response *rs, json_t *job)
-{
-    if (job)
-        arrivals_add(&h->arrivals, node->net->pub.spec.meta.name,
-            json_string_value(json_object_get(job, "job")), run_of(job), node->pub.spec.meta.name);
-    response_json(rs, 200, job);
 }
 
 /* A member's request about a job, which may have to wait until the job is on the disk. */
@@ -121,6 +105,8 @@ static void answer(struct later *l, int r, struct response *rs, const struct err
         response_refuse(rs, 409, "%s", err_text(e));
     } else if (r == JOBS_E_PACE) {
         response_refuse(rs, 429, "%s", err_text(e));
+    } else if (r == JOBS_E_STRANGER) {
+        response_refuse(rs, 403, "%s", err_text(e));
     } else if (r != 0) {
         response_fail(rs, e);
     }
@@ -136,11 +122,11 @@ static void join(struct later *l, const struct request *rq, struct response *rs)
 
     if (!node || !is_served_here(l->h, node->net, rs))
         return;
-    r = jobs_join(&node->net->jobs, call->job,
+    r = jobs_join(&node->net->jobs, call->job, call->member,
         call->said.broken_run[0] ? call->said.broken_run : NULL, rq->now, on_job_saved, l, &job,
         &e);
     if (r == 0)
-        answer_join(l->h, node, rs, jobs_json(job));
+        response_json(rs, 200, jobs_json(job));
     else
         answer(l, r, rs, &e);
 }
@@ -204,10 +190,32 @@ void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs)
     if (!job)
         return;
     if (json)
-        (void)json_object_set_new(json, "members",
-            arrivals_list(
-                &h->arrivals, node->net->pub.spec.meta.name, rq->params[0], run_of(json)));
+        (void)json_object_set_new(json, "members", job_members_list(jobs_members(job, NULL)));
     response_json(rs, 200, json);
+}
+
+void handlers_jobs_nccl(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct model_node *node;
+    struct job *job = find_job(ctx, rq, rs, &node);
+    struct job_members *members;
+    struct nccl_request said;
+    struct err e = ERR_NULL;
+
+    if (!job)
+        return;
+    if (nccl_request_decode(&said, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    members = jobs_members(job, said.run);
+    if (members && job_members_may_be(members, node->pub.spec.meta.name)) {
+        job_members_set_nccl(members, node->pub.spec.meta.name, nccl_request_encode(&said));
+        response_empty(rs);
+        return;
+    }
+    response_refuse(rs, 409, "node \"%s\" is in no run \"%s\" of the job \"%s\"",
+        node->pub.spec.meta.name, said.run, rq->params[0]);
 }
 
 static void end(struct later *l, const struct request *rq, struct response *rs)

@@ -420,54 +420,6 @@ static void test_before_a_change(void **state)
     close_hub(&s);
 }
 
-/* ---- who has come to a job ------------------------------------------------------------------- */
-
-static void check_arrivals(const struct arrivals *a, const char *network, const char *job,
-    const char *run, const char *all)
-{
-    json_t *list = arrivals_list(a, network, job, run);
-    char *text = json_dumps(list, JSON_COMPACT);
-
-    assert_string_equal(text, all);
-    free(text);
-    json_decref(list);
-}
-
-static void test_arrivals(void **state)
-{
-    struct arrivals a = ARRIVALS_NULL;
-
-    check_arrivals(&a, "n", "j", "j.1", "[]");
-    arrivals_add(&a, "n", "j", "j.1", "b");
-    arrivals_add(&a, "n", "j", "j.1", "a");
-    arrivals_add(&a, "n", "j", "j.1", "b");
-    arrivals_add(&a, "m", "j", "j.1", "c");
-    check_arrivals(&a, "n", "j", "j.1", "[\"a\",\"b\"]");
-    check_arrivals(&a, "m", "j", "j.1", "[\"c\"]");
-    check_arrivals(&a, "n", "j", "j.2", "[]");
-    arrivals_add(&a, "n", "j", "j.2", "c");
-    check_arrivals(&a, "n", "j", "j.2", "[\"c\"]");
-    check_arrivals(&a, "n", "j", "j.1", "[]");
-    arrivals_deinit(&a);
-    arrivals_deinit(&a);
-}
-
-static void test_arrivals_are_bounded(void **state)
-{
-    struct arrivals a = ARRIVALS_NULL;
-    char name[16];
-
-    for (unsigned i = 0; i < ARRIVALS_JOBS_MAX; i++) {
-        (void)snprintf(name, sizeof(name), "j%u", i);
-        arrivals_add(&a, "n", name, "1", "a");
-    }
-    check_arrivals(&a, "n", "j0", "1", "[\"a\"]");
-    arrivals_add(&a, "n", "new", "1", "a");
-    assert_int_equal(json_object_size(a.jobs), 1);
-    check_arrivals(&a, "n", "new", "1", "[\"a\"]");
-    arrivals_deinit(&a);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,8 +437,6 @@ int main(void)
         cmocka_unit_test(test_move_names_who_is_not_told),
         cmocka_unit_test(test_which_refusals_are_noted),
         cmocka_unit_test(test_before_a_change),
-        cmocka_unit_test(test_arrivals),
-        cmocka_unit_test(test_arrivals_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/parse.h"
 #include "hub/jobs/job_blobs.h"
+#include "hub/jobs/job_members.h"
 #include "hub/jobs/job_ports.h"
 #include "rendezvous/shared/rdzv_record.h"
 
@@ -56,6 +57,7 @@ struct job {
     struct job_blobs blobs;        /* what of it is in the store */
     struct job_ports ports;        /* where it is served */
     struct job_facts facts;        /* see there */
+    struct job_members members;    /* who has come to its present run */
     struct job_told told;          /* see there */
 };
 

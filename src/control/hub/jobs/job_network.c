@@ -95,6 +95,7 @@ void job_network_free_job(struct job *job)
 {
     job_ports_close(&job->ports);
     job_blobs_deinit(&job->blobs);
+    job_members_deinit(&job->members);
     list_remove(&job->link);
     free(job);
 }
@@ -175,6 +176,7 @@ void job_network_begin_run(struct job *job, uint32_t run, nsec_t now)
     abort_upload(job, now);
     job_set_run(job, run);
     job_forget_facts(job);
+    job_members_begin(&job->members);
     say_job(job, RDZV_WIRE_CLEAR);
     log_info("job \"%s\" of network \"%s\": run %u begins", job->name, job->network->name, run);
 }

@@ -35,6 +35,7 @@ static void revive(struct job *job, const struct record_save *s)
     job->number = ++job->network->last_number;
     job->heard_at = s->asked_at;
     job_forget_facts(job);
+    job_members_begin(&job->members);
     begin_serving(job);
 }
 
@@ -43,6 +44,7 @@ static void apply_record(struct job *job, const struct record_save *s, nsec_t no
 {
     switch (s->kind) {
     case RECORD_SAVE_NEW:
+        job_members_begin(&job->members);
         begin_serving(job);
         break;
     case RECORD_SAVE_REVIVED:
@@ -185,10 +187,16 @@ static int save_next_run(struct job *job, nsec_t now, struct err *e)
 
 /* A member comes to a job that is there: a new run begins if the last one is over, or is the one
  * that cannot go on. */
-static int enter(struct job *job, const char *broken, nsec_t now, struct err *e)
+static int enter(struct job *job, const char *member, const char *broken, nsec_t now, struct err *e)
 {
-    if (!job_is_over(job, now) && !(broken && job_is_run(job, broken)))
+    bool is_broken = broken && job_is_run(job, broken);
+
+    if (!job_is_over(job, now) && !is_broken)
         return 0;
+    if (is_broken && !job_members_may_be(&job->members, member))
+        return err_set(e, JOBS_E_STRANGER,
+            "\"%s\" has not come to the run \"%s\", and cannot say that it is broken", member,
+            broken);
     if (!keeps_pace(job->network, now))
         return err_set(e, JOBS_E_PACE, "jobs of network \"%s\" begin and end too often: try again",
             job->network->name);
@@ -222,8 +230,8 @@ static int wait_for(struct job *job, jobs_done_fn done, void *ctx, struct err *e
                : err_set(e, -ENOMEM, "no memory for job \"%s\"", job->name);
 }
 
-int job_runs_join(struct job_network *n, const char *name, const char *broken, nsec_t now,
-    jobs_done_fn done, void *ctx, struct job **ret, struct err *e)
+int job_runs_join(struct job_network *n, const char *name, const char *member, const char *broken,
+    nsec_t now, jobs_done_fn done, void *ctx, struct job **ret, struct err *e)
 {
     struct job *job = job_network_find_job(n, name);
     int r = wait_for(job, done, ctx, e);
@@ -231,7 +239,7 @@ int job_runs_join(struct job_network *n, const char *name, const char *broken, n
     if (r != 0)
         return r;
     if (job && !job->is_forgotten)
-        r = enter(job, broken, now, e);
+        r = enter(job, member, broken, now, e);
     else if (keeps_pace(n, now))
         r = make(n, name, now, &job, e);
     else
@@ -242,6 +250,7 @@ int job_runs_join(struct job_network *n, const char *name, const char *broken, n
     if (r != 0)
         return r;
     job->heard_at = now;
+    job_members_add(&job->members, member);
     *ret = job;
     return 0;
 }

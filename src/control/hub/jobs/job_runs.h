@@ -17,8 +17,8 @@ struct job;
 struct job_network;
 
 /** job_runs_join() - as jobs_join(), of a network that is served. */
-int job_runs_join(struct job_network *n, const char *name, const char *broken, nsec_t now,
-    jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
+int job_runs_join(struct job_network *n, const char *name, const char *member, const char *broken,
+    nsec_t now, jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
 
 /** job_runs_end() - as jobs_end(). */
 int job_runs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done,

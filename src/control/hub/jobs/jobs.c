@@ -365,12 +365,12 @@ void jobs_end_member(struct jobs_service *s, const struct ip_addr *address)
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
 
-int jobs_join(struct jobs_service *s, const char *name, const char *broken, nsec_t now,
-    jobs_done_fn done, void *ctx, struct job **ret, struct err *e)
+int jobs_join(struct jobs_service *s, const char *name, const char *member, const char *broken,
+    nsec_t now, jobs_done_fn done, void *ctx, struct job **ret, struct err *e)
 {
     if (!s->served)
         return err_set(e, -ENOENT, "the network's rendezvous is not served");
-    return job_runs_join(s->served->host.network, name, broken, now, done, ctx, ret, e);
+    return job_runs_join(s->served->host.network, name, member, broken, now, done, ctx, ret, e);
 }
 
 struct job *jobs_find(const struct jobs_service *s, const char *name)
@@ -405,13 +405,19 @@ json_t *jobs_json(const struct job *job)
     (void)snprintf(c10d_at, sizeof(c10d_at), "%s:%u", address, port);
     (void)snprintf(etcd_at, sizeof(etcd_at), "%s:%u", address, etcd);
     (void)snprintf(epoch, sizeof(epoch), "%016" PRIx64, n->env->epoch + n->epoch);
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I, s:I, s:I, s:I, s:s*}",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I, s:I, s:I, "
+                     "s:I, s:s*, s:o*}",
         "job", job->name, "network", n->name, "run", run, "epoch", epoch, "address4", address,
         "address6", address6, "c10d", "endpoint", c10d_at, "port", port, "etcdV2", "endpoint",
         etcd_at, "port", etcd, "idleSeconds", (json_int_t)(JOBS_IDLE / NSEC_PER_SEC), "keys",
         (json_int_t)facts->n_keys, "bytes", (json_int_t)facts->n_bytes, "limitHits",
-        (json_int_t)facts->n_refused, "lastLimit", facts->last_limit[0] ? facts->last_limit : NULL);
+        (json_int_t)facts->n_refused, "lastLimit", facts->last_limit[0] ? facts->last_limit : NULL,
+        "nccl", job_members_nccl(&job->members));
+}
+
+struct job_members *jobs_members(struct job *job, const char *run)
+{
+    return !run || job_is_run(job, run) ? &job->members : NULL;
 }
 
 static void add_jobs(struct str *text, const struct job_network *n)

@@ -25,8 +25,8 @@
  * name of its own (NAME.1, NAME.2), to be used as rendezvous id, and begins
  * with nothing in the stores. A run ends when nobody has been heard for
  * JOBS_QUIET, or when somebody says so while nobody else is connected, or when a member says that
- * it cannot go on: a job of a fixed size has broken as soon as one of its nodes has. Any member may
- * say so (docs/THREAT-MODEL.md).
+ * it cannot go on: a job of a fixed size has broken as soon as one of its nodes has. Only a member
+ * that has come to the run may say so; a hub that was started since does not know who has.
  *
  * Threads: the hub's loop only.
  */
@@ -41,6 +41,7 @@
 
 struct err;
 struct job;
+struct job_members;
 struct jobs;
 struct jobs_served;
 struct keys;
@@ -66,10 +67,11 @@ struct uv_loop_s;
 #define JOBS_DEFAULT_C10D 29400
 
 /* Outcomes. */
-#define JOBS_E_FULL  1 /* the network has JOBS_JOBS_MAX jobs */
-#define JOBS_E_BUSY  2 /* others are connected */
-#define JOBS_E_PACE  3 /* runs of the network begin and end too fast */
-#define JOBS_E_LATER 4 /* it is on its way to the disk; ask again when done is called */
+#define JOBS_E_FULL     1 /* the network has JOBS_JOBS_MAX jobs */
+#define JOBS_E_BUSY     2 /* others are connected */
+#define JOBS_E_PACE     3 /* runs of the network begin and end too fast */
+#define JOBS_E_LATER    4 /* it is on its way to the disk; ask again when done is called */
+#define JOBS_E_STRANGER 5 /* who says that a run is broken has not come to it */
 
 /** Room for the name of an interface, with the terminating zero. */
 #define JOBS_INTERFACE_MAX 16
@@ -202,6 +204,7 @@ void jobs_end_member(struct jobs_service *s, const struct ip_addr *address);
 /**
  * jobs_join() - a member is about to start: find the job, make it, or begin a new run of it
  * @name:	checked with parse_name()
+ * @member:	who it is
  * @broken:	the name of a run that cannot go on: if it is the present one, a new one begins
  *		though members are connected to it; NULL: none
  * @done:	called later, once, when the outcome is JOBS_E_LATER
@@ -209,11 +212,11 @@ void jobs_end_member(struct jobs_service *s, const struct ip_addr *address);
  *
  * When it returns 0 all of that is on the disk.
  *
- * Return: 0; JOBS_E_LATER; JOBS_E_FULL or JOBS_E_PACE with words; or negative errno with words
- * (-ENOENT: the network is not served).
+ * Return: 0; JOBS_E_LATER; JOBS_E_FULL, JOBS_E_PACE or JOBS_E_STRANGER with words; or negative
+ * errno with words (-ENOENT: the network is not served).
  */
-int jobs_join(struct jobs_service *s, const char *name, const char *broken, nsec_t now,
-    jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
+int jobs_join(struct jobs_service *s, const char *name, const char *member, const char *broken,
+    nsec_t now, jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
 
 /** jobs_find() - lends until the loop's turn ends; NULL if the network has no job of that name. */
 struct job *jobs_find(const struct jobs_service *s, const char *name);
@@ -232,6 +235,10 @@ int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_f
 
 /** jobs_json() - a job as the API shows it; gives a reference. NULL: no memory. */
 json_t *jobs_json(const struct job *job);
+
+/** jobs_members() - who has come to @run of the job, lent as the job is; @run: NULL: the present
+ * one. Return: NULL: that is not the present run. */
+struct job_members *jobs_members(struct job *job, const char *run);
 
 /** jobs_list() - all of a network, by name, as JSON text; free(). NULL: no memory. */
 char *jobs_list(const struct jobs_service *s);

@@ -30,6 +30,7 @@ struct fixture {
     struct job_network *net;
     unsigned n_done;    /* calls of on_done() */
     int last_r;         /* what the last one was told */
+    const char *member; /* who joins; NULL: "a" */
     const char *broken; /* the run that who joins says cannot go on; NULL: none */
     struct err e;
 };
@@ -88,7 +89,8 @@ static void on_done(void *ctx, int r, const struct err *e)
 /* Once; JOBS_E_LATER when it waits for the store. */
 static int try_to_join(struct fixture *f, const char *name, struct job **ret)
 {
-    return job_runs_join(f->net, name, f->broken, now, on_done, f, ret, &f->e);
+    return job_runs_join(
+        f->net, name, f->member ? f->member : "a", f->broken, now, on_done, f, ret, &f->e);
 }
 
 /* As the API does it: again, when what it waited for is on the disk. */
@@ -263,6 +265,71 @@ static void test_a_broken_run(void **state)
     assert_int_equal(join(f, "train")->record.run, 2);
     f->broken = NULL;
     assert_int_equal(join(f, "train")->record.run, 2);
+}
+
+static void check_members(const struct job *job, const char *all)
+{
+    json_t *list = job_members_list(&job->members);
+    char *text = json_dumps(list, JSON_COMPACT);
+
+    assert_string_equal(text, all);
+    free(text);
+    json_decref(list);
+}
+
+/* Who has not come to a run cannot say that it is broken; a hub that does not know who has come,
+ * because it was started since, takes everybody's word. */
+static void test_who_may_say_so(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+
+    f->member = "b";
+    f->broken = "train.1";
+    assert_int_equal(join_r(f, "train", &job), JOBS_E_STRANGER);
+    assert_non_null(strstr(err_text(&f->e), "\"b\" has not come to the run \"train.1\""));
+    check_members(job, "[\"a\"]");
+    f->broken = NULL;
+    (void)join(f, "train");
+    check_members(job, "[\"a\",\"b\"]");
+    f->broken = "train.1";
+    assert_int_equal(join(f, "train")->record.run, 2);
+    check_members(job, "[\"b\"]");
+    job_members_deinit(&job->members);
+    f->member = "c";
+    f->broken = "train.2";
+    assert_int_equal(join(f, "train")->record.run, 3);
+    check_members(job, "[\"c\"]");
+}
+
+/* What NCCL took on a node is the last that it said, and is forgotten with the run. */
+static void test_what_nccl_took(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+    json_t *nccl;
+    char name[16];
+
+    assert_null(job_members_nccl(&job->members));
+    job_members_set_nccl(&job->members, "a", json_pack("{s:s}", "verdict", "unknown"));
+    job_members_set_nccl(&job->members, "a", json_pack("{s:s}", "verdict", "wanted"));
+    (void)join(f, "train");
+    nccl = job_members_nccl(&job->members);
+    assert_int_equal(json_array_size(nccl), 1);
+    assert_string_equal(
+        json_string_value(json_object_get(json_array_get(nccl, 0), "verdict")), "wanted");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(nccl, 0), "node")), "a");
+    json_decref(nccl);
+    check_members(job, "[\"a\"]");
+    for (unsigned i = 0; i < JOB_MEMBERS_NCCL_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        job_members_set_nccl(&job->members, name, json_pack("{s:s}", "verdict", "wanted"));
+    }
+    nccl = job_members_nccl(&job->members);
+    assert_int_equal(json_array_size(nccl), JOB_MEMBERS_NCCL_MAX);
+    json_decref(nccl);
+    f->broken = "train.1";
+    assert_null(job_members_nccl(&join(f, "train")->members));
 }
 
 /* So many runs may begin and end at once, and then ten a second. */
@@ -448,6 +515,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_quiet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_broken_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_may_say_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_nccl_took, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pace, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_idle, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_default_job, set_up, tear_down),

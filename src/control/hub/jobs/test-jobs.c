@@ -358,7 +358,7 @@ static void test_a_run_begins(void **state)
         test_now += JOBS_QUIET + 1;
         sample_late_set_loss(f->store, 2);
         assert_int_equal(
-            job_runs_join(f->net, "job", NULL, test_now, on_saved, &saved, &job, &f->e),
+            job_runs_join(f->net, "job", "a", NULL, test_now, on_saved, &saved, &job, &f->e),
             JOBS_E_LATER);
         assert_int_equal(f->job->record.run, before);
         store_wait(f->store);

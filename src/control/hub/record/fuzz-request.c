@@ -59,6 +59,7 @@ static void check_requests(const json_t *json)
     struct node_request node;
     struct token_request token;
     struct job_request job;
+    struct nccl_request nccl;
     struct network_request network;
     struct err e = ERR_NULL;
 
@@ -70,6 +71,8 @@ static void check_requests(const json_t *json)
         assert(token.uses >= 1 && token.ttl_seconds >= REQUEST_TTL_MIN);
     if (job_request_decode(&job, json, &e) == 0)
         assert(strlen(job.broken_run) <= REQUEST_RUN_MAX);
+    if (nccl_request_decode(&nccl, json, &e) == 0)
+        assert(nccl.run[0] && nccl.verdict[0] && nccl.profile[0] && nccl.text[0]);
     if (network_request_decode(&network, json, &e) == 0)
         assert(network.name[0]);
 }

@@ -125,6 +125,32 @@ int job_request_decode(struct job_request *ret, const json_t *json, struct err *
     return fields_end(&f);
 }
 
+int nccl_request_decode(struct nccl_request *ret, const json_t *json, struct err *e)
+{
+    static const char *const verdicts[] = {"wanted", "other", "unknown"};
+    json_auto_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "NCCL's network", e);
+    struct nccl_request rq = {.network = ""};
+    unsigned verdict = 0;
+
+    fields_text(&f, "run", FIELDS_REQUIRED, 1, sizeof(rq.run), rq.run);
+    fields_enum(&f, "verdict", FIELDS_REQUIRED, verdicts, 3, &verdict);
+    fields_name(&f, "profile", FIELDS_REQUIRED, rq.profile);
+    fields_text(&f, "network", FIELDS_OPTIONAL, 0, sizeof(rq.network), rq.network);
+    fields_text(&f, "text", FIELDS_REQUIRED, 1, sizeof(rq.text), rq.text);
+    fields_refuse_unknown(&f);
+    (void)snprintf(rq.verdict, sizeof(rq.verdict), "%s", verdicts[verdict]);
+    if (fields_end(&f) == 0)
+        *ret = rq;
+    return fields_end(&f);
+}
+
+json_t *nccl_request_encode(const struct nccl_request *rq)
+{
+    return json_pack("{s:s, s:s, s:s, s:s}", "verdict", rq->verdict, "profile", rq->profile,
+        "network", rq->network, "text", rq->text);
+}
+
 int move_request_decode(
     struct hub_places *ret, const json_t *json, uint16_t dflt_port, struct err *e)
 {

@@ -26,6 +26,10 @@ struct err;
 /** Longest name of a job's run. */
 #define REQUEST_RUN_MAX (NAME_MAX_LEN + 16)
 
+/** Longest texts of what NCCL took. */
+#define REQUEST_NCCL_NETWORK_MAX 200
+#define REQUEST_NCCL_TEXT_MAX    700
+
 /** The "engine" of a machine without an agent. */
 #define REQUEST_ENGINE_STOCK "stock"
 
@@ -79,6 +83,18 @@ struct token_request {
 struct job_request {
     char broken_run[REQUEST_RUN_MAX + 1]; /* a run that cannot go on, NAME.NUMBER; "": none */
 };
+
+/** POST /v1/jobs/JOB/nccl: what NCCL took on a node of a job, by its log. Texts are of one line. */
+struct nccl_request {
+    char run[REQUEST_RUN_MAX + 1];
+    char verdict[8];                            /* "wanted", "other" or "unknown" */
+    char profile[NAME_MAX_LEN + 1];             /* of the fabric that was wanted */
+    char network[REQUEST_NCCL_NETWORK_MAX + 1]; /* as NCCL calls it; "": it has not said */
+    char text[REQUEST_NCCL_TEXT_MAX + 1];       /* all of that in a sentence, with the cause */
+};
+
+/** nccl_request_encode() - but for the run, as it is shown; gives a reference. NULL: no memory. */
+json_t *nccl_request_encode(const struct nccl_request *rq);
 
 struct hub_places;
 
@@ -146,6 +162,9 @@ int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct e
 
 /** job_request_decode() - no body at all is one that says nothing. */
 int job_request_decode(struct job_request *ret, const json_t *json, struct err *e);
+
+/** nccl_request_decode() - 0, or -EINVAL with words. */
+int nccl_request_decode(struct nccl_request *ret, const json_t *json, struct err *e);
 
 /** node_request_decode() - @ret: its labels are borrowed from @json. */
 int node_request_decode(struct node_request *ret, const json_t *json, struct err *e);

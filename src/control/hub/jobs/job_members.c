@@ -1,0 +1,95 @@
+/* job_members.c - see job_members.h. */
+#include "hub/jobs/job_members.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+void job_members_deinit(struct job_members *m)
+{
+    json_decref(m->names);
+    *m = (struct job_members){.names = NULL};
+}
+
+void job_members_begin(struct job_members *m)
+{
+    job_members_deinit(m);
+    m->is_whole = true;
+}
+
+void job_members_add(struct job_members *m, const char *name)
+{
+    if (!m->names)
+        m->names = json_object();
+    if (!json_object_get(m->names, name))
+        (void)json_object_set_new(m->names, name, json_true());
+}
+
+bool job_members_may_be(const struct job_members *m, const char *name)
+{
+    return !m->is_whole || json_object_get(m->names, name);
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names, sorted, and a NULL; free(). NULL: no memory. */
+static const char **sorted_names(const struct job_members *m)
+{
+    const char **names = calloc(json_object_size(m->names) + 1, sizeof(*names));
+    const char *name;
+    json_t *value;
+    size_t n = 0;
+
+    if (!names)
+        return NULL;
+    json_object_foreach(m->names, name, value)
+        names[n++] = name;
+    qsort(names, n, sizeof(*names), compare);
+    return names;
+}
+
+json_t *job_members_list(const struct job_members *m)
+{
+    _cleanup_(freep) const char **names = sorted_names(m);
+    json_t *list = names ? json_array() : NULL;
+
+    for (size_t i = 0; list && names[i]; i++)
+        if (json_array_append_new(list, json_string(names[i])) < 0)
+            list = (json_decref(list), NULL);
+    return list;
+}
+
+void job_members_set_nccl(struct job_members *m, const char *name, json_t *said)
+{
+    bool is_new = !json_is_object(json_object_get(m->names, name));
+
+    if (is_new && m->n_nccl == JOB_MEMBERS_NCCL_MAX) {
+        json_decref(said);
+        return;
+    }
+    if (!m->names)
+        m->names = json_object();
+    if (json_object_set_new(m->names, name, said) == 0)
+        m->n_nccl += is_new;
+}
+
+json_t *job_members_nccl(const struct job_members *m)
+{
+    _cleanup_(freep) const char **names = m->n_nccl > 0 ? sorted_names(m) : NULL;
+    json_t *list = names ? json_array() : NULL;
+
+    for (size_t i = 0; list && names[i]; i++) {
+        json_t *said = json_object_get(m->names, names[i]);
+        json_t *one = json_is_object(said) ? json_copy(said) : NULL;
+
+        if (one && (json_object_set_new(one, "node", json_string(names[i])) < 0 ||
+                       json_array_append(list, one) < 0))
+            list = (json_decref(list), NULL);
+        json_decref(one);
+    }
+    return list;
+}

@@ -282,8 +282,11 @@ static int load_node(struct etcd2_nodes *t, const struct etcd2_record *rec, cons
     n->created = rec->numbers[0];
     n->modified = rec->numbers[1];
     n->saved = saved;
-    if (rec->numbers[2] & HAS_TTL)
+    if (rec->numbers[2] & HAS_TTL) {
+        when.now += ETCD2_RELOAD_GRACE;
+        when.wall += ETCD2_RELOAD_GRACE;
         etcd2_node_set_ttl(t, n, true, (uint32_t)rec->numbers[2], when);
+    }
     return 0;
 }
 

@@ -27,6 +27,13 @@ struct err;
 /** Longest value, bytes. */
 #define ETCD2_VALUE_MAX (256u << 10)
 
+/**
+ * What is loaded lives so much longer. A client whose hub has vanished waits for its answer until
+ * its own time is over, 60 s with torch's (python-etcd, read_timeout), and only then asks the hub
+ * that has taken over; till then it refreshes nothing, though it is alive.
+ */
+#define ETCD2_RELOAD_GRACE (75 * NSEC_PER_SEC)
+
 /** Bytes. Borrowed. */
 struct etcd2_text {
     const char *p;

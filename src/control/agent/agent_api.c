@@ -219,6 +219,13 @@ static void post_job(void *ctx, const struct request *rq, struct response *rs)
     job_calls_begin(&a->jobs, "POST", rq->params[0], rq->body, rs);
 }
 
+static void put_job(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+
+    job_calls_begin(&a->jobs, "PUT", rq->params[0], rq->body, rs);
+}
+
 static void delete_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
@@ -250,6 +257,8 @@ static const struct route routes[] = {
     /* run */
     {"POST", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, post_job,
         "where a job meets; makes it, or begins a new run of it", ROLE_OPERATOR},
+    {"PUT", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, put_job,
+        "a command of a job is there, or has ended; how its others are", ROLE_OPERATOR},
     {"DELETE", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, delete_job, "a job's run is over",
         ROLE_OPERATOR},
     /* administer */

@@ -41,6 +41,7 @@ ANSWERS = {
     "GET /v1/jobs": "jobs",
     "GET /v1/jobs/{job}/rendezvous": "api/job",
     "POST /v1/jobs/{job}/rendezvous": "api/job",
+    "PUT /v1/jobs/{job}/rendezvous": "api/job",
     "DELETE /v1/jobs/{job}/rendezvous": None,
     "GET /v1/networks": "network-ls",
     "POST /v1/networks": "network-add",

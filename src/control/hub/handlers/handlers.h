@@ -157,6 +157,9 @@ void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs)
 /** handlers_jobs_nccl() - POST /v1/jobs/{job}/nccl: what NCCL took on a node of a job. */
 void handlers_jobs_nccl(void *ctx, const struct request *rq, struct response *rs);
 
+/** handlers_jobs_presence() - PUT /v1/jobs/{job}/rendezvous: a command of a job says how it is. */
+void handlers_jobs_presence(void *ctx, const struct request *rq, struct response *rs);
+
 /** handlers_jobs_end() - DELETE /v1/jobs/{job}/rendezvous: a job's run is over. */
 void handlers_jobs_end(void *ctx, const struct request *rq, struct response *rs);
 

@@ -218,6 +218,32 @@ void handlers_jobs_nccl(void *ctx, const struct request *rq, struct response *rs
         node->pub.spec.meta.name, said.run, rq->params[0]);
 }
 
+void handlers_jobs_presence(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct model_node *node;
+    struct job *job = find_job(ctx, rq, rs, &node);
+    struct presence_request said;
+    struct job_members *members;
+    struct err e = ERR_NULL;
+    json_t *json;
+
+    if (!job)
+        return;
+    if (presence_request_decode(&said, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    /* A command of a run that is over is told so by the name of the present one. */
+    members = jobs_members(job, said.run);
+    if (members)
+        job_members_hear(members, node->pub.spec.meta.name,
+            &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
+    json = jobs_json(job);
+    if (json && members)
+        (void)json_object_set_new(json, "presence", job_members_presence(members, rq->now));
+    response_json(rs, 200, json);
+}
+
 static void end(struct later *l, const struct request *rq, struct response *rs)
 {
     struct job_call *call = container_of(l, struct job_call, later);

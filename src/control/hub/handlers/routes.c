@@ -28,6 +28,8 @@ const struct route routes[] = {
         "where a job meets; makes it, or begins a new run of it"},
     {"POST", "/v1/jobs/{job}/nccl", API_ACCESS_OVERLAY, handlers_jobs_nccl,
         "which network NCCL took on a node of a job"},
+    {"PUT", "/v1/jobs/{job}/rendezvous", API_ACCESS_OVERLAY, handlers_jobs_presence,
+        "a command of a job is there, or has ended; how its others are"},
     {"DELETE", "/v1/jobs/{job}/rendezvous", API_ACCESS_OVERLAY, handlers_jobs_end,
         "a job's run is over"},
 

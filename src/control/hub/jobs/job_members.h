@@ -1,7 +1,13 @@
 /*
- * job_members.h - which members have come to the present run of a job, and what NCCL took there.
+ * job_members.h - which members have come to the present run of a job, whose commands are there,
+ * and what NCCL took there.
  *
- * `weft run` says by it who is missing, and only who has come to a run may say that it is broken.
+ * `weft run` says by it who is missing, and whether another node of the job was lost. A command of
+ * a job of fixed size says every few seconds that it is there, and once that it has ended. One that
+ * has not ended and is not heard any more is lost: its machine has no power, or is starting anew,
+ * or somebody has killed it.
+ *
+ * Only who has come to a run may say that it is broken.
  * It lives in memory. A hub that was started anew, or has taken the job over, knows of nobody until
  * they ask again, and so it does not know that somebody has not come: see @is_whole.
  *
@@ -11,14 +17,25 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+/** Most commands of one member that are kept; those beyond are not counted. */
+#define JOB_MEMBERS_COMMANDS_MAX 16
+
+/** A command is lost when it was not heard for three times what it has said, and this. */
+#define JOB_MEMBERS_GRACE (6 * NSEC_PER_SEC)
 
 /** Members of which it is kept what NCCL took; the others' word on that is passed over. */
 #define JOB_MEMBERS_NCCL_MAX 256
 
 /** Who has come. All zero: nobody is known. */
 struct job_members {
-    json_t *names; /* owns; by name: what it says of NCCL, or true; NULL: nobody */
-    bool is_whole; /* the run began here, so that all who have come are known */
+    json_t *names;    /* owns; by name: what it says of NCCL, or true; NULL: nobody */
+    json_t *commands; /* owns; by name: {COMMAND: {"heard", "due", "ended"}}, with times in ns;
+                         NULL: none is known */
+    bool is_whole;    /* the run began here, so that all who have come are known */
     unsigned n_nccl;
 };
 
@@ -30,6 +47,28 @@ void job_members_begin(struct job_members *m);
 
 /** job_members_add() - @name has come; again is fine. Without memory it is not told of. */
 void job_members_add(struct job_members *m, const char *name);
+
+/** What a command says of itself. */
+struct job_word {
+    const char *command;    /* what it calls itself, as no other one does; borrowed */
+    uint32_t every_seconds; /* it says so again after this time */
+    bool ended;             /* it has ended, and nobody is to wait for it */
+};
+
+/** job_members_hear() - a command of @name says how it is; who says so has come. */
+void job_members_hear(
+    struct job_members *m, const char *name, const struct job_word *word, nsec_t now);
+
+/**
+ * job_members_presence() - how the commands are
+ *
+ * {"present", "ended", "lost", "silentSeconds"}: how many are there (a member that says nothing of
+ * its commands counts as one), how many have ended, the names of the members whose are lost, and
+ * how long the one that is there was not heard which was heard the longest ago.
+ *
+ * Return: gives a reference; NULL: no memory.
+ */
+json_t *job_members_presence(const struct job_members *m, nsec_t now);
 
 /** job_members_may_be() - has @name come, or is that not known? */
 bool job_members_may_be(const struct job_members *m, const char *name);

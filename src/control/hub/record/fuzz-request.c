@@ -60,6 +60,7 @@ static void check_requests(const json_t *json)
     struct token_request token;
     struct job_request job;
     struct nccl_request nccl;
+    struct presence_request presence;
     struct network_request network;
     struct err e = ERR_NULL;
 
@@ -73,6 +74,8 @@ static void check_requests(const json_t *json)
         assert(strlen(job.broken_run) <= REQUEST_RUN_MAX);
     if (nccl_request_decode(&nccl, json, &e) == 0)
         assert(nccl.run[0] && nccl.verdict[0] && nccl.profile[0] && nccl.text[0]);
+    if (presence_request_decode(&presence, json, &e) == 0)
+        assert(presence.run[0] && presence.command[0] && presence.every_seconds > 0);
     if (network_request_decode(&network, json, &e) == 0)
         assert(network.name[0]);
 }

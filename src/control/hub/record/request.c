@@ -151,6 +151,26 @@ json_t *nccl_request_encode(const struct nccl_request *rq)
         "network", rq->network, "text", rq->text);
 }
 
+int presence_request_decode(struct presence_request *ret, const json_t *json, struct err *e)
+{
+    json_auto_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "presence", e);
+    const char *run = fields_string(&f, "run", FIELDS_REQUIRED, 1, REQUEST_RUN_MAX);
+    const char *command = fields_string(&f, "command", FIELDS_REQUIRED, 1, REQUEST_WORD_MAX);
+    uint64_t every = 0;
+    bool ended = false;
+
+    fields_u64(&f, "everySeconds", FIELDS_REQUIRED, 1, REQUEST_PRESENCE_MAX, &every);
+    fields_bool(&f, "ended", FIELDS_OPTIONAL, &ended);
+    fields_refuse_unknown(&f);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    *ret = (struct presence_request){.every_seconds = (uint32_t)every, .ended = ended};
+    (void)snprintf(ret->run, sizeof(ret->run), "%s", run);
+    (void)snprintf(ret->command, sizeof(ret->command), "%s", command);
+    return 0;
+}
+
 int move_request_decode(
     struct hub_places *ret, const json_t *json, uint16_t dflt_port, struct err *e)
 {

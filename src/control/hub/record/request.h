@@ -30,6 +30,9 @@ struct err;
 #define REQUEST_NCCL_NETWORK_MAX 200
 #define REQUEST_NCCL_TEXT_MAX    700
 
+/** Longest time after which a command of a job says again that it is there, s. */
+#define REQUEST_PRESENCE_MAX 60
+
 /** The "engine" of a machine without an agent. */
 #define REQUEST_ENGINE_STOCK "stock"
 
@@ -95,6 +98,14 @@ struct nccl_request {
 
 /** nccl_request_encode() - but for the run, as it is shown; gives a reference. NULL: no memory. */
 json_t *nccl_request_encode(const struct nccl_request *rq);
+
+/** PUT /v1/jobs/JOB/rendezvous: a command of the job says how it is */
+struct presence_request {
+    char run[REQUEST_RUN_MAX + 1];      /* that it is in, NAME.NUMBER */
+    char command[REQUEST_WORD_MAX + 1]; /* what it calls itself; another one does otherwise */
+    uint32_t every_seconds;             /* it says this again after so long */
+    bool ended;                         /* it has ended, and nobody is to wait for it */
+};
 
 struct hub_places;
 
@@ -165,6 +176,9 @@ int job_request_decode(struct job_request *ret, const json_t *json, struct err *
 
 /** nccl_request_decode() - 0, or -EINVAL with words. */
 int nccl_request_decode(struct nccl_request *ret, const json_t *json, struct err *e);
+
+/** presence_request_decode() - @ret: see there. */
+int presence_request_decode(struct presence_request *ret, const json_t *json, struct err *e);
 
 /** node_request_decode() - @ret: its labels are borrowed from @json. */
 int node_request_decode(struct node_request *ret, const json_t *json, struct err *e);

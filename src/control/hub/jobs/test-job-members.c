@@ -1,0 +1,76 @@
+/* test-job-members.c - whose commands of a run are there, and which of them are lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "hub/jobs/job_members.h"
+
+static void hear(
+    struct job_members *m, const char *member, const char *command, bool ended, int at_s)
+{
+    const struct job_word word = {.command = command, .every_seconds = 3, .ended = ended};
+
+    job_members_hear(m, member, &word, at_s * NSEC_PER_SEC);
+}
+
+static void check(const struct job_members *m, int at_s, const char *all)
+{
+    json_t *presence = job_members_presence(m, at_s * NSEC_PER_SEC);
+    char *text = json_dumps(presence, JSON_COMPACT);
+
+    assert_string_equal(text, all);
+    free(text);
+    json_decref(presence);
+}
+
+/* A command is lost when it is silent for 15 s without having said that it has ended. */
+static void test_a_command_is_lost(void **state)
+{
+    struct job_members m = {.names = NULL};
+
+    job_members_begin(&m);
+    check(&m, 0, "{\"present\":0,\"ended\":0,\"lost\":[],\"silentSeconds\":0.0}");
+    job_members_add(&m, "a");
+    job_members_add(&m, "old");
+    hear(&m, "a", "x", false, 100);
+    hear(&m, "b", "y", false, 101);
+    hear(&m, "c", "z", false, 102);
+    check(&m, 103, "{\"present\":4,\"ended\":0,\"lost\":[],\"silentSeconds\":3.0}");
+    hear(&m, "a", "x", false, 115);
+    hear(&m, "c", "z", true, 115);
+    check(&m, 116, "{\"present\":3,\"ended\":1,\"lost\":[],\"silentSeconds\":15.0}");
+    check(&m, 117, "{\"present\":2,\"ended\":1,\"lost\":[\"b\"],\"silentSeconds\":2.0}");
+    /* Its machine is there again, with another command. The first one is lost all the same, until
+     * it is heard. */
+    hear(&m, "b", "new", false, 117);
+    check(&m, 117, "{\"present\":3,\"ended\":1,\"lost\":[\"b\"],\"silentSeconds\":2.0}");
+    hear(&m, "b", "y", false, 117);
+    check(&m, 117, "{\"present\":4,\"ended\":1,\"lost\":[],\"silentSeconds\":2.0}");
+    job_members_begin(&m);
+    check(&m, 117, "{\"present\":0,\"ended\":0,\"lost\":[],\"silentSeconds\":0.0}");
+    job_members_deinit(&m);
+    job_members_deinit(&m);
+}
+
+static void test_commands_are_bounded(void **state)
+{
+    struct job_members m = {.names = NULL};
+
+    for (char name[] = "a"; name[0] <= 'z'; name[0]++)
+        hear(&m, "a", name, false, 1);
+    check(&m, 1, "{\"present\":16,\"ended\":0,\"lost\":[],\"silentSeconds\":0.0}");
+    job_members_deinit(&m);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_command_is_lost),
+        cmocka_unit_test(test_commands_are_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -10,19 +10,23 @@
 #include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/run_before.h"
 #include "os/child.h"
 #include "os/clock.h"
+#include "os/rng_kernel.h"
 #include "train/job/env_text.h"
 #include "train/job/job_plan.h"
-#include "train/job/rendezvous.h"
+#include "train/job/lost.h"
 
 /* Exit statuses, as shells give them. */
 #define STATUS_NOT_EXECUTABLE 126
 #define STATUS_NOT_FOUND      127
+#define STATUS_KILLED         128 /* and the number of the signal */
 
 /*
  * A command that was killed is begun again this often. One that has run for longer than LIVED
@@ -64,6 +68,9 @@ static const struct option options[] = {
         .words = "warn, refuse, allow"},
     {"--once", NULL, option_flag, &arg.wish.once, NULL,
         "end with the command also when the hub or another node was lost"},
+    {"--wait-lost", "DURATION", option_duration, &arg.wish.wait_lost, "10m",
+        "how long a job of a fixed number of nodes waits for one that was lost, to begin again "
+        "with it at its checkpoint; 0s: it ends"},
     {"--explain", NULL, option_flag, &arg.explain, NULL,
         "print each variable with its reason and source, and run nothing"},
     {"--quiet", NULL, option_flag, &arg.wish.is_quiet, NULL, "say nothing but what will hurt"},
@@ -138,6 +145,7 @@ static int check_plan(char path[static PATH_MAX], struct err *e)
 static void say_again(int r, int status)
 {
     const char *name = arg.wish.words[0];
+    char time[32];
 
     if (r == RUN_E_CUT_OFF)
         (void)cmd_fail("run",
@@ -147,17 +155,56 @@ static void say_again(int r, int status)
         (void)cmd_fail("run",
             "the job meets at another hub or in a new run now, so %s was ended; starting it again",
             name);
+    else if (r == RUN_E_LOST)
+        (void)cmd_fail("run",
+            "waiting for up to %s until all nodes of the job are there, to start "
+            "%s again",
+            format_duration(arg.wish.wait_lost, time), name);
     else
         (void)cmd_fail("run",
             "%s was killed by signal %d; starting it again, here and on the other nodes", name,
-            status - 128);
+            status - STATUS_KILLED);
+}
+
+/* Prepares the next run of the job, and of one of fixed size waits for its nodes. Return: 0;
+ * -ETIMEDOUT, or others of run_prepare(), with words. */
+static int prepare_again(struct run *run, struct err *e)
+{
+    char broken[sizeof(run->meeting.id)];
+    nsec_t deadline = clock_now() + arg.wish.wait_lost;
+    int r;
+
+    do {
+        (void)snprintf(broken, sizeof(broken), "%s", run_broken(run) ? run_broken(run) : "");
+        arg.wish.broken_run = broken[0] ? broken : NULL;
+        r = run_prepare(run, &arg.wish, e);
+        arg.wish.broken_run = NULL;
+        if (r != 0)
+            return -ENOTCONN;
+        r = arg.wish.wait_lost > 0 ? lost_await(run, deadline, e) : 0;
+        if (r == LOST_E_AGAIN)
+            run_dir_remove(run->dir);
+    } while (r == LOST_E_AGAIN);
+    return r;
+}
+
+/* Nobody has come back in time. Return: the command's exit status; or that of a failure, when it
+ * was ended by a signal, which was ours. */
+static int end_alone(struct run *run, int status, const struct err *e)
+{
+    char time[32];
+
+    (void)cmd_fail("run", "%s after %s: not started again", err_text(e),
+        format_duration(arg.wish.wait_lost, time));
+    run_give_up(run);
+    return status != CMD_OK && status < STATUS_KILLED ? status : CMD_FAILED;
 }
 
 /* Runs the command until it need not begin again. Return: as run_exec(), or run_prepare(). */
 static int run_all(struct run *run, int *ret_status, struct err *e)
 {
-    char broken[sizeof(run->meeting.id)];
     unsigned n_killed = 0;
+    int status = CMD_OK; /* the command's, at its last end */
     nsec_t begun_at;
     int r;
 
@@ -169,30 +216,36 @@ static int run_all(struct run *run, int *ret_status, struct err *e)
             run_give_up(run);
             return 0;
         }
+        *ret_status = status;
         begun_at = clock_now();
         r = run_exec(run, arg.wish.words, ret_status, e);
+        status = *ret_status;
         if (clock_now() - begun_at > LIVED)
             n_killed = 0;
         n_killed += r == RUN_E_KILLED;
         if (n_killed > KILLED_MAX) {
-            rendezvous_end(run->socket_path, run->job);
+            run_give_up(run);
             return 0;
         }
-        if (r != RUN_E_CUT_OFF && r != RUN_E_MOVED && r != RUN_E_KILLED)
+        if (!run_is_again(r))
             return r;
-        say_again(r, *ret_status);
-        (void)snprintf(broken, sizeof(broken), "%s", run_broken(run) ? run_broken(run) : "");
-        arg.wish.broken_run = broken[0] ? broken : NULL;
-        if (run_prepare(run, &arg.wish, e) != 0)
-            return -ENOTCONN;
+        say_again(r, status);
+        r = prepare_again(run, e);
+        if (r == -ETIMEDOUT)
+            *ret_status = end_alone(run, status, e);
+        if (r != 0)
+            return r == -ETIMEDOUT ? 0 : r;
     }
 }
 
 int cmd_run(int argc, char **argv)
 {
+    struct rng rng = rng_kernel();
     struct err e = ERR_NULL;
     struct run run;
     char path[PATH_MAX];
+    uint8_t id[8];
+    char id_text[2 * sizeof(id) + 1];
     int status;
     int r;
 
@@ -202,6 +255,9 @@ int cmd_run(int argc, char **argv)
     arg.wish.words = argv + argc - arg.words.n;
     option_list_deinit(&arg.words);
     arg.wish.reads_nccl_log = !arg.explain;
+    rng_fill(&rng, id, sizeof(id));
+    hex_encode(id, sizeof(id), id_text);
+    arg.wish.command_id = id_text;
     if (run_check(&arg.wish, &e) != 0 || check_plan(path, &e) != 0)
         return cmd_refuse("run", "%s", err_text(&e));
     r = run_prepare(&run, &arg.wish, &e);

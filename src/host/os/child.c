@@ -1,6 +1,7 @@
 /* child.c - see child.h. */
 #include "os/child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -77,25 +78,46 @@ static bool means_end(int signal)
     return signal == SIGTERM || signal == SIGINT || signal == SIGQUIT || signal == SIGHUP;
 }
 
-/* Waits for one of @set; true when one came. When @due passes first, calls the watch and sets
- * @due anew. @ret_stops: set when the watch wants the end. */
-static bool wait_signal(const sigset_t *set, const struct child_watch *watch, nsec_t *due,
-    bool *ret_stops, siginfo_t *ret)
+/* A command that runs, and what is to be done with it when. */
+struct running {
+    pid_t pid;
+    const struct child_watch *watch; /* pins; NULL: none */
+    nsec_t look_at;                  /* the watch's next turn; NSEC_NEVER: none */
+    nsec_t kill_at;                  /* of a command that the watch had end; NSEC_NEVER: none */
+    bool was_stopped;
+};
+
+/* Has the watch look when it is time, and sees to the end that it wants. */
+static void do_what_is_due(struct running *c)
 {
-    nsec_t left = *due - clock_now();
-    struct timespec wait = {.tv_sec = left / NSEC_PER_SEC, .tv_nsec = left % NSEC_PER_SEC};
     struct child_order order;
 
-    if (*due == NSEC_NEVER)
+    if (clock_now() >= c->kill_at) {
+        (void)kill(c->pid, SIGKILL);
+        c->kill_at = NSEC_NEVER;
+    }
+    if (clock_now() < c->look_at)
+        return;
+    order = c->watch->fn(c->watch->ctx, c->pid);
+    c->look_at = order.next_ms > 0 ? clock_now() + order.next_ms * NSEC_PER_MSEC : NSEC_NEVER;
+    if (!order.stops)
+        return;
+    (void)kill(c->pid, SIGTERM);
+    if (!c->was_stopped && c->watch->stop_ms > 0)
+        c->kill_at = clock_now() + c->watch->stop_ms * NSEC_PER_MSEC;
+    c->was_stopped = true;
+}
+
+/* Waits for one of @set; true when one came, false when something is due. */
+static bool wait_signal(const sigset_t *set, const struct running *c, siginfo_t *ret)
+{
+    nsec_t due = nsec_min(c->look_at, c->kill_at);
+    nsec_t left = due - clock_now();
+    struct timespec wait = {.tv_sec = left / NSEC_PER_SEC, .tv_nsec = left % NSEC_PER_SEC};
+
+    if (due == NSEC_NEVER)
         return sigwaitinfo(set, ret) >= 0;
-    if (left > 0 && sigtimedwait(set, ret, &wait) >= 0)
-        return true;
-    if (clock_now() < *due)
-        return false;
-    order = watch->fn(watch->ctx);
-    *due = order.next_ms > 0 ? clock_now() + order.next_ms * NSEC_PER_MSEC : NSEC_NEVER;
-    *ret_stops = order.stops;
-    return false;
+    return left > 0 && sigtimedwait(set, ret, &wait) >= 0;
 }
 
 /* Waits for a child that was killed. SIGCHLD is blocked. False: it has not ended by @deadline. */
@@ -161,22 +183,21 @@ static bool reap(pid_t pid, int *ret_status)
 
 static struct child_end follow(pid_t pid, const sigset_t *set, const struct child_watch *watch)
 {
-    nsec_t due =
-        watch && watch->first_ms > 0 ? clock_now() + watch->first_ms * NSEC_PER_MSEC : NSEC_NEVER;
+    struct running c = {.pid = pid, .watch = watch, .look_at = NSEC_NEVER, .kill_at = NSEC_NEVER};
     struct child_end end = {0};
     siginfo_t info;
     int status = 0;
 
+    if (watch && watch->first_ms > 0)
+        c.look_at = clock_now() + watch->first_ms * NSEC_PER_MSEC;
     for (;;) {
-        bool stops = false;
-
-        if (!wait_signal(set, watch, &due, &stops, &info)) {
-            if (stops)
-                (void)kill(pid, SIGTERM);
-            end.was_stopped |= stops;
+        if (!wait_signal(set, &c, &info)) {
+            do_what_is_due(&c);
             continue;
         }
         if (info.si_signo != SIGCHLD) {
+            if (means_end(info.si_signo) && !end.was_told)
+                end.is_by_person = info.si_signo == SIGINT || info.si_signo == SIGQUIT;
             end.was_told |= means_end(info.si_signo);
             forward(pid, &info);
             continue;
@@ -184,6 +205,7 @@ static struct child_end follow(pid_t pid, const sigset_t *set, const struct chil
         if (reap(pid, &status))
             break;
     }
+    end.was_stopped = c.was_stopped;
     if (WIFSIGNALED(status) && !end.was_told)
         end_orphans();
     end.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -223,4 +245,37 @@ int child_run(char *const words[], char *const env[], const struct child_watch *
         return explain(words[0], error, e);
     *ret = end;
     return 0;
+}
+
+/* Has that thread started a process which is still there? True also when it is not known. */
+static bool thread_has_children(int pid, const char *thread)
+{
+    char path[64];
+    bool is_empty;
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children", pid, thread);
+    f = fopen(path, "re");
+    if (!f)
+        return true;
+    is_empty = fgetc(f) == EOF && !ferror(f);
+    (void)fclose(f);
+    return !is_empty;
+}
+
+bool child_has_children(int pid)
+{
+    char path[32];
+    const struct dirent *entry;
+    bool found = false;
+    DIR *threads;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task", pid);
+    threads = opendir(path);
+    if (!threads)
+        return true;
+    while (!found && (entry = readdir(threads)) != NULL)
+        found = entry->d_name[0] != '.' && thread_has_children(pid, entry->d_name);
+    (void)closedir(threads);
+    return found;
 }

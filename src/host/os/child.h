@@ -12,22 +12,24 @@ struct err;
 
 /** How a command has ended. */
 struct child_end {
-    int status;       /* its exit status; 128 and the signal's number when it was killed */
-    bool was_told;    /* somebody had told it to end, by a signal */
-    bool was_stopped; /* the watch had it end */
+    int status;        /* its exit status; 128 and the signal's number when it was killed */
+    bool was_told;     /* somebody had told it to end, by a signal */
+    bool is_by_person; /* and the first one is what a terminal sends: SIGINT or SIGQUIT */
+    bool was_stopped;  /* the watch had it end */
 };
 
 /** What a watch wants. */
 struct child_order {
     unsigned next_ms; /* when it is to be called again; 0: never */
-    bool stops;       /* send the command SIGTERM */
+    bool stops;       /* send the command SIGTERM, and SIGKILL when it lasts too long */
 };
 
-/** A function that the waiting thread calls while the command runs. */
+/** A function that the waiting thread calls while the command runs; @pid: the command's. */
 struct child_watch {
-    struct child_order (*fn)(void *ctx);
+    struct child_order (*fn)(void *ctx, int pid);
     void *ctx;
     unsigned first_ms; /* after the start; 0: never */
+    unsigned stop_ms;  /* from SIGTERM to SIGKILL; 0: it is not killed */
 };
 
 /** There is no such command; a shell's status for it is 127. */
@@ -60,3 +62,6 @@ int child_become(char *const words[], char *const env[], struct err *e);
  */
 int child_run(char *const words[], char *const env[], const struct child_watch *watch,
     struct child_end *ret, struct err *e);
+
+/** child_has_children() - has that process any? True also when the kernel does not tell. */
+bool child_has_children(int pid);

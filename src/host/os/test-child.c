@@ -85,7 +85,7 @@ static void test_signals(void **state)
 }
 
 /* The third time it has us told to end, as a person would. */
-static struct child_order watch(void *ctx)
+static struct child_order watch(void *ctx, int pid)
 {
     unsigned *n = ctx;
 
@@ -96,7 +96,7 @@ static struct child_order watch(void *ctx)
 }
 
 /* The second time it wants the end itself. */
-static struct child_order stop_it(void *ctx)
+static struct child_order stop_it(void *ctx, int pid)
 {
     unsigned *n = ctx;
 
@@ -115,6 +115,45 @@ static void test_watch_stops(void **state)
     assert_true(end.was_stopped);
     assert_false(end.was_told);
     assert_int_equal(end.status, 128 + SIGTERM);
+}
+
+/* One that does not hear of it is killed, with what it has started. */
+static void test_watch_stops_what_is_deaf(void **state)
+{
+    char *words[] = {(char *)"sh", (char *)"-c", (char *)"trap '' TERM; sleep 600; exit 7", NULL};
+    struct child_end end = {.status = -1};
+    unsigned n = 0;
+    const struct child_watch w = {.fn = stop_it, .ctx = &n, .first_ms = 1, .stop_ms = 50};
+
+    assert_int_equal(child_run(words, environ, &w, &end, NULL), 0);
+    assert_true(end.was_stopped);
+    assert_int_equal(end.status, 128 + SIGKILL);
+}
+
+/* The command has a process of its own, and then it has none. */
+static struct child_order see_children(void *ctx, int pid)
+{
+    unsigned *seen = ctx;
+
+    if (*seen == 0 && child_has_children(pid))
+        *seen = 1;
+    if (*seen == 1 && !child_has_children(pid))
+        *seen = 2;
+    return (struct child_order){.next_ms = 1, .stops = *seen == 2};
+}
+
+static void test_has_children(void **state)
+{
+    char *words[] = {(char *)"sh", (char *)"-c",
+        (char *)"sleep 0.05; while :; do read -r x < /dev/null; done", NULL};
+    struct child_end end = {.status = -1};
+    unsigned seen = 0;
+    const struct child_watch w = {.fn = see_children, .ctx = &seen, .first_ms = 1};
+
+    assert_int_equal(child_run(words, environ, &w, &end, NULL), 0);
+    assert_int_equal(seen, 2);
+    assert_true(end.was_stopped);
+    assert_true(child_has_children(-1));
 }
 
 static void test_watch(void **state)
@@ -140,6 +179,8 @@ int main(void)
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_watch_stops),
+        cmocka_unit_test(test_watch_stops_what_is_deaf),
+        cmocka_unit_test(test_has_children),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,10 @@
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
 
+#define STATUS_OK        200
+#define STATUS_NOT_FOUND 404
+#define STATUS_NO_METHOD 405
+
 /* HTTP status of the agent's answer when the hub does not answer the agent. */
 #define STATUS_HUB_AWAY 502
 
@@ -34,18 +38,23 @@ static bool take_text(const json_t *obj, const char *field, char *buf, size_t ca
     return snprintf(buf, cap, "%s", text ? text : "") < (int)cap;
 }
 
-/* @broken: as rendezvous_ask() has it. */
-static int ask(const char *socket_path, const char *job, const char *method, const char *broken,
+/* @body: taken; NULL: none. */
+static int ask(const char *socket_path, const char *job, const char *method, json_t *body,
     unsigned timeout_ms, struct client_answer *answer, struct err *e)
 {
     char users[UNIX_SOCKET_CHOICE_CAP];
     struct client_target target = {
         .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(socket_path, users)};
-    json_auto_t *body = broken ? json_pack("{s:s}", "brokenRun", broken) : NULL;
+    json_auto_t *owned = body;
     char path[NAME_MAX_LEN + 32];
 
     (void)snprintf(path, sizeof(path), "/v1/jobs/%.*s/rendezvous", NAME_MAX_LEN, job);
-    return client_call(&target, method, path, body, timeout_ms, answer, e);
+    return client_call(&target, method, path, owned, timeout_ms, answer, e);
+}
+
+static json_t *broken_body(const char *broken)
+{
+    return broken ? json_pack("{s:s}", "brokenRun", broken) : NULL;
 }
 
 /* Asks for the meeting. While no hub serves the jobs, asks again until another one does. */
@@ -53,12 +62,12 @@ static int ask_meeting(const char *socket_path, const char *job, const char *bro
     struct client_answer *answer, struct err *e)
 {
     nsec_t deadline = clock_now() + (nsec_t)TAKE_OVER_MS * NSEC_PER_MSEC;
-    int r = ask(socket_path, job, "POST", broken, ASK_TIMEOUT_MS, answer, e);
+    int r = ask(socket_path, job, "POST", broken_body(broken), ASK_TIMEOUT_MS, answer, e);
 
     while (r == CLIENT_E_REFUSED && answer->status == STATUS_NOT_SERVED && clock_now() < deadline) {
         client_answer_deinit(answer);
         (void)poll(NULL, 0, LOOK_PAUSE_MS);
-        r = ask(socket_path, job, "POST", broken, ASK_TIMEOUT_MS, answer, e);
+        r = ask(socket_path, job, "POST", broken_body(broken), ASK_TIMEOUT_MS, answer, e);
     }
     return r;
 }
@@ -86,21 +95,62 @@ int rendezvous_ask(const char *socket_path, const char *job, const char *broken,
     return 0;
 }
 
-enum rendezvous_state rendezvous_look(
-    const char *socket_path, const char *job, const struct env_meeting *m)
+static enum rendezvous_state state_of(
+    const struct client_answer *answer, const struct env_meeting *m)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    const char *epoch;
-    const char *run;
+    const char *epoch = json_string_value(json_object_get(answer->body, "epoch"));
+    const char *run = json_string_value(json_object_get(answer->body, "run"));
 
-    (void)ask(socket_path, job, "GET", NULL, LOOK_TIMEOUT_MS, &answer, NULL);
-    epoch = json_string_value(json_object_get(answer.body, "epoch"));
-    run = json_string_value(json_object_get(answer.body, "run"));
-    if (answer.status != 200 || !epoch || !run)
+    if (answer->status != STATUS_OK || !epoch || !run)
         return RENDEZVOUS_STATE_UNKNOWN;
     if (strcmp(run, m->id) != 0)
         return RENDEZVOUS_STATE_BROKEN;
     return strcmp(epoch, m->epoch) == 0 ? RENDEZVOUS_STATE_SAME : RENDEZVOUS_STATE_MOVED;
+}
+
+enum rendezvous_state rendezvous_look(
+    const char *socket_path, const char *job, const struct env_meeting *m)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+
+    (void)ask(socket_path, job, "GET", NULL, LOOK_TIMEOUT_MS, &answer, NULL);
+    return state_of(&answer, m);
+}
+
+/* What the hub says of the commands of the run. */
+static void take_presence(struct rendezvous_presence *ret, json_t *said)
+{
+    const json_t *name;
+    size_t i;
+
+    ret->is_known = true;
+    ret->n_present = (unsigned)json_integer_value(json_object_get(said, "present"));
+    ret->silent_for =
+        (nsec_t)(json_number_value(json_object_get(said, "silentSeconds")) * (double)NSEC_PER_SEC);
+    json_array_foreach(json_object_get(said, "lost"), i, name)
+        if (json_is_string(name) && ret->n_lost < RENDEZVOUS_LOST_MAX)
+            (void)snprintf(ret->lost[ret->n_lost++], sizeof(ret->lost[0]), "%.*s", NAME_MAX_LEN,
+                json_string_value(name));
+}
+
+enum rendezvous_state rendezvous_say(const char *socket_path, const char *job,
+    const struct env_meeting *m, const struct rendezvous_word *word,
+    struct rendezvous_presence *ret)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    json_t *body = json_pack("{s:s, s:s, s:i, s:b}", "run", m->id, "command", word->command,
+        "everySeconds", (int)word->every_s, "ended", (int)word->ended);
+    enum rendezvous_state state;
+
+    *ret = (struct rendezvous_presence){0};
+    (void)ask(socket_path, job, "PUT", body, LOOK_TIMEOUT_MS, &answer, NULL);
+    /* A hub, or an agent, of a version that does not know this call. */
+    if (answer.status == STATUS_NOT_FOUND || answer.status == STATUS_NO_METHOD)
+        return rendezvous_look(socket_path, job, m);
+    state = state_of(&answer, m);
+    if (state == RENDEZVOUS_STATE_SAME || state == RENDEZVOUS_STATE_MOVED)
+        take_presence(ret, json_object_get(answer.body, "presence"));
+    return state;
 }
 
 json_t *rendezvous_members(const char *socket_path, const char *job, const char *run)

@@ -9,6 +9,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "base/clock.h"
+#include "base/parse.h"
 #include "train/job/env.h"
 
 struct err;
@@ -39,6 +41,34 @@ enum rendezvous_state {
 /** rendezvous_look() - what has become of the meeting @m, which rendezvous_ask() gave? */
 enum rendezvous_state rendezvous_look(
     const char *socket_path, const char *job, const struct env_meeting *m);
+
+/** At most so many lost nodes are named. */
+#define RENDEZVOUS_LOST_MAX 8
+
+/** What a command says of itself. */
+struct rendezvous_word {
+    const char *command; /* what it calls itself, as no other one does */
+    unsigned every_s;    /* it says so again after this time */
+    bool ended;          /* it has ended, and nobody is to wait for it */
+};
+
+/** How the commands of a run are, by what they have said. */
+struct rendezvous_presence {
+    bool is_known;      /* else the hub does not say */
+    unsigned n_present; /* so many are there */
+    nsec_t silent_for;  /* so long the one was not heard that was heard the longest ago */
+    unsigned n_lost;
+    char lost[RENDEZVOUS_LOST_MAX][NAME_MAX_LEN + 1]; /* nodes whose command is not heard any more,
+                                                         and has not ended */
+};
+
+/**
+ * rendezvous_say() - as rendezvous_look(), and tell the hub how the command is
+ * @ret:	always set
+ */
+enum rendezvous_state rendezvous_say(const char *socket_path, const char *job,
+    const struct env_meeting *m, const struct rendezvous_word *word,
+    struct rendezvous_presence *ret);
 
 /**
  * rendezvous_members() - the names of the nodes that have come to one run of the job

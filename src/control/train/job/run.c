@@ -214,6 +214,9 @@ static int find_meeting(
     /* torchrun starts workers again by itself, so its scripts begin at a checkpoint. */
     run->can_begin_again =
         r == 0 && !wish->once && (run->is_elastic || run->command.kind == COMMAND_KIND_TORCHRUN);
+    run->wait_lost = wish->wait_lost;
+    if (wish->command_id)
+        (void)snprintf(run->command_id, sizeof(run->command_id), "%s", wish->command_id);
     return r;
 }
 

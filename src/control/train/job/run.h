@@ -10,6 +10,7 @@
 
 #include <limits.h>
 
+#include "base/clock.h"
 #include "fabric/fabric.h"
 #include "train/job/command.h"
 #include "train/job/env.h"
@@ -28,6 +29,9 @@ struct run_wish {
     const char *nnodes;      /* "4" or "2:4"; used where neither command nor environment says it */
     bool inside_islands;     /* NCCL's groups stay inside islands; only Gloo's cross them */
     bool once;               /* it is never begun again */
+    nsec_t wait_lost;        /* how long a job of fixed size waits for a node that was lost */
+    const char *command_id;  /* what this command is called at the hub, as no other one; NULL: it
+                                is not told that the command is there */
     const char *broken_run;  /* id of the run that it takes the place of; NULL: none */
     const char *rendezvous;  /* likewise "c10d", "etcd-v2" or "none"; NULL: c10d */
     bool reads_nccl_log;     /* after the start, to say which network NCCL took */
@@ -52,6 +56,8 @@ struct run {
     bool follows_hub;     /* the meeting's endpoint is a name that leads to whichever hub serves
                              the job */
     unsigned min_nodes;   /* the job waits for so many; 0: it does not meet at the hub */
+    nsec_t wait_lost;     /* as in the wish */
+    char command_id[32];  /* likewise; "": none */
     char host_name[HOST_NAME_MAX + 1]; /* the host name that the command is to see, see
                                           run_take_host_name(); "": the machine's own */
     char dir[RUN_DIR_MAX]; /* for NCCL's logs and the plan; "": none. run_exec() removes it */
@@ -134,6 +140,16 @@ void run_advise(const struct run *run, struct str *out);
 #define RUN_E_KILLED 5
 
 /**
+ * Returned by run_exec(): another node of a job of fixed size was lost, or an earlier command of
+ * this one, and the command has failed or was not started. The caller prepares the run again and
+ * waits for the nodes (lost.h) before it runs the command again.
+ */
+#define RUN_E_LOST 6
+
+/** run_is_again() - is that an outcome of run_exec() after which the command is to be run again? */
+bool run_is_again(int r);
+
+/**
  * run_exec() - run the command with the plan's variables
  * @words:	the command; ends with NULL
  * @ret_status:	set to the command's exit status when it ran as a child and has ended
@@ -147,8 +163,9 @@ void run_advise(const struct run *run, struct str *out);
  * each few seconds whether another hub serves the job, because torch's c10d client knows one
  * address and would wait for it for minutes, and whether another node has had a new run begun.
  *
- * Return: 0 with *@ret_status set; RUN_E_CUT_OFF, RUN_E_MOVED or RUN_E_KILLED, likewise; -ENOMEM
- * with words; or an error of child_become() or child_run().
+ * Return: 0 with *@ret_status set; RUN_E_CUT_OFF, RUN_E_MOVED, RUN_E_KILLED or RUN_E_LOST,
+ * likewise, but that RUN_E_LOST may leave it; -ENOMEM with words; or an error of child_become() or
+ * child_run().
  */
 int run_exec(struct run *run, char *const words[], int *ret_status, struct err *e);
 

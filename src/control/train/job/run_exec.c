@@ -1,47 +1,43 @@
 /*
  * run_exec.c - run_exec() of run.h: runs the command with the plan's variables until its end.
  *
- * While a job waits for its nodes, this also says which are missing: torchrun waits for ten minutes
- * and says nothing meanwhile. And it says which network NCCL took (nccl_watch.h).
+ * Meanwhile it says which nodes are missing (missing.h), tells the hub that this one is there
+ * (lost.h), and says which network NCCL took (nccl_watch.h).
  */
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/launch.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "os/child.h"
 #include "os/clock.h"
+#include "train/job/lost.h"
+#include "train/job/missing.h"
 #include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
 #include "train/profile/profile.h"
 
-_Static_assert(RUN_E_CUT_OFF > CHILD_E_NOT_EXECUTABLE && RUN_E_MOVED > CHILD_E_NOT_EXECUTABLE &&
-                   RUN_E_KILLED > CHILD_E_NOT_EXECUTABLE &&
-                   CHILD_E_NOT_EXECUTABLE > CHILD_E_NOT_FOUND,
+_Static_assert(RUN_E_CUT_OFF > CHILD_E_NOT_EXECUTABLE && CHILD_E_NOT_EXECUTABLE > CHILD_E_NOT_FOUND,
     "run_exec() returns any of them");
+
+bool run_is_again(int r)
+{
+    return r == RUN_E_CUT_OFF || r == RUN_E_MOVED || r == RUN_E_KILLED || r == RUN_E_LOST;
+}
 
 /* How long run_exec() waits for a lost hub, in ms. */
 #define HUB_PATIENCE_MS (10 * 60 * 1000)
 
-/* Milliseconds from the start to the first report of who is missing, and between later reports. */
-#define WAIT_FIRST_MS  20000
-#define WAIT_AGAIN_MS  60000
-#define ASK_TIMEOUT_MS 3000
-
 /*
- * Milliseconds between two looks at what has become of the job's meeting. The nodes of a large job
- * look less often, so that one hub has at most some ten of these requests a second of it.
+ * How long a command may take to end that is to begin again. torchrun does not hear of a signal
+ * while its client of c10d waits for a hub that has vanished, which takes a quarter of an hour.
  */
-#define LOOK_EACH_MS     3000
-#define LOOK_A_NODE_MS   40
-#define LOOK_EACH_MAX_MS 12000
+#define STOP_MS 8000
 
 /* A command that was killed by a signal has exited with more than this, as shells say it. */
 #define STATUS_KILLED 128
@@ -49,86 +45,6 @@ _Static_assert(RUN_E_CUT_OFF > CHILD_E_NOT_EXECUTABLE && RUN_E_MOVED > CHILD_E_N
 /* Milliseconds between two looks at NCCL's logs, before and after one has said what it uses. */
 #define LOG_EACH_MS       1000
 #define LOG_EACH_LATER_MS 10000
-
-#define NAMES_MAX 8 /* at most so many nodes are named in a list */
-
-/* ---- who is missing -------------------------------------------------------------------------- */
-
-static bool has_name(const json_t *names, const char *name)
-{
-    const json_t *item;
-    size_t i;
-
-    json_array_foreach(names, i, item)
-        if (json_is_string(item) && strcmp(json_string_value(item), name) == 0)
-            return true;
-    return false;
-}
-
-static void add_name(struct str *out, size_t *n, const char *name)
-{
-    if (*n < NAMES_MAX)
-        str_addf(out, "%s%s", *n == 0 ? "" : ", ", name);
-    else if (*n == NAMES_MAX)
-        str_add(out, ", ...");
-    (*n)++;
-}
-
-/* Appends the names of the peers that have not come. Return: the number of these peers. */
-static size_t list_missing(struct str *out, const json_t *status, const json_t *present)
-{
-    const json_t *peer;
-    size_t n = 0;
-    size_t i;
-
-    json_array_foreach(json_object_get(status, "peers"), i, peer) {
-        const char *name = json_string_value(json_object_get(peer, "name"));
-
-        if (name && !has_name(present, name))
-            add_name(out, &n, name);
-    }
-    return n;
-}
-
-static void tell(const struct run *run, const json_t *present, const json_t *status)
-{
-    struct str here = STR_NULL;
-    struct str missing = STR_NULL;
-    const json_t *item;
-    size_t n = 0;
-    size_t i;
-
-    json_array_foreach(present, i, item)
-        add_name(&here, &n, json_is_string(item) ? json_string_value(item) : "?");
-    if (list_missing(&missing, status, present) > 0)
-        str_add(&missing, ": start the same command there");
-    else
-        str_add(&missing, "no other node of the network: are there enough?");
-    (void)fprintf(stderr,
-        "weft run: still waiting: %zu of %u nodes %s come to the job %s (%s); not yet: %s\n",
-        json_array_size(present), run->min_nodes, n == 1 ? "has" : "have", run->meeting.id,
-        str_text(&here), str_text(&missing));
-    str_deinit(&here);
-    str_deinit(&missing);
-}
-
-/*
- * Says on standard error which nodes have not come. Return: in how many ms it is to be called
- * again; 0: never, because the job has enough nodes or the hub does not say.
- */
-static unsigned report_missing(const struct run *run)
-{
-    json_t *present = rendezvous_members(run->socket_path, run->job, run->meeting.id);
-    json_t *status = NULL;
-    bool waits = present && json_array_size(present) < run->min_nodes;
-
-    if (waits &&
-        launch_ask(run->socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0)
-        tell(run, present, status);
-    json_decref(status);
-    json_decref(present);
-    return waits ? WAIT_AGAIN_MS : 0;
-}
 
 /* ---- NCCL's log ------------------------------------------------------------------------------ */
 
@@ -193,6 +109,8 @@ struct watching {
     const struct run *run;
     nsec_t report_at;        /* time of the next report of who is missing; NSEC_NEVER: none */
     nsec_t look_at;          /* time of the next look at the job's meeting; NSEC_NEVER: none */
+    struct lost_looks looks; /* what they have shown */
+    bool is_lost;            /* the command was stopped because a node is lost */
     nsec_t log_at;           /* time of the next look at NCCL's logs; NSEC_NEVER: none */
     struct nccl_watch *nccl; /* owns; NULL: no logs are read */
 };
@@ -209,24 +127,20 @@ static unsigned next_ms(const struct watching *w)
     return due == NSEC_NEVER ? 0 : (unsigned)(nsec_max(due - clock_now(), 0) / NSEC_PER_MSEC + 1);
 }
 
-static unsigned look_each_ms(const struct run *run)
-{
-    unsigned ms = run->min_nodes * LOOK_A_NODE_MS;
-
-    if (ms < LOOK_EACH_MS)
-        return LOOK_EACH_MS;
-    return ms < LOOK_EACH_MAX_MS ? ms : LOOK_EACH_MAX_MS;
-}
-
 /* Does the command wait in vain where it is? */
-static bool is_left_behind(const struct run *run)
+static bool is_left_behind(struct watching *w, int pid)
 {
-    switch (rendezvous_look(run->socket_path, run->job, &run->meeting)) {
+    struct rendezvous_presence presence;
+
+    switch (lost_say(w->run, false, &presence)) {
     case RENDEZVOUS_STATE_BROKEN:
         return true;
     case RENDEZVOUS_STATE_MOVED:
-        return !run->follows_hub;
+        return !w->run->follows_hub;
     case RENDEZVOUS_STATE_SAME:
+        w->is_lost = lost_is_own(w->run, &presence, &w->looks) ||
+                     lost_is_idle(w->run, &presence, !child_has_children(pid), &w->looks);
+        return w->is_lost;
     case RENDEZVOUS_STATE_UNKNOWN:
         break;
     }
@@ -234,21 +148,21 @@ static bool is_left_behind(const struct run *run)
 }
 
 /* The fn of a struct child_watch. */
-static struct child_order watch_job(void *ctx)
+static struct child_order watch_job(void *ctx, int pid)
 {
     struct watching *w = ctx;
     const struct run *run = w->run;
     bool stops = false;
 
     if (clock_now() >= w->report_at)
-        w->report_at = after_ms(report_missing(run));
+        w->report_at = after_ms(missing_report(run));
     if (clock_now() >= w->log_at) {
         report_nccl(run, w->nccl);
         w->log_at = after_ms(nccl_watch_has_verdict(w->nccl) ? LOG_EACH_LATER_MS : LOG_EACH_MS);
     }
     if (clock_now() >= w->look_at) {
-        stops = is_left_behind(run);
-        w->look_at = stops ? NSEC_NEVER : after_ms(look_each_ms(run));
+        stops = is_left_behind(w, pid);
+        w->look_at = stops ? NSEC_NEVER : after_ms(lost_each_ms(run));
     }
     return (struct child_order){.next_ms = next_ms(w), .stops = stops};
 }
@@ -305,34 +219,49 @@ static bool was_cut_off(const struct run *run)
 }
 
 /* What is to be done after the command's end: 0: nothing; or a RUN_E_. */
-static int judge(const struct run *run, const struct child_end *end)
+static int judge(const struct run *run, const struct child_end *end, bool is_lost)
 {
     if (!run->can_begin_again || end->was_told)
         return 0;
     if (end->was_stopped)
-        return RUN_E_MOVED;
+        return is_lost ? RUN_E_LOST : RUN_E_MOVED;
     if (end->status == 0)
         return 0;
     if (was_cut_off(run))
         return RUN_E_CUT_OFF;
-    return end->status > STATUS_KILLED && !run->is_elastic ? RUN_E_KILLED : 0;
+    if (run->is_elastic)
+        return 0;
+    return end->status > STATUS_KILLED ? RUN_E_KILLED : lost_judge(run);
+}
+
+/* The command is not started again: tells the hub, and by it the other nodes. */
+static void say_end(const struct run *run, const struct child_end *end)
+{
+    struct rendezvous_presence unused;
+
+    /* Who is told to end by another signal than a person's at a terminal has been taken away, as
+     * when the machine is started anew: the others may wait for it. */
+    if (!end->was_told || end->is_by_person)
+        (void)lost_say(run, true, &unused);
+    rendezvous_end(run->socket_path, run->job);
 }
 
 /* Runs the command as a child, and finds out why it has ended. */
 static int run_child(const struct run *run, char *const words[], char *const env[],
-    const struct watching *w, int *ret_status, struct err *e)
+    struct watching *w, int *ret_status, struct err *e)
 {
-    const struct child_watch watch = {.fn = watch_job, .ctx = (void *)w, .first_ms = next_ms(w)};
+    const struct child_watch watch = {
+        .fn = watch_job, .ctx = w, .first_ms = next_ms(w), .stop_ms = STOP_MS};
     struct child_end end = {0};
     int r = child_run(words, env, &watch, &end, e);
 
     end_nccl(run, w->nccl, r == 0 && end.status != 0 && !end.was_told && !end.was_stopped);
     if (r == 0) {
         *ret_status = end.status;
-        r = judge(run, &end);
+        r = judge(run, &end, w->is_lost);
     }
-    if (run->meeting.id[0] != '\0' && r != RUN_E_CUT_OFF && r != RUN_E_MOVED && r != RUN_E_KILLED)
-        rendezvous_end(run->socket_path, run->job);
+    if (run->meeting.id[0] != '\0' && !run_is_again(r))
+        say_end(run, &end);
     return r;
 }
 
@@ -351,8 +280,8 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
     bool looks =
         run->can_begin_again && (!run->is_elastic || (run->node.has_hubs && !run->follows_hub));
     struct watching w = {.run = run,
-        .report_at = after_ms(run->min_nodes > 1 ? WAIT_FIRST_MS : 0),
-        .look_at = after_ms(looks ? look_each_ms(run) : 0),
+        .report_at = after_ms(run->min_nodes > 1 ? MISSING_FIRST_MS : 0),
+        .look_at = after_ms(looks ? lost_each_ms(run) : 0),
         .nccl = watch_nccl(run)};
     int r = environment_init(&env, &run->plan);
 
@@ -367,12 +296,18 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
     }
     if (run->meeting.id[0] == '\0' && run->dir[0] == '\0' && !w.nccl)
         return child_become(words, env.entries, e);
+    if (lost_is_before(run)) {
+        end_nccl(run, w.nccl, false);
+        return RUN_E_LOST;
+    }
     return run_child(run, words, env.entries, &w, ret_status, e);
 }
 
 void run_give_up(const struct run *run)
 {
+    const struct child_end end = {0};
+
     run_dir_remove(run->dir);
     if (run->meeting.id[0] != '\0')
-        rendezvous_end(run->socket_path, run->job);
+        say_end(run, &end);
 }

@@ -1,6 +1,6 @@
 /*
- * test-rendezvous.c - what becomes of a job's meeting, as the hub's answers tell; and waiting until
- * one of several hubs serves it.
+ * test-rendezvous.c - what becomes of a job's meeting, as the hub's answers tell; waiting until one
+ * of several hubs serves it; and whether a node of the job was lost.
  *
  * The agent is a thread of this test, which answers each request with the next of a list.
  */
@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "os/clock.h"
+#include "train/job/lost.h"
 #include "train/job/rendezvous.h"
+#include "train/job/run.h"
 
 #define ANSWERS_MAX 4
 
@@ -43,13 +47,13 @@ static const char *const meeting =
 
 static const char *const not_served = "{\"error\":\"no hub serves it\"}";
 
-/* A POST has a JSON object behind its head. */
+/* A POST, or a PUT, has a JSON object behind its head. */
 static bool is_whole(const char *request)
 {
     size_t len = strlen(request);
 
     return strstr(request, "\r\n\r\n") &&
-           (strncmp(request, "POST", 4) != 0 || request[len - 1] == '}');
+           (strncmp(request, "P", 1) != 0 || request[len - 1] == '}');
 }
 
 static void read_request(int fd, char *request, size_t cap)
@@ -169,12 +173,131 @@ static void test_look(void **state)
     }
 }
 
+#define MEETING "\"run\":\"job.2\",\"epoch\":\"b\""
+#define PRESENCE(present, lost, silent)                                                            \
+    "{" MEETING ",\"presence\":{\"present\":" present ",\"ended\":0,\"lost\":[" lost               \
+    "],\"silentSeconds\":" silent "}}"
+
+/* A command of a job of three nodes. */
+static void make_run(struct run *run, const struct agent *a)
+{
+    *run = (struct run){.socket_path = a->path,
+        .job = "job",
+        .meeting = {.id = "job.2", .epoch = "b"},
+        .min_nodes = 3,
+        .can_begin_again = true,
+        .wait_lost = NSEC_PER_SEC,
+        .command_id = "00ff",
+        .node.name = "gpu-1"};
+}
+
+/* The command has failed. */
+static void test_was_a_node_lost(void **state)
+{
+    static const struct {
+        struct said now[ANSWERS_MAX];
+        unsigned n_asked;
+        int r;
+    } cases[] = {
+        {{{200, PRESENCE("2", "\"gpu-3\"", "1.0")}}, 1, RUN_E_LOST},
+        /* All are there: it was the script. */
+        {{{200, PRESENCE("3", "", "2.5")}, {200, PRESENCE("3", "", "0.0")}}, 2, 0},
+        {{{200, PRESENCE("3", "", "9")}, {200, PRESENCE("2", "\"gpu-3\"", "0")}}, 2, RUN_E_LOST},
+        {{{200, "{\"run\":\"job.3\",\"epoch\":\"b\"}"}}, 1, RUN_E_CUT_OFF},
+        /* A hub of before, which knows no such call; and none at all. */
+        {{{405, "{\"error\":\"no PUT\"}"}, {200, "{" MEETING "}"}}, 2, 0},
+        {{{502, "{\"error\":\"away\"}"}}, 1, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct agent a = {.n = 0};
+        struct run run;
+
+        memcpy(a.answers, cases[i].now, sizeof(a.answers));
+        start(&a);
+        make_run(&run, &a);
+        assert_int_equal(lost_judge(&run), cases[i].r);
+        end(&a);
+        assert_int_equal(a.n, cases[i].n_asked);
+        assert_non_null(strstr(a.requests[0], "PUT /v1/jobs/job/rendezvous "));
+        assert_non_null(strstr(a.requests[0],
+            "{\"run\":\"job.2\",\"command\":\"00ff\",\"everySeconds\":3,\"ended\":false}"));
+    }
+}
+
+/* Nobody is asked of a job that goes on without a node, or is not to wait. */
+static void test_nobody_waits_for_a_lost_node(void **state)
+{
+    struct agent a = {.path = "/nonexistent"};
+    struct run run;
+
+    make_run(&run, &a);
+    run.wait_lost = 0;
+    assert_int_equal(lost_judge(&run), 0);
+    make_run(&run, &a);
+    run.is_elastic = true;
+    assert_int_equal(lost_judge(&run), 0);
+    assert_int_equal(lost_await(&run, 0, NULL), 0);
+    assert_false(lost_is_before(&run));
+}
+
+static void test_wait_for_all_nodes(void **state)
+{
+    struct agent a = {.answers = {{200, PRESENCE("2", "", "0")}, {421, not_served},
+                          {200, PRESENCE("3", "", "1")}}};
+    struct err e = ERR_NULL;
+    struct run run;
+
+    start(&a);
+    make_run(&run, &a);
+    assert_int_equal(lost_await(&run, clock_now() + 60 * NSEC_PER_SEC, &e), 0);
+    end(&a);
+    assert_int_equal(a.n, 3);
+
+    a = (struct agent){.answers = {{200, PRESENCE("2", "", "0")}}};
+    start(&a);
+    assert_int_equal(lost_await(&run, 0, &e), -ETIMEDOUT);
+    end(&a);
+    assert_string_equal(err_text(&e), "2 of the 3 nodes of the job job.2 are there");
+
+    a = (struct agent){.answers = {{200, "{\"run\":\"job.3\",\"epoch\":\"b\"}"}}};
+    start(&a);
+    assert_int_equal(lost_await(&run, 0, &e), LOST_E_AGAIN);
+    end(&a);
+}
+
+/* The machine was started anew, and the command with it, while the others are still at work. */
+static void test_an_earlier_command_of_this_node_is_lost(void **state)
+{
+    struct rendezvous_presence p = {.n_lost = 2, .lost = {"gpu-3", "gpu-1"}};
+    struct agent a = {.path = ""};
+    struct lost_looks own = {0};
+    struct run run;
+
+    make_run(&run, &a);
+    assert_false(lost_is_own(&run, &p, &own));
+    p.n_lost = 1;
+    assert_false(lost_is_own(&run, &p, &own));
+    p.n_lost = 2;
+    assert_false(lost_is_own(&run, &p, &own));
+    assert_true(lost_is_own(&run, &p, &own));
+    /* torchrun of this node waits in vain if it has no workers. */
+    assert_false(lost_is_idle(&run, &p, true, &own));
+    assert_false(lost_is_idle(&run, &p, false, &own));
+    assert_false(lost_is_idle(&run, &p, true, &own));
+    assert_true(lost_is_idle(&run, &p, true, &own));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wait),
         cmocka_unit_test(test_ask),
         cmocka_unit_test(test_look),
+        cmocka_unit_test(test_was_a_node_lost),
+        cmocka_unit_test(test_nobody_waits_for_a_lost_node),
+        cmocka_unit_test(test_wait_for_all_nodes),
+        cmocka_unit_test(test_an_earlier_command_of_this_node_is_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,7 +125,7 @@ def part_store(args) -> dict:
 
 def part_scale(args) -> dict:
     scale = _module(HERE / "scale/scale.py")
-    return {"scale": {"weft": scale.measure(args.nodes, args.nodes // 50, 130, 200)}}
+    return {"scale": {"weft": scale.measure(args.nodes, args.nodes // 10, 130, 200)}}
 
 
 def part_reconcile(args) -> dict:

@@ -136,6 +136,20 @@ static bool is_hub_new(const struct agent *a, const struct agent_hub *hub, uint6
     return boot != 0 && boot != a->snapshot.boot;
 }
 
+/* Is the snapshot that hub's, of this run of the agent? One from the disk may lack what an older
+ * version did not understand. */
+static bool is_known(void *ctx, uint64_t *ret_boot, uint64_t *ret_revision)
+{
+    const struct agent_hub *hub = ctx;
+    const struct agent *a = hub->owner;
+
+    if (a->cluster || hub->boot == 0 || hub->boot != a->snapshot.boot)
+        return false;
+    *ret_boot = a->snapshot.boot;
+    *ret_revision = a->snapshot.revision;
+    return true;
+}
+
 static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e)
 {
     struct agent_hub *hub = ctx;
@@ -424,8 +438,11 @@ static int open_cluster(struct agent *a, struct err *e)
 static int open_parts(struct life *l, struct err *e)
 {
     struct agent *a = &l->agent;
-    struct hub_link_listener listener = {
-        .on_event = on_event, .on_change = on_hub_change, .on_reported = on_reported, .ctx = a};
+    struct hub_link_listener listener = {.known = is_known,
+        .on_event = on_event,
+        .on_change = on_hub_change,
+        .on_reported = on_reported,
+        .ctx = a};
     struct path_driver_options opt = {.secret = &a->state.secret,
         .name = a->state.snapshot.self,
         .interface = a->state.interface,

@@ -300,7 +300,7 @@ static void on_node_added(void *ctx, struct model_node *node)
             c->hooks.node_added(c->hooks.ctx, &node->pub);
         tell_hooks_of_edges(c, node);
     }
-    watch_tell_node(c->watcher, node, clock_now());
+    watch_tell_newcomer(c->watcher, node, clock_now());
 }
 
 static void on_node_changed(void *ctx, struct model_node *node, const struct node *before)

@@ -94,7 +94,7 @@ static void on_news(uv_timer_t *timer)
     struct hub *hub = timer->data;
     nsec_t now = clock_now();
 
-    if (now >= watch_news_due(&hub->watcher))
+    if (now >= watch_news_due(&hub->watcher, now))
         watch_tell_news(&hub->watcher, now);
 }
 
@@ -102,12 +102,13 @@ static void on_news(uv_timer_t *timer)
 static void on_turn(uv_prepare_t *turn)
 {
     struct hub *hub = turn->data;
-    nsec_t due = watch_news_due(&hub->watcher);
+    nsec_t due;
     nsec_t now;
 
-    if (due == NSEC_NEVER || uv_is_active((uv_handle_t *)&hub->news))
+    if (list_is_empty(&hub->watcher.news) || uv_is_active((uv_handle_t *)&hub->news))
         return;
     now = clock_now();
+    due = watch_news_due(&hub->watcher, now);
     (void)uv_timer_start(
         &hub->news, on_news, due > now ? (uint64_t)((due - now) / NSEC_PER_MSEC) + 1 : 0, 0);
 }

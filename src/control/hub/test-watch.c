@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "hub/watch/resume.h"
 #include "hub/watch/view.h"
 #include "hub/watch/watch.h"
 #include "test/support/sample_hub.h"
@@ -101,10 +102,13 @@ static unsigned count(const char *text, const char *part)
     return n;
 }
 
+static const struct watch_known nothing;
+
 /* A watch that has got its snapshot. */
 static struct stream *open_watch(const char *name)
 {
-    struct stream *s = watch_open(&hub.hub->watcher, node(name), WATCH_HEARTBEAT_SLOW, hub.now);
+    struct stream *s =
+        watch_open(&hub.hub->watcher, node(name), WATCH_HEARTBEAT_SLOW, &nothing, hub.now);
     const char *text;
 
     assert_non_null(s);
@@ -271,7 +275,7 @@ static void test_heartbeat_when_nothing_else_is_said(void **state)
 static void test_slow_heartbeats(void **state)
 {
     struct watcher *w = &hub.hub->watcher;
-    struct stream *old = watch_open(w, node("b"), 0, hub.now);
+    struct stream *old = watch_open(w, node("b"), 0, &nothing, hub.now);
     struct stream *s = open_watch("a");
     unsigned n_real = w->n;
     const char *text;
@@ -380,8 +384,118 @@ static void test_status_that_changes_all_the_time(void **state)
     end(s);
 }
 
+/* ---- watches that go on --------------------------------------------------------------------- */
+
+static struct watch_known known_now(void)
+{
+    return (struct watch_known){
+        .boot = hub.hub->model.boot, .revision = store_revision(hub.hub->store)};
+}
+
+/* What a watch of that node that knows so much is told first. */
+static const char *resume(const char *name, const struct watch_known *known)
+{
+    struct stream *s =
+        watch_open(&hub.hub->watcher, node(name), WATCH_HEARTBEAT_SLOW, known, hub.now);
+    static char all[1 << 16];
+    size_t n = 0;
+
+    assert_non_null(s);
+    s->on_drained(s);
+    while (s->n > 0)
+        n += (size_t)snprintf(all + n, sizeof(all) - n, "%s", take(s));
+    end(s);
+    return all;
+}
+
+static void remove_node(const char *name)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/v1/networks/default/nodes/%s", name);
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "DELETE", path, NULL, NULL), 204);
+}
+
+/* It is told of what has changed as it is now, once, and that it was all. */
+static void test_resume(void **state)
+{
+    struct watch_known known = known_now();
+    const char *text;
+
+    add_node("d");
+    add_node("e");
+    remove_node("e");
+    watch_tell_status(&hub.hub->watcher, node("b"), hub.now);
+    watch_tell_status(&hub.hub->watcher, node("b"), hub.now);
+    text = resume("a", &known);
+    assert_int_equal(count(text, "snapshot"), 0);
+    /* d and b; c, which was the last at that revision, may come once more. */
+    assert_int_equal(count(text, "\"AGQB"), 1);
+    assert_int_equal(count(text, "\"AGIB"), 1);
+    assert_int_equal(count(text, "\"AGEB"), 0);
+    assert_int_equal(count(text, "\"delete\""), 1);
+    assert_int_equal(count(text, "\"name\":\"e\""), 1);
+    assert_int_equal(count(text, "heartbeat"), 1);
+    assert_non_null(strstr(strstr(text, "\"delete\""), "heartbeat"));
+    assert_int_equal(hub.hub->watcher.n_resumed, 1);
+    /* It goes on as any other. */
+    known = known_now();
+    text = resume("a", &known);
+    assert_int_equal(count(text, "snapshot"), 0);
+    assert_int_equal(count(text, "heartbeat"), 1);
+}
+
+/* Who may see whom has changed meanwhile. */
+static void test_resume_of_what_is_seen(void **state)
+{
+    struct watch_known known = known_now();
+    const char *text;
+
+    set_edge("off");
+    text = resume("a", &known);
+    assert_int_equal(count(text, "snapshot"), 0);
+    assert_int_equal(count(text, "\"AGIB"), 0);
+    assert_int_equal(count(text, "\"a--b\""), 1);
+    assert_int_equal(count(text, "\"delete\""), 1);
+    assert_non_null(strstr(text, "\"name\":\"b\""));
+    text = resume("c", &known);
+    assert_int_equal(count(text, "a--b"), 0);
+    assert_int_equal(count(text, "\"delete\""), 0);
+    known = known_now();
+    set_edge("auto");
+    text = resume("a", &known);
+    assert_int_equal(count(text, "\"AGIB"), 1);
+    assert_int_equal(count(text, "\"a--b\""), 1);
+    assert_true(strstr(text, "\"AGIB") < strstr(text, "\"a--b\""));
+}
+
+/* Another run of the hub, too long ago, or too much: then there is a snapshot. */
+static void test_resume_is_not_possible(void **state)
+{
+    struct watch_known other = known_now();
+    struct watch_known known = known_now();
+    struct history *h = &network()->history;
+
+    other.boot ^= 1;
+    assert_int_equal(count(resume("a", &other), "snapshot"), 1);
+    /* Objects that there are no more. */
+    for (unsigned i = 0; i < HISTORY_MAX + 1; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        history_add(h, &node_kind, name, known.revision + 1 + i / (RESUME_MAX + 1));
+    }
+    assert_int_equal(h->n, HISTORY_MAX);
+    assert_int_equal(count(resume("a", &known), "snapshot"), 1);
+    known.revision = h->forgotten;
+    assert_int_equal(count(resume("a", &known), "snapshot"), 1);
+    known.revision = h->forgotten + 1;
+    assert_int_equal(count(resume("a", &known), "snapshot"), 1);
+    assert_int_equal(hub.hub->watcher.n_resumed, 0);
+}
+
 /* More watches than are told of each change at once: those of as many new nodes. */
-#define N_MANY (WATCH_FEW + 2)
+#define N_MANY (NEWS_PACE_FEW + 2)
 
 static void open_many(struct stream *s[static N_MANY])
 {
@@ -395,6 +509,8 @@ static void open_many(struct stream *s[static N_MANY])
         (void)snprintf(name, sizeof(name), "%cx", (int)('d' + i));
         s[i] = open_watch(name);
     }
+    /* They have come by another clock than the test's. */
+    hub.hub->watcher.pace.is_rush = false;
     hub.now += NSEC_PER_SEC;
 }
 
@@ -412,22 +528,22 @@ static void test_news_for_many(void **state)
     const char *text;
 
     open_many(s);
-    w->told_at = hub.now - NSEC_PER_SEC;
+    w->pace.told_at = hub.now - NSEC_PER_SEC;
     watch_tell_node(w, node("b"), hub.now);
     assert_int_equal(count(take(s[0]), "put"), 1);
-    assert_int_equal(watch_news_due(w), NSEC_NEVER);
+    assert_int_equal(watch_news_due(w, hub.now), NSEC_NEVER);
     watch_tell_node(w, node("c"), hub.now);
     watch_tell_node(w, node("a"), hub.now);
     watch_tell_node(w, node("c"), hub.now);
     watch_tell_status(w, node("c"), hub.now);
     assert_string_equal(take(s[0]), "");
-    assert_int_equal(watch_news_due(w), hub.now + w->n * WATCH_LINE_TIME);
-    watch_tell_news(w, watch_news_due(w));
+    assert_int_equal(watch_news_due(w, hub.now), hub.now + w->n * NEWS_PACE_WATCH);
+    watch_tell_news(w, watch_news_due(w, hub.now));
     text = take(s[0]);
     assert_int_equal(count(text, "put"), 2);
     /* c's key, and then a's. */
     assert_true(strstr(text, "\"AGMB") < strstr(text, "\"AGEB"));
-    assert_int_equal(watch_news_due(w), NSEC_NEVER);
+    assert_int_equal(watch_news_due(w, hub.now), NSEC_NEVER);
     end_many(s);
 }
 
@@ -451,7 +567,7 @@ static void test_news_are_one_text(void **state)
     watch_tell_node(w, node("a"), hub.now);
     watch_tell_node(w, node("b"), hub.now);
     watch_tell_node(w, node("c"), hub.now);
-    hub.now = watch_news_due(w);
+    hub.now = watch_news_due(w, hub.now);
     watch_tell_news(w, hub.now);
     assert_int_equal(s[0]->n, 1);
     assert_ptr_equal(s[0]->queue[s[0]->first], s[1]->queue[s[1]->first]);
@@ -460,7 +576,7 @@ static void test_news_are_one_text(void **state)
     assert_int_equal(count(text, "put"), 2);
     assert_null(strstr(text, "\"AGIB"));
     watch_tell_node(w, node("c"), hub.now);
-    assert_int_equal(watch_news_due(w), hub.now + 3 * w->n * WATCH_LINE_TIME);
+    assert_int_equal(watch_news_due(w, hub.now), hub.now + 3 * w->n * NEWS_PACE_WATCH);
     end(a);
     end_many(s);
 }
@@ -484,8 +600,8 @@ static void test_many_news(void **state)
     while (s[0]->n > 0)
         (void)take(s[0]);
     n_nodes = (unsigned)network()->nodes.n;
-    w->told_at = hub.now;
-    w->n_told = 1;
+    w->pace.told_at = hub.now;
+    w->pace.n_told = 1;
     for (unsigned i = 0; i < n_nodes; i++)
         watch_tell_node(w, model_node_at(network(), i), hub.now);
     watch_tell_news(w, hub.now);
@@ -494,7 +610,8 @@ static void test_many_news(void **state)
         n += count(take(s[0]), "\n");
     assert_int_equal(n, n_nodes);
     watch_tell_node(w, node("a"), hub.now);
-    assert_int_equal(watch_news_due(w), hub.now + WATCH_PATIENCE * w->n * WATCH_LINE_TIME);
+    assert_int_equal(
+        watch_news_due(w, hub.now), hub.now + NEWS_PACE_PATIENCE * w->n * NEWS_PACE_WATCH);
     end_many(s);
 }
 
@@ -506,7 +623,7 @@ static void test_order_of_news(void **state)
     const char *text;
 
     open_many(s);
-    w->told_at = hub.now;
+    w->pace.told_at = hub.now;
     watch_tell_node(w, node("a"), hub.now);
     assert_string_equal(take(s[0]), "");
     watch_tell_network(w, network(), hub.now);
@@ -524,7 +641,7 @@ static void test_removed_news(void **state)
     const char *text;
 
     open_many(s);
-    w->told_at = hub.now;
+    w->pace.told_at = hub.now;
     watch_tell_node(w, node("b"), hub.now);
     assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "DELETE",
                          "/v1/networks/default/nodes/b", NULL, NULL),
@@ -550,6 +667,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_third_watch_ends_the_first, enter, leave),
         cmocka_unit_test_setup_teardown(test_removed_node_is_told_last, enter, leave),
         cmocka_unit_test_setup_teardown(test_status_that_changes_all_the_time, enter, leave),
+        cmocka_unit_test_setup_teardown(test_resume, enter, leave),
+        cmocka_unit_test_setup_teardown(test_resume_of_what_is_seen, enter, leave),
+        cmocka_unit_test_setup_teardown(test_resume_is_not_possible, enter, leave),
         cmocka_unit_test_setup_teardown(test_news_for_many, enter, leave),
         cmocka_unit_test_setup_teardown(test_news_are_one_text, enter, leave),
         cmocka_unit_test_setup_teardown(test_many_news, enter, leave),

@@ -2,6 +2,7 @@
 #include "agent/hublink/hub_link.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,8 @@
 #define REPORT_TIMEOUT_MS 10000
 
 /* A hub with thousands of watches may send its heartbeats slower. One that does says so in each. */
-#define WATCH_PATH "/v1/watch?heartbeat=20"
+#define WATCH_PATH     "/v1/watch?heartbeat=20"
+#define WATCH_PATH_MAX 96
 
 /* Some segments may come twice; so many without a new byte mean that what we send gets lost. */
 #define REPEATED 3
@@ -53,6 +55,7 @@ struct hub_link {
     nsec_t said_at;                  /* time of the last line on any stream; 0: none yet */
     bool heard;                      /* as last told to the listener */
     bool is_standby;                 /* no stream is kept */
+    bool needs_snapshot;             /* the last one's changes could not be used */
     bool has_learned;                /* this stream is the second try, see hub_ask.h */
     struct log_limit limit;          /* of what the hub's words can make us log */
 };
@@ -144,6 +147,8 @@ static void on_line(void *ctx, const char *line, size_t len)
     hl->said_at = now;
     hl->quiet_since = now;
     await_line(hl);
+    if (r == 0 && ev.kind == WATCH_EVENT_SNAPSHOT)
+        hl->needs_snapshot = false;
     if (r == 0 && ev.kind == WATCH_EVENT_HEARTBEAT)
         take_beat(hl, ev.next_s);
     if (r == 0)
@@ -151,6 +156,7 @@ static void on_line(void *ctx, const char *line, size_t len)
     if (r < 0) {
         log_limited(&hl->limit, now, LOG_LEVEL_WARNING,
             "the hub's events cannot be used, asking for a new snapshot: %s", err_text(&e));
+        hl->needs_snapshot = true;
         restart(hl);
         return;
     }
@@ -181,9 +187,24 @@ static void on_stream_end(
     retry_later(hl);
 }
 
+/* Of the hub's run that is known only what has changed since is asked for. */
+static const char *watch_path(const struct hub_link *hl, char buf[static WATCH_PATH_MAX])
+{
+    const struct hub_link_listener *to = &hl->listener;
+    uint64_t revision;
+    uint64_t boot;
+
+    if (hl->needs_snapshot || !to->known || !to->known(to->ctx, &boot, &revision))
+        return WATCH_PATH;
+    (void)snprintf(
+        buf, WATCH_PATH_MAX, WATCH_PATH "&since=%" PRIu64 "&boot=%" PRIu64, revision, boot);
+    return buf;
+}
+
 static void open_stream(struct hub_link *hl, nsec_t now)
 {
     struct client_target target = target_of(hl);
+    char path[WATCH_PATH_MAX];
     struct err e = ERR_NULL;
     int r;
 
@@ -192,7 +213,7 @@ static void open_stream(struct hub_link *hl, nsec_t now)
     (void)uv_timer_stop(&hl->timer);
     hl->traffic = (struct tcp_traffic){.bytes = 0};
     hl->beat = HEARTBEAT;
-    r = client_watch(hl->client, &target, WATCH_PATH, HUB_LINK_SILENCE / NSEC_PER_MSEC,
+    r = client_watch(hl->client, &target, watch_path(hl, path), HUB_LINK_SILENCE / NSEC_PER_MSEC,
         WATCH_EVENT_LINE_MAX, on_line, on_stream_end, hl, &hl->stream, &e);
     if (r == 0) {
         await_line(hl);

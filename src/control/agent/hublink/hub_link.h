@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "agent/hublink/hub_ask.h"
 #include "base/addr.h"
@@ -40,6 +41,13 @@ enum hub_link_report_result {
 
 /** Who is told. All are called from the loop. */
 struct hub_link_listener {
+    /*
+     * What is known already: the run of this link's hub, and the revision of its last event. The
+     * hub then tells what has changed since, if it can. Returns false when a snapshot is needed.
+     * NULL: always.
+     */
+    bool (*known)(void *ctx, uint64_t *ret_boot, uint64_t *ret_revision);
+
     /*
      * An event has come at @now. Takes what @ev holds. Returns 0, or negative errno with words: the
      * stream is then opened anew, which begins with a snapshot.

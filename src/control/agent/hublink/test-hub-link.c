@@ -55,6 +55,9 @@ struct world {
     bool is_heard;
     char why[200];
     bool refuses_event; /* the node cannot use the next one */
+    bool has_known;     /* the node has something of that hub's run 9, up to revision 41 */
+    char since[32];     /* as the last watch was asked for; "": a snapshot */
+    char boot[32];
     unsigned n_heard;
     struct endpoint heard_from;
     bool was_heard;
@@ -85,7 +88,12 @@ static void on_closed(struct stream *s)
 
 static void get_watch(void *ctx, const struct request *rq, struct response *rs)
 {
+    const char *since = request_query(rq, "since");
+    const char *boot = request_query(rq, "boot");
+
     w.n_watches++;
+    (void)snprintf(w.since, sizeof(w.since), "%s", since ? since : "");
+    (void)snprintf(w.boot, sizeof(w.boot), "%s", boot ? boot : "");
     if (w.refuses_stamp) {
         w.refuses_stamp = false;
         response_json(rs, 401,
@@ -152,6 +160,13 @@ static void open_server(void)
 
 /* ---- the node ------------------------------------------------------------------------------- */
 
+static bool is_known(void *ctx, uint64_t *ret_boot, uint64_t *ret_revision)
+{
+    *ret_boot = 9;
+    *ret_revision = 41;
+    return w.has_known;
+}
+
 static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e)
 {
     w.n_events++;
@@ -191,8 +206,10 @@ static void on_limit(uv_timer_t *timer)
 static int enter(void **state)
 {
     static const struct x25519_secret secret = {.b = {5, [31] = 0x40}};
-    struct hub_link_listener listener = {
-        .on_event = on_event, .on_change = on_change, .on_reported = on_reported};
+    struct hub_link_listener listener = {.known = is_known,
+        .on_event = on_event,
+        .on_change = on_change,
+        .on_reported = on_reported};
     struct x25519_secret hub_secret = {.b = {6, [31] = 0x40}};
     struct x25519_public hub;
     char text[64];
@@ -301,6 +318,27 @@ static void test_restart_opens_another_stream(void **state)
     wait_for(&w.n_events, 2);
     /* Nobody was told that the hub was away. */
     assert_int_equal(w.n_changes, 1);
+}
+
+/* A stream that goes on where the last one broke off asks for no snapshot. */
+static void test_goes_on(void **state)
+{
+    connect_to_hub();
+    assert_string_equal(w.since, "");
+    w.has_known = true;
+    stream_end(&w.streams[0]);
+    wait_for(&w.n_watches, 2);
+    assert_string_equal(w.since, "41");
+    assert_string_equal(w.boot, "9");
+    wait_for(&w.n_changes, 3);
+    /* Unless what it was told does not fit what it has, until a snapshot has come. */
+    w.refuses_event = true;
+    say("{\"type\": \"heartbeat\", \"revision\": 41}");
+    wait_for(&w.n_watches, 3);
+    assert_string_equal(w.since, "");
+    stream_end(&w.streams[2]);
+    wait_for(&w.n_watches, 4);
+    assert_string_equal(w.since, "");
 }
 
 static void test_event_that_cannot_be_used(void **state)
@@ -427,6 +465,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_hub_that_is_away, enter, leave),
         cmocka_unit_test_setup_teardown(test_restart_opens_another_stream, enter, leave),
         cmocka_unit_test_setup_teardown(test_event_that_cannot_be_used, enter, leave),
+        cmocka_unit_test_setup_teardown(test_goes_on, enter, leave),
         cmocka_unit_test_setup_teardown(test_silence, enter, leave),
         cmocka_unit_test_setup_teardown(test_slow_heartbeats, enter, leave),
         cmocka_unit_test_setup_teardown(test_reports, enter, leave),

@@ -52,15 +52,39 @@ static bool read_heartbeat(const struct request *rq, nsec_t *ret, struct respons
     return true;
 }
 
+/* "?since=REVISION&boot=RUN": what the node knows already; without them nothing. */
+static bool read_known(const struct request *rq, struct watch_known *ret, struct response *rs)
+{
+    const char *since = request_query(rq, "since");
+    const char *boot = request_query(rq, "boot");
+    struct err e = ERR_NULL;
+
+    *ret = (struct watch_known){.boot = 0};
+    if (!since && !boot)
+        return true;
+    if (!since || !boot) {
+        response_refuse(rs, 400, "\"since\" and \"boot\" belong together: \"%s\" is missing",
+            since ? "boot" : "since");
+        return false;
+    }
+    if (parse_u64(&ret->revision, since, 0, INT64_MAX, "since", &e) != 0 ||
+        parse_u64(&ret->boot, boot, 1, INT64_MAX, "boot", &e) != 0) {
+        response_refuse(rs, 400, "%s", err_text(&e));
+        return false;
+    }
+    return true;
+}
+
 void handlers_watch(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
     struct model_node *node = handlers_find_member(h, rq, rs);
+    struct watch_known known;
     nsec_t silence_max;
 
-    if (!node || !read_heartbeat(rq, &silence_max, rs))
+    if (!node || !read_heartbeat(rq, &silence_max, rs) || !read_known(rq, &known, rs))
         return;
-    rs->stream = watch_open(h->watcher, node, silence_max, rq->now);
+    rs->stream = watch_open(h->watcher, node, silence_max, &known, rq->now);
     rs->status = rs->stream ? 200 : 500;
 }
 

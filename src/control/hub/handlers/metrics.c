@@ -292,6 +292,9 @@ char *metrics_text(const struct handlers *h)
     hub_metric(m, HUB_METRIC_GAUGE, "weft_watches", "nodes that listen", "", (double)h->watcher->n);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_watch_overruns_total",
         "watches that were too slow and got a new snapshot", "", (double)h->watcher->n_overrun);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_watches_resumed_total",
+        "watches that went on where they broke off, without a snapshot", "",
+        (double)h->watcher->n_resumed);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_enrolments_total", "machines let in", "",
         (double)h->enrol->n_enrolled);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_enrolments_refused_total", "machines refused", "",

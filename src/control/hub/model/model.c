@@ -461,6 +461,7 @@ struct model_network *model__new_network(struct model *m, const struct network *
     list_init(&net->hubs);
     list_init(&net->watches);
     roster_init(&net->roster);
+    history_init(&net->history, m->seed);
     list_init(&net->buried);
     list_init(&net->bury);
     return net;
@@ -498,6 +499,7 @@ struct model_network *model_bury_network(struct model_network *net)
     htab_deinit(&net->by_address);
     ipam_deinit(&net->ipam);
     roster_deinit(&net->roster);
+    history_deinit(&net->history);
     line_unref(net->self);
     secret_wipe(&net->pub.secret, sizeof(net->pub.secret));
     free(net->keyed.key);

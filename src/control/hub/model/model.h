@@ -42,6 +42,7 @@
 #include "cost/spent.h"
 #include "hub/jobs/jobs.h"
 #include "hub/model/damaged.h"
+#include "hub/model/history.h"
 #include "hub/model/hub_hooks.h"
 #include "hub/model/ipam.h"
 #include "hub/model/proof.h"
@@ -81,9 +82,10 @@ struct model_network {
     struct spent_list spent;          /* of its budgets, today; spending.c's */
     uint64_t sent_bytes[PATH_KIND_N]; /* that nodes have told since the start, by path */
     /* watch.c's */
-    struct list watches;  /* of struct watch */
-    struct roster roster; /* its nodes as JSON, as most see them */
-    struct line *self;    /* owns; the network as JSON; NULL: to be made */
+    struct list watches;    /* of struct watch */
+    struct history history; /* what they were told of */
+    struct roster roster;   /* its nodes as JSON, as most see them */
+    struct line *self;      /* owns; the network as JSON; NULL: to be made */
     /* changes.c's */
     struct server_listener *listeners[2]; /* where its members are answered: v4 and v6 */
     struct jobs_service jobs;             /* its jobs, while they are served */

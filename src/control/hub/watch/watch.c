@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "hub/watch/resume.h"
 #include "hub/watch/view.h"
 #include "os/clock.h"
 
@@ -14,6 +15,8 @@ struct watch {
     struct list of_node;     /* in the node's watches, oldest first */
     struct list waiting;     /* in the watcher's list of the same name */
     bool wants_snapshot;     /* it has to get a snapshot before anything else */
+    bool may_resume;         /* until then: what has changed since @known may do instead */
+    uint64_t known;          /* the revision of the last line that its node had */
     bool is_sending;         /* its snapshot is on its way, and counts in n_sending */
     nsec_t began_at;         /* when the snapshot was begun */
     bool accepts_slow;       /* heartbeats may come each WATCH_HEARTBEAT_SLOW */
@@ -52,6 +55,21 @@ static void send_snapshot(struct watch *wt, nsec_t now)
     view_parts_deinit(&parts);
 }
 
+/* Tell the watch what has changed since its node was told last. False: it needs a snapshot. */
+static bool send_changes(struct watch *wt, nsec_t now)
+{
+    struct view_parts parts;
+    bool may_resume = wt->may_resume;
+
+    wt->may_resume = false;
+    if (!may_resume || resume_make(wt->node, wt->known, &parts) != 0)
+        return false;
+    wt->wants_snapshot = !stream_push_whole(&wt->stream, parts.items, parts.n, now);
+    view_parts_deinit(&parts);
+    wt->w->n_resumed += !wt->wants_snapshot;
+    return !wt->wants_snapshot;
+}
+
 /* A snapshot has ended: begin the next one that waits. */
 static void send_next(struct watcher *w, nsec_t now)
 {
@@ -79,7 +97,7 @@ static void on_drained(struct stream *st)
     nsec_t now = clock_now();
 
     release_place(wt, now);
-    if (!wt->wants_snapshot || !wt->node || !list_is_empty(&wt->waiting))
+    if (!wt->wants_snapshot || !wt->node || !list_is_empty(&wt->waiting) || send_changes(wt, now))
         return;
     if (can_send(wt->w))
         send_snapshot(wt, now);
@@ -123,8 +141,8 @@ static void make_room(struct model_node *node)
     }
 }
 
-struct stream *watch_open(
-    struct watcher *w, struct model_node *node, nsec_t silence_max, nsec_t now)
+struct stream *watch_open(struct watcher *w, struct model_node *node, nsec_t silence_max,
+    const struct watch_known *known, nsec_t now)
 {
     struct watch *wt = calloc(1, sizeof(*wt));
 
@@ -135,6 +153,8 @@ struct stream *watch_open(
     wt->w = w;
     wt->node = node;
     wt->wants_snapshot = true;
+    wt->may_resume = known->boot != 0 && known->boot == w->model->boot;
+    wt->known = known->revision;
     wt->accepts_slow = silence_max >= WATCH_HEARTBEAT_SLOW;
     /* It does not know yet that they may come slower. */
     wt->beat_at = now + WATCH_HEARTBEAT;
@@ -182,6 +202,12 @@ static void tell_those_who_see(struct model_node *about, struct line *l, nsec_t 
         if (view_can_see(wt->node, about))
             tell(wt, l, now);
     }
+}
+
+/* Watches that come later will have to be told of it as well. */
+static void remember(struct model_network *net, const struct object_kind *kind, const char *name)
+{
+    history_add(&net->history, kind, name, store_revision(net->model->store));
 }
 
 /* ---- news of nodes -------------------------------------------------------------------------- */
@@ -234,35 +260,36 @@ static void tell_of_nodes(struct watcher *w, struct news *news, nsec_t now)
             tell_one_by_one(wt, news, now);
     }
     line_unref(all);
-    for (unsigned i = 0; i < news->n; i++)
+    for (unsigned i = 0; i < news->n; i++) {
         line_unref(news->lines[i]);
+        remember(news->nodes[i]->net, &node_kind, news->nodes[i]->pub.spec.meta.name);
+    }
 }
 
 void watch_tell_news(struct watcher *w, nsec_t now)
 {
     struct news news;
+    unsigned n_told = 0;
 
     if (list_is_empty(&w->news))
         return;
-    w->told_at = now;
-    w->n_told = 0;
     while (!list_is_empty(&w->news)) {
         take_news(w, &news);
         tell_of_nodes(w, &news, now);
-        w->n_told += news.n;
+        n_told += news.n;
     }
+    news_pace_on_told(&w->pace, n_told, now);
 }
 
-static nsec_t free_at(const struct watcher *w)
+nsec_t watch_news_due(const struct watcher *w, nsec_t now)
 {
-    unsigned times = w->n_told < WATCH_PATIENCE ? w->n_told : WATCH_PATIENCE;
-
-    return w->n > WATCH_FEW && w->told_at > 0 ? w->told_at + times * w->n * WATCH_LINE_TIME : 0;
+    return list_is_empty(&w->news) ? NSEC_NEVER : news_pace_due(&w->pace, w->n, now);
 }
 
-nsec_t watch_news_due(const struct watcher *w)
+static void tell_if_due(struct watcher *w, nsec_t now)
 {
-    return list_is_empty(&w->news) ? NSEC_NEVER : free_at(w);
+    if (now >= watch_news_due(w, now))
+        watch_tell_news(w, now);
 }
 
 void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now)
@@ -271,8 +298,13 @@ void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now)
         list_remove(&node->untold);
         list_add_tail(&w->news, &node->news);
     }
-    if (now >= free_at(w))
-        watch_tell_news(w, now);
+    tell_if_due(w, now);
+}
+
+void watch_tell_newcomer(struct watcher *w, struct model_node *node, nsec_t now)
+{
+    news_pace_on_newcomer(&w->pace, now);
+    watch_tell_node(w, node, now);
 }
 
 /* ---- other changes -------------------------------------------------------------------------- */
@@ -283,6 +315,7 @@ void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now
     struct watch *wt;
 
     watch_tell_news(w, now);
+    remember(net, &network_kind, net->pub.spec.meta.name);
     list_foreach(wt, &net->watches, of_net)
         tell(wt, l, now);
     line_unref(l);
@@ -332,6 +365,7 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path 
 
     /* A watch has to know both nodes before it is told of their edge. */
     watch_tell_news(w, now);
+    remember(net, &mesh_edge_kind, edge->spec.meta.name);
     /* One of the two nodes is gone, and now its edge is removed. */
     if (!a || !b) {
         tell_node(a ? a : b, l, now);
@@ -359,6 +393,7 @@ void watch_tell_object(struct watcher *w, struct model_network *net, const struc
     struct watch *wt;
 
     watch_tell_news(w, at);
+    remember(net, now ? now->kind : before->kind, now ? now->meta.name : before->meta.name);
     list_foreach(wt, &net->watches, of_net) {
         if (now && view_can_see_object(wt->node, now))
             tell(wt, put, at);
@@ -384,6 +419,7 @@ void watch_tell_node_removed(
             (void)stream_push(&wt->stream, removed, now);
         stream_end(&wt->stream);
     }
+    remember(node->net, &node_kind, node->pub.spec.meta.name);
     tell_those_who_see(node, gone, now);
     line_unref(gone);
     line_unref(removed);
@@ -436,6 +472,8 @@ void watch_tick(struct watcher *w, nsec_t now)
     struct beats beats = {.usual = NULL};
 
     tell_untold(w, now);
+    /* A rush that has ended makes it due before its timer. */
+    tell_if_due(w, now);
     for (size_t i = 0; i < w->model->networks.n; i++) {
         struct watch *wt;
 

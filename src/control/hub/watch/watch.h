@@ -17,11 +17,13 @@
  * A change of a node goes to all watches. To send one line to thousands of
  * watches takes time, but several lines together take hardly more. So a node
  * that changes soon after the last one is put into the list @news, and all nodes
- * in it are told together, as one text that is made, and packed, once. The more
- * nodes were told of the last time, the longer the next ones wait: one change is
- * told at once, and while hundreds of machines join each second, they are told of
- * some times a second. Before a change of an edge or another object is told, the
- * news that were waiting are told.
+ * in it are told together, as one text that is made, and packed, once; news_pace.h
+ * says when. Before a change of an edge or another object is told, the news that
+ * were waiting are told.
+ *
+ * A watch whose connection broke comes again as a new one, and says what it knows:
+ * the run of the hub, and the revision of the last line that it had. If that was
+ * this run it is told what has changed since (resume.h) and no snapshot.
  *
  * Threads: the hub's loop only.
  */
@@ -30,6 +32,7 @@
 #include "api/server/stream.h"
 #include "base/clock.h"
 #include "hub/model/model.h"
+#include "hub/watch/news_pace.h"
 
 /**
  * How often each watch is sent a heartbeat. Of a hub with more than WATCH_MANY watches these are
@@ -51,14 +54,6 @@
 /** Watches of one node at a time: the present one, and one before it that may be dead. */
 #define WATCH_BY_NODE_MAX 2
 
-/** With more than WATCH_FEW watches, changes of nodes are told no sooner than WATCH_LINE_TIME times
- * the number of watches after the last time. That is about what a line to one watch costs the hub,
- * its data plane included (make bench PARTS=scale). They wait as many times as long as nodes were
- * told of then, but at most WATCH_PATIENCE times. */
-#define WATCH_FEW       16
-#define WATCH_LINE_TIME (25 * NSEC_PER_USEC)
-#define WATCH_PATIENCE  16
-
 /** Most nodes in one text. */
 #define WATCH_NEWS_MAX 256
 
@@ -70,9 +65,15 @@ struct watcher {
     unsigned n_sending;  /* snapshots that are being sent */
     unsigned n;          /* watches */
     uint64_t n_overrun;  /* queues dropped since the start */
+    uint64_t n_resumed;  /* watches since the start that needed no snapshot */
     struct list news;    /* of struct model_node: to be told together */
-    nsec_t told_at;      /* when all were last told of nodes; 0: never */
-    unsigned n_told;     /* of how many nodes they were told then */
+    struct news_pace pace;
+};
+
+/** What a watch knows already. */
+struct watch_known {
+    uint64_t boot;     /* of which run of a hub, struct model's; 0: nothing is known */
+    uint64_t revision; /* of the last line */
 };
 
 /** watcher_init() - without any watch. */
@@ -81,11 +82,12 @@ void watcher_init(struct watcher *w, struct model *model);
 /**
  * watch_open() - a new watch of @node
  * @silence_max:	the longest time between two heartbeats that it accepts; 0: WATCH_HEARTBEAT
+ * @known:		what it does not have to be told
  *
  * Return: the stream to answer with, NULL: no memory. It frees itself when it is closed.
  */
-struct stream *watch_open(
-    struct watcher *w, struct model_node *node, nsec_t silence_max, nsec_t now);
+struct stream *watch_open(struct watcher *w, struct model_node *node, nsec_t silence_max,
+    const struct watch_known *known, nsec_t now);
 
 /** watch_is_open() - has this node a watch that can be told something? */
 bool watch_is_open(const struct model_node *node);
@@ -103,6 +105,9 @@ void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now
 
 /** watch_tell_node() - those that may see @node, itself included, hear what it is now. */
 void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now);
+
+/** watch_tell_newcomer() - the same of one that has just joined. */
+void watch_tell_newcomer(struct watcher *w, struct model_node *node, nsec_t now);
 
 /** watch_tell_edge() - both ends hear of it; @before: the path as it was, which decides whether
  * they saw each other. */
@@ -129,7 +134,7 @@ void watch_tell_object(struct watcher *w, struct model_network *net, const struc
     const struct object *now, nsec_t at);
 
 /** watch_news_due() - when watch_tell_news() is to be called; NSEC_NEVER: nothing waits. */
-nsec_t watch_news_due(const struct watcher *w);
+nsec_t watch_news_due(const struct watcher *w, nsec_t now);
 
 /** watch_tell_news() - tell of all nodes that wait to be told of together. */
 void watch_tell_news(struct watcher *w, nsec_t now);

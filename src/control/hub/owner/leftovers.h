@@ -6,8 +6,12 @@
  * or dies meanwhile, the jobs (rdzv/NET/) and the owner's record (owner/NET) stay. Every hub looks
  * for records of owners whose network is not there any more. The owner, or any other hub if it is
  * not heard, deletes the jobs, a page at a time, and then the record. Each of these commits expects
- * that the network is still absent and that nobody has taken it over, so what a new network of the
- * same name writes is safe, and several hubs may do this at once.
+ * that nobody has taken the record over, and that the network is still absent; so what a new
+ * network of the same name writes is safe, and several hubs may do this at once.
+ *
+ * A network may be made again while the former one's jobs are still there. Its hubs see that the
+ * owner's record is of the other one, and take it over only when it is gone; so jobs are not
+ * inherited. Then they are deleted at once, since nobody who lives is deleting them.
  *
  * Threads: the hub's loop only.
  */

@@ -169,6 +169,12 @@ static void send_beat(struct owners *o, nsec_t now)
 
 /* ---- networks ------------------------------------------------------------------------------- */
 
+bool owners_is_of(const struct owners_network *n, const struct model_network *net)
+{
+    return n->revision == 0 || !n->record.has_network ||
+           x25519_public_equal(&n->record.network, &net->maker.key);
+}
+
 static enum owner_wish decide(const struct owners *o, const struct owners_network *n,
     const struct model_network *net, nsec_t now)
 {
@@ -183,7 +189,8 @@ static enum owner_wish decide(const struct owners *o, const struct owners_networ
         .stored_at = o->stored_at,
         .now = now};
 
-    return owner_decide(&f);
+    /* What the former network has left goes first (leftovers.h), and its owner's record with it. */
+    return owners_is_of(n, net) ? owner_decide(&f) : OWNER_WAIT;
 }
 
 /* What a commit that takes a network over, or gives it up, needs. */
@@ -224,7 +231,8 @@ static struct asking *new_asking(struct owners *o, const struct owners_network *
 static void take_over(
     struct owners *o, struct owners_network *n, const struct model_network *net, nsec_t now)
 {
-    struct owner_record mine = {.epoch = n->record.epoch + 1};
+    struct owner_record mine = {
+        .epoch = n->record.epoch + 1, .has_network = true, .network = net->maker.key};
     const struct owners_hub *holder = find_hub(o, n->record.hub);
     struct node node = net->own->pub.spec;
     struct node_hub nh = *node.hub;
@@ -317,15 +325,17 @@ bool owners_is_alive(const struct owners *o, const char *hub, nsec_t now)
 
 static void give_up(struct owners *o, struct owners_network *n, nsec_t now)
 {
-    struct owner_record nobodys = {.epoch = n->record.epoch};
-    _cleanup_(freep) char *text = owner_record_encode(&nobodys);
+    struct owner_record nobodys = n->record;
+    _cleanup_(freep) char *text = NULL;
     struct asking *x = new_asking(o, n, 0);
     char key[RECORD_KEY_MAX];
     struct store_op op = {.kind = STORE_OP_PUT,
         .key = owner_key(key, OWNER_RECORD_PREFIX, n->name),
-        .value = text,
         .expect = n->revision};
 
+    nobodys.hub[0] = '\0';
+    text = owner_record_encode(&nobodys);
+    op.value = text;
     if (!text || !x || store_commit(o->model->store, &op, 1, now, on_asked, x, NULL) != 0)
         free(x);
 }

@@ -75,6 +75,10 @@ bool owners_serves(const struct owners *o, const struct model_network *net, nsec
  */
 const struct owners_network *owners_find(const struct owners *o, const char *network);
 
+/** owners_is_of() - is that the owner of @net, and not of one of its name that was removed before?
+ */
+bool owners_is_of(const struct owners_network *n, const struct model_network *net);
+
 /** owners_is_alive() - was a beat of that hub heard lately? This hub itself is always alive. */
 bool owners_is_alive(const struct owners *o, const char *hub, nsec_t now);
 

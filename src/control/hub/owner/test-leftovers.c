@@ -46,10 +46,14 @@ static void put(struct fixture *f, const char *key, const char *value)
     assert_int_equal(store_now_commit(f->s, &op, 1, 0, NULL, NULL, &e), 0);
 }
 
+/* The key of the network of before. */
+static const struct x25519_public former = {.b = {1, 2, 3}};
+
 /* The records of a network whose jobs the hub "other" has served. */
 static void put_network(struct fixture *f, const char *name)
 {
-    struct owner_record record = {.hub = "other", .epoch = 3};
+    struct owner_record record = {
+        .hub = "other", .epoch = 3, .has_network = true, .network = former};
     char *text = owner_record_encode(&record);
     char key[64];
 
@@ -159,12 +163,56 @@ static void test_a_network_that_is_there(void **state)
     assert_int_equal(count(f, "owner/"), 1);
 }
 
+/* Puts a network of that name into the model, by that key. */
+static struct model_network *make_again(struct fixture *f, const struct x25519_public *key)
+{
+    static struct model_network net;
+    static char name[] = "gone";
+
+    net = (struct model_network){
+        .keyed.key = name, .maker = {.key = *key, .name = "hub"}, .model = &f->model};
+    (void)snprintf(net.pub.spec.meta.name, sizeof(net.pub.spec.meta.name), "%s", name);
+    assert_int_equal(keys_add(&f->model.networks, &net.keyed), 0);
+    return &net;
+}
+
+/* It is there again at once, as another one, and inherits nothing; its owner died with the first.
+ */
+static void test_a_network_that_is_made_again(void **state)
+{
+    static const struct x25519_public other = {.b = {9}};
+    struct fixture *f = *state;
+    const struct owners_network *n = owners_find(&f->owners, "gone");
+    const struct model_network *net = make_again(f, &other);
+
+    assert_false(owners_is_of(n, net));
+    pass(f, 5 * S);
+    assert_int_equal(count(f, "rdzv/gone/") + count(f, "owner/"), 0);
+    assert_int_equal(count(f, "rdzv/gone-too/"), 1);
+    assert_true(owners_is_of(owners_find(&f->owners, "gone"), net));
+    keys_deinit(&f->model.networks);
+}
+
+/* The same network is taken over with its jobs. */
+static void test_a_network_that_has_stayed(void **state)
+{
+    struct fixture *f = *state;
+    const struct model_network *net = make_again(f, &former);
+
+    assert_true(owners_is_of(owners_find(&f->owners, "gone"), net));
+    pass(f, 20 * S);
+    assert_int_equal(count(f, "rdzv/gone/"), N_JOBS);
+    keys_deinit(&f->model.networks);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_all_goes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_owner_that_lives, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_network_that_is_there, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_network_that_is_made_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_network_that_has_stayed, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,8 +49,11 @@ int beat_record_decode(struct beat_record *ret, const char *text, struct err *e)
 
 char *owner_record_encode(const struct owner_record *o)
 {
-    return text_of(
-        json_pack("{s:s*, s:I}", "hub", o->hub[0] ? o->hub : NULL, "epoch", (json_int_t)o->epoch));
+    char key[X25519_BASE64_MAX];
+
+    return text_of(json_pack("{s:s*, s:I, s:s*}", "hub", o->hub[0] ? o->hub : NULL, "epoch",
+        (json_int_t)o->epoch, "network",
+        o->has_network ? x25519_public_format(&o->network, key) : NULL));
 }
 
 int owner_record_decode(struct owner_record *ret, const char *text, struct err *e)
@@ -65,6 +68,9 @@ int owner_record_decode(struct owner_record *ret, const char *text, struct err *
     f = fields_make(json, "owner of a rendezvous", e);
     fields_name(&f, "hub", FIELDS_OPTIONAL, o.hub);
     fields_u64(&f, "epoch", FIELDS_REQUIRED, 1, INT64_MAX, &o.epoch);
+    o.has_network = fields_get(&f, "network", FIELDS_OPTIONAL) != NULL;
+    if (o.has_network)
+        fields_public_key(&f, "network", FIELDS_REQUIRED, &o.network);
     r = fields_end(&f);
     json_decref(json);
     if (r == 0)

@@ -3,15 +3,18 @@
  *
  *     hub/NAME        {"boot": of its run, "beat": counts up}, written every two seconds
  *     owner/NET       {"hub": the name of the one that serves the network's jobs, "epoch": counts
- * up with each hub that does so}; without "hub" the last one has given them up
+ * up with each hub that does so, "network": the key by which that network is told from others of
+ * its name}; without "hub" the last one has given them up
  *
  * Pure.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/parse.h"
+#include "crypto/x25519.h"
 #include "hub/record/record.h"
 
 struct err;
@@ -27,8 +30,10 @@ struct beat_record {
 
 /** The value of owner/NET. */
 struct owner_record {
-    char hub[NAME_MAX_LEN + 1]; /* "": nobody's now */
-    uint64_t epoch;             /* at least 1 */
+    char hub[NAME_MAX_LEN + 1];   /* "": nobody's now */
+    uint64_t epoch;               /* at least 1 */
+    bool has_network;             /* older hubs did not say of which network */
+    struct x25519_public network; /* its struct network_maker's */
 };
 
 /** owner_key() - OWNER_BEAT_PREFIX or OWNER_RECORD_PREFIX, and a name. Returns @buf. */

@@ -17,8 +17,7 @@ struct view_parts;
 #define RESUME_FEW 16
 
 /* Outcomes. */
-#define RESUME_E_GONE 1 /* a part of it is forgotten, or it is too much: a snapshot is to be sent  \
-                         */
+#define RESUME_E_GONE 1 /* a part of it is forgotten, or it is too much: send a snapshot */
 
 /**
  * resume_make() - all that @self has not been told since @revision

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/sorted.h"
 #include "mesh/object/fields.h"
 
 static void part_deinit(struct ledger_part *p)
@@ -27,52 +28,27 @@ void ledger_deinit(struct ledger *l)
 
 /* ---- adding --------------------------------------------------------------------------------- */
 
-/* Where the line is, or belongs. */
-static size_t place_of(const struct ledger_part *p, const char *name, bool *ret_found)
+static int compare(const void *item, const void *name)
 {
-    size_t low = 0;
-    size_t high = p->n;
-
-    *ret_found = false;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(p->lines[middle].name, name);
-
-        if (order == 0) {
-            *ret_found = true;
-            return middle;
-        }
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return strcmp(((const struct ledger_line *)item)->name, name);
 }
 
 /* The line of that name; NULL: no memory. */
 static struct ledger_line *line_of(struct ledger_part *p, const char *name)
 {
     bool found;
-    size_t i = place_of(p, name, &found);
+    size_t i = sorted_place(p->lines, p->n, sizeof(*p->lines), compare, name, &found);
     char *copy = found ? NULL : strdup(name);
+    struct ledger_line *lines;
 
     if (found)
         return &p->lines[i];
-    if (copy && p->n == p->cap) {
-        size_t cap = p->cap ? 2 * p->cap : 16;
-        struct ledger_line *lines = realloc(p->lines, cap * sizeof(*lines));
-
-        if (!lines) {
-            free(copy);
-            return NULL;
-        }
-        p->lines = lines;
-        p->cap = cap;
-    }
-    if (!copy)
+    lines = copy ? sorted_open(p->lines, p->n, sizeof(*lines), i, &p->cap) : NULL;
+    if (!lines) {
+        free(copy);
         return NULL;
-    memmove(&p->lines[i + 1], &p->lines[i], (p->n - i) * sizeof(*p->lines));
+    }
+    p->lines = lines;
     p->n++;
     p->lines[i] = (struct ledger_line){.name = copy};
     return &p->lines[i];
@@ -90,20 +66,19 @@ static int add_to(
     return 0;
 }
 
-int ledger_add(struct ledger *l, const struct price_facts *facts, const char *day, const char *from,
-    const char *to, const char *job, enum path_kind path, uint64_t bytes)
+int ledger_add(struct ledger *l, const struct price_facts *facts, const struct ledger_row *row)
 {
-    struct price_sum sum = {.bytes = 0};
+    struct price_sum sum = {.alone = row->is_alone ? row->bytes : 0};
     char edge[2 * NAME_MAX_LEN + 2];
     int r;
 
-    (void)snprintf(edge, sizeof(edge), "%.63s\n%.63s", from, to);
-    price_add(&sum, facts, from, to, path, bytes);
-    r = add_to(&l->edges, edge, path, &sum);
+    (void)snprintf(edge, sizeof(edge), "%.63s\n%.63s", row->from, row->to);
+    price_add(&sum, facts, row->from, row->to, row->path, row->bytes);
+    r = add_to(&l->edges, edge, row->path, &sum);
     if (r == 0)
-        r = add_to(&l->jobs, job, path, &sum);
+        r = add_to(&l->jobs, row->job, row->path, &sum);
     if (r == 0)
-        r = add_to(&l->days, day, path, &sum);
+        r = add_to(&l->days, row->day, row->path, &sum);
     price_sum_add(&l->total, &sum);
     return r;
 }
@@ -124,6 +99,7 @@ static int read_row(
     struct fields f = fields_make(json, "the hub's answer: a row", e);
     const char *day = fields_string(&f, "day", FIELDS_REQUIRED, 1, 16);
     const char *path = fields_string(&f, "path", FIELDS_REQUIRED, 1, 16);
+    const char *word = fields_string(&f, "word", FIELDS_OPTIONAL, 1, 16);
     char from[NAME_MAX_LEN + 1] = "";
     char to[NAME_MAX_LEN + 1] = "";
     char job[NAME_MAX_LEN + 1] = "";
@@ -137,8 +113,14 @@ static int read_row(
     if (fields_end(&f) != 0)
         return fields_end(&f);
     /* A path of a newer hub leaves the provider, as far as this program knows. */
-    r = ledger_add(l, facts, day, from, to, job,
-        path_named(path) == PATH_KIND_NONE ? PATH_KIND_DIRECT : path_named(path), bytes);
+    r = ledger_add(l, facts,
+        &(struct ledger_row){.day = day,
+            .from = from,
+            .to = to,
+            .job = job,
+            .path = path_named(path) == PATH_KIND_NONE ? PATH_KIND_DIRECT : path_named(path),
+            .is_alone = word && strcmp(word, "both") != 0,
+            .bytes = bytes});
     return r == 0 ? 0 : err_set(e, r, "no memory for what was moved");
 }
 
@@ -167,8 +149,9 @@ static json_t *money(double amount)
 
 static json_t *encode_sum(const struct price_sum *sum, bool is_priced)
 {
-    return json_pack("{s:I, s:I, s:o}", "bytes", (json_int_t)sum->bytes, "unpricedBytes",
-        (json_int_t)sum->unpriced, "cost", is_priced ? money(sum->money) : json_null());
+    return json_pack("{s:I, s:I, s:I, s:o}", "bytes", (json_int_t)sum->bytes, "oneEndBytes",
+        (json_int_t)sum->alone, "unpricedBytes", (json_int_t)sum->unpriced, "cost",
+        is_priced ? money(sum->money) : json_null());
 }
 
 static json_t *encode_paths(unsigned paths)
@@ -218,10 +201,11 @@ json_t *ledger_encode(const struct ledger *l, const struct prices *prices, const
     bool is_priced = prices != NULL;
     json_t *left_out = json_object_get(answer, "leftOut");
 
-    return json_pack("{s:O?, s:O?, s:O?, s:s?, s:o, s:o, s:o, s:o, s:O?, s:O*}", "network",
+    return json_pack("{s:O?, s:O?, s:O?, s:s?, s:o, s:o, s:o, s:o, s:O?, s:O*, s:O*}", "network",
         json_object_get(answer, "network"), "since", json_object_get(answer, "since"), "until",
         json_object_get(answer, "until"), "currency", is_priced ? prices->currency : NULL, "total",
         encode_sum(&l->total, is_priced), "edges", encode_edges(&l->edges, is_priced), "jobs",
         encode_part(&l->jobs, "job", is_priced), "days", encode_part(&l->days, "day", is_priced),
-        "leftOut", left_out, "budgets", json_object_get(answer, "budgets"));
+        "leftOut", left_out, "disputes", json_object_get(answer, "disputes"), "budgets",
+        json_object_get(answer, "budgets"));
 }

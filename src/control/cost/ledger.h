@@ -43,9 +43,19 @@ struct ledger {
 /** ledger_deinit() - idempotent. */
 void ledger_deinit(struct ledger *l);
 
-/** ledger_add() - bytes of a day, for a job ("": none). 0 or -ENOMEM. */
-int ledger_add(struct ledger *l, const struct price_facts *facts, const char *day, const char *from,
-    const char *to, const char *job, enum path_kind path, uint64_t bytes);
+/** What went one way between two nodes on a day. Borrowed. */
+struct ledger_row {
+    const char *day;
+    const char *from;
+    const char *to;  /* "": several nodes */
+    const char *job; /* "": none */
+    enum path_kind path;
+    bool is_alone; /* it is the word of one end only */
+    uint64_t bytes;
+};
+
+/** ledger_add() - 0 or -ENOMEM. */
+int ledger_add(struct ledger *l, const struct price_facts *facts, const struct ledger_row *row);
 
 /**
  * ledger_read() - add what a hub answers to GET /v1/networks/{network}/traffic
@@ -57,7 +67,8 @@ int ledger_add(struct ledger *l, const struct price_facts *facts, const char *da
 int ledger_read(struct ledger *l, const struct prices *prices, const json_t *answer, struct err *e);
 
 /**
- * ledger_encode() - {"since", "until", "currency", "total", "edges", "jobs", "days", "leftOut"}
+ * ledger_encode() - {"since", "until", "currency", "total", "edges", "jobs", "days", "leftOut",
+ * "disputes"}
  * @answer:	that was read
  *
  * Return: a new reference, NULL: no memory.

@@ -3,7 +3,11 @@
 
 #include "base/str.h"
 #include "base/table.h"
+#include "base/traffic.h"
 #include "cost/ledger.h"
+
+/* Disputes that are shown to people. */
+#define DISPUTES_SHOWN 8
 
 static const char *text_of(const json_t *json, const char *field, const char *none)
 {
@@ -12,19 +16,12 @@ static const char *text_of(const json_t *json, const char *field, const char *no
     return text ? text : none;
 }
 
-/* Decimal units, as providers bill them. */
-static const char *bytes_text(const json_t *json, const char *field, char buf[static 32])
+static const char *bytes_text(
+    const json_t *json, const char *field, char buf[static TRAFFIC_BYTES_TEXT_MAX])
 {
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-    double n = (double)json_integer_value(json_object_get(json, field));
-    unsigned unit = 0;
+    json_int_t n = json_integer_value(json_object_get(json, field));
 
-    while (n >= 1000 && unit < 5) {
-        n /= 1000;
-        unit++;
-    }
-    (void)snprintf(buf, 32, unit == 0 ? "%.0f %s" : "%.2f %s", n, units[unit]);
-    return buf;
+    return traffic_bytes_format(n > 0 ? (uint64_t)n : 0, buf);
 }
 
 static const char *cost_text(const json_t *line, const char *currency, char buf[static 48])
@@ -134,6 +131,29 @@ static void format_total(struct str *out, const json_t *ledger, const char *curr
             bytes_text(left_out, "bytes", buf));
 }
 
+/* Where the two ends of an edge contradict each other. */
+static void format_disputes(struct str *out, const json_t *disputes)
+{
+    const json_t *line;
+    size_t i;
+
+    json_array_foreach(disputes, i, line) {
+        const char *job = text_of(line, "job", NULL);
+        char buf[3][TRAFFIC_BYTES_TEXT_MAX];
+
+        if (i == DISPUTES_SHOWN) {
+            str_addf(
+                out, "%zu more such disputes: --json has them\n", json_array_size(disputes) - i);
+            break;
+        }
+        str_addf(out,
+            "%s: %s says it has sent %s to %s%s%s, which says it has received %s; %s are counted\n",
+            text_of(line, "day", "?"), text_of(line, "from", "?"), bytes_text(line, "sent", buf[0]),
+            text_of(line, "to", "?"), job ? " for job " : "", job ? job : "",
+            bytes_text(line, "received", buf[1]), bytes_text(line, "counted", buf[2]));
+    }
+}
+
 static void format_budgets(struct str *out, const json_t *budgets)
 {
     const json_t *line;
@@ -164,5 +184,6 @@ void ledger_format(struct str *out, const json_t *ledger)
     if (json_array_size(days) > 1)
         format_part(out, days, "day", "DAY", "?", currency);
     format_total(out, ledger, currency);
+    format_disputes(out, json_object_get(ledger, "disputes"));
     format_budgets(out, json_object_get(ledger, "budgets"));
 }

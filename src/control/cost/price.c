@@ -39,6 +39,7 @@ static const struct prices_island *row_of(const struct price_facts *facts, const
 void price_sum_add(struct price_sum *sum, const struct price_sum *more)
 {
     sum->bytes = traffic_total(sum->bytes, more->bytes);
+    sum->alone = traffic_total(sum->alone, more->alone);
     sum->unpriced = traffic_total(sum->unpriced, more->unpriced);
     sum->money += more->money;
 }

@@ -28,6 +28,7 @@ struct price_facts {
 /** Bytes and money. */
 struct price_sum {
     uint64_t bytes;
+    uint64_t alone;    /* of them, those that only one end tells of; the caller's */
     uint64_t unpriced; /* of them, or of what the hub sent on, those without a price */
     double money;      /* of the others, in the table's currency */
 };

@@ -165,7 +165,7 @@ static void test_budgets(void **state)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct spent s = spent_judge(&cases[i].budget, &cases[i].sum);
+        struct spent s = spent_judge(&cases[i].budget, &cases[i].sum, &cases[i].sum);
 
         if (fabs(s.share - cases[i].share) > 1e-9 || s.level != cases[i].level)
             fail_msg("case %zu: %f, level %d", i, s.share, (int)s.level);

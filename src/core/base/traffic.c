@@ -75,6 +75,20 @@ const char *traffic_rate_format(uint64_t bits_per_s, char buf[static TRAFFIC_RAT
     return buf;
 }
 
+const char *traffic_bytes_format(uint64_t bytes, char buf[static TRAFFIC_BYTES_TEXT_MAX])
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+    double n = (double)bytes;
+    unsigned unit = 0;
+
+    while (n >= 1000 && unit < sizeof(units) / sizeof(*units) - 1) {
+        n /= 1000;
+        unit++;
+    }
+    (void)snprintf(buf, TRAFFIC_BYTES_TEXT_MAX, unit == 0 ? "%.0f %s" : "%.2f %s", n, units[unit]);
+    return buf;
+}
+
 bool traffic_rates_any(const struct traffic_rates *r)
 {
     uint64_t any = r->all;

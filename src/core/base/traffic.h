@@ -58,6 +58,12 @@ int traffic_rate_parse(uint64_t *ret, const char *text, const char *what, struct
 /** traffic_rate_format() - "100Mbit", exactly: what is parsed again is the same. Returns @buf. */
 const char *traffic_rate_format(uint64_t bits_per_s, char buf[static TRAFFIC_RATE_TEXT_MAX]);
 
+/** Room for traffic_bytes_format(). */
+#define TRAFFIC_BYTES_TEXT_MAX 32
+
+/** traffic_bytes_format() - "21.30 MB", in decimal units, as providers bill them. Returns @buf. */
+const char *traffic_bytes_format(uint64_t bytes, char buf[static TRAFFIC_BYTES_TEXT_MAX]);
+
 /** traffic_rates_any() - is there a rate among them? */
 bool traffic_rates_any(const struct traffic_rates *r);
 

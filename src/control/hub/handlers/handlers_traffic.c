@@ -13,19 +13,26 @@
 /* Most rows of an answer: about 3 MB. What has no room is summed up. */
 #define ROWS_MAX 20000
 
+/* Most disputes of an answer. */
+#define DISPUTES_MAX 1024
+
 /* A request that reads. */
 struct traffic_call {
     struct later later;
     struct traffic_query query;
     char job[NAME_MAX_LEN + 1]; /* "": all */
     json_t *rows;               /* owns */
+    json_t *disputes;           /* owns */
     uint64_t n_left_out;        /* rows */
     uint64_t left_out;          /* bytes */
 };
 
 static void forget_rows(struct later *l)
 {
-    json_decref(container_of(l, struct traffic_call, later)->rows);
+    struct traffic_call *call = container_of(l, struct traffic_call, later);
+
+    json_decref(call->rows);
+    json_decref(call->disputes);
 }
 
 /* The day of that name in the query, or @ret as it is. */
@@ -40,27 +47,49 @@ static bool read_day(const struct request *rq, const char *name, int32_t *ret, s
     return false;
 }
 
-static void on_day(void *ctx, int32_t day, const struct traffic_row *rows, size_t n)
+static bool is_asked_for(const struct traffic_call *call, const char *job)
+{
+    return call->job[0] == '\0' || strcmp(call->job, job) == 0;
+}
+
+static json_t *encode_row(const struct traffic_row *row, const char *day)
+{
+    return json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s, s:I}", "day", day, "from", row->from, "to",
+        row->to[0] ? row->to : NULL, "job", row->job[0] ? row->job : NULL, "path",
+        path_kind_name(row->path), "word", traffic_word_name(row->word), "bytes",
+        (json_int_t)row->bytes);
+}
+
+static json_t *encode_dispute(const struct traffic_dispute *d, const char *day)
+{
+    return json_pack("{s:s, s:s, s:s, s:s*, s:I, s:I, s:I}", "day", day, "from", d->from, "to",
+        d->to, "job", d->job[0] ? d->job : NULL, "sent", (json_int_t)d->sent, "received",
+        (json_int_t)d->received, "counted", (json_int_t)d->counted);
+}
+
+static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
 {
     struct traffic_call *call = ctx;
     char text[TRAFFIC_DAY_TEXT_MAX];
 
     (void)traffic_day_format(day, text);
-    for (size_t i = 0; i < n; i++) {
-        const struct traffic_row *row = &rows[i];
+    for (size_t i = 0; i < edges->n; i++) {
+        const struct traffic_row *row = &edges->rows[i];
 
-        if (call->job[0] && strcmp(call->job, row->job) != 0)
+        if (!is_asked_for(call, row->job))
             continue;
         if (json_array_size(call->rows) < ROWS_MAX) {
-            (void)json_array_append_new(call->rows,
-                json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:I}", "day", text, "from", row->from, "to",
-                    row->to[0] ? row->to : NULL, "job", row->job[0] ? row->job : NULL, "path",
-                    path_kind_name(row->path), "bytes", (json_int_t)row->bytes));
+            (void)json_array_append_new(call->rows, encode_row(row, text));
         } else {
             call->n_left_out++;
             call->left_out = traffic_total(call->left_out, row->bytes);
         }
     }
+    /* Where the ends differ about all of an edge, it is not known how much of it is a job's. */
+    for (size_t i = 0; i < edges->n_disputes; i++)
+        if (json_array_size(call->disputes) < DISPUTES_MAX &&
+            (edges->disputes[i].job[0] == '\0' || is_asked_for(call, edges->disputes[i].job)))
+            (void)json_array_append_new(call->disputes, encode_dispute(&edges->disputes[i], text));
 }
 
 /* Who is a hub, and in which island each node was declared to be: by these prices are told. */
@@ -98,11 +127,11 @@ static void on_end(void *ctx, int r, const struct err *e)
         later_end(&call->later, &rs);
         return;
     }
-    json = json_pack("{s:s, s:s, s:s, s:i, s:O, s:{s:I, s:I}}", "network", call->query.network,
+    json = json_pack("{s:s, s:s, s:s, s:i, s:O, s:O, s:{s:I, s:I}}", "network", call->query.network,
         "since", traffic_day_format(call->query.since, since), "until",
         traffic_day_format(call->query.until, until), "keptDays",
-        (int)call->later.h->traffic->n_days, "rows", call->rows, "leftOut", "rows",
-        (json_int_t)call->n_left_out, "bytes", (json_int_t)call->left_out);
+        (int)call->later.h->traffic->n_days, "rows", call->rows, "disputes", call->disputes,
+        "leftOut", "rows", (json_int_t)call->n_left_out, "bytes", (json_int_t)call->left_out);
     if (json)
         add_nodes(
             json, call->later.h, model_find_network(call->later.h->model, call->query.network));
@@ -117,6 +146,7 @@ static void read_rows(struct later *l, const struct request *rq, struct response
     struct err e = ERR_NULL;
 
     call->rows = json_array();
+    call->disputes = json_array();
     if (traffic_read(l->h->traffic, &call->query, &reader, rq->now, &e) == 0)
         later_wait(l);
     else

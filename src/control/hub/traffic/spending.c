@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/traffic.h"
 #include "cost/spent.h"
 #include "hub/audit/audit.h"
 #include "hub/model/model.h"
 #include "hub/watch/edge_events.h"
 #include "hub/watch/watch.h"
+#include "mesh/object/mesh_edge.h"
 #include "mesh/object/traffic.h"
 #include "os/log.h"
 
@@ -62,10 +64,12 @@ static void tell(const struct judged *it, const struct spent *line, enum spent_l
 static uint64_t cap_of(
     const struct judged *it, const struct spent_list *list, const struct node *node)
 {
+    const struct budgets *budgets = &it->net->pub.spec.budgets;
     uint64_t cap = 0;
 
-    for (unsigned k = 0; k < list->n; k++) {
-        uint64_t own = list->items[k].cap;
+    for (unsigned k = 0; it->a && k < list->n; k++) {
+        struct price_sum sent = spending_account_own(it->a, node->meta.name, k);
+        uint64_t own = spent_cap_of(&list->items[k], &budgets->items[k], &sent);
         bool is_for = own > 0 && (!list->items[k].job[0] ||
                                      spending_account_has_sent(it->a, node->meta.name, k));
 
@@ -105,7 +109,7 @@ static void note_cap(const struct judged *it, const char *job, uint64_t before, 
 }
 
 /* Judge each budget, and say what is another level or cap than before. */
-static struct spent_list judge(const struct judged *it, const struct price_sum *sums)
+static struct spent_list judge(const struct judged *it, const struct traffic_spent *sums)
 {
     const struct budgets *budgets = &it->net->pub.spec.budgets;
     const struct spent_list *before = &it->net->spent;
@@ -114,7 +118,7 @@ static struct spent_list judge(const struct judged *it, const struct price_sum *
     for (unsigned k = 0; k < lines.n; k++) {
         const struct spent *was = spent_find(before, budgets->items[k].job);
 
-        lines.items[k] = spent_judge(&budgets->items[k], &sums[k]);
+        lines.items[k] = spent_judge(&budgets->items[k], &sums[k].all, &sums[k].agreed);
         tell(it, &lines.items[k], was ? was->level : SPENT_LOW);
         note_cap(it, lines.items[k].job, was ? was->cap : 0, lines.items[k].cap);
     }
@@ -123,6 +127,31 @@ static struct spent_list judge(const struct judged *it, const struct price_sum *
         if (!spent_find(&lines, before->items[k].job))
             note_cap(it, before->items[k].job, before->items[k].cap, 0);
     return lines;
+}
+
+/* The ends of an edge contradict each other, and go on to. */
+static void tell_disputes(const struct judged *it)
+{
+    const struct traffic_dispute *d;
+
+    while ((d = spending_account_dispute(it->a, it->now))) {
+        char edge[OBJECT_NAME_MAX + 1];
+        char text[EDGE_EVENT_TEXT_MAX];
+        char sent[TRAFFIC_BYTES_TEXT_MAX];
+        char received[TRAFFIC_BYTES_TEXT_MAX];
+
+        (void)edge_name(d->from, d->to, edge);
+        (void)snprintf(text, sizeof(text),
+            "%s says it has sent %s%s%s to %s, which says it has received %s", d->from,
+            traffic_bytes_format(d->sent, sent), d->job[0] ? " for job " : "", d->job, d->to,
+            traffic_bytes_format(d->received, received));
+        edge_events_add(it->s->events, &(struct edge_event){.kind = EDGE_EVENT_TRAFFIC_DISPUTED,
+                                           .at = it->wall_s,
+                                           .network = it->network,
+                                           .object = edge,
+                                           .text = text});
+        log_info("network %s: %s", it->network, text);
+    }
 }
 
 /* @a: NULL: it has no budgets any more. */
@@ -135,14 +164,16 @@ static void judge_network(struct spending *s, struct model_network *net, struct 
         .network = net->pub.spec.meta.name,
         .wall_s = wall_s,
         .now = now};
-    struct price_sum sums[BUDGETS_MAX];
+    struct traffic_spent sums[BUDGETS_MAX];
 
-    if (a && spending_account_price(a, net, sums) != 0) {
+    if (a && spending_account_price(a, net, now, sums) != 0) {
         log_warning("the budgets of network %s are not looked at: no memory", it.network);
         return;
     }
     net->spent = judge(&it, sums);
     apply_caps(&it);
+    if (a)
+        tell_disputes(&it);
 }
 
 /* @is_time: the budgets are to be judged. Else they are only if their account has just been read.

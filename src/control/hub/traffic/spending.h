@@ -10,6 +10,10 @@
  * than the cap, beside what its object says. It is one of desired state's rates, so an agent does
  * nothing of its own. The cap goes with the day, or when the budget is greater.
  *
+ * No member's word alone slows another one: a cap counts what both ends of edges bear out, and of a
+ * node beside what it tells of itself. Where two ends go on to contradict each other it is an
+ * event.
+ *
  * Of several hubs each does this by itself, and has events of its own.
  *
  * Threads: the hub's loop only.

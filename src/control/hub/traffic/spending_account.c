@@ -200,16 +200,35 @@ static void learn_prices(struct spending_account *a, const struct model_network 
     a->budgets = *budgets;
 }
 
-int spending_account_price(struct spending_account *a, const struct model_network *net,
-    struct price_sum ret[static BUDGETS_MAX])
+static enum traffic_voice voice_of(
+    const void *ctx, const char *node, uint64_t others[static TRAFFIC_END_N])
+{
+    return traffic_read_voice(ctx, node);
+}
+
+int spending_account_price(struct spending_account *a, const struct model_network *net, nsec_t now,
+    struct traffic_spent ret[static BUDGETS_MAX])
 {
     struct price_facts facts = {.prices = a->s->prices};
+    struct traffic_facts ends = {.voice = voice_of, .ctx = net};
+    struct traffic_prices by = {.facts = &facts, .budgets = &a->budgets, .ends = &ends, .now = now};
 
     learn_prices(a, net);
     facts.islands = a->islands;
     facts.hub = json_string_value(json_array_get(a->hubs, 0));
     facts.hubs = a->hubs;
-    return traffic_account_price(&a->sums, &facts, &a->budgets, ret);
+    return traffic_account_price(&a->sums, &by, ret);
+}
+
+struct price_sum spending_account_own(
+    const struct spending_account *a, const char *node, unsigned k)
+{
+    return traffic_account_own(&a->sums, node, k);
+}
+
+const struct traffic_dispute *spending_account_dispute(struct spending_account *a, nsec_t now)
+{
+    return traffic_disputes_due(&a->sums.disputes, now);
 }
 
 bool spending_account_has_sent(const struct spending_account *a, const char *node, unsigned k)

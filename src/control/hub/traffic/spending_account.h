@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "cost/price.h"
+#include "hub/traffic/traffic_account.h"
 #include "mesh/object/budget.h"
 
 struct model;
@@ -67,8 +68,15 @@ bool spending_account_take_read(struct spending_account *a);
  *
  * Return: 0, or -ENOMEM.
  */
-int spending_account_price(struct spending_account *a, const struct model_network *net,
-    struct price_sum ret[static BUDGETS_MAX]);
+int spending_account_price(struct spending_account *a, const struct model_network *net, nsec_t now,
+    struct traffic_spent ret[static BUDGETS_MAX]);
 
 /** spending_account_has_sent() - has @node sent for budget number @k, as it was last priced? */
 bool spending_account_has_sent(const struct spending_account *a, const char *node, unsigned k);
+
+/** spending_account_own() - what @node alone tells that it has sent for budget number @k. */
+struct price_sum spending_account_own(
+    const struct spending_account *a, const char *node, unsigned k);
+
+/** spending_account_dispute() - traffic_disputes_due() of its day. */
+const struct traffic_dispute *spending_account_dispute(struct spending_account *a, nsec_t now);

@@ -59,32 +59,84 @@ static void say(struct day *d, struct rng *rng)
     traffic_account_take(&d->account, node->name, &told);
 }
 
+/* Who has told nothing: "hub" never does, "f" is gone, the others might. */
+static enum traffic_voice voice_of(
+    const void *ctx, const char *name, uint64_t others[static TRAFFIC_END_N])
+{
+    if (strcmp(name, "hub") == 0)
+        return TRAFFIC_VOICE_MUTE;
+    return strcmp(name, "f") == 0 ? TRAFFIC_VOICE_GONE : TRAFFIC_VOICE_AGENT;
+}
+
+static const struct traffic_facts ends = {.voice = voice_of};
+
+/* The same, of the day as a whole. */
+struct twin {
+    struct traffic_spent sums[BUDGETS_MAX];
+    struct price_sum own[NODES][BUDGETS_MAX];
+    bool has_sent[NODES][BUDGETS_MAX];
+};
+
+static void add_row(struct twin *twin, const struct day *d, const struct traffic_row *row)
+{
+    for (unsigned k = 0; k < budgets.n; k++) {
+        struct price_sum sum = {.alone = row->teller ? row->bytes : 0};
+
+        if (row->word == TRAFFIC_WORD_WAITING ||
+            (budgets.items[k].job[0] && strcmp(budgets.items[k].job, row->job) != 0))
+            continue;
+        price_add(&sum, &d->facts, row->from, row->to, row->path, row->bytes);
+        price_sum_add(&twin->sums[k].all, &sum);
+        if (!row->teller)
+            price_sum_add(&twin->sums[k].agreed, &sum);
+        for (unsigned who = 0; who < NODES; who++) {
+            bool is_own = row->teller && strcmp(row->teller, names[who]) == 0;
+
+            if (strcmp(names[who], row->from) != 0 || (row->teller && !is_own))
+                continue;
+            twin->has_sent[who][k] = true;
+            if (is_own)
+                price_sum_add(&twin->own[who][k], &sum);
+        }
+    }
+}
+
+static void expect_sum(const struct price_sum *a, const struct price_sum *b)
+{
+    assert_int_equal(a->bytes, b->bytes);
+    assert_int_equal(a->alone, b->alone);
+    assert_int_equal(a->unpriced, b->unpriced);
+    assert_true(a->money - b->money < 1e-6 && b->money - a->money < 1e-6);
+}
+
 static void expect_same(struct day *d)
 {
-    struct price_sum sums[BUDGETS_MAX];
-    struct price_sum twin[BUDGETS_MAX] = {{.bytes = 0}};
-    bool has_sent[NODES][BUDGETS_MAX] = {{false}};
-    struct traffic_row *made;
-    size_t n;
+    struct traffic_prices by = {.facts = &d->facts, .budgets = &budgets, .ends = &ends};
+    struct traffic_spent sums[BUDGETS_MAX];
+    struct traffic_node told[NODES];
+    struct twin twin = {.sums = {{.all = {.bytes = 0}}}};
+    struct traffic_edges *made;
+    size_t n = 0;
 
-    assert_int_equal(traffic_account_price(&d->account, &d->facts, &budgets, sums), 0);
-    assert_int_equal(traffic_edges_make(d->nodes, NODES, &made, &n), 0);
-    for (size_t i = 0; i < n; i++)
-        for (unsigned k = 0; k < budgets.n; k++) {
-            if (budgets.items[k].job[0] && strcmp(budgets.items[k].job, made[i].job) != 0)
-                continue;
-            price_add(&twin[k], &d->facts, made[i].from, made[i].to, made[i].path, made[i].bytes);
-            for (unsigned who = 0; who < NODES; who++)
-                has_sent[who][k] |= strcmp(names[who], made[i].from) == 0;
-        }
-    free(made);
+    for (unsigned i = 0; i < NODES; i++)
+        if (d->nodes[i].traffic.n > 0)
+            told[n++] = d->nodes[i];
+    assert_int_equal(traffic_account_price(&d->account, &by, sums), 0);
+    assert_int_equal(traffic_edges_make(told, n, &ends, &made), 0);
+    for (size_t i = 0; i < made->n; i++)
+        add_row(&twin, d, &made->rows[i]);
+    assert_int_equal(d->account.disputes.n, made->n_disputes);
+    traffic_edges_free(made);
     for (unsigned k = 0; k < budgets.n; k++) {
-        assert_int_equal(sums[k].bytes, twin[k].bytes);
-        assert_int_equal(sums[k].unpriced, twin[k].unpriced);
-        assert_true(sums[k].money - twin[k].money < 1e-6 && twin[k].money - sums[k].money < 1e-6);
-        for (unsigned who = 0; who < NODES; who++)
+        expect_sum(&sums[k].all, &twin.sums[k].all);
+        expect_sum(&sums[k].agreed, &twin.sums[k].agreed);
+        for (unsigned who = 0; who < NODES; who++) {
+            struct price_sum own = traffic_account_own(&d->account, names[who], k);
+
+            expect_sum(&own, &twin.own[who][k]);
             assert_int_equal(
-                traffic_account_has_sent(&d->account, names[who], k), has_sent[who][k]);
+                traffic_account_has_sent(&d->account, names[who], k), twin.has_sent[who][k]);
+        }
     }
 }
 
@@ -121,17 +173,19 @@ static void test_twin(void **state)
 /* Nobody is settled again about whom nothing was said. */
 static void test_only_who_has_moved(void **state)
 {
-    struct traffic_flow f = {.meter = 1, .peer = (char *)"b", .job = "", .path = PATH_KIND_DIRECT};
+    struct traffic_flow f = {
+        .meter = 1, .peer = (char *)"hub", .job = "", .path = PATH_KIND_DIRECT};
     struct price_facts facts = {.prices = &prices};
-    struct price_sum sums[BUDGETS_MAX];
+    struct traffic_prices by = {.facts = &facts, .budgets = &budgets, .ends = &ends};
+    struct traffic_spent sums[BUDGETS_MAX];
     struct traffic_account a;
 
     traffic_account_init(&a, 0, 7);
     f.sent = 5;
     f.received = 3;
     traffic_account_take(&a, "a", &f);
-    assert_int_equal(traffic_account_price(&a, &facts, &budgets, sums), 0);
-    assert_int_equal(sums[0].bytes, 8);
+    assert_int_equal(traffic_account_price(&a, &by, sums), 0);
+    assert_int_equal(sums[0].all.bytes, 8);
     /* The same again, and less. */
     traffic_account_take(&a, "a", &f);
     f.sent = 4;
@@ -139,9 +193,10 @@ static void test_only_who_has_moved(void **state)
     assert_true(list_is_empty(&a.unsettled));
     f.sent = 6;
     traffic_account_take(&a, "a", &f);
+    /* About a; the hub is the other sender. */
     assert_ptr_equal(a.unsettled.next, a.unsettled.prev);
-    assert_int_equal(traffic_account_price(&a, &facts, &budgets, sums), 0);
-    assert_int_equal(sums[0].bytes, 9);
+    assert_int_equal(traffic_account_price(&a, &by, sums), 0);
+    assert_int_equal(sums[0].all.bytes, 9);
     traffic_account_deinit(&a);
 }
 

@@ -50,6 +50,15 @@ static void add_node(const char *name)
         201);
 }
 
+/* Nodes that are added by their keys are stock WireGuards, which never tell anything. */
+static void give_agents(void)
+{
+    struct model_network *net = network();
+
+    for (size_t i = 0; net && i < net->nodes.n; i++)
+        model_node_at(net, i)->pub.spec.stock = false;
+}
+
 static int enter(void **state)
 {
     hub = (struct sample_hub){.now = NSEC_PER_SEC};
@@ -57,6 +66,7 @@ static int enter(void **state)
     sample_hub_open(&hub);
     add_node("a");
     add_node("b");
+    give_agents();
     return 0;
 }
 
@@ -71,6 +81,7 @@ static void restart(void)
 {
     sample_hub_close(&hub);
     sample_hub_open(&hub);
+    give_agents();
 }
 
 static struct traffic_book *book(void)
@@ -98,16 +109,17 @@ struct found {
     bool has_ended;
 };
 
-static void on_day(void *ctx, int32_t day, const struct traffic_row *rows, size_t n)
+static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
 {
     struct found *f = ctx;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < edges->n; i++) {
+        const struct traffic_row *row = &edges->rows[i];
         size_t len = strlen(f->text);
 
         (void)snprintf(f->text + len, sizeof(f->text) - len, "%+d:%s>%s/%s/%s=%llu ", day - DAY,
-            rows[i].from, rows[i].to, rows[i].job, path_kind_name(rows[i].path),
-            (unsigned long long)rows[i].bytes);
+            row->from, row->to, row->job, path_kind_name(row->path),
+            (unsigned long long)row->bytes);
     }
 }
 
@@ -144,6 +156,11 @@ static void expect(const char *text)
     "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":"                                               \
     "[{\"peer\":\"b\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":300,\"received\":10}]}"
 
+/* What b says of the same: it bears a out. */
+#define B_300                                                                                      \
+    "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":"                                               \
+    "[{\"peer\":\"a\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":10,\"received\":300}]}"
+
 /* ---- the tests ------------------------------------------------------------------------------ */
 
 static void test_twice_and_late(void **state)
@@ -170,15 +187,16 @@ static void test_restart(void **state)
     assert_int_equal(network()->sent_bytes[PATH_KIND_DIRECT], 200);
 }
 
-/* The end that has counted more is believed, with its paths and jobs. */
+/* Both ends are heard. */
 static void test_two_ends(void **state)
 {
     tell("a", DAY, A_300);
     tell("b", DAY,
         "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":[{\"peer\":\"a\",\"path\":\"relay\","
-        "\"sent\":50,\"received\":299},{\"peer\":\"hub\",\"path\":\"direct\",\"sent\":3,"
+        "\"job\":\"llama\",\"sent\":50,\"received\":299},{\"peer\":\"hub\",\"path\":\"direct\","
+        "\"sent\":3,"
         "\"received\":4}]}");
-    expect("+0:a>b/llama/direct=300 +0:b>a//relay=50 +0:b>hub//direct=3 +0:hub>b//direct=4 ");
+    expect("+0:a>b/llama/direct=300 +0:b>a/llama/relay=50 +0:b>hub//direct=3 +0:hub>b//direct=4 ");
 }
 
 /* A node that has lost its state: both meters count. One with too many peers is believed alone. */
@@ -191,8 +209,8 @@ static void test_meters_and_others(void **state)
         "\"received\":0}]}");
     tell("b", DAY,
         "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":[{\"peer\":\"a\",\"path\":\"relay\","
-        "\"sent\":0,\"received\":5000}]}");
-    expect("+0:a>//lan=70 +0:a>b/llama/direct=101 +0:b>a/llama/direct=10 ");
+        "\"sent\":10,\"received\":5000}]}");
+    expect("+0:a>//lan=70 +0:a>b/llama/direct=101 +0:b>a//relay=10 ");
 }
 
 /* A hub beside this one has its own record of the same node. */
@@ -349,9 +367,10 @@ static void expect_events(int32_t today, const char *text)
 static void test_budgets(void **state)
 {
     set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":350},{\"bytesPerDay\":1000}]", 200);
-    tell("a", DAY, A_100);
-    expect_events(DAY, "");
     tell("a", DAY, A_300);
+    /* b has not told yet. */
+    expect_events(DAY, "");
+    tell("b", DAY, B_300);
     expect_events(DAY, "BudgetNear(llama) ");
     expect_events(DAY, "BudgetNear(llama) ");
     set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":300},{\"bytesPerDay\":1000}]", 200);
@@ -387,12 +406,55 @@ static void test_budget_of_all_hubs(void **state)
     assert_int_equal(store_now_commit(hub.hub->store, &op, 1, hub.now, NULL, NULL, NULL), 0);
     set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":320}]", 200);
     tell("a", DAY, A_100);
+    tell("b", DAY, B_300);
     expect_events(DAY, "BudgetNear(llama) ");
     assert_int_equal(network()->spent.items[0].sum.bytes, 310);
     tell("b", DAY,
         "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":[{\"peer\":\"a\",\"path\":\"direct\","
-        "\"job\":\"llama\",\"sent\":0,\"received\":310}]}");
+        "\"job\":\"llama\",\"sent\":10,\"received\":310}]}");
     expect_events(DAY, "BudgetNear(llama) BudgetSpent(llama) ");
+}
+
+#define A_LIES                                                                                     \
+    "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":[{\"peer\":\"b\",\"path\":\"direct\","          \
+    "\"job\":\"llama\",\"sent\":4000000000000000,\"received\":4000000000000000}]}"
+
+/* A member that says more than the other end bears out spends nobody's budget: neither as a sender
+ * nor as a receiver, neither before the other end has told nor after. */
+static void test_liar(void **state)
+{
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":100000},{\"bytesPerDay\":100000}]", 200);
+    tell("a", DAY, A_LIES);
+    expect_events(DAY, "");
+    tell("b", DAY, B_300);
+    expect_events(DAY, "");
+    /* What b says it has received, with a message or two that may be lost; and a tenth. */
+    assert_int_equal(network()->spent.items[0].sum.bytes, 330 + 65536 + 11);
+    assert_int_equal(network()->spent.items[1].sum.bytes, 330 + 65536 + 11);
+    /* Who goes on to say so is seen, each way once; the other one could be late until then. */
+    hub.now += TRAFFIC_DISPUTE_AFTER;
+    expect_events(DAY, "TrafficDisputed(a--b) TrafficDisputed(a--b) ");
+    expect_events(DAY, "TrafficDisputed(a--b) TrafficDisputed(a--b) ");
+}
+
+/* What a node alone can tell of, as it has sent it to a hub, spends the network's budget, but slows
+ * nobody else; and no job's, since hubs are in none. */
+static void test_alone(void **state)
+{
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":10,\"cap\":\"1Mbit\"},"
+                "{\"bytesPerDay\":1000,\"cap\":\"2Mbit\"}]",
+        200);
+    tell("b", DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":[{\"peer\":\"a\",\"path\":\"direct\","
+        "\"sent\":1,\"received\":0}]}");
+    tell("a", DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":[{\"peer\":\"hub\",\"path\":\"direct\","
+        "\"job\":\"llama\",\"sent\":5000000,\"received\":7000000}]}");
+    expect_events(DAY, "BudgetSpent(default) ");
+    assert_int_equal(network()->spent.items[0].sum.bytes, 0);
+    assert_int_equal(network()->spent.items[1].sum.alone, 12000000);
+    assert_int_equal(node("a")->cap, 2000000);
+    assert_int_equal(node("b")->cap, 0);
 }
 
 /* Does b's snapshot hold that text? */
@@ -411,15 +473,19 @@ static bool is_told(const char *rate)
  * A smaller rate of an administrator's stays. */
 static void test_caps(void **state)
 {
-    /* Stock WireGuards cannot be slowed. */
-    node("a")->pub.spec.stock = false;
     set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":100,\"cap\":\"2Mbit\"}]", 200);
     tell("a", DAY,
         "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":"
         "[{\"peer\":\"b\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":90,\"received\":0}]}");
+    tell("b", DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":"
+        "[{\"peer\":\"a\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":0,\"received\":90}]}");
     expect_events(DAY, "BudgetNear(llama) ");
     assert_false(is_told("\"rate\":"));
     tell("a", DAY, A_300);
+    tell("b", DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":"
+        "[{\"peer\":\"a\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":0,\"received\":300}]}");
     expect_events(DAY, "BudgetNear(llama) BudgetSpent(llama) ");
     assert_int_equal(node("a")->cap, 2000000);
     assert_int_equal(node("b")->cap, 0);
@@ -486,6 +552,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_days, enter, leave),
         cmocka_unit_test_setup_teardown(test_budgets, enter, leave),
         cmocka_unit_test_setup_teardown(test_budget_of_all_hubs, enter, leave),
+        cmocka_unit_test_setup_teardown(test_liar, enter, leave),
+        cmocka_unit_test_setup_teardown(test_alone, enter, leave),
         cmocka_unit_test_setup_teardown(test_caps, enter, leave),
         cmocka_unit_test_setup_teardown(test_network_goes, enter, leave),
         cmocka_unit_test(test_keys),

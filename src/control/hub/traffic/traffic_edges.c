@@ -5,109 +5,386 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare(const struct traffic_row *a, const struct traffic_row *b)
-{
-    int order = strcmp(a->from, b->from);
+#include "base/sorted.h"
 
-    if (order == 0)
-        order = strcmp(a->to, b->to);
-    if (order == 0)
-        order = strcmp(a->job, b->job);
-    return order != 0 ? order : (int)a->path - (int)b->path;
+/* What both ends say of one job. */
+struct words {
+    const char *job;
+    uint64_t by_path[TRAFFIC_END_N][PATH_KIND_N];
+    uint64_t sum[TRAFFIC_END_N];
+    uint64_t counted;
+};
+
+/* What is worked with. */
+struct settling {
+    const struct traffic_facts *facts;
+    struct traffic_edges *edges;
+    struct words *words; /* owns; room for those of one direction */
+    size_t cap_words;
+    size_t n_words;
+};
+
+/* What went from one node to another. */
+struct direction {
+    const struct traffic_claim *claims;
+    size_t n;
+    struct words all;
+    enum traffic_word word;
+    const char *teller;             /* NULL: both ends */
+    bool is_mute;                   /* the other end is in no job */
+    uint64_t others[TRAFFIC_END_N]; /* what each end has not told apart */
+};
+
+const char *traffic_word_name(enum traffic_word word)
+{
+    static const char *const names[] = {"both", "one", "waiting"};
+
+    _Static_assert(sizeof(names) / sizeof(*names) == TRAFFIC_WORD_N, "a name each");
+    return names[word];
 }
+
+void traffic_edges_free(struct traffic_edges *edges)
+{
+    if (edges)
+        free(edges->rows);
+    free(edges);
+}
+
+/* ---- what they say ----------------------------------------------------------------------------
+ */
 
 static int compare_claims(const void *a, const void *b)
 {
     const struct traffic_claim *x = a;
     const struct traffic_claim *y = b;
+    int order = strcmp(x->from, y->from);
 
-    return compare(&x->row, &y->row);
+    if (order == 0)
+        order = strcmp(x->to, y->to);
+    return order != 0 ? order : strcmp(x->job, y->job);
 }
 
 size_t traffic_claims_of(
     const char *node, const struct traffic_flow *f, struct traffic_claim ret[static 2])
 {
-    ret[0] = (struct traffic_claim){
-        .row = {.from = node, .to = f->peer, .job = f->job, .path = f->path, .bytes = f->sent},
-        .is_senders = true,
-        .is_only = f->peer[0] == '\0'};
-    if (f->peer[0] == '\0')
-        return 1;
-    ret[1] = (struct traffic_claim){
-        .row = {.from = f->peer, .to = node, .job = f->job, .path = f->path, .bytes = f->received}};
-    return 2;
-}
+    /* No job has all others as its members. */
+    struct traffic_claim claim = {.job = f->peer[0] ? f->job : "", .path = f->path};
+    size_t n = 0;
 
-/* The rows of one direction of one edge: those of the end that has counted more. */
-static size_t settle(
-    const struct traffic_claim *claims, size_t n, bool senders_only, struct traffic_row *ret)
-{
-    uint64_t sums[2] = {0, 0};
-    size_t n_rows = 0;
-    bool is_senders;
-
-    for (size_t i = 0; i < n; i++)
-        sums[claims[i].is_senders] = traffic_total(sums[claims[i].is_senders], claims[i].row.bytes);
-    is_senders = senders_only || sums[true] >= sums[false];
-    for (size_t i = 0; i < n; i++) {
-        const struct traffic_row *row = &claims[i].row;
-
-        if (claims[i].is_senders != is_senders || row->bytes == 0)
-            continue;
-        /* Several meters of a node: one row. */
-        if (n_rows > 0 && compare(&ret[n_rows - 1], row) == 0)
-            ret[n_rows - 1].bytes = traffic_total(ret[n_rows - 1].bytes, row->bytes);
-        else
-            ret[n_rows++] = *row;
+    if (f->sent > 0) {
+        ret[n] = claim;
+        ret[n].from = node;
+        ret[n].to = f->peer;
+        ret[n].end = TRAFFIC_END_SENDER;
+        ret[n++].bytes = f->sent;
     }
-    return n_rows;
+    if (f->received > 0 && f->peer[0]) {
+        ret[n] = claim;
+        ret[n].from = f->peer;
+        ret[n].to = node;
+        ret[n].end = TRAFFIC_END_RECEIVER;
+        ret[n++].bytes = f->received;
+    }
+    return n;
 }
 
-static bool is_same_way(const struct traffic_claim *a, const struct traffic_claim *b)
+static void add_words(struct words *w, const struct traffic_claim *c)
 {
-    return strcmp(a->row.from, b->row.from) == 0 && strcmp(a->row.to, b->row.to) == 0;
+    w->by_path[c->end][c->path] = traffic_total(w->by_path[c->end][c->path], c->bytes);
+    w->sum[c->end] = traffic_total(w->sum[c->end], c->bytes);
 }
 
-size_t traffic_claims_settle(struct traffic_claim *claims, size_t n, struct traffic_row *ret)
+/* ---- what counts ------------------------------------------------------------------------------
+ */
+
+static uint64_t lesser(uint64_t a, uint64_t b)
 {
-    size_t n_rows = 0;
-    bool is_only = false;
+    return a < b ? a : b;
+}
+
+/* Up to where an end bears the other one out, by what it has told that may be of this direction.
+ * Nobody is charged by another's word alone, but a few messages of one's own may all be lost. */
+static uint64_t borne_out_by(const struct direction *d, const struct words *w, enum traffic_end end)
+{
+    uint64_t own = traffic_total(w->sum[end], d->others[end]);
+
+    own = traffic_total(own, own / 10);
+    return end == TRAFFIC_END_RECEIVER ? traffic_total(own, TRAFFIC_LOST_BYTES) : own;
+}
+
+static uint64_t count(const struct direction *d, const struct words *w)
+{
+    uint64_t sent = w->sum[TRAFFIC_END_SENDER];
+    uint64_t received = w->sum[TRAFFIC_END_RECEIVER];
+    uint64_t most = sent > received ? sent : received;
+
+    if (d->word != TRAFFIC_WORD_BOTH)
+        return most;
+    /* What the sender has not told apart is in the row of all others already. */
+    if (d->others[TRAFFIC_END_SENDER] > 0)
+        most = sent;
+    most = lesser(most, borne_out_by(d, w, TRAFFIC_END_SENDER));
+    return lesser(most, borne_out_by(d, w, TRAFFIC_END_RECEIVER));
+}
+
+/* Return: it is one. */
+static bool find_dispute(
+    struct traffic_edges *edges, const struct direction *d, const struct words *w)
+{
+    uint64_t sent = w->sum[TRAFFIC_END_SENDER];
+    uint64_t received = w->sum[TRAFFIC_END_RECEIVER];
+
+    if (d->word != TRAFFIC_WORD_BOTH ||
+        (sent <= borne_out_by(d, w, TRAFFIC_END_RECEIVER) + TRAFFIC_DISPUTE_BYTES &&
+            received <= borne_out_by(d, w, TRAFFIC_END_SENDER) + TRAFFIC_DISPUTE_BYTES))
+        return false;
+    if (edges->n_disputes < TRAFFIC_DISPUTES_MAX)
+        edges->disputes[edges->n_disputes++] = (struct traffic_dispute){.from = d->claims[0].from,
+            .to = d->claims[0].to,
+            .job = w->job,
+            .sent = sent,
+            .received = received,
+            .counted = w->counted};
+    return true;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------
+ */
+
+static int add_row(
+    struct traffic_edges *edges, const struct direction *d, const struct traffic_row *row)
+{
+    struct traffic_row *rows =
+        sorted_open(edges->rows, edges->n, sizeof(*rows), edges->n, &edges->cap);
+
+    if (!rows)
+        return -ENOMEM;
+    edges->rows = rows;
+    rows[edges->n] = *row;
+    rows[edges->n].from = d->claims[0].from;
+    rows[edges->n].to = d->claims[0].to;
+    rows[edges->n].word = d->word;
+    rows[edges->n++].teller = d->teller;
+    return 0;
+}
+
+/* @bytes for that job, on the paths that @w has, and in their proportion. */
+static int add_rows(struct traffic_edges *edges, const struct direction *d, const char *job,
+    const struct words *w, uint64_t bytes)
+{
+    enum traffic_end end =
+        w->sum[TRAFFIC_END_SENDER] > 0 ? TRAFFIC_END_SENDER : TRAFFIC_END_RECEIVER;
+    const uint64_t *by_path = w->by_path[end];
+    unsigned most = 0;
+    uint64_t parts[PATH_KIND_N];
+    uint64_t rest = bytes;
+    int r = 0;
+
+    for (unsigned k = 0; k < PATH_KIND_N; k++) {
+        unsigned __int128 part = (unsigned __int128)by_path[k] * bytes;
+
+        parts[k] = w->sum[end] > 0 ? (uint64_t)(part / w->sum[end]) : 0;
+        /* Sums that stopped at their end could be less than their parts. */
+        parts[k] = lesser(parts[k], rest);
+        rest -= parts[k];
+        if (by_path[k] > by_path[most])
+            most = k;
+    }
+    parts[most] += rest;
+    for (unsigned k = 0; r == 0 && k < PATH_KIND_N; k++)
+        if (parts[k] > 0)
+            r = add_row(edges, d,
+                &(struct traffic_row){.job = job, .path = (enum path_kind)k, .bytes = parts[k]});
+    return r;
+}
+
+/* The words of each job of the direction, and of all. 0 or -ENOMEM. */
+static int sort_words(struct settling *s, struct direction *d)
+{
+    s->n_words = 0;
+    d->all = (struct words){.job = ""};
+    for (size_t i = 0; i < d->n; i++) {
+        const struct traffic_claim *c = &d->claims[i];
+
+        if (s->n_words == 0 || strcmp(s->words[s->n_words - 1].job, c->job) != 0) {
+            struct words *words =
+                sorted_open(s->words, s->n_words, sizeof(*words), s->n_words, &s->cap_words);
+
+            if (!words)
+                return -ENOMEM;
+            s->words = words;
+            words[s->n_words++] = (struct words){.job = c->job};
+        }
+        add_words(&s->words[s->n_words - 1], c);
+        add_words(&d->all, c);
+    }
+    return 0;
+}
+
+/* Who bears the direction out. */
+static void judge(const struct settling *s, struct direction *d)
+{
+    const char *names[TRAFFIC_END_N] = {
+        [TRAFFIC_END_SENDER] = d->claims[0].from, [TRAFFIC_END_RECEIVER] = d->claims[0].to};
+    enum traffic_voice voices[TRAFFIC_END_N] = {TRAFFIC_VOICE_MUTE, TRAFFIC_VOICE_MUTE};
+    enum traffic_end silent;
+
+    for (unsigned k = 0; k < TRAFFIC_END_N; k++) {
+        uint64_t others[TRAFFIC_END_N] = {0, 0};
+
+        if (names[k][0])
+            voices[k] = s->facts->voice(s->facts->ctx, names[k], others);
+        d->others[k] = others[k];
+    }
+    silent = voices[TRAFFIC_END_SENDER] == TRAFFIC_VOICE_TOLD ? TRAFFIC_END_RECEIVER
+                                                              : TRAFFIC_END_SENDER;
+    d->is_mute = voices[silent] == TRAFFIC_VOICE_MUTE;
+    d->teller = names[silent == TRAFFIC_END_SENDER ? TRAFFIC_END_RECEIVER : TRAFFIC_END_SENDER];
+    if (voices[silent] == TRAFFIC_VOICE_AGENT)
+        d->word = TRAFFIC_WORD_WAITING;
+    else if (voices[silent] != TRAFFIC_VOICE_TOLD)
+        d->word = TRAFFIC_WORD_ONE;
+    else
+        d->word = TRAFFIC_WORD_BOTH, d->teller = NULL;
+}
+
+static int settle(struct settling *s, struct direction *d)
+{
+    struct words *none;
+    uint64_t left;
+    bool is_disputed;
+    int r = sort_words(s, d);
+
+    if (r != 0)
+        return r;
+    judge(s, d);
+    d->all.counted = count(d, &d->all);
+    is_disputed = find_dispute(s->edges, d, &d->all);
+    left = d->all.counted;
+    none = s->words[0].job[0] == '\0' ? &s->words[0] : &d->all;
+    for (size_t i = 0; i < s->n_words; i++) {
+        struct words *w = &s->words[i];
+
+        if (w->job[0] == '\0' || d->is_mute)
+            continue;
+        w->counted = lesser(count(d, w), left);
+        left -= w->counted;
+        if (!is_disputed)
+            (void)find_dispute(s->edges, d, w);
+    }
+    /* What no job is counted for comes first, as in the order of names. */
+    r = add_rows(s->edges, d, "", none, left);
+    for (size_t i = 0; r == 0 && i < s->n_words; i++)
+        if (s->words[i].job[0])
+            r = add_rows(s->edges, d, s->words[i].job, &s->words[i], s->words[i].counted);
+    return r;
+}
+
+int traffic_claims_settle(struct traffic_claim *claims, size_t n, const struct traffic_facts *facts,
+    struct traffic_edges *ret)
+{
+    struct settling s = {.facts = facts, .edges = ret};
+    int r = 0;
 
     qsort(claims, n, sizeof(*claims), compare_claims);
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && is_same_way(&claims[i], &claims[end]); end++)
+    for (size_t i = 0, end; r == 0 && i < n; i = end) {
+        struct direction d = {.claims = claims + i};
+
+        for (end = i + 1; end < n && strcmp(claims[i].from, claims[end].from) == 0 &&
+                          strcmp(claims[i].to, claims[end].to) == 0;
+             end++)
             continue;
-        /* A sender's claims to "" come first. */
-        if (i == 0 || strcmp(claims[i - 1].row.from, claims[i].row.from) != 0)
-            is_only = claims[i].is_only;
-        n_rows += settle(claims + i, end - i, is_only, ret + n_rows);
+        d.n = end - i;
+        r = settle(&s, &d);
     }
-    return n_rows;
+    free(s.words);
+    return r;
 }
 
-int traffic_edges_make(
-    const struct traffic_node *nodes, size_t n, struct traffic_row **ret, size_t *ret_n)
+/* ---- a whole day ------------------------------------------------------------------------------
+ */
+
+/* A node that has told something. */
+struct teller {
+    const char *name;
+    uint64_t others[TRAFFIC_END_N];
+};
+
+struct tellers {
+    struct teller *items; /* owns; sorted */
+    size_t n;
+    const struct traffic_facts *facts; /* of the others */
+};
+
+static int compare_tellers(const void *a, const void *b)
 {
-    struct traffic_row *rows;
+    return strcmp(((const struct teller *)a)->name, ((const struct teller *)b)->name);
+}
+
+static int make_tellers(struct tellers *t, const struct traffic_node *nodes, size_t n)
+{
+    t->items = calloc(n + 1, sizeof(*t->items));
+    if (!t->items)
+        return -ENOMEM;
+    t->n = n;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t *others = t->items[i].others;
+
+        t->items[i].name = nodes[i].name;
+        for (size_t k = 0; k < nodes[i].traffic.n; k++) {
+            const struct traffic_flow *f = &nodes[i].traffic.flows[k];
+
+            if (f->peer[0])
+                continue;
+            others[TRAFFIC_END_SENDER] = traffic_total(others[TRAFFIC_END_SENDER], f->sent);
+            others[TRAFFIC_END_RECEIVER] = traffic_total(others[TRAFFIC_END_RECEIVER], f->received);
+        }
+    }
+    qsort(t->items, n, sizeof(*t->items), compare_tellers);
+    return 0;
+}
+
+static enum traffic_voice voice_of(
+    const void *ctx, const char *node, uint64_t others[static TRAFFIC_END_N])
+{
+    const struct tellers *t = ctx;
+    struct teller wanted = {.name = node};
+    const struct teller *found = bsearch(&wanted, t->items, t->n, sizeof(wanted), compare_tellers);
+
+    if (!found)
+        return t->facts->voice(t->facts->ctx, node, others);
+    memcpy(others, found->others, sizeof(found->others));
+    return TRAFFIC_VOICE_TOLD;
+}
+
+int traffic_edges_make(const struct traffic_node *nodes, size_t n,
+    const struct traffic_facts *facts, struct traffic_edges **ret)
+{
+    struct tellers tellers = {.facts = facts};
+    struct traffic_edges *edges = calloc(1, sizeof(*edges));
     struct traffic_claim *claims;
     size_t n_claims = 0;
+    int r = -ENOMEM;
 
     for (size_t i = 0; i < n; i++)
         n_claims += 2 * nodes[i].traffic.n;
     claims = calloc(n_claims + 1, sizeof(*claims));
-    rows = calloc(n_claims + 1, sizeof(*rows));
-    if (!claims || !rows) {
-        free(claims);
-        free(rows);
-        return -ENOMEM;
+    if (edges && claims)
+        r = make_tellers(&tellers, nodes, n);
+    if (r == 0) {
+        n_claims = 0;
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k < nodes[i].traffic.n; k++)
+                n_claims +=
+                    traffic_claims_of(nodes[i].name, &nodes[i].traffic.flows[k], claims + n_claims);
+        r = traffic_claims_settle(
+            claims, n_claims, &(struct traffic_facts){.voice = voice_of, .ctx = &tellers}, edges);
     }
-    n_claims = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < nodes[i].traffic.n; k++)
-            n_claims +=
-                traffic_claims_of(nodes[i].name, &nodes[i].traffic.flows[k], claims + n_claims);
-    *ret = rows;
-    *ret_n = traffic_claims_settle(claims, n_claims, rows);
     free(claims);
-    return 0;
+    free(tellers.items);
+    if (r == 0)
+        *ret = edges;
+    else
+        traffic_edges_free(edges);
+    return r;
 }

@@ -2,20 +2,38 @@
  * traffic_edges.h - from what nodes say they have moved on a day to what went each way of each
  * edge.
  *
- * Both ends count what went from A to B: A what it has sent, B what it has received. The one that
- * has counted more is believed, and all of that edge's direction is as that one says: of a machine
- * that ended at once, the last minute is missing; of a stock WireGuard and of a hub, all is. What
- * was lost on the way was sent, and is paid for.
+ * Theory of operation. Both ends count what went from A to B: A what it has sent, B what it has
+ * received. The two differ a little, by what was lost on the way (it was sent, and is paid for) and
+ * by what one end has not told yet. Members are not trusted, so an end's word counts only as far as
+ * the other end's bears it out: the greater of the two, but no more than a tenth above the lesser.
+ * What one end says beyond that is not counted, and where it is much it is a dispute. The same
+ * holds for each job of the edge, and what no job is counted for was moved for none. The path is as
+ * the sender says, whose provider asks for the money.
+ *
+ * Some ends never tell anything: a stock WireGuard, a hub, a node that was removed before it did.
+ * There the other end's word is all there is, and the row says so. Of a member that tells, but has
+ * not told of that day yet, the row says this.
+ *
+ * A node whose edges are too many for a sum each has one sum for all others (TRAFFIC_OTHERS). What
+ * its peers say of it is borne out by that sum as well.
  *
  * Pure.
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "mesh/object/traffic.h"
+
+/** Of a sender so much counts beside: some messages that nobody has received. */
+#define TRAFFIC_LOST_BYTES 65536
+
+/** A difference beyond that tenth of as much is a dispute. */
+#define TRAFFIC_DISPUTE_BYTES (UINT64_C(16) << 20)
+
+/** Most disputes of one day that are told. */
+#define TRAFFIC_DISPUTES_MAX 256
 
 /** What one node says of one day. */
 struct traffic_node {
@@ -23,40 +41,103 @@ struct traffic_node {
     struct traffic traffic; /* owns */
 };
 
+/** Whether a node has told anything of a day, or might. */
+enum traffic_voice {
+    TRAFFIC_VOICE_TOLD,  /* it has */
+    TRAFFIC_VOICE_AGENT, /* it has an agent, which will */
+    TRAFFIC_VOICE_GONE,  /* it is no member any more */
+    TRAFFIC_VOICE_MUTE,  /* a hub or a stock WireGuard, which never do, and are in no job */
+};
+
+/** Who bears a row out. */
+enum traffic_word {
+    TRAFFIC_WORD_BOTH,    /* both ends */
+    TRAFFIC_WORD_ONE,     /* one, and the other one never tells */
+    TRAFFIC_WORD_WAITING, /* one, and the other one has not told of that day yet */
+    TRAFFIC_WORD_N,
+};
+
 /** What went from one node to another one, by one path and for one job. */
 struct traffic_row {
-    const char *from; /* borrowed, like @to and @job, from the struct traffic_node */
-    const char *to;   /* "": nodes that had no sum of their own */
-    const char *job;  /* "": none */
+    const char *from;   /* borrowed, like @to, @job and @teller, from the struct traffic_node */
+    const char *to;     /* "": nodes that had no sum of their own */
+    const char *job;    /* "": none */
+    const char *teller; /* whose word it is; NULL: both ends' */
     enum path_kind path;
+    enum traffic_word word;
     uint64_t bytes;
 };
 
-/** What one end says of one direction of an edge. */
-struct traffic_claim {
-    struct traffic_row row;
-    bool is_senders;
-    bool is_only; /* the sender has more flows than it can tell apart: only its own words count */
+/** The ends of an edge contradict each other. */
+struct traffic_dispute {
+    const char *from; /* borrowed, as of a row */
+    const char *to;
+    const char *job;   /* that they differ about; "": all that went that way */
+    uint64_t sent;     /* bytes, as the sender says */
+    uint64_t received; /* as the receiver says */
+    uint64_t counted;
 };
 
-/** traffic_claims_of() - what @f, told by @node, claims: one or two, into @ret. How many. */
+/** The two ends of a direction, as indices. */
+enum traffic_end {
+    TRAFFIC_END_RECEIVER,
+    TRAFFIC_END_SENDER,
+    TRAFFIC_END_N,
+};
+
+/** What one end says of one direction, job and path. */
+struct traffic_claim {
+    const char *from; /* borrowed, like @to and @job */
+    const char *to;
+    const char *job;
+    enum path_kind path;
+    enum traffic_end end; /* that says so */
+    uint64_t bytes;
+};
+
+/** What is settled. */
+struct traffic_edges {
+    struct traffic_row *rows; /* owns; in the order of from, to, job and path */
+    size_t n;
+    size_t cap;
+    struct traffic_dispute disputes[TRAFFIC_DISPUTES_MAX];
+    size_t n_disputes; /* of @disputes */
+};
+
+/** What has to be known beside what is claimed. */
+struct traffic_facts {
+    /* @others, of a node that has told: what it has in the sum of all others, as receiver and as
+     * sender; left as zeroes by any other one. */
+    enum traffic_voice (*voice)(
+        const void *ctx, const char *node, uint64_t others[static TRAFFIC_END_N]);
+    const void *ctx; /* borrowed */
+};
+
+/** traffic_claims_of() - what @f, told by @node, claims. Return: how many are in @ret, 0 to 2. */
 size_t traffic_claims_of(
     const char *node, const struct traffic_flow *f, struct traffic_claim ret[static 2]);
 
 /**
- * traffic_claims_settle() - from claims to rows, in the order of from, to, job and path
- * @claims:	all of each sender that has any; they are sorted
- * @ret:	room for @n
- *
- * Return: how many rows.
- */
-size_t traffic_claims_settle(struct traffic_claim *claims, size_t n, struct traffic_row *ret);
-
-/**
- * traffic_edges_make() - in the order of from, to, job and path
- * @ret:	gives, for free(); borrows from @nodes
+ * traffic_claims_settle() - from claims to rows, which are added to @ret, and disputes
+ * @claims:	all of each direction that has any; they are sorted
  *
  * Return: 0 or -ENOMEM.
  */
-int traffic_edges_make(
-    const struct traffic_node *nodes, size_t n, struct traffic_row **ret, size_t *ret_n);
+int traffic_claims_settle(struct traffic_claim *claims, size_t n, const struct traffic_facts *facts,
+    struct traffic_edges *ret);
+
+/**
+ * traffic_edges_make() - settle all that the nodes say of one day
+ * @facts:	asked about nodes that are not among @nodes
+ * @ret:	gives, for traffic_edges_free(); borrows from @nodes
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int traffic_edges_make(const struct traffic_node *nodes, size_t n,
+    const struct traffic_facts *facts, struct traffic_edges **ret);
+
+/** traffic_edges_free() - NULL is fine. */
+void traffic_edges_free(struct traffic_edges *edges);
+
+/** traffic_word_name() - "both", "one", "waiting", as in JSON. */
+const char *traffic_word_name(enum traffic_word word);

@@ -45,19 +45,37 @@ static void end(struct walk *w, int r, const struct err *e)
     free(w);
 }
 
+enum traffic_voice traffic_read_voice(const struct model_network *net, const char *name)
+{
+    const struct model_node *node = net ? model_find_node(net, name) : NULL;
+
+    if (!node)
+        return TRAFFIC_VOICE_GONE;
+    return node->pub.spec.hub || node->pub.spec.stock ? TRAFFIC_VOICE_MUTE : TRAFFIC_VOICE_AGENT;
+}
+
+/* Of a node without a record of that day. */
+static enum traffic_voice voice_of(
+    const void *ctx, const char *name, uint64_t others[static TRAFFIC_END_N])
+{
+    const struct walk *w = ctx;
+
+    return traffic_read_voice(model_find_network(w->book->model, w->query.network), name);
+}
+
 /* All records of the day have been read. */
 static int end_day(struct walk *w)
 {
-    struct traffic_row *rows;
-    size_t n;
+    struct traffic_facts facts = {.voice = voice_of, .ctx = w};
+    struct traffic_edges *edges;
     int r;
 
     if (w->n_nodes == 0)
         return 0;
-    r = traffic_edges_make(w->nodes, w->n_nodes, &rows, &n);
+    r = traffic_edges_make(w->nodes, w->n_nodes, &facts, &edges);
     if (r == 0) {
-        w->reader.on_day(w->reader.ctx, w->day, rows, n);
-        free(rows);
+        w->reader.on_day(w->reader.ctx, w->day, edges);
+        traffic_edges_free(edges);
     }
     forget_day(w);
     return r;

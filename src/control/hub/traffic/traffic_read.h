@@ -14,6 +14,7 @@
 #include "hub/traffic/traffic_edges.h"
 
 struct err;
+struct model_network;
 struct traffic_book;
 
 struct traffic_query {
@@ -26,8 +27,8 @@ struct traffic_key;
 
 /** Who reads: the rows of whole days, or one record after the other. */
 struct traffic_reader {
-    /* The rows of one day, borrowed; in the order of days, each at most once. */
-    void (*on_day)(void *ctx, int32_t day, const struct traffic_row *rows, size_t n);
+    /* What one day comes to, borrowed; in the order of days, each at most once. */
+    void (*on_day)(void *ctx, int32_t day, const struct traffic_edges *edges);
     /* NULL: days are read. Else whether this record, written at that revision, is wanted. */
     bool (*wants)(void *ctx, const struct traffic_key *key, uint64_t revision);
     /* One that was, borrowed. */
@@ -36,6 +37,10 @@ struct traffic_reader {
     void (*on_end)(void *ctx, int r, const struct err *e);
     void *ctx; /* pinned until then */
 };
+
+/** traffic_read_voice() - whether a node of that name, which has told nothing of a day, might.
+ * @net: NULL: it is gone. */
+enum traffic_voice traffic_read_voice(const struct model_network *net, const char *node);
 
 /**
  * traffic_read() - what this hub was told is written first, and then read with the rest

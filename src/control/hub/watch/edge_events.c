@@ -19,6 +19,7 @@ static const char *const names[] = {
     [EDGE_EVENT_BUDGET_NEAR] = "BudgetNear",
     [EDGE_EVENT_BUDGET_SPENT] = "BudgetSpent",
     [EDGE_EVENT_BUDGET_AGAIN] = "BudgetAgain",
+    [EDGE_EVENT_TRAFFIC_DISPUTED] = "TrafficDisputed",
 };
 
 _Static_assert(sizeof(names) / sizeof(*names) == EDGE_EVENT_N, "a name each");

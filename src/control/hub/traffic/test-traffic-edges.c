@@ -1,0 +1,190 @@
+/* test-traffic-edges.c - what counts of what two ends say, when they agree and when one lies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "hub/traffic/traffic_edges.h"
+
+#define MB UINT64_C(1000000)
+
+/* What one node says of another one. */
+struct saying {
+    const char *node;
+    const char *peer;
+    const char *job;
+    enum path_kind path;
+    uint64_t sent;
+    uint64_t received;
+};
+
+static enum traffic_voice voice_of(
+    const void *ctx, const char *name, uint64_t others[static TRAFFIC_END_N])
+{
+    if (strcmp(name, "hub") == 0)
+        return TRAFFIC_VOICE_MUTE;
+    return strcmp(name, "gone") == 0 ? TRAFFIC_VOICE_GONE : TRAFFIC_VOICE_AGENT;
+}
+
+#define SAYINGS_MAX 6
+
+struct settled {
+    struct traffic_node nodes[SAYINGS_MAX];
+    size_t n;
+    struct traffic_edges *edges;
+};
+
+static struct traffic_node *node_of(struct settled *s, const char *name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->nodes[i].name, name) == 0)
+            return &s->nodes[i];
+    s->nodes[s->n] = (struct traffic_node){.traffic = {.day = 1}};
+    (void)snprintf(s->nodes[s->n].name, sizeof(s->nodes[s->n].name), "%s", name);
+    return &s->nodes[s->n++];
+}
+
+static void settle(struct settled *s, const struct saying *sayings)
+{
+    struct traffic_facts facts = {.voice = voice_of};
+
+    s->n = 0;
+    for (size_t i = 0; i < SAYINGS_MAX && sayings[i].node; i++) {
+        struct traffic_flow *flow = traffic_at(&node_of(s, sayings[i].node)->traffic, 7,
+            sayings[i].peer, sayings[i].job ? sayings[i].job : "", sayings[i].path);
+
+        assert_non_null(flow);
+        traffic_add(flow, sayings[i].sent, sayings[i].received);
+    }
+    assert_int_equal(traffic_edges_make(s->nodes, s->n, &facts, &s->edges), 0);
+}
+
+static void forget(struct settled *s)
+{
+    traffic_edges_free(s->edges);
+    for (size_t i = 0; i < s->n; i++)
+        traffic_deinit(&s->nodes[i].traffic);
+}
+
+/* "a>b/job/path=MB word(teller) " of each row, and then "!a>b/job:sent,received " of each dispute.
+ */
+static const char *text_of(const struct settled *s, char *buf, size_t cap)
+{
+    size_t len = 0;
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < s->edges->n; i++) {
+        const struct traffic_row *r = &s->edges->rows[i];
+
+        len += (size_t)snprintf(buf + len, cap - len, "%s>%s/%s/%s=%.1f%s%s ", r->from, r->to,
+            r->job, path_kind_name(r->path), (double)r->bytes / MB,
+            r->word == TRAFFIC_WORD_BOTH  ? ""
+            : r->word == TRAFFIC_WORD_ONE ? "?"
+                                          : "...",
+            r->teller ? r->teller : "");
+    }
+    for (size_t i = 0; i < s->edges->n_disputes; i++) {
+        const struct traffic_dispute *d = &s->edges->disputes[i];
+
+        len += (size_t)snprintf(buf + len, cap - len, "!%s>%s/%s:%.0f,%.0f ", d->from, d->to,
+            d->job, (double)d->sent / MB, (double)d->received / MB);
+    }
+    return buf;
+}
+
+#define D PATH_KIND_DIRECT
+#define R PATH_KIND_RELAY
+
+static const struct {
+    const char *what;
+    struct saying sayings[SAYINGS_MAX];
+    const char *expected;
+} cases[] = {
+    {"a little was lost on the way: it was sent, and is paid for",
+        {{"a", "b", "j", D, 1000 * MB, 0}, {"b", "a", "j", D, 0, 950 * MB}},
+        "a>b/j/direct=1000.0 "},
+    {"the sender has not told the last minute yet",
+        {{"a", "b", "j", D, 950 * MB, 0}, {"b", "a", "j", D, 0, 1000 * MB}},
+        "a>b/j/direct=1000.0 "},
+    {"a sender that lies", {{"a", "b", "j", D, 9000000 * MB, 0}, {"b", "a", "j", D, 0, 100 * MB}},
+        "a>b/j/direct=110.1 !a>b/:9000000,100 "},
+    {"a receiver that lies", {{"a", "b", "j", D, 100 * MB, 0}, {"b", "a", "j", D, 0, 9000000 * MB}},
+        "a>b/j/direct=110.0 !a>b/:100,9000000 "},
+    {"a sender that conceals what it has sent",
+        {{"a", "b", "j", D, 1 * MB, 0}, {"b", "a", "j", D, 0, 9000 * MB}},
+        "a>b/j/direct=1.1 !a>b/:1,9000 "},
+    {"a receiver that has told, but nothing of this",
+        {{"a", "b", "j", D, 9000 * MB, 0}, {"b", "c", "", D, 0, 1 * MB},
+            {"c", "b", "", D, 1 * MB, 0}},
+        "a>b/j/direct=0.1 c>b//direct=1.0 !a>b/:9000,0 "},
+    {"a receiver that makes up what a node that has told has never sent",
+        {{"b", "a", "j", D, 0, 1 * MB}, {"a", "c", "", D, 1 * MB, 0}, {"c", "a", "", D, 0, 1 * MB}},
+        "a>c//direct=1.0 "},
+    {"what both have moved, as of a job that only one of them knows",
+        {{"a", "b", "j", D, 500 * MB, 0}, {"b", "a", "", D, 0, 500 * MB}},
+        "a>b//direct=499.9 a>b/j/direct=0.1 !a>b/j:500,0 "},
+    {"two jobs of one edge, and the path as the sender says",
+        {{"a", "b", "j", D, 300 * MB, 0}, {"a", "b", "j", R, 100 * MB, 0},
+            {"a", "b", "k", R, 100 * MB, 0}, {"b", "a", "j", D, 0, 400 * MB},
+            {"b", "a", "k", D, 0, 100 * MB}},
+        "a>b/j/direct=300.0 a>b/j/relay=100.0 a>b/k/relay=100.0 "},
+    {"to a hub, which is in no job and never tells", {{"a", "hub", "j", D, 500 * MB, 20 * MB}},
+        "a>hub//direct=500.0?a hub>a//direct=20.0?a "},
+    {"to a node that was removed before it told", {{"a", "gone", "j", D, 500 * MB, 0}},
+        "a>gone/j/direct=500.0?a "},
+    {"to a member that has not told of the day yet", {{"a", "b", "j", D, 500 * MB, 0}},
+        "a>b/j/direct=500.0...a "},
+    {"from one that cannot tell all its peers apart: what b says is among all others",
+        {{"a", "", "", D, 700 * MB, 0}, {"a", "c", "j", D, 10 * MB, 0},
+            {"b", "a", "j", D, 0, 600 * MB}, {"c", "a", "j", D, 0, 50 * MB}},
+        "a>//direct=700.0?a a>c/j/direct=10.0 "},
+    {"to one that cannot: its sum of all others bears the sender out",
+        {{"a", "b", "j", D, 600 * MB, 0}, {"b", "", "", D, 0, 700 * MB}}, "a>b/j/direct=600.0 "},
+    {"but no more than that", {{"a", "b", "j", D, 6000 * MB, 0}, {"b", "", "", D, 0, 700 * MB}},
+        "a>b/j/direct=770.1 !a>b/:6000,0 "},
+    {"all others are in no job", {{"a", "", "j", D, 5 * MB, 0}}, "a>//direct=5.0?a "},
+};
+
+static void test_cases(void **state)
+{
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct settled s;
+        char text[512];
+
+        settle(&s, cases[i].sayings);
+        if (strcmp(text_of(&s, text, sizeof(text)), cases[i].expected) != 0)
+            fail_msg("%s: %s, not %s", cases[i].what, text, cases[i].expected);
+        forget(&s);
+    }
+}
+
+/* The greatest sums there are: nothing wraps, and the parts are no more than the whole. */
+static void test_greatest(void **state)
+{
+    struct saying sayings[SAYINGS_MAX] = {{"a", "b", "", D, TRAFFIC_BYTES_MAX, 0},
+        {"a", "b", "", R, TRAFFIC_BYTES_MAX, 0}, {"a", "b", "j", D, TRAFFIC_BYTES_MAX, 0},
+        {"b", "a", "", D, 0, TRAFFIC_BYTES_MAX}, {"b", "a", "j", D, 0, TRAFFIC_BYTES_MAX}};
+    struct settled s;
+    uint64_t sum = 0;
+
+    settle(&s, sayings);
+    for (size_t i = 0; i < s.edges->n; i++)
+        sum += s.edges->rows[i].bytes;
+    assert_int_equal(s.edges->n_disputes, 1);
+    assert_int_equal(sum, s.edges->disputes[0].counted);
+    assert_true(sum > 2 * TRAFFIC_BYTES_MAX);
+    forget(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_greatest),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

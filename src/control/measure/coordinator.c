@@ -100,6 +100,7 @@ int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, siz
     const struct order *o, nsec_t deadline)
 {
     const struct order **orders = calloc(n + 1, sizeof(*orders));
+    nsec_t time = deadline - clock_now();
 
     *c = (struct coordinator){.items = calloc(n + 1, sizeof(*c->items)), .n = n, .id = o->id};
     if (!orders || !c->items) {
@@ -120,7 +121,8 @@ int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, siz
         orders[i] = o;
     }
     finish_connecting(c, deadline);
-    coordinator_ask(c, orders, deadline);
+    /* A member that has used up the time of connecting leaves the others theirs to answer. */
+    coordinator_ask(c, orders, clock_now() + time);
     for (size_t i = 0; i < n; i++)
         if (!c->items[i].answer)
             hang_up(&c->items[i]);

@@ -38,7 +38,10 @@ struct coordinator {
     struct session_id id; /* of the session that the members are in */
 };
 
-#define COORDINATOR_NULL {0}
+#define COORDINATOR_NULL                                                                           \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** coordinator_deinit() - close all connections, which ends the session everywhere; idempotent. */
 void coordinator_deinit(struct coordinator *c);
@@ -53,7 +56,7 @@ void coordinator_deinit(struct coordinator *c);
  * @interface:	connections leave by this interface only; NULL: as routed
  * @port:	on which the other members' measuring services listen
  * @o:		SESSION, with an id that nobody can guess
- * @deadline:	monotonic
+ * @deadline:	monotonic, for connecting; then those that are connected have as long to answer
  *
  * A member that does not take part keeps its place, with fd -1 and the reason in @why.
  *

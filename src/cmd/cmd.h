@@ -40,6 +40,7 @@ int cmd_admin(int argc, char **argv);     /* admin_tokens.c */
 int cmd_agent(int argc, char **argv);     /* agent.c */
 int cmd_apply(int argc, char **argv);     /* object.c */
 int cmd_cost(int argc, char **argv);      /* cost.c */
+int cmd_page(int argc, char **argv);      /* page.c */
 int cmd_delete(int argc, char **argv);    /* object.c */
 int cmd_audit(int argc, char **argv);     /* audit.c */
 int cmd_bench(int argc, char **argv);     /* bench.c */

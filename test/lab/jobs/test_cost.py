@@ -102,6 +102,25 @@ def edge(answer: dict, sender: str, receiver: str) -> dict:
                 {"bytes": 0})
 
 
+def browse(site: Site, a: AgentNode) -> None:
+    """The page, as `weft page` has it and as a browser is shown it, by a viewer's token only."""
+    page = site.hub.run([site.weft, "page"], quiet=True).out
+    assert page.startswith("<!doctype html>") and "<td>llama</td>" in page
+    token = site.hub.run([site.weft, "admin", "new", "browser", "--role", "viewer"], quiet=True).out
+    url = "https://203.0.113.10:8443/v1/networks/default/page"
+    curl = ["curl", "-k", "-s", "-i", "-m", "20", url]
+    shown = a.host.run([*curl, "-u", f"me:{token.strip()}"], quiet=True).out
+    assert shown.startswith("HTTP/1.1 200") and "<td>llama</td>" in shown
+    assert "Content-Security-Policy: default-src 'none';" in shown
+    for more in [["-u", "me:guess"], []]:
+        refused = a.host.run([*curl, *more], quiet=True).out
+        assert refused.startswith("HTTP/1.1 401") and "WWW-Authenticate: Basic" in refused
+    # A password changes nothing: another site's page could have the browser send it along.
+    changed = a.host.run(["curl", "-k", "-s", "-i", "-m", "20", "-X", "POST", "-u",
+                          f"me:{token.strip()}", url.replace("page", "tokens")], quiet=True).out
+    assert changed.startswith("HTTP/1.1 401")
+
+
 def test_a_job_costs_what_it_has_moved(weft: Path, tmp_path: Path) -> None:
     script = tmp_path / "torchrun"
     script.write_text(JOB)
@@ -131,6 +150,7 @@ def test_a_job_costs_what_it_has_moved(weft: Path, tmp_path: Path) -> None:
         wait_for(lambda: ("BudgetSpent", "llama") in events(site), 30, "the event of the budget")
         share, = (budget["share"] for budget in cost(site)["budgets"])
         assert share == pytest.approx(sent["cost"] / 1.9, abs=0.05)
+        browse(site, a)
         # What is of no job is there as well, and all of it survives the hub.
         whole = cost(site)
         assert whole["total"]["bytes"] > answer["total"]["bytes"]

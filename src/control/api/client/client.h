@@ -51,7 +51,7 @@ struct client_target {
 /** What came back. */
 struct client_answer {
     int status;   /* HTTP status; 0 when there was no answer */
-    json_t *body; /* owns a reference; NULL when the answer had none */
+    json_t *body; /* owns a reference; NULL when the answer had none; a page of HTML: a text */
 };
 
 #define CLIENT_ANSWER_NULL                                                                         \

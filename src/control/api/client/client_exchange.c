@@ -251,12 +251,18 @@ static int take_answer(struct client_exchange *x, struct client_answer *ret, str
 {
     struct client_answer a = CLIENT_ANSWER_NULL;
     const char *sentence;
+    const char *type = NULL;
     long status = 0;
     int r;
 
     curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(x->easy, CURLINFO_CONTENT_TYPE, &type);
     a.status = (int)status;
-    if (x->got.len > 0) {
+    if (status < 300 && type && strncmp(type, "text/html", 9) == 0) {
+        a.body = json_stringn(x->got.p, x->got.len);
+        if (!a.body)
+            return err_set(e, CLIENT_E_UNREACHABLE, "the page of \"%s\" is no UTF-8", x->address);
+    } else if (x->got.len > 0) {
         r = body_parse(&a.body, x->got.p, x->got.len, e);
         if (r != 0 && status < 300)
             return err_set(e, CLIENT_E_UNREACHABLE, "\"%s\" does not answer as a weft does: %s",

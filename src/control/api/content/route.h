@@ -56,6 +56,8 @@ struct response {
     json_t *body;              /* owns a reference; NULL: none */
     char *text;                /* owns; what to send instead of a body */
     const char *type;          /* of @text, as in Content-Type; a constant */
+    const char *policy;        /* Content-Security-Policy, of a page for browsers; a constant */
+    bool is_asked_who;         /* with 401: a browser asks its user for a name and a password */
     struct stream *stream;     /* pins; lines without an end instead of a body (stream.h) */
     struct upgrade *upgrade;   /* pins; bytes both ways instead of an answer (server.h) */
     struct deferred *deferred; /* pins; the answer comes later (server.h) */
@@ -100,6 +102,7 @@ struct route {
     const char *help;       /* one clause */
     enum role role;         /* the least that may call it as administrator */
     enum route_scope scope; /* see there */
+    bool is_page;           /* people open it in a browser */
 };
 
 /** The last row of a table. */

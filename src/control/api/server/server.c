@@ -20,6 +20,8 @@
 #include "api/server/server_internal.h"
 #include "api/server/tls_front.h"
 #include "base/err.h"
+#include "base/secret.h"
+#include "base/text.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
 
@@ -42,12 +44,48 @@ const char *request_query(const struct request *rq, const char *name)
                      : NULL;
 }
 
+/* Longest credentials of a browser: a name, a colon and an admin token. */
+#define BASIC_MAX 384
+
+/*
+ * The admin token of a request, into @buf; "": it has none. A browser has it as a password (RFC
+ * 7617), and sends it along with whatever another site's page makes it ask of this hub; so it is
+ * taken for GET only, by which nothing changes, and whose answer that page does not see.
+ */
+static const char *token_of(const struct request *rq, char buf[static BASIC_MAX])
+{
+    static const char bearer[] = "Bearer ";
+    static const char basic[] = "Basic ";
+    const char *text = rq->authorization ? rq->authorization : "";
+    size_t len;
+    char *colon;
+
+    buf[0] = '\0';
+    if (strncmp(text, bearer, sizeof(bearer) - 1) == 0)
+        return text + sizeof(bearer) - 1;
+    if (strncmp(text, basic, sizeof(basic) - 1) != 0 || strcmp(rq->method, "GET") != 0)
+        return buf;
+    text += sizeof(basic) - 1;
+    len = strlen(text);
+    if (len == 0 || len % 4 != 0 || len / 4 * 3 >= BASIC_MAX)
+        return buf;
+    len = len / 4 * 3 - (text[len - 1] == '=') - (text[len - 2] == '=');
+    if (!base64_decode(text, buf, len)) {
+        buf[0] = '\0';
+        return buf;
+    }
+    buf[len] = '\0';
+    colon = strchr(buf, ':');
+    return colon ? colon + 1 : buf + len;
+}
+
 /* Who asks? A request at the public API with a valid admin token is an administrator's. */
 static void find_caller(const struct server__connection *c, struct request *rq)
 {
-    static const char word[] = "Bearer ";
+    char buf[BASIC_MAX];
     const struct server_config *config = &c->s->config;
     struct caller *caller = &rq->caller;
+    const char *token;
 
     rq->access = c->access;
     if (c->access == API_ACCESS_ADMIN) {
@@ -55,11 +93,12 @@ static void find_caller(const struct server__connection *c, struct request *rq)
         (void)snprintf(caller->name, sizeof(caller->name), "uid:%u", c->uid);
         return;
     }
-    if (c->access != API_ACCESS_PUBLIC || !config->identify || !rq->authorization ||
-        strncmp(rq->authorization, word, sizeof(word) - 1) != 0)
+    if (c->access != API_ACCESS_PUBLIC || !config->identify)
         return;
-    caller->verdict = config->identify(
-        config->ctx, rq->authorization + sizeof(word) - 1, &rq->from, rq->now, caller);
+    token = token_of(rq, buf);
+    if (token[0])
+        caller->verdict = config->identify(config->ctx, token, &rq->from, rq->now, caller);
+    secret_wipe(buf, sizeof(buf));
     if (caller->verdict == CALLER_KNOWN)
         rq->access = API_ACCESS_ADMIN;
 }
@@ -129,6 +168,7 @@ static void handle(
         row = route_find(config->routes, method, path, rq.params, rs);
     if (row && route_admits(row, &rq, rs))
         call(c, row, &rq, rs);
+    rs->is_asked_who = row && row->is_page && rs->status == 401;
     if (config->end)
         config->end(config->ctx, &rq, row, rs);
 }

@@ -199,6 +199,14 @@ static struct MHD_Response *make_text(struct response *rs)
         free(text);
     else
         (void)MHD_add_response_header(r, "Content-Type", rs->body ? "application/json" : rs->type);
+    if (r && rs->policy) {
+        (void)MHD_add_response_header(r, "Content-Security-Policy", rs->policy);
+        (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+        (void)MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+    }
+    if (r && rs->is_asked_who)
+        (void)MHD_add_response_header(
+            r, "WWW-Authenticate", "Basic realm=\"weft: an admin token is the password\"");
     return r;
 }
 

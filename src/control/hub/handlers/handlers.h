@@ -12,6 +12,7 @@
  *     handlers_access.c   administrators: who may administer or join, and who did what
  *     handlers_move.c     administrators: where the hub will be
  *     handlers_traffic.c  administrators: what the edges have moved
+ *     handlers_page.c     administrators: all of it on a page for a browser
  *     handlers_objects.c  administrators: objects, read and written
  *
  * Theory of operation. A handler that only reads reads the model, and answers at once. One that
@@ -246,6 +247,9 @@ void handlers_routes_list(void *ctx, const struct request *rq, struct response *
 /** handlers_traffic() - GET /v1/networks/{network}/traffic: what its edges have moved, by day. */
 void handlers_traffic(void *ctx, const struct request *rq, struct response *rs);
 
+/** handlers_page() - GET /v1/networks/{network}/page: the same and more, as a page for people. */
+void handlers_page(void *ctx, const struct request *rq, struct response *rs);
+
 /* ---- handlers_objects.c ---- */
 
 /** handlers_objects_list() - GET /v1/networks/{network}/objects/{kind}: all objects of a kind. */
@@ -297,6 +301,18 @@ struct model_node *handlers_find_machine(const struct request *rq, struct respon
  */
 struct model_node *handlers_find_member(
     struct handlers *h, const struct request *rq, struct response *rs);
+
+/** handlers_nodes() - what handlers_nodes_list() answers; a new reference. */
+json_t *handlers_nodes(struct handlers *h, struct model_network *net, nsec_t now);
+
+/** handlers_jobs() - what handlers_network_jobs() answers, a new reference; NULL: another hub
+ * serves them. */
+json_t *handlers_jobs(struct handlers *h, struct model_network *net);
+
+/** handlers_page_answer() - handlers_page.c's: the page, with @traffic as handlers_traffic()
+ * answers it, which is borrowed. */
+void handlers_page_answer(struct handlers *h, struct model_network *net, const json_t *traffic,
+    nsec_t now, struct response *rs);
 
 /** handlers_refuse_newcomer() - why a machine is not taken in: @r is ENROL_E_* or negative errno.
  */

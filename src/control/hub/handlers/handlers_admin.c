@@ -292,15 +292,10 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     }
 }
 
-void handlers_nodes_list(void *ctx, const struct request *rq, struct response *rs)
+json_t *handlers_nodes(struct handlers *h, struct model_network *net, nsec_t now)
 {
-    struct handlers *h = ctx;
-    struct model_network *net = handlers_find_network(h, rq, rs);
-    json_t *list;
+    json_t *list = json_array();
 
-    if (!net)
-        return;
-    list = json_array();
     for (size_t i = 0; i < net->nodes.n; i++) {
         const struct model_node *node = model_node_at(net, i);
         struct node spec = node->pub.spec;
@@ -310,10 +305,19 @@ void handlers_nodes_list(void *ctx, const struct request *rq, struct response *r
         json = node_encode(&spec);
         json_decref(spec.status);
         if (json)
-            add_facts(h, node, json, rq->now);
+            add_facts(h, node, json, now);
         json_array_append_new(list, json);
     }
-    response_json(rs, 200, json_pack("{s:o}", "nodes", list));
+    return json_pack("{s:o}", "nodes", list);
+}
+
+void handlers_nodes_list(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_network *net = handlers_find_network(h, rq, rs);
+
+    if (net)
+        response_json(rs, 200, handlers_nodes(h, net, rq->now));
 }
 
 /* A node that an administrator adds. */

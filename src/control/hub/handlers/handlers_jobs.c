@@ -3,6 +3,7 @@
  * network's, for who administers it.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/err.h"
 #include "base/parse.h"
@@ -154,6 +155,17 @@ void handlers_jobs_list(void *ctx, const struct request *rq, struct response *rs
 
     if (node && is_served_here(h, node->net, rs))
         response_text(rs, 200, jobs_list(&node->net->jobs), "application/json");
+}
+
+json_t *handlers_jobs(struct handlers *h, struct model_network *net)
+{
+    struct response unused = {0};
+    char *text = is_served_here(h, net, &unused) ? jobs_list(&net->jobs) : NULL;
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+
+    response_deinit(&unused);
+    free(text);
+    return json;
 }
 
 void handlers_network_jobs(void *ctx, const struct request *rq, struct response *rs)

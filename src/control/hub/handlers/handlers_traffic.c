@@ -13,6 +13,9 @@
 /* Most rows of an answer: about 3 MB. What has no room is summed up. */
 #define ROWS_MAX 20000
 
+/* Days of a page, unless asked for others. */
+#define PAGE_DAYS 7
+
 /* Most disputes of an answer. */
 #define DISPUTES_MAX 1024
 
@@ -21,10 +24,12 @@ struct traffic_call {
     struct later later;
     struct traffic_query query;
     char job[NAME_MAX_LEN + 1]; /* "": all */
-    json_t *rows;               /* owns */
-    json_t *disputes;           /* owns */
-    uint64_t n_left_out;        /* rows */
-    uint64_t left_out;          /* bytes */
+    bool is_page;               /* it is asked for as a page for people */
+    nsec_t now;
+    json_t *rows;        /* owns */
+    json_t *disputes;    /* owns */
+    uint64_t n_left_out; /* rows */
+    uint64_t left_out;   /* bytes */
 };
 
 static void forget_rows(struct later *l)
@@ -120,6 +125,7 @@ static void on_end(void *ctx, int r, const struct err *e)
     char since[TRAFFIC_DAY_TEXT_MAX];
     char until[TRAFFIC_DAY_TEXT_MAX];
     struct response rs = {0};
+    struct model_network *net;
     json_t *json;
 
     if (r != 0) {
@@ -127,15 +133,19 @@ static void on_end(void *ctx, int r, const struct err *e)
         later_end(&call->later, &rs);
         return;
     }
+    net = model_find_network(call->later.h->model, call->query.network);
     json = json_pack("{s:s, s:s, s:s, s:i, s:O, s:O, s:{s:I, s:I}}", "network", call->query.network,
         "since", traffic_day_format(call->query.since, since), "until",
         traffic_day_format(call->query.until, until), "keptDays",
         (int)call->later.h->traffic->n_days, "rows", call->rows, "disputes", call->disputes,
         "leftOut", "rows", (json_int_t)call->n_left_out, "bytes", (json_int_t)call->left_out);
     if (json)
-        add_nodes(
-            json, call->later.h, model_find_network(call->later.h->model, call->query.network));
-    response_json(&rs, 200, json);
+        add_nodes(json, call->later.h, net);
+    if (json && call->is_page && net)
+        handlers_page_answer(call->later.h, net, json, call->now, &rs);
+    else
+        response_json(&rs, 200, json_incref(json));
+    json_decref(json);
     later_end(&call->later, &rs);
 }
 
@@ -153,16 +163,17 @@ static void read_rows(struct later *l, const struct request *rq, struct response
         response_fail(rs, &e);
 }
 
-void handlers_traffic(void *ctx, const struct request *rq, struct response *rs)
+/* @days: with today, if nothing else is asked for. */
+static void begin(
+    struct handlers *h, const struct request *rq, struct response *rs, int32_t days, bool is_page)
 {
-    struct handlers *h = ctx;
     const struct model_network *net = handlers_find_network(h, rq, rs);
     const char *job = request_query(rq, "job");
     struct traffic_query query = {.until = traffic_day(clock_wall_s())};
     struct traffic_call *call;
     struct err e = ERR_NULL;
 
-    query.since = query.until;
+    query.since = query.until - days + 1;
     if (!net || !read_day(rq, "since", &query.since, rs) ||
         !read_day(rq, "until", &query.until, rs))
         return;
@@ -183,7 +194,19 @@ void handlers_traffic(void *ctx, const struct request *rq, struct response *rs)
         return;
     (void)snprintf(query.network, sizeof(query.network), "%.63s", net->pub.spec.meta.name);
     call->query = query;
+    call->is_page = is_page;
+    call->now = rq->now;
     (void)snprintf(call->job, sizeof(call->job), "%s", job ? job : "");
     call->later.deinit = forget_rows;
     later_begin(&call->later, rq, rs);
+}
+
+void handlers_traffic(void *ctx, const struct request *rq, struct response *rs)
+{
+    begin(ctx, rq, rs, 1, false);
+}
+
+void handlers_page(void *ctx, const struct request *rq, struct response *rs)
+{
+    begin(ctx, rq, rs, PAGE_DAYS, true);
 }

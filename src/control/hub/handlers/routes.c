@@ -70,6 +70,8 @@ const struct route routes[] = {
         "what has happened to a network's edges and agents", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/networks/{network}/traffic", API_ACCESS_ADMIN, handlers_traffic,
         "what a network's edges have moved, by day", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
+    {"GET", "/v1/networks/{network}/page", API_ACCESS_ADMIN, handlers_page,
+        "all of this on a page for a browser", ROLE_VIEWER, ROUTE_SCOPE_NETWORK, .is_page = true},
     {"GET", "/v1/networks/{network}/snapshots/{name}", API_ACCESS_ADMIN, handlers_snapshot,
         "what a node sees", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/admin-tokens", API_ACCESS_ADMIN, handlers_admins_list,

@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "fabric/fabric.h"
+
 #define MACHINES_MIN 13
 
 static void file_of(char path[static MACHINES_PATH_MAX], const char *name, const char *suffix)
@@ -118,6 +120,19 @@ static char *read_all(const char *path)
     if (f)
         (void)fclose(f);
     return text;
+}
+
+void machines_read(struct fabric_facts *ret, const char *name)
+{
+    char root[MACHINES_PATH_MAX];
+    struct tree t = {.root = root};
+    struct metadata_answers answers;
+    enum metadata_cloud cloud;
+
+    machines_unpack(name, root);
+    cloud = metadata_cloud_of(&t);
+    fabric_read(ret, &t, FABRIC_VIEW_JOB, metadata_recorded(&answers, &t, cloud) ? &answers : NULL);
+    machines_remove(root);
 }
 
 void machines_compare(const char *name, const char *suffix, const char *text)

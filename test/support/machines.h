@@ -7,6 +7,8 @@
 
 #define MACHINES_PATH_MAX PATH_MAX
 
+struct fabric_facts;
+
 /** machines_each() - call @fn with the name of each, in order; fails the test if there are few. */
 void machines_each(void (*fn)(const char *name));
 
@@ -20,6 +22,9 @@ void machines_unpack(const char *name, char root[static MACHINES_PATH_MAX]);
 
 /** machines_remove() - remove that directory and all in it. */
 void machines_remove(const char *root);
+
+/** machines_read() - what a job would find of that machine. */
+void machines_read(struct fabric_facts *ret, const char *name);
 
 /**
  * machines_compare() - fail the test unless the file NAME.@suffix says @text

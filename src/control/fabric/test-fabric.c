@@ -21,19 +21,6 @@
 #include "mesh/object/fabric_report.h"
 #include "test/support/machines.h"
 
-static void read_machine(struct fabric_facts *ret, const char *name)
-{
-    char root[MACHINES_PATH_MAX];
-    struct tree t = {.root = root};
-    struct metadata_answers answers;
-    enum metadata_cloud cloud;
-
-    machines_unpack(name, root);
-    cloud = metadata_cloud_of(&t);
-    fabric_read(ret, &t, FABRIC_VIEW_JOB, metadata_recorded(&answers, &t, cloud) ? &answers : NULL);
-    machines_remove(root);
-}
-
 static void check_machine(const char *name)
 {
     struct fabric_facts facts;
@@ -44,7 +31,7 @@ static void check_machine(const char *name)
     json_t *json;
     char *text;
 
-    read_machine(&facts, name);
+    machines_read(&facts, name);
     assert_true(facts.n_claims < FABRIC_CLAIMS_MAX);
     fabric_format(&out, &facts);
     fabric_report_make(&report, &facts);
@@ -89,7 +76,7 @@ static void test_kinds(void **state)
     struct fabric_facts facts;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        read_machine(&facts, rows[i].machine);
+        machines_read(&facts, rows[i].machine);
         if (facts.kind != rows[i].kind)
             fail_msg("%s: %s, expected %s", rows[i].machine, fabric_kind_name(facts.kind),
                 fabric_kind_name(rows[i].kind));

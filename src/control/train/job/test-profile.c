@@ -32,19 +32,6 @@ static const char *look_up(void *ctx, const char *name)
     return NULL;
 }
 
-static void read_machine(struct fabric_facts *ret, const char *name)
-{
-    char root[MACHINES_PATH_MAX];
-    struct tree t = {.root = root};
-    struct metadata_answers answers;
-    enum metadata_cloud cloud;
-
-    machines_unpack(name, root);
-    cloud = metadata_cloud_of(&t);
-    fabric_read(ret, &t, FABRIC_VIEW_JOB, metadata_recorded(&answers, &t, cloud) ? &answers : NULL);
-    machines_remove(root);
-}
-
 static void make_plan(struct env_plan *ret, const struct fabric_facts *fabric,
     enum env_islands islands, const char *const *theirs)
 {
@@ -91,7 +78,7 @@ static void check_machine(const char *name)
     static struct env_plan plan;
     struct str out = STR_NULL;
 
-    read_machine(&facts, name);
+    machines_read(&facts, name);
     str_addf(&out, "profile %s\n\n== inside one island\n", profile_of(&facts)->name);
     make_plan(&plan, &facts, ENV_ISLANDS_ONE, NULL);
     add_plan(&out, &plan);
@@ -135,7 +122,7 @@ static void test_profiles(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const struct profile *p;
 
-        read_machine(&facts, rows[i].machine);
+        machines_read(&facts, rows[i].machine);
         p = profile_of(&facts);
         assert_string_equal(p->name, rows[i].profile);
         if (!profile_takes(p, rows[i].network))
@@ -217,7 +204,7 @@ static void test_theirs(void **state)
     static struct fabric_facts facts;
     static struct env_plan plan;
 
-    read_machine(&facts, "on-prem-ib");
+    machines_read(&facts, "on-prem-ib");
     make_plan(&plan, &facts, ENV_ISLANDS_ONE, theirs);
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const struct env_entry *entry = env_plan_find(&plan, rows[i].name);

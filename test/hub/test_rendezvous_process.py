@@ -128,13 +128,23 @@ def test_a_run_that_is_over_does_not_come_back(hub: Hub) -> None:
 
 
 def test_who_says_nothing_is_hung_up_on(hub: Hub) -> None:
-    (a,) = members(hub, "a")
+    """But for a store's second connection: torch 1.x has one that says nothing, and when it is
+    ended torch polls it without end."""
+    a, b = members(hub, "a", "b")
     port = join(a, "train")["c10d"]["port"]
-    silent = a.spawn([PYTHON, MEMBER_SCRIPT, "hold", "10.42.0.1", port, ""], name="silent")
-    client = a.spawn([PYTHON, MEMBER_SCRIPT, "hold", "10.42.0.1", port, "\\x06"], name="client")
+    hold = [PYTHON, MEMBER_SCRIPT, "hold", "10.42.0.1", port]
+    client = a.spawn([*hold, "\\x06"], name="client")
+    second = a.spawn([*hold, ""], name="second")
+    third = a.spawn([*hold, ""], name="third")
+    silent = b.spawn([*hold, ""], name="silent")
     silent.wait(30)
     assert json.loads(silent.lines()[-1])["seconds"] is not None
+    wait_for(lambda: not (second.running and third.running), 20, "one of two to be ended")
     assert client.running, "who has said a word may be silent for as long as it likes"
+    stays = second if second.running else third
+    assert stays.running
+    client.stop()
+    stays.wait(40)
 
 
 def test_descriptors_run_out(lab: Lab, weft: Path, tmp_path: Path) -> None:

@@ -18,6 +18,9 @@
 #define KEEPALIVE_PROBES 10
 #define TCP_GIVE_UP_MS   360000
 
+/* Silent connections that are judged in one call. Each takes a walk through its job's. */
+#define JUDGED_AT_ONCE 256
+
 void rdzv_conns_init(struct rdzv_conns *conns, struct uv_loop_s *loop, uint64_t seed)
 {
     *conns = (struct rdzv_conns){.loop = loop};
@@ -84,7 +87,7 @@ struct rdzv_conn *rdzv_conn_new(
     c->job = job;
     c->fd = fd;
     c->from = *from;
-    c->accepted_at = now;
+    c->judged_at = now;
     /* Cannot fail on a descriptor that is open and watched by nobody else. */
     (void)uv_poll_init(conns->loop, &c->poll, fd);
     c->poll.data = c;
@@ -174,12 +177,37 @@ void rdzv_conn_complain(struct rdzv_conn *c, const char *why)
         c->job->name, why);
 }
 
+/* May a silent one stay? Not more of them than its member has others in the job. One that stays is
+ * charged for, as those that speak are. */
+static bool may_stay_silent(struct rdzv_conn *c)
+{
+    const struct rdzv_conn *other;
+    unsigned n_speaking = 0;
+    unsigned n_silent = 1;
+
+    list_foreach(other, &c->job->conns, link) {
+        if (other == c || !ip_addr_equal(&other->from, &c->from))
+            continue;
+        n_speaking += other->protocol != NULL;
+        n_silent += !other->protocol && other->charged > 0;
+    }
+    return n_silent <= n_speaking && (c->charged > 0 || rdzv_conn_charge(c, RDZV_COST_CONN));
+}
+
 void rdzv_conns_hang_up_silent(struct rdzv_conns *conns, nsec_t now)
 {
     struct rdzv_conn *c;
 
-    while ((c = list_first(&conns->silent, struct rdzv_conn, silent)) &&
-           now - c->accepted_at > RDZV_SILENT_MAX) {
+    for (unsigned i = 0; i < JUDGED_AT_ONCE; i++) {
+        c = list_first(&conns->silent, struct rdzv_conn, silent);
+        if (!c || now - c->judged_at <= RDZV_SILENT_MAX)
+            return;
+        if (may_stay_silent(c)) {
+            c->judged_at = now;
+            list_remove(&c->silent);
+            list_add_tail(&conns->silent, &c->silent);
+            continue;
+        }
         conns->n_hung_up++;
         rdzv_conn_hang_up(c);
     }

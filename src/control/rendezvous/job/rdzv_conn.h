@@ -26,7 +26,13 @@
 #define RDZV_CONNECTIONS_MAX           8192
 #define RDZV_CONNECTIONS_MAX_BY_MEMBER 512
 
-/** A connection that has sent no byte for so long since its beginning is ended. */
+/**
+ * A connection that has sent no byte for so long since its beginning is ended, unless it is a
+ * store's second one. TCPStore of torch 1.x has two connections, and the second one says nothing
+ * until a key is watched, which may be never; when it is ended, a thread of torch polls it without
+ * end, on a processor of its own. So a member may have as many silent connections to a job as it
+ * has others there.
+ */
 #define RDZV_SILENT_MAX (10 * NSEC_PER_SEC)
 
 /** All connections of a process. */
@@ -57,7 +63,8 @@ struct rdzv_protocol {
 struct rdzv_conn {
     struct list link;                     /* in the job's, while it is attached */
     struct list silent;                   /* in rdzv_conns.silent, until it says something */
-    nsec_t accepted_at;                   /* when it was accepted */
+    nsec_t judged_at; /* while it is silent: when it was accepted, or last found to be one that
+                         stays */
     size_t charged;                       /* bytes that it has in the network's quota */
     struct rdzv_conns *conns;             /* pins */
     struct rdzv_job *job;                 /* pins; NULL once it is detached */
@@ -75,7 +82,11 @@ void rdzv_conns_init(struct rdzv_conns *conns, struct uv_loop_s *loop, uint64_t 
 /** rdzv_conns_deinit() - after all connections. */
 void rdzv_conns_deinit(struct rdzv_conns *conns);
 
-/** rdzv_conns_hang_up_silent() - end those that have sent nothing for RDZV_SILENT_MAX. */
+/**
+ * rdzv_conns_hang_up_silent() - end those that have sent nothing for RDZV_SILENT_MAX
+ *
+ * Looks at a bounded number of them in one call, the oldest first.
+ */
 void rdzv_conns_hang_up_silent(struct rdzv_conns *conns, nsec_t now);
 
 /** rdzv_conns_hang_up() - end a job's connections: those of the address @from; NULL: all. */

@@ -52,14 +52,17 @@ static void on_first(uv_poll_t *poll, int status, int events)
     struct rdzv_listen *l = c->state;
     uint8_t first;
     ssize_t n = recv(c->fd, &first, 1, MSG_PEEK);
+    size_t charged;
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     list_remove(&c->silent);
-    if (n == 1 && first < ' ' && rdzv_conn_charge(c, RDZV_COST_CONN))
+    /* One that was silent for long is charged for already. */
+    charged = c->charged;
+    if (n == 1 && first < ' ' && rdzv_conn_charge(c, RDZV_COST_CONN - charged))
         tcpstore_conn_begin(l->tcpstore, c);
     else if (n == 1 && first >= 'A' && first <= 'Z' &&
-             rdzv_conn_charge(c, RDZV_COST_CONN + RDZV_COST_HTTP))
+             rdzv_conn_charge(c, RDZV_COST_CONN + RDZV_COST_HTTP - charged))
         etcd2_http_begin(l->http, c);
     else
         rdzv_conn_hang_up(c);

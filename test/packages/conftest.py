@@ -2,7 +2,7 @@
 
     hub ──┐
     u   ──┤ s
-    m   ──┘        a virtual machine; upgrades happen there under a flow to u
+    m   ──┘        a container with systemd; upgrades happen there under a flow to u
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
-from units import root
+from units import container
 from units.conftest import TOPOLOGY, Site, running
 
 from . import build
-from .machine import PackageVm
+from .machine import PackageMachine
 
 
 @pytest.fixture(scope="session")
@@ -38,10 +38,10 @@ def earlier(packages: build.Packages, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def site(weft: Path, packages: build.Packages, earlier: build.Packages) -> Iterator[Site]:
-    reason = root.why_not(weft)
+    reason = container.why_not(weft)
     if reason:
         pytest.skip(reason)
     with (Lab.from_text(TOPOLOGY, capture=False) as lab,
-          PackageVm(lab.host("m"), weft, [earlier, packages]) as machine,
+          PackageMachine(lab.host("m"), weft, [earlier, packages]) as machine,
           running(weft, lab, machine) as site):
         yield site

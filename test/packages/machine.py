@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 
 from lab import Host, Result
-from units.machine import SystemdVm
+from units.container import Container
 
 from .build import Packages
 
 FOLDER = "/srv/packages"
 
 
-class PackageVm(SystemdVm):
+class PackageMachine(Container):
     program = "/usr/bin/weft"
 
     def __init__(self, host: Host, weft: Path, packages: list[Packages]) -> None:

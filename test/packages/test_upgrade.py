@@ -14,17 +14,17 @@ from lab.support.streaming import Receiver
 from units.conftest import Site
 
 from .build import Packages
-from .machine import PackageVm
+from .machine import PackageMachine
 
 pytestmark = pytest.mark.namespaces
 
 AGENT, HUB, PROBE = "weft-agent.service", "weft-hub.service", "weft-probe.service"
-# What a figure is to be, and what an emulated machine may make of it.
+# What a figure is to be, and what a machine that is busy may make of it.
 GAP_S, DEADLINE_S = 1, 20
 # The user stays, as Debian's packages leave theirs.
 USER_FILES = re.compile(r"^/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$")
-# A block some dozen times a second: the machine is emulated, and has dpkg to run as well. At full
-# rate test/lab/member/test_renew.py looks.
+# A block some dozen times a second, for dpkg has to run as well. At full rate
+# test/lab/member/test_renew.py looks.
 SENDER = """\
 block=$(printf %%65536s)
 while ! test -e /tmp/enough; do
@@ -35,28 +35,28 @@ echo $((n * 65536)) > /tmp/sent
 
 
 @pytest.fixture(scope="module")
-def m(site: Site) -> PackageVm:
+def m(site: Site) -> PackageMachine:
     return site.m
 
 
 @pytest.fixture(scope="module")
-def before(m: PackageVm) -> dict[str, str]:
+def before(m: PackageMachine) -> dict[str, str]:
     return m.files()
 
 
-def status_of(m: PackageVm, unit: str) -> tuple[str, str]:
+def status_of(m: PackageMachine, unit: str) -> tuple[str, str]:
     return m.property(unit, "UnitFileState"), m.property(unit, "ActiveState")
 
 
-def reaches_u(m: PackageVm) -> bool:
+def reaches_u(m: PackageMachine) -> bool:
     return m.run(["ping", "-c1", "-W2", "u"], check=False, quiet=True).rc == 0
 
 
-def data_plane(m: PackageVm) -> int:
+def data_plane(m: PackageMachine) -> int:
     return int(m.run(["pgrep", "-x", "weft-wg"], quiet=True).out)
 
 
-def test_installing_starts_nothing(m: PackageVm, before: dict[str, str], earlier: Packages) -> None:
+def test_installing_starts_nothing(m: PackageMachine, before: dict[str, str], earlier: Packages) -> None:
     assert before
     m.install(earlier)
     for unit in (AGENT, HUB, PROBE):
@@ -65,7 +65,7 @@ def test_installing_starts_nothing(m: PackageVm, before: dict[str, str], earlier
     assert m.run(["id", "-un", "weft"]).out == "weft\n"
 
 
-def test_join_and_hub_run_by_their_units(site: Site, m: PackageVm) -> None:
+def test_join_and_hub_run_by_their_units(site: Site, m: PackageMachine) -> None:
     m.run(["weft", "join", site.token(), "--name", "m", "--engine", "userspace"], timeout_s=60)
     assert status_of(m, AGENT) == ("enabled", "active")
     wait_for(lambda: reaches_u(m), 30, "m to reach u by name")
@@ -75,7 +75,7 @@ def test_join_and_hub_run_by_their_units(site: Site, m: PackageVm) -> None:
     wait_for(lambda: m.run(["weft", "nodes"], check=False, quiet=True).rc == 0, 30, "m's hub")
 
 
-def test_upgraded_under_a_flow(site: Site, m: PackageVm, packages: Packages) -> None:
+def test_upgraded_under_a_flow(site: Site, m: PackageMachine, packages: Packages) -> None:
     """By apt, which restarts daemons; then its data plane, which an upgrade leaves alone."""
     address = site.status_of_u()["self"]["address4"]
     receiver = Receiver(site.u, address)
@@ -109,7 +109,7 @@ def test_upgraded_under_a_flow(site: Site, m: PackageVm, packages: Packages) -> 
     assert max(upgrade_gap, renewal_gap) < DEADLINE_S
 
 
-def test_removed_keeps_what_was_joined(site: Site, m: PackageVm, packages: Packages) -> None:
+def test_removed_keeps_what_was_joined(site: Site, m: PackageMachine, packages: Packages) -> None:
     m.apt("remove", "weft")
     assert m.run(["pgrep", "-l", "weft"], check=False).out == ""
     assert "weft" not in m.run(["ip", "link"]).out
@@ -119,7 +119,7 @@ def test_removed_keeps_what_was_joined(site: Site, m: PackageVm, packages: Packa
     wait_for(lambda: reaches_u(m), 30, "m to reach u again")
 
 
-def test_purge_leaves_nothing(site: Site, m: PackageVm, before: dict[str, str]) -> None:
+def test_purge_leaves_nothing(site: Site, m: PackageMachine, before: dict[str, str]) -> None:
     m.apt("purge", "weft", "weft-hub")
     after = m.files()
     assert m.run(["pgrep", "-l", "weft"], check=False).out == ""

@@ -1,26 +1,19 @@
-"""A machine that runs systemd and the units that `make install` lays down.
+"""What machines with systemd have in common that run the units that `make install` lays down.
 
-    with Lab.from_text(...) as lab, SystemdVm(lab.host("m"), weft) as machine:
-        machine.run(["systemctl", "start", "weft-hub"])
-
-It is a KernelVm with Debian's root file system in the place of an initramfs, so it has a /tmp, an
-/etc and a /run of its own, and all that a unit's sandbox is made of: control groups, seccomp, mount
+A container (container.py) is one, and boots in a second or two; a virtual machine (vm.py) is
+another, and has a kernel with WireGuard. Each has Debian's root file system with a /tmp, an /etc
+and a /run of its own, and all that a unit's sandbox is made of: control groups, seccomp, mount
 namespaces, capabilities.
 """
 
 from __future__ import annotations
 
 import subprocess
-import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from interop.vm import image
-from interop.vm.kernelvm import MODULES, KernelVm
-from lab import Host, wait_for
+from lab import Host, Result, wait_for
 
-from . import root
-
-HERE = Path(__file__).resolve().parent
 PROGRAM = "/usr/local/bin/weft"
 # Time, log-ins, devices that come and go: nothing that weft has to do with.
 MASKED = (
@@ -31,66 +24,55 @@ MASKED = (
     "systemd-udevd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
     "systemd-update-utmp.service", "systemd-update-utmp-runlevel.service",
 )
-SERVICE = """\
-[Unit]
-Description=Commands of the tests
-[Service]
-ExecStart=/bin/sh /usr/local/lib/weft-test/serve.sh
-[Install]
-WantedBy=multi-user.target
-"""
 HOSTS = "127.0.0.1 localhost\n::1 localhost ip6-localhost\n"
 
 
-class SystemdVm(KernelVm):
-    memory_mib = 512
+class SystemdMachine:
+    """In the place of the lab's host @host; `run` has the same meaning as Host.run."""
+
     program = PROGRAM
-    kernel_words = ("rw", "systemd.show_status=no", *(f"systemd.mask={unit}" for unit in MASKED))
+    host: Host
+    name: str
+    # Whether its root may lift limits, so that a unit's LimitMEMLOCK= is in force.
+    lifts_limits = True
 
     def __init__(self, host: Host, weft: Path) -> None:
-        super().__init__(host, (*MODULES, "virtio_blk", "tun", "nf_tables"))
-        self._weft = weft
-        self.more_words = (
-            # What is written goes to a file of the emulator's that is gone when it ends.
-            "-drive", f"file={root.file_system(weft)},if=virtio,format=raw,snapshot=on",
-        )
+        self.host = host
+        self.weft = weft
 
-    def boot(self) -> None:
-        super().boot()
-        wait_for(lambda: self.run(["systemctl", "is-system-running"], check=False, quiet=True)
-                 .out.strip() != "starting", 60, "the machine to be up")
+    def run(self, argv: Sequence[str | Path | int], **options) -> Result:
+        """What it says on either stream is `.out`."""
+        raise NotImplementedError
 
-    def make_initramfs(self, kernel: image.Kernel) -> Path:
-        brought = self._bring()
-        return image.pack(
-            kernel, self._modules, {"init": HERE / "boot.sh", "brought.tar": brought})
+    def init_words(self, *more_masked: str) -> list[str]:
+        """For systemd, on the command line of the kernel or of the first process."""
+        masked = (f"systemd.mask={unit}" for unit in (*MASKED, *more_masked))
+        return ["systemd.show_status=no", *masked]
 
-    def _bring(self) -> Path:
-        """What is put into the root file system: the program, and how the tests get in."""
+    def wait_up(self) -> None:
+        def is_up() -> bool:
+            said = self.run(["systemctl", "is-system-running"], check=False, quiet=True)
+            return said.out.strip() in ("running", "degraded")
+
+        wait_for(is_up, 60, "the machine to be up")
+
+    def bring(self) -> Path:
+        """A folder with what is put into the root file system: the program, and the names."""
         folder = self.host.lab.logs / f"{self.name}-brought"
         folder.mkdir()
         self.put_program(folder)
-        self._write(folder / "etc/systemd/system/weft-test.service", SERVICE)
-        self._write(folder / "etc/hosts", HOSTS)
-        self._write(folder / "etc/hostname", f"{self.host.name}\n")
-        self._write(folder / "usr/local/lib/weft-test/serve.sh",
-                    image.SERVE.read_text(encoding="utf-8"))
-        wants = folder / "etc/systemd/system/multi-user.target.wants/weft-test.service"
-        wants.parent.mkdir()
-        wants.symlink_to("/etc/systemd/system/weft-test.service")
-        archive = folder.with_suffix(".tar")
-        with tarfile.open(archive, "w") as tar:
-            tar.add(folder, ".")
-        return archive
+        self.write(folder / "etc/hosts", HOSTS)
+        self.write(folder / "etc/hostname", f"{self.host.name}\n")
+        return folder
 
     def put_program(self, folder: Path) -> None:
         """What `make install` lays down."""
         subprocess.run(
-            ["meson", "install", "-C", self._weft.parent, "--no-rebuild", "--quiet",
+            ["meson", "install", "-C", self.weft.parent, "--no-rebuild", "--quiet",
              "--destdir", folder], check=True)
 
     @staticmethod
-    def _write(path: Path, text: str) -> None:
+    def write(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 

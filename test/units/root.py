@@ -1,7 +1,7 @@
-"""Debian's root file system with systemd, for a virtual machine that runs the shipped units.
+"""Debian's root file system with systemd, for a machine that runs the shipped units.
 
-It is installed by mmdebstrap from Debian's packages into a file of its own, once, and kept in
-build/vm.  The machine writes to a copy that is gone with it.
+It is installed by mmdebstrap from Debian's packages, once, and kept in build/vm.  Machines write
+to layers or copies that are gone with them.
 """
 
 from __future__ import annotations
@@ -25,27 +25,39 @@ SIZE = "600M"  # of a sparse file
 
 
 def why_not(weft: Path) -> str | None:
-    """Why there is no such machine here, or None if there is."""
+    """Why there is no such root here, or None if there is."""
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     if missing:
         return f"a machine with systemd needs {', '.join(missing)}"
-    reason = image.why_not()
-    if reason:
-        return reason
     try:
-        file_system(weft)
+        tree(weft)
     except image.ImageError as error:
         return f"there is no root file system for a machine with systemd: {error}"
     return None
 
 
-def file_system(weft: Path) -> Path:
-    """With all that the program needs, from the cache or made now."""
+def tree(weft: Path) -> Path:
+    """A folder with all that the program needs, from the cache or made now."""
     packages = sorted({*PACKAGES, *_run_time_packages(), *_libraries(weft)})
-    digest = hashlib.sha256(repr((packages, SUITE, SIZE)).encode()).hexdigest()[:16]
-    path = image.CACHE / f"root-{digest}.ext4"
+    digest = hashlib.sha256(repr((packages, SUITE)).encode()).hexdigest()[:16]
+    path = image.CACHE / f"root-{digest}"
     if not path.exists():
-        _make(path, packages)
+        _install(path, packages)
+    return path
+
+
+def file_system(weft: Path) -> Path:
+    """The same in a file, for a virtual machine."""
+    folder = tree(weft)
+    path = folder.with_suffix(".ext4")
+    if not path.exists():
+        draft = path.with_suffix(f".{os.getpid()}")
+        try:
+            image.run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", folder, draft,
+                       SIZE])
+            draft.rename(path)
+        finally:
+            draft.unlink(missing_ok=True)
     return path
 
 
@@ -65,20 +77,18 @@ def _libraries(weft: Path) -> set[str]:
     return packages
 
 
-def _make(path: Path, packages: list[str]) -> None:
+def _install(path: Path, packages: list[str]) -> None:
     draft = path.with_suffix(f".{os.getpid()}")
-    tree = image.CACHE / f"root.{os.getpid()}"
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         image.run([
             "mmdebstrap", "--quiet", "--variant=essential", f"--include={','.join(packages)}",
             *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in UNREAD),
-            SUITE, tree, "-",
+            SUITE, draft, "-",
         ], stdin=sources())
-        image.run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree, draft, SIZE])
         draft.rename(path)
     finally:
-        shutil.rmtree(tree, ignore_errors=True)
-        draft.unlink(missing_ok=True)
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def sources() -> str:

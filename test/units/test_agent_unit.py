@@ -12,7 +12,7 @@ from lab.support.agents import STATE
 from lab.support.pinging import LONGEST_GAP_S, Pings
 
 from .conftest import Site
-from .machine import SystemdVm
+from .machine import SystemdMachine
 from .sandbox import assert_in_force, capabilities
 
 pytestmark = pytest.mark.namespaces
@@ -29,7 +29,7 @@ class Node:
     said: str  # by `weft join`
 
     @property
-    def m(self) -> SystemdVm:
+    def m(self) -> SystemdMachine:
         return self.site.m
 
     def run(self, *words: str, check: bool = True) -> Result:
@@ -56,8 +56,14 @@ class Node:
         wait_for(lambda: self.run("status", check=False).rc == 0, 20, "the agent to answer")
 
 
+# Of what does not depend on the engine, one says enough; the virtual machine takes its time.
+ON_ONE_ENGINE = pytest.mark.parametrize("node", ["userspace"], indirect=True)
+
+
 @pytest.fixture(scope="module", params=["userspace", "kernel"])
-def node(site: Site, request: pytest.FixtureRequest) -> Iterator[Node]:
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    site: Site = request.getfixturevalue(
+        "kernel_site" if request.param == "kernel" else "site")
     said = site.m.run(["weft", "join", site.token(), "--name", "m", "--engine", request.param],
                       timeout_s=60).out
     node = Node(site, request.param, said)
@@ -92,6 +98,7 @@ def test_sandbox_is_in_force(node: Node) -> None:
         assert_in_force(node.m, int(node.data_plane()))
 
 
+@pytest.mark.parametrize("node", ["kernel"], indirect=True)  # Its root may lift limits anywhere.
 def test_members_hear_of_the_limit_that_others_have(node: Node) -> None:
     """An agent that root starts lifts its own limit of locked memory, and does not report that."""
     m = node.m
@@ -117,6 +124,7 @@ def test_members_hear_of_the_limit_that_others_have(node: Node) -> None:
     node.wait_agent()
 
 
+@ON_ONE_ENGINE
 def test_names_come_and_go(node: Node) -> None:
     m, u = node.m, node.site.u
     far = node.site.status_of_u()["self"]["address4"]
@@ -129,6 +137,7 @@ def test_names_come_and_go(node: Node) -> None:
     assert m.run(["cat", "/etc/hosts"]).out.startswith("127.0.0.1 localhost")
 
 
+@ON_ONE_ENGINE
 def test_names_survive_who_replaces_the_file(node: Node) -> None:
     """As editors and cloud-init do."""
     node.m.run(["sh", "-e", "-c", "sed 's/localhost/localhost anew/' /etc/hosts > /etc/hosts.new; "
@@ -137,6 +146,7 @@ def test_names_survive_who_replaces_the_file(node: Node) -> None:
     assert node.address_of("anew") == "127.0.0.1"
 
 
+@ON_ONE_ENGINE
 def test_names_when_their_writer_ends(node: Node) -> None:
     node.m.run(["pkill", "-9", "-x", "weft-hosts"])
     node.m.run(["sed", "-i", "/weft/d", "/etc/hosts"])
@@ -164,6 +174,7 @@ def test_upgraded(node: Node) -> None:
     assert node.m.runs_present_program(node.m.main_pid(AGENT))
 
 
+@ON_ONE_ENGINE
 def test_probe(node: Node) -> None:
     node.m.run(["systemctl", "start", PROBE])
     wait_for(lambda: any("u is reached over ipv4" in line for line in node.m.journal(PROBE)), 20,

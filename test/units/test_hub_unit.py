@@ -12,7 +12,7 @@ from lab import wait_for
 from lab.support.pinging import Pings, can_ping
 
 from .conftest import Site
-from .machine import SystemdVm
+from .machine import SystemdMachine
 from .sandbox import assert_in_force, capabilities
 
 pytestmark = pytest.mark.namespaces
@@ -21,14 +21,14 @@ HUB, WG = "weft-hub.service", "weft-wg@wg0.service"
 OVERLAY_ADDRESS = "10.99.0.1"
 
 
-def nodes(m: SystemdVm) -> list[str]:
+def nodes(m: SystemdMachine) -> list[str]:
     said = m.run(["weft", "nodes", "--json"], check=False, quiet=True)
     return ([node["metadata"]["name"] for node in json.loads(said.out)["nodes"]]
             if said.rc == 0 else [])
 
 
 @pytest.fixture(scope="module")
-def hub(site: Site) -> Iterator[SystemdVm]:
+def hub(site: Site) -> Iterator[SystemdMachine]:
     """The machine, as the hub of a network of its own; `v` is its member."""
     m = site.m
     m.run(["tee", "/etc/default/weft-hub"], stdin=(
@@ -52,18 +52,18 @@ def serves_on(site: Site, harm: Callable[[], None]) -> None:
     pings.stop()
 
 
-def test_serves_members(site: Site, hub: SystemdVm) -> None:
+def test_serves_members(site: Site, hub: SystemdMachine) -> None:
     assert "v" in nodes(hub)
     wait_for(lambda: can_ping(site.v, OVERLAY_ADDRESS), 20, "v to reach the hub")
 
 
-def test_sandbox_is_in_force(hub: SystemdVm) -> None:
+def test_sandbox_is_in_force(hub: SystemdMachine) -> None:
     pid = hub.main_pid(HUB)
     assert_in_force(hub, pid)
     assert capabilities(hub, pid) <= {"cap_net_admin", "cap_net_bind_service"}
 
 
-def test_killed(site: Site, hub: SystemdVm) -> None:
+def test_killed(site: Site, hub: SystemdMachine) -> None:
     before = hub.main_pid(HUB)
 
     def kill() -> None:
@@ -73,7 +73,7 @@ def test_killed(site: Site, hub: SystemdVm) -> None:
     serves_on(site, kill)
 
 
-def test_upgraded(site: Site, hub: SystemdVm) -> None:
+def test_upgraded(site: Site, hub: SystemdMachine) -> None:
     def upgrade() -> None:
         hub.replace_program()
         hub.run(["systemctl", "restart", HUB])

@@ -147,6 +147,10 @@ static int confine(struct err *e)
     int r = prepare_libraries(e);
 
     (void)setpriority(PRIO_PROCESS, 0, NICE);
+    /* What ends the hub comes to all its processes, be it from a service manager or a terminal; a
+     * hub that still runs would take this one's end for a failure. */
+    (void)signal(SIGTERM, SIG_IGN);
+    (void)signal(SIGINT, SIG_IGN);
     drop_bounding_set();
     if (r == 0)
         r = become_nobody(e);

@@ -56,7 +56,9 @@ def data_plane(m: PackageMachine) -> int:
     return int(m.run(["pgrep", "-x", "weft-wg"], quiet=True).out)
 
 
-def test_installing_starts_nothing(m: PackageMachine, before: dict[str, str], earlier: Packages) -> None:
+def test_installing_starts_nothing(
+    m: PackageMachine, before: dict[str, str], earlier: Packages
+) -> None:
     assert before
     m.install(earlier)
     for unit in (AGENT, HUB, PROBE):

@@ -21,6 +21,7 @@
 #include "os/rng_kernel.h"
 #include "train/job/env_text.h"
 #include "train/job/job_plan.h"
+#include "train/job/launcher_words.h"
 #include "train/job/lost.h"
 
 /* Exit statuses, as shells give them. */
@@ -111,11 +112,36 @@ static void print_advice(const struct run *run)
     }
 }
 
+/* The words to start; @ret is to be released. */
+static int make_words(const struct run *run, struct launcher_words *ret, struct err *e)
+{
+    char nnodes[16];
+    bool is_number = run->min_nodes > 0 && !run->is_elastic;
+    int r;
+
+    (void)snprintf(nnodes, sizeof(nnodes), "%u", run->min_nodes);
+    r = launcher_words_make(ret, arg.wish.words, &run->command,
+        run->meeting.id[0] != '\0' ? &run->meeting : NULL, is_number ? nnodes : NULL);
+    return r < 0 ? err_set(e, r, "no memory for the command") : 0;
+}
+
+static void add_words(struct str *out, const struct launcher_words *lw)
+{
+    for (size_t i = 0; i < lw->n_added; i++)
+        str_addf(out, " %s", lw->added[i]);
+}
+
 static int explain(const struct run *run)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
+    _cleanup_(launcher_words_deinit) struct launcher_words lw = LAUNCHER_WORDS_NULL;
 
     run_summary(run, &out);
+    if (make_words(run, &lw, NULL) == 0 && lw.n_added > 0) {
+        str_add(&out, "options that it gets as well:");
+        add_words(&out, &lw);
+        str_add(&out, "\n");
+    }
     str_add(&out, "\n");
     fabric_format(&out, &run->fabric);
     str_add(&out, "\n");
@@ -200,6 +226,22 @@ static int end_alone(struct run *run, int status, const struct err *e)
     return status != CMD_OK && status < STATUS_KILLED ? status : CMD_FAILED;
 }
 
+/* Starts the command, with the options that its launcher needs. Return: as run_exec(). */
+static int start(struct run *run, int *ret_status, struct err *e)
+{
+    _cleanup_(launcher_words_deinit) struct launcher_words lw = LAUNCHER_WORDS_NULL;
+    _cleanup_(str_deinit) struct str added = STR_NULL;
+    int r = make_words(run, &lw, e);
+
+    if (r != 0)
+        return r;
+    add_words(&added, &lw);
+    if (lw.n_added > 0 && !arg.wish.is_quiet)
+        (void)fprintf(stderr, "weft run: %s gets these options as well:%s\n",
+            command_kind_name(run->command.kind), str_text(&added));
+    return run_exec(run, lw.items, ret_status, e);
+}
+
 /* Runs the command until it need not begin again. Return: as run_exec(), or run_prepare(). */
 static int run_all(struct run *run, int *ret_status, struct err *e)
 {
@@ -218,7 +260,7 @@ static int run_all(struct run *run, int *ret_status, struct err *e)
         }
         *ret_status = status;
         begun_at = clock_now();
-        r = run_exec(run, arg.wish.words, ret_status, e);
+        r = start(run, ret_status, e);
         status = *ret_status;
         if (clock_now() - begun_at > LIVED)
             n_killed = 0;

@@ -119,9 +119,7 @@ def test_many_machines_over_ssh(site: Site, lab: Lab, weft: Path, job: Path) -> 
     (folder / "hosts").write_text("gpu-1\ngpu-2\n")
     addresses = "".join(f"{lab.host(n).address()} {n}\n" for n in ("gpu-1", "gpu-2"))
     site.hub.run(["sh", "-c", "cat >> /etc/hosts"], stdin=addresses)
-    site.hub.run(["sh", "-c", "mkdir -p /etc/ssh && cat > /etc/ssh/ssh_config"],
-                 stdin=f"IdentityFile {folder}/key\nStrictHostKeyChecking no\nLogLevel ERROR\n"
-                       "UserKnownHostsFile /dev/null\n")
+    let_in(site.hub, folder)
 
     joined = type_in(site.hub, weft, steps["join"], folder).out
     assert "gpu-1 has joined the network default" in joined
@@ -136,6 +134,33 @@ def test_many_machines_over_ssh(site: Site, lab: Lab, weft: Path, job: Path) -> 
     left = type_in(site.hub, weft, steps["leave"], folder).out
     assert left.count("Left the network default") == 2
     assert set(site.hub_nodes()) == {"hub"}
+
+
+def let_in(host: Host, folder: Path) -> None:
+    """An SSH client that finds the key of `folder`, and asks nothing."""
+    host.run(["sh", "-c", "mkdir -p /etc/ssh && cat > /etc/ssh/ssh_config"],
+             stdin=f"IdentityFile {folder}/key\nStrictHostKeyChecking no\nLogLevel ERROR\n"
+                   "UserKnownHostsFile /dev/null\n")
+
+
+def test_mpirun_over_the_overlay(site: Site, weft: Path, job: Path) -> None:
+    """Open MPI starts a rank on each node, and their sum passes through the tunnel alone."""
+    needs("dropbear", "ssh", "ssh-keygen", "mpirun")
+    subprocess.run(["ssh-keygen", "-q", "-ted25519", "-N", "", "-f", job / "key"], check=True)
+    nodes = site.join("gpu-1", "gpu-2")
+    for node in nodes:
+        serve_ssh(node.host, weft, job)
+        let_in(node.host, job)
+        node.host.run(["nft", "-f", "-"], stdin="table inet strict {\nchain in {\n"
+                      'type filter hook input priority 0;\niifname "wan" meta l4proto tcp drop\n'
+                      "}\n}\n")
+    steps = blocks("recipes/launchers.md", "sh")
+    (job / "sum.py").write_text(blocks("recipes/launchers.md", "py")["sum.py"])
+    nodes[0].insist_ping(nodes[1].address())
+    type_in(nodes[0].host, weft, steps["hostfile"], job)
+    said = type_in(nodes[0].host, weft, steps["mpirun"], job, OMPI_ALLOW_RUN_AS_ROOT="1",
+                   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", PATH=f"{weft.parent}:/usr/bin:/bin").out
+    assert sorted(said.splitlines()) == ["rank 0 of 2 on gpu-1: 3", "rank 1 of 2 on gpu-2: 3"]
 
 
 # ---- Slurm --------------------------------------------------------------------------------------

@@ -167,9 +167,52 @@ static const char *find_script(char *const *words)
     return NULL;
 }
 
+/* Where the options of accelerate or deepspeed begin. @rest: behind the program, or its module. */
+static size_t find_options(char *const *words, char *const *rest, const char *name)
+{
+    if (strcmp(name, "accelerate") != 0)
+        return (size_t)(rest - words);
+    for (; *rest; rest++)
+        if (strcmp(*rest, "launch") == 0)
+            return (size_t)(rest + 1 - words);
+    return 0;
+}
+
+/* The value of an option of theirs; "" for one without; NULL: it is not there. */
+static const char *find_value(const struct command *c, const char *name)
+{
+    const char *value;
+
+    if (c->options_at == 0)
+        return NULL;
+    for (char *const *w = c->words + c->options_at; *w && *w != c->script; w++)
+        if (is_option(*w, name, &value))
+            return value ? value : w[1] ? w[1] : "";
+    return NULL;
+}
+
+bool command_says(const struct command *c, const char *name)
+{
+    return find_value(c, name) != NULL;
+}
+
+/* What matters of the options of accelerate and deepspeed. */
+static void read_theirs(struct command *c)
+{
+    if (c->kind == COMMAND_KIND_ACCELERATE) {
+        c->nnodes = find_value(c, "num_machines");
+        c->backend = find_value(c, "rdzv_backend");
+        c->says_meeting = command_says(c, "main_process_ip");
+    } else {
+        c->hostfile = find_value(c, "hostfile");
+        if (!c->hostfile)
+            c->hostfile = find_value(c, "H");
+    }
+}
+
 void command_read(struct command *ret, char *const words[])
 {
-    struct command c = {.program = words[0]};
+    struct command c = {.program = words[0], .words = words};
     const char *name = base_name(words[0]);
     char *const *rest = words + 1;
 
@@ -187,6 +230,10 @@ void command_read(struct command *ret, char *const words[])
         read_torchrun(&c, rest);
     else if (c.kind != COMMAND_KIND_PLAIN)
         c.script = find_script(rest);
+    if (c.kind == COMMAND_KIND_ACCELERATE || c.kind == COMMAND_KIND_DEEPSPEED) {
+        c.options_at = find_options(words, rest, name);
+        read_theirs(&c);
+    }
     *ret = c;
 }
 

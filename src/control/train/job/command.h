@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum command_kind {
     COMMAND_KIND_PLAIN,      /* a script, or anything not named below */
@@ -26,6 +27,10 @@ struct command {
     const char *nnodes;     /* its own --nnodes; NULL: none */
     const char *backend;    /* its own --rdzv_backend; NULL: none */
     const char *rdzv_id;    /* its own --rdzv_id; NULL: none */
+    const char *hostfile;   /* deepspeed's own --hostfile; NULL: none */
+    char *const *words;     /* borrowed; all of them, end with NULL */
+    size_t options_at;      /* accelerate and deepspeed: index of the first word behind the
+                               launcher's name, where its options begin; 0: not known */
     bool says_meeting;      /* its own options say where to meet, or that it runs alone */
     bool says_local_addr;   /* it has --local_addr */
     bool says_rdzv_conf;    /* it has --rdzv_conf */
@@ -39,6 +44,10 @@ struct command {
  * @words:	the command's words, at least one; the array ends with NULL
  */
 void command_read(struct command *ret, char *const words[]);
+
+/** command_says() - does accelerate or deepspeed have that option, without its dashes, before the
+ * script? */
+bool command_says(const struct command *c, const char *name);
 
 /** command_kind_name() - "torchrun", "accelerate", ...; "command" for a plain one. */
 const char *command_kind_name(enum command_kind kind);

@@ -419,7 +419,7 @@ const struct env_rule env_rules[] = {
     {"PET_RDZV_ENDPOINT", ENV_FOR(TORCHRUN), false, NULL, make_endpoint, NULL,
         "the hub's rendezvous, on the overlay",
         "A place to meet that every node reaches and that outlives each of them.", TORCH_ARGS},
-    {"PET_RDZV_ID", ENV_FOR(TORCHRUN), false, NULL, make_id, NULL,
+    {"PET_RDZV_ID", ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE), false, NULL, make_id, NULL,
         "the present run of the job (`--job`)",
         "Nodes with the same id are one job; a job that has ended leaves its id closed.",
         TORCH_ARGS},

@@ -102,6 +102,7 @@ static bool meets_by_itself(const struct command *c)
     case COMMAND_KIND_PLAIN:
         return is_set("MASTER_ADDR");
     case COMMAND_KIND_ACCELERATE:
+        return c->says_meeting;
     case COMMAND_KIND_DEEPSPEED:
         return false;
     case COMMAND_KIND_MPI:
@@ -410,6 +411,18 @@ static void split(const char *endpoint, int *ret_host_len, const char **ret_port
     *ret_port = colon ? colon + 1 : "";
 }
 
+static void advise_deepspeed(const struct run *run, struct str *out)
+{
+    if (!run->command.hostfile)
+        str_add(out,
+            "deepspeed finds its nodes by --hostfile only: weft env --hostfile prints one with "
+            "the overlay's addresses\n");
+    else if (!command_says(&run->command, "no_ssh"))
+        str_add(out,
+            "deepspeed hands other machines the variables that begin with NCCL, UCX or PYTHON "
+            "only: put others, such as GLOO_SOCKET_IFNAME, into .deepspeed_env\n");
+}
+
 static void advise_launcher(const struct run *run, struct str *out)
 {
     const char *port;
@@ -418,16 +431,16 @@ static void advise_launcher(const struct run *run, struct str *out)
     split(run->meeting.endpoint, &len, &port);
     switch (run->command.kind) {
     case COMMAND_KIND_ACCELERATE:
-        if (run->meeting.id[0] != '\0')
+        if (run->meeting.id[0] != '\0' &&
+            (run->is_elastic || command_says(&run->command, "same_network")))
             str_addf(out,
-                "accelerate takes the meeting place from its own options only: --rdzv_backend "
-                "%s --main_process_ip %.*s --main_process_port %s\n",
+                "accelerate meets at the hub with a fixed number of nodes and without "
+                "--same_network only: --rdzv_backend %s --main_process_ip %.*s "
+                "--main_process_port %s\n",
                 run->meeting.backend, len, run->meeting.endpoint, port);
         break;
     case COMMAND_KIND_DEEPSPEED:
-        str_addf(out,
-            "deepspeed takes the addresses from its own options only: names of the overlay "
-            "(weft status) in --hostfile, and the first one's in --master_addr\n");
+        advise_deepspeed(run, out);
         break;
     case COMMAND_KIND_MPI:
         str_add(out,

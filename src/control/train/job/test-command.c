@@ -13,11 +13,12 @@
 /* @line: words with single blanks between them; they live as long as @buf. */
 static struct command read_line(const char *line, char buf[static 256])
 {
-    char *words[24] = {NULL};
+    static char *words[24];
     struct command c;
     size_t n = 0;
     char *rest = NULL;
 
+    memset(words, 0, sizeof(words));
     (void)snprintf(buf, 256, "%s", line);
     for (char *word = strtok_r(buf, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         words[n++] = word;
@@ -88,6 +89,28 @@ static void test_own_options(void **state)
     assert_string_equal(c.script, "t.py");
 }
 
+static void test_options_of_other_launchers(void **state)
+{
+    char buf[256];
+    struct command c =
+        read_line("accelerate launch --num_machines 2 t.py --main_process_ip x", buf);
+
+    assert_int_equal(c.options_at, 2);
+    assert_string_equal(c.nnodes, "2");
+    assert_true(command_says(&c, "num_machines"));
+    /* That one is the script's. */
+    assert_false(c.says_meeting || command_says(&c, "main_process_ip"));
+    c = read_line("python3 -m accelerate.commands.launch --main-process-ip=h t.py", buf);
+    assert_int_equal(c.options_at, 3);
+    assert_true(c.says_meeting && command_says(&c, "main_process_ip"));
+    assert_int_equal(read_line("accelerate config", buf).options_at, 0);
+    c = read_line("deepspeed --hostfile hosts zero.py", buf);
+    assert_int_equal(c.options_at, 1);
+    assert_string_equal(c.hostfile, "hosts");
+    assert_string_equal(read_line("deepspeed -H=h2 zero.py", buf).hostfile, "h2");
+    assert_null(read_line("deepspeed zero.py --hostfile mine", buf).hostfile);
+}
+
 static void test_long_names(void **state)
 {
     char word[200];
@@ -104,6 +127,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_own_options),
+        cmocka_unit_test(test_options_of_other_launchers),
         cmocka_unit_test(test_long_names),
     };
 

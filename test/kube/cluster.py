@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import socket
 import ssl
 import subprocess
@@ -91,6 +93,21 @@ class Cluster:
         while (answer := self.kubectl("get", kinds)).code != 0:
             assert time.monotonic() < until, answer.err
             time.sleep(0.2)
+
+    @property
+    def pid(self) -> int:
+        """Of kube-apiserver."""
+        return int((self.folder / "kube-apiserver.pid").read_text())
+
+    def kill(self) -> None:
+        """kube-apiserver dies at once, and its port is free when this returns."""
+        watch = os.pidfd_open(self.pid)
+        os.kill(self.pid, signal.SIGKILL)
+        try:
+            assert select.select([watch], [], [], 60)[0], "kube-apiserver does not die"
+        finally:
+            os.close(watch)
+        (self.folder / "kube-apiserver.pid").unlink()
 
     def restart(self) -> None:
         """What of it has died begins again, with all that it kept."""

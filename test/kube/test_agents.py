@@ -115,11 +115,6 @@ def ways(node: AgentNode) -> dict[str, str]:
     return {one["route"]: one["node"] for one in node.status()["routes"]}
 
 
-def kill(cluster: Cluster) -> None:
-    os.kill(int((cluster.folder / "kube-apiserver.pid").read_text()), signal.SIGKILL)
-    (cluster.folder / "kube-apiserver.pid").unlink()
-
-
 # Two servers and their aggregation take too long to come back.
 @pytest.mark.parametrize("cluster", ["1.20"], indirect=True)
 def test_agents_follow_what_the_hub_shows(members: Members) -> None:
@@ -148,7 +143,7 @@ def test_agents_follow_what_the_hub_shows(members: Members) -> None:
     wait_for(lambda: members.accepted("nodes", "n2") == "True", 30, "the hub to take that back")
 
     # While the API is away, known peers stay, and the status says so.
-    kill(cluster)
+    cluster.kill()
     try:
         # The line may be there already, from the agent's first moments.
         wait_for(lambda: not n1.status()["cluster"]["reachable"], 20, "n1 to miss the API")

@@ -47,14 +47,12 @@ def disturb(cluster: Cluster, is_over: threading.Event) -> None:
     """The server stands still for a moment, or dies and is started again."""
     rng = random.Random(7)
     while not is_over.wait(2 + rng.random()):
-        pid = int((cluster.folder / "kube-apiserver.pid").read_text())
         if rng.random() < 0.5:
-            os.kill(pid, signal.SIGSTOP)
+            os.kill(cluster.pid, signal.SIGSTOP)
             is_over.wait(rng.random() * 2)
-            os.kill(pid, signal.SIGCONT)
+            os.kill(cluster.pid, signal.SIGCONT)
         else:
-            os.kill(pid, signal.SIGKILL)
-            (cluster.folder / "kube-apiserver.pid").unlink()
+            cluster.kill()
             cluster.restart()
 
 

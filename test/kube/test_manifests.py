@@ -234,12 +234,59 @@ def test_values_have_a_schema() -> None:
             jsonschema.validate(values_with(changes), schema)
 
 
+def render(folder: Path, changes: dict) -> list[dict]:
+    """What the chart makes with these values over its own."""
+    (folder / "values.json").write_text(json.dumps(changes))
+    text = subprocess.run([charts(), FOLDER / "chart", folder / "values.json", "weft"],
+                          check=True, text=True, stdout=subprocess.PIPE).stdout
+    return [item for item in yaml.safe_load_all(text) if item]
+
+
+# Another value for each that there is, and what shows it in the objects.
+OTHERS = {
+    "file": {"image.repository": ("reg.test/a", "reg.test/a:"), "image.tag": ("v7", ":v7"),
+             "hub.public": ("hub.test:999", "hub.test:999"), "hub.storage": ("7Gi", "'7Gi'"),
+             "hub.storageClass": ("fast-disks", "'storageClassName': 'fast-disks'"),
+             "agent.engine": ("auto", "'--engine', 'auto'"),
+             "agent.masquerade": (False, "--no-masquerade"),
+             "agent.tokenSecret": ("other-token", "'secretName': 'other-token'"),
+             "probe.period": ("77s", "'77s'")},
+    "cluster": {"hub.store": ("cluster", "kubernetes:"), "hub.replicas": (5, "'replicas': 5"),
+                "hub.domain": ("hubs.test", "hubs.test"),
+                "agent.from": ("cluster", "'--from', 'kubernetes:'")},
+}
+
+
+# The chart is the same for all versions.
+@pytest.mark.parametrize("cluster", ["1.20"], indirect=True)
+def test_every_value_is_used(cluster: Cluster, tmp_path: Path) -> None:
+    """Each value that is set shows, and not without being set; and the server takes the result."""
+    values = yaml.safe_load((FOLDER / "chart/values.yaml").read_text())
+    assert {f"{part}.{name}" for part, names in values.items() for name in names} == \
+        {name for others in OTHERS.values() for name in others}
+    schema = json.loads((FOLDER / "chart/values.schema.json").read_text())
+    cluster.kubectl("create", "namespace", "weft")
+    before = str(render(tmp_path, {}))
+    for others in OTHERS.values():
+        changes: dict = {}
+        for name, (value, shown) in others.items():
+            part, _, field = name.partition(".")
+            changes.setdefault(part, {})[field] = value
+            assert shown not in before, name
+        jsonschema.validate(values_with(changes), schema)
+        made = render(tmp_path, changes)
+        for name, (_, shown) in others.items():
+            assert shown in str(made), name
+        for item in made:
+            item["metadata"]["namespace"] = "weft"
+        said = cluster.must("apply", "--dry-run=server", "--validate=true", "-f", "-", stdin={
+            "apiVersion": "v1", "kind": "List", "items": [for_server(item) for item in made]}).out
+        assert said.count("(server dry run)") == len(made)
+
+
 def test_the_chart_makes_the_same(items: list[dict], overlay: str, tmp_path: Path) -> None:
     """Helm and kustomize give the same objects. Helm makes the namespace by itself."""
-    (tmp_path / "values.json").write_text(json.dumps(VALUES[overlay]))
-    text = subprocess.run([charts(), FOLDER / "chart", tmp_path / "values.json", "weft"],
-                          check=True, text=True, stdout=subprocess.PIPE).stdout
-    made = [item for item in yaml.safe_load_all(text) if item]
+    made = render(tmp_path, VALUES[overlay])
     for item in made:
         item["metadata"]["namespace"] = "weft"
     assert len(made) == len(items) - 1

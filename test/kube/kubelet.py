@@ -1,8 +1,8 @@
 """A kubelet of Kubernetes 1.20 on a host of a lab, and containerd, which runs its pods.
 
 `make kube` with KUBE_KUBELET=1 builds the one and fetches the other. The pods' network is a link
-for each pod, with addresses of the Node's podCIDR, by plug-ins of CNI. Pods have one image, IMAGE,
-with busybox and nothing else.
+for each pod, with addresses of the Node's podCIDR, by plug-ins of CNI. Pods have an image, IMAGE,
+with busybox and nothing else, or one with a build's programs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -72,25 +74,45 @@ def has_cgroups() -> bool:
 
 def make_image(folder: Path) -> Path:
     """IMAGE, for `ctr images import`."""
+    texts = {"www/index.html": b"this is a pod\n", "etc/passwd": b""}
+    return pack_image(folder / "image.tar", IMAGE, {"bin/busybox": programs() / "busybox"}, texts,
+                      ["/bin/busybox", "sleep", "1000000"])
+
+
+def make_weft_image(folder: Path, weft: Path, name: str) -> Path:
+    """The programs of a build and the libraries that they are linked with, as an image."""
+    files = {"usr/bin/weft": weft, "usr/bin/weft-wg": weft.parent / "weft-wg"}
+    for program in list(files.values()):
+        said = subprocess.run(["ldd", program], check=True, stdout=subprocess.PIPE, text=True)
+        for path in re.findall(r"(/\S+) \(0x", said.stdout):
+            files[path.lstrip("/")] = Path(path).resolve()
+    texts = {"etc/passwd": b"root:x:0:0:root:/root:/usr/sbin/nologin\n",
+             "etc/nsswitch.conf": b"hosts: files dns\n"}
+    return pack_image(folder / "weft.tar", name, files, texts, ["/usr/bin/weft"])
+
+
+def pack_image(path: Path, name: str, files: dict[str, Path], texts: dict[str, bytes],
+               entrypoint: list[str]) -> Path:
+    """An image of one layer, in the form of `docker save`."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
-        tar.add(programs() / "busybox", arcname="bin/busybox")
-        for name, text in (("www/index.html", b"this is a pod\n"), ("etc/passwd", b"")):
-            member = tarfile.TarInfo(name)
+        for inside, source in files.items():
+            tar.add(source, arcname=inside)
+        for inside, text in texts.items():
+            member = tarfile.TarInfo(inside)
             member.size = len(text)
             tar.addfile(member, io.BytesIO(text))
     digest = hashlib.sha256(layer.getvalue()).hexdigest()
     config = json.dumps({
         "architecture": "amd64", "os": "linux",
-        "config": {"Entrypoint": ["/bin/busybox", "sleep", "1000000"]},
+        "config": {"Entrypoint": entrypoint, "Env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]}}).encode()
-    manifest = json.dumps([{"Config": "config.json", "RepoTags": [IMAGE],
+    manifest = json.dumps([{"Config": "config.json", "RepoTags": [name],
                             "Layers": ["layer.tar"]}]).encode()
-    path = folder / "image.tar"
     with tarfile.open(path, "w") as tar:
-        for name, data in (("config.json", config), ("layer.tar", layer.getvalue()),
-                           ("manifest.json", manifest)):
-            member = tarfile.TarInfo(name)
+        for inside, data in (("config.json", config), ("layer.tar", layer.getvalue()),
+                             ("manifest.json", manifest)):
+            member = tarfile.TarInfo(inside)
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
     return path
@@ -99,7 +121,7 @@ def make_image(folder: Path) -> Path:
 class Kubelet:
     """Both, on one host, as the Node of that name; the pods end with stop()."""
 
-    def __init__(self, host: Host, folder: Path, image: Path) -> None:
+    def __init__(self, host: Host, folder: Path, *images: Path) -> None:
         self.host, self.folder, self.bin = host, folder, programs()
         folder.mkdir()
         host.run(["sh", "-c", PREPARE])
@@ -111,14 +133,15 @@ class Kubelet:
                                       folder / "containerd.toml"], name="containerd", env=path,
                                      allow=NOT_OURS)
         wait_for(lambda: self._ctr("version").rc == 0, 30, "containerd to answer")
-        self._ctr("images", "import", image).check()
+        for image in images:
+            self._ctr("images", "import", image).check()
         self.kubelet = None
 
     def _ctr(self, *words: object):
         return self.host.run([self.bin / "ctr", "-a", SOCKET, "-n", "k8s.io", *words], check=False,
                              quiet=True, timeout_s=60)
 
-    def start(self, kubeconfig: Path, address: str) -> None:
+    def start(self, kubeconfig: Path, address: str, *words: str) -> None:
         """@address: the Node's InternalIP."""
         self.kubelet = self.host.spawn([
             self.bin / "kubelet", "--kubeconfig", kubeconfig, "--hostname-override",
@@ -127,7 +150,7 @@ class Kubelet:
             "--enforce-node-allocatable=", "--fail-swap-on=false", "--anonymous-auth=true",
             "--authorization-mode=AlwaysAllow", "--node-status-update-frequency=1s",
             "--eviction-hard=", "--root-dir", self.folder / "kubelet", "--cert-dir",
-            self.folder / "pki"], name="kubelet", allow=NOT_OURS)
+            self.folder / "pki", *words], name="kubelet", allow=NOT_OURS)
 
     def stop(self) -> None:
         """Pods are in network namespaces of their own, so that the end of the lab is not theirs."""

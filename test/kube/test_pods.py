@@ -1,0 +1,166 @@
+"""The pods of deploy/kubernetes, run by kubelets: a hub, and an agent and a probe on two hosts.
+
+      hub       203.0.113.10: the control plane, and a kubelet with the hub's pod
+       |
+     [ wan ]
+      |   |
+   gpu-1 gpu-2  203.0.113.11, .12: a kubelet each, with the pods of an agent and of a probe
+
+All objects of overlays/one-hub are made. There is no scheduler and there are no controllers, so
+each pod is made here from its DaemonSet's or StatefulSet's template, with the name of its Node, and
+the hub's volume is an empty one in place of a claim. Nothing else of a pod is changed.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Lab, wait_for
+from lab.support.agents import AgentNode
+from lab.support.topologies import one_switch
+
+from .cluster import has_kubelet, is_built
+from .kubelet import Kubelet, has_cgroups, make_image, make_weft_image
+from .manifests import identity, resolve
+from .test_nodes import ControlPlane
+
+pytestmark = pytest.mark.namespaces
+
+HOSTS = {"hub": 10, "gpu-1": 11, "gpu-2": 12}
+AGENTS = ("gpu-1", "gpu-2")
+NET_ADMIN = 1 << 12
+NET_RAW = 1 << 13
+READY_S = 60
+
+
+class Pods:
+    """The control plane, and what the overlay makes there."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.items = {identity(item): item for item in resolve("overlays/one-hub")}
+        self.items["ConfigMap", "weft-hub"]["data"]["public"] = plane.address
+
+    @property
+    def image(self) -> str:
+        template = self.items["DaemonSet", "weft-agent"]["spec"]["template"]
+        return template["spec"]["containers"][0]["image"]
+
+    def kubectl(self, *words: object, check: bool = True, stdin: object = None):
+        return self.plane.kubectl("--namespace=weft", *words, check=check, stdin=stdin)
+
+    def apply_all(self) -> None:
+        for item in sorted(self.items.values(), key=lambda item: item["kind"] != "Namespace"):
+            self.plane.kubectl("create", "-f", "-", stdin=item)
+
+    def make_pod(self, kind: str, owner: str, name: str, node: str) -> None:
+        """What a controller and the scheduler do."""
+        item = self.items[kind, owner]
+        template = copy.deepcopy(item["spec"]["template"])
+        template["spec"]["nodeName"] = node
+        for claim in item["spec"].get("volumeClaimTemplates", []):
+            template["spec"]["volumes"].append({"name": claim["metadata"]["name"], "emptyDir": {}})
+        self.kubectl("create", "-f", "-", stdin={
+            "apiVersion": "v1", "kind": "Pod", "spec": template["spec"],
+            "metadata": template["metadata"] | {"name": name}})
+
+    def wait_ready(self, *names: str) -> None:
+        for name in names:
+            found = self.kubectl("wait", "--for", "condition=Ready", "--timeout", f"{READY_S}s",
+                                 f"pod/{name}", check=False)
+            if found.rc != 0:
+                raise AssertionError(self.kubectl("describe", "pod", name, check=False).out +
+                                     self.kubectl("logs", name, check=False).out)
+
+    def inside(self, pod: str, *words: object) -> str:
+        return self.kubectl("exec", pod, "--", "weft", *words).out
+
+
+@pytest.fixture(name="pods")
+def fixture_pods(weft: Path, tmp_path: Path) -> Iterator[tuple[Lab, Pods]]:
+    if not is_built("1.20") or not has_kubelet():
+        pytest.skip('there is no kubelet: "KUBE_KUBELET=1 make kube" builds it once')
+    if not has_cgroups():
+        pytest.skip("the kubelet of 1.20 needs cgroups of version 1 at /sys/fs/cgroup")
+    with Lab.from_text(one_switch("wan", "203.0.113", HOSTS), capture=False) as lab:
+        host = lab.host("hub")
+        pods = Pods(ControlPlane(AgentNode(host, weft), tmp_path / "plane", host.address()))
+        kubelets: list[Kubelet] = []
+        try:
+            pods.plane.start()
+            images = [make_image(tmp_path), make_weft_image(tmp_path, weft, pods.image)]
+            for name in HOSTS:
+                kubelets.append(Kubelet(lab.host(name), tmp_path / name, *images))
+                kubelets[-1].start(pods.plane.kubeconfig, lab.host(name).address(),
+                                   *(["--node-labels=weft.dev/hub=true"] if name == "hub" else []))
+            for name in HOSTS:
+                wait_for(lambda name=name: pods.kubectl("get", "node", name, check=False).rc == 0,
+                         60, f"the kubelet of {name} to register")
+            yield lab, pods
+        finally:
+            for kubelet in kubelets:
+                kubelet.stop()
+            pods.plane.stop()
+
+
+def rights_of(lab: Lab, host: str, pattern: str) -> dict[str, str]:
+    """What the kernel says of the process with such a command line."""
+    lines = {pid: Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+             for pid in lab.host(host).pids("weft")}
+    pid = next((pid for pid, line in lines.items() if re.search(pattern, line)), None)
+    assert pid, f"no {pattern} among {lines}"
+    return dict(re.findall(r"^(\w+):\s*(.*)$", Path(f"/proc/{pid}/status").read_text(),
+                           re.MULTILINE))
+
+
+def check_rights(lab: Lab, host: str, words: str, capabilities: int) -> None:
+    said = rights_of(lab, host, words)
+    assert (int(said["CapBnd"], 16), int(said["CapEff"], 16) & ~capabilities) == (capabilities, 0)
+    assert (said["NoNewPrivs"], said["Seccomp"]) == ("1", "2")
+
+
+def test_kubelets_run_a_hub_agents_and_probes(pods: tuple[Lab, Pods]) -> None:
+    lab, made = pods
+    made.apply_all()
+    made.make_pod("StatefulSet", "weft-hub", "weft-hub-0", "hub")
+    made.wait_ready("weft-hub-0")
+    token = made.inside("weft-hub-0", "token", "new", "--uses", 1000, "--ttl", "24h").strip()
+    made.kubectl("create", "secret", "generic", "weft-token", f"--from-literal=token={token}")
+    for name in AGENTS:
+        made.make_pod("DaemonSet", "weft-agent", f"weft-agent-{name}", name)
+    made.wait_ready(*(f"weft-agent-{name}" for name in AGENTS))
+    for name in AGENTS:
+        made.make_pod("DaemonSet", "weft-probe", f"weft-probe-{name}", name)
+
+    # The hosts reach each other over what their pods have made.
+    selves = {name: json.loads(made.inside(f"weft-agent-{name}", "status", "--json"))["self"]
+              for name in AGENTS}
+    assert [selves[name]["name"] for name in AGENTS] == list(AGENTS)
+    wait_for(lambda: lab.host("gpu-1").run(
+        ["ping", "-c", "1", "-W", "1", selves["gpu-2"]["address4"]], check=False,
+        quiet=True).rc == 0, 30, "gpu-2 to answer gpu-1")
+
+    # And so say the probes, who tell the hub.
+    def found() -> tuple[str, str]:
+        edge = made.kubectl("exec", "weft-hub-0", "--", "weft", "get", "MeshEdge", "gpu-1--gpu-2",
+                            check=False)
+        status = json.loads(edge.out)["status"] if edge.rc == 0 else {}
+        return tuple(status.get(f"probe/{name}", {}).get("tunnel", "") for name in AGENTS)
+    wait_for(lambda: found() == ("reached", "reached"), 60, "both probes to report the edge")
+
+    check_rights(lab, "hub", "hub up", NET_ADMIN)
+    check_rights(lab, "gpu-1", r"join --foreground|weft agent", NET_ADMIN)
+    check_rights(lab, "gpu-1", "probe --report", NET_RAW)
+
+    # An agent's pod that is made anew goes on as the same node, without the token.
+    made.kubectl("delete", "secret", "weft-token")
+    made.kubectl("delete", "pod", "weft-agent-gpu-1")
+    made.make_pod("DaemonSet", "weft-agent", "weft-agent-gpu-1", "gpu-1")
+    made.wait_ready("weft-agent-gpu-1")
+    again = json.loads(made.inside("weft-agent-gpu-1", "status", "--json"))["self"]
+    assert again["publicKey"] == selves["gpu-1"]["publicKey"]

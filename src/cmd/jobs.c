@@ -1,5 +1,6 @@
 /* jobs.c - weft jobs: what the jobs of a network keep on the hub, and which limits they met. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
@@ -38,6 +39,24 @@ static void print_job(const json_t *job)
         number(job, "bytes"), number(job, "limitHits"), which ? which : "-");
 }
 
+/* Nodes on which NCCL took another network than the one that was wanted, or said none; and in
+ * short those where all is well. */
+static void print_nccl(const json_t *job)
+{
+    const json_t *said;
+    size_t n_wanted = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "nccl"), i, said) {
+        if (strcmp(admin_field(said, NULL, "verdict"), "wanted") == 0 && n_wanted++ > 0)
+            continue;
+        (void)printf(
+            "    %s: %s\n", admin_field(said, NULL, "node"), admin_field(said, NULL, "text"));
+    }
+    if (n_wanted > 1)
+        (void)printf("    and so, too, on %zu other%s\n", n_wanted - 1, n_wanted > 2 ? "s" : "");
+}
+
 static void print_jobs(const json_t *body)
 {
     const json_t *job;
@@ -45,8 +64,10 @@ static void print_jobs(const json_t *body)
 
     (void)printf("%-20s %-24s %-21s %7s %9s %6s %s\n", "JOB", "RUN", "ENDPOINT", "KEYS", "BYTES",
         "LIMITS", "LAST LIMIT");
-    json_array_foreach(json_object_get(body, "jobs"), i, job)
+    json_array_foreach(json_object_get(body, "jobs"), i, job) {
         print_job(job);
+        print_nccl(job);
+    }
 }
 
 int cmd_jobs(int argc, char **argv)

@@ -79,11 +79,14 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
     const struct status_routes routes = see_routes(a);
     struct offloads offloads;
     struct err e = ERR_NULL;
+    json_t *status;
 
     in.routes = &routes;
     if (a->reconcile.engine && engine_offloads(a->reconcile.engine, &offloads, &e) == 0)
         in.offloads = &offloads;
-    response_json(rs, 200, status_encode(&in));
+    status = status_encode(&in);
+    node_jobs_add_nccl(&a->running, json_object_get(status, "jobs"));
+    response_json(rs, 200, status);
 }
 
 static void get_metrics(void *ctx, const struct request *rq, struct response *rs)
@@ -198,14 +201,14 @@ static void get_jobs(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
-    job_calls_begin(&a->jobs, "GET", NULL, NULL, rs);
+    job_calls_begin(&a->jobs, "GET", NULL, NULL, NULL, rs);
 }
 
 static void get_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
-    job_calls_begin(&a->jobs, "GET", rq->params[0], NULL, rs);
+    job_calls_begin(&a->jobs, "GET", rq->params[0], "rendezvous", NULL, rs);
 }
 
 static void post_job(void *ctx, const struct request *rq, struct response *rs)
@@ -216,14 +219,23 @@ static void post_job(void *ctx, const struct request *rq, struct response *rs)
         node_jobs_begin(&a->running, rq->params[0], rq->caller.pid, rq->now);
         poll_plan_request(&a->poll, rq->now);
     }
-    job_calls_begin(&a->jobs, "POST", rq->params[0], rq->body, rs);
+    job_calls_begin(&a->jobs, "POST", rq->params[0], "rendezvous", rq->body, rs);
+}
+
+/* The hub checks what is said. */
+static void post_nccl(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+
+    node_jobs_set_nccl(&a->running, rq->params[0], rq->caller.pid, rq->body);
+    job_calls_begin(&a->jobs, "POST", rq->params[0], "nccl", rq->body, rs);
 }
 
 static void put_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
-    job_calls_begin(&a->jobs, "PUT", rq->params[0], rq->body, rs);
+    job_calls_begin(&a->jobs, "PUT", rq->params[0], "rendezvous", rq->body, rs);
 }
 
 static void delete_job(void *ctx, const struct request *rq, struct response *rs)
@@ -231,7 +243,7 @@ static void delete_job(void *ctx, const struct request *rq, struct response *rs)
     struct agent *a = ctx;
 
     agent_poll_end_job(a, rq->params[0], rq->caller.pid);
-    job_calls_begin(&a->jobs, "DELETE", rq->params[0], NULL, rs);
+    job_calls_begin(&a->jobs, "DELETE", rq->params[0], "rendezvous", NULL, rs);
 }
 
 /* ---- the routes ----------------------------------------------------------------------------- */
@@ -259,6 +271,8 @@ static const struct route routes[] = {
         "where a job meets; makes it, or begins a new run of it", ROLE_OPERATOR},
     {"PUT", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, put_job,
         "a command of a job is there, or has ended; how its others are", ROLE_OPERATOR},
+    {"POST", "/v1/jobs/{job}/nccl", API_ACCESS_ADMIN, post_nccl,
+        "which network NCCL took in a job that runs here", ROLE_OPERATOR},
     {"DELETE", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, delete_job, "a job's run is over",
         ROLE_OPERATOR},
     /* administer */

@@ -38,6 +38,7 @@ static void drop(struct node_jobs *nj, unsigned i)
     struct node_job *j = &nj->items[i];
 
     forget_answer(j);
+    json_decref(j->nccl);
     if (j->pid_fd >= 0)
         (void)close(j->pid_fd);
     *j = nj->items[--nj->n];
@@ -91,6 +92,45 @@ void node_jobs_end(struct node_jobs *nj, const char *job, int32_t pid)
         end(nj, i);
 }
 
+void node_jobs_set_nccl(struct node_jobs *nj, const char *job, int32_t pid, const json_t *said)
+{
+    unsigned i = find(nj, job, pid);
+
+    if (i == nj->n)
+        return;
+    json_decref(nj->items[i].nccl);
+    nj->items[i].nccl = json_incref((json_t *)said);
+}
+
+/* What the commands of that job here have said; one that has another network than was wanted
+ * counts most. */
+static json_t *nccl_of(const struct node_jobs *nj, const char *job)
+{
+    json_t *nccl = NULL;
+
+    for (unsigned i = 0; job && i < nj->n; i++) {
+        json_t *said = strcmp(nj->items[i].job, job) == 0 ? nj->items[i].nccl : NULL;
+        const char *verdict = json_string_value(json_object_get(said, "verdict"));
+
+        if (said && (!nccl || (verdict && strcmp(verdict, "other") == 0)))
+            nccl = said;
+    }
+    return nccl;
+}
+
+void node_jobs_add_nccl(const struct node_jobs *nj, json_t *list)
+{
+    json_t *job;
+    size_t i;
+
+    json_array_foreach(list, i, job) {
+        json_t *nccl = nccl_of(nj, json_string_value(json_object_get(job, "job")));
+
+        (void)json_object_set_new(job, "nccl", nccl ? json_copy(nccl) : json_null());
+        (void)json_object_del(json_object_get(job, "nccl"), "run");
+    }
+}
+
 static bool has_exited(const struct node_job *j)
 {
     struct pollfd p = {.fd = j->pid_fd, .events = POLLIN};
@@ -114,7 +154,7 @@ static void ask(struct node_jobs *nj, struct node_job *j, nsec_t now)
 {
     struct response rs = {0};
 
-    job_calls_begin(nj->calls, "GET", j->job, NULL, &rs);
+    job_calls_begin(nj->calls, "GET", j->job, "rendezvous", NULL, &rs);
     j->ask = rs.deferred;
     j->ask_at = now + ASK_LATER;
     rs.deferred = NULL;

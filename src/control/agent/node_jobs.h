@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ struct node_job {
     nsec_t began_at;      /* monotonic */
     nsec_t ask_at;        /* when the hub is asked next */
     struct deferred *ask; /* owns; the answer to come; NULL: none */
+    json_t *nccl;         /* owns; what the command has said of NCCL; NULL: nothing yet */
 };
 
 struct node_jobs {
@@ -55,6 +57,13 @@ void node_jobs_begin(struct node_jobs *nj, const char *job, int32_t pid, nsec_t 
 
 /** node_jobs_end() - and it has ended. */
 void node_jobs_end(struct node_jobs *nj, const char *job, int32_t pid);
+
+/** node_jobs_set_nccl() - which network NCCL took in that command; @said: as POST
+ * /v1/jobs/{job}/nccl has it, gets a reference. Nothing happens when the command is not known. */
+void node_jobs_set_nccl(struct node_jobs *nj, const char *job, int32_t pid, const json_t *said);
+
+/** node_jobs_add_nccl() - puts "nccl" into the objects of @list, by their "job"; null: not said. */
+void node_jobs_add_nccl(const struct node_jobs *nj, json_t *list);
 
 /** node_jobs_poll() - after each poll of the engine: who has ended, and who is in the runs. */
 void node_jobs_poll(struct node_jobs *nj, nsec_t now);

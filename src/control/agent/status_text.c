@@ -7,6 +7,7 @@
 #include "agent/hublink/hub_link.h"
 #include "agent/status_cells.h"
 #include "agent/status_cluster.h"
+#include "agent/status_jobs.h"
 #include "agent/status_rates.h"
 #include "agent/status_reach.h"
 #include "agent/status_routes.h"
@@ -221,6 +222,7 @@ void status_text_format(const json_t *status, struct str *out)
         (long long)json_integer_value(json_object_get(self, "mtu")));
     format_offloads(json_object_get(self, "offloads"), out);
     status_rates_format(status, out);
+    status_jobs_format(json_object_get(status, "jobs"), out);
     format_fault(self, out);
     format_foreign(json_object_get(self, "foreignPeers"), out);
     /* The endpoint of a stream is its near end, on this machine; @stream_why names the far one. */

@@ -1,27 +1,28 @@
 """weft run and weft env on a node: what a command gets, what stays, and what is said.
 
-    hub        203.0.113.10
+    hub            203.0.113.10
      |
    [ wan ]
-    |   |
-   n1   n2     203.0.113.11, .12; n2 has not joined
+    |   |   |
+   n1   n2  n3     203.0.113.11 to .13; n2 has not joined, n3 joins when a test wants another node
 """
 
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Host, Lab, Result, wait_for
+from lab import Daemon, Host, Lab, Result, wait_for
 from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12})
+TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12, "n3": 13})
 
 
 class Site:
@@ -30,14 +31,19 @@ class Site:
         self.hub = lab.host("hub")
         self.n1 = lab.host("n1")
         self.n2 = lab.host("n2")
+        self.n3 = lab.host("n3")
         self.daemon = self.hub.spawn([weft, "hub", "up", "--public", self.hub.address()],
                                      name="hub")
         self.daemon.wait_line("weft hub is up")
-        token = self.hub.run([weft, "token", "new"]).out.strip()
-        self.n1.run([weft, "join", token, "--name", "n1", "--no-start"])
-        self.agent = self.n1.spawn([weft, "agent"], name="agent")
-        self.agent.wait_line("the hub answers")
+        self.agent = self.join(self.n1)
         self.address = json.loads(self.n1.run([weft, "status", "--json"]).out)["self"]["address4"]
+
+    def join(self, host: Host) -> Daemon:
+        token = self.hub.run([self.weft, "token", "new"]).out.strip()
+        host.run([self.weft, "join", token, "--name", host.name, "--no-start"])
+        agent = host.spawn([self.weft, "agent"], name="agent")
+        agent.wait_line("the hub answers")
+        return agent
 
     def run(self, *words: str, host: Host | None = None, **env: str) -> Result:
         return (host or self.n1).run([self.weft, *words], check=False, env=env)
@@ -133,6 +139,79 @@ def test_the_log_of_nccl(site: Site) -> None:
     assert "NCCL_DEBUG_FILE" not in variables(done.out)
 
 
+LAUNCHER = """#!/bin/sh
+printf "%s\\n" "words: $(basename "$0") $*"
+env | sort
+"""
+
+
+def launch(site: Site, folder: Path, *words: str) -> tuple[str, dict[str, str]]:
+    """What a launcher that is called so gets: its words, and what is for it in its environment."""
+    program = folder / words[0]
+    program.write_text(LAUNCHER)
+    program.chmod(0o755)
+    done = site.run("run", *words, PATH=f"{folder}:/usr/bin:/bin")
+    assert done.rc == 0, done.err
+    first, rest = done.out.split("\n", 1)
+    got = {name: value for name, value in variables(rest).items()
+           if name.startswith(("NCCL_", "GLOO_", "MASTER_", "PET_", "OMPI_", "WORLD_", "RANK"))}
+    return first, got
+
+
+# For all launchers, and on all nodes the same.
+OVERLAY = {"NCCL_SOCKET_IFNAME": "=weft0", "GLOO_SOCKET_IFNAME": "weft0",
+           "NCCL_SOCKET_NTHREADS": "2", "NCCL_NSOCKS_PERTHREAD": "8"}
+
+
+def test_what_other_launchers_get(site: Site, tmp_path: Path) -> None:
+    """The recorded command lines of docs/recipes/launchers.md: options and environment."""
+    said, got = launch(site, tmp_path, "accelerate", "launch", "--num_machines", "2",
+                       "--num_processes", "16", "train.py", "--lr", "0.1")
+    port = re.search(r"--main_process_port (\d+)", said)[1]
+    assert said == ("words: accelerate launch --machine_rank 0 --rdzv_backend c10d "
+                    f"--main_process_ip 10.77.0.1 --main_process_port {port} --num_machines 2 "
+                    "--num_processes 16 train.py --lr 0.1")
+    log = {name: got.pop(name) for name in ("NCCL_DEBUG", "NCCL_DEBUG_FILE")}
+    assert log["NCCL_DEBUG"] == "INFO"
+    assert got.pop("PET_LOCAL_ADDR", site.address) == site.address  # from torch 2.0 on
+    assert got == {**OVERLAY, "PET_RDZV_ID": "train.1"}
+
+    hosts = tmp_path / "hosts"
+    hosts.write_text("10.77.0.2 slots=8\n10.77.0.3 slots=8\n")
+    said, got = launch(site, tmp_path, "deepspeed", "--hostfile", str(hosts), "zero.py",
+                       "--deepspeed_config", "ds.json")
+    assert said == (f"words: deepspeed --master_addr 10.77.0.2 --hostfile {hosts} zero.py "
+                    "--deepspeed_config ds.json")
+    assert got == OVERLAY
+    said, got = launch(site, tmp_path, "mpirun", "--hostfile", str(hosts), "python3", "t.py")
+    assert said == f"words: mpirun --hostfile {hosts} python3 t.py"
+    assert got == {**OVERLAY, "OMPI_MCA_btl_tcp_if_include": "weft0",
+                   "OMPI_MCA_oob_tcp_if_include": "weft0"}
+
+
+def test_what_nccl_took_is_shown(site: Site) -> None:
+    """On the node while the job runs, and at the hub for all of its nodes."""
+    worker = WORKER.replace("exit $RC", "exec sleep 600")
+    job = site.n1.spawn([site.weft, "run", "--nnodes", "2", "--job", "shown", "sh", "-c", worker],
+                        env={"SAYS": NCCL_SAYS.format("eth0")}, name="job")
+
+    def here() -> dict | None:
+        status = json.loads(site.n1.run([site.weft, "status", "--json"], quiet=True).out)
+        return next((j["nccl"] for j in status["jobs"] if j["job"] == "shown"), None)
+
+    wait_for(lambda: here() is not None, 20, "the node to know which network NCCL took")
+    assert (here()["verdict"], here()["network"]) == ("other", "Socket")
+    assert "; look at this: NCCL was to use weft0" in site.run("status").out
+    site.n1.run(["kill", str(job.pid)])
+    job.wait(20)
+    # The hub knows it until the next run.
+    jobs = json.loads(site.hub.run([site.weft, "jobs", "--json"]).out)["jobs"]
+    [shown] = [j for j in jobs if j["job"] == "shown"]
+    assert [(n["node"], n["verdict"]) for n in shown["nccl"]] == [("n1", "other")]
+    assert "    n1: NCCL was to use weft0, and uses sockets on eth0" in site.hub.run(
+        [site.weft, "jobs"]).out
+
+
 def test_a_test_before_the_start(site: Site) -> None:
     """A test that cannot be made, for want of another node, keeps the command from starting."""
     words = ("run", "--nnodes", "2", "--job", "tested", "--preflight")
@@ -140,8 +219,6 @@ def test_a_test_before_the_start(site: Site) -> None:
     assert (done.rc, done.out) == (1, "")
     assert "the network default has no other member yet" in done.err
     assert "weft run: not started: the test before the start could not be made" in done.err
-    done = site.run(*words, "--anyway", "echo", "started")
-    assert (done.rc, done.out) == (0, "started\n")
     # The hostfile's network is the same: who is alone in it needs no mpirun.
     assert "has no other member yet" in site.run("env", "--hostfile").err
 
@@ -176,6 +253,22 @@ def test_a_host_that_is_called_otherwise(site: Site) -> None:
     assert "host name, and" not in done.out
     assert "PET_RDZV_ENDPOINT=10.77.0.1:" in done.out
     assert "PET_RDZV_ID=t." in done.out
+
+
+def test_a_bad_network_is_refused(site: Site) -> None:
+    """A node that hears nothing of the others: no node starts the command, unless told to."""
+    site.join(site.n3)
+    wait_for(lambda: "n3" in site.run("status").out, 10, "n1 to hear of n3")
+    site.n3.run(["nft", "-f", "-"], stdin="table inet harm {\nchain in {\n"
+                f"type filter hook input priority 0;\nip saddr {site.address} drop\n}}\n}}\n")
+    words = ("run", "--nnodes", "2", "--job", "tested", "--preflight")
+    done = site.run(*words, "echo", "started")
+    assert (done.rc, done.out) == (3, ""), done.err
+    assert re.search(r"no +absent: n3 .*does not answer", done.err), done.err
+    assert "weft run: not started: the test before the start says no; --anyway" in done.err
+    done = site.run(*words, "--anyway", "echo", "started")
+    assert (done.rc, done.out) == (0, "started\n"), done.err
+    assert "the test says no; started all the same, as --anyway says" in done.err
 
 
 def test_it_does_not_keep_a_command_waiting(site: Site) -> None:

@@ -143,8 +143,8 @@ void job_calls_end(struct job_calls *jc)
     jc->is_ending = true;
 }
 
-void job_calls_begin(struct job_calls *jc, const char *method, const char *job, const json_t *body,
-    struct response *rs)
+void job_calls_begin(struct job_calls *jc, const char *method, const char *job, const char *what,
+    const json_t *body, struct response *rs)
 {
     struct job_call *call;
     struct err e = ERR_NULL;
@@ -162,8 +162,8 @@ void job_calls_begin(struct job_calls *jc, const char *method, const char *job, 
     call->owner = jc;
     call->method = method;
     call->body = json_incref((json_t *)body);
-    (void)snprintf(call->path, sizeof(call->path), "/v1/jobs%s%s%s", job ? "/" : "", job ? job : "",
-        job ? "/rendezvous" : "");
+    (void)snprintf(call->path, sizeof(call->path), "/v1/jobs%s%s%s%s", job ? "/" : "",
+        job ? job : "", job ? "/" : "", job ? what : "");
     list_add_tail(&jc->calls, &call->link);
     rs->deferred = &call->deferred;
     send_more(jc);

@@ -48,8 +48,9 @@ void job_calls_end(struct job_calls *jc);
  * job_calls_begin() - send a call, or queue it; the answer is the hub's
  * @method:	a constant
  * @job:	the job's name; NULL: all jobs of the network
+ * @what:	of the job: "rendezvous" or "nccl"; a constant
  * @body:	goes with it; gets a reference; NULL: none
  * @rs:		gets the deferred answer, or a refusal
  */
-void job_calls_begin(struct job_calls *jc, const char *method, const char *job, const json_t *body,
-    struct response *rs);
+void job_calls_begin(struct job_calls *jc, const char *method, const char *job, const char *what,
+    const json_t *body, struct response *rs);

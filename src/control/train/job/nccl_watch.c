@@ -140,6 +140,8 @@ static enum nccl_watch_news judge(struct nccl_watch *w, const struct nccl_log *l
     (void)snprintf(w->said, sizeof(w->said), "%s", str_text(&out));
     str_deinit(&out);
     w->is_other |= verdict == NCCL_LOG_OTHER;
+    w->verdict = verdict;
+    memcpy(w->network, log->network, sizeof(w->network));
     if (!is_new)
         return NCCL_WATCH_NOTHING;
     return verdict == NCCL_LOG_WANTED ? NCCL_WATCH_WANTED : NCCL_WATCH_OTHER;

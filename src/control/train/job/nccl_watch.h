@@ -42,6 +42,8 @@ struct nccl_watch {
     struct nccl_watch_file files[NCCL_WATCH_FILES_MAX];
     size_t n_files;
     bool is_other; /* some process uses another network than the one that was wanted */
+    enum nccl_log_verdict verdict;          /* of the last sentence */
+    char network[NCCL_LOG_TEXT_MAX];        /* likewise; "": NCCL has not said it */
     char said[2 * NCCL_LOG_TEXT_MAX + 256]; /* the last sentence */
 };
 

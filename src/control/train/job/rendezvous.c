@@ -38,9 +38,9 @@ static bool take_text(const json_t *obj, const char *field, char *buf, size_t ca
     return snprintf(buf, cap, "%s", text ? text : "") < (int)cap;
 }
 
-/* @body: taken; NULL: none. */
-static int ask(const char *socket_path, const char *job, const char *method, json_t *body,
-    unsigned timeout_ms, struct client_answer *answer, struct err *e)
+/* @what: of the job. @body: taken; NULL: none. */
+static int call(const char *socket_path, const char *job, const char *what, const char *method,
+    json_t *body, unsigned timeout_ms, struct client_answer *answer, struct err *e)
 {
     char users[UNIX_SOCKET_CHOICE_CAP];
     struct client_target target = {
@@ -48,8 +48,15 @@ static int ask(const char *socket_path, const char *job, const char *method, jso
     json_auto_t *owned = body;
     char path[NAME_MAX_LEN + 32];
 
-    (void)snprintf(path, sizeof(path), "/v1/jobs/%.*s/rendezvous", NAME_MAX_LEN, job);
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%.*s/%s", NAME_MAX_LEN, job, what);
     return client_call(&target, method, path, owned, timeout_ms, answer, e);
+}
+
+/* About where the job meets. @body: as call() has it. */
+static int ask(const char *socket_path, const char *job, const char *method, json_t *body,
+    unsigned timeout_ms, struct client_answer *answer, struct err *e)
+{
+    return call(socket_path, job, "rendezvous", method, body, timeout_ms, answer, e);
 }
 
 static json_t *broken_body(const char *broken)
@@ -182,6 +189,14 @@ bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience
         (void)poll(NULL, 0, LOOK_PAUSE_MS);
     } while (clock_now() < deadline);
     return false;
+}
+
+void rendezvous_say_nccl(const char *socket_path, const char *job, json_t *said)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+
+    if (said)
+        (void)call(socket_path, job, "nccl", "POST", said, END_TIMEOUT_MS, &answer, NULL);
 }
 
 void rendezvous_end(const char *socket_path, const char *job)

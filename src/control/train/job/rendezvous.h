@@ -88,6 +88,14 @@ json_t *rendezvous_members(const char *socket_path, const char *job, const char 
 bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience_ms);
 
 /**
+ * rendezvous_say_nccl() - tell the hub and the agent which network NCCL took here
+ * @said:	of POST /v1/jobs/JOB/nccl; taken
+ *
+ * A failure does no harm: then weft jobs and weft status do not know of it.
+ */
+void rendezvous_say_nccl(const char *socket_path, const char *job, json_t *said);
+
+/**
  * rendezvous_end() - tell the hub that the job has ended on this node
  *
  * If no other node is connected, this ends the run, and the next node that asks begins a new one.

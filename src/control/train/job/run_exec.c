@@ -48,15 +48,32 @@ bool run_is_again(int r)
 
 /* ---- NCCL's log ------------------------------------------------------------------------------ */
 
+/* Tells the hub, for weft jobs, and the agent, for weft status. */
+static void publish_nccl(const struct run *run, const struct nccl_watch *w)
+{
+    static const char *const verdicts[] = {
+        [NCCL_LOG_UNKNOWN] = "unknown", [NCCL_LOG_WANTED] = "wanted", [NCCL_LOG_OTHER] = "other"};
+
+    if (run->meeting.id[0] != '\0')
+        rendezvous_say_nccl(run->socket_path, run->job,
+            json_pack("{s:s, s:s, s:s, s:s, s:s}", "run", run->meeting.id, "verdict",
+                verdicts[w->verdict], "profile", w->wanted->name, "network", w->network, "text",
+                w->said));
+}
+
 /* Says what the logs say that is new. */
 static void report_nccl(const struct run *run, struct nccl_watch *w)
 {
     enum nccl_watch_news news;
 
-    while ((news = nccl_watch_look(w)) != NCCL_WATCH_NOTHING)
+    while ((news = nccl_watch_look(w)) != NCCL_WATCH_NOTHING) {
         if (news == NCCL_WATCH_OTHER || !run->is_quiet)
             (void)fprintf(
                 stderr, "weft run: %s%s\n", news == NCCL_WATCH_OTHER ? "note: " : "", w->said);
+        /* That one process of several took another network is what matters of this machine. */
+        if (news == NCCL_WATCH_OTHER || !w->is_other)
+            publish_nccl(run, w);
+    }
 }
 
 /* Begins to watch the logs that the job will write. Return: NULL when none are to be read. */
@@ -90,8 +107,10 @@ static void end_nccl(const struct run *run, struct nccl_watch *w, bool has_faile
 
     if (w) {
         report_nccl(run, w);
-        if (has_failed && nccl_watch_explain_failure(w))
+        if (has_failed && nccl_watch_explain_failure(w)) {
             (void)fprintf(stderr, "weft run: note: %s\n", w->said);
+            publish_nccl(run, w);
+        }
         stays = w->is_ours && w->n_files > 0 && (has_failed || w->is_other);
         nccl_watch_deinit(w);
         free(w);

@@ -1,0 +1,32 @@
+/* status_jobs.c - see status_jobs.h. */
+#include "agent/status_jobs.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+static void format_nccl(const json_t *nccl, struct str *out)
+{
+    const char *verdict = json_string_value(json_object_get(nccl, "verdict"));
+    const char *text = json_string_value(json_object_get(nccl, "text"));
+
+    if (verdict && text)
+        str_addf(out, "; %s%s", strcmp(verdict, "wanted") == 0 ? "" : "look at this: ", text);
+}
+
+void status_jobs_format(const json_t *jobs, struct str *out)
+{
+    const json_t *job;
+    size_t i;
+
+    json_array_foreach(jobs, i, job) {
+        const char *name = json_string_value(json_object_get(job, "job"));
+        size_t n = json_array_size(json_object_get(job, "nodes"));
+
+        str_addf(out, "job %s", name ? name : "?");
+        if (n > 0)
+            str_addf(out, ", of %zu node%s", n, n == 1 ? "" : "s");
+        format_nccl(json_object_get(job, "nccl"), out);
+        str_add(out, "\n");
+    }
+}

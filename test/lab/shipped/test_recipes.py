@@ -172,8 +172,11 @@ class Slurm:
         self.weft = weft
         self.login = nodes[0]
         self.config = blocks("recipes/slurm.md", "conf")["slurm.conf"]
-        prolog = blocks("recipes/slurm.md", "sh")["weft-prolog"].replace(
-            "weft env", f"{weft} env")  # no PATH leads to it
+        scripts = blocks("recipes/slurm.md", "sh")
+        # No PATH leads to it.
+        prolog = scripts["weft-prolog"].replace("weft env", f"{weft} env")
+        self.node_prolog = scripts["weft-node-prolog"].replace(
+            "export PATH=", f"export PATH={weft.parent}:")
         for node, address in zip(nodes, ("10.77.0.2", "10.77.0.3", "10.77.0.4")):
             assert address in self.config
             self.config = self.config.replace(address, f"<{node.name}>")
@@ -182,6 +185,8 @@ class Slurm:
         for node in nodes:
             self._write(node.host, "/etc/slurm/slurm.conf", self.config)
             self._write(node.host, "/etc/slurm/weft-prolog", prolog)
+            self._write(node.host, "/etc/slurm/weft-node-prolog", self.node_prolog)
+            self._write(node.host, "/etc/slurm/weft-node-epilog", scripts["weft-node-epilog"])
             # The lab's hosts have no cgroups to look for; nothing here uses any.
             self._write(node.host, "/etc/slurm/cgroup.conf", "CgroupPlugin=cgroup/v1\n")
             self._start_munge(node.host)
@@ -228,6 +233,16 @@ def test_slurm_over_the_overlay(site: Site, weft: Path, job: Path) -> None:
     said = "".join(path.read_text() for path in job.glob("slurm-*.out"))
     assert said.count("all 2 ranks have met") == 2, said
     assert "is yours and stays" not in said  # Each node's variables are its own.
+    # The prolog has let the job begin; on a node that reaches nobody it would not.
+    gpu = site.lab.host("gpu-2")
+    gpu.run(["nft", "-f", "-"], stdin="table inet harm {\nchain in {\n"
+            'type filter hook input priority 0;\n'
+            'iifname "weft0" meta l4proto { icmp, icmpv6 } drop\n}\n}\n')
+    asked = gpu.run(["/etc/slurm/weft-node-prolog"], check=False, env={
+        "SLURMD_NODENAME": "gpu-2", "SLURM_JOB_ID": "9", "SLURM_JOB_NODELIST": "gpu-[1-2]",
+        "WEFT_PATIENCE": "1"})
+    assert asked.rc == 1 and "gpu-2: its agent does not run, or does not reach the hub" in asked.err
+    gpu.run(["nft", "delete", "table", "inet", "harm"])
     # What Slurm starts by itself has the variables of the prolog.
     plain = type_in(slurm.login.host, weft, "srun -N 2 env", job).out
     assert plain.count("NCCL_SOCKET_IFNAME==weft0\n") == 2

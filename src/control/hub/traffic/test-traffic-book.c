@@ -267,6 +267,32 @@ static void tick(int32_t today)
     }
 }
 
+/* A network has its part of the memory for flows, and takes nothing of another one's. */
+static void test_fair_memory(void **state)
+{
+    static const char flows[] =
+        "{\"day\":\"2026-11-23\",\"meter\":%u,\"flows\":["
+        "{\"peer\":\"hub\",\"path\":\"lan\",\"sent\":1,\"received\":0},"
+        "{\"peer\":\"hub\",\"path\":\"direct\",\"sent\":1,\"received\":0}]}";
+    char text[512];
+
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "POST", "/v1/networks",
+                         "{\"name\":\"other\",\"cidr4\":\"10.99.0.0/16\"}", NULL),
+        201);
+    /* Four nodes with the hubs': three are of the first network. */
+    book()->max_flows = 8;
+    for (unsigned i = 1; i <= 4; i++) {
+        (void)snprintf(text, sizeof(text), flows, i);
+        tell("a", DAY, text);
+    }
+    assert_int_equal(book()->n_left_out, 2);
+    assert_int_equal(book()->shares.n, 1);
+    tick(DAY);
+    hub.now += 1000 * NSEC_PER_SEC;
+    tick(DAY);
+    assert_int_equal(book()->shares.n, 0);
+}
+
 /* As many sums as a record takes, with the longest names and numbers, fit a value of the store. */
 static void test_longest_record(void **state)
 {
@@ -387,7 +413,13 @@ static void test_budgets(void **state)
         "BudgetAgain(default) ");
     /* As YAML has it, where a number with a fraction is a text. */
     set_budgets("[{\"bytesPerDay\":\"310.5\"}]", 200);
+    set_budgets("[{\"bytesPerDay\":\"2e12\"}]", 200);
     set_budgets("[{\"bytesPerDay\":\"310.5 GB\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":\"0x10\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":\"1e\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":\" 10\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":\"1.\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":\"1e999\"}]", 400);
     set_budgets("[{\"bytesPerDay\":310,\"costPerDay\":1}]", 400);
     set_budgets("[{}]", 400);
     set_budgets("[{\"bytesPerDay\":0}]", 400);
@@ -548,6 +580,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_meters_and_others, enter, leave),
         cmocka_unit_test_setup_teardown(test_other_hub, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_left_out, enter, leave),
+        cmocka_unit_test_setup_teardown(test_fair_memory, enter, leave),
         cmocka_unit_test_setup_teardown(test_longest_record, enter, leave),
         cmocka_unit_test_setup_teardown(test_days, enter, leave),
         cmocka_unit_test_setup_teardown(test_budgets, enter, leave),

@@ -37,10 +37,18 @@ enum entry_state {
     ENTRY_KNOWN,
 };
 
+/* What a network has in memory. */
+struct traffic_share {
+    struct keyed keyed; /* its name */
+    size_t n_entries;
+    size_t n_flows;
+};
+
 struct traffic_entry {
-    struct keyed keyed;     /* the record's key */
-    struct traffic traffic; /* a flow's is_changed: traffic_book_news() tells of it */
-    struct list news;       /* in the book's, if one is */
+    struct keyed keyed;          /* the record's key */
+    struct traffic_share *share; /* pins; the book owns it */
+    struct traffic traffic;      /* a flow's is_changed: traffic_book_news() tells of it */
+    struct list news;            /* in the book's, if one is */
     enum entry_state state;
     bool is_unsaved;
     uint64_t counted[PATH_KIND_N]; /* bytes sent that are in the network's counters */
@@ -49,7 +57,8 @@ struct traffic_entry {
 
 void traffic_book_init(struct traffic_book *b, struct model *model)
 {
-    *b = (struct traffic_book){.model = model, .n_days = TRAFFIC_BOOK_DAYS};
+    *b = (struct traffic_book){
+        .model = model, .n_days = TRAFFIC_BOOK_DAYS, .max_flows = TRAFFIC_BOOK_MEMORY_MAX};
     list_init(&b->news);
 }
 
@@ -58,9 +67,37 @@ static struct traffic_entry *entry_at(const struct traffic_book *b, size_t i)
     return container_of(b->entries.items[i], struct traffic_entry, keyed);
 }
 
+static struct traffic_share *join_share(struct traffic_book *b, const char *network)
+{
+    struct keyed *found = keys_find(&b->shares, network);
+    struct traffic_share *share =
+        found ? container_of(found, struct traffic_share, keyed) : calloc(1, sizeof(*share));
+
+    if (!found && share)
+        share->keyed.key = strdup(network);
+    if (!found && (!share || !share->keyed.key || keys_add(&b->shares, &share->keyed) != 0)) {
+        if (share)
+            free(share->keyed.key);
+        free(share);
+        return NULL;
+    }
+    share->n_entries++;
+    return share;
+}
+
+static void leave_share(struct traffic_book *b, struct traffic_share *share)
+{
+    if (--share->n_entries > 0)
+        return;
+    keys_remove(&b->shares, &share->keyed);
+    free(share->keyed.key);
+    free(share);
+}
+
 static void free_entry(struct traffic_book *b, struct traffic_entry *entry)
 {
-    b->n_flows -= entry->traffic.n;
+    entry->share->n_flows -= entry->traffic.n;
+    leave_share(b, entry->share);
     list_remove(&entry->news);
     keys_remove(&b->entries, &entry->keyed);
     traffic_deinit(&entry->traffic);
@@ -73,6 +110,7 @@ void traffic_book_deinit(struct traffic_book *b)
     while (b->entries.n > 0)
         free_entry(b, entry_at(b, b->entries.n - 1));
     keys_deinit(&b->entries);
+    keys_deinit(&b->shares);
 }
 
 static struct traffic_entry *find_entry(const struct traffic_book *b, const char *key)
@@ -82,19 +120,24 @@ static struct traffic_entry *find_entry(const struct traffic_book *b, const char
     return found ? container_of(found, struct traffic_entry, keyed) : NULL;
 }
 
-static struct traffic_entry *add_entry(struct traffic_book *b, const char *key, int32_t day)
+static struct traffic_entry *add_entry(
+    struct traffic_book *b, const char *key, const struct traffic_key *parts)
 {
     struct traffic_entry *entry = calloc(1, sizeof(*entry));
+    struct traffic_share *share = entry ? join_share(b, parts->network) : NULL;
 
-    if (entry)
+    if (share)
         entry->keyed.key = strdup(key);
-    if (!entry || !entry->keyed.key || keys_add(&b->entries, &entry->keyed) != 0) {
-        if (entry)
+    if (!share || !entry->keyed.key || keys_add(&b->entries, &entry->keyed) != 0) {
+        if (share) {
+            leave_share(b, share);
             free(entry->keyed.key);
+        }
         free(entry);
         return NULL;
     }
-    entry->traffic.day = day;
+    entry->share = share;
+    entry->traffic.day = parts->day;
     list_init(&entry->news);
     return entry;
 }
@@ -169,7 +212,7 @@ static void merge_read(
     }
     json_decref(json);
     sum_paths(&read, entry->counted);
-    b->n_flows -= entry->traffic.n;
+    entry->share->n_flows -= entry->traffic.n;
     /* What was told meanwhile comes second, so that nothing that is written has no room. */
     if (traffic_merge(&read, &entry->traffic, TRAFFIC_BOOK_FLOWS_MAX) >= 0) {
         traffic_deinit(&entry->traffic);
@@ -180,7 +223,7 @@ static void merge_read(
     } else {
         traffic_deinit(&read);
     }
-    b->n_flows += entry->traffic.n;
+    entry->share->n_flows += entry->traffic.n;
 }
 
 static void on_read(void *ctx, const struct store_answer *a)
@@ -251,11 +294,22 @@ static size_t admit(const struct traffic_entry *entry, const struct model_node *
     return ret->flows ? n : t->n;
 }
 
+/* Flows that a network may have in memory. */
+static size_t share_of(const struct traffic_book *b, const struct model_network *net)
+{
+    size_t n_nodes = 0;
+
+    for (size_t i = 0; i < b->model->networks.n; i++)
+        n_nodes += model_network_at(b->model, i)->nodes.n;
+    return n_nodes > 0 ? b->max_flows * net->nodes.n / n_nodes : 0;
+}
+
 static void take(struct traffic_book *b, struct model_node *node, struct traffic_entry *entry,
     const struct traffic *t)
 {
-    size_t room = TRAFFIC_BOOK_MEMORY_MAX > b->n_flows ? TRAFFIC_BOOK_MEMORY_MAX - b->n_flows : 0;
-    size_t max = entry->traffic.n + room;
+    size_t share = share_of(b, node->net);
+    size_t used = entry->share->n_flows;
+    size_t max = entry->traffic.n + (share > used ? share - used : 0);
     size_t before = entry->traffic.n;
     struct traffic admitted;
     int r;
@@ -274,7 +328,7 @@ static void take(struct traffic_book *b, struct model_node *node, struct traffic
     has_news(b, entry);
     /* The names are borrowed. */
     free(admitted.flows);
-    b->n_flows += entry->traffic.n - before;
+    entry->share->n_flows += entry->traffic.n - before;
     b->n_left_out += r > 0 ? (size_t)r : 0;
 }
 
@@ -297,7 +351,7 @@ void traffic_book_take(struct traffic_book *b, struct model_node *node, const st
         key.hub, sizeof(key.hub), "%.63s", b->model->self[0] ? b->model->self : HUB_NAME_DEFAULT);
     entry = find_entry(b, traffic_key_format(text, &key));
     if (!entry)
-        entry = add_entry(b, text, t->day);
+        entry = add_entry(b, text, &key);
     if (!entry) {
         b->n_left_out += t->n;
         return;

@@ -42,14 +42,16 @@ struct traffic_key;
  * meter's, and a few of others that a node had on that day. */
 #define TRAFFIC_BOOK_FLOWS_MAX (TRAFFIC_FLOWS_MAX + 12)
 
-/** Most flows in memory, of all nodes: about 60 MB. */
+/** Most flows in memory: about 60 MB. They are shared out among the networks by their numbers of
+ * nodes, so that none takes another one's part. */
 #define TRAFFIC_BOOK_MEMORY_MAX 500000
 
 struct traffic_book {
     struct model *model; /* pins */
     struct keys entries; /* of struct traffic_entry, by the record's key */
+    struct keys shares;  /* of struct traffic_share, by the network's name */
     struct list news;    /* of struct traffic_entry: those that traffic_book_news() tells of */
-    size_t n_flows;      /* in memory */
+    size_t max_flows;    /* TRAFFIC_BOOK_MEMORY_MAX, or less in a test */
     int32_t n_days;      /* that are kept, with today */
     uint64_t n_left_out; /* flows that had no room, or were of a day that is not taken */
     unsigned n_on_way;   /* requests to the store without an answer */

@@ -9,17 +9,41 @@
 #include "base/traffic.h"
 #include "mesh/object/fields.h"
 
+/* Longest number in a text. */
+#define NUMBER_TEXT_MAX 32
+
+static const char digits[] = "0123456789";
+
+/* Is it written as people write amounts, 2000 or 12.5 or 2e12? Not as strtod() takes it, too: in
+ * other bases, with blanks, or "inf". */
+static bool is_decimal(const char *text)
+{
+    size_t n = strspn(text, digits);
+    size_t at = n;
+
+    if (n == 0 || strnlen(text, NUMBER_TEXT_MAX + 1) > NUMBER_TEXT_MAX)
+        return false;
+    if (text[at] == '.') {
+        n = strspn(text + at + 1, digits);
+        at += n > 0 ? n + 1 : 0;
+    }
+    if (text[at] == 'e' || text[at] == 'E') {
+        bool has_sign = text[at + 1] == '+' || text[at + 1] == '-';
+
+        n = strspn(text + at + 1 + has_sign, digits);
+        at += n > 0 ? n + 1 + has_sign : 0;
+    }
+    return text[at] == '\0';
+}
+
 /* A number; in YAML one with a fraction is a text. NAN: it is none. */
 static double number_of(const json_t *json)
 {
     const char *text = json_string_value(json);
-    char *end;
-    double value;
 
     if (!text)
         return json_is_number(json) ? json_number_value(json) : (double)NAN;
-    value = strtod(text, &end);
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' ? value : (double)NAN;
+    return is_decimal(text) ? strtod(text, NULL) : (double)NAN;
 }
 
 /* Is there such a field? It has to be a number above 0. */

@@ -9,6 +9,7 @@
 #include "agent/agent_pass.h"
 #include "agent/agent_poll.h"
 #include "agent/hublink/farewell.h"
+#include "agent/meter_metrics.h"
 #include "agent/reconcile/route_guard.h"
 #include "agent/node_fabric.h"
 #include "agent/status.h"
@@ -97,6 +98,7 @@ static void get_metrics(void *ctx, const struct request *rq, struct response *rs
     struct str out = STR_NULL;
 
     pass_metrics_format(&a->pass_metrics, &facts, &out);
+    meter_metrics_format(&a->meter.meter, &out);
     response_text(rs, 200, str_take(&out, NULL), "text/plain; version=0.0.4");
 }
 
@@ -256,8 +258,8 @@ static const struct route routes[] = {
     /* read */
     {"GET", "/v1/status", API_ACCESS_ADMIN, get_status, "the node, its hub and its peers",
         ROLE_VIEWER},
-    {"GET", "/v1/metrics", API_ACCESS_ADMIN, get_metrics, "how its passes went, for Prometheus",
-        ROLE_VIEWER},
+    {"GET", "/v1/metrics", API_ACCESS_ADMIN, get_metrics,
+        "how its passes went and what was moved, for Prometheus", ROLE_VIEWER},
     {"GET", "/v1/snapshot", API_ACCESS_ADMIN, get_snapshot, "the network as this node knows it",
         ROLE_VIEWER},
     {"GET", "/v1/paths/{name}", API_ACCESS_ADMIN, get_paths, "all that was tried to reach a peer",

@@ -23,6 +23,7 @@
 #include "hub/owner/leftovers.h"
 #include "hub/owner/owners.h"
 #include "hub/resources/resources.h"
+#include "hub/store_lag.h"
 #include "hub/streams/streams.h"
 #include "hub/streams/stun_port.h"
 #include "hub/traffic/spending.h"
@@ -46,6 +47,7 @@ struct hub {
     struct reports reports;      /* what nodes report */
     struct traffic_book traffic; /* what nodes have moved */
     struct spending spending;    /* what of their budgets is spent */
+    struct store_lag_teller lag; /* whether it hears of all that changes in the store */
     struct prices prices;        /* if there is a price table */
     struct presence presence;    /* which nodes are there */
     struct watcher watcher;      /* who listens */

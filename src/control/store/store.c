@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,4 +238,13 @@ bool store_is_shared(const struct store *s)
 uint64_t store_revision(const struct store *s)
 {
     return s->revision;
+}
+
+struct store_lag store_lag(const struct store *s, nsec_t now)
+{
+    nsec_t current_at = atomic_load(&s->current_at);
+
+    return (struct store_lag){
+        .behind_for = current_at != 0 && now > current_at ? now - current_at : 0,
+        .n_relists = atomic_load(&s->n_relists)};
 }

@@ -224,6 +224,15 @@ bool store_is_shared(const struct store *s);
 /** store_revision() - the revision of the last change that watches were told of. */
 uint64_t store_revision(const struct store *s);
 
+/** How far a store that is kept elsewhere is behind. */
+struct store_lag {
+    nsec_t behind_for;  /* since it was last known that watches are told of all; 0: they are */
+    uint64_t n_relists; /* times that changes were lost, and all keys were read instead */
+};
+
+/** store_lag() - a few seconds are usual for a store whose keys do not change. */
+struct store_lag store_lag(const struct store *s, nsec_t now);
+
 /**
  * store_watch() - follow the keys that start with @prefix
  * @from:	first revision wanted; after a list, the revision of its answer plus one

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "os/fd_cleanup.h"
@@ -105,4 +106,14 @@ struct store_job *store__next_finished(struct store *s)
         list_remove(&job->link);
     (void)pthread_mutex_unlock(&s->lock);
     return job;
+}
+
+void store__set_current(struct store *s, nsec_t now)
+{
+    atomic_store(&s->current_at, now);
+}
+
+void store__count_relist(struct store *s)
+{
+    atomic_fetch_add(&s->n_relists, 1);
 }

@@ -53,6 +53,8 @@ struct store {
     size_t bytes_pending;        /* of keys and values that those want to write */
     bool is_shared;              /* several hubs may have it; set by the back end */
     bool is_dispatching;         /* inside store_dispatch() */
+    _Atomic nsec_t current_at;   /* when the back end last knew that it tells of all; 0: always */
+    _Atomic uint64_t n_relists;  /* see store_lag() */
     int wake_fd;                 /* owns; readable when store_dispatch() has to be called */
     pthread_mutex_t lock;        /* guards @finished */
     struct list finished;        /* of struct store_job: done, and not dispatched yet */
@@ -87,6 +89,13 @@ void store__finish(struct store *s, struct store_job *job);
  * loop.
  */
 void store__add_pending(struct store *s, const struct store_job *job);
+
+/** store__set_current() - at @now nothing has changed elsewhere that is not told of, or about to
+ * be. Any thread. */
+void store__set_current(struct store *s, nsec_t now);
+
+/** store__count_relist() - changes were lost, and all keys have been read. Any thread. */
+void store__count_relist(struct store *s);
 
 /** store__wake() - have store_dispatch() called again, and so turn(). Any thread. */
 void store__wake(struct store *s);

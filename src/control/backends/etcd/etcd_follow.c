@@ -123,6 +123,7 @@ int etcd__load(struct etcd *q, nsec_t now, nsec_t until, struct err *e)
     q->news.log_first = revision - base + 1;
     q->base.revision = revision - base;
     etcd_feed_restart(&q->feed, revision);
+    store__set_current(&q->base, clock_now());
     return 0;
 }
 
@@ -221,6 +222,8 @@ static void catch_up(struct etcd *q, nsec_t until)
         etcd_kvs_deinit(&q->news.large.changes);
         q->news.is_large = false;
         tell_gap(&c, revision);
+        store__count_relist(&q->base);
+        store__set_current(&q->base, clock_now());
     }
     for (size_t i = 0; i < c.there.n; i++) {
         free(c.there.items[i]->key);
@@ -244,7 +247,8 @@ static void pulse(struct etcd *q, nsec_t now)
     str_add(&body, "{");
     etcd_add_span(&body, q->client.prefix, &(struct etcd_span){.from = "about", .end = "about!"});
     str_add(&body, "}");
-    (void)etcd__ask(q, "/v3/kv/range", &body, now, &answer, &e);
+    if (etcd__ask(q, "/v3/kv/range", &body, now, &answer, &e) == 0)
+        store__set_current(&q->base, now);
     json_decref(answer);
     str_deinit(&body);
 }

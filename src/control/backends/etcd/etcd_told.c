@@ -92,6 +92,8 @@ void etcd__drain(struct etcd *q)
         /* Without memory the changes are lost here, so everything is read again. */
         if (etcd_news_take(&q->news, rev->number, &rev->events, &seen) != 0)
             q->feed.compacted = rev->number;
+        else
+            store__set_current(&q->base, q->feed.heard_at);
         etcd_feed_drop(&q->feed);
         if (seen)
             tell_seen(q, seen);

@@ -49,6 +49,8 @@ static void on_line(void *ctx, const char *line, size_t len)
         q->is_watch_over = true;
     else if (name && kube_entry_seq(name) > q->seq)
         q->is_news = true;
+    else if (!q->is_news)
+        store__set_current(&q->base, clock_now());
     json_decref(json);
 }
 
@@ -123,6 +125,8 @@ static int follow(struct kubernetes *q)
     q->is_news = false;
     q->looked_at = clock_now();
     r = note(q, kube_log__follow(q, until, &e), &e);
+    if (r == 0)
+        store__set_current(&q->base, q->looked_at);
     q->is_news |= r != 0;
     return r;
 }

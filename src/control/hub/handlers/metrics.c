@@ -16,6 +16,8 @@
 #include "hub/traffic/traffic_book.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
+#include "os/clock.h"
+#include "store/store.h"
 
 /* What the agents and probes of a network say, in figures. */
 struct edge_figures {
@@ -279,6 +281,20 @@ static void add_resources(struct hub_metrics *m, const struct handlers *h)
         (double)atomic_load(&c->n_conflicts));
 }
 
+static void add_store(struct hub_metrics *m, const struct handlers *h)
+{
+    struct store_lag lag = store_lag(h->model->store, clock_now());
+
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_store_revision", "revision of the store", "",
+        (double)store_revision(h->model->store));
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_store_behind_seconds",
+        "since it was last known that the hub has heard of all changes in its store", "",
+        (double)lag.behind_for / (double)NSEC_PER_SEC);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_store_relists_total",
+        "times that changes in the store were lost, and all of it was read again", "",
+        (double)lag.n_relists);
+}
+
 char *metrics_text(const struct handlers *h)
 {
     struct hub_metrics *m = hub_metrics_new();
@@ -299,8 +315,7 @@ char *metrics_text(const struct handlers *h)
         (double)h->enrol->n_enrolled);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_enrolments_refused_total", "machines refused", "",
         (double)h->enrol->n_refused);
-    hub_metric(m, HUB_METRIC_GAUGE, "weft_store_revision", "revision of the store", "",
-        (double)store_revision(h->model->store));
+    add_store(m, h);
     hub_metric(m, HUB_METRIC_GAUGE, "weft_damaged_records",
         "records of the store that cannot be understood, and are set aside", "",
         (double)h->model->damaged.records.n);

@@ -560,6 +560,7 @@ static void on_change(void *ctx, const struct store_item *item)
     struct model *m = ctx;
     struct err e = ERR_NULL;
 
+    /* It cannot be: the watch began behind what the store had told. */
     if (!item)
         (void)err_set(&e, -ESTALE, "the hub fell behind its store; it has to be started again");
     else if (take(m, item, &e) == 0)

@@ -20,6 +20,8 @@ static const char *const names[] = {
     [EDGE_EVENT_BUDGET_SPENT] = "BudgetSpent",
     [EDGE_EVENT_BUDGET_AGAIN] = "BudgetAgain",
     [EDGE_EVENT_TRAFFIC_DISPUTED] = "TrafficDisputed",
+    [EDGE_EVENT_STORE_BEHIND] = "StoreBehind",
+    [EDGE_EVENT_STORE_AGAIN] = "StoreAgain",
 };
 
 _Static_assert(sizeof(names) / sizeof(*names) == EDGE_EVENT_N, "a name each");

@@ -33,6 +33,8 @@ enum edge_event_kind {
     EDGE_EVENT_BUDGET_SPENT,     /* all of it */
     EDGE_EVENT_BUDGET_AGAIN,     /* there is some of it again */
     EDGE_EVENT_TRAFFIC_DISPUTED, /* two ends contradict each other about what they have moved */
+    EDGE_EVENT_STORE_BEHIND,     /* the hub does not know what has changed in its store */
+    EDGE_EVENT_STORE_AGAIN,      /* it does again */
     EDGE_EVENT_N,
 };
 
@@ -48,7 +50,7 @@ struct edge_event {
     int64_t at;          /* s since 1970 */
     const char *network; /* its name */
     const char *object;  /* the edge's name; the node's whose agent it is about; or that of the job
-                            or network whose budget it is */
+                            or network whose budget it is; or the hub's */
     const char *text;    /* a clause */
 };
 

@@ -1,0 +1,78 @@
+/*
+ * test-store-lag.c - a store that says nothing any more, and says it again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "hub/store_lag.h"
+#include "store/store_backend.h"
+#include "test/support/sample_hub.h"
+
+static struct sample_hub hub;
+
+static int enter(void **state)
+{
+    hub = (struct sample_hub){.now = NSEC_PER_SEC};
+    sample_hub_make_dir(&hub, false);
+    sample_hub_open(&hub);
+    return 0;
+}
+
+static int leave(void **state)
+{
+    sample_hub_close(&hub);
+    sample_hub_remove_dir(&hub);
+    return 0;
+}
+
+static uint64_t count(enum edge_event_kind kind)
+{
+    return hub.hub->reports.events.counts[kind];
+}
+
+static void tick(nsec_t now)
+{
+    store_lag_tick(&hub.hub->lag, now, 1000);
+}
+
+static void test_told_once(void **state)
+{
+    struct store *s = hub.hub->store;
+    nsec_t now = 100 * NSEC_PER_SEC;
+
+    store__set_current(s, now);
+    tick(now + STORE_LAG_MAX);
+    assert_int_equal(count(EDGE_EVENT_STORE_BEHIND), 0);
+    assert_int_equal(store_lag(s, now + STORE_LAG_MAX).behind_for, STORE_LAG_MAX);
+    tick(now + STORE_LAG_MAX + NSEC_PER_SEC);
+    tick(now + STORE_LAG_MAX + 2 * NSEC_PER_SEC);
+    assert_int_equal(count(EDGE_EVENT_STORE_BEHIND), 1);
+    assert_int_equal(count(EDGE_EVENT_STORE_AGAIN), 0);
+    store__count_relist(s);
+    store__set_current(s, now + 2 * STORE_LAG_MAX);
+    tick(now + 2 * STORE_LAG_MAX);
+    assert_int_equal(count(EDGE_EVENT_STORE_AGAIN), 1);
+    assert_int_equal(store_lag(s, now).n_relists, 1);
+}
+
+/* One that is kept here is never behind. */
+static void test_own_store(void **state)
+{
+    tick(1000 * NSEC_PER_SEC);
+    assert_int_equal(store_lag(hub.hub->store, 1000 * NSEC_PER_SEC).behind_for, 0);
+    assert_int_equal(count(EDGE_EVENT_STORE_BEHIND), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_told_once, enter, leave),
+        cmocka_unit_test_setup_teardown(test_own_store, enter, leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -283,6 +283,8 @@ int server_new(struct server **ret, const struct server_config *config, struct e
     s->seed = rng_u64(&rng);
     list_init(&s->listeners);
     list_init(&s->connections);
+    list_init(&s->timed);
+    list_init(&s->busy);
     r = route_check(config->routes, e);
     if (r == 0 && config->identity)
         r = tls_front_new(&s->front, config->identity, e);

@@ -29,29 +29,52 @@ void server__leave_listener(struct server__connection *c)
     c->is_inside = false;
 }
 
+/* It may take as long as it likes. */
+static void set_untimed(struct server__connection *c)
+{
+    c->cut_at = NSEC_NEVER;
+    list_remove(&c->timed);
+}
+
 void server__cut(struct server__connection *c)
 {
     c->s->counts.cut++;
     c->cut = true;
-    c->cut_at = NSEC_NEVER;
+    set_untimed(c);
     /* libmicrohttpd owns the descriptor. It sees the end, and closes it. */
     (void)shutdown(c->fd, SHUT_RDWR);
     mhd_loop_resume(c->loop, &c->http);
+}
+
+/* Thousands of streams are silent most of the time, so only the others are walked. */
+static void cut_stalled(struct server *s, nsec_t now)
+{
+    struct server__connection *c;
+    struct server__connection *tmp;
+
+    list_foreach_safe(c, tmp, &s->busy, busy) {
+        if (c->stream->n == 0)
+            list_remove(&c->busy);
+        else if (stream_is_stalled(c->stream, now))
+            server__cut(c);
+    }
 }
 
 static void on_tick(uv_timer_t *timer)
 {
     struct server *s = timer->data;
     struct server__connection *c;
+    struct server__connection *tmp;
     nsec_t now = clock_now();
 
     if (list_is_empty(&s->connections))
         (void)uv_timer_stop(timer);
-    /* O(connections) each second is cheap, and cheaper than a timer for each of them. */
-    list_foreach(c, &s->connections, link) {
-        if (c->cut_at <= now || (c->stream && stream_is_stalled(c->stream, now)))
+    /* O(requests on their way) each second is cheap, and cheaper than a timer for each of them. */
+    list_foreach_safe(c, tmp, &s->timed, timed) {
+        if (c->cut_at <= now)
             server__cut(c);
     }
+    cut_stalled(s, now);
 }
 
 void server__watch_deadlines(struct server *s)
@@ -71,7 +94,7 @@ static void on_upgraded(void *ctx, struct MHD_Connection *mhd, void *request, co
     int flags = fcntl(sock, F_GETFL);
 
     c->urh = urh;
-    c->cut_at = NSEC_NEVER;
+    set_untimed(c);
     server__leave_listener(c);
     (void)fcntl(sock, F_SETFL, flags | O_NONBLOCK);
     c->upgrade->on_open(c->upgrade, sock, early, len);
@@ -131,6 +154,8 @@ static void wake_stream(struct stream *st)
 {
     struct server__connection *c = st->server_ctx;
 
+    if (list_is_empty(&c->busy))
+        list_add_tail(&c->s->busy, &c->busy);
     mhd_loop_resume(c->loop, &c->http);
 }
 
@@ -173,7 +198,8 @@ static struct MHD_Response *make_stream(struct server__connection *c, struct str
     if (!r)
         return NULL;
     c->stream = st;
-    c->cut_at = NSEC_NEVER;
+    set_untimed(c);
+    list_add_tail(&c->s->busy, &c->busy);
     st->server_ctx = c;
     st->wake = wake_stream;
     (void)MHD_add_response_header(r, "Content-Type", "application/x-ndjson");

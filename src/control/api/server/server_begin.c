@@ -80,6 +80,8 @@ static bool enter(struct server_listener *l, const struct ip_addr *from, nsec_t 
 void server__connection_free(struct server__connection *c)
 {
     list_remove(&c->link);
+    list_remove(&c->timed);
+    list_remove(&c->busy);
     c->s->counts.connections--;
     server__leave_listener(c);
     server__end_upgrade(c);
@@ -139,6 +141,8 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
         .began_at = now,
         .cut_at = now + SERVER__REQUEST_TIME};
     list_add_tail(&s->connections, &c->link);
+    list_add_tail(&s->timed, &c->timed);
+    list_init(&c->busy);
     server__watch_deadlines(s);
     s->counts.accepted++;
     s->counts.connections++;

@@ -45,6 +45,8 @@ struct server {
     uv_timer_t tick;             /* looks for deadlines, while there are connections */
     struct list listeners;       /* of struct server_listener */
     struct list connections;     /* of struct server__connection */
+    struct list timed;           /* of the same: those that are to be cut at some time */
+    struct list busy;            /* of the same: streams with something that is to be taken */
     struct server_counts counts; /* see there */
     uint64_t seed;               /* for the hash tables */
     bool stopped;                /* server_stop() was called */
@@ -72,6 +74,8 @@ struct server_listener {
 /** One connection, one request. */
 struct server__connection {
     struct list link;                      /* in the server's */
+    struct list timed;                     /* in the server's timed, while @cut_at is a time */
+    struct list busy;                      /* in the server's busy, since its stream had a line */
     struct server *s;                      /* pins */
     struct mhd_loop *loop;                 /* pins: the one of the server's two that it is in */
     struct server_listener *listener;      /* pins; NULL once that is closed */

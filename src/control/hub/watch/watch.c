@@ -14,6 +14,8 @@ struct watch {
     struct list of_net;      /* in the network's watches */
     struct list of_node;     /* in the node's watches, oldest first */
     struct list waiting;     /* in the watcher's list of the same name */
+    struct list sending;     /* likewise */
+    struct list due;         /* in one of the watcher's beats */
     bool wants_snapshot;     /* it has to get a snapshot before anything else */
     bool may_resume;         /* until then: what has changed since @known may do instead */
     uint64_t known;          /* the revision of the last line that its node had */
@@ -26,6 +28,9 @@ struct watch {
 void watcher_init(struct watcher *w, struct model *model)
 {
     *w = (struct watcher){.model = model};
+    for (unsigned i = 0; i < WATCH_BEAT_LISTS; i++)
+        list_init(&w->beats[i]);
+    list_init(&w->sending);
     list_init(&w->waiting);
     list_init(&w->untold);
     list_init(&w->news);
@@ -49,6 +54,7 @@ static void send_snapshot(struct watch *wt, nsec_t now)
     wt->wants_snapshot = false;
     wt->is_sending = true;
     wt->began_at = now;
+    list_add_tail(&wt->w->sending, &wt->sending);
     wt->w->n_sending++;
     if (!stream_push_whole(&wt->stream, parts.items, parts.n, now))
         stream_abort(&wt->stream);
@@ -86,6 +92,7 @@ static void release_place(struct watch *wt, nsec_t now)
     if (!wt->is_sending)
         return;
     wt->is_sending = false;
+    list_remove(&wt->sending);
     wt->w->n_sending--;
     send_next(wt->w, now);
 }
@@ -110,6 +117,7 @@ static void detach(struct watch *wt)
     list_remove(&wt->of_net);
     list_remove(&wt->of_node);
     list_remove(&wt->waiting);
+    list_remove(&wt->due);
     wt->node = NULL;
 }
 
@@ -122,6 +130,15 @@ static void on_closed(struct stream *st)
     wt->w->n--;
     stream_deinit(st);
     free(wt);
+}
+
+/* Look at the watch again when its heartbeat is due, or at @least. */
+static void plan_beat(struct watch *wt, nsec_t least)
+{
+    uint64_t second = (uint64_t)(nsec_max(wt->beat_at, least) / NSEC_PER_SEC);
+
+    list_remove(&wt->due);
+    list_add_tail(&wt->w->beats[second % WATCH_BEAT_LISTS], &wt->due);
 }
 
 /* End the oldest watches of @node until there is room for a new one. */
@@ -159,6 +176,9 @@ struct stream *watch_open(struct watcher *w, struct model_node *node, nsec_t sil
     /* It does not know yet that they may come slower. */
     wt->beat_at = now + WATCH_HEARTBEAT;
     list_init(&wt->waiting);
+    list_init(&wt->sending);
+    list_init(&wt->due);
+    plan_beat(wt, now);
     list_add_tail(&node->net->watches, &wt->of_net);
     list_add_tail(&node->watches, &wt->of_node);
     w->n++;
@@ -459,27 +479,49 @@ static void beat(struct watch *wt, struct beats *beats, nsec_t now)
     wt->beat_at = nsec_max(wt->beat_at + each, now + WATCH_HEARTBEAT / 2);
 }
 
-static void tick_watch(struct watch *wt, struct beats *beats, nsec_t now)
+/* Those whose heartbeat is due by now. Each is in a list of its own second, so the others, which
+ * may be thousands, are not looked at. */
+static void tick_beats(struct watcher *w, struct beats *beats, nsec_t now)
 {
-    if (wt->is_sending && now - wt->began_at > WATCH_SNAPSHOT_WITHIN)
-        stream_abort(&wt->stream);
-    else
-        beat(wt, beats, now);
+    int64_t end = now / NSEC_PER_SEC;
+    int64_t at = end - w->beats_at < WATCH_BEAT_LISTS ? w->beats_at : end - WATCH_BEAT_LISTS + 1;
+    struct watch *wt;
+    struct watch *tmp;
+
+    /* The last one again: some of its second were not due yet. */
+    for (; at <= end; at++) {
+        struct list *second = &w->beats[(uint64_t)at % WATCH_BEAT_LISTS];
+        struct list turn;
+
+        list_init(&turn);
+        list_foreach_safe(wt, tmp, second, due) {
+            list_remove(&wt->due);
+            list_add_tail(&turn, &wt->due);
+        }
+        list_foreach_safe(wt, tmp, &turn, due) {
+            bool is_due = now >= wt->beat_at;
+
+            beat(wt, beats, now);
+            /* What has something else to take is looked at again a second later. */
+            plan_beat(wt, is_due && now >= wt->beat_at ? now + NSEC_PER_SEC : 0);
+        }
+    }
+    w->beats_at = end;
 }
 
 void watch_tick(struct watcher *w, nsec_t now)
 {
     struct beats beats = {.usual = NULL};
+    struct watch *wt;
 
     tell_untold(w, now);
     /* A rush that has ended makes it due before its timer. */
     tell_if_due(w, now);
-    for (size_t i = 0; i < w->model->networks.n; i++) {
-        struct watch *wt;
-
-        list_foreach(wt, &model_network_at(w->model, i)->watches, of_net)
-            tick_watch(wt, &beats, now);
+    list_foreach(wt, &w->sending, sending) {
+        if (now - wt->began_at > WATCH_SNAPSHOT_WITHIN)
+            stream_abort(&wt->stream);
     }
+    tick_beats(w, &beats, now);
     line_unref(beats.usual);
     line_unref(beats.slow);
 }

@@ -43,6 +43,10 @@
 #define WATCH_HEARTBEAT_SLOW (20 * NSEC_PER_SEC)
 #define WATCH_MANY           2000
 
+/** Heartbeats that are due at about the same second are in one list; there are lists for so many
+ * seconds, which is more than any heartbeat is away. */
+#define WATCH_BEAT_LISTS 32
+
 /** How many snapshots are sent at a time, and how long one may take. */
 #define WATCH_SNAPSHOTS_MAX   32
 #define WATCH_SNAPSHOT_WITHIN (60 * NSEC_PER_SEC)
@@ -59,7 +63,10 @@
 
 /** All watches of a hub. */
 struct watcher {
-    struct model *model; /* pins */
+    struct model *model;                 /* pins */
+    struct list beats[WATCH_BEAT_LISTS]; /* of struct watch, by the second of their heartbeat */
+    int64_t beats_at;                    /* the second that was looked at last */
+    struct list sending;                 /* of struct watch: whose snapshot is on its way */
     struct list waiting; /* of struct watch: they wait until fewer snapshots are being sent */
     struct list untold;  /* of struct model_node: whose last status has still to be told */
     unsigned n_sending;  /* snapshots that are being sent */

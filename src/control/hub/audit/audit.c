@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/htab.h"
 #include "base/text.h"
+#include "hub/audit/audit_subject.h"
 #include "hub/audit/audit_trim.h"
 #include "hub/record/admin_record.h"
 #include "store/store_now.h"
@@ -260,46 +261,7 @@ static int send_entries(
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
-/* What an operation is about. */
-struct subject {
-    const char *prefix;             /* of its key */
-    enum record_kind kind;          /* NONE: nothing that the log tells of, or an admin token */
-    bool is_admin;                  /* an admin token */
-    char network[NAME_MAX_LEN + 1]; /* "": none is known */
-    char name[OBJECT_NAME_MAX + 1]; /* of the node, edge or admin token; a join token's hash */
-    uint64_t revision;              /* of the record, before; 0: there was none */
-};
-
-static struct subject subject_of(const struct store_op *op)
-{
-    struct record_key k = record_key_parse(op->key);
-    struct subject s = {.kind = k.kind};
-
-    s.prefix = k.object ? k.object->prefix : record_prefix(k.kind);
-
-    memcpy(s.network, k.network, sizeof(s.network));
-    memcpy(s.name, k.name, sizeof(s.name));
-    s.is_admin = strncmp(op->key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) == 0;
-    if (s.is_admin)
-        s.prefix = ADMIN_RECORD_PREFIX;
-    if (s.is_admin)
-        (void)snprintf(s.name, sizeof(s.name), "%.63s", op->key + strlen(ADMIN_RECORD_PREFIX));
-    return s;
-}
-
-/* The network of a token, which only its value tells. */
-static void learn_network(struct subject *s, const char *key, const char *value)
-{
-    struct admin_record admin;
-    struct token_record token;
-
-    if (s->is_admin && admin_record_decode(&admin, key, value, NULL) == 0)
-        memcpy(s->network, admin.network, sizeof(s->network));
-    if (s->kind == RECORD_TOKEN && record_token_decode(&token, value, NULL) == 0)
-        memcpy(s->network, token.network, sizeof(s->network));
-}
-
-static void learn_before(const struct audit *a, struct subject *s, const char *key)
+static void learn_before(const struct audit *a, struct audit_subject *s, const char *key)
 {
     struct audit_before before = {.revision = 0};
 
@@ -309,92 +271,25 @@ static void learn_before(const struct audit *a, struct subject *s, const char *k
         memcpy(s->network, before.network, sizeof(s->network));
 }
 
-/* What the commit does besides, which makes some of its operations a part of something else. */
-struct around {
-    bool has_network;  /* a network is made or removed */
-    bool adds_node;    /* a node is made */
-    bool removes_node; /* a node is removed */
-};
-
-static struct around look_around(const struct store_op *ops, size_t n_ops)
-{
-    struct around all = {.has_network = false};
-
-    for (size_t i = 0; i < n_ops; i++) {
-        enum record_kind kind = record_key_parse(ops[i].key).kind;
-        bool is_put = ops[i].kind == STORE_OP_PUT;
-
-        if (ops[i].kind == STORE_OP_CHECK)
-            continue;
-        all.has_network |= kind == RECORD_NETWORK;
-        all.adds_node |= kind == RECORD_NODE && is_put;
-        all.removes_node |= kind == RECORD_NODE && !is_put;
-    }
-    return all;
-}
-
-static bool is_told(const struct subject *s, const struct around *all)
-{
-    switch (s->kind) {
-    case RECORD_NETWORK:
-        return true;
-    case RECORD_NODE:
-    case RECORD_OBJECT:
-        return !all->has_network;
-    case RECORD_EDGE:
-        return !all->removes_node;
-    case RECORD_TOKEN:
-        return !all->adds_node;
-    case RECORD_NONE:
-        return s->is_admin;
-    case RECORD_IPAM:
-    case RECORD_REPORT:
-    case RECORD_N:
-        break;
-    }
-    return false;
-}
-
-static void fill_entry(struct audit_record *record, const struct subject *s,
-    const struct store_op *op, uint64_t new_revision)
-{
-    const char *prefix = s->prefix;
-    bool is_put = op->kind == STORE_OP_PUT;
-    const char *word = s->revision == 0 ? "create" : "change";
-
-    (void)snprintf(record->operation, sizeof(record->operation), "%s", is_put ? word : "remove");
-    if (s->is_admin)
-        (void)snprintf(record->object, sizeof(record->object), "%s%s", prefix, s->name);
-    else if (s->kind == RECORD_TOKEN)
-        (void)snprintf(
-            record->object, sizeof(record->object), "%s%.*s", prefix, AUDIT_TOKEN_ID_LEN, s->name);
-    else
-        (void)snprintf(record->object, sizeof(record->object), "%s%s%s%s", prefix, s->network,
-            s->name[0] ? "/" : "", s->name);
-    memcpy(record->network, s->network, sizeof(record->network));
-    record->old_revision = s->revision;
-    record->new_revision = is_put ? new_revision : 0;
-}
-
 static void describe(
     struct audit *a, const struct store_op *ops, size_t n_ops, struct audit_entries *en)
 {
-    struct around all = look_around(ops, n_ops);
+    struct audit_subject_around all = audit_subject_around_of(ops, n_ops);
 
     for (size_t i = 0; i < n_ops; i++) {
-        struct subject s = subject_of(&ops[i]);
+        struct audit_subject s = audit_subject_of(&ops[i]);
         struct audit_record *record;
 
-        if (ops[i].kind == STORE_OP_CHECK || !is_told(&s, &all))
+        if (ops[i].kind == STORE_OP_CHECK || !audit_subject_is_told(&s, &all))
             continue;
         learn_before(a, &s, ops[i].key);
         if (ops[i].kind == STORE_OP_DELETE && s.revision == 0)
             continue;
         if (ops[i].kind == STORE_OP_PUT)
-            learn_network(&s, ops[i].key, ops[i].value);
+            audit_subject_learn(&s, ops[i].key, ops[i].value);
         record = add_entry(a, a->each ? &a->each[i] : &a->by, en);
         if (record)
-            fill_entry(record, &s, &ops[i], next_number(a));
+            audit_subject_fill(&s, &ops[i], next_number(a), record);
     }
 }
 

@@ -59,9 +59,6 @@
 #define AUDIT_REFUSALS_BURST 64
 #define AUDIT_REFUSALS_EACH  (6 * NSEC_PER_SEC)
 
-/** Digits of a join token's ID: the start of the hash of its secret. */
-#define AUDIT_TOKEN_ID_LEN 12
-
 /** Who causes something. */
 struct audit_by {
     char actor[AUDIT_ACTOR_MAX + 1]; /* see above */

@@ -24,6 +24,9 @@ struct err;
 /** Room for an ID: 16 digits, '-', 3 digits and a zero. */
 #define AUDIT_ID_MAX 21
 
+/** Digits of a join token's ID: the start of the hash of its secret. */
+#define AUDIT_TOKEN_ID_LEN 12
+
 /** Longest texts of an entry. */
 #define AUDIT_ACTOR_MAX     (2 * NAME_MAX_LEN + 16)
 #define AUDIT_OPERATION_MAX 95

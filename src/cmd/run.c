@@ -23,6 +23,7 @@
 #include "train/job/job_plan.h"
 #include "train/job/launcher_words.h"
 #include "train/job/lost.h"
+#include "train/job/run_island.h"
 
 /* Exit statuses, as shells give them. */
 #define STATUS_NOT_EXECUTABLE 126
@@ -54,6 +55,8 @@ static const struct option options[] = {
         "c10d (unless the command says another), etcd-v2, or none"},
     {"--inside-islands", NULL, option_flag, &arg.wish.inside_islands, NULL,
         "NCCL's groups stay inside islands, and only Gloo's cross them"},
+    {"--island-lan", NULL, option_flag, &arg.wish.island_lan, NULL,
+        "inside this node's island use its private network, unencrypted"},
     {"--preflight", NULL, option_flag, &arg.before.preflight, NULL,
         "first weft preflight and weft bench --sweep, once for all nodes; do not start the command "
         "if either says no"},
@@ -92,12 +95,32 @@ static const struct option_usage usage = {
         "3 if --wan refuse or --preflight has kept it from starting.",
 };
 
+/* Prints each line of @text as a note. */
+static void print_notes(const char *text)
+{
+    size_t len;
+
+    for (size_t off = 0; text[off] != '\0'; off += len + 1) {
+        len = strcspn(text + off, "\n");
+        (void)fprintf(stderr, "weft run: note: %.*s\n", (int)len, text + off);
+    }
+}
+
+static void take_island(struct run *run)
+{
+    _cleanup_(str_deinit) struct str notes = STR_NULL;
+
+    if (arg.wish.island_lan && run->island_interface[0] == '\0')
+        str_add(&notes, "--island-lan: no node of this node's island is reached over a private "
+                        "network: the job stays on the overlay\n");
+    run_take_island(run, &notes);
+    print_notes(str_text(&notes));
+}
+
 /* Prints on standard error, since standard output belongs to the command. */
 static void print_advice(const struct run *run)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    const char *text;
-    size_t len;
 
     if (!arg.wish.is_quiet) {
         run_summary(run, &out);
@@ -105,11 +128,7 @@ static void print_advice(const struct run *run)
         str_deinit(&out);
     }
     run_advise(run, &out);
-    text = str_text(&out);
-    for (size_t off = 0; text[off] != '\0'; off += len + 1) {
-        len = strcspn(text + off, "\n");
-        (void)fprintf(stderr, "weft run: note: %.*s\n", (int)len, text + off);
-    }
+    print_notes(str_text(&out));
 }
 
 /* The words to start; @ret is to be released. */
@@ -258,6 +277,7 @@ static int run_all(struct run *run, int *ret_status, struct err *e)
             run_give_up(run);
             return 0;
         }
+        take_island(run);
         *ret_status = status;
         begun_at = clock_now();
         r = start(run, ret_status, e);

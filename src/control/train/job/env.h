@@ -50,7 +50,9 @@ struct env_facts {
     const char *nnodes;                /* "4", or a range "2:4"; NULL: not given */
     const struct env_meeting *meeting; /* NULL: the command needs no meeting from the hub */
     enum env_islands islands;
-    bool has_infiniband;               /* this machine has a verbs device */
+    const char *island_interface; /* of the island's private network, where the job is to use that;
+                                     NULL or "": it is not */
+    bool has_infiniband;          /* this machine has a verbs device */
     const struct fabric_facts *fabric; /* of this machine; NULL: not known */
     unsigned nccl;                     /* minor of the NCCL 2 that the command uses; 0: not known */
     const char *nccl_log; /* the file that `weft run` reads NCCL's log from; NULL: it reads none */

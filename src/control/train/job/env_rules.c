@@ -61,9 +61,22 @@ static bool make_interface(const struct env_facts *f, char *value, char *note)
     return say(value, "%s", f->interface);
 }
 
+static bool has_island_interface(const struct env_facts *f)
+{
+    return f->island_interface && f->island_interface[0] != '\0';
+}
+
+/* Where NCCL's sockets go: onto the island's private network only when all its groups are inside.
+ */
+static const char *nccl_interface(const struct env_facts *f)
+{
+    return f->islands == ENV_ISLANDS_ONE && has_island_interface(f) ? f->island_interface
+                                                                    : f->interface;
+}
+
 static bool make_exact_interface(const struct env_facts *f, char *value, char *note)
 {
-    return say(value, "=%s", f->interface);
+    return say(value, "=%s", nccl_interface(f));
 }
 
 static bool hurts_interface(const struct env_facts *f, const char *theirs, char *note)
@@ -83,7 +96,9 @@ static bool hurts_interface(const struct env_facts *f, const char *theirs, char 
  */
 static bool hurts_exact_interface(const struct env_facts *f, const char *theirs, char *note)
 {
-    return hurts_interface(f, theirs[0] == '=' ? theirs + 1 : theirs, note);
+    const char *name = theirs[0] == '=' ? theirs + 1 : theirs;
+
+    return strcmp(name, nccl_interface(f)) != 0 && hurts_interface(f, name, note);
 }
 
 static bool make_ucx(const struct env_facts *f, char *value, char *note)
@@ -358,6 +373,23 @@ static bool hurts_node(const struct env_facts *f, const char *theirs, char *note
     return true;
 }
 
+static bool has_island_lan(const struct env_facts *f, char *note)
+{
+    return has_island_interface(f) ||
+           unneeded(note,
+               "not asked for, or no node of this node's island is reached over a private network");
+}
+
+static bool make_island_interface(const struct env_facts *f, char *value, char *note)
+{
+    return has_island_lan(f, note) && say(value, "%s", f->island_interface);
+}
+
+static bool make_island_lan(const struct env_facts *f, char *value, char *note)
+{
+    return has_island_lan(f, note) && say(value, "a file that is made before the start");
+}
+
 static bool make_job(const struct env_facts *f, char *value, char *note)
 {
     if (!f->job || f->job[0] == '\0')
@@ -373,7 +405,8 @@ static bool make_job(const struct env_facts *f, char *value, char *note)
 
 const struct env_rule env_rules[] = {
     {"NCCL_SOCKET_IFNAME", ENV_FOR_ALL, false, NULL, make_exact_interface, hurts_exact_interface,
-        "`=` and the interface",
+        "`=` and the interface; that of `--island-lan` where all of NCCL's groups are inside the "
+        "island",
         "NCCL otherwise takes every interface but lo and docker, and announces private addresses; "
         "the = makes the name exact instead of a prefix.",
         NCCL_DOCS},
@@ -487,6 +520,14 @@ const struct env_rule env_rules[] = {
         "the file of `--plan`, or the one made for `--params`",
         "The job takes from it which nodes are an island, and how often islands exchange.",
         "docs/PLAN.md; examples/train_hierarchical.py"},
+    {"WEFT_ISLAND_IFNAME", ENV_FOR_ALL, true, NULL, make_island_interface, NULL,
+        "with `--island-lan` the interface of the island's private network",
+        "A script makes a group inside the island with it, as GLOO_SOCKET_IFNAME of that moment.",
+        "docs/ISLANDS.md; examples/train_hierarchical.py"},
+    {"WEFT_ISLAND_LAN", ENV_FOR_ALL, true, NULL, make_island_lan, NULL,
+        "with `--island-lan` a file of the nodes that it reaches: address and name on each line",
+        "A group may leave the overlay only when each of its nodes reaches all others so.",
+        "docs/ISLANDS.md; examples/train_hierarchical.py"},
 };
 
 _Static_assert(sizeof(env_rules) / sizeof(*env_rules) <= ENV_ROOM, "a plan holds them all");

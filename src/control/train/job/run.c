@@ -17,6 +17,7 @@
 #include "net/address/sockaddr.h"
 #include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
+#include "train/job/run_island.h"
 
 #define NODES_MAX 65536
 
@@ -307,6 +308,7 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
         .nnodes = nnodes,
         .meeting = run->meeting.id[0] != '\0' ? &run->meeting : NULL,
         .islands = wish->inside_islands ? ENV_ISLANDS_ONE : run->node.islands,
+        .island_interface = run->island_interface,
         .has_infiniband = run->node.has_infiniband,
         .fabric = &run->fabric,
         .nccl = run->torch.nccl,
@@ -347,6 +349,8 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
     if (r != 0)
         return r;
     choose_host_name(&run);
+    if (wish->island_lan)
+        run_find_island(&run);
     run.is_quiet = wish->is_quiet;
     fabric_read_here(&run.fabric, FABRIC_VIEW_JOB, METADATA_MS);
     make_plan(&run, wish, nnodes);

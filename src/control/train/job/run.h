@@ -28,6 +28,7 @@ struct run_wish {
     const char *job;         /* the job's name; NULL: it is named after the script */
     const char *nnodes;      /* "4" or "2:4"; used where neither command nor environment says it */
     bool inside_islands;     /* NCCL's groups stay inside islands; only Gloo's cross them */
+    bool island_lan;         /* inside the island its private network is used, unencrypted */
     bool once;               /* it is never begun again */
     nsec_t wait_lost;        /* how long a job of fixed size waits for a node that was lost */
     const char *command_id;  /* what this command is called at the hub, as no other one; NULL: it
@@ -51,7 +52,10 @@ struct run {
     char job[64];               /* the job's name */
     struct fabric_facts fabric; /* of this machine */
     bool uses_fabric; /* the job stays inside one island, so NCCL is to use the machine's fabric */
-    bool is_elastic;  /* the number of nodes is a range */
+    char island_interface[IF_NAMESIZE]; /* of the island's private network, see run_island.h; "":
+                                           that was not asked for, or nobody is reached by it */
+    bool has_island_hosts;              /* a hosts file was laid, see run_island.h */
+    bool is_elastic;                    /* the number of nodes is a range */
     bool can_begin_again; /* it meets at the hub, and begins at its checkpoint when started again */
     bool follows_hub;     /* the meeting's endpoint is a name that leads to whichever hub serves
                              the job */
@@ -60,7 +64,8 @@ struct run {
     char command_id[32];  /* likewise; "": none */
     char host_name[HOST_NAME_MAX + 1]; /* the host name that the command is to see, see
                                           run_take_host_name(); "": the machine's own */
-    char dir[RUN_DIR_MAX]; /* for NCCL's logs and the plan; "": none. run_exec() removes it */
+    char dir[RUN_DIR_MAX]; /* for NCCL's logs, the plan and the island's nodes; "": none.
+                              run_exec() removes it */
     bool has_dir;          /* it was made */
     bool is_quiet;         /* only what will hurt is said */
     struct env_plan plan;
@@ -91,11 +96,11 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e);
  */
 bool run_take_host_name(struct run *run);
 
-/**
- * run_give_plan() - tell the job where its plan is (WEFT_PLAN), unless the person has set it
- * @path:	absolute
- */
-void run_give_plan(struct run *run, const char *path);
+/** run_make_dir() - make run->dir, with a name, unless that was done. 0; or -errno with words. */
+int run_make_dir(struct run *run, struct err *e);
+
+/** run_give() - set a variable of the plan to this value, unless the person has set it. */
+void run_give(struct run *run, const char *name, const char *value);
 
 /**
  * run_make_plan() - have a plan made of new measurements, and give it to the job

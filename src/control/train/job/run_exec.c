@@ -20,6 +20,7 @@
 #include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
+#include "train/job/run_island.h"
 #include "train/profile/profile.h"
 
 _Static_assert(RUN_E_CUT_OFF > CHILD_E_NOT_EXECUTABLE && CHILD_E_NOT_EXECUTABLE > CHILD_E_NOT_FOUND,
@@ -94,7 +95,8 @@ static struct nccl_watch *watch_nccl(const struct run *run)
     w->is_ours = run->dir[0] != '\0' && strncmp(file->value, run->dir, strlen(run->dir)) == 0;
     w->wanted = run->uses_fabric ? profile_of(&run->fabric) : profile_plain();
     w->n_devices = fabric_count_serving(&run->fabric);
-    w->interface = run->node.interface;
+    w->interface = run->uses_fabric && run->island_interface[0] != '\0' ? run->island_interface
+                                                                        : run->node.interface;
     nccl_watch_init(w, file->value);
     return w;
 }
@@ -131,6 +133,7 @@ struct watching {
     struct lost_looks looks; /* what they have shown */
     bool is_lost;            /* the command was stopped because a node is lost */
     nsec_t log_at;           /* time of the next look at NCCL's logs; NSEC_NEVER: none */
+    nsec_t island_at;        /* time of the next look at the job's hosts file; NSEC_NEVER: none */
     struct nccl_watch *nccl; /* owns; NULL: no logs are read */
 };
 
@@ -141,7 +144,7 @@ static nsec_t after_ms(unsigned ms)
 
 static unsigned next_ms(const struct watching *w)
 {
-    nsec_t due = nsec_min(w->log_at, nsec_min(w->report_at, w->look_at));
+    nsec_t due = nsec_min(nsec_min(w->log_at, w->island_at), nsec_min(w->report_at, w->look_at));
 
     return due == NSEC_NEVER ? 0 : (unsigned)(nsec_max(due - clock_now(), 0) / NSEC_PER_MSEC + 1);
 }
@@ -178,6 +181,10 @@ static struct child_order watch_job(void *ctx, int pid)
     if (clock_now() >= w->log_at) {
         report_nccl(run, w->nccl);
         w->log_at = after_ms(nccl_watch_has_verdict(w->nccl) ? LOG_EACH_LATER_MS : LOG_EACH_MS);
+    }
+    if (clock_now() >= w->island_at) {
+        run_keep_island(run);
+        w->island_at = after_ms(RUN_ISLAND_EACH_MS);
     }
     if (clock_now() >= w->look_at) {
         stops = is_left_behind(w, pid);
@@ -284,14 +291,6 @@ static int run_child(const struct run *run, char *const words[], char *const env
     return r;
 }
 
-static int make_dir(struct run *run, struct err *e)
-{
-    int r = run->dir[0] != '\0' && !run->has_dir ? run_dir_make(run->dir, e) : 0;
-
-    run->has_dir |= r == 0 && run->dir[0] != '\0';
-    return r;
-}
-
 int run_exec(struct run *run, char *const words[], int *ret_status, struct err *e)
 {
     _cleanup_(environment_deinit) struct environment env = {0};
@@ -301,6 +300,7 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
     struct watching w = {.run = run,
         .report_at = after_ms(run->min_nodes > 1 ? MISSING_FIRST_MS : 0),
         .look_at = after_ms(looks ? lost_each_ms(run) : 0),
+        .island_at = after_ms(run->has_island_hosts ? RUN_ISLAND_EACH_MS : 0),
         .nccl = watch_nccl(run)};
     int r = environment_init(&env, &run->plan);
 
@@ -308,7 +308,7 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
     if (r < 0)
         (void)err_set(e, r, "no memory for the environment");
     else
-        r = make_dir(run, e);
+        r = run->dir[0] != '\0' ? run_make_dir(run, e) : 0;
     if (r < 0) {
         end_nccl(run, w.nccl, false);
         return r;

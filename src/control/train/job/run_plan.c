@@ -1,4 +1,4 @@
-/* run_plan.c - run_give_plan() and run_make_plan() of run.h: the plan that a job is given. */
+/* run_plan.c - run_give() and run_make_plan() of run.h: the plan that a job is given. */
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
@@ -17,14 +17,14 @@
 
 #define PLAN_FILE "plan.json"
 
-void run_give_plan(struct run *run, const char *path)
+void run_give(struct run *run, const char *name, const char *value)
 {
     for (size_t i = 0; i < run->plan.n; i++) {
         struct env_entry *entry = &run->plan.entries[i];
 
-        if (strcmp(entry->name, "WEFT_PLAN") == 0 && entry->verdict != ENV_VERDICT_KEPT) {
+        if (strcmp(entry->name, name) == 0 && entry->verdict != ENV_VERDICT_KEPT) {
             entry->verdict = ENV_VERDICT_SET;
-            (void)snprintf(entry->value, sizeof(entry->value), "%s", path);
+            (void)snprintf(entry->value, sizeof(entry->value), "%s", value);
         }
     }
 }
@@ -62,20 +62,27 @@ static int agree_on_plan(struct run *run, const char *params, struct str *kept, 
     return 0;
 }
 
+int run_make_dir(struct run *run, struct err *e)
+{
+    int r = run->dir[0] != '\0' ? 0 : run_dir_name(run->dir, e);
+
+    if (r == 0 && !run->has_dir)
+        r = run_dir_make(run->dir, e);
+    run->has_dir |= r == 0;
+    return r;
+}
+
 static int write_file(struct run *run, const struct str *text, struct err *e)
 {
     char path[RUN_DIR_MAX + sizeof("/" PLAN_FILE)];
-    int r = run->dir[0] != '\0' ? 0 : run_dir_name(run->dir, e);
+    int r = run_make_dir(run, e);
 
-    if (r == 0)
-        r = run_dir_make(run->dir, e);
     if (r < 0)
         return r;
-    run->has_dir = true;
     (void)snprintf(path, sizeof(path), "%s/" PLAN_FILE, run->dir);
     r = statefile_replace(path, str_text(text), text->len, 0600, e);
     if (r == 0)
-        run_give_plan(run, path);
+        run_give(run, "WEFT_PLAN", path);
     return r;
 }
 

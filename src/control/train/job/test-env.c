@@ -200,6 +200,24 @@ static void test_mpi(void **state)
     check_set(&plan, "HYDRA_IFACE", "weft0");
 }
 
+/* NCCL goes onto the island's private network only with all of its groups; a script may ask. */
+static void test_island_lan(void **state)
+{
+    const struct command command = {.kind = COMMAND_KIND_TORCHRUN};
+    struct env_facts facts = facts_of(&command);
+    struct env_plan plan = plan_of(&facts, nothing);
+
+    check_unneeded(&plan, "WEFT_ISLAND_IFNAME", "not asked for");
+    facts.island_interface = "eth0";
+    plan = plan_of(&facts, nothing);
+    check_set(&plan, "WEFT_ISLAND_IFNAME", "eth0");
+    check_set(&plan, "NCCL_SOCKET_IFNAME", "=weft0");
+    facts.islands = ENV_ISLANDS_ONE;
+    plan = plan_of(&facts, nothing);
+    check_set(&plan, "NCCL_SOCKET_IFNAME", "=eth0");
+    check_set(&plan, "GLOO_SOCKET_IFNAME", "weft0");
+}
+
 static void test_theirs_stays(void **state)
 {
     static const char *const theirs[] = {"NCCL_SOCKET_IFNAME=eth0", "GLOO_SOCKET_IFNAME==weft0",
@@ -289,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_islands),
         cmocka_unit_test(test_plain),
         cmocka_unit_test(test_mpi),
+        cmocka_unit_test(test_island_lan),
         cmocka_unit_test(test_theirs_stays),
         cmocka_unit_test(test_texts),
     };

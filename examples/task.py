@@ -14,8 +14,9 @@ from torch import nn
 FEATURES = 32
 
 
-def begin(timeout_s: float = 300) -> tuple[int, int, torch.device]:
-    """Join the others, on GPUs by NCCL or on CPUs by Gloo. Gives rank, world size and device.
+def begin(timeout_s: float = 300, backend: str = "") -> tuple[int, int, torch.device]:
+    """Join the others, by `backend`, or on GPUs by NCCL and on CPUs by Gloo. Gives rank, world size
+    and device.
 
     A machine that loses its power says no goodbye: its peers wait in their collective, by default
     for half an hour, until the time is up, and only then does torchrun start them anew.
@@ -25,7 +26,8 @@ def begin(timeout_s: float = 300) -> tuple[int, int, torch.device]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     else:
         torch.set_num_threads(1)
-    dist.init_process_group("nccl" if use_gpu else "gloo", timeout=timedelta(seconds=timeout_s))
+    dist.init_process_group(backend or ("nccl" if use_gpu else "gloo"),
+                            timeout=timedelta(seconds=timeout_s))
     torch.manual_seed(0)  # The same first weights everywhere.
     return dist.get_rank(), dist.get_world_size(), torch.device("cuda" if use_gpu else "cpu")
 

@@ -16,19 +16,28 @@ whose state is sharded over all ranks (ZeRO stage 1), --mode diloco makes each r
 (FSDP, which shards weights and gradients too, runs on GPUs only before PyTorch 2: torch 1.13 says
 "FSDP does not support CPU only execution".)
 
-Runs on CPU with Gloo, and unchanged on GPUs with NCCL. With --checkpoint it begins again at its
-last exchange, with the plan's nodes or some of them; no test takes a node from it, as one does from
-train_ddp.py. Rank 0 prints a line now and then and one JSON line at the end; the exit status is 1
+With --checkpoint and a range of nodes, as in `weft run --nnodes 2:4`, it is elastic: when a node is
+lost, the others wait --timeout seconds for it in their collective and begin again at the last
+exchange, in the islands that are left; when it is back, it joins them. What islands did since the
+exchange is lost, and so is what compression had cut off.
+
+Gloo connects all ranks and carries what islands exchange. Inside an island it is Gloo as well, or,
+on GPUs, NCCL: so with `weft run --inside-islands` NCCL may use a fabric that reaches nobody outside.
+With `weft run --island-lan` an island's own connections leave the overlay for its private network,
+unencrypted. Rank 0 prints a line now and then and one JSON line at the end; the exit status is 1
 when the loss did not fall or the ranks' weights differ.
 """
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import socket
 import sys
 import time
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import checkpoint
@@ -39,6 +48,7 @@ from torch import nn
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+HOST = torch.device("cpu")  # what Gloo carries between all ranks
 BLOCK = 256  # weights that share a scale in int8
 NOISE = 0.5  # of the data: no model gets below its square, as no language model below the text's
 
@@ -91,7 +101,7 @@ def read_islands(args: argparse.Namespace, rank: int, world: int, plan: dict) ->
         islands = [[int(r) for r in island.split(",")] for island in args.islands.split("/")]
     else:
         nodes: list = [None] * world
-        dist.all_gather_object(nodes, os.environ.get("WEFT_NODE", socket.gethostname()))
+        dist.all_gather_object(nodes, node_name())
         islands = [[r for node in [island["leader"], *island["ring"]]
                     for r in range(world) if nodes[r] == node] for island in plan["islands"]]
         islands = [list(dict.fromkeys(island)) for island in islands if island]
@@ -101,12 +111,53 @@ def read_islands(args: argparse.Namespace, rank: int, world: int, plan: dict) ->
     return islands
 
 
+@contextlib.contextmanager
+def interface_of(name: str) -> Iterator[None]:
+    """Gloo's connections of a group that is made meanwhile go over this interface ("": as ever)."""
+    before = os.environ.get("GLOO_SOCKET_IFNAME")
+    if name:
+        os.environ["GLOO_SOCKET_IFNAME"] = name
+    try:
+        yield
+    finally:
+        if name and before is None:
+            del os.environ["GLOO_SOCKET_IFNAME"]
+        elif name:
+            os.environ["GLOO_SOCKET_IFNAME"] = before
+
+
+def node_name() -> str:
+    return os.environ.get("WEFT_NODE", socket.gethostname())
+
+
+def private_islands(islands: list[list[int]]) -> list[bool]:
+    """Of each island: does each of its nodes reach all others over their private network?
+
+    By what `weft run --island-lan` has found on each node.
+    """
+    path = os.environ.get("WEFT_ISLAND_LAN")
+    reached = {line.split()[1] for line in Path(path).read_text().splitlines()} if path else set()
+    said: list = [None] * dist.get_world_size()
+    dist.all_gather_object(said, (node_name(), reached))
+    names = [{said[r][0] for r in island} for island in islands]
+    return [len(names[i]) > 1 and all(names[i] <= said[r][1] | {said[r][0]} for r in island)
+            for i, island in enumerate(islands)]
+
+
 class Islands:
     """Process groups: this rank's island, and the leaders of all."""
 
-    def __init__(self, islands: list[list[int]], rank: int) -> None:
-        made = [dist.new_group(island) for island in islands]
-        self.leaders = dist.new_group([island[0] for island in islands])
+    def __init__(self, islands: list[list[int]], rank: int, device: torch.device,
+                 timeout_s: float) -> None:
+        # A group does not inherit the timeout; its own default is half an hour.
+        timeout = timedelta(seconds=timeout_s)
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        made = []
+        for island, is_private in zip(islands, private_islands(islands)):
+            with interface_of(os.environ.get("WEFT_ISLAND_IFNAME", "") if is_private else ""):
+                made.append(dist.new_group(island, timeout=timeout, backend=backend))
+        self.leaders = dist.new_group([island[0] for island in islands], timeout=timeout,
+                                      backend="gloo")
         [self.mine] = [i for i, island in enumerate(islands) if rank in island]
         self.group, self.ranks = made[self.mine], islands[self.mine]
         self.is_leader = rank == self.ranks[0]
@@ -131,13 +182,13 @@ class Exchange:
         """Over the islands, of what their leaders hand in."""
         if self.form == "fp32":
             # Added on the way, so each leader sends less than twice its own, however many there are.
-            [mean] = parts
+            mean = parts[0].cpu()
             mean *= self.islands.weights[self.islands.mine]
             dist.all_reduce(mean, group=self.islands.leaders)
             n = len(self.islands.weights)
             self.sent += mean.numel() * mean.element_size() * 2 * (n - 1) // n
-            return mean
-        return self._gather(parts)
+            return mean.to(self.shared.device)
+        return self._gather([part.cpu() for part in parts])
 
     def _gather(self, parts: list[torch.Tensor]) -> torch.Tensor:
         """Compressed vectors cannot be added on the way."""
@@ -149,7 +200,7 @@ class Exchange:
             self.sent += part.numel() * part.element_size() * (len(each) - 1)
         mean = torch.zeros_like(self.shared)
         for weight, *island in zip(self.islands.weights, *gathered):
-            mean += weight * self.unpack(list(island), len(mean))
+            mean += weight * self.unpack([part.to(mean.device) for part in island], len(mean))
         return mean
 
     @torch.no_grad()
@@ -171,31 +222,34 @@ class Job:
     def __init__(self, args: argparse.Namespace, plan: dict) -> None:
         self.args = args
         self.checkpoints = checkpoint.Checkpoints(args)
-        self.rank, self.world, self.device = task.begin(args.timeout)
+        self.rank, self.world, self.device = task.begin(args.timeout, "gloo")
         self.model = task.make_model(args.hidden).to(self.device)
-        self.islands = Islands(read_islands(args, self.rank, self.world, plan), self.rank)
+        self.islands = Islands(read_islands(args, self.rank, self.world, plan), self.rank,
+                               self.device, args.timeout)
         self.many = len(self.islands.weights) > 1
         if args.mode == "sharded":
             self.inner = ZeroRedundancyOptimizer(self.model.parameters(), torch.optim.AdamW,
-                                                 lr=args.lr)
+                                                 process_group=self.islands.group, lr=args.lr)
         else:
             self.inner = torch.optim.AdamW(self.model.parameters(), lr=args.lr)
         self.exchange = Exchange(self.model, self.islands, args)
-        self.x, self.y = self._data(self.rank)
-        self.held_x, self.held_y = self._data(10000)  # seen by nobody
+        self.x, self.y = self._data(self.rank, args.samples)
+        # Nobody trains on it; each rank looks at a part of it.
+        self.held = [part[self.rank::self.world] for part in self._data(10000, args.held_out)]
         self.batches = torch.Generator().manual_seed(self.rank)
         self.gradient = torch.empty_like(self.exchange.shared)
         self.step = 0
+        self.steps_s, self.exchanges_s = 0.0, 0.0  # in which this rank was at each of the two
         self.losses: list[float] = []
         self._resume()
 
-    def _data(self, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-        x, y = task.make_shard(seed, self.args.samples, self.device)
+    def _data(self, seed: int, samples: int) -> tuple[torch.Tensor, torch.Tensor]:
+        x, y = task.make_shard(seed, samples, self.device)
         noise = torch.randn(y.shape, generator=torch.Generator().manual_seed(seed))
         return x, y + NOISE * noise.to(self.device)
 
     def _resume(self) -> None:
-        state = checkpoint.agree(self.checkpoints.load(), self.device)
+        state = checkpoint.agree(self.checkpoints.load(), HOST)
         if state:
             self.step, self.losses = state["step"], state["losses"]
             self.exchange.outer.load_state_dict(state["outer"])
@@ -232,32 +286,46 @@ class Job:
         loss.backward()
         if len(self.islands.ranks) > 1:
             self._average_gradients()
+        for group in self.inner.param_groups:
+            group["lr"] = self.args.lr * min(1.0, (self.step + 1) / self.args.warmup)
         self.inner.step()
         self.step += 1
 
     @torch.no_grad()
     def _loss(self) -> float:
-        return nn.functional.mse_loss(self.model(self.held_x), self.held_y).item()
+        x, y = self.held
+        error = nn.functional.mse_loss(self.model(x), y, reduction="sum").cpu().reshape(1)
+        dist.all_reduce(error)
+        return error.item() / self.args.held_out
+
+    def _round(self) -> None:
+        """Steps until the next exchange, and that."""
+        started = time.monotonic()
+        while True:
+            self._step()
+            if self.step % self.args.interval == 0 or self.step >= self.args.steps:
+                break
+        reached = time.monotonic()
+        self.steps_s += reached - started
+        if self.many:
+            self.exchange.run()
+        self.exchanges_s += time.monotonic() - reached
 
     def train(self) -> float:
-        """Steps a second."""
+        """Steps a second, without the looks at the loss."""
         if not self.losses:
             self.losses.append(self._loss())
-        begun, started = self.step, time.monotonic()
+        begun, rate = self.step, 0.0
         while self.step < self.args.steps:
-            self._step()
-            if self.step % self.args.interval and self.step < self.args.steps:
-                continue
-            if self.many:
-                self.exchange.run()
+            self._round()
+            rate = (self.step - begun) / (self.steps_s + self.exchanges_s)
             self.losses.append(self._loss())
             self._save()
             if self.rank == 0:
-                rate = (self.step - begun) / (time.monotonic() - started)
                 print(f"step {self.step:4d}/{self.args.steps}  loss {self.losses[-1]:.4f}  world "
                       f"{self.world}  {rate:.1f} steps/s", flush=True)
             time.sleep(self.args.pause)
-        return (self.step - begun) / (time.monotonic() - started)
+        return rate
 
 
 def parse() -> tuple[argparse.Namespace, dict]:
@@ -274,8 +342,11 @@ def parse() -> tuple[argparse.Namespace, dict]:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch", type=int, default=64, help="of each rank")
     parser.add_argument("--samples", type=int, default=2048, help="that each rank has to learn from")
+    parser.add_argument("--held-out", type=int, default=1024,
+                        help="samples that the loss is of; nobody learns from them")
     parser.add_argument("--hidden", type=int, default=128, help="width; sets the bytes on the wire")
     parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--warmup", type=int, default=20, help="steps until it is reached")
     parser.add_argument("--outer-lr", type=float, default=0.7)
     parser.add_argument("--outer-momentum", type=float, default=0.6)
     checkpoint.add_options(parser)
@@ -287,14 +358,17 @@ def parse() -> tuple[argparse.Namespace, dict]:
 def main() -> int:
     job = Job(*parse())
     rate = job.train()
-    same = task.same_everywhere(job.model, job.device)
-    sent = torch.tensor([float(job.exchange.sent)], device=job.device)
+    same = task.same_everywhere(job.model, HOST)
+    sent = torch.tensor([float(job.exchange.sent)])
     dist.all_reduce(sent, dist.ReduceOp.MAX)  # Rank 0 may be no leader.
     first, last = job.losses[0], job.losses[-1]
     if job.rank == 0:
         print(json.dumps({"world": job.world, "islands": len(job.islands.weights),
+                          "ring": job.islands.ranks,
                           "steps": job.step, "first_loss": first, "last_loss": last,
                           "same_weights": same, "stepsPerSecond": round(rate, 2),
+                          "exchangesShare": round(job.exchanges_s / (job.steps_s + job.exchanges_s),
+                                                  3),
                           "exchangedBytes": int(sent.item())}), flush=True)
     falls = last < first * 0.8
     task.end()

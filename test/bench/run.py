@@ -94,7 +94,8 @@ def part_plan(_args) -> dict:
 
 
 def part_hierarchical(_args) -> dict:
-    return {"hierarchical": hierarchical.measure()}
+    title, figures = hierarchical.measure()
+    return {title: figures}
 
 
 def part_relay(args) -> dict:

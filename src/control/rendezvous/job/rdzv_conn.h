@@ -63,8 +63,7 @@ struct rdzv_protocol {
 struct rdzv_conn {
     struct list link;                     /* in the job's, while it is attached */
     struct list silent;                   /* in rdzv_conns.silent, until it says something */
-    nsec_t judged_at; /* while it is silent: when it was accepted, or last found to be one that
-                         stays */
+    nsec_t judged_at;                     /* when it was accepted, or last found to stay silent */
     size_t charged;                       /* bytes that it has in the network's quota */
     struct rdzv_conns *conns;             /* pins */
     struct rdzv_job *job;                 /* pins; NULL once it is detached */

@@ -84,7 +84,9 @@ void history_add(
     if (h->n <= HISTORY_MAX)
         return;
     c = list_first(&h->changes, struct history_change, link);
-    h->forgotten = c->revision;
+    /* Of a later one there may have been no memory for its entry. */
+    if (h->forgotten < c->revision)
+        h->forgotten = c->revision;
     forget(h, c);
 }
 

@@ -250,7 +250,8 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
     if (members)
         job_members_hear(members, node->pub.spec.meta.name,
             &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
-    json = jobs_json(job);
+    /* Each command of the job asks every few seconds. */
+    json = jobs_brief_json(job);
     if (json && members)
         (void)json_object_set_new(json, "presence", job_members_presence(members, rq->now));
     response_json(rs, 200, json);

@@ -10,6 +10,7 @@ void job_members_deinit(struct job_members *m)
 {
     json_decref(m->names);
     json_decref(m->commands);
+    json_decref(m->count.lost);
     *m = (struct job_members){.names = NULL};
 }
 
@@ -122,15 +123,8 @@ void job_members_hear(
             (int)word->ended));
 }
 
-/* What job_members_presence() adds up. */
-struct presence {
-    json_int_t n_present;
-    json_int_t n_ended;
-    nsec_t silent_for; /* the longest of those that are there */
-    json_t *lost;      /* owns; names */
-};
-
-static void count_commands(struct presence *p, const char *member, json_t *commands, nsec_t now)
+static void count_commands(
+    struct job_members_count *c, const char *member, json_t *commands, nsec_t now)
 {
     bool is_lost = false;
     const char *name;
@@ -138,29 +132,39 @@ static void count_commands(struct presence *p, const char *member, json_t *comma
 
     json_object_foreach(commands, name, command) {
         if (json_is_true(json_object_get(command, "ended"))) {
-            p->n_ended++;
+            c->n_ended++;
         } else if (now > json_integer_value(json_object_get(command, "due"))) {
             is_lost = true;
         } else {
-            p->n_present++;
-            p->silent_for = nsec_max(
-                p->silent_for, now - json_integer_value(json_object_get(command, "heard")));
+            c->n_present++;
+            c->silent_for = nsec_max(
+                c->silent_for, now - json_integer_value(json_object_get(command, "heard")));
         }
     }
     if (json_object_size(commands) == 0)
-        p->n_present++;
+        c->n_present++;
     if (is_lost)
-        (void)json_array_append_new(p->lost, json_string(member));
+        (void)json_array_append_new(c->lost, json_string(member));
 }
 
-json_t *job_members_presence(const struct job_members *m, nsec_t now)
+static void count_all(struct job_members *m, nsec_t now)
 {
-    struct presence p = {.lost = json_array()};
     const char *name;
     json_t *value;
 
+    json_decref(m->count.lost);
+    m->count = (struct job_members_count){.lost = json_array(), .at = now};
     json_object_foreach(m->names, name, value)
-        count_commands(&p, name, json_object_get(m->commands, name), now);
-    return json_pack("{s:I, s:I, s:o, s:f}", "present", p.n_present, "ended", p.n_ended, "lost",
-        p.lost, "silentSeconds", (double)p.silent_for / NSEC_PER_SEC);
+        count_commands(&m->count, name, json_object_get(m->commands, name), now);
+}
+
+json_t *job_members_presence(struct job_members *m, nsec_t now)
+{
+    const struct job_members_count *c = &m->count;
+
+    if (!c->lost || json_object_size(m->names) <= JOB_MEMBERS_FEW ||
+        now - c->at >= JOB_MEMBERS_COUNT_EACH)
+        count_all(m, now);
+    return json_pack("{s:I, s:I, s:O, s:f}", "present", c->n_present, "ended", c->n_ended, "lost",
+        c->lost, "silentSeconds", (double)(c->silent_for + now - c->at) / NSEC_PER_SEC);
 }

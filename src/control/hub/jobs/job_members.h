@@ -30,12 +30,27 @@
 /** Members of which it is kept what NCCL took; the others' word on that is passed over. */
 #define JOB_MEMBERS_NCCL_MAX 256
 
+/** With more members than that their commands are counted for all who ask, once in so long: each of
+ * them asks every few seconds, and a count is a walk through all. */
+#define JOB_MEMBERS_FEW        64
+#define JOB_MEMBERS_COUNT_EACH NSEC_PER_SEC
+
+/** How the commands were when they were counted last. */
+struct job_members_count {
+    json_int_t n_present;
+    json_int_t n_ended;
+    nsec_t silent_for; /* the longest of those that are there */
+    json_t *lost;      /* owns; names; NULL: they were not counted */
+    nsec_t at;
+};
+
 /** Who has come. All zero: nobody is known. */
 struct job_members {
     json_t *names;    /* owns; by name: what it says of NCCL, or true; NULL: nobody */
     json_t *commands; /* owns; by name: {COMMAND: {"heard", "due", "ended"}}, with times in ns;
                          NULL: none is known */
-    bool is_whole;    /* the run began here, so that all who have come are known */
+    struct job_members_count count;
+    bool is_whole; /* the run began here, so that all who have come are known */
     unsigned n_nccl;
 };
 
@@ -64,11 +79,12 @@ void job_members_hear(
  *
  * {"present", "ended", "lost", "silentSeconds"}: how many are there (a member that says nothing of
  * its commands counts as one), how many have ended, the names of the members whose are lost, and
- * how long the one that is there was not heard which was heard the longest ago.
+ * how long the one that is there was not heard which was heard the longest ago. Of many members
+ * this may be as old as JOB_MEMBERS_COUNT_EACH, and nobody was silent for longer than it says.
  *
  * Return: gives a reference; NULL: no memory.
  */
-json_t *job_members_presence(const struct job_members *m, nsec_t now);
+json_t *job_members_presence(struct job_members *m, nsec_t now);
 
 /** job_members_may_be() - has @name come, or is that not known? */
 bool job_members_may_be(const struct job_members *m, const char *name);

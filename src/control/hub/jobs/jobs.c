@@ -386,7 +386,8 @@ int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_f
     return job_runs_end(job, who, now, done, ctx, e);
 }
 
-json_t *jobs_json(const struct job *job)
+/* @nccl: taken; NULL: it is left out. */
+static json_t *describe(const struct job *job, json_t *nccl)
 {
     const struct job_network *n = job->network;
     const struct job_facts *facts = &job->facts;
@@ -412,7 +413,17 @@ json_t *jobs_json(const struct job *job)
         etcd_at, "port", etcd, "idleSeconds", (json_int_t)(JOBS_IDLE / NSEC_PER_SEC), "keys",
         (json_int_t)facts->n_keys, "bytes", (json_int_t)facts->n_bytes, "limitHits",
         (json_int_t)facts->n_refused, "lastLimit", facts->last_limit[0] ? facts->last_limit : NULL,
-        "nccl", job_members_nccl(&job->members));
+        "nccl", nccl);
+}
+
+json_t *jobs_json(const struct job *job)
+{
+    return describe(job, job_members_nccl(&job->members));
+}
+
+json_t *jobs_brief_json(const struct job *job)
+{
+    return describe(job, NULL);
 }
 
 struct job_members *jobs_members(struct job *job, const char *run)

@@ -236,6 +236,9 @@ int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_f
 /** jobs_json() - a job as the API shows it; gives a reference. NULL: no memory. */
 json_t *jobs_json(const struct job *job);
 
+/** jobs_brief_json() - the same without what NCCL took on its nodes, which is long. */
+json_t *jobs_brief_json(const struct job *job);
+
 /** jobs_members() - who has come to @run of the job, lent as the job is; @run: NULL: the present
  * one. Return: NULL: that is not the present run. */
 struct job_members *jobs_members(struct job *job, const char *run);

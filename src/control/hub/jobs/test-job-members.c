@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -16,7 +17,7 @@ static void hear(
     job_members_hear(m, member, &word, at_s * NSEC_PER_SEC);
 }
 
-static void check(const struct job_members *m, int at_s, const char *all)
+static void check(struct job_members *m, int at_s, const char *all)
 {
     json_t *presence = job_members_presence(m, at_s * NSEC_PER_SEC);
     char *text = json_dumps(presence, JSON_COMPACT);
@@ -65,11 +66,33 @@ static void test_commands_are_bounded(void **state)
     job_members_deinit(&m);
 }
 
+/* Of many members the commands are counted once a second, and their silence goes on meanwhile. */
+static void test_many_are_counted_once_a_second(void **state)
+{
+    struct job_members m = {.names = NULL};
+    char name[16];
+
+    for (unsigned i = 0; i <= JOB_MEMBERS_FEW; i++) {
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        hear(&m, name, "x", false, 1);
+    }
+    check(&m, 3, "{\"present\":65,\"ended\":0,\"lost\":[],\"silentSeconds\":2.0}");
+    hear(&m, "n0", "x", true, 3);
+    check(&m, 3, "{\"present\":65,\"ended\":0,\"lost\":[],\"silentSeconds\":2.0}");
+    check(&m, 4, "{\"present\":64,\"ended\":1,\"lost\":[],\"silentSeconds\":3.0}");
+    m.count.at -= NSEC_PER_SEC / 2;
+    check(&m, 4, "{\"present\":64,\"ended\":1,\"lost\":[],\"silentSeconds\":3.5}");
+    job_members_begin(&m);
+    check(&m, 4, "{\"present\":0,\"ended\":0,\"lost\":[],\"silentSeconds\":0.0}");
+    job_members_deinit(&m);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_command_is_lost),
         cmocka_unit_test(test_commands_are_bounded),
+        cmocka_unit_test(test_many_are_counted_once_a_second),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

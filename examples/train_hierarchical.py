@@ -19,7 +19,9 @@ whose state is sharded over all ranks (ZeRO stage 1), --mode diloco makes each r
 With --checkpoint and a range of nodes, as in `weft run --nnodes 2:4`, it is elastic: when a node is
 lost, the others wait --timeout seconds for it in their collective and begin again at the last
 exchange, in the islands that are left; when it is back, it joins them. What islands did since the
-exchange is lost, and so is what compression had cut off.
+exchange is lost, and so are what compression had cut off and the state of the inner optimizers:
+a checkpoint has the shared weights and the outer optimizer's state, and a resumed job picks other
+batches than it began with.
 
 Gloo connects all ranks and carries what islands exchange. Inside an island it is Gloo as well, or,
 on GPUs, NCCL: so with `weft run --inside-islands` NCCL may use a fabric that reaches nobody outside.
@@ -92,7 +94,8 @@ FORMS = {
 # ---- islands -----------------------------------------------------------------------------------
 
 def read_islands(args: argparse.Namespace, rank: int, world: int, plan: dict) -> list[list[int]]:
-    """The ranks of each island, the leader first; in the same order on all ranks."""
+    """The ranks of each island, the leader first; islands in the order of their leaders' ranks, in
+    which torch has the members of a group."""
     if args.mode == "diloco":
         return [[r] for r in range(world)]
     if args.mode != "hierarchical" or not (args.islands or plan):
@@ -108,7 +111,7 @@ def read_islands(args: argparse.Namespace, rank: int, world: int, plan: dict) ->
     if sorted(r for island in islands for r in island) != list(range(world)):
         sys.exit(f"train_hierarchical: rank {rank}: the islands {islands} are not the {world} "
                  "ranks, each once")
-    return islands
+    return sorted(islands, key=lambda island: island[0])
 
 
 @contextlib.contextmanager
@@ -252,6 +255,7 @@ class Job:
         state = checkpoint.agree(self.checkpoints.load(), HOST)
         if state:
             self.step, self.losses = state["step"], state["losses"]
+            self.batches.manual_seed(self.rank + self.world * self.step)
             self.exchange.outer.load_state_dict(state["outer"])
             with torch.no_grad():
                 self.exchange.shared.copy_(state["shared"])
@@ -287,7 +291,7 @@ class Job:
         if len(self.islands.ranks) > 1:
             self._average_gradients()
         for group in self.inner.param_groups:
-            group["lr"] = self.args.lr * min(1.0, (self.step + 1) / self.args.warmup)
+            group["lr"] = self.args.lr * min(1.0, (self.step + 1) / max(1, self.args.warmup))
         self.inner.step()
         self.step += 1
 
@@ -362,13 +366,13 @@ def main() -> int:
     sent = torch.tensor([float(job.exchange.sent)])
     dist.all_reduce(sent, dist.ReduceOp.MAX)  # Rank 0 may be no leader.
     first, last = job.losses[0], job.losses[-1]
+    worked_s = job.steps_s + job.exchanges_s  # 0 when it was resumed at its end
     if job.rank == 0:
         print(json.dumps({"world": job.world, "islands": len(job.islands.weights),
                           "ring": job.islands.ranks,
                           "steps": job.step, "first_loss": first, "last_loss": last,
                           "same_weights": same, "stepsPerSecond": round(rate, 2),
-                          "exchangesShare": round(job.exchanges_s / (job.steps_s + job.exchanges_s),
-                                                  3),
+                          "exchangesShare": round(job.exchanges_s / worked_s, 3) if worked_s else 0,
                           "exchangedBytes": int(sent.item())}), flush=True)
     falls = last < first * 0.8
     task.end()

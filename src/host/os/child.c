@@ -85,6 +85,7 @@ struct running {
     nsec_t look_at;                  /* the watch's next turn; NSEC_NEVER: none */
     nsec_t kill_at;                  /* of a command that the watch had end; NSEC_NEVER: none */
     bool was_stopped;
+    bool was_killed; /* it did not end in time */
 };
 
 /* Has the watch look when it is time, and sees to the end that it wants. */
@@ -95,6 +96,7 @@ static void do_what_is_due(struct running *c)
     if (clock_now() >= c->kill_at) {
         (void)kill(c->pid, SIGKILL);
         c->kill_at = NSEC_NEVER;
+        c->was_killed = true;
     }
     if (clock_now() < c->look_at)
         return;
@@ -206,7 +208,8 @@ static struct child_end follow(pid_t pid, const sigset_t *set, const struct chil
             break;
     }
     end.was_stopped = c.was_stopped;
-    if (WIFSIGNALED(status) && !end.was_told)
+    /* One that ended by what it was told has had the time to end its own. */
+    if (WIFSIGNALED(status) && (!end.was_told || c.was_killed))
         end_orphans();
     end.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return end;

@@ -54,7 +54,7 @@ int child_become(char *const words[], char *const env[], struct err *e);
  *
  * Signals that are sent to us go on to it; those of a terminal reach it anyway.
  * It does not outlive us, and when it is killed by a signal that we have not
- * passed on, its own children do not outlive it.
+ * passed on, as that of a watch, its own children do not outlive it.
  *
  * Threads: the process must have only one; its signal mask is used.
  *

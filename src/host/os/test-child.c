@@ -130,6 +130,42 @@ static void test_watch_stops_what_is_deaf(void **state)
     assert_int_equal(end.status, 128 + SIGKILL);
 }
 
+/* Somebody tells us to end, and then the watch wants the end, too. */
+static struct child_order tell_and_stop(void *ctx, int pid)
+{
+    unsigned *n = ctx;
+
+    (*n)++;
+    if (*n == 1)
+        assert_int_equal(kill(getpid(), SIGTERM), 0);
+    return (struct child_order){.next_ms = *n < 2 ? 10 : 0, .stops = *n == 2};
+}
+
+/* One that was told to end, and had to be killed, leaves nothing behind either: see
+ * test_no_orphans(). */
+static void test_no_orphans_of_what_is_deaf(void **state)
+{
+    char script[96];
+    char *words[] = {(char *)"sh", (char *)"-c", script, NULL};
+    struct child_end end = {.status = -1};
+    unsigned n = 0;
+    const struct child_watch w = {.fn = tell_and_stop, .ctx = &n, .first_ms = 50, .stop_ms = 50};
+    int fds[2];
+    char byte;
+
+    assert_int_equal(pipe(fds), 0);
+    (void)snprintf(script, sizeof(script), "trap '' TERM; sleep 600 & echo x >&%d; wait", fds[1]);
+    assert_int_equal(child_run(words, environ, &w, &end, NULL), 0);
+    assert_true(end.was_told);
+    assert_true(end.was_stopped);
+    assert_int_equal(end.status, 128 + SIGKILL);
+    (void)close(fds[1]);
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    assert_int_equal(read(fds[0], &byte, 1), 1);
+    assert_int_equal(read(fds[0], &byte, 1), 0);
+    (void)close(fds[0]);
+}
+
 /* The command has a process of its own, and then it has none. */
 static struct child_order see_children(void *ctx, int pid)
 {
@@ -180,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_watch_stops),
         cmocka_unit_test(test_watch_stops_what_is_deaf),
+        cmocka_unit_test(test_no_orphans_of_what_is_deaf),
         cmocka_unit_test(test_has_children),
     };
 

@@ -55,23 +55,33 @@ static void add_accelerate(struct launcher_words *lw, const struct command *c,
     add_option(lw, c, "main_process_port", colon + 1);
 }
 
-/* The first host of a hostfile, as deepspeed reads it. False: there is none. */
+/* The first host of a hostfile, as deepspeed reads it. False: there is none, or it is too long. */
 static bool read_first_host(const char *path, char ret[static HOST_MAX])
 {
     char line[256];
-    bool found = false;
+    bool begins = true; /* a line: a long one comes in parts */
+    size_t len = 0;
     FILE *f = fopen(path, "re");
 
-    while (f && !found && fgets(line, sizeof(line), f)) {
-        size_t len = strcspn(line, " \t\r\n");
+    while (f && len == 0 && fgets(line, sizeof(line), f)) {
+        const char *word = line + strspn(line, " \t");
 
-        found = len > 0 && len < HOST_MAX && line[0] != '#';
-        if (found)
-            (void)snprintf(ret, HOST_MAX, "%.*s", (int)len, line);
+        if (begins && word[0] != '#')
+            len = strcspn(word, " \t\r\n");
+        if (len > 0 && len < HOST_MAX)
+            (void)snprintf(ret, HOST_MAX, "%.*s", (int)len, word);
+        begins = strchr(line, '\n') != NULL;
     }
     if (f)
         (void)fclose(f);
-    return found;
+    return len > 0 && len < HOST_MAX;
+}
+
+/* Does the person have it leave out hosts of the file? The first one may be among them. */
+static bool chooses_hosts(const struct command *c)
+{
+    return command_says(c, "include") || command_says(c, "i") || command_says(c, "exclude") ||
+           command_says(c, "e");
 }
 
 /* Without it deepspeed takes the first address that `hostname -I` prints on the first host, which
@@ -80,7 +90,7 @@ static void add_deepspeed(struct launcher_words *lw, const struct command *c)
 {
     char host[HOST_MAX];
 
-    if (c->hostfile && read_first_host(c->hostfile, host))
+    if (c->hostfile && !chooses_hosts(c) && read_first_host(c->hostfile, host))
         add_option(lw, c, "master_addr", host);
 }
 

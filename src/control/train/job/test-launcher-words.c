@@ -14,6 +14,8 @@
 static const struct env_meeting meeting = {
     .id = "t.1", .backend = "c10d", .endpoint = "10.77.0.1:29731"};
 
+#define BLANKS "                                                            "
+
 #define MEET "--main_process_ip 10.77.0.1 --main_process_port 29731"
 
 /* @line: words with single blanks between them. */
@@ -60,7 +62,9 @@ static void test_accelerate(void **state)
 
 static void test_deepspeed(void **state)
 {
-    static const char hosts[] = "# mine\n\n10.77.0.3 slots=8\n10.77.0.4 slots=8\n";
+    /* The first line is longer than what is read of the file at once. */
+    static const char hosts[] = "# mine" BLANKS BLANKS BLANKS BLANKS BLANKS "note\n\n"
+                                "  10.77.0.3 slots=8\n10.77.0.4 slots=8\n";
     char path[] = "/tmp/weft-test-XXXXXX";
     int fd = mkstemp(path);
     char line[128];
@@ -73,6 +77,11 @@ static void test_deepspeed(void **state)
         expected, sizeof(expected), "deepspeed --master_addr 10.77.0.3 --hostfile %s z.py", path);
     check(line, NULL, NULL, expected);
     (void)snprintf(line, sizeof(line), "deepspeed --hostfile=%s --master_addr h z.py", path);
+    check(line, NULL, NULL, line);
+    /* Which host is the first of those that are left, deepspeed finds out. */
+    (void)snprintf(line, sizeof(line), "deepspeed --hostfile %s -i 10.77.0.4 z.py", path);
+    check(line, NULL, NULL, line);
+    (void)snprintf(line, sizeof(line), "deepspeed --exclude=10.77.0.3 --hostfile %s z.py", path);
     check(line, NULL, NULL, line);
     (void)unlink(path);
     /* It says itself that the file is not there. */

@@ -110,9 +110,11 @@ static void take_island(struct run *run)
 {
     _cleanup_(str_deinit) struct str notes = STR_NULL;
 
-    if (arg.wish.island_lan && run->island_interface[0] == '\0')
+    if (arg.wish.island_lan && run->island_interface[0] == '\0') {
         str_add(&notes, "--island-lan: no node of this node's island is reached over a private "
                         "network: the job stays on the overlay\n");
+        run_leave_island();
+    }
     run_take_island(run, &notes);
     print_notes(str_text(&notes));
 }

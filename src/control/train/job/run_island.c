@@ -172,6 +172,7 @@ void run_take_island(struct run *run, struct str *notes)
     if (e.code != 0 || write_nodes(run, &l, &e) < 0) {
         str_addf(notes, "--island-lan: the job is not told the island's nodes: %s\n", err_text(&e));
         run_give(run, "WEFT_ISLAND_LAN", "");
+        run_leave_island();
         return;
     }
     if (take_namespace(&e) < 0 || lay_hosts(run, &l, &e) != 0)
@@ -181,6 +182,19 @@ void run_take_island(struct run *run, struct str *notes)
             err_text(&e));
     else
         run->has_island_hosts = true;
+}
+
+void run_leave_island(void)
+{
+    char *text = NULL;
+    size_t len;
+
+    if (statefile_read(HOSTS, HOSTS_MAX, &text, &len, NULL) != 0)
+        return;
+    /* In one more namespace: who started this process may see the same file, and keeps it. */
+    if (is_ours(text) && take_namespace(NULL) == 0)
+        (void)umount2(HOSTS, MNT_DETACH);
+    free(text);
 }
 
 void run_keep_island(const struct run *run)

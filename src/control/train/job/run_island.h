@@ -32,5 +32,12 @@ void run_find_island(struct run *run);
  */
 void run_take_island(struct run *run, struct str *notes);
 
+/**
+ * run_leave_island() - take away the hosts file that was laid for an earlier start of the command
+ *
+ * Best effort. Threads: as run_take_island().
+ */
+void run_leave_island(void);
+
 /** run_keep_island() - if the hosts file that was laid is gone, lay it anew. Best effort. */
 void run_keep_island(const struct run *run);

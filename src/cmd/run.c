@@ -202,6 +202,8 @@ static void say_again(int r, int status)
         (void)cmd_fail("run",
             "the job meets at another hub or in a new run now, so %s was ended; starting it again",
             name);
+    else if (r == RUN_E_LOST && arg.wish.wait_lost == 0)
+        (void)cmd_fail("run", "starting %s again, in a new run of the job", name);
     else if (r == RUN_E_LOST)
         (void)cmd_fail("run",
             "waiting for up to %s until all nodes of the job are there, to start "
@@ -288,6 +290,9 @@ static int run_all(struct run *run, int *ret_status, struct err *e)
             n_killed = 0;
         n_killed += r == RUN_E_KILLED;
         if (n_killed > KILLED_MAX) {
+            (void)cmd_fail("run",
+                "%s was killed by signal %d once more, soon after its start: not started again",
+                arg.wish.words[0], status - STATUS_KILLED);
             run_give_up(run);
             return 0;
         }

@@ -124,6 +124,10 @@ def finish_after_takeover(site: ThreeHubs, owner: str, jobs: dict[str, dict[str,
             finish(jobs[kind], f"the owner of a rendezvous is killed, {kind} by c10d", lost_at)
     assert site.owner() not in ("", owner)
     # torchrun of this one waits for the hub, and its workers do not.
+    looked_at = time.monotonic()
+    wait_for(lambda: all(float(said({name: daemon}, STEP)[-1][3]) > looked_at
+                         for name, daemon in jobs["etcd"].items()), 20, "steps of the job by etcd")
+    assert all(int(match[2]) == 3 * int(match[1]) for match in said(jobs["etcd"], STEP))
     steps = [[float(match[3]) for match in said({name: daemon}, STEP)]
              for name, daemon in jobs["etcd"].items()]
     gap_s = max(b - a for at in steps for a, b in zip(at, at[1:]))

@@ -79,8 +79,8 @@ void job_members_hear(
  *
  * {"present", "ended", "lost", "silentSeconds"}: how many are there (a member that says nothing of
  * its commands counts as one), how many have ended, the names of the members whose are lost, and
- * how long the one that is there was not heard which was heard the longest ago. Of many members
- * this may be as old as JOB_MEMBERS_COUNT_EACH, and nobody was silent for longer than it says.
+ * the longest time for which one of those that are there has not been heard. Of many members this
+ * may be as old as JOB_MEMBERS_COUNT_EACH, and nobody was silent for longer than it says.
  *
  * Return: gives a reference; NULL: no memory.
  */

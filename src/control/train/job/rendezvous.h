@@ -56,7 +56,7 @@ struct rendezvous_word {
 struct rendezvous_presence {
     bool is_known;      /* else the hub does not say */
     unsigned n_present; /* so many are there */
-    nsec_t silent_for;  /* so long the one was not heard that was heard the longest ago */
+    nsec_t silent_for;  /* the longest time for which one that is there was not heard */
     unsigned n_lost;
     char lost[RENDEZVOUS_LOST_MAX][NAME_MAX_LEN + 1]; /* nodes whose command is not heard any more,
                                                          and has not ended */

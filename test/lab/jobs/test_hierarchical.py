@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from lab import Daemon, Lab, wait_for
 from lab.support import ROOT
-from lab.support.agents import HUB_AWAY, Site
+from lab.support.agents import HUB_AWAY, AgentNode, Site
 
 pytestmark = [
     pytest.mark.namespaces,
@@ -62,7 +62,16 @@ def site(weft: Path) -> Iterator[Site]:
         site.join(*NODES, allow={"n3": [HUB_AWAY, "UDP to the hub fails, and so does TLS"]})
         site.nodes["n1"].reaches(site.nodes["n4"], within_s=30)
         site.wait_paths({("n1", "n2"): {"lan"}, ("n3", "n4"): {"lan"}}, 30)
+        wait_for(lambda: all(knows_its_island(node) for node in site.nodes.values()), 30,
+                 "each node to know its island")
         yield site
+
+
+def knows_its_island(node: AgentNode) -> bool:
+    """What --island-lan goes by; the round trips have to have been short for once."""
+    said = node.host.run([node.weft, "islands", "--json"], quiet=True).out
+    mates = {"n1": ["n1", "n2"], "n2": ["n1", "n2"], "n3": ["n3", "n4"], "n4": ["n3", "n4"]}
+    return mates[node.name] in [sorted(island["nodes"]) for island in json.loads(said)["islands"]]
 
 
 def start(site: Site, name: str, job: str, nnodes: str, *words: object,

@@ -49,6 +49,9 @@ class SystemdVm(KernelVm, SystemdMachine):
     def boot(self) -> None:
         super().boot()
         self.wait_up()
+        # The first start reads programs and libraries from the disk, which beside other tests may
+        # take longer than `weft join` waits for its agent.
+        self.run([self.program, "agent", "--help"], timeout_s=60, quiet=True)
 
     def make_initramfs(self, kernel: image.Kernel) -> Path:
         archive = self._pack(self.bring())

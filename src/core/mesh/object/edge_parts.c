@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/sorted.h"
 #include "mesh/object/node.h"
 
 static void free_part(struct edge_part *part, enum edge_owner owner)
@@ -23,30 +24,21 @@ void edge_parts_deinit(struct edge_parts *p)
     *p = (struct edge_parts){.owner = p->owner};
 }
 
+static int compare_peer(const void *item, const void *wanted)
+{
+    const struct edge_part *const *part = item;
+
+    return strcmp((*part)->peer, wanted);
+}
+
 /* Where @peer is, or belongs. */
 static size_t place_of(const struct edge_parts *p, const char *peer, bool *ret_found)
 {
-    size_t low = 0;
-    size_t high = p->n;
-
     *ret_found = false;
     /* Reports come in order, so the end is the likeliest place. */
-    if (high > 0 && strcmp(p->items[high - 1]->peer, peer) < 0)
-        return high;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(p->items[middle]->peer, peer);
-
-        if (order == 0) {
-            *ret_found = true;
-            return middle;
-        }
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    if (p->n > 0 && strcmp(p->items[p->n - 1]->peer, peer) < 0)
+        return p->n;
+    return sorted_place(p->items, p->n, sizeof(struct edge_part *), compare_peer, peer, ret_found);
 }
 
 struct edge_part *edge_parts_find(const struct edge_parts *p, const char *peer)

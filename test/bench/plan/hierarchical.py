@@ -30,35 +30,12 @@ from pathlib import Path
 
 from lab import Lab, wait_for
 from lab.support.agents import Site
+from lab.support.topologies import two_islands
 from tunnel import ROOT, WEFT
 
 REFERENCE = "flat"
 NODES = ("n1", "n2", "n3", "n4")
-TOPOLOGY = """
-switch wan 198.51.100.0/24
-switch lan-a 10.1.0.0/24 gateway=a
-switch lan-b 10.2.0.0/24 gateway=b
-host hub
-router a
-router b
-host n1
-host n2
-host n3
-host n4
-link hub wan 198.51.100.10
-link a wan 198.51.100.20 emulated
-link b wan 198.51.100.30 emulated
-link a lan-a 10.1.0.1
-link b lan-b 10.2.0.1
-link n1 lan-a 10.1.0.11
-link n2 lan-a 10.1.0.12
-link n3 lan-b 10.2.0.13
-link n4 lan-b 10.2.0.14
-route hub 10.1.0.0/24 via=a
-route hub 10.2.0.0/24 via=b
-route a 10.2.0.0/24 via=b
-route b 10.1.0.0/24 via=a
-"""
+TOPOLOGY = two_islands("emulated")
 # Half of the delay lies on each of the two links, and the queue holds a round trip.
 LINE = {"delay": "12.5ms", "rate": "100mbit", "queue": "1250000"}
 NO_LINE = {"delay": "0ms", "rate": "0kbit"}

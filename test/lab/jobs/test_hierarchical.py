@@ -20,6 +20,7 @@ import pytest
 from lab import Daemon, Lab, wait_for
 from lab.support import ROOT
 from lab.support.agents import HUB_AWAY, AgentNode, Site
+from lab.support.topologies import two_islands
 
 pytestmark = [
     pytest.mark.namespaces,
@@ -28,31 +29,7 @@ pytestmark = [
 ]
 
 NODES = ("n1", "n2", "n3", "n4")
-TOPOLOGY = """
-switch wan 198.51.100.0/24
-switch lan-a 10.1.0.0/24 gateway=a
-switch lan-b 10.2.0.0/24 gateway=b
-host hub
-router a
-router b
-host n1
-host n2
-host n3
-host n4
-link hub wan 198.51.100.10
-link a wan 198.51.100.20 delay=12.5ms rate=100mbit queue=2m
-link b wan 198.51.100.30 delay=12.5ms rate=100mbit queue=2m
-link a lan-a 10.1.0.1
-link b lan-b 10.2.0.1
-link n1 lan-a 10.1.0.11
-link n2 lan-a 10.1.0.12
-link n3 lan-b 10.2.0.13
-link n4 lan-b 10.2.0.14
-route hub 10.1.0.0/24 via=a
-route hub 10.2.0.0/24 via=b
-route a 10.2.0.0/24 via=b
-route b 10.1.0.0/24 via=a
-"""
+TOPOLOGY = two_islands("delay=12.5ms rate=100mbit queue=2m")
 
 
 @pytest.fixture(scope="module")

@@ -15,3 +15,35 @@ def one_switch(switch: str, net4: str, hosts: Mapping[str, int], v6: bool = Fals
         address6 = f" 2001:db8::{last}" if v6 else ""
         text += f"host {host}\nlink {host} {switch} {net4}.{last}{address6}\n"
     return text
+
+
+def two_islands(line: str) -> str:
+    """n1, n2 and n3, n4 on private networks behind a and b, which route; the hub beside these.
+
+    `line` is what the topology says of the two links to the rest: "emulated", "delay=10ms".
+    """
+    return f"""
+switch wan 198.51.100.0/24
+switch lan-a 10.1.0.0/24 gateway=a
+switch lan-b 10.2.0.0/24 gateway=b
+host hub
+router a
+router b
+host n1
+host n2
+host n3
+host n4
+link hub wan 198.51.100.10
+link a wan 198.51.100.20 {line}
+link b wan 198.51.100.30 {line}
+link a lan-a 10.1.0.1
+link b lan-b 10.2.0.1
+link n1 lan-a 10.1.0.11
+link n2 lan-a 10.1.0.12
+link n3 lan-b 10.2.0.13
+link n4 lan-b 10.2.0.14
+route hub 10.1.0.0/24 via=a
+route hub 10.2.0.0/24 via=b
+route a 10.2.0.0/24 via=b
+route b 10.1.0.0/24 via=a
+"""

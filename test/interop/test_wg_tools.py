@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from lab import Host, Lab, wait_for
 from .wgpeer import WgPeer
 
 pytestmark = pytest.mark.namespaces
+
+TWO_CLIENTS = Path(__file__).with_name("two_clients_program.py")
 
 ONE = """
 switch s 192.0.2.0/24
@@ -125,6 +129,18 @@ def test_addconf_and_set(end: WgPeer, tmp_path: Path):
     # No key: there is none to show any more.
     end.set("private-key", "/dev/null")
     assert show(end, "show", "wg0", "private-key").strip() == "(none)"
+
+
+def test_a_peer_is_removed_in_the_midst_of_a_request(lab: Lab, weft: Path):
+    """The lines about it that another client sends afterwards are passed over."""
+    # What was freed is filled, so that whoever uses it is found out.
+    end = WgPeer.userspace(lab.host("g"), [weft, "wg"], env={"MALLOC_PERTURB_": "165"})
+    key = base64.b64decode(keys(1)[0][1]).hex()
+    said = end.machine.run([sys.executable, TWO_CLIENTS, "/run/wireguard/wg0.sock", key]).out
+    assert said.splitlines()[:2] == ["removed errno=0", "went on errno=0"]
+    assert "public_key" not in said and "allowed_ip" not in said
+    assert end.daemon.running
+    end.remove()
 
 
 def test_a_taken_port_is_refused(lab: Lab, end: WgPeer):

@@ -70,13 +70,20 @@ static int set_device(struct uapi_request *req, const struct uapi_item *item)
 
 /* ---- set: peers ---- */
 
+/* The peer that the lines are about; NULL: there is none, so they are passed over. It is looked up
+ * for each line, since between two pieces of a request another client may remove it. */
+static struct peer *find_present(const struct uapi_request *req)
+{
+    return req->in_peer ? peer_find(req->device, &req->public) : NULL;
+}
+
 /* The lines about the present peer are complete. */
 static void finish_peer(struct uapi_request *req)
 {
-    struct peer *peer = req->peer;
+    struct peer *peer = find_present(req);
     nsec_t now = clock_now();
 
-    req->peer = NULL;
+    req->in_peer = false;
     if (!peer || !peer->device->link.is_up)
         return;
     if (atomic_load(&peer->staged.n) > 0 && timers_on_rekey_wanted(&peer->timers))
@@ -87,28 +94,21 @@ static void finish_peer(struct uapi_request *req)
 static int begin_peer(struct uapi_request *req, const struct x25519_public *public)
 {
     struct device *d = req->device;
+    struct peer *peer;
     int r;
 
     finish_peer(req);
     req->in_peer = true;
     req->public = *public;
-    req->peer = peer_find(d, public);
     req->is_new_peer = false;
     /* Our own key as a peer is passed over, so that one file can serve all nodes. */
-    if (req->peer || (d->local.has_key && x25519_public_equal(public, &d->local.public)))
+    if (peer_find(d, public) || (d->local.has_key && x25519_public_equal(public, &d->local.public)))
         return 0;
     if (d->n_peers >= PEERS_MAX)
         return -ENOSPC;
-    r = peer_new(&req->peer, d, public);
+    r = peer_new(&peer, d, public);
     req->is_new_peer = r == 0;
     return r;
-}
-
-static void drop_peer(struct uapi_request *req)
-{
-    if (req->peer)
-        device_config_remove_peer(req->device, req->peer);
-    req->peer = NULL;
 }
 
 static int set_allowed_ip(struct device *d, struct peer *peer, const struct uapi_item *item)
@@ -142,7 +142,7 @@ static void begin_handshake(struct peer *peer, nsec_t now)
 
 static int set_peer(struct uapi_request *req, const struct uapi_item *item)
 {
-    struct peer *peer = req->peer;
+    struct peer *peer = find_present(req);
 
     if (!req->in_peer)
         return -EINVAL;
@@ -150,11 +150,11 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         return 0;
     switch (item->key) {
     case UAPI_KEY_REMOVE:
-        drop_peer(req);
+        device_config_remove_peer(req->device, peer);
         return 0;
     case UAPI_KEY_UPDATE_ONLY:
         if (req->is_new_peer)
-            drop_peer(req);
+            device_config_remove_peer(req->device, peer);
         return 0;
     case UAPI_KEY_PRESHARED_KEY:
         noise_remote_set_psk(&peer->remote, &item->preshared_key);

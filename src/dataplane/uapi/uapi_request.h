@@ -11,7 +11,6 @@
 #include "uapi/uapi_parse.h"
 
 struct device;
-struct peer;
 struct uapi_text;
 
 struct uapi_request {
@@ -19,7 +18,6 @@ struct uapi_request {
     enum uapi_key command;       /* UAPI_KEY_NONE between requests */
     int error;                   /* the first failure, negative errno; later lines are ignored */
     bool in_peer;                /* past the first public_key */
-    struct peer *peer;           /* borrows: the present one; NULL: ignore its lines */
     bool is_new_peer;            /* it was made by this request */
     struct x25519_public public; /* of the present one, valid while in_peer */
 };

@@ -276,12 +276,19 @@ int process_wait_end(pid_t pid, unsigned timeout_ms)
 {
     _cleanup_(closep) int fd = pidfd_open(pid, 0);
     struct pollfd ended = {.fd = fd, .events = POLLIN};
-    int n;
+    nsec_t deadline = clock_now() + (nsec_t)timeout_ms * NSEC_PER_MSEC;
 
     if (fd < 0)
         return errno == ESRCH ? 0 : -errno;
-    n = poll(&ended, 1, (int)timeout_ms);
-    if (n < 0)
-        return -errno;
-    return n == 0 ? -ETIMEDOUT : 0;
+    for (;;) {
+        nsec_t left = deadline - clock_now();
+        int n = poll(&ended, 1, left > 0 ? (int)(left / NSEC_PER_MSEC) + 1 : 0);
+
+        if (n > 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (left <= 0)
+            return -ETIMEDOUT;
+    }
 }

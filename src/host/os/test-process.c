@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -86,6 +88,43 @@ static void wait_for_end(pid_t pid)
 static void test_wait_end(void **state)
 {
     assert_int_equal(process_wait_end(getpid(), 10), -ETIMEDOUT);
+}
+
+/* Descriptor behind which a child waits, and how often a signal comes before it is closed. */
+static int hold_fd;
+static volatile sig_atomic_t n_alarms_left;
+
+static void on_alarm(int signal)
+{
+    if (--n_alarms_left == 0)
+        (void)close(hold_fd);
+}
+
+/* A signal of ours is not the end of the process that is waited for. */
+static void test_wait_end_interrupted(void **state)
+{
+    const struct itimerval each = {.it_interval.tv_usec = 2000, .it_value.tv_usec = 2000};
+    const struct itimerval never = {.it_value.tv_usec = 0};
+    struct sigaction action = {.sa_handler = on_alarm};
+    int pipe_fds[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(pipe_fds), 0);
+    pid = fork();
+    if (pid == 0) {
+        (void)close(pipe_fds[1]);
+        _exit(read(pipe_fds[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    hold_fd = pipe_fds[1];
+    n_alarms_left = 5;
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &each, NULL), 0);
+    assert_int_equal(process_wait_end(pid, 60000), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_true(n_alarms_left <= 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    (void)close(pipe_fds[0]);
 }
 
 static void test_detach(void **state)
@@ -213,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_forked_off_child),
         cmocka_unit_test(test_wait_end),
+        cmocka_unit_test(test_wait_end_interrupted),
         cmocka_unit_test(test_detach),
         cmocka_unit_test(test_self_path),
         cmocka_unit_test(test_loader_path),

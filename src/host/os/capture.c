@@ -19,8 +19,13 @@
 static _Noreturn void start(const struct capture_wish *wish, int output, int report, pid_t parent)
 {
     int error = EIO;
+    sigset_t none;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    /* Our threads block all signals (thread.h), and a program that inherits that cannot be ended
+     * but by SIGKILL. */
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0 &&
         (!wish->takes_errors || dup2(output, STDERR_FILENO) >= 0)) {
         (void)execvp(wish->argv[0], (char *const *)wish->argv);

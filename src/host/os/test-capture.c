@@ -2,6 +2,7 @@
 #include "os/capture.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "os/thread.h"
 
 static int run(const char *script, struct capture_wish wish, struct str *out, int *ret_status)
 {
@@ -80,6 +82,30 @@ static void test_what_cannot_be_run(void **state)
     str_deinit(&out);
 }
 
+static void *run_in_thread(void *ret_out)
+{
+    struct capture_wish wish = {.timeout_ms = 60000, .max = 100};
+    int status = -1;
+
+    if (run("kill $$; echo lives", wish, ret_out, &status) != 0)
+        status = -1;
+    return (void *)(intptr_t)status;
+}
+
+/* Our threads block all signals; the programs that they run can be ended all the same. */
+static void test_from_a_thread(void **state)
+{
+    struct str out = STR_NULL;
+    void *status = NULL;
+    pthread_t thread;
+
+    assert_int_equal(thread_start(&thread, "test", -1, run_in_thread, &out), 0);
+    assert_int_equal(pthread_join(thread, &status), 0);
+    assert_string_equal(str_text(&out), "");
+    assert_int_equal((intptr_t)status, 128 + SIGTERM);
+    str_deinit(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,6 +113,7 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_what_does_not_end),
         cmocka_unit_test(test_what_cannot_be_run),
+        cmocka_unit_test(test_from_a_thread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

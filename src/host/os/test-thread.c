@@ -78,6 +78,11 @@ static void test_cpulist(void **state)
     }
     cpulist_allowed(&l);
     assert_true(l.n >= 1);
+    /* Servers for GPUs have more than 256. */
+    assert_int_equal(cpulist_parse(&l, "0-383,1023", &e), 0);
+    assert_int_equal(l.n, 385);
+    assert_int_equal(l.cpu[383], 383);
+    assert_int_equal(l.cpu[384], 1023);
 }
 
 static void test_cpulist_format(void **state)

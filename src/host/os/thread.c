@@ -65,6 +65,8 @@ void gate_open(struct gate *g)
         (void)pthread_rwlock_unlock(&g->parts[i].lock);
 }
 
+_Static_assert(CPULIST_MAX == CPU_SETSIZE, "room for each CPU of a set");
+
 /* The list as one set, so that order and repetition in the text do not matter. */
 static int parse_set(cpu_set_t *set, const char *text)
 {
@@ -100,7 +102,7 @@ static int parse_set(cpu_set_t *set, const char *text)
 static void list_from_set(struct cpulist *ret, const cpu_set_t *set)
 {
     ret->n = 0;
-    for (unsigned i = 0; i < CPU_SETSIZE && ret->n < sizeof(ret->cpu) / sizeof(*ret->cpu); i++)
+    for (unsigned i = 0; i < CPULIST_MAX; i++)
         if (CPU_ISSET(i, set))
             ret->cpu[ret->n++] = (unsigned short)i;
 }

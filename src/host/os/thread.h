@@ -48,10 +48,13 @@ void gate_leave(struct gate *g, unsigned i);
 void gate_close(struct gate *g);
 void gate_open(struct gate *g);
 
+/** Most CPUs of a machine: those of the C library's sets (CPU_SETSIZE). */
+#define CPULIST_MAX 1024
+
 /** A set of CPUs; see cpulist_parse(). */
 struct cpulist {
-    unsigned short cpu[256]; /* ascending */
-    unsigned n;              /* 0: no restriction */
+    unsigned short cpu[CPULIST_MAX]; /* ascending */
+    unsigned n;                      /* 0: no restriction */
 };
 
 struct err;

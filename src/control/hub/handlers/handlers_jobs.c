@@ -253,7 +253,8 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
     /* Each command of the job asks every few seconds. */
     json = jobs_brief_json(job);
     if (json && members)
-        (void)json_object_set_new(json, "presence", job_members_presence(members, rq->now));
+        (void)json_object_set_new(
+            json, "presence", job_members_presence(members, node->pub.spec.meta.name, rq->now));
     response_json(rs, 200, json);
 }
 

@@ -11,6 +11,7 @@ void job_members_deinit(struct job_members *m)
     json_decref(m->names);
     json_decref(m->commands);
     json_decref(m->count.lost);
+    json_decref(m->count.ended_on);
     *m = (struct job_members){.names = NULL};
 }
 
@@ -123,48 +124,94 @@ void job_members_hear(
             (int)word->ended));
 }
 
-static void count_commands(
-    struct job_members_count *c, const char *member, json_t *commands, nsec_t now)
+/* How the commands of one member are. */
+struct tally {
+    json_int_t n_present;
+    json_int_t n_ended;
+    nsec_t silent_for;
+    bool is_lost;
+};
+
+static struct tally tally_of(json_t *commands, nsec_t now)
 {
-    bool is_lost = false;
+    struct tally t = {.n_present = json_object_size(commands) == 0};
     const char *name;
     json_t *command;
 
     json_object_foreach(commands, name, command) {
         if (json_is_true(json_object_get(command, "ended"))) {
-            c->n_ended++;
+            t.n_ended++;
         } else if (now > json_integer_value(json_object_get(command, "due"))) {
-            is_lost = true;
+            t.is_lost = true;
         } else {
-            c->n_present++;
-            c->silent_for = nsec_max(
-                c->silent_for, now - json_integer_value(json_object_get(command, "heard")));
+            t.n_present++;
+            t.silent_for =
+                nsec_max(t.silent_for, now - json_integer_value(json_object_get(command, "heard")));
         }
     }
-    if (json_object_size(commands) == 0)
-        c->n_present++;
-    if (is_lost)
-        (void)json_array_append_new(c->lost, json_string(member));
+    return t;
+}
+
+static void add_name(json_t *names, const char *name)
+{
+    if (json_array_size(names) < JOB_MEMBERS_NAMED_MAX)
+        (void)json_array_append_new(names, json_string(name));
 }
 
 static void count_all(struct job_members *m, nsec_t now)
 {
+    struct job_members_count c = {.lost = json_array(), .ended_on = json_array(), .at = now};
     const char *name;
     json_t *value;
 
+    json_object_foreach(m->names, name, value) {
+        struct tally t = tally_of(json_object_get(m->commands, name), now);
+
+        c.n_present += t.n_present;
+        c.n_ended += t.n_ended;
+        c.silent_for = nsec_max(c.silent_for, t.silent_for);
+        c.n_lost += t.is_lost;
+        if (t.is_lost)
+            add_name(c.lost, name);
+        if (t.n_ended > 0)
+            add_name(c.ended_on, name);
+    }
     json_decref(m->count.lost);
-    m->count = (struct job_members_count){.lost = json_array(), .at = now};
-    json_object_foreach(m->names, name, value)
-        count_commands(&m->count, name, json_object_get(m->commands, name), now);
+    json_decref(m->count.ended_on);
+    m->count = c;
 }
 
-json_t *job_members_presence(struct job_members *m, nsec_t now)
+static bool has_name(const json_t *names, const char *name)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(names, i, item)
+        if (strcmp(json_string_value(item), name) == 0)
+            return true;
+    return false;
+}
+
+/* The names of the lost for @asker, who has to be told of its own; gives a reference. */
+static json_t *lost_for(const struct job_members *m, const char *asker, nsec_t now)
+{
+    json_t *lost = json_copy(m->count.lost);
+
+    if (json_array_size(lost) < JOB_MEMBERS_NAMED_MAX || has_name(lost, asker) ||
+        !tally_of(json_object_get(m->commands, asker), now).is_lost)
+        return lost;
+    (void)json_array_set_new(lost, JOB_MEMBERS_NAMED_MAX - 1, json_string(asker));
+    return lost;
+}
+
+json_t *job_members_presence(struct job_members *m, const char *asker, nsec_t now)
 {
     const struct job_members_count *c = &m->count;
 
     if (!c->lost || json_object_size(m->names) <= JOB_MEMBERS_FEW ||
         now - c->at >= JOB_MEMBERS_COUNT_EACH)
         count_all(m, now);
-    return json_pack("{s:I, s:I, s:O, s:f}", "present", c->n_present, "ended", c->n_ended, "lost",
-        c->lost, "silentSeconds", (double)(c->silent_for + now - c->at) / NSEC_PER_SEC);
+    return json_pack("{s:I, s:I, s:O, s:o, s:I, s:f}", "present", c->n_present, "ended", c->n_ended,
+        "endedOn", c->ended_on, "lost", lost_for(m, asker, now), "lostNodes", c->n_lost,
+        "silentSeconds", (double)(c->silent_for + now - c->at) / NSEC_PER_SEC);
 }

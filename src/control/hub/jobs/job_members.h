@@ -27,6 +27,10 @@
 /** A command is lost when it was not heard for three times what it has said, and this. */
 #define JOB_MEMBERS_GRACE (6 * NSEC_PER_SEC)
 
+/** Of the members whose commands are lost, and of those whose have ended, at most so many are named
+ * in an answer. */
+#define JOB_MEMBERS_NAMED_MAX 8
+
 /** Members of which it is kept what NCCL took; the others' word on that is passed over. */
 #define JOB_MEMBERS_NCCL_MAX 256
 
@@ -39,8 +43,10 @@
 struct job_members_count {
     json_int_t n_present;
     json_int_t n_ended;
+    json_int_t n_lost; /* members */
     nsec_t silent_for; /* the longest of those that are there */
-    json_t *lost;      /* owns; names; NULL: they were not counted */
+    json_t *lost;      /* owns; names, JOB_MEMBERS_NAMED_MAX at most; NULL: they were not counted */
+    json_t *ended_on;  /* likewise, of members whose command has ended */
     nsec_t at;
 };
 
@@ -76,15 +82,18 @@ void job_members_hear(
 
 /**
  * job_members_presence() - how the commands are
+ * @asker:	the member that is told
  *
- * {"present", "ended", "lost", "silentSeconds"}: how many are there (a member that says nothing of
- * its commands counts as one), how many have ended, the names of the members whose are lost, and
- * the longest time for which one of those that are there has not been heard. Of many members this
- * may be as old as JOB_MEMBERS_COUNT_EACH, and nobody was silent for longer than it says.
+ * {"present", "ended", "endedOn", "lost", "lostNodes", "silentSeconds"}: how many are there (a
+ * member that says nothing of its commands counts as one), how many have ended and on which
+ * members, the names of the members whose are lost and how many members these are, and the longest
+ * time for which one of those that are there has not been heard. Of each kind JOB_MEMBERS_NAMED_MAX
+ * are named; @asker is one of them if its own is lost. Of many members this may be as old as
+ * JOB_MEMBERS_COUNT_EACH, and nobody was silent for longer than it says.
  *
  * Return: gives a reference; NULL: no memory.
  */
-json_t *job_members_presence(struct job_members *m, nsec_t now);
+json_t *job_members_presence(struct job_members *m, const char *asker, nsec_t now);
 
 /** job_members_may_be() - has @name come, or is that not known? */
 bool job_members_may_be(const struct job_members *m, const char *name);

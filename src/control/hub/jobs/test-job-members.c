@@ -17,14 +17,19 @@ static void hear(
     job_members_hear(m, member, &word, at_s * NSEC_PER_SEC);
 }
 
-static void check(struct job_members *m, int at_s, const char *all)
+static void check_as(const char *asker, struct job_members *m, int at_s, const char *all)
 {
-    json_t *presence = job_members_presence(m, at_s * NSEC_PER_SEC);
+    json_t *presence = job_members_presence(m, asker, at_s * NSEC_PER_SEC);
     char *text = json_dumps(presence, JSON_COMPACT);
 
     assert_string_equal(text, all);
     free(text);
     json_decref(presence);
+}
+
+static void check(struct job_members *m, int at_s, const char *all)
+{
+    check_as("stranger", m, at_s, all);
 }
 
 /* A command is lost when it is silent for 15 s without having said that it has ended. */
@@ -33,25 +38,39 @@ static void test_a_command_is_lost(void **state)
     struct job_members m = {.names = NULL};
 
     job_members_begin(&m);
-    check(&m, 0, "{\"present\":0,\"ended\":0,\"lost\":[],\"silentSeconds\":0.0}");
+    check(&m, 0,
+        "{\"present\":0,\"ended\":0,\"endedOn\":[],\"lost\":[],\"lostNodes\":0,\"silentSeconds\":0."
+        "0}");
     job_members_add(&m, "a");
     job_members_add(&m, "old");
     hear(&m, "a", "x", false, 100);
     hear(&m, "b", "y", false, 101);
     hear(&m, "c", "z", false, 102);
-    check(&m, 103, "{\"present\":4,\"ended\":0,\"lost\":[],\"silentSeconds\":3.0}");
+    check(&m, 103,
+        "{\"present\":4,\"ended\":0,\"endedOn\":[],\"lost\":[],\"lostNodes\":0,\"silentSeconds\":3."
+        "0}");
     hear(&m, "a", "x", false, 115);
     hear(&m, "c", "z", true, 115);
-    check(&m, 116, "{\"present\":3,\"ended\":1,\"lost\":[],\"silentSeconds\":15.0}");
-    check(&m, 117, "{\"present\":2,\"ended\":1,\"lost\":[\"b\"],\"silentSeconds\":2.0}");
+    check(&m, 116,
+        "{\"present\":3,\"ended\":1,\"endedOn\":[\"c\"],\"lost\":[],\"lostNodes\":0,"
+        "\"silentSeconds\":15.0}");
+    check(&m, 117,
+        "{\"present\":2,\"ended\":1,\"endedOn\":[\"c\"],\"lost\":[\"b\"],\"lostNodes\":1,"
+        "\"silentSeconds\":2.0}");
     /* Its machine is there again, with another command. The first one is lost all the same, until
      * it is heard. */
     hear(&m, "b", "new", false, 117);
-    check(&m, 117, "{\"present\":3,\"ended\":1,\"lost\":[\"b\"],\"silentSeconds\":2.0}");
+    check(&m, 117,
+        "{\"present\":3,\"ended\":1,\"endedOn\":[\"c\"],\"lost\":[\"b\"],\"lostNodes\":1,"
+        "\"silentSeconds\":2.0}");
     hear(&m, "b", "y", false, 117);
-    check(&m, 117, "{\"present\":4,\"ended\":1,\"lost\":[],\"silentSeconds\":2.0}");
+    check(&m, 117,
+        "{\"present\":4,\"ended\":1,\"endedOn\":[\"c\"],\"lost\":[],\"lostNodes\":0,"
+        "\"silentSeconds\":2.0}");
     job_members_begin(&m);
-    check(&m, 117, "{\"present\":0,\"ended\":0,\"lost\":[],\"silentSeconds\":0.0}");
+    check(&m, 117,
+        "{\"present\":0,\"ended\":0,\"endedOn\":[],\"lost\":[],\"lostNodes\":0,\"silentSeconds\":0."
+        "0}");
     job_members_deinit(&m);
     job_members_deinit(&m);
 }
@@ -62,7 +81,37 @@ static void test_commands_are_bounded(void **state)
 
     for (char name[] = "a"; name[0] <= 'z'; name[0]++)
         hear(&m, "a", name, false, 1);
-    check(&m, 1, "{\"present\":16,\"ended\":0,\"lost\":[],\"silentSeconds\":0.0}");
+    check(&m, 1,
+        "{\"present\":16,\"ended\":0,\"endedOn\":[],\"lost\":[],\"lostNodes\":0,\"silentSeconds\":"
+        "0.0}");
+    job_members_deinit(&m);
+}
+
+/* However many are lost, and have ended, few are named; who asks and is lost itself is one of them.
+ */
+static void test_few_are_named(void **state)
+{
+    struct job_members m = {.names = NULL};
+    char name[16];
+
+    for (unsigned i = 0; i < 20; i++) {
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        hear(&m, name, "x", false, 1);
+        (void)snprintf(name, sizeof(name), "e%u", i);
+        hear(&m, name, "x", true, 1);
+    }
+#define ENDED                                                                                      \
+    "{\"present\":0,\"ended\":20,\"endedOn\":[\"e0\",\"e1\",\"e2\",\"e3\",\"e4\",\"e5\",\"e6\","   \
+    "\"e7\"],"
+    check(&m, 99,
+        ENDED "\"lost\":[\"n0\",\"n1\",\"n2\",\"n3\",\"n4\",\"n5\",\"n6\",\"n7\"],"
+              "\"lostNodes\":20,\"silentSeconds\":0.0}");
+    check_as("n19", &m, 99,
+        ENDED "\"lost\":[\"n0\",\"n1\",\"n2\",\"n3\",\"n4\",\"n5\",\"n6\",\"n19\"],"
+              "\"lostNodes\":20,\"silentSeconds\":0.0}");
+    check_as("e19", &m, 99,
+        ENDED "\"lost\":[\"n0\",\"n1\",\"n2\",\"n3\",\"n4\",\"n5\",\"n6\",\"n7\"],"
+              "\"lostNodes\":20,\"silentSeconds\":0.0}");
     job_members_deinit(&m);
 }
 
@@ -76,14 +125,24 @@ static void test_many_are_counted_once_a_second(void **state)
         (void)snprintf(name, sizeof(name), "n%u", i);
         hear(&m, name, "x", false, 1);
     }
-    check(&m, 3, "{\"present\":65,\"ended\":0,\"lost\":[],\"silentSeconds\":2.0}");
+    check(&m, 3,
+        "{\"present\":65,\"ended\":0,\"endedOn\":[],\"lost\":[],\"lostNodes\":0,\"silentSeconds\":"
+        "2.0}");
     hear(&m, "n0", "x", true, 3);
-    check(&m, 3, "{\"present\":65,\"ended\":0,\"lost\":[],\"silentSeconds\":2.0}");
-    check(&m, 4, "{\"present\":64,\"ended\":1,\"lost\":[],\"silentSeconds\":3.0}");
+    check(&m, 3,
+        "{\"present\":65,\"ended\":0,\"endedOn\":[],\"lost\":[],\"lostNodes\":0,\"silentSeconds\":"
+        "2.0}");
+    check(&m, 4,
+        "{\"present\":64,\"ended\":1,\"endedOn\":[\"n0\"],\"lost\":[],\"lostNodes\":0,"
+        "\"silentSeconds\":3.0}");
     m.count.at -= NSEC_PER_SEC / 2;
-    check(&m, 4, "{\"present\":64,\"ended\":1,\"lost\":[],\"silentSeconds\":3.5}");
+    check(&m, 4,
+        "{\"present\":64,\"ended\":1,\"endedOn\":[\"n0\"],\"lost\":[],\"lostNodes\":0,"
+        "\"silentSeconds\":3.5}");
     job_members_begin(&m);
-    check(&m, 4, "{\"present\":0,\"ended\":0,\"lost\":[],\"silentSeconds\":0.0}");
+    check(&m, 4,
+        "{\"present\":0,\"ended\":0,\"endedOn\":[],\"lost\":[],\"lostNodes\":0,\"silentSeconds\":0."
+        "0}");
     job_members_deinit(&m);
 }
 
@@ -92,6 +151,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_command_is_lost),
         cmocka_unit_test(test_commands_are_bounded),
+        cmocka_unit_test(test_few_are_named),
         cmocka_unit_test(test_many_are_counted_once_a_second),
     };
 

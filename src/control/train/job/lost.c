@@ -61,8 +61,8 @@ bool lost_is_own(
 {
     bool is_named = false;
 
-    for (unsigned i = 0; i < presence->n_lost; i++)
-        is_named = is_named || strcmp(presence->lost[i], run->node.name) == 0;
+    for (unsigned i = 0; i < presence->lost.n; i++)
+        is_named = is_named || strcmp(presence->lost.names[i], run->node.name) == 0;
     looks->n_own = is_named ? looks->n_own + 1 : 0;
     if (looks->n_own == LOOKS)
         (void)fprintf(stderr,
@@ -92,8 +92,7 @@ static void tell_lost(const struct run *run, const struct rendezvous_presence *p
 {
     struct str names = STR_NULL;
 
-    for (unsigned i = 0; i < p->n_lost; i++)
-        str_addf(&names, "%s%s", i == 0 ? "" : ", ", p->lost[i]);
+    rendezvous_format_nodes(&names, &p->lost);
     (void)fprintf(stderr,
         "weft run: lost of the job %s: %s, whose command has not ended and is not heard any more\n",
         run->meeting.id, str_text(&names));
@@ -103,7 +102,7 @@ static void tell_lost(const struct run *run, const struct rendezvous_presence *p
 bool lost_is_idle(const struct run *run, const struct rendezvous_presence *presence, bool is_idle,
     struct lost_looks *looks)
 {
-    bool waits = is_idle && presence->n_lost > 0 && run->wait_lost > 0;
+    bool waits = is_idle && presence->lost.n > 0 && run->wait_lost > 0;
 
     looks->n_idle = waits ? looks->n_idle + 1 : 0;
     if (looks->n_idle == LOOKS)
@@ -125,7 +124,7 @@ int lost_judge(const struct run *run)
             return RUN_E_CUT_OFF;
         if (state != RENDEZVOUS_STATE_SAME || !p.is_known)
             return 0;
-        if (p.n_lost > 0) {
+        if (p.lost.n > 0) {
             tell_lost(run, &p);
             return RUN_E_LOST;
         }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "base/str.h"
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
 
@@ -124,20 +126,48 @@ enum rendezvous_state rendezvous_look(
     return state_of(&answer, m);
 }
 
-/* What the hub says of the commands of the run. */
-static void take_presence(struct rendezvous_presence *ret, json_t *said)
+/* A count that the hub has said; 0 when it is none. */
+static unsigned take_count(const json_t *said, const char *field)
+{
+    json_int_t n = json_integer_value(json_object_get(said, field));
+
+    return n > 0 && n <= UINT_MAX ? (unsigned)n : 0;
+}
+
+/* @n_field: absent in a hub of before, which names all. */
+static void take_nodes(
+    struct rendezvous_nodes *ret, const json_t *said, const char *field, const char *n_field)
 {
     const json_t *name;
     size_t i;
 
+    json_array_foreach(json_object_get(said, field), i, name)
+        if (ret->n < RENDEZVOUS_NAMED_MAX && json_is_string(name) &&
+            parse_name(json_string_value(name), "node", NULL) == 0)
+            (void)snprintf(ret->names[ret->n++], sizeof(ret->names[0]), "%.*s", NAME_MAX_LEN,
+                json_string_value(name));
+    ret->n_all = take_count(said, n_field);
+    if (ret->n_all < ret->n)
+        ret->n_all = ret->n;
+}
+
+/* What the hub says of the commands of the run. */
+static void take_presence(struct rendezvous_presence *ret, const json_t *said)
+{
     ret->is_known = true;
-    ret->n_present = (unsigned)json_integer_value(json_object_get(said, "present"));
+    ret->n_present = take_count(said, "present");
     ret->silent_for =
         (nsec_t)(json_number_value(json_object_get(said, "silentSeconds")) * (double)NSEC_PER_SEC);
-    json_array_foreach(json_object_get(said, "lost"), i, name)
-        if (json_is_string(name) && ret->n_lost < RENDEZVOUS_LOST_MAX)
-            (void)snprintf(ret->lost[ret->n_lost++], sizeof(ret->lost[0]), "%.*s", NAME_MAX_LEN,
-                json_string_value(name));
+    take_nodes(&ret->lost, said, "lost", "lostNodes");
+    take_nodes(&ret->ended, said, "endedOn", "ended");
+}
+
+void rendezvous_format_nodes(struct str *out, const struct rendezvous_nodes *nodes)
+{
+    for (unsigned i = 0; i < nodes->n; i++)
+        str_addf(out, "%s%s", i == 0 ? "" : ", ", nodes->names[i]);
+    if (nodes->n_all > nodes->n)
+        str_addf(out, "%s%u more", nodes->n > 0 ? " and " : "", nodes->n_all - nodes->n);
 }
 
 enum rendezvous_state rendezvous_say(const char *socket_path, const char *job,

@@ -14,6 +14,7 @@
 #include "train/job/env.h"
 
 struct err;
+struct str;
 
 /**
  * rendezvous_ask() - ask the hub where the job meets, and under which id
@@ -42,8 +43,15 @@ enum rendezvous_state {
 enum rendezvous_state rendezvous_look(
     const char *socket_path, const char *job, const struct env_meeting *m);
 
-/** At most so many lost nodes are named. */
-#define RENDEZVOUS_LOST_MAX 8
+/** At most so many nodes are named of those that are lost, and of those whose command has ended. */
+#define RENDEZVOUS_NAMED_MAX 8
+
+/** Nodes that the hub has named, and how many there are. */
+struct rendezvous_nodes {
+    unsigned n_all;
+    unsigned n; /* so many are named */
+    char names[RENDEZVOUS_NAMED_MAX][NAME_MAX_LEN + 1];
+};
 
 /** What a command says of itself. */
 struct rendezvous_word {
@@ -54,13 +62,15 @@ struct rendezvous_word {
 
 /** How the commands of a run are, by what they have said. */
 struct rendezvous_presence {
-    bool is_known;      /* else the hub does not say */
-    unsigned n_present; /* so many are there */
-    nsec_t silent_for;  /* the longest time for which one that is there was not heard */
-    unsigned n_lost;
-    char lost[RENDEZVOUS_LOST_MAX][NAME_MAX_LEN + 1]; /* nodes whose command is not heard any more,
-                                                         and has not ended */
+    bool is_known;                 /* else the hub does not say */
+    unsigned n_present;            /* so many are there */
+    nsec_t silent_for;             /* the longest time for which one that is there was not heard */
+    struct rendezvous_nodes lost;  /* whose command is not heard any more, and has not ended */
+    struct rendezvous_nodes ended; /* whose command has ended; @n_all: so many commands */
 };
+
+/** rendezvous_format_nodes() - append "gpu-1, gpu-2", and how many more there are */
+void rendezvous_format_nodes(struct str *out, const struct rendezvous_nodes *nodes);
 
 /**
  * rendezvous_say() - as rendezvous_look(), and tell the hub how the command is

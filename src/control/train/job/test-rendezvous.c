@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "os/clock.h"
 #include "train/job/lost.h"
 #include "train/job/rendezvous.h"
@@ -269,16 +270,16 @@ static void test_wait_for_all_nodes(void **state)
 /* The machine was started anew, and the command with it, while the others are still at work. */
 static void test_an_earlier_command_of_this_node_is_lost(void **state)
 {
-    struct rendezvous_presence p = {.n_lost = 2, .lost = {"gpu-3", "gpu-1"}};
+    struct rendezvous_presence p = {.lost = {.n = 2, .names = {"gpu-3", "gpu-1"}}};
     struct agent a = {.path = ""};
     struct lost_looks own = {0};
     struct run run;
 
     make_run(&run, &a);
     assert_false(lost_is_own(&run, &p, &own));
-    p.n_lost = 1;
+    p.lost.n = 1;
     assert_false(lost_is_own(&run, &p, &own));
-    p.n_lost = 2;
+    p.lost.n = 2;
     assert_false(lost_is_own(&run, &p, &own));
     assert_true(lost_is_own(&run, &p, &own));
     /* torchrun of this node waits in vain if it has no workers. */
@@ -288,12 +289,49 @@ static void test_an_earlier_command_of_this_node_is_lost(void **state)
     assert_true(lost_is_idle(&run, &p, true, &own));
 }
 
+/* What is printed is bounded, and has only names in it. */
+static void test_who_is_named(void **state)
+{
+    static const struct rendezvous_word word = {.command = "00ff", .every_s = 3};
+    static const struct {
+        const char *presence;
+        const char *lost;
+        const char *ended;
+    } cases[] = {
+        {PRESENCE("1", "\"gpu-2\",\"\\u001b[2J\",7", "0"), "gpu-2", ""},
+        {"{" MEETING
+         ",\"presence\":{\"ended\":3,\"endedOn\":[\"a\",\"b\"],\"lostNodes\":12,\"lost\":"
+         "[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\"]}}",
+            "a, b, c, d, e, f, g, h and 4 more", "a, b and 1 more"},
+        {"{" MEETING ",\"presence\":{\"ended\":-3,\"lostNodes\":99999999999}}", "", ""},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct agent a = {.answers = {{200, cases[i].presence}}};
+        struct env_meeting m = {.id = "job.2", .epoch = "b"};
+        struct rendezvous_presence p;
+        struct str lost = STR_NULL;
+        struct str ended = STR_NULL;
+
+        start(&a);
+        assert_int_equal(rendezvous_say(a.path, "job", &m, &word, &p), RENDEZVOUS_STATE_SAME);
+        end(&a);
+        rendezvous_format_nodes(&lost, &p.lost);
+        rendezvous_format_nodes(&ended, &p.ended);
+        assert_string_equal(str_text(&lost), cases[i].lost);
+        assert_string_equal(str_text(&ended), cases[i].ended);
+        str_deinit(&lost);
+        str_deinit(&ended);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wait),
         cmocka_unit_test(test_ask),
         cmocka_unit_test(test_look),
+        cmocka_unit_test(test_who_is_named),
         cmocka_unit_test(test_was_a_node_lost),
         cmocka_unit_test(test_nobody_waits_for_a_lost_node),
         cmocka_unit_test(test_wait_for_all_nodes),

@@ -76,6 +76,32 @@ def test_a_run_ends_when_somebody_says_so(hub: Hub) -> None:
     assert status == 400 and "No_Name" in answer["error"]
 
 
+def test_who_speaks_of_the_commands_of_a_run(hub: Hub) -> None:
+    """A member that has not come to a run neither is counted there nor lost."""
+    a, b = members(hub, "a", "b")
+    run = join(a, "train")["run"]
+    word = {"run": run, "command": "00ff", "everySeconds": 3}
+
+    def say(host, **more: object) -> tuple[int, dict]:
+        return member_call(host, "PUT", "/v1/jobs/train/rendezvous", word | more)
+
+    assert say(b) == (403, {"error": f'node "b" has not come to the run "{run}" of the job '
+                                     '"train", and has no command there'})
+    assert say(b, ended=True)[0] == 403
+    status, answer = say(a)
+    assert status == 200
+    assert {name: answer["presence"][name] for name in ("present", "ended", "endedOn", "lost")} == {
+        "present": 1, "ended": 0, "endedOn": [], "lost": []}
+    # Of another run nobody is told but which one it is.
+    status, answer = say(b, run="train.99")
+    assert (status, answer["run"]) == (200, run) and "presence" not in answer
+    join(b, "train")
+    assert say(b, ended=True)[1]["presence"]["endedOn"] == ["b"]
+    # A hub that was started anew does not know who has come, and believes who says so.
+    hub.restart()
+    assert say(b)[1]["presence"]["present"] == 1
+
+
 needs_torch = pytest.mark.skipif(not importlib.util.find_spec("torch"),
                                  reason="python3-torch is not installed")
 STORE_CASES = Path(__file__).parent / "store_cases.py"

@@ -247,6 +247,13 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
     }
     /* A command of a run that is over is told so by the name of the present one. */
     members = jobs_members(job, said.run);
+    if (members && !job_members_may_be(members, node->pub.spec.meta.name)) {
+        response_refuse(rs, 403,
+            "node \"%s\" has not come to the run \"%s\" of the job \"%s\", and has no command "
+            "there",
+            node->pub.spec.meta.name, said.run, rq->params[0]);
+        return;
+    }
     if (members)
         job_members_hear(members, node->pub.spec.meta.name,
             &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);

@@ -133,10 +133,21 @@ static enum etcd_proxy_fate decide(struct conn *c)
     return fate;
 }
 
+/* @fn: one of the rules; NULL: nothing is done. */
+static void tell(struct etcd_proxy *p, void (*fn)(void *ctx))
+{
+    if (!fn)
+        return;
+    (void)pthread_mutex_lock(&p->lock);
+    fn(p->rules.ctx);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
 /* Passes the answer on until the client says something. False: the connection ends. */
 static bool pass_answer(struct conn *c)
 {
     char data[16384];
+    bool has_begun = false;
     ssize_t n;
     int fd;
 
@@ -144,19 +155,17 @@ static bool pass_answer(struct conn *c)
         n = recv(fd, data, sizeof(data), 0);
         if (n <= 0 || !send_all(c->client, data, (size_t)n))
             return false;
+        has_begun = true;
     }
+    if (fd >= 0 && !has_begun)
+        tell(c->p, c->p->rules.given_up);
     return fd >= 0;
 }
 
 static void lose_answer(struct conn *c)
 {
-    struct etcd_proxy *p = c->p;
-
-    if (wait_for(c, c->upstream, -1) < 0 || !p->rules.lost)
-        return;
-    (void)pthread_mutex_lock(&p->lock);
-    p->rules.lost(p->rules.ctx);
-    (void)pthread_mutex_unlock(&p->lock);
+    if (wait_for(c, c->upstream, -1) >= 0)
+        tell(c->p, c->p->rules.lost);
 }
 
 static void serve(struct conn *c)

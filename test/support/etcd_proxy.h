@@ -5,7 +5,7 @@
  * It passes HTTP/1.1 on, a request at a time: before each one it asks whether that one, or its
  * answer, is to be lost. Then both connections end, as when a machine on the way goes.
  *
- * Threads: decide and lost are called in a thread of each connection, one at a time.
+ * Threads: the rules are called in a thread of each connection, one at a time.
  */
 #pragma once
 
@@ -26,6 +26,10 @@ struct etcd_proxy_rules {
 
     /* Etcd has answered, and the client's connection is about to end. NULL: nothing is done. */
     void (*lost)(void *ctx);
+
+    /* The client has hung up before a byte of the answer came: its patience was over, or it ended.
+     * NULL: nothing is done. */
+    void (*given_up)(void *ctx);
 };
 
 /** etcd_proxy_start() - in front of @server, HOST:PORT with HOST in digits. */

@@ -105,18 +105,39 @@ int admin_find(
     return ask(t, command, "GET", path, NULL, true, ret);
 }
 
+int admin_print_json(const json_t *body)
+{
+    if (json_dumpf(body, stdout, JSON_INDENT(2)) != 0 || putchar('\n') == EOF ||
+        fflush(stdout) != 0)
+        return cmd_fail("output", "standard output does not take it: %s", strerror(errno));
+    return CMD_OK;
+}
+
+static int print_answer(const json_t *body, bool as_json, void (*print)(const json_t *body))
+{
+    if (as_json)
+        return admin_print_json(body);
+    print(body);
+    return CMD_OK;
+}
+
 int admin_show(const struct admin_target *target, const char *command, const char *path,
     bool as_json, void (*print)(const json_t *body))
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     int status = admin_call(target, command, "GET", path, NULL, &answer);
 
-    if (status != CMD_OK)
-        return status;
-    if (as_json)
-        return admin_print_json(answer.body);
-    print(answer.body);
-    return CMD_OK;
+    return status == CMD_OK ? print_answer(answer.body, as_json, print) : status;
+}
+
+int admin_make(const struct admin_target *target, const char *command, const char *path,
+    json_t *body, bool as_json, void (*print)(const json_t *body))
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    int status = admin_call(target, command, "POST", path, body, &answer);
+
+    json_decref(body);
+    return status == CMD_OK ? print_answer(answer.body, as_json, print) : status;
 }
 
 int admin_delete(const struct admin_target *target, const char *command, const char *path)
@@ -124,14 +145,6 @@ int admin_delete(const struct admin_target *target, const char *command, const c
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
 
     return admin_call(target, command, "DELETE", path, NULL, &answer);
-}
-
-int admin_print_json(const json_t *body)
-{
-    if (json_dumpf(body, stdout, JSON_INDENT(2)) != 0 || putchar('\n') == EOF ||
-        fflush(stdout) != 0)
-        return cmd_fail("output", "standard output does not take it: %s", strerror(errno));
-    return CMD_OK;
 }
 
 const char *admin_field(const json_t *obj, const char *outer, const char *inner)

@@ -63,6 +63,16 @@ int admin_call(const struct admin_target *target, const char *command, const cha
 int admin_show(const struct admin_target *target, const char *command, const char *path,
     bool as_json, void (*print)(const json_t *body));
 
+/**
+ * admin_make() - have the hub make what @body says at @path, and print its answer's body
+ * @body:	taken
+ * @as_json, @print:	as for admin_show()
+ *
+ * Return: as admin_show().
+ */
+int admin_make(const struct admin_target *target, const char *command, const char *path,
+    json_t *body, bool as_json, void (*print)(const json_t *body));
+
 /** admin_find() - ask for an object that may not be there: then @ret stays without a body. Return:
  * as admin_call(). */
 int admin_find(const struct admin_target *target, const char *command, const char *path,

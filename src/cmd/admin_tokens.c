@@ -39,24 +39,21 @@ static const struct option_usage new_usage = {
     .options = new_options,
 };
 
+static void print_secret(const json_t *body)
+{
+    (void)puts(admin_field(body, NULL, "token"));
+}
+
 static int admin_new(int argc, char **argv)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    json_t *body;
     int status;
 
     if (options_parse(&new_usage, argc, argv, &status))
         return status;
-    body = json_pack("{s:s, s:s, s:I, s:s*}", "name", arg.name, "role", arg.role, "ttlSeconds",
-        (json_int_t)(arg.ttl / NSEC_PER_SEC), "network", arg.network);
-    status = admin_call(&arg.target, new_usage.command, "POST", "/v1/admin-tokens", body, &answer);
-    json_decref(body);
-    if (status != CMD_OK)
-        return status;
-    if (arg.json)
-        return admin_print_json(answer.body);
-    (void)puts(admin_field(answer.body, NULL, "token"));
-    return CMD_OK;
+    return admin_make(&arg.target, new_usage.command, "/v1/admin-tokens",
+        json_pack("{s:s, s:s, s:I, s:s*}", "name", arg.name, "role", arg.role, "ttlSeconds",
+            (json_int_t)(arg.ttl / NSEC_PER_SEC), "network", arg.network),
+        arg.json, print_secret);
 }
 
 static const struct option ls_options[] = {

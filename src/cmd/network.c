@@ -2,8 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "api/client/client.h"
-#include "base/cleanup.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -61,25 +59,20 @@ static json_t *add_body(void)
     return body;
 }
 
+static void print_added(const json_t *body)
+{
+    (void)printf("network %s: %s and %s; next: weft token new --network %s\n", arg.name,
+        admin_field(body, "spec", "cidr4"), admin_field(body, "spec", "cidr6"), arg.name);
+}
+
 static int network_add(int argc, char **argv)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    json_t *body;
     int status;
 
     if (options_parse(&add_usage, argc, argv, &status))
         return status;
-    body = add_body();
-    status = admin_call(&arg.target, add_usage.command, "POST", "/v1/networks", body, &answer);
-    json_decref(body);
-    if (status != CMD_OK)
-        return status;
-    if (arg.json)
-        return admin_print_json(answer.body);
-    (void)printf("network %s: %s and %s; next: weft token new --network %s\n", arg.name,
-        admin_field(answer.body, "spec", "cidr4"), admin_field(answer.body, "spec", "cidr6"),
-        arg.name);
-    return CMD_OK;
+    return admin_make(
+        &arg.target, add_usage.command, "/v1/networks", add_body(), arg.json, print_added);
 }
 
 static const struct option rm_options[] = {

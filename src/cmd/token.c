@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/client/client.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
@@ -54,9 +52,13 @@ static const struct option_usage usage = {
     .options = options,
 };
 
+static void print_secret(const json_t *body)
+{
+    (void)puts(admin_field(body, NULL, "token"));
+}
+
 static int token_new(int argc, char **argv)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     char path[128];
     json_t *body;
     int status;
@@ -68,14 +70,7 @@ static int token_new(int argc, char **argv)
             "uses", (json_int_t)arg.uses, "ephemeral", arg.ephemeral, "relay", arg.relay, "routes",
             arg.routes.n ? subnets_encode(&arg.routes) : NULL);
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens", arg.network);
-    status = admin_call(&arg.target, usage.command, "POST", path, body, &answer);
-    json_decref(body);
-    if (status != CMD_OK)
-        return status;
-    if (arg.json)
-        return admin_print_json(answer.body);
-    (void)puts(admin_field(answer.body, NULL, "token"));
-    return CMD_OK;
+    return admin_make(&arg.target, usage.command, path, body, arg.json, print_secret);
 }
 
 static const struct option ls_options[] = {

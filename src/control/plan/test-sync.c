@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "plan/ring.h"
 #include "plan/sync.h"
 
@@ -47,16 +48,11 @@ static double least_bottleneck(const double *cost, size_t n, size_t *order, size
     return least;
 }
 
-static uint32_t next_random(uint32_t *seed)
-{
-    *seed = *seed * 1664525 + 1013904223;
-    return *seed >> 8;
-}
-
 /* Against a twin that tries everything, in both directions with different costs. */
 static void test_ring_is_best(void **state)
 {
-    uint32_t seed = 7;
+    uint64_t seed = 7;
+    struct rng rng = rng_seeded(&seed);
 
     for (size_t n = 2; n <= 7; n++)
         for (unsigned turn = 0; turn < 20; turn++) {
@@ -65,7 +61,7 @@ static void test_ring_is_best(void **state)
             size_t all[7];
 
             for (size_t i = 0; i < n * n; i++)
-                cost[i] = next_random(&seed) % 1000;
+                cost[i] = rng_u32(&rng) % 1000;
             for (size_t i = 0; i < n; i++)
                 all[i] = i;
             ring_order(cost, n, order);

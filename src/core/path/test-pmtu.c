@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "path/pmtu.h"
 
 #define ANSWERS_MAX 64
@@ -41,13 +42,11 @@ struct link {
 static const struct pmtu_bounds ethernet = {PMTU_FLOOR, 1480, 1500};
 static const struct pmtu_bounds jumbo = {PMTU_FLOOR, 1480, 9001};
 
-/* xorshift64*: any generator will do, as long as a seed repeats a run. */
 static uint64_t draw(struct link *l)
 {
-    l->seed ^= l->seed >> 12;
-    l->seed ^= l->seed << 25;
-    l->seed ^= l->seed >> 27;
-    return l->seed * UINT64_C(2685821657736338717) >> 16;
+    struct rng rng = rng_seeded(&l->seed);
+
+    return rng_u64(&rng);
 }
 
 static bool is_lost(struct link *l)
@@ -57,7 +56,7 @@ static bool is_lost(struct link *l)
 
 static void link_start(struct link *l, uint64_t seed, unsigned carries, const struct pmtu_bounds *b)
 {
-    *l = (struct link){.seed = seed * 2654435761u + 1, .carries = carries, .rtt = 20 * MSEC};
+    *l = (struct link){.seed = seed, .carries = carries, .rtt = 20 * MSEC};
     pmtu_init(&l->pmtu, b);
     pmtu_on_path(&l->pmtu, b, l->now);
 }

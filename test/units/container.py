@@ -53,6 +53,7 @@ class Container(SystemdMachine):
         self.name = host.name
         self.lifts_limits = _lifts_limits()
         self._cgroup = f"{CGROUPS}/weft-lab-{host.lab.tag}-{host.name}"
+        self._has_cgroup = False
         self._unshare: Daemon | None = None
         self._init_pid = 0
 
@@ -74,6 +75,7 @@ class Container(SystemdMachine):
         layers = f"{self.bring()}:{root.tree(self.weft)}"
         run_script(self.host, [f"mkdir {CGROUPS}", f"mount -t cgroup2 cgroup2 {CGROUPS}",
                                f"mkdir {self._cgroup}"])
+        self._has_cgroup = True
         self._unshare = self.host.spawn(
             ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child",
              "sh", BOOT, self._cgroup, layers, "/sbin/init", *self.init_words(*MASKED)],
@@ -83,9 +85,10 @@ class Container(SystemdMachine):
         self.wait_up()
 
     def end(self) -> None:
-        if not self._unshare:
+        if self._unshare:
+            self._unshare.kill9()
+        if not self._has_cgroup:
             return
-        self._unshare.kill9()
         wait_for(lambda: self.host.run(
             ["find", self._cgroup, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+"],
             check=False, quiet=True).rc == 0, 10, "the container's processes to end")

@@ -32,8 +32,12 @@ void options_scrub(const char *word)
         memset((char *)(uintptr_t)word, 'x', strlen(word));
 }
 
+/* An empty one is most often a variable of a script that was not set. */
 int option_text(const struct option *o, const char *text, struct err *e)
 {
+    if (text[0] == '\0')
+        return err_set(e, -EINVAL, "%s is empty%s%s", o->name, o->arg ? ": it takes " : "",
+            o->arg ? o->arg : "");
     *(const char **)o->field = text;
     return 0;
 }

@@ -82,12 +82,12 @@ struct option_list {
 void option_list_deinit(struct option_list *l);
 
 /* Parsers. Beside each is the type of the field that it fills. */
-int option_text(const struct option *o, const char *text, struct err *e);      /* const char * */
-int option_name(const struct option *o, const char *text, struct err *e);      /* const char * */
-int option_word(const struct option *o, const char *text, struct err *e);      /* const char * */
-int option_flag(const struct option *o, const char *text, struct err *e);      /* bool */
-int option_u64(const struct option *o, const char *text, struct err *e);       /* uint64_t */
-int option_rate(const struct option *o, const char *text, struct err *e);      /* uint64_t */
+int option_text(const struct option *o, const char *text, struct err *e); /* const char *; not "" */
+int option_name(const struct option *o, const char *text, struct err *e); /* const char * */
+int option_word(const struct option *o, const char *text, struct err *e); /* const char * */
+int option_flag(const struct option *o, const char *text, struct err *e); /* bool */
+int option_u64(const struct option *o, const char *text, struct err *e);  /* uint64_t */
+int option_rate(const struct option *o, const char *text, struct err *e); /* uint64_t */
 int option_duration(const struct option *o, const char *text, struct err *e);  /* nsec_t */
 int option_log_level(const struct option *o, const char *text, struct err *e); /* enum log_level */
 int option_append(const struct option *o, const char *text, struct err *e); /* struct option_list */

@@ -42,6 +42,8 @@ REFUSALS = [
     ("hub up --public 169.254.1.1", USAGE, "is in 169.254.0.0/16"),
     ("hub up --store foo", USAGE, 'store "foo" is none of "sqlite:PATH", "memory:"'),
     ("hub up --store sqlite:", USAGE, 'store "sqlite:" is none of'),
+    ("hub up --state=", USAGE, "--state is empty: it takes DIR"),
+    ("token new --socket=", USAGE, "--socket is empty: it takes PATH"),
     ("token new --ttl 0", USAGE, '"0" is not a duration from 1 s to 365 d'),
     ("token new --ttl -1h", USAGE, '"-1h" is not a duration'),
     ("token new --uses 0", USAGE, '"0" is not a number from 1 to 100000'),

@@ -87,8 +87,17 @@ void peer_tell(struct peer *peer)
 {
     struct port *p = peer->device->port;
 
+    /* Also when it was there already: perhaps for something that could wait. */
+    (void)poll_list_tell(&p->polls, &peer->poll);
+    loop_wake(&p->loop);
+}
+
+void peer_tell_soon(struct peer *peer, nsec_t now)
+{
+    struct port *p = peer->device->port;
+
     if (poll_list_tell(&p->polls, &peer->poll))
-        loop_wake(&p->loop);
+        loop_wake_soon(&p->loop, now);
 }
 
 struct udp_path peer_get_path(struct peer *peer)

@@ -115,9 +115,12 @@ void peer_free(struct peer *peer);
 /** peer_find() - by public key, NULL when there is none. Under the port's lock. */
 struct peer *peer_find(const struct device *d, const struct x25519_public *public);
 
-/** peer_tell() - have the control thread call peer_poll_told() soon. Any thread, inside a gate or
- * under the port's lock. */
+/** peer_tell() - have the control thread call peer_poll_told() at once. Any thread, inside a gate
+ * or under the port's lock. */
 void peer_tell(struct peer *peer);
+
+/** peer_tell_soon() - have it call that within LOOP_SOON. Same threads. */
+void peer_tell_soon(struct peer *peer, nsec_t now);
 
 /** peer_get_path() - where its packets go; a copy. Any thread. */
 struct udp_path peer_get_path(struct peer *peer);

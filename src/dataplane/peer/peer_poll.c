@@ -20,7 +20,8 @@ void peer_forget_session(struct peer *peer)
     handshake_io_abandon(peer);
 }
 
-void peer_poll(struct peer *peer, nsec_t now)
+/* Keepalives wait for the caller's sender_flush(). */
+static void poll_one(struct peer *peer, nsec_t now)
 {
     struct port *p = peer->device->port;
     unsigned todo;
@@ -35,11 +36,18 @@ void peer_poll(struct peer *peer, nsec_t now)
     if (todo & TIMERS_SEND_INITIATION)
         handshake_io_initiate(peer, now);
     if (todo & TIMERS_SEND_KEEPALIVE) {
-        sender_add_staged(p->sender, peer, now);
-        if (!sender_keepalive(p->sender, peer, now) && timers_on_rekey_wanted(&peer->timers))
+        if (atomic_load(&peer->staged.n) > 0)
+            sender_add_staged(p->sender, peer, now);
+        if (!sender_add_keepalive(p->sender, peer, now) && timers_on_rekey_wanted(&peer->timers))
             peer_tell(peer);
     }
     poll_list_arm(&p->polls, &peer->poll, timers_due(&peer->timers));
+}
+
+void peer_poll(struct peer *peer, nsec_t now)
+{
+    poll_one(peer, now);
+    sender_flush(peer->device->port->sender);
 }
 
 void peer_poll_due(struct port *p, nsec_t now)
@@ -47,7 +55,8 @@ void peer_poll_due(struct port *p, nsec_t now)
     struct poll_link *link;
 
     while ((link = poll_list_pop_due(&p->polls, now)) != NULL)
-        peer_poll(container_of(link, struct peer, poll), now);
+        poll_one(container_of(link, struct peer, poll), now);
+    sender_flush(p->sender);
 }
 
 static void tell_listener(struct peer *peer)
@@ -70,7 +79,7 @@ static void take_told(struct peer *peer, nsec_t now)
         source_addr_check(peer, now);
     if (atomic_exchange(&peer->has_confirmed, false))
         handshake_io_session_ready(peer, now);
-    peer_poll(peer, now);
+    poll_one(peer, now);
 }
 
 void peer_poll_told(struct port *p)
@@ -84,4 +93,5 @@ void peer_poll_told(struct port *p)
         link = poll_list_next_told(link);
         take_told(peer, now);
     }
+    sender_flush(p->sender);
 }

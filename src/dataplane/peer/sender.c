@@ -67,6 +67,7 @@ void sender_flush(struct sender *s)
         drop_count(s->drops, DROP_UDP_SEND, s->out.n_failed - failed);
     refusals_check_sent(s->port, &s->out);
     aead_lane_clear(s->lane);
+    s->room_used = 0;
     while (s->n_used > 0)
         (void)keypair_unref(s->used[--s->n_used]);
 }
@@ -139,7 +140,7 @@ static void send_under(struct sender *s, struct peer *peer, struct keypair *kp, 
     const struct packet *pkts, unsigned n_pkts, const struct udp_path *path, uint8_t tos,
     nsec_t now)
 {
-    bool tell = false;
+    bool tell_soon = false;
 
     n_pkts = seal_all(s, kp, buf, pkts, n_pkts);
     if (n_pkts == 0)
@@ -148,11 +149,11 @@ static void send_under(struct sender *s, struct peer *peer, struct keypair *kp, 
     if (n_pkts == 1 && pkts[0].len == 0)
         timers_on_keepalive_sent(&peer->timers, now);
     else
-        tell = timers_on_data_sent(&peer->timers, now);
-    if (keypair_wants_rekey_after_send(kp, now))
-        tell |= timers_on_rekey_wanted(&peer->timers);
-    if (tell)
+        tell_soon = timers_on_data_sent(&peer->timers, now);
+    if (keypair_wants_rekey_after_send(kp, now) && timers_on_rekey_wanted(&peer->timers))
         peer_tell(peer);
+    else if (tell_soon)
+        peer_tell_soon(peer, now);
 }
 
 /* No session: the packets wait with the peer, and a handshake is asked for. */
@@ -254,10 +255,10 @@ void sender_add_staged(struct sender *s, struct peer *peer, nsec_t now)
     staged_free(list);
 }
 
-bool sender_keepalive(struct sender *s, struct peer *peer, nsec_t now)
+bool sender_add_keepalive(struct sender *s, struct peer *peer, nsec_t now)
 {
     struct udp_path path = peer_get_path(peer);
-    struct packet empty = {0};
+    struct packet empty = {.len = 0};
     struct keypair *kp;
 
     if (endpoint_is_none(&path.remote))
@@ -265,9 +266,19 @@ bool sender_keepalive(struct sender *s, struct peer *peer, nsec_t now)
     kp = acquire_session(s, peer, now);
     if (!kp)
         return false;
+    /* A keypair is used no more often than there is a flush, so there is room for one more. */
+    empty.off = s->room_used;
+    s->room_used += packet_room(&empty);
     send_under(s, peer, kp, s->room, &empty, 1, &path, 0, now);
-    sender_flush(s);
     return true;
+}
+
+bool sender_keepalive(struct sender *s, struct peer *peer, nsec_t now)
+{
+    bool has_session = sender_add_keepalive(s, peer, now);
+
+    sender_flush(s);
+    return has_session;
 }
 
 void sender_message(struct sender *s, const struct udp_path *path, const void *msg, size_t len)

@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,12 +46,16 @@ static inline uint32_t packet_room(const struct packet *pkt)
 #define SENDER_KEYPAIRS_MAX 32
 #define SENDER_ROOM         (65536 + WG_DATA_OVERHEAD) /* the largest inner packet as a message */
 
+static_assert(SENDER_KEYPAIRS_MAX * WG_DATA_OVERHEAD <= SENDER_ROOM, "a keepalive each");
+
 struct sender {
     struct port *port;   /* pins */
     struct drops *drops; /* pins: the thread's */
     struct udp_outbox out;
     struct aead_lane *lane;                    /* owns */
-    uint8_t *room;                             /* owns SENDER_ROOM bytes, for packets that waited */
+    uint8_t *room;                             /* owns SENDER_ROOM bytes, for packets that waited,
+                                                  and for keepalives */
+    uint32_t room_used;                        /* of it by keepalives, until the flush */
     struct keypair *used[SENDER_KEYPAIRS_MAX]; /* owns a reference each, until the flush */
     unsigned n_used;
 };
@@ -85,7 +90,16 @@ void sender_add(struct sender *s, struct peer *peer, uint8_t *buf, const struct 
 void sender_add_staged(struct sender *s, struct peer *peer, nsec_t now);
 
 /**
- * sender_keepalive() - an empty data message, sent at once
+ * sender_add_keepalive() - an empty data message, sent by the next sender_flush()
+ *
+ * Threads: under the port's lock.
+ *
+ * Return: false when there is no session to send it under.
+ */
+bool sender_add_keepalive(struct sender *s, struct peer *peer, nsec_t now);
+
+/**
+ * sender_keepalive() - the same, sent at once
  *
  * Return: false when there is no session to send it under.
  */

@@ -15,6 +15,13 @@
 #define HANDSHAKES_PER_TURN 32
 
 /*
+ * How much later than it is due a timer may run. None is for less than Rekey-Timeout, five seconds,
+ * and thousands of peers have theirs at as many times. The kernel's WireGuard has such timers run
+ * up to an eighth later.
+ */
+#define TIMER_SLACK (50 * NSEC_PER_MSEC)
+
+/*
  * Where it shares a core with a data thread that never rests, six parts of seven are control's, as
  * long as it has work: a stream whose keys are due stops until its handshake is done, and a hub
  * that was restarted has handshakes with all at once. No stranger gets that share for his messages,
@@ -62,16 +69,11 @@ static void find_vanished(struct port *p)
             device_link_read(d);
 }
 
-static int wait_ms(nsec_t due, nsec_t now)
+/* When the next turn begins if nothing happens before: timers that are due at about the same time
+ * share one. */
+static nsec_t next_turn(nsec_t due, nsec_t now)
 {
-    nsec_t ms;
-
-    if (due <= now)
-        return 0;
-    if (due == NSEC_NEVER)
-        return -1;
-    ms = (due - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
-    return ms > 3600 * 1000 ? 3600 * 1000 : (int)ms;
+    return due <= now ? due : nsec_max(due, now + TIMER_SLACK);
 }
 
 static void *control_main(void *arg)
@@ -83,13 +85,14 @@ static void *control_main(void *arg)
     thread_set_nice(CONTROL_NICE);
     (void)pthread_mutex_lock(&p->lock);
     while (!atomic_load(&p->is_stopping)) {
-        if (loop_wait(&p->loop, &p->lock, wait_ms(due, clock_now())))
+        nsec_t now;
+
+        if (loop_wait(&p->loop, &p->lock, due))
             find_vanished(p);
         busy = run_handshakes(p, clock_now());
         peer_poll_told(p);
-        due = run_timers(p, clock_now());
-        if (busy)
-            due = 0;
+        now = clock_now();
+        due = busy ? 0 : next_turn(run_timers(p, now), now);
     }
     (void)pthread_mutex_unlock(&p->lock);
     return NULL;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
+#include "os/clock.h"
 #include "os/fd_cleanup.h"
 #include "os/wakeup.h"
 
@@ -13,8 +14,9 @@ static void on_wake(void *ctx, uint32_t epoll_events)
 {
     struct loop *l = ctx;
 
-    /* Before the work is looked for, so that later work wakes again. */
     l->is_woken = wakeup_clear(l->wake_fd);
+    /* Before the work is looked for, so that later work wakes again. */
+    atomic_store(&l->is_signalled, false);
 }
 
 int loop_init(struct loop *l)
@@ -59,19 +61,56 @@ void loop_remove(struct loop *l, struct loop_event *ev)
 
 void loop_wake(struct loop *l)
 {
-    wakeup_signal(l->wake_fd);
+    if (!atomic_exchange(&l->is_signalled, true))
+        wakeup_signal(l->wake_fd);
 }
 
-bool loop_wait(struct loop *l, pthread_mutex_t *lock, int timeout_ms)
+void loop_wake_soon(struct loop *l, nsec_t now)
+{
+    /* Either this thread sees until when the other one sleeps, or that one sees that it is wanted:
+     * each writes first and then reads (begin_sleep()). */
+    atomic_store(&l->is_wanted, true);
+    if (atomic_load(&l->sleeps_until) > now + LOOP_SOON)
+        loop_wake(l);
+}
+
+static int wait_ms(nsec_t until, nsec_t now)
+{
+    nsec_t ms;
+
+    if (until <= now)
+        return 0;
+    if (until == NSEC_NEVER)
+        return -1;
+    ms = (until - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+    return ms > 3600 * 1000 ? 3600 * 1000 : (int)ms;
+}
+
+/* Tells the other threads how long it will sleep, and returns that in ms. */
+static int begin_sleep(struct loop *l, nsec_t until)
+{
+    nsec_t now = clock_now();
+
+    atomic_store(&l->sleeps_until, until);
+    if (atomic_load(&l->is_wanted))
+        until = nsec_min(until, now + LOOP_SOON);
+    return wait_ms(until, now);
+}
+
+bool loop_wait(struct loop *l, pthread_mutex_t *lock, nsec_t until)
 {
     struct epoll_event events[EVENTS_PER_TURN];
     unsigned n_removals = l->n_removals;
+    int timeout_ms = begin_sleep(l, until);
     int n;
 
     l->is_woken = false;
     (void)pthread_mutex_unlock(lock);
     n = epoll_wait(l->epoll_fd, events, EVENTS_PER_TURN, timeout_ms);
     (void)pthread_mutex_lock(lock);
+    /* Awake: nobody has to wake it. What was wanted is looked for after this. */
+    atomic_store(&l->sleeps_until, 0);
+    atomic_store(&l->is_wanted, false);
     /* What was removed meanwhile may be freed; whatever else is ready will be ready again. */
     for (int i = 0; i < n && l->n_removals == n_removals; i++) {
         struct loop_event *ev = events[i].data.ptr;

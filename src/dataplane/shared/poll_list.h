@@ -52,7 +52,7 @@ struct poll_link *poll_list_pop_due(struct poll_list *l, nsec_t now);
  *
  * What was written before is seen by whoever pops it.
  *
- * Return: true when it was not there yet: the control thread has to be woken.
+ * Return: true when it was not there yet.
  */
 bool poll_list_tell(struct poll_list *l, struct poll_link *link);
 

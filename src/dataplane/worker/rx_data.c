@@ -100,7 +100,7 @@ static void learn(struct rx_worker *w, struct peer *peer, const struct keypair *
     const struct udp_run *run, const struct tally *tally)
 {
     nsec_t now = w->tx.now;
-    bool tell = false;
+    bool tell = false, tell_soon = false;
     bool is_confirmed = keypairs_confirm(&peer->keypairs, kp);
 
     peer_count_rx(peer, tally->n_bytes);
@@ -110,13 +110,15 @@ static void learn(struct rx_worker *w, struct peer *peer, const struct keypair *
         tell = timers_on_session_confirmed(&peer->timers, now);
     }
     if (tally->n_data > 0)
-        tell |= timers_on_data_received(&peer->timers, now);
+        tell_soon = timers_on_data_received(&peer->timers, now);
     else
         timers_on_keepalive_received(&peer->timers, now);
     if (keypair_wants_rekey_after_receive(kp, now))
         tell |= timers_on_last_minute(&peer->timers);
     if (tell)
         peer_tell(peer);
+    else if (tell_soon)
+        peer_tell_soon(peer, now);
 }
 
 void rx_data_take(struct rx_worker *w, const struct run_part *part)

@@ -226,6 +226,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
 
     if (!*request) {
         *request = c;
+        c->is_chunked = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
         c->too_long = announced(mhd) > BODY_MAX;
         /* A client that is answered while it still sends may find the connection closed before it
          * reads the answer. So only a body that would not be read to its end is refused at once. */
@@ -270,6 +271,11 @@ static int start_http(struct server *s, struct err *e)
     return r;
 }
 
+static void on_turn_end(uv_prepare_t *prepare)
+{
+    server__send_streams(prepare->data);
+}
+
 int server_new(struct server **ret, const struct server_config *config, struct err *e)
 {
     struct server *s = calloc(1, sizeof(*s));
@@ -285,6 +291,7 @@ int server_new(struct server **ret, const struct server_config *config, struct e
     list_init(&s->connections);
     list_init(&s->timed);
     list_init(&s->busy);
+    list_init(&s->ready);
     r = route_check(config->routes, e);
     if (r == 0 && config->identity)
         r = tls_front_new(&s->front, config->identity, e);
@@ -299,7 +306,11 @@ int server_new(struct server **ret, const struct server_config *config, struct e
         return r;
     }
     (void)uv_timer_init(config->loop, &s->tick);
+    (void)uv_prepare_init(config->loop, &s->turn_end);
+    (void)uv_prepare_start(&s->turn_end, on_turn_end);
+    uv_unref((uv_handle_t *)&s->turn_end);
     s->tick.data = s;
+    s->turn_end.data = s;
     *ret = s;
     return 0;
 }
@@ -323,6 +334,7 @@ void server_stop(struct server *s)
     mhd_loop_stop(&s->members);
     s->front = tls_front_free(s->front);
     uv_close((uv_handle_t *)&s->tick, NULL);
+    uv_close((uv_handle_t *)&s->turn_end, NULL);
 }
 
 struct server *server_free(struct server *s)

@@ -1,7 +1,5 @@
-/*
- * server_answer.c - what becomes of a request: an answer, at once or later; a stream; bytes both
- * ways; or an early end, when the connection takes too long.
- */
+/* server_answer.c - what becomes of a request: an answer, at once or later; a stream; or bytes both
+ * ways. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,76 +10,6 @@
 #include "api/server/server_internal.h"
 #include "api/server/stream.h"
 #include "os/clock.h"
-
-/* How often the connections are looked through for those that have taken too long. */
-#define TICK_MS 1000
-
-/* Most bytes of a stream that libmicrohttpd is given at a time. */
-#define STREAM_PIECE (SERVER__CONNECTION_MEMORY / 2)
-
-/* ---- deadlines ----------------------------------------------------------------------------------
- */
-
-void server__leave_listener(struct server__connection *c)
-{
-    if (c->listener && c->is_inside)
-        admission_leave(&c->listener->admission, &c->from.addr);
-    c->is_inside = false;
-}
-
-/* It may take as long as it likes. */
-static void set_untimed(struct server__connection *c)
-{
-    c->cut_at = NSEC_NEVER;
-    list_remove(&c->timed);
-}
-
-void server__cut(struct server__connection *c)
-{
-    c->s->counts.cut++;
-    c->cut = true;
-    set_untimed(c);
-    /* libmicrohttpd owns the descriptor. It sees the end, and closes it. */
-    (void)shutdown(c->fd, SHUT_RDWR);
-    mhd_loop_resume(c->loop, &c->http);
-}
-
-/* Thousands of streams are silent most of the time, so only the others are walked. */
-static void cut_stalled(struct server *s, nsec_t now)
-{
-    struct server__connection *c;
-    struct server__connection *tmp;
-
-    list_foreach_safe(c, tmp, &s->busy, busy) {
-        if (c->stream->n == 0)
-            list_remove(&c->busy);
-        else if (stream_is_stalled(c->stream, now))
-            server__cut(c);
-    }
-}
-
-static void on_tick(uv_timer_t *timer)
-{
-    struct server *s = timer->data;
-    struct server__connection *c;
-    struct server__connection *tmp;
-    nsec_t now = clock_now();
-
-    if (list_is_empty(&s->connections))
-        (void)uv_timer_stop(timer);
-    /* O(requests on their way) each second is cheap, and cheaper than a timer for each of them. */
-    list_foreach_safe(c, tmp, &s->timed, timed) {
-        if (c->cut_at <= now)
-            server__cut(c);
-    }
-    cut_stalled(s, now);
-}
-
-void server__watch_deadlines(struct server *s)
-{
-    if (!uv_is_active((uv_handle_t *)&s->tick))
-        (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
-}
 
 /* ---- upgrades -----------------------------------------------------------------------------------
  */
@@ -94,7 +22,7 @@ static void on_upgraded(void *ctx, struct MHD_Connection *mhd, void *request, co
     int flags = fcntl(sock, F_GETFL);
 
     c->urh = urh;
-    set_untimed(c);
+    server__set_untimed(c);
     server__leave_listener(c);
     (void)fcntl(sock, F_SETFL, flags | O_NONBLOCK);
     c->upgrade->on_open(c->upgrade, sock, early, len);
@@ -147,67 +75,6 @@ void server__end_upgrade(struct server__connection *c)
     close_bytes(c);
 }
 
-/* ---- streams ------------------------------------------------------------------------------------
- */
-
-static void wake_stream(struct stream *st)
-{
-    struct server__connection *c = st->server_ctx;
-
-    if (list_is_empty(&c->busy))
-        list_add_tail(&c->s->busy, &c->busy);
-    mhd_loop_resume(c->loop, &c->http);
-}
-
-/* libmicrohttpd wants bytes of a stream. */
-static ssize_t read_stream(void *ctx, uint64_t pos, char *buf, size_t max)
-{
-    struct server__connection *c = ctx;
-    struct stream *st = c->stream;
-    size_t n;
-
-    /* A suspended connection would not be seen to have ended. */
-    if (c->cut || st->aborted)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
-    n = stream_take(st, buf, max, clock_now());
-    if (n == 0 && !st->ended) {
-        st->on_drained(st);
-        n = stream_take(st, buf, max, clock_now());
-    }
-    if (n > 0)
-        return (ssize_t)n;
-    if (st->ended)
-        return MHD_CONTENT_READER_END_OF_STREAM;
-    mhd_loop_suspend(&c->http);
-    return 0;
-}
-
-/* Only members are thousands, and what they are told of one another is no secret among them. Where
- * there is a secret, the length of packed text can betray it. */
-static bool wants_packed(const struct server__connection *c)
-{
-    return c->access == API_ACCESS_OVERLAY && line_accepts_packed(MHD_lookup_connection_value(
-                                                  c->http.mhd, MHD_HEADER_KIND, "Accept-Encoding"));
-}
-
-static struct MHD_Response *make_stream(struct server__connection *c, struct stream *st)
-{
-    struct MHD_Response *r =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_PIECE, read_stream, c, NULL);
-
-    if (!r)
-        return NULL;
-    c->stream = st;
-    set_untimed(c);
-    list_add_tail(&c->s->busy, &c->busy);
-    st->server_ctx = c;
-    st->wake = wake_stream;
-    (void)MHD_add_response_header(r, "Content-Type", "application/x-ndjson");
-    if (wants_packed(c) && stream_pack(st))
-        (void)MHD_add_response_header(r, "Content-Encoding", "deflate");
-    return r;
-}
-
 /* ---- answers ------------------------------------------------------------------------------------
  */
 
@@ -248,7 +115,7 @@ static struct MHD_Response *make_answer(struct server__connection *c, struct res
 {
     if (rs->upgrade)
         return make_upgrade(c, rs->upgrade);
-    return rs->stream ? make_stream(c, rs->stream) : make_text(rs);
+    return rs->stream ? server__make_stream(c, rs->stream) : make_text(rs);
 }
 
 enum MHD_Result server__answer(struct server__connection *c, struct response *rs)

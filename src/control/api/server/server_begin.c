@@ -82,6 +82,7 @@ void server__connection_free(struct server__connection *c)
     list_remove(&c->link);
     list_remove(&c->timed);
     list_remove(&c->busy);
+    list_remove(&c->ready);
     c->s->counts.connections--;
     server__leave_listener(c);
     server__end_upgrade(c);
@@ -143,6 +144,7 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
     list_add_tail(&s->connections, &c->link);
     list_add_tail(&s->timed, &c->timed);
     list_init(&c->busy);
+    list_init(&c->ready);
     server__watch_deadlines(s);
     s->counts.accepted++;
     s->counts.connections++;

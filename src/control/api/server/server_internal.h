@@ -2,7 +2,9 @@
  * server_internal.h - the parts of the server, from the bottom up; none calls one that follows.
  * mhd_loop.h is below all of them.
  *
- * server_answer.c  what becomes of a request, and the early end of one that takes too long
+ * server_cut.c     the early end of a connection that takes too long
+ * server_stream.c  answers that go on
+ * server_answer.c  what becomes of a request
  * server_begin.c   connections begin and end
  * listener.c       listening sockets
  * server.c         requests, and the server as a whole
@@ -47,6 +49,8 @@ struct server {
     struct list connections;     /* of struct server__connection */
     struct list timed;           /* of the same: those that are to be cut at some time */
     struct list busy;            /* of the same: streams with something that is to be taken */
+    struct list ready;           /* of the same: streams that were pushed to in this turn */
+    uv_prepare_t turn_end;       /* sends those */
     struct server_counts counts; /* see there */
     uint64_t seed;               /* for the hash tables */
     bool stopped;                /* server_stop() was called */
@@ -76,6 +80,7 @@ struct server__connection {
     struct list link;                      /* in the server's */
     struct list timed;                     /* in the server's timed, while @cut_at is a time */
     struct list busy;                      /* in the server's busy, since its stream had a line */
+    struct list ready;                     /* in the server's ready */
     struct server *s;                      /* pins */
     struct mhd_loop *loop;                 /* pins: the one of the server's two that it is in */
     struct server_listener *listener;      /* pins; NULL once that is closed */
@@ -95,6 +100,7 @@ struct server__connection {
     bool too_long;                         /* the body goes on beyond what is kept */
     size_t discarded;                      /* bytes of it that were thrown away */
     struct stream *stream;                 /* pins; the answer, if it is one */
+    bool is_chunked;                       /* a stream is sent in chunks: the client has HTTP/1.1 */
     bool is_inside;                        /* it counts in its listener's admission */
     struct deferred *deferred;             /* pins; the answer that is waited for, if any */
     struct upgrade *upgrade;               /* pins; not NULL once the answer is an upgrade */
@@ -145,3 +151,12 @@ void server__end_deferred(struct server__connection *c);
 
 /** server__cut() - end a connection now; it is freed when libmicrohttpd has noticed. */
 void server__cut(struct server__connection *c);
+
+/** server__set_untimed() - it may take as long as it likes. */
+void server__set_untimed(struct server__connection *c);
+
+/** server__make_stream() - the answer is @st; NULL: no memory. */
+struct MHD_Response *server__make_stream(struct server__connection *c, struct stream *st);
+
+/** server__send_streams() - send what streams were pushed in this turn of the loop. */
+void server__send_streams(struct server *s);

@@ -27,9 +27,12 @@ static int read_token(char token[static ADMIN_TOKEN_MAX], const char *path, stru
 
     if (!f)
         return err_set(e, -errno, "admin token file %s: %s", path, strerror(errno));
-    if (!fgets(token, ADMIN_TOKEN_MAX, f))
-        return err_set(e, -EINVAL, "admin token file %s is empty", path);
+    token[0] = '\0';
+    if (!fgets(token, ADMIN_TOKEN_MAX, f) && ferror(f))
+        return err_set(e, -errno, "admin token file %s: %s", path, strerror(errno));
     token[strcspn(token, "\r\n")] = '\0';
+    if (token[0] == '\0')
+        return err_set(e, -EINVAL, "admin token file %s has no token in its first line", path);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 /* env.c - weft env: the variables of weft run, for whoever starts the command in another way. */
 #include "train/job/env.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,12 +86,16 @@ static int judge_log(const char *path)
     enum nccl_log_verdict verdict;
     char line[4096];
     FILE *f = fopen(path, "re");
+    int error;
 
     if (!f)
         return cmd_fail("env", "--nccl-log %s: %m", path);
     while (fgets(line, sizeof(line), f) && nccl_log_take(&log, line, strcspn(line, "\n")))
         ;
+    error = ferror(f) ? errno : 0;
     (void)fclose(f);
+    if (error != 0)
+        return cmd_fail("env", "--nccl-log %s: %s", path, strerror(error));
     fabric_read_here(&fabric, FABRIC_VIEW_JOB, METADATA_MS);
     verdict = nccl_log_judge(&log, profile_of(&fabric), fabric_count_serving(&fabric), NULL, &out);
     str_add(&out, "\n");

@@ -16,6 +16,7 @@ FAILED, USAGE = 1, 2
 AWAY = "/nonexistent/weft.sock"
 LONG = "/tmp/" + "x" * 120
 TOKEN = (Path(__file__).parents[1] / "corpus/token/whole").read_text().strip()
+PIN = "A" * 43 + "="
 A_NAME = "is not a name: 1 to 63 of a-z, 0-9 and '-'"
 
 # The words, the exit status, and what the sentence says besides.
@@ -51,6 +52,8 @@ REFUSALS = [
     ("token new --hub h", USAGE, '--hub "h" is not HOST:PORT'),
     ("token new --hub h:1", USAGE, "--hub h:1 needs --admin-token-file and --pin"),
     ("token new --hub h:1 --admin-token-file t --pin zz", USAGE, '--pin "zz" is not 32 bytes'),
+    (f"token new --hub h:1 --admin-token-file / --pin {PIN}", USAGE, "file /: Is a directory"),
+    (f"token new --hub h:1 --admin-token-file /dev/null --pin {PIN}", USAGE, "has no token"),
     (f"token new --socket {AWAY}", FAILED, f"no hub answers at {AWAY}: on the hub's machine"),
     ("join", USAGE, "say one of TOKEN, - for standard input, and --token-file"),
     ("agent --renew-engine --take-down", USAGE, "--renew-engine and --take-down exclude"),
@@ -100,6 +103,7 @@ REFUSALS = [
     ("env --format xml", USAGE, '"xml" is none of sh, json, k8s, slurm'),
     ("env --nnodes 4:2", USAGE, '"4:2" is neither a number of nodes nor MIN:MAX'),
     ("env --rendezvous mpi", USAGE, '"mpi" is none of c10d, etcd-v2, none'),
+    ("env --nccl-log /", FAILED, "--nccl-log /: Is a directory"),
     (f"env --socket {AWAY}", FAILED, f"there is no agent on {AWAY}"),
     ("run", USAGE, "COMMAND is missing"),
     ("run --nnodes 99999999 -- true", USAGE, '"99999999" is neither a number of nodes'),

@@ -10,6 +10,7 @@
 #include "agent/hosts_helper.h"
 #include "agent/launch.h"
 #include "agent/state/state.h"
+#include "agent/without_agent.h"
 #include "base/err.h"
 #include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
@@ -94,7 +95,7 @@ static int take_down(void)
 {
     _cleanup_(closep) int fd = unix_socket_connect(arg.config.socket_path, SOCK_STREAM);
     pid_t agent = fd < 0 ? 0 : unix_socket_peer(fd);
-    struct launch_farewell farewell = {0};
+    struct without_agent_done farewell = {0};
     struct err e = ERR_NULL;
     int r = launch_ask(arg.config.socket_path, "POST", "/v1/down", DOWN_TIMEOUT_MS, NULL, &e);
 
@@ -106,7 +107,7 @@ static int take_down(void)
                 "the interface is gone, but the agent (process %d) has not ended: %s", (int)agent,
                 strerror(-r));
     } else if (r == LAUNCH_E_NO_AGENT) {
-        r = launch_take_down_alone(arg.config.state_dir, arg.config.socket_path, &farewell, &e);
+        r = without_agent_take_down(arg.config.state_dir, arg.config.socket_path, &farewell, &e);
     }
     return r == 0 ? CMD_OK : cmd_fail("agent", "%s", err_text(&e));
 }

@@ -3,6 +3,7 @@
 
 #include "agent/launch.h"
 #include "agent/state/state.h"
+#include "agent/without_agent.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -29,7 +30,7 @@ static const struct option_usage usage = {
     .notes = "It also works while the agent or the hub is away; what could not be done is said.",
 };
 
-static void print_farewell(const struct launch_farewell *f)
+static void print_farewell(const struct without_agent_done *f)
 {
     (void)printf("Left the network %s; the interface %s is gone.\n", f->network, f->interface);
     if (!f->told)
@@ -49,7 +50,7 @@ static void take_text(char *buf, size_t cap, const json_t *answer, const char *f
 }
 
 /* The agent's sandbox may have kept it from the hosts file, which this command can write. */
-static void forget_names(struct launch_farewell *f)
+static void forget_names(struct without_agent_done *f)
 {
     struct err e = ERR_NULL;
     bool changed;
@@ -58,9 +59,9 @@ static void forget_names(struct launch_farewell *f)
         f->names_why[0] = '\0';
 }
 
-static void take_farewell(struct launch_farewell *f, const json_t *answer)
+static void take_farewell(struct without_agent_done *f, const json_t *answer)
 {
-    *f = (struct launch_farewell){.told = json_is_true(json_object_get(answer, "hubTold"))};
+    *f = (struct without_agent_done){.told = json_is_true(json_object_get(answer, "hubTold"))};
     take_text(f->network, sizeof(f->network), answer, "network");
     take_text(f->interface, sizeof(f->interface), answer, "interface");
     take_text(f->why, sizeof(f->why), answer, "why");
@@ -72,7 +73,7 @@ static void take_farewell(struct launch_farewell *f, const json_t *answer)
 
 int cmd_leave(int argc, char **argv)
 {
-    struct launch_farewell farewell;
+    struct without_agent_done farewell;
     struct err e = ERR_NULL;
     json_t *answer = NULL;
     int status;
@@ -88,7 +89,7 @@ int cmd_leave(int argc, char **argv)
         return CMD_OK;
     }
     if (r == LAUNCH_E_NO_AGENT)
-        r = launch_leave_alone(arg.state_dir, arg.socket, &farewell, &e);
+        r = without_agent_leave(arg.state_dir, arg.socket, &farewell, &e);
     if (r != 0)
         return cmd_fail("leave", "%s", err_text(&e));
     print_farewell(&farewell);

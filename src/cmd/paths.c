@@ -2,9 +2,11 @@
 #include <stdio.h>
 
 #include "agent/launch.h"
+#include "agent/state/state.h"
 #include "agent/status_paths.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"

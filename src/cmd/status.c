@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/launch.h"
+#include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"

@@ -1,14 +1,12 @@
 /*
- * launch.h - what commands do with the agent: start it, ask it, and leave the network without it.
+ * launch.h - what commands do with the agent: start it, and ask it.
  */
 #pragma once
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
-
-#include "agent/state/state.h"
-#include "mesh/names/hosts.h"
 
 struct err;
 
@@ -54,38 +52,3 @@ int launch_ask(const char *socket_path, const char *method, const char *path, un
  */
 int launch_wait(const struct launch *launch, const char *socket_path, unsigned timeout_ms,
     json_t **ret_status, struct err *e);
-
-/** What has been done for a node whose agent does not run. */
-struct launch_farewell {
-    char network[NAME_MAX_LEN + 1];
-    char interface[STATE_INTERFACE_MAX];
-    bool told;     /* the hub has been told that the node leaves */
-    char why[256]; /* why it has not; "" if it has */
-    char hosts_owner[HOSTS_OWNER_MAX];
-    char names_why[256]; /* why the names are still in the hosts file; "" if they are not */
-};
-
-/**
- * launch_take_down_alone() - remove the interface and the names where no agent runs
- *
- * What has been joined stays.
- *
- * @socket_path:	as for launch_leave_alone()
- * @ret:	its @told and @why are not set
- *
- * Return: as launch_leave_alone().
- */
-int launch_take_down_alone(
-    const char *state_dir, const char *socket_path, struct launch_farewell *ret, struct err *e);
-
-/**
- * launch_leave_alone() - leave the network where no agent runs
- * @socket_path:	of the agent that was; a socket that it has left there is removed, too
- *
- * The hub is told if it can be reached; the node's files and its interface are removed in any case.
- *
- * Return: 0; STATE_E_ABSENT with words: there is nothing to leave; or negative
- * errno with words.
- */
-int launch_leave_alone(
-    const char *state_dir, const char *socket_path, struct launch_farewell *ret, struct err *e);

@@ -134,7 +134,7 @@ void index_reclaim(struct index_table *t)
 {
     struct index_array *a = array_of(t);
 
-    while (a->old) {
+    while (a && a->old) {
         struct index_array *old = a->old;
 
         a->old = old->old;

@@ -54,10 +54,20 @@ static void test_grow(void **state)
     index_deinit(&t);
 }
 
+/* A port that found no memory for its table is freed like another one. */
+static void test_never_made(void **state)
+{
+    struct index_table t = {0};
+
+    index_reclaim(&t);
+    index_deinit(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_never_made),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -168,6 +168,12 @@ static void lose_answer(struct conn *c)
         tell(c->p, c->p->rules.lost);
 }
 
+static void hold_answer(struct conn *c)
+{
+    if (wait_for(c, c->client, -1) >= 0)
+        tell(c->p, c->p->rules.given_up);
+}
+
 static void serve(struct conn *c)
 {
     while (read_request(c)) {
@@ -177,6 +183,10 @@ static void serve(struct conn *c)
             return;
         if (fate == ETCD_PROXY_LOSE_ANSWER) {
             lose_answer(c);
+            return;
+        }
+        if (fate == ETCD_PROXY_HOLD_ANSWER) {
+            hold_answer(c);
             return;
         }
         if (!pass_answer(c))

@@ -16,6 +16,7 @@ enum etcd_proxy_fate {
     ETCD_PROXY_PASS,
     ETCD_PROXY_LOSE_REQUEST, /* etcd does not hear of it */
     ETCD_PROXY_LOSE_ANSWER,  /* etcd has done it, and the client does not hear of that */
+    ETCD_PROXY_HOLD_ANSWER,  /* the same, and the connection stays until the client hangs up */
 };
 
 struct etcd_proxy_rules {

@@ -31,6 +31,19 @@ int etcd__ask(
         q->asked_at = now;
     else if (q->away_at)
         q->away = *e;
+    q->is_probe_lost = q->is_probe_lost && r != 0;
+    return r;
+}
+
+int etcd__probe(struct etcd *q, const char *path, struct str *body, json_t **ret, struct err *e)
+{
+    nsec_t now = clock_now();
+    int r;
+
+    if (q->away_at || q->is_probe_lost || body->failed)
+        return etcd__ask(q, path, body, now, ret, e);
+    r = etcd_client_ask(&q->client, path, str_text(body), now, ret, e);
+    q->is_probe_lost = r == ETCD_E_AWAY || r == ETCD_E_LOST;
     return r;
 }
 

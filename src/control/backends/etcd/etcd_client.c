@@ -15,7 +15,8 @@
 /* Most time for a connection, and for one try of a request, ms. */
 #define CONNECT_MS 1000
 #define TRY_MS     2000
-/* Even when nothing is left of a request's time, one try has this much, ms. */
+/* Even when nothing is left of a request's time, one try has this much, ms, and twice as much after
+ * each try that got no answer. */
 #define TRY_MIN_MS 300
 
 /* Longest answer, bytes. */
@@ -149,6 +150,7 @@ static enum verdict try_once(struct etcd_client *c, const char *path, const char
     enum verdict verdict = VERDICT_AGAIN;
 
     *r = remote_http_call(c->http, &rq, &a, e);
+    c->n_unanswered = *r == 0 ? 0 : c->n_unanswered + 1;
     if (*r == 0) {
         verdict = judge(c, &a, ret, r, e);
         if (verdict == VERDICT_AGAIN) {
@@ -203,11 +205,16 @@ static enum verdict login(struct etcd_client *c, unsigned timeout_ms, int *r, st
     return verdict;
 }
 
-static unsigned time_for_try(nsec_t until)
+static unsigned time_for_try(const struct etcd_client *c, nsec_t until)
 {
     nsec_t left = (until - clock_now()) / NSEC_PER_MSEC;
+    nsec_t least = TRY_MIN_MS;
 
-    return left < TRY_MIN_MS ? TRY_MIN_MS : left > TRY_MS ? TRY_MS : (unsigned)left;
+    for (unsigned i = 0; i < c->n_unanswered && least < TRY_MS; i++)
+        least *= 2;
+    if (left < least)
+        left = least;
+    return left > TRY_MS ? TRY_MS : (unsigned)left;
 }
 
 int etcd_client_ask(struct etcd_client *c, const char *path, const char *body, nsec_t until,
@@ -218,12 +225,13 @@ int etcd_client_ask(struct etcd_client *c, const char *path, const char *body, n
     int r = 0;
 
     for (;;) {
-        enum verdict verdict = try_once(c, path, body, time_for_try(until), ret, &is_lost, &r, e);
+        enum verdict verdict =
+            try_once(c, path, body, time_for_try(c, until), ret, &is_lost, &r, e);
 
         /* Twice, because the member that gave the token may know of it before the one that is
          * asked next. */
         if (verdict == VERDICT_LOGIN && n_logins++ < 2) {
-            verdict = login(c, time_for_try(until), &r, e);
+            verdict = login(c, time_for_try(c, until), &r, e);
             if (verdict == VERDICT_DONE)
                 continue;
         }

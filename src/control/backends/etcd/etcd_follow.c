@@ -247,7 +247,7 @@ static void pulse(struct etcd *q, nsec_t now)
     str_add(&body, "{");
     etcd_add_span(&body, q->client.prefix, &(struct etcd_span){.from = "about", .end = "about!"});
     str_add(&body, "}");
-    if (etcd__ask(q, "/v3/kv/range", &body, now, &answer, &e) == 0)
+    if (etcd__probe(q, "/v3/kv/range", &body, &answer, &e) == 0)
         store__set_current(&q->base, now);
     json_decref(answer);
     str_deinit(&body);

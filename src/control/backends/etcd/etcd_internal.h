@@ -48,6 +48,7 @@ struct etcd {
     nsec_t away_at;       /* when a request got no answer; 0: the last one was answered */
     nsec_t asked_at;      /* when the feed's server last answered a request */
     struct err away;      /* the words of that failure */
+    bool is_probe_lost;   /* the last probe got no answer, and nothing was answered since */
 
     _Atomic unsigned n_told; /* unasked commits handed to the owner's loop, and not taken yet */
     int wake_fd;             /* owns; wakes the thread */
@@ -64,6 +65,14 @@ struct etcd {
 /** etcd__ask() - as etcd_client_ask(), noting whether etcd is away. */
 int etcd__ask(
     struct etcd *q, const char *path, struct str *body, nsec_t until, json_t **ret, struct err *e);
+
+/**
+ * etcd__probe() - ask the current server, once
+ *
+ * When it does not answer, the next server becomes the current one. Only when that one does not
+ * answer a probe either is etcd taken to be away. As etcd_client_ask().
+ */
+int etcd__probe(struct etcd *q, const char *path, struct str *body, json_t **ret, struct err *e);
 
 /** etcd__fail() - @job has failed with @r of etcd_client_ask(), and @e has the words. */
 void etcd__fail(struct etcd *q, struct store_job *job, int r, const struct err *e);

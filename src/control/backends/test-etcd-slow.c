@@ -58,19 +58,36 @@ static void note_given_up(void *ctx)
         atomic_store(&way->is_given_up, true);
 }
 
-static struct store *open_through(struct way *way, const struct sample_etcd *cluster, unsigned n)
+/* A cluster of @n members, and a store that has the first two. */
+struct setting {
+    struct sample_etcd *cluster; /* owns */
+    struct way way;
+    struct store *s; /* owns */
+    nsec_t until;
+};
+
+static void begin(struct setting *t, unsigned n)
 {
-    const struct etcd_proxy_rules rules = {.ctx = way, .decide = decide, .given_up = note_given_up};
-    struct store *s = NULL;
+    const struct sample_etcd_options opt = {.n = n};
+    const struct etcd_proxy_rules rules = {
+        .ctx = &t->way, .decide = decide, .given_up = note_given_up};
     struct err e = ERR_NULL;
     char url[128];
 
-    way->proxy = etcd_proxy_start(sample_etcd_server(cluster, 0), &rules);
-    (void)snprintf(url, sizeof(url), "etcd://%s%s%s?prefix=/slow/", etcd_proxy_server(way->proxy),
-        n > 1 ? "," : "", n > 1 ? sample_etcd_server(cluster, 1) : "");
-    if (store_open(&s, url, 0, &e) != 0)
+    *t = (struct setting){.cluster = sample_etcd_start(&opt), .until = clock_now() + PATIENCE};
+    assert_non_null(t->cluster);
+    t->way.proxy = etcd_proxy_start(sample_etcd_server(t->cluster, 0), &rules);
+    (void)snprintf(url, sizeof(url), "etcd://%s%s%s?prefix=/slow/", etcd_proxy_server(t->way.proxy),
+        n > 1 ? "," : "", n > 1 ? sample_etcd_server(t->cluster, 1) : "");
+    if (store_open(&t->s, url, 0, &e) != 0)
         fail_msg("%s", err_text(&e));
-    return s;
+}
+
+static void end(struct setting *t)
+{
+    store_free(t->s);
+    etcd_proxy_free(t->way.proxy);
+    sample_etcd_free(t->cluster);
 }
 
 static int put(struct store *s, struct err *e)
@@ -89,56 +106,42 @@ static int ignore(void *ctx, const struct store_item *item)
 /* Etcd was away and comes back slow: the tries get longer until one of them is answered. */
 static void test_late(void **state)
 {
-    static const struct sample_etcd_options opt = {.n = 1};
-    struct sample_etcd *cluster = sample_etcd_start(&opt);
-    nsec_t until = clock_now() + PATIENCE;
     struct err e = ERR_NULL;
-    struct way way = {.proxy = NULL};
-    struct store *s;
+    struct setting t;
     int r;
 
-    assert_non_null(cluster);
-    s = open_through(&way, cluster, 1);
-    sample_etcd_pause(cluster, 0);
-    r = put(s, &e);
+    begin(&t, 1);
+    sample_etcd_pause(t.cluster, 0);
+    r = put(t.s, &e);
     assert_true(r == STORE_E_UNKNOWN || r == -EIO);
-    atomic_store(&way.is_late, true);
-    sample_etcd_resume(cluster, 0);
+    atomic_store(&t.way.is_late, true);
+    sample_etcd_resume(t.cluster, 0);
     /* A read, because a write whose answer was lost is shown to have succeeded by the watch. */
     do {
         (void)poll(NULL, 0, 50);
-        r = store_now_get(s, "x", ignore, NULL, &e);
-    } while (r == -EIO && clock_now() < until);
+        r = store_now_get(t.s, "x", ignore, NULL, &e);
+    } while (r == -EIO && clock_now() < t.until);
     assert_int_equal(r, STORE_E_ABSENT);
-    store_free(s);
-    etcd_proxy_free(way.proxy);
-    sample_etcd_free(cluster);
+    end(&t);
 }
 
 /* One member does not say whether it is there, and another one is: nothing that is asked fails. */
 static void test_one_is_silent(void **state)
 {
-    static const struct sample_etcd_options opt = {.n = 3};
-    struct sample_etcd *cluster = sample_etcd_start(&opt);
-    nsec_t until = clock_now() + PATIENCE;
     struct err e = ERR_NULL;
-    struct way way = {.proxy = NULL};
-    struct store *s;
+    struct setting t;
     int r;
 
-    assert_non_null(cluster);
-    s = open_through(&way, cluster, 2);
-    assert_int_equal(put(s, &e), 0);
-    atomic_store(&way.is_silent, true);
-    while (!atomic_load(&way.is_given_up) && clock_now() < until)
+    begin(&t, 3);
+    assert_int_equal(put(t.s, &e), 0);
+    atomic_store(&t.way.is_silent, true);
+    while (!atomic_load(&t.way.is_given_up) && clock_now() < t.until)
         (void)poll(NULL, 0, 1);
-    assert_true(atomic_load(&way.is_given_up));
-    r = put(s, &e);
+    assert_true(atomic_load(&t.way.is_given_up));
+    r = put(t.s, &e);
     if (r != 0)
         fail_msg("one member is silent: %s", err_text(&e));
-    store_free(s);
-    etcd_proxy_free(way.proxy);
-    sample_etcd_free(cluster);
+    end(&t);
 }
 
 int main(void)

@@ -8,8 +8,6 @@
 
 #include "backends/etcd/etcd_internal.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
-#include "os/thread.h"
 #include "os/wakeup.h"
 
 /* How long opening waits for etcd. */
@@ -41,53 +39,12 @@ static bool fits(const struct store_job *job)
     return job->n_ops <= ETCD_TXN_OPS_MAX && job->bytes <= ETCD_TXN_BYTES_MAX;
 }
 
-static bool has_key(const struct list *jobs, const char *key)
-{
-    const struct store_job *job;
-
-    list_foreach(job, jobs, link)
-        for (size_t i = 0; i < job->n_ops; i++)
-            if (strcmp(job->ops[i].key, key) == 0)
-                return true;
-    return false;
-}
-
-/* Is none of its keys among those of @jobs? */
-static bool is_apart(const struct list *jobs, const struct store_job *job)
-{
-    for (size_t i = 0; i < job->n_ops; i++)
-        if (has_key(jobs, job->ops[i].key))
-            return false;
-    return true;
-}
-
-/* The jobs that are done next: one, or commits as far as they fit into one transaction. False:
- * there are none. @ret_ends: and no more will come. */
-static bool take_jobs(struct etcd *q, struct list *ret, bool *ret_ends)
-{
-    struct store_job *job;
-    size_t n_ops = 0;
-    size_t bytes = 0;
-
-    (void)pthread_mutex_lock(&q->lock);
-    *ret_ends = q->is_ending;
-    while ((job = list_first(&q->jobs, struct store_job, link))) {
-        bool is_first = list_is_empty(ret);
-        bool is_shared = can_share(job) && fits(job);
-
-        if (!is_first && (!is_shared || n_ops + job->n_ops > ETCD_TXN_OPS_MAX ||
-                             bytes + job->bytes > ETCD_TXN_BYTES_MAX || !is_apart(ret, job)))
-            break;
-        n_ops += job->n_ops;
-        bytes += job->bytes;
-        list_remove(&job->link);
-        list_add_tail(ret, &job->link);
-        if (!is_shared)
-            break;
-    }
-    (void)pthread_mutex_unlock(&q->lock);
-    return !list_is_empty(ret);
-}
+static const struct remote_queue_limits limits = {
+    .ops_max = ETCD_TXN_OPS_MAX,
+    .bytes_max = ETCD_TXN_BYTES_MAX,
+    .is_apart = true,
+    .can_share = can_share,
+};
 
 static void do_changes(struct etcd *q, struct store_job *job)
 {
@@ -141,13 +98,13 @@ static void *run(void *arg)
     for (;;) {
         etcd__drain(q);
         etcd__tend(q, clock_now());
-        (void)wakeup_clear(q->wake_fd);
-        if (take_jobs(q, &jobs, &is_ending))
+        (void)wakeup_clear(q->queue.wake_fd);
+        if (remote_queue_take(&q->queue, &limits, &jobs, &is_ending))
             do_jobs(q, &jobs);
         else if (is_ending)
             break;
         else
-            etcd__wait(q, q->wake_fd, 500);
+            etcd__wait(q, q->queue.wake_fd, 500);
     }
     etcd_session_end(&q->session, &q->client, clock_now());
     return NULL;
@@ -157,30 +114,18 @@ static void *run(void *arg)
 
 static void etcd_submit(struct store *s, struct store_job *job)
 {
-    struct etcd *q = etcd_of(s);
-
-    (void)pthread_mutex_lock(&q->lock);
-    list_add_tail(&q->jobs, &job->link);
-    (void)pthread_mutex_unlock(&q->lock);
-    wakeup_signal(q->wake_fd);
+    remote_queue_add(&etcd_of(s)->queue, job);
 }
 
 static void etcd_free(struct store *s)
 {
     struct etcd *q = etcd_of(s);
 
-    (void)pthread_mutex_lock(&q->lock);
-    q->is_ending = true;
-    (void)pthread_mutex_unlock(&q->lock);
-    if (q->has_thread) {
-        wakeup_signal(q->wake_fd);
-        (void)pthread_join(q->thread, NULL);
-    }
+    remote_queue_stop(&q->queue);
     etcd_feed_deinit(&q->feed);
     etcd_news_deinit(&q->news);
     etcd_client_deinit(&q->client);
-    closep(&q->wake_fd);
-    (void)pthread_mutex_destroy(&q->lock);
+    remote_queue_deinit(&q->queue);
     store__deinit(s);
     free(q);
 }
@@ -259,18 +204,6 @@ static int connect_etcd(struct etcd *q, nsec_t now, struct err *e)
     return r > 0 ? -EIO : r;
 }
 
-static int start(struct etcd *q, struct err *e)
-{
-    int r;
-
-    q->wake_fd = wakeup_open();
-    if (q->wake_fd < 0)
-        return err_set(e, q->wake_fd, "no descriptor for the store");
-    r = thread_start(&q->thread, "store", -1, run, q);
-    q->has_thread = r == 0;
-    return r == 0 ? 0 : err_set(e, r, "no thread for the store");
-}
-
 static int open_any(struct store **ret, const char *where, bool is_tls, nsec_t now, struct err *e)
 {
     struct etcd *q = calloc(1, sizeof(*q));
@@ -278,9 +211,7 @@ static int open_any(struct store **ret, const char *where, bool is_tls, nsec_t n
 
     if (!q)
         return err_set(e, -ENOMEM, "no memory for a store");
-    q->wake_fd = -1;
-    (void)pthread_mutex_init(&q->lock, NULL);
-    list_init(&q->jobs);
+    remote_queue_init(&q->queue);
     list_init(&q->feed.revisions);
     list_init(&q->news.log);
     r = store__init(&q->base, &etcd_ops, e);
@@ -290,7 +221,7 @@ static int open_any(struct store **ret, const char *where, bool is_tls, nsec_t n
     if (r == 0)
         r = connect_etcd(q, now, e);
     if (r == 0)
-        r = start(q, e);
+        r = remote_queue_start(&q->queue, run, q, e);
     if (r != 0) {
         etcd_free(&q->base);
         return r;

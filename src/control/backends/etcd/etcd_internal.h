@@ -15,7 +15,6 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "backends/etcd/etcd_client.h"
@@ -23,6 +22,7 @@
 #include "backends/etcd/etcd_news.h"
 #include "backends/etcd/etcd_session.h"
 #include "backends/etcd/etcd_url.h"
+#include "backends/remote/remote_queue.h"
 #include "store/store_backend.h"
 
 /** How long a request to the store is tried before it fails, ns. */
@@ -50,14 +50,8 @@ struct etcd {
     struct err away;      /* the words of that failure */
     bool is_probe_lost;   /* the last probe got no answer, and nothing was answered since */
 
-    _Atomic unsigned n_told; /* unasked commits handed to the owner's loop, and not taken yet */
-    int wake_fd;             /* owns; wakes the thread */
-    pthread_t thread;        /* joined by the store's free */
-    bool has_thread;         /* it was started */
-
-    pthread_mutex_t lock; /* guards what follows */
-    struct list jobs;     /* of struct store_job; the oldest first */
-    bool is_ending;       /* no more jobs will come */
+    _Atomic unsigned n_told;   /* unasked commits handed to the owner's loop, and not taken yet */
+    struct remote_queue queue; /* the thread and its jobs */
 };
 
 /* ---- etcd_ask.c ----------------------------------------------------------------------------- */

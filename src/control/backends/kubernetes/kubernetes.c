@@ -8,9 +8,7 @@
 #include "backends/kubernetes/kubernetes_internal.h"
 #include "base/err.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
 #include "os/rng_kernel.h"
-#include "os/thread.h"
 #include "os/wakeup.h"
 #include "store/memory.h"
 
@@ -201,31 +199,17 @@ static void do_jobs(struct kubernetes *q, struct list *jobs)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* The jobs that are done next: one that reads, or commits that become one entry. False: none. */
-static bool take_jobs(struct kubernetes *q, struct list *ret, bool *ret_ends)
+/* Commits become one entry. */
+static bool can_share(const struct store_job *job)
 {
-    struct store_job *job;
-    size_t n_ops = 0;
-    size_t bytes = 0;
-
-    (void)pthread_mutex_lock(&q->lock);
-    *ret_ends = q->is_ending;
-    while ((job = list_first(&q->jobs, struct store_job, link))) {
-        bool is_commit = job->kind == STORE_JOB_COMMIT;
-
-        if (!list_is_empty(ret) && (!is_commit || n_ops + job->n_ops > STORE_OPS_MAX ||
-                                       bytes + job->bytes > ENTRY_BYTES_MAX))
-            break;
-        n_ops += job->n_ops;
-        bytes += job->bytes;
-        list_remove(&job->link);
-        list_add_tail(ret, &job->link);
-        if (!is_commit)
-            break;
-    }
-    (void)pthread_mutex_unlock(&q->lock);
-    return !list_is_empty(ret);
+    return job->kind == STORE_JOB_COMMIT;
 }
+
+static const struct remote_queue_limits limits = {
+    .ops_max = STORE_OPS_MAX,
+    .bytes_max = ENTRY_BYTES_MAX,
+    .can_share = can_share,
+};
 
 static void *run(void *arg)
 {
@@ -238,8 +222,8 @@ static void *run(void *arg)
         nsec_t now = clock_now();
         bool is_idle = false;
 
-        (void)wakeup_clear(q->wake_fd);
-        if (take_jobs(q, &jobs, &is_ending)) {
+        (void)wakeup_clear(q->queue.wake_fd);
+        if (remote_queue_take(&q->queue, &limits, &jobs, &is_ending)) {
             do_jobs(q, &jobs);
             continue;
         }
@@ -251,7 +235,7 @@ static void *run(void *arg)
         else
             is_idle = q->away_at || !kube_log__tidy(q);
         if (is_idle)
-            remote_http_wait(q->client.http, q->wake_fd, WAIT_MS);
+            remote_http_wait(q->client.http, q->queue.wake_fd, WAIT_MS);
     }
 }
 
@@ -259,31 +243,19 @@ static void *run(void *arg)
 
 static void kubernetes_submit(struct store *s, struct store_job *job)
 {
-    struct kubernetes *q = kubernetes_of(s);
-
-    (void)pthread_mutex_lock(&q->lock);
-    list_add_tail(&q->jobs, &job->link);
-    (void)pthread_mutex_unlock(&q->lock);
-    wakeup_signal(q->wake_fd);
+    remote_queue_add(&kubernetes_of(s)->queue, job);
 }
 
 static void kubernetes_free(struct store *s)
 {
     struct kubernetes *q = kubernetes_of(s);
 
-    (void)pthread_mutex_lock(&q->lock);
-    q->is_ending = true;
-    (void)pthread_mutex_unlock(&q->lock);
-    if (q->has_thread) {
-        wakeup_signal(q->wake_fd);
-        (void)pthread_join(q->thread, NULL);
-    }
+    remote_queue_stop(&q->queue);
     remote_http_close(q->watch);
     kube_client_deinit(&q->client);
     store_free(q->mirror);
     free(q->clear_from);
-    closep(&q->wake_fd);
-    (void)pthread_mutex_destroy(&q->lock);
+    remote_queue_deinit(&q->queue);
     store__deinit(s);
     free(q);
 }
@@ -315,9 +287,6 @@ static int begin(struct kubernetes *q, const char *where, nsec_t now, struct err
 
     if (r != 0)
         return r;
-    q->wake_fd = wakeup_open();
-    if (q->wake_fd < 0)
-        return err_set(e, q->wake_fd, "no descriptor for a store: %s", strerror(-q->wake_fd));
     q->run = rng_u64(&rng);
     r = kube_log__load(q, clock_now() + OPEN_NS, e);
     if (r > 0)
@@ -329,9 +298,7 @@ static int begin(struct kubernetes *q, const char *where, nsec_t now, struct err
     if (r != 0)
         return r;
     q->base.revision = memory_revision(q->mirror);
-    r = thread_start(&q->thread, "store", -1, run, q);
-    q->has_thread = r == 0;
-    return r == 0 ? 0 : err_set(e, r, "no thread for the store");
+    return remote_queue_start(&q->queue, run, q, e);
 }
 
 int kubernetes_open(struct store **ret, const char *where, nsec_t now, struct err *e)
@@ -342,9 +309,7 @@ int kubernetes_open(struct store **ret, const char *where, nsec_t now, struct er
     if (!q)
         return err_set(e, -ENOMEM, "no memory for a store");
     q->client = (struct kube_client)KUBE_CLIENT_NULL;
-    q->wake_fd = -1;
-    (void)pthread_mutex_init(&q->lock, NULL);
-    list_init(&q->jobs);
+    remote_queue_init(&q->queue);
     r = store__init(&q->base, &kubernetes_ops, e);
     q->base.is_shared = true;
     if (r == 0)

@@ -6,10 +6,9 @@
  */
 #pragma once
 
-#include <pthread.h>
-
 #include "backends/kubernetes/kube_client.h"
 #include "backends/kubernetes/kube_journal.h"
+#include "backends/remote/remote_queue.h"
 #include "store/store_backend.h"
 
 struct kubernetes {
@@ -37,12 +36,7 @@ struct kubernetes {
     nsec_t away_at;                   /* when the server did not answer; 0: it does */
     struct err away;                  /* the words */
 
-    pthread_t thread;     /* joined by kubernetes_free() */
-    bool has_thread;      /* it was started */
-    int wake_fd;          /* owns; readable: a job has come, or @is_ending is set */
-    pthread_mutex_t lock; /* guards what follows */
-    struct list jobs;     /* of struct store_job; the oldest first */
-    bool is_ending;       /* no more jobs will come */
+    struct remote_queue queue; /* the thread and its jobs */
 };
 
 /** Called with each item of a store; anything but 0 ends the walk. */

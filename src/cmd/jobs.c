@@ -1,10 +1,14 @@
-/* jobs.c - weft jobs: what the jobs of a network keep on the hub, and which limits they met. */
+/* jobs.c - weft jobs: what the jobs of a network keep on the hub, which limits they met, and what
+ * is left of their budgets. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/str.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "cost/spent_text.h"
 
 static struct {
     struct admin_target target;
@@ -21,7 +25,8 @@ static const struct option options[] = {
 
 static const struct option_usage usage = {
     .command = "jobs",
-    .summary = "List a network's jobs: where they meet, what they keep, which limits they met.",
+    .summary = "List a network's jobs: where they meet, what they keep, which limits they met, and "
+               "their budgets.",
     .options = options,
 };
 
@@ -57,6 +62,22 @@ static void print_nccl(const json_t *job)
         (void)printf("    and so, too, on %zu other%s\n", n_wanted - 1, n_wanted > 2 ? "s" : "");
 }
 
+/* A line for the network's budget, and for each job's: also of one that has ended. */
+static void print_budgets(const json_t *body)
+{
+    const json_t *line;
+    size_t i;
+
+    json_array_foreach(json_object_get(body, "budgets"), i, line) {
+        _cleanup_(str_deinit) struct str out = STR_NULL;
+        const char *job = json_string_value(json_object_get(line, "job"));
+
+        spent_format(&out, line);
+        (void)printf("%sbudget of %s%s: %s\n", i == 0 ? "\n" : "", job ? "job " : "the network",
+            job ? job : "", str_text(&out));
+    }
+}
+
 static void print_jobs(const json_t *body)
 {
     const json_t *job;
@@ -68,6 +89,7 @@ static void print_jobs(const json_t *body)
         print_job(job);
         print_nccl(job);
     }
+    print_budgets(body);
 }
 
 int cmd_jobs(int argc, char **argv)

@@ -45,6 +45,8 @@ struct render_input agent_pass_input(struct agent *a)
         .snapshot = &a->snapshot,
         .paths = a->routes,
         .n_paths = n,
+        .caps = a->caps,
+        .n_caps = node_jobs_caps(&a->running, a->caps),
         .relay = a->hubs.home->name,
         .listen_port = a->state.listen_port ? a->state.listen_port : a->listen_port,
         .link_mtu = a->link_mtu,
@@ -120,8 +122,7 @@ static void apply_rules(struct agent *a, nsec_t now)
 
     facts.is_router = facts.routes->n > 0 || a->state.routes.n > 0;
     forward_rules_apply(&a->rules, a->state.interface, &facts, !a->state.keeps_sources, now);
-    class_marks_apply(
-        &a->marks, a->state.interface, &a->snapshot, wg_config_has_rates(&a->reconcile.told), now);
+    class_marks_apply(&a->marks, a->state.interface, &a->snapshot, &a->reconcile.told, now);
 }
 
 static void fail_pass(struct agent *a, const struct err *e, nsec_t now)

@@ -4,7 +4,8 @@
  * `weft run` asks the agent where its job meets, and says when the job has ended. So the agent
  * knows of both; and it watches the process that asked, since one that is killed says nothing.
  * While a job runs, the hub is asked every few seconds who has come to its run: what moves between
- * these nodes is the job's (meter.h).
+ * these nodes is the job's (meter.h). Its answer says as well what is left of the job's budget, and
+ * how fast its nodes may send each other when it is spent; the interface is made to keep to that.
  *
  * A process that cannot be seen from here, in a container say, counts until it says that it has
  * ended.
@@ -19,6 +20,8 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/traffic.h"
+#include "mesh/render/render.h"
 
 struct deferred;
 struct job_calls;
@@ -36,6 +39,8 @@ struct node_job {
     nsec_t ask_at;        /* when the hub is asked next */
     struct deferred *ask; /* owns; the answer to come; NULL: none */
     json_t *nccl;         /* owns; what the command has said of NCCL; NULL: nothing yet */
+    json_t *budget;       /* owns; as the hub has said it last; NULL: the job has none */
+    uint64_t cap;         /* bit/s that its nodes may send each other; 0: any */
 };
 
 struct node_jobs {
@@ -43,7 +48,8 @@ struct node_jobs {
     struct meter *meter;     /* pins */
     struct node_job items[NODE_JOBS_MAX];
     unsigned n;
-    bool has_ended; /* one has ended since the owner has set this to false */
+    bool has_ended;      /* one has ended since the owner has set this to false */
+    bool has_other_caps; /* likewise: node_jobs_caps() are others than before */
 };
 
 /** node_jobs_init() - none runs. Both are pinned. */
@@ -64,6 +70,14 @@ void node_jobs_set_nccl(struct node_jobs *nj, const char *job, int32_t pid, cons
 
 /** node_jobs_add_nccl() - puts "nccl" into the objects of @list, by their "job"; null: not said. */
 void node_jobs_add_nccl(const struct node_jobs *nj, json_t *list);
+
+/** node_jobs_add_budgets() - puts "budget" into the objects of @list, by their "job"; null: none.
+ */
+void node_jobs_add_budgets(const struct node_jobs *nj, json_t *list);
+
+/** node_jobs_caps() - the jobs that have spent their budget. Lends; until the next call of any
+ * other function. Return: how many are in @ret. */
+size_t node_jobs_caps(const struct node_jobs *nj, struct render_cap ret[static TRAFFIC_GROUPS_MAX]);
 
 /** node_jobs_poll() - after each poll of the engine: who has ended, and who is in the runs. */
 void node_jobs_poll(struct node_jobs *nj, nsec_t now);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "cost/spent_text.h"
 
 static void format_nccl(const json_t *nccl, struct str *out)
 {
@@ -12,6 +13,14 @@ static void format_nccl(const json_t *nccl, struct str *out)
 
     if (verdict && text)
         str_addf(out, "; %s%s", strcmp(verdict, "wanted") == 0 ? "" : "look at this: ", text);
+}
+
+static void format_budget(const json_t *budget, struct str *out)
+{
+    if (!json_is_object(budget))
+        return;
+    str_add(out, "; budget: ");
+    spent_format(out, budget);
 }
 
 void status_jobs_format(const json_t *jobs, struct str *out)
@@ -27,6 +36,7 @@ void status_jobs_format(const json_t *jobs, struct str *out)
         if (n > 0)
             str_addf(out, ", of %zu node%s", n, n == 1 ? "" : "s");
         format_nccl(json_object_get(job, "nccl"), out);
+        format_budget(json_object_get(job, "budget"), out);
         str_add(out, "\n");
     }
 }

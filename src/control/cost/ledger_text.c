@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "base/traffic.h"
 #include "cost/ledger.h"
+#include "cost/spent_text.h"
 
 /* Disputes that are shown to people. */
 #define DISPUTES_SHOWN 8
@@ -160,10 +161,11 @@ static void format_budgets(struct str *out, const json_t *budgets)
     size_t i;
 
     json_array_foreach(budgets, i, line) {
-        double share = json_number_value(json_object_get(line, "share"));
+        const char *job = text_of(line, "job", "");
 
-        str_addf(out, "%s: %.1f %% of today's budget is spent\n",
-            text_of(line, "job", "the network"), 100 * share);
+        str_addf(out, "budget of %s%s: ", job[0] ? "job " : "the network", job);
+        spent_format(out, line);
+        str_add(out, "\n");
     }
 }
 

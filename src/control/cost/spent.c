@@ -20,9 +20,8 @@ static double share_of(const struct budget *budget, const struct price_sum *sum)
 struct spent spent_judge(
     const struct budget *budget, const struct price_sum *sum, const struct price_sum *agreed)
 {
-    struct spent s = {.sum = *sum, .agreed = *agreed};
+    struct spent s = {.budget = *budget, .sum = *sum, .agreed = *agreed};
 
-    memcpy(s.job, budget->job, sizeof(s.job));
     s.share = share_of(budget, sum);
     s.level = level_of(s.share);
     s.cap = share_of(budget, agreed) >= 1 ? budget->cap : 0;
@@ -41,23 +40,32 @@ uint64_t spent_cap_of(
 const struct spent *spent_find(const struct spent_list *list, const char *job)
 {
     for (unsigned i = 0; i < list->n; i++)
-        if (strcmp(list->items[i].job, job) == 0)
+        if (strcmp(list->items[i].budget.job, job) == 0)
             return &list->items[i];
     return NULL;
+}
+
+json_t *spent_encode_one(const struct spent *s)
+{
+    static const char *const levels[] = {
+        [SPENT_LOW] = "low", [SPENT_NEAR_END] = "near", [SPENT_ALL] = "spent"};
+    const struct budget *budget = &s->budget;
+    bool is_cost = budget->cost > 0;
+
+    return json_pack("{s:s*, s:s, s:f, s:I, s:I, s:f, s:I, s:o, s:o}", "job",
+        budget->job[0] ? budget->job : NULL, "level", levels[s->level], "share",
+        round(s->share * 1e4) / 1e4, "bytes", (json_int_t)s->sum.bytes, "oneEndBytes",
+        (json_int_t)s->sum.alone, "cost", round(s->sum.money * 1e6) / 1e6, "unpricedBytes",
+        (json_int_t)s->sum.unpriced, is_cost ? "costPerDay" : "bytesPerDay",
+        is_cost ? json_real(budget->cost) : json_integer((json_int_t)budget->bytes),
+        "capBitsPerSecond", s->cap > 0 ? json_integer((json_int_t)s->cap) : json_null());
 }
 
 json_t *spent_encode(const struct spent_list *list)
 {
     json_t *json = json_array();
 
-    for (unsigned i = 0; i < list->n; i++) {
-        const struct spent *s = &list->items[i];
-
-        (void)json_array_append_new(json,
-            json_pack("{s:s*, s:f, s:I, s:I, s:f, s:I}", "job", s->job[0] ? s->job : NULL, "share",
-                round(s->share * 1e4) / 1e4, "bytes", (json_int_t)s->sum.bytes, "oneEndBytes",
-                (json_int_t)s->sum.alone, "cost", round(s->sum.money * 1e6) / 1e6, "unpricedBytes",
-                (json_int_t)s->sum.unpriced));
-    }
+    for (unsigned i = 0; i < list->n; i++)
+        (void)json_array_append_new(json, spent_encode_one(&list->items[i]));
     return json;
 }

@@ -22,12 +22,12 @@ enum spent_level {
 
 /** What is known of one budget. */
 struct spent {
-    char job[NAME_MAX_LEN + 1]; /* "": of the network */
-    double share;               /* of the budget; 1: all of it */
+    struct budget budget; /* of which job, and how much it is */
+    double share;         /* of the budget; 1: all of it */
     struct price_sum sum;
     enum spent_level level;
     struct price_sum agreed; /* of @sum, what both ends bear out */
-    uint64_t cap;            /* bit/s that who has sent for it may send now; 0: any */
+    uint64_t cap;            /* bit/s that each of its nodes may send now; 0: any */
 };
 
 /** The budgets of one network, of one day. */
@@ -49,6 +49,9 @@ uint64_t spent_cap_of(
 /** spent_find() - lends the one of that job, NULL: there is none. */
 const struct spent *spent_find(const struct spent_list *list, const char *job);
 
-/** spent_encode() - [{"job", "share", "bytes", "oneEndBytes", "cost",
- * "unpricedBytes"}]; a new reference. */
+/** spent_encode() - [spent_encode_one()]; a new reference. */
 json_t *spent_encode(const struct spent_list *list);
+
+/** spent_encode_one() - {"job", "level", "share", "bytes", "oneEndBytes", "cost", "unpricedBytes",
+ * "bytesPerDay" or "costPerDay", "capBitsPerSecond"}; a new reference. */
+json_t *spent_encode_one(const struct spent *s);

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cost/ledger.h"
 #include "cost/spent.h"
+#include "cost/spent_text.h"
 
 #define GB UINT64_C(1000000000)
 
@@ -172,6 +173,40 @@ static void test_budgets(void **state)
     }
 }
 
+static void expect_text(struct spent s, const char *text)
+{
+    struct str out = STR_NULL;
+    json_t *json = spent_encode_one(&s);
+
+    spent_format(&out, json);
+    assert_string_equal(str_text(&out), text);
+    str_deinit(&out);
+    json_decref(json);
+}
+
+static void test_words(void **state)
+{
+    struct str out = STR_NULL;
+    json_t *json = json_pack("{s:f, s:s}", "share", 0.5, "level", "low");
+    struct budget bytes = {.bytes = 2 * GB, .cap = 50000000};
+    struct budget cost = {.cost = 20};
+    struct price_sum sum = {.bytes = GB * 19 / 10, .money = 3.5};
+
+    expect_text(spent_judge(&bytes, &sum, &sum), "1.90 GB of 2.00 GB a day (95.0 %), near its end");
+    expect_text(spent_judge(&cost, &sum, &sum), "3.50 of 20.00 a day (17.5 %)");
+    bytes.bytes = GB;
+    expect_text(spent_judge(&bytes, &sum, &sum),
+        "1.90 GB of 1.00 GB a day (190.0 %), spent; at most 50Mbit a node now");
+    /* What one end alone says slows nobody. */
+    expect_text(spent_judge(&bytes, &sum, &(struct price_sum){0}),
+        "1.90 GB of 1.00 GB a day (190.0 %), spent");
+    /* An earlier hub's. */
+    spent_format(&out, json);
+    assert_string_equal(str_text(&out), "of the day's budget (50.0 %)");
+    str_deinit(&out);
+    json_decref(json);
+}
+
 /* However much many nodes say, a budget that is spent is not whole again. */
 static void test_most(void **state)
 {
@@ -192,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_without_prices),
         cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_words),
         cmocka_unit_test(test_most),
     };
 

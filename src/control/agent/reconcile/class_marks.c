@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "measure/order.h"
+#include "mesh/config/wg_config.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/log.h"
 
@@ -54,14 +55,41 @@ static void add_collectives(struct str *out, const char *interface, const char *
         PROBE_PORT, family);
 }
 
-void class_marks_format(const struct snapshot *s, const char *interface,
-    const struct class_marks_ports *ports, struct str *out)
+/* "oifname "weft0" ip daddr { 10.42.0.7/32 } ip dscp 0-39 ip dscp set cs1"; nothing without such a
+ * peer. From 40, CS5, on it is of the class control. */
+static void add_slowed(struct str *out, const struct wg_config *config, const char *interface,
+    const char *family, bool v4)
+{
+    char text[IP_PREFIX_TEXT_MAX];
+    unsigned n = 0;
+
+    for (size_t i = 0; i < config->n_peers; i++) {
+        const struct wg_peer *p = &config->peers[i];
+
+        for (size_t k = 0; p->rate_group > 0 && k < p->n_allowed; k++) {
+            if (ip_addr_is_v4(&p->allowed[k].addr) != v4)
+                continue;
+            if (n++ == 0)
+                str_addf(out, "oifname \"%s\" %s daddr {", interface, family);
+            else
+                str_add(out, ",");
+            str_addf(out, " %s", ip_prefix_format(&p->allowed[k], text));
+        }
+    }
+    if (n > 0)
+        str_addf(out, " } %s dscp 0-39 %s dscp set cs1\n", family, family);
+}
+
+void class_marks_format(const struct snapshot *s, const struct wg_config *config,
+    const char *interface, const struct class_marks_ports *ports, struct str *out)
 {
     str_add(out, "chain out {\ntype filter hook postrouting priority mangle;\n");
     add_hubs(out, s, interface, "ip", true);
     add_hubs(out, s, interface, "ip6", false);
     add_collectives(out, interface, "ip", ports);
     add_collectives(out, interface, "ip6", ports);
+    add_slowed(out, config, interface, "ip", true);
+    add_slowed(out, config, interface, "ip6", false);
     str_add(out, "}");
 }
 
@@ -95,20 +123,20 @@ void class_marks_forget(struct class_marks *cm)
 }
 
 void class_marks_apply(struct class_marks *cm, const char *interface, const struct snapshot *s,
-    bool has_rates, nsec_t now)
+    const struct wg_config *config, nsec_t now)
 {
     _cleanup_(str_deinit) struct str body = STR_NULL;
     struct class_marks_ports ports;
     struct err e = ERR_NULL;
 
-    if (!has_rates) {
+    if (!wg_config_has_rates(config)) {
         forget_body(cm);
         if (!cm->is_removed)
             cm->is_removed = class_marks_remove(interface, NULL) == 0;
         return;
     }
     ports = read_ports();
-    class_marks_format(s, interface, &ports, &body);
+    class_marks_format(s, config, interface, &ports, &body);
     if (body.failed || (cm->body && strcmp(cm->body, str_text(&body)) == 0 &&
                            now - cm->put_at < CLASS_MARKS_PERIOD))
         return;

@@ -13,7 +13,11 @@
  * (net.ipv4.ip_local_port_range). A service, such as a store of data or of checkpoints, has a port
  * of its own, which is outside that range as a rule. They get AF21, of the class priority.
  *
- * A mark that somebody has set stays. Without a rate there are no rules.
+ * What a job sends that is slowed down because its budget is spent (peers in a group of rates) is
+ * bulk, whatever mark it has but those of the class control: a queue of its class holds up nothing
+ * but bulk while its frame waits.
+ *
+ * Any other mark that somebody has set stays. Without a rate there are no rules.
  *
  * Threads: the loop's.
  */
@@ -27,6 +31,7 @@
 struct err;
 struct snapshot;
 struct str;
+struct wg_config;
 
 /** The rules are put again after this time: other programs may have flushed them. */
 #define CLASS_MARKS_PERIOD (60 * NSEC_PER_SEC)
@@ -52,19 +57,20 @@ struct class_marks_ports {
 /** class_marks_deinit() - release; the rules stay. Idempotent. */
 void class_marks_deinit(struct class_marks *cm);
 
-/** class_marks_format() - the rules for what leaves @interface to the snapshot's hubs, and between
- * @ports, in nft's syntax; appends to @out. Without a hub there is none for hubs. */
-void class_marks_format(const struct snapshot *s, const char *interface,
-    const struct class_marks_ports *ports, struct str *out);
+/** class_marks_format() - the rules for what leaves @interface to the snapshot's hubs, between
+ * @ports, and to those of @config's peers that are in a group, in nft's syntax; appends to @out.
+ * Without a hub there is none for hubs. */
+void class_marks_format(const struct snapshot *s, const struct wg_config *config,
+    const char *interface, const struct class_marks_ports *ports, struct str *out);
 
 /**
  * class_marks_apply() - put or remove the rules, as is due; to be called after every pass
- * @has_rates:	the interface keeps a rate
+ * @config:	of the interface; without a rate in it the rules are removed
  *
  * A node works without them, so what fails is logged, and tried again after CLASS_MARKS_PERIOD.
  */
 void class_marks_apply(struct class_marks *cm, const char *interface, const struct snapshot *s,
-    bool has_rates, nsec_t now);
+    const struct wg_config *config, nsec_t now);
 
 /** class_marks_forget() - the interface is another one: the rules have to be put again. */
 void class_marks_forget(struct class_marks *cm);

@@ -9,6 +9,7 @@
 
 #include "agent/reconcile/class_marks.h"
 #include "base/str.h"
+#include "mesh/config/wg_config.h"
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
 
@@ -21,18 +22,49 @@
 
 static const struct class_marks_ports ports = {.first = 40000, .last = 50000};
 
+static const struct wg_config plain = {.rates = {.all = TRAFFIC_RATE_MIN}};
+static const struct wg_config none = WG_CONFIG_NULL;
+
 /* The hub's addresses, of both families, and nobody else's; a mark that is there stays. */
 static void test_rules(void **state)
 {
     struct snapshot s = sample_snapshot(4, 2);
     struct str out = STR_NULL;
 
-    class_marks_format(&s, "weft0", &ports, &out);
+    class_marks_format(&s, &plain, "weft0", &ports, &out);
     assert_string_equal(str_text(&out),
         BEGIN "oifname \"weft0\" ip daddr { 10.42.0.1 } ip dscp cs0 ip dscp set cs6\n"
               "oifname \"weft0\" ip6 daddr { fd5a:1::1 } ip6 dscp cs0 ip6 dscp set cs6\n" //
         COLLECTIVES("ip") COLLECTIVES("ip6") "}");
     str_deinit(&out);
+    snapshot_deinit(&s);
+}
+
+/* What goes to a peer of a group is bulk, but for what is of the class control; the rule comes
+ * last, so that it counts for collectives as well. */
+static void test_slowed(void **state)
+{
+    struct snapshot s = sample_snapshot(4, 2);
+    struct wg_config c = {.rates = {.groups = {TRAFFIC_RATE_MIN}}};
+    struct str out = STR_NULL;
+
+    for (uint8_t i = 3; i <= 5; i++) {
+        struct wg_peer p = {.key = {.b = {i}}, .rate_group = i == 4 ? 0 : 1};
+        struct ip_prefix v4 = {.addr = ip_addr_v4((uint8_t[]){10, 42, 0, i}), .len = 32};
+        struct ip_prefix v6 = {.addr = ip_addr_v6((uint8_t[16]){0xfd, [15] = i}), .len = 128};
+
+        assert_int_equal(wg_peer_allow(&p, &v4), 0);
+        assert_int_equal(wg_peer_allow(&p, &v6), 0);
+        assert_int_equal(wg_config_add(&c, &p), 0);
+    }
+    class_marks_format(&s, &c, "weft0", &ports, &out);
+    assert_non_null(strstr(str_text(&out),
+        COLLECTIVES("ip6") "oifname \"weft0\" ip daddr { 10.42.0.3/32, 10.42.0.5/32 } ip dscp 0-39 "
+                           "ip dscp set cs1\n"
+                           "oifname \"weft0\" ip6 daddr { fd00::3/128, fd00::5/128 } ip6 dscp 0-39 "
+                           "ip6 dscp set cs1\n}"));
+    str_deinit(&out);
+    wg_config_deinit(&c);
     snapshot_deinit(&s);
 }
 
@@ -46,7 +78,7 @@ static void test_no_hub(void **state)
         free(s.nodes.items[i]->node.hub);
         s.nodes.items[i]->node.hub = NULL;
     }
-    class_marks_format(&s, "weft0", &ports, &out);
+    class_marks_format(&s, &plain, "weft0", &ports, &out);
     assert_string_equal(str_text(&out), BEGIN COLLECTIVES("ip") COLLECTIVES("ip6") "}");
     str_deinit(&out);
     snapshot_deinit(&s);
@@ -59,22 +91,22 @@ static void test_while_there_is_a_rate(void **state)
     struct snapshot s = sample_snapshot(4, 2);
 
     (void)nl;
-    class_marks_apply(&cm, "weft0", &s, false, SEC);
+    class_marks_apply(&cm, "weft0", &s, &none, SEC);
     assert_true(cm.is_removed);
     assert_null(cm.body);
     /* What cannot be put is said once, and again when it has worked in between. */
-    class_marks_apply(&cm, "weft\"0", &s, true, SEC);
+    class_marks_apply(&cm, "weft\"0", &s, &plain, SEC);
     assert_true(cm.has_failed);
-    class_marks_apply(&cm, "weft0", &s, true, 2 * SEC);
+    class_marks_apply(&cm, "weft0", &s, &plain, 2 * SEC);
     assert_false(cm.has_failed);
     assert_non_null(cm.body);
     assert_true(cm.put_at == 2 * SEC);
     /* They are put again when another program may have flushed them, and not in each pass. */
-    class_marks_apply(&cm, "weft0", &s, true, 3 * SEC);
+    class_marks_apply(&cm, "weft0", &s, &plain, 3 * SEC);
     assert_true(cm.put_at == 2 * SEC);
-    class_marks_apply(&cm, "weft0", &s, true, 2 * SEC + CLASS_MARKS_PERIOD);
+    class_marks_apply(&cm, "weft0", &s, &plain, 2 * SEC + CLASS_MARKS_PERIOD);
     assert_true(cm.put_at == 2 * SEC + CLASS_MARKS_PERIOD);
-    class_marks_apply(&cm, "weft0", &s, false, 70 * SEC);
+    class_marks_apply(&cm, "weft0", &s, &none, 70 * SEC);
     assert_null(cm.body);
     assert_true(cm.is_removed);
     class_marks_deinit(&cm);
@@ -86,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_no_hub),
+        cmocka_unit_test(test_slowed),
         cmocka_unit_test_setup_teardown(test_while_there_is_a_rate, netns_enter, netns_leave),
     };
 

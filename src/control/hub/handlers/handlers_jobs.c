@@ -157,14 +157,29 @@ void handlers_jobs_list(void *ctx, const struct request *rq, struct response *rs
         response_text(rs, 200, jobs_list(&node->net->jobs), "application/json");
 }
 
+/* What is known of the job's budget today, which it may not have. */
+static void add_budget(json_t *json, const struct model_network *net, const char *job)
+{
+    const struct spent *s = spent_find(&net->spent, job);
+
+    if (json && s)
+        (void)json_object_set_new(json, "budget", spent_encode_one(s));
+}
+
 json_t *handlers_jobs(struct handlers *h, struct model_network *net)
 {
     struct response unused = {0};
     char *text = is_served_here(h, net, &unused) ? jobs_list(&net->jobs) : NULL;
     json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+    json_t *job;
+    size_t i;
 
     response_deinit(&unused);
     free(text);
+    json_array_foreach(json_object_get(json, "jobs"), i, job)
+        add_budget(job, net, json_string_value(json_object_get(job, "job")));
+    if (json && net->spent.n > 0)
+        (void)json_object_set_new(json, "budgets", spent_encode(&net->spent));
     return json;
 }
 
@@ -174,7 +189,7 @@ void handlers_network_jobs(void *ctx, const struct request *rq, struct response 
     struct model_network *net = handlers_find_network(h, rq, rs);
 
     if (net && is_served_here(h, net, rs))
-        response_text(rs, 200, jobs_list(&net->jobs), "application/json");
+        response_json(rs, 200, handlers_jobs(h, net));
 }
 
 /* The job of the path in the member's network, and who asks; NULL: @rs says why. */
@@ -198,11 +213,16 @@ void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs)
     const struct model_node *node;
     struct job *job = find_job(h, rq, rs, &node);
     json_t *json = job ? jobs_json(job) : NULL;
+    const struct job_members *members;
 
     if (!job)
         return;
+    members = jobs_members(job, NULL);
     if (json)
-        (void)json_object_set_new(json, "members", job_members_list(jobs_members(job, NULL)));
+        (void)json_object_set_new(json, "members", job_members_list(members));
+    /* Its nodes keep to its cap; what others spend is no affair of any node. */
+    if (job_members_may_be(members, node->pub.spec.meta.name))
+        add_budget(json, node->net, rq->params[0]);
     response_json(rs, 200, json);
 }
 

@@ -157,7 +157,7 @@ static void add_budgets(struct hub_metrics *m, const struct handlers *h)
 
         for (unsigned k = 0; k < net->spent.n; k++) {
             (void)snprintf(labels, sizeof(labels), "network=\"%.63s\",job=\"%.63s\"",
-                net->pub.spec.meta.name, net->spent.items[k].job);
+                net->pub.spec.meta.name, net->spent.items[k].budget.job);
             hub_metric(m, HUB_METRIC_GAUGE, "weft_budget_share",
                 "how much of the day's budget is spent, by job; 1: all of it", labels,
                 net->spent.items[k].share);

@@ -44,13 +44,13 @@ static void tell(const struct judged *it, const struct spent *line, enum spent_l
     static const enum edge_event_kind kinds[] = {[SPENT_LOW] = EDGE_EVENT_BUDGET_AGAIN,
         [SPENT_NEAR_END] = EDGE_EVENT_BUDGET_NEAR,
         [SPENT_ALL] = EDGE_EVENT_BUDGET_SPENT};
-    const char *whose = line->job[0] ? line->job : it->network;
+    const char *whose = line->budget.job[0] ? line->budget.job : it->network;
     char text[EDGE_EVENT_TEXT_MAX];
 
     if (line->level == before)
         return;
     (void)snprintf(text, sizeof(text), "%.0f %% of the day's budget of %s %s %s spent",
-        floor(line->share * 100), line->job[0] ? "job" : "network", whose,
+        floor(line->share * 100), line->budget.job[0] ? "job" : "network", whose,
         line->level > before ? "is" : "is only");
     edge_events_add(it->s->events, &(struct edge_event){.kind = kinds[line->level],
                                        .at = it->wall_s,
@@ -60,23 +60,20 @@ static void tell(const struct judged *it, const struct spent *line, enum spent_l
     log_info("network %s: %s", it->network, text);
 }
 
-/* What a node may send by the budgets that are spent; 0: any. */
+/* What a node may send by the network's budget, if that is spent; 0: any. What a job's is, its
+ * nodes are told with who is in its run. */
 static uint64_t cap_of(
     const struct judged *it, const struct spent_list *list, const struct node *node)
 {
     const struct budgets *budgets = &it->net->pub.spec.budgets;
-    uint64_t cap = 0;
 
-    for (unsigned k = 0; it->a && k < list->n; k++) {
+    for (unsigned k = 0; it->a && k < list->n && !node->hub && !node->stock; k++) {
         struct price_sum sent = spending_account_own(it->a, node->meta.name, k);
-        uint64_t own = spent_cap_of(&list->items[k], &budgets->items[k], &sent);
-        bool is_for = own > 0 && (!list->items[k].job[0] ||
-                                     spending_account_has_sent(it->a, node->meta.name, k));
 
-        if (is_for && (cap == 0 || own < cap))
-            cap = own;
+        if (list->items[k].budget.job[0] == '\0')
+            return spent_cap_of(&list->items[k], &budgets->items[k], &sent);
     }
-    return node->hub || node->stock ? 0 : cap;
+    return 0;
 }
 
 /* Tell the nodes what they may send, where that is another rate than before. */
@@ -120,12 +117,12 @@ static struct spent_list judge(const struct judged *it, const struct traffic_spe
 
         lines.items[k] = spent_judge(&budgets->items[k], &sums[k].all, &sums[k].agreed);
         tell(it, &lines.items[k], was ? was->level : SPENT_LOW);
-        note_cap(it, lines.items[k].job, was ? was->cap : 0, lines.items[k].cap);
+        note_cap(it, lines.items[k].budget.job, was ? was->cap : 0, lines.items[k].cap);
     }
     /* A budget that is gone takes its cap with it. */
     for (unsigned k = 0; k < before->n; k++)
-        if (!spent_find(&lines, before->items[k].job))
-            note_cap(it, before->items[k].job, before->items[k].cap, 0);
+        if (!spent_find(&lines, before->items[k].budget.job))
+            note_cap(it, before->items[k].budget.job, before->items[k].cap, 0);
     return lines;
 }
 

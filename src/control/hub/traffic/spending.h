@@ -6,9 +6,10 @@
  * event, and so is its end: the next day, or a greater budget. What has no price counts for
  * nothing, and is said beside it.
  *
- * When a budget with a cap is spent, each node that has sent for it today is told to send no more
- * than the cap, beside what its object says. It is one of desired state's rates, so an agent does
- * nothing of its own. The cap goes with the day, or when the budget is greater.
+ * When the network's budget has a cap and is spent, each node is told to send no more than that,
+ * beside what its object says. It is one of desired state's rates, so an agent does nothing of its
+ * own. A job's cap is told to the nodes of its run with who else is in it (handlers_jobs.c), and
+ * holds between these only. A cap goes with the day, or when the budget is greater.
  *
  * No member's word alone slows another one: a cap counts what both ends of edges bear out, and of a
  * node beside what it tells of itself. Where two ends go on to contradict each other it is an

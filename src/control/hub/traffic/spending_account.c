@@ -231,11 +231,6 @@ const struct traffic_dispute *spending_account_dispute(struct spending_account *
     return traffic_disputes_due(&a->sums.disputes, now);
 }
 
-bool spending_account_has_sent(const struct spending_account *a, const char *node, unsigned k)
-{
-    return traffic_account_has_sent(&a->sums, node, k);
-}
-
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* An account whose records are being read. */

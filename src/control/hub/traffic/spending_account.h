@@ -71,9 +71,6 @@ bool spending_account_take_read(struct spending_account *a);
 int spending_account_price(struct spending_account *a, const struct model_network *net, nsec_t now,
     struct traffic_spent ret[static BUDGETS_MAX]);
 
-/** spending_account_has_sent() - has @node sent for budget number @k, as it was last priced? */
-bool spending_account_has_sent(const struct spending_account *a, const char *node, unsigned k);
-
 /** spending_account_own() - what @node alone tells that it has sent for budget number @k. */
 struct price_sum spending_account_own(
     const struct spending_account *a, const char *node, unsigned k);

@@ -501,9 +501,21 @@ static bool is_told(const char *rate)
     return is_there;
 }
 
-/* A budget with a cap slows who has sent for it, and nobody else, until there is some of it again.
- * A smaller rate of an administrator's stays. */
-static void test_caps(void **state)
+/* What the nodes of the first budget's job may send each other, as they are told; 0: any. */
+static json_int_t cap_told(void)
+{
+    json_t *json = spent_encode_one(&network()->spent.items[0]);
+    json_int_t cap = json_integer_value(json_object_get(json, "capBitsPerSecond"));
+
+    assert_int_equal(json_integer_value(json_object_get(json, "bytesPerDay")),
+        network()->pub.spec.budgets.items[0].bytes);
+    json_decref(json);
+    return cap;
+}
+
+/* A job's budget with a cap slows its nodes towards each other, until there is some of it again.
+ * The nodes themselves may send as before. */
+static void test_job_cap(void **state)
 {
     set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":100,\"cap\":\"2Mbit\"}]", 200);
     tell("a", DAY,
@@ -513,29 +525,43 @@ static void test_caps(void **state)
         "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":"
         "[{\"peer\":\"a\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":0,\"received\":90}]}");
     expect_events(DAY, "BudgetNear(llama) ");
-    assert_false(is_told("\"rate\":"));
+    assert_int_equal(cap_told(), 0);
     tell("a", DAY, A_300);
     tell("b", DAY,
         "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":"
         "[{\"peer\":\"a\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":0,\"received\":300}]}");
     expect_events(DAY, "BudgetNear(llama) BudgetSpent(llama) ");
-    assert_int_equal(node("a")->cap, 2000000);
-    assert_int_equal(node("b")->cap, 0);
-    assert_true(is_told("\"rate\":\"2Mbit\""));
-    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":10000,\"cap\":\"2Mbit\"}]", 200);
-    expect_events(DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) ");
+    assert_int_equal(cap_told(), 2000000);
     assert_int_equal(node("a")->cap, 0);
     assert_false(is_told("\"rate\":"));
-    /* Of the whole network; and one that is taken away. */
-    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"1Mbit\"}]", 200);
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":10000,\"cap\":\"2Mbit\"}]", 200);
+    expect_events(DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) ");
+    assert_int_equal(cap_told(), 0);
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":1,\"cap\":\"2Mbit\"}]", 200);
     expect_events(
-        DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(default) ");
+        DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(llama) ");
+    assert_int_equal(cap_told(), 2000000);
+    expect_events(DAY + 1,
+        "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(llama) "
+        "BudgetAgain(llama) ");
+    assert_int_equal(cap_told(), 0);
+}
+
+/* A network's budget with a cap slows all that each node sends. A smaller rate of an
+ * administrator's stays. */
+static void test_caps(void **state)
+{
+    tell("a", DAY, A_300);
+    tell("b", DAY, B_300);
+    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"1Mbit\"}]", 200);
+    expect_events(DAY, "BudgetSpent(default) ");
     assert_int_equal(node("a")->cap, 1000000);
+    assert_true(is_told("\"rate\":\"1Mbit\""));
     assert_int_equal(network()->spent.items[0].cap, 1000000);
     set_budgets("[]", 200);
-    expect_events(
-        DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(default) ");
+    expect_events(DAY, "BudgetSpent(default) ");
     assert_int_equal(node("a")->cap, 0);
+    assert_false(is_told("\"rate\":"));
     set_budgets("[{\"bytesPerDay\":1,\"cap\":\"fast\"}]", 400);
     set_budgets("[{\"bytesPerDay\":1,\"cap\":\"1kbit\"}]", 400);
 }
@@ -587,6 +613,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_budget_of_all_hubs, enter, leave),
         cmocka_unit_test_setup_teardown(test_liar, enter, leave),
         cmocka_unit_test_setup_teardown(test_alone, enter, leave),
+        cmocka_unit_test_setup_teardown(test_job_cap, enter, leave),
         cmocka_unit_test_setup_teardown(test_caps, enter, leave),
         cmocka_unit_test_setup_teardown(test_network_goes, enter, leave),
         cmocka_unit_test(test_keys),

@@ -32,11 +32,8 @@ struct account_name {
     enum traffic_voice voice;    /* of a node; by what is known, as it was settled last */
     bool has_told;               /* something of this day */
     bool is_news;                /* what it bears out is another than when it was settled last */
-    uint32_t has_sent;           /* bit k: for budget k */
     char text[];                 /* of at most NAME_MAX_LEN bytes */
 };
-
-_Static_assert(BUDGETS_MAX <= 32, "each budget has its bit");
 
 void traffic_account_init(struct traffic_account *a, int32_t day, uint64_t seed)
 {
@@ -291,8 +288,6 @@ static void price_row(struct account_name *sender, const struct price_facts *fac
             price_sum_add(&sender->spent[k].agreed, &sum);
         else if (is_own)
             price_sum_add(&sender->spent[k].own, &sum);
-        if (!row->teller || is_own)
-            sender->has_sent |= UINT32_C(1) << k;
     }
 }
 
@@ -338,7 +333,6 @@ static int settle_and_price(struct traffic_account *a, struct account_name *send
         return -ENOMEM;
     sender->spent = spent;
     memset(spent, 0, size);
-    sender->has_sent = 0;
     r = settle(a, sender, edges);
     for (size_t i = 0; r == 0 && i < edges->n; i++)
         price_row(sender, by->facts, by->budgets, &edges->rows[i]);
@@ -381,13 +375,6 @@ int traffic_account_price(struct traffic_account *a, const struct traffic_prices
         }
     }
     return r;
-}
-
-bool traffic_account_has_sent(const struct traffic_account *a, const char *node, unsigned k)
-{
-    const struct account_name *name = find_node(a, node);
-
-    return name && (name->has_sent >> k & 1) != 0;
 }
 
 struct price_sum traffic_account_own(const struct traffic_account *a, const char *node, unsigned k)

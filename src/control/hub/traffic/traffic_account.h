@@ -79,8 +79,5 @@ void traffic_account_forget_prices(struct traffic_account *a);
 int traffic_account_price(struct traffic_account *a, const struct traffic_prices *by,
     struct traffic_spent ret[static BUDGETS_MAX]);
 
-/** traffic_account_has_sent() - has @node sent for budget number @k, as it was last priced? */
-bool traffic_account_has_sent(const struct traffic_account *a, const char *node, unsigned k);
-
 /** traffic_account_own() - what @node alone tells that it has sent for budget number @k. */
 struct price_sum traffic_account_own(const struct traffic_account *a, const char *node, unsigned k);

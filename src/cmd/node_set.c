@@ -25,6 +25,7 @@ static struct {
     bool removes_all;
     const char *rate;
     struct option_list class_rates;
+    const char *show_dscp;
 } arg;
 
 static int option_no_route(const struct option *o, const char *text, struct err *e)
@@ -49,6 +50,10 @@ static const struct option options[] = {
         "it sends this class no faster, as in bulk=20Mbit; the classes are control, priority, "
         "normal and bulk; CLASS=none: as fast as it can",
         .many = true},
+    {"--show-dscp", "YES", option_word, &arg.show_dscp, NULL,
+        "yes: its datagrams carry the DSCP of the packets in them, for networks that go by it; no: "
+        "they hide it, unless the network has its nodes show it",
+        .words = "yes, no"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };
@@ -171,6 +176,10 @@ static int change(json_t *node, struct subnets *routes)
         (arg.relay &&
             json_object_set_new(spec, "relay", json_boolean(strcmp(arg.relay, "yes") == 0)) < 0))
         return cmd_fail(usage.command, "out of memory");
+    if (arg.show_dscp && strcmp(arg.show_dscp, "no") == 0)
+        (void)json_object_del(spec, "showDscp");
+    else if (arg.show_dscp && json_object_set_new(spec, "showDscp", json_true()) < 0)
+        return cmd_fail(usage.command, "out of memory");
     return changes_rates() ? change_rates(spec) : CMD_OK;
 }
 
@@ -179,7 +188,6 @@ static void print_rates(const json_t *node)
 {
     const json_t *spec = json_object_get(node, "spec");
     const char *all = json_string_value(json_object_get(spec, "rate"));
-    const char *engine = admin_field(node, "status", "engine");
     const char *class;
     json_t *rate;
 
@@ -188,10 +196,15 @@ static void print_rates(const json_t *node)
     json_object_foreach(json_object_get(spec, "classRates"), class, rate)
         (void)printf(", %s at most %s", class, json_string_value(rate));
     (void)printf("\n");
-    if (strcmp(engine, "kernel") == 0)
+}
+
+/* What a node with the kernel's engine cannot do: the object has it all the same. */
+static void warn_of_kernel(const json_t *node)
+{
+    if (strcmp(admin_field(node, "status", "engine"), "kernel") == 0)
         (void)fprintf(stderr,
-            "weft node set: node %s runs the kernel's WireGuard, which keeps no rates; with "
-            "\"weft join --engine userspace\" they are kept\n",
+            "weft node set: node %s runs the kernel's WireGuard, which keeps no rates and shows no "
+            "DSCP; with \"weft join --engine userspace\" it is done\n",
             arg.name);
 }
 
@@ -207,6 +220,13 @@ static void print_done(const struct subnets *routes, const json_t *node)
             routes->n ? subnets_format(routes, text) : "no subnet");
     if (changes_rates())
         print_rates(node);
+    if (arg.show_dscp)
+        (void)printf("node %s of network %s %s\n", arg.name, arg.network,
+            strcmp(arg.show_dscp, "yes") == 0 ? "shows the DSCP of what it sends"
+                                              : "hides the DSCP of what it sends, unless the "
+                                                "network has its nodes show it");
+    if (changes_rates() || arg.show_dscp)
+        warn_of_kernel(node);
 }
 
 int cmd_node_set(int argc, char **argv)
@@ -219,10 +239,10 @@ int cmd_node_set(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    if (!arg.relay && !changes_routes() && !changes_rates())
+    if (!arg.relay && !changes_routes() && !changes_rates() && !arg.show_dscp)
         return cmd_refuse(usage.command,
-            "there is nothing to set: say --relay yes or no, --route, --no-route, --rate or "
-            "--class-rate");
+            "there is nothing to set: say --relay yes or no, --route, --no-route, --rate, "
+            "--class-rate or --show-dscp yes or no");
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Node/%s", arg.network, arg.name);
     status = admin_call(&arg.target, usage.command, "GET", path, NULL, &before);
     if (status == CMD_OK)

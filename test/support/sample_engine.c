@@ -88,6 +88,7 @@ static int get(struct engine *engine, struct wg_config *ret, struct err *e)
     ret->fwmark = se->config.fwmark;
     ret->is_relay = se->config.is_relay;
     ret->rates = se->config.rates;
+    ret->shows_dscp = se->config.shows_dscp;
     for (size_t i = 0; i < se->config.n_peers; i++) {
         struct wg_peer copy = WG_PEER_NULL;
 
@@ -140,6 +141,8 @@ static int apply(
         se->config.is_relay = d->is_relay;
     if (diff_count_rates(d) > 0)
         se->config.rates = d->rates;
+    if (d->set_shows_dscp)
+        se->config.shows_dscp = d->shows_dscp;
     for (size_t i = 0; i < d->n_peers; i++)
         if (d->peers[i].op == DIFF_OP_REMOVE)
             remove_peer(se, &d->peers[i].peer.key);

@@ -103,8 +103,8 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
         network->meta.name, "interface", in->interface, "engine", in->engine, "engineWhy",
         in->engine_why, "fault", in->fault ? in->fault : "", "retry", encode_retry(in),
         "foreignPeers", encode_foreign(in), "offloads", encode_offloads(in->offloads), "rates",
-        status_rates_encode(&in->seen->rates, in->rates_why), "mtu", (int)network->mtu, "revision",
-        (json_int_t)in->render->snapshot->revision);
+        status_rates_encode(&in->seen->rates, in->seen->shows_dscp, in->rates_why), "mtu",
+        (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
 
     if (in->fabric && more)
         (void)json_object_set_new(more, "fabric", fabric_report_encode(in->fabric));

@@ -14,7 +14,7 @@ json_t *status_rates_encode_one(uint64_t bits_per_s)
     return bits_per_s ? json_integer((json_int_t)bits_per_s) : json_null();
 }
 
-json_t *status_rates_encode(const struct traffic_rates *rates, const char *why)
+json_t *status_rates_encode(const struct traffic_rates *rates, bool shows_dscp, const char *why)
 {
     json_t *classes = json_object();
 
@@ -23,8 +23,8 @@ json_t *status_rates_encode(const struct traffic_rates *rates, const char *why)
             json_object_set_new(classes, traffic_class_name((enum traffic_class)i),
                 status_rates_encode_one(rates->classes[i])) < 0)
             classes = (json_decref(classes), NULL);
-    return json_pack("{s:o, s:o, s:s}", "bitsPerSecond", status_rates_encode_one(rates->all),
-        "classes", classes, "why", why ? why : "");
+    return json_pack("{s:o, s:o, s:b, s:s}", "bitsPerSecond", status_rates_encode_one(rates->all),
+        "classes", classes, "showsDscp", (int)shows_dscp, "why", why ? why : "");
 }
 
 /* "rates: 100Mbit", "; to b 20Mbit" */
@@ -76,6 +76,8 @@ void status_rates_format(const json_t *status, struct str *out)
     add_peers(out, &n, json_object_get(status, "peers"));
     if (n > 0)
         str_add(out, "\n");
+    if (json_is_true(json_object_get(rates, "showsDscp")))
+        str_add(out, "what is sent shows its DSCP outside the tunnel\n");
     if (why && why[0] != '\0')
         str_addf(out, "rates are not kept: %s\n", why);
 }

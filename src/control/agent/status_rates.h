@@ -6,14 +6,15 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct str;
 struct traffic_rates;
 
-/** status_rates_encode() - {"bitsPerSecond", "classes", "why"}; NULL for no memory. @why: why rates
- * are not kept; "" or NULL: they are, or none is wanted. */
-json_t *status_rates_encode(const struct traffic_rates *rates, const char *why);
+/** status_rates_encode() - {"bitsPerSecond", "classes", "showsDscp", "why"}; NULL for no memory.
+ * @why: why rates are not kept; "" or NULL: they are, or none is wanted. */
+json_t *status_rates_encode(const struct traffic_rates *rates, bool shows_dscp, const char *why);
 
 /** status_rates_encode_one() - bit/s, or null for none. */
 json_t *status_rates_encode_one(uint64_t bits_per_s);

@@ -72,6 +72,7 @@ static void make_scene(struct scene *sc, bool hub_heard)
 
     peers[1].rate = 20000000;
     c.rates.all = 100000000;
+    c.shows_dscp = true;
     c.rates.classes[TRAFFIC_CLASS_BULK] = 2500000;
     *sc = (struct scene){.snapshot = sample_snapshot(4, 2),
         .hub_silent_for = 3 * NSEC_PER_SEC,
@@ -135,7 +136,7 @@ static void test_json(void **state)
         "{\"name\": \"tso\", \"on\": true, \"why\": \"\"}, "
         "{\"name\": \"uso\", \"on\": true, \"why\": \"\"}], "
         "\"rates\": {\"bitsPerSecond\": 100000000, \"classes\": {\"bulk\": 2500000}, "
-        "\"why\": \"\"}, \"mtu\": 1420, \"revision\": 40}, "
+        "\"showsDscp\": true, \"why\": \"\"}, \"mtu\": 1420, \"revision\": 40}, "
         "\"hub\": {\"name\": \"hub\", \"address4\": \"10.42.0.1\", \"address6\": \"fd5a:1::1\", "
         "\"publicKey\": \"AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", "
@@ -204,6 +205,7 @@ static void test_table(void **state)
         "interface weft0 (userspace), MTU 1420\n"
         "the offload udp-gso is off: it got lost\n"
         "rates that are kept: all 100Mbit, bulk 2.5Mbit, to n3 20Mbit\n"
+        "what is sent shows its DSCP outside the tunnel\n"
         "hub hub at 203.0.113.10:51820: answers, last handshake 12 s ago\n"
         "keepalive 10 s; not measured: there is no session with the hub by UDP\n"
         "\n"
@@ -287,6 +289,7 @@ static void test_table_without_hub(void **state)
                       "interface weft0 (userspace), MTU 1420\n"
                       "the offload udp-gso is off: it got lost\n"
                       "rates that are kept: all 100Mbit, bulk 2.5Mbit, to n3 20Mbit\n"
+                      "what is sent shows its DSCP outside the tunnel\n"
                       "hub hub at 203.0.113.10:51820: does not answer, last handshake 12 s ago\n"
                       "keepalive 10 s; not measured: there is no session with the hub by UDP\n"
                       "\n"

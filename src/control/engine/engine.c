@@ -112,8 +112,8 @@ int engine_check_rates(struct engine *engine, struct err *e)
     if (engine->ops->check_rates)
         return engine->ops->check_rates(engine, e);
     return err_set(e, ENGINE_E_UNSUPPORTED,
-        "the kernel's WireGuard keeps no rates; with \"weft join --engine userspace\" they are "
-        "kept");
+        "the kernel's WireGuard keeps no rates and shows no DSCP; with \"weft join --engine "
+        "userspace\" it is done");
 }
 
 int engine_retire(struct engine *engine, struct err *e)

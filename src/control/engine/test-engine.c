@@ -137,6 +137,7 @@ static struct wg_config random_wish(const struct rng *rng)
     struct wg_config c = {.listen_port = (uint16_t)(30000 + rng_u32(rng) % 3)};
 
     assert_true(x25519_derive_public(&secret, &c.public));
+    c.shows_dscp = rng_u32(rng) % 2 == 0;
     c.rates.all = rng_u32(rng) % 2 * TRAFFIC_RATE_MAX;
     c.rates.classes[rng_u32(rng) % TRAFFIC_CLASS_N] = rng_u32(rng) % 2 * TRAFFIC_RATE_MIN;
     c.rates.groups[rng_u32(rng) % TRAFFIC_GROUPS_MAX] = rng_u32(rng) % 2 * TRAFFIC_RATE_MIN;

@@ -75,6 +75,7 @@ static void test_encode(void **state)
     first.rates.classes[TRAFFIC_CLASS_BULK] = 100000;
     first.rates.groups[1] = 3000000;
     first.peers[1].rate_group = 2;
+    first.shows_dscp = true;
     first.peers[1].cipher = (struct noise_choice){AEAD_CIPHER_AES256GCM, true};
     check_request(&none, &first,
         "set=1\n"
@@ -85,6 +86,7 @@ static void test_encode(void **state)
         "rate=100000000\n"
         "class_rate=bulk:100000\n"
         "group_rate=2:3000000\n"
+        "show_dscp=true\n"
         "public_key=" KEY_1 "\n"
         "endpoint=192.0.2.1:7\n"
         "persistent_keepalive_interval=10\n"
@@ -111,6 +113,7 @@ static void test_encode(void **state)
         "relay=false\n"
         "class_rate=bulk:0\n"
         "group_rate=2:0\n"
+        "show_dscp=false\n"
         "public_key=" KEY_1 "\n"
         "remove=true\n"
         "public_key=" KEY_2 "\n"
@@ -155,6 +158,7 @@ static void test_decode(void **state)
         "class_rate=unheard-of:1\n"
         "group_rate=16:400000\n"
         "group_rate=17:400000\n"
+        "show_dscp=true\n"
         "weather=sunny\n"
         "public_key=" KEY_1 "\n"
         "preshared_key=" KEY_3 "\n"
@@ -205,6 +209,7 @@ static void test_decode(void **state)
     assert_true(c.rates.all == 100000000);
     assert_true(c.rates.classes[TRAFFIC_CLASS_BULK] == 20000000);
     assert_true(c.rates.classes[TRAFFIC_CLASS_NORMAL] == 0);
+    assert_true(c.shows_dscp);
     assert_true(c.rates.groups[15] == 400000 && c.rates.groups[0] == 0);
     assert_true(c.peers[0].rate_group == 16 && c.peers[1].rate_group == 0);
     assert_int_equal(c.peers[1].n_allowed, 0);

@@ -97,6 +97,8 @@ void uapi_client_encode(const struct diff *d, const struct x25519_secret *secret
     for (unsigned i = 0; i < TRAFFIC_GROUPS_MAX; i++)
         if (d->set_group_rates[i])
             str_addf(out, "group_rate=%u:%" PRIu64 "\n", i + 1, d->rates.groups[i]);
+    if (d->set_shows_dscp)
+        str_addf(out, "show_dscp=%s\n", d->shows_dscp ? "true" : "false");
     for (size_t i = 0; i < d->n_peers; i++)
         add_peer(out, &d->peers[i]);
     str_add(out, "\n");
@@ -231,6 +233,8 @@ static int take_interface_line(struct decoder *dc, struct err *e)
         good = value_number(dc, TRAFFIC_RATE_MAX, &dc->config.rates.all);
     else if (strcmp(dc->line, "class_rate") == 0)
         good = take_class_rate(dc);
+    else if (strcmp(dc->line, "show_dscp") == 0)
+        dc->config.shows_dscp = strcmp(dc->value, "true") == 0;
     else if (strcmp(dc->line, "group_rate") == 0)
         good = take_group_rate(dc);
     dc->config.listen_port = (uint16_t)port;

@@ -121,7 +121,8 @@ static int userspace_check_rates(struct engine *engine, struct err *e)
     if (u->keeps_rates)
         return 0;
     return err_set(e, ENGINE_E_UNSUPPORTED,
-        "the data plane that runs is of an older version, which keeps no rates: \"weft agent "
+        "the data plane that runs is of an older version, which keeps no rates and shows no "
+        "DSCP: \"weft agent "
         "--renew-engine\" replaces it");
 }
 

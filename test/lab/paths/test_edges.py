@@ -251,3 +251,40 @@ def test_what_goes_to_the_hub_goes_first(site: Site) -> None:
     site.hub.run([site.weft, "node", "set", "a", "--rate", "none"])
     wait_for(lambda: "weft_class" not in a.host.run(["nft", "list", "tables"], quiet=True).out, 10,
              "the rules to be gone")
+
+
+def outer_tos(site: Site, a: AgentNode, b: AgentNode) -> set[str]:
+    """Of the datagrams to b while a pings it with EF."""
+    capture = b.host.spawn(["tcpdump", "-lvnc", "3", "-i", "wan", "udp and greater 400 and src "
+                            + a.host.address()])
+    capture.wait_line("listening on")
+
+    def pinged() -> bool:
+        a.host.run(["ping", "-c1", "-W1", "-s", "500", "-Q", "0xb8", b.address()], check=False,
+                   quiet=True)
+        return not capture.running
+    wait_for(pinged, 20, "tcpdump to have seen three datagrams")
+    return {line.split("tos ")[1].split(",")[0] for line in capture.lines() if "tos " in line}
+
+
+def test_dscp_is_shown_where_the_hub_says_so(site: Site) -> None:
+    """Of one node, and of all nodes of the network; its end is the hub's to say as well."""
+    a, b = site.join("a", "b")
+    a.reaches(b)
+    wait_state(site, "lan", "direct")
+    shows = lambda node: node.status()["self"]["rates"]["showsDscp"]  # noqa: E731
+    assert "0xb8" not in outer_tos(site, a, b)
+    said = site.hub.run([site.weft, "node", "set", "a", "--show-dscp", "yes"]).out
+    assert said == "node a of network default shows the DSCP of what it sends\n"
+    wait_for(lambda: shows(a), 10, "a to show the DSCP")
+    assert not shows(b)
+    assert outer_tos(site, a, b) == {"0xb8"}
+    assert "0xb8" not in outer_tos(site, b, a)
+    assert "shows its DSCP outside the tunnel" in a.run("status").out
+    site.hub.run([site.weft, "node", "set", "a", "--show-dscp", "no"])
+    wait_for(lambda: not shows(a), 10, "a to hide the DSCP")
+    network = ask(site, "Network", "default")
+    network["spec"]["showDscp"] = True
+    site.hub.run([site.weft, "apply", "-f", "-"], stdin=json.dumps(network))
+    wait_for(lambda: shows(a) and shows(b), 10, "both to show the DSCP")
+    assert outer_tos(site, b, a) == {"0xb8"}

@@ -77,6 +77,7 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
     o->items = items;
     o->n = c->n_peers;
     o->rates = c->rates;
+    o->shows_dscp = c->shows_dscp;
     return 0;
 }
 

@@ -42,6 +42,7 @@ struct observe {
     struct observation *items; /* owns; sorted by key */
     size_t n;
     struct traffic_rates rates; /* that all that is sent is kept to */
+    bool shows_dscp;            /* datagrams carry the DSCP of the packets in them */
 };
 
 #define OBSERVE_NULL                                                                               \

@@ -131,7 +131,8 @@ static void adopt_mtus(const struct reconcile *rc, struct wg_config *have)
 static int check_rates(struct reconcile *rc, struct wg_config *want, struct err *e)
 {
     struct err why = ERR_NULL;
-    int r = wg_config_has_rates(want) ? engine_check_rates(rc->engine, &why) : 0;
+    bool is_asked = wg_config_has_rates(want) || want->shows_dscp;
+    int r = is_asked ? engine_check_rates(rc->engine, &why) : 0;
 
     if (r != 0 && r != ENGINE_E_UNSUPPORTED) {
         if (e)
@@ -190,8 +191,8 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
         r = engine_apply(rc->engine, &d, secret, e);
     if (r == 0) {
         count_foreign(rc, &d, res);
-        res->n_changes +=
-            d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark + diff_count_rates(&d);
+        res->n_changes += d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark +
+                          d.set_shows_dscp + diff_count_rates(&d);
         remember(rc, want);
         rc->has_passed = true;
         rc->tells_all = false;

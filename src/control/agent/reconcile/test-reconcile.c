@@ -223,14 +223,18 @@ static void test_rates_that_the_engine_does_not_keep(void **state)
         assert_false(wg_config_has_rates(&w->engine.config));
         assert_string_equal(
             w->rc.rates_why, kinds[i] == ENGINE_KIND_KERNEL
-                                 ? "the kernel's WireGuard keeps no rates; with \"weft join "
-                                   "--engine userspace\" they are kept"
+                                 ? "the kernel's WireGuard keeps no rates and shows no DSCP; with "
+                                   "\"weft join --engine userspace\" it is done"
                                  : "it is an older version");
         assert_int_equal(pass(w), 0);
         assert_int_equal(w->engine.n_applied, 1);
         sample_put(&w->snapshot, rated_edge(0));
         assert_int_equal(pass(w), 0);
         assert_string_equal(w->rc.rates_why, "");
+        w->snapshot.network.shows_dscp = true;
+        assert_int_equal(pass(w), 0);
+        assert_true(w->rc.rates_why[0] != '\0' && !w->engine.config.shows_dscp);
+        w->snapshot.network.shows_dscp = false;
         assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
         end_world(w);
     }

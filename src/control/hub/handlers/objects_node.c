@@ -49,12 +49,16 @@ static bool keeps_identity(const struct node *given, const struct node *held)
 /* May the node have the rates that are given? If not, @rs says why. */
 static bool may_have_rates(struct response *rs, const struct node *given, const struct node *held)
 {
-    if (given->rates && held->stock)
-        response_refuse(
-            rs, 400, "node \"%s\" is a stock WireGuard, which keeps no rates", held->meta.name);
-    else if (given->rates && held->hub)
+    bool is_asked = given->rates || given->shows_dscp;
+
+    if (is_asked && held->stock)
         response_refuse(rs, 400,
-            "node \"%s\" is a hub, which keeps no rates: what it relays is not its own",
+            "node \"%s\" is a stock WireGuard, which keeps no rates and shows no DSCP",
+            held->meta.name);
+    else if (is_asked && held->hub)
+        response_refuse(rs, 400,
+            "node \"%s\" is a hub, which keeps no rates and shows no DSCP: what it relays is not "
+            "its own",
             held->meta.name);
     else
         return true;
@@ -131,7 +135,7 @@ static void put(struct object_call *call, struct model_network *net, struct resp
         response_refuse(rs, 400,
             "the key and addresses of node \"%s\" are fixed, and so is whether it is stock; "
             "labels, "
-            "island, ephemeral, relay, routes, rate and classRates may change",
+            "island, ephemeral, relay, routes, rate, classRates and showDscp may change",
             rq->params[2]);
         return;
     }

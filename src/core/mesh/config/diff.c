@@ -29,7 +29,7 @@ unsigned diff_count_rates(const struct diff *d)
 bool diff_is_empty(const struct diff *d)
 {
     return !d->set_key && !d->set_listen_port && !d->set_fwmark && !d->set_relay &&
-           diff_count_rates(d) == 0 && d->n_peers == 0;
+           !d->set_shows_dscp && diff_count_rates(d) == 0 && d->n_peers == 0;
 }
 
 /* @change: all but its peer, which is a copy of @peer. 0 or -ENOMEM. */
@@ -202,6 +202,8 @@ int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_co
     d.fwmark = want->fwmark;
     d.set_relay = want->is_relay != have->is_relay;
     d.is_relay = want->is_relay;
+    d.set_shows_dscp = want->shows_dscp != have->shows_dscp;
+    d.shows_dscp = want->shows_dscp;
     set_rates(&d, &have->rates, &want->rates);
     *ret = d;
     return 0;

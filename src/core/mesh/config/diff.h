@@ -48,12 +48,14 @@ struct diff {
     bool set_listen_port;
     bool set_fwmark;
     bool set_relay;
+    bool set_shows_dscp;
     bool set_rate;                            /* of all that is sent */
     bool set_class_rates[TRAFFIC_CLASS_N];    /* of each class */
     bool set_group_rates[TRAFFIC_GROUPS_MAX]; /* of each group of peers */
     uint16_t listen_port;
     uint32_t fwmark;
     bool is_relay;
+    bool shows_dscp;
     struct traffic_rates rates;
     struct diff_peer *peers; /* owns; removals first, so that their blocks are free to be moved */
     size_t n_peers;

@@ -38,6 +38,7 @@ struct twin {
     uint16_t listen_port;
     uint32_t fwmark;
     struct traffic_rates rates;
+    bool shows_dscp;
 };
 
 static struct x25519_public key_of(unsigned peer)
@@ -106,6 +107,8 @@ static void twin_apply(struct twin *t, const struct diff *d)
         t->listen_port = d->listen_port;
     if (d->set_fwmark)
         t->fwmark = d->fwmark;
+    if (d->set_shows_dscp)
+        t->shows_dscp = d->shows_dscp;
     if (d->set_rate)
         t->rates.all = d->rates.all;
     for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
@@ -120,7 +123,10 @@ static void twin_apply(struct twin *t, const struct diff *d)
 
 static struct wg_config twin_get(const struct twin *t)
 {
-    struct wg_config c = {.listen_port = t->listen_port, .fwmark = t->fwmark, .rates = t->rates};
+    struct wg_config c = {.listen_port = t->listen_port,
+        .fwmark = t->fwmark,
+        .rates = t->rates,
+        .shows_dscp = t->shows_dscp};
 
     for (unsigned i = 0; i < TWIN_PEERS; i++) {
         const struct twin_peer *from = &t->peers[i];
@@ -159,6 +165,7 @@ static struct wg_config random_config(const struct rng *rng)
     int owner[TWIN_BLOCKS];
 
     c.rates.all = roll(rng, 2);
+    c.shows_dscp = roll(rng, 2) == 1;
     c.rates.classes[roll(rng, TRAFFIC_CLASS_N)] = roll(rng, 3);
     c.rates.groups[roll(rng, TRAFFIC_GROUPS_MAX)] = roll(rng, 3);
     for (unsigned b = 0; b < TWIN_BLOCKS; b++)
@@ -247,6 +254,7 @@ static void step(struct twin *t, const struct wg_config *want, const struct wg_c
         assert_int_equal(after.listen_port, want->listen_port);
     assert_int_equal(after.fwmark, want->fwmark);
     assert_true(traffic_rates_equal(&after.rates, &want->rates));
+    assert_int_equal(after.shows_dscp, want->shows_dscp);
 
     /* Once applied there is nothing left to do. */
     assert_int_equal(diff_make(&d, &after, want, want), 0);

@@ -169,6 +169,7 @@ bool wg_config_has_rates(const struct wg_config *c)
 void wg_config_clear_rates(struct wg_config *c)
 {
     c->rates = (struct traffic_rates){0};
+    c->shows_dscp = false;
     for (size_t i = 0; i < c->n_peers; i++) {
         c->peers[i].rate = 0;
         c->peers[i].rate_group = 0;

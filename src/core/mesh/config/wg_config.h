@@ -68,6 +68,7 @@ struct wg_config {
     uint32_t fwmark;            /* of the packets sent; 0: none */
     bool is_relay;              /* it relays between those of its peers that are marked so */
     struct traffic_rates rates; /* of what it sends */
+    bool shows_dscp;            /* its datagrams carry the DSCP of the packets in them */
     struct wg_peer *peers;      /* owns; sorted by key once wg_config_sort() was called */
     size_t n_peers;
     size_t cap_peers;
@@ -118,7 +119,7 @@ struct wg_peer *wg_config_find(const struct wg_config *c, const struct x25519_pu
 /** wg_config_has_rates() - is anything that it sends to be kept to a rate? */
 bool wg_config_has_rates(const struct wg_config *c);
 
-/** wg_config_clear_rates() - nothing is. */
+/** wg_config_clear_rates() - nothing is, and datagrams show no DSCP. */
 void wg_config_clear_rates(struct wg_config *c);
 
 /** ip_prefix_compare() - by address, then by length. */

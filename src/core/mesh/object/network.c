@@ -58,6 +58,7 @@ static int spec_decode(
     network_keepalive_decode(&f, &n->keepalive);
     fields_enum(&f, "cipher", FIELDS_OPTIONAL, cipher_names, CIPHER_N, &cipher);
     fields_u64(&f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, &key_rotation);
+    fields_bool(&f, "showDscp", FIELDS_OPTIONAL, &n->shows_dscp);
     budgets_decode(&f, mode, &n->budgets);
     /* An earlier hub may have taken another number in, which nobody has ever acted on. */
     if (mode == OBJECT_STRICT && key_rotation != 0)
@@ -101,6 +102,8 @@ json_t *network_encode(const struct network *n)
         network_keepalive_encode(n->keepalive), "cipher", cipher_names[n->cipher], "keyRotation",
         (json_int_t)n->key_rotation);
 
+    if (spec && n->shows_dscp && json_object_set_new(spec, "showDscp", json_true()) < 0)
+        spec = (json_decref(spec), NULL);
     if (spec && n->budgets.n > 0 &&
         json_object_set_new(spec, "budgets", budgets_encode(&n->budgets)) < 0)
         spec = (json_decref(spec), NULL);

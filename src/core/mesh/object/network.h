@@ -4,6 +4,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/addr.h"
@@ -46,6 +47,7 @@ struct network {
     uint16_t keepalive; /* s; 0: none; or NETWORK_KEEPALIVE_AUTO */
     enum cipher cipher;
     uint32_t key_rotation; /* s; 0: never */
+    bool shows_dscp;       /* its nodes' datagrams carry the DSCP of the packets in them */
     struct budgets budgets;
 };
 

@@ -300,6 +300,7 @@ static int node_spec_decode(
     island_decode(n, &f);
     fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &n->ephemeral);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &n->relay);
+    fields_bool(&f, "showDscp", FIELDS_OPTIONAL, &n->shows_dscp);
     fields_bool(&f, "stock", FIELDS_OPTIONAL, &n->stock);
     hub = fields_object(&f, "hub", FIELDS_OPTIONAL);
     r = routes_decode(n, &f);
@@ -439,6 +440,8 @@ json_t *node_encode(const struct node *n)
         "address6", ip_addr_format(&n->address6, a6), "labels", labels_encode(n), "island",
         n->island, "ephemeral", (int)n->ephemeral);
     if (spec && n->relay && json_object_set_new(spec, "relay", json_true()) < 0)
+        spec = (json_decref(spec), NULL);
+    if (spec && n->shows_dscp && json_object_set_new(spec, "showDscp", json_true()) < 0)
         spec = (json_decref(spec), NULL);
     if (spec && n->stock && json_object_set_new(spec, "stock", json_true()) < 0)
         spec = (json_decref(spec), NULL);

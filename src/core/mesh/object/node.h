@@ -63,6 +63,7 @@ struct node {
     char island[NAME_MAX_LEN + 1]; /* "": none */
     bool ephemeral;                /* removed when it stays away */
     bool relay;                    /* it may be a relay for others, if it wants to */
+    bool shows_dscp;               /* its datagrams carry the DSCP of the packets in them */
     bool stock;                    /* no agent runs there: a WireGuard of another kind */
     struct node_hub *hub;          /* owns; NULL unless the node is a hub */
     struct subnets *routes;        /* owns; what is reached through it, as the hub admits; NULL:

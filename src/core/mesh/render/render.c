@@ -383,6 +383,7 @@ static void set_interface(
     c->is_relay = in->relays;
     if (self->rates)
         c->rates = *self->rates;
+    c->shows_dscp = n->shows_dscp || self->shows_dscp;
 }
 
 int render_config(struct wg_config *ret, const struct render_input *in, struct err *e)

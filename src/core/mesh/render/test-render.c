@@ -174,10 +174,12 @@ static void test_rates(void **state)
     c = render(&s, NULL, 0);
     assert_true(peer(&c, 3)->rate == 20000000);
     assert_true(peer(&c, 4)->rate == 0 && peer(&c, 1)->rate == 0);
-    assert_false(traffic_rates_any(&c.rates));
+    assert_false(traffic_rates_any(&c.rates) || c.shows_dscp);
     wg_config_deinit(&c);
+    self.node.shows_dscp = true;
     sample_put(&s, self);
     c = render(&s, NULL, 0);
+    assert_true(c.shows_dscp);
     assert_true(c.rates.all == 0 && c.rates.classes[TRAFFIC_CLASS_BULK] == 5000000);
     wg_config_deinit(&c);
     snapshot_deinit(&s);

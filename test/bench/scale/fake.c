@@ -290,14 +290,18 @@ void fake_set_probes(int fd, unsigned idle_s)
     (void)set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)idle_s);
 }
 
-int fake_watch(struct fake *f, const struct fake_hub *hub)
+int fake_watch(struct fake *f, const struct fake_hub *hub, const struct fake_known *known)
 {
     char request[REQUEST_MAX];
+    char query[128] = WATCH_QUERY;
     int fd = connect_from(&f->address, &hub->member);
 
     if (fd < 0)
         return -1;
-    write_query(f, "GET", WATCH_PATH, WATCH_QUERY, "", request);
+    if (known->boot != 0)
+        (void)snprintf(query, sizeof(query), WATCH_QUERY "&since=%llu&boot=%llu",
+            (unsigned long long)known->revision, (unsigned long long)known->boot);
+    write_query(f, "GET", WATCH_PATH, query, "", request);
     (void)set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     (void)set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
     (void)set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EACH_S);

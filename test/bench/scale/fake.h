@@ -48,8 +48,14 @@ bool fake_learn(struct fake *f, const struct fake_hub *hub);
 /** fake_report() - say of @f that it is at @endpoint. HTTP's status; 0: none was answered. */
 int fake_report(struct fake *f, const struct fake_hub *hub, const char *endpoint);
 
+/** What a watch knows when it begins. */
+struct fake_known {
+    uint64_t boot;     /* of which run of the hub; 0: nothing */
+    uint64_t revision; /* of the last event that it had */
+};
+
 /** fake_watch() - begin its watch. The socket, which does not block; -1: it does not begin. */
-int fake_watch(struct fake *f, const struct fake_hub *hub);
+int fake_watch(struct fake *f, const struct fake_hub *hub, const struct fake_known *known);
 
 /** fake_set_probes() - as client_set_probes() does for an agent. */
 void fake_set_probes(int fd, unsigned idle_s);

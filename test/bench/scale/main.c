@@ -7,8 +7,9 @@
  * enrols by TLS, begins its WireGuard session, asks the hub through it, and reports where it is.
  * Then each watches. For IDLE-SECONDS nothing happens but what keeps them there: heartbeats, the
  * kernel's probes of each watch, new keys every two minutes. Then one node after another reports a
- * new endpoint, CHANGES times, which is timed from the request to the watch that is told last. At
- * the end LATE machines more join while the others watch.
+ * new endpoint, CHANGES times, which is timed from the request to the watch that is told last. Then
+ * all watches break off, and go on at once where they were. At the end LATE machines more join
+ * while the others watch.
  *
  * Prints one line of JSON. What it reads of the hub's process is of that process alone.
  */
@@ -132,7 +133,9 @@ static void watch_one(struct fleet *all, uint32_t number)
 {
     int fd;
 
-    while ((fd = fake_watch(&all->fakes[number], &all->hub)) < 0)
+    struct fake_known known = watches_known(all->watches, number);
+
+    while ((fd = fake_watch(&all->fakes[number], &all->hub, &known)) < 0)
         try_again(all);
     watches_add(all->watches, number, fd);
 }
@@ -299,6 +302,36 @@ static void change_some(struct fleet *all, uint32_t n, unsigned n_changes)
     say("toldHubCpuMs", (cpu_seconds(all->hub_pid) - cpu) * 1000 / n_changes);
 }
 
+/* The network is cut, one node changes, and then all watches go on where they were: each says what
+ * it knows, and is told of that change. */
+static void resume_all(struct fleet *all, uint32_t n)
+{
+    static const char at[] = "203.0.113.9:9";
+    uint64_t bytes = watches_bytes(all->watches);
+    uint32_t have;
+    nsec_t began;
+    nsec_t told;
+    double cpu;
+
+    watches_cut(all->watches);
+    while (fake_report(&all->fakes[0], &all->hub, at) != 204)
+        try_again(all);
+    watches_expect(all->watches, at);
+    all->n_repeated = 0;
+    began = clock_now();
+    cpu = cpu_seconds(all->hub_pid);
+    (void)step_all(all, watch_one, 0, n);
+    while ((have = watches_wait_told(all->watches, n, NSEC_PER_SEC, &told)) < n &&
+           clock_now() - began < PATIENCE)
+        for (uint32_t number; watches_take_ended(all->watches, &number);)
+            watch_one(all, number);
+    say("resumedSeconds", (double)(told - began) / (double)NSEC_PER_SEC);
+    say("resumedHubCpuSeconds", cpu_seconds(all->hub_pid) - cpu);
+    say("resumedNotTold", n - have);
+    say("resumedMiB", (double)(watches_bytes(all->watches) - bytes) / (1 << 20));
+    say("resumedRepeated", all->n_repeated);
+}
+
 /* Newcomers, while all others watch. */
 static void join_late(struct fleet *all, uint32_t first, uint32_t n)
 {
@@ -358,6 +391,7 @@ int main(int argc, char **argv)
     watch_all(&all, n);
     be_idle(&all, number_of(argv[6], 1, 3600, "IDLE-SECONDS"));
     change_some(&all, n, number_of(argv[7], 1, CHANGES_MAX, "CHANGES"));
+    resume_all(&all, n);
     if (late > 0)
         join_late(&all, n, late);
     say_end(&all);

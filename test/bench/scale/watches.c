@@ -41,6 +41,7 @@ struct watch {
     bool has_snapshot;   /* its first line is over */
     unsigned next_s;     /* when the next heartbeat comes, as the last one said; 0: it did not */
     unsigned told;       /* the last mark that it has had */
+    struct fake_known known;
     char tail[MARK_MAX]; /* the last bytes of its data, in case that a mark is cut */
     size_t tail_len;
 };
@@ -112,8 +113,37 @@ static void take_heartbeat(struct watch *it, const char *p, size_t n)
     it->next_s = next_s;
 }
 
+/* The number behind the last @field in the text, if there is one. */
+static void take_number(const char *p, size_t n, const char *field, uint64_t *ret)
+{
+    const char *end = p + n;
+    size_t len = strlen(field);
+    const char *at;
+
+    while ((at = memmem(p, (size_t)(end - p), field, len)) && at + len < end) {
+        uint64_t value = 0;
+
+        for (p = at + len; p < end && *p >= '0' && *p <= '9'; p++)
+            value = value * 10 + (uint64_t)(*p - '0');
+        /* A number at the end may go on in the next piece. */
+        if (p < end)
+            *ret = value;
+    }
+}
+
+/* What an agent would say of this watch when it begins anew: the revision of the last event. The
+ * nodes of a snapshot have none. */
+static void take_known(struct watch *it, const char *p, size_t n)
+{
+    if (it->known.boot == 0)
+        take_number(p, n, "\"boot\":", &it->known.boot);
+    if (it->has_snapshot || it->known.revision == 0)
+        take_number(p, n, "\"revision\":", &it->known.revision);
+}
+
 static void take_text(struct watches *w, struct watch *it, const char *p, size_t n)
 {
+    take_known(it, p, n);
     if (!it->has_snapshot && memchr(p, '\n', n)) {
         it->has_snapshot = true;
         w->n_snapshots++;
@@ -235,9 +265,10 @@ static void feed(struct watches *w, struct watch *it, const char *p, size_t n)
 
 static void read_one(struct watches *w, struct watch *it, char *buf)
 {
-    ssize_t n = recv(it->fd, buf, READ_MAX, 0);
+    ssize_t n = it->fd < 0 ? 0 : recv(it->fd, buf, READ_MAX, 0);
 
-    if (n < 0 && errno == EAGAIN)
+    /* Cut since the event, or it is another one's. */
+    if (it->fd < 0 || (n < 0 && errno == EAGAIN))
         return;
     if (n <= 0) {
         (void)close(it->fd);
@@ -286,9 +317,37 @@ struct watches *watches_start(uint32_t n)
     (void)pthread_condattr_init(&attr);
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&w->news, &attr);
+    for (uint32_t i = 0; w->all && i < n; i++)
+        w->all[i].fd = -1;
     if (!w->all || w->epoll_fd < 0 || pthread_create(&thread, NULL, run, w) != 0)
         fake_die("no memory");
     return w;
+}
+
+void watches_cut(struct watches *w)
+{
+    (void)pthread_mutex_lock(&w->lock);
+    for (uint32_t i = 0; i < w->cap; i++) {
+        struct watch *it = &w->all[i];
+
+        if (it->fd < 0)
+            continue;
+        (void)close(it->fd);
+        it->fd = -1;
+        end_data(it);
+        w->n_snapshots -= it->has_snapshot;
+    }
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
+struct fake_known watches_known(struct watches *w, uint32_t number)
+{
+    struct fake_known known;
+
+    (void)pthread_mutex_lock(&w->lock);
+    known = w->all[number].known;
+    (void)pthread_mutex_unlock(&w->lock);
+    return known;
 }
 
 bool watches_take_ended(struct watches *w, uint32_t *ret_number)
@@ -313,7 +372,9 @@ void watches_add(struct watches *w, uint32_t number, int fd)
     if (number >= w->cap)
         fake_die("more watches than there is room for");
     ev.data.ptr = &w->all[number];
-    w->all[number] = (struct watch){.fd = fd, .told = w->round};
+    /* After watches_expect() the mark is looked for in all that comes. */
+    w->all[number] =
+        (struct watch){.fd = fd, .told = w->all[number].told, .known = w->all[number].known};
     (void)pthread_mutex_unlock(&w->lock);
     if (epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
         fake_die("a watch cannot be waited for");

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 
+struct fake_known;
 struct watches;
 
 /** watches_start() - room for @n; the thread runs until the program ends. */
@@ -15,6 +16,12 @@ struct watches *watches_start(uint32_t n);
 
 /** watches_add() - @fd: taken; node @number's watch, before its first byte. Threads: any. */
 void watches_add(struct watches *w, uint32_t number, int fd);
+
+/** watches_cut() - close all of them, as when the network is cut. */
+void watches_cut(struct watches *w);
+
+/** watches_known() - what node @number's watch has come to know, also when it has ended. */
+struct fake_known watches_known(struct watches *w, uint32_t number);
 
 /** watches_take_ended() - one of those that the hub has closed, once. False: there is none. */
 bool watches_take_ended(struct watches *w, uint32_t *ret_number);

@@ -250,6 +250,13 @@ static void on_ended(struct mhd_loop_conn *http)
     server__connection_free(container_of(http, struct server__connection, http));
 }
 
+static void stop_http(struct server *s)
+{
+    mhd_loop_stop(&s->http);
+    for (unsigned i = 0; i < SERVER__MEMBERS_LOOPS; i++)
+        mhd_loop_stop(&s->members[i]);
+}
+
 /* The time-outs of libmicrohttpd are off: they are about idle connections, and one that sends a
  * byte now and then is never idle. Ours are about the time since the start; see server__cut(). */
 static int start_http(struct server *s, struct err *e)
@@ -263,11 +270,10 @@ static int start_http(struct server *s, struct err *e)
 
     int r = mhd_loop_start(&s->http, s->config.loop, &config, e);
 
+    for (unsigned i = 0; r == 0 && i < SERVER__MEMBERS_LOOPS; i++)
+        r = mhd_loop_start(&s->members[i], s->config.loop, &config, e);
     if (r != 0)
-        return r;
-    r = mhd_loop_start(&s->members, s->config.loop, &config, e);
-    if (r != 0)
-        mhd_loop_stop(&s->http);
+        stop_http(s);
     return r;
 }
 
@@ -299,7 +305,7 @@ int server_new(struct server **ret, const struct server_config *config, struct e
         r = start_http(s, e);
     if (r != 0) {
         tls_front_free(s->front);
-        /* With one of the two loops started, handles that are inside @s are still to be closed. Its
+        /* With one of the loops started, handles that are inside @s are still to be closed. Its
          * memory is left alone then, because a daemon that cannot start its server ends. */
         if (!s->http.poll.data)
             free(s);
@@ -330,8 +336,7 @@ void server_stop(struct server *s)
         server__end_upgrade(c);
         mhd_loop_resume(c->loop, &c->http);
     }
-    mhd_loop_stop(&s->http);
-    mhd_loop_stop(&s->members);
+    stop_http(s);
     s->front = tls_front_free(s->front);
     uv_close((uv_handle_t *)&s->tick, NULL);
     uv_close((uv_handle_t *)&s->turn_end, NULL);

@@ -36,13 +36,17 @@ struct upgrade;
 
 /*
  * Each time that a connection goes on that has waited for its answer, libmicrohttpd walks all those
- * of the same daemon that still wait. Thousands of members' watches do. So members have a daemon of
- * their own, or each machine that joins would wait for as many walks.
+ * of the same daemon that still wait. Thousands of members' watches do. So members have daemons of
+ * their own, or each machine that joins would wait for as many walks; and there are many of them,
+ * or each request of a member would walk as far.
  */
+#define SERVER__MEMBERS_LOOPS 32
+
 struct server {
     struct server_config config; /* see there */
     struct mhd_loop http;        /* libmicrohttpd in the loop: all but the members' API */
-    struct mhd_loop members;     /* the members' API; see above */
+    struct mhd_loop members[SERVER__MEMBERS_LOOPS]; /* the members' API, each in turn; see above */
+    unsigned next_members;                          /* whose turn it is */
     struct tls_front *front;     /* owns: the public API's TLS; NULL: there is none */
     uv_timer_t tick;             /* looks for deadlines, while there are connections */
     struct list listeners;       /* of struct server_listener */
@@ -82,7 +86,7 @@ struct server__connection {
     struct list busy;                      /* in the server's busy, since its stream had a line */
     struct list ready;                     /* in the server's ready */
     struct server *s;                      /* pins */
-    struct mhd_loop *loop;                 /* pins: the one of the server's two that it is in */
+    struct mhd_loop *loop;                 /* pins: the one of the server's that it is in */
     struct server_listener *listener;      /* pins; NULL once that is closed */
     struct mhd_loop_conn http;             /* libmicrohttpd's part of it */
     int fd;                                /* libmicrohttpd's, which closes it */

@@ -12,6 +12,7 @@
 #include "api/server/server.h"
 #include "api/server/stream.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "hub/handlers/routes.h"
 #include "hub/model/proof.h"
 #include "hub/networks/networks.h"
@@ -236,6 +237,33 @@ void sample_hub_ask_both(struct sample_hub *s, const struct sample_question ques
         ret_statuses[i] = finish_ask(s, questions[i].method, questions[i].path, &rs[i]);
         response_deinit(&rs[i]);
     }
+}
+
+struct model_network *sample_hub_network(struct sample_hub *s)
+{
+    return model_find_network(&s->hub->model, "default");
+}
+
+struct model_node *sample_hub_node(struct sample_hub *s, const char *name)
+{
+    struct model_node *node = model_find_node(sample_hub_network(s), name);
+
+    if (!node)
+        sample_hub_fail("there is no node \"%s\"", name);
+    return node;
+}
+
+void sample_hub_add_node(struct sample_hub *s, const char *name)
+{
+    uint8_t key[32] = {[1] = (uint8_t)name[0], [2] = 1, [3] = (uint8_t)name[1]};
+    char text[BASE64_ROOM(32)];
+    char body[256];
+
+    base64_encode(key, sizeof(key), text);
+    (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"publicKey\":\"%s\"}", name, text);
+    if (sample_hub_ask(
+            s, API_ACCESS_ADMIN, NULL, "POST", "/v1/networks/default/nodes", body, NULL) != 201)
+        sample_hub_fail("the node \"%s\" is not taken", name);
 }
 
 char *sample_hub_ask_text(struct sample_hub *s, struct model_node *member, const char *path)

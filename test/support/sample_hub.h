@@ -73,6 +73,16 @@ int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_no
  * NULL: there was none. */
 char *sample_hub_ask_text(struct sample_hub *s, struct model_node *member, const char *path);
 
+/** sample_hub_network() - lends the network that sample_hub_open() has made. */
+struct model_network *sample_hub_network(struct sample_hub *s);
+
+/** sample_hub_node() - lends its node of that name, which is there. */
+struct model_node *sample_hub_node(struct sample_hub *s, const char *name);
+
+/** sample_hub_add_node() - a node of that name, by a key that begins with 0, its first letter, 1,
+ * and its second one. */
+void sample_hub_add_node(struct sample_hub *s, const char *name);
+
 /** What an administrator asks. */
 struct sample_question {
     const char *method;

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/text.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
 #include "hub/traffic/traffic_key.h"
@@ -26,28 +25,12 @@ static struct sample_hub hub;
 
 static struct model_network *network(void)
 {
-    return model_find_network(&hub.hub->model, "default");
+    return sample_hub_network(&hub);
 }
 
 static struct model_node *node(const char *name)
 {
-    struct model_node *n = model_find_node(network(), name);
-
-    assert_non_null(n);
-    return n;
-}
-
-static void add_node(const char *name)
-{
-    uint8_t key[32] = {[1] = (uint8_t)name[0], [2] = 1, [3] = (uint8_t)name[1]};
-    char text[BASE64_ROOM(32)];
-    char body[256];
-
-    base64_encode(key, sizeof(key), text);
-    (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"publicKey\":\"%s\"}", name, text);
-    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "POST",
-                         "/v1/networks/default/nodes", body, NULL),
-        201);
+    return sample_hub_node(&hub, name);
 }
 
 /* Nodes that are added by their keys are stock WireGuards, which never tell anything. */
@@ -64,8 +47,8 @@ static int enter(void **state)
     hub = (struct sample_hub){.now = NSEC_PER_SEC};
     sample_hub_make_dir(&hub, true);
     sample_hub_open(&hub);
-    add_node("a");
-    add_node("b");
+    sample_hub_add_node(&hub, "a");
+    sample_hub_add_node(&hub, "b");
     give_agents();
     return 0;
 }
@@ -301,7 +284,7 @@ static void test_longest_record(void **state)
     struct traffic t;
 
     memset(name, 'n', NAME_MAX_LEN);
-    add_node(name);
+    sample_hub_add_node(&hub, name);
     for (int i = 0; i < 2 * TRAFFIC_FLOWS_MAX; i++) {
         char job[NAME_MAX_LEN + 1];
 

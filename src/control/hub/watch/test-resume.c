@@ -1,0 +1,125 @@
+/* test-resume.c - watches that go on where others broke off. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hub/watch/resume.h"
+#include "hub/watch/watch.h"
+#include "test/support/audience.h"
+
+static struct watch_known known_now(void)
+{
+    return (struct watch_known){
+        .boot = audience_hub.hub->model.boot, .revision = store_revision(audience_hub.hub->store)};
+}
+
+/* What a watch of that node that knows so much is told first. */
+static const char *resume(const char *name, const struct watch_known *known)
+{
+    struct stream *s = watch_open(&audience_hub.hub->watcher, audience_node(name),
+        WATCH_HEARTBEAT_SLOW, known, audience_hub.now);
+    static char all[1 << 16];
+    size_t n = 0;
+
+    assert_non_null(s);
+    s->on_drained(s);
+    while (s->n > 0)
+        n += (size_t)snprintf(all + n, sizeof(all) - n, "%s", audience_take(s));
+    audience_end(s);
+    return all;
+}
+
+/* It is told of what has changed as it is now, once, and that it was all. */
+static void test_resume(void **state)
+{
+    struct watch_known known = known_now();
+    const char *text;
+
+    audience_add("d");
+    audience_add("e");
+    audience_remove("e");
+    watch_tell_status(&audience_hub.hub->watcher, audience_node("b"), audience_hub.now);
+    watch_tell_status(&audience_hub.hub->watcher, audience_node("b"), audience_hub.now);
+    text = resume("a", &known);
+    assert_int_equal(audience_count(text, "snapshot"), 0);
+    /* d and b; c, which was the last at that revision, may come once more. */
+    assert_int_equal(audience_count(text, "\"AGQB"), 1);
+    assert_int_equal(audience_count(text, "\"AGIB"), 1);
+    assert_int_equal(audience_count(text, "\"AGEB"), 0);
+    assert_int_equal(audience_count(text, "\"delete\""), 1);
+    assert_int_equal(audience_count(text, "\"name\":\"e\""), 1);
+    assert_int_equal(audience_count(text, "heartbeat"), 1);
+    assert_non_null(strstr(strstr(text, "\"delete\""), "heartbeat"));
+    assert_int_equal(audience_hub.hub->watcher.n_resumed, 1);
+    /* It goes on as any other. */
+    known = known_now();
+    text = resume("a", &known);
+    assert_int_equal(audience_count(text, "snapshot"), 0);
+    assert_int_equal(audience_count(text, "heartbeat"), 1);
+}
+
+/* Who may see whom has changed meanwhile. */
+static void test_resume_of_what_is_seen(void **state)
+{
+    struct watch_known known = known_now();
+    const char *text;
+
+    audience_set_edge("off");
+    text = resume("a", &known);
+    assert_int_equal(audience_count(text, "snapshot"), 0);
+    assert_int_equal(audience_count(text, "\"AGIB"), 0);
+    assert_int_equal(audience_count(text, "\"a--b\""), 1);
+    assert_int_equal(audience_count(text, "\"delete\""), 1);
+    assert_non_null(strstr(text, "\"name\":\"b\""));
+    text = resume("c", &known);
+    assert_int_equal(audience_count(text, "a--b"), 0);
+    assert_int_equal(audience_count(text, "\"delete\""), 0);
+    known = known_now();
+    audience_set_edge("auto");
+    text = resume("a", &known);
+    assert_int_equal(audience_count(text, "\"AGIB"), 1);
+    assert_int_equal(audience_count(text, "\"a--b\""), 1);
+    assert_true(strstr(text, "\"AGIB") < strstr(text, "\"a--b\""));
+}
+
+/* Another run of the hub, too long ago, or too much: then there is a snapshot. */
+static void test_resume_is_not_possible(void **state)
+{
+    struct watch_known other = known_now();
+    struct watch_known known = known_now();
+    struct history *h = &audience_network()->history;
+
+    other.boot ^= 1;
+    assert_int_equal(audience_count(resume("a", &other), "snapshot"), 1);
+    /* Objects that there are no more. */
+    for (unsigned i = 0; i < HISTORY_MAX + 1; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        history_add(h, &node_kind, name, known.revision + 1 + i / (RESUME_MAX + 1));
+    }
+    assert_int_equal(h->n, HISTORY_MAX);
+    assert_int_equal(audience_count(resume("a", &known), "snapshot"), 1);
+    known.revision = h->forgotten;
+    assert_int_equal(audience_count(resume("a", &known), "snapshot"), 1);
+    known.revision = h->forgotten + 1;
+    assert_int_equal(audience_count(resume("a", &known), "snapshot"), 1);
+    assert_int_equal(audience_hub.hub->watcher.n_resumed, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_resume, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_resume_of_what_is_seen, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_resume_is_not_possible, audience_enter, audience_leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* test-watch.c - what a watch is told, in order and in bounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "hub/watch/watch.h"
+#include "test/support/audience.h"
+
+static void test_changes_come_in_order(void **state)
+{
+    struct stream *s = audience_open("a");
+    const char *text;
+
+    audience_add("d");
+    audience_add("e");
+    text = audience_take(s);
+    assert_int_equal(audience_count(text, "\n"), 2);
+    assert_non_null(strstr(text, "\"d\""));
+    assert_true(strstr(text, "\"d\"") < strstr(text, "\"e\""));
+    assert_string_equal(audience_take(s), "");
+    audience_end(s);
+}
+
+/* Two nodes that may not talk any more are told that the other one is gone; a third hears nothing.
+ */
+static void test_edge_that_is_switched_off(void **state)
+{
+    struct stream *a = audience_open("a");
+    struct stream *c = audience_open("c");
+
+    audience_set_edge("off");
+    assert_int_equal(audience_count(audience_take(a), "delete"), 1);
+    assert_string_equal(audience_take(c), "");
+    audience_set_edge("auto");
+    assert_int_equal(audience_count(audience_take(a), "publicKey"), 1);
+    audience_end(a);
+    audience_end(c);
+}
+
+static void test_heartbeat_when_nothing_else_is_said(void **state)
+{
+    struct stream *s = audience_open("a");
+
+    audience_hub.now += WATCH_HEARTBEAT;
+    watch_tick(&audience_hub.hub->watcher, audience_hub.now);
+    assert_int_equal(audience_count(audience_take(s), "heartbeat"), 1);
+    audience_hub.now += WATCH_HEARTBEAT - 1;
+    watch_tick(&audience_hub.hub->watcher, audience_hub.now);
+    assert_string_equal(audience_take(s), "");
+    /* What waits to be taken proves as much. */
+    audience_add("d");
+    audience_hub.now += WATCH_HEARTBEAT;
+    watch_tick(&audience_hub.hub->watcher, audience_hub.now);
+    assert_int_equal(audience_count(audience_take(s), "heartbeat"), 0);
+    audience_end(s);
+}
+
+/* Of a hub with many watches they come slower, to those that accept it. */
+static void test_slow_heartbeats(void **state)
+{
+    struct watcher *w = &audience_hub.hub->watcher;
+    struct stream *old = watch_open(w, audience_node("b"), 0, &audience_nothing, audience_hub.now);
+    struct stream *s = audience_open("a");
+    unsigned n_real = w->n;
+    const char *text;
+
+    (void)audience_take(old);
+    (void)audience_take(old);
+    w->n = WATCH_MANY + 1;
+    audience_hub.now += WATCH_HEARTBEAT;
+    watch_tick(w, audience_hub.now);
+    text = audience_take(s);
+    assert_int_equal(audience_count(text, "heartbeat"), 1);
+    assert_int_equal(audience_count(text, "\"next\":20"), 1);
+    text = audience_take(old);
+    assert_int_equal(audience_count(text, "heartbeat"), 1);
+    assert_int_equal(audience_count(text, "next"), 0);
+    audience_hub.now += WATCH_HEARTBEAT;
+    watch_tick(w, audience_hub.now);
+    assert_string_equal(audience_take(s), "");
+    assert_int_equal(audience_count(audience_take(old), "heartbeat"), 1);
+    /* With fewer watches the one that was announced is in time, and says that they come as usual.
+     */
+    w->n = n_real;
+    audience_hub.now += WATCH_HEARTBEAT;
+    watch_tick(w, audience_hub.now);
+    text = audience_take(s);
+    assert_int_equal(audience_count(text, "heartbeat"), 1);
+    assert_int_equal(audience_count(text, "next"), 0);
+    audience_hub.now += WATCH_HEARTBEAT;
+    watch_tick(w, audience_hub.now);
+    assert_int_equal(audience_count(audience_take(s), "heartbeat"), 1);
+    audience_end(s);
+    audience_end(old);
+}
+
+/* A node that takes nothing costs a bounded queue, and begins again with a snapshot. */
+static void test_slow_node_gets_a_snapshot(void **state)
+{
+    struct stream *s = audience_open("a");
+    const char *text;
+
+    for (unsigned i = 0; i <= STREAM_LINES_MAX; i++)
+        watch_tell_node(&audience_hub.hub->watcher, audience_node("b"), audience_hub.now);
+    assert_int_equal(audience_hub.hub->watcher.n_overrun, 1);
+    assert_true(s->n <= STREAM_LINES_MAX);
+    /* What comes meanwhile is in the snapshot. */
+    audience_add("d");
+    text = audience_take(s);
+    if (audience_count(text, "snapshot") == 0)
+        text = audience_take(s);
+    assert_int_equal(audience_count(text, "snapshot"), 1);
+    assert_non_null(strstr(text, "\"d\""));
+    assert_string_equal(audience_take(s), "");
+    audience_end(s);
+}
+
+static void test_third_watch_ends_the_first(void **state)
+{
+    struct stream *s[3];
+
+    for (unsigned i = 0; i < 3; i++)
+        s[i] = audience_open("a");
+    assert_true(s[0]->aborted);
+    assert_false(s[1]->aborted || s[2]->aborted);
+    assert_true(watch_is_open(audience_node("a")));
+    for (unsigned i = 0; i < 3; i++)
+        audience_end(s[i]);
+    assert_false(watch_is_open(audience_node("a")));
+    assert_int_equal(audience_hub.hub->watcher.n, 0);
+}
+
+static void test_removed_node_is_told_last(void **state)
+{
+    struct stream *a = audience_open("a");
+    struct stream *b = audience_open("b");
+    const char *text;
+
+    audience_remove("a");
+    text = audience_take(a);
+    assert_int_equal(audience_count(text, "\n"), 1);
+    assert_non_null(strstr(text, "removed"));
+    assert_true(a->ended);
+    assert_int_equal(audience_count(audience_take(b), "delete"), 1);
+    assert_false(b->ended);
+    audience_end(a);
+    audience_end(b);
+}
+
+/* Five at once, then one each two seconds, which is the last one. */
+static void test_status_that_changes_all_the_time(void **state)
+{
+    struct stream *s = audience_open("a");
+
+    for (unsigned i = 0; i < 20; i++)
+        watch_tell_status(&audience_hub.hub->watcher, audience_node("b"), audience_hub.now);
+    assert_int_equal(audience_count(audience_take(s), "\n"), WATCH_STATUS_BURST);
+    watch_tick(&audience_hub.hub->watcher, audience_hub.now);
+    assert_int_equal(audience_count(audience_take(s), "publicKey"), 0);
+    audience_hub.now += WATCH_STATUS_EACH;
+    watch_tick(&audience_hub.hub->watcher, audience_hub.now);
+    assert_int_equal(audience_count(audience_take(s), "publicKey"), 1);
+    audience_hub.now += WATCH_STATUS_EACH;
+    watch_tick(&audience_hub.hub->watcher, audience_hub.now);
+    assert_int_equal(audience_count(audience_take(s), "publicKey"), 0);
+    audience_end(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_changes_come_in_order, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_edge_that_is_switched_off, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_heartbeat_when_nothing_else_is_said, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(test_slow_heartbeats, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_slow_node_gets_a_snapshot, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_third_watch_ends_the_first, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_removed_node_is_told_last, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_status_that_changes_all_the_time, audience_enter, audience_leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -367,6 +367,7 @@ int model__add_edge(struct model_network *net, struct mesh_edge *spec, struct mo
     struct model_edge *edge = calloc(1, sizeof(*edge));
 
     if (edge) {
+        edge->net = net;
         edge->spec = *spec;
         edge->keyed.key = strdup(spec->meta.name);
     }
@@ -500,6 +501,7 @@ struct model_network *model_bury_network(struct model_network *net)
     ipam_deinit(&net->ipam);
     roster_deinit(&net->roster);
     history_deinit(&net->history);
+    catch_up_forget(&net->catch_up);
     line_unref(net->self);
     secret_wipe(&net->pub.secret, sizeof(net->pub.secret));
     free(net->keyed.key);

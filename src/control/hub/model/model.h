@@ -41,6 +41,7 @@
 #include "base/rate.h"
 #include "cost/spent.h"
 #include "hub/jobs/jobs.h"
+#include "hub/model/catch_up.h"
 #include "hub/model/damaged.h"
 #include "hub/model/history.h"
 #include "hub/model/hub_hooks.h"
@@ -82,10 +83,11 @@ struct model_network {
     struct spent_list spent;          /* of its budgets, today; spending.c's */
     uint64_t sent_bytes[PATH_KIND_N]; /* that nodes have told since the start, by path */
     /* watch.c's */
-    struct list watches;    /* of struct watch */
-    struct history history; /* what they were told of */
-    struct roster roster;   /* its nodes as JSON, as most see them */
-    struct line *self;      /* owns; the network as JSON; NULL: to be made */
+    struct list watches;      /* of struct watch */
+    struct history history;   /* what they were told of */
+    struct catch_up catch_up; /* what those are told first that go on */
+    struct roster roster;     /* its nodes as JSON, as most see them */
+    struct line *self;        /* owns; the network as JSON; NULL: to be made */
     /* changes.c's */
     struct server_listener *listeners[2]; /* where its members are answered: v4 and v6 */
     struct jobs_service jobs;             /* its jobs, while they are served */
@@ -161,8 +163,9 @@ struct model_edge_end {
 
 /** An edge about which an administrator has said something. */
 struct model_edge {
-    struct keyed keyed;    /* in its network's edges */
-    struct mesh_edge spec; /* as stored */
+    struct keyed keyed;        /* in its network's edges */
+    struct model_network *net; /* pins */
+    struct mesh_edge spec;     /* as stored */
     struct model_edge_end ends[2];
 };
 

@@ -2,7 +2,8 @@
  * resume.h - what a watch that goes on where another one broke off has to be told first.
  *
  * That is each object that was told of at the revision where it broke off, or since, as it is now
- * (hub/model/history.h); and at the end a heartbeat, which says that this was all.
+ * (hub/model/history.h); and at the end a heartbeat, which says that this was all. What is the same
+ * for thousands that go on from the same revision is made once (hub/model/catch_up.h).
  */
 #pragma once
 

@@ -111,6 +111,70 @@ static void test_resume_is_not_possible(void **state)
     assert_int_equal(audience_hub.hub->watcher.n_resumed, 0);
 }
 
+/* What is the same for all is one text in memory, until something else is told. */
+static void test_resumes_share_their_texts(void **state)
+{
+    struct watch_known known = known_now();
+    struct watcher *w = &audience_hub.hub->watcher;
+    struct stream *s[3];
+    struct line *first;
+
+    audience_add("d");
+    audience_add("e");
+    audience_remove("e");
+    for (unsigned i = 0; i < 2; i++) {
+        s[i] = watch_open(w, audience_node(i ? "c" : "a"), 0, &known, audience_hub.now);
+        s[i]->on_drained(s[i]);
+    }
+    assert_true(s[0]->n > 0);
+    assert_int_equal(s[0]->n, s[1]->n);
+    for (size_t i = 0; i < s[0]->n; i++)
+        assert_ptr_equal(s[0]->queue[s[0]->first + i], s[1]->queue[s[1]->first + i]);
+    first = line_ref(s[0]->queue[s[0]->first]);
+    audience_add("f");
+    s[2] = watch_open(w, audience_node("b"), 0, &known, audience_hub.now);
+    s[2]->on_drained(s[2]);
+    assert_ptr_not_equal(first, s[2]->queue[s[2]->first]);
+    assert_non_null(strstr(audience_take(s[2]), "\"AGYB"));
+    (void)line_unref(first);
+    for (unsigned i = 0; i < 3; i++)
+        audience_end(s[i]);
+}
+
+/* Changes that are much to send wait for a place, as snapshots do; what is little does not. */
+static void test_long_resumes_wait(void **state)
+{
+    struct watcher *w = &audience_hub.hub->watcher;
+    struct watch_known before;
+    struct watch_known after;
+    struct stream *s;
+    char name[8];
+
+    for (unsigned i = 0; i < 128; i++) {
+        if (i == 64)
+            before = known_now();
+        (void)snprintf(name, sizeof(name), "%c%c", (int)('a' + i % 16), (int)('a' + i / 16));
+        audience_add(name);
+    }
+    after = known_now();
+    w->n_sending = WATCH_SNAPSHOTS_MAX;
+    assert_int_equal(audience_count(resume("a", &after), "heartbeat"), 1);
+    s = watch_open(w, audience_node("b"), 0, &before, audience_hub.now);
+    s->on_drained(s);
+    assert_int_equal(s->n, 0);
+    assert_int_equal(w->n_resumed, 1);
+    w->n_sending = 0;
+    /* One that was sent has left its place. */
+    audience_end(audience_open("c"));
+    assert_true(s->n > 0);
+    assert_int_equal(audience_count(audience_take(s), "snapshot"), 0);
+    assert_int_equal(w->n_resumed, 2);
+    while (s->n > 0)
+        (void)audience_take(s);
+    assert_int_equal(w->n_sending, 0);
+    audience_end(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +183,9 @@ int main(void)
             test_resume_of_what_is_seen, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(
             test_resume_is_not_possible, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_resumes_share_their_texts, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(test_long_resumes_wait, audience_enter, audience_leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,8 +19,8 @@ struct watch {
     bool wants_snapshot;     /* it has to get a snapshot before anything else */
     bool may_resume;         /* until then: what has changed since @known may do instead */
     uint64_t known;          /* the revision of the last line that its node had */
-    bool is_sending;         /* its snapshot is on its way, and counts in n_sending */
-    nsec_t began_at;         /* when the snapshot was begun */
+    bool is_sending;         /* what it lacked is on its way, and counts in n_sending */
+    nsec_t began_at;         /* since when */
     bool accepts_slow;       /* heartbeats may come each WATCH_HEARTBEAT_SLOW */
     nsec_t beat_at;          /* when its next heartbeat is due */
 };
@@ -41,42 +41,72 @@ static bool can_send(const struct watcher *w)
     return w->n_sending < WATCH_SNAPSHOTS_MAX;
 }
 
-/* Send the watch the snapshot that it wants. There has to be room for it (can_send()). */
-static void send_snapshot(struct watch *wt, nsec_t now)
+/* Queue what the watch has to have before anything else; @is_large: it takes a place among those
+ * that are sent at a time. */
+static void send_whole(struct watch *wt, const struct view_parts *parts, bool is_large, nsec_t now)
 {
-    struct view_parts parts;
-
-    if (!view_snapshot(wt->node, &parts)) {
-        /* Without memory: the node connects again later. */
-        stream_abort(&wt->stream);
-        return;
-    }
     wt->wants_snapshot = false;
-    wt->is_sending = true;
-    wt->began_at = now;
-    list_add_tail(&wt->w->sending, &wt->sending);
-    wt->w->n_sending++;
-    if (!stream_push_whole(&wt->stream, parts.items, parts.n, now))
+    wt->may_resume = false;
+    if (is_large) {
+        wt->is_sending = true;
+        wt->began_at = now;
+        list_add_tail(&wt->w->sending, &wt->sending);
+        wt->w->n_sending++;
+    }
+    if (!stream_push_whole(&wt->stream, parts->items, parts->n, now))
         stream_abort(&wt->stream);
-    view_parts_deinit(&parts);
 }
 
-/* Tell the watch what has changed since its node was told last. False: it needs a snapshot. */
+static size_t size_of(const struct view_parts *parts)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < parts->n; i++)
+        size += parts->items[i]->len;
+    return size;
+}
+
+/* Tell the watch what has changed since its node was told last. False: it has to wait for a place;
+ * or it needs a snapshot, and may_resume says so. */
 static bool send_changes(struct watch *wt, nsec_t now)
 {
     struct view_parts parts;
-    bool may_resume = wt->may_resume;
+    bool is_large;
 
-    wt->may_resume = false;
-    if (!may_resume || resume_make(wt->node, wt->known, &parts) != 0)
+    wt->may_resume = wt->may_resume && resume_make(wt->node, wt->known, &parts) == 0;
+    if (!wt->may_resume)
         return false;
-    wt->wants_snapshot = !stream_push_whole(&wt->stream, parts.items, parts.n, now);
+    is_large = size_of(&parts) > WATCH_SMALL;
+    if (is_large && !can_send(wt->w)) {
+        view_parts_deinit(&parts);
+        return false;
+    }
+    send_whole(wt, &parts, is_large, now);
     view_parts_deinit(&parts);
-    wt->w->n_resumed += !wt->wants_snapshot;
-    return !wt->wants_snapshot;
+    wt->w->n_resumed++;
+    return true;
 }
 
-/* A snapshot has ended: begin the next one that waits. */
+/* Send the watch what it lacks: the changes, or a snapshot. False: it has to wait for a place. */
+static bool begin(struct watch *wt, nsec_t now)
+{
+    struct view_parts parts;
+
+    if (send_changes(wt, now))
+        return true;
+    if (!can_send(wt->w))
+        return false;
+    if (!view_snapshot(wt->node, &parts)) {
+        /* Without memory: the node connects again later. */
+        stream_abort(&wt->stream);
+        return true;
+    }
+    send_whole(wt, &parts, true, now);
+    view_parts_deinit(&parts);
+    return true;
+}
+
+/* A place is free: begin with the next one that waits. */
 static void send_next(struct watcher *w, nsec_t now)
 {
     struct watch *wt = list_first(&w->waiting, struct watch, waiting);
@@ -84,7 +114,7 @@ static void send_next(struct watcher *w, nsec_t now)
     if (!wt || !can_send(w))
         return;
     list_remove(&wt->waiting);
-    send_snapshot(wt, now);
+    (void)begin(wt, now);
 }
 
 static void release_place(struct watch *wt, nsec_t now)
@@ -104,11 +134,7 @@ static void on_drained(struct stream *st)
     nsec_t now = clock_now();
 
     release_place(wt, now);
-    if (!wt->wants_snapshot || !wt->node || !list_is_empty(&wt->waiting) || send_changes(wt, now))
-        return;
-    if (can_send(wt->w))
-        send_snapshot(wt, now);
-    else
+    if (wt->wants_snapshot && wt->node && list_is_empty(&wt->waiting) && !begin(wt, now))
         list_add_tail(&wt->w->waiting, &wt->waiting);
 }
 
@@ -228,6 +254,7 @@ static void tell_those_who_see(struct model_node *about, struct line *l, nsec_t 
 static void remember(struct model_network *net, const struct object_kind *kind, const char *name)
 {
     history_add(&net->history, kind, name, store_revision(net->model->store));
+    catch_up_forget(&net->catch_up);
 }
 
 /* ---- news of nodes -------------------------------------------------------------------------- */
@@ -378,7 +405,7 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path 
     struct model_node *b = edge->ends[1].node;
     bool could = before != EDGE_PATH_OFF;
     bool can = edge->spec.path != EDGE_PATH_OFF;
-    struct model_network *net = a ? a->net : b->net;
+    struct model_network *net = edge->net;
     bool exists = model_find_edge(net, edge->spec.nodes[0], edge->spec.nodes[1]) == edge;
     struct line *l = exists ? view_put_edge(net, edge)
                             : view_delete(w->model, &mesh_edge_kind, edge->spec.meta.name);
@@ -386,9 +413,11 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path 
     /* A watch has to know both nodes before it is told of their edge. */
     watch_tell_news(w, now);
     remember(net, &mesh_edge_kind, edge->spec.meta.name);
-    /* One of the two nodes is gone, and now its edge is removed. */
+    /* One of the two nodes is gone, and now its edge is removed; or both are. A node of that name
+     * may come again, and go on with its watch. */
     if (!a || !b) {
-        tell_node(a ? a : b, l, now);
+        if (a || b)
+            tell_node(a ? a : b, l, now);
         line_unref(l);
         return;
     }

@@ -23,7 +23,8 @@
  *
  * A watch whose connection broke comes again as a new one, and says what it knows:
  * the run of the hub, and the revision of the last line that it had. If that was
- * this run it is told what has changed since (resume.h) and no snapshot.
+ * this run it is told what has changed since (resume.h) and no snapshot. Where that is much, it
+ * waits for its turn with the snapshots.
  *
  * Threads: the hub's loop only.
  */
@@ -47,8 +48,10 @@
  * seconds, which is more than any heartbeat is away. */
 #define WATCH_BEAT_LISTS 32
 
-/** How many snapshots are sent at a time, and how long one may take. */
+/** How many snapshots are sent at a time, and how long one may take. The changes for a watch that
+ * goes on count as one if they have more than WATCH_SMALL bytes, before they are packed. */
 #define WATCH_SNAPSHOTS_MAX   32
+#define WATCH_SMALL           (16 << 10)
 #define WATCH_SNAPSHOT_WITHIN (60 * NSEC_PER_SEC)
 
 /** The rate limit for changes of one node's status: the burst, and the time for one more. */

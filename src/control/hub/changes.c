@@ -421,7 +421,7 @@ static void on_edge_changed(void *ctx, struct model_edge *edge, enum edge_path b
     struct model_node *a = edge->ends[0].node;
     struct model_node *b = edge->ends[1].node;
 
-    if (!c->is_running || (!a && !b))
+    if (!c->is_running)
         return;
     if (a && b && a->net->is_up && c->hooks.edge_changed)
         c->hooks.edge_changed(c->hooks.ctx, &a->pub, &b->pub);

@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
+#include "hub/record/record.h"
 #include "hub/watch/resume.h"
 #include "hub/watch/watch.h"
+#include "store/store_now.h"
 #include "test/support/audience.h"
 
 static struct watch_known known_now(void)
@@ -141,6 +144,36 @@ static void test_resumes_share_their_texts(void **state)
         audience_end(s[i]);
 }
 
+/* Two nodes go in one commit, and their edge with them. One is added again while its agent is away,
+ * which goes on with its watch. */
+static void test_an_edge_without_nodes(void **state)
+{
+    static const struct {
+        enum record_kind kind;
+        const char *name;
+    } gone[] = {{RECORD_NODE, "a"}, {RECORD_NODE, "b"}, {RECORD_EDGE, "a--b"}};
+    char keys[3][RECORD_KEY_MAX];
+    struct store_op ops[3];
+    struct watch_known known;
+    struct err e = ERR_NULL;
+    const char *text;
+
+    audience_set_edge("relay");
+    audience_add("d");
+    known = known_now();
+    for (unsigned i = 0; i < 3; i++)
+        ops[i] = (struct store_op){.kind = STORE_OP_DELETE,
+            .key = record_key(keys[i], gone[i].kind, "default", gone[i].name),
+            .expect = STORE_EXPECT_ANY};
+    assert_int_equal(
+        store_now_commit(audience_hub.hub->store, ops, 3, audience_hub.now, NULL, NULL, &e), 0);
+    assert_null(model_find_node(audience_network(), "a"));
+    audience_add("a");
+    text = resume("a", &known);
+    assert_int_equal(audience_count(text, "snapshot"), 0);
+    assert_int_equal(audience_count(text, "\"MeshEdge\",\"name\":\"a--b\""), 1);
+}
+
 /* Changes that are much to send wait for a place, as snapshots do; what is little does not. */
 static void test_long_resumes_wait(void **state)
 {
@@ -185,6 +218,7 @@ int main(void)
             test_resume_is_not_possible, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(
             test_resumes_share_their_texts, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(test_an_edge_without_nodes, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_long_resumes_wait, audience_enter, audience_leave),
     };
 

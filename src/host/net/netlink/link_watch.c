@@ -175,7 +175,7 @@ static int ask(struct link_watch *w, struct nlmsghdr *nlh, int nsid, struct answ
 
 static int ask_link(struct link_watch *w, const char *name, int nsid)
 {
-    char buf[256];
+    _Alignas(struct nlmsghdr) char buf[256];
     struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
     struct ifinfomsg *ifi;
     struct answer answer;
@@ -196,7 +196,7 @@ static int ask_link(struct link_watch *w, const char *name, int nsid)
 /* The number of a namespace in ours; it is given one if it has none. */
 static int ask_nsid(struct link_watch *w, int netns_fd, uint16_t type, int *ret)
 {
-    char buf[256];
+    _Alignas(struct nlmsghdr) char buf[256];
     struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
     struct rtgenmsg *gen;
     struct answer answer;

@@ -461,7 +461,7 @@ int cmd_probe(int argc, char **argv)
     if (options_parse(&usage, argc, argv, &status))
         return status;
     if (arg.once && arg.report)
-        return cmd_fail(usage.command, "--once ends before there is much to report: choose one");
+        return cmd_refuse(usage.command, "--once ends before there is much to report: choose one");
     log_init("probe", LOG_LEVEL_INFO);
     p.signal_fd = end_signals_open();
     if (p.signal_fd < 0)

@@ -37,15 +37,14 @@ static struct {
     bool foreground;
     const char *socket;
     uint64_t threads;
-    const char *cpus;
-    const char *no_offload;
-    const char *cipher;
+    struct cpulist cpus;
+    struct offloads offloads;
+    struct noise_choice cipher;
     const char *library;
     const char *user;
     bool take_over;
     bool stats;
-    const char *rate;
-    const char *class_rate;
+    struct traffic_rates rates;
     bool show_dscp;
 } arg;
 
@@ -54,6 +53,64 @@ static struct {
 
 /* Most threads each way without --threads. Whether more are faster has to be measured. */
 #define THREADS_DEFAULT_MAX 4
+
+/* ---- options ---- */
+
+/* [struct cpulist] */
+static int option_cpus(const struct option *o, const char *text, struct err *e)
+{
+    return cpulist_parse(o->field, text, e);
+}
+
+/* Those of the list are turned off. [struct offloads] */
+static int option_no_offload(const struct option *o, const char *text, struct err *e)
+{
+    return offload_parse(o->field, text, e);
+}
+
+/* [struct noise_choice] */
+static int option_cipher(const struct option *o, const char *text, struct err *e)
+{
+    return noise_choice_parse(o->field, text, e);
+}
+
+/* [uint64_t] */
+static int option_send_rate(const struct option *o, const char *text, struct err *e)
+{
+    return traffic_rate_parse(o->field, text, o->name, e);
+}
+
+/* "CLASS=RATE", of @len bytes. */
+static int take_class_rate(struct traffic_rates *ret, const char *item, size_t len, struct err *e)
+{
+    const char *equals = memchr(item, '=', len);
+    enum traffic_class class;
+    char text[32];
+
+    if (!equals || !traffic_class_parse(&class, item, (size_t)(equals - item)) ||
+        len - (size_t)(equals + 1 - item) >= sizeof(text))
+        return err_set(e, -EINVAL,
+            "--class-rate \"%.*s\" is not CLASS=RATE with control, priority, normal or bulk as the "
+            "class, as in bulk=20Mbit",
+            (int)len, item);
+    (void)snprintf(
+        text, sizeof(text), "%.*s", (int)(len - (size_t)(equals + 1 - item)), equals + 1);
+    return traffic_rate_parse(&ret->classes[class], text, "--class-rate", e);
+}
+
+/* [struct traffic_rates] */
+static int option_class_rates(const struct option *o, const char *text, struct err *e)
+{
+    int r = 0;
+
+    for (const char *at = text; r == 0 && at;) {
+        size_t len = strcspn(at, ",");
+
+        r = take_class_rate(o->field, at, len, e);
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    return r;
+}
 
 static const struct option options[] = {
     {"IFNAME", NULL, option_text, &arg.ifname, NULL, "the interface to create",
@@ -64,18 +121,18 @@ static const struct option options[] = {
         "the configuration socket, instead of " UAPI_SOCKET_DIR "/IFNAME.sock"},
     {"--threads", "N", option_u64, &arg.threads, NULL,
         "threads each way; by default half of the CPUs, at most 4", .min = 1, .max = 32},
-    {"--cpus", "LIST", option_text, &arg.cpus, NULL, "run only on these CPUs, as in 0,2-5"},
-    {"--no-offload", "LIST", option_text, &arg.no_offload, NULL,
+    {"--cpus", "LIST", option_cpus, &arg.cpus, NULL, "run only on these CPUs, as in 0,2-5"},
+    {"--no-offload", "LIST", option_no_offload, &arg.offloads, NULL,
         "do without these: udp-gso, udp-gro, tso, uso, or all"},
-    {"--cipher", "NAME", option_text, &arg.cipher, NULL,
+    {"--cipher", "NAME", option_cipher, &arg.cipher, NULL,
         "of data: chacha20poly1305 (default), which every WireGuard speaks, or aes256gcm, which "
         "weft alone does; a list of both wants the first and takes both"},
     {"--cipher-library", "NAME", option_text, &arg.library, NULL,
         "avx512, avx2, boringssl, ipsec-mb or openssl, instead of the fastest"},
-    {"--rate", "RATE", option_text, &arg.rate, NULL,
+    {"--rate", "RATE", option_send_rate, &arg.rates.all, NULL,
         "send no faster, as in 95Mbit: a little below the uplink, so that packets wait here, where "
         "they are sent by class and in turn, rather than behind it"},
-    {"--class-rate", "LIST", option_text, &arg.class_rate, NULL,
+    {"--class-rate", "LIST", option_class_rates, &arg.rates, NULL,
         "send these classes no faster, as in bulk=20Mbit,normal=50Mbit; the classes are control, "
         "priority, normal and bulk, by the packet's DSCP"},
     {"--show-dscp", NULL, option_flag, &arg.show_dscp, NULL,
@@ -150,14 +207,12 @@ static int take_port_options(struct port_options *opt, struct err *e)
     struct cpulist cpus;
     int r = 0;
 
-    *opt = (struct port_options){.offloads = offloads_all(), .sockets_follow_links = true};
-    if (arg.cpus)
-        r = cpulist_parse(&opt->cpus, arg.cpus, e);
-    if (r == 0 && arg.cpus)
+    *opt = (struct port_options){.cpus = arg.cpus,
+        .offloads = arg.offloads,
+        .aead_backend = arg.library,
+        .sockets_follow_links = true};
+    if (arg.cpus.n > 0)
         r = cpulist_confine(&opt->cpus, e);
-    if (r == 0 && arg.no_offload)
-        r = offload_parse(&opt->offloads, arg.no_offload, e);
-    opt->aead_backend = arg.library;
     cpulist_allowed(&cpus);
     if (opt->cpus.n > 0)
         cpus = opt->cpus;
@@ -168,41 +223,6 @@ static int take_port_options(struct port_options *opt, struct err *e)
         opt->n_workers = (unsigned)arg.threads;
     if (opt->n_workers == 0)
         opt->n_workers = 1;
-    return r;
-}
-
-/* "CLASS=RATE", of @len bytes. */
-static int take_class_rate(struct traffic_rates *ret, const char *item, size_t len, struct err *e)
-{
-    const char *equals = memchr(item, '=', len);
-    enum traffic_class class;
-    char text[32];
-
-    if (!equals || !traffic_class_parse(&class, item, (size_t)(equals - item)) ||
-        len - (size_t)(equals + 1 - item) >= sizeof(text))
-        return err_set(e, -EINVAL,
-            "--class-rate \"%.*s\" is not CLASS=RATE with control, priority, normal or bulk as the "
-            "class, as in bulk=20Mbit",
-            (int)len, item);
-    (void)snprintf(
-        text, sizeof(text), "%.*s", (int)(len - (size_t)(equals + 1 - item)), equals + 1);
-    return traffic_rate_parse(&ret->classes[class], text, "--class-rate", e);
-}
-
-static int take_rates(struct traffic_rates *ret, struct err *e)
-{
-    const char *at = arg.class_rate;
-    int r = 0;
-
-    *ret = (struct traffic_rates){0};
-    if (arg.rate)
-        r = traffic_rate_parse(&ret->all, arg.rate, "--rate", e);
-    while (r == 0 && at) {
-        size_t len = strcspn(at, ",");
-
-        r = take_class_rate(ret, at, len, e);
-        at = at[len] ? at + len + 1 : NULL;
-    }
     return r;
 }
 
@@ -264,7 +284,11 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
 {
     struct device_listener listener = {
         .on_gone = on_gone, .on_handed_over = on_handed_over, .ctx = wg};
-    struct device_options device = {.name = arg.ifname, .takes_over = arg.take_over};
+    struct device_options device = {.name = arg.ifname,
+        .takes_over = arg.take_over,
+        .shows_dscp = arg.show_dscp,
+        .rates = arg.rates,
+        .cipher = arg.cipher};
     char path[SOCKET_PATH_CAP];
     struct port_options port;
     int uapi_fd;
@@ -279,11 +303,6 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
         r = env_fd("WG_TUN_FD", e, &device.tun_fd);
     if (r == 0)
         r = env_fd("WG_UAPI_FD", e, &uapi_fd);
-    device.shows_dscp = arg.show_dscp;
-    if (r == 0)
-        r = take_rates(&device.rates, e);
-    if (r == 0 && arg.cipher)
-        r = noise_choice_parse(&device.cipher, arg.cipher, e);
     if (r == 0)
         r = port_new(&wg->port, &port, e);
     device.n_workers = port.n_workers;
@@ -436,6 +455,7 @@ int cmd_wg(int argc, char **argv)
     const char *fg = getenv("WG_PROCESS_FOREGROUND");
     int status;
 
+    arg.offloads = offloads_all();
     if (options_parse(&usage, argc, argv, &status))
         return status;
     if (arg.stats)

@@ -191,8 +191,11 @@ static void on_pong(
         if (path_liveness_on_agreement(
                 &pp->liveness, (f->flags & PATH_FRAME_IN_USE) != 0, pp->choice.sent.pair != 0, now))
             path__settle(pp, pair, now);
+        /* Left, with the socket of its own that it had, it is gone. */
+        pair = path__pair_find(pp, in->socket, &in->from);
     }
-    path__on_measured(pp, pair, now);
+    if (pair)
+        path__on_measured(pp, pair, now);
 }
 
 static void on_probe_ack(struct path *pp, const struct path_frame *f)

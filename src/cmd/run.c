@@ -2,6 +2,7 @@
 #include "train/job/run.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,9 @@
 #include "cmd/run_before.h"
 #include "os/child.h"
 #include "os/clock.h"
+#include "os/interrupt.h"
 #include "os/rng_kernel.h"
+#include "train/job/again.h"
 #include "train/job/env_text.h"
 #include "train/job/job_plan.h"
 #include "train/job/launcher_words.h"
@@ -30,17 +33,11 @@
 #define STATUS_NOT_FOUND      127
 #define STATUS_KILLED         128 /* and the number of the signal */
 
-/*
- * A command that was killed is begun again this often. One that has run for longer than LIVED
- * before is begun again anew.
- */
-#define KILLED_MAX 3
-#define LIVED      (60 * NSEC_PER_SEC)
-
 static struct {
     struct run_wish wish;
     struct option_list words;
     struct run_before before;
+    uint64_t max_restarts;
     bool explain;
 } arg;
 
@@ -75,6 +72,9 @@ static const struct option options[] = {
     {"--wait-lost", "DURATION", option_duration, &arg.wish.wait_lost, "10m",
         "how long a job of a fixed number of nodes waits for one that was lost, to begin again "
         "with it at its checkpoint; 0s: it ends"},
+    {"--max-restarts", "N", option_u64, &arg.max_restarts, "100",
+        "how often it is begun again on this node, whatever was lost; 0: never", .min = 0,
+        .max = AGAIN_MAX},
     {"--explain", NULL, option_flag, &arg.explain, NULL,
         "print each variable with its reason and source, and run nothing"},
     {"--quiet", NULL, option_flag, &arg.wish.is_quiet, NULL, "say nothing but what will hurt"},
@@ -215,38 +215,49 @@ static void say_again(int r, int status)
             status - STATUS_KILLED);
 }
 
-/* Prepares the next run of the job, and of one of fixed size waits for its nodes. Return: 0;
- * -ETIMEDOUT, or others of run_prepare(), with words. */
-static int prepare_again(struct run *run, struct err *e)
+/* The command's exit status; or that of a failure, when it was ended by a signal, which was ours,
+ * or has not ended. */
+static int last_status(int status)
 {
-    char broken[sizeof(run->meeting.id)];
-    nsec_t deadline = clock_now() + arg.wish.wait_lost;
+    return status != CMD_OK && status < STATUS_KILLED ? status : CMD_FAILED;
+}
+
+/* It is to be begun again: prepares that. Return: 0; else *@ret_status is set. */
+static int begin_again(struct run *run, int *ret_status)
+{
+    struct interrupt i;
+    struct err e = ERR_NULL;
     int r;
 
-    do {
-        (void)snprintf(broken, sizeof(broken), "%s", run_broken(run) ? run_broken(run) : "");
-        arg.wish.broken_run = broken[0] ? broken : NULL;
-        r = run_prepare(run, &arg.wish, e);
-        arg.wish.broken_run = NULL;
-        if (r != 0)
-            return -ENOTCONN;
-        r = arg.wish.wait_lost > 0 ? lost_await(run, deadline, e) : 0;
-        if (r == LOST_E_AGAIN)
-            run_dir_remove(run->dir);
-    } while (r == LOST_E_AGAIN);
+    interrupt_begin(&i);
+    r = again_prepare(run, &arg.wish, &i, &e);
+    if (r != 0) {
+        if (r == AGAIN_E_ALONE)
+            (void)cmd_fail("run", "%s: not started again", err_text(&e));
+        else
+            (void)cmd_fail("run", "interrupted while it waited: the job's other nodes are told");
+        lost_give_up(run);
+        run_dir_remove(run->dir);
+        *ret_status = last_status(*ret_status);
+    }
+    interrupt_end(&i);
     return r;
 }
 
-/* Nobody has come back in time. Return: the command's exit status; or that of a failure, when it
- * was ended by a signal, which was ours. */
-static int end_alone(struct run *run, int status, const struct err *e)
+/* Why it is not begun again. */
+static void say_never_again(enum again_verdict verdict, int status)
 {
-    char time[32];
+    const char *name = arg.wish.words[0];
 
-    (void)cmd_fail("run", "%s after %s: not started again", err_text(e),
-        format_duration(arg.wish.wait_lost, time));
-    run_give_up(run);
-    return status != CMD_OK && status < STATUS_KILLED ? status : CMD_FAILED;
+    if (verdict == AGAIN_VERDICT_KILLED)
+        (void)cmd_fail("run",
+            "%s was killed by signal %d once more, soon after its start: not started again", name,
+            status - STATUS_KILLED);
+    else
+        (void)cmd_fail("run",
+            "%s was started again %" PRIu64 " time%s, as often as --max-restarts allows: not "
+            "started again",
+            name, arg.max_restarts, arg.max_restarts == 1 ? "" : "s");
 }
 
 /* Starts the command, with the options that its launcher needs. Return: as run_exec(). */
@@ -265,10 +276,33 @@ static int start(struct run *run, int *ret_status, struct err *e)
     return run_exec(run, lw.items, ret_status, e);
 }
 
+/* The outcome @r of run_exec() asks for another start. Return: true if there is one; else
+ * *@ret_status is set. */
+static bool is_again(struct again *again, struct run *run, int r, nsec_t lasted, int *ret_status)
+{
+    enum again_verdict verdict = again_judge(again, r, lasted);
+
+    switch (verdict) {
+    case AGAIN_VERDICT_GO:
+        say_again(r, *ret_status);
+        return begin_again(run, ret_status) == 0;
+    case AGAIN_VERDICT_KILLED:
+        say_never_again(verdict, *ret_status);
+        run_give_up(run);
+        return false;
+    case AGAIN_VERDICT_USED_UP:
+        say_never_again(verdict, *ret_status);
+        again_give_up(run, &arg.wish);
+        *ret_status = last_status(*ret_status);
+        return false;
+    }
+    return false;
+}
+
 /* Runs the command until it need not begin again. Return: as run_exec(), or run_prepare(). */
 static int run_all(struct run *run, int *ret_status, struct err *e)
 {
-    unsigned n_killed = 0;
+    struct again again = {.max = (unsigned)arg.max_restarts};
     int status = CMD_OK; /* the command's, at its last end */
     nsec_t begun_at;
     int r;
@@ -285,25 +319,11 @@ static int run_all(struct run *run, int *ret_status, struct err *e)
         *ret_status = status;
         begun_at = clock_now();
         r = start(run, ret_status, e);
-        status = *ret_status;
-        if (clock_now() - begun_at > LIVED)
-            n_killed = 0;
-        n_killed += r == RUN_E_KILLED;
-        if (n_killed > KILLED_MAX) {
-            (void)cmd_fail("run",
-                "%s was killed by signal %d once more, soon after its start: not started again",
-                arg.wish.words[0], status - STATUS_KILLED);
-            run_give_up(run);
-            return 0;
-        }
         if (!run_is_again(r))
             return r;
-        say_again(r, status);
-        r = prepare_again(run, e);
-        if (r == -ETIMEDOUT)
-            *ret_status = end_alone(run, status, e);
-        if (r != 0)
-            return r == -ETIMEDOUT ? 0 : r;
+        if (!is_again(&again, run, r, clock_now() - begun_at, ret_status))
+            return 0;
+        status = *ret_status;
     }
 }
 

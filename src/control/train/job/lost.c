@@ -1,14 +1,15 @@
 /* lost.c - see lost.h. */
 #include "train/job/lost.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "os/clock.h"
+#include "os/interrupt.h"
 #include "train/job/missing.h"
 #include "train/job/run.h"
 
@@ -19,8 +20,8 @@
 /* While nothing else is done, it is looked more often. */
 #define HURRY 6
 
-/* Longest wait for a word of each other node, or for it to be missed; the hub misses one after
- * three looks and six seconds. */
+/* Longest wait, while the hub answers, for a word of each other node, or for it to be missed; the
+ * hub misses one after three looks and six seconds. */
 #define JUDGE_MAX (60 * NSEC_PER_SEC)
 
 /* So many looks in a row have to show it. */
@@ -40,9 +41,10 @@ unsigned lost_each_ms(const struct run *run)
     return ms < LOOK_EACH_MAX_MS ? ms : LOOK_EACH_MAX_MS;
 }
 
-static void pause_a_little(const struct run *run)
+/* False: a person does not want to wait. */
+static bool pause_a_little(const struct run *run, struct interrupt *i)
 {
-    (void)poll(NULL, 0, (int)(lost_each_ms(run) / HURRY));
+    return !interrupt_wait(i, lost_each_ms(run) / HURRY);
 }
 
 enum rendezvous_state lost_say(const struct run *run, bool ended, struct rendezvous_presence *ret)
@@ -110,32 +112,61 @@ bool lost_is_idle(const struct run *run, const struct rendezvous_presence *prese
     return looks->n_idle >= LOOKS;
 }
 
-int lost_judge(const struct run *run)
+/* How long it is asked after others. */
+static nsec_t judge_max(const struct run *run, enum rendezvous_state state)
+{
+    return state == RENDEZVOUS_STATE_UNKNOWN ? nsec_max(JUDGE_MAX, run->wait_lost) : JUDGE_MAX;
+}
+
+static void tell_silence(const struct run *run, nsec_t waited)
+{
+    char time[32];
+
+    (void)fprintf(stderr,
+        "weft run: the hub has not said for %s whether another node of the job %s was lost\n",
+        format_duration(waited / NSEC_PER_SEC * NSEC_PER_SEC, time), run->meeting.id);
+}
+
+int lost_judge(const struct run *run, struct interrupt *i)
 {
     nsec_t begun_at = clock_now();
+    nsec_t waited;
+    enum rendezvous_state state;
     struct rendezvous_presence p;
 
     if (!lost_is_watched(run) || run->wait_lost == 0)
         return 0;
     do {
-        enum rendezvous_state state = lost_say(run, false, &p);
-
-        if (state == RENDEZVOUS_STATE_BROKEN)
+        state = lost_say(run, false, &p);
+        waited = clock_now() - begun_at;
+        if (state == RENDEZVOUS_STATE_BROKEN || state == RENDEZVOUS_STATE_MOVED)
             return RUN_E_CUT_OFF;
-        if (state != RENDEZVOUS_STATE_SAME || !p.is_known)
-            return 0;
-        if (p.lost.n > 0) {
+        if (state == RENDEZVOUS_STATE_SAME && p.lost.n > 0) {
             tell_lost(run, &p);
             return RUN_E_LOST;
         }
-        if (p.silent_for < clock_now() - begun_at)
+        if (state == RENDEZVOUS_STATE_SAME && (!p.is_known || p.silent_for < waited))
             return 0;
-        pause_a_little(run);
-    } while (clock_now() - begun_at < JUDGE_MAX);
+    } while (waited < judge_max(run, state) && pause_a_little(run, i));
+    if (i->signal == 0)
+        tell_silence(run, waited);
     return 0;
 }
 
-int lost_await(const struct run *run, nsec_t deadline, struct err *e)
+/* Another node has ended its command while all wait: it will not be there. */
+static int refuse_ended(const struct run *run, const struct rendezvous_presence *p, struct err *e)
+{
+    struct str names = STR_NULL;
+    int r;
+
+    rendezvous_format_nodes(&names, &p->ended);
+    r = err_set(e, LOST_E_ENDED, "the command of the job %s has ended on %s", run->meeting.id,
+        str_text(&names));
+    str_deinit(&names);
+    return r;
+}
+
+int lost_await(const struct run *run, nsec_t deadline, struct interrupt *i, struct err *e)
 {
     nsec_t report_at = clock_now() + MISSING_FIRST_MS * NSEC_PER_MSEC;
     struct rendezvous_presence p;
@@ -143,20 +174,30 @@ int lost_await(const struct run *run, nsec_t deadline, struct err *e)
 
     if (!lost_is_watched(run))
         return 0;
-    for (;;) {
+    do {
         state = lost_say(run, false, &p);
         if (state == RENDEZVOUS_STATE_BROKEN || state == RENDEZVOUS_STATE_MOVED)
             return LOST_E_AGAIN;
         if (state == RENDEZVOUS_STATE_SAME && (!p.is_known || p.n_present >= run->min_nodes))
             return 0;
+        if (state == RENDEZVOUS_STATE_SAME && p.ended.n_all > 0)
+            return refuse_ended(run, &p, e);
         if (clock_now() >= deadline)
-            return err_set(e, -ETIMEDOUT, "%u of the %u nodes of the job %s are there", p.n_present,
-                run->min_nodes, run->meeting.id);
+            return err_set(e, LOST_E_ALONE, "%u of the %u nodes of the job %s are there",
+                p.n_present, run->min_nodes, run->meeting.id);
         if (clock_now() >= report_at) {
             unsigned ms = missing_report(run);
 
             report_at = ms > 0 ? clock_now() + ms * NSEC_PER_MSEC : NSEC_NEVER;
         }
-        pause_a_little(run);
-    }
+    } while (pause_a_little(run, i));
+    return LOST_E_INTERRUPTED;
+}
+
+void lost_give_up(const struct run *run)
+{
+    struct rendezvous_presence unused;
+
+    if (run->meeting.id[0] != '\0')
+        (void)lost_say(run, true, &unused);
 }

@@ -6,7 +6,9 @@
  * tells it every few seconds that its command is there, and at the end that it has ended. A command
  * that is silent and has not ended is lost: its machine is without power, starts anew, or somebody
  * has killed `weft run`. Then the others begin a new run of the job and wait in it until all are
- * there again, the node that was lost or another one in its place.
+ * there again, the node that was lost or another one in its place. A node that ends its command
+ * while it waits, because a person wants it or nobody has come in time, says so in that run, and
+ * then all end.
  *
  * When a command has failed, those of the other nodes may be lost without being missed yet, so
  * lost_judge() waits until each of them was heard, or is missed. That takes a few seconds.
@@ -23,6 +25,7 @@
 #include "train/job/rendezvous.h"
 
 struct err;
+struct interrupt;
 struct run;
 
 /** What the looks since the start of the command have shown. Starts as zeroes. */
@@ -75,22 +78,37 @@ bool lost_is_before(const struct run *run);
 
 /**
  * lost_judge() - the command has just failed: was another node lost?
+ * @i:	begun; a signal ends the wait
+ *
+ * While the hub does not answer it is not known, and asked again for wait_lost, or a minute if that
+ * is longer.
  *
  * Return: RUN_E_LOST, after a sentence on standard error that names the nodes; RUN_E_CUT_OFF: a new
- * run of the job has begun meanwhile; 0: no.
+ * run of the job has begun meanwhile, or another hub serves it; 0: no; or a person does not wait.
  */
-int lost_judge(const struct run *run);
+int lost_judge(const struct run *run, struct interrupt *i);
 
-/** Returned by lost_await(): prepare the run again, and wait again. */
-#define LOST_E_AGAIN 1
+/* Outcomes of lost_await(). */
+#define LOST_E_AGAIN       1 /* the run has broken, or another hub serves it: prepare it again */
+#define LOST_E_ALONE       2 /* not all nodes have come in time */
+#define LOST_E_ENDED       3 /* another node has ended its command, and will not be there */
+#define LOST_E_INTERRUPTED 4 /* a person does not wait */
 
 /**
  * lost_await() - wait until all nodes of the job are there
  * @deadline:	monotonic
+ * @i:		begun; a signal ends the wait
  *
  * Says from time to time who is missing.
  *
- * Return: 0: they are; or the hub does not say; LOST_E_AGAIN: the run has broken, or another hub
- * serves it; -ETIMEDOUT with words.
+ * Return: 0: they are, or the hub does not say; LOST_E_ALONE or LOST_E_ENDED with words;
+ * LOST_E_AGAIN or LOST_E_INTERRUPTED.
  */
-int lost_await(const struct run *run, nsec_t deadline, struct err *e);
+int lost_await(const struct run *run, nsec_t deadline, struct interrupt *i, struct err *e);
+
+/**
+ * lost_give_up() - tell those that wait in lost_await() that this node's command has ended
+ *
+ * The run is left, so that a node that comes to it within a minute is told, too.
+ */
+void lost_give_up(const struct run *run);

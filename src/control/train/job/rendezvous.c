@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
+#include "os/interrupt.h"
 
 #define STATUS_OK        200
 #define STATUS_NOT_FOUND 404
@@ -204,7 +205,8 @@ json_t *rendezvous_members(const char *socket_path, const char *job, const char 
     return json_incref(members);
 }
 
-bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience_ms)
+bool rendezvous_wait(
+    const char *socket_path, const char *job, unsigned patience_ms, struct interrupt *i)
 {
     nsec_t deadline = clock_now() + (nsec_t)patience_ms * NSEC_PER_MSEC;
 
@@ -216,8 +218,7 @@ bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience
         if (answer.status != 0 && answer.status != STATUS_HUB_AWAY &&
             answer.status != STATUS_NOT_SERVED)
             return true;
-        (void)poll(NULL, 0, LOOK_PAUSE_MS);
-    } while (clock_now() < deadline);
+    } while (!interrupt_wait(i, LOOK_PAUSE_MS) && clock_now() < deadline);
     return false;
 }
 

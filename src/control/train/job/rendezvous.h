@@ -14,6 +14,7 @@
 #include "train/job/env.h"
 
 struct err;
+struct interrupt;
 struct str;
 
 /**
@@ -92,10 +93,12 @@ json_t *rendezvous_members(const char *socket_path, const char *job, const char 
 /**
  * rendezvous_wait() - wait until the hub answers, or one of several that serves the jobs
  * @patience_ms:	no new attempt begins after this time; the last one may take 3 s longer
+ * @i:	begun; a signal ends the wait
  *
- * Return: true if the hub answers; false if the time is over.
+ * Return: true if the hub answers; false if the time is over, or a person does not wait.
  */
-bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience_ms);
+bool rendezvous_wait(
+    const char *socket_path, const char *job, unsigned patience_ms, struct interrupt *i);
 
 /**
  * rendezvous_say_nccl() - tell the hub and the agent which network NCCL took here

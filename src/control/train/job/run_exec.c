@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "os/child.h"
 #include "os/clock.h"
+#include "os/interrupt.h"
 #include "train/job/lost.h"
 #include "train/job/missing.h"
 #include "train/job/nccl_watch.h"
@@ -237,15 +238,16 @@ static int environment_init(struct environment *env, const struct env_plan *plan
  * Did the command end because its meeting was lost? If the hub was lost, waits for it. Return: true
  * if there is a hub to meet at.
  */
-static bool was_cut_off(const struct run *run)
+static bool was_cut_off(const struct run *run, struct interrupt *i)
 {
     if (rendezvous_look(run->socket_path, run->job, &run->meeting) == RENDEZVOUS_STATE_SAME)
         return false;
-    return rendezvous_wait(run->socket_path, run->job, HUB_PATIENCE_MS);
+    return rendezvous_wait(run->socket_path, run->job, HUB_PATIENCE_MS, i);
 }
 
 /* What is to be done after the command's end: 0: nothing; or a RUN_E_. */
-static int judge(const struct run *run, const struct child_end *end, bool is_lost)
+static int judge(
+    const struct run *run, const struct child_end *end, bool is_lost, struct interrupt *i)
 {
     if (!run->can_begin_again || end->was_told)
         return 0;
@@ -253,11 +255,11 @@ static int judge(const struct run *run, const struct child_end *end, bool is_los
         return is_lost ? RUN_E_LOST : RUN_E_MOVED;
     if (end->status == 0)
         return 0;
-    if (was_cut_off(run))
+    if (was_cut_off(run, i))
         return RUN_E_CUT_OFF;
     if (run->is_elastic)
         return 0;
-    return end->status > STATUS_KILLED ? RUN_E_KILLED : lost_judge(run);
+    return end->status > STATUS_KILLED ? RUN_E_KILLED : lost_judge(run, i);
 }
 
 /* The command is not started again: tells the hub, and by it the other nodes. */
@@ -279,15 +281,19 @@ static int run_child(const struct run *run, char *const words[], char *const env
     const struct child_watch watch = {
         .fn = watch_job, .ctx = w, .first_ms = next_ms(w), .stop_ms = STOP_MS};
     struct child_end end = {0};
+    struct interrupt i;
     int r = child_run(words, env, &watch, &end, e);
 
+    /* The others are told before a person's signal ends this process. */
+    interrupt_begin(&i);
     end_nccl(run, w->nccl, r == 0 && end.status != 0 && !end.was_told && !end.was_stopped);
     if (r == 0) {
         *ret_status = end.status;
-        r = judge(run, &end, w->is_lost);
+        r = judge(run, &end, w->is_lost, &i);
     }
     if (run->meeting.id[0] != '\0' && !run_is_again(r))
         say_end(run, &end);
+    interrupt_end(&i);
     return r;
 }
 

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,8 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/clock.h"
+#include "os/interrupt.h"
+#include "train/job/again.h"
 #include "train/job/lost.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
@@ -120,17 +121,24 @@ static void test_wait(void **state)
     struct agent a = {
         .answers = {{502, "{\"error\":\"away\"}"}, {421, not_served}, {200, meeting}}};
 
+    struct interrupt i;
+
+    interrupt_begin(&i);
     start(&a);
-    assert_true(rendezvous_wait(a.path, "job", 60000));
+    assert_true(rendezvous_wait(a.path, "job", 60000, &i));
     assert_int_equal(a.n, 3);
     end(&a);
-    assert_false(rendezvous_wait(a.path, "job", 1));
+    assert_false(rendezvous_wait(a.path, "job", 1, &i));
+    i.signal = SIGINT;
+    assert_false(rendezvous_wait(a.path, "job", 60000, &i));
+    i.signal = 0;
 
     /* A hub that has forgotten the job can make it again. */
     a = (struct agent){.answers = {{404, "{\"error\":\"no job\"}"}}};
     start(&a);
-    assert_true(rendezvous_wait(a.path, "job", 60000));
+    assert_true(rendezvous_wait(a.path, "job", 60000, &i));
     end(&a);
+    interrupt_end(&i);
 }
 
 static void test_ask(void **state)
@@ -205,10 +213,18 @@ static void test_was_a_node_lost(void **state)
         {{{200, PRESENCE("3", "", "2.5")}, {200, PRESENCE("3", "", "0.0")}}, 2, 0},
         {{{200, PRESENCE("3", "", "9")}, {200, PRESENCE("2", "\"gpu-3\"", "0")}}, 2, RUN_E_LOST},
         {{{200, "{\"run\":\"job.3\",\"epoch\":\"b\"}"}}, 1, RUN_E_CUT_OFF},
-        /* A hub of before, which knows no such call; and none at all. */
+        {{{200, "{\"run\":\"job.2\",\"epoch\":\"c\"}"}}, 1, RUN_E_CUT_OFF},
+        /* A hub of before, which knows no such call. */
         {{{405, "{\"error\":\"no PUT\"}"}, {200, "{" MEETING "}"}}, 2, 0},
-        {{{502, "{\"error\":\"away\"}"}}, 1, 0},
+        /* While none answers it is not known. */
+        {{{502, "{\"error\":\"away\"}"}, {421, not_served},
+             {200, PRESENCE("2", "\"gpu-3\"", "1.0")}},
+            3, RUN_E_LOST},
+        {{{502, "{\"error\":\"away\"}"}, {200, PRESENCE("3", "", "0.0")}}, 2, 0},
     };
+    struct interrupt none;
+
+    interrupt_begin(&none);
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct agent a = {.n = 0};
@@ -217,54 +233,172 @@ static void test_was_a_node_lost(void **state)
         memcpy(a.answers, cases[i].now, sizeof(a.answers));
         start(&a);
         make_run(&run, &a);
-        assert_int_equal(lost_judge(&run), cases[i].r);
+        assert_int_equal(lost_judge(&run, &none), cases[i].r);
         end(&a);
         assert_int_equal(a.n, cases[i].n_asked);
         assert_non_null(strstr(a.requests[0], "PUT /v1/jobs/job/rendezvous "));
         assert_non_null(strstr(a.requests[0],
             "{\"run\":\"job.2\",\"command\":\"00ff\",\"everySeconds\":3,\"ended\":false}"));
     }
+    interrupt_end(&none);
 }
 
 /* Nobody is asked of a job that goes on without a node, or is not to wait. */
 static void test_nobody_waits_for_a_lost_node(void **state)
 {
     struct agent a = {.path = "/nonexistent"};
+    struct interrupt i;
     struct run run;
 
+    interrupt_begin(&i);
     make_run(&run, &a);
     run.wait_lost = 0;
-    assert_int_equal(lost_judge(&run), 0);
+    assert_int_equal(lost_judge(&run, &i), 0);
     make_run(&run, &a);
     run.is_elastic = true;
-    assert_int_equal(lost_judge(&run), 0);
-    assert_int_equal(lost_await(&run, 0, NULL), 0);
+    assert_int_equal(lost_judge(&run, &i), 0);
+    assert_int_equal(lost_await(&run, 0, &i, NULL), 0);
     assert_false(lost_is_before(&run));
+    interrupt_end(&i);
 }
 
 static void test_wait_for_all_nodes(void **state)
 {
-    struct agent a = {.answers = {{200, PRESENCE("2", "", "0")}, {421, not_served},
-                          {200, PRESENCE("3", "", "1")}}};
-    struct err e = ERR_NULL;
+    static const struct {
+        struct said now[ANSWERS_MAX];
+        nsec_t patience;
+        unsigned n_asked;
+        int r;
+        const char *words;
+    } cases[] = {
+        {{{200, PRESENCE("2", "", "0")}, {421, not_served}, {200, PRESENCE("3", "", "1")}},
+            60 * NSEC_PER_SEC, 3, 0, NULL},
+        {{{200, PRESENCE("2", "", "0")}}, 0, 1, LOST_E_ALONE,
+            "2 of the 3 nodes of the job job.2 are there"},
+        {{{200, "{\"run\":\"job.3\",\"epoch\":\"b\"}"}}, 0, 1, LOST_E_AGAIN, NULL},
+        /* A person has ended it on two of the nodes, or nobody has come there in time. */
+        {{{200, PRESENCE("3", "", "0")}}, 0, 1, 0, NULL},
+        {{{200, PRESENCE("2", "", "0")},
+             {200, "{" MEETING ",\"presence\":{\"present\":1,\"ended\":2,\"endedOn\":"
+                   "[\"gpu-2\",\"gpu-3\"],\"lost\":[],\"silentSeconds\":0}}"}},
+            60 * NSEC_PER_SEC, 2, LOST_E_ENDED,
+            "the command of the job job.2 has ended on gpu-2, gpu-3"},
+    };
+    struct interrupt i;
+
+    interrupt_begin(&i);
+    for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+        struct agent a = {.n = 0};
+        struct err e = ERR_NULL;
+        struct run run;
+
+        memcpy(a.answers, cases[k].now, sizeof(a.answers));
+        start(&a);
+        make_run(&run, &a);
+        assert_int_equal(lost_await(&run, clock_now() + cases[k].patience, &i, &e), cases[k].r);
+        end(&a);
+        assert_int_equal(a.n, cases[k].n_asked);
+        if (cases[k].words)
+            assert_string_equal(err_text(&e), cases[k].words);
+    }
+    interrupt_end(&i);
+}
+
+/* A signal of a person ends each wait after one look, and the others are told. */
+static void test_a_person_does_not_wait(void **state)
+{
+    struct agent a = {.answers = {{502, "{\"error\":\"away\"}"}, {200, PRESENCE("2", "", "0")},
+                          {200, PRESENCE("1", "", "0")}}};
+    struct interrupt i;
     struct run run;
 
+    interrupt_begin(&i);
+    i.signal = SIGINT;
     start(&a);
     make_run(&run, &a);
-    assert_int_equal(lost_await(&run, clock_now() + 60 * NSEC_PER_SEC, &e), 0);
+    assert_int_equal(lost_judge(&run, &i), 0);
+    assert_int_equal(lost_await(&run, NSEC_NEVER, &i, NULL), LOST_E_INTERRUPTED);
+    lost_give_up(&run);
     end(&a);
-    assert_int_equal(a.n, 3);
+    assert_non_null(strstr(a.requests[2],
+        "{\"run\":\"job.2\",\"command\":\"00ff\",\"everySeconds\":3,\"ended\":true}"));
+    i.signal = 0;
+    interrupt_end(&i);
+}
 
-    a = (struct agent){.answers = {{200, PRESENCE("2", "", "0")}}};
-    start(&a);
-    assert_int_equal(lost_await(&run, 0, &e), -ETIMEDOUT);
-    end(&a);
-    assert_string_equal(err_text(&e), "2 of the 3 nodes of the job job.2 are there");
+static const char *const status =
+    "{\"self\":{\"name\":\"gpu-1\",\"network\":\"default\",\"interface\":\"weft0\",\"address4\":"
+    "\"10.0.0.2\"},\"hub\":{\"address4\":\"10.0.0.1\",\"apiPort\":8443,\"reachable\":true},"
+    "\"peers\":[]}";
 
-    a = (struct agent){.answers = {{200, "{\"run\":\"job.3\",\"epoch\":\"b\"}"}}};
+/* The agent and the hub were started anew with the machine, and do not answer at once. */
+static void test_the_next_run_is_asked_for_until_it_is_told(void **state)
+{
+    struct agent a = {.answers = {{500, "{\"error\":\"not yet\"}"}, {200, status}, {200, meeting},
+                          {200, PRESENCE("3", "", "0")}}};
+    char word[] = "torchrun";
+    char *words[] = {word, NULL};
+    struct run_wish wish = {.socket_path = a.path,
+        .job = "job",
+        .nnodes = "3",
+        .wait_lost = 60 * NSEC_PER_SEC,
+        .command_id = "00ff",
+        .words = words};
+    struct err e = ERR_NULL;
+    struct interrupt i;
+    struct run run;
+
+    interrupt_begin(&i);
+    make_run(&run, &a);
+    (void)snprintf(run.meeting.id, sizeof(run.meeting.id), "job.1");
     start(&a);
-    assert_int_equal(lost_await(&run, 0, &e), LOST_E_AGAIN);
+    assert_int_equal(again_prepare(&run, &wish, &i, &e), 0);
     end(&a);
+    assert_int_equal(a.n, 4);
+    assert_non_null(strstr(a.requests[2], "{\"brokenRun\":\"job.1\"}"));
+    assert_string_equal(run.meeting.id, "job.2");
+    assert_null(wish.broken_run);
+
+    /* A person does not wait for that; and the run that was stays. */
+    a = (struct agent){.answers = {{500, "{\"error\":\"not yet\"}"}}};
+    i.signal = SIGINT;
+    start(&a);
+    assert_int_equal(again_prepare(&run, &wish, &i, &e), AGAIN_E_INTERRUPTED);
+    end(&a);
+    assert_string_equal(run.meeting.id, "job.2");
+    i.signal = 0;
+    interrupt_end(&i);
+}
+
+static void test_pauses(void **state)
+{
+    static const unsigned ms[] = {1000, 2000, 4000, 8000, 16000, 30000, 30000};
+
+    for (unsigned n = 0; n < sizeof(ms) / sizeof(*ms); n++)
+        assert_int_equal(again_pause_ms(n + 1), ms[n]);
+    assert_int_equal(again_pause_ms(UINT32_MAX), 30000);
+}
+
+/* However the command ends, it is not begun again for ever. */
+static void test_how_often_it_is_begun_again(void **state)
+{
+    const nsec_t soon = NSEC_PER_SEC;
+    const nsec_t late = 3600 * NSEC_PER_SEC;
+    struct again a = {.max = 3};
+
+    assert_int_equal(again_judge(&a, RUN_E_LOST, late), AGAIN_VERDICT_GO);
+    assert_int_equal(again_judge(&a, RUN_E_MOVED, late), AGAIN_VERDICT_GO);
+    assert_int_equal(again_judge(&a, RUN_E_CUT_OFF, soon), AGAIN_VERDICT_GO);
+    assert_int_equal(again_judge(&a, RUN_E_LOST, late), AGAIN_VERDICT_USED_UP);
+    a = (struct again){.max = 0};
+    assert_int_equal(again_judge(&a, RUN_E_LOST, late), AGAIN_VERDICT_USED_UP);
+    /* Killed soon after each start. */
+    a = (struct again){.max = 100};
+    assert_int_equal(again_judge(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_GO);
+    assert_int_equal(again_judge(&a, RUN_E_KILLED, late), AGAIN_VERDICT_GO);
+    for (unsigned n = 0; n < 2; n++)
+        assert_int_equal(again_judge(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_GO);
+    assert_int_equal(again_judge(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_KILLED);
 }
 
 /* The machine was started anew, and the command with it, while the others are still at work. */
@@ -335,6 +469,10 @@ int main(void)
         cmocka_unit_test(test_was_a_node_lost),
         cmocka_unit_test(test_nobody_waits_for_a_lost_node),
         cmocka_unit_test(test_wait_for_all_nodes),
+        cmocka_unit_test(test_a_person_does_not_wait),
+        cmocka_unit_test(test_the_next_run_is_asked_for_until_it_is_told),
+        cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_how_often_it_is_begun_again),
         cmocka_unit_test(test_an_earlier_command_of_this_node_is_lost),
     };
 

@@ -101,6 +101,10 @@ class Daemon:
         self._popen.kill()
         self._popen.wait()
 
+    def interrupt(self) -> None:
+        """Send what a terminal sends at Ctrl-C."""
+        self._popen.send_signal(signal.SIGINT)
+
     def allow(self, pattern: str) -> None:
         """Expect complaints (lines with "warning:" or "error:") that match `pattern`."""
         self._allowed.append(re.compile(pattern))

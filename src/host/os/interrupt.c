@@ -1,0 +1,49 @@
+/* interrupt.c - see interrupt.h. */
+#include "os/interrupt.h"
+
+#include <stddef.h>
+#include <time.h>
+
+#include "os/clock.h"
+
+static const int by_person[] = {SIGINT, SIGQUIT};
+
+static bool is_ignored(int signal)
+{
+    struct sigaction now;
+
+    return sigaction(signal, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+void interrupt_begin(struct interrupt *i)
+{
+    *i = (struct interrupt){.signal = 0};
+    (void)sigemptyset(&i->taken);
+    for (size_t k = 0; k < sizeof(by_person) / sizeof(*by_person); k++)
+        if (!is_ignored(by_person[k]))
+            (void)sigaddset(&i->taken, by_person[k]);
+    (void)sigprocmask(SIG_BLOCK, &i->taken, &i->before);
+}
+
+bool interrupt_wait(struct interrupt *i, unsigned ms)
+{
+    nsec_t until = clock_now() + ms * NSEC_PER_MSEC;
+    nsec_t left;
+
+    while (i->signal == 0 && (left = until - clock_now()) > 0) {
+        struct timespec wait = {.tv_sec = left / NSEC_PER_SEC, .tv_nsec = left % NSEC_PER_SEC};
+        int signal = sigtimedwait(&i->taken, NULL, &wait);
+
+        if (signal > 0)
+            i->signal = signal;
+    }
+    return i->signal != 0;
+}
+
+void interrupt_end(struct interrupt *i)
+{
+    (void)sigprocmask(SIG_SETMASK, &i->before, NULL);
+    if (i->signal != 0)
+        (void)raise(i->signal);
+    i->signal = 0;
+}

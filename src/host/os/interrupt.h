@@ -1,0 +1,27 @@
+/*
+ * interrupt.h - waits that a person may end: SIGINT and SIGQUIT, which a terminal sends, are
+ * noticed instead of ending the process, so that others can be told first.
+ *
+ * A signal that this process ignores, as when it was started with nohup, stays ignored.
+ *
+ * Threads: one thread's signal mask is used.
+ */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+
+struct interrupt {
+    sigset_t before; /* the mask, to be restored */
+    sigset_t taken;  /* what is waited for */
+    int signal;      /* that has come; 0: none */
+};
+
+/** interrupt_begin() - from now on the signals do not end the process. */
+void interrupt_begin(struct interrupt *i);
+
+/** interrupt_wait() - wait for so long, or for one of the signals. Return: one has come. */
+bool interrupt_wait(struct interrupt *i, unsigned ms);
+
+/** interrupt_end() - the signals end the process again, and so does one that has come. */
+void interrupt_end(struct interrupt *i);

@@ -1,0 +1,97 @@
+"""A job of fixed size without one of its nodes: how its other nodes wait, and end.
+
+    hub 203.0.113.10, and n1, n2, n3 on .11 to .13.
+
+torchrun is a program of this test that waits: what is tested is what `weft run` does around it.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Daemon, Lab, wait_for
+from lab.support.agents import Site
+from lab.support.topologies import one_switch
+
+pytestmark = pytest.mark.namespaces
+
+NODES = ("n1", "n2", "n3")
+TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12, "n3": 13})
+# The first one that misses the node begins the job's next run, which the other one may see first.
+WAITS = "until all nodes of the job are there, to start|meets at another hub or in a new run now"
+# The hub misses a command after 15 s, and each node looks every three.
+LOST_S = 60
+
+
+class Jobs:
+    def __init__(self, site: Site, weft: Path, torchrun: Path) -> None:
+        self.site, self.weft, self.torchrun = site, weft, torchrun
+
+    def start_on(self, node: str, job: str, *words: str) -> Daemon:
+        return self.site.nodes[node].host.spawn(
+            [self.weft, "run", "--nnodes", len(NODES), "--job", job, *words, self.torchrun,
+             "train.py"], name=job, allow=[""])
+
+    def start(self, job: str, *words: str) -> dict[str, Daemon]:
+        jobs = {node: self.start_on(node, job, *words) for node in NODES}
+        for each in jobs.values():
+            each.wait_line("torchrun is there", 20)
+        return jobs
+
+
+@pytest.fixture(scope="module")
+def jobs(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
+    torchrun = tmp_path_factory.mktemp("bin") / "torchrun"
+    torchrun.write_text("#!/bin/sh\necho torchrun is there\nexec sleep infinity\n")
+    torchrun.chmod(0o755)
+    with Lab.from_text(TOPOLOGY) as lab:
+        site = Site(lab, weft)
+        site.join(*NODES)
+        yield Jobs(site, weft, torchrun)
+
+
+def count(job: Daemon, text: str) -> int:
+    return sum(text in line for line in job.lines())
+
+
+def lose(running: dict[str, Daemon], node: str) -> None:
+    """Its weft run is killed, and torchrun with it."""
+    running[node].kill9()
+
+
+def wait_ends(job: Daemon, text: str, rc: int, within_s: float) -> None:
+    job.wait_line(text, within_s)
+    wait_for(lambda: not job.running, 20, f"{job.name} to end")
+    assert job.rc == rc
+
+
+def test_a_person_ends_the_wait(jobs: Jobs) -> None:
+    """On one of two nodes that wait for the third: the other one is told."""
+    running = jobs.start("person")
+    lose(running, "n3")
+    for node in ("n1", "n2"):
+        running[node].wait_line(WAITS, LOST_S)
+    running["n1"].interrupt()
+    wait_ends(running["n1"], "interrupted while it waited: the job's other nodes are told",
+              -signal.SIGINT, 20)
+    wait_ends(running["n2"], r"the command of the job person\.2 has ended on n1: not started again",
+              1, 20)
+
+
+def test_it_is_begun_again_so_often(jobs: Jobs) -> None:
+    """A script that always takes its machine down is not begun again for ever."""
+    running = jobs.start("often", "--max-restarts", "1")
+    lose(running, "n3")
+    for node in ("n1", "n2"):
+        running[node].wait_line(WAITS, LOST_S)
+    running["n3"] = jobs.start_on("n3", "often", "--max-restarts", "1")
+    for node, times in (("n1", 2), ("n2", 2), ("n3", 1)):
+        wait_for(lambda n=node, t=times: count(running[n], "torchrun is there") == t, LOST_S,
+                 f"torchrun of {node} to begin again")
+    lose(running, "n3")
+    for node in ("n1", "n2"):
+        wait_ends(running[node], "was started again 1 time, as often as --max-restarts allows: "
+                  "not started again", 1, LOST_S)

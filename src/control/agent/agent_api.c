@@ -53,6 +53,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .meter = &a->meter.meter,
         .hub_heard = hub_link_is_heard(a->hubs.home->link),
         .hub_silent_for = hub_link_silent_for(a->hubs.home->link, clock_now()),
+        .hub_store_behind_s = hub_link_store_behind_s(a->hubs.home->link),
         .hub_quiet_max = hub_link_quiet_max(a->hubs.home->link),
         .now = clock_now(),
         .wall = clock_wall(),

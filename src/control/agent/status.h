@@ -50,6 +50,7 @@ struct status_input {
     bool hub_heard;                       /* the hub's stream of events is open and not silent */
     nsec_t hub_silent_for;                /* as hub_link_silent_for() says, ns */
     nsec_t hub_quiet_max;                 /* as hub_link_quiet_max() says, ns */
+    uint64_t hub_store_behind_s;          /* as hub_link_store_behind_s() says */
     const char *stream_why;            /* why packets to the hub go in TLS; NULL: they go by UDP */
     enum udp_asymmetry_kind asymmetry; /* which way UDP to the hub is broken */
     nsec_t now;                        /* monotonic */

@@ -205,6 +205,18 @@ static void format_hubs(const json_t *hubs, struct str *out)
     }
 }
 
+/* What other hubs, or people in the cluster, have changed is then not known here. */
+static void format_store(const json_t *hub, struct str *out)
+{
+    long long behind = (long long)json_integer_value(json_object_get(hub, "storeBehindSeconds"));
+
+    if (behind > 0)
+        str_addf(out,
+            "hub: its store has not said for %lld s what has changed; what was changed elsewhere "
+            "since then is not known here\n",
+            behind);
+}
+
 void status_text_format(const json_t *status, struct str *out)
 {
     const json_t *self = json_object_get(status, "self");
@@ -231,6 +243,7 @@ void status_text_format(const json_t *status, struct str *out)
         stream_why ? "" : status_cells_text(hub, "endpoint", "an unknown place"),
         format_presence(hub, presence), status_cells_age(hub, age));
     format_hubs(json_object_get(status, "hubs"), out);
+    format_store(hub, out);
     if (stream_why)
         str_addf(out, "hub: %s\n", stream_why);
     status_cluster_format(json_object_get(status, "cluster"), out);

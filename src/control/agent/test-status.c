@@ -31,6 +31,7 @@ struct scene {
     const struct hub_set *hubs;
     nsec_t hub_silent_for;
     nsec_t hub_quiet_max;
+    uint64_t hub_store_behind_s;
     const char *fault;
     const struct status_cluster *cluster;
 };
@@ -111,6 +112,7 @@ static json_t *encode(const struct scene *sc, bool hub_heard)
         .hub_heard = hub_heard,
         .hub_silent_for = sc->hub_silent_for,
         .hub_quiet_max = sc->hub_quiet_max,
+        .hub_store_behind_s = sc->hub_store_behind_s,
         .fault = sc->fault,
         .now = NOW,
         .wall = WALL};
@@ -402,6 +404,17 @@ static void test_faults(void **state)
     json = encode(&sc, true);
     status_text_format(json, &out);
     assert_non_null(strstr(str_text(&out), "hub hub at 203.0.113.10:51820: answers, last hand"));
+    assert_null(strstr(str_text(&out), "its store"));
+    str_deinit(&out);
+    out = (struct str)STR_NULL;
+    json_decref(json);
+    /* One that does not hear what changes in its store. */
+    sc.hub_store_behind_s = 34;
+    json = encode(&sc, true);
+    status_text_format(json, &out);
+    assert_non_null(strstr(str_text(&out),
+        "\nhub: its store has not said for 34 s what has changed; what was changed elsewhere since "
+        "then is not known here\n"));
     str_deinit(&out);
     json_decref(json);
     free_scene(&sc);

@@ -3,7 +3,8 @@
  *
  * Another hub may have changed what this hub still tells its nodes. The back end repairs that by
  * itself: it begins its watch again behind what came last, and reads all keys where that is gone.
- * Here people are told, by an event in each network and in the log.
+ * Here people are told, by an event in each network and in the log. Heartbeats say it as well
+ * (watch/view.h), and so does "weft status" on each node.
  *
  * Threads: the hub's loop only.
  */
@@ -16,9 +17,6 @@
 
 struct edge_events;
 struct model;
-
-/** A store that is so far behind is told of. */
-#define STORE_LAG_MAX (10 * NSEC_PER_SEC)
 
 struct store_lag_teller {
     struct model *model;        /* pins */

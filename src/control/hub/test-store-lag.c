@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "hub/store_lag.h"
+#include "hub/watch/view.h"
 #include "store/store_backend.h"
 #include "test/support/sample_hub.h"
 
@@ -59,9 +60,33 @@ static void test_told_once(void **state)
     assert_int_equal(store_lag(s, now).n_relists, 1);
 }
 
+static void assert_heartbeat(nsec_t now, const char *expected)
+{
+    struct line *l = view_heartbeat(&hub.hub->model, 0, now);
+
+    assert_int_equal(l->len, strlen(expected));
+    assert_memory_equal(l->text, expected, l->len);
+    (void)line_unref(l);
+}
+
+/* What nodes hear of it. */
+static void test_heartbeats(void **state)
+{
+    nsec_t now = 100 * NSEC_PER_SEC;
+
+    store__set_current(hub.hub->store, now);
+    assert_heartbeat(now + STORE_LAG_MAX, "{\"type\":\"heartbeat\",\"revision\":1}\n");
+    assert_heartbeat(
+        now + 34 * NSEC_PER_SEC, "{\"type\":\"heartbeat\",\"revision\":1,\"storeBehind\":34}\n");
+    assert_heartbeat(0, "{\"type\":\"heartbeat\",\"revision\":1}\n");
+    store__set_current(hub.hub->store, now + 34 * NSEC_PER_SEC);
+    assert_heartbeat(now + 35 * NSEC_PER_SEC, "{\"type\":\"heartbeat\",\"revision\":1}\n");
+}
+
 /* One that is kept here is never behind. */
 static void test_own_store(void **state)
 {
+    assert_heartbeat(1000 * NSEC_PER_SEC, "{\"type\":\"heartbeat\",\"revision\":1}\n");
     tick(1000 * NSEC_PER_SEC);
     assert_int_equal(store_lag(hub.hub->store, 1000 * NSEC_PER_SEC).behind_for, 0);
     assert_int_equal(count(EDGE_EVENT_STORE_BEHIND), 0);
@@ -71,6 +96,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_told_once, enter, leave),
+        cmocka_unit_test_setup_teardown(test_heartbeats, enter, leave),
         cmocka_unit_test_setup_teardown(test_own_store, enter, leave),
     };
 

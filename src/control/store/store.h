@@ -230,6 +230,9 @@ struct store_lag {
     uint64_t n_relists; /* times that changes were lost, and all keys were read instead */
 };
 
+/** People are told of a store that is further behind. */
+#define STORE_LAG_MAX (10 * NSEC_PER_SEC)
+
 /** store_lag() - a few seconds are usual for a store whose keys do not change. */
 struct store_lag store_lag(const struct store *s, nsec_t now);
 

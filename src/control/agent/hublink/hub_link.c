@@ -50,6 +50,7 @@ struct hub_link {
     char address[ENDPOINT_TEXT_MAX]; /* of the hub's API; "": not known yet */
     uv_timer_t timer;                /* until the next try; with a stream: until it is too silent */
     nsec_t beat;                     /* longest time to the next heartbeat, as the hub said */
+    uint64_t store_behind_s;         /* as the last heartbeat of this stream said */
     nsec_t retry_for;                /* length of the next wait, before its jitter */
     nsec_t line_at;                  /* time of the last line; 0: none on this stream */
     nsec_t said_at;                  /* time of the last line on any stream; 0: none yet */
@@ -149,8 +150,10 @@ static void on_line(void *ctx, const char *line, size_t len)
     await_line(hl);
     if (r == 0 && ev.kind == WATCH_EVENT_SNAPSHOT)
         hl->needs_snapshot = false;
-    if (r == 0 && ev.kind == WATCH_EVENT_HEARTBEAT)
+    if (r == 0 && ev.kind == WATCH_EVENT_HEARTBEAT) {
         take_beat(hl, ev.next_s);
+        hl->store_behind_s = ev.store_behind_s;
+    }
     if (r == 0)
         r = hl->listener.on_event(hl->listener.ctx, &ev, now, &e);
     if (r < 0) {
@@ -213,6 +216,7 @@ static void open_stream(struct hub_link *hl, nsec_t now)
     (void)uv_timer_stop(&hl->timer);
     hl->traffic = (struct tcp_traffic){.bytes = 0};
     hl->beat = HEARTBEAT;
+    hl->store_behind_s = 0;
     r = client_watch(hl->client, &target, watch_path(hl, path), HUB_LINK_SILENCE / NSEC_PER_MSEC,
         WATCH_EVENT_LINE_MAX, on_line, on_stream_end, hl, &hl->stream, &e);
     if (r == 0) {
@@ -289,6 +293,11 @@ nsec_t hub_link_quiet_max(const struct hub_link *hl)
 {
     /* The probes and their repetitions: see take_beat(). */
     return hl->beat == HEARTBEAT ? HUB_LINK_QUIET_MAX : hl->beat + 3 * NSEC_PER_SEC;
+}
+
+uint64_t hub_link_store_behind_s(const struct hub_link *hl)
+{
+    return hl->store_behind_s;
 }
 
 /* ---- reports -------------------------------------------------------------------------------- */

@@ -116,6 +116,13 @@ bool hub_link_is_heard(const struct hub_link *hl);
 nsec_t hub_link_quiet_max(const struct hub_link *hl);
 
 /**
+ * hub_link_store_behind_s() - for how long the hub has not heard what changes in its store, s
+ *
+ * As its last heartbeat said; 0: it hears it, or nothing is known of that.
+ */
+uint64_t hub_link_store_behind_s(const struct hub_link *hl);
+
+/**
  * hub_link_silent_for() - time since the hub was last heard, ns; NSEC_NEVER: never since the start
  *
  * The answers of the hub's kernel count as well. If a heartbeat is missing only lines count,

@@ -272,6 +272,19 @@ static void test_heard_with_the_first_line(void **state)
     assert_int_equal(w.n_watches, 1);
 }
 
+/* A hub that does not hear what changes in its store says so until it does. */
+static void test_hub_behind_its_store(void **state)
+{
+    connect_to_hub();
+    assert_int_equal(hub_link_store_behind_s(w.link), 0);
+    say("{\"type\": \"heartbeat\", \"revision\": 41, \"storeBehind\": 34}");
+    wait_for(&w.n_events, 2);
+    assert_int_equal(hub_link_store_behind_s(w.link), 34);
+    say("{\"type\": \"heartbeat\", \"revision\": 41}");
+    wait_for(&w.n_events, 3);
+    assert_int_equal(hub_link_store_behind_s(w.link), 0);
+}
+
 /* What the hub takes it says when it refuses: that is no failure of the hub. */
 static void test_stamp_is_learned(void **state)
 {
@@ -460,6 +473,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_heard_with_the_first_line, enter, leave),
+        cmocka_unit_test_setup_teardown(test_hub_behind_its_store, enter, leave),
         cmocka_unit_test_setup_teardown(test_stamp_is_learned, enter, leave),
         cmocka_unit_test_setup_teardown(test_lost_and_found, enter, leave),
         cmocka_unit_test_setup_teardown(test_hub_that_is_away, enter, leave),

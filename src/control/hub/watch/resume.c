@@ -160,7 +160,7 @@ static const struct catch_up_entry *make_shared(
     put_nodes(&rs);
     entry.n_first = parts.n;
     add_gone(&rs, first);
-    add(&rs, view_heartbeat(rs.m, 0));
+    add(&rs, view_heartbeat(rs.m, 0, 0));
     if (parts.failed) {
         view_parts_deinit(&parts);
         return NULL;
@@ -233,7 +233,7 @@ static void add_all(
     }
     add_gone(rs, first);
     hide_other_ends(rs, first);
-    add(rs, view_heartbeat(rs->m, 0));
+    add(rs, view_heartbeat(rs->m, 0, 0));
 }
 
 /* How many objects have changed, or more than RESUME_MAX. */

@@ -475,12 +475,14 @@ struct line *view_delete(const struct model *m, const struct object_kind *kind, 
         (json_int_t)store_revision(m->store), "kind", kind->name, "name", name));
 }
 
-struct line *view_heartbeat(const struct model *m, unsigned next_s)
+struct line *view_heartbeat(const struct model *m, unsigned next_s, nsec_t now)
 {
     json_int_t revision = (json_int_t)store_revision(m->store);
+    nsec_t behind = store_lag(m->store, now).behind_for;
 
-    return small_event(json_pack("{s:s, s:I, s:o*}", "type", "heartbeat", "revision", revision,
-        "next", next_s ? json_integer((json_int_t)next_s) : NULL));
+    return small_event(json_pack("{s:s, s:I, s:o*, s:o*}", "type", "heartbeat", "revision",
+        revision, "next", next_s ? json_integer((json_int_t)next_s) : NULL, "storeBehind",
+        behind > STORE_LAG_MAX ? json_integer((json_int_t)(behind / NSEC_PER_SEC)) : NULL));
 }
 
 struct line *view_removed(const char *reason)

@@ -98,9 +98,15 @@ struct line *view_put_object(const struct model *m, const struct object *o);
 /** view_delete() - the object of that kind and name is not to be seen any more. */
 struct line *view_delete(const struct model *m, const struct object_kind *kind, const char *name);
 
-/** view_heartbeat() - nothing has changed, and the hub is alive. @next_s: when the next one comes,
- * in s; 0: it does not say. */
-struct line *view_heartbeat(const struct model *m, unsigned next_s);
+/**
+ * view_heartbeat() - nothing has changed, and the hub is alive
+ * @next_s:	when the next one comes, in s; 0: it does not say
+ * @now:	monotonic; 0: it says nothing of the store
+ *
+ * It says for how long the hub has not heard what changes in its store, where that is longer than
+ * STORE_LAG_MAX.
+ */
+struct line *view_heartbeat(const struct model *m, unsigned next_s, nsec_t now);
 
 /** view_removed() - the last event: the node itself was removed. @reason: for people. */
 struct line *view_removed(const char *reason);

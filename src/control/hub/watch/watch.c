@@ -482,12 +482,12 @@ struct beats {
     struct line *slow;  /* owns; it says when the next one comes */
 };
 
-static struct line *beat_line(const struct model *m, struct beats *beats, bool is_slow)
+static struct line *beat_line(const struct model *m, struct beats *beats, bool is_slow, nsec_t now)
 {
     struct line **l = is_slow ? &beats->slow : &beats->usual;
 
     if (!*l)
-        *l = view_heartbeat(m, is_slow ? WATCH_HEARTBEAT_SLOW / NSEC_PER_SEC : 0);
+        *l = view_heartbeat(m, is_slow ? WATCH_HEARTBEAT_SLOW / NSEC_PER_SEC : 0, now);
     return *l;
 }
 
@@ -500,7 +500,7 @@ static void beat(struct watch *wt, struct beats *beats, nsec_t now)
 
     if (now < wt->beat_at || wt->wants_snapshot || wt->stream.n > 0)
         return;
-    l = beat_line(wt->w->model, beats, is_slow);
+    l = beat_line(wt->w->model, beats, is_slow, now);
     if (!l)
         return;
     tell(wt, l, now);

@@ -91,6 +91,9 @@ static void test_deltas(void **state)
         0);
     assert_int_equal(send_text(&s, "{\"type\":\"heartbeat\",\"revision\":50,\"next\":20}", &e), 0);
     assert_int_equal(s.revision, 50);
+    ev = (struct watch_event){
+        .kind = WATCH_EVENT_HEARTBEAT, .revision = 50, .next_s = 20, .store_behind_s = 34};
+    assert_int_equal(send_event(&s, &ev, &e), 0);
     assert_int_equal(send_text(&s, "{\"type\":\"weather\",\"sky\":\"blue\"}", &e), 0);
     for (size_t i = 1; i < s.nodes.n; i++)
         assert_true(
@@ -109,6 +112,8 @@ static void test_event_refusals(void **state)
         {"{\"type\": \"heartbeat\"}", "the event: \"revision\" is missing"},
         {"{\"type\": \"heartbeat\", \"revision\": 40, \"next\": 3601}",
             "the event: \"next\" is not a whole number from 1 to 3600"},
+        {"{\"type\": \"heartbeat\", \"revision\": 40, \"storeBehind\": -1}",
+            "the event: \"storeBehind\" is not a whole number from 1 to 4294967295"},
         {"{\"type\": \"heartbeat\", \"revision\": 39}",
             "the hub sent revision 39 after revision 40"},
         {"{\"type\": \"delete\", \"revision\": 41, \"kind\": \"Pod\", \"name\": \"a\"}",

@@ -60,8 +60,10 @@ static int decode_json(struct watch_event *ev, const json_t *json, struct err *e
     ev->kind = type ? kind_parse(type) : WATCH_EVENT_NONE;
     if (ev->kind != WATCH_EVENT_REMOVED && ev->kind != WATCH_EVENT_NONE)
         fields_u64(&f, "revision", FIELDS_REQUIRED, 0, INT64_MAX, &ev->revision);
-    if (ev->kind == WATCH_EVENT_HEARTBEAT)
+    if (ev->kind == WATCH_EVENT_HEARTBEAT) {
         fields_u64(&f, "next", FIELDS_OPTIONAL, 1, NEXT_MAX_S, &next_s);
+        fields_u64(&f, "storeBehind", FIELDS_OPTIONAL, 1, UINT32_MAX, &ev->store_behind_s);
+    }
     ev->next_s = (uint32_t)next_s;
     r = fields_end(&f);
     if (r < 0)
@@ -120,8 +122,9 @@ json_t *watch_event_encode(const struct watch_event *ev)
         return json_pack("{s:s, s:I, s:s, s:s}", "type", type, "revision", revision, "kind",
             ev->deleted.kind->name, "name", ev->deleted.name);
     case WATCH_EVENT_HEARTBEAT:
-        return json_pack("{s:s, s:I, s:o*}", "type", type, "revision", revision, "next",
-            ev->next_s ? json_integer((json_int_t)ev->next_s) : NULL);
+        return json_pack("{s:s, s:I, s:o*, s:o*}", "type", type, "revision", revision, "next",
+            ev->next_s ? json_integer((json_int_t)ev->next_s) : NULL, "storeBehind",
+            ev->store_behind_s ? json_integer((json_int_t)ev->store_behind_s) : NULL);
     case WATCH_EVENT_REMOVED:
         return json_pack("{s:s, s:s}", "type", type, "reason", ev->reason);
     case WATCH_EVENT_NONE:

@@ -34,6 +34,8 @@ struct watch_event {
     enum watch_event_kind kind;
     uint64_t revision;           /* 0 in REMOVED, which is about no revision */
     uint32_t next_s;             /* HEARTBEAT: when the next one comes, in s; 0: it is not said */
+    uint64_t store_behind_s;     /* HEARTBEAT: for so long the hub has not heard what changes in its
+                                    store, in s; 0: it has */
     struct snapshot_skips skips; /* what was passed over in decoding and applying it */
     union {
         struct snapshot snapshot; /* SNAPSHOT */

@@ -15,6 +15,7 @@
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/metrics.h"
 #include "hub/model/model.h"
+#include "hub/resources/resource_status.h"
 #include "hub/resources/writer.h"
 #include "hub/watch/edge_view.h"
 #include "hub/watch/reports.h"
@@ -278,81 +279,6 @@ static void sweep(struct resources *s)
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
-/* What "Ready" says of a node: does its agent do what it is told? */
-static json_t *ready_condition(const struct model_node *node)
-{
-    const char *error = node->heard.report.error;
-    const char *status = "True";
-    const char *reason = "Reported";
-    const char *text = "";
-
-    if (node->pub.spec.hub) {
-        reason = "Hub";
-    } else if (node->pub.spec.stock) {
-        status = "Unknown";
-        reason = "Stock";
-        text = "a WireGuard without an agent reports nothing";
-    } else if (node->was_silent) {
-        status = "False";
-        reason = "Silent";
-        text = "its agent has stopped to report";
-    } else if (node->reported_at == 0) {
-        status = "Unknown";
-        reason = "NotReported";
-        text = "its agent has not reported yet";
-    } else if (error || node->was_unapplied) {
-        status = "False";
-        reason = error ? "Failing" : "NeverApplied";
-        text = error ? error : "its agent has applied nothing yet";
-    }
-    return json_pack("{s:s, s:s, s:s, s:s}", "type", "Ready", "status", status, "reason", reason,
-        "message", text);
-}
-
-static json_t *node_status(const struct model_node *node)
-{
-    json_t *status = reports_of_node(node);
-
-    (void)json_object_set_new(status, "conditions", json_pack("[o]", ready_condition(node)));
-    return status;
-}
-
-static json_t *edge_status(const struct model_network *net, const char *name)
-{
-    const char *middle = strstr(name, "--");
-    char first[NAME_MAX_LEN + 1];
-    struct edge_pair pair;
-
-    if (!middle || middle - name > NAME_MAX_LEN)
-        return NULL;
-    memcpy(first, name, (size_t)(middle - name));
-    first[middle - name] = '\0';
-    pair.nodes[0] = model_find_node(net, first);
-    pair.nodes[1] = model_find_node(net, middle + 2);
-    return pair.nodes[0] && pair.nodes[1] ? edge_view_status(&pair, clock_wall_s()) : NULL;
-}
-
-/* A new reference; NULL: there is no such object any more. */
-static json_t *status_of(const struct resources *s, const struct told *t)
-{
-    char network[NAME_MAX_LEN + 1];
-    char name[OBJECT_NAME_MAX + 1];
-    const struct model_network *net;
-    const struct model_node *node;
-
-    if (!resource_name_parse(t->kind, t->name, network, name))
-        return NULL;
-    net = model_find_network(s->h->model, network);
-    if (!net)
-        return NULL;
-    if (t->kind == &network_kind)
-        return json_pack("{s:I}", "nodes", (json_int_t)net->nodes.n);
-    if (t->kind == &mesh_edge_kind)
-        return edge_status(net, name);
-    node = model_find_node(net, name);
-    return node ? node_status(node) : NULL;
-}
-
 static void look_at_status(struct resources *s, struct told *t, nsec_t now)
 {
     char hash[RESOURCE_HASH_MAX];
@@ -360,7 +286,7 @@ static void look_at_status(struct resources *s, struct told *t, nsec_t now)
 
     if (t->status_hash[0] && now - t->status_at < STATUS_AGAIN)
         return;
-    status = status_of(s, t);
+    status = resource_status(s->h->model, t->kind, t->name);
     if (!status)
         return;
     resource_status_hash(hash, status);

@@ -38,7 +38,7 @@ static const struct option options[] = {
     {"--since", "DATE", option_text, &arg.since, NULL, "the first day, as 2026-11-23 (UTC)"},
     {"--until", "DATE", option_text, &arg.until, NULL, "the last day (default: today)"},
     {"--price-table", "FILE", option_text, &arg.prices, NULL,
-        "what bytes cost, as weft plan takes it (default: the hub's)"},
+        "what bytes cost, as weft plan takes it (default: the network's, else the hub's)"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
@@ -84,7 +84,7 @@ static int print_table(const json_t *ledger)
     return cmd_print(usage.command, str_text(&out));
 }
 
-/* The table that was given, else the hub's; false: there is none. */
+/* The table that was given, else the network's, else the hub's; false: there is none. */
 static bool find_prices(struct prices *ret, const json_t *answer, int *ret_r, struct err *e)
 {
     const json_t *hubs = json_object_get(answer, "prices");

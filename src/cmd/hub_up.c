@@ -79,7 +79,8 @@ static const struct option options[] = {
     {"--audit-age", "DURATION", option_duration, &arg.audit_age, "400d",
         "how long entries of the audit log are kept", .min = NSEC_PER_SEC, .max = AUDIT_AGE_MAX},
     {"--price-table", "FILE", option_text, &arg.prices, NULL,
-        "what bytes cost, for weft cost and for budgets; read at the start"},
+        "what bytes cost, for weft cost and for budgets, in networks that have no prices of their "
+        "own; read at the start"},
     {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
         "interfaces are called WORD-NETWORK"},
     PRIVILEGES_OPTION(&arg.user),

@@ -88,7 +88,8 @@ static const struct option options[] = {
         .many = true},
     {"--islands", "NAMES", option_text, &arg.islands, NULL,
         "who shares a fabric, as a,b/c,d (default: as declared, or within 2 ms)"},
-    {"--price-table", "FILE", option_text, &arg.prices, NULL, "what bytes, lines and GPUs cost"},
+    {"--price-table", "FILE", option_text, &arg.prices, NULL,
+        "what bytes, lines and GPUs cost (default: the network's, else examples)"},
     {"--sync-bytes", "SIZES", option_text, &arg.sync_bytes, NULL,
         "say how long vectors of so many bytes take, too, as 1M,64M,2G"},
     {"--nodes", "NAMES", option_text, &arg.target.nodes, NULL,
@@ -212,10 +213,35 @@ static int read_wish(struct plan_wish *ret, struct err *e)
     return r;
 }
 
-static int read_prices(struct prices *ret, struct err *e)
+/* The table of the network that this node is in, if it has one. A plan of what was measured
+ * elsewhere is made where no agent runs, so no answer is no mistake. */
+static int ask_prices(struct prices *ret, bool *ret_given, struct err *e)
+{
+    json_t *snapshot = NULL;
+    struct err unused = ERR_NULL;
+    const json_t *table;
+    int r = 0;
+
+    if (launch_ask(arg.target.socket, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &snapshot, &unused) !=
+        0)
+        return 0;
+    table =
+        json_object_get(json_object_get(json_object_get(snapshot, "network"), "spec"), "prices");
+    if (table)
+        r = prices_decode(ret, table, e);
+    *ret_given = table != NULL;
+    json_decref(snapshot);
+    return r;
+}
+
+/* @ret_given: set to whether it is somebody's table, and not examples. */
+static int read_prices(struct prices *ret, bool *ret_given, struct err *e)
 {
     prices_default(ret);
-    return arg.prices ? price_table_read(ret, NULL, arg.prices, e) : 0;
+    *ret_given = arg.prices != NULL;
+    if (arg.prices)
+        return price_table_read(ret, NULL, arg.prices, e);
+    return ask_prices(ret, ret_given, e);
 }
 
 /* ---- what was measured --------------------------------------------------------------------- */
@@ -340,9 +366,8 @@ int cmd_plan(int argc, char **argv)
         return status;
     if (read_wish(&wish, &e) < 0)
         return cmd_refuse("plan", "%s", err_text(&e));
-    r = read_prices(&prices, &e);
+    r = read_prices(&prices, &wish.prices_given, &e);
     wish.prices = &prices;
-    wish.prices_given = arg.prices;
     if (r == 0)
         r = get_matrix(&m, &e);
     option_list_deinit(&arg.matrices);

@@ -423,7 +423,9 @@ static void say_money(const struct plan *p, struct str *out)
     char bytes[32];
 
     str_addf(out, "\nA day (%.0f steps), in %s%s:\n", p->steps_per_day, prices->currency,
-        p->wish.prices_given ? "" : ", by a table of examples; --price-table names yours");
+        p->wish.prices_given
+            ? ""
+            : ", by a table of examples; --price-table, or prices of the Network, names yours");
     for (size_t i = 0; i < p->n_edges && i < EDGES_MAX; i++)
         str_addf(out, "  %s to %s: %s, %.2f\n", name_of(p, p->edges[i].from),
             name_of(p, p->edges[i].to), say_bytes(p->edges[i].bytes_per_day, bytes),

@@ -184,12 +184,13 @@ static void test_prices(void **state)
 {
     struct prices p;
 
-    assert_int_equal(decode_prices(&p,
-                         "{\"currency\":\"EUR\",\"islands\":[{\"name\":\"a\",\"egressPerGB\":0.09,"
-                         "\"natPerGB\":0.045},{\"gpuPerHour\":2}],\"lines\":[{\"name\":\"port\","
-                         "\"perMonth\":1000,\"perGB\":0.02,\"bitsPerSecond\":1e10}],"
-                         "\"onePlace\":{\"name\":\"here\",\"gpuPerHour\":3}}",
-                         NULL),
+    assert_int_equal(
+        decode_prices(&p,
+            "{\"currency\":\"EUR\",\"islands\":[{\"name\":\"a\",\"egressPerGB\":0.09,"
+            "\"natPerGB\":\"0.045\"},{\"gpuPerHour\":2}],\"lines\":[{\"name\":\"port\","
+            "\"perMonth\":1000,\"perGB\":0.02,\"bitsPerSecond\":1e10}],"
+            "\"onePlace\":{\"name\":\"here\",\"gpuPerHour\":3}}",
+            NULL),
         0);
     assert_true(fabs(prices_per_gb(&p, "a") - 0.135) < 1e-9);
     assert_true(prices_of(&p, "b")->gpu_hour == 2);
@@ -207,7 +208,9 @@ static void test_prices_refused(void **state)
     } cases[] = {
         {"{\"islands\":[]}", "islands"},
         {"{\"islands\":[{\"egressPerGB\":-1}]}", "egressPerGB"},
-        {"{\"islands\":[{\"egressPerGB\":\"1\"}]}", "egressPerGB"},
+        {"{\"islands\":[{\"egressPerGB\":\"1 cent\"}]}", "egressPerGB"},
+        {"{\"islands\":[{\"egressPerGB\":\"0x1\"}]}", "egressPerGB"},
+        {"{\"islands\":[{\"egressPerGB\":true}]}", "egressPerGB"},
         {"{\"islands\":[{\"egress\":1}]}", "egress"},
         {"{\"islands\":[{},{}]}", "twice"},
         {"{\"islands\":[{}],\"lines\":[{\"name\":\"x\"}]}", "perMonth"},

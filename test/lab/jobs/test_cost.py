@@ -228,10 +228,55 @@ def cap_of(node: AgentNode) -> int | None:
     return (job_of(node).get("budget") or {}).get("capBitsPerSecond")
 
 
-def put_budget(site: Site, n_bytes: int) -> None:
+def change_network(site: Site, **spec: object) -> None:
     network = json.loads(site.hub.run([site.weft, "get", "Network", "default"], quiet=True).out)
-    network["spec"]["budgets"] = [{"job": "llama", "bytesPerDay": n_bytes, "cap": "2Mbit"}]
+    network["spec"].update(spec)
     site.hub.run([site.weft, "apply", "-f", "-"], stdin=json.dumps(network))
+
+
+def put_budget(site: Site, n_bytes: int) -> None:
+    change_network(site, budgets=[{"job": "llama", "bytesPerDay": n_bytes, "cap": "2Mbit"}])
+
+
+MATRIX = Path(__file__).parents[2] / "golden/plan/two-islands.json"
+
+
+def test_prices_of_the_network(weft: Path) -> None:
+    """In YAML, where 0.09 is a text; for weft cost, and for weft plan on a node."""
+    with Lab.from_text(one_switch("wan", "203.0.113", {"hub": 10, "a": 11}), capture=False) as lab:
+        site = Site(lab, weft)
+        a, = site.join("a")
+        plan = [weft, "plan", "--params", "7B", "--matrix", MATRIX, "--json"]
+        assert not json.loads(a.host.run(plan, check=False).out)["money"]["tableGiven"]
+        network = json.loads(site.hub.run([weft, "get", "Network", "default"], quiet=True).out)
+        cidrs = network["spec"]["cidr4"], network["spec"]["cidr6"]
+        site.hub.run([weft, "apply", "-f", "-"], stdin=f"""
+kind: Network
+metadata:
+  name: default
+spec:
+  cidr4: {cidrs[0]}
+  cidr6: "{cidrs[1]}"
+  prices:
+    currency: EUR
+    islands:
+      - egressPerGB: 0.09
+        gpuPerHour: 7.5
+""")
+        prices = {"currency": "EUR", "islands": [{"egressPerGB": 0.09, "zones": 1,
+                                                  "gpuPerHour": 7.5}]}
+        network = json.loads(site.hub.run([weft, "get", "Network", "default"], quiet=True).out)
+        assert network["spec"]["prices"] == prices
+        assert cost(site)["currency"] == "EUR"
+
+        def money() -> dict:
+            return json.loads(a.host.run(plan, check=False, quiet=True).out)["money"]
+        wait_for(lambda: money()["tableGiven"], 10, "a to know the prices")
+        assert money()["currency"] == "EUR"
+        refused = site.hub.run([weft, "apply", "-f", "-"], check=False, stdin=json.dumps(
+            {**network, "spec": {**network["spec"], "prices": {"islands": [{"natPerGB": -1}]}}}))
+        assert refused.rc != 0
+        assert '"natPerGB" is no number from 0 to 1e+09' in refused.err
 
 
 def test_a_cap_slows_its_job_only(weft: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@
 #include "hub/model/model.h"
 #include "hub/traffic/traffic_book.h"
 #include "hub/traffic/traffic_read.h"
+#include "mesh/object/prices.h"
 #include "os/clock.h"
 
 /* Most rows of an answer: about 3 MB. What has no room is summed up. */
@@ -113,7 +114,9 @@ static void add_nodes(json_t *json, const struct handlers *h, const struct model
     }
     (void)json_object_set_new(json, "islands", islands);
     (void)json_object_set_new(json, "hubs", hubs);
-    if (h->price_table)
+    if (net && net->pub.spec.prices)
+        (void)json_object_set_new(json, "prices", prices_encode(net->pub.spec.prices));
+    else if (h->price_table)
         (void)json_object_set_new(json, "prices", json_deep_copy(h->price_table));
     if (net && net->spent.n > 0)
         (void)json_object_set_new(json, "budgets", spent_encode(&net->spent));

@@ -33,15 +33,18 @@ static int take_key(struct model_network *net, const struct x25519_public *publi
     return r;
 }
 
-/* A network that another hub has made is without a key until this hub has a node in it. */
+/* What @spec owns is taken. A network that another hub has made is without a key until this hub has
+ * a node in it. */
 static int add_network(
-    struct model *m, const struct network *spec, const struct network_maker *maker, struct err *e)
+    struct model *m, struct network *spec, const struct network_maker *maker, struct err *e)
 {
     struct model_network *net = model__new_network(m, spec);
     int r = 0;
 
-    if (!net)
+    if (!net) {
+        network_deinit(spec);
         return err_set(e, -ENOMEM, "no memory for network \"%s\"", spec->meta.name);
+    }
     net->maker = *maker;
     if (strcmp(maker->name, m->self) == 0)
         r = take_key(net, &maker->key, e);
@@ -72,14 +75,18 @@ static int put_network(
     struct network spec;
     int r = record_network_decode(&spec, &maker, item->value, e);
 
-    if (r == 0)
-        r = check_name(&spec.meta, "", name, &network_kind, e);
     if (r != 0)
         return r;
+    r = check_name(&spec.meta, "", name, &network_kind, e);
+    if (r != 0) {
+        network_deinit(&spec);
+        return r;
+    }
     spec.meta.resource_version = item->revision;
     net = model_find_network(m, spec.meta.name);
     if (!net)
         return add_network(m, &spec, &maker, e);
+    network_deinit(&net->pub.spec);
     net->pub.spec = spec;
     net->self = line_unref(net->self);
     m->listener.network_changed(m->listener.ctx, net);

@@ -503,6 +503,7 @@ struct model_network *model_bury_network(struct model_network *net)
     history_deinit(&net->history);
     catch_up_forget(&net->catch_up);
     line_unref(net->self);
+    network_deinit(&net->pub.spec);
     secret_wipe(&net->pub.secret, sizeof(net->pub.secret));
     free(net->keyed.key);
     free(net);

@@ -47,7 +47,8 @@ static void check_value(const char *text)
         mesh_edge_deinit(&edge);
     if (record_report_decode(&report, text, &e) == 0)
         report_deinit(&report.report);
-    (void)record_network_decode(&network, &maker, text, &e);
+    if (record_network_decode(&network, &maker, text, &e) == 0)
+        network_deinit(&network);
     (void)beat_record_decode(&beat, text, &e);
     (void)owner_record_decode(&owner, text, &e);
     (void)record_ipam_decode(&next, &high, text, &e);

@@ -31,8 +31,9 @@ struct spending_account {
     nsec_t read_at;         /* when the last read was begun */
     struct budgets budgets; /* as they were priced last, like what follows */
     uint64_t islands_hash;
-    json_t *islands; /* owns; {NODE: ISLAND} */
-    json_t *hubs;    /* owns; the names of those of the network */
+    uint64_t network_version; /* of the Network's object, whose prices they were */
+    json_t *islands;          /* owns; {NODE: ISLAND} */
+    json_t *hubs;             /* owns; the names of those of the network */
 };
 
 /* A record of another hub. */
@@ -194,8 +195,11 @@ static void learn_prices(struct spending_account *a, const struct model_network 
         read_islands(a, net);
         traffic_account_forget_prices(&a->sums);
     }
-    if (!is_same_budgets(&a->budgets, budgets))
+    /* Its table may be another one. */
+    if (!is_same_budgets(&a->budgets, budgets) ||
+        a->network_version != net->pub.spec.meta.resource_version)
         traffic_account_forget_prices(&a->sums);
+    a->network_version = net->pub.spec.meta.resource_version;
     a->islands_hash = hash;
     a->budgets = *budgets;
 }
@@ -209,7 +213,8 @@ static enum traffic_voice voice_of(
 int spending_account_price(struct spending_account *a, const struct model_network *net, nsec_t now,
     struct traffic_spent ret[static BUDGETS_MAX])
 {
-    struct price_facts facts = {.prices = a->s->prices};
+    const struct prices *own = net->pub.spec.prices;
+    struct price_facts facts = {.prices = own ? own : a->s->prices};
     struct traffic_facts ends = {.voice = voice_of, .ctx = net};
     struct traffic_prices by = {.facts = &facts, .budgets = &a->budgets, .ends = &ends, .now = now};
 

@@ -324,7 +324,8 @@ static void test_days(void **state)
 
 /* ---- budgets -------------------------------------------------------------------------------- */
 
-static void set_budgets(const char *budgets, int status)
+/* @field: of the Network's spec; @value: JSON; NULL: it is to be absent. */
+static void set_network(const char *field, const char *value, int status)
 {
     json_t *net = NULL;
     char *body;
@@ -333,14 +334,21 @@ static void set_budgets(const char *budgets, int status)
                          "/v1/networks/default/objects/Network/default", NULL, &net),
         200);
     (void)json_object_del(net, "status");
-    (void)json_object_set_new(
-        json_object_get(net, "spec"), "budgets", json_loads(budgets, 0, NULL));
+    if (value)
+        (void)json_object_set_new(json_object_get(net, "spec"), field, json_loads(value, 0, NULL));
+    else
+        (void)json_object_del(json_object_get(net, "spec"), field);
     body = json_dumps(net, 0);
     assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "PUT",
                          "/v1/networks/default/objects/Network/default", body, NULL),
         status);
     free(body);
     json_decref(net);
+}
+
+static void set_budgets(const char *budgets, int status)
+{
+    set_network("budgets", budgets, status);
 }
 
 /* The names of the events and of what they are about, since the start. */
@@ -410,6 +418,51 @@ static void test_budgets(void **state)
     set_budgets("[{\"job\":\"A b\",\"costPerDay\":1}]", 400);
 }
 
+/* Does b's snapshot hold that text? */
+static bool is_told(const char *rate)
+{
+    char *text = view_snapshot_text(node("b"));
+    bool is_there;
+
+    assert_non_null(text);
+    is_there = strstr(text, rate) != NULL;
+    free(text);
+    return is_there;
+}
+
+#define ALL_AT(price)                                                                              \
+    "{\"currency\":\"EUR\",\"islands\":[{\"egressPerGB\":" price ",\"crossZonePerGB\":" price "}]" \
+    "}"
+
+/* The network's own table counts, from when it is there; and what it costs then is told, too. */
+static void test_prices_of_the_network(void **state)
+{
+    json_t *answer = NULL;
+
+    set_budgets("[{\"job\":\"llama\",\"costPerDay\":0.0003}]", 200);
+    tell("a", DAY, A_300);
+    tell("b", DAY, B_300);
+    expect_events(DAY, "");
+    assert_int_equal(network()->spent.items[0].sum.unpriced, 310);
+    set_network("prices", ALL_AT("100"), 200);
+    expect_events(DAY, "");
+    assert_true(network()->spent.items[0].sum.money > 3e-5);
+    set_network("prices", ALL_AT("1000"), 200);
+    expect_events(DAY, "BudgetSpent(llama) ");
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "GET",
+                         "/v1/networks/default/traffic", NULL, &answer),
+        200);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(answer, "prices"), "currency")), "EUR");
+    json_decref(answer);
+    /* All of its nodes see it. */
+    assert_true(is_told("\"currency\":\"EUR\""));
+    set_network("prices", NULL, 200);
+    expect_events(DAY, "BudgetSpent(llama) BudgetAgain(llama) ");
+    assert_false(is_told("EUR"));
+    set_network("prices", "{\"islands\":[]}", 400);
+}
+
 /* What a node has told another hub counts, and what it has told both counts once. */
 static void test_budget_of_all_hubs(void **state)
 {
@@ -470,18 +523,6 @@ static void test_alone(void **state)
     assert_int_equal(network()->spent.items[1].sum.alone, 12000000);
     assert_int_equal(node("a")->cap, 2000000);
     assert_int_equal(node("b")->cap, 0);
-}
-
-/* Does b's snapshot hold that text? */
-static bool is_told(const char *rate)
-{
-    char *text = view_snapshot_text(node("b"));
-    bool is_there;
-
-    assert_non_null(text);
-    is_there = strstr(text, rate) != NULL;
-    free(text);
-    return is_there;
 }
 
 /* What the nodes of the first budget's job may send each other, as they are told; 0: any. */
@@ -593,6 +634,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_longest_record, enter, leave),
         cmocka_unit_test_setup_teardown(test_days, enter, leave),
         cmocka_unit_test_setup_teardown(test_budgets, enter, leave),
+        cmocka_unit_test_setup_teardown(test_prices_of_the_network, enter, leave),
         cmocka_unit_test_setup_teardown(test_budget_of_all_hubs, enter, leave),
         cmocka_unit_test_setup_teardown(test_liar, enter, leave),
         cmocka_unit_test_setup_teardown(test_alone, enter, leave),

@@ -2,55 +2,17 @@
 #include "mesh/object/budget.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/traffic.h"
 #include "mesh/object/fields.h"
 
-/* Longest number in a text. */
-#define NUMBER_TEXT_MAX 32
-
-static const char digits[] = "0123456789";
-
-/* Is it written as people write amounts, 2000 or 12.5 or 2e12? Not as strtod() takes it, too: in
- * other bases, with blanks, or "inf". */
-static bool is_decimal(const char *text)
-{
-    size_t n = strspn(text, digits);
-    size_t at = n;
-
-    if (n == 0 || strnlen(text, NUMBER_TEXT_MAX + 1) > NUMBER_TEXT_MAX)
-        return false;
-    if (text[at] == '.') {
-        n = strspn(text + at + 1, digits);
-        at += n > 0 ? n + 1 : 0;
-    }
-    if (text[at] == 'e' || text[at] == 'E') {
-        bool has_sign = text[at + 1] == '+' || text[at + 1] == '-';
-
-        n = strspn(text + at + 1 + has_sign, digits);
-        at += n > 0 ? n + 1 + has_sign : 0;
-    }
-    return text[at] == '\0';
-}
-
-/* A number; in YAML one with a fraction is a text. NAN: it is none. */
-static double number_of(const json_t *json)
-{
-    const char *text = json_string_value(json);
-
-    if (!text)
-        return json_is_number(json) ? json_number_value(json) : (double)NAN;
-    return is_decimal(text) ? strtod(text, NULL) : (double)NAN;
-}
-
 /* Is there such a field? It has to be a number above 0. */
 static bool take_amount(struct fields *f, const char *name, double *ret)
 {
     const json_t *json = fields_get(f, name, FIELDS_OPTIONAL);
-    double value = number_of(json);
+    double value = fields_decimal(json);
 
     if (!json)
         return false;

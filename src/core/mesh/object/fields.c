@@ -4,8 +4,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -211,6 +213,42 @@ void fields_rate(struct fields *f, const char *name, enum fields_need need, uint
     (void)snprintf(what, sizeof(what), "\"%s\"", name);
     if (text && traffic_rate_parse(ret, text, what, &e) < 0)
         fields_fail(f, "%s", err_text(&e));
+}
+
+/* Longest number in a text. */
+#define NUMBER_TEXT_MAX 32
+
+static const char digits[] = "0123456789";
+
+/* Is it written as people write amounts, 2000 or 12.5 or 2e12? Not as strtod() takes it, too: in
+ * other bases, with blanks, or "inf". */
+static bool is_decimal(const char *text)
+{
+    size_t n = strspn(text, digits);
+    size_t at = n;
+
+    if (n == 0 || strnlen(text, NUMBER_TEXT_MAX + 1) > NUMBER_TEXT_MAX)
+        return false;
+    if (text[at] == '.') {
+        n = strspn(text + at + 1, digits);
+        at += n > 0 ? n + 1 : 0;
+    }
+    if (text[at] == 'e' || text[at] == 'E') {
+        bool has_sign = text[at + 1] == '+' || text[at + 1] == '-';
+
+        n = strspn(text + at + 1 + has_sign, digits);
+        at += n > 0 ? n + 1 + has_sign : 0;
+    }
+    return text[at] == '\0';
+}
+
+double fields_decimal(const json_t *json)
+{
+    const char *text = json_string_value(json);
+
+    if (!text)
+        return json_is_number(json) ? json_number_value(json) : (double)NAN;
+    return is_decimal(text) ? strtod(text, NULL) : (double)NAN;
 }
 
 const json_t *fields_object(struct fields *f, const char *name, enum fields_need need)

@@ -87,6 +87,15 @@ void fields_public_key(
 /** fields_rate() - a rate as traffic_rate_parse() wants it, in text; bit/s. */
 void fields_rate(struct fields *f, const char *name, enum fields_need need, uint64_t *ret);
 
+/**
+ * fields_decimal() - a number of JSON, or a text such as "12.5" or "2e12"
+ *
+ * In YAML a number with a fraction is a text, so amounts of money are read like this.
+ *
+ * Return: NAN when @json is neither; it may be NULL.
+ */
+double fields_decimal(const json_t *json);
+
 /** fields_object() - a borrowed JSON object, NULL if none. */
 const json_t *fields_object(struct fields *f, const char *name, enum fields_need need);
 

@@ -2,12 +2,14 @@
  */
 #include "network.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
 #include "mesh/object/object_frame.h"
+#include "mesh/object/prices.h"
 
 static const char *const topology_names[] = {"auto", "hub", "mesh"};
 static const char *const cipher_names[] = {"auto", "chacha20poly1305", "aes256gcm"};
@@ -49,6 +51,7 @@ static int spec_decode(
     unsigned cipher = CIPHER_AUTO;
     uint64_t mtu = NETWORK_MTU_DEFAULT;
     uint64_t key_rotation = 0;
+    int r;
 
     n->keepalive = NETWORK_KEEPALIVE_AUTO;
     fields_block(&f, "cidr4", FIELDS_REQUIRED, true, &n->cidr4);
@@ -60,6 +63,9 @@ static int spec_decode(
     fields_u64(&f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, &key_rotation);
     fields_bool(&f, "showDscp", FIELDS_OPTIONAL, &n->shows_dscp);
     budgets_decode(&f, mode, &n->budgets);
+    r = prices_field(&f, mode, &n->prices);
+    if (r != 0)
+        return err_set(e, r, "no memory for %s", frame->where);
     /* An earlier hub may have taken another number in, which nobody has ever acted on. */
     if (mode == OBJECT_STRICT && key_rotation != 0)
         fields_fail(&f,
@@ -89,7 +95,15 @@ int network_decode(struct network *ret, const json_t *json, enum object_mode mod
         r = spec_decode(&n, &frame, mode, e);
     if (r == 0)
         *ret = n;
+    else
+        network_deinit(&n);
     return r;
+}
+
+void network_deinit(struct network *n)
+{
+    free(n->prices);
+    n->prices = NULL;
 }
 
 json_t *network_encode(const struct network *n)
@@ -107,6 +121,8 @@ json_t *network_encode(const struct network *n)
     if (spec && n->budgets.n > 0 &&
         json_object_set_new(spec, "budgets", budgets_encode(&n->budgets)) < 0)
         spec = (json_decref(spec), NULL);
+    if (spec && n->prices && json_object_set_new(spec, "prices", prices_encode(n->prices)) < 0)
+        spec = (json_decref(spec), NULL);
     return object_frame_encode(&n->meta, &network_kind, spec, NULL);
 }
 
@@ -122,6 +138,11 @@ static json_t *encode(const struct object *o)
     return network_encode(&o->network);
 }
 
+static void deinit(struct object *o)
+{
+    network_deinit(&o->network);
+}
+
 const struct object_kind network_kind = {
     .name = "Network",
     .prefix = "network/",
@@ -130,4 +151,5 @@ const struct object_kind network_kind = {
     .is_network = true,
     .decode = decode,
     .encode = encode,
+    .deinit = deinit,
 };

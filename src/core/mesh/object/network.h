@@ -14,6 +14,7 @@
 struct err;
 struct fields;
 struct object_kind;
+struct prices;
 
 #define NETWORK_MTU_DEFAULT       1420 /* bytes: 1500 less IPv6, UDP and WireGuard */
 #define NETWORK_MTU_MIN           1280 /* bytes: IPv6 needs it */
@@ -49,6 +50,7 @@ struct network {
     uint32_t key_rotation; /* s; 0: never */
     bool shows_dscp;       /* its nodes' datagrams carry the DSCP of the packets in them */
     struct budgets budgets;
+    struct prices *prices; /* owns; what bytes cost; NULL: it has no table of its own */
 };
 
 #define NETWORK_NULL                                                                               \
@@ -71,12 +73,15 @@ void network_keepalive_decode(struct fields *f, uint16_t *ret);
 
 /**
  * network_decode() - check a Network and take it in
- * @ret:	untouched on failure; owns nothing
+ * @ret:	untouched on failure, else to be released with network_deinit()
  * @json:	borrowed
  *
- * Return: 0; -EINVAL with words that name the object, the value and what is allowed.
+ * Return: 0; -EINVAL with words that name the object, the value and what is allowed; -ENOMEM.
  */
 int network_decode(struct network *ret, const json_t *json, enum object_mode mode, struct err *e);
 
 /** network_encode() - a new reference, NULL for no memory. */
 json_t *network_encode(const struct network *n);
+
+/** network_deinit() - release what it owns; idempotent, safe on NETWORK_NULL. */
+void network_deinit(struct network *n);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -42,14 +43,14 @@ static void take_number(
 
     if (!json)
         return;
-    value = json_number_value(json);
-    if (!json_is_number(json) || !isfinite(value) || value < 0 || value > max)
+    value = fields_decimal(json);
+    if (!isfinite(value) || value < 0 || value > max)
         fields_fail(f, "\"%s\" is no number from 0 to %.0g", name, max);
     else
         *ret = value;
 }
 
-static int take_island(struct prices *p, const json_t *json, struct err *e)
+static int take_island(struct prices *p, const json_t *json, enum object_mode mode, struct err *e)
 {
     struct prices_island island = {.name = ""};
     struct fields f = fields_make(json, "an island of the price table", e);
@@ -69,13 +70,14 @@ static int take_island(struct prices *p, const json_t *json, struct err *e)
     for (size_t i = 0; i < p->n_islands; i++)
         if (strcmp(p->islands[i].name, island.name) == 0)
             fields_fail(&f, "\"%s\" stands there twice", island.name);
-    fields_refuse_unknown(&f);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
     if (fields_end(&f) == 0)
         p->islands[p->n_islands++] = island;
     return fields_end(&f);
 }
 
-static int take_line(struct prices *p, const json_t *json, struct err *e)
+static int take_line(struct prices *p, const json_t *json, enum object_mode mode, struct err *e)
 {
     struct prices_line line = {.name = ""};
     struct fields f = fields_make(json, "a line of the price table", e);
@@ -84,23 +86,26 @@ static int take_line(struct prices *p, const json_t *json, struct err *e)
     take_number(&f, "perMonth", FIELDS_REQUIRED, AMOUNT_MAX, &line.month);
     take_number(&f, "perGB", FIELDS_REQUIRED, AMOUNT_MAX, &line.gb);
     take_number(&f, "bitsPerSecond", FIELDS_REQUIRED, RATE_MAX, &line.bps);
-    fields_refuse_unknown(&f);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
     if (fields_end(&f) == 0)
         p->lines[p->n_lines++] = line;
     return fields_end(&f);
 }
 
-static int take_one_place(struct prices *p, const json_t *json, struct err *e)
+static int take_one_place(
+    struct prices *p, const json_t *json, enum object_mode mode, struct err *e)
 {
     struct fields f = fields_make(json, "\"onePlace\" of the price table", e);
 
     fields_text(&f, "name", FIELDS_REQUIRED, 1, sizeof(p->one_place), p->one_place);
     take_number(&f, "gpuPerHour", FIELDS_REQUIRED, AMOUNT_MAX, &p->one_place_gpu_hour);
-    fields_refuse_unknown(&f);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
     return fields_end(&f);
 }
 
-int prices_decode(struct prices *ret, const json_t *json, struct err *e)
+static int decode(struct prices *ret, const json_t *json, enum object_mode mode, struct err *e)
 {
     struct prices p = {.currency = "USD"};
     struct fields f = fields_make(json, "the price table", e);
@@ -113,17 +118,95 @@ int prices_decode(struct prices *ret, const json_t *json, struct err *e)
     islands = fields_array(&f, "islands", FIELDS_REQUIRED, 1, PRICES_ISLANDS_MAX);
     lines = fields_array(&f, "lines", FIELDS_OPTIONAL, 0, PRICES_LINKS_MAX);
     one = fields_object(&f, "onePlace", FIELDS_OPTIONAL);
-    fields_refuse_unknown(&f);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
     r = fields_end(&f);
     for (size_t i = 0; r == 0 && i < json_array_size(islands); i++)
-        r = take_island(&p, json_array_get(islands, i), e);
+        r = take_island(&p, json_array_get(islands, i), mode, e);
     for (size_t i = 0; r == 0 && i < json_array_size(lines); i++)
-        r = take_line(&p, json_array_get(lines, i), e);
+        r = take_line(&p, json_array_get(lines, i), mode, e);
     if (r == 0 && one)
-        r = take_one_place(&p, one, e);
+        r = take_one_place(&p, one, mode, e);
     if (r == 0)
         *ret = p;
     return r;
+}
+
+int prices_decode(struct prices *ret, const json_t *json, struct err *e)
+{
+    return decode(ret, json, OBJECT_STRICT, e);
+}
+
+int prices_field(struct fields *f, enum object_mode mode, struct prices **ret)
+{
+    const json_t *json = fields_object(f, "prices", FIELDS_OPTIONAL);
+    struct err why = ERR_NULL;
+    struct prices *p;
+
+    *ret = NULL;
+    if (!json)
+        return 0;
+    p = malloc(sizeof(*p));
+    if (!p)
+        return -ENOMEM;
+    if (decode(p, json, mode, &why) != 0) {
+        free(p);
+        fields_fail(f, "%s", err_text(&why));
+        return 0;
+    }
+    *ret = p;
+    return 0;
+}
+
+/* ---- encoding ------------------------------------------------------------------------------- */
+
+static bool put(json_t *json, const char *name, bool is_said, double value)
+{
+    return !is_said || json_object_set_new(json, name, json_real(value)) == 0;
+}
+
+static json_t *encode_island(const struct prices_island *i)
+{
+    json_t *json = json_object();
+    bool is_whole = json && (i->name[0] == '\0' ||
+                                json_object_set_new(json, "name", json_string(i->name)) == 0);
+
+    is_whole = is_whole && put(json, "egressPerGB", i->has_egress, i->egress) &&
+               put(json, "natPerGB", i->nat > 0, i->nat) &&
+               put(json, "natPerHour", i->nat_hour > 0, i->nat_hour) &&
+               json_object_set_new(json, "zones", json_integer(i->zones)) == 0 &&
+               put(json, "crossZonePerGB", i->has_cross_zone, i->cross_zone) &&
+               put(json, "gpuPerHour", i->gpu_hour > 0, i->gpu_hour);
+    if (!is_whole)
+        json = (json_decref(json), NULL);
+    return json;
+}
+
+json_t *prices_encode(const struct prices *p)
+{
+    json_t *islands = json_array();
+    json_t *lines = p->n_lines > 0 ? json_array() : NULL;
+    bool is_whole = islands != NULL && (lines || p->n_lines == 0);
+
+    for (size_t i = 0; i < p->n_islands; i++)
+        is_whole &= json_array_append_new(islands, encode_island(&p->islands[i])) == 0;
+    for (size_t i = 0; i < p->n_lines; i++) {
+        const struct prices_line *l = &p->lines[i];
+
+        is_whole &= json_array_append_new(
+                        lines, json_pack("{s:s, s:f, s:f, s:f}", "name", l->name, "perMonth",
+                                   l->month, "perGB", l->gb, "bitsPerSecond", l->bps)) == 0;
+    }
+    if (!is_whole) {
+        json_decref(islands);
+        json_decref(lines);
+        return NULL;
+    }
+    return json_pack("{s:s, s:o, s:o*, s:o*}", "currency", p->currency, "islands", islands, "lines",
+        lines, "onePlace",
+        p->one_place[0]
+            ? json_pack("{s:s, s:f}", "name", p->one_place, "gpuPerHour", p->one_place_gpu_hour)
+            : NULL);
 }
 
 const struct prices_island *prices_of(const struct prices *p, const char *island)

@@ -11,7 +11,10 @@
 
 #include "base/parse.h"
 
+#include "mesh/object/object_meta.h"
+
 struct err;
+struct fields;
 
 /** Most islands, and most links, of a table. */
 #define PRICES_ISLANDS_MAX 64
@@ -65,6 +68,18 @@ void prices_default(struct prices *ret);
  * 10^9, or given twice.
  */
 int prices_decode(struct prices *ret, const json_t *json, struct err *e);
+
+/**
+ * prices_field() - the field "prices", of a Network
+ * @mode:	whether unknown fields of the table are refused
+ * @ret:	gives; NULL: there is none
+ *
+ * Return: 0; -ENOMEM; what is wrong @f has.
+ */
+int prices_field(struct fields *f, enum object_mode mode, struct prices **ret);
+
+/** prices_encode() - as prices_decode() takes it; a new reference, NULL: no memory. */
+json_t *prices_encode(const struct prices *p);
 
 /** prices_of() - the row of that island, or the one for all others; borrowed. */
 const struct prices_island *prices_of(const struct prices *p, const char *island);

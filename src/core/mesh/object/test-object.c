@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "mesh/object/object.h"
+#include "mesh/object/prices.h"
 #include "mesh/object/subnets.h"
 #include "test/support/golden_object.h"
 #include "test/support/sample_mesh.h"
@@ -112,9 +113,13 @@ static void test_defaults(void **state)
     object_deinit(&o);
 }
 
+#define SHINY_PRICES                                                                               \
+    "\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\", "                                      \
+    "\"prices\": {\"islands\": [{\"shiny\": 1}]}"
 #define SHINY_BUDGET                                                                               \
     "\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\", "                                      \
-    "\"budgets\": [{\"costPerDay\": 1, \"shiny\": 1}]"
+    "\"budgets\": [{\"costPerDay\": 1, \"shiny\": 1}], "                                           \
+    "\"prices\": {\"shiny\": 1, \"islands\": [{\"shiny\": 1, \"natPerGB\": 2}]}"
 
 /* A newer hub may know more fields than this program. */
 static void test_unknown_fields(void **state)
@@ -127,9 +132,14 @@ static void test_unknown_fields(void **state)
     assert_true(decode(&o, NODE_WITH("a", ", \"shiny\": 1"), OBJECT_STRICT, &e) < 0);
     assert_string_equal(e.text, "Node \"a\": \"shiny\" is not a field of it");
     assert_int_equal(decode(&o, NETWORK_WITH(SHINY_BUDGET), OBJECT_LENIENT, &e), 0);
+    assert_true(o.network.prices->islands[0].nat == 2);
     object_deinit(&o);
     assert_true(decode(&o, NETWORK_WITH(SHINY_BUDGET), OBJECT_STRICT, &e) < 0);
     assert_string_equal(e.text, "Network \"default\": \"shiny\" is not a field of it");
+    assert_true(decode(&o, NETWORK_WITH(SHINY_PRICES), OBJECT_STRICT, &e) < 0);
+    assert_string_equal(e.text,
+        "Network \"default\": an island of the price table: \"shiny\" is not a "
+        "field of it");
 }
 
 /* Every sentence with which an object is refused. */
@@ -210,6 +220,12 @@ static const struct {
     {NETWORK_WITH("\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fe80::/64\""),
         "Network \"default\": \"cidr6\" is \"fe80::/64\", which overlaps fe80::/10, and nodes "
         "cannot have those"},
+    {NETWORK_WITH("\"cidr4\": \"10.0.0.0/16\", \"cidr6\": \"fd5a::/64\", \"prices\": []"),
+        "Network \"default\": \"prices\" is not an object"},
+    {NETWORK_WITH("\"cidr4\": \"10.0.0.0/16\", \"cidr6\": \"fd5a::/64\", "
+                  "\"prices\": {\"islands\": [{\"natPerGB\": -1}]}"),
+        "Network \"default\": an island of the price table: \"natPerGB\" is no number from 0 to "
+        "1e+09"},
     {NETWORK_WITH("\"cidr4\": \"10.0.0.0/16\", \"cidr6\": \"fd5a::/64\", \"mtu\": 1279"),
         "Network \"default\": \"mtu\" is not a whole number from 1280 to 65455"},
 };

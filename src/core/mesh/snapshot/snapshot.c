@@ -191,6 +191,7 @@ const struct node *snapshot_self(const struct snapshot *s)
 
 void snapshot_deinit(struct snapshot *s)
 {
+    network_deinit(&s->network);
     list_deinit(&s->nodes);
     list_deinit(&s->edges);
     for (unsigned i = 0; i < OBJECT_KINDS_MAX; i++)
@@ -213,10 +214,13 @@ int snapshot_put(struct snapshot *s, struct object *o, struct err *e)
 {
     int r = check_network(s, o, e);
 
-    if (r == 0 && o->kind->is_network)
+    if (r == 0 && o->kind->is_network) {
+        network_deinit(&s->network);
         s->network = o->network;
-    else if (r == 0)
+        *o = (struct object)OBJECT_NULL;
+    } else if (r == 0) {
         r = list_put(list_of(s, o->kind), list_max(o->kind), o, e);
+    }
     object_deinit(o);
     return r;
 }

@@ -56,19 +56,17 @@ const char *traffic_rate_format(uint64_t bits_per_s, char buf[static TRAFFIC_RAT
 
     for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
         uint64_t unit = units[i].unit;
-        uint64_t thousandths = bits_per_s % unit / (unit / 1000);
-        int digits = 3;
+        unsigned thousandths = (unsigned)(bits_per_s % unit / (unit / 1000)) % 1000;
+        char part[sizeof(".999")];
+        size_t len = sizeof(part) - 1;
 
         if (bits_per_s < unit || bits_per_s % (unit / 1000) != 0)
             continue;
-        for (; digits > 0 && thousandths % 10 == 0; digits--)
-            thousandths /= 10;
-        if (digits == 0)
-            (void)snprintf(
-                buf, TRAFFIC_RATE_TEXT_MAX, "%" PRIu64 "%s", bits_per_s / unit, units[i].suffix);
-        else
-            (void)snprintf(buf, TRAFFIC_RATE_TEXT_MAX, "%" PRIu64 ".%0*" PRIu64 "%s",
-                bits_per_s / unit, digits, thousandths, units[i].suffix);
+        (void)snprintf(part, sizeof(part), ".%03u", thousandths);
+        while (len > 0 && (part[len - 1] == '0' || part[len - 1] == '.'))
+            len--;
+        (void)snprintf(buf, TRAFFIC_RATE_TEXT_MAX, "%" PRIu64 "%.*s%s", bits_per_s / unit, (int)len,
+            part, units[i].suffix);
         return buf;
     }
     (void)snprintf(buf, TRAFFIC_RATE_TEXT_MAX, "%" PRIu64 "bit", bits_per_s);

@@ -308,6 +308,7 @@ static void resume_all(struct fleet *all, uint32_t n)
 {
     static const char at[] = "203.0.113.9:9";
     uint64_t bytes = watches_bytes(all->watches);
+    uint32_t lost = watches_lost(all->watches);
     uint32_t have;
     nsec_t began;
     nsec_t told;
@@ -329,7 +330,8 @@ static void resume_all(struct fleet *all, uint32_t n)
     say("resumedHubCpuSeconds", cpu_seconds(all->hub_pid) - cpu);
     say("resumedNotTold", n - have);
     say("resumedMiB", (double)(watches_bytes(all->watches) - bytes) / (1 << 20));
-    say("resumedRepeated", all->n_repeated);
+    /* So many come at once that the hub turns some away, which come again. */
+    say("resumedTurnedAway", watches_lost(all->watches) - lost);
 }
 
 /* Newcomers, while all others watch. */

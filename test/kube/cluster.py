@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools/kube"
 CRDS = {"1.20": ROOT / "deploy/kubernetes/crds-before-1.25.yaml",
         "modern": ROOT / "deploy/kubernetes/crds.yaml"}
+# What a hub complains of while the API server is away, or slow.
+SERVER_AWAY = "the cluster|the API server|Kubernetes|the store has not said"
 
 
 def variant_env(variant: str) -> dict[str, str]:

@@ -25,12 +25,13 @@ from lab.support.agents import HUB_AWAY, AgentNode, Site
 from lab.support.pinging import can_ping
 from lab.support.topologies import one_switch
 
-from .cluster import Cluster
+from .cluster import SERVER_AWAY, Cluster
 from .manifests import FOLDER, load
 
 pytestmark = pytest.mark.namespaces
 
 TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12, "n3": 13})
+STORE_SILENT = "hub: its store has not said for "
 API_AWAY = "the cluster does not say who is in the network"
 SITE = "10.9.0.0/24"   # behind n3
 PART = "10.9.0.0/25"   # of it; n2 would take it from n3, if somebody let it
@@ -95,7 +96,7 @@ def fixture_members(cluster: Cluster, namespace: str, socket: Path, weft: Path) 
         for name in ("hub", "n1", "n2", "n3"):
             reach_api(lab, name, cluster, socket)
         site = Site(lab, weft, "--store", url("admin"), versions=(4,))
-        site.daemon.allow("the cluster|the API server|Kubernetes")
+        site.daemon.allow(SERVER_AWAY)
         nodes = [AgentNode(lab.host(name), weft) for name in ("n1", "n2", "n3")]
         for node in nodes:
             words = ("--route", SITE) if node.name == "n3" else ()
@@ -153,9 +154,14 @@ def test_agents_follow_what_the_hub_shows(members: Members) -> None:
         assert "cluster: its API does not answer for " in n1.run("status").out
         assert has_peers(n1, "n2", "n3")()
         assert can_ping(n1.host, n3.address())
+        # The hub has its store there as well, and says so to its nodes.
+        wait_for(lambda: STORE_SILENT in n1.run("status").out, 60,
+                 "n1 to say that the hub's store is silent")
     finally:
         cluster.restart()
-    wait_for(lambda: n1.status()["cluster"]["reachable"], 30, "the API to be heard again")
+    wait_for(lambda: n1.status()["cluster"]["reachable"], 60, "the API to be heard again")
+    wait_for(lambda: STORE_SILENT not in n1.run("status").out, 60,
+             "the hub's store to be heard again")
 
     # What people wish by kubectl reaches the agents through the hub's word.
     cluster.must("apply", "-n", namespace, "-f", "-", stdin={

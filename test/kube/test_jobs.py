@@ -18,7 +18,7 @@ from lab.support.three_hubs import (
     HUBS, NODES, ThreeHubs, finish_after_takeover, topology, wait_training,
 )
 
-from .cluster import Cluster
+from .cluster import SERVER_AWAY, Cluster
 from .test_agents import fixture_socket, reach_api  # noqa: F401 (pytest takes it by its name)
 
 pytestmark = [
@@ -34,7 +34,7 @@ def fixture_site(cluster: Cluster, namespace: str, socket: Path, weft: Path) -> 
     with Lab.from_text(topology(), capture=False) as lab:
         for name in HUBS:
             reach_api(lab, name, cluster, socket)
-        site = ThreeHubs(lab, weft, url, allow=["the cluster|the API server|Kubernetes"])
+        site = ThreeHubs(lab, weft, url, allow=[SERVER_AWAY])
         yield site
         site.stop()
 

@@ -6,6 +6,12 @@
  * the resourceVersion that it saw; so of several that try one succeeds. A holder that could not
  * renew it for ten seconds stops before that. The times inside are for people; nobody compares
  * them.
+ *
+ * The hubs choose who serves a network's jobs in another way (owner/owner.h), and this does not use
+ * that one. There each network has an owner, which is found on the hub's loop from records of the
+ * store, and an epoch, without which nothing of its jobs is stored. Here one hub of a namespace is
+ * found on a thread that reads nothing of the store; each write is safe by the version that it
+ * expects; and administrators of a cluster look for the Lease, as every controller has one.
  */
 #pragma once
 

@@ -5,37 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "backends/kubernetes/kube_client.h"
 #include "base/err.h"
 #include "hub/handlers/metrics.h"
+#include "hub/resources/kind_watch.h"
 #include "hub/resources/leader.h"
 #include "hub/resources/projection.h"
+#include "hub/resources/resource_api.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 #include "os/log.h"
 #include "os/thread.h"
 #include "os/wakeup.h"
 
-#define REQUEST_NS  (3 * NSEC_PER_SEC)  /* how long one request is tried */
-#define AWAY_NS     (1 * NSEC_PER_SEC)  /* pause when the server does not answer */
-#define REFUSED_NS  (30 * NSEC_PER_SEC) /* and when it refuses all of it */
-#define WAIT_MS     500
-#define PAGE        200 /* resources that are read at once */
-#define PATH_ROOM   1024
-#define TIME_ROOM   64
-#define VERSION_MAX 128
-
-/* One kind's resources, as they are read. */
-struct kind_watch {
-    struct writer *w; /* pins */
-    const struct object_kind *kind;
-    struct remote_http_stream *stream; /* owns; NULL: to be opened */
-    char version[VERSION_MAX];         /* to go on from; "": the list is to be read */
-    bool is_over;                      /* the server has said so in the stream */
-    nsec_t failed_at;                  /* when it could not be opened; 0: it was */
-};
+#define AWAY_NS    (1 * NSEC_PER_SEC)  /* pause when the server does not answer */
+#define REFUSED_NS (30 * NSEC_PER_SEC) /* and when it refuses all of it */
+#define WAIT_MS    500
 
 struct writer {
     struct writer_config config; /* its texts are not used after writer_start() */
@@ -46,7 +31,7 @@ struct writer {
     bool has_thread;
 
     /* The thread's. */
-    struct kube_client client;
+    struct resource_api api;
     struct leader leader;
     struct projection projection;
     struct kind_watch kinds[OBJECT_KINDS_MAX];
@@ -57,40 +42,7 @@ struct writer {
     struct log_limit limit; /* of what the log says about single resources */
 };
 
-/* ---- asking ---------------------------------------------------------------------------------- */
-
-static const char *wall_text(char buf[static TIME_ROOM], bool with_micros)
-{
-    nsec_t wall = clock_wall();
-    time_t seconds = (time_t)(wall / NSEC_PER_SEC);
-    struct tm tm;
-    size_t n;
-
-    (void)gmtime_r(&seconds, &tm);
-    n = strftime(buf, TIME_ROOM, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (with_micros)
-        (void)snprintf(buf + n, TIME_ROOM - n, ".%06lldZ", (long long)(wall % NSEC_PER_SEC / 1000));
-    else
-        (void)snprintf(buf + n, TIME_ROOM - n, "Z");
-    return buf;
-}
-
-static int ask(struct writer *w, const char *method, const char *path, const char *type,
-    const json_t *body, json_t **ret, struct err *e)
-{
-    struct kube_request rq = {.method = method, .path = path, .content_type = type, .body = body};
-
-    return kube_client_ask(&w->client, &rq, clock_now() + REQUEST_NS, ret, e);
-}
-
-/* The path of an item, or of all of its kind (@name is ""). */
-static const char *path_of(struct writer *w, char buf[static PATH_ROOM],
-    const struct object_kind *kind, const char *name, const char *rest)
-{
-    (void)snprintf(buf, PATH_ROOM, "/apis/" KUBE_API "/namespaces/%s/%s%s%s%s",
-        w->client.config.namespace, kind->plural, name[0] ? "/" : "", name, rest);
-    return buf;
-}
+/* ---- pausing and telling -------------------------------------------------------------------- */
 
 /* Nothing works: pause, and say why, once. */
 static void pause_for(struct writer *w, int r, const struct err *e)
@@ -115,23 +67,14 @@ static void tell_loop(struct writer *w, struct mail *m)
 
 /* ---- the Lease ------------------------------------------------------------------------------- */
 
-static const char *lease_path(struct writer *w, char buf[static PATH_ROOM], const char *name)
-{
-    (void)snprintf(buf, PATH_ROOM, "/apis/coordination.k8s.io/v1/namespaces/%s/leases%s%s",
-        w->client.config.namespace, name[0] ? "/" : "", name);
-    return buf;
-}
-
 static int write_lease(struct writer *w, bool is_end, struct err *e)
 {
     bool is_new = w->leader.version[0] == '\0';
     nsec_t began_at = clock_now();
-    char path[PATH_ROOM];
-    char wall[TIME_ROOM];
-    json_t *body = leader_lease(&w->leader, wall_text(wall, true), is_end);
+    char wall[RESOURCE_API_TIME_MAX];
+    json_t *body = leader_lease(&w->leader, resource_api_time(wall, true), is_end);
     json_t *answer = NULL;
-    int r = ask(w, is_new ? "POST" : "PUT", lease_path(w, path, is_new ? "" : LEADER_LEASE), NULL,
-        body, &answer, e);
+    int r = resource_api_write_lease(&w->api, body, is_new, &answer, e);
 
     json_decref(body);
     if (r == 0)
@@ -143,13 +86,12 @@ static int write_lease(struct writer *w, bool is_end, struct err *e)
 static void tend_lease(struct writer *w, nsec_t now)
 {
     struct err e = ERR_NULL;
-    char path[PATH_ROOM];
     json_t *lease = NULL;
     int r;
 
     if (now < leader_due(&w->leader))
         return;
-    r = ask(w, "GET", lease_path(w, path, LEADER_LEASE), NULL, NULL, &lease, &e);
+    r = resource_api_read_lease(&w->api, &lease, &e);
     if (r == 0 || r == KUBE_E_ABSENT) {
         leader_saw(&w->leader, lease, now);
         r = leader_may_write(&w->leader, now) ? write_lease(w, false, &e) : 0;
@@ -162,11 +104,8 @@ static void tend_lease(struct writer *w, nsec_t now)
 
 static void forget_all(struct writer *w)
 {
-    for (unsigned i = 0; object_kinds[i]; i++) {
-        w->kinds[i].stream = remote_http_close(w->kinds[i].stream);
-        w->kinds[i].version[0] = '\0';
-        w->kinds[i].is_over = false;
-    }
+    for (unsigned i = 0; object_kinds[i]; i++)
+        kind_watch_forget(&w->kinds[i]);
     projection_reset(&w->projection);
 }
 
@@ -192,139 +131,24 @@ static bool lead(struct writer *w, nsec_t now)
     return is_leading;
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
-
-static void note_version(struct kind_watch *k, const json_t *meta)
-{
-    const char *version = json_string_value(json_object_get(meta, "resourceVersion"));
-
-    if (version)
-        (void)snprintf(k->version, sizeof(k->version), "%s", version);
-}
-
-/* An event of a watch. */
-static void on_line(void *ctx, const char *line, size_t len)
-{
-    struct kind_watch *k = ctx;
-    json_t *json = json_loadb(line, len, 0, NULL);
-    const json_t *object = json_object_get(json, "object");
-    const json_t *meta = json_object_get(object, "metadata");
-    const char *type = json_string_value(json_object_get(json, "type"));
-    const char *name = json_string_value(json_object_get(meta, "name"));
-
-    if (!type || strcmp(type, "ERROR") == 0) {
-        /* 410, or anything else: what the watch began from cannot be gone on from. */
-        k->is_over = true;
-        k->version[0] = '\0';
-    } else {
-        note_version(k, meta);
-        if (strcmp(type, "DELETED") == 0 && name)
-            projection_gone(&k->w->projection, k->kind, name);
-        else if (strcmp(type, "BOOKMARK") != 0)
-            (void)projection_saw(&k->w->projection, k->kind, object);
-    }
-    json_decref(json);
-}
-
-/* All resources of the kind, in pages. */
-static int read_list(struct writer *w, struct kind_watch *k, struct err *e)
-{
-    char path[PATH_ROOM];
-    char query[PATH_ROOM] = "";
-    const char *more;
-    json_t *page = NULL;
-    json_t *one;
-    size_t i;
-    int r;
-
-    projection_list_begin(&w->projection, k->kind);
-    (void)snprintf(query, sizeof(query), "?limit=%d", PAGE);
-    do {
-        r = ask(w, "GET", path_of(w, path, k->kind, "", query), NULL, NULL, &page, e);
-        if (r != 0)
-            return r;
-        json_array_foreach(json_object_get(page, "items"), i, one)
-            (void)projection_saw(&w->projection, k->kind, one);
-        more = json_string_value(json_object_get(json_object_get(page, "metadata"), "continue"));
-        if (more && more[0])
-            (void)snprintf(query, sizeof(query), "?limit=%d&continue=%.900s", PAGE, more);
-        else
-            note_version(k, json_object_get(page, "metadata"));
-        more = more && more[0] ? query : NULL;
-        json_decref(page);
-        page = NULL;
-    } while (more);
-    projection_list_end(&w->projection, k->kind);
-    return 0;
-}
-
-static void tend_watch(struct writer *w, struct kind_watch *k, nsec_t now)
-{
-    struct remote_http_end end = {.status = 0};
-    struct err e = ERR_NULL;
-    char path[PATH_ROOM];
-    char query[VERSION_MAX + 64];
-    int r = 0;
-
-    if (k->stream && !k->is_over && !remote_http_has_ended(k->stream, &end, &e))
-        return;
-    /* A watch that never began, or that the server refused, is not opened again at once. */
-    if (k->stream && (end.r != 0 || (end.status != 0 && end.status != 200)))
-        k->failed_at = now;
-    if (end.status == 410)
-        k->version[0] = '\0';
-    k->stream = remote_http_close(k->stream);
-    k->is_over = false;
-    if (k->failed_at && now - k->failed_at < AWAY_NS)
-        return;
-    k->failed_at = 0;
-    if (k->version[0] == '\0')
-        r = read_list(w, k, &e);
-    (void)snprintf(query, sizeof(query), "?watch=true&allowWatchBookmarks=true&resourceVersion=%s",
-        k->version);
-    if (r == 0)
-        r = kube_client_open(
-            &w->client, path_of(w, path, k->kind, "", query), on_line, k, &k->stream, &e);
-    if (r != 0) {
-        k->version[0] = '\0';
-        k->failed_at = now;
-        pause_for(w, r, &e);
-    }
-}
-
 /* ---- what people are shown ------------------------------------------------------------------- */
 
 /* An Event of the resource; without the right to make one it is only in the log. */
-static void make_event(
-    struct writer *w, const struct projection_item *item, const char *reason, const char *text)
-{
-    const char *namespace = w->client.config.namespace;
-    struct err e = ERR_NULL;
-    char path[PATH_ROOM];
-    char wall[TIME_ROOM];
-    json_t *body;
-
-    (void)wall_text(wall, false);
-    body = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s, s:s*}, s:s, s:s, s:s, "
-                     "s:{s:s}, s:s, s:s, s:i}",
-        "apiVersion", "v1", "kind", "Event", "metadata", "generateName", "weft-hub-", "namespace",
-        namespace, "involvedObject", "apiVersion", KUBE_API, "kind", item->kind->name, "name",
-        item->name, "namespace", namespace, "uid", item->seen.uid, "type", "Warning", "reason",
-        reason, "message", text, "source", "component", RESOURCE_MANAGER, "firstTimestamp", wall,
-        "lastTimestamp", wall, "count", 1);
-    (void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", namespace);
-    if (body && ask(w, "POST", path, NULL, body, NULL, &e) != 0)
-        log_limited(&w->limit, clock_now(), LOG_LEVEL_INFO, "an event is not in Kubernetes: %s",
-            err_text(&e));
-    json_decref(body);
-}
-
 static void show(
     struct writer *w, const struct projection_item *item, const char *reason, const char *text)
 {
+    const struct resource_event event = {.kind = item->kind,
+        .name = item->name,
+        .uid = item->seen.uid,
+        .reason = reason,
+        .text = text};
+    struct err e = ERR_NULL;
+
     log_limited(&w->limit, clock_now(), LOG_LEVEL_WARNING, "Kubernetes' %s \"%s\", by \"%s\": %s",
         item->kind->name, item->name, item->seen.by[0] ? item->seen.by : "somebody", text);
-    make_event(w, item, reason, text);
+    if (resource_api_add_event(&w->api, &event, &e) != 0)
+        log_limited(&w->limit, clock_now(), LOG_LEVEL_INFO, "an event is not in Kubernetes: %s",
+            err_text(&e));
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -344,31 +168,17 @@ static void fail(struct writer *w, struct projection_item *item, const struct er
     projection_failed(&w->projection, item, clock_now());
 }
 
-/* What the server's sentence about a conflict of field managers begins with. */
-#define CLASH "Apply failed"
-
-/* A conflict of field managers, and not a version that is too old. */
-static bool is_clash(int r, const struct err *e)
-{
-    return r == KUBE_E_EXISTS && strstr(err_text(e), CLASH);
-}
-
-/* Apply the item. @ret_clash: fields of others stay as they are; with the words in @words. */
+/* Apply the item. @ret_clash: fields of others stay as they are. */
 static int apply_once(struct writer *w, const struct projection_item *item,
     enum resource_yield yield, bool by_force, bool *ret_clash, json_t **ret, struct err *e)
 {
-    char path[PATH_ROOM];
     json_t *body =
         resource_apply(item->kind, item->name, &item->want, &item->seen, yield, ret_clash);
     int r;
 
     if (!body)
         return err_set(e, -ENOMEM, "no memory for a resource");
-    r = ask(w, "PATCH",
-        path_of(w, path, item->kind, item->name,
-            by_force ? "?fieldManager=" RESOURCE_MANAGER "&force=true"
-                     : "?fieldManager=" RESOURCE_MANAGER),
-        "application/apply-patch+yaml", body, ret, e);
+    r = resource_api_apply(&w->api, item->kind, item->name, body, by_force, ret, e);
     json_decref(body);
     return r;
 }
@@ -385,12 +195,12 @@ static void apply(struct writer *w, struct projection_item *item, enum resource_
     if (!item->seen.is_there && item->want.spec && !item->status)
         tell_loop(w, mail_new(MAIL_TELL, item->kind, item->name));
     r = apply_once(w, item, yield, false, &is_left, &answer, &e);
-    if (is_clash(r, &e)) {
-        (void)err_set(&clash, 0, "%s", strstr(err_text(&e), CLASH));
+    if (resource_api_clash(r, &e)) {
+        (void)err_set(&clash, 0, "%s", resource_api_clash(r, &e));
         r = apply_once(w, item, RESOURCE_YIELD_ALL, false, &is_left, &answer, &e);
     }
     /* Now nothing of the spec is applied that others own: it is about the hub's annotations. */
-    if (is_clash(r, &e))
+    if (resource_api_clash(r, &e))
         r = apply_once(w, item, RESOURCE_YIELD_ALL, true, &is_left, &answer, &e);
     if (r != 0) {
         fail(w, item, &e);
@@ -408,23 +218,25 @@ static void apply(struct writer *w, struct projection_item *item, enum resource_
     json_decref(answer);
 }
 
+static int release(
+    struct writer *w, const struct projection_item *item, json_t **ret, struct err *e)
+{
+    json_t *body = resource_release(&item->seen);
+    int r = resource_api_release(&w->api, item->kind, item->name, body, ret, e);
+
+    json_decref(body);
+    return r;
+}
+
 static void remove_resource(struct writer *w, struct projection_item *item, bool is_release)
 {
     struct err e = ERR_NULL;
-    char path[PATH_ROOM];
     json_t *answer = NULL;
-    json_t *body =
-        is_release ? resource_release(&item->seen)
-                   : json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
-                         "preconditions", "resourceVersion", item->seen.version);
     const char *version;
-    int r;
+    int r = is_release ? release(w, item, &answer, &e)
+                       : resource_api_remove(
+                             &w->api, item->kind, item->name, item->seen.version, &answer, &e);
 
-    (void)path_of(
-        w, path, item->kind, item->name, is_release ? "?fieldManager=" RESOURCE_MANAGER : "");
-    r = ask(w, is_release ? "PATCH" : "DELETE", path,
-        is_release ? "application/merge-patch+json" : NULL, body, &answer, &e);
-    json_decref(body);
     version = version_of(answer);
     /* If it is gone there is no version to wait for: the watch will tell, or has told meanwhile. */
     if (r == 0 || r == KUBE_E_ABSENT)
@@ -441,19 +253,9 @@ static void remove_resource(struct writer *w, struct projection_item *item, bool
 static int write_part(struct writer *w, const struct projection_item *item,
     const struct resource_part *part, json_t **ret, struct err *e)
 {
-    char manager[3 * RESOURCE_BY_MAX + 1];
-    char rest[sizeof(manager) + 64];
-    char path[PATH_ROOM];
     json_t *body = resource_part_body(item->kind, item->name, part);
-    size_t n = 0;
-    int r;
+    int r = resource_api_apply_status(&w->api, item->kind, item->name, part->manager, body, ret, e);
 
-    /* Names of managers are those of nodes, with a slash. */
-    for (const char *p = part->manager; *p; p++)
-        n += (size_t)snprintf(manager + n, sizeof(manager) - n, *p == '/' ? "%%2F" : "%c", *p);
-    (void)snprintf(rest, sizeof(rest), "/status?force=true&fieldManager=%s", manager);
-    r = ask(w, "PATCH", path_of(w, path, item->kind, item->name, rest),
-        "application/apply-patch+yaml", body, ret, e);
     json_decref(body);
     return r;
 }
@@ -464,8 +266,8 @@ static void write_status(struct writer *w, struct projection_item *item)
     struct resource_part parts[RESOURCE_PARTS_MAX];
     json_t *status = projection_full_status(item);
     json_t *answer = NULL;
-    char wall[TIME_ROOM];
-    struct resource_verdict verdict = projection_verdict(item, wall_text(wall, false));
+    char wall[RESOURCE_API_TIME_MAX];
+    struct resource_verdict verdict = projection_verdict(item, resource_api_time(wall, false));
     struct err e = ERR_NULL;
     size_t n = resource_parts(parts, item->kind, item->name, status, item->seen.status, &verdict);
     int r = 0;
@@ -587,6 +389,18 @@ static void take_mail(struct writer *w)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+static void tend_watches(struct writer *w)
+{
+    struct err e = ERR_NULL;
+
+    for (unsigned i = 0; object_kinds[i] && clock_now() >= w->pause_until; i++) {
+        int r = kind_watch_tend(&w->kinds[i], clock_now(), &e);
+
+        if (r != 0)
+            pause_for(w, r, &e);
+    }
+}
+
 /* True: there may be more to do at once. */
 static bool turn(struct writer *w, nsec_t now)
 {
@@ -597,8 +411,7 @@ static bool turn(struct writer *w, nsec_t now)
     tend_lease(w, now);
     if (!lead(w, clock_now()))
         return false;
-    for (unsigned i = 0; object_kinds[i] && clock_now() >= w->pause_until; i++)
-        tend_watch(w, &w->kinds[i], clock_now());
+    tend_watches(w);
     if (clock_now() < w->pause_until || !projection_next(&w->projection, clock_now(), &step))
         return false;
     w->has_complained = false;
@@ -615,7 +428,7 @@ static void *run(void *arg)
         (void)wakeup_clear(w->wake_fd);
         take_mail(w);
         /* Also while there is more to do: it takes in what the watches tell. */
-        remote_http_wait(w->client.http, w->wake_fd, turn(w, clock_now()) ? 0 : WAIT_MS);
+        remote_http_wait(w->api.client.http, w->wake_fd, turn(w, clock_now()) ? 0 : WAIT_MS);
     }
     if (leader_is_leading(&w->leader, clock_now()))
         (void)write_lease(w, true, &e);
@@ -636,8 +449,8 @@ int writer_start(struct writer **ret, const struct writer_config *config, struct
     projection_init(&w->projection);
     leader_init(&w->leader, config->me);
     for (unsigned i = 0; object_kinds[i]; i++)
-        w->kinds[i] = (struct kind_watch){.w = w, .kind = object_kinds[i]};
-    r = kube_client_init(&w->client, config->where, e);
+        kind_watch_init(&w->kinds[i], &w->api, &w->projection, object_kinds[i]);
+    r = kube_client_init(&w->api.client, config->where, e);
     if (r == 0 && w->wake_fd < 0)
         r = err_set(e, w->wake_fd, "no descriptor for Kubernetes' resources");
     if (r == 0) {
@@ -670,7 +483,7 @@ struct writer *writer_stop(struct writer *w)
         wakeup_signal(w->wake_fd);
         (void)pthread_join(w->thread, NULL);
     }
-    kube_client_deinit(&w->client);
+    kube_client_deinit(&w->api.client);
     closep(&w->wake_fd);
     mail_queue_deinit(&w->mail);
     free(w);

@@ -1,0 +1,192 @@
+/* resource_api.c - see resource_api.h. */
+#include "resource_api.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/err.h"
+#include "hub/resources/leader.h"
+#include "hub/resources/resource.h"
+#include "os/clock.h"
+
+#define REQUEST_NS (3 * NSEC_PER_SEC) /* how long one request is tried */
+#define PAGE       200                /* resources that are read at once */
+#define PATH_ROOM  1500
+
+/* What the server's sentence about a conflict of field managers begins with. */
+#define CLASH "Apply failed"
+
+const char *resource_api_time(char buf[static RESOURCE_API_TIME_MAX], bool with_micros)
+{
+    nsec_t wall = clock_wall();
+    time_t seconds = (time_t)(wall / NSEC_PER_SEC);
+    struct tm tm;
+    size_t n;
+
+    (void)gmtime_r(&seconds, &tm);
+    n = strftime(buf, RESOURCE_API_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (with_micros)
+        (void)snprintf(buf + n, RESOURCE_API_TIME_MAX - n, ".%06lldZ",
+            (long long)(wall % NSEC_PER_SEC / 1000));
+    else
+        (void)snprintf(buf + n, RESOURCE_API_TIME_MAX - n, "Z");
+    return buf;
+}
+
+static int ask(struct resource_api *a, const char *method, const char *path, const char *type,
+    const json_t *body, json_t **ret, struct err *e)
+{
+    struct kube_request rq = {.method = method, .path = path, .content_type = type, .body = body};
+
+    return kube_client_ask(&a->client, &rq, clock_now() + REQUEST_NS, ret, e);
+}
+
+/* The path of an item, or of all of its kind (@name is ""). */
+static const char *path_of(const struct resource_api *a, char buf[static PATH_ROOM],
+    const struct object_kind *kind, const char *name, const char *rest)
+{
+    (void)snprintf(buf, PATH_ROOM, "/apis/" KUBE_API "/namespaces/%s/%s%s%s%s",
+        a->client.config.namespace, kind->plural, name[0] ? "/" : "", name, rest);
+    return buf;
+}
+
+/* ---- the Lease ------------------------------------------------------------------------------- */
+
+static const char *lease_path(
+    const struct resource_api *a, char buf[static PATH_ROOM], const char *name)
+{
+    (void)snprintf(buf, PATH_ROOM, "/apis/coordination.k8s.io/v1/namespaces/%s/leases%s%s",
+        a->client.config.namespace, name[0] ? "/" : "", name);
+    return buf;
+}
+
+int resource_api_read_lease(struct resource_api *a, json_t **ret, struct err *e)
+{
+    char path[PATH_ROOM];
+
+    return ask(a, "GET", lease_path(a, path, LEADER_LEASE), NULL, NULL, ret, e);
+}
+
+int resource_api_write_lease(
+    struct resource_api *a, const json_t *lease, bool is_new, json_t **ret, struct err *e)
+{
+    char path[PATH_ROOM];
+
+    return ask(a, is_new ? "POST" : "PUT", lease_path(a, path, is_new ? "" : LEADER_LEASE), NULL,
+        lease, ret, e);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+int resource_api_list(struct resource_api *a, const struct object_kind *kind, const char *more,
+    json_t **ret, struct err *e)
+{
+    char path[PATH_ROOM];
+    char query[RESOURCE_API_MORE_MAX + 40];
+
+    (void)snprintf(
+        query, sizeof(query), "?limit=%d%s%.900s", PAGE, more[0] ? "&continue=" : "", more);
+    return ask(a, "GET", path_of(a, path, kind, "", query), NULL, NULL, ret, e);
+}
+
+bool resource_api_more(const json_t *page, char ret[static RESOURCE_API_MORE_MAX])
+{
+    const char *more =
+        json_string_value(json_object_get(json_object_get(page, "metadata"), "continue"));
+
+    (void)snprintf(ret, RESOURCE_API_MORE_MAX, "%s", more ? more : "");
+    return ret[0] != '\0';
+}
+
+int resource_api_watch(struct resource_api *a, const struct object_kind *kind, const char *version,
+    remote_http_line_fn fn, void *ctx, struct remote_http_stream **ret, struct err *e)
+{
+    char path[PATH_ROOM];
+    char query[256];
+
+    (void)snprintf(query, sizeof(query),
+        "?watch=true&allowWatchBookmarks=true&resourceVersion=%.128s", version);
+    return kube_client_open(&a->client, path_of(a, path, kind, "", query), fn, ctx, ret, e);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+int resource_api_apply(struct resource_api *a, const struct object_kind *kind, const char *name,
+    const json_t *body, bool by_force, json_t **ret, struct err *e)
+{
+    char path[PATH_ROOM];
+
+    return ask(a, "PATCH",
+        path_of(a, path, kind, name,
+            by_force ? "?fieldManager=" RESOURCE_MANAGER "&force=true"
+                     : "?fieldManager=" RESOURCE_MANAGER),
+        "application/apply-patch+yaml", body, ret, e);
+}
+
+const char *resource_api_clash(int r, const struct err *e)
+{
+    return r == KUBE_E_EXISTS ? strstr(err_text(e), CLASH) : NULL;
+}
+
+int resource_api_apply_status(struct resource_api *a, const struct object_kind *kind,
+    const char *name, const char *by, const json_t *body, json_t **ret, struct err *e)
+{
+    char manager[3 * RESOURCE_BY_MAX + 1];
+    char rest[sizeof(manager) + 64];
+    char path[PATH_ROOM];
+    size_t n = 0;
+
+    /* Names of managers are those of nodes, with a slash. */
+    for (const char *p = by; *p; p++)
+        n += (size_t)snprintf(manager + n, sizeof(manager) - n, *p == '/' ? "%%2F" : "%c", *p);
+    (void)snprintf(rest, sizeof(rest), "/status?force=true&fieldManager=%s", manager);
+    return ask(a, "PATCH", path_of(a, path, kind, name, rest), "application/apply-patch+yaml", body,
+        ret, e);
+}
+
+int resource_api_release(struct resource_api *a, const struct object_kind *kind, const char *name,
+    const json_t *body, json_t **ret, struct err *e)
+{
+    char path[PATH_ROOM];
+
+    return ask(a, "PATCH", path_of(a, path, kind, name, "?fieldManager=" RESOURCE_MANAGER),
+        "application/merge-patch+json", body, ret, e);
+}
+
+int resource_api_remove(struct resource_api *a, const struct object_kind *kind, const char *name,
+    const char *version, json_t **ret, struct err *e)
+{
+    char path[PATH_ROOM];
+    json_t *body = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
+        "preconditions", "resourceVersion", version);
+    int r = ask(a, "DELETE", path_of(a, path, kind, name, ""), NULL, body, ret, e);
+
+    json_decref(body);
+    return r;
+}
+
+int resource_api_add_event(
+    struct resource_api *a, const struct resource_event *event, struct err *e)
+{
+    const char *namespace = a->client.config.namespace;
+    char wall[RESOURCE_API_TIME_MAX];
+    char path[PATH_ROOM];
+    json_t *body;
+    int r;
+
+    (void)resource_api_time(wall, false);
+    body = json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s, s:s*}, s:s, s:s, s:s, "
+                     "s:{s:s}, s:s, s:s, s:i}",
+        "apiVersion", "v1", "kind", "Event", "metadata", "generateName", "weft-hub-", "namespace",
+        namespace, "involvedObject", "apiVersion", KUBE_API, "kind", event->kind->name, "name",
+        event->name, "namespace", namespace, "uid", event->uid, "type", "Warning", "reason",
+        event->reason, "message", event->text, "source", "component", RESOURCE_MANAGER,
+        "firstTimestamp", wall, "lastTimestamp", wall, "count", 1);
+    if (!body)
+        return 0;
+    (void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/events", namespace);
+    r = ask(a, "POST", path, NULL, body, NULL, e);
+    json_decref(body);
+    return r;
+}

@@ -324,7 +324,10 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
     if ((rekeyed || moved4 || moved6) && node->net->is_up && is_member(node) &&
         c->hooks.node_changed)
         c->hooks.node_changed(c->hooks.ctx, &node->pub, before);
-    watch_tell_node(c->watcher, node, clock_now());
+    if (rekeyed)
+        watch_tell_rekeyed(c->watcher, node, clock_now());
+    else
+        watch_tell_node(c->watcher, node, clock_now());
 }
 
 static void on_status_changed(void *ctx, struct model_node *node)

@@ -5,9 +5,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
+#include "hub/record/record.h"
 #include "hub/watch/watch.h"
+#include "store/store.h"
 #include "test/support/audience.h"
 
 /* More watches than are told of each change at once: those of as many new nodes. */
@@ -99,6 +103,51 @@ static void test_news_are_one_text(void **state)
     end_many(s);
 }
 
+/* Gives b another key, as another hub of the same store does. */
+static void rekey(void)
+{
+    const struct token_hash nobody = {0};
+    struct node spec = audience_node("b")->pub.spec;
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {
+        .key = record_key(key, RECORD_NODE, "default", "b"), .expect = STORE_EXPECT_ANY};
+    struct err e = ERR_NULL;
+    char *value;
+
+    spec.key.b[31] = 1;
+    value = record_node_encode(&spec, &nobody);
+    op.value = value;
+    assert_int_equal(
+        store_commit(audience_hub.hub->store, &op, 1, audience_hub.now, NULL, NULL, &e), 0);
+    store_wait(audience_hub.hub->store);
+    free(value);
+}
+
+/* A changed key is told of at once, alone, while others wait, also in a rush of machines. */
+static void test_a_key_does_not_wait(void **state)
+{
+    struct watcher *w = &audience_hub.hub->watcher;
+    struct stream *s[N_MANY];
+    const char *text;
+
+    open_many(s);
+    w->pace = (struct news_pace){
+        .told_at = INT64_MAX / 2, .n_told = 100, .newcomer_at = audience_hub.now, .is_rush = true};
+    watch_tell_node(w, audience_node("a"), audience_hub.now);
+    watch_tell_node(w, audience_node("b"), audience_hub.now);
+    assert_string_equal(audience_take(s[0]), "");
+    rekey();
+    text = audience_take(s[0]);
+    assert_int_equal(audience_count(text, "put"), 1);
+    assert_non_null(strstr(text, "\"AGIBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=\""));
+    /* The other one waits still, and b is told of once. */
+    watch_tell_news(w, audience_hub.now);
+    text = audience_take(s[0]);
+    assert_int_equal(audience_count(text, "put"), 1);
+    assert_non_null(strstr(text, "\"AGEB"));
+    end_many(s);
+}
+
 /* Any number of nodes is told of, in texts of a bounded length. */
 static void test_many_news(void **state)
 {
@@ -174,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_news_for_many, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_news_are_one_text, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(test_a_key_does_not_wait, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_many_news, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_order_of_news, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_removed_news, audience_enter, audience_leave),

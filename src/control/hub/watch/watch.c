@@ -354,6 +354,15 @@ void watch_tell_newcomer(struct watcher *w, struct model_node *node, nsec_t now)
     watch_tell_node(w, node, now);
 }
 
+void watch_tell_rekeyed(struct watcher *w, struct model_node *node, nsec_t now)
+{
+    struct news news = {.nodes = {node}, .n = 1};
+
+    list_remove(&node->news);
+    list_remove(&node->untold);
+    tell_of_nodes(w, &news, now);
+}
+
 /* ---- other changes -------------------------------------------------------------------------- */
 
 void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now)

@@ -119,6 +119,14 @@ void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now);
 /** watch_tell_newcomer() - the same of one that has just joined. */
 void watch_tell_newcomer(struct watcher *w, struct model_node *node, nsec_t now);
 
+/**
+ * watch_tell_rekeyed() - the same of one whose key has changed, at once
+ *
+ * Until they hear of it the others let its former key in, and do not reach it. So it does not wait
+ * for others, as a removal does not, however many machines join meanwhile.
+ */
+void watch_tell_rekeyed(struct watcher *w, struct model_node *node, nsec_t now);
+
 /** watch_tell_edge() - both ends hear of it; @before: the path as it was, which decides whether
  * they saw each other. */
 void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path before, nsec_t now);

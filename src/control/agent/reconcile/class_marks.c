@@ -1,7 +1,6 @@
 /* class_marks.c - see class_marks.h. */
 #include "agent/reconcile/class_marks.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "measure/order.h"
 #include "mesh/config/wg_config.h"
 #include "mesh/snapshot/snapshot.h"
+#include "net/socket/local_ports.h"
 #include "os/log.h"
 
 #define TABLE "weft_class"
@@ -44,15 +44,21 @@ static void add_hubs(
         str_addf(out, " } %s dscp cs0 %s dscp set cs6\n", family, family);
 }
 
-/* TCP from a port that the kernel has chosen to another one, but for the measuring service. */
-static void add_collectives(struct str *out, const char *interface, const char *family,
-    const struct class_marks_ports *ports)
+/* The measuring service, whose port is among those that the kernel chooses. These are rules of
+ * their own: of "tcp sport != N tcp dport != N" in one rule nft 1.0.6, Debian 12's, makes one
+ * comparison, which is true unless both ports are N. */
+static void pass_over_measuring(struct str *out, const char *interface)
 {
-    str_addf(out,
-        "oifname \"%s\" %s dscp cs0 tcp sport %u-%u tcp dport %u-%u tcp sport != %u tcp dport != "
-        "%u %s dscp set af21\n",
-        interface, family, ports->first, ports->last, ports->first, ports->last, PROBE_PORT,
-        PROBE_PORT, family);
+    str_addf(out, "oifname \"%s\" tcp sport %u return\n", interface, PROBE_PORT);
+    str_addf(out, "oifname \"%s\" tcp dport %u return\n", interface, PROBE_PORT);
+}
+
+/* TCP from a port that the kernel has chosen to another one. */
+static void add_collectives(
+    struct str *out, const char *interface, const char *family, const struct local_ports *ports)
+{
+    str_addf(out, "oifname \"%s\" %s dscp cs0 tcp sport %u-%u tcp dport %u-%u %s dscp set af21\n",
+        interface, family, ports->first, ports->last, ports->first, ports->last, family);
 }
 
 /* "oifname "weft0" ip daddr { 10.42.0.7/32 } ip dscp 0-39 ip dscp set cs1"; nothing without such a
@@ -81,33 +87,18 @@ static void add_slowed(struct str *out, const struct wg_config *config, const ch
 }
 
 void class_marks_format(const struct snapshot *s, const struct wg_config *config,
-    const char *interface, const struct class_marks_ports *ports, struct str *out)
+    const char *interface, const struct local_ports *ports, struct str *out)
 {
     str_add(out, "chain out {\ntype filter hook postrouting priority mangle;\n");
     add_hubs(out, s, interface, "ip", true);
     add_hubs(out, s, interface, "ip6", false);
-    add_collectives(out, interface, "ip", ports);
-    add_collectives(out, interface, "ip6", ports);
+    /* Bulk then, and no collectives any more. */
     add_slowed(out, config, interface, "ip", true);
     add_slowed(out, config, interface, "ip6", false);
+    pass_over_measuring(out, interface);
+    add_collectives(out, interface, "ip", ports);
+    add_collectives(out, interface, "ip6", ports);
     str_add(out, "}");
-}
-
-/* The kernel's range of this network namespace, for both families; its default if it cannot be
- * read. */
-static struct class_marks_ports read_ports(void)
-{
-    struct class_marks_ports ports = {.first = 32768, .last = 60999};
-    FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
-    unsigned first;
-    unsigned last;
-
-    if (!f)
-        return ports;
-    if (fscanf(f, "%u %u", &first, &last) == 2 && first > 0 && first <= last && last <= UINT16_MAX)
-        ports = (struct class_marks_ports){.first = (uint16_t)first, .last = (uint16_t)last};
-    (void)fclose(f);
-    return ports;
 }
 
 static void forget_body(struct class_marks *cm)
@@ -126,7 +117,7 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
     const struct wg_config *config, nsec_t now)
 {
     _cleanup_(str_deinit) struct str body = STR_NULL;
-    struct class_marks_ports ports;
+    struct local_ports ports;
     struct err e = ERR_NULL;
 
     if (!wg_config_has_rates(config)) {
@@ -135,7 +126,7 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
             cm->is_removed = class_marks_remove(interface, NULL) == 0;
         return;
     }
-    ports = read_ports();
+    ports = local_ports_read();
     class_marks_format(s, config, interface, &ports, &body);
     if (body.failed || (cm->body && strcmp(cm->body, str_text(&body)) == 0 &&
                            now - cm->put_at < CLASS_MARKS_PERIOD))

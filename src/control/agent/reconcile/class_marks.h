@@ -10,8 +10,9 @@
  * Collectives are before all else that is unmarked. NCCL, Gloo and UCX mark nothing either, and
  * their processes listen where the kernel has them listen: so theirs are the TCP connections of
  * which both ports are of the kernel's range for ports that nobody has named
- * (net.ipv4.ip_local_port_range). A service, such as a store of data or of checkpoints, has a port
- * of its own, which is outside that range as a rule. They get AF21, of the class priority.
+ * (net.ipv4.ip_local_port_range), and those of Open MPI where `weft run` has told it to listen
+ * there. A service, such as a store of data or of checkpoints, has a port of its own, which is
+ * outside that range as a rule. They get AF21, of the class priority.
  *
  * What a job sends that is slowed down because its budget is spent (peers in a group of rates) is
  * bulk, whatever mark it has but those of the class control: a queue of its class holds up nothing
@@ -29,6 +30,7 @@
 #include "base/clock.h"
 
 struct err;
+struct local_ports;
 struct snapshot;
 struct str;
 struct wg_config;
@@ -43,12 +45,6 @@ struct class_marks {
     bool has_failed; /* they could not be put the last time, which was logged */
 };
 
-/** Ports that the kernel chooses, first to last. */
-struct class_marks_ports {
-    uint16_t first;
-    uint16_t last;
-};
-
 #define CLASS_MARKS_NULL                                                                           \
     {                                                                                              \
         0                                                                                          \
@@ -61,7 +57,7 @@ void class_marks_deinit(struct class_marks *cm);
  * @ports, and to those of @config's peers that are in a group, in nft's syntax; appends to @out.
  * Without a hub there is none for hubs. */
 void class_marks_format(const struct snapshot *s, const struct wg_config *config,
-    const char *interface, const struct class_marks_ports *ports, struct str *out);
+    const char *interface, const struct local_ports *ports, struct str *out);
 
 /**
  * class_marks_apply() - put or remove the rules, as is due; to be called after every pass

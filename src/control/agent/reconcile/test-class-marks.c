@@ -10,17 +10,20 @@
 #include "agent/reconcile/class_marks.h"
 #include "base/str.h"
 #include "mesh/config/wg_config.h"
+#include "net/socket/local_ports.h"
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC NSEC_PER_SEC
 
 #define BEGIN "chain out {\ntype filter hook postrouting priority mangle;\n"
+#define MEASURING                                                                                  \
+    "oifname \"weft0\" tcp sport 51829 return\noifname \"weft0\" tcp dport 51829 return\n"
 #define COLLECTIVES(family)                                                                        \
-    "oifname \"weft0\" " family " dscp cs0 tcp sport 40000-50000 tcp dport 40000-50000 "           \
-    "tcp sport != 51829 tcp dport != 51829 " family " dscp set af21\n"
+    "oifname \"weft0\" " family " dscp cs0 tcp sport 40000-50000 tcp dport 40000-50000 " family    \
+    " dscp set af21\n"
 
-static const struct class_marks_ports ports = {.first = 40000, .last = 50000};
+static const struct local_ports ports = {.first = 40000, .last = 50000};
 
 static const struct wg_config plain = {.rates = {.all = TRAFFIC_RATE_MIN}};
 static const struct wg_config none = WG_CONFIG_NULL;
@@ -35,7 +38,7 @@ static void test_rules(void **state)
     assert_string_equal(str_text(&out),
         BEGIN "oifname \"weft0\" ip daddr { 10.42.0.1 } ip dscp cs0 ip dscp set cs6\n"
               "oifname \"weft0\" ip6 daddr { fd5a:1::1 } ip6 dscp cs0 ip6 dscp set cs6\n" //
-        COLLECTIVES("ip") COLLECTIVES("ip6") "}");
+        MEASURING COLLECTIVES("ip") COLLECTIVES("ip6") "}");
     str_deinit(&out);
     snapshot_deinit(&s);
 }
@@ -59,10 +62,9 @@ static void test_slowed(void **state)
     }
     class_marks_format(&s, &c, "weft0", &ports, &out);
     assert_non_null(strstr(str_text(&out),
-        COLLECTIVES("ip6") "oifname \"weft0\" ip daddr { 10.42.0.3/32, 10.42.0.5/32 } ip dscp 0-39 "
-                           "ip dscp set cs1\n"
-                           "oifname \"weft0\" ip6 daddr { fd00::3/128, fd00::5/128 } ip6 dscp 0-39 "
-                           "ip6 dscp set cs1\n}"));
+        "\noifname \"weft0\" ip daddr { 10.42.0.3/32, 10.42.0.5/32 } ip dscp 0-39 ip dscp set cs1\n"
+        "oifname \"weft0\" ip6 daddr { fd00::3/128, fd00::5/128 } ip6 dscp 0-39 "
+        "ip6 dscp set cs1\n" MEASURING COLLECTIVES("ip")));
     str_deinit(&out);
     wg_config_deinit(&c);
     snapshot_deinit(&s);
@@ -79,7 +81,7 @@ static void test_no_hub(void **state)
         s.nodes.items[i]->node.hub = NULL;
     }
     class_marks_format(&s, &plain, "weft0", &ports, &out);
-    assert_string_equal(str_text(&out), BEGIN COLLECTIVES("ip") COLLECTIVES("ip6") "}");
+    assert_string_equal(str_text(&out), BEGIN MEASURING COLLECTIVES("ip") COLLECTIVES("ip6") "}");
     str_deinit(&out);
     snapshot_deinit(&s);
 }

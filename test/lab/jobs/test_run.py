@@ -185,6 +185,11 @@ def test_what_other_launchers_get(site: Site, tmp_path: Path) -> None:
     assert got == OVERLAY
     said, got = launch(site, tmp_path, "mpirun", "--hostfile", str(hosts), "python3", "t.py")
     assert said == f"words: mpirun --hostfile {hosts} python3 t.py"
+    ports = {name: int(got.pop(f"OMPI_MCA_btl_tcp_port_{name}"))
+             for name in ("min_v4", "range_v4", "min_v6", "range_v6")}
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    assert ports == {"min_v4": first, "range_v4": last - first + 1,
+                     "min_v6": first, "range_v6": last - first + 1}
     assert got == {**OVERLAY, "OMPI_MCA_btl_tcp_if_include": "weft0",
                    "OMPI_MCA_oob_tcp_if_include": "weft0"}
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -144,7 +145,8 @@ def let_in(host: Host, folder: Path) -> None:
 
 
 def test_mpirun_over_the_overlay(site: Site, weft: Path, job: Path) -> None:
-    """Open MPI starts a rank on each node, and their sum passes through the tunnel alone."""
+    """Open MPI starts a rank on each node, and their sum passes through the tunnel alone, and in
+    the class of collectives where the node that sends has a rate."""
     needs("dropbear", "ssh", "ssh-keygen", "mpirun")
     subprocess.run(["ssh-keygen", "-q", "-ted25519", "-N", "", "-f", job / "key"], check=True)
     nodes = site.join("gpu-1", "gpu-2")
@@ -158,9 +160,26 @@ def test_mpirun_over_the_overlay(site: Site, weft: Path, job: Path) -> None:
     (job / "sum.py").write_text(blocks("recipes/launchers.md", "py")["sum.py"])
     nodes[0].insist_ping(nodes[1].address())
     type_in(nodes[0].host, weft, steps["hostfile"], job)
+    site.hub.run([weft, "node", "set", "gpu-1", "--rate", "1Gbit"])
+    wait_for(lambda: nodes[0].status()["self"]["rates"]["bitsPerSecond"] == 10**9, 20, "the rate")
+    count_classes(nodes[1].host, nodes[0])
     said = type_in(nodes[0].host, weft, steps["mpirun"], job, OMPI_ALLOW_RUN_AS_ROOT="1",
                    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", PATH=f"{weft.parent}:/usr/bin:/bin").out
     assert sorted(said.splitlines()) == ["rank 0 of 2 on gpu-1: 3", "rank 1 of 2 on gpu-2: 3"]
+    seen = nodes[1].host.run(["nft", "list", "table", "inet", "classes"]).out
+    packets = dict(re.findall(r"counter (\w+) {\s*packets (\d+)", seen))
+    assert int(packets["collective"]) > 0 and int(packets["other"]) == 0
+
+
+def count_classes(host: Host, src: AgentNode) -> None:
+    """TCP of that node that is no SSH: with the mark of collectives, and without."""
+    rules = "tcp sport 22 accept\ntcp dport 22 accept\n" + "".join(
+        f"{family} saddr {src.address(version)} meta l4proto tcp {family} dscp {which}\n"
+        for family, version in (("ip", 4), ("ip6", 6))
+        for which in ("af21 counter name collective", "!= af21 counter name other"))
+    host.run(["nft", "-f", "-"], quiet=True, stdin="table inet classes {\n"
+             "counter collective { }\ncounter other { }\n"
+             f"chain in {{\ntype filter hook input priority 0;\n{rules}}}\n}}\n")
 
 
 # ---- Slurm --------------------------------------------------------------------------------------

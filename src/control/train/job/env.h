@@ -59,6 +59,8 @@ struct env_facts {
     const char *plan;     /* the file with the job's plan; NULL: it is given none */
     const char *nccl_why; /* why it reads none; NULL: it does */
     char *const *theirs;  /* the person's environment, "NAME=VALUE", ends with NULL; NULL: none */
+    unsigned first_port;  /* of those that this machine's kernel chooses; 0: not known */
+    unsigned last_port;   /* the last of them */
     unsigned torch;       /* major * 100 + minor: 113 is 1.13; 0: not known */
     unsigned python;      /* likewise: 311 is 3.11; 0: not known */
 };

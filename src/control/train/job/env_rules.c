@@ -61,6 +61,22 @@ static bool make_interface(const struct env_facts *f, char *value, char *note)
     return say(value, "%s", f->interface);
 }
 
+/* Where Open MPI's processes listen: by this machine's ports, since the launcher hands its
+ * variables on to all. */
+static bool make_mpi_port(const struct env_facts *f, char *value, char *note)
+{
+    if (f->first_port == 0)
+        return unneeded(note, "it is not known which ports this machine's kernel chooses");
+    return say(value, "%u", f->first_port);
+}
+
+static bool make_mpi_ports(const struct env_facts *f, char *value, char *note)
+{
+    if (f->first_port == 0)
+        return unneeded(note, "it is not known which ports this machine's kernel chooses");
+    return say(value, "%u", f->last_port - f->first_port + 1);
+}
+
 static bool has_island_interface(const struct env_facts *f)
 {
     return f->island_interface && f->island_interface[0] != '\0';
@@ -401,6 +417,7 @@ static bool make_job(const struct env_facts *f, char *value, char *note)
 
 #define NCCL_DOCS  "NCCL user guide, Environment Variables"
 #define TORCH_ARGS "torch/distributed/argparse_util.py, class env; torchrun --help"
+#define OMPI_PORTS "ompi_info --param btl tcp --level 2; docs/DATAPLANE.md"
 #define OMPI_FAQ   "Open MPI FAQ, TCP; docs.open-mpi.org, 11.2.2 TCP"
 
 const struct env_rule env_rules[] = {
@@ -503,6 +520,17 @@ const struct env_rule env_rules[] = {
     {"OMPI_MCA_oob_tcp_if_include", ENV_FOR(MPI), false, "OMPI_MCA_oob_tcp_if_exclude",
         make_interface, hurts_interface, "the interface",
         "The same for the launcher's own connections, up to Open MPI 4.", OMPI_FAQ},
+    {"OMPI_MCA_btl_tcp_port_min_v4", ENV_FOR(MPI), false, NULL, make_mpi_port, NULL,
+        "the first port that the kernel chooses",
+        "Ranks listen from port 1024 on otherwise, where services are. What goes between two ports "
+        "that nobody has named is taken for collectives, and goes before other data.",
+        OMPI_PORTS},
+    {"OMPI_MCA_btl_tcp_port_range_v4", ENV_FOR(MPI), false, "OMPI_MCA_btl_tcp_port_min_v4",
+        make_mpi_ports, NULL, "how many there are", "As OMPI_MCA_btl_tcp_port_min_v4.", OMPI_PORTS},
+    {"OMPI_MCA_btl_tcp_port_min_v6", ENV_FOR(MPI), false, NULL, make_mpi_port, NULL,
+        "the first port that the kernel chooses", "As OMPI_MCA_btl_tcp_port_min_v4.", OMPI_PORTS},
+    {"OMPI_MCA_btl_tcp_port_range_v6", ENV_FOR(MPI), false, "OMPI_MCA_btl_tcp_port_min_v6",
+        make_mpi_ports, NULL, "how many there are", "As OMPI_MCA_btl_tcp_port_min_v4.", OMPI_PORTS},
     {"PRTE_MCA_prte_if_include", ENV_FOR(MPI), false, "PRTE_MCA_prte_if_exclude", make_interface,
         hurts_interface, "the interface", "The same from Open MPI 5 on, whose launcher is PRRTE.",
         "PRRTE, parameter prte_if_include (prte_info --all)"},

@@ -140,6 +140,7 @@ int train_node_read(struct train_node *ret, const char *socket_path, struct err 
             "address",
             socket_path);
     n.has_infiniband = has_entries("/sys/class/infiniband");
+    n.ports = local_ports_read();
     n.speed_mbit = read_speed(n.interface);
     *ret = n;
     return 0;

@@ -10,6 +10,7 @@
 
 #include "base/addr.h"
 #include "base/parse.h"
+#include "net/socket/local_ports.h"
 #include "train/job/env.h"
 
 struct err;
@@ -27,8 +28,9 @@ struct train_node {
     unsigned n_others; /* nodes outside this node's island; all others when it is in none */
     char far[NAME_MAX_LEN + 1]; /* the farthest of them by its round trip; "": not measured */
     double far_rtt_ms;
-    bool has_infiniband; /* the machine has a verbs device: InfiniBand, RoCE or EFA */
-    long speed_mbit;     /* the interface's speed in Mbit/s, from the kernel; -1: not known */
+    bool has_infiniband;      /* the machine has a verbs device: InfiniBand, RoCE or EFA */
+    struct local_ports ports; /* that the kernel chooses */
+    long speed_mbit;          /* the interface's speed in Mbit/s, from the kernel; -1: not known */
 };
 
 /**

@@ -318,6 +318,8 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
                 : wish->params ? "a file that is made before the start"
                                : NULL,
         .theirs = environ,
+        .first_port = run->node.ports.first,
+        .last_port = run->node.ports.last,
         .torch = run->torch.torch,
         .python = run->torch.python_version,
     };

@@ -190,6 +190,7 @@ static void test_plain(void **state)
 static void test_mpi(void **state)
 {
     static const char *const theirs[] = {"OMPI_MCA_btl_tcp_if_exclude=docker0", NULL};
+    static const char *const ports[] = {"OMPI_MCA_btl_tcp_port_min_v4=10000", NULL};
     struct command c = {.kind = COMMAND_KIND_MPI};
     struct env_facts f = facts_of(&c);
     struct env_plan plan = plan_of(&f, theirs);
@@ -198,6 +199,18 @@ static void test_mpi(void **state)
     check_set(&plan, "OMPI_MCA_oob_tcp_if_include", "weft0");
     check_set(&plan, "PRTE_MCA_prte_if_include", "weft0");
     check_set(&plan, "HYDRA_IFACE", "weft0");
+    check_unneeded(&plan, "OMPI_MCA_btl_tcp_port_min_v4", "not known");
+    f.first_port = 32768;
+    f.last_port = 60999;
+    plan = plan_of(&f, theirs);
+    check_set(&plan, "OMPI_MCA_btl_tcp_port_min_v4", "32768");
+    check_set(&plan, "OMPI_MCA_btl_tcp_port_range_v4", "28232");
+    check_set(&plan, "OMPI_MCA_btl_tcp_port_min_v6", "32768");
+    check_set(&plan, "OMPI_MCA_btl_tcp_port_range_v6", "28232");
+    /* Who has chosen ports, for a firewall say, has reasons. */
+    plan = plan_of(&f, ports);
+    check_unneeded(&plan, "OMPI_MCA_btl_tcp_port_range_v4", "port_min_v4 is set");
+    check_set(&plan, "OMPI_MCA_btl_tcp_port_range_v6", "28232");
 }
 
 /* NCCL goes onto the island's private network only with all of its groups; a script may ask. */

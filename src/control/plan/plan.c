@@ -238,10 +238,11 @@ static void try_cut(const struct plan *p, struct model_cut cut, struct candidate
     if (!divides(p, &cut))
         return;
     for (unsigned way = 0; way < 4; way++) {
-        struct candidate c = {.cut = cut};
+        struct candidate c = {.fits = false};
 
-        c.cut.sharded = way & 1;
-        c.cut.recompute = way & 2;
+        cut.sharded = way & 1;
+        cut.recompute = way & 2;
+        c.cut = cut;
         judge(p, &c);
         if (best->step <= 0 || is_better(&c, best))
             *best = c;

@@ -71,9 +71,11 @@ static int explain(
     return cmd_fail(command, "%s", err_text(e));
 }
 
-/* @may_lack: an answer that there is nothing at @path is an answer, too, without a body. */
+/* @may_be: a status with which the hub may refuse, which is an answer then, without a body; 0:
+ * none.
+ * @ret: its status is set then, too. */
 static int ask(const struct admin_target *t, const char *command, const char *method,
-    const char *path, const json_t *body, bool may_lack, struct client_answer *ret)
+    const char *path, const json_t *body, int may_be, struct client_answer *ret)
 {
     struct client_answer answer = CLIENT_ANSWER_NULL;
     struct client_target target;
@@ -91,21 +93,34 @@ static int ask(const struct admin_target *t, const char *command, const char *me
         *ret = answer;
         return CMD_OK;
     }
-    may_lack = may_lack && r == CLIENT_E_REFUSED && answer.status == 404;
+    if (r == CLIENT_E_REFUSED && may_be != 0 && answer.status == may_be)
+        r = 0;
+    ret->status = r == 0 ? may_be : ret->status;
     client_answer_deinit(&answer);
-    return may_lack ? CMD_OK : explain(r, t, command, &e);
+    return r == 0 ? CMD_OK : explain(r, t, command, &e);
 }
 
 int admin_call(const struct admin_target *t, const char *command, const char *method,
     const char *path, const json_t *body, struct client_answer *ret)
 {
-    return ask(t, command, method, path, body, false, ret);
+    return ask(t, command, method, path, body, 0, ret);
 }
 
 int admin_find(
     const struct admin_target *t, const char *command, const char *path, struct client_answer *ret)
 {
-    return ask(t, command, "GET", path, NULL, true, ret);
+    return ask(t, command, "GET", path, NULL, 404, ret);
+}
+
+int admin_put(const struct admin_target *t, const char *command, const char *path,
+    const json_t *body, bool *ret_written)
+{
+    struct client_answer answer = CLIENT_ANSWER_NULL;
+    int status = ask(t, command, "PUT", path, body, 409, &answer);
+
+    *ret_written = answer.status != 409;
+    client_answer_deinit(&answer);
+    return status;
 }
 
 int admin_print_json(const json_t *body)

@@ -78,6 +78,15 @@ int admin_make(const struct admin_target *target, const char *command, const cha
 int admin_find(const struct admin_target *target, const char *command, const char *path,
     struct client_answer *ret);
 
+/**
+ * admin_put() - have @path be @body, which has the resourceVersion that was read
+ * @ret_written:	false: somebody else has changed it since, so it may be read and tried again
+ *
+ * Return: as admin_call().
+ */
+int admin_put(const struct admin_target *target, const char *command, const char *path,
+    const json_t *body, bool *ret_written);
+
 /** admin_delete() - have the hub delete @path. Return: as admin_call(). */
 int admin_delete(const struct admin_target *target, const char *command, const char *path);
 

@@ -17,6 +17,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/run_before.h"
+#include "cmd/run_budget.h"
 #include "os/child.h"
 #include "os/clock.h"
 #include "os/interrupt.h"
@@ -37,6 +38,7 @@ static struct {
     struct run_wish wish;
     struct option_list words;
     struct run_before before;
+    struct run_budget budget;
     uint64_t max_restarts;
     bool explain;
 } arg;
@@ -67,6 +69,19 @@ static const struct option options[] = {
         "where gradients are better not averaged in each step, by a plan: warn (the default "
         "without --plan and --params), refuse, allow",
         .words = "warn, refuse, allow"},
+    {"--budget", "AMOUNT", option_text, &arg.budget.amount, NULL,
+        "what the job may cost a day, as in 20, or move, as in 2TB: weft cost and events tell of "
+        "it; "
+        "takes an administrator's rights"},
+    {"--cap", "RATE", option_text, &arg.budget.cap, NULL,
+        "with --budget: when that is spent, the job's nodes send each other at most so much each, "
+        "as in 50Mbit"},
+    {"--hub", "HOST:PORT", option_text, &arg.budget.target.hub, NULL,
+        "with --budget: set it at a hub elsewhere, over HTTPS"},
+    {"--admin-token-file", "FILE", option_text, &arg.budget.target.token_file, NULL,
+        "with --hub: the file that holds its admin token"},
+    {"--pin", "SHA256", option_text, &arg.budget.target.pin, NULL,
+        "with --hub: base64 SHA-256 of its TLS key, as \"weft hub up\" prints it"},
     {"--once", NULL, option_flag, &arg.wish.once, NULL,
         "end with the command also when the hub or another node was lost"},
     {"--wait-lost", "DURATION", option_duration, &arg.wish.wait_lost, "10m",
@@ -327,6 +342,18 @@ static int run_all(struct run *run, int *ret_status, struct err *e)
     }
 }
 
+/* CMD_OK; or an exit status, after a sentence. */
+static int set_budget(const struct run *run)
+{
+    if (arg.budget.amount && run->meeting.id[0] == '\0')
+        return cmd_fail("run",
+            "--budget \"%.60s\": the job does not meet at the hub, which counts only what jobs "
+            "that "
+            "do have moved",
+            arg.budget.amount);
+    return run_budget_set(&arg.budget, run->node.network, run->job);
+}
+
 int cmd_run(int argc, char **argv)
 {
     struct rng rng = rng_kernel();
@@ -347,13 +374,19 @@ int cmd_run(int argc, char **argv)
     rng_fill(&rng, id, sizeof(id));
     hex_encode(id, sizeof(id), id_text);
     arg.wish.command_id = id_text;
-    if (run_check(&arg.wish, &e) != 0 || check_plan(path, &e) != 0)
+    if (run_budget_check(&arg.budget, &e) != 0 || run_check(&arg.wish, &e) != 0 ||
+        check_plan(path, &e) != 0)
         return cmd_refuse("run", "%s", err_text(&e));
     r = run_prepare(&run, &arg.wish, &e);
     if (r != 0)
         return cmd_fail("run", "%s", err_text(&e));
     if (arg.explain)
         return explain(&run);
+    status = set_budget(&run);
+    if (status != CMD_OK) {
+        run_give_up(&run);
+        return status;
+    }
     r = run_all(&run, &status, &e);
     if (r == 0)
         return status;

@@ -11,6 +11,7 @@ and that its budget is spent.
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,40 @@ def put_budget(site: Site, n_bytes: int) -> None:
     change_network(site, budgets=[{"job": "llama", "bytesPerDay": n_bytes, "cap": "2Mbit"}])
 
 
+def budgets(site: Site) -> list[dict]:
+    network = json.loads(site.hub.run([site.weft, "get", "Network", "default"], quiet=True).out)
+    return network["spec"].get("budgets", [])
+
+
+def far_hub(site: Site, file: Path) -> list[object]:
+    """The options by which a node's command is an administrator's."""
+    token = site.hub.run([site.weft, "admin", "new", "jobs", "--role", "admin"], quiet=True).out
+    file.write_text(token)
+    file.chmod(0o600)
+    hub = site.hub_nodes()["hub"]["spec"]["hub"]
+    return ["--hub", f"{site.hub.address()}:8443", "--admin-token-file", file, "--pin",
+            hub["tlsPin"]]
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--budget", "much"], '--budget "much" is neither money, such as 20 or 12.5, nor bytes'),
+    (["--budget", "-1"], '--budget "-1" is neither'),
+    (["--budget", "0x10"], '--budget "0x10" is neither'),
+    (["--budget", "20/week"], '--budget "20/week" is neither'),
+    (["--budget", "2XB"], '--budget "2XB" is neither'),
+    (["--budget", "0"], '--budget "0" is neither'),
+    (["--budget", "0.1B"], '--budget "0.1B" is neither'),
+    (["--budget", "2e3PB"], '--budget "2e3PB" is neither'),
+    (["--budget", "5", "--cap", "1kbit"], '--cap "1kbit" is not from 100kbit to 1000Gbit'),
+    (["--cap", "1Mbit"], '--cap "1Mbit" says what holds when --budget is spent'),
+    (["--pin", "x"], "--hub, --admin-token-file and --pin are for --budget"),
+])
+def test_a_wrong_budget_is_refused(weft: Path, words: list[str], said: str) -> None:
+    done = subprocess.run([weft, "run", *words, "true"], capture_output=True, text=True,
+                          timeout=20, check=False)
+    assert done.returncode == 2 and done.stderr.startswith(f"weft run: {said}"), done.stderr
+
+
 MATRIX = Path(__file__).parents[2] / "golden/plan/two-islands.json"
 
 
@@ -290,9 +325,13 @@ def test_a_cap_slows_its_job_only(weft: Path, tmp_path: Path) -> None:
         a, b, c = site.join("a", "b", "c")
         a.reaches(b)
         a.reaches(c)
-        put_budget(site, 1_000_000)
-        jobs = [node.host.spawn([weft, "run", "--nnodes", "2", "--job", "llama", script, tmp_path,
-                                 node.name], name="job") for node in (a, b)]
+        budget = [*far_hub(site, tmp_path / "token"), "--budget", "1MB/day", "--cap", "2Mbit"]
+        jobs = [node.host.spawn([weft, "run", "--nnodes", "2", "--job", "llama", *budget, script,
+                                 tmp_path, node.name], name="job") for node in (a, b)]
+        for job in jobs:
+            job.wait_line("job llama has a budget of 1.00 MB a day; when it is spent, its nodes "
+                          "send each other at most 2Mbit each", 30)
+        assert budgets(site) == [{"job": "llama", "bytesPerDay": 1_000_000, "cap": "2Mbit"}]
         wait_for(lambda: sorted(job_of(a).get("nodes", [])) == ["a", "b"], 60,
                  "a to know who is in the job")
         assert cap_of(a) is None

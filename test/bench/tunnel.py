@@ -119,8 +119,9 @@ class Way:
             raise SystemExit(f"{self.name}: more than 1 % is lost at any rate of small packets")
         return {"smallKpps": best / 1e3}
 
-    def round_trip(self, label: str, count: int = PINGS) -> dict[str, float]:
-        said = self.a.run(["ping", "-n", "-c", count, "-i", "0.01", self.address], quiet=True).out
+    def round_trip(self, label: str, count: int = PINGS, *options: str) -> dict[str, float]:
+        said = self.a.run(["ping", "-n", "-c", count, "-i", "0.01", *options, self.address],
+                          quiet=True).out
         times = sorted(float(t) for t in re.findall(r"time=([\d.]+)", said))
         return {f"{label}MedianMs": statistics.median(times),
                 f"{label}P99Ms": times[math.ceil(len(times) * 0.99) - 1]}

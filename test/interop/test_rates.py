@@ -87,6 +87,41 @@ def test_bulk_leaves_room(ends: tuple[WgPeer, WgPeer, WgPeer]):
     assert normal.mbit_per_s() > bulk.mbit_per_s()
 
 
+FULL_LINE = """
+switch s 192.0.2.0/24
+host u
+link u s 192.0.2.1 rate=100mbit queue=1m delay=2ms
+host v
+link v s 192.0.2.2
+"""
+
+
+def test_collectives_on_a_full_line(weft: Path):
+    """Bulk has filled a line of 100 Mbit/s; collectives get most of it all the same, neither bulk
+    nor what is unmarked is kept out, and heartbeats pass. The order is that of the node, whose rate
+    is below the line's."""
+    with Lab.from_text(FULL_LINE, capture=False) as lab:
+        u, v = (WgPeer.userspace(lab.host(name), [weft, "wg"]) for name in ("u", "v"))
+        for last, end in ((1, u), (2, v)):
+            end.configure([f"10.7.0.{last}/24"])
+        u.add_peer(v, endpoint=True)
+        v.add_peer(u)
+        u.ping(v)
+        _set(u, "rate=95000000")
+        bulk = Stream(u, v, 5201, "--parallel", "8", "--dscp", "cs1", "--time", "5")
+        plain = Stream(u, v, 5202, "--time", "4")
+        collectives = Stream(u, v, 5203, "--parallel", "2", "--dscp", "af21", "--time", "3")
+        beats = u.machine.run(["ping", "-q", "-c", "100", "-i", "0.02", "-W", "1", "-Q", "0xc0",
+                               inner_address(v, 4)], quiet=True).out
+        got = {"collectives": collectives.mbit_per_s(), "unmarked": plain.mbit_per_s(),
+               "bulk": bulk.mbit_per_s()}
+        print("FIGURE on a full line of 100 Mbit/s:",
+              ", ".join(f"{name} {rate:.1f}" for name, rate in got.items()))
+        assert ", 0% packet loss" in beats
+        assert got["collectives"] > 2 * max(got["unmarked"], got["bulk"])
+        assert min(got.values()) > 0
+
+
 def test_rate_of_a_peer(ends: tuple[WgPeer, WgPeer, WgPeer]):
     u, v, w = ends
     set_peer(u, v, "peer_rate=20000000")

@@ -342,10 +342,13 @@ static void time_each_step(struct plan *p)
 }
 
 /* Bytes of a weight on the wire. A scale of four bytes stands for 256 weights of int8; top-k sends
- * an index and a value. */
+ * a bit for each weight, which says whether it is one of the largest, and those as int8. */
+#define INT8_BYTES (1 + 4 / 256.0)
+
 static double form_bytes(enum plan_form f)
 {
-    static const double bytes[PLAN_FORM_N] = {4, 2, 1 + 4 / 256.0, 8 * PLAN_TOPK_SHARE};
+    static const double bytes[PLAN_FORM_N] = {
+        4, 2, INT8_BYTES, 1 / 8.0 + PLAN_TOPK_SHARE * INT8_BYTES};
 
     return bytes[f];
 }

@@ -34,8 +34,9 @@ struct str;
  * et al., "PyTorch Distributed", VLDB 2020, section 3.2.3). */
 #define PLAN_OVERLAP (2.0 / 3)
 
-/** Share of the weights that top-k sends. */
-#define PLAN_TOPK_SHARE 0.01
+/** Share of the weights that top-k sends. Much less has islands that meet a few dozen times learn
+ * less (make bench PARTS=hierarchical). */
+#define PLAN_TOPK_SHARE 0.2
 
 /** How all nodes average something. */
 enum plan_kind {
@@ -53,7 +54,7 @@ enum plan_form {
     PLAN_FP32,
     PLAN_BF16,
     PLAN_INT8, /* a scale for each 256 weights (Dettmers et al., arXiv:2110.02861, section 2) */
-    PLAN_TOPK, /* the largest 1 %, with error feedback (Lin et al., arXiv:1712.01887) */
+    PLAN_TOPK, /* the largest, as int8, with error feedback (Lin et al., arXiv:1712.01887) */
     PLAN_FORM_N,
 };
 

@@ -18,6 +18,7 @@
 #include "api/server/server.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "hub/record/request.h"
 #include "base/str.h"
 #include "mesh/names/hosts.h"
 #include "net/tun/offload.h"
@@ -226,12 +227,18 @@ static void post_job(void *ctx, const struct request *rq, struct response *rs)
     job_calls_begin(&a->jobs, "POST", rq->params[0], "rendezvous", rq->body, rs);
 }
 
-/* The hub checks what is said. */
+/* It is of a job's log, and shown here and by the hub: checked once, as the hub does. */
 static void post_nccl(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
+    struct nccl_request said;
+    struct err e = ERR_NULL;
 
-    node_jobs_set_nccl(&a->running, rq->params[0], rq->caller.pid, rq->body);
+    if (nccl_request_decode(&said, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    node_jobs_set_nccl(&a->running, rq->params[0], rq->caller.pid, nccl_request_encode(&said));
     job_calls_begin(&a->jobs, "POST", rq->params[0], "nccl", rq->body, rs);
 }
 

@@ -94,14 +94,16 @@ void node_jobs_end(struct node_jobs *nj, const char *job, int32_t pid)
         end(nj, i);
 }
 
-void node_jobs_set_nccl(struct node_jobs *nj, const char *job, int32_t pid, const json_t *said)
+void node_jobs_set_nccl(struct node_jobs *nj, const char *job, int32_t pid, json_t *said)
 {
     unsigned i = find(nj, job, pid);
 
-    if (i == nj->n)
+    if (i == nj->n) {
+        json_decref(said);
         return;
+    }
     json_decref(nj->items[i].nccl);
-    nj->items[i].nccl = json_incref((json_t *)said);
+    nj->items[i].nccl = said;
 }
 
 /* What the commands of that job here have said; one that has another network than was wanted
@@ -129,7 +131,6 @@ void node_jobs_add_nccl(const struct node_jobs *nj, json_t *list)
         json_t *nccl = nccl_of(nj, json_string_value(json_object_get(job, "job")));
 
         (void)json_object_set_new(job, "nccl", nccl ? json_copy(nccl) : json_null());
-        (void)json_object_del(json_object_get(job, "nccl"), "run");
     }
 }
 

@@ -64,9 +64,9 @@ void node_jobs_begin(struct node_jobs *nj, const char *job, int32_t pid, nsec_t 
 /** node_jobs_end() - and it has ended. */
 void node_jobs_end(struct node_jobs *nj, const char *job, int32_t pid);
 
-/** node_jobs_set_nccl() - which network NCCL took in that command; @said: as POST
- * /v1/jobs/{job}/nccl has it, gets a reference. Nothing happens when the command is not known. */
-void node_jobs_set_nccl(struct node_jobs *nj, const char *job, int32_t pid, const json_t *said);
+/** node_jobs_set_nccl() - which network NCCL took in that command; @said: as
+ * nccl_request_encode() gives it; taken. Nothing happens when the command is not known. */
+void node_jobs_set_nccl(struct node_jobs *nj, const char *job, int32_t pid, json_t *said);
 
 /** node_jobs_add_nccl() - puts "nccl" into the objects of @list, by their "job"; null: not said. */
 void node_jobs_add_nccl(const struct node_jobs *nj, json_t *list);

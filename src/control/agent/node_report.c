@@ -10,6 +10,7 @@
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "mesh/object/edge_status.h"
 #include "mesh/object/fabric_report.h"
@@ -329,11 +330,9 @@ static json_t *encode_applied(const struct node_report_facts *facts)
     const char *fault = facts->fault && facts->fault[0] != '\0' ? facts->fault : NULL;
     char text[EDGE_ERROR_MAX + 1];
 
-    /* The text may hold any bytes, but the hub accepts no control bytes. */
+    /* The text may hold any bytes, but the hub accepts no control characters. */
     (void)snprintf(text, sizeof(text), "%s", fault ? fault : "");
-    for (char *p = text; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            *p = ' ';
+    text_make_plain(text, ' ');
     return json_pack(
         "{s:I, s:s*}", "revision", (json_int_t)facts->applied, "error", fault ? text : NULL);
 }

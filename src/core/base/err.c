@@ -5,16 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* The static analyzer's macro is for callers. */
 #undef err_set
-
-/* Texts quote input from outside; a terminal must not obey it. */
-static void make_printable(char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f)
-            *s = '?';
-}
 
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
@@ -26,7 +20,8 @@ int err_set(struct err *e, int code, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
     va_end(ap);
-    make_printable(e->text);
+    /* Texts quote input from outside; a terminal must not obey it. */
+    text_make_plain(e->text, '?');
     return code;
 }
 
@@ -44,7 +39,8 @@ int err_prefix(struct err *e, const char *fmt, ...)
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof(e->text))
         (void)snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %s", err_text(&old));
-    make_printable(e->text);
+    /* Texts quote input from outside; a terminal must not obey it. */
+    text_make_plain(e->text, '?');
     return e->code;
 }
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
+#include <stdio.h>
 
 #include "base/rng.h"
 #include "base/text.h"
@@ -78,6 +79,35 @@ static void test_every_character(void **state)
     }
 }
 
+/* What a terminal obeys, and what looks like it. */
+static void test_control_characters(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *plain;
+    } cases[] = {
+        {"", ""},
+        {"gpu-1 ~", "gpu-1 ~"},
+        {"\x1b[2J", "?[2J"},
+        {"a\x7f\tb\n", "a??b?"},
+        {"\xc2\x9b"
+         "31m",
+            "??31m"},
+        {"\xc2\x80\xc2\x9f\xc2\xa0", "????\xc2\xa0"},
+        {"\xc3\xa9\xc2", "\xc3\xa9\xc2"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char buf[32];
+
+        (void)snprintf(buf, sizeof(buf), "%s", cases[i].text);
+        assert_int_equal(
+            text_is_plain(buf, strlen(buf)), strcmp(cases[i].text, cases[i].plain) == 0);
+        text_make_plain(buf, '?');
+        assert_string_equal(buf, cases[i].plain);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -85,6 +115,7 @@ int main(void)
         cmocka_unit_test(test_base64_refusals),
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_every_character),
+        cmocka_unit_test(test_control_characters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

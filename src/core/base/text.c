@@ -171,3 +171,31 @@ bool base64url_decode(const char *text, size_t text_len, void *out, size_t cap, 
     *ret_len = len;
     return true;
 }
+
+/* Bytes of the control character at @text, of which @len follow; 0: it is none. */
+static size_t control_at(const char *text, size_t len)
+{
+    const unsigned char c = (unsigned char)text[0];
+
+    if (c < 0x20 || c == 0x7f)
+        return 1;
+    /* RFC 3629: U+0080 to U+009F are 0xc2 and 0x80 to 0x9f. */
+    return c == 0xc2 && len > 1 && ((unsigned char)text[1] & 0xe0) == 0x80 ? 2 : 0;
+}
+
+bool text_is_plain(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (control_at(text + i, len - i) > 0)
+            return false;
+    return true;
+}
+
+void text_make_plain(char *text, char by)
+{
+    size_t len = strlen(text);
+
+    for (size_t i = 0; i < len; i++)
+        for (size_t n = control_at(text + i, len - i); n > 0; n--)
+            text[i + n - 1] = by;
+}

@@ -1,5 +1,6 @@
 /*
- * text.h - bytes as text: hex (UAPI) and base64 (keys, tokens).
+ * text.h - bytes as text: hex (UAPI) and base64 (keys, tokens); and text that a terminal does not
+ * obey.
  *
  * The decoders take exactly what the encoders write. They run in time that
  * depends only on the length, because keys pass through them.
@@ -37,3 +38,14 @@ void base64url_encode(const void *p, size_t len, char *out);
  * Return: false for a foreign character, an impossible length, or too little room.
  */
 bool base64url_decode(const char *text, size_t text_len, void *out, size_t cap, size_t *ret_len);
+
+/**
+ * text_is_plain() - is no control character in it?
+ *
+ * Those are C0 and DEL, and C1 as UTF-8 has it (U+0080 to U+009F): terminals take U+009B for the
+ * beginning of an escape sequence as they do ESC and '['.
+ */
+bool text_is_plain(const char *text, size_t len);
+
+/** text_make_plain() - write @by over each byte of a control character of @text. */
+void text_make_plain(char *text, char by);

@@ -207,6 +207,13 @@ def test_what_nccl_took_is_shown(site: Site) -> None:
     wait_for(lambda: here() is not None, 20, "the node to know which network NCCL took")
     assert (here()["verdict"], here()["network"]) == ("other", "Socket")
     assert "; look at this: NCCL was to use weft0" in site.run("status").out
+    # A program of this machine may say so, too; nothing that a terminal obeys is kept or passed on.
+    for text in ("\x1b]0;title\x07", "\x9b31m", "x" * 10000):
+        said = {"run": "shown.1", "verdict": "other", "profile": "efa", "text": text}
+        refused = site.n1.run(["curl", "-s", "--unix-socket", "/run/weft/agent.sock",
+                               "--data-binary", "@-", "http://weft/v1/jobs/shown/nccl"],
+                              stdin=json.dumps(said), quiet=True).out
+        assert '"text\\" has' in refused
     site.n1.run(["kill", str(job.pid)])
     job.wait(20)
     # The hub knows it until the next run.

@@ -263,8 +263,9 @@ static void check_aead(struct fields *f, const json_t *aead)
         fields_fail(f, "\"aead\" names %zu ciphers, and %d are allowed", json_object_size(aead),
             REQUEST_CIPHERS_MAX);
     json_object_foreach((json_t *)aead, cipher, speed) {
-        if (strlen(cipher) > REQUEST_WORD_MAX || !json_is_integer(speed) ||
-            json_integer_value(speed) < 0 || json_integer_value(speed) > OBJECT_SPEED_MAX)
+        if (strlen(cipher) > REQUEST_WORD_MAX || !text_is_plain(cipher, strlen(cipher)) ||
+            !json_is_integer(speed) || json_integer_value(speed) < 0 ||
+            json_integer_value(speed) > OBJECT_SPEED_MAX)
             fields_fail(f, "the speed of cipher \"%.40s\" is not a number from 0 to %d", cipher,
                 OBJECT_SPEED_MAX);
     }

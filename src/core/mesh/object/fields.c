@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "base/traffic.h"
 #include "crypto/x25519.h"
 #include "mesh/object/block.h"
@@ -79,11 +80,10 @@ const char *fields_string(
         fields_fail(f, "\"%s\" has %zu bytes, and %zu to %zu are allowed", name, len, min, max);
         return NULL;
     }
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
-            fields_fail(f, "\"%s\" has a control byte, which is not allowed", name);
-            return NULL;
-        }
+    if (!text_is_plain(text, len)) {
+        fields_fail(f, "\"%s\" has a control character, which is not allowed", name);
+        return NULL;
+    }
     return text;
 }
 

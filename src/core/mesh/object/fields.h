@@ -47,7 +47,8 @@ struct fields fields_make(const json_t *json, const char *where, struct err *e);
  */
 const json_t *fields_get(struct fields *f, const char *name, enum fields_need need);
 
-/** fields_string() - borrowed text of @min to @max bytes without control bytes; NULL if none. */
+/** fields_string() - borrowed text of @min to @max bytes without control characters; NULL if none.
+ */
 const char *fields_string(
     struct fields *f, const char *name, enum fields_need need, size_t min, size_t max);
 

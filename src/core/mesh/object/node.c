@@ -48,12 +48,10 @@ int label_check(const char *key, const char *value, struct err *e)
             "label key \"%.70s\" is not 1 to %d of letters, digits, '-', '_', '.', '/'", key,
             OBJECT_LABEL_MAX);
     len = strnlen(value, OBJECT_LABEL_MAX + 1);
-    good = len <= OBJECT_LABEL_MAX;
-    for (size_t i = 0; good && i < len; i++)
-        good = (unsigned char)value[i] >= 0x20 && value[i] != 0x7f;
+    good = len <= OBJECT_LABEL_MAX && text_is_plain(value, len);
     if (!good)
         return err_set(e, -EINVAL,
-            "the value of label \"%s\" is not 0 to %d bytes without control bytes", key,
+            "the value of label \"%s\" is not 0 to %d bytes without control characters", key,
             OBJECT_LABEL_MAX);
     return 0;
 }

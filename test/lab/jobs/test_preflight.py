@@ -321,6 +321,27 @@ def test_a_sweep_and_its_verdict(mesh: Mesh, tmp_path: Path) -> None:
     assert words.endswith(" docker run nccl all_reduce_perf -b 8 -e 1G -f 2 -g 1\n")
 
 
+def test_a_sweep_that_is_interrupted(mesh: Mesh, tmp_path: Path) -> None:
+    """It leaves nothing behind, however it ends."""
+    left = tmp_path / "left"
+    left.mkdir()
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(f'#!/bin/sh\ncp "$2" {tmp_path}/hostfile.new\n'
+                      f'mv {tmp_path}/hostfile.new {tmp_path}/hostfile\nexec sleep 600\n')
+    mpirun.chmod(0o755)
+    for end in ("interrupt", "kill9"):
+        bench = mesh.lab.host("n1").spawn(
+            [mesh.weft, "bench", "n2", "--ms", "50", "--no-underlay", "--allreduce", "0", "--sweep",
+             "--json", "--nccl-tests", "all_reduce_perf"],
+            env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "TMPDIR": str(left)}, name="bench")
+        wait_for((tmp_path / "hostfile").exists, 60, "mpirun to be started")
+        assert len((tmp_path / "hostfile").read_text().splitlines()) == 2
+        getattr(bench, end)()
+        wait_for(lambda b=bench: not b.running, 20, "weft bench to end")
+        assert list(left.iterdir()) == []
+        (tmp_path / "hostfile").unlink()
+
+
 def test_no_bench_beside_a_job(mesh: Mesh) -> None:
     """Traffic of somebody else's is not disturbed; a pre-flight then measures no throughput."""
     far = mesh.address("n3")

@@ -2,19 +2,18 @@
 #include "train/survey/sweep_nccl.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "os/capture.h"
-#include "os/statefile.h"
+#include "os/fd_cleanup.h"
 #include "train/job/run.h"
-#include "train/job/run_dir.h"
 #include "train/names/members.h"
 #include "train/survey/nccl_tests.h"
 #include "train/survey/sweep.h"
@@ -154,8 +153,34 @@ static int run_it(
     return 0;
 }
 
-static int run_with(const struct sweep_nccl *what, const struct run *run, const char *dir,
-    struct sweep *ret, struct nccl_tests *tests, struct err *e)
+/*
+ * Writes the hosts into a file without a name, which mpirun opens by ours of its descriptor. So
+ * nothing is left behind, however this process ends. Return: the descriptor; or negative errno with
+ * words.
+ */
+static int open_hostfile(const struct str *hosts, struct err *e)
+{
+    int fd = memfd_create("weft-hostfile", MFD_CLOEXEC);
+    size_t off = 0;
+
+    if (fd < 0)
+        return err_set(e, -errno, "no memory for the hostfile: %s", strerror(errno));
+    while (off < hosts->len) {
+        ssize_t n = write(fd, str_text(hosts) + off, hosts->len - off);
+
+        if (n < 0) {
+            int r = err_set(e, -errno, "the hostfile cannot be written: %s", strerror(errno));
+
+            (void)close(fd);
+            return r;
+        }
+        off += (size_t)n;
+    }
+    return fd;
+}
+
+static int run_with(const struct sweep_nccl *what, const struct run *run, struct sweep *ret,
+    struct nccl_tests *tests, struct err *e)
 {
     static const char *const options[] = {"-b", "8", "-e", "1G", "-f", "2", "-g"};
     const char *command = what->command ? what->command : sweep_nccl_find();
@@ -163,15 +188,15 @@ static int run_with(const struct sweep_nccl *what, const struct run *run, const 
     _cleanup_(str_deinit) struct str hosts = STR_NULL;
     unsigned n_slots = members_hostfile(what->members, &hosts);
     struct arguments a = {.n = 0};
-    char hostfile[RUN_DIR_MAX + 16];
+    _cleanup_(closep) int fd = open_hostfile(&hosts, e);
+    char hostfile[48];
     char slots[16];
     int r;
 
-    (void)snprintf(hostfile, sizeof(hostfile), "%s/hostfile", dir);
+    if (fd < 0 || !copy)
+        return fd < 0 ? fd : err_set(e, -ENOMEM, "no memory for the command");
+    (void)snprintf(hostfile, sizeof(hostfile), "/proc/%d/fd/%d", (int)getpid(), fd);
     (void)snprintf(slots, sizeof(slots), "%u", n_slots);
-    r = statefile_replace(hostfile, str_text(&hosts), hosts.len, 0600, e);
-    if (r < 0 || !copy)
-        return r < 0 ? r : err_set(e, -ENOMEM, "no memory for the command");
     add_mpirun(&a, run, hostfile, slots);
     r = add_command(&a, copy, e);
     if (r < 0)
@@ -188,17 +213,10 @@ int sweep_nccl_run(
     static struct run run; /* large */
     char *words[] = {(char *)"mpirun", NULL};
     const struct run_wish wish = {.socket_path = what->socket_path, .words = words};
-    char dir[RUN_DIR_MAX];
     int r = run_prepare(&run, &wish, e);
 
-    if (r == 0)
-        r = run_dir_name(dir, e);
-    if (r == 0)
-        r = run_dir_make(dir, e);
     if (r != 0)
         return r;
     ret->crosses = !run.uses_fabric;
-    r = run_with(what, &run, dir, ret, tests, e);
-    run_dir_remove(dir);
-    return r;
+    return run_with(what, &run, ret, tests, e);
 }

@@ -94,8 +94,8 @@ static void format_keepalive(const json_t *keepalive, struct str *out)
         str_addf(out, ": %s, seen %s ago\n", found,
             status_cells_time(keepalive, "measuredSecondsAgo", buf));
     else
-        str_addf(
-            out, "; not measured: %s\n", status_cells_text(keepalive, "why", "no reason is known"));
+        str_addf(out, "; not measured yet: %s\n",
+            status_cells_text(keepalive, "why", "no reason is known"));
 }
 
 /* "ALARM: no direct path to b, c and 2 more, though only direct paths are wanted" */

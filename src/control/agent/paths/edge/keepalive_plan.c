@@ -133,5 +133,6 @@ const char *keepalive_plan_why(const struct keepalive_plan *p)
     case KEEPALIVE_OBSTACLE_NONE:
         break;
     }
-    return keepalive_is_running(&p->machine) ? "it is being measured" : "it is not begun yet";
+    return keepalive_is_running(&p->machine) ? "the measurement goes on"
+                                             : "the measurement has not begun";
 }

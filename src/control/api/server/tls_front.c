@@ -65,6 +65,17 @@ static int watch(const struct tls_front *f, struct tls_link *l)
     return 0;
 }
 
+/*
+ * To close a descriptor ends its events only when it is the last one of its socket. A process that
+ * was forked a moment ago, and has not begun its program yet, has another one.
+ */
+static void end_link(struct tls_front *f, struct tls_link *l)
+{
+    (void)epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, l->net_fd, NULL);
+    (void)epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, l->plain_fd, NULL);
+    (void)tls_link_free(l);
+}
+
 static void work(struct tls_front *f, struct tls_link *l, nsec_t now)
 {
     int r = tls_link_work(l, now);
@@ -73,7 +84,7 @@ static void work(struct tls_front *f, struct tls_link *l, nsec_t now)
     if (r == TLS_LINK_E_MORE)
         list_add_tail(&f->busy, &l->busy);
     else if (r != 0)
-        tls_link_free(l);
+        end_link(f, l);
 }
 
 /* Begins the links that tls_front_wrap() has handed over. */
@@ -94,7 +105,7 @@ static void take_handed(struct tls_front *f, nsec_t now)
         list_remove(&l->link);
         list_add_tail(&f->links, &l->link);
         if (watch(f, l) < 0)
-            tls_link_free(l);
+            end_link(f, l);
         else
             work(f, l, now);
     }
@@ -127,7 +138,7 @@ static void sweep(struct tls_front *f, nsec_t now)
     f->sweep_at = now + SWEEP_EACH;
     list_foreach_safe(l, tmp, &f->links, link) {
         if (now >= l->ends_at)
-            tls_link_free(l);
+            end_link(f, l);
     }
 }
 

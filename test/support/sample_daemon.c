@@ -108,6 +108,14 @@ static void handle_say(void *ctx, const struct request *rq, struct response *rs)
     line_unref(l);
 }
 
+/* Looks whether the one that hears is still there; as long as it is, 204. */
+static void handle_check(void *ctx, const struct request *rq, struct response *rs)
+{
+    rs->status = heard ? 204 : 409;
+    if (heard)
+        stream_check(&heard->stream);
+}
+
 static uv_loop_t *the_loop;
 
 /* A connection that becomes bytes, and gives back what it is sent; "bye" first ends it. */
@@ -214,6 +222,7 @@ static const struct route routes[] = {
     {"GET", "/v1/silence", API_ACCESS_ADMIN, handle_silence, "", ROLE_VIEWER},
     {"GET", "/v1/hear", API_ACCESS_PUBLIC | API_ACCESS_ADMIN, handle_hear, ""},
     {"POST", "/v1/say/{n}", API_ACCESS_ADMIN, handle_say, "", ROLE_ADMIN},
+    {"POST", "/v1/check", API_ACCESS_ADMIN, handle_check, "", ROLE_ADMIN},
     {"GET", "/v1/upgrade", API_ACCESS_PUBLIC | API_ACCESS_ADMIN, handle_upgrade, ""},
     {"GET", "/v1/member", API_ACCESS_OVERLAY, handle_health, ""},
     ROUTES_END,

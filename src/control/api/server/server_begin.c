@@ -89,6 +89,7 @@ void server__connection_free(struct server__connection *c)
     server__end_deferred(c);
     if (c->stream) {
         c->stream->wake = NULL;
+        c->stream->check = NULL;
         c->stream->on_closed(c->stream);
     }
     if (c->body)

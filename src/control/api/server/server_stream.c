@@ -122,6 +122,17 @@ static void wake_stream(struct stream *st)
         list_add_tail(&c->s->ready, &c->ready);
 }
 
+/* A client that has closed its end has nothing more to read. */
+static void check_stream(struct stream *st)
+{
+    struct server__connection *c = st->server_ctx;
+    char byte;
+    ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    if (!c->cut && (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)))
+        server__cut(c);
+}
+
 /* ---- the answer ----------------------------------------------------------------------------- */
 
 /* Only members are thousands, and what they are told of one another is no secret among them. Where
@@ -144,6 +155,7 @@ struct MHD_Response *server__make_stream(struct server__connection *c, struct st
     list_add_tail(&c->s->busy, &c->busy);
     st->server_ctx = c;
     st->wake = wake_stream;
+    st->check = check_stream;
     (void)MHD_add_response_header(r, "Content-Type", "application/x-ndjson");
     if (wants_packed(c) && stream_pack(st))
         (void)MHD_add_response_header(r, "Content-Encoding", "deflate");

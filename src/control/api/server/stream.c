@@ -154,6 +154,12 @@ void stream_abort(struct stream *s)
         s->wake(s);
 }
 
+void stream_check(struct stream *s)
+{
+    if (s->check)
+        s->check(s);
+}
+
 /* The first line is out. */
 static void end_line(struct stream *s)
 {

@@ -55,6 +55,7 @@ struct stream {
     void (*on_drained)(struct stream *); /* all is sent; it may push more */
     void (*on_closed)(struct stream *);  /* the connection is gone; may free the stream */
     void (*wake)(struct stream *);       /* the server's: there is something to take */
+    void (*check)(struct stream *);      /* the server's: stream_check() */
     void *server_ctx;                    /* the server's, pinned */
 };
 
@@ -93,6 +94,10 @@ void stream_end(struct stream *s);
 
 /** stream_abort() - close the connection soon, and drop what is queued. */
 void stream_abort(struct stream *s);
+
+/** stream_check() - close the connection soon if the other end has closed it: one that is silent is
+ * looked at by nobody. */
+void stream_check(struct stream *s);
 
 /** The least room that stream_take() may be given. */
 #define STREAM_TAKE_MIN LINE_PACKED_END

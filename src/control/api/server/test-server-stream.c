@@ -170,6 +170,23 @@ static void test_the_other_end_goes(void **state)
     assert_int_equal(status, 409);
 }
 
+/* It is noticed without a word to it, if somebody asks. */
+static void test_a_silent_end_is_looked_at(void **state)
+{
+    int status = 204;
+
+    ask("1.1");
+    read_until("\r\n\r\n");
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(sample_call(sample_by_unix(), "POST", "/v1/check", NULL), 0);
+    (void)close(reader.fd);
+    for (unsigned i = 0; i < 100 && status == 204; i++) {
+        (void)sample_call(sample_by_unix(), "POST", "/v1/check", NULL);
+        status = sample_answer.status;
+    }
+    assert_int_equal(status, 409);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_pushed_while_nobody_reads),
         cmocka_unit_test(test_to_an_old_client),
         cmocka_unit_test(test_the_other_end_goes),
+        cmocka_unit_test(test_a_silent_end_is_looked_at),
     };
 
     return cmocka_run_group_tests(tests, sample_start, sample_stop);

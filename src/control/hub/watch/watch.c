@@ -167,15 +167,18 @@ static void plan_beat(struct watch *wt, nsec_t least)
     list_add_tail(&wt->w->beats[second % WATCH_BEAT_LISTS], &wt->due);
 }
 
-/* End the oldest watches of @node until there is room for a new one. */
+/* End the oldest watches of @node until there is room for a new one. When a network was cut, all
+ * nodes begin a new one at once, and those before them are mostly closed by then. */
 static void make_room(struct model_node *node)
 {
     struct watch *wt;
     struct watch *tmp;
     unsigned n = 0;
 
-    list_foreach(wt, &node->watches, of_node)
+    list_foreach(wt, &node->watches, of_node) {
+        stream_check(&wt->stream);
         n++;
+    }
     list_foreach_safe(wt, tmp, &node->watches, of_node) {
         if (n-- < WATCH_BY_NODE_MAX)
             return;

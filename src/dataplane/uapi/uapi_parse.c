@@ -131,7 +131,7 @@ static int take_rate(struct uapi_item *ret, const char *value)
 static int take_class_rate(struct uapi_item *ret, const char *value)
 {
     const char *colon = strchr(value, ':');
-    uint64_t rate;
+    uint64_t rate = 0;
     int r;
 
     if (!colon || !traffic_class_parse(&ret->class_rate.class, value, (size_t)(colon - value)))

@@ -343,3 +343,15 @@ def test_accounts_on_the_server(cluster: Cluster, items: list[dict], overlay: st
             assert "*.*" not in said
     finally:
         cluster.must("delete", "-n", "weft", "role,rolebinding", "--all")
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_agents_stay_off_the_hosts_of_hubs(overlay: str) -> None:
+    """A hub is a node there already, with the same block of addresses."""
+    sets = [item for item in resolve(f"overlays/{overlay}") if item["kind"] == "DaemonSet"]
+    assert len(sets) == 2
+    for item in sets:
+        rules = pod_of(item)["affinity"]["nodeAffinity"]
+        terms = rules["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        assert [term["matchExpressions"] for term in terms] == [
+            [{"key": "weft.dev/hub", "operator": "NotIn", "values": ["true"]}]]

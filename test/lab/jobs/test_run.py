@@ -169,8 +169,8 @@ def test_what_other_launchers_get(site: Site, tmp_path: Path) -> None:
                        "--num_processes", "16", "train.py", "--lr", "0.1")
     port = re.search(r"--main_process_port (\d+)", said)[1]
     assert said == ("words: accelerate launch --machine_rank 0 --rdzv_backend c10d "
-                    f"--main_process_ip 10.77.0.1 --main_process_port {port} --num_machines 2 "
-                    "--num_processes 16 train.py --lr 0.1")
+                    f"--main_process_ip 10.77.0.1 --main_process_port {port} --rdzv_conf "
+                    "is_host=false --num_machines 2 --num_processes 16 train.py --lr 0.1")
     log = {name: got.pop(name) for name in ("NCCL_DEBUG", "NCCL_DEBUG_FILE")}
     assert log["NCCL_DEBUG"] == "INFO"
     assert got.pop("PET_LOCAL_ADDR", site.address) == site.address  # from torch 2.0 on

@@ -142,6 +142,37 @@ def test_rank_0_is_found_by_its_address(site: Site2, tmp_path: Path) -> None:
     assert len(masters) == 1 and masters < addresses
 
 
+# What `accelerate config` writes: a place of another network, and a rank of this machine's.
+ACCELERATE_CONFIG = """compute_environment: LOCAL_MACHINE
+distributed_type: MULTI_GPU
+machine_rank: 1
+main_process_ip: 192.0.2.7
+main_process_port: 29500
+num_machines: 3
+num_processes: 3
+rdzv_backend: static
+same_network: true
+"""
+
+
+def test_accelerate_meets_at_the_hub(site: Site2, tmp_path: Path) -> None:
+    """accelerate itself, whose configuration file names another place."""
+    if not (torch2_root() / "opt/accelerate").exists():
+        pytest.skip("accelerate is not there (make torch2)")
+    files = {name: f"/var/lib/weft/{tmp_path.name}.{name}" for name in ("py", "yaml")}
+    for name in NODES:
+        for kind, text in (("py", MEET), ("yaml", ACCELERATE_CONFIG)):
+            site.lab.host(name).run(["sh", "-c", f"cat > {files[kind]}"], stdin=text, quiet=True)
+    argv = [*site.enter, "env", "PYTHONPATH=/opt/accelerate", WEFT, "run", "--nnodes", "3",
+            "python3", "-m", "accelerate.commands.launch", "--multi_gpu", "--config_file",
+            files["yaml"], files["py"]]
+    jobs = {name: site.lab.host(name).spawn(argv, name="job", allow=[""]) for name in NODES}
+    end(jobs, 120)
+    assert len(lines(jobs, r"rank \d met ")) == 3
+    assert {match[1] for match in lines(jobs, r"accelerate gets these options as well:.* "
+                                              r"--main_process_ip (\S+)")} == {"10.42.0.1"}
+
+
 @pytest.mark.parametrize("backend", ["c10d", "etcd-v2"])
 def test_a_job_outlives_rank_0_and_the_hub(site: Site2, backend: str) -> None:
     """From an encrypted checkpoint, which torch 2 loads without running what is in it."""

@@ -53,6 +53,10 @@ static void add_accelerate(struct launcher_words *lw, const struct command *c,
     add_option(lw, c, "rdzv_backend", m->backend);
     add_option(lw, c, "main_process_ip", host);
     add_option(lw, c, "main_process_port", colon + 1);
+    /* As PET_RDZV_CONF has it, which accelerate does not read: else torch looks this machine's own
+     * name up, to see whether it is the host, and ends where nothing answers to that name. */
+    if (strcmp(m->backend, "c10d") == 0)
+        add_option(lw, c, "rdzv_conf", "is_host=false");
 }
 
 /* The first host of a hostfile, as deepspeed reads it. False: there is none, or it is too long. */

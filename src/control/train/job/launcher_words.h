@@ -4,7 +4,11 @@
  *
  * torchrun takes the meeting place from the environment. These two take it from their command line
  * only, and guess an address of their own without it. So `weft run` adds the options that the
- * person has left out. What the person has said is never changed.
+ * person has left out. What the person has said in options is never changed. accelerate takes from
+ * its configuration file only what no option says (accelerate/commands/launch.py,
+ * _validate_launch_command), so what is added here goes before a place that such a file names: a
+ * file that `accelerate config` has written names one always, of another network, and the job would
+ * not meet on this one.
  */
 #pragma once
 
@@ -14,7 +18,7 @@
 #include "train/job/env.h"
 
 /** Most words that are added. */
-#define LAUNCHER_WORDS_ADDED_MAX 10
+#define LAUNCHER_WORDS_ADDED_MAX 12
 
 /** Bytes of an added word, with its zero. */
 #define LAUNCHER_WORD_MAX 80

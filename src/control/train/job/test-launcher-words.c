@@ -16,7 +16,7 @@ static const struct env_meeting meeting = {
 
 #define BLANKS "                                                            "
 
-#define MEET "--main_process_ip 10.77.0.1 --main_process_port 29731"
+#define MEET "--main_process_ip 10.77.0.1 --main_process_port 29731 --rdzv_conf is_host=false"
 
 /* @line: words with single blanks between them. */
 static void check(

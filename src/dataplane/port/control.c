@@ -15,9 +15,9 @@
 #define HANDSHAKES_PER_TURN 32
 
 /*
- * How much later than it is due a timer may run. None is for less than Rekey-Timeout, five seconds,
- * and thousands of peers have theirs at as many times. The kernel's WireGuard has such timers run
- * up to an eighth later.
+ * How much later than it is due a peer's timer may run. None is for less than Rekey-Timeout, five
+ * seconds, and thousands of peers have theirs at as many times. The kernel's WireGuard has such
+ * timers run up to an eighth later.
  */
 #define TIMER_SLACK (50 * NSEC_PER_MSEC)
 
@@ -43,6 +43,14 @@ static bool run_handshakes(struct port *p, nsec_t now)
     return true;
 }
 
+/* When the next timers of peers run: those that are due at about the same time share a turn. */
+static nsec_t next_polls(const struct port *p, nsec_t now)
+{
+    nsec_t due = poll_list_due(&p->polls);
+
+    return due <= now ? due : nsec_max(due, now + TIMER_SLACK);
+}
+
 /* Whatever is due at @now. Returns when something is due next. */
 static nsec_t run_timers(struct port *p, nsec_t now)
 {
@@ -56,7 +64,7 @@ static nsec_t run_timers(struct port *p, nsec_t now)
     list_foreach(d, &p->devices, siblings)
         due = nsec_min(due, relay_device_expire(d, now));
     /* Last, since the others may have armed some. */
-    return nsec_min(due, poll_list_due(&p->polls));
+    return nsec_min(due, next_polls(p, now));
 }
 
 /* Interfaces whose tx workers could not read any more. */
@@ -69,13 +77,6 @@ static void find_vanished(struct port *p)
             device_link_read(d);
 }
 
-/* When the next turn begins if nothing happens before: timers that are due at about the same time
- * share one. */
-static nsec_t next_turn(nsec_t due, nsec_t now)
-{
-    return due <= now ? due : nsec_max(due, now + TIMER_SLACK);
-}
-
 static void *control_main(void *arg)
 {
     struct port *p = arg;
@@ -85,14 +86,13 @@ static void *control_main(void *arg)
     thread_set_nice(CONTROL_NICE);
     (void)pthread_mutex_lock(&p->lock);
     while (!atomic_load(&p->is_stopping)) {
-        nsec_t now;
-
         if (loop_wait(&p->loop, &p->lock, due))
             find_vanished(p);
         busy = run_handshakes(p, clock_now());
         peer_poll_told(p);
-        now = clock_now();
-        due = busy ? 0 : next_turn(run_timers(p, now), now);
+        due = run_timers(p, clock_now());
+        if (busy)
+            due = 0;
     }
     (void)pthread_mutex_unlock(&p->lock);
     return NULL;

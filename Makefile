@@ -64,7 +64,7 @@ san: ## unit, corpus, interop and lab tests under ASan+UBSan, then under TSan
 	@$(INSTALL) build run test
 	tools/run-sanitizers
 
-kube: ## a real Kubernetes API server for test/kube, built once into a cache; KUBE_MODERN=1, KUBE_KUBELET=1
+kube: ## a real Kubernetes API server for test/kube, built once into a cache; KUBE_MODERN=1, KUBE_KUBELET=1, KUBE_CONTROLLERS=1
 	@$(INSTALL) kube
 	tools/kube build
 

@@ -35,6 +35,11 @@ def has_kubelet() -> bool:
                           check=False).returncode == 0
 
 
+def has_controllers() -> bool:
+    return subprocess.run([TOOL, "have"], env=os.environ | {"KUBE_CONTROLLERS": "1"},
+                          check=False).returncode == 0
+
+
 def programs() -> Path:
     """The folder of what `make kube` has built."""
     said = subprocess.run([TOOL, "where"], check=True, text=True, stdout=subprocess.PIPE).stdout
@@ -74,7 +79,7 @@ class Cluster:
 
     def __init__(self, folder: Path, variant: str) -> None:
         self.folder, self.variant = folder, variant
-        self.port = free_ports(4)
+        self.port = free_ports(6)
         self.env = variant_env(variant) | {"KUBE_PORT": str(self.port)}
         self.url = f"https://127.0.0.1:{self.port}"
         self.bin = programs()

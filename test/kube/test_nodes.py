@@ -56,13 +56,15 @@ class ControlPlane:
     node: AgentNode
     folder: Path
     address: str
+    controllers: bool = False  # and the scheduler
 
     def start(self) -> None:
         flags = (f"--bind-address 0.0.0.0 --advertise-address {self.address} "
                  "--kubelet-preferred-address-types InternalIP "
                  "--disable-admission-plugins ServiceAccount")
         self.node.host.run([TOOL, "start", self.folder], timeout_s=120,
-                           env=os.environ | {"KUBE_PORT": str(PORT), "KUBE_FLAGS": flags})
+                           env=os.environ | {"KUBE_PORT": str(PORT), "KUBE_FLAGS": flags,
+                                             "KUBE_CONTROLLERS": str(int(self.controllers))})
         text = (self.folder / "admin.kubeconfig").read_text()
         self.kubeconfig.write_text(text.replace("127.0.0.1", self.address))
         self.kubeconfig.chmod(0o600)

@@ -47,6 +47,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .foreign_at = a->foreign_at,
         .keepalive = &a->keepalive.probe.plan,
         .names_left_out = a->names.left_out,
+        .names_pending = node_names_is_pending(&a->names),
         .stream_why = hub_transport_why(&a->hubs.home->transport.transport),
         .asymmetry = udp_asymmetry_of(&a->hubs.home->transport.transport.asymmetry),
         .hubs = &a->hubs,

@@ -24,8 +24,9 @@
 #define ASK_TIMEOUT_MS    2000
 #define ASK_PAUSE_MS      50
 
-/* After the handshake, so long the hub may take to tell who the other nodes are. */
-#define HEARD_WAIT (3 * NSEC_PER_SEC)
+/* After the handshake, so long the hub may take to tell who the other nodes are, and this machine's
+ * resolver to say that their names are free. */
+#define READY_WAIT (3 * NSEC_PER_SEC)
 #define LOG_FILE   "agent.log"
 
 /* ---- starting ------------------------------------------------------------------------------- */
@@ -139,10 +140,11 @@ static bool has_handshake(const json_t *status)
     return json_is_integer(json_object_get(hub, "handshakeAgeSeconds"));
 }
 
-/* Has the hub told who the other nodes are? */
-static bool is_heard(const json_t *status)
+/* Has the hub told who the other nodes are, and do their names lead to them? */
+static bool is_ready(const json_t *status)
 {
-    return json_is_true(json_object_get(json_object_get(status, "hub"), "reachable"));
+    return json_is_true(json_object_get(json_object_get(status, "hub"), "reachable")) &&
+           !json_is_true(json_object_get(status, "namesPending"));
 }
 
 /* How far the agent had come when the wait was over. */
@@ -198,7 +200,7 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
             const json_t *self = json_object_get(status, "self");
 
             if (has_handshake(status)) {
-                deadline = joined ? deadline : clock_now() + HEARD_WAIT;
+                deadline = joined ? deadline : clock_now() + READY_WAIT;
                 json_decref(joined);
                 joined = json_incref(status);
             }
@@ -210,7 +212,7 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
             }
         }
         json_decref(status);
-        if (is_heard(joined))
+        if (is_ready(joined))
             break;
         if (launch->pid && process_has_ended(launch->pid))
             return err_set(e, -ECHILD, "the agent has ended; %s says why", launch->log_path);

@@ -45,7 +45,8 @@ int launch_ask(const char *socket_path, const char *method, const char *path, un
 /**
  * launch_wait() - wait until the agent has had a handshake with the hub
  *
- * And for three seconds more, at most, until the hub has told it who the other nodes are.
+ * And for three seconds more, at most, until the hub has told it who the other nodes are, and their
+ * names are in the hosts file.
  * @ret_status:	the agent's status then; gives a reference
  *
  * Return: 0; or non-zero with words about what is missing after @timeout_ms.

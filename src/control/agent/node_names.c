@@ -203,7 +203,13 @@ void node_names_update(struct node_names *nn, const struct snapshot *s, bool lac
         log_info("%zu names are in " HOSTS_FILE_DEFAULT, s->nodes.n);
     if (r == 0)
         tell(nn, s, extras, n_extras);
+    nn->is_settled = r < 0 || !is_pending;
     nn->due_at = now + (is_pending ? PENDING_PERIOD : PERIOD);
+}
+
+bool node_names_is_pending(const struct node_names *nn)
+{
+    return nn->opt.is_on && !nn->is_settled;
 }
 
 int node_names_remove(const struct node_names *nn, const struct snapshot *s, struct err *e)

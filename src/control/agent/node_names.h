@@ -35,7 +35,8 @@ struct node_names {
     struct name_check
         *check;       /* owns; NULL: no name was checked yet, or no thread could be started */
     json_t *left_out; /* owns; [{"name", "node", "why"}]; NULL: not known yet */
-    nsec_t due_at;    /* time of the next update; NSEC_NEVER: none is planned */
+    bool is_settled; /* the last update left no name to be asked for, or could not write the file */
+    nsec_t due_at;   /* time of the next update; NSEC_NEVER: none is planned */
     struct log_limit limit;
 };
 
@@ -56,6 +57,9 @@ void node_names_request(struct node_names *nn, nsec_t at);
  * A file that cannot be written is logged and tried again.
  */
 void node_names_update(struct node_names *nn, const struct snapshot *s, bool lacks_v6, nsec_t now);
+
+/** node_names_is_pending() - will names be in the file in a moment that are not there yet? */
+bool node_names_is_pending(const struct node_names *nn);
 
 /** node_names_remove() - take the block out of the file. 0 or negative errno with words. */
 int node_names_remove(const struct node_names *nn, const struct snapshot *s, struct err *e);

@@ -44,6 +44,7 @@ struct status_input {
     const struct fabric_report *fabric;     /* of this machine; NULL: none, or not known yet */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
+    bool names_pending;           /* some will be in that file in a moment */
     const struct meter *meter;    /* the jobs that run here; NULL: not told */
     const struct hub_set *hubs;   /* all hubs; NULL: not told */
     const struct status_cluster *cluster; /* NULL: hubs say who is in the network */

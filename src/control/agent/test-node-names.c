@@ -117,6 +117,7 @@ static void test_qualified_names_come_at_once(void **state)
 {
     struct world *w = *state;
 
+    assert_true(node_names_is_pending(&w->names));
     node_names_update(&w->names, &w->snapshot, false, w->now);
     assert_non_null(strstr(read_file(w), "10.42.0.3\tn3.default.weft"));
     assert_non_null(strstr(read_file(w), "fd5a:1::3\tn3.default.weft"));
@@ -124,6 +125,7 @@ static void test_qualified_names_come_at_once(void **state)
     /* The resolver has not answered for all bare ones at once: they are looked at soon again. */
     settle(w);
     assert_int_equal(w->names.due_at, w->now + 10 * SEC);
+    assert_false(node_names_is_pending(&w->names));
 }
 
 static void test_a_name_that_means_something_else(void **state)
@@ -191,6 +193,7 @@ static void test_names_that_are_not_kept(void **state)
     node_names_update(&w->names, &w->snapshot, false, w->now);
     assert_string_equal(read_file(w), "127.0.0.1\tlocalhost\n");
     assert_true(w->names.due_at == NSEC_NEVER);
+    assert_false(node_names_is_pending(&w->names));
     assert_int_equal(node_names_remove(&w->names, &w->snapshot, NULL), 0);
 }
 

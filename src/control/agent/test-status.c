@@ -172,7 +172,7 @@ static void test_json(void **state)
         "\"endpoint\": null, \"handshakeAgeSeconds\": null, "
         "\"mtu\": 1420, \"rxBytes\": 0, \"txBytes\": 0, "
         "\"since\": 1789999940, \"alarm\": false, \"stock\": false}], "
-        "\"namesLeftOut\": []}";
+        "\"namesLeftOut\": [], \"namesPending\": false}";
     struct scene sc;
     json_t *json;
     char *text;

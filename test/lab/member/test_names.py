@@ -101,6 +101,17 @@ def test_reserved_names_are_refused(site: Site) -> None:
     assert leads(site.a1.host, "localhost") == "127.0.0.1"
 
 
+def test_names_lead_there_once_join_returns(site: Site) -> None:
+    """Bare ones, too, for which the resolver has to be asked first."""
+    site.a1.join(site.token(), "--name", "gpu-1")
+    host = site.a2.host
+    host.run([site.weft, "join", site.token(), "--name", "gpu-2", *site.a2.places])
+    assert leads(host, "gpu-1") == site.a1.address()
+    assert host.run(["ping", "-c1", "-W5", "gpu-1"]).rc == 0
+    assert site.a2.status()["namesPending"] is False
+    host.run([site.weft, "leave", *site.a2.places])
+
+
 def test_what_the_file_has_stays(site: Site) -> None:
     """A bare name that another line has, and gets in once that line is gone."""
     host = site.a1.host

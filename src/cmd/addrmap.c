@@ -35,7 +35,7 @@ static const struct option options[] = {
         "remove what one that was killed has left behind"},
     {"--period", "DURATION", option_duration, &arg.period, "5s",
         "how often it looks for other addresses", .min = NSEC_PER_SEC, .max = 3600 * NSEC_PER_SEC},
-    {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -80,7 +80,7 @@ static int print_json(const struct addrmap *m)
     for (size_t i = 0; i < m->n_gaps; i++)
         (void)json_array_append_new(json_object_get(all, "leftOut"),
             json_pack("{s:s, s:s}", "node", m->gaps[i].node, "why", m->gaps[i].why));
-    r = admin_print_json(all);
+    r = admin_print_json(usage.command, all);
     json_decref(all);
     return r;
 }

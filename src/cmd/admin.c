@@ -40,6 +40,9 @@ static int read_token(char token[static ADMIN_TOKEN_MAX], const char *path, stru
 static int make_target(struct client_target *ret, const struct admin_target *t,
     char token[static ADMIN_TOKEN_MAX], char users[static UNIX_SOCKET_CHOICE_CAP], struct err *e)
 {
+    if (!t->hub && (t->token_file || t->pin))
+        return err_set(e, -EINVAL, "%s is for a hub elsewhere: say which, with --hub HOST:PORT",
+            t->token_file ? "--admin-token-file" : "--pin");
     if (!t->hub) {
         *ret = (struct client_target){
             .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(t->socket, users)};
@@ -123,18 +126,19 @@ int admin_put(const struct admin_target *t, const char *command, const char *pat
     return status;
 }
 
-int admin_print_json(const json_t *body)
+int admin_print_json(const char *command, const json_t *body)
 {
     if (json_dumpf(body, stdout, JSON_INDENT(2)) != 0 || putchar('\n') == EOF ||
         fflush(stdout) != 0)
-        return cmd_fail("output", "standard output does not take it: %s", strerror(errno));
+        return cmd_fail(command, "standard output does not take it: %s", strerror(errno));
     return CMD_OK;
 }
 
-static int print_answer(const json_t *body, bool as_json, void (*print)(const json_t *body))
+static int print_answer(
+    const char *command, const json_t *body, bool as_json, void (*print)(const json_t *body))
 {
     if (as_json)
-        return admin_print_json(body);
+        return admin_print_json(command, body);
     print(body);
     return CMD_OK;
 }
@@ -145,7 +149,7 @@ int admin_show(const struct admin_target *target, const char *command, const cha
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     int status = admin_call(target, command, "GET", path, NULL, &answer);
 
-    return status == CMD_OK ? print_answer(answer.body, as_json, print) : status;
+    return status == CMD_OK ? print_answer(command, answer.body, as_json, print) : status;
 }
 
 int admin_make(const struct admin_target *target, const char *command, const char *path,
@@ -155,7 +159,7 @@ int admin_make(const struct admin_target *target, const char *command, const cha
     int status = admin_call(target, command, "POST", path, body, &answer);
 
     json_decref(body);
-    return status == CMD_OK ? print_answer(answer.body, as_json, print) : status;
+    return status == CMD_OK ? print_answer(command, answer.body, as_json, print) : status;
 }
 
 int admin_delete(const struct admin_target *target, const char *command, const char *path)

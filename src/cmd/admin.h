@@ -27,7 +27,7 @@ struct admin_target {
 /* The row of an option table for a command that only the hub on this machine can be asked. */
 #define ADMIN_SOCKET_OPTION(t)                                                                     \
     {                                                                                              \
-        "--socket", "PATH", option_text, &(t).socket, ADMIN_SOCKET_DEFAULT,                        \
+        "--socket", "PATH", option_socket, &(t).socket, ADMIN_SOCKET_DEFAULT,                      \
             "admin socket of the hub on this machine"                                              \
     }
 
@@ -95,7 +95,7 @@ int admin_delete(const struct admin_target *target, const char *command, const c
  *
  * Return: CMD_OK; CMD_FAILED when standard output does not take it.
  */
-int admin_print_json(const json_t *body);
+int admin_print_json(const char *command, const json_t *body);
 
 /** Room for admin_time(). */
 #define ADMIN_TIME_MAX 32

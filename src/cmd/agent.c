@@ -45,7 +45,7 @@ static int option_cluster(const struct option *o, const char *text, struct err *
 static const struct option options[] = {
     {"--state", "DIR", option_text, &arg.config.state_dir, STATE_DIR_DEFAULT,
         "where the node's key and its last snapshot are kept"},
-    {"--socket", "PATH", option_text, &arg.config.socket_path, STATE_SOCKET_DEFAULT,
+    {"--socket", "PATH", option_socket, &arg.config.socket_path, STATE_SOCKET_DEFAULT,
         "where weft status and weft leave find it"},
     {"--from", "URL", option_cluster, &arg.config.cluster, NULL,
         "kubernetes: - the cluster whose resources say who is in the network, instead of the hub"},

@@ -78,7 +78,7 @@ static const struct option options[] = {
     {"--force", NULL, option_flag, &arg.force, NULL, "measure although something uses the network"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT, "where the history is kept"},
-    {"--socket", "PATH", option_text, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -102,7 +102,7 @@ static int print_history(void)
 
     if (r < 0)
         return cmd_fail("bench", "%s", err_text(&e));
-    r = arg.json ? admin_print_json(json) : cmd_print("bench", str_text(&out));
+    r = arg.json ? admin_print_json(usage.command, json) : cmd_print("bench", str_text(&out));
     json_decref(json);
     return r;
 }
@@ -118,7 +118,7 @@ static int print_bench(const struct bench *b)
         return cmd_print("bench", str_text(&out));
     }
     json = bench_encode(b);
-    r = admin_print_json(json);
+    r = admin_print_json(usage.command, json);
     json_decref(json);
     return r;
 }

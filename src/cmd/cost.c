@@ -111,7 +111,7 @@ static int show(const json_t *answer)
     ledger_deinit(&l);
     if (!json)
         return cmd_fail(usage.command, "%s", e.code != 0 ? err_text(&e) : "no memory");
-    r = arg.json ? admin_print_json(json) : print_table(json);
+    r = arg.json ? admin_print_json(usage.command, json) : print_table(json);
     json_decref(json);
     return r;
 }
@@ -127,7 +127,7 @@ int cmd_cost(int argc, char **argv)
     if (options_parse(&usage, argc, argv, &status))
         return status;
     if (make_path(path, sizeof(path), &e) != 0)
-        return cmd_fail(usage.command, "%s", err_text(&e));
+        return cmd_refuse(usage.command, "%s", err_text(&e));
     r = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
     if (r == CMD_OK)
         r = show(answer.body);

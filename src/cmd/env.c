@@ -51,7 +51,8 @@ static const struct option options[] = {
         "a hostfile for mpirun (Open MPI): the members that are up, and a slot for each GPU"},
     {"--nccl-log", "FILE", option_text, &arg.nccl_log, NULL,
         "say whether NCCL took this machine's fabric, by its log (NCCL_DEBUG=INFO); asks no agent"},
-    {"--socket", "PATH", option_text, &arg.wish.socket_path, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.wish.socket_path, STATE_SOCKET_DEFAULT,
+        "of the agent"},
     OPTIONS_END,
 };
 

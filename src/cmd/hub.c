@@ -175,7 +175,7 @@ static int hub_move(int argc, char **argv)
     option_list_deinit(&arg.publics);
     if (status != CMD_OK)
         return status;
-    return arg.json ? admin_print_json(answer.body) : print_places(answer.body);
+    return arg.json ? admin_print_json(move_usage.command, answer.body) : print_places(answer.body);
 }
 
 int cmd_hub(int argc, char **argv)

@@ -49,6 +49,7 @@ static struct {
     bool relay_only;
     const char *token;
     const char *name;
+    const char *hubs_own; /* an option that was given and that a relay has no use for */
 } arg;
 
 #define AUDIT_AGE_MAX (3650 * 86400 * NSEC_PER_SEC)
@@ -67,26 +68,31 @@ static const struct option options[] = {
     {"--listen", ":PORT", option_listen, &arg.listen, ":51820", "UDP port of WireGuard and relay",
         .min = 1},
     {"--api", "[ADDRESS]:PORT", option_listen, &arg.api, ":8443",
-        "TCP port of the API, here and on the overlay"},
+        "TCP port of the API, here and on the overlay", .given = &arg.hubs_own},
     {"--network", "NAME", option_name, &arg.network, NULL,
-        "the first network, made if there is none yet (default \"default\")"},
+        "the first network, made if there is none yet (default \"default\")",
+        .given = &arg.hubs_own},
     {"--cidr4", "CIDR", option_cidr4, &arg.cidr4, NULL,
-        "its IPv4 block (default " NETWORKS_CIDR4_DEFAULT ")"},
+        "its IPv4 block (default " NETWORKS_CIDR4_DEFAULT ")", .given = &arg.hubs_own},
     {"--store", "URL", option_store, &arg.store, NULL,
-        "sqlite:PATH, memory:, etcd://HOST,... or kubernetes: (default sqlite:STATE/hub.db)"},
+        "sqlite:PATH, memory:, etcd://HOST,... or kubernetes: (default sqlite:STATE/hub.db)",
+        .given = &arg.hubs_own},
     {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "where keys and state are"},
-    {"--socket", "PATH", option_text, &arg.socket, ADMIN_SOCKET_DEFAULT, "the admin socket"},
+    {"--socket", "PATH", option_socket, &arg.socket, ADMIN_SOCKET_DEFAULT, "the admin socket"},
     {"--audit-age", "DURATION", option_duration, &arg.audit_age, "400d",
-        "how long entries of the audit log are kept", .min = NSEC_PER_SEC, .max = AUDIT_AGE_MAX},
+        "how long entries of the audit log are kept", .min = NSEC_PER_SEC, .max = AUDIT_AGE_MAX,
+        .given = &arg.hubs_own},
     {"--price-table", "FILE", option_text, &arg.prices, NULL,
         "what bytes cost, for weft cost and for budgets, in networks that have no prices of their "
-        "own; read at the start"},
+        "own; read at the start",
+        .given = &arg.hubs_own},
     {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
         "interfaces are called WORD-NETWORK"},
     PRIVILEGES_OPTION(&arg.user),
     {"--log-level", "LEVEL", option_log_level, &arg.level, "info", "error, warning, info or debug"},
     {"--no-dataplane", NULL, option_flag, &arg.no_dataplane, NULL,
-        "control only: no interfaces, no relay; uses interfaces that are there"},
+        "control only: no interfaces, no relay; uses interfaces that are there",
+        .given = &arg.hubs_own},
     {"--relay-only", NULL, option_flag, &arg.relay_only, NULL,
         "be a relay of a network that has its hub elsewhere: a member without API or store"},
     {"--token", "TOKEN", option_text, &arg.token, NULL,
@@ -358,6 +364,9 @@ int cmd_hub_up(int argc, char **argv)
     if (!ip_addr_is_none(&arg.listen.addr))
         return cmd_refuse(usage.command, "--listen takes a port only: WireGuard answers from the "
                                          "address that it was asked at");
+    if (arg.relay_only && arg.hubs_own)
+        return cmd_refuse(usage.command,
+            "%s is for a hub, and with --relay-only this machine is none", arg.hubs_own);
     if (arg.relay_only)
         return run_relay();
     if (arg.token)

@@ -34,7 +34,7 @@ static const struct option options[] = {
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT,
         "of the agent; has what was last measured between all members"},
-    {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -107,7 +107,7 @@ int cmd_islands(int argc, char **argv)
     json_decref(status_json);
     if (!islands)
         return cmd_fail("islands", "no memory");
-    r = arg.json ? admin_print_json(islands) : print_table(islands);
+    r = arg.json ? admin_print_json(usage.command, islands) : print_table(islands);
     json_decref(islands);
     return r;
 }

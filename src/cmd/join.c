@@ -98,7 +98,7 @@ static const struct option options[] = {
         "WireGuard's UDP port; by default that of --endpoint, else any", .min = 1, .max = 65535},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT,
         "where the node's key is kept"},
-    {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     {"--proxy", "URL", option_text, &arg.proxy, NULL,
         "ask the hub through this HTTP proxy, now and where UDP is blocked; none: through none "
         "(default: as https_proxy and no_proxy say)"},

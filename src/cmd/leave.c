@@ -19,7 +19,7 @@ static struct {
 
 static const struct option options[] = {
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT, "as given to weft join"},
-    {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "as given to weft join"},
+    {"--socket", "PATH", option_socket, &arg.socket, STATE_SOCKET_DEFAULT, "as given to weft join"},
     OPTIONS_END,
 };
 

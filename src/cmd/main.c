@@ -91,12 +91,12 @@ static cmd_fn find_command(const char *name)
     return NULL;
 }
 
-/* A status of success is kept only if all that was printed has been written. */
-static int finish(int status)
+/* A status of success is kept only if all that @command printed has been written. */
+static int finish(const char *command, int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    return status == CMD_OK ? cmd_fail("output", "standard output does not take it") : status;
+    return status == CMD_OK ? cmd_fail(command, "standard output does not take it") : status;
 }
 
 int main(int argc, char **argv)
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
         (void)printf("weft %s\n", version_text);
-        return finish(CMD_OK);
+        return finish(argv[1], CMD_OK);
     }
     /* "help edge set" is "edge set --help". */
     if (strcmp(argv[1], "help") == 0 && argc > 2) {
@@ -119,11 +119,11 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
         print_help(stdout);
-        return finish(CMD_OK);
+        return finish(argv[1], CMD_OK);
     }
     run = find_command(argv[1]);
     if (run)
-        return finish(run(argc - 1, argv + 1));
+        return finish(argv[1], run(argc - 1, argv + 1));
     (void)fprintf(
         stderr, "weft: \"%.40s\" is not a command; \"weft --help\" lists them\n", argv[1]);
     return CMD_USAGE;

@@ -150,7 +150,8 @@ static int print_json(const struct snapshot *s, const char *text)
         s->network.meta.name, "address4", ip_addr_format(&node->address4, a4), "address6",
         ip_addr_format(&node->address6, a6), "publicKey", x25519_public_format(&node->key, key),
         "config", text);
-    int status = json ? admin_print_json(json) : cmd_fail(usage.command, "no memory");
+    int status =
+        json ? admin_print_json(usage.command, json) : cmd_fail(usage.command, "no memory");
 
     json_decref(json);
     return status;

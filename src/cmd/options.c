@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "cmd/cmd.h"
+#include "net/socket/unix_socket.h"
 #include "os/log.h"
 
 /* Most rows of a table; store() asserts it. */
@@ -40,6 +41,14 @@ int option_text(const struct option *o, const char *text, struct err *e)
             o->arg ? o->arg : "");
     *(const char **)o->field = text;
     return 0;
+}
+
+int option_socket(const struct option *o, const char *text, struct err *e)
+{
+    if (strlen(text) > UNIX_SOCKET_PATH_MAX)
+        return err_set(e, -EINVAL, "%s \"%.20s...\" is too long: %zu bytes, and %d are allowed",
+            o->name, text, strlen(text), UNIX_SOCKET_PATH_MAX);
+    return option_text(o, text, e);
 }
 
 int option_name(const struct option *o, const char *text, struct err *e)
@@ -136,6 +145,8 @@ static int store(struct reading *rd, const struct option *o, const char *text, s
     if (rd->given[row] && !o->many)
         return err_set(e, -EINVAL, "%s is given twice", o->name);
     rd->given[row] = true;
+    if (o->given)
+        *o->given = o->name;
     return o->parse(o, text, e);
 }
 

@@ -55,6 +55,7 @@ struct option {
     uint64_t min;          /* for numbers; ns for durations */
     uint64_t max;          /* inclusive; 0: no bound */
     enum option_need need; /* see there */
+    const char **given;    /* set to the name when the option is given; rows may share it */
     bool many;             /* may be given more than once; a positional takes all the rest */
     bool is_command;       /* positional, with @many: from its first word on nothing is ours */
 };
@@ -83,11 +84,12 @@ void option_list_deinit(struct option_list *l);
 
 /* Parsers. Beside each is the type of the field that it fills. */
 int option_text(const struct option *o, const char *text, struct err *e); /* const char *; not "" */
-int option_name(const struct option *o, const char *text, struct err *e); /* const char * */
-int option_word(const struct option *o, const char *text, struct err *e); /* const char * */
-int option_flag(const struct option *o, const char *text, struct err *e); /* bool */
-int option_u64(const struct option *o, const char *text, struct err *e);  /* uint64_t */
-int option_rate(const struct option *o, const char *text, struct err *e); /* uint64_t */
+int option_socket(const struct option *o, const char *text, struct err *e);    /* const char * */
+int option_name(const struct option *o, const char *text, struct err *e);      /* const char * */
+int option_word(const struct option *o, const char *text, struct err *e);      /* const char * */
+int option_flag(const struct option *o, const char *text, struct err *e);      /* bool */
+int option_u64(const struct option *o, const char *text, struct err *e);       /* uint64_t */
+int option_rate(const struct option *o, const char *text, struct err *e);      /* uint64_t */
 int option_duration(const struct option *o, const char *text, struct err *e);  /* nsec_t */
 int option_log_level(const struct option *o, const char *text, struct err *e); /* enum log_level */
 int option_append(const struct option *o, const char *text, struct err *e); /* struct option_list */

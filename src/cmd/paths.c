@@ -23,7 +23,7 @@ static struct {
 static const struct option options[] = {
     {"NODE", NULL, option_name, &arg.node, NULL, "the peer", .need = OPTION_REQUIRED},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
-    {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -55,7 +55,7 @@ int cmd_paths(int argc, char **argv)
     r = launch_ask(arg.socket, "GET", path, ASK_TIMEOUT_MS, &paths, &e);
     if (r != 0)
         return cmd_fail("paths", "%s", err_text(&e));
-    r = arg.json ? admin_print_json(paths) : print_table(paths);
+    r = arg.json ? admin_print_json(usage.command, paths) : print_table(paths);
     json_decref(paths);
     return r;
 }

@@ -99,7 +99,7 @@ static const struct option options[] = {
         "measure the throughput of one pair at a time, where pairs share a line"},
     {"--force", NULL, option_flag, &arg.force, NULL, "measure although something uses the network"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
-    {"--socket", "PATH", option_text, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -343,7 +343,7 @@ static int print_plan(const struct plan *p)
 
     if (arg.json) {
         json = plan_encode(p);
-        status = admin_print_json(json);
+        status = admin_print_json(usage.command, json);
         json_decref(json);
     } else {
         plan_format(p, &out);

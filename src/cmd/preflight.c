@@ -44,7 +44,7 @@ static const struct option options[] = {
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT,
         "where what was measured is kept, for weft run"},
-    {"--socket", "PATH", option_text, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -67,7 +67,7 @@ static int print_report(
     if (json && !arg.target.nodes && !arg.quick && !in->skipped_bulk)
         measure_keep("preflight", arg.state_dir, json);
     if (arg.json) {
-        r = admin_print_json(json);
+        r = admin_print_json(usage.command, json);
     } else {
         preflight_format(report, in, elapsed, &out);
         r = cmd_print("preflight", str_text(&out));

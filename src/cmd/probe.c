@@ -372,7 +372,7 @@ static int print_report(const struct probe *p)
     if (arg.json) {
         json = ping_monitor_encode(&p->monitor, now);
         (void)json_object_set_new(json, "network", json_string(p->network));
-        r = admin_print_json(json);
+        r = admin_print_json(usage.command, json);
         json_decref(json);
         return r;
     }

@@ -95,7 +95,8 @@ static const struct option options[] = {
     {"--quiet", NULL, option_flag, &arg.wish.is_quiet, NULL, "say nothing but what will hurt"},
     {"--state", "DIR", option_text, &arg.before.state_dir, STATE_DIR_DEFAULT,
         "of the agent; has what was last measured"},
-    {"--socket", "PATH", option_text, &arg.wish.socket_path, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.wish.socket_path, STATE_SOCKET_DEFAULT,
+        "of the agent"},
     OPTIONS_END,
 };
 

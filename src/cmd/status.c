@@ -26,7 +26,7 @@ static struct {
 static const struct option options[] = {
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     {"--watch", NULL, option_flag, &arg.watch, NULL, "print it again every second"},
-    {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -55,7 +55,7 @@ static int print_status(void)
 
     if (r != 0)
         return cmd_fail("status", "%s", err_text(&e));
-    r = arg.json ? admin_print_json(status) : print_table(status);
+    r = arg.json ? admin_print_json(usage.command, status) : print_table(status);
     json_decref(status);
     return r;
 }

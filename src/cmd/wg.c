@@ -117,7 +117,7 @@ static const struct option options[] = {
         .need = OPTION_REQUIRED},
     {"-f", NULL, option_flag, &arg.foreground, NULL, "stay in the foreground"},
     {"--foreground", NULL, option_flag, &arg.foreground, NULL, "the same"},
-    {"--socket", "PATH", option_text, &arg.socket, NULL,
+    {"--socket", "PATH", option_socket, &arg.socket, NULL,
         "the configuration socket, instead of " UAPI_SOCKET_DIR "/IFNAME.sock"},
     {"--threads", "N", option_u64, &arg.threads, NULL,
         "threads each way; by default half of the CPUs, at most 4", .min = 1, .max = 32},
@@ -441,6 +441,10 @@ static int print_stats(void)
     _cleanup_(closep) int fd = unix_socket_connect(path, SOCK_STREAM);
     ssize_t n;
 
+    if (fd == -ENOENT || fd == -ECONNREFUSED)
+        return cmd_fail("wg",
+            "no weft wg runs %s here: nothing listens on %s; \"wg show\" lists the interfaces",
+            arg.ifname, path);
     if (fd < 0)
         return cmd_fail("wg", "cannot reach %s: %s", path, strerror(-fd));
     if (write(fd, request, sizeof(request) - 1) < 0 || shutdown(fd, SHUT_WR) < 0)

@@ -180,13 +180,11 @@ int raw_udp_receive(
     struct raw_udp *ru, struct raw_udp_packet *ret, uint8_t *data, size_t cap, size_t *ret_len)
 {
     for (unsigned i = 0; i < RAW_UDP_FAMILY_N; i++) {
-        int r = RAW_UDP_E_EMPTY;
+        int r = ru->in_fd[i] >= 0 ? -EBADMSG : RAW_UDP_E_EMPTY;
 
-        do
-            if (ru->in_fd[i] >= 0)
-                r = receive_one(ru, ru->in_fd[i], ret, data, cap, ret_len);
-        while (r == -EBADMSG);
-        if (r != RAW_UDP_E_EMPTY)
+        for (unsigned n = 0; r == -EBADMSG && n < RAW_UDP_SKIPPED_MAX; n++)
+            r = receive_one(ru, ru->in_fd[i], ret, data, cap, ret_len);
+        if (r != RAW_UDP_E_EMPTY && r != -EBADMSG)
             return r;
     }
     return RAW_UDP_E_EMPTY;

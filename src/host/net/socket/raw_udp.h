@@ -58,13 +58,18 @@ struct raw_udp_packet {
 int raw_udp_send(
     struct raw_udp *ru, const struct raw_udp_packet *to, const uint8_t *data, size_t len);
 
+/** Most packets of a family that one raw_udp_receive() passes over. */
+#define RAW_UDP_SKIPPED_MAX 64
+
 /**
  * raw_udp_receive() - the next one that the filter passed
  * @data:	room for @cap bytes; a longer datagram is skipped
  *
  * Lengths of all headers were checked; the UDP checksum was not.
  *
- * Return: 0 and @ret_len; RAW_UDP_E_EMPTY; or negative errno.
+ * Return: 0 and @ret_len; RAW_UDP_E_EMPTY, also after RAW_UDP_SKIPPED_MAX packets that are
+ * malformed or too long: then the descriptor stays readable, so that whoever sends them takes no
+ * more than a turn; or negative errno.
  */
 int raw_udp_receive(
     struct raw_udp *ru, struct raw_udp_packet *ret, uint8_t *data, size_t cap, size_t *ret_len);

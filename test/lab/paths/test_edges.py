@@ -224,7 +224,8 @@ def test_a_rate_holds_and_is_lifted(site: Site) -> None:
     said = site.hub.run([site.weft, "node", "set", "a", "--rate", "20Mbit", "--class-rate",
                          "bulk=5Mbit"]).out
     assert said == "node a of network default sends at most 20Mbit, bulk at most 5Mbit\n"
-    wanted = {"bitsPerSecond": 20_000_000, "classes": {"bulk": 5_000_000}, "why": ""}
+    wanted = {"bitsPerSecond": 20_000_000, "classes": {"bulk": 5_000_000}, "showsDscp": False,
+              "why": ""}
     wait_for(lambda: a.status()["self"]["rates"] == wanted, 10, "a to keep its rates")
     assert mbit_per_s(a, b, 5203) < 20 < mbit_per_s(b, a, 5204)
     done = site.hub.run([site.weft, "node", "set", "a", "--rate", "1bit"], check=False)

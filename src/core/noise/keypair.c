@@ -209,7 +209,7 @@ void keypairs_add(struct keypairs *ks, struct keypair *kp, struct keypairs_evict
     *ret = list;
 }
 
-bool keypairs_confirm(struct keypairs *ks, const struct keypair *kp)
+bool keypairs_confirm(struct keypairs *ks, const struct keypair *kp, bool *ret_renews)
 {
     bool is_next;
 
@@ -220,6 +220,7 @@ bool keypairs_confirm(struct keypairs *ks, const struct keypair *kp)
         ks->previous = ks->current;
         ks->current = ks->next;
         ks->next = NULL;
+        *ret_renews = ks->previous != NULL;
     }
     (void)pthread_mutex_unlock(&ks->lock);
     return is_next;

@@ -208,6 +208,8 @@ void keypairs_add(struct keypairs *ks, struct keypair *kp, struct keypairs_evict
 /**
  * keypairs_confirm() - an authenticated, fresh packet arrived under @kp
  *
+ * @ret_renews:	gives, with true, whether there was a session before
+ *
  * If @kp is next it becomes current. Cheap when it is not: call once per batch
  * and keypair.
  *
@@ -215,7 +217,7 @@ void keypairs_add(struct keypairs *ks, struct keypair *kp, struct keypairs_evict
  *
  * Return: true if that happened: then timers_on_session_confirmed(), and staged packets can go.
  */
-bool keypairs_confirm(struct keypairs *ks, const struct keypair *kp);
+bool keypairs_confirm(struct keypairs *ks, const struct keypair *kp, bool *ret_renews);
 
 /** keypairs_clear() - empty all slots; gives what was there, as keypairs_add(). Control thread. */
 void keypairs_clear(struct keypairs *ks, struct keypairs_evicted *ret);

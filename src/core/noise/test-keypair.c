@@ -64,12 +64,13 @@ static void test_initiator(void **state)
     struct keypair *b = make(true);
     struct keypair *c = make(true);
     struct keypairs ks;
+    bool renews;
 
     keypairs_init(&ks);
     assert_null(keypairs_acquire_current(&ks));
     add(&ks, a, NULL, NULL);
     assert_slots(&ks, a, NULL, NULL);
-    assert_false(keypairs_confirm(&ks, a));
+    assert_false(keypairs_confirm(&ks, a, &renews));
     add(&ks, b, NULL, NULL);
     assert_slots(&ks, b, a, NULL);
     add(&ks, c, a, NULL);
@@ -83,21 +84,24 @@ static void test_responder(void **state)
     struct keypair *b = make(false);
     struct keypair *c = make(false);
     struct keypairs ks;
+    bool renews;
 
     keypairs_init(&ks);
     add(&ks, a, NULL, NULL);
     assert_slots(&ks, NULL, NULL, a);
     /* Not to be sent with before the initiator spoke. */
     assert_null(keypairs_acquire_current(&ks));
-    assert_true(keypairs_confirm(&ks, a));
-    assert_false(keypairs_confirm(&ks, a));
+    assert_true(keypairs_confirm(&ks, a, &renews));
+    assert_false(renews);
+    assert_false(keypairs_confirm(&ks, a, &renews));
     assert_slots(&ks, a, NULL, NULL);
     add(&ks, b, NULL, NULL);
     assert_slots(&ks, a, NULL, b);
     /* Another one before the first was used. */
     add(&ks, c, b, NULL);
     assert_slots(&ks, a, NULL, c);
-    assert_true(keypairs_confirm(&ks, c));
+    assert_true(keypairs_confirm(&ks, c, &renews));
+    assert_true(renews);
     assert_slots(&ks, c, a, NULL);
     /* A next takes the previous one's place in receiving. */
     add(&ks, make(false), a, NULL);
@@ -112,6 +116,7 @@ static void test_crossed(void **state)
     struct keypair *b = make(false);
     struct keypair *c = make(true);
     struct keypairs ks;
+    bool renews;
 
     keypairs_init(&ks);
     add(&ks, a, NULL, NULL);
@@ -119,7 +124,7 @@ static void test_crossed(void **state)
     assert_slots(&ks, a, NULL, b);
     add(&ks, c, a, NULL);
     assert_slots(&ks, c, b, NULL);
-    assert_false(keypairs_confirm(&ks, b));
+    assert_false(keypairs_confirm(&ks, b, &renews));
     clear(&ks);
 }
 
@@ -254,6 +259,7 @@ static void *worker(void *arg)
         uint64_t counters[N_BATCH];
         bool fresh[N_BATCH];
         uint64_t first;
+        bool renews;
 
         if (!keypair_take_counters(kp, N_BATCH, &first))
             atomic_fetch_add(&s->n_failed, 1);
@@ -269,7 +275,7 @@ static void *worker(void *arg)
             if (!fresh[i])
                 atomic_fetch_add(&s->n_replayed, 1);
         atomic_fetch_add(&s->n_done, N_BATCH);
-        (void)keypairs_confirm(&s->ks, kp);
+        (void)keypairs_confirm(&s->ks, kp, &renews);
         aead_lane_clear(lane);
         keypair_unref(kp);
     }

@@ -94,10 +94,9 @@ bool timers_on_last_minute(struct timers *t)
     return timers_on_rekey_wanted(t);
 }
 
-bool timers_on_session_confirmed(struct timers *t, nsec_t now)
+void timers_on_session_confirmed(struct timers *t, nsec_t now)
 {
     atomic_store(&t->confirmed_at, stamp_of(now));
-    return true;
 }
 
 void timers_on_initiation_sent(struct timers *t, nsec_t now, const struct rng *rng)

@@ -97,8 +97,8 @@ bool timers_on_rekey_wanted(struct timers *t);
 /** timers_on_last_minute() - keypair_wants_rekey_after_receive(). Asks once per session. */
 bool timers_on_last_minute(struct timers *t);
 
-/** timers_on_session_confirmed() - keypairs_confirm() said true. Always tell. */
-bool timers_on_session_confirmed(struct timers *t, nsec_t now);
+/** timers_on_session_confirmed() - keypairs_confirm() said true. Always tell, within a second. */
+void timers_on_session_confirmed(struct timers *t, nsec_t now);
 
 /* ---- control thread ---- */
 

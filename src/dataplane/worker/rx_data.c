@@ -95,22 +95,28 @@ static void deliver_fresh(struct rx_worker *w, struct peer *peer, const struct o
     }
 }
 
-/* Stage: learn. Where the peer is, whether it has the session, and what its timers must know. */
+/*
+ * Stage: learn. Where the peer is, whether it has the session, and what its timers must know. A
+ * session that renews another has nobody waiting for it, unless packets do; a hub has thousands of
+ * them in two minutes.
+ */
 static void learn(struct rx_worker *w, struct peer *peer, const struct keypair *kp,
     const struct udp_run *run, const struct tally *tally)
 {
     nsec_t now = w->tx.now;
-    bool tell = false, tell_soon = false;
-    bool is_confirmed = keypairs_confirm(&peer->keypairs, kp);
+    bool tell = false, tell_soon = false, renews = false;
+    bool is_confirmed = keypairs_confirm(&peer->keypairs, kp, &renews);
 
     peer_count_rx(peer, tally->n_bytes);
     peer_learn_path(peer, &run->path, is_confirmed);
     if (is_confirmed) {
         atomic_store(&peer->has_confirmed, true);
-        tell = timers_on_session_confirmed(&peer->timers, now);
+        timers_on_session_confirmed(&peer->timers, now);
+        tell_soon = renews && atomic_load(&peer->staged.n) == 0;
+        tell = !tell_soon;
     }
     if (tally->n_data > 0)
-        tell_soon = timers_on_data_received(&peer->timers, now);
+        tell_soon |= timers_on_data_received(&peer->timers, now);
     else
         timers_on_keepalive_received(&peer->timers, now);
     if (keypair_wants_rekey_after_receive(kp, now))

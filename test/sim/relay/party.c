@@ -224,7 +224,7 @@ static void take_data(
     struct party_peer *peer;
     struct keypair *kp;
     uint64_t counter;
-    bool is_fresh = false;
+    bool is_fresh = false, renews;
 
     memcpy(&header, msg, sizeof(header));
     kp = find_keypair(p, le32_get(header.receiver), &peer);
@@ -236,7 +236,7 @@ static void take_data(
     aead_lane_clear(p->lane);
     if (!is_fresh)
         return;
-    (void)keypairs_confirm(&peer->keypairs, kp);
+    (void)keypairs_confirm(&peer->keypairs, kp, &renews);
     peer->ep = *from;
     peer->unanswered = 0;
     p->events.receive(p->events.ctx, peer, copy + sizeof(header), len - WG_DATA_OVERHEAD);

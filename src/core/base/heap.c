@@ -41,6 +41,15 @@ static void sift_down(struct heap *h, struct heap_item item, size_t i)
     place(h, item, i);
 }
 
+/* @item's place is somewhere above or below @i, which is free. */
+static void sift(struct heap *h, struct heap_item item, size_t i)
+{
+    if (i > 0 && is_before(&item, &h->items[(i - 1) / 2]))
+        sift_up(h, item, i);
+    else
+        sift_down(h, item, i);
+}
+
 void heap_deinit(struct heap *h)
 {
     free(h->items);
@@ -73,16 +82,15 @@ int heap_set(struct heap *h, struct heap_link *link, nsec_t due)
         heap_remove(h, link);
         return 0;
     }
-    if (link->pos) {
-        heap_remove(h, link);
-    } else {
+    if (!link->pos) {
         r = heap_reserve(h, h->n + 1);
         if (r < 0)
             return r;
+        link->pos = ++h->n;
     }
     link->due = due;
     item = (struct heap_item){.due = due, .order = h->next_order++, .link = link};
-    sift_up(h, item, h->n++);
+    sift(h, item, link->pos - 1);
     return 0;
 }
 
@@ -98,10 +106,7 @@ void heap_remove(struct heap *h, struct heap_link *link)
     last = h->items[--h->n];
     if (last.link == link)
         return;
-    if (i > 0 && is_before(&last, &h->items[(i - 1) / 2]))
-        sift_up(h, last, i);
-    else
-        sift_down(h, last, i);
+    sift(h, last, i);
 }
 
 struct heap_link *heap_first(const struct heap *h)

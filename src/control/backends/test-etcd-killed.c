@@ -30,7 +30,7 @@
 #include "os/clock.h"
 #include "store/store.h"
 #include "store/store_now.h"
-#include "test/support/etcd_proxy.h"
+#include "test/support/losing_proxy.h"
 #include "test/support/sample_etcd.h"
 
 /* Three transactions of 128 operations at most. */
@@ -161,17 +161,17 @@ static int put_until(struct store *s, char value, struct found *f, struct err *e
 
 /* ---- who is killed -------------------------------------------------------------------------- */
 
-static enum etcd_proxy_fate decide(void *ctx, const char *path)
+static enum losing_proxy_fate decide(void *ctx, const char *path)
 {
     struct victim *v = ctx;
 
     if (strcmp(path, "/v3/kv/txn") != 0)
-        return ETCD_PROXY_PASS;
+        return LOSING_PROXY_PASS;
     v->n_seen++;
     /* It does not wait for the answer that is to kill it. */
     if (v->n_seen > v->nth && !v->is_killed)
         v->is_delayed = true;
-    return v->n_seen == v->nth ? ETCD_PROXY_LOSE_ANSWER : ETCD_PROXY_PASS;
+    return v->n_seen == v->nth ? LOSING_PROXY_LOSE_ANSWER : LOSING_PROXY_PASS;
 }
 
 static void note_delay(void *ctx)
@@ -214,19 +214,19 @@ static void put_first(struct victim *v)
 /* One hub. True: it was killed; false: it has done its commit, or was delayed. */
 static bool run_hub(struct victim *v)
 {
-    const struct etcd_proxy_rules rules = {
+    const struct losing_proxy_rules rules = {
         .ctx = v, .decide = decide, .lost = kill_it, .given_up = note_delay};
-    struct etcd_proxy *proxy;
+    struct losing_proxy *proxy;
     int status = -1;
 
     put_first(v);
-    proxy = etcd_proxy_start(sample_etcd_server(cluster, 0), &rules);
+    proxy = losing_proxy_start(sample_etcd_server(cluster, 0), &rules);
     v->pid = fork();
     assert_true(v->pid >= 0);
     if (v->pid == 0)
-        be_victim(etcd_proxy_server(proxy), v);
+        be_victim(losing_proxy_server(proxy), v);
     assert_int_equal(waitpid(v->pid, &status, 0), v->pid);
-    etcd_proxy_free(proxy);
+    losing_proxy_free(proxy);
     if (WIFEXITED(status) && !v->is_delayed)
         assert_int_equal(WEXITSTATUS(status), 0);
     return WIFSIGNALED(status);

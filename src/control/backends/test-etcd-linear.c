@@ -24,7 +24,7 @@
 #include "os/clock.h"
 #include "store/store.h"
 #include "store/store_now.h"
-#include "test/support/etcd_proxy.h"
+#include "test/support/losing_proxy.h"
 #include "test/support/linear.h"
 #include "test/support/sample_etcd.h"
 
@@ -225,33 +225,33 @@ static unsigned long number(const char *variable, unsigned long otherwise)
 
 /* What is lost on the way to a member. */
 struct way {
-    struct etcd_proxy *proxy; /* owns */
+    struct losing_proxy *proxy; /* owns */
     uint64_t seed;
     struct rng rng;
     unsigned n_requests; /* of them lost */
     unsigned n_answers;  /* likewise */
 };
 
-static enum etcd_proxy_fate decide(void *ctx, const char *path)
+static enum losing_proxy_fate decide(void *ctx, const char *path)
 {
     struct way *way = ctx;
     uint32_t lot = rng_u32(&way->rng) % LOSS;
 
     if (strcmp(path, "/v3/watch") == 0 || lot > 1)
-        return ETCD_PROXY_PASS;
+        return LOSING_PROXY_PASS;
     way->n_requests += lot == 0;
     way->n_answers += lot == 1;
-    return lot == 0 ? ETCD_PROXY_LOSE_REQUEST : ETCD_PROXY_LOSE_ANSWER;
+    return lot == 0 ? LOSING_PROXY_LOSE_REQUEST : LOSING_PROXY_LOSE_ANSWER;
 }
 
 static void open_ways(struct way *ways, const struct sample_etcd *cluster, uint64_t seed)
 {
     for (unsigned i = 0; i < MEMBERS; i++) {
-        const struct etcd_proxy_rules rules = {.ctx = &ways[i], .decide = decide};
+        const struct losing_proxy_rules rules = {.ctx = &ways[i], .decide = decide};
 
         ways[i] = (struct way){.seed = seed * MEMBERS + i};
         ways[i].rng = rng_seeded(&ways[i].seed);
-        ways[i].proxy = etcd_proxy_start(sample_etcd_server(cluster, i), &rules);
+        ways[i].proxy = losing_proxy_start(sample_etcd_server(cluster, i), &rules);
     }
 }
 
@@ -263,8 +263,8 @@ static struct store *open_hub(const struct way *ways, unsigned id)
     char url[256];
 
     (void)snprintf(url, sizeof(url), "etcd://%s,%s,%s?prefix=/linear/",
-        etcd_proxy_server(ways[id % 3].proxy), etcd_proxy_server(ways[(id + 1) % 3].proxy),
-        etcd_proxy_server(ways[(id + 2) % 3].proxy));
+        losing_proxy_server(ways[id % 3].proxy), losing_proxy_server(ways[(id + 1) % 3].proxy),
+        losing_proxy_server(ways[(id + 2) % 3].proxy));
     if (store_open(&s, url, 0, &e) != 0)
         fail_msg("%s", e.text);
     return s;
@@ -304,7 +304,7 @@ static void test_runs(void **state)
     for (unsigned i = 0; i < CLIENTS; i++)
         store_free(clients[i].s);
     for (unsigned i = 0; i < MEMBERS; i++) {
-        etcd_proxy_free(ways[i].proxy);
+        losing_proxy_free(ways[i].proxy);
         n_requests += ways[i].n_requests;
         n_answers += ways[i].n_answers;
     }

@@ -20,7 +20,7 @@
 #include "os/clock.h"
 #include "store/store.h"
 #include "store/store_now.h"
-#include "test/support/etcd_proxy.h"
+#include "test/support/losing_proxy.h"
 #include "test/support/sample_etcd.h"
 
 /* Longer than the first try of a store that was away, and shorter than the longest one. */
@@ -31,23 +31,23 @@
 
 /* What happens to requests on the way to the first member. */
 struct way {
-    struct etcd_proxy *proxy; /* owns */
-    atomic_bool is_late;      /* each one is passed on after LATE_MS */
-    atomic_bool is_silent;    /* the next question whether the member is there gets no answer */
-    atomic_bool is_held;      /* that has happened, */
-    atomic_bool is_given_up;  /* and the store no longer waits for the answer */
+    struct losing_proxy *proxy; /* owns */
+    atomic_bool is_late;        /* each one is passed on after LATE_MS */
+    atomic_bool is_silent;      /* the next question whether the member is there gets no answer */
+    atomic_bool is_held;        /* that has happened, */
+    atomic_bool is_given_up;    /* and the store no longer waits for the answer */
 };
 
-static enum etcd_proxy_fate decide(void *ctx, const char *path)
+static enum losing_proxy_fate decide(void *ctx, const char *path)
 {
     struct way *way = ctx;
 
     if (atomic_load(&way->is_late) && strcmp(path, "/v3/watch") != 0)
         (void)poll(NULL, 0, LATE_MS);
     if (strcmp(path, "/v3/kv/range") != 0 || !atomic_exchange(&way->is_silent, false))
-        return ETCD_PROXY_PASS;
+        return LOSING_PROXY_PASS;
     atomic_store(&way->is_held, true);
-    return ETCD_PROXY_HOLD_ANSWER;
+    return LOSING_PROXY_HOLD_ANSWER;
 }
 
 static void note_given_up(void *ctx)
@@ -69,16 +69,17 @@ struct setting {
 static void begin(struct setting *t, unsigned n)
 {
     const struct sample_etcd_options opt = {.n = n};
-    const struct etcd_proxy_rules rules = {
+    const struct losing_proxy_rules rules = {
         .ctx = &t->way, .decide = decide, .given_up = note_given_up};
     struct err e = ERR_NULL;
     char url[128];
 
     *t = (struct setting){.cluster = sample_etcd_start(&opt), .until = clock_now() + PATIENCE};
     assert_non_null(t->cluster);
-    t->way.proxy = etcd_proxy_start(sample_etcd_server(t->cluster, 0), &rules);
-    (void)snprintf(url, sizeof(url), "etcd://%s%s%s?prefix=/slow/", etcd_proxy_server(t->way.proxy),
-        n > 1 ? "," : "", n > 1 ? sample_etcd_server(t->cluster, 1) : "");
+    t->way.proxy = losing_proxy_start(sample_etcd_server(t->cluster, 0), &rules);
+    (void)snprintf(url, sizeof(url), "etcd://%s%s%s?prefix=/slow/",
+        losing_proxy_server(t->way.proxy), n > 1 ? "," : "",
+        n > 1 ? sample_etcd_server(t->cluster, 1) : "");
     if (store_open(&t->s, url, 0, &e) != 0)
         fail_msg("%s", err_text(&e));
 }
@@ -86,7 +87,7 @@ static void begin(struct setting *t, unsigned n)
 static void end(struct setting *t)
 {
     store_free(t->s);
-    etcd_proxy_free(t->way.proxy);
+    losing_proxy_free(t->way.proxy);
     sample_etcd_free(t->cluster);
 }
 

@@ -1,5 +1,5 @@
-/* etcd_proxy.c - see etcd_proxy.h. */
-#include "test/support/etcd_proxy.h"
+/* losing_proxy.c - see losing_proxy.h. */
+#include "test/support/losing_proxy.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -24,8 +24,8 @@
 /* Connections in all; each has a thread until the proxy ends. */
 #define CONNS_MAX 16384
 
-struct etcd_proxy {
-    struct etcd_proxy_rules rules;
+struct losing_proxy {
+    struct losing_proxy_rules rules;
     struct sockaddr_in upstream;
     char server[40];
     int listen_fd;
@@ -38,7 +38,7 @@ struct etcd_proxy {
 
 /* A connection, in its thread. */
 struct conn {
-    struct etcd_proxy *p; /* pins */
+    struct losing_proxy *p; /* pins */
     int client;
     int upstream;
     char *buf; /* owns; the request that is being read */
@@ -118,12 +118,12 @@ static bool read_request(struct conn *c)
     return true;
 }
 
-static enum etcd_proxy_fate decide(struct conn *c)
+static enum losing_proxy_fate decide(struct conn *c)
 {
-    struct etcd_proxy *p = c->p;
+    struct losing_proxy *p = c->p;
     const char *from = strchr(c->buf, ' ');
     char path[64] = "";
-    enum etcd_proxy_fate fate;
+    enum losing_proxy_fate fate;
 
     if (from)
         (void)snprintf(path, sizeof(path), "%.*s", (int)strcspn(from + 1, " ?"), from + 1);
@@ -134,7 +134,7 @@ static enum etcd_proxy_fate decide(struct conn *c)
 }
 
 /* @fn: one of the rules; NULL: nothing is done. */
-static void tell(struct etcd_proxy *p, void (*fn)(void *ctx))
+static void tell(struct losing_proxy *p, void (*fn)(void *ctx))
 {
     if (!fn)
         return;
@@ -177,15 +177,15 @@ static void hold_answer(struct conn *c)
 static void serve(struct conn *c)
 {
     while (read_request(c)) {
-        enum etcd_proxy_fate fate = decide(c);
+        enum losing_proxy_fate fate = decide(c);
 
-        if (fate == ETCD_PROXY_LOSE_REQUEST || !send_all(c->upstream, c->buf, c->len))
+        if (fate == LOSING_PROXY_LOSE_REQUEST || !send_all(c->upstream, c->buf, c->len))
             return;
-        if (fate == ETCD_PROXY_LOSE_ANSWER) {
+        if (fate == LOSING_PROXY_LOSE_ANSWER) {
             lose_answer(c);
             return;
         }
-        if (fate == ETCD_PROXY_HOLD_ANSWER) {
+        if (fate == LOSING_PROXY_HOLD_ANSWER) {
             hold_answer(c);
             return;
         }
@@ -202,7 +202,7 @@ static void *run_conn(void *arg)
     c->buf = malloc(REQUEST_MAX + 1);
     be_quick(c->client);
     be_quick(c->upstream);
-    /* A member that is dead refuses, and so does this. */
+    /* A server that is dead refuses, and so does this. */
     if (c->buf &&
         connect(c->upstream, (struct sockaddr *)&c->p->upstream, sizeof(c->p->upstream)) == 0)
         serve(c);
@@ -217,7 +217,7 @@ static void *run_conn(void *arg)
 
 static void *run_proxy(void *arg)
 {
-    struct etcd_proxy *p = arg;
+    struct losing_proxy *p = arg;
     struct pollfd fds[2] = {
         {.fd = p->stop_fd, .events = POLLIN}, {.fd = p->listen_fd, .events = POLLIN}};
 
@@ -253,13 +253,13 @@ static void parse_server(const char *server, struct sockaddr_in *ret)
         abort();
 }
 
-struct etcd_proxy *etcd_proxy_start(const char *server, const struct etcd_proxy_rules *rules)
+struct losing_proxy *losing_proxy_start(const char *server, const struct losing_proxy_rules *rules)
 {
-    struct etcd_proxy *p = calloc(1, sizeof(*p));
+    struct losing_proxy *p = calloc(1, sizeof(*p));
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(at);
 
-    *p = (struct etcd_proxy){.rules = *rules, .stop_fd = wakeup_open()};
+    *p = (struct losing_proxy){.rules = *rules, .stop_fd = wakeup_open()};
     p->conns = calloc(CONNS_MAX, sizeof(*p->conns));
     parse_server(server, &p->upstream);
     (void)pthread_mutex_init(&p->lock, NULL);
@@ -273,12 +273,12 @@ struct etcd_proxy *etcd_proxy_start(const char *server, const struct etcd_proxy_
     return p;
 }
 
-const char *etcd_proxy_server(const struct etcd_proxy *p)
+const char *losing_proxy_server(const struct losing_proxy *p)
 {
     return p->server;
 }
 
-struct etcd_proxy *etcd_proxy_free(struct etcd_proxy *p)
+struct losing_proxy *losing_proxy_free(struct losing_proxy *p)
 {
     if (!p)
         return NULL;

@@ -1,106 +1,31 @@
 /*
  * test-remote-http.c - the HTTP client of the back ends, against servers that answer as each test
  * says.
- *
- * A server here is a thread with a listening socket: it takes one connection after the other, reads
- * a request, and writes the bytes that the test gave for it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "backends/remote/remote_http.h"
 #include "base/err.h"
 #include "base/rng.h"
 #include "os/wakeup.h"
-
-#define OK_HEAD "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-
-/* One server. */
-struct server {
-    const char *const *answers; /* borrowed; one a connection; NULL: hang up without a byte */
-    size_t n_answers;
-    int fd; /* listens; -1: closed, so nobody is there */
-    pthread_t thread;
-    char url[64];
-    char got[4096]; /* the last request, as it came */
-};
-
-/* Read a request: the head, and as much body as it says. */
-static void take_request(struct server *s, int fd)
-{
-    size_t len = 0;
-    const char *end = NULL;
-
-    while (len < sizeof(s->got) - 1) {
-        ssize_t n = read(fd, s->got + len, sizeof(s->got) - 1 - len);
-        const char *length;
-
-        if (n <= 0)
-            return;
-        len += (size_t)n;
-        s->got[len] = '\0';
-        end = strstr(s->got, "\r\n\r\n");
-        length = strstr(s->got, "Content-Length: ");
-        if (end &&
-            len >= (size_t)(end + 4 - s->got) + (length ? strtoul(length + 16, NULL, 10) : 0))
-            return;
-    }
-}
-
-static void *serve(void *arg)
-{
-    struct server *s = arg;
-
-    for (size_t i = 0; i < s->n_answers; i++) {
-        int fd = accept(s->fd, NULL, NULL);
-
-        take_request(s, fd);
-        if (s->answers[i])
-            (void)!write(fd, s->answers[i], strlen(s->answers[i]));
-        close(fd);
-    }
-    return NULL;
-}
-
-static void server_start(struct server *s, const char *const *answers, size_t n_answers)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(at);
-
-    *s = (struct server){.answers = answers, .n_answers = n_answers};
-    s->fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(s->fd, (struct sockaddr *)&at, sizeof(at)), 0);
-    assert_int_equal(listen(s->fd, 8), 0);
-    assert_int_equal(getsockname(s->fd, (struct sockaddr *)&at, &len), 0);
-    (void)snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%u", ntohs(at.sin_port));
-    assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
-}
-
-static void server_join(struct server *s)
-{
-    assert_int_equal(pthread_join(s->thread, NULL), 0);
-    close(s->fd);
-}
+#include "test/support/canned_server.h"
 
 /* A URL where nobody listens. */
 static void make_dead(char *url, size_t room)
 {
-    struct server s;
+    struct canned_server s;
 
-    server_start(&s, NULL, 0);
-    server_join(&s);
+    canned_server_start(&s, NULL, 0);
+    canned_server_join(&s);
     (void)snprintf(url, room, "%s", s.url);
 }
 
@@ -127,12 +52,12 @@ static const struct remote_http_request post = {.method = "POST",
 static void test_call(void **state)
 {
     static const char *const answers[] = {
-        OK_HEAD "{\"count\":\"1\"}\n", "HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nbusy"};
-    struct server s;
+        CANNED_OK "{\"count\":\"1\"}\n", "HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nbusy"};
+    struct canned_server s;
     struct remote_http *h;
     struct remote_http_answer a;
 
-    server_start(&s, answers, 2);
+    canned_server_start(&s, answers, 2);
     h = open_client(s.url, NULL);
     assert_int_equal(remote_http_set_authorization(h, "Bearer sesame"), 0);
     assert_int_equal(remote_http_call(h, &post, &a, &words), 0);
@@ -152,21 +77,21 @@ static void test_call(void **state)
     assert_null(strstr(s.got, "Authorization"));
     remote_http_answer_deinit(&a);
     remote_http_free(h);
-    server_join(&s);
+    canned_server_join(&s);
 }
 
 /* Where nobody is the request is not sent, so the next server gets it, and stays the current one.
  */
 static void test_next_server(void **state)
 {
-    static const char *const answers[] = {OK_HEAD "a", OK_HEAD "b"};
+    static const char *const answers[] = {CANNED_OK "a", CANNED_OK "b"};
     char dead[64];
-    struct server s;
+    struct canned_server s;
     struct remote_http *h;
     struct remote_http_answer a;
 
     make_dead(dead, sizeof(dead));
-    server_start(&s, answers, 2);
+    canned_server_start(&s, answers, 2);
     h = open_client(dead, s.url);
     assert_string_equal(remote_http_server(h), dead);
     for (int i = 0; i < 2; i++) {
@@ -175,7 +100,7 @@ static void test_next_server(void **state)
         remote_http_answer_deinit(&a);
         assert_string_equal(remote_http_server(h), s.url);
     }
-    server_join(&s);
+    canned_server_join(&s);
     /* Now nobody is left. */
     assert_int_equal(remote_http_call(h, &post, &a, &words), REMOTE_HTTP_E_UNSENT);
     assert_non_null(strstr(words.text, "does not answer"));
@@ -187,13 +112,13 @@ static void test_lost(void **state)
 {
     static const char *const nothing[] = {NULL};
     static const char *const half[] = {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"};
-    struct server first;
-    struct server second;
+    struct canned_server first;
+    struct canned_server second;
     struct remote_http *h;
     struct remote_http_answer a;
 
-    server_start(&first, nothing, 1);
-    server_start(&second, half, 1);
+    canned_server_start(&first, nothing, 1);
+    canned_server_start(&second, half, 1);
     h = open_client(first.url, second.url);
     assert_int_equal(remote_http_call(h, &post, &a, &words), REMOTE_HTTP_E_LOST);
     assert_non_null(strstr(words.text, first.url));
@@ -202,25 +127,25 @@ static void test_lost(void **state)
     assert_int_equal(remote_http_call(h, &post, &a, &words), REMOTE_HTTP_E_LOST);
     assert_non_null(strstr(words.text, second.url));
     remote_http_free(h);
-    server_join(&first);
-    server_join(&second);
+    canned_server_join(&first);
+    canned_server_join(&second);
 }
 
 static void test_too_big(void **state)
 {
-    char answer[300] = OK_HEAD;
+    char answer[300] = CANNED_OK;
     const char *answers[] = {answer};
-    struct server s;
+    struct canned_server s;
     struct remote_http *h;
     struct remote_http_answer a;
 
-    memset(answer + strlen(OK_HEAD), 'x', 101);
-    server_start(&s, answers, 1);
+    memset(answer + strlen(CANNED_OK), 'x', 101);
+    canned_server_start(&s, answers, 1);
     h = open_client(s.url, NULL);
     assert_int_equal(remote_http_call(h, &post, &a, &words), REMOTE_HTTP_E_TOO_BIG);
     assert_non_null(strstr(words.text, "longer than 100 bytes"));
     remote_http_free(h);
-    server_join(&s);
+    canned_server_join(&s);
 }
 
 /* Nobody answers: neither a connection in the backlog nor a request may wait longer than it says.
@@ -228,17 +153,17 @@ static void test_too_big(void **state)
 static void test_timeout(void **state)
 {
     struct remote_http_request rq = post;
-    struct server s;
+    struct canned_server s;
     struct remote_http *h;
     struct remote_http_answer a;
 
     /* It listens, and its thread takes nobody. */
-    server_start(&s, NULL, 0);
+    canned_server_start(&s, NULL, 0);
     h = open_client(s.url, NULL);
     rq.timeout_ms = 50;
     assert_int_equal(remote_http_call(h, &rq, &a, &words), REMOTE_HTTP_E_LOST);
     remote_http_free(h);
-    server_join(&s);
+    canned_server_join(&s);
 }
 
 /* ---- streams -------------------------------------------------------------------------------- */
@@ -276,16 +201,16 @@ static struct remote_http_end follow(
 
 static void test_stream(void **state)
 {
-    static const char *const answers[] = {OK_HEAD "one\ntwo\n\nhalf",
-        OK_HEAD "12345678\n123456789\n", "HTTP/1.1 401 No\r\nConnection: close\r\n\r\nwho are you?",
-        NULL};
-    struct server s;
+    static const char *const answers[] = {CANNED_OK "one\ntwo\n\nhalf",
+        CANNED_OK "12345678\n123456789\n",
+        "HTTP/1.1 401 No\r\nConnection: close\r\n\r\nwho are you?", NULL};
+    struct canned_server s;
     struct remote_http *h;
     struct remote_http_stream *stream;
     struct remote_http_end end;
     struct lines lines;
 
-    server_start(&s, answers, 4);
+    canned_server_start(&s, answers, 4);
     h = open_client(s.url, NULL);
     /* What has no end is no line. */
     end = follow(h, &lines, &stream);
@@ -310,21 +235,21 @@ static void test_stream(void **state)
     assert_int_equal(end.status, 0);
     remote_http_close(stream);
     remote_http_free(h);
-    server_join(&s);
+    canned_server_join(&s);
 }
 
 /* Lines come while a call waits, and a wait ends when its descriptor is readable. */
 static void test_stream_beside_calls(void **state)
 {
-    static const char *const answers[] = {OK_HEAD "a\nb\n", OK_HEAD "{}"};
-    struct server s;
+    static const char *const answers[] = {CANNED_OK "a\nb\n", CANNED_OK "{}"};
+    struct canned_server s;
     struct remote_http *h;
     struct remote_http_stream *stream;
     struct remote_http_answer a;
     struct lines lines = {0};
     int fd = wakeup_open();
 
-    server_start(&s, answers, 2);
+    canned_server_start(&s, answers, 2);
     h = open_client(s.url, NULL);
     assert_int_equal(remote_http_open(h, &post, on_line, &lines, &stream, &words), 0);
     /* The server answers one after the other, so the stream is answered first. */
@@ -337,7 +262,7 @@ static void test_stream_beside_calls(void **state)
     assert_string_equal(lines.text, "a|b|");
     remote_http_close(stream);
     remote_http_free(h);
-    server_join(&s);
+    canned_server_join(&s);
     close(fd);
 }
 

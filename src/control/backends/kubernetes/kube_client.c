@@ -144,14 +144,16 @@ static int ask_once(
     if (answer.status < 200 || answer.status > 299)
         r = refuse(answer.status, &answer, e);
     else if (!(json = json_loadb(answer.body, answer.len, 0, NULL)))
-        r = err_set(e, -EIO, "the API server's answer is not JSON");
+        r = err_set(e, KUBE_E_LOST, "the API server's answer is not JSON");
     remote_http_answer_deinit(&answer);
     if (r == 0)
         *ret = json;
     return r;
 }
 
-/* Repeat a request until it is answered. One that was answered with 5xx may have been done. */
+/* Repeat a request until it is answered. One that was answered with 5xx may have been done. What is
+ * said to a repeated request says nothing of the one before: an API server that has just begun
+ * forbids what it will allow, and does not have resources which it will have. */
 static int ask(struct kube_client *c, const struct remote_http_request *rq, nsec_t until,
     json_t **ret, struct err *e)
 {
@@ -165,7 +167,7 @@ static int ask(struct kube_client *c, const struct remote_http_request *rq, nsec
 
         is_sent |= r == KUBE_E_LOST;
         if (r != KUBE_E_AWAY && r != KUBE_E_LOST)
-            return r;
+            return is_sent && r < 0 ? KUBE_E_LOST : r;
         if (now >= until)
             return is_sent ? KUBE_E_LOST : r;
         remote_http_wait(c->http, -1, remote_http_backoff_next(&backoff, &rng));

@@ -7,7 +7,8 @@
  * into.
  *
  * While the server does not answer, a request is tried again until its time is over. So all
- * requests here may be done twice: one that makes a Record may find that it has made it already.
+ * requests here may be done twice: one that makes a Record may find that it has made it already. If
+ * the answer to one of them was lost, a refusal of a later one is KUBE_E_LOST, too.
  *
  * Threads: one at a time.
  */
@@ -34,7 +35,7 @@ struct err;
 
 /* Outcomes. */
 #define KUBE_E_AWAY   1 /* no server took the request: nothing was done */
-#define KUBE_E_LOST   2 /* it was sent, and no answer came: perhaps it was done */
+#define KUBE_E_LOST   2 /* it was sent, and no answer came to it: perhaps it was done */
 #define KUBE_E_ABSENT 3 /* there is no such Record */
 #define KUBE_E_EXISTS 4 /* there is one of that name, or it has another resourceVersion */
 

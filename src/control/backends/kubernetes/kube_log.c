@@ -169,7 +169,8 @@ static int do_entry(struct kubernetes *q, const json_t *entry, struct err *e)
     json_t *commit;
     int r = 0;
 
-    if (q->own && writer && strcmp(writer, q->writer) == 0) {
+    /* When all is loaded anew, what became of ours is not found out: see find_whose(). */
+    if (q->own && !q->is_loading && writer && strcmp(writer, q->writer) == 0) {
         do_own(q);
     } else {
         json_array_foreach((json_t *)commits, i, commit) {
@@ -284,6 +285,7 @@ int kube_log__load(struct kubernetes *q, nsec_t until, struct err *e)
     int r = KUBE_E_EXISTS;
 
     q->is_loading = true;
+    q->n_loads++;
     for (unsigned n = 0; n < LOADS_MAX && (r == KUBE_E_EXISTS || r == KUBE_E_ABSENT); n++) {
         q->mirror = store_free(q->mirror);
         r = memory_open(&q->mirror, "", 0, e);
@@ -393,22 +395,44 @@ static int make_text(
     return 0;
 }
 
+/* The journal was cut while an entry was to be made: a request for it whose answer was lost may
+ * have made it before that, and then it has counted. */
+static int is_cut(struct err *e)
+{
+    return err_set(e, KUBE_E_LOST, "other hubs have written much meanwhile");
+}
+
 /* We have made the entry behind the last one. Do it, unless it lies below the floor and so does not
- * count. */
+ * count. 0; KUBE_E_LOST. */
 static int count_entry(struct kubernetes *q, nsec_t until, struct err *e)
 {
     char name[KUBE_RECORD_NAME_MAX];
-    int r = read_floor(q, until, NULL, e);
 
-    if (r != 0)
-        return r == KUBE_E_AWAY ? KUBE_E_LOST : r;
+    if (read_floor(q, until, NULL, e) != 0)
+        return KUBE_E_LOST;
     if (q->floor.first > q->seq + 1) {
-        r = kube_client_remove(&q->client, kube_entry_name(name, q->seq + 1), until, e);
-        return r == 0 ? begin_anew(q, until, e) : r;
+        if (kube_client_remove(&q->client, kube_entry_name(name, q->seq + 1), until, e) != 0 ||
+            begin_anew(q, until, e) != 0)
+            return KUBE_E_LOST;
+        return is_cut(e);
     }
     do_own(q);
     q->seq++;
     return 0;
+}
+
+/* There is an entry behind the last one: another hub's, or ours, if an answer was lost. Do it. 0;
+ * KUBE_E_LOST: it may be ours. */
+static int find_whose(struct kubernetes *q, nsec_t until, struct err *e)
+{
+    uint64_t n_loads = q->n_loads;
+    int r = kube_log__follow(q, until, e);
+
+    if (list_is_empty(q->own))
+        return r;
+    if (r != 0)
+        return KUBE_E_LOST;
+    return q->n_loads == n_loads ? 0 : is_cut(e);
 }
 
 static int append_text(struct kubernetes *q, const char *text, nsec_t until, struct err *e)
@@ -425,7 +449,7 @@ static int append_text(struct kubernetes *q, const char *text, nsec_t until, str
         if (r == 0)
             r = count_entry(q, until, e);
         else if (r == KUBE_E_EXISTS)
-            r = kube_log__follow(q, until, e);
+            r = find_whose(q, until, e);
     }
     return r;
 }

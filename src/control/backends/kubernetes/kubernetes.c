@@ -83,7 +83,7 @@ static void fail(struct kubernetes *q, struct store_job *job, int r, const struc
 {
     if (r == KUBE_E_LOST && job->kind == STORE_JOB_COMMIT)
         job->r = err_set(&job->e, STORE_E_UNKNOWN,
-            "the Kubernetes API has not answered, and may have done it: %s", err_text(e));
+            "the Kubernetes API may have done it, and has not said so: %s", err_text(e));
     else if (r == KUBE_E_AWAY || r == KUBE_E_LOST)
         job->r = err_set(&job->e, -EIO, "the Kubernetes API is away: %s", err_text(e));
     else

@@ -18,9 +18,10 @@
  *              entries in the same order upon the same keys, and so comes to the same result:
  *              which commits conflict, and what revision the others have.
  *   unknown    An entry says who wrote it. When an answer was lost, the entry is created again
- *              under the same name; if it exists already, its writer says whether it is ours. Only
- *              when the server has not answered for eight seconds is the answer STORE_E_UNKNOWN, or
- *              -EIO if nothing can have been done.
+ *              under the same name; if it exists already, its writer says whether it is ours. The
+ *              answer is STORE_E_UNKNOWN when that cannot be found out: the server has not answered
+ *              for eight seconds, or does not let it be read, or the journal was cut meanwhile. It
+ *              is another failure only if nothing can have been done.
  *   watches    A watch on the Records only says that there is something new; what that is, is read
  *              by its name. So the order of a watch's events, lost ones, and 410 (its
  *              resourceVersion is too old) do not matter: the watch is opened again, and entries

@@ -24,6 +24,7 @@ struct kubernetes {
     char writer[KUBE_WRITER_MAX];     /* of the entry that is being made; "": none */
     struct list *own;                 /* borrows: its jobs; NULL: none */
     bool is_loading;                  /* while the store is loaded: changes are not told */
+    uint64_t n_loads;                 /* how often it was */
     uint64_t trim_next;               /* entries from here on, */
     uint64_t trim_end;                /* and before this one, are to be removed */
     bool is_clearing;                 /* leftovers are being looked for, */

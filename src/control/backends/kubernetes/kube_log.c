@@ -105,7 +105,8 @@ static int read_entry(struct kubernetes *q, uint64_t seq, nsec_t until, json_t *
     return r;
 }
 
-static int read_floor(
+/* KUBE_E_ABSENT: there is none. */
+static int find_floor(
     struct kubernetes *q, nsec_t until, struct kube_record *ret_record, struct err *e)
 {
     struct kube_record record = KUBE_RECORD_NULL;
@@ -119,6 +120,18 @@ static int read_floor(
     }
     kube_record_deinit(&record);
     return r;
+}
+
+/* The same of a journal in use, whose floor has to be there: without it nobody could say which
+ * entries count. */
+static int read_floor(
+    struct kubernetes *q, nsec_t until, struct kube_record *ret_record, struct err *e)
+{
+    int r = find_floor(q, until, ret_record, e);
+
+    return r == KUBE_E_ABSENT
+               ? err_set(e, -EIO, "the record \"floor\" is gone: somebody has deleted the records")
+               : r;
 }
 
 /* ---- doing ----------------------------------------------------------------------------------- */
@@ -247,7 +260,7 @@ static int load_once(struct kubernetes *q, nsec_t until, struct err *e)
 {
     json_t *state = NULL;
     uint64_t next;
-    int r = read_floor(q, until, NULL, e);
+    int r = find_floor(q, until, NULL, e);
 
     if (r == KUBE_E_ABSENT) {
         r = make_floor(q, until, e);
@@ -255,7 +268,7 @@ static int load_once(struct kubernetes *q, nsec_t until, struct err *e)
             r = read_floor(q, until, NULL, e);
     }
     if (r != 0)
-        return r == KUBE_E_ABSENT ? err_set(e, -EIO, "the record \"floor\" does not stay") : r;
+        return r;
     next = q->floor.next;
     if (q->floor.parts > 0) {
         r = read_parts(q, state_name, &next, q->floor.parts, until, &state, e);

@@ -167,6 +167,26 @@ static void test_made_and_floor_unread(void **state)
     end(&s, POST GET("floor"));
 }
 
+/* Somebody has deleted the records: that is a failure, and none that is waited out. */
+static void test_floor_gone(void **state)
+{
+    static const char *const first[] = {MADE, ABSENT};
+    static const char *const next[] = {EXISTS, ABSENT, ABSENT};
+    static const char *const reading[] = {ABSENT, ABSENT};
+    struct setting s;
+
+    begin(&s, first, N(first));
+    assert_int_equal(append(&s), KUBE_E_LOST);
+    assert_non_null(strstr(err_text(&s.e), "deleted the records"));
+    end(&s, POST GET("floor"));
+    begin(&s, next, N(next));
+    assert_int_equal(append(&s), KUBE_E_LOST);
+    end(&s, POST ENTRY("0001") GET("floor"));
+    begin(&s, reading, N(reading));
+    assert_int_equal(kube_log__follow(&s.q, clock_now() + 10 * NSEC_PER_SEC, &s.e), -EIO);
+    end(&s, ENTRY("0001") GET("floor"));
+}
+
 /* The journal was cut meanwhile: the entry may have counted, and have been removed since. */
 static void test_cut_meanwhile(void **state)
 {
@@ -196,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_lost_then_refused),
         cmocka_unit_test(test_there_and_unread),
         cmocka_unit_test(test_made_and_floor_unread),
+        cmocka_unit_test(test_floor_gone),
         cmocka_unit_test(test_cut_meanwhile),
     };
 

@@ -233,7 +233,7 @@ static void *run(void *arg)
         if (q->is_news || now - q->looked_at >= LOOK_NS)
             is_idle = follow(q) != 0;
         else
-            is_idle = q->away_at || !kube_log__tidy(q);
+            is_idle = q->away_at || !kube_tidy__step(q);
         if (is_idle)
             remote_http_wait(q->client.http, q->queue.wake_fd, WAIT_MS);
     }

@@ -2,7 +2,7 @@
  * kubernetes_internal.h - what the files of the store in Kubernetes share; see kubernetes.h.
  *
  * kubernetes.c has the thread and the jobs; kube_log.c the journal: following it, adding to it, and
- * keeping it short.
+ * writing states; kube_tidy.c removes what it does not need any more.
  */
 #pragma once
 
@@ -68,5 +68,5 @@ int kube_log__follow(struct kubernetes *q, nsec_t until, struct err *e);
  */
 int kube_log__append(struct kubernetes *q, struct list *jobs, nsec_t until, struct err *e);
 
-/** kube_log__tidy() - one step of removing old entries. True: there is more to remove. */
-bool kube_log__tidy(struct kubernetes *q);
+/** kube_tidy__step() - one step of removing old entries. True: there is more to remove. */
+bool kube_tidy__step(struct kubernetes *q);

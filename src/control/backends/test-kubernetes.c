@@ -258,7 +258,7 @@ static void on_counted(void *ctx, const struct store_answer *a)
     c->r = a->r;
     c->n_done += a->r == 0;
     c->n_maybe += a->r == STORE_E_UNKNOWN;
-    if (a->r != 0 && a->r != STORE_E_CONFLICT && a->r != STORE_E_UNKNOWN && a->r != -EIO)
+    if (a->r != 0 && a->r != STORE_E_CONFLICT && a->r != STORE_E_UNKNOWN && a->r != -EAGAIN)
         fail_msg("%d: %s", a->r, err_text(a->e));
 }
 

@@ -17,10 +17,14 @@
  * often as client-go does. */
 #define TOKEN_NS (60 * NSEC_PER_SEC)
 
-#define TOKEN_MAX    (64u << 10) /* bytes of a token's file */
-#define ANSWER_MAX   (4u << 20)  /* bytes of an answer, and of a line of a watch */
-#define TIMEOUT_MS   5000        /* of one request */
-#define CONNECT_MS   2000
+#define TOKEN_MAX  (64u << 10) /* bytes of a token's file */
+#define ANSWER_MAX (4u << 20)  /* bytes of an answer, and of a line of a watch */
+#define TIMEOUT_MS 5000        /* of one request */
+#define CONNECT_MS 2000
+
+/* An API server that has just begun does not have custom resources for so long. */
+#define STARTING_NS (2 * NSEC_PER_SEC)
+
 #define PATH_MAX_LEN 512
 
 void kube_record_deinit(struct kube_record *r)
@@ -159,14 +163,17 @@ static int ask(struct kube_client *c, const struct remote_http_request *rq, nsec
 {
     const struct rng rng = rng_kernel();
     struct remote_http_backoff backoff = {0};
+    nsec_t began_at = clock_now();
     bool is_sent = false;
 
     for (;;) {
         int r = ask_once(c, rq, ret, e);
         nsec_t now = clock_now();
+        bool may_change = r == KUBE_E_AWAY || r == KUBE_E_LOST ||
+                          (r == -ENOENT && now - began_at < STARTING_NS && now < until);
 
         is_sent |= r == KUBE_E_LOST;
-        if (r != KUBE_E_AWAY && r != KUBE_E_LOST)
+        if (!may_change)
             return is_sent && r < 0 ? KUBE_E_LOST : r;
         if (now >= until)
             return is_sent ? KUBE_E_LOST : r;

@@ -85,7 +85,7 @@ static void fail(struct kubernetes *q, struct store_job *job, int r, const struc
         job->r = err_set(&job->e, STORE_E_UNKNOWN,
             "the Kubernetes API may have done it, and has not said so: %s", err_text(e));
     else if (r == KUBE_E_AWAY || r == KUBE_E_LOST)
-        job->r = err_set(&job->e, -EIO, "the Kubernetes API is away: %s", err_text(e));
+        job->r = err_set(&job->e, -EAGAIN, "the Kubernetes API is away: %s", err_text(e));
     else
         job->r = err_set(&job->e, r < 0 ? r : -EIO, "%s", err_text(e));
     job->revision = memory_revision(q->mirror);

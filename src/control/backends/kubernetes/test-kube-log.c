@@ -145,6 +145,19 @@ static void test_lost_then_refused(void **state)
     end(&s, POST POST);
 }
 
+/* One that has just begun does not have the resources for a moment, either. */
+static void test_starting(void **state)
+{
+    static const char *const answers[] = {
+        CANNED_STATUS("404 Not Found") "404 page not found", MADE, FLOOR("1", "1")};
+    struct setting s;
+
+    begin(&s, answers, N(answers));
+    assert_int_equal(append(&s), 0);
+    assert_true(list_is_empty(&s.jobs));
+    end(&s, POST POST GET("floor"));
+}
+
 /* It is there, and whose it is cannot be read. */
 static void test_there_and_unread(void **state)
 {
@@ -214,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_made),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_lost_then_refused),
+        cmocka_unit_test(test_starting),
         cmocka_unit_test(test_there_and_unread),
         cmocka_unit_test(test_made_and_floor_unread),
         cmocka_unit_test(test_floor_gone),

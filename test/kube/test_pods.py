@@ -13,7 +13,6 @@ the hub's volume is an empty one in place of a claim. Nothing else of a pod is c
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterator
@@ -21,13 +20,9 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.support.agents import AgentNode
 from lab.support.topologies import one_switch
 
-from .cluster import has_kubelet, is_built
-from .kubelet import Kubelet, has_cgroups, make_image, make_weft_image
-from .manifests import identity, resolve
-from .test_nodes import ControlPlane
+from .shipped import HUB_LABEL, Pods, need_kubelets, plane_on, running
 
 pytestmark = pytest.mark.namespaces
 
@@ -35,77 +30,17 @@ HOSTS = {"hub": 10, "gpu-1": 11, "gpu-2": 12}
 AGENTS = ("gpu-1", "gpu-2")
 NET_ADMIN = 1 << 12
 NET_RAW = 1 << 13
-READY_S = 60
-
-
-class Pods:
-    """The control plane, and what the overlay makes there."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        self.plane = plane
-        self.items = {identity(item): item for item in resolve("overlays/one-hub")}
-        self.items["ConfigMap", "weft-hub"]["data"]["public"] = plane.address
-
-    @property
-    def image(self) -> str:
-        template = self.items["DaemonSet", "weft-agent"]["spec"]["template"]
-        return template["spec"]["containers"][0]["image"]
-
-    def kubectl(self, *words: object, check: bool = True, stdin: object = None):
-        return self.plane.kubectl("--namespace=weft", *words, check=check, stdin=stdin)
-
-    def apply_all(self) -> None:
-        for item in sorted(self.items.values(), key=lambda item: item["kind"] != "Namespace"):
-            self.plane.kubectl("create", "-f", "-", stdin=item)
-
-    def make_pod(self, kind: str, owner: str, name: str, node: str) -> None:
-        """What a controller and the scheduler do."""
-        item = self.items[kind, owner]
-        template = copy.deepcopy(item["spec"]["template"])
-        template["spec"]["nodeName"] = node
-        for claim in item["spec"].get("volumeClaimTemplates", []):
-            template["spec"]["volumes"].append({"name": claim["metadata"]["name"], "emptyDir": {}})
-        self.kubectl("create", "-f", "-", stdin={
-            "apiVersion": "v1", "kind": "Pod", "spec": template["spec"],
-            "metadata": template["metadata"] | {"name": name}})
-
-    def wait_ready(self, *names: str) -> None:
-        for name in names:
-            found = self.kubectl("wait", "--for", "condition=Ready", "--timeout", f"{READY_S}s",
-                                 f"pod/{name}", check=False)
-            if found.rc != 0:
-                raise AssertionError(self.kubectl("describe", "pod", name, check=False).out +
-                                     self.kubectl("logs", name, check=False).out)
-
-    def inside(self, pod: str, *words: object) -> str:
-        return self.kubectl("exec", pod, "--", "weft", *words).out
 
 
 @pytest.fixture(name="pods")
 def fixture_pods(weft: Path, tmp_path: Path) -> Iterator[tuple[Lab, Pods]]:
-    if not is_built("1.20") or not has_kubelet():
-        pytest.skip('there is no kubelet: "KUBE_KUBELET=1 make kube" builds it once')
-    if not has_cgroups():
-        pytest.skip("the kubelet of 1.20 needs cgroups of version 1 at /sys/fs/cgroup")
+    need_kubelets()
     with Lab.from_text(one_switch("wan", "203.0.113", HOSTS), capture=False) as lab:
-        host = lab.host("hub")
-        pods = Pods(ControlPlane(AgentNode(host, weft), tmp_path / "plane", host.address()))
-        kubelets: list[Kubelet] = []
-        try:
-            pods.plane.start()
-            images = [make_image(tmp_path), make_weft_image(tmp_path, weft, pods.image)]
-            for name in HOSTS:
-                kubelets.append(Kubelet(lab.host(name), tmp_path / name, *images))
-                kubelets[-1].start(pods.plane.kubeconfig, lab.host(name).address(),
-                                   *(["--node-labels=weft.dev/hub=true"] if name == "hub" else []))
-            for name in HOSTS:
-                wait_for(lambda name=name: pods.kubectl("get", "node", name, check=False).rc == 0,
-                         60, f"the kubelet of {name} to register")
-            yield lab, pods
-        finally:
-            for kubelet in kubelets:
-                kubelet.stop()
-            pods.plane.stop()
+        plane = plane_on(lab, weft, tmp_path, "hub")
+        labels = {name: HUB_LABEL if name == "hub" else "" for name in HOSTS}
+        with running(lab, weft, tmp_path, plane, "one-hub", labels) as made:
+            made.items["ConfigMap", "weft-hub"]["data"]["public"] = plane.address
+            yield lab, made
 
 
 def rights_of(lab: Lab, host: str, pattern: str) -> dict[str, str]:

@@ -57,13 +57,16 @@ class ControlPlane:
     folder: Path
     address: str
     controllers: bool = False  # and the scheduler
+    is_asked: bool = False  # by pods, as the Service "kubernetes": at its own port, with tokens
 
     def start(self) -> None:
         flags = (f"--bind-address 0.0.0.0 --advertise-address {self.address} "
-                 "--kubelet-preferred-address-types InternalIP "
-                 "--disable-admission-plugins ServiceAccount")
+                 "--kubelet-preferred-address-types InternalIP")
+        if not self.is_asked:
+            flags += " --disable-admission-plugins ServiceAccount"
         self.node.host.run([TOOL, "start", self.folder], timeout_s=120,
-                           env=os.environ | {"KUBE_PORT": str(PORT), "KUBE_FLAGS": flags,
+                           env=os.environ | {"KUBE_PORT": str(443 if self.is_asked else PORT),
+                                             "KUBE_FLAGS": flags,
                                              "KUBE_CONTROLLERS": str(int(self.controllers))})
         text = (self.folder / "admin.kubeconfig").read_text()
         self.kubeconfig.write_text(text.replace("127.0.0.1", self.address))

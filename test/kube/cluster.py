@@ -101,20 +101,20 @@ class Cluster:
             assert time.monotonic() < until, answer.err
             time.sleep(0.2)
 
-    @property
-    def pid(self) -> int:
-        """Of kube-apiserver."""
-        return int((self.folder / "kube-apiserver.pid").read_text())
+    def signal(self, number: int, name: str = "kube-apiserver") -> None:
+        """To one of the cluster's programs."""
+        os.kill(int((self.folder / f"{name}.pid").read_text()), number)
 
-    def kill(self) -> None:
-        """kube-apiserver dies at once, and its port is free when this returns."""
-        watch = os.pidfd_open(self.pid)
-        os.kill(self.pid, signal.SIGKILL)
+    def kill(self, name: str = "kube-apiserver") -> None:
+        """It dies at once, and its port is free when this returns."""
+        path = self.folder / f"{name}.pid"
+        watch = os.pidfd_open(int(path.read_text()))
+        self.signal(signal.SIGKILL, name)
         try:
-            assert select.select([watch], [], [], 60)[0], "kube-apiserver does not die"
+            assert select.select([watch], [], [], 60)[0], f"{name} does not die"
         finally:
             os.close(watch)
-        (self.folder / "kube-apiserver.pid").unlink()
+        path.unlink()
 
     def restart(self) -> None:
         """What of it has died begins again, with all that it kept."""

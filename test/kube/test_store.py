@@ -7,6 +7,9 @@ import random
 import signal
 import subprocess
 import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,10 @@ from .cluster import ROOT, Cluster, free_ports
 
 NAMESPACES = 20  # as many as the contract has tests, or more
 SECONDS = 20     # of hubs that write while the server comes and goes
+LINEAR_RUNS = 15  # of hubs whose histories are checked, unless WEFT_RUNS says otherwise
+CALM_S = float(os.environ.get("WEFT_CALM", "2"))  # between two disturbances, and half of it more
+RUN_S = 300 + int(os.environ.get("WEFT_SECONDS", "0"))  # most time of a program
+SERVER = "kube-apiserver"
 
 
 @pytest.fixture(name="programs")
@@ -29,7 +36,7 @@ def fixture_programs(weft: Path) -> Path:
 def run(cluster: Cluster, program: Path, **env: str) -> str:
     env |= {"WEFT_TEST_KUBECONFIG": str(cluster.kubeconfig())}
     done = subprocess.run([program], check=False, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=300, env=os.environ | env)
+                          stderr=subprocess.STDOUT, timeout=RUN_S, env=os.environ | env)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
@@ -43,17 +50,44 @@ def test_contract(cluster: Cluster, programs: Path) -> None:
     assert cluster.kubectl("get", "-n", "store-0", "records.weft.dev", "floor").code == 0
 
 
-def disturb(cluster: Cluster, is_over: threading.Event) -> None:
-    """The server stands still for a moment, or dies and is started again."""
-    rng = random.Random(7)
-    while not is_over.wait(2 + rng.random()):
-        if rng.random() < 0.5:
-            os.kill(cluster.pid, signal.SIGSTOP)
-            is_over.wait(rng.random() * 2)
-            os.kill(cluster.pid, signal.SIGCONT)
-        else:
-            cluster.kill()
-            cluster.restart()
+class Disturbance:
+    """Programs of the cluster stand still for a moment, or die and are started again, by a seed."""
+
+    def __init__(self, cluster: Cluster, seed: int, paused: tuple[str, ...],
+                 killed: tuple[str, ...]) -> None:
+        self.cluster, self.rng = cluster, random.Random(seed)
+        self.choices = ([(self.pause, name) for name in paused] +
+                        [(self.kill, name) for name in killed])
+        self.is_over = threading.Event()
+        self.done: list[str] = []
+        self.thread = threading.Thread(target=self.run)
+
+    def pause(self, name: str) -> None:
+        """One time in eight it is for longer than a request waits."""
+        self.cluster.signal(signal.SIGSTOP, name)
+        self.is_over.wait(self.rng.random() * (7 if self.rng.random() < 0.125 else 2))
+        self.cluster.signal(signal.SIGCONT, name)
+
+    def kill(self, name: str) -> None:
+        self.cluster.kill(name)
+        self.cluster.restart()
+
+    def run(self) -> None:
+        while not self.is_over.wait(CALM_S * (1 + self.rng.random() / 2)):
+            what, name = self.rng.choice(self.choices)
+            what(name)
+            self.done.append(f"{what.__name__} {name}")
+
+    def __enter__(self) -> Disturbance:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over.set()
+        self.thread.join()
+
+    def said(self) -> str:
+        return ", ".join(f"{count} {what}" for what, count in sorted(Counter(self.done).items()))
 
 
 def test_hubs_and_a_server_that_dies(cluster: Cluster, programs: Path) -> None:
@@ -64,17 +98,37 @@ def test_hubs_and_a_server_that_dies(cluster: Cluster, programs: Path) -> None:
         # Two servers and their aggregation take too long to come back for more than the rest.
         print(run(cluster, programs / "test-store-kubernetes"))
         return
-    is_over = threading.Event()
-    thread = threading.Thread(target=disturb, args=(cluster, is_over))
     said = run(cluster, programs / "test-store-kubernetes", WEFT_TEST_ONLY="!test_two_hubs")
-    thread.start()
-    try:
+    with Disturbance(cluster, 7, (SERVER,), (SERVER,)):
         said += run(cluster, programs / "test-store-kubernetes", WEFT_TEST_ONLY="test_two_hubs",
                     WEFT_TEST_SECONDS=str(SECONDS))
-    finally:
-        is_over.set()
-        thread.join()
     print(said)
+
+
+@contextmanager
+def plain_proxy(cluster: Cluster) -> Iterator[str]:
+    """Where the API server can be asked without TLS, with the administrator's rights."""
+    with subprocess.Popen([cluster.bin / "kubectl", "--kubeconfig", cluster.kubeconfig(), "proxy",
+                           "--port=0"], text=True, stdout=subprocess.PIPE) as process:
+        try:
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
+
+
+def test_linear(cluster: Cluster, programs: Path) -> None:
+    """What several hubs are answered is linearizable, whatever dies, stands still or is lost."""
+    cluster.namespace("linear")
+    seed = int(os.environ.get("WEFT_SEED", "1"))
+    # The server of custom resources takes too long to come back: there it only stands still.
+    paused, killed = ((SERVER, "apiextensions", "etcd"), ()) if cluster.variant == "modern" else (
+        (SERVER, "etcd"), (SERVER, "etcd"))
+    with (plain_proxy(cluster) as proxy,
+          Disturbance(cluster, seed, paused, killed) as disturbance):
+        said = run(cluster, programs / "test-store-kubernetes-linear", WEFT_TEST_KUBE_PROXY=proxy,
+                   WEFT_RUNS=os.environ.get("WEFT_RUNS", str(LINEAR_RUNS)))
+    assert "[  PASSED  ] 1 test(s)." in said, said
+    print(said, f"FIGURE meanwhile: {disturbance.said()}")
 
 
 def hub(cluster: Cluster, weft: Path, folder: Path, namespace: str, user: str) -> subprocess.Popen:
@@ -117,7 +171,8 @@ ROLE = {
     "records.weft.dev": {"get", "list", "watch", "create", "update", "delete"},
     **dict.fromkeys(("networks.weft.dev", "nodes.weft.dev", "meshedges.weft.dev"),
                     {"list", "watch", "create", "patch", "delete"}),
-    **dict.fromkeys(("networks.weft.dev/status", "meshedges.weft.dev/status"), {"patch"}),
+    **dict.fromkeys(("networks.weft.dev/status", "nodes.weft.dev/status",
+                     "meshedges.weft.dev/status"), {"patch"}),
     "leases.coordination.k8s.io": {"create"},
     "leases.coordination.k8s.io/weft-hub": {"get", "update", "create"},
     "events": {"create"},

@@ -5,18 +5,15 @@
 #include <string.h>
 
 #include "fabric/libfabric.h"
+#include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char *text = calloc(1, len + 1);
+    char *text = fuzz_text(data, len);
     struct libfabric l;
 
-    if (!text)
-        abort();
-    if (len > 0)
-        memcpy(text, data, len);
     libfabric_parse(&l, text);
     assert(strlen(l.providers) < sizeof(l.providers) && l.n_efa <= LIBFABRIC_DOMAINS_MAX);
     assert(!strpbrk(l.providers, "\n\x1b "));

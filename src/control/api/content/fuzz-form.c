@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/content/form.h"
+#include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -12,12 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct form form = {.n = 0};
     char words[FORM_WORDS_MAX];
-    char *text = malloc(len + 1);
+    char *text = fuzz_text(data, len);
 
-    if (!text)
-        return 0;
-    memcpy(text, data, len);
-    text[len] = '\0';
     (void)form_type(text, words);
     assert(strlen(words) < sizeof(words));
     assert((form_parse(&form, text, len, words) == 0) == (words[0] == '\0'));

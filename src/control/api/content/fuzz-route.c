@@ -8,6 +8,7 @@
 #include "api/content/origin.h"
 #include "api/content/route.h"
 #include "base/err.h"
+#include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -78,12 +79,8 @@ static void check_host(const char *text, bool is_unix)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char *text = malloc(len + 1);
+    char *text = fuzz_text(data, len);
 
-    if (!text)
-        return 0;
-    memcpy(text, data, len);
-    text[len] = '\0';
     check_path(text, API_ACCESS_PUBLIC);
     check_path(text, API_ACCESS_OVERLAY);
     check_path(text, API_ACCESS_ADMIN);

@@ -6,6 +6,7 @@
 
 #include "backends/etcd/etcd_codec.h"
 #include "backends/etcd/etcd_news.h"
+#include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -86,15 +87,11 @@ static void check_part(char *text, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char *text = malloc(len + 1);
+    char *text = fuzz_text(data, len);
     struct etcd_large_head head;
     struct etcd_refusal refusal;
     struct etcd_news news;
 
-    if (!text)
-        return 0;
-    memcpy(text, data, len);
-    text[len] = '\0';
     check_answer(text, len);
     etcd_refusal_decode(text, len, &refusal);
     assert(strlen(refusal.text) < sizeof(refusal.text));

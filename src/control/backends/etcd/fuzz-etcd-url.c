@@ -6,6 +6,7 @@
 
 #include "backends/etcd/etcd_url.h"
 #include "base/err.h"
+#include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -13,12 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     static struct etcd_url url;
     struct err e = ERR_NULL;
-    char *text = malloc(len + 1);
+    char *text = fuzz_text(data, len);
 
-    if (!text)
-        return 0;
-    memcpy(text, data, len);
-    text[len] = '\0';
     for (int is_tls = 0; is_tls < 2; is_tls++) {
         if (etcd_url_parse(&url, text, is_tls, &e) != 0) {
             assert(e.text[0] != '\0');

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "store/store.h"
 #include "store/store_job.h"
+#include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -30,16 +31,12 @@ static void check_commit(const json_t *json)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char *text = malloc(len + 1);
+    char *text = fuzz_text(data, len);
     struct store_item item;
     struct kube_floor floor;
     struct err e = ERR_NULL;
     json_t *json;
 
-    if (!text)
-        return 0;
-    memcpy(text, data, len);
-    text[len] = '\0';
     json = json_loads(text, 0, NULL);
     (void)kube_floor_decode(&floor, text, &e);
     (void)kube_entry_seq(text);

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "hub/record/admin_record.h"
 #include "hub/record/audit_record.h"
+#include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -74,13 +75,9 @@ static void check_body(const char *text)
 /* The first line is the key, the rest the value. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char *text = malloc(len + 1);
+    char *text = fuzz_text(data, len);
     char *value;
 
-    if (!text)
-        return 0;
-    memcpy(text, data, len);
-    text[len] = '\0';
     check_body(text);
     value = strchr(text, '\n');
     if (value) {

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "hub/record/owner_record.h"
 #include "hub/record/record.h"
+#include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -57,12 +58,8 @@ static void check_value(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char *text = malloc(len + 1);
+    char *text = fuzz_text(data, len);
 
-    if (!text)
-        return 0;
-    memcpy(text, data, len);
-    text[len] = '\0';
     check_key(text);
     check_value(text);
     free(text);

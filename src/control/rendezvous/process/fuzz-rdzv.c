@@ -8,6 +8,7 @@
 #include "rendezvous/etcd2/etcd2_tree.h"
 #include "rendezvous/shared/rdzv_record.h"
 #include "rendezvous/tcpstore/tcpstore_server.h"
+#include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -65,12 +66,8 @@ static void check_text(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char *text = malloc(len + 1);
+    char *text = fuzz_text(data, len);
 
-    if (!text)
-        return 0;
-    memcpy(text, data, len);
-    text[len] = '\0';
     check_text(text);
     check_entry(data, len);
     check_node(data, len);

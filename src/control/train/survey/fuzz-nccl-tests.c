@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "test/support/fuzz_text.h"
 #include "train/survey/nccl_tests.h"
 #include "train/survey/sweep.h"
 
@@ -15,13 +16,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct nccl_tests *t = calloc(1, sizeof(*t));
     struct sweep *s = calloc(1, sizeof(*s));
-    char *text = calloc(1, len + 1);
+    char *text = fuzz_text(data, len);
     struct str out = STR_NULL;
 
-    if (!t || !s || !text)
+    if (!t || !s)
         abort();
-    if (len > 0)
-        memcpy(text, data, len);
     nccl_tests_take_all(t, text);
     assert(t->n_sizes <= NCCL_TESTS_SIZES_MAX);
     for (size_t i = 0; i < t->n_sizes; i++)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab import Daemon, Host, Result, wait_for
+from lab.support.guest import Guest
 from lab.support.network.construction import run_script
 from lab.support.network.process import quoted
 
@@ -47,7 +48,7 @@ def _lifts_limits() -> bool:
     return bool(int(re.search(r"CapEff:\s*(\w+)", status)[1], 16) >> CAP_SYS_RESOURCE & 1)
 
 
-class Container(SystemdMachine):
+class Container(Guest, SystemdMachine):
     def __init__(self, host: Host, weft: Path) -> None:
         super().__init__(host, weft)
         self.name = host.name
@@ -57,21 +58,7 @@ class Container(SystemdMachine):
         self._unshare: Daemon | None = None
         self._init_pid = 0
 
-    def address(self, version: int = 4) -> str:
-        return self.host.address(version)
-
-    def __enter__(self) -> Container:
-        try:
-            self._boot()
-        except BaseException:
-            self.end()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def _boot(self) -> None:
+    def boot(self) -> None:
         layers = f"{self.bring()}:{root.tree(self.weft)}"
         run_script(self.host, [f"mkdir {CGROUPS}", f"mount -t cgroup2 cgroup2 {CGROUPS}",
                                f"mkdir {self._cgroup}"])

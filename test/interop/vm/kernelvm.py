@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab import CommandError, Daemon, Host, Result, wait_for
+from lab.support.guest import Guest
 from lab.support.network.construction import run_script, settings
 from lab.support.network.process import quoted
 from lab.support.schemas import check_output
@@ -30,7 +31,7 @@ BRIDGE = "vmbridge"
 TAP = "vmtap"
 
 
-class KernelVm:
+class KernelVm(Guest):
     """Runs commands as a lab host does: `run` has the same meaning as Host.run.
 
     `programs` lie in the machine's /usr/bin, with the libraries that they need.
@@ -50,20 +51,6 @@ class KernelVm:
         self._qemu: Daemon | None = None
         self._serial: socket.socket | None = None
         self._received = b""
-
-    def address(self, version: int = 4) -> str:
-        return self.host.address(version)
-
-    def __enter__(self) -> KernelVm:
-        try:
-            self.boot()
-        except BaseException:
-            self.end()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
 
     def boot(self) -> None:
         kernel = image.kernel()

@@ -6,35 +6,12 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/text.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* The length of the UTF-8 sequence at @text (RFC 3629 section 4), 0: it is none. */
-static unsigned sequence_at(const unsigned char *text)
-{
-    unsigned char low = 0x80;
-    unsigned char high = 0xbf;
-    unsigned n = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-
-    if (text[0] < 0xc2 || text[0] > 0xf4)
-        return text[0] < 0x80 ? 1 : 0;
-    if (text[0] == 0xe0)
-        low = 0xa0;
-    if (text[0] == 0xed)
-        high = 0x9f;
-    if (text[0] == 0xf0)
-        low = 0x90;
-    if (text[0] == 0xf4)
-        high = 0x8f;
-    /* The zero at the end is below all of these. */
-    for (unsigned i = 1; i < n; i++) {
-        if (text[i] < (i == 1 ? low : 0x80) || text[i] > (i == 1 ? high : 0xbf))
-            return 0;
-    }
-    return n;
-}
-
-static const char *escape(unsigned char c)
+/* NULL: it stands for itself. */
+static const char *escape(char c)
 {
     switch (c) {
     case '&':
@@ -48,22 +25,23 @@ static const char *escape(unsigned char c)
     case '\'':
         return "&#39;";
     }
-    return c < 0x20 || c == 0x7f ? REPLACEMENT : NULL;
+    return NULL;
 }
 
 void html_text(struct str *out, const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    size_t len = strlen(text);
 
-    while (*at) {
-        unsigned n = sequence_at(at);
-        const char *escaped = n == 0 ? REPLACEMENT : escape(*at);
+    for (size_t i = 0, n; i < len; i += n) {
+        enum text_kind kind;
+        const char *escaped;
 
+        n = text_next(text + i, len - i, &kind);
+        escaped = kind == TEXT_KIND_PLAIN ? escape(text[i]) : REPLACEMENT;
         if (escaped)
             str_add(out, escaped);
         else
-            str_add_bytes(out, (const char *)at, n);
-        at += n > 0 ? n : 1;
+            str_add_bytes(out, text + i, n);
     }
 }
 

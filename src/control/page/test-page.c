@@ -91,6 +91,10 @@ static void test_escaping(void **state)
     } cases[] = {
         {"a&b<c>\"d\"'e'", "a&amp;b&lt;c&gt;&quot;d&quot;&#39;e&#39;"},
         {"\x01\n\x7f", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\xc2\x9b"
+         "2J\xc2\xa0",
+            "\xef\xbf\xbd"
+            "2J\xc2\xa0"},
         {"gr\xc3\xbc\xc3\x9f \xf0\x9f\x92\xbb", "gr\xc3\xbc\xc3\x9f \xf0\x9f\x92\xbb"},
         /* A sequence that ends early, an overlong "<", a surrogate, and above U+10FFFF. */
         {"\xc3", "\xef\xbf\xbd"},

@@ -31,7 +31,8 @@ struct err {
  * err_set() - say what went wrong
  * @e:		where to; NULL when the caller does not want the words
  * @code:	negative errno or positive FOO_E_, never 0
- * @fmt:	one sentence; control characters that come from outside are printed as '?'
+ * @fmt:	one sentence; what is not plain text (text.h) is printed as '?', since it may quote
+ *		what came from outside
  *
  * Overwrites an earlier text: the outermost caller knows best what was tried.
  *

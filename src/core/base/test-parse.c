@@ -71,6 +71,11 @@ static void test_err_is_printable(void **state)
     assert_string_equal(e.text, "bad \"?[31mred?\"");
     assert_int_equal(err_prefix(&e, "token"), -22);
     assert_string_equal(e.text, "token: bad \"?[31mred?\"");
+    /* Cut within a character it is still what JSON takes. */
+    assert_int_equal(err_set(&e, -22, "\"%.3s\"", "a\xc3\xa9\xc3\xa9"), -22);
+    assert_string_equal(e.text, "\"a\xc3\xa9\"");
+    assert_int_equal(err_set(&e, -22, "\"%.4s\"", "a\xc3\xa9\xc3\xa9"), -22);
+    assert_string_equal(e.text, "\"a\xc3\xa9?\"");
 }
 
 static void test_rate(void **state)

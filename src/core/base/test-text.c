@@ -94,7 +94,17 @@ static void test_control_characters(void **state)
          "31m",
             "??31m"},
         {"\xc2\x80\xc2\x9f\xc2\xa0", "????\xc2\xa0"},
-        {"\xc3\xa9\xc2", "\xc3\xa9\xc2"},
+        {"\xc3\xa9", "\xc3\xa9"},
+        /* No UTF-8: cut, a byte that some terminals obey, overlong, a surrogate, too high. */
+        {"\xc3\xa9\xc2", "\xc3\xa9?"},
+        {"\x9b"
+         "2J",
+            "?2J"},
+        {"\xc0\xaf", "??"},
+        {"\xed\xa0\x80", "???"},
+        {"\xf4\x90\x80\x80", "????"},
+        {"\xe2\x82\xac\xf0\x9f\x98\x80", "\xe2\x82\xac\xf0\x9f\x98\x80"},
+        {"\xe2\x82", "??"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -108,6 +118,18 @@ static void test_control_characters(void **state)
     }
 }
 
+static void test_cut(void **state)
+{
+    static const char text[] = "a\xc3\xa9\xe2\x82\xac";
+
+    assert_int_equal(text_cut(text, 6, 9), 6);
+    assert_int_equal(text_cut(text, 6, 6), 6);
+    assert_int_equal(text_cut(text, 6, 5), 3);
+    assert_int_equal(text_cut(text, 6, 3), 3);
+    assert_int_equal(text_cut(text, 6, 2), 1);
+    assert_int_equal(text_cut(text, 6, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +138,7 @@ int main(void)
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_every_character),
         cmocka_unit_test(test_control_characters),
+        cmocka_unit_test(test_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,30 +172,82 @@ bool base64url_decode(const char *text, size_t text_len, void *out, size_t cap, 
     return true;
 }
 
-/* Bytes of the control character at @text, of which @len follow; 0: it is none. */
-static size_t control_at(const char *text, size_t len)
-{
-    const unsigned char c = (unsigned char)text[0];
+/* The forms of RFC 3629 section 4. */
+static const struct {
+    uint8_t first;  /* of the first byte: from */
+    uint8_t last;   /* to */
+    uint8_t low;    /* of the second byte: from */
+    uint8_t high;   /* to */
+    uint8_t length; /* bytes */
+} forms[] = {
+    {0x00, 0x7f, 0, 0, 1},
+    {0xc2, 0xdf, 0x80, 0xbf, 2},
+    {0xe0, 0xe0, 0xa0, 0xbf, 3},
+    {0xe1, 0xec, 0x80, 0xbf, 3},
+    {0xed, 0xed, 0x80, 0x9f, 3},
+    {0xee, 0xef, 0x80, 0xbf, 3},
+    {0xf0, 0xf0, 0x90, 0xbf, 4},
+    {0xf1, 0xf3, 0x80, 0xbf, 4},
+    {0xf4, 0xf4, 0x80, 0x8f, 4},
+};
 
-    if (c < 0x20 || c == 0x7f)
-        return 1;
-    /* RFC 3629: U+0080 to U+009F are 0xc2 and 0x80 to 0x9f. */
-    return c == 0xc2 && len > 1 && ((unsigned char)text[1] & 0xe0) == 0x80 ? 2 : 0;
+/* Bytes of the UTF-8 sequence at @p; 0: there is none. */
+static size_t sequence(const uint8_t *p, size_t len)
+{
+    size_t i = 0;
+
+    while (i < sizeof(forms) / sizeof(*forms) && !(p[0] >= forms[i].first && p[0] <= forms[i].last))
+        i++;
+    if (i == sizeof(forms) / sizeof(*forms) || forms[i].length > len)
+        return 0;
+    if (forms[i].length > 1 && (p[1] < forms[i].low || p[1] > forms[i].high))
+        return 0;
+    for (size_t n = 2; n < forms[i].length; n++)
+        if ((p[n] & 0xc0) != 0x80)
+            return 0;
+    return forms[i].length;
+}
+
+size_t text_next(const char *text, size_t len, enum text_kind *ret)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    size_t n = sequence(p, len);
+
+    if (n == 0)
+        *ret = TEXT_KIND_INVALID;
+    else if (p[0] < 0x20 || p[0] == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0))
+        *ret = TEXT_KIND_CONTROL;
+    else
+        *ret = TEXT_KIND_PLAIN;
+    return n > 0 ? n : 1;
 }
 
 bool text_is_plain(const char *text, size_t len)
 {
-    for (size_t i = 0; i < len; i++)
-        if (control_at(text + i, len - i) > 0)
-            return false;
-    return true;
+    enum text_kind kind = TEXT_KIND_PLAIN;
+
+    for (size_t i = 0; i < len && kind == TEXT_KIND_PLAIN;)
+        i += text_next(text + i, len - i, &kind);
+    return kind == TEXT_KIND_PLAIN;
 }
 
 void text_make_plain(char *text, char by)
 {
     size_t len = strlen(text);
+    enum text_kind kind;
 
-    for (size_t i = 0; i < len; i++)
-        for (size_t n = control_at(text + i, len - i); n > 0; n--)
-            text[i + n - 1] = by;
+    for (size_t i = 0, n; i < len; i += n) {
+        n = text_next(text + i, len - i, &kind);
+        if (kind != TEXT_KIND_PLAIN)
+            memset(text + i, by, n);
+    }
+}
+
+size_t text_cut(const char *text, size_t len, size_t max)
+{
+    if (len <= max)
+        return len;
+    for (len = max; len > 0 && ((uint8_t)text[len] & 0xc0) == 0x80;)
+        len--;
+    return len;
 }

@@ -39,13 +39,27 @@ void base64url_encode(const void *p, size_t len, char *out);
  */
 bool base64url_decode(const char *text, size_t text_len, void *out, size_t cap, size_t *ret_len);
 
+/** What text_next() finds. */
+enum text_kind {
+    TEXT_KIND_PLAIN,
+    TEXT_KIND_CONTROL, /* C0, DEL, or C1 as UTF-8 has it, U+0080 to U+009F */
+    TEXT_KIND_INVALID, /* a byte that is no UTF-8 (RFC 3629) */
+};
+
 /**
- * text_is_plain() - is no control character in it?
+ * text_next() - how many bytes the character at @text has
+ * @len:	bytes that are there, at least 1
  *
- * Those are C0 and DEL, and C1 as UTF-8 has it (U+0080 to U+009F): terminals take U+009B for the
- * beginning of an escape sequence as they do ESC and '['.
+ * Terminals take U+009B for the beginning of an escape sequence as they do ESC and '[', and some
+ * take the byte 0x9b alone.
  */
+size_t text_next(const char *text, size_t len, enum text_kind *ret);
+
+/** text_is_plain() - is it UTF-8 without a control character? */
 bool text_is_plain(const char *text, size_t len);
 
-/** text_make_plain() - write @by over each byte of a control character of @text. */
+/** text_make_plain() - write @by, which is of ASCII, over each byte of what is not plain. */
 void text_make_plain(char *text, char by);
+
+/** text_cut() - of @text, @len bytes of UTF-8, how many whole characters' bytes are within @max. */
+size_t text_cut(const char *text, size_t len, size_t max);

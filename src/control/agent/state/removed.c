@@ -13,6 +13,7 @@
 #include "api/content/body.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "mesh/object/fields.h"
 #include "os/statefile.h"
 
@@ -27,14 +28,9 @@ static const char *path_of(const char *dir, char buf[static PATH_MAX])
 
 void removed_set_reason(struct removed *rm, const char *reason)
 {
-    size_t len = strlen(reason);
-
     /* Cut between characters: what is not UTF-8 cannot be written as JSON. */
-    if (len > REMOVED_REASON_MAX) {
-        len = REMOVED_REASON_MAX;
-        while (len > 0 && ((unsigned char)reason[len] & 0xc0) == 0x80)
-            len--;
-    }
+    size_t len = text_cut(reason, strlen(reason), REMOVED_REASON_MAX);
+
     memcpy(rm->reason, reason, len);
     rm->reason[len] = '\0';
 }

@@ -62,7 +62,7 @@ char *body_format(const json_t *json)
 
 json_t *body_refusal(const char *sentence)
 {
-    /* The sentence may quote what a stranger sent, which need not be UTF-8. */
+    /* What is no UTF-8 cannot be said in JSON. */
     json_t *text = json_string(sentence);
 
     return json_pack("{s:o}", "error", text ? text : json_string("the request was refused"));

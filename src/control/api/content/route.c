@@ -9,6 +9,7 @@
 
 #include "api/content/body.h"
 #include "base/err.h"
+#include "base/text.h"
 
 void response_deinit(struct response *rs)
 {
@@ -46,6 +47,8 @@ void response_refuse(struct response *rs, int status, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(sentence, sizeof(sentence), fmt, ap);
     va_end(ap);
+    /* It may quote what a stranger sent, and cut that within a character. */
+    text_make_plain(sentence, '?');
     response_json(rs, status, body_refusal(sentence));
 }
 

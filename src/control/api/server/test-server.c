@@ -108,6 +108,17 @@ static void test_refusals(void **state)
     assert_null(sample_answer.body);
 }
 
+/* What a stranger sent may be cut within a character, and the words are said all the same. */
+static void test_words_of_a_refusal(void **state)
+{
+    struct response rs = {0};
+
+    response_refuse(&rs, 400, "\"%.2s\" and \x1b[2J", "a\xc3\xa9");
+    assert_int_equal(rs.status, 400);
+    assert_string_equal(body_refusal_text(rs.body), "\"a?\" and ?[2J");
+    response_deinit(&rs);
+}
+
 static void test_unreachable(void **state)
 {
     struct client_target t = sample_by_unix();
@@ -291,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_roles),
         cmocka_unit_test(test_a_row_without_a_role),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_words_of_a_refusal),
         cmocka_unit_test(test_unreachable),
         cmocka_unit_test(test_bodies),
         cmocka_unit_test(test_garbage),

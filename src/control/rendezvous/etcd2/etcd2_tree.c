@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
 
 /* Most bytes of a value that a refusal shows. */
 #define CAUSE_VALUE_MAX 900
@@ -40,12 +41,7 @@ static int refuse_full(struct etcd2_refusal *why)
 /* The beginning of a value: at most CAUSE_VALUE_MAX bytes, ending with a whole UTF-8 character. */
 static struct etcd2_text shown(struct etcd2_text value)
 {
-    size_t len = value.len;
-
-    if (len > CAUSE_VALUE_MAX)
-        for (len = CAUSE_VALUE_MAX; len > 0 && ((unsigned char)value.p[len] & 0xc0) == 0x80;)
-            len--;
-    return (struct etcd2_text){value.p, len};
+    return (struct etcd2_text){value.p, text_cut(value.p, value.len, CAUSE_VALUE_MAX)};
 }
 
 /* ---- finding ------------------------------------------------------------------------------- */

@@ -51,8 +51,8 @@ int label_check(const char *key, const char *value, struct err *e)
     good = len <= OBJECT_LABEL_MAX && text_is_plain(value, len);
     if (!good)
         return err_set(e, -EINVAL,
-            "the value of label \"%s\" is not 0 to %d bytes without control characters", key,
-            OBJECT_LABEL_MAX);
+            "the value of label \"%s\" is not 0 to %d bytes of UTF-8 without control characters",
+            key, OBJECT_LABEL_MAX);
     return 0;
 }
 

@@ -189,7 +189,8 @@ static const struct {
                     "\"AgIC\"}"),
         "Node \"a\": a hub's tlsPin \"AgIC\" is not the base64 of 32 bytes"},
     {NODE_WITH("a", ", \"labels\": {\"gpu\": \"\\u009b31m\"}"),
-        "Node \"a\": the value of label \"gpu\" is not 0 to 63 bytes without control characters"},
+        "Node \"a\": the value of label \"gpu\" is not 0 to 63 bytes of UTF-8 without control "
+        "characters"},
     {NODE_WITH("a", "}, \"status\": {\"aead\": 7"), "Node \"a\": \"aead\" is not an object"},
     {NODE_WITH("a", "}, \"status\": {\"aead\": {\"aes256gcm\": 1000001}"),
         "Node \"a\": \"aes256gcm\" is not a whole number from 0 to 1000000"},

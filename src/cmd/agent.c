@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/agent_ask.h"
 #include "agent/hosts_helper.h"
 #include "agent/launch.h"
 #include "agent/state/state.h"
@@ -80,8 +81,7 @@ static int renew_engine(void)
     json_t *answer = NULL;
     bool renewed;
 
-    if (launch_ask(arg.config.socket_path, "POST", "/v1/engine", RENEW_TIMEOUT_MS, &answer, &e) !=
-        0)
+    if (agent_ask(arg.config.socket_path, "POST", "/v1/engine", RENEW_TIMEOUT_MS, &answer, &e) != 0)
         return cmd_fail("agent", "%s", err_text(&e));
     renewed = json_is_true(json_object_get(answer, "renewed"));
     (void)printf(renewed ? "The data plane of %s runs anew.\n"
@@ -97,7 +97,7 @@ static int take_down(void)
     pid_t agent = fd < 0 ? 0 : unix_socket_peer(fd);
     struct without_agent_done farewell = {0};
     struct err e = ERR_NULL;
-    int r = launch_ask(arg.config.socket_path, "POST", "/v1/down", DOWN_TIMEOUT_MS, NULL, &e);
+    int r = agent_ask(arg.config.socket_path, "POST", "/v1/down", DOWN_TIMEOUT_MS, NULL, &e);
 
     /* The agent writes its state when it ends, so this command returns only after that. */
     if (r == 0 && agent > 0) {
@@ -106,7 +106,7 @@ static int take_down(void)
             (void)err_set(&e, r,
                 "the interface is gone, but the agent (process %d) has not ended: %s", (int)agent,
                 strerror(-r));
-    } else if (r == LAUNCH_E_NO_AGENT) {
+    } else if (r == AGENT_ASK_E_NONE) {
         r = without_agent_take_down(arg.config.state_dir, arg.config.socket_path, &farewell, &e);
     }
     return r == 0 ? CMD_OK : cmd_fail("agent", "%s", err_text(&e));

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/launch.h"
+#include "agent/agent_ask.h"
 #include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -111,7 +111,7 @@ static int print_hostfile(void)
     struct members members = MEMBERS_NULL;
     struct err e = ERR_NULL;
     json_t *status = NULL;
-    int r = launch_ask(arg.wish.socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
+    int r = agent_ask(arg.wish.socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
 
     if (r == 0)
         r = members_decode(&members, status, NULL, MEMBERS_MAX, &e);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "agent/launch.h"
+#include "agent/agent_ask.h"
 #include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -100,7 +100,7 @@ int cmd_islands(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    r = launch_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status_json, &e);
+    r = agent_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status_json, &e);
     if (r != 0)
         return cmd_fail("islands", "%s", err_text(&e));
     islands = find(status_json);

@@ -1,7 +1,7 @@
 /* leave.c - weft leave: this machine is a node no more. */
 #include <stdio.h>
 
-#include "agent/launch.h"
+#include "agent/agent_ask.h"
 #include "agent/state/state.h"
 #include "agent/without_agent.h"
 #include "base/err.h"
@@ -81,14 +81,14 @@ int cmd_leave(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    r = launch_ask(arg.socket, "POST", "/v1/leave", LEAVE_TIMEOUT_MS, &answer, &e);
+    r = agent_ask(arg.socket, "POST", "/v1/leave", LEAVE_TIMEOUT_MS, &answer, &e);
     if (r == 0) {
         take_farewell(&farewell, answer);
         json_decref(answer);
         print_farewell(&farewell);
         return CMD_OK;
     }
-    if (r == LAUNCH_E_NO_AGENT)
+    if (r == AGENT_ASK_E_NONE)
         r = without_agent_leave(arg.state_dir, arg.socket, &farewell, &e);
     if (r != 0)
         return cmd_fail("leave", "%s", err_text(&e));

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/launch.h"
+#include "agent/agent_ask.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
@@ -30,7 +30,7 @@ static void show_progress(void *ctx, const char *what)
 static int read_members(struct measure *m, const struct measure_target *target, struct err *e)
 {
     json_t *status = NULL;
-    int r = launch_ask(target->socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
+    int r = agent_ask(target->socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
 
     if (r == 0)
         r = members_decode(&m->members, status, target->nodes, SURVEY_NODES_MAX, e);

@@ -1,7 +1,7 @@
 /* paths.c - weft paths: every way to a peer that was tried, and what became of it. */
 #include <stdio.h>
 
-#include "agent/launch.h"
+#include "agent/agent_ask.h"
 #include "agent/state/state.h"
 #include "agent/status_paths.h"
 #include "base/cleanup.h"
@@ -52,7 +52,7 @@ int cmd_paths(int argc, char **argv)
     if (options_parse(&usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/paths/%s", arg.node);
-    r = launch_ask(arg.socket, "GET", path, ASK_TIMEOUT_MS, &paths, &e);
+    r = agent_ask(arg.socket, "GET", path, ASK_TIMEOUT_MS, &paths, &e);
     if (r != 0)
         return cmd_fail("paths", "%s", err_text(&e));
     r = arg.json ? admin_print_json(usage.command, paths) : print_table(paths);

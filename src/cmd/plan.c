@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch.h"
+#include "agent/agent_ask.h"
 #include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -222,7 +222,7 @@ static int ask_prices(struct prices *ret, bool *ret_given, struct err *e)
     const json_t *table;
     int r = 0;
 
-    if (launch_ask(arg.target.socket, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &snapshot, &unused) !=
+    if (agent_ask(arg.target.socket, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &snapshot, &unused) !=
         0)
         return 0;
     table =
@@ -271,7 +271,7 @@ static int ask_islands(struct matrix *m, struct err *e)
     json_t *status = NULL;
     const json_t *peer;
     size_t i;
-    int r = launch_ask(arg.target.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
+    int r = agent_ask(arg.target.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
 
     if (r == 0)
         matrix_declare(m, json_object_get(status, "self"));

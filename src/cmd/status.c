@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "agent/launch.h"
+#include "agent/agent_ask.h"
 #include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -51,7 +51,7 @@ static int print_status(void)
 {
     struct err e = ERR_NULL;
     json_t *status = NULL;
-    int r = launch_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
+    int r = agent_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
 
     if (r != 0)
         return cmd_fail("status", "%s", err_text(&e));

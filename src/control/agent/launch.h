@@ -1,5 +1,5 @@
 /*
- * launch.h - what commands do with the agent: start it, and ask it.
+ * launch.h - start the agent, and wait until the node can be used.
  */
 #pragma once
 
@@ -12,9 +12,6 @@ struct err;
 
 /** This variable is set for an agent that logs to a file of its own: each line has the time. */
 #define LAUNCH_LOG_TIME "WEFT_LOG_TIME"
-
-/** No agent answers on the socket. */
-#define LAUNCH_E_NO_AGENT 1
 
 /** How an agent was started. */
 struct launch {
@@ -32,15 +29,6 @@ struct launch {
  * Return: 0; or non-zero with words.
  */
 int launch_agent(const char *state_dir, const char *socket_path, struct launch *ret, struct err *e);
-
-/**
- * launch_ask() - a request to the running agent
- * @ret:	gives a reference; may be NULL when the body is not wanted
- *
- * Return: 0; LAUNCH_E_NO_AGENT with words; or other non-zero with words.
- */
-int launch_ask(const char *socket_path, const char *method, const char *path, unsigned timeout_ms,
-    json_t **ret, struct err *e);
 
 /**
  * launch_wait() - wait until the agent has had a handshake with the hub

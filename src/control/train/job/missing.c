@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/launch.h"
+#include "agent/agent_ask.h"
 #include "base/str.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
@@ -84,7 +84,7 @@ unsigned missing_report(const struct run *run)
     bool waits = present && json_array_size(present) < run->min_nodes;
 
     if (waits &&
-        launch_ask(run->socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0)
+        agent_ask(run->socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0)
         tell(run, present, status);
     json_decref(status);
     json_decref(present);

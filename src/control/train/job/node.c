@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/launch.h"
+#include "agent/agent_ask.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "fabric/fabric.h"
@@ -128,7 +128,7 @@ int train_node_read(struct train_node *ret, const char *socket_path, struct err 
     struct train_node n = {0};
     json_t *status = NULL;
     bool good;
-    int r = launch_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
+    int r = agent_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
 
     if (r != 0)
         return r;

@@ -38,6 +38,6 @@ struct train_node {
  * @ret:	untouched on failure
  * @socket_path:	the agent's socket
  *
- * Return: 0; LAUNCH_E_NO_AGENT with words; or negative errno with words.
+ * Return: 0; AGENT_ASK_E_NONE with words; or negative errno with words.
  */
 int train_node_read(struct train_node *ret, const char *socket_path, struct err *e);

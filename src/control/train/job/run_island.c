@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mount.h>
 
-#include "agent/launch.h"
+#include "agent/agent_ask.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -61,7 +61,7 @@ static bool find_nodes(
     const char *socket_path, struct island_lan *ret, char ret_interface[static IF_NAMESIZE])
 {
     json_t *status = NULL;
-    bool found = launch_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0 &&
+    bool found = agent_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0 &&
                  island_lan_of_status(ret, status) == 0;
 
     json_decref(status);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <jansson.h>
 
-#include "agent/launch.h"
+#include "agent/agent_ask.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -17,7 +17,7 @@ int translate_read(struct addrmap *ret, const char *socket_path, struct err *e)
 {
     _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
     json_t *json = NULL;
-    int r = launch_ask(socket_path, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &json, e);
+    int r = agent_ask(socket_path, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &json, e);
 
     if (r == 0)
         r = snapshot_decode(&s, json, NULL, e);

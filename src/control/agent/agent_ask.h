@@ -1,0 +1,24 @@
+/*
+ * agent_ask.h - asks the agent that runs on this machine, through its socket.
+ *
+ * Threads: any; waits for the answer.
+ */
+#pragma once
+
+#include <jansson.h>
+
+struct err;
+
+/** No agent answers on the socket. */
+#define AGENT_ASK_E_NONE 1
+
+/**
+ * agent_ask() - a request, and its answer
+ * @socket_path:	of the agent; also where its socket for members of a group is found
+ * @ret:	gives a reference; may be NULL when the body is not wanted
+ *
+ * Return: 0; AGENT_ASK_E_NONE with words that say why, and which command helps; or negative errno
+ * with words.
+ */
+int agent_ask(const char *socket_path, const char *method, const char *path, unsigned timeout_ms,
+    json_t **ret, struct err *e);

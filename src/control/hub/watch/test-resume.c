@@ -208,6 +208,39 @@ static void test_long_resumes_wait(void **state)
     audience_end(s);
 }
 
+/* What is little by the time that a place is free leaves that place to the next one. */
+static void test_a_place_that_is_not_needed(void **state)
+{
+    struct watcher *w = &audience_hub.hub->watcher;
+    struct watch_known before;
+    struct stream *s[2];
+    char name[8];
+
+    for (unsigned i = 0; i < 256; i++) {
+        if (i == 192)
+            before = known_now();
+        (void)snprintf(name, sizeof(name), "%c%c", (int)('a' + i % 16), (int)('a' + i / 16));
+        audience_add(name);
+    }
+    w->n_sending = WATCH_SNAPSHOTS_MAX;
+    for (unsigned i = 0; i < 2; i++) {
+        s[i] = watch_open(w, audience_node(i == 0 ? "a" : "b"), 0, &before, audience_hub.now);
+        s[i]->on_drained(s[i]);
+        assert_int_equal(s[i]->n, 0);
+    }
+    for (unsigned i = 192; i < 256; i++) {
+        (void)snprintf(name, sizeof(name), "%c%c", (int)('a' + i % 16), (int)('a' + i / 16));
+        audience_remove(name);
+    }
+    w->n_sending = 0;
+    audience_end(audience_open("c"));
+    assert_int_equal(w->n_sending, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(audience_count(audience_take(s[i]), "heartbeat"), 1);
+        audience_end(s[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +253,8 @@ int main(void)
             test_resumes_share_their_texts, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_an_edge_without_nodes, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_long_resumes_wait, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_a_place_that_is_not_needed, audience_enter, audience_leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

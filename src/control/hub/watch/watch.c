@@ -106,15 +106,15 @@ static bool begin(struct watch *wt, nsec_t now)
     return true;
 }
 
-/* A place is free: begin with the next one that waits. */
+/* A place is free: begin with those that wait. One that needs none leaves it to the next. */
 static void send_next(struct watcher *w, nsec_t now)
 {
-    struct watch *wt = list_first(&w->waiting, struct watch, waiting);
+    struct watch *wt;
 
-    if (!wt || !can_send(w))
-        return;
-    list_remove(&wt->waiting);
-    (void)begin(wt, now);
+    while (can_send(w) && (wt = list_first(&w->waiting, struct watch, waiting))) {
+        list_remove(&wt->waiting);
+        (void)begin(wt, now);
+    }
 }
 
 static void release_place(struct watch *wt, nsec_t now)

@@ -1,4 +1,4 @@
-/* server_cut.c - the early end of a connection that takes too long. */
+/* server_cut.c - the early end of a connection, of one that takes too long above all. */
 #include <sys/socket.h>
 
 #include "api/server/server_internal.h"
@@ -23,12 +23,18 @@ void server__set_untimed(struct server__connection *c)
 
 void server__cut(struct server__connection *c)
 {
-    c->s->counts.cut++;
     c->cut = true;
     server__set_untimed(c);
     /* libmicrohttpd owns the descriptor. It sees the end, and closes it. */
     (void)shutdown(c->fd, SHUT_RDWR);
     mhd_loop_resume(c->loop, &c->http);
+}
+
+/* One whose time is over. */
+static void cut_late(struct server__connection *c)
+{
+    c->s->counts.cut++;
+    server__cut(c);
 }
 
 /* Thousands of streams are silent most of the time, so only the others are walked. */
@@ -41,7 +47,7 @@ static void cut_stalled(struct server *s, nsec_t now)
         if (c->stream->n == 0)
             list_remove(&c->busy);
         else if (stream_is_stalled(c->stream, now))
-            server__cut(c);
+            cut_late(c);
     }
 }
 
@@ -57,7 +63,7 @@ static void on_tick(uv_timer_t *timer)
     /* O(requests on their way) each second is cheap, and cheaper than a timer for each of them. */
     list_foreach_safe(c, tmp, &s->timed, timed) {
         if (c->cut_at <= now)
-            server__cut(c);
+            cut_late(c);
     }
     cut_stalled(s, now);
 }

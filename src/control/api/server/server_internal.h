@@ -2,7 +2,7 @@
  * server_internal.h - the parts of the server, from the bottom up; none calls one that follows.
  * mhd_loop.h is below all of them.
  *
- * server_cut.c     the early end of a connection that takes too long
+ * server_cut.c     the early end of a connection
  * server_stream.c  answers that go on
  * server_answer.c  what becomes of a request
  * server_begin.c   connections begin and end

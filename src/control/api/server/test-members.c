@@ -254,6 +254,7 @@ static void test_one_goes(void **state)
         (void)uv_run(&f->loop, UV_RUN_NOWAIT);
     }
     assert_int_equal(f->n_closed, 1);
+    assert_int_equal(server_counts(f->s).cut, 0);
     for (unsigned i = 1; i < WATCHES; i++)
         say(f, i, "still");
     open_watch(f, 0);

@@ -371,7 +371,7 @@ int cmd_run(int argc, char **argv)
     /* The words are the last ones of argv, which ends with NULL, as exec needs it. */
     arg.wish.words = argv + argc - arg.words.n;
     option_list_deinit(&arg.words);
-    arg.wish.reads_nccl_log = !arg.explain;
+    arg.wish.starts = !arg.explain;
     rng_fill(&rng, id, sizeof(id));
     hex_encode(id, sizeof(id), id_text);
     arg.wish.command_id = id_text;

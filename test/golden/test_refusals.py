@@ -126,6 +126,8 @@ REFUSALS = [
     ("run --job A_B -- true", USAGE, f'"A_B" {A_NAME}'),
     ("run --frob -- true", USAGE, 'no option "--frob"'),
     (f"run --socket {AWAY} -- true", FAILED, f"there is no agent on {AWAY}"),
+    (f"run --socket {AWAY} -- torchrun -m missing.py", FAILED, f"there is no agent on {AWAY}"),
+    (f"run --socket {AWAY} -- torchrun missing.py", FAILED, 'script "missing.py" is not there; it'),
     ("preflight --expect 10GB", USAGE, '"10GB" is not a rate in bits per second'),
     ("preflight --expect 0", USAGE, '"0" is not a rate'),
     (f"preflight --socket {AWAY}", FAILED, f"there is no agent on {AWAY}: this machine has not"),

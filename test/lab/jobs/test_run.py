@@ -72,6 +72,7 @@ def test_a_command_gets_what_it_needs(site: Site) -> None:
     torchrun = site.run("run", "--explain", "torchrun", "train.py").out
     assert f"PET_LOCAL_ADDR={site.address}" in torchrun or "torch 1." in torchrun
     assert "PET_RDZV_ENDPOINT is not set: nobody says --nnodes" in torchrun
+    assert 'the script "train.py" is not there; it is looked for in ' in torchrun
 
 
 def test_what_the_person_set_stays_and_is_judged(site: Site) -> None:
@@ -165,12 +166,14 @@ OVERLAY = {"NCCL_SOCKET_IFNAME": "=weft0", "GLOO_SOCKET_IFNAME": "weft0",
 
 def test_what_other_launchers_get(site: Site, tmp_path: Path) -> None:
     """The recorded command lines of docs/recipes/launchers.md: options and environment."""
+    script = tmp_path / "train.py"
+    script.touch()
     said, got = launch(site, tmp_path, "accelerate", "launch", "--num_machines", "2",
-                       "--num_processes", "16", "train.py", "--lr", "0.1")
+                       "--num_processes", "16", str(script), "--lr", "0.1")
     port = re.search(r"--main_process_port (\d+)", said)[1]
     assert said == ("words: accelerate launch --machine_rank 0 --rdzv_backend c10d "
                     f"--main_process_ip 10.77.0.1 --main_process_port {port} --rdzv_conf "
-                    "is_host=false --num_machines 2 --num_processes 16 train.py --lr 0.1")
+                    f"is_host=false --num_machines 2 --num_processes 16 {script} --lr 0.1")
     log = {name: got.pop(name) for name in ("NCCL_DEBUG", "NCCL_DEBUG_FILE")}
     assert log["NCCL_DEBUG"] == "INFO"
     assert got.pop("PET_LOCAL_ADDR", site.address) == site.address  # from torch 2.0 on
@@ -240,6 +243,12 @@ def test_what_cannot_be_run(site: Site) -> None:
     assert (missing.rc, missing.err.splitlines()[-1]) == (
         127, "weft run: no-such-command: command not found")
     assert site.run("run", "/etc/passwd").rc == 126
+    # Before it has met anybody: the hub hears of no such job.
+    missing = site.run("run", "--nnodes", "2", "torchrun", "/nonexistent/untold.py")
+    assert (missing.rc, missing.err) == (
+        1, 'weft run: the script "/nonexistent/untold.py" is not there\n')
+    jobs = json.loads(site.hub.run([site.weft, "jobs", "--json"]).out)["jobs"]
+    assert "untold" not in [j["job"] for j in jobs]
     lost = site.run("run", "true", host=site.n2)
     assert lost.rc == 1
     assert "has not joined a network (weft join TOKEN)" in lost.err
@@ -302,7 +311,7 @@ def test_the_hub_is_away(site: Site) -> None:
     site.agent.allow("the hub does not answer")
     site.agent.allow("UDP to the hub fails, and so does TLS")
     site.daemon.kill9()
-    done = site.run("run", "--nnodes", "2", "--job", "j", "torchrun", "t.py")
+    done = site.run("run", "--nnodes", "2", "--job", "j", "torchrun", "t")
     assert done.rc == 1
     assert 'the hub does not say where the job "j" meets' in done.err
     wait_for(lambda: site.run("run", "true").rc == 0, 5, "a command that meets nobody to run")

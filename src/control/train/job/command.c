@@ -45,6 +45,14 @@ static const struct {
 static const char *const torchrun_flags[] = {"standalone", "m", "module", "no_python", "run_path",
     "use_env", "h", "help", "virtual_local_rank", "signals_to_handle_all"};
 
+/* Those that take one, of torch 1.13 to 2.9 (torch/distributed/run.py, get_args_parser). Another
+ * word that begins with a dash may be an abbreviation, or of a later torch. */
+static const char *const torchrun_values[] = {"nnodes", "nproc_per_node", "rdzv_backend",
+    "rdzv_endpoint", "rdzv_id", "rdzv_conf", "max_restarts", "monitor_interval", "start_method",
+    "event_log_handler", "role", "log_dir", "r", "redirects", "t", "tee", "local_ranks_filter",
+    "duplicate_stdout_filters", "duplicate_stderr_filters", "node_rank", "master_addr",
+    "master_port", "local_addr", "logs_specs", "numa_binding", "signals_to_handle"};
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -66,23 +74,49 @@ static bool is_python(const char *name)
     return strncmp(name, "python", 6) == 0 && strspn(name + 6, "0123456789.") == strlen(name + 6);
 }
 
-/*
- * Skips python's own options. Returns the words after them, or after "-m MODULE". @ret_module:
- * set to the word after -m; untouched without -m.
- */
-static char *const *skip_python(char *const *words, const char **ret_module)
+static bool is_python_file(const char *word)
 {
-    while (*words && (*words)[0] == '-' && (*words)[1] != '\0') {
-        const char *word = *words++;
+    size_t len = word ? strlen(word) : 0;
 
-        if (strcmp(word, "-m") == 0) {
-            *ret_module = *words;
-            return *words ? words + 1 : words;
-        }
-        if ((strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0) && *words)
-            words++;
+    return len > 3 && word[0] != '-' && strcmp(word + len - 3, ".py") == 0;
+}
+
+/* What python's own options say it runs. */
+struct python {
+    char *const *rest;  /* the words after them, and after -m and its module */
+    const char *module; /* of -m; NULL: none */
+    const char *code;   /* of -c; NULL: none */
+};
+
+/* Takes one word of short options, as in "-u", "-um MODULE" or "-Xdev". */
+static void take_python_option(struct python *p, const char *word)
+{
+    const char *letter = word + 1 + strcspn(word + 1, "mcXW");
+    const char *value;
+
+    if (word[1] == '-') {
+        if (strcmp(word, "--check-hash-based-pycs") == 0 && *p->rest)
+            p->rest++;
+        return;
     }
-    return words;
+    if (*letter == '\0')
+        return;
+    value = letter[1] != '\0' ? letter + 1 : *p->rest;
+    if (letter[1] == '\0' && *p->rest)
+        p->rest++;
+    if (*letter == 'm')
+        p->module = value;
+    if (*letter == 'c')
+        p->code = value;
+}
+
+static struct python read_python(char *const *words)
+{
+    struct python p = {.rest = words};
+
+    while (*p.rest && (*p.rest)[0] == '-' && (*p.rest)[1] != '\0' && !p.module && !p.code)
+        take_python_option(&p, *p.rest++);
+    return p;
 }
 
 /* ---- torchrun's options --------------------------------------------------------------------- */
@@ -107,14 +141,33 @@ static bool is_option(const char *word, const char *name, const char **ret_value
     return *w == '\0' || *w == '=';
 }
 
-static bool is_flag(const char *word)
+/* Is it one of the @n @names? */
+static bool is_one_of(const char *word, const char *const names[], size_t n)
 {
     const char *value;
 
-    for (size_t i = 0; i < sizeof(torchrun_flags) / sizeof(*torchrun_flags); i++)
-        if (is_option(word, torchrun_flags[i], &value))
+    for (size_t i = 0; i < n; i++)
+        if (is_option(word, names[i], &value))
             return true;
     return false;
+}
+
+static bool is_flag(const char *word)
+{
+    return is_one_of(word, torchrun_flags, sizeof(torchrun_flags) / sizeof(*torchrun_flags));
+}
+
+static bool takes_value(const char *word)
+{
+    return is_one_of(word, torchrun_values, sizeof(torchrun_values) / sizeof(*torchrun_values));
+}
+
+/* Options after which the script is a module, or a program that is looked for as shells do. */
+static bool is_no_file(const char *word)
+{
+    static const char *const names[] = {"m", "module", "no_python"};
+
+    return is_one_of(word, names, sizeof(names) / sizeof(*names));
 }
 
 /* Notes what one option of torchrun says. @next is the word after it, or NULL. */
@@ -141,30 +194,41 @@ static void take_torchrun_option(struct command *c, const char *word, const char
 
 static void read_torchrun(struct command *c, char *const *words)
 {
+    bool is_sure = true;
+
     while (*words && (*words)[0] == '-') {
         const char *word = *words++;
 
         if (strcmp(word, "--") == 0)
             break;
         take_torchrun_option(c, word, *words);
+        is_sure = is_sure && !is_no_file(word) && (is_flag(word) || takes_value(word));
         if (!is_flag(word) && !strchr(word, '=') && *words)
             words++;
     }
     c->script = *words;
+    c->is_file = is_sure && is_python_file(c->script);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 /* Finds the script of a command whose options are not known here: the first word in ".py". */
-static const char *find_script(char *const *words)
+static char *const *find_script(char *const *words)
 {
-    for (; *words; words++) {
-        size_t len = strlen(*words);
+    while (*words && !is_python_file(*words))
+        words++;
+    return words;
+}
 
-        if ((*words)[0] != '-' && len > 3 && strcmp(*words + len - 3, ".py") == 0)
-            return *words;
-    }
-    return NULL;
+/* Does mpirun start python with that script? */
+static bool has_python_before(char *const *words, char *const *script)
+{
+    while (words != script && !is_python(base_name(*words)))
+        words++;
+    if (words == script)
+        return false;
+    const struct python p = read_python(words + 1);
+    return !p.module && !p.code && p.rest == script;
 }
 
 /* Where the options of accelerate or deepspeed begin. @rest: behind the program, or its module. */
@@ -196,9 +260,25 @@ bool command_says(const struct command *c, const char *name)
     return find_value(c, name) != NULL;
 }
 
+/* Is the script's place that of a script, and not behind another word that may be it? */
+static bool is_first_word(const struct command *c)
+{
+    bool follows_option = true;
+
+    for (char *const *w = c->words + c->options_at; *w && *w != c->script; w++) {
+        bool is_option_word = (*w)[0] == '-';
+
+        if ((!is_option_word && !follows_option) || is_no_file(*w))
+            return false;
+        follows_option = is_option_word && !strchr(*w, '=');
+    }
+    return true;
+}
+
 /* What matters of the options of accelerate and deepspeed. */
 static void read_theirs(struct command *c)
 {
+    c->is_file = c->script && c->options_at > 0 && is_first_word(c);
     if (c->kind == COMMAND_KIND_ACCELERATE) {
         c->nnodes = find_value(c, "num_machines");
         c->backend = find_value(c, "rdzv_backend");
@@ -217,11 +297,12 @@ void command_read(struct command *ret, char *const words[])
     char *const *rest = words + 1;
 
     if (is_python(name)) {
-        const char *module = NULL;
+        const struct python p = read_python(rest);
 
-        rest = skip_python(rest, &module);
-        c.script = module ? module : *rest;
-        name = module ? module : "";
+        rest = p.rest;
+        c.script = p.module ? p.module : p.code ? p.code : *rest;
+        c.is_file = !p.module && !p.code && is_python_file(c.script);
+        name = p.module ? p.module : "";
     } else {
         c.script = words[0];
     }
@@ -229,7 +310,9 @@ void command_read(struct command *ret, char *const words[])
     if (c.kind == COMMAND_KIND_TORCHRUN)
         read_torchrun(&c, rest);
     else if (c.kind != COMMAND_KIND_PLAIN)
-        c.script = find_script(rest);
+        c.script = *find_script(rest);
+    if (c.kind == COMMAND_KIND_MPI)
+        c.is_file = c.script && has_python_before(rest, find_script(rest));
     if (c.kind == COMMAND_KIND_ACCELERATE || c.kind == COMMAND_KIND_DEEPSPEED) {
         c.options_at = find_options(words, rest, name);
         read_theirs(&c);

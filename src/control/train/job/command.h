@@ -24,6 +24,8 @@ struct command {
     enum command_kind kind;
     const char *program;    /* the first word */
     const char *script;     /* the script, program or module that trains; NULL: not found */
+    bool is_file;           /* the script is a file in ".py" that Python reads under that name, in
+                               the working directory; false where that is not sure */
     const char *nnodes;     /* its own --nnodes; NULL: none */
     const char *backend;    /* its own --rdzv_backend; NULL: none */
     const char *rdzv_id;    /* its own --rdzv_id; NULL: none */

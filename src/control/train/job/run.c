@@ -18,6 +18,7 @@
 #include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run_island.h"
+#include "train/job/script.h"
 
 #define NODES_MAX 65536
 
@@ -293,7 +294,7 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
     const char *why = why_not_nccl_log(run);
     struct err e = ERR_NULL;
 
-    if (!why && wish->reads_nccl_log && !has_own_nccl_log()) {
+    if (!why && wish->starts && !has_own_nccl_log()) {
         if (run_dir_name(run->dir, &e) < 0)
             why = err_text(&e);
         (void)snprintf(nccl_log, sizeof(nccl_log), "%s/%s", run->dir, NCCL_WATCH_FILE);
@@ -336,14 +337,18 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
      */
     struct run run = {.socket_path = wish->socket_path, .command = {.kind = COMMAND_KIND_TORCHRUN}};
     const char *nnodes;
-    int r = train_node_read(&run.node, wish->socket_path, e);
+    int r = 0;
 
+    if (wish->words)
+        command_read(&run.command, wish->words);
+    if (wish->starts)
+        r = script_check(&run.command, e);
+    if (r == 0)
+        r = train_node_read(&run.node, wish->socket_path, e);
     if (r != 0)
         return r;
-    if (wish->words) {
-        command_read(&run.command, wish->words);
+    if (wish->words)
         torch_find(&run.torch, run.command.program);
-    }
     nnodes = decide_nnodes(&run.command, wish->nnodes);
     name_job(&run, wish);
     run.is_elastic = nnodes && strchr(nnodes, ':');
@@ -481,6 +486,7 @@ void run_advise(const struct run *run, struct str *out)
             str_addf(
                 out, "%s=%s is yours and stays, but %s\n", entry->name, entry->value, entry->note);
     }
+    script_advise(&run->command, out);
     advise_libfabric(run, out);
     advise_speed(run, out);
     advise_host_name(run, out);

@@ -35,7 +35,8 @@ struct run_wish {
                                 is not told that the command is there */
     const char *broken_run;  /* id of the run that it takes the place of; NULL: none */
     const char *rendezvous;  /* likewise "c10d", "etcd-v2" or "none"; NULL: c10d */
-    bool reads_nccl_log;     /* after the start, to say which network NCCL took */
+    bool starts;             /* the command is to be started, and not only explained: its script
+                                has to be there, and NCCL's log is read */
     bool is_quiet;           /* only what will hurt is said */
     const char *plan;        /* a file with the job's plan; NULL: none */
     const char *params;      /* weights of the model, to have a plan made; NULL: none is made */
@@ -78,8 +79,8 @@ int run_check(const struct run_wish *wish, struct err *e);
  * run_prepare() - gather the facts and make the plan
  * @ret:	untouched on failure; borrows from @wish
  *
- * Return: 0; or non-zero with words: the agent or the hub does not answer, or the number of
- * nodes or the job's name is not valid.
+ * Return: 0; or non-zero with words: the script is not there, the agent or the hub does not answer,
+ * or the number of nodes or the job's name is not valid.
  */
 int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e);
 

@@ -1,6 +1,7 @@
 /* test-command.c - what is read off the words of a command. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -41,6 +42,8 @@ static void test_kinds(void **state)
         {"python3 -u train.py --nnodes 3", COMMAND_KIND_PLAIN, "train"},
         {"python3", COMMAND_KIND_PLAIN, "job"},
         {"python -m", COMMAND_KIND_PLAIN, "job"},
+        {"python -um mypkg.main x", COMMAND_KIND_PLAIN, "mypkg-main"},
+        {"python3 -um torch.distributed.run --nnodes 4 t.py", COMMAND_KIND_TORCHRUN, "t"},
         {"python -m mypkg.main", COMMAND_KIND_PLAIN, "mypkg-main"},
         {"./job.sh", COMMAND_KIND_PLAIN, "job-sh"},
         {"mpirun -np 4 -x A ./all_reduce_perf", COMMAND_KIND_MPI, "job"},
@@ -111,6 +114,61 @@ static void test_options_of_other_launchers(void **state)
     assert_null(read_line("deepspeed zero.py --hostfile mine", buf).hostfile);
 }
 
+static void test_whether_the_script_is_a_file(void **state)
+{
+    static const struct {
+        const char *line;
+        bool is_file;
+    } cases[] = {
+        {"torchrun train.py", true},
+        {"torchrun --nnodes=2 --nproc-per-node 8 -t 3 a/b/train.py --module x", true},
+        {"torchrun --standalone -- train.py", true},
+        {"python3 -m torch.distributed.run --run_path train.py", true},
+        {"torchrun -m pkg.train conf.py", false},
+        {"torchrun --module pkg.py", false},
+        {"torchrun --no-python train.py", false},
+        {"torchrun --mod pkg.train conf.py", false},
+        {"torchrun -t3 train.py conf.py", false},
+        {"torchrun --of-another-torch train.py conf.py", false},
+        {"torchrun ./train", false},
+        {"torchrun", false},
+        {"python train.py", true},
+        {"python3.11 -u -X dev -Wdefault train.py", true},
+        {"python -uX dev train.py", true},
+        {"python --check-hash-based-pycs never train.py", true},
+        {"python -m pkg.py conf.py", false},
+        {"python -um pkg conf.py", false},
+        {"python -mpkg conf.py", false},
+        {"python -c pass.py conf.py", false},
+        {"python -uc x train.py", false},
+        {"python - train.py", false},
+        {"python", false},
+        {"python -m", false},
+        {"python -c", false},
+        {"./train.py", false},
+        {"accelerate launch --multi_gpu --num_machines 2 train.py", true},
+        {"accelerate-launch train.py", true},
+        {"accelerate launch -m pkg conf.py", false},
+        {"accelerate launch --no_python ./run conf.py", false},
+        {"accelerate launch --num_machines=2 train conf.py", false},
+        {"accelerate config train.py", false},
+        {"deepspeed --hostfile h train.py --deepspeed", true},
+        {"deepspeed --module pkg conf.py", false},
+        {"mpirun -np 2 python3 -u train.py", true},
+        {"mpirun -np 2 python3 -m pkg conf.py", false},
+        {"mpirun -np 2 ./run train.py", false},
+        {"mpirun python3 ./run train.py", false},
+        {"mpirun python3", false},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char buf[256];
+
+        if (read_line(cases[i].line, buf).is_file != cases[i].is_file)
+            fail_msg("%s: %d", cases[i].line, !cases[i].is_file);
+    }
+}
+
 static void test_long_names(void **state)
 {
     char word[200];
@@ -128,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_own_options),
         cmocka_unit_test(test_options_of_other_launchers),
+        cmocka_unit_test(test_whether_the_script_is_a_file),
         cmocka_unit_test(test_long_names),
     };
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -64,11 +65,23 @@ def measure(nodes: int, late: int, idle_s: int, changes: int) -> dict[str, float
                                   "--socket", f"{top}/sock"], quiet=True).out.strip()
         fleet = hosts["fleet"].spawn([FLEET, token, hub.pid, INTERFACE, nodes, late, idle_s,
                                       changes], name="fleet", allow=[".*"])
-        fleet.wait(1800)
+        status = fleet.wait(1800)
         said = "".join(fleet.lines())
-    return json.loads(said)
+    try:
+        return json.loads(said)
+    except json.JSONDecodeError:
+        raise SystemExit(f"{FLEET} has ended with {status} and said no JSON: {said}") from None
+
+
+def build() -> None:
+    """`make build` leaves the fleet out, so one that is there may be of an older source."""
+    if not (ROOT / "build/build.ninja").exists():
+        raise SystemExit("there is no build folder: run make build")
+    subprocess.run(["ninja", "-C", ROOT / "build", "--quiet", FLEET.relative_to(ROOT / "build")],
+                   check=True)
 
 
 if __name__ == "__main__":
+    build()
     words = [int(word) for word in sys.argv[1:]]
     print(json.dumps(measure(*(words + [1000, 100, 30, 50][len(words):])), indent=1))

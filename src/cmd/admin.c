@@ -48,6 +48,9 @@ static int make_target(struct client_target *ret, const struct admin_target *t,
             .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(t->socket, users)};
         return 0;
     }
+    if (t->says_socket)
+        return err_set(e, -EINVAL,
+            "--socket is of a hub on this machine, and --hub names one elsewhere: give either");
     if (host_port_check(t->hub, NULL) < 0)
         return err_set(e, -EINVAL, "--hub \"%.80s\" is not HOST:PORT", t->hub);
     if (!t->token_file || !t->pin)
@@ -57,6 +60,15 @@ static int make_target(struct client_target *ret, const struct admin_target *t,
     if (!base64_decode(t->pin, ret->pin.b, sizeof(ret->pin.b)))
         return err_set(e, -EINVAL, "--pin \"%.60s\" is not 32 bytes in base64", t->pin);
     return read_token(token, t->token_file, e);
+}
+
+const char *admin_option_given(const struct admin_target *t)
+{
+    if (t->hub)
+        return "--hub";
+    if (t->token_file)
+        return "--admin-token-file";
+    return t->pin ? "--pin" : t->says_socket;
 }
 
 static int explain(

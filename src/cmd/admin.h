@@ -15,10 +15,11 @@ struct client_answer;
 
 /** Where the hub is, as the options said. */
 struct admin_target {
-    const char *socket;     /* of a hub on this machine */
-    const char *hub;        /* HOST:PORT of one elsewhere; NULL: this machine */
-    const char *token_file; /* holds the admin token */
-    const char *pin;        /* base64 SHA-256 of the hub's SPKI */
+    const char *socket;      /* of a hub on this machine */
+    const char *hub;         /* HOST:PORT of one elsewhere; NULL: this machine */
+    const char *token_file;  /* holds the admin token */
+    const char *pin;         /* base64 SHA-256 of the hub's SPKI */
+    const char *says_socket; /* "--socket" when the person has named it; NULL: the default */
 };
 
 /** Where a hub's admin socket is. */
@@ -28,7 +29,7 @@ struct admin_target {
 #define ADMIN_SOCKET_OPTION(t)                                                                     \
     {                                                                                              \
         "--socket", "PATH", option_socket, &(t).socket, ADMIN_SOCKET_DEFAULT,                      \
-            "admin socket of the hub on this machine"                                              \
+            "admin socket of the hub on this machine", .given = &(t).says_socket                   \
     }
 
 /* The rows of an option table that fill in a struct admin_target. */
@@ -41,6 +42,9 @@ struct admin_target {
         "--pin", "SHA256", option_text, &(t).pin, NULL,                                            \
             "with --hub: base64 SHA-256 of its TLS key, as \"weft hub up\" prints it"              \
     }
+
+/** admin_option_given() - one of ADMIN_OPTIONS that the person has given; NULL: none. */
+const char *admin_option_given(const struct admin_target *t);
 
 /**
  * admin_call() - ask the hub, or say on standard error why that failed

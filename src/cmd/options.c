@@ -45,9 +45,11 @@ int option_text(const struct option *o, const char *text, struct err *e)
 
 int option_socket(const struct option *o, const char *text, struct err *e)
 {
-    if (strlen(text) > UNIX_SOCKET_PATH_MAX)
-        return err_set(e, -EINVAL, "%s \"%.20s...\" is too long: %zu bytes, and %d are allowed",
-            o->name, text, strlen(text), UNIX_SOCKET_PATH_MAX);
+    size_t max = o->max > 0 ? o->max : UNIX_SOCKET_PAIR_PATH_MAX;
+
+    if (strlen(text) > max)
+        return err_set(e, -EINVAL, "%s \"%.20s...\" is too long: %zu bytes, and %zu are allowed",
+            o->name, text, strlen(text), max);
     return option_text(o, text, e);
 }
 

@@ -45,15 +45,16 @@ enum option_need {
 };
 
 struct option {
-    const char *name;      /* "--ttl", or "TOKEN" for a positional argument */
-    const char *arg;       /* the value's word in the help; NULL for flags and positionals */
-    option_fn parse;       /* text to field */
-    void *field;           /* pins: what @parse fills, see there */
-    const char *dflt;      /* parsed first, and shown in the help; NULL: none */
-    const char *help;      /* one clause */
-    const char *words;     /* for option_word(): what is allowed, as "auto, hub, mesh" */
-    uint64_t min;          /* for numbers; ns for durations */
-    uint64_t max;          /* inclusive; 0: no bound */
+    const char *name;  /* "--ttl", or "TOKEN" for a positional argument */
+    const char *arg;   /* the value's word in the help; NULL for flags and positionals */
+    option_fn parse;   /* text to field */
+    void *field;       /* pins: what @parse fills, see there */
+    const char *dflt;  /* parsed first, and shown in the help; NULL: none */
+    const char *help;  /* one clause */
+    const char *words; /* for option_word(): what is allowed, as "auto, hub, mesh" */
+    uint64_t min;      /* for numbers; ns for durations */
+    uint64_t max;      /* inclusive; 0: no bound. Of a socket's path: bytes; 0: as long as leaves
+                          room for UNIX_SOCKET_USERS_SUFFIX */
     enum option_need need; /* see there */
     const char **given;    /* set to the name when the option is given; rows may share it */
     bool many;             /* may be given more than once; a positional takes all the rest */

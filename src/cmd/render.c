@@ -18,13 +18,15 @@ static struct {
     struct admin_target target;
     const char *node;
     const char *network;
+    const char *says_network; /* "--network" when the person has named it; NULL: the default */
     const char *snapshot;
     struct stock_wish wish;
 } arg;
 
 static const struct option options[] = {
     {"NODE", NULL, option_name, &arg.node, NULL, "the node; without it --snapshot names a file"},
-    {"--network", "NAME", option_name, &arg.network, "default", "the node's network"},
+    {"--network", "NAME", option_name, &arg.network, "default", "the node's network",
+        .given = &arg.says_network},
     {"--snapshot", "FILE", option_text, &arg.snapshot, NULL,
         "read the node's snapshot from a file instead of asking the hub"},
     STOCK_OPTIONS(arg.wish),
@@ -90,6 +92,19 @@ static int print_config(struct snapshot *s)
     return cmd_print(usage.command, text);
 }
 
+/* What asks the hub says nothing to a file. */
+static int check_snapshot(void)
+{
+    const char *given = admin_option_given(&arg.target);
+
+    if (!given)
+        given = arg.says_network;
+    if (!arg.snapshot || !given)
+        return CMD_OK;
+    return cmd_refuse(usage.command,
+        "%s is for asking a hub, and with --snapshot the file is all that is read", given);
+}
+
 int cmd_render(int argc, char **argv)
 {
     _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
@@ -99,6 +114,9 @@ int cmd_render(int argc, char **argv)
         return status;
     if (!arg.node == !arg.snapshot)
         return cmd_refuse(usage.command, "give either NODE or --snapshot FILE");
+    status = check_snapshot();
+    if (status != CMD_OK)
+        return status;
     status = arg.snapshot ? read_file(&s) : ask_hub(&s);
     if (status == CMD_OK)
         status = print_config(&s);

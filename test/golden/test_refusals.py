@@ -17,7 +17,11 @@ AWAY = "/nonexistent/weft.sock"
 LONG = "/tmp/" + "x" * 120
 TOKEN = (Path(__file__).parents[1] / "corpus/token/whole").read_text().strip()
 PIN = "A" * 43 + "="
-TOO_LONG = '--socket "/tmp/xxxxxxxxxxxxxxx..." is too long: 125 bytes, and 103 are allowed'
+TOO_LONG = '--socket "/tmp/xxxxxxxxxxxxxxx..." is too long: 125 bytes, and {} are allowed'
+# A daemon has a second socket beside it, whose name is longer by ".users".
+FITS, FITS_NOT = ("/" + "x" * (n - 1) for n in (97, 98))
+FAR = f"--hub 192.0.2.1:8443 --admin-token-file /nonexistent/t --pin {PIN}"
+OF_HUB = "is for asking a hub, and with --snapshot the file is all that is read"
 A_NAME = "is not a name: 1 to 63 of a-z, 0-9 and '-'"
 
 # The words, the exit status, and what the sentence says besides.
@@ -52,7 +56,11 @@ REFUSALS = [
     ("hub up --relay-only --audit-age 1d", USAGE, "--audit-age is for a hub"),
     ("hub up --relay-only --price-table p", USAGE, "--price-table is for a hub"),
     ("hub up --no-dataplane --relay-only", USAGE, "--no-dataplane is for a hub"),
-    (f"hub up --socket {LONG}", USAGE, TOO_LONG),
+    (f"hub up --socket {LONG}", USAGE, TOO_LONG.format(97)),
+    (f"hub up --socket {FITS_NOT}", USAGE, "is too long: 98 bytes, and 97 are allowed"),
+    (f"agent --socket {FITS_NOT}", USAGE, "is too long: 98 bytes, and 97 are allowed"),
+    (f"status --socket {FITS_NOT}", USAGE, "is too long: 98 bytes, and 97 are allowed"),
+    (f"status --socket {FITS}", FAILED, f"there is no agent on {FITS}"),
     ("token new --socket=", USAGE, "--socket is empty: it takes PATH"),
     ("token new --ttl 0", USAGE, '"0" is not a duration from 1 s to 365 d'),
     ("token new --ttl -1h", USAGE, '"-1h" is not a duration'),
@@ -65,8 +73,10 @@ REFUSALS = [
     (f"token new --hub h:1 --admin-token-file /dev/null --pin {PIN}", USAGE, "has no token"),
     ("token new --admin-token-file t", USAGE, "--admin-token-file is for a hub elsewhere"),
     (f"nodes --pin {PIN}", USAGE, "--pin is for a hub elsewhere: say which, with --hub"),
-    (f"nodes --socket {LONG}", USAGE, TOO_LONG),
-    (f"status --socket {LONG}", USAGE, TOO_LONG),
+    (f"nodes --socket {LONG}", USAGE, TOO_LONG.format(97)),
+    (f"nodes --socket {AWAY} {FAR}", USAGE, "--socket is of a hub on this machine, and --hub"),
+    (f"nodes --socket /run/weft/hub.sock {FAR}", USAGE, "names one elsewhere: give either"),
+    (f"status --socket {LONG}", USAGE, TOO_LONG.format(97)),
     ("cost --since soon", USAGE, '"soon"'),
     ("cost --until 2026-13-01", USAGE, '"2026-13-01"'),
     ("cost --since 2026-11-23 --until 2026-11-22", USAGE, "is a later day than 2026-11-22"),
@@ -114,6 +124,11 @@ REFUSALS = [
     ("edge set a a --path off", USAGE, '"a" and "a" are the same node'),
     ("edge set a b --path warp", USAGE, '"warp" is none of auto, direct, relay, off'),
     ("render", USAGE, "give either NODE or --snapshot FILE"),
+    (f"render --snapshot f --socket {AWAY}", USAGE, f"--socket {OF_HUB}"),
+    ("render --snapshot f --hub 192.0.2.1:8443", USAGE, f"--hub {OF_HUB}"),
+    ("render --snapshot f --admin-token-file t", USAGE, f"--admin-token-file {OF_HUB}"),
+    (f"render --snapshot f --pin {PIN}", USAGE, f"--pin {OF_HUB}"),
+    ("render --snapshot f --network default", USAGE, f"--network {OF_HUB}"),
     ("render --snapshot /nonexistent/file", FAILED, "/nonexistent/file does not exist"),
     ("render x --listen-port 0", USAGE, '"0" is not a number from 1 to 65535'),
     ("env --format xml", USAGE, '"xml" is none of sh, json, k8s, slurm'),
@@ -161,7 +176,8 @@ REFUSALS = [
     ("wg -f x --class-rate bulk=5Mbit,slow=1Mbit", USAGE, '"slow=1Mbit" is not CLASS=RATE'),
     ("wg -f x --cipher des", USAGE, 'cipher "des" is not chacha20poly1305 or aes256gcm'),
     ("wg -f x --cipher-library foo", FAILED, '"foo" is not there'),
-    (f"wg x --stats --socket {LONG}", USAGE, TOO_LONG),
+    (f"wg x --stats --socket {LONG}", USAGE, TOO_LONG.format(103)),
+    (f"wg x --stats --socket {FITS_NOT}", FAILED, "weft wg"),
     ("wg nothere0 --stats", FAILED, "no weft wg runs nothere0 here: nothing listens on /"),
 ]
 

@@ -11,6 +11,9 @@
 /** The path of the group's socket is that of the other one with this suffix. */
 #define UNIX_SOCKET_USERS_SUFFIX ".users"
 
+/** Longest path of a socket that has one for the group beside it, bytes. */
+#define UNIX_SOCKET_PAIR_PATH_MAX (UNIX_SOCKET_PATH_MAX + 1 - (int)sizeof(UNIX_SOCKET_USERS_SUFFIX))
+
 /** Room for either; the kernel's limit is lower. */
 #define UNIX_SOCKET_CHOICE_CAP 4096
 

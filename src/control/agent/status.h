@@ -53,6 +53,7 @@ struct status_input {
     nsec_t hub_quiet_max;                 /* as hub_link_quiet_max() says, ns */
     uint64_t hub_store_behind_s;          /* as hub_link_store_behind_s() says */
     const char *stream_why;            /* why packets to the hub go in TLS; NULL: they go by UDP */
+    const char *tls_failure;           /* why they do not although UDP fails; NULL: nothing known */
     enum udp_asymmetry_kind asymmetry; /* which way UDP to the hub is broken */
     nsec_t now;                        /* monotonic */
     nsec_t wall;                       /* ns since 1970 */

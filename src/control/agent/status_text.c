@@ -246,6 +246,9 @@ void status_text_format(const json_t *status, struct str *out)
     format_store(hub, out);
     if (stream_why)
         str_addf(out, "hub: %s\n", stream_why);
+    if (status_cells_text(hub, "tlsFailure", NULL))
+        str_addf(out, "hub: UDP to it fails, and so does TLS: %s\n",
+            status_cells_text(hub, "tlsFailure", NULL));
     status_cluster_format(json_object_get(status, "cluster"), out);
     format_keepalive(json_object_get(status, "keepalive"), out);
     format_names(json_object_get(status, "namesLeftOut"), out);

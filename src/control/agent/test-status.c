@@ -33,6 +33,7 @@ struct scene {
     nsec_t hub_quiet_max;
     uint64_t hub_store_behind_s;
     const char *fault;
+    const char *tls_failure;
     const struct status_cluster *cluster;
 };
 
@@ -110,6 +111,7 @@ static json_t *encode(const struct scene *sc, bool hub_heard)
         .hubs = sc->hubs,
         .cluster = sc->cluster,
         .hub_heard = hub_heard,
+        .tls_failure = sc->tls_failure,
         .hub_silent_for = sc->hub_silent_for,
         .hub_quiet_max = sc->hub_quiet_max,
         .hub_store_behind_s = sc->hub_store_behind_s,
@@ -286,6 +288,7 @@ static void test_table_without_hub(void **state)
     json_t *json;
 
     make_scene(&sc, false);
+    sc.tls_failure = "the hub says why";
     json = encode(&sc, false);
     check_table(json, "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
                       "interface weft0 (userspace), MTU 1420\n"
@@ -293,6 +296,7 @@ static void test_table_without_hub(void **state)
                       "rates that are kept: all 100Mbit, bulk 2.5Mbit, to n3 20Mbit\n"
                       "what is sent shows its DSCP outside the tunnel\n"
                       "hub hub at 203.0.113.10:51820: does not answer, last handshake 12 s ago\n"
+                      "hub: UDP to it fails, and so does TLS: the hub says why\n"
                       "keepalive 10 s; not measured yet: there is no session with the hub by UDP\n"
                       "\n"
                       "PEER  ADDRESS    PATH  RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"

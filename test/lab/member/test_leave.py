@@ -121,3 +121,21 @@ def test_removed_by_the_hub(site: Pair) -> None:
     assert re.search(r"^n3 has joined", said) and re.search("^Before, " + removed, said, re.M)
     assert site.n2.host.run(["test", "-e", word], check=False).rc == 1
     assert "was removed" not in site.n2.run("status", check=False).err
+
+
+def test_removed_while_its_agent_was_away(site: Pair) -> None:
+    """Nobody could tell it, and the hub does not speak to strangers; it says so in TLS."""
+    site.both_join()
+    site.n2.agent.kill9()
+    site.hub.run([site.weft, "node", "rm", "n2"])
+    site.n2.agent = site.n2.host.spawn([site.weft, "agent"], name="agent",
+                                       allow=[HUB_AWAY, "UDP to the hub fails, and so does TLS"])
+    why = ('\nhub: UDP to it fails, and so does TLS: a stream is for members, and the request '
+           'proves no membership of a network "default": a node that is told this was removed')
+    wait_for(lambda: why in site.n2.run("status", check=False).out, 60,
+             "n2 to say that it is no member")
+    assert "proves no membership" in site.n2.status()["hub"]["tlsFailure"]
+    site.n2.run("leave")
+    assert site.n2.agent.wait() == 0
+    site.n2.join(site.token())
+    assert "tlsFailure" not in site.n2.status()["hub"]

@@ -193,6 +193,13 @@ bool hub_transport_io_is_settled(const struct hub_transport_io *io)
            !io->stream;
 }
 
+const char *hub_transport_io_failure(const struct hub_transport_io *io)
+{
+    const struct hub_stream_status *status = &io->now.status;
+
+    return io->stream && !status->is_open && status->why[0] != '\0' ? status->why : NULL;
+}
+
 struct endpoint hub_transport_io_endpoint(const struct hub_transport_io *io)
 {
     if (!hub_transport_is_by_stream(&io->transport) || !io->stream)

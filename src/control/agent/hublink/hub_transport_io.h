@@ -97,5 +97,12 @@ void hub_transport_io_speak(struct hub_transport_io *io, nsec_t now);
 /** hub_transport_io_is_settled() - the hub is heard by UDP, and nothing is being tried. */
 bool hub_transport_io_is_settled(const struct hub_transport_io *io);
 
+/**
+ * hub_transport_io_failure() - why the stream that is wanted does not come about, a clause
+ *
+ * Return: lends, until the next poll or run; NULL: none is wanted, or it is open, or not tried yet.
+ */
+const char *hub_transport_io_failure(const struct hub_transport_io *io);
+
 /** hub_transport_io_endpoint() - the stream's, for WireGuard; none: the hub is reached by UDP. */
 struct endpoint hub_transport_io_endpoint(const struct hub_transport_io *io);

@@ -159,7 +159,10 @@ void handlers_stream(void *ctx, const struct request *rq, struct response *rs)
 
     if (!node || node->pub.spec.hub) {
         response_refuse(rs, 401,
-            "a stream is for members, and the request proves no membership of a network \"%.63s\"",
+            "a stream is for members, and the request proves no membership of a network \"%.63s\": "
+            "a node that is told this was removed while it was away, or joined after the copy was "
+            "made that this hub was restored from; weft leave and weft join with a new token mend "
+            "that",
             rq->params[0]);
         return;
     }

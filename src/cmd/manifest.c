@@ -146,20 +146,54 @@ static int refuse_aliases(const char *text, size_t len, const char *name, struct
     return r;
 }
 
+/* Nothing between two "---": templates leave such documents behind. */
+static bool is_empty(const yaml_node_t *root)
+{
+    return root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0 &&
+           root->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+}
+
+/* Appends @object, or, if it is a list, as `weft get KIND` prints one, what is in it. */
+static int append(
+    json_t *objects, const json_t *object, const struct place *at, const yaml_mark_t *mark)
+{
+    json_t *items = json_object_get(object, "items");
+    json_t *item;
+    size_t i;
+
+    if (!json_is_array(items) || json_object_size(object) != 1) {
+        if (json_array_size(objects) >= MANIFEST_OBJECTS_MAX)
+            return refuse(at, mark, "more than 10000 objects in one file");
+        return json_array_append(objects, (json_t *)object) == 0 ? 0 : -ENOMEM;
+    }
+    json_array_foreach(items, i, item) {
+        if (!json_is_object(item))
+            return refuse(at, mark, "one of the items is no object");
+        if (json_array_size(objects) >= MANIFEST_OBJECTS_MAX)
+            return refuse(at, mark, "more than 10000 objects in one file");
+        if (json_array_append(objects, item) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 static int add_document(json_t *objects, yaml_document_t *doc, const char *name, struct err *e)
 {
     struct place at = {.name = name, .doc = doc, .e = e};
     yaml_node_t *root = yaml_document_get_root_node(doc);
     json_t *object;
+    int r;
 
+    if (is_empty(root))
+        return 0;
     if (root->type != YAML_MAPPING_NODE)
         return refuse(&at, &root->start_mark, "a document must be one object");
-    if (json_array_size(objects) >= MANIFEST_OBJECTS_MAX)
-        return refuse(&at, &root->start_mark, "more than 10000 objects in one file");
     object = convert(&at, root, 0);
     if (!object)
         return e->code ? e->code : -ENOMEM;
-    return json_array_append_new(objects, object) == 0 ? 0 : -ENOMEM;
+    r = append(objects, object, &at, &root->start_mark);
+    json_decref(object);
+    return r;
 }
 
 static int load_documents(json_t *objects, yaml_parser_t *parser, const char *name, struct err *e)

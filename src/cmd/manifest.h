@@ -21,6 +21,9 @@ struct err;
  * @path:	"-" for standard input
  * @ret:	gives a reference: an array of objects
  *
+ * A document {"items": [...]}, as `weft get KIND` prints, stands for the objects in it. Empty
+ * documents are passed over.
+ *
  * Aliases are refused: nobody needs them here, and a few lines of them can
  * stand for gigabytes. Tags are not looked at.
  *

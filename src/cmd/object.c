@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "api/client/client.h"
 #include "base/cleanup.h"
@@ -25,16 +26,28 @@ static struct {
     bool json;
 } arg;
 
+/* The row that somebody means who types as for kubectl: "node", "nodes", "wnode". NULL: none. */
+static const struct object_kind *find_typed(const char *text)
+{
+    for (unsigned i = 0; object_kinds[i]; i++)
+        if (strcasecmp(text, object_kinds[i]->name) == 0 ||
+            strcasecmp(text, object_kinds[i]->plural) == 0 ||
+            strcasecmp(text, object_kinds[i]->short_name) == 0)
+            return object_kinds[i];
+    return NULL;
+}
+
 /*
  * Kinds and names are checked here because they become part of a URL. What they mean is the hub's
  * to check. [const char *]
  */
 static int option_kind(const struct option *o, const char *text, struct err *e)
 {
+    const struct object_kind *row = find_typed(text);
     char all[OBJECT_KINDS_TEXT_MAX];
 
-    if (object_kind_find(text))
-        return option_text(o, text, e);
+    if (row)
+        return option_text(o, row->name, e);
     return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s", o->name, text, object_kinds_text(all));
 }
 
@@ -47,8 +60,10 @@ static int option_what(const struct option *o, const char *text, struct err *e)
 {
     char all[OBJECT_KINDS_TEXT_MAX];
 
-    if (strcmp(text, EDGES) == 0 || strcmp(text, EVENTS) == 0 || object_kind_find(text))
+    if (strcmp(text, EDGES) == 0 || strcmp(text, EVENTS) == 0)
         return option_text(o, text, e);
+    if (find_typed(text))
+        return option_kind(o, text, e);
     return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s, %s, %s", o->name, text,
         object_kinds_text(all), EDGES, EVENTS);
 }
@@ -206,29 +221,67 @@ int cmd_get(int argc, char **argv)
     return admin_show(&arg.target, get_usage.command, path, true, NULL);
 }
 
-/* Writes one object to where its own kind, network and name say. */
-static int put_object(const char *command, const json_t *object)
+#define OBJECT_PATH_MAX 256
+
+/* Where an object of a file is written to, by its own kind, network and name. */
+static int object_path(char ret[static OBJECT_PATH_MAX], const json_t *object, struct err *e)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     const char *kind = admin_field(object, NULL, "kind");
     const char *name = admin_field(object, "metadata", "name");
     const char *network = admin_field(object, "metadata", "network");
     const struct object_kind *row = object_kind_find(kind);
-    const struct option kind_option = {.name = "kind", .field = &arg.kind};
+    char all[OBJECT_KINDS_TEXT_MAX];
+
+    if (!*kind)
+        return err_set(e, -EINVAL, "an object has no \"kind\": it is one of %s, as text",
+            object_kinds_text(all));
+    if (!row)
+        return err_set(e, -EINVAL, "kind \"%.40s\" is none of %s", kind, object_kinds_text(all));
+    if (!*network)
+        network = row->is_network ? name : arg.network;
+    if (mesh_options_check_name(name, "metadata.name", e) < 0 ||
+        parse_name(network, "metadata.network", e) < 0)
+        return -EINVAL;
+    (void)snprintf(ret, OBJECT_PATH_MAX, "/v1/networks/%s/objects/%s/%s", network, kind, name);
+    return 0;
+}
+
+/* Nothing is sent of a file in which an object has no place, or is there twice: which of the two is
+ * meant? */
+static int check_objects(const json_t *objects, struct err *e)
+{
+    json_t *seen = json_object();
+    char path[OBJECT_PATH_MAX];
+    const json_t *object;
+    int r = seen ? 0 : -ENOMEM;
+    size_t i;
+
+    json_array_foreach(objects, i, object) {
+        if (r == 0)
+            r = object_path(path, object, e);
+        if (r == 0 && json_object_get(seen, path))
+            r = err_set(e, -EINVAL, "%s \"%s\" is there twice", admin_field(object, NULL, "kind"),
+                admin_field(object, "metadata", "name"));
+        if (r == 0 && json_object_set_new(seen, path, json_true()) < 0)
+            r = -ENOMEM;
+    }
+    json_decref(seen);
+    return r;
+}
+
+static int put_object(const char *command, const json_t *object)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     struct err e = ERR_NULL;
-    char path[256];
+    char path[OBJECT_PATH_MAX];
     int status;
 
-    if (!*network)
-        network = row && row->is_network ? name : arg.network;
-    if (option_kind(&kind_option, kind, &e) < 0 ||
-        mesh_options_check_name(name, "metadata.name", &e) < 0 ||
-        parse_name(network, "metadata.network", &e) < 0)
+    if (object_path(path, object, &e) < 0)
         return cmd_fail(command, "%s", err_text(&e));
-    (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s/%s", network, kind, name);
     status = admin_call(&arg.target, command, "PUT", path, object, &answer);
     if (status == CMD_OK)
-        (void)printf("%s %s: applied\n", kind, name);
+        (void)printf("%s %s: applied\n", admin_field(object, NULL, "kind"),
+            admin_field(object, "metadata", "name"));
     return status;
 }
 
@@ -260,11 +313,20 @@ int cmd_apply(int argc, char **argv)
         return status;
     if (manifest_read(&objects, arg.file, &e) < 0)
         return cmd_fail(apply_usage.command, "%s", err_text(&e));
+    if (check_objects(objects, &e) < 0) {
+        json_decref(objects);
+        return cmd_fail(apply_usage.command, "%s; nothing is applied", err_text(&e));
+    }
     json_array_foreach(objects, i, object) {
         status = put_object(apply_usage.command, object);
         if (status != CMD_OK)
             break;
     }
+    if (status != CMD_OK && json_array_size(objects) > 1)
+        (void)fprintf(stderr,
+            "weft apply: applied are %zu of %zu objects: that one is not, nor are "
+            "those after it\n",
+            i, json_array_size(objects));
     json_decref(objects);
     return status;
 }

@@ -27,6 +27,22 @@ static void test_values(void **state)
     json_decref(expected);
 }
 
+/* What `weft get KIND` prints can be applied; a file may begin and end with "---". */
+static void test_lists(void **state)
+{
+    static const char text[] = "---\n---\n{\"items\": [{\"kind\": \"A\"}, {\"kind\": \"B\"}]}\n"
+                               "---\nkind: C\nitems: [1]\n---\n";
+    struct err e = ERR_NULL;
+    json_t *expected =
+        json_loads("[{\"kind\":\"A\"},{\"kind\":\"B\"},{\"kind\":\"C\",\"items\":[1]}]", 0, NULL);
+    json_t *objects;
+
+    assert_int_equal(manifest_parse(&objects, text, strlen(text), "f.yaml", &e), 0);
+    assert_true(json_equal(objects, expected));
+    json_decref(objects);
+    json_decref(expected);
+}
+
 static void test_refusals(void **state)
 {
     static const struct {
@@ -34,6 +50,9 @@ static void test_refusals(void **state)
         const char *words;
     } cases[] = {
         {"", "f.yaml holds no object"},
+        {"---\n---\n", "f.yaml holds no object"},
+        {"items: [a]\n", "f.yaml, line 1: one of the items is no object"},
+        {"\"\"\n", "f.yaml, line 1: a document must be one object"},
         {"- a\n", "f.yaml, line 1: a document must be one object"},
         {"a: 1\na: 2\n", "f.yaml, line 2: this key is there twice"},
         {"a: &x 1\nb: *x\n", "f.yaml, line 2: aliases are not taken"},
@@ -55,6 +74,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_refusals),
     };
 

@@ -372,6 +372,34 @@ spec: {cidr4: 10.77.0.0/24, cidr6: "fd77::/64", topology: hub, mtu: 1280, cipher
     assert "no network" in hub.run("delete", "Network", "made", check=False).err
 
 
+def test_apply_of_many(hub, lab, tmp_path):
+    """A list as it was printed; what is there twice, or refused, is said with what became of it."""
+    manifest = tmp_path / "many.json"
+    made = [{"kind": "Network", "metadata": {"name": name},
+             "spec": {"cidr4": "10.77.0.0/24", "cidr6": "fd77::/64"}}
+            for name in ("m1", "m2", "m3")]
+    manifest.write_text(json.dumps({"items": made}))
+    said = hub.run("apply", "-f", str(manifest)).out
+    assert said == "".join(f"Network m{i}: applied\n" for i in (1, 2, 3))
+    manifest.write_text(hub.run("get", "networks", "--network", "m1").out)
+    assert hub.run("apply", "-f", str(manifest)).out == "Network m1: applied\n"
+    for name in ("m1", "m2"):
+        hub.run("delete", "network", name)
+    manifest.write_text(json.dumps({"items": made[:2] + made[:1]}))
+    refused = hub.run("apply", "-f", str(manifest), check=False)
+    assert refused.err == 'weft apply: Network "m1" is there twice; nothing is applied\n'
+    assert hub.run("network", "ls", "--json").out.count('"m1"') == 0
+    made[1]["spec"]["mtu"] = 7
+    manifest.write_text("---\n" + "\n---\n".join(map(json.dumps, made)) + "\n---\n")
+    refused = hub.run("apply", "-f", str(manifest), check=False)
+    assert refused.rc == 1 and refused.out == "Network m1: applied\n"
+    assert refused.err.endswith('weft apply: applied are 1 of 3 objects: that one is not, nor are '
+                                'those after it\n'), refused.err
+    manifest.write_text('{"metadata": {"name": "m1"}}')
+    refused = hub.run("apply", "-f", str(manifest), check=False)
+    assert 'an object has no "kind": it is one of Network, Node, MeshEdge' in refused.err
+
+
 def test_delete(hub, lab):
     for name in "ab":
         hub.run("node", "add", name, "--public-key", new_key())

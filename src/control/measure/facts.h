@@ -47,7 +47,8 @@ struct facts {
     bool has_rdma;            /* there is an InfiniBand, RoCE or EFA device */
     uint64_t tcp_receive_max; /* bytes: third value of net.ipv4.tcp_rmem */
     uint64_t tcp_send_max;    /* bytes: third value of net.ipv4.tcp_wmem */
-    bool tcp_restarts; /* after a pause TCP begins again with a small window; see facts_gather.c */
+    bool tcp_restarts; /* after a pause TCP begins again with a small window, unless a route names
+                          another congestion control */
     char interface[IFNAMSIZ];    /* the overlay's */
     struct ip_addr address;      /* this node's on that interface, IPv4 */
     struct ip_addr host_address; /* what the machine's own name resolves to; none: nothing */
@@ -74,6 +75,15 @@ int facts_decode(struct facts *ret, const json_t *json, struct err *e);
  * Fields that cannot be found out stay empty. The field @traffic is left to the caller.
  */
 void facts_gather(struct facts *ret, const char *interface, const struct ip_addr *address);
+
+/**
+ * facts_tcp_restarts() - does TCP on this machine begin again with a small window after a pause?
+ * @congestion:	name of the connection's congestion control, such as "cubic"
+ *
+ * Reads net.ipv4.tcp_slow_start_after_idle. A congestion control that sets its rate by itself keeps
+ * that over a pause (Linux, net/ipv4/tcp_output.c, tcp_slow_start_after_idle_check()): BBR.
+ */
+bool facts_tcp_restarts(const char *congestion);
 
 /** facts_gather_limits() - read this process' limits only; facts_gather() does so, too. */
 void facts_gather_limits(struct facts *f);

@@ -13,6 +13,7 @@
 #include "base/version.h"
 #include "measure/facts.h"
 #include "measure/names.h"
+#include "measure/result.h"
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
 #include "os/statefile.h"
@@ -201,12 +202,21 @@ static uint64_t count_jobs(void)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-/* RFC 5681, section 4.1, which a machine may have turned off. BBR keeps its own estimate of the
- * path over a pause (net/ipv4/tcp_bbr.c, bbr_cwnd_event()). */
-static bool tcp_restarts(void)
+/* RFC 5681, section 4.1, which a machine may have turned off. */
+bool facts_tcp_restarts(const char *congestion)
 {
-    return !begins_with("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0") &&
-           !begins_with("/proc/sys/net/ipv4/tcp_congestion_control", "bbr");
+    return !result_is_bbr(congestion) &&
+           !begins_with("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0");
+}
+
+/* The congestion control of connections whose route names no other one. */
+static bool machine_restarts(void)
+{
+    _cleanup_(freep) char *name = NULL;
+
+    return statefile_read("/proc/sys/net/ipv4/tcp_congestion_control", SMALL_FILE_MAX, &name, NULL,
+               NULL) != 0 ||
+           facts_tcp_restarts(name);
 }
 
 void facts_gather(struct facts *ret, const char *interface, const struct ip_addr *address)
@@ -223,7 +233,7 @@ void facts_gather(struct facts *ret, const char *interface, const struct ip_addr
     ret->has_rdma = has_entries("/sys/class/infiniband");
     ret->tcp_receive_max = read_third("/proc/sys/net/ipv4/tcp_rmem");
     ret->tcp_send_max = read_third("/proc/sys/net/ipv4/tcp_wmem");
-    ret->tcp_restarts = tcp_restarts();
+    ret->tcp_restarts = machine_restarts();
     gather_interfaces(ret);
     gather_host_address(ret);
     gather_nccl_conf(ret);

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/err.h"
+#include "measure/facts.h"
 #include "measure/frame.h"
 #include "measure/line.h"
 #include "measure/transfer.h"
@@ -236,6 +237,19 @@ static uint32_t agreed_mss(int fd)
     return info.tcpi_snd_mss + (info.tcpi_options & TCPI_OPT_TIMESTAMPS ? MSS_TIMESTAMP : 0);
 }
 
+/* Which congestion control the connection has, and what it does after a pause. A route may name
+ * another one than the machine does (ip-route(8), congctl), so the connection itself is asked. */
+static void take_congestion(struct idle_test *l, int fd)
+{
+    char name[RESULT_TCP_MAX] = "";
+    socklen_t len = sizeof(name) - 1;
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) < 0)
+        return;
+    memcpy(l->congestion, name, sizeof(name));
+    l->restarts = facts_tcp_restarts(name);
+}
+
 /* Has the peer confirmed that all @sent bytes arrived? */
 static bool confirm(int fd, uint64_t sent, nsec_t deadline, struct err *e)
 {
@@ -274,6 +288,7 @@ static void run_tcp(struct idle_test_state *s)
 
         l->connected = true;
         l->mss = agreed_mss(fd);
+        take_congestion(l, fd);
         if (transfer_run(&t) == 0)
             l->transferred = confirm(fd, TCP_BYTES, deadline, &e);
     }
@@ -367,7 +382,7 @@ void idle_test_run(struct idle_test *ret, const struct dial_target *to, uint32_t
     struct idle_test_state *s = calloc(1, sizeof(*s));
     struct err e = ERR_NULL;
 
-    *ret = (struct idle_test){0};
+    *ret = (struct idle_test){.restarts = true};
     if (s) {
         s->to = to;
         s->result = ret;

@@ -2,6 +2,7 @@
 #include "measure/result.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "mesh/object/fields.h"
 
@@ -9,6 +10,18 @@
 #define USEC_MAX  600000000u
 #define BYTES_MAX (1ull << 50)
 #define RATE_MAX  (1ull << 50)
+
+bool result_is_bbr(const char *congestion)
+{
+    return strncmp(congestion, "bbr", strlen("bbr")) == 0;
+}
+
+double result_window_kept(const char *congestion)
+{
+    if (result_is_bbr(congestion))
+        return 1;
+    return strcmp(congestion, "cubic") == 0 ? 0.7 : 0.5;
+}
 
 static void get_u32(struct fields *f, const char *name, uint64_t max, uint32_t *ret)
 {
@@ -22,19 +35,20 @@ static void get_u32(struct fields *f, const char *name, uint64_t max, uint32_t *
 
 json_t *idle_test_encode(const struct idle_test *l)
 {
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:i, s:i, s:b, s:i, s:b, s:s}",
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:i, s:i, s:b, s:i, s:b, s:s, "
+                     "s:b, s:s}",
         "path", l->path, "sent", (int)l->sent, "heard", (int)l->heard, "back", (int)l->back,
         "rttMinUs", (int)l->rtt_min_us, "rttMedianUs", (int)l->rtt_median_us, "rttP99Us",
         (int)l->rtt_p99_us, "clockUs", (json_int_t)l->clock_us, "clockErrorUs",
         (int)l->clock_error_us, "routeMtu", (int)l->route_mtu, "packetMax", (int)l->packet_max,
         "connected", (int)l->connected, "mss", (int)l->mss, "transferred", (int)l->transferred,
-        "why", l->why);
+        "congestion", l->congestion, "tcpRestarts", (int)l->restarts, "why", l->why);
 }
 
 int idle_test_decode(struct idle_test *ret, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "the light result", e);
-    struct idle_test l = {0};
+    struct idle_test l = {.restarts = true};
     const json_t *clock;
 
     fields_text(&f, "path", FIELDS_REQUIRED, 0, sizeof(l.path), l.path);
@@ -50,6 +64,9 @@ int idle_test_decode(struct idle_test *ret, const json_t *json, struct err *e)
     fields_bool(&f, "connected", FIELDS_REQUIRED, &l.connected);
     get_u32(&f, "mss", UINT16_MAX, &l.mss);
     fields_bool(&f, "transferred", FIELDS_REQUIRED, &l.transferred);
+    /* A member of an earlier version does not say these two. */
+    fields_text(&f, "congestion", FIELDS_OPTIONAL, 0, sizeof(l.congestion), l.congestion);
+    fields_bool(&f, "tcpRestarts", FIELDS_OPTIONAL, &l.restarts);
     fields_text(&f, "why", FIELDS_REQUIRED, 0, sizeof(l.why), l.why);
     clock = fields_get(&f, "clockUs", FIELDS_REQUIRED);
     if (clock && !json_is_integer(clock))

@@ -19,6 +19,7 @@ struct err;
 
 #define RESULT_WHY_MAX  160
 #define RESULT_PATH_MAX 16
+#define RESULT_TCP_MAX  16 /* TCP_CA_NAME_MAX of the kernel */
 
 /** The result of a test without load: from the member that measures to its peer, and back. */
 struct idle_test {
@@ -29,13 +30,17 @@ struct idle_test {
     uint32_t rtt_min_us;        /* round trip times; all three are 0 while @back is 0 */
     uint32_t rtt_median_us;
     uint32_t rtt_p99_us;
-    int64_t clock_us;         /* the peer's wall clock minus ours */
-    uint32_t clock_error_us;  /* largest error of @clock_us */
-    uint32_t route_mtu;       /* bytes of the largest packet that the kernel would send */
-    uint32_t packet_max;      /* bytes of the largest packet that arrived; 0: none arrived */
-    bool connected;           /* a TCP connection was established */
-    uint32_t mss;             /* bytes; on which its SYN and SYN-ACK agreed */
-    bool transferred;         /* full-size segments arrived and were confirmed */
+    int64_t clock_us;        /* the peer's wall clock minus ours */
+    uint32_t clock_error_us; /* largest error of @clock_us */
+    uint32_t route_mtu;      /* bytes of the largest packet that the kernel would send */
+    uint32_t packet_max;     /* bytes of the largest packet that arrived; 0: none arrived */
+    bool connected;          /* a TCP connection was established */
+    uint32_t mss;            /* bytes; on which its SYN and SYN-ACK agreed */
+    bool transferred;        /* full-size segments arrived and were confirmed */
+    /* What that connection's congestion control is called at the member that measures, such as
+     * "cubic"; "": not known. A route may name another one than the machine does. */
+    char congestion[RESULT_TCP_MAX];
+    bool restarts; /* after a pause it begins again with a small window, or that is not known */
     char why[RESULT_WHY_MAX]; /* what failed; "" when nothing did */
 };
 
@@ -61,6 +66,18 @@ struct allreduce {
     bool correct;             /* the sums of all repeats are right */
     char why[RESULT_WHY_MAX]; /* what failed; "" when nothing did */
 };
+
+/** result_is_bbr() - is a congestion control of that name BBR, of any version ("bbr", "bbr2")? */
+bool result_is_bbr(const char *congestion);
+
+/**
+ * result_window_kept() - share of its window that a loss leaves to a congestion control
+ *
+ * CUBIC: RFC 9438, section 4.6. Others, Reno among them: RFC 5681, section 3.1, equation 4.
+ *
+ * Return: 1 for BBR, which a loss does not slow down.
+ */
+double result_window_kept(const char *congestion);
 
 /** idle_test_encode() - as JSON: a new reference; NULL for no memory. */
 json_t *idle_test_encode(const struct idle_test *l);

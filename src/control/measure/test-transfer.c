@@ -32,8 +32,8 @@ static void test_lost_segment(void **state)
     struct transfer_meter m = {.n = 0};
 
     for (nsec_t us = 0; us < 20000; us += 100)
-        transfer_meter_add(&m, us * NSEC_PER_USEC,
-            us > 9000 && us < 12000 ? 900000 : (uint64_t)us * 100);
+        transfer_meter_add(
+            &m, us * NSEC_PER_USEC, us > 9000 && us < 12000 ? 900000 : (uint64_t)us * 100);
     assert_in_range(transfer_meter_rate(&m), 790000000, 810000000);
 }
 

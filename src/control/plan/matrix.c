@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "measure/result.h"
 #include "mesh/object/fields.h"
 
 #define USEC_MAX  600000000ull        /* of a round trip: ten minutes */
@@ -144,6 +145,27 @@ static size_t end_of(const struct matrix *m, struct fields *f, const json_t *nam
     return found;
 }
 
+double matrix_window_kept(const char *congestion, bool restarts)
+{
+    if (congestion[0] == '\0')
+        congestion = restarts ? "cubic" : "bbr";
+    return result_window_kept(congestion);
+}
+
+/* A file of an earlier version says only what TCP does after a pause. */
+static void take_congestion(struct fields *f, bool restarts, double ret[static 2])
+{
+    const json_t *names = fields_array(f, "congestion", FIELDS_OPTIONAL, 2, 2);
+
+    for (size_t i = 0; i < 2; i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+
+        if (names && !name)
+            fields_fail(f, "\"congestion\" is no list of two names");
+        ret[i] = matrix_window_kept(name ? name : "", restarts);
+    }
+}
+
 static int take_pair(struct matrix *m, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "a pair of the matrix", e);
@@ -156,12 +178,14 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
     double loss[2] = {0};
     uint64_t usec = 0;
     bool restarts = true;
+    double kept[2] = {0};
     int r;
 
     if (fields_end(&f) == 0 && a == b)
         fields_fail(&f, "\"%s\" is both of its nodes", m->nodes[a].name);
     fields_u64(&f, "rttMedianUs", FIELDS_OPTIONAL, 0, USEC_MAX, &usec);
     fields_bool(&f, "tcpRestarts", FIELDS_OPTIONAL, &restarts);
+    take_congestion(&f, restarts, kept);
     take_rates(&f, "oneStream", one, e);
     take_rates(&f, "streams", many, e);
     take_rates(&f, "bothWays", both, e);
@@ -176,7 +200,8 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
             .many_bps = many[way] > one[way] ? many[way] : one[way],
             .both_bps = both[way],
             .loss = loss[way],
-            .restarts = restarts};
+            .restarts = restarts,
+            .kept = kept[way]};
     }
     return r;
 }

@@ -15,11 +15,11 @@ const char *sync_transport_name(enum sync_transport t)
     return t == SYNC_GLOO ? "gloo" : "nccl";
 }
 
-/* Share of the rate that is left while as much comes back. The TCP that keeps its window over a
- * pause is BBR, which in the short time of a measurement finds less than it does later. */
+/* Share of the rate that is left while as much comes back. In the short time of a measurement BBR
+ * finds less than it does later. */
 static double duplex(const struct matrix_link *l)
 {
-    if (!l->restarts || l->both_bps <= 0 || l->many_bps <= 0)
+    if (l->kept >= 1 || l->both_bps <= 0 || l->many_bps <= 0)
         return SYNC_DUPLEX;
     return fmin(SYNC_DUPLEX, l->both_bps / l->many_bps);
 }

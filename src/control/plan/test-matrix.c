@@ -68,6 +68,38 @@ static void test_preflight(void **state)
     matrix_deinit(&m);
 }
 
+#define TWO(fields) "{\"nodes\":[\"a\",\"b\"],\"pairs\":[{\"nodes\":[\"a\",\"b\"]," fields "}]}"
+
+/* Each direction has the congestion control of its sender. */
+static void test_congestion(void **state)
+{
+    static const struct {
+        const char *text;
+        double out;
+        double in;
+    } cases[] = {
+        {TWO("\"congestion\":[\"bbr\",\"cubic\"]"), 1, 0.7},
+        {TWO("\"congestion\":[\"reno\",\"bbr2\"]"), 0.5, 1},
+        /* CUBIC where tcp_slow_start_after_idle is off. */
+        {TWO("\"tcpRestarts\":false,\"congestion\":[\"cubic\",\"cubic\"]"), 0.7, 0.7},
+        /* Not known, and a file of an earlier version. */
+        {TWO("\"tcpRestarts\":false,\"congestion\":[\"\",\"reno\"]"), 1, 0.5},
+        {TWO("\"tcpRestarts\":false"), 1, 1},
+        {TWO("\"rttMedianUs\":1"), 0.7, 0.7},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct matrix m = MATRIX_NULL;
+
+        assert_int_equal(decode(&m, cases[i].text, NULL), 0);
+        if (matrix_link(&m, 0, 1)->kept != cases[i].out ||
+            matrix_link(&m, 1, 0)->kept != cases[i].in)
+            fail_msg(
+                "case %zu: %g and %g", i, matrix_link(&m, 0, 1)->kept, matrix_link(&m, 1, 0)->kept);
+        matrix_deinit(&m);
+    }
+}
+
 static void test_pick(void **state)
 {
     struct matrix m = MATRIX_NULL;
@@ -102,6 +134,8 @@ static void test_refused(void **state)
         {"{\"nodes\":[\"a\",\"b\"],\"pairs\":[{\"nodes\":[\"a\",\"b\"],\"streams\":"
          "{\"outBitsPerSecond\":1}}]}",
             "inBitsPerSecond"},
+        {TWO("\"congestion\":[\"bbr\"]"), "congestion"},
+        {TWO("\"congestion\":[\"bbr\",1]"), "no list of two names"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -232,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bench),
         cmocka_unit_test(test_preflight),
+        cmocka_unit_test(test_congestion),
         cmocka_unit_test(test_pick),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_islands),

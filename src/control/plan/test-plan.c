@@ -26,6 +26,7 @@ static void make(struct matrix *m, size_t n, size_t each, double rtt, double bps
 
             if (a != b)
                 m->links[a * n + b] = (struct matrix_link){.rtt = in ? 0.0002 : rtt,
+                    .kept = 1,
                     .one_bps = in ? 100 * GBIT : bps,
                     .many_bps = in ? 100 * GBIT : bps};
         }

@@ -180,10 +180,15 @@ bool preflight_is_slow(const struct preflight_pair *p, uint64_t median);
 
 /**
  * preflight_restarts() - does TCP between these two begin with a small window after a pause?
+ * @a:		the first node of @p
+ * @b:		the second
  *
- * Return: true also for a node that has not said how its TCP is set up.
+ * By the connections that were tested, or else by how the machines are set up.
+ *
+ * Return: true if it does at one of them at least, and for a node that has not said.
  */
-bool preflight_restarts(const struct preflight_node *a, const struct preflight_node *b);
+bool preflight_restarts(
+    const struct preflight_pair *p, const struct preflight_node *a, const struct preflight_node *b);
 
 /** preflight_loses() - were more pings lost in either direction than chance explains? */
 bool preflight_loses(const struct preflight_pair *p);

@@ -106,9 +106,18 @@ static bool is_loss(uint32_t of, uint32_t came)
     return of >= came + LOSS_MIN && lost_percent(of, came) >= PREFLIGHT_LOSS_WARN;
 }
 
-bool preflight_restarts(const struct preflight_node *a, const struct preflight_node *b)
+static bool end_restarts(
+    const struct preflight_pair *p, unsigned way, const struct preflight_node *n)
 {
-    return !a->present || !b->present || a->facts.tcp_restarts || b->facts.tcp_restarts;
+    if (p->has_idle[way] && p->idle[way].congestion[0] != '\0')
+        return p->idle[way].restarts;
+    return !n->present || n->facts.tcp_restarts;
+}
+
+bool preflight_restarts(
+    const struct preflight_pair *p, const struct preflight_node *a, const struct preflight_node *b)
+{
+    return end_restarts(p, 0, a) || end_restarts(p, 1, b);
 }
 
 bool preflight_loses(const struct preflight_pair *p)

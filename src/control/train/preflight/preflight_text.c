@@ -45,11 +45,12 @@ static json_t *encode_rates(const struct preflight_pair *p, const struct bulk *b
 static json_t *encode_pair(const struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, size_t index)
 {
-    return json_pack("{s:[s,s], s:s, s:s, s:b, s:[o,o], s:o, s:o}", "nodes", in->nodes[p->a].name,
-        in->nodes[p->b].name, "verdict", preflight_level_name(r->pair_levels[index]), "path",
-        p->idle[0].path, "tcpRestarts", (int)preflight_restarts(&in->nodes[p->a], &in->nodes[p->b]),
-        "ways", encode_way(p, 0), encode_way(p, 1), "oneStream", encode_rates(p, &p->one),
-        "streams", encode_rates(p, &p->many));
+    return json_pack("{s:[s,s], s:s, s:s, s:b, s:[s,s], s:[o,o], s:o, s:o}", "nodes",
+        in->nodes[p->a].name, in->nodes[p->b].name, "verdict",
+        preflight_level_name(r->pair_levels[index]), "path", p->idle[0].path, "tcpRestarts",
+        (int)preflight_restarts(p, &in->nodes[p->a], &in->nodes[p->b]), "congestion",
+        p->idle[0].congestion, p->idle[1].congestion, "ways", encode_way(p, 0), encode_way(p, 1),
+        "oneStream", encode_rates(p, &p->one), "streams", encode_rates(p, &p->many));
 }
 
 static json_t *encode_node(const struct preflight_node *n)

@@ -264,6 +264,31 @@ static void test_loss(void **state)
     assert_int_equal(m->report.level, PREFLIGHT_OK);
 }
 
+/* What the connections have said counts before how the machines are set up. */
+static void test_restarts(void **state)
+{
+    struct mesh *m = *state;
+    struct preflight_pair *p = pair(m, 1, 2);
+    struct preflight_node *a = &m->nodes[1];
+    struct preflight_node *b = &m->nodes[2];
+
+    a->facts.tcp_restarts = false;
+    b->facts.tcp_restarts = false;
+    assert_false(preflight_restarts(p, a, b));
+    /* BBR is the machine's, and the route names CUBIC. */
+    (void)snprintf(p->idle[1].congestion, RESULT_TCP_MAX, "cubic");
+    p->idle[1].restarts = true;
+    assert_true(preflight_restarts(p, a, b));
+    /* The other way round. */
+    b->facts.tcp_restarts = true;
+    (void)snprintf(p->idle[1].congestion, RESULT_TCP_MAX, "bbr");
+    p->idle[1].restarts = false;
+    assert_false(preflight_restarts(p, a, b));
+    /* A connection that was not tested says nothing. */
+    p->has_idle[1] = false;
+    assert_true(preflight_restarts(p, a, b));
+}
+
 static void set_rate(struct preflight_pair *p, uint64_t bits_per_s)
 {
     p->one.out.bits_per_s = p->one.in.bits_per_s = bits_per_s;
@@ -499,6 +524,7 @@ int main(void)
         CASE(test_mtu_of_a_member),
         CASE(test_tcp),
         CASE(test_loss),
+        CASE(test_restarts),
         CASE(test_slow),
         CASE(test_buffers),
         CASE(test_clock),

@@ -40,11 +40,12 @@ static json_t *encode_pair(const struct bench *b, size_t index)
     const struct bench_pair *more = &b->more[index];
     const struct idle_test *l = &p->idle[0];
 
-    return json_pack("{s:[s,s], s:s, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o}", "nodes",
+    return json_pack("{s:[s,s], s:s, s:i, s:i, s:i, s:b, s:[s,s], s:o, s:o, s:o, s:o}", "nodes",
         b->nodes[p->a].name, b->nodes[p->b].name, "path", l->path, "rttMinUs", (int)l->rtt_min_us,
         "rttMedianUs", (int)l->rtt_median_us, "rttP99Us", (int)l->rtt_p99_us, "tcpRestarts",
-        (int)preflight_restarts(&b->nodes[p->a], &b->nodes[p->b]), "oneStream",
-        encode_two(p->has_bulk, &p->one), "streams", encode_two(p->has_bulk, &p->many), "bothWays",
+        (int)preflight_restarts(p, &b->nodes[p->a], &b->nodes[p->b]), "congestion",
+        p->idle[0].congestion, p->idle[1].congestion, "oneStream", encode_two(p->has_bulk, &p->one),
+        "streams", encode_two(p->has_bulk, &p->many), "bothWays",
         encode_two(more->has_both, &more->both), "underlay", encode_raw(p, more));
 }
 

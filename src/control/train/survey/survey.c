@@ -532,11 +532,13 @@ static void take_way(
 {
     const struct flow *one = is_out ? &p->one.out : &p->one.in;
     const struct flow *many = is_out ? &p->many.out : &p->many.in;
+    const char *congestion = p->idle[is_out ? 0 : 1].congestion;
 
     if (!p->has_idle[0] || !p->has_bulk)
         return;
     l->rtt = p->idle[0].rtt_median_us / 1e6;
-    l->restarts = preflight_restarts(&s->nodes[p->a], &s->nodes[p->b]);
+    l->restarts = preflight_restarts(p, &s->nodes[p->a], &s->nodes[p->b]);
+    l->kept = matrix_window_kept(congestion, l->restarts);
     l->one_bps = (double)one->bits_per_s;
     l->many_bps = (double)(many->bits_per_s > one->bits_per_s ? many : one)->bits_per_s;
 }

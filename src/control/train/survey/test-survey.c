@@ -4,6 +4,8 @@
  * They listen on 127.0.0.1 to .3, so packets are the kernel's, and everything but WireGuard is as
  * it is on a node.
  */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +18,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "measure/facts.h"
 #include "measure/service.h"
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
@@ -115,13 +118,26 @@ static struct survey_plan plan_for(const struct site *site)
         .force = true};
 }
 
+/* The congestion control of a new connection of this process. */
+static void default_congestion(char ret[static RESULT_TCP_MAX])
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t len = RESULT_TCP_MAX - 1;
+
+    memset(ret, 0, RESULT_TCP_MAX);
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, ret, &len), 0);
+    (void)close(fd);
+}
+
 static void test_survey(void **state)
 {
     struct site *site = *state;
+    char congestion[RESULT_TCP_MAX];
     struct survey_plan plan = plan_for(site);
     struct survey s = SURVEY_NULL;
     struct err e = ERR_NULL;
 
+    default_congestion(congestion);
     assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
     for (size_t i = 0; i < NODES; i++) {
         assert_true(s.nodes[i].present);
@@ -138,6 +154,8 @@ static void test_survey(void **state)
             assert_true(p->idle[way].back > 0 && p->idle[way].rtt_min_us > 0);
             assert_true(p->idle[way].transferred);
             assert_true(p->idle[way].mss > 1000);
+            assert_string_equal(p->idle[way].congestion, congestion);
+            assert_int_equal(p->idle[way].restarts, facts_tcp_restarts(congestion));
             assert_in_range(llabs(p->idle[way].clock_us), 0, 2000000);
         }
         assert_string_equal(p->idle[0].path, "lan");

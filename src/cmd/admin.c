@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -138,10 +139,37 @@ int admin_put(const struct admin_target *t, const char *command, const char *pat
     return status;
 }
 
+/* JSON says in escapes what a terminal might obey. Of that jansson leaves DEL and C1 as they are.
+ */
+static void write_json(const char *text)
+{
+    size_t len = strlen(text);
+
+    for (size_t i = 0, n; i < len; i += n) {
+        enum text_kind kind;
+
+        n = text_next(text + i, len - i, &kind);
+        if (kind == TEXT_KIND_CONTROL && text[i] != '\n')
+            (void)printf("\\u%04X", (unsigned char)text[i + n - 1]);
+        else
+            (void)fwrite(text + i, 1, n, stdout);
+    }
+}
+
+bool admin_put_json(const json_t *body, size_t flags)
+{
+    _cleanup_(freep) char *text = json_dumps(body, flags);
+
+    if (text)
+        write_json(text);
+    return text != NULL;
+}
+
 int admin_print_json(const char *command, const json_t *body)
 {
-    if (json_dumpf(body, stdout, JSON_INDENT(2)) != 0 || putchar('\n') == EOF ||
-        fflush(stdout) != 0)
+    if (!admin_put_json(body, JSON_INDENT(2)))
+        return cmd_fail(command, "no memory");
+    if (putchar('\n') == EOF || fflush(stdout) != 0 || ferror(stdout))
         return cmd_fail(command, "standard output does not take it: %s", strerror(errno));
     return CMD_OK;
 }
@@ -181,12 +209,21 @@ int admin_delete(const struct admin_target *target, const char *command, const c
     return admin_call(target, command, "DELETE", path, NULL, &answer);
 }
 
+const char *admin_text(const json_t *value)
+{
+    const char *text = json_string_value(value);
+
+    /* jansson hands out its own writable memory as const. */
+    if (text)
+        text_make_plain((char *)text, '?');
+    return text ? text : "";
+}
+
 const char *admin_field(const json_t *obj, const char *outer, const char *inner)
 {
     const json_t *holder = outer ? json_object_get(obj, outer) : obj;
-    const char *text = json_string_value(json_object_get(holder, inner));
 
-    return text ? text : "";
+    return admin_text(json_object_get(holder, inner));
 }
 
 const char *admin_time(const json_t *obj, const char *name, char buf[static ADMIN_TIME_MAX])

@@ -94,6 +94,10 @@ int admin_put(const struct admin_target *target, const char *command, const char
 /** admin_delete() - have the hub delete @path. Return: as admin_call(). */
 int admin_delete(const struct admin_target *target, const char *command, const char *path);
 
+/** admin_put_json() - @body on standard output, with @flags of json_dumps(); what a terminal might
+ * obey in escapes. False: no memory. */
+bool admin_put_json(const json_t *body, size_t flags);
+
 /**
  * admin_print_json() - the answer's body on standard output, indented, with a newline
  *
@@ -112,7 +116,15 @@ int admin_print_json(const char *command, const json_t *body);
 const char *admin_time(const json_t *obj, const char *name, char buf[static ADMIN_TIME_MAX]);
 
 /**
- * admin_field() - the text at obj.@outer.@inner; at obj.@inner when @outer is NULL
+ * admin_text() - @value as a terminal may have it: what is not plain (base/text.h) becomes '?', in
+ * @value itself
+ *
+ * Return: borrowed from @value; "" when that is no text.
+ */
+const char *admin_text(const json_t *value);
+
+/**
+ * admin_field() - admin_text() of obj.@outer.@inner; of obj.@inner when @outer is NULL
  *
  * Return: borrowed from @obj; "" when there is no such text.
  */

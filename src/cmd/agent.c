@@ -13,6 +13,7 @@
 #include "agent/state/state.h"
 #include "agent/without_agent.h"
 #include "base/err.h"
+#include "cmd/admin.h"
 #include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
 #include "cmd/kube_access.h"
@@ -86,7 +87,7 @@ static int renew_engine(void)
     renewed = json_is_true(json_object_get(answer, "renewed"));
     (void)printf(renewed ? "The data plane of %s runs anew.\n"
                          : "%s is the kernel's: it has no process to replace.\n",
-        json_string_value(json_object_get(answer, "interface")));
+        admin_field(answer, NULL, "interface"));
     json_decref(answer);
     return CMD_OK;
 }

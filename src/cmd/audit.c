@@ -87,7 +87,7 @@ static void print_entry(const json_t *entry)
     char when[ADMIN_TIME_MAX];
 
     if (arg.json) {
-        (void)json_dumpf(entry, stdout, JSON_COMPACT);
+        (void)admin_put_json(entry, JSON_COMPACT);
     } else {
         (void)printf("%s  %s%s%s  ", admin_time(entry, "time", when),
             admin_field(entry, NULL, "actor"), from[0] ? " from " : "", from);

@@ -6,6 +6,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdio.h>
+
 /** A subcommand. argv[0] is its name. Returns the exit status. */
 typedef int (*cmd_fn)(int argc, char **argv);
 
@@ -28,7 +31,17 @@ int cmd_fail(const char *command, const char *fmt, ...) __attribute__((format(pr
 int cmd_refuse(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /**
- * cmd_print() - @text on standard output, all of it
+ * cmd_write() - @text on @out, without what a terminal might obey
+ *
+ * Of what is not plain (base/text.h) lines and tabs stay; all else becomes '?', since texts of
+ * hubs, members and jobs are among what is printed.
+ *
+ * Return: false: @out does not take it.
+ */
+bool cmd_write(FILE *out, const char *text);
+
+/**
+ * cmd_print() - the same on standard output, all of it
  *
  * Return: CMD_OK; CMD_FAILED, after a sentence on standard error, when it could not be written.
  */

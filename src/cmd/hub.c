@@ -120,7 +120,7 @@ static void print_list(const char *what, const json_t *list)
 
     (void)printf("%s", what);
     json_array_foreach(list, i, item)
-        (void)printf("%s%s", i == 0 ? " " : ", ", json_string_value(item));
+        (void)printf("%s%s", i == 0 ? " " : ", ", admin_text(item));
     (void)printf("\n");
 }
 

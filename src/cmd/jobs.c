@@ -37,11 +37,11 @@ static long long number(const json_t *job, const char *name)
 
 static void print_job(const json_t *job)
 {
-    const char *which = json_string_value(json_object_get(job, "lastLimit"));
+    const char *which = admin_field(job, NULL, "lastLimit");
 
     (void)printf("%-20s %-24s %-21s %7lld %9lld %6lld %s\n", admin_field(job, NULL, "job"),
         admin_field(job, NULL, "run"), admin_field(job, "c10d", "endpoint"), number(job, "keys"),
-        number(job, "bytes"), number(job, "limitHits"), which ? which : "-");
+        number(job, "bytes"), number(job, "limitHits"), which[0] ? which : "-");
 }
 
 /* Nodes on which NCCL took another network than the one that was wanted, or said none; and in
@@ -70,11 +70,11 @@ static void print_budgets(const json_t *body)
 
     json_array_foreach(json_object_get(body, "budgets"), i, line) {
         _cleanup_(str_deinit) struct str out = STR_NULL;
-        const char *job = json_string_value(json_object_get(line, "job"));
+        const char *job = admin_field(line, NULL, "job");
 
         spent_format(&out, line);
-        (void)printf("%sbudget of %s%s: %s\n", i == 0 ? "\n" : "", job ? "job " : "the network",
-            job ? job : "", str_text(&out));
+        (void)printf("%sbudget of %s%s: %s\n", i == 0 ? "\n" : "", job[0] ? "job " : "the network",
+            job, str_text(&out));
     }
 }
 

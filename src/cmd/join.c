@@ -13,6 +13,7 @@
 #include "api/content/token.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/kube_access.h"
 #include "cmd/mesh_options.h"
@@ -250,13 +251,6 @@ static void print_routes(const struct state *st)
     (void)printf("\n");
 }
 
-static const char *text_in(const json_t *obj, const char *outer, const char *inner)
-{
-    const char *text = json_string_value(json_object_get(json_object_get(obj, outer), inner));
-
-    return text ? text : "";
-}
-
 static int start_agent(void)
 {
     struct err e = ERR_NULL;
@@ -269,12 +263,12 @@ static int start_agent(void)
         r = launch_wait(&launch, arg.socket, WAIT_MS, &status, &e);
     if (r != 0)
         return cmd_fail("join", "%s", err_text(&e));
-    why = text_in(status, "hub", "why");
+    why = admin_field(status, "hub", "why");
     if (why[0] != '\0')
         (void)printf("The hub answers in TLS: %s.\nThe agent", why);
     else
-        (void)printf("The hub at %s answers; the agent", text_in(status, "hub", "endpoint"));
-    (void)printf(" runs the %s engine", text_in(status, "self", "engine"));
+        (void)printf("The hub at %s answers; the agent", admin_field(status, "hub", "endpoint"));
+    (void)printf(" runs the %s engine", admin_field(status, "self", "engine"));
     if (launch.by_systemd)
         (void)printf(" under systemd.\n");
     else

@@ -5,6 +5,7 @@
 #include "agent/state/state.h"
 #include "agent/without_agent.h"
 #include "base/err.h"
+#include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "os/hosts_file.h"
@@ -44,9 +45,7 @@ static void print_farewell(const struct without_agent_done *f)
 
 static void take_text(char *buf, size_t cap, const json_t *answer, const char *field)
 {
-    const char *text = json_string_value(json_object_get(answer, field));
-
-    (void)snprintf(buf, cap, "%s", text ? text : "");
+    (void)snprintf(buf, cap, "%s", admin_field(answer, NULL, field));
 }
 
 /* The agent's sandbox may have kept it from the hosts file, which this command can write. */

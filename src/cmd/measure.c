@@ -23,7 +23,8 @@
 /* Each call writes over the same line, for the person who waits at a terminal. */
 static void show_progress(void *ctx, const char *what)
 {
-    (void)fprintf(stderr, "\r\033[Kmeasuring: %s", what);
+    (void)fputs("\r\033[Kmeasuring: ", stderr);
+    (void)cmd_write(stderr, what);
     (void)fflush(stderr);
 }
 

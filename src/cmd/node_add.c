@@ -184,7 +184,10 @@ static int print_qr(const char *text)
             "the QR code is %u columns wide, and this terminal has %u: make it wider or its "
             "letters smaller, or name fewer nodes with --peer",
             columns, room);
-    return cmd_print(usage.command, str_text(&out));
+    /* It is made of escape sequences. */
+    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) != 0)
+        return cmd_fail(usage.command, "standard output does not take it");
+    return CMD_OK;
 }
 
 static int print(const json_t *view, const struct key_pair *keys)

@@ -187,14 +187,14 @@ static int change(json_t *node, struct subnets *routes)
 static void print_rates(const json_t *node)
 {
     const json_t *spec = json_object_get(node, "spec");
-    const char *all = json_string_value(json_object_get(spec, "rate"));
+    const char *all = admin_field(spec, NULL, "rate");
     const char *class;
     json_t *rate;
 
     (void)printf("node %s of network %s sends %s%s", arg.name, arg.network,
-        all ? "at most " : "as fast as it can", all ? all : "");
+        all[0] ? "at most " : "as fast as it can", all);
     json_object_foreach(json_object_get(spec, "classRates"), class, rate)
-        (void)printf(", %s at most %s", class, json_string_value(rate));
+        (void)printf(", %s at most %s", class, admin_text(rate));
     (void)printf("\n");
 }
 

@@ -90,10 +90,10 @@ static const struct option_usage get_usage = {
 /* The part of one end; NULL: it says nothing. */
 static const json_t *part_of(const json_t *row, size_t i, const char *part)
 {
-    const char *node = json_string_value(json_array_get(json_object_get(row, "nodes"), i));
+    const char *node = admin_text(json_array_get(json_object_get(row, "nodes"), i));
     char owner[80];
 
-    (void)snprintf(owner, sizeof(owner), "%s/%.63s", part, node ? node : "");
+    (void)snprintf(owner, sizeof(owner), "%s/%.63s", part, node);
     return json_object_get(json_object_get(row, "status"), owner);
 }
 
@@ -184,7 +184,7 @@ static void print_edges(const json_t *answer)
     struct str out = STR_NULL;
 
     format_edges(answer, &out);
-    (void)fputs(str_text(&out), stdout);
+    (void)cmd_write(stdout, str_text(&out));
     str_deinit(&out);
 }
 
@@ -193,7 +193,7 @@ static void print_events(const json_t *answer)
     struct str out = STR_NULL;
 
     format_events(answer, &out);
-    (void)fputs(str_text(&out), stdout);
+    (void)cmd_write(stdout, str_text(&out));
     str_deinit(&out);
 }
 

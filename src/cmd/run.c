@@ -142,7 +142,8 @@ static void print_advice(const struct run *run)
 
     if (!arg.wish.is_quiet) {
         run_summary(run, &out);
-        (void)fprintf(stderr, "weft run: %s", str_text(&out));
+        (void)fputs("weft run: ", stderr);
+        (void)cmd_write(stderr, str_text(&out));
         str_deinit(&out);
     }
     run_advise(run, &out);

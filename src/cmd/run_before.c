@@ -217,7 +217,7 @@ static int test_first(struct run_before *b, const struct run *run)
     status = strtol(str_text(&out), NULL, 10);
     text = str_text(&out) + strcspn(str_text(&out), "\n");
     if (status != CMD_OK || !run->is_quiet)
-        (void)fprintf(stderr, "%s", text + (*text == '\n'));
+        (void)cmd_write(stderr, text + (*text == '\n'));
     if (status != CMD_OK && b->anyway)
         note("the test says no; started all the same, as --anyway says");
     if (status == CMD_OK || b->anyway) {

@@ -42,7 +42,7 @@ static int print_table(const json_t *status)
 
     /* On a terminal each table replaces the one before; in a file they follow each other. */
     if (arg.watch && isatty(STDOUT_FILENO))
-        str_add(&out, "\033[H\033[2J");
+        (void)fputs("\033[H\033[2J", stdout);
     status_text_format(status, &out);
     return cmd_print("status", str_text(&out));
 }

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 #define LOG_LIMIT_WINDOW (10 * NSEC_PER_SEC)
 #define LOG_LIMIT_LINES  5
 
@@ -78,9 +80,8 @@ static void write_line(enum log_level level, const char *fmt, va_list ap)
     n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
     if (n > 0)
         len += (size_t)n < sizeof(line) - len - 1 ? (size_t)n : sizeof(line) - len - 2;
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-            line[i] = '?';
+    /* It may quote what came from outside, and whoever reads the log may have a terminal. */
+    text_make_plain(line, '?');
     line[len++] = '\n';
     /* One write a line, so that threads do not interleave. A lost line is not worth dying for. */
     if (write(STDERR_FILENO, line, len) < 0)

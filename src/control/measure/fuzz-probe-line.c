@@ -5,6 +5,7 @@
 
 #include "api/content/body.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "measure/facts.h"
 #include "measure/order.h"
 #include "measure/result.h"
@@ -40,8 +41,15 @@ static void check_results(const json_t *json)
     struct idle_test idle;
     struct bulk bulk;
     struct allreduce sum;
+    struct wrong_name wrong;
     struct err e = ERR_NULL;
+    const char *name;
+    json_t *where;
 
+    json_object_foreach((json_t *)json, name, where)
+        if (wrong_name_decode(&wrong, name, where))
+            assert(text_is_plain(wrong.name, strlen(wrong.name)) &&
+                   text_is_plain(wrong.where, strlen(wrong.where)));
     if (idle_test_decode(&idle, json, &e) == 0)
         assert(memchr(idle.why, '\0', sizeof(idle.why)) && idle.route_mtu <= UINT16_MAX);
     if (bulk_decode(&bulk, json, &e) == 0)

@@ -143,3 +143,20 @@ int allreduce_decode(struct allreduce *ret, const json_t *json, struct err *e)
         *ret = rd;
     return fields_end(&f);
 }
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+bool wrong_name_decode(struct wrong_name *ret, const char *name, const json_t *where)
+{
+    const char *text = json_string_value(where);
+    struct ip_addr address;
+
+    if (!text || parse_name(name, "name", NULL) != 0 ||
+        (text[0] != '\0' && ip_addr_parse(&address, text, NULL) != 0))
+        return false;
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", name);
+    ret->where[0] = '\0';
+    if (text[0] != '\0')
+        (void)ip_addr_format(&address, ret->where);
+    return true;
+}

@@ -14,6 +14,7 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
+#include "base/parse.h"
 
 struct err;
 
@@ -78,6 +79,19 @@ bool result_is_bbr(const char *congestion);
  * Return: 1 for BBR, which a loss does not slow down.
  */
 double result_window_kept(const char *congestion);
+
+/** A name that does not lead to its node on a member. */
+struct wrong_name {
+    char name[NAME_MAX_LEN + 1];
+    char where[IP_ADDR_TEXT_MAX]; /* the address to which it leads there; "": to none */
+};
+
+/**
+ * wrong_name_decode() - a field of "wrong" in the answer to ORDER_NAMES
+ *
+ * Return: false: it is not a name and an address; @ret is untouched then.
+ */
+bool wrong_name_decode(struct wrong_name *ret, const char *name, const json_t *where);
 
 /** idle_test_encode() - as JSON: a new reference; NULL for no memory. */
 json_t *idle_test_encode(const struct idle_test *l);

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "measure/order.h"
+#include "measure/result.h"
 
 #define ID "\"id\": \"000102030405060708090a0b0c0d0e0f\""
 
@@ -169,12 +170,44 @@ static void test_there_and_back(void **state)
     }
 }
 
+/* What a member says of names is printed: it is a name and an address, or nothing. */
+static void test_wrong_names(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *where; /* as JSON */
+        const char *taken; /* NULL: it is not */
+    } cases[] = {
+        {"gpu-1", "\"192.0.2.1\"", "192.0.2.1"},
+        {"gpu-1", "\"FD00::0:1\"", "fd00::1"},
+        {"gpu-1", "\"\"", ""},
+        {"gpu-1", "7", NULL},
+        {"gpu-1", "\"192.0.2.1\\u001b[2J\"", NULL},
+        {"gpu-1", "\"\\u00e9\\u00e9\"", NULL},
+        {"gpu\x1b[2J", "\"192.0.2.1\"", NULL},
+        {"", "\"192.0.2.1\"", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct wrong_name wrong;
+        json_t *where = json_loads(cases[i].where, JSON_DECODE_ANY, NULL);
+
+        assert_int_equal(wrong_name_decode(&wrong, cases[i].name, where), cases[i].taken != NULL);
+        if (cases[i].taken) {
+            assert_string_equal(wrong.name, cases[i].name);
+            assert_string_equal(wrong.where, cases[i].taken);
+        }
+        json_decref(where);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_long_lists),
         cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_wrong_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "measure/result.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
 #include "plan/matrix.h"
@@ -315,9 +316,9 @@ static int run_bulk(struct survey *s, const struct survey_plan *plan)
 /* ---- everything ---------------------------------------------------------------------------- */
 
 /* Has each member resolve all of @names, and calls @take for each name that does not resolve to its
- * address there: @where is the other address, or "" if there is none. */
+ * address there. */
 static void ask_names(struct survey *s, struct order_name *names, size_t n_names,
-    void (*take)(struct survey *s, size_t asked, const char *name, const char *where))
+    void (*take)(struct survey *s, size_t asked, const struct wrong_name *wrong))
 {
     _cleanup_(freep) struct order *orders = calloc(s->n_nodes + 1, sizeof(*orders));
 
@@ -327,26 +328,32 @@ static void ask_names(struct survey *s, struct order_name *names, size_t n_names
         orders[i] = (struct order){.kind = ORDER_NAMES, .names = names, .n_names = n_names};
     ask(s, orders, NAMES_TIME);
     for (size_t i = 0; i < s->n_nodes; i++) {
+        json_t *all = json_object_get(s->coordinator.items[i].answer, "wrong");
+        struct wrong_name wrong;
         const char *name;
         json_t *where;
 
-        json_object_foreach(json_object_get(s->coordinator.items[i].answer, "wrong"), name, where)
-            if (json_is_string(where))
-                take(s, i, name, json_string_value(where));
+        /* Nobody was asked for more. */
+        if (json_object_size(all) > n_names)
+            continue;
+        json_object_foreach(all, name, where)
+            if (wrong_name_decode(&wrong, name, where))
+                take(s, i, &wrong);
     }
 }
 
-static void take_name(struct survey *s, size_t asked, const char *name, const char *where)
+static void take_name(struct survey *s, size_t asked, const struct wrong_name *wrong)
 {
     struct preflight_node *n = &s->nodes[asked];
 
     /* On many machines their own name resolves to a loopback address, which does no harm. */
-    if (strcmp(name, n->name) == 0)
+    if (strcmp(wrong->name, n->name) == 0)
         return;
-    if (where[0] == '\0')
+    if (wrong->where[0] == '\0')
         n->names_missing++;
     else if (n->names_wrong[0] == '\0')
-        (void)snprintf(n->names_wrong, sizeof(n->names_wrong), "%.64s leads to %.46s", name, where);
+        (void)snprintf(
+            n->names_wrong, sizeof(n->names_wrong), "%s leads to %s", wrong->name, wrong->where);
 }
 
 /* A host name that is no DNS label cannot be in any node's hosts file, so it is not asked for. */
@@ -356,20 +363,20 @@ static bool can_be_asked(const struct preflight_node *n)
            parse_name(n->facts.hostname, "host name", NULL) == 0;
 }
 
-static void take_host_name(struct survey *s, size_t asked, const char *name, const char *where)
+static void take_host_name(struct survey *s, size_t asked, const struct wrong_name *wrong)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct preflight_node *n = &s->nodes[i];
 
         if (i == asked || n->host_name_wrong[0] != '\0' || !can_be_asked(n) ||
-            strcmp(n->facts.hostname, name) != 0)
+            strcmp(n->facts.hostname, wrong->name) != 0)
             continue;
-        if (where[0] == '\0')
+        if (wrong->where[0] == '\0')
             (void)snprintf(n->host_name_wrong, sizeof(n->host_name_wrong), "leads nowhere on %.64s",
                 s->nodes[asked].name);
         else
-            (void)snprintf(n->host_name_wrong, sizeof(n->host_name_wrong),
-                "leads to %.46s on %.64s", where, s->nodes[asked].name);
+            (void)snprintf(n->host_name_wrong, sizeof(n->host_name_wrong), "leads to %s on %.64s",
+                wrong->where, s->nodes[asked].name);
     }
 }
 

@@ -13,7 +13,7 @@ struct reach_peer;
 #define STATUS_REACH_PATH_MAX 128 /* of a path's words, with the NUL */
 
 /**
- * status_reach_encode() - {"path", "relay", "why", "sinceSeconds", "rttMs", "loss",
+ * status_reach_encode() - {"path", "relay", "why", "sinceSeconds", "rttMs", "leastRttMs", "loss",
  * "rateBitsPerSecond"}
  * @rate:	what is sent to it is kept to so many bit/s; 0: to none
  *

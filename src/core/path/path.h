@@ -170,9 +170,10 @@ struct path_relay_view {
 struct path_view {
     struct path_peer peer;
     enum path_kind kind;
-    struct endpoint remote;   /* none for the relay */
-    uint32_t socket;          /* of a direct path */
-    nsec_t rtt;               /* 0: not known; of the relay: both ends' together */
+    struct endpoint remote; /* none for the relay */
+    uint32_t socket;        /* of a direct path */
+    nsec_t rtt;             /* 0: not known; of the relay: both ends' together */
+    nsec_t least_rtt; /* of a direct path: the least of the last 10 to 20 minutes; else @rtt */
     struct x25519_public via; /* of the relay: which; none: any */
     unsigned loss_permille;   /* of the chosen pair's last pings */
     nsec_t since;             /* since when the path is used; monotonic */

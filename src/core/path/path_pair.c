@@ -210,6 +210,29 @@ static void learn_rtt(struct path_pair *pair, nsec_t rtt)
     pair->n_samples++;
 }
 
+/* Half of the window of which the least round trip is kept. */
+#define LEAST_HALF (600 * NSEC_PER_SEC)
+
+static void learn_least(struct path_pair *pair, nsec_t rtt, nsec_t now)
+{
+    nsec_t age = now - pair->least_since;
+
+    if (pair->least_since == 0 || age >= LEAST_HALF) {
+        pair->least[1] = pair->least_since != 0 && age < 2 * LEAST_HALF ? pair->least[0] : 0;
+        pair->least[0] = 0;
+        pair->least_since = now;
+    }
+    if (pair->least[0] == 0 || rtt < pair->least[0])
+        pair->least[0] = rtt;
+}
+
+nsec_t path__pair_least(const struct path_pair *pair)
+{
+    if (pair->least[0] == 0 || pair->least[1] == 0)
+        return pair->least[0] + pair->least[1];
+    return nsec_min(pair->least[0], pair->least[1]);
+}
+
 bool path__pair_on_pong(
     struct path_pair *pair, const struct path_frame *pong, nsec_t at, nsec_t now)
 {
@@ -223,10 +246,14 @@ bool path__pair_on_pong(
     end_earlier(pair, slot);
     slot->sent_at = 0;
     forget_outage(pair);
-    if (pair->valid_at == 0)
+    /* It may be another way now. */
+    if (pair->valid_at == 0) {
         pair->n_samples = pair->n_known = 0;
+        pair->least_since = 0;
+    }
     learn_end(pair, false);
     learn_rtt(pair, rtt);
+    learn_least(pair, rtt, now);
     pair->n_round_pongs++;
     pair->n_pongs++;
     pair->valid_at = now;

@@ -47,6 +47,9 @@ struct path_pair {
     nsec_t valid_at;        /* when the last pong came; 0: never, or the pair has failed since */
     nsec_t rtt;             /* least of the first pongs, then smoothed; set after the first pong */
     nsec_t last_rtt;        /* round trip time of the last pong alone */
+    nsec_t least[2];        /* least one of the present half of the window, and of the half before;
+                               0: none */
+    nsec_t least_since;     /* when the present half began; 0: none has */
     unsigned n_samples;     /* pongs since it was last silent */
     unsigned n_round_pongs; /* in this round */
     bool is_answered;       /* the last ping that was sent got its pong */
@@ -95,6 +98,14 @@ void path__pair_on_death(struct path_pair *pair);
  */
 bool path__pair_on_pong(
     struct path_pair *pair, const struct path_frame *pong, nsec_t at, nsec_t now);
+
+/**
+ * path__pair_least() - the least round trip of the last 10 to 20 minutes, while the pair worked
+ *
+ * That is what the network between the two takes: the others have the time for which the machines
+ * were busy or a queue was long. Return: 0: not measured.
+ */
+nsec_t path__pair_least(const struct path_pair *pair);
 
 /** path__pair_is_valid() - has the peer recently answered by this pair? */
 bool path__pair_is_valid(const struct path_pair *pair, nsec_t now);

@@ -465,11 +465,13 @@ bool paths_view(
         ret->remote = pair->remote.endpoint;
         ret->socket = pair->socket;
         ret->rtt = pair->rtt;
+        ret->least_rtt = path__pair_least(pair);
         ret->loss_permille = path__pair_loss(pair);
         return true;
     }
     ret->kind = pp->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
     ret->rtt = path__relay_rtt(pp, &via);
+    ret->least_rtt = ret->rtt;
     ret->via = via.key;
     if (ret->kind == PATH_KIND_RELAY && via.is_stream)
         ret->kind = PATH_KIND_STREAM;

@@ -207,6 +207,45 @@ static void test_pongs(void **state)
     assert_int_equal(pair.rtt, NSEC_PER_USEC);
 }
 
+/* One that takes @rtt, answered at @at. */
+static void pass_round_trip(struct path_pair *pair, nsec_t rtt, nsec_t at)
+{
+    const struct path_frame pong = {
+        .transaction = pair->n_pings + 1, .clock = (uint64_t)(at - rtt)};
+
+    path__pair_on_ping(pair, pong.transaction, at - rtt);
+    assert_true(path__pair_on_pong(pair, &pong, at, at));
+}
+
+static void test_the_least_round_trip(void **state)
+{
+    const nsec_t minute = 60 * NSEC_PER_SEC;
+    struct path_pair pair = {.id = 1};
+    nsec_t at = minute;
+
+    assert_int_equal(path__pair_least(&pair), 0);
+    pass_round_trip(&pair, 300 * NSEC_PER_USEC, at);
+    /* A busy time: what is smoothed is longer, what is least is not. */
+    for (unsigned i = 0; i < 9; i++)
+        pass_round_trip(&pair, 4 * NSEC_PER_MSEC, at += minute);
+    assert_true(pair.rtt > 3 * NSEC_PER_MSEC);
+    assert_int_equal(path__pair_least(&pair), 300 * NSEC_PER_USEC);
+    /* For ten minutes more. */
+    for (unsigned i = 0; i < 10; i++) {
+        pass_round_trip(&pair, 4 * NSEC_PER_MSEC, at += minute);
+        assert_int_equal(path__pair_least(&pair), 300 * NSEC_PER_USEC);
+    }
+    pass_round_trip(&pair, 5 * NSEC_PER_MSEC, at += minute);
+    assert_int_equal(path__pair_least(&pair), 4 * NSEC_PER_MSEC);
+    /* Nothing was measured for so long that both halves are over. */
+    pass_round_trip(&pair, 7 * NSEC_PER_MSEC, at += 20 * minute);
+    assert_int_equal(path__pair_least(&pair), 7 * NSEC_PER_MSEC);
+    /* After a failure it may be another way. */
+    path__pair_on_death(&pair);
+    pass_round_trip(&pair, 9 * NSEC_PER_MSEC, at += NSEC_PER_SEC);
+    assert_int_equal(path__pair_least(&pair), 9 * NSEC_PER_MSEC);
+}
+
 /* ---- liveness ------------------------------------------------------------------------------- */
 
 #define MS NSEC_PER_MSEC
@@ -328,6 +367,7 @@ static void test_traffic_begins_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_least_round_trip),
         cmocka_unit_test(test_liveness_asks_as_often_as_it_has_to),
         cmocka_unit_test(test_liveness_dies_in_time),
         cmocka_unit_test(test_liveness_events),

@@ -49,8 +49,8 @@ def test_status(site: Pair) -> None:
     assert 0 <= status["hub"]["handshakeAgeSeconds"] < 30
     [peer] = status["peers"]
     assert peer.keys() >= {"name", "address4", "address6", "publicKey", "path", "endpoint",
-                           "handshakeAgeSeconds", "rttMs", "loss", "mtu", "rxBytes", "txBytes",
-                           "since", "why"}
+                           "handshakeAgeSeconds", "rttMs", "leastRttMs", "loss", "mtu",
+                           "rxBytes", "txBytes", "since", "why"}
     assert peer["name"] == "n2"
     assert peer["path"] in ("relay", "direct", "lan")
     assert peer["rxBytes"] > 0

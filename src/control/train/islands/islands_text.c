@@ -41,6 +41,15 @@ static void take_node(struct islands_node *ret, const json_t *json)
         json_is_object(fabric) && fabric_report_decode(&ret->fabric, fabric, ret->name, NULL) == 0;
 }
 
+/* How far a peer is, ms. A busy machine answers late, and is as near as before. An agent of an
+ * earlier version does not say the least round trip. */
+static const json_t *distance_to(const json_t *peer)
+{
+    const json_t *least = json_object_get(peer, "leastRttMs");
+
+    return least ? least : json_object_get(peer, "rttMs");
+}
+
 int islands_facts_of_status(struct islands_facts *ret, const json_t *status)
 {
     const json_t *peers = json_object_get(status, "peers");
@@ -56,7 +65,7 @@ int islands_facts_of_status(struct islands_facts *ret, const json_t *status)
     }
     take_node(&f.nodes[0], json_object_get(status, "self"));
     json_array_foreach(peers, i, peer) {
-        const json_t *rtt = json_object_get(peer, "rttMs");
+        const json_t *rtt = distance_to(peer);
 
         take_node(&f.nodes[i + 1], peer);
         if (json_is_number(rtt))

@@ -43,7 +43,8 @@ static json_t *find(const char *self, const char *peers, struct str *text)
 #define TOGETHER                                                                                   \
     ",\"fabric\":{\"kind\":\"efa\",\"askedTogether\":true,"                                        \
     "\"keys\":[{\"key\":\"aws-group/z/g\",\"exact\":true}]}"
-#define RTT(path, ms) ",\"path\":\"" path "\",\"rttMs\":" ms
+#define BUSY(path, least) ",\"path\":\"" path "\",\"rttMs\":9.5,\"leastRttMs\":" least
+#define RTT(path, ms)     ",\"path\":\"" path "\",\"rttMs\":" ms
 
 static void check(const json_t *json, size_t i, const char *field, const char *expected)
 {
@@ -131,6 +132,17 @@ static void test_lan(void **state)
     json_decref(json);
 }
 
+/* Machines that are busy answer late, and are where they were. */
+static void test_busy(void **state)
+{
+    json_t *json = find("", PEER("b", BUSY("lan", "0.4")) "," PEER("c", BUSY("lan", "1.4")), NULL);
+
+    assert_int_equal(count(json, "islands"), 1);
+    check(json, 0, "nodes", "a b");
+    check(json, 0, "state", "verified");
+    json_decref(json);
+}
+
 static void test_contradicted(void **state)
 {
     struct str text = STR_NULL;
@@ -200,6 +212,7 @@ int main(void)
         cmocka_unit_test(test_exact_keys),
         cmocka_unit_test(test_other_keys),
         cmocka_unit_test(test_lan),
+        cmocka_unit_test(test_busy),
         cmocka_unit_test(test_contradicted),
         cmocka_unit_test(test_measured_between_others),
         cmocka_unit_test(test_wrong_report),

@@ -59,6 +59,7 @@ static void judge_found(
 
     peer->is_measured = view->rtt != 0;
     peer->rtt = view->rtt;
+    peer->least_rtt = view->least_rtt;
     peer->loss_permille = view->loss_permille;
     peer->is_alarm = view->is_alarm;
     /* The edge may be direct only: the rule says what else could be done. */

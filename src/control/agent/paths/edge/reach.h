@@ -25,8 +25,9 @@ struct reach_peer {
     struct endpoint remote;  /* it is there, whatever the engine thinks; none: as the engine says */
     struct ip_addr underlay; /* of the other end of a lan or direct path; none: not known */
     bool is_alarm;           /* only direct paths are wanted, and for some time there was none */
-    bool is_measured;        /* the next two are known */
+    bool is_measured;        /* the next three are known */
     nsec_t rtt;
+    nsec_t least_rtt; /* as in struct path_view */
     unsigned loss_permille;
 };
 

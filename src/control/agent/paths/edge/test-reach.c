@@ -71,7 +71,8 @@ static const struct reach_peer *judge(struct world *w, const struct path_view *v
 static void test_what_was_found_counts(void **state)
 {
     struct world *w = *state;
-    struct path_view view = {.kind = PATH_KIND_DIRECT, .rtt = 7, .loss_permille = 3};
+    struct path_view view = {
+        .kind = PATH_KIND_DIRECT, .rtt = 7, .least_rtt = 5, .loss_permille = 3};
     const struct reach_peer *peer = judge(w, NULL);
 
     assert_int_equal(peer->kind, PATH_KIND_RELAY);
@@ -82,6 +83,7 @@ static void test_what_was_found_counts(void **state)
     assert_string_equal(peer->relay, "");
     assert_true(peer->is_measured);
     assert_int_equal(peer->rtt, 7);
+    assert_int_equal(peer->least_rtt, 5);
     assert_int_equal(peer->loss_permille, 3);
     assert_true(endpoint_is_none(&peer->remote));
     /* Through a socket beside WireGuard's the engine does not know where the peer is. */

@@ -265,6 +265,7 @@ static int run_hub(const struct hub_config *config)
     if (r == 0) {
         say_ready(config, run.hub);
         (void)uv_run(&run.loop, UV_RUN_DEFAULT);
+        r = hub_failure(run.hub, &e);
     }
     /* After a failure as well: handles that were opened close in the loop's next turns. */
     stop(&run);

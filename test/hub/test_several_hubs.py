@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -112,6 +114,13 @@ def records(lab: Lab, *prefixes: str) -> list[str]:
                                 "--prefix", "--keys-only", "/weft/lab/k/"], quiet=True).out
     keys = [key.removeprefix("/weft/lab/k/") for key in out.split()]
     return [key for key in keys if key.startswith(prefixes)]
+
+
+def beats(lab: Lab, hub: str) -> int:
+    """How often the process that says last that it is that hub has said so, each two seconds."""
+    out = lab.host("etcd").run(["env", "ETCDCTL_API=3", "etcdctl", f"--endpoints={CLIENT}", "get",
+                                "--print-value-only", f"/weft/lab/k/hub/{hub}"], quiet=True).out
+    return json.loads(out)["beat"]
 
 
 class Member:
@@ -220,6 +229,36 @@ def test_names(hubs: Hubs, lab: Lab, weft: Path, tmp_path: Path) -> None:
     assert a.run("delete", "Node", "hub-c").rc == 0
     c.daemon.wait_line("was removed from network")
     assert c.admin("POST", "/v1/networks/default/tokens", {})[0] == 503
+
+
+def test_a_copied_state(hubs: Hubs, lab: Lab, weft: Path, tmp_path: Path) -> None:
+    """Two processes are the same hub: the later one ends, or the one that stood still."""
+    b = hubs.all[1]
+
+    def where() -> list[str]:
+        return specs(hubs.all[0])["hub-b"]["hub"]["endpoints"]
+
+    here = where()
+    shutil.copytree(b.state, tmp_path / "copy" / "state")
+    copy = Hub(lab, weft, tmp_path / "copy", "a", "192.0.2.4")
+    b.daemon.allow("another process was started as hub")
+    wrong = 'another process runs as hub "hub-b" on this store, with its name and its key, and this'
+    done = lab.host("a").run(copy.argv(*STORE, "--name", "hub-b"), check=False)
+    assert done.rc == 1 and f"weft hub up: {wrong} one was started later, so it ends" in done.err
+    b.daemon.wait_line('another process was started as hub "hub-b"')
+    wait_for(lambda: where() == here, 20, "nodes to be told of the one that is left")
+
+    # The machine stands still and another one takes its place, for good.
+    os.kill(b.daemon.pid, signal.SIGSTOP)
+    copy.start(*STORE, "--name", "hub-b")
+    wait_for(lambda: where() != here, 10, "nodes to be told of the new one")
+    copy.daemon.allow("another process was started as hub")
+    wait_for(lambda: beats(lab, "hub-b") > 4, 20, "it to be heard for longer than six seconds")
+    os.kill(b.daemon.pid, signal.SIGCONT)
+    assert b.daemon.wait() == 1
+    assert f"{wrong} one was taken for dead, so it ends" in "\n".join(b.daemon.lines())
+    hubs.all[1] = copy
+    assert copy.daemon.running and copy.admin("GET", "/v1/networks")[0] == 200
 
 
 def test_rendezvous(hubs: Hubs, lab: Lab) -> None:

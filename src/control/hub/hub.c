@@ -69,7 +69,8 @@ static void on_tick(uv_timer_t *timer)
 
     presence_tick(&hub->presence, now, clock_wall_s());
     reports_look(&hub->reports, now, clock_wall_s());
-    if ((publics_tick(&hub->publics, now) || hub->networks.refresh_failure.code != 0) &&
+    if ((publics_tick(&hub->publics, now) || hub->networks.refresh_failure.code != 0 ||
+            twin_has_left(&hub->owners.twin, now)) &&
         networks_refresh(&hub->networks, now, &e) != 0)
         log_warning("nodes are not told where this hub is now: %s", err_text(&e));
     (void)networks_join(&hub->networks, now);
@@ -84,6 +85,8 @@ static void on_tick(uv_timer_t *timer)
     spending_tick(&hub->spending, now, clock_wall_s());
     watch_tick(&hub->watcher, now);
     owners_tick(&hub->owners, now);
+    if (owners_failure(&hub->owners))
+        uv_stop(hub->loop);
     leftovers_tick(&hub->leftovers, now);
     serve_jobs(hub, now);
     jobs_tick(hub->jobs, now);
@@ -506,6 +509,13 @@ static void finish_requests(struct hub *hub)
         store_wait(hub->store);
         disk_works_wait(&hub->disk);
     } while (store_pending(hub->store) > 0);
+}
+
+int hub_failure(const struct hub *hub, struct err *e)
+{
+    const struct err *failure = owners_failure(&hub->owners);
+
+    return failure ? err_set(e, failure->code, "%s", err_text(failure)) : 0;
 }
 
 void hub_stop(struct hub *hub)

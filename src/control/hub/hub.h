@@ -72,6 +72,13 @@ int hub_start(
     struct hub *hub, const char *first_network, const struct ip_prefix *first_cidr4, struct err *e);
 
 /**
+ * hub_failure() - has the hub stopped its loop, because it cannot go on?
+ *
+ * Return: 0: it has not; -EEXIST with words: another process runs as this hub.
+ */
+int hub_failure(const struct hub *hub, struct err *e);
+
+/**
  * hub_stop() - write what is pending, take the networks down, answer nobody any more
  *
  * Calls node_cut, node_gone and network_removed for all. Its libuv handles close

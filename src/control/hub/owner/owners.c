@@ -45,6 +45,32 @@ static struct owners_network *get_network(struct owners *o, const char *name)
     return n;
 }
 
+/* A beat of this hub's name, perhaps of another process that has it. */
+static void hear_own(struct owners *o, const struct beat_record *beat)
+{
+    static const char ends[] =
+        "another process runs as hub \"%s\" on this store, with its name and its key, and this one "
+        "%s, so it ends: a state directory is for one hub only; start others with an empty one and "
+        "another --name";
+
+    switch (twin_hear(&o->twin, beat->boot, o->stored_at, o->clock())) {
+    case TWIN_NEW:
+        log_warning(
+            "another process was started as hub \"%s\" on this store, with its name and its "
+            "key: that one is to end; a state directory is for one hub only",
+            o->model->self);
+        break;
+    case TWIN_IS_OLDER:
+        (void)err_set(&o->failure, -EEXIST, ends, o->model->self, "was started later");
+        break;
+    case TWIN_REPLACED:
+        (void)err_set(&o->failure, -EEXIST, ends, o->model->self, "was taken for dead");
+        break;
+    case TWIN_NONE:
+        break;
+    }
+}
+
 static int take_beat(void *ctx, const struct store_item *item)
 {
     const char *name = item->key + strlen(OWNER_BEAT_PREFIX);
@@ -65,6 +91,8 @@ static int take_beat(void *ctx, const struct store_item *item)
     }
     hub->revision = item->revision;
     hub->heard_at = o->clock();
+    if (strcmp(name, o->model->self) == 0)
+        hear_own(o, &beat);
     return 0;
 }
 
@@ -126,6 +154,7 @@ int owners_load(struct owners *o, struct err *e)
     o->networks = calloc(OWNERS_NETWORKS_MAX, sizeof(*o->networks));
     if (!o->hubs || !o->networks)
         return err_set(e, -ENOMEM, "no memory for other hubs");
+    o->twin.own = o->model->boot;
     return list_all(o, e);
 }
 
@@ -340,9 +369,14 @@ static void give_up(struct owners *o, struct owners_network *n, nsec_t now)
         free(x);
 }
 
+const struct err *owners_failure(const struct owners *o)
+{
+    return o->failure.code != 0 ? &o->failure : NULL;
+}
+
 void owners_give_up(struct owners *o, nsec_t now)
 {
-    for (size_t i = 0; i < o->n_networks; i++)
+    for (size_t i = 0; i < o->n_networks && !owners_failure(o); i++)
         if (o->networks[i].revision != 0 && strcmp(o->networks[i].record.hub, o->model->self) == 0)
             give_up(o, &o->networks[i], now);
 }

@@ -17,10 +17,11 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/parse.h"
+#include "hub/owner/twin.h"
 #include "hub/record/owner_record.h"
 
-struct err;
 struct model;
 struct model_network;
 struct store_watch;
@@ -57,6 +58,8 @@ struct owners {
     bool is_beating;                 /* one is on its way to the store */
     nsec_t begun_at;                 /* when the last one was begun */
     nsec_t stored_at;                /* when the last that was stored was begun; 0: none was */
+    struct twin twin;                /* other processes that run as this hub */
+    struct err failure;              /* why this hub has to end; nothing: it has not */
 };
 
 /** owners_init() - nothing is read, nothing is written. @clock: monotonic. */
@@ -82,7 +85,13 @@ bool owners_is_of(const struct owners_network *n, const struct model_network *ne
 /** owners_is_alive() - was a beat of that hub heard lately? This hub itself is always alive. */
 bool owners_is_alive(const struct owners *o, const char *hub, nsec_t now);
 
-/** owners_give_up() - this hub ends: others shall take over at once. The store is to be waited for.
+/** owners_failure() - why this hub has to end: another process is it; NULL: it has not. Lends. */
+const struct err *owners_failure(const struct owners *o);
+
+/**
+ * owners_give_up() - this hub ends: others shall take over at once. The store is to be waited for.
+ *
+ * Nothing is given up when another process runs as this hub: what is its own is the other's, too.
  */
 void owners_give_up(struct owners *o, nsec_t now);
 

@@ -9,6 +9,7 @@
 #include "api/client/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/mesh_options.h"
@@ -82,16 +83,22 @@ static const struct option_usage restore_usage = {
 
 static int hub_restore(int argc, char **argv)
 {
+    _cleanup_(str_deinit) struct str keyless = STR_NULL;
     struct err e = ERR_NULL;
     char former[512];
     int status;
 
     if (options_parse(&restore_usage, argc, argv, &status))
         return status;
-    if (backup_restore(arg.dir, arg.state, former, &e) != 0)
+    if (backup_restore(arg.dir, arg.state, former, &keyless, &e) != 0)
         return cmd_fail(restore_usage.command, "%s", err_text(&e));
     (void)printf("the state in %s is that of %s%s%s\n", arg.state, arg.dir,
         former[0] ? "; what was there is now in " : "", former);
+    if (str_text(&keyless)[0])
+        (void)fprintf(stderr,
+            "weft hub restore: the copy lacks keys/NETWORK.key, or has something else there, for: "
+            "%s. A hub sets such a network aside; copy the whole folder, and restore it again\n",
+            str_text(&keyless));
     return CMD_OK;
 }
 

@@ -77,13 +77,28 @@ def test_what_is_no_copy(hub, tmp_path):
     with (copy / "hub.db").open("r+b") as file:
         file.truncate(5000)
     done = restore(hub, copy, check=False)
-    assert done.rc == 1 and "damaged" in done.err
+    assert done.rc == 1 and f'"{copy}/hub.db" is damaged, or is not the database' in done.err
     (copy / "hub.db").unlink()
     done = restore(hub, copy, check=False)
     assert done.rc == 1 and "has no hub.db" in done.err
     assert (hub.state / "tls.key").read_bytes() == before
     assert sorted(p.name for p in hub.state.parent.iterdir() if "restore" in p.name) == []
     hub.start()
+
+
+def test_a_copy_without_keys(hub, tmp_path):
+    """As `scp copy/* there:` makes one. It is restored, and what it lacks is said at once."""
+    copy = tmp_path / "copy"
+    hub.run("network", "add", "second")
+    hub.run("hub", "backup", str(copy))
+    assert hub.daemon.stop() == 0
+    assert restore(hub, copy).err == ""
+    (copy / "keys" / "second.key").write_text("something else\n")
+    (copy / "keys" / "default.key").unlink()
+    said = restore(hub, copy).err
+    assert "the copy lacks keys/NETWORK.key" in said and "for: default, second. A hub" in said
+    hub.start()
+    hub.daemon.allow("is set aside")
 
 
 def test_on_a_machine_that_never_had_a_hub(hub, lab, tmp_path):

@@ -12,11 +12,16 @@
 
 #include "backends/store_open.h"
 #include "base/err.h"
+#include "base/secret.h"
+#include "base/str.h"
+#include "crypto/x25519.h"
 #include "hub/networks/disk_work.h"
+#include "mesh/object/object.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 #include "os/statefile.h"
 #include "store/store.h"
+#include "store/store_now.h"
 
 #define PATH_ROOM 512
 
@@ -266,15 +271,67 @@ int backup_copy(const char *from, const char *to, struct err *e)
 
 /* ---- restoring ------------------------------------------------------------------------------ */
 
+static int open_store(struct store **ret, const char *dir, struct err *e)
+{
+    char url[PATH_ROOM + 16];
+
+    (void)snprintf(url, sizeof(url), "sqlite:%s/hub.db", dir);
+    return store_open(ret, url, clock_now(), e);
+}
+
 /* Opens the database in @dir, which says whether it is sound and whether somebody has it. */
 static int open_db(const char *dir, struct err *e)
 {
     struct store *store = NULL;
-    char url[PATH_ROOM + 16];
-    int r;
+    int r = open_store(&store, dir, e);
 
-    (void)snprintf(url, sizeof(url), "sqlite:%s/hub.db", dir);
-    r = store_open(&store, url, clock_now(), e);
+    store_free(store);
+    return r;
+}
+
+/* Where the keys of networks are looked for. */
+struct key_search {
+    const char *dir;
+    struct str *keyless; /* the networks without one */
+};
+
+static bool has_key(const char *dir, const char *network)
+{
+    struct x25519_secret secret = {{0}};
+    char path[PATH_ROOM];
+    char *text = NULL;
+    bool is_key;
+
+    if (snprintf(path, sizeof(path), "%s/keys/%s.key", dir, network) >= PATH_ROOM ||
+        statefile_read(path, 256, &text, NULL, NULL) != 0)
+        return false;
+    text[strcspn(text, "\n")] = '\0';
+    is_key = x25519_secret_parse(&secret, text, NULL) == 0;
+    secret_wipe(&secret, sizeof(secret));
+    secret_wipe(text, strlen(text));
+    free(text);
+    return is_key;
+}
+
+static int look_for_key(void *ctx, const struct store_item *item)
+{
+    const char *network = item->key + strlen(network_kind.prefix);
+    const struct key_search *search = ctx;
+
+    if (!has_key(search->dir, network))
+        str_addf(search->keyless, "%s%.63s", str_text(search->keyless)[0] ? ", " : "", network);
+    return 0;
+}
+
+/* Adds the networks whose keys are not in @dir to @ret. */
+static int find_keyless(const char *dir, struct str *ret, struct err *e)
+{
+    struct key_search search = {.dir = dir, .keyless = ret};
+    struct store *store = NULL;
+    int r = open_store(&store, dir, e);
+
+    if (r == 0)
+        r = store_now_list(store, network_kind.prefix, look_for_key, &search, NULL, e);
     store_free(store);
     return r;
 }
@@ -363,8 +420,19 @@ static int make_room_for(const char *state_dir, struct err *e)
     return statefile_make_dir(above, 0755, e);
 }
 
-int backup_restore(
-    const char *from, const char *state_dir, char ret_former[static 512], struct err *e)
+/* Where the former state goes: none of before lies there, from another restore in this second. */
+static void name_former(char ret[static PATH_ROOM], const char *state_dir)
+{
+    long long at = (long long)(clock_wall() / NSEC_PER_SEC);
+    struct stat st;
+
+    do
+        (void)snprintf(ret, PATH_ROOM, "%.*s.before-%lld", PATH_ROOM - 40, state_dir, at++);
+    while (lstat(ret, &st) == 0);
+}
+
+int backup_restore(const char *from, const char *state_dir, char ret_former[static 512],
+    struct str *ret_keyless, struct err *e)
 {
     char fresh[PATH_ROOM];
     char former[PATH_ROOM] = "";
@@ -374,16 +442,24 @@ int backup_restore(
     if (r == 0 && snprintf(fresh, sizeof(fresh), "%s.restore", state_dir) >= PATH_ROOM - 32)
         r = err_set(e, -ENAMETOOLONG, "the path \"%.200s\" is too long", state_dir);
     if (r == 0 && is_there)
-        (void)snprintf(former, sizeof(former), "%.*s.before-%lld", PATH_ROOM - 40, state_dir,
-            (long long)(clock_wall() / NSEC_PER_SEC));
+        name_former(former, state_dir);
     if (r != 0)
         return r;
     backup_remove(fresh);
     r = make_room_for(state_dir, e);
     if (r == 0)
         r = backup_copy(from, fresh, e);
-    if (r == 0)
+    if (r == 0) {
         r = backup_check(fresh, e);
+        /* The store's words are for who starts a hub on it. */
+        if (r == -EUCLEAN)
+            (void)err_set(e, r,
+                "\"%s/hub.db\" is damaged, or is not the database of a hub: take another copy; "
+                "nothing has changed",
+                from);
+    }
+    if (r == 0)
+        r = find_keyless(fresh, ret_keyless, e);
     if (r == 0 && is_there)
         give_to_owner_of(state_dir, fresh);
     if (r == 0)

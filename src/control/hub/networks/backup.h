@@ -15,6 +15,7 @@
 struct disk_works;
 struct err;
 struct store;
+struct str;
 
 /** The outcome. @r: 0: the copy is at @path; STORE_E_NO_FILES or negative errno: there is none. */
 typedef void (*backup_done_fn)(void *ctx, int r, const char *path, const struct err *e);
@@ -51,10 +52,12 @@ int backup_check(const char *dir, struct err *e);
 /**
  * backup_restore() - put a copy in the place of @state_dir, on which no hub runs
  * @ret_former:	where what was there is now; "": there was nothing
+ * @ret_keyless:	gets the names, with commas, of networks whose key is not in the copy, or is
+ *none: a hub sets such a network aside. A copy that was carried without its folder lacks all
  *
  * All of it, or nothing: the copy is made and checked beside its place first.
  *
  * Return: 0, or negative errno with words (-EBUSY: a hub runs), and all is as it was.
  */
-int backup_restore(
-    const char *from, const char *state_dir, char ret_former[static 512], struct err *e);
+int backup_restore(const char *from, const char *state_dir, char ret_former[static 512],
+    struct str *ret_keyless, struct err *e);

@@ -33,12 +33,22 @@ void options_scrub(const char *word)
         memset((char *)(uintptr_t)word, 'x', strlen(word));
 }
 
+static bool is_positional(const struct option *o)
+{
+    return o->name[0] != '-';
+}
+
+static int refuse_empty(const struct option *o, struct err *e)
+{
+    return err_set(
+        e, -EINVAL, "%s is empty%s%s", o->name, o->arg ? ": it takes " : "", o->arg ? o->arg : "");
+}
+
 /* An empty one is most often a variable of a script that was not set. */
 int option_text(const struct option *o, const char *text, struct err *e)
 {
     if (text[0] == '\0')
-        return err_set(e, -EINVAL, "%s is empty%s%s", o->name, o->arg ? ": it takes " : "",
-            o->arg ? o->arg : "");
+        return refuse_empty(o, e);
     *(const char **)o->field = text;
     return 0;
 }
@@ -114,18 +124,17 @@ int option_rate(const struct option *o, const char *text, struct err *e)
 int option_append(const struct option *o, const char *text, struct err *e)
 {
     struct option_list *l = o->field;
-    const char **items = realloc(l->items, (l->n + 1) * sizeof(*items));
+    const char **items;
 
+    /* A command may have empty words. */
+    if (text[0] == '\0' && !is_positional(o))
+        return refuse_empty(o, e);
+    items = realloc(l->items, (l->n + 1) * sizeof(*items));
     if (!items)
         return err_set(e, -ENOMEM, "no memory for %s", o->name);
     l->items = items;
     l->items[l->n++] = text;
     return 0;
-}
-
-static bool is_positional(const struct option *o)
-{
-    return o->name[0] != '-';
 }
 
 static bool takes_value(const struct option *o)

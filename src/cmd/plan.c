@@ -116,6 +116,16 @@ static const struct option_usage usage = {
 
 /* ---- what is asked for --------------------------------------------------------------------- */
 
+/* Not negative, and as people write amounts: strtod() takes hexadecimal ones, too. @ret_end: behind
+ * it; @text, with 0, when it is none. */
+static double read_decimal(const char *text, char **ret_end)
+{
+    *ret_end = (char *)text;
+    if (text[0] < '0' || text[0] > '9' || text[1] == 'x' || text[1] == 'X')
+        return 0;
+    return strtod(text, ret_end);
+}
+
 /* A number of weights: digits, perhaps a fraction, perhaps K, M, B or T. */
 static int read_count(double *ret, const char *text, const char *what, struct err *e)
 {
@@ -125,7 +135,7 @@ static int read_count(double *ret, const char *text, const char *what, struct er
     const char *unit;
 
     errno = 0;
-    value = text[0] >= '0' && text[0] <= '9' ? strtod(text, &end) : 0;
+    value = read_decimal(text, &end);
     if (value > 0 && *end != '\0' && end[1] == '\0' && (unit = strchr(units, *end))) {
         for (long k = unit - units; k >= 0; k--)
             value *= 1000;
@@ -143,8 +153,8 @@ static int read_count(double *ret, const char *text, const char *what, struct er
 static double read_size(const char **p)
 {
     static const char units[] = "KMG";
-    char *end = (char *)*p;
-    double value = **p >= '0' && **p <= '9' ? strtod(*p, &end) : 0;
+    char *end;
+    double value = read_decimal(*p, &end);
     const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
 
     for (long k = unit ? unit - units : -1; k >= 0; k--)

@@ -77,6 +77,9 @@ static int take_node(struct matrix *m, const json_t *json, size_t i, struct err 
         fields_text(&f, "island", FIELDS_OPTIONAL, 0, sizeof(node.island), node.island);
         if (fields_end(&f) < 0)
             return fields_end(&f);
+        /* "" is of none. */
+        if (node.island[0] != '\0' && parse_name(node.island, "island", e) < 0)
+            return err_prefix(e, "nodes");
     }
     if (matrix_find(m, node.name) != SIZE_MAX)
         return err_set(e, -EINVAL, "nodes: \"%s\" stands there twice", node.name);

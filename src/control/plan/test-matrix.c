@@ -134,6 +134,9 @@ static void test_refused(void **state)
         {"{\"nodes\":[\"a\",\"b\"],\"pairs\":[{\"nodes\":[\"a\",\"b\"],\"streams\":"
          "{\"outBitsPerSecond\":1}}]}",
             "inBitsPerSecond"},
+        /* What is printed later may not turn a terminal's lines around. */
+        {"{\"nodes\":[{\"name\":\"a\",\"island\":\"\\u202ex\"},{\"name\":\"b\"}],\"pairs\":[{}]}",
+            "is not a name"},
         {TWO("\"congestion\":[\"bbr\"]"), "congestion"},
         {TWO("\"congestion\":[\"bbr\",1]"), "no list of two names"},
     };

@@ -57,7 +57,9 @@ static const struct option options[] = {
     {"--streams", "N", option_u64, &arg.streams, "4", "of the second measurement of each pair",
         .min = 1, .max = ORDER_STREAMS_MAX},
     {"--ms", "N", option_u64, &arg.ms, NULL,
-        "of each transfer (default 300, for a single pair 2000)", .min = 10, .max = 10000},
+        "of each transfer, or longer where eight round trips are (default 300, for a single pair "
+        "2000)",
+        .min = 10, .max = 10000},
     {"--mib", "N", option_u64, &arg.mib, "8192", "of each transfer, at most", .min = 1,
         .max = ORDER_BYTES_MAX / MIB},
     {"--allreduce", "MIB", option_u64, &arg.allreduce_mib, "16",

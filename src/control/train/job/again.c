@@ -17,7 +17,7 @@
 #define KILLED_MAX 3
 #define LIVED      (60 * NSEC_PER_SEC)
 
-/* The next run is asked for at least so long. */
+/* The next run is asked for again and again, for at least this time. */
 #define TRY_MIN (60 * NSEC_PER_SEC)
 
 #define PAUSE_FIRST_MS 1000u

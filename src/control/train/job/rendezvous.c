@@ -135,6 +135,17 @@ static unsigned take_count(const json_t *said, const char *field)
     return n > 0 && n <= UINT_MAX ? (unsigned)n : 0;
 }
 
+/* Seconds that the hub has said, as ns; 0 when it is no time, and a year at most. */
+static nsec_t take_seconds(const json_t *said, const char *field)
+{
+    double s = json_number_value(json_object_get(said, field));
+    double most = 365.0 * 86400;
+
+    if (!(s > 0))
+        return 0;
+    return (nsec_t)((s < most ? s : most) * (double)NSEC_PER_SEC);
+}
+
 /* @n_field: absent in a hub of before, which names all. */
 static void take_nodes(
     struct rendezvous_nodes *ret, const json_t *said, const char *field, const char *n_field)
@@ -157,8 +168,7 @@ static void take_presence(struct rendezvous_presence *ret, const json_t *said)
 {
     ret->is_known = true;
     ret->n_present = take_count(said, "present");
-    ret->silent_for =
-        (nsec_t)(json_number_value(json_object_get(said, "silentSeconds")) * (double)NSEC_PER_SEC);
+    ret->silent_for = take_seconds(said, "silentSeconds");
     take_nodes(&ret->lost, said, "lost", "lostNodes");
     take_nodes(&ret->ended, said, "endedOn", "ended");
 }

@@ -459,6 +459,31 @@ static void test_who_is_named(void **state)
     }
 }
 
+static void test_how_long_they_are_silent(void **state)
+{
+    static const struct rendezvous_word word = {.command = "00ff", .every_s = 3};
+    static const struct {
+        const char *answer;
+        nsec_t silent_for;
+    } cases[] = {
+        {PRESENCE("1", "", "1.5"), NSEC_PER_SEC * 3 / 2},
+        {PRESENCE("1", "", "-1"), 0},
+        {PRESENCE("1", "", "\"long\""), 0},
+        {PRESENCE("1", "", "1e300"), 365 * 86400 * NSEC_PER_SEC},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct agent a = {.answers = {{200, cases[i].answer}}};
+        struct env_meeting m = {.id = "job.2", .epoch = "b"};
+        struct rendezvous_presence p;
+
+        start(&a);
+        assert_int_equal(rendezvous_say(a.path, "job", &m, &word, &p), RENDEZVOUS_STATE_SAME);
+        end(&a);
+        assert_true(p.silent_for == cases[i].silent_for);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -466,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_ask),
         cmocka_unit_test(test_look),
         cmocka_unit_test(test_who_is_named),
+        cmocka_unit_test(test_how_long_they_are_silent),
         cmocka_unit_test(test_was_a_node_lost),
         cmocka_unit_test(test_nobody_waits_for_a_lost_node),
         cmocka_unit_test(test_wait_for_all_nodes),

@@ -99,18 +99,18 @@ int run_budget_check(struct run_budget *b, struct err *e)
     return r;
 }
 
-/* Puts the budget in place of the job's. Return: it is another one than before. */
-static bool put(json_t *network, const struct budget *budget)
+/* Puts the budget in place of the job's. @spec: of the network. Return: it is another one than
+ * before. */
+static bool put(json_t *spec, const struct budget *budget)
 {
     const struct budgets one = {.items = {*budget}, .n = 1};
     json_t *wanted = budgets_encode(&one);
     json_t *entry = json_array_get(wanted, 0);
-    json_t *spec = json_object_get(network, "spec");
     json_t *list = json_object_get(spec, "budgets");
     bool is_other = true;
     size_t i = 0;
 
-    if (!list) {
+    if (!json_is_array(list)) {
         list = json_array();
         (void)json_object_set_new(spec, "budgets", list);
     }
@@ -156,18 +156,21 @@ int run_budget_set(const struct run_budget *b, const char *network, const char *
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Network/%s", network, network);
     for (unsigned i = 0; i < TRIES && !is_written && status == CMD_OK; i++) {
         _cleanup_(client_answer_deinit) struct client_answer before = CLIENT_ANSWER_NULL;
+        json_t *spec;
 
         status = admin_call(&b->target, "run", "GET", path, NULL, &before);
         if (status != CMD_OK)
             break;
-        is_written = !put(before.body, &budget);
+        spec = json_object_get(before.body, "spec");
+        if (!json_is_object(spec))
+            return cmd_fail("run", "the hub's answer is no network: its budget is not set");
+        is_written = !put(spec, &budget);
         if (!is_written)
             status = admin_put(&b->target, "run", path, before.body, &is_written);
     }
     if (status == CMD_OK && !is_written)
         return cmd_fail("run",
-            "the network's object was changed by others %u times meanwhile: its "
-            "budget is not set",
+            "the network's object was changed by others %u times meanwhile: its budget is not set",
             TRIES);
     if (status == CMD_OK)
         say(&budget);

@@ -71,8 +71,7 @@ static const struct option options[] = {
         .words = "warn, refuse, allow"},
     {"--budget", "AMOUNT", option_text, &arg.budget.amount, NULL,
         "what the job may cost a day, as in 20, or move, as in 2TB: weft cost and events tell of "
-        "it; "
-        "takes an administrator's rights"},
+        "it; takes an administrator's rights"},
     {"--cap", "RATE", option_text, &arg.budget.cap, NULL,
         "with --budget: when that is spent, the job's nodes send each other at most so much each, "
         "as in 50Mbit"},
@@ -350,8 +349,7 @@ static int set_budget(const struct run *run)
     if (arg.budget.amount && run->meeting.id[0] == '\0')
         return cmd_fail("run",
             "--budget \"%.60s\": the job does not meet at the hub, which counts only what jobs "
-            "that "
-            "do have moved",
+            "that do have moved",
             arg.budget.amount);
     return run_budget_set(&arg.budget, run->node.network, run->job);
 }

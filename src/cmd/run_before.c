@@ -142,8 +142,8 @@ static int judge_without_plan(const struct run_before *b, const struct run *run)
     if (run->node.far[0] != '\0' && run->node.far_rtt_ms >= FAR_MS)
         (void)fprintf(stderr,
             "weft run: note: the job crosses islands, a round trip to %s takes %.1f ms, and no "
-            "rate "
-            "has been measured: weft plan says whether gradients can be averaged in each step\n",
+            "rate has been measured: weft plan says whether gradients can be averaged in each "
+            "step\n",
             run->node.far, run->node.far_rtt_ms);
     return CMD_OK;
 }

@@ -33,8 +33,8 @@ enum traffic_class {
 struct traffic_rates {
     uint64_t all;                      /* all that it sends */
     uint64_t classes[TRAFFIC_CLASS_N]; /* of each class */
-    uint64_t
-        groups[TRAFFIC_GROUPS_MAX]; /* of each group of peers; the class control waits for none */
+    /* Of each group of peers; the class control waits for none. */
+    uint64_t groups[TRAFFIC_GROUPS_MAX];
 };
 
 /** traffic_class_name() - as in "bulk". */

@@ -147,7 +147,7 @@ static int take_class_rate(struct uapi_item *ret, const char *value)
 static int take_group_rate(struct uapi_item *ret, const char *value)
 {
     const char *colon = strchr(value, ':');
-    char group[4]; /* of TRAFFIC_GROUPS_MAX, with its zero, and a digit more */
+    char group[4]; /* room for one digit more than TRAFFIC_GROUPS_MAX has, and a zero */
     uint64_t number_of = 0;
     uint64_t rate = 0;
     int r = -EINVAL;

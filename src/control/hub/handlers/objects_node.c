@@ -134,8 +134,7 @@ static void put(struct object_call *call, struct model_network *net, struct resp
     if (!keeps_identity(given, &node->pub.spec)) {
         response_refuse(rs, 400,
             "the key and addresses of node \"%s\" are fixed, and so is whether it is stock; "
-            "labels, "
-            "island, ephemeral, relay, routes, rate, classRates and showDscp may change",
+            "labels, island, ephemeral, relay, routes, rate, classRates and showDscp may change",
             rq->params[2]);
         return;
     }

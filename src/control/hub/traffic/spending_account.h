@@ -30,16 +30,15 @@ struct spending_account;
 struct spending_accounts {
     struct model *model;       /* pins, like the next two */
     struct traffic_book *book; /* what is read */
-    const struct prices
-        *prices;     /* of networks without a table of their own; NULL: they have none */
+    /* Of networks without a table of their own; NULL: they have none. */
+    const struct prices *prices;
     uint64_t seed;   /* random, of their tables */
     struct list all; /* of struct spending_account */
     uint64_t n_made; /* since the start */
 };
 
 /** spending_accounts_init() - there is none. @prices: of networks without a table of their own;
- * NULL: their budgets of money stand still. @seed:
- * random, unknown to strangers. */
+ * NULL: their budgets of money stand still. @seed: random, unknown to strangers. */
 void spending_accounts_init(struct spending_accounts *s, struct model *model,
     struct traffic_book *book, const struct prices *prices, uint64_t seed);
 

@@ -154,9 +154,9 @@ static int run_it(
 }
 
 /*
- * Writes the hosts into a file without a name, which mpirun opens by ours of its descriptor. So
- * nothing is left behind, however this process ends. Return: the descriptor; or negative errno with
- * words.
+ * Writes the hosts into a file without a name. mpirun opens it by the path of this process'
+ * descriptor below /proc, so nothing is left behind, however this process ends. Return: the
+ * descriptor; or negative errno with words.
  */
 static int open_hostfile(const struct str *hosts, struct err *e)
 {

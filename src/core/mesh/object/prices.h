@@ -10,7 +10,6 @@
 #include <stddef.h>
 
 #include "base/parse.h"
-
 #include "mesh/object/object_meta.h"
 
 struct err;

@@ -24,36 +24,13 @@ from pathlib import Path
 
 from lab import Host, Lab, wait_for
 from lab.support.agents import Site
+from lab.support.topologies import two_islands
 from tunnel import WEFT
 
 WORKER = Path(__file__).resolve().with_name("worker.py")
 CONGESTION = "/proc/sys/net/ipv4/tcp_congestion_control"
 NODES = ("n1", "n2", "n3", "n4")
-TOPOLOGY = """
-switch wan 198.51.100.0/24
-switch lan-a 203.0.113.0/25 gateway=a
-switch lan-b 203.0.113.128/25 gateway=b
-host hub
-router a
-router b
-host n1
-host n2
-host n3
-host n4
-link hub wan 198.51.100.10
-link a wan 198.51.100.20 emulated
-link b wan 198.51.100.30 emulated
-link a lan-a 203.0.113.1
-link b lan-b 203.0.113.129
-link n1 lan-a 203.0.113.11 emulated
-link n2 lan-a 203.0.113.12 emulated
-link n3 lan-b 203.0.113.139 emulated
-link n4 lan-b 203.0.113.140 emulated
-route hub 203.0.113.0/25 via=a
-route hub 203.0.113.128/25 via=b
-route a 203.0.113.128/25 via=b
-route b 203.0.113.0/25 via=a
-"""
+TOPOLOGY = two_islands("emulated", "emulated", ("203.0.113.0/25", "203.0.113.128/25"))
 MB = 1000000
 QUEUE_MIN = 128 << 10  # bytes before a line: a round trip's, and at least the lab's own default
 CLOSE = 0.2

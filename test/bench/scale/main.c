@@ -131,9 +131,8 @@ static void join_one(struct fleet *all, uint32_t number)
 
 static void watch_one(struct fleet *all, uint32_t number)
 {
-    int fd;
-
     struct fake_known known = watches_known(all->watches, number);
+    int fd;
 
     while ((fd = fake_watch(&all->fakes[number], &all->hub, &known)) < 0)
         try_again(all);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 
 
@@ -17,15 +18,19 @@ def one_switch(switch: str, net4: str, hosts: Mapping[str, int], v6: bool = Fals
     return text
 
 
-def two_islands(line: str) -> str:
-    """n1, n2 and n3, n4 on private networks behind a and b, which route; the hub beside these.
+def two_islands(
+    line: str, own: str = "", nets: tuple[str, str] = ("10.1.0.0/24", "10.2.0.0/24")
+) -> str:
+    """n1, n2 and n3, n4 on the networks behind a and b, which route; the hub beside these.
 
-    `line` is what the topology says of the two links to the rest: "emulated", "delay=10ms".
+    `line` is what the topology says of the two links to the rest: "emulated", "delay=10ms"; `own`
+    of those of the nodes; `nets` are private unless others are given.
     """
+    net_a, net_b = map(ipaddress.ip_network, nets)
     return f"""
 switch wan 198.51.100.0/24
-switch lan-a 10.1.0.0/24 gateway=a
-switch lan-b 10.2.0.0/24 gateway=b
+switch lan-a {net_a} gateway=a
+switch lan-b {net_b} gateway=b
 host hub
 router a
 router b
@@ -36,14 +41,14 @@ host n4
 link hub wan 198.51.100.10
 link a wan 198.51.100.20 {line}
 link b wan 198.51.100.30 {line}
-link a lan-a 10.1.0.1
-link b lan-b 10.2.0.1
-link n1 lan-a 10.1.0.11
-link n2 lan-a 10.1.0.12
-link n3 lan-b 10.2.0.13
-link n4 lan-b 10.2.0.14
-route hub 10.1.0.0/24 via=a
-route hub 10.2.0.0/24 via=b
-route a 10.2.0.0/24 via=b
-route b 10.1.0.0/24 via=a
+link a lan-a {net_a[1]}
+link b lan-b {net_b[1]}
+link n1 lan-a {net_a[11]} {own}
+link n2 lan-a {net_a[12]} {own}
+link n3 lan-b {net_b[13]} {own}
+link n4 lan-b {net_b[14]} {own}
+route hub {net_a} via=a
+route hub {net_b} via=b
+route a {net_b} via=b
+route b {net_a} via=a
 """

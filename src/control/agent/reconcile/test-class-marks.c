@@ -43,8 +43,8 @@ static void test_rules(void **state)
     snapshot_deinit(&s);
 }
 
-/* What goes to a peer of a group is bulk, but for what is of the class control; the rule comes
- * last, so that it counts for collectives as well. */
+/* What goes to a peer of a group is bulk, but for what is of the class control. The rule comes
+ * before that of collectives, which is for what has no mark yet, so it counts for them as well. */
 static void test_slowed(void **state)
 {
     struct snapshot s = sample_snapshot(4, 2);

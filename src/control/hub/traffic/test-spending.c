@@ -1,0 +1,299 @@
+/*
+ * test-spending.c - budgets, as a whole hub judges them: what is told of them, what slows whom, and
+ * whose word counts.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "hub/traffic/spending.h"
+#include "hub/watch/view.h"
+#include "store/store_now.h"
+#include "test/support/tellers.h"
+
+/* @field: of the Network's spec; @value: JSON; NULL: it is to be absent. */
+static void set_network(const char *field, const char *value, int status)
+{
+    json_t *net = NULL;
+    char *body;
+
+    assert_int_equal(sample_hub_ask(&tellers_hub, API_ACCESS_ADMIN, NULL, "GET",
+                         "/v1/networks/default/objects/Network/default", NULL, &net),
+        200);
+    (void)json_object_del(net, "status");
+    if (value)
+        (void)json_object_set_new(json_object_get(net, "spec"), field, json_loads(value, 0, NULL));
+    else
+        (void)json_object_del(json_object_get(net, "spec"), field);
+    body = json_dumps(net, 0);
+    assert_int_equal(sample_hub_ask(&tellers_hub, API_ACCESS_ADMIN, NULL, "PUT",
+                         "/v1/networks/default/objects/Network/default", body, NULL),
+        status);
+    free(body);
+    json_decref(net);
+}
+
+static void set_budgets(const char *budgets, int status)
+{
+    set_network("budgets", budgets, status);
+}
+
+/* The names of the events and of what they are about, since the start. */
+static void expect_events(int32_t today, const char *text)
+{
+    char found[1024] = "";
+    const json_t *ev;
+    json_t *events = NULL;
+    size_t i;
+
+    tellers_hub.now += SPENDING_EACH;
+    store_wait(tellers_hub.hub->store);
+    /* The first one may have to read, and then the second one judges. */
+    for (i = 0; i < 2; i++) {
+        spending_tick(&tellers_hub.hub->spending, tellers_hub.now, (int64_t)today * 86400 + 43200);
+        store_wait(tellers_hub.hub->store);
+    }
+    assert_int_equal(sample_hub_ask(&tellers_hub, API_ACCESS_ADMIN, NULL, "GET",
+                         "/v1/networks/default/events", NULL, &events),
+        200);
+    json_array_foreach(json_object_get(events, "events"), i, ev) {
+        size_t len = strlen(found);
+
+        (void)snprintf(found + len, sizeof(found) - len, "%s(%s) ",
+            json_string_value(json_object_get(ev, "type")),
+            json_string_value(json_object_get(ev, "object")));
+    }
+    assert_string_equal(found, text);
+    json_decref(events);
+}
+
+/* Each level is told once; a new day and a greater budget end it. */
+static void test_budgets(void **state)
+{
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":350},{\"bytesPerDay\":1000}]", 200);
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
+    /* b has not told yet. */
+    expect_events(TELLERS_DAY, "");
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    expect_events(TELLERS_DAY, "BudgetNear(llama) ");
+    expect_events(TELLERS_DAY, "BudgetNear(llama) ");
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":300},{\"bytesPerDay\":1000}]", 200);
+    expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(llama) ");
+    assert_true(tellers_network()->spent.items[0].share > 1);
+    assert_int_equal(tellers_network()->spent.items[1].sum.bytes, 310);
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":3000}]", 200);
+    expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) ");
+    set_budgets("[{\"bytesPerDay\":310}]", 200);
+    expect_events(TELLERS_DAY,
+        "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(default) ");
+    expect_events(TELLERS_DAY + 1,
+        "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(default) "
+        "BudgetAgain(default) ");
+    /* As YAML has it, where a number with a fraction is a text. */
+    set_budgets("[{\"bytesPerDay\":\"310.5\"}]", 200);
+    set_budgets("[{\"bytesPerDay\":\"2e12\"}]", 200);
+    set_budgets("[{\"bytesPerDay\":\"310.5 GB\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":\"0x10\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":\"1e\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":\" 10\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":\"1.\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":\"1e999\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":310,\"costPerDay\":1}]", 400);
+    set_budgets("[{}]", 400);
+    set_budgets("[{\"bytesPerDay\":0}]", 400);
+    set_budgets("[{\"costPerDay\":1},{\"bytesPerDay\":1}]", 400);
+    set_budgets("[{\"job\":\"A b\",\"costPerDay\":1}]", 400);
+}
+
+/* Does b's snapshot hold that text? */
+static bool is_told(const char *rate)
+{
+    char *text = view_snapshot_text(tellers_node("b"));
+    bool is_there;
+
+    assert_non_null(text);
+    is_there = strstr(text, rate) != NULL;
+    free(text);
+    return is_there;
+}
+
+#define ALL_AT(price)                                                                              \
+    "{\"currency\":\"EUR\",\"islands\":[{\"egressPerGB\":" price ",\"crossZonePerGB\":" price "}]" \
+    "}"
+
+/* The network's own table counts, from when it is there; and what it costs then is told, too. */
+static void test_prices_of_the_network(void **state)
+{
+    json_t *answer = NULL;
+
+    set_budgets("[{\"job\":\"llama\",\"costPerDay\":0.0003}]", 200);
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    expect_events(TELLERS_DAY, "");
+    assert_int_equal(tellers_network()->spent.items[0].sum.unpriced, 310);
+    set_network("prices", ALL_AT("100"), 200);
+    expect_events(TELLERS_DAY, "");
+    assert_true(tellers_network()->spent.items[0].sum.money > 3e-5);
+    set_network("prices", ALL_AT("1000"), 200);
+    expect_events(TELLERS_DAY, "BudgetSpent(llama) ");
+    assert_int_equal(sample_hub_ask(&tellers_hub, API_ACCESS_ADMIN, NULL, "GET",
+                         "/v1/networks/default/traffic", NULL, &answer),
+        200);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(answer, "prices"), "currency")), "EUR");
+    json_decref(answer);
+    /* All of its nodes see it. */
+    assert_true(is_told("\"currency\":\"EUR\""));
+    set_network("prices", NULL, 200);
+    expect_events(TELLERS_DAY, "BudgetSpent(llama) BudgetAgain(llama) ");
+    assert_false(is_told("EUR"));
+    set_network("prices", "{\"islands\":[]}", 400);
+}
+
+/* What a node has told another hub counts, and what it has told both counts once. */
+static void test_budget_of_all_hubs(void **state)
+{
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = "traffic/default/2026-11-23/a/hub-b",
+        .value = TELLERS_A_300,
+        .expect = STORE_EXPECT_ANY};
+
+    assert_int_equal(
+        store_now_commit(tellers_hub.hub->store, &op, 1, tellers_hub.now, NULL, NULL, NULL), 0);
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":320}]", 200);
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_100);
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    expect_events(TELLERS_DAY, "BudgetNear(llama) ");
+    assert_int_equal(tellers_network()->spent.items[0].sum.bytes, 310);
+    tellers_tell("b", TELLERS_DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":[{\"peer\":\"a\",\"path\":\"direct\","
+        "\"job\":\"llama\",\"sent\":10,\"received\":310}]}");
+    expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(llama) ");
+}
+
+#define A_LIES                                                                                     \
+    "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":[{\"peer\":\"b\",\"path\":\"direct\","          \
+    "\"job\":\"llama\",\"sent\":4000000000000000,\"received\":4000000000000000}]}"
+
+/* A member that says more than the other end bears out spends nobody's budget: neither as a sender
+ * nor as a receiver, neither before the other end has told nor after. */
+static void test_liar(void **state)
+{
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":100000},{\"bytesPerDay\":100000}]", 200);
+    tellers_tell("a", TELLERS_DAY, A_LIES);
+    expect_events(TELLERS_DAY, "");
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    expect_events(TELLERS_DAY, "");
+    /* What b says it has received, with a message or two that may be lost; and a tenth. */
+    assert_int_equal(tellers_network()->spent.items[0].sum.bytes, 330 + 65536 + 11);
+    assert_int_equal(tellers_network()->spent.items[1].sum.bytes, 330 + 65536 + 11);
+    /* Who goes on to say so is seen, each way once; the other one could be late until then. */
+    tellers_hub.now += TRAFFIC_DISPUTE_AFTER;
+    expect_events(TELLERS_DAY, "TrafficDisputed(a--b) TrafficDisputed(a--b) ");
+    expect_events(TELLERS_DAY, "TrafficDisputed(a--b) TrafficDisputed(a--b) ");
+}
+
+/* What a node alone can tell of, as it has sent it to a hub, spends the network's budget, but slows
+ * nobody else; and no job's, since hubs are in none. */
+static void test_alone(void **state)
+{
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":10,\"cap\":\"1Mbit\"},"
+                "{\"bytesPerDay\":1000,\"cap\":\"2Mbit\"}]",
+        200);
+    tellers_tell("b", TELLERS_DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":[{\"peer\":\"a\",\"path\":\"direct\","
+        "\"sent\":1,\"received\":0}]}");
+    tellers_tell("a", TELLERS_DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":[{\"peer\":\"hub\",\"path\":\"direct\","
+        "\"job\":\"llama\",\"sent\":5000000,\"received\":7000000}]}");
+    expect_events(TELLERS_DAY, "BudgetSpent(default) ");
+    assert_int_equal(tellers_network()->spent.items[0].sum.bytes, 0);
+    assert_int_equal(tellers_network()->spent.items[1].sum.alone, 12000000);
+    assert_int_equal(tellers_node("a")->cap, 2000000);
+    assert_int_equal(tellers_node("b")->cap, 0);
+}
+
+/* What the nodes of the first budget's job may send each other, as they are told; 0: any. */
+static json_int_t cap_told(void)
+{
+    json_t *json = spent_encode_one(&tellers_network()->spent.items[0]);
+    json_int_t cap = json_integer_value(json_object_get(json, "capBitsPerSecond"));
+
+    assert_int_equal(json_integer_value(json_object_get(json, "bytesPerDay")),
+        tellers_network()->pub.spec.budgets.items[0].bytes);
+    json_decref(json);
+    return cap;
+}
+
+/* A job's budget with a cap slows its nodes towards each other, until there is some of it again.
+ * The nodes themselves may send as before. */
+static void test_job_cap(void **state)
+{
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":100,\"cap\":\"2Mbit\"}]", 200);
+    tellers_tell("a", TELLERS_DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":"
+        "[{\"peer\":\"b\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":90,\"received\":0}]}");
+    tellers_tell("b", TELLERS_DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":"
+        "[{\"peer\":\"a\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":0,\"received\":90}]}");
+    expect_events(TELLERS_DAY, "BudgetNear(llama) ");
+    assert_int_equal(cap_told(), 0);
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
+    tellers_tell("b", TELLERS_DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":"
+        "[{\"peer\":\"a\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":0,\"received\":300}]}");
+    expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(llama) ");
+    assert_int_equal(cap_told(), 2000000);
+    assert_int_equal(tellers_node("a")->cap, 0);
+    assert_false(is_told("\"rate\":"));
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":10000,\"cap\":\"2Mbit\"}]", 200);
+    expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) ");
+    assert_int_equal(cap_told(), 0);
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":1,\"cap\":\"2Mbit\"}]", 200);
+    expect_events(
+        TELLERS_DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(llama) ");
+    assert_int_equal(cap_told(), 2000000);
+    expect_events(TELLERS_DAY + 1,
+        "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(llama) "
+        "BudgetAgain(llama) ");
+    assert_int_equal(cap_told(), 0);
+}
+
+/* A network's budget with a cap slows all that each node sends. A smaller rate of an
+ * administrator's stays. */
+static void test_caps(void **state)
+{
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"1Mbit\"}]", 200);
+    expect_events(TELLERS_DAY, "BudgetSpent(default) ");
+    assert_int_equal(tellers_node("a")->cap, 1000000);
+    assert_true(is_told("\"rate\":\"1Mbit\""));
+    assert_int_equal(tellers_network()->spent.items[0].cap, 1000000);
+    set_budgets("[]", 200);
+    expect_events(TELLERS_DAY, "BudgetSpent(default) ");
+    assert_int_equal(tellers_node("a")->cap, 0);
+    assert_false(is_told("\"rate\":"));
+    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"fast\"}]", 400);
+    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"1kbit\"}]", 400);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_budgets, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_prices_of_the_network, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_budget_of_all_hubs, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_liar, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_alone, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_job_cap, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_caps, tellers_enter, tellers_leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -10,33 +10,19 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/text.h"
 #include "hub/resources/resource.h"
 #include "hub/resources/resource_status.h"
 #include "test/support/sample_hub.h"
 
 static struct sample_hub hub;
 
-static void add_node(const char *name)
-{
-    uint8_t key[32] = {[1] = (uint8_t)name[0], [2] = 1};
-    char text[BASE64_ROOM(32)];
-    char body[256];
-
-    base64_encode(key, sizeof(key), text);
-    (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"publicKey\":\"%s\"}", name, text);
-    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "POST",
-                         "/v1/networks/default/nodes", body, NULL),
-        201);
-}
-
 static int enter(void **state)
 {
     hub = (struct sample_hub){.now = NSEC_PER_SEC};
     sample_hub_make_dir(&hub, false);
     sample_hub_open(&hub);
-    add_node("a");
-    add_node("b");
+    sample_hub_add_node(&hub, "a");
+    sample_hub_add_node(&hub, "b");
     return 0;
 }
 
@@ -70,7 +56,7 @@ static void assert_ready(const char *of, const char *expected)
 
 static void test_ready(void **state)
 {
-    struct model_node *a = model_find_node(model_find_network(&hub.hub->model, "default"), "a");
+    struct model_node *a = sample_hub_node(&hub, "a");
     char *error = a->heard.report.error;
 
     /* One that was added by its key has no agent. */

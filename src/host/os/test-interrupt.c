@@ -83,5 +83,8 @@ int main(void)
         cmocka_unit_test(test_what_is_ignored_stays_so),
     };
 
+    /* A shell has what it runs in the background ignore them. */
+    (void)signal(SIGINT, SIG_DFL);
+    (void)signal(SIGQUIT, SIG_DFL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
+from lab.support.etcd import start_etcd
 
 from .hub import SECRETS, Hub, Signer, key_of, new_key
 
@@ -60,14 +61,7 @@ STORE = ("--store", "etcd://192.0.2.10?prefix=/weft/lab")
 def lab(tmp_path: Path) -> Iterator[Lab]:
     """With an etcd in it."""
     with Lab.from_text(TOPOLOGY, capture=False) as lab:
-        host = lab.host("etcd")
-        host.spawn(["/usr/bin/etcd", "--name", "one", "--data-dir", tmp_path / "etcd",
-                    "--listen-client-urls", CLIENT, "--advertise-client-urls", CLIENT,
-                    "--listen-peer-urls", PEER, "--initial-advertise-peer-urls", PEER,
-                    "--initial-cluster", f"one={PEER}", "--logger=zap", "--log-level=error"],
-                   name="etcd")
-        wait_for(lambda: "true" in host.run(["curl", "-s", f"{CLIENT}/health"], check=False,
-                                            quiet=True).out, 10, "etcd to answer")
+        start_etcd(lab.host("etcd"), tmp_path / "etcd", CLIENT, PEER)
         yield lab
 
 

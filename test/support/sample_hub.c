@@ -124,6 +124,19 @@ void sample_hub_close(struct sample_hub *s)
         sample_hub_fail("something is left in the loop");
 }
 
+void sample_hub_begin(struct sample_hub *s)
+{
+    *s = (struct sample_hub){.now = 0};
+    sample_hub_make_dir(s, false);
+    sample_hub_open(s);
+}
+
+void sample_hub_end(struct sample_hub *s)
+{
+    sample_hub_close(s);
+    sample_hub_remove_dir(s);
+}
+
 /* ---- asking --------------------------------------------------------------------------------- */
 
 static void check_answer(

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from lab import Daemon, Lab, wait_for
+from lab.support.etcd import start_etcd
 from lab.support.three_hubs import (
     COMPLAINTS, NODES, ThreeHubs, finish, finish_after_takeover, topology, wait_training,
 )
@@ -35,21 +36,10 @@ PEER = "http://203.0.113.10:2380"
 STORE = "etcd://203.0.113.10?prefix=/weft/lab"
 
 
-def start_etcd(lab: Lab, directory: Path) -> None:
-    host = lab.host("store")
-    host.spawn(["/usr/bin/etcd", "--name", "one", "--data-dir", directory,
-                "--listen-client-urls", CLIENT, "--advertise-client-urls", CLIENT,
-                "--listen-peer-urls", PEER, "--initial-advertise-peer-urls", PEER,
-                "--initial-cluster", f"one={PEER}", "--logger=zap", "--log-level=error"],
-               name="etcd")
-    wait_for(lambda: "true" in host.run(["curl", "-s", f"{CLIENT}/health"], check=False,
-                                        quiet=True).out, 10, "etcd to answer")
-
-
 @pytest.fixture(scope="module")
 def site(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeHubs]:
     with Lab.from_text(topology(), capture=False) as lab:
-        start_etcd(lab, tmp_path_factory.mktemp("etcd"))
+        start_etcd(lab.host("store"), tmp_path_factory.mktemp("etcd"), CLIENT, PEER)
         site = ThreeHubs(lab, weft, STORE)
         yield site
         site.stop()

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.support.agents import CIDR4, AgentNode
+from lab.support.etcd import start_etcd
 from lab.support.pinging import Pings
 
 pytestmark = [
@@ -54,19 +55,9 @@ class Site:
     def __init__(self, lab: Lab, weft: Path, directory: Path) -> None:
         self.lab = lab
         self.weft = weft
-        self.start_etcd(directory)
+        start_etcd(lab.host("etcd"), directory, CLIENT, PEER)
         self.hubs = {name: self.start_hub(name) for name in HUBS}
         self.nodes = {name: self.join(name, by) for name, by in zip("abcd", (*HUBS, "hub"))}
-
-    def start_etcd(self, directory: Path) -> None:
-        host = self.lab.host("etcd")
-        host.spawn(["/usr/bin/etcd", "--name", "one", "--data-dir", directory,
-                    "--listen-client-urls", CLIENT, "--advertise-client-urls", CLIENT,
-                    "--listen-peer-urls", PEER, "--initial-advertise-peer-urls", PEER,
-                    "--initial-cluster", f"one={PEER}", "--logger=zap", "--log-level=error"],
-                   name="etcd")
-        wait_for(lambda: "true" in host.run(["curl", "-s", f"{CLIENT}/health"], check=False,
-                                            quiet=True).out, 10, "etcd to answer")
 
     def start_hub(self, name: str):
         host = self.lab.host(name)

@@ -18,19 +18,6 @@
 
 #define HOUR 3600
 
-static void open_hub(struct sample_hub *s)
-{
-    *s = (struct sample_hub){.now = 0};
-    sample_hub_make_dir(s, false);
-    sample_hub_open(s);
-}
-
-static void close_hub(struct sample_hub *s)
-{
-    sample_hub_close(s);
-    sample_hub_remove_dir(s);
-}
-
 /* The text of a new token for an hour; @network: "" for all. free() */
 static char *make(struct sample_hub *s, const char *name, const char *role, const char *network)
 {
@@ -71,7 +58,7 @@ static void test_known_until_its_end(void **state)
     int64_t expires;
     char *text;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     text = make(&s, "ci", "operator", "");
     expires = s.hub->admins.items[0].record.expires_at;
     assert_true(expires >= clock_wall_s() + HOUR - 60 && expires <= clock_wall_s() + HOUR);
@@ -83,7 +70,7 @@ static void test_known_until_its_end(void **state)
     assert_int_equal(identify(&s, text, here, expires, &caller), CALLER_EXPIRED);
     assert_int_equal(caller.role, ROLE_NONE);
     free(text);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 static void test_wrong_texts(void **state)
@@ -92,7 +79,7 @@ static void test_wrong_texts(void **state)
     struct sample_hub s;
     char *text;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     text = make(&s, "ci", "admin", "");
     assert_int_equal(identify(&s, "", here, clock_wall_s(), &caller), CALLER_UNKNOWN);
     assert_int_equal(identify(&s, "weft-admin1.", here, clock_wall_s(), &caller), CALLER_UNKNOWN);
@@ -102,7 +89,7 @@ static void test_wrong_texts(void **state)
     assert_int_equal(caller.role, ROLE_NONE);
     assert_int_equal(s.hub->admins.n_failed, 4);
     free(text);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 static void test_removed(void **state)
@@ -111,12 +98,12 @@ static void test_removed(void **state)
     struct sample_hub s;
     char *text;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     text = make(&s, "ci", "admin", "");
     assert_int_equal(ask(&s, "DELETE", "/v1/admin-tokens/ci", NULL), 204);
     assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_UNKNOWN);
     free(text);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* A network that was made again under the same name is another one. */
@@ -126,7 +113,7 @@ static void test_for_one_network(void **state)
     struct sample_hub s;
     char *text;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     assert_int_equal(
         ask(&s, "POST", "/v1/networks", "{\"name\":\"other\",\"cidr4\":\"10.60.0.0/16\"}"), 201);
     text = make(&s, "ci", "viewer", "other");
@@ -139,7 +126,7 @@ static void test_for_one_network(void **state)
     assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_UNKNOWN);
     assert_int_equal(caller.role, ROLE_NONE);
     free(text);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* After ten failures not even the right token is looked at; elsewhere it is. */
@@ -149,7 +136,7 @@ static void test_guesses(void **state)
     struct sample_hub s;
     char *text;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     text = make(&s, "ci", "admin", "");
     for (unsigned i = 0; i < LIMITER_BURST; i++)
         assert_int_equal(identify(&s, "guess", here, clock_wall_s(), &caller), CALLER_UNKNOWN);
@@ -159,7 +146,7 @@ static void test_guesses(void **state)
     s.now += LIMITER_EACH;
     assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_KNOWN);
     free(text);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* The token of the file has no end; a new one takes its place at once. */
@@ -171,7 +158,7 @@ static void test_file(void **state)
     char text[64] = "";
     FILE *file;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     (void)snprintf(path, sizeof(path), "%s/admin.token", s.dir);
     file = fopen(path, "r");
     assert_non_null(file);
@@ -183,7 +170,7 @@ static void test_file(void **state)
     assert_int_equal(caller.role, ROLE_ADMIN);
     assert_int_equal(ask(&s, "POST", "/v1/admin-token-file", NULL), 200);
     assert_int_equal(identify(&s, text, here, 0, &caller), CALLER_UNKNOWN);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 static void test_bounded(void **state)
@@ -191,7 +178,7 @@ static void test_bounded(void **state)
     struct sample_hub s;
     char body[64];
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     for (unsigned i = 0; i < ADMIN_TOKENS_MAX; i++) {
         (void)snprintf(body, sizeof(body), "{\"name\":\"t%u\",\"role\":\"viewer\"}", i);
         assert_int_equal(ask(&s, "POST", "/v1/admin-tokens", body), 201);
@@ -201,7 +188,7 @@ static void test_bounded(void **state)
     assert_int_equal(ask(&s, "DELETE", "/v1/admin-tokens/t7", NULL), 204);
     assert_int_equal(
         ask(&s, "POST", "/v1/admin-tokens", "{\"name\":\"x\",\"role\":\"viewer\"}"), 201);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 int main(void)

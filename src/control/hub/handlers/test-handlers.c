@@ -20,19 +20,6 @@
 #include "test/support/sample_hub.h"
 #include "test/support/sample_late.h"
 
-static void open_hub(struct sample_hub *s)
-{
-    *s = (struct sample_hub){.now = 0};
-    sample_hub_make_dir(s, false);
-    sample_hub_open(s);
-}
-
-static void close_hub(struct sample_hub *s)
-{
-    sample_hub_close(s);
-    sample_hub_remove_dir(s);
-}
-
 static struct model_network *network(struct sample_hub *s)
 {
     return model_find_network(&s->hub->model, "default");
@@ -70,7 +57,7 @@ static void test_removal_begins_again(void **state)
     json_t *node;
     char *text;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     add_node(&s, "a");
     assert_int_equal(
         sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "GET", both[0].path, NULL, &node), 200);
@@ -82,7 +69,7 @@ static void test_removal_begins_again(void **state)
     free(text);
     assert_int_equal(statuses[1], 204);
     assert_null(model_find_node(network(&s), "a"));
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* A removal that the store has refused leaves an ordinary node, of which reports are kept. */
@@ -110,7 +97,7 @@ static void test_removal_fails(void **state)
         }
         json_decref(json);
         sample_late_set_loss(s.store, 0);
-        close_hub(&s);
+        sample_hub_end(&s);
     }
     assert_true(n_failed > 0);
 }
@@ -124,7 +111,7 @@ static void test_admin_token(void **state)
     struct sample_hub s;
     json_t *json;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "POST", path, body, &json), 201);
     assert_memory_equal(json_string_value(json_object_get(json, "token")), "weft-admin1.", 12);
     json_decref(json);
@@ -134,7 +121,7 @@ static void test_admin_token(void **state)
         ask(&s, "POST", path, "{\"name\":\"x\",\"role\":\"viewer\",\"network\":\"none\"}"), 404);
     assert_int_equal(ask(&s, "DELETE", "/v1/admin-tokens/ci", NULL), 204);
     assert_int_equal(ask(&s, "DELETE", "/v1/admin-tokens/ci", NULL), 404);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* Two at once, of one name: the first is made, the second is refused when it begins again. */
@@ -146,13 +133,13 @@ static void test_admin_token_twice(void **state)
     struct sample_hub s;
     int statuses[2];
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     sample_hub_ask_both(&s, both, statuses);
     assert_int_equal(statuses[0], 201);
     assert_int_equal(statuses[1], 409);
     assert_int_equal(s.hub->admins.n, 1);
     assert_int_equal(s.hub->admins.n_coming, 0);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* A token that is gone when its commit is answered is not given out. Here the hub does not hear of
@@ -162,7 +149,7 @@ static void test_admin_token_gone_at_once(void **state)
     struct sample_hub s;
     json_t *json;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     s.hub->admins.watch = store_watch_close(s.hub->admins.watch);
     assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "POST", "/v1/admin-tokens",
                          "{\"name\":\"ci\",\"role\":\"viewer\"}", &json),
@@ -170,7 +157,7 @@ static void test_admin_token_gone_at_once(void **state)
     assert_non_null(strstr(json_string_value(json_object_get(json, "error")), "removed it"));
     assert_null(json_object_get(json, "token"));
     json_decref(json);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* ---- join tokens ---------------------------------------------------------------------------- */
@@ -207,7 +194,7 @@ static void test_token_says_where(void **state)
     struct sample_hub s;
     struct token t;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     here = &s.hub->publics.here;
     add_place(here, "hub.example.org", "203.0.113.7:51820");
     add_place(&s.hub->publics.next, "198.51.100.9:4000", NULL);
@@ -223,7 +210,7 @@ static void test_token_says_where(void **state)
     assert_string_equal(endpoint_format(&t.udp[2], text), "198.51.100.9:4000");
     assert_memory_equal(&t.pin, &s.hub->identity.pin, sizeof(t.pin));
     assert_true(x25519_public_equal(&t.hub_key, &network(&s)->pub.public));
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* A hub with more places than a token has room for: it holds the first ones. */
@@ -232,7 +219,7 @@ static void test_token_is_full(void **state)
     struct sample_hub s;
     struct token t;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     while (s.hub->publics.here.n < OBJECT_ENDPOINTS_MAX) {
         char text[32];
 
@@ -249,7 +236,7 @@ static void test_token_is_full(void **state)
     assert_string_equal(t.api[0], "h1.example.org:8443");
     assert_string_equal(t.api[OBJECT_HUB_NAMES_MAX], "192.0.2.1:8443");
     assert_true(t.n_udp <= TOKEN_WAYS_MAX);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* ---- what members may ask, and how often ----------------------------------------------------- */
@@ -265,7 +252,7 @@ static void test_reports_are_limited(void **state)
 {
     struct sample_hub s;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     add_node(&s, "a");
     add_node(&s, "b");
     for (unsigned i = 0; i < REPORTS_BURST; i++)
@@ -275,7 +262,7 @@ static void test_reports_are_limited(void **state)
     s.now += REPORTS_EACH;
     assert_int_equal(ask_as(&s, "a", "PUT", "/v1/status", "{}"), 204);
     assert_int_equal(ask_as(&s, "a", "PUT", "/v1/status", "{}"), 429);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* The peers of a stock WireGuard, as wg(8) takes them: nothing of its own interface is in them. */
@@ -285,7 +272,7 @@ static void test_peers_as_text(void **state)
     struct sample_hub s;
     char *text;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     node = add_node(&s, "a");
     add_node(&s, "b");
     text = sample_hub_ask_text(&s, node, "/v1/wg");
@@ -296,7 +283,7 @@ static void test_peers_as_text(void **state)
     assert_null(strstr(text, "Interface"));
     assert_null(strstr(text, "PrivateKey"));
     free(text);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 static void test_peers_are_limited(void **state)
@@ -304,7 +291,7 @@ static void test_peers_are_limited(void **state)
     struct sample_hub s;
     unsigned n = 0;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     add_node(&s, "a");
     while (n < 100 && ask_as(&s, "a", "GET", "/v1/wg", NULL) == 200)
         n++;
@@ -314,19 +301,19 @@ static void test_peers_are_limited(void **state)
     s.now += 1;
     assert_int_equal(ask_as(&s, "a", "GET", "/v1/wg", NULL), 200);
     assert_int_equal(ask_as(&s, "a", "GET", "/v1/wg", NULL), 429);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 static void test_heard(void **state)
 {
     struct sample_hub s;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     add_node(&s, "a");
     assert_int_equal(ask_as(&s, "a", "GET", "/v1/heard/0102030405060708090a0b0c", NULL), 200);
     assert_int_equal(ask_as(&s, "a", "GET", "/v1/heard/0102030405060708090a0b", NULL), 400);
     assert_int_equal(ask_as(&s, "a", "GET", "/v1/heard/x102030405060708090a0b0c", NULL), 400);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* ---- moving --------------------------------------------------------------------------------- */
@@ -337,7 +324,7 @@ static void test_move_names_who_is_not_told(void **state)
     struct sample_hub s;
     json_t *json;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     add_node(&s, "a");
     add_node(&s, "b");
     sample_hub_listen(&s, model_find_node(network(&s), "a"));
@@ -353,7 +340,7 @@ static void test_move_names_who_is_not_told(void **state)
         json_string_value(json_array_get(json_object_get(json, "next"), 0)), "203.0.113.5:51820");
     json_decref(json);
     assert_int_equal(ask(&s, "PUT", "/v1/move", "{\"public\":[\"127.0.0.1\"]}"), 400);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* ---- refusals in the audit log --------------------------------------------------------------- */
@@ -386,7 +373,7 @@ static void test_which_refusals_are_noted(void **state)
 {
     struct sample_hub s;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     assert_true(is_noted(&s, "GET", "/v1/networks", "", 401));
     assert_true(is_noted(&s, "POST", "/v1/networks", "admin:ci", 403));
     assert_true(is_noted(&s, "GET", "/v1/audit", "", 429));
@@ -395,7 +382,7 @@ static void test_which_refusals_are_noted(void **state)
     assert_false(is_noted(&s, "GET", "/v1/networks", "admin:ci", 404));
     assert_false(is_noted(&s, "GET", "/v1/watch", "", 401));
     assert_false(is_noted(&s, "GET", "/v1/health", "", 401));
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 static void test_before_a_change(void **state)
@@ -404,7 +391,7 @@ static void test_before_a_change(void **state)
     struct sample_hub s;
     struct model_node *node;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     node = add_node(&s, "a");
     access_before(&s.hub->handlers, "node/default/a", &before);
     assert_int_equal(before.revision, node->pub.spec.meta.resource_version);
@@ -417,7 +404,7 @@ static void test_before_a_change(void **state)
     access_before(&s.hub->handlers, "admin/ci", &before);
     assert_int_equal(before.revision, s.hub->admins.items[0].revision);
     assert_string_equal(before.network, "default");
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 int main(void)

@@ -55,19 +55,6 @@ static void begin(struct later *l, const struct request *rq, struct response *rs
     later_commit(l, &op, 1, done, rs);
 }
 
-static void open_hub(struct sample_hub *s)
-{
-    *s = (struct sample_hub){.now = 0};
-    sample_hub_make_dir(s, false);
-    sample_hub_open(s);
-}
-
-static void close_hub(struct sample_hub *s)
-{
-    sample_hub_close(s);
-    sample_hub_remove_dir(s);
-}
-
 static struct call *start(struct sample_hub *s, uint64_t expect, unsigned *n_begun,
     unsigned *n_ended, struct response *rs)
 {
@@ -107,7 +94,7 @@ static void test_answers(void **state)
     struct sample_hub s;
     struct call *call;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     call = start(&s, STORE_EXPECT_ABSENT, &n_begun, &n_ended, &rs);
     later_begin(&call->later, &call->later.rq, &rs);
     assert_non_null(rs.deferred);
@@ -117,7 +104,7 @@ static void test_answers(void **state)
     assert_int_equal(end(&rs), 204);
     assert_int_equal(n_begun, 1);
     assert_int_equal(n_ended, 1);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* A commit that conflicts each time is tried eight times, and then the answer is 503. */
@@ -129,7 +116,7 @@ static void test_conflicts_for_ever(void **state)
     struct sample_hub s;
     struct call *call;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     call = start(&s, 4711, &n_begun, &n_ended, &rs);
     later_begin(&call->later, &call->later.rq, &rs);
     wait_until_ready(&s, &rs);
@@ -137,7 +124,7 @@ static void test_conflicts_for_ever(void **state)
     assert_int_equal(end(&rs), 503);
     assert_int_equal(n_begun, 8);
     assert_int_equal(n_ended, 1);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* Nobody waits for the answer any more: it is not tried again, and nothing is left of it. */
@@ -149,7 +136,7 @@ static void test_caller_has_gone(void **state)
     struct sample_hub s;
     struct call *call;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     call = start(&s, 4711, &n_begun, &n_ended, &rs);
     later_begin(&call->later, &call->later.rq, &rs);
     rs.deferred->on_closed(rs.deferred);
@@ -157,7 +144,7 @@ static void test_caller_has_gone(void **state)
     store_wait(s.hub->store);
     assert_int_equal(n_begun, 1);
     assert_int_equal(n_ended, 1);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* Who waits for something else than the store begins again by later_again(). */
@@ -169,7 +156,7 @@ static void test_begins_again(void **state)
     struct sample_hub s;
     struct call *call;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     call = start(&s, STORE_EXPECT_ABSENT, &n_begun, &n_ended, &rs);
     call->is_late_again = true;
     later_begin(&call->later, &call->later.rq, &rs);
@@ -177,7 +164,7 @@ static void test_begins_again(void **state)
     assert_int_equal(end(&rs), 204);
     assert_int_equal(n_begun, 2);
     assert_int_equal(n_ended, 1);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* In a commit's answer the request acts for who made it, and afterwards the hub for itself. */
@@ -190,7 +177,7 @@ static void test_who_acts(void **state)
     struct sample_hub s;
     struct call *call;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     audit_act(&s.hub->audit, "admin:ci", &from);
     call = start(&s, STORE_EXPECT_ABSENT, &n_begun, &n_ended, &rs);
     audit_act_hub(&s.hub->audit);
@@ -201,7 +188,7 @@ static void test_who_acts(void **state)
     wait_until_ready(&s, &rs);
     assert_string_equal(s.hub->audit.by.actor, "hub");
     assert_int_equal(end(&rs), 204);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 int main(void)

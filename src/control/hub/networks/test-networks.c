@@ -16,19 +16,6 @@
 #include "base/err.h"
 #include "test/support/sample_hub.h"
 
-static void open_hub(struct sample_hub *s)
-{
-    *s = (struct sample_hub){.now = 0};
-    sample_hub_make_dir(s, false);
-    sample_hub_open(s);
-}
-
-static void close_hub(struct sample_hub *s)
-{
-    sample_hub_close(s);
-    sample_hub_remove_dir(s);
-}
-
 static int ask(struct sample_hub *s, const char *method, const char *path, const char *body)
 {
     return sample_hub_ask(s, API_ACCESS_ADMIN, NULL, method, path, body, NULL);
@@ -76,7 +63,7 @@ static void test_key_file(void **state)
     struct err e = ERR_NULL;
     struct sample_hub s;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     assert_int_equal(ask(&s, "POST", "/v1/networks", other), 201);
     assert_true(has_key(&s, "other"));
     net = model_find_network(&s.hub->model, "other");
@@ -90,18 +77,18 @@ static void test_key_file(void **state)
     assert_int_equal(ask(&s, "DELETE", "/v1/networks/other", NULL), 204);
     assert_false(has_key(&s, "other"));
     assert_true(has_key(&s, "default"));
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 static void test_exists(void **state)
 {
     struct sample_hub s;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     assert_int_equal(ask(&s, "POST", "/v1/networks", other), 201);
     assert_int_equal(ask(&s, "POST", "/v1/networks", other), 409);
     assert_true(has_key(&s, "other"));
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* While the key of one is written no other is made; whoever asks is told to try again. */
@@ -114,14 +101,14 @@ static void test_one_at_a_time(void **state)
     struct sample_hub s;
     int statuses[2];
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     s.may_fail = true;
     sample_hub_ask_both(&s, both, statuses);
     assert_int_equal(statuses[0], 201);
     assert_int_equal(statuses[1], 503);
     assert_false(has_key(&s, "third"));
     assert_int_equal(ask(&s, "POST", both[1].path, both[1].body), 201);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* The key of a network that is removed while a copy is made stays until the copy is complete. */
@@ -129,14 +116,14 @@ static void test_keys_are_held(void **state)
 {
     struct sample_hub s;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     assert_int_equal(ask(&s, "POST", "/v1/networks", other), 201);
     networks_hold_keys(&s.hub->networks, true);
     assert_int_equal(ask(&s, "DELETE", "/v1/networks/other", NULL), 204);
     assert_true(has_key(&s, "other"));
     networks_hold_keys(&s.hub->networks, false);
     assert_false(has_key(&s, "other"));
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* Unless a network of that name was made meanwhile, which has the file now. */
@@ -144,14 +131,14 @@ static void test_held_key_is_anothers(void **state)
 {
     struct sample_hub s;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     assert_int_equal(ask(&s, "POST", "/v1/networks", other), 201);
     networks_hold_keys(&s.hub->networks, true);
     assert_int_equal(ask(&s, "DELETE", "/v1/networks/other", NULL), 204);
     assert_int_equal(ask(&s, "POST", "/v1/networks", other), 201);
     networks_hold_keys(&s.hub->networks, false);
     assert_true(has_key(&s, "other"));
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 /* The hub's own nodes say where the hub is reached; they are written only when that changes. */
@@ -162,7 +149,7 @@ static void test_refresh(void **state)
     struct sample_hub s;
     uint64_t before;
 
-    open_hub(&s);
+    sample_hub_begin(&s);
     self = model_find_node(model_find_network(&s.hub->model, "default"), HUB_NAME_DEFAULT);
     before = self->pub.spec.meta.resource_version;
     assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
@@ -174,7 +161,7 @@ static void test_refresh(void **state)
     store_wait(s.hub->store);
     assert_true(self->pub.spec.meta.resource_version > before);
     assert_int_equal(self->pub.spec.hub->n_endpoints, 2);
-    close_hub(&s);
+    sample_hub_end(&s);
 }
 
 int main(void)

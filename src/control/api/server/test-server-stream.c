@@ -31,7 +31,8 @@ struct reader {
 
 static struct reader reader;
 
-static void ask(const char *version)
+/* @headers: more of them, each with its end. */
+static void ask_with(const char *version, const char *headers)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     struct timeval patience = {.tv_sec = 5};
@@ -42,8 +43,14 @@ static void ask(const char *version)
     reader.len = 0;
     assert_int_equal(connect(reader.fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
     (void)setsockopt(reader.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    (void)snprintf(text, sizeof(text), "GET /v1/hear HTTP/%s\r\nHost: localhost\r\n\r\n", version);
+    (void)snprintf(
+        text, sizeof(text), "GET /v1/hear HTTP/%s\r\nHost: localhost\r\n%s\r\n", version, headers);
     assert_int_equal(write(reader.fd, text, strlen(text)), strlen(text));
+}
+
+static void ask(const char *version)
+{
+    ask_with(version, "");
 }
 
 /* Reads until @end has come; fails when nothing comes for five seconds. */
@@ -153,6 +160,23 @@ static void test_to_an_old_client(void **state)
     (void)close(reader.fd);
 }
 
+/* One that wants the connection closed behind the answer is sent chunks all the same. */
+static void test_to_one_that_closes(void **state)
+{
+    char *lines;
+
+    ask_with("1.1", "Connection: close\r\n");
+    read_until("\r\n\r\n");
+    say(0);
+    say(1);
+    read_until("line-1\n\r\n");
+    assert_non_null(memmem(reader.text, reader.len, "chunked", 7));
+    lines = lines_of_chunks();
+    assert_lines(lines, 2);
+    free(lines);
+    (void)close(reader.fd);
+}
+
 /* The next line finds the other end gone; then there is nobody to say anything to. */
 static void test_the_other_end_goes(void **state)
 {
@@ -193,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_pushed_one_by_one),
         cmocka_unit_test(test_pushed_while_nobody_reads),
         cmocka_unit_test(test_to_an_old_client),
+        cmocka_unit_test(test_to_one_that_closes),
         cmocka_unit_test(test_the_other_end_goes),
         cmocka_unit_test(test_a_silent_end_is_looked_at),
     };

@@ -102,6 +102,30 @@ def test_who_speaks_of_the_commands_of_a_run(hub: Hub) -> None:
     assert say(b)[1]["presence"]["present"] == 1
 
 
+def test_a_run_that_ends_without_a_node_that_was_lost(hub: Hub) -> None:
+    """When it comes back, alone, it is told."""
+    a, b = members(hub, "a", "b")
+
+    def say(host, run: str, command: str, **more: object) -> dict:
+        status, answer = member_call(host, "PUT", "/v1/jobs/train/rendezvous", {
+            "run": run, "command": command, "everySeconds": 1} | more)
+        assert status == 200, answer
+        return answer["presence"]
+
+    for host in (a, b):
+        say(host, join(host, "train")["run"], "1a")
+    wait_for(lambda: say(a, "train.1", "1a")["lost"] == ["b"], 30, "the command of b to be missed")
+    status, answer = member_call(a, "POST", "/v1/jobs/train/rendezvous", {"brokenRun": "train.1"})
+    assert (status, answer["run"]) == (200, "train.2")
+    say(a, "train.2", "1a", ended=True)
+    assert member_call(a, "DELETE", "/v1/jobs/train/rendezvous") == (204, None)
+    assert join(b, "train")["run"] == "train.3"
+    assert say(b, "train.3", "2b")["endedWithout"] == {
+        "run": "train.2", "ended": 1, "endedOn": ["a"]}
+    join(a, "train")
+    assert "endedWithout" not in say(b, "train.3", "2b") | say(a, "train.3", "2a")
+
+
 needs_torch = pytest.mark.skipif(not importlib.util.find_spec("torch"),
                                  reason="python3-torch is not installed")
 STORE_CASES = Path(__file__).parent / "store_cases.py"

@@ -95,3 +95,15 @@ def test_it_is_begun_again_so_often(jobs: Jobs) -> None:
     for node in ("n1", "n2"):
         wait_ends(running[node], "was started again 1 time, as often as --max-restarts allows: "
                   "not started again", 1, LOST_S)
+    # The one that was lost comes back, and hears that nobody waits for it.
+    running["n3"] = jobs.start_on("n3", "often", "--max-restarts", "1")
+    running["n3"].wait_line(r"this node was lost, and the run often\.3 of the job has ended "
+                            "without it, on n1, n2: the job begins when the same command", 20)
+    running["n3"].wait_line("torchrun is there", 20)
+    # It still waits, and so the job can begin.
+    for node in ("n1", "n2"):
+        running[node] = jobs.start_on(node, "often", "--max-restarts", "1")
+        running[node].wait_line("torchrun is there", 20)
+    assert not any(count(running[node], "this node was lost") for node in ("n1", "n2"))
+    for each in running.values():
+        each.interrupt()

@@ -10,6 +10,8 @@ void job_members_deinit(struct job_members *m)
 {
     json_decref(m->names);
     json_decref(m->commands);
+    json_decref(m->awaited);
+    json_decref(m->without);
     json_decref(m->count.lost);
     json_decref(m->count.ended_on);
     *m = (struct job_members){.names = NULL};
@@ -204,6 +206,72 @@ static json_t *lost_for(const struct job_members *m, const char *asker, nsec_t n
     return lost;
 }
 
+/* ---- who was lost, and what has become of the job without it --------------------------------- */
+
+/* The members of which a command is lost, and those that were awaited and have not come; gives a
+ * reference. NULL: none, or no memory. */
+static json_t *missing(const struct job_members *m, nsec_t now)
+{
+    json_t *found = json_object();
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(m->names, name, value)
+        if (tally_of(json_object_get(m->commands, name), now).is_lost)
+            (void)json_object_set_new(found, name, json_true());
+    json_object_foreach(m->awaited, name, value)
+        if (!json_object_get(m->names, name))
+            (void)json_object_set_new(found, name, json_true());
+    return json_object_size(found) > 0 ? found : (json_decref(found), NULL);
+}
+
+/* Has nobody come but members that were awaited? */
+static bool only_awaited_came(const struct job_members *m)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(m->names, name, value)
+        if (!json_object_get(m->awaited, name))
+            return false;
+    return true;
+}
+
+void job_members_begin_next(struct job_members *m, const char *before, nsec_t now)
+{
+    struct job_members next = {.is_whole = true};
+
+    count_all(m, now);
+    next.awaited = missing(m, now);
+    /* Else the run is broken, and those that are there wait in the next one. */
+    if (m->count.n_present == 0) {
+        if (next.awaited && m->count.n_ended > 0) {
+            next.without = json_pack("{s:s, s:I, s:O}", "run", before, "ended", m->count.n_ended,
+                "endedOn", m->count.ended_on);
+        } else if (m->without && only_awaited_came(m)) {
+            json_decref(next.awaited);
+            next.awaited = json_incref(m->awaited);
+            next.without = json_incref(m->without);
+        }
+    }
+    job_members_deinit(m);
+    *m = next;
+}
+
+/* What @asker missed; gives a reference, NULL: nothing. The commands have been counted. */
+static json_t *ended_without(const struct job_members *m, const char *asker, nsec_t now)
+{
+    struct tally own = tally_of(json_object_get(m->commands, asker), now);
+
+    if (!json_object_get(m->awaited, asker) || own.n_ended > 0)
+        return NULL;
+    if (m->without)
+        return only_awaited_came(m) ? json_incref(m->without) : NULL;
+    if (m->count.n_ended == 0 || m->count.n_lost > 0 || m->count.n_present > own.n_present)
+        return NULL;
+    return json_pack("{s:I, s:O}", "ended", m->count.n_ended, "endedOn", m->count.ended_on);
+}
+
 json_t *job_members_presence(struct job_members *m, const char *asker, nsec_t now)
 {
     const struct job_members_count *c = &m->count;
@@ -211,7 +279,8 @@ json_t *job_members_presence(struct job_members *m, const char *asker, nsec_t no
     if (!c->lost || json_object_size(m->names) <= JOB_MEMBERS_FEW ||
         now - c->at >= JOB_MEMBERS_COUNT_EACH)
         count_all(m, now);
-    return json_pack("{s:I, s:I, s:O, s:o, s:I, s:f}", "present", c->n_present, "ended", c->n_ended,
-        "endedOn", c->ended_on, "lost", lost_for(m, asker, now), "lostNodes", c->n_lost,
-        "silentSeconds", (double)(c->silent_for + now - c->at) / NSEC_PER_SEC);
+    return json_pack("{s:I, s:I, s:O, s:o, s:I, s:f, s:o*}", "present", c->n_present, "ended",
+        c->n_ended, "endedOn", c->ended_on, "lost", lost_for(m, asker, now), "lostNodes", c->n_lost,
+        "silentSeconds", (double)(c->silent_for + now - c->at) / NSEC_PER_SEC, "endedWithout",
+        ended_without(m, asker, now));
 }

@@ -7,6 +7,9 @@
  * has not ended and is not heard any more is lost: its machine has no power, or is starting anew,
  * or somebody has killed it.
  *
+ * Members whose commands were lost in one run are awaited in the next. One of them that comes when
+ * the others have ended, in that run or in a later one, is told so: else it would wait for them.
+ *
  * Only who has come to a run may say that it is broken.
  * It lives in memory. A hub that was started anew, or has taken the job over, knows of nobody until
  * they ask again, and so it does not know that somebody has not come: see @is_whole.
@@ -55,6 +58,10 @@ struct job_members {
     json_t *names;    /* owns; by name: what it says of NCCL, or true; NULL: nobody */
     json_t *commands; /* owns; by name: {COMMAND: {"heard", "due", "ended"}}, with times in ns;
                          NULL: none is known */
+    json_t *awaited;  /* owns; by name, true: their commands were lost in the run before; NULL: of
+                         none */
+    json_t *without;  /* owns; {"run", "ended", "endedOn"}: the run before, which has ended without
+                         those of @awaited; NULL: none has */
     struct job_members_count count;
     bool is_whole; /* the run began here, so that all who have come are known */
     unsigned n_nccl;
@@ -63,8 +70,11 @@ struct job_members {
 /** job_members_deinit() - forget all. Idempotent. */
 void job_members_deinit(struct job_members *m);
 
-/** job_members_begin() - a run begins: nobody has come to it. */
+/** job_members_begin() - the first run begins: nobody has come to it. */
 void job_members_begin(struct job_members *m);
+
+/** job_members_begin_next() - another run begins, after the one of the name @before. */
+void job_members_begin_next(struct job_members *m, const char *before, nsec_t now);
 
 /** job_members_add() - @name has come; again is fine. Without memory it is not told of. */
 void job_members_add(struct job_members *m, const char *name);
@@ -88,7 +98,9 @@ void job_members_hear(
  * member that says nothing of its commands counts as one), how many have ended and on which
  * members, the names of the members whose are lost and how many members these are, and the longest
  * time for which one of those that are there has not been heard. Of each kind JOB_MEMBERS_NAMED_MAX
- * are named; @asker is one of them if its own is lost. Of many members this may be as old as
+ * are named; @asker is one of them if its own is lost. "endedWithout" is there for an @asker that
+ * was awaited when nobody else is there: {"run"?, "ended", "endedOn"}, a run that has ended without
+ * it, the present one where no other is named. Of many members this may be as old as
  * JOB_MEMBERS_COUNT_EACH, and nobody was silent for longer than it says.
  *
  * Return: gives a reference; NULL: no memory.

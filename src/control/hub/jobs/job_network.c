@@ -173,10 +173,13 @@ static void abort_upload(struct job *job, nsec_t now)
 
 void job_network_begin_run(struct job *job, uint32_t run, nsec_t now)
 {
+    char before[NAME_MAX_LEN + 16];
+
     abort_upload(job, now);
+    (void)snprintf(before, sizeof(before), "%s.%u", job->name, job->record.run);
     job_set_run(job, run);
     job_forget_facts(job);
-    job_members_begin(&job->members);
+    job_members_begin_next(&job->members, before, now);
     say_job(job, RDZV_WIRE_CLEAR);
     log_info("job \"%s\" of network \"%s\": run %u begins", job->name, job->network->name, run);
 }

@@ -75,6 +75,101 @@ static void test_a_command_is_lost(void **state)
     job_members_deinit(&m);
 }
 
+#define NOBODY                                                                                     \
+    "{\"present\":0,\"ended\":0,\"endedOn\":[],\"lost\":[],\"lostNodes\":0,\"silentSeconds\":0.0"
+#define ALONE                                                                                      \
+    "{\"present\":1,\"ended\":0,\"endedOn\":[],\"lost\":[],\"lostNodes\":0,\"silentSeconds\":0.0"
+#define IN_TWO "\"ended\":1,\"endedOn\":[\"a\"]}}"
+
+/* The commands of a and b are there, and that of c is lost, at 100 s. */
+static void lose_one(struct job_members *m)
+{
+    *m = (struct job_members){.names = NULL};
+    job_members_begin(m);
+    hear(m, "c", "z", false, 10);
+    hear(m, "a", "x", false, 100);
+    hear(m, "b", "y", false, 100);
+}
+
+/* a waits for it in the next run, and ends there. */
+static void test_a_run_ends_without_who_was_lost(void **state)
+{
+    struct job_members m;
+
+    lose_one(&m);
+    job_members_begin_next(&m, "j.1", 100 * NSEC_PER_SEC);
+    check_as("c", &m, 100, NOBODY "}");
+    hear(&m, "a", "x", false, 100);
+    check_as("c", &m, 100, ALONE "}");
+    hear(&m, "a", "x", true, 101);
+    /* It comes, and is told; nobody else is. */
+    check_as("c", &m, 101,
+        "{\"present\":0,\"ended\":1,\"endedOn\":[\"a\"],\"lost\":[],\"lostNodes\":0,"
+        "\"silentSeconds\":0.0,\"endedWithout\":{" IN_TWO);
+    hear(&m, "c", "z2", false, 101);
+    check_as("c", &m, 101,
+        "{\"present\":1,\"ended\":1,\"endedOn\":[\"a\"],\"lost\":[],\"lostNodes\":0,"
+        "\"silentSeconds\":0.0,\"endedWithout\":{" IN_TWO);
+    check_as("b", &m, 101,
+        "{\"present\":1,\"ended\":1,\"endedOn\":[\"a\"],\"lost\":[],\"lostNodes\":0,"
+        "\"silentSeconds\":0.0}");
+    /* Somebody else is there as well. */
+    hear(&m, "b", "y2", false, 101);
+    check_as("c", &m, 101,
+        "{\"present\":2,\"ended\":1,\"endedOn\":[\"a\"],\"lost\":[],\"lostNodes\":0,"
+        "\"silentSeconds\":0.0}");
+    job_members_deinit(&m);
+}
+
+/* The same, and that run was over when it comes. */
+static void test_who_was_lost_comes_to_a_later_run(void **state)
+{
+    struct job_members m;
+
+    lose_one(&m);
+    job_members_begin_next(&m, "j.1", 100 * NSEC_PER_SEC);
+    hear(&m, "a", "x", true, 101);
+    job_members_begin_next(&m, "j.2", 200 * NSEC_PER_SEC);
+    hear(&m, "c", "z2", false, 200);
+    check_as("c", &m, 200, ALONE ",\"endedWithout\":{\"run\":\"j.2\"," IN_TWO);
+    check_as("a", &m, 200, ALONE "}");
+    /* It ends, and comes again. */
+    hear(&m, "c", "z2", true, 201);
+    job_members_begin_next(&m, "j.3", 300 * NSEC_PER_SEC);
+    hear(&m, "c", "z3", false, 300);
+    check_as("c", &m, 300, ALONE ",\"endedWithout\":{\"run\":\"j.2\"," IN_TWO);
+    /* The others begin, too. */
+    job_members_add(&m, "a");
+    check_as("c", &m, 302,
+        "{\"present\":2,\"ended\":0,\"endedOn\":[],\"lost\":[],\"lostNodes\":0,"
+        "\"silentSeconds\":2.0}");
+    job_members_begin_next(&m, "j.4", 400 * NSEC_PER_SEC);
+    hear(&m, "c", "z3", false, 400);
+    check_as("c", &m, 400, ALONE "}");
+    job_members_deinit(&m);
+}
+
+/* Nobody waited: they have ended in the run in which it was lost. */
+static void test_nobody_waits_for_who_was_lost(void **state)
+{
+    struct job_members m;
+
+    lose_one(&m);
+    hear(&m, "a", "x", true, 101);
+    hear(&m, "b", "y", true, 101);
+    job_members_begin_next(&m, "j.1", 200 * NSEC_PER_SEC);
+    hear(&m, "c", "z2", false, 200);
+    check_as("c", &m, 200,
+        ALONE ",\"endedWithout\":{\"run\":\"j.1\",\"ended\":2,\"endedOn\":[\"a\",\"b\"]}}");
+    job_members_deinit(&m);
+    /* All were lost. */
+    lose_one(&m);
+    job_members_begin_next(&m, "j.1", 300 * NSEC_PER_SEC);
+    hear(&m, "c", "z2", false, 300);
+    check_as("c", &m, 300, ALONE "}");
+    job_members_deinit(&m);
+}
+
 static void test_commands_are_bounded(void **state)
 {
     struct job_members m = {.names = NULL};
@@ -150,6 +245,9 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_command_is_lost),
+        cmocka_unit_test(test_a_run_ends_without_who_was_lost),
+        cmocka_unit_test(test_who_was_lost_comes_to_a_later_run),
+        cmocka_unit_test(test_nobody_waits_for_who_was_lost),
         cmocka_unit_test(test_commands_are_bounded),
         cmocka_unit_test(test_few_are_named),
         cmocka_unit_test(test_many_are_counted_once_a_second),

@@ -73,6 +73,21 @@ bool lost_is_own(
     return looks->n_own >= LOOKS;
 }
 
+/* The others have ended, so this node would wait for them without a word. */
+static void tell_ended_without(const struct run *run, const struct rendezvous_presence *p)
+{
+    struct str names = STR_NULL;
+
+    if (p->ended_without.n_all == 0)
+        return;
+    rendezvous_format_nodes(&names, &p->ended_without);
+    (void)fprintf(stderr,
+        "weft run: note: this node was lost, and the run %s of the job has ended without it, on "
+        "%s: the job begins when the same command is started there, too\n",
+        p->run_without[0] != '\0' ? p->run_without : run->meeting.id, str_text(&names));
+    str_deinit(&names);
+}
+
 bool lost_is_before(const struct run *run)
 {
     struct rendezvous_presence presence;
@@ -83,8 +98,10 @@ bool lost_is_before(const struct run *run)
     while (lost_say(run, false, &presence) == RENDEZVOUS_STATE_SAME) {
         if (lost_is_own(run, &presence, &looks))
             return true;
-        if (looks.n_own == 0)
+        if (looks.n_own == 0) {
+            tell_ended_without(run, &presence);
             return false;
+        }
         (void)poll(NULL, 0, (int)lost_each_ms(run));
     }
     return false;

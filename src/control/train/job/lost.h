@@ -73,7 +73,11 @@ bool lost_is_own(
 bool lost_is_idle(const struct run *run, const struct rendezvous_presence *presence, bool is_idle,
     struct lost_looks *looks);
 
-/** lost_is_before() - lost_is_own(), before the command is started. */
+/**
+ * lost_is_before() - lost_is_own(), before the command is started
+ *
+ * Says on standard error when the job's other nodes have ended without this one, which was lost.
+ */
 bool lost_is_before(const struct run *run);
 
 /**

@@ -41,6 +41,13 @@ static bool take_text(const json_t *obj, const char *field, char *buf, size_t ca
     return snprintf(buf, cap, "%s", text ? text : "") < (int)cap;
 }
 
+/* The name of a run, which people see and programs get. */
+static bool take_run(const json_t *obj, char *buf, size_t cap)
+{
+    return take_text(obj, "run", buf, cap) &&
+           buf[strspn(buf, "abcdefghijklmnopqrstuvwxyz0123456789-.")] == '\0';
+}
+
 /* @what: of the job. @body: taken; NULL: none. */
 static int call(const char *socket_path, const char *job, const char *what, const char *method,
     json_t *body, unsigned timeout_ms, struct client_answer *answer, struct err *e)
@@ -95,7 +102,7 @@ int rendezvous_ask(const char *socket_path, const char *job, const char *broken,
         (void)err_prefix(e, "the hub does not say where the job \"%s\" meets", job);
         return r;
     }
-    if (!take_text(answer.body, "run", m.id, sizeof(m.id)) || m.id[0] == '\0' ||
+    if (!take_run(answer.body, m.id, sizeof(m.id)) || m.id[0] == '\0' ||
         !take_text(json_object_get(answer.body, "c10d"), "endpoint", m.c10d, sizeof(m.c10d)) ||
         !take_text(json_object_get(answer.body, "etcdV2"), "endpoint", m.etcd, sizeof(m.etcd)))
         return err_set(e, -EPROTO, "the hub's answer about the job \"%s\" names no run of it", job);
@@ -171,6 +178,9 @@ static void take_presence(struct rendezvous_presence *ret, const json_t *said)
     ret->silent_for = take_seconds(said, "silentSeconds");
     take_nodes(&ret->lost, said, "lost", "lostNodes");
     take_nodes(&ret->ended, said, "endedOn", "ended");
+    said = json_object_get(said, "endedWithout");
+    if (take_run(said, ret->run_without, sizeof(ret->run_without)))
+        take_nodes(&ret->ended_without, said, "endedOn", "ended");
 }
 
 void rendezvous_format_nodes(struct str *out, const struct rendezvous_nodes *nodes)

@@ -54,6 +54,9 @@ struct rendezvous_nodes {
     char names[RENDEZVOUS_NAMED_MAX][NAME_MAX_LEN + 1];
 };
 
+/** Bytes of a run's id, with its zero. */
+#define RENDEZVOUS_RUN_MAX sizeof(((struct env_meeting *)0)->id)
+
 /** What a command says of itself. */
 struct rendezvous_word {
     const char *command; /* what it calls itself, as no other one does */
@@ -68,6 +71,10 @@ struct rendezvous_presence {
     nsec_t silent_for;             /* the longest time for which one that is there was not heard */
     struct rendezvous_nodes lost;  /* whose command is not heard any more, and has not ended */
     struct rendezvous_nodes ended; /* whose command has ended; @n_all: so many commands */
+    struct rendezvous_nodes
+        ended_without;                    /* those of a run that this node, which was lost, was
+                                             awaited in, while nobody else is there; none: no run */
+    char run_without[RENDEZVOUS_RUN_MAX]; /* that run; "": the present one */
 };
 
 /** rendezvous_format_nodes() - append "gpu-1, gpu-2", and how many more there are */

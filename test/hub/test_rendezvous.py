@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from lab import wait_for
 
-from .hub import Hub, member_call
+from .hub import CIDR4, Hub, member_call
 
 
 def join(host, job: str) -> dict:
@@ -100,6 +100,46 @@ def test_who_speaks_of_the_commands_of_a_run(hub: Hub) -> None:
     # A hub that was started anew does not know who has come, and believes who says so.
     hub.restart()
     assert say(b)[1]["presence"]["present"] == 1
+
+
+def test_only_members_of_a_run_see_its_budget(hub: Hub) -> None:
+    """What others spend is no affair of a member, nor of one of another network."""
+    a, b = members(hub, "a", "b")
+    hub.run("network", "add", "other", *CIDR4)
+    hub.enrol(hub.lab.host("c"), hub.secret("other"), name="c")
+    path = "/v1/networks/default/objects/Network/default"
+    _, network = hub.admin("GET", path)
+    network["spec"]["budgets"] = [{"job": "train", "bytesPerDay": 10 ** 9, "cap": "2Mbit"},
+                                  {"job": "other", "bytesPerDay": 10 ** 9}]
+    assert hub.admin("PUT", path, network)[0] == 200
+    join(a, "train")
+    join(b, "other")
+
+    def seen(host, job: str) -> dict | None:
+        status, answer = member_call(host, "GET", f"/v1/jobs/{job}/rendezvous")
+        assert status == 200 and answer["job"] == job
+        return answer.get("budget")
+
+    wait_for(lambda: seen(a, "train"), 60, "the hub to have counted")
+    assert (seen(a, "train")["job"], seen(b, "other")["job"]) == ("train", "other")
+    assert seen(b, "train") is None and seen(a, "other") is None
+    # In no other answer either, whoever asks.
+    for host in (a, b):
+        _, answer = member_call(host, "GET", "/v1/jobs")
+        assert {job["job"] for job in answer["jobs"]} >= {"train", "other"}
+        assert '"budget' not in json.dumps(answer)
+    word = {"run": "train.1", "command": "00ff", "everySeconds": 3}
+    status, answer = member_call(b, "PUT", "/v1/jobs/train/rendezvous", word)
+    assert status == 403 and set(answer) == {"error"}
+    status, answer = member_call(hub.lab.host("c"), "GET", "/v1/jobs/train/rendezvous")
+    assert (status, answer) == (404, {"error": 'network "other" has no job "train"'})
+    status, answer = member_call(a, "GET", "/v1/networks/default/jobs")
+    assert status in (403, 404) and "budgets" not in answer
+    # Who comes to the run sees it; the administrator sees all.
+    join(b, "train")
+    assert seen(b, "train")["job"] == "train"
+    _, answer = hub.admin("GET", "/v1/networks/default/jobs")
+    assert {budget["job"] for budget in answer["budgets"]} == {"train", "other"}
 
 
 def test_a_run_that_ends_without_a_node_that_was_lost(hub: Hub) -> None:

@@ -72,6 +72,21 @@ const char *admin_option_given(const struct admin_target *t)
     return t->pin ? "--pin" : t->says_socket;
 }
 
+/* The hub has the request and says nothing to it: it is there, or was until then. */
+static int explain_lost(
+    const struct admin_target *t, const char *command, const char *method, const struct err *e)
+{
+    const char *unknown =
+        strcmp(method, "GET") == 0 ? "" : "; whether it has done what was asked is not known";
+
+    if (t->hub)
+        return cmd_fail(command, "%s%s", err_text(e), unknown);
+    return cmd_fail(command,
+        "the hub at %s was asked, and no answer came: it stands still, it has ended meanwhile, or "
+        "the machine has too much to do (journalctl -u weft-hub; systemctl restart weft-hub)%s",
+        t->socket, unknown);
+}
+
 static int explain(
     int result, const struct admin_target *t, const char *command, const struct err *e)
 {
@@ -98,6 +113,7 @@ static int ask(const struct admin_target *t, const char *command, const char *me
     struct err e = ERR_NULL;
     char token[ADMIN_TOKEN_MAX] = "";
     char users[UNIX_SOCKET_CHOICE_CAP];
+    bool is_lost;
     int r;
 
     r = make_target(&target, t, token, users, &e);
@@ -111,8 +127,11 @@ static int ask(const struct admin_target *t, const char *command, const char *me
     }
     if (r == CLIENT_E_REFUSED && may_be != 0 && answer.status == may_be)
         r = 0;
+    is_lost = r == CLIENT_E_UNREACHABLE && answer.is_lost;
     ret->status = r == 0 ? may_be : ret->status;
     client_answer_deinit(&answer);
+    if (is_lost)
+        return explain_lost(t, command, method, &e);
     return r == 0 ? CMD_OK : explain(r, t, command, &e);
 }
 

@@ -1,4 +1,5 @@
 /* leave.c - weft leave: this machine is a node no more. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "agent/agent_ask.h"
@@ -87,8 +88,14 @@ int cmd_leave(int argc, char **argv)
         print_farewell(&farewell);
         return CMD_OK;
     }
-    if (r == AGENT_ASK_E_NONE)
+    if (r == AGENT_ASK_E_NONE) {
+        struct err why = e;
+
         r = without_agent_leave(arg.state_dir, arg.socket, &farewell, &e);
+        /* An agent is there, so what it was asked says more than that its state is held. */
+        if (r == -EBUSY)
+            e = why;
+    }
     if (r != 0)
         return cmd_fail("leave", "%s", err_text(&e));
     print_farewell(&farewell);

@@ -45,6 +45,11 @@ int agent_ask(const char *socket_path, const char *method, const char *path, uns
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     int r = client_call(&target, method, path, NULL, timeout_ms, &answer, e);
 
+    if (r == CLIENT_E_UNREACHABLE && answer.is_lost)
+        return err_set(e, AGENT_ASK_E_NONE,
+            "the agent on %s was asked, and no answer came: it stands still, it has ended "
+            "meanwhile, or the machine has too much to do (systemctl restart weft-agent)",
+            socket_path);
     if (r == CLIENT_E_UNREACHABLE)
         return explain_no_agent(socket_path, e);
     if (r == 0 && ret)

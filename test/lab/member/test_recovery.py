@@ -8,6 +8,7 @@ import re
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from interop.wgpeer import WgPeer
@@ -246,3 +247,25 @@ def test_a_data_plane_that_cannot_be_had_later(site: Pair) -> None:
     n1.host.run(["umount", "/dev/net"])
     wait_for(lambda: n1.status()["self"]["fault"] == "", 40, "the fault to be over")
     agent.wait_line("the hub answers")
+
+
+def test_daemons_that_stand_still(site: Pair) -> None:
+    """They are not said to have ended; and of a change it is said that it may be made yet."""
+    site.n1.join(site.token(), allow=[HUB_AWAY, "UDP to the hub fails"])
+    still = "was asked, and no answer came: it stands still"
+    agent = f"the agent on /run/weft/agent.sock {still}"
+    hub = f"the hub at /run/weft/hub.sock {still}"
+    unknown = "; whether it has done what was asked is not known\n"
+    asked = [(site.n1.host, ["status"], agent), (site.n1.host, ["leave"], agent),
+             (site.hub, ["nodes"], hub), (site.hub, ["network", "add", "late"], hub)]
+    for daemon in (site.n1.agent, site.daemon):
+        os.kill(daemon.pid, signal.SIGSTOP)
+    with ThreadPoolExecutor(4) as pool:  # Some wait for half a minute.
+        answers = list(pool.map(lambda one: one[0].run([site.weft, *one[1]], check=False), asked))
+    for daemon in (site.n1.agent, site.daemon):
+        os.kill(daemon.pid, signal.SIGCONT)
+    for (_, words, sentence), said in zip(asked, answers):
+        assert said.rc == 1 and sentence in said.err, said.err
+        assert said.err.endswith(unknown) == ("add" in words)
+    wait_for(lambda: site.n1.run("status", check=False).rc == 0, 10, "the agent to answer again")
+    assert site.hub.run([site.weft, "network", "ls"]).rc == 0

@@ -52,6 +52,7 @@ struct client_target {
 struct client_answer {
     int status;   /* HTTP status; 0 when there was no answer */
     json_t *body; /* owns a reference; NULL when the answer had none; a page of HTML: a text */
+    bool is_lost; /* the request was sent, and no answer came: it may have been carried out */
 };
 
 #define CLIENT_ANSWER_NULL                                                                         \
@@ -68,7 +69,7 @@ void client_answer_deinit(struct client_answer *a);
  * @path:	"/v1/..."
  * @body:	borrowed; NULL: none
  * @timeout_ms:	for the whole call
- * @ret:	set when there was an answer, also a refusal; deinit after use
+ * @ret:	set when there was an answer, also a refusal, or one was lost; deinit after use
  *
  * Return: 0 for 2xx; CLIENT_E_REFUSED, CLIENT_E_UNREACHABLE or CLIENT_E_UNTRUSTED
  * with words; negative errno with words (-EINVAL: an address that is none).

@@ -277,11 +277,21 @@ static int take_answer(struct client_exchange *x, struct client_answer *ret, str
     return err_set(e, CLIENT_E_REFUSED, "\"%s\" answered %ld", x->address, status);
 }
 
+/* Did all or a part of the request go out? */
+static bool was_sent(const struct client_exchange *x)
+{
+    long sent = 0;
+
+    curl_easy_getinfo(x->easy, CURLINFO_REQUEST_SIZE, &sent);
+    return sent > 0;
+}
+
 int client_exchange_end(
     struct client_exchange *x, CURLcode code, struct client_answer *ret, struct err *e)
 {
     if (code == CURLE_OK)
         return take_answer(x, ret, e);
+    *ret = (struct client_answer){.is_lost = was_sent(x)};
     if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH)
         return err_set(e, CLIENT_E_UNTRUSTED,
             "\"%s\" does not have the key that is pinned: it is another machine, or somebody sits "

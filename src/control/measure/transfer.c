@@ -52,7 +52,7 @@ static double rate_from(const struct transfer_meter *m, unsigned i)
 }
 
 /*
- * TCP hands over bytes in order (RFC 9293, section 3.4): behind a segment that was lost, all that
+ * TCP hands over bytes in order (RFC 9293, section 2.2): behind a segment that was lost, all that
  * has arrived is withheld until it has been repeated. So what was counted by some time may be less
  * than what had arrived, and never more, and a rate that begins at such a time is too high, even
  * higher than the line. Of several beginnings the one with the least rate is nearest to the truth.

@@ -15,23 +15,60 @@ const char *sync_transport_name(enum sync_transport t)
     return t == SYNC_GLOO ? "gloo" : "nccl";
 }
 
-/* Share of the rate that is left while as much comes back. In the short time of a measurement BBR
- * finds less than it does later. */
-static double duplex(const struct matrix_link *l)
+/*
+ * Share of the line that TCP which a loss slows down gets between nodes far from each other.
+ *
+ * In a ring a node sends, waits for its neighbour's word, and sends again. While it waits, all that
+ * it has sent is acknowledged, so nothing paces what comes next: a whole window leaves at once
+ * (RFC 5681, section 4.1), and what the queue before the line cannot hold of it is lost. So the
+ * window is at most what the queue holds, and @kept of that after a loss; between the two it grows
+ * steadily. The queue's size is not measured; the rule of thumb is the bytes of one round trip
+ * (Villamizar and Song, "High performance TCP in ANSNET", ACM CCR 24, 1994).
+ *
+ * The same comes the other way, so an acknowledgement waits behind half of such a window on average
+ * (Zhang, Shenker and Clark, "Observations on the dynamics of a congestion control algorithm: the
+ * effects of two-way traffic", SIGCOMM 1991), which makes each round trip longer.
+ */
+static double bursts(const struct matrix_link *l)
 {
-    if (l->kept >= 1 || l->both_bps <= 0 || l->many_bps <= 0)
-        return SYNC_DUPLEX;
-    return fmin(SYNC_DUPLEX, l->both_bps / l->many_bps);
+    double window = (1 + l->kept) / 2; /* of the bytes of a round trip, on average */
+
+    return window / (1 + window / 2);
+}
+
+/* Bits per second that are left of @alone while as much comes back. */
+static double duplex(const struct matrix_link *l, double alone)
+{
+    double rate = SYNC_DUPLEX * alone;
+
+    /* In the short time of a measurement BBR finds less than it does later. */
+    if (l->kept >= 1)
+        return rate;
+    /* So does any other TCP whose transfer was only some round trips long. Several connections
+     * have found the line's rate by then. */
+    if (l->rtt > MATRIX_ISLAND_RTT)
+        return fmin(rate, bursts(l) * l->many_bps);
+    if (l->both_bps > 0 && l->many_bps > 0)
+        rate = fmin(rate, l->both_bps / l->many_bps * alone);
+    return rate;
+}
+
+/* Bytes per second of @bps; NCCL keeps no more than its buffers in flight. */
+static double carried(const struct matrix_link *l, double bps, enum sync_transport t)
+{
+    return t == SYNC_NCCL && l->rtt > 0 ? fmin(bps / 8, SYNC_NCCL_WINDOW / l->rtt) : bps / 8;
+}
+
+static double measured_bps(const struct matrix_link *l, enum sync_transport t)
+{
+    return t == SYNC_GLOO ? l->one_bps : l->many_bps;
 }
 
 double sync_rate(const struct matrix *m, size_t from, size_t to, enum sync_transport t)
 {
     const struct matrix_link *l = matrix_link(m, from, to);
-    double rate = (t == SYNC_GLOO ? l->one_bps : l->many_bps) / 8 * duplex(l);
 
-    if (t == SYNC_NCCL && l->rtt > 0)
-        rate = fmin(rate, SYNC_NCCL_WINDOW / l->rtt);
-    return rate;
+    return carried(l, duplex(l, measured_bps(l, t)), t);
 }
 
 /* Seconds for @bytes on the wire from one node to the other. */
@@ -270,12 +307,13 @@ double sync_broadcast(
     if (n < 2 || bytes <= 0)
         return 0;
     for (size_t i = 1; i < n; i++) {
+        const struct matrix_link *l = matrix_link(m, nodes[0], nodes[i]);
+
         if (!matrix_is_measured(m, nodes[0], nodes[i]))
             return INFINITY;
         /* Nothing comes back meanwhile. */
-        slowest = fmax(slowest,
-            one_way(m, nodes[0], nodes[i]) +
-                wire(m, nodes[0], nodes[i], bytes, t) * duplex(matrix_link(m, nodes[0], nodes[i])));
+        slowest = fmax(
+            slowest, one_way(m, nodes[0], nodes[i]) + bytes / carried(l, measured_bps(l, t), t));
     }
     return ceil(log2((double)n)) * slowest;
 }

@@ -26,7 +26,8 @@ const char *sync_transport_name(enum sync_transport t);
  * any ring: acknowledgements take the rest, and wait behind data. By Gloo over emulated links, with
  * BBR; test/bench/plan shows how far it carries. TCP that a loss slows down (Reno, CUBIC) keeps
  * less, and how much less depends on the queues before the line: there the share is what was
- * measured both ways at once, if that was.
+ * measured both ways at once, if that was; farther away than MATRIX_ISLAND_RTT it is reckoned from
+ * a queue of one round trip's bytes (sync.c, bursts()).
  */
 #define SYNC_DUPLEX 0.9
 

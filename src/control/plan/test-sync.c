@@ -200,7 +200,7 @@ static void test_restart(void **state)
     matrix_deinit(&m);
 }
 
-/* What was measured both ways at once counts where a loss slows TCP down */
+/* What was measured both ways at once counts where a loss slows TCP down and nodes are near. */
 static void test_duplex(void **state)
 {
     struct matrix m = MATRIX_NULL;
@@ -215,6 +215,33 @@ static void test_duplex(void **state)
     m.links[1].both_bps = 120e6;
     assert_near(sync_rate(&m, 0, 1, SYNC_GLOO), 100 * MBIT * SYNC_DUPLEX);
     m.links[1].both_bps = 60e6;
+    m.links[1].kept = 1;
+    assert_near(sync_rate(&m, 0, 1, SYNC_GLOO), 100 * MBIT * SYNC_DUPLEX);
+    matrix_deinit(&m);
+}
+
+/* Windows of 0.7 to 1 of a round trip's bytes, in round trips that are longer by half a window. */
+static void test_far_duplex(void **state)
+{
+    struct matrix m = MATRIX_NULL;
+    size_t both[] = {0, 1};
+
+    make(&m, 2, 0.05, 100e6);
+    /* What a transfer of eight round trips has found both ways says nothing here. */
+    m.links[1].both_bps = 20e6;
+    m.links[1].kept = 0.7;
+    assert_near(sync_rate(&m, 0, 1, SYNC_GLOO), 100 * MBIT * 0.85 / 1.425);
+    assert_near(sync_rate(&m, 0, 1, SYNC_NCCL), 100 * MBIT * 0.85 / 1.425);
+    m.links[1].kept = 0.5;
+    assert_near(sync_rate(&m, 0, 1, SYNC_GLOO), 100 * MBIT * 0.75 / 1.375);
+    /* One connection had not found the line's rate yet, or a loss keeps it from that. */
+    m.links[1].one_bps = 80e6;
+    assert_near(sync_rate(&m, 0, 1, SYNC_GLOO), 100 * MBIT * 0.75 / 1.375);
+    m.links[1].one_bps = 20e6;
+    assert_near(sync_rate(&m, 0, 1, SYNC_GLOO), 20 * MBIT * SYNC_DUPLEX);
+    /* Nothing comes back beside a broadcast. */
+    m.links[1].one_bps = 100e6;
+    assert_near(sync_broadcast(&m, both, 2, 1e6, SYNC_GLOO), 0.025 + 1e6 / (100 * MBIT));
     m.links[1].kept = 1;
     assert_near(sync_rate(&m, 0, 1, SYNC_GLOO), 100 * MBIT * SYNC_DUPLEX);
     matrix_deinit(&m);
@@ -251,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_restart),
         cmocka_unit_test(test_gather),
         cmocka_unit_test(test_duplex),
+        cmocka_unit_test(test_far_duplex),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

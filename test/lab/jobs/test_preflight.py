@@ -285,6 +285,27 @@ def test_bench_of_a_few(mesh: Mesh, tmp_path: Path) -> None:
     assert [run["failures"] for run in runs] == [0, 2]
 
 
+def test_congestion_control_of_a_route(mesh: Mesh) -> None:
+    """What a route names counts, and not what the machine would take."""
+    n1 = mesh.lab.host("n1")
+    of_machine = n1.run(["cat", "/proc/sys/net/ipv4/tcp_congestion_control"]).out.strip()
+    known = n1.run(["cat", "/proc/sys/net/ipv4/tcp_available_congestion_control"]).out.split()
+    other = next((name for name in sorted(known) if name != of_machine), of_machine)
+    routes = [line.split() for line in
+              n1.run(["ip", "-4", "route", "show", "dev", "weft0"]).out.splitlines()]
+    for route in routes:
+        n1.run(["ip", "route", "change", *route, "dev", "weft0", "congctl", other])
+    try:
+        done = bench(mesh, "n2", "--ms", "50", "--no-underlay", "--allreduce", "0", "--json")
+        assert json.loads(done.out)["pairs"][0]["congestion"] == [other, of_machine]
+        _, report = mesh.preflight("--nodes", "n2", "--force")
+        assert report["pairs"][0]["ways"][0]["congestion"] == other
+        assert report["pairs"][0]["congestion"] == [other, of_machine]
+    finally:
+        for route in routes:
+            n1.run(["ip", "route", "change", *route, "dev", "weft0"])
+
+
 FAKE_MPIRUN = """#!/bin/sh
 # Prints what all_reduce_perf of nccl-tests would, as it was recorded.
 cp "$2" {0}/hostfile

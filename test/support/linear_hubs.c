@@ -48,6 +48,7 @@ struct hub {
     struct linear_op ops[STEPS];
     size_t n_ops;
     struct linear_hubs_figures figures;
+    struct err e; /* of the last request that failed */
 };
 
 static void key_of(char key[static 32], unsigned long run, unsigned k)
@@ -73,8 +74,11 @@ static void on_change(void *ctx, const struct store_item *item)
     struct hub *h = ctx;
     char key[32];
 
-    if (!item || item->revision < h->told_revision)
+    if (!item || item->revision < h->told_revision) {
+        (void)fprintf(stderr, "hub %u: its watch is told of %s after revision %llu\n", h->id,
+            item ? "an older change" : "a loss", (unsigned long long)h->told_revision);
         abort();
+    }
     h->told_revision = item->revision;
     for (unsigned k = 0; k < KEYS; k++) {
         key_of(key, h->run, k);
@@ -88,12 +92,11 @@ static bool do_read(struct hub *h, unsigned k, struct linear_op *ret)
 {
     struct read rd = {.value = 0};
     struct linear_op op = {.kind = LINEAR_READ, .key = k, .called_at = clock_now()};
-    struct err e;
     char key[32];
     int r;
 
     key_of(key, h->run, k);
-    r = store_now_get(h->s, key, take_read, &rd, &e);
+    r = store_now_get(h->s, key, take_read, &rd, &h->e);
     op.answered_at = clock_now();
     if (r != 0 && r != STORE_E_ABSENT)
         return false;
@@ -114,7 +117,6 @@ static bool do_write(struct hub *h, unsigned k, bool is_lost, struct linear_op *
         .value = h->id * VALUES + ++h->n_values,
         .called_at = clock_now()};
     uint64_t revision = 0;
-    struct err e;
     char key[32];
     char text[16];
     int r;
@@ -125,7 +127,7 @@ static bool do_write(struct hub *h, unsigned k, bool is_lost, struct linear_op *
     (void)snprintf(text, sizeof(text), "%u", op.value);
     put.key = key;
     put.value = text;
-    r = store_now_commit(h->s, &put, 1, 0, &revision, NULL, &e);
+    r = store_now_commit(h->s, &put, 1, 0, &revision, NULL, &h->e);
     op.answered_at = clock_now();
     if (r == STORE_E_UNKNOWN || is_lost) {
         op.kind = LINEAR_UNKNOWN;
@@ -148,7 +150,7 @@ static void pause_after(struct hub *h, nsec_t since)
 {
     h->figures.n_failed++;
     if (clock_now() - since > PATIENCE) {
-        print_error("hub %u: nothing is answered\n", h->id);
+        (void)fprintf(stderr, "hub %u: nothing is answered: %s\n", h->id, err_text(&h->e));
         abort();
     }
     (void)poll(NULL, 0, PAUSE_MS);

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@
 #define HEAD_MAX    (8u << 10)
 #define REQUEST_MAX (4u << 20)
 
-/* Connections in all; each has a thread until the proxy ends. */
-#define CONNS_MAX 16384
+/* Connections at a time; each has a thread. */
+#define CONNS_MAX 256
 
 struct losing_proxy {
     struct losing_proxy_rules rules;
@@ -31,14 +32,16 @@ struct losing_proxy {
     int listen_fd;
     int stop_fd; /* readable: the proxy ends */
     pthread_t thread;
-    pthread_mutex_t lock; /* guards the calls of the rules */
-    pthread_t *conns;     /* owns; the accepting thread's */
+    pthread_mutex_t lock;          /* guards the calls of the rules */
+    struct conn *conns[CONNS_MAX]; /* owns; the accepting thread's */
     size_t n_conns;
 };
 
 /* A connection, in its thread. */
 struct conn {
     struct losing_proxy *p; /* pins */
+    pthread_t thread;
+    atomic_bool is_over; /* the thread has nothing more to do */
     int client;
     int upstream;
     char *buf; /* owns; the request that is being read */
@@ -209,11 +212,27 @@ static void *run_conn(void *arg)
     (void)close(c->upstream);
     (void)close(c->client);
     free(c->buf);
-    free(c);
+    atomic_store(&c->is_over, true);
     return NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
+
+static void end_conn(struct conn *c)
+{
+    (void)pthread_join(c->thread, NULL);
+    free(c);
+}
+
+/* A thread that has ended keeps its stack until it is joined. */
+static void end_those_over(struct losing_proxy *p)
+{
+    for (size_t i = p->n_conns; i-- > 0;)
+        if (atomic_load(&p->conns[i]->is_over)) {
+            end_conn(p->conns[i]);
+            p->conns[i] = p->conns[--p->n_conns];
+        }
+}
 
 static void *run_proxy(void *arg)
 {
@@ -232,12 +251,13 @@ static void *run_proxy(void *arg)
         fd = accept4(p->listen_fd, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0)
             continue;
+        end_those_over(p);
         assert(p->n_conns < CONNS_MAX);
         c = calloc(1, sizeof(*c));
         *c = (struct conn){.p = p, .client = fd};
-        if (pthread_create(&p->conns[p->n_conns], NULL, run_conn, c) != 0)
+        if (pthread_create(&c->thread, NULL, run_conn, c) != 0)
             abort();
-        p->n_conns++;
+        p->conns[p->n_conns++] = c;
     }
 }
 
@@ -260,7 +280,6 @@ struct losing_proxy *losing_proxy_start(const char *server, const struct losing_
     socklen_t len = sizeof(at);
 
     *p = (struct losing_proxy){.rules = *rules, .stop_fd = wakeup_open()};
-    p->conns = calloc(CONNS_MAX, sizeof(*p->conns));
     parse_server(server, &p->upstream);
     (void)pthread_mutex_init(&p->lock, NULL);
     p->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -285,11 +304,10 @@ struct losing_proxy *losing_proxy_free(struct losing_proxy *p)
     wakeup_signal(p->stop_fd);
     (void)pthread_join(p->thread, NULL);
     for (size_t i = 0; i < p->n_conns; i++)
-        (void)pthread_join(p->conns[i], NULL);
+        end_conn(p->conns[i]);
     (void)close(p->listen_fd);
     (void)close(p->stop_fd);
     (void)pthread_mutex_destroy(&p->lock);
-    free(p->conns);
     free(p);
     return NULL;
 }

@@ -63,6 +63,17 @@ static int make_target(struct client_target *ret, const struct admin_target *t,
     return read_token(token, t->token_file, e);
 }
 
+int admin_check(const struct admin_target *t, struct err *e)
+{
+    struct client_target unused;
+    char token[ADMIN_TOKEN_MAX] = "";
+    char users[UNIX_SOCKET_CHOICE_CAP];
+    int r = make_target(&unused, t, token, users, e);
+
+    secret_wipe(token, sizeof(token));
+    return r;
+}
+
 const char *admin_option_given(const struct admin_target *t)
 {
     if (t->hub)

@@ -12,6 +12,7 @@
 #include "cmd/options.h"
 
 struct client_answer;
+struct err;
 
 /** Where the hub is, as the options said. */
 struct admin_target {
@@ -45,6 +46,10 @@ struct admin_target {
 
 /** admin_option_given() - one of ADMIN_OPTIONS that the person has given; NULL: none. */
 const char *admin_option_given(const struct admin_target *t);
+
+/** admin_check() - do the options say a hub, as far as that can be told without asking it? 0; or
+ * negative errno with words. */
+int admin_check(const struct admin_target *t, struct err *e);
 
 /**
  * admin_call() - ask the hub, or say on standard error why that failed

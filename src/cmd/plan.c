@@ -10,6 +10,7 @@
 #include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
@@ -25,8 +26,6 @@
 #define MATRIX_BYTES   (8ull << 30)
 #define ASK_TIMEOUT_MS 10000
 #define FILE_MAX       (64u << 20) /* bytes; a matrix of 256 nodes has 30,000 pairs */
-#define PARAMS_MIN     1000
-#define PARAMS_MAX     1e15
 #define SYNC_BYTES_MAX 1e12
 
 static struct {
@@ -116,45 +115,12 @@ static const struct option_usage usage = {
 
 /* ---- what is asked for --------------------------------------------------------------------- */
 
-/* Not negative, and as people write amounts: strtod() takes hexadecimal ones, too. @ret_end: behind
- * it; @text, with 0, when it is none. */
-static double read_decimal(const char *text, char **ret_end)
-{
-    *ret_end = (char *)text;
-    if (text[0] < '0' || text[0] > '9' || text[1] == 'x' || text[1] == 'X')
-        return 0;
-    return strtod(text, ret_end);
-}
-
-/* A number of weights: digits, perhaps a fraction, perhaps K, M, B or T. */
-static int read_count(double *ret, const char *text, const char *what, struct err *e)
-{
-    static const char units[] = "KMBT";
-    char *end;
-    double value;
-    const char *unit;
-
-    errno = 0;
-    value = read_decimal(text, &end);
-    if (value > 0 && *end != '\0' && end[1] == '\0' && (unit = strchr(units, *end))) {
-        for (long k = unit - units; k >= 0; k--)
-            value *= 1000;
-        end++;
-    }
-    if (!(value >= PARAMS_MIN && value <= PARAMS_MAX) || errno != 0 || *end != '\0')
-        return err_set(e, -EINVAL,
-            "%s \"%.40s\" is no number of weights from 1K to 1000T, such as 70B or 7e9", what,
-            text);
-    *ret = value;
-    return 0;
-}
-
 /* A size: digits, perhaps a fraction, perhaps K, M or G, and then perhaps B. @p goes behind it. */
 static double read_size(const char **p)
 {
     static const char units[] = "KMG";
     char *end;
-    double value = read_decimal(*p, &end);
+    double value = parse_decimal(*p, &end);
     const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
 
     for (long k = unit ? unit - units : -1; k >= 0; k--)
@@ -204,10 +170,10 @@ static int read_wish(struct plan_wish *ret, struct err *e)
         .efficiency = (double)arg.efficiency / 100,
         .fabric_bps = (double)arg.fabric_bps,
         .transport = strcmp(arg.transport, "gloo") == 0 ? SYNC_GLOO : SYNC_NCCL};
-    int r = read_count(&w.model.params, arg.params, "--params", e);
+    int r = model_parse_weights(&w.model.params, arg.params, "--params", e);
 
     if (r == 0 && arg.active)
-        r = read_count(&w.model.active, arg.active, "--active", e);
+        r = model_parse_weights(&w.model.active, arg.active, "--active", e);
     if (r == 0 && arg.active && arg.experts == 0)
         r = err_set(e, -EINVAL,
             "--active \"%.40s\" is for a model with experts: --experts says how many", arg.active);

@@ -22,6 +22,7 @@
 #include "os/clock.h"
 #include "os/interrupt.h"
 #include "os/rng_kernel.h"
+#include "plan/model.h"
 #include "train/job/again.h"
 #include "train/job/env_text.h"
 #include "train/job/job_plan.h"
@@ -187,13 +188,19 @@ static int explain(const struct run *run)
     return cmd_print("run", str_text(&out));
 }
 
-/* Makes --plan's path one that holds in every directory, and looks whether there is a plan. */
-static int check_plan(char path[static PATH_MAX], struct err *e)
+/* Before the job meets: are the options right for what is done before its start? Makes --plan's
+ * path one that holds in every directory, and looks whether there is a plan. */
+static int check_before(char path[static PATH_MAX], struct err *e)
 {
     struct job_plan unused;
+    double unused_weights;
 
+    if (arg.before.anyway && !arg.before.preflight)
+        return err_set(e, -EINVAL, "--anyway is for --preflight, and there is no --preflight");
     if (arg.wish.plan && arg.wish.params)
         return err_set(e, -EINVAL, "--plan and --params are two ways to get a plan");
+    if (arg.wish.params)
+        return model_parse_weights(&unused_weights, arg.wish.params, "--params", e);
     if (!arg.wish.plan)
         return 0;
     if (!realpath(arg.wish.plan, path))
@@ -375,7 +382,7 @@ int cmd_run(int argc, char **argv)
     hex_encode(id, sizeof(id), id_text);
     arg.wish.command_id = id_text;
     if (run_budget_check(&arg.budget, &e) != 0 || run_check(&arg.wish, &e) != 0 ||
-        check_plan(path, &e) != 0)
+        check_before(path, &e) != 0)
         return cmd_refuse("run", "%s", err_text(&e));
     r = run_prepare(&run, &arg.wish, &e);
     if (r != 0)

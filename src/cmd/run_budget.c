@@ -93,7 +93,9 @@ int run_budget_check(struct run_budget *b, struct err *e)
             "--hub, --admin-token-file and --pin are for --budget, and there is no --budget");
     if (!b->amount)
         return 0;
-    r = read_amount(&b->budget, b->amount, e);
+    r = admin_check(&b->target, e);
+    if (r == 0)
+        r = read_amount(&b->budget, b->amount, e);
     if (r == 0 && b->cap)
         r = traffic_rate_parse(&b->budget.cap, b->cap, "--cap", e);
     return r;

@@ -1,10 +1,19 @@
 /* model.c - see model.h. */
 #include "plan/model.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
+#include "base/parse.h"
+
 #define GB 1e9
+
+/* Weights of a model, see model_parse_weights(). */
+#define WEIGHTS_MIN 1000
+#define WEIGHTS_MAX 1e15
 
 /* Largest share of a machine's memory that may be planned with, as bytes that stay free. */
 #define RESERVE_SHARE 0.1
@@ -134,4 +143,27 @@ struct model_waits model_waits(const struct model *m, const struct model_cut *c,
         r.expert = 4 * m->chosen * block * (c->expert - 1) / c->expert * layers * sequences /
                    (group * c->expert <= per_node ? inside : across);
     return r;
+}
+
+/* Digits, perhaps a fraction, perhaps K, M, B or T. */
+int model_parse_weights(double *ret, const char *text, const char *what, struct err *e)
+{
+    static const char units[] = "KMBT";
+    char *end;
+    double value;
+    const char *unit;
+
+    errno = 0;
+    value = parse_decimal(text, &end);
+    if (value > 0 && *end != '\0' && end[1] == '\0' && (unit = strchr(units, *end))) {
+        for (long k = unit - units; k >= 0; k--)
+            value *= 1000;
+        end++;
+    }
+    if (!(value >= WEIGHTS_MIN && value <= WEIGHTS_MAX) || errno != 0 || *end != '\0')
+        return err_set(e, -EINVAL,
+            "%s \"%.40s\" is no number of weights from 1K to 1000T, such as 70B or 7e9", what,
+            text);
+    *ret = value;
+    return 0;
 }

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct err;
+
 /** What a weight is computed and sent in. */
 enum model_dtype {
     MODEL_FP32,
@@ -36,6 +38,14 @@ const struct model_gpu *model_gpu_find(const char *name);
 
 /** model_gpu_names() - all names, as "a100, h100". */
 const char *model_gpu_names(void);
+
+/**
+ * model_parse_weights() - a number of weights, from 1K to 1000T, as in "70B" or "7e9"
+ * @what:	the name of the option, for the words
+ *
+ * Return: 0; -EINVAL with words.
+ */
+int model_parse_weights(double *ret, const char *text, const char *what, struct err *e);
 
 /** The model and how it is trained. */
 struct model {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -134,6 +135,14 @@ int parse_name(const char *text, const char *what, struct err *e)
     return err_set(e, -EINVAL,
         "%s \"%.70s\" is not a name: 1 to 63 of a-z, 0-9 and '-', not first or last a '-'", what,
         text);
+}
+
+double parse_decimal(const char *text, char **ret_end)
+{
+    *ret_end = (char *)text;
+    if (text[0] < '0' || text[0] > '9' || text[1] == 'x' || text[1] == 'X')
+        return 0;
+    return strtod(text, ret_end);
 }
 
 const char *format_duration(nsec_t d, char buf[static 32])

@@ -47,5 +47,15 @@ int parse_rate(uint64_t *ret, const char *text, const char *what, struct err *e)
  */
 int parse_name(const char *text, const char *what, struct err *e);
 
+/**
+ * parse_decimal() - the number that a text begins with, as people write amounts: "12", "2.5", "7e9"
+ * @ret_end:	gives what stands behind it; @text itself when it begins with none
+ *
+ * None with a sign, and none in hexadecimal, which strtod() takes, too.
+ *
+ * Return: the number, perhaps INFINITY; 0 when there is none.
+ */
+double parse_decimal(const char *text, char **ret_end);
+
 /** format_duration() - "3 s", "5 min 10 s", "2 h 4 min", for people. Returns @buf. */
 const char *format_duration(nsec_t d, char buf[static 32]);

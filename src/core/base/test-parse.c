@@ -46,6 +46,31 @@ static void test_duration(void **state)
     }
 }
 
+static void test_decimal(void **state)
+{
+    static const struct {
+        const char *text;
+        double value;
+        const char *rest;
+    } cases[] = {
+        {"70B", 70, "B"},
+        {"2.5e3", 2500, ""},
+        {"0", 0, ""},
+        {"0x10", 0, "0x10"},
+        {"-1", 0, "-1"},
+        {" 1", 0, " 1"},
+        {"inf", 0, "inf"},
+        {"", 0, ""},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char *end;
+
+        assert_true(parse_decimal(cases[i].text, &end) == cases[i].value);
+        assert_string_equal(end, cases[i].rest);
+    }
+}
+
 static void test_name(void **state)
 {
     static const char *const good[] = {"a", "gpu-0", "0", "a-b-c"};
@@ -108,6 +133,7 @@ int main(void)
         cmocka_unit_test(test_u64),
         cmocka_unit_test(test_duration),
         cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_decimal),
         cmocka_unit_test(test_name),
         cmocka_unit_test(test_err_is_printable),
     };

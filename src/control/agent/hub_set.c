@@ -340,7 +340,7 @@ static void poll_hub(struct hub_set *hs, struct agent_hub *hub, const struct hub
     }
     /* What arrives from the hub does not prove that the hub hears this node. */
     if (view.hub.silent_since == 0 && facts->has_engine && hub == hs->home) {
-        view.hub.silent_since = hub_link_unheard(hub->link, facts->now);
+        view.hub.silent_since = hub_link_unheard(hub->link, &view.hub.is_late, facts->now);
         view.hub.is_doubt = view.hub.silent_since != 0;
     }
     news = hub_transport_io_poll(&hub->transport, &view, facts->now);
@@ -407,7 +407,7 @@ void hub_set_on_moved(struct hub_set *hs, nsec_t now)
 
 bool hub_set_is_settled(struct hub_set *hs, nsec_t now)
 {
-    if (!hub_link_is_heard(hs->home->link) || hub_link_unheard(hs->home->link, now) != 0)
+    if (!hub_link_is_heard(hs->home->link) || hub_link_unheard(hs->home->link, NULL, now) != 0)
         return false;
     for (unsigned i = 0; i < hs->n; i++)
         if (!hub_transport_io_is_settled(&hs->items[i]->transport))

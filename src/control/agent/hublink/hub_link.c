@@ -354,11 +354,14 @@ static bool is_repeating(struct hub_link *hl)
     return traffic.segments - hl->traffic.segments >= REPEATED;
 }
 
-nsec_t hub_link_unheard(struct hub_link *hl, nsec_t now)
+nsec_t hub_link_unheard(struct hub_link *hl, bool *ret_is_late, nsec_t now)
 {
     bool is_late = hl->quiet_since != 0 && now - hl->quiet_since >= hl->beat + LATE;
+    bool repeats = is_repeating(hl);
 
-    return is_repeating(hl) || is_late ? nsec_max(hl->quiet_since, 1) : 0;
+    if (ret_is_late)
+        *ret_is_late = is_late && !repeats;
+    return repeats || is_late ? nsec_max(hl->quiet_since, 1) : 0;
 }
 
 static void on_heard_answer(

@@ -136,9 +136,11 @@ nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now);
  * If it does not, its kernel repeats segments that this machine has acknowledged already, and no
  * heartbeat comes.
  *
+ * @ret_is_late: the heartbeat is all that speaks for it: perhaps nothing arrives; NULL: not wanted
+ *
  * Return: the time since which it seems not to; 0: it does, or nothing is known.
  */
-nsec_t hub_link_unheard(struct hub_link *hl, nsec_t now);
+nsec_t hub_link_unheard(struct hub_link *hl, bool *ret_is_late, nsec_t now);
 
 /**
  * hub_link_heard_fn - what the hub says to hub_link_ask_heard()

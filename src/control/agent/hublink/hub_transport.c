@@ -56,8 +56,10 @@ void hub_transport_poll(struct hub_transport *ht, const struct hub_transport_vie
     ht->is_doubt = view->is_doubt;
     ht->n_ways = view->ways->n;
     memcpy(ht->ways, view->ways->all, ht->n_ways * sizeof(*ht->ways));
-    udp_asymmetry_look(
-        &ht->asymmetry, ht->silent_since, view->rx_bytes, !hub_transport_is_by_stream(ht), now);
+    /* What came before a line was due says nothing about the time since then. */
+    udp_asymmetry_look(&ht->asymmetry,
+        ht->silent_since != 0 && view->is_late ? now : ht->silent_since, view->rx_bytes,
+        !hub_transport_is_by_stream(ht), now);
 }
 
 bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *from, nsec_t now)

@@ -23,6 +23,7 @@
 struct hub_transport_view {
     nsec_t silent_since;         /* the hub has not been heard since then; 0: it is heard */
     bool is_doubt;               /* it is heard, and since @silent_since it seems not to hear us */
+    bool is_late;                /* a doubt only because something that was due has not come */
     struct endpoint heard_at;    /* where the engine has it */
     uint64_t rx_bytes;           /* received from it so far */
     const struct hub_ways *ways; /* where it may be by UDP; borrowed for the call */

@@ -198,6 +198,29 @@ static void test_which_direction_fails(void **state)
     assert_false(hub_transport_on_heard(&w->transport, &seen_at, &w->stream));
 }
 
+/* A heartbeat is due 12 s after the last line. What the hub sent within that time arrived before
+ * UDP was blocked, perhaps both ways. */
+static void test_what_came_before_a_late_line(void **state)
+{
+    for (int is_late = 0; is_late < 2; is_late++) {
+        struct world *w = make_world();
+        nsec_t last_line = w->now;
+
+        w->view.heard_at = endpoint("192.0.2.1:51820");
+        w->view.rx_bytes = 500;
+        pass(w, 6 * SEC);
+        w->view.rx_bytes = 648;
+        pass(w, 6 * SEC);
+        w->has_tls = true;
+        w->view.silent_since = last_line;
+        w->view.is_doubt = true;
+        w->view.is_late = is_late != 0;
+        pass(w, 30 * SEC);
+        assert_true(hub_transport_is_by_stream(&w->transport));
+        assert_why(w, is_late ? "192.0.2.1:51820 is blocked" : "the hub's datagrams arrive");
+    }
+}
+
 /*
  * Only UDP out was blocked, and passes again. The hub is heard through the stream for a while
  * still, and the words must not outlive the return to UDP.
@@ -244,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_udp_passes_again),
         cmocka_unit_test(test_neither),
         cmocka_unit_test(test_which_direction_fails),
+        cmocka_unit_test(test_what_came_before_a_late_line),
         cmocka_unit_test(test_direction_is_forgotten_with_the_first_answer),
         cmocka_unit_test(test_answer_of_a_stranger),
     };

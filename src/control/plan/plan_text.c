@@ -118,10 +118,11 @@ static json_t *encode_each_step(const struct plan *p)
 
 static json_t *encode_exchange(const struct plan *p)
 {
-    json_t *forms = json_object();
+    json_t *forms;
 
     if (p->n_islands < 2)
         return json_null();
+    forms = json_object();
     for (unsigned f = 0; f < PLAN_FORM_N; f++) {
         const struct plan_exchange *x = &p->exchange[f];
 

@@ -249,6 +249,23 @@ static void test_json(void **state)
     matrix_deinit(&m);
 }
 
+/* One island has nothing to exchange with. */
+static void test_json_of_one_island(void **state)
+{
+    struct plan_wish wish = wish_for(7e9);
+    struct matrix m = MATRIX_NULL;
+    struct plan p = PLAN_NULL;
+    json_t *json;
+
+    make(&m, 4, 4, 0, 0);
+    assert_int_equal(plan_make(&p, &m, &wish, NULL), 0);
+    json = plan_encode(&p);
+    assert_true(json_is_null(json_object_get(json, "exchange")));
+    json_decref(json);
+    plan_deinit(&p);
+    matrix_deinit(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_zones),
         cmocka_unit_test(test_syncs),
         cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_of_one_island),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

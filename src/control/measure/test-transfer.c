@@ -26,17 +26,6 @@ static void test_second_half(void **state)
     assert_in_range(rate, 700000000, 810000000);
 }
 
-/* 100 MB/s, and from 9 to 12 ms a lost segment withholds what arrives. */
-static void test_lost_segment(void **state)
-{
-    struct transfer_meter m = {.n = 0};
-
-    for (nsec_t us = 0; us < 20000; us += 100)
-        transfer_meter_add(
-            &m, us * NSEC_PER_USEC, us > 9000 && us < 12000 ? 900000 : (uint64_t)us * 100);
-    assert_in_range(transfer_meter_rate(&m), 790000000, 810000000);
-}
-
 /* However long it takes, the samples suffice. */
 static void test_many_samples(void **state)
 {
@@ -92,7 +81,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_second_half),
-        cmocka_unit_test(test_lost_segment),
         cmocka_unit_test(test_many_samples),
         cmocka_unit_test(test_bytes_are_bounded),
         cmocka_unit_test(test_deadline),

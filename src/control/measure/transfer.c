@@ -2,7 +2,6 @@
 #include "measure/transfer.h"
 
 #include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,38 +40,21 @@ void transfer_meter_add(struct transfer_meter *m, nsec_t now, uint64_t total)
     m->n++;
 }
 
-/* Bits per second from sample @i to the last one; INFINITY when no time is between them. */
-static double rate_from(const struct transfer_meter *m, unsigned i)
-{
-    unsigned last = m->n - 1;
-
-    if (m->at[last] <= m->at[i])
-        return INFINITY;
-    return (double)(m->bytes[last] - m->bytes[i]) * 8e9 / (double)(m->at[last] - m->at[i]);
-}
-
-/*
- * TCP hands over bytes in order (RFC 9293, section 2.2): behind a segment that was lost, all that
- * has arrived is withheld until it has been repeated. So what was counted by some time may be less
- * than what had arrived, and never more, and a rate that begins at such a time is too high, even
- * higher than the line. Of several beginnings the one with the least rate is nearest to the truth.
- */
 uint64_t transfer_meter_rate(const struct transfer_meter *m)
 {
     unsigned last = m->n - 1;
     unsigned i = 0;
-    nsec_t span;
-    double least;
+    nsec_t half;
 
     if (m->n < 2)
         return 0;
-    span = m->at[last] - m->at[0];
-    while (i + 2 < m->n && m->at[i + 1] <= m->at[0] + span / 2)
+    half = m->at[0] + (m->at[last] - m->at[0]) / 2;
+    while (i + 2 < m->n && m->at[i + 1] <= half)
         i++;
-    least = rate_from(m, i);
-    while (++i < last && m->at[i] <= m->at[0] + span / 4 * 3)
-        least = fmin(least, rate_from(m, i));
-    return isfinite(least) ? (uint64_t)least : 0;
+    if (m->at[last] <= m->at[i])
+        return 0;
+    return (
+        uint64_t)((double)(m->bytes[last] - m->bytes[i]) * 8e9 / (double)(m->at[last] - m->at[i]));
 }
 
 /* ---- the loop ------------------------------------------------------------------------------ */

@@ -2,8 +2,7 @@
  * transfer.h - sends bytes through connections for some time, and counts them where they arrive.
  *
  * The rate is that of the second half of the time in which something arrived, because TCP's slow
- * start and the handshake of an idle tunnel are over by then. Where that half begins behind a lost
- * segment, it begins later, up to the last quarter.
+ * start and the handshake of an idle tunnel are over by then.
  */
 #pragma once
 
@@ -54,6 +53,5 @@ int transfer_run(struct transfer *t);
 /** transfer_meter_add() - @total bytes have arrived since the start. @now: monotonic */
 void transfer_meter_add(struct transfer_meter *m, nsec_t now, uint64_t total);
 
-/** transfer_meter_rate() - bits per second from the middle, or a little later, to the end; 0 when
- * nothing came. */
+/** transfer_meter_rate() - bits per second in the second half; 0 when nothing came. */
 uint64_t transfer_meter_rate(const struct transfer_meter *m);

@@ -352,6 +352,7 @@ static void say_end(struct fleet *all)
     say("handshakes", (double)counts.handshakes);
     say("cookies", (double)counts.cookies);
     say("initiationsAgain", (double)counts.again);
+    say("initiationsOfHub", (double)counts.asked);
     say("messagesInvalid", (double)counts.invalid);
     (void)printf("}\n");
 }

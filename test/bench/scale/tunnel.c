@@ -45,6 +45,7 @@ struct session {
     struct keypair *previous; /* owns; the hub may still send with it */
     uint32_t generation;      /* of handshakes: the high bits of its index */
     nsec_t asked_at;          /* the last initiation; 0: none is under way */
+    nsec_t answer_due;        /* a keepalive, if nothing else is sent; 0: the hub waits for nothing */
     uint8_t staged[INNER_MAX];
     uint16_t staged_len; /* of a packet that waits for the session; 0: none */
 };
@@ -68,6 +69,7 @@ struct tunnel {
     _Atomic uint64_t n_handshakes;
     _Atomic uint64_t n_cookies;
     _Atomic uint64_t n_again;
+    _Atomic uint64_t n_asked;
     _Atomic uint64_t n_invalid;
 };
 
@@ -123,6 +125,7 @@ static void send_packet(struct tunnel *t, uint32_t number, uint8_t *msg, size_t 
         fake_die("a packet cannot be sealed");
     aead_lane_clear(t->lane);
     send_run(t, number, msg, padded + WG_DATA_OVERHEAD);
+    s->answer_due = 0;
     if (s->asked_at == 0 && keypair_wants_rekey_after_send(s->current, now))
         begin_handshake(t, number, now);
 }
@@ -232,7 +235,7 @@ static void write_frames(struct tunnel *t)
     gro_clear(&t->gro);
 }
 
-static void take_data(struct tunnel *t, uint8_t *msg, size_t len)
+static void take_data(struct tunnel *t, uint8_t *msg, size_t len, nsec_t now)
 {
     uint32_t index = le32_get(((const struct wg_data *)(const void *)msg)->receiver);
     uint32_t number;
@@ -251,6 +254,8 @@ static void take_data(struct tunnel *t, uint8_t *msg, size_t len)
     keypair_check_counters(kp, &counter, 1, &is_fresh);
     if (!is_fresh || ip_parse(msg + sizeof(struct wg_data), len - WG_DATA_OVERHEAD, &ip) != 0)
         return;
+    if (s->answer_due == 0)
+        s->answer_due = now + WG_KEEPALIVE_TIMEOUT;
     if (gro_is_full(&t->gro))
         write_frames(t);
     gro_add(&t->gro, msg + sizeof(struct wg_data), &ip);
@@ -266,7 +271,11 @@ static void take_message(struct tunnel *t, uint8_t *msg, size_t len, nsec_t now)
         take_cookie(t, (const void *)msg, now);
         break;
     case WG_TYPE_DATA:
-        take_data(t, msg, len);
+        take_data(t, msg, len, now);
+        break;
+    case WG_TYPE_INITIATION:
+        /* Not answered: the hub begins no session with nodes that keep theirs. */
+        atomic_fetch_add(&t->n_asked, 1);
         break;
     }
 }
@@ -290,20 +299,33 @@ static bool receive(struct tunnel *t, nsec_t now)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Initiations that are not answered are repeated. */
+/* What is due of one node: an initiation that was not answered, or an answer (whitepaper 6.5). */
+static void look_at(struct tunnel *t, uint32_t number, nsec_t now)
+{
+    struct session *s = t->sessions[number];
+    uint8_t msg[FRAME_ROOM];
+
+    if (s->asked_at != 0 && now - s->asked_at >= WG_REKEY_TIMEOUT) {
+        atomic_fetch_add(&t->n_again, 1);
+        begin_handshake(t, number, now);
+    }
+    if (s->answer_due == 0 || now < s->answer_due)
+        return;
+    s->answer_due = 0;
+    if (keypair_can_send(s->current, now)) {
+        send_packet(t, number, msg, 0, now);
+        udp_outbox_flush(&t->out, &t->sockets);
+    }
+}
+
 static void look_at_all(struct tunnel *t, nsec_t now)
 {
     if (now - t->looked_at < LOOK_EACH)
         return;
     t->looked_at = now;
-    for (uint32_t i = 0; i < t->n; i++) {
-        struct session *s = t->sessions[i];
-
-        if (!s || s->asked_at == 0 || now - s->asked_at < WG_REKEY_TIMEOUT)
-            continue;
-        atomic_fetch_add(&t->n_again, 1);
-        begin_handshake(t, i, now);
-    }
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->sessions[i])
+            look_at(t, i, now);
 }
 
 static void *run(void *arg)
@@ -385,5 +407,6 @@ struct tunnel_counts tunnel_counts(const struct tunnel *t)
     return (struct tunnel_counts){.handshakes = atomic_load(&t->n_handshakes),
         .cookies = atomic_load(&t->n_cookies),
         .again = atomic_load(&t->n_again),
+        .asked = atomic_load(&t->n_asked),
         .invalid = atomic_load(&t->n_invalid)};
 }

@@ -6,8 +6,9 @@
  * source address says which node sends it, and so by which session it is sealed. Below, each node
  * has an address of its own too, so that the hub sees that many machines.
  *
- * The handshakes, the cookies and the time of rekeying are those of noise/. Keepalives are not
- * sent: a node that watches sends more often than they would.
+ * The handshakes, the cookies and the time of rekeying are those of noise/. A node that has heard
+ * and says nothing for Keepalive-Timeout sends a keepalive, as every WireGuard does: the hub would
+ * take it for gone, and begin handshakes with it.
  */
 #pragma once
 
@@ -26,6 +27,7 @@ struct tunnel_counts {
     uint64_t handshakes; /* finished */
     uint64_t cookies;    /* replies that asked for another initiation */
     uint64_t again;      /* initiations that were repeated */
+    uint64_t asked;      /* initiations of the hub's */
     uint64_t invalid;    /* messages that no session could open */
 };
 

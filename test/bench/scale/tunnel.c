@@ -45,7 +45,7 @@ struct session {
     struct keypair *previous; /* owns; the hub may still send with it */
     uint32_t generation;      /* of handshakes: the high bits of its index */
     nsec_t asked_at;          /* the last initiation; 0: none is under way */
-    nsec_t answer_due;        /* a keepalive, if nothing else is sent; 0: the hub waits for nothing */
+    nsec_t answer_due;        /* a keepalive, unless something is sent before; 0: none is */
     uint8_t staged[INNER_MAX];
     uint16_t staged_len; /* of a packet that waits for the session; 0: none */
 };

@@ -409,7 +409,7 @@ static int put_report(
     is_news = is_seen_otherwise(&node->heard.report, &heard.report);
     report_record_deinit(&node->heard);
     node->heard = heard;
-    node->reported_at = heard.report.version[0] ? heard.last_seen_at : 0;
+    node->reported_at = heard.has_reported ? heard.last_seen_at : 0;
     model_count_edges(node);
     for (unsigned o = 0; o < EDGE_OWNER_N; o++)
         node->said[o] = (struct edge_sequence){.run = 0};

@@ -368,9 +368,10 @@ char *record_report_encode(const struct report_record *r)
     json_t *probes =
         r->probed.n > 0 ? edge_parts_encode(&r->probed, PROBES_ROOM, r->last_seen_at) : NULL;
 
-    return finish(json_pack("{s:I, s:I, s:o, s:o*, s:o*, s:o*}", "lastSeen",
-                      (json_int_t)r->last_seen_at, "by", (json_int_t)r->by, "node", node, "applied",
-                      applied, "edges", edges, "probes", probes),
+    return finish(json_pack("{s:I, s:I, s:o*, s:o, s:o*, s:o*, s:o*}", "lastSeen",
+                      (json_int_t)r->last_seen_at, "by", (json_int_t)r->by, "reported",
+                      r->has_reported ? json_true() : NULL, "node", node, "applied", applied,
+                      "edges", edges, "probes", probes),
         NULL, NULL);
 }
 
@@ -388,6 +389,7 @@ int record_report_decode(struct report_record *ret, const char *text, struct err
     f = fields_make(json, "report", e);
     fields_u64(&f, "lastSeen", FIELDS_REQUIRED, 0, INT64_MAX, &last_seen_at);
     fields_u64(&f, "by", FIELDS_OPTIONAL, 0, INT64_MAX, &heard.by);
+    fields_bool(&f, "reported", FIELDS_OPTIONAL, &heard.has_reported);
     probes = fields_object(&f, "probes", FIELDS_OPTIONAL);
     heard.last_seen_at = (int64_t)last_seen_at;
     r = fields_end(&f);
@@ -398,6 +400,8 @@ int record_report_decode(struct report_record *ret, const char *text, struct err
     /* Earlier hubs did not look at what is said about edges. The agent says it again. */
     if (r == -EINVAL && json_object_del(json, "edges") == 0)
         r = report_decode(&heard.report, json, heard.last_seen_at, e);
+    /* Earlier hubs did not write that there was a report; that of an agent says its version. */
+    heard.has_reported |= heard.report.version[0] != '\0';
     if (r == 0)
         *ret = heard;
     else

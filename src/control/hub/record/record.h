@@ -81,6 +81,7 @@ struct token_record {
 struct report_record {
     int64_t last_seen_at;     /* s since 1970 */
     uint64_t by;              /* run of the hub that wrote it; 0: of an older one, or not written */
+    bool has_reported;        /* its agent has, be it that it said nothing; else it was only seen */
     struct report report;     /* of its agent */
     struct edge_parts probed; /* owns; of its probe; its owner is EDGE_OWNER_PROBE */
 };

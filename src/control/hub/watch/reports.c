@@ -301,8 +301,12 @@ enum reports_result reports_take(
 
     if (report->has_node)
         take_node(held, report);
-    if (report->edges.owner == EDGE_OWNER_AGENT)
+    if (report->edges.owner == EDGE_OWNER_AGENT) {
+        /* Whether the agent was ever heard is stored, even if it says nothing else. */
+        is_other |= !node->heard.has_reported;
+        node->heard.has_reported = true;
         node->reported_at = node->heard_here_at = wall_s;
+    }
     if (report->has_applied)
         is_other |= take_applied(s, node, report, wall_s);
     if (report->run != 0 &&

@@ -277,6 +277,11 @@ static int start_agent(void)
     return CMD_OK;
 }
 
+static void on_wait(void *ctx, unsigned for_s, const struct err *e)
+{
+    (void)cmd_fail("join", "%s: asking again, for up to %u s", err_text(e), for_s);
+}
+
 /* Fills in @wish from the command line, but for the token. 0, or non-zero with words. */
 static int take_wish(struct join_wish *wish, struct label **labels,
     struct endpoint given[static STATE_GIVEN_MAX], struct err *e)
@@ -295,6 +300,7 @@ static int take_wish(struct join_wish *wish, struct label **labels,
         .proxy = arg.proxy,
         .interface = arg.interface,
         .state_dir = arg.state_dir,
+        .on_wait = on_wait,
     };
     r = take_endpoints(given, wish, e);
     if (r == 0 && arg.name)

@@ -17,6 +17,11 @@
 #include "cmd/agent_privileges.h"
 #include "os/log.h"
 
+static void on_wait(void *ctx, unsigned for_s, const struct err *e)
+{
+    log_warning("%s: asking again, for up to %u s", err_text(e), for_s);
+}
+
 static int join(const struct relay_only *wish, struct err *e)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
@@ -31,6 +36,7 @@ static int join(const struct relay_only *wish, struct err *e)
         .given = wish->publics,
         .n_given = wish->n_publics,
         .state_dir = wish->state_dir,
+        .on_wait = on_wait,
     };
     int r;
 

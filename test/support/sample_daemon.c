@@ -213,6 +213,25 @@ static void handle_nothing(void *ctx, const struct request *rq, struct response 
     response_empty(rs);
 }
 
+/* Of a node that is called "busy" it takes the third request, and one called "strange" not at all.
+ */
+static void handle_enrol(void *ctx, const struct request *rq, struct response *rs)
+{
+    const char *name = json_string_value(json_object_get(rq->body, "name"));
+    static unsigned n_asked;
+
+    n_asked++;
+    if (name && strcmp(name, "busy") == 0 && n_asked < 3) {
+        response_refuse(rs, 503, "busy: try again");
+        return;
+    }
+    if (name && strcmp(name, "strange") == 0)
+        response_refuse(rs, 401, "asked %u times", n_asked);
+    else
+        response_json(rs, 200, json_pack("{s:i}", "asked", (int)n_asked));
+    n_asked = 0;
+}
+
 static const struct route routes[] = {
     {"GET", "/v1/health", API_ACCESS_PUBLIC | API_ACCESS_ADMIN | API_ACCESS_OVERLAY, handle_health,
         ""},
@@ -224,6 +243,7 @@ static const struct route routes[] = {
     {"POST", "/v1/say/{n}", API_ACCESS_ADMIN, handle_say, "", ROLE_ADMIN},
     {"POST", "/v1/check", API_ACCESS_ADMIN, handle_check, "", ROLE_ADMIN},
     {"GET", "/v1/upgrade", API_ACCESS_PUBLIC | API_ACCESS_ADMIN, handle_upgrade, ""},
+    {"POST", "/v1/enrol", API_ACCESS_PUBLIC, handle_enrol, ""},
     {"GET", "/v1/member", API_ACCESS_OVERLAY, handle_health, ""},
     ROUTES_END,
 };

@@ -133,7 +133,7 @@ static int enrol(const struct join_wish *wish, struct netlink *nl, struct state 
     if (r == 0 && !x25519_derive_public(&st->secret, &public))
         r = -ENOMEM;
     if (r == 0)
-        r = join_ask(wish, &st->secret, &public, &answer, &hub, e);
+        r = join_ask(wish, &st->secret, &public, JOIN_ASK_FOR, &answer, &hub, e);
     if (r == 0)
         r = take_answer(wish, nl, hub, &public, answer.body, st, e);
     if (r == 0)

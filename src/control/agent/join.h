@@ -35,11 +35,18 @@ struct join_wish {
     const struct endpoint *given; /* where others reach this machine, as the operator says */
     unsigned n_given;             /* at most STATE_GIVEN_MAX */
     const char *state_dir;
+
+    /* Called at most once: the hub could not be asked, as @e says, and is asked again for up to so
+     * many seconds. NULL: nobody is told. */
+    void (*on_wait)(void *ctx, unsigned for_s, const struct err *e);
+    void *ctx; /* pins */
 };
 
 /**
  * join_enrol() - ask the hub, check its answer, and keep it
  * @ret:	what was written to node.json; to be released with state_deinit()
+ *
+ * A hub that does not answer is asked again for JOIN_ASK_FOR (join_ask.h).
  *
  * Refuses when this machine has joined already, when an interface of that name
  * exists, and when a part of the network's blocks is in use here.

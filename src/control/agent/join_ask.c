@@ -3,22 +3,27 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/join.h"
 #include "api/client/client.h"
 #include "api/content/body.h"
+#include "backends/remote/remote_http.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "mesh/names/reserved.h"
+#include "os/clock.h"
+#include "os/rng_kernel.h"
 #include "wire/member_proof.h"
 
-#define ENROL_TIMEOUT_MS 10000
-#define STATUS_CONFLICT  409
+#define ENROL_TIMEOUT_MS   10000
+#define STATUS_CONFLICT    409
+#define STATUS_UNAVAILABLE 503
 
 /* ---- the request ---------------------------------------------------------------------------- */
 
@@ -97,26 +102,33 @@ static int ask_one(const struct asked_hub *hub, const char *api, const char *pro
         .signer = signer};
     char name[PROXY_TEXT_MAX];
     struct err direct = ERR_NULL;
+    bool may_pass;
     int r = client_call(&target, "POST", "/v1/enrol", body, ENROL_TIMEOUT_MS, ret, e);
 
     if (r != CLIENT_E_UNREACHABLE || !proxy)
         return r;
     (void)err_prefix(e, "through the proxy %s", proxy_name(proxy, name));
+    may_pass = ret->may_pass;
     target.proxy = NULL;
     r = client_call(&target, "POST", "/v1/enrol", body, ENROL_TIMEOUT_MS, ret, &direct);
-    /* If both ways fail the words are about the proxy, which is the way that was asked for. */
-    if (r != CLIENT_E_UNREACHABLE)
+    /* If both ways fail the words are about the proxy, which is the way that was asked for; and so
+     * is whether it makes sense to ask again. */
+    if (r == CLIENT_E_UNREACHABLE)
+        ret->may_pass = may_pass;
+    else
         *e = direct;
     return r;
 }
 
-/* Asks at each of the hub's addresses in turn. Return: as client_call(), with words about all. */
+/* Asks at each of the hub's addresses in turn. Return: as client_call(), with words about all; and
+ * @ret says whether the failure at any of them may pass. */
 static int ask_each(const struct asked_hub *hub, const char *proxy,
     struct member_proof_signer *signer, const json_t *body, struct client_answer *ret,
     struct err *e)
 {
     _cleanup_(str_deinit) struct str tried = STR_NULL;
     int r = CLIENT_E_UNREACHABLE;
+    bool may_pass = false;
 
     for (unsigned i = 0; i < hub->n_api; i++) {
         struct err once = ERR_NULL;
@@ -128,7 +140,9 @@ static int ask_each(const struct asked_hub *hub, const char *proxy,
             return r;
         }
         str_addf(&tried, "%s%s", i == 0 ? "" : "; ", err_text(&once));
+        may_pass |= ret->may_pass;
     }
+    ret->may_pass = may_pass;
     return err_set(e, r, "the hub cannot be asked: %s", str_text(&tried));
 }
 
@@ -164,7 +178,7 @@ static int ask(const struct join_wish *wish, const struct asked_hub *hub,
     return ask_with_name(wish, hub, public, signer, NULL, ret, e);
 }
 
-/* ---- which hub ------------------------------------------------------------------------------ */
+/* ---- which hub, and again ------------------------------------------------------------------- */
 
 /* Asks with a proof of the key. The hub may have this node already, if an earlier answer was lost.
  */
@@ -182,7 +196,9 @@ static int ask_proven(const struct join_wish *wish, const struct asked_hub *hub,
     return r;
 }
 
-int join_ask(const struct join_wish *wish, const struct x25519_secret *secret,
+/* Asks the hub that made the token and, when it does not answer, the further ones in turn. The
+ * words are about the first. */
+static int ask_any(const struct join_wish *wish, const struct x25519_secret *secret,
     const struct x25519_public *public, struct client_answer *ret,
     const struct x25519_public **ret_key, struct err *e)
 {
@@ -190,6 +206,7 @@ int join_ask(const struct join_wish *wish, const struct x25519_secret *secret,
     struct asked_hub hub = {
         .api = token->api, .n_api = token->n_api, .pin = &token->pin, .key = &token->hub_key};
     int r = ask_proven(wish, &hub, secret, public, ret, e);
+    bool may_pass = ret->may_pass;
 
     *ret_key = hub.key;
     for (unsigned i = 0; r == CLIENT_E_UNREACHABLE && i < token->n_others; i++) {
@@ -201,11 +218,48 @@ int join_ask(const struct join_wish *wish, const struct x25519_secret *secret,
             .api = other->api, .n_api = other->n_api, .pin = &other->pin, .key = &other->key};
         client_answer_deinit(ret);
         once = ask_proven(wish, &hub, secret, public, ret, &again);
+        may_pass |= ret->may_pass;
         if (once == CLIENT_E_UNREACHABLE)
             continue;
         *ret_key = hub.key;
         *e = again;
         r = once;
+    }
+    ret->may_pass = may_pass;
+    return r;
+}
+
+/* May the same request succeed a little later? A hub that answers 503 says so itself. */
+static bool may_succeed_later(int r, const struct client_answer *answer)
+{
+    if (r == CLIENT_E_REFUSED)
+        return answer->status == STATUS_UNAVAILABLE;
+    return (r == CLIENT_E_UNREACHABLE || r == CLIENT_E_UNTRUSTED) && answer->may_pass;
+}
+
+int join_ask(const struct join_wish *wish, const struct x25519_secret *secret,
+    const struct x25519_public *public, nsec_t patience, struct client_answer *ret,
+    const struct x25519_public **ret_key, struct err *e)
+{
+    const nsec_t give_up_at = clock_now() + patience;
+    struct remote_http_backoff backoff = {0};
+    const struct rng rng = rng_kernel();
+    int r = ask_any(wish, secret, public, ret, ret_key, e);
+
+    while (may_succeed_later(r, ret)) {
+        const unsigned wait_ms = remote_http_backoff_next(&backoff, &rng);
+        const nsec_t left = give_up_at - clock_now();
+
+        if (left <= (nsec_t)wait_ms * NSEC_PER_MSEC) {
+            if (backoff.n > 1)
+                (void)err_prefix(e, "asked %u times", backoff.n);
+            return r;
+        }
+        if (backoff.n == 1 && wish->on_wait)
+            wish->on_wait(wish->ctx, (unsigned)((left + NSEC_PER_SEC - 1) / NSEC_PER_SEC), e);
+        (void)poll(NULL, 0, (int)wait_ms);
+        client_answer_deinit(ret);
+        r = ask_any(wish, secret, public, ret, ret_key, e);
     }
     return r;
 }

@@ -286,12 +286,30 @@ static bool was_sent(const struct client_exchange *x)
     return sent > 0;
 }
 
+/* Did the exchange fail for a reason that may be over soon? Not where a proxy refuses, nor where
+ * something else than a weft answers. */
+static bool may_pass(const struct client_exchange *x, CURLcode code)
+{
+    static const CURLcode passing[] = {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY,
+        CURLE_COULDNT_CONNECT, CURLE_SSL_CONNECT_ERROR, CURLE_SEND_ERROR, CURLE_RECV_ERROR,
+        CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_OPERATION_TIMEDOUT};
+    long proxy_status = 0;
+
+    curl_easy_getinfo(x->easy, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
+    if (proxy_status >= 400 && proxy_status < 500)
+        return false;
+    for (size_t i = 0; i < sizeof(passing) / sizeof(*passing); i++)
+        if (code == passing[i])
+            return true;
+    return false;
+}
+
 int client_exchange_end(
     struct client_exchange *x, CURLcode code, struct client_answer *ret, struct err *e)
 {
     if (code == CURLE_OK)
         return take_answer(x, ret, e);
-    *ret = (struct client_answer){.is_lost = was_sent(x)};
+    *ret = (struct client_answer){.is_lost = was_sent(x), .may_pass = may_pass(x, code)};
     if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH)
         return err_set(e, CLIENT_E_UNTRUSTED,
             "\"%s\" does not have the key that is pinned: it is another machine, or somebody sits "

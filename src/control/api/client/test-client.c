@@ -9,6 +9,7 @@
 #include <string.h>
 #include <uv.h>
 
+#include "test/support/canned_server.h"
 #include "test/support/sample_daemon.h"
 
 struct listening {
@@ -199,6 +200,44 @@ static void test_calls_on_a_loop(void **state)
     listen_finish(&l);
 }
 
+/* What may be over soon is told from what would be the same the next time. */
+static void test_what_may_pass(void **state)
+{
+    static const struct {
+        const char *answer; /* NULL: the connection ends */
+        int result;
+        bool is_lost;
+        bool may_pass;
+    } cases[] = {{NULL, CLIENT_E_UNREACHABLE, true, true},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", CLIENT_E_UNREACHABLE, true, true},
+        {"SSH-2.0-OpenSSH\r\n", CLIENT_E_UNREACHABLE, true, false},
+        {CANNED_OK "no JSON", CLIENT_E_UNREACHABLE, false, false},
+        {CANNED_STATUS("404 Not Found"), CLIENT_E_REFUSED, false, false}};
+    struct client_target wrong = sample_by_https();
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct canned_server s;
+
+        canned_server_start(&s, &cases[i].answer, 1);
+        assert_int_equal(sample_call((struct client_target){.access = CLIENT_ACCESS_OVERLAY,
+                                         .address = s.url + strlen("http://")},
+                             "GET", "/v1/health", NULL),
+            cases[i].result);
+        canned_server_join(&s);
+        assert_int_equal(sample_answer.is_lost, cases[i].is_lost);
+        assert_int_equal(sample_answer.may_pass, cases[i].may_pass);
+        /* Nobody listens there any more. */
+        assert_int_equal(sample_call((struct client_target){.access = CLIENT_ACCESS_OVERLAY,
+                                         .address = s.url + strlen("http://")},
+                             "GET", "/v1/health", NULL),
+            CLIENT_E_UNREACHABLE);
+        assert_true(sample_answer.may_pass && !sample_answer.is_lost);
+    }
+    wrong.pin.b[0] ^= 1;
+    assert_int_equal(sample_call(wrong, "GET", "/v1/health", NULL), CLIENT_E_UNTRUSTED);
+    assert_false(sample_answer.may_pass);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -207,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_quiet_stream),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_calls_on_a_loop),
+        cmocka_unit_test(test_what_may_pass),
     };
 
     return cmocka_run_group_tests(tests, sample_start, sample_stop);

@@ -14,6 +14,7 @@ from test_golden import subcommands, told
 
 FAILED, USAGE = 1, 2
 AWAY = "/nonexistent/weft.sock"
+PYTHON = "/usr/bin/python3"
 LONG = "/tmp/" + "x" * 120
 TOKEN = (Path(__file__).parents[1] / "corpus/token/whole").read_text().strip()
 PIN = "A" * 43 + "="
@@ -146,8 +147,8 @@ REFUSALS = [
     (f"run --budget 5 {FAR} -- true", USAGE, "admin token file /nonexistent/t: No such file"),
     ("run --frob -- true", USAGE, 'no option "--frob"'),
     (f"run --socket {AWAY} -- true", FAILED, f"there is no agent on {AWAY}"),
-    (f"run --socket {AWAY} -- torchrun -m missing.py", FAILED, f"there is no agent on {AWAY}"),
-    (f"run --socket {AWAY} -- torchrun missing.py", FAILED, 'script "missing.py" is not there; it'),
+    (f"run --socket {AWAY} -- {PYTHON} -m lost.py", FAILED, f"there is no agent on {AWAY}"),
+    (f"run --socket {AWAY} -- {PYTHON} lost.py", FAILED, 'script "lost.py" is not there; it is'),
     ("preflight --expect 10GB", USAGE, '"10GB" is not a rate in bits per second'),
     ("preflight --expect 0", USAGE, '"0" is not a rate'),
     (f"preflight --socket {AWAY}", FAILED, f"there is no agent on {AWAY}: this machine has not"),

@@ -70,9 +70,10 @@ def test_a_command_gets_what_it_needs(site: Site) -> None:
     assert f"n1 (weft0, {site.address})" in done.err
     assert int(site.n1.run(["cat", "/sys/class/net/weft0/speed"]).out) == 10000
     torchrun = site.run("run", "--explain", "torchrun", "train.py").out
+    python = site.run("run", "--explain", "/usr/bin/python3", "train.py").out
     assert f"PET_LOCAL_ADDR={site.address}" in torchrun or "torch 1." in torchrun
     assert "PET_RDZV_ENDPOINT is not set: nobody says --nnodes" in torchrun
-    assert 'the script "train.py" is not there; it is looked for in ' in torchrun
+    assert 'the script "train.py" is not there; it is looked for in ' in python
 
 
 def test_what_the_person_set_stays_and_is_judged(site: Site) -> None:
@@ -244,7 +245,7 @@ def test_what_cannot_be_run(site: Site) -> None:
         127, "weft run: no-such-command: command not found")
     assert site.run("run", "/etc/passwd").rc == 126
     # Before it has met anybody: the hub hears of no such job.
-    missing = site.run("run", "--nnodes", "2", "torchrun", "/nonexistent/untold.py")
+    missing = site.run("run", "--nnodes", "2", "/usr/bin/python3", "/nonexistent/untold.py")
     assert (missing.rc, missing.err) == (
         1, 'weft run: the script "/nonexistent/untold.py" is not there\n')
     jobs = json.loads(site.hub.run([site.weft, "jobs", "--json"]).out)["jobs"]

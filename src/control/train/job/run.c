@@ -339,16 +339,16 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
     const char *nnodes;
     int r = 0;
 
-    if (wish->words)
+    if (wish->words) {
         command_read(&run.command, wish->words);
+        torch_find(&run.torch, run.command.program);
+    }
     if (wish->starts)
-        r = script_check(&run.command, e);
+        r = script_check(&run.command, &run.torch, e);
     if (r == 0)
         r = train_node_read(&run.node, wish->socket_path, e);
     if (r != 0)
         return r;
-    if (wish->words)
-        torch_find(&run.torch, run.command.program);
     nnodes = decide_nnodes(&run.command, wish->nnodes);
     name_job(&run, wish);
     run.is_elastic = nnodes && strchr(nnodes, ':');
@@ -486,7 +486,7 @@ void run_advise(const struct run *run, struct str *out)
             str_addf(
                 out, "%s=%s is yours and stays, but %s\n", entry->name, entry->value, entry->note);
     }
-    script_advise(&run->command, out);
+    script_advise(&run->command, &run->torch, out);
     advise_libfabric(run, out);
     advise_speed(run, out);
     advise_host_name(run, out);

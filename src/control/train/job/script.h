@@ -10,14 +10,17 @@
 struct command;
 struct err;
 struct str;
+struct torch_install;
 
 /**
  * script_is_missing() - does the command name a script in ".py" that is not there?
+ * @torch:	what torch_find() has found for it
  *
  * A relative path is looked for in the working directory, as Python does. Of a script that cannot
- * be looked for, and where it is not sure which word is the script, nothing is said.
+ * be looked for, and where it is not sure which word is the script, nothing is said; nor of a
+ * launcher that is no Python of this machine, such as a shell script that starts a container.
  */
-bool script_is_missing(const struct command *c);
+bool script_is_missing(const struct command *c, const struct torch_install *torch);
 
 /**
  * script_check() - refuse a command whose script is missing
@@ -26,7 +29,7 @@ bool script_is_missing(const struct command *c);
  *
  * Return: 0, or -ENOENT with words.
  */
-int script_check(const struct command *c, struct err *e);
+int script_check(const struct command *c, const struct torch_install *torch, struct err *e);
 
 /** script_advise() - append a line if the script is missing. */
-void script_advise(const struct command *c, struct str *out);
+void script_advise(const struct command *c, const struct torch_install *torch, struct str *out);

@@ -14,6 +14,9 @@
 #include "base/str.h"
 #include "train/job/command.h"
 #include "train/job/script.h"
+#include "train/job/torch.h"
+
+static const struct torch_install here_python = {.python = "/usr/bin/python3"};
 
 /* In a directory that has the file "there.py" and nothing else. */
 static int enter_directory(void **state)
@@ -57,11 +60,11 @@ static void assert_refused(const char *line, const char *words, const char *wher
     struct err e = ERR_NULL;
     struct str advice = STR_NULL;
 
-    assert_true(script_check(&c, &e) < 0);
+    assert_true(script_check(&c, &here_python, &e) < 0);
     if (strncmp(err_text(&e), words, strlen(words)) != 0)
         fail_msg("\"%s\"", err_text(&e));
     assert_non_null(strstr(err_text(&e), where));
-    script_advise(&c, &advice);
+    script_advise(&c, &here_python, &advice);
     assert_int_equal(strncmp(str_text(&advice), words, strlen(words)), 0);
     str_deinit(&advice);
 }
@@ -73,9 +76,9 @@ static void assert_taken(const char *line)
     struct err e = ERR_NULL;
     struct str advice = STR_NULL;
 
-    if (script_check(&c, &e) != 0)
+    if (script_check(&c, &here_python, &e) != 0)
         fail_msg("%s", err_text(&e));
-    script_advise(&c, &advice);
+    script_advise(&c, &here_python, &advice);
     assert_int_equal(advice.len, 0);
 }
 
@@ -112,6 +115,19 @@ static void test_environment(void **state)
     }
 }
 
+/* A torchrun that is no Python may look for it in a container. */
+static void test_no_python(void **state)
+{
+    static const struct torch_install none = {.torch = 0};
+    char buf[256];
+    struct command c = read_line("torchrun missing.py", buf);
+
+    assert_true(script_is_missing(&c, &here_python));
+    assert_false(script_is_missing(&c, &none));
+    c = read_line("mpirun -n 2 python3 missing.py", buf);
+    assert_true(script_is_missing(&c, &none));
+}
+
 /* These may run it elsewhere, so it is only said. */
 static void test_other_machines(void **state)
 {
@@ -124,8 +140,8 @@ static void test_other_machines(void **state)
         struct err e = ERR_NULL;
         struct str advice = STR_NULL;
 
-        assert_int_equal(script_check(&c, &e), 0);
-        script_advise(&c, &advice);
+        assert_int_equal(script_check(&c, &here_python, &e), 0);
+        script_advise(&c, &here_python, &advice);
         assert_non_null(strstr(str_text(&advice), "\"missing.py\" is not there"));
         str_deinit(&advice);
     }
@@ -137,6 +153,7 @@ int main(void)
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_there),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_no_python),
         cmocka_unit_test(test_other_machines),
     };
 

@@ -87,6 +87,25 @@ def test_the_token_does_not_stay_on_the_command_line(site: Pair) -> None:
     site.n2.run("join", "--token-file", "/run/token", "--no-start")
 
 
+def test_a_hub_that_is_away_for_a_moment(site: Pair) -> None:
+    """It is asked again, which one line says; a token of one use admits all the same."""
+    site.hub.run(["nft", "-f", "-"], stdin="table inet f {\nchain c {\ntype filter hook input "
+                 "priority 0;\ntcp dport 8443 reject with tcp reset\n}\n}\n")
+    token = site.token()
+    join = site.n1.host.spawn([site.weft, "join", token, "--name", "n1", "--no-start"],
+                              name="join", allow=[""])
+    join.wait_line(r"^weft join: the hub cannot be asked: .*: asking again, for up to \d+ s$")
+    assert "n1" not in site.node_names()
+    site.hub.run(["nft", "delete", "table", "inet", "f"])
+    join.wait()
+    assert join.rc == 0, join.lines()
+    assert sum("asking again" in line for line in join.lines()) == 1
+    assert "n1" in site.node_names()
+    refused = site.n2.run("join", "--no-start", token, check=False)
+    assert refused.rc == 1 and "the token is used up" in refused.err
+    assert "asking again" not in refused.err
+
+
 def test_names(site: Pair) -> None:
     """Every node is known by name, beside what the file says, and forgotten when it goes."""
     n1 = site.n1.host

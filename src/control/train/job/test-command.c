@@ -9,23 +9,8 @@
 #include <cmocka.h>
 
 #include "base/parse.h"
+#include "test/support/sample_command.h"
 #include "train/job/command.h"
-
-/* @line: words with single blanks between them; they live as long as @buf. */
-static struct command read_line(const char *line, char buf[static 256])
-{
-    static char *words[24];
-    struct command c;
-    size_t n = 0;
-    char *rest = NULL;
-
-    memset(words, 0, sizeof(words));
-    (void)snprintf(buf, 256, "%s", line);
-    for (char *word = strtok_r(buf, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-        words[n++] = word;
-    command_read(&c, words);
-    return c;
-}
 
 static void test_kinds(void **state)
 {
@@ -58,7 +43,7 @@ static void test_kinds(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char buf[256];
         char job[64];
-        struct command c = read_line(cases[i].line, buf);
+        struct command c = sample_command_read(cases[i].line, buf);
 
         if (c.kind != cases[i].kind)
             fail_msg("%s: kind %s", cases[i].line, command_kind_name(c.kind));
@@ -71,9 +56,10 @@ static void test_kinds(void **state)
 static void test_own_options(void **state)
 {
     char buf[256];
-    struct command c = read_line("torchrun --nnodes=2:4 --rdzv-backend etcd-v2 --rdzv_id=x "
-                                 "--local-addr 1.2.3.4 -t 3 train.py --rdzv_endpoint a:1",
-        buf);
+    struct command c =
+        sample_command_read("torchrun --nnodes=2:4 --rdzv-backend etcd-v2 --rdzv_id=x "
+                            "--local-addr 1.2.3.4 -t 3 train.py --rdzv_endpoint a:1",
+            buf);
 
     assert_string_equal(c.nnodes, "2:4");
     assert_string_equal(c.backend, "etcd-v2");
@@ -83,11 +69,12 @@ static void test_own_options(void **state)
     assert_false(c.says_meeting || c.says_rdzv_conf || c.says_max_restarts);
     assert_string_equal(c.script, "train.py");
 
-    assert_true(read_line("torchrun --master_addr 10.0.0.1 t.py", buf).says_meeting);
-    assert_true(read_line("torchrun --rdzv-endpoint=h:1 t.py", buf).says_meeting);
-    assert_true(read_line("torchrun --standalone t.py", buf).says_meeting);
-    assert_true(read_line("torchrun --max-restarts 3 --rdzv_conf a=b t.py", buf).says_rdzv_conf);
-    c = read_line("torchrun --nnodes_of_mine 3 t.py", buf);
+    assert_true(sample_command_read("torchrun --master_addr 10.0.0.1 t.py", buf).says_meeting);
+    assert_true(sample_command_read("torchrun --rdzv-endpoint=h:1 t.py", buf).says_meeting);
+    assert_true(sample_command_read("torchrun --standalone t.py", buf).says_meeting);
+    assert_true(
+        sample_command_read("torchrun --max-restarts 3 --rdzv_conf a=b t.py", buf).says_rdzv_conf);
+    c = sample_command_read("torchrun --nnodes_of_mine 3 t.py", buf);
     assert_null(c.nnodes);
     assert_string_equal(c.script, "t.py");
 }
@@ -96,22 +83,22 @@ static void test_options_of_other_launchers(void **state)
 {
     char buf[256];
     struct command c =
-        read_line("accelerate launch --num_machines 2 t.py --main_process_ip x", buf);
+        sample_command_read("accelerate launch --num_machines 2 t.py --main_process_ip x", buf);
 
     assert_int_equal(c.options_at, 2);
     assert_string_equal(c.nnodes, "2");
     assert_true(command_says(&c, "num_machines"));
     /* That one is the script's. */
     assert_false(c.says_meeting || command_says(&c, "main_process_ip"));
-    c = read_line("python3 -m accelerate.commands.launch --main-process-ip=h t.py", buf);
+    c = sample_command_read("python3 -m accelerate.commands.launch --main-process-ip=h t.py", buf);
     assert_int_equal(c.options_at, 3);
     assert_true(c.says_meeting && command_says(&c, "main_process_ip"));
-    assert_int_equal(read_line("accelerate config", buf).options_at, 0);
-    c = read_line("deepspeed --hostfile hosts zero.py", buf);
+    assert_int_equal(sample_command_read("accelerate config", buf).options_at, 0);
+    c = sample_command_read("deepspeed --hostfile hosts zero.py", buf);
     assert_int_equal(c.options_at, 1);
     assert_string_equal(c.hostfile, "hosts");
-    assert_string_equal(read_line("deepspeed -H=h2 zero.py", buf).hostfile, "h2");
-    assert_null(read_line("deepspeed zero.py --hostfile mine", buf).hostfile);
+    assert_string_equal(sample_command_read("deepspeed -H=h2 zero.py", buf).hostfile, "h2");
+    assert_null(sample_command_read("deepspeed zero.py --hostfile mine", buf).hostfile);
 }
 
 static void test_whether_the_script_is_a_file(void **state)
@@ -164,7 +151,7 @@ static void test_whether_the_script_is_a_file(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char buf[256];
 
-        if (read_line(cases[i].line, buf).is_file != cases[i].is_file)
+        if (sample_command_read(cases[i].line, buf).is_file != cases[i].is_file)
             fail_msg("%s: %d", cases[i].line, !cases[i].is_file);
     }
 }

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "test/support/sample_command.h"
 #include "train/job/command.h"
 #include "train/job/script.h"
 #include "train/job/torch.h"
@@ -36,27 +37,11 @@ static int leave_directory(void **state)
     return unlink("there.py") < 0 || rmdir(*state) < 0 ? -1 : 0;
 }
 
-/* @line: words with single blanks between them; they live as long as @buf. */
-static struct command read_line(const char *line, char buf[static 256])
-{
-    static char *words[24];
-    struct command c;
-    size_t n = 0;
-    char *rest = NULL;
-
-    memset(words, 0, sizeof(words));
-    (void)snprintf(buf, 256, "%s", line);
-    for (char *word = strtok_r(buf, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-        words[n++] = word;
-    command_read(&c, words);
-    return c;
-}
-
 /* @words: the sentence's beginning. @where: stands in it as well. */
 static void assert_refused(const char *line, const char *words, const char *where)
 {
     char buf[256];
-    struct command c = read_line(line, buf);
+    struct command c = sample_command_read(line, buf);
     struct err e = ERR_NULL;
     struct str advice = STR_NULL;
 
@@ -72,7 +57,7 @@ static void assert_refused(const char *line, const char *words, const char *wher
 static void assert_taken(const char *line)
 {
     char buf[256];
-    struct command c = read_line(line, buf);
+    struct command c = sample_command_read(line, buf);
     struct err e = ERR_NULL;
     struct str advice = STR_NULL;
 
@@ -120,11 +105,11 @@ static void test_no_python(void **state)
 {
     static const struct torch_install none = {.torch = 0};
     char buf[256];
-    struct command c = read_line("torchrun missing.py", buf);
+    struct command c = sample_command_read("torchrun missing.py", buf);
 
     assert_true(script_is_missing(&c, &here_python));
     assert_false(script_is_missing(&c, &none));
-    c = read_line("mpirun -n 2 python3 missing.py", buf);
+    c = sample_command_read("mpirun -n 2 python3 missing.py", buf);
     assert_true(script_is_missing(&c, &none));
 }
 
@@ -136,7 +121,7 @@ static void test_other_machines(void **state)
 
     for (size_t i = 0; i < 2; i++) {
         char buf[256];
-        struct command c = read_line(lines[i], buf);
+        struct command c = sample_command_read(lines[i], buf);
         struct err e = ERR_NULL;
         struct str advice = STR_NULL;
 

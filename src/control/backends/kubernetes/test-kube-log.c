@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "os/clock.h"
 #include "store/memory.h"
-#include "test/support/canned_server.h"
+#include "test/support/canned_kube.h"
 
 #define N(a) (sizeof(a) / sizeof(*(a)))
 
@@ -55,15 +55,10 @@ struct setting {
 static void begin(struct setting *s, const char *const *answers, size_t n)
 {
     const struct store_op put = {.kind = STORE_OP_PUT, .key = "k", .value = "1", .expect = 0};
-    struct remote_http_config config = {.n_servers = 1, .connect_ms = 2000};
     struct store_job *job = store_job_new(STORE_JOB_COMMIT);
 
     memset(s, 0, sizeof(*s));
-    canned_server_start(&s->server, answers, n);
-    config.servers[0] = s->server.url;
-    s->q.client = (struct kube_client)KUBE_CLIENT_NULL;
-    (void)snprintf(s->q.client.config.namespace, sizeof(s->q.client.config.namespace), "weft");
-    assert_int_equal(remote_http_new(&s->q.client.http, &config, &s->e), 0);
+    canned_kube_start(&s->server, &s->q.client, answers, n);
     assert_int_equal(store__init(&s->q.base, &ops, &s->e), 0);
     assert_int_equal(memory_open(&s->q.mirror, "", 0, &s->e), 0);
     assert_int_equal(store_job_set_ops(job, &put, 1), 0);

@@ -20,7 +20,7 @@
 #include "hub/resources/projection.h"
 #include "hub/resources/resource_api.h"
 #include "mesh/object/object.h"
-#include "test/support/canned_server.h"
+#include "test/support/canned_kube.h"
 
 #define N(a) (sizeof(a) / sizeof(*(a)))
 
@@ -44,14 +44,8 @@ struct setting {
 
 static void begin(struct setting *s, const char *const *answers, size_t n)
 {
-    struct remote_http_config config = {.n_servers = 1, .connect_ms = 2000};
-
     memset(s, 0, sizeof(*s));
-    canned_server_start(&s->server, answers, n);
-    config.servers[0] = s->server.url;
-    s->api.client = (struct kube_client)KUBE_CLIENT_NULL;
-    (void)snprintf(s->api.client.config.namespace, sizeof(s->api.client.config.namespace), "weft");
-    assert_int_equal(remote_http_new(&s->api.client.http, &config, &s->e), 0);
+    canned_kube_start(&s->server, &s->api.client, answers, n);
     projection_init(&s->projection);
     kind_watch_init(&s->watch, &s->api, &s->projection, &mesh_edge_kind);
 }

@@ -19,7 +19,7 @@
 #include "hub/resources/resource_api.h"
 #include "mesh/object/object.h"
 #include "os/clock.h"
-#include "test/support/canned_server.h"
+#include "test/support/canned_kube.h"
 
 #define EDGES "/apis/weft.dev/v1alpha1/namespaces/weft/meshedges"
 #define LEASE "/apis/coordination.k8s.io/v1/namespaces/weft/leases"
@@ -36,14 +36,8 @@ struct setting {
 
 static void begin(struct setting *s, const char *const *answers, size_t n)
 {
-    struct remote_http_config config = {.n_servers = 1, .connect_ms = 2000};
-
     memset(s, 0, sizeof(*s));
-    canned_server_start(&s->server, answers, n);
-    config.servers[0] = s->server.url;
-    s->api.client = (struct kube_client)KUBE_CLIENT_NULL;
-    (void)snprintf(s->api.client.config.namespace, sizeof(s->api.client.config.namespace), "weft");
-    assert_int_equal(remote_http_new(&s->api.client.http, &config, &s->e), 0);
+    canned_kube_start(&s->server, &s->api.client, answers, n);
 }
 
 static const char *const done[] = {DONE};

@@ -66,12 +66,22 @@ static void set_options(int fd)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
+/* A member may have more connections while there are many for the others. */
+static bool enter(struct rdzv_conns *conns, const struct ip_addr *who)
+{
+    struct admission *a = &conns->admission;
+
+    a->max_by_address =
+        a->n < a->max / 2 ? RDZV_CONNECTIONS_MAX_OF_MANY : RDZV_CONNECTIONS_MAX_BY_MEMBER;
+    return admission_enter(a, who);
+}
+
 struct rdzv_conn *rdzv_conn_new(
     struct rdzv_conns *conns, struct rdzv_job *job, int fd, const struct ip_addr *from, nsec_t now)
 {
     struct ip_addr who = counted(from);
     struct rdzv_conn *c = NULL;
-    bool is_in = admission_enter(&conns->admission, &who);
+    bool is_in = enter(conns, &who);
 
     if (is_in)
         c = calloc(1, sizeof(*c));
@@ -177,9 +187,13 @@ void rdzv_conn_complain(struct rdzv_conn *c, const char *why)
         c->job->name, why);
 }
 
-/* May a silent one stay? Not more of them than its member has others in the job. One that stays is
- * charged for, as those that speak are. */
-static bool may_stay_silent(struct rdzv_conn *c)
+static bool is_nearly_full(const struct admission *a)
+{
+    return a->n >= a->max - a->max / 8;
+}
+
+/* Has its member no more silent ones than others in the job? */
+static bool is_second(const struct rdzv_conn *c)
 {
     const struct rdzv_conn *other;
     unsigned n_speaking = 0;
@@ -191,7 +205,13 @@ static bool may_stay_silent(struct rdzv_conn *c)
         n_speaking += other->protocol != NULL;
         n_silent += !other->protocol && other->charged > 0;
     }
-    return n_silent <= n_speaking && (c->charged > 0 || rdzv_conn_charge(c, RDZV_COST_CONN));
+    return n_silent <= n_speaking;
+}
+
+static bool may_stay_silent(struct rdzv_conn *c)
+{
+    return (!is_nearly_full(&c->conns->admission) || is_second(c)) &&
+           (c->charged > 0 || rdzv_conn_charge(c, RDZV_COST_CONN));
 }
 
 void rdzv_conns_hang_up_silent(struct rdzv_conns *conns, nsec_t now)

@@ -22,16 +22,20 @@
 #include "os/log.h"
 #include "rendezvous/job/rdzv_job.h"
 
-/** Most connections at once: of a network, and of one member. */
+/** Most connections at once: of a network; of one member; and of one while less than half of the
+ * network's are taken. */
 #define RDZV_CONNECTIONS_MAX           8192
 #define RDZV_CONNECTIONS_MAX_BY_MEMBER 512
+#define RDZV_CONNECTIONS_MAX_OF_MANY   2048
 
 /**
- * A connection that has sent no byte for so long since its beginning is ended, unless it is a
- * store's second one. TCPStore of torch 1.x has two connections, and the second one says nothing
- * until a key is watched, which may be never; when it is ended, a thread of torch polls it without
- * end, on a processor of its own. So a member may have as many silent connections to a job as it
- * has others there.
+ * A connection that has sent no byte for so long since its beginning is ended while seven eighths
+ * of the network's connections are taken, unless it is a store's second one.
+ *
+ * A client of torch 1.x connects twice and says nothing until it is first used, which may be hours
+ * later. The second connection says nothing until a key is watched, which may be never; when it is
+ * ended, a thread of torch polls it without end, on a processor of its own. So a member may always
+ * have as many silent connections to a job as it has others there.
  */
 #define RDZV_SILENT_MAX (10 * NSEC_PER_SEC)
 
@@ -82,9 +86,11 @@ void rdzv_conns_init(struct rdzv_conns *conns, struct uv_loop_s *loop, uint64_t 
 void rdzv_conns_deinit(struct rdzv_conns *conns);
 
 /**
- * rdzv_conns_hang_up_silent() - end those that have sent nothing for RDZV_SILENT_MAX
+ * rdzv_conns_hang_up_silent() - while few connections are left, end those that have sent nothing
+ * for RDZV_SILENT_MAX
  *
- * Looks at a bounded number of them in one call, the oldest first.
+ * One that stays is charged for, as those that speak are; it is ended when there is no room. Looks
+ * at a bounded number of them in one call, the oldest first.
  */
 void rdzv_conns_hang_up_silent(struct rdzv_conns *conns, nsec_t now);
 

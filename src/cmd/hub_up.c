@@ -47,6 +47,7 @@ static struct {
     enum log_level level;
     bool no_dataplane;
     bool relay_only;
+    bool ports;
     const char *token;
     const char *name;
     const char *hubs_own; /* an option that was given and that a relay has no use for */
@@ -95,6 +96,8 @@ static const struct option options[] = {
         .given = &arg.hubs_own},
     {"--relay-only", NULL, option_flag, &arg.relay_only, NULL,
         "be a relay of a network that has its hub elsewhere: a member without API or store"},
+    {"--ports", NULL, option_flag, &arg.ports, NULL,
+        "print the ports that have to be let in to it, with the other options as given, and end"},
     {"--token", "TOKEN", option_text, &arg.token, NULL,
         "for --relay-only, the first time: from weft token new --relay"},
     {"--name", "NAME", option_name, &arg.name, NULL,
@@ -112,6 +115,26 @@ static const struct option_usage usage = {
 };
 
 /* ---- set-up --------------------------------------------------------------------------------- */
+
+/* Prints what a firewall before this machine has to let in: a line a port, for scripts as well. */
+static int print_ports(void)
+{
+    uint16_t udp = arg.listen.port;
+    uint16_t api = arg.api.port;
+
+    if (arg.relay_only) {
+        (void)printf("udp %u\tWireGuard, the relay\n", udp);
+        return CMD_OK;
+    }
+    if (api == 0)
+        return cmd_refuse(usage.command,
+            "--ports: with port 0 of --api a free port is taken at each start; give a number");
+    (void)printf("udp %u\tWireGuard, the relay, STUN\n", udp);
+    (void)printf("tcp %u\tjoining, the API, nodes whose UDP is blocked\n", api);
+    if (api != udp)
+        (void)printf("udp %u\tSTUN from a second port\n", api);
+    return CMD_OK;
+}
 
 /* Reads one --public: an address, or a name, which is looked up now. */
 static int find_public(struct hub_public *ret, const char *text, uint16_t port, struct err *e)
@@ -368,6 +391,8 @@ int cmd_hub_up(int argc, char **argv)
     if (arg.relay_only && arg.hubs_own)
         return cmd_refuse(usage.command,
             "%s is for a hub, and with --relay-only this machine is none", arg.hubs_own);
+    if (arg.ports)
+        return print_ports();
     if (arg.relay_only)
         return run_relay();
     if (arg.token)

@@ -45,6 +45,16 @@ resource "aws_vpc_security_group_ingress_rule" "hub_api" {
   to_port           = 8443
 }
 
+# From two ports a node learns what kind of NAT it is behind.
+resource "aws_vpc_security_group_ingress_rule" "hub_stun" {
+  security_group_id = aws_security_group.hub.id
+  description       = "STUN from a second port"
+  cidr_ipv4         = "0.0.0.0/0"
+  ip_protocol       = "udp"
+  from_port         = 8443
+  to_port           = 8443
+}
+
 resource "aws_vpc_security_group_egress_rule" "hub" {
   security_group_id = aws_security_group.hub.id
   cidr_ipv4         = "0.0.0.0/0"

@@ -40,7 +40,7 @@ resource "google_compute_firewall" "hub" {
   target_tags   = ["${var.name}-hub"]
   allow {
     protocol = "udp"
-    ports    = ["51820"]
+    ports    = ["51820", "8443"]
   }
   allow {
     protocol = "tcp"

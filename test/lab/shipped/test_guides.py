@@ -134,6 +134,19 @@ def test_packet_filters(site: Site) -> None:
                          check=False).rc != 0
 
 
+def test_ports(site: Site) -> None:
+    """What `weft hub up --ports` prints is what the hub listens on for everybody."""
+    printed = site.hub.run([site.weft, "hub", "up", "--ports"]).out
+    wanted = {tuple(line.split("\t")[0].split()) for line in printed.splitlines()}
+    opened = set()
+    for line in site.hub.run(["ss", "-Hlntu"], quiet=True).out.splitlines():
+        protocol, _, _, _, at = line.split()[:5]
+        address, _, port = at.rpartition(":")
+        if address in ("*", "0.0.0.0", "[::]"):
+            opened.add((protocol, port))
+    assert opened == wanted
+
+
 def told(text: str) -> dict[str, tuple[str, str]]:
     """Type and meaning of each metric of an exposition."""
     helps = dict(re.findall(r"^# HELP (\w+) (.*)$", text, re.MULTILINE))

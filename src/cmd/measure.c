@@ -42,6 +42,7 @@ static int read_members(struct measure *m, const struct measure_target *target, 
 static int open_survey(struct measure *m, struct err *e)
 {
     size_t n = m->members.n;
+    int r;
     _cleanup_(freep) const char **names = calloc(n, sizeof(*names));
     _cleanup_(freep) struct ip_addr *addresses = calloc(n, sizeof(*addresses));
 
@@ -51,7 +52,10 @@ static int open_survey(struct measure *m, struct err *e)
         names[i] = m->members.items[i].name;
         addresses[i] = m->members.items[i].address;
     }
-    return survey_open(&m->survey, &m->plan, names, addresses, n, e);
+    r = survey_open(&m->survey, &m->plan, names, addresses, n, e);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        m->survey.nodes[i].is_stock = m->members.items[i].is_stock;
+    return r;
 }
 
 int measure_open(struct measure *m, const char *command, const struct measure_target *target)

@@ -29,6 +29,7 @@
 #include "os/log.h"
 #include "os/rng_kernel.h"
 #include "os/statefile.h"
+#include "train/names/members.h"
 
 /* With --once: the time between two rounds, the longest that it takes, and the number of answers
  * from each member after which it ends earlier. */
@@ -50,6 +51,7 @@ static struct {
     const char *state_dir;
     const char *metrics;
     const char *user;
+    const char *nodes;
     nsec_t period;
     bool once;
     bool json;
@@ -65,6 +67,8 @@ static const struct option options[] = {
         "tell the hub what is found, for weft get edges; and ask members by UDP, too"},
     {"--period", "DURATION", option_duration, &arg.period, "1s", "how often each member is pinged",
         .min = NSEC_PER_SEC, .max = 3600 * NSEC_PER_SEC},
+    {"--nodes", "NAMES", option_text, &arg.nodes, NULL,
+        "watch these alone, \"n2,n3\"; by default every member but stock WireGuards"},
     {"--metrics", "FILE", option_text, &arg.metrics, NULL,
         "keep counters in this file, as Prometheus' node exporter collects them"},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT, "as given to weft join"},
@@ -77,8 +81,8 @@ static const struct option_usage usage = {
     .summary = "Watch every edge of this node from outside of the agent, by pings.",
     .options = options,
     .notes =
-        "Exit status of --once: 0 every member answers over IPv4, 3 one does not, 1 that could\n"
-        "not be found out.",
+        "Exit status of --once: 0 every member that is watched answers over IPv4, 3 one does not,\n"
+        "1 that could not be found out.",
 };
 
 /** The process that watches. */
@@ -102,6 +106,25 @@ struct probe {
 
 /* ---- members -------------------------------------------------------------------------------- */
 
+static bool is_watched(const struct snapshot *s, const struct node *node)
+{
+    return strcmp(node->meta.name, s->self) != 0 &&
+           members_takes_part(node->meta.name, node->stock, arg.nodes);
+}
+
+/* Is everybody a member that --nodes names? Later a member may leave, and come again. */
+static int check_nodes(const struct snapshot *s, struct err *e)
+{
+    const char *list = arg.nodes ? arg.nodes : "";
+    char name[NAME_MAX_LEN + 2];
+
+    while (members_next_name(&list, name))
+        if (!snapshot_find_node(s, name) || strcmp(name, s->self) == 0)
+            return err_set(e, -EINVAL, "--nodes: \"%s\" is no other member of the network %s", name,
+                s->network.meta.name);
+    return 0;
+}
+
 static struct ping_monitor_member *list_members(const struct snapshot *s, size_t *ret_n)
 {
     struct ping_monitor_member *members = calloc(s->nodes.n + 1, sizeof(*members));
@@ -110,7 +133,7 @@ static struct ping_monitor_member *list_members(const struct snapshot *s, size_t
     for (size_t i = 0; members && i < s->nodes.n; i++) {
         const struct node *node = &s->nodes.items[i]->node;
 
-        if (strcmp(node->meta.name, s->self) == 0)
+        if (!is_watched(s, node))
             continue;
         (void)snprintf(
             members[n].name, sizeof(members[n].name), "%.*s", NAME_MAX_LEN, node->meta.name);
@@ -143,7 +166,7 @@ static int set_underlay(struct probe *p, const struct snapshot *s, struct err *e
     for (size_t i = 0; i < s->nodes.n; i++) {
         const struct node *node = &s->nodes.items[i]->node;
 
-        if (strcmp(node->meta.name, s->self) == 0)
+        if (!is_watched(s, node))
             continue;
         (void)snprintf(
             members[n].name, sizeof(members[n].name), "%.*s", NAME_MAX_LEN, node->meta.name);
@@ -180,6 +203,8 @@ static int read_members(struct probe *p, struct err *e)
     if (r < 0)
         return r;
     s = r == STATE_E_ABSENT ? &st.snapshot : &snapshot;
+    if (p->self[0] == '\0' && (r = check_nodes(s, e)) < 0)
+        return r;
     if (p->link && (r = set_underlay(p, s, e)) < 0)
         return r;
     (void)snprintf(p->self, sizeof(p->self), "%s", s->self);

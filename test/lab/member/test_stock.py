@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,3 +176,32 @@ def test_a_stock_node_keeps_up(site: Site, weft: Path, tmp_path: Path) -> None:
     assert failed.rc != 0 and "curl" in failed.err
     assert s.peers() == peers
     s.host.run(["wg-quick", "down", "wg0"])
+
+
+def test_a_phone_that_is_off_is_nobody_s_fault(site: Site, weft: Path) -> None:
+    """A member without an agent takes part in nothing that needs one, unless it is named."""
+    public = site.hub.run(["sh", "-c", "wg genkey | wg pubkey"], quiet=True).out.strip()
+    site.hub.run([weft, "node", "add", "phone", "--public-key", public], quiet=True)
+    [n1, n2] = site.join("n1", "n2")
+    wait_for(lambda: "phone" in n1.peers(), 20, "n1 to know the phone")
+    n1.reaches(n2)
+
+    def probe(*words: str) -> tuple[int, set[str]]:
+        done = n1.run("probe", "--once", "--json", *words, check=False)
+        members = json.loads(done.out)["members"] if done.out else []
+        return done.rc, {member["name"] for member in members}
+
+    wait_for(lambda: probe() == (0, {"hub", "n2"}), 20, "n1's probe to watch all but the phone")
+    assert probe("--nodes", "n2,phone") == (3, {"n2", "phone"})
+    assert "is no other member of the network" in n1.run("probe", "--nodes", "n7", check=False).err
+    seen = json.loads(n1.run("preflight", "--quick", "--json", check=False).out)
+    assert [node["name"] for node in seen["nodes"]] == ["n1", "n2"]
+    assert not [f for f in seen["findings"] if f["check"] == "absent"]
+    named = n1.run("preflight", "--quick", "--nodes", "phone", check=False)
+    assert named.rc != 0 and "it is a stock WireGuard, without an agent" in named.out
+    assert "phone" not in n1.run("env", "--hostfile").out
+
+    ask = 'curl -sk -H "Authorization: Bearer $(cat /var/lib/weft/hub/admin.token)"'
+    metrics = site.hub.run(["sh", "-c", f"{ask} https://127.0.0.1:8443/v1/metrics"], quiet=True).out
+    figures = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
+    assert figures['weft_agents{network="default"}'] == "2" and figures["weft_watches"] == "2"

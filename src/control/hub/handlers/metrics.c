@@ -24,6 +24,7 @@ struct edge_figures {
     const char *network;
     char labels[OBJECT_NAME_MAX];
     struct model_edge_counts ends;
+    unsigned n_agents;
     unsigned n_failing;   /* agents */
     unsigned n_unapplied; /* likewise */
     unsigned n_silent;    /* likewise */
@@ -46,6 +47,7 @@ static struct edge_figures count_edges(const struct model_network *net)
         f.ends.fallen += c->fallen;
         f.ends.failing += c->failing;
         f.ends.unreached += c->unreached;
+        f.n_agents += node_has_agent(&node->pub.spec);
         f.n_failing += node->heard.report.error != NULL;
         f.n_unapplied += node->was_unapplied;
         f.n_silent += node->was_silent;
@@ -87,6 +89,13 @@ static void add_ends(struct hub_metrics *m, const struct edge_figures *f, size_t
 
 static void add_agents(struct hub_metrics *m, const struct edge_figures *f, size_t n)
 {
+    for (size_t i = 0; i < n; i++) {
+        const char *labels = f[i].labels;
+
+        hub_metric(m, HUB_METRIC_GAUGE, "weft_agents",
+            "members that run an agent: all but hubs and stock WireGuards", labels,
+            (double)f[i].n_agents);
+    }
     for (size_t i = 0; i < n; i++) {
         const char *labels = f[i].labels;
 

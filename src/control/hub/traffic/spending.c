@@ -67,7 +67,7 @@ static uint64_t cap_of(
 {
     const struct budgets *budgets = &it->net->pub.spec.budgets;
 
-    for (unsigned k = 0; it->a && k < list->n && !node->hub && !node->stock; k++) {
+    for (unsigned k = 0; it->a && k < list->n && node_has_agent(node); k++) {
         struct price_sum sent = spending_account_own(it->a, node->meta.name, k);
 
         if (list->items[k].budget.job[0] == '\0')

@@ -51,7 +51,7 @@ enum traffic_voice traffic_read_voice(const struct model_network *net, const cha
 
     if (!node)
         return TRAFFIC_VOICE_GONE;
-    return node->pub.spec.hub || node->pub.spec.stock ? TRAFFIC_VOICE_MUTE : TRAFFIC_VOICE_AGENT;
+    return node_has_agent(&node->pub.spec) ? TRAFFIC_VOICE_AGENT : TRAFFIC_VOICE_MUTE;
 }
 
 /* Of a node without a record of that day. */

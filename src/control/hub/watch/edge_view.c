@@ -72,7 +72,7 @@ static int add_parts(
 
 static bool has_agent(const struct model_node *node)
 {
-    return !node->pub.spec.hub && !node->pub.spec.stock;
+    return node_has_agent(&node->pub.spec);
 }
 
 /* True if the node's agent was never heard, has applied nothing, or cannot apply anything. */

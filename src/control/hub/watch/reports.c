@@ -366,7 +366,7 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
             struct model_node *node = model_node_at(net, k);
 
             s->n_parts += node->heard.report.edges.n + node->heard.probed.n;
-            if (!node->pub.spec.hub && !node->pub.spec.stock)
+            if (node_has_agent(&node->pub.spec))
                 look_at(s, node, wall_s);
         }
     }

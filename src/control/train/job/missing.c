@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
+#include "train/names/members.h"
 
 /* Milliseconds between later reports. */
 #define AGAIN_MS 60000
@@ -49,7 +50,7 @@ static size_t list_missing(struct str *out, const json_t *status, const json_t *
     json_array_foreach(json_object_get(status, "peers"), i, peer) {
         const char *name = json_string_value(json_object_get(peer, "name"));
 
-        if (name && !has_name(present, name))
+        if (members_peer_takes_part(peer) && !has_name(present, name))
             add_name(out, &n, name);
     }
     return n;

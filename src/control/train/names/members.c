@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,34 +26,53 @@ static size_t find(const struct members *r, const char *name)
     return SIZE_MAX;
 }
 
-/* Is @name an item of the list "a,b,c"? NULL stands for all names. */
-static bool is_listed(const char *list, const char *name)
+bool members_next_name(const char **list, char ret[static NAME_MAX_LEN + 2])
 {
-    size_t len = strlen(name);
+    size_t len = strcspn(*list, ",");
 
-    for (const char *p = list; p && *p != '\0';) {
-        size_t item = strcspn(p, ",");
-
-        if (item == len && strncmp(p, name, len) == 0)
-            return true;
-        p += item + (p[item] == ',');
-    }
-    return list == NULL;
+    if (**list == '\0')
+        return false;
+    (void)snprintf(
+        ret, NAME_MAX_LEN + 2, "%.*s", (int)(len > NAME_MAX_LEN ? NAME_MAX_LEN + 1 : len), *list);
+    *list += len + ((*list)[len] == ',');
+    return true;
 }
 
-static int take_member(struct members *r, const json_t *json, const char *only, struct err *e)
+static bool is_listed(const char *list, const char *name)
+{
+    char item[NAME_MAX_LEN + 2];
+
+    while (members_next_name(&list, item))
+        if (strcmp(item, name) == 0)
+            return true;
+    return false;
+}
+
+bool members_takes_part(const char *name, bool is_stock, const char *only)
+{
+    return only ? is_listed(only, name) : !is_stock;
+}
+
+bool members_peer_takes_part(const json_t *peer)
+{
+    const char *name = json_string_value(json_object_get(peer, "name"));
+
+    return name && members_takes_part(name, json_is_true(json_object_get(peer, "stock")), NULL);
+}
+
+static int decode_member(struct member *ret, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "the agent's status", e);
     const json_t *fabric = json_object_get(json, "fabric");
     const char *path = json_string_value(json_object_get(json, "path"));
-    struct member m = {.name = "", .is_up = !path || strcmp(path, "none") != 0};
+    struct member m = {.is_up = !path || strcmp(path, "none") != 0};
 
     fields_name(&f, "name", FIELDS_REQUIRED, m.name);
     fields_address(&f, "address4", FIELDS_REQUIRED, true, &m.address);
+    fields_bool(&f, "stock", FIELDS_OPTIONAL, &m.is_stock);
     m.has_fabric =
         json_is_object(fabric) && fabric_report_decode(&m.fabric, fabric, m.name, NULL) == 0;
-    if (fields_end(&f) == 0 && is_listed(only, m.name))
-        r->items[r->n++] = m;
+    *ret = m;
     return fields_end(&f);
 }
 
@@ -72,27 +92,26 @@ static int take_all(struct members *r, const json_t *status, const char *only, s
     if (ret < 0)
         return ret;
     memcpy(r->interface, interface, strlen(interface) + 1);
-    ret = take_member(r, self, NULL, e);
-    json_array_foreach(peers, i, peer)
+    ret = decode_member(&r->items[r->n++], self, e);
+    json_array_foreach(peers, i, peer) {
+        struct member m;
+
         if (ret == 0)
-            ret = take_member(r, peer, only, e);
+            ret = decode_member(&m, peer, e);
+        if (ret == 0 && members_takes_part(m.name, m.is_stock, only))
+            r->items[r->n++] = m;
+    }
     return ret;
 }
 
 static int check_list(const struct members *r, const char *only, struct err *e)
 {
-    for (const char *p = only; p && *p != '\0';) {
-        size_t item = strcspn(p, ",");
-        char name[NAME_MAX_LEN + 1] = "";
+    char name[NAME_MAX_LEN + 2];
 
-        if (item > 0 && item < sizeof(name))
-            memcpy(name, p, item);
+    while (only && members_next_name(&only, name))
         if (find(r, name) == SIZE_MAX)
             return err_set(e, -EINVAL,
-                "\"%.*s\" is no member of the network %s; weft status lists them", (int)item, p,
-                r->network);
-        p += item + (p[item] == ',');
-    }
+                "\"%s\" is no member of the network %s; weft status lists them", name, r->network);
     return 0;
 }
 
@@ -109,7 +128,9 @@ int members_decode(
         result = err_set(e, -EINVAL,
             "\"%.70s\" is this node itself; name another, which weft status lists", only);
     if (result == 0 && r.n < 2)
-        result = err_set(e, -EINVAL, "the network %s has no other member yet", r.network);
+        result = err_set(e, -EINVAL, "the network %s has no other member %s", r.network,
+            n == 0 ? "yet"
+                   : "with an agent: stock WireGuards take part only where --nodes names them");
     if (result == 0 && r.n > max)
         result = err_set(e, -EINVAL,
             "%zu members are more than %zu, which can be measured together; choose with --nodes",

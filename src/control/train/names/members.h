@@ -20,6 +20,7 @@ struct member {
     char name[NAME_MAX_LEN + 1];
     struct ip_addr address; /* IPv4, on the overlay */
     bool is_up;             /* this node, or a peer that is reached in some way */
+    bool is_stock;          /* no agent runs there; then it was named */
     bool has_fabric;        /* it has reported its fabric */
     struct fabric_report fabric;
 };
@@ -37,6 +38,27 @@ struct members {
         0                                                                                          \
     }
 
+/**
+ * members_takes_part() - does a member take part in what needs an agent there?
+ * @is_stock:	it is a stock WireGuard, as of a phone or a NAS, without an agent
+ * @only:	"a,b,c": the members that were named; NULL: none was
+ *
+ * This one predicate says who is measured, waited for and watched. A stock WireGuard is only where
+ * it is named.
+ */
+bool members_takes_part(const char *name, bool is_stock, const char *only);
+
+/**
+ * members_next_name() - take the first name off a list "a,b,c"
+ * @ret:	the name; of one that is too long only so much that it is too long
+ *
+ * Return: false: the list is empty.
+ */
+bool members_next_name(const char **list, char ret[static NAME_MAX_LEN + 2]);
+
+/** members_peer_takes_part() - the same of a peer of the agent's status, where none was named. */
+bool members_peer_takes_part(const json_t *peer);
+
 /** members_deinit() - release what @m owns. Idempotent, and safe on MEMBERS_NULL. */
 void members_deinit(struct members *m);
 
@@ -47,7 +69,7 @@ void members_deinit(struct members *m);
  * @only:	"a,b,c": only these members and this node; NULL: all members
  * @max:	how many members are allowed, this node included
  *
- * The hub is left out, because it runs no jobs.
+ * The hub is left out, because it runs no jobs, and so is who does not take part.
  *
  * Return: 0; -ENOMEM; or -EINVAL with words: the status is not well formed, a name in @only is no
  * member, or there are more than @max members or fewer than two.

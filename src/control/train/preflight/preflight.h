@@ -88,6 +88,7 @@ struct preflight_node {
     char name[NAME_MAX_LEN + 1];
     struct ip_addr address;        /* on the overlay */
     bool present;                  /* it could be asked, and has sent its @facts */
+    bool is_stock;                 /* no agent runs there that could be asked */
     char why[COORDINATOR_WHY_MAX]; /* why it could not be asked; "" when it could */
     struct facts facts;
     unsigned names_missing; /* how many of the other members' names do not resolve on it */

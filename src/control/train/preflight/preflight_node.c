@@ -210,8 +210,12 @@ void preflight__judge_node(
     if (!n->present) {
         f = preflight__find(r, PREFLIGHT_ABSENT, PREFLIGHT_NO, node, PREFLIGHT_NOBODY);
         preflight__say(f, "%s cannot be asked: %s", n->name, n->why);
-        preflight__fix(f, "start its agent (weft agent, systemctl start weft-agent), look at weft "
-                          "status there, or leave it out with --nodes");
+        if (n->is_stock)
+            preflight__fix(f, "leave it out of --nodes: it is a stock WireGuard, without an agent");
+        else
+            preflight__fix(f,
+                "start its agent (weft agent, systemctl start weft-agent), look at weft "
+                "status there, or leave it out with --nodes");
         return;
     }
     judge_clock(r, in, node);

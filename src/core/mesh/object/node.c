@@ -360,6 +360,11 @@ static json_t *labels_encode(const struct node *n)
     return labels;
 }
 
+bool node_has_agent(const struct node *n)
+{
+    return !n->hub && !n->stock;
+}
+
 bool node_speeds_known(const struct node_speeds *s)
 {
     for (unsigned c = 0; c < AEAD_CIPHER_N; c++)

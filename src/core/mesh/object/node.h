@@ -86,6 +86,10 @@ struct node {
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind node_kind;
 
+/** node_has_agent() - does an agent of ours run there? On no hub's own node, and on no stock one.
+ */
+bool node_has_agent(const struct node *n);
+
 /** node_speeds_known() - a speed for every cipher? Then it speaks every profile. */
 bool node_speeds_known(const struct node_speeds *s);
 

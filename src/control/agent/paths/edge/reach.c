@@ -82,14 +82,15 @@ static void judge_found(
         memcpy(peer->why, view->why, sizeof(peer->why));
 }
 
-/* A mesh demands direct paths, and this peer looks for none. */
-static bool is_stock_in_mesh(
+/* A mesh demands direct paths, and this peer's agent does not say yet where it may be reached. One
+ * without an agent never will, and is relayed without an alarm. */
+static bool is_mute_in_mesh(
     const struct snapshot *s, const struct node *node, enum render_route route)
 {
     const struct mesh_edge *edge = snapshot_find_edge(s, s->self, node->meta.name);
 
-    return s->network.topology == TOPOLOGY_MESH && !node->side && route == RENDER_ROUTE_RELAY &&
-           (!edge || edge->path == EDGE_PATH_AUTO);
+    return s->network.topology == TOPOLOGY_MESH && node_has_agent(node) && !node->side &&
+           route == RENDER_ROUTE_RELAY && (!edge || edge->path == EDGE_PATH_AUTO);
 }
 
 static struct reach_peer judge(
@@ -107,7 +108,7 @@ static struct reach_peer judge(
     if ((decision.is_open || decision.route == RENDER_ROUTE_DIRECT) && view)
         judge_found(&peer, view, decision.route);
     else
-        peer.is_alarm = is_stock_in_mesh(in->snapshot, node, decision.route);
+        peer.is_alarm = is_mute_in_mesh(in->snapshot, node, decision.route);
     if (view && (peer.kind == PATH_KIND_LAN || peer.kind == PATH_KIND_DIRECT))
         peer.underlay = view->remote.addr;
     if (peer.kind == PATH_KIND_RELAY || peer.kind == PATH_KIND_STREAM)

@@ -121,16 +121,22 @@ static void test_alarms_are_counted(void **state)
 {
     struct world *w = *state;
     struct path_view view = {.kind = PATH_KIND_RELAY, .is_alarm = true};
+    struct object stock;
 
     (void)judge(w, &view);
     assert_int_equal(w->reach.n_alarms, 1);
     view.is_alarm = false;
     (void)judge(w, &view);
     assert_int_equal(w->reach.n_alarms, 0);
-    /* In a mesh a peer that looks for no paths can only be relayed. */
+    /* In a mesh a peer that says no place of its own is relayed. */
     sample_put(&w->snapshot, sample_node(3));
     w->snapshot.network.topology = TOPOLOGY_MESH;
     assert_true(judge(w, NULL)->is_alarm);
+    /* One that has no agent never says one, which is no alarm for ever. */
+    stock = sample_node(3);
+    stock.node.stock = true;
+    sample_put(&w->snapshot, stock);
+    assert_false(judge(w, NULL)->is_alarm);
 }
 
 int main(void)

@@ -55,7 +55,8 @@ static int start_helper(struct agent_config *config, const struct state *st, str
 
 /*
  * The capabilities that the agent keeps. Beside the kernel's WireGuard it sends path frames from
- * WireGuard's own port, which takes raw sockets (net/socket/raw_udp.h).
+ * WireGuard's own port, which takes raw sockets (net/socket/raw_udp.h). Port 53 of the resolver is
+ * below those that anybody may bind.
  */
 static uint64_t capabilities(const struct state *st)
 {
@@ -63,7 +64,7 @@ static uint64_t capabilities(const struct state *st)
 
     if (st->engine != ENGINE_KIND_USERSPACE)
         set |= SANDBOX_CAP(CAP_NET_RAW);
-    if (st->listen_port > 0 && st->listen_port < PRIVILEGED_PORTS)
+    if (st->answers_dns || (st->listen_port > 0 && st->listen_port < PRIVILEGED_PORTS))
         set |= SANDBOX_CAP(CAP_NET_BIND_SERVICE);
     return set;
 }

@@ -45,6 +45,7 @@ static struct {
     bool foreground;
     const char *from;
     bool no_hosts;
+    bool no_dns;
 } arg;
 
 static int option_engine(const struct option *o, const char *text, struct err *e)
@@ -126,6 +127,8 @@ static const struct option options[] = {
         "instead of the hub"},
     {"--no-hosts", NULL, option_flag, &arg.no_hosts, NULL,
         "do not put the nodes' names into /etc/hosts"},
+    {"--no-dns", NULL, option_flag, &arg.no_dns, NULL,
+        "do not answer for the nodes' names on this node's overlay addresses, port 53"},
     OPTIONS_END,
 };
 
@@ -293,6 +296,7 @@ static int take_wish(struct join_wish *wish, struct label **labels,
         .engine = arg.engine,
         .n_labels = arg.labels.n,
         .keeps_hosts = !arg.no_hosts,
+        .answers_dns = !arg.no_dns,
         .wants_relay = arg.relay,
         .routes = &arg.routes,
         .keeps_sources = arg.no_masquerade,

@@ -16,6 +16,7 @@
 #include "agent/agent_poll.h"
 #include "agent/cluster/cluster_merge.h"
 #include "agent/node_fabric.h"
+#include "agent/resolver.h"
 #include "agent/state/removed.h"
 #include "api/server/server.h"
 #include "base/err.h"
@@ -31,6 +32,8 @@
 #define MEASURE_TIME (4 * NSEC_PER_MSEC) /* for each cipher */
 #define NAMES_DELAY  (NSEC_PER_SEC / 5)  /* from a change of the snapshot to the hosts file */
 #define END_POLL     (10 * NSEC_PER_MSEC)
+
+#define RESOLV_CONF "/etc/resolv.conf"
 
 /** An agent, and what wakes it. */
 struct life {
@@ -351,13 +354,14 @@ static int load(struct life *l, struct err *e)
     return r == 0 ? snapshot_cache_load(&a->cache, dir, &a->state, &a->snapshot, e) : r;
 }
 
-/* None of these can fail: they only fill in their structs. */
+/* None of these keeps the agent from running. */
 static void init_handles(struct life *l)
 {
     struct agent *a = &l->agent;
     struct keepalive_listener listener = {
         .on_result = on_keepalive_result, .on_interval = on_keepalive_interval, .ctx = a};
     struct rng rng = rng_kernel();
+    struct err e = ERR_NULL;
     struct node_names_options names = {.is_on = a->state.keeps_hosts,
         .file = HOSTS_FILE_DEFAULT,
         .helper = a->config->hosts,
@@ -376,6 +380,9 @@ static void init_handles(struct life *l)
     }
     node_meter_open(&a->meter, a->config->state_dir, rng_u64(&rng));
     node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, &listener);
+    if (a->state.answers_dns && resolver_new(&a->resolver, a->state.interface, RESOLV_CONF, &e) < 0)
+        log_warning("the nodes' names are not answered by DNS: %s", err_text(&e));
+    names.resolver = a->resolver;
     node_names_init(&a->names, &names);
 }
 
@@ -530,6 +537,7 @@ static void stop(struct life *l)
     reach_deinit(&a->reach);
     free(a->routes);
     node_names_deinit(&a->names);
+    a->resolver = resolver_free(a->resolver);
     (void)uv_loop_close(&a->loop);
 }
 

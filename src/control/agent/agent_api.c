@@ -48,6 +48,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .keepalive = &a->keepalive.probe.plan,
         .names_left_out = a->names.left_out,
         .names_pending = node_names_is_pending(&a->names),
+        .resolver = a->resolver,
         .stream_why = hub_transport_why(&a->hubs.home->transport.transport),
         .tls_failure = hub_transport_io_failure(&a->hubs.home->transport),
         .asymmetry = udp_asymmetry_of(&a->hubs.home->transport.transport.asymmetry),

@@ -43,6 +43,7 @@
 #include "os/log.h"
 
 struct node_fabric;
+struct resolver;
 
 struct agent {
     const struct agent_config *config; /* borrowed from agent_run() */
@@ -74,6 +75,7 @@ struct agent {
     struct reach reach;                 /* how each is reached, as of the last poll */
     struct peer_doubt doubt;
     struct node_keepalive keepalive;
+    struct resolver *resolver; /* owns; NULL: the node was told at its join to have none */
     struct node_names names;
     struct node_measure measure;
     struct node_meter meter;

@@ -175,6 +175,8 @@ void agent_pass_run(struct agent *a)
     apply_rules(a, now);
     hub_set_on_applied(&a->hubs, &a->snapshot, now);
     if (result.opened) {
+        /* The resolver listens on that interface's addresses. */
+        node_names_request(&a->names, now);
         hub_link_poke(a->hubs.home->link, now);
         poll_plan_request(&a->poll, now);
     }

@@ -201,6 +201,7 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
     if (r == 0)
         r = check_interface(&nl, wish->interface, e);
     st.keeps_hosts = wish->keeps_hosts;
+    st.answers_dns = wish->answers_dns;
     if (wish->routes)
         st.routes = *wish->routes;
     st.keeps_sources = wish->keeps_sources;

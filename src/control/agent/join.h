@@ -23,8 +23,9 @@ struct join_wish {
     const struct label *labels;
     size_t n_labels;
     enum engine_kind engine;
-    /* The next five are those of struct state. */
+    /* The next six are those of struct state. */
     bool keeps_hosts;
+    bool answers_dns;
     bool wants_relay;             /* needs the userspace engine */
     const struct subnets *routes; /* asked of the hub; NULL: none */
     bool keeps_sources;

@@ -7,6 +7,7 @@
 
 #include "agent/hosts_helper.h"
 #include "agent/name_check.h"
+#include "agent/resolver.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -160,6 +161,20 @@ static int put(const struct node_names *nn, const char *owner, const char *block
     return hosts_file_put(nn->opt.file, owner, block, ret_changed, e);
 }
 
+/* The resolver answers by the lines that the file has, or would have. */
+static void set_resolver(
+    const struct node_names *nn, const struct snapshot *s, bool lacks_v6, const char *lines)
+{
+    const struct node *self = snapshot_self(s);
+    struct resolver_place place = {.network = s->network.meta.name,
+        .blocks = {s->network.cidr4, s->network.cidr6},
+        .address4 = self->address4};
+
+    if (!lacks_v6)
+        place.address6 = self->address6;
+    (void)resolver_set(nn->opt.resolver, &place, lines);
+}
+
 void node_names_init(struct node_names *nn, const struct node_names_options *opt)
 {
     *nn = (struct node_names){.opt = *opt, .due_at = NSEC_NEVER};
@@ -189,13 +204,16 @@ void node_names_update(struct node_names *nn, const struct snapshot *s, bool lac
     int r;
 
     nn->due_at = NSEC_NEVER;
-    if (!nn->opt.is_on)
+    if (!nn->opt.is_on && !nn->opt.resolver)
         return;
     extras = choose_extras(nn->opt.file, s, owner_of(nn, s, owner), &n_extras);
     is_pending = check_extras(nn, s, extras, n_extras, now);
     hosts_add_block(&block, s, extras, n_extras, !lacks_v6);
-    r = block.failed ? err_set(&e, -ENOMEM, "no memory for %zu names", s->nodes.n)
-                     : put(nn, owner, str_text(&block), &changed, &e);
+    r = block.failed ? err_set(&e, -ENOMEM, "no memory for %zu names", s->nodes.n) : 0;
+    if (r == 0 && nn->opt.resolver)
+        set_resolver(nn, s, lacks_v6, str_text(&block));
+    if (r == 0 && nn->opt.is_on)
+        r = put(nn, owner, str_text(&block), &changed, &e);
     if (r < 0)
         log_limited(&nn->limit, now, LOG_LEVEL_WARNING,
             "the nodes' names are not kept, trying again: %s", err_text(&e));

@@ -1,5 +1,6 @@
 /*
- * node_names.h - the nodes of the network by name, in this machine's hosts file (docs/NAMES.md).
+ * node_names.h - the nodes of the network by name, in this machine's hosts file and in what its
+ * resolver answers (docs/NAMES.md).
  *
  * The file follows the snapshot, a little later than the interface does, so that many nodes that
  * come at once are written once. Without a change it is compared each ten seconds, because other
@@ -18,6 +19,7 @@
 
 struct err;
 struct hosts_helper;
+struct resolver;
 struct snapshot;
 
 /** What holds for all updates. */
@@ -26,6 +28,7 @@ struct node_names_options {
     const char *file;            /* pinned: HOSTS_FILE_DEFAULT; a test has another one */
     struct hosts_helper *helper; /* pinned: writes that file; NULL: this process does */
     name_lookup_fn lookup;       /* asks the resolver, in a thread: name_lookup() */
+    struct resolver *resolver;   /* pinned: answers by the same names; NULL: there is none */
     const struct snapshot *born; /* pinned: as at the join, which names the owner of the lines: hubs
                                     come and go; NULL: the present one does */
 };
@@ -40,7 +43,7 @@ struct node_names {
     struct log_limit limit;
 };
 
-/** node_names_init() - nothing is planned yet. @opt: copied; without @is_on nothing is written. */
+/** node_names_init() - nothing is planned yet. @opt: copied; without @is_on no file is written. */
 void node_names_init(struct node_names *nn, const struct node_names_options *opt);
 
 /** node_names_deinit() - the file stays as it is. Idempotent. */
@@ -50,8 +53,8 @@ void node_names_deinit(struct node_names *nn);
 void node_names_request(struct node_names *nn, nsec_t at);
 
 /**
- * node_names_update() - make the block in the hosts file what the snapshot says; plans the next
- * time
+ * node_names_update() - make the block in the hosts file, and what the resolver answers by, what
+ * the snapshot says; plans the next time
  * @lacks_v6:	this machine takes no IPv6 address, so no name leads to one
  *
  * A file that cannot be written is logged and tried again.

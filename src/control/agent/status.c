@@ -5,6 +5,7 @@
 
 #include "agent/hub_set.h"
 #include "agent/meter.h"
+#include "agent/resolver.h"
 #include "agent/status_cluster.h"
 #include "agent/status_rates.h"
 #include "agent/status_reach.h"
@@ -108,6 +109,8 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
 
     if (in->fabric && more)
         (void)json_object_set_new(more, "fabric", fabric_report_encode(in->fabric));
+    if (in->resolver && more)
+        (void)json_object_set_new(more, "dns", resolver_encode(in->resolver));
     return join(encode_node(self), more);
 }
 

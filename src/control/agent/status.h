@@ -20,6 +20,7 @@
 struct hub_set;
 struct meter;
 struct offloads;
+struct resolver;
 struct status_cluster;
 struct status_routes;
 
@@ -45,6 +46,7 @@ struct status_input {
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
     bool names_pending;           /* some will be in that file in a moment */
+    struct resolver *resolver;    /* answers for the names by DNS; NULL: none */
     const struct meter *meter;    /* the jobs that run here; NULL: not told */
     const struct hub_set *hubs;   /* all hubs; NULL: not told */
     const struct status_cluster *cluster; /* NULL: hubs say who is in the network */

@@ -142,6 +142,15 @@ static void format_names(const json_t *names, struct str *out)
             status_cells_text(item, "why", "?"));
 }
 
+/* Why containers do not get the names from this node; nothing where they do. */
+static void format_dns(const json_t *dns, struct str *out)
+{
+    const char *why = status_cells_text(dns, "why", "");
+
+    if (why[0] != '\0')
+        str_addf(out, "the nodes' names are not answered by DNS: %s\n", why);
+}
+
 /* A hub that has missed a heartbeat is shown as silent, well before it counts as away. */
 static const char *format_presence(const json_t *hub, char buf[static 64])
 {
@@ -252,6 +261,7 @@ void status_text_format(const json_t *status, struct str *out)
     status_cluster_format(json_object_get(status, "cluster"), out);
     format_keepalive(json_object_get(status, "keepalive"), out);
     format_names(json_object_get(status, "namesLeftOut"), out);
+    format_dns(json_object_get(json_object_get(status, "self"), "dns"), out);
     status_routes_format(status, out);
     str_add(out, "\n");
     if (json_array_size(peers) == 0) {

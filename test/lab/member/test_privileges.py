@@ -107,8 +107,8 @@ def test_daemons_run_as_weft(site: Site, weft: Path) -> None:
     n1.reaches(n2, version=6)
     for host, words, capabilities in (
             (site.hub, ("weft", "hub"), NET_ADMIN),
-            (n1.host, ("weft", "agent"), NET_ADMIN),
-            (n1.host, ("wg",), NET_ADMIN)):
+            (n1.host, ("weft", "agent"), NET_ADMIN | NET_BIND_SERVICE),
+            (n1.host, ("wg",), NET_ADMIN | NET_BIND_SERVICE)):
         process = find(host, *words)
         process.assert_confined()
         assert process.users == {WEFT_USER}, words

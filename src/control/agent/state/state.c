@@ -233,6 +233,8 @@ static int decode_state(struct state *st, const json_t *json, const char *path, 
     decode_ways(&f, &st->ways);
     st->keeps_hosts = true;
     fields_bool(&f, "hosts", FIELDS_OPTIONAL, &st->keeps_hosts);
+    st->answers_dns = true;
+    fields_bool(&f, "dns", FIELDS_OPTIONAL, &st->answers_dns);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &st->wants_relay);
     subnets_decode(&f, "routes", &st->routes);
     fields_bool(&f, "keepSources", FIELDS_OPTIONAL, &st->keeps_sources);
@@ -351,12 +353,12 @@ int state_write(const struct state *st, const char *dir, struct err *e)
     if (r < 0)
         return r;
     x25519_secret_write(&st->secret, text);
-    json = json_pack("{s:s, s:s, s:b, s:b, s:o, s:b, s:s, s:i, s:o, s:s, s:o}", "interface",
-        st->interface, "engine", engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts,
-        "relay", (int)st->wants_relay, "routes", subnets_encode(&st->routes), "keepSources",
-        (int)st->keeps_sources, "acceptRoutes", subnets_accept_name(st->accepts), "listenPort",
-        (int)st->listen_port, "endpoints", encode_given(st), "privateKey", text, "joined",
-        encode_birth(&st->snapshot));
+    json = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:b, s:s, s:i, s:o, s:s, s:o}", "interface",
+        st->interface, "engine", engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts, "dns",
+        (int)st->answers_dns, "relay", (int)st->wants_relay, "routes", subnets_encode(&st->routes),
+        "keepSources", (int)st->keeps_sources, "acceptRoutes", subnets_accept_name(st->accepts),
+        "listenPort", (int)st->listen_port, "endpoints", encode_given(st), "privateKey", text,
+        "joined", encode_birth(&st->snapshot));
     secret_wipe(text, sizeof(text));
     if (json && !encode_ways(json, &st->ways))
         json = (json_decref(json), NULL);

@@ -60,6 +60,7 @@ struct state {
     bool keeps_sources;          /* their hosts see the sender's address, and not this machine's */
     enum subnets_accept accepts; /* which subnets behind other nodes are used */
     bool keeps_hosts;            /* the nodes' names are put into the hosts file */
+    bool answers_dns;            /* they are answered by DNS on the node's overlay addresses */
     struct state_ways ways;
     uint16_t listen_port;                   /* of WireGuard, UDP, host order; 0: any */
     struct endpoint given[STATE_GIVEN_MAX]; /* where the operator says that others reach us; port

@@ -72,6 +72,7 @@ static struct state make_state(void)
     struct state st = {.secret = {.b = {5, [31] = 0x40}},
         .interface = "weft7",
         .keeps_hosts = true,
+        .answers_dns = true,
         .engine = ENGINE_KIND_USERSPACE,
         .snapshot = sample_snapshot(4, 2)};
     struct object self = sample_node(2);
@@ -97,6 +98,7 @@ static void test_node_round_trip(void **state)
     assert_memory_equal(&a.secret, &b.secret, sizeof(a.secret));
     assert_string_equal(b.interface, "weft7");
     assert_true(b.keeps_hosts);
+    assert_true(b.answers_dns);
     assert_true(b.keeps_sources);
     assert_int_equal(b.accepts, SUBNETS_ACCEPT_ALL);
     assert_true(subnets_equal(&a.routes, &b.routes));

@@ -2,6 +2,7 @@
 #include "net/socket/socket.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -41,4 +42,19 @@ int socket_wait(int fd, short events, nsec_t deadline)
         if (n < 0 && errno != EINTR)
             return -errno;
     }
+}
+
+int socket_split_by_interface(int fd, unsigned ifindex)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ifindex, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, 1),
+    };
+    struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+    return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) < 0
+               ? -errno
+               : 0;
 }

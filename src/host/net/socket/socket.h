@@ -17,5 +17,17 @@
 void socket_set_receive_room(int fd, int bytes);
 void socket_set_send_room(int fd, int bytes);
 
+/**
+ * socket_split_by_interface() - part what comes to one address and port by where it comes in
+ * @fd:		the first of two sockets, not bound yet; both have SO_REUSEPORT
+ *
+ * What comes in by the interface @ifindex goes to the socket that was bound first (with TCP: that
+ * listened first), all else to the second one. Binding one of them to the interface would not do:
+ * the kernel takes the first group of sockets that fits, not the one that fits best.
+ *
+ * Return: 0 or negative errno.
+ */
+int socket_split_by_interface(int fd, unsigned ifindex);
+
 /** socket_wait() - until @fd is ready for poll(2)'s @events. 0, -ETIMEDOUT or negative errno. */
 int socket_wait(int fd, short events, nsec_t deadline);

@@ -1,0 +1,624 @@
+/* resolver.c - see resolver.h. */
+#include "agent/resolver.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "agent/resolver_upstream.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "mesh/names/zone.h"
+#include "net/address/sockaddr.h"
+#include "net/socket/socket.h"
+#include "net/socket/tcp.h"
+#include "os/fd_cleanup.h"
+#include "os/log.h"
+#include "os/thread.h"
+
+#define CONNECTION_IDLE_MS 10000
+#define BACKLOG            16
+#define LENGTH_LEN         2 /* in front of each message over TCP (RFC 1035 section 4.2.2) */
+#define ADDRESSES_N        2
+#define WHY_MAX            160
+
+/** Where the thread listens, or should. */
+struct place {
+    struct ip_addr addresses[ADDRESSES_N]; /* none: not there */
+    unsigned ifindex; /* of the overlay's interface; 0: there is none just now */
+};
+
+/** One socket pair on one address. Freed when both handles are closed. */
+struct door {
+    struct resolver *owner; /* pinned */
+    bool is_members;        /* gets what comes in by the overlay's interface */
+    uv_udp_t udp;
+    uv_tcp_t tcp;
+    unsigned n_open; /* handles that are not closed yet */
+    struct door *next;
+    char room[DNS_QUERY_MAX]; /* of the datagram that is being read */
+};
+
+/** A TCP connection. Freed when both handles are closed. */
+struct connection {
+    struct resolver *owner; /* pinned */
+    bool is_members;
+    uv_tcp_t tcp;
+    uv_timer_t idle;
+    unsigned n_open;
+    struct question *asked; /* borrowed: a question of it that is under way; NULL: none */
+    size_t len;             /* bytes in @room */
+    uint8_t room[LENGTH_LEN + DNS_QUERY_MAX];
+    struct connection *next;
+};
+
+/** Where an answer goes: one of both. */
+struct asker {
+    struct door *door;             /* over UDP; borrowed */
+    union sockaddr_inet from;      /* over UDP */
+    struct connection *connection; /* over TCP; borrowed; NULL: over UDP, or it has ended */
+};
+
+/** A question that was taken to the machine's name servers. */
+struct question {
+    struct asker asker;
+    struct dns_query query;
+    uint8_t start[DNS_HEADER_LEN + DNS_NAME_MAX + 4]; /* of the query, up to its question's end */
+};
+
+/** An answer on its way over TCP. */
+struct written {
+    uv_write_t request;
+    uint8_t bytes[]; /* with the length in front */
+};
+
+struct resolver {
+    const char *interface; /* pinned; immutable */
+    pthread_t thread;
+    uv_loop_t loop;
+    uv_async_t wake; /* something of what the lock guards has changed */
+
+    pthread_mutex_t lock;
+    /* guarded by lock: */
+    struct zone zone;
+    struct place wanted;
+    bool is_retrying; /* what could not be opened is to be tried again */
+    bool is_ending;
+    bool is_listening;
+    char why[WHY_MAX]; /* not @is_listening: why */
+
+    /* of the thread: */
+    struct place place; /* where @doors are */
+    struct door *doors; /* own themselves */
+    struct connection *connections;
+    unsigned n_connections;
+    struct resolver_upstream *upstream;
+};
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+static void on_written(uv_write_t *request, int status)
+{
+    free(request->data);
+}
+
+static void write_tcp(struct connection *c, const uint8_t *answer, size_t len)
+{
+    struct written *w = len <= UINT16_MAX ? malloc(sizeof(*w) + LENGTH_LEN + len) : NULL;
+    uv_buf_t buf;
+
+    if (!w)
+        return;
+    be16_store(w->bytes, (uint16_t)len);
+    memcpy(w->bytes + LENGTH_LEN, answer, len);
+    w->request.data = w;
+    buf = uv_buf_init((char *)w->bytes, (unsigned)(LENGTH_LEN + len));
+    if (uv_write(&w->request, (uv_stream_t *)&c->tcp, &buf, 1, on_written) < 0)
+        free(w);
+}
+
+/* What does not fit into the socket's room is lost, as any datagram may be. */
+static void send_answer(struct asker *to, uint8_t *answer, size_t len, const struct dns_query *q)
+{
+    uv_buf_t buf;
+
+    if (to->connection) {
+        write_tcp(to->connection, answer, len);
+        return;
+    }
+    len = dns_truncate(answer, len, q, q->udp_len);
+    buf = uv_buf_init((char *)answer, (unsigned)len);
+    if (to->door)
+        (void)uv_udp_try_send(&to->door->udp, &buf, 1, &to->from.any);
+}
+
+static void send_rcode(
+    struct asker *to, const struct dns_query *q, const uint8_t *query, enum dns_rcode rcode)
+{
+    struct dns_answer a = {.rcode = rcode};
+    uint8_t out[DNS_ANSWER_MAX];
+
+    send_answer(to, out, dns_encode_answer(q, query, &a, out), q);
+}
+
+/* Return: false if it is no name of the network's. */
+static bool send_ours(
+    struct resolver *r, struct asker *to, const struct dns_query *q, const uint8_t *query)
+{
+    uint8_t out[DNS_ANSWER_MAX];
+    struct zone_answer a;
+    size_t len = 0;
+    bool is_ours;
+
+    (void)pthread_mutex_lock(&r->lock);
+    is_ours = zone_answer(&r->zone, q, &a);
+    if (is_ours)
+        len = dns_encode_answer(q, query, &a.dns, out);
+    (void)pthread_mutex_unlock(&r->lock);
+    if (is_ours)
+        send_answer(to, out, len, q);
+    return is_ours;
+}
+
+static void read_on(struct connection *c);
+
+static void on_upstream(void *ctx, const uint8_t *answer, size_t len)
+{
+    struct question *question = ctx;
+    struct connection *c = question->asker.connection;
+    uint8_t *copy = answer ? malloc(len) : NULL;
+
+    if (copy) {
+        memcpy(copy, answer, len);
+        be16_store(copy, question->query.id);
+        send_answer(&question->asker, copy, len, &question->query);
+    } else {
+        send_rcode(&question->asker, &question->query, question->start, DNS_SERVER_FAILURE);
+    }
+    free(copy);
+    free(question);
+    if (c) {
+        c->asked = NULL;
+        read_on(c);
+    }
+}
+
+/* Return: false if nobody can be asked. */
+static bool forward(struct resolver *r, const struct asker *from, const struct dns_query *q,
+    const uint8_t *query, size_t len)
+{
+    struct question *question = calloc(1, sizeof(*question));
+
+    if (!question)
+        return false;
+    *question = (struct question){.asker = *from, .query = *q};
+    memcpy(question->start, query, DNS_HEADER_LEN + q->question_len);
+    /* Set before it is asked, since the answer may come within the call. */
+    if (from->connection)
+        from->connection->asked = question;
+    if (resolver_upstream_ask(r->upstream, query, len, on_upstream, question))
+        return true;
+    if (from->connection)
+        from->connection->asked = NULL;
+    free(question);
+    return false;
+}
+
+/* Return: false if it is no query. */
+static bool take_query(
+    struct resolver *r, struct asker *from, bool is_members, const uint8_t *query, size_t len)
+{
+    struct dns_query q;
+    int e = dns_decode_query(&q, query, len);
+
+    if (e == DNS_E_OTHER)
+        return false;
+    if (e != 0)
+        send_rcode(from, &q, query, e == DNS_E_MALFORMED ? DNS_FORMAT_ERROR : DNS_NOT_IMPLEMENTED);
+    else if (send_ours(r, from, &q, query))
+        return true;
+    else if (is_members || !q.wants_recursion)
+        send_rcode(from, &q, query, DNS_REFUSED);
+    else if (!forward(r, from, &q, query, len))
+        send_rcode(from, &q, query, DNS_SERVER_FAILURE);
+    return true;
+}
+
+/* ---- over UDP ------------------------------------------------------------------------------- */
+
+static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+{
+    struct door *d = handle->data;
+
+    *ret = uv_buf_init(d->room, sizeof(d->room));
+}
+
+static void on_datagram(
+    uv_udp_t *udp, ssize_t len, const uv_buf_t *buf, const struct sockaddr *from, unsigned flags)
+{
+    struct door *d = udp->data;
+    struct asker asker = {.door = d};
+
+    if (len <= 0 || !from || (flags & UV_UDP_PARTIAL))
+        return;
+    memcpy(&asker.from, from,
+        from->sa_family == AF_INET ? sizeof(asker.from.v4) : sizeof(asker.from.v6));
+    (void)take_query(d->owner, &asker, d->is_members, (const uint8_t *)buf->base, (size_t)len);
+}
+
+/* ---- over TCP ------------------------------------------------------------------------------- */
+
+static void on_connection_closed(uv_handle_t *handle)
+{
+    struct connection *c = handle->data;
+
+    if (--c->n_open == 0)
+        free(c);
+}
+
+static void end_connection(struct connection *c)
+{
+    struct resolver *r = c->owner;
+
+    if (uv_is_closing((uv_handle_t *)&c->tcp))
+        return;
+    for (struct connection **at = &r->connections; *at; at = &(*at)->next)
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
+    r->n_connections--;
+    /* Its answer goes nowhere when it comes. */
+    if (c->asked)
+        c->asked->asker.connection = NULL;
+    c->asked = NULL;
+    uv_close((uv_handle_t *)&c->tcp, on_connection_closed);
+    uv_close((uv_handle_t *)&c->idle, on_connection_closed);
+}
+
+static void on_idle(uv_timer_t *timer)
+{
+    end_connection(timer->data);
+}
+
+static void on_connection_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+{
+    struct connection *c = handle->data;
+
+    *ret = uv_buf_init((char *)c->room + c->len, (unsigned)(sizeof(c->room) - c->len));
+}
+
+/* Takes the queries that are there, until one has to wait for its answer. */
+static void take_queries(struct connection *c)
+{
+    struct asker asker = {.connection = c};
+
+    while (!c->asked && c->len >= LENGTH_LEN) {
+        uint8_t query[DNS_QUERY_MAX];
+        size_t len = be16_load(c->room);
+
+        if (len > sizeof(query)) {
+            end_connection(c);
+            return;
+        }
+        if (c->len < LENGTH_LEN + len)
+            return;
+        memcpy(query, c->room + LENGTH_LEN, len);
+        c->len -= LENGTH_LEN + len;
+        memmove(c->room, c->room + LENGTH_LEN + len, c->len);
+        if (!take_query(c->owner, &asker, c->is_members, query, len)) {
+            end_connection(c);
+            return;
+        }
+    }
+}
+
+static void on_bytes(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct connection *c = stream->data;
+
+    if (n < 0) {
+        end_connection(c);
+        return;
+    }
+    c->len += (size_t)n;
+    (void)uv_timer_again(&c->idle);
+    take_queries(c);
+    /* Nothing more is read from who waits for an answer; one that never comes is bounded by the
+     * upstream's time-outs, and by the idle timer. */
+    if (c->asked)
+        (void)uv_read_stop(stream);
+}
+
+static void read_on(struct connection *c)
+{
+    take_queries(c);
+    if (!c->asked && !uv_is_closing((uv_handle_t *)&c->tcp))
+        (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_room, on_bytes);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    const struct door *d = listener->data;
+    struct resolver *r = d->owner;
+    struct connection *c = status == 0 ? calloc(1, sizeof(*c)) : NULL;
+
+    if (!c)
+        return;
+    c->owner = r;
+    c->is_members = d->is_members;
+    c->n_open = 2;
+    (void)uv_tcp_init(&r->loop, &c->tcp);
+    (void)uv_timer_init(&r->loop, &c->idle);
+    c->tcp.data = c;
+    c->idle.data = c;
+    c->next = r->connections;
+    r->connections = c;
+    r->n_connections++;
+    (void)uv_timer_start(&c->idle, on_idle, CONNECTION_IDLE_MS, CONNECTION_IDLE_MS);
+    if (uv_accept(listener, (uv_stream_t *)&c->tcp) < 0 ||
+        r->n_connections > RESOLVER_CONNECTIONS_MAX)
+        end_connection(c);
+    else
+        (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_room, on_bytes);
+}
+
+/* ---- doors ---------------------------------------------------------------------------------- */
+
+/* The members' socket is the first one of its address, so it says who gets what. */
+static int share(int fd, const struct resolver *r, bool is_members, struct err *e)
+{
+    int x = is_members ? socket_split_by_interface(fd, r->place.ifindex) : 0;
+
+    return x == 0
+               ? 0
+               : err_set(e, x, "members' questions cannot be told from others: %s", strerror(-x));
+}
+
+static int open_udp(int *ret_fd, const struct resolver *r, const struct endpoint *at,
+    bool is_members, struct err *e)
+{
+    char text[ENDPOINT_TEXT_MAX];
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, at);
+    _cleanup_(closep) int fd =
+        socket(sa.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int one = 1;
+
+    if (fd < 0)
+        return err_set(e, -errno, "no UDP socket: %s", strerror(errno));
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0)
+        return err_set(e, -errno, "a port cannot be shared: %s", strerror(errno));
+    if (share(fd, r, is_members, e) < 0)
+        return e->code;
+    if (bind(fd, &sa.any, len) < 0)
+        return err_set(e, -errno, "UDP address %s cannot be used: %s", endpoint_format(at, text),
+            strerror(errno));
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+static void on_door_closed(uv_handle_t *handle)
+{
+    struct door *d = handle->data;
+
+    if (--d->n_open == 0)
+        free(d);
+}
+
+static void close_doors(struct resolver *r)
+{
+    /* Answers go out by the doors. */
+    resolver_upstream_cancel(r->upstream);
+    while (r->connections)
+        end_connection(r->connections);
+    while (r->doors) {
+        struct door *d = r->doors;
+
+        r->doors = d->next;
+        uv_close((uv_handle_t *)&d->udp, on_door_closed);
+        uv_close((uv_handle_t *)&d->tcp, on_door_closed);
+    }
+}
+
+static int open_door(
+    struct resolver *r, const struct ip_addr *address, bool is_members, struct err *e)
+{
+    const struct endpoint at = {.addr = *address, .port = RESOLVER_PORT};
+    _cleanup_(closep) int udp = -1;
+    _cleanup_(closep) int tcp = -1;
+    struct door *d;
+    int x = open_udp(&udp, r, &at, is_members, e);
+
+    if (x == 0)
+        x = tcp_listener_open(&tcp, &at, NULL, true, e);
+    if (x == 0)
+        x = share(tcp, r, is_members, e);
+    if (x < 0)
+        return x;
+    d = calloc(1, sizeof(*d));
+    if (!d)
+        return err_set(e, -ENOMEM, "no memory for a socket");
+    d->owner = r;
+    d->is_members = is_members;
+    d->n_open = 2;
+    (void)uv_udp_init(&r->loop, &d->udp);
+    (void)uv_tcp_init(&r->loop, &d->tcp);
+    d->udp.data = d;
+    d->tcp.data = d;
+    d->next = r->doors;
+    r->doors = d;
+    x = uv_udp_open(&d->udp, udp);
+    if (x == 0) {
+        (void)TAKE_FD(udp);
+        x = uv_tcp_open(&d->tcp, tcp);
+    }
+    if (x == 0) {
+        (void)TAKE_FD(tcp);
+        x = uv_udp_recv_start(&d->udp, on_room, on_datagram);
+    }
+    if (x == 0)
+        x = uv_listen((uv_stream_t *)&d->tcp, BACKLOG, on_connection);
+    return x == 0
+               ? 0
+               : err_set(e, x, "port %d cannot be listened on: %s", RESOLVER_PORT, uv_strerror(x));
+}
+
+static int open_doors(struct resolver *r, const struct place *p, struct err *e)
+{
+    int x = 0;
+
+    if (p->ifindex == 0)
+        return err_set(e, -ENODEV, "there is no interface %s", r->interface);
+    for (size_t i = 0; i < ADDRESSES_N && x == 0; i++) {
+        if (ip_addr_is_none(&p->addresses[i]))
+            continue;
+        /* The order counts: see socket_split_by_interface(). */
+        x = open_door(r, &p->addresses[i], true, e);
+        if (x == 0)
+            x = open_door(r, &p->addresses[i], false, e);
+    }
+    if (x < 0)
+        close_doors(r);
+    return x;
+}
+
+/* Notes it for the status, and logs it when it is new. */
+static void tell(struct resolver *r, const struct err *e)
+{
+    char text[IP_ADDR_TEXT_MAX];
+    bool is_new;
+
+    (void)pthread_mutex_lock(&r->lock);
+    is_new = r->is_listening != (e->code == 0) || strncmp(r->why, err_text(e), WHY_MAX - 1) != 0;
+    r->is_listening = e->code == 0;
+    (void)snprintf(r->why, sizeof(r->why), "%s", e->code == 0 ? "" : err_text(e));
+    (void)pthread_mutex_unlock(&r->lock);
+    if (!is_new)
+        return;
+    if (e->code == 0)
+        log_info("the nodes' names are answered on %s, port %d",
+            ip_addr_format(&r->place.addresses[0], text), RESOLVER_PORT);
+    else if (r->place.ifindex != 0)
+        log_info("the nodes' names are not answered by DNS, trying again: %s", err_text(e));
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    struct resolver *r = wake->data;
+    struct err e = ERR_NULL;
+    struct place wanted;
+    bool is_retrying;
+    bool is_ending;
+
+    (void)pthread_mutex_lock(&r->lock);
+    wanted = r->wanted;
+    is_retrying = r->is_retrying;
+    r->is_retrying = false;
+    is_ending = r->is_ending;
+    (void)pthread_mutex_unlock(&r->lock);
+    if (is_ending) {
+        close_doors(r);
+        r->upstream = resolver_upstream_free(r->upstream);
+        uv_close((uv_handle_t *)&r->wake, NULL);
+        return;
+    }
+    if (memcmp(&wanted, &r->place, sizeof(wanted)) == 0 && !is_retrying)
+        return;
+    close_doors(r);
+    r->place = wanted;
+    resolver_upstream_set_own(r->upstream, wanted.addresses, ADDRESSES_N);
+    if (open_doors(r, &wanted, &e) == 0)
+        e.code = 0;
+    tell(r, &e);
+}
+
+static void *run(void *arg)
+{
+    struct resolver *r = arg;
+
+    (void)uv_run(&r->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+/* ---- the agent's side ----------------------------------------------------------------------- */
+
+int resolver_new(
+    struct resolver **ret, const char *interface, const char *resolv_conf, struct err *e)
+{
+    struct resolver *r = calloc(1, sizeof(*r));
+    int x;
+
+    if (!r)
+        return err_set(e, -ENOMEM, "no memory for a resolver");
+    r->interface = interface;
+    x = uv_loop_init(&r->loop);
+    if (x == 0) {
+        (void)pthread_mutex_init(&r->lock, NULL);
+        (void)uv_async_init(&r->loop, &r->wake, on_wake);
+        r->wake.data = r;
+        r->upstream = resolver_upstream_new(&r->loop, resolv_conf);
+        x = r->upstream ? thread_start(&r->thread, "resolver", -1, run, r) : -ENOMEM;
+        if (x == 0) {
+            *ret = r;
+            return 0;
+        }
+        r->upstream = resolver_upstream_free(r->upstream);
+        uv_close((uv_handle_t *)&r->wake, NULL);
+        (void)uv_run(&r->loop, UV_RUN_DEFAULT);
+        (void)uv_loop_close(&r->loop);
+        (void)pthread_mutex_destroy(&r->lock);
+    }
+    free(r);
+    return err_set(e, x, "the resolver cannot be started: %s", strerror(-x));
+}
+
+bool resolver_set(struct resolver *r, const struct resolver_place *place, const char *lines)
+{
+    struct zone zone = ZONE_NULL;
+    struct zone old;
+
+    if (zone_make(&zone, place->network, place->blocks, lines) < 0)
+        return false;
+    (void)pthread_mutex_lock(&r->lock);
+    old = r->zone;
+    r->zone = zone;
+    r->wanted = (struct place){
+        .addresses = {place->address4, place->address6}, .ifindex = if_nametoindex(r->interface)};
+    r->is_retrying = !r->is_listening;
+    (void)pthread_mutex_unlock(&r->lock);
+    (void)uv_async_send(&r->wake);
+    zone_deinit(&old);
+    return true;
+}
+
+json_t *resolver_encode(struct resolver *r)
+{
+    json_t *o;
+
+    (void)pthread_mutex_lock(&r->lock);
+    o = json_pack("{s:b, s:s}", "listening", (int)r->is_listening, "why", r->why);
+    (void)pthread_mutex_unlock(&r->lock);
+    return o;
+}
+
+struct resolver *resolver_free(struct resolver *r)
+{
+    if (!r)
+        return NULL;
+    (void)pthread_mutex_lock(&r->lock);
+    r->is_ending = true;
+    (void)pthread_mutex_unlock(&r->lock);
+    (void)uv_async_send(&r->wake);
+    (void)pthread_join(r->thread, NULL);
+    (void)uv_loop_close(&r->loop);
+    (void)pthread_mutex_destroy(&r->lock);
+    zone_deinit(&r->zone);
+    free(r);
+    return NULL;
+}

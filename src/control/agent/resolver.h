@@ -1,0 +1,66 @@
+/*
+ * resolver.h - the name server of a node: on its own overlay addresses, port 53, and nowhere else.
+ *
+ * For programs that do not read this machine's hosts file: those in containers and pods on it, to
+ * which the address is given with --dns or as their DNS configuration (docs/NAMES.md).
+ *
+ * Theory of operation. Each address has two pairs of sockets, UDP and TCP. One pair gets what comes
+ * in by the overlay's interface, which is what other members ask. It answers by the network's names
+ * alone, so that no member asks this machine's own name servers through it. The other pair gets all
+ * else, which is this machine and its containers; what is no name of the network's is taken to the
+ * machine's name servers (resolver_upstream.h).
+ *
+ * What is asked by whom is bounded: queries of DNS_QUERY_MAX bytes, RESOLVER_CONNECTIONS_MAX TCP
+ * connections that end after ten silent seconds, RESOLVER_UPSTREAM_MAX questions under way. An
+ * answer over UDP from a stranger's address cannot come about, since the overlay proves who sends.
+ *
+ * Threads: resolver_*() are the agent loop's; what is asked is answered by the thread "resolver".
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/addr.h"
+#include "base/parse.h"
+
+struct err;
+struct resolver;
+
+#define RESOLVER_PORT            53
+#define RESOLVER_CONNECTIONS_MAX 64
+
+/** Where it answers, and for which network. */
+struct resolver_place {
+    const char *network;        /* borrowed */
+    struct ip_prefix blocks[2]; /* of the network, IPv4 and IPv6 */
+    struct ip_addr address4;    /* of this node */
+    struct ip_addr address6;    /* the same; none: this machine takes no IPv6 address */
+};
+
+/**
+ * resolver_new() - start the thread; it answers nothing yet
+ * @interface:	pinned: the overlay's
+ * @resolv_conf: pinned: the path of the file that names the machine's name servers
+ *
+ * Return: 0 or negative errno with words.
+ */
+int resolver_new(
+    struct resolver **ret, const char *interface, const char *resolv_conf, struct err *e);
+
+/**
+ * resolver_set() - answer there, with these names
+ * @lines:	as hosts_add_block() makes them
+ *
+ * Cheap when nothing has changed. Sockets that could not be opened are tried again, so this is
+ * called each few seconds.
+ *
+ * Return: false for no memory; then the former names stay.
+ */
+bool resolver_set(struct resolver *r, const struct resolver_place *place, const char *lines);
+
+/** resolver_encode() - for `weft status`: {"listening", "why"}. NULL for no memory. */
+json_t *resolver_encode(struct resolver *r);
+
+/** resolver_free() - waits for the thread, for moments. NULL is fine. Always NULL. */
+struct resolver *resolver_free(struct resolver *r);

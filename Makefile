@@ -20,7 +20,7 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build test core quick demo lab san kube torch2 fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
+.PHONY: help build test core quick demo lab san kube torch2 rccl fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -71,6 +71,9 @@ kube: ## a real Kubernetes API server for test/kube, built once into a cache; KU
 torch2: ## Debian 13's torch 2 for test/lab/jobs/test_torch2.py, built once into a cache
 	@$(INSTALL) torch2
 	tools/torch2 build
+
+rccl: ## NCCL's code without a GPU for test/lab/jobs/test_rccl.py, unpacked once into a cache
+	tools/rccl build
 
 fuzz: ## fuzz one decoder or all of them; F=addr S=60 (seconds each)
 	@$(INSTALL) build dev

@@ -153,28 +153,108 @@ static bool is_empty(const yaml_node_t *root)
            root->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
+/* ---- what kubectl takes as well -------------------------------------------------------------- */
+
+#define KUBE_VERSION "weft.dev/v1alpha1"
+
+/* "default.n1--n2" of a resource is "n1--n2" of the network "default"; a Network is in itself. */
+static int take_resource_name(json_t *meta)
+{
+    const char *name = json_string_value(json_object_get(meta, "name"));
+    const char *dot = name ? strchr(name, '.') : NULL;
+    json_t *network;
+    json_t *rest;
+
+    if (!dot || json_object_get(meta, "network"))
+        return 0;
+    network = json_stringn(name, (size_t)(dot - name));
+    rest = json_string(dot + 1);
+    return json_object_set_new(meta, "network", network) | json_object_set_new(meta, "name", rest);
+}
+
+/* Takes a resource of Kubernetes for the object that it shows. */
+static int take_resource(json_t *object, const struct place *at, const yaml_mark_t *mark)
+{
+    static const char *const kept[] = {"name", "network"};
+    const char *version = json_string_value(json_object_get(object, "apiVersion"));
+    json_t *meta = json_object_get(object, "metadata");
+    json_t *own = json_object();
+    int r = 0;
+
+    if (!version || strcmp(version, KUBE_VERSION) != 0) {
+        json_decref(own);
+        return refuse(at, mark, "the apiVersion is none of Weft's, which is " KUBE_VERSION);
+    }
+    for (size_t i = 0; r == 0 && i < sizeof(kept) / sizeof(*kept); i++)
+        if (json_object_get(meta, kept[i]))
+            r = json_object_set(own, kept[i], json_object_get(meta, kept[i]));
+    (void)json_object_del(object, "apiVersion");
+    (void)json_object_del(object, "status");
+    if (r == 0)
+        r = take_resource_name(own);
+    if (r == 0 && meta)
+        r = json_object_set(object, "metadata", own);
+    json_decref(own);
+    return r == 0 ? 0 : -ENOMEM;
+}
+
+/* The nodes of an edge, and with them its name, in the order in which the hub has them. */
+static int order_nodes(const json_t *object)
+{
+    const char *kind = json_string_value(json_object_get(object, "kind"));
+    json_t *meta = json_object_get(object, "metadata");
+    const char *name = json_string_value(json_object_get(meta, "name"));
+    json_t *nodes = json_object_get(json_object_get(object, "spec"), "nodes");
+    const char *a = json_string_value(json_array_get(nodes, 0));
+    const char *b = json_string_value(json_array_get(nodes, 1));
+    json_t *turned;
+    json_t *first;
+
+    if (!kind || strcmp(kind, "MeshEdge") != 0 || json_array_size(nodes) != 2 || !a || !b ||
+        strcmp(a, b) <= 0)
+        return 0;
+    turned = json_sprintf("%s--%s", b, a);
+    if (name && strlen(name) == strlen(a) + 2 + strlen(b) && strncmp(name, a, strlen(a)) == 0 &&
+        strncmp(name + strlen(a), "--", 2) == 0 && strcmp(name + strlen(a) + 2, b) == 0 &&
+        json_object_set(meta, "name", turned) < 0)
+        turned = (json_decref(turned), NULL);
+    if (!turned)
+        return -ENOMEM;
+    json_decref(turned);
+    first = json_incref(json_array_get(nodes, 0));
+    return json_array_remove(nodes, 0) | json_array_append_new(nodes, first) ? -ENOMEM : 0;
+}
+
+static int add_object(
+    json_t *objects, json_t *object, const struct place *at, const yaml_mark_t *mark)
+{
+    int r = json_object_get(object, "apiVersion") ? take_resource(object, at, mark) : 0;
+
+    if (r == 0 && json_array_size(objects) >= MANIFEST_OBJECTS_MAX)
+        return refuse(at, mark, "more than 10000 objects in one file");
+    if (r == 0)
+        r = order_nodes(object);
+    return r == 0 && json_array_append(objects, object) < 0 ? -ENOMEM : r;
+}
+
 /* Appends @object, or, if it is a list, as `weft get KIND` prints one, what is in it. */
-static int append(
-    json_t *objects, const json_t *object, const struct place *at, const yaml_mark_t *mark)
+static int append(json_t *objects, json_t *object, const struct place *at, const yaml_mark_t *mark)
 {
     json_t *items = json_object_get(object, "items");
     json_t *item;
     size_t i;
+    int r = 0;
 
-    if (!json_is_array(items) || json_object_size(object) != 1) {
-        if (json_array_size(objects) >= MANIFEST_OBJECTS_MAX)
-            return refuse(at, mark, "more than 10000 objects in one file");
-        return json_array_append(objects, (json_t *)object) == 0 ? 0 : -ENOMEM;
-    }
+    if (!json_is_array(items) || json_object_size(object) != 1)
+        return add_object(objects, object, at, mark);
     json_array_foreach(items, i, item) {
         if (!json_is_object(item))
             return refuse(at, mark, "one of the items is no object");
-        if (json_array_size(objects) >= MANIFEST_OBJECTS_MAX)
-            return refuse(at, mark, "more than 10000 objects in one file");
-        if (json_array_append(objects, item) < 0)
-            return -ENOMEM;
+        r = add_object(objects, item, at, mark);
+        if (r < 0)
+            break;
     }
-    return 0;
+    return r;
 }
 
 static int add_document(json_t *objects, yaml_document_t *doc, const char *name, struct err *e)

@@ -22,7 +22,9 @@ struct err;
  * @ret:	gives a reference: an array of objects
  *
  * A document {"items": [...]}, as `weft get KIND` prints, stands for the objects in it. Empty
- * documents are passed over.
+ * documents are passed over. An object as kubectl takes it, with `apiVersion: weft.dev/v1alpha1`
+ * and the network in its name ("default.n1--n2"), becomes one as the hub takes it: without what is
+ * only Kubernetes' own. The two nodes of a MeshEdge may stand in either order.
  *
  * Aliases are refused: nobody needs them here, and a few lines of them can
  * stand for gigabytes. Tags are not looked at.

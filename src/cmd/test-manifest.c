@@ -43,6 +43,38 @@ static void test_lists(void **state)
     json_decref(expected);
 }
 
+/* One file serves kubectl and weft. */
+static void test_a_resource_of_kubernetes(void **state)
+{
+    static const char text[] =
+        "apiVersion: weft.dev/v1alpha1\nkind: MeshEdge\n"
+        "metadata: {name: default.n1--n2, namespace: weft, resourceVersion: \"7\", labels: {a: "
+        "b}}\n"
+        "spec: {nodes: [n1, n2]}\nstatus: {x: 1}\n"
+        "---\nkind: MeshEdge\nmetadata: {name: n2--n1}\nspec: {nodes: [n2, n1]}\n"
+        "---\nkind: MeshEdge\nmetadata: {name: n1--n2}\nspec: {nodes: [n2, n1]}\n"
+        "---\napiVersion: weft.dev/v1alpha1\nkind: Network\nmetadata: {name: lab}\nspec: {}\n";
+    static const char wanted[] =
+        "[{'kind':'MeshEdge','metadata':{'name':'n1--n2','network':'default'},"
+        "'spec':{'nodes':['n1','n2']}},"
+        "{'kind':'MeshEdge','metadata':{'name':'n1--n2'},'spec':{'nodes':['n1','n2']}},"
+        "{'kind':'MeshEdge','metadata':{'name':'n1--n2'},'spec':{'nodes':['n1','n2']}},"
+        "{'kind':'Network','metadata':{'name':'lab'},'spec':{}}]";
+    char json[sizeof(wanted)];
+    struct err e = ERR_NULL;
+    json_t *expected;
+    json_t *objects;
+
+    for (size_t i = 0; i < sizeof(json); i++)
+        json[i] = wanted[i] == '\'' ? '"' : wanted[i];
+    expected = json_loads(json, 0, NULL);
+    assert_non_null(expected);
+    assert_int_equal(manifest_parse(&objects, text, strlen(text), "f.yaml", &e), 0);
+    assert_true(json_equal(objects, expected));
+    json_decref(objects);
+    json_decref(expected);
+}
+
 static void test_refusals(void **state)
 {
     static const struct {
@@ -56,6 +88,8 @@ static void test_refusals(void **state)
         {"- a\n", "f.yaml, line 1: a document must be one object"},
         {"a: 1\na: 2\n", "f.yaml, line 2: this key is there twice"},
         {"a: &x 1\nb: *x\n", "f.yaml, line 2: aliases are not taken"},
+        {"kind: a\napiVersion: v1\n",
+            "f.yaml, line 1: the apiVersion is none of Weft's, which is weft.dev/v1alpha1"},
         {"? [a]\n: b\n", "f.yaml, line 1: a key must be text"},
         {"a: [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]\n", "f.yaml, line 1: nested more than 16 deep"},
     };
@@ -75,6 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_a_resource_of_kubernetes),
         cmocka_unit_test(test_refusals),
     };
 

@@ -5,9 +5,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -123,6 +125,47 @@ static void test_the_directory(void **state)
     run_dir_remove("");
 }
 
+/* What somebody else has put at the name is neither taken nor emptied. */
+static void test_a_directory_of_somebody_else(void **state)
+{
+    char other[RUN_DIR_MAX];
+    struct err e = ERR_NULL;
+    struct stat st;
+
+    write_log(1, "x\n");
+    assert_int_equal(run_dir_name(other, &e), 0);
+    assert_int_equal(symlink(dir, other), 0);
+    assert_int_equal(run_dir_make(other, NULL), -EEXIST);
+    run_dir_remove(other);
+    assert_int_equal(lstat(other, &st), 0);
+    assert_int_equal(unlink(other), 0);
+    (void)snprintf(other, sizeof(other), "%.200s/nccl.1", dir);
+    assert_int_equal(stat(other, &st), 0);
+
+    assert_int_equal(chmod(dir, 0755), 0);
+    run_dir_remove(dir);
+    assert_int_equal(stat(other, &st), 0);
+    assert_int_equal(chmod(dir, 0700), 0);
+}
+
+/* The name is never there before the directory is made: who watches the folder learns nothing. */
+static void test_a_name_is_not_shown(void **state)
+{
+    int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    char name[RUN_DIR_MAX];
+    struct err e = ERR_NULL;
+    char events[512];
+
+    assert_true(fd >= 0);
+    assert_true(inotify_add_watch(fd, dir, IN_CREATE) >= 0);
+    assert_int_equal(setenv("TMPDIR", dir, 1), 0);
+    assert_int_equal(run_dir_name(name, &e), 0);
+    assert_int_equal(unsetenv("TMPDIR"), 0);
+    assert_int_equal(strncmp(name, dir, strlen(dir)), 0);
+    assert_int_equal(read(fd, events, sizeof(events)), -1);
+    (void)close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +174,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_failure_before_the_network, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_of_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_directory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_directory_of_somebody_else, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_name_is_not_shown, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

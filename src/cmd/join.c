@@ -254,30 +254,26 @@ static void print_routes(const struct state *st)
     (void)printf("\n");
 }
 
-static int start_agent(void)
+/* Starts the agent and waits until the hub answers it. 0, or non-zero with words. */
+static int start_agent(struct launch *launch, json_t **ret_status, struct err *e)
 {
-    struct err e = ERR_NULL;
-    struct launch launch;
-    json_t *status = NULL;
-    const char *why;
-    int r = launch_agent(arg.state_dir, arg.socket, &launch, &e);
+    int r = launch_agent(arg.state_dir, arg.socket, launch, e);
 
-    if (r == 0)
-        r = launch_wait(&launch, arg.socket, WAIT_MS, &status, &e);
-    if (r != 0)
-        return cmd_fail("join", "%s", err_text(&e));
-    why = admin_field(status, "hub", "why");
+    return r == 0 ? launch_wait(launch, arg.socket, WAIT_MS, ret_status, e) : r;
+}
+
+static void print_started(const struct launch *launch, const json_t *status)
+{
+    const char *why = admin_field(status, "hub", "why");
     if (why[0] != '\0')
         (void)printf("The hub answers in TLS: %s.\nThe agent", why);
     else
         (void)printf("The hub at %s answers; the agent", admin_field(status, "hub", "endpoint"));
     (void)printf(" runs the %s engine", admin_field(status, "self", "engine"));
-    if (launch.by_systemd)
+    if (launch->by_systemd)
         (void)printf(" under systemd.\n");
     else
-        (void)printf(" and logs to %s.\n", launch.log_path);
-    json_decref(status);
-    return CMD_OK;
+        (void)printf(" and logs to %s.\n", launch->log_path);
 }
 
 static void on_wait(void *ctx, unsigned for_s, const struct err *e)
@@ -345,8 +341,11 @@ static int join(struct join_wish *wish)
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     struct token token = TOKEN_NULL;
     struct removed before = {.at = 0};
+    json_auto_t *status = NULL;
+    bool starts = !arg.no_start && !arg.foreground;
     char text[REMOVED_TEXT_MAX];
     struct err e = ERR_NULL;
+    struct launch launch;
     int r = take_token(&token, &e);
 
     /* join_enrol() deletes the note of a removal; it is printed once the join has succeeded. */
@@ -357,11 +356,18 @@ static int join(struct join_wish *wish)
     token_wipe(&token);
     if (r != 0)
         return cmd_fail("join", "%s", err_text(&e));
+    /* Either it has joined or it has failed: whoever reads one line is not misled. */
+    if (starts && start_agent(&launch, &status, &e) != 0)
+        return cmd_fail("join",
+            "the hub has taken this machine in as %s, but it does not take part yet: %s",
+            snapshot_self(&st.snapshot)->meta.name, err_text(&e));
     print_joined(&st);
     if (before.at != 0)
         (void)printf("Before, %s.\n", removed_explain(&before, text));
     print_routes(&st);
-    return arg.no_start || arg.foreground ? CMD_OK : start_agent();
+    if (starts)
+        print_started(&launch, status);
+    return CMD_OK;
 }
 
 int cmd_join(int argc, char **argv)

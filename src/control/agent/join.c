@@ -14,6 +14,7 @@
 #include "mesh/render/render.h"
 #include "net/netlink/netlink.h"
 #include "net/netlink/rtnl.h"
+#include "net/socket/udp_owner.h"
 #include "os/fd_cleanup.h"
 #include "os/statefile.h"
 
@@ -45,6 +46,15 @@ static int check_interface(struct netlink *nl, const char *interface, struct err
         return err_set(e, r, "the interfaces cannot be looked at: %s", strerror(-r));
     return err_set(
         e, -EEXIST, "an interface %s exists already; --interface chooses another name", interface);
+}
+
+static int check_port(uint16_t port, struct err *e)
+{
+    int r = udp_owner_check(port, e);
+
+    if (r != 0)
+        r = err_prefix(e, "--listen cannot be had, and the token is not used");
+    return r;
 }
 
 /* ---- the answer ----------------------------------------------------------------------------- */
@@ -210,6 +220,8 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
     for (st.n_given = 0; st.n_given < wish->n_given; st.n_given++)
         st.given[st.n_given] = wish->given[st.n_given];
     (void)snprintf(st.interface, sizeof(st.interface), "%s", wish->interface);
+    if (r == 0 && wish->listen_port != 0)
+        r = check_port(wish->listen_port, e);
     if (r == 0)
         r = take_ways(wish, &st.ways, e);
     chosen.proxy = st.ways.proxy[0] ? st.ways.proxy : NULL;

@@ -286,3 +286,27 @@ def test_what_joining_needs_is_checked_before_the_token_is_used(site: Pair, how:
     if how == "tun":
         n1.host.run(["umount", "/dev/net"])
     n1.join(token, "--engine", "userspace")
+
+
+HOLD_PORT = """
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", 51999))
+time.sleep(1000)
+"""
+
+
+def test_a_listen_port_that_is_in_use(site: Pair) -> None:
+    """The port and who has it are named before the token is used; it has joined, or it has not."""
+    token = site.token()
+    holder = site.n1.host.spawn(["/usr/bin/python3", "-c", HOLD_PORT], name="holder")
+    wait_for(lambda: ":51999 " in site.n1.host.run(["ss", "-uan"], quiet=True).out, 10,
+             "the port to be taken")
+    refused = site.n1.run("join", token, "--name", "n1", "--listen", "51999", check=False)
+    assert refused.rc == 1 and "has joined" not in refused.out, refused
+    assert (f"UDP port 51999 is in use already (EADDRINUSE): python3 (process {holder.pid}) has it"
+            in refused.err), refused
+    assert "n1" not in site.node_names()
+    holder.kill9()
+    holder.wait()
+    site.n1.run("join", token, "--name", "n1", "--listen", "51999", "--no-start")

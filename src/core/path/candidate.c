@@ -35,6 +35,14 @@ bool candidate_is_possible(const struct endpoint *ep)
     return b[0] != 0xff && !(is_loopback6 && b[15] == 1) && !ip_addr_is_link_local(&ep->addr);
 }
 
+bool candidate_blocks_have(const struct candidate_blocks *blocks, const struct ip_addr *a)
+{
+    for (unsigned i = 0; i < blocks->n; i++)
+        if (ip_prefix_has(&blocks->items[i], a))
+            return true;
+    return false;
+}
+
 bool candidate_is_private(const struct ip_addr *a)
 {
     const uint8_t *b = a->b;

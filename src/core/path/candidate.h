@@ -37,6 +37,16 @@ struct candidates {
     unsigned n;
 };
 
+/** The overlay's own blocks of addresses: what lies in them is reached through the network, so that
+ * no path to a node may lead there. */
+struct candidate_blocks {
+    struct ip_prefix items[2]; /* the network's IPv4 block and its IPv6 block */
+    unsigned n;
+};
+
+/** candidate_blocks_have() - is that an address of the overlay itself? */
+bool candidate_blocks_have(const struct candidate_blocks *blocks, const struct ip_addr *a);
+
 /** candidate_kind_name() - "host", "given", "mapped", "reflexive", "predicted", "heard". */
 const char *candidate_kind_name(enum candidate_kind kind);
 

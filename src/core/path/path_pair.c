@@ -5,6 +5,7 @@
 #include "path/path_internal.h"
 #include "path/path_pair_internal.h"
 #include "path/paths.h"
+#include "path/paths_internal.h"
 
 /* A pong makes a pair valid for this time. */
 #define VALID_FOR (4 * NSEC_PER_SEC)
@@ -93,7 +94,8 @@ struct path_pair *path__pair_add(
             pair->remote.kind = kind;
         return pair;
     }
-    if (!candidate_is_possible(remote) || !make_room(pp))
+    if (!candidate_is_possible(remote) ||
+        candidate_blocks_have(&pp->owner->blocks, &remote->addr) || !make_room(pp))
         return NULL;
     pair = &pp->pairs.items[pp->pairs.n++];
     *pair = (struct path_pair){

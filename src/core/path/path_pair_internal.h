@@ -68,7 +68,8 @@ struct path_pair *path__pair_find(
 /** path__pair_of() - lends the pair of an id; NULL: it is gone, or @id is 0. */
 struct path_pair *path__pair_of(const struct path *pp, uint32_t id);
 
-/** path__pair_add() - find or make a pair; NULL: no memory, or no room besides better pairs. */
+/** path__pair_add() - find or make a pair; NULL: no memory, no room besides better pairs, or the
+ * endpoint can be no peer's, as one in the overlay itself. */
 struct path_pair *path__pair_add(
     struct path *pp, enum candidate_kind kind, const struct endpoint *remote, uint32_t socket);
 

@@ -305,6 +305,11 @@ static void relays_changed(struct path *pp, nsec_t now)
     path__check_relay(pp, now);
 }
 
+void paths_set_blocks(struct paths *p, const struct candidate_blocks *blocks)
+{
+    p->blocks = *blocks;
+}
+
 void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
 {
     bool has_moved = !candidates_equal(&self->candidates, &p->self.candidates);

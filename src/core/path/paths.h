@@ -66,6 +66,14 @@ struct paths *paths_free(struct paths *p);
  */
 void paths_set_clock(struct paths *p, nsec_t offset, nsec_t now);
 
+/**
+ * paths_set_blocks() - the blocks of addresses of the network itself
+ *
+ * A path to an address in them would lead through the overlay that it is to carry. Whatever a peer
+ * reports, and wherever a frame comes from, there is none.
+ */
+void paths_set_blocks(struct paths *p, const struct candidate_blocks *blocks);
+
 /** paths_set_self() - this node's own candidates and facts, as they are reported to peers now. */
 void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now);
 

@@ -79,8 +79,9 @@ struct paths {
     nsec_t clock_offset; /* to be added to `now` for the clock that peers share */
     bool relay_is_usable;
     struct path_side self;
-    nsec_t changed_at;      /* when this machine's network changed last; 0: never */
-    nsec_t self_changed_at; /* when our candidates changed last; 0: never */
+    struct candidate_blocks blocks; /* of the overlay; no path leads there */
+    nsec_t changed_at;              /* when this machine's network changed last; 0: never */
+    nsec_t self_changed_at;         /* when our candidates changed last; 0: never */
     struct htab by_key;
     struct htab by_tag;
     struct heap timers; /* one deadline for each edge */

@@ -32,6 +32,30 @@ static void test_relay_at_once_then_direct(void **state)
     couple_stop(c);
 }
 
+/* Nothing in the overlay's own block is a path, whatever a peer reports and wherever it speaks
+ * from: the path would lead through the overlay itself. */
+static void test_no_path_leads_through_the_overlay(void **state)
+{
+    struct candidate_blocks blocks = {.n = 1};
+    struct couple *c = &couple;
+
+    assert_int_equal(ip_prefix_parse(&blocks.items[0], "203.0.113.0/24", NULL), 0);
+    couple_start(c, PATH_POLICY_AUTO);
+    for (unsigned i = 0; i < 2; i++)
+        paths_set_blocks(c->nodes[i].paths, &blocks);
+    couple_tell(c);
+    couple_run_with_traffic(c, 10 * SEC);
+    couple_assert_relayed(c);
+    couple_stop(c);
+    /* One end that knows them is enough. */
+    couple_start(c, PATH_POLICY_AUTO);
+    paths_set_blocks(c->nodes[0].paths, &blocks);
+    couple_tell(c);
+    couple_run_with_traffic(c, 10 * SEC);
+    couple_assert_relayed(c);
+    couple_stop(c);
+}
+
 static void test_idle_is_cheap_and_steady(void **state)
 {
     struct couple *c = &couple;
@@ -373,6 +397,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_relay_at_once_then_direct),
+        cmocka_unit_test(test_no_path_leads_through_the_overlay),
         cmocka_unit_test(test_idle_is_cheap_and_steady),
         cmocka_unit_test(test_idle_pace_is_the_shorter_keepalive),
         cmocka_unit_test(test_dead_path_is_left_in_time),

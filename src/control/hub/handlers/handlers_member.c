@@ -136,6 +136,12 @@ void handlers_report(void *ctx, const struct request *rq, struct response *rs)
         report_deinit(&report);
         return;
     }
+    if (report_drop_candidates(
+            &report, &node->net->pub.spec.cidr4, &node->net->pub.spec.cidr6, &e) < 0) {
+        response_fail(rs, &e);
+        report_deinit(&report);
+        return;
+    }
     take_report(h, node, &report, rq, rs);
 }
 

@@ -359,6 +359,36 @@ static void read_number(struct fields *f, struct report *rp)
     fields_bool(f, "ends", FIELDS_OPTIONAL, &rp->ends);
 }
 
+static bool is_in_overlay(
+    const json_t *candidate, const struct ip_prefix *cidr4, const struct ip_prefix *cidr6)
+{
+    const char *text = json_string_value(json_object_get(candidate, "endpoint"));
+    struct endpoint ep;
+
+    return text && endpoint_parse(&ep, text, NULL) == 0 &&
+           (ip_prefix_has(cidr4, &ep.addr) || ip_prefix_has(cidr6, &ep.addr));
+}
+
+int report_drop_candidates(
+    struct report *rp, const struct ip_prefix *cidr4, const struct ip_prefix *cidr6, struct err *e)
+{
+    json_auto_t *items = rp->candidates ? json_loads(rp->candidates, 0, NULL) : NULL;
+    size_t n = json_array_size(items);
+    char *text;
+
+    for (size_t i = n; i-- > 0;)
+        if (is_in_overlay(json_array_get(items, i), cidr4, cidr6))
+            (void)json_array_remove(items, i);
+    if (json_array_size(items) == n)
+        return 0;
+    text = body_format(items);
+    if (!text)
+        return err_set(e, -ENOMEM, "no memory for the report");
+    free(rp->candidates);
+    rp->candidates = text;
+    return 0;
+}
+
 int report_decode(struct report *ret, const json_t *json, int64_t at, struct err *e)
 {
     _cleanup_(report_deinit) struct report rp = REPORT_NULL;

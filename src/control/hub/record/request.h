@@ -189,5 +189,14 @@ int token_request_decode(struct token_request *ret, const json_t *json, struct e
 /** network_request_decode() - what is not said has its default, or stays for networks_add(). */
 int network_request_decode(struct network_request *ret, const json_t *json, struct err *e);
 
+/**
+ * report_drop_candidates() - leave out the candidates in the blocks of the network itself
+ *
+ * No path to a node may lead through the overlay, whoever reports that it is reached there. An
+ * older agent may, of an interface that was renamed. 0, or -ENOMEM with words.
+ */
+int report_drop_candidates(
+    struct report *rp, const struct ip_prefix *cidr4, const struct ip_prefix *cidr6, struct err *e);
+
 /** report_decode() - @ret: for report_deinit(). @at: s since 1970, by which its ages count. */
 int report_decode(struct report *ret, const json_t *json, int64_t at, struct err *e);

@@ -72,6 +72,28 @@ static void test_unknown_fields(void **state)
     report_deinit(&rp);
 }
 
+/* A hub tells nobody that a node is reached at an address of the network itself. */
+static void test_candidates_of_the_overlay(void **state)
+{
+    struct report rp = REPORT_NULL;
+    struct ip_prefix cidr4, cidr6;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(ip_prefix_parse(&cidr4, "10.77.0.0/16", NULL), 0);
+    assert_int_equal(ip_prefix_parse(&cidr6, "fd77::/48", NULL), 0);
+    assert_int_equal(decode(&rp,
+                         "{\"node\":{\"candidates\":["
+                         "{\"type\":\"host\",\"endpoint\":\"10.77.0.4:51407\"},"
+                         "{\"type\":\"host\",\"endpoint\":\"192.0.2.1:1\"},"
+                         "{\"type\":\"host\",\"endpoint\":\"[fd77::4]:51407\"}]}}",
+                         &e),
+        0);
+    assert_int_equal(report_drop_candidates(&rp, &cidr4, &cidr6, &e), 0);
+    assert_non_null(strstr(rp.candidates, "192.0.2.1:1"));
+    assert_null(strstr(rp.candidates, "51407"));
+    report_deinit(&rp);
+}
+
 /* What a node says of its fabric is kept as it says it, and checked as others will read it. */
 static void test_fabric(void **state)
 {
@@ -219,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_unknown_fields),
         cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_candidates_of_the_overlay),
         cmocka_unit_test(test_fabric),
         cmocka_unit_test(test_growth),
         cmocka_unit_test(test_whose_and_which),

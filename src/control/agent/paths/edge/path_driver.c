@@ -49,10 +49,11 @@ struct path_driver {
 
     /* Facts that are carried between them. */
     struct path_side self;
-    nsec_t gather_at; /* time to look at the addresses again; NSEC_NEVER: none is planned */
-    uint64_t network; /* digest of the addresses that @local has; 0: none were looked at */
-    uint64_t run;     /* of this node as a relay; random */
-    bool is_relay;    /* this node is one */
+    nsec_t gather_at;      /* time to look at the addresses again; NSEC_NEVER: none is planned */
+    uint64_t network;      /* digest of the addresses that @local has; 0: none were looked at */
+    uint64_t block_routes; /* digest of the routes to the blocks of the overlay at the last look */
+    uint64_t run;          /* of this node as a relay; random */
+    bool is_relay;         /* this node is one */
     bool is_hub_heard;
     bool engine_pins;
 };
@@ -152,10 +153,14 @@ static void gather(struct path_driver *d, bool force, nsec_t now)
     d->gather_at = NSEC_NEVER;
     if (port == 0)
         return;
-    if (address_watch_look(&d->addresses, d->interface, &found) < 0) {
+    if (address_watch_look(&d->addresses, d->interface, &d->local.blocks, &found) < 0) {
         d->gather_at = now + SETTLE;
         return;
     }
+    /* Somebody may have taken a block of the overlay: a pass finds that out, and mends it. */
+    if (d->block_routes != found.block_routes && d->network != 0)
+        d->listener.on_routes(d->listener.ctx);
+    d->block_routes = found.block_routes;
     if (!force && found.digest == d->network)
         return;
     d->network = found.digest;
@@ -222,6 +227,11 @@ void path_driver_set_link_mtu(struct path_driver *d, uint16_t mtu)
 
 void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, nsec_t now)
 {
+    struct candidate_blocks blocks = {.items = {s->network.cidr4, s->network.cidr6}, .n = 2};
+
+    /* First of all: no path may be tried that leads through the overlay itself. */
+    paths_set_blocks(d->paths, &blocks);
+    local_candidates_set_blocks(&d->local, &blocks);
     edges_set_snapshot(&d->edges, s, now);
     local_candidates_set_servers(&d->local, s, now);
     update_self(d, now);

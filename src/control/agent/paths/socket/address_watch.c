@@ -18,6 +18,7 @@
 
 struct look {
     unsigned overlay; /* our own interface; 0: it is not there */
+    const struct candidate_blocks *blocks;
     struct addresses found;
 };
 
@@ -29,17 +30,37 @@ static int take_address(const struct rtnl_entry *entry, void *ctx)
     struct endpoint ep = {.addr = entry->prefix.addr, .port = 1};
 
     if (entry->ifindex == look->overlay || found->n >= ADDRESSES_MAX ||
-        ip_addr_is_link_local(&ep.addr) || !candidate_is_possible(&ep))
+        ip_addr_is_link_local(&ep.addr) || !candidate_is_possible(&ep) ||
+        candidate_blocks_have(look->blocks, &ep.addr))
         return 0;
     found->items[found->n++] = ep.addr;
     found->digest = hash_bytes(found->digest, &ep.addr, sizeof(ep.addr));
     return 0;
 }
 
-/* Only default routes count, because others come and go with containers. */
+/* Does it lead a block of the overlay, or a part of one, elsewhere, or the whole block into it? */
+static bool concerns_overlay(const struct look *look, const struct rtnl_entry *entry)
+{
+    for (unsigned i = 0; i < look->blocks->n; i++)
+        if (ip_prefix_equal(&entry->prefix, &look->blocks->items[i]))
+            return true;
+    return entry->ifindex != look->overlay &&
+           candidate_blocks_have(look->blocks, &entry->prefix.addr);
+}
+
+/* Only default routes count, because others come and go with containers; and those that lead to the
+ * overlay, which somebody may have taken from it. */
 static int take_route(const struct rtnl_entry *entry, void *ctx)
 {
     struct look *look = ctx;
+    struct addresses *found = &look->found;
+
+    if (concerns_overlay(look, entry)) {
+        found->block_routes =
+            hash_bytes(found->block_routes, &entry->ifindex, sizeof(entry->ifindex));
+        found->block_routes =
+            hash_bytes(found->block_routes, &entry->prefix, sizeof(entry->prefix));
+    }
 
     if (entry->ifindex != look->overlay && entry->prefix.len == 0)
         look->found.digest =
@@ -47,9 +68,11 @@ static int take_route(const struct rtnl_entry *entry, void *ctx)
     return 0;
 }
 
-int address_watch_look(struct address_watch *aw, const char *interface, struct addresses *ret)
+int address_watch_look(struct address_watch *aw, const char *interface,
+    const struct candidate_blocks *blocks, struct addresses *ret)
 {
-    struct look look = {.found = {.digest = DIGEST_SEED}};
+    struct look look = {
+        .blocks = blocks, .found = {.digest = DIGEST_SEED, .block_routes = DIGEST_SEED}};
     struct rtnl_link link;
     int r = rtnl_find_link(&aw->nl, interface, &link);
 

@@ -1,7 +1,7 @@
 /*
  * address_watch.h - this machine's addresses, and word of every change of its network.
  *
- * Addresses of our own overlay's interface, and those that cannot be a candidate, are left out.
+ * Addresses of our own overlay, and those that cannot be a candidate, are left out.
  *
  * Threads: the loop's.
  */
@@ -27,6 +27,7 @@ struct addresses {
     unsigned n;
     uint64_t
         digest; /* of the addresses and of the interfaces of default routes; never 0 by design */
+    uint64_t block_routes; /* digest of the routes that lead to the overlay's blocks */
 };
 
 /** address_watch_fn - something has changed, perhaps one of many changes at once; from the loop. */
@@ -55,8 +56,10 @@ void address_watch_stop(struct address_watch *aw);
 /**
  * address_watch_look() - which addresses there are now
  * @interface:	our own, whose addresses and routes do not count; it may be absent
+ * @blocks:	of the overlay; addresses in them do not count, whatever their interface is called
  *
  * Return: 0; negative errno when the kernel gave no whole answer, most often because something
  * changed meanwhile: look again a little later.
  */
-int address_watch_look(struct address_watch *aw, const char *interface, struct addresses *ret);
+int address_watch_look(struct address_watch *aw, const char *interface,
+    const struct candidate_blocks *blocks, struct addresses *ret);

@@ -52,6 +52,11 @@ void local_candidates_set_servers(struct local_candidates *lc, const struct snap
     stun_client_set_servers(&lc->stun, servers, n, now);
 }
 
+void local_candidates_set_blocks(struct local_candidates *lc, const struct candidate_blocks *blocks)
+{
+    lc->blocks = *blocks;
+}
+
 void local_candidates_set_addresses(
     struct local_candidates *lc, const struct ip_addr *addrs, unsigned n, uint16_t port, nsec_t now)
 {
@@ -142,22 +147,31 @@ bool local_candidates_on_fresh(
 
 /* ---- what is known -------------------------------------------------------------------------- */
 
+/* The overlay's own addresses are left out, whatever an interface that has one is called, and
+ * whoever has given or seen it. */
+static void add(const struct local_candidates *lc, struct candidates *c, enum candidate_kind kind,
+    const struct endpoint *ep)
+{
+    if (!candidate_blocks_have(&lc->blocks, &ep->addr))
+        (void)candidates_add(c, kind, ep);
+}
+
 static void add_candidates(const struct local_candidates *lc, struct candidates *c)
 {
     for (unsigned i = 0; i < lc->n_own; i++)
-        (void)candidates_add(c, CANDIDATE_HOST, &lc->own[i]);
+        add(lc, c, CANDIDATE_HOST, &lc->own[i]);
     for (unsigned i = 0; i < lc->n_given; i++) {
         struct endpoint ep = lc->given[i];
 
         if (ep.port == 0)
             ep.port = lc->port;
-        (void)candidates_add(c, CANDIDATE_GIVEN, &ep);
+        add(lc, c, CANDIDATE_GIVEN, &ep);
     }
     if (lc->mapping.kind != PORT_MAPPING_NONE)
-        (void)candidates_add(c, CANDIDATE_MAPPED, &lc->mapping.external);
+        add(lc, c, CANDIDATE_MAPPED, &lc->mapping.external);
     for (unsigned i = 0; i < lc->stun.n_views; i++)
         if (lc->stun.views[i].heard_at != 0)
-            (void)candidates_add(c, CANDIDATE_REFLEXIVE, &lc->stun.views[i].mapped);
+            add(lc, c, CANDIDATE_REFLEXIVE, &lc->stun.views[i].mapped);
 }
 
 void local_candidates_fill(const struct local_candidates *lc, struct path_side *side)

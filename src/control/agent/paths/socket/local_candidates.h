@@ -40,6 +40,7 @@ struct local_fresh {
 struct local_candidates {
     const struct endpoint *given; /* pins; by the operator, port 0: WireGuard's */
     unsigned n_given;
+    struct candidate_blocks blocks;      /* of the network; nothing in them is a candidate */
     uint16_t port;                       /* WireGuard's; 0: not known */
     struct endpoint own[CANDIDATES_MAX]; /* of the interfaces, with WireGuard's port */
     unsigned n_own;
@@ -64,6 +65,10 @@ void local_candidates_init(
 /** local_candidates_set_servers() - the STUN servers of that snapshot's hubs. */
 void local_candidates_set_servers(
     struct local_candidates *lc, const struct snapshot *s, nsec_t now);
+
+/** local_candidates_set_blocks() - those of the network; nothing in them is told to anybody. */
+void local_candidates_set_blocks(
+    struct local_candidates *lc, const struct candidate_blocks *blocks);
 
 /**
  * local_candidates_set_addresses() - the network has changed, or WireGuard's port

@@ -126,6 +126,24 @@ static void test_each_kind_of_candidate(void **state)
     assert_int_equal(local_candidates_hub_rtt(&w->lc), NSEC_PER_MSEC);
 }
 
+/* Whoever names an address of the overlay: no path to this node may lead through it. */
+static void test_nothing_of_the_overlay_is_told(void **state)
+{
+    struct world *w = *state;
+    struct ip_addr own[2] = {endpoint("192.168.1.2:1").addr, endpoint("10.77.0.4:1").addr};
+    struct candidate_blocks blocks = {.n = 1};
+    struct path_side side;
+
+    assert_int_equal(ip_prefix_parse(&blocks.items[0], "10.77.0.0/16", NULL), 0);
+    local_candidates_set_blocks(&w->lc, &blocks);
+    local_candidates_set_addresses(&w->lc, own, 2, PORT, T0);
+    assert_int_equal(answer_all(w, "10.77.0.4:51820", 0, T0), SERVERS);
+    side = filled(w);
+    assert_true(has(&side, CANDIDATE_HOST, "192.168.1.2:51820"));
+    assert_true(has(&side, CANDIDATE_GIVEN, "203.0.113.50:4000"));
+    assert_int_equal(side.candidates.n, 3);
+}
+
 static void test_another_network_voids_what_servers_told(void **state)
 {
     struct world *w = *state;
@@ -198,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_each_kind_of_candidate, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             test_another_network_voids_what_servers_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_nothing_of_the_overlay_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_told_only_when_it_is_new, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_counting_nat, set_up, tear_down),
     };

@@ -71,8 +71,27 @@ static void log_offloads(const struct agent *a)
                 offload_name((enum offload)i), o.why[i]);
 }
 
+/* What somebody else has done to the interface, and that it is mended: one line each. */
+static void log_mended(const struct agent *a, const struct reconcile_result *result)
+{
+    const char *interface = a->state.interface;
+    char text[IP_PREFIX_TEXT_MAX];
+
+    if (result->renamed[0] != '\0')
+        log_info("%s had been renamed to %s and has its name again", interface, result->renamed);
+    if (result->was_gone)
+        log_info(
+            "%s had been deleted, or its data plane had ended: both are there again", interface);
+    if (result->was_down)
+        log_info("%s had been set down and is up again", interface);
+    if (result->lost_route)
+        log_info("the route to %s had been taken from %s and leads into it again",
+            ip_prefix_format(&result->route, text), interface);
+}
+
 static void log_pass(const struct agent *a, const struct reconcile_result *result)
 {
+    log_mended(a, result);
     if (result->opened) {
         log_info("the %s engine runs %s%s%s", engine_kind_name(engine_kind_of(a->reconcile.engine)),
             a->state.interface, a->reconcile.why[0] ? ": " : "", a->reconcile.why);
@@ -183,6 +202,9 @@ void agent_pass_run(struct agent *a)
     agent_handshakes_greet_hubs(a, now);
     path_driver_set_relay(a->paths, in.relays, result.opened, now);
     path_driver_on_applied(a->paths);
+    /* The engine has forgotten its sessions, and peers would go on sending in them for 15 s. */
+    if (result.was_gone || result.was_down)
+        agent_handshakes_renew(a);
     agent_handshakes_begin(a, now);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
 }

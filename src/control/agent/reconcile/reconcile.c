@@ -285,6 +285,7 @@ static int reconcile_addresses(
 struct route_walk {
     const struct wg_config *want;
     bool found[WG_CONFIG_ADDRESSES_MAX]; /* of the routes to its blocks */
+    bool there[WG_CONFIG_ADDRESSES_MAX]; /* the same, though perhaps with other metrics */
     struct peer_routes peers;            /* owns */
 };
 
@@ -300,6 +301,13 @@ static struct rtnl_metrics block_metrics(const struct wg_config *want, const str
     return peer_routes_metrics(want, want->route_mtu, ip_addr_is_v4(&to->addr));
 }
 
+/* Notes a route that an earlier pass had set, and that is not there now. */
+static void note_lost_route(struct reconcile_result *res, const struct ip_prefix *to)
+{
+    res->lost_route = true;
+    res->route = *to;
+}
+
 static int compare_route(const struct rtnl_entry *entry, void *ctx)
 {
     struct route_walk *w = ctx;
@@ -308,6 +316,8 @@ static int compare_route(const struct rtnl_entry *entry, void *ctx)
         const struct ip_prefix *to = &w->want->routes[i];
         struct rtnl_metrics wanted = block_metrics(w->want, to);
 
+        if (ip_prefix_equal(&entry->prefix, to))
+            w->there[i] = true;
         if (ip_prefix_equal(&entry->prefix, to) && entry->metrics.mtu == wanted.mtu &&
             entry->metrics.advmss == wanted.advmss)
             w->found[i] = true;
@@ -331,6 +341,8 @@ static int reconcile_routes(
 
         if (w.found[i] || (!ip_addr_is_v4(&want->routes[i].addr) && rc->lacks_v6))
             continue;
+        if (!w.there[i] && rc->is_whole)
+            note_lost_route(res, &want->routes[i]);
         r = rtnl_set_block_route(&rc->nl, rc->ifindex, &want->routes[i], &metrics);
         res->n_changes++;
     }
@@ -351,6 +363,11 @@ static int reconcile_interface(
     if (r == RTNL_E_ABSENT)
         return err_set(e, -ENODEV, "the interface %s is gone", rc->interface);
     if (r == 0) {
+        res->was_gone = rc->was_whole && (link.ifindex != rc->ifindex || res->opened);
+        res->was_down = rc->is_whole && link.ifindex == rc->ifindex && !link.up;
+        /* A new interface, or one that was down, has no routes, and nobody has taken them. */
+        rc->is_whole = rc->is_whole && link.up && link.ifindex == rc->ifindex && !res->opened &&
+                       res->renamed[0] == '\0';
         rc->ifindex = link.ifindex;
         r = reconcile_addresses(rc, want, res);
     }
@@ -360,8 +377,69 @@ static int reconcile_interface(
     }
     if (r == 0)
         r = reconcile_routes(rc, want, res);
+    rc->is_whole = r == 0;
+    rc->was_whole = rc->was_whole || r == 0;
     if (r < 0)
         return err_set(e, r, "the interface %s cannot be set up: %s", rc->interface, strerror(-r));
+    return 0;
+}
+
+/* ---- its name ------------------------------------------------------------------------------- */
+
+/** The search for an interface that has our addresses. */
+struct name_walk {
+    const struct wg_config *want;
+    unsigned ifindex; /* of the interface that has one of them; 0: none has */
+};
+
+static int find_own_address(const struct rtnl_entry *entry, void *ctx)
+{
+    struct name_walk *w = ctx;
+
+    for (unsigned i = 0; i < w->want->n_addresses; i++)
+        if (ip_addr_equal(&entry->prefix.addr, &w->want->addresses[i].addr))
+            w->ifindex = entry->ifindex;
+    return 0;
+}
+
+/* The kind of thing that an engine makes? Anything else with our address is somebody else's. */
+static bool is_tunnel(struct netlink *nl, const char *name)
+{
+    struct rtnl_link link;
+
+    return rtnl_find_link(nl, name, &link) == 0 &&
+           (strcmp(link.kind, "tun") == 0 || strcmp(link.kind, "wireguard") == 0);
+}
+
+/* Gives the interface its name back if it was renamed: it is known by its index, and after a start
+ * by this node's address. What runs it, and every rule of the packet filter, goes by the name. */
+static int reconcile_name(
+    struct reconcile *rc, const struct wg_config *want, struct reconcile_result *res, struct err *e)
+{
+    struct name_walk w = {.want = want, .ifindex = rc->ifindex};
+    char now[IFNAMSIZ] = "";
+    int r = 0;
+
+    if (if_nametoindex(rc->interface) != 0 && is_known(rc))
+        return 0;
+    if (w.ifindex == 0 || !if_indextoname(w.ifindex, now)) {
+        w.ifindex = 0;
+        r = rtnl_each_address(&rc->nl, 0, find_own_address, &w);
+    }
+    if (r < 0 || w.ifindex == 0 || !if_indextoname(w.ifindex, now) ||
+        strcmp(now, rc->interface) == 0 || !is_tunnel(&rc->nl, now))
+        return 0;
+    r = rtnl_rename_link(&rc->nl, w.ifindex, rc->interface);
+    if (r == -EBUSY) {
+        r = rtnl_set_link(&rc->nl, w.ifindex, false, 0);
+        if (r == 0)
+            r = rtnl_rename_link(&rc->nl, w.ifindex, rc->interface);
+    }
+    if (r < 0)
+        return err_set(e, r, "the interface %s was renamed to %s, and cannot be named back: %s",
+            rc->interface, now, r == -EEXIST ? "another one has its name now" : strerror(-r));
+    memcpy(res->renamed, now, sizeof(now));
+    res->n_changes++;
     return 0;
 }
 
@@ -374,6 +452,8 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
     struct wg_config want = WG_CONFIG_NULL;
     int r = render_config(&want, in, e);
 
+    if (r == 0)
+        r = reconcile_name(rc, &want, &res, e);
     if (r == 0) {
         r = subnet_routes_plan(
             &rc->subnets, &rc->nl, if_nametoindex(rc->interface), rc->accepts, in->snapshot, &want);

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,8 @@ struct reconcile {
     char why[ENGINE_WHY_MAX];       /* why it is of this kind; "" when it was asked for */
     struct netlink nl;              /* for the interface */
     unsigned ifindex;               /* of the interface when last seen; 0: not yet */
+    bool is_whole;                  /* the last pass left it with its addresses and routes */
+    bool was_whole;                 /* and so did any pass of this agent */
     enum subnets_accept accepts;    /* which of the subnets behind other nodes are used */
     struct subnet_routes subnets;   /* behind other nodes, and which of them are used here */
     bool lacks_v6;                  /* this machine takes no IPv6 address */
@@ -50,7 +53,12 @@ struct reconcile {
 struct reconcile_result {
     bool opened;      /* an engine was started or taken up */
     size_t n_changes; /* peers that were added, changed or removed, and changes to the interface */
-    size_t n_foreign; /* of them, peers removed that no agent of this node had added */
+    bool was_gone;    /* the interface, or the process that runs it, had gone since the last pass */
+    bool was_down;    /* the interface was down, though an earlier pass had it up */
+    bool lost_route;  /* a block's route did not lead into it any more, though a pass had set it */
+    struct ip_prefix route; /* that block, if so */
+    char renamed[IFNAMSIZ]; /* the name that it had been given, and has no more; "": none */
+    size_t n_foreign;       /* of them, peers removed that no agent of this node had added */
 };
 
 /**

@@ -80,6 +80,8 @@ static void take_state(struct link_watch *w, const struct news *news, int nsid)
     w->state.up = news->up;
     if (news->mtu)
         w->state.mtu = news->mtu;
+    if (news->name[0])
+        (void)snprintf(w->state.name, sizeof(w->state.name), "%s", news->name);
 }
 
 /* @is_found: it answers the request for the interface to watch. */
@@ -270,5 +272,5 @@ bool link_watch_read(struct link_watch *w)
             w->state.ifindex = 0;
     } while (r == 0 || r == -EINTR || r == -ENOBUFS);
     return old.nsid != w->state.nsid || old.ifindex != w->state.ifindex ||
-           old.mtu != w->state.mtu || old.up != w->state.up;
+           old.mtu != w->state.mtu || old.up != w->state.up || strcmp(old.name, w->state.name) != 0;
 }

@@ -17,6 +17,7 @@ struct link_state {
     unsigned ifindex; /* its number there; 0: it has left that namespace, or was deleted */
     unsigned mtu;     /* bytes */
     bool up;          /* administratively (IFF_UP) */
+    char name[16];    /* now; it may be renamed */
 };
 
 #define LINK_WATCH_HERE (-1)

@@ -175,6 +175,16 @@ int rtnl_set_link(struct netlink *nl, unsigned ifindex, bool up, unsigned mtu)
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 
+int rtnl_rename_link(struct netlink *nl, unsigned ifindex, const char *name)
+{
+    struct request rq;
+    struct ifinfomsg *ifi = start_request(&rq, RTM_NEWLINK, NLM_F_ACK, sizeof(*ifi));
+
+    ifi->ifi_index = (int)ifindex;
+    mnl_attr_put_strz(rq.nlh, IFLA_IFNAME, name);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
 int rtnl_set_segments(struct netlink *nl, unsigned ifindex, unsigned n_segments)
 {
     struct request rq;

@@ -42,6 +42,10 @@ int rtnl_remove_link(struct netlink *nl, unsigned ifindex);
 /** rtnl_set_link() - @mtu: 0 leaves it. 0 or negative errno. */
 int rtnl_set_link(struct netlink *nl, unsigned ifindex, bool up, unsigned mtu);
 
+/** rtnl_rename_link() - also of a link that is up, where the kernel allows that. 0 or negative
+ * errno: -EBUSY where it has to be down, -EEXIST where another has the name. */
+int rtnl_rename_link(struct netlink *nl, unsigned ifindex, const char *name);
+
 /**
  * rtnl_set_segments() - the most segments that one superpacket for the interface may have
  *

@@ -16,6 +16,7 @@
 #include "shared/device_state.h"
 #include "shared/port_sockets.h"
 #include "shared/port_state.h"
+#include "wire/ip.h"
 #include "wire/wg.h"
 
 static void start_peers(struct device *d, nsec_t now)
@@ -141,7 +142,9 @@ static void follow_link(struct device *d)
             d->name, strerror(-r));
 }
 
-/* The smallest MTU in use: a superpacket for a peer with a larger one is limited by its bytes. */
+/* The smallest MTU in use: a superpacket for a peer with a larger one is limited by its bytes. Not
+ * that of a path that is narrower than any link ought to be, or was not measured yet: the others
+ * would leave in two sends because of it. */
 static unsigned least_mtu(const struct device *d)
 {
     unsigned least = d->link.watch.state.mtu;
@@ -150,7 +153,7 @@ static unsigned least_mtu(const struct device *d)
     list_foreach(peer, &d->peers, siblings) {
         unsigned mtu = atomic_load(&peer->mtu);
 
-        if (mtu != 0 && mtu < least)
+        if (mtu >= IP_V6_MTU_MIN && mtu < least)
             least = mtu;
     }
     return least;

@@ -31,6 +31,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/rng.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 #include "os/wakeup.h"
@@ -254,7 +255,9 @@ static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
     }
     w->frame = w->own_frame = malloc(TUN_FRAME_MAX);
     w->batch.buf = malloc(BATCH_ROOM);
-    if (!w->frame || !w->batch.buf || tx_shaper_new(&w->shaper) < 0)
+    w->pieces.buf = malloc(CUT_ROOM);
+    w->pieces.id = rng_u32(&d->port->rng);
+    if (!w->frame || !w->batch.buf || !w->pieces.buf || tx_shaper_new(&w->shaper) < 0)
         return -ENOMEM;
     return sender_init(&w->sender, d->port, &w->drops, true);
 }
@@ -321,6 +324,7 @@ void tx_deinit(struct device *d)
         free(w->own_frame);
         w->shaper = tx_shaper_free(w->shaper);
         free(w->batch.buf);
+        free(w->pieces.buf);
         closep(&w->queues_fd);
         closep(&w->wake_fd);
     }

@@ -9,6 +9,7 @@
 
 #include "os/clock.h"
 #include "packet/icmp.h"
+#include "packet/v6_cut.h"
 #include "peer/peer.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
@@ -175,8 +176,7 @@ static uint16_t exceeded_mtu(const struct tx_frame *f)
 
     if (mtu == 0 || f->may_fragment)
         return 0;
-    /* No sender of IPv6 may be told that less fits (RFC 8200 section 5): then, too, the datagram is
-     * fragmented. */
+    /* No sender of IPv6 may be told that less fits (RFC 8200 section 5): the packet is cut here. */
     if (f->is_v6 && mtu < IP_V6_MTU_MIN)
         mtu = IP_V6_MTU_MIN;
     return f->longest > mtu ? mtu : 0;
@@ -192,9 +192,80 @@ static void refuse_size(struct tx_worker *w, const struct tx_frame *f, uint16_t 
         pkt->len, mtu, now);
 }
 
+/* What the frame's packets have to be cut to; 0: they fit, or may not be cut. */
+static uint16_t cut_mtu(const struct tx_frame *f)
+{
+    uint16_t mtu = atomic_load_explicit(&f->peer->mtu, memory_order_relaxed);
+
+    return f->is_v6 && mtu != 0 && f->longest > mtu ? mtu : 0;
+}
+
 static bool goes_with(const struct tx_frame *next, const struct tx_frame *f)
 {
-    return next->peer == f->peer && next->tos == f->tos && exceeded_mtu(next) == 0;
+    return next->peer == f->peer && next->tos == f->tos && exceeded_mtu(next) == 0 &&
+           cut_mtu(next) == 0;
+}
+
+/* Room for a piece of @len bytes; what was cut before is sent if there is none left. Return: where
+ * it is to be written. */
+static uint8_t *add_piece(struct tx_worker *w, uint32_t len)
+{
+    unsigned mtu = atomic_load_explicit(&w->device->mtu, memory_order_relaxed);
+    struct packet pkt = {.len = (uint16_t)len, .padded = (uint16_t)wg_padded(len, mtu)};
+    struct tx_pieces *c = &w->pieces;
+    uint8_t *inner;
+
+    pkt.off = c->len;
+    inner = c->buf + c->len + sizeof(struct wg_data);
+    memset(inner + len, 0, (size_t)(pkt.padded - len));
+    c->pkts[c->n++] = pkt;
+    c->len += packet_room(&pkt);
+    return inner;
+}
+
+/* Cuts one packet; @mtu as cut_mtu() says. False when there is no room for its pieces. */
+static bool cut_packet(struct tx_worker *w, const struct packet *pkt, uint16_t mtu)
+{
+    const uint8_t *p = w->batch.buf + pkt->off + sizeof(struct wg_data);
+    unsigned n = v6_cut_count(p, pkt->len, mtu);
+    struct tx_pieces *c = &w->pieces;
+    uint8_t piece[IP_V6_MTU_MIN];
+    uint32_t room = pkt->len + n * (uint32_t)(V6_CUT_HEADERS + WG_DATA_OVERHEAD + WG_PADDING);
+
+    if (c->n + n > CUT_PACKETS || c->len + room > CUT_ROOM)
+        return false;
+    if (n == 1) {
+        memcpy(add_piece(w, pkt->len), p, pkt->len);
+        return true;
+    }
+    c->id++;
+    for (unsigned i = 0; i < n; i++) {
+        uint32_t len = v6_cut(p, pkt->len, c->id, i, n, piece);
+
+        memcpy(add_piece(w, len), piece, len);
+    }
+    return true;
+}
+
+/* Sends the frame's packets in pieces. */
+static void send_cut(struct tx_worker *w, const struct tx_frame *f, uint16_t mtu, nsec_t now)
+{
+    struct tx_pieces *c = &w->pieces;
+    unsigned done = 0;
+
+    while (done < f->n) {
+        unsigned first = c->n;
+
+        while (done < f->n && cut_packet(w, &w->batch.pkts[f->first + done], mtu))
+            done++;
+        if (c->n > first)
+            sender_add(&w->sender, f->peer, c->buf, &c->pkts[first], c->n - first, f->tos, now);
+        if (done < f->n) { /* The pieces have no room any more: they leave. */
+            sender_flush(&w->sender);
+            c->n = 0;
+            c->len = 0;
+        }
+    }
 }
 
 /* Stage: hand over. Neighbouring frames for one peer go to the sender together. */
@@ -218,6 +289,11 @@ static void hand_over(struct tx_worker *w)
             refuse_size(w, f, mtu, now);
             continue;
         }
+        mtu = cut_mtu(f);
+        if (mtu) {
+            send_cut(w, f, mtu, now);
+            continue;
+        }
         for (; next < b->n_frames && goes_with(&b->frames[next], f); next++)
             n += b->frames[next].n;
         sender_add(&w->sender, f->peer, b->buf, &b->pkts[f->first], n, f->tos, now);
@@ -232,4 +308,5 @@ void tx_send_batch(struct tx_worker *w)
     hand_over(w);
     sender_flush(&w->sender);
     w->batch.n = w->batch.n_frames = w->batch.len = 0;
+    w->pieces.n = w->pieces.len = 0;
 }

@@ -33,6 +33,10 @@ struct tx_shaper;
 /* Enough for one send call; waiting for more would only add delay. */
 #define BATCH_GOAL 57344
 
+/* The batch again, with every packet cut in two; a packet in more pieces is one of less room. */
+#define CUT_PACKETS (2 * BATCH_PACKETS)
+#define CUT_ROOM    (BATCH_ROOM + BATCH_PACKETS * 128)
+
 /** A frame's place in the batch. */
 struct tx_frame {
     struct ip_addr dst; /* inner */
@@ -55,6 +59,15 @@ struct tx_batch {
     struct tx_frame frames[BATCH_PACKETS];
 };
 
+/** Pieces of IPv6 packets (v6_cut.h), until they are sent. */
+struct tx_pieces {
+    uint8_t *buf; /* owns CUT_ROOM bytes */
+    uint32_t len; /* used */
+    unsigned n;   /* pieces */
+    uint32_t id;  /* of the packet that is cut next */
+    struct packet pkts[CUT_PACKETS];
+};
+
 /**
  * A sending thread. All that changes, but @drops, belongs to that thread, or to the rx worker while
  * the queues are lent to it.
@@ -74,6 +87,7 @@ struct tx_worker {
     nsec_t now;           /* of the latest batch */
     struct sender sender;
     struct tx_batch batch;
+    struct tx_pieces pieces;
     struct rate icmp; /* of answers to the inner sender */
     struct drops drops;
 

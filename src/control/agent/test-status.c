@@ -162,7 +162,7 @@ static void test_json(void **state)
         "agent on it\", \"sinceSeconds\": 60, \"rttMs\": null, "
         "\"leastRttMs\": null, \"loss\": null, \"rateBitsPerSecond\": 20000000, "
         "\"endpoint\": \"203.0.113.10:51820\", \"handshakeAgeSeconds\": 4, "
-        "\"mtu\": 1420, \"rxBytes\": 1536, \"txBytes\": 20, "
+        "\"mtu\": 1120, \"rxBytes\": 1536, \"txBytes\": 20, "
         "\"since\": 1789999940, \"alarm\": false, \"stock\": false}, "
         "{\"name\": \"n4\", \"address4\": \"10.42.0.4\", \"address6\": \"fd5a:1::4\", "
         "\"publicKey\": \"BAAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
@@ -172,7 +172,7 @@ static void test_json(void **state)
         "agent on it\", \"sinceSeconds\": 60, \"rttMs\": null, "
         "\"leastRttMs\": null, \"loss\": null, \"rateBitsPerSecond\": null, "
         "\"endpoint\": null, \"handshakeAgeSeconds\": null, "
-        "\"mtu\": 1420, \"rxBytes\": 0, \"txBytes\": 0, "
+        "\"mtu\": 1120, \"rxBytes\": 0, \"txBytes\": 0, "
         "\"since\": 1789999940, \"alarm\": false, \"stock\": false}], "
         "\"namesLeftOut\": [], \"namesPending\": false}";
     struct scene sc;
@@ -214,8 +214,8 @@ static void test_table(void **state)
         "keepalive 10 s; not measured yet: there is no session with the hub by UDP\n"
         "\n"
         "PEER  ADDRESS    PATH           RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"
-        "n3    10.42.0.3  relay via hub  -    -     1420  60 s   4 s ago    1.5 KiB   20 B\n"
-        "n4    10.42.0.4  relay via hub  -    -     1420  60 s   never      0 B       0 B\n"
+        "n3    10.42.0.3  relay via hub  -    -     1120  60 s   4 s ago    1.5 KiB   20 B\n"
+        "n4    10.42.0.4  relay via hub  -    -     1120  60 s   never      0 B       0 B\n"
         "\n"
         "relay: this peer does not say where it may be reached, as a stock WireGuard does not, so "
         "the hub relays: run the weft agent on it\n");
@@ -300,8 +300,8 @@ static void test_table_without_hub(void **state)
                       "keepalive 10 s; not measured yet: there is no session with the hub by UDP\n"
                       "\n"
                       "PEER  ADDRESS    PATH  RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"
-                      "n3    10.42.0.3  none  -    -     1420  60 s   4 s ago    1.5 KiB   20 B\n"
-                      "n4    10.42.0.4  none  -    -     1420  60 s   never      0 B       0 B\n"
+                      "n3    10.42.0.3  none  -    -     1120  60 s   4 s ago    1.5 KiB   20 B\n"
+                      "n4    10.42.0.4  none  -    -     1120  60 s   never      0 B       0 B\n"
                       "\n"
                       "none: the hub does not answer, and packets to this peer go through it\n");
     json_decref(json);

@@ -15,7 +15,7 @@
 #define CONFIRM      (4 * NSEC_PER_SEC)    /* 5.1.1, CONFIRMATION_TIMER */
 #define CONFIRM_SOON (2 * NSEC_PER_SEC)    /* the same, when nothing comes back */
 #define SUSPICIOUS   (1 * NSEC_PER_SEC)    /* nothing came back for so long: confirm early */
-#define RAISE        (600 * NSEC_PER_SEC)  /* 5.1.1, PMTU_RAISE_TIMER */
+#define RAISE        (90 * NSEC_PER_SEC)   /* 5.1.1, PMTU_RAISE_TIMER: a line that was mended */
 #define RAISE_SOON   (60 * NSEC_PER_SEC)   /* after a black hole, which may have been loss */
 #define BACKOFF_MAX  (60 * NSEC_PER_SEC)
 

@@ -16,10 +16,13 @@ void peer_routes_deinit(struct peer_routes *pr)
     *pr = (struct peer_routes)PEER_ROUTES_NULL;
 }
 
-struct rtnl_metrics peer_routes_metrics(const struct wg_config *c, uint16_t mtu, bool is_v4)
+struct rtnl_metrics peer_routes_metrics(
+    const struct wg_config *c, uint16_t mtu, bool limits_mss, bool is_v4)
 {
     unsigned most = c->link_mtu != 0 && c->link_mtu < c->mtu ? c->link_mtu : c->mtu;
 
+    if (limits_mss && mtu < most)
+        most = mtu;
     if (!is_v4 && mtu < IP_V6_MTU_MIN) /* With less the kernel would not send IPv6 at all. */
         mtu = IP_V6_MTU_MIN;
     return (struct rtnl_metrics){
@@ -41,9 +44,15 @@ static void add_wanted(struct peer_routes *pr, const struct wg_config *c, const 
         bool is_v4 = ip_addr_is_v4(&to->addr);
 
         if (to->len == (is_v4 ? 32 : 128))
-            pr->wanted[pr->n++] =
-                (struct peer_route){.to = *to, .metrics = peer_routes_metrics(c, p->mtu, is_v4)};
+            pr->wanted[pr->n++] = (struct peer_route){
+                .to = *to, .metrics = peer_routes_metrics(c, p->mtu, p->limits_mss, is_v4)};
     }
+}
+
+/* Does the route to the network's block say something else than is to hold for @p? */
+static bool has_own(const struct wg_config *c, const struct wg_peer *p)
+{
+    return p->mtu != 0 && (p->mtu != c->route_mtu || p->limits_mss);
 }
 
 int peer_routes_plan(struct peer_routes *pr, const struct wg_config *c, bool lacks_v6)
@@ -51,12 +60,12 @@ int peer_routes_plan(struct peer_routes *pr, const struct wg_config *c, bool lac
     size_t n = 0;
 
     for (size_t i = 0; i < c->n_peers; i++)
-        n += c->peers[i].mtu ? c->peers[i].n_allowed : 0;
+        n += has_own(c, &c->peers[i]) ? c->peers[i].n_allowed : 0;
     pr->wanted = calloc(n + 1, sizeof(*pr->wanted));
     if (!pr->wanted)
         return -ENOMEM;
     for (size_t i = 0; i < c->n_peers; i++)
-        if (c->peers[i].mtu)
+        if (has_own(c, &c->peers[i]))
             add_wanted(pr, c, &c->peers[i]);
     n = 0;
     for (size_t i = 0; i < pr->n; i++)

@@ -16,6 +16,10 @@
  * is bound and answers even for connections that it does not know. It also
  * needs a loose reverse-path check, because packets come in by another
  * interface than the one that the kernel would use.
+ *
+ * What the hub itself says is little, and has to arrive on any line: of its packets, and of what
+ * its TCP asks of the members', none is larger than every path is taken to carry. So nobody has to
+ * measure the way to a hub's own address. What it relays is none of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +34,7 @@
 #include "hub/overlay/device_engine.h"
 #include "hub/overlay/overlay_internal.h"
 #include "mesh/config/diff.h"
+#include "mesh/render/render.h"
 #include "net/netlink/rtnl.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
@@ -38,10 +43,13 @@
 #include "port/port.h"
 #include "relay/router.h"
 #include "uapi/uapi_server.h"
+#include "wire/ip.h"
 
 /* The metrics of the networks' routes begin here: after all routes that somebody made by hand, and
  * before the "unreachable" ones of IPv6. */
 #define METRIC_BASE 20000
+
+#define TCP_HEADER 20
 
 /* ---- the device ----------------------------------------------------------------------------- */
 
@@ -172,20 +180,32 @@ static void turn_on_ipv6(const struct overlay_network *net)
         log_debug("%s: cannot be written: %s", path, strerror(errno));
 }
 
+/* Of the routes to the network's blocks. */
+static struct rtnl_metrics metrics_of(bool v4)
+{
+    return (struct rtnl_metrics){
+        .mtu = v4 ? RENDER_MTU_SAFE : IP_V6_MTU_MIN, /* IPv6 that is too large is cut (v6_cut.h). */
+        .advmss = RENDER_MTU_SAFE - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - TCP_HEADER};
+}
+
 static int add_address(struct overlay_network *net, const struct ip_addr *address)
 {
     struct netlink *nl = &net->overlay->nl;
     bool v4 = ip_addr_is_v4(address);
     const struct ip_prefix *block = block_of(net, v4);
     struct ip_prefix own = {.addr = *address, .len = block->len};
+    struct rtnl_metrics metrics = metrics_of(v4);
     int r;
 
-    if (!is_shadowed(net, v4))
-        return rtnl_add_address(nl, net->ifindex, &own);
-    /* The whole address, so that the kernel makes no route for the block by itself. */
+    if (!is_shadowed(net, v4)) {
+        r = rtnl_add_bare_address(nl, net->ifindex, &own);
+        return r == 0 ? rtnl_set_block_route(nl, net->ifindex, block, &metrics) : r;
+    }
     own.len = v4 ? 32 : 128;
     r = rtnl_add_address(nl, net->ifindex, &own);
-    return r == 0 ? rtnl_add_route_behind(nl, net->ifindex, block, METRIC_BASE + net->rank) : r;
+    return r == 0
+               ? rtnl_add_route_behind(nl, net->ifindex, block, METRIC_BASE + net->rank, &metrics)
+               : r;
 }
 
 static int set_up_interface(struct overlay_network *net, struct err *e)

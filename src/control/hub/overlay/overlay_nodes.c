@@ -136,7 +136,7 @@ static int change_rendered(
     struct overlay_node *node, enum diff_op op, enum contact contact, struct err *e)
 {
     _cleanup_(wg_config_deinit) struct wg_config c = WG_CONFIG_NULL;
-    struct diff_peer peer = {.op = op, .set_allowed = true};
+    struct diff_peer peer = {.op = op, .set_allowed = true, .set_mtu = true};
     struct diff change = {.peers = &peer, .n_peers = 1};
     int r = render_pair(&c, node, e);
 

@@ -142,33 +142,42 @@ static uint16_t interface_mtu(const struct render_input *in)
     return in->link_mtu > mtu ? in->link_mtu : mtu;
 }
 
-/* The MTU that was measured on the path; 0: none was. */
-static uint16_t path_mtu(const struct render_input *in, const struct render_path *found)
+static uint16_t at_most(const struct render_input *in, uint16_t mtu)
 {
     uint16_t most = interface_mtu(in);
 
-    return fit_padding(found->mtu < most ? found->mtu : most);
+    return fit_padding(mtu < most ? mtu : most);
 }
 
-/* The MTU of the routes to the network's blocks; 0: the same as the interface's. */
+/* The MTU of the routes to the network's blocks. */
 static uint16_t route_mtu(const struct render_input *in)
 {
-    uint16_t mtu = in->snapshot->network.mtu;
+    bool is_less = in->link_mtu != 0 && in->link_mtu < RENDER_MTU_SAFE;
 
-    if (in->link_mtu != 0 && in->link_mtu < mtu)
-        mtu = in->link_mtu;
-    return mtu < interface_mtu(in) ? fit_padding(mtu) : 0;
+    return fit_padding(is_less ? in->link_mtu : RENDER_MTU_SAFE);
 }
 
 uint16_t render_mtu(const struct render_input *in, const struct node *peer)
 {
     const struct render_path *found = render_find_path(in, peer->meta.name);
-    uint16_t mtu = route_mtu(in);
 
-    if (found && found->mtu != 0 &&
+    if (!peer->hub && found && found->via[0] == '\0' && found->mtu != 0 &&
         render_decide(in->snapshot, peer, found).route == RENDER_ROUTE_DIRECT)
-        return path_mtu(in, found);
-    return mtu != 0 ? mtu : interface_mtu(in);
+        return at_most(in, found->mtu);
+    return route_mtu(in);
+}
+
+/* A peer that cannot say what reaches it: no more is asked of it than it is sent. */
+static bool measures_nothing(const struct node *self, const struct node *peer)
+{
+    return !self->hub && (peer->hub || peer->stock || !peer->side);
+}
+
+static void set_mtu(struct wg_peer *p, const struct render_input *in, const struct node *self,
+    const struct node *node)
+{
+    p->mtu = render_mtu(in, node);
+    p->limits_mss = measures_nothing(self, node);
 }
 
 uint16_t render_keepalive(const struct render_input *in)
@@ -205,7 +214,6 @@ static void set_path(struct wg_peer *p, const struct render_input *in, const str
     } else if (route == RENDER_ROUTE_DIRECT) {
         p->endpoint = found->endpoint;
         p->keepalive = found->is_standby ? render_keepalive(in) : found->keepalive;
-        p->mtu = path_mtu(in, found);
     }
 }
 
@@ -304,6 +312,7 @@ static int add_peer(struct wg_config *c, const struct render_input *in, const st
     p.is_relayed = in->relays && !node->hub;
     p.rate = edge_rate(in->snapshot, node);
     set_path(&p, in, self, relay, node, decision.route);
+    set_mtu(&p, in, self, node);
     r = wg_peer_allow(&p, &a4);
     if (r == 0)
         r = wg_peer_allow(&p, &a6);

@@ -19,9 +19,12 @@
  * The peers of a hub are all nodes, without endpoints: they come to it. It
  * reaches nothing behind them: it forwards nobody's packets in the clear.
  *
- * A network's `mtu` is what a path is taken to carry before it was measured: the
- * MTU of the routes to its blocks. The interface's own is as much as any path of
- * this machine might carry, so that a peer's route can have more.
+ * A path that is not measured, to a hub's own address, to a stock WireGuard and through a
+ * relay, is used with RENDER_MTU_SAFE, which every path is taken to carry: the MTU of the
+ * routes to the network's blocks. The interface's own is as much as any path of this
+ * machine might carry, so that a peer's route can have more. A peer that measures nothing
+ * itself, a hub or a stock WireGuard, is asked by TCP for no more than it is sent. A
+ * network's `mtu` is what a stock WireGuard's own file has.
  *
  * Rates are those of the node itself, of its edges, and of jobs that have spent their budget.
  *
@@ -39,6 +42,10 @@
 #include "mesh/snapshot/snapshot.h"
 
 struct err;
+
+/** Inner bytes that every path is taken to carry, before it was measured: PMTU_FLOOR (path/pmtu.h)
+ * less IPv6, UDP and WireGuard. */
+#define RENDER_MTU_SAFE 1120
 
 /** A path that somebody has found, better than what render would choose; or a relay. */
 struct render_path {

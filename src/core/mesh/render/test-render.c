@@ -278,30 +278,32 @@ static void test_mtu(void **state)
     const struct node *n3 = snapshot_find_node(&s, "n3");
     struct wg_config c;
 
-    /* Not measured: what the network says, in steps of WireGuard's padding. */
+    /* Not measured: what every path carries. Only a peer that measures nothing is asked for no
+     * more. */
     assert_int_equal(render_config(&c, &in, NULL), 0);
     assert_int_equal(c.mtu, 8941);
-    assert_int_equal(c.route_mtu, 1408);
-    assert_int_equal(peer(&c, 3)->mtu, 0);
-    assert_int_equal(render_mtu(&in, n3), 1408);
+    assert_int_equal(c.route_mtu, RENDER_MTU_SAFE);
+    assert_int_equal(peer(&c, 1)->mtu, RENDER_MTU_SAFE);
+    assert_true(peer(&c, 1)->limits_mss);
+    assert_int_equal(peer(&c, 3)->mtu, RENDER_MTU_SAFE);
+    assert_int_equal(render_mtu(&in, n3), RENDER_MTU_SAFE);
     wg_config_deinit(&c);
 
     path.mtu = 8440;
     assert_int_equal(render_config(&c, &in, NULL), 0);
     assert_int_equal(peer(&c, 3)->mtu, 8432);
-    assert_int_equal(peer(&c, 4)->mtu, 0);
+    assert_int_equal(peer(&c, 4)->mtu, RENDER_MTU_SAFE);
     assert_int_equal(render_mtu(&in, n3), 8432);
-    assert_int_equal(render_mtu(&in, snapshot_find_node(&s, "n4")), 1408);
+    assert_int_equal(render_mtu(&in, snapshot_find_node(&s, "n4")), RENDER_MTU_SAFE);
     wg_config_deinit(&c);
 
-    /* A machine whose links carry no more than the network says. */
+    /* A machine whose links carry no more than the network says; a path with less than IPv6. */
     in.link_mtu = 1340;
+    path.mtu = 1240;
     assert_int_equal(render_config(&c, &in, NULL), 0);
     assert_int_equal(c.mtu, 1420);
     assert_int_equal(c.link_mtu, 1328);
-    assert_int_equal(c.route_mtu, 1328);
-    assert_int_equal(peer(&c, 3)->mtu, 1408);
-    assert_int_equal(render_mtu(&in, snapshot_find_node(&s, "n4")), 1328);
+    assert_int_equal(peer(&c, 3)->mtu, 1232);
     wg_config_deinit(&c);
     snapshot_deinit(&s);
 }

@@ -382,13 +382,13 @@ static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsig
 
 int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
 {
-    return rtnl_add_route_behind(nl, ifindex, dst, 0);
+    return rtnl_add_route_behind(nl, ifindex, dst, 0, &(struct rtnl_metrics){0});
 }
 
-int rtnl_add_route_behind(
-    struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst, uint32_t metric)
+int rtnl_add_route_behind(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    uint32_t metric, const struct rtnl_metrics *metrics)
 {
-    const struct route_options opt = {.metric = metric};
+    const struct route_options opt = {.metric = metric, .metrics = *metrics};
     int r = change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, ifindex, dst, &opt);
 
     return r == -EEXIST ? 0 : r;

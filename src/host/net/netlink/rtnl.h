@@ -81,14 +81,6 @@ int rtnl_add_bare_address(struct netlink *nl, unsigned ifindex, const struct ip_
 int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
 int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
 
-/**
- * rtnl_add_route_behind() - a route that is used after any of the same block with a lower metric
- *
- * Sockets that are bound to the interface use it all the same. Return: 0 or negative errno.
- */
-int rtnl_add_route_behind(
-    struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst, uint32_t metric);
-
 /** Protocol number of the routes that rtnl_set_peer_route() makes, to recognise them by. */
 #define RTNL_PEER_ROUTES 87
 
@@ -97,6 +89,14 @@ struct rtnl_metrics {
     uint32_t mtu;
     uint32_t advmss; /* the MSS that this end's TCP announces */
 };
+
+/**
+ * rtnl_add_route_behind() - a route that is used after any of the same block with a lower metric
+ *
+ * Sockets that are bound to the interface use it all the same. Return: 0 or negative errno.
+ */
+int rtnl_add_route_behind(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    uint32_t metric, const struct rtnl_metrics *metrics);
 
 /** rtnl_set_block_route() - @dst through the interface; replaces a route to the same @dst. */
 int rtnl_set_block_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,

@@ -133,7 +133,8 @@ static void test_route_behind(void **state)
         struct err e = ERR_NULL;
 
         assert_int_equal(rtnl_add_route(nl, first.ifindex, &dst), 0);
-        assert_int_equal(rtnl_add_route_behind(nl, second.ifindex, &dst, 2000), 0);
+        assert_int_equal(
+            rtnl_add_route_behind(nl, second.ifindex, &dst, 2000, &(struct rtnl_metrics){0}), 0);
         assert_int_equal(count_routes(nl, first.ifindex, blocks[i]), 1);
         assert_int_equal(count_routes(nl, second.ifindex, blocks[i]), 1);
         assert_int_equal(rtnl_check_free(nl, &dst, first.ifindex, &e), -EADDRINUSE);

@@ -30,16 +30,16 @@ static uint16_t clamp(unsigned v, uint16_t least, uint16_t most)
     return (uint16_t)(v < least ? least : v > most ? most : v);
 }
 
-/* Assumed is the size that gives the network's MTU; the most is what the machine's links carry. */
+/* It begins with what every path carries, whatever was used before on another one; the most is what
+ * the machine's links carry, or, where that is not known, what gives the network's MTU. */
 static struct pmtu_bounds bounds_of(
     const struct pmtu_driver_limits *limits, const struct endpoint *remote)
 {
-    unsigned assumed = limits->network_mtu + WG_DATA_OVERHEAD + headers(remote);
+    unsigned usual = limits->network_mtu + WG_DATA_OVERHEAD + headers(remote);
     unsigned link = limits->link_mtu + WG_DATA_OVERHEAD + UDP_HEADER + IP_V4_HEADER_MIN;
-    struct pmtu_bounds b = {.floor = PMTU_FLOOR};
+    struct pmtu_bounds b = {.floor = PMTU_FLOOR, .assumed = PMTU_FLOOR};
 
-    b.ceiling = clamp(limits->link_mtu == 0 ? assumed : link, PMTU_FLOOR, UINT16_MAX);
-    b.assumed = clamp(assumed, PMTU_FLOOR, b.ceiling);
+    b.ceiling = clamp(limits->link_mtu == 0 ? usual : link, PMTU_FLOOR, UINT16_MAX);
     return b;
 }
 

@@ -38,7 +38,7 @@ struct pmtu_driver {
 
 /** What limits the packets of this machine. */
 struct pmtu_driver_limits {
-    uint16_t network_mtu; /* assumed MTU of inner packets before anything is measured */
+    uint16_t network_mtu; /* the most, where @link_mtu is not known */
     uint16_t link_mtu;    /* largest inner packet that a link of this machine carries; 0: unknown */
 };
 

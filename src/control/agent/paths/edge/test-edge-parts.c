@@ -154,11 +154,16 @@ static void test_what_a_path_carries(void **state)
     const struct pmtu_driver_limits limits = {.network_mtu = 1280, .link_mtu = 1420};
     struct endpoint at = endpoint("198.51.100.3:51820");
     struct pmtu_driver *pd = pmtu_driver_new();
+    struct pmtu_probe probe;
+    uint16_t payload;
     nsec_t now = T0;
 
     assert_non_null(pd);
     assert_true(pmtu_driver_on_path(pd, &at, &limits, now));
     assert_false(pmtu_driver_on_path(pd, &at, &limits, now));
+    /* No larger packet is trusted to it before one was answered. */
+    assert_int_equal(pmtu_driver_next(pd, &probe, &payload, now), PMTU_DRIVER_USE);
+    assert_int_equal(pd->mtu, 1200 - 60);
     assert_true(answer_probes(pd, 1500, &now) > 0);
     /* 1420 of inner packets are 1480 with IPv4, UDP and WireGuard around them. */
     assert_int_equal(pd->mtu, 1420);

@@ -10,9 +10,8 @@
 #include "mesh/names/reserved.h"
 
 #define LINE_LEN_MAX 1024
-#define NAME_LEN_MAX 253 /* RFC 1035, 2.3.4 */
 
-static const char name_letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+static const char name_letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
 
 int hosts_check_owner(const struct hosts_rules *rules, const char *owner, struct err *e)
 {
@@ -27,23 +26,29 @@ int hosts_check_owner(const struct hosts_rules *rules, const char *owner, struct
     return err_set(e, -EINVAL, "\"%.100s\" is not the owner of lines of this node", owner);
 }
 
-/* Such a name is a node's: the domain is used by nobody else. */
-static bool is_qualified(const char *name)
+/* Is @domain, which follows a node's name, the network's own? Nobody else uses it. */
+static bool is_domain(const struct hosts_rules *rules, const char *domain)
 {
-    static const char end[] = "." HOSTS_DOMAIN;
-    size_t len = strlen(name);
+    size_t len = strlen(rules->network);
 
-    return len > sizeof(end) && strcmp(name + len - (sizeof(end) - 1), end) == 0;
+    return domain[0] == '.' && strncmp(domain + 1, rules->network, len) == 0 &&
+           strcmp(domain + 1 + len, "." HOSTS_DOMAIN) == 0;
 }
 
-/* The hub alone may have the reserved name "hub": see mesh/names/hosts.c. */
-static bool is_name(const char *name)
+/*
+ * A node's name, qualified or bare. Neither it nor the name of a machine has a dot of its own, so
+ * no name of the Internet is one. The hub alone may have the reserved name "hub": see
+ * mesh/names/hosts.c.
+ */
+static bool is_name(const struct hosts_rules *rules, const char *name)
 {
-    size_t len = strlen(name);
+    size_t len = strspn(name, name_letters);
 
-    if (len > NAME_LEN_MAX || name[0] == '-' || name[0] == '.' || strspn(name, name_letters) != len)
+    if (len == 0 || len > NAME_MAX_LEN || name[0] == '-')
         return false;
-    return is_qualified(name) || strcmp(name, "hub") == 0 || !reserved_is(name);
+    if (name[len] != '\0')
+        return is_domain(rules, name + len);
+    return strcmp(name, "hub") == 0 || !reserved_is(name);
 }
 
 /* @line: one line without its end, to be cut into words. */
@@ -58,7 +63,7 @@ static int check_line(const struct hosts_rules *rules, char *line, struct err *e
         (!ip_prefix_has(&rules->cidr4, &address) && !ip_prefix_has(&rules->cidr6, &address)))
         return err_set(e, -EINVAL, "\"%.60s\" is no address of the network", word ? word : "");
     for (word = strtok_r(NULL, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest), n++)
-        if (!is_name(word))
+        if (!is_name(rules, word))
             return err_set(e, -EINVAL, "\"%.60s\" is no name for a node", word);
     return n > 0 ? 0 : err_set(e, -EINVAL, "an address has no name");
 }

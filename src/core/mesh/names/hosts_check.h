@@ -32,9 +32,9 @@ int hosts_check_owner(const struct hosts_rules *rules, const char *owner, struct
  * hosts_check_block() - "ADDRESS<TAB>NAME [NAME...]" lines
  * @block:	@len bytes of anything
  *
- * Each address is of the overlay; each name is of letters, digits, "-" and ".", is not reserved
- * (mesh/names/reserved.h) unless it ends with the domain of the nodes; no line is longer than 1
- * KiB.
+ * Each address is of the overlay. Each name is one of letters, digits and "-", either below the
+ * network's own domain, as "gpu-1.default.weft", or bare and not reserved (mesh/names/reserved.h);
+ * so none is a name of the Internet. No line is longer than 1 KiB.
  *
  * Return: 0, or -EINVAL with words that name the line.
  */

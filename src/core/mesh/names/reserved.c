@@ -14,13 +14,13 @@ static const char *const names[] = {"alertmanager", "alt", "api", "apt", "arpa",
     "github", "gitlab", "grafana", "harbor", "home", "hub", "huggingface", "imap", "influxdb",
     "instance-data", "internal", "invalid", "ipa", "isatap", "jaeger", "jenkins", "jupyter",
     "kafka", "kdc", "kerberos", "keycloak", "krb5", "kubernetes", "lan", "ldap", "ldaps", "local",
-    "localdomain", "localhost", "localnet", "loghost", "loki", "loopback", "mail", "mailhost",
-    "mariadb", "memcached", "metadata", "minio", "mirror", "mlflow", "mongo", "mongodb", "mqtt",
-    "mysql", "nats", "nexus", "nfs", "ns", "ntp", "onion", "opensearch", "otel", "pool", "pop3",
-    "postgres", "postgresql", "prometheus", "proxy", "pushgateway", "pypi", "rabbitmq", "redis",
-    "registry", "resolver", "router", "smtp", "squid", "ssh", "sso", "statsd", "syslog", "tempo",
-    "tensorboard", "test", "time", "timehost", "tracker", "vault", "wandb", "weft", "wpad", "www",
-    "zookeeper"};
+    "localdomain", "localhost", "localhost4", "localhost6", "localnet", "loghost", "loki",
+    "loopback", "mail", "mailhost", "mariadb", "memcached", "metadata", "minio", "mirror", "mlflow",
+    "mongo", "mongodb", "mqtt", "mysql", "nats", "nexus", "nfs", "ns", "ntp", "onion", "opensearch",
+    "otel", "pool", "pop3", "postgres", "postgresql", "prometheus", "proxy", "pushgateway", "pypi",
+    "rabbitmq", "redis", "registry", "resolver", "router", "smtp", "squid", "ssh", "sso", "statsd",
+    "syslog", "tempo", "tensorboard", "test", "time", "timehost", "tracker", "vault", "wandb",
+    "weft", "wpad", "www", "zookeeper"};
 
 static int compare(const void *name, const void *item)
 {

@@ -14,10 +14,10 @@
 
 static void test_table(void **state)
 {
-    static const char *const reserved[] = {"localhost", "localdomain", "broadcasthost", "hub",
-        "ip6-localhost", "ip6-allnodes", "ip6-x", "registry", "minio", "metadata", "kubernetes",
-        "alertmanager", "zookeeper", "weft", "0", "127", "2130706433", "017700000001",
-        "0x7f000001"};
+    static const char *const reserved[] = {"localhost", "localhost4", "localhost6", "localdomain",
+        "broadcasthost", "hub", "ip6-localhost", "ip6-allnodes", "ip6-x", "registry", "minio",
+        "metadata", "kubernetes", "alertmanager", "zookeeper", "weft", "0", "127", "2130706433",
+        "017700000001", "0x7f000001"};
     static const char *const free_names[] = {"gpu-1", "n1", "registry-1", "localhost1", "hub-2",
         "ip6", "a", "z", "node-12ab", "0xyz", "1a", "login", "master"};
 

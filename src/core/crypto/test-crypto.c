@@ -140,6 +140,14 @@ static void test_x25519_small_order(void **state)
         assert_true(x25519_public_parse_hex(&point, points[i]));
         assert_false(x25519_dh(&secret, &point, &shared));
         assert_int_equal(shared.b[0], 0x5a);
+        assert_false(x25519_public_can_be(&point));
+        point.b[31] |= 0x80;
+        assert_false(x25519_public_can_be(&point));
+        /* A key has one spelling. */
+        assert_true(x25519_derive_public(&secret, &point));
+        assert_true(x25519_public_can_be(&point));
+        point.b[31] |= 0x80;
+        assert_false(x25519_public_can_be(&point));
     }
 }
 

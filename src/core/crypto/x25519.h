@@ -45,6 +45,15 @@ bool x25519_secret_is_none(const struct x25519_secret *secret);
 /** x25519_public_is_none() - all zeroes. */
 bool x25519_public_is_none(const struct x25519_public *public);
 
+/**
+ * x25519_public_can_be() - can a private key have it?
+ *
+ * Not a point of small order, with which everybody has the same secret; nor another spelling of a
+ * key: bit 255 is ignored and the coordinate is taken modulo 2^255 - 19 (RFC 7748 section 5), so
+ * that one secret would have two names.
+ */
+bool x25519_public_can_be(const struct x25519_public *public);
+
 /** x25519_public_equal() - of public keys, so not in constant time. */
 bool x25519_public_equal(const struct x25519_public *a, const struct x25519_public *b);
 

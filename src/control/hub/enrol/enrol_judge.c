@@ -206,7 +206,6 @@ static int check_key(
     const struct model_network *net, const struct x25519_public *key, struct err *e)
 {
     const struct model_node *known = model_find_key(net, key);
-    struct x25519_shared shared;
 
     if (known && known->pub.spec.hub)
         return err_set(
@@ -215,10 +214,9 @@ static int check_key(
         return err_set(e, ENROL_E_TAKEN,
             "node \"%s\" of network \"%s\" has this public key already", known->pub.spec.meta.name,
             net->pub.spec.meta.name);
-    if (!x25519_dh(&net->pub.secret, key, &shared))
+    if (!x25519_public_can_be(key))
         return err_set(e, -EINVAL,
             "the public key belongs to no private key: \"wg pubkey\" makes one from a private key");
-    secret_wipe(&shared, sizeof(shared));
     return 0;
 }
 
@@ -300,7 +298,9 @@ int enrol__judge(struct enrol *en, struct enrolment *x, struct model_node **ret,
         return err_set(e, ENROL_E_DENIED,
             "the token is used up: make a new one with \"weft token new --network %s\"",
             x->token->record.network);
-    r = choose_name(en, x->net, &x->rq, x->name, e);
+    r = check_key(x->net, &x->rq.key, e);
+    if (r == 0)
+        r = choose_name(en, x->net, &x->rq, x->name, e);
     return r == 0 ? judge_newcomer(x, e) : r;
 }
 

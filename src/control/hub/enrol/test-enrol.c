@@ -110,6 +110,27 @@ static void test_refusals(void **state)
         "gone, \"weft node rm a --network default\" on the hub makes room");
 }
 
+/* Whoever has a token may enrol a key without its secret; one that no secret has is refused. */
+static void test_keys_that_nobody_has(void **state)
+{
+    struct enrolling *f = *state;
+    struct x25519_public keys[] = {{{1}}, enrolling_key(1), {{[31] = 0x80}}};
+
+    enrolling_new_token(f, "default", 9, false);
+    assert_int_equal(enrolling_enter(f, 1, "a"), 0);
+    /* Another spelling of the same key. */
+    keys[1].b[31] |= 0x80;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        struct enrol_request rq = {.secret = f->secret, .key = keys[i], .name = "b"};
+        struct err e = ERR_NULL;
+
+        assert_int_equal(sample_enrol_node(&f->enrol, &rq, NULL, &(struct ip_addr){{0}},
+                             NSEC_PER_SEC, ENROLLING_WALL, &f->node, &e),
+            -EINVAL);
+        assert_non_null(strstr(err_text(&e), "belongs to no private key"));
+    }
+}
+
 /* A name by which programs reach something else, on every member that has it in its hosts file. */
 static void test_reserved_names(void **state)
 {
@@ -384,6 +405,7 @@ int main(void)
         ENROLLING_CASE(test_asking_for_another),
         ENROLLING_CASE(test_uses),
         ENROLLING_CASE(test_refusals),
+        ENROLLING_CASE(test_keys_that_nobody_has),
         ENROLLING_CASE(test_reserved_names),
         ENROLLING_CASE(test_labels),
         ENROLLING_CASE(test_network_gone),

@@ -29,7 +29,7 @@ void node_measure_start(struct node_measure *nm, uv_loop_t *loop, const char *in
 static void set_member(
     struct service_member *m, const struct node *node, const struct reach_peer *path)
 {
-    *m = (struct service_member){.address = node->address4};
+    *m = (struct service_member){.address = node->address4, .is_hub = node->hub != NULL};
     (void)snprintf(m->name, sizeof(m->name), "%.*s", NAME_MAX_LEN, node->meta.name);
     (void)snprintf(m->hostname, sizeof(m->hostname), "%s", node->hostname ? node->hostname : "");
     if (!path)

@@ -141,6 +141,8 @@ static void test_members_and_how_they_are_reached(void **state)
     /* In the snapshot's order: the hub, n2, which is this node, n3, n4. */
     assert_string_equal(members[0].name, "hub");
     assert_string_equal(members[0].path, "");
+    assert_true(members[0].is_hub);
+    assert_false(members[1].is_hub);
     assert_string_equal(members[1].path, "");
     assert_string_equal(members[2].name, "n3");
     assert_string_equal(members[2].hostname, "");

@@ -160,7 +160,7 @@ static void accept_one(struct service *s, int listener, enum service_access acce
         (void)pthread_mutex_unlock(&s->lock);
     } else if (!sockaddr_to_endpoint(&sa, &from) ||
                (access == SERVICE_ACCESS_OVERLAY &&
-                   !service__find_member(s, &from.addr, &member))) {
+                   (!service__find_member(s, &from.addr, &member) || member.is_hub))) {
         (void)close(fd);
         return;
     }

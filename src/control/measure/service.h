@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/addr.h"
@@ -32,6 +33,8 @@ struct service_member {
     char path[RESULT_PATH_MAX]; /* "lan", "direct", "relay", ...; "" for the node itself */
     char name[NAME_MAX_LEN + 1];
     char hostname[NAME_MAX_LEN + 1]; /* of its machine, if that is another name; else "" */
+    bool is_hub; /* it measures nothing and gives no orders: who connects from its address is some
+                    program of the hub's machine */
 };
 
 struct service_config {

@@ -56,6 +56,7 @@ void service_wire_encode(struct str *out, const struct service_wire *m)
         add_text(out, m->member.path);
         add_text(out, m->member.name);
         add_text(out, m->member.hostname);
+        add_u8(out, m->member.is_hub);
         break;
     case SERVICE_WIRE_LOOK:
     case SERVICE_WIRE_NONE:
@@ -99,6 +100,14 @@ static void read_text(struct reader *r, char *ret, size_t cap)
         r->failed = true;
 }
 
+static void read_flag(struct reader *r, bool *ret)
+{
+    uint8_t flag = reader_u8(r);
+
+    r->failed |= flag > 1;
+    *ret = flag == 1;
+}
+
 static void read_config(struct reader *r, struct service_wire *m)
 {
     read_text(r, m->interface, sizeof(m->interface));
@@ -127,6 +136,7 @@ static void read_fields(struct reader *r, struct service_wire *m)
         read_text(r, m->member.path, sizeof(m->member.path));
         read_text(r, m->member.name, sizeof(m->member.name));
         read_text(r, m->member.hostname, sizeof(m->member.hostname));
+        read_flag(r, &m->member.is_hub);
         break;
     case SERVICE_WIRE_LOOK:
         break;

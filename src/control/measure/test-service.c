@@ -2,7 +2,8 @@
  * test-service.c - whom the measuring service takes orders from, and which it refuses.
  *
  * Real services and a real coordinator, on addresses of loopback: 127.0.0.1 is this member,
- * 127.0.0.2 another one, and 127.0.0.3 a stranger.
+ * 127.0.0.2 another one, 127.0.0.3 a stranger,
+ * and 127.0.0.4 the hub.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,9 +74,10 @@ static int connect_from(const struct world *w, unsigned from, unsigned to)
 
 static void begin(struct world *w, unsigned n)
 {
-    struct service_member members[2] = {
+    struct service_member members[3] = {
         {.address = loopback(1), .name = "one", .hostname = "box1"},
         {.address = loopback(2), .name = "two", .path = "direct"},
+        {.address = loopback(4), .name = "hub", .is_hub = true},
     };
 
     *w = (struct world){.n = n, .port = free_port()};
@@ -85,7 +87,7 @@ static void begin(struct world *w, unsigned n)
         int fd = -1;
 
         assert_int_equal(service_new(&w->services[i], &config, NULL), 0);
-        service_set_members(w->services[i], &own, members, 2);
+        service_set_members(w->services[i], &own, members, 3);
         /* Its thread opens the port a moment later. */
         for (nsec_t until = clock_now() + PATIENCE; fd < 0 && clock_now() < until;)
             fd = connect_from(w, 1, i + 1);
@@ -136,19 +138,23 @@ static void assert_said(int fd, const char *line, const char *part)
 #define FIRST  "000102030405060708090a0b0c0d0e0f"
 #define SECOND "100102030405060708090a0b0c0d0e0f"
 
+/* Nor is the hub, from whose address every program of its machine connects. */
 static void test_a_stranger_is_not_even_answered(void **state)
 {
+    static const unsigned from[] = {3, 4};
     struct world w;
     static const char order[] = "{\"op\": \"facts\"}\n";
-    char byte;
-    int fd;
 
     begin(&w, 1);
-    fd = connect_from(&w, 3, 1);
-    assert_true(fd >= 0);
-    (void)send(fd, order, sizeof(order) - 1, MSG_NOSIGNAL);
-    assert_true(recv(fd, &byte, 1, 0) <= 0);
-    (void)close(fd);
+    for (unsigned i = 0; i < sizeof(from) / sizeof(*from); i++) {
+        int fd = connect_from(&w, from[i], 1);
+        char byte;
+
+        assert_true(fd >= 0);
+        (void)send(fd, order, sizeof(order) - 1, MSG_NOSIGNAL);
+        assert_true(recv(fd, &byte, 1, 0) <= 0);
+        (void)close(fd);
+    }
     end(&w);
 }
 

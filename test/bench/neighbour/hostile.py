@@ -200,7 +200,7 @@ def attack(me: dict, seconds: float) -> dict:
 def join(token: str) -> None:
     """A new machine comes in; nobody asks it for the secret half of its key."""
     connection = http.client.HTTPSConnection(*PUBLIC, timeout=30, context=TLS)
-    key = base64.b64encode(os.urandom(32)).decode()
+    key = base64.b64encode(os.urandom(31) + b"\1").decode()  # bit 255 is clear
     connection.request("POST", "/v1/enrol", json.dumps({"secret": token, "publicKey": key}))
     assert connection.getresponse().status == 200
     connection.close()

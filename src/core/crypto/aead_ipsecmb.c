@@ -50,6 +50,7 @@ static struct {
     ipsecmb_crypt_fn decrypt; /* aes_gcm_dec_256_...: the tag is computed, not compared */
 } ipsecmb = {.once = PTHREAD_ONCE_INIT};
 
+#if defined(__x86_64__)
 static bool find(void *library, const char *what, const char *generation, void *ret_fn)
 {
     char name[64];
@@ -68,7 +69,6 @@ static bool find_all(void *library, const char *generation)
            find(library, "dec", generation, &ipsecmb.decrypt);
 }
 
-#if defined(__x86_64__)
 /* clang 14 has no word for these two in __builtin_cpu_supports(). */
 static bool has_vaes(void)
 {
@@ -80,12 +80,10 @@ static bool has_vaes(void)
     return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ecx & bit_VAES) &&
            (ecx & bit_VPCLMULQDQ);
 }
-#endif
 
 /* Takes the newest generation that this CPU has everything of. */
 static bool find_best(void *library)
 {
-#if defined(__x86_64__)
     bool aes = __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul") &&
                __builtin_cpu_supports("avx2");
     bool avx512 = aes && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -94,10 +92,14 @@ static bool find_best(void *library)
 
     return (vaes && find_all(library, "vaes_avx512")) || (avx512 && find_all(library, "avx512")) ||
            (aes && find_all(library, "avx_gen4"));
-#else
-    return false;
-#endif
 }
+#else
+/* The library is for x86 only. */
+static bool find_best(void *library)
+{
+    return false;
+}
+#endif
 
 /* The library stays loaded for the life of the process: contexts may outlive any owner. */
 static void load(void)

@@ -28,7 +28,10 @@
 #include "mesh/object/block.h"
 #include "mesh/object/prices.h"
 #include "net/address/resolve.h"
+#include "net/netlink/netlink.h"
+#include "net/netlink/rtnl.h"
 #include "os/log.h"
+#include "path/candidate.h"
 #include "uapi/uapi_server.h"
 
 static struct {
@@ -151,6 +154,51 @@ static int find_public(struct hub_public *ret, const char *text, uint16_t port, 
     return r == 0 ? 0 : err_prefix(e, "--public");
 }
 
+/** An address that is looked for at this machine's interfaces. */
+struct own_search {
+    const struct ip_addr *address; /* borrows */
+    bool is_found;
+};
+
+static int compare_own(const struct rtnl_entry *entry, void *ctx)
+{
+    struct own_search *s = ctx;
+
+    s->is_found |= ip_addr_equal(&entry->prefix.addr, s->address);
+    return 0;
+}
+
+/* What is right behind a cloud's address translation is elsewhere a hub that nobody finds. */
+static void tell_public(struct netlink *nl, const struct endpoint *at)
+{
+    struct own_search search = {.address = &at->addr};
+    char text[ENDPOINT_TEXT_MAX];
+
+    (void)endpoint_format(at, text);
+    if (rtnl_each_address(nl, 0, compare_own, &search) < 0)
+        return;
+    if (!search.is_found)
+        log_info("--public %s is at no interface of this machine: that is right where a cloud or a "
+                 "router passes it on to this machine, with the ports of weft hub up --ports, and "
+                 "otherwise no node finds the hub",
+            text);
+    if (candidate_is_private(&at->addr))
+        log_info("--public %s is a private address: machines outside of its network do not reach "
+                 "the hub",
+            text);
+}
+
+static void tell_publics(const struct hub_places *places)
+{
+    _cleanup_(netlink_close) struct netlink nl = NETLINK_NULL;
+
+    if (netlink_open(&nl, NETLINK_ROUTE) < 0)
+        return;
+    for (unsigned i = 0; i < places->n; i++)
+        for (unsigned k = 0; k < places->items[i].n; k++)
+            tell_public(&nl, &places->items[i].at[k]);
+}
+
 /* Fills in the public endpoints: those of the command line, or else the default route's address. */
 static int find_publics(struct hub_places *ret, struct err *e)
 {
@@ -164,6 +212,8 @@ static int find_publics(struct hub_places *ret, struct err *e)
             e, -EINVAL, "--public is given for more than %d addresses", OBJECT_ENDPOINTS_MAX);
     for (size_t i = 0; r == 0 && i < arg.publics.n; i++)
         r = find_public(&ret->items[ret->n++], arg.publics.items[i], port, e);
+    if (r == 0 && ret->n > 0)
+        tell_publics(ret);
     if (r != 0 || ret->n > 0)
         return r;
     n = resolve_own(own);

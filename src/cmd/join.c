@@ -10,6 +10,7 @@
 
 #include "agent/launch.h"
 #include "agent/state/removed.h"
+#include "api/client/client.h"
 #include "api/content/token.h"
 #include "base/err.h"
 #include "base/secret.h"
@@ -354,6 +355,13 @@ static int join(struct join_wish *wish)
     if (r == 0)
         r = join_enrol(wish, &st, &e);
     token_wipe(&token);
+    if (r == CLIENT_E_UNREACHABLE)
+        return cmd_fail("join",
+            "%s\n"
+            "weft join: these are the addresses of the hub's --public: see that "
+            "it runs, is reached there, and that TCP and UDP are let in to it: "
+            "\"weft hub up --ports\" prints the ports",
+            err_text(&e));
     if (r != 0)
         return cmd_fail("join", "%s", err_text(&e));
     /* Either it has joined or it has failed: whoever reads one line is not misled. */

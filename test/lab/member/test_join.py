@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lab import wait_for
+from lab import Lab, wait_for
 from lab.support.agents import CIDR4, STATE
 
 from .conftest import Pair, hide_tun
@@ -310,3 +310,31 @@ def test_a_listen_port_that_is_in_use(site: Pair) -> None:
     holder.kill9()
     holder.wait()
     site.n1.run("join", token, "--name", "n1", "--listen", "51999", "--no-start")
+
+
+ELSEWHERE = """
+switch wan 203.0.113.0/24
+host hub
+host n1
+link hub wan 203.0.113.10
+link n1 wan 203.0.113.11
+"""
+
+
+def test_a_public_address_that_is_not_the_hub_s(weft: Path) -> None:
+    """The hub says it at its start, and who cannot join what to look at."""
+    with Lab.from_text(ELSEWHERE) as lab:
+        publics = ["203.0.113.99", "192.168.7.7", "203.0.113.10"]
+        hub = lab.host("hub").spawn(
+            [weft, "hub", "up", *(word for at in publics[:2] for word in ("--public", at))])
+        hub.wait_line("--public 203.0.113.99:51820 is at no interface of this machine")
+        hub.wait_line("--public 192.168.7.7:51820 is a private address")
+        hub.wait_line("weft hub is up")
+        token = lab.host("hub").run([weft, "token", "new"], quiet=True).out.strip()
+        refused = lab.host("n1").run([weft, "join", token, "--no-start"], check=False, timeout_s=90)
+        assert refused.rc == 1 and "203.0.113.99:8443" in refused.err
+        assert '"weft hub up --ports" prints the ports' in refused.err
+        assert hub.stop() == 0
+        hub = lab.host("hub").spawn([weft, "hub", "up", "--public", publics[2]], name="hub-there")
+        hub.wait_line("weft hub is up")
+        assert not [line for line in hub.lines() if "--public" in line]

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/parse.h"
@@ -113,6 +114,24 @@ static void answer(struct later *l, int r, struct response *rs, const struct err
     }
 }
 
+/* Another number of nodes than that of who is there already: such a job never meets. */
+static bool is_other_size(const struct job_call *call, const struct model_node *node,
+    const struct request *rq, struct response *rs)
+{
+    struct job *job = jobs_find(&node->net->jobs, call->job);
+    const struct job_members *m = job ? jobs_members(job, NULL) : NULL;
+
+    if (!m || call->said.nnodes[0] == '\0' || m->nnodes[0] == '\0' ||
+        strcmp(m->nnodes, call->said.nnodes) == 0 ||
+        !jobs_has_others(job, call->member, &rq->from.addr, rq->now))
+        return false;
+    response_refuse(rs, 409,
+        "the job \"%s\" runs with %s nodes, as \"%s\" has begun it, and here --nnodes is %s: give "
+        "the same number on all nodes, or another --job",
+        call->job, m->nnodes, m->nnodes_by, call->said.nnodes);
+    return true;
+}
+
 static void join(struct later *l, const struct request *rq, struct response *rs)
 {
     struct job_call *call = container_of(l, struct job_call, later);
@@ -121,15 +140,18 @@ static void join(struct later *l, const struct request *rq, struct response *rs)
     struct job *job;
     int r;
 
-    if (!node || !is_served_here(l->h, node->net, rs))
+    if (!node || !is_served_here(l->h, node->net, rs) || is_other_size(call, node, rq, rs))
         return;
     r = jobs_join(&node->net->jobs, call->job, call->member,
         call->said.broken_run[0] ? call->said.broken_run : NULL, rq->now, on_job_saved, l, &job,
         &e);
-    if (r == 0)
-        response_json(rs, 200, jobs_json(job));
-    else
+    if (r != 0) {
         answer(l, r, rs, &e);
+        return;
+    }
+    if (call->said.nnodes[0] != '\0')
+        job_members_set_nnodes(jobs_members(job, NULL), call->member, call->said.nnodes);
+    response_json(rs, 200, jobs_json(job));
 }
 
 void handlers_jobs_join(void *ctx, const struct request *rq, struct response *rs)
@@ -274,9 +296,11 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
             node->pub.spec.meta.name, said.run, rq->params[0]);
         return;
     }
-    if (members)
+    if (members) {
         job_members_hear(members, node->pub.spec.meta.name,
             &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
+        jobs_hear(job, rq->now);
+    }
     /* Each command of the job asks every few seconds. */
     json = jobs_brief_json(job);
     if (json && members)
@@ -297,6 +321,10 @@ static void end(struct later *l, const struct request *rq, struct response *rs)
         return;
     if (!job) {
         response_refuse(rs, 404, "network \"%s\" has no job \"%s\"", call->network, call->job);
+        return;
+    }
+    if (jobs_has_others(job, call->member, &rq->from.addr, rq->now)) {
+        response_refuse(rs, 409, "other members of job \"%s\" are still there", call->job);
         return;
     }
     r = jobs_end(job, &rq->from.addr, rq->now, on_job_saved, l, &e);

@@ -1,6 +1,7 @@
 /* job_members.c - see job_members.h. */
 #include "hub/jobs/job_members.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,12 @@ json_t *job_members_nccl(const struct job_members *m)
     return list;
 }
 
+void job_members_set_nnodes(struct job_members *m, const char *name, const char *nnodes)
+{
+    (void)snprintf(m->nnodes, sizeof(m->nnodes), "%s", nnodes);
+    (void)snprintf(m->nnodes_by, sizeof(m->nnodes_by), "%s", name);
+}
+
 /* ---- whose commands are there --------------------------------------------------------------- */
 
 /* The commands of that member, by what they call themselves; NULL: no memory. */
@@ -152,6 +159,18 @@ static struct tally tally_of(json_t *commands, nsec_t now)
         }
     }
     return t;
+}
+
+bool job_members_has_others(const struct job_members *m, const char *name, nsec_t now)
+{
+    const char *other;
+    json_t *commands;
+
+    json_object_foreach(m->commands, other, commands)
+        if (strcmp(other, name) != 0 && json_object_size(commands) > 0 &&
+            tally_of(commands, now).n_present > 0)
+            return true;
+    return false;
 }
 
 static void add_name(json_t *names, const char *name)

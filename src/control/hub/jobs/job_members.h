@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/parse.h"
 
 /** Most commands of one member that are kept; those beyond are not counted. */
 #define JOB_MEMBERS_COMMANDS_MAX 16
@@ -63,7 +64,9 @@ struct job_members {
     json_t *without;  /* owns; {"run", "ended", "endedOn"}: the run before, which has ended without
                          those of @awaited; NULL: none has */
     struct job_members_count count;
-    bool is_whole; /* the run began here, so that all who have come are known */
+    char nnodes[16]; /* of how many nodes it is, as who came first has said; "": nobody has */
+    char nnodes_by[NAME_MAX_LEN + 1]; /* and who that was */
+    bool is_whole;                    /* the run began here, so that all who have come are known */
     unsigned n_nccl;
 };
 
@@ -106,6 +109,12 @@ void job_members_hear(
  * Return: gives a reference; NULL: no memory.
  */
 json_t *job_members_presence(struct job_members *m, const char *asker, nsec_t now);
+
+/** job_members_set_nnodes() - @name has come to a job of so many nodes, "4" or "2:4". */
+void job_members_set_nnodes(struct job_members *m, const char *name, const char *nnodes);
+
+/** job_members_has_others() - is a command of another member than @name there? */
+bool job_members_has_others(const struct job_members *m, const char *name, nsec_t now);
 
 /** job_members_may_be() - has @name come, or is that not known? */
 bool job_members_may_be(const struct job_members *m, const char *name);

@@ -431,6 +431,17 @@ struct job_members *jobs_members(struct job *job, const char *run)
     return !run || job_is_run(job, run) ? &job->members : NULL;
 }
 
+bool jobs_has_others(
+    const struct job *job, const char *member, const struct ip_addr *address, nsec_t now)
+{
+    return job_is_busy(job, address) || job_members_has_others(&job->members, member, now);
+}
+
+void jobs_hear(struct job *job, nsec_t now)
+{
+    job->heard_at = now;
+}
+
 static void add_jobs(struct str *text, const struct job_network *n)
 {
     const char *between = "";

@@ -243,6 +243,16 @@ json_t *jobs_brief_json(const struct job *job);
  * one. Return: NULL: that is not the present run. */
 struct job_members *jobs_members(struct job *job, const char *run);
 
+/**
+ * jobs_has_others() - is anybody else in the present run: a connection, or a command that is heard?
+ * @member, @address:	who asks, and does not count
+ */
+bool jobs_has_others(
+    const struct job *job, const char *member, const struct ip_addr *address, nsec_t now);
+
+/** jobs_hear() - a command of the present run is there, so the run goes on. */
+void jobs_hear(struct job *job, nsec_t now);
+
 /** jobs_list() - all of a network, by name, as JSON text; free(). NULL: no memory. */
 char *jobs_list(const struct jobs_service *s);
 

@@ -82,9 +82,13 @@ struct token_request {
     struct subnets routes; /* its nodes may have routes inside these */
 };
 
+/** Longest number of nodes in text, as in "65536:65536". */
+#define REQUEST_NNODES_MAX 15
+
 /** POST /v1/jobs/JOB/rendezvous */
 struct job_request {
     char broken_run[REQUEST_RUN_MAX + 1]; /* a run that cannot go on, NAME.NUMBER; "": none */
+    char nnodes[REQUEST_NNODES_MAX + 1];  /* how many nodes: "4" or "2:4"; "": it does not say */
 };
 
 /** POST /v1/jobs/JOB/nccl: what NCCL took on a node of a job, by its log. Texts are of one line. */

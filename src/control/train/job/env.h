@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "train/job/command.h"
+#include "train/job/ranks.h"
 
 struct fabric_facts;
 struct str;
@@ -49,6 +50,7 @@ struct env_facts {
     const char *job;                   /* the job's name; NULL or "": none */
     const char *nnodes;                /* "4", or a range "2:4"; NULL: not given */
     const struct env_meeting *meeting; /* NULL: the command needs no meeting from the hub */
+    const struct ranks *ranks;         /* of the nodes, for a plain command; NULL: not known */
     enum env_islands islands;
     const char *island_interface; /* of the island's private network, where the job is to use that;
                                      NULL or "": it is not */

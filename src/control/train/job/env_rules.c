@@ -249,10 +249,19 @@ static bool make_conf(const struct env_facts *f, char *value, char *note)
     return say(value, "is_host=false");
 }
 
+/* Of a command that is no launcher it is not known whether it starts torchrun. What only torchrun
+ * needs it gets where there are other nodes to meet. */
+static bool may_meet(const struct env_facts *f, char *note)
+{
+    return !f->command || f->command->kind != COMMAND_KIND_PLAIN || has_meeting(f, note);
+}
+
 static bool make_local_addr(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->says_local_addr)
         return unneeded(note, "%s", by_itself);
+    if (!may_meet(f, note))
+        return false;
     if (f->torch != 0 && f->torch < TORCH_2_0)
         return unneeded(note,
             "torch %u.%u does not have it: rank 0 announces its host name, which the hosts file "
@@ -301,72 +310,48 @@ static bool make_streams(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->says_streams)
         return unneeded(note, "%s", by_itself);
+    if (!may_meet(f, note))
+        return false;
     if (f->torch == 0 || f->torch >= TORCH_2_0 || f->python < PYTHON_3_11)
         return unneeded(note, "only torch 1.x on Python 3.11 or later needs it");
     return say(value, "9:1");
 }
 
-/* ---- a plain script ------------------------------------------------------------------------- */
+/* ---- a command that is no launcher ---------------------------------------------------------- */
 
-/* Copies what stands before the last colon of @endpoint. @ret_port: set to what stands after it. */
-static bool split_endpoint(const char *endpoint, char host[static 64], const char **ret_port)
-{
-    const char *colon = strrchr(endpoint, ':');
-
-    if (!colon || colon - endpoint >= 64)
-        return false;
-    memcpy(host, endpoint, (size_t)(colon - endpoint));
-    host[colon - endpoint] = '\0';
-    *ret_port = colon + 1;
-    return true;
-}
-
-static bool has_store(const struct env_facts *f, char *note)
+static bool has_rank(const struct env_facts *f, char *note)
 {
     if (!f->meeting)
         return unneeded(note, "nobody says --nnodes, or the environment says where rank 0 is");
-    if (f->meeting->c10d[0] == '\0')
-        return unneeded(note, "the hub serves no TCPStore");
+    if (!f->nnodes || strspn(f->nnodes, "0123456789") != strlen(f->nnodes))
+        return unneeded(note, "a plain script has no elastic number of nodes");
+    if (!f->ranks || !f->ranks->is_known)
+        return unneeded(note, "the hub keeps no ranks");
     return true;
 }
 
 static bool make_master_addr(const struct env_facts *f, char *value, char *note)
 {
-    const char *port;
-    char host[64];
-
-    if (!has_store(f, note))
-        return false;
-    return split_endpoint(f->meeting->c10d, host, &port) && say(value, "%s", host);
+    return has_rank(f, note) && say(value, "%s", f->ranks->address);
 }
 
 static bool make_master_port(const struct env_facts *f, char *value, char *note)
 {
-    const char *port;
-    char host[64];
-
-    if (!has_store(f, note))
+    if (!has_rank(f, note))
         return false;
-    return split_endpoint(f->meeting->c10d, host, &port) && say(value, "%s", port);
+    if (f->ranks->port == 0)
+        return say(value, "a port that is free when the command starts");
+    return say(value, "%u", f->ranks->port);
 }
 
-static bool make_agent_store(const struct env_facts *f, char *value, char *note)
+static bool make_rank(const struct env_facts *f, char *value, char *note)
 {
-    return has_store(f, note) && say(value, "True");
-}
-
-static bool make_restart_count(const struct env_facts *f, char *value, char *note)
-{
-    return has_store(f, note) && say(value, "%s", f->meeting->id);
+    return has_rank(f, note) && say(value, "%u", f->ranks->rank);
 }
 
 static bool make_world_size(const struct env_facts *f, char *value, char *note)
 {
-    if (!has_store(f, note))
-        return false;
-    if (!f->nnodes || strspn(f->nnodes, "0123456789") != strlen(f->nnodes))
-        return unneeded(note, "a plain script has no elastic number of nodes");
-    return say(value, "%s", f->nnodes);
+    return has_rank(f, note) && say(value, "%s", f->nnodes);
 }
 
 /* ---- for the script itself ------------------------------------------------------------------ */
@@ -417,8 +402,13 @@ static bool make_job(const struct env_facts *f, char *value, char *note)
 
 #define NCCL_DOCS  "NCCL user guide, Environment Variables"
 #define TORCH_ARGS "torch/distributed/argparse_util.py, class env; torchrun --help"
+#define TORCH_INIT "PyTorch docs, torch.distributed, Environment variable initialization"
 #define OMPI_PORTS "ompi_info --param btl tcp --level 2; docs/DATAPLANE.md"
 #define OMPI_FAQ   "Open MPI FAQ, TCP; docs.open-mpi.org, 11.2.2 TCP"
+
+/* Whatever is no launcher may start one: `sh -c`, `env`, a train.sh. torchrun reads its variables
+ * in there, and a script that knows nothing of torchrun does not. */
+#define BY_TORCHRUN (ENV_FOR(TORCHRUN) | ENV_FOR(PLAIN))
 
 const struct env_rule env_rules[] = {
     {"NCCL_SOCKET_IFNAME", ENV_FOR_ALL, false, NULL, make_exact_interface, hurts_exact_interface,
@@ -461,58 +451,56 @@ const struct env_rule env_rules[] = {
         "the interface, where the job crosses islands",
         "UCX takes the fastest device of each machine, also one that the other side has not.",
         "OpenUCX docs, Frequently Asked Questions, Network capabilities"},
-    {"PET_NNODES", ENV_FOR(TORCHRUN), false, NULL, make_nnodes, NULL, "`--nnodes`",
+    {"PET_NNODES", BY_TORCHRUN, false, NULL, make_nnodes, NULL, "`--nnodes`",
         "torchrun otherwise starts a job of one node.", TORCH_ARGS},
-    {"PET_RDZV_BACKEND", ENV_FOR(TORCHRUN), false, NULL, make_backend, NULL,
+    {"PET_RDZV_BACKEND", BY_TORCHRUN, false, NULL, make_backend, NULL,
         "c10d or etcd-v2 (`--rendezvous`)",
         "The default, static, needs the rank of each node and ends with its rank 0.", TORCH_ARGS},
-    {"PET_RDZV_ENDPOINT", ENV_FOR(TORCHRUN), false, NULL, make_endpoint, NULL,
+    {"PET_RDZV_ENDPOINT", BY_TORCHRUN, false, NULL, make_endpoint, NULL,
         "the hub's rendezvous, on the overlay",
         "A place to meet that every node reaches and that outlives each of them.", TORCH_ARGS},
-    {"PET_RDZV_ID", ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE), false, NULL, make_id, NULL,
+    {"PET_RDZV_ID", BY_TORCHRUN | ENV_FOR(ACCELERATE), false, NULL, make_id, NULL,
         "the present run of the job (`--job`)",
         "Nodes with the same id are one job; a job that has ended leaves its id closed.",
         TORCH_ARGS},
-    {"PET_RDZV_CONF", ENV_FOR(TORCHRUN), false, NULL, make_conf, NULL, "is_host=false (c10d)",
+    {"PET_RDZV_CONF", BY_TORCHRUN, false, NULL, make_conf, NULL, "is_host=false (c10d)",
         "On the hub's own machine c10d would take itself for the server.",
         "torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py"},
-    {"PET_LOCAL_ADDR", ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE), false, NULL, make_local_addr,
+    {"PET_LOCAL_ADDR", BY_TORCHRUN | ENV_FOR(ACCELERATE), false, NULL, make_local_addr,
         hurts_local_addr, "this node's address on the overlay (torch 2.0 or later)",
         "Rank 0 otherwise announces socket.getfqdn(), which other nodes may not resolve.",
         "pytorch PR 88922, issue 85300"},
-    {"PET_MAX_RESTARTS", ENV_FOR(TORCHRUN), true, NULL, make_restarts, NULL,
-        "100, for an elastic job",
+    {"PET_MAX_RESTARTS", BY_TORCHRUN, true, NULL, make_restarts, NULL, "100, for an elastic job",
         "When a node is lost the workers of the others fail in their collective, and torchrun "
         "counts that as a restart; the default allows none.",
         "torch/distributed/elastic/agent/server/api.py, _invoke_run"},
-    {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", ENV_FOR(TORCHRUN), true, NULL, make_own_store, NULL,
+    {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", BY_TORCHRUN, true, NULL, make_own_store, NULL,
         "1, for an elastic job with torch 2.4 or later",
         "torchrun otherwise keeps one store for all rounds, on the node that was rank 0 first: the "
         "job ends with that node, although others are left.",
         "torch/distributed/elastic/rendezvous/dynamic_rendezvous.py, next_rendezvous"},
-    {"PET_REDIRECTS", ENV_FOR(TORCHRUN), true, NULL, make_streams, NULL,
+    {"PET_REDIRECTS", BY_TORCHRUN, true, NULL, make_streams, NULL,
         "9:1, for torch 1.x on Python 3.11 or later",
         "torchrun of torch 1.x fails there with its own default, 0; a map that names only local "
         "rank 9 leaves all others as they are.",
         "torch/distributed/elastic/multiprocessing/api.py, Std.from_str; Python 3.11 enum"},
-    {"PET_TEE", ENV_FOR(TORCHRUN), true, NULL, make_streams, NULL,
+    {"PET_TEE", BY_TORCHRUN, true, NULL, make_streams, NULL,
         "9:1, for torch 1.x on Python 3.11 or later", "As PET_REDIRECTS.",
         "torch/distributed/elastic/multiprocessing/api.py, Std.from_str; Python 3.11 enum"},
     {"MASTER_ADDR", ENV_FOR(PLAIN), true, NULL, make_master_addr, NULL,
-        "the hub's address on the overlay", "Where init_process_group(\"env://\") meets.",
-        "PyTorch docs, torch.distributed, Environment variable initialization"},
-    {"MASTER_PORT", ENV_FOR(PLAIN), true, NULL, make_master_port, NULL,
-        "the port of the hub's TCPStore for this job", "As MASTER_ADDR.",
-        "PyTorch docs, torch.distributed, Environment variable initialization"},
-    {"TORCHELASTIC_USE_AGENT_STORE", ENV_FOR(PLAIN), true, "MASTER_ADDR", make_agent_store, NULL,
-        "True", "Rank 0 is a client of the hub's store like all others, so the store outlives it.",
-        "torch/distributed/rendezvous.py, _create_c10d_store"},
-    {"TORCHELASTIC_RESTART_COUNT", ENV_FOR(PLAIN), true, "MASTER_ADDR", make_restart_count, NULL,
-        "the present run of the job", "Keeps the keys of one run apart from those of the next.",
-        "torch/distributed/rendezvous.py, _create_c10d_store"},
+        "rank 0's address on the overlay",
+        "Where init_process_group() meets, by env:// or by tcp:// with this address and port; "
+        "known "
+        "before any command of the job starts. torchrun sets its own for its workers.",
+        TORCH_INIT},
+    {"MASTER_PORT", ENV_FOR(PLAIN), true, "MASTER_ADDR", make_master_port, NULL,
+        "a port that was free there", "As MASTER_ADDR.", TORCH_INIT},
+    {"RANK", ENV_FOR(PLAIN), true, "MASTER_ADDR", make_rank, NULL, "by order of arrival, from 0",
+        "One process a node, unless said otherwise; a node that starts again in the same run keeps "
+        "its rank.",
+        TORCH_INIT},
     {"WORLD_SIZE", ENV_FOR(PLAIN), true, "MASTER_ADDR", make_world_size, NULL, "`--nnodes`",
-        "One process a node, unless said otherwise; RANK is for you to give.",
-        "PyTorch docs, torch.distributed, Environment variable initialization"},
+        "The ranks are as many as the nodes; torchrun sets its own for its workers.", TORCH_INIT},
     {"OMPI_MCA_btl_tcp_if_include", ENV_FOR(MPI), false, "OMPI_MCA_btl_tcp_if_exclude",
         make_interface, hurts_interface, "the interface",
         "Open MPI otherwise tries every interface that is up, and hangs on the unreachable ones.",

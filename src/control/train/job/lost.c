@@ -32,6 +32,11 @@ bool lost_is_watched(const struct run *run)
     return run->can_begin_again && !run->is_elastic && run->command_id[0] != '\0';
 }
 
+bool lost_is_said(const struct run *run)
+{
+    return run->meeting.id[0] != '\0' && !run->is_elastic && run->command_id[0] != '\0';
+}
+
 unsigned lost_each_ms(const struct run *run)
 {
     unsigned ms = run->min_nodes * LOOK_A_NODE_MS;
@@ -52,7 +57,7 @@ enum rendezvous_state lost_say(const struct run *run, bool ended, struct rendezv
     const struct rendezvous_word word = {
         .command = run->command_id, .every_s = lost_each_ms(run) / 1000, .ended = ended};
 
-    if (lost_is_watched(run))
+    if (lost_is_said(run))
         return rendezvous_say(run->socket_path, run->job, &run->meeting, &word, ret);
     *ret = (struct rendezvous_presence){0};
     return rendezvous_look(run->socket_path, run->job, &run->meeting);

@@ -37,6 +37,10 @@ struct lost_looks {
 /** lost_is_watched() - is it a job that ends when one of its nodes is lost, and may begin again? */
 bool lost_is_watched(const struct run *run);
 
+/** lost_is_said() - does the command tell the hub that it is there? That of a job of fixed size
+ * does. */
+bool lost_is_said(const struct run *run);
+
 /**
  * lost_each_ms() - milliseconds between two looks at what has become of the job
  *

@@ -18,6 +18,7 @@
 #include "os/interrupt.h"
 
 #define STATUS_OK        200
+#define STATUS_BAD       400
 #define STATUS_NOT_FOUND 404
 #define STATUS_NO_METHOD 405
 
@@ -69,32 +70,47 @@ static int ask(const char *socket_path, const char *job, const char *method, jso
     return call(socket_path, job, "rendezvous", method, body, timeout_ms, answer, e);
 }
 
-static json_t *broken_body(const char *broken)
+/* What this command says of itself when it asks. */
+struct arrival {
+    const char *broken; /* NULL: none */
+    const char *nnodes; /* NULL: it does not say */
+};
+
+static int arrive(const char *socket_path, const char *job, struct arrival *a,
+    struct client_answer *answer, struct err *e)
 {
-    return broken ? json_pack("{s:s}", "brokenRun", broken) : NULL;
+    json_t *body = json_pack("{s:s*, s:s*}", "brokenRun", a->broken, "nnodes", a->nnodes);
+    int r = ask(socket_path, job, "POST", body, ASK_TIMEOUT_MS, answer, e);
+
+    /* A hub of before knows no number of nodes. */
+    if (r != CLIENT_E_REFUSED || answer->status != STATUS_BAD || !a->nnodes)
+        return r;
+    a->nnodes = NULL;
+    client_answer_deinit(answer);
+    return arrive(socket_path, job, a, answer, e);
 }
 
 /* Asks for the meeting. While no hub serves the jobs, asks again until another one does. */
-static int ask_meeting(const char *socket_path, const char *job, const char *broken,
+static int ask_meeting(const char *socket_path, const char *job, struct arrival a,
     struct client_answer *answer, struct err *e)
 {
     nsec_t deadline = clock_now() + (nsec_t)TAKE_OVER_MS * NSEC_PER_MSEC;
-    int r = ask(socket_path, job, "POST", broken_body(broken), ASK_TIMEOUT_MS, answer, e);
+    int r = arrive(socket_path, job, &a, answer, e);
 
     while (r == CLIENT_E_REFUSED && answer->status == STATUS_NOT_SERVED && clock_now() < deadline) {
         client_answer_deinit(answer);
         (void)poll(NULL, 0, LOOK_PAUSE_MS);
-        r = ask(socket_path, job, "POST", broken_body(broken), ASK_TIMEOUT_MS, answer, e);
+        r = arrive(socket_path, job, &a, answer, e);
     }
     return r;
 }
 
-int rendezvous_ask(const char *socket_path, const char *job, const char *broken,
+int rendezvous_ask(const char *socket_path, const char *job, const char *broken, const char *nnodes,
     struct env_meeting *ret, struct err *e)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     struct env_meeting m = {0};
-    int r = ask_meeting(socket_path, job, broken, &answer, e);
+    int r = ask_meeting(socket_path, job, (struct arrival){broken, nnodes}, &answer, e);
 
     if (r == CLIENT_E_REFUSED && answer.status == 404)
         return err_set(e, r, "the hub is of a version without a rendezvous");

@@ -72,10 +72,16 @@ int run_check(const struct run_wish *wish, struct err *e)
     return wish->nnodes ? check_nnodes(wish->nnodes, e) : 0;
 }
 
+/* Is it torchrun, or something that may start it? */
+static bool may_be_torchrun(const struct command *c)
+{
+    return c->kind == COMMAND_KIND_TORCHRUN || c->kind == COMMAND_KIND_PLAIN;
+}
+
 /* Gives the number of nodes: from the command's own option, else the environment, else @wish. */
 static const char *decide_nnodes(const struct command *c, const char *wish)
 {
-    const char *set = c->kind == COMMAND_KIND_TORCHRUN ? getenv("PET_NNODES") : NULL;
+    const char *set = may_be_torchrun(c) ? getenv("PET_NNODES") : NULL;
 
     if (c->nnodes)
         return c->nnodes;
@@ -102,7 +108,8 @@ static bool meets_by_itself(const struct command *c)
         return c->says_meeting || is_set("PET_RDZV_ENDPOINT") || is_set("PET_STANDALONE") ||
                is_set("PET_MASTER_ADDR");
     case COMMAND_KIND_PLAIN:
-        return is_set("MASTER_ADDR");
+        return is_set("MASTER_ADDR") || is_set("PET_RDZV_ENDPOINT") || is_set("PET_STANDALONE") ||
+               is_set("PET_MASTER_ADDR");
     case COMMAND_KIND_ACCELERATE:
         return c->says_meeting;
     case COMMAND_KIND_DEEPSPEED:
@@ -121,7 +128,7 @@ static const char *decide_backend(const struct command *c, const char *wish)
 
     if (c->backend)
         return c->backend;
-    if (c->kind == COMMAND_KIND_TORCHRUN && set && set[0] != '\0')
+    if (may_be_torchrun(c) && set && set[0] != '\0')
         return set;
     return wish ? wish : "c10d";
 }
@@ -177,13 +184,14 @@ const char *run_broken(const struct run *run)
     return run->is_elastic && run->follows_hub ? NULL : run->meeting.id;
 }
 
-static int ask_meeting(struct run *run, const char *backend, const char *broken, struct err *e)
+static int ask_meeting(
+    struct run *run, const char *backend, const char *broken, const char *nnodes, struct err *e)
 {
     int r;
 
     if (run->node.hub.port == 0)
         return err_set(e, -ENOTCONN, "the network %s has no hub to meet at", run->node.network);
-    r = rendezvous_ask(run->socket_path, run->job, broken, &run->meeting, e);
+    r = rendezvous_ask(run->socket_path, run->job, broken, nnodes, &run->meeting, e);
     return r == 0 ? choose_endpoint(run, backend, e) : r;
 }
 
@@ -213,7 +221,7 @@ static int find_meeting(
     run->min_nodes = (unsigned)min;
     r = parse_name(run->job, "job", e);
     if (r == 0)
-        r = ask_meeting(run, backend, wish->broken_run, e);
+        r = ask_meeting(run, backend, wish->broken_run, nnodes, e);
     /* torchrun starts workers again by itself, so its scripts begin at a checkpoint. */
     run->can_begin_again =
         r == 0 && !wish->once && (run->is_elastic || run->command.kind == COMMAND_KIND_TORCHRUN);
@@ -233,7 +241,7 @@ static void choose_host_name(struct run *run)
 {
     char name[2 * NAME_MAX_LEN + sizeof("..weft")];
 
-    if (run->command.kind != COMMAND_KIND_TORCHRUN || run->torch.torch == 0 ||
+    if (!may_be_torchrun(&run->command) || run->torch.torch == 0 ||
         run->torch.torch >= TORCH_WITH_LOCAL_ADDR || run->meeting.id[0] == '\0' || geteuid() != 0)
         return;
     if (snprintf(name, sizeof(name), "%s.%s." HOSTS_DOMAIN, run->node.name, run->node.network) <=
@@ -308,6 +316,7 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
         .job = run->job,
         .nnodes = nnodes,
         .meeting = run->meeting.id[0] != '\0' ? &run->meeting : NULL,
+        .ranks = &run->ranks,
         .islands = wish->inside_islands ? ENV_ISLANDS_ONE : run->node.islands,
         .island_interface = run->island_interface,
         .has_infiniband = run->node.has_infiniband,
@@ -329,6 +338,31 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
     env_plan_make(&run->plan, &facts, look_up, NULL);
 }
 
+/* A wrapper, such as a shell, is not Python: the torchrun that it would find is looked at. */
+static void find_torch(struct run *run)
+{
+    torch_find(&run->torch, run->command.program);
+    if (run->command.kind == COMMAND_KIND_PLAIN && run->torch.torch == 0)
+        torch_find(&run->torch, "torchrun");
+}
+
+/* A plain command is told its rank, and where rank 0 is. */
+static int find_ranks(struct run *run, const struct run_wish *wish, struct err *e)
+{
+    struct ranks_wish ranks = {.meeting = &run->meeting,
+        .node = run->node.name,
+        .address4 = run->node.address4,
+        .first_port = run->node.ports.first,
+        .starts = wish->starts};
+    int r;
+
+    if (!wish->words || run->command.kind != COMMAND_KIND_PLAIN || run->is_elastic ||
+        run->meeting.id[0] == '\0' || run->meeting.etcd[0] == '\0')
+        return 0;
+    r = ranks_find(&ranks, &run->ranks, e);
+    return r == 0 ? 0 : err_prefix(e, "this node's rank is not known");
+}
+
 int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
 {
     /*
@@ -341,7 +375,7 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
 
     if (wish->words) {
         command_read(&run.command, wish->words);
-        torch_find(&run.torch, run.command.program);
+        find_torch(&run);
     }
     if (wish->starts)
         r = script_check(&run.command, &run.torch, e);
@@ -353,6 +387,9 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
     name_job(&run, wish);
     run.is_elastic = nnodes && strchr(nnodes, ':');
     r = find_meeting(&run, wish, nnodes, e);
+    if (r != 0)
+        return r;
+    r = find_ranks(&run, wish, e);
     if (r != 0)
         return r;
     choose_host_name(&run);
@@ -459,9 +496,6 @@ static void advise_launcher(const struct run *run, struct str *out)
             "-x (Open MPI) or -genvlist (MPICH), such as -x NCCL_SOCKET_IFNAME\n");
         break;
     case COMMAND_KIND_PLAIN:
-        if (run->meeting.id[0] != '\0' && !is_set("RANK"))
-            str_add(out, "RANK is not set: a plain script has to be told which one it is\n");
-        break;
     case COMMAND_KIND_TORCHRUN:
     case COMMAND_KIND_N:
         break;

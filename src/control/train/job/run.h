@@ -50,6 +50,7 @@ struct run {
     struct torch_install torch;
     struct train_node node;
     struct env_meeting meeting; /* its id is "" when the job does not meet at the hub */
+    struct ranks ranks;         /* for a plain command */
     char job[64];               /* the job's name */
     struct fabric_facts fabric; /* of this machine */
     bool uses_fabric; /* the job stays inside one island, so NCCL is to use the machine's fabric */

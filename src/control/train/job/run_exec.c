@@ -154,8 +154,11 @@ static unsigned next_ms(const struct watching *w)
 static bool is_left_behind(struct watching *w, int pid)
 {
     struct rendezvous_presence presence;
+    enum rendezvous_state state = lost_say(w->run, false, &presence);
 
-    switch (lost_say(w->run, false, &presence)) {
+    if (!w->run->can_begin_again)
+        return false;
+    switch (state) {
     case RENDEZVOUS_STATE_BROKEN:
         return true;
     case RENDEZVOUS_STATE_MOVED:
@@ -301,11 +304,13 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
 {
     _cleanup_(environment_deinit) struct environment env = {0};
     /* What lasts of an elastic job is left in peace where its client finds the hub by itself. */
-    bool looks =
-        run->can_begin_again && (!run->is_elastic || (run->node.has_hubs && !run->follows_hub));
+    bool looks = lost_is_said(run) || (run->can_begin_again && run->is_elastic &&
+                                          run->node.has_hubs && !run->follows_hub);
     struct watching w = {.run = run,
         .report_at = after_ms(run->min_nodes > 1 ? MISSING_FIRST_MS : 0),
-        .look_at = after_ms(looks ? lost_each_ms(run) : 0),
+        .look_at = !looks                 ? NSEC_NEVER
+                   : run->can_begin_again ? after_ms(lost_each_ms(run))
+                                          : clock_now(),
         .island_at = after_ms(run->has_island_hosts ? RUN_ISLAND_EACH_MS : 0),
         .nccl = watch_nccl(run)};
     int r = environment_init(&env, &run->plan);

@@ -172,19 +172,27 @@ static void test_plain(void **state)
 {
     static const char *const theirs[] = {"MASTER_ADDR=10.42.0.9", NULL};
     struct command c = {.kind = COMMAND_KIND_PLAIN};
+    struct ranks ranks = {.is_known = true, .rank = 2, .address = "10.42.0.7", .port = 20123};
     struct env_facts f = facts_of(&c);
     struct env_plan plan = plan_of(&f, nothing);
 
-    check_set(&plan, "MASTER_ADDR", "10.42.0.1");
-    check_set(&plan, "MASTER_PORT", "29400");
-    check_set(&plan, "TORCHELASTIC_USE_AGENT_STORE", "True");
-    check_set(&plan, "TORCHELASTIC_RESTART_COUNT", "train-3");
+    check_unneeded(&plan, "RANK", "keeps no ranks");
+    f.ranks = &ranks;
+    plan = plan_of(&f, nothing);
+    check_set(&plan, "MASTER_ADDR", "10.42.0.7");
+    check_set(&plan, "MASTER_PORT", "20123");
+    check_set(&plan, "RANK", "2");
     check_set(&plan, "WORLD_SIZE", "4");
-    assert_null(env_plan_find(&plan, "PET_NNODES"));
+    /* It may start a torchrun, which reads these. */
+    check_set(&plan, "PET_NNODES", "4");
+    check_set(&plan, "PET_RDZV_ENDPOINT", "10.42.0.1:29400");
+    /* Rank 0's store is its own: nobody says that the hub's is to be used. */
+    assert_null(env_plan_find(&plan, "TORCHELASTIC_USE_AGENT_STORE"));
     /* Whoever says where rank 0 is has a store there, and means to use it. */
     f.meeting = NULL;
     plan = plan_of(&f, theirs);
-    check_unneeded(&plan, "TORCHELASTIC_USE_AGENT_STORE", "MASTER_ADDR is set");
+    check_unneeded(&plan, "RANK", "MASTER_ADDR is set");
+    check_unneeded(&plan, "PET_LOCAL_ADDR", "the environment says where to meet");
 }
 
 static void test_mpi(void **state)

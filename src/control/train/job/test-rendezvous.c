@@ -148,13 +148,13 @@ static void test_ask(void **state)
     struct err e = ERR_NULL;
 
     start(&a);
-    assert_int_equal(rendezvous_ask(a.path, "job", "job.1", &m, &e), 0);
+    assert_int_equal(rendezvous_ask(a.path, "job", "job.1", "4", &m, &e), 0);
     end(&a);
     assert_string_equal(m.id, "job.2");
     assert_string_equal(m.epoch, "b");
     for (unsigned i = 0; i < 2; i++) {
         assert_non_null(strstr(a.requests[i], "POST /v1/jobs/job/rendezvous "));
-        assert_non_null(strstr(a.requests[i], "{\"brokenRun\":\"job.1\"}"));
+        assert_non_null(strstr(a.requests[i], "{\"brokenRun\":\"job.1\",\"nnodes\":\"4\"}"));
     }
 }
 
@@ -355,7 +355,7 @@ static void test_the_next_run_is_asked_for_until_it_is_told(void **state)
     assert_int_equal(again_prepare(&run, &wish, &i, &e), 0);
     end(&a);
     assert_int_equal(a.n, 4);
-    assert_non_null(strstr(a.requests[2], "{\"brokenRun\":\"job.1\"}"));
+    assert_non_null(strstr(a.requests[2], "{\"brokenRun\":\"job.1\""));
     assert_string_equal(run.meeting.id, "job.2");
     assert_null(wish.broken_run);
 

@@ -28,8 +28,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
-import torch.distributed as dist
+try:
+    import torch
+    import torch.distributed as dist
+except ModuleNotFoundError as missing:
+    sys.exit(f"{Path(sys.argv[0]).stem}: {sys.executable} has no {missing.name}: PyTorch is needed")
 
 MAGIC = b"age-encryption.org/"
 KEY_COMMAND_S = 60
@@ -204,6 +207,12 @@ class Checkpoints:
         """Replace the file by a rename: a crash leaves the old one or the new one."""
         if self.path is None:
             return
+        try:
+            self._save(state)
+        except OSError as e:
+            raise Refused(f"{self.path} cannot be written: {e.strerror}") from e
+
+    def _save(self, state: dict) -> None:
         if self._stamp() != self._seen:
             self.load()  # Refuses to replace what another job has written.
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -230,11 +239,13 @@ class Checkpoints:
             os.close(folder)
 
     def load(self) -> dict | None:
-        if self.path is None or not self.path.parent.exists():
+        if self.path is None:
             return None
-        is_shared = self._check_folder()
-        stamp = self._stamp()
         try:
+            if not self.path.parent.exists():
+                return None
+            is_shared = self._check_folder()
+            stamp = self._stamp()
             with open(self.path, "rb") as f:
                 owner = os.fstat(f.fileno()).st_uid
                 if is_shared and owner not in (os.geteuid(), 0):
@@ -243,6 +254,8 @@ class Checkpoints:
         except FileNotFoundError:
             self._seen = None
             return None
+        except OSError as e:
+            raise Refused(f"{self.path} cannot be read: {e.strerror}") from e
         if found["of"] != this_job():
             raise Refused(f"{self.path} is a checkpoint of {called(found['of'])}, and this is "
                           f"{called(this_job())}: give this one a file of its own, or the name of "

@@ -71,7 +71,7 @@ class Speedtest:
     def __init__(self, size: int, rounds: int) -> None:
         self.rank, world, self.device = task.begin()
         if world != 2:
-            sys.exit(f"speedtest: {world} ranks are here, and it is for two")
+            raise task.Failed(f"{world} ranks are here, and it is for two")
         self.size, self.rounds = size, rounds
         ramp = torch.arange(size // 4, dtype=torch.int32, device=self.device)
         self.ours = ramp + self.rank
@@ -103,13 +103,13 @@ class Speedtest:
 
     def _check(self, received: torch.Tensor, source: int) -> None:
         if not torch.equal(received, self.ours - self.rank + source):
-            sys.exit(f"speedtest: what rank {source} sent has not arrived as it was")
+            raise task.Failed(f"what rank {source} sent has not arrived as it was")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=parse_size, default="64M", help="bytes a transfer (64M)")
-    parser.add_argument("--rounds", type=int, default=5, help="that are counted (5)")
+    parser.add_argument("--rounds", type=task.count, default=5, help="that are counted (5)")
     args = parser.parse_args()
     test = Speedtest(args.size, args.rounds)
     result = {"bytes": args.size, "oneWayMbit": {"0->1": test.one_way(0), "1->0": test.one_way(1)},
@@ -125,4 +125,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(task.or_failed(main))

@@ -4,14 +4,71 @@ A real job has its own model and its own data here; the rest of an example stays
 """
 from __future__ import annotations
 
+import argparse
 import os
+import sys
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
+import checkpoint
 import torch
 import torch.distributed as dist
 from torch import nn
 
 FEATURES = 32
+
+# What an error begins with, or has in it, when another rank does not answer any more.
+LOST = ("gloo", "NCCL", "Connection reset by peer", "Connection closed by peer", "Socket Timeout")
+
+
+class Failed(Exception):
+    """A sentence that says why the script ends."""
+
+
+def or_failed(main: Callable[[], int]) -> int:
+    """For sys.exit(): the status of main(). What ends it is said in a sentence, but for errors of
+    the model and the data: those keep their traceback."""
+    try:
+        return main()
+    except (Failed, checkpoint.Refused) as e:
+        why = str(e)
+    except KeyboardInterrupt:
+        why = "ended by a person"
+    except RuntimeError as e:
+        if not any(word in str(e) for word in LOST):
+            raise
+        why = f"another rank has ended or is not reached any more: {str(e).splitlines()[0]}"
+    print(f"{Path(sys.argv[0]).stem}: {why}", file=sys.stderr, flush=True)
+    return 1
+
+
+def verdict(same: bool, first: float, last: float) -> int:
+    """The exit status of a job whose ranks have all come here; a failure is said on each node."""
+    if same and last < first:
+        return 0
+    why = (f"the loss did not fall: it began at {first:.4f} and is {last:.4f}" if same
+           else "the ranks do not hold the same weights")
+    if is_first_of_node():
+        print(f"{Path(sys.argv[0]).stem}: {why}", file=sys.stderr, flush=True)
+    return 1
+
+
+def count(text: str) -> int:
+    """For argparse: a number from 1 on."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'"{text}" is no number from 1 on')
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """For argparse: a time above 0."""
+    try:
+        if 0 < float(text) < 1e6:
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f'"{text}" is no time in seconds above 0')
 
 
 def begin(timeout_s: float = 300, backend: str = "") -> tuple[int, int, torch.device]:
@@ -26,8 +83,12 @@ def begin(timeout_s: float = 300, backend: str = "") -> tuple[int, int, torch.de
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     else:
         torch.set_num_threads(1)
-    dist.init_process_group(backend or ("nccl" if use_gpu else "gloo"),
-                            timeout=timedelta(seconds=timeout_s))
+    try:
+        dist.init_process_group(backend or ("nccl" if use_gpu else "gloo"),
+                                timeout=timedelta(seconds=timeout_s))
+    except (OSError, RuntimeError, ValueError) as e:  # a store that is not reached, RANK that is not set
+        raise Failed(f"the ranks do not meet: {str(e).splitlines()[0]} (weft run and torchrun say "
+                     "where)") from e
     torch.manual_seed(0)  # The same first weights everywhere.
     return dist.get_rank(), dist.get_world_size(), torch.device("cuda" if use_gpu else "cpu")
 

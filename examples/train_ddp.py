@@ -53,6 +53,7 @@ class Job:
             self.plain.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
             self.step, self.first_loss = state["step"], state["first_loss"]
+            self.loss = state.get("loss", self.loss)
         if self.rank == 0:
             print(f"{self.world} ranks, from step {self.step}", flush=True)
 
@@ -60,7 +61,7 @@ class Job:
         """Every worker of a node would write the same: the first one does."""
         if task.is_first_of_node():
             self.checkpoints.save({"step": self.step, "first_loss": self.first_loss,
-                                   "model": self.plain.state_dict(),
+                                   "loss": self.loss, "model": self.plain.state_dict(),
                                    "optimizer": self.optimizer.state_dict()})
 
     def train_step(self) -> None:
@@ -89,11 +90,11 @@ class Job:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--hidden", type=int, default=128, help="width; sets the bytes on the wire")
+    parser.add_argument("--steps", type=task.count, default=60)
+    parser.add_argument("--hidden", type=task.count, default=128, help="width; sets the bytes on the wire")
     checkpoint.add_options(parser)
-    parser.add_argument("--save-every", type=int, default=5, help="steps between two checkpoints")
-    parser.add_argument("--timeout", type=float, default=300, help="s; a silent peer is lost then")
+    parser.add_argument("--save-every", type=task.count, default=5, help="steps between two checkpoints")
+    parser.add_argument("--timeout", type=task.seconds, default=300, help="s; a silent peer is lost then")
     parser.add_argument("--pause", type=float, default=0, help="seconds after each step, for trials")
     job = Job(parser.parse_args())
     job.train()
@@ -101,11 +102,10 @@ def main() -> int:
     if job.rank == 0:
         print(json.dumps({"world": job.world, "steps": job.step, "first_loss": job.first_loss,
                           "last_loss": job.loss, "same_weights": same}), flush=True)
-    falls = job.loss < job.first_loss / 2
     del job.model
     task.end()
-    return 0 if same and falls else 1
+    return task.verdict(same, job.first_loss, job.loss)
 
 
 if __name__ == "__main__":
-    sys.exit(checkpoint.or_refused(main))
+    sys.exit(task.or_failed(main))

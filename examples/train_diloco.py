@@ -121,14 +121,14 @@ class Job:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=12, help="exchanges")
-    parser.add_argument("--inner-steps", type=int, default=20, help="H, between two exchanges")
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--hidden", type=int, default=128, help="width; sets the bytes on the wire")
+    parser.add_argument("--rounds", type=task.count, default=12, help="exchanges")
+    parser.add_argument("--inner-steps", type=task.count, default=20, help="H, between two exchanges")
+    parser.add_argument("--batch", type=task.count, default=64)
+    parser.add_argument("--hidden", type=task.count, default=128, help="width; sets the bytes on the wire")
     parser.add_argument("--outer-lr", type=float, default=0.7)
     parser.add_argument("--outer-momentum", type=float, default=0.9)
     checkpoint.add_options(parser)
-    parser.add_argument("--timeout", type=float, default=300, help="s; a silent peer is lost then")
+    parser.add_argument("--timeout", type=task.seconds, default=300, help="s; a silent peer is lost then")
     parser.add_argument("--pause", type=float, default=0, help="seconds after a round, for trials")
     return parser.parse_args()
 
@@ -142,8 +142,8 @@ def main() -> int:
         print(json.dumps({"world": job.world, "rounds": job.round, "first_loss": first,
                           "last_loss": last, "same_weights": same}), flush=True)
     task.end()
-    return 0 if same and last < first / 2 else 1
+    return task.verdict(same, first, last)
 
 
 if __name__ == "__main__":
-    sys.exit(checkpoint.or_refused(main))
+    sys.exit(task.or_failed(main))

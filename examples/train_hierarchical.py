@@ -118,7 +118,7 @@ def read_islands(args: argparse.Namespace, rank: int, world: int, plan: dict) ->
     if args.mode != "hierarchical" or not (args.islands or plan):
         return [list(range(world))]
     if args.islands:
-        islands = [[int(r) for r in island.split(",")] for island in args.islands.split("/")]
+        islands = args.islands
     else:
         nodes: list = [None] * world
         dist.all_gather_object(nodes, node_name())
@@ -126,8 +126,7 @@ def read_islands(args: argparse.Namespace, rank: int, world: int, plan: dict) ->
                     for r in range(world) if nodes[r] == node] for island in plan["islands"]]
         islands = [list(dict.fromkeys(island)) for island in islands if island]
     if sorted(r for island in islands for r in island) != list(range(world)):
-        sys.exit(f"train_hierarchical: rank {rank}: the islands {islands} are not the {world} "
-                 "ranks, each once")
+        raise task.Failed(f"rank {rank}: the islands {islands} are not the {world} ranks, each once")
     return sorted(islands, key=lambda island: island[0])
 
 
@@ -349,29 +348,52 @@ class Job:
         return rate
 
 
+def read_plan(path: str | None) -> dict:
+    """What `weft plan --json` prints, as far as it is used here."""
+    if not path:
+        return {}
+    try:
+        plan = json.loads(Path(path).read_text())
+        for island in plan["islands"]:
+            [island["leader"], *island["ring"]]
+        int((plan.get("exchange") or {}).get("interval") or 1)
+    except OSError as e:
+        raise task.Failed(f"the plan {path} (WEFT_PLAN) cannot be read: {e.strerror}") from e
+    except (AttributeError, KeyError, TypeError, ValueError) as e:
+        raise task.Failed(f"{path} (WEFT_PLAN) is no plan of weft plan --json") from e
+    return plan
+
+
+def parse_islands(text: str) -> list[list[int]]:
+    try:
+        return [[int(r) for r in island.split(",")] for island in text.split("/")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is no list of ranks such as 0,1/2,3') from None
+
+
 def parse() -> tuple[argparse.Namespace, dict]:
-    path = os.environ.get("WEFT_PLAN")
-    plan = json.loads(Path(path).read_text()) if path else {}
+    plan = read_plan(os.environ.get("WEFT_PLAN"))
     exchange = plan.get("exchange") or {}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mode", choices=["hierarchical", "ddp", "sharded", "diloco"],
                         default="hierarchical")
-    parser.add_argument("--islands", help="ranks of each island, as 0,1/2,3 (default: the plan's)")
-    parser.add_argument("--interval", type=int, default=int(exchange.get("interval") or 20),
+    parser.add_argument("--islands", type=parse_islands, metavar="RANKS/RANKS",
+                        help="ranks of each island, as 0,1/2,3 (default: the plan's)")
+    parser.add_argument("--interval", type=task.count, default=int(exchange.get("interval") or 20),
                         help="H: steps between two exchanges (default: the plan's, or 20)")
     parser.add_argument("--form", choices=FORMS, default=exchange.get("form", "int8"))
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--batch", type=int, default=64, help="of each rank")
-    parser.add_argument("--samples", type=int, default=2048, help="that each rank has to learn from")
-    parser.add_argument("--held-out", type=int, default=1024,
+    parser.add_argument("--steps", type=task.count, default=200)
+    parser.add_argument("--batch", type=task.count, default=64, help="of each rank")
+    parser.add_argument("--samples", type=task.count, default=2048, help="that each rank has to learn from")
+    parser.add_argument("--held-out", type=task.count, default=1024,
                         help="samples that the loss is of; nobody learns from them")
-    parser.add_argument("--hidden", type=int, default=128, help="width; sets the bytes on the wire")
+    parser.add_argument("--hidden", type=task.count, default=128, help="width; sets the bytes on the wire")
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--warmup", type=int, default=20, help="steps until it is reached")
     parser.add_argument("--outer-lr", type=float, default=0.7)
     parser.add_argument("--outer-momentum", type=float, default=0.6)
     checkpoint.add_options(parser)
-    parser.add_argument("--timeout", type=float, default=300, help="s; a silent peer is lost then")
+    parser.add_argument("--timeout", type=task.seconds, default=300, help="s; a silent peer is lost then")
     parser.add_argument("--pause", type=float, default=0, help="seconds after a round, for trials")
     return parser.parse_args(), plan
 
@@ -391,10 +413,9 @@ def main() -> int:
                           "same_weights": same, "stepsPerSecond": round(rate, 2),
                           "exchangesShare": round(job.exchanges_s / worked_s, 3) if worked_s else 0,
                           "exchangedBytes": int(sent.item())}), flush=True)
-    falls = last < first * 0.8
     task.end()
-    return 0 if same and falls else 1
+    return task.verdict(same, first, last)
 
 
 if __name__ == "__main__":
-    sys.exit(checkpoint.or_refused(main))
+    sys.exit(task.or_failed(main))

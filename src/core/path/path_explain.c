@@ -10,6 +10,8 @@
 
 /* Rounds that must have failed before the text says so. */
 #define ROUNDS_MIN 1
+/* The answer of a pair is evidence for so long, whatever came of the rounds since. */
+#define WORSE_KNOWN (25 * NSEC_PER_SEC)
 
 struct why {
     const struct path *pp;
@@ -136,6 +138,20 @@ static void why_silent(const struct why *w, char *buf)
             pp->pairs.n, w->peer, w->port);
 }
 
+/* The direct path was found to be worse than the relay. That holds as long as a pair answers: one
+ * did in the last round, or a little before it. */
+static bool is_worse_still(const struct path *pp, nsec_t now)
+{
+    if (!pp->choice.is_worse)
+        return false;
+    for (unsigned i = 0; i < pp->pairs.n; i++)
+        if (pp->pairs.items[i].valid_at != 0 &&
+            (pp->pairs.items[i].valid_at >= pp->checks.begun_at ||
+                now - pp->pairs.items[i].valid_at < WORSE_KNOWN))
+            return true;
+    return false;
+}
+
 void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)
 {
     struct why w = {pp, pp->owner->name, pp->peer.name, own_port(pp)};
@@ -153,7 +169,7 @@ void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t
             "%s has told no addresses: it runs no weft agent, or has just come", w.peer);
     else if (pp->side.candidates.n == 0)
         (void)snprintf(buf, PATH_TEXT_MAX, "%s knows no address of its own", w.peer);
-    else if (pp->choice.is_worse)
+    else if (is_worse_still(pp, now))
         (void)snprintf(
             buf, PATH_TEXT_MAX, "the direct path works, but the relay is faster or loses less");
     else if (pp->choice.died_at != 0 && now - pp->choice.died_at < 60 * NSEC_PER_SEC)

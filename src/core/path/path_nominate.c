@@ -26,14 +26,17 @@
 #define HOLD_MIN   (2 * NSEC_PER_SEC)
 #define HOLD_MAX   (60 * NSEC_PER_SEC)
 #define STABLE_FOR (300 * NSEC_PER_SEC)
-/* A pair that works, but worse than the relay, is looked at again after so long: soon, for it may
- * have been a busy moment, and later each time, so that traffic does not go to and fro. */
-#define WORSE_MIN (10 * NSEC_PER_SEC)
+/* A pair that works, but worse than the relay, is looked at again after so long, at the next slot
+ * of an edge that is in haste (path_slot.c): a better way is taken within 10 s. */
+#define WORSE_FOR (4 * NSEC_PER_SEC)
 /* A pair that loses more is not used if there is a relay. */
 #define LOSS_UNUSABLE_PERMILLE 250
 #define LOSS_SAMPLES           20
+/* When so many of the newest pings were all answered, the losses before them are over. */
+#define LOSS_OVER 8
 /* The relay has to be better by so much, or by half: its RTT was measured now and then, on idle
- * ways, and a pair's under the very traffic that queues before both. */
+ * ways. Of the pair's the least counts, because more than that is a queue of the very traffic that
+ * would fill the way to the relay just so. */
 #define RELAY_MARGIN (10 * NSEC_PER_MSEC)
 /* With the policy DIRECT a relayed edge is warned of after this time. */
 #define ALARM_AFTER (30 * NSEC_PER_SEC)
@@ -137,10 +140,10 @@ void path__use_relay(struct path *pp, const char *why, nsec_t now)
         path__close_socket(pp, socket);
 }
 
-/* @first, doubled @n_before times, up to a limit. */
-static nsec_t hold_time(nsec_t first, unsigned n_before)
+/* Doubled @n_before times, up to a limit. */
+static nsec_t hold_time(unsigned n_before)
 {
-    nsec_t time = first;
+    nsec_t time = HOLD_MIN;
 
     for (unsigned i = 0; i < n_before && time < HOLD_MAX; i++)
         time *= 2;
@@ -152,16 +155,14 @@ static void hold(struct path_pair *pair, nsec_t since, nsec_t now)
     if (now - since >= STABLE_FOR)
         pair->record.n_deaths = 0;
     if (pair->record.n_deaths > 0)
-        pair->record.free_at = now + hold_time(HOLD_MIN, pair->record.n_deaths - 1);
+        pair->record.free_at = now + hold_time(pair->record.n_deaths - 1);
     pair->record.n_deaths++;
 }
 
 /* The pair works but is worse than the relay: it is not used for a while. */
 static void hold_worse(struct path *pp, struct path_pair *pair, nsec_t now)
 {
-    if (pair->id == pp->choice.pair && now - pp->choice.since >= STABLE_FOR)
-        pair->record.n_worse = 0;
-    pair->record.free_at = now + hold_time(WORSE_MIN, pair->record.n_worse++);
+    pair->record.free_at = now + WORSE_FOR;
     pp->choice.is_worse = true;
 }
 
@@ -173,6 +174,8 @@ static void bury(struct path *pp, struct path_pair *pair, const char *words, nse
 
     hold(pair, pp->choice.since, now);
     pair->record.has_died = true;
+    /* What was measured before says nothing of a path that is dead. */
+    pp->choice.is_worse = false;
     path__pair_on_death(pair);
     pp->choice.died_at = now;
     path__ask_address(pp, now);
@@ -322,12 +325,12 @@ static bool is_relay_better(const struct path *pp, const struct path_pair *pair)
 {
     struct path_relay via;
     nsec_t relayed = path__relay_best(pp, &via);
-    /* One late answer raises the smoothed value for several answers, so the smaller one counts. */
-    nsec_t rtt = nsec_min(pair->rtt, pair->last_rtt);
+    nsec_t rtt = path__pair_least(pair);
 
     if (!pp->owner->relay_is_usable || pp->peer.policy == PATH_POLICY_DIRECT)
         return false;
-    if (pair->n_known >= LOSS_SAMPLES && path__pair_loss(pair) >= LOSS_UNUSABLE_PERMILLE)
+    if (pair->n_known >= LOSS_SAMPLES && path__pair_loss(pair) >= LOSS_UNUSABLE_PERMILLE &&
+        (pair->lost & ((UINT64_C(1) << LOSS_OVER) - 1)) != 0)
         return true;
     return relayed != 0 && relayed + nsec_max(RELAY_MARGIN, rtt / 2) <= rtt;
 }

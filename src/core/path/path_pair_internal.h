@@ -31,7 +31,6 @@ struct path_pair_contact {
 struct path_pair_record {
     unsigned n_better; /* measurements in a row in which it beat the chosen pair */
     unsigned n_deaths; /* how often it has recently failed while it was chosen */
-    unsigned n_worse;  /* how often the relay was recently better */
     nsec_t free_at;    /* it is not chosen before this time */
     bool has_died;     /* it has failed while it was chosen; it may be valid again */
 };

@@ -6,7 +6,7 @@
 
 /* Without a relay a pair that has no direct path does not talk at all; and one that has left a
  * direct path for a better relay may have done so in a bad moment. */
-#define SLOT_PERIOD_URGENT (10 * NSEC_PER_SEC)
+#define SLOT_PERIOD_URGENT (5 * NSEC_PER_SEC)
 #define BACKOFF_URGENT     2
 /* An edge without traffic uses at least each eighth slot. */
 #define BACKOFF_MAX 3

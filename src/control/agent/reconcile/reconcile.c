@@ -543,10 +543,13 @@ int reconcile_retire_engine(struct reconcile *rc, struct err *e)
     int r = rc->engine ? engine_retire(rc->engine, e) : 0;
 
     if (r == ENGINE_E_UNSUPPORTED && engine_kind_of(rc->engine) == ENGINE_KIND_USERSPACE)
-        return reconcile_take_down(rc, e);
+        r = reconcile_take_down(rc, e);
     if (r == ENGINE_E_GONE)
         r = 0;
-    if (r == 0)
+    if (r == 0) {
         rc->engine = engine_close(rc->engine);
+        /* What the next run finds gone was ended here, and by nobody else. */
+        rc->was_whole = false;
+    }
     return r;
 }

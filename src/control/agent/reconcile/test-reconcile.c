@@ -494,6 +494,31 @@ static void test_retired(void **state)
     }
 }
 
+/* An interface that the agent itself took away is not told of as one that somebody deleted. */
+static void test_who_took_the_interface(void **state)
+{
+    for (unsigned by_agent = 0; by_agent < 2; by_agent++) {
+        struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+        struct render_input in = {.snapshot = &w->snapshot};
+        struct reconcile_result result;
+        unsigned before = w->ifindex;
+
+        (void)pass(w);
+        w->engine.cannot_retire = true;
+        if (by_agent)
+            assert_int_equal(reconcile_retire_engine(&w->rc, NULL), 0);
+        else
+            assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
+        w->ifindex = add_link(w->nl, "weft0");
+        assert_int_not_equal(w->ifindex, before);
+        w->rc.engine = &w->engine.engine;
+        assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), 0);
+        assert_int_equal(result.was_gone, !by_agent);
+        assert_int_equal(reconcile_take_down(&w->rc, NULL), 0);
+        end_world(w);
+    }
+}
+
 static void test_links_of_the_machine(void **state)
 {
     struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
@@ -530,6 +555,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_interface_that_is_gone, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_taken_down, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_retired, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_who_took_the_interface, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_links_of_the_machine, netns_enter, netns_leave),
     };
 

@@ -20,6 +20,10 @@
 /* A path is dead this long after the first ping without an answer, and after at least so many. */
 #define DEAD_AFTER (1300 * NSEC_PER_MSEC)
 #define DEAD_PINGS 4
+/* A tick that comes so much too late says that this machine is busy: answers may be waiting to be
+ * read. Such ticks find a path dead only after so many pings. */
+#define LATE       (50 * NSEC_PER_MSEC)
+#define LATE_PINGS (2 * DEAD_PINGS)
 /* After a switch the two ends may use different pairs for this time, and then for so many
  * answers. */
 #define AGREE_AFTER   (1 * NSEC_PER_SEC)
@@ -118,10 +122,14 @@ enum path_liveness_wish path_liveness_tick(
     struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now)
 {
     nsec_t patience = (facts->is_relay ? DEAD_AFTER_RELAY : DEAD_AFTER) + 3 * facts->rtt;
+    nsec_t late = now - l->next_at;
 
-    if (now < l->next_at)
+    if (late < 0)
         return PATH_LIVENESS_WAIT;
-    if (l->n_unanswered >= DEAD_PINGS && now - l->unanswered_since >= patience)
+    if (late >= LATE && l->n_unanswered > 0)
+        l->unanswered_since += late;
+    if (l->n_unanswered >= (late >= LATE ? LATE_PINGS : DEAD_PINGS) &&
+        now - l->unanswered_since >= patience)
         return PATH_LIVENESS_DEAD;
     if (l->n_unanswered++ == 0)
         l->unanswered_since = now;

@@ -7,6 +7,7 @@
  * twice a second, otherwise as often as the NATs need. One that is not answered is
  * repeated quickly, and when all are silent for 1.3 s and three round trips the
  * path is dead: at most 2 s after it broke, if data flows.
+ * The time by which a busy machine comes too late to its own ticks is not counted.
  *
  * Received data is no proof that the pair works: it may have come by the relay.
  *

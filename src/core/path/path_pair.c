@@ -143,6 +143,7 @@ void path__pairs_drop_silent(struct path *pp)
 static void learn_end(struct path_pair *pair, bool lost)
 {
     pair->lost = pair->lost << 1 | (lost ? 1 : 0);
+    pair->n_ends++;
     if (pair->n_known < 64)
         pair->n_known++;
 }
@@ -151,7 +152,7 @@ void path__pair_on_ping(struct path_pair *pair, uint64_t transaction, nsec_t now
 {
     struct path_ping *slot = &pair->pings[pair->next_ping];
 
-    if (slot->sent_at != 0)
+    if (slot->sent_at != 0 && slot->lost_as == 0)
         learn_end(pair, true);
     *slot = (struct path_ping){.transaction = transaction, .sent_at = now};
     pair->next_ping = (pair->next_ping + 1) % PATH_PINGS_MAX;
@@ -166,11 +167,30 @@ static void end_earlier(struct path_pair *pair, const struct path_ping *answered
     for (unsigned i = 0; i < PATH_PINGS_MAX; i++) {
         struct path_ping *slot = &pair->pings[i];
 
-        if (slot->sent_at != 0 && slot->transaction < answered->transaction) {
-            slot->sent_at = 0;
+        if (slot->sent_at != 0 && slot->lost_as == 0 && slot->transaction < answered->transaction) {
             learn_end(pair, true);
+            slot->lost_as = pair->n_ends;
         }
     }
+}
+
+/* A ping that was taken to be lost is answered after all. */
+static void unlearn_loss(struct path_pair *pair, struct path_ping *slot)
+{
+    uint64_t since = pair->n_ends - slot->lost_as;
+
+    if (since < 64)
+        pair->lost &= ~(UINT64_C(1) << since);
+    slot->sent_at = 0;
+    pair->n_pongs++;
+}
+
+/* What is still counted as lost stays so. */
+static void forget_late(struct path_pair *pair)
+{
+    for (unsigned i = 0; i < PATH_PINGS_MAX; i++)
+        if (pair->pings[i].lost_as != 0)
+            pair->pings[i].sent_at = 0;
 }
 
 /* The pair works again after an outage, whose losses say nothing about how good it is. */
@@ -180,6 +200,7 @@ static void forget_outage(struct path_pair *pair)
 
     if (run < OUTAGE_PINGS)
         return;
+    forget_late(pair);
     pair->lost = run < 64 ? pair->lost >> run : 0;
     pair->n_known -= run < pair->n_known ? run : pair->n_known;
     pair->n_samples = 0;
@@ -243,6 +264,10 @@ bool path__pair_on_pong(
 
     if (!slot)
         return false;
+    if (slot->lost_as != 0) {
+        unlearn_loss(pair, slot);
+        return false;
+    }
     rtt = at - slot->sent_at - (nsec_t)pong->held_us * NSEC_PER_USEC;
     rtt = nsec_max(rtt, NSEC_PER_USEC);
     end_earlier(pair, slot);

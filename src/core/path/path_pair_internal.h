@@ -14,7 +14,8 @@ struct path_frame;
 /** A ping that has been sent. */
 struct path_ping {
     uint64_t transaction;
-    nsec_t sent_at; /* 0: there is none, or it was answered or is lost */
+    nsec_t sent_at;   /* 0: there is none, or it was answered */
+    uint64_t lost_as; /* the pair's @n_ends when it was taken to be lost; 0: it is not */
 };
 
 /** What is known from the peer's frames that came by a pair. Written by path_frame.c. */
@@ -54,6 +55,7 @@ struct path_pair {
     bool is_answered;       /* the last ping that was sent got its pong */
     uint64_t lost;          /* bit i: the ping i before the last known one was lost */
     unsigned n_known;       /* of those bits */
+    uint64_t n_ends;        /* pings that were answered or taken to be lost */
     struct path_ping pings[PATH_PINGS_MAX];
     unsigned next_ping; /* place in @pings */
     uint64_t n_pings;

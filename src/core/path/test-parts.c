@@ -309,6 +309,25 @@ static void test_liveness_dies_in_time(void **state)
     assert_int_equal(n, 4);
 }
 
+/* What a busy machine itself is late by is not time that the peer did not answer. */
+static void test_liveness_of_a_late_machine(void **state)
+{
+    struct path_liveness_facts facts = {.begins = true, .rtt = 20 * MS};
+    struct path_liveness l;
+    unsigned n = 0;
+
+    path_liveness_start(&l, &facts, T0);
+    for (unsigned i = 0; i < 6; i++)
+        assert_int_equal(path_liveness_tick(&l, &facts, l.next_at + 900 * MS), PATH_LIVENESS_PING);
+    /* The answers that came meanwhile are read after this. */
+    assert_int_equal(path_liveness_tick(&l, &facts, l.next_at + 900 * MS), PATH_LIVENESS_PING);
+    path_liveness_on_alive(&l, &facts, l.next_at);
+    assert_int_equal(l.n_unanswered, 0);
+    /* A machine that is always late finds out as well. */
+    while (path_liveness_tick(&l, &facts, l.next_at + 900 * MS) == PATH_LIVENESS_PING)
+        assert_true(++n < 10);
+}
+
 static void test_liveness_events(void **state)
 {
     struct path_liveness_facts facts = {.begins = true};
@@ -370,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_the_least_round_trip),
         cmocka_unit_test(test_liveness_asks_as_often_as_it_has_to),
         cmocka_unit_test(test_liveness_dies_in_time),
+        cmocka_unit_test(test_liveness_of_a_late_machine),
         cmocka_unit_test(test_liveness_events),
         cmocka_unit_test(test_two_ends_have_to_agree),
         cmocka_unit_test(test_traffic_begins_once),

@@ -236,6 +236,26 @@ static void test_one_late_answer_is_nothing(void **state)
     couple_stop(c);
 }
 
+/* Answers that come after those of later pings are late, and nothing was lost. */
+static void test_late_answers_are_no_loss(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    couple_run_with_traffic(c, 10 * SEC);
+    couple_assert_direct(c);
+    for (unsigned n = 0; n < 20; n++) {
+        c->slow_until = c->now + (nsec_t)(300 + 20 * n) * MSEC;
+        c->slow_by = 400 * MSEC;
+        couple_run_with_traffic(c, 2 * SEC);
+    }
+    couple_assert_direct(c);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(couple_view(c, i).loss_permille, 0);
+    couple_stop(c);
+}
+
 /* Where many paths begin at once, a first answer tells how busy the nodes were. */
 static void test_first_answers_do_not_decide_for_the_relay(void **state)
 {
@@ -290,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_relayed_pair_sends_nothing),
         cmocka_unit_test(test_relay_that_is_better),
         cmocka_unit_test(test_one_late_answer_is_nothing),
+        cmocka_unit_test(test_late_answers_are_no_loss),
         cmocka_unit_test(test_busy_time_is_no_reason),
         cmocka_unit_test(test_verdict_falls_with_its_evidence),
         cmocka_unit_test(test_better_path_is_taken_soon),

@@ -161,3 +161,24 @@ def test_another_number_of_nodes(site: Site) -> None:
     explain = [site.weft, "run", "--nnodes", "3", "--job", "sizes", "--explain", "--", *wait]
     wait_for(lambda: site.host("n2").run(explain, check=False, quiet=True).rc == 0, 40,
              "the other number of nodes to be taken")
+
+
+def test_all_were_killed_and_start_again(site: Site) -> None:
+    """Nothing of the run before is left, and who is missing is said within its usual time."""
+    wait = ["sh", "-c", "echo started as $RANK; exec sleep 600"]
+    first = [site.start(name, "killed", wait) for name in NODES]
+    for job in first:
+        job.wait_line("started as")
+    for job in first:
+        job.kill9()
+    show = [site.weft, "run", "--nnodes", "2", "--job", "killed", "--explain", "--", *wait]
+
+    def is_new() -> bool:
+        shown = site.host("n2").run(show, check=False, quiet=True)
+        return "job killed.2 meets" in shown.out + shown.err
+
+    wait_for(is_new, 60, "another run of the job")
+    again = site.start("n2", "killed", wait)
+    again.wait_line("started as 0")
+    again.wait_line("still waiting: .* not yet: n1", 40)
+    again.stop()

@@ -161,6 +161,17 @@ static struct tally tally_of(json_t *commands, nsec_t now)
     return t;
 }
 
+bool job_members_are_gone(const struct job_members *m, nsec_t now)
+{
+    const char *name;
+    json_t *commands;
+
+    json_object_foreach(m->commands, name, commands)
+        if (json_object_size(commands) > 0 && tally_of(commands, now).n_present > 0)
+            return false;
+    return json_object_size(m->commands) > 0;
+}
+
 bool job_members_has_others(const struct job_members *m, const char *name, nsec_t now)
 {
     const char *other;

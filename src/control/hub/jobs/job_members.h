@@ -113,6 +113,13 @@ json_t *job_members_presence(struct job_members *m, const char *asker, nsec_t no
 /** job_members_set_nnodes() - @name has come to a job of so many nodes, "4" or "2:4". */
 void job_members_set_nnodes(struct job_members *m, const char *name, const char *nnodes);
 
+/**
+ * job_members_are_gone() - have commands been here, of which none is there any more?
+ *
+ * They have ended, or were lost. False while nobody has spoken of a command.
+ */
+bool job_members_are_gone(const struct job_members *m, nsec_t now);
+
 /** job_members_has_others() - is a command of another member than @name there? */
 bool job_members_has_others(const struct job_members *m, const char *name, nsec_t now);
 

@@ -185,13 +185,15 @@ static int save_next_run(struct job *job, nsec_t now, struct err *e)
     return save(job, RECORD_SAVE_RUN, &next, now, e);
 }
 
-/* A member comes to a job that is there: a new run begins if the last one is over, or is the one
- * that cannot go on. */
+/* A member comes to a job that is there: a new run begins if the last one is over, has been left by
+ * all, or is the one that cannot go on. */
 static int enter(struct job *job, const char *member, const char *broken, nsec_t now, struct err *e)
 {
     bool is_broken = broken && job_is_run(job, broken);
+    /* All were killed, say, without a word. Its keys are of no use to who comes now. */
+    bool is_left = job_members_are_gone(&job->members, now) && !job_is_busy(job, NULL);
 
-    if (!job_is_over(job, now) && !is_broken)
+    if (!job_is_over(job, now) && !is_broken && !is_left)
         return 0;
     if (is_broken && !job_members_may_be(&job->members, member))
         return err_set(e, JOBS_E_STRANGER,

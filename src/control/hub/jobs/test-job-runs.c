@@ -230,6 +230,34 @@ static void test_quiet(void **state)
     assert_int_equal(join(f, "train")->record.run, 3);
 }
 
+static void hear(struct job *job, const char *name, bool ended)
+{
+    const struct job_word word = {.command = name, .every_seconds = 3, .ended = ended};
+
+    job_members_hear(&job->members, name, &word, now);
+}
+
+/* A run that all its commands have left is over, however they have left it. */
+static void test_all_commands_are_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+
+    hear(job, "a", false);
+    hear(job, "b", false);
+    assert_int_equal(join(f, "train")->record.run, 1);
+    hear(job, "a", true);
+    assert_int_equal(join(f, "train")->record.run, 1);
+    /* The other one was killed: it is missed after three times what it said, and six seconds. */
+    now += 9 * NSEC_PER_SEC + JOB_MEMBERS_GRACE + 1;
+    say_members(f, job, 1);
+    assert_int_equal(join(f, "train")->record.run, 1);
+    say_members(f, job, 0);
+    assert_int_equal(join(f, "train")->record.run, 2);
+    /* Nobody has spoken in the new one yet. */
+    assert_int_equal(join(f, "train")->record.run, 2);
+}
+
 /* A run ends when somebody says so while nobody else is connected. */
 static void test_an_end(void **state)
 {
@@ -513,6 +541,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_job_is_made, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_job_is_not_made, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_quiet, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_all_commands_are_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_broken_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_may_say_so, set_up, tear_down),

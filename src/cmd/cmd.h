@@ -58,6 +58,7 @@ int cmd_delete(int argc, char **argv);    /* object.c */
 int cmd_audit(int argc, char **argv);     /* audit.c */
 int cmd_bench(int argc, char **argv);     /* bench.c */
 int cmd_edge(int argc, char **argv);      /* object.c */
+int cmd_edges(int argc, char **argv);     /* object.c; below edge */
 int cmd_env(int argc, char **argv);       /* env.c */
 int cmd_get(int argc, char **argv);       /* object.c */
 int cmd_hub(int argc, char **argv);       /* hub.c */

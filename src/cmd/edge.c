@@ -115,6 +115,7 @@ int cmd_edge(int argc, char **argv)
 {
     static const struct option_subcommand table[] = {
         {"set", edge_set, "say how two nodes talk, and how fast"},
+        {"ls", cmd_edges, "say how the edges are; the same as \"weft get edges\""},
         {NULL, NULL, NULL},
     };
 

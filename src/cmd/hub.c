@@ -1,5 +1,5 @@
 /*
- * hub.c - weft hub up|backup|restore|move: the commands of a hub's operator.
+ * hub.c - weft hub up|status|backup|restore|move: the commands of a hub's operator.
  *
  * Running a hub is in hub_up.c. The others ask the hub that runs on this machine through its admin
  * socket; restore works on the files of one that does not run.
@@ -185,10 +185,42 @@ static int hub_move(int argc, char **argv)
     return arg.json ? admin_print_json(move_usage.command, answer.body) : print_places(answer.body);
 }
 
+/* ---- status --------------------------------------------------------------------------------- */
+
+static const struct option status_options[] = {
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage status_usage = {
+    .command = "hub status",
+    .summary = "Say whether the hub answers, and which version it is.",
+    .options = status_options,
+    .notes = "\"weft nodes\" says how its nodes are.",
+};
+
+static void print_health(const json_t *answer)
+{
+    (void)printf("the hub answers%s; it is weft %s\n",
+        json_is_true(json_object_get(answer, "ok")) ? "" : ", and says that something is wrong",
+        admin_field(answer, NULL, "version"));
+}
+
+static int hub_status(int argc, char **argv)
+{
+    int status;
+
+    if (options_parse(&status_usage, argc, argv, &status))
+        return status;
+    return admin_show(&arg.target, status_usage.command, "/v1/health", arg.json, print_health);
+}
+
 int cmd_hub(int argc, char **argv)
 {
     static const struct option_subcommand commands[] = {
         {"up", cmd_hub_up, "run the hub in the foreground"},
+        {"status", hub_status, "say whether the hub answers"},
         {"backup", hub_backup, "copy all that a running hub keeps"},
         {"restore", hub_restore, "put a copy in the place of a hub's state"},
         {"move", hub_move, "tell all nodes where the hub will be"},

@@ -11,6 +11,7 @@
 
 #include "base/version.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 
 /*
  * The program weft-wg beside this one is the same command without the control half's libraries.
@@ -34,11 +35,8 @@ static int run_wg(int argc, char **argv)
     return cmd_wg(argc, argv);
 }
 
-static const struct {
-    const char *name; /* as typed */
-    cmd_fn run;       /* from cmd.h */
-    const char *help; /* one line; NULL: not listed, because daemons alone start it */
-} commands[] = {
+/* What has no help is started by daemons alone. */
+static const struct option_subcommand commands[] = {
     {"hub", cmd_hub, "run the hub: enrolment, desired state, relay"},
     {"token", cmd_token, "make, list or end tokens with which machines join"},
     {"join", cmd_join, "make this machine a node of a network"},
@@ -102,13 +100,15 @@ static int finish(const char *command, int status)
 int main(int argc, char **argv)
 {
     static char help[] = "--help";
+    const char *meant;
     cmd_fn run;
 
     if (argc < 2) {
         print_help(stderr);
         return CMD_USAGE;
     }
-    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0 ||
+        strcmp(argv[1], "version") == 0) {
         (void)printf("weft %s\n", version_text);
         return finish(argv[1], CMD_OK);
     }
@@ -124,7 +124,12 @@ int main(int argc, char **argv)
     run = find_command(argv[1]);
     if (run)
         return finish(argv[1], run(argc - 1, argv + 1));
-    (void)fprintf(
-        stderr, "weft: \"%.40s\" is not a command; \"weft --help\" lists them\n", argv[1]);
+    meant = options_meant(commands, argv[1]);
+    if (meant)
+        (void)fprintf(stderr, "weft: \"%.40s\" is not a command; did you mean \"weft %s\"?\n",
+            argv[1], meant);
+    else
+        (void)fprintf(
+            stderr, "weft: \"%.40s\" is not a command; \"weft --help\" lists them\n", argv[1]);
     return CMD_USAGE;
 }

@@ -185,6 +185,7 @@ int cmd_node(int argc, char **argv)
         {"add", cmd_node_add, "make a stock WireGuard a node"},
         {"set", cmd_node_set, "say what a node may do"},
         {"rm", node_rm, "remove a node and cut it off everywhere"},
+        {"ls", cmd_nodes, "list the nodes; the same as \"weft nodes\""},
         {NULL, NULL, NULL},
     };
 

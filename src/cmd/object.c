@@ -221,6 +221,30 @@ int cmd_get(int argc, char **argv)
     return admin_show(&arg.target, get_usage.command, path, true, NULL);
 }
 
+static const struct option edges_options[] = {
+    {"--network", "NAME", option_name, &arg.network, "default", "where to look"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage edges_usage = {
+    .command = "edge ls",
+    .summary = "Say how the edges are, as \"weft get edges\" does.",
+    .options = edges_options,
+};
+
+int cmd_edges(int argc, char **argv)
+{
+    char path[256];
+    int status;
+
+    if (options_parse(&edges_usage, argc, argv, &status))
+        return status;
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s", arg.network, EDGES);
+    return admin_show(&arg.target, edges_usage.command, path, arg.json, print_edges);
+}
+
 #define OBJECT_PATH_MAX 256
 
 /* Where an object of a file is written to, by its own kind, network and name. */

@@ -335,8 +335,83 @@ static void print_subcommands(FILE *out, const char *word, const struct option_s
     (void)fprintf(out, "\n\"weft %s COMMAND --help\" tells a command's own options.\n", word);
 }
 
+/* The longest word that is compared with a command's name. */
+#define MEANT_MAX 24
+
+/*
+ * How many letters @a and @b differ by; two that are swapped are one. Neither is longer than
+ * MEANT_MAX. @row[i][j] is that of the first i letters of @a and the first j of @b.
+ */
+static size_t count_differences(const char *a, const char *b)
+{
+    size_t row[MEANT_MAX + 1][MEANT_MAX + 1];
+    size_t n_a = strlen(a);
+    size_t n_b = strlen(b);
+
+    for (size_t i = 0; i <= n_a; i++)
+        row[i][0] = i;
+    for (size_t j = 0; j <= n_b; j++)
+        row[0][j] = j;
+    for (size_t i = 1; i <= n_a; i++)
+        for (size_t j = 1; j <= n_b; j++) {
+            size_t least = row[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+
+            if (row[i - 1][j] + 1 < least)
+                least = row[i - 1][j] + 1;
+            if (row[i][j - 1] + 1 < least)
+                least = row[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                row[i - 2][j - 2] + 1 < least)
+                least = row[i - 2][j - 2] + 1;
+            row[i][j] = least;
+        }
+    return row[n_a][n_b];
+}
+
+/* What other programs call a command by which it is known here. */
+static bool is_called(const char *word, const char *name)
+{
+    static const struct {
+        const char *elsewhere;
+        const char *here;
+    } words[] = {{"list", "ls"}, {"show", "ls"}, {"remove", "rm"}, {"delete", "rm"}, {"del", "rm"},
+        {"create", "add"}, {"create", "new"}, {"add", "new"}, {"new", "add"}, {"start", "up"},
+        {"peers", "nodes"}, {"ps", "jobs"}, {"top", "status"}, {"ping", "probe"}};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (strcmp(word, words[i].elsewhere) == 0 && strcmp(name, words[i].here) == 0)
+            return true;
+    return false;
+}
+
+const char *options_meant(const struct option_subcommand *table, const char *word)
+{
+    const size_t len = strlen(word);
+    size_t allowed = len > 5 ? 2 : len > 2 ? 1 : 0;
+    const char *meant = NULL;
+
+    for (const struct option_subcommand *s = table; s->name; s++) {
+        size_t n;
+
+        if (!s->help)
+            continue;
+        if (is_called(word, s->name))
+            return s->name;
+        if (len > MEANT_MAX || strlen(s->name) > MEANT_MAX)
+            continue;
+        n = count_differences(word, s->name);
+        if (n > allowed || (meant && n == allowed))
+            continue;
+        meant = s->name;
+        allowed = n;
+    }
+    return meant;
+}
+
 int options_dispatch(const char *word, const struct option_subcommand *table, int argc, char **argv)
 {
+    const char *meant;
+
     if (argc < 2) {
         print_subcommands(stderr, word, table);
         return CMD_USAGE;
@@ -348,7 +423,13 @@ int options_dispatch(const char *word, const struct option_subcommand *table, in
     for (const struct option_subcommand *s = table; s->name; s++)
         if (strcmp(argv[1], s->name) == 0)
             return s->run(argc - 1, argv + 1);
-    (void)fprintf(stderr, "weft %s: \"%.40s\" is not a command; \"weft %s --help\" lists them\n",
-        word, argv[1], word);
+    meant = options_meant(table, argv[1]);
+    if (meant)
+        (void)fprintf(stderr, "weft %s: \"%.40s\" is not a command; did you mean \"weft %s %s\"?\n",
+            word, argv[1], word, meant);
+    else
+        (void)fprintf(stderr,
+            "weft %s: \"%.40s\" is not a command; \"weft %s --help\" lists them\n", word, argv[1],
+            word);
     return CMD_USAGE;
 }

@@ -130,8 +130,19 @@ int options_read(const struct option_usage *usage, int argc, char **argv, struct
 struct option_subcommand {
     const char *name;                  /* the second word; NULL ends the table */
     int (*run)(int argc, char **argv); /* argv[0] is the second word */
-    const char *help;                  /* one line */
+    const char *help;                  /* one line; NULL: not listed */
 };
+
+/**
+ * options_meant() - the command of @table that somebody means who typed @word
+ *
+ * That is one that differs by a letter or, in long words, two (left out, put in, other, or swapped
+ * with the next), or one that other programs call so: "list" where there is "ls". Rows without a
+ * help are never meant.
+ *
+ * Return: its name, borrowed from @table; NULL: none.
+ */
+const char *options_meant(const struct option_subcommand *table, const char *word);
 
 /**
  * options_dispatch() - run the subcommand that argv[1] names

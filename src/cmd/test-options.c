@@ -145,6 +145,38 @@ static void test_refusals(void **state)
     assert_int_equal(READ("t", "--help"), OPTIONS_E_HELP);
 }
 
+static int run_nothing(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    return 0;
+}
+
+static void test_the_command_that_is_meant(void **state)
+{
+    static const struct option_subcommand commands[] = {{"join", run_nothing, "join"},
+        {"jobs", run_nothing, "jobs"}, {"status", run_nothing, "status"}, {"ls", run_nothing, "ls"},
+        {"preflight", run_nothing, "preflight"}, {"measuring", run_nothing, NULL},
+        {NULL, NULL, NULL}};
+    static const struct {
+        const char *typed;
+        const char *meant;
+    } cases[] = {{"jion", "join"}, {"joinn", "join"}, {"jobs ", "jobs"}, {"job", "jobs"},
+        {"stauts", "status"}, {"statsu", "status"}, {"stat", NULL}, {"prefligth", "preflight"},
+        {"list", "ls"}, {"", NULL}, {"x", NULL}, {"frob", NULL}, {"measurin", NULL},
+        {"preflightpreflightpreflight", NULL}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const char *meant = options_meant(commands, cases[i].typed);
+
+        if (cases[i].meant)
+            assert_string_equal(meant, cases[i].meant);
+        else
+            assert_null(meant);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -152,6 +184,7 @@ int main(void)
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_command_words),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_the_command_that_is_meant),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

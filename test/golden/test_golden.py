@@ -80,7 +80,7 @@ def test_variables(weft: Path) -> None:
 
 
 def test_version(weft: Path) -> None:
-    for words in (["--version"], ["version"]):
+    for words in (["--version"], ["version"], ["-V"]):
         done = subprocess.run([weft, *words], stdout=subprocess.PIPE, text=True, timeout=60,
                               check=True)
         assert re.fullmatch(r"weft \d+\.\d+\.\d+[-+.~0-9a-z]*\n", done.stdout)

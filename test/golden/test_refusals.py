@@ -29,6 +29,12 @@ A_NAME = "is not a name: 1 to 63 of a-z, 0-9 and '-'"
 REFUSALS = [
     ("frob", USAGE, '"frob" is not a command'),
     ("hub down", USAGE, '"down" is not a command'),
+    ("jion", USAGE, '"jion" is not a command; did you mean "weft join"?'),
+    ("hub stauts", USAGE, '"stauts" is not a command; did you mean "weft hub status"?'),
+    ("node list", USAGE, '"list" is not a command; did you mean "weft node ls"?'),
+    (f"node ls --socket {AWAY}", FAILED, "no hub answers"),
+    (f"edge ls --socket {AWAY}", FAILED, "no hub answers"),
+    (f"hub status --socket {AWAY}", FAILED, "no hub answers"),
     ("hub up extra", USAGE, '"extra" is one argument too many'),
     ("hub up --listen 70000", USAGE, '"70000" is not a number from 1 to 65535'),
     ("hub up --listen x:1", USAGE, '"x:1" is not :PORT'),

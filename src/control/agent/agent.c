@@ -110,17 +110,6 @@ static void on_removed(struct agent *a, const char *reason)
     agent_core_finish(a, AGENT_END_REMOVED);
 }
 
-/* Is what the hub says of this node really about it, with the key that this machine has? */
-static int check_event(const struct agent *a, const struct watch_event *ev, struct err *e)
-{
-    if (ev->kind == WATCH_EVENT_SNAPSHOT)
-        return snapshot_cache_check_self(&a->state, snapshot_self(&ev->snapshot), e);
-    if (ev->kind == WATCH_EVENT_PUT && ev->object.kind == &node_kind &&
-        strcmp(ev->object.node.meta.name, a->snapshot.self) == 0)
-        return snapshot_cache_check_self(&a->state, &ev->object.node, e);
-    return 0;
-}
-
 static void on_snapshot_change(struct agent *a, bool is_status, nsec_t now)
 {
     pass_plan_request(&a->pass, now + AGENT_CORE_SOON);
@@ -169,11 +158,13 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
         watch_event_deinit(ev);
         return 0;
     }
-    r = check_event(a, ev, e);
+    r = snapshot_cache_check_event(&a->state, ev, e);
     if (r < 0) {
+        hub->refused = *e;
         watch_event_deinit(ev);
         return r;
     }
+    hub->refused = (struct err)ERR_NULL;
     boot = a->snapshot.boot;
     is_status = a->cluster || watch_event_is_status(ev, &a->snapshot);
     /* Where the cluster says who is in the network, hubs only say how nodes are reached. */
@@ -210,7 +201,7 @@ static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *ke
     if (ev->skips.n > 0)
         log_warning("the cluster: %zu resources are passed over, one because of this: %s",
             ev->skips.n, err_text(&ev->skips.first));
-    r = check_event(a, ev, &e);
+    r = snapshot_cache_check_event(&a->state, ev, &e);
     is_status = watch_event_is_status(ev, &a->snapshot);
     if (r == 0) {
         cluster_merge_cluster(

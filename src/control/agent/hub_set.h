@@ -29,9 +29,9 @@
 #include "agent/paths/socket/udp_probe.h"
 #include "agent/reconcile/observe.h"
 #include "agent/state/state.h"
+#include "base/err.h"
 #include "wire/member_proof.h"
 
-struct err;
 struct render_path;
 struct snapshot;
 struct uv_loop_s;
@@ -47,6 +47,7 @@ struct agent_hub {
     struct member_proof_signer signer;
     struct hub_link *link; /* owns */
     struct node_report report;
+    struct err refused;      /* why its last event was not believed; code 0: it was */
     uint64_t boot;           /* of its last snapshot; 0: it has sent none */
     nsec_t report_lost_at;   /* time when a report to it was lost; 0: the last one was taken */
     bool has_moved;          /* packets to it go another way: to be greeted after the next pass */

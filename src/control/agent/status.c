@@ -125,16 +125,19 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
 {
     const struct observation *ob = observe_find(in->seen, &hub->key);
     bool by_udp = observation_has_session(ob, in->now) && !in->stream_why;
-    json_t *more = json_pack("{s:o, s:i, s:o, s:b, s:o, s:I, s:b, s:s, s:s, s:o, s:o, s:o*, s:s*}",
-        "endpoint", encode_endpoint(ob ? &ob->endpoint : NULL), "apiPort",
-        hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
-        "reachable", (int)in->hub_heard, "silentSeconds", encode_silence(in->hub_silent_for),
-        "quietSeconds", (json_int_t)(in->hub_quiet_max / NSEC_PER_SEC), "udp", (int)by_udp, "why",
-        in->stream_why ? in->stream_why : "", "oneWay", udp_asymmetry_name(in->asymmetry),
-        "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
-        encode_bytes(ob ? ob->facts.tx_bytes : 0), "storeBehindSeconds",
-        in->hub_store_behind_s ? json_integer((json_int_t)in->hub_store_behind_s) : NULL,
-        "tlsFailure", in->hub_heard ? NULL : in->tls_failure);
+    const struct err *refused = in->hubs ? &in->hubs->home->refused : NULL;
+    json_t *more =
+        json_pack("{s:o, s:i, s:o, s:b, s:o, s:I, s:b, s:s, s:s, s:o, s:o, s:o*, s:s*, s:s*}",
+            "endpoint", encode_endpoint(ob ? &ob->endpoint : NULL), "apiPort",
+            hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
+            "reachable", (int)in->hub_heard, "silentSeconds", encode_silence(in->hub_silent_for),
+            "quietSeconds", (json_int_t)(in->hub_quiet_max / NSEC_PER_SEC), "udp", (int)by_udp,
+            "why", in->stream_why ? in->stream_why : "", "oneWay",
+            udp_asymmetry_name(in->asymmetry), "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0),
+            "txBytes", encode_bytes(ob ? ob->facts.tx_bytes : 0), "storeBehindSeconds",
+            in->hub_store_behind_s ? json_integer((json_int_t)in->hub_store_behind_s) : NULL,
+            "tlsFailure", in->hub_heard ? NULL : in->tls_failure, "refused",
+            refused && refused->code != 0 ? refused->text : NULL);
 
     return join(encode_node(hub), more);
 }

@@ -253,6 +253,11 @@ void status_text_format(const json_t *status, struct str *out)
         format_presence(hub, presence), status_cells_age(hub, age));
     format_hubs(json_object_get(status, "hubs"), out);
     format_store(hub, out);
+    if (status_cells_text(hub, "refused", NULL))
+        str_addf(out,
+            "hub: its events are refused, what was known before them stays, and its administrator "
+            "has to look into it: %s\n",
+            status_cells_text(hub, "refused", NULL));
     if (stream_why)
         str_addf(out, "hub: %s\n", stream_why);
     if (status_cells_text(hub, "tlsFailure", NULL))

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -441,6 +442,16 @@ static void test_hubs(void **state)
     sc.hubs = &one;
     json = encode(&sc, true);
     assert_null(json_object_get(json, "hubs"));
+    assert_null(json_object_get(json_object_get(json, "hub"), "refused"));
+    json_decref(json);
+    (void)err_set(&serves.refused, -EINVAL, "they give the network other blocks");
+    json = encode(&sc, true);
+    status_text_format(json, &out);
+    assert_non_null(strstr(str_text(&out),
+        "\nhub: its events are refused, what was known before them stays, and its administrator "
+        "has to look into it: they give the network other blocks\n"));
+    str_deinit(&out);
+    out = (struct str)STR_NULL;
     json_decref(json);
     sc.hubs = &hubs;
     json = encode(&sc, true);

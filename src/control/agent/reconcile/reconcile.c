@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
@@ -287,6 +288,8 @@ struct route_walk {
     bool found[WG_CONFIG_ADDRESSES_MAX]; /* of the routes to its blocks */
     bool there[WG_CONFIG_ADDRESSES_MAX]; /* the same, though perhaps with other metrics */
     struct peer_routes peers;            /* owns */
+    struct ip_prefix outside[WG_CONFIG_ADDRESSES_MAX]; /* to other blocks */
+    unsigned n_outside;
 };
 
 static void route_walk_deinit(struct route_walk *w)
@@ -308,9 +311,26 @@ static void note_lost_route(struct reconcile_result *res, const struct ip_prefix
     res->route = *to;
 }
 
+/* Does it lead to a block that the network does not have? An earlier version made routes to any
+ * block that a hub gave it. What an administrator adds has another mark, if ip(8) is not told. */
+static bool is_outside(const struct rtnl_entry *entry, const struct wg_config *want)
+{
+    if (entry->protocol != RTPROT_STATIC)
+        return false;
+    for (unsigned i = 0; i < want->n_routes; i++)
+        if (entry->prefix.len >= want->routes[i].len &&
+            ip_prefix_has(&want->routes[i], &entry->prefix.addr))
+            return false;
+    return true;
+}
+
 static int compare_route(const struct rtnl_entry *entry, void *ctx)
 {
     struct route_walk *w = ctx;
+
+    /* What does not fit waits for the next run. */
+    if (is_outside(entry, w->want) && w->n_outside < WG_CONFIG_ADDRESSES_MAX)
+        w->outside[w->n_outside++] = entry->prefix;
 
     for (unsigned i = 0; i < w->want->n_routes; i++) {
         const struct ip_prefix *to = &w->want->routes[i];
@@ -346,6 +366,8 @@ static int reconcile_routes(
         r = rtnl_set_block_route(&rc->nl, rc->ifindex, &want->routes[i], &metrics);
         res->n_changes++;
     }
+    for (unsigned i = 0; r == 0 && i < w.n_outside; i++, res->n_changes++)
+        r = rtnl_remove_route(&rc->nl, rc->ifindex, &w.outside[i]);
     if (r == 0)
         r = peer_routes_apply(&w.peers, &rc->nl, rc->ifindex);
     if (r == 0)

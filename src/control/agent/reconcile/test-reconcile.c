@@ -275,6 +275,43 @@ static void test_interface_that_was_changed_by_hand(void **state)
     end_world(w);
 }
 
+static int find_route(const struct rtnl_entry *entry, void *ctx)
+{
+    struct rtnl_entry *sought = ctx;
+
+    if (ip_prefix_equal(&entry->prefix, &sought->prefix))
+        sought->protocol = entry->protocol;
+    return 0;
+}
+
+static bool has_route(struct world *w, const struct ip_prefix *to)
+{
+    struct rtnl_entry sought = {.prefix = *to};
+
+    assert_int_equal(rtnl_each_route(w->nl, w->ifindex, find_route, &sought), 0);
+    return sought.protocol != 0;
+}
+
+/* An earlier agent has made routes to what a hub gave it; they go, and the network's stay. */
+static void test_routes_to_other_blocks(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct ip_prefix others[] = {netns_prefix("8.0.0.0/8"), netns_prefix("2001:db8::/32")};
+    struct rtnl_metrics metrics = {0};
+
+    (void)pass(w);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(rtnl_set_block_route(w->nl, w->ifindex, &others[i], &metrics), 0);
+        assert_true(has_route(w, &others[i]));
+    }
+    assert_int_equal(pass(w), 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_false(has_route(w, &others[i]));
+    assert_true(has_route(w, &w->rc.told.routes[0]));
+    assert_int_equal(pass(w), 0);
+    end_world(w);
+}
+
 static void test_engine_that_was_changed_by_hand(void **state)
 {
     struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
@@ -543,6 +580,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_machine_without_v6, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_interface_that_was_changed_by_hand, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_routes_to_other_blocks, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_engine_that_was_changed_by_hand, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_foreign_peer, netns_enter, netns_leave),

@@ -7,6 +7,7 @@
 #include "agent/state/state.h"
 #include "base/err.h"
 #include "mesh/snapshot/snapshot.h"
+#include "mesh/snapshot/watch_event.h"
 
 #define RETRY (30 * NSEC_PER_SEC)
 
@@ -23,25 +24,95 @@ int snapshot_cache_check_self(const struct state *st, const struct node *self, s
     return 0;
 }
 
+static int check_blocks(const struct network *joined, const struct network *said, struct err *e)
+{
+    char text[4][IP_PREFIX_TEXT_MAX];
+
+    if (ip_prefix_equal(&joined->cidr4, &said->cidr4) &&
+        ip_prefix_equal(&joined->cidr6, &said->cidr6))
+        return 0;
+    return err_set(e, -EINVAL,
+        "they give the network the blocks %s and %s, and at the join it had %s and %s",
+        ip_prefix_format(&said->cidr4, text[0]), ip_prefix_format(&said->cidr6, text[1]),
+        ip_prefix_format(&joined->cidr4, text[2]), ip_prefix_format(&joined->cidr6, text[3]));
+}
+
+static int check_addresses(const struct network *joined, const struct node *node, struct err *e)
+{
+    char a4[IP_ADDR_TEXT_MAX];
+    char a6[IP_ADDR_TEXT_MAX];
+
+    if (ip_prefix_has(&joined->cidr4, &node->address4) &&
+        ip_prefix_has(&joined->cidr6, &node->address6))
+        return 0;
+    return err_set(e, -EINVAL,
+        "they give \"%s\" the addresses %s and %s, and not both are in the network's blocks",
+        node->meta.name, ip_addr_format(&node->address4, a4), ip_addr_format(&node->address6, a6));
+}
+
+static int check_snapshot(const struct network *joined, const struct snapshot *s, struct err *e)
+{
+    int r = check_blocks(joined, &s->network, e);
+
+    for (size_t i = 0; r == 0 && i < s->nodes.n; i++)
+        r = check_addresses(joined, &s->nodes.items[i]->node, e);
+    return r;
+}
+
+int snapshot_cache_check_event(const struct state *st, const struct watch_event *ev, struct err *e)
+{
+    const struct network *joined = &st->snapshot.network;
+    const struct object *put = &ev->object;
+    int r = 0;
+
+    if (ev->kind == WATCH_EVENT_SNAPSHOT) {
+        r = snapshot_cache_check_self(st, snapshot_self(&ev->snapshot), e);
+        return r == 0 ? check_snapshot(joined, &ev->snapshot, e) : r;
+    }
+    if (ev->kind != WATCH_EVENT_PUT)
+        return 0;
+    if (put->kind == &network_kind)
+        return check_blocks(joined, &put->network, e);
+    if (put->kind != &node_kind)
+        return 0;
+    if (strcmp(put->node.meta.name, st->snapshot.self) == 0)
+        r = snapshot_cache_check_self(st, &put->node, e);
+    return r == 0 ? check_addresses(joined, &put->node, e) : r;
+}
+
+/* Takes what is kept, if it is this node's. Return: as state_read_snapshot(). */
+static int read_own(struct snapshot *ret, const char *dir, const struct state *st, struct err *e)
+{
+    int r = state_read_snapshot(ret, dir, e);
+
+    if (r != 0)
+        return r;
+    r = snapshot_cache_check_self(st, snapshot_self(ret), e);
+    if (r < 0)
+        snapshot_deinit(ret);
+    return r;
+}
+
 int snapshot_cache_load(struct snapshot_cache *sc, const char *dir, const struct state *st,
     struct snapshot *ret, struct err *e)
 {
-    struct err damaged = ERR_NULL;
+    struct err why = ERR_NULL;
     json_t *json;
     int r;
 
     *sc = (struct snapshot_cache){.dir = dir, .due_at = NSEC_NEVER};
-    r = state_read_snapshot(ret, dir, &damaged);
+    r = read_own(ret, dir, st, &why);
+    if (r == 0 && check_snapshot(&st->snapshot.network, ret, &why) == 0)
+        return 0;
     if (r == 0) {
-        r = snapshot_cache_check_self(st, snapshot_self(ret), &damaged);
-        if (r == 0)
-            return 0;
+        /* An earlier version took it of a hub. The next one overwrites it. */
+        log_warning("the kept objects are not used: %s", err_text(&why));
         snapshot_deinit(ret);
     }
     if (r < 0) {
         sc->is_damaged = true;
         log_error("%s; it is left as it is, and what is heard is not kept until it is removed",
-            err_text(&damaged));
+            err_text(&why));
     }
     json = snapshot_encode(&st->snapshot);
     r = json ? snapshot_decode(ret, json, NULL, e) : -ENOMEM;

@@ -6,7 +6,7 @@
  * snapshot: at most every SNAPSHOT_CACHE_EACH, and at most every SNAPSHOT_CACHE_STATUS_EACH while
  * only the nodes' status has changed, which is out of date soon anyway. What is not written yet
  * when the agent ends is written then. A file that does not parse is named in the log and never
- * overwritten.
+ * overwritten. One that gives the network other blocks than it had at the join is not used.
  *
  * Threads: the loop's.
  */
@@ -21,6 +21,7 @@ struct err;
 struct node;
 struct snapshot;
 struct state;
+struct watch_event;
 
 /** Time from a change to the write, if there was none shortly before. */
 #define SNAPSHOT_CACHE_DELAY (1 * NSEC_PER_SEC)
@@ -55,6 +56,17 @@ int snapshot_cache_load(struct snapshot_cache *sc, const char *dir, const struct
  * Return: 0 or -EINVAL with words.
  */
 int snapshot_cache_check_self(const struct state *st, const struct node *self, struct err *e);
+
+/**
+ * snapshot_cache_check_event() - may what a hub, or the cluster, says be believed?
+ *
+ * What is said of this node has to be about it, with its own key. The network's blocks stay what
+ * they were at the join, and each node's addresses lie in them, so that nobody who says who is in
+ * the network can draw traffic for other addresses.
+ *
+ * Return: 0 or -EINVAL with words.
+ */
+int snapshot_cache_check_event(const struct state *st, const struct watch_event *ev, struct err *e);
 
 /** snapshot_cache_on_change() - plan a write. @is_status: only a node's status has changed. */
 void snapshot_cache_on_change(struct snapshot_cache *sc, bool is_status, nsec_t now);

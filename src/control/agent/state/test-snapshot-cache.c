@@ -5,13 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "agent/state/snapshot_cache.h"
 #include "agent/state/state.h"
 #include "base/err.h"
+#include "mesh/snapshot/watch_event.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC NSEC_PER_SEC
@@ -134,6 +137,93 @@ static void test_a_snapshot_of_another_node(void **state)
     snapshot_deinit(&other);
 }
 
+static struct ip_prefix prefix(const char *text)
+{
+    struct ip_prefix p;
+
+    assert_int_equal(ip_prefix_parse(&p, text, NULL), 0);
+    return p;
+}
+
+/* A node n3 with another address of either family. */
+static struct object n3_at(const char *address4, const char *address6)
+{
+    struct object o = sample_node(3);
+
+    if (address4)
+        assert_int_equal(ip_addr_parse(&o.node.address4, address4, NULL), 0);
+    if (address6)
+        assert_int_equal(ip_addr_parse(&o.node.address6, address6, NULL), 0);
+    return o;
+}
+
+static void assert_refused(struct world *w, struct watch_event *ev, const char *why)
+{
+    struct err e = ERR_NULL;
+
+    assert_int_equal(snapshot_cache_check_event(&w->state, ev, &e), why ? -EINVAL : 0);
+    if (why && !strstr(e.text, why))
+        fail_msg("\"%s\" does not say \"%s\"", e.text, why);
+    watch_event_deinit(ev);
+}
+
+/* Whoever says who is in the network cannot draw traffic for addresses that it did not have. */
+static void test_blocks_are_those_of_the_join(void **state)
+{
+    static const struct {
+        const char *cidr4, *cidr6, *why;
+    } blocks[] = {
+        {NULL, NULL, NULL},
+        {"8.0.0.0/8", NULL, "they give the network the blocks 8.0.0.0/8 and "},
+        {NULL, "2001:db8::/32", " and 2001:db8::/32, and at the join it had "},
+        {"10.0.0.0/8", NULL, "they give the network the blocks 10.0.0.0/8 and "},
+    };
+    static const struct {
+        const char *address4, *address6, *why;
+    } nodes[] = {
+        {NULL, NULL, NULL},
+        {"8.8.8.8", NULL, "they give \"n3\" the addresses 8.8.8.8 and "},
+        {NULL, "2001:db8::1", " and 2001:db8::1, and not both are in the network's blocks"},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(*blocks); i++) {
+        struct watch_event all = {.kind = WATCH_EVENT_SNAPSHOT, .snapshot = sample_snapshot(4, 2)};
+        struct watch_event one = {.kind = WATCH_EVENT_PUT, .object = {.kind = &network_kind}};
+        struct network *n = &all.snapshot.network;
+
+        n->cidr4 = blocks[i].cidr4 ? prefix(blocks[i].cidr4) : n->cidr4;
+        n->cidr6 = blocks[i].cidr6 ? prefix(blocks[i].cidr6) : n->cidr6;
+        one.object.network = (struct network){.cidr4 = n->cidr4, .cidr6 = n->cidr6};
+        assert_refused(w, &all, blocks[i].why);
+        assert_refused(w, &one, blocks[i].why);
+    }
+    for (size_t i = 0; i < sizeof(nodes) / sizeof(*nodes); i++) {
+        struct watch_event all = {.kind = WATCH_EVENT_SNAPSHOT, .snapshot = sample_snapshot(4, 2)};
+        struct watch_event one = {
+            .kind = WATCH_EVENT_PUT, .object = n3_at(nodes[i].address4, nodes[i].address6)};
+
+        sample_put(&all.snapshot, n3_at(nodes[i].address4, nodes[i].address6));
+        assert_refused(w, &all, nodes[i].why);
+        assert_refused(w, &one, nodes[i].why);
+    }
+}
+
+/* An earlier version has kept it; it is not used, and is overwritten by the next one. */
+static void test_kept_blocks_of_an_earlier_version(void **state)
+{
+    struct world *w = *state;
+    struct snapshot other = sample_snapshot(4, 2);
+    struct ip_prefix block = other.network.cidr4;
+
+    other.network.cidr4 = prefix("8.0.0.0/8");
+    snapshot_cache_save(&w->cache, &other, 100 * SEC);
+    snapshot_deinit(&other);
+    load(w);
+    assert_true(ip_prefix_equal(&w->snapshot.network.cidr4, &block));
+    assert_false(w->cache.is_damaged);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +233,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_change_does_not_wait_for_status, enter, leave),
         cmocka_unit_test_setup_teardown(test_the_next_start_begins_with_it, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_snapshot_of_another_node, enter, leave),
+        cmocka_unit_test_setup_teardown(test_blocks_are_those_of_the_join, enter, leave),
+        cmocka_unit_test_setup_teardown(test_kept_blocks_of_an_earlier_version, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -366,9 +366,21 @@ static const struct {
         "deprecated since NCCL 2.17 for NCCL_MIN_CTAS"},
     {"NCCL_MAX_NCHANNELS", NULL, NCCL_VERDICT_REMARK,
         "deprecated since NCCL 2.17 for NCCL_MAX_CTAS"},
+    {"NCCL_P2P_LEVEL", NULL, NCCL_VERDICT_REMARK,
+        "NCCL finds by itself how far apart two GPUs may be and still reach each other directly; a "
+        "lower level moves their traffic to shared memory, a higher one may be slower or fail"},
+    {"NCCL_CROSS_NIC", "0", NCCL_VERDICT_REMARK,
+        "rings and trees keep to one NIC, for networks with a rail for each; left to itself NCCL "
+        "crosses where it is better"},
+    {"NCCL_CROSS_NIC", "1", NCCL_VERDICT_REMARK,
+        "rings and trees may go from one NIC to another, which is slow or cut off where each NIC "
+        "has a rail of its own"},
     {"NCCL_SHM_DISABLE", "1", NCCL_VERDICT_REMARK,
         "shared memory is used only where GPUs cannot reach each other directly; without it that "
         "traffic goes over the network"},
+    {"FI_PROVIDER", "efa", NCCL_VERDICT_REMARK,
+        "aws-ofi-nccl takes EFA by itself where there is one; where there is none, this leaves it "
+        "no provider"},
     {"FI_EFA_USE_DEVICE_RDMA", "1", NCCL_VERDICT_REMARK,
         "libfabric 1.18 and aws-ofi-nccl 1.7 use RDMA by themselves where the device can; 1 ends "
         "the job where it cannot"},

@@ -20,6 +20,15 @@
 
 #define ADMIN_TIMEOUT_MS 15000
 #define ADMIN_TOKEN_MAX  256
+/* Of a hub's API, where --hub says none. */
+#define ADMIN_HUB_PORT 8443
+
+/* The texts that a target borrows. */
+struct target_room {
+    char token[ADMIN_TOKEN_MAX];
+    char users[UNIX_SOCKET_CHOICE_CAP];
+    char hub[HOST_PORT_MAX + 1];
+};
 
 /* Reads the first line of the token file. */
 static int read_token(char token[static ADMIN_TOKEN_MAX], const char *path, struct err *e)
@@ -37,40 +46,38 @@ static int read_token(char token[static ADMIN_TOKEN_MAX], const char *path, stru
     return 0;
 }
 
-/* @token and @users are the room for texts that @ret then borrows. */
 static int make_target(struct client_target *ret, const struct admin_target *t,
-    char token[static ADMIN_TOKEN_MAX], char users[static UNIX_SOCKET_CHOICE_CAP], struct err *e)
+    struct target_room *room, struct err *e)
 {
     if (!t->hub && (t->token_file || t->pin))
         return err_set(e, -EINVAL, "%s is for a hub elsewhere: say which, with --hub HOST:PORT",
             t->token_file ? "--admin-token-file" : "--pin");
     if (!t->hub) {
         *ret = (struct client_target){
-            .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(t->socket, users)};
+            .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(t->socket, room->users)};
         return 0;
     }
     if (t->says_socket)
         return err_set(e, -EINVAL,
             "--socket is of a hub on this machine, and --hub names one elsewhere: give either");
-    if (host_port_check(t->hub, NULL) < 0)
-        return err_set(e, -EINVAL, "--hub \"%.80s\" is not HOST:PORT", t->hub);
+    if (host_port_complete(room->hub, t->hub, ADMIN_HUB_PORT, NULL) < 0)
+        return err_set(e, -EINVAL, "--hub \"%.80s\" is neither HOST nor HOST:PORT", t->hub);
     if (!t->token_file || !t->pin)
         return err_set(e, -EINVAL, "--hub %s needs --admin-token-file and --pin as well", t->hub);
-    *ret =
-        (struct client_target){.access = CLIENT_ACCESS_HTTPS, .address = t->hub, .bearer = token};
+    *ret = (struct client_target){
+        .access = CLIENT_ACCESS_HTTPS, .address = room->hub, .bearer = room->token};
     if (!base64_decode(t->pin, ret->pin.b, sizeof(ret->pin.b)))
         return err_set(e, -EINVAL, "--pin \"%.60s\" is not 32 bytes in base64", t->pin);
-    return read_token(token, t->token_file, e);
+    return read_token(room->token, t->token_file, e);
 }
 
 int admin_check(const struct admin_target *t, struct err *e)
 {
     struct client_target unused;
-    char token[ADMIN_TOKEN_MAX] = "";
-    char users[UNIX_SOCKET_CHOICE_CAP];
-    int r = make_target(&unused, t, token, users, e);
+    struct target_room room = {.token = ""};
+    int r = make_target(&unused, t, &room, e);
 
-    secret_wipe(token, sizeof(token));
+    secret_wipe(room.token, sizeof(room.token));
     return r;
 }
 
@@ -98,13 +105,13 @@ static int explain_lost(
         t->socket, unknown);
 }
 
-static int explain(
-    int result, const struct admin_target *t, const char *command, const struct err *e)
+/* The group has a socket of its own, on which one may look and change nothing. */
+static int explain(int result, const struct admin_target *t, const char *command,
+    const char *method, const struct err *e)
 {
     if (result == CLIENT_E_UNREACHABLE && !t->hub && access(t->socket, W_OK) < 0 && errno == EACCES)
-        return cmd_fail(command,
-            "the hub's socket %s is not for this user: it needs root, or the group weft",
-            t->socket);
+        return cmd_fail(command, "the hub's socket %s is not for this user: it needs root%s",
+            t->socket, strcmp(method, "GET") == 0 ? ", or the group weft" : "");
     if (result == CLIENT_E_UNREACHABLE && !t->hub)
         return cmd_fail(command,
             "no hub answers at %s: on the hub's machine start it with \"weft hub up\", elsewhere "
@@ -122,16 +129,15 @@ static int ask(const struct admin_target *t, const char *command, const char *me
     struct client_answer answer = CLIENT_ANSWER_NULL;
     struct client_target target;
     struct err e = ERR_NULL;
-    char token[ADMIN_TOKEN_MAX] = "";
-    char users[UNIX_SOCKET_CHOICE_CAP];
+    struct target_room room = {.token = ""};
     bool is_lost;
     int r;
 
-    r = make_target(&target, t, token, users, &e);
+    r = make_target(&target, t, &room, &e);
     if (r < 0)
         return cmd_refuse(command, "%s", err_text(&e));
     r = client_call(&target, method, path, body, ADMIN_TIMEOUT_MS, &answer, &e);
-    secret_wipe(token, sizeof(token));
+    secret_wipe(room.token, sizeof(room.token));
     if (r == 0) {
         *ret = answer;
         return CMD_OK;
@@ -143,7 +149,7 @@ static int ask(const struct admin_target *t, const char *command, const char *me
     client_answer_deinit(&answer);
     if (is_lost)
         return explain_lost(t, command, method, &e);
-    return r == 0 ? CMD_OK : explain(r, t, command, &e);
+    return r == 0 ? CMD_OK : explain(r, t, command, method, &e);
 }
 
 int admin_call(const struct admin_target *t, const char *command, const char *method,

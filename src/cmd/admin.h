@@ -17,7 +17,7 @@ struct err;
 /** Where the hub is, as the options said. */
 struct admin_target {
     const char *socket;      /* of a hub on this machine */
-    const char *hub;         /* HOST:PORT of one elsewhere; NULL: this machine */
+    const char *hub;         /* HOST or HOST:PORT of one elsewhere; NULL: this machine */
     const char *token_file;  /* holds the admin token */
     const char *pin;         /* base64 SHA-256 of the hub's SPKI */
     const char *says_socket; /* "--socket" when the person has named it; NULL: the default */
@@ -36,7 +36,8 @@ struct admin_target {
 /* The rows of an option table that fill in a struct admin_target. */
 #define ADMIN_OPTIONS(t)                                                                           \
     ADMIN_SOCKET_OPTION(t),                                                                        \
-        {"--hub", "HOST:PORT", option_text, &(t).hub, NULL, "ask a hub elsewhere, over HTTPS"},    \
+        {"--hub", "HOST:PORT", option_text, &(t).hub, NULL,                                        \
+            "ask a hub elsewhere, over HTTPS; without a port: 8443"},                              \
         {"--admin-token-file", "FILE", option_text, &(t).token_file, NULL,                         \
             "with --hub: the file that holds its admin token"},                                    \
     {                                                                                              \

@@ -178,6 +178,26 @@ int host_port_check(const char *text, struct err *e)
     return 0;
 }
 
+int host_port_complete(
+    char ret[static HOST_PORT_MAX + 1], const char *text, uint16_t port, struct err *e)
+{
+    struct ip_addr a;
+    bool is_bare_v6 = ip_addr_parse(&a, text, NULL) == 0 && !ip_addr_is_v4(&a);
+    const char *after = text[0] == '[' ? strchr(text, ']') : text;
+    bool has_port = after && strchr(after, ':');
+    int n;
+
+    if (is_bare_v6)
+        n = snprintf(ret, HOST_PORT_MAX + 1, "[%s]:%u", text, port);
+    else if (has_port)
+        n = snprintf(ret, HOST_PORT_MAX + 1, "%s", text);
+    else
+        n = snprintf(ret, HOST_PORT_MAX + 1, "%s:%u", text, port);
+    if (n < 0 || n > HOST_PORT_MAX)
+        return err_set(e, -EINVAL, "\"%.80s\" is longer than a name may be", text);
+    return host_port_check(ret, e);
+}
+
 const char *endpoint_format(const struct endpoint *ep, char buf[static ENDPOINT_TEXT_MAX])
 {
     char a[IP_ADDR_TEXT_MAX];

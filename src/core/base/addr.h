@@ -72,6 +72,16 @@ int endpoint_parse(struct endpoint *ret, const char *text, struct err *e);
 /** host_port_check() - "HOST:PORT", "1.2.3.4:PORT" or "[v6]:PORT"? 0 or -EINVAL with words. */
 int host_port_check(const char *text, struct err *e);
 
+/**
+ * host_port_complete() - "HOST:PORT" of a text that may lack the port
+ * @text:	as for host_port_check(); or "HOST", "1.2.3.4", "[v6]" or "v6"
+ * @port:	taken where @text says none
+ *
+ * Return: 0, or -EINVAL with words.
+ */
+int host_port_complete(
+    char ret[static HOST_PORT_MAX + 1], const char *text, uint16_t port, struct err *e);
+
 /** endpoint_format() - into @buf; returns @buf; "(none)" for none, as wg(8) prints it. */
 const char *endpoint_format(const struct endpoint *ep, char buf[static ENDPOINT_TEXT_MAX]);
 

@@ -1,4 +1,5 @@
 /* test-addr.c - parsing, formatting and prefix arithmetic, a line per case. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -127,6 +128,39 @@ static void test_host_port(void **state)
     assert_true(host_port_check("[::1:8443", NULL) < 0);
 }
 
+static void test_host_without_port(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *complete; /* NULL: refused */
+    } rows[] = {
+        {"hub.example.org", "hub.example.org:8443"},
+        {"hub.example.org:9443", "hub.example.org:9443"},
+        {"10.0.0.1", "10.0.0.1:8443"},
+        {"fd00::1", "[fd00::1]:8443"},
+        {"[fd00::1]", "[fd00::1]:8443"},
+        {"[fd00::1]:1", "[fd00::1]:1"},
+        {"", NULL},
+        {"hub:", NULL},
+        {"hub:0", NULL},
+        {"https://hub", NULL},
+        {"[fd00::1", NULL},
+    };
+    char long_name[2 * HOST_PORT_MAX];
+    char complete[HOST_PORT_MAX + 1];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        int r = host_port_complete(complete, rows[i].text, 8443, NULL);
+
+        assert_int_equal(r, rows[i].complete ? 0 : -EINVAL);
+        if (rows[i].complete)
+            assert_string_equal(complete, rows[i].complete);
+    }
+    memset(long_name, 'a', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    assert_int_equal(host_port_complete(complete, long_name, 8443, NULL), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +169,7 @@ int main(void)
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_nth),
         cmocka_unit_test(test_host_port),
+        cmocka_unit_test(test_host_without_port),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

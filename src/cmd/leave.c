@@ -96,6 +96,10 @@ int cmd_leave(int argc, char **argv)
         if (r == -EBUSY)
             e = why;
     }
+    if (r == WITHOUT_AGENT_E_REMOVED) {
+        (void)printf("Already left; %s.\n", err_text(&e));
+        return CMD_OK;
+    }
     if (r != 0)
         return cmd_fail("leave", "%s", err_text(&e));
     print_farewell(&farewell);

@@ -99,7 +99,8 @@ static int load(const char *state_dir, struct state *st, int *ret_lock_fd,
     if (r == 0)
         r = state_read(st, state_dir, e);
     if (r == STATE_E_ABSENT && removed_read(&rm, state_dir, NULL) == 0)
-        return err_set(e, r, "there is nothing left: %s", removed_explain(&rm, text));
+        return err_set(e, WITHOUT_AGENT_E_REMOVED, "nothing of it is left here: %s",
+            removed_explain(&rm, text));
     if (r == STATE_E_ABSENT)
         return err_set(
             e, r, "this machine has not joined a network (%s has no node.json)", state_dir);

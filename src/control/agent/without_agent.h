@@ -13,6 +13,9 @@
 
 struct err;
 
+/** The hub has removed this node, and nothing of it is here. */
+#define WITHOUT_AGENT_E_REMOVED 2
+
 /** What has been done for a node whose agent does not run. */
 struct without_agent_done {
     char network[NAME_MAX_LEN + 1];
@@ -42,8 +45,8 @@ int without_agent_take_down(
  *
  * The hub is told if it can be reached; the node's files and its interface are removed in any case.
  *
- * Return: 0; STATE_E_ABSENT with words: there is nothing to leave; or negative
- * errno with words.
+ * Return: 0; STATE_E_ABSENT with words: there is nothing to leave; WITHOUT_AGENT_E_REMOVED with
+ * words; or negative errno with words.
  */
 int without_agent_leave(
     const char *state_dir, const char *socket_path, struct without_agent_done *ret, struct err *e);

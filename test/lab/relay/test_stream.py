@@ -137,7 +137,8 @@ def test_join_where_udp_is_blocked(site: Site) -> None:
     site.n1.reaches(site.n2, 10, 1280 - 28)  # as long as any path has to carry
     wait_for(lambda: site.n1.path_to("n2") == "stream", 5, "the status to say stream")
     [peer] = site.n1.status()["peers"]
-    assert BLOCKED in peer["why"] and "let UDP port 51820 out" in peer["why"]
+    assert BLOCKED in peer["why"]
+    assert "let UDP port 51820 out here, and in at the hub" in peer["why"]
     assert site.n2.path_to("n1") in ("relay", "direct")
     wait_for(lambda: "UDP is blocked at n1: allow UDP out" in site.n2.status()["peers"][0]["why"],
              20, "n2 to say whose UDP it is")

@@ -37,7 +37,8 @@ static void explain(struct hub_transport *ht, const struct hub_stream_status *st
         break;
     }
     (void)snprintf(ht->why, sizeof(ht->why),
-        "UDP to the hub at %s is blocked, packets go in TLS to %.120s%s%.120s; let UDP port %u out",
+        "UDP to the hub at %s is blocked, packets go in TLS to %.120s%s%.120s; let UDP port %u "
+        "out here, and in at the hub",
         at, status->to, proxy, status->through, hub->port);
 }
 

@@ -122,7 +122,7 @@ static void test_blocked(void **state)
     assert_int_equal(w->n_changes, 1);
     assert_true(w->is_joined);
     assert_why(w, "UDP to the hub at 192.0.2.1:51820 is blocked, packets go in TLS to "
-                  "192.0.2.1:8443; let UDP port 51820 out");
+                  "192.0.2.1:8443; let UDP port 51820 out here, and in at the hub");
 }
 
 /* The engine hears the hub again: through the stream, which says nothing about UDP. */

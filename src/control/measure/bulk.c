@@ -178,7 +178,7 @@ static int try_underlay(const struct dial_target *to, struct err *e)
     int r = dial_data(to, &sink, clock_now() + UNDERLAY_TIME, &fd, NULL);
 
     if (r < 0)
-        return err_set(e, r, "TCP does not pass to it beside the overlay");
+        return err_set(e, r, "no TCP connection to it came about beside the overlay within 0.8 s");
     (void)close(fd);
     return 0;
 }

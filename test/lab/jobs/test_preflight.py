@@ -255,6 +255,9 @@ def bench(mesh: Mesh, *words: str, rc: int = 0) -> Result:
     return done
 
 
+LATE = "no TCP connection to it came about beside the overlay within 0.8 s"
+
+
 def test_bench_of_a_few(mesh: Mesh, tmp_path: Path) -> None:
     """Every direction has a rate, the bare line is measured beside it, and the sums are right."""
     svg = tmp_path / "matrix.svg"
@@ -266,6 +269,10 @@ def test_bench_of_a_few(mesh: Mesh, tmp_path: Path) -> None:
             assert min(pair[what].values()) > 0
         assert 0 < pair["rttMinUs"] <= pair["rttMedianUs"] <= pair["rttP99Us"]
         number = pair["nodes"][1][1:]
+        # A member that is too busy to answer in time is not measured there, which is said.
+        if "why" in pair["underlay"]:
+            assert pair["underlay"] == {"why": LATE}
+            continue
         assert pair["underlay"]["via"] in (f"203.0.113.{10 + int(number)}",
                                            f"2001:db8::{10 + int(number)}")
         assert min(pair["underlay"]["oneStream"].values()) > 0

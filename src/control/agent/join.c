@@ -89,14 +89,48 @@ static int check_answer(const struct snapshot *s, const struct token *token,
     return 0;
 }
 
-static int check_blocks(struct netlink *nl, const struct snapshot *s, struct err *e)
+static int check_blocks(struct netlink *nl, const char *network, const struct ip_prefix *cidr4,
+    const struct ip_prefix *cidr6, struct err *e)
 {
-    int r = rtnl_check_free(nl, &s->network.cidr4, 0, e);
+    int r = rtnl_check_free(nl, cidr4, 0, e);
 
     if (r == 0)
-        r = rtnl_check_free(nl, &s->network.cidr6, 0, e);
+        r = rtnl_check_free(nl, cidr6, 0, e);
     if (r == -EADDRINUSE)
-        (void)err_prefix(e, "the network \"%s\" cannot be joined here", s->network.meta.name);
+        (void)err_prefix(e, "the network \"%s\" cannot be joined here", network);
+    return r;
+}
+
+/* May this machine have the blocks? Asked before the hub takes it in, so that a refusal leaves no
+ * node there and takes no use of the token. */
+static int ask_first(const struct join_wish *wish, struct netlink *nl,
+    const struct x25519_secret *secret, const struct x25519_public *public, struct err *e)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const struct x25519_public *hub = NULL;
+    struct join_wish question = *wish;
+    struct ip_prefix cidr4;
+    struct ip_prefix cidr6;
+    const char *text4;
+    const char *text6;
+    int r;
+
+    question.is_dry_run = true;
+    r = join_ask(&question, secret, public, JOIN_ASK_FOR, &answer, &hub, e);
+    if (r != 0)
+        return r;
+    text4 = json_string_value(json_object_get(answer.body, "cidr4"));
+    text6 = json_string_value(json_object_get(answer.body, "cidr6"));
+    if (!text4 || !text6)
+        return 0; /* a hub of before this question: it has taken the machine in */
+    r = ip_prefix_parse(&cidr4, text4, e);
+    if (r == 0)
+        r = ip_prefix_parse(&cidr6, text6, e);
+    if (r < 0)
+        return err_prefix(e, "the hub's answer cannot be used");
+    r = check_blocks(nl, wish->token->network, &cidr4, &cidr6, e);
+    if (r == -EADDRINUSE)
+        (void)err_prefix(e, "the token is not used");
     return r;
 }
 
@@ -113,7 +147,8 @@ static int take_answer(const struct join_wish *wish, struct netlink *nl,
     }
     r = check_answer(&st->snapshot, wish->token, hub, public, e);
     if (r == 0)
-        r = check_blocks(nl, &st->snapshot, e);
+        r = check_blocks(nl, st->snapshot.network.meta.name, &st->snapshot.network.cidr4,
+            &st->snapshot.network.cidr6, e);
     return r;
 }
 
@@ -142,6 +177,8 @@ static int enrol(const struct join_wish *wish, struct netlink *nl, struct state 
 
     if (r == 0 && !x25519_derive_public(&st->secret, &public))
         r = -ENOMEM;
+    if (r == 0)
+        r = ask_first(wish, nl, &st->secret, &public, e);
     if (r == 0)
         r = join_ask(wish, &st->secret, &public, JOIN_ASK_FOR, &answer, &hub, e);
     if (r == 0)

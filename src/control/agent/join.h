@@ -37,8 +37,10 @@ struct join_wish {
     unsigned n_given;             /* at most STATE_GIVEN_MAX */
     const char *state_dir;
 
-    /* Called at most once: the hub could not be asked, as @e says, and is asked again for up to so
-     * many seconds. NULL: nobody is told. */
+    bool is_dry_run; /* the hub is asked what would become of it, and takes nobody in */
+
+    /* Called at most once for each question: the hub could not be asked, as @e says, and is asked
+     * again for up to so many seconds. NULL: nobody is told. */
     void (*on_wait)(void *ctx, unsigned for_s, const struct err *e);
     void *ctx; /* pins */
 };

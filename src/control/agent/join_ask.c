@@ -73,10 +73,11 @@ static json_t *encode_request(
     json_t *json;
 
     base64url_encode(wish->token->secret.b, sizeof(wish->token->secret.b), secret);
-    json = json_pack("{s:s, s:s, s:s*, s:o, s:s, s:o*, s:b}", "secret", secret, "publicKey",
+    json = json_pack("{s:s, s:s, s:s*, s:o, s:s, s:o*, s:b, s:b}", "secret", secret, "publicKey",
         x25519_public_format(public, key), "name", name, "labels", encode_labels(wish), "engine",
         engine_kind_name(wish->engine), "routes",
-        wish->routes && wish->routes->n ? subnets_encode(wish->routes) : NULL, "peers", 0);
+        wish->routes && wish->routes->n ? subnets_encode(wish->routes) : NULL, "peers", 0, "dryRun",
+        wish->is_dry_run);
     secret_wipe(secret, sizeof(secret));
     return json;
 }

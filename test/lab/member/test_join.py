@@ -150,18 +150,20 @@ def test_second_join_is_refused(site: Pair) -> None:
     (["ip route add 10.0.0.0/8 via 203.0.113.10"], "route 10.0.0.0/8 of wan"),
 ], ids=["route", "address", "wider route"])
 def test_collision_is_refused(site: Pair, commands: list[str], named: str) -> None:
-    """And the same single-use token still works once the collision is gone: the key was kept."""
+    """Before the hub takes it in: no node stays there, and the single-use token works elsewhere."""
     token = site.token()
     for command in commands:
         site.n1.host.run(command.split())
     refused = site.n1.run("join", token, "--name", "n1", check=False)
     assert refused.rc == 1
     assert f"block {CIDR4} collides with the {named}" in refused.err
+    assert "the token is not used" in refused.err
     assert not site.n1.has_interface()
+    assert "n1" not in site.node_names()
     for command in commands:
         site.n1.host.run(command.replace(" add ", " del ").split())
-    site.n1.join(token)
-    assert site.node_names() >= {"n1"}
+    site.n2.join(token)
+    assert site.node_names() >= {"n2"}
 
 
 def test_existing_interface_is_refused(site: Pair) -> None:
@@ -180,7 +182,7 @@ def test_join_tells_what_is_missing(site: Pair) -> None:
         add table inet wall
         add chain inet wall in { type filter hook input priority 0; }
         add rule inet wall in udp dport 51820 drop
-        add rule inet wall in tcp dport 8443 ct state new limit rate over 1/hour burst 1 packets \\
+        add rule inet wall in tcp dport 8443 ct state new limit rate over 1/hour burst 2 packets \\
             drop
     """)
     said = site.n1.run("join", site.token(), "--name", "n1", check=False)

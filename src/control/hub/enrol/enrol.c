@@ -92,13 +92,12 @@ static int wait_for_batch(
     return 0;
 }
 
-int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
-    const struct audit_by *by, nsec_t now, int64_t wall_s, enrol_done_fn done, void *ctx,
-    struct model_node **ret, struct err *e)
+/* What both a machine that enters and one that only tries need. 0 or as enrol_node(). */
+static int begin(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
+    const struct audit_by *by, nsec_t now, int64_t wall_s, struct enrolment **ret, struct err *e)
 {
     struct enrolment *x;
 
-    *ret = NULL;
     en->now = now;
     if (!limiter_allows(&en->limiter, &by->from, now)) {
         en->n_refused++;
@@ -110,10 +109,44 @@ int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct en
         return err_set(e, -ENOMEM, "no memory for a node");
     x->by = *by;
     x->wall_s = wall_s;
+    enrol__check_proof(en, x, proof);
+    *ret = x;
+    return 0;
+}
+
+int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
+    const struct audit_by *by, nsec_t now, int64_t wall_s, enrol_done_fn done, void *ctx,
+    struct model_node **ret, struct err *e)
+{
+    struct enrolment *x;
+    int r = begin(en, rq, proof, by, now, wall_s, &x, e);
+
+    *ret = NULL;
+    if (r != 0)
+        return r;
     x->done = done;
     x->ctx = ctx;
-    enrol__check_proof(en, x, proof);
     return wait_for_batch(en, x, now, ret, e);
+}
+
+int enrol_try(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
+    const struct audit_by *by, nsec_t now, int64_t wall_s, const struct model_network **ret,
+    struct err *e)
+{
+    struct model_node *known = NULL;
+    struct enrolment *x;
+    int r = begin(en, rq, proof, by, now, wall_s, &x, e);
+
+    if (r != 0)
+        return r;
+    r = enrol__judge(en, x, &known, e);
+    if (r == 0 && !known)
+        r = check_node(x, e);
+    if (r != 0)
+        return refuse(en, x, r, now);
+    *ret = x->net;
+    enrol__free(x);
+    return 0;
 }
 
 int enrol_add(struct enrol *en, struct model_network *net, const struct node_request *rq,

@@ -89,6 +89,16 @@ int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct en
     const struct audit_by *by, nsec_t now, int64_t wall_s, enrol_done_fn done, void *ctx,
     struct model_node **ret, struct err *e);
 
+/**
+ * enrol_try() - would enrol_node() take the machine in? Nothing changes but the count of failures
+ * @ret:	the network that it would enter, lent
+ *
+ * Return: as enrol_node().
+ */
+int enrol_try(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
+    const struct audit_by *by, nsec_t now, int64_t wall_s, const struct model_network **ret,
+    struct err *e);
+
 /** A new join token, to be committed. */
 struct enrol_token {
     char key[RECORD_KEY_MAX];

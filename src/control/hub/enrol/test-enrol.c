@@ -32,6 +32,32 @@ static void test_enters(void **state)
     assert_int_equal(store_due(f->store) > 3600 * NSEC_PER_SEC, 1);
 }
 
+/* What would become of it is said, and neither a node nor a use of the token is gone for it. */
+static void test_asking_first(void **state)
+{
+    const struct ip_addr from = {{0}};
+    const struct audit_by by = {.from = from};
+    struct enrol_proof proof = enrolling_proof(1);
+    const struct model_network *net = NULL;
+    struct enrolling *f = *state;
+    struct enrol_request rq = {.key = enrolling_key(1), .name = "gpu-1"};
+
+    enrolling_new_token(f, "default", 1, false);
+    for (int i = 0; i < 2; i++) {
+        rq.secret = f->secret;
+        assert_int_equal(
+            enrol_try(&f->enrol, &rq, &proof, &by, NSEC_PER_SEC, ENROLLING_WALL, &net, &f->e), 0);
+        assert_string_equal(net->pub.spec.meta.name, "default");
+        assert_null(model_find_node(net, "gpu-1"));
+    }
+    assert_int_equal(enrolling_enter(f, 2, "gpu-1"), 0);
+    rq.secret = f->secret;
+    assert_int_equal(
+        enrol_try(&f->enrol, &rq, &proof, &by, NSEC_PER_SEC, ENROLLING_WALL, &net, &f->e),
+        ENROL_E_DENIED);
+    assert_non_null(strstr(f->e.text, "used up"));
+}
+
 static void test_asking_again(void **state)
 {
     struct enrolling *f = *state;
@@ -401,6 +427,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ENROLLING_CASE(test_enters),
+        ENROLLING_CASE(test_asking_first),
         ENROLLING_CASE(test_asking_again),
         ENROLLING_CASE(test_asking_for_another),
         ENROLLING_CASE(test_uses),

@@ -88,14 +88,41 @@ static void on_enrolled(void *ctx, int r, struct model_node *node, const struct 
     later_end(l, &rs);
 }
 
+/* For a machine that asks first: the blocks, which it compares with what it uses itself. */
+static void answer_dry_run(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct enrol_call *call = container_of(l, struct enrol_call, later);
+    const struct model_network *net;
+    struct err e = ERR_NULL;
+    char cidr4[IP_PREFIX_TEXT_MAX];
+    char cidr6[IP_PREFIX_TEXT_MAX];
+    int r =
+        enrol_try(l->h->enrol, &call->er, call->proof, &l->by, rq->now, clock_wall_s(), &net, &e);
+
+    if (r != 0) {
+        refuse_enrolment(l, rs, r, &e);
+        return;
+    }
+    response_json(rs, 200,
+        json_pack("{s:b, s:s, s:s, s:s}", "dryRun", 1, "network", net->pub.spec.meta.name, "cidr4",
+            ip_prefix_format(&net->pub.spec.cidr4, cidr4), "cidr6",
+            ip_prefix_format(&net->pub.spec.cidr6, cidr6)));
+}
+
 static void begin_enrol(struct later *l, const struct request *rq, struct response *rs)
 {
     struct enrol_call *call = container_of(l, struct enrol_call, later);
     struct model_node *node = NULL;
     struct err e = ERR_NULL;
-    int r = enrol_node(l->h->enrol, &call->er, call->proof, &l->by, rq->now, clock_wall_s(),
-        on_enrolled, l, &node, &e);
+    int r;
 
+    if (call->er.is_dry_run) {
+        answer_dry_run(l, rq, rs);
+        secret_wipe(&call->er.secret, sizeof(call->er.secret));
+        return;
+    }
+    r = enrol_node(l->h->enrol, &call->er, call->proof, &l->by, rq->now, clock_wall_s(),
+        on_enrolled, l, &node, &e);
     secret_wipe(&call->er.secret, sizeof(call->er.secret));
     if (r != 0)
         refuse_enrolment(l, rs, r, &e);

@@ -68,6 +68,7 @@ int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct e
     subnets_decode(&f, "routes", &rq.routes);
     fields_bool(&f, "peers", FIELDS_OPTIONAL, &peers);
     rq.wants_no_peers = !peers;
+    fields_bool(&f, "dryRun", FIELDS_OPTIONAL, &rq.is_dry_run);
     if (fields_end(&f) == 0)
         *ret = rq;
     secret_wipe(&rq.secret, sizeof(rq.secret));

@@ -63,6 +63,7 @@ struct enrol_request {
     char engine[REQUEST_WORD_MAX + 1];
     struct subnets routes; /* that it asks for */
     bool wants_no_peers;   /* its watch will tell it of them: the answer leaves them out */
+    bool is_dry_run;       /* it asks what would become of it, and is not taken in */
 };
 
 /** POST /v1/networks/NET/nodes */

@@ -13,6 +13,9 @@
 /* How often the hub looks for agents that have stopped reporting. */
 #define REPORTS_LOOK (10 * NSEC_PER_SEC)
 
+/* By how much the clock has to run differently to have been set. */
+#define CLOCK_STEP_S 5
+
 /* Most records in one commit. */
 #define FLUSH_AT_ONCE 256
 
@@ -351,10 +354,42 @@ static void look_at(struct reports *s, struct model_node *node, int64_t wall_s)
     }
 }
 
+/*
+ * The clock was set: what this process has noted by it is moved along, or every agent would look
+ * silent, or none. What the store says was noted by another clock, maybe, and stays.
+ */
+static void follow_clock(struct reports *s, nsec_t now, int64_t wall_s)
+{
+    int64_t passed = (int64_t)((now - s->clock_at) / NSEC_PER_SEC);
+    int64_t step = wall_s - s->clock_wall_s - passed;
+    bool is_set = s->clock_at != 0 && (step <= -CLOCK_STEP_S || step >= CLOCK_STEP_S);
+
+    s->clock_at = now;
+    s->clock_wall_s = wall_s;
+    if (!is_set)
+        return;
+    s->started_at += step;
+    for (size_t i = 0; i < s->model->networks.n; i++) {
+        struct model_network *net = model_network_at(s->model, i);
+
+        for (size_t k = 0; k < net->nodes.n; k++) {
+            struct model_node *node = model_node_at(net, k);
+            /* It came when the clock was set already. */
+            bool is_later = node->reported_at >= wall_s - passed - 1 && node->reported_at <= wall_s;
+
+            if (!is_later && node->heard_here_at != 0 && node->heard_here_at == node->reported_at) {
+                node->reported_at += step;
+                node->heard_here_at += step;
+            }
+        }
+    }
+}
+
 void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
 {
     if (s->started_at == 0)
         s->started_at = wall_s;
+    follow_clock(s, now, wall_s);
     if (now - s->looked_at < REPORTS_LOOK)
         return;
     s->looked_at = now;

@@ -45,6 +45,8 @@ struct reports {
     size_t n_parts;          /* parts of edges in memory; each reports_look() counts anew */
     size_t n_parts_left_out; /* parts that had no room, since the start */
     int64_t started_at;      /* time of the first reports_look(), s since 1970 */
+    nsec_t clock_at;         /* monotonic; a moment, 0: none yet, ... */
+    int64_t clock_wall_s;    /* ... and what the clock said in it, s since 1970 */
     nsec_t looked_at;        /* when the agents were last looked at */
     struct list unsaved;     /* of struct model_node: records still to be written */
     nsec_t flushed_at;       /* when unsaved records were last written */

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.namespaces
 
 HOSTS = {"hub": 10, "gpu-1": 11, "gpu-2": 12}
 AGENTS = ("gpu-1", "gpu-2")
-NET_ADMIN = 1 << 12
+NET_BIND_SERVICE, NET_ADMIN = 1 << 10, 1 << 12
 NET_RAW = 1 << 13
 
 
@@ -89,7 +89,7 @@ def test_kubelets_run_a_hub_agents_and_probes(pods: tuple[Lab, Pods]) -> None:
     wait_for(lambda: found() == ("reached", "reached"), 60, "both probes to report the edge")
 
     check_rights(lab, "hub", "hub up", NET_ADMIN)
-    check_rights(lab, "gpu-1", r"join --foreground|weft agent", NET_ADMIN)
+    check_rights(lab, "gpu-1", r"join --foreground|weft agent", NET_ADMIN | NET_BIND_SERVICE)
     check_rights(lab, "gpu-1", "probe --report", NET_RAW)
 
     # An agent's pod that is made anew goes on as the same node, without the token.

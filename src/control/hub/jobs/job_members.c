@@ -12,6 +12,7 @@ void job_members_deinit(struct job_members *m)
     json_decref(m->names);
     json_decref(m->commands);
     json_decref(m->awaited);
+    json_decref(m->expected);
     json_decref(m->without);
     json_decref(m->count.lost);
     json_decref(m->count.ended_on);
@@ -30,6 +31,7 @@ void job_members_add(struct job_members *m, const char *name)
         m->names = json_object();
     if (!json_object_get(m->names, name))
         (void)json_object_set_new(m->names, name, json_true());
+    (void)json_object_del(m->expected, name);
 }
 
 bool job_members_may_be(const struct job_members *m, const char *name)
@@ -161,15 +163,30 @@ static struct tally tally_of(json_t *commands, nsec_t now)
     return t;
 }
 
+/* Is another member than @name on its way here from the run before? */
+static bool expects_others(const struct job_members *m, const char *name, nsec_t now)
+{
+    size_t n = json_object_size(m->expected);
+
+    return now < m->expected_until && n > (json_object_get(m->expected, name) ? 1 : 0);
+}
+
 bool job_members_are_gone(const struct job_members *m, nsec_t now)
 {
+    bool is_any_lost = false;
     const char *name;
     json_t *commands;
 
-    json_object_foreach(m->commands, name, commands)
-        if (json_object_size(commands) > 0 && tally_of(commands, now).n_present > 0)
+    if (expects_others(m, "", now))
+        return false;
+    json_object_foreach(m->commands, name, commands) {
+        struct tally t = tally_of(commands, now);
+
+        if (json_object_size(commands) > 0 && t.n_present > 0)
             return false;
-    return json_object_size(m->commands) > 0;
+        is_any_lost |= t.is_lost;
+    }
+    return is_any_lost;
 }
 
 bool job_members_has_others(const struct job_members *m, const char *name, nsec_t now)
@@ -177,6 +194,8 @@ bool job_members_has_others(const struct job_members *m, const char *name, nsec_
     const char *other;
     json_t *commands;
 
+    if (expects_others(m, name, now))
+        return true;
     json_object_foreach(m->commands, other, commands)
         if (strcmp(other, name) != 0 && json_object_size(commands) > 0 &&
             tally_of(commands, now).n_present > 0)
@@ -255,6 +274,19 @@ static json_t *missing(const struct job_members *m, nsec_t now)
     return json_object_size(found) > 0 ? found : (json_decref(found), NULL);
 }
 
+/* The members of which a command is there; gives a reference. NULL: none, or no memory. */
+static json_t *present(const struct job_members *m, nsec_t now)
+{
+    json_t *found = json_object();
+    const char *name;
+    json_t *commands;
+
+    json_object_foreach(m->commands, name, commands)
+        if (json_object_size(commands) > 0 && tally_of(commands, now).n_present > 0)
+            (void)json_object_set_new(found, name, json_true());
+    return json_object_size(found) > 0 ? found : (json_decref(found), NULL);
+}
+
 /* Has nobody come but members that were awaited? */
 static bool only_awaited_came(const struct job_members *m)
 {
@@ -273,6 +305,8 @@ void job_members_begin_next(struct job_members *m, const char *before, nsec_t no
 
     count_all(m, now);
     next.awaited = missing(m, now);
+    next.expected = present(m, now);
+    next.expected_until = now + JOB_MEMBERS_EXPECTED_FOR;
     /* Else the run is broken, and those that are there wait in the next one. */
     if (m->count.n_present == 0) {
         if (next.awaited && m->count.n_ended > 0) {

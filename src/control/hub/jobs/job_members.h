@@ -28,6 +28,9 @@
 /** Most commands of one member that are kept; those beyond are not counted. */
 #define JOB_MEMBERS_COMMANDS_MAX 16
 
+/** Members of a run that is broken come to the next one within this time, or are not waited for. */
+#define JOB_MEMBERS_EXPECTED_FOR (20 * NSEC_PER_SEC)
+
 /** A command is lost when it was not heard for three times what it has said, and this. */
 #define JOB_MEMBERS_GRACE (6 * NSEC_PER_SEC)
 
@@ -63,6 +66,9 @@ struct job_members {
                          none */
     json_t *without;  /* owns; {"run", "ended", "endedOn"}: the run before, which has ended without
                          those of @awaited; NULL: none has */
+    json_t *expected; /* owns; by name, true: their commands were there in the run before, and they
+                         have not come yet; NULL: none is */
+    nsec_t expected_until; /* they are not waited for any longer */
     struct job_members_count count;
     char nnodes[16]; /* of how many nodes it is, as who came first has said; "": nobody has */
     char nnodes_by[NAME_MAX_LEN + 1]; /* and who that was */
@@ -114,13 +120,15 @@ json_t *job_members_presence(struct job_members *m, const char *asker, nsec_t no
 void job_members_set_nnodes(struct job_members *m, const char *name, const char *nnodes);
 
 /**
- * job_members_are_gone() - have commands been here, of which none is there any more?
+ * job_members_are_gone() - were commands lost, and is none there any more?
  *
- * They have ended, or were lost. False while nobody has spoken of a command.
+ * Those that are lost were killed without a word. False while members of the run before are on
+ * their way to this one. Where all have ended by their own word, the last one says so of the run.
  */
 bool job_members_are_gone(const struct job_members *m, nsec_t now);
 
-/** job_members_has_others() - is a command of another member than @name there? */
+/** job_members_has_others() - is a command of another member than @name there, or on its way here?
+ */
 bool job_members_has_others(const struct job_members *m, const char *name, nsec_t now);
 
 /** job_members_may_be() - has @name come, or is that not known? */

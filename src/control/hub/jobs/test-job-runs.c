@@ -258,6 +258,28 @@ static void test_all_commands_are_gone(void **state)
     assert_int_equal(join(f, "train")->record.run, 2);
 }
 
+/* Who leaves the next run of a broken one first does not end it under those who are on their way.
+ */
+static void test_others_are_on_their_way(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+
+    hear(job, "a", false);
+    hear(job, "b", false);
+    f->broken = "train.1";
+    assert_int_equal(join(f, "train")->record.run, 2);
+    assert_true(job_members_has_others(&job->members, "a", now));
+    hear(job, "a", true);
+    f->member = "b";
+    assert_int_equal(join(f, "train")->record.run, 2);
+    hear(job, "b", true);
+    assert_false(job_members_has_others(&job->members, "a", now));
+    f->broken = NULL;
+    /* Commands that have ended by their own word say of the run that it has. */
+    assert_int_equal(join(f, "train")->record.run, 2);
+}
+
 /* A run ends when somebody says so while nobody else is connected. */
 static void test_an_end(void **state)
 {
@@ -542,6 +564,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_job_is_not_made, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_quiet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_all_commands_are_gone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_others_are_on_their_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_broken_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_may_say_so, set_up, tear_down),

@@ -20,7 +20,8 @@ import yaml
 from .cluster import TOOL, Cluster
 from .manifests import FOLDER, OVERLAYS, identity, pod_of, resolve
 
-CAPABILITIES = {"hub": ["NET_ADMIN"], "agent": ["NET_ADMIN", "NET_BIND_SERVICE"], "probe": ["NET_RAW"]}
+CAPABILITIES = {"hub": ["NET_ADMIN"], "agent": ["NET_ADMIN", "NET_BIND_SERVICE"],
+                "probe": ["NET_RAW"]}
 # Folders and devices of the host, by container; True: only to be read.
 HOST_PATHS = {"hub": {"/dev/net/tun": False},
               "agent": {"/dev/net/tun": False, "/var/lib/weft": False, "/run/weft": False},

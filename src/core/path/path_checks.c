@@ -53,6 +53,8 @@ static const struct round_step steps[] = {
 };
 
 #define N_STEPS (sizeof(steps) / sizeof(steps[0]))
+/* Most frames of a round on one pair: eight openers and four pings. */
+#define ROUND_FRAMES 12
 /* The first step with an opener that could reach a peer's NAT where one router is between the two.
  */
 #define STEP_NEAR 2
@@ -114,12 +116,31 @@ void path__checks_on_found(struct path *pp)
     pp->checks.n_failed = 0;
 }
 
-static bool is_asked(const struct path *pp, const struct path_pair *pair)
+/* Does the round want to ask that pair? */
+static bool is_wanted(const struct path *pp, const struct path_pair *pair)
 {
     if (pair->n_round_pongs >= PATH_SAMPLES_SURE)
         return false;
     return pp->checks.round.is_full || pair->is_answered || pair->tried_at == 0 ||
            pair->id == pp->choice.pair;
+}
+
+/* A round has all of its frames on a pair or none, because a part of them may open one NAT and
+ * close the other. */
+static void admit_pairs(struct path *pp, nsec_t now)
+{
+    for (unsigned i = 0; i < pp->pairs.n; i++) {
+        struct path_pair *pair = &pp->pairs.items[i];
+
+        if (pair->admission == PATH_ADMISSION_OPEN && is_wanted(pp, pair))
+            pair->admission = path__may_ping(pp, pair, ROUND_FRAMES, now) ? PATH_ADMISSION_YES
+                                                                          : PATH_ADMISSION_NO;
+    }
+}
+
+static bool is_asked(const struct path *pp, const struct path_pair *pair)
+{
+    return pair->admission == PATH_ADMISSION_YES && is_wanted(pp, pair);
 }
 
 /* The peer is behind a NAT there, which we must not surprise. IPv6 is not translated, and a
@@ -242,6 +263,7 @@ void path__checks_tick(struct path *pp, nsec_t now)
     }
     if (!r->is_reserved) {
         r->is_reserved = true;
+        admit_pairs(pp, now);
         r->next_at = paths__reserve(pp->owner, count_all(pp, step, now), now);
         if (r->next_at > now)
             return;

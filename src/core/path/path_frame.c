@@ -88,7 +88,7 @@ static bool may_ask_back(struct path *pp, const struct path_pair *pair, nsec_t n
     if (pair->id == pp->choice.pair || path__pair_is_valid(pair, now) ||
         now - pair->tried_at < ASK_BACK_MIN ||
         rate_is_spent(&pp->receiving.asks_back, now, ASK_BURST) ||
-        !paths__may_answer(pp->owner, now))
+        !path__may_ping(pp, pair, 1, now) || !paths__may_answer(pp->owner, now))
         return false;
     rate_pay(&pp->receiving.asks_back, now, ASK_INTERVAL);
     return true;
@@ -183,6 +183,7 @@ static void on_pong(
     if (!path__pair_on_pong(pair, f, in->at, now))
         return;
     pair->contact.heard_at = now;
+    destinations_on_answer(&pp->owner->budget.to, &in->from.addr, now);
     adopt(pp, f);
     learn_local(pp, pair, in, now);
     check_observed(pp, pair, f, now);

@@ -155,6 +155,9 @@ static inline bool path__wants_direct(const struct path *pp)
 /** path__ping() - queue a ping on a pair; the caller has reserved it in the budget. */
 void path__ping(struct path *pp, struct path_pair *pair, nsec_t now);
 
+/** path__may_ping() - may @n pings be sent on a pair? If so they count as sent to its address. */
+bool path__may_ping(struct path *pp, const struct path_pair *pair, unsigned n, nsec_t now);
+
 /**
  * path__open() - a ping that opens our own NAT, and ends before it reaches the peer's
  * @hops:	its IP time to live

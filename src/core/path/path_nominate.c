@@ -306,7 +306,8 @@ void path__on_nominate(struct path *pp, struct path_pair *pair, uint64_t transac
     }
     pp->choice.received = (struct path_nomination){
         .pair = pair->id, .transaction = transaction, .next_at = now + NOMINATED_FOR};
-    path__ping(pp, pair, now);
+    if (path__may_ping(pp, pair, 1, now))
+        path__ping(pp, pair, now);
 }
 
 static void follow_late(struct path *pp, struct path_pair *pair, nsec_t now)

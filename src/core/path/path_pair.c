@@ -283,7 +283,7 @@ bool path__pair_on_pong(
     learn_least(pair, rtt, now);
     pair->n_round_pongs++;
     pair->n_pongs++;
-    pair->valid_at = now;
+    pair->valid_at = pair->answered_at = now;
     pair->is_answered = true;
     return true;
 }
@@ -299,9 +299,15 @@ void path__pairs_begin_round(struct path *pp, bool anew)
 {
     for (unsigned i = 0; i < pp->pairs.n; i++) {
         pp->pairs.items[i].n_round_pongs = 0;
+        pp->pairs.items[i].admission = PATH_ADMISSION_OPEN;
         if (anew)
             pp->pairs.items[i].n_samples = 0;
     }
+}
+
+bool path__pair_has_answered(const struct path_pair *pair, nsec_t now)
+{
+    return pair->answered_at != 0 && now - pair->answered_at < DESTINATIONS_ANSWERED_FOR;
 }
 
 bool path__pair_is_valid(const struct path_pair *pair, nsec_t now)

@@ -11,6 +11,13 @@ struct path_frame;
 #define PATH_PINGS_MAX    8 /* unanswered pings that a pair remembers */
 #define PATH_SAMPLES_SURE 4 /* pongs that a round needs before a relay may be preferred */
 
+/** May the present round ask a pair? Decided when it is about to. */
+enum path_admission {
+    PATH_ADMISSION_OPEN, /* not decided */
+    PATH_ADMISSION_YES,
+    PATH_ADMISSION_NO, /* too much was sent to that address lately */
+};
+
 /** A ping that has been sent. */
 struct path_ping {
     uint64_t transaction;
@@ -45,6 +52,7 @@ struct path_pair {
     struct path_pair_record record;
     nsec_t tried_at;        /* when the last ping was sent; 0: never */
     nsec_t valid_at;        /* when the last pong came; 0: never, or the pair has failed since */
+    nsec_t answered_at;     /* the same, whatever became of it since; 0: never */
     nsec_t rtt;             /* least of the first pongs, then smoothed; set after the first pong */
     nsec_t last_rtt;        /* round trip time of the last pong alone */
     nsec_t least[2];        /* least one of the present half of the window, and of the half before;
@@ -52,10 +60,11 @@ struct path_pair {
     nsec_t least_since;     /* when the present half began; 0: none has */
     unsigned n_samples;     /* pongs since it was last silent */
     unsigned n_round_pongs; /* in this round */
-    bool is_answered;       /* the last ping that was sent got its pong */
-    uint64_t lost;          /* bit i: the ping i before the last known one was lost */
-    unsigned n_known;       /* of those bits */
-    uint64_t n_ends;        /* pings that were answered or taken to be lost */
+    enum path_admission admission; /* to this round; path_checks.c */
+    bool is_answered;              /* the last ping that was sent got its pong */
+    uint64_t lost;                 /* bit i: the ping i before the last known one was lost */
+    unsigned n_known;              /* of those bits */
+    uint64_t n_ends;               /* pings that were answered or taken to be lost */
     struct path_ping pings[PATH_PINGS_MAX];
     unsigned next_ping; /* place in @pings */
     uint64_t n_pings;
@@ -108,6 +117,10 @@ bool path__pair_on_pong(
  * were busy or a queue was long. Return: 0: not measured.
  */
 nsec_t path__pair_least(const struct path_pair *pair);
+
+/** path__pair_has_answered() - has the peer answered by this pair in the last minutes? What is sent
+ * to such a pair is not counted against its address. */
+bool path__pair_has_answered(const struct path_pair *pair, nsec_t now);
 
 /** path__pair_is_valid() - has the peer recently answered by this pair? */
 bool path__pair_is_valid(const struct path_pair *pair, nsec_t now);

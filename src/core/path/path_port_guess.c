@@ -88,7 +88,8 @@ void path__guess_ports(struct path *pp, nsec_t now)
     const struct endpoint *seen = public_endpoint(&pp->side);
     const struct behavior *nat = &pp->side.nat;
 
-    if (!seen || !behavior_is_hard(nat))
+    if (!seen || !behavior_is_hard(nat) ||
+        !paths__may_send(pp->owner, seen, BEHAVIOR_GUESSES, true, now))
         return;
     for (unsigned i = 0; i < BEHAVIOR_GUESSES; i++) {
         struct endpoint guess = *seen;
@@ -239,13 +240,20 @@ static void plan_again(struct path *pp, nsec_t now)
     pp->guess.again_at -= SLOT_MARGIN;
 }
 
-/* Our NAT's mappings, and our sockets, are enough; and it is nobody else's turn. */
+/* Our NAT's mappings, our sockets and what may be sent to the peer's NAT are enough; and it is
+ * nobody else's turn. */
 static bool take_turn(struct path *pp, bool is_hard, unsigned n_mappings, nsec_t now)
 {
     struct paths *p = pp->owner;
+    unsigned n_frames = is_hard ? N_PASSES * n_mappings : n_mappings;
 
-    return !p->guessing.edge && (!is_hard || p->guessing.n_sockets < p->guessing.sockets_max) &&
-           paths__may_map(p, n_mappings, now);
+    if (p->guessing.edge || (is_hard && p->guessing.n_sockets >= p->guessing.sockets_max) ||
+        !paths__may_map(p, n_mappings, now))
+        return false;
+    if (paths__may_send(p, public_endpoint(&pp->side), n_frames, true, now))
+        return true;
+    paths__unmap(p, n_mappings);
+    return false;
 }
 
 void path__port_guess_on_used(struct path *pp, nsec_t now)

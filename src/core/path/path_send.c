@@ -43,6 +43,12 @@ static struct paths_item *add_ping(
     return item;
 }
 
+bool path__may_ping(struct path *pp, const struct path_pair *pair, unsigned n, nsec_t now)
+{
+    return path__pair_has_answered(pair, now) ||
+           paths__may_send(pp->owner, &pair->remote.endpoint, n, false, now);
+}
+
 void path__ping(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     struct paths_item *item = add_ping(pp, pair->socket, &pair->remote.endpoint, now);

@@ -43,6 +43,7 @@ int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
     p->budget.mappings = (struct paths_bucket){
         .interval = PATHS_MAPPINGS_TIME / PATHS_MAPPINGS_MAX, .burst = PATHS_MAPPINGS_TIME};
     p->budget.answer = bucket_make(opt->answers_per_second, ANSWERS_PER_SECOND);
+    p->budget.to.seed = rng_u64(&p->rng);
     p->guessing.sockets_max = opt->guess_sockets ? opt->guess_sockets : GUESS_SOCKETS;
     if (opt->guess_sockets == PATHS_NO_SOCKETS)
         p->guessing.sockets_max = 0;

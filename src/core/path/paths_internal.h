@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "base/htab.h"
 #include "base/rate.h"
+#include "path/destinations.h"
 #include "path/paths.h"
 #include "wire/path.h"
 
@@ -52,6 +53,7 @@ struct paths_budget {
     struct paths_bucket begin;    /* frames that we send unasked */
     struct paths_bucket answer;   /* frames that answer others' frames */
     struct paths_bucket mappings; /* mappings that guessing makes in our NAT */
+    struct destinations to;       /* frames to each address that does not answer */
 };
 
 /** Guessing ports: one edge of a node at a time. Written by path_port_guess.c. */
@@ -105,6 +107,15 @@ nsec_t paths__reserve(struct paths *p, unsigned n, nsec_t now);
 
 /** paths__may_map() - may guessing make @n more mappings in our NAT? If so they count as made. */
 bool paths__may_map(struct paths *p, unsigned n, nsec_t now);
+
+/**
+ * paths__may_send() - may @n frames be sent to @to, on a pair that has not answered lately?
+ * @is_guess:	they ask ports that the peer has not named
+ *
+ * If so they count as sent.
+ */
+bool paths__may_send(
+    struct paths *p, const struct endpoint *to, unsigned n, bool is_guess, nsec_t now);
 
 /** paths__unmap() - @n mappings that count as made were not made. */
 void paths__unmap(struct paths *p, unsigned n);

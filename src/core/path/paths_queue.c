@@ -127,6 +127,15 @@ bool paths__may_map(struct paths *p, unsigned n, nsec_t now)
     return true;
 }
 
+bool paths__may_send(
+    struct paths *p, const struct endpoint *to, unsigned n, bool is_guess, nsec_t now)
+{
+    if (destinations_take(&p->budget.to, &to->addr, n, is_guess, now))
+        return true;
+    p->counters.over_budget += n;
+    return false;
+}
+
 void paths__unmap(struct paths *p, unsigned n)
 {
     rate_give_back(&p->budget.mappings.rate, n * p->budget.mappings.interval);

@@ -15,8 +15,9 @@ static void on_wake(void *ctx, uint32_t epoll_events)
     struct loop *l = ctx;
 
     l->is_woken = wakeup_clear(l->wake_fd);
-    /* Before the work is looked for, so that later work wakes again. */
-    atomic_store(&l->is_signalled, false);
+    /* Before the work is looked for, so that later work wakes again. An exchange pairs with that of
+     * whoever found it set and did not signal: that one's work is seen from here on. */
+    (void)atomic_exchange(&l->is_signalled, false);
 }
 
 int loop_init(struct loop *l)
@@ -108,9 +109,10 @@ bool loop_wait(struct loop *l, pthread_mutex_t *lock, nsec_t until)
     (void)pthread_mutex_unlock(lock);
     n = epoll_wait(l->epoll_fd, events, EVENTS_PER_TURN, timeout_ms);
     (void)pthread_mutex_lock(lock);
-    /* Awake: nobody has to wake it. What was wanted is looked for after this. */
+    /* Awake: nobody has to wake it. What was wanted is looked for after this, and is seen, since
+     * the exchange pairs with the store of whoever wanted it. */
     atomic_store(&l->sleeps_until, 0);
-    atomic_store(&l->is_wanted, false);
+    (void)atomic_exchange(&l->is_wanted, false);
     /* What was removed meanwhile may be freed; whatever else is ready will be ready again. */
     for (int i = 0; i < n && l->n_removals == n_removals; i++) {
         struct loop_event *ev = events[i].data.ptr;

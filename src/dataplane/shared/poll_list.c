@@ -65,6 +65,8 @@ struct poll_link *poll_list_next_told(struct poll_link *link)
 {
     struct poll_link *next = link->next;
 
-    atomic_store(&link->is_told, false);
+    /* Read and written in one, so that it pairs with the exchange of whoever found it set: what
+     * that one wrote before is seen from here on. A store alone would order nothing behind it. */
+    (void)atomic_exchange(&link->is_told, false);
     return next;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 
 #include "os/clock.h"
@@ -89,6 +90,49 @@ static void test_soon_while_asleep(void **state)
     assert_int_equal(n_signals(), 1);
 }
 
+static int news;             /* for the loop's thread: not atomic, so that an order is needed */
+static _Atomic bool is_done; /* relaxed, so that it gives no order */
+
+static void *wake_with_news(void *arg)
+{
+    news = 1;
+    loop_wake(&loop);
+    atomic_store_explicit(&is_done, true, memory_order_relaxed);
+    return NULL;
+}
+
+static void *want_with_news(void *arg)
+{
+    news = 1;
+    loop_wake_soon(&loop, clock_now());
+    atomic_store_explicit(&is_done, true, memory_order_relaxed);
+    return NULL;
+}
+
+/* What a thread has for the loop is seen there, also when it made no system call for it. A
+ * processor of another kind may show otherwise, and ThreadSanitizer does on any. */
+static void assert_news_are_seen(void *(*teller)(void *), bool is_woken)
+{
+    pthread_t thread;
+
+    news = 0;
+    atomic_store(&is_done, false);
+    assert_int_equal(pthread_create(&thread, NULL, teller, NULL), 0);
+    while (!atomic_load_explicit(&is_done, memory_order_relaxed))
+        (void)sched_yield();
+    assert_int_equal(wait_until(0), is_woken);
+    assert_int_equal(news, 1);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void test_news_without_a_signal(void **state)
+{
+    /* So the other thread does not signal. */
+    loop_wake(&loop);
+    assert_news_are_seen(wake_with_news, true);
+    assert_news_are_seen(want_with_news, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -96,6 +140,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_each_wait_can_be_ended, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_soon_while_awake, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_soon_while_asleep, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_news_without_a_signal, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

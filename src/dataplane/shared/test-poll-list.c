@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include "shared/poll_list.h"
 
@@ -52,11 +54,48 @@ static void test_a_peer_is_told_of_once(void **state)
     assert_ptr_equal(poll_list_take_told(&l), &b);
 }
 
+/** A thread that tells of a link which is on the stack already. */
+struct teller {
+    struct poll_list l;
+    struct poll_link link;
+    int news;             /* written before it tells: not atomic, so that an order is needed */
+    bool is_first;        /* what poll_list_tell() said */
+    _Atomic bool is_done; /* relaxed, so that it gives no order */
+};
+
+static void *tell_again(void *arg)
+{
+    struct teller *t = arg;
+
+    t->news = 1;
+    t->is_first = poll_list_tell(&t->l, &t->link);
+    atomic_store_explicit(&t->is_done, true, memory_order_relaxed);
+    return NULL;
+}
+
+/* What is told of a link that is on the stack is seen by whoever takes it off. A processor of
+ * another kind may show otherwise, and ThreadSanitizer does on any. */
+static void test_what_is_told_again_is_seen(void **state)
+{
+    struct teller t = {.news = 0};
+    pthread_t thread;
+
+    assert_true(poll_list_tell(&t.l, &t.link));
+    assert_int_equal(pthread_create(&thread, NULL, tell_again, &t), 0);
+    while (!atomic_load_explicit(&t.is_done, memory_order_relaxed))
+        (void)sched_yield();
+    assert_null(poll_list_next_told(poll_list_take_told(&t.l)));
+    assert_int_equal(t.news, 1);
+    assert_false(t.is_first);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_deadlines_come_in_order),
         cmocka_unit_test(test_a_peer_is_told_of_once),
+        cmocka_unit_test(test_what_is_told_again_is_seen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,13 +83,15 @@ int dns_decode_query(struct dns_query *ret, const uint8_t *p, size_t len)
     uint16_t n_answers = reader_be16(&r);
     uint16_t n_authorities = reader_be16(&r);
     uint16_t n_more = reader_be16(&r);
-    struct dns_query q = {
-        .id = id, .wants_recursion = (flags & FLAG_RECURSION_DESIRED) != 0, .udp_len = DNS_UDP_LEN};
+    struct dns_query q = {.id = id,
+        .opcode = flags & FLAG_OPCODE,
+        .wants_recursion = (flags & FLAG_RECURSION_DESIRED) != 0,
+        .udp_len = DNS_UDP_LEN};
 
     if (r.failed || (flags & FLAG_RESPONSE))
         return DNS_E_OTHER;
     *ret = q;
-    if (flags & FLAG_OPCODE)
+    if (q.opcode != 0)
         return DNS_E_UNSUPPORTED;
     if (n_questions != 1 || n_answers != 0 || n_authorities != 0 || !read_name(&r, q.name))
         return DNS_E_MALFORMED;
@@ -194,9 +196,10 @@ size_t dns_encode_answer(const struct dns_query *q, const uint8_t *query,
     size_t n = a->n_addresses < DNS_ADDRESSES_MAX ? a->n_addresses : DNS_ADDRESSES_MAX;
 
     writer_be16(&w, q->id);
-    writer_be16(&w, (uint16_t)(FLAG_RESPONSE | (a->is_authoritative ? FLAG_AUTHORITATIVE : 0) |
-                               (q->wants_recursion ? FLAG_RECURSION_DESIRED : 0) |
-                               FLAG_RECURSION_AVAILABLE | (unsigned)a->rcode));
+    writer_be16(
+        &w, (uint16_t)(FLAG_RESPONSE | q->opcode | (a->is_authoritative ? FLAG_AUTHORITATIVE : 0) |
+                       (q->wants_recursion ? FLAG_RECURSION_DESIRED : 0) |
+                       FLAG_RECURSION_AVAILABLE | (unsigned)a->rcode));
     writer_be16(&w, q->question_len > 0);
     writer_be16(&w, (uint16_t)(n + (a->target != NULL)));
     writer_be16(&w, a->zone != NULL);

@@ -46,6 +46,7 @@ enum dns_rcode {
 /** A query, and where in it the question ends. */
 struct dns_query {
     uint16_t id;
+    uint16_t opcode; /* as in the header's second word; the answer has the same */
     bool wants_recursion;
     char name[DNS_NAME_MAX]; /* in lower case, without the last dot; "" is the root */
     uint16_t type;
@@ -66,8 +67,8 @@ struct dns_query {
  * A label with a dot, a space or what is not ASCII in it is no name of ours and may be one of
  * somebody else's: it stands as "?" in @ret->name, which leads nowhere.
  *
- * Return: 0; DNS_E_OTHER; or DNS_E_MALFORMED or DNS_E_UNSUPPORTED, with @ret's id and
- * wants_recursion set, and no question.
+ * Return: 0; DNS_E_OTHER; or DNS_E_MALFORMED or DNS_E_UNSUPPORTED, with @ret's id, opcode
+ * and wants_recursion set, and no question.
  */
 int dns_decode_query(struct dns_query *ret, const uint8_t *p, size_t len);
 

@@ -114,6 +114,23 @@ static void test_refused(void **state)
     }
 }
 
+/* Who sends an update, as some DHCP clients do, takes an answer to it alone for one. */
+static void test_answer_to_another_kind(void **state)
+{
+    struct dns_answer a = {.rcode = DNS_NOT_IMPLEMENTED};
+    struct msg m = msg("beef2900000100000000"
+                       "0000" QUESTION);
+    struct msg wanted = msg("beefa984"
+                            "00000000"
+                            "00000000");
+    uint8_t out[DNS_ANSWER_MAX];
+    struct dns_query q;
+
+    assert_int_equal(dns_decode_query(&q, m.b, m.len), DNS_E_UNSUPPORTED);
+    assert_int_equal(dns_encode_answer(&q, m.b, &a, out), wanted.len);
+    assert_memory_equal(out, wanted.b, wanted.len);
+}
+
 /* 255 bytes are the longest name, 256 are none. */
 static void test_longest_name(void **state)
 {
@@ -279,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_question),
         cmocka_unit_test(test_edns),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_answer_to_another_kind),
         cmocka_unit_test(test_longest_name),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_truncate),

@@ -10,11 +10,13 @@
 #include <sys/socket.h>
 #include <uv.h>
 
+#include "agent/resolver_asker.h"
 #include "agent/resolver_upstream.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "mesh/names/zone.h"
 #include "net/address/sockaddr.h"
+#include "net/netlink/netlink.h"
 #include "net/socket/socket.h"
 #include "net/socket/tcp.h"
 #include "os/fd_cleanup.h"
@@ -36,7 +38,8 @@ struct place {
 /** One socket pair on one address. Freed when both handles are closed. */
 struct door {
     struct resolver *owner; /* pinned */
-    bool is_members;        /* gets what comes in by the overlay's interface */
+    struct ip_addr address;
+    bool is_members; /* gets what comes in by the overlay's interface */
     uv_udp_t udp;
     uv_tcp_t tcp;
     unsigned n_open; /* handles that are not closed yet */
@@ -52,9 +55,17 @@ struct connection {
     uv_timer_t idle;
     unsigned n_open;
     struct question *asked; /* borrowed: a question of it that is under way; NULL: none */
+    bool is_writing;        /* an answer is on its way */
     size_t len;             /* bytes in @room */
     uint8_t room[LENGTH_LEN + DNS_QUERY_MAX];
     struct connection *next;
+};
+
+/** What is answered to whom. */
+enum right {
+    RIGHT_NONE,  /* a stranger */
+    RIGHT_NAMES, /* a member: the network's names */
+    RIGHT_ALL,   /* this machine and its containers */
 };
 
 /** Where an answer goes: one of both. */
@@ -74,7 +85,8 @@ struct question {
 /** An answer on its way over TCP. */
 struct written {
     uv_write_t request;
-    uint8_t bytes[]; /* with the length in front */
+    struct connection *connection; /* borrowed: it is freed after this */
+    uint8_t bytes[];               /* with the length in front */
 };
 
 struct resolver {
@@ -96,30 +108,49 @@ struct resolver {
     struct place place; /* where @doors are */
     struct door *doors; /* own themselves */
     struct connection *connections;
-    unsigned n_connections;
+    unsigned n_connections[2]; /* of others, and of members */
     struct resolver_upstream *upstream;
+    struct netlink nl; /* tells who is a stranger */
 };
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
+static void end_connection(struct connection *c);
+static void read_on(struct connection *c);
+
 static void on_written(uv_write_t *request, int status)
 {
-    free(request->data);
+    struct written *w = request->data;
+    struct connection *c = w->connection;
+
+    free(w);
+    c->is_writing = false;
+    if (status < 0)
+        end_connection(c);
+    else
+        read_on(c);
 }
 
+/* Nothing more is taken from @c before it has taken this, so at most one answer waits for it. */
 static void write_tcp(struct connection *c, const uint8_t *answer, size_t len)
 {
     struct written *w = len <= UINT16_MAX ? malloc(sizeof(*w) + LENGTH_LEN + len) : NULL;
     uv_buf_t buf;
 
-    if (!w)
+    if (!w) {
+        end_connection(c);
         return;
+    }
+    w->connection = c;
     be16_store(w->bytes, (uint16_t)len);
     memcpy(w->bytes + LENGTH_LEN, answer, len);
     w->request.data = w;
     buf = uv_buf_init((char *)w->bytes, (unsigned)(LENGTH_LEN + len));
-    if (uv_write(&w->request, (uv_stream_t *)&c->tcp, &buf, 1, on_written) < 0)
+    c->is_writing = uv_write(&w->request, (uv_stream_t *)&c->tcp, &buf, 1, on_written) == 0;
+    if (!c->is_writing) {
         free(w);
+        end_connection(c);
+    }
 }
 
 /* What does not fit into the socket's room is lost, as any datagram may be. */
@@ -165,8 +196,6 @@ static bool send_ours(
     return is_ours;
 }
 
-static void read_on(struct connection *c);
-
 static void on_upstream(void *ctx, const uint8_t *answer, size_t len)
 {
     struct question *question = ctx;
@@ -211,7 +240,7 @@ static bool forward(struct resolver *r, const struct asker *from, const struct d
 
 /* Return: false if it is no query. */
 static bool take_query(
-    struct resolver *r, struct asker *from, bool is_members, const uint8_t *query, size_t len)
+    struct resolver *r, struct asker *from, enum right right, const uint8_t *query, size_t len)
 {
     struct dns_query q;
     int e = dns_decode_query(&q, query, len);
@@ -220,13 +249,28 @@ static bool take_query(
         return false;
     if (e != 0)
         send_rcode(from, &q, query, e == DNS_E_MALFORMED ? DNS_FORMAT_ERROR : DNS_NOT_IMPLEMENTED);
+    else if (right == RIGHT_NONE)
+        send_rcode(from, &q, query, DNS_REFUSED);
     else if (send_ours(r, from, &q, query))
         return true;
-    else if (is_members || !q.wants_recursion)
+    else if (right != RIGHT_ALL || !q.wants_recursion)
         send_rcode(from, &q, query, DNS_REFUSED);
     else if (!forward(r, from, &q, query, len))
         send_rcode(from, &q, query, DNS_SERVER_FAILURE);
     return true;
+}
+
+/* The right of who asks at @d. */
+static enum right right_of(const struct door *d, const union sockaddr_inet *from)
+{
+    struct endpoint asker;
+
+    if (d->is_members)
+        return RIGHT_NAMES;
+    return sockaddr_to_endpoint(from, &asker) &&
+                   resolver_asker_is_local(&d->owner->nl, &asker, &d->address)
+               ? RIGHT_ALL
+               : RIGHT_NONE;
 }
 
 /* ---- over UDP ------------------------------------------------------------------------------- */
@@ -248,7 +292,8 @@ static void on_datagram(
         return;
     memcpy(&asker.from, from,
         from->sa_family == AF_INET ? sizeof(asker.from.v4) : sizeof(asker.from.v6));
-    (void)take_query(d->owner, &asker, d->is_members, (const uint8_t *)buf->base, (size_t)len);
+    (void)take_query(
+        d->owner, &asker, right_of(d, &asker.from), (const uint8_t *)buf->base, (size_t)len);
 }
 
 /* ---- over TCP ------------------------------------------------------------------------------- */
@@ -272,7 +317,7 @@ static void end_connection(struct connection *c)
             *at = c->next;
             break;
         }
-    r->n_connections--;
+    r->n_connections[c->is_members]--;
     /* Its answer goes nowhere when it comes. */
     if (c->asked)
         c->asked->asker.connection = NULL;
@@ -293,12 +338,18 @@ static void on_connection_room(uv_handle_t *handle, size_t suggested, uv_buf_t *
     *ret = uv_buf_init((char *)c->room + c->len, (unsigned)(sizeof(c->room) - c->len));
 }
 
+/* Does it wait, or has it ended, so that nothing is taken from it? */
+static bool is_waiting(const struct connection *c)
+{
+    return c->asked || c->is_writing || uv_is_closing((const uv_handle_t *)&c->tcp);
+}
+
 /* Takes the queries that are there, until one has to wait for its answer. */
 static void take_queries(struct connection *c)
 {
     struct asker asker = {.connection = c};
 
-    while (!c->asked && c->len >= LENGTH_LEN) {
+    while (!is_waiting(c) && c->len >= LENGTH_LEN) {
         uint8_t query[DNS_QUERY_MAX];
         size_t len = be16_load(c->room);
 
@@ -311,7 +362,9 @@ static void take_queries(struct connection *c)
         memcpy(query, c->room + LENGTH_LEN, len);
         c->len -= LENGTH_LEN + len;
         memmove(c->room, c->room + LENGTH_LEN + len, c->len);
-        if (!take_query(c->owner, &asker, c->is_members, query, len)) {
+        /* Whole queries alone keep a connection: not a byte now and then. */
+        (void)uv_timer_again(&c->idle);
+        if (!take_query(c->owner, &asker, c->is_members ? RIGHT_NAMES : RIGHT_ALL, query, len)) {
             end_connection(c);
             return;
         }
@@ -327,19 +380,28 @@ static void on_bytes(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         return;
     }
     c->len += (size_t)n;
-    (void)uv_timer_again(&c->idle);
     take_queries(c);
-    /* Nothing more is read from who waits for an answer; one that never comes is bounded by the
-     * upstream's time-outs, and by the idle timer. */
-    if (c->asked)
+    /* Nothing more is read from who waits for an answer; one that never comes, or is never taken,
+     * is bounded by the idle timer. */
+    if (is_waiting(c))
         (void)uv_read_stop(stream);
 }
 
 static void read_on(struct connection *c)
 {
     take_queries(c);
-    if (!c->asked && !uv_is_closing((uv_handle_t *)&c->tcp))
+    if (!is_waiting(c))
         (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_room, on_bytes);
+}
+
+/* Strangers are not even asked what they want, so that they use none of the others' room. */
+static bool may_connect(const struct door *d, const struct connection *c)
+{
+    union sockaddr_inet from;
+    int len = sizeof(from);
+
+    return uv_tcp_getpeername(&c->tcp, &from.any, &len) == 0 && right_of(d, &from) != RIGHT_NONE &&
+           c->owner->n_connections[c->is_members] <= RESOLVER_CONNECTIONS_MAX;
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -359,10 +421,9 @@ static void on_connection(uv_stream_t *listener, int status)
     c->idle.data = c;
     c->next = r->connections;
     r->connections = c;
-    r->n_connections++;
+    r->n_connections[c->is_members]++;
     (void)uv_timer_start(&c->idle, on_idle, CONNECTION_IDLE_MS, CONNECTION_IDLE_MS);
-    if (uv_accept(listener, (uv_stream_t *)&c->tcp) < 0 ||
-        r->n_connections > RESOLVER_CONNECTIONS_MAX)
+    if (uv_accept(listener, (uv_stream_t *)&c->tcp) < 0 || !may_connect(d, c))
         end_connection(c);
     else
         (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_room, on_bytes);
@@ -445,6 +506,7 @@ static int open_door(
     if (!d)
         return err_set(e, -ENOMEM, "no memory for a socket");
     d->owner = r;
+    d->address = *address;
     d->is_members = is_members;
     d->n_open = 2;
     (void)uv_udp_init(&r->loop, &d->udp);
@@ -557,7 +619,9 @@ int resolver_new(
     if (!r)
         return err_set(e, -ENOMEM, "no memory for a resolver");
     r->interface = interface;
-    x = uv_loop_init(&r->loop);
+    x = netlink_open(&r->nl, NETLINK_ROUTE);
+    if (x == 0)
+        x = uv_loop_init(&r->loop);
     if (x == 0) {
         (void)pthread_mutex_init(&r->lock, NULL);
         (void)uv_async_init(&r->loop, &r->wake, on_wake);
@@ -574,6 +638,7 @@ int resolver_new(
         (void)uv_loop_close(&r->loop);
         (void)pthread_mutex_destroy(&r->lock);
     }
+    netlink_close(&r->nl);
     free(r);
     return err_set(e, x, "the resolver cannot be started: %s", strerror(-x));
 }
@@ -619,6 +684,7 @@ struct resolver *resolver_free(struct resolver *r)
     (void)uv_loop_close(&r->loop);
     (void)pthread_mutex_destroy(&r->lock);
     zone_deinit(&r->zone);
+    netlink_close(&r->nl);
     free(r);
     return NULL;
 }

@@ -7,12 +7,15 @@
  * Theory of operation. Each address has two pairs of sockets, UDP and TCP. One pair gets what comes
  * in by the overlay's interface, which is what other members ask. It answers by the network's names
  * alone, so that no member asks this machine's own name servers through it. The other pair gets all
- * else, which is this machine and its containers; what is no name of the network's is taken to the
- * machine's name servers (resolver_upstream.h).
+ * else: this machine and its containers, for whom what is no name of the network's is taken to the
+ * machine's name servers (resolver_upstream.h), and strangers, who are refused (resolver_asker.h).
  *
- * What is asked by whom is bounded: queries of DNS_QUERY_MAX bytes, RESOLVER_CONNECTIONS_MAX TCP
- * connections that end after ten silent seconds, RESOLVER_UPSTREAM_MAX questions under way. An
- * answer over UDP from a stranger's address cannot come about, since the overlay proves who sends.
+ * What is asked by whom is bounded: queries of DNS_QUERY_MAX bytes, RESOLVER_UPSTREAM_MAX questions
+ * under way, and TCP connections: RESOLVER_CONNECTIONS_MAX of members and as many of others, each
+ * with one answer under way, and ended after ten seconds without a whole query. Nobody has
+ * an answer over UDP sent to somebody else: the overlay proves who sends, the kernel takes no
+ * packet from outside with an address of this machine, and to strangers nothing is answered that is
+ * longer than what they ask.
  *
  * Threads: resolver_*() are the agent loop's; what is asked is answered by the thread "resolver".
  */

@@ -1,8 +1,8 @@
 """The name server of a node: for containers on it, by its overlay address, and for nobody else.
 
-   hub .10     n2 .12     dns .53     user .70
-    |           |          |           |
-   [                 wan 203.0.113.0/24     ]
+   hub .10     n2 .12     dns .53
+    |           |          |
+   [         wan 203.0.113.0/24         ]
     |
    n1 .11  ── [ bridge 172.18.0.0/24 ] ── box .2       a container of n1: n1 is its router
 
@@ -141,6 +141,73 @@ def test_nowhere_else(site: Site) -> None:
     for address in (site.n1.address(), "172.18.0.1"):
         assert dig(site.box, address, "n2.default.weft")[0] == ""
     assert dig(site.n1, "127.0.0.1", "n2.default.weft")[0] == ""
+
+
+def test_strangers_get_nothing(site: Site) -> None:
+    """A neighbour that routes its question to the overlay's address is no container."""
+    server, n2 = site.address(site.n1), site.address(site.n2)
+    wan = next(link["ifname"] for link in json.loads(
+        site.n1.run(["ip", "-j", "-4", "addr"], quiet=True).out)
+        if any(a["local"] == site.n1.address() for a in link["addr_info"]))
+    site.n1.run(["ip", "route", "add", "default", "via", site.dns.address(), "dev", wan])
+    site.dns.run(["ip", "route", "add", f"{server}/32", "via", site.n1.address()])
+    for name in ("n2.default.weft", "example.test"):
+        assert dig(site.dns, server, name) == ("REFUSED", [])
+        assert dig(site.dns, server, "+tcp", name) == ("", [])
+    # The box, and the machine itself from any of its addresses, still are no strangers.
+    assert dig(site.box, server, "n2.default.weft") == ("NOERROR", [n2])
+    for own in (site.n1.address(), "172.18.0.1"):
+        assert dig(site.n1, server, "-b", own, "example.test") == ("NOERROR", ["192.0.2.80"])
+
+
+# Asks over and over, and never reads what is answered.
+FLOOD = """
+import socket, struct
+name = b''.join(bytes([len(x)]) + x for x in (b'n2', b'default', b'weft')) + bytes(1)
+query = struct.pack('>6H', 7, 0x100, 1, 0, 0, 0) + name + struct.pack('>2H', 1, 1)
+many = (struct.pack('>H', len(query)) + query) * 400
+c = socket.create_connection(('{server}', 53))
+c.settimeout(60)
+sent = 0
+try:
+    while sent < 24 << 20:
+        sent += c.send(many)
+    print('all of it was taken')
+except (ConnectionError, BrokenPipeError):
+    print('ended')
+"""
+
+# Sends a byte now and then, and never a whole question.
+TRICKLE = """
+import select, socket, time
+c = socket.create_connection(('{server}', 53))
+c.send(bytes([4, 0]))
+until = time.monotonic() + 60
+try:
+    while not select.select([c], [], [], 0.2)[0] and time.monotonic() < until:
+        c.send(b'x')
+    print('ended' if time.monotonic() < until else 'still there')
+except (ConnectionError, BrokenPipeError):
+    print('ended')
+"""
+
+
+def test_floods(site: Site) -> None:
+    """Nobody's questions take more than their share of memory and of connections."""
+    server = site.address(site.n1)
+    for program in (FLOOD, TRICKLE):
+        said = site.n2.run(["/usr/bin/python3", "-c", program.format(server=server)]).out
+        assert said.strip() == "ended"
+    # A member that takes all connections takes them from members alone.
+    holder = site.n2.spawn(["/usr/bin/python3", "-c",
+                            "import socket, sys\n"
+                            f"held = [socket.create_connection(('{server}', 53))"
+                            " for _ in range(80)]\n"
+                            "print('held', flush=True)\n"
+                            "sys.stdin.read()"], name="holder")
+    holder.wait_line("held")
+    assert dig(site.box, server, "+tcp", "n2.default.weft")[0] == "NOERROR"
+    holder.stop()
 
 
 def test_a_server_that_is_away_and_one_that_is_this(site: Site) -> None:

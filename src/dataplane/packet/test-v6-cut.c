@@ -100,10 +100,13 @@ static void test_left_alone(void **state)
 {
     struct packet6 fits = make(1120, IP_PROTO_TCP);
     struct packet6 options = make(1280, 0);
+    struct packet6 large = make(1500, IP_PROTO_UDP);
 
     (void)state;
     assert_int_equal(v6_cut_count(fits.b, 1120, 1120), 1);
     assert_int_equal(v6_cut_count(options.b, 1280, 1120), 1);
+    /* Its sender is told so. The MTU may have changed since nobody was to be told anything. */
+    assert_int_equal(v6_cut_count(large.b, 1500, 1400), 1);
 }
 
 int main(void)

@@ -37,8 +37,8 @@ unsigned v6_cut_count(const uint8_t *p, uint32_t len, uint16_t mtu)
     uint32_t most = (uint32_t)(mtu - V6_CUT_HEADERS) / UNIT * UNIT;
     uint8_t next = p[OFF_NEXT];
 
-    if (len <= mtu || next == HOP_BY_HOP || next == ROUTING || next == DESTINATION ||
-        len <= headers_of(p))
+    if (len <= mtu || mtu >= IP_V6_MTU_MIN || next == HOP_BY_HOP || next == ROUTING ||
+        next == DESTINATION || len <= headers_of(p))
         return 1;
     return (len - headers_of(p) + most - 1) / most;
 }

@@ -20,8 +20,9 @@
  * @p:		an IPv6 packet of @len bytes, already checked by ip_parse()
  * @mtu:	at least 576
  *
- * Return: 1 when it fits, or has extension headers that each piece would have to repeat: it is then
- * sent as it is.
+ * Return: 1 when it fits, when its sender may be told that it does not (@mtu is IP_V6_MTU_MIN or
+ * more), or when it has extension headers that each piece would have to repeat: it is then sent as
+ * it is.
  */
 unsigned v6_cut_count(const uint8_t *p, uint32_t len, uint16_t mtu);
 

@@ -192,12 +192,13 @@ static void refuse_size(struct tx_worker *w, const struct tx_frame *f, uint16_t 
         pkt->len, mtu, now);
 }
 
-/* What the frame's packets have to be cut to; 0: they fit, or may not be cut. */
+/* What the frame's packets have to be cut to; 0: they fit, or may not be cut. The MTU may be
+ * another one than exceeded_mtu() has read, so its sender's part is not taken here. */
 static uint16_t cut_mtu(const struct tx_frame *f)
 {
     uint16_t mtu = atomic_load_explicit(&f->peer->mtu, memory_order_relaxed);
 
-    return f->is_v6 && mtu != 0 && f->longest > mtu ? mtu : 0;
+    return f->is_v6 && mtu != 0 && mtu < IP_V6_MTU_MIN && f->longest > mtu ? mtu : 0;
 }
 
 static bool goes_with(const struct tx_frame *next, const struct tx_frame *f)
@@ -206,8 +207,7 @@ static bool goes_with(const struct tx_frame *next, const struct tx_frame *f)
            cut_mtu(next) == 0;
 }
 
-/* Room for a piece of @len bytes; what was cut before is sent if there is none left. Return: where
- * it is to be written. */
+/* Takes the room for a piece of @len bytes, which is there. Return: where it is to be written. */
 static uint8_t *add_piece(struct tx_worker *w, uint32_t len)
 {
     unsigned mtu = atomic_load_explicit(&w->device->mtu, memory_order_relaxed);

@@ -46,12 +46,14 @@ int run_dir_make(const char *dir, struct err *e)
     return 0;
 }
 
-/* Is it one that run_dir_make() has made, and not a folder that somebody has put in its place? */
+/* Is it one that run_dir_make() has made, and not a folder that somebody has put in its place? The
+ * folder above may have handed the set-group-ID bit on to it. */
 static bool is_ours(int fd)
 {
     struct stat st;
 
-    return fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & 07777) == 0700;
+    return fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+           (st.st_mode & (07777 & ~S_ISGID)) == 0700;
 }
 
 void run_dir_remove(const char *dir)

@@ -73,9 +73,6 @@ static const struct option options[] = {
     {"--budget", "AMOUNT", option_text, &arg.budget.amount, NULL,
         "what the job may cost a day, as in 20, or move, as in 2TB: weft cost and events tell of "
         "it; takes an administrator's rights"},
-    {"--cap", "RATE", option_text, &arg.budget.cap, NULL,
-        "with --budget: when that is spent, the job's nodes send each other at most so much each, "
-        "as in 50Mbit"},
     {"--hub", "HOST:PORT", option_text, &arg.budget.target.hub, NULL,
         "with --budget: set it at a hub elsewhere, over HTTPS"},
     {"--admin-token-file", "FILE", option_text, &arg.budget.target.token_file, NULL,

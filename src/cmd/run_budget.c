@@ -83,11 +83,6 @@ int run_budget_check(struct run_budget *b, struct err *e)
 
     b->target.socket = ADMIN_SOCKET_DEFAULT;
     b->budget = (struct budget){.cost = 0};
-    if (b->cap && !b->amount)
-        return err_set(e, -EINVAL,
-            "--cap \"%.40s\" says what holds when --budget is spent, and "
-            "there is no --budget",
-            b->cap);
     if ((b->target.hub || b->target.token_file || b->target.pin) && !b->amount)
         return err_set(e, -EINVAL,
             "--hub, --admin-token-file and --pin are for --budget, and there is no --budget");
@@ -96,8 +91,6 @@ int run_budget_check(struct run_budget *b, struct err *e)
     r = admin_check(&b->target, e);
     if (r == 0)
         r = read_amount(&b->budget, b->amount, e);
-    if (r == 0 && b->cap)
-        r = traffic_rate_parse(&b->budget.cap, b->cap, "--cap", e);
     return r;
 }
 
@@ -132,16 +125,12 @@ static bool put(json_t *spec, const struct budget *budget)
 static void say(const struct budget *budget)
 {
     char bytes[TRAFFIC_BYTES_TEXT_MAX];
-    char rate[TRAFFIC_RATE_TEXT_MAX];
 
     (void)fprintf(stderr, "weft run: job %s has a budget of ", budget->job);
     if (budget->cost > 0)
         (void)fprintf(stderr, "%.2f a day", budget->cost);
     else
         (void)fprintf(stderr, "%s a day", traffic_bytes_format(budget->bytes, bytes));
-    if (budget->cap > 0)
-        (void)fprintf(stderr, "; when it is spent, its nodes send each other at most %s each",
-            traffic_rate_format(budget->cap, rate));
     (void)fprintf(stderr, "\n");
 }
 

@@ -15,7 +15,6 @@ struct err;
 /** What the options said. Texts are borrowed. */
 struct run_budget {
     const char *amount; /* "20", "2TB/day"; NULL: no budget is set */
-    const char *cap;    /* "50Mbit"; NULL: nothing is slowed when it is spent */
     struct admin_target target;
     struct budget budget; /* run_budget_check()'s, without its job */
 };

@@ -117,44 +117,6 @@ def test_node_with_the_kernels_engine(site: tuple[Lab, KernelVm], weft: Path) ->
     u.run([weft, "leave"])
 
 
-def test_a_jobs_cap_on_the_kernels_engine(site: tuple[Lab, KernelVm], weft: Path) -> None:
-    """u keeps to it, and k says that its engine cannot."""
-    lab, vm = site
-    hub, u = lab.host("hub"), lab.host("u")
-    u.run([weft, "join", token(hub, weft), "--name", "u"])
-    vm.run(["weft", "join", token(hub, weft), "--name", "k"], timeout_s=60)
-    address = json.loads(u.run([weft, "status", "--json"], quiet=True).out)["self"]["address4"]
-    wait_for(lambda: reaches(vm, address), 30, "k to reach u")
-    network = json.loads(hub.run([weft, "get", "Network", "default"], quiet=True).out)
-    network["spec"]["budgets"] = [{"job": "llama", "bytesPerDay": 1, "cap": "1Mbit"}]
-    hub.run([weft, "apply", "-f", "-"], stdin=json.dumps(network))
-    job = [weft, "run", "--nnodes", 2, "--job", "llama", "sh", "-c", "while sleep 1; do :; done"]
-    other = u.spawn(job, name="job", allow=[""])
-    vm.run(["sh", "-c", "weft run --nnodes 2 --job llama sh -c 'while sleep 1; do :; done' "
-                        ">/tmp/job 2>&1 &"])
-
-    def is_spent(of: dict) -> bool:
-        # What both ends tell of is counted, so something has to go meanwhile.
-        reaches(vm, address)
-        return any((one.get("budget") or {}).get("capBitsPerSecond") == 10 ** 6
-                   for one in of["jobs"])
-
-    wait_for(lambda: is_spent(status(vm)), 180, "k to hear that the budget is spent")
-    wait_for(lambda: status(vm)["self"]["rates"]["why"], 30, "k to say what it cannot do")
-    assert status(vm)["self"]["rates"]["why"] == (
-        'the kernel\'s WireGuard keeps no rates and shows no DSCP; with "weft join --engine '
-        'userspace" it is done')
-    assert "keeps no rates" in vm.run(["weft", "status"], quiet=True).out
-
-    def tell_u() -> dict:
-        return json.loads(u.run([weft, "status", "--json"], quiet=True).out)
-
-    wait_for(lambda: is_spent(tell_u()), 60, "u to hear that the budget is spent")
-    assert tell_u()["self"]["rates"]["why"] == ""
-    assert reaches(vm, address)
-    other.stop()
-
-
 def bring_up(vm: KernelVm, text: str, tmp_path: Path) -> None:
     """What wg-quick does with its file; the machine's shell cannot run it."""
     conf = tmp_path / "wg0.conf"

@@ -130,27 +130,6 @@ def test_rate_of_a_peer(ends: tuple[WgPeer, WgPeer, WgPeer]):
     assert slow.mbit_per_s() < 20 < other.mbit_per_s()
 
 
-def test_rate_of_a_group(ends: tuple[WgPeer, WgPeer, WgPeer]):
-    """v and w share a rate, and what is of the class control does not wait for it."""
-    u, v, w = ends
-    _set(u, "group_rate=2:20000000")
-    for peer in (v, w):
-        set_peer(u, peer, "rate_group=2")
-    assert uapi(u, "get=1\n\n")["group_rate"] == "2:20000000"
-    both = [Stream(u, v, 5201), Stream(u, w, 5202)]
-    assert sum(stream.mbit_per_s() for stream in both) < 20
-    # These 200 take 17 seconds at the least rate, and those without a mark are not waited for.
-    ping = ["ping", "-q", "-c", "200", "-i", "0.005", "-s", "1000", "-W", "1", inner_address(w, 4)]
-    _set(u, "group_rate=2:100000")
-    assert ", 0% packet loss" not in u.machine.run(ping, check=False).out
-    assert ", 0% packet loss" in u.machine.run([*ping, "-Q", "0xc0"]).out
-    # w leaves the group, and v stays in it.
-    _set(u, "group_rate=2:20000000")
-    set_peer(u, w, "rate_group=0")
-    slow, other = Stream(u, v, 5205), Stream(u, w, 5206)
-    assert slow.mbit_per_s() < 20 < other.mbit_per_s()
-
-
 def test_rate_of_a_class(ends: tuple[WgPeer, WgPeer, WgPeer]):
     u, v, _ = ends
     _set(u, "class_rate=bulk:20000000")

@@ -89,7 +89,6 @@ struct agent {
     uint16_t link_mtu; /* inner bytes that the machine's largest link carries; 0: not known */
     uint64_t applied;  /* revision of the last pass that succeeded; 0: none did */
     struct render_path *routes; /* owns: the hub's path and those that were found, by node */
-    struct render_cap caps[TRAFFIC_GROUPS_MAX]; /* of jobs here; lent by @running */
     struct log_limit pass_limit;
     struct log_limit foreign_limit;
     char rates_why[ENGINE_WHY_MAX]; /* as it was logged last; "": rates are kept, or none is wanted

@@ -45,8 +45,6 @@ struct render_input agent_pass_input(struct agent *a)
         .snapshot = &a->snapshot,
         .paths = a->routes,
         .n_paths = n,
-        .caps = a->caps,
-        .n_caps = node_jobs_caps(&a->running, a->caps),
         .relay = a->hubs.home->name,
         .listen_port = a->state.listen_port ? a->state.listen_port : a->listen_port,
         .link_mtu = a->link_mtu,

@@ -221,9 +221,6 @@ static void meter(struct agent *a, nsec_t now)
 static void follow_jobs(struct agent *a, nsec_t now)
 {
     node_jobs_poll(&a->running, now);
-    if (a->running.has_other_caps)
-        pass_plan_request(&a->pass, now);
-    a->running.has_other_caps = false;
     if (!a->running.has_ended)
         return;
     a->running.has_ended = false;

@@ -101,17 +101,16 @@ void meter_job_end(struct meter *m, const char *job)
     *known = m->jobs[--m->n_jobs];
 }
 
-bool meter_job_members(struct meter_job *job, const json_t *names)
+void meter_job_members(struct meter_job *job, const json_t *names)
 {
     size_t len = 0;
     char *members;
-    bool is_other;
 
     for (size_t i = 0; i < json_array_size(names); i++)
         len += json_string_length(json_array_get(names, i)) + 1;
     members = malloc(len + 1);
     if (!members)
-        return false;
+        return;
     len = 0;
     for (size_t i = 0; i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
@@ -121,11 +120,9 @@ bool meter_job_members(struct meter_job *job, const json_t *names)
             memcpy(members + len, name, n);
         len += n;
     }
-    is_other = len != job->len || (len > 0 && memcmp(members, job->members, len) != 0);
     free(job->members);
     job->members = members;
     job->len = len;
-    return is_other;
 }
 
 static bool is_member(const struct meter_job *job, const char *node)

@@ -113,8 +113,8 @@ void meter_job_end(struct meter *m, const char *job);
 struct meter_job *meter_job_find(struct meter *m, const char *job);
 
 /** meter_job_members() - who is in its run now. @names: an array of texts; others are passed over.
- * Return: these are others than before. */
-bool meter_job_members(struct meter_job *job, const json_t *names);
+ */
+void meter_job_members(struct meter_job *job, const json_t *names);
 
 /** meter_jobs_encode() - [{"job", "nodes"}]: the jobs that run here, and who is in their runs; a
  * new reference. */

@@ -38,7 +38,6 @@ static void drop(struct node_jobs *nj, unsigned i)
     struct node_job *j = &nj->items[i];
 
     forget_answer(j);
-    nj->has_other_caps |= j->cap > 0;
     json_decref(j->nccl);
     json_decref(j->budget);
     if (j->pid_fd >= 0)
@@ -144,8 +143,10 @@ static json_t *read_budget(const json_t *said)
     const json_t *level = json_object_get(said, "level");
     json_t *budget = json_is_string(level) ? json_object() : NULL;
 
-    if (budget)
+    if (budget) {
         (void)json_object_set(budget, "level", (json_t *)level);
+        (void)json_object_set_new(budget, "capBitsPerSecond", json_null());
+    }
     for (size_t i = 0; budget && i < sizeof(numbers) / sizeof(*numbers); i++) {
         json_t *number = json_object_get(said, numbers[i]);
 
@@ -153,20 +154,6 @@ static json_t *read_budget(const json_t *said)
             (void)json_object_set(budget, numbers[i], number);
     }
     return budget;
-}
-
-static void take_budget(struct node_jobs *nj, struct node_job *j, const json_t *said)
-{
-    json_int_t cap = json_integer_value(json_object_get(said, "capBitsPerSecond"));
-    uint64_t before = j->cap;
-
-    json_decref(j->budget);
-    j->budget = read_budget(said);
-    j->cap = j->budget && cap > 0 && traffic_rate_is_allowed((uint64_t)cap) ? (uint64_t)cap : 0;
-    if (j->budget)
-        (void)json_object_set_new(j->budget, "capBitsPerSecond",
-            j->cap > 0 ? json_integer((json_int_t)j->cap) : json_null());
-    nj->has_other_caps |= j->cap != before;
 }
 
 /* The first command of that job of which a budget is known; NULL: none. */
@@ -190,21 +177,6 @@ void node_jobs_add_budgets(const struct node_jobs *nj, json_t *list)
     }
 }
 
-size_t node_jobs_caps(const struct node_jobs *nj, struct render_cap ret[static TRAFFIC_GROUPS_MAX])
-{
-    size_t n = 0;
-
-    for (unsigned i = 0; i < nj->n && n < TRAFFIC_GROUPS_MAX; i++) {
-        const struct node_job *j = &nj->items[i];
-        const struct meter_job *job = meter_job_find(nj->meter, j->job);
-
-        if (j->cap > 0 && job && find_budget(nj, j->job) == j)
-            ret[n++] =
-                (struct render_cap){.rate = j->cap, .members = job->members, .len = job->len};
-    }
-    return n;
-}
-
 static bool has_exited(const struct node_job *j)
 {
     struct pollfd p = {.fd = j->pid_fd, .events = POLLIN};
@@ -219,8 +191,9 @@ static void take_answer(struct node_jobs *nj, struct node_job *j, nsec_t now)
     struct meter_job *job = meter_job_find(nj->meter, j->job);
 
     if (job && json_array_size(names) > 0) {
-        nj->has_other_caps |= meter_job_members(job, names) && j->cap > 0;
-        take_budget(nj, j, json_object_get(j->ask->rs.body, "budget"));
+        meter_job_members(job, names);
+        json_decref(j->budget);
+        j->budget = read_budget(json_object_get(j->ask->rs.body, "budget"));
     }
     j->ask_at = now + (now - j->began_at < AT_FIRST ? ASK_SOON : ASK_LATER);
     forget_answer(j);

@@ -20,8 +20,6 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "base/traffic.h"
-#include "mesh/render/render.h"
 
 struct deferred;
 struct job_calls;
@@ -40,7 +38,6 @@ struct node_job {
     struct deferred *ask; /* owns; the answer to come; NULL: none */
     json_t *nccl;         /* owns; what the command has said of NCCL; NULL: nothing yet */
     json_t *budget;       /* owns; as the hub has said it last; NULL: the job has none */
-    uint64_t cap;         /* bit/s that its nodes may send each other; 0: any */
 };
 
 struct node_jobs {
@@ -48,8 +45,7 @@ struct node_jobs {
     struct meter *meter;     /* pins */
     struct node_job items[NODE_JOBS_MAX];
     unsigned n;
-    bool has_ended;      /* one has ended since the owner has set this to false */
-    bool has_other_caps; /* likewise: node_jobs_caps() are others than before */
+    bool has_ended; /* one has ended since the owner has set this to false */
 };
 
 /** node_jobs_init() - none runs. Both are pinned. */
@@ -74,10 +70,6 @@ void node_jobs_add_nccl(const struct node_jobs *nj, json_t *list);
 /** node_jobs_add_budgets() - puts "budget" into the objects of @list, by their "job"; null: none.
  */
 void node_jobs_add_budgets(const struct node_jobs *nj, json_t *list);
-
-/** node_jobs_caps() - the jobs that have spent their budget. Lends; until the next call of any
- * other function. Return: how many are in @ret. */
-size_t node_jobs_caps(const struct node_jobs *nj, struct render_cap ret[static TRAFFIC_GROUPS_MAX]);
 
 /** node_jobs_poll() - after each poll of the engine: who has ended, and who is in the runs. */
 void node_jobs_poll(struct node_jobs *nj, nsec_t now);

@@ -17,24 +17,13 @@ static double share_of(const struct budget *budget, const struct price_sum *sum)
                             : (double)sum->bytes / (double)budget->bytes;
 }
 
-struct spent spent_judge(
-    const struct budget *budget, const struct price_sum *sum, const struct price_sum *agreed)
+struct spent spent_judge(const struct budget *budget, const struct price_sum *sum)
 {
-    struct spent s = {.budget = *budget, .sum = *sum, .agreed = *agreed};
+    struct spent s = {.budget = *budget, .sum = *sum};
 
     s.share = share_of(budget, sum);
     s.level = level_of(s.share);
-    s.cap = share_of(budget, agreed) >= 1 ? budget->cap : 0;
     return s;
-}
-
-uint64_t spent_cap_of(
-    const struct spent *spent, const struct budget *budget, const struct price_sum *own)
-{
-    struct price_sum sum = spent->agreed;
-
-    price_sum_add(&sum, own);
-    return share_of(budget, &sum) >= 1 ? budget->cap : 0;
 }
 
 const struct spent *spent_find(const struct spent_list *list, const char *job)
@@ -52,13 +41,14 @@ json_t *spent_encode_one(const struct spent *s)
     const struct budget *budget = &s->budget;
     bool is_cost = budget->cost > 0;
 
-    return json_pack("{s:s*, s:s, s:f, s:I, s:I, s:f, s:I, s:o, s:o}", "job",
+    /* Readers of the answer may expect the rate of a cap, which budgets once had. */
+    return json_pack("{s:s*, s:s, s:f, s:I, s:I, s:f, s:I, s:o, s:n, s:s*}", "job",
         budget->job[0] ? budget->job : NULL, "level", levels[s->level], "share",
         round(s->share * 1e4) / 1e4, "bytes", (json_int_t)s->sum.bytes, "oneEndBytes",
         (json_int_t)s->sum.alone, "cost", round(s->sum.money * 1e6) / 1e6, "unpricedBytes",
         (json_int_t)s->sum.unpriced, is_cost ? "costPerDay" : "bytesPerDay",
         is_cost ? json_real(budget->cost) : json_integer((json_int_t)budget->bytes),
-        "capBitsPerSecond", s->cap > 0 ? json_integer((json_int_t)s->cap) : json_null());
+        "capBitsPerSecond", "ignoredCap", budget->ignored_cap[0] ? budget->ignored_cap : NULL);
 }
 
 json_t *spent_encode(const struct spent_list *list)

@@ -26,8 +26,6 @@ struct spent {
     double share;         /* of the budget; 1: all of it */
     struct price_sum sum;
     enum spent_level level;
-    struct price_sum agreed; /* of @sum, what both ends bear out */
-    uint64_t cap;            /* bit/s that each of its nodes may send now; 0: any */
 };
 
 /** The budgets of one network, of one day. */
@@ -36,15 +34,8 @@ struct spent_list {
     unsigned n;
 };
 
-/** spent_judge() - how much of @budget @sum is; @agreed of that is what both ends bear out, by
- * which the cap goes: no member's word alone slows another one. */
-struct spent spent_judge(
-    const struct budget *budget, const struct price_sum *sum, const struct price_sum *agreed);
-
-/** spent_cap_of() - what a node may send that alone tells of @own beside what both ends bear out;
- * bit/s, 0: any. */
-uint64_t spent_cap_of(
-    const struct spent *spent, const struct budget *budget, const struct price_sum *own);
+/** spent_judge() - how much of @budget @sum is. */
+struct spent spent_judge(const struct budget *budget, const struct price_sum *sum);
 
 /** spent_find() - lends the one of that job, NULL: there is none. */
 const struct spent *spent_find(const struct spent_list *list, const char *job);
@@ -53,5 +44,5 @@ const struct spent *spent_find(const struct spent_list *list, const char *job);
 json_t *spent_encode(const struct spent_list *list);
 
 /** spent_encode_one() - {"job", "level", "share", "bytes", "oneEndBytes", "cost", "unpricedBytes",
- * "bytesPerDay" or "costPerDay", "capBitsPerSecond"}; a new reference. */
+ * "bytesPerDay" or "costPerDay", "capBitsPerSecond", "ignoredCap"}; a new reference. */
 json_t *spent_encode_one(const struct spent *s);

@@ -31,10 +31,9 @@ static uint64_t bytes_of(const json_t *line, const char *name)
 
 void spent_format(struct str *out, const json_t *line)
 {
-    uint64_t cap = bytes_of(line, "capBitsPerSecond");
+    const char *cap = json_string_value(json_object_get(line, "ignoredCap"));
     char used[TRAFFIC_BYTES_TEXT_MAX];
     char all[TRAFFIC_BYTES_TEXT_MAX];
-    char rate[TRAFFIC_RATE_TEXT_MAX];
 
     if (!json_object_get(line, "costPerDay") && !json_object_get(line, "bytesPerDay"))
         str_add(out, "of the day's budget"); /* An earlier hub does not say how much that is. */
@@ -44,6 +43,6 @@ void spent_format(struct str *out, const json_t *line)
         str_addf(out, "%s of %s a day", traffic_bytes_format(bytes_of(line, "bytes"), used),
             traffic_bytes_format(bytes_of(line, "bytesPerDay"), all));
     str_addf(out, " (%.1f %%)%s", 100 * number_of(line, "share"), level_text(line));
-    if (cap > 0)
-        str_addf(out, "; at most %s a node now", traffic_rate_format(cap, rate));
+    if (cap)
+        str_addf(out, "; its cap of %s has no effect", cap);
 }

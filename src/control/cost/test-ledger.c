@@ -166,7 +166,7 @@ static void test_budgets(void **state)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct spent s = spent_judge(&cases[i].budget, &cases[i].sum, &cases[i].sum);
+        struct spent s = spent_judge(&cases[i].budget, &cases[i].sum);
 
         if (fabs(s.share - cases[i].share) > 1e-9 || s.level != cases[i].level)
             fail_msg("case %zu: %f, level %d", i, s.share, (int)s.level);
@@ -188,18 +188,18 @@ static void test_words(void **state)
 {
     struct str out = STR_NULL;
     json_t *json = json_pack("{s:f, s:s}", "share", 0.5, "level", "low");
-    struct budget bytes = {.bytes = 2 * GB, .cap = 50000000};
+    struct budget bytes = {.bytes = 2 * GB};
     struct budget cost = {.cost = 20};
     struct price_sum sum = {.bytes = GB * 19 / 10, .money = 3.5};
 
-    expect_text(spent_judge(&bytes, &sum, &sum), "1.90 GB of 2.00 GB a day (95.0 %), near its end");
-    expect_text(spent_judge(&cost, &sum, &sum), "3.50 of 20.00 a day (17.5 %)");
+    expect_text(spent_judge(&bytes, &sum), "1.90 GB of 2.00 GB a day (95.0 %), near its end");
+    expect_text(spent_judge(&cost, &sum), "3.50 of 20.00 a day (17.5 %)");
     bytes.bytes = GB;
-    expect_text(spent_judge(&bytes, &sum, &sum),
-        "1.90 GB of 1.00 GB a day (190.0 %), spent; at most 50Mbit a node now");
-    /* What one end alone says slows nobody. */
-    expect_text(spent_judge(&bytes, &sum, &(struct price_sum){0}),
-        "1.90 GB of 1.00 GB a day (190.0 %), spent");
+    expect_text(spent_judge(&bytes, &sum), "1.90 GB of 1.00 GB a day (190.0 %), spent");
+    /* As it was stored when budgets had caps. */
+    memcpy(cost.ignored_cap, "50Mbit", 7);
+    expect_text(
+        spent_judge(&cost, &sum), "3.50 of 20.00 a day (17.5 %); its cap of 50Mbit has no effect");
     /* An earlier hub's. */
     spent_format(&out, json);
     assert_string_equal(str_text(&out), "of the day's budget (50.0 %)");

@@ -140,12 +140,10 @@ static struct wg_config random_wish(const struct rng *rng)
     c.shows_dscp = rng_u32(rng) % 2 == 0;
     c.rates.all = rng_u32(rng) % 2 * TRAFFIC_RATE_MAX;
     c.rates.classes[rng_u32(rng) % TRAFFIC_CLASS_N] = rng_u32(rng) % 2 * TRAFFIC_RATE_MIN;
-    c.rates.groups[rng_u32(rng) % TRAFFIC_GROUPS_MAX] = rng_u32(rng) % 2 * TRAFFIC_RATE_MIN;
     for (uint8_t i = 1; i <= 20; i++) {
         struct wg_peer p = {.key = {.b = {i, 1}},
             .keepalive = (uint16_t)(rng_u32(rng) % 2 * 25),
-            .rate = rng_u32(rng) % 2 * TRAFFIC_RATE_MIN,
-            .rate_group = (uint8_t)(rng_u32(rng) % 3)};
+            .rate = rng_u32(rng) % 2 * TRAFFIC_RATE_MIN};
 
         if (rng_u32(rng) % 3 == 0)
             continue;

@@ -73,8 +73,6 @@ static void test_encode(void **state)
     first.peers[0].rate = 20000000;
     first.rates.all = 100000000;
     first.rates.classes[TRAFFIC_CLASS_BULK] = 100000;
-    first.rates.groups[1] = 3000000;
-    first.peers[1].rate_group = 2;
     first.shows_dscp = true;
     first.peers[1].cipher = (struct noise_choice){AEAD_CIPHER_AES256GCM, true};
     check_request(&none, &first,
@@ -85,7 +83,6 @@ static void test_encode(void **state)
         "relay=true\n"
         "rate=100000000\n"
         "class_rate=bulk:100000\n"
-        "group_rate=2:3000000\n"
         "show_dscp=true\n"
         "public_key=" KEY_1 "\n"
         "endpoint=192.0.2.1:7\n"
@@ -98,7 +95,6 @@ static void test_encode(void **state)
         "allowed_ip=10.42.0.1/32\n"
         "public_key=" KEY_2 "\n"
         "endpoint=[2001:db8::1]:7\n"
-        "rate_group=2\n"
         "cipher=aes256gcm,chacha20poly1305\n"
         "replace_allowed_ips=true\n"
         "allowed_ip=fd5a::2/128\n"
@@ -112,7 +108,6 @@ static void test_encode(void **state)
         "set=1\n"
         "relay=false\n"
         "class_rate=bulk:0\n"
-        "group_rate=2:0\n"
         "show_dscp=false\n"
         "public_key=" KEY_1 "\n"
         "remove=true\n"
@@ -120,7 +115,6 @@ static void test_encode(void **state)
         "update_only=true\n"
         "preshared_key=" ZERO "\n"
         "endpoint=[2001:db8::1]:8\n"
-        "rate_group=0\n"
         "cipher=chacha20poly1305\n"
         "replace_allowed_ips=true\n"
         "allowed_ip=fd5a::3/128\n"
@@ -157,7 +151,6 @@ static void test_decode(void **state)
         "class_rate=bulk:20000000\n"
         "class_rate=unheard-of:1\n"
         "group_rate=16:400000\n"
-        "group_rate=17:400000\n"
         "show_dscp=true\n"
         "weather=sunny\n"
         "public_key=" KEY_1 "\n"
@@ -210,8 +203,6 @@ static void test_decode(void **state)
     assert_true(c.rates.classes[TRAFFIC_CLASS_BULK] == 20000000);
     assert_true(c.rates.classes[TRAFFIC_CLASS_NORMAL] == 0);
     assert_true(c.shows_dscp);
-    assert_true(c.rates.groups[15] == 400000 && c.rates.groups[0] == 0);
-    assert_true(c.peers[0].rate_group == 16 && c.peers[1].rate_group == 0);
     assert_int_equal(c.peers[1].n_allowed, 0);
     wg_config_deinit(&c);
 }
@@ -240,7 +231,6 @@ static void test_refusals(void **state)
         {"public_key=" KEY_1 "\nrx_bytes=1x\nerrno=0\n\n", -EBADMSG,
             "the engine answered with a wrong rx_bytes"},
         {"class_rate=bulk\nerrno=0\n\n", -EBADMSG, "the engine answered with a wrong class_rate"},
-        {"group_rate=0:1\nerrno=0\n\n", -EBADMSG, "the engine answered with a wrong group_rate"},
         {"hello\n\n", -EBADMSG, "the engine answered with \"hello\""},
     };
 

@@ -66,8 +66,6 @@ static void add_peer(struct str *out, const struct diff_peer *change)
         str_addf(out, "mtu=%u\n", p->mtu);
     if (change->set_rate)
         str_addf(out, "peer_rate=%" PRIu64 "\n", p->rate);
-    if (change->set_rate_group)
-        str_addf(out, "rate_group=%u\n", p->rate_group);
     if (change->set_cipher)
         str_addf(out, "cipher=%s\n", noise_choice_format(p->cipher, cipher));
     if (!change->set_allowed)
@@ -94,9 +92,6 @@ void uapi_client_encode(const struct diff *d, const struct x25519_secret *secret
         if (d->set_class_rates[i])
             str_addf(out, "class_rate=%s:%" PRIu64 "\n", traffic_class_name((enum traffic_class)i),
                 d->rates.classes[i]);
-    for (unsigned i = 0; i < TRAFFIC_GROUPS_MAX; i++)
-        if (d->set_group_rates[i])
-            str_addf(out, "group_rate=%u:%" PRIu64 "\n", i + 1, d->rates.groups[i]);
     if (d->set_shows_dscp)
         str_addf(out, "show_dscp=%s\n", d->shows_dscp ? "true" : "false");
     for (size_t i = 0; i < d->n_peers; i++)
@@ -198,23 +193,6 @@ static bool take_class_rate(struct decoder *dc)
     return true;
 }
 
-/* "GROUP:BITS"; a group that this version does not know is passed over. */
-static bool take_group_rate(struct decoder *dc)
-{
-    char *colon = strchr(dc->value, ':');
-    uint64_t group;
-    uint64_t rate;
-
-    if (!colon || parse_u64(&rate, colon + 1, 0, TRAFFIC_RATE_MAX, dc->line, NULL) < 0)
-        return false;
-    *colon = '\0';
-    if (parse_u64(&group, dc->value, 1, UINT32_MAX, dc->line, NULL) < 0)
-        return false;
-    if (group <= TRAFFIC_GROUPS_MAX)
-        dc->config.rates.groups[group - 1] = rate;
-    return true;
-}
-
 /* Before the first peer. */
 static int take_interface_line(struct decoder *dc, struct err *e)
 {
@@ -235,8 +213,6 @@ static int take_interface_line(struct decoder *dc, struct err *e)
         good = take_class_rate(dc);
     else if (strcmp(dc->line, "show_dscp") == 0)
         dc->config.shows_dscp = strcmp(dc->value, "true") == 0;
-    else if (strcmp(dc->line, "group_rate") == 0)
-        good = take_group_rate(dc);
     dc->config.listen_port = (uint16_t)port;
     return good ? 0 : bad_value(dc, e);
 }
@@ -262,7 +238,6 @@ enum peer_line {
     PEER_LINE_PIN,
     PEER_LINE_PSK,
     PEER_LINE_RATE,
-    PEER_LINE_RATE_GROUP,
     PEER_LINE_RELAYED,
     PEER_LINE_RX_BYTES,
     PEER_LINE_TX_BYTES,
@@ -290,7 +265,6 @@ static const struct {
     [PEER_LINE_PIN] = LINE("pinned_endpoint", 0),
     [PEER_LINE_PSK] = LINE("preshared_key", 0),
     [PEER_LINE_RATE] = LINE("peer_rate", TRAFFIC_RATE_MAX),
-    [PEER_LINE_RATE_GROUP] = LINE("rate_group", TRAFFIC_GROUPS_MAX),
     [PEER_LINE_RELAYED] = LINE("relayed", 0),
     [PEER_LINE_RX_BYTES] = LINE("rx_bytes", UINT64_MAX),
     [PEER_LINE_TX_BYTES] = LINE("tx_bytes", UINT64_MAX),
@@ -347,9 +321,6 @@ static int take_peer_line(struct decoder *dc, struct err *e)
         break;
     case PEER_LINE_RATE:
         p->rate = v;
-        break;
-    case PEER_LINE_RATE_GROUP:
-        p->rate_group = (uint8_t)v;
         break;
     case PEER_LINE_RELAYED:
         p->is_relayed = strcmp(dc->value, "true") == 0;

@@ -160,6 +160,7 @@ static void lend_parts(struct hub *hub)
         .audit = &hub->audit,
         .reports = &hub->reports,
         .traffic = &hub->traffic,
+        .spending = &hub->spending,
         .price_table = hub->config.price_table,
         .watcher = &hub->watcher,
         .enrol = &hub->enrol,
@@ -197,8 +198,8 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
         audit_share(&hub->audit, hub->model.self, hub->model.boot);
     reports_init(&hub->reports, &hub->model);
     traffic_book_init(&hub->traffic, &hub->model);
-    spending_init(&hub->spending, &hub->model, &hub->traffic, &hub->reports.events, &hub->watcher,
-        hub->config.price_table ? &hub->prices : NULL, rng_u64(&hub->rng));
+    spending_init(&hub->spending, &hub->model, &hub->traffic, &hub->reports.events,
+        hub->config.price_table ? &hub->prices : NULL);
     hub->lag = (struct store_lag_teller){.model = &hub->model, .events = &hub->reports.events};
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);

@@ -93,8 +93,6 @@ bool traffic_rates_any(const struct traffic_rates *r)
 
     for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
         any |= r->classes[i];
-    for (unsigned i = 0; i < TRAFFIC_GROUPS_MAX; i++)
-        any |= r->groups[i];
     return any != 0;
 }
 

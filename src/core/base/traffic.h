@@ -25,16 +25,10 @@ enum traffic_class {
 #define TRAFFIC_RATE_MIN UINT64_C(100000)
 #define TRAFFIC_RATE_MAX UINT64_C(1000000000000)
 
-/** Most groups of peers of which each has a rate for all of its peers together. They are numbered
- * from 1 on; 0 is no group. */
-#define TRAFFIC_GROUPS_MAX 16
-
 /** How fast an interface sends. */
 struct traffic_rates {
     uint64_t all;                      /* all that it sends */
     uint64_t classes[TRAFFIC_CLASS_N]; /* of each class */
-    /* Of each group of peers; the class control waits for none. */
-    uint64_t groups[TRAFFIC_GROUPS_MAX];
 };
 
 /** traffic_class_name() - as in "bulk". */

@@ -78,7 +78,6 @@ struct peer {
     _Atomic uint64_t tx_bytes;  /* the same, sent */
     _Atomic uint16_t mtu;       /* inner bytes that its path carries; 0: whatever the device's is */
     struct pace pace;           /* of what is sent to it; see shared/shaping.h */
-    _Atomic uint8_t rate_group; /* number of the group that it is in; 0: of none */
     struct poll_link poll;      /* in port->polls */
     _Atomic bool has_moved;     /* its endpoint changed: for the listener */
     _Atomic bool has_new_path;  /* it is answered in another way: for source_addr_check() */

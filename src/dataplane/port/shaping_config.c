@@ -54,18 +54,6 @@ void shaping_config_set_peer(struct peer *peer, uint64_t bits_per_s)
         set(peer->device, &peer->pace, bits_per_s);
 }
 
-void shaping_config_set_group(struct device *d, unsigned group, uint64_t bits_per_s)
-{
-    set(d, &d->shaping.groups[group - 1], bits_per_s);
-}
-
-void shaping_config_join_group(struct peer *peer, unsigned group)
-{
-    atomic_store_explicit(&peer->rate_group, (uint8_t)group, memory_order_relaxed);
-    /* A worker may sleep until the time that the old group gave. */
-    tx_wake(peer->device);
-}
-
 void shaping_config_show_dscp(struct device *d, bool shows)
 {
     atomic_store(&d->shaping.shows_dscp, shows);

@@ -28,14 +28,5 @@ void shaping_config_set_class(struct device *d, enum traffic_class class, uint64
 /** shaping_config_set_peer() - of what is sent to @peer; 0: none, as before it is removed. */
 void shaping_config_set_peer(struct peer *peer, uint64_t bits_per_s);
 
-/** shaping_config_set_group() - of what is sent to all peers of a group together, but for what is
- * of the class control: that is counted, and does not wait. @group: 1 to TRAFFIC_GROUPS_MAX. 0:
- * none.
- */
-void shaping_config_set_group(struct device *d, unsigned group, uint64_t bits_per_s);
-
-/** shaping_config_join_group() - @peer is in that group only; 0: in none. */
-void shaping_config_join_group(struct peer *peer, unsigned group);
-
 /** shaping_config_show_dscp() - have datagrams carry the DSCP of the packets in them. */
 void shaping_config_show_dscp(struct device *d, bool shows);

@@ -15,11 +15,10 @@
 #define SHAPING_OVERHEAD 28
 
 struct device_shaping {
-    _Atomic bool is_on;                     /* there is a rate: of these, or of a peer */
-    _Atomic bool has_classes;               /* the queues are sorted by class */
-    _Atomic bool shows_dscp;                /* datagrams have the DSCP of the packet in them */
-    struct pace all;                        /* of all that the interface sends */
-    struct pace classes[TRAFFIC_CLASS_N];   /* of each class */
-    struct pace groups[TRAFFIC_GROUPS_MAX]; /* of each group of peers, but for the class control */
-    unsigned n_rates;                       /* that are set, of peers too; under the port's lock */
+    _Atomic bool is_on;                   /* there is a rate: of these, or of a peer */
+    _Atomic bool has_classes;             /* the queues are sorted by class */
+    _Atomic bool shows_dscp;              /* datagrams have the DSCP of the packet in them */
+    struct pace all;                      /* of all that the interface sends */
+    struct pace classes[TRAFFIC_CLASS_N]; /* of each class */
+    unsigned n_rates;                     /* that are set, of peers too; under the port's lock */
 };

@@ -75,15 +75,6 @@ static const char *const refused[] = {
     "class_rate=bul:200000",
     "class_rate=:200000",
     "class_rate=bulk:5",
-    "group_rate=",
-    "group_rate=200000",
-    "group_rate=0:200000",
-    "group_rate=17:200000",
-    "group_rate=1:5",
-    "group_rate=1:",
-    "group_rate=0001:200000",
-    "rate_group=17",
-    "rate_group=",
     "show_dscp=1",
     "peer_rate=-1",
 };
@@ -143,9 +134,6 @@ static void test_flags(void **state)
     assert_int_equal(
         parse("class_rate=bulk:100000", UAPI_KEY_CLASS_RATE).class_rate.class, TRAFFIC_CLASS_BULK);
     assert_true(parse("class_rate=control:100000", UAPI_KEY_CLASS_RATE).class_rate.rate == 100000);
-    assert_true(parse("group_rate=16:100000", UAPI_KEY_GROUP_RATE).group_rate.group == 16);
-    assert_true(parse("group_rate=1:0", UAPI_KEY_GROUP_RATE).group_rate.rate == 0);
-    assert_int_equal(parse("rate_group=16", UAPI_KEY_RATE_GROUP).rate_group, 16);
     assert_true(parse("show_dscp=true", UAPI_KEY_SHOW_DSCP).shows_dscp);
     assert_false(parse("show_dscp=false", UAPI_KEY_SHOW_DSCP).shows_dscp);
     assert_true(parse("peer_rate=1000000000000", UAPI_KEY_PEER_RATE).rate == TRAFFIC_RATE_MAX);

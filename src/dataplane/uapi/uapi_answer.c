@@ -115,12 +115,6 @@ static void get_rates(const struct device *d, struct uapi_text *out)
         if (rate)
             uapi_text_add(out, "class_rate=%s:%" PRIu64 "\n", traffic_class_name(i), rate);
     }
-    for (unsigned i = 0; i < TRAFFIC_GROUPS_MAX; i++) {
-        uint64_t rate = pace_rate(&d->shaping.groups[i]);
-
-        if (rate)
-            uapi_text_add(out, "group_rate=%u:%" PRIu64 "\n", i + 1, rate);
-    }
     if (atomic_load(&d->shaping.shows_dscp))
         uapi_text_add(out, "show_dscp=true\n");
 }
@@ -173,8 +167,6 @@ static void get_own_keys(struct peer *peer, struct uapi_text *out)
         add_line(out, "relayed=", "true");
     if (pace_rate(&peer->pace))
         add_number(out, "peer_rate=", pace_rate(&peer->pace));
-    if (atomic_load(&peer->rate_group))
-        add_number(out, "rate_group=", atomic_load(&peer->rate_group));
 }
 
 static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)

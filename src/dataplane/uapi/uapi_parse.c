@@ -143,39 +143,6 @@ static int take_class_rate(struct uapi_item *ret, const char *value)
     return r;
 }
 
-/* "GROUP:BITS". */
-static int take_group_rate(struct uapi_item *ret, const char *value)
-{
-    const char *colon = strchr(value, ':');
-    char group[4]; /* room for one digit more than TRAFFIC_GROUPS_MAX has, and a zero */
-    uint64_t number_of = 0;
-    uint64_t rate = 0;
-    int r = -EINVAL;
-
-    if (colon && (size_t)(colon - value) < sizeof(group)) {
-        (void)snprintf(group, sizeof(group), "%.*s", (int)(colon - value), value);
-        r = parse_u64(&number_of, group, 1, TRAFFIC_GROUPS_MAX, "value", NULL);
-    }
-    if (r == 0)
-        r = number(&rate, colon + 1, TRAFFIC_RATE_MAX);
-    if (r == 0 && !traffic_rate_is_allowed(rate))
-        r = -EINVAL;
-    ret->group_rate.group = (uint8_t)number_of;
-    ret->group_rate.rate = rate;
-    return r;
-}
-
-/* 0: of none. */
-static int take_rate_group(struct uapi_item *ret, const char *value)
-{
-    uint64_t v;
-    int r = number(&v, value, TRAFFIC_GROUPS_MAX);
-
-    if (r == 0)
-        ret->rate_group = (uint8_t)v;
-    return r;
-}
-
 static int take_show_dscp(struct uapi_item *ret, const char *value)
 {
     ret->shows_dscp = strcmp(value, "true") == 0;
@@ -202,7 +169,6 @@ static const struct {
     [UAPI_KEY_RELAY] = {"relay", take_relaying},
     [UAPI_KEY_RATE] = {"rate", take_rate},
     [UAPI_KEY_CLASS_RATE] = {"class_rate", take_class_rate},
-    [UAPI_KEY_GROUP_RATE] = {"group_rate", take_group_rate},
     [UAPI_KEY_SHOW_DSCP] = {"show_dscp", take_show_dscp},
     [UAPI_KEY_PUBLIC_KEY] = {"public_key", take_public_key},
     [UAPI_KEY_REMOVE] = {"remove", take_true},
@@ -219,7 +185,6 @@ static const struct {
     [UAPI_KEY_HANDSHAKE] = {"handshake", take_now},
     [UAPI_KEY_RELAYED] = {"relayed", take_relaying},
     [UAPI_KEY_PEER_RATE] = {"peer_rate", take_rate},
-    [UAPI_KEY_RATE_GROUP] = {"rate_group", take_rate_group},
 };
 _Static_assert(sizeof(table) / sizeof(*table) == UAPI_KEY_N, "a parser per key");
 

@@ -31,7 +31,6 @@ enum uapi_key {
     UAPI_KEY_RELAY, /* weft's own, like the next four: docs/DATAPLANE.md */
     UAPI_KEY_RATE,
     UAPI_KEY_CLASS_RATE,
-    UAPI_KEY_GROUP_RATE,
     UAPI_KEY_SHOW_DSCP,
     UAPI_KEY_PUBLIC_KEY, /* from here on of that peer */
     /* of a peer */
@@ -49,7 +48,6 @@ enum uapi_key {
     UAPI_KEY_HANDSHAKE,
     UAPI_KEY_RELAYED,
     UAPI_KEY_PEER_RATE,
-    UAPI_KEY_RATE_GROUP,
     UAPI_KEY_N,
 };
 
@@ -77,11 +75,6 @@ struct uapi_item {
             enum traffic_class class;
             uint64_t rate; /* bit/s; 0: none */
         } class_rate;
-        struct {
-            uint8_t group; /* 1 to TRAFFIC_GROUPS_MAX */
-            uint64_t rate; /* bit/s; 0: none */
-        } group_rate;
-        uint8_t rate_group; /* 0 to TRAFFIC_GROUPS_MAX; 0: none */
         struct {
             struct ip_prefix prefix;
             bool is_removal; /* "-10.0.0.0/8": take it away */

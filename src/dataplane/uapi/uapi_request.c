@@ -60,9 +60,6 @@ static int set_device(struct uapi_request *req, const struct uapi_item *item)
     case UAPI_KEY_CLASS_RATE:
         shaping_config_set_class(d, item->class_rate.class, item->class_rate.rate);
         return 0;
-    case UAPI_KEY_GROUP_RATE:
-        shaping_config_set_group(d, item->group_rate.group, item->group_rate.rate);
-        return 0;
     case UAPI_KEY_SHOW_DSCP:
         shaping_config_show_dscp(d, item->shows_dscp);
         return 0;
@@ -191,9 +188,6 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         return relay_device_set_peer(peer, item->is_relaying);
     case UAPI_KEY_PEER_RATE:
         shaping_config_set_peer(peer, item->rate);
-        return 0;
-    case UAPI_KEY_RATE_GROUP:
-        shaping_config_join_group(peer, item->rate_group);
         return 0;
     default:
         return -EINVAL;

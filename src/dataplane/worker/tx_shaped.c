@@ -137,33 +137,12 @@ static uint32_t cut_all(struct tx_worker *w)
     }
 }
 
-/* The rate that @peer shares with the others of its group; NULL: it is in none. */
-static struct pace *group_of(struct device_shaping *shaping, const struct peer *peer)
-{
-    unsigned group = atomic_load_explicit(&peer->rate_group, memory_order_relaxed);
-
-    return group > 0 ? &shaping->groups[group - 1] : NULL;
-}
-
-/* When a frame of @class may be sent to @peer. A group's rate is for a job's bulk: its heartbeats
- * and what keeps the network up are sent beside it. */
-static nsec_t due_to(
-    const struct peer *peer, const struct pace *group, enum traffic_class class, nsec_t now)
-{
-    nsec_t due = pace_due(&peer->pace, now);
-
-    if (group && class != TRAFFIC_CLASS_CONTROL)
-        due = nsec_max(due, pace_due(group, now));
-    return due;
-}
-
 /* A frame of @queue: into the batch, or kept. Inside the device's gate. */
 static void take_one(struct tx_worker *w, unsigned queue, nsec_t now)
 {
     struct device_shaping *shaping = &w->device->shaping;
     enum traffic_class class = class_sched_class(&w->shaper->sched, queue);
     struct allowedips_owner *owner;
-    struct pace *group;
     struct peer *peer;
     uint32_t n_bytes;
     nsec_t due;
@@ -172,8 +151,7 @@ static void take_one(struct tx_worker *w, unsigned queue, nsec_t now)
         return;
     owner = allowedips_find(&w->device->allowed, &w->ip.dst);
     peer = owner ? container_of(owner, struct peer, allowed) : NULL;
-    group = peer ? group_of(shaping, peer) : NULL;
-    due = peer ? due_to(peer, group, class, now) : now;
+    due = peer ? pace_due(&peer->pace, now) : now;
     if (due > now) {
         keep(w, queue, peer, nsec_min(due, now - now % KEPT_LOOK + KEPT_LOOK));
         return;
@@ -185,8 +163,6 @@ static void take_one(struct tx_worker *w, unsigned queue, nsec_t now)
     pace_take(&shaping->all, n_bytes, now);
     pace_take(&shaping->classes[class], n_bytes, now);
     pace_take(&peer->pace, n_bytes, now);
-    if (group)
-        pace_take(group, n_bytes, now);
 }
 
 /* The classes that may not be sent now, a bit each; and until when the first of them may not. */

@@ -164,79 +164,10 @@ def test_a_job_costs_what_it_has_moved(weft: Path, tmp_path: Path) -> None:
         assert "llama" in table and "EUR" in table
 
 
-# It goes on until the node's file is gone.
-LASTING_JOB = r"""#!/usr/bin/env python3
-import os, sys, time
-folder, me = sys.argv[1:3]
-open(f"{folder}/{me}", "w").close()
-while os.path.exists(f"{folder}/{me}"):
-    time.sleep(0.1)
-"""
-CAP = 2_000_000
-# Takes what comes on a port, and says how much that was.
-SINK = r"""
-import socket, sys
-with socket.create_server((sys.argv[1], int(sys.argv[2]))) as server:
-    print("listening", flush=True)
-    peer, _ = server.accept()
-    taken = 0
-    try:
-        while data := peer.recv(1 << 16):
-            taken += len(data)
-    except ConnectionResetError:
-        pass
-    print(taken, flush=True)
-"""
-# Sends for some seconds, and ends with a reset, so that what still waits is not sent.
-SOURCE = r"""
-import socket, struct, sys, time
-peer = socket.create_connection((sys.argv[1], int(sys.argv[2])), 10)
-peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-peer.settimeout(0.1)
-end = time.monotonic() + float(sys.argv[3])
-while time.monotonic() < end:
-    try:
-        peer.send(bytes(1 << 14))
-    except TimeoutError:
-        pass
-"""
-TRIO = one_switch("wan", "203.0.113", {"hub": 10, "a": 11, "b": 12, "c": 13})
-SECONDS = 3
-
-
-class Flow:
-    """One TCP stream for SECONDS; taken() is the bytes that arrived."""
-
-    def __init__(self, src: AgentNode, dst: AgentNode, port: int) -> None:
-        address = dst.address()
-        self.sink = dst.host.spawn(["python3", "-c", SINK, address, port])
-        self.sink.wait_line("listening", 10)
-        self.source = src.host.spawn(["python3", "-c", SOURCE, address, port, SECONDS])
-
-    def taken(self) -> int:
-        assert self.source.wait(30) == 0
-        self.sink.wait(30)
-        return int(next(line for line in reversed(self.sink.lines()) if line.isdigit()))
-
-
-def job_of(node: AgentNode) -> dict:
-    status = node.status()
-    assert schemas.errors("status", status) == []
-    return next(iter(status["jobs"]), {})
-
-
-def cap_of(node: AgentNode) -> int | None:
-    return (job_of(node).get("budget") or {}).get("capBitsPerSecond")
-
-
 def change_network(site: Site, **spec: object) -> None:
     network = json.loads(site.hub.run([site.weft, "get", "Network", "default"], quiet=True).out)
     network["spec"].update(spec)
     site.hub.run([site.weft, "apply", "-f", "-"], stdin=json.dumps(network))
-
-
-def put_budget(site: Site, n_bytes: int) -> None:
-    change_network(site, budgets=[{"job": "llama", "bytesPerDay": n_bytes, "cap": "2Mbit"}])
 
 
 def budgets(site: Site) -> list[dict]:
@@ -263,8 +194,6 @@ def far_hub(site: Site, file: Path) -> list[object]:
     (["--budget", "0"], '--budget "0" is neither'),
     (["--budget", "0.1B"], '--budget "0.1B" is neither'),
     (["--budget", "2e3PB"], '--budget "2e3PB" is neither'),
-    (["--budget", "5", "--cap", "1kbit"], '--cap "1kbit" is not from 100kbit to 1000Gbit'),
-    (["--cap", "1Mbit"], '--cap "1Mbit" says what holds when --budget is spent'),
     (["--pin", "x"], "--hub, --admin-token-file and --pin are for --budget"),
 ])
 def test_a_wrong_budget_is_refused(weft: Path, words: list[str], said: str) -> None:
@@ -314,59 +243,14 @@ spec:
         assert '"natPerGB" is no number from 0 to 1e+09' in refused.err
 
 
-def test_a_cap_slows_its_job_only(weft: Path, tmp_path: Path) -> None:
-    """a and b are in the job, c is not: what a sends to c is not slowed, nor what is of the class
-    control; and a greater budget ends it."""
-    script = tmp_path / "torchrun"
-    script.write_text(LASTING_JOB)
-    script.chmod(0o755)
-    with Lab.from_text(TRIO, capture=False) as lab:
+def test_a_job_brings_its_budget(weft: Path, tmp_path: Path) -> None:
+    """It is written before the command starts, in place of the job's one that is there."""
+    with Lab.from_text(one_switch("wan", "203.0.113", {"hub": 10, "a": 11}), capture=False) as lab:
         site = Site(lab, weft)
-        a, b, c = site.join("a", "b", "c")
-        a.reaches(b)
-        a.reaches(c)
-        budget = [*far_hub(site, tmp_path / "token"), "--budget", "1MB/day", "--cap", "2Mbit"]
-        jobs = [node.host.spawn([weft, "run", "--nnodes", "2", "--job", "llama", *budget, script,
-                                 tmp_path, node.name], name="job") for node in (a, b)]
-        for job in jobs:
-            job.wait_line("job llama has a budget of 1.00 MB a day; when it is spent, its nodes "
-                          "send each other at most 2Mbit each", 30)
-        assert budgets(site) == [{"job": "llama", "bytesPerDay": 1_000_000, "cap": "2Mbit"}]
-        wait_for(lambda: sorted(job_of(a).get("nodes", [])) == ["a", "b"], 60,
-                 "a to know who is in the job")
-        assert cap_of(a) is None
-        before = Flow(a, b, 7001).taken()
-        wait_for(lambda: cap_of(a) == CAP and cap_of(b) == CAP, 120, "the budget to be spent")
-        assert "spent; at most 2Mbit a node now" in a.run("status").out
-        slow, other = Flow(a, b, 7002), Flow(a, c, 7003)
-        # 200 pings of 1,070 bytes would take 0.9 s of the cap alone, and the flow has the rest.
-        ping = ["ping", "-q", "-c", "200", "-i", "0.005", "-s", "1000", "-W", "1", "-Q", "0xc0"]
-        marked = a.host.run([*ping, b.address()], quiet=True).out
-        assert ", 0% packet loss" in marked
-        n_slow, n_other = slow.taken(), other.taken()
-        told = SECONDS * CAP / 8
-        print(f"FIGURE in {SECONDS} s {n_slow} bytes of the job with a cap of {told:.0f}, "
-              f"{before} without, {n_other} beside it to a node that is in no job")
-        assert told / 10 < n_slow < told * 1.5 < n_other
-        assert told * 3 < before
-        answer = json.loads(site.hub.run([weft, "jobs", "--json"], quiet=True).out)
-        assert schemas.errors("jobs", answer) == []
-        levels = {job["job"]: job["budget"]["level"] for job in answer["jobs"] if "budget" in job}
-        assert levels == {"llama": "spent"}
-        table = site.hub.run([weft, "jobs"]).out
-        assert "budget of job llama: " in table and "at most 2Mbit a node now" in table
-        put_budget(site, 1_000_000_000_000)
-        wait_for(lambda: cap_of(a) is None, 60, "the cap to be lifted")
-        wait_for(lambda: "group_rate" not in engine_of(a), 10, "the data plane to know of it")
-        assert Flow(a, b, 7004).taken() > told * 3
-        for node, job in zip((a, b), jobs):
-            (tmp_path / node.name).unlink()
-            assert job.wait(30) == 0
-
-
-def engine_of(node: AgentNode) -> str:
-    """What its data plane says of itself."""
-    talk = ("import socket\ns = socket.socket(socket.AF_UNIX)\n"
-            "s.connect('/run/wireguard/weft0.sock')\ns.sendall(b'get=1\\n\\n')\nout = b''\n"
-            "while not out.endswith(b'\\n\\n'):\n    out += s.recv(1 << 16)\nprint(out.decode())")
-    return node.host.run(["python3", "-c", talk], quiet=True).out
+        a, = site.join("a")
+        options = far_hub(site, tmp_path / "token")
+        for amount, said, spec in (("1MB/day", "1.00 MB a day", {"bytesPerDay": 1_000_000}),
+                                   ("2.5", "2.50 a day", {"costPerDay": 2.5})):
+            done = a.host.run([weft, "run", "--job", "llama", *options, "--budget", amount, "true"])
+            assert f"weft run: job llama has a budget of {said}\n" in done.err
+            assert budgets(site) == [{"job": "llama", **spec}]

@@ -61,40 +61,12 @@ static void add_collectives(
         interface, family, ports->first, ports->last, ports->first, ports->last, family);
 }
 
-/* "oifname "weft0" ip daddr { 10.42.0.7/32 } ip dscp 0-39 ip dscp set cs1"; nothing without such a
- * peer. From 40, CS5, on it is of the class control. */
-static void add_slowed(struct str *out, const struct wg_config *config, const char *interface,
-    const char *family, bool v4)
-{
-    char text[IP_PREFIX_TEXT_MAX];
-    unsigned n = 0;
-
-    for (size_t i = 0; i < config->n_peers; i++) {
-        const struct wg_peer *p = &config->peers[i];
-
-        for (size_t k = 0; p->rate_group > 0 && k < p->n_allowed; k++) {
-            if (ip_addr_is_v4(&p->allowed[k].addr) != v4)
-                continue;
-            if (n++ == 0)
-                str_addf(out, "oifname \"%s\" %s daddr {", interface, family);
-            else
-                str_add(out, ",");
-            str_addf(out, " %s", ip_prefix_format(&p->allowed[k], text));
-        }
-    }
-    if (n > 0)
-        str_addf(out, " } %s dscp 0-39 %s dscp set cs1\n", family, family);
-}
-
-void class_marks_format(const struct snapshot *s, const struct wg_config *config,
-    const char *interface, const struct local_ports *ports, struct str *out)
+void class_marks_format(const struct snapshot *s, const char *interface,
+    const struct local_ports *ports, struct str *out)
 {
     str_add(out, "chain out {\ntype filter hook postrouting priority mangle;\n");
     add_hubs(out, s, interface, "ip", true);
     add_hubs(out, s, interface, "ip6", false);
-    /* Bulk then, and no collectives any more. */
-    add_slowed(out, config, interface, "ip", true);
-    add_slowed(out, config, interface, "ip6", false);
     pass_over_measuring(out, interface);
     add_collectives(out, interface, "ip", ports);
     add_collectives(out, interface, "ip6", ports);
@@ -127,7 +99,7 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
         return;
     }
     ports = local_ports_read();
-    class_marks_format(s, config, interface, &ports, &body);
+    class_marks_format(s, interface, &ports, &body);
     if (body.failed || (cm->body && strcmp(cm->body, str_text(&body)) == 0 &&
                            now - cm->put_at < CLASS_MARKS_PERIOD))
         return;

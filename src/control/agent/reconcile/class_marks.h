@@ -14,10 +14,6 @@
  * there. A service, such as a store of data or of checkpoints, has a port of its own, which is
  * outside that range as a rule. They get AF21, of the class priority.
  *
- * What a job sends that is slowed down because its budget is spent (peers in a group of rates) is
- * bulk, whatever mark it has but those of the class control: a queue of its class holds up nothing
- * but bulk while its frame waits.
- *
  * Any other mark that somebody has set stays. Without a rate there are no rules.
  *
  * Threads: the loop's.
@@ -53,11 +49,10 @@ struct class_marks {
 /** class_marks_deinit() - release; the rules stay. Idempotent. */
 void class_marks_deinit(struct class_marks *cm);
 
-/** class_marks_format() - the rules for what leaves @interface to the snapshot's hubs, between
- * @ports, and to those of @config's peers that are in a group, in nft's syntax; appends to @out.
- * Without a hub there is none for hubs. */
-void class_marks_format(const struct snapshot *s, const struct wg_config *config,
-    const char *interface, const struct local_ports *ports, struct str *out);
+/** class_marks_format() - the rules for what leaves @interface to the snapshot's hubs, and between
+ * @ports, in nft's syntax; appends to @out. Without a hub there is none for hubs. */
+void class_marks_format(const struct snapshot *s, const char *interface,
+    const struct local_ports *ports, struct str *out);
 
 /**
  * class_marks_apply() - put or remove the rules, as is due; to be called after every pass

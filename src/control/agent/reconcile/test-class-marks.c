@@ -34,39 +34,12 @@ static void test_rules(void **state)
     struct snapshot s = sample_snapshot(4, 2);
     struct str out = STR_NULL;
 
-    class_marks_format(&s, &plain, "weft0", &ports, &out);
+    class_marks_format(&s, "weft0", &ports, &out);
     assert_string_equal(str_text(&out),
         BEGIN "oifname \"weft0\" ip daddr { 10.42.0.1 } ip dscp cs0 ip dscp set cs6\n"
               "oifname \"weft0\" ip6 daddr { fd5a:1::1 } ip6 dscp cs0 ip6 dscp set cs6\n" //
         MEASURING COLLECTIVES("ip") COLLECTIVES("ip6") "}");
     str_deinit(&out);
-    snapshot_deinit(&s);
-}
-
-/* What goes to a peer of a group is bulk, but for what is of the class control. The rule comes
- * before that of collectives, which is for what has no mark yet, so it counts for them as well. */
-static void test_slowed(void **state)
-{
-    struct snapshot s = sample_snapshot(4, 2);
-    struct wg_config c = {.rates = {.groups = {TRAFFIC_RATE_MIN}}};
-    struct str out = STR_NULL;
-
-    for (uint8_t i = 3; i <= 5; i++) {
-        struct wg_peer p = {.key = {.b = {i}}, .rate_group = i == 4 ? 0 : 1};
-        struct ip_prefix v4 = {.addr = ip_addr_v4((uint8_t[]){10, 42, 0, i}), .len = 32};
-        struct ip_prefix v6 = {.addr = ip_addr_v6((uint8_t[16]){0xfd, [15] = i}), .len = 128};
-
-        assert_int_equal(wg_peer_allow(&p, &v4), 0);
-        assert_int_equal(wg_peer_allow(&p, &v6), 0);
-        assert_int_equal(wg_config_add(&c, &p), 0);
-    }
-    class_marks_format(&s, &c, "weft0", &ports, &out);
-    assert_non_null(strstr(str_text(&out),
-        "\noifname \"weft0\" ip daddr { 10.42.0.3/32, 10.42.0.5/32 } ip dscp 0-39 ip dscp set cs1\n"
-        "oifname \"weft0\" ip6 daddr { fd00::3/128, fd00::5/128 } ip6 dscp 0-39 "
-        "ip6 dscp set cs1\n" MEASURING COLLECTIVES("ip")));
-    str_deinit(&out);
-    wg_config_deinit(&c);
     snapshot_deinit(&s);
 }
 
@@ -80,7 +53,7 @@ static void test_no_hub(void **state)
         free(s.nodes.items[i]->node.hub);
         s.nodes.items[i]->node.hub = NULL;
     }
-    class_marks_format(&s, &plain, "weft0", &ports, &out);
+    class_marks_format(&s, "weft0", &ports, &out);
     assert_string_equal(str_text(&out), BEGIN MEASURING COLLECTIVES("ip") COLLECTIVES("ip6") "}");
     str_deinit(&out);
     snapshot_deinit(&s);
@@ -120,7 +93,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_no_hub),
-        cmocka_unit_test(test_slowed),
         cmocka_unit_test_setup_teardown(test_while_there_is_a_rate, netns_enter, netns_leave),
     };
 

@@ -48,6 +48,7 @@ struct reports;
 struct resource_counts;
 struct server;
 struct streams;
+struct spending;
 struct traffic_book;
 struct watcher;
 
@@ -73,6 +74,7 @@ struct handlers {
     struct streams *streams;
     struct jobs *jobs;
     struct traffic_book *traffic;
+    const struct spending *spending;
     const json_t *price_table;               /* NULL: there is none */
     const struct server *server;             /* counts for the metrics; NULL: there is none */
     const struct resource_counts *resources; /* for the metrics; NULL: it shows no resources */

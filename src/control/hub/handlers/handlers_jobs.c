@@ -15,6 +15,7 @@
 #include "hub/model/model.h"
 #include "hub/owner/owners.h"
 #include "hub/record/request.h"
+#include "hub/traffic/spending.h"
 #include "store/store.h"
 
 /* The job's name out of the path, checked; NULL: @rs says 400. */
@@ -180,9 +181,9 @@ void handlers_jobs_list(void *ctx, const struct request *rq, struct response *rs
 }
 
 /* What is known of the job's budget today, which it may not have. */
-static void add_budget(json_t *json, const struct model_network *net, const char *job)
+static void add_budget(json_t *json, const struct spent_list *budgets, const char *job)
 {
-    const struct spent *s = spent_find(&net->spent, job);
+    const struct spent *s = spent_find(budgets, job);
 
     if (json && s)
         (void)json_object_set_new(json, "budget", spent_encode_one(s));
@@ -191,6 +192,7 @@ static void add_budget(json_t *json, const struct model_network *net, const char
 json_t *handlers_jobs(struct handlers *h, struct model_network *net)
 {
     struct response unused = {0};
+    const struct spent_list *budgets = spending_of(h->spending, net->pub.spec.meta.name);
     char *text = is_served_here(h, net, &unused) ? jobs_list(&net->jobs) : NULL;
     json_t *json = text ? json_loads(text, 0, NULL) : NULL;
     json_t *job;
@@ -199,9 +201,9 @@ json_t *handlers_jobs(struct handlers *h, struct model_network *net)
     response_deinit(&unused);
     free(text);
     json_array_foreach(json_object_get(json, "jobs"), i, job)
-        add_budget(job, net, json_string_value(json_object_get(job, "job")));
-    if (json && net->spent.n > 0)
-        (void)json_object_set_new(json, "budgets", spent_encode(&net->spent));
+        add_budget(job, budgets, json_string_value(json_object_get(job, "job")));
+    if (json && budgets->n > 0)
+        (void)json_object_set_new(json, "budgets", spent_encode(budgets));
     return json;
 }
 
@@ -242,9 +244,9 @@ void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs)
     members = jobs_members(job, NULL);
     if (json)
         (void)json_object_set_new(json, "members", job_members_list(members));
-    /* Its nodes keep to its cap; what others spend is no affair of any node. */
+    /* What others spend is no affair of any node. */
     if (job_members_may_be(members, node->pub.spec.meta.name))
-        add_budget(json, node->net, rq->params[0]);
+        add_budget(json, spending_of(h->spending, node->net->pub.spec.meta.name), rq->params[0]);
     response_json(rs, 200, json);
 }
 

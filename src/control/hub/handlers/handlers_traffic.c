@@ -6,6 +6,7 @@
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/later.h"
 #include "hub/model/model.h"
+#include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
 #include "hub/traffic/traffic_read.h"
 #include "mesh/object/prices.h"
@@ -101,25 +102,16 @@ static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
 /* Who is a hub, and in which island each node was declared to be: by these prices are told. */
 static void add_nodes(json_t *json, const struct handlers *h, const struct model_network *net)
 {
-    json_t *islands = json_object();
-    json_t *hubs = json_array();
+    const struct spent_list *spent = spending_of(h->spending, net ? net->pub.spec.meta.name : "");
 
-    for (size_t i = 0; net && i < net->nodes.n; i++) {
-        const struct node *node = &model_node_at(net, i)->pub.spec;
-
-        if (node->island[0])
-            (void)json_object_set_new(islands, node->meta.name, json_string(node->island));
-        if (node->hub)
-            (void)json_array_append_new(hubs, json_string(node->meta.name));
-    }
-    (void)json_object_set_new(json, "islands", islands);
-    (void)json_object_set_new(json, "hubs", hubs);
+    (void)json_object_set_new(json, "islands", traffic_read_islands(net));
+    (void)json_object_set_new(json, "hubs", traffic_read_hubs(net));
     if (net && net->pub.spec.prices)
         (void)json_object_set_new(json, "prices", prices_encode(net->pub.spec.prices));
     else if (h->price_table)
         (void)json_object_set_new(json, "prices", json_deep_copy(h->price_table));
-    if (net && net->spent.n > 0)
-        (void)json_object_set_new(json, "budgets", spent_encode(&net->spent));
+    if (spent->n > 0)
+        (void)json_object_set_new(json, "budgets", spent_encode(spent));
 }
 
 static void on_end(void *ctx, int r, const struct err *e)

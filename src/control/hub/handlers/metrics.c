@@ -13,6 +13,7 @@
 #include "hub/jobs/jobs.h"
 #include "hub/model/model.h"
 #include "hub/streams/streams.h"
+#include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
@@ -162,14 +163,15 @@ static void add_budgets(struct hub_metrics *m, const struct handlers *h)
     char labels[2 * OBJECT_NAME_MAX];
 
     for (size_t i = 0; i < h->model->networks.n; i++) {
-        const struct model_network *net = model_network_at(h->model, i);
+        const char *network = model_network_at(h->model, i)->pub.spec.meta.name;
+        const struct spent_list *spent = spending_of(h->spending, network);
 
-        for (unsigned k = 0; k < net->spent.n; k++) {
-            (void)snprintf(labels, sizeof(labels), "network=\"%.63s\",job=\"%.63s\"",
-                net->pub.spec.meta.name, net->spent.items[k].budget.job);
+        for (unsigned k = 0; k < spent->n; k++) {
+            (void)snprintf(labels, sizeof(labels), "network=\"%.63s\",job=\"%.63s\"", network,
+                spent->items[k].budget.job);
             hub_metric(m, HUB_METRIC_GAUGE, "weft_budget_share",
                 "how much of the day's budget is spent, by job; 1: all of it", labels,
-                net->spent.items[k].share);
+                spent->items[k].share);
         }
     }
 }

@@ -39,7 +39,6 @@
 #include "base/htab.h"
 #include "base/list.h"
 #include "base/rate.h"
-#include "cost/spent.h"
 #include "hub/jobs/jobs.h"
 #include "hub/model/catch_up.h"
 #include "hub/model/damaged.h"
@@ -80,7 +79,6 @@ struct model_network {
     const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
     struct err failure;  /* why it is not up */
     /* traffic_book.c's */
-    struct spent_list spent;          /* of its budgets, today; spending.c's */
     uint64_t sent_bytes[PATH_KIND_N]; /* that nodes have told since the start, by path */
     /* watch.c's */
     struct list watches;      /* of struct watch */
@@ -140,7 +138,6 @@ struct model_node {
     struct rate asked_wg; /* how often it asks for its peers */
     bool is_unsaved;      /* @heard differs from the store */
     struct list unsaved;  /* in reports.c's list */
-    uint64_t cap; /* bit/s that it may send, as its budgets are spent; 0: any; spending.c's */
     /* watch.c's */
     struct list watches;       /* of struct watch: its own */
     struct line *text;         /* owns; as others see it, as JSON; NULL: to be made */

@@ -3,203 +3,233 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "base/traffic.h"
-#include "cost/spent.h"
-#include "hub/audit/audit.h"
 #include "hub/model/model.h"
+#include "hub/traffic/traffic_book.h"
+#include "hub/traffic/traffic_read.h"
 #include "hub/watch/edge_events.h"
-#include "hub/watch/watch.h"
-#include "mesh/object/mesh_edge.h"
 #include "mesh/object/traffic.h"
 #include "os/log.h"
 
+/* A look takes one part of so many of the time, at most. */
+#define LOOK_PART 50
+
+/* A network that has budgets. */
+struct network_spending {
+    struct keyed keyed;                 /* its name */
+    struct spending *s;                 /* pins */
+    struct spent_list spent;            /* as judged last */
+    struct price_sum sums[BUDGETS_MAX]; /* while @is_read: of each budget */
+    struct budgets budgets;             /* of @sums */
+    int64_t wall_s; /* when the last look was begun, and the same by @began_at */
+    nsec_t began_at;
+    nsec_t due_at;  /* for the next look */
+    bool is_read;   /* its records are being read */
+    bool has_ended; /* a look has, and @due_at is not set for it yet */
+    bool is_gone;   /* it has no budgets any more; freed when the read is answered */
+};
+
+static const struct spent_list no_budgets;
+
 void spending_init(struct spending *s, struct model *model, struct traffic_book *book,
-    struct edge_events *events, struct watcher *watcher, const struct prices *prices, uint64_t seed)
+    struct edge_events *events, const struct prices *prices)
 {
-    *s = (struct spending){.model = model, .events = events, .watcher = watcher};
-    spending_accounts_init(&s->accounts, model, book, prices, seed);
+    *s = (struct spending){.model = model, .book = book, .events = events, .prices = prices};
+}
+
+static struct network_spending *at(const struct spending *s, size_t i)
+{
+    return container_of(s->networks.items[i], struct network_spending, keyed);
+}
+
+static void drop_network(struct network_spending *of)
+{
+    free(of->keyed.key);
+    free(of);
 }
 
 void spending_deinit(struct spending *s)
 {
-    spending_accounts_deinit(&s->accounts);
+    for (size_t i = 0; i < s->networks.n; i++)
+        drop_network(at(s, i));
+    keys_deinit(&s->networks);
 }
 
-/* A network that is being judged. */
-struct judged {
-    struct spending *s; /* borrowed, like all that follows */
-    struct model_network *net;
-    struct spending_account *a; /* NULL: it has no budgets any more */
-    const char *network;
-    int64_t wall_s;
-    nsec_t now;
-};
+const struct spent_list *spending_of(const struct spending *s, const char *network)
+{
+    const struct keyed *found = keys_find(&s->networks, network);
+
+    return found ? &container_of(found, const struct network_spending, keyed)->spent : &no_budgets;
+}
+
+/* Lends it, made if it is not there; NULL: no memory. */
+static struct network_spending *open_network(struct spending *s, const char *network)
+{
+    struct keyed *found = keys_find(&s->networks, network);
+    struct network_spending *of;
+
+    if (found)
+        return container_of(found, struct network_spending, keyed);
+    of = calloc(1, sizeof(*of));
+    if (!of)
+        return NULL;
+    *of = (struct network_spending){.keyed.key = strdup(network), .s = s};
+    if (!of->keyed.key || keys_add(&s->networks, &of->keyed) != 0) {
+        drop_network(of);
+        return NULL;
+    }
+    return of;
+}
+
+/* ---- judging -------------------------------------------------------------------------------- */
 
 /* An event, if the level is another one than before. */
-static void tell(const struct judged *it, const struct spent *line, enum spent_level before)
+static void tell_level(
+    const struct network_spending *of, const struct spent *line, enum spent_level before)
 {
     static const enum edge_event_kind kinds[] = {[SPENT_LOW] = EDGE_EVENT_BUDGET_AGAIN,
         [SPENT_NEAR_END] = EDGE_EVENT_BUDGET_NEAR,
         [SPENT_ALL] = EDGE_EVENT_BUDGET_SPENT};
-    const char *whose = line->budget.job[0] ? line->budget.job : it->network;
+    const char *job = line->budget.job;
+    const char *network = of->keyed.key;
     char text[EDGE_EVENT_TEXT_MAX];
 
     if (line->level == before)
         return;
     (void)snprintf(text, sizeof(text), "%.0f %% of the day's budget of %s %s %s spent",
-        floor(line->share * 100), line->budget.job[0] ? "job" : "network", whose,
+        floor(line->share * 100), job[0] ? "job" : "network", job[0] ? job : network,
         line->level > before ? "is" : "is only");
-    edge_events_add(it->s->events, &(struct edge_event){.kind = kinds[line->level],
-                                       .at = it->wall_s,
-                                       .network = it->network,
-                                       .object = whose,
+    edge_events_add(of->s->events, &(struct edge_event){.kind = kinds[line->level],
+                                       .at = of->wall_s,
+                                       .network = network,
+                                       .object = job[0] ? job : network,
                                        .text = text});
-    log_info("network %s: %s", it->network, text);
+    log_info("network %s: %s", network, text);
 }
 
-/* What a node may send by the network's budget, if that is spent; 0: any. What a job's is, its
- * nodes are told with who is in its run. */
-static uint64_t cap_of(
-    const struct judged *it, const struct spent_list *list, const struct node *node)
+static void judge_network(struct network_spending *of)
 {
-    const struct budgets *budgets = &it->net->pub.spec.budgets;
-
-    for (unsigned k = 0; it->a && k < list->n && node_has_agent(node); k++) {
-        struct price_sum sent = spending_account_own(it->a, node->meta.name, k);
-
-        if (list->items[k].budget.job[0] == '\0')
-            return spent_cap_of(&list->items[k], &budgets->items[k], &sent);
-    }
-    return 0;
-}
-
-/* Tell the nodes what they may send, where that is another rate than before. */
-static void apply_caps(const struct judged *it)
-{
-    for (size_t i = 0; i < it->net->nodes.n; i++) {
-        struct model_node *node = model_node_at(it->net, i);
-        uint64_t cap = cap_of(it, &it->net->spent, &node->pub.spec);
-
-        if (cap == node->cap)
-            continue;
-        node->cap = cap;
-        model_forget_text(node);
-        watch_tell_node(it->s->watcher, node, it->now);
-    }
-}
-
-/* The audit log has when a cap came and went: the nodes' objects do not change by it. */
-static void note_cap(const struct judged *it, const char *job, uint64_t before, uint64_t cap)
-{
-    struct audit *audit = it->s->model->audit;
-    char object[OBJECT_NAME_MAX + 1];
-    struct err e = ERR_NULL;
-
-    if ((before > 0) == (cap > 0))
-        return;
-    (void)snprintf(object, sizeof(object), "network/%s%s%s", it->network, job[0] ? "/" : "", job);
-    if (audit && audit_note(audit, cap > 0 ? "cap" : "uncap", object, it->now, NULL, NULL, &e) != 0)
-        log_warning("the audit log lacks a cap: %s", err_text(&e));
-}
-
-/* Judge each budget, and say what is another level or cap than before. */
-static struct spent_list judge(const struct judged *it, const struct traffic_spent *sums)
-{
-    const struct budgets *budgets = &it->net->pub.spec.budgets;
-    const struct spent_list *before = &it->net->spent;
-    struct spent_list lines = {.n = budgets->n};
+    struct spent_list lines = {.n = of->budgets.n};
 
     for (unsigned k = 0; k < lines.n; k++) {
-        const struct spent *was = spent_find(before, budgets->items[k].job);
+        const struct spent *was = spent_find(&of->spent, of->budgets.items[k].job);
 
-        lines.items[k] = spent_judge(&budgets->items[k], &sums[k].all, &sums[k].agreed);
-        tell(it, &lines.items[k], was ? was->level : SPENT_LOW);
-        note_cap(it, lines.items[k].budget.job, was ? was->cap : 0, lines.items[k].cap);
+        lines.items[k] = spent_judge(&of->budgets.items[k], &of->sums[k]);
+        tell_level(of, &lines.items[k], was ? was->level : SPENT_LOW);
     }
-    /* A budget that is gone takes its cap with it. */
-    for (unsigned k = 0; k < before->n; k++)
-        if (!spent_find(&lines, before->items[k].budget.job))
-            note_cap(it, before->items[k].budget.job, before->items[k].cap, 0);
-    return lines;
+    of->spent = lines;
 }
 
-/* The ends of an edge contradict each other, and go on to. */
-static void tell_disputes(const struct judged *it)
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static void price_row(
+    struct network_spending *of, const struct price_facts *facts, const struct traffic_row *row)
 {
-    const struct traffic_dispute *d;
+    for (unsigned k = 0; row->word != TRAFFIC_WORD_WAITING && k < of->budgets.n; k++) {
+        const char *job = of->budgets.items[k].job;
 
-    while ((d = spending_account_dispute(it->a, it->now))) {
-        char edge[OBJECT_NAME_MAX + 1];
-        char text[EDGE_EVENT_TEXT_MAX];
-        char sent[TRAFFIC_BYTES_TEXT_MAX];
-        char received[TRAFFIC_BYTES_TEXT_MAX];
-
-        (void)edge_name(d->from, d->to, edge);
-        (void)snprintf(text, sizeof(text),
-            "%s says it has sent %s%s%s to %s, which says it has received %s", d->from,
-            traffic_bytes_format(d->sent, sent), d->job[0] ? " for job " : "", d->job, d->to,
-            traffic_bytes_format(d->received, received));
-        edge_events_add(it->s->events, &(struct edge_event){.kind = EDGE_EVENT_TRAFFIC_DISPUTED,
-                                           .at = it->wall_s,
-                                           .network = it->network,
-                                           .object = edge,
-                                           .text = text});
-        log_info("network %s: %s", it->network, text);
+        if (job[0] && strcmp(job, row->job) != 0)
+            continue;
+        if (row->word == TRAFFIC_WORD_ONE)
+            of->sums[k].alone = traffic_total(of->sums[k].alone, row->bytes);
+        price_add(&of->sums[k], facts, row->from, row->to, row->path, row->bytes);
     }
 }
 
-/* @a: NULL: it has no budgets any more. */
-static void judge_network(struct spending *s, struct model_network *net, struct spending_account *a,
-    nsec_t now, int64_t wall_s)
+static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
 {
-    struct judged it = {.s = s,
-        .net = net,
-        .a = a,
-        .network = net->pub.spec.meta.name,
-        .wall_s = wall_s,
-        .now = now};
-    struct traffic_spent sums[BUDGETS_MAX];
+    struct network_spending *of = ctx;
+    const struct model_network *net = model_find_network(of->s->model, of->keyed.key);
+    struct price_facts facts = {.prices = of->s->prices};
+    json_t *islands = traffic_read_islands(net);
+    json_t *hubs = traffic_read_hubs(net);
 
-    if (a && spending_account_price(a, net, now, sums) != 0) {
-        log_warning("the budgets of network %s are not looked at: no memory", it.network);
+    if (net && net->pub.spec.prices)
+        facts.prices = net->pub.spec.prices;
+    facts.islands = islands;
+    facts.hubs = hubs;
+    facts.hub = json_string_value(json_array_get(hubs, 0));
+    for (size_t i = 0; i < edges->n; i++)
+        price_row(of, &facts, &edges->rows[i]);
+    json_decref(islands);
+    json_decref(hubs);
+}
+
+static void on_end(void *ctx, int r, const struct err *e)
+{
+    struct network_spending *of = ctx;
+
+    of->is_read = false;
+    of->has_ended = true;
+    if (of->is_gone)
+        drop_network(of);
+    else if (r == 0)
+        judge_network(of);
+    else
+        log_warning("the budgets of network %s are not looked at: %s", of->keyed.key, err_text(e));
+}
+
+static void begin_look(
+    struct network_spending *of, const struct budgets *budgets, nsec_t now, int64_t wall_s)
+{
+    struct traffic_reader reader = {.on_day = on_day, .on_end = on_end, .ctx = of};
+    struct traffic_query query = {.since = traffic_day(wall_s), .until = traffic_day(wall_s)};
+    struct err e = ERR_NULL;
+
+    memset(of->sums, 0, sizeof(of->sums));
+    of->budgets = *budgets;
+    of->began_at = now;
+    of->wall_s = wall_s;
+    of->is_read = true;
+    (void)snprintf(query.network, sizeof(query.network), "%s", of->keyed.key);
+    if (traffic_read(of->s->book, &query, &reader, now, &e) != 0)
+        on_end(of, -1, &e);
+}
+
+/* ---- each second ---------------------------------------------------------------------------- */
+
+/* Let go of those of networks that are gone, or have no budget any more. */
+static void forget_networks(struct spending *s)
+{
+    for (size_t i = s->networks.n; i-- > 0;) {
+        struct network_spending *of = at(s, i);
+        const struct model_network *net = model_find_network(s->model, of->keyed.key);
+
+        if (net && net->pub.spec.budgets.n > 0)
+            continue;
+        keys_remove(&s->networks, &of->keyed);
+        of->is_gone = true;
+        if (!of->is_read)
+            drop_network(of);
+    }
+}
+
+static void look_at(struct spending *s, const struct model_network *net, nsec_t now, int64_t wall_s)
+{
+    struct network_spending *of = open_network(s, net->pub.spec.meta.name);
+
+    if (!of || of->is_read)
         return;
+    if (of->has_ended) {
+        nsec_t rest = LOOK_PART * (now - of->began_at - NSEC_PER_SEC);
+
+        of->due_at = of->began_at + (rest > SPENDING_EACH ? rest : SPENDING_EACH);
+        of->has_ended = false;
     }
-    net->spent = judge(&it, sums);
-    apply_caps(&it);
-    if (a)
-        tell_disputes(&it);
-}
-
-/* @is_time: the budgets are to be judged. Else they are only if their account has just been read.
- */
-static void look_at(
-    struct spending *s, struct model_network *net, bool is_time, nsec_t now, int64_t wall_s)
-{
-    bool has_budgets = net->pub.spec.budgets.n > 0;
-    struct spending_account *a =
-        has_budgets ? spending_account_of(&s->accounts, net, traffic_day(wall_s)) : NULL;
-
-    if (a && is_time)
-        spending_account_read(a, now);
-    if (a ? spending_account_is_whole(a) && (spending_account_take_read(a) || is_time)
-          : is_time && !has_budgets)
-        judge_network(s, net, a, now, wall_s);
+    if (now >= of->due_at)
+        begin_look(of, &net->pub.spec.budgets, now, wall_s);
 }
 
 void spending_tick(struct spending *s, nsec_t now, int64_t wall_s)
 {
-    bool is_time = now - s->looked_at >= SPENDING_EACH;
-
-    if (is_time)
-        s->looked_at = now;
-    spending_accounts_follow(&s->accounts);
+    forget_networks(s);
     for (size_t i = 0; i < s->model->networks.n; i++) {
-        struct model_network *net = model_network_at(s->model, i);
+        const struct model_network *net = model_network_at(s->model, i);
 
-        if (net->pub.spec.budgets.n > 0 || net->spent.n > 0)
-            look_at(s, net, is_time, now, wall_s);
+        if (net->pub.spec.budgets.n > 0)
+            look_at(s, net, now, wall_s);
     }
 }

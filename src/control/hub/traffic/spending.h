@@ -1,19 +1,14 @@
 /*
  * spending.h - how much of each budget of the networks is spent today, and who is told of it.
  *
- * What a network with budgets has moved today is in its account (spending_account.h). Every quarter
- * of a minute the budgets are judged. When a budget's share passes 80 or 100 percent it is an
- * event, and so is its end: the next day, or a greater budget. What has no price counts for
- * nothing, and is said beside it.
+ * Theory of operation. What a network with budgets has moved today is read from the store, where
+ * all hubs' records are (traffic_read.h), priced, and judged. When a budget's share passes 80 or
+ * 100 percent it is an event, and so is its end: the next day, or a greater budget. What has no
+ * price counts for nothing, and is said beside it. What one end says of a member that has not told
+ * of that day spends nothing until it has.
  *
- * When the network's budget has a cap and is spent, each node is told to send no more than that,
- * beside what its object says. It is one of desired state's rates, so an agent does nothing of its
- * own. A job's cap is told to the nodes of its run with who else is in it (handlers_jobs.c), and
- * holds between these only. A cap goes with the day, or when the budget is greater.
- *
- * No member's word alone slows another one: a cap counts what both ends of edges bear out, and of a
- * node beside what it tells of itself. Where two ends go on to contradict each other it is an
- * event.
+ * A network is looked at every quarter of a minute, but less often where that takes long: a look
+ * takes a fiftieth of the hub's time at most.
  *
  * Of several hubs each does this by itself, and has events of its own.
  *
@@ -24,32 +19,36 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "hub/traffic/spending_account.h"
+#include "cost/spent.h"
+#include "store/keys.h"
 
 struct edge_events;
 struct model;
 struct traffic_book;
-struct watcher;
 
-/** How often budgets are judged. */
+/** How often budgets are judged, unless that takes long. */
 #define SPENDING_EACH (15 * NSEC_PER_SEC)
 
 struct spending {
-    struct model *model;        /* pins, like the next two */
-    struct edge_events *events; /* who is told */
-    struct watcher *watcher;    /* tells nodes how much they may send */
-    struct spending_accounts accounts;
-    nsec_t looked_at;
+    struct model *model;         /* pins, like the next two */
+    struct traffic_book *book;   /* what is read */
+    struct edge_events *events;  /* who is told */
+    const struct prices *prices; /* pins; of networks without a table of their own; NULL: none */
+    struct keys networks;        /* of struct network_spending: those with budgets */
 };
 
-/** spending_init() - nothing is looked at yet. @prices: pinned; NULL: budgets of money stand still.
- * @seed: random, unknown to strangers. */
+/** spending_init() - nothing is looked at yet. @prices: pinned; NULL: budgets of money stand still
+ * in networks without a table of their own. */
 void spending_init(struct spending *s, struct model *model, struct traffic_book *book,
-    struct edge_events *events, struct watcher *watcher, const struct prices *prices,
-    uint64_t seed);
+    struct edge_events *events, const struct prices *prices);
 
-/** spending_deinit() - as spending_accounts_deinit(). */
+/** spending_deinit() - idempotent. Reads that are on their way must have been answered, or never
+ * are. */
 void spending_deinit(struct spending *s);
 
 /** spending_tick() - each second. @wall_s: s since 1970. */
 void spending_tick(struct spending *s, nsec_t now, int64_t wall_s);
+
+/** spending_of() - lends the budgets of that network, as they were judged last; it has none where
+ * it has no budgets, or was not looked at yet. */
+const struct spent_list *spending_of(const struct spending *s, const char *network);

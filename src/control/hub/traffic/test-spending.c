@@ -1,6 +1,6 @@
 /*
- * test-spending.c - budgets, as a whole hub judges them: what is told of them, what slows whom, and
- * whose word counts.
+ * test-spending.c - budgets, as a whole hub judges them: what is told of them, and whose word
+ * counts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,6 +36,12 @@ static void set_network(const char *field, const char *value, int status)
         status);
     free(body);
     json_decref(net);
+}
+
+/* The network's budgets, as they were judged last. */
+static const struct spent_list *spent(void)
+{
+    return spending_of(&tellers_hub.hub->spending, "default");
 }
 
 static void set_budgets(const char *budgets, int status)
@@ -84,8 +90,8 @@ static void test_budgets(void **state)
     expect_events(TELLERS_DAY, "BudgetNear(llama) ");
     set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":300},{\"bytesPerDay\":1000}]", 200);
     expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(llama) ");
-    assert_true(tellers_network()->spent.items[0].share > 1);
-    assert_int_equal(tellers_network()->spent.items[1].sum.bytes, 310);
+    assert_true(spent()->items[0].share > 1);
+    assert_int_equal(spent()->items[1].sum.bytes, 310);
     set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":3000}]", 200);
     expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) ");
     set_budgets("[{\"bytesPerDay\":310}]", 200);
@@ -135,10 +141,10 @@ static void test_prices_of_the_network(void **state)
     tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
     tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
     expect_events(TELLERS_DAY, "");
-    assert_int_equal(tellers_network()->spent.items[0].sum.unpriced, 310);
+    assert_int_equal(spent()->items[0].sum.unpriced, 310);
     set_network("prices", ALL_AT("100"), 200);
     expect_events(TELLERS_DAY, "");
-    assert_true(tellers_network()->spent.items[0].sum.money > 3e-5);
+    assert_true(spent()->items[0].sum.money > 3e-5);
     set_network("prices", ALL_AT("1000"), 200);
     expect_events(TELLERS_DAY, "BudgetSpent(llama) ");
     assert_int_equal(sample_hub_ask(&tellers_hub, API_ACCESS_ADMIN, NULL, "GET",
@@ -169,7 +175,7 @@ static void test_budget_of_all_hubs(void **state)
     tellers_tell("a", TELLERS_DAY, TELLERS_A_100);
     tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
     expect_events(TELLERS_DAY, "BudgetNear(llama) ");
-    assert_int_equal(tellers_network()->spent.items[0].sum.bytes, 310);
+    assert_int_equal(spent()->items[0].sum.bytes, 310);
     tellers_tell("b", TELLERS_DAY,
         "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":[{\"peer\":\"a\",\"path\":\"direct\","
         "\"job\":\"llama\",\"sent\":10,\"received\":310}]}");
@@ -190,21 +196,15 @@ static void test_liar(void **state)
     tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
     expect_events(TELLERS_DAY, "");
     /* What b says it has received, with a message or two that may be lost; and a tenth. */
-    assert_int_equal(tellers_network()->spent.items[0].sum.bytes, 330 + 65536 + 11);
-    assert_int_equal(tellers_network()->spent.items[1].sum.bytes, 330 + 65536 + 11);
-    /* Who goes on to say so is seen, each way once; the other one could be late until then. */
-    tellers_hub.now += TRAFFIC_DISPUTE_AFTER;
-    expect_events(TELLERS_DAY, "TrafficDisputed(a--b) TrafficDisputed(a--b) ");
-    expect_events(TELLERS_DAY, "TrafficDisputed(a--b) TrafficDisputed(a--b) ");
+    assert_int_equal(spent()->items[0].sum.bytes, 330 + 65536 + 11);
+    assert_int_equal(spent()->items[1].sum.bytes, 330 + 65536 + 11);
 }
 
-/* What a node alone can tell of, as it has sent it to a hub, spends the network's budget, but slows
- * nobody else; and no job's, since hubs are in none. */
+/* What a node alone can tell of, as it has sent it to a hub, spends the network's budget; and no
+ * job's, since hubs are in none. */
 static void test_alone(void **state)
 {
-    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":10,\"cap\":\"1Mbit\"},"
-                "{\"bytesPerDay\":1000,\"cap\":\"2Mbit\"}]",
-        200);
+    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":10},{\"bytesPerDay\":1000}]", 200);
     tellers_tell("b", TELLERS_DAY,
         "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":[{\"peer\":\"a\",\"path\":\"direct\","
         "\"sent\":1,\"received\":0}]}");
@@ -212,75 +212,48 @@ static void test_alone(void **state)
         "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":[{\"peer\":\"hub\",\"path\":\"direct\","
         "\"job\":\"llama\",\"sent\":5000000,\"received\":7000000}]}");
     expect_events(TELLERS_DAY, "BudgetSpent(default) ");
-    assert_int_equal(tellers_network()->spent.items[0].sum.bytes, 0);
-    assert_int_equal(tellers_network()->spent.items[1].sum.alone, 12000000);
-    assert_int_equal(tellers_node("a")->cap, 2000000);
-    assert_int_equal(tellers_node("b")->cap, 0);
+    assert_int_equal(spent()->items[0].sum.bytes, 0);
+    assert_int_equal(spent()->items[1].sum.alone, 12000000);
 }
 
-/* What the nodes of the first budget's job may send each other, as they are told; 0: any. */
-static json_int_t cap_told(void)
-{
-    json_t *json = spent_encode_one(&tellers_network()->spent.items[0]);
-    json_int_t cap = json_integer_value(json_object_get(json, "capBitsPerSecond"));
-
-    assert_int_equal(json_integer_value(json_object_get(json, "bytesPerDay")),
-        tellers_network()->pub.spec.budgets.items[0].bytes);
-    json_decref(json);
-    return cap;
-}
-
-/* A job's budget with a cap slows its nodes towards each other, until there is some of it again.
- * The nodes themselves may send as before. */
-static void test_job_cap(void **state)
-{
-    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":100,\"cap\":\"2Mbit\"}]", 200);
-    tellers_tell("a", TELLERS_DAY,
-        "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":"
-        "[{\"peer\":\"b\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":90,\"received\":0}]}");
-    tellers_tell("b", TELLERS_DAY,
-        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":"
-        "[{\"peer\":\"a\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":0,\"received\":90}]}");
-    expect_events(TELLERS_DAY, "BudgetNear(llama) ");
-    assert_int_equal(cap_told(), 0);
-    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
-    tellers_tell("b", TELLERS_DAY,
-        "{\"day\":\"2026-11-23\",\"meter\":9,\"flows\":"
-        "[{\"peer\":\"a\",\"path\":\"direct\",\"job\":\"llama\",\"sent\":0,\"received\":300}]}");
-    expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(llama) ");
-    assert_int_equal(cap_told(), 2000000);
-    assert_int_equal(tellers_node("a")->cap, 0);
-    assert_false(is_told("\"rate\":"));
-    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":10000,\"cap\":\"2Mbit\"}]", 200);
-    expect_events(TELLERS_DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) ");
-    assert_int_equal(cap_told(), 0);
-    set_budgets("[{\"job\":\"llama\",\"bytesPerDay\":1,\"cap\":\"2Mbit\"}]", 200);
-    expect_events(
-        TELLERS_DAY, "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(llama) ");
-    assert_int_equal(cap_told(), 2000000);
-    expect_events(TELLERS_DAY + 1,
-        "BudgetNear(llama) BudgetSpent(llama) BudgetAgain(llama) BudgetSpent(llama) "
-        "BudgetAgain(llama) ");
-    assert_int_equal(cap_told(), 0);
-}
-
-/* A network's budget with a cap slows all that each node sends. A smaller rate of an
- * administrator's stays. */
-static void test_caps(void **state)
+/* A network that has no budgets any more has none that is spent, and judges nothing. */
+static void test_no_budgets(void **state)
 {
     tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
     tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
-    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"1Mbit\"}]", 200);
+    set_budgets("[{\"bytesPerDay\":1}]", 200);
     expect_events(TELLERS_DAY, "BudgetSpent(default) ");
-    assert_int_equal(tellers_node("a")->cap, 1000000);
-    assert_true(is_told("\"rate\":\"1Mbit\""));
-    assert_int_equal(tellers_network()->spent.items[0].cap, 1000000);
+    assert_int_equal(spent()->n, 1);
     set_budgets("[]", 200);
     expect_events(TELLERS_DAY, "BudgetSpent(default) ");
-    assert_int_equal(tellers_node("a")->cap, 0);
-    assert_false(is_told("\"rate\":"));
-    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"fast\"}]", 400);
-    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"1kbit\"}]", 400);
+    assert_int_equal(spent()->n, 0);
+    set_budgets("[{\"bytesPerDay\":1,\"cap\":\"1Mbit\"}]", 400);
+}
+
+/* A look that takes long is followed by a long rest. */
+static void test_rest(void **state)
+{
+    struct spending *s = &tellers_hub.hub->spending;
+    nsec_t begun;
+
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    set_budgets("[{\"bytesPerDay\":1000}]", 200);
+    begun = tellers_hub.now;
+    spending_tick(s, begun, (int64_t)TELLERS_DAY * 86400);
+    store_wait(tellers_hub.hub->store);
+    assert_int_equal(spent()->items[0].sum.bytes, 310);
+    /* It is seen 3 s later that it has ended: two of them it has taken, and it rests for 100. */
+    spending_tick(s, begun + 3 * NSEC_PER_SEC, (int64_t)TELLERS_DAY * 86400);
+    tellers_tell("a", TELLERS_DAY,
+        "{\"day\":\"2026-11-23\",\"meter\":7,\"flows\":[{\"peer\":\"b\",\"path\":\"direct\","
+        "\"job\":\"llama\",\"sent\":305,\"received\":10}]}");
+    spending_tick(s, begun + 99 * NSEC_PER_SEC, (int64_t)TELLERS_DAY * 86400);
+    store_wait(tellers_hub.hub->store);
+    assert_int_equal(spent()->items[0].sum.bytes, 310);
+    spending_tick(s, begun + 100 * NSEC_PER_SEC, (int64_t)TELLERS_DAY * 86400);
+    store_wait(tellers_hub.hub->store);
+    assert_int_equal(spent()->items[0].sum.bytes, 315);
 }
 
 int main(void)
@@ -291,8 +264,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_budget_of_all_hubs, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_liar, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_alone, tellers_enter, tellers_leave),
-        cmocka_unit_test_setup_teardown(test_job_cap, tellers_enter, tellers_leave),
-        cmocka_unit_test_setup_teardown(test_caps, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_no_budgets, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_rest, tellers_enter, tellers_leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

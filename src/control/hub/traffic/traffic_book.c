@@ -47,8 +47,7 @@ struct traffic_share {
 struct traffic_entry {
     struct keyed keyed;          /* the record's key */
     struct traffic_share *share; /* pins; the book owns it */
-    struct traffic traffic;      /* a flow's is_changed: traffic_book_news() tells of it */
-    struct list news;            /* in the book's, if one is */
+    struct traffic traffic;
     enum entry_state state;
     bool is_unsaved;
     uint64_t counted[PATH_KIND_N]; /* bytes sent that are in the network's counters */
@@ -59,7 +58,6 @@ void traffic_book_init(struct traffic_book *b, struct model *model)
 {
     *b = (struct traffic_book){
         .model = model, .n_days = TRAFFIC_BOOK_DAYS, .max_flows = TRAFFIC_BOOK_MEMORY_MAX};
-    list_init(&b->news);
 }
 
 static struct traffic_entry *entry_at(const struct traffic_book *b, size_t i)
@@ -98,7 +96,6 @@ static void free_entry(struct traffic_book *b, struct traffic_entry *entry)
 {
     entry->share->n_flows -= entry->traffic.n;
     leave_share(b, entry->share);
-    list_remove(&entry->news);
     keys_remove(&b->entries, &entry->keyed);
     traffic_deinit(&entry->traffic);
     free(entry->keyed.key);
@@ -138,35 +135,7 @@ static struct traffic_entry *add_entry(
     }
     entry->share = share;
     entry->traffic.day = parts->day;
-    list_init(&entry->news);
     return entry;
-}
-
-/* ---- news ---------------------------------------------------------------------------------- */
-
-static void has_news(struct traffic_book *b, struct traffic_entry *entry)
-{
-    if (list_is_empty(&entry->news))
-        list_add_tail(&b->news, &entry->news);
-}
-
-void traffic_book_news(struct traffic_book *b, traffic_news_fn fn, void *ctx)
-{
-    struct traffic_entry *entry;
-    struct traffic_entry *tmp;
-
-    list_foreach_safe(entry, tmp, &b->news, news) {
-        struct traffic_key key;
-        bool is_ours = traffic_key_parse(&key, entry->keyed.key);
-
-        list_remove(&entry->news);
-        for (size_t i = 0; is_ours && i < entry->traffic.n; i++) {
-            if (!entry->traffic.flows[i].is_changed)
-                continue;
-            entry->traffic.flows[i].is_changed = false;
-            fn(ctx, &key, &entry->traffic.flows[i]);
-        }
-    }
 }
 
 /* ---- counters ------------------------------------------------------------------------------- */
@@ -198,8 +167,7 @@ struct reading {
 };
 
 /* The record is there. One that cannot be understood is as none: it is written anew. */
-static void merge_read(
-    struct traffic_book *b, struct traffic_entry *entry, const struct store_item *item)
+static void merge_read(struct traffic_entry *entry, const struct store_item *item)
 {
     json_t *json = seal_check(entry->keyed.key, item->value, NULL) == 0
                        ? json_loads(item->value, JSON_REJECT_DUPLICATES, NULL)
@@ -217,9 +185,6 @@ static void merge_read(
     if (traffic_merge(&read, &entry->traffic, TRAFFIC_BOOK_FLOWS_MAX) >= 0) {
         traffic_deinit(&entry->traffic);
         entry->traffic = read;
-        for (size_t i = 0; i < read.n; i++)
-            read.flows[i].is_changed = true;
-        has_news(b, entry);
     } else {
         traffic_deinit(&read);
     }
@@ -236,7 +201,7 @@ static void on_read(void *ctx, const struct store_answer *a)
     b->n_on_way--;
     if (entry && (a->r == 0 || a->r == STORE_E_ABSENT)) {
         if (a->r == 0)
-            merge_read(b, entry, &a->items[0]);
+            merge_read(entry, &a->items[0]);
         entry->state = ENTRY_KNOWN;
         if (traffic_key_parse(&key, rd->key))
             count(model_find_network(b->model, key.network), entry);
@@ -317,15 +282,6 @@ static void take(struct traffic_book *b, struct model_node *node, struct traffic
     b->n_left_out += admit(entry, node, t, &admitted);
     r = traffic_merge(
         &entry->traffic, &admitted, max < TRAFFIC_BOOK_FLOWS_MAX ? max : TRAFFIC_BOOK_FLOWS_MAX);
-    for (size_t i = 0; i < admitted.n; i++) {
-        const struct traffic_flow *f = &admitted.flows[i];
-        struct traffic_flow *mine =
-            traffic_find(&entry->traffic, f->meter, f->peer, f->job, f->path);
-
-        if (mine)
-            mine->is_changed = true;
-    }
-    has_news(b, entry);
     /* The names are borrowed. */
     free(admitted.flows);
     entry->share->n_flows += entry->traffic.n - before;

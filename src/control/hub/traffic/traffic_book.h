@@ -20,13 +20,11 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "mesh/object/traffic.h"
 #include "store/keys.h"
 
 struct model;
 struct model_node;
-struct traffic_key;
 
 /** How many days are kept, with today, unless said otherwise: this month and the last one. */
 #define TRAFFIC_BOOK_DAYS 62
@@ -50,7 +48,6 @@ struct traffic_book {
     struct model *model; /* pins */
     struct keys entries; /* of struct traffic_entry, by the record's key */
     struct keys shares;  /* of struct traffic_share, by the network's name */
-    struct list news;    /* of struct traffic_entry: those that traffic_book_news() tells of */
     size_t max_flows;    /* TRAFFIC_BOOK_MEMORY_MAX, or less in a test */
     int32_t n_days;      /* that are kept, with today */
     uint64_t n_left_out; /* flows that had no room, or were of a day that is not taken */
@@ -70,13 +67,6 @@ void traffic_book_deinit(struct traffic_book *b);
 /** traffic_book_take() - @node tells what it has moved. @wall_s: s since 1970. */
 void traffic_book_take(struct traffic_book *b, struct model_node *node, const struct traffic *t,
     nsec_t now, int64_t wall_s);
-
-/** Node @key->node has told this hub of @f, or the store has; borrowed. */
-typedef void (*traffic_news_fn)(
-    void *ctx, const struct traffic_key *key, const struct traffic_flow *f);
-
-/** traffic_book_news() - each flow that has come, or may have grown, since the last call, once. */
-void traffic_book_news(struct traffic_book *b, traffic_news_fn fn, void *ctx);
 
 /** traffic_book_write() - have what is not written yet written now; NULL: of all networks. 0 or
  * negative errno with words. */

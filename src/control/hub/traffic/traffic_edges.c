@@ -7,17 +7,46 @@
 
 #include "base/sorted.h"
 
+/* The two ends of a direction, as indices. */
+enum end {
+    END_RECEIVER,
+    END_SENDER,
+    END_N,
+};
+
+/* What one end says of one direction, job and path. */
+struct claim {
+    const char *from; /* borrowed, like @to and @job */
+    const char *to;
+    const char *job;
+    enum path_kind path;
+    enum end end; /* that says so */
+    uint64_t bytes;
+};
+
+/* A node that has told something. */
+struct teller {
+    const char *name;
+    uint64_t others[END_N];
+};
+
+struct tellers {
+    struct teller *items; /* owns; sorted */
+    size_t n;
+    const struct traffic_facts *facts; /* of the others */
+};
+
 /* What both ends say of one job. */
 struct words {
     const char *job;
-    uint64_t by_path[TRAFFIC_END_N][PATH_KIND_N];
-    uint64_t sum[TRAFFIC_END_N];
+    uint64_t by_path[END_N][PATH_KIND_N];
+    uint64_t sum[END_N];
     uint64_t counted;
 };
 
 /* What is worked with. */
 struct settling {
-    const struct traffic_facts *facts;
+    const struct tellers *tellers;
     struct traffic_edges *edges;
     struct words *words; /* owns; room for those of one direction */
     size_t cap_words;
@@ -26,13 +55,13 @@ struct settling {
 
 /* What went from one node to another. */
 struct direction {
-    const struct traffic_claim *claims;
+    const struct claim *claims;
     size_t n;
     struct words all;
     enum traffic_word word;
-    const char *teller;             /* NULL: both ends */
-    bool is_mute;                   /* the other end is in no job */
-    uint64_t others[TRAFFIC_END_N]; /* what each end has not told apart */
+    const char *teller;     /* NULL: both ends */
+    bool is_mute;           /* the other end is in no job */
+    uint64_t others[END_N]; /* what each end has not told apart */
 };
 
 const char *traffic_word_name(enum traffic_word word)
@@ -50,13 +79,12 @@ void traffic_edges_free(struct traffic_edges *edges)
     free(edges);
 }
 
-/* ---- what they say ----------------------------------------------------------------------------
- */
+/* ---- what they say -------------------------------------------------------------------------- */
 
 static int compare_claims(const void *a, const void *b)
 {
-    const struct traffic_claim *x = a;
-    const struct traffic_claim *y = b;
+    const struct claim *x = a;
+    const struct claim *y = b;
     int order = strcmp(x->from, y->from);
 
     if (order == 0)
@@ -64,38 +92,80 @@ static int compare_claims(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->job, y->job);
 }
 
-size_t traffic_claims_of(
-    const char *node, const struct traffic_flow *f, struct traffic_claim ret[static 2])
+/* What @f, told by @node, claims. Return: how many are in @ret, 0 to 2. */
+static size_t claims_of(const char *node, const struct traffic_flow *f, struct claim ret[static 2])
 {
     /* No job has all others as its members. */
-    struct traffic_claim claim = {.job = f->peer[0] ? f->job : "", .path = f->path};
+    struct claim claim = {.job = f->peer[0] ? f->job : "", .path = f->path};
     size_t n = 0;
 
     if (f->sent > 0) {
         ret[n] = claim;
         ret[n].from = node;
         ret[n].to = f->peer;
-        ret[n].end = TRAFFIC_END_SENDER;
+        ret[n].end = END_SENDER;
         ret[n++].bytes = f->sent;
     }
     if (f->received > 0 && f->peer[0]) {
         ret[n] = claim;
         ret[n].from = f->peer;
         ret[n].to = node;
-        ret[n].end = TRAFFIC_END_RECEIVER;
+        ret[n].end = END_RECEIVER;
         ret[n++].bytes = f->received;
     }
     return n;
 }
 
-static void add_words(struct words *w, const struct traffic_claim *c)
+static void add_words(struct words *w, const struct claim *c)
 {
     w->by_path[c->end][c->path] = traffic_total(w->by_path[c->end][c->path], c->bytes);
     w->sum[c->end] = traffic_total(w->sum[c->end], c->bytes);
 }
 
-/* ---- what counts ------------------------------------------------------------------------------
- */
+/* ---- who has told ---------------------------------------------------------------------------- */
+
+static int compare_tellers(const void *a, const void *b)
+{
+    return strcmp(((const struct teller *)a)->name, ((const struct teller *)b)->name);
+}
+
+static int make_tellers(struct tellers *t, const struct traffic_node *nodes, size_t n)
+{
+    t->items = calloc(n + 1, sizeof(*t->items));
+    if (!t->items)
+        return -ENOMEM;
+    t->n = n;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t *others = t->items[i].others;
+
+        t->items[i].name = nodes[i].name;
+        for (size_t k = 0; k < nodes[i].traffic.n; k++) {
+            const struct traffic_flow *f = &nodes[i].traffic.flows[k];
+
+            if (f->peer[0])
+                continue;
+            others[END_SENDER] = traffic_total(others[END_SENDER], f->sent);
+            others[END_RECEIVER] = traffic_total(others[END_RECEIVER], f->received);
+        }
+    }
+    qsort(t->items, n, sizeof(*t->items), compare_tellers);
+    return 0;
+}
+
+/* @others: what it has in the sum of all others; left as it is where it has told nothing. */
+static enum traffic_voice voice_of(
+    const struct tellers *t, const char *node, uint64_t others[static END_N])
+{
+    struct teller wanted = {.name = node};
+    const struct teller *found = bsearch(&wanted, t->items, t->n, sizeof(wanted), compare_tellers);
+
+    if (!found)
+        return t->facts->voice(t->facts->ctx, node);
+    memcpy(others, found->others, sizeof(found->others));
+    return TRAFFIC_VOICE_TOLD;
+}
+
+/* ---- what counts ---------------------------------------------------------------------------- */
 
 static uint64_t lesser(uint64_t a, uint64_t b)
 {
@@ -104,39 +174,39 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 
 /* Up to where an end bears the other one out, by what it has told that may be of this direction.
  * Nobody is charged by another's word alone, but a few messages of one's own may all be lost. */
-static uint64_t borne_out_by(const struct direction *d, const struct words *w, enum traffic_end end)
+static uint64_t borne_out_by(const struct direction *d, const struct words *w, enum end end)
 {
     uint64_t own = traffic_total(w->sum[end], d->others[end]);
 
     own = traffic_total(own, own / 10);
-    return end == TRAFFIC_END_RECEIVER ? traffic_total(own, TRAFFIC_LOST_BYTES) : own;
+    return end == END_RECEIVER ? traffic_total(own, TRAFFIC_LOST_BYTES) : own;
 }
 
 static uint64_t count(const struct direction *d, const struct words *w)
 {
-    uint64_t sent = w->sum[TRAFFIC_END_SENDER];
-    uint64_t received = w->sum[TRAFFIC_END_RECEIVER];
+    uint64_t sent = w->sum[END_SENDER];
+    uint64_t received = w->sum[END_RECEIVER];
     uint64_t most = sent > received ? sent : received;
 
     if (d->word != TRAFFIC_WORD_BOTH)
         return most;
     /* What the sender has not told apart is in the row of all others already. */
-    if (d->others[TRAFFIC_END_SENDER] > 0)
+    if (d->others[END_SENDER] > 0)
         most = sent;
-    most = lesser(most, borne_out_by(d, w, TRAFFIC_END_SENDER));
-    return lesser(most, borne_out_by(d, w, TRAFFIC_END_RECEIVER));
+    most = lesser(most, borne_out_by(d, w, END_SENDER));
+    return lesser(most, borne_out_by(d, w, END_RECEIVER));
 }
 
 /* Return: it is one. */
 static bool find_dispute(
     struct traffic_edges *edges, const struct direction *d, const struct words *w)
 {
-    uint64_t sent = w->sum[TRAFFIC_END_SENDER];
-    uint64_t received = w->sum[TRAFFIC_END_RECEIVER];
+    uint64_t sent = w->sum[END_SENDER];
+    uint64_t received = w->sum[END_RECEIVER];
 
     if (d->word != TRAFFIC_WORD_BOTH ||
-        (sent <= borne_out_by(d, w, TRAFFIC_END_RECEIVER) + TRAFFIC_DISPUTE_BYTES &&
-            received <= borne_out_by(d, w, TRAFFIC_END_SENDER) + TRAFFIC_DISPUTE_BYTES))
+        (sent <= borne_out_by(d, w, END_RECEIVER) + TRAFFIC_DISPUTE_BYTES &&
+            received <= borne_out_by(d, w, END_SENDER) + TRAFFIC_DISPUTE_BYTES))
         return false;
     if (edges->n_disputes < TRAFFIC_DISPUTES_MAX)
         edges->disputes[edges->n_disputes++] = (struct traffic_dispute){.from = d->claims[0].from,
@@ -148,8 +218,7 @@ static bool find_dispute(
     return true;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------
- */
+/* ---- rows ----------------------------------------------------------------------------------- */
 
 static int add_row(
     struct traffic_edges *edges, const struct direction *d, const struct traffic_row *row)
@@ -172,8 +241,7 @@ static int add_row(
 static int add_rows(struct traffic_edges *edges, const struct direction *d, const char *job,
     const struct words *w, uint64_t bytes)
 {
-    enum traffic_end end =
-        w->sum[TRAFFIC_END_SENDER] > 0 ? TRAFFIC_END_SENDER : TRAFFIC_END_RECEIVER;
+    enum end end = w->sum[END_SENDER] > 0 ? END_SENDER : END_RECEIVER;
     const uint64_t *by_path = w->by_path[end];
     unsigned most = 0;
     uint64_t parts[PATH_KIND_N];
@@ -204,7 +272,7 @@ static int sort_words(struct settling *s, struct direction *d)
     s->n_words = 0;
     d->all = (struct words){.job = ""};
     for (size_t i = 0; i < d->n; i++) {
-        const struct traffic_claim *c = &d->claims[i];
+        const struct claim *c = &d->claims[i];
 
         if (s->n_words == 0 || strcmp(s->words[s->n_words - 1].job, c->job) != 0) {
             struct words *words =
@@ -224,22 +292,20 @@ static int sort_words(struct settling *s, struct direction *d)
 /* Who bears the direction out. */
 static void judge(const struct settling *s, struct direction *d)
 {
-    const char *names[TRAFFIC_END_N] = {
-        [TRAFFIC_END_SENDER] = d->claims[0].from, [TRAFFIC_END_RECEIVER] = d->claims[0].to};
-    enum traffic_voice voices[TRAFFIC_END_N] = {TRAFFIC_VOICE_MUTE, TRAFFIC_VOICE_MUTE};
-    enum traffic_end silent;
+    const char *names[END_N] = {[END_SENDER] = d->claims[0].from, [END_RECEIVER] = d->claims[0].to};
+    enum traffic_voice voices[END_N] = {TRAFFIC_VOICE_MUTE, TRAFFIC_VOICE_MUTE};
+    enum end silent;
 
-    for (unsigned k = 0; k < TRAFFIC_END_N; k++) {
-        uint64_t others[TRAFFIC_END_N] = {0, 0};
+    for (unsigned k = 0; k < END_N; k++) {
+        uint64_t others[END_N] = {0, 0};
 
         if (names[k][0])
-            voices[k] = s->facts->voice(s->facts->ctx, names[k], others);
+            voices[k] = voice_of(s->tellers, names[k], others);
         d->others[k] = others[k];
     }
-    silent = voices[TRAFFIC_END_SENDER] == TRAFFIC_VOICE_TOLD ? TRAFFIC_END_RECEIVER
-                                                              : TRAFFIC_END_SENDER;
+    silent = voices[END_SENDER] == TRAFFIC_VOICE_TOLD ? END_RECEIVER : END_SENDER;
     d->is_mute = voices[silent] == TRAFFIC_VOICE_MUTE;
-    d->teller = names[silent == TRAFFIC_END_SENDER ? TRAFFIC_END_RECEIVER : TRAFFIC_END_SENDER];
+    d->teller = names[silent == END_SENDER ? END_RECEIVER : END_SENDER];
     if (voices[silent] == TRAFFIC_VOICE_AGENT)
         d->word = TRAFFIC_WORD_WAITING;
     else if (voices[silent] != TRAFFIC_VOICE_TOLD)
@@ -280,10 +346,11 @@ static int settle(struct settling *s, struct direction *d)
     return r;
 }
 
-int traffic_claims_settle(struct traffic_claim *claims, size_t n, const struct traffic_facts *facts,
-    struct traffic_edges *ret)
+/* From claims, which are sorted, to rows and disputes. 0 or -ENOMEM. */
+static int settle_all(
+    struct claim *claims, size_t n, const struct tellers *tellers, struct traffic_edges *ret)
 {
-    struct settling s = {.facts = facts, .edges = ret};
+    struct settling s = {.tellers = tellers, .edges = ret};
     int r = 0;
 
     qsort(claims, n, sizeof(*claims), compare_claims);
@@ -301,68 +368,14 @@ int traffic_claims_settle(struct traffic_claim *claims, size_t n, const struct t
     return r;
 }
 
-/* ---- a whole day ------------------------------------------------------------------------------
- */
-
-/* A node that has told something. */
-struct teller {
-    const char *name;
-    uint64_t others[TRAFFIC_END_N];
-};
-
-struct tellers {
-    struct teller *items; /* owns; sorted */
-    size_t n;
-    const struct traffic_facts *facts; /* of the others */
-};
-
-static int compare_tellers(const void *a, const void *b)
-{
-    return strcmp(((const struct teller *)a)->name, ((const struct teller *)b)->name);
-}
-
-static int make_tellers(struct tellers *t, const struct traffic_node *nodes, size_t n)
-{
-    t->items = calloc(n + 1, sizeof(*t->items));
-    if (!t->items)
-        return -ENOMEM;
-    t->n = n;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t *others = t->items[i].others;
-
-        t->items[i].name = nodes[i].name;
-        for (size_t k = 0; k < nodes[i].traffic.n; k++) {
-            const struct traffic_flow *f = &nodes[i].traffic.flows[k];
-
-            if (f->peer[0])
-                continue;
-            others[TRAFFIC_END_SENDER] = traffic_total(others[TRAFFIC_END_SENDER], f->sent);
-            others[TRAFFIC_END_RECEIVER] = traffic_total(others[TRAFFIC_END_RECEIVER], f->received);
-        }
-    }
-    qsort(t->items, n, sizeof(*t->items), compare_tellers);
-    return 0;
-}
-
-static enum traffic_voice voice_of(
-    const void *ctx, const char *node, uint64_t others[static TRAFFIC_END_N])
-{
-    const struct tellers *t = ctx;
-    struct teller wanted = {.name = node};
-    const struct teller *found = bsearch(&wanted, t->items, t->n, sizeof(wanted), compare_tellers);
-
-    if (!found)
-        return t->facts->voice(t->facts->ctx, node, others);
-    memcpy(others, found->others, sizeof(found->others));
-    return TRAFFIC_VOICE_TOLD;
-}
+/* ---- a whole day ---------------------------------------------------------------------------- */
 
 int traffic_edges_make(const struct traffic_node *nodes, size_t n,
     const struct traffic_facts *facts, struct traffic_edges **ret)
 {
     struct tellers tellers = {.facts = facts};
     struct traffic_edges *edges = calloc(1, sizeof(*edges));
-    struct traffic_claim *claims;
+    struct claim *claims;
     size_t n_claims = 0;
     int r = -ENOMEM;
 
@@ -375,10 +388,8 @@ int traffic_edges_make(const struct traffic_node *nodes, size_t n,
         n_claims = 0;
         for (size_t i = 0; i < n; i++)
             for (size_t k = 0; k < nodes[i].traffic.n; k++)
-                n_claims +=
-                    traffic_claims_of(nodes[i].name, &nodes[i].traffic.flows[k], claims + n_claims);
-        r = traffic_claims_settle(
-            claims, n_claims, &(struct traffic_facts){.voice = voice_of, .ctx = &tellers}, edges);
+                n_claims += claims_of(nodes[i].name, &nodes[i].traffic.flows[k], claims + n_claims);
+        r = settle_all(claims, n_claims, &tellers, edges);
     }
     free(claims);
     free(tellers.items);

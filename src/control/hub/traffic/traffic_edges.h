@@ -78,23 +78,6 @@ struct traffic_dispute {
     uint64_t counted;
 };
 
-/** The two ends of a direction, as indices. */
-enum traffic_end {
-    TRAFFIC_END_RECEIVER,
-    TRAFFIC_END_SENDER,
-    TRAFFIC_END_N,
-};
-
-/** What one end says of one direction, job and path. */
-struct traffic_claim {
-    const char *from; /* borrowed, like @to and @job */
-    const char *to;
-    const char *job;
-    enum path_kind path;
-    enum traffic_end end; /* that says so */
-    uint64_t bytes;
-};
-
 /** What is settled. */
 struct traffic_edges {
     struct traffic_row *rows; /* owns; in the order of from, to, job and path */
@@ -104,27 +87,11 @@ struct traffic_edges {
     size_t n_disputes; /* of @disputes */
 };
 
-/** What has to be known beside what is claimed. */
+/** What has to be known of nodes that have told nothing. */
 struct traffic_facts {
-    /* @others, of a node that has told: what it has in the sum of all others, as receiver and as
-     * sender; left as zeroes by any other one. */
-    enum traffic_voice (*voice)(
-        const void *ctx, const char *node, uint64_t others[static TRAFFIC_END_N]);
+    enum traffic_voice (*voice)(const void *ctx, const char *node);
     const void *ctx; /* borrowed */
 };
-
-/** traffic_claims_of() - what @f, told by @node, claims. Return: how many are in @ret, 0 to 2. */
-size_t traffic_claims_of(
-    const char *node, const struct traffic_flow *f, struct traffic_claim ret[static 2]);
-
-/**
- * traffic_claims_settle() - from claims to rows, which are added to @ret, and disputes
- * @claims:	all of each direction that has any; they are sorted
- *
- * Return: 0 or -ENOMEM.
- */
-int traffic_claims_settle(struct traffic_claim *claims, size_t n, const struct traffic_facts *facts,
-    struct traffic_edges *ret);
 
 /**
  * traffic_edges_make() - settle all that the nodes say of one day

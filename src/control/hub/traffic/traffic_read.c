@@ -45,22 +45,16 @@ static void end(struct walk *w, int r, const struct err *e)
     free(w);
 }
 
-enum traffic_voice traffic_read_voice(const struct model_network *net, const char *name)
+/* Of a node without a record of that day. */
+static enum traffic_voice voice_of(const void *ctx, const char *name)
 {
+    const struct walk *w = ctx;
+    const struct model_network *net = model_find_network(w->book->model, w->query.network);
     const struct model_node *node = net ? model_find_node(net, name) : NULL;
 
     if (!node)
         return TRAFFIC_VOICE_GONE;
     return node_has_agent(&node->pub.spec) ? TRAFFIC_VOICE_AGENT : TRAFFIC_VOICE_MUTE;
-}
-
-/* Of a node without a record of that day. */
-static enum traffic_voice voice_of(
-    const void *ctx, const char *name, uint64_t others[static TRAFFIC_END_N])
-{
-    const struct walk *w = ctx;
-
-    return traffic_read_voice(model_find_network(w->book->model, w->query.network), name);
 }
 
 /* All records of the day have been read. */
@@ -118,22 +112,15 @@ static bool decode(const struct store_item *item, struct traffic *ret)
 
 static int take_record(struct walk *w, const struct traffic_key *key, const struct store_item *item)
 {
-    const struct traffic_reader *reader = &w->reader;
     struct traffic *place;
     struct traffic read;
     int r = 0;
 
-    if (reader->wants && !reader->wants(reader->ctx, key, item->revision))
-        return 0;
     if (!decode(item, &read))
         return 0;
-    if (reader->wants) {
-        reader->on_record(reader->ctx, key, &read);
-    } else {
-        place = place_for(w, key);
-        if (!place || traffic_merge(place, &read, SIZE_MAX) < 0)
-            r = -ENOMEM;
-    }
+    place = place_for(w, key);
+    if (!place || traffic_merge(place, &read, SIZE_MAX) < 0)
+        r = -ENOMEM;
     traffic_deinit(&read);
     return r;
 }
@@ -200,4 +187,30 @@ int traffic_read(struct traffic_book *b, const struct traffic_query *query,
     if (r != 0)
         free(w);
     return r;
+}
+
+json_t *traffic_read_islands(const struct model_network *net)
+{
+    json_t *islands = json_object();
+
+    for (size_t i = 0; net && i < net->nodes.n; i++) {
+        const struct node *node = &model_node_at(net, i)->pub.spec;
+
+        if (node->island[0])
+            (void)json_object_set_new(islands, node->meta.name, json_string(node->island));
+    }
+    return islands;
+}
+
+json_t *traffic_read_hubs(const struct model_network *net)
+{
+    json_t *hubs = json_array();
+
+    for (size_t i = 0; net && i < net->nodes.n; i++) {
+        const struct node *node = &model_node_at(net, i)->pub.spec;
+
+        if (node->hub)
+            (void)json_array_append_new(hubs, json_string(node->meta.name));
+    }
+    return hubs;
 }

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include <stdbool.h>
+#include <jansson.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -23,24 +23,14 @@ struct traffic_query {
     int32_t until;
 };
 
-struct traffic_key;
-
-/** Who reads: the rows of whole days, or one record after the other. */
+/** Who reads. */
 struct traffic_reader {
     /* What one day comes to, borrowed; in the order of days, each at most once. */
     void (*on_day)(void *ctx, int32_t day, const struct traffic_edges *edges);
-    /* NULL: days are read. Else whether this record, written at that revision, is wanted. */
-    bool (*wants)(void *ctx, const struct traffic_key *key, uint64_t revision);
-    /* One that was, borrowed. */
-    void (*on_record)(void *ctx, const struct traffic_key *key, const struct traffic *t);
     /* The end: 0, or negative errno with words. */
     void (*on_end)(void *ctx, int r, const struct err *e);
     void *ctx; /* pinned until then */
 };
-
-/** traffic_read_voice() - whether a node of that name, which has told nothing of a day, might.
- * @net: NULL: it is gone. */
-enum traffic_voice traffic_read_voice(const struct model_network *net, const char *node);
 
 /**
  * traffic_read() - what this hub was told is written first, and then read with the rest
@@ -49,3 +39,10 @@ enum traffic_voice traffic_read_voice(const struct model_network *net, const cha
  */
 int traffic_read(struct traffic_book *b, const struct traffic_query *query,
     const struct traffic_reader *reader, nsec_t now, struct err *e);
+
+/** traffic_read_islands() - {"NODE": "ISLAND"}, as they were declared: prices depend on them.
+ * @net: NULL: it is gone. A new reference. */
+json_t *traffic_read_islands(const struct model_network *net);
+
+/** traffic_read_hubs() - the names of the nodes that are hubs, likewise. A new reference. */
+json_t *traffic_read_hubs(const struct model_network *net);

@@ -19,7 +19,6 @@ static const char *const names[] = {
     [EDGE_EVENT_BUDGET_NEAR] = "BudgetNear",
     [EDGE_EVENT_BUDGET_SPENT] = "BudgetSpent",
     [EDGE_EVENT_BUDGET_AGAIN] = "BudgetAgain",
-    [EDGE_EVENT_TRAFFIC_DISPUTED] = "TrafficDisputed",
     [EDGE_EVENT_STORE_BEHIND] = "StoreBehind",
     [EDGE_EVENT_STORE_AGAIN] = "StoreAgain",
 };

@@ -29,12 +29,11 @@ enum edge_event_kind {
     EDGE_EVENT_NO_PATH,   /* there is no way to the other end, not even through the hub */
     EDGE_EVENT_UNREACHED, /* a probe gets no answer through the tunnel */
     EDGE_EVENT_REACHED_AGAIN,
-    EDGE_EVENT_BUDGET_NEAR,      /* four fifths of a budget of the day are spent */
-    EDGE_EVENT_BUDGET_SPENT,     /* all of it */
-    EDGE_EVENT_BUDGET_AGAIN,     /* there is some of it again */
-    EDGE_EVENT_TRAFFIC_DISPUTED, /* two ends contradict each other about what they have moved */
-    EDGE_EVENT_STORE_BEHIND,     /* the hub does not know what has changed in its store */
-    EDGE_EVENT_STORE_AGAIN,      /* it does again */
+    EDGE_EVENT_BUDGET_NEAR,  /* four fifths of a budget of the day are spent */
+    EDGE_EVENT_BUDGET_SPENT, /* all of it */
+    EDGE_EVENT_BUDGET_AGAIN, /* there is some of it again */
+    EDGE_EVENT_STORE_BEHIND, /* the hub does not know what has changed in its store */
+    EDGE_EVENT_STORE_AGAIN,  /* it does again */
     EDGE_EVENT_N,
 };
 

@@ -33,19 +33,10 @@ static json_t *reparse(const char *text)
 static struct line *node_text(struct model_node *node)
 {
     const struct report *said = &node->heard.report;
-    struct traffic_rates rates = {.all = 0};
     struct node spec = node->pub.spec;
 
     if (node->text)
         return node->text;
-    /* A budget that is spent slows the node as if an administrator had said so. */
-    if (node->cap > 0) {
-        if (spec.rates)
-            rates = *spec.rates;
-        if (rates.all == 0 || rates.all > node->cap)
-            rates.all = node->cap;
-        spec.rates = &rates;
-    }
     if (said->candidates || said->paths || said->aead || said->fabric || said->hostname[0])
         spec.status = json_pack("{s:o*, s:o*, s:o*, s:o*, s:s*}", "candidates",
             reparse(said->candidates), "paths", reparse(said->paths), "aead", reparse(said->aead),

@@ -21,8 +21,6 @@ unsigned diff_count_rates(const struct diff *d)
 
     for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
         n += d->set_class_rates[i];
-    for (unsigned i = 0; i < TRAFFIC_GROUPS_MAX; i++)
-        n += d->set_group_rates[i];
     return n;
 }
 
@@ -77,7 +75,6 @@ static int add_peer(struct diff *d, const struct wg_peer *want)
         .set_relayed = want->is_relayed,
         .set_mtu = want->mtu != 0,
         .set_rate = want->rate != 0,
-        .set_rate_group = want->rate_group != 0,
         .set_allowed = true,
     };
 
@@ -107,13 +104,12 @@ static int update_peer(struct diff *d, const struct wg_peer *have, const struct 
         .set_relayed = have->is_relayed != want->is_relayed,
         .set_mtu = have->mtu != want->mtu,
         .set_rate = have->rate != want->rate,
-        .set_rate_group = have->rate_group != want->rate_group,
         .set_allowed = !wg_peer_allows_equal(have, want),
     };
 
     if (!change.set_psk && !change.set_endpoint && !change.set_keepalive && !change.set_cipher &&
         !change.set_pin && !change.set_relayed && !change.set_mtu && !change.set_rate &&
-        !change.set_rate_group && !change.set_allowed)
+        !change.set_allowed)
         return 0;
     return add_change(d, change, want);
 }
@@ -179,8 +175,6 @@ static void set_rates(
     d->set_rate = have->all != want->all;
     for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
         d->set_class_rates[i] = have->classes[i] != want->classes[i];
-    for (unsigned i = 0; i < TRAFFIC_GROUPS_MAX; i++)
-        d->set_group_rates[i] = have->groups[i] != want->groups[i];
 }
 
 int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_config *want,

@@ -38,7 +38,6 @@ struct diff_peer {
     bool set_relayed;
     bool set_mtu;
     bool set_rate;
-    bool set_rate_group;
     bool set_allowed; /* replaces all of the peer's blocks */
 };
 
@@ -49,9 +48,8 @@ struct diff {
     bool set_fwmark;
     bool set_relay;
     bool set_shows_dscp;
-    bool set_rate;                            /* of all that is sent */
-    bool set_class_rates[TRAFFIC_CLASS_N];    /* of each class */
-    bool set_group_rates[TRAFFIC_GROUPS_MAX]; /* of each group of peers */
+    bool set_rate;                         /* of all that is sent */
+    bool set_class_rates[TRAFFIC_CLASS_N]; /* of each class */
     uint16_t listen_port;
     uint32_t fwmark;
     bool is_relay;

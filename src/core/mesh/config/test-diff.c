@@ -29,7 +29,6 @@ struct twin_peer {
     uint16_t keepalive;
     struct noise_choice cipher;
     uint64_t rate;
-    uint8_t rate_group;
 };
 
 struct twin {
@@ -93,8 +92,6 @@ static void twin_apply_peer(struct twin *t, const struct diff_peer *c)
         p->cipher = c->peer.cipher;
     if (c->set_rate)
         p->rate = c->peer.rate;
-    if (c->set_rate_group)
-        p->rate_group = c->peer.rate_group;
     if (c->set_allowed)
         disown(t, n);
     for (size_t b = 0; c->set_allowed && b < c->peer.n_allowed; b++)
@@ -114,9 +111,6 @@ static void twin_apply(struct twin *t, const struct diff *d)
     for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
         if (d->set_class_rates[i])
             t->rates.classes[i] = d->rates.classes[i];
-    for (unsigned i = 0; i < TRAFFIC_GROUPS_MAX; i++)
-        if (d->set_group_rates[i])
-            t->rates.groups[i] = d->rates.groups[i];
     for (size_t i = 0; i < d->n_peers; i++)
         twin_apply_peer(t, &d->peers[i]);
 }
@@ -135,8 +129,7 @@ static struct wg_config twin_get(const struct twin *t)
             .endpoint = from->endpoint,
             .keepalive = from->keepalive,
             .cipher = from->cipher,
-            .rate = from->rate,
-            .rate_group = from->rate_group};
+            .rate = from->rate};
 
         if (!from->exists)
             continue;
@@ -167,7 +160,6 @@ static struct wg_config random_config(const struct rng *rng)
     c.rates.all = roll(rng, 2);
     c.shows_dscp = roll(rng, 2) == 1;
     c.rates.classes[roll(rng, TRAFFIC_CLASS_N)] = roll(rng, 3);
-    c.rates.groups[roll(rng, TRAFFIC_GROUPS_MAX)] = roll(rng, 3);
     for (unsigned b = 0; b < TWIN_BLOCKS; b++)
         owner[b] = (int)roll(rng, TWIN_PEERS + 4); /* some belong to nobody */
     for (unsigned i = 0; i < TWIN_PEERS; i++) {
@@ -175,8 +167,7 @@ static struct wg_config random_config(const struct rng *rng)
             .psk = {{(uint8_t)roll(rng, 2)}},
             .keepalive = (uint16_t)roll(rng, 2),
             .cipher = {(enum aead_cipher)roll(rng, AEAD_CIPHER_N), roll(rng, 2) == 1},
-            .rate = roll(rng, 3),
-            .rate_group = (uint8_t)roll(rng, 3)};
+            .rate = roll(rng, 3)};
 
         if (roll(rng, 3) == 0)
             continue;
@@ -223,8 +214,7 @@ static bool is_equal(const struct wg_peer *a, const struct wg_peer *b)
 {
     return memcmp(&a->psk, &b->psk, sizeof(a->psk)) == 0 && a->keepalive == b->keepalive &&
            noise_choice_equal(a->cipher, b->cipher) && wg_peer_allows_equal(a, b) &&
-           a->rate == b->rate && a->rate_group == b->rate_group &&
-           endpoint_equal(&a->endpoint, &b->endpoint);
+           a->rate == b->rate && endpoint_equal(&a->endpoint, &b->endpoint);
 }
 
 /* One step of a life: some new wish, diff, apply; everything that diff.h promises. */

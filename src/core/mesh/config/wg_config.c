@@ -172,6 +172,5 @@ void wg_config_clear_rates(struct wg_config *c)
     c->shows_dscp = false;
     for (size_t i = 0; i < c->n_peers; i++) {
         c->peers[i].rate = 0;
-        c->peers[i].rate_group = 0;
     }
 }

@@ -50,7 +50,6 @@ struct wg_peer {
     enum pin pin;               /* what moves its endpoint while paths are found */
     bool is_relayed;            /* this node may relay between it and others of its kind */
     uint64_t rate;              /* of what is sent to it, bit/s; 0: none */
-    uint8_t rate_group;         /* of the interface's rates.groups, from 1 on; 0: none */
     struct ip_prefix *allowed;  /* owns; sorted by ip_prefix_compare(), host bits zero */
     size_t n_allowed;
     struct wg_facts facts;

@@ -2,10 +2,9 @@
 #include "mesh/object/budget.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "base/err.h"
-#include "base/traffic.h"
 #include "mesh/object/fields.h"
 
 /* Is there such a field? It has to be a number above 0. */
@@ -23,23 +22,30 @@ static bool take_amount(struct fields *f, const char *name, double *ret)
     return true;
 }
 
+/* A budget had a rate once, for when it is spent. A stored one loads. */
+static void take_ignored_cap(struct fields *f, enum object_mode mode, struct budget *budget)
+{
+    const char *cap = fields_string(f, "cap", FIELDS_OPTIONAL, 1, TRAFFIC_RATE_TEXT_MAX - 1);
+
+    if (cap && mode == OBJECT_STRICT)
+        fields_fail(f, "\"cap\" of a budget has no effect any more: leave it out");
+    else if (cap)
+        (void)snprintf(budget->ignored_cap, sizeof(budget->ignored_cap), "%s", cap);
+}
+
 static void take_budget(
     struct fields *f, const json_t *json, enum object_mode mode, struct budgets *b)
 {
     struct fields own = fields_make(json, f->where, f->e);
     struct budget budget = {.cost = 0};
-    struct err e = ERR_NULL;
     double bytes = 0;
-    const char *cap;
     bool has_cost;
 
     fields_name(&own, "job", FIELDS_OPTIONAL, budget.job);
     has_cost = take_amount(&own, "costPerDay", &budget.cost);
     if (take_amount(&own, "bytesPerDay", &bytes) == has_cost)
         fields_fail(&own, "a budget has either \"costPerDay\" or \"bytesPerDay\"");
-    cap = fields_string(&own, "cap", FIELDS_OPTIONAL, 1, TRAFFIC_RATE_TEXT_MAX);
-    if (cap && traffic_rate_parse(&budget.cap, cap, "\"cap\" of a budget", &e) != 0)
-        fields_fail(&own, "%s", err_text(&e));
+    take_ignored_cap(&own, mode, &budget);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&own);
     budget.bytes = (uint64_t)bytes;
@@ -73,11 +79,9 @@ json_t *budgets_encode(const struct budgets *b)
     for (unsigned i = 0; list && i < b->n; i++) {
         const struct budget *budget = &b->items[i];
         bool is_cost = budget->cost > 0;
-        char cap[TRAFFIC_RATE_TEXT_MAX];
-        json_t *json = json_pack("{s:s*, s:o, s:s*}", "job", budget->job[0] ? budget->job : NULL,
+        json_t *json = json_pack("{s:s*, s:o}", "job", budget->job[0] ? budget->job : NULL,
             is_cost ? "costPerDay" : "bytesPerDay",
-            is_cost ? json_real(budget->cost) : json_integer((json_int_t)budget->bytes), "cap",
-            budget->cap > 0 ? traffic_rate_format(budget->cap, cap) : NULL);
+            is_cost ? json_real(budget->cost) : json_integer((json_int_t)budget->bytes));
 
         if (json_array_append_new(list, json) < 0)
             list = (json_decref(list), NULL);

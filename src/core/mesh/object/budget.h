@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/parse.h"
+#include "base/traffic.h"
 #include "mesh/object/object_meta.h"
 
 struct fields;
@@ -25,7 +26,9 @@ struct budget {
     char job[NAME_MAX_LEN + 1]; /* "": all that the network moves */
     double cost;                /* in the price table's currency; 0: it is of bytes */
     uint64_t bytes;             /* 0: it is of money */
-    uint64_t cap;               /* bit/s that each of its nodes may send once it is spent; 0: any */
+    /* A cap that was stored when budgets had some: shown as without effect, and not written again;
+     * "": none. */
+    char ignored_cap[TRAFFIC_RATE_TEXT_MAX];
 };
 
 /** Those of a network. */

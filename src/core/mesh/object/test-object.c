@@ -142,6 +142,29 @@ static void test_unknown_fields(void **state)
         "field of it");
 }
 
+#define CAPPED_BUDGET                                                                              \
+    "\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\", "                                      \
+    "\"budgets\": [{\"costPerDay\": 1, \"cap\": \"50Mbit\"}]"
+
+/* Budgets once had a rate for when they are spent. A stored one loads, and is not written again. */
+static void test_stored_cap(void **state)
+{
+    struct object o = OBJECT_NULL;
+    struct err e = ERR_NULL;
+    json_t *json;
+
+    assert_int_equal(decode(&o, NETWORK_WITH(CAPPED_BUDGET), OBJECT_LENIENT, &e), 0);
+    assert_string_equal(o.network.budgets.items[0].ignored_cap, "50Mbit");
+    json = budgets_encode(&o.network.budgets);
+    assert_null(json_object_get(json_array_get(json, 0), "cap"));
+    assert_non_null(json_object_get(json_array_get(json, 0), "costPerDay"));
+    json_decref(json);
+    object_deinit(&o);
+    assert_true(decode(&o, NETWORK_WITH(CAPPED_BUDGET), OBJECT_STRICT, &e) < 0);
+    assert_string_equal(
+        e.text, "Network \"default\": \"cap\" of a budget has no effect any more: leave it out");
+}
+
 /* Every sentence with which an object is refused. */
 static const struct {
     const char *in;
@@ -389,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_node),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_unknown_fields),
+        cmocka_unit_test(test_stored_cap),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_public_key_refused),
         cmocka_unit_test(test_too_many_labels),

@@ -324,28 +324,6 @@ static int add_peer(struct wg_config *c, const struct render_input *in, const st
     return r;
 }
 
-/* The peer goes into the group of the cap number @i, unless it is in one with a lesser rate. */
-static void join_group(struct wg_config *c, const struct node *node, size_t i)
-{
-    struct wg_peer *p = node && !node->hub ? wg_config_find(c, &node->key) : NULL;
-
-    if (p && (p->rate_group == 0 || c->rates.groups[p->rate_group - 1] > c->rates.groups[i]))
-        p->rate_group = (uint8_t)(i + 1);
-}
-
-/* What a job's nodes send each other, whichever of them this one sends to: a group for each job.
- * @c is sorted. */
-static void set_caps(struct wg_config *c, const struct render_input *in)
-{
-    for (size_t i = 0; i < in->n_caps && i < TRAFFIC_GROUPS_MAX; i++) {
-        const struct render_cap *cap = &in->caps[i];
-
-        c->rates.groups[i] = cap->rate;
-        for (size_t at = 0; at < cap->len; at += strlen(cap->members + at) + 1)
-            join_group(c, snapshot_find_node(in->snapshot, cap->members + at), i);
-    }
-}
-
 static int compare_prefixes(const void *a, const void *b)
 {
     return ip_prefix_compare(a, b);
@@ -415,7 +393,6 @@ int render_config(struct wg_config *ret, const struct render_input *in, struct e
         r = wg_config_sort(&c, e);
     if (r < 0)
         return r;
-    set_caps(&c, in);
     *ret = c;
     c = (struct wg_config)WG_CONFIG_NULL;
     return 0;

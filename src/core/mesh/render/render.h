@@ -57,24 +57,15 @@ struct render_path {
     uint16_t keepalive; /* s; what this path needs, 0: nothing. A hub's is render_keepalive(). */
 };
 
-/** A job that runs on this node, whose nodes are to send each other no more than a rate. */
-struct render_cap {
-    uint64_t rate;       /* bit/s, of all that this node sends to the others together */
-    const char *members; /* borrowed; the names of its nodes, each with its zero */
-    size_t len;          /* bytes of @members */
-};
-
 struct render_input {
     const struct snapshot *snapshot; /* borrowed; complete */
     const struct render_path *paths; /* borrowed; @n_paths, sorted by node in byte order */
     size_t n_paths;
-    const char *relay; /* borrowed; name of the hub through which this node's packets go to peers
-                          without a better path; NULL, or no hub: render_hub() */
-    const struct render_cap *caps; /* borrowed; of two about one peer the lesser rate holds */
-    size_t n_caps;                 /* TRAFFIC_GROUPS_MAX at most */
-    uint16_t listen_port;          /* of this node; 0: any */
-    uint16_t link_mtu;  /* inner bytes that the machine's largest link carries; 0: not known */
-    uint16_t keepalive; /* s; as this node has measured it; 0: use what it has reported */
+    const char *relay;    /* borrowed; name of the hub through which this node's packets go to peers
+                             without a better path; NULL, or no hub: render_hub() */
+    uint16_t listen_port; /* of this node; 0: any */
+    uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
+    uint16_t keepalive;   /* s; as this node has measured it; 0: use what it has reported */
     bool pins;   /* paths are found for this node: an endpoint stays until render changes it */
     bool relays; /* this node is to be a relay for the others */
 };

@@ -185,31 +185,6 @@ static void test_rates(void **state)
     snapshot_deinit(&s);
 }
 
-/* A job that is slowed is a group of the nodes in it, whether they are peers or not; who is in two
- * such jobs is in the slower one, and a hub in none. */
-static void test_caps(void **state)
-{
-    static const char both[] = "n2\0n3\0gone\0hub";
-    static const char one[] = "n2\0n3\0n4";
-    const struct render_cap caps[] = {
-        {.rate = 9000000, .members = one, .len = sizeof(one)},
-        {.rate = 2000000, .members = both, .len = sizeof(both)},
-    };
-    struct snapshot s = sample_snapshot(5, 2);
-    struct render_input in = {.snapshot = &s, .caps = caps, .n_caps = 2};
-    struct wg_config c = WG_CONFIG_NULL;
-    struct err e = ERR_NULL;
-
-    assert_int_equal(render_config(&c, &in, &e), 0);
-    assert_true(c.rates.groups[0] == 9000000 && c.rates.groups[1] == 2000000);
-    assert_int_equal(peer(&c, 1)->rate_group, 0);
-    assert_int_equal(peer(&c, 3)->rate_group, 2);
-    assert_int_equal(peer(&c, 4)->rate_group, 1);
-    assert_int_equal(peer(&c, 5)->rate_group, 0);
-    wg_config_deinit(&c);
-    snapshot_deinit(&s);
-}
-
 /* Every rule of one edge, a line each. */
 static void test_edges(void **state)
 {
@@ -526,7 +501,6 @@ int main(void)
         cmocka_unit_test(test_hub),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_caps),
         cmocka_unit_test(test_hub_path),
         cmocka_unit_test(test_hub_that_relays),
         cmocka_unit_test(test_keepalive),

@@ -316,10 +316,12 @@ static bool find_file(
 /* Where each plugin's own installer, or the cloud's image, puts it. */
 static const char *const ofi_plugins[] = {
     "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu/libnccl-net-ofi.so",
+    "/opt/amazon/ofi-nccl/lib/aarch64-linux-gnu/libnccl-net-ofi.so",
     "/opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so",
     "/opt/amazon/ofi-nccl/lib64/libnccl-net-ofi.so",
     "/opt/aws-ofi-nccl/lib/libnccl-net-ofi.so",
     "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu/libnccl-net.so",
+    "/opt/amazon/ofi-nccl/lib/aarch64-linux-gnu/libnccl-net.so",
     "/opt/amazon/ofi-nccl/lib/libnccl-net.so",
     "/opt/aws-ofi-nccl/lib/libnccl-net.so",
     NULL,

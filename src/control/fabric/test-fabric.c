@@ -133,6 +133,24 @@ static void test_without_metadata(void **state)
     assert_string_equal(facts.place.group, "");
 }
 
+/* The same plugin on a machine with Grace processors. */
+static void test_plugin_for_arm64(void **state)
+{
+    static const char folder[] = "/opt/amazon/ofi-nccl/lib";
+    char root[MACHINES_PATH_MAX], from[2 * MACHINES_PATH_MAX], to[2 * MACHINES_PATH_MAX];
+    struct tree t = {.root = root};
+    struct fabric_facts facts;
+
+    machines_unpack("p5", root);
+    (void)snprintf(from, sizeof(from), "%s%s/x86_64-linux-gnu", root, folder);
+    (void)snprintf(to, sizeof(to), "%s%s/aarch64-linux-gnu", root, folder);
+    assert_int_equal(rename(from, to), 0);
+    fabric_read(&facts, &t, FABRIC_VIEW_JOB, NULL);
+    machines_remove(root);
+    assert_string_equal(
+        facts.plugin, "/opt/amazon/ofi-nccl/lib/aarch64-linux-gnu/libnccl-net-ofi.so");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +158,7 @@ int main(void)
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_without_metadata),
+        cmocka_unit_test(test_plugin_for_arm64),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,6 +91,7 @@ struct agent {
     struct render_path *routes; /* owns: the hub's path and those that were found, by node */
     struct log_limit pass_limit;
     struct log_limit foreign_limit;
+    struct log_limit mended_limit;
     char rates_why[ENGINE_WHY_MAX]; /* as it was logged last; "": rates are kept, or none is wanted
                                      */
     nsec_t foreign_at; /* monotonic; when a foreign peer was removed last; 0: none was */

@@ -69,27 +69,35 @@ static void log_offloads(const struct agent *a)
                 offload_name((enum offload)i), o.why[i]);
 }
 
+static bool has_mended(const struct reconcile_result *result)
+{
+    return result->renamed[0] != '\0' || result->was_gone || result->was_down || result->lost_route;
+}
+
 /* What somebody else has done to the interface, and that it is mended: one line each. */
-static void log_mended(const struct agent *a, const struct reconcile_result *result)
+static void log_mended(struct agent *a, const struct reconcile_result *result, nsec_t now)
 {
     const char *interface = a->state.interface;
     char text[IP_PREFIX_TEXT_MAX];
 
     if (result->renamed[0] != '\0')
-        log_info("%s had been renamed to %s and has its name again", interface, result->renamed);
+        log_limited(&a->mended_limit, now, LOG_LEVEL_INFO,
+            "%s had been renamed to %s and has its name again", interface, result->renamed);
     if (result->was_gone)
-        log_info(
+        log_limited(&a->mended_limit, now, LOG_LEVEL_INFO,
             "%s had been deleted, or its data plane had ended: both are there again", interface);
     if (result->was_down)
-        log_info("%s had been set down and is up again", interface);
+        log_limited(&a->mended_limit, now, LOG_LEVEL_INFO, "%s had been set down and is up again",
+            interface);
     if (result->lost_route)
-        log_info("the route to %s had been taken from %s and leads into it again",
+        log_limited(&a->mended_limit, now, LOG_LEVEL_INFO,
+            "the route to %s had been taken from %s and leads into it again",
             ip_prefix_format(&result->route, text), interface);
 }
 
-static void log_pass(const struct agent *a, const struct reconcile_result *result)
+static void log_pass(struct agent *a, const struct reconcile_result *result, nsec_t now)
 {
-    log_mended(a, result);
+    log_mended(a, result, now);
     if (result->opened) {
         log_info("the %s engine runs %s%s%s", engine_kind_name(engine_kind_of(a->reconcile.engine)),
             a->state.interface, a->reconcile.why[0] ? ": " : "", a->reconcile.why);
@@ -185,8 +193,8 @@ void agent_pass_run(struct agent *a)
     if (a->pass.fault.text[0] != '\0' || a->applied == 0)
         hub_set_on_edges(&a->hubs);
     a->applied = a->snapshot.revision;
-    pass_plan_on_success(&a->pass, now);
-    log_pass(a, &result);
+    pass_plan_on_success(&a->pass, has_mended(&result), now);
+    log_pass(a, &result, now);
     tell_foreign(a, &result, now);
     tell_rates(a);
     apply_rules(a, now);

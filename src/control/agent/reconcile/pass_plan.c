@@ -8,9 +8,10 @@ void pass_plan_request(struct pass_plan *p, nsec_t at)
     p->due_at = nsec_min(p->due_at, nsec_max(at, p->held_until));
 }
 
-void pass_plan_on_success(struct pass_plan *p, nsec_t now)
+void pass_plan_on_success(struct pass_plan *p, bool has_mended, nsec_t now)
 {
-    *p = (struct pass_plan){.due_at = now + PASS_PLAN_PERIOD};
+    *p = (struct pass_plan){
+        .due_at = now + PASS_PLAN_PERIOD, .held_until = has_mended ? now + PASS_PLAN_PAUSE : 0};
 }
 
 /* At random between three quarters of @wait and five quarters. */
@@ -27,6 +28,6 @@ void pass_plan_on_failure(
     p->fault = *why;
     p->n_failed++;
     p->due_at = now + scatter(wait, random);
-    p->held_until = has_engine ? 0 : p->due_at;
+    p->held_until = has_engine ? nsec_min(p->due_at, now + PASS_PLAN_PAUSE) : p->due_at;
     p->retry_for = nsec_min(wait * 2, PASS_PLAN_PERIOD);
 }

@@ -113,6 +113,9 @@ static int provide_engine(struct reconcile *rc, const struct wg_config *want,
         r = -EIO;
     if (r < 0)
         rc->engine = engine_close(rc->engine);
+    else
+        /* By its number it is found again, also if it is renamed before it has an address. */
+        rc->ifindex = if_nametoindex(rc->interface);
     return r;
 }
 
@@ -384,6 +387,10 @@ static int reconcile_interface(
 
     if (r == RTNL_E_ABSENT)
         return err_set(e, -ENODEV, "the interface %s is gone", rc->interface);
+    /* Where the engine's has gone, somebody else may have made one of its name. */
+    if (r == 0 && rc->ifindex != 0 && link.ifindex != rc->ifindex && !res->opened &&
+        ownership_check(&rc->nl, rc->interface, want, NULL, e) == OWNERSHIP_E_FOREIGN)
+        return -EEXIST;
     if (r == 0) {
         res->was_gone = rc->was_whole && (link.ifindex != rc->ifindex || res->opened);
         res->was_down = rc->is_whole && link.ifindex == rc->ifindex && !link.up;
@@ -467,6 +474,17 @@ static int reconcile_name(
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
+/* An engine whose interface is found neither by its name, nor by its number, nor by its addresses,
+ * twice in a row, ends, so that the next pass begins another one. */
+static void end_lost_engine(struct reconcile *rc, int r)
+{
+    bool is_lost = r == -ENODEV && rc->engine;
+
+    if (is_lost && rc->has_lost)
+        (void)reconcile_retire_engine(rc, NULL);
+    rc->has_lost = is_lost && !rc->has_lost;
+}
+
 int reconcile_run(struct reconcile *rc, const struct render_input *in,
     const struct x25519_secret *secret, struct reconcile_result *ret, struct err *e)
 {
@@ -487,6 +505,7 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
         r = reconcile_peers(rc, &want, secret, &res, e);
     if (r == 0)
         r = reconcile_interface(rc, &rc->told, &res, e);
+    end_lost_engine(rc, r);
     wg_config_deinit(&want);
     if (r == 0)
         *ret = res;

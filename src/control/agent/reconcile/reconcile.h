@@ -31,6 +31,7 @@ struct reconcile {
     unsigned ifindex;               /* of the interface when last seen; 0: not yet */
     bool is_whole;                  /* the last pass left it with its addresses and routes */
     bool was_whole;                 /* and so did any pass of this agent */
+    bool has_lost;                  /* the last pass found an engine, and no interface of its */
     enum subnets_accept accepts;    /* which of the subnets behind other nodes are used */
     struct subnet_routes subnets;   /* behind other nodes, and which of them are used here */
     bool lacks_v6;                  /* this machine takes no IPv6 address */

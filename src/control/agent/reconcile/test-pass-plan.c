@@ -29,8 +29,21 @@ static void test_pass_is_due_when_it_is_asked_for(void **state)
     pass_plan_request(&p, 90 * SEC);
     pass_plan_request(&p, 95 * SEC);
     assert_int_equal(p.due_at, 90 * SEC);
-    pass_plan_on_success(&p, 90 * SEC);
+    pass_plan_on_success(&p, false, 90 * SEC);
     assert_int_equal(p.due_at, 100 * SEC);
+}
+
+/* Whoever sets the interface down again and again has no pass for each time. */
+static void test_pause_after_a_mend(void **state)
+{
+    struct pass_plan p = PASS_PLAN_NULL;
+
+    pass_plan_on_success(&p, true, 90 * SEC);
+    pass_plan_request(&p, 90 * SEC + 5 * MS);
+    assert_int_equal(p.due_at, 90 * SEC + PASS_PLAN_PAUSE);
+    pass_plan_on_success(&p, false, 91 * SEC);
+    pass_plan_request(&p, 91 * SEC + 5 * MS);
+    assert_int_equal(p.due_at, 91 * SEC + 5 * MS);
 }
 
 static void test_pass_that_fails_is_repeated_later_and_later(void **state)
@@ -48,10 +61,10 @@ static void test_pass_that_fails_is_repeated_later_and_later(void **state)
         assert_int_equal(p.n_failed, i + 1);
         now = p.due_at;
     }
-    /* With an engine others may ask for a pass at once. */
-    pass_plan_request(&p, now);
-    assert_int_equal(p.due_at, now);
-    pass_plan_on_success(&p, now);
+    /* With an engine others need not wait so long. */
+    pass_plan_request(&p, now - 10 * SEC);
+    assert_int_equal(p.due_at, now - 10 * SEC + PASS_PLAN_PAUSE);
+    pass_plan_on_success(&p, false, now);
     assert_string_equal(p.fault.text, "");
     assert_int_equal(p.n_failed, 0);
     pass_plan_on_failure(&p, &e, true, MIDDLE, now);
@@ -116,7 +129,7 @@ static void test_pass_without_engine_waits_for_its_time(void **state)
     pass_plan_on_failure(&p, &e, false, MIDDLE, p.due_at);
     pass_plan_request(&p, 100 * SEC);
     assert_int_equal(p.due_at, 100 * SEC + 750 * MS);
-    pass_plan_on_success(&p, 101 * SEC);
+    pass_plan_on_success(&p, false, 101 * SEC);
     pass_plan_request(&p, 101 * SEC);
     assert_int_equal(p.due_at, 101 * SEC);
 }
@@ -182,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pass_is_due_when_it_is_asked_for),
+        cmocka_unit_test(test_pause_after_a_mend),
         cmocka_unit_test(test_pass_that_fails_is_repeated_later_and_later),
         cmocka_unit_test(test_waits_are_scattered),
         cmocka_unit_test(test_histogram_of_passes),

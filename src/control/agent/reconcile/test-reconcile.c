@@ -17,6 +17,8 @@
 #include "agent/reconcile/reconcile.h"
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
+#include "net/tun/offload.h"
+#include "net/tun/tun.h"
 #include "test/support/netlink_writes.h"
 #include "test/support/netns.h"
 #include "test/support/sample_engine.h"
@@ -38,6 +40,21 @@ static unsigned add_link(struct netlink *nl, const char *name)
     struct rtnl_link link;
 
     assert_int_equal(rtnl_add_link(nl, name, "bridge"), 0);
+    assert_int_equal(rtnl_find_link(nl, name, &link), 0);
+    return link.ifindex;
+}
+
+/* One that no process serves; 0: this machine has no such devices. */
+static unsigned add_tun(struct netlink *nl, const char *name)
+{
+    struct offloads offloads = offloads_all();
+    struct tun t = TUN_NULL;
+    struct rtnl_link link;
+
+    if (tun_open(&t, name, 1, &offloads, NULL) != 0)
+        return 0;
+    assert_int_equal(tun_set_persistent(&t, true), 0);
+    tun_close(&t);
     assert_int_equal(rtnl_find_link(nl, name, &link), 0);
     return link.ifindex;
 }
@@ -546,7 +563,9 @@ static void test_who_took_the_interface(void **state)
             assert_int_equal(reconcile_retire_engine(&w->rc, NULL), 0);
         else
             assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
-        w->ifindex = add_link(w->nl, "weft0");
+        w->ifindex = add_tun(w->nl, "weft0");
+        if (w->ifindex == 0)
+            skip();
         assert_int_not_equal(w->ifindex, before);
         w->rc.engine = &w->engine.engine;
         assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), 0);
@@ -554,6 +573,42 @@ static void test_who_took_the_interface(void **state)
         assert_int_equal(reconcile_take_down(&w->rc, NULL), 0);
         end_world(w);
     }
+}
+
+/* The engine answers, and its interface is nowhere: another engine is to be begun. */
+static void test_engine_without_its_interface(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct render_input in = {.snapshot = &w->snapshot};
+    struct reconcile_result result;
+
+    (void)pass(w);
+    assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
+    assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), -ENODEV);
+    assert_non_null(w->rc.engine);
+    assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), -ENODEV);
+    assert_null(w->rc.engine);
+    end_world(w);
+}
+
+/* Somebody else's interface of that name is not set up, though an engine is open. */
+static void test_name_that_was_taken(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct render_input in = {.snapshot = &w->snapshot};
+    struct addresses a = {""};
+    struct reconcile_result result;
+    struct err e = ERR_NULL;
+    unsigned other;
+
+    (void)pass(w);
+    assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
+    other = add_link(w->nl, "weft0");
+    assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, &e), -EEXIST);
+    assert_non_null(strstr(err_text(&e), "was made by somebody else"));
+    assert_int_equal(rtnl_each_address(w->nl, other, add_address, &a), 0);
+    assert_string_equal(a.text, "");
+    end_world(w);
 }
 
 static void test_links_of_the_machine(void **state)
@@ -594,6 +649,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_taken_down, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_retired, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_who_took_the_interface, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_engine_without_its_interface, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_name_that_was_taken, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_links_of_the_machine, netns_enter, netns_leave),
     };
 

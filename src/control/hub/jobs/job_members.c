@@ -104,6 +104,8 @@ json_t *job_members_nccl(const struct job_members *m)
 
 void job_members_set_nnodes(struct job_members *m, const char *name, const char *nnodes)
 {
+    if (strcmp(m->nnodes, nnodes) == 0)
+        return;
     (void)snprintf(m->nnodes, sizeof(m->nnodes), "%s", nnodes);
     (void)snprintf(m->nnodes_by, sizeof(m->nnodes_by), "%s", name);
 }

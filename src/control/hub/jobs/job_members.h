@@ -116,7 +116,8 @@ void job_members_hear(
  */
 json_t *job_members_presence(struct job_members *m, const char *asker, nsec_t now);
 
-/** job_members_set_nnodes() - @name has come to a job of so many nodes, "4" or "2:4". */
+/** job_members_set_nnodes() - @name has come to a job of so many nodes, "4" or "2:4". Of those who
+ * say the same number it is the first who is remembered. */
 void job_members_set_nnodes(struct job_members *m, const char *name, const char *nnodes);
 
 /**

@@ -280,6 +280,19 @@ static void test_others_are_on_their_way(void **state)
     assert_int_equal(join(f, "train")->record.run, 2);
 }
 
+static void test_who_said_how_many_nodes(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+
+    job_members_set_nnodes(&job->members, "a", "4");
+    job_members_set_nnodes(&job->members, "b", "4");
+    assert_string_equal(job->members.nnodes_by, "a");
+    job_members_set_nnodes(&job->members, "b", "2");
+    assert_string_equal(job->members.nnodes_by, "b");
+    assert_string_equal(job->members.nnodes, "2");
+}
+
 /* A run ends when somebody says so while nobody else is connected. */
 static void test_an_end(void **state)
 {
@@ -565,6 +578,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_quiet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_all_commands_are_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_others_are_on_their_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_said_how_many_nodes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_broken_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_may_say_so, set_up, tear_down),

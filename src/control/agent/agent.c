@@ -277,6 +277,13 @@ static void on_self(void *ctx)
     poll_plan_request(&a->poll, clock_now() + AGENT_CORE_SOON);
 }
 
+static void on_look(void *ctx)
+{
+    struct agent *a = ctx;
+
+    poll_plan_request(&a->poll, clock_now());
+}
+
 static void on_network(void *ctx)
 {
     struct agent *a = ctx;
@@ -446,8 +453,11 @@ static int open_parts(struct life *l, struct err *e)
         .interface = a->state.interface,
         .given = a->state.given,
         .n_given = a->state.n_given};
-    struct path_driver_listener paths = {
-        .on_routes = on_routes, .on_self = on_self, .on_network = on_network, .ctx = a};
+    struct path_driver_listener paths = {.on_routes = on_routes,
+        .on_self = on_self,
+        .on_look = on_look,
+        .on_network = on_network,
+        .ctx = a};
     int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, a->state.accepts, e);
 
     if (r == 0)

@@ -85,6 +85,7 @@ static void show_paths(struct agent *a, nsec_t now)
 
         seen[i] = (struct peer_seen){.key = ob->key,
             .endpoint = ob->endpoint,
+            .heard = ob->heard,
             .handshake_at = ob->handshake_at,
             .has_session = observation_has_session(ob, now),
             .rx_bytes = ob->facts.rx_bytes,

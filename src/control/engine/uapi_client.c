@@ -233,6 +233,7 @@ enum peer_line {
     PEER_LINE_ENDPOINT,
     PEER_LINE_HANDSHAKE_NSEC,
     PEER_LINE_HANDSHAKE_SEC,
+    PEER_LINE_HEARD,
     PEER_LINE_KEEPALIVE,
     PEER_LINE_MTU,
     PEER_LINE_PIN,
@@ -260,6 +261,7 @@ static const struct {
     [PEER_LINE_ENDPOINT] = LINE("endpoint", 0),
     [PEER_LINE_HANDSHAKE_NSEC] = LINE("last_handshake_time_nsec", 999999999),
     [PEER_LINE_HANDSHAKE_SEC] = LINE("last_handshake_time_sec", INT64_MAX),
+    [PEER_LINE_HEARD] = LINE("heard_endpoint", 0),
     [PEER_LINE_KEEPALIVE] = LINE("persistent_keepalive_interval", UINT16_MAX),
     [PEER_LINE_MTU] = LINE("mtu", UINT16_MAX),
     [PEER_LINE_PIN] = LINE("pinned_endpoint", 0),
@@ -306,6 +308,9 @@ static int take_peer_line(struct decoder *dc, struct err *e)
         break;
     case PEER_LINE_HANDSHAKE_SEC:
         p->facts.handshake_sec = (int64_t)v;
+        break;
+    case PEER_LINE_HEARD:
+        good = endpoint_parse(&p->facts.heard, dc->value, NULL) == 0;
         break;
     case PEER_LINE_KEEPALIVE:
         p->keepalive = (uint16_t)v;

@@ -170,6 +170,8 @@ static void step(struct world *w, struct reader *r)
         break;
     case 3:
         paths_on_traffic(w->paths, &w->people->keys[0], reader_u8(r), reader_u8(r), w->now);
+        paths_on_received(
+            w->paths, &w->people->keys[0], w->now - reader_u8(r) * NSEC_PER_MSEC, w->now);
         break;
     case 4:
         paths_on_socket(w->paths, w->socket, reader_u8(r) % 2, w->now);

@@ -102,6 +102,7 @@ enum path_action_kind {
     PATH_ACTION_OPEN,  /* open a UDP socket of its own on any port, to be known as @socket */
     PATH_ACTION_CLOSE, /* close the socket @socket */
     PATH_ACTION_FRESH, /* ask STUN servers again and report: a path has died, or is to be guessed */
+    PATH_ACTION_LOOK,  /* read the engine's counters: paths_on_received(), paths_on_traffic() */
     PATH_ACTION_FITS,  /* @peer answered the probe @probe of @size bytes */
     PATH_ACTION_EVENT, /* @text is worth a line of the log */
     PATH_ACTION_KIND_N,
@@ -110,7 +111,7 @@ enum path_action_kind {
 /** Something for the caller to do; borrowed until the next call on the paths. */
 struct path_action {
     enum path_action_kind kind;
-    struct x25519_public peer; /* of which edge; zeroes for FRESH */
+    struct x25519_public peer; /* of which edge; zeroes for FRESH and LOOK */
     const char *name;          /* of the peer */
 
     uint32_t socket;        /* SEND, USE, OPEN, CLOSE */

@@ -96,11 +96,14 @@ struct path_choice {
     struct path_nomination sent;     /* our nomination, until the peer accepts */
     struct path_nomination received; /* the peer's, of a pair that is not valid here yet */
     bool is_moved;                   /* our address has changed: our pings tell the peer */
-    uint32_t moved_to; /* pair on which a peer whose address has changed speaks; 0: none */
-    nsec_t died_at;    /* when a direct path died last; 0: never */
-    bool is_worse;     /* the direct path that there was is worse than the relay */
-    bool is_alarm;     /* a warning was given that the edge is relayed, and it still is */
-    nsec_t alarm_at;   /* when to warn; NSEC_NEVER: done, or no reason to */
+    uint32_t moved_to;  /* pair on which a peer whose address has changed speaks; 0: none */
+    nsec_t died_at;     /* when a direct path died last; 0: never */
+    bool is_worse;      /* the direct path that there was is worse than the relay */
+    bool has_left;      /* a direct path, for a relay that was better */
+    unsigned n_returns; /* from a relay that had been better, and was not for long */
+    nsec_t stay_until;  /* a direct path is not left for a better relay before this */
+    bool is_alarm;      /* a warning was given that the edge is relayed, and it still is */
+    nsec_t alarm_at;    /* when to warn; NSEC_NEVER: done, or no reason to */
 };
 
 /** The relay of an edge, while no pair is chosen. Written by path_relay.c. */

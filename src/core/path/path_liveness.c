@@ -20,6 +20,11 @@
 /* A path is dead this long after the first ping without an answer, and after at least so many. */
 #define DEAD_AFTER (1300 * NSEC_PER_MSEC)
 #define DEAD_PINGS 4
+/* What the engine has received keeps an unanswered path for so long, and all of it together for no
+ * longer than that. It is asked after so many pings. */
+#define RECEIVED_FOR  (1500 * NSEC_PER_MSEC)
+#define RECEIVED_MAX  (60 * NSEC_PER_SEC)
+#define RECEIVED_ASKS 2
 /* A tick that comes so much too late says that this machine is busy: answers may be waiting to be
  * read. Such ticks find a path dead only after so many pings. */
 #define LATE       (50 * NSEC_PER_MSEC)
@@ -118,6 +123,24 @@ void path_liveness_on_data(
         l->next_at = nsec_min(l->next_at, facts->begins ? now : now + SLACK_ACTIVE);
 }
 
+void path_liveness_on_received(struct path_liveness *l, nsec_t since, nsec_t now)
+{
+    if (l->n_unanswered > 0 && since >= l->unanswered_since)
+        l->received_at = now;
+}
+
+bool path_liveness_wants_look(
+    const struct path_liveness *l, const struct path_liveness_facts *facts)
+{
+    return facts->is_active && l->n_unanswered >= RECEIVED_ASKS;
+}
+
+static bool is_received(const struct path_liveness *l, nsec_t now)
+{
+    return l->received_at > l->unanswered_since && now - l->received_at < RECEIVED_FOR &&
+           now - l->unanswered_since < RECEIVED_MAX;
+}
+
 enum path_liveness_wish path_liveness_tick(
     struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now)
 {
@@ -129,7 +152,7 @@ enum path_liveness_wish path_liveness_tick(
     if (late >= LATE && l->n_unanswered > 0)
         l->unanswered_since += late;
     if (l->n_unanswered >= (late >= LATE ? LATE_PINGS : DEAD_PINGS) &&
-        now - l->unanswered_since >= patience)
+        now - l->unanswered_since >= patience && !is_received(l, now))
         return PATH_LIVENESS_DEAD;
     if (l->n_unanswered++ == 0)
         l->unanswered_since = now;

@@ -9,7 +9,10 @@
  * path is dead: at most 2 s after it broke, if data flows.
  * The time by which a busy machine comes too late to its own ticks is not counted.
  *
- * Received data is no proof that the pair works: it may have come by the relay.
+ * A peer that is busy may answer late, while its engine goes on. Whatever authentic came by the
+ * pair after the first ping without an answer therefore keeps the path for as long as more comes,
+ * up to a minute. It shows one direction only; where the other one is broken the peer hears
+ * nothing, and says that it leaves. What came by the relay counts for nothing.
  *
  * Pure: facts and times in; what to do, and when, out.
  */
@@ -25,6 +28,8 @@ struct path_liveness {
     nsec_t next_at;          /* ping; NSEC_NEVER: nothing is chosen */
     nsec_t unanswered_since; /* first of the pings that have no answer yet; 0: none */
     unsigned n_unanswered;
+    nsec_t received_at;   /* when something was last known to have come by the pair since then; 0:
+                             nothing was */
     nsec_t agree_at;      /* from then on the peer has to use the pair too */
     unsigned n_disagreed; /* answers of a peer that does not use the pair, in a row */
 };
@@ -73,6 +78,14 @@ void path_liveness_on_nominate(struct path_liveness *l, nsec_t now);
 /** path_liveness_on_alive() - the chosen pair is proven to work both ways. */
 void path_liveness_on_alive(
     struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now);
+
+/** path_liveness_on_received() - the engine has received something by the chosen pair, between
+ * @since and @now. */
+void path_liveness_on_received(struct path_liveness *l, nsec_t since, nsec_t now);
+
+/** path_liveness_wants_look() - would it help to know what the engine has received? */
+bool path_liveness_wants_look(
+    const struct path_liveness *l, const struct path_liveness_facts *facts);
 
 /** path_liveness_on_data() - data begins to flow: the pair is watched more closely. */
 void path_liveness_on_data(

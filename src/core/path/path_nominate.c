@@ -34,10 +34,17 @@
 #define LOSS_SAMPLES           20
 /* When so many of the newest pings were all answered, the losses before them are over. */
 #define LOSS_OVER 8
-/* The relay has to be better by so much, or by half: its RTT was measured now and then, on idle
- * ways. Of the pair's the least counts, because more than that is a queue of the very traffic that
- * would fill the way to the relay just so. */
+/* The relay has to be better by so much, or by half. Of the pair's round trips the least of the
+ * last minute counts, of the relay's each end's last one: so a relay that is as full as the pair,
+ * or whose ways are, is none to go to. */
 #define RELAY_MARGIN (10 * NSEC_PER_MSEC)
+/* Who comes back from a relay stays for so long, and twice as long each time, because it may have
+ * been the edge's own traffic that made the relay worse; until it has stayed longer than that by
+ * STABLE_FOR. */
+#define STAY_MIN (30 * NSEC_PER_SEC)
+#define STAY_MAX (1200 * NSEC_PER_SEC)
+/* Least time between two looks at the engine's counters that are asked for. */
+#define LOOK_MIN (300 * NSEC_PER_MSEC)
 /* With the policy DIRECT a relayed edge is warned of after this time. */
 #define ALARM_AFTER (30 * NSEC_PER_SEC)
 
@@ -87,6 +94,13 @@ struct path_liveness_facts path__liveness_facts(const struct path *pp, nsec_t no
     };
 }
 
+static nsec_t doubled(nsec_t time, unsigned n_times, nsec_t limit)
+{
+    for (unsigned i = 0; i < n_times && time < limit; i++)
+        time *= 2;
+    return nsec_min(time, limit);
+}
+
 static void use_pair(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     struct path_liveness_facts facts;
@@ -103,7 +117,9 @@ static void use_pair(struct path *pp, struct path_pair *pair, nsec_t now)
     pp->choice.since = now;
     path__checks_on_found(pp);
     path__port_guess_on_used(pp, now);
-    pp->choice.is_worse = false;
+    if (pp->choice.has_left)
+        pp->choice.stay_until = now + doubled(STAY_MIN, pp->choice.n_returns++, STAY_MAX);
+    pp->choice.is_worse = pp->choice.has_left = false;
     pair->record.n_better = 0;
     pp->owner->counters.switches++;
     tell_pair(pp, pair);
@@ -140,22 +156,12 @@ void path__use_relay(struct path *pp, const char *why, nsec_t now)
         path__close_socket(pp, socket);
 }
 
-/* Doubled @n_before times, up to a limit. */
-static nsec_t hold_time(unsigned n_before)
-{
-    nsec_t time = HOLD_MIN;
-
-    for (unsigned i = 0; i < n_before && time < HOLD_MAX; i++)
-        time *= 2;
-    return nsec_min(time, HOLD_MAX);
-}
-
 static void hold(struct path_pair *pair, nsec_t since, nsec_t now)
 {
     if (now - since >= STABLE_FOR)
         pair->record.n_deaths = 0;
     if (pair->record.n_deaths > 0)
-        pair->record.free_at = now + hold_time(pair->record.n_deaths - 1);
+        pair->record.free_at = now + doubled(HOLD_MIN, pair->record.n_deaths - 1, HOLD_MAX);
     pair->record.n_deaths++;
 }
 
@@ -193,6 +199,14 @@ static void tell_leave(struct path *pp, const struct path_pair *pair, uint8_t fl
     path__tell(pp, pair, PATH_FRAME_LEAVE, flags, path__next_transaction(pp), now);
 }
 
+/* One look shows what has come from all peers. */
+static void want_look(struct paths *p, nsec_t now)
+{
+    if ((p->looked_at == 0 || now - p->looked_at >= LOOK_MIN) &&
+        paths__add(p, NULL, PATH_ACTION_LOOK))
+        p->looked_at = now;
+}
+
 void path__chosen_tick(struct path *pp, nsec_t now)
 {
     struct path_pair *pair = path__pair_of(pp, pp->choice.pair);
@@ -204,6 +218,8 @@ void path__chosen_tick(struct path *pp, nsec_t now)
     case PATH_LIVENESS_PING:
         (void)paths__reserve(pp->owner, 1, now);
         path__ping(pp, pair, now);
+        if (path_liveness_wants_look(&pp->liveness, &facts))
+            want_look(pp->owner, now);
         break;
     case PATH_LIVENESS_DEAD:
         /* The pair may still work towards the peer, which then need not find out by itself. */
@@ -326,14 +342,17 @@ static bool is_relay_better(const struct path *pp, const struct path_pair *pair)
 {
     struct path_relay via;
     nsec_t relayed = path__relay_best(pp, &via);
-    nsec_t rtt = path__pair_least(pair);
+    nsec_t rtt = path__pair_recent(pair);
 
     if (!pp->owner->relay_is_usable || pp->peer.policy == PATH_POLICY_DIRECT)
+        return false;
+    /* Neither end has measured it lately, or one of them loses what it sends there. */
+    if (relayed == 0)
         return false;
     if (pair->n_known >= LOSS_SAMPLES && path__pair_loss(pair) >= LOSS_UNUSABLE_PERMILLE &&
         (pair->lost & ((UINT64_C(1) << LOSS_OVER) - 1)) != 0)
         return true;
-    return relayed != 0 && relayed + nsec_max(RELAY_MARGIN, rtt / 2) <= rtt;
+    return relayed + nsec_max(RELAY_MARGIN, rtt / 2) <= rtt;
 }
 
 static struct path_pair *best_pair(struct path *pp, nsec_t now)
@@ -376,13 +395,16 @@ static void choose(struct path *pp, nsec_t now)
  * there. */
 static void judge_chosen(struct path *pp, struct path_pair *pair, nsec_t now)
 {
-    if (!is_relay_better(pp, pair)) {
+    if (now < pp->choice.stay_until || !is_relay_better(pp, pair)) {
         pair->record.n_better = 0;
         return;
     }
     if (++pair->record.n_better < BETTER_MIN)
         return;
     pair->record.n_better = 0;
+    if (now - pp->choice.stay_until >= STABLE_FOR)
+        pp->choice.n_returns = 0;
+    pp->choice.has_left = true;
     hold_worse(pp, pair, now);
     tell_leave(pp, pair, PATH_FRAME_WORSE, now);
     path__use_relay(pp, "the relay is better than the direct path", now);

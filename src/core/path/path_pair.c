@@ -233,27 +233,39 @@ static void learn_rtt(struct path_pair *pair, nsec_t rtt)
     pair->n_samples++;
 }
 
-/* Half of the window of which the least round trip is kept. */
-#define LEAST_HALF (600 * NSEC_PER_SEC)
+/* Halves of the two windows. The shorter one is as long as the time in which a relay is measured
+ * anew (agent/paths/socket/stun_client.c), so that what is compared was measured at one time. */
+#define LEAST_HALF  (600 * NSEC_PER_SEC)
+#define RECENT_HALF (30 * NSEC_PER_SEC)
 
-static void learn_least(struct path_pair *pair, nsec_t rtt, nsec_t now)
+static void learn_least(struct path_least *l, nsec_t rtt, nsec_t half, nsec_t now)
 {
-    nsec_t age = now - pair->least_since;
+    nsec_t age = now - l->since;
 
-    if (pair->least_since == 0 || age >= LEAST_HALF) {
-        pair->least[1] = pair->least_since != 0 && age < 2 * LEAST_HALF ? pair->least[0] : 0;
-        pair->least[0] = 0;
-        pair->least_since = now;
+    if (l->since == 0 || age >= half) {
+        l->values[1] = l->since != 0 && age < 2 * half ? l->values[0] : 0;
+        l->values[0] = 0;
+        l->since = now;
     }
-    if (pair->least[0] == 0 || rtt < pair->least[0])
-        pair->least[0] = rtt;
+    if (l->values[0] == 0 || rtt < l->values[0])
+        l->values[0] = rtt;
+}
+
+static nsec_t least_of(const struct path_least *l)
+{
+    if (l->values[0] == 0 || l->values[1] == 0)
+        return l->values[0] + l->values[1];
+    return nsec_min(l->values[0], l->values[1]);
 }
 
 nsec_t path__pair_least(const struct path_pair *pair)
 {
-    if (pair->least[0] == 0 || pair->least[1] == 0)
-        return pair->least[0] + pair->least[1];
-    return nsec_min(pair->least[0], pair->least[1]);
+    return least_of(&pair->least);
+}
+
+nsec_t path__pair_recent(const struct path_pair *pair)
+{
+    return least_of(&pair->recent);
 }
 
 bool path__pair_on_pong(
@@ -276,11 +288,12 @@ bool path__pair_on_pong(
     /* It may be another way now. */
     if (pair->valid_at == 0) {
         pair->n_samples = pair->n_known = 0;
-        pair->least_since = 0;
+        pair->least.since = pair->recent.since = 0;
     }
     learn_end(pair, false);
     learn_rtt(pair, rtt);
-    learn_least(pair, rtt, now);
+    learn_least(&pair->least, rtt, LEAST_HALF, now);
+    learn_least(&pair->recent, rtt, RECENT_HALF, now);
     pair->n_round_pongs++;
     pair->n_pongs++;
     pair->valid_at = pair->answered_at = now;

@@ -25,6 +25,13 @@ struct path_ping {
     uint64_t lost_as; /* the pair's @n_ends when it was taken to be lost; 0: it is not */
 };
 
+/** The least of the measurements of one to two halves of a window of time. Times are given with
+ * each. */
+struct path_least {
+    nsec_t values[2]; /* of the present half, and of the half before; 0: none */
+    nsec_t since;     /* when the present half began; 0: none has */
+};
+
 /** What is known from the peer's frames that came by a pair. Written by path_frame.c. */
 struct path_pair_contact {
     struct ip_addr local;     /* our address that they came to; none: not known */
@@ -50,16 +57,15 @@ struct path_pair {
     struct candidate remote;
     struct path_pair_contact contact;
     struct path_pair_record record;
-    nsec_t tried_at;        /* when the last ping was sent; 0: never */
-    nsec_t valid_at;        /* when the last pong came; 0: never, or the pair has failed since */
-    nsec_t answered_at;     /* the same, whatever became of it since; 0: never */
-    nsec_t rtt;             /* least of the first pongs, then smoothed; set after the first pong */
-    nsec_t last_rtt;        /* round trip time of the last pong alone */
-    nsec_t least[2];        /* least one of the present half of the window, and of the half before;
-                               0: none */
-    nsec_t least_since;     /* when the present half began; 0: none has */
-    unsigned n_samples;     /* pongs since it was last silent */
-    unsigned n_round_pongs; /* in this round */
+    nsec_t tried_at;         /* when the last ping was sent; 0: never */
+    nsec_t valid_at;         /* when the last pong came; 0: never, or the pair has failed since */
+    nsec_t answered_at;      /* the same, whatever became of it since; 0: never */
+    nsec_t rtt;              /* least of the first pongs, then smoothed; set after the first pong */
+    nsec_t last_rtt;         /* round trip time of the last pong alone */
+    struct path_least least; /* of 10 to 20 minutes */
+    struct path_least recent;      /* of half a minute to a minute, while it was measured */
+    unsigned n_samples;            /* pongs since it was last silent */
+    unsigned n_round_pongs;        /* in this round */
     enum path_admission admission; /* to this round; path_checks.c */
     bool is_answered;              /* the last ping that was sent got its pong */
     uint64_t lost;                 /* bit i: the ping i before the last known one was lost */
@@ -121,6 +127,14 @@ nsec_t path__pair_least(const struct path_pair *pair);
 /** path__pair_has_answered() - has the peer answered by this pair in the last minutes? What is sent
  * to such a pair is not counted against its address. */
 bool path__pair_has_answered(const struct path_pair *pair, nsec_t now);
+
+/**
+ * path__pair_recent() - the least round trip of the last half to whole minute
+ *
+ * It leaves out what a busy moment adds, and shows a way that has become longer, or a queue that
+ * never drains, after a minute. Return: 0: not measured.
+ */
+nsec_t path__pair_recent(const struct path_pair *pair);
 
 /** path__pair_is_valid() - has the peer recently answered by this pair? */
 bool path__pair_is_valid(const struct path_pair *pair, nsec_t now);

@@ -380,6 +380,14 @@ void paths_on_traffic(
     path__rearm(pp);
 }
 
+void paths_on_received(struct paths *p, const struct x25519_public *key, nsec_t since, nsec_t now)
+{
+    struct path *pp = find(p, key);
+
+    if (pp && pp->choice.pair != 0)
+        path_liveness_on_received(&pp->liveness, since, now);
+}
+
 /* The chosen pair may be gone, and there may be better ones. */
 static void network_changed(struct path *pp, nsec_t now)
 {

@@ -106,10 +106,20 @@ void paths_on_frame(
  * @tx:		bytes sent
  *
  * Call when they are read anyhow, best once a second or more often. A path with traffic is
- * watched closely, and received bytes show that it lives.
+ * watched closely.
  */
 void paths_on_traffic(
     struct paths *p, const struct x25519_public *key, uint64_t rx, uint64_t tx, nsec_t now);
+
+/**
+ * paths_on_received() - something authentic of a peer came in by the direct path that is in use
+ * @since:	not before this
+ *
+ * It shows that the peer's machine and the way from it live, though its agent may be too busy to
+ * answer pings. Whether the way to it lives the peer finds out, and says so. What came by the relay
+ * shows nothing of that kind and is not to be told here.
+ */
+void paths_on_received(struct paths *p, const struct x25519_public *key, nsec_t since, nsec_t now);
 
 /** paths_on_network_change() - links, routes or addresses of this machine have changed. */
 void paths_on_network_change(struct paths *p, nsec_t now);

@@ -92,6 +92,7 @@ struct paths {
     struct paths_budget budget;
     struct paths_guessing guessing;
     struct paths_asking asking;
+    nsec_t looked_at; /* when the action LOOK was last asked for; 0: never. path_nominate.c */
     struct paths_counters counters; /* each is written where its event happens */
 };
 

@@ -248,8 +248,9 @@ static void test_the_least_round_trip(void **state)
 
 /* ---- liveness ------------------------------------------------------------------------------- */
 
-#define MS NSEC_PER_MSEC
-#define T0 (100 * NSEC_PER_SEC)
+#define MS  NSEC_PER_MSEC
+#define SEC NSEC_PER_SEC
+#define T0  (100 * NSEC_PER_SEC)
 
 static void test_liveness_asks_as_often_as_it_has_to(void **state)
 {
@@ -328,6 +329,39 @@ static void test_liveness_of_a_late_machine(void **state)
         assert_true(++n < 10);
 }
 
+/* The peer's agent answers no more, while its engine goes on: what came by the pair since the first
+ * ping without an answer keeps it, for as long as more comes and for a minute at most. */
+static void test_liveness_of_a_peer_that_is_busy(void **state)
+{
+    struct path_liveness_facts facts = {.begins = true, .is_active = true, .rtt = 20 * MS};
+    nsec_t died_at[3] = {0};
+    struct path_liveness l;
+
+    for (unsigned i = 0; i < 3; i++) {
+        nsec_t looked_at = T0;
+
+        path_liveness_start(&l, &facts, T0);
+        /* Nothing comes; it comes for ten seconds; for ever. */
+        for (nsec_t now = T0; died_at[i] == 0; now += 10 * MS) {
+            if (path_liveness_tick(&l, &facts, now) == PATH_LIVENESS_DEAD)
+                died_at[i] = now - T0;
+            if (!path_liveness_wants_look(&l, &facts) || now - looked_at < 300 * MS)
+                continue;
+            if (i == 2 || (i == 1 && now - T0 < 10 * SEC))
+                path_liveness_on_received(&l, looked_at, now);
+            looked_at = now;
+        }
+    }
+    assert_in_range(died_at[0], 1 * SEC, 2500 * MS);
+    assert_in_range(died_at[1], 11 * SEC, 12500 * MS);
+    assert_in_range(died_at[2], 60 * SEC, 62 * SEC);
+    /* What may have come before the first ping without an answer shows nothing. */
+    path_liveness_start(&l, &facts, T0);
+    assert_int_equal(path_liveness_tick(&l, &facts, T0 + 600 * MS), PATH_LIVENESS_PING);
+    path_liveness_on_received(&l, T0, T0 + 700 * MS);
+    assert_int_equal(l.received_at, 0);
+}
+
 static void test_liveness_events(void **state)
 {
     struct path_liveness_facts facts = {.begins = true};
@@ -390,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_liveness_asks_as_often_as_it_has_to),
         cmocka_unit_test(test_liveness_dies_in_time),
         cmocka_unit_test(test_liveness_of_a_late_machine),
+        cmocka_unit_test(test_liveness_of_a_peer_that_is_busy),
         cmocka_unit_test(test_liveness_events),
         cmocka_unit_test(test_two_ends_have_to_agree),
         cmocka_unit_test(test_traffic_begins_once),

@@ -159,7 +159,8 @@ static void test_relay_that_is_better(void **state)
     couple_stop(c);
 }
 
-/* Queues that the load of the machines themselves makes are before the relay as well. */
+/* Queues come and go with the load of the machines, and some moment of each minute has none. Where
+ * none has, the relay's way is just as full. */
 static void test_busy_time_is_no_reason(void **state)
 {
     struct couple *c = &couple;
@@ -169,12 +170,86 @@ static void test_busy_time_is_no_reason(void **state)
     set_relay(c, 15 * MSEC);
     couple_run_with_traffic(c, 10 * SEC);
     couple_assert_direct(c);
-    c->slow_until = c->now + 300 * SEC;
     c->slow_by = 50 * MSEC;
+    for (unsigned i = 0; i < 10; i++) {
+        c->slow_until = c->now + 26 * SEC;
+        couple_run_with_traffic(c, 28 * SEC);
+    }
+    set_relay(c, 115 * MSEC);
+    c->slow_until = c->now + 300 * SEC;
     couple_run_with_traffic(c, 310 * SEC);
     couple_assert_direct(c);
     assert_int_equal(c->nodes[0].n_uses, 2); /* the relay, and then this */
     couple_stop(c);
+}
+
+/* A way that has become longer is left within a minute and a half, and taken again soon. */
+static void test_path_that_became_slow(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    set_relay(c, 15 * MSEC);
+    couple_run_with_traffic(c, 600 * SEC);
+    couple_assert_direct(c);
+    c->slow_until = c->now + 400 * SEC;
+    c->slow_by = 50 * MSEC;
+    couple_run_with_traffic(c, 25 * SEC);
+    couple_assert_direct(c);
+    couple_run_with_traffic(c, 65 * SEC);
+    couple_assert_relayed(c);
+    couple_run_with_traffic(c, 300 * SEC);
+    couple_assert_relayed(c);
+    assert_int_equal(c->nodes[0].n_uses, 3);
+    couple_run_with_traffic(c, 20 * SEC);
+    couple_assert_direct(c);
+    couple_stop(c);
+}
+
+/* The edge's own traffic makes the relay slow, on which the slow direct path is better, ... */
+static void test_edge_does_not_go_to_and_fro(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    set_relay(c, 15 * MSEC);
+    couple_run_with_traffic(c, 10 * SEC);
+    c->slow_until = NSEC_NEVER;
+    c->slow_by = 50 * MSEC;
+    for (unsigned i = 0; i < 3600; i++) {
+        couple_run_with_traffic(c, SEC);
+        if (i % 5 == 0)
+            set_relay(c, couple_view(c, 0).kind == PATH_KIND_RELAY ? 400 * MSEC : 15 * MSEC);
+    }
+    /* After half a minute, a minute, two, and so on. */
+    assert_in_range(c->nodes[0].n_uses, 4, 18);
+    couple_stop(c);
+}
+
+/* Much is lost on the direct path. Only a relay of which both ends know that it answers is better:
+ * one that is full itself loses just as much. */
+static void test_a_relay_that_is_not_known_to_be_better(void **state)
+{
+    struct couple *c = &couple;
+
+    for (unsigned is_known = 0; is_known < 2; is_known++) {
+        couple_start(c, PATH_POLICY_AUTO);
+        couple_tell(c);
+        set_relay(c, is_known ? 30 * MSEC : 0);
+        couple_run_with_traffic(c, 10 * SEC);
+        couple_assert_direct(c);
+        for (unsigned i = 0; i < 100; i++) {
+            c->nodes[0].is_deaf = i % 2 == 0;
+            couple_run_with_traffic(c, 500 * MSEC);
+        }
+        assert_int_equal(c->nodes[0].n_uses > 2, is_known);
+        c->nodes[0].is_deaf = false;
+        couple_run_with_traffic(c, 20 * SEC);
+        couple_assert_direct(c);
+        couple_stop(c);
+    }
 }
 
 /* What was found of a path that answered is not said of one that does not any more. */
@@ -312,6 +387,9 @@ int main(void)
         cmocka_unit_test(test_one_late_answer_is_nothing),
         cmocka_unit_test(test_late_answers_are_no_loss),
         cmocka_unit_test(test_busy_time_is_no_reason),
+        cmocka_unit_test(test_path_that_became_slow),
+        cmocka_unit_test(test_edge_does_not_go_to_and_fro),
+        cmocka_unit_test(test_a_relay_that_is_not_known_to_be_better),
         cmocka_unit_test(test_verdict_falls_with_its_evidence),
         cmocka_unit_test(test_better_path_is_taken_soon),
         cmocka_unit_test(test_first_answers_do_not_decide_for_the_relay),

@@ -152,7 +152,8 @@ static void get_own_keys(struct peer *peer, struct uapi_text *out)
 {
     struct noise_choice choice = noise_remote_choice(&peer->remote);
     struct keypair *kp = keypairs_acquire_current(&peer->keypairs);
-    char text[NOISE_CHOICE_TEXT_MAX];
+    struct endpoint heard = peer_get_heard(peer).remote;
+    char text[NOISE_CHOICE_TEXT_MAX], at[ENDPOINT_TEXT_MAX];
 
     if (!noise_choice_is_null(choice))
         add_line(out, "cipher=", noise_choice_format(choice, text));
@@ -163,6 +164,8 @@ static void get_own_keys(struct peer *peer, struct uapi_text *out)
         add_number(out, "mtu=", atomic_load(&peer->mtu));
     if (peer_get_pin(peer) != PIN_NONE)
         add_line(out, "pinned_endpoint=", pin_name(peer_get_pin(peer)));
+    if (peer_get_pin(peer) != PIN_NONE && !endpoint_is_none(&heard))
+        add_line(out, "heard_endpoint=", endpoint_format(&heard, at));
     if (peer->is_relayed)
         add_line(out, "relayed=", "true");
     if (pace_rate(&peer->pace))

@@ -107,8 +107,9 @@ static void learn(struct rx_worker *w, struct peer *peer, const struct keypair *
     bool tell = false, tell_soon = false, renews = false;
     bool is_confirmed = keypairs_confirm(&peer->keypairs, kp, &renews);
 
-    peer_count_rx(peer, tally->n_bytes);
     peer_learn_path(peer, &run->path, is_confirmed);
+    /* After the path: who finds that this has grown then finds where it came from. */
+    peer_count_rx(peer, tally->n_bytes);
     if (is_confirmed) {
         atomic_store(&peer->has_confirmed, true);
         timers_on_session_confirmed(&peer->timers, now);

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.support.agents import Site
+from lab.support.agents import AgentNode, Site
 from lab.support.network.process import Daemon
 from lab.support.pinging import LONGEST_GAP_S, Pings
 
@@ -94,6 +96,36 @@ def test_a_path_that_dies_is_left_and_found_again(pair: Site) -> None:
         node.start()
     a.reaches(b, 5)
     pair.wait_paths(DIRECT, 30)
+
+
+def test_an_agent_that_stands_still(pair: Site) -> None:
+    """As one does whose machine has better things to do: its engine goes on, and so does the path.
+
+    It answers no pings of the paths, but what it sends comes in by the direct path.
+    """
+    a, b = pair.join("a", "b")
+    pair.wait_paths(DIRECT, 30)
+    pings = Pings(a.host, b.address())
+    pings.wait_more(100)
+    said = len(a.agent.lines())
+    os.kill(b.agent.pid, signal.SIGSTOP)
+    try:
+        before = asked(a, "b")
+        wait_for(lambda: asked(a, "b")[0] >= before[0] + 12, 20, "a's agent to ping in vain")
+        pings.wait_more(200)
+        assert a.peers()["b"]["path"] == "direct"
+    finally:
+        os.kill(b.agent.pid, signal.SIGCONT)
+    wait_for(lambda: asked(a, "b")[1] >= before[1] + 2, 20, "b's agent to answer")
+    pair.wait_paths(DIRECT, 30)
+    pings.stop()
+    assert not [line for line in a.agent.lines()[said:] if "through the relay" in line]
+
+
+def asked(node: AgentNode, peer: str) -> tuple[int, int]:
+    """Pings of the agents, by all ways, and answers to them."""
+    ways = node.paths(peer)["candidates"]
+    return sum(way["pings"] for way in ways), sum(way["pongs"] for way in ways)
 
 
 def n_remembered(site: Site) -> int:

@@ -202,6 +202,7 @@ static void act(struct world *w, unsigned node, const struct path_action *a)
         world__push(w, world__event(EVENT_GATHER, node), w->now + NOTICE);
         break;
     case PATH_ACTION_NONE:
+    case PATH_ACTION_LOOK:
     case PATH_ACTION_FITS:
     case PATH_ACTION_EVENT:
     case PATH_ACTION_KIND_N:

@@ -40,11 +40,25 @@ static bool is_same_handshake(const struct wg_facts *a, const struct wg_facts *b
     return a->handshake_sec == b->handshake_sec && a->handshake_nsec == b->handshake_nsec;
 }
 
+/* An engine that does not say it has it where the endpoint follows the packets. One that is pinned
+ * stays where it is: of an engine of an older version it says nothing. */
+static struct endpoint heard_at(const struct wg_peer *p)
+{
+    if (!endpoint_is_none(&p->facts.heard) || p->pin != PIN_NONE)
+        return p->facts.heard;
+    return p->endpoint;
+}
+
 static struct observation look(
     const struct observation *before, const struct wg_peer *p, nsec_t now, nsec_t wall)
 {
     struct observation ob = {
-        .key = p->key, .facts = p->facts, .endpoint = p->endpoint, .rate = p->rate};
+        .key = p->key,
+        .facts = p->facts,
+        .endpoint = p->endpoint,
+        .heard = heard_at(p),
+        .rate = p->rate,
+    };
 
     if (before) {
         ob.handshake_at = before->handshake_at;

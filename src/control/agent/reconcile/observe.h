@@ -33,6 +33,7 @@ struct observation {
     struct x25519_public key;
     struct wg_facts facts;    /* the engine's last word */
     struct endpoint endpoint; /* where its packets go; none: unknown */
+    struct endpoint heard;    /* where its last authentic packet came from; none: unknown */
     uint64_t rate;            /* that what is sent to it is kept to, bit/s; 0: none */
     nsec_t handshake_at;      /* time of the last handshake, monotonic; 0: never */
     nsec_t unanswered_since;  /* what was sent since then has no answer, monotonic; 0: it has */

@@ -41,6 +41,30 @@ static void test_never(void **state)
     observe_deinit(&o);
 }
 
+/* An engine that keeps endpoints where they are has to say where packets came from; one of an older
+ * version does not, and then it is not known. */
+static void test_where_packets_came_from(void **state)
+{
+    static const struct {
+        enum pin pin;
+        uint16_t heard;
+        uint16_t found;
+    } cases[] = {{PIN_NONE, 0, 9}, {PIN_FIXED, 0, 0}, {PIN_FIXED, 7, 7}, {PIN_SESSION, 0, 0}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct endpoint at = {.addr = ip_addr_v4((const uint8_t[4]){192, 0, 2, 1}), .port = 9};
+        struct wg_peer p = {.key = key, .endpoint = at, .pin = cases[i].pin};
+        struct wg_config c = {.peers = &p, .n_peers = 1};
+        struct observe o = OBSERVE_NULL;
+
+        at.port = cases[i].heard;
+        p.facts.heard = cases[i].heard != 0 ? at : (struct endpoint){.port = 0};
+        assert_int_equal(observe_take(&o, &c, SEC, WALL), 0);
+        assert_int_equal(observe_find(&o, &key)->heard.port, cases[i].found);
+        observe_deinit(&o);
+    }
+}
+
 static void test_counts_from_when_it_was_seen(void **state)
 {
     struct observe o = OBSERVE_NULL;
@@ -148,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_never),
+        cmocka_unit_test(test_where_packets_came_from),
         cmocka_unit_test(test_counts_from_when_it_was_seen),
         cmocka_unit_test(test_clock_jumps),
         cmocka_unit_test(test_handshake_before_the_first_look),

@@ -37,6 +37,8 @@ struct wg_facts {
     uint32_t handshake_nsec;
     uint64_t rx_bytes;
     uint64_t tx_bytes;
+    struct endpoint heard; /* where its last authentic packet came from; none: the engine does not
+                              tell that apart from its endpoint, which follows its packets */
 };
 
 struct wg_peer {

@@ -353,6 +353,8 @@ static void observe_peer(
     follow_peer(e, peer, seen, now);
     edge_handshake_on_seen(&peer->handshake, seen->handshake_at);
     peer->traffic = (struct peer_traffic){.rx_bytes = seen->rx_bytes, .tx_bytes = seen->tx_bytes};
+    if (before.rx_bytes != 0 && seen->rx_bytes > before.rx_bytes)
+        peer->traffic.heard = seen->heard;
     if (peer->pmtu) {
         pmtu_driver_on_data(
             peer->pmtu, seen->tx_bytes != before.tx_bytes, seen->rx_bytes != before.rx_bytes, now);
@@ -360,6 +362,23 @@ static void observe_peer(
     }
     if (!peer->is_standby)
         paths_on_traffic(e->paths, &peer->key, seen->rx_bytes, seen->tx_bytes, now);
+}
+
+/* Has the engine received something by the direct path to that peer since the look before? What
+ * came from it through a relay shows that the path to the relay lives. */
+static bool is_received(const struct edges *e, const struct peer_entry *peer)
+{
+    const struct endpoint *at = &peer->route.endpoint;
+
+    if (peer->route.kind != EDGE_ROUTE_DIRECT || !peer->route.is_applied)
+        return false;
+    if (endpoint_equal(&peer->traffic.heard, at))
+        return true;
+    for (size_t i = 0; peer->is_relay && i < e->peers.n; i++)
+        if (edge_route_goes_via(&e->peers.items[i].route, &peer->key) &&
+            endpoint_equal(&e->peers.items[i].traffic.heard, at))
+            return true;
+    return false;
 }
 
 /* Data that goes through a relay counts as data of the path to that relay, which is thus in use. */
@@ -404,6 +423,10 @@ void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec
         if (of_peer)
             observe_peer(e, peer, of_peer, now);
     }
+    for (size_t i = 0; i < e->peers.n; i++)
+        if (is_received(e, &e->peers.items[i]))
+            paths_on_received(e->paths, &e->peers.items[i].key, e->observed_at, now);
+    e->observed_at = now;
     for (unsigned i = 0; i < e->n_other_hubs; i++) {
         const struct peer_seen *hub = find_seen(seen, n, &e->other_hubs[i].key);
 

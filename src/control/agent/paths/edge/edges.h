@@ -50,6 +50,7 @@ struct edges {
     struct edges_hub other_hubs[EDGES_OTHER_HUBS_MAX];
     unsigned n_other_hubs;
     struct pmtu_driver_limits limits;
+    nsec_t observed_at;    /* the last edges_observe(); 0: none was */
     bool has_news;         /* routes have changed, or a handshake is due: see edges_take_news() */
     bool relays_changed;   /* a relay was found or lost: relays have to be chosen anew */
     size_t next_handshake; /* index in @peers where the search for the next one begins */

@@ -69,7 +69,8 @@ static void update_self(struct path_driver *d, nsec_t now)
         .generation = d->self.generation, .relay_run = d->is_relay ? d->run : 0};
 
     local_candidates_fill(&d->local, &side);
-    edges_tell_relays(&d->edges, local_candidates_hub_rtt(&d->local), &side, now);
+    edges_tell_relays(&d->edges,
+        local_candidates_hub_rtt(&d->local, &d->edges.hub_liveness.hub, now), &side, now);
     if (path_side_equal(&side, &d->self))
         return;
     /* Made of the wall clock, so that it is greater than in any earlier run unless that was set
@@ -123,11 +124,17 @@ static void send_request(struct path_driver *d, uint32_t socket, const struct lo
 static void ask_servers(struct path_driver *d, nsec_t now)
 {
     struct local_request rq;
+    bool asks = false;
 
     if (!path_sockets_is_open(&d->sockets))
         return;
-    while (local_candidates_next(&d->local, &d->rng, &rq, now))
+    while (local_candidates_next(&d->local, &d->rng, &rq, now)) {
         send_request(d, PATH_SOCKET_MAIN, &rq);
+        asks = true;
+    }
+    /* One that has not answered for long says nothing of how good it is as a relay. */
+    if (asks)
+        update_self(d, now);
 }
 
 /* Asks the STUN servers again: our address may have changed, or a NAT's newest port is wanted. */
@@ -401,6 +408,9 @@ static void act(struct path_driver *d, const struct path_action *action, nsec_t 
         return;
     case PATH_ACTION_EVENT:
         log_at(action->is_warning ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s", action->text);
+        return;
+    case PATH_ACTION_LOOK:
+        d->listener.on_look(d->listener.ctx);
         return;
     case PATH_ACTION_FITS:
         edges_on_fits(&d->edges, action, now);

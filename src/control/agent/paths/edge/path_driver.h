@@ -56,6 +56,7 @@ struct path_driver_options {
 struct path_driver_listener {
     void (*on_routes)(void *ctx);  /* path_driver_routes() has changed: reconcile at once */
     void (*on_self)(void *ctx);    /* path_driver_self() has changed: report it soon */
+    void (*on_look)(void *ctx);    /* path_driver_observe() is wanted soon, to see what came in */
     void (*on_network)(void *ctx); /* this machine's addresses or default routes have changed */
     void *ctx;                     /* pinned */
 };

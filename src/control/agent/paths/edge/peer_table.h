@@ -27,8 +27,10 @@ struct snapshot;
 
 /** The engine's counters for a peer, as read last. */
 struct peer_traffic {
-    uint64_t rx_bytes; /* received from it */
-    uint64_t tx_bytes; /* sent to it */
+    uint64_t rx_bytes;     /* received from it */
+    uint64_t tx_bytes;     /* sent to it */
+    struct endpoint heard; /* where the last of what was received since the look before came from;
+                              none: nothing was */
 };
 
 /** What the last snapshot has changed for a peer. */

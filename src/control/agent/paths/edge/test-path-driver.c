@@ -51,6 +51,10 @@ static void on_network(void *ctx)
 {
 }
 
+static void on_look(void *ctx)
+{
+}
+
 static struct endpoint endpoint(const char *text)
 {
     struct endpoint ep;
@@ -77,8 +81,11 @@ static int set_up(void **state)
     static struct world w;
     const struct x25519_secret secret = {.b = {[0] = 8, [31] = 64}};
     struct path_driver_options opt = {.secret = &secret, .interface = "weft-none"};
-    struct path_driver_listener listener = {
-        .on_routes = on_routes, .on_self = on_self, .on_network = on_network, .ctx = &w};
+    struct path_driver_listener listener = {.on_routes = on_routes,
+        .on_self = on_self,
+        .on_look = on_look,
+        .on_network = on_network,
+        .ctx = &w};
 
     w = (struct world){.snapshot = sample_snapshot(4, SELF)};
     opt.name = w.snapshot.self;

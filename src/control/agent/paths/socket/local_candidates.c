@@ -6,6 +6,10 @@
 #include "base/rng.h"
 #include "mesh/snapshot/snapshot.h"
 
+/* A round trip is taken for the present one for so long: three times what it takes to be measured
+ * anew (stun_client.c). */
+#define RTT_LIFE (90 * NSEC_PER_SEC)
+
 void local_candidates_init(
     struct local_candidates *lc, const struct endpoint *given, unsigned n_given)
 {
@@ -195,14 +199,23 @@ struct ip_addr local_candidates_outside(
     return (struct ip_addr){{0}};
 }
 
-nsec_t local_candidates_hub_rtt(const struct local_candidates *lc)
+/* It was measured, not too long ago, and loses nothing. */
+static bool is_measured(const struct stun_view *v, nsec_t now)
+{
+    return v->heard_at != 0 && now - v->heard_at < RTT_LIFE && !stun_view_is_full(v);
+}
+
+nsec_t local_candidates_hub_rtt(
+    const struct local_candidates *lc, const struct endpoint *hub, nsec_t now)
 {
     nsec_t least = 0;
 
     for (unsigned i = 0; i < lc->stun.n_views; i++) {
         const struct stun_view *v = &lc->stun.views[i];
 
-        if (v->heard_at != 0 && (least == 0 || v->rtt < least))
+        if (endpoint_equal(&v->server, hub))
+            return is_measured(v, now) ? nsec_max(v->rtt, 1) : 0;
+        if (is_measured(v, now) && (least == 0 || v->rtt < least))
             least = nsec_max(v->rtt, 1);
     }
     return least;

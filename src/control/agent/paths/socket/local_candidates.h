@@ -121,6 +121,13 @@ void local_candidates_fill(const struct local_candidates *lc, struct path_side *
 struct ip_addr local_candidates_outside(
     const struct local_candidates *lc, const struct endpoint *server);
 
-/** local_candidates_hub_rtt() - round trip to the server that answers soonest; 0: none has
- * answered. */
-nsec_t local_candidates_hub_rtt(const struct local_candidates *lc);
+/**
+ * local_candidates_hub_rtt() - round trip to the server at @hub, as measured lately
+ *
+ * Of the one that answers soonest, if none is at @hub.
+ *
+ * Return: 0: it is not known, since the last answer is too old, or answers are lost: then nobody is
+ * to leave another way for that hub.
+ */
+nsec_t local_candidates_hub_rtt(
+    const struct local_candidates *lc, const struct endpoint *hub, nsec_t now);

@@ -29,11 +29,14 @@ struct stun_view {
     struct endpoint mapped; /* our address as it saw it last; none: it has not answered */
     nsec_t heard_at;        /* its last answer; 0: never */
     nsec_t rtt;             /* of the last answer */
+    uint8_t lost;           /* bit i: the request i before the last known one was lost */
     /* For stun_client.c alone. */
-    struct stun_transaction id; /* of the request that waits for an answer */
-    nsec_t sent_at;             /* of that request; 0: none waits */
-    nsec_t due_at;              /* of the next request */
-    unsigned n_tries;           /* requests since its last answer */
+    struct stun_asked {
+        struct stun_transaction id;
+        nsec_t sent_at; /* 0: it does not wait for an answer */
+    } asked[2];         /* the last one, and the one before */
+    nsec_t due_at;      /* of the next request */
+    unsigned n_tries;   /* requests since its last answer */
 };
 
 struct stun_client {
@@ -54,6 +57,9 @@ struct stun_client {
  */
 void stun_client_set_servers(
     struct stun_client *sc, const struct endpoint *servers, unsigned n_servers, nsec_t now);
+
+/** stun_view_is_full() - does the way to that server, or the server, lose what is sent? */
+bool stun_view_is_full(const struct stun_view *v);
 
 /** stun_client_restart() - all servers are due now; what they have told stays. */
 void stun_client_restart(struct stun_client *sc, nsec_t now);

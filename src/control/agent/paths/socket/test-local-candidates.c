@@ -110,6 +110,7 @@ static void test_each_kind_of_candidate(void **state)
     struct world *w = *state;
     struct port_mapping pm = {
         .kind = PORT_MAPPING_NAT_PMP, .external = endpoint("203.0.113.60:6000")};
+    struct endpoint hub = endpoint("203.0.113.10:51820");
     struct path_side side = filled(w);
 
     assert_int_equal(side.candidates.n, 3);
@@ -123,7 +124,10 @@ static void test_each_kind_of_candidate(void **state)
     assert_true(has(&side, CANDIDATE_REFLEXIVE, "203.0.113.70:7000"));
     assert_true(side.nat.is_natted);
     assert_true(side.can_guess);
-    assert_int_equal(local_candidates_hub_rtt(&w->lc), NSEC_PER_MSEC);
+    assert_int_equal(local_candidates_hub_rtt(&w->lc, &hub, T0), NSEC_PER_MSEC);
+    /* One that was not heard for long is not known to be as good any more. */
+    assert_int_equal(local_candidates_hub_rtt(&w->lc, &hub, T0 + 80 * SEC), NSEC_PER_MSEC);
+    assert_int_equal(local_candidates_hub_rtt(&w->lc, &hub, T0 + 100 * SEC), 0);
 }
 
 /* Whoever names an address of the overlay: no path to this node may lead through it. */
@@ -162,7 +166,7 @@ static void test_another_network_voids_what_servers_told(void **state)
     assert_true(has(&side, CANDIDATE_HOST, "10.0.0.2:51821"));
     assert_false(has(&side, CANDIDATE_REFLEXIVE, "203.0.113.70:7000"));
     assert_false(side.nat.is_natted);
-    assert_int_equal(local_candidates_hub_rtt(&w->lc), 0);
+    assert_int_equal(local_candidates_hub_rtt(&w->lc, &server, T0 + SEC), 0);
     assert_int_equal(local_candidates_due(&w->lc), T0 + SEC);
     assert_int_equal(answer_all(w, "203.0.113.71:7000", 0, T0 + SEC), SERVERS);
 }

@@ -107,10 +107,52 @@ static void test_foreign_answers(void **state)
     assert_null(stun_client_take(&sc, out, len, &server, SEC));
     for (size_t cut = 0; cut < len; cut++)
         assert_null(stun_client_take(&sc, out, cut, &server, SEC));
-    /* One of an earlier request counts no more. */
+    /* One of an earlier request than the one before the last counts no more. */
     len = answer(msg, &stranger, out);
     (void)ask(&sc, 2 * SEC, msg);
-    assert_null(stun_client_take(&sc, out, len, &server, 2 * SEC));
+    (void)ask(&sc, 3 * SEC, msg);
+    assert_null(stun_client_take(&sc, out, len, &server, 3 * SEC));
+}
+
+/* A far server's answer comes when it has been asked again, and is one all the same. */
+static void test_late_answers(void **state)
+{
+    struct stun_client sc = STUN_CLIENT_NULL;
+    struct endpoint server = endpoint(10, 51820);
+    struct endpoint mapped = endpoint(77, 4000);
+    uint8_t msg[2][STUN_REQUEST_SIZE];
+    uint8_t out[STUN_ANSWER_MAX];
+    const struct stun_view *v;
+    nsec_t now = SEC;
+
+    stun_client_set_servers(&sc, &server, 1, now);
+    for (unsigned i = 0; i < 20; i++) {
+        (void)ask(&sc, now, msg[0]);
+        (void)ask(&sc, now + 250 * MSEC, msg[1]);
+        v = stun_client_take(&sc, out, answer(msg[0], &mapped, out), &server, now + 300 * MSEC);
+        assert_non_null(v);
+        assert_int_equal(v->rtt, 300 * MSEC);
+        assert_non_null(
+            stun_client_take(&sc, out, answer(msg[1], &mapped, out), &server, now + 550 * MSEC));
+        assert_false(stun_view_is_full(v));
+        now = stun_client_due(&sc);
+    }
+    /* Such a way loses what is sent: each second request. */
+    for (unsigned i = 0; i < 4; i++) {
+        (void)ask(&sc, now, msg[0]);
+        (void)ask(&sc, now + 250 * MSEC, msg[1]);
+        assert_non_null(
+            stun_client_take(&sc, out, answer(msg[1], &mapped, out), &server, now + 260 * MSEC));
+        now = stun_client_due(&sc);
+    }
+    assert_true(stun_view_is_full(v));
+    /* And now it does not any more. */
+    for (unsigned i = 0; i < 8; i++) {
+        (void)ask(&sc, now, msg[0]);
+        (void)stun_client_take(&sc, out, answer(msg[0], &mapped, out), &server, now + MSEC);
+        now = stun_client_due(&sc);
+    }
+    assert_false(stun_view_is_full(v));
 }
 
 static void test_servers_change(void **state)
@@ -146,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_tries_come_later_and_later),
         cmocka_unit_test(test_an_answer),
         cmocka_unit_test(test_foreign_answers),
+        cmocka_unit_test(test_late_answers),
         cmocka_unit_test(test_servers_change),
     };
 

@@ -51,6 +51,7 @@ struct door {
 struct connection {
     struct resolver *owner; /* pinned */
     bool is_members;
+    struct ip_addr address; /* of who asks */
     uv_tcp_t tcp;
     uv_timer_t idle;
     unsigned n_open;
@@ -68,8 +69,9 @@ enum right {
     RIGHT_ALL,   /* this machine and its containers */
 };
 
-/** Where an answer goes: one of both. */
+/** Who asks, and where an answer goes: one of both. */
 struct asker {
+    struct ip_addr address;
     struct door *door;             /* over UDP; borrowed */
     union sockaddr_inet from;      /* over UDP */
     struct connection *connection; /* over TCP; borrowed; NULL: over UDP, or it has ended */
@@ -77,7 +79,9 @@ struct asker {
 
 /** A question that was taken to the machine's name servers. */
 struct question {
+    struct resolver *owner; /* pinned */
     struct asker asker;
+    struct question *next;
     struct dns_query query;
     uint8_t start[DNS_HEADER_LEN + DNS_NAME_MAX + 4]; /* of the query, up to its question's end */
 };
@@ -108,7 +112,8 @@ struct resolver {
     struct place place; /* where @doors are */
     struct door *doors; /* own themselves */
     struct connection *connections;
-    unsigned n_connections[2]; /* of others, and of members */
+    unsigned n_connections[2];  /* of others, and of members */
+    struct question *questions; /* own themselves */
     struct resolver_upstream *upstream;
     struct netlink nl; /* tells who is a stranger */
 };
@@ -196,11 +201,32 @@ static bool send_ours(
     return is_ours;
 }
 
+static void remove_question(struct question *question)
+{
+    struct question **at = &question->owner->questions;
+
+    while (*at != question)
+        at = &(*at)->next;
+    *at = question->next;
+}
+
+/* Whoever asks much has its own questions refused, and nobody else's. */
+static bool may_forward(const struct resolver *r, const struct asker *from)
+{
+    unsigned n = 0;
+
+    for (const struct question *q = r->questions; q; q = q->next)
+        n += ip_addr_equal(&q->asker.address, &from->address);
+    return n < RESOLVER_QUESTIONS_MAX;
+}
+
 static void on_upstream(void *ctx, const uint8_t *answer, size_t len)
 {
     struct question *question = ctx;
     struct connection *c = question->asker.connection;
     uint8_t *copy = answer ? malloc(len) : NULL;
+
+    remove_question(question);
 
     if (copy) {
         memcpy(copy, answer, len);
@@ -221,11 +247,12 @@ static void on_upstream(void *ctx, const uint8_t *answer, size_t len)
 static bool forward(struct resolver *r, const struct asker *from, const struct dns_query *q,
     const uint8_t *query, size_t len)
 {
-    struct question *question = calloc(1, sizeof(*question));
+    struct question *question = may_forward(r, from) ? calloc(1, sizeof(*question)) : NULL;
 
     if (!question)
         return false;
-    *question = (struct question){.asker = *from, .query = *q};
+    *question = (struct question){.owner = r, .asker = *from, .next = r->questions, .query = *q};
+    r->questions = question;
     memcpy(question->start, query, DNS_HEADER_LEN + q->question_len);
     /* Set before it is asked, since the answer may come within the call. */
     if (from->connection)
@@ -234,6 +261,7 @@ static bool forward(struct resolver *r, const struct asker *from, const struct d
         return true;
     if (from->connection)
         from->connection->asked = NULL;
+    remove_question(question);
     free(question);
     return false;
 }
@@ -260,17 +288,18 @@ static bool take_query(
     return true;
 }
 
-/* The right of who asks at @d. */
-static enum right right_of(const struct door *d, const union sockaddr_inet *from)
+/* The right of who asks at @d. @ret_who: its address. */
+static enum right right_of(
+    const struct door *d, const union sockaddr_inet *from, struct ip_addr *ret_who)
 {
     struct endpoint asker;
 
+    if (!sockaddr_to_endpoint(from, &asker))
+        return RIGHT_NONE;
+    *ret_who = asker.addr;
     if (d->is_members)
         return RIGHT_NAMES;
-    return sockaddr_to_endpoint(from, &asker) &&
-                   resolver_asker_is_local(&d->owner->nl, &asker, &d->address)
-               ? RIGHT_ALL
-               : RIGHT_NONE;
+    return resolver_asker_is_local(&d->owner->nl, &asker, &d->address) ? RIGHT_ALL : RIGHT_NONE;
 }
 
 /* ---- over UDP ------------------------------------------------------------------------------- */
@@ -287,13 +316,14 @@ static void on_datagram(
 {
     struct door *d = udp->data;
     struct asker asker = {.door = d};
+    enum right right;
 
     if (len <= 0 || !from || (flags & UV_UDP_PARTIAL))
         return;
     memcpy(&asker.from, from,
         from->sa_family == AF_INET ? sizeof(asker.from.v4) : sizeof(asker.from.v6));
-    (void)take_query(
-        d->owner, &asker, right_of(d, &asker.from), (const uint8_t *)buf->base, (size_t)len);
+    right = right_of(d, &asker.from, &asker.address);
+    (void)take_query(d->owner, &asker, right, (const uint8_t *)buf->base, (size_t)len);
 }
 
 /* ---- over TCP ------------------------------------------------------------------------------- */
@@ -347,7 +377,7 @@ static bool is_waiting(const struct connection *c)
 /* Takes the queries that are there, until one has to wait for its answer. */
 static void take_queries(struct connection *c)
 {
-    struct asker asker = {.connection = c};
+    struct asker asker = {.address = c->address, .connection = c};
 
     while (!is_waiting(c) && c->len >= LENGTH_LEN) {
         uint8_t query[DNS_QUERY_MAX];
@@ -395,12 +425,13 @@ static void read_on(struct connection *c)
 }
 
 /* Strangers are not even asked what they want, so that they use none of the others' room. */
-static bool may_connect(const struct door *d, const struct connection *c)
+static bool may_connect(const struct door *d, struct connection *c)
 {
     union sockaddr_inet from;
     int len = sizeof(from);
 
-    return uv_tcp_getpeername(&c->tcp, &from.any, &len) == 0 && right_of(d, &from) != RIGHT_NONE &&
+    return uv_tcp_getpeername(&c->tcp, &from.any, &len) == 0 &&
+           right_of(d, &from, &c->address) != RIGHT_NONE &&
            c->owner->n_connections[c->is_members] <= RESOLVER_CONNECTIONS_MAX;
 }
 

@@ -210,6 +210,30 @@ def test_floods(site: Site) -> None:
     holder.stop()
 
 
+# Asks for what nobody answers, more often than so many questions can be under way.
+GREEDY = """
+import socket, struct
+c = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+c.connect(('{server}', 53))
+name = b''.join(bytes([len(x)]) + x for x in (b'x', b'silent')) + bytes(1)
+for i in range(300):
+    c.send(struct.pack('>6H', i, 0x100, 1, 0, 0, 0) + name + struct.pack('>2H', 1, 1))
+c.settimeout(30)
+code = c.recv(2048)[3] & 15
+print('asked', code, flush=True)
+c.recv(2048)
+"""
+
+
+def test_one_who_asks_much(site: Site) -> None:
+    """Has its own questions refused, and leaves room for those of others."""
+    server = site.address(site.n1)
+    greedy = site.box.spawn(["/usr/bin/python3", "-c", GREEDY.format(server=server)], name="greedy")
+    greedy.wait_line("asked 2")
+    assert dig(site.n1, server, "example.test") == ("NOERROR", ["192.0.2.80"])
+    greedy.stop()
+
+
 def test_a_server_that_is_away_and_one_that_is_this(site: Site) -> None:
     """No answer is an answer, too; and a question never goes round."""
     server = site.address(site.n1)

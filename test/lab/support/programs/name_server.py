@@ -3,7 +3,8 @@
     name_server.py NAME=ADDRESS[,ADDRESS...]...
     name_server.py @FILE            of such words, read again for each question
 
-What does not fit into 512 bytes is said to be cut, and is told over TCP.
+What does not fit into 512 bytes is said to be cut, and is told over TCP. Names below "silent." get
+no answer.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ def main() -> None:
         print("listening", flush=True)
         while True:
             query, peer = sock.recvfrom(2048)
+            if b"\x06silent\0" in query:
+                continue
             sock.sendto(answer(query, read_names(sys.argv[1:]), UDP_MAX), peer)
 
 

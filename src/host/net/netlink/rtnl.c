@@ -137,6 +137,29 @@ int rtnl_find_link(struct netlink *nl, const char *name, struct rtnl_link *ret)
     return get_link(nl, name, 0, ret);
 }
 
+struct link_walk {
+    rtnl_link_fn fn;
+    void *ctx; /* borrows */
+};
+
+static int pass_link(const struct nlmsghdr *nlh, void *ctx)
+{
+    struct rtnl_link link = {0};
+    const struct link_walk *w = ctx;
+
+    (void)take_link(nlh, &link);
+    return link.ifindex != 0 ? w->fn(&link, w->ctx) : 0;
+}
+
+int rtnl_each_link(struct netlink *nl, rtnl_link_fn fn, void *ctx)
+{
+    struct link_walk w = {.fn = fn, .ctx = ctx};
+    struct request rq;
+
+    (void)start_request(&rq, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+    return netlink_request(nl, rq.nlh, pass_link, &w);
+}
+
 int rtnl_add_link(struct netlink *nl, const char *name, const char *kind)
 {
     struct request rq;

@@ -33,6 +33,12 @@ struct rtnl_link {
 /** rtnl_find_link() - by name. 0, RTNL_E_ABSENT or negative errno. */
 int rtnl_find_link(struct netlink *nl, const char *name, struct rtnl_link *ret);
 
+/** rtnl_link_fn - takes one; negative errno ends the walk. */
+typedef int (*rtnl_link_fn)(const struct rtnl_link *link, void *ctx);
+
+/** rtnl_each_link() - all links. 0 or negative errno. */
+int rtnl_each_link(struct netlink *nl, rtnl_link_fn fn, void *ctx);
+
 /** rtnl_add_link() - @kind: "wireguard", "bridge". 0 or negative errno: -EOPNOTSUPP, -EEXIST. */
 int rtnl_add_link(struct netlink *nl, const char *name, const char *kind);
 

@@ -2,6 +2,8 @@
 #include "agent/paths/socket/address_watch.h"
 
 #include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,16 +13,53 @@
 #include "base/htab.h"
 #include "net/netlink/net_watch.h"
 #include "net/netlink/rtnl.h"
+#include "uapi/uapi_server.h"
 
 #define DIGEST_SEED 0x9e3779b97f4a7c15u
 
 /* ---- a look --------------------------------------------------------------------------------- */
 
+/* Most other networks of this machine that are known. */
+#define OVERLAYS_MAX 64
+
 struct look {
-    unsigned overlay; /* our own interface; 0: it is not there */
+    unsigned overlay;              /* our own interface; 0: it is not there */
+    unsigned others[OVERLAYS_MAX]; /* interfaces of other overlays */
+    unsigned n_others;
     const struct candidate_blocks *blocks;
     struct addresses found;
 };
+
+/* Does somebody run a WireGuard in user space there, such as another agent of ours? */
+static bool is_served(const char *interface)
+{
+    char path[sizeof(UAPI_SOCKET_DIR) + IFNAMSIZ + sizeof("/.sock")];
+
+    (void)snprintf(path, sizeof(path), "%s/%s.sock", UAPI_SOCKET_DIR, interface);
+    return access(path, F_OK) == 0;
+}
+
+/* What has an address in a WireGuard of this machine is reached through that, whichever network's
+ * it is: a path there would lead through another overlay. Other tunnels may be the only way. */
+static int take_link(const struct rtnl_link *link, void *ctx)
+{
+    struct look *look = ctx;
+
+    if (look->n_others < OVERLAYS_MAX &&
+        (strcmp(link->kind, "wireguard") == 0 ||
+            (strcmp(link->kind, "tun") == 0 && is_served(link->name))))
+        look->others[look->n_others++] = link->ifindex;
+    return 0;
+}
+
+static bool is_overlay(const struct look *look, unsigned ifindex)
+{
+    bool found = ifindex == look->overlay;
+
+    for (unsigned i = 0; i < look->n_others && !found; i++)
+        found = look->others[i] == ifindex;
+    return found;
+}
 
 static int take_address(const struct rtnl_entry *entry, void *ctx)
 {
@@ -29,7 +68,7 @@ static int take_address(const struct rtnl_entry *entry, void *ctx)
     /* The port does not matter here, but one is needed. */
     struct endpoint ep = {.addr = entry->prefix.addr, .port = 1};
 
-    if (entry->ifindex == look->overlay || found->n >= ADDRESSES_MAX ||
+    if (is_overlay(look, entry->ifindex) || found->n >= ADDRESSES_MAX ||
         ip_addr_is_link_local(&ep.addr) || !candidate_is_possible(&ep) ||
         candidate_blocks_have(look->blocks, &ep.addr))
         return 0;
@@ -78,6 +117,8 @@ int address_watch_look(struct address_watch *aw, const char *interface,
 
     if (r == 0)
         look.overlay = link.ifindex;
+    if (r >= 0)
+        r = rtnl_each_link(&aw->nl, take_link, &look);
     if (r >= 0)
         r = rtnl_each_address(&aw->nl, 0, take_address, &look);
     if (r >= 0)

@@ -1,7 +1,8 @@
 /*
  * address_watch.h - this machine's addresses, and word of every change of its network.
  *
- * Addresses of our own overlay, and those that cannot be a candidate, are left out.
+ * Addresses of our own overlay and of any other WireGuard of this machine, the kernel's or one that
+ * is served in user space, are left out, and so are those that cannot be a candidate.
  *
  * Threads: the loop's.
  */

@@ -10,6 +10,7 @@
 
 #include "agent/launch.h"
 #include "agent/state/removed.h"
+#include "agent/without_agent.h"
 #include "api/client/client.h"
 #include "api/content/token.h"
 #include "base/err.h"
@@ -263,6 +264,29 @@ static int start_agent(struct launch *launch, json_t **ret_status, struct err *e
     return r == 0 ? launch_wait(launch, arg.socket, WAIT_MS, ret_status, e) : r;
 }
 
+/* The agent cannot run here, as @why says: the join is undone, so that it can be tried again. */
+static int give_up(const struct launch *launch, const char *name, const struct err *why)
+{
+    struct without_agent_done done;
+    struct err e = ERR_NULL;
+
+    launch_stop(launch);
+    if (without_agent_leave(arg.state_dir, arg.socket, &done, &e) != 0)
+        return cmd_fail("join",
+            "the hub has taken this machine in as %s, but its agent cannot run: %s; nor can the "
+            "join be undone: %s",
+            name, err_text(why), err_text(&e));
+    if (!done.told)
+        return cmd_fail("join",
+            "the agent cannot run: %s; nothing of the join is left here, but the hub could not be "
+            "told (%s): weft node rm %s removes the node there",
+            err_text(why), done.why, name);
+    return cmd_fail("join",
+        "the agent cannot run: %s; the join is undone: the hub has removed %s again, and the token "
+        "can be used once more",
+        err_text(why), name);
+}
+
 static void print_started(const struct launch *launch, const json_t *status)
 {
     const char *why = admin_field(status, "hub", "why");
@@ -365,7 +389,10 @@ static int join(struct join_wish *wish)
     if (r != 0)
         return cmd_fail("join", "%s", err_text(&e));
     /* Either it has joined or it has failed: whoever reads one line is not misled. */
-    if (starts && start_agent(&launch, &status, &e) != 0)
+    r = starts ? start_agent(&launch, &status, &e) : 0;
+    if (r != 0 && r != -ETIMEDOUT)
+        return give_up(&launch, snapshot_self(&st.snapshot)->meta.name, &e);
+    if (r != 0)
         return cmd_fail("join",
             "the hub has taken this machine in as %s, but it does not take part yet: %s",
             snapshot_self(&st.snapshot)->meta.name, err_text(&e));

@@ -243,7 +243,7 @@ static void on_hub_change(void *ctx, bool heard, const char *why, nsec_t now)
     poll_plan_request(&a->poll, now);
 }
 
-static void on_reported(void *ctx, enum hub_link_report_result result)
+static void on_reported(void *ctx, enum hub_link_report_result result, const json_t *body)
 {
     static const enum node_report_result became[] = {
         [HUB_LINK_REPORT_TAKEN] = NODE_REPORT_TAKEN,
@@ -256,6 +256,8 @@ static void on_reported(void *ctx, enum hub_link_report_result result)
     nsec_t now = clock_now();
 
     node_report_on_result(&hub->report, became[result]);
+    if (result == HUB_LINK_REPORT_TAKEN)
+        node_copy_on_answer(&a->copy, body);
     hub->report_lost_at = result == HUB_LINK_REPORT_LOST ? now : 0;
     if (node_report_within(&hub->report) != NSEC_NEVER && !a->is_ending)
         poll_plan_request(&a->poll, now + node_report_within(&hub->report));
@@ -376,6 +378,7 @@ static void init_handles(struct life *l)
         (void)uv_signal_init(&a->loop, &l->signals[i]);
         l->signals[i].data = l;
     }
+    node_copy_init(&a->copy, &a->state);
     node_meter_open(&a->meter, a->config->state_dir, rng_u64(&rng));
     node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, &listener);
     if (a->state.answers_dns && resolver_new(&a->resolver, a->state.interface, RESOLV_CONF, &e) < 0)
@@ -538,6 +541,7 @@ static void stop(struct life *l)
     reach_deinit(&a->reach);
     free(a->routes);
     node_names_deinit(&a->names);
+    node_copy_deinit(&a->copy);
     a->resolver = resolver_free(a->resolver);
     (void)uv_loop_close(&a->loop);
 }

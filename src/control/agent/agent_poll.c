@@ -197,6 +197,7 @@ static void report(struct agent *a, nsec_t now)
         .applied = a->applied,
         .fault = a->pass.fault.text,
         .rates_why = a->reconcile.rates_why,
+        .machine = a->copy.machine,
         .now = now};
 
     if (gethostname(host, sizeof(host) - 1) == 0 && node_report_hostname(host, a->snapshot.self))

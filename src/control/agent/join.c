@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/hublink/farewell.h"
 #include "agent/join_ask.h"
 #include "agent/state/removed.h"
 #include "api/client/client.h"
@@ -16,6 +18,7 @@
 #include "net/netlink/rtnl.h"
 #include "net/socket/udp_owner.h"
 #include "os/fd_cleanup.h"
+#include "os/machine.h"
 #include "os/statefile.h"
 
 /* ---- before --------------------------------------------------------------------------------- */
@@ -89,22 +92,38 @@ static int check_answer(const struct snapshot *s, const struct token *token,
     return 0;
 }
 
+/* @own: the hub's interface on this machine; 0: it runs elsewhere. */
 static int check_blocks(struct netlink *nl, const char *network, const struct ip_prefix *cidr4,
-    const struct ip_prefix *cidr6, struct err *e)
+    const struct ip_prefix *cidr6, unsigned own, struct err *e)
 {
-    int r = rtnl_check_free(nl, cidr4, 0, e);
+    int r = rtnl_check_free(nl, cidr4, own, e);
 
     if (r == 0)
-        r = rtnl_check_free(nl, cidr6, 0, e);
+        r = rtnl_check_free(nl, cidr6, own, e);
     if (r == -EADDRINUSE)
         (void)err_prefix(e, "the network \"%s\" cannot be joined here", network);
     return r;
 }
 
+/* The hub's interface for the network, if the hub that gave this answer runs on this machine; else
+ * 0. */
+static unsigned find_own_hub(const json_t *answer)
+{
+    const char *place = json_string_value(json_object_get(answer, "place"));
+    const char *interface = json_string_value(json_object_get(answer, "interface"));
+    char here[MACHINE_PLACE_MAX];
+
+    machine_place(here);
+    if (!place || !interface || here[0] == '\0' || strcmp(place, here) != 0)
+        return 0;
+    return if_nametoindex(interface);
+}
+
 /* May this machine have the blocks? Asked before the hub takes it in, so that a refusal leaves no
  * node there and takes no use of the token. */
 static int ask_first(const struct join_wish *wish, struct netlink *nl,
-    const struct x25519_secret *secret, const struct x25519_public *public, struct err *e)
+    const struct x25519_secret *secret, const struct x25519_public *public, unsigned *ret_own,
+    struct err *e)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     const struct x25519_public *hub = NULL;
@@ -128,7 +147,8 @@ static int ask_first(const struct join_wish *wish, struct netlink *nl,
         r = ip_prefix_parse(&cidr6, text6, e);
     if (r < 0)
         return err_prefix(e, "the hub's answer cannot be used");
-    r = check_blocks(nl, wish->token->network, &cidr4, &cidr6, e);
+    *ret_own = find_own_hub(answer.body);
+    r = check_blocks(nl, wish->token->network, &cidr4, &cidr6, *ret_own, e);
     if (r == -EADDRINUSE)
         (void)err_prefix(e, "the token is not used");
     return r;
@@ -136,8 +156,8 @@ static int ask_first(const struct join_wish *wish, struct netlink *nl,
 
 /* Takes the answer into @st, which has the key already; the caller releases @st also on failure. */
 static int take_answer(const struct join_wish *wish, struct netlink *nl,
-    const struct x25519_public *hub, const struct x25519_public *public, const json_t *body,
-    struct state *st, struct err *e)
+    const struct x25519_public *hub, const struct x25519_public *public, unsigned own,
+    const json_t *body, struct state *st, struct err *e)
 {
     int r = snapshot_decode(&st->snapshot, body, NULL, e);
 
@@ -148,7 +168,7 @@ static int take_answer(const struct join_wish *wish, struct netlink *nl,
     r = check_answer(&st->snapshot, wish->token, hub, public, e);
     if (r == 0)
         r = check_blocks(nl, st->snapshot.network.meta.name, &st->snapshot.network.cidr4,
-            &st->snapshot.network.cidr6, e);
+            &st->snapshot.network.cidr6, own, e);
     return r;
 }
 
@@ -168,23 +188,52 @@ static int keep(const struct state *st, const char *dir, struct err *e)
     return r;
 }
 
+/* The hub has taken the machine in, and it cannot be a node all the same, as @e says. */
+static void undo(const struct join_wish *wish, const struct x25519_secret *secret, struct err *e)
+{
+    const struct err before = *e;
+    struct err why = ERR_NULL;
+
+    if (farewell_by_token(secret, wish->token, wish->proxy, &why) == 0) {
+        (void)state_remove(wish->state_dir, NULL);
+        (void)err_set(e, before.code,
+            "%s; the hub has removed the machine again, and the token can be used once more",
+            err_text(&before));
+    } else {
+        (void)err_set(e, before.code,
+            "%s; the hub has it as a node already and could not be told (%s): the same command "
+            "goes on where this one ended",
+            err_text(&before), err_text(&why));
+    }
+}
+
 static int enrol(const struct join_wish *wish, struct netlink *nl, struct state *st, struct err *e)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     const struct x25519_public *hub = NULL;
     struct x25519_public public;
-    int r = state_join_key(&st->secret, wish->state_dir, e);
+    unsigned own = 0;
+    bool is_old;
+    int r = state_join_key(&st->secret, &is_old, wish->state_dir, e);
 
     if (r == 0 && !x25519_derive_public(&st->secret, &public))
         r = -ENOMEM;
     if (r == 0)
-        r = ask_first(wish, nl, &st->secret, &public, e);
+        r = ask_first(wish, nl, &st->secret, &public, &own, e);
+    /* A join that was killed may have left a node there, which stands in the way of another token.
+     */
+    if (r == CLIENT_E_REFUSED && is_old &&
+        farewell_by_token(&st->secret, wish->token, wish->proxy, NULL) == 0)
+        r = ask_first(wish, nl, &st->secret, &public, &own, e);
     if (r == 0)
         r = join_ask(wish, &st->secret, &public, JOIN_ASK_FOR, &answer, &hub, e);
-    if (r == 0)
-        r = take_answer(wish, nl, hub, &public, answer.body, st, e);
+    if (r != 0)
+        return r;
+    r = take_answer(wish, nl, hub, &public, own, answer.body, st, e);
     if (r == 0)
         r = keep(st, wish->state_dir, e);
+    if (r != 0)
+        undo(wish, &st->secret, e);
     return r;
 }
 
@@ -254,6 +303,8 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
     st.keeps_sources = wish->keeps_sources;
     st.accepts = wish->accepts;
     st.listen_port = wish->listen_port;
+    machine_traits_read(&st.machine);
+    st.has_machine = true;
     for (st.n_given = 0; st.n_given < wish->n_given; st.n_given++)
         st.given[st.n_given] = wish->given[st.n_given];
     (void)snprintf(st.interface, sizeof(st.interface), "%s", wish->interface);

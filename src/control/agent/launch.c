@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 
 #define UNIT              "weft-agent.service"
 #define SYSTEMCTL_WAIT_MS 20000
+#define STOP_WAIT_MS      10000
 #define ASK_TIMEOUT_MS    2000
 #define ASK_PAUSE_MS      50
 
@@ -86,6 +88,17 @@ int launch_agent(const char *state_dir, const char *socket_path, struct launch *
     if (systemctl)
         return start_unit(systemctl, e);
     return start_detached(state_dir, socket_path, ret, e);
+}
+
+void launch_stop(const struct launch *launch)
+{
+    const char *systemctl = launch->by_systemd ? find_systemctl() : NULL;
+    const char *const argv[] = {systemctl, "disable", "--now", "--quiet", UNIT, NULL};
+
+    if (systemctl)
+        (void)process_run(argv, SYSTEMCTL_WAIT_MS, NULL);
+    if (launch->pid > 0 && kill(launch->pid, SIGTERM) == 0)
+        (void)process_wait_end(launch->pid, STOP_WAIT_MS);
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */

@@ -37,7 +37,11 @@ int launch_agent(const char *state_dir, const char *socket_path, struct launch *
  * names are in the hosts file.
  * @ret_status:	the agent's status then; gives a reference
  *
- * Return: 0; or non-zero with words about what is missing after @timeout_ms.
+ * Return: 0; -ETIMEDOUT with words about what is missing after @timeout_ms: the agent goes on
+ * trying; or another negative errno with words: it cannot run here.
  */
 int launch_wait(const struct launch *launch, const char *socket_path, unsigned timeout_ms,
     json_t **ret_status, struct err *e);
+
+/** launch_stop() - end the agent that launch_agent() has started, and wait for its end. */
+void launch_stop(const struct launch *launch);

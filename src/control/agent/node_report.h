@@ -71,6 +71,7 @@ struct node_report_facts {
     const struct meter *meter;          /* NULL: the hub is not told what moves */
     const char *rates_why;              /* why rates are not kept; "": they are, or none wanted */
     const char *hostname;               /* of this machine; NULL: not to be told */
+    const json_t *machine;              /* on which this agent runs; NULL: not to be told */
     enum engine_kind engine;            /* AUTO: none runs */
     uint64_t applied;                   /* revision of the last pass that succeeded; 0: none did */
     const char *fault;                  /* why the last pass failed; "": it did not */

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lab import Lab, wait_for
+from lab import Lab, Result, wait_for
 from lab.support.agents import CIDR4, STATE
 
 from .conftest import Pair, hide_tun
@@ -164,6 +164,55 @@ def test_collision_is_refused(site: Pair, commands: list[str], named: str) -> No
         site.n1.host.run(command.replace(" add ", " del ").split())
     site.n2.join(token)
     assert site.node_names() >= {"n2"}
+
+
+# A file may have one block of 512 bytes: the key of a join that has not ended fits, its state not.
+SMALL_FILES = "ulimit -f 1; exec \"$@\""
+
+
+def join_with_small_files(site: Pair, token: str, trap: str = "") -> Result:
+    """The hub takes n1 in, and then its state cannot be written."""
+    return site.n1.host.run(["bash", "-c", trap + SMALL_FILES, "join", site.weft, "join", token,
+                             "--name", "n1", "--no-start"], check=False)
+
+
+def test_a_join_that_cannot_be_kept_is_undone(site: Pair) -> None:
+    """No node stays at the hub, and the token of one use admits this machine afterwards."""
+    token = site.token()
+    failed = join_with_small_files(site, token, "trap '' XFSZ; ")
+    assert failed.rc == 1
+    assert "the hub has removed the machine again, and the token can be used once more" \
+        in failed.err
+    assert "n1" not in site.node_names()
+    site.n1.join(token)
+    assert "n1" in site.node_names()
+
+
+def test_a_join_that_was_killed_is_begun_again(site: Pair) -> None:
+    """With the same token it goes on; with another the first one admits somebody else."""
+    first, second = site.token(), site.token()
+    assert join_with_small_files(site, first).rc not in (0, 1)
+    assert "n1" in site.node_names()
+    site.n1.run("join", first, "--name", "n1", "--no-start")
+    site.n1.run("leave")
+    first = site.token()
+    assert join_with_small_files(site, first).rc not in (0, 1)
+    site.n1.join(second)
+    site.n2.join(first)
+    assert site.node_names() == {"hub", "n1", "n2"}
+
+
+def test_an_agent_that_cannot_run_undoes_the_join(site: Pair) -> None:
+    token = site.token()
+    site.n1.host.run(["touch", "/run/file"])
+    failed = site.n1.run("join", token, "--name", "n1", "--socket", "/run/file", check=False)
+    assert failed.rc == 1
+    assert "has joined" not in failed.out
+    assert "the join is undone: the hub has removed n1 again, and the token can be used once more" \
+        in failed.err
+    assert "n1" not in site.node_names()
+    assert not site.n1.has_interface()
+    site.n1.join(token)
 
 
 def test_existing_interface_is_refused(site: Pair) -> None:

@@ -20,16 +20,16 @@
 #define PATIENCE (10 * NSEC_PER_SEC)
 
 /* "/v1/leave/default/" and the node's public key in hex. */
-static bool make_path(const struct state *st, char ret[static HUB_ASK_PATH_MAX + 1])
+static bool make_path(
+    const struct x25519_secret *secret, const char *network, char ret[static HUB_ASK_PATH_MAX + 1])
 {
     struct x25519_public public;
     char hex[2 * sizeof(public.b) + 1];
 
-    if (!x25519_derive_public(&st->secret, &public))
+    if (!x25519_derive_public(secret, &public))
         return false;
     hex_encode(public.b, sizeof(public.b), hex);
-    (void)snprintf(ret, HUB_ASK_PATH_MAX + 1, "/v1/leave/%.*s/%s", NAME_MAX_LEN,
-        st->snapshot.network.meta.name, hex);
+    (void)snprintf(ret, HUB_ASK_PATH_MAX + 1, "/v1/leave/%.*s/%s", NAME_MAX_LEN, network, hex);
     return true;
 }
 
@@ -118,11 +118,31 @@ int farewell_tell(const struct state *st, const struct snapshot *s, const struct
 
     for (size_t i = 0; i < s->nodes.n; i++)
         n += s->nodes.items[i]->node.hub ? 1 : 0;
-    if (r == 0 || n == 0 || !make_path(st, path))
+    if (r == 0 || n == 0 || !make_path(&st->secret, st->snapshot.network.meta.name, path))
         return r;
     for (size_t i = 0; i < s->nodes.n && r != 0 && clock_now() < until; i++)
         if (s->nodes.items[i]->node.hub)
             r = n == 1 ? tell_hub(st, &s->nodes.items[i]->node, true, signer, path, until, e)
                        : tell_other(st, &s->nodes.items[i]->node, path, until, e);
+    return r;
+}
+
+int farewell_by_token(
+    const struct x25519_secret *secret, const struct token *token, const char *proxy, struct err *e)
+{
+    const nsec_t until = clock_now() + PATIENCE;
+    struct member_proof_signer signer;
+    char path[HUB_ASK_PATH_MAX + 1];
+    int r = -ENOENT;
+
+    if (!make_path(secret, token->network, path) ||
+        !member_proof_signer_init(&signer, secret, &token->hub_key))
+        return err_set(e, -EINVAL, "the key of the hub or of this machine is none");
+    for (unsigned i = 0; r != 0 && i < token->n_api && clock_now() < until; i++) {
+        r = tell_by_https(&token->pin, token->api[i], proxy, path, &signer, e);
+        if (r != 0 && proxy && clock_now() < until)
+            r = tell_by_https(&token->pin, token->api[i], NULL, path, &signer, e);
+    }
+    secret_wipe(&signer, sizeof(signer));
     return r;
 }

@@ -14,6 +14,8 @@ struct err;
 struct member_proof_signer;
 struct snapshot;
 struct state;
+struct token;
+struct x25519_secret;
 
 /**
  * farewell_tell() - have the hub remove this node
@@ -28,3 +30,17 @@ struct state;
  */
 int farewell_tell(const struct state *st, const struct snapshot *s, const struct endpoint *api,
     struct member_proof_signer *signer, struct err *e);
+
+/**
+ * farewell_by_token() - have the hub remove a machine that it has just taken in, and that cannot be
+ * a node all the same
+ * @secret:	of the machine
+ * @token:	with which it came
+ * @proxy:	NULL: none
+ *
+ * As no agent was heard yet, the hub lets the token admit once more. Waits as farewell_tell().
+ *
+ * Return: 0, or non-zero with words.
+ */
+int farewell_by_token(const struct x25519_secret *secret, const struct token *token,
+    const char *proxy, struct err *e);

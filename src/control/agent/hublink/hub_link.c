@@ -318,7 +318,8 @@ static void on_reported(
     if (became == HUB_LINK_REPORT_LOST && result != CLIENT_E_UNREACHABLE)
         log_limited(&hl->limit, clock_now(), LOG_LEVEL_WARNING,
             "the hub does not take this node's report: %s", err_text(e));
-    hl->listener.on_reported(hl->listener.ctx, became);
+    hl->listener.on_reported(
+        hl->listener.ctx, became, became == HUB_LINK_REPORT_TAKEN ? answer->body : NULL);
 }
 
 bool hub_link_report(struct hub_link *hl, json_t *body)

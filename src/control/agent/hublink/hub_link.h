@@ -57,8 +57,9 @@ struct hub_link_listener {
     /* The hub answers again, or has stopped answering; @why is a clause for the second, else "". */
     void (*on_change)(void *ctx, bool heard, const char *why, nsec_t now);
 
-    /* The last report's answer has come, or will not come. */
-    void (*on_reported)(void *ctx, enum hub_link_report_result result);
+    /* The last report's answer has come, or will not come. @body: of the answer; NULL: none, or the
+     * report was not taken. */
+    void (*on_reported)(void *ctx, enum hub_link_report_result result, const json_t *body);
 
     void *ctx; /* pinned */
 };

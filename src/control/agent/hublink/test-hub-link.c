@@ -177,7 +177,7 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     return err_set(e, -EINVAL, "it is about another node");
 }
 
-static void on_reported(void *ctx, enum hub_link_report_result result)
+static void on_reported(void *ctx, enum hub_link_report_result result, const json_t *body)
 {
     w.n_results++;
     w.result = result;

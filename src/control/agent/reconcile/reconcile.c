@@ -472,6 +472,29 @@ static int reconcile_name(
     return 0;
 }
 
+/* ---- a hub on this machine ------------------------------------------------------------------ */
+
+/* Then packets of the hub come in by our interface from an address of this machine. The hub does
+ * the same on its own interface. */
+static int reconcile_own_hub(struct reconcile *rc, const struct snapshot *s, struct err *e)
+{
+    unsigned at = 0;
+    int r = RTNL_E_ABSENT;
+
+    for (size_t i = 0; r == RTNL_E_ABSENT && i < s->nodes.n; i++)
+        if (s->nodes.items[i]->node.hub)
+            r = rtnl_find_address(&rc->nl, &s->nodes.items[i]->node.address4, &at);
+    rc->has_own_hub = r == 0 && at != rc->ifindex;
+    if (rc->has_own_hub && rc->accepts_own_on != rc->ifindex) {
+        r = rtnl_accept_own(&rc->nl, rc->ifindex);
+        rc->accepts_own_on = r == 0 ? rc->ifindex : 0;
+    }
+    if (r < 0)
+        return err_set(
+            e, r, "the hub on this machine cannot be met on %s: %s", rc->interface, strerror(-r));
+    return 0;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 /* An engine whose interface is found neither by its name, nor by its number, nor by its addresses,
@@ -506,6 +529,8 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
     if (r == 0)
         r = reconcile_interface(rc, &rc->told, &res, e);
     end_lost_engine(rc, r);
+    if (r == 0)
+        r = reconcile_own_hub(rc, in->snapshot, e);
     wg_config_deinit(&want);
     if (r == 0)
         *ret = res;

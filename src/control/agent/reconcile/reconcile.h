@@ -35,6 +35,8 @@ struct reconcile {
     enum subnets_accept accepts;    /* which of the subnets behind other nodes are used */
     struct subnet_routes subnets;   /* behind other nodes, and which of them are used here */
     bool lacks_v6;                  /* this machine takes no IPv6 address */
+    bool has_own_hub;               /* a hub of the network runs on this machine */
+    unsigned accepts_own_on;        /* the interface that takes its packets; 0: none yet */
     char rates_why[ENGINE_WHY_MAX]; /* why rates that are wanted are not kept, a clause; "": they
                                        are, or none is wanted */
     struct wg_config told;          /* what the engine was last told */

@@ -15,10 +15,6 @@
 #include "mesh/render/render.h"
 #include "net/netlink/rtnl.h"
 
-/* The number of our table is this with 24 bits of a hash of the interface's name. */
-#define TABLE_BASE 0x57000000u
-#define TABLE_MASK 0xff000000u
-
 /* Our rule is looked at after the local table's (0) and before the main table's (32766). */
 #define RULE_PRIORITY 5187
 
@@ -28,20 +24,11 @@ void subnet_routes_deinit(struct subnet_routes *sr)
     *sr = (struct subnet_routes)SUBNET_ROUTES_NULL;
 }
 
-uint32_t subnet_routes_table(const char *interface)
-{
-    uint32_t h = 2166136261u; /* FNV-1a */
-
-    for (const char *p = interface; *p; p++)
-        h = (h ^ (uint8_t)*p) * 16777619u;
-    return TABLE_BASE | ((h ^ h >> 24) & ~TABLE_MASK);
-}
-
 /* ---- which are used ------------------------------------------------------------------------- */
 
 static bool is_table_that_counts(uint32_t table)
 {
-    return table == RT_TABLE_MAIN || table == RT_TABLE_LOCAL || (table & TABLE_MASK) == TABLE_BASE;
+    return table == RT_TABLE_MAIN || table == RT_TABLE_LOCAL || rtnl_is_own_table(table);
 }
 
 bool subnet_routes_is_in_the_way(const struct rtnl_entry *used, const struct ip_prefix *to)
@@ -296,7 +283,7 @@ static int reconcile_table(struct subnet_routes *sr, struct netlink *nl, unsigne
 int subnet_routes_apply(struct subnet_routes *sr, struct netlink *nl, unsigned ifindex,
     const char *interface, const struct wg_config *want, bool lacks_v6)
 {
-    uint32_t table = subnet_routes_table(interface);
+    uint32_t table = rtnl_table_of(interface);
     int r;
 
     if (sr->is_clean && !is_any_used(sr))
@@ -311,7 +298,7 @@ int subnet_routes_apply(struct subnet_routes *sr, struct netlink *nl, unsigned i
 
 int subnet_routes_remove(struct netlink *nl, const char *interface)
 {
-    const struct rtnl_rule rule = rule_of(subnet_routes_table(interface));
+    const struct rtnl_rule rule = rule_of(rtnl_table_of(interface));
     int r4 = rtnl_remove_rule(nl, true, &rule);
     int r6 = rtnl_remove_rule(nl, false, &rule);
     int r = r4 < 0 ? r4 : r6;

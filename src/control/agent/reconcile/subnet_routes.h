@@ -58,9 +58,6 @@ struct subnet_routes {
 /** subnet_routes_deinit() - what is in the kernel stays. Idempotent. */
 void subnet_routes_deinit(struct subnet_routes *sr);
 
-/** subnet_routes_table() - the routing table of that interface. */
-uint32_t subnet_routes_table(const char *interface);
-
 /**
  * subnet_routes_is_in_the_way() - is @used, a route of another interface, why @to is not used?
  *

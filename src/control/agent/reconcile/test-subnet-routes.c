@@ -63,8 +63,8 @@ static void test_in_the_way(void **state)
         if (subnet_routes_is_in_the_way(&used, &to) != cases[i].is_in_the_way)
             fail_msg("case %zu: %s against %s", i, cases[i].used, cases[i].to);
     }
-    assert_int_not_equal(subnet_routes_table("weft0"), subnet_routes_table("weft1"));
-    assert_int_equal(subnet_routes_table("weft0") >> 24, 0x57);
+    assert_int_not_equal(rtnl_table_of("weft0"), rtnl_table_of("weft1"));
+    assert_int_equal(rtnl_table_of("weft0") >> 24, 0x57);
 }
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
@@ -102,7 +102,7 @@ static int see(const struct rtnl_entry *entry, void *ctx)
     struct seen *seen = ctx;
     char text[IP_PREFIX_TEXT_MAX];
 
-    if (entry->table != subnet_routes_table("weft0"))
+    if (entry->table != rtnl_table_of("weft0"))
         return 0;
     (void)snprintf(seen->text + strlen(seen->text), sizeof(seen->text) - strlen(seen->text), "%s ",
         ip_prefix_format(&entry->prefix, text));

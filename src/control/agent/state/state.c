@@ -225,6 +225,7 @@ static void decode_accepts(struct fields *f, struct state *st)
 static int decode_state(struct state *st, const json_t *json, const char *path, struct err *e)
 {
     struct fields f = fields_make(json, path, e);
+    const json_t *machine;
     const json_t *birth;
     int r;
 
@@ -240,6 +241,8 @@ static int decode_state(struct state *st, const json_t *json, const char *path, 
     fields_bool(&f, "keepSources", FIELDS_OPTIONAL, &st->keeps_sources);
     decode_accepts(&f, st);
     decode_given(&f, st);
+    machine = fields_object(&f, "machine", FIELDS_OPTIONAL);
+    st->has_machine = machine && machine_traits_decode(&st->machine, machine);
     birth = fields_object(&f, "joined", FIELDS_REQUIRED);
     r = fields_end(&f);
     if (r == 0) {
@@ -353,12 +356,13 @@ int state_write(const struct state *st, const char *dir, struct err *e)
     if (r < 0)
         return r;
     x25519_secret_write(&st->secret, text);
-    json = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:b, s:s, s:i, s:o, s:s, s:o}", "interface",
-        st->interface, "engine", engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts, "dns",
-        (int)st->answers_dns, "relay", (int)st->wants_relay, "routes", subnets_encode(&st->routes),
-        "keepSources", (int)st->keeps_sources, "acceptRoutes", subnets_accept_name(st->accepts),
-        "listenPort", (int)st->listen_port, "endpoints", encode_given(st), "privateKey", text,
-        "joined", encode_birth(&st->snapshot));
+    json = json_pack("{s:s, s:s, s:b, s:b, s:b, s:o, s:b, s:s, s:i, s:o, s:o*, s:s, s:o}",
+        "interface", st->interface, "engine", engine_kind_name(st->engine), "hosts",
+        (int)st->keeps_hosts, "dns", (int)st->answers_dns, "relay", (int)st->wants_relay, "routes",
+        subnets_encode(&st->routes), "keepSources", (int)st->keeps_sources, "acceptRoutes",
+        subnets_accept_name(st->accepts), "listenPort", (int)st->listen_port, "endpoints",
+        encode_given(st), "machine", st->has_machine ? machine_traits_encode(&st->machine) : NULL,
+        "privateKey", text, "joined", encode_birth(&st->snapshot));
     secret_wipe(text, sizeof(text));
     if (json && !encode_ways(json, &st->ways))
         json = (json_decref(json), NULL);
@@ -481,7 +485,7 @@ static int read_join_key(struct x25519_secret *ret, const char *path, struct err
     return r;
 }
 
-int state_join_key(struct x25519_secret *ret, const char *dir, struct err *e)
+int state_join_key(struct x25519_secret *ret, bool *ret_is_old, const char *dir, struct err *e)
 {
     struct rng rng = rng_kernel();
     struct x25519_secret secret;
@@ -489,6 +493,7 @@ int state_join_key(struct x25519_secret *ret, const char *dir, struct err *e)
     char path[PATH_MAX];
     int r = read_join_key(ret, path_of(dir, KEY_FILE, path), e);
 
+    *ret_is_old = r == 0;
     if (r != STATE_E_ABSENT)
         return r;
     x25519_secret_make(&secret, &rng);

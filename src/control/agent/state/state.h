@@ -24,6 +24,7 @@
 #include "engine/engine.h"
 #include "mesh/object/subnets.h"
 #include "mesh/snapshot/snapshot.h"
+#include "os/machine.h"
 
 struct err;
 
@@ -66,7 +67,9 @@ struct state {
     struct endpoint given[STATE_GIVEN_MAX]; /* where the operator says that others reach us; port
                                                0: the one that WireGuard has */
     unsigned n_given;
-    struct snapshot snapshot; /* the network, this node and the hub, as at the join */
+    struct machine_traits machine; /* on which the node joined */
+    bool has_machine;              /* that is known: not of a join by an older version */
+    struct snapshot snapshot;      /* the network, this node and the hub, as at the join */
 };
 
 #define STATE_NULL                                                                                 \
@@ -155,13 +158,14 @@ int state_write_traffic(json_t *json, const char *dir, struct err *e);
 
 /**
  * state_join_key() - the key to join with: the one of an earlier try, else a new one
+ * @ret_is_old:	it is that of an earlier try
  *
  * It is on the disk before it is returned, so that a try whose answer is lost is
  * repeated with the same key.
  *
  * Return: 0 or negative errno with words that name the file.
  */
-int state_join_key(struct x25519_secret *ret, const char *dir, struct err *e);
+int state_join_key(struct x25519_secret *ret, bool *ret_is_old, const char *dir, struct err *e);
 
 /** state_forget_join_key() - remove join.key; after state_write(). 0 or negative errno with words.
  */

@@ -204,16 +204,18 @@ static void test_join_key(void **state)
     struct x25519_secret a;
     struct x25519_secret b;
     struct err e = ERR_NULL;
+    bool is_old;
 
-    assert_int_equal(state_join_key(&a, dir, &e), 0);
+    assert_int_equal(state_join_key(&a, &is_old, dir, &e), 0);
     assert_int_equal(mode_of("join.key"), 0600);
-    assert_int_equal(state_join_key(&b, dir, &e), 0);
+    assert_int_equal(state_join_key(&b, &is_old, dir, &e), 0);
+    assert_true(is_old);
     assert_memory_equal(&a, &b, sizeof(a));
     assert_int_equal(state_forget_join_key(dir, &e), 0);
-    assert_int_equal(state_join_key(&b, dir, &e), 0);
+    assert_int_equal(state_join_key(&b, &is_old, dir, &e), 0);
     assert_memory_not_equal(&a, &b, sizeof(a));
     write_file("join.key", "not a key");
-    assert_true(state_join_key(&b, dir, &e) < 0);
+    assert_true(state_join_key(&b, &is_old, dir, &e) < 0);
     assert_non_null(strstr(e.text, "/join.key is damaged: it does not hold a key"));
 }
 

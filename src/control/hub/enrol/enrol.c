@@ -204,3 +204,20 @@ int enrol_new_secret(struct enrol *en, struct model_network *net, const struct t
         .ttl_seconds = enrol__token_ttl(&record, wall_s)};
     return 0;
 }
+
+void enrol_give_back(const struct model_token *t, int64_t wall_s, struct enrol_token *ret)
+{
+    struct token_record more = t->record;
+
+    *ret = (struct enrol_token){.value = NULL};
+    if (more.expires_at <= wall_s || more.uses >= REQUEST_USES_MAX)
+        return;
+    more.uses++;
+    ret->value = record_token_encode(&more);
+    (void)token_hash_key(ret->key, &t->hash);
+    ret->op = (struct store_op){.kind = STORE_OP_PUT,
+        .key = ret->key,
+        .value = ret->value,
+        .expect = t->revision,
+        .ttl_seconds = enrol__token_ttl(&more, wall_s)};
+}

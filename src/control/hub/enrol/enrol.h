@@ -110,6 +110,12 @@ struct enrol_token {
 void enrol_token_deinit(struct enrol_token *t);
 
 /**
+ * enrol_give_back() - the record of a token, of which a machine has made no use after all
+ * @ret:	as enrol_new_secret() makes one; @ret->value NULL: there is nothing to be given back
+ */
+void enrol_give_back(const struct model_token *t, int64_t wall_s, struct enrol_token *ret);
+
+/**
  * enrol_add() - take in a stock WireGuard because an administrator says so
  * @by:		the administrator, for the audit log
  * @done:	called later, once: 0; ENROL_E_TAKEN, ENROL_E_FULL or ENROL_E_GONE with words; or

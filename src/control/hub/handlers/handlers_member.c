@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/netlink.h>
+#include <string.h>
 
 #include "api/server/server.h"
 #include "api/server/stream.h"
@@ -17,6 +19,7 @@
 #include "filter/stun_heard.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/node_removal.h"
+#include "hub/jobs/jobs.h"
 #include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
 #include "hub/model/proof.h"
@@ -26,8 +29,11 @@
 #include "hub/watch/watch.h"
 #include "mesh/render/render.h"
 #include "mesh/render/wg_quick.h"
+#include "net/netlink/netlink.h"
+#include "net/netlink/rtnl.h"
 #include "os/clock.h"
 #include "os/log.h"
+#include "os/machine.h"
 
 /* How often a node may ask for its peers, and how many times at once. */
 #define WG_EACH  NSEC_PER_SEC
@@ -88,11 +94,25 @@ void handlers_watch(void *ctx, const struct request *rq, struct response *rs)
     rs->status = rs->stream ? 200 : 500;
 }
 
+/* Is the member on this machine? What it says is looked at, since any member may know the place. */
+static bool is_on_this_machine(const struct model_node *node)
+{
+    _cleanup_(netlink_close) struct netlink nl = NETLINK_NULL;
+    char here[MACHINE_PLACE_MAX];
+    unsigned ifindex;
+
+    machine_place(here);
+    return here[0] != '\0' && strcmp(node->heard.report.machine.place, here) == 0 &&
+           netlink_open(&nl, NETLINK_ROUTE) == 0 &&
+           rtnl_find_address(&nl, &node->pub.spec.address4, &ifindex) == 0;
+}
+
 /* @report is taken. One that numbers its reports hears which was the last. */
 static void take_report(struct handlers *h, struct model_node *node, struct report *report,
     const struct request *rq, struct response *rs)
 {
     uint64_t number = report->run != 0 ? report->number : 0;
+    bool has_node = report->has_node;
 
     if (report->has_traffic)
         traffic_book_take(h->traffic, node, &report->traffic, rq->now, clock_wall_s());
@@ -107,6 +127,8 @@ static void take_report(struct handlers *h, struct model_node *node, struct repo
             "report %" PRIu64 " does not follow the last one that came: begin anew", number);
         return;
     }
+    if (has_node && is_on_this_machine(node))
+        jobs_set_own_member(&node->net->jobs, &node->pub.spec.address4);
     if (number != 0)
         response_json(rs, 200, json_pack("{s:I}", "number", (json_int_t)number));
     else
@@ -221,5 +243,5 @@ void handlers_leave(void *ctx, const struct request *rq, struct response *rs)
         return;
     log_info("node \"%s\" leaves network \"%s\"", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name);
-    node_removal_start(h, rq, rs, node, "it has left");
+    node_removal_leave(h, rq, rs, node);
 }

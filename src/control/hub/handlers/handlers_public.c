@@ -18,6 +18,7 @@
 #include "hub/watch/view.h"
 #include "os/clock.h"
 #include "os/log.h"
+#include "os/machine.h"
 #include "wire/stream_proof.h"
 
 void handlers_health(void *ctx, const struct request *rq, struct response *rs)
@@ -88,7 +89,8 @@ static void on_enrolled(void *ctx, int r, struct model_node *node, const struct 
     later_end(l, &rs);
 }
 
-/* For a machine that asks first: the blocks, which it compares with what it uses itself. */
+/* For a machine that asks first: the blocks, which it compares with what it uses itself; and where
+ * this hub runs, so that its own machine does not take the hub's interface for a stranger's. */
 static void answer_dry_run(struct later *l, const struct request *rq, struct response *rs)
 {
     struct enrol_call *call = container_of(l, struct enrol_call, later);
@@ -96,6 +98,7 @@ static void answer_dry_run(struct later *l, const struct request *rq, struct res
     struct err e = ERR_NULL;
     char cidr4[IP_PREFIX_TEXT_MAX];
     char cidr6[IP_PREFIX_TEXT_MAX];
+    char place[MACHINE_PLACE_MAX];
     int r =
         enrol_try(l->h->enrol, &call->er, call->proof, &l->by, rq->now, clock_wall_s(), &net, &e);
 
@@ -103,10 +106,12 @@ static void answer_dry_run(struct later *l, const struct request *rq, struct res
         refuse_enrolment(l, rs, r, &e);
         return;
     }
+    machine_place(place);
     response_json(rs, 200,
-        json_pack("{s:b, s:s, s:s, s:s}", "dryRun", 1, "network", net->pub.spec.meta.name, "cidr4",
-            ip_prefix_format(&net->pub.spec.cidr4, cidr4), "cidr6",
-            ip_prefix_format(&net->pub.spec.cidr6, cidr6)));
+        json_pack("{s:b, s:s, s:s, s:s, s:s, s:s}", "dryRun", 1, "network", net->pub.spec.meta.name,
+            "cidr4", ip_prefix_format(&net->pub.spec.cidr4, cidr4), "cidr6",
+            ip_prefix_format(&net->pub.spec.cidr6, cidr6), "place", place, "interface",
+            net->pub.interface));
 }
 
 static void begin_enrol(struct later *l, const struct request *rq, struct response *rs)
@@ -226,5 +231,5 @@ void handlers_leave_public(void *ctx, const struct request *rq, struct response 
     access_by_node(h, rq, node);
     log_info("node \"%s\" leaves network \"%s\", by the public API", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name);
-    node_removal_start(h, rq, rs, node, "it has left");
+    node_removal_leave(h, rq, rs, node);
 }

@@ -7,9 +7,11 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "hub/audit/audit.h"
+#include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/later.h"
 #include "hub/model/model.h"
+#include "os/clock.h"
 #include "os/log.h"
 
 struct removal {
@@ -18,6 +20,7 @@ struct removal {
     char node[NAME_MAX_LEN + 1];
     struct x25519_public key; /* of the node: another of its name is not it */
     const char *reason;
+    bool is_leaving; /* the node itself asks */
 };
 
 /* What is deleted in one commit. */
@@ -54,6 +57,22 @@ static void collect(struct deletions *d, const struct model_node *node)
     }
 }
 
+/* A machine that leaves before its agent was ever heard has made no use of its token: its join has
+ * failed after the hub had taken it in. So the token admits it, or another one, once more. */
+static void give_back(
+    struct removal *rm, struct deletions *d, const struct model_node *node, struct enrol_token *ret)
+{
+    const struct model_token *t = model_find_token(rm->later.h->model, &node->token);
+
+    *ret = (struct enrol_token){.value = NULL};
+    if (!rm->is_leaving || node->heard.has_reported || !t ||
+        d->n == sizeof(d->ops) / sizeof(*d->ops))
+        return;
+    enrol_give_back(t, clock_wall_s(), ret);
+    if (ret->value)
+        d->ops[d->n++] = ret->op;
+}
+
 static struct model_node *find(const struct removal *rm)
 {
     struct model_network *net = model_find_network(rm->later.h->model, rm->network);
@@ -83,6 +102,7 @@ static void begin(struct later *l, const struct request *rq, struct response *rs
     struct removal *rm = container_of(l, struct removal, later);
     _cleanup_(freep) struct deletions *d = calloc(1, sizeof(*d));
     struct model_node *node = find(rm);
+    struct enrol_token unused;
 
     if (!node) {
         response_refuse(rs, 404, "network \"%s\" has no node \"%s\"", rm->network, rm->node);
@@ -96,13 +116,15 @@ static void begin(struct later *l, const struct request *rq, struct response *rs
         return;
     }
     collect(d, node);
+    give_back(rm, d, node, &unused);
     later_commit(l, d->ops, d->n, removed, rs);
+    enrol_token_deinit(&unused);
     if (l->is_waiting)
         node->leaving = rm->reason;
 }
 
-void node_removal_start(struct handlers *h, const struct request *rq, struct response *rs,
-    const struct model_node *node, const char *reason)
+static void start(struct handlers *h, const struct request *rq, struct response *rs,
+    const struct model_node *node, const char *reason, bool is_leaving)
 {
     struct removal *rm = later_new(h, rq, rs, sizeof(*rm), begin);
 
@@ -113,7 +135,14 @@ void node_removal_start(struct handlers *h, const struct request *rq, struct res
     (void)snprintf(rm->node, sizeof(rm->node), "%.*s", NAME_MAX_LEN, node->pub.spec.meta.name);
     rm->key = node->pub.spec.key;
     rm->reason = reason;
+    rm->is_leaving = is_leaving;
     later_begin(&rm->later, rq, rs);
+}
+
+void node_removal_leave(struct handlers *h, const struct request *rq, struct response *rs,
+    const struct model_node *node)
+{
+    start(h, rq, rs, node, "it has left", true);
 }
 
 void node_removal_by_admin(struct handlers *h, const struct request *rq, struct response *rs,
@@ -126,5 +155,5 @@ void node_removal_by_admin(struct handlers *h, const struct request *rq, struct 
             "another hub is asked to remove it",
             node->pub.spec.meta.name, node->net->pub.spec.meta.name);
     else
-        node_removal_start(h, rq, rs, node, "an administrator has removed it");
+        start(h, rq, rs, node, "an administrator has removed it", false);
 }

@@ -9,13 +9,14 @@ struct handlers;
 struct model_node;
 
 /**
- * node_removal_start() - answer a request by removing @node
- * @reason:	a constant: what the node is told
+ * node_removal_leave() - answer a request of @node itself by removing it
  * @rs:		the answer, or that it comes later
+ *
+ * One whose agent was never heard gives the use of its token back.
  */
-void node_removal_start(struct handlers *h, const struct request *rq, struct response *rs,
-    const struct model_node *node, const char *reason);
+void node_removal_leave(struct handlers *h, const struct request *rq, struct response *rs,
+    const struct model_node *node);
 
-/** node_removal_by_admin() - node_removal_start() for an administrator, unless it is the hub. */
+/** node_removal_by_admin() - the same because an administrator asks, unless it is the hub. */
 void node_removal_by_admin(struct handlers *h, const struct request *rq, struct response *rs,
     const struct model_node *node);

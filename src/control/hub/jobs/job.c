@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hub/jobs/job_network.h"
 #include "hub/jobs/jobs.h"
 #include "rendezvous/shared/rdzv_wire.h"
 
@@ -63,11 +64,14 @@ void job_read_words(char *buf, size_t cap, const struct rdzv_wire *m)
 
 void job_take_facts(struct job *job, const struct rdzv_wire *m, nsec_t now)
 {
+    const struct job_network *n = job->network;
     struct job_facts *facts = &job->facts;
 
     facts->n_connections = m->n_connections;
     facts->n_members = m->n_members;
     facts->member = m->address;
+    if (ip_addr_equal(&m->address, &n->address4) || ip_addr_equal(&m->address, &n->address6))
+        facts->member = n->own_member;
     facts->n_refused = m->n_refused < INT64_MAX ? m->n_refused : 0;
     job_read_words(facts->last_limit, sizeof(facts->last_limit), m);
     facts->n_keys = m->n_keys < JOB_BLOBS_MAX ? m->n_keys : JOB_BLOBS_MAX;

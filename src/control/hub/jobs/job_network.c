@@ -146,7 +146,7 @@ void job_network_free(struct job_network *n)
 void job_network_open_ports(struct job *job)
 {
     const struct job_network *n = job->network;
-    struct endpoint at[JOB_PORTS_MAX] = {
+    struct endpoint at[JOB_PORTS_OVERLAY] = {
         {.addr = n->address4, .port = job->record.port},
         {.addr = n->address6, .port = job->record.port},
         {.addr = n->address4, .port = JOBS_DEFAULT_ETCD},
@@ -155,11 +155,25 @@ void job_network_open_ports(struct job *job)
     struct err e = ERR_NULL;
 
     /* A process that served the job and is ending may still have the port for a moment. */
-    if (job_ports_open(&job->ports, n->interface, at, job_is_default(job) ? 4 : 2, &e) != 0 &&
+    if (job_ports_open(&job->ports, n->interface, !ip_addr_is_none(&n->own_member), at,
+            job_is_default(job) ? 4 : 2, &e) != 0 &&
         job->ports.n_failures == PORT_FAILURES_SAID)
         log_warning("job \"%s\" of network \"%s\" is not served at one of its addresses: %s",
             job->name, n->name, err_text(&e));
     job->network->has_news = true;
+}
+
+void job_network_set_own_member(struct job_network *n, const struct ip_addr *address)
+{
+    struct job *job;
+
+    if (ip_addr_equal(&n->own_member, address))
+        return;
+    n->own_member = *address;
+    list_foreach(job, &n->jobs, link) {
+        if (n->is_served && job_exists(job))
+            job_network_open_ports(job);
+    }
 }
 
 /* ---- runs ----------------------------------------------------------------------------------- */

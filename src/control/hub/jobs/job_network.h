@@ -53,6 +53,8 @@ struct job_network {
     char interface[JOBS_INTERFACE_MAX]; /* where it is served */
     struct ip_addr address4;            /* likewise: the hub's */
     struct ip_addr address6;            /* likewise */
+    struct ip_addr own_member;          /* of the member that the hub's machine is; none: it is not.
+                                           Its programs connect from the hub's address */
     char fence[STORE_KEY_MAX + 1];      /* likewise: see struct jobs_place; "": none */
     uint64_t fence_revision;            /* likewise */
     uint64_t epoch;                     /* likewise */
@@ -74,6 +76,10 @@ struct job_network *job_network_find(const struct list *networks, const char *na
 /** job_network_get() - as job_network_find(), and makes it if there is none. @env: pinned. NULL: no
  * memory. */
 struct job_network *job_network_get(struct list *networks, struct jobs_env *env, const char *name);
+
+/** job_network_set_own_member() - the hub's machine is the member with this address; none: it is
+ * none any more. Its programs then reach the ports of all jobs. */
+void job_network_set_own_member(struct job_network *n, const struct ip_addr *address);
 
 /** job_network_free() - with its jobs, from memory alone. Nothing may be on its way to the store.
  */

@@ -12,6 +12,9 @@
 
 #define BACKLOG 1024
 
+/* What a machine sends to an address of its own never comes in by the interface that has it. */
+#define LOOPBACK "lo"
+
 void job_ports_init(struct job_ports *p)
 {
     p->n_failures = 0;
@@ -32,14 +35,18 @@ static int open_one(int *ret, const char *interface, const struct endpoint *at, 
     return 0;
 }
 
-int job_ports_open(struct job_ports *p, const char *interface, const struct endpoint *at,
-    unsigned n, struct err *e)
+int job_ports_open(struct job_ports *p, const char *interface, bool has_own,
+    const struct endpoint *at, unsigned n, struct err *e)
 {
     int r = 0;
 
-    for (unsigned i = 0; i < n; i++) {
-        int each = p->fds[i] < 0 ? open_one(&p->fds[i], interface, &at[i], e) : 0;
+    for (unsigned i = 0; i < 2 * n; i++) {
+        bool is_own = i >= n;
+        int *fd = &p->fds[is_own ? JOB_PORTS_OVERLAY + i - n : i];
+        int each = 0;
 
+        if (*fd < 0 && (!is_own || has_own))
+            each = open_one(fd, is_own ? LOOPBACK : interface, &at[i % n], e);
         r = each != 0 ? each : r;
     }
     p->n_failures = r != 0 ? p->n_failures + 1 : 0;

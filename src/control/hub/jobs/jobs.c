@@ -357,10 +357,21 @@ void jobs_add_member(struct jobs_service *s, const struct ip_addr *address)
         job_host_add_member(&s->served->host, address);
 }
 
-void jobs_end_member(struct jobs_service *s, const struct ip_addr *address)
+void jobs_set_own_member(struct jobs_service *s, const struct ip_addr *address)
 {
     if (s->served)
-        job_host_remove_member(&s->served->host, address);
+        job_network_set_own_member(s->served->host.network, address);
+}
+
+void jobs_end_member(struct jobs_service *s, const struct ip_addr *address)
+{
+    static const struct ip_addr none;
+
+    if (!s->served)
+        return;
+    job_host_remove_member(&s->served->host, address);
+    if (ip_addr_equal(&s->served->host.network->own_member, address))
+        job_network_set_own_member(s->served->host.network, &none);
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */

@@ -198,6 +198,10 @@ void jobs_close(struct jobs_service *s, bool is_removed);
 /** jobs_add_member() - who has this address is a member of the network from now on. */
 void jobs_add_member(struct jobs_service *s, const struct ip_addr *address);
 
+/** jobs_set_own_member() - the hub's own machine is the member with this address; none: it is none.
+ * Asked again, it is kept up to date. */
+void jobs_set_own_member(struct jobs_service *s, const struct ip_addr *address);
+
 /** jobs_end_member() - hang up on who has, or had, the address: it is no member any more. */
 void jobs_end_member(struct jobs_service *s, const struct ip_addr *address);
 

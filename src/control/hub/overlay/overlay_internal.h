@@ -67,6 +67,7 @@ struct overlay_network {
     struct router_network *router; /* lent by the router */
     unsigned ifindex;              /* of its interface */
     uint32_t rank;                 /* greater came later */
+    bool has_rule[2];              /* there may be a routing rule for IPv6, and for IPv4 */
     nsec_t facts_at;               /* when the engine was asked last; 0: never */
     struct htab by_key;            /* under the lock: overlay_node by public key */
 };

@@ -49,6 +49,10 @@
  * before the "unreachable" ones of IPv6. */
 #define METRIC_BASE 20000
 
+/* The rules of the hub's own packets are looked at after the local table's (0), and before those of
+ * an agent on this machine. */
+#define RULE_PRIORITY 5186
+
 #define TCP_HEADER 20
 
 /* ---- the device ----------------------------------------------------------------------------- */
@@ -130,13 +134,35 @@ static void open_uapi(struct overlay_network *net)
 
 /* ---- the interface -------------------------------------------------------------------------- */
 
-/* Is the block free on this machine, but for the overlay's own interfaces? */
+/** The search for a member of a network on this machine. */
+struct member_walk {
+    const struct overlay_network *net;
+    unsigned ifindex; /* of its interface; 0: there is none */
+};
+
+static int find_member(const struct rtnl_entry *entry, void *ctx)
+{
+    struct member_walk *w = ctx;
+    struct hub_node *node = NULL;
+
+    if (!ip_prefix_has(block_of(w->net, ip_addr_is_v4(&entry->prefix.addr)), &entry->prefix.addr))
+        return 0;
+    while ((node = hub_next_node(w->net->hub, node)))
+        if (!node->spec.hub && (ip_addr_equal(&node->spec.address4, &entry->prefix.addr) ||
+                                   ip_addr_equal(&node->spec.address6, &entry->prefix.addr)))
+            w->ifindex = entry->ifindex;
+    return 0;
+}
+
+/* Is the block free on this machine, but for the overlay's own interfaces, and that of a member
+ * which this machine is as well? */
 static int check_block(struct overlay *o, const struct overlay_network *net,
     const struct ip_prefix *block, struct err *e)
 {
+    struct member_walk member = {.net = net};
     const struct overlay_network *each;
     _cleanup_(freep) unsigned *own = NULL;
-    size_t n = 1;
+    size_t n = 2;
 
     list_foreach(each, &o->networks, siblings)
         n++;
@@ -146,6 +172,9 @@ static int check_block(struct overlay *o, const struct overlay_network *net,
     n = 0;
     list_foreach(each, &o->networks, siblings)
         own[n++] = each->ifindex;
+    /* If the addresses cannot be read, the check below says so. */
+    if (rtnl_each_address(&o->nl, 0, find_member, &member) == 0 && member.ifindex != 0)
+        own[n++] = member.ifindex;
     return rtnl_check_free_but(&o->nl, block, own, n, e);
 }
 
@@ -188,24 +217,60 @@ static struct rtnl_metrics metrics_of(bool v4)
         .advmss = RENDER_MTU_SAFE - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - TCP_HEADER};
 }
 
+/* What the hub sends from its own address of the network. */
+static struct rtnl_rule rule_of(const struct overlay_network *net, bool v4)
+{
+    return (struct rtnl_rule){.table = rtnl_table_of(device_name(net->device)),
+        .from = v4 ? net->hub->address4 : net->hub->address6,
+        .priority = RULE_PRIORITY};
+}
+
+/* The hub's own packets leave by its own interface, also where the machine is a member too, whose
+ * interface everything else takes. Without rules in this kernel that is all that is missing. */
+static void add_own_way(struct overlay_network *net, bool v4, const struct rtnl_metrics *metrics)
+{
+    const struct rtnl_rule rule = rule_of(net, v4);
+    struct netlink *nl = &net->overlay->nl;
+    int r = rtnl_set_table_route(nl, net->ifindex, rule.table, block_of(net, v4), metrics);
+
+    if (r == 0)
+        r = rtnl_add_rule(nl, v4, &rule);
+    if (r < 0)
+        log_info("%s: a member on this machine would answer for the hub: no routing rule: %s",
+            device_name(net->device), strerror(-r));
+}
+
+static void remove_rules(struct overlay_network *net)
+{
+    for (int v4 = 0; net->device && v4 <= 1; v4++) {
+        const struct rtnl_rule rule = rule_of(net, v4);
+
+        if (net->has_rule[v4])
+            (void)rtnl_remove_rule(&net->overlay->nl, v4, &rule);
+    }
+}
+
 static int add_address(struct overlay_network *net, const struct ip_addr *address)
 {
     struct netlink *nl = &net->overlay->nl;
     bool v4 = ip_addr_is_v4(address);
+    bool shadowed = is_shadowed(net, v4);
     const struct ip_prefix *block = block_of(net, v4);
     struct ip_prefix own = {.addr = *address, .len = block->len};
     struct rtnl_metrics metrics = metrics_of(v4);
     int r;
 
-    if (!is_shadowed(net, v4)) {
-        r = rtnl_add_bare_address(nl, net->ifindex, &own);
-        return r == 0 ? rtnl_set_block_route(nl, net->ifindex, block, &metrics) : r;
+    if (shadowed)
+        own.len = v4 ? 32 : 128;
+    r = shadowed ? rtnl_add_address(nl, net->ifindex, &own)
+                 : rtnl_add_bare_address(nl, net->ifindex, &own);
+    if (r == 0)
+        r = rtnl_add_route_behind(nl, net->ifindex, block, METRIC_BASE + net->rank, &metrics);
+    if (r == 0 && !shadowed) {
+        net->has_rule[v4] = true;
+        add_own_way(net, v4, &metrics);
     }
-    own.len = v4 ? 32 : 128;
-    r = rtnl_add_address(nl, net->ifindex, &own);
-    return r == 0
-               ? rtnl_add_route_behind(nl, net->ifindex, block, METRIC_BASE + net->rank, &metrics)
-               : r;
+    return r;
 }
 
 static int set_up_interface(struct overlay_network *net, struct err *e)
@@ -219,11 +284,9 @@ static int set_up_interface(struct overlay_network *net, struct err *e)
         return err_set(e, r < 0 ? r : -ENODEV, "interface %s has gone", name);
     net->ifindex = link.ifindex;
     turn_on_ipv6(net);
-    if (is_shadowed(net, true)) {
-        r = rtnl_loosen_source_check(&net->overlay->nl, net->ifindex);
-        if (r < 0)
-            return err_set(e, r, "cannot loosen the source check of %s: %s", name, strerror(-r));
-    }
+    r = rtnl_accept_own(&net->overlay->nl, net->ifindex);
+    if (r < 0)
+        return err_set(e, r, "cannot loosen the source check of %s: %s", name, strerror(-r));
     r = rtnl_set_link(&net->overlay->nl, net->ifindex, true, 0);
     if (r < 0)
         return err_set(e, r, "cannot bring interface %s up: %s", name, strerror(-r));
@@ -280,6 +343,7 @@ struct overlay_network *overlay__network_free(struct overlay_network *net)
         return NULL;
     o = net->overlay;
     list_remove(&net->siblings);
+    remove_rules(net);
     if (net->router)
         router_network_remove(relay_router(o->relay), net->router);
     net->uapi = uapi_server_free(net->uapi);

@@ -278,6 +278,17 @@ static void check_aead(struct fields *f, const json_t *aead)
     }
 }
 
+static int read_machine(struct report_machine *ret, const json_t *json, struct err *e)
+{
+    struct fields f = fields_make(json, "report: machine", e);
+
+    read_word(&f, "place", ret->place);
+    read_word(&f, "host", ret->host);
+    ret->has_origin = json_object_get(json, "joinedHere") != NULL;
+    fields_bool(&f, "joinedHere", FIELDS_OPTIONAL, &ret->is_origin);
+    return fields_end(&f);
+}
+
 static int read_node(struct report *rp, const json_t *node, struct err *e)
 {
     struct fields f = fields_make(node, "report", e);
@@ -286,6 +297,7 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     const json_t *paths = fields_object(&f, "paths", FIELDS_OPTIONAL);
     const json_t *aead = fields_object(&f, "aead", FIELDS_OPTIONAL);
     const json_t *fabric = fields_object(&f, "fabric", FIELDS_OPTIONAL);
+    const json_t *machine = fields_object(&f, "machine", FIELDS_OPTIONAL);
 
     rp->has_node = true;
     read_word(&f, "engine", rp->engine);
@@ -299,6 +311,8 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     rp->fabric = read_text(&f, "fabric", fabric, REQUEST_FABRIC_MAX);
     if (fields_end(&f) != 0)
         return fields_end(&f);
+    if (machine && read_machine(&rp->machine, machine, e) != 0)
+        return e ? e->code : -EINVAL;
     /* Checked with the decoder that the other nodes' agents have. */
     return node_check_status(node, "report", e);
 }

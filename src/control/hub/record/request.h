@@ -133,6 +133,14 @@ struct network_request {
     uint16_t keepalive;     /* s; NETWORK_KEEPALIVE_AUTO, unless it is said */
 };
 
+/** On which machine the agent runs that reports. */
+struct report_machine {
+    char place[REQUEST_WORD_MAX + 1]; /* as machine_place() has it; "": not said */
+    char host[REQUEST_WORD_MAX + 1];  /* its name, for people; "": not said */
+    bool has_origin;                  /* it is said whether the node joined on this machine: */
+    bool is_origin;                   /* it looks so (machine_traits_agree()) */
+};
+
 /** PUT /v1/status. Texts are JSON; NULL: not said. */
 struct report {
     bool has_node; /* something is said about the node, and then what is left out is not so any more
@@ -140,11 +148,12 @@ struct report {
     char engine[REQUEST_WORD_MAX + 1];
     char version[REQUEST_WORD_MAX + 1];
     char hostname[NAME_MAX_LEN + 1]; /* of its machine, without a domain; "": not said */
-    char *candidates;                /* owns; an array */
-    char *paths;                     /* owns; an object: what goes with the candidates */
-    char *aead;                      /* owns; an object of MB/s by cipher */
-    char *fabric;                    /* owns; an object: fabric_report.h */
-    struct subnets routes;           /* that it asks for; what it has is the hub's word */
+    struct report_machine machine;
+    char *candidates;      /* owns; an array */
+    char *paths;           /* owns; an object: what goes with the candidates */
+    char *aead;            /* owns; an object of MB/s by cipher */
+    char *fabric;          /* owns; an object: fabric_report.h */
+    struct subnets routes; /* that it asks for; what it has is the hub's word */
 
     char owner_node[NAME_MAX_LEN + 1]; /* whose part this is; "": the caller's */
     bool has_applied;                  /* the agent says what it has applied: the next two */

@@ -77,6 +77,7 @@ static void take_node(struct report *held, struct report *given)
     replace(&held->aead, &given->aead);
     replace(&held->fabric, &given->fabric);
     held->routes = given->routes;
+    held->machine = given->machine;
     held->has_node = true;
 }
 

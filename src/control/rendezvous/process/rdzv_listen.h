@@ -23,8 +23,8 @@
 #include "rendezvous/process/etcd2_http.h"
 #include "rendezvous/process/tcpstore_conn.h"
 
-/** A job has at most two ports, each on two addresses. */
-#define RDZV_LISTEN_MAX 4
+/** A job has at most two ports, each on two addresses, and both for the hub's own machine too. */
+#define RDZV_LISTEN_MAX 8
 
 /** All listening sockets of a process. */
 struct rdzv_listen {

@@ -218,7 +218,7 @@ int rtnl_set_segments(struct netlink *nl, unsigned ifindex, unsigned n_segments)
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 
-int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex)
+static int set_source_check(struct netlink *nl, unsigned ifindex, bool accepts_own)
 {
     struct request rq;
     struct ifinfomsg *ifi = start_request(&rq, RTM_SETLINK, NLM_F_ACK, sizeof(*ifi));
@@ -229,10 +229,22 @@ int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex)
     inet = mnl_attr_nest_start(rq.nlh, AF_INET);
     conf = mnl_attr_nest_start(rq.nlh, IFLA_INET_CONF);
     mnl_attr_put_u32(rq.nlh, IPV4_DEVCONF_RP_FILTER, RP_FILTER_LOOSE);
+    if (accepts_own)
+        mnl_attr_put_u32(rq.nlh, IPV4_DEVCONF_ACCEPT_LOCAL, 1);
     mnl_attr_nest_end(rq.nlh, conf);
     mnl_attr_nest_end(rq.nlh, inet);
     mnl_attr_nest_end(rq.nlh, families);
     return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex)
+{
+    return set_source_check(nl, ifindex, false);
+}
+
+int rtnl_accept_own(struct netlink *nl, unsigned ifindex)
+{
+    return set_source_check(nl, ifindex, true);
 }
 
 /** The largest so far. */

@@ -68,6 +68,22 @@ int rtnl_set_segments(struct netlink *nl, unsigned ifindex, unsigned n_segments)
 int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex);
 
 /**
+ * rtnl_accept_own() - take packets that come in by this interface from an address of this machine
+ *
+ * A hub and a member on one machine speak through their tunnels, as with everybody else. Without
+ * this the kernel takes such a packet for a forged one. Loosens the source check as well. It is for
+ * IPv4; IPv6 has neither check. 0 or negative errno.
+ */
+int rtnl_accept_own(struct netlink *nl, unsigned ifindex);
+
+/**
+ * rtnl_find_address() - which interface has that address?
+ *
+ * Return: 0; RTNL_E_ABSENT: none; or negative errno.
+ */
+int rtnl_find_address(struct netlink *nl, const struct ip_addr *a, unsigned *ret_ifindex);
+
+/**
  * rtnl_largest_mtu() - the largest MTU of the links that lead out of this machine
  * @own:	an interface that does not count
  * @ret:	the MTU, bytes; 0 when there is no such link
@@ -126,12 +142,19 @@ int rtnl_remove_table_route(
 /** The mark of what WireGuard itself sends, while there are routes that it must not take. */
 #define RTNL_OUTER_MARK 0x57460087u
 
-/** A routing rule of ours: everything without a mark looks into a table before the main one. */
+/** A routing rule of ours: some packets look into a table before the main one. */
 struct rtnl_rule {
     uint32_t table;
-    uint32_t mark;     /* packets with this mark skip the rule */
-    uint32_t priority; /* less than that of the main table's rule, 32766 */
+    uint32_t mark;       /* packets with this mark skip the rule; 0: @from says whose it is for */
+    struct ip_addr from; /* packets that this machine sends from there; none: all without @mark */
+    uint32_t priority;   /* less than that of the main table's rule, 32766 */
 };
+
+/** rtnl_table_of() - the number of the table of our own that belongs to an interface's name. */
+uint32_t rtnl_table_of(const char *interface);
+
+/** Is it the number of such a table? */
+bool rtnl_is_own_table(uint32_t table);
 
 /** rtnl_find_rule() - is it there? 0, RTNL_E_ABSENT, or negative errno as of rtnl_add_rule(). */
 int rtnl_find_rule(struct netlink *nl, bool v4, const struct rtnl_rule *rule);

@@ -39,6 +39,32 @@ static int look_at(const struct rtnl_entry *entry, void *ctx)
     return 0;
 }
 
+/** The search for an address. */
+struct holder {
+    const struct ip_addr *address;
+    unsigned ifindex; /* 0: not found yet */
+};
+
+static int look_for(const struct rtnl_entry *entry, void *ctx)
+{
+    struct holder *h = ctx;
+
+    if (ip_addr_equal(&entry->prefix.addr, h->address))
+        h->ifindex = entry->ifindex;
+    return 0;
+}
+
+int rtnl_find_address(struct netlink *nl, const struct ip_addr *a, unsigned *ret_ifindex)
+{
+    struct holder h = {.address = a};
+    int r = rtnl_each_address(nl, 0, look_for, &h);
+
+    if (r < 0)
+        return r;
+    *ret_ifindex = h.ifindex;
+    return h.ifindex != 0 ? 0 : RTNL_E_ABSENT;
+}
+
 int rtnl_check_free(struct netlink *nl, const struct ip_prefix *block, unsigned own, struct err *e)
 {
     return rtnl_check_free_but(nl, block, &own, own ? 1 : 0, e);

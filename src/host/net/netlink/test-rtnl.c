@@ -240,6 +240,50 @@ static void test_way_out(void **state)
     }
 }
 
+/* What this machine sends from one address of its own takes a table of its own. */
+static void test_rule_of_a_source(void **state)
+{
+    struct netlink *nl = netns_need(state);
+    struct rtnl_link links[2] = {add_link(nl, "lan0"), add_link(nl, "lan1")};
+    struct ip_prefix own[2] = {netns_prefix("192.168.7.1/24"), netns_prefix("192.168.8.1/24")};
+    struct ip_prefix far = netns_prefix("203.0.113.0/24");
+    struct rtnl_rule rule = {.table = rtnl_table_of("lan1"), .from = own[1].addr, .priority = 5186};
+    struct rtnl_rule other = rule;
+    unsigned ifindex = 0;
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct rtnl_flow flow = {.to = {.addr = netns_prefix("203.0.113.5").addr, .port = 1},
+            .from = own[i].addr,
+            .from_port = 1};
+
+        assert_int_equal(rtnl_set_link(nl, links[i].ifindex, true, 0), 0);
+        assert_int_equal(rtnl_add_address(nl, links[i].ifindex, &own[i]), 0);
+        if (i == 0) {
+            assert_int_equal(rtnl_add_route(nl, links[i].ifindex, &far), 0);
+        } else {
+            assert_int_equal(rtnl_find_rule(nl, true, &rule), RTNL_E_ABSENT);
+            assert_int_equal(rtnl_set_table_route(
+                                 nl, links[i].ifindex, rule.table, &far, &(struct rtnl_metrics){0}),
+                0);
+            assert_int_equal(rtnl_add_rule(nl, true, &rule), 0);
+            assert_int_equal(rtnl_add_rule(nl, true, &rule), 0);
+            assert_int_equal(rtnl_find_rule(nl, true, &rule), 0);
+        }
+        assert_int_equal(rtnl_way_out(nl, &flow, &ifindex), 0);
+        assert_int_equal(ifindex, links[i].ifindex);
+        assert_int_equal(rtnl_find_address(nl, &own[i].addr, &ifindex), 0);
+        assert_int_equal(ifindex, links[i].ifindex);
+        assert_int_equal(rtnl_accept_own(nl, links[i].ifindex), 0);
+    }
+    other.from = own[0].addr;
+    assert_int_equal(rtnl_find_rule(nl, true, &other), RTNL_E_ABSENT);
+    assert_int_equal(rtnl_find_address(nl, &far.addr, &ifindex), RTNL_E_ABSENT);
+    assert_int_equal(rtnl_remove_rule(nl, true, &rule), 0);
+    assert_int_equal(rtnl_remove_rule(nl, true, &rule), 0);
+    assert_int_equal(rtnl_find_rule(nl, true, &rule), RTNL_E_ABSENT);
+    assert_true(rtnl_is_own_table(rule.table));
+}
+
 /** A route of the interface, as the walk finds it. */
 struct found {
     struct ip_prefix prefix;
@@ -333,6 +377,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_check_free, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_source, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_way_out, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_rule_of_a_source, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_route_metrics, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_largest_mtu, netns_enter, netns_leave),
     };

@@ -7,20 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/remote/remote_http.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "os/clock.h"
 #include "train/job/env.h"
-
-#define CONNECT_MS    3000
-#define TIMEOUT_MS    10000
-#define ANSWER_MAX    (4u * AGREE_TEXT_MAX) /* bytes; JSON may write one byte as six, seldom */
-#define STATUS_OK     200
-#define STATUS_MADE   201
-#define STATUS_ABSENT 404
-#define STATUS_EXISTS 412
+#include "train/job/job_store.h"
 
 /* Milliseconds between two looks: an eighth of the time that was waited already, within these. All
  * nodes of a job ask one hub. */
@@ -31,17 +23,14 @@
 #define GOOD 'y'
 #define BAD  'n'
 
-#define FORM "application/x-www-form-urlencoded"
-
 /* Who waits says so after so long, and then so often. */
 #define SAY_AFTER (10 * NSEC_PER_SEC)
 #define SAY_EACH  (60 * NSEC_PER_SEC)
 
 struct store {
     const struct agree_wish *wish; /* borrowed */
-    struct remote_http *http;      /* owns */
-    char claim[256];               /* path of the key that claims the work */
-    char result[256];              /* path of the key with the result */
+    struct job_store keys;         /* owns */
+    char claim[64];                /* name of the key that claims the work */
 };
 
 /* Appends text as a form's field carries it (WHATWG URL standard, application/x-www-form-urlencoded
@@ -56,56 +45,22 @@ static void add_encoded(struct str *out, const char *text)
             str_addf(out, "%%%02X", (unsigned char)*text);
 }
 
-/* Asks the store. @ret: gives the value of the key's node, if the answer has one; may be NULL.
- * Return: an HTTP status, or negative errno with words. */
-static int ask(struct store *s, const char *method, const char *path, const char *form,
-    json_t **ret, struct err *e)
-{
-    struct remote_http_request rq = {.method = method,
-        .path = path,
-        .body = form,
-        .body_len = form ? strlen(form) : 0,
-        .content_type = FORM,
-        .timeout_ms = TIMEOUT_MS,
-        .max = ANSWER_MAX};
-    struct remote_http_answer answer = REMOTE_HTTP_ANSWER_NULL;
-    int r = remote_http_call(s->http, &rq, &answer, e);
-    json_t *json;
-
-    if (r != 0) {
-        (void)err_prefix(e, "the job's store at the hub");
-        return -EIO;
-    }
-    r = answer.status;
-    json = ret ? json_loadb(answer.body, answer.len, 0, NULL) : NULL;
-    if (ret)
-        *ret = json_incref(json_object_get(json_object_get(json, "node"), "value"));
-    json_decref(json);
-    remote_http_answer_deinit(&answer);
-    return r;
-}
-
-static int refuse(int status, struct err *e)
-{
-    return err_set(e, -EPROTO, "the job's store at the hub answers with status %d", status);
-}
-
 /* Return: 0 with the result in @out; -EAGAIN: there is none yet; or others, with words. */
 static int look(struct store *s, struct str *out, struct err *e)
 {
-    json_t *value = NULL;
-    int status = ask(s, "GET", s->result, NULL, &value, e);
-    const char *text = json_string_value(value);
-    int r = status < 0 ? status : status == STATUS_ABSENT ? -EAGAIN : 0;
+    json_t *node = NULL;
+    int status = job_store_ask(&s->keys, "GET", s->wish->what, NULL, &node, e);
+    const char *text = json_string_value(json_object_get(node, "value"));
+    int r = status < 0 ? status : status == JOB_STORE_ABSENT ? -EAGAIN : 0;
 
-    if (r == 0 && (status != STATUS_OK || !text))
-        r = refuse(status, e);
+    if (r == 0 && (status != JOB_STORE_OK || !text))
+        r = job_store_refuse(status, e);
     else if (r == 0 && text[0] == GOOD)
         str_add(out, text + 1);
     else if (r == 0)
         r = err_set(
             e, -ECANCELED, "%.300s", text[0] != '\0' ? text + 1 : "another node has failed");
-    json_decref(value);
+    json_decref(node);
     return r;
 }
 
@@ -117,12 +72,12 @@ static int claim(struct store *s, struct err *e)
 
     (void)snprintf(form, sizeof(form), "value=%.*s&prevExist=false&ttl=%u", NAME_MAX_LEN,
         s->wish->node, s->wish->patience_s);
-    status = ask(s, "PUT", s->claim, form, NULL, e);
+    status = job_store_ask(&s->keys, "PUT", s->claim, form, NULL, e);
     if (status < 0)
         return status;
-    if (status == STATUS_MADE || status == STATUS_OK)
+    if (status == JOB_STORE_MADE || status == JOB_STORE_OK)
         return 0;
-    return status == STATUS_EXISTS ? -EAGAIN : refuse(status, e);
+    return status == JOB_STORE_EXISTS ? -EAGAIN : job_store_refuse(status, e);
 }
 
 /* Does the work, and tells the others. One whose claim had ended takes what another one has found
@@ -140,12 +95,14 @@ static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *o
     str_addf(&form, "prevExist=false&value=%c", r == 0 ? GOOD : BAD);
     add_encoded(&form, r == 0 ? str_text(&text) : err_text(e));
     /* Nobody has to know when this fails: then the others wait until the claim ends. */
-    status = form.failed ? 0 : ask(s, "PUT", s->result, str_text(&form), NULL, NULL);
-    if (status == STATUS_EXISTS)
+    status = form.failed
+                 ? 0
+                 : job_store_ask(&s->keys, "PUT", s->wish->what, str_text(&form), NULL, NULL);
+    if (status == JOB_STORE_EXISTS)
         r = look(s, out, e);
-    else if (r == 0 && status != STATUS_MADE && status != STATUS_OK)
+    else if (r == 0 && status != JOB_STORE_MADE && status != JOB_STORE_OK)
         r = status < 0 ? err_set(e, -EIO, "the job's store at the hub does not take the result")
-                       : refuse(status, e);
+                       : job_store_refuse(status, e);
     else if (r == 0)
         str_add(out, str_text(&text));
     str_deinit(&text);
@@ -156,15 +113,15 @@ static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *o
 /* Says whom this node waits for. Who has claimed the work has put its name there. */
 static void say_wait(struct store *s, nsec_t waited)
 {
-    json_t *value = NULL;
-    bool is_known = ask(s, "GET", s->claim, NULL, &value, NULL) == STATUS_OK;
-    const char *who = json_string_value(value);
+    json_t *node = NULL;
+    bool is_known = job_store_ask(&s->keys, "GET", s->claim, NULL, &node, NULL) == JOB_STORE_OK;
+    const char *who = json_string_value(json_object_get(node, "value"));
 
     if (is_known && who && parse_name(who, "node", NULL) == 0)
         (void)fprintf(stderr,
             "weft run: %s %s, for all nodes of the job; waiting for that for %lld s now\n", who,
             s->wish->doing, (long long)(waited / NSEC_PER_SEC));
-    json_decref(value);
+    json_decref(node);
 }
 
 static int pause_ms(nsec_t waited)
@@ -210,21 +167,13 @@ int agree_kept(void *ctx, struct str *out, struct err *e)
 int agree_once(
     const struct agree_wish *wish, agree_make_fn make, void *ctx, struct str *out, struct err *e)
 {
-    const struct env_meeting *m = wish->meeting;
-    char server[sizeof(m->etcd) + 8];
-    struct remote_http_config config = {
-        .servers = {server}, .n_servers = 1, .connect_ms = CONNECT_MS};
     struct store s = {.wish = wish};
-    int r;
+    int r = job_store_open(&s.keys, wish->meeting, e);
 
-    if (m->etcd[0] == '\0')
-        return err_set(e, -ENOTSUP, "the hub keeps no keys for the nodes of a job");
-    (void)snprintf(server, sizeof(server), "http://%s", m->etcd);
-    (void)snprintf(s.claim, sizeof(s.claim), "/v2/keys/weft/%s/%s-claim", m->id, wish->what);
-    (void)snprintf(s.result, sizeof(s.result), "/v2/keys/weft/%s/%s", m->id, wish->what);
-    r = remote_http_new(&s.http, &config, e);
-    if (r == 0)
-        r = agree(&s, make, ctx, out, e);
-    s.http = remote_http_free(s.http);
+    if (r != 0)
+        return r;
+    (void)snprintf(s.claim, sizeof(s.claim), "%s-claim", wish->what);
+    r = agree(&s, make, ctx, out, e);
+    job_store_close(&s.keys);
     return r;
 }

@@ -9,24 +9,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "backends/remote/remote_http.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/rng.h"
 #include "net/address/sockaddr.h"
 #include "os/fd_cleanup.h"
 #include "os/rng_kernel.h"
-#include "train/job/env.h"
+#include "train/job/job_store.h"
 
-#define CONNECT_MS 3000
-#define TIMEOUT_MS 10000
-#define ANSWER_MAX (8u << 20) /* bytes: 65,536 nodes of some 100 */
-
-#define STATUS_OK     200
-#define STATUS_MADE   201
-#define STATUS_ABSENT 404
-
-#define FORM "application/x-www-form-urlencoded"
+/* The directory. */
+#define RANKS "ranks"
 
 /* Rank 0's port is below those that the kernel gives to connections, where it stays free until the
  * script listens there. */
@@ -40,37 +32,6 @@ struct entry {
     char address[IP_ADDR_TEXT_MAX];
     uint16_t port;
 };
-
-/* ---- the store ------------------------------------------------------------------------------ */
-
-struct store {
-    struct remote_http *http; /* owns */
-    char path[256];           /* of the directory */
-};
-
-/* Return: an HTTP status, with the answer's JSON in @ret, or negative errno with words. */
-static int ask(struct store *s, const char *method, const char *path, const char *form,
-    json_t **ret, struct err *e)
-{
-    struct remote_http_request rq = {.method = method,
-        .path = path,
-        .body = form,
-        .body_len = form ? strlen(form) : 0,
-        .content_type = FORM,
-        .timeout_ms = TIMEOUT_MS,
-        .max = ANSWER_MAX};
-    struct remote_http_answer answer = REMOTE_HTTP_ANSWER_NULL;
-    int status;
-
-    if (remote_http_call(s->http, &rq, &answer, e) != 0) {
-        (void)err_prefix(e, "the job's store at the hub");
-        return -EIO;
-    }
-    status = answer.status;
-    *ret = json_loadb(answer.body, answer.len, 0, NULL);
-    remote_http_answer_deinit(&answer);
-    return status;
-}
 
 /* What another node has written is read as a stranger's: false if it is no entry. */
 static bool parse_entry(struct entry *ret, const char *text)
@@ -134,21 +95,16 @@ static void take_arrivals(struct arrivals *ret, const json_t *nodes, const char 
     json_decref(seen);
 }
 
-static int list(struct store *s, const char *own, struct arrivals *ret, struct err *e)
+static int list(struct job_store *s, const char *own, struct arrivals *ret, struct err *e)
 {
-    char path[sizeof(s->path) + 16];
-    json_t *answer = NULL;
-    int status;
+    json_t *node = NULL;
+    int status = job_store_ask(s, "GET", RANKS "?sorted=true", NULL, &node, e);
 
-    (void)snprintf(path, sizeof(path), "%s?sorted=true", s->path);
-    status = ask(s, "GET", path, NULL, &answer, e);
-    take_arrivals(ret, json_object_get(json_object_get(answer, "node"), "nodes"), own);
-    json_decref(answer);
+    take_arrivals(ret, json_object_get(node, "nodes"), own);
+    json_decref(node);
     if (status < 0)
         return status;
-    return status == STATUS_OK || status == STATUS_ABSENT
-               ? 0
-               : err_set(e, -EPROTO, "the job's store at the hub answers with status %d", status);
+    return status == JOB_STORE_OK || status == JOB_STORE_ABSENT ? 0 : job_store_refuse(status, e);
 }
 
 /* Is it free for a server on that address? */
@@ -183,10 +139,9 @@ static int find_port(const struct ranks_wish *wish, uint16_t *ret, struct err *e
                         PORT_ATTEMPTS, wish->address4, PORT_FIRST, end - 1);
 }
 
-static int come(struct store *s, const struct ranks_wish *wish, struct err *e)
+static int come(struct job_store *s, const struct ranks_wish *wish, struct err *e)
 {
     char form[NAME_MAX_LEN + IP_ADDR_TEXT_MAX + 32];
-    json_t *answer = NULL;
     uint16_t port = 0;
     int status;
     int r = find_port(wish, &port, e);
@@ -195,16 +150,14 @@ static int come(struct store *s, const struct ranks_wish *wish, struct err *e)
         return r;
     (void)snprintf(
         form, sizeof(form), "value=%.*s+%s+%u", NAME_MAX_LEN, wish->node, wish->address4, port);
-    status = ask(s, "POST", s->path, form, &answer, e);
-    json_decref(answer);
+    status = job_store_ask(s, "POST", RANKS, form, NULL, e);
     if (status < 0)
         return status;
-    return status == STATUS_MADE || status == STATUS_OK
-               ? 0
-               : err_set(e, -EPROTO, "the job's store at the hub answers with status %d", status);
+    return status == JOB_STORE_MADE || status == JOB_STORE_OK ? 0 : job_store_refuse(status, e);
 }
 
-static int find(struct store *s, const struct ranks_wish *wish, struct arrivals *ret, struct err *e)
+static int find(
+    struct job_store *s, const struct ranks_wish *wish, struct arrivals *ret, struct err *e)
 {
     int r = list(s, wish->node, ret, e);
 
@@ -220,22 +173,14 @@ static int find(struct store *s, const struct ranks_wish *wish, struct arrivals 
 
 int ranks_find(const struct ranks_wish *wish, struct ranks *ret, struct err *e)
 {
-    const struct env_meeting *m = wish->meeting;
-    char server[sizeof(m->etcd) + 8];
-    struct remote_http_config config = {
-        .servers = {server}, .n_servers = 1, .connect_ms = CONNECT_MS};
     struct arrivals arrivals;
-    struct store s = {0};
-    int r;
+    struct job_store s;
+    int r = job_store_open(&s, wish->meeting, e);
 
-    if (m->etcd[0] == '\0')
-        return err_set(e, -ENOTSUP, "the hub keeps no keys for the nodes of a job");
-    (void)snprintf(server, sizeof(server), "http://%s", m->etcd);
-    (void)snprintf(s.path, sizeof(s.path), "/v2/keys/weft/%s/ranks", m->id);
-    r = remote_http_new(&s.http, &config, e);
-    if (r == 0)
-        r = find(&s, wish, &arrivals, e);
-    s.http = remote_http_free(s.http);
+    if (r != 0)
+        return r;
+    r = find(&s, wish, &arrivals, e);
+    job_store_close(&s);
     if (r != 0)
         return r;
     *ret = (struct ranks){.is_known = true, .rank = arrivals.has_own ? arrivals.own : arrivals.n};

@@ -223,7 +223,9 @@ static void post_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
-    if (parse_name(rq->params[0], "job", NULL) == 0) {
+    /* Who asks for a dry run is about to run nothing. */
+    if (parse_name(rq->params[0], "job", NULL) == 0 &&
+        !json_is_true(json_object_get(rq->body, "dryRun"))) {
         node_jobs_begin(&a->running, rq->params[0], rq->caller.pid, rq->now);
         poll_plan_request(&a->poll, rq->now);
     }

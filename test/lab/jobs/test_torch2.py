@@ -116,6 +116,8 @@ def test_the_store_answers_as_libuvs(site: Site2) -> None:
     """Case by case, by torch 2's client and by bytes of its protocol."""
     node = site.nodes["n1"]
     site.inside(node, WEFT, "run", "--nnodes", "1", "true")
+    # Who only has it explained makes no job.
+    site.inside(node, WEFT, "env", "--job", "cases", "--nnodes", "2")
     explained = site.inside(node, WEFT, "run", "--explain", "--job", "cases", "--nnodes", "2",
                             "torchrun", "x.py")
     assert "torch 2." in explained and f"PET_LOCAL_ADDR={node.address()}" in explained

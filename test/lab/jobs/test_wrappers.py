@@ -7,6 +7,7 @@ No variable is set by hand but OMP_NUM_THREADS, no rank, no address.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from lab import Daemon, Host, Lab, wait_for
 from lab.support.topologies import one_switch
+from lab.support.worlds import PYTHON, WRAPPERS, Scripts, check_world
 
 pytestmark = [
     pytest.mark.namespaces,
@@ -23,22 +25,6 @@ pytestmark = [
 
 TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12})
 NODES = ("n1", "n2")
-PYTHON = "/usr/bin/python3"
-
-# How a script meets: {0} is the argument of init_process_group().
-SCRIPT = """
-import os
-import torch
-import torch.distributed as dist
-at = "tcp://" + os.environ["MASTER_ADDR"] + ":" + os.environ["MASTER_PORT"]
-dist.init_process_group("gloo", init_method={0},
-                        rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
-ones = torch.ones(1)
-dist.all_reduce(ones)
-print(f"rank {{dist.get_rank()}} of world {{int(ones.item())}}", flush=True)
-dist.barrier()
-dist.destroy_process_group()
-"""
 
 
 class Site:
@@ -53,14 +39,10 @@ class Site:
             host = lab.host(name)
             host.run([weft, "join", token, "--name", name, "--no-start"], quiet=True)
             host.spawn([weft, "agent"], name="agent").wait_line("the hub answers")
-        self.env_script = folder / "env.py"
-        self.env_script.write_text(SCRIPT.format('"env://"'))
-        self.tcp_script = folder / "tcp.py"
-        self.tcp_script.write_text(SCRIPT.format("at"))
-        self.shell = folder / "train.sh"
-        self.shell.write_text("#!/bin/bash\nset -e\n"
-                              f"torchrun --nproc_per_node 1 {self.env_script}\n")
-        self.shell.chmod(0o755)
+        self.scripts = Scripts(str(folder))
+        for path, text in self.scripts.files().items():
+            Path(path).write_text(text)
+            Path(path).chmod(0o755)
 
     def start(self, name: str, job: str, words: Sequence[object], nnodes: int = 2) -> Daemon:
         argv = [self.weft, "run", "--nnodes", str(nnodes), "--job", job, "--", *words]
@@ -77,44 +59,18 @@ def site(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]
         yield Site(lab, weft, tmp_path_factory.mktemp("wrappers"))
 
 
-def check_world(jobs: Sequence[Daemon], within_s: float = 90) -> list[int]:
-    """They end well, in one world; the rank of each."""
-    wait_for(lambda: not any(job.running for job in jobs), within_s, "the job to end")
-    ranks = []
-    for job in jobs:
-        text = "\n".join(job.lines())
-        assert job.rc == 0, text
-        [(rank, world)] = re.findall(r"rank (\d+) of world (\d+)", text)
-        assert world == str(len(jobs)), text
-        ranks.append(int(rank))
-    assert sorted(ranks) == list(range(len(jobs)))
-    return ranks
-
-
-WRAPPERS = {
-    "sh": lambda s: ["sh", "-c", f"torchrun {s.env_script}"],
-    "env": lambda s: ["env", "A=1", "torchrun", s.env_script],
-    "nice": lambda s: ["nice", "torchrun", s.env_script],
-    "shell-file": lambda s: [s.shell],
-    "bash": lambda s: ["bash", s.shell],
-    "plain-env": lambda s: [PYTHON, s.env_script],
-    "plain-tcp": lambda s: [PYTHON, s.tcp_script],
-    "sh-plain-tcp": lambda s: ["sh", "-c", f"{PYTHON} {s.tcp_script}"],
-}
-
-
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_one_world_of_two(site: Site, wrapper: str) -> None:
-    words = WRAPPERS[wrapper](site)
+    words = WRAPPERS[wrapper](site.scripts)
     check_world([site.start(name, wrapper, words) for name in NODES])
 
 
-@pytest.mark.parametrize("script", ["env_script", "tcp_script"])
+@pytest.mark.parametrize("script", ["by_env", "by_tcp"])
 def test_two_runs_of_one_name(site: Site, script: str) -> None:
     """The second begins at once, with nothing of the first."""
-    job = f"again-{script.partition('_')[0]}"
+    job = f"again-{script.partition('_')[2]}"
     for _ in range(2):
-        check_world([site.start(name, job, [PYTHON, getattr(site, script)]) for name in NODES])
+        check_world([site.start(name, job, [PYTHON, getattr(site.scripts, script)]) for name in NODES])
 
 
 def test_ranks_are_by_arrival_and_stay(site: Site) -> None:
@@ -135,6 +91,27 @@ def test_ranks_are_by_arrival_and_stay(site: Site) -> None:
     assert mine[0] == mine[1], at
     first.stop()
     again.stop()
+
+
+def test_an_explanation_changes_nothing(site: Site) -> None:
+    """Who asks what would be set has not come to the job: neither makes it, nor is it there."""
+    def jobs() -> dict[str, dict[str, object]]:
+        told = site.host("hub").run([site.weft, "jobs", "--json"], quiet=True).out
+        return {job["job"]: job for job in json.loads(told)["jobs"]}
+
+    wait = ["sh", "-c", "echo started; exec sleep 600"]
+    explain = [site.weft, "run", "--nnodes", "2", "--job", "shown", "--explain", "--", *wait]
+    told = site.host("n2").run(explain).out
+    assert "job shown.1 meets at" in told and "RANK=0" in told
+    assert "shown" not in jobs()
+    first = site.start("n1", "shown", wait)
+    first.wait_line("started")
+    told = site.host("n2").run(explain).out
+    assert "job shown.1 meets at" in told and "RANK=1" in told
+    assert jobs()["shown"]["run"] == "shown.1"
+    # It would not be missed otherwise.
+    first.wait_line("still waiting: 1 of 2 .* not yet: n2", 40)
+    first.stop()
 
 
 def test_what_is_set_stays(site: Site) -> None:

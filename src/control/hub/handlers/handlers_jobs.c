@@ -133,6 +133,20 @@ static bool is_other_size(const struct job_call *call, const struct model_node *
     return true;
 }
 
+/* Nothing is changed: neither is the member one of the job, nor does a run begin. */
+static void look(const struct job_call *call, const struct model_node *node,
+    const struct request *rq, struct response *rs)
+{
+    struct err e = ERR_NULL;
+    json_t *json;
+    int r = jobs_look(&node->net->jobs, call->job, rq->now, &json, &e);
+
+    if (r == 0)
+        response_json(rs, 200, json);
+    else
+        answer(NULL, r, rs, &e);
+}
+
 static void join(struct later *l, const struct request *rq, struct response *rs)
 {
     struct job_call *call = container_of(l, struct job_call, later);
@@ -143,6 +157,10 @@ static void join(struct later *l, const struct request *rq, struct response *rs)
 
     if (!node || !is_served_here(l->h, node->net, rs) || is_other_size(call, node, rq, rs))
         return;
+    if (call->said.is_dry_run) {
+        look(call, node, rq, rs);
+        return;
+    }
     r = jobs_join(&node->net->jobs, call->job, call->member,
         call->said.broken_run[0] ? call->said.broken_run : NULL, rq->now, on_job_saved, l, &job,
         &e);

@@ -145,6 +145,14 @@ static uint16_t choose_port(const struct job_network *n, const char *name)
     return 0;
 }
 
+static int refuse_full(const struct job_network *n, struct err *e)
+{
+    return err_set(e, JOBS_E_FULL,
+        "network \"%s\" has %d jobs already; one is forgotten %d hours after its last member has "
+        "gone",
+        n->name, JOBS_JOBS_MAX, (int)(JOBS_IDLE / NSEC_PER_SEC / 3600));
+}
+
 /* Make a job with a port of its own. It is served once its record is stored. 0, JOBS_E_FULL or
  * negative errno, with words. */
 static int make(
@@ -155,10 +163,7 @@ static int make(
     int r;
 
     if (record.port == 0)
-        return err_set(e, JOBS_E_FULL,
-            "network \"%s\" has %d jobs already; one is forgotten %d hours after its last member "
-            "has gone",
-            n->name, JOBS_JOBS_MAX, (int)(JOBS_IDLE / NSEC_PER_SEC / 3600));
+        return refuse_full(n, e);
     *ret = job;
     if (job) {
         /* It was forgotten, and something of it is left: it goes on with its runs. */
@@ -185,15 +190,21 @@ static int save_next_run(struct job *job, nsec_t now, struct err *e)
     return save(job, RECORD_SAVE_RUN, &next, now, e);
 }
 
+/* Does who comes now begin a new run? */
+static bool is_over_or_left(const struct job *job, nsec_t now)
+{
+    /* All were killed, say, without a word. Its keys are of no use to who comes now. */
+    return job_is_over(job, now) ||
+           (job_members_are_gone(&job->members, now) && !job_is_busy(job, NULL));
+}
+
 /* A member comes to a job that is there: a new run begins if the last one is over, has been left by
  * all, or is the one that cannot go on. */
 static int enter(struct job *job, const char *member, const char *broken, nsec_t now, struct err *e)
 {
     bool is_broken = broken && job_is_run(job, broken);
-    /* All were killed, say, without a word. Its keys are of no use to who comes now. */
-    bool is_left = job_members_are_gone(&job->members, now) && !job_is_busy(job, NULL);
 
-    if (!job_is_over(job, now) && !is_broken && !is_left)
+    if (!is_over_or_left(job, now) && !is_broken)
         return 0;
     if (is_broken && !job_members_may_be(&job->members, member))
         return err_set(e, JOBS_E_STRANGER,
@@ -254,6 +265,29 @@ int job_runs_join(struct job_network *n, const char *name, const char *member, c
     job->heard_at = now;
     job_members_add(&job->members, member);
     *ret = job;
+    return 0;
+}
+
+int job_runs_look(const struct job_network *n, const char *name, nsec_t now,
+    struct job_outlook *ret, struct err *e)
+{
+    const struct job *job = job_network_find_job(n, name);
+    struct job_outlook o = {.record = {.run = 1}};
+
+    if (job && job_exists(job)) {
+        o.job = job;
+        o.record = job->record;
+        o.begins = is_over_or_left(job, now);
+        o.record.run += o.begins;
+    } else {
+        /* One that was forgotten goes on with its runs. */
+        o.begins = true;
+        o.record.run = job ? job->record.run + !job->is_unsaved : 1;
+        o.record.port = job && job->is_unsaved ? job->record.port : choose_port(n, name);
+    }
+    if (o.record.port == 0)
+        return refuse_full(n, e);
+    *ret = o;
     return 0;
 }
 

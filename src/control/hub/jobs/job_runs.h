@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "hub/jobs/jobs.h"
+#include "rendezvous/shared/rdzv_record.h"
 
 struct err;
 struct ip_addr;
@@ -19,6 +20,21 @@ struct job_network;
 /** job_runs_join() - as jobs_join(), of a network that is served. */
 int job_runs_join(struct job_network *n, const char *name, const char *member, const char *broken,
     nsec_t now, jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
+
+/** Where a member that came to a job now would meet. */
+struct job_outlook {
+    const struct job *job;         /* lent, until the loop's turn ends; NULL: there is none yet */
+    struct rdzv_job_record record; /* as it would be */
+    bool begins;                   /* a run would begin, with nothing in the stores */
+};
+
+/**
+ * job_runs_look() - what job_runs_join() would do now; nothing is changed
+ *
+ * Return: 0; or JOBS_E_FULL with words.
+ */
+int job_runs_look(const struct job_network *n, const char *name, nsec_t now,
+    struct job_outlook *ret, struct err *e);
 
 /** job_runs_end() - as jobs_end(). */
 int job_runs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done,

@@ -27,6 +27,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uv.h>
 
 #include "base/err.h"
@@ -376,11 +377,16 @@ void jobs_end_member(struct jobs_service *s, const struct ip_addr *address)
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
 
+static int refuse_unserved(struct err *e)
+{
+    return err_set(e, -ENOENT, "the network's rendezvous is not served");
+}
+
 int jobs_join(struct jobs_service *s, const char *name, const char *member, const char *broken,
     nsec_t now, jobs_done_fn done, void *ctx, struct job **ret, struct err *e)
 {
     if (!s->served)
-        return err_set(e, -ENOENT, "the network's rendezvous is not served");
+        return refuse_unserved(e);
     return job_runs_join(s->served->host.network, name, member, broken, now, done, ctx, ret, e);
 }
 
@@ -398,12 +404,11 @@ int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_f
 }
 
 /* @nccl: taken; NULL: it is left out. */
-static json_t *describe(const struct job *job, json_t *nccl)
+static json_t *describe_run(const struct job_network *n, const char *name,
+    const struct rdzv_job_record *record, const struct job_facts *facts, json_t *nccl)
 {
-    const struct job_network *n = job->network;
-    const struct job_facts *facts = &job->facts;
-    uint16_t port = job->record.port;
-    uint16_t etcd = job_is_default(job) ? JOBS_DEFAULT_ETCD : port;
+    uint16_t port = record->port;
+    uint16_t etcd = strcmp(name, JOBS_DEFAULT) == 0 ? JOBS_DEFAULT_ETCD : port;
     char run[NAME_MAX_LEN + 16];
     char address[IP_ADDR_TEXT_MAX];
     char address6[IP_ADDR_TEXT_MAX];
@@ -413,18 +418,24 @@ static json_t *describe(const struct job *job, json_t *nccl)
 
     ip_addr_format(&n->address4, address);
     ip_addr_format(&n->address6, address6);
-    (void)snprintf(run, sizeof(run), "%s.%u", job->name, job->record.run);
+    (void)snprintf(run, sizeof(run), "%s.%u", name, record->run);
     (void)snprintf(c10d_at, sizeof(c10d_at), "%s:%u", address, port);
     (void)snprintf(etcd_at, sizeof(etcd_at), "%s:%u", address, etcd);
     (void)snprintf(epoch, sizeof(epoch), "%016" PRIx64, n->env->epoch + n->epoch);
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I, s:I, s:I, "
                      "s:I, s:s*, s:o*}",
-        "job", job->name, "network", n->name, "run", run, "epoch", epoch, "address4", address,
+        "job", name, "network", n->name, "run", run, "epoch", epoch, "address4", address,
         "address6", address6, "c10d", "endpoint", c10d_at, "port", port, "etcdV2", "endpoint",
         etcd_at, "port", etcd, "idleSeconds", (json_int_t)(JOBS_IDLE / NSEC_PER_SEC), "keys",
         (json_int_t)facts->n_keys, "bytes", (json_int_t)facts->n_bytes, "limitHits",
         (json_int_t)facts->n_refused, "lastLimit", facts->last_limit[0] ? facts->last_limit : NULL,
         "nccl", nccl);
+}
+
+/* @nccl: taken; NULL: it is left out. */
+static json_t *describe(const struct job *job, json_t *nccl)
+{
+    return describe_run(job->network, job->name, &job->record, &job->facts, nccl);
 }
 
 json_t *jobs_json(const struct job *job)
@@ -435,6 +446,29 @@ json_t *jobs_json(const struct job *job)
 json_t *jobs_brief_json(const struct job *job)
 {
     return describe(job, NULL);
+}
+
+int jobs_look(
+    const struct jobs_service *s, const char *name, nsec_t now, json_t **ret, struct err *e)
+{
+    static const struct job_facts nothing = {0};
+    struct job_outlook o;
+    json_t *json;
+    int r;
+
+    if (!s->served)
+        return refuse_unserved(e);
+    r = job_runs_look(s->served->host.network, name, now, &o, e);
+    if (r != 0)
+        return r;
+    json = describe_run(
+        s->served->host.network, name, &o.record, o.begins ? &nothing : &o.job->facts, NULL);
+    if (!json || json_object_set_new(json, "begins", json_boolean(o.begins)) < 0) {
+        json_decref(json);
+        return err_set(e, -ENOMEM, "no memory for job \"%s\"", name);
+    }
+    *ret = json;
+    return 0;
 }
 
 struct job_members *jobs_members(struct job *job, const char *run)

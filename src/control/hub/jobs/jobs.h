@@ -222,6 +222,15 @@ void jobs_end_member(struct jobs_service *s, const struct ip_addr *address);
 int jobs_join(struct jobs_service *s, const char *name, const char *member, const char *broken,
     nsec_t now, jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
 
+/**
+ * jobs_look() - where a member that came to the job now would meet; nothing is made or begun
+ * @ret:	gives a reference: as jobs_brief_json(), with "begins": a run would begin
+ *
+ * Return: 0; JOBS_E_FULL with words; or negative errno with words, as of jobs_join().
+ */
+int jobs_look(
+    const struct jobs_service *s, const char *name, nsec_t now, json_t **ret, struct err *e);
+
 /** jobs_find() - lends until the loop's turn ends; NULL if the network has no job of that name. */
 struct job *jobs_find(const struct jobs_service *s, const char *name);
 

@@ -210,6 +210,44 @@ static void test_a_job_is_not_made(void **state)
 }
 
 /* A run is over when nobody was heard for a minute, unless somebody is connected. */
+static struct job_outlook look_at(struct fixture *f, const char *name)
+{
+    struct job_outlook o;
+
+    assert_int_equal(job_runs_look(f->net, name, now, &o, &f->e), 0);
+    return o;
+}
+
+/* It is said where a job would meet, and nobody has come to it by that. */
+static void test_a_look_changes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct job_outlook before = look_at(f, "job");
+    struct job *job;
+    nsec_t heard_at;
+
+    assert_null(before.job);
+    assert_true(before.begins);
+    assert_int_equal(before.record.run, 1);
+    assert_null(job_network_find_job(f->net, "job"));
+    assert_int_equal(count(f, "rdzv/"), 0);
+
+    job = join(f, "job");
+    assert_int_equal(job->record.port, before.record.port);
+    heard_at = job->heard_at;
+    now += NSEC_PER_SEC;
+    assert_ptr_equal(look_at(f, "job").job, job);
+    assert_false(look_at(f, "job").begins);
+    assert_int_equal(job->heard_at, heard_at);
+
+    /* The next run, which does not begin by it. */
+    now += JOBS_QUIET + 1;
+    assert_true(look_at(f, "job").begins);
+    assert_int_equal(look_at(f, "job").record.run, 2);
+    assert_int_equal(job->record.run, 1);
+    assert_int_equal(json_object_size(job->members.names), 1);
+}
+
 static void test_quiet(void **state)
 {
     struct fixture *f = *state;
@@ -575,6 +613,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_job_is_made, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_job_is_not_made, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_look_changes_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_quiet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_all_commands_are_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_others_are_on_their_way, set_up, tear_down),

@@ -71,7 +71,7 @@ static void check_requests(const json_t *json)
     if (token_request_decode(&token, json, &e) == 0)
         assert(token.uses >= 1 && token.ttl_seconds >= REQUEST_TTL_MIN);
     if (job_request_decode(&job, json, &e) == 0)
-        assert(strlen(job.broken_run) <= REQUEST_RUN_MAX);
+        assert(strlen(job.broken_run) <= REQUEST_RUN_MAX && !(job.is_dry_run && job.broken_run[0]));
     if (nccl_request_decode(&nccl, json, &e) == 0)
         assert(nccl.run[0] && nccl.verdict[0] && nccl.profile[0] && nccl.text[0]);
     if (presence_request_decode(&presence, json, &e) == 0)

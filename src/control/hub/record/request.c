@@ -119,15 +119,19 @@ int job_request_decode(struct job_request *ret, const json_t *json, struct err *
     json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "job", e);
     const char *run = fields_string(&f, "brokenRun", FIELDS_OPTIONAL, 1, REQUEST_RUN_MAX);
-
     const char *nnodes = fields_string(&f, "nnodes", FIELDS_OPTIONAL, 1, REQUEST_NNODES_MAX);
+    bool is_dry_run = false;
 
+    fields_bool(&f, "dryRun", FIELDS_OPTIONAL, &is_dry_run);
+    if (is_dry_run && run)
+        fields_fail(&f, "\"brokenRun\" begins a run, and with \"dryRun\" nothing is begun");
     if (nnodes && nnodes[strspn(nnodes, "0123456789:")] != '\0')
         fields_fail(&f, "\"nnodes\" is \"%s\", and neither a number of nodes nor MIN:MAX", nnodes);
     fields_refuse_unknown(&f);
     if (fields_end(&f) == 0) {
         (void)snprintf(ret->broken_run, sizeof(ret->broken_run), "%s", run ? run : "");
         (void)snprintf(ret->nnodes, sizeof(ret->nnodes), "%s", nnodes ? nnodes : "");
+        ret->is_dry_run = is_dry_run;
     }
     return fields_end(&f);
 }

@@ -90,6 +90,7 @@ struct token_request {
 struct job_request {
     char broken_run[REQUEST_RUN_MAX + 1]; /* a run that cannot go on, NAME.NUMBER; "": none */
     char nnodes[REQUEST_NNODES_MAX + 1];  /* how many nodes: "4" or "2:4"; "": it does not say */
+    bool is_dry_run; /* it is only said where the job would meet; names no broken run */
 };
 
 /** POST /v1/jobs/JOB/nccl: what NCCL took on a node of a job, by its log. Texts are of one line. */

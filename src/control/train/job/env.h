@@ -38,6 +38,8 @@ struct env_meeting {
     char etcd[64];     /* HOST:PORT of an etcd with the v2 keys API */
     char backend[16];  /* the backend that torchrun is to use, such as "c10d" or "etcd-v2" */
     char endpoint[64]; /* HOST:PORT of that backend: c10d or etcd from above */
+    bool begins;       /* nobody has come to it, and there are no stores yet: it was only asked
+                          where the job would meet */
 };
 
 /** The facts that the rules decide by. Pointers are borrowed. */

@@ -70,28 +70,27 @@ static int ask(const char *socket_path, const char *job, const char *method, jso
     return call(socket_path, job, "rendezvous", method, body, timeout_ms, answer, e);
 }
 
-/* What this command says of itself when it asks. */
-struct arrival {
-    const char *broken; /* NULL: none */
-    const char *nnodes; /* NULL: it does not say */
-};
-
-static int arrive(const char *socket_path, const char *job, struct arrival *a,
+static int arrive(const char *socket_path, const char *job, struct rendezvous_arrival *a,
     struct client_answer *answer, struct err *e)
 {
-    json_t *body = json_pack("{s:s*, s:s*}", "brokenRun", a->broken, "nnodes", a->nnodes);
+    json_t *dry = a->is_dry_run ? json_true() : NULL;
+    json_t *body =
+        json_pack("{s:s*, s:s*, s:o*}", "brokenRun", a->broken, "nnodes", a->nnodes, "dryRun", dry);
     int r = ask(socket_path, job, "POST", body, ASK_TIMEOUT_MS, answer, e);
 
-    /* A hub of before knows no number of nodes. */
-    if (r != CLIENT_E_REFUSED || answer->status != STATUS_BAD || !a->nnodes)
+    if (r != CLIENT_E_REFUSED || answer->status != STATUS_BAD || (!a->nnodes && !a->is_dry_run))
         return r;
-    a->nnodes = NULL;
+    /* A hub of before knows neither a number of nodes nor a dry run; a job that is there it shows.
+     */
     client_answer_deinit(answer);
+    if (a->is_dry_run)
+        return ask(socket_path, job, "GET", NULL, ASK_TIMEOUT_MS, answer, e);
+    a->nnodes = NULL;
     return arrive(socket_path, job, a, answer, e);
 }
 
 /* Asks for the meeting. While no hub serves the jobs, asks again until another one does. */
-static int ask_meeting(const char *socket_path, const char *job, struct arrival a,
+static int ask_meeting(const char *socket_path, const char *job, struct rendezvous_arrival a,
     struct client_answer *answer, struct err *e)
 {
     nsec_t deadline = clock_now() + (nsec_t)TAKE_OVER_MS * NSEC_PER_MSEC;
@@ -105,14 +104,17 @@ static int ask_meeting(const char *socket_path, const char *job, struct arrival 
     return r;
 }
 
-int rendezvous_ask(const char *socket_path, const char *job, const char *broken, const char *nnodes,
+int rendezvous_ask(const char *socket_path, const char *job, const struct rendezvous_arrival *a,
     struct env_meeting *ret, struct err *e)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     struct env_meeting m = {0};
-    int r = ask_meeting(socket_path, job, (struct arrival){broken, nnodes}, &answer, e);
+    int r = ask_meeting(socket_path, job, *a, &answer, e);
 
-    if (r == CLIENT_E_REFUSED && answer.status == 404)
+    if (r == CLIENT_E_REFUSED && answer.status == STATUS_NOT_FOUND && a->is_dry_run)
+        return err_set(
+            e, r, "the hub is of a version that says only of a job that is there where it meets");
+    if (r == CLIENT_E_REFUSED && answer.status == STATUS_NOT_FOUND)
         return err_set(e, r, "the hub is of a version without a rendezvous");
     if (r != 0) {
         (void)err_prefix(e, "the hub does not say where the job \"%s\" meets", job);
@@ -124,6 +126,7 @@ int rendezvous_ask(const char *socket_path, const char *job, const char *broken,
         return err_set(e, -EPROTO, "the hub's answer about the job \"%s\" names no run of it", job);
     if (!take_text(answer.body, "epoch", m.epoch, sizeof(m.epoch)))
         m.epoch[0] = '\0';
+    m.begins = json_is_true(json_object_get(answer.body, "begins"));
     *ret = m;
     return 0;
 }

@@ -17,21 +17,26 @@ struct err;
 struct interrupt;
 struct str;
 
+/** What a command says of itself when it asks where its job meets. Texts are borrowed. */
+struct rendezvous_arrival {
+    const char *broken; /* the id of a run that cannot go on: the hub begins a new one, unless
+                           another node had it do that already; NULL: none */
+    const char *nnodes; /* of how many nodes the job is, "4" or "2:4"; refused where others run it
+                           with another number; NULL: it is not said */
+    bool is_dry_run;    /* it does not come to the job, which stays as it is; names no @broken */
+};
+
 /**
  * rendezvous_ask() - ask the hub where the job meets, and under which id
  * @socket_path:	the agent's socket
  * @job:	the job's name, the same on all its nodes
- * @broken:	the id of a run that cannot go on: the hub begins a new one, unless another node had
- *		it do that already; NULL: none
- * @nnodes:	of how many nodes the job is, "4" or "2:4"; refused where others run it with another
- *		number; NULL: it is not said
  * @ret:	untouched on failure; `backend` and `endpoint` are left to the caller
  *
  * While none of several hubs serves the jobs, it asks again, for about 20 s at most.
  *
  * Return: 0; or non-zero with words.
  */
-int rendezvous_ask(const char *socket_path, const char *job, const char *broken, const char *nnodes,
+int rendezvous_ask(const char *socket_path, const char *job, const struct rendezvous_arrival *a,
     struct env_meeting *ret, struct err *e);
 
 /** What has become of a meeting. */

@@ -184,14 +184,20 @@ const char *run_broken(const struct run *run)
     return run->is_elastic && run->follows_hub ? NULL : run->meeting.id;
 }
 
+/* Is the command only explained? Then the job stays as it is, and this node does not come to it. */
+static bool is_dry_run(const struct run_wish *wish)
+{
+    return wish->words && !wish->starts;
+}
+
 static int ask_meeting(
-    struct run *run, const char *backend, const char *broken, const char *nnodes, struct err *e)
+    struct run *run, const char *backend, const struct rendezvous_arrival *a, struct err *e)
 {
     int r;
 
     if (run->node.hub.port == 0)
         return err_set(e, -ENOTCONN, "the network %s has no hub to meet at", run->node.network);
-    r = rendezvous_ask(run->socket_path, run->job, broken, nnodes, &run->meeting, e);
+    r = rendezvous_ask(run->socket_path, run->job, a, &run->meeting, e);
     return r == 0 ? choose_endpoint(run, backend, e) : r;
 }
 
@@ -207,6 +213,8 @@ static int find_meeting(
     struct run *run, const struct run_wish *wish, const char *nnodes, struct err *e)
 {
     const char *backend = decide_backend(&run->command, wish->rendezvous);
+    const struct rendezvous_arrival arrival = {
+        .broken = wish->broken_run, .nnodes = nnodes, .is_dry_run = is_dry_run(wish)};
     uint64_t min = 0;
     uint64_t max = 0;
     int r;
@@ -221,7 +229,7 @@ static int find_meeting(
     run->min_nodes = (unsigned)min;
     r = parse_name(run->job, "job", e);
     if (r == 0)
-        r = ask_meeting(run, backend, wish->broken_run, nnodes, e);
+        r = ask_meeting(run, backend, &arrival, e);
     /* torchrun starts workers again by itself, so its scripts begin at a checkpoint. */
     run->can_begin_again =
         r == 0 && !wish->once && (run->is_elastic || run->command.kind == COMMAND_KIND_TORCHRUN);
@@ -359,6 +367,11 @@ static int find_ranks(struct run *run, const struct run_wish *wish, struct err *
     if (!wish->words || run->command.kind != COMMAND_KIND_PLAIN || run->is_elastic ||
         run->meeting.id[0] == '\0' || run->meeting.etcd[0] == '\0')
         return 0;
+    if (run->meeting.begins) {
+        run->ranks = (struct ranks){.is_known = true};
+        (void)snprintf(run->ranks.address, sizeof(run->ranks.address), "%s", ranks.address4);
+        return 0;
+    }
     r = ranks_find(&ranks, &run->ranks, e);
     return r == 0 ? 0 : err_prefix(e, "this node's rank is not known");
 }

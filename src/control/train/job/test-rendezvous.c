@@ -2,7 +2,8 @@
  * test-rendezvous.c - what becomes of a job's meeting, as the hub's answers tell; waiting until one
  * of several hubs serves it; and whether a node of the job was lost.
  *
- * The agent is a thread of this test, which answers each request with the next of a list.
+ * The agent is that of test/support/said_agent.h, which answers each request with the next of a
+ * list.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,12 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -26,22 +24,7 @@
 #include "train/job/lost.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
-
-#define ANSWERS_MAX 4
-
-struct said {
-    unsigned status;
-    const char *body;
-};
-
-struct agent {
-    struct said answers[ANSWERS_MAX]; /* status 0: no more */
-    char requests[ANSWERS_MAX][512];
-    unsigned n;
-    char path[108];
-    int fd;
-    pthread_t thread;
-};
+#include "test/support/said_agent.h"
 
 static const char *const meeting =
     "{\"run\":\"job.2\",\"epoch\":\"b\",\"c10d\":{\"endpoint\":\"10.0.0.1:1\"},"
@@ -49,113 +32,81 @@ static const char *const meeting =
 
 static const char *const not_served = "{\"error\":\"no hub serves it\"}";
 
-/* A POST, or a PUT, has a JSON object behind its head. */
-static bool is_whole(const char *request)
-{
-    size_t len = strlen(request);
-
-    return strstr(request, "\r\n\r\n") &&
-           (strncmp(request, "P", 1) != 0 || request[len - 1] == '}');
-}
-
-static void read_request(int fd, char *request, size_t cap)
-{
-    size_t len = 0;
-    ssize_t n;
-
-    request[0] = '\0';
-    while (!is_whole(request)) {
-        n = recv(fd, request + len, cap - 1 - len, 0);
-        if (n <= 0)
-            return;
-        len += (size_t)n;
-        request[len] = '\0';
-    }
-}
-
-static void *serve(void *arg)
-{
-    struct agent *a = arg;
-
-    while (a->n < ANSWERS_MAX && a->answers[a->n].status != 0) {
-        const struct said *said = &a->answers[a->n];
-        char answer[512];
-        int len = snprintf(answer, sizeof(answer),
-            "HTTP/1.1 %u Said\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-            "Connection: close\r\n\r\n%s",
-            said->status, strlen(said->body), said->body);
-        int fd = accept(a->fd, NULL, NULL);
-
-        read_request(fd, a->requests[a->n], sizeof(a->requests[0]));
-        if (send(fd, answer, (size_t)len, MSG_NOSIGNAL) != len)
-            abort();
-        (void)close(fd);
-        a->n++;
-    }
-    return NULL;
-}
-
-static void start(struct agent *a)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-
-    (void)snprintf(a->path, sizeof(a->path), "/tmp/weft-test-rendezvous.%d", (int)getpid());
-    (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s", a->path);
-    (void)unlink(a->path);
-    a->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(a->fd, (const struct sockaddr *)&at, sizeof(at)), 0);
-    assert_int_equal(listen(a->fd, 4), 0);
-    assert_int_equal(pthread_create(&a->thread, NULL, serve, a), 0);
-}
-
-static void end(struct agent *a)
-{
-    assert_int_equal(pthread_join(a->thread, NULL), 0);
-    (void)close(a->fd);
-    (void)unlink(a->path);
-}
-
 /* Neither a hub that does not answer the agent nor one that does not serve the job is the end. */
 static void test_wait(void **state)
 {
-    struct agent a = {
+    struct said_agent a = {
         .answers = {{502, "{\"error\":\"away\"}"}, {421, not_served}, {200, meeting}}};
 
     struct interrupt i;
 
     interrupt_begin(&i);
-    start(&a);
+    said_agent_start(&a);
     assert_true(rendezvous_wait(a.path, "job", 60000, &i));
     assert_int_equal(a.n, 3);
-    end(&a);
+    said_agent_end(&a);
     assert_false(rendezvous_wait(a.path, "job", 1, &i));
     i.signal = SIGINT;
     assert_false(rendezvous_wait(a.path, "job", 60000, &i));
     i.signal = 0;
 
     /* A hub that has forgotten the job can make it again. */
-    a = (struct agent){.answers = {{404, "{\"error\":\"no job\"}"}}};
-    start(&a);
+    a = (struct said_agent){.answers = {{404, "{\"error\":\"no job\"}"}}};
+    said_agent_start(&a);
     assert_true(rendezvous_wait(a.path, "job", 60000, &i));
-    end(&a);
+    said_agent_end(&a);
     interrupt_end(&i);
 }
 
 static void test_ask(void **state)
 {
-    struct agent a = {.answers = {{421, not_served}, {200, meeting}}};
+    struct said_agent a = {.answers = {{421, not_served}, {200, meeting}}};
     struct env_meeting m;
     struct err e = ERR_NULL;
 
-    start(&a);
-    assert_int_equal(rendezvous_ask(a.path, "job", "job.1", "4", &m, &e), 0);
-    end(&a);
+    said_agent_start(&a);
+    assert_int_equal(rendezvous_ask(a.path, "job",
+                         &(struct rendezvous_arrival){.broken = "job.1", .nnodes = "4"}, &m, &e),
+        0);
+    said_agent_end(&a);
     assert_string_equal(m.id, "job.2");
     assert_string_equal(m.epoch, "b");
     for (unsigned i = 0; i < 2; i++) {
         assert_non_null(strstr(a.requests[i], "POST /v1/jobs/job/rendezvous "));
         assert_non_null(strstr(a.requests[i], "{\"brokenRun\":\"job.1\",\"nnodes\":\"4\"}"));
     }
+}
+
+/* Who only looks is no member of the job, whatever the version of the hub. */
+static void test_dry_run(void **state)
+{
+    const struct rendezvous_arrival dry = {.nnodes = "4", .is_dry_run = true};
+    struct said_agent a = {.answers = {{200, "{\"run\":\"job.3\",\"epoch\":\"b\",\"begins\":true,"
+                                             "\"c10d\":{\"endpoint\":\"10.0.0.1:1\"}}"}}};
+    struct env_meeting m;
+    struct err e = ERR_NULL;
+
+    said_agent_start(&a);
+    assert_int_equal(rendezvous_ask(a.path, "job", &dry, &m, &e), 0);
+    said_agent_end(&a);
+    assert_string_equal(m.id, "job.3");
+    assert_true(m.begins);
+    assert_non_null(strstr(a.requests[0], "{\"nnodes\":\"4\",\"dryRun\":true}"));
+
+    a = (struct said_agent){.answers = {{400, "{\"error\":\"unknown field\"}"}, {200, meeting}}};
+    said_agent_start(&a);
+    assert_int_equal(rendezvous_ask(a.path, "job", &dry, &m, &e), 0);
+    said_agent_end(&a);
+    assert_string_equal(m.id, "job.2");
+    assert_false(m.begins);
+    assert_non_null(strstr(a.requests[1], "GET /v1/jobs/job/rendezvous "));
+
+    a = (struct said_agent){
+        .answers = {{400, "{\"error\":\"unknown field\"}"}, {404, "{\"error\":\"no job\"}"}}};
+    said_agent_start(&a);
+    assert_int_not_equal(rendezvous_ask(a.path, "job", &dry, &m, &e), 0);
+    said_agent_end(&a);
+    assert_non_null(strstr(e.text, "only of a job that is there"));
 }
 
 static void test_look(void **state)
@@ -174,11 +125,11 @@ static void test_look(void **state)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct agent a = {.answers = {cases[i].now}};
+        struct said_agent a = {.answers = {cases[i].now}};
 
-        start(&a);
+        said_agent_start(&a);
         assert_int_equal(rendezvous_look(a.path, "job", &cases[i].was), cases[i].state);
-        end(&a);
+        said_agent_end(&a);
     }
 }
 
@@ -188,7 +139,7 @@ static void test_look(void **state)
     "],\"silentSeconds\":" silent "}}"
 
 /* A command of a job of three nodes. */
-static void make_run(struct run *run, const struct agent *a)
+static void make_run(struct run *run, const struct said_agent *a)
 {
     *run = (struct run){.socket_path = a->path,
         .job = "job",
@@ -204,7 +155,7 @@ static void make_run(struct run *run, const struct agent *a)
 static void test_was_a_node_lost(void **state)
 {
     static const struct {
-        struct said now[ANSWERS_MAX];
+        struct said now[SAID_ANSWERS_MAX];
         unsigned n_asked;
         int r;
     } cases[] = {
@@ -227,14 +178,14 @@ static void test_was_a_node_lost(void **state)
     interrupt_begin(&none);
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct agent a = {.n = 0};
+        struct said_agent a = {.n = 0};
         struct run run;
 
         memcpy(a.answers, cases[i].now, sizeof(a.answers));
-        start(&a);
+        said_agent_start(&a);
         make_run(&run, &a);
         assert_int_equal(lost_judge(&run, &none), cases[i].r);
-        end(&a);
+        said_agent_end(&a);
         assert_int_equal(a.n, cases[i].n_asked);
         assert_non_null(strstr(a.requests[0], "PUT /v1/jobs/job/rendezvous "));
         assert_non_null(strstr(a.requests[0],
@@ -246,7 +197,7 @@ static void test_was_a_node_lost(void **state)
 /* Nobody is asked of a job that goes on without a node, or is not to wait. */
 static void test_nobody_waits_for_a_lost_node(void **state)
 {
-    struct agent a = {.path = "/nonexistent"};
+    struct said_agent a = {.path = "/nonexistent"};
     struct interrupt i;
     struct run run;
 
@@ -265,7 +216,7 @@ static void test_nobody_waits_for_a_lost_node(void **state)
 static void test_wait_for_all_nodes(void **state)
 {
     static const struct {
-        struct said now[ANSWERS_MAX];
+        struct said now[SAID_ANSWERS_MAX];
         nsec_t patience;
         unsigned n_asked;
         int r;
@@ -288,15 +239,15 @@ static void test_wait_for_all_nodes(void **state)
 
     interrupt_begin(&i);
     for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
-        struct agent a = {.n = 0};
+        struct said_agent a = {.n = 0};
         struct err e = ERR_NULL;
         struct run run;
 
         memcpy(a.answers, cases[k].now, sizeof(a.answers));
-        start(&a);
+        said_agent_start(&a);
         make_run(&run, &a);
         assert_int_equal(lost_await(&run, clock_now() + cases[k].patience, &i, &e), cases[k].r);
-        end(&a);
+        said_agent_end(&a);
         assert_int_equal(a.n, cases[k].n_asked);
         if (cases[k].words)
             assert_string_equal(err_text(&e), cases[k].words);
@@ -307,19 +258,19 @@ static void test_wait_for_all_nodes(void **state)
 /* A signal of a person ends each wait after one look, and the others are told. */
 static void test_a_person_does_not_wait(void **state)
 {
-    struct agent a = {.answers = {{502, "{\"error\":\"away\"}"}, {200, PRESENCE("2", "", "0")},
-                          {200, PRESENCE("1", "", "0")}}};
+    struct said_agent a = {.answers = {{502, "{\"error\":\"away\"}"}, {200, PRESENCE("2", "", "0")},
+                               {200, PRESENCE("1", "", "0")}}};
     struct interrupt i;
     struct run run;
 
     interrupt_begin(&i);
     i.signal = SIGINT;
-    start(&a);
+    said_agent_start(&a);
     make_run(&run, &a);
     assert_int_equal(lost_judge(&run, &i), 0);
     assert_int_equal(lost_await(&run, NSEC_NEVER, &i, NULL), LOST_E_INTERRUPTED);
     lost_give_up(&run);
-    end(&a);
+    said_agent_end(&a);
     assert_non_null(strstr(a.requests[2],
         "{\"run\":\"job.2\",\"command\":\"00ff\",\"everySeconds\":3,\"ended\":true}"));
     i.signal = 0;
@@ -334,8 +285,8 @@ static const char *const status =
 /* The agent and the hub were started anew with the machine, and do not answer at once. */
 static void test_the_next_run_is_asked_for_until_it_is_told(void **state)
 {
-    struct agent a = {.answers = {{500, "{\"error\":\"not yet\"}"}, {200, status}, {200, meeting},
-                          {200, PRESENCE("3", "", "0")}}};
+    struct said_agent a = {.answers = {{500, "{\"error\":\"not yet\"}"}, {200, status},
+                               {200, meeting}, {200, PRESENCE("3", "", "0")}}};
     char word[] = "torchrun";
     char *words[] = {word, NULL};
     struct run_wish wish = {.socket_path = a.path,
@@ -351,20 +302,20 @@ static void test_the_next_run_is_asked_for_until_it_is_told(void **state)
     interrupt_begin(&i);
     make_run(&run, &a);
     (void)snprintf(run.meeting.id, sizeof(run.meeting.id), "job.1");
-    start(&a);
+    said_agent_start(&a);
     assert_int_equal(again_prepare(&run, &wish, &i, &e), 0);
-    end(&a);
+    said_agent_end(&a);
     assert_int_equal(a.n, 4);
     assert_non_null(strstr(a.requests[2], "{\"brokenRun\":\"job.1\""));
     assert_string_equal(run.meeting.id, "job.2");
     assert_null(wish.broken_run);
 
     /* A person does not wait for that; and the run that was stays. */
-    a = (struct agent){.answers = {{500, "{\"error\":\"not yet\"}"}}};
+    a = (struct said_agent){.answers = {{500, "{\"error\":\"not yet\"}"}}};
     i.signal = SIGINT;
-    start(&a);
+    said_agent_start(&a);
     assert_int_equal(again_prepare(&run, &wish, &i, &e), AGAIN_E_INTERRUPTED);
-    end(&a);
+    said_agent_end(&a);
     assert_string_equal(run.meeting.id, "job.2");
     i.signal = 0;
     interrupt_end(&i);
@@ -405,7 +356,7 @@ static void test_how_often_it_is_begun_again(void **state)
 static void test_an_earlier_command_of_this_node_is_lost(void **state)
 {
     struct rendezvous_presence p = {.lost = {.n = 2, .names = {"gpu-3", "gpu-1"}}};
-    struct agent a = {.path = ""};
+    struct said_agent a = {.path = ""};
     struct lost_looks own = {0};
     struct run run;
 
@@ -441,15 +392,15 @@ static void test_who_is_named(void **state)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct agent a = {.answers = {{200, cases[i].presence}}};
+        struct said_agent a = {.answers = {{200, cases[i].presence}}};
         struct env_meeting m = {.id = "job.2", .epoch = "b"};
         struct rendezvous_presence p;
         struct str lost = STR_NULL;
         struct str ended = STR_NULL;
 
-        start(&a);
+        said_agent_start(&a);
         assert_int_equal(rendezvous_say(a.path, "job", &m, &word, &p), RENDEZVOUS_STATE_SAME);
-        end(&a);
+        said_agent_end(&a);
         rendezvous_format_nodes(&lost, &p.lost);
         rendezvous_format_nodes(&ended, &p.ended);
         assert_string_equal(str_text(&lost), cases[i].lost);
@@ -473,13 +424,13 @@ static void test_how_long_they_are_silent(void **state)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct agent a = {.answers = {{200, cases[i].answer}}};
+        struct said_agent a = {.answers = {{200, cases[i].answer}}};
         struct env_meeting m = {.id = "job.2", .epoch = "b"};
         struct rendezvous_presence p;
 
-        start(&a);
+        said_agent_start(&a);
         assert_int_equal(rendezvous_say(a.path, "job", &m, &word, &p), RENDEZVOUS_STATE_SAME);
-        end(&a);
+        said_agent_end(&a);
         assert_true(p.silent_for == cases[i].silent_for);
     }
 }
@@ -489,6 +440,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wait),
         cmocka_unit_test(test_ask),
+        cmocka_unit_test(test_dry_run),
         cmocka_unit_test(test_look),
         cmocka_unit_test(test_who_is_named),
         cmocka_unit_test(test_how_long_they_are_silent),

@@ -105,7 +105,8 @@ static const struct option_usage usage = {
         "It knows torchrun, python -m torch.distributed.run, mpirun, accelerate and deepspeed;\n"
         "anything else is a plain script. What you have set yourself is never changed.\n"
         "Its exit status is that of the command; 127 if that is not there, 126 if it cannot run,\n"
-        "3 if --wan refuse or --preflight has kept it from starting.",
+        "3 if --wan refuse or --preflight has kept it from starting, or if it has used torch,\n"
+        "ended well, and met no other node of the job.",
 };
 
 /* Prints each line of @text as a note. */

@@ -12,7 +12,7 @@ import json
 import re
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from lab import Daemon, Lab, wait_for
 from lab.support import ROOT
 from lab.support.agents import HUB_AWAY, AgentNode, Site
 from lab.support.topologies import one_switch
+from lab.support.worlds import WRAPPERS, Scripts, check_world
 
 pytestmark = pytest.mark.namespaces
 
@@ -58,6 +59,13 @@ print(f"rank {dist.get_rank()} met {found}", flush=True)
 dist.barrier()
 dist.destroy_process_group()
 """
+# Trains with whom it finds.
+ALONE = """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+print(f"world {dist.get_world_size()}", flush=True)
+dist.destroy_process_group()
+"""
 
 
 def torch2_root() -> Path:
@@ -82,9 +90,16 @@ class Site2(Site):
     def inside(self, node: AgentNode, *words: object) -> str:
         return node.host.run([*self.enter, *words], timeout_s=120).out
 
-    def start(self, nnodes: str, *words: object) -> dict[str, Daemon]:
+    def start(self, nnodes: str, *words: object,
+              nodes: Sequence[str] = NODES) -> dict[str, Daemon]:
         argv = [*self.enter, WEFT, "run", "--nnodes", nnodes, *words]
-        return {name: self.lab.host(name).spawn(argv, name="job", allow=[""]) for name in NODES}
+        return {name: self.lab.host(name).spawn(argv, name="job", allow=[""]) for name in nodes}
+
+    def write(self, path: str, text: str) -> None:
+        """A file on all nodes, below /var/lib/weft, which is seen inside."""
+        for name in NODES:
+            self.lab.host(name).run(["sh", "-c", f"cat > {path} && chmod 755 {path}"], stdin=text,
+                                    quiet=True)
 
 
 @pytest.fixture(scope="module")
@@ -133,8 +148,7 @@ def test_the_store_answers_as_libuvs(site: Site2) -> None:
 
 def test_rank_0_is_found_by_its_address(site: Site2, tmp_path: Path) -> None:
     script = f"/var/lib/weft/{tmp_path.name}.py"
-    for name in NODES:
-        site.lab.host(name).run(["sh", "-c", f"cat > {script}"], stdin=MEET, quiet=True)
+    site.write(script, MEET)
     jobs = site.start("3", "torchrun", script)
     end(jobs, 90)
     addresses = {site.nodes[name].address() for name in NODES}
@@ -142,6 +156,32 @@ def test_rank_0_is_found_by_its_address(site: Site2, tmp_path: Path) -> None:
     assert others == [first] * 2
     masters = {found[0] for found in json.loads(first.replace("'", '"'))}
     assert len(masters) == 1 and masters < addresses
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_a_wrapper_is_one_world_of_two(site: Site2, wrapper: str, tmp_path: Path) -> None:
+    """Whatever starts torch: torchrun in a shell, or a script of one process a node."""
+    scripts = Scripts(f"/var/lib/weft/{tmp_path.name}")
+    for name in NODES:
+        site.lab.host(name).run(["mkdir", scripts.folder], quiet=True)
+    for path, text in scripts.files().items():
+        site.write(path, text)
+    jobs = site.start("2", "--job", wrapper, "--", *WRAPPERS[wrapper](scripts), nodes=NODES[:2])
+    check_world(list(jobs.values()), 120)
+
+
+def test_torch_alone_is_no_success(site: Site2, tmp_path: Path) -> None:
+    """A torchrun to which no variable comes."""
+    script = f"/var/lib/weft/{tmp_path.name}.py"
+    site.write(script, ALONE)
+    words = ["env", "-i", "PATH=/usr/bin:/bin", "torchrun", script]
+    job = site.start("2", "--job", "strayed", "--", *words, nodes=["n1"])["n1"]
+    wait_for(lambda: not job.running, 120, "the command to end")
+    text = "\n".join(job.lines())
+    assert "world 1" in text
+    assert job.rc == 3, text
+    assert "env has used torch and has ended alone: it has exchanged nothing with another node " \
+           "of the job strayed.1 (n2, n3 have not started it), so the exit status is 3" in text
 
 
 # What `accelerate config` writes: a place of another network, and a rank of this machine's.

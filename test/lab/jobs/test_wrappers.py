@@ -70,7 +70,8 @@ def test_two_runs_of_one_name(site: Site, script: str) -> None:
     """The second begins at once, with nothing of the first."""
     job = f"again-{script.partition('_')[2]}"
     for _ in range(2):
-        check_world([site.start(name, job, [PYTHON, getattr(site.scripts, script)]) for name in NODES])
+        check_world([site.start(name, job, [PYTHON, getattr(site.scripts, script)])
+                     for name in NODES])
 
 
 def test_ranks_are_by_arrival_and_stay(site: Site) -> None:

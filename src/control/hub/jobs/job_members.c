@@ -205,6 +205,18 @@ bool job_members_has_others(const struct job_members *m, const char *name, nsec_
     return false;
 }
 
+json_t *job_members_present(const struct job_members *m, nsec_t now)
+{
+    _cleanup_(freep) const char **names = sorted_names(m);
+    json_t *list = names ? json_array() : NULL;
+
+    for (size_t i = 0; list && names[i] && json_array_size(list) < JOB_MEMBERS_LISTED_MAX; i++)
+        if (tally_of(json_object_get(m->commands, names[i]), now).n_present > 0 &&
+            json_array_append_new(list, json_string(names[i])) < 0)
+            list = (json_decref(list), NULL);
+    return list;
+}
+
 static void add_name(json_t *names, const char *name)
 {
     if (json_array_size(names) < JOB_MEMBERS_NAMED_MAX)

@@ -38,6 +38,9 @@
  * in an answer. */
 #define JOB_MEMBERS_NAMED_MAX 8
 
+/** Members that are there, of which so many at most are named where all jobs are listed. */
+#define JOB_MEMBERS_LISTED_MAX 64
+
 /** Members of which it is kept what NCCL took; the others' word on that is passed over. */
 #define JOB_MEMBERS_NCCL_MAX 256
 
@@ -137,6 +140,12 @@ bool job_members_may_be(const struct job_members *m, const char *name);
 
 /** job_members_list() - the names, sorted; gives a reference, NULL: no memory. */
 json_t *job_members_list(const struct job_members *m);
+
+/**
+ * job_members_present() - the members that have come and of which a command is there, as far as is
+ * known, sorted; JOB_MEMBERS_LISTED_MAX at most. Gives a reference, NULL: no memory.
+ */
+json_t *job_members_present(const struct job_members *m, nsec_t now);
 
 /** job_members_set_nccl() - what NCCL took on @name; @said: an object of text, taken. */
 void job_members_set_nccl(struct job_members *m, const char *name, json_t *said);

@@ -487,16 +487,26 @@ void jobs_hear(struct job *job, nsec_t now)
     job->heard_at = now;
 }
 
+/* A job of the list of all; free(). NULL: no memory. */
+static char *list_one(const struct job *job, nsec_t now)
+{
+    json_auto_t *json = jobs_json(job);
+    json_t *present =
+        job_is_over(job, now) ? json_array() : job_members_present(&job->members, now);
+
+    return json_object_set_new(json, "present", present) == 0 ? json_dumps(json, JSON_COMPACT)
+                                                              : NULL;
+}
+
 static void add_jobs(struct str *text, const struct job_network *n)
 {
+    nsec_t now = n->env->clock();
     const char *between = "";
     const struct job *job;
 
     list_foreach(job, &n->jobs, link) {
-        json_t *json = job_exists(job) ? jobs_json(job) : NULL;
-        char *one = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        char *one = job_exists(job) ? list_one(job, now) : NULL;
 
-        json_decref(json);
         if (!one)
             continue;
         str_add(text, between);

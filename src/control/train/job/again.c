@@ -46,12 +46,14 @@ unsigned again_pause_ms(unsigned n)
 static int prepare_once(struct run *run, struct run_wish *wish, struct err *e)
 {
     char broken[sizeof(run->meeting.id)];
+    bool has_met = run->has_met;
     int r;
 
     (void)snprintf(broken, sizeof(broken), "%s", run_broken(run) ? run_broken(run) : "");
     wish->broken_run = broken[0] ? broken : NULL;
     r = run_prepare(run, wish, e);
     wish->broken_run = NULL;
+    run->has_met = has_met;
     return r;
 }
 

@@ -70,6 +70,7 @@ struct run {
                               run_exec() removes it */
     bool has_dir;          /* it was made */
     bool is_quiet;         /* only what will hurt is said */
+    bool has_met;          /* the command has met another node, in an earlier start */
     struct env_plan plan;
 };
 
@@ -126,6 +127,9 @@ void run_summary(const struct run *run, struct str *out);
 /** run_advise() - append a line for each problem that the plan's variables do not solve. */
 void run_advise(const struct run *run, struct str *out);
 
+/** Exit status of a command that has used torch, ended well, and met no other node of the job. */
+#define RUN_STATUS_STRAYED 3
+
 /**
  * Returned by run_exec(): the job has ended because the hub was lost, and the hub is back; or
  * because another node has had a new run of it begun. The caller prepares and runs the command
@@ -169,6 +173,8 @@ bool run_is_again(int r);
  * its checkpoint, so in that case this waits for the hub, for about ten minutes at most. It looks
  * each few seconds whether another hub serves the job, because torch's c10d client knows one
  * address and would wait for it for minutes, and whether another node has had a new run begun.
+ * A command that has met no other node is told of on standard error (met.h), and one that has used
+ * torch ends with RUN_STATUS_STRAYED then, instead of 0.
  *
  * Return: 0 with *@ret_status set; RUN_E_CUT_OFF, RUN_E_MOVED, RUN_E_KILLED or RUN_E_LOST,
  * likewise, but that RUN_E_LOST may leave it; -ENOMEM with words; or an error of child_become() or

@@ -2,7 +2,8 @@
  * run_exec.c - run_exec() of run.h: runs the command with the plan's variables until its end.
  *
  * Meanwhile it says which nodes are missing (missing.h), tells the hub that this one is there
- * (lost.h), and says which network NCCL took (nccl_watch.h).
+ * (lost.h), says which network NCCL took (nccl_watch.h), and looks whether the command meets
+ * another node (met.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "os/clock.h"
 #include "os/interrupt.h"
 #include "train/job/lost.h"
+#include "train/job/met.h"
 #include "train/job/missing.h"
 #include "train/job/nccl_watch.h"
 #include "train/job/rendezvous.h"
@@ -135,6 +137,7 @@ struct watching {
     bool is_lost;            /* the command was stopped because a node is lost */
     nsec_t log_at;           /* time of the next look at NCCL's logs; NSEC_NEVER: none */
     nsec_t island_at;        /* time of the next look at the job's hosts file; NSEC_NEVER: none */
+    struct met met;          /* owns; has it met another node? */
     struct nccl_watch *nccl; /* owns; NULL: no logs are read */
 };
 
@@ -147,6 +150,7 @@ static unsigned next_ms(const struct watching *w)
 {
     nsec_t due = nsec_min(nsec_min(w->log_at, w->island_at), nsec_min(w->report_at, w->look_at));
 
+    due = nsec_min(due, w->met.look_at);
     return due == NSEC_NEVER ? 0 : (unsigned)(nsec_max(due - clock_now(), 0) / NSEC_PER_MSEC + 1);
 }
 
@@ -194,6 +198,7 @@ static struct child_order watch_job(void *ctx, int pid)
         stops = is_left_behind(w, pid);
         w->look_at = stops ? NSEC_NEVER : after_ms(lost_each_ms(run));
     }
+    met_look(&w->met);
     return (struct child_order){.next_ms = next_ms(w), .stops = stops};
 }
 
@@ -265,6 +270,31 @@ static int judge(
     return end->status > STATUS_KILLED ? RUN_E_KILLED : lost_judge(run, i);
 }
 
+/* The command has ended by itself, and is not started again: says if it has met nobody. Return: the
+ * status to end with. */
+static int judge_met(struct met *met, int status)
+{
+    const struct run *run = met->run;
+    enum met_verdict verdict = met_end(met);
+    struct str others = STR_NULL;
+
+    if (verdict == MET_VERDICT_MET)
+        return status;
+    (void)missing_unmet(run, &others);
+    if (verdict == MET_VERDICT_STRAYED && status == 0)
+        (void)fprintf(stderr,
+            "weft run: %s has used torch and has ended alone: it has exchanged nothing with "
+            "another node of the job %s (%s), so the exit status is %d\n",
+            run->command.program, run->meeting.id, str_text(&others), RUN_STATUS_STRAYED);
+    else
+        (void)fprintf(stderr,
+            "weft run: note: %s has ended, and has exchanged nothing with another node of the job "
+            "%s (%s)\n",
+            run->command.program, run->meeting.id, str_text(&others));
+    str_deinit(&others);
+    return verdict == MET_VERDICT_STRAYED && status == 0 ? RUN_STATUS_STRAYED : status;
+}
+
 /* The command is not started again: tells the hub, and by it the other nodes. */
 static void say_end(const struct run *run, const struct child_end *end)
 {
@@ -294,6 +324,8 @@ static int run_child(const struct run *run, char *const words[], char *const env
         *ret_status = end.status;
         r = judge(run, &end, w->is_lost, &i);
     }
+    if (r == 0 && !end.was_told)
+        *ret_status = judge_met(&w->met, end.status);
     if (run->meeting.id[0] != '\0' && !run_is_again(r))
         say_end(run, &end);
     interrupt_end(&i);
@@ -312,6 +344,7 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
                    : run->can_begin_again ? after_ms(lost_each_ms(run))
                                           : clock_now(),
         .island_at = after_ms(run->has_island_hosts ? RUN_ISLAND_EACH_MS : 0),
+        .met = {.look_at = NSEC_NEVER, .tcp = TCP_WATCH_NULL},
         .nccl = watch_nccl(run)};
     int r = environment_init(&env, &run->plan);
 
@@ -330,7 +363,11 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
         end_nccl(run, w.nccl, false);
         return RUN_E_LOST;
     }
-    return run_child(run, words, env.entries, &w, ret_status, e);
+    met_begin(&w.met, run);
+    r = run_child(run, words, env.entries, &w, ret_status, e);
+    run->has_met |= w.met.has_met;
+    met_deinit(&w.met);
+    return r;
 }
 
 void run_give_up(const struct run *run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sqlite3
 import threading
 import time
@@ -126,6 +127,37 @@ def test_reports_survive_an_orderly_end(hub, lab):
     hub.start()
     status = hub.nodes()["a"]["status"]
     assert status["engine"] == "kernel" and status["lastSeen"] > 0
+
+
+def metric(hub, name):
+    return float(re.search(rf"^{name} (\S+)$", hub.metrics(), re.MULTILINE)[1])
+
+
+def test_a_full_disk_is_said_until_it_is_over(lab, weft, tmp_path):
+    """Health, metrics and `weft hub status` say so, and cease by themselves when there is room."""
+    hub = Hub(lab, weft, tmp_path)
+    hub.start(before=("prlimit", "--fsize=400000:"))
+    secret = hub.secret(uses=100000)
+    assert hub.admin("GET", "/v1/health")[1]["ok"] is True
+    assert metric(hub, "weft_store_refuses") == 0
+    for i in range(400):
+        if hub.enrol(lab.host("a"), secret, name=f"n-{i}", labels={"x": "y" * 60})[0] != 200:
+            break
+    status, answer = hub.admin("GET", "/v1/health")
+    assert (status, answer["ok"]) == (503, False) and "no space left" in answer["error"]
+    # Strangers are not told where files are.
+    status, answer = hub.public(lab.host("a"), "GET", "/v1/health")
+    assert status == 503 and "refuses changes" in answer["error"] and "hub.db" not in str(answer)
+    assert hub.public(lab.host("a"), "GET", "/v1/health?live=1")[0] == 200
+    assert metric(hub, "weft_store_refuses") == 1
+    assert metric(hub, "weft_store_commits_refused_total") >= 1
+    said = hub.run("hub", "status", check=False)
+    assert said.rc == 1 and "refuses changes" in said.err
+    hub.daemon.allow("no space left")
+    lab.host("hub").run(["prlimit", f"--pid={hub.daemon.pid}", "--fsize=unlimited:"])
+    wait_for(lambda: hub.admin("GET", "/v1/health")[0] == 200, 120, "the hub to be healthy again")
+    assert metric(hub, "weft_store_refuses") == 0
+    assert "the hub answers" in hub.run("hub", "status").out
 
 
 def test_full_disk(lab, weft, tmp_path):

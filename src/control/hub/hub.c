@@ -200,7 +200,7 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
     traffic_book_init(&hub->traffic, &hub->model);
     spending_init(&hub->spending, &hub->model, &hub->traffic, &hub->reports.events,
         hub->config.price_table ? &hub->prices : NULL);
-    hub->lag = (struct store_lag_teller){.model = &hub->model, .events = &hub->reports.events};
+    hub->lag = (struct store_lag_teller){.model = &hub->model, .reports = &hub->reports};
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
     admin_tokens_init(&hub->admins, &hub->model, &hub->rng);

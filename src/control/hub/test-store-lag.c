@@ -5,9 +5,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <cmocka.h>
+#include <errno.h>
+#include <string.h>
 
+#include "base/err.h"
 #include "hub/store_lag.h"
 #include "hub/watch/view.h"
 #include "store/store_backend.h"
@@ -92,12 +94,63 @@ static void test_own_store(void **state)
     assert_int_equal(count(EDGE_EVENT_STORE_BEHIND), 0);
 }
 
+static bool is_full;
+static const struct store_ops *usual;
+
+static void submit(struct store *s, struct store_job *job)
+{
+    if (!is_full) {
+        usual->submit(s, job);
+        return;
+    }
+    job->r = err_set(&job->e, -ENOSPC, "no space left");
+    store__finish(s, job);
+}
+
+/* A commit at @now, and what the store is said to do then. */
+static bool is_refused_at(nsec_t now)
+{
+    struct store *s = hub.hub->store;
+    struct store_op op = {
+        .kind = STORE_OP_PUT, .key = "test", .value = "{}", .expect = STORE_EXPECT_ANY};
+
+    assert_int_equal(store_commit(s, &op, 1, now, NULL, NULL, NULL), 0);
+    store_wait(s);
+    return store_refusal(s).since != 0;
+}
+
+/* A store that is full: it is said, something is written again and again, and it is over by itself,
+ * though not by one small commit that finds room between others. */
+static void test_a_full_store(void **state)
+{
+    struct store *s = hub.hub->store;
+    struct store_ops ops = *s->ops;
+    nsec_t now = 100 * NSEC_PER_SEC;
+
+    ops.submit = submit;
+    usual = s->ops;
+    s->ops = &ops;
+    assert_false(is_refused_at(now));
+    is_full = true;
+    assert_true(is_refused_at(now));
+    assert_string_equal(err_text(store_refusal(s).why), "no space left");
+    tick(now);
+    assert_false(list_is_empty(&hub.hub->reports.unsaved));
+    is_full = false;
+    assert_true(is_refused_at(now + STORE_REFUSAL_HOLD - 1));
+    assert_false(is_refused_at(now + STORE_REFUSAL_HOLD));
+    assert_int_equal(store_refusal(s).n, 1);
+    tick(now + STORE_REFUSAL_HOLD);
+    s->ops = usual;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_told_once, enter, leave),
         cmocka_unit_test_setup_teardown(test_heartbeats, enter, leave),
         cmocka_unit_test_setup_teardown(test_own_store, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_full_store, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

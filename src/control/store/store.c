@@ -147,6 +147,20 @@ static void take_in(struct store *s, const struct store_job *job)
     }
 }
 
+/* Whether the store takes commits, by the answer to one. */
+static void note_refusal(struct store *s, const struct store_job *job)
+{
+    if (job->r < 0 || job->r == STORE_E_UNKNOWN) {
+        if (s->refused_since == 0)
+            s->refused_since = job->asked_at;
+        s->refused_at = job->asked_at;
+        s->n_refused++;
+        s->refusal = job->e;
+    } else if (job->r == 0 && job->asked_at - s->refused_at >= STORE_REFUSAL_HOLD) {
+        s->refused_since = 0;
+    }
+}
+
 static void answer(struct store *s, struct store_job *job)
 {
     struct store_answer a = {.r = job->r,
@@ -163,6 +177,8 @@ static void answer(struct store *s, struct store_job *job)
     }
     if (job->kind == STORE_JOB_CHANGES)
         store_watch__catch_up(job);
+    if (job->kind == STORE_JOB_COMMIT && !job->is_unasked)
+        note_refusal(s, job);
     if (job->kind == STORE_JOB_COMMIT && job->r == 0)
         take_in(s, job);
     if (job->done)
@@ -247,4 +263,10 @@ struct store_lag store_lag(const struct store *s, nsec_t now)
     return (struct store_lag){
         .behind_for = current_at != 0 && now > current_at ? now - current_at : 0,
         .n_relists = atomic_load(&s->n_relists)};
+}
+
+struct store_refusal store_refusal(const struct store *s)
+{
+    return (struct store_refusal){
+        .since = s->refused_since, .at = s->refused_at, .n = s->n_refused, .why = &s->refusal};
 }

@@ -236,6 +236,25 @@ struct store_lag {
 /** store_lag() - a few seconds are usual for a store whose keys do not change. */
 struct store_lag store_lag(const struct store *s, nsec_t now);
 
+/** Whether the store takes what is to be written. */
+struct store_refusal {
+    nsec_t since;          /* time of the first commit that it did not take; 0: it takes them */
+    nsec_t at;             /* time of the last one */
+    uint64_t n;            /* commits that it did not take, since it was opened */
+    const struct err *why; /* the words for the last one */
+};
+
+/** A store that has refused a commit is trusted again once it takes one so long after that: where
+ * a disk is full, small commits may find room between large ones. */
+#define STORE_REFUSAL_HOLD (20 * NSEC_PER_SEC)
+
+/**
+ * store_refusal() - commits that failed by the store itself: a full disk, servers that are away
+ *
+ * Conflicts are not counted, and neither is what store_commit() does not accept.
+ */
+struct store_refusal store_refusal(const struct store *s);
+
 /**
  * store_watch() - follow the keys that start with @prefix
  * @from:	first revision wanted; after a list, the revision of its answer plus one

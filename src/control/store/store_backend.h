@@ -51,6 +51,10 @@ struct store {
     struct leases leases;        /* of the keys that have one */
     size_t n_pending;            /* requests that are not answered yet */
     size_t bytes_pending;        /* of keys and values that those want to write */
+    nsec_t refused_since;        /* see store_refusal() */
+    nsec_t refused_at;           /* likewise */
+    uint64_t n_refused;          /* likewise */
+    struct err refusal;          /* likewise */
     bool is_shared;              /* several hubs may have it; set by the back end */
     bool is_dispatching;         /* inside store_dispatch() */
     _Atomic nsec_t current_at;   /* when the back end last knew that it tells of all; 0: always */

@@ -92,7 +92,11 @@ void handlers_deinit(struct handlers *h);
 
 /* ---- handlers_public.c ---- */
 
-/** handlers_health() - GET /v1/health: is the hub there? */
+/**
+ * handlers_health() - GET /v1/health: is the hub there, and does it take changes?
+ *
+ * 503 while its store does not take what is to be written; with "?live=1" 200 all the same.
+ */
 void handlers_health(void *ctx, const struct request *rq, struct response *rs);
 
 /** handlers_enrol() - POST /v1/enrol: let a machine with a token in. */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/server/server.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
@@ -19,11 +20,32 @@
 #include "os/clock.h"
 #include "os/log.h"
 #include "os/machine.h"
+#include "store/store.h"
 #include "wire/stream_proof.h"
+
+/* Strangers are not told where the hub's files are. */
+static void refuse_health(const struct request *rq, struct response *rs, const struct err *why)
+{
+    bool is_told = rq->access == API_ACCESS_ADMIN;
+
+    response_refuse(rs, 503, "the hub refuses changes, for its store does not take them%s%s",
+        is_told ? ": " : "", is_told ? err_text(why) : "");
+    if (!rs->body)
+        return;
+    (void)json_object_set_new(rs->body, "ok", json_false());
+    (void)json_object_set_new(rs->body, "version", json_string(version_text));
+}
 
 void handlers_health(void *ctx, const struct request *rq, struct response *rs)
 {
-    response_json(rs, 200, json_pack("{s:b, s:s}", "ok", 1, "version", version_text));
+    const struct handlers *h = ctx;
+    struct store_refusal refusal = store_refusal(h->model->store);
+
+    if (refusal.since != 0 && !request_query(rq, "live"))
+        refuse_health(rq, rs, refusal.why);
+    else
+        response_json(
+            rs, 200, json_pack("{s:b, s:s}", "ok", refusal.since == 0, "version", version_text));
 }
 
 /* The request's proof; NULL: none was sent. What is no proof verifies as none, so it is zeroes. */

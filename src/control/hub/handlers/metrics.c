@@ -295,9 +295,15 @@ static void add_resources(struct hub_metrics *m, const struct handlers *h)
 static void add_store(struct hub_metrics *m, const struct handlers *h)
 {
     struct store_lag lag = store_lag(h->model->store, clock_now());
+    struct store_refusal refusal = store_refusal(h->model->store);
 
     hub_metric(m, HUB_METRIC_GAUGE, "weft_store_revision", "revision of the store", "",
         (double)store_revision(h->model->store));
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_store_refuses",
+        "1: the store does not take what is to be written, and changes are refused", "",
+        refusal.since != 0 ? 1 : 0);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_store_commits_refused_total",
+        "commits that the store did not take", "", (double)refusal.n);
     hub_metric(m, HUB_METRIC_GAUGE, "weft_store_behind_seconds",
         "since it was last known that the hub has heard of all changes in its store", "",
         (double)lag.behind_for / (double)NSEC_PER_SEC);

@@ -33,16 +33,16 @@ static nsec_t heard_at(const struct presence *p, const struct model_node *node, 
     return at;
 }
 
-/* Of several hubs any may hear a node, and writes at least each two minutes when it did. So a node
- * that was heard elsewhere so short a time ago is not away. The hubs' clocks may differ a little.
- */
-#define ELSEWHERE_S 180
+/* Of several hubs any may hear a node, and writes in twice the usual time at the latest when it
+ * did. So a node that was heard elsewhere in three times that is not away. The hubs' clocks may
+ * differ a little. */
+#define ELSEWHERE_TIMES 3
 
 static bool is_heard_elsewhere(
     const struct presence *p, const struct model_node *node, int64_t wall_s)
 {
     return store_is_shared(p->model->store) && !node->pub.spec.hub &&
-           wall_s - node->stored_at < ELSEWHERE_S;
+           wall_s - node->stored_at < ELSEWHERE_TIMES * reports_seen_each(node->net);
 }
 
 static void look_at(struct presence *p, struct model_node *node, nsec_t now, int64_t wall_s)

@@ -48,16 +48,12 @@ static void mark_unsaved(struct reports *s, struct model_node *node)
     list_add_tail(&s->unsaved, &node->unsaved);
 }
 
-/* How long nobody has to have written the record of a node before a hub does that has no watch of
- * it, seconds. */
-#define WRITTEN_BY_NOBODY_S (2 * REPORTS_SEEN_FLUSH_S)
-
 /* Of several hubs the one that the node watches writes its record. A node without an agent watches
- * none, and any hub that hears it writes. */
+ * none, and any hub that hears it writes, when nobody has done so for a while. */
 static bool writes_here(const struct reports *s, const struct model_node *node)
 {
     return !store_is_shared(s->model->store) || watch_is_open(node) ||
-           node->heard.last_seen_at - node->stored_at >= WRITTEN_BY_NOBODY_S;
+           node->heard.last_seen_at - node->stored_at >= 2 * reports_seen_each(node->net);
 }
 
 static void replace(char **held, char **given)
@@ -410,16 +406,29 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
 
 /* ---- the store ------------------------------------------------------------------------------ */
 
+int64_t reports_seen_each(const struct model_network *net)
+{
+    return REPORTS_SEEN_FLUSH_S + (int64_t)(net->nodes.n / REPORTS_SEEN_NODES);
+}
+
 void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s)
 {
-    int64_t before = node->heard.last_seen_at;
+    int64_t written = node->stored_at;
 
     node->seen_at = now;
     node->heard.last_seen_at = wall_s;
     /* Also write the record when the clock was set back. */
-    if (wall_s - before >= REPORTS_SEEN_FLUSH_S || wall_s < before ||
+    if (wall_s - written >= reports_seen_each(node->net) || wall_s < written ||
         (node->is_unwritten && writes_here(s, node)))
         mark_unsaved(s, node);
+}
+
+void reports_try_store(struct reports *s)
+{
+    struct model_network *net = s->model->networks.n > 0 ? model_network_at(s->model, 0) : NULL;
+
+    if (list_is_empty(&s->unsaved) && s->n_flushes == 0 && net && net->own)
+        mark_unsaved(s, net->own);
 }
 
 /* A commit of records that is not answered yet. It holds the nodes' names and not pointers, because

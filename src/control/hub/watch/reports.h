@@ -29,8 +29,10 @@
 /** How long a report may stay in memory only. */
 #define REPORTS_FLUSH (5 * NSEC_PER_SEC)
 
-/** How often a record is written when only "last seen" has changed, seconds. */
+/** How often a record is written when only "last seen" has changed, seconds: so often, and a second
+ * later for each REPORTS_SEEN_NODES of the network, which bounds what a large one has written. */
 #define REPORTS_SEEN_FLUSH_S 60
+#define REPORTS_SEEN_NODES   100
 
 /** The rate limit for the reports of one node: a burst of so many, then five a second. */
 #define REPORTS_BURST 30
@@ -86,8 +88,19 @@ enum reports_result reports_take(
  */
 void reports_look(struct reports *s, nsec_t now, int64_t wall_s);
 
+/** reports_seen_each() - see REPORTS_SEEN_FLUSH_S: what it is for nodes of @net, seconds. */
+int64_t reports_seen_each(const struct model_network *net);
+
 /** reports_seen() - @node was heard. @wall_s: seconds since 1970. */
 void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s);
+
+/**
+ * reports_try_store() - have something written, if nothing is to be written already
+ *
+ * The next reports_tick() writes the record of one of this hub's own nodes as it is. So a store
+ * that has refused a commit is asked again. (A shared store is asked by owners.h, all the time.)
+ */
+void reports_try_store(struct reports *s);
 
 /**
  * reports_tick() - have what is unsaved written, if it is time

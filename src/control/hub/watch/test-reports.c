@@ -91,12 +91,28 @@ static void test_a_report_right_after_the_step(void **state)
     assert_int_equal(wall_s - audience_node("a")->reported_at, 1);
 }
 
+/* A node that is heard all the time, and says nothing else: its record is written each minute. */
+static void test_last_seen_is_written_each_minute(void **state)
+{
+    struct model_node *a = audience_node("a");
+
+    (void)state;
+    a->stored_at = a->heard.last_seen_at = wall_s;
+    for (unsigned s = 0; s < REPORTS_SEEN_FLUSH_S; s += 10) {
+        reports_seen(&reports, a, now, wall_s + s);
+        assert_false(a->is_unsaved);
+    }
+    reports_seen(&reports, a, now, wall_s + REPORTS_SEEN_FLUSH_S);
+    assert_true(a->is_unsaved);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_clock_that_is_set_forward, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_clock_that_is_set_back, enter, leave),
         cmocka_unit_test_setup_teardown(test_a_report_right_after_the_step, enter, leave),
+        cmocka_unit_test_setup_teardown(test_last_seen_is_written_each_minute, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

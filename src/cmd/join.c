@@ -306,6 +306,18 @@ static void on_wait(void *ctx, unsigned for_s, const struct err *e)
     (void)cmd_fail("join", "%s: asking again, for up to %u s", err_text(e), for_s);
 }
 
+/* The hub may be asked more than once. */
+static void on_proxy_passed_over(void *ctx, const struct err *e)
+{
+    static bool is_said;
+
+    if (!is_said)
+        (void)fprintf(stderr,
+            "weft join: %s; the hub answers without it, and the node keeps it for later\n",
+            err_text(e));
+    is_said = true;
+}
+
 /* Fills in @wish from the command line, but for the token. 0, or non-zero with words. */
 static int take_wish(struct join_wish *wish, struct label **labels,
     struct endpoint given[static STATE_GIVEN_MAX], struct err *e)
@@ -326,6 +338,7 @@ static int take_wish(struct join_wish *wish, struct label **labels,
         .interface = arg.interface,
         .state_dir = arg.state_dir,
         .on_wait = on_wait,
+        .on_proxy_passed_over = on_proxy_passed_over,
     };
     r = take_endpoints(given, wish, e);
     if (r == 0 && arg.name)

@@ -47,6 +47,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .foreign_at = a->foreign_at,
         .keepalive = &a->keepalive.probe.plan,
         .names_left_out = a->names.left_out,
+        .names_failure = &a->names.failure,
         .names_pending = node_names_is_pending(&a->names),
         .resolver = a->resolver,
         .stream_why = hub_transport_why(&a->hubs.home->transport.transport),

@@ -42,6 +42,8 @@ struct join_wish {
     /* Called at most once for each question: the hub could not be asked, as @e says, and is asked
      * again for up to so many seconds. NULL: nobody is told. */
     void (*on_wait)(void *ctx, unsigned for_s, const struct err *e);
+    /* A hub was reached without @proxy, which failed as @e says. NULL: nobody is told. */
+    void (*on_proxy_passed_over)(void *ctx, const struct err *e);
     void *ctx; /* pins */
 };
 

@@ -92,10 +92,11 @@ struct asked_hub {
 
 /* Asks at one of the hub's addresses: through the proxy if there is one, and if that fails without
  * it. */
-static int ask_one(const struct asked_hub *hub, const char *api, const char *proxy,
+static int ask_one(const struct join_wish *wish, const struct asked_hub *hub, const char *api,
     struct member_proof_signer *signer, const json_t *body, struct client_answer *ret,
     struct err *e)
 {
+    const char *proxy = wish->proxy;
     struct client_target target = {.access = CLIENT_ACCESS_HTTPS,
         .address = api,
         .pin = *hub->pin,
@@ -114,16 +115,19 @@ static int ask_one(const struct asked_hub *hub, const char *api, const char *pro
     r = client_call(&target, "POST", "/v1/enrol", body, ENROL_TIMEOUT_MS, ret, &direct);
     /* If both ways fail the words are about the proxy, which is the way that was asked for; and so
      * is whether it makes sense to ask again. */
-    if (r == CLIENT_E_UNREACHABLE)
+    if (r == CLIENT_E_UNREACHABLE) {
         ret->may_pass = may_pass;
-    else
-        *e = direct;
+        return r;
+    }
+    if (wish->on_proxy_passed_over)
+        wish->on_proxy_passed_over(wish->ctx, e);
+    *e = direct;
     return r;
 }
 
 /* Asks at each of the hub's addresses in turn. Return: as client_call(), with words about all; and
  * @ret says whether the failure at any of them may pass. */
-static int ask_each(const struct asked_hub *hub, const char *proxy,
+static int ask_each(const struct join_wish *wish, const struct asked_hub *hub,
     struct member_proof_signer *signer, const json_t *body, struct client_answer *ret,
     struct err *e)
 {
@@ -134,7 +138,7 @@ static int ask_each(const struct asked_hub *hub, const char *proxy,
     for (unsigned i = 0; i < hub->n_api; i++) {
         struct err once = ERR_NULL;
 
-        r = ask_one(hub, hub->api[i], proxy, signer, body, ret, &once);
+        r = ask_one(wish, hub, hub->api[i], signer, body, ret, &once);
         /* A refusal comes from the hub itself, and would be the same at each address. */
         if (r == 0 || r == CLIENT_E_REFUSED) {
             (void)err_set(e, r, "the hub refuses: %s", err_text(&once));
@@ -156,7 +160,7 @@ static int ask_with_name(const struct join_wish *wish, const struct asked_hub *h
 
     if (!body)
         return err_set(e, -ENOMEM, "no memory for the request");
-    r = ask_each(hub, wish->proxy, signer, body, ret, e);
+    r = ask_each(wish, hub, signer, body, ret, e);
     body_wipe_text(body, "secret");
     json_decref(body);
     return r;

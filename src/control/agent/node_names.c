@@ -221,6 +221,7 @@ void node_names_update(struct node_names *nn, const struct snapshot *s, bool lac
         log_info("%zu names are in " HOSTS_FILE_DEFAULT, s->nodes.n);
     if (r == 0)
         tell(nn, s, extras, n_extras);
+    nn->failure = r < 0 ? e : (struct err)ERR_NULL;
     nn->is_settled = r < 0 || !is_pending;
     nn->due_at = now + (is_pending ? PENDING_PERIOD : PERIOD);
 }

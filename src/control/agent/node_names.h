@@ -15,9 +15,9 @@
 
 #include "agent/name_check.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "os/log.h"
 
-struct err;
 struct hosts_helper;
 struct resolver;
 struct snapshot;
@@ -36,8 +36,9 @@ struct node_names_options {
 struct node_names {
     struct node_names_options opt;
     struct name_check
-        *check;       /* owns; NULL: no name was checked yet, or no thread could be started */
-    json_t *left_out; /* owns; [{"name", "node", "why"}]; NULL: not known yet */
+        *check;         /* owns; NULL: no name was checked yet, or no thread could be started */
+    json_t *left_out;   /* owns; [{"name", "node", "why"}]; NULL: not known yet */
+    struct err failure; /* why the last update could not write the file; code 0: it could */
     bool is_settled; /* the last update left no name to be asked for, or could not write the file */
     nsec_t due_at;   /* time of the next update; NSEC_NEVER: none is planned */
     struct log_limit limit;
@@ -57,7 +58,7 @@ void node_names_request(struct node_names *nn, nsec_t at);
  * the snapshot says; plans the next time
  * @lacks_v6:	this machine takes no IPv6 address, so no name leads to one
  *
- * A file that cannot be written is logged and tried again.
+ * A file that cannot be written is logged and tried again; @failure says why until it succeeds.
  */
 void node_names_update(struct node_names *nn, const struct snapshot *s, bool lacks_v6, nsec_t now);
 

@@ -44,11 +44,12 @@ struct status_input {
     const struct status_routes *routes;     /* NULL: not told */
     const struct fabric_report *fabric;     /* of this machine; NULL: none, or not known yet */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
-    const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
-    bool names_pending;           /* some will be in that file in a moment */
-    struct resolver *resolver;    /* answers for the names by DNS; NULL: none */
-    const struct meter *meter;    /* the jobs that run here; NULL: not told */
-    const struct hub_set *hubs;   /* all hubs; NULL: not told */
+    const json_t *names_left_out;    /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
+    const struct err *names_failure; /* why the file is not written; NULL or code 0: it is */
+    bool names_pending;              /* some will be in that file in a moment */
+    struct resolver *resolver;       /* answers for the names by DNS; NULL: none */
+    const struct meter *meter;       /* the jobs that run here; NULL: not told */
+    const struct hub_set *hubs;      /* all hubs; NULL: not told */
     const struct status_cluster *cluster; /* NULL: hubs say who is in the network */
     bool hub_heard;                       /* the hub's stream of events is open and not silent */
     nsec_t hub_silent_for;                /* as hub_link_silent_for() says, ns */

@@ -131,10 +131,18 @@ static void format_offloads(const json_t *offloads, struct str *out)
                 status_cells_text(offload, "why", "?"));
 }
 
-static void format_names(const json_t *names, struct str *out)
+static void format_names(const json_t *status, struct str *out)
 {
+    const json_t *names = json_object_get(status, "namesLeftOut");
+    const char *failure = status_cells_text(status, "namesFailure", NULL);
     const json_t *item;
     size_t i;
+
+    if (failure)
+        str_addf(out,
+            "the nodes' names are not written to the hosts file, which is tried again and again: "
+            "%s\n",
+            failure);
 
     json_array_foreach(names, i, item)
         str_addf(out, "the name \"%s\" of node %s is left out of the hosts file: %s\n",
@@ -265,7 +273,7 @@ void status_text_format(const json_t *status, struct str *out)
             status_cells_text(hub, "tlsFailure", NULL));
     status_cluster_format(json_object_get(status, "cluster"), out);
     format_keepalive(json_object_get(status, "keepalive"), out);
-    format_names(json_object_get(status, "namesLeftOut"), out);
+    format_names(status, out);
     format_dns(json_object_get(json_object_get(status, "self"), "dns"), out);
     status_routes_format(status, out);
     str_add(out, "\n");

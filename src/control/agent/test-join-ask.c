@@ -115,7 +115,8 @@ struct asking {
     struct join_wish wish;
     struct client_answer answer;
     struct err e;
-    unsigned n_waits; /* how often on_wait() was called */
+    unsigned n_waits;       /* how often on_wait() was called */
+    unsigned n_passed_over; /* how often on_proxy_passed_over() was */
 };
 
 static void on_wait(void *ctx, unsigned for_s, const struct err *e)
@@ -127,11 +128,23 @@ static void on_wait(void *ctx, unsigned for_s, const struct err *e)
     assert_true(err_text(e)[0] != '\0');
 }
 
+static void on_proxy_passed_over(void *ctx, const struct err *e)
+{
+    struct asking *a = ctx;
+
+    a->n_passed_over++;
+    assert_non_null(strstr(err_text(e), "through the proxy 127.0.0.1:1: "));
+}
+
 static void asking_init(struct asking *a, const char *api, const char *name)
 {
     *a = (struct asking){.token = {.n_api = 1, .pin = sample_daemon.pin}};
     (void)snprintf(a->token.api[0], sizeof(a->token.api[0]), "%s", api);
-    a->wish = (struct join_wish){.token = &a->token, .name = name, .on_wait = on_wait, .ctx = a};
+    a->wish = (struct join_wish){.token = &a->token,
+        .name = name,
+        .on_wait = on_wait,
+        .on_proxy_passed_over = on_proxy_passed_over,
+        .ctx = a};
 }
 
 static int ask(struct asking *a, nsec_t patience)
@@ -275,6 +288,18 @@ static void test_proxies(void **state)
     }
 }
 
+/* One that nobody listens on is passed over, and that is said. */
+static void test_a_proxy_that_is_away(void **state)
+{
+    struct asking a;
+
+    asking_init(&a, sample_daemon.https, "a");
+    a.wish.proxy = "http://127.0.0.1:1";
+    assert_int_equal(ask(&a, LONG), 0);
+    assert_int_equal(a.n_passed_over, 1);
+    client_answer_deinit(&a.answer);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -286,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_patience_ends),
         cmocka_unit_test(test_no_patience),
         cmocka_unit_test(test_proxies),
+        cmocka_unit_test(test_a_proxy_that_is_away),
     };
 
     return cmocka_run_group_tests(tests, sample_start, sample_stop);

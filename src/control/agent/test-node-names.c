@@ -171,6 +171,24 @@ static void test_somebody_has_removed_the_block(void **state)
     assert_string_equal(read_file(w), "127.0.0.1\tlocalhost\n");
 }
 
+/* What is wrong with the file is known until it can be written. */
+static void test_a_file_that_cannot_be_written(void **state)
+{
+    struct world *w = *state;
+    char folder[128];
+
+    settle(w);
+    assert_int_equal(w->names.failure.code, 0);
+    (void)snprintf(folder, sizeof(folder), "%s/x", w->file);
+    w->names.opt.file = folder; /* below a file, where there is none */
+    node_names_update(&w->names, &w->snapshot, false, w->now);
+    assert_int_not_equal(w->names.failure.code, 0);
+    assert_non_null(strstr(err_text(&w->names.failure), folder));
+    w->names.opt.file = w->file;
+    node_names_update(&w->names, &w->snapshot, false, w->now);
+    assert_int_equal(w->names.failure.code, 0);
+}
+
 static void test_the_earliest_request_counts(void **state)
 {
     struct world *w = *state;
@@ -205,6 +223,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_name_that_the_file_has, enter, leave),
         cmocka_unit_test_setup_teardown(test_no_ipv6_here, enter, leave),
         cmocka_unit_test_setup_teardown(test_somebody_has_removed_the_block, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_written, enter, leave),
         cmocka_unit_test_setup_teardown(test_the_earliest_request_counts, enter, leave),
         cmocka_unit_test_setup_teardown(test_names_that_are_not_kept, enter, leave),
     };

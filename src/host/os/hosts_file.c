@@ -76,6 +76,19 @@ static int replace(int fd, const char *path, const struct str *text, struct err 
     return write_in_place(fd, path, text, e);
 }
 
+/* Does the file say already what it is to say? Then it need not be writable. */
+static bool is_as_wanted(const char *path, const char *owner, const char *block)
+{
+    _cleanup_(str_deinit) struct str text = STR_NULL;
+    _cleanup_(freep) char *old = NULL;
+    size_t len = 0;
+
+    if (statefile_read(path, HOSTS_FILE_MAX, &old, &len, NULL) != 0)
+        return false;
+    hosts_replace(&text, old, len, owner, block);
+    return !text.failed && text.len == len && memcmp(str_text(&text), old, len) == 0;
+}
+
 int hosts_file_put(
     const char *path, const char *owner, const char *block, bool *ret_changed, struct err *e)
 {
@@ -91,6 +104,8 @@ int hosts_file_put(
         path = real;
     r = open_locked(path, block != NULL, &fd, e);
     *ret_changed = false;
+    if (r < 0 && is_as_wanted(path, owner, block))
+        return 0;
     if (r < 0 || fd < 0)
         return r;
     r = statefile_read(path, HOSTS_FILE_MAX, &old, &len, e);

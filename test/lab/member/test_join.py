@@ -80,6 +80,9 @@ def test_the_token_does_not_stay_on_the_command_line(site: Pair) -> None:
     site.hub.run(["nft", "delete", "table", "inet", "f"])
     join.wait()
     assert join.rc == 0, join.lines()
+    # A proxy that nobody is at is passed over, and not in silence.
+    assert any("through the proxy 203.0.113.12:1: " in line and "answers without it" in line
+               for line in join.lines()), join.lines()
     site.n2.host.run(["sh", "-c", "umask 077; cat > /run/token"], stdin=site.token() + "\n")
     both = site.n2.run("join", "x", "--token-file", "/run/token", check=False)
     assert both.rc == 2

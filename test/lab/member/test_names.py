@@ -112,6 +112,25 @@ def test_names_lead_there_once_join_returns(site: Site) -> None:
     host.run([site.weft, "leave", *site.a2.places])
 
 
+def test_a_read_only_file(site: Site) -> None:
+    """The status says why no name is in it, and who leaves is not told of names that are not."""
+    host = site.a1.host
+    host.run(["sh", "-c", "mount --bind /etc/hosts /etc/hosts; mount -o remount,ro,bind /etc/hosts"])
+    before = host.run(["cat", "/etc/hosts"], quiet=True).out
+    host.run([site.weft, "join", site.token(), "--name", "gpu-1", "--no-start", *site.a1.places])
+    agent = host.spawn([site.weft, "agent", *site.a1.places[:4]], name="agent",
+                       allow=["names are not kept"])
+    agent.wait_line("the hub answers")
+    wait_for(lambda: "/etc/hosts" in site.a1.status().get("namesFailure", ""), 15,
+             "the status to say that names cannot be written")
+    said = host.run([site.weft, "status", *site.a1.places[2:]]).out
+    assert "the nodes' names are not written to the hosts file" in said
+    assert "Read-only file system" in said
+    left = host.run([site.weft, "leave", *site.a1.places]).out
+    assert "Left the network default" in left and "names" not in left
+    assert host.run(["cat", "/etc/hosts"], quiet=True).out == before
+
+
 def test_what_the_file_has_stays(site: Site) -> None:
     """A bare name that another line has, and gets in once that line is gone."""
     host = site.a1.host

@@ -70,8 +70,20 @@ static void tell_way(struct hub_stream *hs, const char *to, const char *proxy)
     (void)pthread_mutex_lock(&hs->lock);
     (void)snprintf(hs->status.to, sizeof(hs->status.to), "%s", to);
     hs->status.through[0] = '\0';
+    hs->status.passed_over[0] = '\0';
     if (proxy)
         (void)proxy_name(proxy, hs->status.through);
+    (void)pthread_mutex_unlock(&hs->lock);
+}
+
+/* The proxy does not lead to the hub, and the way without it does. */
+static void tell_passed_over(struct hub_stream *hs, const char *proxy, const struct err *e)
+{
+    char name[PROXY_TEXT_MAX];
+
+    (void)pthread_mutex_lock(&hs->lock);
+    (void)snprintf(hs->status.passed_over, sizeof(hs->status.passed_over), "%.80s: %.160s",
+        proxy_name(proxy, name), err_text(e));
     (void)pthread_mutex_unlock(&hs->lock);
 }
 
@@ -123,6 +135,8 @@ static int connect_any(struct hub_stream *hs, struct err *e)
             struct err ignored = ERR_NULL;
 
             r = connect_by(hs, api.items[i], NULL, &ignored);
+            if (r == 0)
+                tell_passed_over(hs, proxy, e);
         }
         if (r == 0)
             break;

@@ -4,42 +4,57 @@
 #include <stdio.h>
 #include <string.h>
 
+#define WAY_MAX 384
+
+/* Where packets go in TLS, and what of a proxy. */
+static const char *describe_way(const struct hub_stream_status *status, char buf[static WAY_MAX])
+{
+    if (status->passed_over[0] != '\0')
+        (void)snprintf(buf, WAY_MAX, "%.80s without the proxy, which fails (%.240s)", status->to,
+            status->passed_over);
+    else
+        (void)snprintf(buf, WAY_MAX, "%.120s%s%.120s", status->to,
+            status->through[0] ? " through the proxy " : "", status->through);
+    return buf;
+}
+
 /*
  * Why it is a stream; which direction of UDP fails; and the one change that would mend it. The
  * texts of the stream are cut where they are longer than any that the hub gives.
  */
 static void explain(struct hub_transport *ht, const struct hub_stream_status *status)
 {
-    const char *proxy = status->through[0] ? " through the proxy " : "";
     const struct endpoint *hub = &ht->ways[0];
+    char way[WAY_MAX];
     char from[ENDPOINT_TEXT_MAX];
     char at[ENDPOINT_TEXT_MAX];
 
     ht->explained = udp_asymmetry_of(&ht->asymmetry);
     (void)endpoint_format(hub, at);
+    (void)describe_way(status, way);
     switch (ht->explained) {
     case UDP_ASYMMETRY_IN:
         (void)snprintf(ht->why, sizeof(ht->why),
             "the hub hears this node at %s, but nothing that the hub sends by UDP arrives: a "
             "firewall or NAT here drops UDP in, or one at the hub drops it out; packets go in TLS "
-            "to %.80s%s%.80s; let UDP from %s in",
-            endpoint_format(&ht->asymmetry.from, from), status->to, proxy, status->through, at);
+            "to %s; let UDP from %s in",
+            endpoint_format(&ht->asymmetry.from, from), way, at);
         return;
     case UDP_ASYMMETRY_OUT:
         (void)snprintf(ht->why, sizeof(ht->why),
             "the hub's datagrams arrive, but it does not hear this node: a firewall here or at the "
-            "hub drops UDP to %s; packets go in TLS to %.80s%s%.80s; let UDP port %u out here, and "
+            "hub drops UDP to %s; packets go in TLS to %s; let UDP port %u out here, and "
             "in there",
-            at, status->to, proxy, status->through, hub->port);
+            at, way, hub->port);
         return;
     case UDP_ASYMMETRY_UNKNOWN:
     case UDP_ASYMMETRY_N:
         break;
     }
     (void)snprintf(ht->why, sizeof(ht->why),
-        "UDP to the hub at %s is blocked, packets go in TLS to %.120s%s%.120s; let UDP port %u "
+        "UDP to the hub at %s is blocked, packets go in TLS to %s; let UDP port %u "
         "out here, and in at the hub",
-        at, status->to, proxy, status->through, hub->port);
+        at, way, hub->port);
 }
 
 /* ---- facts ---------------------------------------------------------------------------------- */

@@ -57,7 +57,7 @@ struct hub_transport {
     unsigned n_ways;
     unsigned next_heard;               /* of @ways: the one that @ask_heard was last about */
     enum udp_asymmetry_kind explained; /* which direction fails, as @why says */
-    char why[512];                     /* why it is a stream, a clause */
+    char why[768];                     /* why it is a stream, a clause */
     char failed[512];                  /* the stream's failure that was last told */
 };
 

@@ -26,6 +26,8 @@ struct world {
     unsigned n_ask_heard;
     struct endpoint heard_way; /* the last one */
     bool is_joined;
+    const char *through; /* of a stream: the proxy; NULL: none */
+    const char *passed_over;
 };
 
 static struct endpoint endpoint(const char *text)
@@ -57,6 +59,10 @@ static void carry_out(struct world *w, const struct hub_transport_wish *wish)
             (struct hub_transport_stream){.exists = true, .endpoint = endpoint("127.0.0.1:40000")};
         w->stream.status.is_open = w->has_tls;
         (void)snprintf(w->stream.status.to, sizeof(w->stream.status.to), "192.0.2.1:8443");
+        (void)snprintf(w->stream.status.through, sizeof(w->stream.status.through), "%s",
+            w->through ? w->through : "");
+        (void)snprintf(w->stream.status.passed_over, sizeof(w->stream.status.passed_over), "%s",
+            w->passed_over ? w->passed_over : "");
     }
     if (wish->close_stream) {
         assert_true(w->stream.exists);
@@ -123,6 +129,21 @@ static void test_blocked(void **state)
     assert_true(w->is_joined);
     assert_why(w, "UDP to the hub at 192.0.2.1:51820 is blocked, packets go in TLS to "
                   "192.0.2.1:8443; let UDP port 51820 out here, and in at the hub");
+}
+
+/* A proxy is shown, and so is one that fails and is passed over. */
+static void test_blocked_and_a_proxy(void **state)
+{
+    struct world *w = make_world();
+
+    w->through = "10.3.0.1:3128";
+    block(w);
+    assert_why(w, "in TLS to 192.0.2.1:8443 through the proxy 10.3.0.1:3128; let");
+    w = make_world();
+    w->passed_over = "10.3.0.1:3128: Connection refused";
+    block(w);
+    assert_why(w, "in TLS to 192.0.2.1:8443 without the proxy, which fails (10.3.0.1:3128: "
+                  "Connection refused); let");
 }
 
 /* The engine hears the hub again: through the stream, which says nothing about UDP. */
@@ -263,6 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_heard_by_udp),
         cmocka_unit_test(test_blocked),
+        cmocka_unit_test(test_blocked_and_a_proxy),
         cmocka_unit_test(test_heard_through_the_stream),
         cmocka_unit_test(test_udp_passes_again),
         cmocka_unit_test(test_neither),

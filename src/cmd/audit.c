@@ -99,13 +99,39 @@ static void print_entry(const json_t *entry)
     (void)putchar('\n');
 }
 
+/** An entry and its place in the hub's order. */
+struct placed {
+    const json_t *entry; /* borrows */
+    size_t index;
+};
+
+static int compare_times(const void *a, const void *b)
+{
+    const struct placed *x = a;
+    const struct placed *y = b;
+    json_int_t t = number(x->entry, "time");
+    json_int_t u = number(y->entry, "time");
+
+    if (t != u)
+        return t < u ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* By time. The hub gathers refusals for ten seconds before it writes them, behind changes that came
+ * later. */
 static int print_all(const json_t *entries)
 {
+    _cleanup_(freep) struct placed *all = calloc(json_array_size(entries) + 1, sizeof(*all));
     const json_t *entry;
     size_t i;
 
+    if (!all)
+        return cmd_fail(usage.command, "no memory");
     json_array_foreach(entries, i, entry)
-        print_entry(entry);
+        all[i] = (struct placed){.entry = entry, .index = i};
+    qsort(all, json_array_size(entries), sizeof(*all), compare_times);
+    for (i = 0; i < json_array_size(entries); i++)
+        print_entry(all[i].entry);
     if (fflush(stdout) != 0)
         return cmd_fail(usage.command, "standard output does not take it: %s", strerror(errno));
     return CMD_OK;

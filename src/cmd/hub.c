@@ -23,6 +23,7 @@ static struct {
     const char *state;
     struct option_list publics;
     bool cancel;
+    bool force;
     bool json;
 } arg;
 
@@ -81,6 +82,24 @@ static const struct option_usage restore_usage = {
     .notes = "What was there is kept beside it.",
 };
 
+/* What is to be done now, and with what. */
+static void print_next(void)
+{
+    _cleanup_(str_deinit) struct str options = STR_NULL;
+
+    backup_read_options(arg.state, &options);
+    if (str_text(&options)[0])
+        (void)printf("its hub was started by: weft hub up%s\n"
+                     "next: start it by the same line, with another --public where it is reached "
+                     "at another address now",
+            str_text(&options));
+    else
+        (void)printf("next: start it with the --public, --listen, --api and other options that it "
+                     "had, \"weft hub up ...\"");
+    (void)printf("; or, under systemd, put these options into WEFT_HUB_OPTIONS=\"...\" in "
+                 "/etc/default/weft-hub, and then: systemctl enable --now weft-hub\n");
+}
+
 static int hub_restore(int argc, char **argv)
 {
     _cleanup_(str_deinit) struct str keyless = STR_NULL;
@@ -99,6 +118,7 @@ static int hub_restore(int argc, char **argv)
             "weft hub restore: the copy lacks keys/NETWORK.key, or has something else there, for: "
             "%s. A hub sets such a network aside; copy the whole folder, and restore it again\n",
             str_text(&keyless));
+    print_next();
     return CMD_OK;
 }
 
@@ -108,6 +128,7 @@ static const struct option move_options[] = {
     {"--public", "HOST[:PORT]", option_public, &arg.publics, NULL,
         "where nodes will reach the hub; best first", .many = true},
     {"--cancel", NULL, option_flag, &arg.cancel, NULL, "the hub stays where it is"},
+    {"--force", NULL, option_flag, &arg.force, NULL, "announce a name that leads nowhere yet, too"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     ADMIN_SOCKET_OPTION(arg.target),
     OPTIONS_END,
@@ -174,8 +195,8 @@ static int hub_move(int argc, char **argv)
         status = cmd_refuse(
             move_usage.command, "--public is given for more than %d places", OBJECT_ENDPOINTS_MAX);
     else if (arg.cancel || arg.publics.n > 0)
-        status = admin_call(
-            &arg.target, move_usage.command, "PUT", "/v1/move", body = encode_places(), &answer);
+        status = admin_call(&arg.target, move_usage.command, "PUT",
+            arg.force ? "/v1/move?force=1" : "/v1/move", body = encode_places(), &answer);
     else
         status = admin_call(&arg.target, move_usage.command, "GET", "/v1/move", NULL, &answer);
     json_decref(body);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +29,10 @@
 #include "mesh/object/block.h"
 #include "mesh/object/prices.h"
 #include "net/address/resolve.h"
+#include "net/address/resolve_task.h"
 #include "net/netlink/netlink.h"
 #include "net/netlink/rtnl.h"
+#include "os/clock.h"
 #include "os/log.h"
 #include "path/candidate.h"
 #include "uapi/uapi_server.h"
@@ -139,6 +142,38 @@ static int print_ports(void)
     return CMD_OK;
 }
 
+/* How long a name server may take before it is said that it is waited for, and how often the answer
+ * is looked for until then. */
+#define LOOK_UP_QUIET   (2 * NSEC_PER_SEC)
+#define LOOK_UP_EACH_MS 20
+
+/* Where a name leads, as resolve_host(). Without a name server that takes half a minute and more.
+ */
+static int look_up(struct hub_public *ret, uint16_t port, struct err *e)
+{
+    struct resolve_answer answers[RESOLVE_TASK_TEXTS];
+    const nsec_t begun_at = clock_now();
+    struct resolve_task *task = NULL;
+    bool is_said = false;
+    int r = resolve_task_start(&task, (const char(*)[HOST_PORT_MAX + 1]) & ret->text, 1, port, e);
+
+    if (r != 0)
+        return r;
+    while (resolve_task_take(task, answers) == 0) {
+        if (!is_said && clock_now() - begun_at >= LOOK_UP_QUIET) {
+            log_info("waiting for a name server to say where --public %s leads", ret->text);
+            is_said = true;
+        }
+        (void)poll(NULL, 0, LOOK_UP_EACH_MS);
+    }
+    task = resolve_task_free(task);
+    if (answers[0].n == 0)
+        return err_set(e, answers[0].why.code, "%s", err_text(&answers[0].why));
+    for (ret->n = 0; ret->n < answers[0].n && ret->n < OBJECT_ENDPOINTS_MAX; ret->n++)
+        ret->at[ret->n] = answers[0].endpoints[ret->n];
+    return 0;
+}
+
 /* Reads one --public: an address, or a name, which is looked up now. */
 static int find_public(struct hub_public *ret, const char *text, uint16_t port, struct err *e)
 {
@@ -146,7 +181,7 @@ static int find_public(struct hub_public *ret, const char *text, uint16_t port, 
     int r = hub_public_parse(ret, text, port, e);
 
     if (r == 0 && ret->is_name)
-        r = resolve_host(ret->text, port, ret->at, OBJECT_ENDPOINTS_MAX, &ret->n, e);
+        r = look_up(ret, port, e);
     for (unsigned i = 0; r == 0 && i < ret->n; i++)
         if (block_find_reserved(&ret->at[i].addr))
             r = err_set(e, -EADDRNOTAVAIL, "%.60s is %s, where no other machine reaches this one",
@@ -458,7 +493,9 @@ int cmd_hub_up(int argc, char **argv)
         .socket_path = arg.socket,
         .interface_prefix = arg.prefix,
         .api_listen = arg.api,
-        .udp_port = arg.listen.port};
+        .udp_port = arg.listen.port,
+        .options = (const char *const *)argv + 1,
+        .n_options = (size_t)argc - 1};
     raise_limits();
     r = arg.prices ? price_table_read(&prices, &table, arg.prices, &e) : 0;
     config.price_table = table;

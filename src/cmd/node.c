@@ -43,14 +43,15 @@ static void print_node(const json_t *node)
 
     if (json_is_integer(age))
         (void)format_duration(json_integer_value(age) * NSEC_PER_SEC, buf);
-    (void)printf("%-20s %-15s %-26s %-10s %-9s %-14s %s\n", admin_field(node, "metadata", "name"),
+    (void)printf("%-20s %-15s %-26s %-10s %-9s %-14s %s%s\n", admin_field(node, "metadata", "name"),
         admin_field(node, "spec", "address4"), admin_field(node, "spec", "address6"),
         engine[0] ? engine : "-",
         is_hub && is_reachable ? "hub"
         : is_hub               ? "hub, away"
         : is_reachable         ? "yes"
                                : "no",
-        is_hub ? "-" : buf, admin_field(node, NULL, "endpoint"));
+        is_hub ? "-" : buf, admin_field(node, NULL, "endpoint"),
+        json_is_true(json_object_get(node, "inTls")) ? " in TLS" : "");
 }
 
 /* Of several hubs, which one serves the jobs. The field is there only then. */

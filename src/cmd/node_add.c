@@ -6,6 +6,8 @@
  * the private key is in what is printed and nowhere else, so when that cannot be
  * printed, the node is of no use and is removed again.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +42,7 @@ static struct {
     struct stock_wish wish;
     bool new_key;
     bool qr;
+    const char *png;
     bool json;
 } arg;
 
@@ -51,6 +54,8 @@ static const struct option options[] = {
         "make the key pair here; the private key is in the file that is printed, and nowhere else"},
     {"--qr", NULL, option_flag, &arg.qr, NULL,
         "the same, and print the file as a QR code for a phone"},
+    {"--png", "FILE", option_text, &arg.png, NULL,
+        "the same, and write that code into a new image file, for terminals that it does not fit"},
     {"--label", "KEY=VALUE", option_append, &arg.labels, NULL, "describe the node", .many = true},
     OPTION_SUBNETS_ROUTE(arg.routes),
     {"--network", "NAME", option_name, &arg.network, "default", "where it is to be a member"},
@@ -77,17 +82,24 @@ static bool is_new(const struct key_pair *keys)
     return !x25519_secret_is_none(&keys->secret);
 }
 
+/* Is the file wanted as a QR code? */
+static bool is_code(void)
+{
+    return arg.qr || arg.png;
+}
+
 static int take_keys(struct key_pair *ret, struct err *e)
 {
     struct rng rng = rng_kernel();
 
-    if (!arg.public_key == !(arg.new_key || arg.qr))
+    if (!arg.public_key == !(arg.new_key || is_code()))
         return err_set(e, -1,
             arg.public_key
-                ? "--public-key and a key that is made here (--new-key, --qr) exclude each other"
+                ? "--public-key and a key that is made here (--new-key, --qr, --png) exclude each "
+                  "other"
                 : "give --public-key KEY; or --new-key or --qr, to have the key pair made here");
-    if (arg.qr && arg.json)
-        return err_set(e, -1, "--qr and --json exclude each other");
+    if (is_code() && arg.json)
+        return err_set(e, -1, "%s and --json exclude each other", arg.qr ? "--qr" : "--png");
     if (arg.public_key)
         return x25519_public_parse(&ret->public, arg.public_key, e);
     x25519_secret_make(&ret->secret, &rng);
@@ -157,37 +169,83 @@ static int print_json(const struct snapshot *s, const char *text)
     return status;
 }
 
-/* How wide the terminal on standard output is; 0: it is none, or does not say. */
-static unsigned terminal_columns(void)
+/* How large the terminal on standard output is; zeroes: it is none, or does not say. */
+static struct winsize terminal_size(void)
 {
     struct winsize size = {0};
 
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size : (struct winsize){0};
 }
 
 static int print_qr(const char *text)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    unsigned room = terminal_columns();
+    const struct winsize room = terminal_size();
     struct err e = ERR_NULL;
     unsigned columns;
+
+    if (qr_format(&out, text, strlen(text), &columns, &e) != 0)
+        return cmd_fail(usage.command, "%s", err_text(&e));
+    if (room.ws_col > 0 && room.ws_col < columns)
+        return cmd_fail(usage.command,
+            "the QR code is %u columns wide, and this terminal has %u: --png FILE writes it as an "
+            "image; or make the terminal wider or its letters smaller, or name fewer nodes with "
+            "--peer",
+            columns, room.ws_col);
+    /* It is made of escape sequences. */
+    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) != 0)
+        return cmd_fail(usage.command, "standard output does not take it");
+    if (room.ws_row > 0 && room.ws_row <= (columns + 1) / 2)
+        (void)fprintf(stderr,
+            "The code has %u lines, and this terminal %u: make it higher or its letters smaller "
+            "until all of the code is seen. (\"weft node rm %s\" and the same with --png FILE "
+            "writes it as an image.)\n",
+            (columns + 1) / 2, room.ws_row, arg.name);
+    return CMD_OK;
+}
+
+/* A new file that nobody else may read: the private key is in it. */
+static int write_png(const char *text)
+{
+    struct err e = ERR_NULL;
+    uint8_t *image = NULL;
+    size_t len = 0;
+    ssize_t n = -1;
+    int fd;
+
+    if (qr_png(text, strlen(text), &image, &len, &e) != 0)
+        return cmd_fail(usage.command, "%s", err_text(&e));
+    fd = open(arg.png, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        n = write(fd, image, len);
+    if (n != (ssize_t)len)
+        (void)err_set(&e, -1, "\"%s\" cannot be %s: %s", arg.png, fd < 0 ? "made" : "written",
+            n < 0 ? strerror(errno) : strerror(ENOSPC));
+    secret_wipe(image, len);
+    free(image);
+    if (fd >= 0 && close(fd) < 0 && e.code == 0)
+        (void)err_set(&e, -1, "\"%s\" cannot be written: %s", arg.png, strerror(errno));
+    if (e.code == 0) {
+        (void)printf("the code is in %s; remove the image once it is scanned\n", arg.png);
+        return CMD_OK;
+    }
+    if (fd >= 0)
+        (void)unlink(arg.png);
+    return cmd_fail(usage.command, "%s", err_text(&e));
+}
+
+static int print_code(const char *text)
+{
+    int status = CMD_OK;
 
     if (strlen(text) > QR_BYTES_MAX)
         return cmd_fail(usage.command,
             "the file has %zu bytes, and a QR code holds %d: name those of the nodes that %s is "
             "to reach, each with --peer, or carry the file of --new-key to it",
             strlen(text), QR_BYTES_MAX, arg.name);
-    if (qr_format(&out, text, strlen(text), &columns, &e) != 0)
-        return cmd_fail(usage.command, "%s", err_text(&e));
-    if (room > 0 && room < columns)
-        return cmd_fail(usage.command,
-            "the QR code is %u columns wide, and this terminal has %u: make it wider or its "
-            "letters smaller, or name fewer nodes with --peer",
-            columns, room);
-    /* It is made of escape sequences. */
-    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) != 0)
-        return cmd_fail(usage.command, "standard output does not take it");
-    return CMD_OK;
+    if (arg.png)
+        status = write_png(text);
+    return status == CMD_OK && arg.qr ? print_qr(text) : status;
 }
 
 static int print(const json_t *view, const struct key_pair *keys)
@@ -198,10 +256,10 @@ static int print(const json_t *view, const struct key_pair *keys)
     int status;
 
     if (stock_take(&s, view, &e) == 0)
-        text = stock_format(&s, &arg.wish, is_new(keys) ? &keys->secret : NULL, arg.qr, &e);
+        text = stock_format(&s, &arg.wish, is_new(keys) ? &keys->secret : NULL, is_code(), &e);
     if (!text)
         return cmd_fail(usage.command, "%s", err_text(&e));
-    status = arg.qr     ? print_qr(text)
+    status = is_code()  ? print_code(text)
              : arg.json ? print_json(&s, text)
                         : cmd_print(usage.command, text);
     secret_wipe(text, strlen(text));

@@ -242,6 +242,25 @@ def test_the_command(hub, lab, weft, tmp_path):
     assert follower.wait() == 1
 
 
+def test_by_time(hub, lab):
+    """A refusal is written some seconds later than it was made, behind changes that came after."""
+    assert hub.enrol(lab.host("a"), "A" * 43)[0] == 401
+    second = int(time.time())
+    wait_for(lambda: int(time.time()) > second + 1, 5, "the clock to go on")
+    hub.run("network", "add", "later", "--cidr4", "10.50.0.0/16")
+
+    def lines() -> list[str]:
+        return hub.run("audit").out.splitlines()
+
+    wait_for(lambda: any("POST /v1/enrol" in line for line in lines()), 30,
+             "the refusal to be written")
+    where = {word: i for i, line in enumerate(lines())
+             for word in ("POST /v1/enrol", "create network/later") if word in line}
+    assert where["POST /v1/enrol"] < where["create network/later"]
+    times = [line[:19] for line in lines()]
+    assert times == sorted(times)
+
+
 def test_spent_tokens_are_listed_when_asked_for(hub, lab):
     """They stay for a day, so that one sees where a node came from."""
     hub.secret(uses=3)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from .hub import Hub
 from .test_audit import Churning, state_of
 
 pytestmark = pytest.mark.namespaces
+
+SILENT_NAME_SERVER = """
+import signal, socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("127.0.0.1", 53))
+print("is up", flush=True)
+signal.pause()
+"""
 
 
 def restore(hub, source, *more: object, check: bool = True):
@@ -34,7 +44,12 @@ def test_there_and_back(hub, lab, tmp_path):
     assert "later" in hub.nodes()
 
     assert hub.daemon.stop() == 0
-    assert "what was there is now in" in restore(hub, copy).out
+    said = restore(hub, copy).out
+    assert "what was there is now in" in said
+    # The next step, with what the hub was started with.
+    options = " ".join(str(word) for word in hub.argv()[3:])
+    assert f"its hub was started by: weft hub up {options}\n" in said
+    assert "systemctl enable --now weft-hub" in said
     hub.start()
     assert hub.pin == pin and state_of(hub) == before
     networks = hub.admin("GET", "/v1/networks")[1]["networks"]
@@ -111,3 +126,17 @@ def test_on_a_machine_that_never_had_a_hub(hub, lab, tmp_path):
     assert "what was there" not in out
     hub.start()
     assert hub.pin == pin and state_of(hub) == before
+
+
+def test_a_name_server_that_says_nothing(lab, weft, tmp_path):
+    """A hub that waits to be told where its --public leads says so."""
+    hub = Hub(lab, weft, tmp_path)
+    host = lab.host("hub")
+    silent = host.spawn([sys.executable, "-c", SILENT_NAME_SERVER], name="dns")
+    silent.wait_line("is up")
+    host.run(["sh", "-c", "echo nameserver 127.0.0.1 > /run/resolv.conf; echo options timeout:4 "
+              "attempts:1 >> /run/resolv.conf; mount --bind /run/resolv.conf /etc/resolv.conf"])
+    hub.address = "hub.example.org"
+    daemon = host.spawn(hub.argv(), name="hub")
+    daemon.wait_line("waiting for a name server to say where --public hub.example.org:51820 leads")
+    assert daemon.wait() == 1

@@ -265,6 +265,27 @@ def test_qr_code(hub, tmp_path):
     subprocess.run(["wg-quick", "strip", conf], check=True, capture_output=True, timeout=60)
 
 
+def test_qr_code_as_an_image(hub, tmp_path):
+    """For terminals that it does not fit; a file that only its owner reads, and a new one."""
+    for name in ("n1", "n2", "n3", "n4", "n5", "n6"):
+        assert add(hub, name)[0] == 201
+    image = tmp_path / "phone.png"
+    done = hub.run("node", "add", "phone", "--png", str(image))
+    assert f"the code is in {image}" in done.out
+    assert image.stat().st_mode & 0o777 == 0o600
+    config = subprocess.run(["zbarimg", "--quiet", "--raw", "--oneshot", image], text=True,
+                            capture_output=True, check=True, timeout=60).stdout
+    assert config.count("[Peer]") == 7
+    private = re.search("PrivateKey=(.*)", config)[1]
+    public = subprocess.run(["wg", "pubkey"], input=private, capture_output=True, text=True,
+                            check=True).stdout.strip()
+    assert public == hub.nodes()["phone"]["spec"]["publicKey"]
+    before = image.read_bytes()
+    refused = hub.run("node", "add", "tablet", "--png", str(image), check=False)
+    assert refused.rc == 1 and "File exists" in refused.err
+    assert "tablet" not in hub.nodes() and image.read_bytes() == before
+
+
 def test_a_code_holds_so_much(hub, tmp_path):
     """Too many nodes: a sentence with the way out, and nothing is left behind."""
     for i in range(20):
@@ -281,11 +302,11 @@ def test_a_code_holds_so_much(hub, tmp_path):
     assert set(hub.nodes()) >= {"phone"} and "tablet" not in hub.nodes()
 
 
-def test_a_narrow_terminal(hub, weft):
-    """It is said, with both widths; on one that is wide enough the code is shown."""
-    def at(columns: int, name: str) -> tuple[int, str]:
+def test_a_small_terminal(hub, weft):
+    """It is said, with both sizes and the way out; on one that is large enough the code is shown."""
+    def at(columns: int, lines: int, name: str) -> tuple[int, str]:
         main, end = pty.openpty()
-        ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         done = subprocess.run([weft, "node", "add", name, "--qr", "--socket", hub.socket],
                               stdout=end, stderr=subprocess.PIPE, text=True, timeout=60,
                               check=False)
@@ -295,8 +316,16 @@ def test_a_narrow_terminal(hub, weft):
         os.close(main)
         return done.returncode, done.stderr + shown.decode(errors="replace")
 
-    status, said = at(40, "phone")
-    assert status == 1 and "columns wide, and this terminal has 40" in said
+    status, said = at(40, 50, "phone")
+    assert status == 1 and "columns wide, and this terminal has 40: --png FILE" in said
     assert "phone" not in hub.nodes()
-    status, said = at(120, "phone")
-    assert status == 0 and "█" in said and "phone" in hub.nodes()
+    status, said = at(120, 50, "phone")
+    assert status == 0 and "█" in said and "phone" in hub.nodes() and "--png" not in said
+    # Wide enough, and part of it has scrolled out of sight.
+    status, said = at(80, 24, "tablet")
+    assert status == 0 and "█" in said and "lines, and this terminal 24" in said
+    assert "--png FILE" in said
+    for i in range(7):
+        assert add(hub, f"n{i}")[0] == 201
+    status, said = at(80, 24, "watch")
+    assert status == 1 and "this terminal has 80: --png FILE" in said and "watch" not in hub.nodes()

@@ -20,6 +20,7 @@
 #include "hub/handlers/access.h"
 #include "hub/handlers/routes.h"
 #include "hub/hub_internal.h"
+#include "hub/networks/backup.h"
 #include "mesh/names/reserved.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -134,6 +135,9 @@ static int open_files(struct hub *hub, struct err *e)
 
     if (r == 0)
         r = statefile_make_dir(path_of(hub, key, "keys"), 0700, e);
+    if (r == 0 && hub->config.options)
+        r = backup_keep_options(
+            hub->config.state_dir, hub->config.options, hub->config.n_options, e);
     if (r == 0)
         r = identity_open(
             &hub->identity, path_of(hub, key, "tls.key"), path_of(hub, certificate, "tls.crt"), e);

@@ -41,6 +41,8 @@ struct hub_config {
     const char *interface_prefix;     /* of its interfaces: "weft" gives "weft-default" */
     struct endpoint api_listen;       /* TCP; address none: all of them, v4 and v6 */
     uint16_t udp_port;                /* where WireGuard and the relay listen */
+    const char *const *options; /* lent to hub_new(): the command line, for backups; NULL: none */
+    size_t n_options;
     struct hub_places publics; /* where nodes reach @udp_port, at least one, with endpoints */
 };
 

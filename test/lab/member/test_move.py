@@ -150,6 +150,13 @@ def test_without_a_name_nodes_are_told_before(site: Site) -> None:
     assert "no other place is announced" in old.run([site.weft, "hub", "move"]).out
     refused = old.run([site.weft, "hub", "move", "--public", "127.0.0.1"], check=False)
     assert refused.rc == 2 and "where no other machine reaches this one" in refused.err
+    # A name that nobody would find the hub by, unless it is wanted.
+    move = [site.weft, "hub", "move", "--public", "nowhere.invalid"]
+    refused = old.run(move, check=False)
+    assert refused.rc == 1 and '"nowhere.invalid:51820" leads nowhere yet' in refused.err
+    assert "no other place is announced" in old.run([site.weft, "hub", "move"]).out
+    assert "nowhere.invalid:51820" in old.run([*move, "--force"]).out
+    old.run([site.weft, "hub", "move", "--cancel"])
     said = old.run([site.weft, "hub", "move", "--public", new.address()]).out
     assert f"it will be at {new.address()}:51820" in said and "2 of 2 nodes know it" in said
     endpoints = [f"{host.address()}:51820" for host in (old, new)]

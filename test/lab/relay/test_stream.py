@@ -143,6 +143,10 @@ def test_join_where_udp_is_blocked(site: Site) -> None:
     wait_for(lambda: "UDP is blocked at n1: allow UDP out" in site.n2.status()["peers"][0]["why"],
              20, "n2 to say whose UDP it is")
     assert site.metric("weft_streams") == 1
+    # The hub's machine has an end of its own of each stream, which is of no use to anybody.
+    said = site.hub.run([site.weft, "nodes"]).out
+    assert re.search(r"^n1 .* 198\.51\.100\.\d+:\d+ in TLS$", said, re.MULTILINE), said
+    assert "127.87." not in said
 
 
 def test_udp_comes_back(site: Site) -> None:

@@ -15,8 +15,9 @@
 #include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
 #include "hub/networks/networks.h"
-#include "hub/owner/owners.h"
 #include "hub/networks/publics.h"
+#include "hub/owner/owners.h"
+#include "hub/streams/streams.h"
 #include "hub/watch/presence.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/view.h"
@@ -268,6 +269,21 @@ static void add_owner(
                 strcmp(owner->record.hub, name) == 0 && owners_is_alive(h->owners, name, now)));
 }
 
+/* Where the node is seen. Of one whose packets come in TLS the data half knows an end on this
+ * machine only. */
+static void add_endpoint(const struct model_node *node, const struct endpoint *seen, json_t *json)
+{
+    struct endpoint far = *seen;
+    bool is_by_stream = streams_far_end(node, seen, &far);
+    char text[ENDPOINT_TEXT_MAX];
+
+    /* The end of a stream that has ended says nothing. */
+    if (endpoint_is_none(seen) || (!is_by_stream && streams_is_near(seen)))
+        return;
+    json_object_set_new(json, "endpoint", json_string(endpoint_format(&far, text)));
+    json_object_set_new(json, "inTls", json_boolean(is_by_stream));
+}
+
 static void add_facts(struct handlers *h, const struct model_node *node, json_t *json, nsec_t now)
 {
     struct hub_facts facts = {0};
@@ -276,7 +292,6 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     bool fresh = heard && presence_has_session(&facts, now);
     /* Another hub is heard by what it writes into the store. */
     bool is_hub = node->pub.spec.hub && owners_is_alive(h->owners, node->pub.spec.meta.name, now);
-    char text[ENDPOINT_TEXT_MAX];
 
     add_owner(h, node, json, now);
     json_object_set_new(json, "alarms", json_integer(node->counts.alarms));
@@ -284,9 +299,8 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     if (heard)
         json_object_set_new(json, "handshakeAgeSeconds",
             json_integer((json_int_t)((now - facts.handshake_at) / NSEC_PER_SEC)));
-    if (known && !endpoint_is_none(&facts.endpoint))
-        json_object_set_new(json, "endpoint", json_string(endpoint_format(&facts.endpoint, text)));
     if (known) {
+        add_endpoint(node, &facts.endpoint, json);
         json_object_set_new(json, "rxBytes", json_integer((json_int_t)facts.rx_bytes));
         json_object_set_new(json, "txBytes", json_integer((json_int_t)facts.tx_bytes));
     }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/server/server.h"
 #include "base/err.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/later.h"
@@ -62,6 +63,7 @@ void handlers_move_get(void *ctx, const struct request *rq, struct response *rs)
 struct move_call {
     struct later later;
     struct hub_places next;
+    bool is_forced;               /* names may lead nowhere yet */
     char path[HANDLERS_PATH_MAX]; /* of move.json */
     int r;                        /* of writing it */
     struct err e;                 /* with its words */
@@ -71,7 +73,9 @@ static void write_places(void *arg)
 {
     struct move_call *call = arg;
 
-    call->r = publics_write(&call->next, call->path, &call->e);
+    call->r = call->is_forced ? 0 : publics_check(&call->next, &call->e);
+    if (call->r == 0)
+        call->r = publics_write(&call->next, call->path, &call->e);
 }
 
 /* The file was written, or not. If it was, tell the nodes. */
@@ -147,5 +151,6 @@ void handlers_move_put(void *ctx, const struct request *rq, struct response *rs)
     if (!call)
         return;
     call->next = next;
+    call->is_forced = request_query(rq, "force") != NULL;
     later_begin(&call->later, rq, rs);
 }

@@ -10,7 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "backends/store_open.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/str.h"
@@ -23,7 +26,8 @@
 #include "store/store.h"
 #include "store/store_now.h"
 
-#define PATH_ROOM 512
+#define PATH_ROOM    512
+#define OPTIONS_FILE "options.json"
 
 /* The files of a state beside its keys, and whether a hub cannot do without them. */
 static const struct {
@@ -35,6 +39,7 @@ static const struct {
     {"tls.crt", false},
     {"admin.token", false},
     {"addresses.json", false},
+    {OPTIONS_FILE, false},
 };
 
 /* Write "DIR/name" into @ret, or "DIR" when the name is "". */
@@ -173,6 +178,58 @@ void backup_remove(const char *dir)
             (void)unlink(path);
     remove_keys(dir);
     (void)rmdir(dir);
+}
+
+/* ---- the options of the hub ------------------------------------------------------------------ */
+
+int backup_keep_options(const char *state_dir, const char *const *options, size_t n, struct err *e)
+{
+    _cleanup_(freep) char *text = NULL;
+    json_t *list = json_array();
+    char path[PATH_ROOM];
+    int r = join_path(path, state_dir, OPTIONS_FILE, e);
+
+    for (size_t i = 0; i < n; i++)
+        (void)json_array_append_new(list, json_string(options[i]));
+    text = json_dumps(list, JSON_COMPACT);
+    json_decref(list);
+    if (r == 0 && !text)
+        r = err_set(e, -ENOMEM, "no memory for \"%s\"", path);
+    return r == 0 ? statefile_replace(path, text, strlen(text), 0600, e) : r;
+}
+
+/* As a shell reads it back. */
+static void add_word(struct str *ret, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "-_=+.,:/@%[]";
+
+    str_add(ret, " ");
+    if (word[0] && word[strspn(word, plain)] == '\0') {
+        str_add(ret, word);
+        return;
+    }
+    str_add(ret, "'");
+    for (const char *c = word; *c; c++)
+        str_addf(ret, *c == '\'' ? "'\\''" : "%c", *c);
+    str_add(ret, "'");
+}
+
+void backup_read_options(const char *state_dir, struct str *ret)
+{
+    _cleanup_(freep) char *text = NULL;
+    json_t *list = NULL;
+    const json_t *word;
+    char path[PATH_ROOM];
+    size_t i;
+
+    if (join_path(path, state_dir, OPTIONS_FILE, NULL) == 0 &&
+        statefile_read(path, BACKUP_OPTIONS_MAX, &text, NULL, NULL) == 0)
+        list = json_loads(text, 0, NULL);
+    json_array_foreach(list, i, word)
+        if (json_is_string(word))
+            add_word(ret, json_string_value(word));
+    json_decref(list);
 }
 
 /* ---- making --------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct disk_works;
 struct err;
@@ -38,6 +39,23 @@ int backup_make(struct store *store, struct disk_works *works, const char *state
  * Return: 0, or negative errno with words (-EEXIST: there is something at @to), and @to is gone.
  */
 int backup_copy(const char *from, const char *to, struct err *e);
+
+/** Longest file of options. */
+#define BACKUP_OPTIONS_MAX (64u << 10)
+
+/**
+ * backup_keep_options() - write down with what options the hub of @state_dir was started
+ *
+ * The file is a part of each copy, for whoever starts a hub on it. Return: 0 or negative errno with
+ * words.
+ */
+int backup_keep_options(const char *state_dir, const char *const *options, size_t n, struct err *e);
+
+/**
+ * backup_read_options() - append to @ret with what options the hub of @state_dir was started,
+ * quoted for a shell, each with a space before it; nothing where that is not known
+ */
+void backup_read_options(const char *state_dir, struct str *ret);
 
 /** backup_remove() - remove a copy; files in its folder that are no part of a copy stay. */
 void backup_remove(const char *dir);

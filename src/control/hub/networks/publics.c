@@ -42,6 +42,37 @@ void publics_load(struct publics *p, const char *path, uint16_t dflt_port)
             "nodes are not told where this hub will be, %s cannot be used: %s", path, err_text(&e));
 }
 
+/* Nodes would look for the hub there in vain, and nobody would know before it has moved. */
+static int check_name(const char *text, struct err *e)
+{
+    struct endpoint found[OBJECT_ENDPOINTS_MAX];
+    struct err why = ERR_NULL;
+    unsigned n = 0;
+
+    if (resolve_host(text, 1, found, OBJECT_ENDPOINTS_MAX, &n, &why) != 0)
+        return err_set(e, -EINVAL,
+            "nothing is announced, since \"%.100s\" leads nowhere yet: %s. Make the name first, or "
+            "give --force",
+            text, err_text(&why));
+    for (unsigned i = 0; i < n; i++)
+        if (!block_find_reserved(&found[i].addr))
+            return 0;
+    return err_set(e, -EINVAL,
+        "nothing is announced, since \"%.100s\" leads only to addresses at which no other machine "
+        "reaches a hub. Mend the name first, or give --force",
+        text);
+}
+
+int publics_check(const struct hub_places *next, struct err *e)
+{
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < next->n; i++)
+        if (next->items[i].is_name)
+            r = check_name(next->items[i].text, e);
+    return r;
+}
+
 int publics_write(const struct hub_places *next, const char *path, struct err *e)
 {
     json_t *json = json_pack("{s:o}", "public", hub_places_encode(next));

@@ -37,6 +37,13 @@ struct publics {
 void publics_load(struct publics *p, const char *path, uint16_t dflt_port);
 
 /**
+ * publics_check() - do all names among @next lead somewhere? Waits for the resolver, on any thread
+ *
+ * Return: 0; or -EINVAL with words about the first that does not.
+ */
+int publics_check(const struct hub_places *next, struct err *e);
+
+/**
  * publics_write() - write to the disk where the hub will be; waits for it, on any thread
  * @next:	borrowed; none: the hub stays, and the file goes
  * @path:	of move.json

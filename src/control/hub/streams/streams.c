@@ -241,6 +241,29 @@ void streams_open(
     rs->upgrade = &e->upgrade;
 }
 
+bool streams_is_near(const struct endpoint *ep)
+{
+    const struct ip_addr all = ip_addr_v4((const uint8_t[4]){127, 87, 0, 0});
+
+    return memcmp(ep->addr.b, all.b, sizeof(all.b) - 2) == 0;
+}
+
+bool streams_far_end(
+    const struct model_node *node, const struct endpoint *near, struct endpoint *ret)
+{
+    const struct stream_end *e;
+
+    list_foreach(e, &node->streams, of_node) {
+        struct endpoint own = stream_pump_local(&e->pump);
+
+        if (!endpoint_equal(&own, near))
+            continue;
+        *ret = e->from;
+        return true;
+    }
+    return false;
+}
+
 /* ---- all of them ---------------------------------------------------------------------------- */
 
 void streams_end_node(struct model_node *node)

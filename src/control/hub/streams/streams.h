@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -58,6 +59,19 @@ void streams_stop(struct streams *s);
 /** streams_open() - answer a member's request: 101, or words. */
 void streams_open(
     struct streams *s, struct model_node *node, const struct request *rq, struct response *rs);
+
+/** streams_is_near() - is that the end of a stream on the hub's machine? */
+bool streams_is_near(const struct endpoint *ep);
+
+/**
+ * streams_far_end() - where a member is whose packets come from @near in a stream
+ * @near:	an end of a stream on this machine, as the hub's port knows the member
+ * @ret:	the other end of the connection
+ *
+ * Return: false: no stream of @node has that end.
+ */
+bool streams_far_end(
+    const struct model_node *node, const struct endpoint *near, struct endpoint *ret);
 
 /** streams_end_node() - end the streams of a node that was removed, or has another key. */
 void streams_end_node(struct model_node *node);

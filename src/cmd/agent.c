@@ -1,4 +1,5 @@
 /* agent.c - weft agent: keep this machine as its network wants it. */
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "agent/launch.h"
 #include "agent/state/state.h"
 #include "agent/without_agent.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/agent_privileges.h"
@@ -30,12 +32,18 @@
 #define RENEW_TIMEOUT_MS 20000
 #define DOWN_TIMEOUT_MS  10000
 
+/* It answers before the hub is asked, some tenths of a second after its start. */
+#define START_TIMEOUT_MS 20000
+#define ASK_TIMEOUT_MS   2000
+
 static struct {
     struct agent_config config;
     const char *user;
     bool hosts_helper;
     bool renew_engine;
     bool take_down;
+    bool background;
+    bool watched;
     enum log_level log_level;
 } arg;
 
@@ -62,6 +70,11 @@ static const struct option options[] = {
     {"--take-down", NULL, option_flag, &arg.take_down, NULL,
         "take the interface and the names away and end the running agent; what has been joined "
         "stays"},
+    {"--background", NULL, option_flag, &arg.background, NULL,
+        "start it and return: under systemd where that has its unit, else as a process that is "
+        "started again when it dies"},
+    {"--watched", NULL, option_flag, &arg.watched, NULL,
+        "stay in the foreground, and start the agent, a child, again when it dies"},
     {"--log-level", "LEVEL", option_log_level, &arg.log_level, "info",
         "error, warning, info or debug"},
     OPTIONS_END,
@@ -113,6 +126,90 @@ static int take_down(void)
     return r == 0 ? CMD_OK : cmd_fail("agent", "%s", err_text(&e));
 }
 
+/* ---- an agent that is watched ---- */
+
+/* Is that word one of those that say how the agent is started? */
+static bool is_way(const char *word)
+{
+    return strcmp(word, "--background") == 0 || strcmp(word, "--watched") == 0;
+}
+
+/* How many words at @words say where state and socket are: launch_agent() gives these itself. */
+static int count_place(char **words)
+{
+    static const char *const places[] = {"--state", "--socket"};
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        size_t len = strlen(places[i]);
+
+        if (strncmp(words[0], places[i], len) == 0 && words[0][len] == '=')
+            return 1;
+        if (strcmp(words[0], places[i]) == 0)
+            return 2;
+    }
+    return 0;
+}
+
+/* Starts it as "weft join" does, with the same further options. */
+static int start_in_background(int argc, char **argv)
+{
+    const char *further[LAUNCH_OPTIONS_MAX];
+    struct launch_wish wish = {.state_dir = arg.config.state_dir,
+        .socket_path = arg.config.socket_path,
+        .options = further};
+    struct launch launch;
+    struct err e = ERR_NULL;
+    int r;
+
+    for (int i = 1, n; i<argc; i += n> 0 ? n : 1) {
+        n = count_place(argv + i);
+        if (n > 0 || is_way(argv[i]))
+            continue;
+        if (wish.n_options == LAUNCH_OPTIONS_MAX)
+            return cmd_refuse("agent", "more than %d options", LAUNCH_OPTIONS_MAX);
+        further[wish.n_options++] = argv[i];
+    }
+    if (!state_is_there(arg.config.state_dir))
+        return cmd_fail("agent",
+            "this machine has not joined a network (%s has no node.json): weft join TOKEN",
+            arg.config.state_dir);
+    if (agent_ask(arg.config.socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, NULL, NULL) == 0)
+        return cmd_fail("agent", "an agent answers on %s already", arg.config.socket_path);
+    r = launch_agent(&wish, &launch, &e);
+    if (r == 0)
+        r = launch_wait_answer(&launch, arg.config.socket_path, START_TIMEOUT_MS, &e);
+    if (r != 0)
+        return cmd_fail("agent", "%s", err_text(&e));
+    if (launch.by_systemd)
+        (void)printf("The agent runs under systemd.\n");
+    else
+        (void)printf("The agent runs in the background, is started again if it dies, and logs to "
+                     "%s.\n",
+            launch.log_path);
+    return CMD_OK;
+}
+
+static int run_watched(int argc, char **argv)
+{
+    _cleanup_(freep) char **words = calloc((size_t)argc + 3, sizeof(*words));
+    char self[PATH_MAX];
+    struct err e = ERR_NULL;
+    size_t n = 0;
+    int r;
+
+    if (!words)
+        return cmd_fail("agent", "no memory");
+    words[n++] = (char *)process_self_path(self);
+    words[n++] = (char *)"agent";
+    for (int i = 1; i < argc; i++)
+        if (!is_way(argv[i]))
+            words[n++] = argv[i];
+    r = launch_watch(words, arg.config.state_dir, &e);
+    if (r < 0)
+        log_error("%s", err_text(&e));
+    return r < 0 ? CMD_FAILED : r;
+}
+
 int cmd_agent(int argc, char **argv)
 {
     struct err e = ERR_NULL;
@@ -130,9 +227,13 @@ int cmd_agent(int argc, char **argv)
         return renew_engine();
     if (arg.take_down)
         return take_down();
+    if (arg.background)
+        return start_in_background(argc, argv);
     log_init("agent", arg.log_level);
     if (getenv(LAUNCH_LOG_TIME))
         log_set_clock(clock_wall);
+    if (arg.watched)
+        return run_watched(argc, argv);
     if (arg.hosts_helper) {
         (void)hosts_helper_serve(HOSTS_FILE_DEFAULT, &e);
         log_error("%s", err_text(&e));

@@ -259,7 +259,8 @@ static void print_routes(const struct state *st)
 /* Starts the agent and waits until the hub answers it. 0, or non-zero with words. */
 static int start_agent(struct launch *launch, json_t **ret_status, struct err *e)
 {
-    int r = launch_agent(arg.state_dir, arg.socket, launch, e);
+    const struct launch_wish wish = {.state_dir = arg.state_dir, .socket_path = arg.socket};
+    int r = launch_agent(&wish, launch, e);
 
     return r == 0 ? launch_wait(launch, arg.socket, WAIT_MS, ret_status, e) : r;
 }
@@ -298,7 +299,8 @@ static void print_started(const struct launch *launch, const json_t *status)
     if (launch->by_systemd)
         (void)printf(" under systemd.\n");
     else
-        (void)printf(" and logs to %s.\n", launch->log_path);
+        (void)printf(
+            " in the background, is started again if it dies, and logs to %s.\n", launch->log_path);
 }
 
 static void on_wait(void *ctx, unsigned for_s, const struct err *e)

@@ -28,11 +28,13 @@ static int explain_no_agent(const char *socket_path, struct err *e)
             socket_path);
     if (access(socket_path, F_OK) == 0)
         return err_set(e, AGENT_ASK_E_NONE,
-            "no agent answers on %s: it has ended (weft agent, or systemctl start weft-agent)",
+            "no agent answers on %s: it has ended (systemctl start weft-agent, or without "
+            "systemd weft agent --background)",
             socket_path);
     return err_set(e, AGENT_ASK_E_NONE,
         "there is no agent on %s: this machine has not joined a network (weft join TOKEN), or its "
-        "agent does not run (weft agent) or has another --socket",
+        "agent does not run (systemctl start weft-agent, or without systemd weft agent "
+        "--background) or has another --socket",
         socket_path);
 }
 

@@ -16,7 +16,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "os/clock.h"
+#include "os/log.h"
 #include "os/process.h"
+#include "os/respawn.h"
 
 #define UNIT              "weft-agent.service"
 #define SYSTEMCTL_WAIT_MS 20000
@@ -64,30 +66,75 @@ static int start_unit(const char *systemctl, struct err *e)
     return r;
 }
 
-static int start_detached(
-    const char *state_dir, const char *socket_path, struct launch *ret, struct err *e)
+static int start_detached(const struct launch_wish *wish, struct launch *ret, struct err *e)
 {
     char self[PATH_MAX];
-    const char *const argv[] = {
-        process_self_path(self), "agent", "--state", state_dir, "--socket", socket_path, NULL};
+    const char *argv[LAUNCH_OPTIONS_MAX + 8] = {process_self_path(self), "agent", "--watched",
+        "--state", wish->state_dir, "--socket", wish->socket_path};
+    size_t n = 7;
 
+    if (wish->n_options > LAUNCH_OPTIONS_MAX)
+        return err_set(
+            e, -E2BIG, "%zu options are more than %d", wish->n_options, LAUNCH_OPTIONS_MAX);
+    for (size_t i = 0; i < wish->n_options; i++)
+        argv[n++] = wish->options[i];
     /* A log file of its own has no times but those that the agent writes; see cmd_agent(). */
     (void)setenv(LAUNCH_LOG_TIME, "1", 1);
     (void)snprintf(
-        ret->log_path, sizeof(ret->log_path), "%.*s/%s", STATE_DIR_MAX, state_dir, LOG_FILE);
+        ret->log_path, sizeof(ret->log_path), "%.*s/%s", STATE_DIR_MAX, wish->state_dir, LOG_FILE);
     return process_detach(argv, ret->log_path, &ret->pid, e);
 }
 
-int launch_agent(const char *state_dir, const char *socket_path, struct launch *ret, struct err *e)
+int launch_agent(const struct launch_wish *wish, struct launch *ret, struct err *e)
 {
-    bool usual =
-        strcmp(state_dir, STATE_DIR_DEFAULT) == 0 && strcmp(socket_path, STATE_SOCKET_DEFAULT) == 0;
+    bool usual = strcmp(wish->state_dir, STATE_DIR_DEFAULT) == 0 &&
+                 strcmp(wish->socket_path, STATE_SOCKET_DEFAULT) == 0 && wish->n_options == 0;
     const char *systemctl = usual ? find_systemctl() : NULL;
 
     *ret = (struct launch){.by_systemd = systemctl != NULL};
     if (systemctl)
         return start_unit(systemctl, e);
-    return start_detached(state_dir, socket_path, ret, e);
+    return start_detached(wish, ret, e);
+}
+
+/* ---- watching ------------------------------------------------------------------------------- */
+
+/* An agent that fails in so short a time at its first start fails again: it has not joined, another
+ * one runs, its socket is taken. */
+#define FIRST_RUN (2 * NSEC_PER_SEC)
+
+/* The pauses before it is started again, and how long it has to run for the shortest. */
+#define PAUSE_SHORTEST (NSEC_PER_SEC / 4)
+#define PAUSE_LONGEST  (30 * NSEC_PER_SEC)
+#define SETTLED        (60 * NSEC_PER_SEC)
+
+static bool may_start_again(void *ctx, const char *how, nsec_t pause)
+{
+    const char *state_dir = ctx;
+
+    if (!state_is_there(state_dir)) {
+        log_info(
+            "the agent %s, and this machine has left its network: it is not started again", how);
+        return false;
+    }
+    log_warning(
+        "the agent %s; it is started again in %.2f s", how, (double)pause / (double)NSEC_PER_SEC);
+    return true;
+}
+
+int launch_watch(char *const words[], const char *state_dir, struct err *e)
+{
+    const struct respawn r = {.words = words,
+        .proves_itself = FIRST_RUN,
+        .shortest_pause = PAUSE_SHORTEST,
+        .longest_pause = PAUSE_LONGEST,
+        .settled = SETTLED,
+        .may_start = may_start_again,
+        .ctx = (void *)state_dir};
+    struct respawn_end end = {0};
+    int result = respawn_run(&r, &end, e);
+
+    return result == 0 ? end.status : result;
 }
 
 void launch_stop(const struct launch *launch)
@@ -154,6 +201,22 @@ static int describe_timeout(
     return err_set(e, -ETIMEDOUT,
         "the hub does not answer on its WireGuard port, nor lets this node in by TLS; is UDP to it "
         "blocked? The agent keeps trying, and weft status tells when it succeeds");
+}
+
+int launch_wait_answer(
+    const struct launch *launch, const char *socket_path, unsigned timeout_ms, struct err *e)
+{
+    nsec_t deadline = clock_now() + (nsec_t)timeout_ms * NSEC_PER_MSEC;
+
+    while (agent_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, NULL, NULL) != 0) {
+        if (launch->pid && process_has_ended(launch->pid))
+            return err_set(e, -ECHILD, "the agent has ended; %s says why", launch->log_path);
+        if (clock_now() >= deadline)
+            return describe_timeout(launch, socket_path, PROGRESS_NONE, e);
+        /* Nothing tells when its socket is there, so it is looked for again and again. */
+        (void)poll(NULL, 0, ASK_PAUSE_MS);
+    }
+    return 0;
 }
 
 int launch_wait(const struct launch *launch, const char *socket_path, unsigned timeout_ms,

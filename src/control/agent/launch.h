@@ -16,19 +16,49 @@ struct err;
 /** How an agent was started. */
 struct launch {
     bool by_systemd;
-    pid_t pid;               /* of a detached one; else 0 */
+    pid_t pid;               /* of the process that watches a detached one; else 0 */
     char log_path[PATH_MAX]; /* where a detached one writes; else "" */
 };
 
+/** Where the agent is to run, and how. */
+struct launch_wish {
+    const char *state_dir;
+    const char *socket_path;
+    const char *const *options; /* further options of weft agent; NULL: none */
+    size_t n_options;           /* LAUNCH_OPTIONS_MAX at most */
+};
+
+#define LAUNCH_OPTIONS_MAX 64
+
 /**
  * launch_agent() - start the agent: by systemd where it runs and has our unit, else as a detached
- * process
+ * process that starts it again when it dies (weft agent --watched)
  *
- * Our unit is for the default paths; with other paths the agent is always a detached process.
+ * Our unit is for the default paths and no options; with others the agent is always a detached
+ * process.
  *
  * Return: 0; or non-zero with words.
  */
-int launch_agent(const char *state_dir, const char *socket_path, struct launch *ret, struct err *e);
+int launch_agent(const struct launch_wish *wish, struct launch *ret, struct err *e);
+
+/**
+ * launch_wait_answer() - wait until the agent answers at its socket, whatever the hub does
+ *
+ * Return: 0; or non-zero with words.
+ */
+int launch_wait_answer(
+    const struct launch *launch, const char *socket_path, unsigned timeout_ms, struct err *e);
+
+/**
+ * launch_watch() - run an agent, and again when it dies, until it has left or a signal comes
+ * @words:	its command line: a path, arguments, NULL; borrowed
+ * @state_dir:	without a state there nothing is started again
+ *
+ * What happens is logged. Threads: the process must have only one.
+ *
+ * Return: the exit status of the last agent; or negative errno with words.
+ */
+int launch_watch(char *const words[], const char *state_dir, struct err *e);
 
 /**
  * launch_wait() - wait until the agent has had a handshake with the hub

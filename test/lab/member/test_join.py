@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -274,6 +276,60 @@ def test_join_starts_the_unit(site: Pair) -> None:
     said = site.n1.run("join", site.token(), "--state", "/var/lib/other").out
     assert "logs to /var/lib/other/agent.log" in said
     site.n1.run("leave", "--state", "/var/lib/other")
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def watcher_of(state: str) -> int:
+    """The process ID of `weft agent --watched` with that state directory; 0: there is none."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"--watched" in words and state.encode() in words:
+            return int(entry.name)
+    return 0
+
+
+def agent_of(state: str) -> int:
+    return next(iter(children(watcher_of(state))), 0)
+
+
+def test_an_agent_that_dies_is_started_again(site: Pair) -> None:
+    """Without systemd by its parent, which ends when the node leaves, or by a signal."""
+    state = f"/var/lib/weft/watched-{os.getpid()}"
+    site.n2.join(site.token())
+    said = site.n1.run("join", site.token(), "--state", state).out
+    assert f"is started again if it dies, and logs to {state}/agent.log" in said
+    watcher, first = watcher_of(state), agent_of(state)
+    assert watcher and first
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: agent_of(state) not in (0, first), 20, "another agent")
+    wait_for(lambda: site.n1.run("status", check=False).rc == 0, 20, "it to answer")
+    site.n1.insist_ping(site.n2.address(), within_s=10)
+    log = site.n1.host.run(["cat", f"{state}/agent.log"], quiet=True).out
+    assert re.search(r"^20\S+ warning: agent: the agent was ended by signal 9; it is started again "
+                     r"in 0\.25 s$", log, re.MULTILINE), log
+    # By a signal: the interface stays. It is begun again by hand, once.
+    os.kill(watcher, signal.SIGTERM)
+    wait_for(lambda: not Path(f"/proc/{watcher}").exists(), 20, "the watcher to end")
+    assert site.n1.run("status", check=False).rc == 1
+    assert site.n1.host.run(["ip", "link", "show", "weft0"], check=False).rc == 0
+    said = site.n1.run("agent", "--background", "--state", state).out
+    assert f"runs in the background, is started again if it dies, and logs to {state}" in said
+    again = site.n1.run("agent", "--background", "--state", state, check=False)
+    assert again.rc == 1 and "an agent answers on /run/weft/agent.sock already" in again.err
+    watcher = watcher_of(state)
+    site.n1.run("leave", "--state", state)
+    wait_for(lambda: not Path(f"/proc/{watcher}").exists(), 20, "the watcher to end")
+    none = site.n1.run("agent", "--background", "--state", state, check=False)
+    assert none.rc == 1 and "has not joined a network" in none.err
 
 
 @pytest.mark.parametrize("token", [

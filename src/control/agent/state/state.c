@@ -69,6 +69,13 @@ int state_check_dir(const char *dir, struct err *e)
         e, -EINVAL, "the state directory \"%.40s\" is not 1 to %d bytes long", dir, STATE_DIR_MAX);
 }
 
+bool state_is_there(const char *dir)
+{
+    char path[PATH_MAX];
+
+    return access(path_of(dir, NODE_FILE, path), F_OK) == 0 || errno != ENOENT;
+}
+
 /* ---- files of JSON -------------------------------------------------------------------------- */
 
 /* Wipes the text afterwards, because node.json holds a key. @ret gives a reference. */

@@ -92,6 +92,9 @@ int state_check_interface(const char *name, struct err *e);
  */
 int state_parse_given(struct endpoint *ret, const char *text, struct err *e);
 
+/** state_is_there() - has a machine with that directory joined? True also where nobody can tell. */
+bool state_is_there(const char *dir);
+
 /** state_check_dir() - is the name of that directory short enough? 0 or -EINVAL with words. */
 int state_check_dir(const char *dir, struct err *e);
 

@@ -213,9 +213,9 @@ void preflight__judge_node(
         if (n->is_stock)
             preflight__fix(f, "leave it out of --nodes: it is a stock WireGuard, without an agent");
         else
-            preflight__fix(f,
-                "start its agent (weft agent, systemctl start weft-agent), look at weft "
-                "status there, or leave it out with --nodes");
+            preflight__fix(f, "start its agent (systemctl start weft-agent; weft agent "
+                              "--background), look at weft "
+                              "status there, or leave it out with --nodes");
         return;
     }
     judge_clock(r, in, node);

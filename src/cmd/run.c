@@ -41,6 +41,7 @@ static struct {
     struct run_before before;
     struct run_budget budget;
     uint64_t max_restarts;
+    const char *of_again; /* an option that is about beginning again, if one was given */
     bool explain;
 } arg;
 
@@ -83,10 +84,11 @@ static const struct option options[] = {
         "end with the command also when the hub or another node was lost"},
     {"--wait-lost", "DURATION", option_duration, &arg.wish.wait_lost, "10m",
         "how long a job of a fixed number of nodes waits for one that was lost, to begin again "
-        "with it at its checkpoint; 0s: it ends"},
+        "with it at its checkpoint; 0s: it ends",
+        .given = &arg.of_again},
     {"--max-restarts", "N", option_u64, &arg.max_restarts, "100",
         "how often it is begun again on this node, whatever was lost; 0: never", .min = 0,
-        .max = AGAIN_MAX},
+        .max = AGAIN_MAX, .given = &arg.of_again},
     {"--explain", NULL, option_flag, &arg.explain, NULL,
         "print each variable with its reason and source, and run nothing"},
     {"--quiet", NULL, option_flag, &arg.wish.is_quiet, NULL, "say nothing but what will hurt"},
@@ -372,6 +374,10 @@ int cmd_run(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
+    if (arg.wish.once && arg.of_again)
+        return cmd_refuse("run",
+            "with --once nothing is begun again, and %s is about beginning again: give one of them",
+            arg.of_again);
     /* The words are the last ones of argv, which ends with NULL, as exec needs it. */
     arg.wish.words = argv + argc - arg.words.n;
     option_list_deinit(&arg.words);

@@ -175,6 +175,8 @@ REFUSALS = [
     ("plan --params 7B --matrix /nonexistent/m", FAILED, "/nonexistent/m"),
     ("plan --params 7B --price-table /nonexistent/p", FAILED, "/nonexistent/p"),
     (f"plan --params 7B --socket {AWAY}", FAILED, f"there is no agent on {AWAY}"),
+    ("run --once --max-restarts 3 -- true", USAGE, "--max-restarts is about beginning again"),
+    ("run --wait-lost 1m --once -- true", USAGE, "--wait-lost is about beginning again"),
     ("probe --once --report", USAGE, "--once ends before there is much to report"),
     ("bench gpu --nodes a,b", USAGE, "PEER and --nodes"),
     ("bench --svg /nonexistent/x.svg", FAILED, 'picture "/nonexistent/x.svg" cannot be written'),

@@ -303,7 +303,7 @@ def test_a_code_holds_so_much(hub, tmp_path):
 
 
 def test_a_small_terminal(hub, weft):
-    """It is said, with both sizes and the way out; on one that is large enough the code is shown."""
+    """It is said, with both sizes and the way out; on a larger one the code is shown."""
     def at(columns: int, lines: int, name: str) -> tuple[int, str]:
         main, end = pty.openpty()
         ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))

@@ -115,7 +115,8 @@ def test_names_lead_there_once_join_returns(site: Site) -> None:
 def test_a_read_only_file(site: Site) -> None:
     """The status says why no name is in it, and who leaves is not told of names that are not."""
     host = site.a1.host
-    host.run(["sh", "-c", "mount --bind /etc/hosts /etc/hosts; mount -o remount,ro,bind /etc/hosts"])
+    host.run(["sh", "-c", "mount --bind /etc/hosts /etc/hosts && "
+              "mount -o remount,ro,bind /etc/hosts"])
     before = host.run(["cat", "/etc/hosts"], quiet=True).out
     host.run([site.weft, "join", site.token(), "--name", "gpu-1", "--no-start", *site.a1.places])
     agent = host.spawn([site.weft, "agent", *site.a1.places[:4]], name="agent",

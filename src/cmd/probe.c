@@ -99,8 +99,9 @@ struct probe {
     struct rng rng;
     struct underlay_monitor underlay;
     struct probe_report report;
-    struct probe_link *link; /* owns; NULL: without it */
-    nsec_t compared_at;      /* monotonic; when it was looked what differs from what the hub has */
+    struct probe_link *link;  /* owns; NULL: without it */
+    struct x25519_public key; /* with @link: of the node as which the hub is told */
+    nsec_t compared_at;       /* monotonic; when it was looked what differs from what the hub has */
     struct log_limit limit;
 };
 
@@ -182,6 +183,45 @@ static int set_underlay(struct probe *p, const struct snapshot *s, struct err *e
     return underlay_monitor_set_port(&p->underlay, port, e);
 }
 
+/* Tells the hub as the node that node.json holds, from the beginning. */
+static int begin_link(struct probe *p, const struct state *st, struct err *e)
+{
+    int r;
+
+    if (!underlay_monitor_init(&p->underlay, &st->secret, arg.period, &p->rng))
+        return err_set(e, -EINVAL, "the key in node.json is one that nobody can have");
+    r = probe_link_new(&p->link, st, e);
+    if (r < 0)
+        return r;
+    p->key = snapshot_self(&st->snapshot)->key;
+    probe_report_init(&p->report, rng_u64(&p->rng) >> 1 | 1);
+    p->report.due_at = clock_now() + REPORT_AFTER;
+    return 0;
+}
+
+/* Has the machine left, and joined again, since the hub was told last? Then it is another node,
+ * with another key, and the hub is told as that one as soon as the key can be read. */
+static int follow_join(struct probe *p, const struct state_public *now, struct err *e)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    struct err why = ERR_NULL;
+
+    if (!p->link || x25519_public_equal(&p->key, &snapshot_self(&now->snapshot)->key))
+        return 0;
+    if (state_read(&st, arg.state_dir, &why) != 0 ||
+        !x25519_public_equal(
+            &snapshot_self(&st.snapshot)->key, &snapshot_self(&now->snapshot)->key)) {
+        log_limited(&p->limit, clock_now(), LOG_LEVEL_WARNING,
+            "this machine has joined anew, and its key cannot be read yet: %s", err_text(&why));
+        return 0;
+    }
+    log_info("this machine has joined anew: the hub is told as %s", st.snapshot.self);
+    p->link = probe_link_free(p->link);
+    probe_report_deinit(&p->report);
+    underlay_monitor_close(&p->underlay);
+    return begin_link(p, &st, e);
+}
+
 /* The members are in the last snapshot that the agent has kept, or, before it has kept one, in the
  * one that the join got. The node's key is not read. */
 static int read_members(struct probe *p, struct err *e)
@@ -205,7 +245,10 @@ static int read_members(struct probe *p, struct err *e)
     s = r == STATE_E_ABSENT ? &st.snapshot : &snapshot;
     if (p->self[0] == '\0' && (r = check_nodes(s, e)) < 0)
         return r;
-    if (p->link && (r = set_underlay(p, s, e)) < 0)
+    r = follow_join(p, &st, e);
+    if (r == 0 && p->link)
+        r = set_underlay(p, s, e);
+    if (r < 0)
         return r;
     (void)snprintf(p->self, sizeof(p->self), "%s", s->self);
     members = list_members(s, &n);
@@ -279,13 +322,7 @@ static int open_report(struct probe *p, struct err *e)
     if (r == STATE_E_ABSENT)
         return err_set(
             e, r, "this machine has not joined a network (%s has no node.json)", arg.state_dir);
-    if (r == 0 && !underlay_monitor_init(&p->underlay, &st.secret, arg.period, &p->rng))
-        r = err_set(e, -EINVAL, "the key in node.json is one that nobody can have");
-    if (r == 0)
-        r = probe_link_new(&p->link, &st, e);
-    probe_report_init(&p->report, rng_u64(&p->rng) >> 1 | 1);
-    p->report.due_at = clock_now() + REPORT_AFTER;
-    return r;
+    return r == 0 ? begin_link(p, &st, e) : r;
 }
 
 /* Through the tunnel a member is reached when it answers in either family. */
@@ -431,6 +468,7 @@ static int keep_watching(struct probe *p)
 {
     struct err e = ERR_NULL;
     nsec_t now = clock_now();
+    int r;
 
     log_info(
         "watching %zu members of network %s through %s", p->monitor.n, p->network, p->interface);
@@ -447,8 +485,12 @@ static int keep_watching(struct probe *p)
         /* A disk that is full now may have room the next time. */
         if (write_metrics(p, &e) < 0)
             log_warning("%s", err_text(&e));
-        if (read_members(p, &e) != 0)
+        r = read_members(p, &e);
+        if (r < 0)
             return cmd_fail(usage.command, "%s", err_text(&e));
+        /* It has left, and may join anew. */
+        if (r == STATE_E_ABSENT)
+            log_limited(&p->limit, now, LOG_LEVEL_INFO, "%s", err_text(&e));
     } while (!wait(p, p->read_at + REREAD_PERIOD));
     return CMD_OK;
 }

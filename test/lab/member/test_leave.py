@@ -140,3 +140,23 @@ def test_removed_while_its_agent_was_away(site: Pair) -> None:
     assert site.n2.agent.wait() == 0
     site.n2.join(site.token())
     assert "tlsFailure" not in site.n2.status()["hub"]
+
+
+def test_a_probe_outlives_leave_and_join(site: Pair) -> None:
+    """It reports again, as the node that the machine is now, which has another key."""
+    site.both_join()
+    probe = site.n1.host.spawn([site.weft, "probe", "--report"], name="probe", allow=[""])
+
+    def is_told_by(name: str) -> bool:
+        shown = site.hub.run([site.weft, "get", "MeshEdge", f"n2--{name}" if name > "n2" else
+                              f"{name}--n2"], check=False, quiet=True)
+        return f'"probe/{name}"' in shown.out
+
+    wait_for(lambda: is_told_by("n1"), 60, "the probe to have reported")
+    site.n1.run("leave")
+    site.n1.name = "n9"
+    site.n1.join(site.token())
+    probe.wait_line("this machine has joined anew: the hub is told as n9", 60)
+    wait_for(lambda: is_told_by("n9"), 60, "the probe to report as n9")
+    assert probe.running
+    probe.stop()

@@ -40,6 +40,7 @@ static struct {
     struct agent_config config;
     const char *user;
     bool hosts_helper;
+    bool prepare;
     bool renew_engine;
     bool take_down;
     bool background;
@@ -64,6 +65,9 @@ static const struct option options[] = {
     PRIVILEGES_OPTION(&arg.user),
     {"--hosts-helper", NULL, option_flag, &arg.hosts_helper, NULL,
         "write the hosts file for an agent that is not root and is connected to standard input"},
+    {"--prepare", NULL, option_flag, &arg.prepare, NULL,
+        "as root, before a service manager starts the agent as --user: give that user the state, "
+        "and end"},
     {"--renew-engine", NULL, option_flag, &arg.renew_engine, NULL,
         "have the running agent replace the process of its data plane by the program that is "
         "installed now"},
@@ -235,10 +239,14 @@ int cmd_agent(int argc, char **argv)
     if (arg.watched)
         return run_watched(argc, argv);
     if (arg.hosts_helper) {
-        (void)hosts_helper_serve(HOSTS_FILE_DEFAULT, &e);
+        (void)hosts_helper_serve(HOSTS_FILE_DEFAULT, arg.config.state_dir, &e);
         log_error("%s", err_text(&e));
         return CMD_FAILED;
     }
+    if (arg.prepare)
+        return agent_privileges_prepare(arg.config.state_dir, arg.user, &e) == 0
+                   ? CMD_OK
+                   : cmd_fail("agent", "%s", err_text(&e));
     r = agent_privileges_drop(&arg.config, arg.user, &e);
     if (r == 0)
         r = agent_run(&arg.config, &end, &e);

@@ -10,6 +10,7 @@
 
 #include "agent/agent.h"
 #include "agent/hosts_helper.h"
+#include "agent/state/blocks_file.h"
 #include "agent/state/state.h"
 #include "backends/kubernetes/kube_config.h"
 #include "base/cleanup.h"
@@ -40,12 +41,13 @@ struct room {
  */
 static int start_helper(struct agent_config *config, const struct state *st, struct err *e)
 {
-    struct hosts_rules rules = {
-        .cidr4 = st->snapshot.network.cidr4, .cidr6 = st->snapshot.network.cidr6};
+    struct hosts_rules rules = blocks_file_rules(&st->snapshot);
 
-    (void)snprintf(
-        rules.network, sizeof(rules.network), "%.*s", NAME_MAX_LEN, st->snapshot.network.meta.name);
-    (void)snprintf(rules.node, sizeof(rules.node), "%.*s", NAME_MAX_LEN, st->snapshot.self);
+    if (geteuid() == 0 && blocks_file_keep(&rules, config->state_dir, e) < 0) {
+        /* A node works without names. Nobody may write them for it on its own word. */
+        log_warning("the nodes' names are not put into " HOSTS_FILE_DEFAULT ": %s", err_text(e));
+        return 0;
+    }
     if (geteuid() == 0)
         return hosts_helper_start(&config->hosts, HOSTS_FILE_DEFAULT, &rules, e);
     if (hosts_helper_find(&config->hosts, HOSTS_HELPER_SOCKET, &rules, e) < 0)
@@ -117,4 +119,23 @@ int agent_privileges_drop(struct agent_config *config, const char *user, struct 
     if (r == 0 && st.keeps_hosts)
         r = start_helper(config, &st, e);
     return r == 0 ? drop(config, &st, user, e) : r;
+}
+
+int agent_privileges_prepare(const char *state_dir, const char *user, struct err *e)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    struct hosts_rules rules;
+    int r = state_check_dir(state_dir, e);
+
+    if (r == 0)
+        r = state_read(&st, state_dir, e);
+    if (r == STATE_E_ABSENT)
+        return 0;
+    if (r == 0) {
+        rules = blocks_file_rules(&st.snapshot);
+        if (blocks_file_keep(&rules, state_dir, e) < 0)
+            log_warning(
+                "the nodes' names will not be put into " HOSTS_FILE_DEFAULT ": %s", err_text(e));
+    }
+    return r == 0 ? privileges_give(state_dir, user, e) : r;
 }

@@ -14,3 +14,13 @@ struct err;
  * Return: 0; or non-zero with words.
  */
 int agent_privileges_drop(struct agent_config *config, const char *user, struct err *e);
+
+/**
+ * agent_privileges_prepare() - as root, for an agent that is then started as @user
+ *
+ * Writes which addresses the names of the hosts file may have, if no join has
+ * (agent/state/blocks_file.h), and gives the state directory to that user.
+ *
+ * Return: 0; or non-zero with words.
+ */
+int agent_privileges_prepare(const char *state_dir, const char *user, struct err *e);

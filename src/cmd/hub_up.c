@@ -54,6 +54,7 @@ static struct {
     bool no_dataplane;
     bool relay_only;
     bool ports;
+    bool prepare;
     const char *token;
     const char *name;
     const char *hubs_own; /* an option that was given and that a relay has no use for */
@@ -104,6 +105,9 @@ static const struct option options[] = {
         "be a relay of a network that has its hub elsewhere: a member without API or store"},
     {"--ports", NULL, option_flag, &arg.ports, NULL,
         "print the ports that have to be let in to it, with the other options as given, and end"},
+    {"--prepare", NULL, option_flag, &arg.prepare, NULL,
+        "as root, before a service manager starts the hub as --user: give that user the state, and "
+        "end"},
     {"--token", "TOKEN", option_text, &arg.token, NULL,
         "for --relay-only, the first time: from weft token new --relay"},
     {"--name", "NAME", option_name, &arg.name, NULL,
@@ -478,6 +482,10 @@ int cmd_hub_up(int argc, char **argv)
             "%s is for a hub, and with --relay-only this machine is none", arg.hubs_own);
     if (arg.ports)
         return print_ports();
+    if (arg.prepare)
+        return privileges_give(arg.state, arg.user, &e) == 0
+                   ? CMD_OK
+                   : cmd_fail(usage.command, "%s", err_text(&e));
     if (arg.relay_only)
         return run_relay();
     if (arg.token)

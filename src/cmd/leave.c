@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "agent/agent_ask.h"
+#include "agent/state/blocks_file.h"
 #include "agent/state/state.h"
 #include "agent/without_agent.h"
 #include "base/err.h"
@@ -34,6 +35,8 @@ static const struct option_usage usage = {
 
 static void print_farewell(const struct without_agent_done *f)
 {
+    /* It lies in a directory of root's, where the agent could not remove it. */
+    blocks_file_remove(arg.state_dir);
     (void)printf("Left the network %s; the interface %s is gone.\n", f->network, f->interface);
     if (!f->told)
         (void)printf(

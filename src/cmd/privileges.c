@@ -275,6 +275,25 @@ static int find_user(const struct privileges *p, struct user *ret, struct err *e
     return check_reach(p, ret, e);
 }
 
+int privileges_give(const char *path, const char *user, struct err *e)
+{
+    struct user to = {.is_changed = true};
+    struct passwd entry;
+    struct passwd *found = NULL;
+    char buf[4096];
+
+    if (geteuid() != 0)
+        return err_set(e, -EPERM, "only root can give \"%.200s\" to another user", path);
+    (void)getpwnam_r(user, &entry, buf, sizeof(buf), &found);
+    if (!found)
+        return err_set(e, -ENOENT, "--user \"%.60s\": there is no such user", user);
+    to.uid = entry.pw_uid;
+    to.gid = entry.pw_gid;
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        return 0;
+    return give_folder(path, true, &to, e);
+}
+
 /* ---- dropping ------------------------------------------------------------------------------- */
 
 /* Is a path another user's? Its mode binds root as well, without CAP_DAC_OVERRIDE. */

@@ -73,6 +73,18 @@ void privileges_add_folder_of(
     struct privileges *p, const char *path, char *buf, enum privileges_use use);
 
 /**
+ * privileges_give() - give a daemon's own directory to the user that a service manager starts it as
+ * @path:	absolute; the directory, its files and the directories in it
+ *
+ * Call as root, before the daemon starts. Symbolic links are not followed, and a file that has a
+ * second name is left alone: the user could have made that one of a file of somebody else's. A
+ * directory that is not there is none of a failure.
+ *
+ * Return: 0; or negative errno with words.
+ */
+int privileges_give(const char *path, const char *user, struct err *e);
+
+/**
  * privileges_drop() - give up the rest, and say in one line of the log what is left
  *
  * Threads: while the process has one.

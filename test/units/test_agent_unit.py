@@ -154,6 +154,30 @@ def test_names_when_their_writer_ends(node: Node) -> None:
     wait_for(lambda: node.address_of("u") != "", 20, "the name to be written again")
 
 
+@ON_ONE_ENGINE
+def test_roots_word_on_addresses_is_kept_from_the_agents_user(node: Node) -> None:
+    """Beside the state, where the agent's user writes nothing; and only its own is given to it."""
+    m = node.m
+    assert json.loads(m.run(["cat", f"{STATE}.blocks"], quiet=True).out)["node"] == "m"
+    before = m.run(["cat", "/etc/hosts"], quiet=True).out
+    m.run(["sh", "-e", "-c", f"echo x > /root/victim; ln /root/victim {STATE}/second-name"])
+    said = m.run(["setpriv", "--reuid=weft", "--regid=weft", "--clear-groups", "sh", "-c",
+                  f"rm -f {STATE}.blocks; echo '{{}}' > {STATE}.blocks"], check=False)
+    assert said.rc != 0
+    # What an earlier version left: the state is given, root has written no blocks.
+    m.run(["rm", f"{STATE}.blocks"])
+    m.run(["systemctl", "restart", AGENT])
+    node.wait_agent()
+    assert json.loads(m.run(["cat", f"{STATE}.blocks"], quiet=True).out)["network"] == "default"
+    assert m.run(["stat", "-c", "%U", f"{STATE}.blocks"], quiet=True).out.strip() == "root"
+    # Another name of a file of root's is not given away with the state.
+    assert m.run(["stat", "-c", "%U", "/root/victim"], quiet=True).out.strip() == "root"
+    assert m.run(["stat", "-c", "%U", f"{STATE}/node.json"], quiet=True).out.strip() == "weft"
+    m.run(["rm", "/root/victim", f"{STATE}/second-name"])
+    wait_for(lambda: m.run(["cat", "/etc/hosts"], quiet=True).out == before, 20,
+             "the names to be as they were")
+
+
 def test_killed(node: Node) -> None:
     before = node.m.main_pid(AGENT)
 

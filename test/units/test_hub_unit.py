@@ -82,6 +82,22 @@ def test_upgraded(site: Site, hub: SystemdMachine) -> None:
     assert hub.runs_present_program(hub.main_pid(HUB))
 
 
+def test_another_name_of_a_file_of_roots_is_not_given_away(
+        site: Site, hub: SystemdMachine) -> None:
+    """The hub's user could give such a name, where the kernel does not protect links."""
+    state = "/var/lib/weft/hub"
+    hub.run(["sh", "-e", "-c", f"echo x > /root/victim; ln /root/victim {state}/second-name; "
+             f"echo y > {state}/left-by-root"])
+    serves_on(site, lambda: hub.run(["systemctl", "restart", HUB]))
+
+    def owner(path: str) -> str:
+        return hub.run(["stat", "-c", "%U", path], quiet=True).out.strip()
+
+    assert owner("/root/victim") == "root"
+    assert owner(f"{state}/left-by-root") == "weft"
+    hub.run(["rm", "/root/victim", f"{state}/second-name", f"{state}/left-by-root"])
+
+
 # ---- a bare interface -----------------------------------------------------------------------
 
 

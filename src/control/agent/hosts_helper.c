@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/state/blocks_file.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "mesh/names/hosts.h"
@@ -87,18 +88,27 @@ static bool receive_all(int fd, void *data, size_t len)
 
 /* ---- the helper's side ---------------------------------------------------------------------- */
 
-static int put(const char *path, const struct hosts_rules *rules, const struct ask *ask,
-    const char *block, bool *ret_changed, struct err *e)
-{
-    int r = hosts_check_owner(rules, ask->owner, e);
+/** What a helper goes by. */
+struct goes_by {
+    const char *path; /* borrowed: the hosts file */
+    struct hosts_rules rules;
+    struct err refused; /* why it takes no lines; code 0: it does */
+};
 
+static int put(const struct goes_by *by, const struct ask *ask, const char *block,
+    bool *ret_changed, struct err *e)
+{
+    int r = hosts_check_owner(&by->rules, ask->owner, e);
+
+    if (r == 0 && block && by->refused.code != 0)
+        r = err_set(e, by->refused.code, "%s", err_text(&by->refused));
     if (r == 0 && block)
-        r = hosts_check_block(rules, block, ask->len, e);
-    return r == 0 ? hosts_file_put(path, ask->owner, block, ret_changed, e) : r;
+        r = hosts_check_block(&by->rules, block, ask->len, e);
+    return r == 0 ? hosts_file_put(by->path, ask->owner, block, ret_changed, e) : r;
 }
 
 /* Answers one request. Return: false when the agent has ended, or sends what no agent sends. */
-static bool serve(int fd, const char *path, const struct hosts_rules *rules)
+static bool serve(int fd, const struct goes_by *by)
 {
     _cleanup_(freep) char *block = NULL;
     struct answer answer = {0};
@@ -114,14 +124,15 @@ static bool serve(int fd, const char *path, const struct hosts_rules *rules)
             return false;
         block[ask.len] = '\0';
     }
-    answer.result = put(path, rules, &ask, block, &answer.changed, &e);
+    answer.result = put(by, &ask, block, &answer.changed, &e);
     if (answer.result != 0)
         (void)snprintf(answer.why, sizeof(answer.why), "%s", err_text(&e));
-    return send_all(fd, &answer, sizeof(answer));
+    /* One that takes no lines ends, so that the next one looks again. */
+    return send_all(fd, &answer, sizeof(answer)) && by->refused.code == 0;
 }
 
 /* Serves until the agent closes its end. A signal to the agent's process group does not end it. */
-static _Noreturn void live(int fd, const char *path, const struct hosts_rules *rules)
+static _Noreturn void live(int fd, const struct goes_by *by)
 {
     char real[PATH_MAX];
     char folder[PATH_MAX];
@@ -134,12 +145,12 @@ static _Noreturn void live(int fd, const char *path, const struct hosts_rules *r
     (void)signal(SIGTERM, SIG_IGN);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)prctl(PR_SET_NAME, "weft-hosts");
-    (void)snprintf(folder, sizeof(folder), "%s", realpath(path, real) ? real : path);
+    (void)snprintf(folder, sizeof(folder), "%s", realpath(by->path, real) ? real : by->path);
     (void)dirname(folder);
     if (dup2(fd, STDIN_FILENO) < 0 || close_range(STDERR_FILENO + 1, UINT_MAX, 0) < 0 ||
         sandbox_enter(&s, NULL, &e) != 0)
         _exit(1);
-    while (serve(STDIN_FILENO, path, rules))
+    while (serve(STDIN_FILENO, by))
         ;
     _exit(0);
 }
@@ -160,17 +171,43 @@ static int check_rules(struct hosts_rules *rules, struct err *e)
     return r;
 }
 
-int hosts_helper_serve(const char *path, struct err *e)
+static bool is_same_block(const struct ip_prefix *a, const struct ip_prefix *b)
 {
-    struct hosts_rules rules;
+    return a->len == b->len && ip_addr_equal(&a->addr, &b->addr);
+}
+
+/* Does root say the same as the agent, which said @rules? 0; or non-zero with words. */
+static int check_said(const struct hosts_rules *rules, const char *state_dir, struct err *e)
+{
+    struct hosts_rules have;
+    char cidr4[IP_PREFIX_TEXT_MAX];
+    char cidr6[IP_PREFIX_TEXT_MAX];
+    int r = blocks_file_read(&have, state_dir, e);
+
+    if (r != 0)
+        return r > 0 ? -EPERM : r;
+    if (strcmp(have.network, rules->network) == 0 && strcmp(have.node, rules->node) == 0 &&
+        is_same_block(&have.cidr4, &rules->cidr4) && is_same_block(&have.cidr6, &rules->cidr6))
+        return 0;
+    return err_set(e, -EPERM,
+        "names are those of %s in %s with addresses of %s and %s, as root wrote at the join; the "
+        "agent says something else",
+        have.node, have.network, ip_prefix_format(&have.cidr4, cidr4),
+        ip_prefix_format(&have.cidr6, cidr6));
+}
+
+int hosts_helper_serve(const char *path, const char *state_dir, struct err *e)
+{
+    struct goes_by by = {.path = path};
     int r;
 
-    if (!receive_all(STDIN_FILENO, &rules, sizeof(rules)))
+    if (!receive_all(STDIN_FILENO, &by.rules, sizeof(by.rules)))
         return err_set(e, -EPIPE, "nobody says on standard input whose names they are");
-    r = check_rules(&rules, e);
-    if (r == 0)
-        live(STDIN_FILENO, path, &rules);
-    return r;
+    r = check_rules(&by.rules, e);
+    if (r < 0)
+        return r;
+    by.refused.code = check_said(&by.rules, state_dir, &by.refused);
+    live(STDIN_FILENO, &by);
 }
 
 /* ---- the agent's side ----------------------------------------------------------------------- */
@@ -188,7 +225,7 @@ int hosts_helper_start(
     h->fd = fds[0];
     h->pid = fork();
     if (h->pid == 0)
-        live(fds[1], path, rules);
+        live(fds[1], &(struct goes_by){.path = path, .rules = *rules});
     (void)close(fds[1]);
     if (h->pid < 0) {
         int r = err_set(e, -errno, "no process for the helper: %s", strerror(errno));

@@ -10,8 +10,8 @@
  *
  * An agent that a service manager starts as another user than root cannot start a helper. The
  * service manager does: it listens on a socket of that user's and starts a helper for whoever
- * connects, which is told the rules by the agent itself. That one keeps to addresses and names that
- * are nobody else's, but not to those of one network.
+ * connects, which says whose names they are. Which addresses are the network's that helper takes
+ * from a file that only root can write (agent/state/blocks_file.h), and not from who connects.
  *
  * Threads: one at a time.
  */
@@ -31,7 +31,7 @@ struct hosts_helper;
  * hosts_helper_start() - start a helper as a child; only while this process is root and has one
  * thread
  * @path:	the file
- * @rules:	borrowed: which lines the helper will accept
+ * @rules:	borrowed: which lines the helper will accept, as blocks_file_keep() has them
  *
  * Return: 0 or negative errno with words.
  */
@@ -52,11 +52,16 @@ int hosts_helper_find(struct hosts_helper **ret, const char *socket_path,
 
 /**
  * hosts_helper_serve() - be the helper of the agent that is connected to standard input
+ * @state_dir:	of that agent: which addresses it may be given is read beside it
+ *
+ * Where that file is missing, or of another network or node, or has other blocks than the agent
+ * says, lines are refused with a sentence that says so, for the agent's log. Lines can be taken
+ * away all the same.
  *
  * Return: negative errno with words when the agent sends rules that are not valid. Otherwise it
  * does not return: the process exits when the agent ends.
  */
-int hosts_helper_serve(const char *path, struct err *e);
+int hosts_helper_serve(const char *path, const char *state_dir, struct err *e);
 
 /**
  * hosts_helper_put() - as hosts_file_put(), by the helper

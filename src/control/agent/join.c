@@ -10,6 +10,7 @@
 
 #include "agent/hublink/farewell.h"
 #include "agent/join_ask.h"
+#include "agent/state/blocks_file.h"
 #include "agent/state/removed.h"
 #include "api/client/client.h"
 #include "base/err.h"
@@ -176,8 +177,13 @@ static int take_answer(const struct join_wish *wish, struct netlink *nl,
 
 static int keep(const struct state *st, const char *dir, struct err *e)
 {
-    int r = state_write_snapshot(&st->snapshot, dir, e);
+    const struct hosts_rules rules = blocks_file_rules(&st->snapshot);
+    /* Without names in the hosts file nobody reads it; a relay may join as another user than root.
+     */
+    int r = st->keeps_hosts ? blocks_file_write(&rules, dir, e) : 0;
 
+    if (r == 0)
+        r = state_write_snapshot(&st->snapshot, dir, e);
     /* With node.json the machine has joined, so only what is then of no use is removed after it. */
     if (r == 0)
         r = state_write(st, dir, e);

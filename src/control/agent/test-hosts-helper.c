@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "agent/hosts_helper.h"
+#include "agent/state/blocks_file.h"
 #include "base/err.h"
 #include "net/socket/unix_socket.h"
 #include "os/statefile.h"
@@ -23,6 +24,7 @@
 
 static char folder[64];
 static char path[80];
+static char state_dir[80];
 
 static int set_up(void **state)
 {
@@ -30,12 +32,14 @@ static int set_up(void **state)
     if (!mkdtemp(folder))
         return -1;
     (void)snprintf(path, sizeof(path), "%s/hosts", folder);
+    (void)snprintf(state_dir, sizeof(state_dir), "%s/node", folder);
     return statefile_replace(path, "127.0.0.1 localhost\n", 20, 0644, NULL);
 }
 
 static int tear_down(void **state)
 {
     (void)unlink(path);
+    blocks_file_remove(state_dir);
     return rmdir(folder);
 }
 
@@ -75,7 +79,7 @@ static pid_t serve_one(int listener)
             _exit(1);
         (void)close(fd);
         (void)close(listener);
-        (void)hosts_helper_serve(path, NULL);
+        (void)hosts_helper_serve(path, state_dir, NULL);
         _exit(2);
     }
     return pid;
@@ -87,9 +91,71 @@ static void end(pid_t pid)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void test_one_that_a_service_manager_starts(void **state)
+/* Of this node, with these blocks. */
+static struct hosts_rules rules_with(const char *cidr4)
 {
     struct hosts_rules rules = {.network = "default", .node = "n1"};
+
+    assert_int_equal(ip_prefix_parse(&rules.cidr4, cidr4, NULL), 0);
+    assert_int_equal(ip_prefix_parse(&rules.cidr6, "fd5a:1::/64", NULL), 0);
+    return rules;
+}
+
+/* What a helper that a service manager has started answers to an agent that says @rules. */
+static int ask_with(int listener, const char *place, const struct hosts_rules *rules,
+    const char *block, struct err *e)
+{
+    struct hosts_helper *h = NULL;
+    pid_t pid = serve_one(listener);
+    bool changed;
+    int r;
+
+    assert_int_equal(hosts_helper_find(&h, place, rules, NULL), 0);
+    r = hosts_helper_put(h, OWNER, block, &changed, e);
+    assert_null(hosts_helper_free(h));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    return r;
+}
+
+/* Which addresses may be written is root's to say, and not who connects. */
+static void test_blocks_are_not_the_callers(void **state)
+{
+    const struct hosts_rules true_rules = rules_with("10.42.0.0/16");
+    const struct hosts_rules lies = rules_with("8.0.0.0/8");
+    struct err e = ERR_NULL;
+    char place[96];
+    int listener;
+
+    (void)snprintf(place, sizeof(place), "%s/helper.sock", folder);
+    listener = unix_socket_listen(place, SOCK_STREAM);
+    assert_true(listener >= 0);
+
+    /* Nobody has said anything yet: nothing is written, and the words name the way out. */
+    assert_int_equal(ask_with(listener, place, &true_rules, "10.42.0.2\tn1\n", &e), -EPERM);
+    assert_non_null(strstr(err_text(&e), "node.blocks"));
+    assert_non_null(strstr(err_text(&e), "restart the agent"));
+
+    assert_int_equal(blocks_file_write(&true_rules, state_dir, NULL), 0);
+    assert_int_equal(ask_with(listener, place, &lies, "8.8.8.8\tn1.default.weft\n", &e), -EPERM);
+    assert_string_equal(err_text(&e),
+        "names are those of n1 in default with addresses of 10.42.0.0/16 and fd5a:1::/64, as root "
+        "wrote at the join; the agent says something else");
+    assert_int_equal(
+        ask_with(listener, place, &true_rules, "8.8.8.8\tn1.default.weft\n", &e), -EINVAL);
+    assert_file("127.0.0.1 localhost\n");
+    assert_int_equal(ask_with(listener, place, &true_rules, "10.42.0.2\tn1.default.weft\n", &e), 0);
+
+    /* What was written can be taken away by whoever asks, as at an end of everything. */
+    blocks_file_remove(state_dir);
+    assert_int_equal(ask_with(listener, place, &true_rules, NULL, &e), 0);
+    assert_file("127.0.0.1 localhost\n");
+    (void)close(listener);
+    (void)unlink(place);
+}
+
+static void test_one_that_a_service_manager_starts(void **state)
+{
+    struct hosts_rules rules = rules_with("10.42.0.0/16");
     struct hosts_helper *h = NULL;
     char place[96];
     bool changed;
@@ -97,7 +163,7 @@ static void test_one_that_a_service_manager_starts(void **state)
     pid_t first;
     pid_t second;
 
-    assert_int_equal(ip_prefix_parse(&rules.cidr4, "10.42.0.0/16", NULL), 0);
+    assert_int_equal(blocks_file_write(&rules, state_dir, NULL), 0);
     (void)snprintf(place, sizeof(place), "%s/helper.sock", folder);
     assert_int_equal(hosts_helper_find(&h, place, &rules, NULL), -ENOENT);
     listener = unix_socket_listen(place, SOCK_STREAM);
@@ -167,6 +233,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_puts_and_takes_away, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refuses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_that_a_service_manager_starts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_blocks_are_not_the_callers, set_up, tear_down),
     };
 
     (void)signal(SIGPIPE, SIG_IGN);

@@ -42,12 +42,15 @@ struct room {
 static int start_helper(struct agent_config *config, const struct state *st, struct err *e)
 {
     struct hosts_rules rules = blocks_file_rules(&st->snapshot);
+    int r = geteuid() == 0 ? blocks_file_keep(&rules, config->state_dir, e) : 0;
 
-    if (geteuid() == 0 && blocks_file_keep(&rules, config->state_dir, e) < 0) {
+    if (r < 0) {
         /* A node works without names. Nobody may write them for it on its own word. */
         log_warning("the nodes' names are not put into " HOSTS_FILE_DEFAULT ": %s", err_text(e));
         return 0;
     }
+    if (r == BLOCKS_FILE_E_UNKEPT)
+        log_info("the next start believes the network's blocks once more: %s", err_text(e));
     if (geteuid() == 0)
         return hosts_helper_start(&config->hosts, HOSTS_FILE_DEFAULT, &rules, e);
     if (hosts_helper_find(&config->hosts, HOSTS_HELPER_SOCKET, &rules, e) < 0)
@@ -133,7 +136,7 @@ int agent_privileges_prepare(const char *state_dir, const char *user, struct err
         return 0;
     if (r == 0) {
         rules = blocks_file_rules(&st.snapshot);
-        if (blocks_file_keep(&rules, state_dir, e) < 0)
+        if (blocks_file_keep(&rules, state_dir, e) != 0)
             log_warning(
                 "the nodes' names will not be put into " HOSTS_FILE_DEFAULT ": %s", err_text(e));
     }

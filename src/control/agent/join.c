@@ -178,12 +178,13 @@ static int take_answer(const struct join_wish *wish, struct netlink *nl,
 static int keep(const struct state *st, const char *dir, struct err *e)
 {
     const struct hosts_rules rules = blocks_file_rules(&st->snapshot);
-    /* Without names in the hosts file nobody reads it; a relay may join as another user than root.
-     */
-    int r = st->keeps_hosts ? blocks_file_write(&rules, dir, e) : 0;
+    int r;
 
-    if (r == 0)
-        r = state_write_snapshot(&st->snapshot, dir, e);
+    /* Only for names in the hosts file. Where it cannot be written, the start of the agent says so;
+     * the hub has taken this machine in already. */
+    if (st->keeps_hosts)
+        (void)blocks_file_write(&rules, dir, NULL);
+    r = state_write_snapshot(&st->snapshot, dir, e);
     /* With node.json the machine has joined, so only what is then of no use is removed after it. */
     if (r == 0)
         r = state_write(st, dir, e);

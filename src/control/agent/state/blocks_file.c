@@ -170,7 +170,7 @@ int blocks_file_keep(struct hosts_rules *rules, const char *state_dir, struct er
             "there is no %s, and the blocks that the agent says are not private ones, so they are "
             "not believed: weft leave and weft join write it",
             path_of(state_dir, path));
-    return blocks_file_write(rules, state_dir, e);
+    return blocks_file_write(rules, state_dir, e) == 0 ? 0 : BLOCKS_FILE_E_UNKEPT;
 }
 
 void blocks_file_remove(const char *state_dir)

@@ -15,6 +15,8 @@ struct snapshot;
 
 /** There is no such file. */
 #define BLOCKS_FILE_E_ABSENT 1
+/** The rules are good, but the file cannot be written, as beside a mounted state directory. */
+#define BLOCKS_FILE_E_UNKEPT 2
 
 /** blocks_file_rules() - whose names, and which addresses: those of the join. */
 struct hosts_rules blocks_file_rules(const struct snapshot *born);
@@ -39,7 +41,7 @@ int blocks_file_read(struct hosts_rules *ret, const char *state_dir, struct err 
  * Call as root. Once the agent's user owns node.json its blocks are that user's word. They are
  * taken then only if they are private addresses, which lead to no host of the Internet.
  *
- * Return: 0; or negative errno with words.
+ * Return: 0; BLOCKS_FILE_E_UNKEPT with words; or negative errno with words, and no rules are good.
  */
 int blocks_file_keep(struct hosts_rules *rules, const char *state_dir, struct err *e);
 

@@ -134,6 +134,10 @@ static void test_kept_from_before(void **state)
     assert_int_equal(blocks_file_read(&have, state_dir, NULL), 0);
     assert_same(&have, &private);
 
+    /* Beside a directory that takes no file the blocks are good for this start. */
+    assert_int_equal(blocks_file_keep(&private, "/proc/weft/node", &e), BLOCKS_FILE_E_UNKEPT);
+    assert_int_equal(blocks_file_keep(&wide, "/proc/weft/node", &e), -EPERM);
+
     /* What there is counts, whatever is said later. */
     assert_int_equal(blocks_file_keep(&public, state_dir, NULL), 0);
     assert_same(&public, &private);

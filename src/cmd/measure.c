@@ -13,6 +13,7 @@
 #include "agent/agent_ask.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "cmd/cmd.h"
 #include "os/clock.h"
 #include "os/statefile.h"
@@ -58,6 +59,54 @@ static int open_survey(struct measure *m, struct err *e)
     return r;
 }
 
+/* The session and the challenges, as the agent takes them. NULL: no memory. */
+static json_t *ask_for_proofs(
+    const struct order *session, const struct coordinator_link *links, size_t n)
+{
+    json_t *body = order_encode(session);
+    json_t *challenges = json_object();
+    char address[IP_ADDR_TEXT_MAX];
+    char text[2 * MEASURE_PROOF_CHALLENGE + 1];
+
+    for (size_t i = 0; challenges && i < n; i++) {
+        if (!links[i].has_challenge)
+            continue;
+        hex_encode(links[i].challenge.b, sizeof(links[i].challenge.b), text);
+        (void)json_object_set_new(
+            challenges, ip_addr_format(&links[i].address, address), json_string(text));
+    }
+    if (!body || json_object_set_new(body, "challenges", challenges) < 0)
+        body = (json_decref(body), NULL);
+    return body;
+}
+
+/* The agent of this machine has the node's key. */
+static int prove(void *ctx, const struct order *session, const struct coordinator_link *links,
+    size_t n, struct order_proof *ret, bool *ret_has, struct err *e)
+{
+    const struct measure *m = ctx;
+    json_auto_t *body = ask_for_proofs(session, links, n);
+    json_auto_t *answer = NULL;
+    char address[IP_ADDR_TEXT_MAX];
+    int r;
+
+    if (!body)
+        return err_set(e, -ENOMEM, "no memory for %zu members", n);
+    r = agent_ask_with(
+        m->agent_socket, "POST", "/v1/measure/proofs", body, ASK_TIMEOUT_MS, &answer, e);
+    if (r != 0) {
+        (void)err_prefix(e, "the agent of this machine proves nothing");
+        return r < 0 ? r : -EIO;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *text = json_string_value(json_object_get(
+            json_object_get(answer, "proofs"), ip_addr_format(&links[i].address, address)));
+
+        ret_has[i] = text && hex_decode(text, ret[i].mac, sizeof(ret[i].mac));
+    }
+    return 0;
+}
+
 int measure_open(struct measure *m, const char *command, const struct measure_target *target)
 {
     struct err e = ERR_NULL;
@@ -75,6 +124,9 @@ int measure_open(struct measure *m, const char *command, const struct measure_ta
     m->plan.socket_path = m->socket_path;
     m->plan.interface = m->members.interface;
     m->plan.port = PROBE_PORT;
+    m->agent_socket = target->socket;
+    m->plan.prove = prove;
+    m->plan.prove_ctx = m;
     if (isatty(STDERR_FILENO))
         m->plan.progress = show_progress;
     r = open_survey(m, &e);

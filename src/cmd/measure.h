@@ -22,6 +22,7 @@ struct measure {
     struct members members;
     struct survey survey;
     struct survey_plan plan;
+    const char *agent_socket;    /* borrowed: of the agent, which proves the orders */
     char socket_path[4096 + 16]; /* of the measuring service on this machine */
     nsec_t started_at;           /* monotonic */
 };

@@ -160,6 +160,10 @@ def test_measuring(site: Mixed) -> None:
         report = json.loads(host.run(
             [program, "preflight", "--json", "--nodes", peer, "--force"], check=False,
             timeout_s=120).out)
+        if (program, site.programs[peer]) == (site.old, site.new):
+            # It cannot prove that it is the node; the newer one says so.
+            assert "has to be proven with the node's key" in json.dumps(report["findings"])
+            continue
         [pair] = report["pairs"]
         assert pair["oneStream"]["outBitsPerSecond"] > 0, report["findings"]
         assert all(way["reached"] for way in pair["ways"])

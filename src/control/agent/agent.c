@@ -497,8 +497,8 @@ static int start(struct life *l, struct err *e)
     start_link_watch(l);
     if (a->config->no_measure)
         return 0;
-    node_measure_start(
-        &a->measure, &a->loop, a->state.interface, a->config->socket_path, &a->config->memlock);
+    node_measure_start(&a->measure, &a->loop, &a->state.secret, a->state.interface,
+        a->config->socket_path, &a->config->memlock);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
     return 0;
 }

@@ -263,6 +263,22 @@ static void delete_job(void *ctx, const struct request *rq, struct response *rs)
     job_calls_begin(&a->jobs, "DELETE", rq->params[0], "rendezvous", NULL, rs);
 }
 
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+/* Whoever may ask here may have this node measure; a program that only sends from the node's
+ * address may not. */
+static void post_proofs(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct agent *a = ctx;
+    struct err e = ERR_NULL;
+    json_t *answer = NULL;
+
+    if (node_measure_prove(&a->state.secret, &a->snapshot, rq->body, &answer, &e) != 0)
+        response_fail(rs, &e);
+    else
+        response_json(rs, 200, answer);
+}
+
 /* ---- the routes ----------------------------------------------------------------------------- */
 
 /*
@@ -292,6 +308,8 @@ static const struct route routes[] = {
         "which network NCCL took in a job that runs here", ROLE_OPERATOR},
     {"DELETE", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, delete_job, "a job's run is over",
         ROLE_OPERATOR},
+    {"POST", "/v1/measure/proofs", API_ACCESS_ADMIN, post_proofs,
+        "proofs that this node orders a measurement", ROLE_OPERATOR},
     /* administer */
     {"POST", "/v1/engine", API_ACCESS_ADMIN, post_engine, "begin the data plane's process anew",
         ROLE_ADMIN},

@@ -41,11 +41,17 @@ static int explain_no_agent(const char *socket_path, struct err *e)
 int agent_ask(const char *socket_path, const char *method, const char *path, unsigned timeout_ms,
     json_t **ret, struct err *e)
 {
+    return agent_ask_with(socket_path, method, path, NULL, timeout_ms, ret, e);
+}
+
+int agent_ask_with(const char *socket_path, const char *method, const char *path,
+    const json_t *body, unsigned timeout_ms, json_t **ret, struct err *e)
+{
     char users[UNIX_SOCKET_CHOICE_CAP];
     struct client_target target = {
         .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(socket_path, users)};
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    int r = client_call(&target, method, path, NULL, timeout_ms, &answer, e);
+    int r = client_call(&target, method, path, body, timeout_ms, &answer, e);
 
     if (r == CLIENT_E_UNREACHABLE && answer.is_lost)
         return err_set(e, AGENT_ASK_E_NONE,

@@ -22,3 +22,7 @@ struct err;
  */
 int agent_ask(const char *socket_path, const char *method, const char *path, unsigned timeout_ms,
     json_t **ret, struct err *e);
+
+/** agent_ask_with() - the same with a body, which is borrowed; NULL: none. */
+int agent_ask_with(const char *socket_path, const char *method, const char *path,
+    const json_t *body, unsigned timeout_ms, json_t **ret, struct err *e);

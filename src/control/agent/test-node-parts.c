@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 #include "agent/peer_doubt.h"
 #include "agent/reconcile/observe.h"
 #include "agent/state/state.h"
+#include "base/text.h"
+#include "measure/order.h"
 #include "measure/service.h"
 #include "test/support/sample_mesh.h"
 
@@ -134,10 +137,11 @@ static void test_members_and_how_they_are_reached(void **state)
     };
     struct reach reach = {.items = reached, .n = 2};
     struct service_member members[4];
+    struct node_measure nm = {.host = NULL};
     const struct node *n3 = snapshot_find_node(&s, "n3");
 
     memset(members, 0xff, sizeof(members));
-    assert_int_equal(node_measure_list(&s, &reach, members, 4), 4);
+    assert_int_equal(node_measure_list(&nm, &s, &reach, members, 4), 4);
     /* In the snapshot's order: the hub, n2, which is this node, n3, n4. */
     assert_string_equal(members[0].name, "hub");
     assert_string_equal(members[0].path, "");
@@ -153,9 +157,83 @@ static void test_members_and_how_they_are_reached(void **state)
     assert_true(ip_addr_is_none(&members[3].underlay));
     /* A network that is larger than the service takes is told in part. */
     members[2].name[0] = 'x';
-    assert_int_equal(node_measure_list(&s, &reach, members, 2), 2);
+    assert_int_equal(node_measure_list(&nm, &s, &reach, members, 2), 2);
     assert_int_equal(members[2].name[0], 'x');
     snapshot_deinit(&s);
+}
+
+static struct node *node_in(struct snapshot *s, const char *name)
+{
+    return (struct node *)snapshot_find_node(s, name);
+}
+
+/* What n2 proves to n3: the proof of n2's agent in answer to the challenge 010203. */
+static void prove_to_n3(struct snapshot *s, const struct x25519_secret *secret2,
+    uint8_t mac[static MEASURE_PROOF_MAC], const json_t *order)
+{
+    static const char challenge[] = "01020300000000000000000000000000";
+    json_t *asked = json_deep_copy(order);
+    char address[IP_ADDR_TEXT_MAX];
+    json_t *answer = NULL;
+    const json_t *proofs;
+
+    (void)ip_addr_format(&node_in(s, "n3")->address4, address);
+    (void)json_object_set_new(
+        asked, "challenges", json_pack("{s:s, s:s}", address, challenge, "192.0.2.1", challenge));
+    assert_int_equal(node_measure_prove(secret2, s, asked, &answer, NULL), 0);
+    /* Whom nobody knows gets no proof. */
+    proofs = json_object_get(answer, "proofs");
+    assert_int_equal(json_object_size(proofs), 1);
+    assert_true(
+        hex_decode(json_string_value(json_object_get(proofs, address)), mac, MEASURE_PROOF_MAC));
+    json_decref(answer);
+
+    (void)json_object_set_new(asked, "challenges", json_pack("{s:s}", address, "0102"));
+    assert_int_equal(node_measure_prove(secret2, s, asked, &answer, NULL), -EINVAL);
+    (void)json_object_set_new(asked, "challenges", json_array());
+    assert_int_equal(node_measure_prove(secret2, s, asked, &answer, NULL), -EINVAL);
+    (void)json_object_del(asked, "id");
+    assert_int_equal(node_measure_prove(secret2, s, asked, &answer, NULL), -EINVAL);
+    json_decref(asked);
+}
+
+/* The service of one node takes what the agent of another proves, and not what a third one does. */
+static void test_orders_are_proven_between_two_nodes(void **state)
+{
+    static const struct x25519_secret secret2 = {{8, [31] = 0x40}};
+    static const struct x25519_secret secret3 = {{16, [31] = 0x40}};
+    struct snapshot s = sample_snapshot(4, 2);
+    struct snapshot far = sample_snapshot(4, 3);
+    struct node_measure nm = {.secret = &secret3};
+    struct service_member members[4];
+    struct reach reach = {.n = 0};
+    struct order o = {.kind = ORDER_SESSION, .purpose = "bench", .seconds = 60};
+    const struct order_challenge c = {{1, 2, 3}};
+    const struct measure_proof p = order_proof_input(&o, &c);
+    uint8_t mac[MEASURE_PROOF_MAC];
+    json_t *order = order_encode(&o);
+
+    assert_true(x25519_derive_public(&secret2, &node_in(&s, "n2")->key));
+    assert_true(x25519_derive_public(&secret3, &node_in(&s, "n3")->key));
+    node_in(&far, "n2")->key = node_in(&s, "n2")->key;
+    node_in(&far, "n3")->key = node_in(&s, "n3")->key;
+    prove_to_n3(&s, &secret2, mac, order);
+    json_decref(order);
+
+    assert_int_equal(node_measure_list(&nm, &far, &reach, members, 4), 4);
+    assert_false(members[0].has_key); /* the hub */
+    assert_true(members[1].has_key);
+    assert_false(members[2].has_key); /* itself */
+    assert_true(measure_proof_verify(mac, &members[1].key, &p));
+    assert_true(members[3].has_key);
+    assert_false(measure_proof_verify(mac, &members[3].key, &p));
+    /* Derived anew for a new key. */
+    node_in(&far, "n2")->key = node_in(&far, "n4")->key;
+    assert_int_equal(node_measure_list(&nm, &far, &reach, members, 4), 4);
+    assert_false(measure_proof_verify(mac, &members[1].key, &p));
+    node_measure_stop(&nm);
+    snapshot_deinit(&s);
+    snapshot_deinit(&far);
 }
 
 /* ---- the keepalive -------------------------------------------------------------------------- */
@@ -272,6 +350,7 @@ int main(void)
         cmocka_unit_test(test_a_found_path_is_left_only_for_a_relay),
         cmocka_unit_test(test_a_stock_peer_is_doubted_when_it_is_silent),
         cmocka_unit_test(test_members_and_how_they_are_reached),
+        cmocka_unit_test(test_orders_are_proven_between_two_nodes),
         cmocka_unit_test(test_what_is_told_of_the_keepalive),
         cmocka_unit_test(test_a_result_is_kept_for_the_next_start),
         cmocka_unit_test(test_a_damaged_file_is_left_alone),

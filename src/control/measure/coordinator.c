@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "measure/dial.h"
 #include "net/address/sockaddr.h"
@@ -95,27 +96,61 @@ static void finish_connecting(struct coordinator *c, nsec_t deadline)
     }
 }
 
-int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, size_t n,
-    const struct ip_addr *own, const char *socket_path, const char *interface, uint16_t port,
-    const struct order *o, nsec_t deadline)
+/* Gives SESSION @o once more, with proofs, to those who want one. @proven: room for all of them. */
+static int give_proven(struct coordinator *c, const struct coordinator_ways *ways,
+    const struct order *o, struct order *proven, nsec_t deadline)
 {
-    const struct order **orders = calloc(n + 1, sizeof(*orders));
+    _cleanup_(freep) const struct order **orders = calloc(c->n + 1, sizeof(*orders));
+    _cleanup_(freep) struct order_proof *proofs = calloc(c->n + 1, sizeof(*proofs));
+    _cleanup_(freep) bool *has = calloc(c->n + 1, sizeof(*has));
+    struct err e = ERR_NULL;
+    size_t n = 0;
+
+    if (!orders || !proofs || !has)
+        return -ENOMEM;
+    for (size_t i = 0; i < c->n; i++)
+        n += c->items[i].fd >= 0 && c->items[i].has_challenge;
+    if (n == 0 || !ways->prove)
+        return 0;
+    if (ways->prove(ways->ctx, o, c->items, c->n, proofs, has, &e) != 0) {
+        for (size_t i = 0; i < c->n; i++)
+            if (c->items[i].has_challenge)
+                lose(&c->items[i], err_text(&e));
+        return 0;
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        if (!has[i])
+            continue;
+        proven[i] = *o;
+        proven[i].has_proof = true;
+        proven[i].proof = proofs[i];
+        orders[i] = &proven[i];
+    }
+    coordinator_ask(c, orders, deadline);
+    return 0;
+}
+
+int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, size_t n,
+    const struct coordinator_ways *ways, const struct order *o, nsec_t deadline)
+{
+    _cleanup_(freep) const struct order **orders = calloc(n + 1, sizeof(*orders));
+    _cleanup_(freep) struct order *proven = calloc(n + 1, sizeof(*proven));
     nsec_t time = deadline - clock_now();
+    int r;
 
     *c = (struct coordinator){.items = calloc(n + 1, sizeof(*c->items)), .n = n, .id = o->id};
-    if (!orders || !c->items) {
-        free(orders);
+    if (!orders || !proven || !c->items) {
         free(c->items);
         *c = (struct coordinator)COORDINATOR_NULL;
         return -ENOMEM;
     }
     for (size_t i = 0; i < n; i++) {
-        bool is_own = socket_path && ip_addr_equal(&addresses[i], own);
+        bool is_own = ways->socket_path && ip_addr_equal(&addresses[i], &ways->own);
         struct err e = ERR_NULL;
 
         c->items[i].address = addresses[i];
-        c->items[i].fd =
-            is_own ? open_local(socket_path, &e) : open_remote(&addresses[i], port, interface, &e);
+        c->items[i].fd = is_own ? open_local(ways->socket_path, &e)
+                                : open_remote(&addresses[i], ways->port, ways->interface, &e);
         if (c->items[i].fd < 0)
             lose(&c->items[i], err_text(&e));
         orders[i] = o;
@@ -123,11 +158,11 @@ int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, siz
     finish_connecting(c, deadline);
     /* A member that has used up the time of connecting leaves the others theirs to answer. */
     coordinator_ask(c, orders, clock_now() + time);
+    r = give_proven(c, ways, o, proven, clock_now() + time);
     for (size_t i = 0; i < n; i++)
         if (!c->items[i].answer)
             hang_up(&c->items[i]);
-    free(orders);
-    return 0;
+    return r;
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
@@ -140,6 +175,7 @@ static void send_order(struct coordinator_link *k, const struct order *o)
     json_decref(k->answer);
     k->answer = NULL;
     k->why[0] = '\0';
+    k->has_challenge = false;
     if (line_write(k->fd, json, clock_now() + WRITE_TIME, &e) < 0)
         lose(k, err_text(&e));
     json_decref(json);
@@ -162,6 +198,7 @@ static bool take_answer(struct coordinator_link *k)
     }
     if (line_check_answer(json, &e) < 0) {
         (void)snprintf(k->why, sizeof(k->why), "%.*s", COORDINATOR_WHY_MAX - 1, err_text(&e));
+        k->has_challenge = order_challenge_decode(&k->challenge, json);
         json_decref(json);
         return true;
     }

@@ -25,11 +25,33 @@ struct err;
 
 /** The connection to one member. */
 struct coordinator_link {
-    struct ip_addr address;        /* of the member, on the overlay */
-    int fd;                        /* owns; -1: not connected, or the connection is lost */
-    struct line_buffer in;         /* the part of an answer that has arrived */
-    json_t *answer;                /* owns; the answer to the last order; NULL: there is none */
-    char why[COORDINATOR_WHY_MAX]; /* why there is no answer or no connection; "" otherwise */
+    struct ip_addr address;           /* of the member, on the overlay */
+    int fd;                           /* owns; -1: not connected, or the connection is lost */
+    struct line_buffer in;            /* the part of an answer that has arrived */
+    json_t *answer;                   /* owns; the answer to the last order; NULL: there is none */
+    char why[COORDINATOR_WHY_MAX];    /* why there is no answer or no connection; "" otherwise */
+    bool has_challenge;               /* it wants a proof of the order that it has refused */
+    struct order_challenge challenge; /* for that */
+};
+
+/**
+ * Proves a session to members that want it. @links: @n of them; for those that have a challenge
+ * sets @ret, and @ret_has if it could. Return: 0; or negative errno with words, and no member gets
+ * a proof.
+ */
+typedef int (*coordinator_prove_fn)(void *ctx, const struct order *session,
+    const struct coordinator_link *links, size_t n, struct order_proof *ret, bool *ret_has,
+    struct err *e);
+
+/** How the members are reached, and how orders are proven to them. All pointers are borrowed. */
+struct coordinator_ways {
+    struct ip_addr own;      /* this node's address */
+    const char *socket_path; /* of this machine's measuring service, asked in place of @own; NULL:
+                                this machine is asked over the network like the others */
+    const char *interface;   /* connections leave by it only; NULL: as routed */
+    uint16_t port;           /* on which the other members' measuring services listen */
+    coordinator_prove_fn prove; /* NULL: nothing is proven, and members of this version refuse */
+    void *ctx;                  /* for @prove */
 };
 
 struct coordinator {
@@ -50,12 +72,8 @@ void coordinator_deinit(struct coordinator *c);
  * coordinator_open() - connect to all members, and begin a session with them
  * @c:		not initialised yet; coordinator_deinit() is due also after a failure
  * @addresses:	@n of them, on the overlay
- * @own:	this node's address
- * @socket_path: unix socket of this machine's measuring service, which is used instead of the
- *		address @own; NULL: this machine is asked over the network like the others
- * @interface:	connections leave by this interface only; NULL: as routed
- * @port:	on which the other members' measuring services listen
- * @o:		SESSION, with an id that nobody can guess
+ * @o:		SESSION, with an id that nobody can guess. A member that wants a proof gets the
+ *order once more, with one
  * @deadline:	monotonic, for connecting; then those that are connected have as long to answer
  *
  * A member that does not take part keeps its place, with fd -1 and the reason in @why.
@@ -63,8 +81,7 @@ void coordinator_deinit(struct coordinator *c);
  * Return: 0 or -ENOMEM.
  */
 int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, size_t n,
-    const struct ip_addr *own, const char *socket_path, const char *interface, uint16_t port,
-    const struct order *o, nsec_t deadline);
+    const struct coordinator_ways *ways, const struct order *o, nsec_t deadline);
 
 /**
  * coordinator_ask() - give orders, and wait for the answers

@@ -30,9 +30,29 @@ static void check_order(const json_t *json)
     text = order_encode(&o);
     assert(text && order_decode(&again, text, &e) == 0);
     assert(again.kind == o.kind && again.bytes == o.bytes && again.rank == o.rank);
+    assert(again.has_proof == o.has_proof);
+    assert(memcmp(again.proof.mac, o.proof.mac, sizeof(o.proof.mac)) == 0);
     json_decref(text);
     order_deinit(&again);
     order_deinit(&o);
+}
+
+/* A challenge is read back as what it was; what is proven about it is of the same length always. */
+static void check_challenge(const json_t *json)
+{
+    const struct order o = {.kind = ORDER_SESSION, .purpose = "bench", .seconds = 1};
+    struct order_challenge c;
+    struct order_challenge again;
+    struct measure_proof p;
+    json_t *text;
+
+    if (!order_challenge_decode(&c, json))
+        return;
+    text = order_challenge_encode(&c, "no");
+    assert(text && order_challenge_decode(&again, text));
+    p = order_proof_input(&o, &again);
+    assert(memcmp(p.challenge, c.b, sizeof(c.b)) == 0);
+    json_decref(text);
 }
 
 static void check_results(const json_t *json)
@@ -67,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (body_parse(&json, (const char *)data, len, NULL) != 0)
         return 0;
     check_order(json);
+    check_challenge(json);
     check_results(json);
     json_decref(json);
     return 0;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/secret.h"
@@ -38,6 +39,34 @@ void order_deinit(struct order *o)
     free(o->addrs);
     free(o->names);
     *o = (struct order)ORDER_NULL;
+}
+
+/* ---- proofs -------------------------------------------------------------------------------- */
+
+struct measure_proof order_proof_input(const struct order *o, const struct order_challenge *c)
+{
+    struct measure_proof p = {.seconds = o->seconds};
+
+    memcpy(p.challenge, c->b, sizeof(p.challenge));
+    memcpy(p.id, o->id.b, sizeof(p.id));
+    /* Behind its end the text may be anything. */
+    memcpy(p.purpose, o->purpose, strnlen(o->purpose, sizeof(p.purpose) - 1));
+    return p;
+}
+
+json_t *order_challenge_encode(const struct order_challenge *c, const char *sentence)
+{
+    char text[2 * sizeof(c->b) + 1];
+
+    hex_encode(c->b, sizeof(c->b), text);
+    return json_pack("{s:s, s:s}", "error", sentence, "challenge", text);
+}
+
+bool order_challenge_decode(struct order_challenge *ret, const json_t *answer)
+{
+    const char *text = json_string_value(json_object_get(answer, "challenge"));
+
+    return text && hex_decode(text, ret->b, sizeof(ret->b));
 }
 
 /* ---- decoding ------------------------------------------------------------------------------ */
@@ -138,8 +167,21 @@ static void get_allreduce(struct fields *f, struct order *o)
     o->algorithm = algorithm;
 }
 
+static void get_proof(struct fields *f, struct order *o)
+{
+    size_t len = 2 * sizeof(o->proof.mac);
+    const char *text = fields_string(f, "proof", FIELDS_OPTIONAL, len, len);
+
+    if (!text)
+        return;
+    o->has_proof = true;
+    if (!hex_decode(text, o->proof.mac, sizeof(o->proof.mac)))
+        fields_fail(f, "\"proof\" is not %zu hex digits", len);
+}
+
 static void get_session(struct fields *f, struct order *o)
 {
+    get_proof(f, o);
     fields_text(f, "purpose", FIELDS_REQUIRED, 1, sizeof(o->purpose), o->purpose);
     get_id(f, &o->id);
     get_u32(f, "seconds", 1, ORDER_SECONDS_MAX, &o->seconds);
@@ -254,6 +296,15 @@ static json_t *encode_bulk(const struct order *o, const char *op)
     return json;
 }
 
+static json_t *encode_session(const struct order *o, const char *op, const char *id)
+{
+    char proof[2 * sizeof(o->proof.mac) + 1];
+
+    hex_encode(o->proof.mac, sizeof(o->proof.mac), proof);
+    return json_pack("{s:s, s:s, s:s, s:i, s:s*}", "op", op, "id", id, "purpose", o->purpose,
+        "seconds", (int)o->seconds, "proof", o->has_proof ? proof : NULL);
+}
+
 json_t *order_encode(const struct order *o)
 {
     const char *op = kind_names[o->kind];
@@ -263,8 +314,7 @@ json_t *order_encode(const struct order *o)
     hex_encode(o->id.b, sizeof(o->id.b), id);
     switch (o->kind) {
     case ORDER_SESSION:
-        return json_pack("{s:s, s:s, s:s, s:i}", "op", op, "id", id, "purpose", o->purpose,
-            "seconds", (int)o->seconds);
+        return encode_session(o, op, id);
     case ORDER_NAMES:
         return json_pack("{s:s, s:o}", "op", op, "names", encode_names(o));
     case ORDER_WARM:

@@ -16,6 +16,7 @@
 
 #include "base/addr.h"
 #include "base/parse.h"
+#include "wire/measure_proof.h"
 
 struct err;
 
@@ -57,6 +58,16 @@ struct session_id {
     uint8_t b[16];
 };
 
+/** The proof of a session (wire/measure_proof.h). */
+struct order_proof {
+    uint8_t mac[MEASURE_PROOF_MAC];
+};
+
+/** The challenge that a service makes for one connection. */
+struct order_challenge {
+    uint8_t b[MEASURE_PROOF_CHALLENGE];
+};
+
 enum order_direction {
     ORDER_OUT,  /* to the peer */
     ORDER_IN,   /* from the peer */
@@ -82,6 +93,8 @@ struct order {
     struct session_id id;     /* SESSION, SINK, SOURCE, HOP, PORT */
     char purpose[16];         /* SESSION: "preflight", "bench" */
     uint32_t seconds;         /* SESSION: how long it lasts at most */
+    bool has_proof;           /* SESSION: */
+    struct order_proof proof; /* SESSION: for the challenge of this connection */
     struct ip_addr peer;      /* IDLE_TEST, BULK */
     uint32_t pings;           /* IDLE_TEST */
     uint32_t streams;         /* BULK */
@@ -116,6 +129,15 @@ int order_decode(struct order *ret, const json_t *json, struct err *e);
 
 /** order_encode() - the order as JSON: a new reference; NULL for no memory. */
 json_t *order_encode(const struct order *o);
+
+/** order_proof_input() - what the proof of SESSION @o is about, in answer to @c. */
+struct measure_proof order_proof_input(const struct order *o, const struct order_challenge *c);
+
+/** order_challenge_encode() - a refusal with the challenge; a new reference, NULL for no memory. */
+json_t *order_challenge_encode(const struct order_challenge *c, const char *sentence);
+
+/** order_challenge_decode() - the challenge in an answer. False: it has none. */
+bool order_challenge_decode(struct order_challenge *ret, const json_t *answer);
 
 /** order_is_data() - does this kind begin a data connection between two members? */
 bool order_is_data(enum order_kind kind);

@@ -86,12 +86,21 @@ static void keep_local_open(struct service *s)
 
 /* ---- connections --------------------------------------------------------------------------- */
 
-static void count_connection(struct service *s, enum service_access access, int step)
+static void add_connection(struct service *s, struct service_connection *c)
 {
     (void)pthread_mutex_lock(&s->lock);
-    s->n_connections += (unsigned)step;
-    if (access == SERVICE_ACCESS_UNDERLAY)
-        s->n_underlay += (unsigned)step;
+    list_add_tail(&s->connections, &c->link);
+    s->n_connections++;
+    s->n_underlay += c->access == SERVICE_ACCESS_UNDERLAY;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static void remove_connection(struct service *s, struct service_connection *c)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    list_remove(&c->link);
+    s->n_connections--;
+    s->n_underlay -= c->access == SERVICE_ACCESS_UNDERLAY;
     (void)pthread_mutex_unlock(&s->lock);
 }
 
@@ -101,19 +110,24 @@ static void *run_connection(void *arg)
 
     service__serve(c);
     closep(&c->fd);
-    count_connection(c->service, c->access, -1);
+    remove_connection(c->service, c);
     service__unref(c->service);
     free(c);
     return NULL;
 }
 
-static bool has_room(struct service *s, enum service_access access)
+static bool has_room(struct service *s, enum service_access access, const struct ip_addr *from)
 {
+    const struct service_connection *c;
+    unsigned n_same = 0;
     bool yes;
 
     (void)pthread_mutex_lock(&s->lock);
+    list_foreach(c, &s->connections, link)
+        n_same += c->access == access && ip_addr_equal(&c->from, from);
     yes = s->n_connections < SERVICE_CONNECTIONS_MAX &&
-          (access != SERVICE_ACCESS_UNDERLAY || s->n_underlay < SERVICE_UNDERLAY_MAX);
+          (access != SERVICE_ACCESS_UNDERLAY || s->n_underlay < SERVICE_UNDERLAY_MAX) &&
+          (access != SERVICE_ACCESS_OVERLAY || n_same < SERVICE_FROM_ONE_MAX);
     (void)pthread_mutex_unlock(&s->lock);
     return yes;
 }
@@ -121,7 +135,7 @@ static bool has_room(struct service *s, enum service_access access)
 static void start_connection(
     struct service *s, int fd, enum service_access access, const struct ip_addr *from)
 {
-    struct service_connection *c = has_room(s, access) ? calloc(1, sizeof(*c)) : NULL;
+    struct service_connection *c = has_room(s, access, from) ? calloc(1, sizeof(*c)) : NULL;
     pthread_t thread;
 
     if (!c) {
@@ -130,10 +144,10 @@ static void start_connection(
     }
     *c = (struct service_connection){.service = s, .fd = fd, .access = access, .from = *from};
     service__ref(s);
-    count_connection(s, access, 1);
+    add_connection(s, c);
     if (thread_start(&thread, "measure-peer", -1, run_connection, c) < 0) {
         (void)close(fd);
-        count_connection(s, access, -1);
+        remove_connection(s, c);
         service__unref(s);
         free(c);
         return;
@@ -275,6 +289,7 @@ int service_new(struct service **ret, const struct service_config *config, struc
     s->underlay_fd = s->tcp_fd = s->udp_fd = s->unix_fd = -1;
     (void)pthread_mutex_init(&s->lock, NULL);
     session_init(&s->session);
+    list_init(&s->connections);
     s->wake_fd = wakeup_open();
     r = s->wake_fd < 0 ? s->wake_fd : thread_start(&s->thread, "measure", -1, run_listener, s);
     if (r < 0) {

@@ -6,7 +6,9 @@
  * thread of its own, because a measurement blocks. The service listens
  *
  *   - on the node's overlay address, TCP and UDP PROBE_PORT, bound to the overlay's interface.
- *     WireGuard's cryptokey routing guarantees there that a source address is a member's;
+ *     WireGuard's cryptokey routing guarantees there that a source address is a member's machine's.
+ *     That it is the member itself, and not another program there, a session is begun with a proof
+ *     of (wire/measure_proof.h);
  *   - on a unix socket for its own user and group, for a coordinator on this machine;
  *   - while a session needs it, on one TCP port of every address of this machine, where only that
  *     session's data connections are accepted.
@@ -22,6 +24,7 @@
 #include "base/addr.h"
 #include "base/parse.h"
 #include "measure/result.h"
+#include "wire/measure_proof.h"
 
 struct err;
 struct service;
@@ -33,6 +36,8 @@ struct service_member {
     char path[RESULT_PATH_MAX]; /* "lan", "direct", "relay", ...; "" for the node itself */
     char name[NAME_MAX_LEN + 1];
     char hostname[NAME_MAX_LEN + 1]; /* of its machine, if that is another name; else "" */
+    bool has_key;                    /* @key is known: an agent of ours runs there */
+    struct measure_proof_key key;    /* checks the orders that it gives to this node */
     bool is_hub; /* it measures nothing and gives no orders: who connects from its address is some
                     program of the hub's machine */
 };

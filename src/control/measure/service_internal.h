@@ -10,12 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "measure/dial.h"
 #include "measure/service.h"
 #include "measure/session.h"
 
 #define SERVICE_CONNECTIONS_MAX 160
-#define SERVICE_UNDERLAY_MAX    (2 * ORDER_STREAMS_MAX + 4)
+/* From one member's address: streams both ways, an all-reduce's hops, its orders. Any program of
+ * its machine may open one, and leaves the others room. */
+#define SERVICE_FROM_ONE_MAX (2 * ORDER_STREAMS_MAX + SESSION_HOPS_MAX + 8)
+#define SERVICE_UNDERLAY_MAX (2 * ORDER_STREAMS_MAX + 4)
 
 /** How a connection came in, and so who may be at its other end. */
 enum service_access {
@@ -37,6 +41,7 @@ struct service {
     struct ip_addr own;             /* none: not known yet */
     struct service_member *members; /* owns; sorted by address */
     size_t n_members;
+    struct list connections; /* of struct service_connection */
     unsigned n_connections;
     unsigned n_underlay; /* how many of these came in outside the overlay */
     int underlay_fd;     /* owns; -1: not open */
@@ -51,6 +56,7 @@ struct service {
 
 /** One connection, and its thread. */
 struct service_connection {
+    struct list link;        /* in the service's connections; guarded by its lock */
     struct service *service; /* owns one reference */
     int fd;                  /* owns; -1: given away */
     enum service_access access;

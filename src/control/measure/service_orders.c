@@ -15,6 +15,7 @@
 #include "measure/line.h"
 #include "measure/names.h"
 #include "measure/service_internal.h"
+#include "os/rng_kernel.h"
 #include "os/clock.h"
 #include "os/statefile.h"
 
@@ -290,19 +291,38 @@ static int read_order(
     return r;
 }
 
+/* The words for who is refused, since @b has the service or is next. */
+static int refuse_busy(struct service_connection *c, const struct session_busy *b)
+{
+    nsec_t left = nsec_max(b->free_at - clock_now(), 0) / NSEC_PER_SEC + 1;
+    struct service_member member;
+    char who[IP_ADDR_TEXT_MAX + NAME_MAX_LEN];
+    char text[192];
+
+    if (service__find_member(c->service, &b->owner, &member) && member.name[0])
+        (void)snprintf(who, sizeof(who), "%s", member.name);
+    else
+        (void)ip_addr_format(&b->owner, who);
+    if (b->is_waiting)
+        (void)snprintf(text, sizeof(text),
+            "%s has asked before and is next; try again, in %lld s at the latest", who,
+            (long long)left);
+    else
+        (void)snprintf(text, sizeof(text),
+            "it measures for %s right now, for %lld s more at most; try again", who,
+            (long long)left);
+    return refuse(c, text);
+}
+
 static void run_session(struct service_connection *c, struct line_buffer *lb, const struct order *o)
 {
     nsec_t deadline = clock_now() + (nsec_t)o->seconds * NSEC_PER_SEC;
-    struct ip_addr owner;
-    char text[IP_ADDR_TEXT_MAX];
-    char busy[128];
+    struct session_busy busy;
     uint64_t number;
-    int r = session_begin(&c->service->session, o, &c->from, clock_now(), &number, &owner);
+    int r = session_begin(&c->service->session, o, &c->from, clock_now(), &number, &busy);
 
     if (r == SESSION_E_BUSY) {
-        (void)snprintf(busy, sizeof(busy), "it measures for %s right now; try again",
-            ip_addr_format(&owner, text));
-        (void)refuse(c, busy);
+        (void)refuse_busy(c, &busy);
         return;
     }
     r = accept_order(c);
@@ -310,11 +330,15 @@ static void run_session(struct service_connection *c, struct line_buffer *lb, co
         struct order next = ORDER_NULL;
 
         r = read_order(c, lb, deadline, &next);
+        if (r == 0 && !session_is(&c->service->session, number, clock_now())) {
+            (void)refuse(c, "its turn is over: another member has begun to measure");
+            r = -ETIMEDOUT;
+        }
         if (r == 0)
             r = obey(c, &next, &o->id);
         order_deinit(&next);
     }
-    session_end(&c->service->session, number);
+    session_end(&c->service->session, number, clock_now());
 }
 
 static void run_data(struct service_connection *c, const struct order *o)
@@ -342,6 +366,43 @@ static void run_data(struct service_connection *c, const struct order *o)
         bulk_serve(c->fd, o);
 }
 
+/* ---- proofs -------------------------------------------------------------------------------- */
+
+static const char no_proof[] =
+    "an order has to be proven with the node's key: weft of a version of before cannot give any "
+    "here, nor can other programs of that machine";
+
+/* Was @o made by the member itself, in answer to that challenge? */
+static bool is_proven(
+    struct service_connection *c, const struct order *o, const struct order_challenge *challenge)
+{
+    const struct measure_proof p = order_proof_input(o, challenge);
+    struct service_member member;
+
+    return o->has_proof && service__find_member(c->service, &c->from, &member) && member.has_key &&
+           measure_proof_verify(o->proof.mac, &member.key, &p);
+}
+
+/* Has whoever began a session without a proof do it once more, with one for a challenge. @o is
+ * replaced by that order. Return: true if it is proven; else it was refused. */
+static bool demand_proof(struct service_connection *c, struct line_buffer *lb, struct order *o)
+{
+    struct order_challenge challenge;
+    struct rng rng = rng_kernel();
+
+    rng_fill(&rng, challenge.b, sizeof(challenge.b));
+    if (answer(c, order_challenge_encode(&challenge, no_proof)) < 0)
+        return false;
+    order_deinit(o);
+    if (read_order(c, lb, clock_now() + FIRST_LINE_TIME, o) < 0)
+        return false;
+    if (o->kind == ORDER_SESSION && is_proven(c, o, &challenge))
+        return true;
+    (void)refuse(
+        c, o->has_proof ? "the proof is not that of the node with that address" : no_proof);
+    return false;
+}
+
 void service__serve(struct service_connection *c)
 {
     _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;
@@ -352,9 +413,9 @@ void service__serve(struct service_connection *c)
         return;
     if (order_is_data(o.kind))
         run_data(c, &o);
-    else if (o.kind == ORDER_SESSION && c->access != SERVICE_ACCESS_UNDERLAY)
-        run_session(c, &lb, &o);
-    else
+    else if (o.kind != ORDER_SESSION || c->access == SERVICE_ACCESS_UNDERLAY)
         (void)refuse(c, "a session comes first");
+    else if (c->access == SERVICE_ACCESS_LOCAL || demand_proof(c, &lb, &o))
+        run_session(c, &lb, &o);
     order_deinit(&o);
 }

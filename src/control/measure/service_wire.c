@@ -57,6 +57,9 @@ void service_wire_encode(struct str *out, const struct service_wire *m)
         add_text(out, m->member.name);
         add_text(out, m->member.hostname);
         add_u8(out, m->member.is_hub);
+        add_u8(out, m->member.has_key);
+        if (m->member.has_key)
+            str_add_bytes(out, (const char *)m->member.key.b, sizeof(m->member.key.b));
         break;
     case SERVICE_WIRE_LOOK:
     case SERVICE_WIRE_NONE:
@@ -137,6 +140,9 @@ static void read_fields(struct reader *r, struct service_wire *m)
         read_text(r, m->member.name, sizeof(m->member.name));
         read_text(r, m->member.hostname, sizeof(m->member.hostname));
         read_flag(r, &m->member.is_hub);
+        read_flag(r, &m->member.has_key);
+        if (m->member.has_key)
+            reader_copy(r, m->member.key.b, sizeof(m->member.key.b));
         break;
     case SERVICE_WIRE_LOOK:
         break;

@@ -7,7 +7,8 @@
  *
  *   CONFIG    interface, socket path, port    sent once, as the first message
  *   LIST      own address, number             that many MEMBERs follow and replace the former list
- *   MEMBER    address, underlay, path, name, hostname, one byte: 1 for a hub, else 0
+ *   MEMBER    address, underlay, path, name, hostname, one byte: 1 for a hub, else 0; one byte: 1
+ *             if a key of 32 bytes follows, which checks its orders, else 0
  *   LOOK      no fields                       the interface may have been replaced: check it
  *
  * The process sends no answers, and ends when the connection does.

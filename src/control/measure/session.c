@@ -36,17 +36,88 @@ void session_deinit(struct session *s)
     (void)pthread_cond_destroy(&s->changed);
 }
 
-int session_begin(struct session *s, const struct order *o, const struct ip_addr *owner, nsec_t now,
-    uint64_t *ret_number, struct ip_addr *ret_owner)
+/* ---- turns --------------------------------------------------------------------------------- */
+
+/* A member's entry; in a full table that of whom was seen longest ago. Call with the lock held. */
+static struct session_turn *turn_of(struct session *s, const struct ip_addr *who, nsec_t now)
 {
+    struct session_turn *oldest = &s->turns[0];
+
+    for (size_t i = 0; i < s->n_turns; i++) {
+        struct session_turn *t = &s->turns[i];
+
+        if (ip_addr_equal(&t->who, who)) {
+            t->seen_at = now;
+            return t;
+        }
+        if (t->seen_at < oldest->seen_at)
+            oldest = t;
+    }
+    if (s->n_turns < SESSION_TURNS_MAX)
+        oldest = &s->turns[s->n_turns++];
+    *oldest = (struct session_turn){.who = *who, .seen_at = now};
+    return oldest;
+}
+
+/* Who waits, and was served before @mine or never? The one that was served longest ago. */
+static const struct session_turn *find_waiting(
+    const struct session *s, const struct session_turn *mine, nsec_t now)
+{
+    const struct session_turn *first = mine;
+
+    for (size_t i = 0; i < s->n_turns; i++) {
+        const struct session_turn *t = &s->turns[i];
+
+        if (t != mine && t->asked_at != 0 && now - t->asked_at < SESSION_WAIT &&
+            t->served_at < first->served_at)
+            first = t;
+    }
+    return first == mine ? NULL : first;
+}
+
+/* May @mine have the service now? If not, @ret says who has it, or is to have it. */
+static bool is_its_turn(
+    const struct session *s, const struct session_turn *mine, nsec_t now, struct session_busy *ret)
+{
+    const struct session_turn *waiting;
+
+    if (s->is_on && now < s->ends_at) {
+        nsec_t over_at = nsec_min(s->turn_since + SESSION_TURN, s->ends_at);
+
+        *ret = (struct session_busy){.owner = s->owner, .free_at = over_at};
+        if (now < over_at || ip_addr_equal(&s->owner, &mine->who))
+            return false;
+    }
+    waiting = find_waiting(s, mine, now);
+    if (waiting)
+        *ret = (struct session_busy){
+            .owner = waiting->who, .free_at = waiting->asked_at + SESSION_WAIT, .is_waiting = true};
+    return !waiting;
+}
+
+int session_begin(struct session *s, const struct order *o, const struct ip_addr *owner, nsec_t now,
+    uint64_t *ret_number, struct session_busy *ret_busy)
+{
+    struct session_turn *mine;
+    bool goes_on;
     int r = 0;
 
     (void)pthread_mutex_lock(&s->lock);
-    if (s->is_on && now < s->ends_at) {
-        *ret_owner = s->owner;
+    mine = turn_of(s, owner, now);
+    if (!is_its_turn(s, mine, now, ret_busy)) {
+        mine->asked_at = now;
         r = SESSION_E_BUSY;
     } else {
+        /* Sessions of one member that follow each other closely are one turn. */
+        goes_on = ip_addr_equal(&s->owner, owner) && mine->served_at != 0 &&
+                  now - mine->served_at < SESSION_WAIT;
+        if (s->is_on)
+            turn_of(s, &s->owner, now)->served_at = now;
         clear(s);
+        if (!goes_on)
+            s->turn_since = now;
+        mine->served_at = now;
+        mine->asked_at = 0;
         s->is_on = true;
         s->id = o->id;
         s->owner = *owner;
@@ -58,11 +129,23 @@ int session_begin(struct session *s, const struct order *o, const struct ip_addr
     return r;
 }
 
-void session_end(struct session *s, uint64_t number)
+bool session_is(struct session *s, uint64_t number, nsec_t now)
+{
+    bool yes;
+
+    (void)pthread_mutex_lock(&s->lock);
+    yes = s->is_on && s->number == number && now < s->ends_at;
+    (void)pthread_mutex_unlock(&s->lock);
+    return yes;
+}
+
+void session_end(struct session *s, uint64_t number, nsec_t now)
 {
     (void)pthread_mutex_lock(&s->lock);
-    if (s->is_on && s->number == number)
+    if (s->is_on && s->number == number) {
+        turn_of(s, &s->owner, now)->served_at = now;
         clear(s);
+    }
     (void)pthread_mutex_unlock(&s->lock);
 }
 

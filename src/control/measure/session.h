@@ -8,6 +8,11 @@
  * nobody can make a member send or receive data unless a coordinator has begun
  * a session with that member, too.
  *
+ * Members take turns. Whoever has the session keeps it while nobody else wants it. Once it has had
+ * it for SESSION_TURN, however many sessions that were, it ends for the next who asks. And who was
+ * refused and has asked within SESSION_WAIT comes before all that were served later than it. So no
+ * member, nor several together, holds a service for longer than a turn each.
+ *
  * Threads: any; everything is guarded by @lock, which is held only briefly.
  */
 #pragma once
@@ -21,8 +26,17 @@
 #include "base/clock.h"
 #include "measure/order.h"
 
-/** session_begin(): another session has not ended yet. */
+/** session_begin(): another session has not ended yet, or it is another one's turn. */
 #define SESSION_E_BUSY 1
+
+/** For how long one member has the service when others want it. */
+#define SESSION_TURN (120 * NSEC_PER_SEC)
+
+/** Who was refused counts as waiting for so long. */
+#define SESSION_WAIT (15 * NSEC_PER_SEC)
+
+/** So many members are remembered; then those that were seen longest ago are forgotten. */
+#define SESSION_TURNS_MAX 64
 
 #define SESSION_HEARD_MAX 1024
 #define SESSION_HOPS_MAX  8
@@ -33,6 +47,21 @@ struct session_heard {
     uint32_t n;
 };
 
+/** When a member had its last turn, and when it was refused. All monotonic. */
+struct session_turn {
+    struct ip_addr who;
+    nsec_t served_at; /* its last turn ended, or goes on; 0: never */
+    nsec_t asked_at;  /* it was refused, and has not been served since; 0: it was not */
+    nsec_t seen_at;
+};
+
+/** Who has the service, for the words of a refusal. */
+struct session_busy {
+    struct ip_addr owner;
+    nsec_t free_at;  /* its turn is over then at the latest, monotonic */
+    bool is_waiting; /* it has none yet, but comes first */
+};
+
 struct session {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a hop has come, or the session has ended */
@@ -40,6 +69,9 @@ struct session {
     bool is_on;
     struct session_id id;
     struct ip_addr owner; /* the coordinator */
+    nsec_t turn_since;    /* since when it has had the service, with the sessions before */
+    struct session_turn turns[SESSION_TURNS_MAX];
+    size_t n_turns;
     char purpose[16];
     nsec_t ends_at;  /* monotonic */
     uint64_t number; /* of this session; the first one since the start has 1 */
@@ -64,15 +96,18 @@ void session_deinit(struct session *s);
  * @owner:	the coordinator's address
  * @now:	monotonic
  * @ret_number:	set on success; for session_end()
- * @ret_owner:	set on SESSION_E_BUSY: the address of the other session's coordinator
+ * @ret_busy:	set on SESSION_E_BUSY
  *
  * Return: 0 or SESSION_E_BUSY.
  */
 int session_begin(struct session *s, const struct order *o, const struct ip_addr *owner, nsec_t now,
-    uint64_t *ret_number, struct ip_addr *ret_owner);
+    uint64_t *ret_number, struct session_busy *ret_busy);
+
+/** session_is() - is the session with that number still on? @now: monotonic */
+bool session_is(struct session *s, uint64_t number, nsec_t now);
 
 /** session_end() - end the session with that number; nothing happens if it has ended already. */
-void session_end(struct session *s, uint64_t number);
+void session_end(struct session *s, uint64_t number, nsec_t now);
 
 /** session_has() - is the session with that id on? @now: monotonic */
 bool session_has(struct session *s, const struct session_id *id, nsec_t now);

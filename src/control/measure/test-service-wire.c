@@ -33,6 +33,8 @@ static void fill(struct service_wire ret[static SERVICE_WIRE_N])
     memset(member->path, 'w', sizeof(member->path) - 1);
     memset(member->name, 'n', sizeof(member->name) - 1);
     memset(member->hostname, 'h', sizeof(member->hostname) - 1);
+    memset(member->key.b, 'k', sizeof(member->key.b));
+    member->has_key = true;
 }
 
 static void test_there_and_back(void **state)

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +19,11 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "base/text.h"
+#include "crypto/x25519.h"
 #include "measure/coordinator.h"
 #include "measure/service.h"
+#include "measure/service_internal.h"
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
 
@@ -72,6 +76,36 @@ static int connect_from(const struct world *w, unsigned from, unsigned to)
     return -1;
 }
 
+/* The secret key of the member with that address. */
+static struct x25519_secret secret_of(unsigned n)
+{
+    struct x25519_secret s = {{(uint8_t)(8 * n), 1, 2, 3, [31] = 0x40}};
+
+    return s;
+}
+
+static struct x25519_public public_of(unsigned n)
+{
+    struct x25519_secret s = secret_of(n);
+    struct x25519_public p;
+
+    assert_true(x25519_derive_public(&s, &p));
+    return p;
+}
+
+/* The key of orders from one member to another, as that end has it which is @own. */
+static struct measure_proof_key key_of(unsigned own, unsigned from, unsigned to)
+{
+    struct x25519_secret secret = secret_of(own);
+    struct x25519_public other = public_of(own == from ? to : from);
+    struct x25519_public orderer = public_of(from);
+    struct x25519_public measured = public_of(to);
+    struct measure_proof_key key;
+
+    assert_true(measure_proof_key_make(&key, &secret, &other, &orderer, &measured));
+    return key;
+}
+
 static void begin(struct world *w, unsigned n)
 {
     struct service_member members[3] = {
@@ -86,6 +120,10 @@ static void begin(struct world *w, unsigned n)
         struct ip_addr own = loopback(i + 1);
         int fd = -1;
 
+        for (unsigned k = 0; k < 2; k++) {
+            members[k].key = key_of(i + 1, k + 1, i + 1);
+            members[k].has_key = true;
+        }
         assert_int_equal(service_new(&w->services[i], &config, NULL), 0);
         service_set_members(w->services[i], &own, members, 3);
         /* Its thread opens the port a moment later. */
@@ -131,6 +169,49 @@ static void assert_said(int fd, const char *line, const char *part)
 
     if (!strstr(said, part))
         fail_msg("%s: \"%s\" is not in %s", line, part, said);
+}
+
+/* The proof in answer to a challenge, in hex, by the member @from to the member @to. */
+static const char *prove(
+    const struct order *o, const struct order_challenge *c, unsigned from, unsigned to)
+{
+    static char text[2 * MEASURE_PROOF_MAC + 1];
+    const struct measure_proof p = order_proof_input(o, c);
+    const struct measure_proof_key key = key_of(from, from, to);
+    uint8_t mac[MEASURE_PROOF_MAC];
+
+    measure_proof_make(mac, &key, &p);
+    hex_encode(mac, sizeof(mac), text);
+    return text;
+}
+
+/* Orders the session @line at the member @to, proven with the key of @from. The answer's words. */
+static const char *open_session(int fd, const char *line, unsigned from, unsigned to)
+{
+    json_t *json = json_loads(line, 0, NULL);
+    json_t *refusal = json_loads(ask(fd, line), 0, NULL);
+    struct order_challenge c;
+    const char *said;
+    struct order o;
+    char *proven;
+
+    assert_true(order_challenge_decode(&c, refusal));
+    assert_int_equal(order_decode(&o, json, NULL), 0);
+    (void)json_object_set_new(json, "proof", json_string(prove(&o, &c, from, to)));
+    proven = json_dumps(json, 0);
+    said = ask(fd, proven);
+    free(proven);
+    json_decref(json);
+    json_decref(refusal);
+    return said;
+}
+
+static void assert_opens(int fd, const char *line, unsigned from)
+{
+    const char *said = open_session(fd, line, from, 1);
+
+    if (!strstr(said, "\"ok\":true"))
+        fail_msg("%s", said);
 }
 
 #define SESSION(id)                                                                                \
@@ -182,9 +263,10 @@ static void test_one_coordinator_at_a_time(void **state)
 
     begin(&w, 1);
     first = connect_from(&w, 1, 1);
-    assert_said(first, SESSION(FIRST), "\"ok\":true");
+    assert_opens(first, SESSION(FIRST), 1);
     second = connect_from(&w, 2, 1);
-    assert_said(second, SESSION(SECOND), "it measures for 127.0.0.1 right now");
+    assert_non_null(
+        strstr(open_session(second, SESSION(SECOND), 2, 1), "it measures for one right now"));
     (void)close(second);
     /* Its end is that of the session; the service sees it a moment later. */
     (void)close(first);
@@ -192,12 +274,97 @@ static void test_one_coordinator_at_a_time(void **state)
         bool is_taken;
 
         second = connect_from(&w, 2, 1);
-        is_taken = strstr(ask(second, SESSION(SECOND)), "\"ok\":true") != NULL;
+        is_taken = strstr(open_session(second, SESSION(SECOND), 2, 1), "\"ok\":true") != NULL;
         (void)close(second);
         if (is_taken)
             break;
         assert_true(clock_now() < until);
     }
+    end(&w);
+}
+
+/* What a program of a member's machine says from that member's address, without its key. */
+static void test_an_order_needs_the_nodes_key(void **state)
+{
+    static const char *const wrong[] = {
+        SESSION(FIRST),
+        "{\"op\": \"session\", \"purpose\": \"bench\", \"seconds\": 60, \"id\": \"" FIRST
+        "\", \"proof\": \"00112233445566778899aabbccddeeff\"}",
+        "{\"op\": \"facts\"}",
+    };
+    struct world w;
+    int fd;
+
+    begin(&w, 1);
+    for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        fd = connect_from(&w, 2, 1);
+        assert_said(fd, SESSION(FIRST), "has to be proven with the node's key");
+        (void)ask(fd, wrong[i]);
+        /* It hangs up after that, and nobody else is kept out. */
+        assert_true(recv(fd, &(char){0}, 1, 0) <= 0);
+        (void)close(fd);
+    }
+    /* The other member's key is not this one's; nor is the key of another way. */
+    fd = connect_from(&w, 2, 1);
+    assert_non_null(strstr(open_session(fd, SESSION(FIRST), 1, 1), "the proof is not that of"));
+    (void)close(fd);
+    fd = connect_from(&w, 2, 1);
+    assert_non_null(strstr(open_session(fd, SESSION(FIRST), 1, 2), "the proof is not that of"));
+    (void)close(fd);
+    fd = connect_from(&w, 2, 1);
+    assert_opens(fd, SESSION(FIRST), 2);
+    (void)close(fd);
+    end(&w);
+}
+
+/* A proof is for one connection: whoever has seen it can do nothing with it. */
+static void test_a_proof_is_good_once(void **state)
+{
+    static const struct order order = {.kind = ORDER_SESSION,
+        .id = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+        .purpose = "bench",
+        .seconds = 60};
+    struct order_challenge c;
+    json_t *refusal;
+    struct world w;
+    char line[256];
+    int first;
+    int second;
+
+    begin(&w, 1);
+    first = connect_from(&w, 2, 1);
+    second = connect_from(&w, 2, 1);
+    refusal = json_loads(ask(first, SESSION(FIRST)), 0, NULL);
+    assert_true(order_challenge_decode(&c, refusal));
+    json_decref(refusal);
+    (void)ask(second, SESSION(FIRST));
+    (void)snprintf(line, sizeof(line),
+        "{\"op\": \"session\", \"purpose\": \"bench\", \"seconds\": 60, \"id\": \"" FIRST
+        "\", \"proof\": \"%s\"}",
+        prove(&order, &c, 2, 1));
+    assert_said(second, line, "the proof is not that of");
+    assert_said(first, line, "\"ok\":true");
+    (void)close(first);
+    (void)close(second);
+    end(&w);
+}
+
+/* Connections that say nothing take no more than their machine's share. */
+static void test_one_machine_leaves_room(void **state)
+{
+    int held[SERVICE_CONNECTIONS_MAX];
+    struct world w;
+    int fd;
+
+    begin(&w, 1);
+    for (unsigned i = 0; i < SERVICE_CONNECTIONS_MAX; i++)
+        held[i] = connect_from(&w, 2, 1);
+    fd = connect_from(&w, 1, 1);
+    assert_opens(fd, SESSION(FIRST), 1);
+    (void)close(fd);
+    for (unsigned i = 0; i < SERVICE_CONNECTIONS_MAX; i++)
+        if (held[i] >= 0)
+            (void)close(held[i]);
     end(&w);
 }
 
@@ -216,7 +383,7 @@ static void test_data_only_within_the_session(void **state)
 
     begin(&w, 1);
     coordinator = connect_from(&w, 1, 1);
-    assert_said(coordinator, SESSION(FIRST), "\"ok\":true");
+    assert_opens(coordinator, SESSION(FIRST), 1);
     for (unsigned i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
         fd = connect_from(&w, 2, 1);
         assert_said(fd, orders[i], "it is not in that session");
@@ -264,7 +431,7 @@ static void test_only_members_are_measured_and_named(void **state)
 
     begin(&w, 1);
     fd = connect_from(&w, 1, 1);
-    assert_said(fd, SESSION(FIRST), "\"ok\":true");
+    assert_opens(fd, SESSION(FIRST), 1);
     for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         assert_said(fd, cases[i].order, cases[i].said);
     /* A line that is no order ends the session. */
@@ -281,18 +448,72 @@ static const struct order session = {
 static const struct order heard = {.kind = ORDER_HEARD};
 static const struct order bad = {.kind = ORDER_IDLE_TEST, .pings = 1};
 
-static void test_a_member_that_is_away_keeps_its_place(void **state)
+/* As an agent would prove it: @ctx is the number of the member that asks. */
+static int prove_all(void *ctx, const struct order *o, const struct coordinator_link *links,
+    size_t n, struct order_proof *ret, bool *ret_has, struct err *e)
 {
-    const struct ip_addr members[] = {loopback(1), loopback(4), loopback(2)};
-    const struct ip_addr own = loopback(1);
-    const struct order *orders[] = {&heard, &heard, NULL};
+    for (size_t i = 0; i < n; i++) {
+        unsigned to = links[i].address.b[15];
+
+        if (!links[i].has_challenge)
+            continue;
+        ret_has[i] = true;
+        assert_true(hex_decode(
+            prove(o, &links[i].challenge, *(unsigned *)ctx, to), ret[i].mac, sizeof(ret[i].mac)));
+    }
+    return 0;
+}
+
+static int prove_nothing(void *ctx, const struct order *o, const struct coordinator_link *links,
+    size_t n, struct order_proof *ret, bool *ret_has, struct err *e)
+{
+    return err_set(e, -EIO, "there is no agent");
+}
+
+/* Of the first member, who proves its orders. */
+static struct coordinator_ways ways_of(const struct world *w)
+{
+    static unsigned first = 1;
+
+    return (struct coordinator_ways){
+        .own = loopback(1), .port = w->port, .prove = prove_all, .ctx = &first};
+}
+
+static void test_what_is_not_proven_is_told(void **state)
+{
+    const struct ip_addr members[] = {loopback(1), loopback(2)};
+    struct coordinator_ways ways;
     struct coordinator c;
     struct world w;
 
     begin(&w, 2);
-    assert_int_equal(coordinator_open(&c, members, 3, &own, NULL, NULL, w.port, &session,
-                         clock_now() + PATIENCE),
-        0);
+    ways = ways_of(&w);
+    ways.prove = NULL; /* as a version of before */
+    assert_int_equal(coordinator_open(&c, members, 2, &ways, &session, clock_now() + PATIENCE), 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_false(coordinator_has(&c, i));
+        assert_non_null(strstr(c.items[i].why, "has to be proven with the node's key"));
+    }
+    coordinator_deinit(&c);
+    ways.prove = prove_nothing;
+    assert_int_equal(coordinator_open(&c, members, 2, &ways, &session, clock_now() + PATIENCE), 0);
+    assert_false(coordinator_has(&c, 0));
+    assert_string_equal(c.items[1].why, "there is no agent");
+    coordinator_deinit(&c);
+    end(&w);
+}
+
+static void test_a_member_that_is_away_keeps_its_place(void **state)
+{
+    const struct ip_addr members[] = {loopback(1), loopback(4), loopback(2)};
+    const struct order *orders[] = {&heard, &heard, NULL};
+    struct coordinator_ways ways;
+    struct coordinator c;
+    struct world w;
+
+    begin(&w, 2);
+    ways = ways_of(&w);
+    assert_int_equal(coordinator_open(&c, members, 3, &ways, &session, clock_now() + PATIENCE), 0);
     assert_int_equal(c.n, 3);
     assert_true(coordinator_has(&c, 0) && coordinator_has(&c, 2));
     assert_false(coordinator_has(&c, 1));
@@ -312,15 +533,15 @@ static void test_a_refusal_is_no_answer(void **state)
     const struct ip_addr members[] = {loopback(1)};
     struct order o = bad;
     const struct order *orders[] = {&o};
+    struct coordinator_ways ways;
     struct coordinator c;
     struct coordinator late;
     struct world w;
 
     begin(&w, 1);
     o.peer = loopback(3);
-    assert_int_equal(coordinator_open(&c, members, 1, &members[0], NULL, NULL, w.port, &session,
-                         clock_now() + PATIENCE),
-        0);
+    ways = ways_of(&w);
+    assert_int_equal(coordinator_open(&c, members, 1, &ways, &session, clock_now() + PATIENCE), 0);
     coordinator_ask(&c, orders, clock_now() + PATIENCE);
     assert_null(c.items[0].answer);
     assert_non_null(strstr(c.items[0].why, "no other member"));
@@ -331,11 +552,10 @@ static void test_a_refusal_is_no_answer(void **state)
     assert_non_null(c.items[0].answer);
     assert_string_equal(c.items[0].why, "");
     /* One that is refused its session is not held. */
-    assert_int_equal(coordinator_open(&late, members, 1, &members[0], NULL, NULL, w.port, &session,
-                         clock_now() + PATIENCE),
-        0);
+    assert_int_equal(
+        coordinator_open(&late, members, 1, &ways, &session, clock_now() + PATIENCE), 0);
     assert_false(coordinator_has(&late, 0));
-    assert_non_null(strstr(late.items[0].why, "it measures for 127.0.0.1"));
+    assert_non_null(strstr(late.items[0].why, "it measures for one"));
     coordinator_deinit(&late);
     coordinator_deinit(&c);
     end(&w);
@@ -366,8 +586,12 @@ int main(void)
         cmocka_unit_test(test_a_stranger_is_not_even_answered),
         cmocka_unit_test(test_a_session_comes_first),
         cmocka_unit_test(test_one_coordinator_at_a_time),
+        cmocka_unit_test(test_an_order_needs_the_nodes_key),
+        cmocka_unit_test(test_a_proof_is_good_once),
+        cmocka_unit_test(test_one_machine_leaves_room),
         cmocka_unit_test(test_data_only_within_the_session),
         cmocka_unit_test(test_only_members_are_measured_and_named),
+        cmocka_unit_test(test_what_is_not_proven_is_told),
         cmocka_unit_test(test_a_member_that_is_away_keeps_its_place),
         cmocka_unit_test(test_a_refusal_is_no_answer),
         cmocka_unit_test(test_a_member_that_stops_answering_is_lost),

@@ -217,6 +217,26 @@ def test_who_may_ask(mesh: Mesh) -> None:
                     "ping of another session: silence"]
 
 
+def test_programs_of_a_member_give_no_orders(mesh: Mesh) -> None:
+    """Any user of its machine sends from n1's address: it gives no order, and is in no way."""
+    n1, n3 = mesh.lab.host("n1"), mesh.lab.host("n3")
+    script = PROGRAMS / "refused_orders.py"
+    program = n1.spawn(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                        "/usr/bin/python3", "-u", script, "--without-key", mesh.address("n2")],
+                       name="stranger")
+    program.wait_line("^holding", 60)
+    said = program.lines()
+    assert "has to be proven with the node's key" in said[0]
+    assert said[1] == "a guess: the proof is not that of the node with that address"
+    assert said[2] == "facts: refused"
+    # While its connections are open another member measures there.
+    done = n3.run([mesh.weft, "preflight", "--json", "--nodes", "n2", "--force"], check=False,
+                  timeout_s=120)
+    pairs = json.loads(done.out)["pairs"]
+    assert len(pairs) == 1 and all(way["reached"] for way in pairs[0]["ways"])
+    program.kill9()
+
+
 LISTENER = """
 import socket
 sock = socket.create_server(("", 6379))

@@ -62,6 +62,12 @@ static int allocate(struct survey *s, size_t n)
 static int open_sessions(struct survey *s, const struct survey_plan *plan,
     const struct ip_addr addresses[], struct err *e)
 {
+    const struct coordinator_ways ways = {.own = plan->own,
+        .socket_path = plan->socket_path,
+        .interface = plan->interface,
+        .port = plan->port,
+        .prove = plan->prove,
+        .ctx = plan->prove_ctx};
     struct order session = {.kind = ORDER_SESSION};
     struct rng rng = rng_kernel();
     size_t seconds = SESSION_SPARE + survey_rounds(s, plan) * (3 + plan->ms / 50);
@@ -69,8 +75,8 @@ static int open_sessions(struct survey *s, const struct survey_plan *plan,
     (void)snprintf(session.purpose, sizeof(session.purpose), "%.15s", plan->purpose);
     session.seconds = seconds > ORDER_SECONDS_MAX ? ORDER_SECONDS_MAX : (uint32_t)seconds;
     rng_fill(&rng, session.id.b, sizeof(session.id.b));
-    if (coordinator_open(&s->coordinator, addresses, s->n_nodes, &plan->own, plan->socket_path,
-            plan->interface, plan->port, &session, clock_now() + OPEN_TIME) < 0)
+    if (coordinator_open(
+            &s->coordinator, addresses, s->n_nodes, &ways, &session, clock_now() + OPEN_TIME) < 0)
         return err_set(e, -ENOMEM, "no memory for %zu members", s->n_nodes);
     return 0;
 }

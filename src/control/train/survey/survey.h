@@ -29,12 +29,14 @@ struct survey_plan {
     const char *socket_path; /* of this machine's measuring service; NULL: it is asked at @own */
     const char *interface;   /* the overlay's, by which connections leave; NULL: as routed */
     uint16_t port;           /* TCP port of the measuring services: PROBE_PORT */
-    uint32_t pings;          /* in a train */
-    uint32_t ms;             /* least duration of a transfer; 0: throughput is not measured */
-    uint32_t streams;        /* of the transfers with several streams; 1: there are none */
-    uint64_t bytes;          /* most bytes of a transfer */
-    bool force;              /* measure throughput even if the network is in use */
-    bool alone;              /* measure throughput of one pair at a time, where they share a line */
+    coordinator_prove_fn prove; /* that it is this node that asks; NULL: nobody does */
+    void *prove_ctx;            /* for @prove */
+    uint32_t pings;             /* in a train */
+    uint32_t ms;                /* least duration of a transfer; 0: throughput is not measured */
+    uint32_t streams;           /* of the transfers with several streams; 1: there are none */
+    uint64_t bytes;             /* most bytes of a transfer */
+    bool force;                 /* measure throughput even if the network is in use */
+    bool alone; /* measure throughput of one pair at a time, where they share a line */
 
     /* Called at the beginning of each step with words for it; NULL: not wanted. */
     void (*progress)(void *ctx, const char *what);

@@ -34,6 +34,9 @@ struct site {
     uint16_t port;
 };
 
+/* The key of all orders here. */
+static const struct measure_proof_key key = {{7}};
+
 static struct ip_addr loopback(size_t i)
 {
     const uint8_t b[4] = {127, 0, 0, (uint8_t)(i + 1)};
@@ -83,6 +86,8 @@ static int open_site(void **state)
     for (size_t i = 0; i < NODES; i++) {
         site->names[i] = names[i];
         site->addresses[i] = members[i].address = loopback(i);
+        members[i].key = key;
+        members[i].has_key = true;
     }
     for (size_t i = 0; i < NODES; i++) {
         struct service_config config = {.port = site->port};
@@ -106,11 +111,25 @@ static int close_site(void **state)
     return 0;
 }
 
+/* What an agent does for the command, which has no key. */
+static int prove(void *ctx, const struct order *session, const struct coordinator_link *links,
+    size_t n, struct order_proof *ret, bool *ret_has, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct measure_proof p = order_proof_input(session, &links[i].challenge);
+
+        measure_proof_make(ret[i].mac, &key, &p);
+        ret_has[i] = links[i].has_challenge;
+    }
+    return 0;
+}
+
 static struct survey_plan plan_for(const struct site *site)
 {
     return (struct survey_plan){.purpose = "test",
         .own = site->addresses[0],
         .port = site->port,
+        .prove = prove,
         .pings = 10,
         .ms = 20,
         .streams = 2,

@@ -9,20 +9,20 @@ import json
 import os
 import sys
 
-from refused_orders import connect
+from refused_orders import begin_session, connect
 
 
 def main() -> None:
     address, peer, *endpoints = sys.argv[1:]
     begin = {"op": "session", "id": os.urandom(16).hex(), "purpose": "test", "seconds": 60}
     with connect(address) as sock:
+        begin_session(sock, address, begin)
         lines = sock.makefile()
 
         def order(what: dict) -> dict:
             sock.sendall(json.dumps(what).encode() + b"\n")
             return json.loads(lines.readline())
 
-        order(begin)
         for endpoint in endpoints:
             host, port = endpoint.rsplit(":", 1)
             answer = order({"op": "bulk", "peer": peer, "streams": 1, "ms": 50, "bytes": 1000,

@@ -1,12 +1,15 @@
 """Asks a member's measuring service what it should refuse; a line for each answer.
 
-    refused_orders.py ADDRESS
+    refused_orders.py ADDRESS                 with orders that the node's agent proves
+    refused_orders.py --without-key ADDRESS   as any program of the machine could
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+import signal
 import socket
 import struct
 import sys
@@ -16,10 +19,32 @@ MAGIC = 0x57667001
 PING = 1
 
 
-def ask(sock: socket.socket, order: dict) -> str:
+AGENT = "/run/weft/agent.sock"
+
+
+def exchange(sock: socket.socket, order: dict) -> dict:
     sock.sendall(json.dumps(order).encode() + b"\n")
-    answer = json.loads(sock.makefile().readline())
-    return "refused" if "error" in answer else "ok"
+    return json.loads(sock.makefile().readline())
+
+
+def ask(sock: socket.socket, order: dict) -> str:
+    return "refused" if "error" in exchange(sock, order) else "ok"
+
+
+def proof_of(address: str, order: dict, challenge: str) -> str:
+    """The agent's, for that order to that member."""
+    agent = http.client.HTTPConnection("localhost")
+    agent.sock = socket.socket(socket.AF_UNIX)
+    agent.sock.connect(AGENT)
+    agent.request("POST", "/v1/measure/proofs",
+                  json.dumps(order | {"challenges": {address: challenge}}))
+    return json.loads(agent.getresponse().read())["proofs"][address]
+
+
+def begin_session(sock: socket.socket, address: str, order: dict) -> dict:
+    """The answer to a session that is proven as the member wants it."""
+    challenge = exchange(sock, order)["challenge"]
+    return exchange(sock, order | {"proof": proof_of(address, order, challenge)})
 
 
 def connect(address: str) -> socket.socket:
@@ -37,16 +62,36 @@ def ping(address: str, session: bytes) -> str:
             return "silence"
 
 
+def without_key(address: str) -> None:
+    order = {"op": "session", "id": os.urandom(16).hex(), "purpose": "test", "seconds": 600}
+    with connect(address) as sock:
+        print("no proof:", exchange(sock, order)["error"])
+        print("a guess:", exchange(sock, order | {"proof": os.urandom(16).hex()})["error"])
+    with connect(address) as sock:
+        print("facts:", ask(sock, {"op": "facts"}))
+    with connect(address) as sock:
+        sock.sendall(b'{"op": "session"')
+        # Held open, and more like it, so that there is no room for others.
+        held = [connect(address) for _ in range(200)]
+        print("holding", flush=True)
+        signal.pause()  # until it is killed
+        assert held
+
+
 def main() -> None:
-    address = sys.argv[1]
+    address = sys.argv[-1]
+    if "--without-key" in sys.argv:
+        without_key(address)
+        return
     session, other = os.urandom(16), os.urandom(16)
     begin = {"op": "session", "id": session.hex(), "purpose": "test", "seconds": 30}
     with connect(address) as sock:
         print("light before a session:", ask(sock, {"op": "light", "peer": address, "pings": 1}))
     with connect(address) as sock:
-        print("session:", ask(sock, begin))
+        print("session:", "ok" if "ok" in begin_session(sock, address, begin) else "refused")
         with connect(address) as second:
-            print("second session:", ask(second, begin | {"id": other.hex()}))
+            refusal = begin_session(second, address, begin | {"id": other.hex()})
+            print("second session:", "refused" if "error" in refusal else "ok")
         with connect(address) as data:
             print("sink with another id:",
                   ask(data, {"op": "sink", "id": other.hex(), "ms": 100}))

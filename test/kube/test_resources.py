@@ -151,7 +151,7 @@ def test_wishes(live: Hub) -> None:
     live.must("apply", "-f", "-", stdin=edge("relay"))
     until(lambda: live.edge_is("True"), "not accepted")
     assert '"relay"' in live.run("get", "MeshEdge", "gpu-1--gpu-2")
-    assert "kubernetes:kubectl-client-side-apply  create edge/" in live.run("audit")
+    assert "kubernetes:claimed:kubectl-client-side-apply  create edge/" in live.run("audit")
     live.must("patch", "nodes.weft.dev", "default.gpu-1", "--type=merge", "-p",
               '{"spec": {"labels": {"gpu": "h100"}}}')
     until(lambda: live.holds('"h100"', "Node", "gpu-1"), "the hub has no such label")

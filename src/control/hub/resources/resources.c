@@ -389,8 +389,8 @@ static void judge(struct resources *s, const struct mail *m)
         return;
     }
     (void)snprintf(rq.params[1], sizeof(rq.params[1]), "%s", m->kind->name);
-    (void)snprintf(
-        rq.caller.name, sizeof(rq.caller.name), "kubernetes%s%.60s", m->by[0] ? ":" : "", m->by);
+    (void)snprintf(rq.caller.name, sizeof(rq.caller.name), "kubernetes%s%.60s",
+        m->by[0] ? ":claimed:" : "", m->by);
     j->answer->is_remove = m->what == MAIL_REMOVE;
     list_add_tail(&s->judgements, &j->link);
     ask_handlers(s, &rq, &rs);

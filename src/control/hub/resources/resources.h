@@ -7,10 +7,10 @@
  * here. The status of some two hundred objects is looked at each second, in turns, and told when it
  * says something new; of one object no more often than each five seconds.
  *
- * A wish is judged as a request of an administrator called "kubernetes:MANAGER", or "kubernetes"
- * where somebody deletes a resource, as Kubernetes does not tell who: by the same handlers, with
- * the same sentences, and the audit log tells of it. Who may write the resources is what
- * Kubernetes' own roles say.
+ * A wish is judged as a request of an administrator called "kubernetes:claimed:MANAGER", or
+ * "kubernetes" where somebody deletes a resource, as Kubernetes does not tell who: by the same
+ * handlers, with the same sentences, and the audit log tells of it. Who may write the resources is
+ * what Kubernetes' own roles say.
  *
  * Threads: the hub's loop only.
  */

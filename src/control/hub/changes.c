@@ -10,6 +10,7 @@
 #include "hub/jobs/jobs.h"
 #include "hub/networks/networks.h"
 #include "hub/streams/streams.h"
+#include "hub/watch/edge_events.h"
 #include "hub/watch/watch.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -273,6 +274,8 @@ static void on_network_removed(void *ctx, struct model_network *net)
     const struct changes *c = ctx;
 
     networks_forget(c->networks, net->pub.spec.meta.name);
+    if (c->events)
+        edge_events_forget(c->events, net->pub.spec.meta.name);
     net->bury_at = begin_burial(ctx, clock_now());
 }
 

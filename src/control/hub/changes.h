@@ -22,13 +22,14 @@
 #include "hub/hub.h"
 #include "hub/model/model.h"
 
+struct edge_events;
 struct jobs;
 struct networks;
 struct server;
 struct watcher;
 
 struct changes {
-    /* changes_init() sets these, but for the last three, which the hub sets before it serves. */
+    /* changes_init() sets these, but for the last four, which the hub sets before it serves. */
     struct model *model;          /* pins */
     struct networks *networks;    /* pins: has the networks' keys */
     struct watcher *watcher;      /* pins */
@@ -39,6 +40,7 @@ struct changes {
     struct server *server;        /* pins: answers members on the networks' interfaces; NULL: tests
                                      without sockets, and no interface may exist then */
     uint16_t api_port;            /* TCP port at which members are answered */
+    struct edge_events *events;   /* pins: forgotten with their network; NULL: there are none */
 
     bool is_running;       /* the data half and the watches are told; false while the hub starts */
     bool has_timer;        /* @bury_timer is in the loop */

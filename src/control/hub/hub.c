@@ -333,6 +333,7 @@ static int open_server(struct hub *hub, struct err *e)
         .identity = &hub->identity,
         .identify = access_identify,
         .begin = access_begin,
+        .admits = access_admits,
         .end = access_end,
     };
     uint16_t api_port;
@@ -348,6 +349,7 @@ static int open_server(struct hub *hub, struct err *e)
     if (r != 0)
         return r;
     hub->changes.server = hub->server;
+    hub->changes.events = &hub->reports.events;
     hub->handlers.server = hub->server;
     hub->changes.api_port = api_port;
     hub->handlers.api_port = api_port;
@@ -572,6 +574,7 @@ struct hub *hub_free(struct hub *hub)
     reports_deinit(&hub->reports);
     model_deinit(&hub->model);
     store_free(hub->store);
+    audit_deinit(&hub->audit);
     identity_close(&hub->identity);
     disk_works_deinit(&hub->disk);
     free(hub);

@@ -166,7 +166,8 @@ static void handle(
         config->begin(config->ctx, &rq);
     if (is_meant(c, &rq, rs))
         row = route_find(config->routes, method, path, rq.params, rs);
-    if (row && route_admits(row, &rq, rs))
+    if (row && route_admits(row, &rq, rs) &&
+        (!config->admits || config->admits(config->ctx, row, &rq, rs)))
         call(c, row, &rq, rs);
     rs->is_asked_who = row && row->is_page && rs->status == 401;
     if (config->end)

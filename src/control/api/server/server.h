@@ -39,6 +39,11 @@ struct server_config {
     enum caller_verdict (*identify)(
         void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret);
 
+    /* May it be called now? Asked once a row admits the caller; when not, @rs has the answer. NULL:
+     * always. */
+    bool (*admits)(
+        void *ctx, const struct route *row, const struct request *rq, struct response *rs);
+
     /* Called before and after each request's handler. @row: NULL when no row has that path and
      * method;
      * @rs: the answer. Either may be NULL. */

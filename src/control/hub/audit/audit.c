@@ -33,6 +33,12 @@ void audit_init(struct audit *a, struct store *store, int64_t (*wall)(void),
     audit_act_hub(a);
 }
 
+void audit_deinit(struct audit *a)
+{
+    for (int kind = 0; kind < AUDIT_KIND_N; kind++)
+        audit_rings_deinit(&a->rings[kind]);
+}
+
 void audit_share(struct audit *a, const char *hub, uint64_t salt)
 {
     a->hub = hub;
@@ -49,9 +55,15 @@ struct counting {
 static int count(void *ctx, const struct store_item *item)
 {
     const struct counting *c = ctx;
-    uint64_t number = audit_id_number(item->key + strlen(audit_record_prefix(c->kind)));
+    const char *id = item->key + strlen(audit_record_prefix(c->kind));
+    uint64_t number = audit_id_number(id);
+    struct audit_record record;
 
     c->audit->n[c->kind]++;
+    /* Of one that cannot be read it is not known whose it is. */
+    if (audit_record_decode(&record, item->key, item->value, NULL) != 0)
+        record.network[0] = '\0';
+    audit_rings_add(&c->audit->rings[c->kind], record.network, id);
     if (number > c->audit->last)
         c->audit->last = number;
     return 0;
@@ -66,6 +78,7 @@ int audit_open(struct audit *a, struct err *e)
         struct counting c = {.audit = a, .kind = kind};
 
         a->n[kind] = 0;
+        audit_rings_deinit(&a->rings[kind]);
         r = store_now_list(a->store, audit_record_prefix(kind), count, &c, NULL, e);
     }
     a->settled = a->last;
@@ -100,6 +113,13 @@ const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct
 }
 
 /* ---- entries -------------------------------------------------------------------------------- */
+
+/** Whose an entry is, for when it has been written. */
+struct audit_place {
+    enum audit_kind kind;
+    char network[NAME_MAX_LEN + 1];
+    char id[AUDIT_ID_MAX];
+};
 
 /* The entries of one commit, as operations of it. */
 struct audit_entries {
@@ -176,17 +196,24 @@ static int put_together(struct audit *a, const struct store_op *ops, size_t n_op
     struct audit_entries *en, struct audit_commit *ret, struct err *e)
 {
     struct store_op *all = calloc(n_ops + en->n + 1, sizeof(*all));
+    struct audit_place *places = calloc(en->n + 1, sizeof(*places));
 
     if (all && n_ops > 0)
         memcpy(all, ops, n_ops * sizeof(*all));
-    if (!all || write_entries(a, en, next_number(a), all + n_ops) != 0) {
+    if (!all || !places || write_entries(a, en, next_number(a), all + n_ops) != 0) {
+        free(places);
         free(all);
         entries_freep(&en);
         return err_set(e, -ENOMEM, "no memory for the audit log");
     }
-    *ret = (struct audit_commit){.ops = all, .n_ops = n_ops + en->n, .entries = en};
-    for (size_t i = 0; i < en->n; i++)
+    *ret = (struct audit_commit){
+        .ops = all, .n_ops = n_ops + en->n, .entries = en, .places = places, .n_places = en->n};
+    for (size_t i = 0; i < en->n; i++) {
         ret->n[en->records[i].kind]++;
+        places[i].kind = en->records[i].kind;
+        memcpy(places[i].network, en->records[i].network, sizeof(places[i].network));
+        memcpy(places[i].id, en->records[i].id, sizeof(places[i].id));
+    }
     if (en->n > 0)
         a->last = ret->number = next_number(a);
     return 0;
@@ -200,8 +227,18 @@ void audit_release(struct audit_commit *c)
     c->ops = NULL;
 }
 
-void audit_settled(struct audit *a, const struct audit_commit *c, bool is_done)
+void audit_dropped(struct audit_commit *c)
 {
+    free(c->places);
+    c->places = NULL;
+    c->n_places = 0;
+}
+
+void audit_settled(struct audit *a, struct audit_commit *c, bool is_done)
+{
+    for (size_t i = 0; is_done && i < c->n_places; i++)
+        audit_rings_add(&a->rings[c->places[i].kind], c->places[i].network, c->places[i].id);
+    audit_dropped(c);
     a->settled = c->number > a->settled ? c->number : a->settled;
     for (int kind = 0; is_done && kind < AUDIT_KIND_N; kind++) {
         a->n[kind] += c->n[kind];
@@ -253,6 +290,7 @@ static int send_entries(
         audit_release(&s->commit);
     }
     if (r != 0) {
+        audit_dropped(&s->commit);
         entries_freep(&s->entries);
         free(s);
     }

@@ -22,7 +22,8 @@
  * entries, so that a stranger fills neither the disk nor the log; they also have a bound of their
  * own, so that they push no change out.
  *
- * Entries are never changed. The oldest go when they are too old, or too many.
+ * Entries are never changed. They go when they are too old; and when there are too many, the oldest
+ * of the network that has the most (audit_rings.h).
  *
  * An actor is "uid:0" (of the admin socket), "admin:NAME" (an admin token), "file:admin.token",
  * "node:NETWORK/NAME", "join:ID" (a join token), "hub" (of several: "hub:NAME") or "stranger".
@@ -39,6 +40,7 @@
 #include "base/addr.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "hub/audit/audit_rings.h"
 #include "hub/record/audit_record.h"
 #include "store/store.h"
 
@@ -76,17 +78,18 @@ struct audit {
     /* What is the record of that key? Fills in @ret. Its ctx is @before_ctx, pinned. */
     void (*before)(void *ctx, const char *key, struct audit_before *ret);
     void *before_ctx;
-    int64_t (*wall)(void);       /* seconds since 1970 */
-    int64_t age_s;               /* older entries go */
-    size_t max[AUDIT_KIND_N];    /* more entries go */
-    size_t n[AUDIT_KIND_N];      /* entries kept */
-    struct audit_by by;          /* who causes what is committed now */
-    const struct audit_by *each; /* borrowed: who causes which operation */
-    uint64_t last;               /* number of the newest entries */
-    const char *hub;             /* pins: see audit_share(); NULL: no other hub */
-    uint64_t salt;               /* of the IDs, random; 0: no other hub has the
-                                    store; set by the hub */
-    uint64_t settled;            /* of the newest that are not on their way */
+    int64_t (*wall)(void);                  /* seconds since 1970 */
+    int64_t age_s;                          /* older entries go */
+    size_t max[AUDIT_KIND_N];               /* more entries go */
+    size_t n[AUDIT_KIND_N];                 /* entries kept */
+    struct audit_rings rings[AUDIT_KIND_N]; /* owns: whose these are */
+    struct audit_by by;                     /* who causes what is committed now */
+    const struct audit_by *each;            /* borrowed: who causes which operation */
+    uint64_t last;                          /* number of the newest entries */
+    const char *hub;                        /* pins: see audit_share(); NULL: no other hub */
+    uint64_t salt;                          /* of the IDs, random; 0: no other hub has the
+                                               store; set by the hub */
+    uint64_t settled;                       /* of the newest that are not on their way */
     struct audit_record pending[AUDIT_PENDING_MAX]; /* refusals to be written */
     unsigned n_pending;
     int64_t lost_since; /* s since 1970: the first of those that found no place */
@@ -103,6 +106,9 @@ struct audit {
 /** audit_init() - @wall: the clock; @before: see there. Nothing is read yet. */
 void audit_init(struct audit *a, struct store *store, int64_t (*wall)(void),
     void (*before)(void *ctx, const char *key, struct audit_before *ret), void *before_ctx);
+
+/** audit_deinit() - idempotent. */
+void audit_deinit(struct audit *a);
 
 /** audit_open() - count what is kept; waits for it. 0 or negative errno with words. */
 int audit_open(struct audit *a, struct err *e);
@@ -126,6 +132,8 @@ void audit_act_each(struct audit *a, const struct audit_by *by);
 /** audit_token_id() - what a join token is called: the start of its hash, in hex. Returns @buf. */
 const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct token_hash *hash);
 
+struct audit_place;
+
 /** A commit with the entries that tell of it. */
 struct audit_commit {
     struct store_op *ops;          /* owns the array: the operations, and behind them the entries */
@@ -133,6 +141,8 @@ struct audit_commit {
     struct audit_entries *entries; /* owns */
     uint64_t number;               /* of its entries; 0: there are none */
     size_t n[AUDIT_KIND_N];        /* of them */
+    struct audit_place *places;    /* owns: whose they are */
+    size_t n_places;
 };
 
 /**
@@ -148,7 +158,10 @@ int audit_prepare(struct audit *a, const struct store_op *ops, size_t n_ops,
 void audit_release(struct audit_commit *c);
 
 /** audit_settled() - the store has answered the commit. @is_done: it was committed. */
-void audit_settled(struct audit *a, const struct audit_commit *c, bool is_done);
+void audit_settled(struct audit *a, struct audit_commit *c, bool is_done);
+
+/** audit_dropped() - in place of audit_settled(): the store has not taken the commit. */
+void audit_dropped(struct audit_commit *c);
 
 /**
  * audit_note() - an entry about something that is not in the store, by itself

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "store/store.h"
@@ -30,18 +31,30 @@ static void end_trim(struct trim *t, const struct err *e)
     free(t);
 }
 
-/* True: the entry is to be removed, and the next one may have to be removed too. */
-static bool pick(struct trim *t, const struct store_item *item)
+/* True: the entry is too old, and the next one may be so too. */
+static bool pick_old(struct trim *t, const struct store_item *item)
 {
     struct audit_record record;
     bool is_damaged = audit_record_decode(&record, item->key, item->value, NULL) != 0;
-    bool is_too_many = t->a->n[t->kind] > t->a->max[t->kind] + t->n;
 
     /* An entry that cannot be read is removed once it is the oldest: it tells nobody anything. */
-    if (t->n == TRIM_MAX || (!is_damaged && !is_too_many && record.time >= t->oldest))
+    if (t->n == TRIM_MAX || (!is_damaged && record.time >= t->oldest))
         return false;
+    audit_rings_remove(&t->a->rings[t->kind], is_damaged ? "" : record.network,
+        item->key + strlen(audit_record_prefix(t->kind)));
     (void)snprintf(t->keys[t->n++], RECORD_KEY_MAX, "%s", item->key);
     return true;
+}
+
+/* Of entries that are too many, the oldest of whoever has the most. Should the commit fail they are
+ * not looked for again before they are too old, or the hub starts anew. */
+static void pick_most(struct trim *t)
+{
+    char id[AUDIT_ID_MAX];
+
+    while (t->n < TRIM_MAX && t->a->n[t->kind] > t->a->max[t->kind] + t->n &&
+           audit_rings_take(&t->a->rings[t->kind], id))
+        (void)audit_record_key(t->keys[t->n++], t->kind, id);
 }
 
 static void on_trimmed(void *ctx, const struct store_answer *answer)
@@ -51,6 +64,9 @@ static void on_trimmed(void *ctx, const struct store_answer *answer)
 
     if (answer->r == 0)
         *n -= t->n < *n ? t->n : *n;
+    /* As many as one commit removes: there may be more, and they do not wait. */
+    if (answer->r == 0 && t->n == TRIM_MAX)
+        t->a->trimmed_at = 0;
     end_trim(t, answer->r == 0 ? NULL : answer->e);
 }
 
@@ -60,8 +76,10 @@ static void on_oldest(void *ctx, const struct store_answer *answer)
     struct store_op ops[TRIM_MAX];
     struct err e = ERR_NULL;
 
-    for (size_t i = 0; answer->r == 0 && i < answer->n_items && pick(t, &answer->items[i]); i++)
+    for (size_t i = 0; answer->r == 0 && i < answer->n_items && pick_old(t, &answer->items[i]); i++)
         continue;
+    if (answer->r == 0)
+        pick_most(t);
     if (answer->r != 0 || t->n == 0) {
         end_trim(t, answer->r == 0 ? NULL : answer->e);
         return;

@@ -87,6 +87,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
 
     store_free(f->store);
+    audit_deinit(&f->audit);
     free(f);
     return 0;
 }
@@ -277,6 +278,30 @@ static void test_bounds(void **state)
     /* The count is what is there, also after a start. */
     assert_int_equal(audit_open(&f->audit, &f->e), 0);
     assert_int_equal(f->audit.n[AUDIT_CHANGE], 1);
+}
+
+/* Who changes very much pushes out what is its own. */
+static void test_full_by_one_network(void **state)
+{
+    struct fixture *f = *state;
+
+    f->audit.max[AUDIT_CHANGE] = 5;
+    assert_int_equal(commit(f, "+node/quiet/x"), 0);
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(commit(f, "+node/loud/x"), 0);
+    tick(f, 11 * NSEC_PER_SEC);
+    assert_int_equal(f->audit.n[AUDIT_CHANGE], 5);
+    assert_log(f, "hub create node/quiet/x 0>1; hub change node/loud/x 6>7; "
+                  "hub change node/loud/x 7>8; hub change node/loud/x 8>9; "
+                  "hub change node/loud/x 9>10; ");
+    /* The same after a start, with what is there from before. */
+    assert_int_equal(audit_open(&f->audit, &f->e), 0);
+    assert_int_equal(commit(f, "+node/loud/x"), 0);
+    tick(f, 11 * NSEC_PER_SEC);
+    assert_int_equal(f->audit.n[AUDIT_CHANGE], 5);
+    assert_log(f, "hub create node/quiet/x 0>1; hub change node/loud/x 7>8; "
+                  "hub change node/loud/x 8>9; hub change node/loud/x 9>10; "
+                  "hub change node/loud/x 10>12; ");
 }
 
 static void test_refusals_are_gathered(void **state)
@@ -471,6 +496,7 @@ int main(void)
         CASE(test_a_commit_that_fails),
         CASE(test_a_large_commit),
         CASE(test_bounds),
+        CASE(test_full_by_one_network),
         CASE(test_refusals_are_gathered),
         CASE(test_refusals_are_bounded),
         cmocka_unit_test_setup_teardown(test_refusals_that_are_lost, setup_late, teardown),

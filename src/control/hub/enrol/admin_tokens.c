@@ -50,6 +50,14 @@ const struct admin_token *admin_tokens_find(const struct admin_tokens *at, const
     return find(at, name);
 }
 
+bool admin_tokens_pace(struct admin_tokens *at, const char *name, nsec_t now)
+{
+    struct admin_token *t = find(at, name);
+
+    /* One that has been removed meanwhile asks no more. */
+    return !t || rate_take(&t->pace, now, ADMIN_PACE_EACH, ADMIN_PACE_BURST);
+}
+
 static void forget(struct admin_tokens *at, const char *name)
 {
     struct admin_token *t = find(at, name);

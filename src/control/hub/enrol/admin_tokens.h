@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "api/content/role.h"
+#include "base/rate.h"
 #include "base/rng.h"
 #include "hub/enrol/limiter.h"
 #include "hub/record/admin_record.h"
@@ -28,6 +29,10 @@ struct store_watch;
 
 /** Most admin tokens on one hub. */
 #define ADMIN_TOKENS_MAX 256
+
+/** Changes that one token may ask for: so many at once, and then one each so often. */
+#define ADMIN_PACE_BURST 2000
+#define ADMIN_PACE_EACH  (NSEC_PER_SEC / 10)
 
 /** Longest text of the token in STATE/admin.token, in characters. */
 #define ADMIN_FILE_MAX 64
@@ -43,6 +48,7 @@ struct admin_token {
     struct admin_record record;
     uint64_t revision;    /* of its record */
     int64_t last_used_at; /* s since 1970; 0: not since the hub's start */
+    struct rate pace;     /* of the changes that it asks for */
 };
 
 struct admin_tokens {
@@ -104,6 +110,9 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
 
 /** admin_tokens_find() - by its name; NULL: there is none. */
 const struct admin_token *admin_tokens_find(const struct admin_tokens *at, const char *name);
+
+/** admin_tokens_pace() - may the token of that name ask for one more change now? */
+bool admin_tokens_pace(struct admin_tokens *at, const char *name, nsec_t now);
 
 /** An admin token on its way to the store. */
 struct admin_write {

@@ -189,6 +189,12 @@ int enrol_new_secret(struct enrol *en, struct model_network *net, const struct t
         .created_at = wall_s};
     struct token_hash hash;
 
+    if (net->n_tokens >= ENROL_TOKENS_MAX)
+        return err_set(e, ENROL_E_TOKENS,
+            "network \"%.*s\" has %d join tokens, as many as a hub keeps for one: each goes by "
+            "itself when its time is over, \"weft token rm\" removes one, and one made with --uses "
+            "lets many machines in",
+            NAME_MAX_LEN, net->pub.spec.meta.name, ENROL_TOKENS_MAX);
     (void)snprintf(
         record.network, sizeof(record.network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
     (void)snprintf(record.created_by, sizeof(record.created_by), "%s", by);

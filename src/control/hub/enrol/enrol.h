@@ -33,12 +33,17 @@ struct err;
 /** How long an ephemeral node may be away before it is removed. */
 #define ENROL_EPHEMERAL_SECONDS 600
 
+/** Most join tokens that are kept for one network. A token may have many uses, and goes by itself
+ * when its time is over. */
+#define ENROL_TOKENS_MAX 16384
+
 /* Outcomes. */
 #define ENROL_E_DENIED  1 /* the secret is unknown, used up or expired; or the proof is wrong */
 #define ENROL_E_TAKEN   2 /* another machine has the name, key or route, or this one another name */
 #define ENROL_E_GONE    3 /* the token's network does not exist any more */
 #define ENROL_E_FULL    4 /* no address is left */
 #define ENROL_E_TOO_OFT 5 /* too many failures from this address */
+#define ENROL_E_TOKENS  6 /* the network has ENROL_TOKENS_MAX join tokens */
 
 /** Machines that wait for the store; no more at once. */
 #define ENROL_WAITING_MAX 1024
@@ -132,7 +137,7 @@ int enrol_add(struct enrol *en, struct model_network *net, const struct node_req
  * @by:		who makes it
  * @ret_secret:	wipe after use; the hub keeps its hash only
  *
- * Return: 0 or negative errno with words.
+ * Return: 0; ENROL_E_TOKENS with words; or negative errno with words.
  */
 int enrol_new_secret(struct enrol *en, struct model_network *net, const struct token_request *rq,
     const char *by, int64_t wall_s, struct enrol_token *ret, struct token_secret *ret_secret,

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "hub/enrol/enrol.h"
 #include "os/clock.h"
 #include "test/support/sample_hub.h"
 
@@ -191,6 +192,43 @@ static void test_bounded(void **state)
     sample_hub_end(&s);
 }
 
+/* Join tokens are bounded by network, and counted also when the hub is started anew. */
+static void test_join_tokens_are_bounded(void **state)
+{
+    static const char path[] = "/v1/networks/default/tokens";
+    struct model_network *net;
+    struct sample_hub s;
+    json_t *json = NULL;
+    char one[128];
+
+    sample_hub_begin(&s);
+    assert_int_equal(
+        ask(&s, "POST", "/v1/networks", "{\"name\":\"other\",\"cidr4\":\"10.60.0.0/16\"}"), 201);
+    net = model_find_network(&s.hub->model, "default");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ask(&s, "POST", path, "{}"), 201);
+    assert_int_equal(net->n_tokens, 3);
+    assert_int_equal(model_find_network(&s.hub->model, "other")->n_tokens, 0);
+
+    net->n_tokens = ENROL_TOKENS_MAX;
+    assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "POST", path, "{}", &json), 409);
+    assert_non_null(strstr(json_string_value(json_object_get(json, "error")),
+        "network \"default\" has 16384 join tokens, as many as a hub keeps for one"));
+    json_decref(json);
+    assert_int_equal(ask(&s, "POST", "/v1/networks/other/tokens", "{}"), 201);
+
+    /* One that is removed makes room for one. */
+    assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "GET", path, NULL, &json), 200);
+    (void)snprintf(one, sizeof(one), "%s/%s", path,
+        json_string_value(
+            json_object_get(json_array_get(json_object_get(json, "tokens"), 0), "id")));
+    json_decref(json);
+    assert_int_equal(ask(&s, "DELETE", one, NULL), 204);
+    assert_int_equal(net->n_tokens, ENROL_TOKENS_MAX - 1);
+    assert_int_equal(ask(&s, "POST", path, "{}"), 201);
+    sample_hub_end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_guesses),
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_join_tokens_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

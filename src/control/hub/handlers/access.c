@@ -56,6 +56,26 @@ void access_begin(void *ctx, const struct request *rq)
         audit_act(h->audit, rq->caller.name[0] ? rq->caller.name : "stranger", &rq->from.addr);
 }
 
+/* Whoever has root on the hub, or its file's token, is not held up by the hub. */
+bool access_admits(
+    void *ctx, const struct route *row, const struct request *rq, struct response *rs)
+{
+    static const char prefix[] = "admin:";
+    const char *name = rq->caller.name;
+    struct handlers *h = ctx;
+
+    if (rq->access != API_ACCESS_ADMIN || strcmp(row->method, "GET") == 0 ||
+        strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+        return true;
+    if (admin_tokens_pace(h->admins, name + sizeof(prefix) - 1, rq->now))
+        return true;
+    response_refuse(rs, 429,
+        "the admin token of %s has asked for more than %u changes at once, and for more than %u a "
+        "second since: try again in a minute",
+        name, ADMIN_PACE_BURST, (unsigned)(NSEC_PER_SEC / ADMIN_PACE_EACH));
+    return false;
+}
+
 /* ---- before a change ------------------------------------------------------------------------ */
 
 static void before_token(struct handlers *h, const char *name, struct audit_before *ret)

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "api/content/route.h"
 
 struct audit_before;
@@ -18,6 +20,10 @@ enum caller_verdict access_identify(
 
 /** access_begin() - from now on what is committed is this request's doing. */
 void access_begin(void *ctx, const struct request *rq);
+
+/** access_admits() - does an admin token keep its pace? Of changes only; reading is free. */
+bool access_admits(
+    void *ctx, const struct route *row, const struct request *rq, struct response *rs);
 
 /** access_end() - it is over; a refusal that is worth knowing of is noted. */
 void access_end(

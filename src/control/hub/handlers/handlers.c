@@ -66,6 +66,7 @@ void handlers_refuse_newcomer(struct response *rs, int r, const struct err *e)
         [ENROL_E_GONE] = 410,
         [ENROL_E_FULL] = 507,
         [ENROL_E_TOO_OFT] = 429,
+        [ENROL_E_TOKENS] = 409,
     };
 
     if (r > 0)

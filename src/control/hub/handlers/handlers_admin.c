@@ -214,6 +214,7 @@ static void add_token(struct later *l, const struct request *rq, struct response
     struct enrol_token made = {.value = NULL};
     int64_t wall = clock_wall_s();
     struct err e = ERR_NULL;
+    int r;
 
     if (!net)
         return;
@@ -225,11 +226,12 @@ static void add_token(struct later *l, const struct request *rq, struct response
     }
     fill_token(&call->token, l->h, net);
     call->token.expires_at = wall + call->tr.ttl_seconds;
-    if (enrol_new_secret(l->h->enrol, net, &call->tr, rq->caller.name, wall, &made,
-            &call->token.secret, &e) == 0)
+    r = enrol_new_secret(
+        l->h->enrol, net, &call->tr, rq->caller.name, wall, &made, &call->token.secret, &e);
+    if (r == 0)
         later_commit(l, &made.op, 1, token_made, rs);
     else
-        response_fail(rs, &e);
+        handlers_refuse_newcomer(rs, r, &e);
     enrol_token_deinit(&made);
 }
 

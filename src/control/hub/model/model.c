@@ -512,10 +512,19 @@ struct model_network *model_bury_network(struct model_network *net)
 
 /* ---- tokens --------------------------------------------------------------------------------- */
 
+/* The network that a token is for; NULL: it is gone, and another one may have its name. */
+static struct model_network *network_of(const struct model *m, const struct token_record *record)
+{
+    struct model_network *net = model_find_network(m, record->network);
+
+    return net && x25519_public_equal(&net->maker.key, &record->hub_key) ? net : NULL;
+}
+
 int model__put_token(struct model *m, const struct token_hash *hash,
     const struct token_record *record, uint64_t revision)
 {
     struct model_token *t = model_find_token(m, hash);
+    struct model_network *net;
 
     if (!t) {
         t = calloc(1, sizeof(*t));
@@ -526,6 +535,9 @@ int model__put_token(struct model *m, const struct token_hash *hash,
             free(t);
             return -ENOMEM;
         }
+        net = network_of(m, record);
+        if (net)
+            net->n_tokens++;
     }
     t->record = *record;
     t->revision = revision;
@@ -534,6 +546,10 @@ int model__put_token(struct model *m, const struct token_hash *hash,
 
 void model__remove_token(struct model *m, struct model_token *t)
 {
+    struct model_network *net = network_of(m, &t->record);
+
+    if (net && net->n_tokens > 0)
+        net->n_tokens--;
     htab_remove(&m->tokens, &t->link);
     free(t);
 }

@@ -71,6 +71,7 @@ struct model_network {
     struct htab by_key;     /* the nodes, by public key */
     struct htab by_address; /* the nodes, by each of their addresses */
     struct ipam ipam;       /* host numbers in use */
+    size_t n_tokens;        /* join tokens that are kept for it, spent ones included */
     uint64_t ipam_revision; /* of the record of ipam's cursor; 0: not stored yet */
     struct list buried;     /* of struct model_node: removed, and kept until they have been told */
     struct list bury;       /* in the model's buried, once it is removed */

@@ -84,8 +84,10 @@ static int commit_told(struct model *m, const struct store_op *ops, size_t n_ops
         r = model_store(m, told->commit.ops, told->commit.n_ops, now, on_told, told, e);
         audit_release(&told->commit);
     }
-    if (r != 0)
+    if (r != 0) {
+        audit_dropped(&told->commit);
         free(told);
+    }
     return r;
 }
 

@@ -1,9 +1,12 @@
 /* edge_events.c - see edge_events.h. */
 #include "edge_events.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/sorted.h"
 
 static const char *const names[] = {
     [EDGE_EVENT_FAILING] = "Failing",
@@ -32,35 +35,96 @@ const char *edge_event_kind_name(enum edge_event_kind k)
 
 void edge_events_deinit(struct edge_events *s)
 {
-    free(s->kept);
+    for (size_t i = 0; i < s->n_rings; i++)
+        free(s->rings[i].kept);
+    free(s->rings);
     *s = (struct edge_events){.n = 0};
+}
+
+static int compare(const void *item, const void *wanted)
+{
+    return strcmp(((const struct edge_events_ring *)item)->network, wanted);
+}
+
+static struct edge_events_ring *find(const struct edge_events *s, const char *network)
+{
+    bool found;
+    size_t at = sorted_place(s->rings, s->n_rings, sizeof(*s->rings), compare, network, &found);
+
+    return found ? &s->rings[at] : NULL;
+}
+
+static struct edge_events_ring *find_or_make(struct edge_events *s, const char *network)
+{
+    bool found;
+    size_t at = sorted_place(s->rings, s->n_rings, sizeof(*s->rings), compare, network, &found);
+    struct edge_events_ring *rings;
+
+    if (found)
+        return &s->rings[at];
+    rings = sorted_open(s->rings, s->n_rings, sizeof(*s->rings), at, &s->cap_rings);
+    if (!rings)
+        return NULL;
+    s->rings = rings;
+    s->n_rings++;
+    rings[at] = (struct edge_events_ring){.n = 0};
+    (void)snprintf(rings[at].network, sizeof(rings[at].network), "%s", network);
+    return &rings[at];
+}
+
+/* The slot for one more event: a new one, or that of the oldest. NULL: no memory for the first. */
+static struct edge_event_kept *next_slot(struct edge_events_ring *ring)
+{
+    /* One that goes around, since there was no memory, does not grow: its order would be lost. */
+    if (ring->n == ring->cap && ring->cap < EDGE_EVENTS_MAX && ring->first == 0) {
+        size_t cap = ring->cap == 0 ? EDGE_EVENTS_MAX / 32 : 2 * ring->cap;
+        struct edge_event_kept *kept = realloc(ring->kept, cap * sizeof(*kept));
+
+        if (kept) {
+            ring->kept = kept;
+            ring->cap = cap;
+        }
+    }
+    if (ring->n < ring->cap)
+        return &ring->kept[ring->n++];
+    if (ring->cap == 0)
+        return NULL;
+    ring->first = (ring->first + 1) % ring->cap;
+    return &ring->kept[(ring->first + ring->cap - 1) % ring->cap];
 }
 
 void edge_events_add(struct edge_events *s, const struct edge_event *ev)
 {
-    struct edge_event_kept *kept;
+    struct edge_events_ring *ring = find_or_make(s, ev->network);
+    struct edge_event_kept *kept = ring ? next_slot(ring) : NULL;
 
     s->counts[ev->kind]++;
-    if (!s->kept)
-        s->kept = calloc(EDGE_EVENTS_MAX, sizeof(*s->kept));
-    if (!s->kept)
+    s->n++;
+    if (!kept)
         return;
-    kept = &s->kept[s->n % EDGE_EVENTS_MAX];
-    *kept = (struct edge_event_kept){.number = ++s->n, .at = ev->at, .kind = ev->kind};
-    (void)snprintf(kept->network, sizeof(kept->network), "%s", ev->network);
+    *kept = (struct edge_event_kept){.number = s->n, .at = ev->at, .kind = ev->kind};
     (void)snprintf(kept->object, sizeof(kept->object), "%s", ev->object);
     (void)snprintf(kept->text, sizeof(kept->text), "%s", ev->text);
 }
 
+void edge_events_forget(struct edge_events *s, const char *network)
+{
+    struct edge_events_ring *ring = find(s, network);
+
+    if (!ring)
+        return;
+    free(ring->kept);
+    memmove(ring, ring + 1, (size_t)(&s->rings[--s->n_rings] - ring) * sizeof(*ring));
+}
+
 json_t *edge_events_encode(const struct edge_events *s, const char *network)
 {
+    const struct edge_events_ring *ring = find(s, network);
     json_t *items = json_array();
 
-    for (size_t i = 0; items && s->kept && i < EDGE_EVENTS_MAX; i++) {
-        const struct edge_event_kept *kept = &s->kept[(s->n + i) % EDGE_EVENTS_MAX];
+    for (size_t i = 0; items && ring && i < ring->n; i++) {
+        const struct edge_event_kept *kept = &ring->kept[(ring->first + i) % ring->n];
 
-        if (kept->number == 0 || strcmp(kept->network, network) != 0)
-            continue;
         if (json_array_append_new(
                 items, json_pack("{s:I, s:I, s:s, s:s, s:s}", "number", (json_int_t)kept->number,
                            "time", (json_int_t)kept->at, "type", names[kept->kind], "object",

@@ -1,10 +1,10 @@
 /*
  * edge_events.h - the latest events of edges and of the agents that apply them.
  *
- * A ring buffer in memory holds the last events of all networks, oldest first. Each event has a
- * number that only grows. The hub also counts the events of each kind since it started. Events are
- * for people. The state itself is in the edges, so nothing else is lost when an event is pushed out
- * of the ring or when the hub ends.
+ * Each network has a ring buffer of its own in memory, which holds its last events, oldest first:
+ * so nobody pushes out another network's. Each event has a number that only grows. The hub also
+ * counts the events of each kind since it started. Events are for people. The state itself is in
+ * the edges, so nothing else is lost when an event is pushed out of the ring or when the hub ends.
  *
  * Threads: the hub's loop only.
  */
@@ -40,8 +40,8 @@ enum edge_event_kind {
 /** Longest words of an event, with the zero. */
 #define EDGE_EVENT_TEXT_MAX EDGE_WHY_MAX
 
-/** How many events are kept, of all networks together. */
-#define EDGE_EVENTS_MAX 1024
+/** How many events are kept of one network. */
+#define EDGE_EVENTS_MAX 512
 
 /** An event that has happened. All texts are borrowed. */
 struct edge_event {
@@ -54,17 +54,27 @@ struct edge_event {
 };
 
 struct edge_event_kept {
-    uint64_t number; /* of the event, from 1 on; 0: this slot is empty */
+    uint64_t number; /* of the event, from 1 on */
     int64_t at;
     enum edge_event_kind kind;
-    char network[NAME_MAX_LEN + 1];
     char object[OBJECT_NAME_MAX + 1];
     char text[EDGE_EVENT_TEXT_MAX];
 };
 
+/** The last events of one network. */
+struct edge_events_ring {
+    char network[NAME_MAX_LEN + 1];
+    struct edge_event_kept *kept; /* owns; @n of them in @cap slots */
+    size_t n;
+    size_t cap;   /* grows to EDGE_EVENTS_MAX */
+    size_t first; /* slot of the oldest; 0 until all EDGE_EVENTS_MAX are taken */
+};
+
 struct edge_events {
-    struct edge_event_kept *kept; /* owns; EDGE_EVENTS_MAX slots; NULL: no event yet */
-    uint64_t n;                   /* events so far; also the number of the last one */
+    struct edge_events_ring *rings; /* owns; sorted by network */
+    size_t n_rings;
+    size_t cap_rings;
+    uint64_t n; /* events so far; also the number of the last one */
     uint64_t counts[EDGE_EVENT_N];
 };
 
@@ -73,6 +83,9 @@ void edge_events_deinit(struct edge_events *s);
 
 /** edge_events_add() - note that @ev has happened. Without memory it is only counted. */
 void edge_events_add(struct edge_events *s, const struct edge_event *ev);
+
+/** edge_events_forget() - a network is gone, and its events with it. */
+void edge_events_forget(struct edge_events *s, const char *network);
 
 /** edge_event_kind_name() - "FellBack", "NeverApplied", ... as in JSON. */
 const char *edge_event_kind_name(enum edge_event_kind k);

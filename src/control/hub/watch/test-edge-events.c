@@ -1,0 +1,68 @@
+/* test-edge-events.c - the events of a network, and that no other one pushes them out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "hub/watch/edge_events.h"
+
+static void add(struct edge_events *s, const char *network, unsigned i)
+{
+    char object[32];
+
+    (void)snprintf(object, sizeof(object), "n%u", i);
+    edge_events_add(s, &(struct edge_event){.kind = EDGE_EVENT_SILENT,
+                           .at = 1,
+                           .network = network,
+                           .object = object,
+                           .text = "silent"});
+}
+
+/* That many, from @first on, oldest first. */
+static void assert_kept(const struct edge_events *s, const char *network, size_t n, unsigned first)
+{
+    json_t *list = edge_events_encode(s, network);
+    char object[32];
+
+    assert_int_equal(json_array_size(list), n);
+    for (unsigned i = 0; i < n; i++) {
+        (void)snprintf(object, sizeof(object), "n%u", first + i);
+        assert_string_equal(
+            json_string_value(json_object_get(json_array_get(list, i), "object")), object);
+    }
+    json_decref(list);
+}
+
+static void test_a_ring_each(void **state)
+{
+    struct edge_events s = {.n = 0};
+
+    assert_kept(&s, "b", 0, 0);
+    add(&s, "b", 0);
+    for (unsigned i = 0; i < 3 * EDGE_EVENTS_MAX + 7; i++)
+        add(&s, "a", i);
+    add(&s, "b", 1);
+    add(&s, "c", 0);
+    assert_kept(&s, "b", 2, 0);
+    assert_kept(&s, "c", 1, 0);
+    assert_kept(&s, "a", EDGE_EVENTS_MAX, 2 * EDGE_EVENTS_MAX + 7);
+    assert_int_equal(s.n, 3 * EDGE_EVENTS_MAX + 10);
+    assert_int_equal(s.counts[EDGE_EVENT_SILENT], s.n);
+
+    edge_events_forget(&s, "a");
+    edge_events_forget(&s, "nobody");
+    assert_kept(&s, "a", 0, 0);
+    assert_kept(&s, "b", 2, 0);
+    edge_events_deinit(&s);
+    edge_events_deinit(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_ring_each)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -5,7 +5,8 @@
     n3, n4 ─ b ─┘           of a LAN that the other side does not have
 
 RCCL, which is NCCL's code for AMD, runs as Debian 13 has it; what it asks of a GPU answers
-rccl/stand_in.c. No collective moves data: kernels are not run. `make rccl` gets the libraries.
+rccl/stand_in.c. Its sends and receives move data through its proxies: what their kernels do is done
+by threads, rccl/kernel.c. Collectives are not done. `make rccl` gets the libraries.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ link n1 aside1 10.9.1.1
 link n3 aside3 10.9.3.1
 """
 HERE = Path(__file__).parent / "rccl"
+# As job.c has it.
+MOVED = 512 * 1024 + 12345
+ROUNDS = 2
 
 
 class Library:
@@ -70,7 +74,7 @@ def stand_in(files: Path, made: Path) -> None:
                         ("librocm_smi64.so.1", [])):
         subprocess.run(["gcc", "-O1", "-fPIC", "-shared", "-D__HIP_PLATFORM_AMD__",
                         "-isystem", files / "include", f"-Wl,-soname,{name}", *words,
-                        HERE / "stand_in.c", "-o", made / name], check=True)
+                        HERE / "stand_in.c", HERE / "kernel.c", "-o", made / name], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -111,17 +115,30 @@ def settings(site: Site, name: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in told.splitlines() if line.startswith("NCCL_"))
 
 
-def test_all_rings_and_trees_connect(site: Site, libraries: dict[str, Library],
-                                     tmp_path: Path) -> None:
-    """Four ranks behind two NATs; each takes Weft's interface, and that alone."""
+def sent_bytes(site: Site, name: str) -> int:
+    """By Weft's interface of a node."""
+    path = "/sys/class/net/weft0/statistics/tx_bytes"
+    return int(site.lab.host(name).run(["cat", path], quiet=True).out)
+
+
+def test_all_connects_and_moves(site: Site, libraries: dict[str, Library],
+                                tmp_path: Path) -> None:
+    """Four ranks behind two NATs; each takes Weft's interface, and that alone: all rings and trees
+    connect, and each rank sends to the next one through its proxy, twice half a MiB."""
     assert settings(site, "n1") == {}
+    before = {name: sent_bytes(site, name) for name in NODES}
     jobs = {}
     for rank, name in enumerate(NODES):
         argv = [site.weft, "run", "--nnodes", len(NODES), "--job", "rings", "--",
                 *libraries["rccl"].argv, rank, len(NODES), tmp_path / "identifier"]
         jobs[name] = site.lab.host(name).spawn(argv, name="job", allow=[""],
                                                env={"NCCL_DEBUG": "INFO"})
-    wait_for(lambda: not any(job.running for job in jobs.values()), 90, "all ranks to end")
+    # One that fails leaves the others waiting.
+    wait_for(lambda: any(job.rc for job in jobs.values())
+             or not any(job.running for job in jobs.values()), 400, "all ranks to end")
+    for name, job in jobs.items():
+        assert not job.rc, f"{name}: " + "\n".join(job.lines()[-60:])
+    after = {name: sent_bytes(site, name) for name in NODES}
     for rank, name in enumerate(NODES):
         lines = jobs[name].lines()
         shown = "\n".join(lines[-60:])
@@ -129,8 +146,11 @@ def test_all_rings_and_trees_connect(site: Site, libraries: dict[str, Library],
         assert taken(lines, "Bootstrap : Using ") == {"weft0"}, shown
         assert taken(lines, "NET/Socket : Using ") == {"weft0"}, shown
         for what in ("Connected all rings", "Connected all trees",
-                     f"rank {rank} of 4 is connected"):
+                     f"rank {rank} of 4 is connected",
+                     *(f"rank {rank} has {MOVED} bytes of rank {(rank - 1) % 4}, round {i}"
+                       for i in range(ROUNDS))):
             assert any(what in line for line in lines), f"{name} has no \"{what}\": {shown}"
+        assert after[name] - before[name] > ROUNDS * MOVED, "it went another way"
 
 
 @pytest.mark.parametrize("name", ["rccl", "nccl"])
@@ -140,6 +160,7 @@ def test_another_interface_would_be_taken(site: Site, libraries: dict[str, Libra
     argv = libraries[name].argv
     host = site.lab.host("n1")
     alone = host.run([*argv], env={"NCCL_DEBUG": "INFO"}).out.splitlines()
+    # None of them leads to n3: a LAN of its own, that of its NAT, and Docker's bridge.
     assert taken(alone, "Bootstrap : Using ") - {"weft0"}, alone
     told = host.run([site.weft, "run", "--nnodes", 1, "--rendezvous", "none", "--", *argv],
                     env={"NCCL_DEBUG": "INFO"}).out.splitlines()

@@ -1,10 +1,10 @@
 /* stand_in.c - HIP and ROCm SMI without a GPU, as far as RCCL asks for them.
  *
  * Linked as libamdhip64.so.5 with versions.map, and as librocm_smi64.so.1. There is one device, at
- * 0000:03:00.0, which reaches no other. Its memory is this machine's, its streams have always done
- * all that they were given, and its kernels are not run. So RCCL looks for interfaces, meets and
- * connects as it is, and no collective moves anything. test_rccl.py compiles it with Debian's
- * headers.
+ * 0000:03:00.0, which reaches no other. Its memory is this machine's, and all its streams are one.
+ * Of its kernels those that send and receive are done by threads (kernel.h). So RCCL looks for
+ * interfaces, meets, connects, and moves data through its proxies as it is. test_rccl.py compiles
+ * it with Debian's headers.
  */
 #include <hip/hip_runtime_api.h>
 #include <rocm_smi/rocm_smi.h>
@@ -12,9 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel.h"
+
 #define BUS    3
 #define BUS_ID "0000:03:00.0"
 #define PAGE   4096
+#define WARP   64
 #define DEVICE "gfx908"
 
 /* Something that takes effect at once, or is never looked at. */
@@ -69,7 +72,8 @@ hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer)
 
 hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device)
 {
-    return give_zero(value);
+    *value = attribute == hipDeviceAttributeWarpSize ? WARP : 0;
+    return hipSuccess;
 }
 
 hipError_t hipDeviceGetPCIBusId(char *bus_id, int len, int device)
@@ -85,7 +89,7 @@ hipError_t hipGetDeviceProperties(hipDeviceProp_t *p, int device)
     (void)snprintf(p->gcnArchName, sizeof(p->gcnArchName), DEVICE);
     p->gcnArch = 908;
     p->major = 9;
-    p->warpSize = 64;
+    p->warpSize = WARP;
     p->multiProcessorCount = 120;
     p->totalGlobalMem = 1U << 30;
     p->pciBusID = BUS;
@@ -198,16 +202,31 @@ hipError_t hipStreamAddCallback(
 }
 
 NOTHING(hipStreamDestroy, hipStream_t stream)
-NOTHING(hipStreamSynchronize, hipStream_t stream)
 NOTHING(hipStreamWaitEvent, hipStream_t stream, hipEvent_t event, unsigned int flags)
 NOTHING(hipEventDestroy, hipEvent_t event)
 NOTHING(hipEventQuery, hipEvent_t event)
 NOTHING(hipEventRecord, hipEvent_t event, hipStream_t stream)
 NOTHING(hipFuncSetAttribute, const void *function, hipFuncAttribute attribute, int value)
-NOTHING(hipLaunchKernel, const void *kernel, dim3 grid, dim3 block, void **args, size_t shared,
-    hipStream_t stream)
-NOTHING(hipExtLaunchKernel, const void *kernel, dim3 grid, dim3 block, void **args, size_t shared,
+
+hipError_t hipStreamSynchronize(hipStream_t stream)
+{
+    kernel_wait();
+    return hipSuccess;
+}
+
+hipError_t hipLaunchKernel(
+    const void *kernel, dim3 grid, dim3 block, void **args, size_t shared, hipStream_t stream)
+{
+    kernel_launch(args);
+    return hipSuccess;
+}
+
+hipError_t hipExtLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **args, size_t shared,
     hipStream_t stream, hipEvent_t start, hipEvent_t stop, int flags)
+{
+    kernel_launch(args);
+    return hipSuccess;
+}
 
 hipError_t hipFuncGetAttributes(struct hipFuncAttributes *ret, const void *function)
 {

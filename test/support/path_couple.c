@@ -26,6 +26,8 @@ static void send_frame(struct couple *c, unsigned from, const struct path_action
     c->n_sent++;
     if ((!v6 && !endpoint_equal(&a->remote, &other(c, from)->ep)) || other(c, from)->is_deaf)
         return;
+    if (v6 && c->hole6 != 0 && a->len > c->hole6)
+        return;
     assert_true(c->n_frames < COUPLE_INFLIGHT);
     while (place > 0 && c->frames[place - 1].at > at)
         place--;

@@ -49,6 +49,7 @@ struct couple {
     uint64_t n_sent;
     bool has_v6;       /* both have another address, with a delay of its own */
     nsec_t delay6;     /* one way */
+    size_t hole6;      /* longer frames are lost on that way; 0: none is */
     nsec_t slow_until; /* what is sent before takes as much longer as @slow_by says */
     nsec_t slow_by;
     uint64_t n_bytes; /* that the engines have counted, each way */

@@ -27,6 +27,11 @@ static size_t merge_paths(struct agent *a)
     if (!all)
         return 0;
     a->routes = all;
+    for (size_t i = 0; i < n_hubs; i++) {
+        const struct node *hub = snapshot_find_node(&a->snapshot, hubs[i].node);
+
+        hubs[i].mtu = hub ? path_driver_hub_mtu(a->paths, &hub->key) : 0;
+    }
     for (size_t i = 0; i < n_found; i++) {
         while (k < n_hubs && strcmp(hubs[k].node, found[i].node) < 0)
             all[n++] = hubs[k++];

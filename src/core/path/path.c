@@ -35,6 +35,7 @@ bool path_side_equal(const struct path_side *a, const struct path_side *b)
     for (unsigned i = 0; same && i < a->n_relays; i++)
         same = x25519_public_equal(&a->relays[i].key, &b->relays[i].key) &&
                a->relays[i].rtt == b->relays[i].rtt &&
-               a->relays[i].is_stream == b->relays[i].is_stream;
+               a->relays[i].is_stream == b->relays[i].is_stream &&
+               a->relays[i].mtu == b->relays[i].mtu;
     return same;
 }

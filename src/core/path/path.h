@@ -61,6 +61,7 @@ struct path_relay {
     struct x25519_public key; /* the hub's */
     nsec_t rtt;               /* round trip to it; 0: not measured */
     bool is_stream;           /* reached inside TLS, since UDP to it fails */
+    uint16_t mtu;             /* inner bytes that the way there and back carries; 0: not measured */
 };
 
 /** All that one end tells of itself: its candidates, its NAT and the relays that it reaches. */
@@ -131,6 +132,7 @@ struct path_action {
 
     uint64_t probe; /* FITS: as paths_probe() gave it */
     uint16_t size;  /* FITS: bytes of UDP payload */
+    bool is_whole;  /* FITS: the answer was as long, so the way back carries as much */
 
     bool is_warning;  /* EVENT: a warning */
     const char *text; /* EVENT: one sentence that begins with the peer's name */

@@ -199,14 +199,18 @@ static void on_pong(
         path__on_measured(pp, pair, now);
 }
 
-static void on_probe_ack(struct path *pp, const struct path_frame *f)
+static void on_probe_ack(struct path *pp, const struct path_frame *f, size_t len, nsec_t now)
 {
-    struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_FITS);
+    struct paths_item *item;
 
+    if (path__on_fits(pp, f->transaction, f->size, now))
+        return;
+    item = paths__add(pp->owner, pp, PATH_ACTION_FITS);
     if (!item)
         return;
     item->action.probe = f->transaction;
     item->action.size = f->size;
+    item->action.is_whole = len >= f->size;
 }
 
 /* Frames that count only within a run that is proven fresh. */
@@ -237,7 +241,7 @@ static void on_fresh(struct path *pp, const struct path_arrival *in, const struc
         path__answer(pp, in, f, len, now);
         break;
     case PATH_FRAME_PROBE_ACK:
-        on_probe_ack(pp, f);
+        on_probe_ack(pp, f, len, now);
         break;
     case PATH_FRAME_NONE:
     case PATH_FRAME_PING:

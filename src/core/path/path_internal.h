@@ -97,6 +97,7 @@ struct path_choice {
     struct path_nomination received; /* the peer's, of a pair that is not valid here yet */
     bool is_moved;                   /* our address has changed: our pings tell the peer */
     uint32_t moved_to;  /* pair on which a peer whose address has changed speaks; 0: none */
+    uint16_t mtu;       /* inner bytes that packets on the pair have at most now; 0: not known */
     nsec_t died_at;     /* when a direct path died last; 0: never */
     bool is_worse;      /* the direct path that there was is worse than the relay */
     bool has_left;      /* a direct path, for a relay that was better */
@@ -265,6 +266,10 @@ void path__on_leave(struct path *pp, struct path_pair *pair, uint8_t flags, nsec
 
 /** path__nominate_tick() - repeat a nomination, choose, warn: what is due. */
 void path__nominate_tick(struct path *pp, nsec_t now);
+
+/** path__on_fits() - the peer has got the probe @id of @size bytes. True if it was one of another
+ * pair than the chosen one, to be as large as what is sent now. */
+bool path__on_fits(struct path *pp, uint64_t id, uint16_t size, nsec_t now);
 
 /** path__chosen_tick() - ping the chosen pair, or leave it for the relay when it is dead. */
 void path__chosen_tick(struct path *pp, nsec_t now);

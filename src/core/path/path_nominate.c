@@ -11,6 +11,7 @@
 #include "path/path_pair_internal.h"
 #include "path/path_relay_internal.h"
 #include "path/paths_internal.h"
+#include "wire/wg.h"
 
 /* How long the choice waits after the first pair is valid, since a better one may follow. */
 #define CHOOSE_DELAY (100 * NSEC_PER_MSEC)
@@ -47,6 +48,9 @@
 #define LOOK_MIN (300 * NSEC_PER_MSEC)
 /* With the policy DIRECT a relayed edge is warned of after this time. */
 #define ALARM_AFTER (30 * NSEC_PER_SEC)
+/* What a pair was found to carry counts for so long, and is asked for again after so long. */
+#define PROVEN      (10 * NSEC_PER_SEC)
+#define PROVE_AGAIN (1 * NSEC_PER_SEC)
 
 /* ---- switching ------------------------------------------------------------------------------ */
 
@@ -114,6 +118,7 @@ static void use_pair(struct path *pp, struct path_pair *pair, nsec_t now)
     if (before == pair->id)
         return;
     pp->choice.pair = pair->id;
+    pp->choice.mtu = 0;
     pp->choice.since = now;
     path__checks_on_found(pp);
     path__port_guess_on_used(pp, now);
@@ -141,6 +146,7 @@ void path__use_relay(struct path *pp, const char *why, nsec_t now)
     if (pp->choice.pair != 0 && now - pp->choice.since >= STABLE_FOR)
         path__port_guess_on_stable(pp);
     pp->choice.pair = 0;
+    pp->choice.mtu = 0;
     pp->choice.since = now;
     pp->choice.choose_at = NSEC_NEVER;
     path_liveness_stop(&pp->liveness);
@@ -352,7 +358,8 @@ static bool is_relay_better(const struct path *pp, const struct path_pair *pair)
     if (pair->n_known >= LOSS_SAMPLES && path__pair_loss(pair) >= LOSS_UNUSABLE_PERMILLE &&
         (pair->lost & ((UINT64_C(1) << LOSS_OVER) - 1)) != 0)
         return true;
-    return relayed + nsec_max(RELAY_MARGIN, rtt / 2) <= rtt;
+    return relayed + nsec_max(RELAY_MARGIN, rtt / 2) <= rtt &&
+           path__relay_carries(pp, &via.key, pp->choice.mtu);
 }
 
 static struct path_pair *best_pair(struct path *pp, nsec_t now)
@@ -410,6 +417,42 @@ static void judge_chosen(struct path *pp, struct path_pair *pair, nsec_t now)
     path__use_relay(pp, "the relay is better than the direct path", now);
 }
 
+/*
+ * Are packets of the size that flows have now known to pass on that pair? A line may lose the long
+ * ones without a word, and pings are short. Asked once a second, by a probe of that size.
+ */
+static bool is_proven(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    uint16_t size = (uint16_t)(pp->choice.mtu + WG_DATA_OVERHEAD);
+
+    if (pp->choice.mtu == 0 || (pair->record.fits >= size && now - pair->record.fits_at < PROVEN))
+        return true;
+    if (pair->record.probe != 0 && now - pair->record.probed_at < PROVE_AGAIN)
+        return false;
+    pair->record.probed_at = now;
+    (void)paths__reserve(pp->owner, 1, now);
+    (void)path__probe(pp, pair, size, &pair->record.probe, now);
+    return false;
+}
+
+bool path__on_fits(struct path *pp, uint64_t id, uint16_t size, nsec_t now)
+{
+    for (unsigned i = 0; i < pp->pairs.n; i++) {
+        struct path_pair *pair = &pp->pairs.items[i];
+
+        if (pair->record.probe != id)
+            continue;
+        pair->record.fits = size;
+        pair->record.fits_at = now;
+        /* It goes on where the last measurement has left it. */
+        if (pp->nominates && pp->choice.pair != 0 && pair->id != pp->choice.pair &&
+            pair->record.n_better >= BETTER_MIN && pp->choice.sent.pair == 0)
+            nominate(pp, pair, now);
+        return true;
+    }
+    return false;
+}
+
 static void judge_challenger(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
@@ -419,7 +462,7 @@ static void judge_challenger(struct path *pp, struct path_pair *pair, nsec_t now
         return;
     }
     if (++pair->record.n_better >= BETTER_MIN && pair->n_samples > BETTER_MIN &&
-        pp->choice.sent.pair == 0)
+        pp->choice.sent.pair == 0 && is_proven(pp, pair, now))
         nominate(pp, pair, now);
 }
 

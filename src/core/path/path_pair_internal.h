@@ -48,6 +48,10 @@ struct path_pair_record {
     unsigned n_deaths; /* how often it has recently failed while it was chosen */
     nsec_t free_at;    /* it is not chosen before this time */
     bool has_died;     /* it has failed while it was chosen; it may be valid again */
+    uint64_t probe;    /* the last that asked whether packets of the present size pass; 0: none */
+    nsec_t probed_at;
+    uint16_t fits; /* UDP payload of the largest that was answered */
+    nsec_t fits_at;
 };
 
 /** One of our sockets and one endpoint of the peer. path_pair.c writes what names no other file. */

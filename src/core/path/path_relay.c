@@ -13,6 +13,7 @@
 #include "path/path_internal.h"
 #include "path/path_relay_internal.h"
 #include "path/paths_internal.h"
+#include "path/pmtu.h"
 
 /* A relay must have been better for this time, and by so much or by a fifth. */
 #define BETTER_FOR (2 * NSEC_PER_SEC)
@@ -36,6 +37,23 @@ static nsec_t sum_of(const struct path *pp, const struct x25519_public *key)
     const struct path_relay *theirs = find(&pp->side, key);
 
     return mine && theirs && mine->rtt != 0 && theirs->rtt != 0 ? mine->rtt + theirs->rtt : 0;
+}
+
+uint16_t path__relay_mtu(const struct path *pp, const struct x25519_public *key)
+{
+    const struct path_relay *mine = find(&pp->owner->self, key);
+    const struct path_relay *theirs = find(&pp->side, key);
+
+    if (!mine || !theirs)
+        return 0;
+    return mine->mtu < theirs->mtu ? mine->mtu : theirs->mtu;
+}
+
+bool path__relay_carries(const struct path *pp, const struct x25519_public *key, uint16_t mtu)
+{
+    uint16_t carries = path__relay_mtu(pp, key);
+
+    return mtu <= (carries > PMTU_INNER_FLOOR ? carries : PMTU_INNER_FLOOR);
 }
 
 nsec_t path__relay_best(const struct path *pp, struct path_relay *ret)
@@ -144,7 +162,8 @@ static bool find_better(const struct path *pp, struct path_relay *ret)
     nsec_t best = path__relay_best(pp, ret);
     nsec_t now = sum_of(pp, current(pp));
 
-    return best != 0 && now != 0 && best + nsec_max(BETTER_BY, now / 5) <= now;
+    return best != 0 && now != 0 && best + nsec_max(BETTER_BY, now / 5) <= now &&
+           path__relay_carries(pp, &ret->key, path__relay_mtu(pp, current(pp)));
 }
 
 void path__check_relay(struct path *pp, nsec_t now)

@@ -22,6 +22,13 @@ nsec_t path__relay_best(const struct path *pp, struct path_relay *ret);
 /** path__relay_rtt() - the same of the one in use. */
 nsec_t path__relay_rtt(const struct path *pp, struct path_relay *ret_via);
 
+/** path__relay_mtu() - inner bytes that it carries in both directions; 0: not known. */
+uint16_t path__relay_mtu(const struct path *pp, const struct x25519_public *key);
+
+/** path__relay_carries() - does that relay carry as much as @mtu? Where one is not known, the least
+ * that every path carries is taken for it. */
+bool path__relay_carries(const struct path *pp, const struct x25519_public *key, uint16_t mtu);
+
 /** path__tell_relay() - the action that says: through the relay, or not at all. NULL: no memory. */
 struct paths_item *path__tell_relay(struct path *pp);
 

@@ -101,6 +101,9 @@ bool path__probe(
     item->action.local = pair->contact.local;
     item->action.len = size;
     item->action.dont_fragment = true;
+    /* What a relay passes on to this node has to fit, too. */
+    if (pp->peer.is_relay)
+        item->frame.flags |= PATH_FRAME_WHOLE;
     item->frame.transaction = path__next_transaction(pp);
     item->frame.clock = (uint64_t)now;
     *ret_probe = pp->sending.transaction;
@@ -127,6 +130,10 @@ void path__answer(struct path *pp, const struct path_arrival *in, const struct p
     item->frame.held_us = held > 0 && held < NSEC_PER_SEC ? (uint32_t)(held / NSEC_PER_USEC) : 0;
     item->frame.observed = in->from;
     item->frame.size = is_probe ? (uint16_t)len : 0;
+    if (is_probe && (f->flags & PATH_FRAME_WHOLE)) {
+        item->action.len = len;
+        item->action.dont_fragment = true;
+    }
     if (pair && pair->id == pp->choice.pair)
         item->frame.flags |= PATH_FRAME_IN_USE;
 }

@@ -458,6 +458,22 @@ bool paths_probe(struct paths *p, const struct x25519_public *key, uint16_t size
     return path__probe(pp, pair, size, ret_probe, now);
 }
 
+void paths_set_mtu(struct paths *p, const struct x25519_public *key, uint16_t mtu)
+{
+    struct path *pp = find(p, key);
+
+    if (pp)
+        pp->choice.mtu = pp->choice.pair != 0 ? mtu : 0;
+}
+
+uint16_t paths_relay_mtu(
+    const struct paths *p, const struct x25519_public *key, const struct x25519_public *relay)
+{
+    const struct path *pp = find(p, key);
+
+    return pp ? path__relay_mtu(pp, relay) : 0;
+}
+
 /* ---- for people ----------------------------------------------------------------------------- */
 
 bool paths_view(

@@ -157,6 +157,19 @@ void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now);
 bool paths_probe(struct paths *p, const struct x25519_public *key, uint16_t size,
     uint64_t *ret_probe, nsec_t now);
 
+/**
+ * paths_set_mtu() - how large packets on the edge's direct path are at most, in inner bytes
+ *
+ * While it is that large, no better pair or relay is taken of which it is not known
+ * that it carries as much. 0: nothing is known.
+ */
+void paths_set_mtu(struct paths *p, const struct x25519_public *key, uint16_t mtu);
+
+/** paths_relay_mtu() - inner bytes that @relay carries between this node and the peer, as both have
+ * measured it; 0: not known. */
+uint16_t paths_relay_mtu(
+    const struct paths *p, const struct x25519_public *key, const struct x25519_public *relay);
+
 /** paths_due() - when paths_tick() is to be called at the latest; NSEC_NEVER: not at all. */
 nsec_t paths_due(const struct paths *p);
 

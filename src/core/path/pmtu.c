@@ -185,6 +185,19 @@ void pmtu_on_path(struct pmtu *p, const struct pmtu_bounds *bounds, nsec_t now)
     begin_sweep(p, 0, bounds->ceiling, now);
 }
 
+void pmtu_set_ceiling(struct pmtu *p, uint16_t ceiling, nsec_t now)
+{
+    if (p->bounds.ceiling == ceiling)
+        return;
+    p->bounds.ceiling = ceiling;
+    if (p->size > ceiling)
+        p->size = ceiling;
+    if (p->state == PMTU_STATE_SETTLED && p->size < ceiling)
+        begin_sweep(p, p->size, ceiling, now);
+    else if (p->state != PMTU_STATE_NONE && p->state != PMTU_STATE_SILENT)
+        begin_sweep(p, 0, ceiling, now);
+}
+
 void pmtu_on_path_lost(struct pmtu *p)
 {
     p->state = PMTU_STATE_NONE;

@@ -37,6 +37,9 @@
 /** RFC 8899 5.1.2, BASE_PLPMTU: every path is assumed to carry packets of this size. */
 #define PMTU_FLOOR 1200
 
+/** The same of an inner packet: less IPv6, UDP and WireGuard. */
+#define PMTU_INNER_FLOOR 1120
+
 /** A path that no longer carries the size in use is noticed, and a smaller size is used, within
  * this time. */
 #define PMTU_HOLE_MAX (10 * NSEC_PER_SEC)
@@ -112,6 +115,10 @@ void pmtu_init(struct pmtu *p, const struct pmtu_bounds *bounds);
 /** pmtu_on_path() - there is a path, or another one than before: its MTU is measured from the
  * beginning. */
 void pmtu_on_path(struct pmtu *p, const struct pmtu_bounds *bounds, nsec_t now);
+
+/** pmtu_set_ceiling() - the machine's own link carries another size than before: what is larger is
+ * given up at once, and what may be larger now is tried. */
+void pmtu_set_ceiling(struct pmtu *p, uint16_t ceiling, nsec_t now);
 
 /** pmtu_on_path_lost() - there is no path: no probe is sent until pmtu_on_path(). */
 void pmtu_on_path_lost(struct pmtu *p);

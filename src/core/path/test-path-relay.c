@@ -127,16 +127,44 @@ static void test_relayed_pair_sends_nothing(void **state)
     couple_stop(c);
 }
 
-static void set_relay(struct couple *c, nsec_t rtt)
+static void set_relay_that_carries(struct couple *c, nsec_t rtt, uint16_t mtu)
 {
     for (unsigned i = 0; i < 2; i++) {
         struct path_side side = {.generation = 1, .n_relays = 1};
 
-        side.relays[0] = (struct path_relay){.key = {{5}}, .rtt = rtt / 2};
+        side.relays[0] = (struct path_relay){.key = {{5}}, .rtt = rtt / 2, .mtu = mtu};
         assert_true(candidates_add(&side.candidates, CANDIDATE_HOST, &c->nodes[i].ep));
         paths_set_self(c->nodes[i].paths, &side, c->now);
         paths_set_peer_side(c->nodes[1 - i].paths, &c->nodes[i].key, &side, c->now);
     }
+}
+
+static void set_relay(struct couple *c, nsec_t rtt)
+{
+    set_relay_that_carries(c, rtt, 0);
+}
+
+/* Flows have large packets, and no relay was found to carry such: they stay where they pass. */
+static void test_relay_has_to_carry_what_is_sent(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    set_relay(c, 19 * MSEC);
+    couple_run_with_traffic(c, 10 * SEC);
+    couple_assert_direct(c);
+    for (unsigned i = 0; i < 2; i++)
+        paths_set_mtu(c->nodes[i].paths, &c->nodes[1 - i].key, 1408);
+    set_relay_that_carries(c, 5 * MSEC, 1392);
+    couple_run_with_traffic(c, 30 * SEC);
+    couple_assert_direct(c);
+    set_relay_that_carries(c, 5 * MSEC, 1408);
+    couple_run_with_traffic(c, 3 * SEC);
+    couple_assert_relayed(c);
+    assert_int_equal(
+        paths_relay_mtu(c->nodes[0].paths, &c->nodes[1].key, &(struct x25519_public){{5}}), 1408);
+    couple_stop(c);
 }
 
 static void test_relay_that_is_better(void **state)
@@ -384,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_announced_anew_is_gone_back_to),
         cmocka_unit_test(test_relayed_pair_sends_nothing),
         cmocka_unit_test(test_relay_that_is_better),
+        cmocka_unit_test(test_relay_has_to_carry_what_is_sent),
         cmocka_unit_test(test_one_late_answer_is_nothing),
         cmocka_unit_test(test_late_answers_are_no_loss),
         cmocka_unit_test(test_busy_time_is_no_reason),

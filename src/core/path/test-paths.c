@@ -325,6 +325,7 @@ static void test_probe_of_the_mtu(void **state)
     assert_int_equal(c->nodes[0].n_fits, 1);
     assert_int_equal(c->nodes[0].fits.size, 9000);
     assert_true(c->nodes[0].fits.probe == probe);
+    assert_false(c->nodes[0].fits.is_whole);
     couple_stop(c);
 }
 
@@ -393,6 +394,48 @@ static void test_switch_only_to_what_is_clearly_better(void **state)
     couple_stop(c);
 }
 
+/* Not while long packets get lost on it: pings are short, and do not tell. */
+static void test_better_pair_has_to_carry_what_is_sent(void **state)
+{
+    struct couple *c = &couple;
+
+    start_with_v6(c, 20 * MSEC);
+    c->delay6 = 2 * MSEC;
+    c->hole6 = 1300;
+    for (unsigned i = 0; i < 2; i++)
+        paths_set_mtu(c->nodes[i].paths, &c->nodes[1 - i].key, 1408);
+    couple_run_with_traffic(c, 300 * SEC);
+    assert_v6(c, false);
+    assert_int_equal(c->nodes[0].n_uses, 2);
+    c->hole6 = 0;
+    couple_run_with_traffic(c, 130 * SEC);
+    assert_v6(c, true);
+    assert_int_equal(c->nodes[0].n_uses, 3);
+    couple_stop(c);
+}
+
+/* Of a relay: what it passes on has to fit on the way back as well. */
+static void test_probe_of_a_relay_is_answered_in_full(void **state)
+{
+    struct couple *c = &couple;
+    struct path_peer relay = {.policy = PATH_POLICY_AUTO, .is_relay = true};
+    struct path_action a;
+    uint64_t probe;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    relay.key = c->nodes[1].key;
+    assert_int_equal(paths_put_peer(c->nodes[0].paths, &relay, c->now), 0);
+    couple_tell(c);
+    couple_run(c, 300 * MSEC);
+    assert_true(paths_probe(c->nodes[0].paths, &c->nodes[1].key, 1400, &probe, c->now));
+    assert_true(paths_next(c->nodes[0].paths, &a));
+    couple_inject(c, 1, &c->nodes[0].ep, a.frame, a.len);
+    couple_run(c, 100 * MSEC);
+    assert_int_equal(c->nodes[0].n_fits, 1);
+    assert_true(c->nodes[0].fits.is_whole);
+    couple_stop(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +456,8 @@ int main(void)
         cmocka_unit_test(test_peer_that_goes),
         cmocka_unit_test(test_v6_when_it_is_better),
         cmocka_unit_test(test_switch_only_to_what_is_clearly_better),
+        cmocka_unit_test(test_better_pair_has_to_carry_what_is_sent),
+        cmocka_unit_test(test_probe_of_a_relay_is_answered_in_full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

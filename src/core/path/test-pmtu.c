@@ -375,6 +375,23 @@ static void test_another_path_starts_anew(void **state)
 }
 
 /* Answers to what was never asked, in any state, do no harm beyond the bounds. */
+/* The machine's own link has become another one, or is known at last. */
+static void test_other_ceiling(void **state)
+{
+    struct link l;
+
+    link_start(&l, 1, 9001, &ethernet);
+    l.has_data = true;
+    run_until_settled(&l, 10 * NSEC_PER_SEC);
+    assert_int_equal(l.used, 1500);
+    pmtu_set_ceiling(&l.pmtu, 9001, l.now);
+    run(&l, 2 * NSEC_PER_SEC);
+    assert_int_equal(l.used, 9001);
+    pmtu_set_ceiling(&l.pmtu, 1400, l.now);
+    drain(&l);
+    assert_int_equal(l.used, 1400);
+}
+
 static void test_answers_out_of_bounds(void **state)
 {
     struct link l;
@@ -406,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_idle_path_is_left_alone),
         cmocka_unit_test(test_busy_path_costs_little),
         cmocka_unit_test(test_another_path_starts_anew),
+        cmocka_unit_test(test_other_ceiling),
         cmocka_unit_test(test_answers_out_of_bounds),
     };
 

@@ -47,7 +47,8 @@ enum path_frame_kind {
     PATH_FRAME_ACCEPT,    /* mine do: the nomination's transaction */
     PATH_FRAME_LEAVE,     /* mine do not go this way any more: see the reason */
     PATH_FRAME_PROBE,     /* a padded one: does it fit? */
-    PATH_FRAME_PROBE_ACK, /* it does: the probe's transaction and size, without padding */
+    PATH_FRAME_PROBE_ACK, /* it does: the probe's transaction and size; without padding, unless
+                             the probe had PATH_FRAME_WHOLE */
     PATH_FRAME_N,
 };
 
@@ -56,6 +57,7 @@ enum path_frame_kind {
 #define PATH_FRAME_MOVED    0x02 /* of a ping: my address has changed, the old one is void */
 #define PATH_FRAME_WORSE    0x04 /* of a leave: this way works, but another is better */
 #define PATH_FRAME_IN_USE   0x08 /* of a pong: my packets to you go this way */
+#define PATH_FRAME_WHOLE    0x10 /* of a probe: answer with as many bytes, and with DF */
 
 /** The fields of a frame. */
 struct path_frame {

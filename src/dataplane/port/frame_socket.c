@@ -25,10 +25,11 @@
 #define FRAMES_PER_TURN 64
 
 struct frame_socket {
-    struct device *device;    /* pins */
-    struct loop_event listen; /* owns the descriptor */
-    struct loop_event client; /* owns the descriptor; -1: there is none */
-    char *path;               /* owns; where the socket lies */
+    struct port *port;           /* pins */
+    const struct device *device; /* pins: nothing is sent while its link is down; NULL: none */
+    struct loop_event listen;    /* owns the descriptor; -1: the client is in this process */
+    struct loop_event client;    /* owns the descriptor; -1: there is none */
+    char *path;                  /* owns; where the socket lies; NULL: as above */
 };
 
 /* ---- out: from the client to the port ------------------------------------------------------- */
@@ -71,7 +72,7 @@ static int send_unfragmented(struct port *p, const struct udp_run *run)
 
 static void take_frame(struct frame_socket *fs, uint8_t *msg, size_t len)
 {
-    struct port *p = fs->device->port;
+    struct port *p = fs->port;
     struct frame_socket_header header;
     struct udp_run run;
     int r;
@@ -81,7 +82,7 @@ static void take_frame(struct frame_socket *fs, uint8_t *msg, size_t len)
     memcpy(&header, msg, sizeof(header));
     msg += sizeof(header);
     len -= sizeof(header);
-    if (!fs->device->link.is_up || !may_send(&header, msg, len))
+    if ((fs->device && !fs->device->link.is_up) || !may_send(&header, msg, len))
         return;
     run = run_of(&header, msg, len);
     if (header.flags & FRAME_SOCKET_DONT_FRAGMENT)
@@ -97,7 +98,7 @@ static void take_frame(struct frame_socket *fs, uint8_t *msg, size_t len)
 /* The rx workers write to it inside the gate. */
 static void set_client(struct frame_socket *fs, int fd)
 {
-    struct port *p = fs->device->port;
+    struct port *p = fs->port;
 
     gate_close(&p->gate);
     p->frames.fd = fd;
@@ -110,7 +111,7 @@ static void hang_up(struct frame_socket *fs)
     if (fs->client.fd < 0)
         return;
     set_client(fs, -1);
-    loop_remove(&fs->device->port->loop, &fs->client);
+    loop_remove(&fs->port->loop, &fs->client);
     (void)close(fs->client.fd);
     fs->client.fd = -1;
 }
@@ -134,6 +135,23 @@ static void on_client(void *ctx, uint32_t epoll_events)
     }
 }
 
+/* Takes @fd as the client's end, or closes it. */
+static int take_client(struct frame_socket *fs, int fd)
+{
+    int r;
+
+    fs->client = (struct loop_event){.fd = fd, .fn = on_client, .ctx = fs};
+    r = loop_add(&fs->port->loop, &fs->client, EPOLLIN);
+    if (r < 0) {
+        (void)close(fd);
+        fs->client.fd = -1;
+        return r;
+    }
+    socket_set_send_room(fd, FRAME_SOCKET_ROOM);
+    set_client(fs, fd);
+    return 0;
+}
+
 static void on_connection(void *ctx, uint32_t epoll_events)
 {
     struct frame_socket *fs = ctx;
@@ -144,18 +162,10 @@ static void on_connection(void *ctx, uint32_t epoll_events)
     /* The one before may have ended, and nobody noticed yet. */
     if (fs->client.fd >= 0)
         on_client(fs, EPOLLIN);
-    if (fs->client.fd >= 0) {
+    if (fs->client.fd >= 0)
         (void)close(fd);
-        return;
-    }
-    fs->client = (struct loop_event){.fd = fd, .fn = on_client, .ctx = fs};
-    if (loop_add(&fs->device->port->loop, &fs->client, EPOLLIN) < 0) {
-        (void)close(fd);
-        fs->client.fd = -1;
-        return;
-    }
-    socket_set_send_room(fd, FRAME_SOCKET_ROOM);
-    set_client(fs, fd);
+    else
+        (void)take_client(fs, fd);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -169,6 +179,7 @@ int frame_socket_new(struct frame_socket **ret, struct device *d, const char *pa
         free(fs);
         return err_set(e, r, "no memory for socket %s", path);
     }
+    fs->port = d->port;
     fs->device = d;
     fs->client.fd = -1;
     fs->listen = (struct loop_event){.fn = on_connection, .ctx = fs};
@@ -187,19 +198,49 @@ int frame_socket_new(struct frame_socket **ret, struct device *d, const char *pa
     return 0;
 }
 
+int frame_socket_join(struct frame_socket **ret, struct port *p, int *ret_fd, struct err *e)
+{
+    struct frame_socket *fs = calloc(1, sizeof(*fs));
+    int fds[2];
+    int r;
+
+    if (!fs)
+        return err_set(e, -ENOMEM, "no memory for path frames");
+    *fs = (struct frame_socket){.port = p, .listen.fd = -1, .client.fd = -1};
+    r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0 ? -errno : 0;
+    if (r == 0) {
+        socket_set_send_room(fds[1], FRAME_SOCKET_ROOM);
+        (void)pthread_mutex_lock(&p->lock);
+        r = take_client(fs, fds[0]);
+        (void)pthread_mutex_unlock(&p->lock);
+        if (r < 0)
+            (void)close(fds[1]);
+    }
+    if (r < 0) {
+        free(fs);
+        return err_set(e, r, "path frames cannot be taken in: %s", strerror(-r));
+    }
+    *ret = fs;
+    *ret_fd = fds[1];
+    return 0;
+}
+
 struct frame_socket *frame_socket_free(struct frame_socket *fs)
 {
     struct port *p;
 
     if (!fs)
         return NULL;
-    p = fs->device->port;
+    p = fs->port;
     (void)pthread_mutex_lock(&p->lock);
     hang_up(fs);
-    loop_remove(&p->loop, &fs->listen);
+    if (fs->listen.fd >= 0)
+        loop_remove(&p->loop, &fs->listen);
     (void)pthread_mutex_unlock(&p->lock);
-    (void)unlink(fs->path);
-    (void)close(fs->listen.fd);
+    if (fs->listen.fd >= 0) {
+        (void)unlink(fs->path);
+        (void)close(fs->listen.fd);
+    }
     free(fs->path);
     free(fs);
     return NULL;

@@ -24,6 +24,7 @@
 struct device;
 struct err;
 struct frame_socket;
+struct port;
 
 /**
  * frame_socket_new() - listen and serve
@@ -32,6 +33,14 @@ struct frame_socket;
  * Return: 0, -EADDRINUSE when another process serves @path, or negative errno; with words.
  */
 int frame_socket_new(struct frame_socket **ret, struct device *d, const char *path, struct err *e);
+
+/**
+ * frame_socket_join() - for a client in this process, which shares the port among several devices
+ * @ret_fd:	gives the client's end, which it closes itself; a SOCK_SEQPACKET that does not wait
+ *
+ * Return: 0 or negative errno; with words.
+ */
+int frame_socket_join(struct frame_socket **ret, struct port *p, int *ret_fd, struct err *e);
 
 /** frame_socket_free() - hang up, remove the socket; NULL is fine. Returns NULL. */
 struct frame_socket *frame_socket_free(struct frame_socket *fs);

@@ -184,6 +184,7 @@ int overlay_new(
     o->api_port = opt->api_port;
     o->seed = rng_u64(&rng);
     list_init(&o->networks);
+    htab_init(&o->by_remote, rng_u64(&rng));
     recontact_init(&o->recontact);
     (void)pthread_mutex_init(&o->lock, NULL);
     r = open_parts(o, &port, e);
@@ -224,10 +225,14 @@ static void on_tick(uv_timer_t *timer)
 
 int overlay_start(struct overlay *o, struct err *e)
 {
-    int r = port_start(o->port, e);
+    int r = probe_answers_open(&o->probes, o, e);
 
-    if (r < 0)
+    if (r == 0)
+        r = port_start(o->port, e);
+    if (r < 0) {
+        probe_answers_close(&o->probes);
         return r;
+    }
     addresses_open(&o->addresses, o->state_dir);
     o->is_started = true;
     (void)uv_timer_init(o->loop, &o->tick);
@@ -242,6 +247,7 @@ void overlay_stop(struct overlay *o)
         return;
     o->is_started = false;
     uv_close((uv_handle_t *)&o->tick, NULL);
+    probe_answers_close(&o->probes);
     port_stop(o->port);
 }
 
@@ -251,6 +257,7 @@ struct overlay *overlay_free(struct overlay *o)
         return NULL;
     o->port = port_free(o->port);
     o->relay = relay_free(o->relay);
+    htab_deinit(&o->by_remote);
     netlink_close(&o->nl);
     addresses_close(&o->addresses);
     (void)pthread_mutex_destroy(&o->lock);

@@ -2,6 +2,7 @@
  * overlay_internal.h - the overlay's structs, for overlay*.c and their tests.
  *
  *     overlay_nodes.c    the members: peers of a network's device, and nodes of the relay
+ *     probe_answers.c    what members measure of the way to the hub
  *     overlay_network.c  a network's interface and device
  *     overlay.c          the port, the relay, and the hooks
  *
@@ -21,12 +22,14 @@
 #include "hub/model/hub_hooks.h"
 #include "hub/overlay/addresses.h"
 #include "hub/overlay/overlay.h"
+#include "hub/overlay/probe_answers.h"
 #include "hub/overlay/recontact.h"
 #include "net/netlink/netlink.h"
 #include "net/socket/udp_batch.h"
 
 struct device;
 struct engine;
+struct path_keys;
 struct port;
 struct relay;
 struct router_network;
@@ -49,11 +52,13 @@ struct overlay {
     bool is_started;            /* @tick is there, the port runs */
     struct recontact recontact; /* nodes with which the hub begins a handshake */
     struct addresses addresses; /* where the nodes were */
+    struct probe_answers probes;
 
     _Atomic bool has_news; /* some node's address is not in the file yet; any thread */
 
-    pthread_mutex_t lock; /* guards overlay_network.by_key, and of each node what is said below;
-                             after the port's lock, before the router's */
+    pthread_mutex_t lock;  /* guards @by_remote, overlay_network.by_key, and of each node what is
+                              said below; after the port's lock, before the router's */
+    struct htab by_remote; /* under the lock: overlay_node by where it was heard last */
 };
 
 /** A network: hangs on hub_network.plug. The loop's but for @by_key. */
@@ -72,6 +77,15 @@ struct overlay_network {
     struct htab by_key;            /* under the lock: overlay_node by public key */
 };
 
+/** What a member measures of its way to the hub: probe_answers.h. The loop's. */
+struct overlay_probes {
+    struct path_keys *keys; /* owns; wiped with the key; NULL: it has not asked yet */
+    struct rate rate;       /* of its frames */
+    uint64_t sequence;      /* of the last that was believed */
+    uint16_t mtu;           /* inner bytes that the way carries in both directions; 0: not known */
+    uint16_t routed;        /* that its own routes have; 0: it has none */
+};
+
 /** A member but the hub itself: hangs on hub_node.plug. */
 struct overlay_node {
     struct overlay_network *network; /* pins */
@@ -80,8 +94,11 @@ struct overlay_node {
     struct htab_link by_key;         /* under the lock */
     struct router_node *router;      /* under the lock; lent; NULL: nothing is relayed for it */
     struct udp_path path;            /* under the lock; last authenticated; remote none: never */
+    struct htab_link by_remote;      /* under the lock; a member while is_placed */
+    bool is_placed;                  /* under the lock: @path.remote is in overlay->by_remote */
     nsec_t handshake_at;             /* under the lock; monotonic; 0: never */
     struct recontact_node recontact; /* the loop's */
+    struct overlay_probes probes;    /* the loop's */
     uint64_t rx_bytes;               /* the loop's; as of the network's facts_at */
     uint64_t tx_bytes;               /* likewise */
 };
@@ -112,6 +129,17 @@ void overlay__change_edge(struct hub_node *a, struct hub_node *b);
 /** overlay__read_facts() - what is known of @hub; false: nothing is. */
 bool overlay__read_facts(
     struct overlay *o, const struct hub_node *hub, nsec_t now, struct hub_facts *ret);
+
+/** Most members at one address that are told apart: one machine in several networks, say. */
+#define OVERLAY_SHARED_MAX 4
+
+/** overlay__nodes_at() - lends the members that were heard at @ep last. Return: how many. */
+unsigned overlay__nodes_at(struct overlay *o, const struct endpoint *ep,
+    struct overlay_node *ret[static OVERLAY_SHARED_MAX]);
+
+/** overlay__set_mtu() - the way to the node and back carries inner packets of @mtu bytes; 0: that
+ * is not known. */
+void overlay__set_mtu(struct overlay_node *node, uint16_t mtu);
 
 /** overlay__tick_nodes() - each second: end handshakes that were tried long enough, and write the
  * file of addresses. */
@@ -147,3 +175,8 @@ int overlay__network_new(
 
 /** overlay__network_free() - after all its nodes. NULL is fine. Returns NULL. */
 struct overlay_network *overlay__network_free(struct overlay_network *net);
+
+/** overlay__set_route() - of what the hub sends from its own address to @address, whose packets
+ * have at most @mtu bytes; 0: they go by the route to the network's block. */
+void overlay__set_route(
+    const struct overlay_network *net, const struct ip_addr *address, uint16_t mtu);

@@ -17,9 +17,9 @@
  * needs a loose reverse-path check, because packets come in by another
  * interface than the one that the kernel would use.
  *
- * What the hub itself says is little, and has to arrive on any line: of its packets, and of what
- * its TCP asks of the members', none is larger than every path is taken to carry. So nobody has to
- * measure the way to a hub's own address. What it relays is none of its own.
+ * What the hub itself says has to arrive on any line: of its packets, and of what its TCP asks of
+ * the members', none is larger than every path is taken to carry. A member that measures its way to
+ * the hub (probe_answers.h) has routes of its own, with what that way carries.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -248,6 +248,26 @@ static void remove_rules(struct overlay_network *net)
         if (net->has_rule[v4])
             (void)rtnl_remove_rule(&net->overlay->nl, v4, &rule);
     }
+}
+
+void overlay__set_route(
+    const struct overlay_network *net, const struct ip_addr *address, uint16_t mtu)
+{
+    bool v4 = ip_addr_is_v4(address);
+    struct ip_prefix to = {.addr = *address, .len = v4 ? 32 : 128};
+    /* The member knows itself how long its packets to the hub may be. */
+    struct rtnl_metrics metrics = {.mtu = !v4 && mtu < IP_V6_MTU_MIN ? IP_V6_MTU_MIN : mtu,
+        .advmss = net->hub->spec.mtu - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - TCP_HEADER};
+    const struct rtnl_rule rule = rule_of(net, v4);
+    struct netlink *nl = &net->overlay->nl;
+    char text[IP_ADDR_TEXT_MAX];
+    int r = mtu != 0 ? rtnl_set_table_route(nl, net->ifindex, rule.table, &to, &metrics)
+                     : rtnl_remove_table_route(nl, net->ifindex, rule.table, &to);
+
+    /* As where the machine has no IPv6; the route to the block has the least. */
+    if (r < 0)
+        log_debug("%s: no route to %s: %s", device_name(net->device), ip_addr_format(address, text),
+            strerror(-r));
 }
 
 static int add_address(struct overlay_network *net, const struct ip_addr *address)

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -16,6 +17,7 @@
 #include "mesh/render/render.h"
 #include "os/log.h"
 #include "relay/router.h"
+#include "wire/path.h"
 
 /* How old the counters of a network's device may be before they are read again, all at once. */
 #define FACTS_EACH (2 * NSEC_PER_SEC)
@@ -39,6 +41,43 @@ static struct overlay_node *find(const struct overlay_network *net, const struct
             return node;
     }
     return NULL;
+}
+
+static uint64_t place_hash(const struct overlay *o, const struct endpoint *ep)
+{
+    uint64_t hash = hash_bytes(o->by_remote.seed, ep->addr.b, sizeof(ep->addr.b));
+
+    return hash_u64(hash, (uint64_t)ep->scope << 16 | ep->port);
+}
+
+/* The member is at @ep, and nowhere else; none: nowhere. Called under the overlay's lock. */
+static void place(struct overlay_node *node, const struct endpoint *ep)
+{
+    struct overlay *o = node->network->overlay;
+
+    if (node->is_placed)
+        htab_remove(&o->by_remote, &node->by_remote);
+    /* Without memory its probes are not answered until it moves. */
+    node->is_placed =
+        !endpoint_is_none(ep) && htab_add(&o->by_remote, &node->by_remote, place_hash(o, ep)) == 0;
+}
+
+unsigned overlay__nodes_at(struct overlay *o, const struct endpoint *ep,
+    struct overlay_node *ret[static OVERLAY_SHARED_MAX])
+{
+    uint64_t hash = place_hash(o, ep);
+    unsigned n = 0;
+
+    (void)pthread_mutex_lock(&o->lock);
+    for (struct htab_link *l = htab_first(&o->by_remote, hash); l && n < OVERLAY_SHARED_MAX;
+         l = htab_next(l, hash)) {
+        struct overlay_node *node = container_of(l, struct overlay_node, by_remote);
+
+        if (endpoint_equal(&node->path.remote, ep))
+            ret[n++] = node;
+    }
+    (void)pthread_mutex_unlock(&o->lock);
+    return n;
 }
 
 static struct router *router_of(const struct overlay_network *net)
@@ -86,6 +125,7 @@ static void forget(struct overlay_node *node)
 
     cut(node);
     (void)pthread_mutex_lock(&net->overlay->lock);
+    place(node, &(struct endpoint){.port = 0});
     htab_remove(&net->by_key, &node->by_key);
     (void)pthread_mutex_unlock(&net->overlay->lock);
 }
@@ -117,11 +157,13 @@ static int render_pair(struct wg_config *ret, const struct overlay_node *node, s
     struct object member = {.kind = &node_kind, .node = node->hub->spec};
     struct object *items[] = {&self, &member};
     struct snapshot s = {.network = net->spec, .nodes = {.items = items, .n = 2}};
-    struct render_input in = {.snapshot = &s};
+    struct render_path way = {.mtu = node->probes.mtu};
+    struct render_input in = {.snapshot = &s, .paths = &way, .n_paths = 1};
 
     /* A name that sorts before every name that a node can have. */
     (void)snprintf(s.self, sizeof(s.self), "!");
     (void)snprintf(self.node.meta.name, sizeof(self.node.meta.name), "%s", s.self);
+    memcpy(way.node, node->hub->spec.meta.name, strlen(node->hub->spec.meta.name) + 1);
     return render_config(ret, &in, e);
 }
 
@@ -131,6 +173,25 @@ enum contact {
     CONTACT_BEGIN, /* speak to it at the address that the recontact has */
     CONTACT_END,   /* wait for it */
 };
+
+/* The node's own routes: that the kernel's TCP and the others make their packets for its way. */
+static void set_routes(struct overlay_node *node, uint16_t mtu)
+{
+    if (node->probes.routed == mtu)
+        return;
+    node->probes.routed = mtu;
+    overlay__set_route(node->network, &node->hub->spec.address4, mtu);
+    overlay__set_route(node->network, &node->hub->spec.address6, mtu);
+}
+
+/* What was measured of the way is void, because another node is meant. */
+static void forget_probes(struct overlay_node *node)
+{
+    if (node->probes.keys)
+        path_keys_wipe(node->probes.keys);
+    free(node->probes.keys);
+    node->probes = (struct overlay_probes){.routed = node->probes.routed};
+}
 
 static int change_rendered(
     struct overlay_node *node, enum diff_op op, enum contact contact, struct err *e)
@@ -150,7 +211,10 @@ static int change_rendered(
         peer.peer.endpoint = node->recontact.at;
         peer.peer.keepalive = RECONTACT_KEEPALIVE_S;
     }
-    return engine_apply(node->network->engine, &change, &node->network->hub->secret, e);
+    r = engine_apply(node->network->engine, &change, &node->network->hub->secret, e);
+    if (r == 0)
+        set_routes(node, node->probes.mtu != 0 ? c.peers[0].mtu : 0);
+    return r;
 }
 
 /* Adds or updates the node's peer of the network's device. */
@@ -179,6 +243,14 @@ static enum contact begin_contact(struct overlay_node *node, nsec_t now)
     struct recontact *r = &node->network->overlay->recontact;
 
     return recontact_begin(r, &node->recontact, now) ? CONTACT_BEGIN : CONTACT_AS_IS;
+}
+
+void overlay__set_mtu(struct overlay_node *node, uint16_t mtu)
+{
+    if (node->probes.mtu == mtu)
+        return;
+    node->probes.mtu = mtu;
+    change_peer(node, DIFF_OP_UPDATE, CONTACT_AS_IS);
 }
 
 /* ---- edges ---------------------------------------------------------------------------------- */
@@ -238,6 +310,12 @@ void overlay__change_node(struct hub_node *hub, const struct node *before)
 
     if (!node)
         return;
+    if (!ip_addr_equal(&before->address4, &hub->spec.address4) ||
+        !ip_addr_equal(&before->address6, &hub->spec.address6)) {
+        overlay__set_route(node->network, &before->address4, 0);
+        overlay__set_route(node->network, &before->address6, 0);
+        node->probes.routed = 0;
+    }
     if (x25519_public_equal(&before->key, &hub->spec.key)) {
         change_peer(node, DIFF_OP_UPDATE, CONTACT_AS_IS);
         return;
@@ -245,6 +323,7 @@ void overlay__change_node(struct hub_node *hub, const struct node *before)
     /* For WireGuard another key is another peer. The leases end with the old key's sessions. */
     remove_peer(node);
     forget(node);
+    forget_probes(node);
     node->key = hub->spec.key;
     node->path = (struct udp_path){.ifindex = 0};
     node->handshake_at = 0;
@@ -269,6 +348,8 @@ void overlay__remove_node(struct hub_node *hub)
     remove_peer(node);
     recontact_end(&node->recontact);
     forget(node);
+    forget_probes(node);
+    set_routes(node, 0);
     free(node);
     hub->plug = NULL;
 }
@@ -296,8 +377,10 @@ void overlay__note_path(struct overlay_network *net, const struct x25519_public 
     if (node) {
         if (handshake_at != 0)
             node->handshake_at = handshake_at;
-        if (!endpoint_equal(&node->path.remote, &path->remote))
+        if (!endpoint_equal(&node->path.remote, &path->remote)) {
             atomic_store(&net->overlay->has_news, true);
+            place(node, &path->remote);
+        }
         node->path = *path;
         if (node->router)
             router_node_set_address(router_of(net), node->router, &path->remote, &path->local);

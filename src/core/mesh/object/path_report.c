@@ -38,13 +38,16 @@ static int decode_relay(struct path_side *s, const json_t *json, const char *whe
     struct fields f = fields_make(json, where, e);
     struct path_relay relay = {.rtt = 0};
     uint64_t rtt_us = 0;
+    uint64_t mtu = 0;
 
     fields_public_key(&f, "key", FIELDS_REQUIRED, &relay.key);
     fields_u64(&f, "rttUs", FIELDS_OPTIONAL, 0, RTT_MAX / NSEC_PER_USEC, &rtt_us);
     fields_bool(&f, "stream", FIELDS_OPTIONAL, &relay.is_stream);
+    fields_u64(&f, "mtu", FIELDS_OPTIONAL, 0, UINT16_MAX, &mtu);
     if (fields_end(&f) != 0)
         return fields_end(&f);
     relay.rtt = (nsec_t)rtt_us * NSEC_PER_USEC;
+    relay.mtu = (uint16_t)mtu;
     s->relays[s->n_relays++] = relay;
     return 0;
 }
@@ -134,8 +137,9 @@ static json_t *encode_relays(const struct path_side *side)
         const struct path_relay *relay = &side->relays[i];
 
         if (json_array_append_new(relays,
-                json_pack("{s:s, s:I, s:b}", "key", x25519_public_format(&relay->key, key), "rttUs",
-                    (json_int_t)(relay->rtt / NSEC_PER_USEC), "stream", (int)relay->is_stream)) < 0)
+                json_pack("{s:s, s:I, s:b, s:i}", "key", x25519_public_format(&relay->key, key),
+                    "rttUs", (json_int_t)(relay->rtt / NSEC_PER_USEC), "stream",
+                    (int)relay->is_stream, "mtu", (int)relay->mtu)) < 0)
             relays = (json_decref(relays), NULL);
     }
     return relays;

@@ -39,11 +39,18 @@ static int compare_path(const void *name, const void *path)
     return strcmp(name, ((const struct render_path *)path)->node);
 }
 
-const struct render_path *render_find_path(const struct render_input *in, const char *node)
+static const struct render_path *find_any(const struct render_input *in, const char *node)
 {
     if (in->n_paths == 0)
         return NULL;
     return bsearch(node, in->paths, in->n_paths, sizeof(*in->paths), compare_path);
+}
+
+const struct render_path *render_find_path(const struct render_input *in, const char *node)
+{
+    const struct render_path *found = find_any(in, node);
+
+    return found && !endpoint_is_none(&found->endpoint) ? found : NULL;
 }
 
 /* Where somebody has fixed that packets to @peer go; NULL: nowhere. */
@@ -157,12 +164,25 @@ static uint16_t route_mtu(const struct render_input *in)
     return fit_padding(is_less ? in->link_mtu : RENDER_MTU_SAFE);
 }
 
+/* Is what was @found what packets to @peer go by? */
+static bool is_taken(
+    const struct render_input *in, const struct node *peer, const struct render_path *found)
+{
+    bool is_relayed = endpoint_is_none(&found->endpoint) || found->via[0] != '\0';
+
+    if (peer->hub || snapshot_self(in->snapshot)->hub)
+        return true;
+    if (pinned_endpoint(in->snapshot, peer))
+        return false;
+    return render_decide(in->snapshot, peer, render_find_path(in, peer->meta.name)).route ==
+           (is_relayed ? RENDER_ROUTE_RELAY : RENDER_ROUTE_DIRECT);
+}
+
 uint16_t render_mtu(const struct render_input *in, const struct node *peer)
 {
-    const struct render_path *found = render_find_path(in, peer->meta.name);
+    const struct render_path *found = find_any(in, peer->meta.name);
 
-    if (!peer->hub && found && found->via[0] == '\0' && found->mtu != 0 &&
-        render_decide(in->snapshot, peer, found).route == RENDER_ROUTE_DIRECT)
+    if (found && found->mtu != 0 && is_taken(in, peer, found))
         return at_most(in, found->mtu);
     return route_mtu(in);
 }

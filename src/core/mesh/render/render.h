@@ -19,12 +19,11 @@
  * The peers of a hub are all nodes, without endpoints: they come to it. It
  * reaches nothing behind them: it forwards nobody's packets in the clear.
  *
- * A path that is not measured, to a hub's own address, to a stock WireGuard and through a
- * relay, is used with RENDER_MTU_SAFE, which every path is taken to carry: the MTU of the
- * routes to the network's blocks. The interface's own is as much as any path of this
- * machine might carry, so that a peer's route can have more. A peer that measures nothing
- * itself, a hub or a stock WireGuard, is asked by TCP for no more than it is sent. A
- * network's `mtu` is what a stock WireGuard's own file has.
+ * A path that is not measured, as that to a stock WireGuard, is used with RENDER_MTU_SAFE, which
+ * every path is taken to carry: the MTU of the routes to the network's blocks. The
+ * interface's own is as much as any path of this machine might carry, so that a peer's route can
+ * have more. A peer that measures nothing itself, a hub or a stock WireGuard, is asked by TCP for
+ * no more than it is sent. A network's `mtu` is what a stock WireGuard's own file has.
  *
  * Rates are those of the node itself, of its edges, and of jobs that have spent their budget.
  *
@@ -40,17 +39,18 @@
 #include "mesh/config/wg_config.h"
 #include "mesh/object/object.h"
 #include "mesh/snapshot/snapshot.h"
+#include "path/pmtu.h"
 
 struct err;
 
-/** Inner bytes that every path is taken to carry, before it was measured: PMTU_FLOOR (path/pmtu.h)
- * less IPv6, UDP and WireGuard. */
-#define RENDER_MTU_SAFE 1120
+/** Inner bytes that every path is taken to carry, before it was measured. */
+#define RENDER_MTU_SAFE PMTU_INNER_FLOOR
 
-/** A path that somebody has found, better than what render would choose; or a relay. */
+/** A path that somebody has found, better than what render would choose; or a relay; or, without an
+ * endpoint, no more than what the path that render chooses carries. */
 struct render_path {
     char node[NAME_MAX_LEN + 1]; /* the other end; a hub too */
-    struct endpoint endpoint;    /* where its packets go */
+    struct endpoint endpoint;    /* where its packets go; none: as render says */
     bool is_standby;             /* to a relay that we use: it is kept alive as a hub is */
     char via[NAME_MAX_LEN + 1];  /* the node that relays them; "": they go to itself */
     uint16_t mtu;                /* inner bytes that it carries; 0: not measured */
@@ -70,7 +70,7 @@ struct render_input {
     bool relays; /* this node is to be a relay for the others */
 };
 
-/** render_find_path() - lends what was found for that node, NULL if nothing was. */
+/** render_find_path() - lends the path that was found for that node, NULL if none was. */
 const struct render_path *render_find_path(const struct render_input *in, const char *node);
 
 /**

@@ -272,6 +272,21 @@ static void test_mtu(void **state)
     assert_int_equal(render_mtu(&in, snapshot_find_node(&s, "n4")), RENDER_MTU_SAFE);
     wg_config_deinit(&c);
 
+    /* What the hub relays, of which only that is known; not for a peer that goes another way. */
+    path.endpoint = (struct endpoint){.port = 0};
+    path.mtu = 1400;
+    assert_int_equal(render_mtu(&in, n3), 1392);
+    assert_null(render_find_path(&in, "n3"));
+    assert_int_equal(render_decide(&s, n3, render_find_path(&in, "n3")).route, RENDER_ROUTE_RELAY);
+    path = found_path("hub", HUB_ENDPOINT, 0);
+    path.mtu = 1400;
+    assert_int_equal(render_config(&c, &in, NULL), 0);
+    assert_int_equal(peer(&c, 1)->mtu, 1392);
+    assert_true(peer(&c, 1)->limits_mss);
+    assert_int_equal(peer(&c, 3)->mtu, RENDER_MTU_SAFE);
+    wg_config_deinit(&c);
+    path = found_path("n3", "198.51.100.3:7", 0);
+
     /* A machine whose links carry no more than the network says; a path with less than IPv6. */
     in.link_mtu = 1340;
     path.mtu = 1240;

@@ -53,12 +53,12 @@ bool edge_route_render(const struct edge_route *r, const char *node, uint16_t mt
 {
     bool is_direct = r->kind == EDGE_ROUTE_DIRECT;
 
-    if (r->kind == EDGE_ROUTE_HUB)
+    if (r->kind == EDGE_ROUTE_HUB && mtu == 0)
         return false;
     *ret = (struct render_path){
         .endpoint = r->endpoint,
         .keepalive = (uint16_t)(r->keepalive / NSEC_PER_SEC),
-        .mtu = is_direct ? mtu : 0,
+        .mtu = mtu,
         .is_standby = is_direct && is_standby,
     };
     memcpy(ret->node, node, strlen(node) + 1);

@@ -67,10 +67,11 @@ void edge_route_on_applied(struct edge_route *r);
 /**
  * edge_route_render() - the route as render_config() takes it
  * @node:	the peer
- * @mtu:	inner bytes that the direct path carries; 0: not measured
+ * @mtu:	inner bytes that the route carries; 0: not measured
  * @is_standby:	it is a relay that is kept ready
  *
- * Return: false for a route through the hub, which render_config() knows without being told.
+ * Return: false for a route through the hub that is not measured, which render_config() knows
+ * without being told.
  */
 bool edge_route_render(const struct edge_route *r, const char *node, uint16_t mtu, bool is_standby,
     struct render_path *ret);

@@ -11,9 +11,11 @@
 #include "os/log.h"
 #include "path/paths.h"
 
-void edges_init(struct edges *e, struct paths *paths, const struct x25519_public *own)
+void edges_init(struct edges *e, struct paths *paths, const struct x25519_secret *secret,
+    const struct x25519_public *own, const struct rng *rng)
 {
     *e = (struct edges){.paths = paths, .own = *own};
+    hub_mtus_init(&e->ways, secret, own, rng);
 }
 
 void edges_deinit(struct edges *e)
@@ -21,6 +23,7 @@ void edges_deinit(struct edges *e)
     for (size_t i = 0; i < e->peers.n; i++)
         e->peers.items[i].pmtu = pmtu_driver_free(e->peers.items[i].pmtu);
     peer_table_deinit(&e->peers);
+    hub_mtus_deinit(&e->ways);
     free(e->facts);
     free(e->routes);
     e->facts = NULL;
@@ -52,6 +55,16 @@ static nsec_t rtt_to(const struct edges *e, const struct peer_entry *peer, nsec_
     return paths_view(e->paths, &peer->key, &view, now) ? nsec_max(view.rtt, 1) : 1;
 }
 
+/* What the direct path to a relay carries, there and back. One through a socket of our own is not
+ * WireGuard's: what a relay passes on does not take it. */
+static uint16_t way_to(const struct peer_entry *relay)
+{
+    bool is_own = relay->route.kind == EDGE_ROUTE_DIRECT && relay->pmtu &&
+                  endpoint_equal(&relay->route.endpoint, &relay->pmtu->remote);
+
+    return is_own ? pmtu_driver_both(relay->pmtu) : 0;
+}
+
 /* Fills in e->facts. Return: how many there are. */
 static size_t gather_relays(const struct edges *e, nsec_t now)
 {
@@ -69,6 +82,7 @@ static size_t gather_relays(const struct edges *e, nsec_t now)
             .is_used = is_used(e, peer),
             .has_session = peer->has_session,
             .rtt = rtt_to(e, peer, now),
+            .mtu = way_to(peer),
             .is_standby = peer->is_standby,
         };
     }
@@ -118,7 +132,10 @@ const struct peer_entry *edges_relay_at(const struct edges *e, const struct endp
 
 void edges_tell_relays(struct edges *e, nsec_t hub_rtt, struct path_side *side, nsec_t now)
 {
-    struct relay_hub hub = {.key = e->hub, .rtt = hub_rtt, .is_dead = e->hub_liveness.is_dead};
+    struct relay_hub hub = {.key = e->hub,
+        .rtt = hub_rtt,
+        .mtu = hub_mtus_of(&e->ways, &e->hub),
+        .is_dead = e->hub_liveness.is_dead};
 
     relay_select_tell(&e->relays, &hub, e->facts, gather_relays(e, now), side);
 }
@@ -130,7 +147,15 @@ const char *edges_name_of(const struct edges *e, const struct x25519_public *key
     return peer ? peer->node : e->hub_name;
 }
 
-/* ---- what a direct path carries ------------------------------------------------------------- */
+/* ---- what a path carries -------------------------------------------------------------------- */
+
+/* The direct path carries another size than was used until now. */
+static void on_pmtu(struct edges *e, const struct peer_entry *peer)
+{
+    e->has_news = true;
+    e->relays_changed |= peer->is_relay;
+    paths_set_mtu(e->paths, &peer->key, peer->pmtu->mtu);
+}
 
 static void run_pmtu(struct edges *e, struct peer_entry *peer, nsec_t now)
 {
@@ -141,7 +166,7 @@ static void run_pmtu(struct edges *e, struct peer_entry *peer, nsec_t now)
 
     while ((wish = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE)
         if (wish == PMTU_DRIVER_USE)
-            e->has_news = true;
+            on_pmtu(e, peer);
         else if (paths_probe(e->paths, &peer->key, payload, &id, now))
             pmtu_driver_on_sent(peer->pmtu, &probe, id);
     size = pmtu_driver_settled(peer->pmtu);
@@ -172,13 +197,52 @@ void edges_on_fits(struct edges *e, const struct path_action *action, nsec_t now
 {
     struct peer_entry *peer = peer_table_find_key(&e->peers, &action->peer);
 
-    if (peer && peer->pmtu && pmtu_driver_on_fits(peer->pmtu, action->probe, now))
+    if (peer && peer->pmtu && pmtu_driver_on_fits(peer->pmtu, action->probe, action->is_whole, now))
         run_pmtu(e, peer, now);
 }
 
-void edges_set_link_mtu(struct edges *e, uint16_t mtu)
+bool edges_next_frame(struct edges *e, struct hub_mtu_frame *ret, nsec_t wall, nsec_t now)
 {
+    bool is_new = false;
+    bool is_there = hub_mtus_next(&e->ways, ret, &is_new, wall, now);
+
+    e->has_news |= is_new;
+    e->relays_changed |= is_new;
+    return is_there;
+}
+
+bool edges_on_hub_frame(struct edges *e, uint8_t *frame, size_t len, nsec_t now)
+{
+    return hub_mtus_on_frame(&e->ways, frame, len, now);
+}
+
+uint16_t edges_hub_mtu(const struct edges *e, const struct x25519_public *hub)
+{
+    return hub_mtus_of(&e->ways, hub);
+}
+
+/* What the peer's packets may have on the route that they take; 0: not measured. */
+static uint16_t route_mtu(const struct edges *e, const struct peer_entry *peer)
+{
+    switch (peer->route.kind) {
+    case EDGE_ROUTE_DIRECT:
+        return peer->pmtu ? peer->pmtu->mtu : 0;
+    case EDGE_ROUTE_HUB:
+        return paths_relay_mtu(e->paths, &peer->key, &e->hub);
+    case EDGE_ROUTE_RELAY:
+        return paths_relay_mtu(e->paths, &peer->key, &peer->route.via);
+    }
+    return 0;
+}
+
+void edges_set_link_mtu(struct edges *e, uint16_t mtu, nsec_t now)
+{
+    if (e->limits.link_mtu == mtu)
+        return;
     e->limits.link_mtu = mtu;
+    for (size_t i = 0; i < e->peers.n; i++)
+        if (e->peers.items[i].pmtu)
+            pmtu_driver_set_limits(e->peers.items[i].pmtu, &e->limits, now);
 }
 
 /* ---- routes and handshakes ------------------------------------------------------------------ */
@@ -254,8 +318,8 @@ const struct render_path *edges_routes(struct edges *e, size_t *ret_n)
     for (size_t i = 0; i < e->peers.n; i++) {
         const struct peer_entry *peer = &e->peers.items[i];
 
-        if (edge_route_render(&peer->route, peer->node, peer->pmtu ? peer->pmtu->mtu : 0,
-                peer->is_standby, &e->routes[n]))
+        if (edge_route_render(
+                &peer->route, peer->node, route_mtu(e, peer), peer->is_standby, &e->routes[n]))
             n++;
     }
     *ret_n = n;
@@ -395,10 +459,27 @@ static void count_through(struct edges *e, const struct peer_entry *relay, nsec_
     paths_on_traffic(e->paths, &relay->key, rx, tx, now);
 }
 
+/* Of a hub's own address, and of all that it relays. */
+static void look_at_way(struct edges *e, const struct x25519_public *key,
+    const struct peer_seen *hub, const struct peer_traffic *relayed, nsec_t now)
+{
+    struct hub_mtu_facts facts = {.has_session = false};
+    bool is_new;
+
+    if (hub)
+        facts = (struct hub_mtu_facts){.at = hub->endpoint,
+            .has_session = hub->has_session,
+            .rx_bytes = hub->rx_bytes + relayed->rx_bytes,
+            .tx_bytes = hub->tx_bytes + relayed->tx_bytes};
+    is_new = hub_mtus_look(&e->ways, key, &facts, &e->limits, now);
+    e->has_news |= is_new;
+    e->relays_changed |= is_new;
+}
+
 static void count_relayed(struct edges *e, const struct peer_seen *hub, nsec_t now)
 {
     struct endpoint nowhere = {.port = 0};
-    uint64_t sum = 0;
+    struct peer_traffic sum = {.rx_bytes = 0};
     bool has_other = false;
 
     for (size_t i = 0; i < e->peers.n; i++) {
@@ -408,10 +489,14 @@ static void count_relayed(struct edges *e, const struct peer_seen *hub, nsec_t n
             has_other |= peer->has_session;
             count_through(e, peer, now);
         }
-        if (peer->route.kind == EDGE_ROUTE_HUB)
-            sum += peer->traffic.rx_bytes + peer->traffic.tx_bytes;
+        if (peer->route.kind == EDGE_ROUTE_HUB) {
+            sum.rx_bytes += peer->traffic.rx_bytes;
+            sum.tx_bytes += peer->traffic.tx_bytes;
+        }
     }
-    hub_liveness_look(&e->hub_liveness, hub ? &hub->endpoint : &nowhere, sum, has_other, now);
+    hub_liveness_look(&e->hub_liveness, hub ? &hub->endpoint : &nowhere,
+        sum.rx_bytes + sum.tx_bytes, has_other, now);
+    look_at_way(e, &e->hub, hub, &sum, now);
 }
 
 void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now)
@@ -431,6 +516,7 @@ void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec
         const struct peer_seen *hub = find_seen(seen, n, &e->other_hubs[i].key);
 
         e->other_hubs[i].at = hub ? hub->endpoint : (struct endpoint){.port = 0};
+        look_at_way(e, &e->other_hubs[i].key, hub, &(struct peer_traffic){.rx_bytes = 0}, now);
     }
     count_relayed(e, find_seen(seen, n, &e->hub), now);
     e->relays_changed = true;
@@ -542,6 +628,15 @@ void edges_set_hub(struct edges *e, const struct node *hub, nsec_t now)
     edges_on_hub_forgot(e, now);
 }
 
+static void keep_ways(struct edges *e)
+{
+    struct x25519_public keys[HUB_MTU_MAX] = {e->hub};
+
+    for (unsigned i = 0; i < e->n_other_hubs; i++)
+        keys[i + 1] = e->other_hubs[i].key;
+    hub_mtus_keep(&e->ways, keys, e->n_other_hubs + 1);
+}
+
 void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
 {
     size_t n = s->nodes.n > e->peers.n ? s->nodes.n : e->peers.n;
@@ -557,13 +652,14 @@ void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
     e->limits.network_mtu = s->network.mtu;
     take_hub(e, find_hub(e, s));
     take_other_hubs(e, s);
+    keep_ways(e);
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
 nsec_t edges_due(const struct edges *e)
 {
-    nsec_t due = handshake_due(e);
+    nsec_t due = nsec_min(handshake_due(e), hub_mtus_due(&e->ways));
 
     for (size_t i = 0; i < e->peers.n; i++)
         if (e->peers.items[i].pmtu)

@@ -4,9 +4,9 @@
  * Theory of operation. path/paths.h chooses a path for each edge. From that follow
  * the route that render puts into the engine (edge_route.h), the handshake that a
  * relay has to see (edge_handshake.h), the size that the path carries
- * (pmtu_driver.h), and which relays are kept ready (relay_select.h). This module
- * tells each of these parts what the others have found. What the owner has to do
- * it learns from edges_take_news() and from what the functions return.
+ * (pmtu_driver.h), what the way to each hub does (hub_mtu.h), and which relays are
+ * kept ready (relay_select.h). This module tells each of these parts what the others have found.
+ * What the owner has to do it learns from edges_take_news() and from what the functions return.
  *
  * No I/O but lines of the log; time is an argument.
  *
@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "agent/paths/edge/hub_liveness.h"
+#include "agent/paths/edge/hub_mtu.h"
 #include "agent/paths/edge/peer_table.h"
 #include "agent/paths/edge/pmtu_driver.h"
 #include "agent/paths/edge/relay_select.h"
@@ -30,7 +31,7 @@ struct render_path;
 struct snapshot;
 
 /** Most hubs beside the one that relays that are known by their endpoints. */
-#define EDGES_OTHER_HUBS_MAX 15
+#define EDGES_OTHER_HUBS_MAX (HUB_MTU_MAX - 1)
 
 /** A hub that is not the one that relays for this node. */
 struct edges_hub {
@@ -44,6 +45,7 @@ struct edges {
     struct peer_table peers;
     struct relay_select relays;
     struct hub_liveness hub_liveness;
+    struct hub_mtus ways;     /* to the hubs */
     struct x25519_public hub; /* key of the hub that relays; none: not known */
     char hub_name[NAME_MAX_LEN + 1];
     bool is_hub_chosen; /* edges_set_hub() has named it */
@@ -52,14 +54,17 @@ struct edges {
     struct pmtu_driver_limits limits;
     nsec_t observed_at;    /* the last edges_observe(); 0: none was */
     bool has_news;         /* routes have changed, or a handshake is due: see edges_take_news() */
-    bool relays_changed;   /* a relay was found or lost: relays have to be chosen anew */
+    bool relays_changed;   /* a relay was found or lost, or carries more or less than before: they
+                              have to be chosen, and reported, anew */
     size_t next_handshake; /* index in @peers where the search for the next one begins */
     struct relay_fact *facts;   /* owns; room for one of each peer */
     struct render_path *routes; /* owns; room for one of each peer */
 };
 
-/** edges_init() - there are no edges yet. @paths: pinned; @own: this node's key. */
-void edges_init(struct edges *e, struct paths *paths, const struct x25519_public *own);
+/** edges_init() - there are no edges yet. @paths, and @rng's context: pinned; @secret: this node's,
+ * copied; @own: of it. */
+void edges_init(struct edges *e, struct paths *paths, const struct x25519_secret *secret,
+    const struct x25519_public *own, const struct rng *rng);
 
 /** edges_deinit() - release all. Idempotent. */
 void edges_deinit(struct edges *e);
@@ -81,7 +86,7 @@ void edges_set_hub(struct edges *e, const struct node *hub, nsec_t now);
 bool edges_is_hub_at(const struct edges *e, const struct endpoint *at);
 
 /** edges_set_link_mtu() - inner bytes that the machine's largest link carries; 0: not known. */
-void edges_set_link_mtu(struct edges *e, uint16_t mtu);
+void edges_set_link_mtu(struct edges *e, uint16_t mtu, nsec_t now);
 
 /** edges_observe() - what the engine shows of its peers: @n, sorted by key, hubs too. */
 void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now);
@@ -96,6 +101,15 @@ void edges_use_relay(struct edges *e, const struct path_action *action, nsec_t n
 
 /** edges_on_fits() - PATH_ACTION_FITS: a peer has received a probe of the MTU. */
 void edges_on_fits(struct edges *e, const struct path_action *action, nsec_t now);
+
+/** edges_next_frame() - the next frame that measures the way to a hub, as hub_mtus_next(). */
+bool edges_next_frame(struct edges *e, struct hub_mtu_frame *ret, nsec_t wall, nsec_t now);
+
+/** edges_on_hub_frame() - as hub_mtus_on_frame(). */
+bool edges_on_hub_frame(struct edges *e, uint8_t *frame, size_t len, nsec_t now);
+
+/** edges_hub_mtu() - inner bytes that the way to that hub and back carries; 0: not known. */
+uint16_t edges_hub_mtu(const struct edges *e, const struct x25519_public *hub);
 
 /** edges_tick() - do what is due: MTU probes, and handshakes, for which edges_take_news() is true.
  */

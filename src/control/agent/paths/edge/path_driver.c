@@ -229,7 +229,7 @@ bool path_driver_pins(const struct path_driver *d)
 
 void path_driver_set_link_mtu(struct path_driver *d, uint16_t mtu)
 {
-    edges_set_link_mtu(&d->edges, mtu);
+    edges_set_link_mtu(&d->edges, mtu, clock_now());
 }
 
 void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, nsec_t now)
@@ -294,6 +294,11 @@ bool path_driver_retreat(struct path_driver *d, nsec_t now)
 bool path_driver_awaits_handshake(const struct path_driver *d)
 {
     return edges_awaits_handshake(&d->edges);
+}
+
+uint16_t path_driver_hub_mtu(const struct path_driver *d, const struct x25519_public *hub)
+{
+    return edges_hub_mtu(&d->edges, hub);
 }
 
 const struct render_path *path_driver_routes(struct path_driver *d, size_t *ret_n)
@@ -373,7 +378,8 @@ static void on_frame(void *ctx, uint32_t socket, const struct engine_frame *fram
         }
     } else if (frame->len > 0 && frame->data[0] == PATH_FRAME_TYPE) {
         memcpy(buf, frame->data, frame->len);
-        paths_on_frame(d->paths, &in, buf, frame->len, now);
+        if (!edges_on_hub_frame(&d->edges, buf, frame->len, now))
+            paths_on_frame(d->paths, &in, buf, frame->len, now);
     } else if (local_candidates_on_answer(
                    &d->local, frame->data, frame->len, &frame->remote, frame->received_at)) {
         update_self(d, now);
@@ -448,6 +454,22 @@ static void arm(struct path_driver *d, nsec_t now)
     (void)uv_timer_start(d->timer, on_timer, (uint64_t)(wait / NSEC_PER_MSEC + 1), 0);
 }
 
+/* Ask the hubs how long packets the ways to them carry. */
+static void measure_hubs(struct path_driver *d, nsec_t now)
+{
+    struct hub_mtu_frame frame;
+
+    while (edges_next_frame(&d->edges, &frame, clock_wall(), now)) {
+        struct path_action send = {.socket = PATH_SOCKET_MAIN,
+            .remote = frame.to,
+            .frame = frame.bytes,
+            .len = frame.len,
+            .dont_fragment = true};
+
+        path_sockets_send(&d->sockets, &send);
+    }
+}
+
 /* Do what paths wants, and be woken for what is due next: the end of every event. */
 static void run(struct path_driver *d, nsec_t now)
 {
@@ -455,6 +477,7 @@ static void run(struct path_driver *d, nsec_t now)
 
     while (paths_next(d->paths, &action))
         act(d, &action, now);
+    measure_hubs(d, now);
     /* Which relays can be used depends on the paths of their own edges, which were changed above.
      */
     while (edges_choose_relays(&d->edges, now)) {
@@ -549,7 +572,7 @@ static int new_paths(struct path_driver *d, const struct path_driver_options *op
     paths_set_clock(d->paths, clock_wall() - now, now);
     /* It cannot fail: paths_new() has derived it from the same secret. */
     (void)x25519_derive_public(opt->secret, &own);
-    edges_init(&d->edges, d->paths, &own);
+    edges_init(&d->edges, d->paths, opt->secret, &own, &d->rng);
     return 0;
 }
 

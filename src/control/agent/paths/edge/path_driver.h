@@ -139,6 +139,9 @@ bool path_driver_awaits_handshake(const struct path_driver *d);
  * call. */
 const struct render_path *path_driver_routes(struct path_driver *d, size_t *ret_n);
 
+/** path_driver_hub_mtu() - inner bytes that the way to that hub and back carries; 0: not known. */
+uint16_t path_driver_hub_mtu(const struct path_driver *d, const struct x25519_public *hub);
+
 /** path_driver_pins() - do frames pass, and can the engine keep endpoints from changing? */
 bool path_driver_pins(const struct path_driver *d);
 

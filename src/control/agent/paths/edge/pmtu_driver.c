@@ -56,6 +56,15 @@ bool pmtu_driver_on_path(struct pmtu_driver *pd, const struct endpoint *remote,
     return true;
 }
 
+void pmtu_driver_set_limits(
+    struct pmtu_driver *pd, const struct pmtu_driver_limits *limits, nsec_t now)
+{
+    struct pmtu_bounds bounds = bounds_of(limits, &pd->remote);
+
+    if (!endpoint_is_none(&pd->remote))
+        pmtu_set_ceiling(&pd->pmtu, bounds.ceiling, now);
+}
+
 void pmtu_driver_on_path_lost(struct pmtu_driver *pd)
 {
     pmtu_on_path_lost(&pd->pmtu);
@@ -68,14 +77,24 @@ void pmtu_driver_on_data(struct pmtu_driver *pd, bool sent, bool heard, nsec_t n
     pmtu_on_data(&pd->pmtu, sent, heard, now);
 }
 
-bool pmtu_driver_on_fits(struct pmtu_driver *pd, uint64_t id, nsec_t now)
+bool pmtu_driver_on_fits(struct pmtu_driver *pd, uint64_t id, bool is_whole, nsec_t now)
 {
-    for (unsigned i = 0; i < PMTU_DRIVER_PROBES; i++)
-        if (pd->probes[i].probe.size != 0 && pd->probes[i].id == id) {
-            pmtu_on_answer(&pd->pmtu, &pd->probes[i].probe, now);
-            return true;
-        }
+    for (unsigned i = 0; i < PMTU_DRIVER_PROBES; i++) {
+        struct pmtu_probe probe = pd->probes[i].probe;
+
+        if (probe.size == 0 || pd->probes[i].id != id)
+            continue;
+        pd->probes[i].probe.size = 0;
+        pd->is_both = is_whole;
+        pmtu_on_answer(&pd->pmtu, &probe, now);
+        return true;
+    }
     return false;
+}
+
+uint16_t pmtu_driver_both(const struct pmtu_driver *pd)
+{
+    return pd->is_both && pd->pmtu.is_measured ? pd->mtu : 0;
 }
 
 enum pmtu_driver_wish pmtu_driver_next(

@@ -1,5 +1,6 @@
 /*
- * pmtu_driver.h - finds the MTU of one peer's direct path with path/pmtu.h.
+ * pmtu_driver.h - finds the MTU of one peer's direct path, or of the way to a hub, with
+ * path/pmtu.h.
  *
  * Theory of operation. pmtu.h works with sizes of whole IP packets and does not know
  * how its probes are sent. This part turns each size into the size of a path frame,
@@ -31,6 +32,7 @@ struct pmtu_driver {
     struct pmtu pmtu;
     struct endpoint remote; /* other end of the direct path; none: there is no direct path */
     uint16_t mtu;           /* of inner packets, bytes; 0: not measured, or there is no path */
+    bool is_both;           /* the last answer was as long as its question: the way back, too */
     uint16_t said;          /* what pmtu_driver_settled() returned last, other than 0 */
     unsigned next_probe;    /* index in @probes that is used next; its probe is the oldest */
     struct pmtu_driver_probe probes[PMTU_DRIVER_PROBES];
@@ -63,14 +65,26 @@ struct pmtu_driver *pmtu_driver_free(struct pmtu_driver *pd);
 bool pmtu_driver_on_path(struct pmtu_driver *pd, const struct endpoint *remote,
     const struct pmtu_driver_limits *limits, nsec_t now);
 
+/** pmtu_driver_set_limits() - what limits the packets of this machine is something else now. */
+void pmtu_driver_set_limits(
+    struct pmtu_driver *pd, const struct pmtu_driver_limits *limits, nsec_t now);
+
 /** pmtu_driver_on_path_lost() - there is no direct path any more. */
 void pmtu_driver_on_path_lost(struct pmtu_driver *pd);
 
 /** pmtu_driver_on_data() - data was @sent to the peer, or @heard from it, since the last call. */
 void pmtu_driver_on_data(struct pmtu_driver *pd, bool sent, bool heard, nsec_t now);
 
-/** pmtu_driver_on_fits() - the peer received that probe. False: the probe is not known any more. */
-bool pmtu_driver_on_fits(struct pmtu_driver *pd, uint64_t id, nsec_t now);
+/**
+ * pmtu_driver_on_fits() - the peer received that probe
+ * @is_whole:	its answer was as long
+ *
+ * Return: false: the probe is not known, or was answered before.
+ */
+bool pmtu_driver_on_fits(struct pmtu_driver *pd, uint64_t id, bool is_whole, nsec_t now);
+
+/** pmtu_driver_both() - the MTU of the way there and back; 0: not known. */
+uint16_t pmtu_driver_both(const struct pmtu_driver *pd);
 
 /**
  * pmtu_driver_next() - what has to be done next

@@ -58,10 +58,12 @@ void relay_select_tell(struct relay_select *rs, const struct relay_hub *hub,
 {
     side->n_relays = 0;
     if (!x25519_public_is_none(&hub->key) && !hub->is_dead)
-        add(rs, side, (struct path_relay){.key = hub->key, .rtt = hub->rtt});
+        add(rs, side, (struct path_relay){.key = hub->key, .rtt = hub->rtt, .mtu = hub->mtu});
     for (size_t i = 0; i < n && side->n_relays < PATH_RELAYS_MAX; i++)
         if (relays[i].is_standby && relays[i].has_session)
-            add(rs, side, (struct path_relay){.key = relays[i].key, .rtt = relays[i].rtt});
+            add(rs, side,
+                (struct path_relay){
+                    .key = relays[i].key, .rtt = relays[i].rtt, .mtu = relays[i].mtu});
     memcpy(rs->told, side->relays, side->n_relays * sizeof(rs->told[0]));
     rs->n_told = side->n_relays;
 }

@@ -30,6 +30,7 @@ struct relay_fact {
     bool is_used;     /* an edge of ours goes through it */
     bool has_session; /* we have a session with it, so it knows our address */
     nsec_t rtt;       /* round trip time to it; at least 1 */
+    uint16_t mtu;     /* inner bytes that the way there and back carries; 0: not measured */
     bool is_standby;  /* written by relay_select_standbys() */
 };
 
@@ -37,6 +38,7 @@ struct relay_fact {
 struct relay_hub {
     struct x25519_public key; /* none: not known */
     nsec_t rtt;               /* round trip time to it; 0: not measured */
+    uint16_t mtu;             /* as in struct relay_fact */
     bool is_dead;
 };
 

@@ -83,8 +83,12 @@ static void test_routes(void **state)
     struct edge_route r = EDGE_ROUTE_NULL;
     struct render_path out;
 
-    /* Render knows where the hub is. */
-    assert_false(edge_route_render(&r, "n3", 1400, true, &out));
+    /* Render knows where the hub is, but not what the way through it carries. */
+    assert_false(edge_route_render(&r, "n3", 0, true, &out));
+    assert_true(edge_route_render(&r, "n3", 1400, true, &out));
+    assert_true(endpoint_is_none(&out.endpoint));
+    assert_int_equal(out.mtu, 1400);
+    assert_false(out.is_standby);
     assert_false(edge_route_use_hub(&r));
     edge_route_use_direct(&r, &at, 25 * SEC);
     assert_true(edge_route_render(&r, "n3", 1400, true, &out));
@@ -97,11 +101,11 @@ static void test_routes(void **state)
     edge_route_on_applied(&r);
     assert_true(edge_route_use_relay(&r, &relay, "n4", &at));
     assert_false(r.is_applied);
-    /* Neither what the direct path carried nor what it needed holds for a relay. */
-    assert_true(edge_route_render(&r, "n3", 1400, true, &out));
+    /* What the direct path needed does not hold for a relay. */
+    assert_true(edge_route_render(&r, "n3", 1200, true, &out));
     assert_string_equal(out.via, "n4");
     assert_int_equal(out.keepalive, 0);
-    assert_int_equal(out.mtu, 0);
+    assert_int_equal(out.mtu, 1200);
     assert_false(out.is_standby);
     edge_route_on_applied(&r);
     assert_false(edge_route_use_relay(&r, &relay, "n4", &at));
@@ -139,7 +143,7 @@ static unsigned answer_probes(struct pmtu_driver *pd, uint16_t most, nsec_t *now
         }
         *now += 10 * MS;
         for (unsigned i = 0; i < n; i++)
-            assert_true(pmtu_driver_on_fits(pd, fits[i], *now));
+            assert_true(pmtu_driver_on_fits(pd, fits[i], false, *now));
         if (n == 0 && pmtu_driver_due(pd) == NSEC_NEVER)
             return n_uses;
         if (n == 0)
@@ -169,7 +173,7 @@ static void test_what_a_path_carries(void **state)
     assert_int_equal(pd->mtu, 1420);
     assert_int_equal(pmtu_driver_settled(pd), 1480);
     assert_int_equal(pmtu_driver_settled(pd), 0);
-    assert_false(pmtu_driver_on_fits(pd, 0xdead, now));
+    assert_false(pmtu_driver_on_fits(pd, 0xdead, false, now));
     pmtu_driver_on_path_lost(pd);
     assert_int_equal(pd->mtu, 0);
     assert_int_equal(pmtu_driver_due(pd), NSEC_NEVER);

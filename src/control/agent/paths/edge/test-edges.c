@@ -64,7 +64,7 @@ static int set_up(void **state)
     put_peer(&w.snapshot, 5, 80);
     w.snapshot.network.mtu = 1380;
     assert_int_equal(paths_new(&w.paths, &opt, T0), 0);
-    edges_init(&w.e, w.paths, &own);
+    edges_init(&w.e, w.paths, &opt.secret, &own, &opt.rng);
     edges_set_snapshot(&w.e, &w.snapshot, T0);
     (void)edges_take_news(&w.e);
     (void)edges_choose_relays(&w.e, T0);

@@ -1,0 +1,196 @@
+/* test-hub-mtu.c - what the way to a hub carries, by a hub of the test's own and its clock. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/paths/edge/hub_mtu.h"
+
+#define SEC NSEC_PER_SEC
+#define MS  NSEC_PER_MSEC
+#define T0  (1000 * SEC)
+
+/* Around an inner packet: IPv4, UDP, WireGuard; and what of that is not payload of UDP. */
+#define OVERHEAD 60
+#define HEADERS  28
+
+struct world {
+    struct hub_mtus m;
+    struct x25519_public hub;
+    struct path_keys keys; /* the hub's */
+    struct hub_mtu_facts facts;
+    uint64_t seed;
+    nsec_t now;
+    uint16_t carries; /* whole packets; longer ones are lost */
+    bool is_cut;      /* the hub's answers are short, as those of one that knows no better */
+    uint16_t told;    /* what the last frame said */
+    uint64_t sequence;
+    unsigned n_frames;
+    size_t len;
+    uint8_t answer[PATH_FRAME_MAX]; /* the last one */
+};
+
+static const struct pmtu_driver_limits limits = {.network_mtu = 1420, .link_mtu = 1440};
+
+static int set_up(void **state)
+{
+    static struct world w;
+    struct x25519_secret secrets[2];
+    struct x25519_public own;
+    struct rng rng;
+
+    w = (struct world){.seed = 9, .now = T0, .carries = 1500};
+    rng = rng_seeded(&w.seed);
+    x25519_secret_make(&secrets[0], &rng);
+    x25519_secret_make(&secrets[1], &rng);
+    assert_true(x25519_derive_public(&secrets[0], &own));
+    assert_true(x25519_derive_public(&secrets[1], &w.hub));
+    assert_true(path_keys_derive(&w.keys, &secrets[1], &w.hub, &own));
+    hub_mtus_init(&w.m, &secrets[0], &own, &rng);
+    w.facts.has_session = true;
+    assert_int_equal(endpoint_parse(&w.facts.at, "198.51.100.1:51820", NULL), 0);
+    *state = &w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    hub_mtus_deinit(&w->m);
+    path_keys_wipe(&w->keys);
+    return 0;
+}
+
+/* The hub has got that frame, and its answer arrives. */
+static void answer(struct world *w, struct hub_mtu_frame *frame)
+{
+    struct path_frame probe;
+    struct path_frame ack = {.kind = PATH_FRAME_PROBE_ACK, .session = 5};
+    struct xchacha_nonce nonce = {{3}};
+
+    assert_true(path_frame_open(&w->keys, frame->bytes, frame->len, &probe));
+    assert_int_equal(probe.kind, PATH_FRAME_PROBE);
+    assert_true(probe.flags & PATH_FRAME_WHOLE);
+    assert_true(probe.sequence > w->sequence);
+    w->sequence = probe.sequence;
+    w->told = probe.size;
+    ack.transaction = probe.transaction;
+    ack.echo = probe.session;
+    ack.size = (uint16_t)frame->len;
+    w->len = w->is_cut ? PATH_FRAME_MIN : frame->len;
+    assert_true(path_frame_seal(&w->keys, &ack, &nonce, w->len, w->answer));
+    {
+        uint8_t copy[PATH_FRAME_MAX];
+
+        memcpy(copy, w->answer, w->len);
+        assert_true(hub_mtus_on_frame(&w->m, copy, w->len, w->now));
+    }
+}
+
+/* For that long, with data all the time. */
+static void run(struct world *w, nsec_t time)
+{
+    struct hub_mtu_frame frame;
+    nsec_t end = w->now + time;
+    bool is_new;
+
+    for (; w->now < end; w->now += 50 * MS) {
+        w->facts.rx_bytes += 100;
+        w->facts.tx_bytes += 100;
+        (void)hub_mtus_look(&w->m, &w->hub, &w->facts, &limits, w->now);
+        while (hub_mtus_next(&w->m, &frame, &is_new, 7 * SEC, w->now)) {
+            w->n_frames++;
+            assert_true(endpoint_equal(&frame.to, &w->facts.at));
+            if (frame.len + HEADERS <= w->carries)
+                answer(w, &frame);
+        }
+    }
+}
+
+static void test_it_is_found_and_told(void **state)
+{
+    struct world *w = *state;
+
+    run(w, 3 * SEC);
+    assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1440);
+    assert_int_equal(w->told, 1440);
+    w->carries = 1400;
+    run(w, 10 * SEC);
+    assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1400 - OVERHEAD);
+    assert_int_equal(w->told, 1400 - OVERHEAD);
+    w->carries = 1500;
+    run(w, 120 * SEC);
+    assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1440);
+    assert_int_equal(w->told, 1440);
+}
+
+/* A hub that knows nothing of this, and one that answers in short: nothing is known. */
+static void test_a_hub_that_does_not_measure(void **state)
+{
+    struct world *w = *state;
+
+    w->carries = 0;
+    run(w, 30 * SEC);
+    assert_int_equal(hub_mtus_of(&w->m, &w->hub), 0);
+    assert_in_range(w->n_frames, 1, 200);
+    w->carries = 1500;
+    w->is_cut = true;
+    run(w, 70 * SEC);
+    assert_int_equal(hub_mtus_of(&w->m, &w->hub), 0);
+}
+
+static void test_old_and_foreign_answers_change_nothing(void **state)
+{
+    struct world *w = *state;
+    uint8_t copy[PATH_FRAME_MAX];
+
+    run(w, 3 * SEC);
+    w->answer[w->len - 1] ^= 1;
+    memcpy(copy, w->answer, w->len);
+    assert_true(hub_mtus_on_frame(&w->m, copy, w->len, w->now));
+    w->answer[w->len - 1] ^= 1;
+    /* The tag of somebody else. */
+    memcpy(copy, w->answer, w->len);
+    copy[4] ^= 1;
+    assert_false(hub_mtus_on_frame(&w->m, copy, w->len, w->now));
+    /* The line has a hole now, and somebody repeats each answer that he has kept. */
+    w->carries = 1300;
+    for (unsigned i = 0; i < 100; i++) {
+        memcpy(copy, w->answer, w->len);
+        assert_true(hub_mtus_on_frame(&w->m, copy, w->len, w->now));
+        run(w, 100 * MS);
+    }
+    assert_in_range(hub_mtus_of(&w->m, &w->hub), 1300 - OVERHEAD - 8, 1300 - OVERHEAD);
+}
+
+static void test_nothing_without_a_session(void **state)
+{
+    struct world *w = *state;
+
+    w->facts.has_session = false;
+    run(w, 10 * SEC);
+    assert_int_equal(w->n_frames, 0);
+    w->facts.has_session = true;
+    run(w, 3 * SEC);
+    assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1440);
+    hub_mtus_keep(&w->m, &w->hub, 1);
+    assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1440);
+    hub_mtus_keep(&w->m, NULL, 0);
+    assert_int_equal(hub_mtus_of(&w->m, &w->hub), 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_it_is_found_and_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_hub_that_does_not_measure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_old_and_foreign_answers_change_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_nothing_without_a_session, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -251,6 +251,7 @@ def test_a_job_brings_its_budget(weft: Path, tmp_path: Path) -> None:
         options = far_hub(site, tmp_path / "token")
         for amount, said, spec in (("1MB/day", "1.00 MB a day", {"bytesPerDay": 1_000_000}),
                                    ("2.5", "2.50 a day", {"costPerDay": 2.5})):
-            done = a.host.run([weft, "run", "--job", "llama", *options, "--budget", amount, "true"])
+            done = a.host.run([weft, "run", "--nnodes", "1:2", "--job", "llama", *options,
+                               "--budget", amount, "true"])
             assert f"weft run: job llama has a budget of {said}\n" in done.err
             assert budgets(site) == [{"job": "llama", **spec}]

@@ -1,6 +1,6 @@
 """Jobs that are started by something else than a launcher: each becomes one world of two.
 
-    hub 203.0.113.10, and n1, n2 on .11 and .12
+    hub 203.0.113.10, and n1, n2 on .11 and .12; n3 on .13 is one more
 
 No variable is set by hand but OMP_NUM_THREADS, no rank, no address.
 """
@@ -23,7 +23,7 @@ pytestmark = [
                        reason="python3-torch is not installed"),
 ]
 
-TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12})
+TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12, "n3": 13})
 NODES = ("n1", "n2")
 
 
@@ -34,7 +34,7 @@ class Site:
         hub = lab.host("hub")
         hub.spawn([weft, "hub", "up", "--public", hub.address()],
                   name="hub").wait_line("weft hub is up")
-        for name in NODES:
+        for name in (*NODES, "n3"):
             token = hub.run([weft, "token", "new"], quiet=True).out.strip()
             host = lab.host(name)
             host.run([weft, "join", token, "--name", name, "--no-start"], quiet=True)
@@ -113,6 +113,21 @@ def test_an_explanation_changes_nothing(site: Site) -> None:
     # It would not be missed otherwise.
     first.wait_line("still waiting: 1 of 2 .* not yet: n2", 40)
     first.stop()
+
+
+def test_one_node_too_many(site: Site) -> None:
+    """No process group has room for it: it is refused, and the others go on."""
+    wait = ["sh", "-c", "echo is $RANK; exec sleep 600"]
+    jobs = [site.start(name, "full", wait) for name in NODES]
+    for job in jobs:
+        job.wait_line(r"is [01]")
+    refused = site.host("n3").run(
+        [site.weft, "run", "--nnodes", "2", "--job", "full", "--", *wait], check=False)
+    assert refused.rc != 0 and "is 2" not in refused.out
+    assert 'the job "full" has its 2 nodes, and this would be one more' in refused.err
+    for job in jobs:
+        assert job.running
+        job.stop()
 
 
 def test_what_is_set_stays(site: Site) -> None:

@@ -373,7 +373,16 @@ static int find_ranks(struct run *run, const struct run_wish *wish, struct err *
         return 0;
     }
     r = ranks_find(&ranks, &run->ranks, e);
-    return r == 0 ? 0 : err_prefix(e, "this node's rank is not known");
+    if (r != 0)
+        return err_prefix(e, "this node's rank is not known");
+    /* No process group has room for it. */
+    if (wish->starts && run->ranks.rank >= run->min_nodes)
+        return err_set(e, -EBUSY,
+            "the job \"%s\" has its %u nodes, and this would be one more: wait until it is over, "
+            "or "
+            "give this one another name with --job",
+            run->job, run->min_nodes);
+    return 0;
 }
 
 int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)

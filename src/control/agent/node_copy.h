@@ -4,7 +4,7 @@
  * Whoever copies a disk or an image copies the node that is on it. Then two machines are one node,
  * and each takes the other's sessions away again and again. Only the hub sees both: an agent tells
  * it on which machine it runs, and takes from its answer that another one speaks in turn with it,
- * and which of the two is the copy. No hub says so yet; what is told of the place has a use already:
+ * and which of the two is the copy. No hub says so yet; the place that is told has a use already:
  * by it the hub knows a member that runs on its own machine.
  *
  * Threads: the loop's.

@@ -104,6 +104,20 @@ static struct subnets routes_in(const json_t *node, const char *part)
     return s;
 }
 
+/* An image with a node in it was copied: two machines take each other's sessions away. */
+static void print_copies(const json_t *nodes)
+{
+    const json_t *node;
+    size_t i;
+
+    json_array_foreach(nodes, i, node) {
+        const char *why = admin_field(node, "copies", "why");
+
+        if (why[0] != '\0')
+            (void)printf("COPIED: %s: %s\n", admin_field(node, "metadata", "name"), why);
+    }
+}
+
 /* A line for the subnets behind a node, and one for those that it asks for and the hub does not
  * admit. */
 static void print_routes(const json_t *node)
@@ -139,6 +153,7 @@ static void print_nodes(const json_t *body)
     json_array_foreach(nodes, i, node)
         print_routes(node);
     print_owner(nodes);
+    print_copies(nodes);
     print_alarms(nodes);
 }
 

@@ -256,7 +256,8 @@ static void on_reported(void *ctx, enum hub_link_report_result result, const jso
     nsec_t now = clock_now();
 
     node_report_on_result(&hub->report, became[result]);
-    if (result == HUB_LINK_REPORT_TAKEN)
+    /* Of several hubs one: another may hear the other machine a little later. */
+    if (result == HUB_LINK_REPORT_TAKEN && hub == a->hubs.home)
         node_copy_on_answer(&a->copy, body);
     hub->report_lost_at = result == HUB_LINK_REPORT_LOST ? now : 0;
     if (node_report_within(&hub->report) != NSEC_NEVER && !a->is_ending)

@@ -55,6 +55,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .asymmetry = udp_asymmetry_of(&a->hubs.home->transport.transport.asymmetry),
         .hubs = &a->hubs,
         .cluster = a->cluster ? &a->cluster_seen : NULL,
+        .copy_why = a->copy.why,
         .meter = &a->meter.meter,
         .hub_heard = hub_link_is_heard(a->hubs.home->link),
         .hub_silent_for = hub_link_silent_for(a->hubs.home->link, clock_now()),

@@ -3,9 +3,9 @@
  *
  * Whoever copies a disk or an image copies the node that is on it. Then two machines are one node,
  * and each takes the other's sessions away again and again. Only the hub sees both: an agent tells
- * it on which machine it runs, and takes from its answer that another one speaks in turn with it,
- * and which of the two is the copy. No hub says so yet; the place that is told has a use already:
- * by it the hub knows a member that runs on its own machine.
+ * it on which machine it runs, and the hub answers that another one speaks in turn with it
+ * (hub/model/copies.h). Which of the two is the copy is told by what an agent finds of the machine
+ * on which the node joined.
  *
  * Threads: the loop's.
  */
@@ -19,7 +19,7 @@
 struct state;
 
 /** What the hub says of the other machine, of which a sentence is made. */
-#define NODE_COPY_TEXT_MAX 400
+#define NODE_COPY_TEXT_MAX 520
 
 struct node_copy {
     json_t *machine;              /* owns: what the hub is told of this machine; NULL: no memory */

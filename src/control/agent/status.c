@@ -248,9 +248,9 @@ json_t *status_encode(const struct status_input *in)
     const struct snapshot *s = in->render->snapshot;
     const struct node *hub = render_relay(in->render);
 
-    return json_pack("{s:o, s:o, s:o*, s:o*, s:o*, s:o, s:o, s:b, s:s*, s:o*, s:o*, s:o*}", "self",
-        encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(), "hubs",
-        encode_hubs(in), "cluster",
+    return json_pack("{s:o, s:o, s:o*, s:o*, s:o*, s:o, s:o, s:b, s:s*, s:o*, s:o*, s:o*, s:s*}",
+        "self", encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(),
+        "hubs", encode_hubs(in), "cluster",
         in->cluster ? status_cluster_encode(in->cluster, in->now) : NULL, "keepalive",
         in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in), "namesLeftOut",
         in->names_left_out ? json_incref((json_t *)in->names_left_out) : json_array(),
@@ -258,5 +258,6 @@ json_t *status_encode(const struct status_input *in)
         in->names_failure && in->names_failure->code != 0 ? err_text(in->names_failure) : NULL,
         "routes", in->routes ? status_routes_encode(in->routes) : NULL, "ownRoutes",
         in->routes ? status_routes_encode_own(in->routes) : NULL, "jobs",
-        in->meter ? meter_jobs_encode(in->meter) : NULL);
+        in->meter ? meter_jobs_encode(in->meter) : NULL, "copied",
+        in->copy_why && in->copy_why[0] != '\0' ? in->copy_why : NULL);
 }

@@ -48,6 +48,8 @@ struct status_input {
     const struct err *names_failure; /* why the file is not written; NULL or code 0: it is */
     bool names_pending;              /* some will be in that file in a moment */
     struct resolver *resolver;       /* answers for the names by DNS; NULL: none */
+    const char *copy_why;            /* another machine is this node, too, and what to do; "" or
+                                        NULL: none is */
     const struct meter *meter;       /* the jobs that run here; NULL: not told */
     const struct hub_set *hubs;      /* all hubs; NULL: not told */
     const struct status_cluster *cluster; /* NULL: hubs say who is in the network */

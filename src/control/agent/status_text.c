@@ -253,6 +253,8 @@ void status_text_format(const json_t *status, struct str *out)
     status_rates_format(status, out);
     status_jobs_format(json_object_get(status, "jobs"), out);
     format_fault(self, out);
+    if (status_cells_text(status, "copied", NULL))
+        str_addf(out, "COPIED: %s\n", status_cells_text(status, "copied", NULL));
     format_foreign(json_object_get(self, "foreignPeers"), out);
     /* The endpoint of a stream is its near end, on this machine; @stream_why names the far one. */
     str_addf(out, "hub %s %s%s: %s, last handshake %s\n", status_cells_text(hub, "name", "?"),

@@ -298,6 +298,8 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     add_owner(h, node, json, now);
     json_object_set_new(json, "alarms", json_integer(node->counts.alarms));
     json_object_set_new(json, "reachable", json_boolean(is_hub || fresh || watch_is_open(node)));
+    if (copies_are_there(&node->copies))
+        json_object_set_new(json, "copies", copies_encode(&node->copies, clock_wall_s()));
     if (heard)
         json_object_set_new(json, "handshakeAgeSeconds",
             json_integer((json_int_t)((now - facts.handshake_at) / NSEC_PER_SEC)));

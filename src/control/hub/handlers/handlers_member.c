@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/netlink.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/server/server.h"
@@ -17,6 +18,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "filter/stun_heard.h"
+#include "hub/audit/audit.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/node_removal.h"
 #include "hub/jobs/jobs.h"
@@ -107,16 +109,40 @@ static bool is_on_this_machine(const struct model_node *node)
            rtnl_find_address(&nl, &node->pub.spec.address4, &ifindex) == 0;
 }
 
+static void on_noted(void *ctx, const struct store_answer *a)
+{
+    if (a->r != 0)
+        log_warning("the audit log does not tell of a copied node: %s", err_text(a->e));
+}
+
+/* The audit log tells of a node that was copied, once until it is over. */
+static void note_copies(struct handlers *h, const struct model_node *node, nsec_t now)
+{
+    char object[AUDIT_OBJECT_MAX + 1];
+    struct err e = ERR_NULL;
+
+    (void)snprintf(object, sizeof(object), "node/%.*s/%.*s", NAME_MAX_LEN,
+        node->net->pub.spec.meta.name, NAME_MAX_LEN, node->pub.spec.meta.name);
+    if (audit_note(h->audit, "copy", object, now, on_noted, NULL, &e) != 0)
+        log_warning("the audit log does not tell of a copied node: %s", err_text(&e));
+}
+
 /* @report is taken. One that numbers its reports hears which was the last. */
 static void take_report(struct handlers *h, struct model_node *node, struct report *report,
     const struct request *rq, struct response *rs)
 {
     uint64_t number = report->run != 0 ? report->number : 0;
+    uint64_t run = report->run;
     bool has_node = report->has_node;
+    bool had_copies = node->had_copies;
+    enum reports_result result;
 
     if (report->has_traffic)
         traffic_book_take(h->traffic, node, &report->traffic, rq->now, clock_wall_s());
-    switch (reports_take(h->reports, node, report, clock_wall_s())) {
+    result = reports_take(h->reports, node, report, clock_wall_s());
+    if (node->had_copies && !had_copies)
+        note_copies(h, node, rq->now);
+    switch (result) {
     case REPORTS_NEWS:
         watch_tell_status(h->watcher, node, rq->now);
         break;
@@ -130,7 +156,9 @@ static void take_report(struct handlers *h, struct model_node *node, struct repo
     if (has_node && is_on_this_machine(node))
         jobs_set_own_member(&node->net->jobs, &node->pub.spec.address4);
     if (number != 0)
-        response_json(rs, 200, json_pack("{s:I}", "number", (json_int_t)number));
+        response_json(rs, 200,
+            json_pack("{s:I, s:o*}", "number", (json_int_t)number, "copy",
+                copies_answer(&node->copies, run)));
     else
         response_empty(rs);
 }

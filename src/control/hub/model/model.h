@@ -40,6 +40,7 @@
 #include "base/list.h"
 #include "base/rate.h"
 #include "hub/jobs/jobs.h"
+#include "hub/model/copies.h"
 #include "hub/model/catch_up.h"
 #include "hub/model/damaged.h"
 #include "hub/model/history.h"
@@ -132,6 +133,8 @@ struct model_node {
     int64_t stored_at;               /* last_seen_at of its record in the store; 0: it has none */
     bool is_unwritten;               /* another hub writes its record; this one has more */
     struct model_edge_counts counts; /* of @heard */
+    struct copies copies;            /* does another machine run as this node as well? */
+    bool had_copies;                 /* the network's events tell that one does */
     bool was_silent;                 /* the network's events tell that its agent is silent */
     bool was_unapplied;              /* likewise, that it has never applied anything */
     nsec_t seen_at;       /* when it last spoke to us, monotonic; 0: not since the start */

@@ -24,6 +24,8 @@ static const char *const names[] = {
     [EDGE_EVENT_BUDGET_AGAIN] = "BudgetAgain",
     [EDGE_EVENT_STORE_BEHIND] = "StoreBehind",
     [EDGE_EVENT_STORE_AGAIN] = "StoreAgain",
+    [EDGE_EVENT_COPIED] = "NodeCopied",
+    [EDGE_EVENT_COPIED_NO_MORE] = "NodeCopiedNoMore",
 };
 
 _Static_assert(sizeof(names) / sizeof(*names) == EDGE_EVENT_N, "a name each");

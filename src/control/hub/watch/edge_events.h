@@ -34,6 +34,8 @@ enum edge_event_kind {
     EDGE_EVENT_BUDGET_AGAIN, /* there is some of it again */
     EDGE_EVENT_STORE_BEHIND, /* the hub does not know what has changed in its store */
     EDGE_EVENT_STORE_AGAIN,  /* it does again */
+    EDGE_EVENT_COPIED,       /* another machine runs as the same node */
+    EDGE_EVENT_COPIED_NO_MORE,
     EDGE_EVENT_N,
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "hub/watch/watch.h"
+#include "os/log.h"
 
 /* How often the hub looks for agents that have stopped reporting. */
 #define REPORTS_LOOK (10 * NSEC_PER_SEC)
@@ -290,6 +291,28 @@ static bool is_other_node(const struct report *a, const struct report *b)
            memcmp(&a->routes, &b->routes, sizeof(a->routes)) != 0;
 }
 
+/* ---- a node that is copied ------------------------------------------------------------------ */
+
+/* Once until it is over, which takes COPIES_FORGET_S: so the log and the events stay short. */
+static void tell_copies(struct reports *s, struct model_node *node, int64_t wall_s)
+{
+    bool has_copies = copies_are_there(&node->copies);
+    const char *name = node->pub.spec.meta.name;
+    const char *network = node->net->pub.spec.meta.name;
+    char why[COPIES_TEXT_MAX];
+
+    if (has_copies == node->had_copies)
+        return;
+    node->had_copies = has_copies;
+    copies_explain(&node->copies, why);
+    if (has_copies)
+        log_warning("node \"%s\" of network \"%s\": %s", name, network, why);
+    else
+        log_info("node \"%s\" of network \"%s\" is one machine again", name, network);
+    tell(s, node, NULL, has_copies ? EDGE_EVENT_COPIED : EDGE_EVENT_COPIED_NO_MORE, wall_s,
+        has_copies ? why : "it is one machine again");
+}
+
 enum reports_result reports_take(
     struct reports *s, struct model_node *node, struct report *report, int64_t wall_s)
 {
@@ -299,6 +322,10 @@ enum reports_result reports_take(
     enum reports_result result = is_new ? REPORTS_NEWS : REPORTS_TAKEN;
     struct edge_sequence *said = &node->said[report->edges.owner];
 
+    if (report->edges.owner == EDGE_OWNER_AGENT) {
+        copies_hear(&node->copies, report, wall_s);
+        tell_copies(s, node, wall_s);
+    }
     if (report->has_node)
         take_node(held, report);
     if (report->edges.owner == EDGE_OWNER_AGENT) {
@@ -400,6 +427,8 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
             s->n_parts += node->heard.report.edges.n + node->heard.probed.n;
             if (node_has_agent(&node->pub.spec))
                 look_at(s, node, wall_s);
+            copies_forget(&node->copies, wall_s);
+            tell_copies(s, node, wall_s);
         }
     }
 }

@@ -1,0 +1,212 @@
+/* test-copies.c - what is a copied node, and what is not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "hub/model/copies.h"
+
+enum said { SAID_NOTHING, SAID_HERE, SAID_ELSEWHERE };
+
+static struct copies copies;
+static int64_t wall_s;
+
+static int enter(void **state)
+{
+    (void)state;
+    copies = (struct copies){.n = 0};
+    wall_s = 1800000000;
+    return 0;
+}
+
+/* Run @run reports a minute after the last one; its machine is called by its number. */
+static void hear(uint64_t run, enum said said)
+{
+    char candidates[64];
+    struct report report = {.run = run,
+        .has_node = true,
+        .machine = {.has_origin = said != SAID_NOTHING, .is_origin = said == SAID_HERE},
+        .candidates = candidates};
+
+    (void)snprintf(
+        candidates, sizeof(candidates), "[{\"endpoint\": \"203.0.113.%u:5\"}]", (unsigned)run);
+    (void)snprintf(report.machine.host, sizeof(report.machine.host), "m%u", (unsigned)run);
+    copies_hear(&copies, &report, wall_s);
+    wall_s += 60;
+}
+
+/* -1: nothing is said of a copy; 1: the agent of @run is the copy. */
+static int is_copy(uint64_t run)
+{
+    json_auto_t *json = copies_answer(&copies, run);
+
+    return json ? json_is_true(json_object_get(json, "isCopy")) : -1;
+}
+
+/* A restart of the agent or of the machine, and a new container: each is a new run. */
+static void test_restarts_are_no_copy(void **state)
+{
+    (void)state;
+    for (uint64_t run = 1; run <= 20; run++) {
+        hear(run, SAID_HERE);
+        hear(run, run % 2 ? SAID_HERE : SAID_ELSEWHERE);
+        assert_false(copies_are_there(&copies));
+        assert_int_equal(is_copy(run), -1);
+    }
+    assert_true(copies.n <= COPIES_RUNS_MAX);
+}
+
+/* A machine that moves to another line has the same run, with another address. */
+static void test_roaming_is_no_copy(void **state)
+{
+    struct report report = {.run = 1, .has_node = true};
+    char at[2][48] = {
+        "[{\"endpoint\": \"203.0.113.1:5\"}]", "[{\"endpoint\": \"198.51.100.1:5\"}]"};
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++) {
+        report.candidates = at[i % 2];
+        copies_hear(&copies, &report, wall_s++);
+    }
+    assert_false(copies_are_there(&copies));
+    assert_int_equal(copies.n, 1);
+}
+
+/* The last report of a run may come late, behind the first of the next. */
+static void test_a_late_report_is_no_copy(void **state)
+{
+    (void)state;
+    hear(1, SAID_HERE);
+    hear(2, SAID_HERE);
+    hear(1, SAID_HERE);
+    hear(2, SAID_HERE);
+    assert_true(copies_are_there(&copies));
+    enter(NULL);
+    hear(1, SAID_HERE);
+    hear(2, SAID_HERE);
+    hear(1, SAID_HERE);
+    assert_false(copies_are_there(&copies));
+}
+
+static void test_an_older_agent_says_no_run(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        hear(0, SAID_NOTHING);
+        hear(1, SAID_NOTHING);
+    }
+    assert_false(copies_are_there(&copies));
+}
+
+static void alternate(enum said first, enum said second)
+{
+    hear(1, first);
+    hear(2, second);
+    hear(1, first);
+    hear(2, second);
+}
+
+static void test_the_copy_is_named(void **state)
+{
+    char why[COPIES_TEXT_MAX];
+
+    (void)state;
+    alternate(SAID_HERE, SAID_ELSEWHERE);
+    assert_int_equal(is_copy(1), 0);
+    assert_int_equal(is_copy(2), 1);
+    copies_explain(&copies, why);
+    assert_non_null(strstr(why, "m2 at 203.0.113.2:5 is a copy of m1 at 203.0.113.1:5"));
+    hear(1, SAID_HERE);
+    copies_explain(&copies, why);
+    assert_non_null(strstr(why, "m2 at 203.0.113.2:5 is a copy of m1 at 203.0.113.1:5"));
+}
+
+static void test_it_is_not_known_which_is_the_copy(void **state)
+{
+    static const enum said both[] = {SAID_NOTHING, SAID_HERE, SAID_ELSEWHERE};
+    char why[COPIES_TEXT_MAX];
+
+    for (size_t i = 0; i < 3; i++) {
+        enter(state);
+        alternate(both[i], both[i]);
+        assert_true(copies_are_there(&copies));
+        assert_int_equal(is_copy(1), 0);
+        assert_int_equal(is_copy(2), 0);
+        copies_explain(&copies, why);
+        assert_non_null(strstr(why, "it is not known which is the copy"));
+    }
+}
+
+/* Also with names and addresses as long as they may be, the way out is said to its end. */
+static void test_long_names_fit(void **state)
+{
+    char why[COPIES_TEXT_MAX];
+
+    (void)state;
+    alternate(SAID_HERE, SAID_HERE);
+    for (unsigned i = 0; i < copies.n; i++) {
+        memset(copies.runs[i].machine.host, 'h', REQUEST_WORD_MAX);
+        memset(copies.runs[i].at, '1', sizeof(copies.runs[i].at) - 1);
+    }
+    copies_explain(&copies, why);
+    assert_non_null(strstr(why, "which removes the node itself"));
+}
+
+static void test_two_copies_of_one(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        hear(1, SAID_HERE);
+        hear(2, SAID_ELSEWHERE);
+        hear(3, SAID_ELSEWHERE);
+    }
+    assert_int_equal(is_copy(1), 0);
+    assert_int_equal(is_copy(2), 1);
+    assert_int_equal(is_copy(3), 1);
+}
+
+static void test_a_copy_that_ends_is_forgotten(void **state)
+{
+    (void)state;
+    alternate(SAID_HERE, SAID_ELSEWHERE);
+    for (unsigned i = 0; i < 9; i++) {
+        hear(1, SAID_HERE);
+        assert_true(copies_are_there(&copies));
+    }
+    hear(1, SAID_HERE);
+    hear(1, SAID_HERE);
+    assert_false(copies_are_there(&copies));
+    assert_int_equal(is_copy(1), -1);
+    assert_null(copies_encode(&copies, wall_s));
+}
+
+static void test_a_clock_that_is_set_back(void **state)
+{
+    (void)state;
+    alternate(SAID_HERE, SAID_ELSEWHERE);
+    wall_s -= 86400;
+    for (unsigned i = 0; i < 12; i++)
+        hear(1, SAID_HERE);
+    assert_false(copies_are_there(&copies));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_restarts_are_no_copy, enter),
+        cmocka_unit_test_setup(test_roaming_is_no_copy, enter),
+        cmocka_unit_test_setup(test_a_late_report_is_no_copy, enter),
+        cmocka_unit_test_setup(test_an_older_agent_says_no_run, enter),
+        cmocka_unit_test_setup(test_the_copy_is_named, enter),
+        cmocka_unit_test_setup(test_it_is_not_known_which_is_the_copy, enter),
+        cmocka_unit_test_setup(test_long_names_fit, enter),
+        cmocka_unit_test_setup(test_two_copies_of_one, enter),
+        cmocka_unit_test_setup(test_a_copy_that_ends_is_forgotten, enter),
+        cmocka_unit_test_setup(test_a_clock_that_is_set_back, enter),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -32,6 +32,7 @@
 #include "net/address/resolve_task.h"
 #include "net/netlink/netlink.h"
 #include "net/netlink/rtnl.h"
+#include "net/socket/udp_owner.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "path/candidate.h"
@@ -342,8 +343,12 @@ static int start(struct running *run, const struct hub_config *config, struct er
     }
     if (r == 0)
         r = hub_new(&run->hub, &run->loop, config, run->overlay ? &hooks : NULL, e);
-    if (r == 0 && run->overlay)
+    if (r == 0 && run->overlay) {
         r = overlay_start(run->overlay, e);
+        /* Who has the port, if that is why. */
+        if (r == -EADDRINUSE)
+            (void)udp_owner_check(config->udp_port, e);
+    }
     return r == 0 ? hub_start(run->hub, arg.network, &arg.cidr4, e) : r;
 }
 

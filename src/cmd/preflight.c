@@ -92,6 +92,7 @@ static int judge(struct measure *m)
     int status;
 
     in.expect_bps = arg.expect_bps;
+    in.own_fault = m->members.fault;
     in.env = (struct preflight_environment){.nccl_ifname = getenv("NCCL_SOCKET_IFNAME"),
         .nccl_family = getenv("NCCL_SOCKET_FAMILY"),
         .gloo_ifname = getenv("GLOO_SOCKET_IFNAME"),

@@ -1,6 +1,7 @@
 /* agent_pass.c - see agent_pass.h. */
 #include "agent/agent_pass.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +104,9 @@ static void log_mended(struct agent *a, const struct reconcile_result *result, n
 static void log_pass(struct agent *a, const struct reconcile_result *result, nsec_t now)
 {
     log_mended(a, result, now);
+    if (a->pass.fault.code == -EADDRINUSE && a->state.listen_port != 0)
+        log_info("UDP port %u is free again, and %s listens on it", a->state.listen_port,
+            a->state.interface);
     if (result->opened) {
         log_info("the %s engine runs %s%s%s", engine_kind_name(engine_kind_of(a->reconcile.engine)),
             a->state.interface, a->reconcile.why[0] ? ": " : "", a->reconcile.why);
@@ -158,6 +162,8 @@ static void apply_rules(struct agent *a, nsec_t now)
 static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
 {
     struct rng rng = rng_kernel();
+    /* A port that is taken is not had sooner by asking for it more often. */
+    bool may_hurry = a->reconcile.engine && e->code != -EADDRINUSE;
 
     /* Another program may have taken the port that an earlier engine had, so any port will do. */
     a->listen_port = 0;
@@ -165,7 +171,7 @@ static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
         "%s is not as the hub wants it, trying again: %s", a->state.interface, err_text(e));
     if (a->pass.fault.text[0] == '\0')
         hub_set_on_edges(&a->hubs);
-    pass_plan_on_failure(&a->pass, e, a->reconcile.engine != NULL, rng_u32(&rng), now);
+    pass_plan_on_failure(&a->pass, e, may_hurry, rng_u32(&rng), now);
 }
 
 void agent_pass_run(struct agent *a)
@@ -198,8 +204,8 @@ void agent_pass_run(struct agent *a)
     if (a->pass.fault.text[0] != '\0' || a->applied == 0)
         hub_set_on_edges(&a->hubs);
     a->applied = a->snapshot.revision;
-    pass_plan_on_success(&a->pass, has_mended(&result), now);
     log_pass(a, &result, now);
+    pass_plan_on_success(&a->pass, has_mended(&result), now);
     tell_foreign(a, &result, now);
     tell_rates(a);
     apply_rules(a, now);

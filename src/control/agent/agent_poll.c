@@ -102,10 +102,11 @@ static bool observe_engine(struct agent *a, nsec_t now)
     struct wg_config have = WG_CONFIG_NULL;
     struct err e = ERR_NULL;
     int r = reconcile_observe(&a->reconcile, &have, &e);
-    bool is_changed = r == 0 && is_changed_by_hand(a, &have);
+    bool is_changed =
+        r == 0 && (is_changed_by_hand(a, &have) || have.listen_errno != a->reconcile.port_errno);
 
     if (r == 0) {
-        a->listen_port = have.listen_port;
+        a->listen_port = have.listen_errno == 0 ? have.listen_port : 0;
         r = observe_take(&a->seen, &have, now, a->wall_clock());
     }
     path_driver_set_engine(a->paths, r == 0 ? a->reconcile.engine : NULL, a->listen_port, now);

@@ -224,6 +224,7 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
 {
     nsec_t deadline = clock_now() + (nsec_t)timeout_ms * NSEC_PER_MSEC;
     enum progress progress = PROGRESS_NONE;
+    bool is_faulty = false;     /* as it said last, with @e for why */
     json_auto_t *joined = NULL; /* the status, once there was a handshake */
 
     while (clock_now() < deadline) {
@@ -239,7 +240,8 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
             }
             progress = json_is_string(json_object_get(self, "engine")) ? PROGRESS_ENGINE
                                                                        : PROGRESS_ANSWERS;
-            if (progress == PROGRESS_ANSWERS && describe_fault(self, e)) {
+            is_faulty = describe_fault(self, e);
+            if (progress == PROGRESS_ANSWERS && is_faulty) {
                 json_decref(status);
                 return -EIO;
             }
@@ -252,6 +254,8 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
         /* The agent's socket has no event for a handshake, so it is asked again and again. */
         (void)poll(NULL, 0, ASK_PAUSE_MS);
     }
+    if (!joined && is_faulty)
+        return -EIO;
     if (!joined)
         return describe_timeout(launch, socket_path, progress, e);
     *ret_status = json_incref(joined);

@@ -74,12 +74,17 @@ static json_t *encode_offloads(const struct offloads *o)
     return list;
 }
 
+static bool is_faulty(const struct status_input *in)
+{
+    return in->fault && in->fault[0] != '\0';
+}
+
 /* Null while the interface is as it should be. */
 static json_t *encode_retry(const struct status_input *in)
 {
     nsec_t left = nsec_max(in->retry_at - in->now, 0);
 
-    if (!in->fault || in->fault[0] == '\0')
+    if (!is_faulty(in))
         return json_null();
     return json_pack("{s:I, s:f}", "failures", (json_int_t)in->n_failed, "inSeconds",
         (double)(left / NSEC_PER_MSEC) / 1000);
@@ -151,7 +156,9 @@ static void explain_hub(const struct status_input *in, const struct agent_hub *h
     ret[0] = '\0';
     if (ob && !endpoint_is_none(&ob->endpoint))
         (void)endpoint_format(&ob->endpoint, at);
-    if (!observation_has_session(ob, in->now))
+    if (!observation_has_session(ob, in->now) && is_faulty(in))
+        (void)snprintf(ret, 160, "the interface of this node is not as it should be");
+    else if (!observation_has_session(ob, in->now))
         (void)snprintf(ret, 160,
             "no handshake with it comes about at %s: it is down, or UDP to it is blocked", at);
     else if (hub == in->hubs->home && !in->hub_heard)

@@ -145,6 +145,7 @@ static void test_decode(void **state)
     static const char answer[] =
         "private_key=ab00000000000000000000000000000000000000000000000000000000000000\n"
         "listen_port=40000\n"
+        "listen_errno=98\n"
         "fwmark=0x1f\n"
         "relay=true\n"
         "rate=100000000\n"
@@ -181,6 +182,7 @@ static void test_decode(void **state)
     assert_int_equal(uapi_client_decode(&c, answer, strlen(answer), &e), 0);
     assert_false(x25519_public_is_none(&c.public));
     assert_int_equal(c.listen_port, 40000);
+    assert_int_equal(c.listen_errno, EADDRINUSE);
     assert_int_equal(c.fwmark, 31);
     assert_int_equal(c.n_peers, 2);
     assert_int_equal(c.peers[0].psk.b[0], 3);

@@ -17,6 +17,8 @@
 #include "mesh/config/wg_config.h"
 #include "net/tun/offload.h"
 
+#define ERRNO_MAX 4095
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 static void add_secret(struct str *out, const struct x25519_secret *secret)
@@ -197,12 +199,15 @@ static bool take_class_rate(struct decoder *dc)
 static int take_interface_line(struct decoder *dc, struct err *e)
 {
     uint64_t port = dc->config.listen_port;
+    uint64_t failed = dc->config.listen_errno;
     bool good = true;
 
     if (strcmp(dc->line, "private_key") == 0)
         good = take_private_key(dc);
     else if (strcmp(dc->line, "listen_port") == 0)
         good = value_number(dc, 65535, &port);
+    else if (strcmp(dc->line, "listen_errno") == 0)
+        good = value_number(dc, ERRNO_MAX, &failed);
     else if (strcmp(dc->line, "fwmark") == 0)
         good = value_mark(dc, &dc->config.fwmark);
     else if (strcmp(dc->line, "relay") == 0)
@@ -214,6 +219,7 @@ static int take_interface_line(struct decoder *dc, struct err *e)
     else if (strcmp(dc->line, "show_dscp") == 0)
         dc->config.shows_dscp = strcmp(dc->value, "true") == 0;
     dc->config.listen_port = (uint16_t)port;
+    dc->config.listen_errno = (unsigned)failed;
     return good ? 0 : bad_value(dc, e);
 }
 
@@ -369,7 +375,7 @@ static int take_errno(const struct decoder *dc, struct err *e)
     const char *digits = dc->value[0] == '-' ? dc->value + 1 : dc->value;
     uint64_t code;
 
-    if (parse_u64(&code, digits, 0, 4095, "errno", NULL) < 0)
+    if (parse_u64(&code, digits, 0, ERRNO_MAX, "errno", NULL) < 0)
         return bad_value(dc, e);
     if (code == 0)
         return 0;

@@ -88,6 +88,7 @@ void port_sockets_keep_open(struct port *p, const char *who, nsec_t now)
     int r = port_sockets_open(p, &e);
 
     p->sockets.retry_at = r < 0 ? now + RETRY_AFTER : NSEC_NEVER;
+    p->sockets.failed = r < 0 ? -r : 0;
     if (r < 0 && is_first)
         log_error("%s: %s; trying again", who, err_text(&e));
     else if (r == 0 && !is_first)
@@ -99,6 +100,7 @@ void port_sockets_close(struct port *p)
     struct udp_sockets none[GATE_READERS_MAX];
 
     p->sockets.retry_at = NSEC_NEVER;
+    p->sockets.failed = 0;
     no_sockets(none);
     if (has_sockets(p))
         swap_sockets(p, none);

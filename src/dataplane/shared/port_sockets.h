@@ -21,6 +21,7 @@ struct port_sockets {
     uint16_t listen_port; /* to bind, or bound; 0: not chosen yet */
     uint32_t fwmark;      /* SO_MARK of what is sent; 0: none */
     nsec_t retry_at;      /* when a port that was taken is tried again; NSEC_NEVER: it was had */
+    int failed;           /* errno of the last try, while it is tried again; 0: it was had */
 };
 
 /** port_sockets_open() - bind and use them, unless they are open already. 0, or negative errno with

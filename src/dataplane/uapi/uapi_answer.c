@@ -130,6 +130,9 @@ static void get_device(struct device *d, struct uapi_text *out)
     }
     if (d->port->sockets.listen_port)
         uapi_text_add(out, "listen_port=%u\n", d->port->sockets.listen_port);
+    /* Of Weft's own, hence only while it cannot be listened on. */
+    if (d->port->sockets.failed)
+        uapi_text_add(out, "listen_errno=%d\n", d->port->sockets.failed);
     if (d->port->sockets.fwmark)
         uapi_text_add(out, "fwmark=%u\n", d->port->sockets.fwmark);
     if (relay_device_is_on(d))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Host, Lab, wait_for
+from lab import Daemon, Host, Lab, wait_for
 from lab.support.agents import AgentNode, Site
 from lab.support.topologies import one_switch
 
@@ -32,6 +32,22 @@ class Pair(Site):
         for node in (self.n1, self.n2):
             node.join(self.token())
         wait_for(lambda: self.n1.peer_names() == {"n2"}, 5, "n1 to hear of n2")
+
+
+HOLD_PORT = """
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", int(sys.argv[1])))
+time.sleep(1000)
+"""
+
+
+def hold_port(host: Host, port: int) -> Daemon:
+    """A program that has a UDP port."""
+    holder = host.spawn(["/usr/bin/python3", "-c", HOLD_PORT, str(port)], name="holder")
+    wait_for(lambda: f":{port} " in host.run(["ss", "-uanH"], quiet=True).out, 10,
+             "the port to be taken")
+    return holder
 
 
 def hide_tun(host: Host) -> None:

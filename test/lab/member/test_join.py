@@ -13,7 +13,7 @@ import pytest
 from lab import Lab, Result, wait_for
 from lab.support.agents import CIDR4, STATE
 
-from .conftest import Pair, hide_tun
+from .conftest import Pair, hide_tun, hold_port
 
 pytestmark = pytest.mark.namespaces
 
@@ -399,20 +399,10 @@ def test_what_joining_needs_is_checked_before_the_token_is_used(site: Pair, how:
     n1.join(token, "--engine", "userspace")
 
 
-HOLD_PORT = """
-import socket, time
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.bind(("", 51999))
-time.sleep(1000)
-"""
-
-
 def test_a_listen_port_that_is_in_use(site: Pair) -> None:
     """The port and who has it are named before the token is used; it has joined, or it has not."""
     token = site.token()
-    holder = site.n1.host.spawn(["/usr/bin/python3", "-c", HOLD_PORT], name="holder")
-    wait_for(lambda: ":51999 " in site.n1.host.run(["ss", "-uan"], quiet=True).out, 10,
-             "the port to be taken")
+    holder = hold_port(site.n1.host, 51999)
     refused = site.n1.run("join", token, "--name", "n1", "--listen", "51999", check=False)
     assert refused.rc == 1 and "has joined" not in refused.out, refused
     assert (f"UDP port 51999 is in use already (EADDRINUSE): python3 (process {holder.pid}) has it"
@@ -421,6 +411,15 @@ def test_a_listen_port_that_is_in_use(site: Pair) -> None:
     holder.kill9()
     holder.wait()
     site.n1.run("join", token, "--name", "n1", "--listen", "51999", "--no-start")
+
+
+def test_a_hub_whose_port_is_in_use(site: Pair) -> None:
+    """The hub says which port it cannot have, and who has it."""
+    hold_port(site.n1.host, 51820)
+    refused = site.n1.run("hub", "up", "--public", "203.0.113.11", check=False)
+    assert refused.rc == 1 and re.search(
+        r"UDP port 51820 is in use already \(EADDRINUSE\): (python3|a process of user 0) ",
+        refused.err), refused
 
 
 ELSEWHERE = """

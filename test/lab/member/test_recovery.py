@@ -16,7 +16,7 @@ from lab import wait_for
 from lab.support.agents import HUB_AWAY, STATE, AgentNode
 from lab.support.pinging import LONGEST_GAP_S, Pings
 
-from .conftest import Pair, hide_tun
+from .conftest import Pair, hide_tun, hold_port
 
 pytestmark = pytest.mark.namespaces
 
@@ -108,6 +108,50 @@ def test_data_plane_comes_back(site: Pair) -> None:
         os.kill(pid, 9)
         wait_for(lambda old=pid: site.n1.pids("weft-wg") not in ([], [old]), 10, "a new data plane")
         site.n1.insist_ping(far, within_s=10)
+
+
+@pytest.mark.parametrize("how", ["machine restarted", "link down and up"])
+def test_a_port_that_another_program_took_meanwhile(site: Pair, how: str) -> None:
+    """Who has it is named, the agent goes on trying, and says when it has it."""
+    n1 = site.n1
+    n1.join(site.token(), "--listen", "51999")
+    site.n2.join(site.token())
+    far = site.n2.address()
+    n1.insist_ping(far, within_s=5)
+    [pid] = n1.pids("weft-wg")
+    if how == "machine restarted":
+        n1.agent.stop()
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not n1.pids("weft-wg"), 10, "the data plane to be gone")
+        n1.host.run(["ip", "link", "delete", "weft0"], check=False)
+    else:
+        n1.agent.allow(ENGINE_AWAY)
+        n1.agent.allow(HUB_AWAY)
+        # Nobody sets it up again until the port is taken.
+        os.kill(n1.agent.pid, signal.SIGSTOP)
+        n1.host.run(["ip", "link", "set", "weft0", "down"])
+        wait_for(lambda: ":51999 " not in n1.host.run(["ss", "-uanH"], quiet=True).out, 10,
+                 "the port to be let go")
+    holder = hold_port(n1.host, 51999)
+    if how == "machine restarted":
+        n1.agent = n1.host.spawn([n1.weft, "agent"], name="agent", allow=[ENGINE_AWAY, HUB_AWAY])
+    else:
+        os.kill(n1.agent.pid, signal.SIGCONT)
+    # The agent is not root, and sees whose program it is.
+    taken = "UDP port 51999 is in use already (EADDRINUSE): a process of user 0 "
+    n1.agent.wait_line(re.escape(taken), 30)
+    wait_for(lambda: taken in n1.status()["self"]["fault"], 10, "the status to name it")
+    said = n1.run("status").out
+    assert taken in said and "this node takes 51999 as soon as it is free" in said, said
+    preflight = n1.run("preflight", "--quick", check=False)
+    assert preflight.rc == 3 and f"interface: the interface of n1 is not as it should be: {taken}" \
+        in preflight.out, preflight
+    assert "blocked" not in said + preflight.out + "\n".join(n1.agent.lines())
+    holder.kill9()
+    holder.wait()
+    n1.agent.wait_line("UDP port 51999 is free again, and weft0 listens on it", 30)
+    n1.insist_ping(far, within_s=20)
+    assert n1.status()["self"]["fault"] == ""
 
 
 @pytest.mark.parametrize("damage", [

@@ -21,13 +21,13 @@ static nsec_t scatter(nsec_t wait, uint32_t random)
 }
 
 void pass_plan_on_failure(
-    struct pass_plan *p, const struct err *why, bool has_engine, uint32_t random, nsec_t now)
+    struct pass_plan *p, const struct err *why, bool may_hurry, uint32_t random, nsec_t now)
 {
     nsec_t wait = p->retry_for == 0 ? RETRY_FIRST : p->retry_for;
 
     p->fault = *why;
     p->n_failed++;
     p->due_at = now + scatter(wait, random);
-    p->held_until = has_engine ? nsec_min(p->due_at, now + PASS_PLAN_PAUSE) : p->due_at;
+    p->held_until = may_hurry ? nsec_min(p->due_at, now + PASS_PLAN_PAUSE) : p->due_at;
     p->retry_for = nsec_min(wait * 2, PASS_PLAN_PERIOD);
 }

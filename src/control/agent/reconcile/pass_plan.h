@@ -3,10 +3,11 @@
  *
  * A pass runs when somebody asks for one, and each ten seconds anyway, because the interface may
  * have been changed by hand. A pass that failed is repeated, at first after a quarter of a second
- * and then later and later. While no engine can be had no pass runs before its time, whoever asks:
- * the attempt to make the interface causes link events, which ask for another pass. After any other
- * pass that failed, and after one that undid what somebody else had done, there is a pause
- * (PASS_PLAN_PAUSE), so that an agent and a program that fight over the interface do it slowly.
+ * and then later and later. While no engine can be had, or not its port, no pass runs before its
+ * time, whoever asks: the attempt to make the interface causes link events, which ask for another
+ * pass. After any other pass that failed, and after one that undid what somebody else had done,
+ * there is a pause (PASS_PLAN_PAUSE), so that an agent and a program that fight over the interface
+ * do it slowly.
  *
  * Pure: times and results in, a deadline out.
  */
@@ -49,8 +50,8 @@ void pass_plan_on_success(struct pass_plan *p, bool has_mended, nsec_t now);
 /**
  * pass_plan_on_failure() - a pass has failed at @now; plans the next
  * @why:	in words; copied
- * @has_engine:	an engine is open all the same
+ * @may_hurry:	whoever asks for a pass has it before that time
  * @random:	any number, another one each time
  */
 void pass_plan_on_failure(
-    struct pass_plan *p, const struct err *why, bool has_engine, uint32_t random, nsec_t now);
+    struct pass_plan *p, const struct err *why, bool may_hurry, uint32_t random, nsec_t now);

@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "mesh/config/diff.h"
 #include "net/netlink/rtnl.h"
+#include "net/socket/udp_owner.h"
 #include "os/fd_cleanup.h"
 #include "wire/ip.h"
 #include "wire/path.h"
@@ -77,7 +78,7 @@ static int open_engine(struct reconcile *rc, struct reconcile_result *res, struc
     int r = engine_open(&rc->engine, rc->wanted, rc->interface, rc->why, e);
 
     if (r == 0)
-        res->opened = true;
+        res->opened = rc->has_opened = true;
     return r > 0 ? -EOPNOTSUPP : r;
 }
 
@@ -183,8 +184,10 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     struct diff d = DIFF_NULL;
     int r = provide_engine(rc, want, &have, res, e);
 
-    if (r == 0)
+    if (r == 0) {
+        rc->port_errno = have.listen_errno;
         r = check_rates(rc, want, e);
+    }
     if (r == 0)
         adopt_mtus(rc, &have);
     if (r == 0 && rc->tells_all)
@@ -508,6 +511,28 @@ static void end_lost_engine(struct reconcile *rc, int r)
     rc->has_lost = is_lost && !rc->has_lost;
 }
 
+/* The port of WireGuard is another program's, as when that began first after a restart of the
+ * machine. Who has it may have ended meanwhile. */
+static int name_port(uint16_t port, struct err *e)
+{
+    struct err who = ERR_NULL;
+
+    if (port == 0 || udp_owner_check(port, &who) != UDP_OWNER_E_TAKEN)
+        return err_set(e, -EADDRINUSE, "UDP port %u was in use (EADDRINUSE)", port);
+    return err_set(e, -EADDRINUSE,
+        "%s; end it, or have it use another port: this node takes %u as soon as it is free",
+        err_text(&who), port);
+}
+
+/* A kernel's engine is told by netlink that its port is taken, one in user space says it when it is
+ * asked, and has all the rest then. */
+static int check_port(const struct reconcile *rc, int r, uint16_t port, struct err *e)
+{
+    if (r == 0 && rc->port_errno == EADDRINUSE && port != 0)
+        r = -EADDRINUSE;
+    return r == -EADDRINUSE ? name_port(port, e) : r;
+}
+
 int reconcile_run(struct reconcile *rc, const struct render_input *in,
     const struct x25519_secret *secret, struct reconcile_result *ret, struct err *e)
 {
@@ -531,9 +556,13 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
     end_lost_engine(rc, r);
     if (r == 0)
         r = reconcile_own_hub(rc, in->snapshot, e);
+    r = check_port(rc, r, in->listen_port, e);
     wg_config_deinit(&want);
-    if (r == 0)
+    if (r == 0) {
         *ret = res;
+        ret->opened = rc->has_opened;
+        rc->has_opened = false;
+    }
     return r;
 }
 

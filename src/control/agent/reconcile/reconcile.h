@@ -34,6 +34,9 @@ struct reconcile {
     bool has_lost;                  /* the last pass found an engine, and no interface of its */
     enum subnets_accept accepts;    /* which of the subnets behind other nodes are used */
     struct subnet_routes subnets;   /* behind other nodes, and which of them are used here */
+    unsigned port_errno;            /* why the engine had not got its UDP port before the last pass;
+                                       0: it had */
+    bool has_opened;                /* an engine was opened, and no pass has succeeded since */
     bool lacks_v6;                  /* this machine takes no IPv6 address */
     bool has_own_hub;               /* a hub of the network runs on this machine */
     unsigned accepts_own_on;        /* the interface that takes its packets; 0: none yet */

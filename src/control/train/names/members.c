@@ -80,6 +80,7 @@ static int take_all(struct members *r, const json_t *status, const char *only, s
 {
     const json_t *self = json_object_get(status, "self");
     const json_t *peers = json_object_get(status, "peers");
+    const char *fault = json_string_value(json_object_get(self, "fault"));
     struct fields f = fields_make(self, "the agent's status", e);
     const char *interface =
         fields_string(&f, "interface", FIELDS_REQUIRED, 1, sizeof(r->interface) - 1);
@@ -91,6 +92,7 @@ static int take_all(struct members *r, const json_t *status, const char *only, s
     ret = fields_end(&f);
     if (ret < 0)
         return ret;
+    (void)snprintf(r->fault, sizeof(r->fault), "%s", fault ? fault : "");
     memcpy(r->interface, interface, strlen(interface) + 1);
     ret = decode_member(&r->items[r->n++], self, e);
     json_array_foreach(peers, i, peer) {

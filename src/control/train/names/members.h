@@ -31,6 +31,7 @@ struct members {
     size_t n;             /* members in @items */
     char network[NAME_MAX_LEN + 1]; /* the network's name */
     char interface[IFNAMSIZ];       /* name of the overlay's interface on this node */
+    char fault[256];                /* why that is not as it should be; "": it is */
 };
 
 #define MEMBERS_NULL                                                                               \

@@ -139,6 +139,20 @@ static int compare_findings(const void *x, const void *y)
     return (a->b > b->b) - (a->b < b->b);
 }
 
+/* Then nobody is reached, and this is why. */
+static void judge_interface(struct preflight_report *r, const struct preflight_input *in)
+{
+    struct preflight_finding *f;
+
+    if (!in->own_fault || in->own_fault[0] == '\0' || in->n_nodes == 0)
+        return;
+    f = preflight__find(r, PREFLIGHT_INTERFACE, PREFLIGHT_NO, 0, PREFLIGHT_NOBODY);
+    preflight__say(
+        f, "the interface of %s is not as it should be: %s", in->nodes[0].name, in->own_fault);
+    preflight__fix(
+        f, "mend that here; the agent goes on trying, and weft status says when it is well");
+}
+
 static void judge_live(struct preflight_report *r, const struct preflight_input *in)
 {
     struct preflight_finding *f;
@@ -180,6 +194,7 @@ int preflight_judge(struct preflight_report *ret, const struct preflight_input *
 
     if (!r.pair_levels)
         return -ENOMEM;
+    judge_interface(&r, in);
     for (size_t i = 0; i < in->n_nodes; i++)
         preflight__judge_node(&r, in, i);
     preflight__judge_versions(&r, in);

@@ -25,6 +25,7 @@
  * in this order.
  */
 #define PREFLIGHT_FAULTS(X)                                                                        \
+    X(INTERFACE, "interface", "this node's interface is not as it should be")                      \
     X(ABSENT, "absent", "a member cannot be asked, so its pairs are not measured")                 \
     X(UNREACHABLE, "unreachable", "two members do not reach each other")                           \
     X(ONE_WAY, "one-way", "packets pass in one direction only")                                    \
@@ -127,8 +128,10 @@ struct preflight_input {
     const struct preflight_pair *pairs; /* borrowed; all pairs of members, by rounds_index() */
     size_t n_pairs;
     struct preflight_environment env;
-    uint64_t expect_bps; /* rate that every pair must reach; 0: nothing is expected */
-    bool skipped_bulk;   /* throughput was not measured, because the network is in use */
+    const char *own_fault; /* borrowed; why the interface of the first of @nodes, this machine's, is
+                              not as it should be; NULL or "": it is */
+    uint64_t expect_bps;   /* rate that every pair must reach; 0: nothing is expected */
+    bool skipped_bulk;     /* throughput was not measured, because the network is in use */
 };
 
 /** In place of a member's index: no member. */

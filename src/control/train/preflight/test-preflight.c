@@ -157,6 +157,18 @@ static void test_healthy(void **state)
     assert_int_equal(m->report.level, PREFLIGHT_OK);
 }
 
+static void test_own_interface(void **state)
+{
+    struct mesh *m = *state;
+    const struct preflight_finding *f;
+
+    m->in.own_fault = "UDP port 51820 is in use already";
+    f = only(m, PREFLIGHT_INTERFACE, PREFLIGHT_NO);
+    assert_names(f, 0, PREFLIGHT_NOBODY);
+    assert_non_null(strstr(f->text, "UDP port 51820 is in use already"));
+    assert_int_equal(m->report.pair_levels[rounds_index(NODES, 1, 2)], PREFLIGHT_OK);
+}
+
 static void test_absent(void **state)
 {
     struct mesh *m = *state;
@@ -517,6 +529,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_healthy),
+        CASE(test_own_interface),
         CASE(test_absent),
         CASE(test_unreachable),
         CASE(test_one_way),

@@ -190,7 +190,9 @@ int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_co
         return r;
     }
     d.set_key = !x25519_public_equal(&want->public, &have->public);
-    d.set_listen_port = want->listen_port != 0 && want->listen_port != have->listen_port;
+    /* Where any will do, one that cannot be had is given up for another. */
+    d.set_listen_port =
+        want->listen_port != 0 ? want->listen_port != have->listen_port : have->listen_errno != 0;
     d.listen_port = want->listen_port;
     d.set_fwmark = want->fwmark != have->fwmark;
     d.fwmark = want->fwmark;

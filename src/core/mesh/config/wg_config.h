@@ -66,9 +66,11 @@ struct wg_config {
     uint16_t mtu;       /* bytes; 0: not known, as an engine leaves it */
     uint16_t link_mtu;  /* inner bytes beyond which nothing can be received; 0: the same as @mtu */
     uint16_t route_mtu; /* of @routes, for peers without an MTU of their own; 0: the interface's */
-    uint16_t listen_port;       /* 0: any */
-    uint32_t fwmark;            /* of the packets sent; 0: none */
-    bool is_relay;              /* it relays between those of its peers that are marked so */
+    uint16_t listen_port;  /* 0: any */
+    unsigned listen_errno; /* observed: why it cannot be listened on, and is tried; 0: it is, or the
+                              interface is down */
+    uint32_t fwmark;       /* of the packets sent; 0: none */
+    bool is_relay;         /* it relays between those of its peers that are marked so */
     struct traffic_rates rates; /* of what it sends */
     bool shows_dscp;            /* its datagrams carry the DSCP of the packets in them */
     struct wg_peer *peers;      /* owns; sorted by key once wg_config_sort() was called */

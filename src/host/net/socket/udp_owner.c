@@ -44,9 +44,15 @@ static int try_bind(int family, uint16_t port)
     return 0;
 }
 
-/* The inode of the socket that has the port; 0: not told, or it is the kernel's own. */
-static uint64_t find_inode(const char *table, uint16_t port)
+/** The socket that has the port, as the kernel's tables tell it. */
+struct holder {
+    uint64_t inode; /* 0: not told, or it is the kernel's own */
+    uint64_t uid;   /* of its user */
+};
+
+static struct holder find_holder(const char *table, uint16_t port)
 {
+    struct holder h = {0};
     _cleanup_(fclosep) FILE *f = fopen(table, "re");
     char line[512];
     char wanted[8];
@@ -57,16 +63,16 @@ static uint64_t find_inode(const char *table, uint16_t port)
         char *words[10] = {NULL};
         char *rest = line;
         const char *at;
-        uint64_t inode;
 
         for (unsigned i = 0; i < 10; i++)
             words[i] = strtok_r(i == 0 ? line : NULL, " \n", &rest);
         at = words[1] ? strchr(words[1], ':') : NULL;
         if (at && strcmp(at, wanted) == 0 && words[9] &&
-            parse_u64(&inode, words[9], 1, UINT64_MAX, "inode", NULL) == 0)
-            return inode;
+            parse_u64(&h.inode, words[9], 1, UINT64_MAX, "inode", NULL) == 0 &&
+            parse_u64(&h.uid, words[7], 0, UINT32_MAX, "uid", NULL) == 0)
+            return h;
     }
-    return 0;
+    return (struct holder){0};
 }
 
 static bool has_socket(const char *pid, uint64_t inode)
@@ -108,7 +114,7 @@ static void read_name(const char *pid, char ret[static COMM_MAX + 1])
             *c = '?';
 }
 
-/* "nc (process 17)"; false: no process has that socket. */
+/* "nc (process 17)"; false: no process that can be looked at has that socket. */
 static bool find_process(uint64_t inode, char *ret, size_t cap)
 {
     _cleanup_(closedirp) DIR *dir = opendir("/proc");
@@ -125,10 +131,25 @@ static bool find_process(uint64_t inode, char *ret, size_t cap)
     return false;
 }
 
+/* Who has it, as words. What a process of another user has open only root may see. */
+static void name_holder(uint16_t port, char *ret, size_t cap)
+{
+    struct holder h = find_holder("/proc/net/udp", port);
+
+    if (h.inode == 0)
+        h = find_holder("/proc/net/udp6", port);
+    if (h.inode != 0 && find_process(h.inode, ret, cap))
+        return;
+    if (h.inode != 0)
+        (void)snprintf(
+            ret, cap, "a process of user %" PRIu64 " (root sees which: ss -ulnp)", h.uid);
+    else
+        (void)snprintf(ret, cap, "the kernel, or a process that cannot be seen from here");
+}
+
 int udp_owner_check(uint16_t port, struct err *e)
 {
-    char owner[64] = "the kernel, or a process that cannot be seen from here";
-    uint64_t inode;
+    char owner[80];
     int r = try_bind(AF_INET, port);
 
     if (r == 0)
@@ -137,11 +158,7 @@ int udp_owner_check(uint16_t port, struct err *e)
         return 0;
     if (r != -EADDRINUSE)
         return err_set(e, r, "UDP port %u cannot be listened on: %s", port, strerror(-r));
-    inode = find_inode("/proc/net/udp", port);
-    if (inode == 0)
-        inode = find_inode("/proc/net/udp6", port);
-    if (inode != 0)
-        (void)find_process(inode, owner, sizeof(owner));
+    name_holder(port, owner, sizeof(owner));
     return err_set(
         e, UDP_OWNER_E_TAKEN, "UDP port %u is in use already (EADDRINUSE): %s has it", port, owner);
 }

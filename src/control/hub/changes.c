@@ -52,6 +52,14 @@ static void close_listeners(struct model_network *net)
         net->listeners[i] = server_listener_close(net->listeners[i]);
 }
 
+/* A hub comes to no job: who connects from its own address is some program of its machine, which
+ * jobs_set_own_member() lets come where that is a member. */
+static void let_come(struct model_network *net, const struct ip_addr *address, bool may_come)
+{
+    if (may_come)
+        jobs_add_member(&net->jobs, address);
+}
+
 /* To those who are its members now. */
 int changes_open_jobs(struct changes *c, struct model_network *net, const char *fence,
     uint64_t revision, uint64_t epoch, struct err *e)
@@ -66,10 +74,10 @@ int changes_open_jobs(struct changes *c, struct model_network *net, const char *
     int r = jobs_open(&net->jobs, c->jobs, &place, e);
 
     for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
-        const struct node *node = &model_node_at(net, i)->pub.spec;
+        const struct model_node *node = model_node_at(net, i);
 
-        jobs_add_member(&net->jobs, &node->address4);
-        jobs_add_member(&net->jobs, &node->address6);
+        let_come(net, &node->pub.spec.address4, is_member(node));
+        let_come(net, &node->pub.spec.address6, is_member(node));
     }
     return r;
 }
@@ -293,8 +301,8 @@ static void on_node_added(void *ctx, struct model_node *node)
 
     if (!c->is_running)
         return;
-    jobs_add_member(&node->net->jobs, &node->pub.spec.address4);
-    jobs_add_member(&node->net->jobs, &node->pub.spec.address6);
+    let_come(node->net, &node->pub.spec.address4, is_member(node));
+    let_come(node->net, &node->pub.spec.address6, is_member(node));
     bury_former_owners(c, node);
     if (model_is_self(node) && !node->net->is_up)
         changes_bring_up(c, node->net);
@@ -321,9 +329,9 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
     if (moved6)
         jobs_end_member(&node->net->jobs, &before->address6);
     if (moved4)
-        jobs_add_member(&node->net->jobs, &spec->address4);
+        let_come(node->net, &spec->address4, is_member(node));
     if (moved6)
-        jobs_add_member(&node->net->jobs, &spec->address6);
+        let_come(node->net, &spec->address6, is_member(node));
     if ((rekeyed || moved4 || moved6) && node->net->is_up && is_member(node) &&
         c->hooks.node_changed)
         c->hooks.node_changed(c->hooks.ctx, &node->pub, before);

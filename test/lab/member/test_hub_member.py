@@ -106,6 +106,36 @@ def test_either_may_start_first(site: Pair) -> None:
     check_both_ways(site, box)
 
 
+# Of curl: nobody listens, or it is hung up on.
+REFUSED = (7, 52, 56)
+
+
+def knock(site: Pair, address: str) -> int:
+    """A user of the hub's machine, who is no member himself, asks for what is in the jobs."""
+    return site.hub.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl",
+                         "-s", "-m", "20", f"http://{address}:2379/version"], check=False,
+                        quiet=True).rc
+
+
+def test_users_of_the_machine_come_to_the_jobs_of_its_networks_alone(site: Pair) -> None:
+    """They are what users of any member are, while the machine is one, and nobody elsewhere."""
+    site.hub.run([site.weft, "network", "add", "second", "--cidr4", "10.43.0.0/16"])
+    wait_for(lambda: "10.43.0.1" in site.hub.run(["ip", "-o", "address"], quiet=True).out, 10,
+             "the second network to be served")
+    assert knock(site, "10.42.0.1") in REFUSED and knock(site, "10.43.0.1") in REFUSED
+    box = join_box(site)
+    wait_for(lambda: knock(site, "10.42.0.1") == 0, 20, "a user of the member to come to jobs")
+    assert knock(site, "10.43.0.1") in REFUSED
+    # A hub that starts anew knows it as soon as the member has reported.
+    site.daemon.stop()
+    site.start_hub()
+    wait_for(lambda: knock(site, "10.42.0.1") == 0, 60, "him to come again")
+    assert knock(site, "10.43.0.1") in REFUSED
+    box.agent.stop()
+    site.hub.run([site.weft, "node", "rm", "box"])
+    wait_for(lambda: knock(site, "10.42.0.1") in REFUSED, 10, "him to be kept out again")
+
+
 @pytest.mark.skipif(not TORCH.exists(), reason="python3-torch is not installed")
 def test_it_runs_a_job(site: Pair, tmp_path: Path) -> None:
     """One rank on the hub's machine and one on n1, who meet at the hub."""

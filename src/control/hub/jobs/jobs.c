@@ -51,6 +51,7 @@ struct jobs_served {
     struct jobs *jobs;            /* pins */
     struct job_host host;         /* see there; its network is in the jobs' */
     struct jobs_service *service; /* pins: the handle that it has now; NULL: it is not served */
+    bool admits_own;              /* who connects from the hub's own addresses may come */
 };
 
 struct jobs {
@@ -329,6 +330,7 @@ int jobs_open(
     s->served = served;
     served->service = s;
     job_host_forget_members(&served->host);
+    served->admits_own = false;
     job_network_serve(served->host.network, place);
     job_runs_make_default(served->host.network, now);
     job_host_start(&served->host, now);
@@ -352,16 +354,40 @@ void jobs_close(struct jobs_service *s, bool is_removed)
     s->served = NULL;
 }
 
+/* Programs of the hub's machine connect from the hub's own addresses, whichever user's they are. So
+ * these may come while that machine is a member, and are what programs of any member are. */
+static void admit_own(struct jobs_served *served, bool admits)
+{
+    const struct job_network *n = served->host.network;
+    const struct ip_addr *own[] = {&n->address4, &n->address6};
+
+    if (served->admits_own == admits)
+        return;
+    served->admits_own = admits;
+    for (unsigned i = 0; i < 2; i++) {
+        if (admits)
+            job_host_add_member(&served->host, own[i]);
+        else
+            job_host_remove_member(&served->host, own[i]);
+    }
+}
+
 void jobs_add_member(struct jobs_service *s, const struct ip_addr *address)
 {
-    if (s->served)
-        job_host_add_member(&s->served->host, address);
+    if (!s->served)
+        return;
+    job_host_add_member(&s->served->host, address);
+    /* Known from when the network was served before. */
+    if (ip_addr_equal(&s->served->host.network->own_member, address))
+        admit_own(s->served, true);
 }
 
 void jobs_set_own_member(struct jobs_service *s, const struct ip_addr *address)
 {
-    if (s->served)
-        job_network_set_own_member(s->served->host.network, address);
+    if (!s->served)
+        return;
+    job_network_set_own_member(s->served->host.network, address);
+    admit_own(s->served, !ip_addr_is_none(address));
 }
 
 void jobs_end_member(struct jobs_service *s, const struct ip_addr *address)
@@ -372,7 +398,7 @@ void jobs_end_member(struct jobs_service *s, const struct ip_addr *address)
         return;
     job_host_remove_member(&s->served->host, address);
     if (ip_addr_equal(&s->served->host.network->own_member, address))
-        job_network_set_own_member(s->served->host.network, &none);
+        jobs_set_own_member(s, &none);
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */

@@ -199,7 +199,8 @@ void jobs_close(struct jobs_service *s, bool is_removed);
 void jobs_add_member(struct jobs_service *s, const struct ip_addr *address);
 
 /** jobs_set_own_member() - the hub's own machine is the member with this address; none: it is none.
- * Asked again, it is kept up to date. */
+ * Asked again, it is kept up to date. While it is one, who connects from the hub's own addresses,
+ * which are any program of the machine, may come to jobs, and else nobody from there. */
 void jobs_set_own_member(struct jobs_service *s, const struct ip_addr *address);
 
 /** jobs_end_member() - hang up on who has, or had, the address: it is no member any more. */

@@ -14,7 +14,6 @@
 #include "os/rng_kernel.h"
 #include "path/pmtu.h"
 #include "port/frame_socket.h"
-#include "shared/frame_header.h"
 #include "wire/path.h"
 
 /* Frames taken in one turn of the loop. */
@@ -27,12 +26,6 @@
 /* Of all: each costs the loop some 20 us, and the data threads a moment: DF is set for all. */
 #define EACH_OF_ALL  (NSEC_PER_SEC / 2000)
 #define BURST_OF_ALL 2000
-
-/** A frame as the frame socket has it. */
-struct frame_message {
-    struct frame_socket_header header;
-    uint8_t frame[FRAME_SOCKET_FRAME_MAX];
-};
 
 static bool has_keys(struct overlay_node *node)
 {
@@ -62,7 +55,7 @@ static void take_mtu(struct overlay_node *node, const struct path_frame *probe)
 
 /* As long as the probe, and the same way back. */
 static void answer(struct probe_answers *pa, const struct overlay_node *node,
-    struct frame_message *msg, const struct path_frame *probe, size_t len)
+    struct probe_answers_frame *msg, const struct path_frame *probe, size_t len)
 {
     struct path_frame ack = {.kind = PATH_FRAME_PROBE_ACK,
         .size = (uint16_t)len,
@@ -84,7 +77,7 @@ static void answer(struct probe_answers *pa, const struct overlay_node *node,
 
 /* A frame with that member's tag. */
 static void take_probe(struct probe_answers *pa, struct overlay_node *node,
-    struct frame_message *msg, size_t len, nsec_t now)
+    struct probe_answers_frame *msg, size_t len, nsec_t now)
 {
     struct path_frame probe;
 
@@ -97,7 +90,8 @@ static void take_probe(struct probe_answers *pa, struct overlay_node *node,
     answer(pa, node, msg, &probe, len);
 }
 
-static void take_frame(struct probe_answers *pa, struct frame_message *msg, size_t len, nsec_t now)
+void probe_answers__take(
+    struct probe_answers *pa, struct probe_answers_frame *msg, size_t len, nsec_t now)
 {
     struct endpoint from = {.port = msg->header.port};
     struct overlay_node *nodes[OVERLAY_SHARED_MAX];
@@ -119,7 +113,7 @@ static void take_frame(struct probe_answers *pa, struct frame_message *msg, size
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct probe_answers *pa = poll->data;
-    struct frame_message msg;
+    struct probe_answers_frame msg;
     nsec_t now = clock_now();
 
     for (unsigned i = 0; i < FRAMES_PER_TURN; i++) {
@@ -128,7 +122,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         if (n <= 0)
             return;
         if ((size_t)n > sizeof(msg.header) && (size_t)n <= sizeof(msg))
-            take_frame(pa, &msg, (size_t)n - sizeof(msg.header), now);
+            probe_answers__take(pa, &msg, (size_t)n - sizeof(msg.header), now);
     }
 }
 

@@ -13,14 +13,23 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/clock.h"
 #include "base/rate.h"
+#include "shared/frame_header.h"
 
 struct err;
 struct frame_socket;
 struct overlay;
+
+/** A frame as the frame socket has it. */
+struct probe_answers_frame {
+    struct frame_socket_header header;
+    uint8_t frame[FRAME_SOCKET_FRAME_MAX];
+};
 
 struct probe_answers {
     struct overlay *overlay;     /* pins */
@@ -34,6 +43,10 @@ struct probe_answers {
 
 /** probe_answers_open() - before the port is started. 0 or negative errno with words. */
 int probe_answers_open(struct probe_answers *pa, struct overlay *o, struct err *e);
+
+/** probe_answers__take() - a frame of @len bytes, any content; garbage afterwards. */
+void probe_answers__take(
+    struct probe_answers *pa, struct probe_answers_frame *msg, size_t len, nsec_t now);
 
 /** probe_answers_close() - its handle closes in the loop's next turns; before the port is freed.
  * Idempotent. */

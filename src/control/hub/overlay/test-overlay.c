@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -19,9 +20,12 @@
 #include "filter/relay.h"
 #include "hub/overlay/overlay_internal.h"
 #include "os/rng_kernel.h"
+#include "path/pmtu.h"
 #include "relay/router.h"
+#include "shared/device_state.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_peers.h"
+#include "wire/path.h"
 
 /* ---- when the hub speaks first -------------------------------------------------------------- */
 
@@ -59,6 +63,7 @@ struct fixture {
     struct sample_peers engine;
     struct overlay o;
     struct overlay_network net;
+    struct device device; /* no more than a name */
     nsec_t now;
 };
 
@@ -73,19 +78,25 @@ static struct hub_node *member(struct fixture *f, const char *name)
     return NULL;
 }
 
-/* As an administrator adds a stock WireGuard, with a key that starts with @key. */
-static struct hub_node *add_member(struct fixture *f, const char *name, uint8_t key)
+/* As an administrator adds a stock WireGuard. */
+static struct hub_node *add_member_of(
+    struct fixture *f, const char *name, const struct x25519_public *key)
 {
-    uint8_t bytes[32] = {key, 7};
     char text[BASE64_ROOM(32)];
     char body[256];
 
-    base64_encode(bytes, sizeof(bytes), text);
+    base64_encode(key->b, sizeof(key->b), text);
     (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"publicKey\":\"%s\"}", name, text);
     assert_int_equal(sample_hub_ask(&f->hub, API_ACCESS_ADMIN, NULL, "POST",
                          "/v1/networks/default/nodes", body, NULL),
         201);
     return member(f, name);
+}
+
+/* The same, with a key that starts with @key. */
+static struct hub_node *add_member(struct fixture *f, const char *name, uint8_t key)
+{
+    return add_member_of(f, name, &(struct x25519_public){.b = {key, 7}});
 }
 
 static int set_up(void **state)
@@ -101,6 +112,9 @@ static int set_up(void **state)
     recontact_init(&f->o.recontact);
     (void)pthread_mutex_init(&f->o.lock, NULL);
     assert_int_equal(relay_new(&f->o.relay, 1, &rng), 0);
+    /* Of another family than routes have: there are none. */
+    assert_int_equal(netlink_open(&f->o.nl, NETLINK_GENERIC), 0);
+    f->net.device = &f->device;
     f->net.overlay = &f->o;
     f->net.hub = hub_next_network(f->hub.hub, NULL);
     f->net.engine = &f->engine.engine;
@@ -124,6 +138,8 @@ static int tear_down(void **state)
     router_network_remove(relay_router(f->o.relay), f->net.router);
     f->o.relay = relay_free(f->o.relay);
     htab_deinit(&f->net.by_key);
+    htab_deinit(&f->o.by_remote);
+    netlink_close(&f->o.nl);
     (void)pthread_mutex_destroy(&f->o.lock);
     sample_hub_close(&f->hub);
     sample_hub_remove_dir(&f->hub);
@@ -261,6 +277,168 @@ static void test_facts(void **state)
     assert_true(endpoint_equal(&facts.endpoint, &path.remote));
 }
 
+/* ---- probes of the way to the hub ------------------------------------------------------------ */
+
+/** A member that measures, its line, and the hub's end of it. */
+struct member_line {
+    struct fixture *f;
+    struct overlay_node *node;
+    struct path_keys keys; /* the member's */
+    struct endpoint at;    /* where it is heard */
+    int fd;                /* where the hub's answers come out */
+    uint64_t sequence;     /* of its last probe */
+};
+
+static void open_line(struct member_line *l, struct fixture *f)
+{
+    struct udp_path path = {.ifindex = 0};
+    struct rng rng = rng_kernel();
+    struct x25519_secret secret;
+    struct x25519_public public;
+    struct hub_node *node;
+    int fds[2];
+
+    *l = (struct member_line){.f = f, .sequence = 100};
+    x25519_secret_make(&secret, &rng);
+    assert_true(x25519_derive_public(&secret, &public));
+    node = add_member_of(f, "n1", &public);
+    overlay__add_node(&f->o, node, f->now);
+    l->node = node->plug;
+    assert_true(path_keys_derive(&l->keys, &secret, &public, &f->net.hub->public));
+    assert_int_equal(endpoint_parse(&l->at, "192.0.2.8:4000", NULL), 0);
+    path.remote = l->at;
+    overlay__note_path(&f->net, &public, &path, f->now);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds), 0);
+    f->o.probes = (struct probe_answers){.overlay = &f->o, .fd = fds[0], .run = 77};
+    l->fd = fds[1];
+}
+
+static void close_line(struct member_line *l)
+{
+    (void)close(l->fd);
+    (void)close(l->f->o.probes.fd);
+    path_keys_wipe(&l->keys);
+}
+
+/* Sends a probe of @len bytes from @from. Return: how long the answer to it is; 0: there is none.
+ */
+static size_t ask(
+    struct member_line *l, const struct path_frame *probe, const struct endpoint *from, size_t len)
+{
+    struct probe_answers_frame msg = {.header = {.port = from->port}};
+    struct xchacha_nonce nonce = {{3}};
+    struct path_frame ack;
+    ssize_t n;
+
+    memcpy(msg.header.remote, from->addr.b, sizeof(msg.header.remote));
+    assert_true(path_frame_seal(&l->keys, probe, &nonce, len, msg.frame));
+    probe_answers__take(&l->f->o.probes, &msg, len, l->f->now);
+    n = recv(l->fd, &msg, sizeof(msg), 0);
+    if (n < 0)
+        return 0;
+    assert_true((size_t)n > sizeof(msg.header));
+    assert_memory_equal(msg.header.remote, from->addr.b, sizeof(msg.header.remote));
+    assert_int_equal(msg.header.port, from->port);
+    assert_int_equal(msg.header.flags, FRAME_SOCKET_DONT_FRAGMENT);
+    assert_true(path_frame_open(&l->keys, msg.frame, (size_t)n - sizeof(msg.header), &ack));
+    assert_int_equal(ack.kind, PATH_FRAME_PROBE_ACK);
+    assert_int_equal(ack.transaction, probe->transaction);
+    assert_int_equal(ack.echo, probe->session);
+    assert_int_equal(ack.size, len);
+    return (size_t)n - sizeof(msg.header);
+}
+
+/* The member's next probe, which says that it has found @mtu. */
+static struct path_frame next_probe(struct member_line *l, uint16_t mtu)
+{
+    return (struct path_frame){.kind = PATH_FRAME_PROBE,
+        .flags = PATH_FRAME_WHOLE,
+        .size = mtu,
+        .transaction = 40 + l->sequence,
+        .session = 9,
+        .sequence = ++l->sequence};
+}
+
+/* Each is answered with as many bytes, and what it says is what the hub sends from then on. */
+static void test_probes_are_answered_whole(void **state)
+{
+    static const size_t lens[] = {PATH_FRAME_MIN + 8, 1172, 1400, 1472, 8973, PATH_FRAME_MAX};
+    struct member_line l;
+
+    open_line(&l, *state);
+    for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+        struct path_frame probe = next_probe(&l, 0);
+
+        assert_int_equal(ask(&l, &probe, &l.at, lens[i]), lens[i]);
+        assert_int_equal(l.node->probes.mtu, 0);
+    }
+    for (uint16_t mtu = PMTU_INNER_FLOOR; mtu < 9000; mtu += 1000) {
+        struct path_frame probe = next_probe(&l, mtu);
+
+        assert_int_equal(ask(&l, &probe, &l.at, 1172), 1172);
+        assert_int_equal(l.node->probes.mtu, mtu);
+    }
+    close_line(&l);
+}
+
+static void test_what_a_probe_may_not_say(void **state)
+{
+    struct path_frame probe;
+    struct path_frame old;
+    struct member_line l;
+
+    open_line(&l, *state);
+    probe = next_probe(&l, 1400);
+    assert_int_equal(ask(&l, &probe, &l.at, 1200), 1200);
+    /* Less than every path carries, or more than there is. */
+    probe = next_probe(&l, PMTU_INNER_FLOOR - 1);
+    (void)ask(&l, &probe, &l.at, 1200);
+    probe = next_probe(&l, UINT16_MAX);
+    (void)ask(&l, &probe, &l.at, 1200);
+    assert_int_equal(l.node->probes.mtu, 1400);
+    /* One that was kept, and comes again later. */
+    old = next_probe(&l, 1136);
+    probe = next_probe(&l, 1440);
+    (void)ask(&l, &probe, &l.at, 1200);
+    (void)ask(&l, &old, &l.at, 1200);
+    assert_int_equal(l.node->probes.mtu, 1440);
+    close_line(&l);
+}
+
+static void test_who_gets_no_answer(void **state)
+{
+    struct endpoint other;
+    struct path_frame probe;
+    struct member_line l;
+    unsigned n = 0;
+
+    open_line(&l, *state);
+    assert_int_equal(endpoint_parse(&other, "192.0.2.9:4000", NULL), 0);
+    /* Who was not heard there, though he has the key; and a frame of another kind. */
+    probe = next_probe(&l, 1400);
+    assert_int_equal(ask(&l, &probe, &other, 1200), 0);
+    probe.flags = 0;
+    assert_int_equal(ask(&l, &probe, &l.at, 1200), 0);
+    probe.flags = PATH_FRAME_WHOLE;
+    probe.kind = PATH_FRAME_PING;
+    assert_int_equal(ask(&l, &probe, &l.at, 1200), 0);
+    assert_int_equal(l.node->probes.mtu, 0);
+    /* More than a search needs. */
+    for (unsigned i = 0; i < 500; i++) {
+        probe = next_probe(&l, 1400);
+        n += ask(&l, &probe, &l.at, 1200) != 0;
+    }
+    assert_in_range(n, 30, 64);
+    l.f->now += 4 * NSEC_PER_SEC;
+    probe = next_probe(&l, 1400);
+    assert_int_equal(ask(&l, &probe, &l.at, 1200), 1200);
+    /* Another key: another member, whom these frames are not of. */
+    l.keys.send_tag.b[0] ^= 1;
+    probe = next_probe(&l, 1400);
+    assert_int_equal(ask(&l, &probe, &l.at, 1200), 0);
+    close_line(&l);
+}
+
 /* ---- the file ------------------------------------------------------------------------------- */
 
 /* What is heard is written, but for streams; who was not heard since stays as it was. */
@@ -372,6 +550,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_member_is_a_peer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_hub_that_starts_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_facts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_probes_are_answered_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_a_probe_may_not_say, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_gets_no_answer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_addresses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_long_file_of_addresses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_damaged_file_of_addresses, set_up, tear_down),

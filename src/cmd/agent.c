@@ -11,6 +11,7 @@
 #include "agent/agent_ask.h"
 #include "agent/hosts_helper.h"
 #include "agent/launch.h"
+#include "agent/paths/socket/echo_socket.h"
 #include "agent/state/state.h"
 #include "agent/without_agent.h"
 #include "base/cleanup.h"
@@ -251,6 +252,7 @@ int cmd_agent(int argc, char **argv)
     if (r == 0)
         r = agent_run(&arg.config, &end, &e);
     arg.config.hosts = hosts_helper_free(arg.config.hosts);
+    arg.config.pings = echo_socket_free(arg.config.pings);
     if (r != 0) {
         log_error("%s", err_text(&e));
         return CMD_FAILED;

@@ -10,6 +10,7 @@
 
 #include "agent/agent.h"
 #include "agent/hosts_helper.h"
+#include "agent/paths/socket/echo_socket.h"
 #include "agent/state/blocks_file.h"
 #include "agent/state/state.h"
 #include "backends/kubernetes/kube_config.h"
@@ -121,6 +122,9 @@ int agent_privileges_drop(struct agent_config *config, const char *user, struct 
         return 0;
     if (r == 0 && st.keeps_hosts)
         r = start_helper(config, &st, e);
+    /* Without it the agent says so as soon as it knows a stock peer. */
+    if (r == 0)
+        (void)echo_socket_new(&config->pings);
     return r == 0 ? drop(config, &st, user, e) : r;
 }
 

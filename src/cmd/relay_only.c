@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "agent/hosts_helper.h"
 #include "agent/join.h"
+#include "agent/paths/socket/echo_socket.h"
 #include "api/content/token.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -79,5 +80,6 @@ int relay_only_run(const struct relay_only *wish, struct err *e)
     if (r == 0)
         r = agent_run(&config, &end, e);
     (void)hosts_helper_free(config.hosts);
+    (void)echo_socket_free(config.pings);
     return r;
 }

@@ -456,7 +456,8 @@ static int open_parts(struct life *l, struct err *e)
         .name = a->state.snapshot.self,
         .interface = a->state.interface,
         .given = a->state.given,
-        .n_given = a->state.n_given};
+        .n_given = a->state.n_given,
+        .pings = a->config->pings};
     struct path_driver_listener paths = {.on_routes = on_routes,
         .on_self = on_self,
         .on_look = on_look,

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 
+struct echo_socket;
 struct err;
 struct hosts_helper;
 
@@ -30,6 +31,7 @@ struct agent_config {
                                    says who is in the network; NULL: the hub does */
     bool no_measure;            /* offer no measuring service */
     struct hosts_helper *hosts; /* borrowed: writes the hosts file; NULL: the agent does */
+    struct echo_socket *pings;  /* borrowed: for stock peers; NULL: they are not measured */
     struct rlimit memlock;      /* RLIMIT_MEMLOCK as it was before the agent lifted it for its keys:
                                    what a program of this machine may lock */
 };

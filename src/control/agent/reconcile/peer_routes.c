@@ -17,12 +17,12 @@ void peer_routes_deinit(struct peer_routes *pr)
 }
 
 struct rtnl_metrics peer_routes_metrics(
-    const struct wg_config *c, uint16_t mtu, bool limits_mss, bool is_v4)
+    const struct wg_config *c, uint16_t mtu, uint16_t mss_mtu, bool is_v4)
 {
     unsigned most = c->link_mtu != 0 && c->link_mtu < c->mtu ? c->link_mtu : c->mtu;
 
-    if (limits_mss && mtu < most)
-        most = mtu;
+    if (mss_mtu != 0 && mss_mtu < most)
+        most = mss_mtu;
     if (!is_v4 && mtu < IP_V6_MTU_MIN) /* With less the kernel would not send IPv6 at all. */
         mtu = IP_V6_MTU_MIN;
     return (struct rtnl_metrics){
@@ -45,14 +45,14 @@ static void add_wanted(struct peer_routes *pr, const struct wg_config *c, const 
 
         if (to->len == (is_v4 ? 32 : 128))
             pr->wanted[pr->n++] = (struct peer_route){
-                .to = *to, .metrics = peer_routes_metrics(c, p->mtu, p->limits_mss, is_v4)};
+                .to = *to, .metrics = peer_routes_metrics(c, p->mtu, p->mss_mtu, is_v4)};
     }
 }
 
 /* Does the route to the network's block say something else than is to hold for @p? */
 static bool has_own(const struct wg_config *c, const struct wg_peer *p)
 {
-    return p->mtu != 0 && (p->mtu != c->route_mtu || p->limits_mss);
+    return p->mtu != 0 && (p->mtu != c->route_mtu || p->mss_mtu != 0);
 }
 
 int peer_routes_plan(struct peer_routes *pr, const struct wg_config *c, bool lacks_v6)

@@ -69,12 +69,12 @@ int peer_routes_apply(const struct peer_routes *pr, struct netlink *nl, unsigned
 
 /**
  * peer_routes_metrics() - the metrics of a route whose packets have at most @mtu bytes
- * @limits_mss:	the other end cannot know what its packets may have: what it sends is to have no
- *more than @mtu
+ * @mss_mtu:	the other end cannot know what its packets may have: TCP there is asked for packets
+ *of so much at most; 0: it can
  *
  * The announced MSS is what this machine's links can carry, whatever the path's MTU is now: the
  * other end limits what it sends by its own route, and connections that begin on a narrow path may
  * grow with it.
  */
 struct rtnl_metrics peer_routes_metrics(
-    const struct wg_config *c, uint16_t mtu, bool limits_mss, bool is_v4);
+    const struct wg_config *c, uint16_t mtu, uint16_t mss_mtu, bool is_v4);

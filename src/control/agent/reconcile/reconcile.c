@@ -307,7 +307,7 @@ static struct rtnl_metrics block_metrics(const struct wg_config *want, const str
 {
     if (!want->route_mtu)
         return (struct rtnl_metrics){0};
-    return peer_routes_metrics(want, want->route_mtu, false, ip_addr_is_v4(&to->addr));
+    return peer_routes_metrics(want, want->route_mtu, 0, ip_addr_is_v4(&to->addr));
 }
 
 /* Notes a route that an earlier pass had set, and that is not there now. */

@@ -234,7 +234,7 @@ static struct rtnl_metrics metrics_of(const struct wg_config *want, const struct
 
     if (mtu == 0)
         return (struct rtnl_metrics){0};
-    return peer_routes_metrics(want, mtu, p && p->limits_mss, ip_addr_is_v4(&sub->to.addr));
+    return peer_routes_metrics(want, mtu, p ? p->mss_mtu : 0, ip_addr_is_v4(&sub->to.addr));
 }
 
 static int take_entry(const struct rtnl_entry *entry, void *ctx)

@@ -47,7 +47,8 @@ struct wg_peer {
     struct endpoint endpoint;   /* none: it is not known, the peer will come to us */
     uint16_t keepalive;         /* s; 0: none */
     uint16_t mtu;               /* inner bytes that its path carries; 0: the routes' */
-    bool limits_mss;            /* with @mtu: TCP asks it, too, for no more */
+    uint16_t mss_mtu;           /* TCP asks it for packets of so much at most; 0: of what the
+                                   machine's links carry */
     struct noise_choice cipher; /* of its data */
     enum pin pin;               /* what moves its endpoint while paths are found */
     bool is_relayed;            /* this node may relay between it and others of its kind */

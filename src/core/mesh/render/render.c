@@ -187,17 +187,24 @@ uint16_t render_mtu(const struct render_input *in, const struct node *peer)
     return route_mtu(in);
 }
 
-/* A peer that cannot say what reaches it: no more is asked of it than it is sent. */
-static bool measures_nothing(const struct node *self, const struct node *peer)
+/*
+ * What a peer that does not measure is asked for. A hub is told what reaches it, so it is asked for
+ * as much as it is sent. A stock WireGuard is told nothing: connections that have begun would stand
+ * still when its way becomes narrower, so it is asked for what every path carries.
+ */
+static uint16_t mss_mtu(
+    const struct render_input *in, const struct node *self, const struct node *peer)
 {
-    return !self->hub && (peer->hub || peer->stock || !peer->side);
+    if (self->hub || (!peer->hub && !peer->stock && peer->side))
+        return 0;
+    return peer->hub ? render_mtu(in, peer) : route_mtu(in);
 }
 
 static void set_mtu(struct wg_peer *p, const struct render_input *in, const struct node *self,
     const struct node *node)
 {
     p->mtu = render_mtu(in, node);
-    p->limits_mss = measures_nothing(self, node);
+    p->mss_mtu = mss_mtu(in, self, node);
 }
 
 uint16_t render_keepalive(const struct render_input *in)

@@ -19,11 +19,11 @@
  * The peers of a hub are all nodes, without endpoints: they come to it. It
  * reaches nothing behind them: it forwards nobody's packets in the clear.
  *
- * A path that is not measured, as that to a stock WireGuard, is used with RENDER_MTU_SAFE, which
- * every path is taken to carry: the MTU of the routes to the network's blocks. The
- * interface's own is as much as any path of this machine might carry, so that a peer's route can
- * have more. A peer that measures nothing itself, a hub or a stock WireGuard, is asked by TCP for
- * no more than it is sent. A network's `mtu` is what a stock WireGuard's own file has.
+ * A path that is not measured is used with RENDER_MTU_SAFE, which every path is taken to carry: the
+ * MTU of the routes to the network's blocks. The interface's own is as much as any path of this
+ * machine might carry, so that a peer's route can have more. Of a hub, which is told what reaches
+ * it, TCP asks no more than it is sent, and of a stock WireGuard, which is not, no more than
+ * RENDER_MTU_SAFE. A network's `mtu` is what a stock WireGuard's own file has.
  *
  * Rates are those of the node itself, of its edges, and of jobs that have spent their budget.
  *

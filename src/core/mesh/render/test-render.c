@@ -259,7 +259,7 @@ static void test_mtu(void **state)
     assert_int_equal(c.mtu, 8941);
     assert_int_equal(c.route_mtu, RENDER_MTU_SAFE);
     assert_int_equal(peer(&c, 1)->mtu, RENDER_MTU_SAFE);
-    assert_true(peer(&c, 1)->limits_mss);
+    assert_int_equal(peer(&c, 1)->mss_mtu, RENDER_MTU_SAFE);
     assert_int_equal(peer(&c, 3)->mtu, RENDER_MTU_SAFE);
     assert_int_equal(render_mtu(&in, n3), RENDER_MTU_SAFE);
     wg_config_deinit(&c);
@@ -278,11 +278,16 @@ static void test_mtu(void **state)
     assert_int_equal(render_mtu(&in, n3), 1392);
     assert_null(render_find_path(&in, "n3"));
     assert_int_equal(render_decide(&s, n3, render_find_path(&in, "n3")).route, RENDER_ROUTE_RELAY);
+    /* A stock WireGuard is sent what was measured, and asked for what every path carries. */
+    assert_int_equal(render_config(&c, &in, NULL), 0);
+    assert_int_equal(peer(&c, 3)->mtu, 1392);
+    assert_int_equal(peer(&c, 3)->mss_mtu, RENDER_MTU_SAFE);
+    wg_config_deinit(&c);
     path = found_path("hub", HUB_ENDPOINT, 0);
     path.mtu = 1400;
     assert_int_equal(render_config(&c, &in, NULL), 0);
     assert_int_equal(peer(&c, 1)->mtu, 1392);
-    assert_true(peer(&c, 1)->limits_mss);
+    assert_int_equal(peer(&c, 1)->mss_mtu, 1392);
     assert_int_equal(peer(&c, 3)->mtu, RENDER_MTU_SAFE);
     wg_config_deinit(&c);
     path = found_path("n3", "198.51.100.3:7", 0);

@@ -16,6 +16,7 @@ void edges_init(struct edges *e, struct paths *paths, const struct x25519_secret
 {
     *e = (struct edges){.paths = paths, .own = *own};
     hub_mtus_init(&e->ways, secret, own, rng);
+    stock_mtus_init(&e->stocks, rng);
 }
 
 void edges_deinit(struct edges *e)
@@ -24,6 +25,7 @@ void edges_deinit(struct edges *e)
         e->peers.items[i].pmtu = pmtu_driver_free(e->peers.items[i].pmtu);
     peer_table_deinit(&e->peers);
     hub_mtus_deinit(&e->ways);
+    stock_mtus_deinit(&e->stocks);
     free(e->facts);
     free(e->routes);
     e->facts = NULL;
@@ -221,6 +223,21 @@ uint16_t edges_hub_mtu(const struct edges *e, const struct x25519_public *hub)
     return hub_mtus_of(&e->ways, hub);
 }
 
+void edges_allow_pings(struct edges *e)
+{
+    e->can_ping = true;
+}
+
+bool edges_next_ping(struct edges *e, struct stock_ping *ret, nsec_t now)
+{
+    return stock_mtus_next(&e->stocks, ret, &e->has_news, now);
+}
+
+void edges_on_ping_answer(struct edges *e, const struct ip_addr *from, uint64_t cookie, nsec_t now)
+{
+    stock_mtus_on_answer(&e->stocks, from, cookie, now);
+}
+
 /* What the peer's packets may have on the route that they take; 0: not measured. */
 static uint16_t route_mtu(const struct edges *e, const struct peer_entry *peer)
 {
@@ -311,8 +328,14 @@ void edges_use_relay(struct edges *e, const struct path_action *action, nsec_t n
     on_used(e, peer, &action->remote, now);
 }
 
+static int compare_routes(const void *a, const void *b)
+{
+    return strcmp(((const struct render_path *)a)->node, ((const struct render_path *)b)->node);
+}
+
 const struct render_path *edges_routes(struct edges *e, size_t *ret_n)
 {
+    static const struct edge_route relayed = EDGE_ROUTE_NULL;
     size_t n = 0;
 
     for (size_t i = 0; i < e->peers.n; i++) {
@@ -322,6 +345,11 @@ const struct render_path *edges_routes(struct edges *e, size_t *ret_n)
                 &peer->route, peer->node, route_mtu(e, peer), peer->is_standby, &e->routes[n]))
             n++;
     }
+    for (size_t i = 0; i < e->stocks.n; i++)
+        if (edge_route_render(&relayed, e->stocks.items[i].node, stock_mtus_of(&e->stocks.items[i]),
+                false, &e->routes[n]))
+            n++;
+    qsort(e->routes, n, sizeof(*e->routes), compare_routes);
     *ret_n = n;
     return e->routes;
 }
@@ -499,6 +527,33 @@ static void count_relayed(struct edges *e, const struct peer_seen *hub, nsec_t n
     look_at_way(e, &e->hub, hub, &sum, now);
 }
 
+/* What is relayed to a stock peer is never longer than the way to the hub carries: that one is
+ * measured with DF. */
+static struct pmtu_driver_limits limits_of_stock(
+    const struct edges *e, const struct peer_seen *seen)
+{
+    struct pmtu_driver_limits limits = {.network_mtu = e->limits.network_mtu};
+    bool is_relayed = seen && endpoint_equal(&seen->endpoint, &e->hub_liveness.hub);
+    uint16_t way = is_relayed ? hub_mtus_of(&e->ways, &e->hub) : 0;
+
+    if (e->limits.link_mtu != 0 && e->limits.link_mtu < limits.network_mtu)
+        limits.network_mtu = e->limits.link_mtu;
+    if (way != 0 && way < limits.network_mtu)
+        limits.network_mtu = way;
+    return limits;
+}
+
+static void look_at_stocks(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now)
+{
+    for (size_t i = 0; e->can_ping && i < e->stocks.n; i++) {
+        struct stock_mtu *peer = &e->stocks.items[i];
+        const struct peer_seen *of_peer = find_seen(seen, n, &peer->key);
+        struct pmtu_driver_limits limits = limits_of_stock(e, of_peer);
+
+        stock_mtus_look(peer, of_peer, &limits, now);
+    }
+}
+
 void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now)
 {
     for (size_t i = 0; i < e->peers.n; i++) {
@@ -519,6 +574,7 @@ void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec
         look_at_way(e, &e->other_hubs[i].key, hub, &(struct peer_traffic){.rx_bytes = 0}, now);
     }
     count_relayed(e, find_seen(seen, n, &e->hub), now);
+    look_at_stocks(e, seen, n, now);
     e->relays_changed = true;
 }
 
@@ -641,7 +697,7 @@ void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
 {
     size_t n = s->nodes.n > e->peers.n ? s->nodes.n : e->peers.n;
 
-    if (!make_room(e, n) || peer_table_take(&e->peers, s) < 0)
+    if (!make_room(e, n) || stock_mtus_take(&e->stocks, s) < 0 || peer_table_take(&e->peers, s) < 0)
         return;
     forget_gone(e, now);
     for (size_t i = 0; i < e->peers.n; i++) {
@@ -657,10 +713,11 @@ void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-nsec_t edges_due(const struct edges *e)
+nsec_t edges_due(const struct edges *e, nsec_t now)
 {
     nsec_t due = nsec_min(handshake_due(e), hub_mtus_due(&e->ways));
 
+    due = nsec_min(due, stock_mtus_due(&e->stocks, now));
     for (size_t i = 0; i < e->peers.n; i++)
         if (e->peers.items[i].pmtu)
             due = nsec_min(due, pmtu_driver_due(e->peers.items[i].pmtu));

@@ -5,7 +5,8 @@
  * the route that render puts into the engine (edge_route.h), the handshake that a
  * relay has to see (edge_handshake.h), the size that the path carries
  * (pmtu_driver.h), what the way to each hub does (hub_mtu.h), and which relays are
- * kept ready (relay_select.h). This module tells each of these parts what the others have found.
+ * kept ready (relay_select.h). Stock peers, which find no paths, are measured beside them
+ * (stock_mtu.h). This module tells each of these parts what the others have found.
  * What the owner has to do it learns from edges_take_news() and from what the functions return.
  *
  * No I/O but lines of the log; time is an argument.
@@ -23,6 +24,7 @@
 #include "agent/paths/edge/peer_table.h"
 #include "agent/paths/edge/pmtu_driver.h"
 #include "agent/paths/edge/relay_select.h"
+#include "agent/paths/edge/stock_mtu.h"
 
 struct node;
 struct paths;
@@ -46,6 +48,8 @@ struct edges {
     struct relay_select relays;
     struct hub_liveness hub_liveness;
     struct hub_mtus ways;     /* to the hubs */
+    struct stock_mtus stocks; /* peers without an agent */
+    bool can_ping;            /* edges_allow_pings() */
     struct x25519_public hub; /* key of the hub that relays; none: not known */
     char hub_name[NAME_MAX_LEN + 1];
     bool is_hub_chosen; /* edges_set_hub() has named it */
@@ -108,6 +112,15 @@ bool edges_next_frame(struct edges *e, struct hub_mtu_frame *ret, nsec_t wall, n
 /** edges_on_hub_frame() - as hub_mtus_on_frame(). */
 bool edges_on_hub_frame(struct edges *e, uint8_t *frame, size_t len, nsec_t now);
 
+/** edges_allow_pings() - edges_next_ping() is asked from now on: stock peers are measured. */
+void edges_allow_pings(struct edges *e);
+
+/** edges_next_ping() - the next ping that measures a stock peer, as stock_mtus_next(). */
+bool edges_next_ping(struct edges *e, struct stock_ping *ret, nsec_t now);
+
+/** edges_on_ping_answer() - as stock_mtus_on_answer(). */
+void edges_on_ping_answer(struct edges *e, const struct ip_addr *from, uint64_t cookie, nsec_t now);
+
 /** edges_hub_mtu() - inner bytes that the way to that hub and back carries; 0: not known. */
 uint16_t edges_hub_mtu(const struct edges *e, const struct x25519_public *hub);
 
@@ -116,7 +129,7 @@ uint16_t edges_hub_mtu(const struct edges *e, const struct x25519_public *hub);
 void edges_tick(struct edges *e, nsec_t now);
 
 /** edges_due() - when edges_tick() is to be called; NSEC_NEVER: not at all. */
-nsec_t edges_due(const struct edges *e);
+nsec_t edges_due(const struct edges *e, nsec_t now);
 
 /**
  * edges_choose_relays() - after all paths have been taken: which relays are kept ready
@@ -131,8 +144,8 @@ void edges_tell_relays(struct edges *e, nsec_t hub_rtt, struct path_side *side, 
 /** edges_relay_at() - the relay whose direct path leads to @at; lends. NULL: there is none. */
 const struct peer_entry *edges_relay_at(const struct edges *e, const struct endpoint *at);
 
-/** edges_routes() - of edges that do not go through the hub, by node; borrowed until the next call.
- */
+/** edges_routes() - of edges that do not go through the hub, or are measured, by node; borrowed
+ * until the next call. */
 const struct render_path *edges_routes(struct edges *e, size_t *ret_n);
 
 /** edges_on_applied() - the routes are in the engine: handshakes may begin. */

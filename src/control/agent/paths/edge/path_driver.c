@@ -11,6 +11,7 @@
 #include "agent/paths/edge/path_json.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/paths/socket/address_watch.h"
+#include "agent/paths/socket/echo_socket.h"
 #include "agent/paths/socket/local_candidates.h"
 #include "agent/paths/socket/path_sockets.h"
 #include "agent/paths/socket/port_map.h"
@@ -46,16 +47,19 @@ struct path_driver {
     struct address_watch addresses;
     struct port_map *port_map; /* owns */
     struct udp_probe hub_probe;
+    struct echo_socket *pings; /* pins; NULL: there is none */
 
     /* Facts that are carried between them. */
     struct path_side self;
-    nsec_t gather_at;      /* time to look at the addresses again; NSEC_NEVER: none is planned */
-    uint64_t network;      /* digest of the addresses that @local has; 0: none were looked at */
-    uint64_t block_routes; /* digest of the routes to the blocks of the overlay at the last look */
-    uint64_t run;          /* of this node as a relay; random */
-    bool is_relay;         /* this node is one */
+    nsec_t gather_at;       /* time to look at the addresses again; NSEC_NEVER: none is planned */
+    struct ip_addr address; /* of this node in the network, IPv4 */
+    uint64_t network;       /* digest of the addresses that @local has; 0: none were looked at */
+    uint64_t block_routes;  /* digest of the routes to the blocks of the overlay at the last look */
+    uint64_t run;           /* of this node as a relay; random */
+    bool is_relay;          /* this node is one */
     bool is_hub_heard;
     bool engine_pins;
+    bool is_told; /* the log says that there are no pings */
 };
 
 static void run(struct path_driver *d, nsec_t now);
@@ -232,6 +236,17 @@ void path_driver_set_link_mtu(struct path_driver *d, uint16_t mtu)
     edges_set_link_mtu(&d->edges, mtu, clock_now());
 }
 
+/* Says once that stock peers are there and cannot be measured. */
+static void tell_stocks(struct path_driver *d)
+{
+    if (d->pings || d->is_told || d->edges.stocks.n == 0)
+        return;
+    d->is_told = true;
+    log_info("stock WireGuards are sent at most %u bytes: this agent cannot ping them, which takes "
+             "CAP_NET_RAW when it starts",
+        RENDER_MTU_SAFE);
+}
+
 void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, nsec_t now)
 {
     struct candidate_blocks blocks = {.items = {s->network.cidr4, s->network.cidr6}, .n = 2};
@@ -239,7 +254,9 @@ void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, n
     /* First of all: no path may be tried that leads through the overlay itself. */
     paths_set_blocks(d->paths, &blocks);
     local_candidates_set_blocks(&d->local, &blocks);
+    d->address = snapshot_self(s)->address4;
     edges_set_snapshot(&d->edges, s, now);
+    tell_stocks(d);
     local_candidates_set_servers(&d->local, s, now);
     update_self(d, now);
     ask_servers(d, now);
@@ -441,7 +458,7 @@ static void arm(struct path_driver *d, nsec_t now)
     nsec_t due = nsec_min(paths_due(d->paths), d->gather_at);
     nsec_t wait;
 
-    due = nsec_min(due, edges_due(&d->edges));
+    due = nsec_min(due, edges_due(&d->edges, now));
     due = nsec_min(due, hub_liveness_due(&d->edges.hub_liveness, now));
     if (path_sockets_is_open(&d->sockets))
         due = nsec_min(due, local_candidates_due(&d->local));
@@ -470,6 +487,24 @@ static void measure_hubs(struct path_driver *d, nsec_t now)
     }
 }
 
+/* Ask the stock peers the same, through the tunnel. */
+static void measure_stocks(struct path_driver *d, nsec_t now)
+{
+    struct stock_ping ping;
+
+    while (d->pings && edges_next_ping(&d->edges, &ping, now))
+        echo_socket_send(d->pings, &d->address, &ping.to, ping.len, ping.cookie);
+}
+
+static void on_ping_answer(void *ctx, const struct ip_addr *from, uint64_t cookie)
+{
+    struct path_driver *d = ctx;
+    nsec_t now = clock_now();
+
+    edges_on_ping_answer(&d->edges, from, cookie, now);
+    run(d, now);
+}
+
 /* Do what paths wants, and be woken for what is due next: the end of every event. */
 static void run(struct path_driver *d, nsec_t now)
 {
@@ -478,6 +513,7 @@ static void run(struct path_driver *d, nsec_t now)
     while (paths_next(d->paths, &action))
         act(d, &action, now);
     measure_hubs(d, now);
+    measure_stocks(d, now);
     /* Which relays can be used depends on the paths of their own edges, which were changed above.
      */
     while (edges_choose_relays(&d->edges, now)) {
@@ -594,12 +630,23 @@ static struct path_driver *allocate(struct uv_loop_s *loop, const struct path_dr
         .rng = rng_kernel(),
         .timer = timer,
         .addresses = ADDRESS_WATCH_NULL,
+        .pings = opt->pings,
         .gather_at = NSEC_NEVER};
     d->run = rng_u64(&d->rng) >> 1 | 1;
     local_candidates_init(&d->local, opt->given, opt->n_given);
     udp_probe_init(&d->hub_probe, loop, on_hub_answer, d);
     (void)uv_timer_init(loop, timer);
     timer->data = d;
+    return d;
+}
+
+/* Without them stock peers are sent what every path carries. */
+static struct path_driver *start_pings(struct path_driver *d)
+{
+    if (d->pings && echo_socket_start(d->pings, d->loop, d->interface, on_ping_answer, d) < 0)
+        d->pings = NULL;
+    if (d->pings)
+        edges_allow_pings(&d->edges);
     return d;
 }
 
@@ -622,7 +669,7 @@ int path_driver_new(struct path_driver **ret, struct uv_loop_s *loop,
     if (r < 0)
         d = path_driver_free(d, false);
     else
-        *ret = d;
+        *ret = start_pings(d);
     return r;
 }
 
@@ -638,6 +685,8 @@ struct path_driver *path_driver_free(struct path_driver *d, bool leaving)
     d->port_map = port_map_free(d->port_map, leaving);
     address_watch_stop(&d->addresses);
     udp_probe_stop(&d->hub_probe);
+    if (d->pings)
+        echo_socket_stop(d->pings);
     path_sockets_deinit(&d->sockets);
     uv_close((uv_handle_t *)d->timer, on_closed);
     edges_deinit(&d->edges);

@@ -9,6 +9,7 @@
  *   relay_select.h       which relays are kept ready, and what is told of them
  *   hub_liveness.h       whether the hub still relays
  *   pmtu_driver.h        what a direct path carries
+ *   stock_mtu.h          what stock peers are reached with
  *   edge_handshake.h     when a handshake is to be begun
  *   edge_route.h         where WireGuard sends, for render
  *
@@ -33,6 +34,7 @@
 #include "mesh/render/render.h"
 #include "path/path.h"
 
+struct echo_socket;
 struct engine;
 struct err;
 struct node;
@@ -50,6 +52,7 @@ struct path_driver_options {
     const char *interface;              /* pinned; whose addresses do not count */
     const struct endpoint *given;       /* pinned; @n_given, by the operator; port 0: WireGuard's */
     unsigned n_given;
+    struct echo_socket *pings; /* pinned; NULL: there is none, and stock peers are not measured */
 };
 
 /** Who is told of changes. All are called from the loop. */

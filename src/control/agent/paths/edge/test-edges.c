@@ -303,7 +303,7 @@ static void test_a_peer_that_goes(void **state)
 
     go_direct(w, 3, "198.51.100.3:51820", T0);
     assert_non_null(peer_table_find(&w->e.peers, "n3")->pmtu);
-    assert_true(edges_due(&w->e) != NSEC_NEVER);
+    assert_true(edges_due(&w->e, T0) != NSEC_NEVER);
     sample_put(&w->snapshot, sample_edge(SELF, 3, EDGE_PATH_OFF));
     edges_set_snapshot(&w->e, &w->snapshot, T0 + SEC);
     (void)edges_routes(&w->e, &n);

@@ -2,7 +2,11 @@
 # A comment after "##" is the line that bare `make` prints for its target.
 
 PREFIX ?= /usr/local
-BUILD  ?= build
+# ARCH=arm64 makes deb, image and portable for it on another machine.
+ARCH ?=
+FOREIGN := $(if $(ARCH),$(filter-out $(shell dpkg --print-architecture 2>/dev/null),$(ARCH)))
+SUFFIX := $(addprefix -,$(FOREIGN))
+BUILD  ?= build$(SUFFIX)
 # Seconds per fuzz target, and the target; the lab test to run.
 S ?= 60
 F ?=
@@ -20,7 +24,7 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build test core quick demo lab san kube torch2 rccl fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
+.PHONY: help build programs test core quick demo lab san kube torch2 rccl arm64 foreign fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -34,6 +38,16 @@ build: ## compile; the program is build/weft
 	@$(INSTALL) build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
 	ninja -C $(BUILD)
+
+# For another machine not its tests, which take longer to compile.
+programs:
+ifeq ($(FOREIGN),)
+	@$(MAKE) --no-print-directory build
+else
+	@$(MAKE) --no-print-directory foreign
+	@tools/arm64 setup $(BUILD)
+	ninja -C $(BUILD) weft weft-wg
+endif
 
 test: ## build and run all tests; Q=1 for unit tests and corpus replays only
 	@$(INSTALL) build $(if $(Q),,run test deb)
@@ -75,6 +89,18 @@ torch2: ## Debian 13's torch 2 for test/lab/jobs/test_torch2.py, built once into
 rccl: ## NCCL's code without a GPU for test/lab/jobs/test_rccl.py, unpacked once into a cache
 	tools/rccl build
 
+arm64: ## build for arm64 in build-arm64, run the tests of src/core in qemu-user; for deb, image, portable: ARCH=arm64
+	@$(MAKE) --no-print-directory foreign ARCH=arm64
+	@tools/arm64 setup build-arm64
+	ninja -C build-arm64 weft weft-wg core
+	meson test -C build-arm64 --no-rebuild --suite core --quiet --timeout-multiplier 4
+
+# What a build for ARCH needs, where that is another one than this machine's.
+foreign:
+	@test -z '$(filter-out arm64,$(FOREIGN))' || \
+	    { echo 'ARCH=$(ARCH): this can be built here for arm64, and for this machine' >&2; exit 2; }
+	@test -z '$(FOREIGN)' || { $(INSTALL) build arm64 && tools/arm64 fetch; }
+
 fuzz: ## fuzz one decoder or all of them; F=addr S=60 (seconds each)
 	@$(INSTALL) build dev
 	tools/run-fuzz $(S) $(F)
@@ -113,7 +139,8 @@ docs: ## rewrite the documents that are made from the code
 
 deb: ## the Debian packages weft and weft-hub, in build/deb
 	@$(INSTALL) build deb
-	tools/make-deb
+	@$(MAKE) --no-print-directory foreign
+	$(if $(FOREIGN),WEFT_DEB_ARCH=$(FOREIGN) )tools/make-deb
 
 install: build ## install under PREFIX (/usr/local), below DESTDIR
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
@@ -135,13 +162,13 @@ sbom: build ## what is in it, with licences and checksums, in SPDX: dist/weft-VE
 
 image: ## an OCI image of hub and agent: dist/weft-VERSION-image.tar; IMAGE_PACKAGES="..." for more
 	@$(INSTALL) build image
-	@$(MAKE) --no-print-directory build
-	tools/image $(BUILD) dist/weft-$$(tools/version)-image.tar $(IMAGE_PACKAGES)
+	@$(MAKE) --no-print-directory programs
+	tools/image $(BUILD) dist/weft-$$(tools/version)-image$(SUFFIX).tar $(IMAGE_PACKAGES)
 
 portable: ## the program with all its libraries in one folder: dist/weft-VERSION-portable.tar.gz
 	@$(INSTALL) build portable
-	@$(MAKE) --no-print-directory build
-	tools/portable $(BUILD) dist/weft-$$(tools/version)-portable.tar.gz
+	@$(MAKE) --no-print-directory programs
+	tools/portable $(BUILD) dist/weft-$$(tools/version)-portable$(SUFFIX).tar.gz
 
 clean: ## remove the build folders, and what was made for others in dist/
 	rm -rf $(BUILD) build-* dist

@@ -34,8 +34,8 @@ def why_not() -> str | None:
     return f"Debian packages need {', '.join(missing)}" if missing else None
 
 
-def build(folder: Path) -> Packages:
-    """As `make deb` does, from a clean copy of the tree.
+def build(folder: Path, **env: str) -> Packages:
+    """As `make deb` does, from a clean copy of the tree; with more variables for tools/make-deb.
 
     What only debuggers read is not compiled: it would be stripped, and there is no package of it.
     """
@@ -43,7 +43,7 @@ def build(folder: Path) -> Packages:
     subprocess.run(
         [ROOT / "tools/make-deb", folder], check=True, stdout=subprocess.DEVNULL,
         env=dict(os.environ, DEB_BUILD_OPTIONS="noautodbgsym",
-                 DEB_CFLAGS_APPEND="-g0", PATH=f"{ccache}:{os.environ['PATH']}"))
+                 DEB_CFLAGS_APPEND="-g0", PATH=f"{ccache}:{os.environ['PATH']}", **env))
     return found(folder)
 
 

@@ -48,6 +48,7 @@ ELSEWHERE = [Elsewhere(re.compile(pattern), path, proof) for pattern, path, proo
     (r"make test", "Makefile", r"tools/run-tests"),
     (r"make install", "tools/test-install", r'"meson", "install"'),
     (r"make deb", "test/packages/build.py", r"tools/make-deb"),
+    (r"make deb ARCH=arm64", "test/packages/test_arm64.py", r'WEFT_DEB_ARCH="arm64"'),
     (r"apt install \./weft(-hub)?_\*\.deb", "test/packages/machine.py", r'"apt-get"'),
     (r"man weft", "tools/test-install", r"\bman\b"),
     (r"systemctl enable --now weft-hub", "test/units/test_hub_unit.py", r'"enable", "--now", HUB'),

@@ -89,11 +89,11 @@ torch2: ## Debian 13's torch 2 for test/lab/jobs/test_torch2.py, built once into
 rccl: ## NCCL's code without a GPU for test/lab/jobs/test_rccl.py, unpacked once into a cache
 	tools/rccl build
 
-arm64: ## build for arm64 in build-arm64, run the tests of src/core in qemu-user; for deb, image, portable: ARCH=arm64
+arm64: ## build for arm64 in build-arm64, run the tests of src/ in qemu-user; for deb, image, portable: ARCH=arm64
 	@$(MAKE) --no-print-directory foreign ARCH=arm64
 	@tools/arm64 setup build-arm64
-	ninja -C build-arm64 weft weft-wg core
-	meson test -C build-arm64 --no-rebuild --suite core --quiet --timeout-multiplier 4
+	ninja -C build-arm64 weft weft-wg rooms
+	meson test -C build-arm64 --no-rebuild $(foreach room,core host dataplane control cmd,--suite $(room)) --quiet --timeout-multiplier 4
 
 # What a build for ARCH needs, where that is another one than this machine's.
 foreign:

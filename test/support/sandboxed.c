@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "test/support/emulated.h"
 
 /* Exit status of a child that could not even begin. */
 #define NO_SANDBOX 99
@@ -24,6 +25,8 @@ struct sandboxed sandboxed_run(const struct sandbox *s, int (*act)(void))
     ssize_t n;
     pid_t pid;
 
+    if (emulated_lacks("seccomp"))
+        skip();
     assert_int_equal(pipe(fds), 0);
     pid = fork();
     if (pid == 0) {

@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "net/socket/unix_socket.h"
 #include "os/statefile.h"
+#include "test/support/emulated.h"
 
 #define OWNER "default/n1/5f02a1b3"
 
@@ -236,6 +237,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_blocks_are_not_the_callers, set_up, tear_down),
     };
 
+    if (emulated_lacks("seccomp"))
+        return EMULATED_SKIPPED;
     (void)signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "os/child.h"
+#include "test/support/emulated.h"
 
 static struct child_end run_told(const char *script)
 {
@@ -45,6 +46,8 @@ static void test_no_orphans(void **state)
     int fds[2];
     char byte;
 
+    if (emulated_lacks("adoption of orphans"))
+        skip();
     assert_int_equal(pipe(fds), 0);
     (void)snprintf(
         script, sizeof(script), "(sleep 600 & sleep 600) & echo x >&%d; kill -9 $$", fds[1]);
@@ -59,6 +62,8 @@ static void test_no_orphans(void **state)
 /* What the command leaves behind comes to us, and is no zombie while the command goes on. */
 static void test_reaps(void **state)
 {
+    if (emulated_lacks("adoption of orphans"))
+        skip();
     assert_int_equal(
         run_shell("p=$( (sh -c 'echo $$' &) ); while [ -d \"/proc/$p\" ]; do :; done"), 0);
 }
@@ -143,6 +148,8 @@ static void test_watch_stops_what_is_deaf(void **state)
     struct child_end end = {.status = -1};
     const struct child_watch w = {.fn = stop_when_deaf, .first_ms = 1, .stop_ms = 50};
 
+    if (emulated_lacks("adoption of orphans"))
+        skip();
     assert_int_equal(child_run(words, environ, &w, &end, NULL), 0);
     assert_true(end.was_stopped);
     assert_int_equal(end.status, 128 + SIGKILL);
@@ -171,6 +178,8 @@ static void test_no_orphans_of_what_is_deaf(void **state)
     int fds[2];
     char byte;
 
+    if (emulated_lacks("adoption of orphans"))
+        skip();
     assert_int_equal(pipe(fds), 0);
     (void)snprintf(script, sizeof(script), "trap '' TERM; sleep 600 & echo x >&%d; wait", fds[1]);
     assert_int_equal(child_run(words, environ, &w, &end, NULL), 0);

@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "test/support/emulated.h"
 
 static int run_shell(const char *script, unsigned timeout_ms, struct err *e)
 {
@@ -58,6 +59,8 @@ static void test_absent_program(void **state)
     const char *const argv[] = {"/no/such/program", NULL};
     struct err e = ERR_NULL;
 
+    if (emulated_lacks("vfork"))
+        skip();
     assert_int_equal(process_run(argv, 1000, &e), -ENOENT);
     assert_string_equal(e.text, "/no/such/program cannot be started: No such file or directory");
 }
@@ -169,6 +172,8 @@ static void test_loader_path(void **state)
     size_t len;
     FILE *f = fopen("/proc/self/maps", "re");
 
+    if (emulated_lacks("loader where its maps say"))
+        skip();
     assert_non_null(f);
     len = fread(maps, 1, sizeof(maps) - 1, f);
     (void)fclose(f);

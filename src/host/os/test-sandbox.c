@@ -31,6 +31,7 @@
 #include "os/sandbox.h"
 #include "os/sandbox_internal.h"
 #include "os/thread.h"
+#include "test/support/emulated.h"
 #include "test/support/sandboxed.h"
 
 /* A user that no machine gives to anybody. */
@@ -419,6 +420,8 @@ static void test_locked_with_a_limit(void **state)
 
     need_root();
     need_calls();
+    if (emulated_lacks("seccomp"))
+        skip();
     pid = fork();
     if (pid == 0)
         _exit(enter_with_limit());

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "mesh/config/wg_config.h"
 #include "net/socket/local_ports.h"
+#include "test/support/emulated.h"
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
 
@@ -65,6 +66,8 @@ static void test_while_there_is_a_rate(void **state)
     struct class_marks cm = CLASS_MARKS_NULL;
     struct snapshot s = sample_snapshot(4, 2);
 
+    if (emulated_lacks("nf_tables"))
+        skip();
     (void)nl;
     class_marks_apply(&cm, "weft0", &s, &none, SEC);
     assert_true(cm.is_removed);

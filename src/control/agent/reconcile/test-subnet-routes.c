@@ -22,6 +22,7 @@
 #include "mesh/object/subnets.h"
 #include "mesh/render/render.h"
 #include "net/netlink/rtnl.h"
+#include "test/support/emulated.h"
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
 
@@ -154,6 +155,8 @@ static void test_kernel(void **state)
     unsigned own;
     uint32_t mark;
 
+    if (emulated_lacks("rules of routing"))
+        skip();
     lan = add_link(nl, "lan0", "192.168.7.1/24");
     own = add_link(nl, "weft0", "10.42.0.2/16");
     assert_int_equal(rtnl_add_route(nl, lan, &out), 0);
@@ -210,6 +213,8 @@ static void test_again(void **state)
     unsigned own;
     uint32_t mark;
 
+    if (emulated_lacks("rules of routing"))
+        skip();
     own = add_link(nl, "weft0", "10.42.0.2/16");
     put_routes(&s, 3, "10.9.0.0/24");
     for (unsigned run = 0; run < 2; run++) {

@@ -29,6 +29,7 @@
 #include "os/process.h"
 #include "store/store.h"
 #include "store/store_now.h"
+#include "test/support/emulated.h"
 #include "test/support/sample_late.h"
 
 /* Blobs of one piece, and the pieces of one more. */
@@ -342,5 +343,7 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "rendezvous") == 0)
         return be_a_process();
+    if (emulated_lacks("way for a program to start itself"))
+        return EMULATED_SKIPPED;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

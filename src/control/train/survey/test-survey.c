@@ -22,6 +22,7 @@
 #include "measure/service.h"
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
+#include "test/support/emulated.h"
 #include "train/survey/bench_run.h"
 #include "train/survey/survey.h"
 
@@ -156,6 +157,8 @@ static void test_survey(void **state)
     struct survey s = SURVEY_NULL;
     struct err e = ERR_NULL;
 
+    if (emulated_lacks("TCP_INFO"))
+        skip();
     default_congestion(congestion);
     assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
     for (size_t i = 0; i < NODES; i++) {

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "net/netlink/nft.h"
 #include "os/process.h"
+#include "test/support/emulated.h"
 
 #define CHAIN(name)                                                                                \
     "chain " name " { type nat hook output priority -100; "                                        \
@@ -31,7 +32,7 @@ static void test_table(void **state)
     struct err e = ERR_NULL;
     int r;
 
-    if (unshare(CLONE_NEWNET) < 0)
+    if (unshare(CLONE_NEWNET) < 0 || emulated_lacks("nf_tables"))
         skip();
     r = nft_replace_table("ip", "weft_test", CHAIN("one"), &e);
     if (r != 0)

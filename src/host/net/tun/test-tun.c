@@ -20,6 +20,7 @@
 #include "net/tun/offload.h"
 #include "net/tun/tun.h"
 #include "net/tun/tun_steer.h"
+#include "test/support/emulated.h"
 
 /* By the old call, so that it is the kernel that says it. */
 static unsigned speed_of(const struct tun *t)
@@ -41,7 +42,8 @@ static void test_speed(void **state)
     struct err e = ERR_NULL;
     struct tun t = TUN_NULL;
 
-    if (unshare(CLONE_NEWNET) < 0 || access("/dev/net/tun", W_OK) < 0)
+    if (unshare(CLONE_NEWNET) < 0 || access("/dev/net/tun", W_OK) < 0 ||
+        emulated_lacks("SIOCETHTOOL"))
         skip();
     if (tun_open(&t, "weft%d", 1, &offloads, &e) != 0)
         fail_msg("%s", err_text(&e));

@@ -25,7 +25,10 @@
 #include "net/socket/unix_socket.h"
 #include "os/end_signals.h"
 #include "os/fd_cleanup.h"
+#include "os/clock.h"
 #include "os/log.h"
+#include "os/statefile.h"
+#include "os/timestamp_file.h"
 #include "os/wakeup.h"
 #include "port/device.h"
 #include "port/frame_socket.h"
@@ -46,6 +49,7 @@ static struct {
     bool stats;
     struct traffic_rates rates;
     bool show_dscp;
+    const char *timestamps;
 } arg;
 
 /* Room for the path of a unix socket, as in struct sockaddr_un. */
@@ -53,6 +57,15 @@ static struct {
 
 /* Most threads each way without --threads. Whether more are faster has to be measured. */
 #define THREADS_DEFAULT_MAX 4
+
+/* Where the time of handshakes is kept without --timestamps, in a file named as the interface. */
+#define TIMESTAMPS_DIR "/var/lib/weft/wg"
+
+/* Longest path of that file; a temporary one's name has to fit. */
+#define TIMESTAMPS_PATH_MAX (PATH_MAX - 64)
+
+/* How often it is looked whether that has to be written anew. */
+#define TIMESTAMPS_EACH_MS 60000
 
 /* ---- options ---- */
 
@@ -72,6 +85,17 @@ static int option_no_offload(const struct option *o, const char *text, struct er
 static int option_cipher(const struct option *o, const char *text, struct err *e)
 {
     return noise_choice_parse(o->field, text, e);
+}
+
+/* In the background the working directory is another one. [const char *] */
+static int option_timestamps(const struct option *o, const char *text, struct err *e)
+{
+    if (text[0] != '/' || strlen(text) > TIMESTAMPS_PATH_MAX)
+        return err_set(e, -EINVAL,
+            "--timestamps \"%.60s\" is not a path that begins with / and has "
+            "at most %d bytes",
+            text, TIMESTAMPS_PATH_MAX);
+    return option_text(o, text, e);
 }
 
 /* [uint64_t] */
@@ -138,6 +162,9 @@ static const struct option options[] = {
         "priority, normal and bulk, by the packet's DSCP"},
     {"--show-dscp", NULL, option_flag, &arg.show_dscp, NULL,
         "let datagrams carry the DSCP of the packets in them, which tells whoever sees them"},
+    {"--timestamps", "FILE", option_timestamps, &arg.timestamps, NULL,
+        "keep there up to what time handshakes were dated, so that no peer refuses those of a "
+        "later run if the clock was set back; by default " TIMESTAMPS_DIR "/IFNAME"},
     PRIVILEGES_OPTION(&arg.user),
     {"--take-over", NULL, option_flag, &arg.take_over, NULL,
         "if IFNAME is there and nobody runs it, since a process has handed it over, take it as it "
@@ -164,6 +191,7 @@ struct wg {
     struct uapi_server *uapi;   /* owns */
     struct frame_socket *paths; /* owns */
     int end_fd; /* owns: eventfd, readable when the interface is gone or handed over */
+    struct timestamp_file timestamps;
 };
 
 static int fail(const struct err *e)
@@ -247,8 +275,11 @@ static void wg_stop(struct wg *wg)
 {
     wg->paths = frame_socket_free(wg->paths);
     wg->uapi = uapi_server_free(wg->uapi);
-    if (wg->port)
+    if (wg->port) {
         port_stop(wg->port);
+        timestamp_file_end(
+            &wg->timestamps, port_bound_timestamps(wg->port, &wg->timestamps.bounds), clock_now());
+    }
     wg->device = device_free(wg->device);
     wg->port = port_free(wg->port);
     if (wg->end_fd >= 0)
@@ -256,11 +287,31 @@ static void wg_stop(struct wg *wg)
     wg->end_fd = -1;
 }
 
+/* Where the time of handshakes is kept; "": nowhere. As root: the folder is made. */
+static void find_timestamps(char ret[static PATH_MAX])
+{
+    struct err e = ERR_NULL;
+
+    ret[0] = '\0';
+    if (arg.timestamps)
+        (void)snprintf(ret, PATH_MAX, "%s", arg.timestamps);
+    else if (strchr(arg.ifname, '%'))
+        log_info("%s: what handshakes are dated is not kept, as the name is not known yet; see "
+                 "--timestamps",
+            arg.ifname);
+    else if (statefile_make_dir(TIMESTAMPS_DIR, 0700, &e) < 0 || access(TIMESTAMPS_DIR, W_OK) < 0)
+        log_info("%s: what handshakes are dated is not kept: %s", arg.ifname,
+            err_text(&e)[0] ? err_text(&e) : TIMESTAMPS_DIR " is not for this user");
+    else
+        (void)snprintf(ret, PATH_MAX, TIMESTAMPS_DIR "/%s", arg.ifname);
+}
+
 /*
  * The port to listen on is set later, through the socket, and may be one below 1024. To follow the
  * interface into another network namespace takes CAP_NET_BROADCAST (net/netlink/link_watch.h).
  */
-static int drop_privileges(char said[static PRIVILEGES_SAID_MAX], struct err *e)
+static int drop_privileges(
+    const char *timestamps, char said[static PRIVILEGES_SAID_MAX], struct err *e)
 {
     struct privileges p = {.kind = SANDBOX_WG,
         .user = arg.user,
@@ -271,11 +322,15 @@ static int drop_privileges(char said[static PRIVILEGES_SAID_MAX], struct err *e)
     char socket_buf[SOCKET_PATH_CAP];
     char frame_socket_buf[SOCKET_PATH_CAP];
     char folder[PATH_MAX];
+    char own[PATH_MAX];
 
     privileges_add_folder_of(&p, socket_path(socket_buf), folder, PRIVILEGES_RUN);
     privileges_add(&p, socket_path(socket_buf), PRIVILEGES_SOCKET);
     if (!arg.socket)
         privileges_add(&p, frame_socket_path(frame_socket_buf), PRIVILEGES_SOCKET);
+    if (timestamps[0] != '\0')
+        privileges_add_folder_of(
+            &p, timestamps, own, arg.timestamps ? PRIVILEGES_WRITE : PRIVILEGES_STATE);
     if (!getenv("WG_TUN_FD"))
         privileges_add(&p, "/dev/net/tun", PRIVILEGES_DEVICE);
     return privileges_drop(&p, e);
@@ -291,12 +346,14 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
         .rates = arg.rates,
         .cipher = arg.cipher};
     char path[SOCKET_PATH_CAP];
+    char timestamps[PATH_MAX];
     struct port_options port;
     int uapi_fd;
     int r = take_port_options(&port, e);
 
+    find_timestamps(timestamps);
     if (r == 0)
-        r = drop_privileges(said, e);
+        r = drop_privileges(timestamps, said, e);
     *wg = (struct wg){.end_fd = wakeup_open()};
     if (wg->end_fd < 0)
         r = err_set(e, wg->end_fd, "cannot make an event descriptor: %s", strerror(-wg->end_fd));
@@ -306,6 +363,12 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
         r = env_fd("WG_UAPI_FD", e, &uapi_fd);
     if (r == 0)
         r = port_new(&wg->port, &port, e);
+    if (r == 0) {
+        timestamp_file_open(
+            &wg->timestamps, timestamps[0] ? timestamps : NULL, clock_wall(), clock_now());
+        timestamp_file_warn_back(&wg->timestamps, clock_wall());
+        (void)port_bound_timestamps(wg->port, &wg->timestamps.bounds);
+    }
     device.n_workers = port.n_workers;
     if (r == 0)
         r = device_new(&wg->device, wg->port, &device, e);
@@ -324,13 +387,26 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
 
 /* ---- life as a process ---- */
 
-static void wait_end(const struct wg *wg, int signal_fd)
+/* Writes to the disk in this thread, which has nothing else to do: a disk that hangs delays no
+ * handshake. */
+static void keep_timestamps(struct wg *wg)
+{
+    nsec_t sent = port_bound_timestamps(wg->port, &wg->timestamps.bounds);
+
+    if (timestamp_file_keep(&wg->timestamps, sent, clock_wall(), clock_now()))
+        (void)port_bound_timestamps(wg->port, &wg->timestamps.bounds);
+}
+
+static void wait_end(struct wg *wg, int signal_fd)
 {
     struct pollfd pfds[] = {
         {.fd = signal_fd, .events = POLLIN}, {.fd = wg->end_fd, .events = POLLIN}};
+    int each_ms = wg->timestamps.path[0] != '\0' ? TIMESTAMPS_EACH_MS : -1;
+    int n;
 
-    while (poll(pfds, 2, -1) < 0 && errno == EINTR)
-        ;
+    while ((n = poll(pfds, 2, each_ms)) == 0 || (n < 0 && errno == EINTR))
+        if (n == 0)
+            keep_timestamps(wg);
 }
 
 /* Standard output and error stay only where the person asked for a log. */

@@ -360,7 +360,8 @@ def _forget_sessions(end: WgPeer) -> None:
     end.machine.run(["ip", "link", "set", "wg0", "up"])
 
 
-def test_a_restart_with_an_older_clock(lab, weft):
+def test_a_peer_that_was_forgotten_while_the_date_went_back(lab, weft):
+    """As `wg setconf` does, or an agent whose peer left and came again."""
     clock = Clock(lab.host("u"), only_date=True)
     clock.move(DAY_S)
     with ExitStack() as stack:
@@ -370,6 +371,57 @@ def test_a_restart_with_an_older_clock(lab, weft):
         config = pair.u.machine.run(["wg", "showconf", "wg0"]).out
         pair.u.machine.run(["wg", "setconf", "wg0", "/dev/stdin"], stdin="[Interface]\n")
         pair.u.machine.run(["wg", "setconf", "wg0", "/dev/stdin"], stdin=config)
+        invalid = drops(pair.v, weft)["handshake-invalid"]
+        pair.u.ping(pair.v)
+        assert drops(pair.v, weft)["handshake-invalid"] == invalid
+
+
+def _start_again(pair: Pair, stack: ExitStack, env: dict, *, is_killed: bool, keeps: bool) -> None:
+    """`u` dies or ends, and runs again with the same configuration."""
+    config = pair.u.machine.run(["wg", "showconf", "wg0"]).out
+    if is_killed:
+        pair.u.daemon.kill9()
+    else:
+        assert pair.u.daemon.stop() == 0
+    if not keeps:
+        pair.u.machine.run(["rm", "/var/lib/weft/wg/wg0"])
+    again = WgPeer.userspace(pair.u.machine, [pair.program, "wg"], env=env,
+                             allow=["this machine's clock is [0-9]+ s behind"])
+    stack.callback(again.remove)
+    pair.u.daemon = again.daemon
+    pair.u.machine.run(["wg", "setconf", "wg0", "/dev/stdin"], stdin=config)
+    for address in pair.u.addresses:
+        pair.u.machine.run(["ip", "address", "add", address, "dev", "wg0", *(
+            ["nodad"] if address.version == 6 else [])])
+    pair.u.machine.run(["ip", "link", "set", "wg0", "up"])
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "ended"])
+def test_a_restart_with_an_older_clock(lab, weft, is_killed):
+    """What the file says is kept to: nothing is refused, and nobody has to wait."""
+    clock = Clock(lab.host("u"), only_date=True)
+    clock.move(DAY_S)
+    with ExitStack() as stack:
+        pair = Pair(lab, weft, stack, clock.env)
+        pair.u.ping(pair.v)
+        clock.move(0)
+        _start_again(pair, stack, clock.env, is_killed=is_killed, keeps=True)
+        invalid = drops(pair.v, weft)["handshake-invalid"]
+        pair.u.ping(pair.v)
+        assert drops(pair.v, weft)["handshake-invalid"] == invalid
+        pair.u.daemon.wait_line("this machine's clock is 8[67][0-9]{3} s behind what it was")
+        kept = int(pair.u.machine.run(["cat", "/var/lib/weft/wg/wg0"]).out)
+        assert DAY_S < kept - time.time() < DAY_S + 3600
+
+
+def test_a_restart_with_an_older_clock_and_without_the_file(lab, weft):
+    clock = Clock(lab.host("u"), only_date=True)
+    clock.move(DAY_S)
+    with ExitStack() as stack:
+        pair = Pair(lab, weft, stack, clock.env)
+        pair.u.ping(pair.v)
+        clock.move(0)
+        _start_again(pair, stack, clock.env, is_killed=True, keeps=False)
         invalid = drops(pair.v, weft)["handshake-invalid"]
         pair.u.machine.run(["ping", "-c1", "-W1", "10.7.0.2"], check=False)
         # Its initiations are a day old for the other end, which refuses them as replays...

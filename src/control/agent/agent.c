@@ -254,8 +254,11 @@ static void on_reported(void *ctx, enum hub_link_report_result result, const jso
     struct agent_hub *hub = ctx;
     struct agent *a = hub->owner;
     nsec_t now = clock_now();
+    int64_t ahead_s;
 
     node_report_on_result(&hub->report, became[result]);
+    if (hub == a->hubs.home && hub_link_clock_ahead(hub->link, &ahead_s))
+        node_clock_compare(&a->time, ahead_s);
     /* Of several hubs one: another may hear the other machine a little later. */
     if (result == HUB_LINK_REPORT_TAKEN && hub == a->hubs.home)
         node_copy_on_answer(&a->copy, body);
@@ -380,6 +383,7 @@ static void init_handles(struct life *l)
         l->signals[i].data = l;
     }
     node_copy_init(&a->copy, &a->state);
+    node_clock_init(&a->time, a->config->state_dir);
     node_meter_open(&a->meter, a->config->state_dir, rng_u64(&rng));
     node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, &listener);
     if (a->state.answers_dns && resolver_new(&a->resolver, a->state.interface, RESOLV_CONF, &e) < 0)
@@ -465,6 +469,7 @@ static int open_parts(struct life *l, struct err *e)
         .ctx = a};
     int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, a->state.accepts, e);
 
+    a->reconcile.timestamps = a->time.path;
     if (r == 0)
         r = path_driver_new(&a->paths, &a->loop, &opt, &paths, e);
     if (r == 0) {
@@ -544,6 +549,7 @@ static void stop(struct life *l)
     free(a->routes);
     node_names_deinit(&a->names);
     node_copy_deinit(&a->copy);
+    node_clock_end(&a->time, a->wall_clock(), a->clock());
     a->resolver = resolver_free(a->resolver);
     (void)uv_loop_close(&a->loop);
 }

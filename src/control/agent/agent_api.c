@@ -56,6 +56,8 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .hubs = &a->hubs,
         .cluster = a->cluster ? &a->cluster_seen : NULL,
         .copy_why = a->copy.why,
+        .clock_why = node_clock_why(&a->time),
+        .lockout = a->time.lockout,
         .meter = &a->meter.meter,
         .hub_heard = hub_link_is_heard(a->hubs.home->link),
         .hub_silent_for = hub_link_silent_for(a->hubs.home->link, clock_now()),

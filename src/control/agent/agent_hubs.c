@@ -27,6 +27,7 @@ struct hub_set_facts agent_hubs_see(struct agent *a, nsec_t now)
         .seen = &a->seen,
         .has_engine = a->reconcile.engine != NULL,
         .listen_port = a->listen_port,
+        .lockout = a->time.lockout,
         .has_route = has_route,
         .has_route_ctx = a,
         .now = now};

@@ -21,6 +21,7 @@
 #include "agent/cluster/cluster_watch.h"
 #include "agent/hub_set.h"
 #include "agent/hublink/job_calls.h"
+#include "agent/node_clock.h"
 #include "agent/node_copy.h"
 #include "agent/node_jobs.h"
 #include "agent/node_keepalive.h"
@@ -80,6 +81,7 @@ struct agent {
     struct node_names names;
     struct node_measure measure;
     struct node_meter meter;
+    struct node_clock time; /* is this machine's right? */
     struct node_copy copy;
     struct job_calls jobs;
     struct node_jobs running;

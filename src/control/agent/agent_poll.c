@@ -109,6 +109,8 @@ static bool observe_engine(struct agent *a, nsec_t now)
         a->listen_port = have.listen_errno == 0 ? have.listen_port : 0;
         r = observe_take(&a->seen, &have, now, a->wall_clock());
     }
+    node_clock_look(&a->time, r == 0 && engine_kind_of(a->reconcile.engine) == ENGINE_KIND_KERNEL,
+        a->wall_clock(), now);
     path_driver_set_engine(a->paths, r == 0 ? a->reconcile.engine : NULL, a->listen_port, now);
     if (r == 0)
         show_paths(a, now);

@@ -327,8 +327,9 @@ static void poll_hub(struct hub_set *hs, struct agent_hub *hub, const struct hub
         .has_route = facts->has_route,
         .has_route_ctx = facts->has_route_ctx};
     struct hub_health_wish health = hub_health_poll(&hub->health, &seen);
-    struct hub_transport_io_view view = {
-        .hub = {.silent_since = hub->health.silent_since, .ways = &hub->health.ways},
+    struct hub_transport_io_view view = {.hub = {.silent_since = hub->health.silent_since,
+                                             .lockout = facts->lockout,
+                                             .ways = &hub->health.ways},
         .node = seen.hub,
         .listen_port = facts->listen_port};
     struct hub_transport_io_news news;

@@ -80,6 +80,7 @@ struct hub_set_facts {
     const struct snapshot *snapshot;
     const struct observe *seen; /* of all peers, as of the last poll */
     bool has_engine;
+    const char *lockout;   /* as for struct hub_transport_view */
     uint16_t listen_port;  /* WireGuard's, host order; 0: not known yet */
     hub_path_fn has_route; /* is there a route to that address? */
     void *has_route_ctx;

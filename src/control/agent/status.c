@@ -5,6 +5,7 @@
 
 #include "agent/hub_set.h"
 #include "agent/meter.h"
+#include "agent/node_clock.h"
 #include "agent/resolver.h"
 #include "agent/status_cluster.h"
 #include "agent/status_rates.h"
@@ -147,9 +148,11 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
     return join(encode_node(hub), more);
 }
 
+#define WHY_MAX (ENDPOINT_TEXT_MAX + NODE_CLOCK_TEXT_MAX + 80)
+
 /* What is wrong with that hub, a clause; "": nothing. */
 static void explain_hub(const struct status_input *in, const struct agent_hub *hub,
-    const struct observation *ob, char ret[static 160])
+    const struct observation *ob, char ret[static WHY_MAX])
 {
     char at[ENDPOINT_TEXT_MAX] = "an unknown place";
 
@@ -157,20 +160,22 @@ static void explain_hub(const struct status_input *in, const struct agent_hub *h
     if (ob && !endpoint_is_none(&ob->endpoint))
         (void)endpoint_format(&ob->endpoint, at);
     if (!observation_has_session(ob, in->now) && is_faulty(in))
-        (void)snprintf(ret, 160, "the interface of this node is not as it should be");
+        (void)snprintf(ret, WHY_MAX, "the interface of this node is not as it should be");
     else if (!observation_has_session(ob, in->now))
-        (void)snprintf(ret, 160,
-            "no handshake with it comes about at %s: it is down, or UDP to it is blocked", at);
+        (void)snprintf(ret, WHY_MAX, "no handshake with it comes about at %s: %s", at,
+            in->lockout && in->lockout[0] != '\0' ? in->lockout
+                                                  : "it is down, or UDP to it is blocked");
     else if (hub == in->hubs->home && !in->hub_heard)
-        (void)snprintf(ret, 160, "it does not answer, and another one is being asked");
+        (void)snprintf(ret, WHY_MAX, "it does not answer, and another one is being asked");
     else if (hub->report_lost_at != 0)
-        (void)snprintf(ret, 160, "it did not answer this node's last report, so it may be down");
+        (void)snprintf(
+            ret, WHY_MAX, "it did not answer this node's last report, so it may be down");
 }
 
 static json_t *encode_one_hub(const struct status_input *in, const struct agent_hub *hub)
 {
     const struct observation *ob = observe_find(in->seen, &hub->key);
-    char why[160];
+    char why[WHY_MAX];
 
     explain_hub(in, hub, ob, why);
     return json_pack("{s:s, s:b, s:b, s:o, s:o, s:s}", "name", hub->name, "serves",
@@ -255,9 +260,10 @@ json_t *status_encode(const struct status_input *in)
     const struct snapshot *s = in->render->snapshot;
     const struct node *hub = render_relay(in->render);
 
-    return json_pack("{s:o, s:o, s:o*, s:o*, s:o*, s:o, s:o, s:b, s:s*, s:o*, s:o*, s:o*, s:s*}",
-        "self", encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(),
-        "hubs", encode_hubs(in), "cluster",
+    return json_pack(
+        "{s:o, s:o, s:o*, s:o*, s:o*, s:o, s:o, s:b, s:s*, s:o*, s:o*, s:o*, s:s*, s:s*}", "self",
+        encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(), "hubs",
+        encode_hubs(in), "cluster",
         in->cluster ? status_cluster_encode(in->cluster, in->now) : NULL, "keepalive",
         in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in), "namesLeftOut",
         in->names_left_out ? json_incref((json_t *)in->names_left_out) : json_array(),
@@ -266,5 +272,6 @@ json_t *status_encode(const struct status_input *in)
         "routes", in->routes ? status_routes_encode(in->routes) : NULL, "ownRoutes",
         in->routes ? status_routes_encode_own(in->routes) : NULL, "jobs",
         in->meter ? meter_jobs_encode(in->meter) : NULL, "copied",
-        in->copy_why && in->copy_why[0] != '\0' ? in->copy_why : NULL);
+        in->copy_why && in->copy_why[0] != '\0' ? in->copy_why : NULL, "clock",
+        in->clock_why && in->clock_why[0] != '\0' ? in->clock_why : NULL);
 }

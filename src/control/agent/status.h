@@ -50,6 +50,9 @@ struct status_input {
     struct resolver *resolver;       /* answers for the names by DNS; NULL: none */
     const char *copy_why;            /* another machine is this node, too, and what to do; "" or
                                         NULL: none is */
+    const char *clock_why;           /* what is wrong with this machine's clock; "" or NULL */
+    const char *lockout;             /* why its handshakes are refused, as node_clock.h says; "" or
+                                        NULL */
     const struct meter *meter;       /* the jobs that run here; NULL: not told */
     const struct hub_set *hubs;      /* all hubs; NULL: not told */
     const struct status_cluster *cluster; /* NULL: hubs say who is in the network */

@@ -255,6 +255,8 @@ void status_text_format(const json_t *status, struct str *out)
     format_fault(self, out);
     if (status_cells_text(status, "copied", NULL))
         str_addf(out, "COPIED: %s\n", status_cells_text(status, "copied", NULL));
+    if (status_cells_text(status, "clock", NULL))
+        str_addf(out, "CLOCK: %s\n", status_cells_text(status, "clock", NULL));
     format_foreign(json_object_get(self, "foreignPeers"), out);
     /* The endpoint of a stream is its near end, on this machine; @stream_why names the far one. */
     str_addf(out, "hub %s %s%s: %s, last handshake %s\n", status_cells_text(hub, "name", "?"),

@@ -34,6 +34,8 @@ struct scene {
     nsec_t hub_quiet_max;
     uint64_t hub_store_behind_s;
     const char *fault;
+    const char *clock_why;
+    const char *lockout;
     const char *tls_failure;
     const struct status_cluster *cluster;
 };
@@ -117,6 +119,8 @@ static json_t *encode(const struct scene *sc, bool hub_heard)
         .hub_quiet_max = sc->hub_quiet_max,
         .hub_store_behind_s = sc->hub_store_behind_s,
         .fault = sc->fault,
+        .clock_why = sc->clock_why,
+        .lockout = sc->lockout,
         .now = NOW,
         .wall = WALL};
     json_t *json;
@@ -305,6 +309,38 @@ static void test_table_without_hub(void **state)
                       "n4    10.42.0.4  none  -    -     1120  60 s   never      0 B       0 B\n"
                       "\n"
                       "none: the hub does not answer, and packets to this peer go through it\n");
+    json_decref(json);
+    free_scene(&sc);
+}
+
+/* A clock that is wrong, and one that was set back, of which no firewall is the reason. */
+static void test_clock(void **state)
+{
+    struct agent_hub first = {.name = "hub", .key = sample_key(0)};
+    struct agent_hub second = {.name = "other", .key = sample_key(5)};
+    struct hub_set hubs = {.items = {&first, &second}, .n = 2, .home = &first};
+    struct str out = STR_NULL;
+    struct scene sc;
+    json_t *json;
+
+    make_scene(&sc, false);
+    sc.hubs = &hubs;
+    json = encode(&sc, true);
+    assert_null(json_object_get(json, "clock"));
+    status_text_format(json, &out);
+    assert_non_null(strstr(out.text, "it is down, or UDP to it is blocked"));
+    assert_null(strstr(out.text, "CLOCK"));
+    str_deinit(&out);
+    json_decref(json);
+    sc.clock_why = "it is 7200 s ahead";
+    sc.lockout = "the clock was set back";
+    json = encode(&sc, true);
+    out = (struct str)STR_NULL;
+    status_text_format(json, &out);
+    assert_non_null(strstr(out.text, "\nCLOCK: it is 7200 s ahead\n"));
+    assert_non_null(strstr(out.text, "comes about at an unknown place: the clock was set back,"));
+    assert_null(strstr(out.text, "blocked"));
+    str_deinit(&out);
     json_decref(json);
     free_scene(&sc);
 }
@@ -564,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_table_of_strange_json),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_hubs),
+        cmocka_unit_test(test_clock),
         cmocka_unit_test(test_cluster),
         cmocka_unit_test(test_since),
     };

@@ -31,14 +31,14 @@ int engine_kind_parse(enum engine_kind *ret, const char *text, struct err *e)
 }
 
 int engine_open(struct engine **ret, enum engine_kind wanted, const char *interface,
-    char why[static ENGINE_WHY_MAX], struct err *e)
+    const char *timestamps, char why[static ENGINE_WHY_MAX], struct err *e)
 {
     struct err unsupported = ERR_NULL;
     int r;
 
     why[0] = '\0';
     if (wanted == ENGINE_KIND_USERSPACE)
-        return engine_userspace_open(ret, interface, e);
+        return engine_userspace_open(ret, interface, timestamps, e);
     if (wanted == ENGINE_KIND_KERNEL)
         return engine_kernel_open(ret, interface, e);
     r = engine_kernel_open(ret, interface, &unsupported);
@@ -47,7 +47,7 @@ int engine_open(struct engine **ret, enum engine_kind wanted, const char *interf
         return 0;
     }
     (void)snprintf(why, ENGINE_WHY_MAX, "%s", err_text(&unsupported));
-    return engine_userspace_open(ret, interface, e);
+    return engine_userspace_open(ret, interface, timestamps, e);
 }
 
 int engine_check(enum engine_kind wanted, const char *interface, struct err *e)

@@ -84,12 +84,14 @@ int engine_kind_parse(enum engine_kind *ret, const char *text, struct err *e);
  * engine_open() - make the interface, or take up the one that is there
  * @wanted:	AUTO tries the kernel first
  * @interface:	its name
+ * @timestamps:	where a userspace engine that is started keeps the time of its handshakes
+ *		(os/timestamp_file.h); NULL: where `weft wg` does by itself
  * @why:	filled with a clause that says how AUTO chose; "" when it had no choice
  *
  * Return: 0; ENGINE_E_UNSUPPORTED with words; or negative errno with words.
  */
 int engine_open(struct engine **ret, enum engine_kind wanted, const char *interface,
-    char why[static ENGINE_WHY_MAX], struct err *e);
+    const char *timestamps, char why[static ENGINE_WHY_MAX], struct err *e);
 
 /**
  * engine_check() - could engine_open() make @interface, which is not there yet?

@@ -288,10 +288,11 @@ static int socket_transport(
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static int start_process(const char *interface, struct err *e)
+static int start_process(const char *interface, const char *timestamps, struct err *e)
 {
     char self[PATH_MAX];
-    const char *const argv[] = {process_self_path(self), "wg", "--take-over", interface, NULL};
+    const char *const argv[] = {process_self_path(self), "wg", "--take-over", interface,
+        timestamps ? "--timestamps" : NULL, timestamps, NULL};
     int r = process_run(argv, START_TIMEOUT_MS, e);
 
     if (r == 0)
@@ -313,7 +314,8 @@ bool engine_userspace_is_served(const char *interface)
     return fd >= 0;
 }
 
-int engine_userspace_open(struct engine **ret, const char *interface, struct err *e)
+int engine_userspace_open(
+    struct engine **ret, const char *interface, const char *timestamps, struct err *e)
 {
     _cleanup_(freep) char *path = NULL;
     _cleanup_(freep) char *name = strdup(interface);
@@ -331,7 +333,7 @@ int engine_userspace_open(struct engine **ret, const char *interface, struct err
         (void)close(fd);
     else if (!means_gone(fd))
         return err_set(e, fd, "%s cannot be used: %s", path, strerror(-fd));
-    r = fd >= 0 ? 0 : start_process(interface, e);
+    r = fd >= 0 ? 0 : start_process(interface, timestamps, e);
     if (r == 0)
         r = engine_userspace_new(&engine, socket_transport, NULL);
     if (r < 0)

@@ -33,12 +33,15 @@ int engine_userspace_new(struct engine **ret, engine_transport_fn fn, void *ctx)
 /**
  * engine_userspace_open() - the process that runs @interface, started if there is none
  *
+ * @timestamps:	as for engine_open()
+ *
  * It is this program's own `weft wg`, in the background and in a session of its
  * own, so that it lives on when the caller ends.
  *
  * Return: 0 or negative errno with words.
  */
-int engine_userspace_open(struct engine **ret, const char *interface, struct err *e);
+int engine_userspace_open(
+    struct engine **ret, const char *interface, const char *timestamps, struct err *e);
 
 /** engine_userspace_is_served() - does a process answer for @interface? */
 bool engine_userspace_is_served(const char *interface);

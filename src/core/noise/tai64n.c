@@ -48,6 +48,31 @@ struct tai64n tai64n_next(struct tai64n *last, nsec_t wall)
     return t;
 }
 
+nsec_t tai64n_bound(const struct tai64n_bounds *b, nsec_t wall)
+{
+    wall = nsec_min(wall, b->upto);
+    if (b->above > 0 && b->above < NSEC_NEVER - TAI64N_STEP)
+        wall = nsec_max(wall, b->above + TAI64N_STEP);
+    return wall;
+}
+
+nsec_t tai64n_wall(const struct tai64n *t)
+{
+    struct be64 s;
+    struct be32 ns;
+    uint64_t seconds;
+
+    memcpy(&s, t->b, sizeof(s));
+    memcpy(&ns, t->b + sizeof(s), sizeof(ns));
+    seconds = be64_get(s);
+    if (seconds < TAI64_EPOCH)
+        return 0;
+    seconds -= TAI64_EPOCH;
+    if (seconds >= (uint64_t)(NSEC_NEVER / NSEC_PER_SEC))
+        return NSEC_NEVER;
+    return (nsec_t)seconds * NSEC_PER_SEC + (nsec_t)be32_get(ns);
+}
+
 int tai64n_compare(const struct tai64n *a, const struct tai64n *b)
 {
     return memcmp(a->b, b->b, sizeof(a->b));

@@ -86,6 +86,25 @@ static int take_index(struct peer *peer, uint32_t *ret)
     return r;
 }
 
+/* Below this a clock may go back for other reasons than that it was set. */
+#define CLOCK_SLACK NSEC_PER_SEC
+
+/*
+ * The time of an initiation. A peer that was removed and added again has forgotten nothing, but we
+ * have: if the clock was set back meanwhile it gets a time after all that anybody was sent.
+ */
+static nsec_t date(const struct peer *peer)
+{
+    const struct port *p = peer->device->port;
+    struct tai64n_bounds bounds = p->stamps;
+    nsec_t sent = tai64n_wall(&p->stamped);
+    nsec_t wall = clock_wall();
+
+    if (tai64n_wall(&peer->remote.sent) == 0 && wall < sent - CLOCK_SLACK)
+        bounds.above = nsec_max(bounds.above, sent);
+    return tai64n_bound(&bounds, wall);
+}
+
 void handshake_io_initiate(struct peer *peer, nsec_t now)
 {
     struct udp_path path = peer_get_path(peer);
@@ -102,10 +121,12 @@ void handshake_io_initiate(struct peer *peer, nsec_t now)
         return;
     }
     if (handshake_create_initiation(
-            &peer->handshake, &d->local, &peer->remote, index, clock_wall(), &p->rng, &msg) != 0) {
+            &peer->handshake, &d->local, &peer->remote, index, date(peer), &p->rng, &msg) != 0) {
         index_release(&p->index, index);
         return;
     }
+    if (tai64n_compare(&peer->remote.sent, &p->stamped) > 0)
+        p->stamped = peer->remote.sent;
     send_message(peer, &path, &msg, sizeof(msg), now);
 }
 

@@ -94,6 +94,7 @@ int port_new(struct port **ret, const struct port_options *opt, struct err *e)
     p->loop = (struct loop)LOOP_NULL;
     p->frames.fd = -1;
     p->retired = (struct retired)RETIRED_NULL;
+    p->stamps = (struct tai64n_bounds)TAI64N_UNBOUNDED;
     list_init(&p->devices);
     (void)pthread_mutex_init(&p->lock, NULL);
     offload_test_udp(&p->opt.offloads);
@@ -221,6 +222,17 @@ void port_drops(struct port *p, uint64_t sum[static DROP_REASON_N])
     (void)pthread_mutex_lock(&p->lock);
     port_sum_drops(p, sum);
     (void)pthread_mutex_unlock(&p->lock);
+}
+
+nsec_t port_bound_timestamps(struct port *p, const struct tai64n_bounds *b)
+{
+    nsec_t sent;
+
+    (void)pthread_mutex_lock(&p->lock);
+    p->stamps = *b;
+    sent = tai64n_wall(&p->stamped);
+    (void)pthread_mutex_unlock(&p->lock);
+    return sent;
 }
 
 void port_set_filter(struct port *p, port_filter_fn fn, void *ctx)

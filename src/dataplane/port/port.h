@@ -18,6 +18,7 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/drop.h"
 #include "shared/port_options.h"
 #include "shared/port_tx.h"
@@ -25,6 +26,7 @@
 struct udp_run;
 struct err;
 struct port;
+struct tai64n_bounds;
 
 /**
  * port_new() - a port without threads yet
@@ -53,6 +55,13 @@ struct port *port_free(struct port *p);
 /** port_drops() - add all drops of the port's threads and its devices' threads to @sum. Any thread.
  */
 void port_drops(struct port *p, uint64_t sum[static DROP_REASON_N]);
+
+/**
+ * port_bound_timestamps() - date initiations within @b from now on
+ *
+ * Return: the greatest timestamp sent so far, in ns since 1970; 0: none was. Any thread.
+ */
+nsec_t port_bound_timestamps(struct port *p, const struct tai64n_bounds *b);
 
 /** port_sum_drops() - the same, under the port's lock, for dataplane/ only. */
 void port_sum_drops(struct port *p, uint64_t sum[static DROP_REASON_N]);

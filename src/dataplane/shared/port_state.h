@@ -26,6 +26,7 @@
 #include "base/list.h"
 #include "base/rng.h"
 #include "crypto/aead.h"
+#include "noise/tai64n.h"
 #include "os/thread.h"
 #include "shared/frame_client.h"
 #include "shared/handshake_queue.h"
@@ -74,6 +75,8 @@ struct port {
     struct retired retired;          /* keypairs that go */
     struct source_addr *source;      /* owns: news of routes */
     struct handshake_limits *limits; /* owns: of handshake_io.c */
+    struct tai64n_bounds stamps;     /* between which initiations are dated */
+    struct tai64n stamped;           /* the greatest that was sent */
     struct sender *sender;           /* owns: of whoever sends under the lock */
     struct drops drops;              /* of what runs under the lock, and of devices that went */
     bool is_running;                 /* port.c: devices that come later start their threads */

@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     change = cost_new((unsigned)n_noops);
     make_fleet(&f, (unsigned)n, (uint16_t)mtu);
     if (reconcile_init(&rc, argv[1], ENGINE_KIND_USERSPACE, SUBNETS_ACCEPT_PRIVATE, &e) != 0 ||
-        engine_open(&rc.engine, ENGINE_KIND_USERSPACE, argv[1], rc.why, &e) != 0)
+        engine_open(&rc.engine, ENGINE_KIND_USERSPACE, argv[1], NULL, rc.why, &e) != 0)
         return (void)fprintf(stderr, "bench-reconcile: %s\n", err_text(&e)), 1;
     count_writes(rc.engine);
     pass(&rc, &f, &first);

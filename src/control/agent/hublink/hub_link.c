@@ -54,6 +54,8 @@ struct hub_link {
     nsec_t retry_for;                /* length of the next wait, before its jitter */
     nsec_t line_at;                  /* time of the last line; 0: none on this stream */
     nsec_t said_at;                  /* time of the last line on any stream; 0: none yet */
+    int64_t ahead_s;                 /* as hub_link_clock_ahead() has it */
+    bool has_time;                   /* the hub has said what time it is */
     bool heard;                      /* as last told to the listener */
     bool is_standby;                 /* no stream is kept */
     bool needs_snapshot;             /* the last one's changes could not be used */
@@ -277,6 +279,13 @@ bool hub_link_is_heard(const struct hub_link *hl)
     return hl->heard;
 }
 
+bool hub_link_clock_ahead(const struct hub_link *hl, int64_t *ret_s)
+{
+    if (hl->has_time)
+        *ret_s = hl->ahead_s;
+    return hl->has_time;
+}
+
 nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now)
 {
     nsec_t silent = hl->said_at > 0 ? now - hl->said_at : NSEC_NEVER;
@@ -310,6 +319,10 @@ static void on_reported(
     enum hub_link_report_result became = HUB_LINK_REPORT_LOST;
 
     hl->report = NULL;
+    if (answer->date_s != 0) {
+        hl->ahead_s = clock_wall() / NSEC_PER_SEC - answer->date_s;
+        hl->has_time = true;
+    }
     if (result == 0)
         became = answer->status == 204 ? HUB_LINK_REPORT_WHOLE : HUB_LINK_REPORT_TAKEN;
     else if (result == CLIENT_E_REFUSED && answer->status == 409)

@@ -104,6 +104,17 @@ void hub_link_poke(struct hub_link *hl, nsec_t now);
 /** hub_link_restart() - the hub seems to have been started anew: open the stream again, at once. */
 void hub_link_restart(struct hub_link *hl, nsec_t now);
 
+/**
+ * hub_link_clock_ahead() - by how many s this machine's clock is ahead of the hub's; negative:
+ * behind
+ *
+ * As of the last report that the hub answered, and wrong by a second, and by how long the answer
+ * took.
+ *
+ * Return: false: it has not said what time it is.
+ */
+bool hub_link_clock_ahead(const struct hub_link *hl, int64_t *ret_s);
+
 /** hub_link_is_heard() - the stream is open and not silent. */
 bool hub_link_is_heard(const struct hub_link *hl);
 

@@ -51,6 +51,11 @@ static void explain(struct hub_transport *ht, const struct hub_stream_status *st
     case UDP_ASYMMETRY_N:
         break;
     }
+    if (ht->lockout[0] != '\0') {
+        (void)snprintf(
+            ht->why, sizeof(ht->why), "%s; packets go in TLS to %s until then", ht->lockout, way);
+        return;
+    }
     (void)snprintf(ht->why, sizeof(ht->why),
         "UDP to the hub at %s is blocked, packets go in TLS to %s; let UDP port %u "
         "out here, and in at the hub",
@@ -70,6 +75,7 @@ void hub_transport_poll(struct hub_transport *ht, const struct hub_transport_vie
     else
         ht->silent_since = view->silent_since;
     ht->is_doubt = view->is_doubt;
+    (void)snprintf(ht->lockout, sizeof(ht->lockout), "%s", view->lockout ? view->lockout : "");
     ht->n_ways = view->ways->n;
     memcpy(ht->ways, view->ways->all, ht->n_ways * sizeof(*ht->ways));
     /* What came before a line was due says nothing about the time since then. */

@@ -21,11 +21,13 @@
 
 /** How the hub is seen, at each poll. */
 struct hub_transport_view {
-    nsec_t silent_since;         /* the hub has not been heard since then; 0: it is heard */
-    bool is_doubt;               /* it is heard, and since @silent_since it seems not to hear us */
-    bool is_late;                /* a doubt only because something that was due has not come */
-    struct endpoint heard_at;    /* where the engine has it */
-    uint64_t rx_bytes;           /* received from it so far */
+    nsec_t silent_since;      /* the hub has not been heard since then; 0: it is heard */
+    bool is_doubt;            /* it is heard, and since @silent_since it seems not to hear us */
+    bool is_late;             /* a doubt only because something that was due has not come */
+    struct endpoint heard_at; /* where the engine has it */
+    uint64_t rx_bytes;        /* received from it so far */
+    const char *lockout;      /* why it refuses our handshakes, a clause; "" or NULL: it does not;
+                                 borrowed for the call */
     const struct hub_ways *ways; /* where it may be by UDP; borrowed for the call */
 };
 
@@ -57,6 +59,7 @@ struct hub_transport {
     unsigned n_ways;
     unsigned next_heard;               /* of @ways: the one that @ask_heard was last about */
     enum udp_asymmetry_kind explained; /* which direction fails, as @why says */
+    char lockout[240];                 /* as last viewed */
     char why[768];                     /* why it is a stream, a clause */
     char failed[512];                  /* the stream's failure that was last told */
 };

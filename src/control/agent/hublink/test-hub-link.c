@@ -433,6 +433,20 @@ static void test_reports(void **state)
     wait_for(&w.n_reports, 1);
 }
 
+/* Both are on this machine, whose clock agrees with itself, but for how long the answer took. */
+static void test_what_time_it_is(void **state)
+{
+    nsec_t asked_at = clock_now();
+    int64_t ahead_s;
+
+    connect_to_hub();
+    assert_false(hub_link_clock_ahead(w.link, &ahead_s));
+    assert_true(hub_link_report(w.link, json_object()));
+    wait_for(&w.n_results, 1);
+    assert_true(hub_link_clock_ahead(w.link, &ahead_s));
+    assert_true(ahead_s >= -1 && ahead_s <= (clock_now() - asked_at) / SEC + 2);
+}
+
 /* What has become of one is told, whatever has. */
 static void test_what_becomes_of_reports(void **state)
 {
@@ -502,6 +516,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_silence, enter, leave),
         cmocka_unit_test_setup_teardown(test_slow_heartbeats, enter, leave),
         cmocka_unit_test_setup_teardown(test_reports, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_time_it_is, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_becomes_of_reports, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_the_hub_has_heard, enter, leave),
         cmocka_unit_test_setup_teardown(test_no_hub_to_ask, enter, leave),

@@ -131,6 +131,17 @@ static void test_blocked(void **state)
                   "192.0.2.1:8443; let UDP port 51820 out here, and in at the hub");
 }
 
+/* A firewall is not blamed for what this machine's clock has done. */
+static void test_locked_out(void **state)
+{
+    struct world *w = make_world();
+
+    w->view.lockout = "the clock was set back";
+    block(w);
+    assert_why(w, "the clock was set back; packets go in TLS to 192.0.2.1:8443 until then");
+    assert_null(strstr(hub_transport_why(&w->transport), "blocked"));
+}
+
 /* A proxy is shown, and so is one that fails and is passed over. */
 static void test_blocked_and_a_proxy(void **state)
 {
@@ -284,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_heard_by_udp),
         cmocka_unit_test(test_blocked),
+        cmocka_unit_test(test_locked_out),
         cmocka_unit_test(test_blocked_and_a_proxy),
         cmocka_unit_test(test_heard_through_the_stream),
         cmocka_unit_test(test_udp_passes_again),

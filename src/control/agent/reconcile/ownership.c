@@ -72,7 +72,7 @@ static int read_key(
     struct wg_config have = WG_CONFIG_NULL;
     char why[ENGINE_WHY_MAX];
     struct engine *engine;
-    int r = engine_open(&engine, kind, interface, why, e);
+    int r = engine_open(&engine, kind, interface, NULL, why, e);
 
     if (r != 0)
         return r < 0 ? r : -1;

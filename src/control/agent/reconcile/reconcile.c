@@ -75,7 +75,7 @@ void reconcile_assume(struct reconcile *rc, const struct render_input *in)
 
 static int open_engine(struct reconcile *rc, struct reconcile_result *res, struct err *e)
 {
-    int r = engine_open(&rc->engine, rc->wanted, rc->interface, rc->why, e);
+    int r = engine_open(&rc->engine, rc->wanted, rc->interface, rc->timestamps, rc->why, e);
 
     if (r == 0)
         res->opened = rc->has_opened = true;

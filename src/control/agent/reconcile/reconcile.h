@@ -25,6 +25,7 @@ struct err;
 struct reconcile {
     const char *interface;          /* pins: its name */
     enum engine_kind wanted;        /* as the node was told at its join */
+    const char *timestamps;         /* pins: as for engine_open(); NULL */
     struct engine *engine;          /* owns; NULL: to be opened */
     char why[ENGINE_WHY_MAX];       /* why it is of this kind; "" when it was asked for */
     struct netlink nl;              /* for the interface */

@@ -23,6 +23,7 @@
 #define SNAPSHOT_FILE      "snapshot.json"
 #define KEEPALIVE_FILE     "keepalive.json"
 #define TRAFFIC_FILE       "traffic.json"
+#define TIMESTAMP_FILE     "timestamp"
 #define KEY_FILE           "join.key"
 #define LOCK_FILE          "lock"
 #define KEEPALIVE_FILE_MAX 4096
@@ -527,6 +528,11 @@ int state_forget_join_key(const char *dir, struct err *e)
     return remove_file(dir, KEY_FILE, e);
 }
 
+const char *state_timestamp_path(char buf[static PATH_MAX], const char *dir)
+{
+    return path_of(dir, TIMESTAMP_FILE, buf);
+}
+
 /* ---- the whole directory -------------------------------------------------------------------- */
 
 int state_remove(const char *dir, struct err *e)
@@ -537,6 +543,8 @@ int state_remove(const char *dir, struct err *e)
         r = remove_file(dir, KEEPALIVE_FILE, e);
     if (r == 0)
         r = remove_file(dir, TRAFFIC_FILE, e);
+    if (r == 0)
+        r = remove_file(dir, TIMESTAMP_FILE, e);
     if (r == 0)
         r = remove_file(dir, KEY_FILE, e);
     if (r == 0)

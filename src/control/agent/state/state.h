@@ -7,6 +7,7 @@
  *     keepalive.json how long an idle UDP mapping towards the hub lives
  *     traffic.json   what this node has moved, and is still to be told (agent/meter.h)
  *     removed.json   see removed.h
+ *     timestamp      up to what time handshakes were dated; see os/timestamp_file.h
  *     join.key       the key of a join that has not ended yet; 0600
  *     lock           held by the agent while it runs
  *
@@ -145,6 +146,10 @@ int state_read_snapshot(struct snapshot *ret, const char *dir, struct err *e);
  * Return: 0; or negative errno with words that name the file.
  */
 int state_write_snapshot(const struct snapshot *s, const char *dir, struct err *e);
+
+/** state_timestamp_path() - the file of that name; @dir has at most STATE_DIR_MAX bytes. Returns
+ * @buf. */
+const char *state_timestamp_path(char buf[static PATH_MAX], const char *dir);
 
 /** state_read_keepalive() - read keepalive.json; as state_read(). */
 int state_read_keepalive(struct keepalive_known *ret, const char *dir, struct err *e);

@@ -27,8 +27,8 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-    static const char *const files[] = {
-        "node.json", "public.json", "snapshot.json", "join.key", "lock", "keepalive.json"};
+    static const char *const files[] = {"node.json", "public.json", "snapshot.json", "join.key",
+        "lock", "keepalive.json", "timestamp"};
     char path[128];
 
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
@@ -253,11 +253,14 @@ static void test_remove(void **state)
     struct state a = make_state();
     struct state b = STATE_NULL;
     struct err e = ERR_NULL;
+    char path[PATH_MAX];
 
     assert_int_equal(state_write(&a, dir, &e), 0);
     assert_int_equal(state_write_snapshot(&a.snapshot, dir, &e), 0);
+    write_file("timestamp", "1790000000\n");
     for (unsigned again = 0; again < 2; again++)
         assert_int_equal(state_remove(dir, &e), 0);
+    assert_int_equal(access(state_timestamp_path(path, dir), F_OK), -1);
     assert_int_equal(state_read(&b, dir, &e), STATE_E_ABSENT);
     assert_int_equal(state_read_snapshot(&b.snapshot, dir, &e), STATE_E_ABSENT);
     state_deinit(&a);

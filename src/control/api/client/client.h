@@ -50,11 +50,12 @@ struct client_target {
 
 /** What came back. */
 struct client_answer {
-    int status;    /* HTTP status; 0 when there was no answer */
-    json_t *body;  /* owns a reference; NULL when the answer had none; a page of HTML: a text */
-    bool is_lost;  /* the request was sent, and no answer came: it may have been carried out */
-    bool may_pass; /* no answer came, as happens where the server, the proxy or the network is away
-                    * for a moment: one may come to the same request a little later */
+    int status;     /* HTTP status; 0 when there was no answer */
+    int64_t date_s; /* when it was made, by the server's clock, s since 1970; 0: not said */
+    json_t *body;   /* owns a reference; NULL when the answer had none; a page of HTML: a text */
+    bool is_lost;   /* the request was sent, and no answer came: it may have been carried out */
+    bool may_pass;  /* no answer came, as happens where the server, the proxy or the network is away
+                     * for a moment: one may come to the same request a little later */
 };
 
 #define CLIENT_ANSWER_NULL                                                                         \

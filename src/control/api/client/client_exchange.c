@@ -246,6 +246,18 @@ void client_exchange_deinit(struct client_exchange *x)
     *x = (struct client_exchange){0};
 }
 
+/* The date that the server has put above its answer; 0: none that can be read. */
+static int64_t read_date(struct client_exchange *x)
+{
+    struct curl_header *date;
+    time_t t;
+
+    if (curl_easy_header(x->easy, "Date", 0, CURLH_HEADER, -1, &date) != CURLHE_OK)
+        return 0;
+    t = curl_getdate(date->value, NULL);
+    return t > 0 ? (int64_t)t : 0;
+}
+
 /* The server has answered: sets @ret, and turns the status into a result. */
 static int take_answer(struct client_exchange *x, struct client_answer *ret, struct err *e)
 {
@@ -258,6 +270,7 @@ static int take_answer(struct client_exchange *x, struct client_answer *ret, str
     curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(x->easy, CURLINFO_CONTENT_TYPE, &type);
     a.status = (int)status;
+    a.date_s = read_date(x);
     if (status < 300 && type && strncmp(type, "text/html", 9) == 0) {
         a.body = json_stringn(x->got.p, x->got.len);
         if (!a.body)

@@ -2,6 +2,8 @@
 #include "hub/overlay/overlay.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,10 +216,30 @@ struct hub_hooks overlay_hooks(struct overlay *o)
     };
 }
 
+static void open_timestamps(struct overlay *o)
+{
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%.*s/timestamp", PATH_MAX - 64, o->state_dir);
+    timestamp_file_open(&o->timestamps, path, clock_wall(), clock_now());
+    timestamp_file_warn_back(&o->timestamps, clock_wall());
+    (void)port_bound_timestamps(o->port, &o->timestamps.bounds);
+}
+
+static void keep_timestamps(struct overlay *o, nsec_t now)
+{
+    nsec_t sent = port_bound_timestamps(o->port, &o->timestamps.bounds);
+
+    if (timestamp_file_keep(&o->timestamps, sent, clock_wall(), now))
+        (void)port_bound_timestamps(o->port, &o->timestamps.bounds);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct overlay *o = timer->data;
     nsec_t now = clock_now();
+
+    keep_timestamps(o, now);
 
     router_expire(relay_router(o->relay), now);
     overlay__tick_nodes(o, now);
@@ -227,8 +249,10 @@ int overlay_start(struct overlay *o, struct err *e)
 {
     int r = probe_answers_open(&o->probes, o, e);
 
-    if (r == 0)
+    if (r == 0) {
+        open_timestamps(o);
         r = port_start(o->port, e);
+    }
     if (r < 0) {
         probe_answers_close(&o->probes);
         return r;
@@ -249,6 +273,8 @@ void overlay_stop(struct overlay *o)
     uv_close((uv_handle_t *)&o->tick, NULL);
     probe_answers_close(&o->probes);
     port_stop(o->port);
+    timestamp_file_end(
+        &o->timestamps, port_bound_timestamps(o->port, &o->timestamps.bounds), clock_now());
 }
 
 struct overlay *overlay_free(struct overlay *o)

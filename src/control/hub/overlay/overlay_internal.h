@@ -26,6 +26,7 @@
 #include "hub/overlay/recontact.h"
 #include "net/netlink/netlink.h"
 #include "net/socket/udp_batch.h"
+#include "os/timestamp_file.h"
 
 struct device;
 struct engine;
@@ -53,6 +54,7 @@ struct overlay {
     struct recontact recontact; /* nodes with which the hub begins a handshake */
     struct addresses addresses; /* where the nodes were */
     struct probe_answers probes;
+    struct timestamp_file timestamps; /* of the port's handshakes */
 
     _Atomic bool has_news; /* some node's address is not in the file yet; any thread */
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
-from lab.support.agents import Site
+from lab.support.agents import AgentNode, Site
 from lab.support.network.laboratory import Host
 from lab.support.waiting import wait_for
 
@@ -217,7 +217,7 @@ for n, key in enumerate(sys.stdin.read().split()):
 
 
 def test_what_the_hub_says_arrives(ways: Ways) -> None:
-    """The last of this file: a network of 500 nodes is told to one that joins behind a hole, and
+    """The last of each underlay: 500 nodes are told to one that joins behind a hole, and
     then that one of them is removed."""
     site, hub = ways.site, ways.site.hub
     set_hole(ways, 1300, "both")
@@ -240,3 +240,45 @@ def test_what_the_hub_says_arrives(ways: Ways) -> None:
         print(f"FIGURE {node.name} behind a hole of 1300, IPv{ways.version}: hears that a node was "
               f"removed after {time.monotonic() - began:.1f} s, is to be less than 20 s",
               flush=True)
+
+
+# ---- through a member that relays ----------------------------------------------------------------
+
+RELAYED = """
+switch wan 203.0.113.0/24
+host hub
+link hub wan 203.0.113.10 delay=15ms
+host r
+link r wan 203.0.113.11
+host a
+link a wan 203.0.113.12 emulated
+host b
+link b wan 203.0.113.13
+"""
+
+
+def test_all_arrives_through_a_member(weft: Path) -> None:
+    """The relay is a node that joined as one, and is nearer than the hub."""
+    with Lab.from_text(RELAYED, capture=False) as lab:
+        site = Site(lab, weft)
+        r = AgentNode(lab.host("r"), weft)
+        r.join(site.token("--relay"), "--relay")
+        site.nodes["r"] = r
+        a, b = site.join("a", "b")
+        site.hub.run([weft, "edge", "set", "a", "b", "--path", "relay"])
+
+        def have(is_it: Callable[[int], bool]) -> bool:
+            seen = a.peers()["b"], b.peers()["a"]
+            return all(peer["relay"] == "r" and is_it(peer["mtu"]) for peer in seen)
+
+        wait_for(lambda: have(lambda mtu: mtu == FULL), 60, f"{FULL} between a and b, through r")
+        b.host.spawn([sys.executable, "-c", SERVE, b.address()], name="serve").wait_line(
+            "ready", 10)
+        lab.link("a").set(out_path_mtu="1400")
+        for n in (AMOUNT, -AMOUNT):
+            said = a.host.run([sys.executable, "-c", MOVE, b.address(), n], quiet=True,
+                              timeout_s=400)
+            print(f"FIGURE through a member, hole of 1400 out: 8 MiB {'in' if n > 0 else 'out'}: "
+                  f"{float(said.out):.1f} s, is to be less than 20 s", flush=True)
+        wait_for(lambda: have(lambda mtu: mtu <= 1400 - OVERHEAD[4]), 60,
+                 "a's and b's way through r to be as narrow")

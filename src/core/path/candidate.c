@@ -37,10 +37,62 @@ bool candidate_is_possible(const struct endpoint *ep)
 
 bool candidate_blocks_have(const struct candidate_blocks *blocks, const struct ip_addr *a)
 {
+    unsigned inside = 0; /* length of the smallest block that has it, and one */
+    unsigned outside = 0;
+
     for (unsigned i = 0; i < blocks->n; i++)
-        if (ip_prefix_has(&blocks->items[i], a))
+        if (blocks->items[i].len >= inside && ip_prefix_has(&blocks->items[i], a))
+            inside = blocks->items[i].len + 1u;
+    for (unsigned i = 0; i < blocks->n_outside; i++)
+        if (blocks->outside[i].len >= outside && ip_prefix_has(&blocks->outside[i], a))
+            outside = blocks->outside[i].len + 1u;
+    return inside > 0 && inside >= outside;
+}
+
+static bool has_block(const struct ip_prefix *outer, const struct ip_prefix *inner)
+{
+    return ip_addr_is_v4(&outer->addr) == ip_addr_is_v4(&inner->addr) && outer->len <= inner->len &&
+           ip_prefix_has(outer, &inner->addr);
+}
+
+static bool are_equal(
+    const struct ip_prefix *a, unsigned n_a, const struct ip_prefix *b, unsigned n_b)
+{
+    bool equal = n_a == n_b;
+
+    for (unsigned i = 0; i < n_a && equal; i++)
+        equal = ip_prefix_equal(&a[i], &b[i]);
+    return equal;
+}
+
+bool candidate_blocks_equal(const struct candidate_blocks *a, const struct candidate_blocks *b)
+{
+    return are_equal(a->items, a->n, b->items, b->n) &&
+           are_equal(a->outside, a->n_outside, b->outside, b->n_outside);
+}
+
+bool candidate_blocks_add(struct candidate_blocks *blocks, const struct ip_prefix *block)
+{
+    for (unsigned i = 0; i < blocks->n; i++)
+        if (has_block(&blocks->items[i], block))
             return true;
-    return false;
+    for (unsigned i = blocks->n; i-- > 0;)
+        if (has_block(block, &blocks->items[i]))
+            blocks->items[i] = blocks->items[--blocks->n];
+    if (blocks->n == sizeof(blocks->items) / sizeof(*blocks->items))
+        return false;
+    blocks->items[blocks->n++] = *block;
+    return true;
+}
+
+void candidate_blocks_exclude(struct candidate_blocks *blocks, const struct ip_prefix *part)
+{
+    bool is_inside = false;
+
+    for (unsigned i = 0; i < blocks->n && !is_inside; i++)
+        is_inside = blocks->items[i].len < part->len && has_block(&blocks->items[i], part);
+    if (is_inside && blocks->n_outside < CANDIDATE_BLOCKS_OUTSIDE)
+        blocks->outside[blocks->n_outside++] = *part;
 }
 
 bool candidate_is_private(const struct ip_addr *a)

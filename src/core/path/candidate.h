@@ -37,15 +37,39 @@ struct candidates {
     unsigned n;
 };
 
-/** The overlay's own blocks of addresses: what lies in them is reached through the network, so that
- * no path to a node may lead there. */
+/** Most blocks of other overlays that are known, and most parts of such that are none. */
+#define CANDIDATE_BLOCKS_OTHERS  32
+#define CANDIDATE_BLOCKS_OUTSIDE 16
+
+/** Blocks of addresses that are reached through an overlay of this machine, so that no path to a
+ * node may lead there. */
 struct candidate_blocks {
-    struct ip_prefix items[2]; /* the network's IPv4 block and its IPv6 block */
+    struct ip_prefix items[2 + CANDIDATE_BLOCKS_OTHERS]; /* the network's IPv4 block and its IPv6
+                                                            block, and then those of others */
     unsigned n;
+    struct ip_prefix outside[CANDIDATE_BLOCKS_OUTSIDE]; /* parts of others' that lead elsewhere */
+    unsigned n_outside;
 };
 
-/** candidate_blocks_have() - is that an address of the overlay itself? */
+/** candidate_blocks_have() - is an address reached through an overlay? The smallest block counts.
+ */
 bool candidate_blocks_have(const struct candidate_blocks *blocks, const struct ip_addr *a);
+
+/** candidate_blocks_equal() - the same blocks in the same order. */
+bool candidate_blocks_equal(const struct candidate_blocks *a, const struct candidate_blocks *b);
+
+/**
+ * candidate_blocks_add() - one more that leads into another overlay
+ *
+ * One that lies in another of those is none more, and one that has others takes their place.
+ *
+ * Return: there was room.
+ */
+bool candidate_blocks_add(struct candidate_blocks *blocks, const struct ip_prefix *block);
+
+/** candidate_blocks_exclude() - @part leads elsewhere. Of no meaning outside of all blocks, or
+ * where it is as large as one. */
+void candidate_blocks_exclude(struct candidate_blocks *blocks, const struct ip_prefix *part);
 
 /** candidate_kind_name() - "host", "given", "mapped", "reflexive", "predicted", "heard". */
 const char *candidate_kind_name(enum candidate_kind kind);

@@ -121,6 +121,13 @@ void path__pairs_take_side(struct path *pp)
         (void)path__pair_add(pp, c->items[i].kind, &c->items[i].endpoint, PATH_SOCKET_MAIN);
 }
 
+void path__pairs_drop_blocked(struct path *pp)
+{
+    for (unsigned i = pp->pairs.n; i-- > 0;)
+        if (candidate_blocks_have(&pp->owner->blocks, &pp->pairs.items[i].remote.endpoint.addr))
+            remove_pair(pp, &pp->pairs.items[i]);
+}
+
 void path__pairs_drop_socket(struct path *pp, uint32_t socket)
 {
     for (unsigned i = pp->pairs.n; i-- > 0;)

@@ -99,6 +99,9 @@ void path__pairs_take_side(struct path *pp);
 /** path__pairs_drop_silent() - drop pairs where frames of the peer came but it never answers. */
 void path__pairs_drop_silent(struct path *pp);
 
+/** path__pairs_drop_blocked() - drop all pairs that lead through an overlay. None may be chosen. */
+void path__pairs_drop_blocked(struct path *pp);
+
 /** path__pairs_drop_socket() - drop all pairs of a socket that was closed. */
 void path__pairs_drop_socket(struct path *pp, uint32_t socket);
 

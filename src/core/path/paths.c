@@ -306,9 +306,24 @@ static void relays_changed(struct path *pp, nsec_t now)
     path__check_relay(pp, now);
 }
 
-void paths_set_blocks(struct paths *p, const struct candidate_blocks *blocks)
+static void blocks_changed(struct path *pp, nsec_t now)
 {
+    const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
+
+    if (chosen && candidate_blocks_have(&pp->owner->blocks, &chosen->remote.endpoint.addr))
+        path__use_relay(
+            pp, "the direct path leads through an overlay now; through the relay again", now);
+    path__pairs_drop_blocked(pp);
+    if (pp->has_side)
+        path__pairs_take_side(pp);
+}
+
+void paths_set_blocks(struct paths *p, const struct candidate_blocks *blocks, nsec_t now)
+{
+    if (candidate_blocks_equal(&p->blocks, blocks))
+        return;
     p->blocks = *blocks;
+    for_each(p, blocks_changed, now);
 }
 
 void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)

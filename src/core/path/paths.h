@@ -67,12 +67,13 @@ struct paths *paths_free(struct paths *p);
 void paths_set_clock(struct paths *p, nsec_t offset, nsec_t now);
 
 /**
- * paths_set_blocks() - the blocks of addresses of the network itself
+ * paths_set_blocks() - the blocks of addresses of the network itself, and of other overlays
  *
- * A path to an address in them would lead through the overlay that it is to carry. Whatever a peer
- * reports, and wherever a frame comes from, there is none.
+ * A path to an address in them would lead through the overlay that it is to carry, or through
+ * another. Whatever a peer reports, and wherever a frame comes from, there is none; and what was
+ * one before is tried no more.
  */
-void paths_set_blocks(struct paths *p, const struct candidate_blocks *blocks);
+void paths_set_blocks(struct paths *p, const struct candidate_blocks *blocks, nsec_t now);
 
 /** paths_set_self() - this node's own candidates and facts, as they are reported to peers now. */
 void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now);

@@ -20,6 +20,8 @@ from lab.member.test_names import TOPOLOGY, Node, Site
 
 pytestmark = pytest.mark.namespaces
 
+# In the second network's block.
+THROUGH_WEFT1 = "10.43.200.2"
 WAN = ipaddress.ip_network("203.0.113.0/24")
 
 
@@ -46,7 +48,18 @@ def test_no_path_leads_through_another_network(site: Site) -> None:
     # Who looks at its addresses again finds those of the other network.
     for number, node in enumerate((site.a1, site.a2), 101):
         node.host.run(["ip", "address", "add", f"203.0.113.{number}/24", "dev", "wan"])
+    # Of a2's own, but here it would be reached through weft1.
+    site.a2.host.run(["ip", "address", "add", f"{THROUGH_WEFT1}/32", "dev", "wan"])
+    wait_for(lambda: THROUGH_WEFT1 in site.lab.host("hub").run(
+        [site.weft, "get", "Node", "a2"], quiet=True).out, 30, "a2 to offer it")
     for node, peer in ((site.a1, "a2"), (site.a2, "a1"), (second[0], "a2"), (second[1], "a1")):
         wait_for(lambda node=node, peer=peer: len(ways(node, peer)) >= 2, 30,
                  f"{node.interface} of {node.host.name} to hear of both addresses of {peer}")
         assert all(address in WAN for address in ways(node, peer)), ways(node, peer)
+    # A part of that block that leads elsewhere is no overlay.
+    site.a1.host.run(["ip", "route", "add", f"{THROUGH_WEFT1}/32", "dev", "wan"])
+    wait_for(lambda: ipaddress.ip_address(THROUGH_WEFT1) in ways(site.a1, "a2"), 30,
+             "a1 to look for a2 there, too")
+    site.a1.host.run(["ip", "route", "delete", f"{THROUGH_WEFT1}/32", "dev", "wan"])
+    wait_for(lambda: ipaddress.ip_address(THROUGH_WEFT1) not in ways(site.a1, "a2"), 30,
+             "a1 to look for it there no more")

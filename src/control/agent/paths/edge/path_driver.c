@@ -54,9 +54,10 @@ struct path_driver {
     nsec_t gather_at;       /* time to look at the addresses again; NSEC_NEVER: none is planned */
     struct ip_addr address; /* of this node in the network, IPv4 */
     uint64_t network;       /* digest of the addresses that @local has; 0: none were looked at */
-    uint64_t block_routes;  /* digest of the routes to the blocks of the overlay at the last look */
-    uint64_t run;           /* of this node as a relay; random */
-    bool is_relay;          /* this node is one */
+    struct candidate_blocks others; /* blocks of other overlays of this machine */
+    uint64_t block_routes; /* digest of the routes to the blocks of the overlay at the last look */
+    uint64_t run;          /* of this node as a relay; random */
+    bool is_relay;         /* this node is one */
     bool is_hub_heard;
     bool engine_pins;
     bool is_told; /* the log says that there are no pings */
@@ -154,6 +155,19 @@ static void refresh(struct path_driver *d, nsec_t now)
         send_request(d, PATH_SOCKETS_FRESH, &rq);
 }
 
+/* No path may be tried that leads through the overlay itself, or through another. */
+static void set_blocks(struct path_driver *d, nsec_t now)
+{
+    struct candidate_blocks all = d->others;
+
+    all.n = 0;
+    for (unsigned i = 0; i < d->local.blocks.n; i++)
+        (void)candidate_blocks_add(&all, &d->local.blocks.items[i]);
+    for (unsigned i = 0; i < d->others.n; i++)
+        (void)candidate_blocks_add(&all, &d->others.items[i]);
+    paths_set_blocks(d->paths, &all, now);
+}
+
 /* Look at the machine's addresses; @force: WireGuard's port is new, too. */
 static void gather(struct path_driver *d, bool force, nsec_t now)
 {
@@ -172,6 +186,8 @@ static void gather(struct path_driver *d, bool force, nsec_t now)
     if (d->block_routes != found.block_routes && d->network != 0)
         d->listener.on_routes(d->listener.ctx);
     d->block_routes = found.block_routes;
+    d->others = found.others;
+    set_blocks(d, now);
     if (!force && found.digest == d->network)
         return;
     d->network = found.digest;
@@ -251,10 +267,10 @@ void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, n
 {
     struct candidate_blocks blocks = {.items = {s->network.cidr4, s->network.cidr6}, .n = 2};
 
-    /* First of all: no path may be tried that leads through the overlay itself. */
-    paths_set_blocks(d->paths, &blocks);
+    /* First of all. */
     local_candidates_set_blocks(&d->local, &blocks);
     d->address = snapshot_self(s)->address4;
+    set_blocks(d, now);
     edges_set_snapshot(&d->edges, s, now);
     tell_stocks(d);
     local_candidates_set_servers(&d->local, s, now);

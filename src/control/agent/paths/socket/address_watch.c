@@ -87,6 +87,29 @@ static bool concerns_overlay(const struct look *look, const struct rtnl_entry *e
            candidate_blocks_have(look->blocks, &entry->prefix.addr);
 }
 
+/* A WireGuard that takes everything, or half of it, is this machine's way out, and no network. */
+#define BLOCK_LEN_MIN 7
+
+static int take_other_block(const struct rtnl_entry *entry, void *ctx)
+{
+    struct look *look = ctx;
+
+    if (entry->ifindex != look->overlay && is_overlay(look, entry->ifindex) &&
+        entry->prefix.len >= BLOCK_LEN_MIN && !ip_addr_is_link_local(&entry->prefix.addr))
+        (void)candidate_blocks_add(&look->found.others, &entry->prefix);
+    return 0;
+}
+
+/* Where a part of a block leads to no overlay it is reached as ever. */
+static int take_outside(const struct rtnl_entry *entry, void *ctx)
+{
+    struct look *look = ctx;
+
+    if (!is_overlay(look, entry->ifindex))
+        candidate_blocks_exclude(&look->found.others, &entry->prefix);
+    return 0;
+}
+
 /* Only default routes count, because others come and go with containers; and those that lead to the
  * overlay, which somebody may have taken from it. */
 static int take_route(const struct rtnl_entry *entry, void *ctx)
@@ -123,6 +146,10 @@ int address_watch_look(struct address_watch *aw, const char *interface,
         r = rtnl_each_address(&aw->nl, 0, take_address, &look);
     if (r >= 0)
         r = rtnl_each_route(&aw->nl, 0, take_route, &look);
+    if (r >= 0 && look.n_others > 0)
+        r = rtnl_each_route(&aw->nl, 0, take_other_block, &look);
+    if (r >= 0 && look.found.others.n > 0)
+        r = rtnl_each_route(&aw->nl, 0, take_outside, &look);
     if (r >= 0)
         *ret = look.found;
     return r < 0 ? r : 0;

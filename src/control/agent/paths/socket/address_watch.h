@@ -28,7 +28,8 @@ struct addresses {
     unsigned n;
     uint64_t
         digest; /* of the addresses and of the interfaces of default routes; never 0 by design */
-    uint64_t block_routes; /* digest of the routes that lead to the overlay's blocks */
+    uint64_t block_routes;          /* digest of the routes that lead to the overlay's blocks */
+    struct candidate_blocks others; /* that lead into other overlays of this machine */
 };
 
 /** address_watch_fn - something has changed, perhaps one of many changes at once; from the loop. */

@@ -245,6 +245,15 @@ static void disconnect(struct hosts_helper *h)
     h->fd = -1;
 }
 
+/* A child that has lost its connection ends, if it has not yet, and is waited for: none is left. */
+static void end_child(struct hosts_helper *h)
+{
+    disconnect(h);
+    while (h->pid > 0 && waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    h->pid = 0;
+}
+
 static int connect_to(struct hosts_helper *h, struct err *e)
 {
     struct timeval patience = {.tv_sec = START_PATIENCE_S};
@@ -294,10 +303,12 @@ static int ask_until_answered(struct hosts_helper *h, const struct ask *ask, con
 
     if (ask_helper(h, ask, block, ret))
         return 0;
-    if (h->socket_path[0] == '\0')
+    if (h->socket_path[0] == '\0') {
+        end_child(h);
         return err_set(e, -EPIPE,
             "the process that writes the hosts file has ended; it comes back "
             "with the next start of the agent");
+    }
     r = connect_to(h, e);
     if (r < 0)
         return r;
@@ -331,9 +342,7 @@ struct hosts_helper *hosts_helper_free(struct hosts_helper *h)
 {
     if (!h)
         return NULL;
-    disconnect(h);
-    while (h->pid > 0 && waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    end_child(h);
     free(h);
     return NULL;
 }

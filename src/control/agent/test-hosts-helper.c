@@ -194,6 +194,37 @@ static void test_one_that_a_service_manager_starts(void **state)
     (void)unlink(place);
 }
 
+/* The helper that is a child of this process; 0: there is no child. */
+static int child_of_ours(void)
+{
+    char place[64];
+    int pid = 0;
+    FILE *f;
+
+    (void)snprintf(place, sizeof(place), "/proc/self/task/%d/children", (int)getpid());
+    f = fopen(place, "re");
+    assert_non_null(f);
+    if (fscanf(f, "%d", &pid) != 1)
+        pid = 0;
+    (void)fclose(f);
+    return pid;
+}
+
+/* One that is killed stays no zombie of the agent, once the agent has noticed. */
+static void test_a_killed_one_is_waited_for(void **state)
+{
+    struct hosts_helper *h = start();
+    int pid = child_of_ours();
+    bool changed;
+
+    assert_int_not_equal(pid, 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(hosts_helper_put(h, OWNER, NULL, &changed, NULL), -EPIPE);
+    assert_int_equal(child_of_ours(), 0);
+    assert_int_equal(hosts_helper_put(h, OWNER, NULL, &changed, NULL), -EPIPE);
+    assert_null(hosts_helper_free(h));
+}
+
 static void test_puts_and_takes_away(void **state)
 {
     struct hosts_helper *h = start();
@@ -233,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_puts_and_takes_away, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refuses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_killed_one_is_waited_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_one_that_a_service_manager_starts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_blocks_are_not_the_callers, set_up, tear_down),
     };

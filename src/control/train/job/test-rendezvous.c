@@ -43,8 +43,8 @@ static void test_wait(void **state)
     interrupt_begin(&i);
     said_agent_start(&a);
     assert_true(rendezvous_wait(a.path, "job", 60000, &i));
-    assert_int_equal(a.n, 3);
     said_agent_end(&a);
+    assert_int_equal(a.n, 3);
     assert_false(rendezvous_wait(a.path, "job", 1, &i));
     i.signal = SIGINT;
     assert_false(rendezvous_wait(a.path, "job", 60000, &i));

@@ -243,6 +243,12 @@ static void on_hub_change(void *ctx, bool heard, const char *why, nsec_t now)
     poll_plan_request(&a->poll, now);
 }
 
+static void compare_clocks(struct agent *a, int64_t ahead_s)
+{
+    node_clock_compare(&a->time, ahead_s);
+    path_driver_set_hub_clock(a->paths, ahead_s * NSEC_PER_SEC);
+}
+
 static void on_reported(void *ctx, enum hub_link_report_result result, const json_t *body)
 {
     static const enum node_report_result became[] = {
@@ -258,7 +264,7 @@ static void on_reported(void *ctx, enum hub_link_report_result result, const jso
 
     node_report_on_result(&hub->report, became[result]);
     if (hub == a->hubs.home && hub_link_clock_ahead(hub->link, &ahead_s))
-        node_clock_compare(&a->time, ahead_s);
+        compare_clocks(a, ahead_s);
     /* Of several hubs one: another may hear the other machine a little later. */
     if (result == HUB_LINK_REPORT_TAKEN && hub == a->hubs.home)
         node_copy_on_answer(&a->copy, body);

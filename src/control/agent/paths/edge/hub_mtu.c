@@ -105,7 +105,7 @@ static bool seal(struct hub_mtus *w, const struct hub_mtu *way, uint64_t id, siz
 {
     struct path_frame f = {.kind = PATH_FRAME_PROBE,
         .flags = PATH_FRAME_WHOLE,
-        .size = hub_mtus_of(w, &way->key),
+        .size = wall != 0 ? hub_mtus_of(w, &way->key) : 0,
         .transaction = id,
         .session = w->run,
         .clock = (uint64_t)now};
@@ -140,7 +140,7 @@ static bool next_of(struct hub_mtus *w, struct hub_mtu *way, struct hub_mtu_fram
             return true;
         }
     }
-    if (!way->owes || hub_mtus_of(w, &way->key) == 0)
+    if (!way->owes || wall == 0 || hub_mtus_of(w, &way->key) == 0)
         return false;
     /* Nobody waits for the answer: if it is lost, the next probe says it again. */
     way->owes = false;

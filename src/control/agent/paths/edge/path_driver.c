@@ -60,7 +60,9 @@ struct path_driver {
     bool is_relay;         /* this node is one */
     bool is_hub_heard;
     bool engine_pins;
-    bool is_told; /* the log says that there are no pings */
+    bool is_told;         /* the log says that there are no pings */
+    bool knows_hub_clock; /* @ahead is known */
+    nsec_t ahead;         /* this machine's clock is so far ahead of the hub's */
 };
 
 static void run(struct path_driver *d, nsec_t now);
@@ -250,6 +252,12 @@ bool path_driver_pins(const struct path_driver *d)
 void path_driver_set_link_mtu(struct path_driver *d, uint16_t mtu)
 {
     edges_set_link_mtu(&d->edges, mtu, clock_now());
+}
+
+void path_driver_set_hub_clock(struct path_driver *d, nsec_t ahead)
+{
+    d->ahead = ahead;
+    d->knows_hub_clock = true;
 }
 
 /* Says once that stock peers are there and cannot be measured. */
@@ -487,12 +495,18 @@ static void arm(struct path_driver *d, nsec_t now)
     (void)uv_timer_start(d->timer, on_timer, (uint64_t)(wait / NSEC_PER_MSEC + 1), 0);
 }
 
+/* By the hub's clock, since this one may be set back, and the hub remembers what was said. */
+static nsec_t hub_wall(const struct path_driver *d)
+{
+    return d->knows_hub_clock ? clock_wall() - d->ahead : 0;
+}
+
 /* Ask the hubs how long packets the ways to them carry. */
 static void measure_hubs(struct path_driver *d, nsec_t now)
 {
     struct hub_mtu_frame frame;
 
-    while (edges_next_frame(&d->edges, &frame, clock_wall(), now)) {
+    while (edges_next_frame(&d->edges, &frame, hub_wall(d), now)) {
         struct path_action send = {.socket = PATH_SOCKET_MAIN,
             .remote = frame.to,
             .frame = frame.bytes,

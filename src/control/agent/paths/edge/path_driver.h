@@ -89,6 +89,10 @@ void path_driver_set_engine(
 /** path_driver_set_link_mtu() - inner bytes that the machine's largest link carries; 0: unknown. */
 void path_driver_set_link_mtu(struct path_driver *d, uint16_t mtu);
 
+/** path_driver_set_hub_clock() - this machine's clock is so far ahead of the hubs'. Before the
+ * first call no hub is told what its way carries. */
+void path_driver_set_hub_clock(struct path_driver *d, nsec_t ahead);
+
 /** path_driver_set_snapshot() - the network has changed: peers, hubs, what peers report. */
 void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, nsec_t now);
 

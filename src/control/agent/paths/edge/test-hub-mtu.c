@@ -23,6 +23,7 @@ struct world {
     struct hub_mtu_facts facts;
     uint64_t seed;
     nsec_t now;
+    nsec_t wall;      /* the hub's clock; 0: not known */
     uint16_t carries; /* whole packets; longer ones are lost */
     bool is_cut;      /* the hub's answers are short, as those of one that knows no better */
     uint16_t told;    /* what the last frame said */
@@ -41,7 +42,7 @@ static int set_up(void **state)
     struct x25519_public own;
     struct rng rng;
 
-    w = (struct world){.seed = 9, .now = T0, .carries = 1500};
+    w = (struct world){.seed = 9, .now = T0, .wall = 7 * SEC, .carries = 1500};
     rng = rng_seeded(&w.seed);
     x25519_secret_make(&secrets[0], &rng);
     x25519_secret_make(&secrets[1], &rng);
@@ -101,7 +102,7 @@ static void run(struct world *w, nsec_t time)
         w->facts.rx_bytes += 100;
         w->facts.tx_bytes += 100;
         (void)hub_mtus_look(&w->m, &w->hub, &w->facts, &limits, w->now);
-        while (hub_mtus_next(&w->m, &frame, &is_new, 7 * SEC, w->now)) {
+        while (hub_mtus_next(&w->m, &frame, &is_new, w->wall, w->now)) {
             w->n_frames++;
             assert_true(endpoint_equal(&frame.to, &w->facts.at));
             if (frame.len + HEADERS <= w->carries)
@@ -125,6 +126,23 @@ static void test_it_is_found_and_told(void **state)
     run(w, 120 * SEC);
     assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1440);
     assert_int_equal(w->told, 1440);
+}
+
+/* Until the hub's clock is known frames have small numbers and say nothing, so that no number which
+ * the own clock would give stays greater than those that come. */
+static void test_it_is_told_by_the_hubs_clock(void **state)
+{
+    struct world *w = *state;
+
+    w->wall = 0;
+    run(w, 3 * SEC);
+    assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1440);
+    assert_int_equal(w->told, 0);
+    assert_true(w->sequence < SEC);
+    w->wall = 7 * SEC;
+    run(w, 50 * MS);
+    assert_int_equal(w->told, 1440);
+    assert_true(w->sequence >= 7 * SEC);
 }
 
 /* A hub that knows nothing of this, and one that answers in short: nothing is known. */
@@ -186,6 +204,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_it_is_found_and_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_it_is_told_by_the_hubs_clock, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_hub_that_does_not_measure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             test_old_and_foreign_answers_change_nothing, set_up, tear_down),

@@ -8,6 +8,9 @@
 
 #include "base/parse.h"
 
+/* Longest path of a script behind a wrapper, with its zero. */
+#define SCRIPT_NAME_MAX 1024
+
 static const char *const kind_names[] = {
     [COMMAND_KIND_PLAIN] = "command",
     [COMMAND_KIND_TORCHRUN] = "torchrun",
@@ -325,11 +328,47 @@ const char *command_kind_name(enum command_kind kind)
     return kind_names[kind];
 }
 
+/* Programs that run another one: as many jobs are behind them as there are scripts. */
+static bool is_wrapper(const char *name)
+{
+    static const char *const names[] = {"env", "nice", "ionice", "chrt", "taskset", "numactl",
+        "timeout", "time", "stdbuf", "setsid", "nohup", "sudo", "sh", "bash", "dash", "zsh", "ksh",
+        "uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "nsys", "strace"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Puts the first script, in ".py" or ".sh", into @ret. A word may hold a whole line, as of `sh -c`.
+ */
+static bool find_wrapped(char *const *words, char ret[static SCRIPT_NAME_MAX])
+{
+    static const char between[] = " \t\n;&|()<>\"'`";
+
+    for (; *words; words++)
+        for (const char *at = *words; *at != '\0'; at += strspn(at, between)) {
+            size_t len = strcspn(at, between);
+            const char *end = at + len;
+
+            (void)snprintf(ret, SCRIPT_NAME_MAX, "%.*s", (int)len, at);
+            if (len > 3 && len < SCRIPT_NAME_MAX && at[0] != '-' && !strchr(ret, '=') &&
+                (strncmp(end - 3, ".py", 3) == 0 || strncmp(end - 3, ".sh", 3) == 0))
+                return true;
+            at = end;
+        }
+    return false;
+}
+
 const char *command_job_name(const struct command *c, char buf[static 64])
 {
+    char wrapped[SCRIPT_NAME_MAX];
     const char *stem = c->script ? base_name(c->script) : "";
     size_t n = 0;
 
+    if (c->kind == COMMAND_KIND_PLAIN && is_wrapper(stem) && find_wrapped(c->words + 1, wrapped))
+        stem = base_name(wrapped);
     _Static_assert(NAME_MAX_LEN <= 63, "a name fits");
     for (size_t i = 0; stem[i] != '\0' && n < NAME_MAX_LEN; i++) {
         if (strcmp(stem + i, ".py") == 0)

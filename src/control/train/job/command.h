@@ -57,7 +57,8 @@ const char *command_kind_name(enum command_kind kind);
 /**
  * command_job_name() - the name of a job for which no name was given
  * @buf:	set to the script's file name without ".py", in lower-case letters, digits and
- *		dashes; set to "job" when there is no script
+ *		dashes; behind a wrapper, such as nice or sh -c, of the first script in ".py" or
+ *		".sh" that its words have; set to "job" when there is no script
  *
  * The same command gives the same name on every node.
  *

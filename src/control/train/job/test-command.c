@@ -156,6 +156,32 @@ static void test_whether_the_script_is_a_file(void **state)
     }
 }
 
+/* Two jobs behind the same wrapper are two jobs. */
+static void test_names_behind_wrappers(void **state)
+{
+    static const struct {
+        const char *words[8];
+        const char *job;
+    } cases[] = {
+        {{"nice", "-n", "5", "python3", "long.py", "JOB-A.py"}, "long"},
+        {{"env", "CONF=a.py", "torchrun", "--nproc_per_node", "2", "train.py"}, "train"},
+        {{"/bin/sh", "-c", "cd /srv && torchrun './Fine Tune/w_2.py' > log"}, "w-2"},
+        {{"bash", "./run/train.sh", "x.py"}, "train-sh"},
+        {{"timeout", "--foreground", "60", "uv", "run", "a.b.py"}, "a-b"},
+        {{"sh", "-c", "exec trainer"}, "sh"},
+        {{"nice", "trainer"}, "nice"},
+        {{"nice"}, "nice"},
+    };
+    char job[64];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct command c;
+
+        command_read(&c, (char *const *)cases[i].words);
+        assert_string_equal(command_job_name(&c, job), cases[i].job);
+    }
+}
+
 static void test_long_names(void **state)
 {
     char word[200];
@@ -174,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_own_options),
         cmocka_unit_test(test_options_of_other_launchers),
         cmocka_unit_test(test_whether_the_script_is_a_file),
+        cmocka_unit_test(test_names_behind_wrappers),
         cmocka_unit_test(test_long_names),
     };
 

@@ -6,6 +6,8 @@
  * one end of a socket pair as their descriptor PROCESS_LINK_FD. People have no use for them, so
  * that no help lists them.
  */
+#include <errno.h>
+
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "measure/service_process.h"
@@ -13,10 +15,13 @@
 #include "os/process.h"
 #include "rendezvous/process/rdzv_process.h"
 
-/* What a process ends with, after @r: a log has the reason, since no person waits for it. */
+/* What a process ends with, after @r: a log has the reason, since no person waits for it. That who
+ * started it has ended meanwhile (-ESRCH) is no fault of it. */
 static int finish(int r, const struct err *e)
 {
-    if (r != 0)
+    if (r == -ESRCH)
+        log_info("%s", err_text(e));
+    else if (r != 0)
         log_error("%s", err_text(e));
     return r == 0 ? CMD_OK : CMD_FAILED;
 }

@@ -21,7 +21,7 @@
 #include "os/respawn.h"
 
 #define UNIT              "weft-agent.service"
-#define SYSTEMCTL_WAIT_MS 20000
+#define SYSTEMCTL_WAIT_MS 90000
 #define STOP_WAIT_MS      10000
 #define ASK_TIMEOUT_MS    2000
 #define ASK_PAUSE_MS      50

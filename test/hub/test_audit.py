@@ -220,6 +220,27 @@ def test_who_may_read(hub, lab):
         assert hub.admin("GET", f"/v1/audit?{bad}")[0] == 400, bad
 
 
+def test_a_copied_node_is_told_of_once(hub, lab):
+    """Also of a member that makes up runs; the entry is the network's."""
+    a = lab.host("a")
+    hub.enrol(a, hub.secret(), name="gpu-1")
+    told = []
+    for i, run in enumerate((1, 2, 1, 2, 3, 4, 5, 6, 11, 12, 11, 12, 13, 14, 15, 16)):
+        report = {"run": run, "number": i + 1, "begins": True}
+        status, answer = member_call(a, "PUT", "/v1/status", report)
+        assert status == 200, answer
+        told.append(answer.get("copy"))
+    assert told[:3] == [None] * 3
+    assert told[3]["isCopy"] is False and "another machine" in told[3]["why"]
+    copied = ("node:default/gpu-1", "copy", "node/default/gpu-1")
+    wait_for(lambda: copied in changes(hub, network="default"), 30, "the entry to be written")
+    assert changes(hub).count(copied) == 1
+    _, answer = hub.admin("GET", "/v1/networks/default/events")
+    assert [e["type"] for e in answer["events"] if "Copied" in e["type"]] == ["NodeCopied"]
+    hub.daemon.allow("two machines are this node")
+    assert not [line for line in hub.daemon.lines() if "one machine again" in line]
+
+
 def test_the_command(hub, lab, weft, tmp_path):
     for i in range(5):
         hub.run("network", "add", f"n-{i}", "--cidr4", "10.50.0.0/16")

@@ -342,8 +342,8 @@ int audit_prepare(struct audit *a, const struct store_op *ops, size_t n_ops,
     return put_together(a, ops, n_ops, en, ret, e);
 }
 
-int audit_note(struct audit *a, const char *operation, const char *object, nsec_t now,
-    store_done_fn done, void *ctx, struct err *e)
+int audit_note(struct audit *a, const char *operation, const char *network, const char *object,
+    nsec_t now, store_done_fn done, void *ctx, struct err *e)
 {
     struct audit_entries *en = calloc(1, sizeof(*en));
     struct sending *s = calloc(1, sizeof(*s));
@@ -356,6 +356,7 @@ int audit_note(struct audit *a, const char *operation, const char *object, nsec_
     }
     record = add_entry(a, &a->by, en);
     (void)snprintf(record->operation, sizeof(record->operation), "%s", operation);
+    (void)snprintf(record->network, sizeof(record->network), "%s", network);
     (void)snprintf(record->object, sizeof(record->object), "%s", object);
     s->done = done;
     s->ctx = ctx;

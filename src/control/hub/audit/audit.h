@@ -165,13 +165,14 @@ void audit_dropped(struct audit_commit *c);
 
 /**
  * audit_note() - an entry about something that is not in the store, by itself
+ * @network:	that it is about; "": the hub
  *
  * Written before it is done: a crash in between leaves an entry too many, never one too few.
  *
  * Return: as store_commit(), which calls @done.
  */
-int audit_note(struct audit *a, const char *operation, const char *object, nsec_t now,
-    store_done_fn done, void *ctx, struct err *e);
+int audit_note(struct audit *a, const char *operation, const char *network, const char *object,
+    nsec_t now, store_done_fn done, void *ctx, struct err *e);
 
 /**
  * audit_refused() - who acts now was refused

@@ -477,9 +477,28 @@ static void test_a_note(void **state)
 
     act(f, "uid:0", 1);
     assert_int_equal(
-        audit_note(&f->audit, "change", "file/admin.token", f->now, NULL, NULL, &f->e), 0);
+        audit_note(&f->audit, "change", "", "file/admin.token", f->now, NULL, NULL, &f->e), 0);
     store_wait(f->store);
     assert_log(f, "uid:0 change file/admin.token 0>0; ");
+}
+
+/* Notes about one network push out what is its own. */
+static void test_notes_of_one_network(void **state)
+{
+    struct fixture *f = *state;
+
+    f->audit.max[AUDIT_CHANGE] = 4;
+    assert_int_equal(
+        audit_note(&f->audit, "change", "", "file/admin.token", f->now, NULL, NULL, &f->e), 0);
+    assert_int_equal(commit(f, "+node/quiet/x"), 0);
+    for (int i = 0; i < 9; i++) {
+        assert_int_equal(
+            audit_note(&f->audit, "copy", "loud", "node/loud/x", f->now, NULL, NULL, &f->e), 0);
+        store_wait(f->store);
+    }
+    tick(f, 11 * NSEC_PER_SEC);
+    assert_log(f, "hub change file/admin.token 0>0; hub create node/quiet/x 0>2; "
+                  "hub copy node/loud/x 0>0; hub copy node/loud/x 0>0; ");
 }
 
 #define CASE(test)                                                                                 \
@@ -504,6 +523,7 @@ int main(void)
         CASE(test_a_damaged_entry),
         cmocka_unit_test(test_a_sum_in_each_entry),
         CASE(test_a_note),
+        CASE(test_notes_of_one_network),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

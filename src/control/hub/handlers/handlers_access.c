@@ -245,7 +245,7 @@ static void note(struct later *l, const char *operation, const char *object, lat
     struct err e = ERR_NULL;
 
     l->done = done;
-    if (audit_note(l->h->audit, operation, object, l->rq.now, later_store, l, &e) == 0)
+    if (audit_note(l->h->audit, operation, "", object, l->rq.now, later_store, l, &e) == 0)
         later_wait(l);
     else
         response_fail(rs, &e);

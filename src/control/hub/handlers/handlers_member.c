@@ -118,12 +118,13 @@ static void on_noted(void *ctx, const struct store_answer *a)
 /* The audit log tells of a node that was copied, once until it is over. */
 static void note_copies(struct handlers *h, const struct model_node *node, nsec_t now)
 {
+    const char *network = node->net->pub.spec.meta.name;
     char object[AUDIT_OBJECT_MAX + 1];
     struct err e = ERR_NULL;
 
-    (void)snprintf(object, sizeof(object), "node/%.*s/%.*s", NAME_MAX_LEN,
-        node->net->pub.spec.meta.name, NAME_MAX_LEN, node->pub.spec.meta.name);
-    if (audit_note(h->audit, "copy", object, now, on_noted, NULL, &e) != 0)
+    (void)snprintf(object, sizeof(object), "node/%.*s/%.*s", NAME_MAX_LEN, network, NAME_MAX_LEN,
+        node->pub.spec.meta.name);
+    if (audit_note(h->audit, "copy", network, object, now, on_noted, NULL, &e) != 0)
         log_warning("the audit log does not tell of a copied node: %s", err_text(&e));
 }
 

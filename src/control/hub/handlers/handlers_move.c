@@ -130,7 +130,7 @@ static void note_move(struct later *l, const struct request *rq, struct response
     struct err e = ERR_NULL;
 
     l->done = announce;
-    if (audit_note(l->h->audit, "change", "file/move.json", l->rq.now, later_store, l, &e) == 0)
+    if (audit_note(l->h->audit, "change", "", "file/move.json", l->rq.now, later_store, l, &e) == 0)
         later_wait(l);
     else
         response_fail(rs, &e);

@@ -43,6 +43,17 @@ static void take_address(struct copies_run *r, const char *candidates)
     (void)snprintf(r->at, sizeof(r->at), "%s", text ? text : "");
 }
 
+/* Runs that came back stay: else whoever makes up runs had copies begin and end as often as he
+ * reports, and what tells of them grew as fast. */
+static void make_room(struct copies *c)
+{
+    unsigned i = c->n - 1;
+
+    while (i > 0 && c->runs[i].came_back)
+        i--;
+    drop(c, c->runs[i].came_back ? c->n - 1 : i);
+}
+
 void copies_hear(struct copies *c, const struct report *report, int64_t wall_s)
 {
     struct copies_run r = {.run = report->run};
@@ -58,7 +69,7 @@ void copies_hear(struct copies *c, const struct report *report, int64_t wall_s)
         r.came_back |= i > 0;
         drop(c, i);
     } else if (c->n == COPIES_RUNS_MAX) {
-        c->n--;
+        make_room(c);
     }
     r.heard_at = wall_s;
     if (report->has_node) {

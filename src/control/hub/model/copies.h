@@ -10,6 +10,9 @@
  * live. Which of them is the copy is told by what each finds of the machine on which the node
  * joined: when all but one say that it is not theirs, that one is the original.
  *
+ * A verdict holds until all but one of the runs that came back have been unheard for
+ * COPIES_FORGET_S. No run that is new ends it earlier, so it changes twice in that time at most.
+ *
  * Pure: facts in, a verdict out. Times are in seconds since 1970.
  */
 #pragma once
@@ -22,7 +25,8 @@
 #include "base/addr.h"
 #include "hub/record/request.h"
 
-/** Most runs that are remembered; the one that was not heard for longest makes room. */
+/** Most runs that are remembered, at least 3. The one that was not heard for longest makes room, of
+ * those that have not come back while there are such. */
 #define COPIES_RUNS_MAX 4
 
 /** How long a run may stay unheard, seconds; then it has ended. Agents report each minute. */

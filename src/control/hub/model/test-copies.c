@@ -193,6 +193,51 @@ static void test_a_clock_that_is_set_back(void **state)
     assert_false(copies_are_there(&copies));
 }
 
+/* Of twelve runs that report five times a second, at random. */
+static uint64_t choose_run(uint32_t *seed)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return 1 + (*seed >> 16) % 12;
+}
+
+/* Whoever makes up runs does not have copies begin and end as often as he reports. */
+static void test_runs_that_are_made_up(void **state)
+{
+    static const uint64_t pattern[] = {1, 2, 1, 2, 3, 4, 5, 6};
+    char why[COPIES_TEXT_MAX];
+    uint32_t seed = 1;
+
+    (void)state;
+    for (unsigned is_random = 0; is_random < 2; is_random++) {
+        unsigned n_changes = 0;
+        bool had_copies = false;
+
+        enter(NULL);
+        for (unsigned i = 0; i < 5 * COPIES_FORGET_S; i++) {
+            struct report report = {
+                .run = is_random ? choose_run(&seed) : i / 8 * 10 + pattern[i % 8]};
+
+            copies_hear(&copies, &report, wall_s + i / 5);
+            n_changes += copies_are_there(&copies) != had_copies;
+            had_copies = copies_are_there(&copies);
+            copies_explain(&copies, why);
+            assert_int_equal(why[0] != '\0', had_copies);
+        }
+        assert_int_equal(n_changes, 1);
+    }
+}
+
+/* A machine of which new runs begin all the time, as containers do, does not hide a copy. */
+static void test_restarts_do_not_hide_a_copy(void **state)
+{
+    (void)state;
+    alternate(SAID_HERE, SAID_ELSEWHERE);
+    for (uint64_t run = 10; run < 15; run++)
+        hear(run, SAID_HERE);
+    assert_true(copies_are_there(&copies));
+    assert_int_equal(is_copy(2), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +251,8 @@ int main(void)
         cmocka_unit_test_setup(test_two_copies_of_one, enter),
         cmocka_unit_test_setup(test_a_copy_that_ends_is_forgotten, enter),
         cmocka_unit_test_setup(test_a_clock_that_is_set_back, enter),
+        cmocka_unit_test_setup(test_runs_that_are_made_up, enter),
+        cmocka_unit_test_setup(test_restarts_do_not_hide_a_copy, enter),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -293,7 +293,8 @@ static bool is_other_node(const struct report *a, const struct report *b)
 
 /* ---- a node that is copied ------------------------------------------------------------------ */
 
-/* Once until it is over, which takes COPIES_FORGET_S: so the log and the events stay short. */
+/* Once until it is over, which takes COPIES_FORGET_S whatever is reported: see copies.h. So the log
+ * and the events stay short. */
 static void tell_copies(struct reports *s, struct model_node *node, int64_t wall_s)
 {
     bool has_copies = copies_are_there(&node->copies);

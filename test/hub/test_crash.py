@@ -186,6 +186,27 @@ def test_full_disk(lab, weft, tmp_path):
     assert hub.enrol(lab.host("a"), secret)[0] == 200
 
 
+def test_a_start_on_a_full_disk(lab, weft, tmp_path):
+    """The hub serves what it holds, also with other options, which it then cannot keep."""
+    hub = Hub(lab, weft, tmp_path)
+    hub.state.mkdir()
+    hub.host.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", hub.state])
+    hub.start()
+    secret = hub.secret()
+    hub.host.run(["sh", "-c", f"cat /dev/zero > {hub.state}/fill"], check=False)
+    hub.daemon.kill9()
+    hub.start()
+    assert hub.nodes().keys() == {"hub"}
+    assert not [line for line in hub.daemon.lines() if "are not kept" in line]
+    hub.daemon.kill9()
+    hub.start("--audit-age", "9d")
+    hub.daemon.wait_line("the options of this start are not kept")
+    hub.daemon.allow("options of this start are not kept")
+    assert hub.nodes().keys() == {"hub"}
+    hub.host.run(["rm", hub.state / "fill"])
+    wait_for(lambda: hub.enrol(lab.host("a"), secret, name="gpu-1")[0] == 200, 120, "room")
+
+
 @pytest.mark.parametrize("name, size, word", [
     ("hub.db", 0, "left as it is"), ("hub.db", 5000, "left as it is"),
     ("tls.key", 0, "left as it is"), ("tls.key", 100, "left as it is"),

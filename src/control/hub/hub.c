@@ -127,6 +127,19 @@ static const char *path_of(
     return buf;
 }
 
+/* A hub whose disk is full still serves. */
+static void keep_options(const struct hub *hub)
+{
+    const struct hub_config *config = &hub->config;
+    struct err e = ERR_NULL;
+
+    if (config->options &&
+        backup_keep_options(config->state_dir, config->options, config->n_options, &e) != 0)
+        log_warning("the options of this start are not kept, so that copies of the hub's state do "
+                    "not hold them: %s",
+            err_text(&e));
+}
+
 static int open_files(struct hub *hub, struct err *e)
 {
     char key[HANDLERS_PATH_MAX];
@@ -135,12 +148,11 @@ static int open_files(struct hub *hub, struct err *e)
 
     if (r == 0)
         r = statefile_make_dir(path_of(hub, key, "keys"), 0700, e);
-    if (r == 0 && hub->config.options)
-        r = backup_keep_options(
-            hub->config.state_dir, hub->config.options, hub->config.n_options, e);
-    if (r == 0)
+    if (r == 0) {
+        keep_options(hub);
         r = identity_open(
             &hub->identity, path_of(hub, key, "tls.key"), path_of(hub, certificate, "tls.crt"), e);
+    }
     return r;
 }
 

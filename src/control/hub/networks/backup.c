@@ -182,6 +182,14 @@ void backup_remove(const char *dir)
 
 /* ---- the options of the hub ------------------------------------------------------------------ */
 
+static bool holds(const char *path, const char *text)
+{
+    _cleanup_(freep) char *held = NULL;
+
+    return statefile_read(path, BACKUP_OPTIONS_MAX, &held, NULL, NULL) == 0 &&
+           strcmp(held, text) == 0;
+}
+
 int backup_keep_options(const char *state_dir, const char *const *options, size_t n, struct err *e)
 {
     _cleanup_(freep) char *text = NULL;
@@ -195,7 +203,9 @@ int backup_keep_options(const char *state_dir, const char *const *options, size_
     json_decref(list);
     if (r == 0 && !text)
         r = err_set(e, -ENOMEM, "no memory for \"%s\"", path);
-    return r == 0 ? statefile_replace(path, text, strlen(text), 0600, e) : r;
+    if (r != 0 || holds(path, text))
+        return r;
+    return statefile_replace(path, text, strlen(text), 0600, e);
 }
 
 /* As a shell reads it back. */

@@ -65,7 +65,7 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
     site: Site = request.getfixturevalue(
         "kernel_site" if request.param == "kernel" else "site")
     said = site.m.run(["weft", "join", site.token(), "--name", "m", "--engine", request.param],
-                      timeout_s=60).out
+                      timeout_s=240).out
     node = Node(site, request.param, said)
     yield node
     if node.m.run(["test", "-e", f"{STATE}/node.json"], check=False).rc == 0:

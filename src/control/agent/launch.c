@@ -26,6 +26,9 @@
 #define ASK_TIMEOUT_MS    2000
 #define ASK_PAUSE_MS      50
 
+/* What a machine that is busy, as one that boots, takes until its agent answers at all. */
+#define FIRST_ANSWER_WAIT (60 * NSEC_PER_SEC)
+
 /* After the handshake, so long the hub may take to tell who the other nodes are, and this machine's
  * resolver to say that their names are free. */
 #define READY_WAIT (3 * NSEC_PER_SEC)
@@ -222,7 +225,8 @@ int launch_wait_answer(
 int launch_wait(const struct launch *launch, const char *socket_path, unsigned timeout_ms,
     json_t **ret_status, struct err *e)
 {
-    nsec_t deadline = clock_now() + (nsec_t)timeout_ms * NSEC_PER_MSEC;
+    nsec_t timeout = (nsec_t)timeout_ms * NSEC_PER_MSEC;
+    nsec_t deadline = clock_now() + nsec_max(timeout, FIRST_ANSWER_WAIT);
     enum progress progress = PROGRESS_NONE;
     bool is_faulty = false;     /* as it said last, with @e for why */
     json_auto_t *joined = NULL; /* the status, once there was a handshake */
@@ -233,6 +237,8 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
         if (agent_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0) {
             const json_t *self = json_object_get(status, "self");
 
+            if (progress == PROGRESS_NONE)
+                deadline = clock_now() + timeout;
             if (has_handshake(status)) {
                 deadline = joined ? deadline : clock_now() + READY_WAIT;
                 json_decref(joined);

@@ -65,9 +65,10 @@ int launch_watch(char *const words[], const char *state_dir, struct err *e);
  *
  * And for three seconds more, at most, until the hub has told it who the other nodes are, and their
  * names are in the hosts file.
+ * @timeout_ms:	from the agent's first answer on, which may take a minute on a busy machine
  * @ret_status:	the agent's status then; gives a reference
  *
- * Return: 0; -ETIMEDOUT with words about what is missing after @timeout_ms: the agent goes on
+ * Return: 0; -ETIMEDOUT with words about what is missing by then: the agent goes on
  * trying; or another negative errno with words: it cannot run here.
  */
 int launch_wait(const struct launch *launch, const char *socket_path, unsigned timeout_ms,

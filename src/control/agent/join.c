@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/hublink/farewell.h"
 #include "agent/join_ask.h"
+#include "agent/reconcile/ownership.h"
 #include "agent/state/blocks_file.h"
 #include "agent/state/removed.h"
 #include "api/client/client.h"
@@ -107,17 +107,21 @@ static int check_blocks(struct netlink *nl, const char *network, const struct ip
 }
 
 /* The hub's interface for the network, if the hub that gave this answer runs on this machine; else
- * 0. */
-static unsigned find_own_hub(const json_t *answer)
+ * 0. What it says is not believed, or it could have any interface's addresses and routes passed
+ * over: its interface is a WireGuard that has the hub's key @hub, which the token names. */
+static unsigned find_own_hub(
+    struct netlink *nl, const json_t *answer, const struct x25519_public *hub)
 {
     const char *place = json_string_value(json_object_get(answer, "place"));
     const char *interface = json_string_value(json_object_get(answer, "interface"));
     char here[MACHINE_PLACE_MAX];
+    unsigned own = 0;
 
     machine_place(here);
-    if (!place || !interface || here[0] == '\0' || strcmp(place, here) != 0)
+    if (!place || !interface || here[0] == '\0' || strcmp(place, here) != 0 ||
+        !ownership_is_of_key(nl, interface, hub, &own))
         return 0;
-    return if_nametoindex(interface);
+    return own;
 }
 
 /* May this machine have the blocks? Asked before the hub takes it in, so that a refusal leaves no
@@ -148,7 +152,7 @@ static int ask_first(const struct join_wish *wish, struct netlink *nl,
         r = ip_prefix_parse(&cidr6, text6, e);
     if (r < 0)
         return err_prefix(e, "the hub's answer cannot be used");
-    *ret_own = find_own_hub(answer.body);
+    *ret_own = find_own_hub(nl, answer.body, hub);
     r = check_blocks(nl, wish->token->network, &cidr4, &cidr6, *ret_own, e);
     if (r == -EADDRINUSE)
         (void)err_prefix(e, "the token is not used");

@@ -85,6 +85,32 @@ def test_it_joins_by_one_command_and_leaves(site: Pair) -> None:
     site.hub.run([site.weft, "leave"])
 
 
+@pytest.mark.parametrize("kind", ["bridge", "WireGuard"])
+def test_a_hub_may_not_call_any_interface_its_own(site: Pair, kind: str) -> None:
+    """This one serves none, and says that a stranger's of its name is its own: a LAN, or another
+    WireGuard. Where the network's block is in use there, the join is refused as for anybody."""
+    site.daemon.stop()
+    site.hub.run(["ip", "link", "delete", "weft-default"], check=False)
+    if kind == "bridge":
+        site.hub.run(["ip", "link", "add", "weft-default", "type", "bridge"])
+    else:
+        site.hub.spawn([site.weft, "wg", "-f", "weft-default"], name="wg")
+        wait_for(lambda: site.hub.run(["wg", "show", "weft-default"], check=False, quiet=True).rc
+                 == 0, 10, "the WireGuard")
+        site.hub.run(["wg", "set", "weft-default", "private-key", "/dev/stdin"],
+                     stdin=site.hub.run(["wg", "genkey"]).out)
+    site.hub.run(["ip", "address", "add", "10.42.0.1/16", "dev", "weft-default"])
+    site.hub.run(["ip", "link", "set", "weft-default", "up"])
+    site.words = ["--no-dataplane"]
+    site.start_hub()
+    refused = site.hub.run([site.weft, "join", site.token(), "--name", "box", "--no-start"],
+                           check=False)
+    assert refused.rc == 1, refused.out
+    assert "the network \"default\" cannot be joined here" in refused.err
+    assert "of weft-default" in refused.err and "the token is not used" in refused.err
+    assert "box" not in site.node_names()
+
+
 def test_either_may_start_first(site: Pair) -> None:
     """The hub ends and starts beside the member's interface, and the agent beside the hub's."""
     site.n1.join(site.token(), allow=[HUB_AWAY, "UDP to the hub fails"])

@@ -84,6 +84,30 @@ static int read_key(
     return r < 0 ? r : -r;
 }
 
+static bool is_wireguard(const struct rtnl_link *link)
+{
+    return strcmp(link->kind, "wireguard") == 0 ||
+           (strcmp(link->kind, "tun") == 0 && engine_userspace_is_served(link->name));
+}
+
+bool ownership_is_of_key(
+    struct netlink *nl, const char *interface, const struct x25519_public *key, unsigned *ret)
+{
+    struct x25519_public have = {{0}};
+    struct rtnl_link link;
+    enum engine_kind kind;
+
+    if (strlen(interface) >= sizeof(link.name) || rtnl_find_link(nl, interface, &link) != 0 ||
+        !is_wireguard(&link))
+        return false;
+    kind = strcmp(link.kind, "tun") == 0 ? ENGINE_KIND_USERSPACE : ENGINE_KIND_KERNEL;
+    if (read_key(kind, link.name, &have, NULL) != 0 || x25519_public_is_none(&have) ||
+        !x25519_public_equal(&have, key))
+        return false;
+    *ret = link.ifindex;
+    return true;
+}
+
 int ownership_check(struct netlink *nl, const char *interface, const struct wg_config *want,
     const struct wg_config *told, struct err *e)
 {

@@ -11,9 +11,12 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 struct err;
 struct netlink;
 struct wg_config;
+struct x25519_public;
 
 /** Somebody else's. */
 #define OWNERSHIP_E_FOREIGN 1
@@ -30,3 +33,14 @@ struct wg_config;
  */
 int ownership_check(struct netlink *nl, const char *interface, const struct wg_config *want,
     const struct wg_config *told, struct err *e);
+
+/**
+ * ownership_is_of_key() - is there a WireGuard of that name, with that public key?
+ * @nl:		NETLINK_ROUTE
+ * @interface:	as a stranger may have said it
+ * @ret:	its number, set when it is so
+ *
+ * Asks the kernel, or the engine that serves the interface; without the right to, the answer is no.
+ */
+bool ownership_is_of_key(
+    struct netlink *nl, const char *interface, const struct x25519_public *key, unsigned *ret);

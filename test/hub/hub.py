@@ -187,6 +187,21 @@ class Hub:
         return self.public(host, "POST", "/v1/enrol", body,
                            *proof_of(host, "POST", "/v1/enrol", body))
 
+    def leave_by_key(self, host: Host, name: str) -> tuple[int, object]:
+        """By the public API, as a machine whose join has failed; again when the hub says which
+        proof it takes."""
+        nodes = self.nodes()
+        own, hub = (nodes[node]["spec"]["publicKey"] for node in (name, self.name))
+        signer = Signer(key_of(SECRETS[own], base64.b64decode(hub), base64.b64decode(own)))
+        path = f"/v1/leave/default/{base64.b64decode(own).hex()}"
+
+        def ask() -> tuple[int, object]:
+            return self.public(host, "POST", path, None, "-H",
+                               f"Authorization: {signer.sign('POST', path)}")
+
+        status, answer = ask()
+        return ask() if status == 401 and signer.learn(answer) else (status, answer)
+
     def _remember(self, snapshot: dict, key: str) -> None:
         nodes = {node["metadata"]["name"]: node["spec"] for node in snapshot["nodes"]}
         network = snapshot["network"]["metadata"]["name"]

@@ -48,7 +48,7 @@ def test_who_did_what(hub, lab):
     bearer = admin_token(hub, "ci", "operator")
     assert hub.public(lab.host("c"), "DELETE", "/v1/networks/default/nodes/gpu-2",
                       bearer=bearer)[0] == 204
-    assert member_call(a, "POST", "/v1/leave")[0] == 204
+    assert hub.leave_by_key(a, "gpu-1")[0] == 204
     hub.run("admin", "rotate")
     hub.run("admin", "rm", "ci")
     told = changes(hub)
@@ -60,7 +60,7 @@ def test_who_did_what(hub, lab):
         ("uid:0", "create", "admin/ci"),
         ("admin:ci", "remove", "node/default/gpu-2"),
         ("node:default/gpu-1", "remove", "node/default/gpu-1"),
-        # Its agent was never heard, so its token admits once more.
+        # It has done nothing but enrol, so its token admits once more.
         ("node:default/gpu-1", "change", f"token/{join}"),
         ("uid:0", "change", "file/admin.token"),
         ("uid:0", "remove", "admin/ci")]

@@ -51,6 +51,46 @@ def test_a_lost_answer_costs_nothing(hub, lab):
     assert len(hub.nodes()) == 2
 
 
+def watch_for_a_moment(a):
+    watch = Watch(a)
+    watch.wait('"type":"snapshot"')
+    watch.daemon.stop()
+
+
+USES = {
+    "a watch": watch_for_a_moment,
+    "a report": lambda a: member_call(a, "PUT", "/v1/status", {"node": {"version": "1"}}),
+    "a job": lambda a: member_call(a, "GET", "/v1/jobs"),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_use_of_a_token_comes_back_only_unused(hub, lab, use):
+    """Not from a machine that has done something else than enrol when it leaves."""
+    a, secret = lab.host("a"), hub.secret()
+    assert hub.enrol(a, secret, name="n")[0] == 200
+    USES[use](a)
+    assert hub.leave_by_key(a, "n")[0] == 204
+    status, answer = hub.enrol(a, secret, name="n")
+    assert status == 401 and "is used up" in answer["error"]
+
+
+def test_a_machine_that_leaves_by_the_overlay_has_used_its_token(hub, lab):
+    a, secret = lab.host("a"), hub.secret()
+    assert hub.enrol(a, secret, name="n")[0] == 200
+    assert member_call(a, "POST", "/v1/leave")[0] == 204
+    assert hub.enrol(a, secret, name="n")[0] == 401
+
+
+def test_a_token_comes_back_sixteen_times(hub, lab):
+    """From machines that did nothing. One that is silent here may still speak to its peers."""
+    a, secret = lab.host("a"), hub.secret()
+    for _ in range(17):
+        assert hub.enrol(a, secret, name="n")[0] == 200
+        assert hub.leave_by_key(a, "n")[0] == 204
+    assert hub.enrol(a, secret, name="n")[0] == 401
+
+
 def test_sentences_of_tokens(hub, lab):
     a = lab.host("a")
     used = hub.secret()

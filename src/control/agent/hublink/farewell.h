@@ -38,7 +38,8 @@ int farewell_tell(const struct state *st, const struct snapshot *s, const struct
  * @token:	with which it came
  * @proxy:	NULL: none
  *
- * As no agent was heard yet, the hub lets the token admit once more. Waits as farewell_tell().
+ * As it has done nothing but enrol, the hub lets the token admit once more. Waits as
+ * farewell_tell().
  *
  * Return: 0, or non-zero with words.
  */

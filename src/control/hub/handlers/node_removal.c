@@ -10,6 +10,7 @@
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/later.h"
+#include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -57,20 +58,43 @@ static void collect(struct deletions *d, const struct model_node *node)
     }
 }
 
-/* A machine that leaves before its agent was ever heard has made no use of its token: its join has
- * failed after the hub had taken it in. So the token admits it, or another one, once more. */
+/* How long after its enrolment a machine may find that its join has failed. */
+#define JOIN_FAILS_WITHIN (300 * NSEC_PER_SEC)
+
+/* Uses that one token gets back. A machine that is silent here can still have spoken to its peers,
+ * so without a bound one use would be as many memberships, one after the other. */
+#define GIVEN_BACK_MAX 16
+
+/* Has it done nothing but enrol, a moment ago? Then it has made no use of its token: its join has
+ * failed after the hub had taken it in. */
+static bool has_only_enrolled(const struct removal *rm, const struct model_node *node)
+{
+    const struct hub_hooks *hooks = rm->later.h->hooks;
+    struct hub_facts facts = {0};
+
+    if (node->only_enrolled_at == 0 || node->heard.has_reported || node->pub.spec.stock ||
+        rm->later.rq.now - node->only_enrolled_at > JOIN_FAILS_WITHIN)
+        return false;
+    return !hooks->facts || !hooks->facts(hooks->ctx, &node->pub, &facts) ||
+           facts.handshake_at == 0;
+}
+
+/* The token of a machine whose join has failed admits it, or another one, once more. */
 static void give_back(
     struct removal *rm, struct deletions *d, const struct model_node *node, struct enrol_token *ret)
 {
-    const struct model_token *t = model_find_token(rm->later.h->model, &node->token);
+    struct model_token *t = model_find_token(rm->later.h->model, &node->token);
 
     *ret = (struct enrol_token){.value = NULL};
-    if (!rm->is_leaving || node->heard.has_reported || !t ||
-        d->n == sizeof(d->ops) / sizeof(*d->ops))
+    if (!rm->is_leaving || !t || t->n_given_back >= GIVEN_BACK_MAX ||
+        !has_only_enrolled(rm, node) || d->n == sizeof(d->ops) / sizeof(*d->ops))
         return;
     enrol_give_back(t, clock_wall_s(), ret);
-    if (ret->value)
-        d->ops[d->n++] = ret->op;
+    if (!ret->value)
+        return;
+    d->ops[d->n++] = ret->op;
+    if (rm->later.n_tries == 0)
+        t->n_given_back++;
 }
 
 static struct model_node *find(const struct removal *rm)

@@ -398,6 +398,8 @@ static int put_report(
     if (r != 0)
         return r;
     node->stored_at = heard.last_seen_at;
+    if (heard.by != net->model->boot)
+        node->only_enrolled_at = 0;
     /* What is not saved yet is newer than what is. Of what this hub has written, and of a node that
      * it hears itself, there is more in memory. */
     if (node->is_unsaved ||

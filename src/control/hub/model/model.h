@@ -137,11 +137,13 @@ struct model_node {
     bool had_copies;                 /* the network's events tell that one does */
     bool was_silent;                 /* the network's events tell that its agent is silent */
     bool was_unapplied;              /* likewise, that it has never applied anything */
-    nsec_t seen_at;       /* when it last spoke to us, monotonic; 0: not since the start */
-    struct rate asked;    /* how often it reports */
-    struct rate asked_wg; /* how often it asks for its peers */
-    bool is_unsaved;      /* @heard differs from the store */
-    struct list unsaved;  /* in reports.c's list */
+    nsec_t seen_at;          /* when it last spoke to us, monotonic; 0: not since the start */
+    nsec_t only_enrolled_at; /* when it enrolled here, monotonic; 0: it was heard since, or it is
+                                not known when */
+    struct rate asked;       /* how often it reports */
+    struct rate asked_wg;    /* how often it asks for its peers */
+    bool is_unsaved;         /* @heard differs from the store */
+    struct list unsaved;     /* in reports.c's list */
     /* watch.c's */
     struct list watches;       /* of struct watch: its own */
     struct line *text;         /* owns; as others see it, as JSON; NULL: to be made */
@@ -180,6 +182,7 @@ struct model_token {
     struct htab_link link;      /* in the model's tokens */
     struct token_hash hash;     /* of the secret */
     struct token_record record; /* as stored */
+    unsigned n_given_back;      /* uses, since the start: node_removal.c's */
     uint64_t revision;          /* of its key */
 };
 

@@ -446,6 +446,7 @@ void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_
     int64_t written = node->stored_at;
 
     node->seen_at = now;
+    node->only_enrolled_at = 0;
     node->heard.last_seen_at = wall_s;
     /* Also write the record when the clock was set back. */
     if (wall_s - written >= reports_seen_each(node->net) || wall_s < written ||

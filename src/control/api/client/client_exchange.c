@@ -12,6 +12,7 @@
 
 #include "api/content/body.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
@@ -246,6 +247,9 @@ void client_exchange_deinit(struct client_exchange *x)
     *x = (struct client_exchange){0};
 }
 
+/* A date beyond it is none: twice as many seconds still have a number of nanoseconds. */
+#define DATE_MAX (NSEC_NEVER / NSEC_PER_SEC / 2)
+
 /* The date that the server has put above its answer; 0: none that can be read. */
 static int64_t read_date(struct client_exchange *x)
 {
@@ -255,7 +259,7 @@ static int64_t read_date(struct client_exchange *x)
     if (curl_easy_header(x->easy, "Date", 0, CURLH_HEADER, -1, &date) != CURLHE_OK)
         return 0;
     t = curl_getdate(date->value, NULL);
-    return t > 0 ? (int64_t)t : 0;
+    return t > 0 && (int64_t)t <= DATE_MAX ? (int64_t)t : 0;
 }
 
 /* The server has answered: sets @ret, and turns the status into a result. */

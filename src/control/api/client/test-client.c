@@ -238,6 +238,34 @@ static void test_what_may_pass(void **state)
     assert_false(sample_answer.may_pass);
 }
 
+/* A time that no clock of ours can have is none: it is counted in nanoseconds. */
+static void test_dates(void **state)
+{
+    static const struct {
+        const char *answer;
+        int64_t date_s;
+    } cases[] = {{CANNED_OK "{}", 0},
+        {"HTTP/1.1 200 OK\r\nDate: Fri, 27 Nov 2026 05:31:00 GMT\r\nContent-Length: 2\r\n\r\n{}",
+            1795757460},
+        {"HTTP/1.1 200 OK\r\nDate: yesterday\r\nContent-Length: 2\r\n\r\n{}", 0},
+        {"HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 2\r\n\r\n{}",
+            0},
+        {"HTTP/1.1 200 OK\r\nDate: Fri, 31 Dec 9999 23:59:59 GMT\r\nContent-Length: 2\r\n\r\n{}",
+            0}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct canned_server s;
+
+        canned_server_start(&s, &cases[i].answer, 1);
+        assert_int_equal(sample_call((struct client_target){.access = CLIENT_ACCESS_OVERLAY,
+                                         .address = s.url + strlen("http://")},
+                             "GET", "/v1/health", NULL),
+            0);
+        canned_server_join(&s);
+        assert_int_equal(sample_answer.date_s, cases[i].date_s);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -247,6 +275,7 @@ int main(void)
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_calls_on_a_loop),
         cmocka_unit_test(test_what_may_pass),
+        cmocka_unit_test(test_dates),
     };
 
     return cmocka_run_group_tests(tests, sample_start, sample_stop);

@@ -84,15 +84,12 @@ static void welcome(struct later *l, struct response *rs, struct model_node *nod
 {
     struct enrol_call *call = container_of(l, struct enrol_call, later);
     char from[ENDPOINT_TEXT_MAX];
-    nsec_t enrolled_at;
 
     log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name, endpoint_format(&l->rq.from, from));
     memcpy(node->heard.report.engine, call->engine, sizeof(call->engine));
     node->heard.report.routes = call->routes;
-    enrolled_at = node->only_enrolled_at;
-    reports_seen(l->h->reports, node, l->rq.now, clock_wall_s());
-    node->only_enrolled_at = enrolled_at;
+    reports_enrolled(l->h->reports, node, l->rq.now, clock_wall_s());
     response_text(rs, 200,
         call->wants_no_peers ? view_introduction_text(node) : view_snapshot_text(node),
         "application/json");

@@ -441,17 +441,22 @@ int64_t reports_seen_each(const struct model_network *net)
     return REPORTS_SEEN_FLUSH_S + (int64_t)(net->nodes.n / REPORTS_SEEN_NODES);
 }
 
-void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s)
+void reports_enrolled(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s)
 {
     int64_t written = node->stored_at;
 
     node->seen_at = now;
-    node->only_enrolled_at = 0;
     node->heard.last_seen_at = wall_s;
     /* Also write the record when the clock was set back. */
     if (wall_s - written >= reports_seen_each(node->net) || wall_s < written ||
         (node->is_unwritten && writes_here(s, node)))
         mark_unsaved(s, node);
+}
+
+void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s)
+{
+    node->only_enrolled_at = 0;
+    reports_enrolled(s, node, now, wall_s);
 }
 
 void reports_try_store(struct reports *s)

@@ -94,6 +94,10 @@ int64_t reports_seen_each(const struct model_network *net);
 /** reports_seen() - @node was heard. @wall_s: seconds since 1970. */
 void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s);
 
+/** reports_enrolled() - the same of an enrolment, also of one that is repeated: it is no use that
+ * the node makes of its membership. */
+void reports_enrolled(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s);
+
 /**
  * reports_try_store() - have something written, if nothing is to be written already
  *

@@ -22,6 +22,7 @@
 #include "cmd/options.h"
 #include "mesh/names/reserved.h"
 #include "mesh/object/object.h"
+#include "net/socket/udp_owner.h"
 #include "os/fd_cleanup.h"
 #include "os/process.h"
 
@@ -265,14 +266,27 @@ static int start_agent(struct launch *launch, json_t **ret_status, struct err *e
     return r == 0 ? launch_wait(launch, arg.socket, WAIT_MS, ret_status, e) : r;
 }
 
+/* A port that another program took meanwhile the agent would go on waiting for; it has ended. */
+static void name_port(uint16_t port, struct err *why)
+{
+    struct err taken = ERR_NULL;
+
+    if (port != 0 && udp_owner_check(port, &taken) == UDP_OWNER_E_TAKEN)
+        (void)err_set(
+            why, -EADDRINUSE, "%s: end that, or join with another --listen", err_text(&taken));
+}
+
 /* The agent cannot run here, as @why says: the join is undone, so that it can be tried again. */
-static int give_up(const struct launch *launch, const char *name, const struct err *why)
+static int give_up(const struct launch *launch, const char *name, uint16_t port, struct err *why)
 {
     struct without_agent_done done;
     struct err e = ERR_NULL;
+    int r;
 
     launch_stop(launch);
-    if (without_agent_leave(arg.state_dir, arg.socket, &done, &e) != 0)
+    r = without_agent_leave(arg.state_dir, arg.socket, &done, &e);
+    name_port(port, why);
+    if (r != 0)
         return cmd_fail("join",
             "the hub has taken this machine in as %s, but its agent cannot run: %s; nor can the "
             "join be undone: %s",
@@ -406,7 +420,7 @@ static int join(struct join_wish *wish)
     /* Either it has joined or it has failed: whoever reads one line is not misled. */
     r = starts ? start_agent(&launch, &status, &e) : 0;
     if (r != 0 && r != -ETIMEDOUT)
-        return give_up(&launch, snapshot_self(&st.snapshot)->meta.name, &e);
+        return give_up(&launch, snapshot_self(&st.snapshot)->meta.name, wish->listen_port, &e);
     if (r != 0)
         return cmd_fail("join",
             "the hub has taken this machine in as %s, but it does not take part yet: %s",

@@ -182,7 +182,7 @@ static bool describe_fault(const json_t *self, struct err *e)
 
     if (!fault || fault[0] == '\0')
         return false;
-    (void)err_set(e, -EIO, "the agent cannot make the interface, and keeps trying: %s", fault);
+    (void)err_set(e, -EIO, "the agent cannot make the interface: %s", fault);
     return true;
 }
 

@@ -413,6 +413,33 @@ def test_a_listen_port_that_is_in_use(site: Pair) -> None:
     site.n1.run("join", token, "--name", "n1", "--listen", "51999", "--no-start")
 
 
+# Takes a port as soon as the machine has been taken in, before its agent is started.
+TAKE_PORT = """
+import os, socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while not os.path.exists(sys.argv[1]):
+    pass
+s.bind(("", int(sys.argv[2])))
+time.sleep(1000)
+"""
+
+
+def test_a_listen_port_that_is_taken_during_the_join(site: Pair) -> None:
+    """The join is undone, and says who has the port; it promises nothing that nobody does."""
+    token = site.token()
+    taker = site.n1.host.spawn(["/usr/bin/python3", "-c", TAKE_PORT, f"{STATE}/node.json", "51999"],
+                               name="taker")
+    failed = site.n1.run("join", token, "--name", "n1", "--listen", "51999", check=False)
+    assert failed.rc == 1 and "has joined" not in failed.out, failed
+    assert (f"UDP port 51999 is in use already (EADDRINUSE): python3 (process {taker.pid}) has it: "
+            "end that, or join with another --listen; the join is undone") in failed.err, failed
+    assert "keeps trying" not in failed.err and "as soon as" not in failed.err
+    assert "n1" not in site.node_names()
+    taker.kill9()
+    taker.wait()
+    site.n1.join(token, "--listen", "51999")
+
+
 def test_a_hub_whose_port_is_in_use(site: Pair) -> None:
     """The hub says which port it cannot have, and who has it."""
     hold_port(site.n1.host, 51820)

@@ -7,9 +7,8 @@ struct err;
 /**
  * agent_privileges_drop() - start the helper for the hosts file, open the socket for pings, then
  *			     give up what is not needed
- * @config:	its @memlock is set, and its @hosts, to be released with hosts_helper_free(), and
- *its
- *		@pings, with echo_socket_free()
+ * @config:	its @memlock is set; its @hosts, to be released with hosts_helper_free(); and its
+ *		@pings, likewise with echo_socket_free()
  * @user:	as --user says
  *
  * On a machine that has not joined nothing is given up: agent_run() says that, and ends.

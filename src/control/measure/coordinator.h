@@ -73,7 +73,7 @@ void coordinator_deinit(struct coordinator *c);
  * @c:		not initialised yet; coordinator_deinit() is due also after a failure
  * @addresses:	@n of them, on the overlay
  * @o:		SESSION, with an id that nobody can guess. A member that wants a proof gets the
- *order once more, with one
+ *		order once more, with one
  * @deadline:	monotonic, for connecting; then those that are connected have as long to answer
  *
  * A member that does not take part keeps its place, with fd -1 and the reason in @why.

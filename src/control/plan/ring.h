@@ -15,8 +15,8 @@
 /**
  * ring_order() - a good cycle through all nodes
  * @cost:	@n times @n seconds; cost[a * n + b] is for what passes from a to b
- * @ret:	room for @n; each index once, beginning with 0. Passing goes from ret[i] to ret[i +
- *1], and from the last to the first
+ * @ret:	room for @n; each index once, beginning with 0. Passing goes from each to
+ *		the next, and from the last to the first
  *
  * For more than RING_EXACT_MAX nodes: Croes, "A method for solving traveling-salesman problems"
  * (Operations Research 6, 1958), which reverses parts of the cycle for as long as that helps.

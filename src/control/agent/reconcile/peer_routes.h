@@ -69,8 +69,8 @@ int peer_routes_apply(const struct peer_routes *pr, struct netlink *nl, unsigned
 
 /**
  * peer_routes_metrics() - the metrics of a route whose packets have at most @mtu bytes
- * @mss_mtu:	the other end cannot know what its packets may have: TCP there is asked for packets
- *of so much at most; 0: it can
+ * @mss_mtu:	TCP at the other end, which cannot know what its packets may have, is asked for
+ *		packets of so much at most; 0: it can know
  *
  * The announced MSS is what this machine's links can carry, whatever the path's MTU is now: the
  * other end limits what it sends by its own route, and connections that begin on a narrow path may

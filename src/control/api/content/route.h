@@ -124,8 +124,8 @@ const struct route *route_find(const struct route *table, const char *method, co
     char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1], struct response *rs);
 
 /**
- * route_admits() - may the caller make this call? The one place that decides by access, role,
- *network
+ * route_admits() - may the caller make this call? The one place that decides by access, role
+ *		    and network
  * @rq:	its access, caller and parameters are looked at
  * @rs:	when not: 401 without a valid admin token; 403 for another access, too low a role or
  *		another network; 429 after too many failures. Each has a sentence that says what

@@ -51,7 +51,8 @@ void etcd_client_deinit(struct etcd_client *c);
  * @path:	"/v3/..."
  * @body:	JSON
  * @until:	monotonic time; one try is made however late it is. That is a short one, and twice
- *as long after each that got no answer, so that a slow etcd is not taken for one that is away
+ *		as long after each that got no answer, so that a slow etcd is not taken for one
+ *		that is away
  * @ret:	gives the answer, an object; json_decref()
  *
  * Lines of the watch are given out meanwhile (remote_http.h).

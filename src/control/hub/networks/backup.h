@@ -71,7 +71,8 @@ int backup_check(const char *dir, struct err *e);
  * backup_restore() - put a copy in the place of @state_dir, on which no hub runs
  * @ret_former:	where what was there is now; "": there was nothing
  * @ret_keyless:	gets the names, with commas, of networks whose key is not in the copy, or is
- *none: a hub sets such a network aside. A copy that was carried without its folder lacks all
+ *		none: a hub sets such a network aside. A copy that was carried without its folder
+ *		lacks all
  *
  * All of it, or nothing: the copy is made and checked beside its place first.
  *

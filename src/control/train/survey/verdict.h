@@ -32,7 +32,7 @@ bool verdict_expect(struct verdict_expectation *ret, const struct fabric_report 
 /**
  * verdict_expect_plain() - what is expected on an ordinary network
  * @rate:	bit/s that were measured between the slowest pair, one way, the better of one stream
- *and several
+ *		and several
  */
 struct verdict_expectation verdict_expect_plain(double rate);
 
@@ -49,7 +49,7 @@ enum verdict {
  * @busbw:	GB/s; 0: nothing was measured
  * @log:	NCCL's, of the same run; NULL: it was not NCCL
  * @out:	a sentence is appended, without a newline: pass or fail, with the numbers, and that
- *the fabric is off where it looks so
+ *		the fabric is off where it looks so
  */
 enum verdict verdict_judge(const struct verdict_expectation *expected,
     const struct fabric_report *machine, double busbw, const struct nccl_log *log, struct str *out);

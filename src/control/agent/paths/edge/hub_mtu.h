@@ -83,8 +83,8 @@ uint16_t hub_mtus_of(const struct hub_mtus *w, const struct x25519_public *key);
 
 /**
  * hub_mtus_next() - the next frame to be sent
- * @wall:	time since 1970 by the hub's clock; frames are numbered by it, so that a hub never
- *takes an older one. 0: not known yet; the way is measured, and the hub is not told
+ * @wall:	time since 1970 by the hub's clock, which numbers the frames: a hub takes no older
+ *		one. 0: not known yet; the way is measured, and the hub is not told
  * @ret_is_new: set when an MTU is another one than before; else untouched
  *
  * Call after every event and when hub_mtus_due() has come, until it returns false.

@@ -59,7 +59,7 @@ struct hub_transport {
     unsigned n_ways;
     unsigned next_heard;               /* of @ways: the one that @ask_heard was last about */
     enum udp_asymmetry_kind explained; /* which direction fails, as @why says */
-    char lockout[240];                 /* as last viewed */
+    char lockout[240];                 /* as last viewed: a sentence fits */
     char why[768];                     /* why it is a stream, a clause */
     char failed[512];                  /* the stream's failure that was last told */
 };

@@ -240,7 +240,6 @@ static void on_tick(uv_timer_t *timer)
     nsec_t now = clock_now();
 
     keep_timestamps(o, now);
-
     router_expire(relay_router(o->relay), now);
     overlay__tick_nodes(o, now);
 }

@@ -433,6 +433,25 @@ static void on_first(void *ctx, int r, struct model_network *net, const struct e
 /* Networks that a starting hub joins at most before it serves; it joins the rest afterwards. */
 #define JOIN_TRIES 64
 
+/* A network keeps its block for good, so one that is in use here is refused before it is made. */
+static int check_first(const struct hub *hub, const struct network_request *rq, struct err *e)
+{
+    const struct hub_hooks *hooks = &hub->changes.hooks;
+    struct ip_prefix block = rq->cidr4;
+    struct err why = ERR_NULL;
+    int r;
+
+    if (!hooks->check_block)
+        return 0;
+    if (block.len == 0)
+        (void)ip_prefix_parse(&block, NETWORKS_CIDR4_DEFAULT, NULL);
+    r = hooks->check_block(hooks->ctx, &block, &why);
+    if (r == -EADDRINUSE)
+        return err_set(e, r, "%s, and nothing is made yet: say another block with --cidr4 CIDR",
+            err_text(&why));
+    return r == 0 ? 0 : err_set(e, r, "%s", err_text(&why));
+}
+
 /* Make the first network, if the hub has none, and wait for that. */
 static int add_first(
     struct hub *hub, const char *name, const struct ip_prefix *cidr4, struct err *e)
@@ -449,6 +468,9 @@ static int add_first(
         return 0;
     }
     (void)snprintf(rq.name, sizeof(rq.name), "%s", name ? name : NETWORKS_NAME_DEFAULT);
+    r = check_first(hub, &rq, e);
+    if (r != 0)
+        return r;
     r = networks_add(&hub->networks, &rq, on_first, &first, e);
     store_wait(hub->store);
     return r == 0 ? first.r : r;

@@ -449,6 +449,19 @@ def test_a_hub_whose_port_is_in_use(site: Pair) -> None:
         refused.err), refused
 
 
+def test_a_hub_whose_block_is_in_use(site: Pair) -> None:
+    """The first network is not made with it: the next start takes the block that it is given."""
+    n1 = site.n1
+    n1.host.run(["ip", "address", "add", "10.77.0.2/16", "dev", "wan"])
+    refused = n1.run("hub", "up", "--public", "203.0.113.11", check=False)
+    assert refused.rc == 1 and "10.77.0.0/16 collides with the address 10.77.0.2/16" in refused.err
+    assert "say another block with --cidr4" in refused.err, refused
+    hub = n1.host.spawn([n1.weft, "hub", "up", "--public", "203.0.113.11",
+                         "--cidr4", "10.88.0.0/16"])
+    hub.wait_line("weft hub is up")
+    assert hub.stop() == 0
+
+
 ELSEWHERE = """
 switch wan 203.0.113.0/24
 host hub

@@ -57,6 +57,10 @@ struct hub_facts {
 struct hub_hooks {
     void *ctx; /* pinned: handed to every call */
 
+    /* Is that block of addresses free on this machine? Asked before the first network is made.
+     * Return: 0; -EADDRINUSE with words: it is in use; or negative errno with words. */
+    int (*check_block)(void *ctx, const struct ip_prefix *block, struct err *e);
+
     /*
      * A network is there: make its device with @net->secret, both addresses and the MTU. When
      * this returns, the hub answers members at these addresses, on the interface @net->interface.

@@ -64,6 +64,11 @@ static bool on_facts(void *ctx, const struct hub_node *node, struct hub_facts *r
 
 /* ---- networks ------------------------------------------------------------------------------- */
 
+static int on_check_block(void *ctx, const struct ip_prefix *block, struct err *e)
+{
+    return overlay__check_block(ctx, NULL, block, e);
+}
+
 static int on_network_added(void *ctx, struct hub_network *hub, struct err *e)
 {
     struct overlay *o = ctx;
@@ -202,6 +207,7 @@ struct hub_hooks overlay_hooks(struct overlay *o)
 {
     return (struct hub_hooks){
         .ctx = o,
+        .check_block = on_check_block,
         .network_added = on_network_added,
         .network_removed = on_network_removed,
         .node_added = on_node_added,

@@ -167,6 +167,17 @@ bool overlay__is_leased(
 /* ---- overlay_network.c: the loop's ---- */
 
 /**
+ * overlay__check_block() - is the block free on this machine?
+ * @net:	whose block it is; NULL: a network's that is not made yet
+ *
+ * But for the overlay's own interfaces, and that of a member of @net which this machine is as well.
+ *
+ * Return: 0; -EADDRINUSE with words: it is in use; or negative errno with words.
+ */
+int overlay__check_block(struct overlay *o, const struct overlay_network *net,
+    const struct ip_prefix *block, struct err *e);
+
+/**
  * overlay__network_new() - interface, device, addresses, routes, relay tables
  * @ret:	gives it, in overlay->networks
  *

@@ -154,9 +154,7 @@ static int find_member(const struct rtnl_entry *entry, void *ctx)
     return 0;
 }
 
-/* Is the block free on this machine, but for the overlay's own interfaces, and that of a member
- * which this machine is as well? */
-static int check_block(struct overlay *o, const struct overlay_network *net,
+int overlay__check_block(struct overlay *o, const struct overlay_network *net,
     const struct ip_prefix *block, struct err *e)
 {
     struct member_walk member = {.net = net};
@@ -173,7 +171,7 @@ static int check_block(struct overlay *o, const struct overlay_network *net,
     list_foreach(each, &o->networks, siblings)
         own[n++] = each->ifindex;
     /* If the addresses cannot be read, the check below says so. */
-    if (rtnl_each_address(&o->nl, 0, find_member, &member) == 0 && member.ifindex != 0)
+    if (net && rtnl_each_address(&o->nl, 0, find_member, &member) == 0 && member.ifindex != 0)
         own[n++] = member.ifindex;
     return rtnl_check_free_but(&o->nl, block, own, n, e);
 }
@@ -185,10 +183,10 @@ static int check_block(struct overlay *o, const struct overlay_network *net,
 static int check_blocks(struct overlay_network *net, struct err *e)
 {
     struct overlay *o = net->overlay;
-    int r = check_block(o, net, &net->hub->spec.cidr4, e);
+    int r = overlay__check_block(o, net, &net->hub->spec.cidr4, e);
 
     if (r == 0)
-        r = check_block(o, net, &net->hub->spec.cidr6, e);
+        r = overlay__check_block(o, net, &net->hub->spec.cidr6, e);
     if (r != -EADDRINUSE || net->hub->n_nodes <= 1)
         return r;
     log_warning(

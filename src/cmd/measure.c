@@ -54,8 +54,11 @@ static int open_survey(struct measure *m, struct err *e)
         addresses[i] = m->members.items[i].address;
     }
     r = survey_open(&m->survey, &m->plan, names, addresses, n, e);
-    for (size_t i = 0; r == 0 && i < n; i++)
+    for (size_t i = 0; r == 0 && i < n; i++) {
         m->survey.nodes[i].is_stock = m->members.items[i].is_stock;
+        memcpy(m->survey.nodes[i].no_path, m->members.items[i].no_path,
+            sizeof(m->survey.nodes[i].no_path));
+    }
     return r;
 }
 

@@ -93,6 +93,7 @@ static int judge(struct measure *m)
 
     in.expect_bps = arg.expect_bps;
     in.own_fault = m->members.fault;
+    in.hub_away = m->members.hub_away;
     in.env = (struct preflight_environment){.nccl_ifname = getenv("NCCL_SOCKET_IFNAME"),
         .nccl_family = getenv("NCCL_SOCKET_FAMILY"),
         .gloo_ifname = getenv("GLOO_SOCKET_IFNAME"),

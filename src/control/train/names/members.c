@@ -65,15 +65,28 @@ static int decode_member(struct member *ret, const json_t *json, struct err *e)
     struct fields f = fields_make(json, "the agent's status", e);
     const json_t *fabric = json_object_get(json, "fabric");
     const char *path = json_string_value(json_object_get(json, "path"));
+    const char *why = json_string_value(json_object_get(json, "why"));
     struct member m = {.is_up = !path || strcmp(path, "none") != 0};
 
     fields_name(&f, "name", FIELDS_REQUIRED, m.name);
     fields_address(&f, "address4", FIELDS_REQUIRED, true, &m.address);
+    if (!m.is_up)
+        (void)snprintf(m.no_path, sizeof(m.no_path), "%.*s", (int)sizeof(m.no_path) - 1,
+            why && why[0] != '\0' ? why : "the agent here does not say why");
     fields_bool(&f, "stock", FIELDS_OPTIONAL, &m.is_stock);
     m.has_fabric =
         json_is_object(fabric) && fabric_report_decode(&m.fabric, fabric, m.name, NULL) == 0;
     *ret = m;
     return fields_end(&f);
+}
+
+/* Without a word of the hub, as of an agent that has heard of none, it is not blamed. */
+static void take_hub(struct members *r, const json_t *hub)
+{
+    const char *name = json_string_value(json_object_get(hub, "name"));
+
+    if (name && json_is_false(json_object_get(hub, "reachable")))
+        (void)snprintf(r->hub_away, sizeof(r->hub_away), "%.*s", NAME_MAX_LEN, name);
 }
 
 static int take_all(struct members *r, const json_t *status, const char *only, struct err *e)
@@ -93,6 +106,7 @@ static int take_all(struct members *r, const json_t *status, const char *only, s
     if (ret < 0)
         return ret;
     (void)snprintf(r->fault, sizeof(r->fault), "%s", fault ? fault : "");
+    take_hub(r, json_object_get(status, "hub"));
     memcpy(r->interface, interface, strlen(interface) + 1);
     ret = decode_member(&r->items[r->n++], self, e);
     json_array_foreach(peers, i, peer) {

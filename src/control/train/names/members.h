@@ -20,6 +20,7 @@ struct member {
     char name[NAME_MAX_LEN + 1];
     struct ip_addr address; /* IPv4, on the overlay */
     bool is_up;             /* this node, or a peer that is reached in some way */
+    char no_path[160];      /* why no way leads to it, as the agent says; "": one does */
     bool is_stock;          /* no agent runs there; then it was named */
     bool has_fabric;        /* it has reported its fabric */
     struct fabric_report fabric;
@@ -32,6 +33,7 @@ struct members {
     char network[NAME_MAX_LEN + 1]; /* the network's name */
     char interface[IFNAMSIZ];       /* name of the overlay's interface on this node */
     char fault[256];                /* why that is not as it should be; "": it is */
+    char hub_away[NAME_MAX_LEN + 1]; /* the hub, if it does not answer this node's agent; else "" */
 };
 
 #define MEMBERS_NULL                                                                               \

@@ -91,6 +91,7 @@ struct preflight_node {
     bool present;                  /* it could be asked, and has sent its @facts */
     bool is_stock;                 /* no agent runs there that could be asked */
     char why[COORDINATOR_WHY_MAX]; /* why it could not be asked; "" when it could */
+    char no_path[160]; /* why this machine's packets do not reach it, of its agent; "": they may */
     struct facts facts;
     unsigned names_missing; /* how many of the other members' names do not resolve on it */
     /* What is wrong with its own host name on another member, as words; "" if nothing is. */
@@ -130,6 +131,8 @@ struct preflight_input {
     struct preflight_environment env;
     const char *own_fault; /* borrowed; why the interface of the first of @nodes, this machine's, is
                               not as it should be; NULL or "": it is */
+    const char *hub_away;  /* borrowed; the hub that does not answer this machine's agent; NULL or
+                              "": it answers */
     uint64_t expect_bps;   /* rate that every pair must reach; 0: nothing is expected */
     bool skipped_bulk;     /* throughput was not measured, because the network is in use */
 };

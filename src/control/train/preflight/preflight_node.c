@@ -201,21 +201,42 @@ static void judge_host_name(
         n->name);
 }
 
+/* Where this machine has no way to a member, nothing is known of the agent there. */
+static void judge_absent(struct preflight_report *r, const struct preflight_input *in, size_t node)
+{
+    const struct preflight_node *n = &in->nodes[node];
+    struct preflight_finding *f =
+        preflight__find(r, PREFLIGHT_ABSENT, PREFLIGHT_NO, node, PREFLIGHT_NOBODY);
+    bool is_hub_away = in->hub_away && in->hub_away[0] != '\0';
+
+    if (n->no_path[0] != '\0')
+        preflight__say(f, "%s cannot be asked: no way leads to it: %s", n->name, n->no_path);
+    else
+        preflight__say(f, "%s cannot be asked: %s", n->name, n->why);
+    if (n->no_path[0] != '\0' && is_hub_away)
+        preflight__fix(f,
+            "see first that the hub %s runs and is reached from here (weft status), since it does "
+            "not answer this node; or leave %s out with --nodes",
+            in->hub_away, n->name);
+    else if (n->no_path[0] != '\0')
+        preflight__fix(f,
+            "look at weft status here, and there, where its agent may be down; or leave it out "
+            "with --nodes");
+    else if (n->is_stock)
+        preflight__fix(f, "leave it out of --nodes: it is a stock WireGuard, without an agent");
+    else
+        preflight__fix(f, "start its agent (systemctl start weft-agent; weft agent "
+                          "--background), look at weft "
+                          "status there, or leave it out with --nodes");
+}
+
 void preflight__judge_node(
     struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
     const struct preflight_node *n = &in->nodes[node];
-    struct preflight_finding *f;
 
     if (!n->present) {
-        f = preflight__find(r, PREFLIGHT_ABSENT, PREFLIGHT_NO, node, PREFLIGHT_NOBODY);
-        preflight__say(f, "%s cannot be asked: %s", n->name, n->why);
-        if (n->is_stock)
-            preflight__fix(f, "leave it out of --nodes: it is a stock WireGuard, without an agent");
-        else
-            preflight__fix(f, "start its agent (systemctl start weft-agent; weft agent "
-                              "--background), look at weft "
-                              "status there, or leave it out with --nodes");
+        judge_absent(r, in, node);
         return;
     }
     judge_clock(r, in, node);

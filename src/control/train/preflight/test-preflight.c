@@ -184,6 +184,35 @@ static void test_absent(void **state)
     assert_int_equal(m->report.pair_levels[rounds_index(NODES, 0, 1)], PREFLIGHT_OK);
 }
 
+/* The hub's silence is not the fault of the members whose packets it carries. */
+static void test_absent_behind_the_hub(void **state)
+{
+    struct mesh *m = *state;
+    const struct preflight_finding *f;
+
+    m->nodes[4].present = false;
+    (void)snprintf(m->nodes[4].why, sizeof(m->nodes[4].why), "it does not answer");
+    (void)snprintf(m->nodes[4].no_path, sizeof(m->nodes[4].no_path), "the hub does not answer");
+    m->in.hub_away = "hub-a";
+    f = only(m, PREFLIGHT_ABSENT, PREFLIGHT_NO);
+    assert_non_null(strstr(f->text, "no way leads to it: the hub does not answer"));
+    assert_non_null(strstr(f->fix, "see first that the hub hub-a runs"));
+    assert_null(strstr(f->fix, "start its agent"));
+}
+
+/* Nor is an agent, which nobody could ask, said to be down where there is no way to it. */
+static void test_absent_without_a_way(void **state)
+{
+    struct mesh *m = *state;
+    const struct preflight_finding *f;
+
+    m->nodes[4].present = false;
+    (void)snprintf(m->nodes[4].no_path, sizeof(m->nodes[4].no_path), "the edge is off");
+    f = only(m, PREFLIGHT_ABSENT, PREFLIGHT_NO);
+    assert_non_null(strstr(f->text, "no way leads to it: the edge is off"));
+    assert_null(strstr(f->fix, "hub"));
+}
+
 static struct idle_test silence(void)
 {
     return (struct idle_test){.path = "direct", .sent = 4, .why = "nothing is answered"};
@@ -531,6 +560,8 @@ int main(void)
         CASE(test_healthy),
         CASE(test_own_interface),
         CASE(test_absent),
+        CASE(test_absent_behind_the_hub),
+        CASE(test_absent_without_a_way),
         CASE(test_unreachable),
         CASE(test_one_way),
         CASE(test_mtu),

@@ -1,6 +1,8 @@
 /* leave.c - weft leave: this machine is a node no more. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "agent/agent_ask.h"
 #include "agent/state/blocks_file.h"
@@ -14,6 +16,9 @@
 
 /* The agent tries each way to the hub, one after the other. */
 #define LEAVE_TIMEOUT_MS 30000
+
+/* Where weft hub up --relay-only has its state, unless --state says otherwise. */
+#define RELAY_STATE "/var/lib/weft/hub"
 
 static struct {
     const char *state_dir;
@@ -74,6 +79,18 @@ static void take_farewell(struct without_agent_done *f, const json_t *answer)
         forget_names(f);
 }
 
+/* A relay of weft hub up --relay-only is a node as well, whose state is where a hub's is. */
+static void name_relay(struct err *e)
+{
+    struct err why = *e;
+
+    if (strcmp(arg.state_dir, STATE_DIR_DEFAULT) == 0 &&
+        access(RELAY_STATE "/node.json", F_OK) == 0)
+        (void)err_set(e, why.code,
+            "%s; as a relay of weft hub up --relay-only it has: weft leave --state " RELAY_STATE,
+            err_text(&why));
+}
+
 int cmd_leave(int argc, char **argv)
 {
     struct without_agent_done farewell;
@@ -98,6 +115,8 @@ int cmd_leave(int argc, char **argv)
         /* An agent is there, so what it was asked says more than that its state is held. */
         if (r == -EBUSY)
             e = why;
+        if (r == STATE_E_ABSENT)
+            name_relay(&e);
     }
     if (r == WITHOUT_AGENT_E_REMOVED) {
         (void)printf("Already left; %s.\n", err_text(&e));

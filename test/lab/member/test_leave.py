@@ -38,6 +38,16 @@ def test_leave(site: Pair) -> None:
     site.n2.join(site.token())
 
 
+def test_leave_names_the_state_of_a_relay(site: Pair) -> None:
+    """A relay's state is where a hub's is, and not where leave looks."""
+    relay = "/var/lib/weft/hub"
+    site.n1.host.run(["mkdir", "-p", relay])
+    assert relay not in site.n1.run("leave", check=False).err
+    site.n1.host.run(["touch", f"{relay}/node.json"])
+    refused = site.n1.run("leave", check=False)
+    assert refused.rc == 1 and f"weft leave --state {relay}" in refused.err, refused
+
+
 def test_leave_without_agent(site: Pair) -> None:
     site.n1.join(site.token())
     site.n1.agent.kill9()

@@ -93,6 +93,7 @@ static bool advise(
     struct job_plan_order order = {.params = PARAMS_UNKNOWN,
         .socket_path = run->socket_path,
         .matrix = path,
+        .is_advice = true,
         .timeout_ms = ADVICE_TIMEOUT_MS};
     struct stat st;
     json_t *json;
@@ -116,8 +117,8 @@ static int judge_measured(const struct run_before *b, const struct job_plan *p, 
         return CMD_OK;
     job_plan_say_no(p, &out);
     str_addf(&out,
-        " (by what was measured %.1f hours ago, and a model as weft plan guesses it; --params says "
-        "yours, and gives the job a plan)",
+        " (by what this machine measured among the network's members %.1f hours ago, and a model "
+        "as weft plan guesses it; --params says yours, and gives the job a plan)",
         age_s / 3600);
     if (wants(b, "refuse"))
         return cmd_fail("run", "not started: %s", str_text(&out)), CMD_VERDICT_NO;
@@ -125,7 +126,8 @@ static int judge_measured(const struct run_before *b, const struct job_plan *p, 
     return CMD_OK;
 }
 
-/* Is the job about to average in each step over a WAN? Nobody knows what it does, so it is said. */
+/* Is the job about to average in each step over a WAN? Nobody knows what it does, so it is said.
+ * Nor is it known yet which members come to the job, so the network's are spoken of. */
 static int judge_without_plan(const struct run_before *b, const struct run *run)
 {
     struct job_plan p;
@@ -141,8 +143,9 @@ static int judge_without_plan(const struct run_before *b, const struct run *run)
             "does, and --params N has a plan made");
     if (run->node.far[0] != '\0' && run->node.far_rtt_ms >= FAR_MS)
         (void)fprintf(stderr,
-            "weft run: note: the job crosses islands, a round trip to %s takes %.1f ms, and no "
-            "rate has been measured: weft plan says whether gradients can be averaged in each "
+            "weft run: note: a round trip to %s, a member in another island, takes %.1f ms, and no "
+            "rate has been measured by this machine (weft preflight or weft bench does that): if "
+            "the job runs there too, weft plan says whether gradients can be averaged in each "
             "step\n",
             run->node.far, run->node.far_rtt_ms);
     return CMD_OK;

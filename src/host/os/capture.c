@@ -15,6 +15,16 @@
 #include "os/clock.h"
 #include "os/process.h"
 
+/* In the child. Where its standard error goes. */
+static bool lead_errors(const struct capture_wish *wish, int output)
+{
+    int to = output;
+
+    if (wish->drops_errors)
+        to = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    return (!wish->takes_errors && !wish->drops_errors) || dup2(to, STDERR_FILENO) >= 0;
+}
+
 /* In the child. @report: closed by a successful exec, else told the error. */
 static _Noreturn void start(const struct capture_wish *wish, int output, int report, pid_t parent)
 {
@@ -27,7 +37,7 @@ static _Noreturn void start(const struct capture_wish *wish, int output, int rep
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0 &&
-        (!wish->takes_errors || dup2(output, STDERR_FILENO) >= 0)) {
+        lead_errors(wish, output)) {
         (void)execvp(wish->argv[0], (char *const *)wish->argv);
         error = errno;
     }

@@ -19,6 +19,7 @@ struct capture_wish {
     unsigned timeout_ms;     /* then it is killed */
     size_t max;              /* bytes of output that are kept; what follows is read and dropped */
     bool takes_errors;       /* its standard error is kept as well, in the order of the writing */
+    bool drops_errors;       /* its standard error leads nowhere */
 };
 
 /** There is no such program, or it cannot be run. */

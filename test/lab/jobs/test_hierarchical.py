@@ -121,7 +121,11 @@ def test_a_job_across_a_wan_is_warned(site: Site, tmp_path: Path) -> None:
     """By what was last measured, before it starts; refused where that was asked for."""
     words = ("run", "--nnodes", "4", "--job", "wan", "--state", str(tmp_path))
     done = site.nodes["n1"].run(*words, "true")
-    assert "and no rate has been measured" in done.err and "a round trip to n" in done.err
+    assert "and no rate has been measured by this machine" in done.err
+    assert "a round trip to n" in done.err and "crosses" not in done.err
+    (tmp_path / "measured.json").write_text("{}")
+    done = site.nodes["n1"].run(*words, "true")
+    assert "no rate has been measured" in done.err and "weft plan: " not in done.err, done
     (tmp_path / "measured.json").write_text(json.dumps(recorded()))
     done = site.nodes["n1"].run(*words, "true")
     assert "note: averaging the gradients of 1B weights in each step across 2 islands" in done.err

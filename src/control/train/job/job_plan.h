@@ -53,6 +53,7 @@ struct job_plan_order {
     const char *socket_path; /* of the agent */
     const char *matrix;      /* what was measured; NULL: it is measured now */
     unsigned timeout_ms;
+    bool is_advice; /* why there is none is of no interest, and not printed */
 };
 
 /**

@@ -36,8 +36,7 @@ static _Noreturn void start(const struct capture_wish *wish, int output, int rep
      * but by SIGKILL. */
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0 &&
-        lead_errors(wish, output)) {
+    if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0 && lead_errors(wish, output)) {
         (void)execvp(wish->argv[0], (char *const *)wish->argv);
         error = errno;
     }

@@ -81,7 +81,9 @@ int job_plan_make(const struct job_plan_order *order, struct str *out, struct er
     char self[PATH_MAX];
     const char *argv[] = {process_self_path(self), "plan", "--json", "--params", order->params,
         "--socket", order->socket_path, order->matrix ? "--matrix" : NULL, order->matrix, NULL};
-    struct capture_wish wish = {.argv = argv, .timeout_ms = order->timeout_ms, .max = JOB_PLAN_MAX,
+    struct capture_wish wish = {.argv = argv,
+        .timeout_ms = order->timeout_ms,
+        .max = JOB_PLAN_MAX,
         .drops_errors = order->is_advice};
     int status = 0;
     int r;

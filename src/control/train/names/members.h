@@ -30,9 +30,9 @@ struct member {
 struct members {
     struct member *items; /* owns; this node first, then the order of the agent's status */
     size_t n;             /* members in @items */
-    char network[NAME_MAX_LEN + 1]; /* the network's name */
-    char interface[IFNAMSIZ];       /* name of the overlay's interface on this node */
-    char fault[256];                /* why that is not as it should be; "": it is */
+    char network[NAME_MAX_LEN + 1];  /* the network's name */
+    char interface[IFNAMSIZ];        /* name of the overlay's interface on this node */
+    char fault[256];                 /* why that is not as it should be; "": it is */
     char hub_away[NAME_MAX_LEN + 1]; /* the hub, if it does not answer this node's agent; else "" */
 };
 

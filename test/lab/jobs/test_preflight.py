@@ -151,6 +151,7 @@ def test_every_fault_is_named(mesh: Mesh) -> None:
     # The process that measures has the library, and not the rest of the agent's environment.
     mesh.lab.host("n8").run(["sh", "-c", f"echo {AHEAD['FAKETIME']} > /etc/faketimerc"])
     mesh.restart("n8", env=AHEAD)
+    mesh.agents["n8"].allow("this machine's clock is")
     mesh.restart("n9", "prlimit", "--nofile=512:512")
     mesh.agents["n10"].stop()
     try:
@@ -158,6 +159,8 @@ def test_every_fault_is_named(mesh: Mesh) -> None:
             ("mtu", "n3"), ("one-way", "n4", "n5"), ("slow", "n7"), ("clock", "n8"),
             ("open-files", "n9"), ("absent", "n10")},
             "--nodes", ",".join(f"n{i}" for i in range(2, 11)))
+        # The agent says it by itself, too.
+        mesh.agents["n8"].wait_line("this machine's clock is (29|30|31) s ahead of the hub's", 90)
     finally:
         mesh.filter("n3")
         mesh.filter("n5")

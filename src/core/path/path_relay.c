@@ -5,8 +5,10 @@
  * best is the one with the smallest sum of both. The side with the smaller key
  * moves to a better one, when it has been better for a while; the other follows,
  * because a session goes the way that its handshake went (noise/pin.h), and is told
- * by paths_on_relayed(). A relay that an end has lost it leaves at once, whichever
- * it is, and takes the other one along by the same handshake.
+ * by paths_on_relayed(). Where nothing is sent there is no session that takes it
+ * along: then it moves a little later by itself, to the same one. A relay that
+ * an end has lost it leaves at once, whichever it is, and takes the other one
+ * along by the same handshake.
  */
 #include <string.h>
 
@@ -15,9 +17,11 @@
 #include "path/paths_internal.h"
 #include "path/pmtu.h"
 
-/* A relay must have been better for this time, and by so much or by a fifth. */
-#define BETTER_FOR (2 * NSEC_PER_SEC)
-#define BETTER_BY  (5 * NSEC_PER_MSEC)
+/* A relay must have been better for this time, and by so much or by a fifth. The second is that of
+ * the side which is taken along, where there is a session to do so. */
+#define BETTER_FOR          (2 * NSEC_PER_SEC)
+#define BETTER_FOR_FOLLOWER (6 * NSEC_PER_SEC)
+#define BETTER_BY           (5 * NSEC_PER_MSEC)
 /* Where the other end has led, it had its reasons: its report of them may still be on its way.
  * A relay that either end announces anew ends that: most often it is the one that was left. */
 #define HOLD (60 * NSEC_PER_SEC)
@@ -173,10 +177,10 @@ void path__check_relay(struct path *pp, nsec_t now)
     remember_first(pp);
     if (pp->choice.pair != 0 || pp->peer.policy == PATH_POLICY_OFF || leave_lost(pp))
         return;
-    if (!pp->nominates || now < pp->relay.free_at || !find_better(pp, &better))
+    if (now < pp->relay.free_at || !find_better(pp, &better))
         pp->relay.move_at = NSEC_NEVER;
     else if (pp->relay.move_at == NSEC_NEVER)
-        pp->relay.move_at = now + BETTER_FOR;
+        pp->relay.move_at = now + (pp->nominates ? BETTER_FOR : BETTER_FOR_FOLLOWER);
     else if (now >= pp->relay.move_at)
         move(pp, &better, "another relay is quicker for both; through that");
 }

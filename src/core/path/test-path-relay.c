@@ -64,6 +64,20 @@ static void test_better_only_after_a_while_and_by_the_first(void **state)
     couple_stop(c);
 }
 
+/* Nothing is sent, so no handshake takes the other end along. */
+static void test_better_for_both_without_a_session(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_RELAY);
+    tell(c, 0, (unsigned[]){20, 10});
+    tell(c, 1, (unsigned[]){20, 10});
+    couple_run(c, 10 * SEC);
+    for (unsigned i = 0; i < 2; i++)
+        assert_via(c, i, 2);
+    couple_stop(c);
+}
+
 static void test_little_better_is_not_worth_it(void **state)
 {
     struct couple *c = &couple;
@@ -407,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_better_only_after_a_while_and_by_the_first),
+        cmocka_unit_test(test_better_for_both_without_a_session),
         cmocka_unit_test(test_little_better_is_not_worth_it),
         cmocka_unit_test(test_lost_one_is_left_at_once_by_either),
         cmocka_unit_test(test_announced_anew_is_gone_back_to),

@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.support import PROGRAMS, TOPOLOGIES
-from lab.support.agents import AgentNode, Site
+from lab.support.agents import STATE, AgentNode, Site
 from lab.support.streaming import Stream
 
 pytestmark = pytest.mark.namespaces
 
 TOPOLOGY = TOPOLOGIES / "two-nats.topo"
 SOCKET, REAL_SOCKET = "/run/wireguard/weft0.sock", "/run/wireguard/real.sock"
+TIMESTAMPS = f"{STATE}/timestamp"
 OLDER = PROGRAMS / "older_data_plane.py"
 # What a figure is to be, and what a machine that is busy otherwise may make of it.
 GAP_S, DEADLINE_S = 1, 15
@@ -83,7 +84,9 @@ def test_of_an_older_version(pair: tuple[Site, AgentNode, AgentNode]) -> None:
     a.agent.stop()
     os.kill(pid, 15)
     wait_for(lambda: not a.host.pids("weft-wg"), 20, "the data plane to end")
-    a.host.spawn([site.weft, "wg", "-f", "weft0", "--socket", REAL_SOCKET], name="wg")
+    # A killed data plane leaves dates up to five minutes ahead, and peers refuse older ones.
+    a.host.spawn([site.weft, "wg", "-f", "weft0", "--socket", REAL_SOCKET, "--timestamps",
+                  TIMESTAMPS], name="wg")
     wait_for(lambda: REAL_SOCKET in a.host.run(["ss", "-xl"], quiet=True).out, 20, "it to serve")
     older = a.host.spawn([sys.executable, OLDER, SOCKET, REAL_SOCKET], name="older")
     older.wait_line("listening")

@@ -121,21 +121,18 @@ static bool observe_engine(struct agent *a, nsec_t now)
     return r == 0;
 }
 
-static bool is_relay_at(void *ctx, const char *node, const struct endpoint *at)
+static bool may_be_at(void *ctx, const char *node, const struct endpoint *at)
 {
     const struct agent *a = ctx;
 
-    return path_driver_is_relay_at(a->paths, node, at);
+    return path_driver_may_be_at(a->paths, node, at);
 }
 
 /* The endpoints that the engine has learned, and may have been led astray by. */
 static void doubt_endpoints(struct agent *a, nsec_t now)
 {
-    struct peer_doubt_facts facts = {.snapshot = &a->snapshot,
-        .seen = &a->seen,
-        .is_relay_at = is_relay_at,
-        .ctx = a,
-        .now = now};
+    struct peer_doubt_facts facts = {
+        .snapshot = &a->snapshot, .seen = &a->seen, .may_be_at = may_be_at, .ctx = a, .now = now};
     struct peer_doubt_wish wish;
 
     while (peer_doubt_next(&a->doubt, &facts, &wish)) {

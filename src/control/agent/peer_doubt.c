@@ -4,13 +4,13 @@
 #include "agent/reconcile/observe.h"
 #include "mesh/snapshot/snapshot.h"
 
-/* Is that node one whose path this node finds, and has the engine it anywhere but at a relay? */
+/* Is that node one whose path this node finds, and has the engine it anywhere but on that? */
 static bool is_elsewhere(
     const struct peer_doubt_facts *facts, const struct node *node, const struct observation **ret)
 {
     *ret = node->side && !node->hub ? observe_find(facts->seen, &node->key) : NULL;
     return *ret && !endpoint_is_none(&(*ret)->endpoint) &&
-           !facts->is_relay_at(facts->ctx, node->meta.name, &(*ret)->endpoint);
+           !facts->may_be_at(facts->ctx, node->meta.name, &(*ret)->endpoint);
 }
 
 bool peer_doubt_next(

@@ -27,9 +27,10 @@ struct snapshot;
 struct peer_doubt_facts {
     const struct snapshot *snapshot;
     const struct observe *seen; /* what the engine has */
-    /* Is that node relayed, and is some relay at @at? */
-    bool (*is_relay_at)(void *ctx, const char *node, const struct endpoint *at);
-    void *ctx; /* borrowed; for @is_relay_at */
+    /* May the engine have that node at @at: by its direct path, or at some relay where it is
+     * relayed? */
+    bool (*may_be_at)(void *ctx, const char *node, const struct endpoint *at);
+    void *ctx; /* borrowed; for @may_be_at */
     nsec_t now;
 };
 

@@ -46,7 +46,7 @@ struct doubts {
     struct peer_doubt_facts facts;
 };
 
-static bool is_relay_at(void *ctx, const char *node, const struct endpoint *at)
+static bool may_be_at(void *ctx, const char *node, const struct endpoint *at)
 {
     struct doubts *d = ctx;
 
@@ -75,7 +75,7 @@ static struct doubts *make_doubts(void)
     d.seen = (struct observe){.items = d.items, .n = 3};
     d.facts = (struct peer_doubt_facts){.snapshot = &d.snapshot,
         .seen = &d.seen,
-        .is_relay_at = is_relay_at,
+        .may_be_at = may_be_at,
         .ctx = &d,
         .now = 1000 * SEC};
     return &d;

@@ -154,6 +154,17 @@ static void put_peer(struct world *w, unsigned i, unsigned policy)
     assert(paths_put_peer(w->paths, &peer, w->now) == 0);
 }
 
+/* A peer that is new, with the path that an earlier run has left: where the next step's bytes say,
+ * which that step reads as well. */
+static void keep(struct world *w, const struct reader *r)
+{
+    struct reader ahead = *r;
+    struct endpoint at = read_endpoint(&ahead);
+
+    if (!ahead.failed)
+        paths_keep(w->paths, &w->people->keys[1], &at, w->now);
+}
+
 static void step(struct world *w, struct reader *r)
 {
     uint64_t probe;
@@ -183,6 +194,7 @@ static void step(struct world *w, struct reader *r)
         paths_remove_peer(w->paths, &w->people->keys[reader_u8(r) % N_PEERS], w->now);
         put_peer(w, 0, PATH_POLICY_AUTO);
         put_peer(w, 1, PATH_POLICY_DIRECT);
+        keep(w, r);
         break;
     case 7:
         paths_on_relay(w->paths, reader_u8(r) % 2, w->now);

@@ -281,6 +281,10 @@ struct path_liveness_facts path__liveness_facts(const struct path *pp, nsec_t no
  * NULL: nothing is logged. */
 void path__use_relay(struct path *pp, const char *why, nsec_t now);
 
+/** path__keep() - use the pair with @at, which the engine uses already, and ask whether it works.
+ */
+void path__keep(struct path *pp, const struct endpoint *at, nsec_t now);
+
 /** path__settle() - the peer uses another path: nominate @pair again, or leave it. */
 void path__settle(struct path *pp, struct path_pair *pair, nsec_t now);
 

@@ -68,12 +68,16 @@ static void tell_pair(struct path *pp, const struct path_pair *pair)
 
 static void say_direct(struct path *pp, const struct path_pair *pair)
 {
+    const char *kind = path__pair_kind(pair) == PATH_KIND_LAN ? "lan" : "direct";
     char ep[ENDPOINT_TEXT_MAX];
 
-    path__event(pp, false, "%s path %s, %lld.%lld ms",
-        path__pair_kind(pair) == PATH_KIND_LAN ? "lan" : "direct",
-        endpoint_format(&pair->remote.endpoint, ep), (long long)(pair->rtt / NSEC_PER_MSEC),
-        (long long)(pair->rtt / (NSEC_PER_MSEC / 10) % 10));
+    (void)endpoint_format(&pair->remote.endpoint, ep);
+    if (pair->n_samples == 0)
+        path__event(pp, false, "%s path %s, kept from before this start", kind, ep);
+    else
+        path__event(pp, false, "%s path %s, %lld.%lld ms", kind, ep,
+            (long long)(pair->rtt / NSEC_PER_MSEC),
+            (long long)(pair->rtt / (NSEC_PER_MSEC / 10) % 10));
 }
 
 void path__end_alarm(struct path *pp, const char *words)
@@ -135,6 +139,16 @@ static void use_pair(struct path *pp, struct path_pair *pair, nsec_t now)
     path__port_guess_end(pp);
     if (old_socket != PATH_SOCKET_MAIN && old_socket != pair->socket)
         path__close_socket(pp, old_socket);
+}
+
+void path__keep(struct path *pp, const struct endpoint *at, nsec_t now)
+{
+    struct path_pair *pair = path__pair_add(pp, CANDIDATE_HEARD, at, PATH_SOCKET_MAIN);
+
+    if (!pair)
+        return;
+    use_pair(pp, pair, now);
+    path_liveness_doubt(&pp->liveness, now);
 }
 
 void path__use_relay(struct path *pp, const char *why, nsec_t now)

@@ -395,6 +395,17 @@ void paths_on_traffic(
     path__rearm(pp);
 }
 
+void paths_keep(
+    struct paths *p, const struct x25519_public *key, const struct endpoint *at, nsec_t now)
+{
+    struct path *pp = find(p, key);
+
+    if (!pp || !path__wants_direct(pp) || pp->choice.pair != 0)
+        return;
+    path__keep(pp, at, now);
+    path__rearm(pp);
+}
+
 void paths_on_received(struct paths *p, const struct x25519_public *key, nsec_t since, nsec_t now)
 {
     struct path *pp = find(p, key);

@@ -113,6 +113,16 @@ void paths_on_traffic(
     struct paths *p, const struct x25519_public *key, uint64_t rx, uint64_t tx, nsec_t now);
 
 /**
+ * paths_keep() - the engine sends to a peer at @at already, and has heard it there
+ *
+ * As an earlier run of this node has left it. The edge takes that path at once, and a ping asks
+ * whether it still works: like any path that does not answer it is left soon. Nothing happens where
+ * a direct path is used already, or may not be, or where @at can be no peer's.
+ */
+void paths_keep(
+    struct paths *p, const struct x25519_public *key, const struct endpoint *at, nsec_t now);
+
+/**
  * paths_on_received() - something authentic of a peer came in by the direct path that is in use
  * @since:	not before this
  *

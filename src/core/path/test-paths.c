@@ -158,6 +158,61 @@ static void test_idle_pace_is_the_shorter_keepalive(void **state)
     }
 }
 
+/* As an earlier run has left it in the engine: used at once, asked, and left if it is silent. */
+static void test_a_kept_path_is_used_and_asked(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    for (unsigned i = 0; i < 2; i++)
+        paths_keep(c->nodes[i].paths, &c->nodes[1 - i].key, &c->nodes[1 - i].ep, c->now);
+    couple_run(c, 0);
+    couple_assert_direct(c);
+    assert_string_equal(
+        c->nodes[0].event, "b: direct path 203.0.113.2:51820, kept from before this start");
+    couple_run_with_traffic(c, 20 * SEC);
+    couple_assert_direct(c);
+    assert_int_equal(c->nodes[0].n_uses, 2);
+    assert_int_equal(c->nodes[1].n_uses, 2);
+    assert_true(couple_view(c, 0).rtt == 2 * COUPLE_DELAY);
+    couple_stop(c);
+}
+
+static void test_a_kept_path_that_is_dead_is_left_in_time(void **state)
+{
+    struct couple *c = &couple;
+    struct endpoint gone;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    gone = c->nodes[1].ep;
+    gone.port = 4242;
+    paths_keep(c->nodes[0].paths, &c->nodes[1].key, &gone, c->now);
+    couple_run(c, 2000 * MSEC);
+    couple_assert_relayed(c);
+    assert_int_equal(c->nodes[0].n_uses, 3);
+    couple_tell(c);
+    couple_run(c, 300 * MSEC);
+    couple_assert_direct(c);
+    couple_stop(c);
+}
+
+static void test_what_may_not_be_kept(void **state)
+{
+    static const struct endpoint loopback = {.addr = {.b = {[15] = 1}}, .port = 4000};
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_RELAY);
+    paths_keep(c->nodes[0].paths, &c->nodes[1].key, &c->nodes[1].ep, c->now);
+    couple_run(c, 0);
+    couple_assert_relayed(c);
+    couple_stop(c);
+    couple_start(c, PATH_POLICY_AUTO);
+    paths_keep(c->nodes[0].paths, &c->nodes[1].key, &loopback, c->now);
+    couple_run(c, 0);
+    couple_assert_relayed(c);
+    couple_stop(c);
+}
+
 static void test_dead_path_is_left_in_time(void **state)
 {
     struct couple *c = &couple;
@@ -505,6 +560,9 @@ int main(void)
         cmocka_unit_test(test_blocks_of_other_overlays),
         cmocka_unit_test(test_idle_is_cheap_and_steady),
         cmocka_unit_test(test_idle_pace_is_the_shorter_keepalive),
+        cmocka_unit_test(test_a_kept_path_is_used_and_asked),
+        cmocka_unit_test(test_a_kept_path_that_is_dead_is_left_in_time),
+        cmocka_unit_test(test_what_may_not_be_kept),
         cmocka_unit_test(test_dead_path_is_left_in_time),
         cmocka_unit_test(test_outage_that_ends_in_time_is_not_loss),
         cmocka_unit_test(test_one_way_break_takes_both_away),

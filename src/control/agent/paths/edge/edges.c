@@ -554,14 +554,47 @@ static void look_at_stocks(struct edges *e, const struct peer_seen *seen, size_t
     }
 }
 
+/* Does the engine send to another peer at that endpoint, too? Then it is a relay's, unless @peer is
+ * that relay. */
+static bool is_shared(const struct edges *e, const struct peer_entry *peer,
+    const struct endpoint *at, const struct peer_seen *seen, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct peer_entry *other;
+
+        if (!endpoint_equal(&seen[i].endpoint, at) || x25519_public_equal(&seen[i].key, &peer->key))
+            continue;
+        other = peer_table_find_key(&e->peers, &seen[i].key);
+        if (!peer->is_relay || !other || other->is_relay)
+            return true;
+    }
+    return false;
+}
+
+/* The engine of an earlier agent goes on with its sessions. Where it has heard a peer by the
+ * endpoint that it sends to, that path is kept until it is found dead or a better one is found:
+ * through a relay, which has seen no handshake, nothing would pass. */
+static void keep_path(struct edges *e, const struct peer_entry *peer,
+    const struct peer_seen *of_peer, const struct peer_seen *seen, size_t n, nsec_t now)
+{
+    if (of_peer->has_session && !endpoint_is_none(&of_peer->endpoint) &&
+        endpoint_equal(&of_peer->heard, &of_peer->endpoint) &&
+        !is_shared(e, peer, &of_peer->endpoint, seen, n))
+        paths_keep(e->paths, &peer->key, &of_peer->endpoint, now);
+}
+
 void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now)
 {
     for (size_t i = 0; i < e->peers.n; i++) {
         struct peer_entry *peer = &e->peers.items[i];
         const struct peer_seen *of_peer = find_seen(seen, n, &peer->key);
 
-        if (of_peer)
-            observe_peer(e, peer, of_peer, now);
+        if (!of_peer)
+            continue;
+        if (!peer->was_seen)
+            keep_path(e, peer, of_peer, seen, n, now);
+        peer->was_seen = true;
+        observe_peer(e, peer, of_peer, now);
     }
     for (size_t i = 0; i < e->peers.n; i++)
         if (is_received(e, &e->peers.items[i]))

@@ -347,13 +347,13 @@ const struct render_path *path_driver_routes(struct path_driver *d, size_t *ret_
     return edges_routes(&d->edges, ret_n);
 }
 
-bool path_driver_is_relay_at(
-    const struct path_driver *d, const char *node, const struct endpoint *at)
+bool path_driver_may_be_at(const struct path_driver *d, const char *node, const struct endpoint *at)
 {
     const struct peer_entry *peer = peer_table_find(&d->edges.peers, node);
 
-    return (!peer || peer->route.kind != EDGE_ROUTE_DIRECT) &&
-           (edges_relay_at(&d->edges, at) || edges_is_hub_at(&d->edges, at));
+    if (peer && peer->route.kind == EDGE_ROUTE_DIRECT)
+        return endpoint_equal(&peer->route.endpoint, at);
+    return edges_relay_at(&d->edges, at) || edges_is_hub_at(&d->edges, at);
 }
 
 void path_driver_set_hub(struct path_driver *d, bool heard, nsec_t now)

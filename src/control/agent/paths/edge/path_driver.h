@@ -158,8 +158,9 @@ const struct path_side *path_driver_self(const struct path_driver *d);
 /** path_driver_outside() - at which address @server, a hub's endpoint, sees us; none: unknown. */
 struct ip_addr path_driver_outside(const struct path_driver *d, const struct endpoint *server);
 
-/** path_driver_is_relay_at() - is that node relayed, and is some relay at @at? */
-bool path_driver_is_relay_at(
+/** path_driver_may_be_at() - may the engine have that node at @at: does its direct path lead there,
+ * or, where it has none, is some relay there? */
+bool path_driver_may_be_at(
     const struct path_driver *d, const char *node, const struct endpoint *at);
 
 /** path_driver_view() - how that node is reached; false: it is no peer, or finds no paths. */

@@ -55,6 +55,7 @@ struct peer_entry {
     struct pmtu_driver *pmtu;        /* owns; pmtu_driver.c; NULL: it never had a direct path */
     struct peer_traffic traffic;     /* the owner of the table */
     bool has_session;                /* the owner; as observed */
+    bool was_seen;                   /* the owner; it was observed since it is in the table */
     bool is_standby;                 /* the owner, as relay_select.c chooses */
 };
 

@@ -296,6 +296,67 @@ static void test_the_other_end_leads(void **state)
     assert_false(is_handshake_due(w, "n3", T0 + 3 * SEC));
 }
 
+/* As the engine of an earlier agent shows a peer: heard where it is sent to. */
+static struct peer_seen left(unsigned n, const char *at)
+{
+    struct peer_seen s = seen(n, at, T0 - 100 * SEC, 1000);
+
+    s.heard = s.endpoint;
+    return s;
+}
+
+static void test_a_path_of_an_earlier_agent_is_kept(void **state)
+{
+    struct world *w = *state;
+    struct peer_seen all[] = {left(3, "198.51.100.3:51820"), left(4, "198.51.100.4:51820")};
+    struct path_action action;
+
+    edges_observe(&w->e, all, 2, T0 + SEC);
+    action = last_use(w, 3);
+    assert_int_equal(action.path, PATH_KIND_DIRECT);
+    assert_true(endpoint_equal(&action.remote, &all[0].endpoint));
+    /* What is seen later is this agent's own doing, or somebody else's. */
+    all[1] = left(5, "198.51.100.5:51820");
+    all[1].has_session = false;
+    edges_observe(&w->e, all, 2, T0 + 2 * SEC);
+    all[1].has_session = true;
+    edges_observe(&w->e, all, 2, T0 + 3 * SEC);
+    assert_int_not_equal(last_use(w, 5).path, PATH_KIND_DIRECT);
+}
+
+static void test_what_shows_no_path_of_an_earlier_agent(void **state)
+{
+    struct world *w = *state;
+    struct peer_seen all[] = {left(1, "203.0.113.10:51820"), left(3, "203.0.113.10:51820"),
+        left(4, "198.51.100.4:51820"), left(5, "127.0.0.1:4000")};
+
+    /* n3 goes through the hub, n4 is heard elsewhere, and n5 was reached through that agent. */
+    all[2].heard = endpoint("198.51.100.4:4000");
+    edges_observe(&w->e, all, 4, T0 + SEC);
+    for (unsigned n = 3; n <= 5; n++) {
+        assert_int_not_equal(last_use(w, n).path, PATH_KIND_DIRECT);
+        assert_int_not_equal(last_use(w, n).path, PATH_KIND_LAN);
+    }
+}
+
+/* Through the relay n4, which is reached directly itself. */
+static void test_what_a_relay_carries_is_no_direct_path(void **state)
+{
+    struct world *w = *state;
+    struct peer_seen all[] = {left(3, "198.51.100.4:51820"), left(4, "198.51.100.4:51820")};
+    const struct x25519_public relayed = sample_key(3);
+    struct path_action action;
+    unsigned n_direct = 0;
+
+    edges_observe(&w->e, all, 2, T0 + SEC);
+    while (paths_next(w->paths, &action))
+        if (action.kind == PATH_ACTION_USE && action.path == PATH_KIND_DIRECT) {
+            assert_false(x25519_public_equal(&action.peer, &relayed));
+            n_direct++;
+        }
+    assert_int_equal(n_direct, 1);
+}
+
 static void test_a_peer_that_goes(void **state)
 {
     struct world *w = *state;
@@ -322,6 +383,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_another_hub_relays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_hub_that_has_forgotten, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_other_end_leads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_path_of_an_earlier_agent_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_what_shows_no_path_of_an_earlier_agent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_what_a_relay_carries_is_no_direct_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_peer_that_goes, set_up, tear_down),
     };
 

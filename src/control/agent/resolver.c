@@ -51,7 +51,8 @@ struct door {
 struct connection {
     struct resolver *owner; /* pinned */
     bool is_members;
-    struct ip_addr address; /* of who asks */
+    struct ip_addr address; /* of who asks, as in struct asker */
+    uint64_t used_at;       /* by the loop's clock: accepted, or the last whole query came */
     uv_tcp_t tcp;
     uv_timer_t idle;
     unsigned n_open;
@@ -71,7 +72,7 @@ enum right {
 
 /** Who asks, and where an answer goes: one of both. */
 struct asker {
-    struct ip_addr address;
+    struct ip_addr address;        /* none: this machine, which is one asker */
     struct door *door;             /* over UDP; borrowed */
     union sockaddr_inet from;      /* over UDP */
     struct connection *connection; /* over TCP; borrowed; NULL: over UDP, or it has ended */
@@ -112,7 +113,6 @@ struct resolver {
     struct place place; /* where @doors are */
     struct door *doors; /* own themselves */
     struct connection *connections;
-    unsigned n_connections[2];  /* of others, and of members */
     struct question *questions; /* own themselves */
     struct resolver_upstream *upstream;
     struct netlink nl; /* tells who is a stranger */
@@ -210,14 +210,20 @@ static void remove_question(struct question *question)
     *at = question->next;
 }
 
-/* Whoever asks much has its own questions refused, and nobody else's. */
+/* Whoever asks much has its own questions refused, and nobody else's. However many addresses the
+ * containers have, this machine's share is left. */
 static bool may_forward(const struct resolver *r, const struct asker *from)
 {
-    unsigned n = 0;
+    unsigned n_own = 0;
+    unsigned n_containers = 0;
 
-    for (const struct question *q = r->questions; q; q = q->next)
-        n += ip_addr_equal(&q->asker.address, &from->address);
-    return n < RESOLVER_QUESTIONS_MAX;
+    for (const struct question *q = r->questions; q; q = q->next) {
+        n_own += ip_addr_equal(&q->asker.address, &from->address);
+        n_containers += !ip_addr_is_none(&q->asker.address);
+    }
+    return n_own < RESOLVER_QUESTIONS_MAX &&
+           (ip_addr_is_none(&from->address) ||
+               n_containers < RESOLVER_UPSTREAM_MAX - RESOLVER_QUESTIONS_MAX);
 }
 
 static void on_upstream(void *ctx, const uint8_t *answer, size_t len)
@@ -288,18 +294,22 @@ static bool take_query(
     return true;
 }
 
-/* The right of who asks at @d. @ret_who: its address. */
+/* The right of who asks at @d. @ret_who: its address, or none for this machine. */
 static enum right right_of(
     const struct door *d, const union sockaddr_inet *from, struct ip_addr *ret_who)
 {
     struct endpoint asker;
+    enum resolver_asker who;
 
     if (!sockaddr_to_endpoint(from, &asker))
         return RIGHT_NONE;
     *ret_who = asker.addr;
     if (d->is_members)
         return RIGHT_NAMES;
-    return resolver_asker_is_local(&d->owner->nl, &asker, &d->address) ? RIGHT_ALL : RIGHT_NONE;
+    who = resolver_asker_find(&d->owner->nl, &asker, &d->address);
+    if (who == RESOLVER_ASKER_MACHINE)
+        *ret_who = (struct ip_addr){0};
+    return who == RESOLVER_ASKER_STRANGER ? RIGHT_NONE : RIGHT_ALL;
 }
 
 /* ---- over UDP ------------------------------------------------------------------------------- */
@@ -347,7 +357,6 @@ static void end_connection(struct connection *c)
             *at = c->next;
             break;
         }
-    r->n_connections[c->is_members]--;
     /* Its answer goes nowhere when it comes. */
     if (c->asked)
         c->asked->asker.connection = NULL;
@@ -393,6 +402,7 @@ static void take_queries(struct connection *c)
         c->len -= LENGTH_LEN + len;
         memmove(c->room, c->room + LENGTH_LEN + len, c->len);
         /* Whole queries alone keep a connection: not a byte now and then. */
+        c->used_at = uv_now(&c->owner->loop);
         (void)uv_timer_again(&c->idle);
         if (!take_query(c->owner, &asker, c->is_members ? RIGHT_NAMES : RIGHT_ALL, query, len)) {
             end_connection(c);
@@ -431,8 +441,35 @@ static bool may_connect(const struct door *d, struct connection *c)
     int len = sizeof(from);
 
     return uv_tcp_getpeername(&c->tcp, &from.any, &len) == 0 &&
-           right_of(d, &from, &c->address) != RIGHT_NONE &&
-           c->owner->n_connections[c->is_members] <= RESOLVER_CONNECTIONS_MAX;
+           right_of(d, &from, &c->address) != RIGHT_NONE;
+}
+
+/* Where an asker, or all of @c's side, have as many as they may, the one that was idle longest
+ * gives way to @c. */
+static void make_room(const struct connection *c)
+{
+    struct connection *oldest = NULL;
+    struct connection *own_oldest = NULL;
+    unsigned n = 0;
+    unsigned n_own = 0;
+
+    /* The newest come first, so among equals the last one is the oldest. */
+    for (struct connection *x = c->owner->connections; x; x = x->next) {
+        if (x == c || x->is_members != c->is_members)
+            continue;
+        n++;
+        if (!oldest || x->used_at <= oldest->used_at)
+            oldest = x;
+        if (!ip_addr_equal(&x->address, &c->address))
+            continue;
+        n_own++;
+        if (!own_oldest || x->used_at <= own_oldest->used_at)
+            own_oldest = x;
+    }
+    if (n_own >= RESOLVER_ASKER_CONNECTIONS_MAX)
+        end_connection(own_oldest);
+    else if (n >= RESOLVER_CONNECTIONS_MAX)
+        end_connection(oldest);
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -452,12 +489,14 @@ static void on_connection(uv_stream_t *listener, int status)
     c->idle.data = c;
     c->next = r->connections;
     r->connections = c;
-    r->n_connections[c->is_members]++;
+    c->used_at = uv_now(&r->loop);
     (void)uv_timer_start(&c->idle, on_idle, CONNECTION_IDLE_MS, CONNECTION_IDLE_MS);
-    if (uv_accept(listener, (uv_stream_t *)&c->tcp) < 0 || !may_connect(d, c))
+    if (uv_accept(listener, (uv_stream_t *)&c->tcp) < 0 || !may_connect(d, c)) {
         end_connection(c);
-    else
-        (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_room, on_bytes);
+        return;
+    }
+    make_room(c);
+    (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_room, on_bytes);
 }
 
 /* ---- doors ---------------------------------------------------------------------------------- */

@@ -11,11 +11,14 @@
  * machine's name servers (resolver_upstream.h), and strangers, who are refused (resolver_asker.h).
  *
  * What is asked by whom is bounded: queries of DNS_QUERY_MAX bytes, RESOLVER_UPSTREAM_MAX questions
- * under way, RESOLVER_QUESTIONS_MAX of them of one address, and TCP connections:
- * RESOLVER_CONNECTIONS_MAX of members and as many of others, each with one answer under way, and
- * ended after ten seconds without a whole query. Nobody has an answer over UDP sent to somebody
- * else: the overlay proves who sends, the kernel takes no packet from outside with an address of
- * this machine, and to strangers nothing is answered that is longer than what they ask.
+ * under way, RESOLVER_QUESTIONS_MAX of them of one asker and as many kept for this machine, and TCP
+ * connections: RESOLVER_CONNECTIONS_MAX of members and as many of others, and of them
+ * RESOLVER_ASKER_CONNECTIONS_MAX of one asker, each with one answer under way, and ended after ten
+ * seconds without a whole query, or when another needs its place. An asker is an address; all that
+ * this machine has are one, since any local user may ask from any of them. Nobody has an answer
+ * over UDP sent to somebody else: the overlay proves who sends, the kernel takes no packet from
+ * outside with an address of this machine, and to strangers nothing is answered that is longer than
+ * what they ask.
  *
  * Threads: resolver_*() are the agent loop's; what is asked is answered by the thread "resolver".
  */
@@ -32,7 +35,9 @@ struct resolver;
 
 #define RESOLVER_PORT            53
 #define RESOLVER_CONNECTIONS_MAX 64
-/** Questions of one address that are under way at the machine's name servers. */
+/** Of one asker. */
+#define RESOLVER_ASKER_CONNECTIONS_MAX 8
+/** Questions of one asker that are under way at the machine's name servers. */
 #define RESOLVER_QUESTIONS_MAX 64
 
 /** Where it answers, and for which network. */

@@ -12,17 +12,26 @@
 
 struct netlink;
 
+enum resolver_asker {
+    RESOLVER_ASKER_STRANGER,
+    RESOLVER_ASKER_MACHINE, /* by whichever of its addresses: any of its users has them all */
+    RESOLVER_ASKER_CONTAINER,
+};
+
 /**
- * resolver_asker_is_local() - does the answer stay on this machine?
+ * resolver_asker_find() - does the answer stay on this machine?
  * @asker:	who asks
  * @asked:	this machine's own address that was asked
  *
  * It does if it leaves by the loopback, or by a link of a kind that containers are reached by (a
- * bridge, one end of a pair) and the default route does not lead out by. Hardware, tunnels and a
- * bridge that this machine itself is connected by lead elsewhere. Asks the kernel, three times at
- * most.
+ * bridge, one end of a pair) and the default route does not lead out by. Hardware and tunnels lead
+ * elsewhere, and so does a bridge that has one of them for a port (hardware, a VLAN, a bond, a
+ * VXLAN). Asks the kernel, a few times.
  *
- * Return: false also when the kernel does not say.
+ * Return: a stranger also when the kernel does not say.
  */
-bool resolver_asker_is_local(
+enum resolver_asker resolver_asker_find(
     struct netlink *nl, const struct endpoint *asker, const struct ip_addr *asked);
+
+/** resolver_asker_is_port_inside() - does a bridge's port of that kind stay on this machine? */
+bool resolver_asker_is_port_inside(const char *kind);

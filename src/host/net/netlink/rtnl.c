@@ -99,6 +99,7 @@ static int take_link(const struct nlmsghdr *nlh, void *ctx)
     *link = (struct rtnl_link){
         .ifindex = (unsigned)ifi->ifi_index,
         .mtu = get_u32(attrs[IFLA_MTU]),
+        .master = get_u32(attrs[IFLA_MASTER]),
         .up = ifi->ifi_flags & IFF_UP,
         .n_packets = count_packets(attrs[IFLA_STATS64]),
     };
@@ -139,7 +140,8 @@ int rtnl_find_link(struct netlink *nl, const char *name, struct rtnl_link *ret)
 
 struct link_walk {
     rtnl_link_fn fn;
-    void *ctx; /* borrows */
+    void *ctx;       /* borrows */
+    unsigned master; /* only its ports; 0: all links */
 };
 
 static int pass_link(const struct nlmsghdr *nlh, void *ctx)
@@ -148,7 +150,9 @@ static int pass_link(const struct nlmsghdr *nlh, void *ctx)
     const struct link_walk *w = ctx;
 
     (void)take_link(nlh, &link);
-    return link.ifindex != 0 ? w->fn(&link, w->ctx) : 0;
+    if (link.ifindex == 0 || (w->master != 0 && link.master != w->master))
+        return 0;
+    return w->fn(&link, w->ctx);
 }
 
 int rtnl_each_link(struct netlink *nl, rtnl_link_fn fn, void *ctx)
@@ -157,6 +161,18 @@ int rtnl_each_link(struct netlink *nl, rtnl_link_fn fn, void *ctx)
     struct request rq;
 
     (void)start_request(&rq, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+    return netlink_request(nl, rq.nlh, pass_link, &w);
+}
+
+int rtnl_each_port(struct netlink *nl, unsigned bridge, rtnl_link_fn fn, void *ctx)
+{
+    struct link_walk w = {.fn = fn, .ctx = ctx, .master = bridge};
+    struct request rq;
+
+    (void)start_request(&rq, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+    /* The kernel passes the others over; what it sends all the same, pass_link() does. */
+    mnl_attr_put_u32(rq.nlh, IFLA_MASTER, bridge);
+    mnl_attr_put_u32(rq.nlh, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
     return netlink_request(nl, rq.nlh, pass_link, &w);
 }
 

@@ -24,6 +24,7 @@ struct netlink;
 struct rtnl_link {
     unsigned ifindex;
     unsigned mtu;
+    unsigned master;     /* the bridge or bond that it is a port of; 0: none */
     bool up;             /* administratively */
     uint64_t n_packets;  /* that went in or out so far; may start again with the interface */
     char name[IFNAMSIZ]; /* now; it may be renamed */
@@ -38,6 +39,9 @@ typedef int (*rtnl_link_fn)(const struct rtnl_link *link, void *ctx);
 
 /** rtnl_each_link() - all links. 0 or negative errno. */
 int rtnl_each_link(struct netlink *nl, rtnl_link_fn fn, void *ctx);
+
+/** rtnl_each_port() - the links that are ports of that bridge. 0 or negative errno. */
+int rtnl_each_port(struct netlink *nl, unsigned bridge, rtnl_link_fn fn, void *ctx);
 
 /** rtnl_add_link() - @kind: "wireguard", "bridge". 0 or negative errno: -EOPNOTSUPP, -EEXIST. */
 int rtnl_add_link(struct netlink *nl, const char *name, const char *kind);

@@ -130,10 +130,10 @@ fmt: ## clang-format over all C files
 	@$(INSTALL) test dev
 	tools/format
 
-docs: ## rewrite the documents that are made from the code
+docs: build ## rewrite the documents that are made from the code
 	@$(INSTALL) test
 	tools/gen-drops > docs/DROPS.md
-	tools/gen-metrics > docs/METRICS.md
+	$(BUILD)/src/test-base-metrics --print > docs/METRICS.md
 	tools/gen-crds > deploy/kubernetes/crds.yaml
 	tools/gen-crds --without-cel > deploy/kubernetes/crds-before-1.25.yaml
 

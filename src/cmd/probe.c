@@ -13,7 +13,9 @@
 
 #include "agent/probe_link.h"
 #include "agent/state/state.h"
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "base/metrics.h"
 #include "base/str.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
@@ -299,13 +301,20 @@ static void on_change(
 /* 0 or negative errno with words. */
 static int write_metrics(const struct probe *p, struct err *e)
 {
-    _cleanup_(str_deinit) struct str out = STR_NULL;
+    struct metrics *m = arg.metrics ? metrics_new() : NULL;
+    _cleanup_(freep) char *text = NULL;
     int r;
 
     if (!arg.metrics)
         return 0;
-    ping_monitor_format_metrics(&p->monitor, &out);
-    r = statefile_replace(arg.metrics, str_text(&out), out.len, METRICS_MODE, e);
+    if (m) {
+        ping_monitor_add_metrics(&p->monitor, m);
+        text = metrics_text(m);
+        m = metrics_free(m);
+    }
+    if (!text)
+        return err_set(e, -ENOMEM, "the metrics are not written: no memory");
+    r = statefile_replace(arg.metrics, text, strlen(text), METRICS_MODE, e);
     return r < 0 ? err_prefix(e, "the metrics are not written") : 0;
 }
 

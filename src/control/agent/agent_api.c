@@ -9,7 +9,6 @@
 #include "agent/agent_pass.h"
 #include "agent/agent_poll.h"
 #include "agent/hublink/farewell.h"
-#include "agent/meter_metrics.h"
 #include "agent/reconcile/route_guard.h"
 #include "agent/node_fabric.h"
 #include "agent/status.h"
@@ -17,8 +16,8 @@
 #include "agent/status_routes.h"
 #include "api/server/server.h"
 #include "base/err.h"
+#include "base/metrics.h"
 #include "base/parse.h"
-#include "base/str.h"
 #include "hub/record/request.h"
 #include "mesh/names/hosts.h"
 #include "net/tun/offload.h"
@@ -105,11 +104,14 @@ static void get_metrics(void *ctx, const struct request *rq, struct response *rs
     const struct agent *a = ctx;
     const struct pass_metrics_facts facts = {
         .n_failed = a->pass.n_failed, .n_foreign = a->reconcile.n_foreign};
-    struct str out = STR_NULL;
+    struct metrics *m = metrics_new();
 
-    pass_metrics_format(&a->pass_metrics, &facts, &out);
-    meter_metrics_format(&a->meter.meter, &out);
-    response_text(rs, 200, str_take(&out, NULL), "text/plain; version=0.0.4");
+    if (m) {
+        pass_metrics_format(&a->pass_metrics, &facts, m);
+        meter_add_metrics(&a->meter.meter, m);
+    }
+    response_text(rs, 200, m ? metrics_text(m) : NULL, "text/plain; version=0.0.4");
+    m = metrics_free(m);
 }
 
 /* All that is known of the network. The socket is root's, so it is for commands of this machine. */

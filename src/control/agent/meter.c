@@ -9,6 +9,7 @@
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "base/err.h"
+#include "base/metrics.h"
 #include "mesh/object/fields.h"
 #include "mesh/snapshot/snapshot.h"
 
@@ -436,4 +437,22 @@ int meter_decode(struct meter *ret, const json_t *json, const char *where, struc
     else
         meter_deinit(&m);
     return r;
+}
+
+void meter_add_metrics(const struct meter *m, struct metrics *out)
+{
+    const struct traffic *day = m->n_days > 0 ? &m->days[m->n_days - 1] : NULL;
+
+    for (size_t i = 0; day && i < day->n; i++) {
+        const struct traffic_flow *f = &day->flows[i];
+        const char *path = path_kind_name(f->path);
+
+        /* Another meter is of before this node has lost its state. */
+        if (f->meter != m->id)
+            continue;
+        metrics_add_labelled(out, METRIC_AGENT_TRAFFIC_BYTES,
+            METRIC_LABELS(f->peer, f->job, path, "sent"), (double)f->sent);
+        metrics_add_labelled(out, METRIC_AGENT_TRAFFIC_BYTES,
+            METRIC_LABELS(f->peer, f->job, path, "received"), (double)f->received);
+    }
 }

@@ -27,6 +27,7 @@
 #include "mesh/object/traffic.h"
 
 struct err;
+struct metrics;
 struct observe;
 struct reach;
 struct snapshot;
@@ -130,3 +131,7 @@ json_t *meter_encode(const struct meter *m);
  * Return: 0; -EINVAL with words; or -ENOMEM.
  */
 int meter_decode(struct meter *ret, const json_t *json, const char *where, struct err *e);
+
+/** meter_add_metrics() - add a sample for each flow and direction of the last day, so at most two
+ * for each of TRAFFIC_FLOWS_MAX. */
+void meter_add_metrics(const struct meter *m, struct metrics *out);

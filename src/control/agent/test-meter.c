@@ -11,11 +11,10 @@
 #include <string.h>
 
 #include "agent/meter.h"
-#include "agent/meter_metrics.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/metrics.h"
 #include "base/rng.h"
 #include "test/support/sample_mesh.h"
 
@@ -114,7 +113,8 @@ static void restart_agent(struct world *w)
 static void test_restarts(void **state)
 {
     struct world *w = make_world();
-    struct str out = STR_NULL;
+    struct metrics *metrics = metrics_new();
+    char *text;
 
     /* What an engine had moved before there was a meter is not today's. */
     move(w, 3, 5000, 5000);
@@ -140,12 +140,14 @@ static void test_restarts(void **state)
     *counters(w, 4) = (struct wg_facts){.tx_bytes = 1000, .rx_bytes = 1};
     look(w);
     assert_int_equal(flow(w, "n4", "", PATH_KIND_RELAY)->sent, 1000);
-    meter_metrics_format(&w->meter, &out);
-    assert_non_null(strstr(str_text(&out), "\nweft_agent_traffic_bytes_total{peer=\"n4\",job=\"\","
-                                           "path=\"relay\",direction=\"sent\"} 1000\n"));
-    assert_non_null(strstr(str_text(&out), "{peer=\"n3\",job=\"\",path=\"direct\","
-                                           "direction=\"received\"} 10\n"));
-    str_deinit(&out);
+    meter_add_metrics(&w->meter, metrics);
+    text = metrics_text(metrics);
+    assert_non_null(strstr(text, "\nweft_agent_traffic_bytes_total{peer=\"n4\",job=\"\","
+                                 "path=\"relay\",direction=\"sent\"} 1000\n"));
+    assert_non_null(strstr(text, "{peer=\"n3\",job=\"\",path=\"direct\","
+                                 "direction=\"received\"} 10\n"));
+    free(text);
+    metrics = metrics_free(metrics);
     end_world(w);
 }
 

@@ -1,9 +1,7 @@
 /* ping_monitor_text.c - see ping_monitor_text.h. */
 #include "monitor/ping_monitor_text.h"
 
-#include <inttypes.h>
-
-#include "base/str.h"
+#include "base/metrics.h"
 #include "base/table.h"
 
 static const char *const family_names[] = {"ipv4", "ipv6"};
@@ -86,61 +84,23 @@ json_t *ping_monitor_encode(const struct ping_monitor *p, nsec_t now)
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
-enum metric { METRIC_REACHED, METRIC_RTT, METRIC_PINGS, METRIC_ANSWERS, METRIC_N };
-
-static const struct {
-    const char *name;
-    const char *type;
-    const char *help;
-} metrics[METRIC_N] = {
-    [METRIC_REACHED] = {"weft_probe_reached", "gauge",
-        "1: the member answers pings, 0: it does not"},
-    [METRIC_RTT] = {"weft_probe_rtt_seconds", "gauge", "round trip of the last answer"},
-    [METRIC_PINGS] = {"weft_probe_pings_total", "counter", "pings sent"},
-    [METRIC_ANSWERS] = {"weft_probe_answers_total", "counter", "pings answered"},
-};
-
-static void add_value(struct str *out, enum metric which, const struct reachability *r)
+void ping_monitor_add_metrics(const struct ping_monitor *p, struct metrics *m)
 {
-    switch (which) {
-    case METRIC_REACHED:
-        str_addf(out, "%d\n", r->state == REACHABILITY_REACHED);
-        return;
-    case METRIC_RTT:
-        str_addf(out, "%.6f\n", (double)r->rtt / NSEC_PER_SEC);
-        return;
-    case METRIC_PINGS:
-        str_addf(out, "%" PRIu64 "\n", r->n_pings);
-        return;
-    case METRIC_ANSWERS:
-        str_addf(out, "%" PRIu64 "\n", r->n_answers);
-        return;
-    case METRIC_N:
-        return;
-    }
-}
-
-static void add_metric(struct str *out, enum metric which, const struct ping_monitor *p)
-{
-    str_addf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[which].name, metrics[which].help,
-        metrics[which].name, metrics[which].type);
-    for (size_t i = 0; i < p->n; i++) {
+    for (size_t i = 0; i < p->n; i++)
         for (unsigned f = 0; f < PING_MONITOR_FAMILY_N; f++) {
+            const char *const *labels = METRIC_LABELS(p->members[i].name, family_names[f]);
             const struct reachability *r = &p->members[i].reach[f];
 
-            /* There is no line for a value that is not known. */
-            if (p->fd[f] < 0 || (which == METRIC_REACHED && r->state == REACHABILITY_UNKNOWN) ||
-                (which == METRIC_RTT && r->rtt == 0))
+            if (p->fd[f] < 0)
                 continue;
-            str_addf(out, "%s{node=\"%s\",family=\"%s\"} ", metrics[which].name, p->members[i].name,
-                family_names[f]);
-            add_value(out, which, r);
+            /* There is no line for a value that is not known. */
+            if (r->state != REACHABILITY_UNKNOWN)
+                metrics_add_labelled(
+                    m, METRIC_PROBE_REACHED, labels, r->state == REACHABILITY_REACHED);
+            if (r->rtt != 0)
+                metrics_add_labelled(
+                    m, METRIC_PROBE_RTT_SECONDS, labels, (double)r->rtt / NSEC_PER_SEC);
+            metrics_add_labelled(m, METRIC_PROBE_PINGS, labels, (double)r->n_pings);
+            metrics_add_labelled(m, METRIC_PROBE_ANSWERS, labels, (double)r->n_answers);
         }
-    }
-}
-
-void ping_monitor_format_metrics(const struct ping_monitor *p, struct str *out)
-{
-    for (unsigned i = 0; i < METRIC_N; i++)
-        add_metric(out, (enum metric)i, p);
 }

@@ -11,6 +11,7 @@
 
 #include "monitor/ping_monitor.h"
 
+struct metrics;
 struct str;
 
 /** ping_monitor_family_name() - "ipv4" or "ipv6". */
@@ -31,8 +32,5 @@ void ping_monitor_format(const struct ping_monitor *p, nsec_t now, struct str *o
  */
 json_t *ping_monitor_encode(const struct ping_monitor *p, nsec_t now);
 
-/**
- * ping_monitor_format_metrics() - metrics in Prometheus' text format
- * @out:	appended to; remembers a failure
- */
-void ping_monitor_format_metrics(const struct ping_monitor *p, struct str *out);
+/** ping_monitor_add_metrics() - add the METRIC_PROBE_... of each member to @m. */
+void ping_monitor_add_metrics(const struct ping_monitor *p, struct metrics *m);

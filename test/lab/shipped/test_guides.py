@@ -43,7 +43,7 @@ link b lan-b 10.2.0.1
 link gpu-1 lan-a 10.1.0.11
 link gpu-3 lan-b 10.2.0.11
 """
-METRIC = re.compile(r"^\| `(\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", re.MULTILINE)
+METRIC = re.compile(r"^\| `(\w+)` \| (\w+) \| [^|]+ \| (.*?) \| (.*?) \|$", re.MULTILINE)
 FETCH = """
 import socket, ssl, sys
 context = ssl.create_default_context(cafile=sys.argv[1])

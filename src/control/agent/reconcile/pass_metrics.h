@@ -3,7 +3,7 @@
  *
  * A histogram for each result of a pass, in the bounds that the help of the metric has.
  *
- * Pure: durations and results in, text out.
+ * Pure: durations and results in, samples out.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 
-struct str;
+struct metrics;
 
 /** What a pass came to. */
 enum pass_result {
@@ -38,6 +38,6 @@ struct pass_metrics_facts {
 /** pass_metrics_add() - a pass has taken so long. */
 void pass_metrics_add(struct pass_metrics *m, enum pass_result result, nsec_t duration);
 
-/** pass_metrics_format() - append all of it in Prometheus' text format. */
+/** pass_metrics_format() - add all of it to @m. */
 void pass_metrics_format(
-    const struct pass_metrics *m, const struct pass_metrics_facts *facts, struct str *out);
+    const struct pass_metrics *pm, const struct pass_metrics_facts *facts, struct metrics *m);

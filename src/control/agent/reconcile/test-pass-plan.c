@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <errno.h>
 #include <string.h>
 #include <cmocka.h>
@@ -10,7 +11,7 @@
 #include "agent/reconcile/pass_metrics.h"
 #include "agent/reconcile/pass_plan.h"
 #include "agent/reconcile/poll_plan.h"
-#include "base/str.h"
+#include "base/metrics.h"
 
 #define SEC NSEC_PER_SEC
 #define MS  NSEC_PER_MSEC
@@ -95,25 +96,28 @@ static void test_histogram_of_passes(void **state)
 {
     const struct pass_metrics_facts facts = {.n_failed = 2, .n_foreign = 1};
     struct pass_metrics m = {0};
-    struct str out = STR_NULL;
+    struct metrics *metrics = metrics_new();
+    char *text;
 
     pass_metrics_add(&m, PASS_RESULT_UNCHANGED, 4 * MS);
     pass_metrics_add(&m, PASS_RESULT_UNCHANGED, 5 * MS);
     pass_metrics_add(&m, PASS_RESULT_UNCHANGED, 6 * MS);
     pass_metrics_add(&m, PASS_RESULT_FAILED, 7 * SEC);
-    pass_metrics_format(&m, &facts, &out);
+    pass_metrics_format(&m, &facts, metrics);
+    text = metrics_text(metrics);
     /* Each bucket holds those before it. */
-    assert_non_null(strstr(out.text, "_bucket{result=\"unchanged\",le=\"0.002\"} 0\n"));
-    assert_non_null(strstr(out.text, "_bucket{result=\"unchanged\",le=\"0.005\"} 2\n"));
-    assert_non_null(strstr(out.text, "_bucket{result=\"unchanged\",le=\"0.01\"} 3\n"));
-    assert_non_null(strstr(out.text, "_bucket{result=\"unchanged\",le=\"+Inf\"} 3\n"));
-    assert_non_null(strstr(out.text, "_seconds_sum{result=\"unchanged\"} 0.015000\n"));
-    assert_non_null(strstr(out.text, "_bucket{result=\"failed\",le=\"5\"} 0\n"));
-    assert_non_null(strstr(out.text, "_bucket{result=\"failed\",le=\"+Inf\"} 1\n"));
-    assert_non_null(strstr(out.text, "_seconds_count{result=\"changed\"} 0\n"));
-    assert_non_null(strstr(out.text, "\nweft_agent_passes_failing 2\n"));
-    assert_non_null(strstr(out.text, "\nweft_agent_foreign_peers_removed_total 1\n"));
-    str_deinit(&out);
+    assert_non_null(strstr(text, "_bucket{result=\"unchanged\",le=\"0.002\"} 0\n"));
+    assert_non_null(strstr(text, "_bucket{result=\"unchanged\",le=\"0.005\"} 2\n"));
+    assert_non_null(strstr(text, "_bucket{result=\"unchanged\",le=\"0.01\"} 3\n"));
+    assert_non_null(strstr(text, "_bucket{result=\"unchanged\",le=\"+Inf\"} 3\n"));
+    assert_non_null(strstr(text, "_seconds_sum{result=\"unchanged\"} 0.015\n"));
+    assert_non_null(strstr(text, "_bucket{result=\"failed\",le=\"5\"} 0\n"));
+    assert_non_null(strstr(text, "_bucket{result=\"failed\",le=\"+Inf\"} 1\n"));
+    assert_non_null(strstr(text, "_seconds_count{result=\"changed\"} 0\n"));
+    assert_non_null(strstr(text, "\nweft_agent_passes_failing 2\n"));
+    assert_non_null(strstr(text, "\nweft_agent_foreign_peers_removed_total 1\n"));
+    free(text);
+    metrics = metrics_free(metrics);
 }
 
 /* An attempt to make the interface is itself an event of links, which asks for a pass. */

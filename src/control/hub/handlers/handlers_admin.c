@@ -10,7 +10,6 @@
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/later.h"
-#include "hub/handlers/metrics.h"
 #include "hub/handlers/node_removal.h"
 #include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
@@ -413,9 +412,4 @@ void handlers_snapshot(void *ctx, const struct request *rq, struct response *rs)
 
     if (node)
         response_text(rs, 200, view_snapshot_text(node), "application/json");
-}
-
-void handlers_metrics(void *ctx, const struct request *rq, struct response *rs)
-{
-    response_text(rs, 200, metrics_text(ctx), "text/plain; version=0.0.4; charset=utf-8");
 }

@@ -1,12 +1,10 @@
 /*
- * metrics.h - the hub's counters, as Prometheus scrapes them.
+ * metrics.h - what is counted on other threads for GET /v1/metrics.
  */
 #pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
-
-struct handlers;
 
 /** What the writer of Kubernetes' resources has done; it counts on a thread of its own. */
 struct resource_counts {
@@ -18,6 +16,3 @@ struct resource_counts {
     _Atomic uint64_t n_refused;   /* of them, those that the hub has refused */
     _Atomic uint64_t n_conflicts; /* fields that others own and that differ from what the hub has */
 };
-
-/** metrics_text() - all of them in Prometheus' text format; free(). NULL: no memory. */
-char *metrics_text(const struct handlers *h);

@@ -19,7 +19,7 @@
 #include "mesh/object/object.h"
 
 struct err;
-struct hub_metrics;
+struct metrics;
 struct stun_hearing;
 struct stun_transaction;
 
@@ -106,8 +106,8 @@ struct hub_hooks {
     /* Has a STUN request of that id come by UDP of late? Fills in from where and when. */
     bool (*heard)(void *ctx, const struct stun_transaction *id, struct stun_hearing *ret);
 
-    /* Add to GET /v1/metrics with hub_metric(). */
-    void (*metrics)(void *ctx, struct hub_metrics *m);
+    /* Add to GET /v1/metrics. */
+    void (*metrics)(void *ctx, struct metrics *m);
 };
 
 /** hub_next_node() - walk a network's nodes by name; NULL: start, and the end. Lends. */
@@ -121,24 +121,3 @@ struct hub_node *hub_next_node(struct hub_network *net, struct hub_node *after);
  * moves both come from it.
  */
 bool hub_may_talk(const struct hub_node *a, const struct hub_node *b);
-
-/** Types of a metric in Prometheus' text format. */
-enum hub_metric_type {
-    HUB_METRIC_COUNTER,
-    HUB_METRIC_GAUGE,
-};
-
-/**
- * hub_metric() - add one sample
- * @name:	"weft_relay_packets_total"
- * @help:	one clause; said once for each run of the same @name
- * @labels:	"network=\"default\"", or "" for none
- */
-void hub_metric(struct hub_metrics *m, enum hub_metric_type type, const char *name,
-    const char *help, const char *labels, double value);
-
-/** hub_metrics_new() - no samples yet; NULL: no memory. */
-struct hub_metrics *hub_metrics_new(void);
-
-/** hub_metrics_finish() - @m as Prometheus' text, to be freed; NULL: no memory. @m is taken. */
-char *hub_metrics_finish(struct hub_metrics *m);

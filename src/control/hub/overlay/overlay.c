@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/metrics.h"
 #include "base/rng.h"
 #include "filter/relay.h"
 #include "hub/overlay/overlay_internal.h"
@@ -88,32 +89,26 @@ static void on_network_removed(void *ctx, struct hub_network *hub)
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
-static void add_drops(struct overlay *o, struct hub_metrics *m)
+static void add_drops(struct overlay *o, struct metrics *m)
 {
     uint64_t sum[DROP_REASON_N] = {0};
-    char labels[64];
 
     port_drops(o->port, sum);
-    for (int i = 0; i < DROP_REASON_N; i++) {
-        (void)snprintf(labels, sizeof(labels), "reason=\"%s\"", drop_reason_name(i));
-        hub_metric(m, HUB_METRIC_COUNTER, "weft_drops_total", "packets that went no further",
-            labels, (double)sum[i]);
-    }
+    for (int i = 0; i < DROP_REASON_N; i++)
+        metrics_add_labelled(m, METRIC_DROPS, METRIC_LABELS(drop_reason_name(i)), (double)sum[i]);
 }
 
-static void add_offloads(struct overlay *o, struct hub_metrics *m)
+static void add_offloads(struct overlay *o, struct metrics *m)
 {
     const struct overlay_network *net;
-    char labels[256];
 
     list_foreach(net, &o->networks, siblings)
         for (int i = 0; i < OFFLOAD_N; i++) {
             const char *why = device_offload_why(net->device, (enum offload)i);
 
-            (void)snprintf(labels, sizeof(labels), "interface=\"%s\",offload=\"%s\",why=\"%s\"",
-                device_name(net->device), offload_name((enum offload)i), why ? why : "");
-            hub_metric(m, HUB_METRIC_GAUGE, "weft_offload",
-                "whether a segmentation offload of the kernel is in use, and why not", labels,
+            metrics_add_labelled(m, METRIC_OFFLOAD,
+                METRIC_LABELS(
+                    device_name(net->device), offload_name((enum offload)i), why ? why : ""),
                 why ? 0 : 1);
         }
 }
@@ -125,21 +120,16 @@ static bool on_heard(void *ctx, const struct stun_transaction *id, struct stun_h
     return relay_find_heard(o->relay, id, ret);
 }
 
-static void on_metrics(void *ctx, struct hub_metrics *m)
+static void on_metrics(void *ctx, struct metrics *m)
 {
     struct overlay *o = ctx;
     struct relay_counts n;
 
     relay_read_counts(o->relay, &n);
-    hub_metric(m, HUB_METRIC_COUNTER, "weft_relay_packets_total",
-        "datagrams forwarded between nodes, unread", "", (double)n.packets);
-    hub_metric(m, HUB_METRIC_COUNTER, "weft_relay_bytes_total",
-        "bytes of them, without UDP and IP headers", "", (double)n.bytes);
-    hub_metric(m, HUB_METRIC_GAUGE, "weft_relay_leases",
-        "receiver indices that are forwarded at the moment", "",
-        (double)router_n_leases(relay_router(o->relay)));
-    hub_metric(m, HUB_METRIC_COUNTER, "weft_stun_answers_total", "STUN requests answered", "",
-        (double)n.stun_answers);
+    metrics_add(m, METRIC_RELAY_PACKETS, (double)n.packets);
+    metrics_add(m, METRIC_RELAY_BYTES, (double)n.bytes);
+    metrics_add(m, METRIC_RELAY_LEASES, (double)router_n_leases(relay_router(o->relay)));
+    metrics_add(m, METRIC_STUN_ANSWERS, (double)n.stun_answers);
     add_drops(o, m);
     add_offloads(o, m);
 }

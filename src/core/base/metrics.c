@@ -1,0 +1,137 @@
+/* metrics.c - see metrics.h. */
+#include "base/metrics.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LABEL_NAME_MAX 32
+
+static const char *const type_names[] = {"counter", "gauge", "histogram"};
+
+static const struct {
+    const char *name;
+    enum { COUNTER, GAUGE, HISTOGRAM } type;
+    const char *labels; /* "network, path" */
+    const char *help;
+} rows[METRIC_N] = {
+#define X(NAME, name, type, unit, labels, help) [METRIC_##NAME] = {name, type, labels, help},
+    METRICS(X)
+#undef X
+};
+
+struct metrics *metrics_new(void)
+{
+    return calloc(1, sizeof(struct metrics));
+}
+
+struct metrics *metrics_free(struct metrics *m)
+{
+    for (unsigned i = 0; m && i < METRIC_N; i++)
+        str_deinit(&m->samples[i]);
+    free(m);
+    return NULL;
+}
+
+/* ---- samples -------------------------------------------------------------------------------- */
+
+/* The next of the names in "network, path"; false at the end. */
+static bool next_label(const char **names, char ret[static LABEL_NAME_MAX])
+{
+    size_t n = 0;
+
+    while (**names == ',' || **names == ' ')
+        (*names)++;
+    while (**names != '\0' && **names != ',' && n + 1 < LABEL_NAME_MAX)
+        ret[n++] = *(*names)++;
+    ret[n] = '\0';
+    return n > 0;
+}
+
+static void add_label(struct str *out, const char *before, const char *name, const char *value)
+{
+    str_addf(out, "%s%s=\"", before, name);
+    for (; *value; value++) {
+        if (*value == '\n')
+            str_add(out, "\\n");
+        else
+            str_addf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+    }
+    str_add(out, "\"");
+}
+
+/* In as few digits as give the same number again. */
+static void add_value(struct str *out, double value)
+{
+    char text[40];
+
+    (void)snprintf(text, sizeof(text), "%.15g", value);
+    if (strtod(text, NULL) != value)
+        (void)snprintf(text, sizeof(text), "%.17g", value);
+    str_addf(out, " %s\n", text);
+}
+
+/* @le: the bound of a histogram's bucket, or NULL. */
+static void add_sample(struct metrics *m, enum metric which, const char *suffix,
+    const char *const *labels, const char *le, double value)
+{
+    struct str *out = &m->samples[which];
+    const char *names = rows[which].labels;
+    const char *before = "{";
+    char name[LABEL_NAME_MAX];
+
+    str_addf(out, "%s%s", rows[which].name, suffix);
+    for (; next_label(&names, name); before = ",") {
+        assert(labels && *labels);
+        add_label(out, before, name, *labels++);
+    }
+    assert(!labels || !*labels);
+    if (le)
+        add_label(out, before, "le", le);
+    if (le || rows[which].labels[0] != '\0')
+        str_add(out, "}");
+    add_value(out, value);
+}
+
+void metrics_add_labelled(
+    struct metrics *m, enum metric which, const char *const *labels, double value)
+{
+    assert(rows[which].type != HISTOGRAM);
+    add_sample(m, which, "", labels, NULL, value);
+}
+
+void metrics_add(struct metrics *m, enum metric which, double value)
+{
+    metrics_add_labelled(m, which, NULL, value);
+}
+
+void metrics_add_histogram(struct metrics *m, enum metric which, const char *const *labels,
+    const struct metrics_histogram *h)
+{
+    uint64_t n = 0;
+    char bound[32];
+
+    assert(rows[which].type == HISTOGRAM);
+    for (size_t i = 0; i < h->n_bounds; i++) {
+        n += h->n[i];
+        (void)snprintf(bound, sizeof(bound), "%g", h->bounds[i]);
+        add_sample(m, which, "_bucket", labels, bound, (double)n);
+    }
+    n += h->n[h->n_bounds];
+    add_sample(m, which, "_bucket", labels, "+Inf", (double)n);
+    add_sample(m, which, "_sum", labels, NULL, h->sum);
+    add_sample(m, which, "_count", labels, NULL, (double)n);
+}
+
+char *metrics_text(const struct metrics *m)
+{
+    struct str out = STR_NULL;
+
+    for (unsigned i = 0; i < METRIC_N; i++) {
+        out.failed |= m->samples[i].failed;
+        if (m->samples[i].len > 0)
+            str_addf(&out, "# HELP %s %s\n# TYPE %s %s\n%s", rows[i].name, rows[i].help,
+                rows[i].name, type_names[rows[i].type], str_text(&m->samples[i]));
+    }
+    return str_take(&out, NULL);
+}

@@ -136,17 +136,22 @@ static void test_damage(void **state)
     char *text;
     size_t len;
 
-    assert_refused("", "not a join token");
+    assert_refused("", "is empty");
+    assert_refused(" \n", "is empty");
     assert_refused("weft2.abc", "not a join token");
-    assert_refused("weft1.", "damaged");
-    assert_refused("weft1.a b", "a word of at most 4096");
-    assert_refused("weft1.!!!!", "damaged");
+    assert_refused("https://hub.example:8443/", "not a join token");
+    assert_refused("\"weft1.abcd\"", "a quotation mark before");
+    assert_refused("weft1.abcd'", "the character ' in it");
+    assert_refused("weft1.", "too short");
+    assert_refused("weft1.a b", "white space in it");
+    assert_refused("weft1.!!!!", "the character ! in it");
+    assert_refused("weft1.ab\xc3\xa4", "a character in it that no token has");
     memset(long_one, 'A', 1 << 20);
     long_one[1 << 20] = '\0';
     memcpy(long_one, "weft1.", 6);
-    assert_refused(long_one, "at most 4096");
+    assert_refused(long_one, "more than 4096");
     long_one[TOKEN_TEXT_MAX] = '\0';
-    assert_refused(long_one, "damaged");
+    assert_refused(long_one, "too short");
     free(long_one);
 
     /* Cut anywhere, it is refused. */
@@ -154,6 +159,8 @@ static void test_damage(void **state)
     for (len = strlen(text) - 1; len > 6; len--) {
         text[len] = '\0';
         assert_int_equal(token_decode(&back, text, &e), -EINVAL);
+        assert_non_null(strstr(e.text, "too short"));
+        assert_non_null(strstr(e.text, "copy it again"));
     }
     free(text);
 }
@@ -166,18 +173,18 @@ static void test_fields(void **state)
         "\"s\":\"MzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzM\",\"e\":1}";
     char json[1024];
 
-    assert_json_refused("[]", "damaged");
-    assert_json_refused("{}", "\"n\"");
+    assert_json_refused("[]", "too short");
+    assert_json_refused("{}", "damaged");
     (void)snprintf(json, sizeof(json), "{\"n\":\"A B\",\"u\":[\"1.2.3.4:5\"],%s", tail);
-    assert_json_refused(json, "A B");
+    assert_json_refused(json, "damaged");
     (void)snprintf(json, sizeof(json), "{\"n\":\"d\",\"u\":[],%s", tail);
-    assert_json_refused(json, "\"u\"");
+    assert_json_refused(json, "damaged");
     (void)snprintf(json, sizeof(json), "{\"n\":\"d\",\"u\":[\"nowhere\"],%s", tail);
-    assert_json_refused(json, "nowhere");
+    assert_json_refused(json, "damaged");
     (void)snprintf(json, sizeof(json), "{\"n\":\"d\",\"u\":[7],%s", tail);
-    assert_json_refused(json, "something else than texts");
+    assert_json_refused(json, "damaged");
     (void)snprintf(json, sizeof(json), "{\"n\":\"d\",\"u\":[\"1.2.3.4:5\"],\"s\":\"AAAA\"}");
-    assert_json_refused(json, "\"a\"");
+    assert_json_refused(json, "damaged");
 }
 
 int main(void)

@@ -225,6 +225,46 @@ static int decode_json(struct token *t, const json_t *json, struct err *e)
     return fields_end(&f);
 }
 
+#define COPY_AGAIN "copy it again, as one word, from what \"weft token new\" prints"
+
+/* Is the word of @len characters at @text one that may be a token at all? Says what is wrong. */
+static int check_word(const char *text, size_t len, struct err *e)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    size_t good;
+
+    if (len == 0)
+        return err_set(e, -EINVAL, "the join token is empty: " COPY_AGAIN);
+    if (strchr("\"'`", text[0]))
+        return err_set(e, -EINVAL, "there is a quotation mark before the join token: " COPY_AGAIN);
+    if (strncmp(text, PREFIX, PREFIX_LEN) != 0)
+        return err_set(e, -EINVAL,
+            "this is not a join token, for it does not begin with \"" PREFIX "\": " COPY_AGAIN);
+    if (len > TOKEN_TEXT_MAX)
+        return err_set(e, -EINVAL,
+            "the join token is too long, with more than %d characters: " COPY_AGAIN,
+            TOKEN_TEXT_MAX);
+    good = PREFIX_LEN + strspn(text + PREFIX_LEN, letters);
+    if (good < len && text[good] > ' ' && text[good] < 0x7f)
+        return err_set(e, -EINVAL,
+            "the join token has the character %c in it, which no token has: " COPY_AGAIN,
+            text[good]);
+    if (good < len)
+        return err_set(
+            e, -EINVAL, "the join token has a character in it that no token has: " COPY_AGAIN);
+    return 0;
+}
+
+/* The text inside a token is whole if it ends as all of them do. */
+static int refuse_damaged(bool is_whole, struct err *e)
+{
+    if (!is_whole)
+        return err_set(e, -EINVAL, "the join token is too short, its end is missing: " COPY_AGAIN);
+    return err_set(
+        e, -EINVAL, "the join token is damaged, a character is another one: " COPY_AGAIN);
+}
+
 int token_decode(struct token *ret, const char *text, struct err *e)
 {
     static const char space[] = " \t\r\n";
@@ -233,28 +273,29 @@ int token_decode(struct token *ret, const char *text, struct err *e)
     char json_text[JSON_TEXT_MAX];
     struct token t = TOKEN_NULL;
     json_t *json = NULL;
-    size_t json_len;
-    int r;
+    size_t json_len = 0;
+    bool is_whole;
+    int r = check_word(start, len, e);
 
-    if (strncmp(start, PREFIX, PREFIX_LEN) != 0)
-        return err_set(e, -EINVAL,
-            "this is not a join token: one starts with \"" PREFIX "\" and comes from "
-            "\"weft token new\"");
-    if (len > TOKEN_TEXT_MAX || start[len + strspn(start + len, space)] != '\0')
-        return err_set(e, -EINVAL,
-            "this is not a join token: one is a word of at most %d characters", TOKEN_TEXT_MAX);
+    if (r == 0 && start[len + strspn(start + len, space)] != '\0')
+        r = err_set(e, -EINVAL, "the join token has white space in it: " COPY_AGAIN);
+    if (r != 0)
+        return r;
     if (!base64url_decode(
             start + PREFIX_LEN, len - PREFIX_LEN, json_text, sizeof(json_text), &json_len))
-        return err_set(e, -EINVAL, "the join token is damaged: was it copied as a whole?");
+        return refuse_damaged(false, e);
+    is_whole = json_len > 0 && json_text[json_len - 1] == '}';
     r = body_parse(&json, json_text, json_len, NULL);
     secret_wipe(json_text, sizeof(json_text));
+    if (r == -ENOMEM)
+        return err_set(e, r, "no memory for a token");
     if (r != 0)
-        return err_set(e, r, "the join token is damaged: was it copied as a whole?");
-    r = decode_json(&t, json, e);
+        return refuse_damaged(is_whole, e);
+    r = decode_json(&t, json, NULL);
     body_wipe_text(json, "s");
     json_decref(json);
     if (r == 0)
         *ret = t;
     token_wipe(&t);
-    return r;
+    return r == 0 ? 0 : refuse_damaged(true, e);
 }

@@ -180,6 +180,91 @@ static const struct option *next_positional(const struct reading *rd)
     return NULL;
 }
 
+/* The longest word that is compared with the name of a command or an option. */
+#define MEANT_MAX 24
+
+/*
+ * How many letters @a and @b differ by; two that are swapped are one. Neither is longer than
+ * MEANT_MAX. @row[i][j] is that of the first i letters of @a and the first j of @b.
+ */
+static size_t count_differences(const char *a, const char *b)
+{
+    size_t row[MEANT_MAX + 1][MEANT_MAX + 1];
+    size_t n_a = strlen(a);
+    size_t n_b = strlen(b);
+
+    for (size_t i = 0; i <= n_a; i++)
+        row[i][0] = i;
+    for (size_t j = 0; j <= n_b; j++)
+        row[0][j] = j;
+    for (size_t i = 1; i <= n_a; i++)
+        for (size_t j = 1; j <= n_b; j++) {
+            size_t least = row[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+
+            if (row[i - 1][j] + 1 < least)
+                least = row[i - 1][j] + 1;
+            if (row[i][j - 1] + 1 < least)
+                least = row[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                row[i - 2][j - 2] + 1 < least)
+                least = row[i - 2][j - 2] + 1;
+            row[i][j] = least;
+        }
+    return row[n_a][n_b];
+}
+
+/* How many letters a word of @len may differ by from the name that is meant. */
+static size_t count_allowed(size_t len)
+{
+    return len > 5 ? 2 : len > 2 ? 1 : 0;
+}
+
+/*
+ * The option that somebody means who typed @word, of which the first @len characters name it: the
+ * only one that begins so, or else the one that is nearest. NULL: none, or several.
+ */
+static const struct option *find_meant(const struct option *table, const char *word, size_t len)
+{
+    size_t allowed = count_allowed(len - strspn(word, "-"));
+    const struct option *nearest = NULL;
+    const struct option *begun = NULL;
+    char typed[MEANT_MAX + 1];
+    unsigned n_nearest = 0;
+    unsigned n_begun = 0;
+
+    if (len > MEANT_MAX)
+        return NULL;
+    memcpy(typed, word, len);
+    typed[len] = '\0';
+    for (const struct option *o = table; o->name; o++) {
+        size_t n;
+
+        if (is_positional(o) || strlen(o->name) > MEANT_MAX)
+            continue;
+        if (len > strlen("--x") && strncmp(o->name, typed, len) == 0) {
+            begun = o;
+            n_begun++;
+        }
+        n = count_differences(typed, o->name);
+        if (n > allowed)
+            continue;
+        n_nearest = n < allowed ? 1 : n_nearest + 1;
+        nearest = o;
+        allowed = n;
+    }
+    return n_begun == 1 ? begun : n_nearest == 1 ? nearest : NULL;
+}
+
+static int refuse_unknown(const struct option *table, const char *word, struct err *e)
+{
+    const struct option *meant = find_meant(table, word, strcspn(word, "="));
+
+    if (!meant)
+        return err_set(e, -EINVAL, "there is no option \"%.60s\"", word);
+    return err_set(
+        e, -EINVAL, "there is no option \"%.60s\" (did you mean \"%s\"?)", word, meant->name);
+}
+
 static int read_option(struct reading *rd, int argc, char **argv, int *i, struct err *e)
 {
     const char *word = argv[*i];
@@ -187,7 +272,7 @@ static int read_option(struct reading *rd, int argc, char **argv, int *i, struct
     const char *value = strchr(word, '=');
 
     if (!o)
-        return err_set(e, -EINVAL, "there is no option \"%.60s\"", word);
+        return refuse_unknown(rd->table, word, e);
     if (!takes_value(o))
         return value ? err_set(e, -EINVAL, "%s takes no value", o->name) : store(rd, o, NULL, e);
     if (value)
@@ -335,39 +420,6 @@ static void print_subcommands(FILE *out, const char *word, const struct option_s
     (void)fprintf(out, "\n\"weft %s COMMAND --help\" tells a command's own options.\n", word);
 }
 
-/* The longest word that is compared with a command's name. */
-#define MEANT_MAX 24
-
-/*
- * How many letters @a and @b differ by; two that are swapped are one. Neither is longer than
- * MEANT_MAX. @row[i][j] is that of the first i letters of @a and the first j of @b.
- */
-static size_t count_differences(const char *a, const char *b)
-{
-    size_t row[MEANT_MAX + 1][MEANT_MAX + 1];
-    size_t n_a = strlen(a);
-    size_t n_b = strlen(b);
-
-    for (size_t i = 0; i <= n_a; i++)
-        row[i][0] = i;
-    for (size_t j = 0; j <= n_b; j++)
-        row[0][j] = j;
-    for (size_t i = 1; i <= n_a; i++)
-        for (size_t j = 1; j <= n_b; j++) {
-            size_t least = row[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-
-            if (row[i - 1][j] + 1 < least)
-                least = row[i - 1][j] + 1;
-            if (row[i][j - 1] + 1 < least)
-                least = row[i][j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                row[i - 2][j - 2] + 1 < least)
-                least = row[i - 2][j - 2] + 1;
-            row[i][j] = least;
-        }
-    return row[n_a][n_b];
-}
-
 /* What other programs call a command by which it is known here. */
 static bool is_called(const char *word, const char *name)
 {
@@ -387,7 +439,7 @@ static bool is_called(const char *word, const char *name)
 const char *options_meant(const struct option_subcommand *table, const char *word)
 {
     const size_t len = strlen(word);
-    size_t allowed = len > 5 ? 2 : len > 2 ? 1 : 0;
+    size_t allowed = count_allowed(len);
     const char *meant = NULL;
 
     for (const struct option_subcommand *s = table; s->name; s++) {

@@ -152,6 +152,28 @@ static int run_nothing(int argc, char **argv)
     return 0;
 }
 
+/* Of this table alone, and only where it is one. */
+static void test_the_option_that_is_meant(void **state)
+{
+    static const struct {
+        const char *typed;
+        const char *meant; /* NULL: none */
+    } cases[] = {{"--netwrok", "--network"}, {"--network-name=x", NULL}, {"--net", "--network"},
+        {"--netwrk=a", "--network"}, {"-json", "--json"}, {"--jsn", "--json"}, {"--nope", NULL},
+        {"-j", NULL}, {"--l", NULL}, {"--labels", "--label"},
+        {"--much-longer-than-any-option-that-there-is", NULL}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char wanted[80];
+
+        assert_true(READ("t", (char *)(uintptr_t)cases[i].typed) < 0);
+        (void)snprintf(
+            wanted, sizeof(wanted), "did you mean \"%s\"?", cases[i].meant ? cases[i].meant : "");
+        if (cases[i].meant ? !strstr(failure.text, wanted) : !!strstr(failure.text, "mean"))
+            fail_msg("%s: %s", cases[i].typed, failure.text);
+    }
+}
+
 static void test_the_command_that_is_meant(void **state)
 {
     static const struct option_subcommand commands[] = {{"join", run_nothing, "join"},
@@ -184,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_command_words),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_the_option_that_is_meant),
         cmocka_unit_test(test_the_command_that_is_meant),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

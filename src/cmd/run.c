@@ -28,6 +28,7 @@
 #include "train/job/job_plan.h"
 #include "train/job/launcher_words.h"
 #include "train/job/lost.h"
+#include "train/job/rendezvous.h"
 #include "train/job/run_island.h"
 
 /* Exit statuses, as shells give them. */
@@ -350,6 +351,30 @@ static int run_all(struct run *run, int *ret_status, struct err *e)
     }
 }
 
+/* Prepares the first run; while no hub answers, that is waited for. Return: CMD_OK; or an exit
+ * status, after a sentence. */
+static int prepare(struct run *run)
+{
+    struct interrupt i;
+    struct err e = ERR_NULL;
+    int r = run_prepare(run, &arg.wish, &e);
+    bool waits = r == RENDEZVOUS_E_AWAY && arg.wish.starts;
+
+    if (waits) {
+        interrupt_begin(&i);
+        r = again_await_hub(run, &arg.wish, again_patience(&arg.wish), &i, &e);
+    }
+    if (waits && r == AGAIN_E_INTERRUPTED)
+        (void)cmd_fail("run", "interrupted while it waited for the hub");
+    else if (waits && r == AGAIN_E_ALONE)
+        (void)cmd_fail("run", "%s: not started", err_text(&e));
+    else if (r != 0)
+        (void)cmd_fail("run", "%s", err_text(&e));
+    if (waits)
+        interrupt_end(&i);
+    return r == 0 ? CMD_OK : CMD_FAILED;
+}
+
 /* CMD_OK; or an exit status, after a sentence. */
 static int set_budget(const struct run *run)
 {
@@ -388,9 +413,9 @@ int cmd_run(int argc, char **argv)
     if (run_budget_check(&arg.budget, &e) != 0 || run_check(&arg.wish, &e) != 0 ||
         check_before(path, &e) != 0)
         return cmd_refuse("run", "%s", err_text(&e));
-    r = run_prepare(&run, &arg.wish, &e);
-    if (r != 0)
-        return cmd_fail("run", "%s", err_text(&e));
+    status = prepare(&run);
+    if (status != CMD_OK)
+        return status;
     if (arg.explain)
         return explain(&run);
     status = set_budget(&run);

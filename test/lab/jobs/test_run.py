@@ -10,7 +10,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import statistics
 import time
 from collections.abc import Iterator
@@ -313,7 +315,20 @@ def test_the_hub_is_away(site: Site) -> None:
     site.agent.allow("the hub does not answer")
     site.agent.allow("UDP to the hub fails, and so does TLS")
     site.daemon.kill9()
-    done = site.run("run", "--nnodes", "2", "--job", "j", "torchrun", "t")
+    # What is only explained does not wait.
+    done = site.run("run", "--explain", "--nnodes", "2", "--job", "j", "torchrun", "t")
     assert done.rc == 1
     assert 'the hub does not say where the job "j" meets' in done.err
+    words = [site.weft, "run", "--nnodes", "2", "--job", "j", "--wait-lost", "5m", "sh", "-c", "1"]
+    waits = 'job "j" meets: .*: waiting for the hub, for up to 5 min'
+    given_up = site.n1.spawn(words, name="run")
+    given_up.wait_line(waits)
+    os.kill(given_up.pid, signal.SIGINT)
+    given_up.wait_line("interrupted while it waited for the hub")
+    waiting = site.n1.spawn(words, name="run")
+    waiting.wait_line(waits)
     wait_for(lambda: site.run("run", "true").rc == 0, 5, "a command that meets nobody to run")
+    site.daemon = site.hub.spawn([site.weft, "hub", "up", "--public", site.hub.address()],
+                                 name="hub")
+    waiting.wait_line("; job j.* meets at ", 60)
+    os.kill(waiting.pid, signal.SIGINT)

@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "os/interrupt.h"
 #include "train/job/lost.h"
+#include "train/job/rendezvous.h"
 #include "train/job/run.h"
 
 /*
@@ -88,13 +89,36 @@ static int prepare_until(
     return 0;
 }
 
+nsec_t again_patience(const struct run_wish *wish)
+{
+    return nsec_max(wish->wait_lost, TRY_MIN);
+}
+
+int again_await_hub(struct run *ret, const struct run_wish *wish, nsec_t patience,
+    struct interrupt *i, struct err *e)
+{
+    nsec_t begun_at = clock_now();
+    unsigned n = 0;
+    char time[32];
+    int r;
+
+    (void)fprintf(stderr, "weft run: %s: waiting for the hub, for up to %s\n", err_text(e),
+        format_duration(patience, time));
+    do {
+        if (interrupt_wait(i, again_pause_ms(++n)))
+            return AGAIN_E_INTERRUPTED;
+        r = run_prepare(ret, wish, e);
+    } while (r == RENDEZVOUS_E_AWAY && clock_now() - begun_at < patience);
+    return r == RENDEZVOUS_E_AWAY ? give_up_after(clock_now() - begun_at, e) : r;
+}
+
 int again_prepare(struct run *run, struct run_wish *wish, struct interrupt *i, struct err *e)
 {
     nsec_t begun_at = clock_now();
     int r;
 
     for (;;) {
-        r = prepare_until(run, wish, begun_at + nsec_max(wish->wait_lost, TRY_MIN), i, e);
+        r = prepare_until(run, wish, begun_at + again_patience(wish), i, e);
         if (r != 0 || wish->wait_lost == 0)
             return r;
         r = lost_await(run, begun_at + wish->wait_lost, i, e);

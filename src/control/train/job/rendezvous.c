@@ -117,8 +117,11 @@ int rendezvous_ask(const char *socket_path, const char *job, const struct rendez
     if (r == CLIENT_E_REFUSED && answer.status == STATUS_NOT_FOUND)
         return err_set(e, r, "the hub is of a version without a rendezvous");
     if (r != 0) {
+        bool is_away = r == CLIENT_E_REFUSED &&
+                       (answer.status == STATUS_HUB_AWAY || answer.status == STATUS_NOT_SERVED);
+
         (void)err_prefix(e, "the hub does not say where the job \"%s\" meets", job);
-        return r;
+        return is_away ? RENDEZVOUS_E_AWAY : r;
     }
     if (!take_run(answer.body, m.id, sizeof(m.id)) || m.id[0] == '\0' ||
         !take_text(json_object_get(answer.body, "c10d"), "endpoint", m.c10d, sizeof(m.c10d)) ||

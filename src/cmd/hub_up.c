@@ -244,6 +244,7 @@ static int find_publics(struct hub_places *ret, struct err *e)
 {
     uint16_t port = arg.listen.port;
     struct ip_addr own[2];
+    bool is_private = true;
     int r = 0;
     unsigned n;
 
@@ -266,9 +267,13 @@ static int find_publics(struct hub_places *ret, struct err *e)
 
         place->at[place->n++] = (struct endpoint){.addr = own[i], .port = port};
         (void)endpoint_format(&place->at[0], place->text);
+        is_private &= candidate_is_private(&own[i]);
     }
-    log_info("no --public was given: nodes will be told %s, the address of the default route",
-        ret->items[0].text);
+    log_info("no --public was given: nodes will be told %s, the address of the default route%s",
+        ret->items[0].text,
+        is_private ? ". It is private: machines outside of its network do not reach the hub there; "
+                     "where they are to, say --public with an address that leads here"
+                   : "");
     return 0;
 }
 

@@ -488,3 +488,18 @@ def test_a_public_address_that_is_not_the_hub_s(weft: Path) -> None:
         hub = lab.host("hub").spawn([weft, "hub", "up", "--public", publics[2]], name="hub-there")
         hub.wait_line("weft hub is up")
         assert not [line for line in hub.lines() if "--public" in line]
+
+
+def test_a_hub_that_tells_its_own_address(weft: Path) -> None:
+    """Without --public, where nodes elsewhere cannot reach it."""
+    with Lab.from_text(ELSEWHERE) as lab:
+        host = lab.host("hub")
+        host.run(["ip", "address", "add", "100.64.3.4/24", "dev", "wan"])
+        for source, is_private in (("100.64.3.4", True), ("203.0.113.10", False)):
+            host.run(["ip", "route", "replace", "default", "via", "203.0.113.11", "src", source])
+            hub = host.spawn([weft, "hub", "up"], name=f"hub-at-{source}")
+            said = hub.wait_line(f"no --public was given: nodes will be told {source}:51820, the "
+                                 "address of the default route(.*)$")
+            assert ("It is private" in said[1]) == is_private
+            hub.wait_line("weft hub is up")
+            assert hub.stop() == 0

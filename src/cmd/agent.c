@@ -1,4 +1,5 @@
 /* agent.c - weft agent: keep this machine as its network wants it. */
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include "agent/hosts_helper.h"
 #include "agent/launch.h"
 #include "agent/paths/socket/echo_socket.h"
+#include "agent/resolved_link.h"
+#include "agent/state/blocks_file.h"
 #include "agent/state/state.h"
 #include "agent/without_agent.h"
 #include "base/cleanup.h"
@@ -28,6 +31,13 @@
 #include "os/hosts_file.h"
 #include "os/log.h"
 #include "os/process.h"
+
+/* Where systemd-resolved is asked, if it runs. */
+#define RESOLVED_SOCKET "/run/systemd/resolve/io.systemd.Resolve"
+#define RESOLVECTL      "/usr/bin/resolvectl"
+
+/* An agent that writes more often than this, while it is read, is not believed any longer. */
+#define TELLINGS_MAX 10
 
 /* The old process may take some seconds to end, and the new one to begin. */
 #define RENEW_TIMEOUT_MS 20000
@@ -46,6 +56,7 @@ static struct {
     bool take_down;
     bool background;
     bool watched;
+    bool tell_resolved;
     enum log_level log_level;
 } arg;
 
@@ -80,6 +91,9 @@ static const struct option options[] = {
         "started again when it dies"},
     {"--watched", NULL, option_flag, &arg.watched, NULL,
         "stay in the foreground, and start the agent, a child, again when it dies"},
+    {"--tell-resolved", NULL, option_flag, &arg.tell_resolved, NULL,
+        "as root: tell systemd-resolved that the nodes' names are asked of this node, as the agent "
+        "has written down"},
     {"--log-level", "LEVEL", option_log_level, &arg.log_level, "info",
         "error, warning, info or debug"},
     OPTIONS_END,
@@ -129,6 +143,47 @@ static int take_down(void)
         r = without_agent_take_down(arg.config.state_dir, arg.config.socket_path, &farewell, &e);
     }
     return r == 0 ? CMD_OK : cmd_fail("agent", "%s", err_text(&e));
+}
+
+/* ---- for root's units ---- */
+
+/* Return: -ENODEV or -ENOENT when there is nothing to be told: the interface is gone again. */
+static int tell_once(struct resolved_link *ret, struct err *e)
+{
+    struct hosts_rules rules;
+    int r = resolved_link_read(RESOLVED_LINK_FILE, ret, e);
+
+    if (r == 0)
+        r = blocks_file_read(&rules, arg.config.state_dir, e);
+    if (r == 0)
+        r = resolved_link_check(ret, &rules, e);
+    return r == 0 ? resolved_link_tell(ret, RESOLVECTL, e) : r;
+}
+
+static int tell_resolved(void)
+{
+    struct resolved_link link;
+    struct resolved_link now;
+    struct err e = ERR_NULL;
+    int r = 0;
+
+    if (access(RESOLVED_SOCKET, F_OK) < 0)
+        return CMD_OK;
+    /* systemd does not look at the file while this runs. */
+    for (int i = 0; i < TELLINGS_MAX; i++) {
+        r = tell_once(&link, &e);
+        if (r != 0 || resolved_link_read(RESOLVED_LINK_FILE, &now, NULL) != 0 ||
+            resolved_link_equal(&link, &now))
+            break;
+    }
+    if (r == -ENODEV || r == -ENOENT)
+        return CMD_OK;
+    if (r != 0) {
+        log_warning("systemd-resolved is not told of the nodes' names: %s", err_text(&e));
+        return CMD_FAILED;
+    }
+    log_info("systemd-resolved asks this node for names that end in .%s.weft", link.network);
+    return CMD_OK;
 }
 
 /* ---- an agent that is watched ---- */
@@ -239,6 +294,8 @@ int cmd_agent(int argc, char **argv)
         log_set_clock(clock_wall);
     if (arg.watched)
         return run_watched(argc, argv);
+    if (arg.tell_resolved)
+        return tell_resolved();
     if (arg.hosts_helper) {
         (void)hosts_helper_serve(HOSTS_FILE_DEFAULT, arg.config.state_dir, &e);
         log_error("%s", err_text(&e));

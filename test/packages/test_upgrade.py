@@ -19,6 +19,8 @@ from .machine import PackageMachine
 pytestmark = pytest.mark.namespaces
 
 AGENT, HUB, PROBE = "weft-agent.service", "weft-hub.service", "weft-probe.service"
+# The agent's unit starts it: it waits for what the agent has to tell systemd-resolved.
+RESOLVED = "weft-resolved.path"
 # What a figure is to be, and what a machine that is busy may make of it.
 GAP_S, DEADLINE_S = 1, 20
 # The user stays, as Debian's packages leave theirs.
@@ -63,6 +65,7 @@ def test_installing_starts_nothing(
     m.install(earlier)
     for unit in (AGENT, HUB, PROBE):
         assert status_of(m, unit) == ("disabled", "inactive")
+    assert m.property(RESOLVED, "ActiveState") == "inactive"
     assert m.run(["pgrep", "-l", "weft"], check=False).out == ""
     assert m.run(["id", "-un", "weft"]).out == "weft\n"
 
@@ -70,6 +73,7 @@ def test_installing_starts_nothing(
 def test_join_and_hub_run_by_their_units(site: Site, m: PackageMachine) -> None:
     m.run(["weft", "join", site.token(), "--name", "m", "--engine", "userspace"], timeout_s=60)
     assert status_of(m, AGENT) == ("enabled", "active")
+    assert m.property(RESOLVED, "ActiveState") == "active"
     wait_for(lambda: reaches_u(m), 30, "m to reach u by name")
     m.run(["sed", "-i", f"s/^#.*OPTIONS=.*/WEFT_HUB_OPTIONS='--public {m.address()} "
            "--cidr4 10.99.0.0\\/16 --listen :51999'/", "/etc/default/weft-hub"])
@@ -114,6 +118,7 @@ def test_upgraded_under_a_flow(site: Site, m: PackageMachine, packages: Packages
 def test_removed_keeps_what_was_joined(site: Site, m: PackageMachine, packages: Packages) -> None:
     m.apt("remove", "weft")
     assert m.run(["pgrep", "-l", "weft"], check=False).out == ""
+    assert m.property(RESOLVED, "ActiveState") == "inactive"
     assert "weft" not in m.run(["ip", "link"]).out
     assert "weft" not in m.run(["cat", "/etc/hosts"]).out
     m.install(packages)

@@ -32,14 +32,14 @@ ENVIRONMENT = ("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 MASKED = ("console-getty.service", "systemd-modules-load.service", "systemd-sysctl.service")
 
 
-def why_not(weft: Path) -> str | None:
+def why_not(weft: Path, more: Sequence[str] = ()) -> str | None:
     """Why there is no container here, or None if there is."""
     done = subprocess.run(
         ["unshare", "--mount", "--pid", "--fork", "--cgroup", "mount", "-t", "cgroup2", "cgroup2",
          "/mnt"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return f"a container with systemd cannot be made here: {done.stderr.strip()}"
-    return root.why_not(weft)
+    return root.why_not(weft, more)
 
 
 def _lifts_limits() -> bool:
@@ -49,6 +49,8 @@ def _lifts_limits() -> bool:
 
 
 class Container(Guest, SystemdMachine):
+    packages: Sequence[str] = ()  # that its root file system has besides
+
     def __init__(self, host: Host, weft: Path) -> None:
         super().__init__(host, weft)
         self.name = host.name
@@ -59,7 +61,7 @@ class Container(Guest, SystemdMachine):
         self._init_pid = 0
 
     def boot(self) -> None:
-        layers = f"{self.bring()}:{root.tree(self.weft)}"
+        layers = f"{self.bring()}:{root.tree(self.weft, self.packages)}"
         run_script(self.host, [f"mkdir {CGROUPS}", f"mount -t cgroup2 cgroup2 {CGROUPS}",
                                f"mkdir {self._cgroup}"])
         self._has_cgroup = True

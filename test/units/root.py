@@ -1,7 +1,7 @@
 """Debian's root file system with systemd, for a machine that runs the shipped units.
 
-It is installed by mmdebstrap from Debian's packages, once, and kept in build/vm.  Machines write
-to layers or copies that are gone with them.
+It is installed by mmdebstrap from Debian's packages, once, and kept in build/vm.  What one test
+needs besides is installed into a copy.  Machines write to layers or copies that are gone with them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from interop.vm import image
@@ -24,26 +25,33 @@ UNREAD = ("doc", "man", "info", "locale")
 SIZE = "600M"  # of a sparse file
 
 
-def why_not(weft: Path) -> str | None:
+def why_not(weft: Path, more: Sequence[str] = ()) -> str | None:
     """Why there is no such root here, or None if there is."""
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     if missing:
         return f"a machine with systemd needs {', '.join(missing)}"
     try:
-        tree(weft)
+        tree(weft, more)
     except image.ImageError as error:
         return f"there is no root file system for a machine with systemd: {error}"
     return None
 
 
-def tree(weft: Path) -> Path:
-    """A folder with all that the program needs, from the cache or made now."""
+def tree(weft: Path, more: Sequence[str] = ()) -> Path:
+    """A folder with all that the program needs and @more packages, from the cache or made now."""
     packages = sorted({*PACKAGES, *_run_time_packages(), *_libraries(weft)})
-    digest = hashlib.sha256(repr((packages, SUITE)).encode()).hexdigest()[:16]
-    path = image.CACHE / f"root-{digest}"
+    base = _kept(packages)
+    if not base.exists():
+        _install(base, packages)
+    path = _kept(packages, sorted(more)) if more else base
     if not path.exists():
-        _install(path, packages)
+        _add(path, base, more)
     return path
+
+
+def _kept(*what: list[str]) -> Path:
+    digest = hashlib.sha256(repr((*what, SUITE)).encode()).hexdigest()[:16]
+    return image.CACHE / f"root-{digest}"
 
 
 def file_system(weft: Path) -> Path:
@@ -89,6 +97,28 @@ def _install(path: Path, packages: list[str]) -> None:
         draft.rename(path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _add(path: Path, base: Path, packages: Sequence[str]) -> None:
+    """A copy of @base with these packages, and what they depend on, as dpkg installs them."""
+    draft = path.with_suffix(f".{os.getpid()}")
+    debs = path.with_suffix(f".debs.{os.getpid()}")
+    try:
+        image.run(["cp", "--archive", base, draft])
+        (debs / "partial").mkdir(parents=True)
+        # What is missing there, of the packages that this machine's apt knows.
+        image.run([
+            "apt-get", "-qq", "-o", "APT::Sandbox::User=root",
+            "-o", f"Dir::State::status={draft}/var/lib/dpkg/status",
+            "-o", f"Dir::Cache::archives={debs}", "-o", "Debug::NoLocking=true",
+            "--yes", "--no-install-recommends", "--download-only", "install", *packages,
+        ])
+        image.run(["dpkg", f"--root={draft}", "--force-unsafe-io", "--install",
+                   *sorted(debs.glob("*.deb"))])
+        draft.rename(path)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(debs, ignore_errors=True)
 
 
 def sources() -> str:

@@ -25,7 +25,7 @@ def test_leaves_no_cgroup_behind(weft: Path, monkeypatch: pytest.MonkeyPatch):
                     check=False, quiet=True).rc != 0:
             pytest.skip("control groups cannot be mounted here")
         machine = Container(host, weft)
-        monkeypatch.setattr(root, "tree", lambda _weft: Path("/"))
+        monkeypatch.setattr(root, "tree", lambda *_: Path("/"))
         monkeypatch.setattr(machine, "bring", lambda: Path("/"))
         monkeypatch.setattr(host, "spawn", cannot_start)
         with pytest.raises(OSError, match="no process"), machine:

@@ -138,7 +138,8 @@ def test_exposure(site: Site) -> None:
     """As systemd reckons it from what a unit's process could do: 10 is everything."""
     units = {"weft-agent.service": "weft-agent.service", HUB: HUB, WG: "weft-wg@.service",
              "weft-probe.service": "weft-probe.service",
-             "weft-hosts@1.service": "weft-hosts@.service"}
+             "weft-hosts@1.service": "weft-hosts@.service",
+             "weft-resolved.service": "weft-resolved.service"}
     folder = "/tmp/units"
     site.m.run(["mkdir", folder])
     for unit, file in units.items():

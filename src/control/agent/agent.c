@@ -395,6 +395,10 @@ static void init_handles(struct life *l)
     if (a->state.answers_dns && resolver_new(&a->resolver, a->state.interface, RESOLV_CONF, &e) < 0)
         log_warning("the nodes' names are not answered by DNS: %s", err_text(&e));
     names.resolver = a->resolver;
+    names.interface = a->state.interface;
+    /* Root's unit looks at one file, that of the usual agent. */
+    if (strcmp(a->config->socket_path, STATE_SOCKET_DEFAULT) == 0)
+        names.link_file = RESOLVED_LINK_FILE;
     node_names_init(&a->names, &names);
 }
 

@@ -163,7 +163,7 @@ static int put(const struct node_names *nn, const char *owner, const char *block
 
 /* The resolver answers by the lines that the file has, or would have. */
 static void set_resolver(
-    const struct node_names *nn, const struct snapshot *s, bool lacks_v6, const char *lines)
+    struct node_names *nn, const struct snapshot *s, bool lacks_v6, const char *lines)
 {
     const struct node *self = snapshot_self(s);
     struct resolver_place place = {.network = s->network.meta.name,
@@ -173,6 +173,9 @@ static void set_resolver(
     if (!lacks_v6)
         place.address6 = self->address6;
     (void)resolver_set(nn->opt.resolver, &place, lines);
+    /* Root's side believes only what the interface has, and that it listens says so. */
+    if (nn->opt.link_file && resolver_is_listening(nn->opt.resolver))
+        resolved_link_write(nn->opt.link_file, nn->opt.interface, &place, &nn->told);
 }
 
 void node_names_init(struct node_names *nn, const struct node_names_options *opt)

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "agent/name_check.h"
+#include "agent/resolved_link.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "os/log.h"
@@ -29,6 +30,9 @@ struct node_names_options {
     struct hosts_helper *helper; /* pinned: writes that file; NULL: this process does */
     name_lookup_fn lookup;       /* asks the resolver, in a thread: name_lookup() */
     struct resolver *resolver;   /* pinned: answers by the same names; NULL: there is none */
+    const char *interface;       /* pinned: the overlay's, and ... */
+    const char *link_file;       /* ... pinned: where it is written what systemd-resolved is to know
+                                    of it (resolved_link.h); NULL: nowhere */
     const struct snapshot *born; /* pinned: as at the join, which names the owner of the lines: hubs
                                     come and go; NULL: the present one does */
 };
@@ -41,6 +45,7 @@ struct node_names {
     struct err failure; /* why the last update could not write the file; code 0: it could */
     bool is_settled; /* the last update left no name to be asked for, or could not write the file */
     nsec_t due_at;   /* time of the next update; NSEC_NEVER: none is planned */
+    struct resolved_link told; /* what link_file has */
     struct log_limit limit;
 };
 

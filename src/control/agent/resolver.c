@@ -107,7 +107,8 @@ struct resolver {
     bool is_retrying; /* what could not be opened is to be tried again */
     bool is_ending;
     bool is_listening;
-    char why[WHY_MAX]; /* not @is_listening: why */
+    struct place listened; /* @is_listening: where */
+    char why[WHY_MAX];     /* not @is_listening: why */
 
     /* of the thread: */
     struct place place; /* where @doors are */
@@ -629,6 +630,7 @@ static void tell(struct resolver *r, const struct err *e)
     (void)pthread_mutex_lock(&r->lock);
     is_new = r->is_listening != (e->code == 0) || strncmp(r->why, err_text(e), WHY_MAX - 1) != 0;
     r->is_listening = e->code == 0;
+    r->listened = r->place;
     (void)snprintf(r->why, sizeof(r->why), "%s", e->code == 0 ? "" : err_text(e));
     (void)pthread_mutex_unlock(&r->lock);
     if (!is_new)
@@ -730,6 +732,16 @@ bool resolver_set(struct resolver *r, const struct resolver_place *place, const 
     (void)uv_async_send(&r->wake);
     zone_deinit(&old);
     return true;
+}
+
+bool resolver_is_listening(struct resolver *r)
+{
+    bool is_there;
+
+    (void)pthread_mutex_lock(&r->lock);
+    is_there = r->is_listening && memcmp(&r->listened, &r->wanted, sizeof(r->wanted)) == 0;
+    (void)pthread_mutex_unlock(&r->lock);
+    return is_there;
 }
 
 json_t *resolver_encode(struct resolver *r)

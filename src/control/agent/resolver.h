@@ -69,6 +69,9 @@ int resolver_new(
  */
 bool resolver_set(struct resolver *r, const struct resolver_place *place, const char *lines);
 
+/** resolver_is_listening() - where it was told to by the last resolver_set()? */
+bool resolver_is_listening(struct resolver *r);
+
 /** resolver_encode() - for `weft status`: {"listening", "why"}. NULL for no memory. */
 json_t *resolver_encode(struct resolver *r);
 

@@ -430,7 +430,7 @@ void run_summary(const struct run *run, struct str *out)
 
     str_addf(out, "%s", command_kind_name(run->command.kind));
     if (run->torch.torch != 0)
-        str_addf(out, " with torch %s", run->torch.version);
+        str_addf(out, " with torch %s of %s", run->torch.version, run->torch.python);
     str_addf(out, " on %s (%s, %s), %zu variable%s set", run->node.name, run->node.interface,
         run->node.address4, n, n == 1 ? "" : "s");
     if (run->meeting.id[0] != '\0')

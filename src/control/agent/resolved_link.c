@@ -37,7 +37,7 @@ bool resolved_link_equal(const struct resolved_link *a, const struct resolved_li
            ip_addr_equal(&a->address6, &b->address6);
 }
 
-static json_t *encode(const struct resolved_link *link)
+json_t *resolved_link_encode(const struct resolved_link *link)
 {
     char a4[IP_ADDR_TEXT_MAX];
     char a6[IP_ADDR_TEXT_MAX];
@@ -61,7 +61,7 @@ void resolved_link_write(const char *path, const char *interface,
     (void)snprintf(link.network, sizeof(link.network), "%s", place->network);
     if (link.index == 0 || resolved_link_equal(&link, last))
         return;
-    json = encode(&link);
+    json = resolved_link_encode(&link);
     text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     json_decref(json);
     if (text && statefile_replace(path, text, strlen(text), FILE_MODE, NULL) == 0)
@@ -70,7 +70,7 @@ void resolved_link_write(const char *path, const char *interface,
 
 /* ---- root's side ---------------------------------------------------------------------------- */
 
-static int decode(struct resolved_link *ret, const json_t *json, struct err *e)
+int resolved_link_decode(struct resolved_link *ret, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "the link", e);
     const char *interface = fields_string(&f, "interface", FIELDS_REQUIRED, 1, IF_NAMESIZE - 1);
@@ -108,7 +108,7 @@ int resolved_link_read(const char *path, struct resolved_link *ret, struct err *
         return err_set(e, -EFBIG, "%s is longer than %d bytes, or not readable", path, FILE_MAX);
     if (body_parse(&json, text, (size_t)n, NULL) != 0)
         return err_set(e, -EINVAL, "%s is damaged", path);
-    return decode(ret, json, e);
+    return resolved_link_decode(ret, json, e);
 }
 
 /** The link's addresses that are looked for at the interface. */

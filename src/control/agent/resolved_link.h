@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <net/if.h>
 #include <stdbool.h>
 
@@ -43,6 +44,12 @@ struct resolved_link {
  */
 void resolved_link_write(const char *path, const char *interface,
     const struct resolver_place *place, struct resolved_link *last);
+
+/** resolved_link_encode() - what the file holds; a new reference, or NULL for no memory. */
+json_t *resolved_link_encode(const struct resolved_link *link);
+
+/** resolved_link_decode() - 0; or negative errno with words. */
+int resolved_link_decode(struct resolved_link *ret, const json_t *json, struct err *e);
 
 /** resolved_link_equal() - is the same to be said? */
 bool resolved_link_equal(const struct resolved_link *a, const struct resolved_link *b);

@@ -37,15 +37,16 @@ class Site:
         self.daemon = self.hub.spawn([weft, "hub", "up", "--public", self.hub.address()],
                                      name="hub")
         self.daemon.wait_line("weft hub is up")
-        self.agent = self.join(self.n1)
+        self.agents: list[Daemon] = []
+        self.join(self.n1)
         self.address = json.loads(self.n1.run([weft, "status", "--json"]).out)["self"]["address4"]
 
-    def join(self, host: Host) -> Daemon:
+    def join(self, host: Host) -> None:
         token = self.hub.run([self.weft, "token", "new"]).out.strip()
         host.run([self.weft, "join", token, "--name", host.name, "--no-start"])
         agent = host.spawn([self.weft, "agent"], name="agent")
         agent.wait_line("the hub answers")
-        return agent
+        self.agents.append(agent)
 
     def run(self, *words: str, host: Host | None = None, **env: str) -> Result:
         return (host or self.n1).run([self.weft, *words], check=False, env=env)
@@ -312,8 +313,9 @@ def test_it_does_not_keep_a_command_waiting(site: Site) -> None:
 
 
 def test_the_hub_is_away(site: Site) -> None:
-    site.agent.allow("the hub does not answer")
-    site.agent.allow("UDP to the hub fails, and so does TLS")
+    for agent in site.agents:
+        agent.allow("the hub does not answer")
+        agent.allow("UDP to the hub fails, and so does TLS")
     site.daemon.kill9()
     # What is only explained does not wait.
     done = site.run("run", "--explain", "--nnodes", "2", "--job", "j", "torchrun", "t")

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/hosts_helper.h"
 #include "agent/name_check.h"
@@ -239,6 +240,9 @@ int node_names_remove(const struct node_names *nn, const struct snapshot *s, str
     char owner[HOSTS_OWNER_MAX];
     bool changed;
 
+    /* What systemd-resolved was told goes with the interface. */
+    if (nn->opt.link_file)
+        (void)unlink(nn->opt.link_file);
     if (!nn->opt.is_on)
         return 0;
     return put(nn, owner_of(nn, s, owner), NULL, &changed, e);

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/hublink/farewell.h"
 #include "agent/reconcile/reconcile.h"
+#include "agent/resolved_link.h"
 #include "agent/state/removed.h"
 #include "base/err.h"
 #include "base/secret.h"
@@ -76,8 +78,8 @@ static void remove_socket(const char *path)
         (void)unlink(path);
 }
 
-/* Removes the sockets that an agent left behind when it was killed. */
-static void remove_stale_sockets(const char *path)
+/* Removes the sockets that an agent left behind when it was killed, and what it had root tell. */
+static void remove_stale_files(const char *path)
 {
     char measure[PATH_MAX];
 
@@ -86,6 +88,8 @@ static void remove_stale_sockets(const char *path)
     remove_socket(measure);
     (void)snprintf(measure, sizeof(measure), "%s" UNIX_SOCKET_USERS_SUFFIX, path);
     remove_socket(measure);
+    if (strcmp(path, STATE_SOCKET_DEFAULT) == 0)
+        (void)unlink(RESOLVED_LINK_FILE);
 }
 
 /* Reads the node's state, and takes the lock so that no agent starts meanwhile. */
@@ -125,7 +129,7 @@ int without_agent_take_down(
     if (r == 0)
         r = take_down(&st, ret, e);
     if (r == 0)
-        remove_stale_sockets(socket_path);
+        remove_stale_files(socket_path);
     return r;
 }
 
@@ -143,6 +147,6 @@ int without_agent_leave(
     if (r == 0)
         r = state_remove(state_dir, e);
     if (r == 0)
-        remove_stale_sockets(socket_path);
+        remove_stale_files(socket_path);
     return r;
 }

@@ -301,17 +301,14 @@ static void on_change(
 /* 0 or negative errno with words. */
 static int write_metrics(const struct probe *p, struct err *e)
 {
-    struct metrics *m = arg.metrics ? metrics_new() : NULL;
+    struct metrics m = METRICS_NULL;
     _cleanup_(freep) char *text = NULL;
     int r;
 
     if (!arg.metrics)
         return 0;
-    if (m) {
-        ping_monitor_add_metrics(&p->monitor, m);
-        text = metrics_text(m);
-        m = metrics_free(m);
-    }
+    ping_monitor_add_metrics(&p->monitor, &m);
+    text = metrics_take(&m);
     if (!text)
         return err_set(e, -ENOMEM, "the metrics are not written: no memory");
     r = statefile_replace(arg.metrics, text, strlen(text), METRICS_MODE, e);

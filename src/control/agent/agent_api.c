@@ -104,14 +104,11 @@ static void get_metrics(void *ctx, const struct request *rq, struct response *rs
     const struct agent *a = ctx;
     const struct pass_metrics_facts facts = {
         .n_failed = a->pass.n_failed, .n_foreign = a->reconcile.n_foreign};
-    struct metrics *m = metrics_new();
+    struct metrics m = METRICS_NULL;
 
-    if (m) {
-        pass_metrics_format(&a->pass_metrics, &facts, m);
-        meter_add_metrics(&a->meter.meter, m);
-    }
-    response_text(rs, 200, m ? metrics_text(m) : NULL, "text/plain; version=0.0.4");
-    m = metrics_free(m);
+    pass_metrics_add_samples(&a->pass_metrics, &facts, &m);
+    meter_add_metrics(&a->meter.meter, &m);
+    response_text(rs, 200, metrics_take(&m), "text/plain; version=0.0.4");
 }
 
 /* All that is known of the network. The socket is root's, so it is for commands of this machine. */

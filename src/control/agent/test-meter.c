@@ -113,7 +113,7 @@ static void restart_agent(struct world *w)
 static void test_restarts(void **state)
 {
     struct world *w = make_world();
-    struct metrics *metrics = metrics_new();
+    struct metrics metrics = METRICS_NULL;
     char *text;
 
     /* What an engine had moved before there was a meter is not today's. */
@@ -140,14 +140,13 @@ static void test_restarts(void **state)
     *counters(w, 4) = (struct wg_facts){.tx_bytes = 1000, .rx_bytes = 1};
     look(w);
     assert_int_equal(flow(w, "n4", "", PATH_KIND_RELAY)->sent, 1000);
-    meter_add_metrics(&w->meter, metrics);
-    text = metrics_text(metrics);
+    meter_add_metrics(&w->meter, &metrics);
+    text = metrics_take(&metrics);
     assert_non_null(strstr(text, "\nweft_agent_traffic_bytes_total{peer=\"n4\",job=\"\","
                                  "path=\"relay\",direction=\"sent\"} 1000\n"));
     assert_non_null(strstr(text, "{peer=\"n3\",job=\"\",path=\"direct\","
                                  "direction=\"received\"} 10\n"));
     free(text);
-    metrics = metrics_free(metrics);
     end_world(w);
 }
 

@@ -20,19 +20,6 @@ static const struct {
 #undef X
 };
 
-struct metrics *metrics_new(void)
-{
-    return calloc(1, sizeof(struct metrics));
-}
-
-struct metrics *metrics_free(struct metrics *m)
-{
-    for (unsigned i = 0; m && i < METRIC_N; i++)
-        str_deinit(&m->samples[i]);
-    free(m);
-    return NULL;
-}
-
 /* ---- samples -------------------------------------------------------------------------------- */
 
 /* The next of the names in "network, path"; false at the end. */
@@ -123,7 +110,7 @@ void metrics_add_histogram(struct metrics *m, enum metric which, const char *con
     add_sample(m, which, "_count", labels, NULL, (double)n);
 }
 
-char *metrics_text(const struct metrics *m)
+char *metrics_take(struct metrics *m)
 {
     struct str out = STR_NULL;
 
@@ -132,6 +119,7 @@ char *metrics_text(const struct metrics *m)
         if (m->samples[i].len > 0)
             str_addf(&out, "# HELP %s %s\n# TYPE %s %s\n%s", rows[i].name, rows[i].help,
                 rows[i].name, type_names[rows[i].type], str_text(&m->samples[i]));
+        str_deinit(&m->samples[i]);
     }
     return str_take(&out, NULL);
 }

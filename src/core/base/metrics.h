@@ -161,10 +161,15 @@ enum metric {
         METRIC_N,
 };
 
-/** Figures that are being written. */
+/** Figures that are being written. What fails is remembered, as by struct str. */
 struct metrics {
     struct str samples[METRIC_N]; /* of each metric, its lines */
 };
+
+#define METRICS_NULL                                                                               \
+    {                                                                                              \
+        .samples = { STR_NULL }                                                                    \
+    }
 
 /** A histogram: how many values were at most as large as each bound. */
 struct metrics_histogram {
@@ -177,12 +182,6 @@ struct metrics_histogram {
 /** The values of a sample's labels, as many as its row names. */
 #define METRIC_LABELS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/** metrics_new() - no samples yet; NULL: no memory. */
-struct metrics *metrics_new(void);
-
-/** metrics_free() - returns NULL; NULL is fine. */
-struct metrics *metrics_free(struct metrics *m);
-
 /** metrics_add() - one sample of a metric without labels. */
 void metrics_add(struct metrics *m, enum metric which, double value);
 
@@ -194,5 +193,9 @@ void metrics_add_labelled(
 void metrics_add_histogram(struct metrics *m, enum metric which, const char *const *labels,
     const struct metrics_histogram *h);
 
-/** metrics_text() - all samples, to be freed; NULL: there was no memory for one of them. */
-char *metrics_text(const struct metrics *m);
+/**
+ * metrics_take() - all samples; @m is empty afterwards
+ *
+ * Return: gives it, free() it; NULL when there was no memory for one of them.
+ */
+char *metrics_take(struct metrics *m);

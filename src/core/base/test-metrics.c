@@ -15,45 +15,44 @@
 
 static void assert_text(struct metrics *m, const char *expected)
 {
-    char *text = metrics_text(m);
+    char *text = metrics_take(m);
 
     assert_string_equal(text, expected);
     free(text);
-    m = metrics_free(m);
 }
 
 static void test_samples_of_one_metric_stand_together(void **state)
 {
-    struct metrics *m = metrics_new();
+    struct metrics m = METRICS_NULL;
 
     for (unsigned i = 1; i <= 2; i++) {
         const char *network = i == 1 ? "a" : "b";
 
-        metrics_add_labelled(m, METRIC_NODES, METRIC_LABELS(network), i);
-        metrics_add_labelled(m, METRIC_EDGE_ENDS, METRIC_LABELS(network, "lan"), 10 * i);
+        metrics_add_labelled(&m, METRIC_NODES, METRIC_LABELS(network), i);
+        metrics_add_labelled(&m, METRIC_EDGE_ENDS, METRIC_LABELS(network, "lan"), 10 * i);
     }
-    metrics_add(m, METRIC_STORE_REVISION, 9007199254740991.0);
-    assert_text(m, "# HELP weft_edge_ends ends of edges, by how their agents reach the other end\n"
-                   "# TYPE weft_edge_ends gauge\n"
-                   "weft_edge_ends{network=\"a\",path=\"lan\"} 10\n"
-                   "weft_edge_ends{network=\"b\",path=\"lan\"} 20\n"
-                   "# HELP weft_nodes members of the network, with the hub\n"
-                   "# TYPE weft_nodes gauge\n"
-                   "weft_nodes{network=\"a\"} 1\n"
-                   "weft_nodes{network=\"b\"} 2\n"
-                   "# HELP weft_store_revision revision of the store\n"
-                   "# TYPE weft_store_revision gauge\n"
-                   "weft_store_revision 9007199254740991\n");
+    metrics_add(&m, METRIC_STORE_REVISION, 9007199254740991.0);
+    assert_text(&m, "# HELP weft_edge_ends ends of edges, by how their agents reach the other end\n"
+                    "# TYPE weft_edge_ends gauge\n"
+                    "weft_edge_ends{network=\"a\",path=\"lan\"} 10\n"
+                    "weft_edge_ends{network=\"b\",path=\"lan\"} 20\n"
+                    "# HELP weft_nodes members of the network, with the hub\n"
+                    "# TYPE weft_nodes gauge\n"
+                    "weft_nodes{network=\"a\"} 1\n"
+                    "weft_nodes{network=\"b\"} 2\n"
+                    "# HELP weft_store_revision revision of the store\n"
+                    "# TYPE weft_store_revision gauge\n"
+                    "weft_store_revision 9007199254740991\n");
 }
 
 static void test_any_text_is_a_label(void **state)
 {
-    struct metrics *m = metrics_new();
+    struct metrics m = METRICS_NULL;
 
-    metrics_add_labelled(m, METRIC_DROPS, METRIC_LABELS("a \"b\"\\\nc"), 0.1);
-    assert_text(m, "# HELP weft_drops_total packets that went no further\n"
-                   "# TYPE weft_drops_total counter\n"
-                   "weft_drops_total{reason=\"a \\\"b\\\"\\\\\\nc\"} 0.1\n");
+    metrics_add_labelled(&m, METRIC_DROPS, METRIC_LABELS("a \"b\"\\\nc"), 0.1);
+    assert_text(&m, "# HELP weft_drops_total packets that went no further\n"
+                    "# TYPE weft_drops_total counter\n"
+                    "weft_drops_total{reason=\"a \\\"b\\\"\\\\\\nc\"} 0.1\n");
 }
 
 static void test_histogram(void **state)
@@ -62,10 +61,10 @@ static void test_histogram(void **state)
         .n = (const uint64_t[]){1, 0, 2},
         .n_bounds = 2,
         .sum = 12.5};
-    struct metrics *m = metrics_new();
+    struct metrics m = METRICS_NULL;
 
-    metrics_add_histogram(m, METRIC_AGENT_PASS_SECONDS, METRIC_LABELS("failed"), &h);
-    assert_text(m,
+    metrics_add_histogram(&m, METRIC_AGENT_PASS_SECONDS, METRIC_LABELS("failed"), &h);
+    assert_text(&m,
         "# HELP weft_agent_pass_seconds how long it took to make the interface what the hub wants\n"
         "# TYPE weft_agent_pass_seconds histogram\n"
         "weft_agent_pass_seconds_bucket{result=\"failed\",le=\"0.001\"} 1\n"

@@ -33,7 +33,7 @@ void pass_metrics_add(struct pass_metrics *m, enum pass_result result, nsec_t du
     m->sum[result] += duration;
 }
 
-void pass_metrics_format(
+void pass_metrics_add_samples(
     const struct pass_metrics *pm, const struct pass_metrics_facts *facts, struct metrics *m)
 {
     double seconds[PASS_METRICS_BOUNDS];

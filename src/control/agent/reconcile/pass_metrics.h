@@ -38,6 +38,6 @@ struct pass_metrics_facts {
 /** pass_metrics_add() - a pass has taken so long. */
 void pass_metrics_add(struct pass_metrics *m, enum pass_result result, nsec_t duration);
 
-/** pass_metrics_format() - add all of it to @m. */
-void pass_metrics_format(
+/** pass_metrics_add_samples() - add all of it to @m. */
+void pass_metrics_add_samples(
     const struct pass_metrics *pm, const struct pass_metrics_facts *facts, struct metrics *m);

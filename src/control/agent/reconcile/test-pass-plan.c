@@ -96,15 +96,15 @@ static void test_histogram_of_passes(void **state)
 {
     const struct pass_metrics_facts facts = {.n_failed = 2, .n_foreign = 1};
     struct pass_metrics m = {0};
-    struct metrics *metrics = metrics_new();
+    struct metrics metrics = METRICS_NULL;
     char *text;
 
     pass_metrics_add(&m, PASS_RESULT_UNCHANGED, 4 * MS);
     pass_metrics_add(&m, PASS_RESULT_UNCHANGED, 5 * MS);
     pass_metrics_add(&m, PASS_RESULT_UNCHANGED, 6 * MS);
     pass_metrics_add(&m, PASS_RESULT_FAILED, 7 * SEC);
-    pass_metrics_format(&m, &facts, metrics);
-    text = metrics_text(metrics);
+    pass_metrics_add_samples(&m, &facts, &metrics);
+    text = metrics_take(&metrics);
     /* Each bucket holds those before it. */
     assert_non_null(strstr(text, "_bucket{result=\"unchanged\",le=\"0.002\"} 0\n"));
     assert_non_null(strstr(text, "_bucket{result=\"unchanged\",le=\"0.005\"} 2\n"));
@@ -117,7 +117,6 @@ static void test_histogram_of_passes(void **state)
     assert_non_null(strstr(text, "\nweft_agent_passes_failing 2\n"));
     assert_non_null(strstr(text, "\nweft_agent_foreign_peers_removed_total 1\n"));
     free(text);
-    metrics = metrics_free(metrics);
 }
 
 /* An attempt to make the interface is itself an event of links, which asks for a pass. */

@@ -169,10 +169,8 @@ static void add_all(struct metrics *m, const struct handlers *h)
 
 void handlers_metrics(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct metrics *m = metrics_new();
+    struct metrics m = METRICS_NULL;
 
-    if (m)
-        add_all(m, ctx);
-    response_text(rs, 200, m ? metrics_text(m) : NULL, "text/plain; version=0.0.4; charset=utf-8");
-    m = metrics_free(m);
+    add_all(&m, ctx);
+    response_text(rs, 200, metrics_take(&m), "text/plain; version=0.0.4; charset=utf-8");
 }

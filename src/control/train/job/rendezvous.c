@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/client/client.h"
@@ -175,7 +176,13 @@ static nsec_t take_seconds(const json_t *said, const char *field)
     return (nsec_t)((s < most ? s : most) * (double)NSEC_PER_SEC);
 }
 
-/* @n_field: absent in a hub of before, which names all. */
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* By name, as the hub has them in the order that it has heard of them. @n_field: absent in a hub of
+ * before, which names all. */
 static void take_nodes(
     struct rendezvous_nodes *ret, const json_t *said, const char *field, const char *n_field)
 {
@@ -187,6 +194,7 @@ static void take_nodes(
             parse_name(json_string_value(name), "node", NULL) == 0)
             (void)snprintf(ret->names[ret->n++], sizeof(ret->names[0]), "%.*s", NAME_MAX_LEN,
                 json_string_value(name));
+    qsort(ret->names, ret->n, sizeof(ret->names[0]), compare_names);
     ret->n_all = take_count(said, n_field);
     if (ret->n_all < ret->n)
         ret->n_all = ret->n;

@@ -351,28 +351,34 @@ static int run_all(struct run *run, int *ret_status, struct err *e)
     }
 }
 
+/* No hub has answered, as @e says. 0; or an exit status, after a sentence. */
+static int await_hub(struct run *run, struct err *e)
+{
+    struct interrupt i;
+    int r;
+
+    interrupt_begin(&i);
+    r = again_await_hub(run, &arg.wish, &i, e);
+    if (r == AGAIN_E_INTERRUPTED)
+        r = cmd_fail("run", "interrupted while it waited for the hub");
+    else if (r == AGAIN_E_ALONE)
+        r = cmd_fail("run", "%s: not started", err_text(e));
+    else if (r != 0)
+        r = cmd_fail("run", "%s", err_text(e));
+    interrupt_end(&i);
+    return r;
+}
+
 /* Prepares the first run; while no hub answers, that is waited for. Return: CMD_OK; or an exit
  * status, after a sentence. */
 static int prepare(struct run *run)
 {
-    struct interrupt i;
     struct err e = ERR_NULL;
     int r = run_prepare(run, &arg.wish, &e);
-    bool waits = r == RENDEZVOUS_E_AWAY && arg.wish.starts;
 
-    if (waits) {
-        interrupt_begin(&i);
-        r = again_await_hub(run, &arg.wish, again_patience(&arg.wish), &i, &e);
-    }
-    if (waits && r == AGAIN_E_INTERRUPTED)
-        (void)cmd_fail("run", "interrupted while it waited for the hub");
-    else if (waits && r == AGAIN_E_ALONE)
-        (void)cmd_fail("run", "%s: not started", err_text(&e));
-    else if (r != 0)
-        (void)cmd_fail("run", "%s", err_text(&e));
-    if (waits)
-        interrupt_end(&i);
-    return r == 0 ? CMD_OK : CMD_FAILED;
+    if (r == RENDEZVOUS_E_AWAY && arg.wish.starts)
+        return await_hub(run, &e);
+    return r == 0 ? CMD_OK : cmd_fail("run", "%s", err_text(&e));
 }
 
 /* CMD_OK; or an exit status, after a sentence. */

@@ -327,6 +327,12 @@ def test_the_hub_is_away(site: Site) -> None:
     given_up.wait_line(waits)
     os.kill(given_up.pid, signal.SIGINT)
     given_up.wait_line("interrupted while it waited for the hub")
+    # A minute is the least; the hub stays away for longer.
+    alone = site.n1.spawn([*words[:-4], "1m", "sh", "-c", "1"], name="run")
+    alone.wait_line("waiting for the hub, for up to 1 min")
+    alone.wait_line('job "j" meets: .*: not started', 120)
+    wait_for(lambda: not alone.running, 20, "the run to end")
+    assert alone.rc == 1
     waiting = site.n1.spawn(words, name="run")
     waiting.wait_line(waits)
     wait_for(lambda: site.run("run", "true").rc == 0, 5, "a command that meets nobody to run")

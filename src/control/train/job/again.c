@@ -89,14 +89,16 @@ static int prepare_until(
     return 0;
 }
 
-nsec_t again_patience(const struct run_wish *wish)
+/* For how long a run that cannot be prepared is tried again. */
+static nsec_t patience_of(const struct run_wish *wish)
 {
     return nsec_max(wish->wait_lost, TRY_MIN);
 }
 
-int again_await_hub(struct run *ret, const struct run_wish *wish, nsec_t patience,
-    struct interrupt *i, struct err *e)
+int again_await_hub(
+    struct run *ret, const struct run_wish *wish, struct interrupt *i, struct err *e)
 {
+    nsec_t patience = patience_of(wish);
     nsec_t begun_at = clock_now();
     unsigned n = 0;
     char time[32];
@@ -118,7 +120,7 @@ int again_prepare(struct run *run, struct run_wish *wish, struct interrupt *i, s
     int r;
 
     for (;;) {
-        r = prepare_until(run, wish, begun_at + again_patience(wish), i, e);
+        r = prepare_until(run, wish, begun_at + patience_of(wish), i, e);
         if (r != 0 || wish->wait_lost == 0)
             return r;
         r = lost_await(run, begun_at + wish->wait_lost, i, e);

@@ -63,21 +63,17 @@ unsigned again_pause_ms(unsigned n);
  */
 int again_prepare(struct run *run, struct run_wish *wish, struct interrupt *i, struct err *e);
 
-/** again_patience() - for how long a run that cannot be prepared is tried again: wait_lost, or a
- * minute if that is longer */
-nsec_t again_patience(const struct run_wish *wish);
-
 /**
- * again_await_hub() - the first run could not be prepared, since no hub answers: wait for one
+ * again_await_hub() - the first run could not be prepared, since no hub answers: wait for one, for
+ * @wish's wait_lost, or a minute if that is longer
  * @ret:	as of run_prepare()
- * @patience:	for so long, as again_patience() says
  * @i:		begun; a signal ends the wait
  * @e:		has run_prepare()'s words, which are said on standard error with what is waited for
  *
  * Return: 0; AGAIN_E_ALONE with words; AGAIN_E_INTERRUPTED; or an error of run_prepare().
  */
-int again_await_hub(struct run *ret, const struct run_wish *wish, nsec_t patience,
-    struct interrupt *i, struct err *e);
+int again_await_hub(
+    struct run *ret, const struct run_wish *wish, struct interrupt *i, struct err *e);
 
 /**
  * again_give_up() - the command is not begun again: tell the job's other nodes

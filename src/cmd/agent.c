@@ -167,6 +167,7 @@ static int tell_resolved(void)
     struct err e = ERR_NULL;
     int r = 0;
 
+    log_init("agent", arg.log_level);
     if (access(RESOLVED_SOCKET, F_OK) < 0)
         return CMD_OK;
     /* systemd does not look at the file while this runs. */
@@ -280,6 +281,9 @@ int cmd_agent(int argc, char **argv)
     if (options_parse(&usage, argc, argv, &status))
         return status;
     (void)signal(SIGPIPE, SIG_IGN);
+    /* Root's unit has the agent's options, too: none of them may make it do anything else. */
+    if (arg.tell_resolved)
+        return tell_resolved();
     if (arg.renew_engine && arg.take_down)
         return cmd_refuse("agent", "--renew-engine and --take-down exclude each other: one begins "
                                    "the data plane anew, the other ends it");
@@ -294,8 +298,6 @@ int cmd_agent(int argc, char **argv)
         log_set_clock(clock_wall);
     if (arg.watched)
         return run_watched(argc, argv);
-    if (arg.tell_resolved)
-        return tell_resolved();
     if (arg.hosts_helper) {
         (void)hosts_helper_serve(HOSTS_FILE_DEFAULT, arg.config.state_dir, &e);
         log_error("%s", err_text(&e));

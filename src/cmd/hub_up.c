@@ -194,30 +194,17 @@ static int find_public(struct hub_public *ret, const char *text, uint16_t port, 
     return r == 0 ? 0 : err_prefix(e, "--public");
 }
 
-/** An address that is looked for at this machine's interfaces. */
-struct own_search {
-    const struct ip_addr *address; /* borrows */
-    bool is_found;
-};
-
-static int compare_own(const struct rtnl_entry *entry, void *ctx)
-{
-    struct own_search *s = ctx;
-
-    s->is_found |= ip_addr_equal(&entry->prefix.addr, s->address);
-    return 0;
-}
-
 /* What is right behind a cloud's address translation is elsewhere a hub that nobody finds. */
 static void tell_public(struct netlink *nl, const struct endpoint *at)
 {
-    struct own_search search = {.address = &at->addr};
     char text[ENDPOINT_TEXT_MAX];
+    unsigned ifindex;
+    int r = rtnl_find_address(nl, &at->addr, &ifindex);
 
     (void)endpoint_format(at, text);
-    if (rtnl_each_address(nl, 0, compare_own, &search) < 0)
+    if (r < 0)
         return;
-    if (!search.is_found)
+    if (r == RTNL_E_ABSENT)
         log_info("--public %s is at no interface of this machine: that is right where a cloud or a "
                  "router passes it on to this machine, with the ports of weft hub up --ports, and "
                  "otherwise no node finds the hub",

@@ -114,8 +114,9 @@ def test_believes_no_other_address(joined: tuple[Site, Resolved]) -> None:
     lie["address4"] = site.status_of_u()["self"]["address4"]
     m.run(["sh", "-e", "-c", f"cat > {LINK_FILE}.new; mv {LINK_FILE}.new {LINK_FILE}"],
           stdin=json.dumps(lie))
-    wait_for(lambda: any("the addresses are not those of weft0" in line
-                         for line in m.journal(HELPER)), 20, "root's side to refuse it")
+    refusal = f"{lie['address4']} is no address of weft0"
+    wait_for(lambda: any(refusal in line for line in m.journal(HELPER)), 20,
+             "root's side to refuse it")
     assert m.link("dns") == real
     m.run(["systemctl", "reset-failed", HELPER], check=False)
 

@@ -104,54 +104,54 @@ int resolved_link_read(const char *path, struct resolved_link *ret, struct err *
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return err_set(e, -EPERM, "%s is no file", path);
     n = read(fd, text, sizeof(text));
-    if (n < 0 || (size_t)n > FILE_MAX)
-        return err_set(e, -EFBIG, "%s is longer than %d bytes, or not readable", path, FILE_MAX);
+    if (n < 0)
+        return err_set(e, -errno, "%s cannot be read: %s", path, strerror(errno));
+    if ((size_t)n > FILE_MAX)
+        return err_set(e, -EFBIG, "%s is longer than %d bytes", path, FILE_MAX);
     if (body_parse(&json, text, (size_t)n, NULL) != 0)
         return err_set(e, -EINVAL, "%s is damaged", path);
     return resolved_link_decode(ret, json, e);
 }
 
-/** The link's addresses that are looked for at the interface. */
-struct own_search {
-    const struct resolved_link *link; /* borrows */
-    bool has4;
-    bool has6;
-};
-
-static int compare_own(const struct rtnl_entry *entry, void *ctx)
+/* Is @address one of the interface's, and within @block? */
+static int check_address(const struct resolved_link *link, const struct ip_addr *address,
+    const struct ip_prefix *block, struct err *e)
 {
-    struct own_search *s = ctx;
+    _cleanup_(netlink_close) struct netlink nl = NETLINK_NULL;
+    char block_text[IP_PREFIX_TEXT_MAX];
+    char text[IP_ADDR_TEXT_MAX];
+    unsigned ifindex = 0;
+    int r;
 
-    s->has4 |= ip_addr_equal(&entry->prefix.addr, &s->link->address4);
-    s->has6 |= ip_addr_equal(&entry->prefix.addr, &s->link->address6);
+    (void)ip_addr_format(address, text);
+    if (!ip_prefix_has(block, address))
+        return err_set(e, -EPERM, "%s is not in the network's block, %s", text,
+            ip_prefix_format(block, block_text));
+    r = netlink_open(&nl, NETLINK_ROUTE);
+    if (r == 0)
+        r = rtnl_find_address(&nl, address, &ifindex);
+    if (r < 0)
+        return err_set(
+            e, r, "the addresses of %s cannot be read: %s", link->interface, strerror(-r));
+    if (ifindex != link->index)
+        return err_set(e, -EPERM, "%s is no address of %s", text, link->interface);
     return 0;
 }
 
 int resolved_link_check(
     const struct resolved_link *link, const struct hosts_rules *rules, struct err *e)
 {
-    _cleanup_(netlink_close) struct netlink nl = NETLINK_NULL;
-    struct own_search s = {.link = link, .has6 = ip_addr_is_none(&link->address6)};
     int r;
 
     if (strcmp(link->network, rules->network) != 0)
         return err_set(e, -EPERM, "the network \"%s\" is not the one that was joined, \"%s\"",
             link->network, rules->network);
-    if (!ip_prefix_has(&rules->cidr4, &link->address4) ||
-        (!ip_addr_is_none(&link->address6) && !ip_prefix_has(&rules->cidr6, &link->address6)))
-        return err_set(
-            e, -EPERM, "the addresses are not in the blocks of the network %s", rules->network);
     if (if_nametoindex(link->interface) != link->index)
         return err_set(e, -ENODEV, "interface %s is not number %u", link->interface, link->index);
-    r = netlink_open(&nl, NETLINK_ROUTE);
-    if (r == 0)
-        r = rtnl_each_address(&nl, link->index, compare_own, &s);
-    if (r < 0)
-        return err_set(
-            e, r, "the addresses of %s cannot be read: %s", link->interface, strerror(-r));
-    if (!s.has4 || !s.has6)
-        return err_set(e, -EPERM, "the addresses are not those of %s", link->interface);
-    return 0;
+    r = check_address(link, &link->address4, &rules->cidr4, e);
+    if (r == 0 && !ip_addr_is_none(&link->address6))
+        r = check_address(link, &link->address6, &rules->cidr6, e);
+    return r;
 }
 
 int resolved_link_tell(const struct resolved_link *link, const char *resolvectl, struct err *e)

@@ -149,18 +149,17 @@ static void test_what_is_believed(void **state)
     (void)state;
     assert_string_equal(check(&link, &rules), "");
     link.address4 = address("127.9.9.9");
-    assert_string_equal(check(&link, &rules), "the addresses are not those of lo");
+    assert_string_equal(check(&link, &rules), "127.9.9.9 is no address of lo");
     link.address4 = address("127.0.0.1");
     link.address6 = address("::1");
-    assert_string_equal(
-        check(&link, &rules), "the addresses are not in the blocks of the network default");
+    assert_string_equal(check(&link, &rules), "::1 is not in the network's block, fd00::/8");
     link.address6 = (struct ip_addr){{0}};
     link.index++;
     assert_non_null(strstr(check(&link, &rules), "interface lo is not number"));
     link.index--;
     rules.cidr4 = prefix("10.77.0.0/16");
     assert_string_equal(
-        check(&link, &rules), "the addresses are not in the blocks of the network default");
+        check(&link, &rules), "127.0.0.1 is not in the network's block, 10.77.0.0/16");
     (void)snprintf(rules.network, sizeof(rules.network), "other");
     assert_string_equal(
         check(&link, &rules), "the network \"default\" is not the one that was joined, \"other\"");

@@ -128,9 +128,11 @@ def test_a_stock_node_keeps_up(site: Site, weft: Path, tmp_path: Path) -> None:
         s.reaches(n1.address(version))
         n1.insist_ping(own[f"address{version}"])
     wait_for(lambda: is_stock(n1, "nas"), 10, "n1 to say what s is")
+    # The hub reads the counters of its data plane now and then.
+    wait_for(lambda: site.hub_nodes()["nas"]["rxBytes"] > 0, 10, "the hub to count what s sent")
     seen = site.hub_nodes()["nas"]
     assert seen["reachable"] and seen["status"]["engine"] == "stock"
-    assert seen["endpoint"].startswith("203.0.113.13:") and seen["rxBytes"] > 0
+    assert seen["endpoint"].startswith("203.0.113.13:")
     flow = Flow(s.host, n1.host, n1.address())
     before = s.wg("show", "wg0", "private-key"), s.wg("show", "wg0", "listen-port")
 

@@ -121,6 +121,15 @@ def test_believes_no_other_address(joined: tuple[Site, Resolved]) -> None:
     m.run(["systemctl", "reset-failed", HELPER], check=False)
 
 
+def test_the_unit_does_nothing_else(joined: tuple[Site, Resolved]) -> None:
+    """It has the agent's options, which say there how an agent is started."""
+    _, m = joined
+    m.wait_told()
+    m.run(["resolvectl", "revert", "weft0"])
+    m.run(["weft", "agent", "--tell-resolved", "--watched", "--background"], timeout_s=60)
+    assert m.address() in m.link("dns").split()
+
+
 def test_is_told_of_no_node_without_a_resolver(machine: tuple[Site, Resolved]) -> None:
     site, m = machine
     m.run(["rm", "-f", LINK_FILE])

@@ -7,6 +7,10 @@ import sys
 # A comment, a string or a character constant; what is left is code.
 _NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
+# A body between braces in column one, which only functions have here.
+BODY = re.compile(r"^(?!struct|union|enum|static const struct)\w[^;{}#]*?\n\{\n((?:(?!\}).*\n)*)\}",
+                  re.MULTILINE)
+
 
 def root_argument(description):
     """The tree to check: the first argument, or the one that this file lies in."""

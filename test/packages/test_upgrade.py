@@ -110,8 +110,9 @@ def test_upgraded_under_a_flow(site: Site, m: PackageMachine, packages: Packages
     n_bytes = int(receiver.daemon.wait_line(r"end: (\d+) bytes", 60)[1])
     wait_for(lambda: m.run(["test", "-s", "/tmp/sent"], check=False).rc == 0, 20, "its end")
     assert n_bytes == int(m.run(["cat", "/tmp/sent"]).out)
-    print(f"FIGURE packages upgraded under a flow: nothing arrived for {upgrade_gap:.2f} s by apt, "
-          f"{renewal_gap:.2f} s by the data plane's renewal (each to be under {GAP_S} s)")
+    print(f"FIGURE packages upgraded under a flow: nothing arrived for {upgrade_gap:.2f} s by apt "
+          f"(to be below {GAP_S} s), {renewal_gap:.2f} s by the data plane's renewal "
+          f"(to be below {GAP_S} s)")
     assert max(upgrade_gap, renewal_gap) < DEADLINE_S
 
 

@@ -147,6 +147,6 @@ def test_exposure(site: Site) -> None:
     said = site.m.run(["sh", "-c", "systemd-analyze security --offline=yes --no-pager "
                        f"{folder}/*.service | grep Overall"], timeout_s=60).out
     found = {unit: float(n) for unit, n in re.findall(r"level for (\S+): (\d+\.\d) ", said)}
-    print(f"FIGURE exposure {found} (each to be at most 2.0)")
+    print(f"FIGURE exposure {found} (each at most 2.0)")
     assert sorted(found) == sorted(units)
     assert all(exposure <= 2.0 for exposure in found.values())

@@ -140,7 +140,8 @@ def test_a_job_costs_what_it_has_moved(weft: Path, tmp_path: Path) -> None:
                  "the hub to know what the job has moved")
         answer = cost(site, *job)
         sent = edge(answer, "a", "b")
-        print(f"FIGURE {SENT} bytes of a job are {sent['bytes']} in weft cost (at most {most})")
+        print(f"FIGURE {SENT} bytes of a job are {sent['bytes']} in weft cost "
+              f"(to be at most {most})")
         assert SENT < sent["bytes"] <= most
         assert sent["cost"] == pytest.approx(sent["bytes"] / 1e7, abs=1e-5)
         assert sent["unpricedBytes"] == 0

@@ -97,8 +97,8 @@ def test_who_joins_later_is_reached_directly(order: str, site: Site) -> None:
     start = time.monotonic()
     # A chance that was missed comes again after a minute, when the gateways have forgotten.
     site.wait_paths(DIRECT, 45)
-    print(f"FIGURE plain masquerade on both sides, direct after {time.monotonic() - start:.1f} s, "
-          "which is to be below 3")
+    print(f"FIGURE plain masquerade on both sides, direct after {time.monotonic() - start:.1f} s "
+          "(to be below 3)")
     site.all_reach(DIRECT)
     for name, other in (("a", "b"), ("b", "a")):
         assert not site.nodes[name].peers()[other]["why"], "a direct path needs no excuse"

@@ -198,8 +198,8 @@ def test_a_tcp_flow_moves_up(pair: Site) -> None:
     wait_moving(flow)
     stall = longest_run(amount == 0 for amount in moved(flow))
     flow.stop()
-    print(f"FIGURE relay to direct under TCP: at most {stall} intervals of 100 ms without data "
-          "(to be 1)")
+    print(f"FIGURE relay to direct under TCP: {stall / 10:.1f} s without data at most "
+          "(to be at most 0.1)")
     assert stall <= 20
 
 

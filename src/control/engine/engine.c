@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "engine/kernel.h"
-#include "engine/userspace.h"
 #include "mesh/config/diff.h"
 #include "mesh/config/wg_config.h"
 

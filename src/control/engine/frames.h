@@ -74,6 +74,3 @@ struct engine_frames *engine_frames_close(struct engine_frames *ef);
 /** engine_frames_open_socket() - through the frame socket of `weft wg`, which runs @interface. 0 or
  * negative errno with words. */
 int engine_frames_open_socket(struct engine_frames **ret, const char *interface, struct err *e);
-
-/** engine_frames_open_raw() - beside whoever has that UDP @port. 0 or negative errno with words. */
-int engine_frames_open_raw(struct engine_frames **ret, uint16_t port, struct err *e);

@@ -1,5 +1,5 @@
-/* kernel.c - see kernel.h. */
-#include "engine/kernel.h"
+/* kernel.c - the engine that is the kernel's own WireGuard: see engine.h. */
+#include "engine/engine.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +11,82 @@
 #include "mesh/config/wg_config.h"
 #include "net/netlink/genl_wg.h"
 #include "net/netlink/rtnl.h"
+#include "net/socket/raw_udp.h"
+#include "os/clock.h"
 
 #define LINK_KIND "wireguard"
+
+/* ---- path frames, by raw sockets (net/socket/raw_udp.h) -------------------------------------- */
+
+struct frames_raw {
+    struct engine_frames frames;
+    struct raw_udp udp;
+};
+
+static int raw_send(struct engine_frames *ef, const struct engine_frame *frame)
+{
+    struct frames_raw *fr = (struct frames_raw *)ef;
+    struct raw_udp_packet to = {.remote = frame->remote,
+        .local = frame->local,
+        .dont_fragment = frame->dont_fragment,
+        .hops = frame->hops};
+    int r = raw_udp_send(&fr->udp, &to, frame->data, frame->len);
+
+    /* As through `weft wg`'s frame socket: what does not go out is a lost frame, and no more. */
+    return r < 0 && r != -EMSGSIZE ? 0 : r;
+}
+
+static int raw_receive(struct engine_frames *ef, struct engine_frame *ret)
+{
+    struct frames_raw *fr = (struct frames_raw *)ef;
+    struct raw_udp_packet packet;
+    int r = raw_udp_receive(&fr->udp, &packet, ret->data, sizeof(ret->data), &ret->len);
+
+    if (r == RAW_UDP_E_EMPTY)
+        return ENGINE_FRAMES_E_EMPTY;
+    if (r < 0)
+        return r;
+    ret->remote = packet.remote;
+    ret->local = packet.local;
+    ret->ifindex = packet.ifindex;
+    ret->received_at = clock_now();
+    ret->dont_fragment = false;
+    ret->hops = 0;
+    return 0;
+}
+
+static void raw_close(struct engine_frames *ef)
+{
+    struct frames_raw *fr = (struct frames_raw *)ef;
+
+    raw_udp_close(&fr->udp);
+    free(fr);
+}
+
+static const struct engine_frames_ops raw_ops = {
+    .send = raw_send,
+    .receive = raw_receive,
+    .close = raw_close,
+};
+
+static int open_raw_frames(struct engine_frames **ret, uint16_t port, struct err *e)
+{
+    struct frames_raw *fr = calloc(1, sizeof(*fr));
+    int r;
+
+    if (!fr)
+        return -ENOMEM;
+    r = raw_udp_open(&fr->udp, port);
+    if (r < 0) {
+        free(fr);
+        return err_set(e, r, "raw sockets beside UDP port %u do not open: %s", port, strerror(-r));
+    }
+    fr->frames = (struct engine_frames){.ops = &raw_ops, .fd = fr->udp.poll_fd};
+    *ret = &fr->frames;
+    return 0;
+}
+
+/* ---- the engine ------------------------------------------------------------------------------ */
 
 struct kernel {
     struct engine engine;
@@ -20,7 +94,7 @@ struct kernel {
     struct rtnl_link link; /* as it was when opened; a new one of the name has a new index */
 };
 
-static int describe(const struct kernel *k, int r, struct err *e)
+static int kernel_fail(const struct kernel *k, int r, struct err *e)
 {
     if (r == -ENODEV)
         return err_set(e, ENGINE_E_GONE, "the interface %s is gone", k->link.name);
@@ -32,7 +106,7 @@ static int kernel_get(struct engine *engine, struct wg_config *ret, struct err *
     struct kernel *k = (struct kernel *)engine;
     int r = genl_wg_get(&k->genl, k->link.ifindex, ret);
 
-    return r < 0 ? describe(k, r, e) : 0;
+    return r < 0 ? kernel_fail(k, r, e) : 0;
 }
 
 static int kernel_apply(
@@ -41,7 +115,7 @@ static int kernel_apply(
     struct kernel *k = (struct kernel *)engine;
     int r = genl_wg_apply(&k->genl, k->link.ifindex, d, secret);
 
-    return r < 0 ? describe(k, r, e) : 0;
+    return r < 0 ? kernel_fail(k, r, e) : 0;
 }
 
 /* One change, which it carries out peer by peer without letting anything in between. */
@@ -85,7 +159,7 @@ static int kernel_handshake(struct engine *engine, const struct x25519_public *p
     if (r == 0) {
         found = wg_config_find(&have, peer);
         r = found ? add_again(k, found) : -ENOENT;
-        r = r < 0 ? describe(k, r, e) : 0;
+        r = r < 0 ? kernel_fail(k, r, e) : 0;
     }
     wg_config_deinit(&have);
     return r;
@@ -94,7 +168,7 @@ static int kernel_handshake(struct engine *engine, const struct x25519_public *p
 static int kernel_open_frames(
     struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
 {
-    return engine_frames_open_raw(ret, port, e);
+    return open_raw_frames(ret, port, e);
 }
 
 static void kernel_close(struct engine *engine)

@@ -19,8 +19,6 @@
 #include "base/err.h"
 #include "base/rng.h"
 #include "engine/engine.h"
-#include "engine/kernel.h"
-#include "engine/userspace.h"
 #include "mesh/config/diff.h"
 #include "mesh/config/wg_config.h"
 #include "net/netlink/netlink.h"

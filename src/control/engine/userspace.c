@@ -1,5 +1,5 @@
-/* userspace.c - see userspace.h. */
-#include "engine/userspace.h"
+/* userspace.c - the engine that runs in a process: see engine.h. */
+#include "engine/engine.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
 
 #include "base/err.h"
 #include "engine/engine.h"
-#include "engine/userspace.h"
 #include "mesh/config/wg_config.h"
 #include "net/netlink/rtnl.h"
 

@@ -22,7 +22,6 @@
 #include "cmd/options.h"
 #include "cmd/privileges.h"
 #include "monitor/ping_monitor.h"
-#include "monitor/ping_monitor_text.h"
 #include "monitor/probe_report.h"
 #include "monitor/underlay_monitor.h"
 #include "os/clock.h"

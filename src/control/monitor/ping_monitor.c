@@ -12,17 +12,92 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/metrics.h"
+#include "base/table.h"
 #include "measure/dial.h"
 #include "net/address/sockaddr.h"
 #include "os/fd_cleanup.h"
 #include "wire/echo.h"
 #include "wire/ip.h"
 
+/* ---- is it reached? -------------------------------------------------------------------------- */
+
+static const char *const state_names[] = {"unknown", "reached", "silent"};
+
+_Static_assert(sizeof(state_names) / sizeof(*state_names) == REACHABILITY_STATE_N, "a name each");
+
+const char *reachability_state_name(enum reachability_state s)
+{
+    return state_names[s];
+}
+
+/* Changes the state; returns false if it was the same already. */
+static bool turn(struct reachability *r, enum reachability_state state, nsec_t now)
+{
+    if (r->state == state)
+        return false;
+    r->state = state;
+    r->state_since = now;
+    return true;
+}
+
+uint16_t reachability_on_ping(struct reachability *r, nsec_t now)
+{
+    r->seq++;
+    r->ring[r->seq % REACHABILITY_WINDOW] = (struct reachability_ping){.sent_at = now};
+    if (r->silent_pings == 0)
+        r->silent_since = now;
+    r->silent_pings++;
+    r->n_pings++;
+    return r->seq;
+}
+
+bool reachability_on_answer(struct reachability *r, uint16_t seq, nsec_t now)
+{
+    struct reachability_ping *ping = &r->ring[seq % REACHABILITY_WINDOW];
+
+    /* A number from before the window must be refused: its place now belongs to a later ping. */
+    if ((uint16_t)(r->seq - seq) >= REACHABILITY_WINDOW || ping->sent_at == 0 || ping->answered)
+        return false;
+    ping->answered = true;
+    r->rtt = nsec_max(now - ping->sent_at, 1);
+    r->silent_pings = 0;
+    r->silent_since = 0;
+    r->n_answers++;
+    return turn(r, REACHABILITY_REACHED, now);
+}
+
+bool reachability_check(struct reachability *r, nsec_t now)
+{
+    if (r->silent_pings < REACHABILITY_SILENT_PINGS ||
+        now - r->silent_since < REACHABILITY_SILENT_FOR)
+        return false;
+    return turn(r, REACHABILITY_SILENT, now);
+}
+
+unsigned reachability_loss_permille(const struct reachability *r, nsec_t now)
+{
+    unsigned n = 0;
+    unsigned lost = 0;
+
+    for (unsigned i = 0; i < REACHABILITY_WINDOW; i++) {
+        const struct reachability_ping *ping = &r->ring[i];
+
+        if (ping->sent_at == 0 || (!ping->answered && now - ping->sent_at < REACHABILITY_LATE_FOR))
+            continue;
+        n++;
+        lost += !ping->answered;
+    }
+    return n > 0 ? lost * 1000 / n : 0;
+}
+
+/* ---- ping_monitor ---------------------------------------------------------------------------- */
+
 /* Most answers that are read in one call, so that many answers do not delay the pings. */
 #define ANSWERS_A_TURN 256
 
 /* Bytes for the longest IPv4 header (60) and an answer. A longer packet is cut off. */
-#define ANSWER_ROOM (60 + ECHO_LEN)
+#define ANSWER_CAP (60 + ECHO_LEN)
 
 static int open_v4(void)
 {
@@ -78,7 +153,7 @@ void ping_monitor_close(struct ping_monitor *p)
     *p = (struct ping_monitor)PING_MONITOR_NULL;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_members(const void *a, const void *b)
 {
     return strcmp(((const struct ping_monitor_member *)a)->name,
         ((const struct ping_monitor_member *)b)->name);
@@ -88,7 +163,7 @@ void ping_monitor_set(struct ping_monitor *p, struct ping_monitor_member *member
 {
     for (size_t i = 0; i < n && p->n > 0; i++) {
         const struct ping_monitor_member *was =
-            bsearch(&members[i], p->members, p->n, sizeof(*members), compare);
+            bsearch(&members[i], p->members, p->n, sizeof(*members), compare_members);
 
         for (unsigned f = 0; was && f < PING_MONITOR_FAMILY_N; f++)
             if (ip_addr_equal(&was->address[f], &members[i].address[f]))
@@ -115,7 +190,8 @@ static void follow_interface(struct ping_monitor *p)
             p->ifindex = 0;
 }
 
-static void ping(struct ping_monitor *p, size_t index, enum ping_monitor_family family, nsec_t now)
+static void ping_member(
+    struct ping_monitor *p, size_t index, enum ping_monitor_family family, nsec_t now)
 {
     struct ping_monitor_member *m = &p->members[index];
     struct reachability *reach = &m->reach[family];
@@ -125,7 +201,7 @@ static void ping(struct ping_monitor *p, size_t index, enum ping_monitor_family 
     socklen_t len = sockaddr_from_endpoint(&sa, &to);
     uint8_t out[ECHO_LEN];
 
-    if (reachability_judge(reach, now))
+    if (reachability_check(reach, now))
         p->on_change(p->ctx, m, family, now);
     echo.seq = reachability_on_ping(reach, now);
     echo_encode(&echo, family == PING_MONITOR_V4, out);
@@ -140,20 +216,20 @@ nsec_t ping_monitor_period(const struct ping_monitor *p)
     return nsec_max(p->period, (nsec_t)p->n * p->pace);
 }
 
-static nsec_t due_of(const struct ping_monitor *p, size_t index)
+static nsec_t member_due(const struct ping_monitor *p, size_t index)
 {
     return p->round_since + (nsec_t)((double)ping_monitor_period(p) * (double)index / (double)p->n);
 }
 
 nsec_t ping_monitor_due(const struct ping_monitor *p)
 {
-    return p->n > 0 ? due_of(p, p->cursor) : NSEC_NEVER;
+    return p->n > 0 ? member_due(p, p->cursor) : NSEC_NEVER;
 }
 
 bool ping_monitor_run(struct ping_monitor *p, nsec_t now)
 {
     bool begins =
-        p->n > 0 && (p->round_since == 0 || (p->cursor == p->n && due_of(p, p->n) <= now));
+        p->n > 0 && (p->round_since == 0 || (p->cursor == p->n && member_due(p, p->n) <= now));
 
     if (begins) {
         /* After a suspend of the machine the rounds that it missed are left out. */
@@ -163,14 +239,14 @@ bool ping_monitor_run(struct ping_monitor *p, nsec_t now)
         p->cursor = 0;
         follow_interface(p);
     }
-    for (; p->cursor < p->n && due_of(p, p->cursor) <= now; p->cursor++)
+    for (; p->cursor < p->n && member_due(p, p->cursor) <= now; p->cursor++)
         for (unsigned f = 0; f < PING_MONITOR_FAMILY_N; f++)
             if (p->fd[f] >= 0)
-                ping(p, p->cursor, (enum ping_monitor_family)f, now);
+                ping_member(p, p->cursor, (enum ping_monitor_family)f, now);
     return begins;
 }
 
-static bool is_ours(const struct ping_monitor *p, const struct echo *echo,
+static bool is_our_answer(const struct ping_monitor *p, const struct echo *echo,
     enum ping_monitor_family family, const struct ip_addr *from)
 {
     return echo->id == p->id && echo->cookie == p->cookie && echo->index < p->n &&
@@ -180,7 +256,7 @@ static bool is_ours(const struct ping_monitor *p, const struct echo *echo,
 void ping_monitor_take(struct ping_monitor *p, enum ping_monitor_family family, nsec_t now)
 {
     for (unsigned i = 0; i < ANSWERS_A_TURN; i++) {
-        uint8_t buf[ANSWER_ROOM];
+        uint8_t buf[ANSWER_CAP];
         union sockaddr_inet sa;
         socklen_t sa_len = sizeof(sa);
         struct endpoint from;
@@ -193,9 +269,112 @@ void ping_monitor_take(struct ping_monitor *p, enum ping_monitor_family family, 
             return;
         if ((size_t)n < off || !sockaddr_to_endpoint(&sa, &from) ||
             !echo_decode(&echo, family == PING_MONITOR_V4, buf + off, (size_t)n - off) ||
-            !is_ours(p, &echo, family, &from.addr))
+            !is_our_answer(p, &echo, family, &from.addr))
             continue;
         if (reachability_on_answer(&p->members[echo.index].reach[family], echo.seq, now))
             p->on_change(p->ctx, &p->members[echo.index], family, now);
     }
+}
+
+/* ---- for people and programs ----------------------------------------------------------------- */
+
+static const char *const family_names[] = {"ipv4", "ipv6"};
+
+_Static_assert(
+    sizeof(family_names) / sizeof(*family_names) == PING_MONITOR_FAMILY_N, "a name each");
+
+const char *ping_monitor_family_name(enum ping_monitor_family f)
+{
+    return family_names[f];
+}
+
+/* ---- for people ----------------------------------------------------------------------------- */
+
+static void add_reachability(struct table *t, const struct reachability *r, nsec_t now)
+{
+    if (r->state == REACHABILITY_REACHED)
+        table_add(t, "%.1f ms", (double)r->rtt / NSEC_PER_MSEC);
+    else
+        table_add(t, "%s", r->state == REACHABILITY_SILENT ? "no answer" : "-");
+    table_add(t, "%.1f %%", reachability_loss_permille(r, now) / 10.0);
+}
+
+void ping_monitor_format(const struct ping_monitor *p, nsec_t now, struct str *out)
+{
+    bool v6 = p->fd[PING_MONITOR_V6] >= 0;
+    struct table t;
+
+    table_init(&t, v6 ? 5 : 3);
+    table_add(&t, "NODE");
+    table_add(&t, "IPV4");
+    table_add(&t, "LOSS");
+    if (v6) {
+        table_add(&t, "IPV6");
+        table_add(&t, "LOSS");
+    }
+    for (size_t i = 0; i < p->n; i++) {
+        table_add(&t, "%s", p->members[i].name);
+        add_reachability(&t, &p->members[i].reach[PING_MONITOR_V4], now);
+        if (v6)
+            add_reachability(&t, &p->members[i].reach[PING_MONITOR_V6], now);
+    }
+    table_format(&t, out);
+    table_deinit(&t);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static json_t *encode_reachability(
+    const struct ping_monitor_member *m, enum ping_monitor_family f, nsec_t now)
+{
+    const struct reachability *r = &m->reach[f];
+    char address[IP_ADDR_TEXT_MAX];
+
+    return json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:o}", "address",
+        ip_addr_format(&m->address[f], address), "state", reachability_state_name(r->state),
+        "rttMs", r->rtt > 0 ? json_real((double)r->rtt / NSEC_PER_MSEC) : json_null(), "loss",
+        reachability_loss_permille(r, now) / 1000.0, "pings", (json_int_t)r->n_pings, "answers",
+        (json_int_t)r->n_answers, "stateAgeSeconds",
+        r->state_since > 0 ? json_integer((now - r->state_since) / NSEC_PER_SEC) : json_null());
+}
+
+json_t *ping_monitor_encode(const struct ping_monitor *p, nsec_t now)
+{
+    json_t *members = json_array();
+
+    for (size_t i = 0; members && i < p->n; i++) {
+        const struct ping_monitor_member *m = &p->members[i];
+        json_t *json = json_pack("{s:s}", "name", m->name);
+
+        for (unsigned f = 0; f < PING_MONITOR_FAMILY_N; f++)
+            (void)json_object_set_new(json, family_names[f],
+                p->fd[f] >= 0 ? encode_reachability(m, (enum ping_monitor_family)f, now)
+                              : json_null());
+        if (json_array_append_new(members, json) < 0)
+            members = (json_decref(members), NULL);
+    }
+    return json_pack("{s:s, s:o}", "interface", p->interface, "members", members);
+}
+
+/* ---- metrics -------------------------------------------------------------------------------- */
+
+void ping_monitor_add_metrics(const struct ping_monitor *p, struct metrics *m)
+{
+    for (size_t i = 0; i < p->n; i++)
+        for (unsigned f = 0; f < PING_MONITOR_FAMILY_N; f++) {
+            const char *const *labels = METRIC_LABELS(p->members[i].name, family_names[f]);
+            const struct reachability *r = &p->members[i].reach[f];
+
+            if (p->fd[f] < 0)
+                continue;
+            /* There is no line for a value that is not known. */
+            if (r->state != REACHABILITY_UNKNOWN)
+                metrics_add_labelled(
+                    m, METRIC_PROBE_REACHED, labels, r->state == REACHABILITY_REACHED);
+            if (r->rtt != 0)
+                metrics_add_labelled(
+                    m, METRIC_PROBE_RTT_SECONDS, labels, (double)r->rtt / NSEC_PER_SEC);
+            metrics_add_labelled(m, METRIC_PROBE_PINGS, labels, (double)r->n_pings);
+            metrics_add_labelled(m, METRIC_PROBE_ANSWERS, labels, (double)r->n_answers);
+        }
 }

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "monitor/reachability.h"
+#include "monitor/ping_monitor.h"
 
 #define MS  NSEC_PER_MSEC
 #define SEC NSEC_PER_SEC
@@ -15,7 +15,7 @@ static void test_one_answer_is_proof(void **state)
     struct reachability r = {0};
     uint16_t seq;
 
-    assert_false(reachability_judge(&r, SEC));
+    assert_false(reachability_check(&r, SEC));
     seq = reachability_on_ping(&r, SEC);
     assert_int_equal(r.state, REACHABILITY_UNKNOWN);
     assert_true(reachability_on_answer(&r, seq, SEC + 5 * MS));
@@ -37,20 +37,20 @@ static void test_silence_has_to_last(void **state)
     (void)reachability_on_answer(&r, reachability_on_ping(&r, now), now + MS);
     /* Four a second: three pings are soon lost, and three seconds count. */
     for (now = 2 * SEC; now < 5 * SEC; now += 250 * MS) {
-        assert_false(reachability_judge(&r, now));
+        assert_false(reachability_check(&r, now));
         (void)reachability_on_ping(&r, now);
     }
-    assert_true(reachability_judge(&r, 5 * SEC));
+    assert_true(reachability_check(&r, 5 * SEC));
     assert_int_equal(r.state, REACHABILITY_SILENT);
-    assert_false(reachability_judge(&r, 6 * SEC));
+    assert_false(reachability_check(&r, 6 * SEC));
 
     /* One in ten seconds: three pings count. An answer that is late is one. */
     assert_true(reachability_on_answer(&r, r.seq, 7 * SEC));
     for (now = 10 * SEC; now < 40 * SEC; now += 10 * SEC) {
-        assert_false(reachability_judge(&r, now));
+        assert_false(reachability_check(&r, now));
         (void)reachability_on_ping(&r, now);
     }
-    assert_true(reachability_judge(&r, 40 * SEC));
+    assert_true(reachability_check(&r, 40 * SEC));
 }
 
 /* Over several turns of the sequence number, each third ping lost. */
@@ -65,7 +65,7 @@ static void test_loss(void **state)
 
         if (i % 3 != 0)
             (void)reachability_on_answer(&r, seq, now + 10 * MS);
-        assert_false(reachability_judge(&r, now + SEC / 2));
+        assert_false(reachability_check(&r, now + SEC / 2));
     }
     assert_int_equal(r.state, REACHABILITY_REACHED);
     assert_in_range(reachability_loss_permille(&r, now), 300, 350);

@@ -70,10 +70,7 @@ struct underlay_monitor {
     nsec_t due_at;  /* monotonic; when it is asked; NSEC_NEVER: there are no members */
 };
 
-#define UNDERLAY_MONITOR_NULL                                                                      \
-    {                                                                                              \
-        .udp = RAW_UDP_NULL, .due_at = NSEC_NEVER                                                  \
-    }
+#define UNDERLAY_MONITOR_NULL {.udp = RAW_UDP_NULL, .due_at = NSEC_NEVER}
 
 /**
  * underlay_monitor_init() - nobody is asked yet, and no socket is open

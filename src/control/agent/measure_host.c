@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
-#include "measure/service_wire.h"
+#include "measure/service_process.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 #include "os/log.h"

@@ -2,7 +2,7 @@
  * measure_host.h - the agent's end of its measuring process: started, told, started again.
  *
  * Theory of operation. The process is this same program, started with one end of a socket pair;
- * what it does is in measure/service_process.h, and what it is told in measure/service_wire.h. It
+ * what it does is in measure/service_process.h, with what it is told. It
  * sends nothing, so the socket becomes readable only when the process has ended. Then another one
  * is started and told everything anew: soon the first time, and later each time that the next one
  * ends early, too. The agent's end of the pair is the only one, so the process ends whenever the

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "measure/order.h"
 #include "measure/service.h"
-#include "measure/service_wire.h"
+#include "measure/service_process.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/log.h"
 #include "wire/measure_proof.h"

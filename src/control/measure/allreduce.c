@@ -1,5 +1,5 @@
-/* allreduce.c - see allreduce.h. */
-#include "measure/allreduce.h"
+/* allreduce.c - see link_test.h: a ring and a tree of members that sum vectors. */
+#include "measure/link_test.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,11 +15,11 @@
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 
-#define MEET_TIME (3 * NSEC_PER_SEC)
-#define PIECE     (64u << 10) /* floats that go up or down the tree at a time */
-#define PATTERN   13u
+#define NEIGHBOUR_TIME (3 * NSEC_PER_SEC)
+#define PIECE          (64u << 10) /* floats that go up or down the tree at a time */
+#define PATTERN        13u
 
-struct party {
+struct allreduce_party {
     const struct order *order;
     uint32_t rank;
     uint32_t n;
@@ -89,7 +89,7 @@ static int exchange(struct part out, struct part in, nsec_t deadline)
     return r;
 }
 
-static void add(float *to, const float *from, size_t n)
+static void add_vector(float *to, const float *from, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         to[i] += from[i];
@@ -98,7 +98,7 @@ static void add(float *to, const float *from, size_t n)
 /* ---- ring ---------------------------------------------------------------------------------- */
 
 /* Part @i of @of, which is divided into as many parts as there are members. */
-static struct part slice(const struct party *p, float *of, uint32_t i, int fd)
+static struct part slice(const struct allreduce_party *p, float *of, uint32_t i, int fd)
 {
     size_t from = p->len * i / p->n;
     size_t to = p->len * (i + 1) / p->n;
@@ -107,7 +107,7 @@ static struct part slice(const struct party *p, float *of, uint32_t i, int fd)
         .fd = fd, .p = (uint8_t *)(of + from), .left = (to - from) * sizeof(float)};
 }
 
-static int ring_once(struct party *p)
+static int ring_once(struct allreduce_party *p)
 {
     for (uint32_t step = 0; step + 1 < p->n; step++) {
         uint32_t out = (p->rank + p->n - step) % p->n;
@@ -117,7 +117,8 @@ static int ring_once(struct party *p)
 
         if (r < 0)
             return r;
-        add(p->vector + p->len * in / p->n, (float *)(void *)target.p, target.left / sizeof(float));
+        add_vector(
+            p->vector + p->len * in / p->n, (float *)(void *)target.p, target.left / sizeof(float));
     }
     for (uint32_t step = 0; step + 1 < p->n; step++) {
         uint32_t out = (p->rank + 1 + p->n - step) % p->n;
@@ -147,7 +148,7 @@ static int receive_all(int fd, float *data, size_t n, nsec_t deadline)
     return exchange((struct part){.fd = -1}, in, deadline);
 }
 
-static int tree_up(struct party *p, size_t from, size_t n)
+static int tree_up(struct allreduce_party *p, size_t from, size_t n)
 {
     for (unsigned c = 0; c < 2; c++) {
         int r;
@@ -157,12 +158,12 @@ static int tree_up(struct party *p, size_t from, size_t n)
         r = receive_all(p->children[c], p->incoming + from, n, p->deadline);
         if (r < 0)
             return r;
-        add(p->vector + from, p->incoming + from, n);
+        add_vector(p->vector + from, p->incoming + from, n);
     }
     return send_all(p->parent, p->vector + from, n, p->deadline);
 }
 
-static int tree_down(struct party *p, size_t from, size_t n)
+static int tree_down(struct allreduce_party *p, size_t from, size_t n)
 {
     int r = p->parent < 0 ? 0 : receive_all(p->parent, p->vector + from, n, p->deadline);
 
@@ -171,7 +172,7 @@ static int tree_down(struct party *p, size_t from, size_t n)
     return r;
 }
 
-static int tree_once(struct party *p)
+static int tree_once(struct allreduce_party *p)
 {
     int r = 0;
 
@@ -182,25 +183,26 @@ static int tree_once(struct party *p)
     return r;
 }
 
-/* ---- meeting the neighbours ---------------------------------------------------------------- */
+/* ---- the neighbours ----------------------------------------------------------------------- */
 
-static int dial_rank(
-    const struct party *p, const struct dial_target *to, uint32_t rank, int *ret, struct err *e)
+static int dial_rank(const struct allreduce_party *p, const struct dial_target *to, uint32_t rank,
+    int *ret, struct err *e)
 {
     struct order hop = {.kind = ORDER_HOP, .rank = p->rank};
     struct dial_target end = *to;
 
     end.peer = p->order->addrs[rank];
-    return dial_data(&end, &hop, clock_now() + MEET_TIME, ret, e);
+    return dial_data(&end, &hop, clock_now() + NEIGHBOUR_TIME, ret, e);
 }
 
 static int take_rank(struct session *s, uint32_t rank, int *ret, struct err *e)
 {
-    *ret = session_take_hop(s, rank, clock_now() + MEET_TIME);
+    *ret = session_take_hop(s, rank, clock_now() + NEIGHBOUR_TIME);
     return *ret < 0 ? err_set(e, -ETIMEDOUT, "the member of rank %u did not come", rank) : 0;
 }
 
-static int meet(struct party *p, const struct dial_target *to, struct session *s, struct err *e)
+static int connect_neighbours(
+    struct allreduce_party *p, const struct dial_target *to, struct session *s, struct err *e)
 {
     uint32_t child = 2 * p->rank + 1;
     int r = 0;
@@ -218,7 +220,7 @@ static int meet(struct party *p, const struct dial_target *to, struct session *s
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static void fill(struct party *p)
+static void fill_vector(struct allreduce_party *p)
 {
     for (size_t i = 0; i < p->len; i++)
         p->vector[i] = (float)(i % PATTERN + p->rank);
@@ -226,7 +228,7 @@ static void fill(struct party *p)
 
 /* All sums are whole numbers below 2^24, which a float holds exactly in whatever order they are
  * added. */
-static bool is_correct(const struct party *p)
+static bool is_correct(const struct allreduce_party *p)
 {
     float base = (float)((uint64_t)p->n * (p->n - 1) / 2);
 
@@ -236,7 +238,7 @@ static bool is_correct(const struct party *p)
     return true;
 }
 
-static int repeat(struct party *p, struct allreduce *ret)
+static int repeat_allreduce(struct allreduce_party *p, struct allreduce *ret)
 {
     nsec_t total = 0;
 
@@ -245,7 +247,7 @@ static int repeat(struct party *p, struct allreduce *ret)
         nsec_t start;
         int r;
 
-        fill(p);
+        fill_vector(p);
         start = clock_now();
         r = p->order->algorithm == ORDER_RING ? ring_once(p) : tree_once(p);
         if (r < 0)
@@ -259,7 +261,7 @@ static int repeat(struct party *p, struct allreduce *ret)
 }
 
 /* Is there memory for two vectors? See ALLREDUCE_SURE_MAX. */
-static bool has_room(uint64_t bytes)
+static bool has_memory(uint64_t bytes)
 {
     static const char name[] = "MemAvailable:";
     uint64_t kib = 0;
@@ -288,7 +290,7 @@ static bool has_room(uint64_t bytes)
 void allreduce_run(
     struct allreduce *ret, const struct dial_target *to, const struct order *o, struct session *s)
 {
-    struct party p = {.order = o,
+    struct allreduce_party p = {.order = o,
         .rank = o->rank,
         .n = (uint32_t)o->n_addrs,
         .len = o->bytes / sizeof(float),
@@ -300,17 +302,17 @@ void allreduce_run(
     int r = 0;
 
     *ret = (struct allreduce){0};
-    if (has_room(o->bytes)) {
+    if (has_memory(o->bytes)) {
         p.vector = calloc(p.len, sizeof(float));
         p.incoming = calloc(p.len, sizeof(float));
     }
     if (!p.vector || !p.incoming)
         r = err_set(&e, -ENOMEM, "no memory for a vector of %zu numbers", p.len);
     if (r == 0)
-        r = meet(&p, to, s, &e);
+        r = connect_neighbours(&p, to, s, &e);
     p.deadline = clock_now() + (nsec_t)o->ms * NSEC_PER_MSEC;
     if (r == 0) {
-        r = repeat(&p, ret);
+        r = repeat_allreduce(&p, ret);
         if (r < 0)
             (void)err_set(&e, r, "a neighbour is lost: %s", strerror(-r));
     }

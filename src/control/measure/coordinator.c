@@ -20,23 +20,23 @@
 
 #define WRITE_TIME (2 * NSEC_PER_SEC)
 
-static void hang_up(struct coordinator_link *k)
+static void close_link(struct coordinator_link *k)
 {
     if (k->fd >= 0)
         (void)close(k->fd);
     k->fd = -1;
 }
 
-static void lose(struct coordinator_link *k, const char *why)
+static void lose_link(struct coordinator_link *k, const char *why)
 {
-    hang_up(k);
+    close_link(k);
     (void)snprintf(k->why, sizeof(k->why), "%.*s", COORDINATOR_WHY_MAX - 1, why);
 }
 
 void coordinator_deinit(struct coordinator *c)
 {
     for (size_t i = 0; i < c->n; i++) {
-        hang_up(&c->items[i]);
+        close_link(&c->items[i]);
         line_buffer_deinit(&c->items[i].in);
         json_decref(c->items[i].answer);
     }
@@ -86,13 +86,13 @@ static void finish_connecting(struct coordinator *c, nsec_t deadline)
         if (k->fd < 0)
             continue;
         if (socket_wait(k->fd, POLLOUT, deadline) < 0)
-            lose(k, "it does not answer");
+            lose_link(k, "it does not answer");
         else if (getsockopt(k->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error == ETIMEDOUT ||
                  error == EHOSTUNREACH)
-            lose(k, "it does not answer");
+            lose_link(k, "it does not answer");
         else if (error != 0)
-            lose(k, "it has no measuring service: its agent does not run, is older, or was "
-                    "started with --no-measure");
+            lose_link(k, "it has no measuring service: its agent does not run, is older, or was "
+                         "started with --no-measure");
     }
 }
 
@@ -115,7 +115,7 @@ static int give_proven(struct coordinator *c, const struct coordinator_ways *way
     if (ways->prove(ways->ctx, o, c->items, c->n, proofs, has, &e) != 0) {
         for (size_t i = 0; i < c->n; i++)
             if (c->items[i].has_challenge)
-                lose(&c->items[i], err_text(&e));
+                lose_link(&c->items[i], err_text(&e));
         return 0;
     }
     for (size_t i = 0; i < c->n; i++) {
@@ -152,7 +152,7 @@ int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, siz
         c->items[i].fd = is_own ? open_local(ways->socket_path, &e)
                                 : open_remote(&addresses[i], ways->port, ways->interface, &e);
         if (c->items[i].fd < 0)
-            lose(&c->items[i], err_text(&e));
+            lose_link(&c->items[i], err_text(&e));
         orders[i] = o;
     }
     finish_connecting(c, deadline);
@@ -161,13 +161,13 @@ int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, siz
     r = give_proven(c, ways, o, proven, clock_now() + time);
     for (size_t i = 0; i < n; i++)
         if (!c->items[i].answer)
-            hang_up(&c->items[i]);
+            close_link(&c->items[i]);
     return r;
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-static void send_order(struct coordinator_link *k, const struct order *o)
+static void link_send_order(struct coordinator_link *k, const struct order *o)
 {
     json_t *json = order_encode(o);
     struct err e = ERR_NULL;
@@ -177,12 +177,12 @@ static void send_order(struct coordinator_link *k, const struct order *o)
     k->why[0] = '\0';
     k->has_challenge = false;
     if (line_write(k->fd, json, clock_now() + WRITE_TIME, &e) < 0)
-        lose(k, err_text(&e));
+        lose_link(k, err_text(&e));
     json_decref(json);
 }
 
 /* Return: true when the answer is complete, or the connection is lost. */
-static bool take_answer(struct coordinator_link *k)
+static bool link_take_answer(struct coordinator_link *k)
 {
     struct err e = ERR_NULL;
     json_t *json = NULL;
@@ -193,7 +193,7 @@ static bool take_answer(struct coordinator_link *k)
     if (r == -EAGAIN)
         return false;
     if (r < 0) {
-        lose(k, err_text(&e));
+        lose_link(k, err_text(&e));
         return true;
     }
     if (line_check_answer(json, &e) < 0) {
@@ -216,7 +216,7 @@ static size_t wait_once(struct coordinator *c, struct pollfd *fds, bool *waits, 
         fds[i] = (struct pollfd){.fd = waits[i] ? c->items[i].fd : -1, .events = POLLIN};
     (void)poll(fds, c->n, (int)(left / NSEC_PER_MSEC + 1));
     for (size_t i = 0; i < c->n; i++) {
-        if (waits[i] && fds[i].revents && take_answer(&c->items[i]))
+        if (waits[i] && fds[i].revents && link_take_answer(&c->items[i]))
             waits[i] = false;
         n += waits[i];
     }
@@ -232,7 +232,7 @@ void coordinator_ask(struct coordinator *c, const struct order *const orders[], 
     for (size_t i = 0; i < c->n && fds && waits; i++) {
         if (!orders[i] || c->items[i].fd < 0)
             continue;
-        send_order(&c->items[i], orders[i]);
+        link_send_order(&c->items[i], orders[i]);
         waits[i] = c->items[i].fd >= 0;
         n += waits[i];
     }
@@ -240,5 +240,5 @@ void coordinator_ask(struct coordinator *c, const struct order *const orders[], 
         n = wait_once(c, fds, waits, deadline - clock_now());
     for (size_t i = 0; i < c->n && n > 0; i++)
         if (waits[i])
-            lose(&c->items[i], "it has stopped answering");
+            lose_link(&c->items[i], "it has stopped answering");
 }

@@ -16,7 +16,7 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
-#include "measure/line.h"
+#include "measure/dial.h"
 #include "measure/order.h"
 
 struct err;
@@ -60,10 +60,7 @@ struct coordinator {
     struct session_id id; /* of the session that the members are in */
 };
 
-#define COORDINATOR_NULL                                                                           \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define COORDINATOR_NULL {0}
 
 /** coordinator_deinit() - close all connections, which ends the session everywhere; idempotent. */
 void coordinator_deinit(struct coordinator *c);

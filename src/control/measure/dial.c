@@ -5,11 +5,14 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "api/content/body.h"
+#include "base/cleanup.h"
 #include "base/err.h"
-#include "measure/line.h"
+#include "measure/order.h"
 #include "net/address/sockaddr.h"
 #include "net/socket/socket.h"
 #include "os/clock.h"
@@ -60,7 +63,7 @@ static int finish_connect(int fd, nsec_t deadline)
     return -error;
 }
 
-static int fail_connect(const struct dial_target *to, int r, struct err *e)
+static int fail_dial(const struct dial_target *to, int r, struct err *e)
 {
     char text[IP_ADDR_TEXT_MAX];
 
@@ -87,7 +90,7 @@ int dial_udp(const struct dial_target *to, int *ret_fd, struct err *e)
     return 0;
 }
 
-static int send_order(int fd, const struct order *o, nsec_t deadline, struct err *e)
+static int dial_send_order(int fd, const struct order *o, nsec_t deadline, struct err *e)
 {
     json_t *json = order_encode(o);
     int r = line_write(fd, json, deadline, e);
@@ -97,7 +100,7 @@ static int send_order(int fd, const struct order *o, nsec_t deadline, struct err
 }
 
 /* @ret: gives a reference to the answer; NULL: the caller only wants to know of a refusal. */
-static int take_answer(int fd, nsec_t deadline, json_t **ret, struct err *e)
+static int dial_take_answer(int fd, nsec_t deadline, json_t **ret, struct err *e)
 {
     _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;
     json_t *json = NULL;
@@ -125,11 +128,11 @@ static int dial_steps(const struct dial_target *to, const struct order *o, size_
     for (size_t i = 0; r == 0 && i < n; i++)
         r = finish_connect(fds[i], deadline);
     if (r < 0)
-        return fail_connect(to, r, e);
+        return fail_dial(to, r, e);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = send_order(fds[i], &own, deadline, e);
+        r = dial_send_order(fds[i], &own, deadline, e);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = take_answer(fds[i], deadline, NULL, e);
+        r = dial_take_answer(fds[i], deadline, NULL, e);
     return r;
 }
 
@@ -162,9 +165,9 @@ int dial_ask(const struct dial_target *to, const struct order *o, nsec_t deadlin
     if (r == 0)
         r = finish_connect(fd, deadline);
     if (r < 0)
-        return fail_connect(to, r, e);
-    r = send_order(fd, &own, deadline, e);
-    return r == 0 ? take_answer(fd, deadline, ret, e) : r;
+        return fail_dial(to, r, e);
+    r = dial_send_order(fd, &own, deadline, e);
+    return r == 0 ? dial_take_answer(fd, deadline, ret, e) : r;
 }
 
 bool dial_is_own(const struct ip_addr *a)
@@ -184,4 +187,103 @@ int dial_data(const struct dial_target *to, const struct order *o, nsec_t deadli
     struct err *e)
 {
     return dial_all(to, o, 1, deadline, ret_fd, e);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+#define GROW 4096
+
+void line_buffer_deinit(struct line_buffer *lb)
+{
+    free(lb->text);
+    *lb = (struct line_buffer)LINE_BUFFER_NULL;
+}
+
+int line_take(struct line_buffer *lb, json_t **ret, struct err *e)
+{
+    char *end = lb->len > 0 ? memchr(lb->text, '\n', lb->len) : NULL;
+    size_t len;
+    int r;
+
+    if (!end)
+        return -EAGAIN;
+    len = (size_t)(end - lb->text);
+    r = body_parse(ret, lb->text, len, e);
+    lb->len -= len + 1;
+    memmove(lb->text, end + 1, lb->len);
+    return r;
+}
+
+int line_fill(struct line_buffer *lb, int fd, struct err *e)
+{
+    ssize_t n;
+
+    if (lb->len >= ORDER_LINE_MAX)
+        return err_set(e, -EINVAL, "a line is longer than %u bytes", ORDER_LINE_MAX);
+    if (lb->cap - lb->len < GROW) {
+        char *text = realloc(lb->text, lb->cap + GROW + lb->cap / 2);
+
+        if (!text)
+            return -ENOMEM;
+        lb->text = text;
+        lb->cap += GROW + lb->cap / 2;
+    }
+    n = recv(fd, lb->text + lb->len, lb->cap - lb->len, MSG_DONTWAIT);
+    if (n == 0)
+        return err_set(e, -EPIPE, "the other end has closed the connection");
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return -EAGAIN;
+    if (n < 0)
+        return err_set(e, -errno, "the connection is lost: %s", strerror(errno));
+    lb->len += (size_t)n;
+    return 0;
+}
+
+int line_read(struct line_buffer *lb, int fd, nsec_t deadline, json_t **ret, struct err *e)
+{
+    for (;;) {
+        int r = line_take(lb, ret, e);
+
+        if (r != -EAGAIN)
+            return r;
+        r = socket_wait(fd, POLLIN, deadline);
+        if (r < 0)
+            return err_set(e, r, "no answer in time");
+        r = line_fill(lb, fd, e);
+        if (r < 0 && r != -EAGAIN)
+            return r;
+    }
+}
+
+int line_write(int fd, const json_t *json, nsec_t deadline, struct err *e)
+{
+    _cleanup_(freep) char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    size_t len;
+    size_t off = 0;
+
+    if (!text)
+        return err_set(e, -ENOMEM, "no memory for a line");
+    len = strlen(text);
+    /* The newline takes the place of the terminating zero. */
+    text[len++] = '\n';
+    while (off < len) {
+        ssize_t n = send(fd, text + off, len - off, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n > 0) {
+            off += (size_t)n;
+            continue;
+        }
+        if (errno != EAGAIN && errno != EINTR)
+            return err_set(e, -errno, "the connection is lost: %s", strerror(errno));
+        if (socket_wait(fd, POLLOUT, deadline) < 0)
+            return err_set(e, -ETIMEDOUT, "the other end takes no data");
+    }
+    return 0;
+}
+
+int line_check_answer(const json_t *json, struct err *e)
+{
+    const char *refusal = body_refusal_text(json);
+
+    return refusal ? err_set(e, -EPROTO, "%s", refusal) : 0;
 }

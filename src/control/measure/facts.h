@@ -1,8 +1,12 @@
 /*
- * facts.h - what one machine reports about itself before a job.
+ * facts.h - what one machine reports about itself before a job, and what names lead to on it.
  *
  * facts_gather() inspects the machine; the other functions turn the struct into JSON and back. The
  * limits are those of the process that answers, which on a node is the measuring service's.
+ *
+ * Names are resolved the way that programs on this machine do. The C library's resolver may block
+ * for a long time when name servers do not answer. So it runs in a thread of its own, and the
+ * caller stops waiting for that thread at a deadline.
  */
 #pragma once
 
@@ -13,8 +17,27 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "base/clock.h"
+#include "measure/order.h"
 
 struct err;
+
+/** What a name resolves to. The address is none if there is none or the answer was late. */
+struct names_answer {
+    struct ip_addr address; /* the first IPv4 address */
+    bool known;             /* the resolver has answered */
+};
+
+/**
+ * names_resolve() - resolve several names
+ * @names:	@n of them; copied; their addresses are ignored
+ * @deadline:	monotonic
+ * @ret:	room for @n
+ *
+ * Return: 0 or negative errno.
+ */
+int names_resolve(
+    const struct order_name *names, size_t n, nsec_t deadline, struct names_answer *ret);
 
 #define FACTS_INTERFACES_MAX 64
 #define FACTS_VERSION_MAX    64
@@ -72,7 +95,7 @@ int facts_decode(struct facts *ret, const json_t *json, struct err *e);
  * @interface:	the overlay's interface
  * @address:	this node's address on it
  *
- * Fields that cannot be found out stay empty. The field @traffic is left to the caller.
+ * Fields that cannot be found out stay empty. It takes 0.3 s to see how much traffic there is.
  */
 void facts_gather(struct facts *ret, const char *interface, const struct ip_addr *address);
 
@@ -87,6 +110,3 @@ bool facts_tcp_restarts(const char *congestion);
 
 /** facts_gather_limits() - read this process' limits only; facts_gather() does so, too. */
 void facts_gather_limits(struct facts *f);
-
-/** software_find() - set the versions of python, torch and NCCL, and no others (software.c). */
-void software_find(struct facts_versions *v);

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "measure/frame.h"
+#include "measure/order.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

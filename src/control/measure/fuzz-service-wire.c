@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "measure/service_wire.h"
+#include "measure/service_process.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

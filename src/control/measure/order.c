@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "measure/table.h"
 #include "mesh/object/fields.h"
 
 static const char *const kind_names[] = {"none", "session", "facts", "names", "warm", "light",
@@ -69,24 +71,49 @@ bool order_challenge_decode(struct order_challenge *ret, const json_t *answer)
     return text && hex_decode(text, ret->b, sizeof(ret->b));
 }
 
-/* ---- decoding ------------------------------------------------------------------------------ */
+/* ---- fields --------------------------------------------------------------------------------- */
 
-static void get_u32(struct fields *f, const char *name, uint64_t min, uint64_t max, uint32_t *ret)
-{
-    uint64_t v = *ret;
+#define BIT(kind) (1u << ORDER_##kind)
 
-    fields_u64(f, name, FIELDS_REQUIRED, min, max, &v);
-    *ret = (uint32_t)v;
-}
+static const struct row order_rows[] = {
+    {ROW(HEX, "proof", struct order, proof), .is_optional = true,
+        .has = offsetof(struct order, has_proof), .kinds = BIT(SESSION)},
+    {ROW(TEXT, "purpose", struct order, purpose), .min = 1, .kinds = BIT(SESSION)},
+    {ROW(HEX, "id", struct order, id),
+        .kinds = BIT(SESSION) | BIT(SINK) | BIT(SOURCE) | BIT(HOP) | BIT(PORT)},
+    {ROW(U32, "seconds", struct order, seconds), .min = 1, .max = ORDER_SECONDS_MAX,
+        .kinds = BIT(SESSION)},
+    {ROW(IPV4, "peer", struct order, peer), .kinds = BIT(IDLE_TEST) | BIT(BULK)},
+    {ROW(U32, "pings", struct order, pings), .min = 1, .max = ORDER_PINGS_MAX,
+        .kinds = BIT(IDLE_TEST)},
+    {ROW(U32, "streams", struct order, streams), .min = 1, .max = ORDER_STREAMS_MAX,
+        .kinds = BIT(BULK)},
+    {ROW(U32, "rank", struct order, rank), .max = ORDER_NODES_MAX - 1,
+        .kinds = BIT(HOP) | BIT(ALLREDUCE)},
+    {ROW(U32, "ms", struct order, ms), .min = 1, .max = ORDER_MS_MAX,
+        .kinds = BIT(BULK) | BIT(SINK) | BIT(SOURCE) | BIT(ALLREDUCE)},
+    {ROW(U64, "bytes", struct order, bytes), .min = 1, .max = ORDER_BYTES_MAX,
+        .kinds = BIT(BULK) | BIT(SOURCE)},
+    {ROW(U64, "bytes", struct order, bytes), .min = 4, .max = ORDER_VECTOR_MAX,
+        .kinds = BIT(ALLREDUCE)},
+    {ROW(U32, "repeats", struct order, repeats), .min = 1, .max = ORDER_REPEATS_MAX,
+        .kinds = BIT(ALLREDUCE)},
+    {ROW(ENUM, "way", struct order, way), .names = way_names, .max = ORDER_DIRECTION_N,
+        .kinds = BIT(BULK)},
+    {ROW(BOOL, "underlay", struct order, underlay), .is_optional = true,
+        .has = offsetof(struct order, underlay), .kinds = BIT(BULK)},
+    {ROW(ENUM, "algorithm", struct order, algorithm), .names = algorithm_names,
+        .max = ORDER_ALGORITHM_N, .kinds = BIT(ALLREDUCE)},
+    {.type = ROW_END},
+};
 
-static void get_id(struct fields *f, struct session_id *ret)
-{
-    size_t len = 2 * sizeof(ret->b);
-    const char *text = fields_string(f, "id", FIELDS_REQUIRED, len, len);
+static const struct row name_rows[] = {
+    {ROW(NAME, "name", struct order_name, name)},
+    {ROW(IPV4, "address", struct order_name, address)},
+    {.type = ROW_END},
+};
 
-    if (text && !hex_decode(text, ret->b, sizeof(ret->b)))
-        fields_fail(f, "\"id\" is not %zu hex digits", len);
-}
+/* ---- decoding ------------------------------------------------------------------------------- */
 
 /* Allocates @size zero bytes for each item of @list. NULL: there are no items, or no memory. */
 static void *alloc_items(struct fields *f, const json_t *list, size_t size)
@@ -99,7 +126,7 @@ static void *alloc_items(struct fields *f, const json_t *list, size_t size)
     return items;
 }
 
-static void get_addrs(struct fields *f, size_t min, struct order *o)
+static void decode_addresses(struct fields *f, size_t min, struct order *o)
 {
     const json_t *list = fields_array(f, "addresses", FIELDS_REQUIRED, min, ORDER_NODES_MAX);
     const json_t *item;
@@ -119,124 +146,15 @@ static void get_addrs(struct fields *f, size_t min, struct order *o)
     o->n_addrs = json_array_size(list);
 }
 
-static void get_names(struct fields *f, struct order *o)
+static void decode_names(struct fields *f, struct order *o)
 {
     const json_t *list = fields_array(f, "names", FIELDS_REQUIRED, 0, ORDER_NODES_MAX);
-    const json_t *item;
-    size_t i;
 
     o->names = alloc_items(f, list, sizeof(*o->names));
     if (!o->names)
         return;
-    json_array_foreach(list, i, item) {
-        struct fields g = fields_make(item, "a name", f->e);
-
-        fields_name(&g, "name", FIELDS_REQUIRED, o->names[i].name);
-        fields_address(&g, "address", FIELDS_REQUIRED, true, &o->names[i].address);
-        if (fields_end(&g) != 0) {
-            f->failed = fields_end(&g);
-            return;
-        }
-    }
+    table_decode_list(f, list, "a name", name_rows, o->names, sizeof(*o->names));
     o->n_names = json_array_size(list);
-}
-
-static void get_bulk(struct fields *f, struct order *o)
-{
-    unsigned way = ORDER_OUT;
-
-    fields_address(f, "peer", FIELDS_REQUIRED, true, &o->peer);
-    get_u32(f, "streams", 1, ORDER_STREAMS_MAX, &o->streams);
-    get_u32(f, "ms", 1, ORDER_MS_MAX, &o->ms);
-    fields_u64(f, "bytes", FIELDS_REQUIRED, 1, ORDER_BYTES_MAX, &o->bytes);
-    fields_enum(f, "way", FIELDS_REQUIRED, way_names, ORDER_DIRECTION_N, &way);
-    fields_bool(f, "underlay", FIELDS_OPTIONAL, &o->underlay);
-    o->way = way;
-}
-
-static void get_allreduce(struct fields *f, struct order *o)
-{
-    unsigned algorithm = ORDER_RING;
-
-    get_addrs(f, 2, o);
-    get_u32(f, "rank", 0, o->n_addrs > 0 ? o->n_addrs - 1 : 0, &o->rank);
-    fields_u64(f, "bytes", FIELDS_REQUIRED, 4, ORDER_VECTOR_MAX, &o->bytes);
-    get_u32(f, "repeats", 1, ORDER_REPEATS_MAX, &o->repeats);
-    get_u32(f, "ms", 1, ORDER_MS_MAX, &o->ms);
-    fields_enum(f, "algorithm", FIELDS_REQUIRED, algorithm_names, ORDER_ALGORITHM_N, &algorithm);
-    o->algorithm = algorithm;
-}
-
-static void get_proof(struct fields *f, struct order *o)
-{
-    size_t len = 2 * sizeof(o->proof.mac);
-    const char *text = fields_string(f, "proof", FIELDS_OPTIONAL, len, len);
-
-    if (!text)
-        return;
-    o->has_proof = true;
-    if (!hex_decode(text, o->proof.mac, sizeof(o->proof.mac)))
-        fields_fail(f, "\"proof\" is not %zu hex digits", len);
-}
-
-static void get_session(struct fields *f, struct order *o)
-{
-    get_proof(f, o);
-    fields_text(f, "purpose", FIELDS_REQUIRED, 1, sizeof(o->purpose), o->purpose);
-    get_id(f, &o->id);
-    get_u32(f, "seconds", 1, ORDER_SECONDS_MAX, &o->seconds);
-}
-
-static void get_source(struct fields *f, struct order *o)
-{
-    get_id(f, &o->id);
-    get_u32(f, "ms", 1, ORDER_MS_MAX, &o->ms);
-    fields_u64(f, "bytes", FIELDS_REQUIRED, 1, ORDER_BYTES_MAX, &o->bytes);
-}
-
-static void get_fields(struct fields *f, struct order *o)
-{
-    switch (o->kind) {
-    case ORDER_SESSION:
-        get_session(f, o);
-        break;
-    case ORDER_NAMES:
-        get_names(f, o);
-        break;
-    case ORDER_WARM:
-        get_addrs(f, 1, o);
-        break;
-    case ORDER_IDLE_TEST:
-        fields_address(f, "peer", FIELDS_REQUIRED, true, &o->peer);
-        get_u32(f, "pings", 1, ORDER_PINGS_MAX, &o->pings);
-        break;
-    case ORDER_BULK:
-        get_bulk(f, o);
-        break;
-    case ORDER_ALLREDUCE:
-        get_allreduce(f, o);
-        break;
-    case ORDER_SINK:
-        get_id(f, &o->id);
-        get_u32(f, "ms", 1, ORDER_MS_MAX, &o->ms);
-        break;
-    case ORDER_SOURCE:
-        get_source(f, o);
-        break;
-    case ORDER_HOP:
-        get_id(f, &o->id);
-        get_u32(f, "rank", 0, ORDER_NODES_MAX - 1, &o->rank);
-        break;
-    case ORDER_PORT:
-        get_id(f, &o->id);
-        break;
-    case ORDER_NONE:
-    case ORDER_FACTS:
-    case ORDER_HEARD:
-    case ORDER_UNDERLAY:
-    case ORDER_N:
-        break;
-    }
 }
 
 int order_decode(struct order *ret, const json_t *json, struct err *e)
@@ -244,13 +162,20 @@ int order_decode(struct order *ret, const json_t *json, struct err *e)
     struct fields f = fields_make(json, "the order", e);
     struct order o = ORDER_NULL;
     unsigned kind = ORDER_NONE;
+    uint64_t rank;
 
     fields_enum(&f, "op", FIELDS_REQUIRED, kind_names, ORDER_N, &kind);
     o.kind = kind;
     if (fields_end(&f) == 0 && kind == ORDER_NONE)
         fields_fail(&f, "\"op\" is \"none\", which is no order");
-    if (fields_end(&f) == 0)
-        get_fields(&f, &o);
+    if (kind == ORDER_NAMES)
+        decode_names(&f, &o);
+    if (kind == ORDER_WARM || kind == ORDER_ALLREDUCE)
+        decode_addresses(&f, kind == ORDER_WARM ? 1 : 2, &o);
+    /* A rank is one of the addresses. */
+    if (kind == ORDER_ALLREDUCE)
+        fields_u64(&f, "rank", FIELDS_REQUIRED, 0, o.n_addrs > 0 ? o.n_addrs - 1 : 0, &rank);
+    table_decode(&f, order_rows, 1u << kind, &o);
     if (fields_end(&f) != 0) {
         order_deinit(&o);
         return fields_end(&f);
@@ -261,7 +186,7 @@ int order_decode(struct order *ret, const json_t *json, struct err *e)
 
 /* ---- encoding ------------------------------------------------------------------------------ */
 
-static json_t *encode_addrs(const struct order *o)
+static json_t *encode_addresses(const struct order *o)
 {
     json_t *list = json_array();
     char text[IP_ADDR_TEXT_MAX];
@@ -272,77 +197,77 @@ static json_t *encode_addrs(const struct order *o)
     return list;
 }
 
-static json_t *encode_names(const struct order *o)
-{
-    json_t *list = json_array();
-    char text[IP_ADDR_TEXT_MAX];
-
-    for (size_t i = 0; list && i < o->n_names; i++)
-        if (json_array_append_new(list, json_pack("{s:s, s:s}", "name", o->names[i].name, "address",
-                                            ip_addr_format(&o->names[i].address, text))) < 0)
-            list = (json_decref(list), NULL);
-    return list;
-}
-
-static json_t *encode_bulk(const struct order *o, const char *op)
-{
-    char peer[IP_ADDR_TEXT_MAX];
-    json_t *json = json_pack("{s:s, s:s, s:i, s:i, s:I, s:s}", "op", op, "peer",
-        ip_addr_format(&o->peer, peer), "streams", (int)o->streams, "ms", (int)o->ms, "bytes",
-        (json_int_t)o->bytes, "way", way_names[o->way]);
-
-    if (json && o->underlay && json_object_set_new(json, "underlay", json_true()) < 0)
-        json = (json_decref(json), NULL);
-    return json;
-}
-
-static json_t *encode_session(const struct order *o, const char *op, const char *id)
-{
-    char proof[2 * sizeof(o->proof.mac) + 1];
-
-    hex_encode(o->proof.mac, sizeof(o->proof.mac), proof);
-    return json_pack("{s:s, s:s, s:s, s:i, s:s*}", "op", op, "id", id, "purpose", o->purpose,
-        "seconds", (int)o->seconds, "proof", o->has_proof ? proof : NULL);
-}
-
 json_t *order_encode(const struct order *o)
 {
-    const char *op = kind_names[o->kind];
-    char peer[IP_ADDR_TEXT_MAX];
-    char id[2 * sizeof(o->id.b) + 1];
+    json_t *json =
+        table_encode(json_pack("{s:s}", "op", kind_names[o->kind]), order_rows, 1u << o->kind, o);
+    int r = 0;
 
-    hex_encode(o->id.b, sizeof(o->id.b), id);
-    switch (o->kind) {
-    case ORDER_SESSION:
-        return encode_session(o, op, id);
-    case ORDER_NAMES:
-        return json_pack("{s:s, s:o}", "op", op, "names", encode_names(o));
-    case ORDER_WARM:
-        return json_pack("{s:s, s:o}", "op", op, "addresses", encode_addrs(o));
-    case ORDER_IDLE_TEST:
-        return json_pack("{s:s, s:s, s:i}", "op", op, "peer", ip_addr_format(&o->peer, peer),
-            "pings", (int)o->pings);
-    case ORDER_BULK:
-        return encode_bulk(o, op);
-    case ORDER_ALLREDUCE:
-        return json_pack("{s:s, s:o, s:i, s:I, s:i, s:i, s:s}", "op", op, "addresses",
-            encode_addrs(o), "rank", (int)o->rank, "bytes", (json_int_t)o->bytes, "repeats",
-            (int)o->repeats, "ms", (int)o->ms, "algorithm", algorithm_names[o->algorithm]);
-    case ORDER_SINK:
-        return json_pack("{s:s, s:s, s:i}", "op", op, "id", id, "ms", (int)o->ms);
-    case ORDER_SOURCE:
-        return json_pack("{s:s, s:s, s:i, s:I}", "op", op, "id", id, "ms", (int)o->ms, "bytes",
-            (json_int_t)o->bytes);
-    case ORDER_HOP:
-        return json_pack("{s:s, s:s, s:i}", "op", op, "id", id, "rank", (int)o->rank);
-    case ORDER_PORT:
-        return json_pack("{s:s, s:s}", "op", op, "id", id);
-    case ORDER_NONE:
-    case ORDER_FACTS:
-    case ORDER_HEARD:
-    case ORDER_UNDERLAY:
-    case ORDER_N:
-        break;
-    }
-    return json_pack("{s:s}", "op", op);
+    if (json && o->kind == ORDER_NAMES)
+        r = json_object_set_new(
+            json, "names", table_encode_list(name_rows, o->names, o->n_names, sizeof(*o->names)));
+    else if (json && (o->kind == ORDER_WARM || o->kind == ORDER_ALLREDUCE))
+        r = json_object_set_new(json, "addresses", encode_addresses(o));
+    return r < 0 ? (json_decref(json), NULL) : json;
+}
+
+/* ---- pings ------------------------------------------------------------------------------------
+ */
+
+#define FRAME_MAGIC   0x57667001u /* the last byte is the version */
+#define FRAME_COUNTED 0x01u       /* a bit of the flags */
+
+/* The layout on the wire; the numbers are offsets in bytes. */
+struct frame_wire {
+    struct be32 magic;   /* 0 */
+    uint8_t kind;        /* 4 */
+    uint8_t flags;       /* 5 */
+    struct be16 size;    /* 6 */
+    uint8_t id[16];      /* 8 */
+    struct be32 seq;     /* 24 */
+    struct be32 heard;   /* 28 */
+    struct be64 sent;    /* 32 */
+    struct be64 arrived; /* 40 */
+    struct be64 spare;   /* 48 */
+};
+
+_Static_assert(sizeof(struct frame_wire) == FRAME_LEN, "as docs/PREFLIGHT.md draws it");
+
+void frame_encode(const struct frame *f, uint8_t out[static FRAME_LEN])
+{
+    struct frame_wire w = {
+        .magic = be32_make(FRAME_MAGIC),
+        .kind = (uint8_t)f->kind,
+        .flags = f->counted ? FRAME_COUNTED : 0,
+        .size = be16_make(f->size),
+        .seq = be32_make(f->seq),
+        .heard = be32_make(f->heard),
+        .sent = be64_make((uint64_t)f->sent_at),
+        .arrived = be64_make((uint64_t)f->arrived_at),
+    };
+
+    memcpy(w.id, f->id.b, sizeof(w.id));
+    memcpy(out, &w, sizeof(w));
+}
+
+bool frame_decode(struct frame *ret, const uint8_t *p, size_t len)
+{
+    struct frame_wire w;
+
+    if (len < sizeof(w))
+        return false;
+    memcpy(&w, p, sizeof(w));
+    if (be32_get(w.magic) != FRAME_MAGIC || (w.kind != FRAME_PING && w.kind != FRAME_PONG))
+        return false;
+    *ret = (struct frame){
+        .kind = w.kind,
+        .counted = (w.flags & FRAME_COUNTED) != 0,
+        .size = be16_get(w.size),
+        .seq = be32_get(w.seq),
+        .heard = be32_get(w.heard),
+        .sent_at = (nsec_t)be64_get(w.sent),
+        .arrived_at = (nsec_t)be64_get(w.arrived),
+    };
+    memcpy(ret->id.b, w.id, sizeof(w.id));
+    return true;
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "wire/measure_proof.h"
 
@@ -31,9 +32,11 @@ struct err;
 #define ORDER_PINGS_MAX   1000          /* of one train */
 #define ORDER_MS_MAX      30000         /* of one transfer or all-reduce */
 #define ORDER_BYTES_MAX   (16ull << 30) /* of one transfer */
-#define ORDER_VECTOR_MAX  (1ull << 30)  /* bytes of an all-reduce's vector; see allreduce.h */
-#define ORDER_REPEATS_MAX 1000          /* of one all-reduce */
-#define ORDER_SECONDS_MAX 600           /* of one session */
+#define ORDER_VECTOR_MAX                                                                           \
+    (1ull << 30)               /* bytes of an all-reduce's vector; see ALLREDUCE_SURE_MAX          \
+                                */
+#define ORDER_REPEATS_MAX 1000 /* of one all-reduce */
+#define ORDER_SECONDS_MAX 600  /* of one session */
 
 enum order_kind {
     ORDER_NONE,
@@ -111,12 +114,9 @@ struct order {
     size_t n_names;
 };
 
-#define ORDER_NULL                                                                                 \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ORDER_NULL {0}
 
-/** order_deinit() - release the order's lists; idempotent, safe on ORDER_NULL. */
+/** order_deinit() - release the order's lists. */
 void order_deinit(struct order *o);
 
 /**
@@ -147,3 +147,36 @@ const char *order_algorithm_name(enum order_algorithm a);
 
 /** session_id_equal() - are these ids of the same session? */
 bool session_id_equal(const struct session_id *a, const struct session_id *b);
+
+/* ---- pings ---------------------------------------------------------------------------------- */
+
+/*
+ * The datagrams of a train: a ping asks, and a pong answers it. A pong is as long as the shortest
+ * ping, so that nobody receives more bytes than they sent. The layout is in docs/PREFLIGHT.md,
+ * "Datagrams".
+ */
+
+/** Length of a pong, and least length of a ping, bytes. */
+#define FRAME_LEN 56
+
+enum frame_kind {
+    FRAME_PING = 1,
+    FRAME_PONG = 2,
+};
+
+struct frame {
+    enum frame_kind kind;
+    bool counted;         /* the ping belongs to a train, so the receiver counts it */
+    uint16_t size;        /* pong: bytes of the IPv4 packet in which the ping came; ping: 0 */
+    struct session_id id; /* of the session in which both take part */
+    uint32_t seq;         /* of the ping; a pong repeats it */
+    uint32_t heard;       /* pong: counted pings that have come from that member so far */
+    nsec_t sent_at;       /* when the ping was sent, by its sender's wall clock */
+    nsec_t arrived_at;    /* pong: when the ping came, by the answerer's wall clock */
+};
+
+/** frame_encode() - write a frame as FRAME_LEN bytes. */
+void frame_encode(const struct frame *f, uint8_t out[static FRAME_LEN]);
+
+/** frame_decode() - read a frame; false unless the @len bytes at @p begin with one. */
+bool frame_decode(struct frame *ret, const uint8_t *p, size_t len);

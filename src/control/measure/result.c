@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "measure/table.h"
 #include "mesh/object/fields.h"
 
 #define COUNT_MAX 1000000u
@@ -23,87 +24,72 @@ double result_window_kept(const char *congestion)
     return strcmp(congestion, "cubic") == 0 ? 0.7 : 0.5;
 }
 
-static void get_u32(struct fields *f, const char *name, uint64_t max, uint32_t *ret)
-{
-    uint64_t v = 0;
+/* ---- fields --------------------------------------------------------------------------------- */
 
-    fields_u64(f, name, FIELDS_REQUIRED, 0, max, &v);
-    *ret = (uint32_t)v;
-}
+static const struct row idle_test_rows[] = {
+    {ROW(TEXT, "path", struct idle_test, path)},
+    {ROW(U32, "sent", struct idle_test, sent), .max = COUNT_MAX},
+    {ROW(U32, "heard", struct idle_test, heard), .max = COUNT_MAX},
+    {ROW(U32, "back", struct idle_test, back), .max = COUNT_MAX},
+    {ROW(U32, "rttMinUs", struct idle_test, rtt_min_us), .max = USEC_MAX},
+    {ROW(U32, "rttMedianUs", struct idle_test, rtt_median_us), .max = USEC_MAX},
+    {ROW(U32, "rttP99Us", struct idle_test, rtt_p99_us), .max = USEC_MAX},
+    {ROW(I64, "clockUs", struct idle_test, clock_us)},
+    {ROW(U32, "clockErrorUs", struct idle_test, clock_error_us), .max = USEC_MAX},
+    {ROW(U32, "routeMtu", struct idle_test, route_mtu), .max = UINT16_MAX},
+    {ROW(U32, "packetMax", struct idle_test, packet_max), .max = UINT16_MAX},
+    {ROW(BOOL, "connected", struct idle_test, connected)},
+    {ROW(U32, "mss", struct idle_test, mss), .max = UINT16_MAX},
+    {ROW(BOOL, "transferred", struct idle_test, transferred)},
+    /* A member of an earlier version does not say these two. */
+    {ROW(TEXT, "congestion", struct idle_test, congestion), .is_optional = true},
+    {ROW(BOOL, "tcpRestarts", struct idle_test, restarts), .is_optional = true},
+    {ROW(TEXT, "why", struct idle_test, why)},
+    {.type = ROW_END},
+};
 
-/* ---- without load -------------------------------------------------------------------------- */
+static const struct row flow_rows[] = {
+    {ROW(U64, "bytes", struct flow, bytes), .max = BYTES_MAX},
+    {ROW(U64, "bitsPerSecond", struct flow, bits_per_s), .max = RATE_MAX},
+    {ROW(U32, "retransmits", struct flow, retransmits), .max = INT32_MAX},
+    {.type = ROW_END},
+};
+
+static const struct row bulk_rows[] = {
+    {ROW(OBJECT, "out", struct bulk, out), .rows = flow_rows},
+    {ROW(OBJECT, "in", struct bulk, in), .rows = flow_rows},
+    {ROW(TEXT, "via", struct bulk, via)},
+    {ROW(TEXT, "why", struct bulk, why)},
+    {.type = ROW_END},
+};
+
+static const struct row allreduce_rows[] = {
+    {ROW(U64, "elapsedNs", struct allreduce, elapsed), .max = USEC_MAX * 1000ull},
+    {ROW(U32, "repeats", struct allreduce, repeats), .max = COUNT_MAX},
+    {ROW(BOOL, "correct", struct allreduce, correct)},
+    {ROW(TEXT, "why", struct allreduce, why)},
+    {.type = ROW_END},
+};
 
 json_t *idle_test_encode(const struct idle_test *l)
 {
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:i, s:i, s:b, s:i, s:b, s:s, "
-                     "s:b, s:s}",
-        "path", l->path, "sent", (int)l->sent, "heard", (int)l->heard, "back", (int)l->back,
-        "rttMinUs", (int)l->rtt_min_us, "rttMedianUs", (int)l->rtt_median_us, "rttP99Us",
-        (int)l->rtt_p99_us, "clockUs", (json_int_t)l->clock_us, "clockErrorUs",
-        (int)l->clock_error_us, "routeMtu", (int)l->route_mtu, "packetMax", (int)l->packet_max,
-        "connected", (int)l->connected, "mss", (int)l->mss, "transferred", (int)l->transferred,
-        "congestion", l->congestion, "tcpRestarts", (int)l->restarts, "why", l->why);
+    return table_encode(json_object(), idle_test_rows, 0, l);
 }
 
 int idle_test_decode(struct idle_test *ret, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "the light result", e);
     struct idle_test l = {.restarts = true};
-    const json_t *clock;
 
-    fields_text(&f, "path", FIELDS_REQUIRED, 0, sizeof(l.path), l.path);
-    get_u32(&f, "sent", COUNT_MAX, &l.sent);
-    get_u32(&f, "heard", COUNT_MAX, &l.heard);
-    get_u32(&f, "back", COUNT_MAX, &l.back);
-    get_u32(&f, "rttMinUs", USEC_MAX, &l.rtt_min_us);
-    get_u32(&f, "rttMedianUs", USEC_MAX, &l.rtt_median_us);
-    get_u32(&f, "rttP99Us", USEC_MAX, &l.rtt_p99_us);
-    get_u32(&f, "clockErrorUs", USEC_MAX, &l.clock_error_us);
-    get_u32(&f, "routeMtu", UINT16_MAX, &l.route_mtu);
-    get_u32(&f, "packetMax", UINT16_MAX, &l.packet_max);
-    fields_bool(&f, "connected", FIELDS_REQUIRED, &l.connected);
-    get_u32(&f, "mss", UINT16_MAX, &l.mss);
-    fields_bool(&f, "transferred", FIELDS_REQUIRED, &l.transferred);
-    /* A member of an earlier version does not say these two. */
-    fields_text(&f, "congestion", FIELDS_OPTIONAL, 0, sizeof(l.congestion), l.congestion);
-    fields_bool(&f, "tcpRestarts", FIELDS_OPTIONAL, &l.restarts);
-    fields_text(&f, "why", FIELDS_REQUIRED, 0, sizeof(l.why), l.why);
-    clock = fields_get(&f, "clockUs", FIELDS_REQUIRED);
-    if (clock && !json_is_integer(clock))
-        fields_fail(&f, "\"clockUs\" is no integer");
-    else if (clock)
-        l.clock_us = json_integer_value(clock);
+    table_decode(&f, idle_test_rows, 0, &l);
     if (fields_end(&f) == 0)
         *ret = l;
     return fields_end(&f);
 }
 
-/* ---- bulk ---------------------------------------------------------------------------------- */
-
-static json_t *flow_encode(const struct flow *f)
-{
-    return json_pack("{s:I, s:I, s:i}", "bytes", (json_int_t)f->bytes, "bitsPerSecond",
-        (json_int_t)f->bits_per_s, "retransmits", (int)f->retransmits);
-}
-
 json_t *bulk_encode(const struct bulk *b)
 {
-    return json_pack("{s:o, s:o, s:s, s:s}", "out", flow_encode(&b->out), "in", flow_encode(&b->in),
-        "via", b->via, "why", b->why);
-}
-
-static void get_flow(struct fields *f, const char *name, struct flow *ret)
-{
-    struct fields g;
-
-    if (!fields_object(f, name, FIELDS_REQUIRED))
-        return;
-    g = fields_make(fields_object(f, name, FIELDS_REQUIRED), name, f->e);
-    fields_u64(&g, "bytes", FIELDS_REQUIRED, 0, BYTES_MAX, &ret->bytes);
-    fields_u64(&g, "bitsPerSecond", FIELDS_REQUIRED, 0, RATE_MAX, &ret->bits_per_s);
-    get_u32(&g, "retransmits", INT32_MAX, &ret->retransmits);
-    if (fields_end(&g) != 0)
-        f->failed = fields_end(&g);
+    return table_encode(json_object(), bulk_rows, 0, b);
 }
 
 int bulk_decode(struct bulk *ret, const json_t *json, struct err *e)
@@ -111,34 +97,23 @@ int bulk_decode(struct bulk *ret, const json_t *json, struct err *e)
     struct fields f = fields_make(json, "the bulk result", e);
     struct bulk b = {0};
 
-    get_flow(&f, "out", &b.out);
-    get_flow(&f, "in", &b.in);
-    fields_text(&f, "via", FIELDS_REQUIRED, 0, sizeof(b.via), b.via);
-    fields_text(&f, "why", FIELDS_REQUIRED, 0, sizeof(b.why), b.why);
+    table_decode(&f, bulk_rows, 0, &b);
     if (fields_end(&f) == 0)
         *ret = b;
     return fields_end(&f);
 }
 
-/* ---- all-reduce ---------------------------------------------------------------------------- */
-
 json_t *allreduce_encode(const struct allreduce *rd)
 {
-    return json_pack("{s:I, s:i, s:b, s:s}", "elapsedNs", (json_int_t)rd->elapsed, "repeats",
-        (int)rd->repeats, "correct", (int)rd->correct, "why", rd->why);
+    return table_encode(json_object(), allreduce_rows, 0, rd);
 }
 
 int allreduce_decode(struct allreduce *ret, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "the all-reduce result", e);
     struct allreduce rd = {0};
-    uint64_t elapsed = 0;
 
-    fields_u64(&f, "elapsedNs", FIELDS_REQUIRED, 0, USEC_MAX * 1000ull, &elapsed);
-    get_u32(&f, "repeats", COUNT_MAX, &rd.repeats);
-    fields_bool(&f, "correct", FIELDS_REQUIRED, &rd.correct);
-    fields_text(&f, "why", FIELDS_REQUIRED, 0, sizeof(rd.why), rd.why);
-    rd.elapsed = (nsec_t)elapsed;
+    table_decode(&f, allreduce_rows, 0, &rd);
     if (fields_end(&f) == 0)
         *ret = rd;
     return fields_end(&f);

@@ -9,14 +9,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
-#include "measure/service_wire.h"
+#include "base/str.h"
 #include "os/sandbox.h"
 
 #define IN_CAP (64u << 10)
 
 /* What the agent has sent so far. */
-struct told {
+struct agent_input {
     int fd;                         /* borrowed */
     struct service *service;        /* owns; NULL until the configuration has come */
     struct service_wire config;     /* @service pins its texts */
@@ -65,7 +66,7 @@ static int confine(const char *socket_path, struct err *e)
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-static int begin(struct told *t, const struct service_wire *m, struct err *e)
+static int begin_service(struct agent_input *t, const struct service_wire *m, struct err *e)
 {
     struct service_config config = {.port = m->port};
     int r;
@@ -79,7 +80,7 @@ static int begin(struct told *t, const struct service_wire *m, struct err *e)
     return r < 0 ? r : service_new(&t->service, &config, e);
 }
 
-static void finish_list(struct told *t)
+static void finish_list(struct agent_input *t)
 {
     service_set_members(t->service, &t->own, t->members, t->n);
     free(t->members);
@@ -87,7 +88,7 @@ static void finish_list(struct told *t)
     t->n_wanted = t->n = 0;
 }
 
-static int begin_list(struct told *t, const struct service_wire *m, struct err *e)
+static int begin_list(struct agent_input *t, const struct service_wire *m, struct err *e)
 {
     t->members = calloc((size_t)m->n + 1, sizeof(*t->members));
     if (!t->members)
@@ -99,7 +100,7 @@ static int begin_list(struct told *t, const struct service_wire *m, struct err *
     return 0;
 }
 
-static int take(struct told *t, const struct service_wire *m, struct err *e)
+static int take_message(struct agent_input *t, const struct service_wire *m, struct err *e)
 {
     bool wants_config = !t->service;
     bool wants_member = t->n_wanted > 0;
@@ -108,7 +109,7 @@ static int take(struct told *t, const struct service_wire *m, struct err *e)
         (m->type == SERVICE_WIRE_MEMBER) != wants_member)
         return err_set(e, -EPROTO, "the agent says %u out of turn", (unsigned)m->type);
     if (m->type == SERVICE_WIRE_CONFIG)
-        return begin(t, m, e);
+        return begin_service(t, m, e);
     if (m->type == SERVICE_WIRE_LIST)
         return begin_list(t, m, e);
     if (m->type == SERVICE_WIRE_LOOK) {
@@ -122,7 +123,7 @@ static int take(struct told *t, const struct service_wire *m, struct err *e)
 }
 
 /* Carries out all messages that have arrived completely. */
-static int take_messages(struct told *t, struct err *e)
+static int take_messages(struct agent_input *t, struct err *e)
 {
     size_t off = 0;
     int r = 0;
@@ -134,7 +135,8 @@ static int take_messages(struct told *t, struct err *e)
         r = service_wire_decode(&m, t->in + off, t->len - off, &used);
         if (r == SERVICE_WIRE_E_SHORT)
             break;
-        r = r != 0 ? err_set(e, -EPROTO, "the agent says what is no message") : take(t, &m, e);
+        r = r != 0 ? err_set(e, -EPROTO, "the agent says what is no message")
+                   : take_message(t, &m, e);
         off += used;
     }
     memmove(t->in, t->in + off, t->len - off);
@@ -144,7 +146,7 @@ static int take_messages(struct told *t, struct err *e)
 
 int service_process_run(int fd, struct err *e)
 {
-    struct told *t = calloc(1, sizeof(*t));
+    struct agent_input *t = calloc(1, sizeof(*t));
     ssize_t n = 1;
     int r = 0;
 
@@ -164,4 +166,183 @@ int service_process_run(int fd, struct err *e)
     free(t->members);
     free(t);
     return r;
+}
+
+/* ---- the wire ------------------------------------------------------------------------------- */
+
+enum wire_form {
+    WIRE_BYTES,
+    WIRE_NUMBER, /* little-endian, of two or four bytes */
+    WIRE_FLAG,   /* a byte, 0 or 1 */
+    WIRE_TEXT,   /* a length of one byte, and the bytes */
+};
+
+/* A field of a message, in the order in which they are sent. */
+struct wire_field {
+    enum service_wire_type of;
+    enum wire_form form;
+    size_t offset; /* in struct service_wire */
+    size_t size;
+    size_t has; /* offset of the flag without which it is not there; 0: it always is */
+};
+
+#define FIELD(of_, form_, member_)                                                                 \
+    .of = SERVICE_WIRE_##of_, .form = WIRE_##form_,                                                \
+    .offset = offsetof(struct service_wire, member_),                                              \
+    .size = sizeof(((struct service_wire *)0)->member_)
+
+static const struct wire_field wire_fields[] = {
+    {FIELD(CONFIG, TEXT, interface)},
+    {FIELD(CONFIG, TEXT, socket_path)},
+    {FIELD(CONFIG, NUMBER, port)},
+    {FIELD(LIST, BYTES, own)},
+    {FIELD(LIST, NUMBER, n)},
+    {FIELD(MEMBER, BYTES, member.address)},
+    {FIELD(MEMBER, BYTES, member.underlay)},
+    {FIELD(MEMBER, TEXT, member.path)},
+    {FIELD(MEMBER, TEXT, member.name)},
+    {FIELD(MEMBER, TEXT, member.hostname)},
+    {FIELD(MEMBER, FLAG, member.is_hub)},
+    {FIELD(MEMBER, FLAG, member.has_key)},
+    {FIELD(MEMBER, BYTES, member.key), .has = offsetof(struct service_wire, member.has_key)},
+};
+
+#define N_FIELDS (sizeof(wire_fields) / sizeof(*wire_fields))
+
+static bool is_there(const struct wire_field *field, const struct service_wire *m)
+{
+    return field->of == m->type &&
+           (field->has == 0 || *((const bool *)(const void *)m + field->has));
+}
+
+static void add_number(struct str *out, uint32_t v, size_t size)
+{
+    struct le32 wire = le32_make(v);
+
+    str_add_bytes(out, (const char *)wire.b, size);
+}
+
+static void encode_field(struct str *out, const struct wire_field *field, const char *member)
+{
+    switch (field->form) {
+    case WIRE_BYTES:
+        str_add_bytes(out, member, field->size);
+        break;
+    case WIRE_NUMBER:
+        add_number(out,
+            field->size == sizeof(uint16_t) ? *(const uint16_t *)(const void *)member
+                                            : *(const uint32_t *)(const void *)member,
+            field->size);
+        break;
+    case WIRE_FLAG:
+        add_number(out, *(const bool *)member, 1);
+        break;
+    case WIRE_TEXT:
+        /* No text is longer than 255 bytes, which is the most that its length can express. */
+        add_number(out, (uint32_t)strlen(member), 1);
+        str_add(out, member);
+        break;
+    }
+}
+
+void service_wire_encode(struct str *out, const struct service_wire *m)
+{
+    size_t start = out->len;
+    struct le32 len;
+
+    add_number(out, 0, SERVICE_WIRE_HEAD);
+    add_number(out, m->type, 1);
+    for (size_t i = 0; i < N_FIELDS; i++)
+        if (is_there(&wire_fields[i], m))
+            encode_field(out, &wire_fields[i], (const char *)m + wire_fields[i].offset);
+    if (out->failed)
+        return;
+    len = le32_make((uint32_t)(out->len - start - SERVICE_WIRE_HEAD));
+    memcpy(out->text + start, len.b, sizeof(len.b));
+}
+
+static uint32_t read_number(struct reader *r, size_t size)
+{
+    struct le32 v = {{0}};
+
+    reader_copy(r, &v, size);
+    return le32_get(v);
+}
+
+static void decode_field(struct reader *r, const struct wire_field *field, char *member)
+{
+    uint32_t v;
+
+    switch (field->form) {
+    case WIRE_BYTES:
+        reader_copy(r, member, field->size);
+        break;
+    case WIRE_NUMBER:
+        v = read_number(r, field->size);
+        if (field->size == sizeof(uint16_t))
+            *(uint16_t *)(void *)member = (uint16_t)v;
+        else
+            *(uint32_t *)(void *)member = v;
+        break;
+    case WIRE_FLAG:
+        v = reader_u8(r);
+        r->failed |= v > 1;
+        *(bool *)member = v == 1;
+        break;
+    case WIRE_TEXT:
+        /* The message is zero before, so the text is terminated. */
+        v = reader_u8(r);
+        if (v >= field->size)
+            r->failed = true;
+        else
+            reader_copy(r, member, v);
+        r->failed |= strnlen(member, field->size) != v;
+        break;
+    }
+}
+
+static bool is_in_bounds(const struct service_wire *m)
+{
+    switch (m->type) {
+    case SERVICE_WIRE_CONFIG:
+        /* The name of the interface becomes part of file names. */
+        return !strchr(m->interface, '/') && m->interface[0] != '.' && m->port != 0;
+    case SERVICE_WIRE_LIST:
+        return m->n <= SERVICE_WIRE_MEMBERS_MAX;
+    case SERVICE_WIRE_MEMBER:
+    case SERVICE_WIRE_LOOK:
+        return true;
+    case SERVICE_WIRE_NONE:
+    case SERVICE_WIRE_N:
+        break;
+    }
+    return false;
+}
+
+int service_wire_decode(struct service_wire *ret, const void *p, size_t len, size_t *ret_used)
+{
+    struct service_wire m = {.type = SERVICE_WIRE_NONE};
+    struct reader r = reader_make(p, len);
+    size_t size = read_number(&r, SERVICE_WIRE_HEAD);
+    uint8_t type;
+
+    if (r.failed)
+        return SERVICE_WIRE_E_SHORT;
+    if (size < 1 || size > SERVICE_WIRE_MAX)
+        return SERVICE_WIRE_E_BAD;
+    if (size > reader_left(&r))
+        return SERVICE_WIRE_E_SHORT;
+    r = reader_make(r.p, size);
+    type = reader_u8(&r);
+    if (type >= SERVICE_WIRE_N)
+        return SERVICE_WIRE_E_BAD;
+    m.type = type;
+    for (size_t i = 0; i < N_FIELDS; i++)
+        if (is_there(&wire_fields[i], &m))
+            decode_field(&r, &wire_fields[i], (char *)&m + wire_fields[i].offset);
+    if (r.failed || reader_left(&r) > 0 || !is_in_bounds(&m))
+        return SERVICE_WIRE_E_BAD;
+    *ret = m;
+    *ret_used = SERVICE_WIRE_HEAD + size;
+    return 0;
 }

@@ -19,7 +19,7 @@ void session_init(struct session *s)
 }
 
 /* Ends the current session. Call with the lock held. */
-static void clear(struct session *s)
+static void clear_session(struct session *s)
 {
     for (size_t i = 0; i < s->n_hops; i++)
         (void)close(s->hops[i].fd);
@@ -31,7 +31,7 @@ static void clear(struct session *s)
 
 void session_deinit(struct session *s)
 {
-    clear(s);
+    clear_session(s);
     (void)pthread_mutex_destroy(&s->lock);
     (void)pthread_cond_destroy(&s->changed);
 }
@@ -113,7 +113,7 @@ int session_begin(struct session *s, const struct order *o, const struct ip_addr
                   now - mine->served_at < SESSION_WAIT;
         if (s->is_on)
             turn_of(s, &s->owner, now)->served_at = now;
-        clear(s);
+        clear_session(s);
         if (!goes_on)
             s->turn_since = now;
         mine->served_at = now;
@@ -144,13 +144,13 @@ void session_end(struct session *s, uint64_t number, nsec_t now)
     (void)pthread_mutex_lock(&s->lock);
     if (s->is_on && s->number == number) {
         turn_of(s, &s->owner, now)->served_at = now;
-        clear(s);
+        clear_session(s);
     }
     (void)pthread_mutex_unlock(&s->lock);
 }
 
 /* Call with the lock held. */
-static bool has(const struct session *s, const struct session_id *id, nsec_t now)
+static bool is_session(const struct session *s, const struct session_id *id, nsec_t now)
 {
     return s->is_on && now < s->ends_at && session_id_equal(&s->id, id);
 }
@@ -160,7 +160,7 @@ bool session_has(struct session *s, const struct session_id *id, nsec_t now)
     bool yes;
 
     (void)pthread_mutex_lock(&s->lock);
-    yes = has(s, id, now);
+    yes = is_session(s, id, now);
     (void)pthread_mutex_unlock(&s->lock);
     return yes;
 }
@@ -195,7 +195,7 @@ bool session_hear(struct session *s, const struct session_id *id, const struct i
     struct session_heard *heard = NULL;
 
     (void)pthread_mutex_lock(&s->lock);
-    if (has(s, id, now))
+    if (is_session(s, id, now))
         heard = find_heard(s, from);
     if (heard) {
         heard->n += counts;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "measure/service_wire.h"
+#include "measure/service_process.h"
 
 #define CASE(why, bytes)                                                                           \
     {                                                                                              \

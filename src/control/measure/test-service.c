@@ -23,7 +23,6 @@
 #include "crypto/x25519.h"
 #include "measure/coordinator.h"
 #include "measure/service.h"
-#include "measure/service_internal.h"
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "measure/transfer.h"
+#include "measure/link_test.h"
 #include "os/clock.h"
 
 /* 10 ms at 1 MB/s and 10 ms at 100 MB/s: slow start does not count. */

@@ -1,5 +1,5 @@
-/* idle_test.c - see idle_test.h. */
-#include "measure/idle_test.h"
+/* link_test.c - see link_test.h. */
+#include "measure/link_test.h"
 
 #include <errno.h>
 #include <linux/tcp.h>
@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "measure/dial.h"
 #include "measure/facts.h"
-#include "measure/frame.h"
-#include "measure/line.h"
-#include "measure/transfer.h"
+#include "measure/order.h"
 #include "net/address/sockaddr.h"
 #include "net/socket/socket.h"
 #include "os/clock.h"
@@ -34,6 +35,148 @@
 #define PACKET_MAX    65535
 #define OVERHEAD      28 /* IPv4 and UDP headers */
 #define MSS_TIMESTAMP 12 /* bytes of each segment that the timestamp option takes */
+
+#define CHUNK      (256u << 10)
+#define FIRST_STEP NSEC_PER_MSEC
+
+#define DIAL_TIME     (1500 * NSEC_PER_MSEC)
+#define UNDERLAY_TIME (800 * NSEC_PER_MSEC)
+#define DRAIN_TIME    (1500 * NSEC_PER_MSEC) /* after the end, for data that is still in flight */
+
+/* ---- transfers: the meter -------------------------------------------------------------------- */
+
+void transfer_meter_add(struct transfer_meter *m, nsec_t now, uint64_t total)
+{
+    if (m->step == 0)
+        m->step = FIRST_STEP;
+    if (m->n > 1 && now - m->at[m->n - 2] < m->step) {
+        /* The last sample always has the newest value, even if the one before is closer than a
+         * step. */
+        m->at[m->n - 1] = now;
+        m->bytes[m->n - 1] = total;
+        return;
+    }
+    if (m->n == TRANSFER_SAMPLES) {
+        for (unsigned i = 0; i < TRANSFER_SAMPLES / 2; i++) {
+            m->at[i] = m->at[2 * i];
+            m->bytes[i] = m->bytes[2 * i];
+        }
+        m->n = TRANSFER_SAMPLES / 2;
+        m->step *= 2;
+    }
+    m->at[m->n] = now;
+    m->bytes[m->n] = total;
+    m->n++;
+}
+
+uint64_t transfer_meter_rate(const struct transfer_meter *m)
+{
+    unsigned last = m->n - 1;
+    unsigned i = 0;
+    nsec_t half;
+
+    if (m->n < 2)
+        return 0;
+    half = m->at[0] + (m->at[last] - m->at[0]) / 2;
+    while (i + 2 < m->n && m->at[i + 1] <= half)
+        i++;
+    if (m->at[last] <= m->at[i])
+        return 0;
+    return (
+        uint64_t)((double)(m->bytes[last] - m->bytes[i]) * 8e9 / (double)(m->at[last] - m->at[i]));
+}
+
+/* ---- transfers: the loop --------------------------------------------------------------------- */
+
+struct transfer_pump {
+    struct transfer *t;
+    struct transfer_meter meter;
+    char *buffer;   /* owns; CHUNK bytes; their contents do not matter */
+    nsec_t stop_at; /* monotonic; senders stop then */
+};
+
+static void end_sender(struct transfer_stream *s)
+{
+    (void)shutdown(s->fd, SHUT_WR);
+    s->is_done = true;
+}
+
+static void send_some(struct transfer_pump *p, struct transfer_stream *s)
+{
+    uint64_t left = p->t->bytes_max - p->t->sent;
+    ssize_t n =
+        send(s->fd, p->buffer, left < CHUNK ? (size_t)left : CHUNK, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (n > 0)
+        p->t->sent += (uint64_t)n;
+    if ((n < 0 && errno != EAGAIN && errno != EINTR) || p->t->sent >= p->t->bytes_max)
+        end_sender(s);
+}
+
+static void receive_some(struct transfer_pump *p, struct transfer_stream *s)
+{
+    ssize_t n = recv(s->fd, p->buffer, CHUNK, MSG_DONTWAIT);
+
+    if (n > 0) {
+        p->t->received.bytes += (uint64_t)n;
+        transfer_meter_add(&p->meter, clock_now(), p->t->received.bytes);
+    }
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) ||
+        p->t->received.bytes >= p->t->bytes_max)
+        s->is_done = true;
+}
+
+/* Fills in @fds for the streams that have not ended. Return: how many have not. */
+static size_t arm_streams(const struct transfer *t, struct pollfd *fds)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n_streams; i++) {
+        const struct transfer_stream *s = &t->streams[i];
+
+        fds[i] =
+            (struct pollfd){.fd = s->is_done ? -1 : s->fd, .events = s->sends ? POLLOUT : POLLIN};
+        n += !s->is_done;
+    }
+    return n;
+}
+
+static void transfer_turn(struct transfer_pump *p, struct pollfd *fds, nsec_t now)
+{
+    for (size_t i = 0; i < p->t->n_streams; i++) {
+        struct transfer_stream *s = &p->t->streams[i];
+
+        if (s->is_done)
+            continue;
+        if (s->sends && now >= p->stop_at)
+            end_sender(s);
+        else if (fds[i].revents && s->sends)
+            send_some(p, s);
+        else if (fds[i].revents)
+            receive_some(p, s);
+    }
+}
+
+int transfer_run(struct transfer *t)
+{
+    struct pollfd fds[2 * ORDER_STREAMS_MAX];
+    struct transfer_pump p = {.t = t, .buffer = calloc(1, CHUNK)};
+    nsec_t now = clock_now();
+
+    if (!p.buffer)
+        return -ENOMEM;
+    p.stop_at = now + t->duration;
+    while (now < t->deadline && arm_streams(t, fds) > 0) {
+        nsec_t next = now < p.stop_at ? nsec_min(p.stop_at, t->deadline) : t->deadline;
+
+        (void)poll(fds, t->n_streams, (int)((next - now) / NSEC_PER_MSEC + 1));
+        now = clock_now();
+        transfer_turn(&p, fds, now);
+    }
+    t->received.bits_per_s = transfer_meter_rate(&p.meter);
+    free(p.buffer);
+    return 0;
+}
 
 /* A test in progress. */
 struct idle_test_state {
@@ -83,11 +226,11 @@ static bool receive_pong(struct idle_test_state *s, nsec_t deadline, struct fram
     return false;
 }
 
-/* ---- steps --------------------------------------------------------------------------------- */
+/* ---- without load: steps --------------------------------------------------------------------- */
 
 /* The first packet may have to wait for a WireGuard handshake, so its round trip is not part of the
  * result. */
-static bool warm_up(struct idle_test_state *s)
+static bool warm_up_peer(struct idle_test_state *s)
 {
     struct frame pong;
 
@@ -225,7 +368,7 @@ static void find_packet_max(struct idle_test_state *s)
     take_sizes(s, clock_now() + s->quiet_for);
 }
 
-/* ---- TCP ----------------------------------------------------------------------------------- */
+/* ---- without load: TCP ----------------------------------------------------------------------- */
 
 static uint32_t agreed_mss(int fd)
 {
@@ -296,7 +439,7 @@ static void run_tcp(struct idle_test_state *s)
         (void)snprintf(l->why, sizeof(l->why), "%.*s", RESULT_WHY_MAX - 1, err_text(&e));
 }
 
-/* ---- tunnels ------------------------------------------------------------------------------- */
+/* ---- without load: tunnels ------------------------------------------------------------------- */
 
 /* A warm-up in progress. A peer's index in @peers is the sequence number of the pings to it. */
 struct warming {
@@ -354,7 +497,7 @@ void idle_test_warm_up(const struct dial_target *to, const struct ip_addr *peers
     free(w.is_up);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
+/* ---- without load: all of it ----------------------------------------------------------------- */
 
 static void run_steps(struct idle_test_state *s, uint32_t pings)
 {
@@ -366,7 +509,7 @@ static void run_steps(struct idle_test_state *s, uint32_t pings)
         mtu <= PACKET_MAX)
         l->route_mtu = (uint32_t)mtu;
     s->quiet_for = QUIET_FOR_MIN;
-    if (!warm_up(s)) {
+    if (!warm_up_peer(s)) {
         l->sent = WARM_TRIES;
         (void)snprintf(l->why, sizeof(l->why), "nothing that was sent is answered");
         return;
@@ -399,4 +542,195 @@ void idle_test_run(struct idle_test *ret, const struct dial_target *to, uint32_t
         free(s->rtt_us);
     }
     free(s);
+}
+
+/* ---- throughput: the peer's side ------------------------------------------------------------- */
+
+void bulk_serve(int fd, const struct order *o)
+{
+    nsec_t duration = (nsec_t)o->ms * NSEC_PER_MSEC;
+    nsec_t now = clock_now();
+    struct transfer_stream stream = {.fd = fd, .sends = o->kind == ORDER_SOURCE};
+    struct transfer t = {.streams = &stream,
+        .n_streams = 1,
+        .bytes_max = stream.sends ? o->bytes : ORDER_BYTES_MAX,
+        .duration = duration,
+        .deadline = now + duration + DRAIN_TIME / 2};
+    json_t *json;
+
+    if (transfer_run(&t) < 0 || stream.sends)
+        return;
+    json = json_pack("{s:I, s:I}", "bytes", (json_int_t)t.received.bytes, "bitsPerSecond",
+        (json_int_t)t.received.bits_per_s);
+    (void)line_write(fd, json, clock_now() + NSEC_PER_SEC, NULL);
+    json_decref(json);
+}
+
+/* ---- throughput: the measuring member's side ------------------------------------------------- */
+
+/* The connections of one transfer. When both directions are measured, we send on the first half of
+ * them and receive on the second half. */
+struct lanes {
+    struct transfer_stream streams[2 * ORDER_STREAMS_MAX];
+    size_t n;
+};
+
+static void close_lanes(struct lanes *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        (void)close(l->streams[i].fd);
+    l->n = 0;
+}
+
+static int open_lanes(
+    struct lanes *l, const struct dial_target *to, const struct order *o, bool sends, struct err *e)
+{
+    struct order data = {
+        .kind = sends ? ORDER_SINK : ORDER_SOURCE, .ms = o->ms, .bytes = o->bytes / o->streams};
+    int fds[ORDER_STREAMS_MAX];
+    int r;
+
+    if (data.bytes == 0)
+        data.bytes = 1;
+    r = dial_all(to, &data, o->streams, clock_now() + DIAL_TIME, fds, e);
+    for (uint32_t i = 0; r == 0 && i < o->streams; i++)
+        l->streams[l->n++] = (struct transfer_stream){.fd = fds[i], .sends = sends};
+    return r;
+}
+
+static uint32_t count_retransmits(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ? 0 : info.tcpi_total_retrans;
+}
+
+/* A count in a peer's answer; 0 when it is negative or impossibly large. */
+static uint64_t count_of(const json_t *json, const char *field)
+{
+    json_int_t v = json_integer_value(json_object_get(json, field));
+
+    return v < 0 || (uint64_t)v > ORDER_BYTES_MAX * 1024 ? 0 : (uint64_t)v;
+}
+
+/* Reads how much the peer has received on the connections on which we sent, and adds it up. */
+static int collect_counts(const struct lanes *l, struct flow *out, struct err *e)
+{
+    nsec_t deadline = clock_now() + DRAIN_TIME;
+
+    for (size_t i = 0; i < l->n; i++) {
+        _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;
+        json_t *json;
+        int r;
+
+        if (!l->streams[i].sends)
+            continue;
+        r = line_read(&lb, l->streams[i].fd, deadline, &json, e);
+        if (r < 0)
+            return r;
+        out->bytes += count_of(json, "bytes");
+        out->bits_per_s += count_of(json, "bitsPerSecond");
+        out->retransmits += count_retransmits(l->streams[i].fd);
+        json_decref(json);
+    }
+    return 0;
+}
+
+static int transfer_all(struct bulk *ret, struct lanes *lanes, const struct order *o, struct err *e)
+{
+    nsec_t duration = (nsec_t)o->ms * NSEC_PER_MSEC;
+    struct transfer t = {.streams = lanes->streams,
+        .n_streams = lanes->n,
+        .bytes_max = o->bytes,
+        .duration = duration,
+        .deadline = clock_now() + duration + DRAIN_TIME / 2};
+    int r = transfer_run(&t);
+
+    if (r < 0)
+        return err_set(e, r, "no memory for a transfer");
+    ret->in = t.received;
+    return collect_counts(lanes, &ret->out, e);
+}
+
+/* Can a peer have this address? Not when it is one of this machine's own, or a loopback, link-local
+ * or multicast address. This holds wherever the address comes from. */
+static bool is_fit_for_peer(const struct ip_addr *a)
+{
+    static const char *const unfit[] = {
+        "127.0.0.0/8", "0.0.0.0/8", "224.0.0.0/3", "::/127", "ff00::/8"};
+
+    if (ip_addr_is_none(a) || ip_addr_is_link_local(a) || dial_is_own(a))
+        return false;
+    for (size_t i = 0; i < sizeof(unfit) / sizeof(*unfit); i++) {
+        struct ip_prefix p;
+
+        if (ip_prefix_parse(&p, unfit[i], NULL) < 0 || ip_prefix_has(&p, a))
+            return false;
+    }
+    return true;
+}
+
+/* Changes @to to the peer's address outside the overlay, and to the port that the peer has opened
+ * there for this session. */
+static int find_underlay(struct dial_target *to, const struct ip_addr *underlay, struct err *e)
+{
+    static const struct order ask = {.kind = ORDER_PORT};
+    json_t *answer = NULL;
+    json_int_t port;
+    int r;
+
+    if (!is_fit_for_peer(underlay))
+        return err_set(e, -EHOSTUNREACH, "there is no direct path to it beside the overlay");
+    r = dial_ask(to, &ask, clock_now() + DIAL_TIME, &answer, e);
+    if (r < 0)
+        return r;
+    port = json_integer_value(json_object_get(answer, "port"));
+    json_decref(answer);
+    if (port < 1 || port > UINT16_MAX)
+        return err_set(e, -EPROTO, "it names no port beside the overlay");
+    to->interface = NULL;
+    to->peer = *underlay;
+    to->port = (uint16_t)port;
+    return 0;
+}
+
+/* Connects once before anything is measured, to check that TCP passes there and that it is the peer
+ * who answers. */
+static int try_underlay(const struct dial_target *to, struct err *e)
+{
+    struct order sink = {.kind = ORDER_SINK, .ms = 1};
+    int fd;
+    int r = dial_data(to, &sink, clock_now() + UNDERLAY_TIME, &fd, NULL);
+
+    if (r < 0)
+        return err_set(e, r, "no TCP connection to it came about beside the overlay within 0.8 s");
+    (void)close(fd);
+    return 0;
+}
+
+void bulk_run(struct bulk *ret, const struct dial_target *to, const struct order *o,
+    const struct ip_addr *underlay)
+{
+    struct dial_target end = *to;
+    struct lanes lanes = {.n = 0};
+    struct err e = ERR_NULL;
+    int r = 0;
+
+    *ret = (struct bulk){0};
+    if (o->underlay)
+        r = find_underlay(&end, underlay, &e);
+    if (r == 0 && o->underlay)
+        r = try_underlay(&end, &e);
+    if (r == 0 && o->way != ORDER_IN)
+        r = open_lanes(&lanes, &end, o, true, &e);
+    if (r == 0 && o->way != ORDER_OUT)
+        r = open_lanes(&lanes, &end, o, false, &e);
+    if (r == 0)
+        r = transfer_all(ret, &lanes, o, &e);
+    close_lanes(&lanes);
+    if (r < 0)
+        (void)snprintf(ret->why, sizeof(ret->why), "%.*s", RESULT_WHY_MAX - 1, err_text(&e));
+    else
+        (void)ip_addr_format(&end.peer, ret->via);
 }

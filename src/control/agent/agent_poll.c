@@ -8,7 +8,7 @@
 #include "agent/agent_parts.h"
 #include "agent/agent_pass.h"
 #include "agent/node_fabric.h"
-#include "agent/paths/edge/peer_seen.h"
+#include "agent/paths/edge/peer_table.h"
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
 
@@ -153,7 +153,7 @@ static void judge_paths(struct agent *a, nsec_t now)
     struct reach before = {.n = a->reach.n, .n_alarms = a->reach.n_alarms};
     bool changed = false;
 
-    if (path_driver_judge(a->paths, &a->reach, &facts) < 0)
+    if (path_driver_evaluate(a->paths, &a->reach, &facts) < 0)
         return;
     changed = before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
     for (size_t i = 0; i < a->reach.n && !changed; i++)

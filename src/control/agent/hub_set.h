@@ -26,7 +26,7 @@
 #include "agent/hublink/hub_link.h"
 #include "agent/hublink/hub_transport_io.h"
 #include "agent/node_report.h"
-#include "agent/paths/socket/udp_probe.h"
+#include "agent/paths/socket/stun_socket.h"
 #include "agent/reconcile/observe.h"
 #include "agent/state/state.h"
 #include "base/err.h"

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "agent/hublink/udp_asymmetry.h"
-#include "agent/paths/edge/keepalive_plan.h"
+#include "agent/paths/edge/keepalive_probe.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "base/clock.h"

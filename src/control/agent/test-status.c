@@ -50,23 +50,17 @@ static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
 }
 
 /* Nothing is looked for: the rule alone tells how each is reached. */
-static void judge(struct scene *sc, bool hub_heard, const char *stream_why, nsec_t now)
+static void evaluate(struct scene *sc, bool hub_heard, const char *stream_why, nsec_t now)
 {
-    const struct snapshot *s = sc->render.snapshot;
     struct reach_facts facts = {
         .in = &sc->render, .hub_heard = hub_heard, .stream_why = stream_why, .now = now};
-    struct reach next;
 
-    assert_int_equal(reach_begin(&next, s->nodes.n), 0);
-    for (size_t i = 0; i < s->nodes.n; i++)
-        if (reach_is_peer(s, &s->nodes.items[i]->node))
-            reach_add(&next, &facts, &s->nodes.items[i]->node, NULL);
-    reach_replace(&sc->reach, &next);
+    assert_int_equal(reach_update(&sc->reach, &facts, NULL, NULL), 0);
 }
 
 static void look(struct scene *sc, bool hub_heard)
 {
-    judge(sc, hub_heard, NULL, NOW - 60 * SEC);
+    evaluate(sc, hub_heard, NULL, NOW - 60 * SEC);
 }
 
 static void make_scene(struct scene *sc, bool hub_heard)
@@ -570,15 +564,15 @@ static void test_since(void **state)
     struct scene sc;
 
     make_scene(&sc, true);
-    judge(&sc, true, NULL, NOW);
+    evaluate(&sc, true, NULL, NOW);
     assert_true(reach_find(&sc.reach, "n3")->since == NOW - 60 * SEC);
-    judge(&sc, false, NULL, NOW);
+    evaluate(&sc, false, NULL, NOW);
     assert_true(reach_find(&sc.reach, "n3")->since == NOW);
     assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_NONE);
-    judge(&sc, true, "UDP is blocked", NOW + SEC);
+    evaluate(&sc, true, "UDP is blocked", NOW + SEC);
     assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_STREAM);
     assert_string_equal(reach_find(&sc.reach, "n3")->why, "UDP is blocked");
-    judge(&sc, true, "UDP is blocked", NOW + 2 * SEC);
+    evaluate(&sc, true, "UDP is blocked", NOW + 2 * SEC);
     assert_true(reach_find(&sc.reach, "n3")->since == NOW + SEC);
     /* Neither this node nor the hub is a peer. */
     assert_null(reach_find(&sc.reach, "n2"));

@@ -52,10 +52,7 @@ struct behavior_survey {
     unsigned n;
 };
 
-#define BEHAVIOR_SURVEY_NULL                                                                       \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define BEHAVIOR_SURVEY_NULL {0}
 
 /** behavior_rule_name() - "unknown", "endpoint-independent", ... as RFC 4787 has them. */
 const char *behavior_rule_name(enum behavior_rule rule);

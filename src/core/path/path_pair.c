@@ -241,7 +241,8 @@ static void learn_rtt(struct path_pair *pair, nsec_t rtt)
 }
 
 /* Halves of the two windows. The shorter one is as long as the time in which a relay is measured
- * anew (agent/paths/socket/stun_client.c), so that what is compared was measured at one time. */
+ * anew (agent/paths/socket/local_candidates.c), so that what is compared was measured at one time.
+ */
 #define LEAST_HALF  (600 * NSEC_PER_SEC)
 #define RECENT_HALF (30 * NSEC_PER_SEC)
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "agent/hublink/hub_transport.h"
-#include "agent/paths/socket/udp_probe.h"
+#include "agent/paths/socket/stun_socket.h"
 #include "mesh/object/object.h"
 #include "os/log.h"
 

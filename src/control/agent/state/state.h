@@ -18,7 +18,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "agent/paths/edge/keepalive_plan.h"
+#include "agent/paths/edge/keepalive_probe.h"
 #include "api/client/proxy.h"
 #include "api/content/token.h"
 #include "crypto/x25519.h"

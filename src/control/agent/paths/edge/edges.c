@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/paths/edge/peer_seen.h"
 #include "mesh/render/render.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/log.h"
@@ -15,16 +14,16 @@ void edges_init(struct edges *e, struct paths *paths, const struct x25519_secret
     const struct x25519_public *own, const struct rng *rng)
 {
     *e = (struct edges){.paths = paths, .own = *own};
-    hub_mtus_init(&e->ways, secret, own, rng);
+    hub_mtus_init(&e->hubs, secret, own, rng);
     stock_mtus_init(&e->stocks, rng);
 }
 
 void edges_deinit(struct edges *e)
 {
     for (size_t i = 0; i < e->peers.n; i++)
-        e->peers.items[i].pmtu = pmtu_driver_free(e->peers.items[i].pmtu);
+        free(e->peers.items[i].pmtu);
     peer_table_deinit(&e->peers);
-    hub_mtus_deinit(&e->ways);
+    hub_mtus_deinit(&e->hubs);
     stock_mtus_deinit(&e->stocks);
     free(e->facts);
     free(e->routes);
@@ -32,17 +31,17 @@ void edges_deinit(struct edges *e)
     e->routes = NULL;
 }
 
-bool edges_take_news(struct edges *e)
+bool edges_take_changes(struct edges *e)
 {
-    bool has_news = e->has_news;
+    bool has_changes = e->has_changes;
 
-    e->has_news = false;
-    return has_news;
+    e->has_changes = false;
+    return has_changes;
 }
 
 /* ---- relays --------------------------------------------------------------------------------- */
 
-static bool is_used(const struct edges *e, const struct peer_entry *relay)
+static bool is_relay_used(const struct edges *e, const struct peer_entry *relay)
 {
     for (size_t i = 0; i < e->peers.n; i++)
         if (edge_route_goes_via(&e->peers.items[i].route, &relay->key))
@@ -81,7 +80,7 @@ static size_t gather_relays(const struct edges *e, nsec_t now)
             .key = peer->key,
             .peer = i,
             .is_direct = peer->route.kind == EDGE_ROUTE_DIRECT,
-            .is_used = is_used(e, peer),
+            .is_used = is_relay_used(e, peer),
             .has_session = peer->has_session,
             .rtt = rtt_to(e, peer, now),
             .mtu = way_to(peer),
@@ -93,7 +92,7 @@ static size_t gather_relays(const struct edges *e, nsec_t now)
 
 static void set_standby(struct edges *e, struct peer_entry *peer, bool is_standby)
 {
-    e->has_news |= peer->route.kind == EDGE_ROUTE_DIRECT && peer->is_standby != is_standby;
+    e->has_changes |= peer->route.kind == EDGE_ROUTE_DIRECT && peer->is_standby != is_standby;
     peer->is_standby = is_standby;
 }
 
@@ -114,8 +113,8 @@ bool edges_choose_relays(struct edges *e, nsec_t now)
 
         set_standby(e, peer, e->facts[i].is_standby);
         /* A relay passes on packets only for nodes that it has a session with. */
-        if (peer->is_standby && !peer->has_session && !edge_handshake_is_wanted(&peer->handshake))
-            edge_handshake_want_now(&peer->handshake, now);
+        if (peer->is_standby && !peer->has_session && peer->handshake.due_at == NSEC_NEVER)
+            edge_handshake_want(&peer->handshake, true, 0, now);
     }
     return true;
 }
@@ -136,7 +135,7 @@ void edges_tell_relays(struct edges *e, nsec_t hub_rtt, struct path_side *side, 
 {
     struct relay_hub hub = {.key = e->hub,
         .rtt = hub_rtt,
-        .mtu = hub_mtus_of(&e->ways, &e->hub),
+        .mtu = hub_mtus_of(&e->hubs, &e->hub),
         .is_dead = e->hub_liveness.is_dead};
 
     relay_select_tell(&e->relays, &hub, e->facts, gather_relays(e, now), side);
@@ -154,7 +153,7 @@ const char *edges_name_of(const struct edges *e, const struct x25519_public *key
 /* The direct path carries another size than was used until now. */
 static void on_pmtu(struct edges *e, const struct peer_entry *peer)
 {
-    e->has_news = true;
+    e->has_changes = true;
     e->relays_changed |= peer->is_relay;
     paths_set_mtu(e->paths, &peer->key, peer->pmtu->mtu);
 }
@@ -184,7 +183,7 @@ static void use_pmtu(
 
     /* Without memory the network's MTU is used. */
     if (is_new)
-        peer->pmtu = pmtu_driver_new();
+        peer->pmtu = calloc(1, sizeof(struct pmtu_driver));
     if (!peer->pmtu)
         return;
     if (endpoint_is_none(remote)) {
@@ -206,36 +205,11 @@ void edges_on_fits(struct edges *e, const struct path_action *action, nsec_t now
 bool edges_next_frame(struct edges *e, struct hub_mtu_frame *ret, nsec_t wall, nsec_t now)
 {
     bool is_new = false;
-    bool is_there = hub_mtus_next(&e->ways, ret, &is_new, wall, now);
+    bool is_there = hub_mtus_next(&e->hubs, ret, &is_new, wall, now);
 
-    e->has_news |= is_new;
+    e->has_changes |= is_new;
     e->relays_changed |= is_new;
     return is_there;
-}
-
-bool edges_on_hub_frame(struct edges *e, uint8_t *frame, size_t len, nsec_t now)
-{
-    return hub_mtus_on_frame(&e->ways, frame, len, now);
-}
-
-uint16_t edges_hub_mtu(const struct edges *e, const struct x25519_public *hub)
-{
-    return hub_mtus_of(&e->ways, hub);
-}
-
-void edges_allow_pings(struct edges *e)
-{
-    e->can_ping = true;
-}
-
-bool edges_next_ping(struct edges *e, struct stock_ping *ret, nsec_t now)
-{
-    return stock_mtus_next(&e->stocks, ret, &e->has_news, now);
-}
-
-void edges_on_ping_answer(struct edges *e, const struct ip_addr *from, uint64_t cookie, nsec_t now)
-{
-    stock_mtus_on_answer(&e->stocks, from, cookie, now);
 }
 
 /* What the peer's packets may have on the route that they take; 0: not measured. */
@@ -276,7 +250,7 @@ static void follow_relay(struct edges *e, struct peer_entry *relay, nsec_t now)
 {
     for (size_t i = 0; i < e->peers.n; i++)
         edge_route_on_relay_moved(&e->peers.items[i].route, &relay->key, &relay->route.endpoint);
-    edge_handshake_want_now(&relay->handshake, now);
+    edge_handshake_want(&relay->handshake, true, 0, now);
 }
 
 /* The edge has begun to go another way. */
@@ -284,7 +258,7 @@ static void on_used(
     struct edges *e, struct peer_entry *peer, const struct endpoint *remote, nsec_t now)
 {
     e->relays_changed |= peer->is_relay;
-    e->has_news = true;
+    e->has_changes = true;
     use_pmtu(e, peer, remote, now);
 }
 
@@ -296,7 +270,7 @@ void edges_use_direct(
     if (!peer)
         return;
     edge_route_use_direct(&peer->route, endpoint, action->keepalive);
-    edge_handshake_drop(&peer->handshake);
+    peer->handshake.due_at = NSEC_NEVER;
     if (peer->is_relay)
         follow_relay(e, peer, now);
     on_used(e, peer, &action->remote, now);
@@ -319,7 +293,7 @@ void edges_use_relay(struct edges *e, const struct path_action *action, nsec_t n
 
     if (!peer || !change_relay(e, peer, &action->via.key))
         return;
-    edge_handshake_on_moved(&peer->handshake, now);
+    peer->handshake.wanted_at = now;
     /* An edge that never had a session needs no handshake before there is something to send. */
     if (was_direct)
         want_handshake(e, peer, EDGE_HANDSHAKE_TURN, now);
@@ -371,7 +345,7 @@ bool edges_awaits_handshake(const struct edges *e)
 void edges_on_applied(struct edges *e)
 {
     for (size_t i = 0; i < e->peers.n; i++)
-        edge_route_on_applied(&e->peers.items[i].route);
+        e->peers.items[i].route.is_applied = true;
     e->next_handshake = 0;
 }
 
@@ -403,7 +377,7 @@ void edges_on_hub_forgot(struct edges *e, nsec_t now)
         if (peer->route.kind == EDGE_ROUTE_HUB && peer->handshake.seen_at != 0)
             want_handshake(e, peer, EDGE_HANDSHAKE_TURN, now);
     }
-    e->has_news = true;
+    e->has_changes = true;
 }
 
 /* ---- what the engine shows ------------------------------------------------------------------ */
@@ -448,8 +422,8 @@ static void observe_peer(
     if (before.rx_bytes != 0 && seen->rx_bytes > before.rx_bytes)
         peer->traffic.heard = seen->heard;
     if (peer->pmtu) {
-        pmtu_driver_on_data(
-            peer->pmtu, seen->tx_bytes != before.tx_bytes, seen->rx_bytes != before.rx_bytes, now);
+        pmtu_on_data(&peer->pmtu->pmtu, seen->tx_bytes != before.tx_bytes,
+            seen->rx_bytes != before.rx_bytes, now);
         run_pmtu(e, peer, now);
     }
     if (!peer->is_standby)
@@ -488,7 +462,7 @@ static void count_through(struct edges *e, const struct peer_entry *relay, nsec_
 }
 
 /* Of a hub's own address, and of all that it relays. */
-static void look_at_way(struct edges *e, const struct x25519_public *key,
+static void observe_hub(struct edges *e, const struct x25519_public *key,
     const struct peer_seen *hub, const struct peer_traffic *relayed, nsec_t now)
 {
     struct hub_mtu_facts facts = {.has_session = false};
@@ -499,8 +473,8 @@ static void look_at_way(struct edges *e, const struct x25519_public *key,
             .has_session = hub->has_session,
             .rx_bytes = hub->rx_bytes + relayed->rx_bytes,
             .tx_bytes = hub->tx_bytes + relayed->tx_bytes};
-    is_new = hub_mtus_look(&e->ways, key, &facts, &e->limits, now);
-    e->has_news |= is_new;
+    is_new = hub_mtus_look(&e->hubs, key, &facts, &e->limits, now);
+    e->has_changes |= is_new;
     e->relays_changed |= is_new;
 }
 
@@ -524,7 +498,7 @@ static void count_relayed(struct edges *e, const struct peer_seen *hub, nsec_t n
     }
     hub_liveness_look(&e->hub_liveness, hub ? &hub->endpoint : &nowhere,
         sum.rx_bytes + sum.tx_bytes, has_other, now);
-    look_at_way(e, &e->hub, hub, &sum, now);
+    observe_hub(e, &e->hub, hub, &sum, now);
 }
 
 /* What is relayed to a stock peer is never longer than the way to the hub carries: that one is
@@ -534,7 +508,7 @@ static struct pmtu_driver_limits limits_of_stock(
 {
     struct pmtu_driver_limits limits = {.network_mtu = e->limits.network_mtu};
     bool is_relayed = seen && endpoint_equal(&seen->endpoint, &e->hub_liveness.hub);
-    uint16_t way = is_relayed ? hub_mtus_of(&e->ways, &e->hub) : 0;
+    uint16_t way = is_relayed ? hub_mtus_of(&e->hubs, &e->hub) : 0;
 
     if (e->limits.link_mtu != 0 && e->limits.link_mtu < limits.network_mtu)
         limits.network_mtu = e->limits.link_mtu;
@@ -543,7 +517,7 @@ static struct pmtu_driver_limits limits_of_stock(
     return limits;
 }
 
-static void look_at_stocks(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now)
+static void observe_stocks(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now)
 {
     for (size_t i = 0; e->can_ping && i < e->stocks.n; i++) {
         struct stock_mtu *peer = &e->stocks.items[i];
@@ -604,10 +578,10 @@ void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec
         const struct peer_seen *hub = find_seen(seen, n, &e->other_hubs[i].key);
 
         e->other_hubs[i].at = hub ? hub->endpoint : (struct endpoint){.port = 0};
-        look_at_way(e, &e->other_hubs[i].key, hub, &(struct peer_traffic){.rx_bytes = 0}, now);
+        observe_hub(e, &e->other_hubs[i].key, hub, &(struct peer_traffic){.rx_bytes = 0}, now);
     }
     count_relayed(e, find_seen(seen, n, &e->hub), now);
-    look_at_stocks(e, seen, n, now);
+    observe_stocks(e, seen, n, now);
     e->relays_changed = true;
 }
 
@@ -629,7 +603,7 @@ static void forget_gone(struct edges *e, nsec_t now)
         struct peer_entry *peer = &e->peers.gone[i];
 
         paths_remove_peer(e->paths, &peer->key, now);
-        peer->pmtu = pmtu_driver_free(peer->pmtu);
+        free(peer->pmtu);
         e->relays_changed |= peer->is_relay;
     }
 }
@@ -638,32 +612,32 @@ static void forget_gone(struct edges *e, nsec_t now)
 static void on_relay_forgot(struct edges *e, struct peer_entry *relay, nsec_t now)
 {
     log_info("relay %s was started anew: what goes through it shakes hands again", relay->node);
-    edge_handshake_want_now(&relay->handshake, now);
+    edge_handshake_want(&relay->handshake, true, 0, now);
     for (size_t i = 0; i < e->peers.n; i++)
         if (edge_route_goes_via(&e->peers.items[i].route, &relay->key))
             want_handshake(e, &e->peers.items[i], EDGE_HANDSHAKE_RELAY_TURN, now);
 }
 
-static void tell_news(
+static void apply_changes(
     struct edges *e, struct peer_entry *peer, const struct path_side *side, nsec_t now)
 {
     struct path_peer told = {.key = peer->key, .policy = peer->policy, .is_relay = peer->is_relay};
 
-    if (peer->news.is_put) {
+    if (peer->changes.is_put) {
         memcpy(told.name, peer->node, sizeof(told.name));
         if (paths_put_peer(e->paths, &told, now) < 0) {
             peer_table_retry(peer);
             return;
         }
-        e->relays_changed |= peer->news.is_relaying;
+        e->relays_changed |= peer->changes.is_relaying;
     }
-    if (peer->news.is_restarted)
+    if (peer->changes.is_restarted)
         on_relay_forgot(e, peer, now);
-    if (peer->news.is_side)
+    if (peer->changes.is_side)
         paths_set_peer_side(e->paths, &peer->key, side, now);
 }
 
-static bool make_room(struct edges *e, size_t n)
+static bool reserve_peers(struct edges *e, size_t n)
 {
     struct relay_fact *facts = realloc(e->facts, (n + 1) * sizeof(*facts));
     struct render_path *routes = realloc(e->routes, (n + 1) * sizeof(*routes));
@@ -717,51 +691,52 @@ void edges_set_hub(struct edges *e, const struct node *hub, nsec_t now)
     edges_on_hub_forgot(e, now);
 }
 
-static void keep_ways(struct edges *e)
+static void keep_hubs(struct edges *e)
 {
     struct x25519_public keys[HUB_MTU_MAX] = {e->hub};
 
     for (unsigned i = 0; i < e->n_other_hubs; i++)
         keys[i + 1] = e->other_hubs[i].key;
-    hub_mtus_keep(&e->ways, keys, e->n_other_hubs + 1);
+    hub_mtus_keep(&e->hubs, keys, e->n_other_hubs + 1);
 }
 
 void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
 {
     size_t n = s->nodes.n > e->peers.n ? s->nodes.n : e->peers.n;
 
-    if (!make_room(e, n) || stock_mtus_take(&e->stocks, s) < 0 || peer_table_take(&e->peers, s) < 0)
+    if (!reserve_peers(e, n) || stock_mtus_take(&e->stocks, s) < 0 ||
+        peer_table_take(&e->peers, s) < 0)
         return;
     forget_gone(e, now);
     for (size_t i = 0; i < e->peers.n; i++) {
         struct peer_entry *peer = &e->peers.items[i];
 
-        tell_news(e, peer, snapshot_find_node(s, peer->node)->side, now);
+        apply_changes(e, peer, snapshot_find_node(s, peer->node)->side, now);
     }
     e->limits.network_mtu = s->network.mtu;
     take_hub(e, find_hub(e, s));
     take_other_hubs(e, s);
-    keep_ways(e);
+    keep_hubs(e);
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
 nsec_t edges_due(const struct edges *e, nsec_t now)
 {
-    nsec_t due = nsec_min(handshake_due(e), hub_mtus_due(&e->ways));
+    nsec_t due = nsec_min(handshake_due(e), hub_mtus_due(&e->hubs));
 
     due = nsec_min(due, stock_mtus_due(&e->stocks, now));
     for (size_t i = 0; i < e->peers.n; i++)
         if (e->peers.items[i].pmtu)
-            due = nsec_min(due, pmtu_driver_due(e->peers.items[i].pmtu));
+            due = nsec_min(due, pmtu_due(&e->peers.items[i].pmtu->pmtu));
     return due;
 }
 
 void edges_tick(struct edges *e, nsec_t now)
 {
     /* The owner begins them in the pass that it makes because of the news. */
-    e->has_news |= now >= handshake_due(e);
+    e->has_changes |= now >= handshake_due(e);
     for (size_t i = 0; i < e->peers.n; i++)
-        if (e->peers.items[i].pmtu && now >= pmtu_driver_due(e->peers.items[i].pmtu))
+        if (e->peers.items[i].pmtu && now >= pmtu_due(&e->peers.items[i].pmtu->pmtu))
             run_pmtu(e, &e->peers.items[i], now);
 }

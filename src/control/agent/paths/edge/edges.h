@@ -2,12 +2,11 @@
  * edges.h - the edges of this node: which way each goes, and all that follows from it.
  *
  * Theory of operation. path/paths.h chooses a path for each edge. From that follow
- * the route that render puts into the engine (edge_route.h), the handshake that a
- * relay has to see (edge_handshake.h), the size that the path carries
- * (pmtu_driver.h), what the way to each hub does (hub_mtu.h), and which relays are
- * kept ready (relay_select.h). Stock peers, which find no paths, are measured beside them
- * (stock_mtu.h). This module tells each of these parts what the others have found.
- * What the owner has to do it learns from edges_take_news() and from what the functions return.
+ * the route that render puts into the engine and the handshake that a relay has to see
+ * (peer_table.h), the size that the path carries and what the way to each hub does (edge_mtu.h),
+ * and which relays are kept ready (relay_select.h). Stock peers, which find no paths, are measured
+ * beside them. This module tells each of these parts what the others have found.
+ * What the owner has to do it learns from edges_take_changes() and from what the functions return.
  *
  * No I/O but lines of the log; time is an argument.
  *
@@ -19,16 +18,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/paths/edge/hub_liveness.h"
-#include "agent/paths/edge/hub_mtu.h"
-#include "agent/paths/edge/peer_table.h"
-#include "agent/paths/edge/pmtu_driver.h"
 #include "agent/paths/edge/relay_select.h"
-#include "agent/paths/edge/stock_mtu.h"
+#include "agent/paths/edge/edge_mtu.h"
+#include "agent/paths/edge/peer_table.h"
 
 struct node;
 struct paths;
-struct peer_seen;
 struct render_path;
 struct snapshot;
 
@@ -47,20 +42,20 @@ struct edges {
     struct peer_table peers;
     struct relay_select relays;
     struct hub_liveness hub_liveness;
-    struct hub_mtus ways;     /* to the hubs */
+    struct hub_mtus hubs;     /* the ways to them */
     struct stock_mtus stocks; /* peers without an agent */
-    bool can_ping;            /* edges_allow_pings() */
+    bool can_ping;            /* the owner sends what stock_mtus_next() gives */
     struct x25519_public hub; /* key of the hub that relays; none: not known */
     char hub_name[NAME_MAX_LEN + 1];
     bool is_hub_chosen; /* edges_set_hub() has named it */
     struct edges_hub other_hubs[EDGES_OTHER_HUBS_MAX];
     unsigned n_other_hubs;
     struct pmtu_driver_limits limits;
-    nsec_t observed_at;    /* the last edges_observe(); 0: none was */
-    bool has_news;         /* routes have changed, or a handshake is due: see edges_take_news() */
-    bool relays_changed;   /* a relay was found or lost, or carries more or less than before: they
-                              have to be chosen, and reported, anew */
-    size_t next_handshake; /* index in @peers where the search for the next one begins */
+    nsec_t observed_at;  /* the last edges_observe(); 0: none was */
+    bool has_changes;    /* routes have changed, or a handshake is due: see edges_take_changes() */
+    bool relays_changed; /* a relay was found or lost, or carries more or less than before: they
+                            have to be chosen, and reported, anew */
+    size_t next_handshake;      /* index in @peers where the search for the next one begins */
     struct relay_fact *facts;   /* owns; room for one of each peer */
     struct render_path *routes; /* owns; room for one of each peer */
 };
@@ -73,8 +68,8 @@ void edges_init(struct edges *e, struct paths *paths, const struct x25519_secret
 /** edges_deinit() - release all. Idempotent. */
 void edges_deinit(struct edges *e);
 
-/** edges_take_news() - has something happened since the last call that needs a pass? */
-bool edges_take_news(struct edges *e);
+/** edges_take_changes() - has something happened since the last call that needs a pass? */
+bool edges_take_changes(struct edges *e);
 
 /** edges_set_snapshot() - the network has changed. Without memory nothing changes here. */
 void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now);
@@ -112,22 +107,8 @@ void edges_on_fits(struct edges *e, const struct path_action *action, nsec_t now
 /** edges_next_frame() - the next frame that measures the way to a hub, as hub_mtus_next(). */
 bool edges_next_frame(struct edges *e, struct hub_mtu_frame *ret, nsec_t wall, nsec_t now);
 
-/** edges_on_hub_frame() - as hub_mtus_on_frame(). */
-bool edges_on_hub_frame(struct edges *e, uint8_t *frame, size_t len, nsec_t now);
-
-/** edges_allow_pings() - edges_next_ping() is asked from now on: stock peers are measured. */
-void edges_allow_pings(struct edges *e);
-
-/** edges_next_ping() - the next ping that measures a stock peer, as stock_mtus_next(). */
-bool edges_next_ping(struct edges *e, struct stock_ping *ret, nsec_t now);
-
-/** edges_on_ping_answer() - as stock_mtus_on_answer(). */
-void edges_on_ping_answer(struct edges *e, const struct ip_addr *from, uint64_t cookie, nsec_t now);
-
-/** edges_hub_mtu() - inner bytes that the way to that hub and back carries; 0: not known. */
-uint16_t edges_hub_mtu(const struct edges *e, const struct x25519_public *hub);
-
-/** edges_tick() - do what is due: MTU probes, and handshakes, for which edges_take_news() is true.
+/** edges_tick() - do what is due: MTU probes, and handshakes, for which edges_take_changes() is
+ * true.
  */
 void edges_tick(struct edges *e, nsec_t now);
 

@@ -1,11 +1,147 @@
 /* keepalive_probe.c - see keepalive_probe.h. */
 #include "agent/paths/edge/keepalive_probe.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/paths/socket/stun_socket.h"
+#include "mesh/object/object.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
+
+void keepalive_plan_init(struct keepalive_plan *p, const struct keepalive_known *known)
+{
+    *p = (struct keepalive_plan){.machine = {.bounds = KEEPALIVE_UNKNOWN}, .known = *known};
+}
+
+bool keepalive_plan_is_known(const struct keepalive_plan *p)
+{
+    return p->known.measured_at != 0;
+}
+
+/* If the hub sees this node at another address there is another NAT, or it was started anew with
+ * other settings. */
+static void forget_if_moved(struct keepalive_plan *p)
+{
+    const struct ip_addr *outside = &p->view.outside;
+
+    if (!keepalive_plan_is_known(p) || ip_addr_is_none(outside) ||
+        ip_addr_equal(outside, &p->known.outside))
+        return;
+    p->known = (struct keepalive_known)KEEPALIVE_KNOWN_NULL;
+    keepalive_stop(&p->machine);
+    p->machine.bounds = KEEPALIVE_UNKNOWN;
+}
+
+/* Is a measurement due? Also if the wall clock was set back. */
+static bool is_measurement_due(const struct keepalive_plan *p)
+{
+    nsec_t age = p->view.wall - p->known.measured_at;
+    bool is_fresh = keepalive_plan_is_known(p) && age >= 0 && age < KEEPALIVE_PLAN_PERIOD;
+    bool is_refused = p->machine.obstacle == KEEPALIVE_OBSTACLE_REFUSED &&
+                      p->view.now - p->begun_at < KEEPALIVE_PLAN_PERIOD;
+
+    if (is_fresh || is_refused)
+        return false;
+    return p->begun_at == 0 || p->view.now - p->begun_at >= KEEPALIVE_PLAN_GAP;
+}
+
+void keepalive_plan_look(struct keepalive_plan *p, const struct keepalive_view *view)
+{
+    bool same_hub = endpoint_equal(&p->view.hub, &view->hub);
+
+    p->view = *view;
+    forget_if_moved(p);
+    /* A measurement that is half done says nothing about the way to another hub. */
+    if (!same_hub && keepalive_is_running(&p->machine))
+        keepalive_stop(&p->machine);
+    if (endpoint_is_none(&view->hub) || keepalive_is_running(&p->machine) || !is_measurement_due(p))
+        return;
+    p->begun_at = view->now;
+    p->learned = (struct ip_addr){{0}};
+    keepalive_start(&p->machine, view->spread, view->now);
+}
+
+void keepalive_plan_on_learned(struct keepalive_plan *p, const struct endpoint *mapped, nsec_t now)
+{
+    p->learned = mapped->addr;
+    keepalive_on_learned(&p->machine, mapped->port, now);
+}
+
+bool keepalive_plan_finish(struct keepalive_plan *p, nsec_t wall)
+{
+    bool is_seen = !ip_addr_is_none(&p->view.outside);
+
+    if (p->machine.state != KEEPALIVE_STATE_DONE)
+        return false;
+    p->known = (struct keepalive_known){
+        .bounds = p->machine.bounds,
+        .outside = is_seen ? p->view.outside : p->learned,
+        .measured_at = wall,
+    };
+    keepalive_stop(&p->machine);
+    return true;
+}
+
+nsec_t keepalive_plan_interval(const struct keepalive_plan *p)
+{
+    nsec_t measured = keepalive_interval(&p->known.bounds);
+    nsec_t unknown = NETWORK_KEEPALIVE_UNKNOWN * NSEC_PER_SEC;
+
+    return keepalive_cautious(&p->machine, measured != 0 ? measured : unknown);
+}
+
+static long long whole_seconds(nsec_t t)
+{
+    return (t + NSEC_PER_SEC / 2) / NSEC_PER_SEC;
+}
+
+void keepalive_plan_describe(const struct keepalive_plan *p, char buf[static KEEPALIVE_TEXT_MAX])
+{
+    const struct keepalive_bounds *b = &p->known.bounds;
+    /* Without a session by UDP nobody sees whether there is a NAT; the measurement is older. */
+    bool is_seen = !endpoint_is_none(&p->view.hub);
+    const char *who = !is_seen            ? "a silent UDP flow is forgotten"
+                      : p->view.is_natted ? "the NAT forgets a silent UDP mapping"
+                                          : "there is no NAT, but a firewall forgets a silent flow";
+
+    if (b->dies == NSEC_NEVER && !is_seen)
+        (void)snprintf(buf, KEEPALIVE_TEXT_MAX, "a silent UDP flow is kept for more than %lld s",
+            whole_seconds(b->lives));
+    else if (b->dies == NSEC_NEVER && p->view.is_natted)
+        (void)snprintf(buf, KEEPALIVE_TEXT_MAX,
+            "the NAT keeps a silent UDP mapping for more than %lld s", whole_seconds(b->lives));
+    else if (b->dies == NSEC_NEVER)
+        (void)snprintf(buf, KEEPALIVE_TEXT_MAX,
+            "there is no NAT, and nothing on the way forgets a silent flow within %lld s",
+            whole_seconds(b->lives));
+    else if (b->lives == 0)
+        (void)snprintf(buf, KEEPALIVE_TEXT_MAX, "%s within %lld s", who, whole_seconds(b->dies));
+    else
+        (void)snprintf(buf, KEEPALIVE_TEXT_MAX, "%s after about %lld s", who,
+            whole_seconds((b->lives + b->dies) / 2));
+}
+
+const char *keepalive_plan_why(const struct keepalive_plan *p)
+{
+    if (endpoint_is_none(&p->view.hub))
+        return "there is no session with the hub by UDP";
+    switch (p->machine.obstacle) {
+    case KEEPALIVE_OBSTACLE_SILENCE:
+        return "the hub does not answer STUN by UDP";
+    case KEEPALIVE_OBSTACLE_ELSEWHERE:
+        return "what the hub answers to another port of this node does not arrive, as behind a "
+               "NAT with several addresses";
+    case KEEPALIVE_OBSTACLE_REFUSED:
+        return "the hub does not answer at other ports (RESPONSE-PORT, RFC 5780)";
+    case KEEPALIVE_OBSTACLE_NONE:
+        break;
+    }
+    return keepalive_is_running(&p->machine) ? "the measurement goes on"
+                                             : "the measurement has not begun";
+}
+
+/* ---- the probe -------------------------------------------------------------------------- */
 
 /*
  * A hub answers at other ports so many times a second for each source address
@@ -14,11 +150,11 @@
  */
 #define SPREAD_EACH (300 * NSEC_PER_MSEC)
 
-static void act(struct keepalive_probe *p, nsec_t now);
+static void probe_act(struct keepalive_probe *p, nsec_t now);
 
-static void on_timer(uv_timer_t *timer)
+static void on_probe_timer(uv_timer_t *timer)
 {
-    act(timer->data, clock_now());
+    probe_act(timer->data, clock_now());
 }
 
 void keepalive_probe_init(struct keepalive_probe *p, uv_loop_t *loop,
@@ -49,7 +185,7 @@ void keepalive_probe_stop(struct keepalive_probe *p)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static bool is_ours(const struct keepalive_probe *p, const struct stun_transaction *id)
+static bool is_answer(const struct keepalive_probe *p, const struct stun_transaction *id)
 {
     return memcmp(id, &p->id, sizeof(*id)) == 0;
 }
@@ -61,13 +197,13 @@ static void on_spare(void *ctx, const uint8_t *msg, size_t len)
     struct stun_response answer;
     nsec_t now = clock_now();
 
-    if (stun_decode_response(&answer, msg, len) != 0 || !is_ours(p, &answer.id))
+    if (stun_decode_response(&answer, msg, len) != 0 || !is_answer(p, &answer.id))
         return;
     if (machine->state == KEEPALIVE_STATE_LEARN || machine->state == KEEPALIVE_STATE_AGAIN)
         keepalive_plan_on_learned(&p->plan, &answer.mapped, now);
     else
         keepalive_on_arrived(machine, now);
-    act(p, now);
+    probe_act(p, now);
 }
 
 /* A refusal comes to the socket that has asked. */
@@ -76,16 +212,16 @@ static void on_second(void *ctx, const uint8_t *msg, size_t len)
     struct keepalive_probe *p = ctx;
     struct stun_refusal refusal;
 
-    if (stun_decode_refusal(&refusal, msg, len) != 0 || !is_ours(p, &refusal.id) ||
+    if (stun_decode_refusal(&refusal, msg, len) != 0 || !is_answer(p, &refusal.id) ||
         refusal.code != STUN_UNKNOWN_ATTRIBUTE)
         return;
     keepalive_on_refused(&p->plan.machine);
-    act(p, clock_now());
+    probe_act(p, clock_now());
 }
 
 /* ---- questions ------------------------------------------------------------------------------ */
 
-static void learn(struct keepalive_probe *p)
+static void learn_spare(struct keepalive_probe *p)
 {
     uint8_t request[STUN_REQUEST_SIZE];
 
@@ -93,7 +229,7 @@ static void learn(struct keepalive_probe *p)
     stun_socket_send(p->spare, &p->plan.view.hub, request, sizeof(request));
 }
 
-static void ask(struct keepalive_probe *p)
+static void ask_at_spare(struct keepalive_probe *p)
 {
     uint8_t request[STUN_PORT_REQUEST_SIZE];
 
@@ -110,7 +246,7 @@ static void open_sockets(struct keepalive_probe *p)
     p->second = stun_socket_open(p->loop, v4, on_second, p);
 }
 
-static void carry_out(struct keepalive_probe *p, enum keepalive_action action)
+static void take_action(struct keepalive_probe *p, enum keepalive_action action)
 {
     /* A question that is repeated keeps its id: its answer may be late (RFC 8489 section 6.2.1). */
     if (action != KEEPALIVE_ACTION_OPEN && p->plan.machine.n_tries == 1)
@@ -120,10 +256,10 @@ static void carry_out(struct keepalive_probe *p, enum keepalive_action action)
         open_sockets(p);
         return;
     case KEEPALIVE_ACTION_LEARN:
-        learn(p);
+        learn_spare(p);
         return;
     case KEEPALIVE_ACTION_ASK:
-        ask(p);
+        ask_at_spare(p);
         return;
     case KEEPALIVE_ACTION_NONE:
         return;
@@ -132,7 +268,7 @@ static void carry_out(struct keepalive_probe *p, enum keepalive_action action)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static void wait(struct keepalive_probe *p, nsec_t now)
+static void arm_timer(struct keepalive_probe *p, nsec_t now)
 {
     nsec_t due = keepalive_due(&p->plan.machine);
 
@@ -143,16 +279,16 @@ static void wait(struct keepalive_probe *p, nsec_t now)
     }
     uv_update_time(p->loop);
     (void)uv_timer_start(
-        &p->timer, on_timer, (uint64_t)(nsec_max(due - now, 0) / NSEC_PER_MSEC + 1), 0);
+        &p->timer, on_probe_timer, (uint64_t)(nsec_max(due - now, 0) / NSEC_PER_MSEC + 1), 0);
 }
 
-static void act(struct keepalive_probe *p, nsec_t now)
+static void probe_act(struct keepalive_probe *p, nsec_t now)
 {
     enum keepalive_action action;
     nsec_t interval;
 
     while ((action = keepalive_next(&p->plan.machine, now)) != KEEPALIVE_ACTION_NONE)
-        carry_out(p, action);
+        take_action(p, action);
     if (keepalive_plan_finish(&p->plan, clock_wall()))
         p->listener.on_result(p->listener.ctx);
     interval = keepalive_plan_interval(&p->plan);
@@ -160,7 +296,7 @@ static void act(struct keepalive_probe *p, nsec_t now)
         p->interval = interval;
         p->listener.on_interval(p->listener.ctx);
     }
-    wait(p, now);
+    arm_timer(p, now);
 }
 
 void keepalive_probe_look(
@@ -173,5 +309,5 @@ void keepalive_probe_look(
     spread.spread =
         (nsec_t)(rng_u64(&p->rng) % ((uint64_t)SPREAD_EACH * (n_nodes > 0 ? n_nodes : 1)));
     keepalive_plan_look(&p->plan, &spread);
-    act(p, view->now);
+    probe_act(p, view->now);
 }

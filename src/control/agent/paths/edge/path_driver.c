@@ -7,15 +7,15 @@
 #include <string.h>
 #include <uv.h>
 
+#include "agent/paths/edge/edge_mtu.h"
 #include "agent/paths/edge/edges.h"
-#include "agent/paths/edge/path_json.h"
+#include "agent/paths/edge/peer_table.h"
 #include "agent/paths/edge/reach.h"
-#include "agent/paths/socket/address_watch.h"
-#include "agent/paths/socket/echo_socket.h"
+#include "agent/paths/edge/relay_select.h"
 #include "agent/paths/socket/local_candidates.h"
+#include "agent/paths/socket/echo_socket.h"
 #include "agent/paths/socket/path_sockets.h"
-#include "agent/paths/socket/port_map.h"
-#include "agent/paths/socket/udp_probe.h"
+#include "agent/paths/socket/stun_socket.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "engine/engine.h"
@@ -60,7 +60,7 @@ struct path_driver {
     bool is_relay;         /* this node is one */
     bool is_hub_heard;
     bool engine_pins;
-    bool is_told;         /* the log says that there are no pings */
+    bool is_logged;       /* the log says that there are no pings */
     bool knows_hub_clock; /* @ahead is known */
     nsec_t ahead;         /* this machine's clock is so far ahead of the hub's */
 };
@@ -261,11 +261,11 @@ void path_driver_set_hub_clock(struct path_driver *d, nsec_t ahead)
 }
 
 /* Says once that stock peers are there and cannot be measured. */
-static void tell_stocks(struct path_driver *d)
+static void log_unmeasured(struct path_driver *d)
 {
-    if (d->pings || d->is_told || d->edges.stocks.n == 0)
+    if (d->pings || d->is_logged || d->edges.stocks.n == 0)
         return;
-    d->is_told = true;
+    d->is_logged = true;
     log_info("stock WireGuards are sent at most %u bytes: this agent cannot ping them, which takes "
              "CAP_NET_RAW when it starts",
         RENDER_MTU_SAFE);
@@ -280,7 +280,7 @@ void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, n
     d->address = snapshot_self(s)->address4;
     set_blocks(d, now);
     edges_set_snapshot(&d->edges, s, now);
-    tell_stocks(d);
+    log_unmeasured(d);
     local_candidates_set_servers(&d->local, s, now);
     update_self(d, now);
     ask_servers(d, now);
@@ -339,7 +339,7 @@ bool path_driver_awaits_handshake(const struct path_driver *d)
 
 uint16_t path_driver_hub_mtu(const struct path_driver *d, const struct x25519_public *hub)
 {
-    return edges_hub_mtu(&d->edges, hub);
+    return hub_mtus_of(&d->edges.hubs, hub);
 }
 
 const struct render_path *path_driver_routes(struct path_driver *d, size_t *ret_n)
@@ -419,7 +419,7 @@ static void on_frame(void *ctx, uint32_t socket, const struct engine_frame *fram
         }
     } else if (frame->len > 0 && frame->data[0] == PATH_FRAME_TYPE) {
         memcpy(buf, frame->data, frame->len);
-        if (!edges_on_hub_frame(&d->edges, buf, frame->len, now))
+        if (!hub_mtus_on_frame(&d->edges.hubs, buf, frame->len, now))
             paths_on_frame(d->paths, &in, buf, frame->len, now);
     } else if (local_candidates_on_answer(
                    &d->local, frame->data, frame->len, &frame->remote, frame->received_at)) {
@@ -522,7 +522,7 @@ static void measure_stocks(struct path_driver *d, nsec_t now)
 {
     struct stock_ping ping;
 
-    while (d->pings && edges_next_ping(&d->edges, &ping, now))
+    while (d->pings && stock_mtus_next(&d->edges.stocks, &ping, &d->edges.has_changes, now))
         echo_socket_send(d->pings, &d->address, &ping.to, ping.len, ping.cookie);
 }
 
@@ -531,7 +531,7 @@ static void on_ping_answer(void *ctx, const struct ip_addr *from, uint64_t cooki
     struct path_driver *d = ctx;
     nsec_t now = clock_now();
 
-    edges_on_ping_answer(&d->edges, from, cookie, now);
+    stock_mtus_on_answer(&d->edges.stocks, from, cookie, now);
     run(d, now);
 }
 
@@ -551,7 +551,7 @@ static void run(struct path_driver *d, nsec_t now)
         while (paths_next(d->paths, &action))
             act(d, &action, now);
     }
-    if (edges_take_news(&d->edges))
+    if (edges_take_changes(&d->edges))
         d->listener.on_routes(d->listener.ctx);
     arm(d, now);
 }
@@ -590,35 +590,72 @@ bool path_driver_view(
     return peer && paths_view(d->paths, &peer->key, ret, now);
 }
 
-int path_driver_judge(
-    const struct path_driver *d, struct reach *reach, const struct reach_facts *facts)
+static bool find_view(void *ctx, const char *node, struct path_view *ret, nsec_t now)
 {
-    const struct snapshot *s = facts->in->snapshot;
-    struct reach next;
-    int r = reach_begin(&next, s->nodes.n);
+    return path_driver_view(ctx, node, ret, now);
+}
 
-    for (size_t i = 0; r == 0 && i < s->nodes.n; i++) {
-        const struct node *node = &s->nodes.items[i]->node;
-        struct path_view view;
+int path_driver_evaluate(
+    struct path_driver *d, struct reach *reach, const struct reach_facts *facts)
+{
+    return reach_update(reach, facts, find_view, d);
+}
 
-        if (!reach_is_peer(s, node))
-            continue;
-        reach_add(&next, facts, node,
-            path_driver_view(d, node->meta.name, &view, facts->now) ? &view : NULL);
-    }
-    if (r == 0)
-        reach_replace(reach, &next);
-    return r;
+static json_t *encode_milliseconds(nsec_t t)
+{
+    return t == 0 ? json_null() : json_real((double)(t / NSEC_PER_USEC) / 1000.0);
+}
+
+static json_t *pair_encode(const struct path_pair_view *pair, nsec_t now)
+{
+    char text[ENDPOINT_TEXT_MAX];
+    json_t *tried = pair->tried_at == 0
+                        ? json_null()
+                        : json_integer((json_int_t)((now - pair->tried_at) / NSEC_PER_SEC));
+
+    return json_pack("{s:s, s:s, s:b, s:s, s:o, s:f, s:o, s:I, s:I}", "endpoint",
+        endpoint_format(&pair->remote.endpoint, text), "type",
+        candidate_kind_name(pair->remote.kind), "ownSocket",
+        (int)(pair->socket != PATH_SOCKET_MAIN), "verdict", path_verdict_name(pair->verdict),
+        "rttMs", encode_milliseconds(pair->rtt), "loss", pair->loss_permille / 1000.0,
+        "triedSecondsAgo", tried, "pings", (json_int_t)pair->n_pings, "pongs",
+        (json_int_t)pair->n_pongs);
+}
+
+static json_t *relay_encode(const struct path_relay_view *relay, const char *name)
+{
+    return json_pack("{s:s, s:s, s:o, s:o}", "name", name, "verdict",
+        path_verdict_name(relay->verdict), "rttMs", encode_milliseconds(relay->here), "peerRttMs",
+        encode_milliseconds(relay->there));
 }
 
 json_t *path_driver_encode_pairs(const struct path_driver *d, const char *node, nsec_t now)
 {
-    return path_json_pairs(&d->edges, node, now);
+    const struct peer_entry *peer = peer_table_find(&d->edges.peers, node);
+    struct path_pair_view pairs[PATHS_PAIRS_MAX];
+    json_t *items = peer ? json_array() : NULL;
+    size_t n = items ? paths_pairs(d->paths, &peer->key, pairs, PATHS_PAIRS_MAX) : 0;
+
+    for (size_t i = 0; items && i < n; i++)
+        if (json_array_append_new(items, pair_encode(&pairs[i], now)) < 0)
+            items = (json_decref(items), NULL);
+    return items;
 }
 
 json_t *path_driver_encode_relays(const struct path_driver *d, const char *node)
 {
-    return path_json_relays(&d->edges, node);
+    const struct peer_entry *peer = peer_table_find(&d->edges.peers, node);
+    struct path_relay_view relays[PATH_RELAYS_MAX];
+    json_t *items = json_array();
+    size_t n = peer ? paths_relays(d->paths, &peer->key, relays, PATH_RELAYS_MAX) : 0;
+
+    for (size_t i = 0; items && i < n; i++) {
+        json_t *item = relay_encode(&relays[i], edges_name_of(&d->edges, &relays[i].key));
+
+        if (json_array_append_new(items, item) < 0)
+            items = (json_decref(items), NULL);
+    }
+    return items;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -676,7 +713,7 @@ static struct path_driver *start_pings(struct path_driver *d)
     if (d->pings && echo_socket_start(d->pings, d->loop, d->interface, on_ping_answer, d) < 0)
         d->pings = NULL;
     if (d->pings)
-        edges_allow_pings(&d->edges);
+        d->edges.can_ping = true;
     return d;
 }
 

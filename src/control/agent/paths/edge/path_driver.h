@@ -4,17 +4,13 @@
  * Theory of operation. The parts decide, and each knows only its own facts:
  *
  *   path/paths.h         which path each edge takes, and when to ping
- *   peer_table.h         who the peers are, from the snapshot
- *   local_candidates.h   where this node may be reached, from addresses and STUN answers
- *   relay_select.h       which relays are kept ready, and what is told of them
- *   hub_liveness.h       whether the hub still relays
- *   pmtu_driver.h        what a direct path carries
- *   stock_mtu.h          what stock peers are reached with
- *   edge_handshake.h     when a handshake is to be begun
- *   edge_route.h         where WireGuard sends, for render
+ *   peer_table.h         who the peers are, where WireGuard sends to each, and when a handshake is
+ * due local_candidates.h   where this node may be reached, from addresses and STUN answers
+ *   relay_select.h       which relays are kept ready, and whether the hub still relays
+ *   edge_mtu.h           what direct paths, ways to hubs and those to stock peers carry
  *
- * The driver owns them and the I/O (path_sockets.h, address_watch.h, port_map.h,
- * udp_probe.h), carries facts from one to another, does what they wish, and is woken
+ * The driver owns them and the I/O (path_sockets.h, stun_socket.h, echo_socket.h), carries facts
+ * from one to another, does what they ask for, and is woken
  * for the earliest of their deadlines. None of them knows of the driver.
  *
  * The listener is told when there is something to be put into the engine, or to be
@@ -168,12 +164,12 @@ bool path_driver_view(
     const struct path_driver *d, const char *node, struct path_view *ret, nsec_t now);
 
 /**
- * path_driver_judge() - how each node is reached, by what was found for it: fills @reach anew
+ * path_driver_evaluate() - how each node is reached, by what was found for it: fills @reach anew
  *
  * Return: 0 or -ENOMEM, and then @reach has not changed.
  */
-int path_driver_judge(
-    const struct path_driver *d, struct reach *reach, const struct reach_facts *facts);
+int path_driver_evaluate(
+    struct path_driver *d, struct reach *reach, const struct reach_facts *facts);
 
 /** path_driver_encode_relays() - the relays through which @node may be reached; NULL: no memory. */
 json_t *path_driver_encode_relays(const struct path_driver *d, const char *node);

@@ -5,7 +5,113 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mesh/render/render.h"
 #include "mesh/snapshot/snapshot.h"
+
+/* A handshake that was not completed is begun again after this time. */
+#define RETRY NSEC_PER_SEC
+
+/* A session carries nothing after this time (whitepaper 6.1, REJECT_AFTER_TIME). */
+#define SESSION_MAX (180 * NSEC_PER_SEC)
+
+void edge_handshake_want(struct edge_handshake *h, bool is_first, nsec_t turn, nsec_t now)
+{
+    h->wanted_at = now;
+    h->due_at = is_first ? now : now + turn;
+}
+
+bool edge_handshake_hasten(struct edge_handshake *h, nsec_t now)
+{
+    bool is_wanted = h->due_at != NSEC_NEVER;
+
+    h->due_at = nsec_min(h->due_at, now);
+    return is_wanted;
+}
+
+void edge_handshake_on_seen(struct edge_handshake *h, nsec_t seen_at)
+{
+    h->seen_at = seen_at;
+    if (edge_handshake_is_answer(h, seen_at))
+        h->due_at = NSEC_NEVER;
+}
+
+bool edge_handshake_is_answer(const struct edge_handshake *h, nsec_t seen_at)
+{
+    return seen_at > h->wanted_at;
+}
+
+bool edge_handshake_has_session(const struct edge_handshake *h, nsec_t now)
+{
+    return h->seen_at != 0 && now - h->seen_at < SESSION_MAX;
+}
+
+bool edge_handshake_take(struct edge_handshake *h, nsec_t now)
+{
+    if (now < h->due_at)
+        return false;
+    h->due_at = now + RETRY;
+    return true;
+}
+
+/* ---- routes ------------------------------------------------------------------------------- */
+
+void edge_route_use_direct(struct edge_route *r, const struct endpoint *endpoint, nsec_t keepalive)
+{
+    *r = (struct edge_route){
+        .kind = EDGE_ROUTE_DIRECT, .endpoint = *endpoint, .keepalive = keepalive};
+}
+
+bool edge_route_use_relay(struct edge_route *r, const struct x25519_public *relay, const char *node,
+    const struct endpoint *endpoint)
+{
+    if (edge_route_goes_via(r, relay)) {
+        r->endpoint = *endpoint;
+        return false;
+    }
+    *r = (struct edge_route){.kind = EDGE_ROUTE_RELAY, .endpoint = *endpoint, .via = *relay};
+    memcpy(r->via_node, node, strlen(node) + 1);
+    return true;
+}
+
+bool edge_route_use_hub(struct edge_route *r)
+{
+    if (r->kind == EDGE_ROUTE_HUB)
+        return false;
+    *r = (struct edge_route)EDGE_ROUTE_NULL;
+    return true;
+}
+
+void edge_route_on_relay_moved(
+    struct edge_route *r, const struct x25519_public *relay, const struct endpoint *endpoint)
+{
+    if (edge_route_goes_via(r, relay))
+        r->endpoint = *endpoint;
+}
+
+bool edge_route_goes_via(const struct edge_route *r, const struct x25519_public *relay)
+{
+    return r->kind == EDGE_ROUTE_RELAY && x25519_public_equal(&r->via, relay);
+}
+
+bool edge_route_render(const struct edge_route *r, const char *node, uint16_t mtu, bool is_standby,
+    struct render_path *ret)
+{
+    bool is_direct = r->kind == EDGE_ROUTE_DIRECT;
+
+    if (r->kind == EDGE_ROUTE_HUB && mtu == 0)
+        return false;
+    *ret = (struct render_path){
+        .endpoint = r->endpoint,
+        .keepalive = (uint16_t)(r->keepalive / NSEC_PER_SEC),
+        .mtu = mtu,
+        .is_standby = is_direct && is_standby,
+    };
+    memcpy(ret->node, node, strlen(node) + 1);
+    memcpy(ret->via, r->via_node, sizeof(ret->via));
+    return true;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
 
 void peer_table_deinit(struct peer_table *t)
 {
@@ -16,14 +122,14 @@ void peer_table_deinit(struct peer_table *t)
 
 /* ---- lookups -------------------------------------------------------------------------------- */
 
-static int compare(const void *name, const void *peer)
+static int compare_peer(const void *name, const void *peer)
 {
     return strcmp(name, ((const struct peer_entry *)peer)->node);
 }
 
 struct peer_entry *peer_table_find(const struct peer_table *t, const char *node)
 {
-    return t->n > 0 ? bsearch(node, t->items, t->n, sizeof(*t->items), compare) : NULL;
+    return t->n > 0 ? bsearch(node, t->items, t->n, sizeof(*t->items), compare_peer) : NULL;
 }
 
 struct peer_entry *peer_table_find_key(const struct peer_table *t, const struct x25519_public *key)
@@ -77,11 +183,11 @@ static struct peer_entry make_entry(const struct node *node)
     return peer;
 }
 
-static void update(struct peer_entry *peer, const struct node *node, enum path_policy policy)
+static void update_entry(struct peer_entry *peer, const struct node *node, enum path_policy policy)
 {
     bool is_relay = node->relay && node->side->relay_run != 0;
 
-    peer->news = (struct peer_news){
+    peer->changes = (struct peer_changes){
         .is_put = peer->policy != policy || peer->is_relay != is_relay,
         .is_relaying = peer->is_relay != is_relay,
         .is_side = node->side->generation != peer->generation,
@@ -104,7 +210,7 @@ void peer_table_retry(struct peer_entry *peer)
 
 /* Finds the entry of @node in the old table. An entry with the same name but another key belongs to
  * another node. */
-static const struct peer_entry *find_before(const struct peer_table *t, const struct node *node)
+static const struct peer_entry *find_former(const struct peer_table *t, const struct node *node)
 {
     const struct peer_entry *before = peer_table_find(t, node->meta.name);
 
@@ -130,9 +236,9 @@ int peer_table_take(struct peer_table *t, const struct snapshot *s)
 
         if (!finds_paths(s, node) || policy == PATH_POLICY_OFF)
             continue;
-        before = find_before(t, node);
+        before = find_former(t, node);
         next.items[next.n] = before ? *before : make_entry(node);
-        update(&next.items[next.n++], node, policy);
+        update_entry(&next.items[next.n++], node, policy);
         n_kept += before ? 1 : 0;
     }
     for (size_t i = 0; i < t->n && next.n_gone < t->n - n_kept; i++) {

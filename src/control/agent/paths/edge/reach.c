@@ -12,17 +12,17 @@ void reach_deinit(struct reach *r)
     *r = (struct reach)REACH_NULL;
 }
 
-static int compare(const void *name, const void *path)
+static int compare_reach(const void *name, const void *path)
 {
     return strcmp(name, ((const struct reach_peer *)path)->node);
 }
 
 const struct reach_peer *reach_find(const struct reach *r, const char *node)
 {
-    return r->n > 0 ? bsearch(node, r->items, r->n, sizeof(*r->items), compare) : NULL;
+    return r->n > 0 ? bsearch(node, r->items, r->n, sizeof(*r->items), compare_reach) : NULL;
 }
 
-static void judge_rule(struct reach_peer *peer, const struct render_decision *decision,
+static void apply_rule(struct reach_peer *peer, const struct render_decision *decision,
     const struct render_path *found, const struct reach_facts *facts)
 {
     bool hub_heard = facts->hub_heard;
@@ -52,7 +52,7 @@ static void judge_rule(struct reach_peer *peer, const struct render_decision *de
 }
 
 /* Who looks for paths knows more than the rule does. */
-static void judge_found(
+static void apply_found(
     struct reach_peer *peer, const struct path_view *view, enum render_route route)
 {
     bool agrees = view->kind == peer->kind || peer->kind != PATH_KIND_NONE;
@@ -93,7 +93,7 @@ static bool is_mute_in_mesh(
            route == RENDER_ROUTE_RELAY && (!edge || edge->path == EDGE_PATH_AUTO);
 }
 
-static struct reach_peer judge(
+static struct reach_peer decide_reach(
     const struct reach_facts *facts, const struct node *node, const struct path_view *view)
 {
     const struct render_input *in = facts->in;
@@ -103,10 +103,10 @@ static struct reach_peer judge(
     struct reach_peer peer = {.kind = PATH_KIND_NONE};
 
     (void)snprintf(peer.node, sizeof(peer.node), "%.*s", NAME_MAX_LEN, node->meta.name);
-    judge_rule(&peer, &decision, found, facts);
+    apply_rule(&peer, &decision, found, facts);
     /* Where somebody wants it so, the rule says who. */
     if ((decision.is_open || decision.route == RENDER_ROUTE_DIRECT) && view)
-        judge_found(&peer, view, decision.route);
+        apply_found(&peer, view, decision.route);
     else
         peer.is_alarm = is_mute_in_mesh(in->snapshot, node, decision.route);
     if (view && (peer.kind == PATH_KIND_LAN || peer.kind == PATH_KIND_DIRECT))
@@ -119,40 +119,28 @@ static struct reach_peer judge(
     return peer;
 }
 
-bool reach_is_peer(const struct snapshot *s, const struct node *node)
+int reach_update(struct reach *r, const struct reach_facts *facts, reach_view_fn view, void *ctx)
 {
-    return !node->hub && strcmp(node->meta.name, s->self) != 0;
-}
+    const struct snapshot *s = facts->in->snapshot;
+    struct reach next = {.items = calloc(s->nodes.n + 1, sizeof(*next.items))};
 
-int reach_begin(struct reach *ret, size_t n)
-{
-    struct reach_peer *items = calloc(n + 1, sizeof(*items));
-
-    if (!items)
+    if (!next.items)
         return -ENOMEM;
-    *ret = (struct reach){.items = items};
-    return 0;
-}
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+        const struct reach_peer *before = reach_find(r, node->meta.name);
+        struct reach_peer *peer = &next.items[next.n];
+        struct path_view found;
 
-void reach_add(struct reach *r, const struct reach_facts *facts, const struct node *node,
-    const struct path_view *view)
-{
-    struct reach_peer *peer = &r->items[r->n++];
-
-    *peer = judge(facts, node, view);
-    peer->since = facts->now;
-    r->n_alarms += peer->is_alarm ? 1 : 0;
-}
-
-void reach_replace(struct reach *r, struct reach *next)
-{
-    for (size_t i = 0; i < next->n; i++) {
-        const struct reach_peer *before = reach_find(r, next->items[i].node);
-
-        if (before && before->kind == next->items[i].kind)
-            next->items[i].since = before->since;
+        if (node->hub || strcmp(node->meta.name, s->self) == 0)
+            continue;
+        next.n++;
+        *peer = decide_reach(
+            facts, node, view && view(ctx, node->meta.name, &found, facts->now) ? &found : NULL);
+        peer->since = before && before->kind == peer->kind ? before->since : facts->now;
+        next.n_alarms += peer->is_alarm ? 1 : 0;
     }
     free(r->items);
-    *r = *next;
-    *next = (struct reach)REACH_NULL;
+    *r = next;
+    return 0;
 }

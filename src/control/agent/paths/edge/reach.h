@@ -4,7 +4,7 @@
  * It combines the rule (render_decide()) with what was found (path/path.h). The status and the
  * report to the hub are made from it.
  *
- * Pure: facts and times in, a judgement out.
+ * Pure: facts and times in, what holds out.
  */
 #pragma once
 
@@ -37,12 +37,9 @@ struct reach {
     size_t n_alarms; /* of them */
 };
 
-#define REACH_NULL                                                                                 \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define REACH_NULL {0}
 
-/** reach_deinit() - release it; idempotent. */
+/** reach_deinit() - release it. */
 void reach_deinit(struct reach *r);
 
 /** What holds for all nodes at one look. */
@@ -53,21 +50,16 @@ struct reach_facts {
     nsec_t now;
 };
 
-/** reach_is_peer() - is that node one whose reach is judged: neither this one nor a hub? */
-bool reach_is_peer(const struct snapshot *s, const struct node *node);
-
-/** reach_begin() - a new, empty one, with room for @n peers. 0 or -ENOMEM. */
-int reach_begin(struct reach *ret, size_t n);
+/** What was found for a node: fills in @ret. False: nothing is looked for. */
+typedef bool (*reach_view_fn)(void *ctx, const char *node, struct path_view *ret, nsec_t now);
 
 /**
- * reach_add() - judge one more peer, of those that reach_is_peer() names; in order of their names
- * @view:	what was found for it; NULL: nothing is looked for
+ * reach_update() - how each node is reached now; what is as it was keeps the time since when
+ * @view:	NULL: no paths are looked for
+ *
+ * Return: 0 or -ENOMEM, and then nothing has changed.
  */
-void reach_add(struct reach *r, const struct reach_facts *facts, const struct node *node,
-    const struct path_view *view);
-
-/** reach_replace() - takes @next in place of @r; what is as it was keeps the time since when. */
-void reach_replace(struct reach *r, struct reach *next);
+int reach_update(struct reach *r, const struct reach_facts *facts, reach_view_fn view, void *ctx);
 
 /** reach_find() - lends; NULL if there is none to that node. */
 const struct reach_peer *reach_find(const struct reach *r, const char *node);

@@ -7,12 +7,12 @@
 #define STANDBYS 2
 
 /* A relay's RTT is reported anew when it has changed by more than a quarter and more than this. */
-#define RTT_NEWS (3 * NSEC_PER_MSEC)
+#define RTT_CHANGE (3 * NSEC_PER_MSEC)
 
 /* ---- which are kept ready ------------------------------------------------------------------- */
 
 /* The nearest direct relay that is no standby yet; NULL: none is left. */
-static struct relay_fact *nearest(struct relay_fact *relays, size_t n)
+static struct relay_fact *nearest_relay(struct relay_fact *relays, size_t n)
 {
     struct relay_fact *best = NULL;
 
@@ -31,25 +31,25 @@ void relay_select_standbys(struct relay_fact *relays, size_t n)
         relays[i].is_standby = relays[i].is_direct && relays[i].is_used;
         n_standbys += relays[i].is_standby ? 1 : 0;
     }
-    for (; n_standbys < STANDBYS && (next = nearest(relays, n)); n_standbys++)
+    for (; n_standbys < STANDBYS && (next = nearest_relay(relays, n)); n_standbys++)
         next->is_standby = true;
 }
 
 /* ---- what is told --------------------------------------------------------------------------- */
 
-static bool is_rtt_news(nsec_t before, nsec_t now)
+static bool is_rtt_changed(nsec_t before, nsec_t now)
 {
     nsec_t difference = before > now ? before - now : now - before;
 
-    return (before == 0) != (now == 0) || difference > nsec_max(RTT_NEWS, before / 4);
+    return (before == 0) != (now == 0) || difference > nsec_max(RTT_CHANGE, before / 4);
 }
 
-static void add(struct relay_select *rs, struct path_side *side, struct path_relay relay)
+static void add_relay(struct relay_select *rs, struct path_side *side, struct path_relay relay)
 {
-    for (unsigned i = 0; i < rs->n_told; i++)
-        if (x25519_public_equal(&rs->told[i].key, &relay.key) &&
-            !is_rtt_news(rs->told[i].rtt, relay.rtt))
-            relay.rtt = rs->told[i].rtt;
+    for (unsigned i = 0; i < rs->n_reported; i++)
+        if (x25519_public_equal(&rs->reported[i].key, &relay.key) &&
+            !is_rtt_changed(rs->reported[i].rtt, relay.rtt))
+            relay.rtt = rs->reported[i].rtt;
     side->relays[side->n_relays++] = relay;
 }
 
@@ -58,12 +58,84 @@ void relay_select_tell(struct relay_select *rs, const struct relay_hub *hub,
 {
     side->n_relays = 0;
     if (!x25519_public_is_none(&hub->key) && !hub->is_dead)
-        add(rs, side, (struct path_relay){.key = hub->key, .rtt = hub->rtt, .mtu = hub->mtu});
+        add_relay(rs, side, (struct path_relay){.key = hub->key, .rtt = hub->rtt, .mtu = hub->mtu});
     for (size_t i = 0; i < n && side->n_relays < PATH_RELAYS_MAX; i++)
         if (relays[i].is_standby && relays[i].has_session)
-            add(rs, side,
+            add_relay(rs, side,
                 (struct path_relay){
                     .key = relays[i].key, .rtt = relays[i].rtt, .mtu = relays[i].mtu});
-    memcpy(rs->told, side->relays, side->n_relays * sizeof(rs->told[0]));
-    rs->n_told = side->n_relays;
+    memcpy(rs->reported, side->relays, side->n_relays * sizeof(rs->reported[0]));
+    rs->n_reported = side->n_relays;
+}
+
+/* ---- is the hub alive?
+ * ----------------------------------------------------------------------------- */
+
+/* Time between two requests: after an answer, without an answer, and to a hub that is dead. */
+#define ASK_ACTIVE (300 * NSEC_PER_MSEC)
+#define ASK_AGAIN  (200 * NSEC_PER_MSEC)
+#define ASK_DEAD   (1000 * NSEC_PER_MSEC)
+
+/* The hub is dead after so many requests without an answer and this time since the first of them.
+ */
+#define DEAD_ASKED 4
+#define DEAD_AFTER (700 * NSEC_PER_MSEC)
+
+/* The hub's relay is in use for this time after the last data. */
+#define ACTIVE_FOR (5 * NSEC_PER_SEC)
+
+void hub_liveness_look(struct hub_liveness *h, const struct endpoint *hub, uint64_t n_bytes,
+    bool has_other, nsec_t now)
+{
+    h->hub = *hub;
+    if (n_bytes != h->n_bytes)
+        h->moved_at = now;
+    h->n_bytes = n_bytes;
+    h->has_other = has_other;
+}
+
+/* A loopback address is the near end of the stream in TLS, which tells by itself when it breaks. */
+static bool is_hub_stream(const struct hub_liveness *h)
+{
+    return ip_addr_is_v4(&h->hub.addr) && h->hub.addr.b[12] == 127;
+}
+
+static bool is_hub_watched(const struct hub_liveness *h, nsec_t now)
+{
+    if (endpoint_is_none(&h->hub) || is_hub_stream(h))
+        return false;
+    return h->is_dead || (h->has_other && h->moved_at != 0 && now - h->moved_at < ACTIVE_FOR);
+}
+
+nsec_t hub_liveness_due(const struct hub_liveness *h, nsec_t now)
+{
+    return is_hub_watched(h, now) ? h->next_at : NSEC_NEVER;
+}
+
+bool hub_liveness_tick(struct hub_liveness *h, nsec_t now)
+{
+    if (!is_hub_watched(h, now)) {
+        h->n_unanswered = 0;
+        h->next_at = now;
+        h->is_dead = false;
+        return false;
+    }
+    if (now < h->next_at)
+        return false;
+    if (h->n_unanswered >= DEAD_ASKED && now - h->unanswered_since >= DEAD_AFTER)
+        h->is_dead = true;
+    if (h->n_unanswered++ == 0)
+        h->unanswered_since = now;
+    h->next_at = now + (h->is_dead ? ASK_DEAD : ASK_AGAIN);
+    return true;
+}
+
+bool hub_liveness_on_answer(struct hub_liveness *h, const struct endpoint *from, nsec_t now)
+{
+    if (!endpoint_equal(from, &h->hub))
+        return false;
+    h->n_unanswered = 0;
+    h->next_at = now + ASK_ACTIVE;
+    h->is_dead = false;
+    return true;
 }

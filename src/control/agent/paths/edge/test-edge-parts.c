@@ -9,9 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/paths/edge/edge_handshake.h"
-#include "agent/paths/edge/edge_route.h"
-#include "agent/paths/edge/pmtu_driver.h"
+#include "agent/paths/edge/peer_table.h"
+#include "agent/paths/edge/edge_mtu.h"
 #include "mesh/render/render.h"
 
 #define SEC NSEC_PER_SEC
@@ -33,7 +32,7 @@ static void test_the_smaller_key_begins(void **state)
     struct edge_handshake first = EDGE_HANDSHAKE_NULL;
     struct edge_handshake second = EDGE_HANDSHAKE_NULL;
 
-    assert_false(edge_handshake_is_wanted(&first));
+    assert_int_equal(first.due_at, NSEC_NEVER);
     edge_handshake_want(&first, true, EDGE_HANDSHAKE_TURN, T0);
     edge_handshake_want(&second, false, EDGE_HANDSHAKE_TURN, T0);
     assert_true(edge_handshake_take(&first, T0));
@@ -49,13 +48,13 @@ static void test_a_later_handshake_is_the_answer(void **state)
 {
     struct edge_handshake h = EDGE_HANDSHAKE_NULL;
 
-    edge_handshake_want_now(&h, T0);
+    edge_handshake_want(&h, true, 0, T0);
     edge_handshake_on_seen(&h, T0);
-    assert_true(edge_handshake_is_wanted(&h));
+    assert_int_not_equal(h.due_at, NSEC_NEVER);
     edge_handshake_on_seen(&h, T0 + 1);
-    assert_false(edge_handshake_is_wanted(&h));
+    assert_int_equal(h.due_at, NSEC_NEVER);
     /* The edge has moved: what was seen is of before. */
-    edge_handshake_on_moved(&h, T0 + 2);
+    h.wanted_at = T0 + 2;
     assert_false(edge_handshake_is_answer(&h, T0 + 1));
     assert_true(edge_handshake_has_session(&h, T0 + 180 * SEC));
     assert_false(edge_handshake_has_session(&h, T0 + 1 + 180 * SEC));
@@ -68,7 +67,7 @@ static void test_hastening(void **state)
     edge_handshake_want(&h, false, EDGE_HANDSHAKE_TURN, T0);
     assert_true(edge_handshake_hasten(&h, T0));
     assert_true(edge_handshake_take(&h, T0));
-    edge_handshake_drop(&h);
+    h.due_at = NSEC_NEVER;
     assert_false(edge_handshake_hasten(&h, T0));
 }
 
@@ -98,7 +97,7 @@ static void test_routes(void **state)
     assert_int_equal(out.keepalive, 25);
     assert_int_equal(out.mtu, 1400);
     assert_true(out.is_standby);
-    edge_route_on_applied(&r);
+    r.is_applied = true;
     assert_true(edge_route_use_relay(&r, &relay, "n4", &at));
     assert_false(r.is_applied);
     /* What the direct path needed does not hold for a relay. */
@@ -107,7 +106,7 @@ static void test_routes(void **state)
     assert_int_equal(out.keepalive, 0);
     assert_int_equal(out.mtu, 1200);
     assert_false(out.is_standby);
-    edge_route_on_applied(&r);
+    r.is_applied = true;
     assert_false(edge_route_use_relay(&r, &relay, "n4", &at));
     edge_route_on_relay_moved(&r, &other, &moved);
     assert_true(endpoint_equal(&r.endpoint, &at));
@@ -144,10 +143,10 @@ static unsigned answer_probes(struct pmtu_driver *pd, uint16_t most, nsec_t *now
         *now += 10 * MS;
         for (unsigned i = 0; i < n; i++)
             assert_true(pmtu_driver_on_fits(pd, fits[i], false, *now));
-        if (n == 0 && pmtu_driver_due(pd) == NSEC_NEVER)
+        if (n == 0 && pmtu_due(&pd->pmtu) == NSEC_NEVER)
             return n_uses;
         if (n == 0)
-            *now = nsec_max(*now, pmtu_driver_due(pd));
+            *now = nsec_max(*now, pmtu_due(&pd->pmtu));
     }
     fail_msg("the search does not end");
     return 0;
@@ -157,7 +156,7 @@ static void test_what_a_path_carries(void **state)
 {
     const struct pmtu_driver_limits limits = {.network_mtu = 1280, .link_mtu = 1420};
     struct endpoint at = endpoint("198.51.100.3:51820");
-    struct pmtu_driver *pd = pmtu_driver_new();
+    struct pmtu_driver *pd = calloc(1, sizeof(struct pmtu_driver));
     struct pmtu_probe probe;
     uint16_t payload;
     nsec_t now = T0;
@@ -176,13 +175,13 @@ static void test_what_a_path_carries(void **state)
     assert_false(pmtu_driver_on_fits(pd, 0xdead, false, now));
     pmtu_driver_on_path_lost(pd);
     assert_int_equal(pd->mtu, 0);
-    assert_int_equal(pmtu_driver_due(pd), NSEC_NEVER);
+    assert_int_equal(pmtu_due(&pd->pmtu), NSEC_NEVER);
     /* The same place again is a path anew, and a smaller one now. */
     assert_true(pmtu_driver_on_path(pd, &at, &limits, now));
     (void)answer_probes(pd, 1400 - 28, &now);
     assert_int_equal(pmtu_driver_settled(pd), 1400);
     assert_int_equal(pd->mtu, 1340);
-    pd = pmtu_driver_free(pd);
+    free(pd);
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "agent/paths/edge/edges.h"
-#include "agent/paths/edge/peer_seen.h"
+#include "agent/paths/edge/peer_table.h"
 #include "mesh/render/render.h"
 #include "path/paths.h"
 #include "test/support/sample_mesh.h"
@@ -66,7 +66,7 @@ static int set_up(void **state)
     assert_int_equal(paths_new(&w.paths, &opt, T0), 0);
     edges_init(&w.e, w.paths, &opt.secret, &own, &opt.rng);
     edges_set_snapshot(&w.e, &w.snapshot, T0);
-    (void)edges_take_news(&w.e);
+    (void)edges_take_changes(&w.e);
     (void)edges_choose_relays(&w.e, T0);
     *state = &w;
     return 0;
@@ -146,12 +146,12 @@ static void test_from_direct_to_the_hub(void **state)
     size_t n;
 
     go_direct(w, 3, "198.51.100.3:51820", T0);
-    assert_true(edges_take_news(&w->e));
-    assert_false(edges_take_news(&w->e));
+    assert_true(edges_take_changes(&w->e));
+    assert_false(edges_take_changes(&w->e));
     assert_int_equal(route(w, "n3").endpoint.port, 51820);
     assert_false(edges_awaits_handshake(&w->e));
     go_relayed(w, 3, 0, T0 + SEC);
-    assert_true(edges_take_news(&w->e));
+    assert_true(edges_take_changes(&w->e));
     (void)edges_routes(&w->e, &n);
     assert_int_equal(n, 0);
     /* The hub has to see one; ours is the smaller key. */
@@ -161,7 +161,7 @@ static void test_from_direct_to_the_hub(void **state)
     assert_null(edges_next_handshake(&w->e, T0 + SEC));
     /* Through the hub again is nothing new. */
     go_relayed(w, 3, 0, T0 + 2 * SEC);
-    assert_false(edges_take_news(&w->e));
+    assert_false(edges_take_changes(&w->e));
 }
 
 static void test_a_relay_is_kept_ready(void **state)
@@ -174,13 +174,13 @@ static void test_a_relay_is_kept_ready(void **state)
     assert_true(is_handshake_due(w, "n4", T0));
     see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
     assert_false(edges_awaits_handshake(&w->e));
-    (void)edges_take_news(&w->e);
+    (void)edges_take_changes(&w->e);
     /* One that is a relay no more is a peer like any other. */
     put_peer(&w->snapshot, 4, 0);
     edges_set_snapshot(&w->e, &w->snapshot, T0 + 2 * SEC);
     assert_true(edges_choose_relays(&w->e, T0 + 2 * SEC));
     assert_false(route(w, "n4").is_standby);
-    assert_true(edges_take_news(&w->e));
+    assert_true(edges_take_changes(&w->e));
     assert_false(edges_choose_relays(&w->e, T0 + 2 * SEC));
 }
 
@@ -221,9 +221,9 @@ static void test_a_hub_that_has_forgotten(void **state)
     go_direct(w, 4, "198.51.100.4:51820", T0);
     see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
     see(w, seen(3, "203.0.113.10:51820", T0 + MS, 1), T0 + SEC);
-    (void)edges_take_news(&w->e);
+    (void)edges_take_changes(&w->e);
     edges_on_hub_forgot(&w->e, T0 + 2 * SEC);
-    assert_true(edges_take_news(&w->e));
+    assert_true(edges_take_changes(&w->e));
     /* Not what goes directly, nor what never had a session. */
     assert_true(is_handshake_due(w, "n3", T0 + 2 * SEC));
     assert_false(is_handshake_due(w, "n4", T0 + 2 * SEC));
@@ -249,11 +249,11 @@ static void test_another_hub_relays(void **state)
     see(w, seen(3, "203.0.113.10:51820", T0 + MS, 1), T0 + SEC);
     see(w, seen(9, "203.0.113.99:51820", T0 + MS, 1), T0 + SEC);
     assert_true(edges_is_hub_at(&w->e, &at));
-    (void)edges_take_news(&w->e);
+    (void)edges_take_changes(&w->e);
     edges_set_hub(&w->e, snapshot_find_node(&w->snapshot, "hub"), T0 + 2 * SEC);
-    assert_false(edges_take_news(&w->e));
+    assert_false(edges_take_changes(&w->e));
     edges_set_hub(&w->e, snapshot_find_node(&w->snapshot, "hub-b"), T0 + 2 * SEC);
-    assert_true(edges_take_news(&w->e));
+    assert_true(edges_take_changes(&w->e));
     assert_true(is_handshake_due(w, "n3", T0 + 2 * SEC));
     assert_false(is_handshake_due(w, "n4", T0 + 2 * SEC));
     edges_set_snapshot(&w->e, &w->snapshot, T0 + 3 * SEC);

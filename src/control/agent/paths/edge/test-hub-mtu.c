@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/paths/edge/hub_mtu.h"
+#include "agent/paths/edge/edge_mtu.h"
 
 #define SEC NSEC_PER_SEC
 #define MS  NSEC_PER_MSEC

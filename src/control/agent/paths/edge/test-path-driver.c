@@ -191,7 +191,7 @@ static void check_direct_only(const struct world *w)
     const struct reach_peer *peer;
     struct reach reach = REACH_NULL;
 
-    assert_int_equal(path_driver_judge(w->paths, &reach, &facts), 0);
+    assert_int_equal(path_driver_evaluate(w->paths, &reach, &facts), 0);
     peer = reach_find(&reach, "n3");
     assert_non_null(peer);
     assert_int_equal(peer->kind, PATH_KIND_NONE);

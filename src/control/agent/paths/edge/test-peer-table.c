@@ -96,14 +96,14 @@ static void test_policies(void **state)
     }
 }
 
-static void assert_news(const struct peer_table *t, bool put, bool side, bool run, bool relaying)
+static void assert_changes(const struct peer_table *t, bool put, bool side, bool run, bool relaying)
 {
-    const struct peer_news *news = &peer_table_find(t, "n3")->news;
+    const struct peer_changes *changes = &peer_table_find(t, "n3")->changes;
 
-    assert_int_equal(news->is_put, put);
-    assert_int_equal(news->is_side, side);
-    assert_int_equal(news->is_restarted, run);
-    assert_int_equal(news->is_relaying, relaying);
+    assert_int_equal(changes->is_put, put);
+    assert_int_equal(changes->is_side, side);
+    assert_int_equal(changes->is_restarted, run);
+    assert_int_equal(changes->is_relaying, relaying);
 }
 
 static void test_news(void **state)
@@ -112,18 +112,18 @@ static void test_news(void **state)
     struct snapshot *s = *state;
 
     assert_int_equal(peer_table_take(&t, s), 0);
-    assert_news(&t, true, true, false, false);
+    assert_changes(&t, true, true, false, false);
     assert_int_equal(peer_table_take(&t, s), 0);
-    assert_news(&t, false, false, false, false);
+    assert_changes(&t, false, false, false, false);
     put_peer(s, 3, 2, 77);
     assert_int_equal(peer_table_take(&t, s), 0);
-    assert_news(&t, true, true, false, true);
+    assert_changes(&t, true, true, false, true);
     put_peer(s, 3, 2, 78);
     assert_int_equal(peer_table_take(&t, s), 0);
-    assert_news(&t, false, false, true, false);
+    assert_changes(&t, false, false, true, false);
     peer_table_retry(peer_table_find(&t, "n3"));
     assert_int_equal(peer_table_take(&t, s), 0);
-    assert_news(&t, true, true, false, false);
+    assert_changes(&t, true, true, false, false);
     peer_table_deinit(&t);
 }
 
@@ -134,7 +134,7 @@ static void test_what_is_kept_of_a_peer(void **state)
     struct object other = sample_node(3);
 
     assert_int_equal(peer_table_take(&t, s), 0);
-    assert_false(edge_handshake_is_wanted(&t.items[0].handshake));
+    assert_int_equal(t.items[0].handshake.due_at, NSEC_NEVER);
     t.items[0].has_session = true;
     assert_int_equal(peer_table_take(&t, s), 0);
     assert_true(t.items[0].has_session);

@@ -52,17 +52,18 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What is said of n3, when that was found for it. */
-static const struct reach_peer *judge(struct world *w, const struct path_view *view)
+static bool find_view(void *ctx, const char *node, struct path_view *ret, nsec_t now)
 {
-    struct reach next;
+    const struct path_view *view = ctx;
 
-    assert_int_equal(reach_begin(&next, w->snapshot.nodes.n), 0);
-    for (size_t i = 0; i < w->snapshot.nodes.n; i++)
-        if (reach_is_peer(&w->snapshot, &w->snapshot.nodes.items[i]->node))
-            reach_add(&next, &w->facts, &w->snapshot.nodes.items[i]->node, view);
-    reach_replace(&w->reach, &next);
-    assert_null(next.items);
+    *ret = *view;
+    return true;
+}
+
+/* What is said of n3, when that was found for it. */
+static const struct reach_peer *evaluate(struct world *w, struct path_view *view)
+{
+    assert_int_equal(reach_update(&w->reach, &w->facts, view ? find_view : NULL, view), 0);
     assert_int_equal(w->reach.n, 1);
     assert_null(reach_find(&w->reach, "hub"));
     return reach_find(&w->reach, "n3");
@@ -73,12 +74,12 @@ static void test_what_was_found_counts(void **state)
     struct world *w = *state;
     struct path_view view = {
         .kind = PATH_KIND_DIRECT, .rtt = 7, .least_rtt = 5, .loss_permille = 3};
-    const struct reach_peer *peer = judge(w, NULL);
+    const struct reach_peer *peer = evaluate(w, NULL);
 
     assert_int_equal(peer->kind, PATH_KIND_RELAY);
     assert_string_equal(peer->relay, "hub");
     assert_false(peer->is_measured);
-    peer = judge(w, &view);
+    peer = evaluate(w, &view);
     assert_int_equal(peer->kind, PATH_KIND_DIRECT);
     assert_string_equal(peer->relay, "");
     assert_true(peer->is_measured);
@@ -89,7 +90,7 @@ static void test_what_was_found_counts(void **state)
     /* Through a socket beside WireGuard's the engine does not know where the peer is. */
     view.socket = 9;
     view.remote.port = 4000;
-    assert_int_equal(judge(w, &view)->remote.port, 4000);
+    assert_int_equal(evaluate(w, &view)->remote.port, 4000);
 }
 
 static void test_since(void **state)
@@ -97,11 +98,11 @@ static void test_since(void **state)
     struct world *w = *state;
     struct path_view view = {.kind = PATH_KIND_DIRECT};
 
-    assert_int_equal(judge(w, &view)->since, T0);
+    assert_int_equal(evaluate(w, &view)->since, T0);
     w->facts.now += SEC;
-    assert_int_equal(judge(w, &view)->since, T0);
+    assert_int_equal(evaluate(w, &view)->since, T0);
     view.kind = PATH_KIND_LAN;
-    assert_int_equal(judge(w, &view)->since, T0 + SEC);
+    assert_int_equal(evaluate(w, &view)->since, T0 + SEC);
 }
 
 static void test_the_hub_and_its_stream(void **state)
@@ -109,12 +110,12 @@ static void test_the_hub_and_its_stream(void **state)
     struct world *w = *state;
     struct path_view view = {.kind = PATH_KIND_RELAY, .why = "no way was found"};
 
-    assert_string_equal(judge(w, &view)->why, "no way was found");
+    assert_string_equal(evaluate(w, &view)->why, "no way was found");
     w->facts.stream_why = "UDP is blocked";
-    assert_int_equal(judge(w, &view)->kind, PATH_KIND_STREAM);
-    assert_string_equal(judge(w, &view)->why, "UDP is blocked");
+    assert_int_equal(evaluate(w, &view)->kind, PATH_KIND_STREAM);
+    assert_string_equal(evaluate(w, &view)->why, "UDP is blocked");
     w->facts.hub_heard = false;
-    assert_int_equal(judge(w, NULL)->kind, PATH_KIND_NONE);
+    assert_int_equal(evaluate(w, NULL)->kind, PATH_KIND_NONE);
 }
 
 static void test_alarms_are_counted(void **state)
@@ -123,20 +124,20 @@ static void test_alarms_are_counted(void **state)
     struct path_view view = {.kind = PATH_KIND_RELAY, .is_alarm = true};
     struct object stock;
 
-    (void)judge(w, &view);
+    (void)evaluate(w, &view);
     assert_int_equal(w->reach.n_alarms, 1);
     view.is_alarm = false;
-    (void)judge(w, &view);
+    (void)evaluate(w, &view);
     assert_int_equal(w->reach.n_alarms, 0);
     /* In a mesh a peer that says no place of its own is relayed. */
     sample_put(&w->snapshot, sample_node(3));
     w->snapshot.network.topology = TOPOLOGY_MESH;
-    assert_true(judge(w, NULL)->is_alarm);
+    assert_true(evaluate(w, NULL)->is_alarm);
     /* One that has no agent never says one, which is no alarm for ever. */
     stock = sample_node(3);
     stock.node.stock = true;
     sample_put(&w->snapshot, stock);
-    assert_false(judge(w, NULL)->is_alarm);
+    assert_false(evaluate(w, NULL)->is_alarm);
 }
 
 int main(void)

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/paths/edge/hub_liveness.h"
 #include "agent/paths/edge/relay_select.h"
 
 #define SEC NSEC_PER_SEC
@@ -43,9 +42,9 @@ static void test_the_two_nearest_are_kept(void **state)
     assert_true(relays[1].is_standby && relays[4].is_standby);
 }
 
-static void test_what_is_told(void **state)
+static void test_what_is_reported(void **state)
 {
-    struct relay_select rs = {.n_told = 0};
+    struct relay_select rs = {.n_reported = 0};
     struct relay_hub hub = {.key = {.b = {1}}, .rtt = 8 * MS};
     struct relay_fact relays[] = {
         {.key = {.b = {2}}, .is_standby = true, .has_session = true, .rtt = 100 * MS},
@@ -141,7 +140,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_two_nearest_are_kept),
-        cmocka_unit_test(test_what_is_told),
+        cmocka_unit_test(test_what_is_reported),
         cmocka_unit_test(test_a_hub_in_use_is_asked),
         cmocka_unit_test(test_a_silent_hub_is_dead),
         cmocka_unit_test(test_a_dead_hub_that_is_left),

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <uv.h>
 
-#include "agent/paths/socket/frame_client.h"
+#include "agent/paths/socket/path_sockets.h"
 #include "test/support/sample_engine.h"
 
 #define SEC NSEC_PER_SEC

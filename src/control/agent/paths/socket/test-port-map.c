@@ -10,8 +10,7 @@
 #include <cmocka.h>
 #include <uv.h>
 
-#include "agent/paths/socket/port_map.h"
-#include "agent/paths/socket/port_map_internal.h"
+#include "agent/paths/socket/local_candidates.h"
 
 #define SEC NSEC_PER_SEC
 
@@ -37,7 +36,7 @@ static void test_pauses(void **state)
     for (size_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++) {
         struct port_mapping pm = {.kind = pauses[i].kind, .lifetime = pauses[i].lifetime};
 
-        assert_int_equal(port_map__pause_after(&pm), pauses[i].pause);
+        assert_int_equal(port_map_pause_after(&pm), pauses[i].pause);
     }
 }
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "agent/paths/socket/punch_sockets.h"
+#include "agent/paths/socket/path_sockets.h"
 #include "base/err.h"
 #include "engine/frames.h"
 #include "net/address/sockaddr.h"

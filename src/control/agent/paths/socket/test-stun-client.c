@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/paths/socket/stun_client.h"
+#include "agent/paths/socket/local_candidates.h"
 #include "base/rng.h"
 
 #define SEC  NSEC_PER_SEC

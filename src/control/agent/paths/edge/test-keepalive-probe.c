@@ -1,4 +1,4 @@
-/* test-keepalive-plan.c - when idle time is measured, and what is used meanwhile: a virtual clock.
+/* test-keepalive-probe.c - when idle time is measured, and what is used meanwhile: a virtual clock.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/paths/edge/keepalive_plan.h"
+#include "agent/paths/edge/keepalive_probe.h"
 #include "mesh/object/object.h"
 
 #define START (1000 * NSEC_PER_SEC)

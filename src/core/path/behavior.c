@@ -47,7 +47,7 @@ void behavior_survey_add(struct behavior_survey *s, const struct endpoint *serve
 }
 
 /* What the mapping depends on, by two more answers; @so_far: by those before. */
-static enum behavior_rule compare(
+static enum behavior_rule compare_samples(
     const struct behavior_sample *a, const struct behavior_sample *b, enum behavior_rule so_far)
 {
     bool same_address = ip_addr_equal(&a->server.addr, &b->server.addr);
@@ -66,7 +66,7 @@ static enum behavior_rule compare(
 
 /* The smallest step between the ports of mappings that follow each other in time; 0: one of the
  * steps is too large, or they go both up and down. */
-static int16_t step_of(const struct behavior_sample *samples, unsigned n)
+static int16_t port_step_of(const struct behavior_sample *samples, unsigned n)
 {
     int step = 0;
 
@@ -83,7 +83,7 @@ static int16_t step_of(const struct behavior_sample *samples, unsigned n)
     return (int16_t)step;
 }
 
-static bool is_own(const struct endpoint *own, size_t n_own, const struct endpoint *ep)
+static bool is_own_address(const struct endpoint *own, size_t n_own, const struct endpoint *ep)
 {
     for (size_t i = 0; i < n_own; i++)
         if (ip_addr_equal(&own[i].addr, &ep->addr))
@@ -103,15 +103,15 @@ struct behavior behavior_of(
             v4[n++] = s->samples[i];
     for (unsigned i = 0; i < n; i++)
         for (unsigned j = 0; j < i; j++)
-            b.mapping = compare(&v4[j], &v4[i], b.mapping);
+            b.mapping = compare_samples(&v4[j], &v4[i], b.mapping);
     if (n == 0)
         return b;
     b.last_port = v4[n - 1].mapped.port;
-    b.is_natted = !is_own(own, n_own, &v4[n - 1].mapped);
+    b.is_natted = !is_own_address(own, n_own, &v4[n - 1].mapped);
     if (!b.is_natted)
         b.mapping = BEHAVIOR_ENDPOINT_INDEPENDENT;
     if (behavior_is_hard(&b))
-        b.port_step = step_of(v4, n);
+        b.port_step = port_step_of(v4, n);
     return b;
 }
 

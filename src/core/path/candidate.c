@@ -55,7 +55,7 @@ static bool has_block(const struct ip_prefix *outer, const struct ip_prefix *inn
            ip_prefix_has(outer, &inner->addr);
 }
 
-static bool are_equal(
+static bool are_prefixes_equal(
     const struct ip_prefix *a, unsigned n_a, const struct ip_prefix *b, unsigned n_b)
 {
     bool equal = n_a == n_b;
@@ -67,8 +67,8 @@ static bool are_equal(
 
 bool candidate_blocks_equal(const struct candidate_blocks *a, const struct candidate_blocks *b)
 {
-    return are_equal(a->items, a->n, b->items, b->n) &&
-           are_equal(a->outside, a->n_outside, b->outside, b->n_outside);
+    return are_prefixes_equal(a->items, a->n, b->items, b->n) &&
+           are_prefixes_equal(a->outside, a->n_outside, b->outside, b->n_outside);
 }
 
 bool candidate_blocks_add(struct candidate_blocks *blocks, const struct ip_prefix *block)
@@ -107,7 +107,7 @@ bool candidate_is_private(const struct ip_addr *a)
            (b[12] == 192 && b[13] == 168) || (b[12] == 100 && (b[13] & 0xc0) == 64);
 }
 
-static unsigned index_of(const struct candidates *c, const struct endpoint *ep)
+static unsigned candidate_index(const struct candidates *c, const struct endpoint *ep)
 {
     unsigned i = 0;
 
@@ -118,12 +118,12 @@ static unsigned index_of(const struct candidates *c, const struct endpoint *ep)
 
 const struct candidate *candidates_find(const struct candidates *c, const struct endpoint *ep)
 {
-    unsigned i = index_of(c, ep);
+    unsigned i = candidate_index(c, ep);
 
     return i < c->n ? &c->items[i] : NULL;
 }
 
-static void remove_at(struct candidates *c, unsigned i)
+static void remove_candidate(struct candidates *c, unsigned i)
 {
     memmove(&c->items[i], &c->items[i + 1], (c->n - i - 1) * sizeof(c->items[0]));
     c->n--;
@@ -131,14 +131,14 @@ static void remove_at(struct candidates *c, unsigned i)
 
 bool candidates_add(struct candidates *c, enum candidate_kind kind, const struct endpoint *ep)
 {
-    unsigned i = index_of(c, ep);
+    unsigned i = candidate_index(c, ep);
 
     if (!candidate_is_possible(ep))
         return false;
     if (i < c->n) {
         if (c->items[i].kind <= kind)
             return false;
-        remove_at(c, i);
+        remove_candidate(c, i);
     } else if (c->n == CANDIDATES_MAX) {
         if (c->items[c->n - 1].kind <= kind)
             return false;

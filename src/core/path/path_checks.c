@@ -9,9 +9,372 @@
  * in a way that its two ends can miss each other for ever: who skips all but each
  * eighth slot meets who skips all but each fourth at each eighth.
  */
+#include <stdlib.h>
+
 #include "path/path_internal.h"
 #include "path/path_pair_internal.h"
 #include "path/paths_internal.h"
+
+/* ---- when both ends try again ---------------------------------------------------------------- */
+
+/*
+ * When both ends of an edge try again: see path_checks.c.
+ */
+
+/* Without a relay a pair that has no direct path does not talk at all; and one that has left a
+ * direct path for a better relay may have done so in a bad moment. */
+#define SLOT_PERIOD_URGENT (5 * NSEC_PER_SEC)
+#define BACKOFF_URGENT     2
+/* An edge without traffic uses at least each eighth slot. */
+#define BACKOFF_MAX 3
+/* For this time after traffic an edge is taken to be in use. */
+#define INTEREST (60 * NSEC_PER_SEC)
+
+static bool has_interest(const struct path *pp, nsec_t now)
+{
+    return pp->traffic.moved_at != 0 && now - pp->traffic.moved_at < INTEREST;
+}
+
+static nsec_t slot_after(const struct path *pp, nsec_t period, nsec_t stride, nsec_t now)
+{
+    nsec_t shared = now + pp->owner->clock_offset;
+    nsec_t into = (shared - pp->slot.phase % period) % stride;
+
+    if (into < 0)
+        into += stride;
+    return now + stride - into;
+}
+
+static bool is_slot_urgent(const struct path *pp, nsec_t now)
+{
+    return pp->choice.pair == 0 &&
+           (!pp->owner->relay_is_usable || (pp->choice.is_worse && has_interest(pp, now)));
+}
+
+void path__slot_plan(struct path *pp, nsec_t now)
+{
+    bool urgent = is_slot_urgent(pp, now);
+    nsec_t period = urgent ? SLOT_PERIOD_URGENT : PATH_SLOT_PERIOD;
+    unsigned skip = urgent && pp->slot.backoff > BACKOFF_URGENT ? BACKOFF_URGENT : pp->slot.backoff;
+
+    if (!path__wants_direct(pp) || !pp->has_side)
+        pp->slot.next_at = NSEC_NEVER;
+    else
+        pp->slot.next_at = slot_after(pp, period, period << skip, now);
+}
+
+void path__slot_restart(struct path *pp, nsec_t now)
+{
+    pp->slot.backoff = 0;
+    path__slot_plan(pp, now);
+}
+
+static bool pass_slot(struct path *pp, nsec_t now)
+{
+    if (has_interest(pp, now))
+        pp->slot.backoff = 0;
+    else if (pp->slot.backoff < BACKOFF_MAX)
+        pp->slot.backoff++;
+    return pp->slot.backoff == BACKOFF_MAX;
+}
+
+/* ---- guessing ports -------------------------------------------------------------------------- */
+
+/*
+ * Guessing the ports of a symmetric NAT.
+ *
+ * Behind a NAT whose mappings depend on the destination, the port that a peer
+ * will see is not the one that a server saw. If the NAT counts, the next few ports
+ * are guessed in every round. If it draws them at random, and the peer's own NAT
+ * lets in only what it sent to, chance must help (the birthday paradox): the hard
+ * side opens many sockets, each with a mapping of its own towards the peer, and
+ * the other pings random ports. With 256 sockets and 1024 pings they meet with
+ * 1 - exp(-256 * 1024 / 64512) = 98 %.
+ *
+ * That costs a thousand packets, and as many mappings in the NAT of who guesses.
+ * So it is tried when the first round of plain pings has failed, if both ends
+ * take part, and then at slots less and less often; by one edge of a node at a
+ * time, and within what a node may put into its NAT (PATHS_MAPPINGS_MAX). An edge
+ * whose turn it is not waits for its next slot, where the other end does, too.
+ */
+
+/* Ports that NATs give out (RFC 4787 section 4.2.2). */
+#define PORT_FIRST 1024
+#define N_PORTS    (65536 - PORT_FIRST)
+/* Odd, and without a common factor with N_PORTS (2^10 * 3^2 * 7): visits each port once. */
+#define PORT_STRIDE 24709
+/* The side that pings ports: how many, so many at a time, so often. */
+#define GUESSES     1024
+#define GUESS_BURST 8
+#define GUESS_EVERY (60 * NSEC_PER_MSEC)
+/* The side that opens sockets does it in parts, and pings from each so many times. */
+#define OPEN_BURST 16
+#define OPEN_EVERY (60 * NSEC_PER_MSEC)
+#define N_PASSES   2
+/* Mappings are kept until the other side must be through. */
+#define HARD_TIME (10 * NSEC_PER_SEC)
+/*
+ * After a failure each eighth slot counts , then each 16th, up to each 256th, which
+ * is four hours: both ends know it, also when only one of them could take part before.
+ */
+#define SKIP_MIN 3
+#define SKIP_MAX 8
+/* But not one that comes sooner than this; and one that comes so little late is not missed. */
+#define AGAIN_MIN   (120 * NSEC_PER_SEC)
+#define SLOT_MARGIN (1 * NSEC_PER_SEC)
+/* After a success, and doubling until a path lasts: whoever restarts is found again soon. */
+#define USED_MIN       (10 * NSEC_PER_SEC)
+#define USED_DOUBLINGS 8
+
+struct path_port_guess {
+    bool is_hard;           /* we open sockets; else we guess ports */
+    struct endpoint target; /* hard: the peer; else its NAT's address, any port */
+    nsec_t next_at;         /* of the next part */
+    nsec_t end_at;          /* of the guess */
+    unsigned n_mappings;    /* that were reserved */
+    unsigned n_guessed;     /* of GUESSES */
+    uint32_t port;          /* offset from PORT_FIRST of the next guess */
+    uint32_t first_socket;  /* hard: numbers from here */
+    unsigned n_asked;       /* sockets asked for */
+    unsigned n_opened;      /* of @opened */
+    unsigned n_pinged;      /* of the opened ones, over all passes */
+    uint32_t opened[];      /* numbers of those that are open */
+};
+
+/* ---- the next few ports --------------------------------------------------------------------- */
+
+/* Where the peer's NAT was seen: any port of that address may be its next mapping. */
+static const struct endpoint *public_endpoint(const struct path_side *s)
+{
+    static const enum candidate_kind order[] = {
+        CANDIDATE_REFLEXIVE, CANDIDATE_MAPPED, CANDIDATE_GIVEN, CANDIDATE_HOST};
+
+    for (unsigned k = 0; k < sizeof(order) / sizeof(order[0]); k++)
+        for (unsigned i = 0; i < s->candidates.n; i++) {
+            const struct candidate *c = &s->candidates.items[i];
+
+            if (c->kind == order[k] && ip_addr_is_v4(&c->endpoint.addr) &&
+                !candidate_is_private(&c->endpoint.addr))
+                return &c->endpoint;
+        }
+    return NULL;
+}
+
+static void guess_next_ports(struct path *pp, nsec_t now)
+{
+    const struct endpoint *seen = public_endpoint(&pp->side);
+    const struct behavior *nat = &pp->side.nat;
+
+    if (!seen || !behavior_is_hard(nat) ||
+        !paths__may_send(pp->owner, seen, BEHAVIOR_GUESSES, true, now))
+        return;
+    for (unsigned i = 0; i < BEHAVIOR_GUESSES; i++) {
+        struct endpoint guess = *seen;
+
+        guess.port = behavior_predict(nat, i);
+        if (guess.port == 0)
+            return;
+        (void)paths__reserve(pp->owner, 1, now);
+        path__ping_loose(pp, PATH_SOCKET_MAIN, &guess, now);
+    }
+}
+
+/* ---- sockets -------------------------------------------------------------------------------- */
+
+void path__close_socket(struct path *pp, uint32_t socket)
+{
+    struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_CLOSE);
+
+    if (item)
+        item->action.socket = socket;
+    pp->owner->guessing.n_sockets--;
+    path__pairs_drop_socket(pp, socket);
+}
+
+bool path__owns_socket(const struct path *pp, uint32_t socket)
+{
+    const struct path_port_guess *s = pp->guess.present;
+    const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
+
+    if (socket == PATH_SOCKET_MAIN || (chosen && chosen->socket == socket))
+        return true;
+    return s && s->is_hard && socket >= s->first_socket && socket - s->first_socket < s->n_asked;
+}
+
+static void open_some_sockets(struct path *pp, struct path_port_guess *s)
+{
+    struct paths *p = pp->owner;
+
+    for (unsigned i = 0; i < OPEN_BURST && s->n_asked < p->guessing.sockets_max; i++) {
+        struct paths_item *item = paths__add(p, pp, PATH_ACTION_OPEN);
+
+        if (!item)
+            return;
+        item->action.socket = ++p->guessing.last_socket;
+        if (s->n_asked++ == 0)
+            s->first_socket = p->guessing.last_socket;
+    }
+}
+
+void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, nsec_t now)
+{
+    struct path_port_guess *s = pp->guess.present;
+    bool is_ours = s && path__owns_socket(pp, socket) && s->n_opened < s->n_asked;
+
+    if (!opened)
+        return;
+    pp->owner->guessing.n_sockets++;
+    pp->owner->counters.sockets_opened++;
+    if (!is_ours) {
+        path__close_socket(pp, socket);
+        return;
+    }
+    s->opened[s->n_opened++] = socket;
+    s->next_at = nsec_min(s->next_at, now + OPEN_EVERY);
+}
+
+/* ---- the two sides -------------------------------------------------------------------------- */
+
+static void hard_step(struct path *pp, struct path_port_guess *s, nsec_t now)
+{
+    open_some_sockets(pp, s);
+    for (unsigned i = 0; i < OPEN_BURST && s->n_pinged < N_PASSES * s->n_opened; i++) {
+        (void)paths__reserve(pp->owner, 1, now);
+        path__ping_loose(pp, s->opened[s->n_pinged++ % s->n_opened], &s->target, now);
+    }
+}
+
+static void easy_step(struct path *pp, struct path_port_guess *s, nsec_t now)
+{
+    for (unsigned i = 0; i < GUESS_BURST && s->n_guessed < GUESSES; i++) {
+        struct endpoint guess = s->target;
+
+        guess.port = (uint16_t)(PORT_FIRST + s->port);
+        s->port = (s->port + PORT_STRIDE) % N_PORTS;
+        s->n_guessed++;
+        (void)paths__reserve(pp->owner, 1, now);
+        path__ping_loose(pp, PATH_SOCKET_MAIN, &guess, now);
+    }
+}
+
+nsec_t path__port_guess_due(const struct path *pp)
+{
+    return pp->guess.present ? nsec_min(pp->guess.present->next_at, pp->guess.present->end_at)
+                             : NSEC_NEVER;
+}
+
+void path__port_guess_tick(struct path *pp, nsec_t now)
+{
+    struct path_port_guess *s = pp->guess.present;
+
+    if (!s || now < path__port_guess_due(pp))
+        return;
+    if (now >= s->end_at) {
+        path__port_guess_end(pp);
+        return;
+    }
+    if (s->is_hard)
+        hard_step(pp, s, now);
+    else
+        easy_step(pp, s, now);
+    s->next_at = now + (s->is_hard ? OPEN_EVERY : GUESS_EVERY);
+}
+
+void path__port_guess_end(struct path *pp)
+{
+    struct path_port_guess *s = pp->guess.present;
+    const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
+    uint32_t keep = chosen ? chosen->socket : PATH_SOCKET_MAIN;
+
+    if (!s)
+        return;
+    for (unsigned i = 0; i < s->n_opened; i++)
+        if (s->opened[i] != keep)
+            path__close_socket(pp, s->opened[i]);
+    paths__unmap(pp->owner, s->n_mappings - (s->is_hard ? s->n_asked : s->n_guessed));
+    free(s);
+    pp->guess.present = NULL;
+    pp->owner->guessing.edge = NULL;
+}
+
+/* ---- is it worth it? ------------------------------------------------------------------------ */
+
+/* One side's mapping depends on the destination; and in vain unless both do their share. */
+static bool can_guess_help(const struct path *pp, bool is_hard)
+{
+    const struct paths *p = pp->owner;
+    const struct behavior *theirs = &pp->side.nat;
+
+    return is_hard != behavior_is_hard(theirs) && !p->self.nat.is_blocked && !theirs->is_blocked &&
+           p->guessing.sockets_max > 0 && pp->side.can_guess && public_endpoint(&pp->side) != NULL;
+}
+
+static void plan_next_guess(struct path *pp, nsec_t now)
+{
+    unsigned skip = SKIP_MIN + pp->guess.n_tried;
+
+    pp->guess.again_at = slot_after(pp, PATH_SLOT_PERIOD,
+        PATH_SLOT_PERIOD << (skip < SKIP_MAX ? skip : SKIP_MAX), now + AGAIN_MIN);
+    pp->guess.again_at -= SLOT_MARGIN;
+}
+
+/* Our NAT's mappings, our sockets and what may be sent to the peer's NAT are enough; and it is
+ * nobody else's turn. */
+static bool take_guess_turn(struct path *pp, bool is_hard, unsigned n_mappings, nsec_t now)
+{
+    struct paths *p = pp->owner;
+    unsigned n_frames = is_hard ? N_PASSES * n_mappings : n_mappings;
+
+    if (p->guessing.edge || (is_hard && p->guessing.n_sockets >= p->guessing.sockets_max) ||
+        !paths__may_map(p, n_mappings, now))
+        return false;
+    if (paths__may_send(p, public_endpoint(&pp->side), n_frames, true, now))
+        return true;
+    paths__unmap(p, n_mappings);
+    return false;
+}
+
+void path__port_guess_on_used(struct path *pp, nsec_t now)
+{
+    unsigned doublings = pp->guess.n_tried < USED_DOUBLINGS ? pp->guess.n_tried : USED_DOUBLINGS;
+
+    pp->guess.again_at = nsec_min(pp->guess.again_at, now + (USED_MIN << doublings));
+}
+
+void path__port_guess_on_stable(struct path *pp)
+{
+    pp->guess.n_tried = 0;
+}
+
+static void consider_guessing(struct path *pp, nsec_t now)
+{
+    struct paths *p = pp->owner;
+    bool hard = behavior_is_hard(&p->self.nat);
+    unsigned n_mappings = hard ? p->guessing.sockets_max : GUESSES;
+    struct path_port_guess *s;
+
+    if (now < pp->guess.again_at || !can_guess_help(pp, hard))
+        return;
+    plan_next_guess(pp, now);
+    if (!take_guess_turn(pp, hard, n_mappings, now))
+        return;
+    s = calloc(1, sizeof(*s) + (hard ? p->guessing.sockets_max : 0) * sizeof(s->opened[0]));
+    if (!s) {
+        paths__unmap(p, n_mappings);
+        return;
+    }
+    s->is_hard = hard;
+    s->n_mappings = n_mappings;
+    s->target = *public_endpoint(&pp->side);
+    s->port = rng_u32(&p->rng) % N_PORTS;
+    s->next_at = now;
+    s->end_at = now + HARD_TIME;
+    pp->guess.present = s;
+    p->guessing.edge = pp;
+    pp->guess.n_tried++;
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 /* A direct path with a round trip up to this needs no search for a better one. */
 #define GOOD_ENOUGH (2 * NSEC_PER_MSEC)
@@ -117,7 +480,7 @@ void path__checks_on_found(struct path *pp)
 }
 
 /* Does the round want to ask that pair? */
-static bool is_wanted(const struct path *pp, const struct path_pair *pair)
+static bool is_ping_wanted(const struct path *pp, const struct path_pair *pair)
 {
     if (pair->n_round_pongs >= PATH_SAMPLES_SURE)
         return false;
@@ -132,15 +495,15 @@ static void admit_pairs(struct path *pp, nsec_t now)
     for (unsigned i = 0; i < pp->pairs.n; i++) {
         struct path_pair *pair = &pp->pairs.items[i];
 
-        if (pair->admission == PATH_ADMISSION_OPEN && is_wanted(pp, pair))
+        if (pair->admission == PATH_ADMISSION_OPEN && is_ping_wanted(pp, pair))
             pair->admission = path__may_ping(pp, pair, ROUND_FRAMES, now) ? PATH_ADMISSION_YES
                                                                           : PATH_ADMISSION_NO;
     }
 }
 
-static bool is_asked(const struct path *pp, const struct path_pair *pair)
+static bool is_pinged(const struct path *pp, const struct path_pair *pair)
 {
-    return pair->admission == PATH_ADMISSION_YES && is_wanted(pp, pair);
+    return pair->admission == PATH_ADMISSION_YES && is_ping_wanted(pp, pair);
 }
 
 /* The peer is behind a NAT there, which we must not surprise. IPv6 is not translated, and a
@@ -158,36 +521,36 @@ static bool is_announced(const struct path *pp)
 }
 
 /* What a step does with a pair. */
-enum round_deed {
-    ROUND_DEED_NONE,
-    ROUND_DEED_PING,
-    ROUND_DEED_OPEN,
+enum round_action {
+    ROUND_ACTION_NONE,
+    ROUND_ACTION_PING,
+    ROUND_ACTION_OPEN,
 };
 
-static enum round_deed deed_of(
+static enum round_action action_of_step(
     const struct path *pp, const struct path_pair *pair, const struct round_step *step, nsec_t now)
 {
-    if (!is_asked(pp, pair))
-        return ROUND_DEED_NONE;
+    if (!is_pinged(pp, pair))
+        return ROUND_ACTION_NONE;
     if (!needs_opener(pair, now))
-        return step->pings_open ? ROUND_DEED_PING : ROUND_DEED_NONE;
+        return step->pings_open ? ROUND_ACTION_PING : ROUND_ACTION_NONE;
     if (!is_announced(pp) && step - steps >= STEP_NEAR)
-        return ROUND_DEED_NONE;
+        return ROUND_ACTION_NONE;
     if (step->pings_all)
-        return ROUND_DEED_PING;
-    return step->first != 0 ? ROUND_DEED_OPEN : ROUND_DEED_NONE;
+        return ROUND_ACTION_PING;
+    return step->first != 0 ? ROUND_ACTION_OPEN : ROUND_ACTION_NONE;
 }
 
 /* How many frames a step sends on a pair. */
 static unsigned count_frames(
     const struct path *pp, const struct path_pair *pair, const struct round_step *step, nsec_t now)
 {
-    switch (deed_of(pp, pair, step, now)) {
-    case ROUND_DEED_PING:
+    switch (action_of_step(pp, pair, step, now)) {
+    case ROUND_ACTION_PING:
         return 1;
-    case ROUND_DEED_OPEN:
+    case ROUND_ACTION_OPEN:
         return 1u + step->last - step->first;
-    case ROUND_DEED_NONE:
+    case ROUND_ACTION_NONE:
         break;
     }
     return 0;
@@ -205,12 +568,12 @@ static unsigned count_all(const struct path *pp, const struct round_step *step, 
 static bool has_openers(const struct path *pp, nsec_t now)
 {
     for (unsigned i = 0; i < pp->pairs.n; i++)
-        if (is_asked(pp, &pp->pairs.items[i]) && needs_opener(&pp->pairs.items[i], now))
+        if (is_pinged(pp, &pp->pairs.items[i]) && needs_opener(&pp->pairs.items[i], now))
             return true;
     return false;
 }
 
-void path__checks_meet(struct path *pp, nsec_t now)
+void path__checks_restart(struct path *pp, nsec_t now)
 {
     if (pp->checks.round.next_at != NSEC_NEVER && has_openers(pp, now))
         path__checks_stop(pp);
@@ -225,17 +588,18 @@ static nsec_t may_go_far_at(const struct path *pp, nsec_t now)
     return pp->owner->self_changed_at + FAR_WAIT;
 }
 
-static void ask(struct path *pp, struct path_pair *pair, const struct round_step *step, nsec_t now)
+static void run_step(
+    struct path *pp, struct path_pair *pair, const struct round_step *step, nsec_t now)
 {
-    switch (deed_of(pp, pair, step, now)) {
-    case ROUND_DEED_PING:
+    switch (action_of_step(pp, pair, step, now)) {
+    case ROUND_ACTION_PING:
         path__ping(pp, pair, now);
         break;
-    case ROUND_DEED_OPEN:
+    case ROUND_ACTION_OPEN:
         for (uint8_t hops = step->first; hops <= step->last; hops++)
             path__open(pp, pair, hops, now);
         break;
-    case ROUND_DEED_NONE:
+    case ROUND_ACTION_NONE:
         break;
     }
 }
@@ -247,7 +611,7 @@ static void end_round(struct path *pp, nsec_t now)
     if (pp->choice.pair != 0 || pp->choice.sent.pair != 0)
         return;
     pp->checks.n_failed++;
-    path__port_guess_consider(pp, now);
+    consider_guessing(pp, now);
 }
 
 void path__checks_tick(struct path *pp, nsec_t now)
@@ -269,9 +633,9 @@ void path__checks_tick(struct path *pp, nsec_t now)
             return;
     }
     for (unsigned i = 0; i < pp->pairs.n; i++)
-        ask(pp, &pp->pairs.items[i], step, now);
+        run_step(pp, &pp->pairs.items[i], step, now);
     if (step->guesses && pp->choice.pair == 0)
-        path__guess_ports(pp, now);
+        guess_next_ports(pp, now);
     r->is_reserved = false;
     r->step++;
     r->next_at = now + (r->step < N_STEPS ? steps[r->step].after : LAST_WAIT);
@@ -283,11 +647,11 @@ void path__checks_tick(struct path *pp, nsec_t now)
 static void begin_slot(struct path *pp, nsec_t now)
 {
     const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
-    bool is_seldom = path__slot_pass(pp, now);
+    bool is_seldom = pass_slot(pp, now);
 
     if (!chosen)
         path__checks_start(pp, true, now);
-    else if (chosen->rtt > GOOD_ENOUGH && (path__has_interest(pp, now) || is_seldom))
+    else if (chosen->rtt > GOOD_ENOUGH && (has_interest(pp, now) || is_seldom))
         path__checks_start(pp, false, now);
 }
 

@@ -1,21 +1,18 @@
 /*
  * path_internal.h - one edge's machine, and its parts.
  *
- * path_pair.c        what was tried, and its measurements
- * path_send.c        frames out
- * path_slot.c        when both ends try again
- * path_relay.c       through which relay, while no pair is chosen
+ * path_pair.c        what was tried, and its measurements; frames out
  * path_explain.c     words
  * path_liveness.h    does the chosen pair still answer?
- * path_port_guess.c  guessing the ports of a symmetric NAT
- * path_checks.c      pinging all pairs, together with the other side
- * path_nominate.c    which pair is used: nominate, follow, leave
+ * path_checks.c      pinging all pairs, together with the other side; when both try again; guessing
+ *                    the ports of a symmetric NAT
+ * path_nominate.c    which pair is used: nominate, follow, leave; and which relay, while none is
  * path_frame.c       frames in
  *
  * None of them calls one of a later line; paths.c is on top, and hands out events and deadlines.
  *
- * The pairs are in path_pair_internal.h, the relays in path_relay_internal.h, and
- * what all edges of a node share is in paths_internal.h.
+ * The pairs are in path_pair_internal.h, and what all edges of a node share is in
+ * paths_internal.h.
  *
  * Every event ends with path__rearm(), which puts the earliest of the edge's
  * deadlines into the node's heap.
@@ -32,9 +29,8 @@
 struct path_pair;
 struct path_port_guess;
 struct paths;
-struct paths_item;
 
-/** Frames that this end sends. Written by path_send.c. */
+/** Frames that this end sends. Written by path_pair.c. */
 struct path_sending {
     uint64_t sequence;    /* of the last frame */
     uint64_t transaction; /* the last one that we began */
@@ -58,7 +54,7 @@ struct path_pairs {
     uint32_t last_id; /* given to the newest pair */
 };
 
-/** When both ends try again together. Written by path_slot.c. */
+/** When both ends try again together. Written by path_checks.c. */
 struct path_slot {
     nsec_t phase;     /* shifts this edge's slots; the same at both ends, never changes */
     nsec_t next_at;   /* NSEC_NEVER: none is planned */
@@ -107,14 +103,14 @@ struct path_choice {
     nsec_t alarm_at;    /* when to warn; NSEC_NEVER: done, or no reason to */
 };
 
-/** The relay of an edge, while no pair is chosen. Written by path_relay.c. */
+/** The relay of an edge, while no pair is chosen. Written by path_nominate.c. */
 struct path_relaying {
     struct x25519_public key; /* none: the first that is told of */
     nsec_t move_at;           /* to the better one; NSEC_NEVER: there is none */
     nsec_t free_at;           /* until then it stays: the other end has moved the edge here */
 };
 
-/** Guessing ports, now and later. Written by path_port_guess.c. */
+/** Guessing ports, now and later. Written by path_checks.c. */
 struct path_guess {
     struct path_port_guess *present; /* owns; NULL: none */
     nsec_t again_at;                 /* not before */
@@ -154,7 +150,7 @@ static inline bool path__wants_direct(const struct path *pp)
     return pp->peer.policy == PATH_POLICY_AUTO || pp->peer.policy == PATH_POLICY_DIRECT;
 }
 
-/* ---- path_send.c ---- */
+/* ---- path_pair.c ---- */
 
 /** path__ping() - queue a ping on a pair; the caller has reserved it in the budget. */
 void path__ping(struct path *pp, struct path_pair *pair, nsec_t now);
@@ -203,9 +199,9 @@ void path__on_frame(
 /** path__checks_start() - begin a round; one that runs goes on. @is_full: silent pairs, too. */
 void path__checks_start(struct path *pp, bool is_full, nsec_t now);
 
-/** path__checks_meet() - one end has told new addresses: begin a full round; one that runs begins
- * again if it needs openers. */
-void path__checks_meet(struct path *pp, nsec_t now);
+/** path__checks_restart() - one end has told new addresses: begin a full round; one that runs
+ * begins again if it needs openers. */
+void path__checks_restart(struct path *pp, nsec_t now);
 
 /** path__checks_stop() - a round that runs ends here, and counts neither way. */
 void path__checks_stop(struct path *pp);
@@ -223,8 +219,6 @@ void path__slot_tick(struct path *pp, nsec_t now);
  * forgotten us. */
 void path__ask_address(const struct path *pp, nsec_t now);
 
-/* ---- path_slot.c ---- */
-
 /** Between two slots of an edge. */
 #define PATH_SLOT_PERIOD (60 * NSEC_PER_SEC)
 
@@ -234,15 +228,29 @@ void path__slot_plan(struct path *pp, nsec_t now);
 /** path__slot_restart() - the same, with no slot to be skipped any more. */
 void path__slot_restart(struct path *pp, nsec_t now);
 
-/** path__slot_pass() - a slot has come: without traffic the more are skipped. True: the most are.
- */
-bool path__slot_pass(struct path *pp, nsec_t now);
+/** path__port_guess_tick() - the next part of a guess, if it is due. */
+void path__port_guess_tick(struct path *pp, nsec_t now);
 
-/** path__has_interest() - it had traffic of late. */
-bool path__has_interest(const struct path *pp, nsec_t now);
+/** path__port_guess_due() - when it is; NSEC_NEVER: no guess runs. */
+nsec_t path__port_guess_due(const struct path *pp);
 
-/** path__slot_after() - the first slot after @now of each 2^@skip-th: the same at both ends. */
-nsec_t path__slot_after(const struct path *pp, unsigned skip, nsec_t now);
+/** path__port_guess_on_socket() - an OPEN of this guess was done, or could not be. */
+void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, nsec_t now);
+
+/** path__owns_socket() - is it the main one, or one that this edge has opened? */
+bool path__owns_socket(const struct path *pp, uint32_t socket);
+
+/** path__port_guess_on_used() - a path was found: when it dies, ports may be guessed again soon. */
+void path__port_guess_on_used(struct path *pp, nsec_t now);
+
+/** path__port_guess_on_stable() - a path has lasted: guesses in vain are forgotten. */
+void path__port_guess_on_stable(struct path *pp);
+
+/** path__port_guess_end() - close the sockets that are not in use. */
+void path__port_guess_end(struct path *pp);
+
+/** path__close_socket() - close one that the chosen pair does not need, and drop its pairs. */
+void path__close_socket(struct path *pp, uint32_t socket);
 
 /* ---- path_nominate.c ---- */
 
@@ -295,38 +303,30 @@ void path__leave_socket(struct path *pp, nsec_t now);
  */
 void path__end_alarm(struct path *pp, const char *words);
 
-/* ---- path_port_guess.c ---- */
+/** path__relay_rtt() - the same of the one in use. */
+nsec_t path__relay_rtt(const struct path *pp, struct path_relay *ret_via);
 
-/** path__port_guess_consider() - a round has found nothing: is guessing worth it? */
-void path__port_guess_consider(struct path *pp, nsec_t now);
+/** path__relay_mtu() - inner bytes that it carries in both directions; 0: not known. */
+uint16_t path__relay_mtu(const struct path *pp, const struct x25519_public *key);
 
-/** path__port_guess_tick() - the next part of a guess, if it is due. */
-void path__port_guess_tick(struct path *pp, nsec_t now);
+/** path__announces_relay() - does @now tell of one that @before does not? */
+bool path__announces_relay(const struct path_side *before, const struct path_side *now);
 
-/** path__port_guess_due() - when it is; NSEC_NEVER: no guess runs. */
-nsec_t path__port_guess_due(const struct path *pp);
+/** path__release_relay() - the edge need not stay with the relay that the other end has led to. */
+void path__release_relay(struct path *pp, nsec_t now);
 
-/** path__port_guess_on_socket() - an OPEN of this guess was done, or could not be. */
-void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, nsec_t now);
+/** path__check_relay() - the relays of one end have changed, or their round trips: leave a lost one
+ * at once, and plan to move to a better one. */
+void path__check_relay(struct path *pp, nsec_t now);
 
-/** path__owns_socket() - is it the main one, or one that this edge has opened? */
-bool path__owns_socket(const struct path *pp, uint32_t socket);
+/** path__relay_tick() - move to a better relay, if one has been better for long enough. */
+void path__relay_tick(struct path *pp, nsec_t now);
 
-/** path__port_guess_on_used() - a path was found: when it dies, ports may be guessed again soon. */
-void path__port_guess_on_used(struct path *pp, nsec_t now);
+/** path__on_relayed() - the other end has moved the edge to the relay @via: follow it. */
+void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now);
 
-/** path__port_guess_on_stable() - a path has lasted: guesses in vain are forgotten. */
-void path__port_guess_on_stable(struct path *pp);
-
-/** path__port_guess_end() - close the sockets that are not in use. */
-void path__port_guess_end(struct path *pp);
-
-/** path__guess_ports() - ping the likeliest ports of a peer whose NAT gives them out in sequence.
- */
-void path__guess_ports(struct path *pp, nsec_t now);
-
-/** path__close_socket() - close one that the chosen pair does not need, and drop its pairs. */
-void path__close_socket(struct path *pp, uint32_t socket);
+/** path__relays() - those that this node reaches: at most @cap into @ret; returns how many. */
+size_t path__relays(const struct path *pp, struct path_relay_view *ret, size_t cap);
 
 /* ---- path_explain.c ---- */
 

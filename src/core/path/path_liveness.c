@@ -110,7 +110,7 @@ static bool may_hasten(const struct path_liveness *l)
     return l->next_at != NSEC_NEVER && l->n_unanswered == 0;
 }
 
-void path_liveness_doubt(struct path_liveness *l, nsec_t now)
+void path_liveness_suspect(struct path_liveness *l, nsec_t now)
 {
     if (may_hasten(l))
         l->next_at = now;
@@ -141,7 +141,7 @@ static bool is_received(const struct path_liveness *l, nsec_t now)
            now - l->unanswered_since < RECEIVED_MAX;
 }
 
-enum path_liveness_wish path_liveness_tick(
+enum path_liveness_step path_liveness_tick(
     struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now)
 {
     nsec_t patience = (facts->is_relay ? DEAD_AFTER_RELAY : DEAD_AFTER) + 3 * facts->rtt;

@@ -45,7 +45,7 @@ struct path_liveness_facts {
 };
 
 /** What is to be done for the chosen pair. */
-enum path_liveness_wish {
+enum path_liveness_step {
     PATH_LIVENESS_WAIT, /* nothing before @next_at */
     PATH_LIVENESS_PING, /* ping it */
     PATH_LIVENESS_DEAD, /* nothing answers any more: leave it */
@@ -91,11 +91,11 @@ bool path_liveness_wants_look(
 void path_liveness_on_data(
     struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now);
 
-/** path_liveness_doubt() - the chosen pair may be gone: ping now, unless that is done already. */
-void path_liveness_doubt(struct path_liveness *l, nsec_t now);
+/** path_liveness_suspect() - the chosen pair may be gone: ping now, unless that is done already. */
+void path_liveness_suspect(struct path_liveness *l, nsec_t now);
 
 /** path_liveness_tick() - what is due; a PING that is returned is taken to be sent. */
-enum path_liveness_wish path_liveness_tick(
+enum path_liveness_step path_liveness_tick(
     struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now);
 
 /**

@@ -6,12 +6,266 @@
  * too, or as soon as it does. Either may leave a dead pair for the relay by itself.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "path/path_internal.h"
 #include "path/path_pair_internal.h"
-#include "path/path_relay_internal.h"
 #include "path/paths_internal.h"
+#include "path/pmtu.h"
 #include "wire/wg.h"
+
+/* ---- through which relay --------------------------------------------------------------------- */
+
+/*
+ * Which relay an edge without a direct path goes through.
+ *
+ * Each end reports the relays that it reaches, with the round trip to each. The
+ * best is the one with the smallest sum of both. The side with the smaller key
+ * moves to a better one, when it has been better for a while; the other follows,
+ * because a session goes the way that its handshake went (noise/pin.h), and is told
+ * by paths_on_relayed(). Where nothing is sent there is no session that takes it
+ * along: then it moves a little later by itself, to the same one. A relay that
+ * an end has lost it leaves at once, whichever it is, and takes the other one
+ * along by the same handshake.
+ */
+
+/* A relay must have been better for this time, and by so much or by a fifth. The second is that of
+ * the side which is taken along, where there is a session to do so. */
+#define BETTER_FOR          (2 * NSEC_PER_SEC)
+#define BETTER_FOR_FOLLOWER (6 * NSEC_PER_SEC)
+#define BETTER_BY           (5 * NSEC_PER_MSEC)
+/* Where the other end has led, it had its reasons: its report of them may still be on its way.
+ * A relay that either end announces anew ends that: most often it is the one that was left. */
+#define FOLLOWED_FOR (60 * NSEC_PER_SEC)
+
+static const struct path_relay *find_relay(
+    const struct path_side *s, const struct x25519_public *key)
+{
+    for (unsigned i = 0; i < s->n_relays; i++)
+        if (x25519_public_equal(&s->relays[i].key, key))
+            return &s->relays[i];
+    return NULL;
+}
+
+/* The sum of both ends' round trips to it; 0: not known, or one end does not reach it. */
+static nsec_t relay_rtt_sum(const struct path *pp, const struct x25519_public *key)
+{
+    const struct path_relay *mine = find_relay(&pp->owner->self, key);
+    const struct path_relay *theirs = find_relay(&pp->side, key);
+
+    return mine && theirs && mine->rtt != 0 && theirs->rtt != 0 ? mine->rtt + theirs->rtt : 0;
+}
+
+uint16_t path__relay_mtu(const struct path *pp, const struct x25519_public *key)
+{
+    const struct path_relay *mine = find_relay(&pp->owner->self, key);
+    const struct path_relay *theirs = find_relay(&pp->side, key);
+
+    if (!mine || !theirs)
+        return 0;
+    return mine->mtu < theirs->mtu ? mine->mtu : theirs->mtu;
+}
+
+static bool relay_carries(const struct path *pp, const struct x25519_public *key, uint16_t mtu)
+{
+    uint16_t carries = path__relay_mtu(pp, key);
+
+    return mtu <= (carries > PMTU_INNER_FLOOR ? carries : PMTU_INNER_FLOOR);
+}
+
+static nsec_t best_relay(const struct path *pp, struct path_relay *ret)
+{
+    const struct path_side *self = &pp->owner->self;
+    nsec_t best = 0;
+
+    *ret = (struct path_relay){0};
+    for (unsigned i = 0; i < self->n_relays; i++) {
+        const struct path_relay *mine = &self->relays[i];
+        nsec_t rtt = relay_rtt_sum(pp, &mine->key);
+
+        if (rtt == 0)
+            continue;
+        /* Equal ones by key: both ends compute this from the same reports. */
+        if (best == 0 || rtt < best ||
+            (rtt == best && x25519_public_compare(&mine->key, &ret->key) < 0)) {
+            best = rtt;
+            *ret = *mine;
+            ret->rtt = rtt;
+        }
+    }
+    return best;
+}
+
+/* The one in use; while none was chosen that is the first that is told, a hub. */
+static const struct x25519_public *current_relay(const struct path *pp)
+{
+    const struct path_side *self = &pp->owner->self;
+
+    return x25519_public_is_none(&pp->relay.key) && self->n_relays > 0 ? &self->relays[0].key
+                                                                       : &pp->relay.key;
+}
+
+nsec_t path__relay_rtt(const struct path *pp, struct path_relay *ret_via)
+{
+    const struct path_relay *mine = find_relay(&pp->owner->self, current_relay(pp));
+
+    *ret_via = mine ? *mine : (struct path_relay){.key = *current_relay(pp)};
+    ret_via->rtt = relay_rtt_sum(pp, current_relay(pp));
+    return ret_via->rtt;
+}
+
+static struct paths_item *use_relay(struct path *pp)
+{
+    struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_USE);
+
+    if (!item)
+        return NULL;
+    item->action.path = pp->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
+    (void)path__relay_rtt(pp, &item->action.via);
+    return item;
+}
+
+/* Remember the first relay by its key, so that its loss is noticed. */
+static void remember_first(struct path *pp)
+{
+    if (x25519_public_is_none(&pp->relay.key))
+        pp->relay.key = *current_relay(pp);
+}
+
+static void move_to_relay(struct path *pp, const struct path_relay *to, const char *why)
+{
+    pp->relay.key = to->key;
+    pp->relay.move_at = NSEC_NEVER;
+    pp->owner->counters.switches++;
+    (void)use_relay(pp);
+    path__event(pp, false, "%s", why);
+}
+
+/* A relay that both ends reach, or else one that we reach. False when there is none. */
+static bool find_refuge(const struct path *pp, struct path_relay *ret)
+{
+    const struct path_side *self = &pp->owner->self;
+
+    if (best_relay(pp, ret) != 0)
+        return true;
+    if (self->n_relays == 0)
+        return false;
+    *ret = self->relays[0];
+    return true;
+}
+
+/* Leaves the present relay if one of the ends does not reach it any more. True if it did. */
+static bool leave_lost(struct path *pp)
+{
+    const struct x25519_public *key = current_relay(pp);
+    bool is_lost_there = pp->has_side && pp->side.n_relays > 0 && !find_relay(&pp->side, key);
+    struct path_relay refuge;
+
+    if (pp->owner->self.n_relays == 0 || x25519_public_is_none(key))
+        return false;
+    if (find_relay(&pp->owner->self, key) && !(is_lost_there && pp->nominates))
+        return false;
+    if (!find_refuge(pp, &refuge) || x25519_public_equal(&refuge.key, key))
+        return false;
+    move_to_relay(pp, &refuge,
+        find_relay(&pp->owner->self, key)
+            ? "the other end has lost the relay; through another one"
+            : "the relay does not answer any more; through another one");
+    return true;
+}
+
+/* The best relay, if it is better than the present one by more than chance. */
+static bool find_better(const struct path *pp, struct path_relay *ret)
+{
+    nsec_t best = best_relay(pp, ret);
+    nsec_t now = relay_rtt_sum(pp, current_relay(pp));
+
+    return best != 0 && now != 0 && best + nsec_max(BETTER_BY, now / 5) <= now &&
+           relay_carries(pp, &ret->key, path__relay_mtu(pp, current_relay(pp)));
+}
+
+void path__check_relay(struct path *pp, nsec_t now)
+{
+    struct path_relay better;
+
+    remember_first(pp);
+    if (pp->choice.pair != 0 || pp->peer.policy == PATH_POLICY_OFF || leave_lost(pp))
+        return;
+    if (now < pp->relay.free_at || !find_better(pp, &better))
+        pp->relay.move_at = NSEC_NEVER;
+    else if (pp->relay.move_at == NSEC_NEVER)
+        pp->relay.move_at = now + (pp->nominates ? BETTER_FOR : BETTER_FOR_FOLLOWER);
+    else if (now >= pp->relay.move_at)
+        move_to_relay(pp, &better, "another relay is quicker for both; through that");
+}
+
+void path__relay_tick(struct path *pp, nsec_t now)
+{
+    if (now >= pp->relay.move_at)
+        path__check_relay(pp, now);
+}
+
+static void enter_relay(struct path *pp)
+{
+    struct path_relay best;
+
+    remember_first(pp);
+    pp->relay.move_at = NSEC_NEVER;
+    if (best_relay(pp, &best) != 0)
+        pp->relay.key = best.key;
+}
+
+void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now)
+{
+    struct paths_item *item;
+
+    if (pp->choice.pair != 0 || x25519_public_equal(current_relay(pp), via))
+        return;
+    pp->relay.key = *via;
+    pp->relay.move_at = NSEC_NEVER;
+    pp->relay.free_at = now + FOLLOWED_FOR;
+    item = use_relay(pp);
+    if (item)
+        item->action.is_followed = true;
+    path__event(pp, false, "through another relay, as the other end wants it");
+}
+
+bool path__announces_relay(const struct path_side *before, const struct path_side *now)
+{
+    for (unsigned i = 0; i < now->n_relays; i++)
+        if (!find_relay(before, &now->relays[i].key))
+            return true;
+    return false;
+}
+
+void path__release_relay(struct path *pp, nsec_t now)
+{
+    pp->relay.free_at = nsec_min(pp->relay.free_at, now);
+}
+
+size_t path__relays(const struct path *pp, struct path_relay_view *ret, size_t cap)
+{
+    const struct path_side *self = &pp->owner->self;
+    size_t n = 0;
+
+    for (unsigned i = 0; i < self->n_relays && n < cap; i++) {
+        const struct path_relay *theirs = find_relay(&pp->side, &self->relays[i].key);
+        bool is_chosen =
+            pp->choice.pair == 0 && x25519_public_equal(current_relay(pp), &self->relays[i].key);
+
+        ret[n++] = (struct path_relay_view){
+            .key = self->relays[i].key,
+            .here = self->relays[i].rtt,
+            .there = theirs ? theirs->rtt : 0,
+            .verdict = is_chosen ? PATH_VERDICT_CHOSEN
+                       : theirs  ? PATH_VERDICT_WORKS
+                                 : PATH_VERDICT_SILENT,
+        };
+    }
+    return n;
+}
+
+/* ---- which pair ------------------------------------------------------------------------------ */
 
 /* How long the choice waits after the first pair is valid, since a better one may follow. */
 #define CHOOSE_DELAY (100 * NSEC_PER_MSEC)
@@ -28,7 +282,7 @@
 #define HOLD_MAX   (60 * NSEC_PER_SEC)
 #define STABLE_FOR (300 * NSEC_PER_SEC)
 /* A pair that works, but worse than the relay, is looked at again after so long, at the next slot
- * of an edge that is in haste (path_slot.c): a better way is taken within 10 s. */
+ * of an edge that is in haste (path_checks.c): a better way is taken within 10 s. */
 #define WORSE_FOR (4 * NSEC_PER_SEC)
 /* A pair that loses more is not used if there is a relay. */
 #define LOSS_UNUSABLE_PERMILLE 250
@@ -54,7 +308,7 @@
 
 /* ---- switching ------------------------------------------------------------------------------ */
 
-static void tell_pair(struct path *pp, const struct path_pair *pair)
+static void queue_use(struct path *pp, const struct path_pair *pair)
 {
     struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_USE);
 
@@ -102,7 +356,7 @@ struct path_liveness_facts path__liveness_facts(const struct path *pp, nsec_t no
     };
 }
 
-static nsec_t doubled(nsec_t time, unsigned n_times, nsec_t limit)
+static nsec_t double_time(nsec_t time, unsigned n_times, nsec_t limit)
 {
     for (unsigned i = 0; i < n_times && time < limit; i++)
         time *= 2;
@@ -127,11 +381,11 @@ static void use_pair(struct path *pp, struct path_pair *pair, nsec_t now)
     path__checks_on_found(pp);
     path__port_guess_on_used(pp, now);
     if (pp->choice.has_left)
-        pp->choice.stay_until = now + doubled(STAY_MIN, pp->choice.n_returns++, STAY_MAX);
+        pp->choice.stay_until = now + double_time(STAY_MIN, pp->choice.n_returns++, STAY_MAX);
     pp->choice.is_worse = pp->choice.has_left = false;
     pair->record.n_better = 0;
     pp->owner->counters.switches++;
-    tell_pair(pp, pair);
+    queue_use(pp, pair);
     say_direct(pp, pair);
     path__end_alarm(pp, "direct, as it should be");
     facts = path__liveness_facts(pp, now);
@@ -148,7 +402,7 @@ void path__keep(struct path *pp, const struct endpoint *at, nsec_t now)
     if (!pair)
         return;
     use_pair(pp, pair, now);
-    path_liveness_doubt(&pp->liveness, now);
+    path_liveness_suspect(&pp->liveness, now);
 }
 
 void path__use_relay(struct path *pp, const char *why, nsec_t now)
@@ -166,8 +420,8 @@ void path__use_relay(struct path *pp, const char *why, nsec_t now)
     path_liveness_stop(&pp->liveness);
     if (why)
         pp->owner->counters.switches++;
-    path__relay_enter(pp);
-    (void)path__tell_relay(pp);
+    enter_relay(pp);
+    (void)use_relay(pp);
     if (why)
         path__event(pp, false, "%s", why);
     pp->choice.alarm_at = pp->peer.policy == PATH_POLICY_DIRECT ? now + ALARM_AFTER : NSEC_NEVER;
@@ -176,12 +430,12 @@ void path__use_relay(struct path *pp, const char *why, nsec_t now)
         path__close_socket(pp, socket);
 }
 
-static void hold(struct path_pair *pair, nsec_t since, nsec_t now)
+static void hold_pair(struct path_pair *pair, nsec_t since, nsec_t now)
 {
     if (now - since >= STABLE_FOR)
         pair->record.n_deaths = 0;
     if (pair->record.n_deaths > 0)
-        pair->record.free_at = now + doubled(HOLD_MIN, pair->record.n_deaths - 1, HOLD_MAX);
+        pair->record.free_at = now + double_time(HOLD_MIN, pair->record.n_deaths - 1, HOLD_MAX);
     pair->record.n_deaths++;
 }
 
@@ -193,12 +447,12 @@ static void hold_worse(struct path *pp, struct path_pair *pair, nsec_t now)
 }
 
 /* The pair is dead, as this side has found or as the peer says. */
-static void bury(struct path *pp, struct path_pair *pair, const char *words, nsec_t now)
+static void leave_dead(struct path *pp, struct path_pair *pair, const char *words, nsec_t now)
 {
     char text[PATH_TEXT_MAX];
     char ep[ENDPOINT_TEXT_MAX];
 
-    hold(pair, pp->choice.since, now);
+    hold_pair(pair, pp->choice.since, now);
     pair->record.has_died = true;
     /* What was measured before says nothing of a path that is dead. */
     pp->choice.is_worse = false;
@@ -244,7 +498,7 @@ void path__chosen_tick(struct path *pp, nsec_t now)
     case PATH_LIVENESS_DEAD:
         /* The pair may still work towards the peer, which then need not find out by itself. */
         tell_leave(pp, pair, 0, now);
-        bury(pp, pair, "no answer any more", now);
+        leave_dead(pp, pair, "no answer any more", now);
         break;
     case PATH_LIVENESS_WAIT:
         break;
@@ -256,7 +510,7 @@ void path__on_leave(struct path *pp, struct path_pair *pair, uint8_t flags, nsec
     if (pair->id != pp->choice.pair)
         return;
     if ((flags & PATH_FRAME_WORSE) == 0) {
-        bury(pp, pair, "it is not heard any more, as the other end says,", now);
+        leave_dead(pp, pair, "it is not heard any more, as the other end says,", now);
         return;
     }
     pp->choice.is_worse = true;
@@ -314,7 +568,7 @@ static void nomination_tick(struct path *pp, nsec_t now)
         /* A pair that answers pings but not nominations is treated as if it had died. */
         if (pair && pair->id != pp->choice.pair) {
             pair->record.n_deaths++;
-            hold(pair, now, now);
+            hold_pair(pair, now, now);
         }
         return;
     }
@@ -361,7 +615,7 @@ static void follow_late(struct path *pp, struct path_pair *pair, nsec_t now)
 static bool is_relay_better(const struct path *pp, const struct path_pair *pair)
 {
     struct path_relay via;
-    nsec_t relayed = path__relay_best(pp, &via);
+    nsec_t relayed = best_relay(pp, &via);
     nsec_t rtt = path__pair_recent(pair);
 
     if (!pp->owner->relay_is_usable || pp->peer.policy == PATH_POLICY_DIRECT)
@@ -373,7 +627,7 @@ static bool is_relay_better(const struct path *pp, const struct path_pair *pair)
         (pair->lost & ((UINT64_C(1) << LOSS_OVER) - 1)) != 0)
         return true;
     return relayed + nsec_max(RELAY_MARGIN, rtt / 2) <= rtt &&
-           path__relay_carries(pp, &via.key, pp->choice.mtu);
+           relay_carries(pp, &via.key, pp->choice.mtu);
 }
 
 static struct path_pair *best_pair(struct path *pp, nsec_t now)
@@ -386,14 +640,14 @@ static struct path_pair *best_pair(struct path *pp, nsec_t now)
         if (!path__pair_is_valid(pair, now) || pair->n_samples < SAMPLES_MIN ||
             now < pair->record.free_at)
             continue;
-        if (!best || path__pair_beats(pair, best) ||
-            (pair->rtt < best->rtt && !path__pair_beats(best, pair)))
+        if (!best || path__pair_is_better(pair, best) ||
+            (pair->rtt < best->rtt && !path__pair_is_better(best, pair)))
             best = pair;
     }
     return best;
 }
 
-static void choose(struct path *pp, nsec_t now)
+static void choose_pair(struct path *pp, nsec_t now)
 {
     struct path_pair *best;
 
@@ -414,7 +668,7 @@ static void choose(struct path *pp, nsec_t now)
 
 /* The chosen pair has a new measurement. When the relay is better twice in a row, the edge goes
  * there. */
-static void judge_chosen(struct path *pp, struct path_pair *pair, nsec_t now)
+static void reconsider_chosen(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     if (now < pp->choice.stay_until || !is_relay_better(pp, pair)) {
         pair->record.n_better = 0;
@@ -467,11 +721,11 @@ bool path__on_fits(struct path *pp, uint64_t id, uint16_t size, nsec_t now)
     return false;
 }
 
-static void judge_challenger(struct path *pp, struct path_pair *pair, nsec_t now)
+static void consider_challenger(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
 
-    if (!path__pair_beats(pair, chosen) || now < pair->record.free_at) {
+    if (!path__pair_is_better(pair, chosen) || now < pair->record.free_at) {
         pair->record.n_better = 0;
         return;
     }
@@ -523,19 +777,19 @@ void path__on_measured(struct path *pp, struct path_pair *pair, nsec_t now)
     if (!pp->nominates)
         return;
     if (pp->choice.pair == 0)
-        choose(pp, now);
+        choose_pair(pp, now);
     else if (pair->id == pp->choice.moved_to)
         follow_move(pp, pair, now);
     else if (pair->id == pp->choice.pair)
-        judge_chosen(pp, pair, now);
+        reconsider_chosen(pp, pair, now);
     else
-        judge_challenger(pp, pair, now);
+        consider_challenger(pp, pair, now);
 }
 
 void path__nominate_tick(struct path *pp, nsec_t now)
 {
     nomination_tick(pp, now);
-    choose(pp, now);
+    choose_pair(pp, now);
     if (now < pp->choice.alarm_at)
         return;
     pp->choice.alarm_at = NSEC_NEVER;

@@ -7,6 +7,8 @@
 #include "path/paths.h"
 #include "path/paths_internal.h"
 
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
 /* A pong makes a pair valid for this time. */
 #define VALID_FOR (4 * NSEC_PER_SEC)
 /* The share of lost pings counts from so many pings on. */
@@ -147,7 +149,7 @@ void path__pairs_drop_silent(struct path *pp)
 
 /* ---- measurements --------------------------------------------------------------------------- */
 
-static void learn_end(struct path_pair *pair, bool lost)
+static void learn_ping_end(struct path_pair *pair, bool lost)
 {
     pair->lost = pair->lost << 1 | (lost ? 1 : 0);
     pair->n_ends++;
@@ -160,7 +162,7 @@ void path__pair_on_ping(struct path_pair *pair, uint64_t transaction, nsec_t now
     struct path_ping *slot = &pair->pings[pair->next_ping];
 
     if (slot->sent_at != 0 && slot->lost_as == 0)
-        learn_end(pair, true);
+        learn_ping_end(pair, true);
     *slot = (struct path_ping){.transaction = transaction, .sent_at = now};
     pair->next_ping = (pair->next_ping + 1) % PATH_PINGS_MAX;
     pair->tried_at = now;
@@ -175,7 +177,7 @@ static void end_earlier(struct path_pair *pair, const struct path_ping *answered
         struct path_ping *slot = &pair->pings[i];
 
         if (slot->sent_at != 0 && slot->lost_as == 0 && slot->transaction < answered->transaction) {
-            learn_end(pair, true);
+            learn_ping_end(pair, true);
             slot->lost_as = pair->n_ends;
         }
     }
@@ -298,7 +300,7 @@ bool path__pair_on_pong(
         pair->n_samples = pair->n_known = 0;
         pair->least.since = pair->recent.since = 0;
     }
-    learn_end(pair, false);
+    learn_ping_end(pair, false);
     learn_rtt(pair, rtt);
     learn_least(&pair->least, rtt, LEAST_HALF, now);
     learn_least(&pair->recent, rtt, RECENT_HALF, now);
@@ -326,7 +328,9 @@ void path__pairs_begin_round(struct path *pp, bool anew)
     }
 }
 
-bool path__pair_has_answered(const struct path_pair *pair, nsec_t now)
+/* Has the peer answered by this pair in the last minutes? What is sent to such a pair is not
+ * counted against its address. */
+static bool has_answered_lately(const struct path_pair *pair, nsec_t now)
 {
     return pair->answered_at != 0 && now - pair->answered_at < DESTINATIONS_ANSWERED_FOR;
 }
@@ -350,14 +354,14 @@ enum path_kind path__pair_kind(const struct path_pair *pair)
     return candidate_is_private(&pair->remote.endpoint.addr) ? PATH_KIND_LAN : PATH_KIND_DIRECT;
 }
 
-static int rank(const struct path_pair *pair)
+static int pair_rank(const struct path_pair *pair)
 {
     /* Packets of an additional socket are copied by the agent, those of the main socket are not. */
     return (path__pair_kind(pair) == PATH_KIND_LAN ? 2 : 0) +
            (pair->socket == PATH_SOCKET_MAIN ? 1 : 0);
 }
 
-bool path__pair_beats(const struct path_pair *a, const struct path_pair *b)
+bool path__pair_is_better(const struct path_pair *a, const struct path_pair *b)
 {
     unsigned loss_a = path__pair_loss(a);
     unsigned loss_b = path__pair_loss(b);
@@ -373,7 +377,7 @@ bool path__pair_beats(const struct path_pair *a, const struct path_pair *b)
         return true;
     if (b->rtt + margin <= a->rtt)
         return false;
-    return rank(a) > rank(b);
+    return pair_rank(a) > pair_rank(b);
 }
 
 enum path_verdict path__pair_verdict(const struct path *pp, const struct path_pair *pair)
@@ -387,4 +391,145 @@ enum path_verdict path__pair_verdict(const struct path *pp, const struct path_pa
     if (pair->n_round_pongs > 0 || pair->is_answered)
         return PATH_VERDICT_WORKS;
     return pp->checks.round.next_at != NSEC_NEVER ? PATH_VERDICT_TRYING : PATH_VERDICT_SILENT;
+}
+
+/* ---- frames out ------------------------------------------------------------------------------ */
+
+/*
+ * Frames out: each is put into the node's queue, which its owner empties.
+ */
+
+static struct paths_item *queue_frame(
+    struct path *pp, enum path_frame_kind kind, uint32_t socket, const struct endpoint *remote)
+{
+    struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_SEND);
+
+    if (!item)
+        return NULL;
+    item->action.socket = socket;
+    item->action.remote = *remote;
+    item->action.len = PATH_FRAME_MIN;
+    item->frame.kind = kind;
+    item->frame.session = pp->owner->session;
+    item->frame.echo = pp->receiving.session;
+    item->frame.sequence = ++pp->sending.sequence;
+    pp->sending.n_frames++;
+    return item;
+}
+
+uint64_t path__next_transaction(struct path *pp)
+{
+    return ++pp->sending.transaction;
+}
+
+/* NULL: no memory. */
+static struct paths_item *queue_ping(
+    struct path *pp, uint32_t socket, const struct endpoint *remote, nsec_t now)
+{
+    struct paths_item *item = queue_frame(pp, PATH_FRAME_PING, socket, remote);
+
+    if (!item)
+        return NULL;
+    item->frame.transaction = path__next_transaction(pp);
+    item->frame.clock = (uint64_t)now;
+    if (pp->choice.is_moved)
+        item->frame.flags |= PATH_FRAME_MOVED;
+    return item;
+}
+
+bool path__may_ping(struct path *pp, const struct path_pair *pair, unsigned n, nsec_t now)
+{
+    return has_answered_lately(pair, now) ||
+           paths__may_send(pp->owner, &pair->remote.endpoint, n, false, now);
+}
+
+void path__ping(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    struct paths_item *item = queue_ping(pp, pair->socket, &pair->remote.endpoint, now);
+
+    if (!item)
+        return;
+    item->action.local = pair->contact.local;
+    if (pair->is_answered)
+        item->frame.flags |= PATH_FRAME_ANSWERED;
+    path__pair_on_ping(pair, pp->sending.transaction, now);
+}
+
+void path__open(struct path *pp, const struct path_pair *pair, uint8_t hops, nsec_t now)
+{
+    struct paths_item *item = queue_ping(pp, pair->socket, &pair->remote.endpoint, now);
+
+    if (!item)
+        return;
+    item->action.local = pair->contact.local;
+    item->action.hops = hops;
+}
+
+void path__ping_loose(struct path *pp, uint32_t socket, const struct endpoint *remote, nsec_t now)
+{
+    (void)queue_ping(pp, socket, remote, now);
+    pp->sending.n_guesses++;
+    pp->owner->counters.guesses++;
+}
+
+void path__tell(struct path *pp, const struct path_pair *pair, enum path_frame_kind kind,
+    uint8_t flags, uint64_t transaction, nsec_t now)
+{
+    struct paths_item *item = queue_frame(pp, kind, pair->socket, &pair->remote.endpoint);
+
+    if (!item)
+        return;
+    item->action.local = pair->contact.local;
+    item->frame.flags = flags;
+    item->frame.transaction = transaction;
+    item->frame.clock = (uint64_t)now;
+}
+
+bool path__probe(
+    struct path *pp, const struct path_pair *pair, uint16_t size, uint64_t *ret_probe, nsec_t now)
+{
+    struct paths_item *item =
+        queue_frame(pp, PATH_FRAME_PROBE, pair->socket, &pair->remote.endpoint);
+
+    if (!item)
+        return false;
+    item->action.local = pair->contact.local;
+    item->action.len = size;
+    item->action.dont_fragment = true;
+    /* What a relay passes on to this node has to fit, too. */
+    if (pp->peer.is_relay)
+        item->frame.flags |= PATH_FRAME_WHOLE;
+    item->frame.transaction = path__next_transaction(pp);
+    item->frame.clock = (uint64_t)now;
+    *ret_probe = pp->sending.transaction;
+    return true;
+}
+
+void path__answer(struct path *pp, const struct path_arrival *in, const struct path_frame *f,
+    size_t len, nsec_t now)
+{
+    bool is_probe = f->kind == PATH_FRAME_PROBE;
+    const struct path_pair *pair = path__pair_find(pp, in->socket, &in->from);
+    struct paths_item *item;
+    nsec_t held = now - in->at;
+
+    if (!paths__may_answer(pp->owner, now))
+        return;
+    item =
+        queue_frame(pp, is_probe ? PATH_FRAME_PROBE_ACK : PATH_FRAME_PONG, in->socket, &in->from);
+    if (!item)
+        return;
+    item->action.local = in->local;
+    item->frame.transaction = f->transaction;
+    item->frame.echo = f->session;
+    item->frame.clock = f->clock;
+    item->frame.held_us = held > 0 && held < NSEC_PER_SEC ? (uint32_t)(held / NSEC_PER_USEC) : 0;
+    item->frame.observed = in->from;
+    item->frame.size = is_probe ? (uint16_t)len : 0;
+    if (is_probe && (f->flags & PATH_FRAME_WHOLE)) {
+        item->action.len = len;
+        item->action.dont_fragment = true;
+    }
+    if (pair && pair->id == pp->choice.pair)
+        item->frame.flags |= PATH_FRAME_IN_USE;
 }

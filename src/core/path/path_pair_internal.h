@@ -131,10 +131,6 @@ bool path__pair_on_pong(
  */
 nsec_t path__pair_least(const struct path_pair *pair);
 
-/** path__pair_has_answered() - has the peer answered by this pair in the last minutes? What is sent
- * to such a pair is not counted against its address. */
-bool path__pair_has_answered(const struct path_pair *pair, nsec_t now);
-
 /**
  * path__pair_recent() - the least round trip of the last half to whole minute
  *
@@ -152,8 +148,8 @@ unsigned path__pair_loss(const struct path_pair *pair);
 /** path__pair_kind() - LAN or DIRECT, by the peer's address. */
 enum path_kind path__pair_kind(const struct path_pair *pair);
 
-/** path__pair_beats() - @a is better than @b by more than chance. */
-bool path__pair_beats(const struct path_pair *a, const struct path_pair *b);
+/** path__pair_is_better() - @a is better than @b by more than chance. */
+bool path__pair_is_better(const struct path_pair *a, const struct path_pair *b);
 
 /** path__pair_verdict() - the state of the pair, for people to read. */
 enum path_verdict path__pair_verdict(const struct path *pp, const struct path_pair *pair);

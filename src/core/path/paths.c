@@ -8,7 +8,6 @@
 #include "base/secret.h"
 #include "path/path_internal.h"
 #include "path/path_pair_internal.h"
-#include "path/path_relay_internal.h"
 #include "path/paths_internal.h"
 
 #define FRAMES_PER_SECOND  400
@@ -89,7 +88,7 @@ struct paths *paths_free(struct paths *p)
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
-static uint64_t key_hash(const struct paths *p, const struct x25519_public *key)
+static uint64_t path_key_hash(const struct paths *p, const struct x25519_public *key)
 {
     return hash_bytes(p->by_key.seed, key->b, sizeof(key->b));
 }
@@ -99,9 +98,9 @@ static uint64_t tag_hash(const struct paths *p, const struct path_tag *tag)
     return hash_bytes(p->by_tag.seed, tag->b, sizeof(tag->b));
 }
 
-static struct path *find(const struct paths *p, const struct x25519_public *key)
+static struct path *find_path(const struct paths *p, const struct x25519_public *key)
 {
-    uint64_t hash = key_hash(p, key);
+    uint64_t hash = path_key_hash(p, key);
 
     for (struct htab_link *l = htab_first(&p->by_key, hash); l; l = htab_next(l, hash)) {
         struct path *pp = container_of(l, struct path, by_key);
@@ -135,7 +134,7 @@ static nsec_t slot_phase(const struct path_keys *k)
     return (nsec_t)(sum % (uint64_t)(3600 * NSEC_PER_SEC));
 }
 
-static int add(struct paths *p, const struct path_peer *peer, struct path **ret, nsec_t now)
+static int add_path(struct paths *p, const struct path_peer *peer, struct path **ret, nsec_t now)
 {
     struct path *pp = calloc(1, sizeof(*pp));
     int r = -ENOMEM;
@@ -155,7 +154,7 @@ static int add(struct paths *p, const struct path_peer *peer, struct path **ret,
     pp->checks.round.next_at = pp->liveness.next_at = NSEC_NEVER;
     /* Room for its deadline is reserved now, so that arming it later cannot fail. */
     if (heap_reserve(&p->timers, p->by_key.n + 1) < 0 ||
-        htab_add(&p->by_key, &pp->by_key, key_hash(p, &peer->key)) < 0)
+        htab_add(&p->by_key, &pp->by_key, path_key_hash(p, &peer->key)) < 0)
         goto fail;
     if (htab_add(&p->by_tag, &pp->by_tag, tag_hash(p, &pp->keys.receive_tag)) < 0) {
         htab_remove(&p->by_key, &pp->by_key);
@@ -170,12 +169,12 @@ fail:
 
 int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now)
 {
-    struct path *pp = find(p, &peer->key);
+    struct path *pp = find_path(p, &peer->key);
     bool is_new = !pp;
     int r;
 
     if (is_new) {
-        r = add(p, peer, &pp, now);
+        r = add_path(p, peer, &pp, now);
         if (r < 0)
             return r;
     } else if (pp->peer.policy == peer->policy) {
@@ -201,7 +200,7 @@ int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now)
 
 void paths_remove_peer(struct paths *p, const struct x25519_public *key, nsec_t now)
 {
-    struct path *pp = find(p, key);
+    struct path *pp = find_path(p, key);
     const struct path_pair *pair;
 
     (void)now;
@@ -264,7 +263,7 @@ void paths_tick(struct paths *p, nsec_t now)
 /* ---- events --------------------------------------------------------------------------------- */
 
 /* Calls @fn for every edge, then plans its deadlines anew. */
-static void for_each(struct paths *p, void (*fn)(struct path *pp, nsec_t now), nsec_t now)
+static void for_each_path(struct paths *p, void (*fn)(struct path *pp, nsec_t now), nsec_t now)
 {
     struct htab_link *link = NULL;
     size_t cursor = 0;
@@ -285,19 +284,19 @@ void paths_set_clock(struct paths *p, nsec_t offset, nsec_t now)
     if (change < 100 * NSEC_PER_MSEC && change > -100 * NSEC_PER_MSEC)
         return;
     p->clock_offset = offset;
-    for_each(p, path__slot_plan, now);
+    for_each_path(p, path__slot_plan, now);
 }
 
 static void self_changed(struct path *pp, nsec_t now)
 {
-    path__checks_meet(pp, now);
+    path__checks_restart(pp, now);
     path__check_relay(pp, now);
 }
 
 /* Pings soon on a path that is in use, so that the peer hears of our new address. */
 static void address_changed(struct path *pp, nsec_t now)
 {
-    path_liveness_doubt(&pp->liveness, now);
+    path_liveness_suspect(&pp->liveness, now);
     self_changed(pp, now);
 }
 
@@ -323,7 +322,7 @@ void paths_set_blocks(struct paths *p, const struct candidate_blocks *blocks, ns
     if (candidate_blocks_equal(&p->blocks, blocks))
         return;
     p->blocks = *blocks;
-    for_each(p, blocks_changed, now);
+    for_each_path(p, blocks_changed, now);
 }
 
 void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
@@ -332,17 +331,17 @@ void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
     bool is_new = has_moved || self->generation != p->self.generation;
 
     if (path__announces_relay(&p->self, self))
-        for_each(p, path__release_relay, now);
+        for_each_path(p, path__release_relay, now);
     p->self = *self;
     if (has_moved)
         p->self_changed_at = now;
-    for_each(p, has_moved ? address_changed : is_new ? self_changed : relays_changed, now);
+    for_each_path(p, has_moved ? address_changed : is_new ? self_changed : relays_changed, now);
 }
 
 void paths_set_peer_side(
     struct paths *p, const struct x25519_public *key, const struct path_side *side, nsec_t now)
 {
-    struct path *pp = find(p, key);
+    struct path *pp = find_path(p, key);
     bool is_new;
 
     if (!pp)
@@ -356,7 +355,7 @@ void paths_set_peer_side(
     if (is_new) {
         path__pairs_take_side(pp);
         path__slot_plan(pp, now);
-        path__checks_meet(pp, now);
+        path__checks_restart(pp, now);
     }
     path__check_relay(pp, now);
     path__rearm(pp);
@@ -379,7 +378,7 @@ void paths_on_frame(
 void paths_on_traffic(
     struct paths *p, const struct x25519_public *key, uint64_t rx, uint64_t tx, nsec_t now)
 {
-    struct path *pp = find(p, key);
+    struct path *pp = find_path(p, key);
 
     if (!pp)
         return;
@@ -398,7 +397,7 @@ void paths_on_traffic(
 void paths_keep(
     struct paths *p, const struct x25519_public *key, const struct endpoint *at, nsec_t now)
 {
-    struct path *pp = find(p, key);
+    struct path *pp = find_path(p, key);
 
     if (!pp || !path__wants_direct(pp) || pp->choice.pair != 0)
         return;
@@ -408,7 +407,7 @@ void paths_keep(
 
 void paths_on_received(struct paths *p, const struct x25519_public *key, nsec_t since, nsec_t now)
 {
-    struct path *pp = find(p, key);
+    struct path *pp = find_path(p, key);
 
     if (pp && pp->choice.pair != 0)
         path_liveness_on_received(&pp->liveness, since, now);
@@ -418,14 +417,14 @@ void paths_on_received(struct paths *p, const struct x25519_public *key, nsec_t 
 static void network_changed(struct path *pp, nsec_t now)
 {
     path__frames_on_network_change(pp);
-    path_liveness_doubt(&pp->liveness, now);
+    path_liveness_suspect(&pp->liveness, now);
     path__checks_start(pp, true, now);
 }
 
 void paths_on_network_change(struct paths *p, nsec_t now)
 {
     p->changed_at = now;
-    for_each(p, network_changed, now);
+    for_each_path(p, network_changed, now);
 }
 
 static void relay_changed(struct path *pp, nsec_t now)
@@ -438,18 +437,18 @@ void paths_on_relay(struct paths *p, bool usable, nsec_t now)
     if (p->relay_is_usable == usable)
         return;
     p->relay_is_usable = usable;
-    for_each(p, relay_changed, now);
+    for_each_path(p, relay_changed, now);
 }
 
 void paths_leave_sockets(struct paths *p, nsec_t now)
 {
-    for_each(p, path__leave_socket, now);
+    for_each_path(p, path__leave_socket, now);
 }
 
 void paths_on_relayed(
     struct paths *p, const struct x25519_public *key, const struct x25519_public *relay, nsec_t now)
 {
-    struct path *pp = find(p, key);
+    struct path *pp = find_path(p, key);
 
     if (!pp)
         return;
@@ -475,7 +474,7 @@ void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
 bool paths_probe(struct paths *p, const struct x25519_public *key, uint16_t size,
     uint64_t *ret_probe, nsec_t now)
 {
-    struct path *pp = find(p, key);
+    struct path *pp = find_path(p, key);
     const struct path_pair *pair = pp ? path__pair_of(pp, pp->choice.pair) : NULL;
 
     if (!pair || size < PATH_FRAME_MIN || size > PATH_FRAME_MAX || pp->receiving.session == 0)
@@ -486,7 +485,7 @@ bool paths_probe(struct paths *p, const struct x25519_public *key, uint16_t size
 
 void paths_set_mtu(struct paths *p, const struct x25519_public *key, uint16_t mtu)
 {
-    struct path *pp = find(p, key);
+    struct path *pp = find_path(p, key);
 
     if (pp)
         pp->choice.mtu = pp->choice.pair != 0 ? mtu : 0;
@@ -495,7 +494,7 @@ void paths_set_mtu(struct paths *p, const struct x25519_public *key, uint16_t mt
 uint16_t paths_relay_mtu(
     const struct paths *p, const struct x25519_public *key, const struct x25519_public *relay)
 {
-    const struct path *pp = find(p, key);
+    const struct path *pp = find_path(p, key);
 
     return pp ? path__relay_mtu(pp, relay) : 0;
 }
@@ -505,7 +504,7 @@ uint16_t paths_relay_mtu(
 bool paths_view(
     const struct paths *p, const struct x25519_public *key, struct path_view *ret, nsec_t now)
 {
-    const struct path *pp = find(p, key);
+    const struct path *pp = find_path(p, key);
     const struct path_pair *pair = pp ? path__pair_of(pp, pp->choice.pair) : NULL;
     struct path_relay via;
 
@@ -538,7 +537,7 @@ bool paths_view(
 size_t paths_pairs(
     const struct paths *p, const struct x25519_public *key, struct path_pair_view *ret, size_t cap)
 {
-    const struct path *pp = find(p, key);
+    const struct path *pp = find_path(p, key);
     size_t n = 0;
 
     for (unsigned i = 0; pp && i < pp->pairs.n && n < cap; i++) {
@@ -561,7 +560,7 @@ size_t paths_pairs(
 size_t paths_relays(
     const struct paths *p, const struct x25519_public *key, struct path_relay_view *ret, size_t cap)
 {
-    const struct path *pp = find(p, key);
+    const struct path *pp = find_path(p, key);
 
     return pp ? path__relays(pp, ret, cap) : 0;
 }

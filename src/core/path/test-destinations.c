@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "path/destinations.h"
+#include "path/paths_internal.h"
 #include "path/paths.h"
 
 #define SEC NSEC_PER_SEC

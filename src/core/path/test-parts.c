@@ -368,10 +368,10 @@ static void test_liveness_events(void **state)
     struct path_liveness l;
 
     path_liveness_start(&l, &facts, T0);
-    path_liveness_doubt(&l, T0 + MS);
+    path_liveness_suspect(&l, T0 + MS);
     assert_int_equal(path_liveness_tick(&l, &facts, T0 + MS), PATH_LIVENESS_PING);
     /* Pings are under way: nothing hastens them. */
-    path_liveness_doubt(&l, T0 + 2 * MS);
+    path_liveness_suspect(&l, T0 + 2 * MS);
     path_liveness_on_data(&l, &facts, T0 + 2 * MS);
     assert_int_equal(l.next_at, T0 + 201 * MS);
     path_liveness_on_alive(&l, &facts, T0 + 3 * MS);
@@ -379,7 +379,7 @@ static void test_liveness_events(void **state)
     path_liveness_on_data(&l, &facts, T0 + 4 * MS);
     assert_int_equal(l.next_at, T0 + 4 * MS);
     path_liveness_stop(&l);
-    path_liveness_doubt(&l, T0 + 5 * MS);
+    path_liveness_suspect(&l, T0 + 5 * MS);
     path_liveness_on_data(&l, &facts, T0 + 5 * MS);
     assert_int_equal(path_liveness_tick(&l, &facts, T0 + 3600000 * MS), PATH_LIVENESS_WAIT);
 }

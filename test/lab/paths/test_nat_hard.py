@@ -45,7 +45,7 @@ for port in range(20000, 20200):
     s.sendto(b"x", (sys.argv[1], port))
 """
 
-# path/path_port_guess.c: what one guess costs, and what a round's pings may add.
+# path/path_checks.c: what one guess costs, and what a round's pings may add.
 GUESSES = 1024
 SOCKETS = 256
 PINGS = 2 * SOCKETS

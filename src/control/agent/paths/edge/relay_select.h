@@ -7,7 +7,7 @@
  * and have a session with it, from which it knows our address. *Standbys* are the
  * relays whose sessions are kept alive with keepalives, like the hub's: each one that
  * an edge goes through, and the nearest others until there are two. The hub and the
- * standbys are reported to peers, each with its round trip time; path/path_relay.c
+ * standbys are reported to peers, each with its round trip time; path/path_nominate.c
  * then chooses a relay for each pair of nodes.
  *
  * Whether a relay is alive is known from the path to it (path/path_liveness.h): data

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "noise/handshake.h"
 #include "noise/keypair.h"
 

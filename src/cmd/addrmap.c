@@ -10,14 +10,14 @@
 
 #include "agent/state/state.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "os/end_signals.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
+#include "os/interrupt.h"
 #include "os/log.h"
-#include "train/names/translate.h"
+#include "train/names/members.h"
 
 static struct {
     const char *socket;

@@ -12,22 +12,20 @@
 #include "agent/agent_ask.h"
 #include "agent/hosts_helper.h"
 #include "agent/launch.h"
+#include "agent/leave.h"
 #include "agent/paths/socket/echo_socket.h"
 #include "agent/resolved_link.h"
 #include "agent/state/blocks_file.h"
 #include "agent/state/state.h"
-#include "agent/without_agent.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
-#include "cmd/kube_access.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 #include "os/hosts_file.h"
 #include "os/log.h"
 #include "os/process.h"
@@ -128,7 +126,7 @@ static int take_down(void)
 {
     _cleanup_(closep) int fd = unix_socket_connect(arg.config.socket_path, SOCK_STREAM);
     pid_t agent = fd < 0 ? 0 : unix_socket_peer(fd);
-    struct without_agent_done farewell = {0};
+    struct leave_result farewell = {0};
     struct err e = ERR_NULL;
     int r = agent_ask(arg.config.socket_path, "POST", "/v1/down", DOWN_TIMEOUT_MS, NULL, &e);
 
@@ -140,7 +138,7 @@ static int take_down(void)
                 "the interface is gone, but the agent (process %d) has not ended: %s", (int)agent,
                 strerror(-r));
     } else if (r == AGENT_ASK_E_NONE) {
-        r = without_agent_take_down(arg.config.state_dir, arg.config.socket_path, &farewell, &e);
+        r = leave_take_down(arg.config.state_dir, arg.config.socket_path, &farewell, &e);
     }
     return r == 0 ? CMD_OK : cmd_fail("agent", "%s", err_text(&e));
 }
@@ -215,7 +213,7 @@ static int count_place(char **words)
 static int start_in_background(int argc, char **argv)
 {
     const char *further[LAUNCH_OPTIONS_MAX];
-    struct launch_wish wish = {.state_dir = arg.config.state_dir,
+    struct launch_config wish = {.state_dir = arg.config.state_dir,
         .socket_path = arg.config.socket_path,
         .options = further};
     struct launch launch;

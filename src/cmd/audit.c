@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "api/client/client.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"

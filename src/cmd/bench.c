@@ -9,19 +9,15 @@
 #include <unistd.h>
 
 #include "agent/state/state.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/measure.h"
 #include "cmd/options.h"
 #include "os/clock.h"
-#include "os/statefile.h"
-#include "train/survey/bench_history.h"
-#include "train/survey/bench_run.h"
-#include "train/survey/heatmap.h"
-#include "train/survey/sweep_nccl.h"
+#include "os/file.h"
+#include "train/survey/sweep.h"
 
 #define PINGS     200
 #define MATRIX_MS 300

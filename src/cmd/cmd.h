@@ -49,7 +49,7 @@ int cmd_print(const char *command, const char *text);
 
 /** Each is a cmd_fn, in the file that is named beside it. */
 int cmd_addrmap(int argc, char **argv);   /* addrmap.c */
-int cmd_admin(int argc, char **argv);     /* admin_tokens.c */
+int cmd_admin(int argc, char **argv);     /* admin.c */
 int cmd_agent(int argc, char **argv);     /* agent.c */
 int cmd_apply(int argc, char **argv);     /* object.c */
 int cmd_cost(int argc, char **argv);      /* cost.c */
@@ -70,8 +70,6 @@ int cmd_leave(int argc, char **argv);     /* leave.c */
 int cmd_measuring(int argc, char **argv); /* internal.c */
 int cmd_network(int argc, char **argv);   /* network.c */
 int cmd_node(int argc, char **argv);      /* node.c */
-int cmd_node_add(int argc, char **argv);  /* node_add.c; below node */
-int cmd_node_set(int argc, char **argv);  /* node_set.c; below node */
 int cmd_nodes(int argc, char **argv);     /* node.c */
 int cmd_paths(int argc, char **argv);     /* paths.c */
 int cmd_plan(int argc, char **argv);      /* plan.c */

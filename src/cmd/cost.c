@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "api/client/client.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "api/client/client.h"
-#include "base/cleanup.h"
+#include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"

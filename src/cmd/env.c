@@ -7,12 +7,10 @@
 
 #include "agent/agent_ask.h"
 #include "agent/state/state.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "train/job/env_text.h"
 #include "train/job/run.h"
 #include "train/names/members.h"
 #include "train/profile/nccl_log.h"

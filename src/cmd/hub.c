@@ -7,9 +7,8 @@
 #include <stdio.h>
 
 #include "api/client/client.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/mesh_options.h"

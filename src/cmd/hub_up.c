@@ -1,4 +1,5 @@
 /* hub_up.c - weft hub up: run the hub, one machine with a public address that all others find. */
+
 #include <errno.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -10,33 +11,124 @@
 #include <sys/resource.h>
 #include <uv.h>
 
+#include "agent/agent.h"
+#include "agent/hosts_helper.h"
+#include "agent/join.h"
+#include "agent/paths/socket/echo_socket.h"
 #include "agent/state/state.h"
-#include "backends/kubernetes/kube_config.h"
+#include "api/content/token.h"
+#include "backends/kubernetes/kube_client.h"
 #include "backends/store_open.h"
-#include "base/cleanup.h"
+#include "base/addr.h"
 #include "base/err.h"
 #include "cmd/admin.h"
+#include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
-#include "cmd/kube_access.h"
 #include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "cmd/price_table.h"
 #include "cmd/privileges.h"
-#include "cmd/relay_only.h"
 #include "hub/hub.h"
 #include "hub/networks/networks.h"
 #include "hub/overlay/overlay.h"
-#include "mesh/object/block.h"
+#include "mesh/object/fields.h"
 #include "mesh/object/prices.h"
 #include "net/address/resolve.h"
-#include "net/address/resolve_task.h"
 #include "net/netlink/netlink.h"
 #include "net/netlink/rtnl.h"
-#include "net/socket/udp_owner.h"
+#include "net/socket/socket.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "path/candidate.h"
-#include "uapi/uapi_server.h"
+#include "uapi/uapi.h"
+
+/* ==== relay only ============================================================================= */
+
+/* Weft hub up --relay-only: a machine that relays for a network, and does no more. */
+
+/** What was asked for. Borrowed. */
+struct relay_only {
+    const char *token; /* NULL: this machine has joined already */
+    const char *name;  /* NULL: the host's */
+    const char *state_dir;
+    const char *socket_path; /* of the agent */
+    const char *user;        /* to run as, as --user says */
+    const char *interface;
+    const struct endpoint *publics; /* where nodes reach it, as the operator says */
+    unsigned n_publics;
+    uint16_t listen_port;
+};
+
+static void on_wait(void *ctx, unsigned for_s, const struct err *e)
+{
+    log_warning("%s: asking again, for up to %u s", err_text(e), for_s);
+}
+
+static int join(const struct relay_only *wish, struct err *e)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    struct token token = TOKEN_NULL;
+    struct join_options asked = {
+        .token = &token,
+        .name = wish->name,
+        .engine = ENGINE_KIND_USERSPACE,
+        .wants_relay = true,
+        .interface = wish->interface,
+        .listen_port = wish->listen_port,
+        .given = wish->publics,
+        .n_given = wish->n_publics,
+        .state_dir = wish->state_dir,
+        .on_wait = on_wait,
+    };
+    int r;
+
+    if (!wish->token)
+        return err_set(e, -1,
+            "this machine has not joined a network yet (%s has no node.json): say --token TOKEN, "
+            "from weft token new --relay",
+            wish->state_dir);
+    if (wish->n_publics > STATE_GIVEN_MAX)
+        return err_set(e, -1, "--public gives %u addresses, and a relay tells %d at most",
+            wish->n_publics, STATE_GIVEN_MAX);
+    r = token_decode(&token, wish->token, e);
+    if (r == 0)
+        r = join_enrol(&asked, &st, e);
+    token_wipe(&token);
+    if (r == 0 && !snapshot_self(&st.snapshot)->relay)
+        log_warning("the hub does not admit this node as a relay yet: weft node set %s --relay yes",
+            st.snapshot.self);
+    return r;
+}
+
+/*
+ * Be a member that relays, until a signal ends it; joins first where it has not
+ *
+ * Return: 0; or non-zero with words.
+ */
+static int relay_only_run(const struct relay_only *wish, struct err *e)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    struct agent_config config = {
+        .state_dir = wish->state_dir, .socket_path = wish->socket_path, .no_measure = true};
+    enum agent_end end;
+    int r = state_check_dir(wish->state_dir, e);
+
+    if (r == 0)
+        r = state_read(&st, wish->state_dir, e);
+    if (r == STATE_E_ABSENT)
+        r = join(wish, e);
+    else if (r == 0 && !st.wants_relay)
+        r = err_set(e, -1,
+            "%s is the state of a node that joined without --relay; say another --state",
+            wish->state_dir);
+    if (r == 0)
+        r = agent_privileges_drop(&config, wish->user, e);
+    if (r == 0)
+        r = agent_run(&config, &end, e);
+    (void)hosts_helper_free(config.hosts);
+    (void)echo_socket_free(config.pings);
+    return r;
+}
 
 static struct {
     struct option_list publics;

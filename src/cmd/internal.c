@@ -1,7 +1,7 @@
 /*
  * internal.c - the processes that daemons start by themselves, from the program that they are.
  *
- * The agent starts `weft measuring`, which lets members measure this node (agent/measure_host.h).
+ * The agent starts `weft measuring`, which lets members measure this node (agent/node_measure.h).
  * The hub starts `weft rendezvous`, which serves a network's jobs (hub/jobs/rdzv_child.c). Both get
  * one end of a socket pair as their descriptor PROCESS_LINK_FD. People have no use for them, so
  * that no help lists them.

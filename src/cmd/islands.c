@@ -7,9 +7,8 @@
 
 #include "agent/agent_ask.h"
 #include "agent/state/state.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"

@@ -9,21 +9,21 @@
 #include <unistd.h>
 
 #include "agent/launch.h"
-#include "agent/state/removed.h"
-#include "agent/without_agent.h"
+#include "agent/leave.h"
+#include "agent/state/state.h"
 #include "api/client/client.h"
 #include "api/content/token.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
-#include "cmd/kube_access.h"
+#include "cmd/agent_privileges.h"
 #include "cmd/mesh_options.h"
 #include "cmd/options.h"
-#include "mesh/names/reserved.h"
+#include "mesh/names/hosts.h"
 #include "mesh/object/object.h"
-#include "net/socket/udp_owner.h"
-#include "os/fd_cleanup.h"
+#include "net/socket/socket.h"
+#include "os/file.h"
 #include "os/process.h"
 
 #define WAIT_MS 15000
@@ -206,7 +206,7 @@ static int take_token(struct token *ret, struct err *e)
 
 /* The port of --endpoint is the one to listen on as well, unless --listen names another. */
 static int take_endpoints(
-    struct endpoint given[static STATE_GIVEN_MAX], struct join_wish *wish, struct err *e)
+    struct endpoint given[static STATE_GIVEN_MAX], struct join_options *wish, struct err *e)
 {
     int r = 0;
 
@@ -260,7 +260,7 @@ static void print_routes(const struct state *st)
 /* Starts the agent and waits until the hub answers it. 0, or non-zero with words. */
 static int start_agent(struct launch *launch, json_t **ret_status, struct err *e)
 {
-    const struct launch_wish wish = {.state_dir = arg.state_dir, .socket_path = arg.socket};
+    const struct launch_config wish = {.state_dir = arg.state_dir, .socket_path = arg.socket};
     int r = launch_agent(&wish, launch, e);
 
     return r == 0 ? launch_wait(launch, arg.socket, WAIT_MS, ret_status, e) : r;
@@ -279,19 +279,19 @@ static void name_port(uint16_t port, struct err *why)
 /* The agent cannot run here, as @why says: the join is undone, so that it can be tried again. */
 static int give_up(const struct launch *launch, const char *name, uint16_t port, struct err *why)
 {
-    struct without_agent_done done;
+    struct leave_result done;
     struct err e = ERR_NULL;
     int r;
 
     launch_stop(launch);
-    r = without_agent_leave(arg.state_dir, arg.socket, &done, &e);
+    r = leave_network(arg.state_dir, arg.socket, &done, &e);
     name_port(port, why);
     if (r != 0)
         return cmd_fail("join",
             "the hub has taken this machine in as %s, but its agent cannot run: %s; nor can the "
             "join be undone: %s",
             name, err_text(why), err_text(&e));
-    if (!done.told)
+    if (!done.has_told_hub)
         return cmd_fail("join",
             "the agent cannot run: %s; nothing of the join is left here, but the hub could not be "
             "told (%s): weft node rm %s removes the node there",
@@ -335,12 +335,12 @@ static void on_proxy_passed_over(void *ctx, const struct err *e)
 }
 
 /* Fills in @wish from the command line, but for the token. 0, or non-zero with words. */
-static int take_wish(struct join_wish *wish, struct label **labels,
+static int take_wish(struct join_options *wish, struct label **labels,
     struct endpoint given[static STATE_GIVEN_MAX], struct err *e)
 {
     int r;
 
-    *wish = (struct join_wish){
+    *wish = (struct join_options){
         .name = arg.name,
         .engine = arg.engine,
         .n_labels = arg.labels.n,
@@ -390,7 +390,7 @@ static bool has_joined(void)
     return true;
 }
 
-static int join(struct join_wish *wish)
+static int join(struct join_options *wish)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     struct token token = TOKEN_NULL;
@@ -438,7 +438,7 @@ int cmd_join(int argc, char **argv)
 {
     _cleanup_(freep) struct label *labels = NULL;
     struct endpoint given[STATE_GIVEN_MAX];
-    struct join_wish wish;
+    struct join_options wish;
     struct err e = ERR_NULL;
     int status;
 

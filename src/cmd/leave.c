@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "agent/agent_ask.h"
+#include "agent/leave.h"
 #include "agent/state/blocks_file.h"
 #include "agent/state/state.h"
-#include "agent/without_agent.h"
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
@@ -38,12 +38,12 @@ static const struct option_usage usage = {
     .notes = "It also works while the agent or the hub is away; what could not be done is said.",
 };
 
-static void print_farewell(const struct without_agent_done *f)
+static void print_farewell(const struct leave_result *f)
 {
     /* It lies in a directory of root's, where the agent could not remove it. */
     blocks_file_remove(arg.state_dir);
     (void)printf("Left the network %s; the interface %s is gone.\n", f->network, f->interface);
-    if (!f->told)
+    if (!f->has_told_hub)
         (void)printf(
             "The hub could not be told (%s): weft node rm removes the node there.\n", f->why);
     if (f->names_why[0] != '\0')
@@ -58,7 +58,7 @@ static void take_text(char *buf, size_t cap, const json_t *answer, const char *f
 }
 
 /* The agent's sandbox may have kept it from the hosts file, which this command can write. */
-static void forget_names(struct without_agent_done *f)
+static void forget_names(struct leave_result *f)
 {
     struct err e = ERR_NULL;
     bool changed;
@@ -67,9 +67,9 @@ static void forget_names(struct without_agent_done *f)
         f->names_why[0] = '\0';
 }
 
-static void take_farewell(struct without_agent_done *f, const json_t *answer)
+static void take_farewell(struct leave_result *f, const json_t *answer)
 {
-    *f = (struct without_agent_done){.told = json_is_true(json_object_get(answer, "hubTold"))};
+    *f = (struct leave_result){.has_told_hub = json_is_true(json_object_get(answer, "hubTold"))};
     take_text(f->network, sizeof(f->network), answer, "network");
     take_text(f->interface, sizeof(f->interface), answer, "interface");
     take_text(f->why, sizeof(f->why), answer, "why");
@@ -93,7 +93,7 @@ static void name_relay(struct err *e)
 
 int cmd_leave(int argc, char **argv)
 {
-    struct without_agent_done farewell;
+    struct leave_result farewell;
     struct err e = ERR_NULL;
     json_t *answer = NULL;
     int status;
@@ -111,14 +111,14 @@ int cmd_leave(int argc, char **argv)
     if (r == AGENT_ASK_E_NONE) {
         struct err why = e;
 
-        r = without_agent_leave(arg.state_dir, arg.socket, &farewell, &e);
+        r = leave_network(arg.state_dir, arg.socket, &farewell, &e);
         /* An agent is there, so what it was asked says more than that its state is held. */
         if (r == -EBUSY)
             e = why;
         if (r == STATE_E_ABSENT)
             name_relay(&e);
     }
-    if (r == WITHOUT_AGENT_E_REMOVED) {
+    if (r == LEAVE_E_REMOVED) {
         (void)printf("Already left; %s.\n", err_text(&e));
         return CMD_OK;
     }

@@ -9,7 +9,7 @@
 #include <yaml.h>
 
 #include "base/err.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 
 /** What is being read, for messages. */
 struct place {

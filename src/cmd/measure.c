@@ -11,12 +11,11 @@
 
 #include "agent/agent.h"
 #include "agent/agent_ask.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "os/clock.h"
-#include "os/statefile.h"
+#include "os/file.h"
 #include "train/job/job_plan.h"
 
 #define ASK_TIMEOUT_MS 10000

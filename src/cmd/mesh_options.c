@@ -7,12 +7,11 @@
 #include <string.h>
 
 #include "base/addr.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "cmd/options.h"
 #include "hub/networks/publics.h"
-#include "mesh/object/block.h"
+#include "mesh/object/fields.h"
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
 

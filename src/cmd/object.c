@@ -5,11 +5,9 @@
 #include <strings.h>
 
 #include "api/client/client.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
-#include "base/str.h"
-#include "base/table.h"
+#include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/manifest.h"

@@ -4,14 +4,13 @@
 #include <string.h>
 
 #include "api/client/client.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "mesh/object/traffic.h"
 #include "os/clock.h"
-#include "os/statefile.h"
+#include "os/file.h"
 
 #define DAYS_MAX 62
 

@@ -3,11 +3,10 @@
 
 #include "agent/agent_ask.h"
 #include "agent/state/state.h"
-#include "agent/status_paths.h"
-#include "base/cleanup.h"
+#include "agent/status_text.h"
 #include "base/err.h"
 #include "base/parse.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -37,7 +36,7 @@ static int print_table(const json_t *paths)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
 
-    status_paths_format(paths, &out);
+    status_text_format_paths(paths, &out);
     return cmd_print("paths", str_text(&out));
 }
 

@@ -8,17 +8,15 @@
 
 #include "agent/agent_ask.h"
 #include "agent/state/state.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
-#include "cmd/json_file.h"
 #include "cmd/measure.h"
 #include "cmd/options.h"
 #include "cmd/price_table.h"
-#include "train/survey/bench_run.h"
+#include "train/survey/bench.h"
 
 #define PINGS          50
 #define MATRIX_MS      300

@@ -6,15 +6,13 @@
 #include <unistd.h>
 
 #include "agent/state/state.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/measure.h"
 #include "cmd/options.h"
 #include "os/clock.h"
-#include "train/preflight/preflight_text.h"
 
 #define PINGS       50
 #define TRANSFER_MS 120

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stddef.h>
 
 struct err;
 struct prices;
@@ -15,3 +16,14 @@ struct prices;
  * Return: 0; or negative errno with words that name the file.
  */
 int price_table_read(struct prices *ret, json_t **ret_json, const char *path, struct err *e);
+
+/* A file of JSON that a person has named on the command line. */
+
+/**
+ * json_file_read() - read it
+ * @ret:	set to a new reference; untouched on failure
+ * @max:	bytes that it may have
+ *
+ * Return: 0; or negative errno with words that name the file, and the line that is no JSON.
+ */
+int json_file_read(json_t **ret, const char *path, size_t max, struct err *e);

@@ -16,11 +16,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "net/tun/tun_steer.h"
-#include "os/fd_cleanup.h"
+#include "net/tun/tun.h"
+#include "os/file.h"
 #include "os/log.h"
 #include "os/process.h"
-#include "os/statefile.h"
 
 /* Files of the system that a daemon may need. /home, /root, /var, /srv and /tmp are not among them,
  * even where every user may read them. */

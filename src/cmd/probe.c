@@ -13,10 +13,9 @@
 
 #include "agent/probe_link.h"
 #include "agent/state/state.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/metrics.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -25,11 +24,9 @@
 #include "monitor/probe_report.h"
 #include "monitor/underlay_monitor.h"
 #include "os/clock.h"
-#include "os/end_signals.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
+#include "os/interrupt.h"
 #include "os/log.h"
-#include "os/rng_kernel.h"
-#include "os/statefile.h"
 #include "train/names/members.h"
 
 /* With --once: the time between two rounds, the longest that it takes, and the number of answers

@@ -8,10 +8,9 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
-#include "base/str.h"
+#include "base/text.h"
 
 /* The light border that a code has to have, in modules. */
 #define QUIET_ZONE 4

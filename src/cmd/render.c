@@ -3,16 +3,15 @@
 #include <stdlib.h>
 
 #include "api/client/client.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/stock.h"
-#include "mesh/render/wg_quick.h"
+#include "mesh/render/render.h"
 #include "mesh/snapshot/snapshot.h"
 #include "mesh/snapshot/watch_event.h"
-#include "os/statefile.h"
+#include "os/file.h"
 
 static struct {
     struct admin_target target;

@@ -4,10 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "mesh/render/render.h"
-#include "mesh/render/wg_quick.h"
 
 int stock_take(struct snapshot *ret, const json_t *json, struct err *e)
 {

@@ -24,16 +24,15 @@
 #include "cmd/privileges.h"
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
-#include "os/end_signals.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
+#include "os/interrupt.h"
 #include "os/log.h"
-#include "os/statefile.h"
+#include "os/thread.h"
 #include "os/timestamp_file.h"
-#include "os/wakeup.h"
 #include "port/device.h"
 #include "port/frame_socket.h"
 #include "port/port.h"
-#include "uapi/uapi_server.h"
+#include "uapi/uapi.h"
 
 static struct {
     const char *ifname;

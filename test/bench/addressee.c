@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "os/clock.h"
 #include "shared/device_state.h"
 #include "wire/wg.h"

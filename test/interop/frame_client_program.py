@@ -15,7 +15,7 @@ import socket
 import struct
 import sys
 
-HEADER = struct.Struct("=16s16sHHIq")  # src/dataplane/shared/frame_header.h
+HEADER = struct.Struct("=16s16sHHIq")  # src/dataplane/shared/frame_client.h
 
 
 def mapped(text: str) -> bytes:

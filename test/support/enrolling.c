@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "backends/store_open.h"
-#include "os/rng_kernel.h"
+#include "os/clock.h"
 #include "test/support/deaf_listener.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_late.h"

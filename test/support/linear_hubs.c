@@ -13,10 +13,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "os/clock.h"
 #include "store/store.h"
-#include "store/store_now.h"
 #include "test/support/linear.h"
 #include "test/support/losing_proxy.h"
 

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "os/wakeup.h"
+#include "os/thread.h"
 
 /* Longest head of a request, and longest request. */
 #define HEAD_MAX    (8u << 10)

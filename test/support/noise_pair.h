@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"
 #include "noise/keypair.h"

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "mesh/object/fields.h"
-#include "mesh/object/object_frame.h"
+#include "mesh/object/object_meta.h"
 
 const struct notice *notice_of(const struct object *o)
 {

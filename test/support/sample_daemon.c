@@ -13,11 +13,11 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "api/server/identity.h"
 #include "api/server/server.h"
 #include "api/server/stream.h"
+#include "api/server/tls_front.h"
+#include "base/containers.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "base/secret.h"
 #include "os/clock.h"
 

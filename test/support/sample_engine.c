@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "mesh/config/diff.h"
 #include "os/clock.h"
-#include "os/wakeup.h"
+#include "os/thread.h"
 
 static struct sample_engine *of_frames(struct engine_frames *ef)
 {

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 
-struct waiting {
+struct enrol_wait {
     int r;
     struct model_node *node;
     struct err *e; /* NULL: nobody wants the words */
@@ -13,7 +13,7 @@ struct waiting {
 
 static void on_enrolled(void *ctx, int r, struct model_node *node, const struct err *e)
 {
-    struct waiting *w = ctx;
+    struct enrol_wait *w = ctx;
 
     w->r = r;
     w->node = node;
@@ -26,7 +26,7 @@ int sample_enrol_node(struct enrol *en, const struct enrol_request *rq,
     struct model_node **ret, struct err *e)
 {
     struct audit_by by = {.actor = "stranger", .from = *from};
-    struct waiting w = {.e = e};
+    struct enrol_wait w = {.e = e};
     struct model_node *known = NULL;
     int r = enrol_node(en, rq, proof, &by, now, wall_s, on_enrolled, &w, &known, e);
 
@@ -42,7 +42,7 @@ int sample_enrol_node(struct enrol *en, const struct enrol_request *rq,
 
 static void on_stored(void *ctx, const struct store_answer *a)
 {
-    struct waiting *w = ctx;
+    struct enrol_wait *w = ctx;
 
     w->r = a->r;
     if (a->r != 0 && w->e)
@@ -53,7 +53,7 @@ int sample_enrol_token(struct enrol *en, struct model_network *net, const struct
     int64_t wall_s, struct token_secret *ret, struct err *e)
 {
     struct enrol_token made = {.value = NULL};
-    struct waiting w = {.e = e};
+    struct enrol_wait w = {.e = e};
     int r = enrol_new_secret(en, net, rq, "uid:0", wall_s, &made, ret, e);
 
     if (r == 0)

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/rng.h"
-#include "os/wakeup.h"
+#include "base/secret.h"
+#include "os/thread.h"
 
 /* How long a cluster may take to answer. */
 #define START_S 60

@@ -13,12 +13,11 @@
 #include "api/server/stream.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "hub/handlers/routes.h"
+#include "hub/handlers/handlers.h"
 #include "hub/model/proof.h"
 #include "hub/networks/networks.h"
 #include "hub/watch/view.h"
 #include "mesh/render/render.h"
-#include "mesh/render/wg_quick.h"
 #include "mesh/snapshot/watch_event.h"
 #include "os/log.h"
 

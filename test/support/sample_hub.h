@@ -17,7 +17,7 @@
 #include <uv.h>
 
 #include "api/content/route.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "hub/hub_internal.h"
 #include "mesh/snapshot/snapshot.h"
 

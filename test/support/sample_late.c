@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "store/memory.h"
 #include "store/store_backend.h"
 

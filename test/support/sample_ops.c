@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
 #include "base/text.h"
-#include "hub/handlers/routes.h"
+#include "hub/handlers/handlers.h"
 #include "os/clock.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_hub.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "backends/store_open.h"
-#include "store/store_now.h"
+#include "store/store.h"
 #include "test/support/sample_etcd.h"
 #include "test/support/sample_late.h"
 

@@ -7,27 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/agent_api.h"
 #include "agent/agent_core.h"
-#include "agent/agent_handshakes.h"
-#include "agent/agent_hubs.h"
-#include "agent/agent_parts.h"
-#include "agent/agent_pass.h"
-#include "agent/agent_poll.h"
-#include "agent/cluster/cluster_merge.h"
-#include "agent/node_fabric.h"
+#include "agent/cluster/cluster_resource.h"
+#include "agent/cluster/cluster_watch.h"
+#include "agent/node_jobs.h"
+#include "agent/node_keepalive.h"
+#include "agent/node_machine.h"
+#include "agent/node_measure.h"
+#include "agent/node_names.h"
+#include "agent/node_report.h"
+#include "agent/reconcile/pass_plan.h"
 #include "agent/resolver.h"
-#include "agent/state/removed.h"
+#include "agent/state/snapshot_cache.h"
+#include "agent/state/state.h"
 #include "api/server/server.h"
 #include "base/err.h"
 #include "base/secret.h"
-#include "crypto/aead_speed.h"
+#include "crypto/aead.h"
 #include "mesh/snapshot/watch_event.h"
 #include "net/netlink/link_watch.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 #include "os/hosts_file.h"
-#include "os/rng_kernel.h"
 
 #define MEASURE_TIME (4 * NSEC_PER_MSEC) /* for each cipher */
 #define NAMES_DELAY  (NSEC_PER_SEC / 5)  /* from a change of the snapshot to the hosts file */
@@ -116,7 +117,7 @@ static void on_snapshot_change(struct agent *a, bool is_status, nsec_t now)
     snapshot_cache_on_change(&a->cache, is_status, now);
     node_names_request(&a->names, now + NAMES_DELAY);
     path_driver_set_snapshot(a->paths, &a->snapshot, now);
-    poll_plan_on_news(&a->poll);
+    poll_plan_on_change(&a->poll);
 }
 
 /* Has that hub forgotten what it relayed, since it was started anew? What a hub said of its run
@@ -177,7 +178,7 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     hub_set_on_heard(&a->hubs, hub, now);
     if (kind == WATCH_EVENT_SNAPSHOT) {
         if (is_hub_new(a, hub, boot))
-            agent_handshakes_on_hub_forgot(a, now);
+            agent_core_on_hub_forgot(a, now);
         hub->boot = a->snapshot.boot;
     }
     if (has_changed && kind != WATCH_EVENT_HEARTBEAT && kind != WATCH_EVENT_NONE)
@@ -205,7 +206,7 @@ static void on_cluster_event(void *ctx, struct watch_event *ev, const json_t *ke
     is_status = watch_event_is_status(ev, &a->snapshot);
     if (r == 0) {
         cluster_merge_cluster(
-            &a->snapshot, &a->hub_said, ev, kept, hub_link_is_heard(a->hubs.home->link));
+            &a->snapshot, &a->hub_said, ev, kept, hub_link_is_heard(a->hubs.serving->link));
         r = watch_event_apply(&a->snapshot, ev, &e);
     }
     if (r == 0)
@@ -263,10 +264,10 @@ static void on_reported(void *ctx, enum hub_link_report_result result, const jso
     int64_t ahead_s;
 
     node_report_on_result(&hub->report, became[result]);
-    if (hub == a->hubs.home && hub_link_clock_ahead(hub->link, &ahead_s))
+    if (hub == a->hubs.serving && hub_link_clock_ahead(hub->link, &ahead_s))
         compare_clocks(a, ahead_s);
     /* Of several hubs one: another may hear the other machine a little later. */
-    if (result == HUB_LINK_REPORT_TAKEN && hub == a->hubs.home)
+    if (result == HUB_LINK_REPORT_TAKEN && hub == a->hubs.serving)
         node_copy_on_answer(&a->copy, body);
     hub->report_lost_at = result == HUB_LINK_REPORT_LOST ? now : 0;
     if (node_report_within(&hub->report) != NSEC_NEVER && !a->is_ending)
@@ -277,7 +278,7 @@ static void on_routes(void *ctx)
 {
     struct agent *a = ctx;
 
-    poll_plan_on_news(&a->poll);
+    poll_plan_on_change(&a->poll);
     pass_plan_request(&a->pass, clock_now());
 }
 
@@ -484,10 +485,10 @@ static int open_parts(struct life *l, struct err *e)
         r = path_driver_new(&a->paths, &a->loop, &opt, &paths, e);
     if (r == 0) {
         hub_set_init(&a->hubs, &a->loop, &a->state, &listener);
-        job_calls_init(&a->jobs, agent_hubs_find, a);
+        job_calls_init(&a->jobs, agent_core_find_link, a);
         node_jobs_init(&a->running, &a->jobs, &a->meter.meter);
         path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
-        r = agent_hubs_take(a, e);
+        r = agent_core_take_hubs(a, e);
     }
     if (r == 0)
         r = open_cluster(a, e);
@@ -506,10 +507,10 @@ static int start(struct life *l, struct err *e)
         return r;
     measure_ciphers(&a->speeds);
     a->fabric = node_fabric_new();
-    in = agent_pass_input(a);
+    in = agent_core_render_input(a);
     reconcile_assume(&a->reconcile, &in);
-    agent_poll_run(a);
-    agent_pass_run(a);
+    agent_core_poll(a);
+    agent_core_pass(a);
     node_names_update(&a->names, &a->snapshot, a->reconcile.lacks_v6, clock_now());
     start_link_watch(l);
     if (a->config->no_measure)

@@ -27,7 +27,7 @@ struct hosts_helper;
 struct agent_config {
     const char *state_dir;
     const char *socket_path;
-    const char *cluster;        /* what follows "kubernetes:" (kube_config.h): the cluster whose API
+    const char *cluster;        /* what follows "kubernetes:" (kube_client.h): the cluster whose API
                                    says who is in the network; NULL: the hub does */
     bool no_measure;            /* offer no measuring service */
     struct hosts_helper *hosts; /* borrowed: writes the hosts file; NULL: the agent does */

@@ -1,19 +1,13 @@
-/* agent_api.c - see agent_api.h. */
-#include "agent/agent_api.h"
+/* agent_api.c - the node's own socket: agent_api_open() of agent_core.h. */
+#include "agent/agent_core.h"
 
 #include <errno.h>
 
-#include "agent/agent_core.h"
-#include "agent/agent_hubs.h"
-#include "agent/agent_parts.h"
-#include "agent/agent_pass.h"
-#include "agent/agent_poll.h"
-#include "agent/hublink/farewell.h"
-#include "agent/reconcile/route_guard.h"
-#include "agent/node_fabric.h"
+#include "agent/hublink/hub_transport_io.h"
+#include "agent/leave.h"
+#include "agent/node_machine.h"
+#include "agent/reconcile/filter_rules.h"
 #include "agent/status.h"
-#include "agent/status_paths.h"
-#include "agent/status_routes.h"
 #include "api/server/server.h"
 #include "base/err.h"
 #include "base/metrics.h"
@@ -26,8 +20,8 @@
 /* Polls, and gathers what the status tells of. @render: filled in; the result refers to it. */
 static struct status_input see(struct agent *a, struct render_input *render)
 {
-    agent_poll_run(a);
-    *render = agent_pass_input(a);
+    agent_core_poll(a);
+    *render = agent_core_render_input(a);
     return (struct status_input){
         .render = render,
         .seen = &a->seen,
@@ -49,19 +43,19 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .names_failure = &a->names.failure,
         .names_pending = node_names_is_pending(&a->names),
         .resolver = a->resolver,
-        .stream_why = hub_transport_why(&a->hubs.home->transport.transport),
-        .tls_failure = hub_transport_io_failure(&a->hubs.home->transport),
-        .asymmetry = udp_asymmetry_of(&a->hubs.home->transport.transport.asymmetry),
+        .stream_why = hub_transport_why(&a->hubs.serving->transport.transport),
+        .tls_failure = hub_transport_io_failure(&a->hubs.serving->transport),
+        .asymmetry = udp_asymmetry_of(&a->hubs.serving->transport.transport.asymmetry),
         .hubs = &a->hubs,
         .cluster = a->cluster ? &a->cluster_seen : NULL,
         .copy_why = a->copy.why,
         .clock_why = node_clock_why(&a->time),
         .lockout = a->time.lockout,
         .meter = &a->meter.meter,
-        .hub_heard = hub_link_is_heard(a->hubs.home->link),
-        .hub_silent_for = hub_link_silent_for(a->hubs.home->link, clock_now()),
-        .hub_store_behind_s = hub_link_store_behind_s(a->hubs.home->link),
-        .hub_quiet_max = hub_link_quiet_max(a->hubs.home->link),
+        .hub_heard = hub_link_is_heard(a->hubs.serving->link),
+        .hub_silent_for = hub_link_silent_for(a->hubs.serving->link, clock_now()),
+        .hub_store_behind_s = hub_link_store_behind_s(a->hubs.serving->link),
+        .hub_quiet_max = hub_link_quiet_max(a->hubs.serving->link),
         .now = clock_now(),
         .wall = clock_wall(),
     };
@@ -125,7 +119,7 @@ static void get_paths(void *ctx, const struct request *rq, struct response *rs)
     struct status_paths in = {.paths = a->paths, .now = clock_now()};
     const struct observation *ob;
 
-    agent_poll_run(a);
+    agent_core_poll(a);
     in.node = snapshot_find_node(&a->snapshot, rq->params[0]);
     in.peer = reach_find(&a->reach, rq->params[0]);
     if (!in.node || !in.peer) {
@@ -144,8 +138,8 @@ static void get_paths(void *ctx, const struct request *rq, struct response *rs)
 static void post_leave(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
-    struct endpoint api = agent_hubs_api(a);
-    struct err told = ERR_NULL;
+    struct endpoint api = agent_core_hub_api(a);
+    struct err unheard = ERR_NULL;
     struct err e = ERR_NULL;
     struct err names;
     char owner[HOSTS_OWNER_MAX];
@@ -155,18 +149,18 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
         response_refuse(rs, 409, "the agent is ending already");
         return;
     }
-    r = farewell_tell(&a->state, &a->snapshot, &api, &a->hubs.home->signer, &told);
+    r = leave_tell_hub(&a->state, &a->snapshot, &api, &a->hubs.serving->signer, &unheard);
     if (agent_core_take_down(a, &names, &e) < 0 || state_remove(a->config->state_dir, &e) < 0) {
         response_fail(rs, &e);
         return;
     }
     log_info("this node has left the network %s%s%s", a->snapshot.network.meta.name,
-        r == 0 ? "" : ", but the hub could not be told: ", r == 0 ? "" : err_text(&told));
+        r == 0 ? "" : ", but the hub could not be told: ", r == 0 ? "" : err_text(&unheard));
     agent_core_finish(a, AGENT_END_LEFT);
     response_json(rs, 200,
         json_pack("{s:s, s:s, s:b, s:s, s:s, s:s}", "network", a->snapshot.network.meta.name,
             "interface", a->state.interface, "hubTold", (int)(r == 0), "why",
-            r == 0 ? "" : err_text(&told), "hostsOwner", hosts_owner(&a->state.snapshot, owner),
+            r == 0 ? "" : err_text(&unheard), "hostsOwner", hosts_owner(&a->state.snapshot, owner),
             "namesWhy", names.code == 0 ? "" : err_text(&names)));
 }
 
@@ -261,11 +255,11 @@ static void delete_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
-    agent_poll_end_job(a, rq->params[0], rq->caller.pid);
+    agent_core_end_job(a, rq->params[0], rq->caller.pid);
     job_calls_begin(&a->jobs, "DELETE", rq->params[0], "rendezvous", NULL, rs);
 }
 
-/* ---- measuring ------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------ */
 
 /* Whoever may ask here may have this node measure; a program that only sends from the node's
  * address may not. */

@@ -5,10 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/state/removed.h"
 #include "agent/state/state.h"
 #include "api/client/client.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "net/socket/unix_socket.h"
 

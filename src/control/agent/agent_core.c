@@ -2,12 +2,641 @@
 #include "agent/agent_core.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-#include "agent/agent_handshakes.h"
-#include "agent/agent_parts.h"
-#include "agent/agent_pass.h"
-#include "agent/agent_poll.h"
+#include "agent/hublink/hub_choice.h"
+#include "agent/node_machine.h"
+#include "agent/node_report.h"
+#include "agent/paths/edge/peer_table.h"
 #include "base/err.h"
+#include "net/netlink/rtnl.h"
+#include "net/tun/offload.h"
+#include "os/clock.h"
+
+/* ---- the hubs ------------------------------------------------------------------------------- */
+
+struct endpoint agent_core_hub_api(const struct agent *a)
+{
+    const struct node *hub = snapshot_find_node(&a->snapshot, a->hubs.serving->name);
+
+    if (!hub || !hub->hub)
+        return (struct endpoint){0};
+    return (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
+}
+
+static bool has_route(void *ctx, const struct ip_addr *to)
+{
+    struct agent *a = ctx;
+    struct ip_addr source;
+
+    return rtnl_source_for(&a->reconcile.nl, to, &source) == 0;
+}
+
+static struct hub_set_facts see_hubs(struct agent *a, nsec_t now)
+{
+    return (struct hub_set_facts){.snapshot = &a->snapshot,
+        .seen = &a->seen,
+        .has_engine = a->reconcile.engine != NULL,
+        .listen_port = a->listen_port,
+        .lockout = a->time.lockout,
+        .has_route = has_route,
+        .has_route_ctx = a,
+        .now = now};
+}
+
+static void use_serving_hub(struct agent *a, nsec_t now)
+{
+    const struct agent_hub *serving = a->hubs.serving;
+    const struct node *node = snapshot_find_node(&a->snapshot, serving->name);
+
+    job_calls_set_hub(&a->jobs, serving->link);
+    if (node && node->hub)
+        path_driver_use_hub(a->paths, node, now);
+    poll_plan_on_change(&a->poll);
+}
+
+struct hub_link *agent_core_find_link(void *ctx, const char *name)
+{
+    const struct agent *a = ctx;
+    struct agent_hub *hub = hub_set_find(&a->hubs, name);
+
+    return hub ? hub->link : NULL;
+}
+
+int agent_core_take_hubs(struct agent *a, struct err *e)
+{
+    struct hub_set_facts facts = see_hubs(a, a->clock());
+    struct hub_set_actions actions = {.serving_changed = false};
+    int r = hub_set_take(&a->hubs, &facts, &actions, e);
+
+    if (actions.serving_changed)
+        use_serving_hub(a, facts.now);
+    for (unsigned i = 0; i < a->hubs.n_gone; i++)
+        job_calls_on_gone(&a->jobs, a->hubs.gone[i]->link);
+    hub_set_release_gone(&a->hubs);
+    return r;
+}
+
+/* ---- handshakes ----------------------------------------------------------------------------- */
+
+static void handshake_with_hubs(struct agent *a, nsec_t now)
+{
+    struct agent_hub *hub;
+
+    while ((hub = hub_set_next_handshake(&a->hubs))) {
+        struct err e = ERR_NULL;
+
+        if (reconcile_handshake(&a->reconcile, &hub->key, &e) != 0)
+            log_debug("no handshake with the hub: %s", err_text(&e));
+        hub_transport_io_speak(&hub->transport, now);
+    }
+}
+
+static void begin_handshakes(struct agent *a, nsec_t now)
+{
+    struct x25519_public key;
+    const char *node;
+
+    while (path_driver_next_handshake(a->paths, &key, &node, now)) {
+        struct err e = ERR_NULL;
+
+        if (reconcile_handshake(&a->reconcile, &key, &e) != 0)
+            log_debug("no handshake with %s: %s", node, err_text(&e));
+    }
+}
+
+void agent_core_on_hub_forgot(struct agent *a, nsec_t now)
+{
+    struct err e = ERR_NULL;
+
+    for (size_t i = 0; i < a->snapshot.nodes.n; i++) {
+        const struct node *node = &a->snapshot.nodes.items[i]->node;
+        const struct observation *ob = observe_find(&a->seen, &node->key);
+
+        /* With peers that find paths the driver settles which end begins; with stock peers this
+         * node does. */
+        if (node->hub || node->side || !ob || ob->handshake_at == 0)
+            continue;
+        if (reconcile_handshake(&a->reconcile, &node->key, &e) != 0)
+            log_debug("no handshake with %s: %s", node->meta.name, err_text(&e));
+    }
+    path_driver_on_hub_forgot(a->paths, now);
+}
+
+static void renew_handshakes(struct agent *a)
+{
+    char key[X25519_BASE64_MAX];
+
+    for (size_t i = 0; i < a->seen.n; i++) {
+        const struct observation *ob = &a->seen.items[i];
+        struct err e = ERR_NULL;
+
+        if (observation_has_session(ob, a->clock()) &&
+            reconcile_handshake(&a->reconcile, &ob->key, &e) != 0)
+            log_debug(
+                "no handshake with %s: %s", x25519_public_format(&ob->key, key), err_text(&e));
+    }
+}
+
+/* ---- passes --------------------------------------------------------------------------------- */
+
+/* Puts the hubs' paths among those that were found, all in order of their nodes' names. */
+static size_t merge_paths(struct agent *a)
+{
+    struct render_path hubs[HUB_CHOICE_MAX];
+    size_t n_hubs = hub_set_paths(&a->hubs, hubs);
+    size_t n = 0;
+    size_t k = 0;
+    size_t n_found;
+    const struct render_path *found = path_driver_routes(a->paths, &n_found);
+    struct render_path *all = realloc(a->routes, (n_found + n_hubs + 1) * sizeof(*all));
+
+    /* Without memory all peers are reached through the hub, and the hub at its first endpoint. */
+    if (!all)
+        return 0;
+    a->routes = all;
+    for (size_t i = 0; i < n_hubs; i++) {
+        const struct node *hub = snapshot_find_node(&a->snapshot, hubs[i].node);
+
+        hubs[i].mtu = hub ? path_driver_hub_mtu(a->paths, &hub->key) : 0;
+    }
+    for (size_t i = 0; i < n_found; i++) {
+        while (k < n_hubs && strcmp(hubs[k].node, found[i].node) < 0)
+            all[n++] = hubs[k++];
+        all[n++] = found[i];
+    }
+    while (k < n_hubs)
+        all[n++] = hubs[k++];
+    return n;
+}
+
+struct render_input agent_core_render_input(struct agent *a)
+{
+    size_t n = merge_paths(a);
+
+    return (struct render_input){
+        .snapshot = &a->snapshot,
+        .paths = a->routes,
+        .n_paths = n,
+        .relay = a->hubs.serving->name,
+        .listen_port = a->state.listen_port ? a->state.listen_port : a->listen_port,
+        .link_mtu = a->link_mtu,
+        .keepalive = node_keepalive_interval(&a->keepalive),
+        .pins = path_driver_pins(a->paths),
+        .relays = a->state.wants_relay && a->state.engine == ENGINE_KIND_USERSPACE &&
+                  snapshot_self(&a->snapshot)->relay,
+    };
+}
+
+/* The engine's process runs in the background, and nobody reads its own log. */
+static void log_offloads(const struct agent *a)
+{
+    struct offloads o;
+    struct err e = ERR_NULL;
+
+    if (engine_offloads(a->reconcile.engine, &o, &e) != 0)
+        return;
+    for (int i = 0; i < OFFLOAD_N; i++)
+        if (!o.on[i])
+            log_info("%s: the offload %s is off: %s", a->state.interface,
+                offload_name((enum offload)i), o.why[i]);
+}
+
+static bool has_mended(const struct reconcile_result *result)
+{
+    return result->renamed[0] != '\0' || result->was_gone || result->was_down || result->lost_route;
+}
+
+/* What somebody else has done to the interface, and that it is mended: one line each. */
+static void log_mended(struct agent *a, const struct reconcile_result *result, nsec_t now)
+{
+    const char *interface = a->state.interface;
+    char text[IP_PREFIX_TEXT_MAX];
+
+    if (result->renamed[0] != '\0')
+        log_limited(&a->mended_limit, now, LOG_LEVEL_INFO,
+            "%s had been renamed to %s and has its name again", interface, result->renamed);
+    if (result->was_gone)
+        log_limited(&a->mended_limit, now, LOG_LEVEL_INFO,
+            "%s had been deleted, or its data plane had ended: both are there again", interface);
+    if (result->was_down)
+        log_limited(&a->mended_limit, now, LOG_LEVEL_INFO, "%s had been set down and is up again",
+            interface);
+    if (result->lost_route)
+        log_limited(&a->mended_limit, now, LOG_LEVEL_INFO,
+            "the route to %s had been taken from %s and leads into it again",
+            ip_prefix_format(&result->route, text), interface);
+}
+
+static void log_pass(struct agent *a, const struct reconcile_result *result, nsec_t now)
+{
+    log_mended(a, result, now);
+    if (a->pass.fault.code == -EADDRINUSE && a->state.listen_port != 0)
+        log_info("UDP port %u is free again, and %s listens on it", a->state.listen_port,
+            a->state.interface);
+    if (result->opened) {
+        log_info("the %s engine runs %s%s%s", engine_kind_name(engine_kind_of(a->reconcile.engine)),
+            a->state.interface, a->reconcile.why[0] ? ": " : "", a->reconcile.why);
+        log_offloads(a);
+    }
+    if (result->n_changes > 0)
+        log_info("revision %llu applied to %s: %zu change%s",
+            (unsigned long long)a->snapshot.revision, a->state.interface, result->n_changes,
+            result->n_changes == 1 ? "" : "s");
+}
+
+/* Says once that rates are not kept, and once that they are. */
+static void tell_rates(struct agent *a)
+{
+    const char *why = a->reconcile.rates_why;
+
+    if (strcmp(why, a->rates_why) == 0)
+        return;
+    if (why[0] != '\0')
+        log_warning("%s: its rates are not kept: %s", a->state.interface, why);
+    else
+        log_info("%s: nothing stands against its rates any more", a->state.interface);
+    memcpy(a->rates_why, why, sizeof(a->rates_why));
+    hub_set_on_edges(&a->hubs);
+}
+
+/* Peers that somebody else has added to the interface, with wg(8) say. */
+static void tell_foreign(struct agent *a, const struct reconcile_result *result, nsec_t now)
+{
+    char key[X25519_BASE64_MAX];
+
+    if (result->n_foreign == 0)
+        return;
+    a->foreign_at = now;
+    log_limited(&a->foreign_limit, now, LOG_LEVEL_WARNING,
+        "%zu peer%s of %s that neither the hub nor this agent had added %s removed, the last with "
+        "the public key %s",
+        result->n_foreign, result->n_foreign == 1 ? "" : "s", a->state.interface,
+        result->n_foreign == 1 ? "was" : "were", x25519_public_format(&a->reconcile.foreign, key));
+}
+
+static void apply_rules(struct agent *a, nsec_t now)
+{
+    static const struct subnets none = SUBNETS_NULL;
+    const struct node *self = snapshot_self(&a->snapshot);
+    struct forward_rules_facts facts = {.routes = self->routes ? self->routes : &none};
+
+    facts.is_router = facts.routes->n > 0 || a->state.routes.n > 0;
+    forward_rules_apply(&a->rules, a->state.interface, &facts, !a->state.keeps_sources, now);
+    class_marks_apply(&a->marks, a->state.interface, &a->snapshot, &a->reconcile.applied, now);
+}
+
+static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
+{
+    struct rng rng = rng_kernel();
+    /* A port that is taken is not had sooner by asking for it more often. */
+    bool may_hurry = a->reconcile.engine && e->code != -EADDRINUSE;
+
+    /* Another program may have taken the port that an earlier engine had, so any port will do. */
+    a->listen_port = 0;
+    log_limited(&a->pass_limit, now, LOG_LEVEL_WARNING,
+        "%s is not as the hub wants it, trying again: %s", a->state.interface, err_text(e));
+    if (a->pass.fault.text[0] == '\0')
+        hub_set_on_edges(&a->hubs);
+    pass_plan_on_failure(&a->pass, e, may_hurry, rng_u32(&rng), now);
+}
+
+void agent_core_pass(struct agent *a)
+{
+    struct reconcile_result result = {0};
+    struct err e = ERR_NULL;
+    nsec_t since = a->clock();
+    struct render_input in;
+    nsec_t now;
+    int r;
+
+    if (agent_core_take_hubs(a, &e) < 0)
+        log_limited(&a->pass_limit, a->clock(), LOG_LEVEL_WARNING, "not all hubs are used: %s",
+            err_text(&e));
+    a->link_mtu = reconcile_see_links(&a->reconcile);
+    path_driver_set_link_mtu(a->paths, a->link_mtu);
+    in = agent_core_render_input(a);
+    r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
+    /* The pass may have taken seconds. */
+    now = a->clock();
+    pass_metrics_add(&a->pass_metrics,
+        r < 0                  ? PASS_RESULT_FAILED
+        : result.n_changes > 0 ? PASS_RESULT_CHANGED
+                               : PASS_RESULT_UNCHANGED,
+        now - since);
+    if (r < 0) {
+        fail_pass(a, &e, now);
+        return;
+    }
+    if (a->pass.fault.text[0] != '\0' || a->applied == 0)
+        hub_set_on_edges(&a->hubs);
+    a->applied = a->snapshot.revision;
+    log_pass(a, &result, now);
+    pass_plan_on_success(&a->pass, has_mended(&result), now);
+    tell_foreign(a, &result, now);
+    tell_rates(a);
+    apply_rules(a, now);
+    hub_set_on_applied(&a->hubs, &a->snapshot, now);
+    if (result.opened) {
+        /* The resolver listens on that interface's addresses. */
+        node_names_request(&a->names, now);
+        hub_link_poke(a->hubs.serving->link, now);
+        poll_plan_request(&a->poll, now);
+    }
+    handshake_with_hubs(a, now);
+    path_driver_set_relay(a->paths, in.relays, result.opened, now);
+    path_driver_on_applied(a->paths);
+    /* The engine has forgotten its sessions, and peers would go on sending in them for 15 s. */
+    if (result.was_gone || result.was_down)
+        renew_handshakes(a);
+    begin_handshakes(a, now);
+    node_measure_tell(&a->measure, &a->snapshot, &a->reach);
+}
+
+/* ---- polls ---------------------------------------------------------------------------------- */
+
+/* ---- the hubs ------------------------------------------------------------------------------- */
+
+static void act_on_hubs(struct agent *a, const struct hub_set_actions *actions, nsec_t now)
+{
+    if (actions->serving_changed)
+        use_serving_hub(a, now);
+    if (actions->pass_soon)
+        pass_plan_request(&a->pass, now);
+    if (actions->pass_at_once) {
+        agent_core_pass(a);
+        hub_set_on_moved(&a->hubs, now);
+    }
+}
+
+static void poll_hubs(struct agent *a, nsec_t now)
+{
+    struct hub_set_facts facts = see_hubs(a, now);
+    struct hub_set_actions actions = {.serving_changed = false};
+
+    hub_set_poll(&a->hubs, &facts, &actions);
+    act_on_hubs(a, &actions, now);
+}
+
+static void run_hubs(struct agent *a, nsec_t now)
+{
+    struct hub_set_facts facts = see_hubs(a, now);
+    struct hub_set_actions actions = {.serving_changed = false};
+
+    hub_set_run(&a->hubs, &facts, &actions);
+    act_on_hubs(a, &actions, now);
+}
+
+static void poll_keepalive(struct agent *a, const struct observation *ob, nsec_t now)
+{
+    const struct endpoint *hub = &a->hubs.serving->health.path.path.endpoint;
+    struct keepalive_view view = {.now = now, .wall = a->wall_clock()};
+
+    if (observation_has_session(ob, now) &&
+        !hub_transport_why(&a->hubs.serving->transport.transport)) {
+        view.hub = *hub;
+        view.outside = path_driver_outside(a->paths, hub);
+        view.is_natted = ip_addr_is_v4(&hub->addr) && path_driver_self(a->paths)->nat.is_natted;
+    }
+    node_keepalive_poll(&a->keepalive, &view, a->snapshot.nodes.n);
+    path_driver_set_keepalive(
+        a->paths, node_keepalive_to_tell(&a->keepalive, &a->snapshot.network), now);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static const struct observation *find_hub_observation(const struct agent *a)
+{
+    return observe_find(&a->seen, &a->hubs.serving->key);
+}
+
+/* Has somebody changed the engine by hand? Smaller changes are found by the next regular pass. */
+static bool is_changed_by_hand(const struct agent *a, const struct wg_config *have)
+{
+    return a->reconcile.has_applied &&
+           (have->n_peers != a->reconcile.applied.n_peers ||
+               !x25519_public_equal(&have->public, &a->reconcile.applied.public));
+}
+
+/* Without memory the paths are judged by what was seen last. */
+static void show_paths(struct agent *a, nsec_t now)
+{
+    struct peer_seen *seen = calloc(a->seen.n + 1, sizeof(*seen));
+
+    for (size_t i = 0; seen && i < a->seen.n; i++) {
+        const struct observation *ob = &a->seen.items[i];
+
+        seen[i] = (struct peer_seen){.key = ob->key,
+            .endpoint = ob->endpoint,
+            .heard = ob->heard,
+            .handshake_at = ob->handshake_at,
+            .has_session = observation_has_session(ob, now),
+            .rx_bytes = ob->facts.rx_bytes,
+            .tx_bytes = ob->facts.tx_bytes};
+    }
+    if (seen)
+        path_driver_observe(a->paths, seen, a->seen.n, now);
+    free(seen);
+}
+
+/* Return: the engine has answered; else @seen is as it was. */
+static bool observe_engine(struct agent *a, nsec_t now)
+{
+    struct wg_config have = WG_CONFIG_NULL;
+    struct err e = ERR_NULL;
+    int r = reconcile_observe(&a->reconcile, &have, &e);
+    bool is_changed =
+        r == 0 && (is_changed_by_hand(a, &have) || have.listen_errno != a->reconcile.port_errno);
+
+    if (r == 0) {
+        a->listen_port = have.listen_errno == 0 ? have.listen_port : 0;
+        r = observe_take(&a->seen, &have, now, a->wall_clock());
+    }
+    node_clock_look(&a->time, r == 0 && engine_kind_of(a->reconcile.engine) == ENGINE_KIND_KERNEL,
+        a->wall_clock(), now);
+    path_driver_set_engine(a->paths, r == 0 ? a->reconcile.engine : NULL, a->listen_port, now);
+    if (r == 0)
+        show_paths(a, now);
+    wg_config_deinit(&have);
+    /* When the engine is gone a pass opens another one, and logs it. */
+    if (r != 0 || is_changed)
+        pass_plan_request(&a->pass, now);
+    return r == 0;
+}
+
+static bool may_be_at(void *ctx, const char *node, const struct endpoint *at)
+{
+    const struct agent *a = ctx;
+
+    return path_driver_may_be_at(a->paths, node, at);
+}
+
+/* The endpoints that the engine has learned, and may have been led astray by. */
+static void resend_endpoints(struct agent *a, nsec_t now)
+{
+    struct peer_suspects_facts facts = {
+        .snapshot = &a->snapshot, .seen = &a->seen, .may_be_at = may_be_at, .ctx = a, .now = now};
+    struct peer_suspect actions;
+
+    while (peer_suspects_next(&a->suspects, &facts, &actions)) {
+        if (!reconcile_resend_endpoint(&a->reconcile, &actions.peer->key, &actions.peer->endpoint))
+            continue;
+        peer_suspects_log(&a->suspects, &actions, now);
+        pass_plan_request(&a->pass, now);
+    }
+}
+
+static void evaluate_paths(struct agent *a, nsec_t now)
+{
+    struct render_input in = agent_core_render_input(a);
+    struct reach_facts facts = {.in = &in,
+        .hub_heard = hub_link_is_heard(a->hubs.serving->link),
+        .stream_why = hub_transport_why(&a->hubs.serving->transport.transport),
+        .now = now};
+    struct reach before = {.n = a->reach.n, .n_alarms = a->reach.n_alarms};
+    bool changed = false;
+
+    if (path_driver_evaluate(a->paths, &a->reach, &facts) < 0)
+        return;
+    changed = before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
+    for (size_t i = 0; i < a->reach.n && !changed; i++)
+        changed = a->reach.items[i].since == now;
+    if (changed)
+        hub_set_on_edges(&a->hubs);
+}
+
+static void report_to(struct agent *a, struct agent_hub *hub, const struct node_report_facts *facts)
+{
+    struct node_report_facts own = *facts;
+    bool is_serving = hub == a->hubs.serving;
+
+    /* One hub is told what this node moves: of several copies none is more than the others. */
+    own.meter = is_serving ? &a->meter.meter : NULL;
+    if (is_serving && node_meter_is_due(&a->meter, facts->now))
+        node_report_on_edges(&hub->report);
+    if (!node_report_is_due(&hub->report, facts->now) ||
+        !hub_set_takes_report(&a->hubs, hub, facts->now) || hub_link_is_reporting(hub->link))
+        return;
+    if (is_serving)
+        node_meter_settle(&a->meter, facts->now);
+    if (hub_link_report(hub->link, node_report_encode(&hub->report, &own)))
+        node_report_on_sent(&hub->report, facts->now);
+    else
+        node_report_on_result(&hub->report, NODE_REPORT_LOST);
+}
+
+static void poll_report(struct agent *a, nsec_t now)
+{
+    const struct engine *engine = a->reconcile.engine;
+    char host[NAME_MAX_LEN + 2] = "";
+    struct node_report_facts facts = {.snapshot = &a->snapshot,
+        .seen = &a->seen,
+        .reach = &a->reach,
+        .self = path_driver_self(a->paths),
+        .routes = &a->state.routes,
+        .speeds = &a->speeds,
+        .fabric = node_fabric_report(a->fabric),
+        .engine = engine ? engine_kind_of(engine) : ENGINE_KIND_AUTO,
+        .applied = a->applied,
+        .fault = a->pass.fault.text,
+        .rates_why = a->reconcile.rates_why,
+        .machine = a->copy.machine,
+        .now = now};
+
+    if (gethostname(host, sizeof(host) - 1) == 0 && node_report_hostname(host, a->snapshot.self))
+        facts.hostname = host;
+    for (unsigned i = 0; i < a->hubs.n; i++)
+        report_to(a, a->hubs.items[i], &facts);
+}
+
+/* Counts what has moved since the last poll. */
+static void meter(struct agent *a, nsec_t now)
+{
+    struct meter_facts facts = {.snapshot = &a->snapshot,
+        .seen = &a->seen,
+        .reach = &a->reach,
+        .is_streamed = hub_transport_why(&a->hubs.serving->transport.transport) != NULL,
+        .wall_s = a->wall_clock() / NSEC_PER_SEC};
+
+    node_meter_look(&a->meter, &facts, now);
+    meter_forget(
+        &a->meter.meter, node_report_traffic_reported(&a->hubs.serving->report), facts.wall_s);
+}
+
+/* What a job has moved is reported as soon as it has ended. */
+static void follow_jobs(struct agent *a, nsec_t now)
+{
+    node_jobs_poll(&a->running, now);
+    if (!a->running.has_ended)
+        return;
+    a->running.has_ended = false;
+    a->meter.is_urgent = true;
+}
+
+void agent_core_end_job(struct agent *a, const char *job, int32_t pid)
+{
+    /* What it has moved up to now is its own. */
+    agent_core_poll(a);
+    node_jobs_end(&a->running, job, pid);
+    poll_plan_request(&a->poll, a->clock());
+}
+
+/* Packets that have gone through the interface so far; 0: there is no interface. */
+static uint64_t count_packets(struct agent *a)
+{
+    struct rtnl_link link;
+    int r = rtnl_find_link(&a->reconcile.nl, a->state.interface, &link);
+
+    return r == 0 ? link.n_packets : 0;
+}
+
+void agent_core_poll(struct agent *a)
+{
+    nsec_t now = a->clock();
+    const struct observation *ob;
+    bool is_seen;
+
+    poll_plan_begin(&a->poll, count_packets(a), now);
+    is_seen = observe_engine(a, now);
+    ob = find_hub_observation(a);
+    poll_hubs(a, now);
+    poll_keepalive(a, ob, now);
+    path_driver_set_blocked(
+        a->paths, hub_transport_why(&a->hubs.serving->transport.transport) != NULL, now);
+    resend_endpoints(a, now);
+    evaluate_paths(a, now);
+    node_measure_tell(&a->measure, &a->snapshot, &a->reach);
+    /* At its start an agent polls before its engine is open. A look without any peers would forget
+     * up to where each one's bytes are counted. */
+    if (is_seen)
+        meter(a, now);
+    follow_jobs(a, now);
+    poll_report(a, now);
+    poll_plan_end(&a->poll, a->seen.n,
+        nsec_min(hub_set_report_within(&a->hubs, now), node_jobs_within(&a->running)), now);
+}
+
+/* Has nothing happened since the last poll, and is nothing waited for? */
+static bool can_skip_poll(struct agent *a, nsec_t now)
+{
+    if (poll_plan_is_stale(&a->poll, now) || a->running.n > 0 ||
+        hub_set_has_changes(&a->hubs, now) || !hub_set_is_settled(&a->hubs, now) ||
+        path_driver_awaits_handshake(a->paths))
+        return false;
+    return poll_plan_is_idle(&a->poll, count_packets(a));
+}
+
+static void poll_if_changed(struct agent *a, nsec_t now)
+{
+    if (can_skip_poll(a, now))
+        poll_plan_skip(&a->poll, now);
+    else
+        agent_core_poll(a);
+}
+
+/* ---- deadlines, and the end ----------------------------------------------------------------- */
 
 #define END_PATIENCE (1 * NSEC_PER_SEC)
 
@@ -25,11 +654,11 @@ nsec_t agent_core_due(const struct agent *a)
 void agent_core_run(struct agent *a, nsec_t now)
 {
     if (now >= a->pass.due_at)
-        agent_pass_run(a);
+        agent_core_pass(a);
     if (now >= hub_set_due(&a->hubs))
-        agent_poll_run_hubs(a, now);
+        run_hubs(a, now);
     if (now >= a->poll.due_at)
-        agent_poll_if_changed(a, now);
+        poll_if_changed(a, now);
     if (now >= a->cache.due_at)
         snapshot_cache_save(&a->cache, &a->snapshot, now);
     if (now >= a->names.due_at)
@@ -50,7 +679,7 @@ void agent_core_finish(struct agent *a, enum agent_end end)
     job_calls_end(&a->jobs);
     /* WireGuard goes on without this process, but paths that lead through this process end. */
     if (end == AGENT_END_STOPPED && path_driver_retreat(a->paths, now))
-        agent_pass_run(a);
+        agent_core_pass(a);
 }
 
 int agent_core_take_down(struct agent *a, struct err *names, struct err *e)
@@ -69,20 +698,20 @@ int agent_core_renew_engine(struct agent *a, struct err *e)
     int r;
 
     /* Only the old engine knows the port, and which peers have a session. */
-    agent_poll_run(a);
+    agent_core_poll(a);
     r = reconcile_retire_engine(&a->reconcile, e);
     if (r != 0)
         return r;
     /* The new interface may be another one: its rules have to be there from the first packet on. */
     forward_rules_forget(&a->rules);
     class_marks_forget(&a->marks);
-    agent_pass_run(a);
+    agent_core_pass(a);
     if (!a->reconcile.engine) {
         if (a->pass.fault.code >= 0)
             return err_set(e, -EIO, "no engine runs %s", a->state.interface);
         *e = a->pass.fault;
         return e->code;
     }
-    agent_handshakes_renew(a);
+    renew_handshakes(a);
     return 0;
 }

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "agent/state/blocks_file.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "mesh/names/hosts.h"
 #include "mesh/object/object.h"

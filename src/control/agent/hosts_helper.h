@@ -5,7 +5,7 @@
  * so whoever does it has to be able to make files in /etc. Instead of the agent, which talks to the
  * network, a child that it starts before it gives up being root does it: root without capabilities,
  * without sockets, which can write below the file's own directory only. It is told the lines over a
- * pair of sockets and takes nothing but what mesh/names/hosts_check.h allows. It ends with the
+ * pair of sockets and takes nothing but what mesh/names/hosts.h allows. It ends with the
  * agent.
  *
  * An agent that a service manager starts as another user than root cannot start a helper. The
@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-#include "mesh/names/hosts_check.h"
+#include "mesh/names/hosts.h"
 
 struct err;
 struct hosts_helper;

@@ -68,7 +68,7 @@ static int new_hub(
         return r;
     }
     hub_link_set_standby(hub->link, true, clock_now());
-    hub_transport_io_init(&hub->transport, hs->loop, hs->state, &hub->ways);
+    hub_transport_io_init(&hub->transport, hs->loop, hs->state, &hub->hub_api);
     *ret = hub;
     return 0;
 }
@@ -92,9 +92,9 @@ static bool is_in(struct agent_hub *const items[], unsigned n, const struct agen
 
 /* How the public API of that hub is reached. What the join token said is about one hub: the one
  * with that TLS key, or the first one where no hub says its key. */
-static void set_ways(const struct hub_set *hs, struct agent_hub *hub, const struct node *node)
+static void set_hub_api(const struct hub_set *hs, struct agent_hub *hub, const struct node *node)
 {
-    const struct state_ways *joined = &hs->state->ways;
+    const struct state_hub_api *joined = &hs->state->hub_api;
     const struct node_hub *at = node->hub;
     struct endpoint api = {.addr = at->endpoints[0].addr, .port = at->api_port};
     char text[ENDPOINT_TEXT_MAX];
@@ -102,12 +102,13 @@ static void set_ways(const struct hub_set *hs, struct agent_hub *hub, const stru
     if (hs->n == 1 ||
         (at->has_tls_pin ? memcmp(&at->tls_pin, &joined->pin, sizeof(at->tls_pin)) == 0
                          : hub == hs->items[0])) {
-        hub->ways = *joined;
+        hub->hub_api = *joined;
         return;
     }
-    hub->ways = (struct state_ways){.n_api = at->has_tls_pin ? 1 : 0, .pin = at->tls_pin};
-    memcpy(hub->ways.proxy, joined->proxy, sizeof(hub->ways.proxy));
-    (void)snprintf(hub->ways.api[0], sizeof(hub->ways.api[0]), "%s", endpoint_format(&api, text));
+    hub->hub_api = (struct state_hub_api){.n_api = at->has_tls_pin ? 1 : 0, .pin = at->tls_pin};
+    memcpy(hub->hub_api.proxy, joined->proxy, sizeof(hub->hub_api.proxy));
+    (void)snprintf(
+        hub->hub_api.api[0], sizeof(hub->hub_api.api[0]), "%s", endpoint_format(&api, text));
 }
 
 static void see(struct hub_set *hs, const struct hub_set_facts *facts)
@@ -125,12 +126,12 @@ static void see(struct hub_set *hs, const struct hub_set_facts *facts)
 /* The hubs of @s, those that stay and new ones. Return: how many, or negative errno with words;
  * new ones are the caller's then, too. */
 static int gather(struct hub_set *hs, const struct snapshot *s,
-    struct agent_hub *items[static HOME_HUB_MAX], struct err *e)
+    struct agent_hub *items[static HUB_CHOICE_MAX], struct err *e)
 {
     int n = 0;
     int r = 0;
 
-    for (size_t i = 0; i < s->nodes.n && n < HOME_HUB_MAX && r == 0; i++) {
+    for (size_t i = 0; i < s->nodes.n && n < HUB_CHOICE_MAX && r == 0; i++) {
         const struct node *node = &s->nodes.items[i]->node;
 
         if (!node->hub)
@@ -147,12 +148,12 @@ static int gather(struct hub_set *hs, const struct snapshot *s,
     return r < 0 && n == 0 ? r : n;
 }
 
-static void replace(struct hub_set *hs, struct agent_hub *items[static HOME_HUB_MAX], unsigned n)
+static void replace(struct hub_set *hs, struct agent_hub *items[static HUB_CHOICE_MAX], unsigned n)
 {
-    const char *names[HOME_HUB_MAX];
+    const char *names[HUB_CHOICE_MAX];
 
-    if (hs->home && !is_in(items, n, hs->home))
-        hs->home = NULL;
+    if (hs->serving && !is_in(items, n, hs->serving))
+        hs->serving = NULL;
     for (unsigned i = 0; i < hs->n; i++)
         if (!is_in(items, n, hs->items[i]))
             hs->gone[hs->n_gone++] = hs->items[i];
@@ -160,7 +161,7 @@ static void replace(struct hub_set *hs, struct agent_hub *items[static HOME_HUB_
     hs->n = n;
     for (unsigned i = 0; i < n; i++)
         names[i] = items[i]->name;
-    home_hub_set(&hs->choice, hs->state->snapshot.self, names, n);
+    hub_choice_set(&hs->choice, hs->state->snapshot.self, names, n);
 }
 
 void hub_set_release_gone(struct hub_set *hs)
@@ -182,71 +183,74 @@ static bool has_changed(const struct hub_set *hs, struct agent_hub *const items[
     return n != hs->n || memcmp(items, hs->items, n * sizeof(struct agent_hub *)) != 0;
 }
 
-/* ---- the home hub --------------------------------------------------------------------------- */
+/* ---- the serving hub ---------------------------------------------------------------------------
+ */
 
-static void change_home(struct hub_set *hs, struct agent_hub *to, const char *why, nsec_t now)
+static void change_serving(struct hub_set *hs, struct agent_hub *to, const char *why, nsec_t now)
 {
-    struct agent_hub *from = hs->home;
+    struct agent_hub *from = hs->serving;
 
     if (from)
         hub_link_set_standby(from->link, true, now);
-    hs->home = to;
+    hs->serving = to;
     hub_link_set_standby(to->link, false, now);
     if (hs->n > 1 || (from && why[0] != '\0'))
         log_info("the hub %s serves this node now%s%s%s%s", to->name, from ? ": " : "",
             from ? from->name : "", from ? ", " : "", from ? why : "");
 }
 
-static void choose(struct hub_set *hs, struct hub_set_wish *wish, nsec_t now)
+static void choose(struct hub_set *hs, struct hub_set_actions *actions, nsec_t now)
 {
-    struct home_hub_fact facts[HOME_HUB_MAX] = {{.handshake_at = 0}};
-    struct home_hub_wish chosen;
+    struct hub_choice_fact facts[HUB_CHOICE_MAX] = {{.handshake_at = 0}};
+    struct hub_choice_actions chosen;
 
     for (unsigned i = 0; i < hs->n; i++) {
         const struct agent_hub *hub = hs->items[i];
 
-        facts[i] = (struct home_hub_fact){.handshake_at = hub->is_seen ? hub->seen.handshake_at : 0,
-            .has_session = observation_has_session(seen_of(hub), now),
-            .is_cut = is_by_stream(hub) && !hub->transport.now.status.is_open};
+        facts[i] =
+            (struct hub_choice_fact){.handshake_at = hub->is_seen ? hub->seen.handshake_at : 0,
+                .has_session = observation_has_session(seen_of(hub), now),
+                .is_cut = is_by_stream(hub) && !hub->transport.now.status.is_open};
     }
-    chosen = home_hub_poll(&hs->choice, facts, now);
+    chosen = hub_choice_poll(&hs->choice, facts, now);
     hs->choose_at = chosen.due_at;
-    if (hs->n > 0 && (chosen.has_changed || !hs->home)) {
-        change_home(hs, hs->items[home_hub_find(&hs->choice, hs->choice.home)], chosen.why, now);
-        wish->home_changed = true;
-        wish->pass_soon = true;
+    if (hs->n > 0 && (chosen.has_changed || !hs->serving)) {
+        change_serving(
+            hs, hs->items[hub_choice_find(&hs->choice, hs->choice.serving)], chosen.why, now);
+        actions->serving_changed = true;
+        actions->pass_soon = true;
     }
-    if (chosen.ping && hs->home->health.path.path.node[0] != '\0')
-        udp_probe_ask(&hs->probe, &hs->home->health.path.path.endpoint, now);
+    if (chosen.ping && hs->serving->health.path.path.node[0] != '\0')
+        udp_probe_ask(&hs->probe, &hs->serving->health.path.path.endpoint, now);
 }
 
 static void on_ping_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
 {
     struct hub_set *hs = ctx;
 
-    if (hs->home && endpoint_equal(to, &hs->home->health.path.path.endpoint))
-        home_hub_on_answer(&hs->choice, clock_now());
+    if (hs->serving && endpoint_equal(to, &hs->serving->health.path.path.endpoint))
+        hub_choice_on_answer(&hs->choice, clock_now());
 }
 
 void hub_set_on_heard(struct hub_set *hs, const struct agent_hub *hub, nsec_t now)
 {
-    if (hub == hs->home)
-        home_hub_on_heard(&hs->choice, now);
+    if (hub == hs->serving)
+        hub_choice_on_heard(&hs->choice, now);
 }
 
 void hub_set_on_lost(struct hub_set *hs, const struct agent_hub *hub)
 {
-    if (hub != hs->home)
+    if (hub != hs->serving)
         return;
-    home_hub_on_lost(&hs->choice);
+    hub_choice_on_lost(&hs->choice);
     if (hs->n > 1)
         hs->choose_at = 0;
 }
 
-int hub_set_take(
-    struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_wish *wish, struct err *e)
+int hub_set_take(struct hub_set *hs, const struct hub_set_facts *facts,
+    struct hub_set_actions *actions, struct err *e)
 {
-    struct agent_hub *items[HOME_HUB_MAX];
+    struct agent_hub *items[HUB_CHOICE_MAX];
     int n = gather(hs, facts->snapshot, items, e);
 
     /* Without a hub, those of before are kept: the snapshot is between two states. */
@@ -258,17 +262,17 @@ int hub_set_take(
         const struct node *node = snapshot_find_node(facts->snapshot, hs->items[i]->name);
 
         if (node && node->hub)
-            set_ways(hs, hs->items[i], node);
+            set_hub_api(hs, hs->items[i], node);
     }
     see(hs, facts);
-    choose(hs, wish, facts->now);
+    choose(hs, actions, facts->now);
     return 0;
 }
 
 /* ---- where each is -------------------------------------------------------------------------- */
 
 static void act_on_health(struct hub_set *hs, struct agent_hub *hub,
-    const struct hub_health_wish *health, struct hub_set_wish *wish, nsec_t now)
+    const struct hub_health_actions *health, struct hub_set_actions *actions, nsec_t now)
 {
     char text[ENDPOINT_TEXT_MAX];
 
@@ -285,7 +289,7 @@ static void act_on_health(struct hub_set *hs, struct agent_hub *hub,
     if (health->moved_because)
         log_info("%s%s%s, trying it at %s", health->moved_because, hs->n > 1 ? " " : "",
             hs->n > 1 ? hub->name : "", endpoint_format(&hub->health.path.path.endpoint, text));
-    wish->pass_soon |= health->reconcile;
+    actions->pass_soon |= health->reconcile;
 }
 
 static void on_asked_heard(void *ctx, const struct endpoint *from)
@@ -296,25 +300,25 @@ static void on_asked_heard(void *ctx, const struct endpoint *from)
 }
 
 static void act_on_transport(struct hub_set *hs, struct agent_hub *hub,
-    const struct hub_transport_io_news *news, struct hub_set_wish *wish, nsec_t now)
+    const struct hub_transport_io_result *result, struct hub_set_actions *actions, nsec_t now)
 {
-    for (unsigned i = 0; i < news->n_answered; i++) {
-        struct hub_health_wish health =
-            hub_health_on_answer(&hub->health, &news->answered[i], is_by_stream(hub), now);
+    for (unsigned i = 0; i < result->n_answered; i++) {
+        struct hub_health_actions health =
+            hub_health_on_answer(&hub->health, &result->answered[i], is_by_stream(hub), now);
 
-        act_on_health(hs, hub, &health, wish, now);
+        act_on_health(hs, hub, &health, actions, now);
     }
-    if (news->ask_heard && hub_link_ask_heard(hub->link, &news->request, on_asked_heard, hub))
+    if (result->ask_heard && hub_link_ask_heard(hub->link, &result->request, on_asked_heard, hub))
         hub_transport_io_on_asked(&hub->transport, now);
-    if (!news->has_changed)
+    if (!result->has_changed)
         return;
     /* The hub's endpoint is another one: the engine is told at once. */
     hub->has_moved = true;
-    wish->pass_at_once = true;
+    actions->pass_at_once = true;
 }
 
 static void poll_hub(struct hub_set *hs, struct agent_hub *hub, const struct hub_set_facts *facts,
-    struct hub_set_wish *wish)
+    struct hub_set_actions *actions)
 {
     const struct node *node = snapshot_find_node(facts->snapshot, hub->name);
     struct hub_health_facts seen = {.now = facts->now,
@@ -323,52 +327,55 @@ static void poll_hub(struct hub_set *hs, struct agent_hub *hub, const struct hub
         .network = &facts->snapshot->network,
         .seen = seen_of(hub),
         .is_by_stream = is_by_stream(hub),
-        .is_standby = hub != hs->home,
+        .is_standby = hub != hs->serving,
         .has_route = facts->has_route,
         .has_route_ctx = facts->has_route_ctx};
-    struct hub_health_wish health = hub_health_poll(&hub->health, &seen);
+    struct hub_health_actions health = hub_health_poll(&hub->health, &seen);
     struct hub_transport_io_view view = {.hub = {.silent_since = hub->health.silent_since,
                                              .lockout = facts->lockout,
-                                             .ways = &hub->health.ways},
+                                             .endpoints = &hub->health.endpoints},
         .node = seen.hub,
         .listen_port = facts->listen_port};
-    struct hub_transport_io_news news;
+    struct hub_transport_io_result result;
 
-    act_on_health(hs, hub, &health, wish, facts->now);
+    act_on_health(hs, hub, &health, actions, facts->now);
     if (hub->is_seen) {
         view.hub.heard_at = hub->seen.endpoint;
         view.hub.rx_bytes = hub->seen.facts.rx_bytes;
     }
     /* What arrives from the hub does not prove that the hub hears this node. */
-    if (view.hub.silent_since == 0 && facts->has_engine && hub == hs->home) {
+    if (view.hub.silent_since == 0 && facts->has_engine && hub == hs->serving) {
         view.hub.silent_since = hub_link_unheard(hub->link, &view.hub.is_late, facts->now);
-        view.hub.is_doubt = view.hub.silent_since != 0;
+        view.hub.is_suspect = view.hub.silent_since != 0;
     }
-    news = hub_transport_io_poll(&hub->transport, &view, facts->now);
-    act_on_transport(hs, hub, &news, wish, facts->now);
+    result = hub_transport_io_poll(&hub->transport, &view, facts->now);
+    act_on_transport(hs, hub, &result, actions, facts->now);
 }
 
-void hub_set_poll(struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_wish *wish)
+void hub_set_poll(
+    struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_actions *actions)
 {
     see(hs, facts);
     for (unsigned i = 0; i < hs->n; i++)
-        poll_hub(hs, hs->items[i], facts, wish);
-    choose(hs, wish, facts->now);
+        poll_hub(hs, hs->items[i], facts, actions);
+    choose(hs, actions, facts->now);
 }
 
-void hub_set_run(struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_wish *wish)
+void hub_set_run(
+    struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_actions *actions)
 {
     for (unsigned i = 0; i < hs->n; i++) {
         struct agent_hub *hub = hs->items[i];
 
         if (facts->now >= hub->transport.due_at) {
-            struct hub_transport_io_news news = hub_transport_io_run(&hub->transport, facts->now);
+            struct hub_transport_io_result result =
+                hub_transport_io_run(&hub->transport, facts->now);
 
-            act_on_transport(hs, hub, &news, wish, facts->now);
+            act_on_transport(hs, hub, &result, actions, facts->now);
         }
     }
     if (facts->now >= hs->choose_at)
-        choose(hs, wish, facts->now);
+        choose(hs, actions, facts->now);
 }
 
 nsec_t hub_set_due(const struct hub_set *hs)
@@ -408,7 +415,8 @@ void hub_set_on_moved(struct hub_set *hs, nsec_t now)
 
 bool hub_set_is_settled(struct hub_set *hs, nsec_t now)
 {
-    if (!hub_link_is_heard(hs->home->link) || hub_link_unheard(hs->home->link, NULL, now) != 0)
+    if (!hub_link_is_heard(hs->serving->link) ||
+        hub_link_unheard(hs->serving->link, NULL, now) != 0)
         return false;
     for (unsigned i = 0; i < hs->n; i++)
         if (!hub_transport_io_is_settled(&hs->items[i]->transport))
@@ -458,7 +466,7 @@ void hub_set_on_edges(struct hub_set *hs)
 
 bool hub_set_takes_report(const struct hub_set *hs, const struct agent_hub *hub, nsec_t now)
 {
-    if (hub == hs->home)
+    if (hub == hs->serving)
         return hub_link_is_heard(hub->link);
     return observation_has_session(seen_of(hub), now) &&
            (hub->report_lost_at == 0 || hub->seen.handshake_at > hub->report_lost_at ||
@@ -467,7 +475,7 @@ bool hub_set_takes_report(const struct hub_set *hs, const struct agent_hub *hub,
 
 nsec_t hub_set_report_within(const struct hub_set *hs, nsec_t now)
 {
-    nsec_t within = node_report_within(&hs->home->report);
+    nsec_t within = node_report_within(&hs->serving->report);
 
     for (unsigned i = 0; i < hs->n; i++)
         if (hub_set_takes_report(hs, hs->items[i], now))
@@ -475,14 +483,14 @@ nsec_t hub_set_report_within(const struct hub_set *hs, nsec_t now)
     return within;
 }
 
-bool hub_set_has_news(const struct hub_set *hs, nsec_t now)
+bool hub_set_has_changes(const struct hub_set *hs, nsec_t now)
 {
-    bool has_news = node_report_has_news(&hs->home->report);
+    bool has_changes = node_report_has_changes(&hs->serving->report);
 
-    for (unsigned i = 0; i < hs->n && !has_news; i++)
-        has_news = hub_set_takes_report(hs, hs->items[i], now) &&
-                   node_report_has_news(&hs->items[i]->report);
-    return has_news;
+    for (unsigned i = 0; i < hs->n && !has_changes; i++)
+        has_changes = hub_set_takes_report(hs, hs->items[i], now) &&
+                      node_report_has_changes(&hs->items[i]->report);
+    return has_changes;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -508,6 +516,6 @@ void hub_set_stop(struct hub_set *hs)
         hs->items[i] = free_hub(hs->items[i]);
     hub_set_release_gone(hs);
     hs->n = 0;
-    hs->home = NULL;
+    hs->serving = NULL;
     hs->choose_at = NSEC_NEVER;
 }

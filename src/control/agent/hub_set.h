@@ -4,15 +4,15 @@
  * Theory of operation. There is a session with each hub: WireGuard's, whose endpoint is looked
  * after (hub_health.h), by UDP or in TLS (hub_transport_io.h), so that each hub can relay for this
  * node; and a link to its API (hub_link.h) for this node's reports, which go to all hubs. One of
- * them is the home hub (home_hub.h): its link also has the stream of events. When another hub
- * becomes the home hub, the stream is opened there, and nothing else changes.
+ * them is the serving hub (hub_choice.h): its link also has the stream of events. When another hub
+ * becomes the serving hub, the stream is opened there, and nothing else changes.
  *
  * The owner tells what the engine shows of the hubs, after each poll and when it is due, and does
- * what is wished. It gets what the links hear by its own listener, whose ctx is the struct
+ * what is to be done. It gets what the links hear by its own listener, whose ctx is the struct
  * agent_hub.
  *
- * There is always a home hub: where the network has no hub, it is one without a name, which is not
- * known to be anywhere.
+ * There is always a serving hub: where the network has no hub, it is one without a name, which is
+ * not known to be anywhere.
  *
  * Threads: the loop's.
  */
@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/hublink/home_hub.h"
+#include "agent/hublink/hub_choice.h"
 #include "agent/hublink/hub_health.h"
 #include "agent/hublink/hub_link.h"
 #include "agent/hublink/hub_transport_io.h"
@@ -41,7 +41,7 @@ struct agent_hub {
     void *owner; /* pins: the ctx of hub_set_init(), for who gets this as a listener's ctx */
     char name[NAME_MAX_LEN + 1]; /* "": the network has no hub */
     struct x25519_public key;
-    struct state_ways ways; /* of its public API */
+    struct state_hub_api hub_api; /* of its public API */
     struct hub_health health;
     struct hub_transport_io transport;
     struct member_proof_signer signer;
@@ -56,16 +56,17 @@ struct agent_hub {
 };
 
 struct hub_set {
-    struct uv_loop_s *loop;                /* pins */
-    const struct state *state;             /* pins: who this node is */
-    struct hub_link_listener listener;     /* its ctx is each hub's owner */
-    struct agent_hub *items[HOME_HUB_MAX]; /* owns; sorted by name */
+    struct uv_loop_s *loop;                  /* pins */
+    const struct state *state;               /* pins: who this node is */
+    struct hub_link_listener listener;       /* its ctx is each hub's owner */
+    struct agent_hub *items[HUB_CHOICE_MAX]; /* owns; sorted by name */
     unsigned n;
-    struct agent_hub *gone[HOME_HUB_MAX]; /* owns; no hubs any more, until hub_set_release_gone() */
+    struct agent_hub
+        *gone[HUB_CHOICE_MAX]; /* owns; no hubs any more, until hub_set_release_gone() */
     unsigned n_gone;
-    struct agent_hub *home; /* borrows: one of @items */
-    struct home_hub choice;
-    struct udp_probe probe; /* pings the home hub */
+    struct agent_hub *serving; /* borrows: one of @items */
+    struct hub_choice choice;
+    struct udp_probe probe; /* pings the serving hub */
     nsec_t choose_at;       /* time of the next choice */
     bool is_running;
 };
@@ -88,10 +89,11 @@ struct hub_set_facts {
 };
 
 /** What is to be done. */
-struct hub_set_wish {
-    bool home_changed; /* @home is another one: what goes through a hub goes through that one */
-    bool pass_soon;    /* an endpoint is another one: have a pass */
-    bool pass_at_once; /* and one now, with hub_set_on_moved() after it */
+struct hub_set_actions {
+    bool serving_changed; /* @serving is another one: what goes through a hub goes through that one
+                           */
+    bool pass_soon;       /* an endpoint is another one: have a pass */
+    bool pass_at_once;    /* and one now, with hub_set_on_moved() after it */
 };
 
 /**
@@ -106,16 +108,16 @@ void hub_set_init(struct hub_set *hs, struct uv_loop_s *loop, const struct state
 void hub_set_stop(struct hub_set *hs);
 
 /**
- * hub_set_take() - the hubs of that snapshot, and which is the home hub
- * @wish:	added to
+ * hub_set_take() - the hubs of that snapshot, and which is the serving hub
+ * @actions:	added to
  *
  * Not from a link's callback, since links may be ended. hub_set_on_applied() has to be called
  * before anything is sent to a new one.
  *
  * Return: 0 or negative errno with words; then the hubs before that one were taken.
  */
-int hub_set_take(struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_wish *wish,
-    struct err *e);
+int hub_set_take(struct hub_set *hs, const struct hub_set_facts *facts,
+    struct hub_set_actions *actions, struct err *e);
 
 /** hub_set_release_gone() - after hub_set_take(), when nobody uses the links in @gone any more. */
 void hub_set_release_gone(struct hub_set *hs);
@@ -123,11 +125,13 @@ void hub_set_release_gone(struct hub_set *hs);
 /** hub_set_find() - lends the hub of that name; NULL: there is none. */
 struct agent_hub *hub_set_find(const struct hub_set *hs, const char *name);
 
-/** hub_set_poll() - after each poll of the engine. @wish: added to. */
-void hub_set_poll(struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_wish *wish);
+/** hub_set_poll() - after each poll of the engine. @actions: added to. */
+void hub_set_poll(
+    struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_actions *actions);
 
-/** hub_set_run() - when it is due. @wish: added to. */
-void hub_set_run(struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_wish *wish);
+/** hub_set_run() - when it is due. @actions: added to. */
+void hub_set_run(
+    struct hub_set *hs, const struct hub_set_facts *facts, struct hub_set_actions *actions);
 
 /** hub_set_due() - time of the next hub_set_run(); NSEC_NEVER: after the next event. */
 nsec_t hub_set_due(const struct hub_set *hs);
@@ -135,7 +139,7 @@ nsec_t hub_set_due(const struct hub_set *hs);
 /** hub_set_on_applied() - a pass has succeeded: the hubs of @s can be reached where they are. */
 void hub_set_on_applied(struct hub_set *hs, const struct snapshot *s, nsec_t now);
 
-/** hub_set_on_moved() - after the pass that hub_set_wish.pass_at_once asks for. */
+/** hub_set_on_moved() - after the pass that hub_set_actions.pass_at_once asks for. */
 void hub_set_on_moved(struct hub_set *hs, nsec_t now);
 
 /** hub_set_on_heard() - the stream of that hub has brought an event. */
@@ -154,8 +158,8 @@ bool hub_set_takes_report(const struct hub_set *hs, const struct agent_hub *hub,
 /** hub_set_report_within() - how soon to look again whether a report is due, ns. */
 nsec_t hub_set_report_within(const struct hub_set *hs, nsec_t now);
 
-/** hub_set_has_news() - is there something that a hub that takes reports has not been told? */
-bool hub_set_has_news(const struct hub_set *hs, nsec_t now);
+/** hub_set_has_changes() - is there something that a hub that takes reports has not been told? */
+bool hub_set_has_changes(const struct hub_set *hs, nsec_t now);
 
 /** hub_set_is_settled() - nothing is asked or waited for, of any hub. */
 bool hub_set_is_settled(struct hub_set *hs, nsec_t now);
@@ -167,5 +171,5 @@ bool hub_set_is_settled(struct hub_set *hs, nsec_t now);
  */
 struct agent_hub *hub_set_next_handshake(struct hub_set *hs);
 
-/** hub_set_paths() - where each hub is, in order of names; into @ret of at least HOME_HUB_MAX. */
+/** hub_set_paths() - where each hub is, in order of names; into @ret of at least HUB_CHOICE_MAX. */
 size_t hub_set_paths(const struct hub_set *hs, struct render_path *ret);

@@ -13,12 +13,10 @@
 
 #include "agent/agent_ask.h"
 #include "agent/state/state.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "os/process.h"
-#include "os/respawn.h"
 
 #define UNIT              "weft-agent.service"
 #define SYSTEMCTL_WAIT_MS 90000
@@ -69,35 +67,35 @@ static int start_unit(const char *systemctl, struct err *e)
     return r;
 }
 
-static int start_detached(const struct launch_wish *wish, struct launch *ret, struct err *e)
+static int start_detached(const struct launch_config *config, struct launch *ret, struct err *e)
 {
     char self[PATH_MAX];
     const char *argv[LAUNCH_OPTIONS_MAX + 8] = {process_self_path(self), "agent", "--watched",
-        "--state", wish->state_dir, "--socket", wish->socket_path};
+        "--state", config->state_dir, "--socket", config->socket_path};
     size_t n = 7;
 
-    if (wish->n_options > LAUNCH_OPTIONS_MAX)
+    if (config->n_options > LAUNCH_OPTIONS_MAX)
         return err_set(
-            e, -E2BIG, "%zu options are more than %d", wish->n_options, LAUNCH_OPTIONS_MAX);
-    for (size_t i = 0; i < wish->n_options; i++)
-        argv[n++] = wish->options[i];
+            e, -E2BIG, "%zu options are more than %d", config->n_options, LAUNCH_OPTIONS_MAX);
+    for (size_t i = 0; i < config->n_options; i++)
+        argv[n++] = config->options[i];
     /* A log file of its own has no times but those that the agent writes; see cmd_agent(). */
     (void)setenv(LAUNCH_LOG_TIME, "1", 1);
-    (void)snprintf(
-        ret->log_path, sizeof(ret->log_path), "%.*s/%s", STATE_DIR_MAX, wish->state_dir, LOG_FILE);
+    (void)snprintf(ret->log_path, sizeof(ret->log_path), "%.*s/%s", STATE_DIR_MAX,
+        config->state_dir, LOG_FILE);
     return process_detach(argv, ret->log_path, &ret->pid, e);
 }
 
-int launch_agent(const struct launch_wish *wish, struct launch *ret, struct err *e)
+int launch_agent(const struct launch_config *config, struct launch *ret, struct err *e)
 {
-    bool usual = strcmp(wish->state_dir, STATE_DIR_DEFAULT) == 0 &&
-                 strcmp(wish->socket_path, STATE_SOCKET_DEFAULT) == 0 && wish->n_options == 0;
+    bool usual = strcmp(config->state_dir, STATE_DIR_DEFAULT) == 0 &&
+                 strcmp(config->socket_path, STATE_SOCKET_DEFAULT) == 0 && config->n_options == 0;
     const char *systemctl = usual ? find_systemctl() : NULL;
 
     *ret = (struct launch){.by_systemd = systemctl != NULL};
     if (systemctl)
         return start_unit(systemctl, e);
-    return start_detached(wish, ret, e);
+    return start_detached(config, ret, e);
 }
 
 /* ---- watching ------------------------------------------------------------------------------- */

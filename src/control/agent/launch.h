@@ -21,7 +21,7 @@ struct launch {
 };
 
 /** Where the agent is to run, and how. */
-struct launch_wish {
+struct launch_config {
     const char *state_dir;
     const char *socket_path;
     const char *const *options; /* further options of weft agent; NULL: none */
@@ -39,7 +39,7 @@ struct launch_wish {
  *
  * Return: 0; or non-zero with words.
  */
-int launch_agent(const struct launch_wish *wish, struct launch *ret, struct err *e);
+int launch_agent(const struct launch_config *config, struct launch *ret, struct err *e);
 
 /**
  * launch_wait_answer() - wait until the agent answers at its socket, whatever the hub does

@@ -8,10 +8,13 @@
 
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
+#include "agent/state/state.h"
 #include "base/err.h"
 #include "base/metrics.h"
 #include "mesh/object/fields.h"
 #include "mesh/snapshot/snapshot.h"
+
+/* ---- counting ------------------------------------------------------------------------------- */
 
 void meter_init(struct meter *m, uint64_t id)
 {
@@ -56,13 +59,13 @@ static struct traffic *day_of(struct meter *m, int32_t day)
     return &m->days[i];
 }
 
-void meter_forget(struct meter *m, uint64_t told, int64_t wall_s)
+void meter_forget(struct meter *m, uint64_t above, int64_t wall_s)
 {
     int32_t today = traffic_day(wall_s);
 
     while (m->n_days > 0 && m->days[0].day < today - 1) {
         for (size_t i = 0; i < m->days[0].n; i++)
-            if (m->days[0].flows[i].is_changed || m->days[0].flows[i].seq > told)
+            if (m->days[0].flows[i].is_changed || m->days[0].flows[i].seq > above)
                 return;
         drop_day(m, 0);
     }
@@ -164,7 +167,7 @@ static unsigned jobs_of(
 
 /* ---- counting ------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
+static int meter__compare(const void *a, const void *b)
 {
     const struct meter_counter *x = a;
     const struct meter_counter *y = b;
@@ -178,7 +181,7 @@ static const struct meter_counter *find_counter(
     struct meter_counter wanted = {.key = *key};
 
     return m->n_counters > 0
-               ? bsearch(&wanted, m->counters, m->n_counters, sizeof(*m->counters), compare)
+               ? bsearch(&wanted, m->counters, m->n_counters, sizeof(*m->counters), meter__compare)
                : NULL;
 }
 
@@ -189,7 +192,7 @@ static uint64_t growth(uint64_t before, uint64_t now)
 }
 
 /* Of nobody's path it is known only that bytes were sent; they went to where the peer was last. */
-static enum path_kind path_of(
+static enum path_kind meter__path_of(
     const struct meter_facts *facts, const struct node *node, const struct reach_peer *peer)
 {
     if (node->hub)
@@ -198,7 +201,7 @@ static enum path_kind path_of(
 }
 
 /* Add to the day's sums; what does not divide goes to the first job. */
-static int add(struct meter *m, struct traffic *day, const char *node, enum path_kind path,
+static int meter__add(struct meter *m, struct traffic *day, const char *node, enum path_kind path,
     uint64_t sent, uint64_t received)
 {
     const char *jobs[METER_JOBS_MAX] = {""};
@@ -232,8 +235,9 @@ static struct meter_counter look_at(struct meter *m, const struct meter_facts *f
 
     if (!m->has_counters || (sent == 0 && received == 0))
         return now;
-    if (add(m, day, node->meta.name,
-            path_of(facts, node, reach_find(facts->reach, node->meta.name)), sent, received) == 0)
+    if (meter__add(m, day, node->meta.name,
+            meter__path_of(facts, node, reach_find(facts->reach, node->meta.name)), sent,
+            received) == 0)
         return now;
     /* Without memory for it, the next look counts it. */
     return before ? *before : zero;
@@ -256,7 +260,7 @@ int meter_look(struct meter *m, const struct meter_facts *facts)
         if (ob && (ob->facts.tx_bytes > 0 || ob->facts.rx_bytes > 0))
             counters[n_counters++] = look_at(m, facts, day, node, ob);
     }
-    qsort(counters, n_counters, sizeof(*counters), compare);
+    qsort(counters, n_counters, sizeof(*counters), meter__compare);
     free(m->counters);
     m->counters = counters;
     m->n_counters = n_counters;
@@ -283,30 +287,30 @@ bool meter_settle(struct meter *m)
 
 /* ---- reports -------------------------------------------------------------------------------- */
 
-bool meter_has_news(const struct meter *m, uint64_t told)
+bool meter_has_unreported(const struct meter *m, uint64_t above)
 {
-    return m->seq > told;
+    return m->seq > above;
 }
 
 /* A flow that is to be told. */
-struct news {
+struct unreported {
     const struct traffic_flow *flow; /* borrowed */
     unsigned day;                    /* index */
 };
 
 static int by_seq(const void *a, const void *b)
 {
-    const struct news *x = a;
-    const struct news *y = b;
+    const struct unreported *x = a;
+    const struct unreported *y = b;
 
     return x->flow->seq < y->flow->seq ? -1 : x->flow->seq > y->flow->seq;
 }
 
-/* All flows above @told, in the order of their numbers; free(). NULL: no memory. */
-static struct news *collect(const struct meter *m, uint64_t told, size_t *ret_n)
+/* All flows above @above, in the order of their numbers; free(). NULL: no memory. */
+static struct unreported *collect(const struct meter *m, uint64_t above, size_t *ret_n)
 {
     size_t n = 0;
-    struct news *all;
+    struct unreported *all;
 
     for (unsigned d = 0; d < m->n_days; d++)
         n += m->days[d].n;
@@ -314,23 +318,23 @@ static struct news *collect(const struct meter *m, uint64_t told, size_t *ret_n)
     n = 0;
     for (unsigned d = 0; all && d < m->n_days; d++)
         for (size_t i = 0; i < m->days[d].n; i++)
-            if (m->days[d].flows[i].seq > told)
-                all[n++] = (struct news){.flow = &m->days[d].flows[i], .day = d};
+            if (m->days[d].flows[i].seq > above)
+                all[n++] = (struct unreported){.flow = &m->days[d].flows[i], .day = d};
     if (all)
         qsort(all, n, sizeof(*all), by_seq);
     *ret_n = n;
     return all;
 }
 
-json_t *meter_report(const struct meter *m, uint64_t told, uint64_t *ret_told, bool *ret_more)
+json_t *meter_report(const struct meter *m, uint64_t above, uint64_t *ret_up_to, bool *ret_more)
 {
     size_t n;
-    struct news *all = collect(m, told, &n);
+    struct unreported *all = collect(m, above, &n);
     struct traffic part = {.n = 0};
     json_t *json = NULL;
     size_t k = 0;
 
-    *ret_told = told;
+    *ret_up_to = above;
     *ret_more = false;
     part.flows = all && n > 0 ? calloc(METER_REPORT_MAX, sizeof(*part.flows)) : NULL;
     if (part.flows) {
@@ -340,7 +344,7 @@ json_t *meter_report(const struct meter *m, uint64_t told, uint64_t *ret_told, b
         json = traffic_encode(&part);
     }
     if (json) {
-        *ret_told = all[k - 1].flow->seq;
+        *ret_up_to = all[k - 1].flow->seq;
         *ret_more = k < n;
     }
     free(part.flows);
@@ -397,7 +401,7 @@ static int decode_counters(
     json_object_foreach((json_t *)counters, text, json)
         if (r == 0)
             r = decode_counter(m, text, json, where, e);
-    qsort(m->counters, m->n_counters, sizeof(*m->counters), compare);
+    qsort(m->counters, m->n_counters, sizeof(*m->counters), meter__compare);
     m->has_counters = true;
     return r;
 }
@@ -455,4 +459,70 @@ void meter_add_metrics(const struct meter *m, struct metrics *out)
         metrics_add_labelled(out, METRIC_AGENT_TRAFFIC_BYTES,
             METRIC_LABELS(f->peer, f->job, path, "received"), (double)f->received);
     }
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+void node_meter_open(struct node_meter *nm, const char *dir, uint64_t id)
+{
+    struct err e = ERR_NULL;
+    json_t *json = NULL;
+    int r = state_read_traffic(&json, dir, &e);
+
+    *nm = (struct node_meter){.dir = dir};
+    if (r == 0)
+        r = meter_decode(&nm->meter, json, "traffic.json", &e);
+    json_decref(json);
+    if (r == 0)
+        return;
+    if (r < 0) {
+        nm->is_damaged = true;
+        log_error("%s; it is left as it is, and what is counted is not kept until it is removed",
+            err_text(&e));
+    }
+    /* 53 bits: more are not exact as a number in JSON. */
+    meter_init(&nm->meter, id >> 11 | 1);
+}
+
+static void node_meter__write_file(struct node_meter *nm, nsec_t now)
+{
+    struct err e = ERR_NULL;
+
+    if (nm->is_damaged)
+        return;
+    if (state_write_traffic(meter_encode(&nm->meter), nm->dir, &e) != 0)
+        log_limited(&nm->limit, now, LOG_LEVEL_WARNING,
+            "what this node has moved is not kept, trying again: %s", err_text(&e));
+}
+
+static void node_meter__settle(struct node_meter *nm, nsec_t now)
+{
+    nm->settled_at = now;
+    if (meter_settle(&nm->meter))
+        node_meter__write_file(nm, now);
+}
+
+void node_meter_close(struct node_meter *nm, bool is_kept, nsec_t now)
+{
+    if (nm->meter.id != 0 && is_kept)
+        node_meter__settle(nm, now);
+    meter_deinit(&nm->meter);
+}
+
+void node_meter_look(struct node_meter *nm, const struct meter_facts *facts, nsec_t now)
+{
+    if (meter_look(&nm->meter, facts) != 0)
+        log_limited(&nm->limit, now, LOG_LEVEL_WARNING, "no memory to count what this node moves");
+}
+
+void node_meter_settle(struct node_meter *nm, nsec_t now)
+{
+    if (nm->is_urgent || nm->settled_at == 0 || now - nm->settled_at >= NODE_METER_EACH)
+        node_meter__settle(nm, now);
+    nm->is_urgent = false;
+}
+
+bool node_meter_is_due(const struct node_meter *nm, nsec_t now)
+{
+    return nm->is_urgent || (nm->meter.n_jobs > 0 && now - nm->settled_at >= NODE_METER_JOB_EACH);
 }

@@ -12,9 +12,9 @@
  * several jobs, each gets an equal part.
  *
  * A flow gets the next number when the sums are settled, which is before they are written. So
- * whoever has been told all flows up to a number is told those above it next (docs/COST.md).
+ * whoever has been above all flows up to a number is above those above it next (docs/COST.md).
  *
- * Pure: facts in, sums out. node_meter.h has the file.
+ * Pure: facts in, sums out. meter.h has the file.
  */
 #pragma once
 
@@ -23,8 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "crypto/x25519.h"
 #include "mesh/object/traffic.h"
+#include "os/log.h"
 
 struct err;
 struct metrics;
@@ -32,13 +34,15 @@ struct observe;
 struct reach;
 struct snapshot;
 
+/* ---- counting -------------------------------------------------------------------------------- */
+
 /** Days that are kept while no hub has taken them, with today. */
 #define METER_DAYS_MAX TRAFFIC_DAYS_KEPT
 
 /** Flows of one report. */
 #define METER_REPORT_MAX 64
 
-/** Jobs that run here at once and are told apart. */
+/** Jobs that run here at once and are above apart. */
 #define METER_JOBS_MAX 16
 
 /** The engine's counters of a peer when they were looked at last. */
@@ -90,19 +94,19 @@ int meter_look(struct meter *m, const struct meter_facts *facts);
 bool meter_settle(struct meter *m);
 
 /**
- * meter_report() - the next flows above number @told
- * @ret_told:	set to the number up to which flows have been told then
+ * meter_report() - the next flows above number @above
+ * @ret_up_to:	set to the number up to which flows have been above then
  * @ret_more:	set to whether there are more
  *
  * Return: as traffic_decode() takes it, a new reference; NULL: there are none, or no memory.
  */
-json_t *meter_report(const struct meter *m, uint64_t told, uint64_t *ret_told, bool *ret_more);
+json_t *meter_report(const struct meter *m, uint64_t above, uint64_t *ret_up_to, bool *ret_more);
 
-/** meter_has_news() - are there flows above number @told? */
-bool meter_has_news(const struct meter *m, uint64_t told);
+/** meter_has_unreported() - are there flows above number @above? */
+bool meter_has_unreported(const struct meter *m, uint64_t above);
 
-/** meter_forget() - of days before yesterday, those of which all up to @told is all there is. */
-void meter_forget(struct meter *m, uint64_t told, int64_t wall_s);
+/** meter_forget() - of days before yesterday, those of which all up to @above is all there is. */
+void meter_forget(struct meter *m, uint64_t above, int64_t wall_s);
 
 /** meter_job_begin() - a command of that job begins here. */
 void meter_job_begin(struct meter *m, const char *job);
@@ -135,3 +139,42 @@ int meter_decode(struct meter *ret, const json_t *json, const char *where, struc
 /** meter_add_metrics() - add a sample for each flow and direction of the last day, so at most two
  * for each of TRAFFIC_FLOWS_MAX. */
 void meter_add_metrics(const struct meter *m, struct metrics *out);
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/*
+ * This node's meter (meter.h) and the file in which it is kept.
+ */
+
+/** Between two writes of the file, unless a job has ended. */
+#define NODE_METER_EACH (10 * NSEC_PER_SEC)
+
+/** How often what moves is reported while a job runs here; else it goes with other reports. */
+#define NODE_METER_JOB_EACH (15 * NSEC_PER_SEC)
+
+struct node_meter {
+    struct meter meter;
+    const char *dir;   /* pins: the state directory */
+    bool is_damaged;   /* the file is left as it is */
+    bool is_urgent;    /* a job has ended: report at once */
+    nsec_t settled_at; /* monotonic; 0: not yet */
+    struct log_limit limit;
+};
+
+/** node_meter_open() - read the file, or begin a new meter. @dir: pinned. @id: random. */
+void node_meter_open(struct node_meter *nm, const char *dir, uint64_t id);
+
+/**
+ * node_meter_close() - release; idempotent
+ * @is_kept:	the node stays in the network: what is not written yet is
+ */
+void node_meter_close(struct node_meter *nm, bool is_kept, nsec_t now);
+
+/** node_meter_look() - after each poll. */
+void node_meter_look(struct node_meter *nm, const struct meter_facts *facts, nsec_t now);
+
+/** node_meter_settle() - a report is about to be made: have the sums written, if it is time. */
+void node_meter_settle(struct node_meter *nm, nsec_t now);
+
+/** node_meter_is_due() - is a report wanted only because of what has moved? */
+bool node_meter_is_due(const struct node_meter *nm, nsec_t now);

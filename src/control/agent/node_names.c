@@ -2,26 +2,266 @@
 #include "agent/node_names.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/hosts_helper.h"
-#include "agent/name_check.h"
 #include "agent/resolver.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/parse.h"
+#include "base/text.h"
 #include "mesh/names/hosts.h"
 #include "mesh/snapshot/snapshot.h"
+#include "os/clock.h"
 #include "os/hosts_file.h"
-#include "os/statefile.h"
+#include "os/file.h"
+#include "os/thread.h"
 
-#define PERIOD         (10 * NSEC_PER_SEC)
+/* ---- names that mean something else --------------------------------------------------------- */
+
+#define PATIENCE     (2 * NSEC_PER_SEC) /* without an answer for this time it counts as silent */
+#define PERIOD       (60 * NSEC_PER_SEC)
+#define PERIOD_EACH  (NSEC_PER_SEC / 10) /* the period is at least this for each name */
+#define SILENCE_TIME (30 * NSEC_PER_SEC)
+
+struct entry {
+    struct name_query query; /* its name is @name */
+    char name[NAME_MAX_LEN + 1];
+    enum name_verdict verdict;
+    struct ip_addr where;
+    nsec_t due_at; /* time of the next question; 0: at once */
+};
+
+struct name_check {
+    name_lookup_fn lookup; /* immutable */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* there is something to do */
+    /* guarded by lock: */
+    unsigned users; /* the owner and the thread; the last one releases it */
+    bool is_ending;
+    struct entry *entries; /* owns; sorted by name */
+    size_t n;
+    nsec_t asking_since; /* a question is under way since then; 0: none is */
+    bool is_silent;      /* the last question had no answer */
+};
+
+static void unref(struct name_check *c)
+{
+    bool last;
+
+    (void)pthread_mutex_lock(&c->lock);
+    last = --c->users == 0;
+    (void)pthread_mutex_unlock(&c->lock);
+    if (!last)
+        return;
+    (void)pthread_mutex_destroy(&c->lock);
+    (void)pthread_cond_destroy(&c->changed);
+    free(c->entries);
+    free(c);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
+}
+
+static int compare_name(const void *name, const void *entry)
+{
+    return strcmp(name, ((const struct entry *)entry)->name);
+}
+
+static struct entry *check_find(const struct name_check *c, const char *name)
+{
+    if (c->n == 0)
+        return NULL;
+    return bsearch(name, c->entries, c->n, sizeof(*c->entries), compare_name);
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+/* Holds the lock. The name that has waited longest; NULL when there is none. */
+static struct entry *next_due(struct name_check *c)
+{
+    struct entry *first = NULL;
+
+    for (size_t i = 0; i < c->n; i++)
+        if (!first || c->entries[i].due_at < first->due_at)
+            first = &c->entries[i];
+    return first;
+}
+
+/* Holds the lock, but not while it waits. false: nothing was due. */
+static bool wait_for_work(struct name_check *c, const struct entry *next)
+{
+    struct timespec until;
+
+    if (!next) {
+        (void)pthread_cond_wait(&c->changed, &c->lock);
+        return false;
+    }
+    if (next->due_at <= clock_now())
+        return true;
+    until = (struct timespec){
+        .tv_sec = next->due_at / NSEC_PER_SEC, .tv_nsec = next->due_at % NSEC_PER_SEC};
+    (void)pthread_cond_timedwait(&c->changed, &c->lock, &until);
+    return false;
+}
+
+/* Holds the lock. Takes what was found out about @name, if it is still wanted. */
+static void check_take(
+    struct name_check *c, const char *name, enum name_found found, const struct ip_addr *where)
+{
+    struct entry *e = check_find(c, name);
+    nsec_t period = nsec_max(PERIOD, (nsec_t)c->n * PERIOD_EACH);
+
+    c->asking_since = 0;
+    c->is_silent = found == NAME_FOUND_SILENT;
+    if (!e)
+        return;
+    e->due_at = clock_now() + (c->is_silent ? SILENCE_TIME : period);
+    /* A verdict stays while the resolver is silent. */
+    if (c->is_silent && e->verdict != NAME_VERDICT_PENDING)
+        return;
+    e->verdict = found == NAME_FOUND_SOMEBODY ? NAME_VERDICT_ELSEWHERE : NAME_VERDICT_FREE;
+    e->where = *where;
+}
+
+static void *check_run(void *arg)
+{
+    struct name_check *c = arg;
+
+    (void)pthread_mutex_lock(&c->lock);
+    while (!c->is_ending) {
+        const struct entry *next = next_due(c);
+        struct ip_addr where = {0};
+        enum name_found found;
+        struct entry copy;
+
+        if (!wait_for_work(c, next))
+            continue;
+        copy = *next;
+        copy.query.name = copy.name;
+        c->asking_since = clock_now();
+        (void)pthread_mutex_unlock(&c->lock);
+        found = c->lookup(&copy.query, &where);
+        (void)pthread_mutex_lock(&c->lock);
+        check_take(c, copy.name, found, &where);
+    }
+    (void)pthread_mutex_unlock(&c->lock);
+    unref(c);
+    return NULL;
+}
+
+/* ---- the loop's ----------------------------------------------------------------------------- */
+
+int name_check_new(struct name_check **ret, name_lookup_fn lookup, struct err *e)
+{
+    struct name_check *c = calloc(1, sizeof(*c));
+    pthread_condattr_t attr;
+    pthread_t thread;
+    int r;
+
+    if (!c)
+        return err_set(e, -ENOMEM, "no memory for looking names up");
+    c->lookup = lookup;
+    c->users = 2;
+    (void)pthread_mutex_init(&c->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&c->changed, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    r = thread_start(&thread, "name-check", -1, check_run, c);
+    if (r < 0) {
+        unref(c);
+        unref(c);
+        return err_set(e, r, "no thread to look names up in: %s", strerror(-r));
+    }
+    (void)pthread_detach(thread);
+    *ret = c;
+    return 0;
+}
+
+static bool is_same_query(const struct entry *a, const struct entry *b)
+{
+    return ip_addr_equal(&a->query.address4, &b->query.address4) &&
+           ip_addr_equal(&a->query.address6, &b->query.address6);
+}
+
+bool name_check_want(struct name_check *c, const struct name_query *queries, size_t n)
+{
+    struct entry *entries = calloc(n + 1, sizeof(*entries));
+    struct entry *old;
+
+    if (!entries)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        entries[i].query = queries[i];
+        (void)snprintf(
+            entries[i].name, sizeof(entries[i].name), "%.*s", NAME_MAX_LEN, queries[i].name);
+    }
+    qsort(entries, n, sizeof(*entries), compare_entries);
+    (void)pthread_mutex_lock(&c->lock);
+    for (size_t i = 0; i < n; i++) {
+        const struct entry *known = check_find(c, entries[i].name);
+
+        if (known && is_same_query(known, &entries[i])) {
+            entries[i].verdict = known->verdict;
+            entries[i].where = known->where;
+            entries[i].due_at = known->due_at;
+        }
+    }
+    old = c->entries;
+    c->entries = entries;
+    c->n = n;
+    (void)pthread_cond_signal(&c->changed);
+    (void)pthread_mutex_unlock(&c->lock);
+    free(old);
+    return true;
+}
+
+enum name_verdict name_check_ask(
+    struct name_check *c, const char *name, nsec_t now, struct ip_addr *ret_where)
+{
+    enum name_verdict verdict = NAME_VERDICT_PENDING;
+    const struct entry *e;
+
+    (void)pthread_mutex_lock(&c->lock);
+    e = check_find(c, name);
+    if (e)
+        verdict = e->verdict;
+    if (verdict == NAME_VERDICT_ELSEWHERE)
+        *ret_where = e->where;
+    if (e && verdict == NAME_VERDICT_PENDING &&
+        (c->is_silent || (c->asking_since != 0 && now - c->asking_since > PATIENCE)))
+        verdict = NAME_VERDICT_FREE;
+    (void)pthread_mutex_unlock(&c->lock);
+    return verdict;
+}
+
+struct name_check *name_check_free(struct name_check *c)
+{
+    if (!c)
+        return NULL;
+    (void)pthread_mutex_lock(&c->lock);
+    c->is_ending = true;
+    (void)pthread_cond_signal(&c->changed);
+    (void)pthread_mutex_unlock(&c->lock);
+    unref(c);
+    return NULL;
+}
+
+/* ---- the hosts file ------------------------------------------------------------------------- */
+
+#define NAMES_PERIOD   (10 * NSEC_PER_SEC)
 #define PENDING_PERIOD (NSEC_PER_SEC / 4) /* while the resolver is being asked */
 
 /* Most names that the status lists. */
-#define TOLD_MAX 64
+#define LISTED_MAX 64
 
 static const char *owner_of(
     const struct node_names *nn, const struct snapshot *s, char buf[static HOSTS_OWNER_MAX])
@@ -37,7 +277,7 @@ static json_t *encode_left_out(
     json_t *list = json_array();
     char why[128];
 
-    for (size_t i = 0; list && i < n_extras && json_array_size(list) < TOLD_MAX; i++) {
+    for (size_t i = 0; list && i < n_extras && json_array_size(list) < LISTED_MAX; i++) {
         const struct node *node = &s->nodes.items[extras[i].node]->node;
 
         if (extras[i].verdict == HOSTS_KEPT || extras[i].verdict == HOSTS_PENDING ||
@@ -143,8 +383,8 @@ static bool check_extras(struct node_names *nn, const struct snapshot *s,
     return is_pending;
 }
 
-static void tell(struct node_names *nn, const struct snapshot *s, const struct hosts_extra *extras,
-    size_t n_extras)
+static void names_tell(struct node_names *nn, const struct snapshot *s,
+    const struct hosts_extra *extras, size_t n_extras)
 {
     json_t *left_out = encode_left_out(s, extras, n_extras);
 
@@ -154,8 +394,8 @@ static void tell(struct node_names *nn, const struct snapshot *s, const struct h
 }
 
 /* An agent that gave up being root has a helper that writes the file. */
-static int put(const struct node_names *nn, const char *owner, const char *block, bool *ret_changed,
-    struct err *e)
+static int names_put(const struct node_names *nn, const char *owner, const char *block,
+    bool *ret_changed, struct err *e)
 {
     if (nn->opt.helper)
         return hosts_helper_put(nn->opt.helper, owner, block, ret_changed, e);
@@ -176,7 +416,7 @@ static void set_resolver(
     (void)resolver_set(nn->opt.resolver, &place, lines);
     /* Root's side believes only what the interface has, and that it listens says so. */
     if (nn->opt.link_file && resolver_is_listening(nn->opt.resolver))
-        resolved_link_write(nn->opt.link_file, nn->opt.interface, &place, &nn->told);
+        resolved_link_write(nn->opt.link_file, nn->opt.interface, &place, &nn->written);
 }
 
 void node_names_init(struct node_names *nn, const struct node_names_options *opt)
@@ -217,17 +457,17 @@ void node_names_update(struct node_names *nn, const struct snapshot *s, bool lac
     if (r == 0 && nn->opt.resolver)
         set_resolver(nn, s, lacks_v6, str_text(&block));
     if (r == 0 && nn->opt.is_on)
-        r = put(nn, owner, str_text(&block), &changed, &e);
+        r = names_put(nn, owner, str_text(&block), &changed, &e);
     if (r < 0)
         log_limited(&nn->limit, now, LOG_LEVEL_WARNING,
             "the nodes' names are not kept, trying again: %s", err_text(&e));
     else if (changed)
         log_info("%zu names are in " HOSTS_FILE_DEFAULT, s->nodes.n);
     if (r == 0)
-        tell(nn, s, extras, n_extras);
+        names_tell(nn, s, extras, n_extras);
     nn->failure = r < 0 ? e : (struct err)ERR_NULL;
     nn->is_settled = r < 0 || !is_pending;
-    nn->due_at = now + (is_pending ? PENDING_PERIOD : PERIOD);
+    nn->due_at = now + (is_pending ? PENDING_PERIOD : NAMES_PERIOD);
 }
 
 bool node_names_is_pending(const struct node_names *nn)
@@ -245,5 +485,5 @@ int node_names_remove(const struct node_names *nn, const struct snapshot *s, str
         (void)unlink(nn->opt.link_file);
     if (!nn->opt.is_on)
         return 0;
-    return put(nn, owner_of(nn, s, owner), NULL, &changed, e);
+    return names_put(nn, owner_of(nn, s, owner), NULL, &changed, e);
 }

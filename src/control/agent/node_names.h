@@ -1,27 +1,86 @@
 /*
- * node_names.h - the nodes of the network by name, in this machine's hosts file and in what its
+ * node_names.h - the nodes' names in this machine's hosts file, and which of them mean something
+ * else here.
+ *
+ * Threads: the loop's, where nothing else is said.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agent/resolved_link.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "net/address/resolve.h"
+#include "os/log.h"
+
+struct err;
+struct hosts_helper;
+struct name_check;
+struct resolver;
+struct snapshot;
+
+/* ---- names that mean something else ---------------------------------------------------------- */
+
+/*
+ * Which names of the network mean something else on this machine already?
+ *
+ * Theory of operation. A thread of its own asks for one name after the other
+ * (net/address/name_lookup.h blocks): new names first, and each name again every minute, or less
+ * often where there are so many that it would ask for more than ten a second. A name is PENDING
+ * until the first answer. While the resolver does not answer at all, every name counts as FREE.
+ *
+ * Threads: name_check_*() are the loop's; what is shared is guarded by a lock
+ * that is held for moments. A question that is under way when name_check_free() is called is not
+ * waited for; its thread ends later.
+ */
+
+enum name_verdict {
+    NAME_VERDICT_PENDING,   /* being asked, or to be asked */
+    NAME_VERDICT_FREE,      /* nothing else answers to it */
+    NAME_VERDICT_ELSEWHERE, /* something does */
+};
+
+/** As name_lookup(). */
+typedef enum name_found (*name_lookup_fn)(const struct name_query *q, struct ip_addr *ret_where);
+
+/** name_check_new() - asks for nothing yet. 0 or negative errno with words. */
+int name_check_new(struct name_check **ret, name_lookup_fn lookup, struct err *e);
+
+/**
+ * name_check_want() - replace the names that are asked for
+ * @queries:	@n of them, with different names; copied
+ *
+ * What is known of names that were there before is kept.
+ *
+ * Return: false for no memory; then nothing has changed.
+ */
+bool name_check_want(struct name_check *c, const struct name_query *queries, size_t n);
+
+/**
+ * name_check_ask() - the verdict about one of the names
+ * @ret_where:	set for ELSEWHERE: where the name leads; none: not known
+ */
+enum name_verdict name_check_ask(
+    struct name_check *c, const char *name, nsec_t now, struct ip_addr *ret_where);
+
+/** name_check_free() - NULL is fine. Always NULL. */
+struct name_check *name_check_free(struct name_check *c);
+
+/* ---- the hosts file -------------------------------------------------------------------------- */
+
+/*
+ * The nodes of the network by name, in this machine's hosts file and in what its
  * resolver answers (docs/NAMES.md).
  *
  * The file follows the snapshot, a little later than the interface does, so that many nodes that
  * come at once are written once. Without a change it is compared each ten seconds, because other
  * programs may have removed the block.
  *
- * Threads: the loop's. The resolver is asked by a thread of name_check.h.
+ * Threads: the loop's. The resolver is asked by a thread of node_names.h.
  */
-#pragma once
-
-#include <jansson.h>
-#include <stdbool.h>
-
-#include "agent/name_check.h"
-#include "agent/resolved_link.h"
-#include "base/clock.h"
-#include "base/err.h"
-#include "os/log.h"
-
-struct hosts_helper;
-struct resolver;
-struct snapshot;
 
 /** What holds for all updates. */
 struct node_names_options {
@@ -45,7 +104,7 @@ struct node_names {
     struct err failure; /* why the last update could not write the file; code 0: it could */
     bool is_settled; /* the last update left no name to be asked for, or could not write the file */
     nsec_t due_at;   /* time of the next update; NSEC_NEVER: none is planned */
-    struct resolved_link told; /* what link_file has */
+    struct resolved_link written; /* what link_file has */
     struct log_limit limit;
 };
 

@@ -13,8 +13,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "mesh/object/edge_status.h"
-#include "mesh/object/fabric_report.h"
-#include "mesh/object/path_report.h"
+#include "mesh/object/node_status.h"
 #include "mesh/object/subnets.h"
 #include "mesh/render/render.h"
 #include "mesh/snapshot/snapshot.h"
@@ -32,11 +31,11 @@
 #define EDGES_BESIDE_TRAFFIC 75
 
 /* Does the hub have what was reported last of an edge? */
-enum told_state { TOLD_NO, TOLD_ON_ITS_WAY, TOLD_YES };
+enum reported_state { REPORTED_NO, REPORTED_ON_ITS_WAY, REPORTED_YES };
 
-struct told_edge {
+struct reported_edge {
     char node[NAME_MAX_LEN + 1];
-    enum told_state state;
+    enum reported_state state;
     bool is_gone;    /* what was reported is that the part is gone */
     bool is_refused; /* another key is pinned than the peer has */
     bool lacks_rate; /* the edge has a rate, and the engine does not keep it */
@@ -52,18 +51,18 @@ void node_report_init(struct node_report *nr, uint64_t run)
     *nr = (struct node_report){.run = run, .begins = true};
 }
 
-static void forget_told(struct node_report *nr)
+static void forget_reported(struct node_report *nr)
 {
-    free(nr->told);
-    nr->told = NULL;
-    nr->n_told = 0;
-    json_decref(nr->node_told);
-    nr->node_told = NULL;
+    free(nr->reported);
+    nr->reported = NULL;
+    nr->n_reported = 0;
+    json_decref(nr->node_reported);
+    nr->node_reported = NULL;
 }
 
 void node_report_deinit(struct node_report *nr)
 {
-    forget_told(nr);
+    forget_reported(nr);
 }
 
 static void begin_anew(struct node_report *nr)
@@ -90,7 +89,7 @@ void node_report_on_edges(struct node_report *nr)
     nr->edges_changed = true;
 }
 
-bool node_report_has_news(const struct node_report *nr)
+bool node_report_has_changes(const struct node_report *nr)
 {
     return nr->self_changed || nr->edges_changed || nr->has_more;
 }
@@ -130,11 +129,11 @@ static bool lacks_rate(const struct node_report_facts *facts, const char *peer)
 
 /* Fill in what is to be reported of the edge to a peer. False: nothing. */
 static bool see_edge(
-    struct told_edge *ret, const struct node_report_facts *facts, const struct reach_peer *path)
+    struct reported_edge *ret, const struct node_report_facts *facts, const struct reach_peer *path)
 {
     const struct node *node = snapshot_find_node(facts->snapshot, path->node);
     const struct observation *ob = node ? observe_find(facts->seen, &node->key) : NULL;
-    struct told_edge t = {.kind = path->kind, .is_alarm = path->is_alarm};
+    struct reported_edge t = {.kind = path->kind, .is_alarm = path->is_alarm};
 
     t.is_refused = strcmp(path->why, render_why_key) == 0;
     t.lacks_rate = !t.is_refused && lacks_rate(facts, path->node);
@@ -153,7 +152,7 @@ static bool see_edge(
     return true;
 }
 
-static bool is_same(const struct told_edge *a, const struct told_edge *b)
+static bool is_same(const struct reported_edge *a, const struct reported_edge *b)
 {
     return a->kind == b->kind && a->is_alarm == b->is_alarm && a->is_refused == b->is_refused &&
            a->lacks_rate == b->lacks_rate && a->handshake == b->handshake &&
@@ -163,7 +162,7 @@ static bool is_same(const struct told_edge *a, const struct told_edge *b)
 
 /* The age is null where there was no handshake. */
 static json_t *encode_edge(
-    const struct told_edge *t, const struct node_report_facts *facts, bool is_old_hub)
+    const struct reported_edge *t, const struct node_report_facts *facts, bool is_old_hub)
 {
     char lacks[EDGE_ERROR_MAX + 1];
     const char *error = t->is_refused ? render_why_key : t->lacks_rate ? lacks : NULL;
@@ -188,12 +187,12 @@ struct making {
     const struct node_report_facts *facts;
     json_t *edges;
     size_t n_edges;
-    struct told_edge *next; /* replaces nr->told afterwards; it has room for all edges */
+    struct reported_edge *next; /* replaces nr->reported afterwards; it has room for all edges */
     size_t n_next;
     bool has_more;
 };
 
-static bool has_room(struct making *m)
+static bool has_space(struct making *m)
 {
     bool is_full = m->n_edges >= (m->nr->is_old_hub ? EDGES_MAX_OLD : EDGES_MAX);
 
@@ -203,39 +202,41 @@ static bool has_room(struct making *m)
     return !is_full;
 }
 
-static void say(struct making *m, struct told_edge *t)
+static void say(struct making *m, struct reported_edge *t)
 {
     json_t *line = t->is_gone ? json_null() : encode_edge(t, m->facts, m->nr->is_old_hub);
 
     m->n_edges++;
-    t->state = TOLD_ON_ITS_WAY;
+    t->state = REPORTED_ON_ITS_WAY;
     (void)json_object_set_new(m->edges, t->node, line);
 }
 
-/* Add an edge of which there is something to report. @told: what was reported last; NULL: nothing.
+/* Add an edge of which there is something to report. @reported: what was reported last; NULL:
+ * nothing.
  */
-static void add_seen(struct making *m, const struct told_edge *seen, const struct told_edge *told)
+static void add_seen(
+    struct making *m, const struct reported_edge *seen, const struct reported_edge *reported)
 {
-    struct told_edge *t = &m->next[m->n_next];
+    struct reported_edge *t = &m->next[m->n_next];
 
-    if (told && told->state == TOLD_YES && is_same(told, seen)) {
-        m->next[m->n_next++] = *told;
-    } else if (has_room(m)) {
+    if (reported && reported->state == REPORTED_YES && is_same(reported, seen)) {
+        m->next[m->n_next++] = *reported;
+    } else if (has_space(m)) {
         *t = *seen;
         m->n_next++;
         say(m, t);
-    } else if (told) {
-        m->next[m->n_next++] = *told;
+    } else if (reported) {
+        m->next[m->n_next++] = *reported;
     }
 }
 
 /* Report that the part of an edge is gone. */
-static void add_gone(struct making *m, const struct told_edge *told)
+static void add_gone(struct making *m, const struct reported_edge *reported)
 {
-    struct told_edge *t = &m->next[m->n_next++];
+    struct reported_edge *t = &m->next[m->n_next++];
 
-    *t = *told;
-    if (!has_room(m))
+    *t = *reported;
+    if (!has_space(m))
         return;
     t->is_gone = true;
     say(m, t);
@@ -249,40 +250,40 @@ static void say_edges(struct making *m)
     size_t k = 0;
 
     for (size_t i = 0; i < reach->n; i++) {
-        const struct told_edge *told = NULL;
-        struct told_edge seen;
+        const struct reported_edge *reported = NULL;
+        struct reported_edge seen;
 
-        for (; k < nr->n_told && strcmp(nr->told[k].node, reach->items[i].node) < 0; k++)
-            add_gone(m, &nr->told[k]);
-        if (k < nr->n_told && strcmp(nr->told[k].node, reach->items[i].node) == 0)
-            told = &nr->told[k++];
+        for (; k < nr->n_reported && strcmp(nr->reported[k].node, reach->items[i].node) < 0; k++)
+            add_gone(m, &nr->reported[k]);
+        if (k < nr->n_reported && strcmp(nr->reported[k].node, reach->items[i].node) == 0)
+            reported = &nr->reported[k++];
         if (see_edge(&seen, m->facts, &reach->items[i]))
-            add_seen(m, &seen, told);
-        else if (told)
-            add_gone(m, told);
+            add_seen(m, &seen, reported);
+        else if (reported)
+            add_gone(m, reported);
     }
-    for (; k < nr->n_told; k++)
-        add_gone(m, &nr->told[k]);
+    for (; k < nr->n_reported; k++)
+        add_gone(m, &nr->reported[k]);
 }
 
 void node_report_on_result(struct node_report *nr, enum node_report_result result)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < nr->n_told; i++) {
-        struct told_edge *t = &nr->told[i];
-        bool is_settled = t->state == TOLD_ON_ITS_WAY && result == NODE_REPORT_TAKEN;
+    for (size_t i = 0; i < nr->n_reported; i++) {
+        struct reported_edge *t = &nr->reported[i];
+        bool is_settled = t->state == REPORTED_ON_ITS_WAY && result == NODE_REPORT_TAKEN;
 
-        if (t->state == TOLD_ON_ITS_WAY)
-            t->state = is_settled ? TOLD_YES : TOLD_NO;
+        if (t->state == REPORTED_ON_ITS_WAY)
+            t->state = is_settled ? REPORTED_YES : REPORTED_NO;
         if (!(is_settled && t->is_gone))
-            nr->told[n++] = *t;
+            nr->reported[n++] = *t;
     }
-    nr->n_told = n;
+    nr->n_reported = n;
     switch (result) {
     case NODE_REPORT_TAKEN:
         if (nr->traffic_sent != 0)
-            nr->traffic_told = nr->traffic_sent;
+            nr->traffic_reported = nr->traffic_sent;
         nr->number++;
         nr->begins = false;
         nr->is_anew = !nr->ends;
@@ -298,8 +299,8 @@ void node_report_on_result(struct node_report *nr, enum node_report_result resul
         break;
     case NODE_REPORT_LOST:
         nr->edges_changed = true;
-        json_decref(nr->node_told);
-        nr->node_told = NULL;
+        json_decref(nr->node_reported);
+        nr->node_reported = NULL;
         break;
     }
 }
@@ -338,22 +339,22 @@ static json_t *encode_applied(const struct node_report_facts *facts)
 }
 
 /* The node's own status, if the hub does not have it yet. */
-static json_t *encode_news(struct node_report *nr, const struct node_report_facts *facts)
+static json_t *encode_changes(struct node_report *nr, const struct node_report_facts *facts)
 {
     json_t *node = encode_node(facts);
 
-    if (node && nr->node_told && !nr->is_old_hub && json_equal(node, nr->node_told)) {
+    if (node && nr->node_reported && !nr->is_old_hub && json_equal(node, nr->node_reported)) {
         json_decref(node);
         return NULL;
     }
-    json_decref(nr->node_told);
-    nr->node_told = json_incref(node);
+    json_decref(nr->node_reported);
+    nr->node_reported = json_incref(node);
     return node;
 }
 
-uint64_t node_report_traffic_told(const struct node_report *nr)
+uint64_t node_report_traffic_reported(const struct node_report *nr)
 {
-    return nr->traffic_told;
+    return nr->traffic_reported;
 }
 
 /* What was moved; NULL: nothing that the hub lacks, or there is no room for it in this report. */
@@ -366,11 +367,11 @@ static json_t *encode_traffic(struct making *m)
 
     nr->traffic_sent = 0;
     if (nr->begins)
-        nr->traffic_told = 0;
-    if (!meter || nr->is_old_hub || !meter_has_news(meter, nr->traffic_told))
+        nr->traffic_reported = 0;
+    if (!meter || nr->is_old_hub || !meter_has_unreported(meter, nr->traffic_reported))
         return NULL;
     if (m->n_edges <= EDGES_BESIDE_TRAFFIC)
-        json = meter_report(meter, nr->traffic_told, &nr->traffic_sent, &has_more);
+        json = meter_report(meter, nr->traffic_reported, &nr->traffic_sent, &has_more);
     m->has_more |= has_more || m->n_edges > EDGES_BESIDE_TRAFFIC;
     return json;
 }
@@ -381,22 +382,22 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
     json_t *body;
 
     if (nr->begins || nr->is_old_hub)
-        forget_told(nr);
-    m.next = calloc(nr->n_told + facts->reach->n + 1, sizeof(*m.next));
+        forget_reported(nr);
+    m.next = calloc(nr->n_reported + facts->reach->n + 1, sizeof(*m.next));
     if (m.next)
         say_edges(&m);
     else
         m.edges = (json_decref(m.edges), NULL);
     body = json_pack("{s:o*, s:o*, s:o, s:o}", "traffic", encode_traffic(&m), "node",
-        encode_news(nr, facts), "applied", encode_applied(facts), "edges", m.edges);
+        encode_changes(nr, facts), "applied", encode_applied(facts), "edges", m.edges);
     if (!body || !m.next) {
         free(m.next);
         json_decref(body);
         return NULL;
     }
-    free(nr->told);
-    nr->told = m.next;
-    nr->n_told = m.n_next;
+    free(nr->reported);
+    nr->reported = m.next;
+    nr->n_reported = m.n_next;
     nr->has_more = m.has_more;
     nr->ends = (nr->begins || nr->is_anew) && !m.has_more;
     if (nr->is_old_hub)

@@ -6,9 +6,9 @@
  * changed, because peers wait for that, or when one report could not hold everything.
  *
  * Theory of operation. A report holds what differs from what the hub has. For each edge there is a
- * struct told_edge: what was reported of it last, and whether the hub is known to have it. When the
- * answer to a report is lost, its content is reported again. When the hub lacks a report, it asks
- * the node to report everything anew (docs/EDGES.md). An older hub replaces all it has by each
+ * struct reported_edge: what was reported of it last, and whether the hub is known to have it. When
+ * the answer to a report is lost, its content is reported again. When the hub lacks a report, it
+ * asks the node to report everything anew (docs/EDGES.md). An older hub replaces all it has by each
  * report, so it gets as much of everything as fits into one.
  *
  * Pure: facts and times in, JSON out.
@@ -30,7 +30,7 @@ struct reach;
 struct snapshot;
 struct subnets;
 
-struct told_edge;
+struct reported_edge;
 
 /** What becomes of a report. */
 enum node_report_result {
@@ -52,11 +52,12 @@ struct node_report {
     bool is_anew;    /* everything is being reported anew, and the hub has not taken all of it */
     bool ends;       /* the report being sent is the last of those */
     bool is_old_hub; /* the hub is an older one: each report has to hold everything */
-    struct told_edge *told; /* owns; sorted by node */
-    size_t n_told;
-    uint64_t traffic_told; /* number of the last flow that the hub took (meter.h) */
-    uint64_t traffic_sent; /* and of the last in the report being sent; 0: none is in it */
-    json_t *node_told; /* owns a reference; what was reported of the node; NULL: to be reported */
+    struct reported_edge *reported; /* owns; sorted by node */
+    size_t n_reported;
+    uint64_t traffic_reported; /* number of the last flow that the hub took (meter.h) */
+    uint64_t traffic_sent;     /* and of the last in the report being sent; 0: none is in it */
+    json_t
+        *node_reported; /* owns a reference; what was reported of the node; NULL: to be reported */
 };
 
 /** The facts from which a report is made. Borrowed. */
@@ -93,8 +94,8 @@ void node_report_on_self(struct node_report *nr);
 /** node_report_on_edges() - the path to a peer has changed, or which edges can be applied. */
 void node_report_on_edges(struct node_report *nr);
 
-/** node_report_has_news() - is there something that is not reported yet? */
-bool node_report_has_news(const struct node_report *nr);
+/** node_report_has_changes() - is there something that is not reported yet? */
+bool node_report_has_changes(const struct node_report *nr);
 
 /** node_report_within() - how soon to call node_report_is_due() again, ns; NSEC_NEVER: no limit. */
 nsec_t node_report_within(const struct node_report *nr);
@@ -102,8 +103,8 @@ nsec_t node_report_within(const struct node_report *nr);
 /** node_report_is_due() - is a report due at @now? */
 bool node_report_is_due(const struct node_report *nr, nsec_t now);
 
-/** node_report_traffic_told() - the number up to which the hub has the meter's flows. */
-uint64_t node_report_traffic_told(const struct node_report *nr);
+/** node_report_traffic_reported() - the number up to which the hub has the meter's flows. */
+uint64_t node_report_traffic_reported(const struct node_report *nr);
 
 /**
  * node_report_encode() - the body of the next report

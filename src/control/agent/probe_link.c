@@ -6,14 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/hublink/hub_ask.h"
+#include "agent/hublink/hub_link.h"
 #include "agent/state/state.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "mesh/render/render.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 #include "os/thread.h"
-#include "os/wakeup.h"
 #include "wire/member_proof.h"
 
 #define TIMEOUT_MS 5000

@@ -13,15 +13,13 @@
 #include "agent/resolver.h"
 #include "agent/state/state.h"
 #include "api/content/body.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "mesh/names/hosts_check.h"
+#include "mesh/names/hosts.h"
 #include "mesh/object/fields.h"
 #include "net/netlink/netlink.h"
 #include "net/netlink/rtnl.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 #include "os/process.h"
-#include "os/statefile.h"
 
 #define FILE_MAX        4096
 #define FILE_MODE       0644

@@ -8,7 +8,8 @@
  * in by the overlay's interface, which is what other members ask. It answers by the network's names
  * alone, so that no member asks this machine's own name servers through it. The other pair gets all
  * else: this machine and its containers, for whom what is no name of the network's is taken to the
- * machine's name servers (resolver_upstream.h), and strangers, who are refused (resolver_asker.h).
+ * machine's name servers (resolver_upstream.h), and strangers, who are refused
+ * (resolver_asker_find()).
  *
  * What is asked by whom is bounded: queries of DNS_QUERY_MAX bytes, RESOLVER_UPSTREAM_MAX questions
  * under way, RESOLVER_QUESTIONS_MAX of them of one asker and as many kept for this machine, and TCP
@@ -31,7 +32,43 @@
 #include "base/parse.h"
 
 struct err;
+struct netlink;
 struct resolver;
+
+/* ---- who asks -------------------------------------------------------------------------------- */
+
+/*
+ * Is who asks the node's name server this machine, or a container of it?
+ *
+ * An overlay address is taken from whatever interface a packet comes in by, so a neighbour of this
+ * machine, or a member of another overlay on it, may ask as well. Both are strangers here.
+ */
+
+enum resolver_asker {
+    RESOLVER_ASKER_STRANGER,
+    RESOLVER_ASKER_MACHINE, /* by whichever of its addresses: any of its users has them all */
+    RESOLVER_ASKER_CONTAINER,
+};
+
+/**
+ * resolver_asker_find() - does the answer stay on this machine?
+ * @asker:	who asks
+ * @asked:	this machine's own address that was asked
+ *
+ * It does if it leaves by the loopback, or by a link of a kind that containers are reached by (a
+ * bridge, one end of a pair) and the default route does not lead out by. Hardware and tunnels lead
+ * elsewhere, and so does a bridge that has one of them for a port (hardware, a VLAN, a bond, a
+ * VXLAN). Asks the kernel, a few times.
+ *
+ * Return: a stranger also when the kernel does not say.
+ */
+enum resolver_asker resolver_asker_find(
+    struct netlink *nl, const struct endpoint *asker, const struct ip_addr *asked);
+
+/** resolver_asker_is_port_inside() - does a bridge's port of that kind stay on this machine? */
+bool resolver_asker_is_port_inside(const char *kind);
+
+/* ---- the name server ------------------------------------------------------------------------- */
 
 #define RESOLVER_PORT            53
 #define RESOLVER_CONNECTIONS_MAX 64

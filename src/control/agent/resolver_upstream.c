@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/rng.h"
-#include "os/rng_kernel.h"
+#include "base/secret.h"
+#include "os/clock.h"
 #include "wire/dns.h"
 
 #define TIMEOUT_MS 2000 /* of the first try with a server; c-ares doubles it */

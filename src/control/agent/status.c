@@ -1,18 +1,158 @@
 /* status.c - see status.h. */
 #include "agent/status.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "agent/hub_set.h"
 #include "agent/meter.h"
-#include "agent/node_clock.h"
+#include "agent/node_machine.h"
+#include "agent/paths/edge/path_driver.h"
+#include "agent/reconcile/routes.h"
 #include "agent/resolver.h"
-#include "agent/status_cluster.h"
-#include "agent/status_rates.h"
-#include "agent/status_reach.h"
-#include "agent/status_routes.h"
-#include "mesh/object/fabric_report.h"
+#include "base/traffic.h"
+#include "mesh/object/node_status.h"
+#include "mesh/object/object.h"
+#include "mesh/object/subnets.h"
 #include "net/tun/offload.h"
+
+#define WHY_MAX (ENDPOINT_TEXT_MAX + NODE_CLOCK_TEXT_MAX + 80)
+
+/* ---- fields --------------------------------------------------------------------------------- */
+
+/* Appends @item, which is taken. Takes @list, too: NULL if either is NULL, or without memory. */
+static json_t *append(json_t *list, json_t *item)
+{
+    if (json_array_append_new(list, item) == 0)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+/* Puts the fields of @b into @a. Takes both. Return: NULL if either is NULL, or without memory. */
+static json_t *join(json_t *a, json_t *b)
+{
+    if (json_object_update_new(a, b) < 0)
+        a = (json_decref(a), NULL);
+    return a;
+}
+
+/* A text that is there; else NULL, for a field that is not told. */
+static const char *text_or_none(const char *text)
+{
+    return text && text[0] != '\0' ? text : NULL;
+}
+
+static json_t *encode_rate(uint64_t bits_per_s)
+{
+    return bits_per_s ? json_integer((json_int_t)bits_per_s) : json_null();
+}
+
+static json_t *encode_rates(const struct status_input *in)
+{
+    const struct traffic_rates *rates = &in->seen->rates;
+    json_t *classes = json_object();
+
+    for (unsigned i = 0; classes && i < TRAFFIC_CLASS_N; i++)
+        if (rates->classes[i] &&
+            json_object_set_new(classes, traffic_class_name((enum traffic_class)i),
+                encode_rate(rates->classes[i])) < 0)
+            classes = (json_decref(classes), NULL);
+    return json_pack("{s:o, s:o, s:b, s:s}", "bitsPerSecond", encode_rate(rates->all), "classes",
+        classes, "showsDscp", (int)in->seen->shows_dscp, "why", in->rates_why ? in->rates_why : "");
+}
+
+static json_t *encode_rtt(const struct reach_peer *peer, nsec_t rtt)
+{
+    return peer->is_measured ? json_real((double)(rtt / NSEC_PER_USEC) / 1000) : json_null();
+}
+
+/* How one peer is reached: the fields that the status and `weft paths` share. The relay is the name
+ * of the node that relays; null where none does. */
+static json_t *encode_reach(const struct reach_peer *peer, uint64_t rate, nsec_t now)
+{
+    return json_pack("{s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "path", path_kind_name(peer->kind),
+        "relay", peer->relay[0] != '\0' ? json_string(peer->relay) : json_null(), "why", peer->why,
+        "sinceSeconds", (json_int_t)((now - peer->since) / NSEC_PER_SEC), "rttMs",
+        encode_rtt(peer, peer->rtt), "leastRttMs", encode_rtt(peer, peer->least_rtt), "loss",
+        peer->is_measured ? json_real(peer->loss_permille / 1000.0) : json_null(),
+        "rateBitsPerSecond", encode_rate(rate));
+}
+
+/* ---- subnets -------------------------------------------------------------------------------- */
+
+#define ROUTE_WHY_MAX 256
+
+json_t *status_routes_encode(const struct status_routes *in)
+{
+    json_t *list = json_array();
+    char text[IP_PREFIX_TEXT_MAX];
+
+    for (size_t i = 0; list && in->others && i < in->others->n; i++) {
+        const struct subnet_route *sub = &in->others->items[i];
+
+        list = append(
+            list, json_pack("{s:s, s:s, s:b, s:s}", "route", ip_prefix_format(&sub->to, text),
+                      "node", sub->node, "used", (int)(sub->why[0] == '\0'), "why", sub->why));
+    }
+    return list;
+}
+
+/* With why no packets get to that subnet, and what helps; "": no obstacle is known on this machine.
+ */
+static json_t *encode_own(
+    const struct status_routes *in, const struct ip_prefix *route, bool is_admitted)
+{
+    bool v4 = ip_addr_is_v4(&route->addr);
+    char text[IP_PREFIX_TEXT_MAX];
+    char why[ROUTE_WHY_MAX] = "";
+
+    (void)ip_prefix_format(route, text);
+    if (!is_admitted)
+        (void)snprintf(why, sizeof(why),
+            "the hub has not admitted it; on the hub: weft node set %s --route %s",
+            in->self->meta.name, text);
+    else if ((v4 ? in->forwards4 : in->forwards6) == 0)
+        (void)snprintf(why, sizeof(why),
+            "this machine forwards no IPv%c: sysctl -w net.%s=1, and a line in /etc/sysctl.d keeps "
+            "it so",
+            v4 ? '4' : '6', v4 ? "ipv4.ip_forward" : "ipv6.conf.all.forwarding");
+    else if (in->guard_fault[0] != '\0')
+        (void)snprintf(
+            why, sizeof(why), "the packet filter does not take its rules: %.180s", in->guard_fault);
+    return json_pack("{s:s, s:b, s:b, s:s}", "route", text, "admitted", (int)is_admitted,
+        "masquerade", (int)in->masquerades, "why", why);
+}
+
+json_t *status_routes_encode_own(const struct status_routes *in)
+{
+    const struct subnets *has = in->self->routes;
+    json_t *list = json_array();
+
+    for (unsigned i = 0; list && has && i < has->n; i++)
+        list = append(list, encode_own(in, &has->items[i], true));
+    for (unsigned i = 0; list && in->asked && i < in->asked->n; i++)
+        if (!has || !subnets_has(has, &in->asked->items[i]))
+            list = append(list, encode_own(in, &in->asked->items[i], false));
+    return list;
+}
+
+/* ---- the cluster ---------------------------------------------------------------------------- */
+
+void status_cluster_set(struct status_cluster *c, bool heard, const char *why, nsec_t now)
+{
+    *c = (struct status_cluster){.is_heard = heard, .since = now};
+    if (!heard)
+        (void)err_set(&c->why, -EIO, "%s", why);
+}
+
+static json_t *encode_cluster(const struct status_cluster *c, nsec_t now)
+{
+    return json_pack("{s:b, s:I, s:s}", "reachable", (int)c->is_heard, "sinceSeconds",
+        (json_int_t)((now - c->since) / NSEC_PER_SEC), "why", c->why.text);
+}
+
+/* ---- the status ----------------------------------------------------------------------------- */
 
 /* Age of the last handshake, s; null: there was none. */
 static json_t *encode_age(const struct observation *ob, nsec_t now)
@@ -27,13 +167,6 @@ static json_t *encode_endpoint(const struct endpoint *ep)
     char text[ENDPOINT_TEXT_MAX];
 
     return ep && !endpoint_is_none(ep) ? json_string(endpoint_format(ep, text)) : json_null();
-}
-
-static json_t *encode_peer_endpoint(const struct reach_peer *path, const struct observation *ob)
-{
-    if (!endpoint_is_none(&path->remote))
-        return encode_endpoint(&path->remote);
-    return encode_endpoint(ob ? &ob->endpoint : NULL);
 }
 
 static json_t *encode_bytes(uint64_t bytes)
@@ -54,30 +187,15 @@ static json_t *encode_node(const struct node *n)
         n->fabric ? fabric_report_encode(n->fabric) : NULL);
 }
 
-/* Puts the fields of @b into @a. Takes both. Return: NULL if either is NULL, or without memory. */
-static json_t *join(json_t *a, json_t *b)
-{
-    if (json_object_update_new(a, b) < 0)
-        a = (json_decref(a), NULL);
-    return a;
-}
-
 /* Null without a userspace engine. */
 static json_t *encode_offloads(const struct offloads *o)
 {
     json_t *list = o ? json_array() : json_null();
 
     for (int i = 0; o && list && i < OFFLOAD_N; i++)
-        if (json_array_append_new(
-                list, json_pack("{s:s, s:b, s:s}", "name", offload_name((enum offload)i), "on",
-                          (int)o->on[i], "why", o->why[i])) < 0)
-            list = (json_decref(list), NULL);
+        list = append(list, json_pack("{s:s, s:b, s:s}", "name", offload_name((enum offload)i),
+                                "on", (int)o->on[i], "why", o->why[i]));
     return list;
-}
-
-static bool is_faulty(const struct status_input *in)
-{
-    return in->fault && in->fault[0] != '\0';
 }
 
 /* Null while the interface is as it should be. */
@@ -85,7 +203,7 @@ static json_t *encode_retry(const struct status_input *in)
 {
     nsec_t left = nsec_max(in->retry_at - in->now, 0);
 
-    if (!is_faulty(in))
+    if (!text_or_none(in->fault))
         return json_null();
     return json_pack("{s:I, s:f}", "failures", (json_int_t)in->n_failed, "inSeconds",
         (double)(left / NSEC_PER_MSEC) / 1000);
@@ -110,8 +228,8 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
         network->meta.name, "interface", in->interface, "engine", in->engine, "engineWhy",
         in->engine_why, "fault", in->fault ? in->fault : "", "retry", encode_retry(in),
         "foreignPeers", encode_foreign(in), "offloads", encode_offloads(in->offloads), "rates",
-        status_rates_encode(&in->seen->rates, in->seen->shows_dscp, in->rates_why), "mtu",
-        (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
+        encode_rates(in), "mtu", (int)network->mtu, "revision",
+        (json_int_t)in->render->snapshot->revision);
 
     if (in->fabric && more)
         (void)json_object_set_new(more, "fabric", fabric_report_encode(in->fabric));
@@ -120,35 +238,30 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
     return join(encode_node(self), more);
 }
 
-/* In s; null: the hub has not been heard since the agent's start. */
-static json_t *encode_silence(nsec_t silent_for)
-{
-    return silent_for == NSEC_NEVER ? json_null()
-                                    : json_integer((json_int_t)(silent_for / NSEC_PER_SEC));
-}
-
 static json_t *encode_hub(const struct status_input *in, const struct node *hub)
 {
     const struct observation *ob = observe_find(in->seen, &hub->key);
     bool by_udp = observation_has_session(ob, in->now) && !in->stream_why;
-    const struct err *refused = in->hubs ? &in->hubs->home->refused : NULL;
+    /* Null: it has not been heard since the agent's start. */
+    json_t *silent = in->hub_silent_for == NSEC_NEVER
+                         ? json_null()
+                         : json_integer((json_int_t)(in->hub_silent_for / NSEC_PER_SEC));
+    const struct err *refused = in->hubs ? &in->hubs->serving->refused : NULL;
     json_t *more =
         json_pack("{s:o, s:i, s:o, s:b, s:o, s:I, s:b, s:s, s:s, s:o, s:o, s:o*, s:s*, s:s*}",
             "endpoint", encode_endpoint(ob ? &ob->endpoint : NULL), "apiPort",
             hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
-            "reachable", (int)in->hub_heard, "silentSeconds", encode_silence(in->hub_silent_for),
-            "quietSeconds", (json_int_t)(in->hub_quiet_max / NSEC_PER_SEC), "udp", (int)by_udp,
-            "why", in->stream_why ? in->stream_why : "", "oneWay",
-            udp_asymmetry_name(in->asymmetry), "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0),
-            "txBytes", encode_bytes(ob ? ob->facts.tx_bytes : 0), "storeBehindSeconds",
+            "reachable", (int)in->hub_heard, "silentSeconds", silent, "quietSeconds",
+            (json_int_t)(in->hub_quiet_max / NSEC_PER_SEC), "udp", (int)by_udp, "why",
+            in->stream_why ? in->stream_why : "", "oneWay", udp_asymmetry_name(in->asymmetry),
+            "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+            encode_bytes(ob ? ob->facts.tx_bytes : 0), "storeBehindSeconds",
             in->hub_store_behind_s ? json_integer((json_int_t)in->hub_store_behind_s) : NULL,
             "tlsFailure", in->hub_heard ? NULL : in->tls_failure, "refused",
             refused && refused->code != 0 ? refused->text : NULL);
 
     return join(encode_node(hub), more);
 }
-
-#define WHY_MAX (ENDPOINT_TEXT_MAX + NODE_CLOCK_TEXT_MAX + 80)
 
 /* What is wrong with that hub, a clause; "": nothing. */
 static void explain_hub(const struct status_input *in, const struct agent_hub *hub,
@@ -159,13 +272,12 @@ static void explain_hub(const struct status_input *in, const struct agent_hub *h
     ret[0] = '\0';
     if (ob && !endpoint_is_none(&ob->endpoint))
         (void)endpoint_format(&ob->endpoint, at);
-    if (!observation_has_session(ob, in->now) && is_faulty(in))
+    if (!observation_has_session(ob, in->now) && text_or_none(in->fault))
         (void)snprintf(ret, WHY_MAX, "the interface of this node is not as it should be");
     else if (!observation_has_session(ob, in->now))
         (void)snprintf(ret, WHY_MAX, "no handshake with it comes about at %s: %s", at,
-            in->lockout && in->lockout[0] != '\0' ? in->lockout
-                                                  : "it is down, or UDP to it is blocked");
-    else if (hub == in->hubs->home && !in->hub_heard)
+            text_or_none(in->lockout) ? in->lockout : "it is down, or UDP to it is blocked");
+    else if (hub == in->hubs->serving && !in->hub_heard)
         (void)snprintf(ret, WHY_MAX, "it does not answer, and another one is being asked");
     else if (hub->report_lost_at != 0)
         (void)snprintf(
@@ -179,7 +291,7 @@ static json_t *encode_one_hub(const struct status_input *in, const struct agent_
 
     explain_hub(in, hub, ob, why);
     return json_pack("{s:s, s:b, s:b, s:o, s:o, s:s}", "name", hub->name, "serves",
-        (int)(hub == in->hubs->home), "reachable", (int)(why[0] == '\0'), "endpoint",
+        (int)(hub == in->hubs->serving), "reachable", (int)(why[0] == '\0'), "endpoint",
         encode_endpoint(ob ? &ob->endpoint : NULL), "handshakeAgeSeconds", encode_age(ob, in->now),
         "why", why);
 }
@@ -190,8 +302,7 @@ static json_t *encode_hubs(const struct status_input *in)
     json_t *hubs = in->hubs && in->hubs->n > 1 ? json_array() : NULL;
 
     for (unsigned i = 0; hubs && i < in->hubs->n; i++)
-        if (json_array_append_new(hubs, encode_one_hub(in, in->hubs->items[i])) < 0)
-            hubs = (json_decref(hubs), NULL);
+        hubs = append(hubs, encode_one_hub(in, in->hubs->items[i]));
     return hubs;
 }
 
@@ -199,15 +310,16 @@ static json_t *encode_peer(
     const struct status_input *in, const struct node *node, const struct reach_peer *path)
 {
     const struct observation *ob = observe_find(in->seen, &node->key);
+    const struct endpoint *seen = ob ? &ob->endpoint : NULL;
+    const struct endpoint *at = endpoint_is_none(&path->remote) ? seen : &path->remote;
     nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
     json_t *more = json_pack("{s:o, s:o, s:i, s:o, s:o, s:I, s:b, s:b}", "endpoint",
-        encode_peer_endpoint(path, ob), "handshakeAgeSeconds", encode_age(ob, in->now), "mtu",
+        encode_endpoint(at), "handshakeAgeSeconds", encode_age(ob, in->now), "mtu",
         (int)render_mtu(in->render, node), "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0),
         "txBytes", encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "alarm",
         (int)path->is_alarm, "stock", (int)node->stock);
 
-    return join(
-        join(encode_node(node), status_reach_encode(path, ob ? ob->rate : 0, in->now)), more);
+    return join(join(encode_node(node), encode_reach(path, ob ? ob->rate : 0, in->now)), more);
 }
 
 static json_t *encode_peers(const struct status_input *in)
@@ -218,17 +330,10 @@ static json_t *encode_peers(const struct status_input *in)
         const struct reach_peer *path = &in->reach->items[i];
         const struct node *node = snapshot_find_node(in->render->snapshot, path->node);
 
-        if (node && json_array_append_new(peers, encode_peer(in, node, path)) < 0)
-            peers = (json_decref(peers), NULL);
+        if (node)
+            peers = append(peers, encode_peer(in, node, path));
     }
     return peers;
-}
-
-static const char *source_of_keepalive(const struct status_input *in)
-{
-    if (in->render->snapshot->network.keepalive != NETWORK_KEEPALIVE_AUTO)
-        return "network";
-    return keepalive_plan_is_known(in->keepalive) ? "measured" : "default";
 }
 
 /* A rest that a mapping has survived, or has not, in s; null: none was measured. */
@@ -241,6 +346,8 @@ static json_t *encode_keepalive(const struct status_input *in)
 {
     const struct keepalive_plan *plan = in->keepalive;
     bool is_known = keepalive_plan_is_known(plan);
+    bool is_fixed = in->render->snapshot->network.keepalive != NETWORK_KEEPALIVE_AUTO;
+    const char *from = is_fixed ? "network" : is_known ? "measured" : "default";
     const struct keepalive_known *known = &plan->known;
     nsec_t age = nsec_max(in->wall - known->measured_at, 0) / NSEC_PER_SEC;
     char text[KEEPALIVE_TEXT_MAX] = "";
@@ -248,7 +355,7 @@ static json_t *encode_keepalive(const struct status_input *in)
     if (is_known)
         keepalive_plan_describe(plan, text);
     return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:s, s:s}", "seconds",
-        (int)render_keepalive(in->render), "from", source_of_keepalive(in), "survivedSeconds",
+        (int)render_keepalive(in->render), "from", from, "survivedSeconds",
         encode_seconds(known->bounds.lives), "forgottenSeconds", encode_seconds(known->bounds.dies),
         "measured", is_known ? json_integer(known->measured_at / NSEC_PER_SEC) : json_null(),
         "measuredSecondsAgo", is_known ? json_integer(age) : json_null(), "found", text, "why",
@@ -263,15 +370,32 @@ json_t *status_encode(const struct status_input *in)
     return json_pack(
         "{s:o, s:o, s:o*, s:o*, s:o*, s:o, s:o, s:b, s:s*, s:o*, s:o*, s:o*, s:s*, s:s*}", "self",
         encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(), "hubs",
-        encode_hubs(in), "cluster",
-        in->cluster ? status_cluster_encode(in->cluster, in->now) : NULL, "keepalive",
-        in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in), "namesLeftOut",
+        encode_hubs(in), "cluster", in->cluster ? encode_cluster(in->cluster, in->now) : NULL,
+        "keepalive", in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in),
+        "namesLeftOut",
         in->names_left_out ? json_incref((json_t *)in->names_left_out) : json_array(),
         "namesPending", (int)in->names_pending, "namesFailure",
         in->names_failure && in->names_failure->code != 0 ? err_text(in->names_failure) : NULL,
         "routes", in->routes ? status_routes_encode(in->routes) : NULL, "ownRoutes",
         in->routes ? status_routes_encode_own(in->routes) : NULL, "jobs",
-        in->meter ? meter_jobs_encode(in->meter) : NULL, "copied",
-        in->copy_why && in->copy_why[0] != '\0' ? in->copy_why : NULL, "clock",
-        in->clock_why && in->clock_why[0] != '\0' ? in->clock_why : NULL);
+        in->meter ? meter_jobs_encode(in->meter) : NULL, "copied", text_or_none(in->copy_why),
+        "clock", text_or_none(in->clock_why));
+}
+
+/* ---- the paths to one node ------------------------------------------------------------------ */
+
+json_t *status_paths_encode(const struct status_paths *in)
+{
+    const char *name = in->node->meta.name;
+    json_t *pairs = path_driver_encode_pairs(in->paths, name, in->now);
+    struct path_view view = {.n_frames = 0};
+
+    (void)path_driver_view(in->paths, name, &view, in->now);
+    return join(
+        json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "name", name, "framesSent",
+            (json_int_t)view.n_frames, "guessesSent", (json_int_t)view.n_guesses, "self",
+            path_report_encode_facts(path_driver_self(in->paths)), "peer",
+            in->node->side ? path_report_encode_facts(in->node->side) : json_null(), "candidates",
+            pairs ? pairs : json_array(), "relays", path_driver_encode_relays(in->paths, name)),
+        encode_reach(in->peer, in->rate, in->now));
 }

@@ -10,19 +10,50 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/hublink/udp_asymmetry.h"
+#include "agent/hublink/hub_transport.h"
 #include "agent/paths/edge/keepalive_probe.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "mesh/render/render.h"
 
 struct hub_set;
 struct meter;
 struct offloads;
+struct path_driver;
 struct resolver;
-struct status_cluster;
-struct status_routes;
+struct subnet_routes;
+struct subnets;
+
+/** What is known of the cluster's API: does it say who is in the network? All zero but @since: it
+ * has not answered yet. */
+struct status_cluster {
+    bool is_heard;  /* it answers */
+    nsec_t since;   /* monotonic; so it is since then */
+    struct err why; /* why it does not; no words: nothing has failed yet */
+};
+
+/** status_cluster_set() - it answers now, or does not, for the reason @why. */
+void status_cluster_set(struct status_cluster *c, bool heard, const char *why, nsec_t now);
+
+/** What is told of subnets: those that this node reaches, and those behind it. Borrowed. */
+struct status_routes {
+    const struct subnet_routes *others; /* behind other nodes */
+    const struct node *self;            /* with what the hub admits */
+    const struct subnets *asked;        /* what this node asks for */
+    int forwards4;                      /* IPv4; as route_guard_is_forwarding() says */
+    int forwards6;
+    bool masquerades;
+    const char *guard_fault; /* why the rules of route_guard_put() are not there; "": they are */
+};
+
+/** status_routes_encode() - subnets behind others: [{"route", "node", "used", "why"}]. */
+json_t *status_routes_encode(const struct status_routes *in);
+
+/** status_routes_encode_own() - those behind this node: [{"route", "admitted", "masquerade",
+ * "why"}]. */
+json_t *status_routes_encode_own(const struct status_routes *in);
 
 /** Everything that a status tells of. Borrowed. */
 struct status_input {
@@ -51,10 +82,10 @@ struct status_input {
     const char *copy_why;            /* another machine is this node, too, and what to do; "" or
                                         NULL: none is */
     const char *clock_why;           /* what is wrong with this machine's clock; "" or NULL */
-    const char *lockout;             /* why its handshakes are refused, as node_clock.h says; "" or
-                                        NULL */
-    const struct meter *meter;       /* the jobs that run here; NULL: not told */
-    const struct hub_set *hubs;      /* all hubs; NULL: not told */
+    const char *lockout;        /* why its handshakes are refused, as node_machine.h says; "" or
+                                   NULL */
+    const struct meter *meter;  /* the jobs that run here; NULL: not told */
+    const struct hub_set *hubs; /* all hubs; NULL: not told */
     const struct status_cluster *cluster; /* NULL: hubs say who is in the network */
     bool hub_heard;                       /* the hub's stream of events is open and not silent */
     nsec_t hub_silent_for;                /* as hub_link_silent_for() says, ns */
@@ -69,3 +100,15 @@ struct status_input {
 
 /** status_encode() - the status as JSON: a new reference, NULL for no memory. */
 json_t *status_encode(const struct status_input *in);
+
+/** What is told of the paths to one node, for `weft paths NODE`. Borrowed. */
+struct status_paths {
+    const struct path_driver *paths;
+    const struct node *node;       /* that one */
+    const struct reach_peer *peer; /* how it is reached */
+    uint64_t rate;                 /* what is sent to it is kept to so many bit/s; 0: to none */
+    nsec_t now;                    /* monotonic */
+};
+
+/** status_paths_encode() - all that was tried to reach it, as JSON, which is a contract, too. */
+json_t *status_paths_encode(const struct status_paths *in);

@@ -5,50 +5,394 @@
 #include <string.h>
 
 #include "agent/hublink/hub_link.h"
-#include "agent/status_cells.h"
-#include "agent/status_cluster.h"
-#include "agent/status_jobs.h"
-#include "agent/status_rates.h"
-#include "agent/status_reach.h"
-#include "agent/status_routes.h"
-#include "base/str.h"
-#include "base/table.h"
+#include "base/text.h"
+#include "base/traffic.h"
+#include "cost/ledger.h"
+#include "path/path.h"
 
-/* An alarm names at most so many peers. */
-#define ALARM_NAMES 10
+/* An alarm names at most so many peers, and so does the line with the rates. */
+#define NAMED_MAX 10
+
+/* ---- fields --------------------------------------------------------------------------------- */
+
+/* A field may be missing or of another type, where the agent is of another version. */
+
+#define CELL_MAX 32 /* with the NUL */
+
+static const char *text_of(const json_t *obj, const char *field, const char *instead)
+{
+    const char *text = json_string_value(json_object_get(obj, field));
+
+    return text && text[0] != '\0' ? text : instead;
+}
+
+static long long number_of(const json_t *obj, const char *field)
+{
+    return (long long)json_integer_value(json_object_get(obj, field));
+}
+
+static bool is_set(const json_t *obj, const char *field)
+{
+    return json_is_true(json_object_get(obj, field));
+}
+
+/* A line with that text, as @fmt has it, if there is one. */
+__attribute__((format(printf, 2, 0))) static void add_line(
+    struct str *out, const char *fmt, const json_t *obj, const char *field)
+{
+    const char *text = text_of(obj, field, NULL);
+
+    if (text)
+        str_addf(out, fmt, text);
+}
+
+/* How long ago: "12 s ago", "never". */
+static const char *format_age(const json_t *obj, const char *field, char buf[static CELL_MAX])
+{
+    if (!json_is_integer(json_object_get(obj, field)))
+        return "never";
+    (void)snprintf(buf, CELL_MAX, "%lld s ago", number_of(obj, field));
+    return buf;
+}
+
+/* "1.5 KiB" */
+static const char *format_bytes(const json_t *obj, const char *field, char buf[static CELL_MAX])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double v = (double)number_of(obj, field);
+    unsigned unit = 0;
+
+    for (; v >= 1024 && unit + 1 < sizeof(units) / sizeof(*units); unit++)
+        v /= 1024;
+    (void)snprintf(buf, CELL_MAX, unit == 0 ? "%.0f %s" : "%.1f %s", v, units[unit]);
+    return buf;
+}
+
+/* A field in seconds: "3 min". */
+static const char *format_time(const json_t *obj, const char *field, char buf[static CELL_MAX])
+{
+    long long s = number_of(obj, field);
+
+    if (s < 120)
+        (void)snprintf(buf, CELL_MAX, "%lld s", s);
+    else if (s < 120 * 60)
+        (void)snprintf(buf, CELL_MAX, "%lld min", s / 60);
+    else if (s < 48 * 3600)
+        (void)snprintf(buf, CELL_MAX, "%lld h", s / 3600);
+    else
+        (void)snprintf(buf, CELL_MAX, "%lld d", s / 86400);
+    return buf;
+}
+
+/* A number, times @factor: "0.4 ms"; "-": it is not known. */
+static const char *format_real(const json_t *obj, const char *field, double factor,
+    const char *unit, char buf[static CELL_MAX])
+{
+    const json_t *v = json_object_get(obj, field);
+
+    if (!json_is_number(v))
+        return "-";
+    (void)snprintf(buf, CELL_MAX, "%.1f %s", json_number_value(v) * factor, unit);
+    return buf;
+}
+
+#define REACH_TEXT_MAX 128
+
+/* "relay via r1" */
+static const char *format_path(const json_t *peer, char buf[static REACH_TEXT_MAX])
+{
+    const char *relay = text_of(peer, "relay", NULL);
+
+    (void)snprintf(buf, REACH_TEXT_MAX, "%.40s%s%.64s", text_of(peer, "path", "?"),
+        relay ? " via " : "", relay ? relay : "");
+    return buf;
+}
+
+/* The cells of one row. */
+typedef void (*row_fn)(struct table *t, const json_t *item);
+
+static void format_table(struct str *out, const char *const head[], unsigned n_columns,
+    const json_t *items, row_fn add_row)
+{
+    const json_t *item;
+    struct table t;
+    size_t index;
+
+    table_init(&t, n_columns);
+    for (unsigned i = 0; i < n_columns; i++)
+        table_add(&t, "%s", head[i]);
+    json_array_foreach(items, index, item)
+        add_row(&t, item);
+    table_format(&t, out);
+    table_deinit(&t);
+}
+
+/* ---- this node ------------------------------------------------------------------------------ */
+
+/* A line for each offload that is off, with the reason. */
+static void format_offloads(const json_t *offloads, struct str *out)
+{
+    const json_t *offload;
+    size_t index;
+
+    json_array_foreach(offloads, index, offload)
+        if (!is_set(offload, "on"))
+            str_addf(out, "the offload %s is off: %s\n", text_of(offload, "name", "?"),
+                text_of(offload, "why", "?"));
+}
+
+/* "rates that are kept: all 100Mbit", ", to b 20Mbit" */
+static void add_rate(struct str *out, unsigned *n, const char *what, const json_t *rate)
+{
+    char text[TRAFFIC_RATE_TEXT_MAX];
+
+    if (json_is_integer(rate))
+        str_addf(out, "%s%s %s", (*n)++ == 0 ? "rates that are kept: " : ", ", what,
+            traffic_rate_format((uint64_t)json_integer_value(rate), text));
+}
+
+static void format_rates(const json_t *status, struct str *out)
+{
+    json_t *rates = json_object_get(json_object_get(status, "self"), "rates");
+    const char *class;
+    unsigned n_peers = 0;
+    unsigned n = 0;
+    char what[80];
+    json_t *peer;
+    json_t *rate;
+    size_t i;
+
+    add_rate(out, &n, "all", json_object_get(rates, "bitsPerSecond"));
+    json_object_foreach(json_object_get(rates, "classes"), class, rate) {
+        (void)snprintf(what, sizeof(what), "%.20s", class);
+        add_rate(out, &n, what, rate);
+    }
+    json_array_foreach(json_object_get(status, "peers"), i, peer) {
+        rate = json_object_get(peer, "rateBitsPerSecond");
+        if (!json_is_integer(rate) || n_peers++ >= NAMED_MAX)
+            continue;
+        (void)snprintf(what, sizeof(what), "to %.63s", text_of(peer, "name", "?"));
+        add_rate(out, &n, what, rate);
+    }
+    if (n_peers > NAMED_MAX)
+        str_addf(out, ", and to %u others", n_peers - NAMED_MAX);
+    if (n > 0)
+        str_add(out, "\n");
+    if (is_set(rates, "showsDscp"))
+        str_add(out, "what is sent shows its DSCP outside the tunnel\n");
+    add_line(out, "rates are not kept: %s\n", rates, "why");
+}
+
+/* Who is in the jobs that run here, and what NCCL took. */
+static void format_jobs(const json_t *jobs, struct str *out)
+{
+    const json_t *job;
+    size_t i;
+
+    json_array_foreach(jobs, i, job) {
+        const json_t *nccl = json_object_get(job, "nccl");
+        const json_t *budget = json_object_get(job, "budget");
+        const char *verdict = json_string_value(json_object_get(nccl, "verdict"));
+        const char *text = json_string_value(json_object_get(nccl, "text"));
+        size_t n = json_array_size(json_object_get(job, "nodes"));
+
+        str_addf(out, "job %s", text_of(job, "job", "?"));
+        if (n > 0)
+            str_addf(out, ", of %zu node%s", n, n == 1 ? "" : "s");
+        if (verdict && text)
+            str_addf(out, "; %s%s", strcmp(verdict, "wanted") == 0 ? "" : "look at this: ", text);
+        if (json_is_object(budget)) {
+            str_add(out, "; budget: ");
+            spent_format(out, budget);
+        }
+        str_add(out, "\n");
+    }
+}
+
+static void format_fault(const json_t *self, struct str *out)
+{
+    const json_t *retry = json_object_get(self, "retry");
+    const char *fault = text_of(self, "fault", NULL);
+    long long n = number_of(retry, "failures");
+
+    if (!fault)
+        return;
+    str_addf(out, "the interface is not as it should be, and nobody is reached until it is: %s\n",
+        fault);
+    if (n > 0)
+        str_addf(out, "it was tried %lld time%s, and is tried again in %.1f s\n", n,
+            n == 1 ? "" : "s", json_number_value(json_object_get(retry, "inSeconds")));
+}
+
+/* Null, or not there with an older agent: none was removed. */
+static void format_foreign(const json_t *foreign, struct str *out)
+{
+    if (number_of(foreign, "removed") > 0)
+        str_addf(out,
+            "peers that somebody else had added to the interface and that were removed: %lld, the "
+            "last %lld s ago with the public key %s\n",
+            number_of(foreign, "removed"), number_of(foreign, "ageSeconds"),
+            text_of(foreign, "last", "?"));
+}
+
+/* "keepalive 21 s: the NAT forgets a silent UDP mapping after about 28 s, seen 3 min ago" */
+static void format_keepalive(const json_t *keepalive, struct str *out)
+{
+    bool is_fixed = strcmp(text_of(keepalive, "from", ""), "network") == 0;
+    const char *found = text_of(keepalive, "found", NULL);
+    char buf[CELL_MAX];
+
+    if (!keepalive)
+        return;
+    str_addf(out, "keepalive %lld s%s", number_of(keepalive, "seconds"),
+        is_fixed ? ", which the network says" : "");
+    if (found)
+        str_addf(
+            out, ": %s, seen %s ago\n", found, format_time(keepalive, "measuredSecondsAgo", buf));
+    else
+        str_addf(out, "; not measured yet: %s\n", text_of(keepalive, "why", "no reason is known"));
+}
+
+static void format_names(const json_t *status, struct str *out)
+{
+    const json_t *item;
+    size_t i;
+
+    add_line(out,
+        "the nodes' names are not written to the hosts file, which is tried again and again: %s\n",
+        status, "namesFailure");
+    json_array_foreach(json_object_get(status, "namesLeftOut"), i, item)
+        str_addf(out, "the name \"%s\" of node %s is left out of the hosts file: %s\n",
+            text_of(item, "name", "?"), text_of(item, "node", "?"), text_of(item, "why", "?"));
+    /* Why containers do not get the names from this node. */
+    add_line(out, "the nodes' names are not answered by DNS: %s\n",
+        json_object_get(json_object_get(status, "self"), "dns"), "why");
+}
+
+/* ---- hubs, and the cluster ------------------------------------------------------------------ */
+
+/* A hub that has missed a heartbeat is shown as silent, well before it counts as away. */
+static const char *format_presence(const json_t *hub, char buf[static 64])
+{
+    long long silent = number_of(hub, "silentSeconds");
+    const json_t *quiet = json_object_get(hub, "quietSeconds"); /* no older agent says it */
+    json_int_t most = quiet ? json_integer_value(quiet) : HUB_LINK_QUIET_MAX / NSEC_PER_SEC;
+
+    if (!is_set(hub, "reachable"))
+        return "does not answer";
+    if (silent < most)
+        return "answers";
+    (void)snprintf(buf, 64, "silent for %lld s", silent);
+    return buf;
+}
+
+/* The hub that serves this node, a line for each other one, and what is wrong with the first. */
+static void format_hubs(const json_t *status, struct str *out)
+{
+    const json_t *hub = json_object_get(status, "hub");
+    const char *stream_why = text_of(hub, "why", NULL);
+    const json_t *other;
+    char presence[64];
+    char age[CELL_MAX];
+    size_t i;
+
+    /* The endpoint of a stream is its near end, on this machine; @stream_why names the far one. */
+    str_addf(out, "hub %s %s%s: %s, last handshake %s\n", text_of(hub, "name", "?"),
+        stream_why ? "in TLS" : "at ",
+        stream_why ? "" : text_of(hub, "endpoint", "an unknown place"),
+        format_presence(hub, presence), format_age(hub, "handshakeAgeSeconds", age));
+    json_array_foreach(json_object_get(status, "hubs"), i, other) {
+        const char *why = text_of(other, "why", NULL);
+
+        if (!is_set(other, "serves"))
+            str_addf(out, "hub %s at %s: %s%s, last handshake %s\n", text_of(other, "name", "?"),
+                text_of(other, "endpoint", "an unknown place"), why ? "away: " : "stands by",
+                why ? why : "", format_age(other, "handshakeAgeSeconds", age));
+    }
+    /* What other hubs, or people in the cluster, have changed is then not known here. */
+    if (number_of(hub, "storeBehindSeconds") > 0)
+        str_addf(out,
+            "hub: its store has not said for %lld s what has changed; what was changed elsewhere "
+            "since then is not known here\n",
+            number_of(hub, "storeBehindSeconds"));
+    add_line(out,
+        "hub: its events are refused, what was known before them stays, and its administrator "
+        "has to look into it: %s\n",
+        hub, "refused");
+    add_line(out, "hub: %s\n", hub, "why");
+    add_line(out, "hub: UDP to it fails, and so does TLS: %s\n", hub, "tlsFailure");
+}
+
+static void format_cluster(const json_t *cluster, struct str *out)
+{
+    const char *why = text_of(cluster, "why", NULL);
+    long long age = number_of(cluster, "sinceSeconds");
+
+    if (!json_is_object(cluster))
+        return;
+    if (is_set(cluster, "reachable"))
+        str_add(out, "cluster: its API says who is in the network\n");
+    else if (why)
+        str_addf(out,
+            "cluster: its API does not answer for %lld s, known peers stay, and no change of the "
+            "network is heard of: %s\n",
+            age, why);
+    else
+        str_addf(out, "cluster: its API has been asked for %lld s and has not answered yet\n", age);
+}
+
+/* ---- subnets -------------------------------------------------------------------------------- */
+
+void status_text_format_routes(const json_t *status, struct str *out)
+{
+    const json_t *routes = json_object_get(status, "routes");
+    const char *node = NULL;
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(json_object_get(status, "ownRoutes"), i, item) {
+        const char *why = text_of(item, "why", "");
+
+        str_addf(out, "this node is %sthe way to %s%s%s\n", why[0] ? "not yet " : "",
+            text_of(item, "route", ""), why[0] ? ": " : "", why);
+    }
+    /* One line for each node, with the subnets behind it, which follow each other in @routes. */
+    json_array_foreach(routes, i, item) {
+        const char *behind = text_of(item, "node", "");
+
+        if (!is_set(item, "used"))
+            continue;
+        if (node && strcmp(node, behind) == 0)
+            str_addf(out, ", %s", text_of(item, "route", ""));
+        else
+            str_addf(out, "%sthrough %s: %s", node ? "\n" : "", behind, text_of(item, "route", ""));
+        node = behind;
+    }
+    if (node)
+        str_add(out, "\n");
+    json_array_foreach(routes, i, item)
+        if (!is_set(item, "used"))
+            str_addf(out, "not through %s: %s, %s\n", text_of(item, "node", ""),
+                text_of(item, "route", ""), text_of(item, "why", ""));
+}
+
+/* ---- peers ---------------------------------------------------------------------------------- */
 
 static void add_peer(struct table *t, const json_t *peer)
 {
-    char path[STATUS_REACH_PATH_MAX];
-    char buf[STATUS_CELL_MAX];
+    char path[REACH_TEXT_MAX];
+    char buf[CELL_MAX];
 
-    table_add(t, "%s", status_cells_text(peer, "name", "?"));
-    table_add(t, "%s", status_cells_text(peer, "address4", "?"));
-    table_add(t, "%s", status_reach_path(peer, path));
-    table_add(t, "%s", status_cells_real(peer, "rttMs", 1, "ms", buf));
-    table_add(t, "%s", status_cells_real(peer, "loss", 100, "%", buf));
-    table_add(t, "%lld", (long long)json_integer_value(json_object_get(peer, "mtu")));
-    table_add(t, "%s", status_cells_time(peer, "sinceSeconds", buf));
-    table_add(t, "%s", status_cells_age(peer, buf));
-    table_add(t, "%s", status_cells_bytes(peer, "rxBytes", buf));
-    table_add(t, "%s", status_cells_bytes(peer, "txBytes", buf));
-}
-
-static void format_peers(const json_t *peers, struct str *out)
-{
-    static const char *const head[] = {
-        "PEER", "ADDRESS", "PATH", "RTT", "LOSS", "MTU", "SINCE", "HANDSHAKE", "RECEIVED", "SENT"};
-    struct table t;
-    size_t index;
-    json_t *peer;
-
-    table_init(&t, sizeof(head) / sizeof(*head));
-    for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)
-        table_add(&t, "%s", head[i]);
-    json_array_foreach(peers, index, peer)
-        add_peer(&t, peer);
-    table_format(&t, out);
-    table_deinit(&t);
+    table_add(t, "%s", text_of(peer, "name", "?"));
+    table_add(t, "%s", text_of(peer, "address4", "?"));
+    table_add(t, "%s", format_path(peer, path));
+    table_add(t, "%s", format_real(peer, "rttMs", 1, "ms", buf));
+    table_add(t, "%s", format_real(peer, "loss", 100, "%", buf));
+    table_add(t, "%lld", number_of(peer, "mtu"));
+    table_add(t, "%s", format_time(peer, "sinceSeconds", buf));
+    table_add(t, "%s", format_age(peer, "handshakeAgeSeconds", buf));
+    table_add(t, "%s", format_bytes(peer, "rxBytes", buf));
+    table_add(t, "%s", format_bytes(peer, "txBytes", buf));
 }
 
 /* Has one of the first @before peers the same reason as @peer? */
@@ -64,229 +408,134 @@ static bool is_said(const json_t *peers, size_t before, const json_t *peer)
     return false;
 }
 
-/* Prints each reason once, because many peers have the same one. */
-static void format_reasons(const json_t *peers, struct str *out)
+/* "ALARM: no direct path to b, c and 2 more, though only direct paths are wanted"; then each reason
+ * once, because many peers have the same one. */
+static void format_alarm_and_reasons(const json_t *peers, struct str *out)
 {
-    size_t index;
-    json_t *peer;
-
-    json_array_foreach(peers, index, peer) {
-        const char *why = status_cells_text(peer, "why", NULL);
-
-        if (why && !is_said(peers, index, peer))
-            str_addf(out, "%s: %s\n", status_cells_text(peer, "path", "?"), why);
-    }
-}
-
-/* "keepalive 21 s: the NAT forgets a silent UDP mapping after about 28 s, seen 3 min ago" */
-static void format_keepalive(const json_t *keepalive, struct str *out)
-{
-    bool is_fixed = strcmp(status_cells_text(keepalive, "from", ""), "network") == 0;
-    const char *found = status_cells_text(keepalive, "found", NULL);
-    char buf[STATUS_CELL_MAX];
-
-    if (!keepalive)
-        return;
-    str_addf(out, "keepalive %lld s%s",
-        (long long)json_integer_value(json_object_get(keepalive, "seconds")),
-        is_fixed ? ", which the network says" : "");
-    if (found)
-        str_addf(out, ": %s, seen %s ago\n", found,
-            status_cells_time(keepalive, "measuredSecondsAgo", buf));
-    else
-        str_addf(out, "; not measured yet: %s\n",
-            status_cells_text(keepalive, "why", "no reason is known"));
-}
-
-/* "ALARM: no direct path to b, c and 2 more, though only direct paths are wanted" */
-static void format_alarm(const json_t *peers, struct str *out)
-{
+    const json_t *peer;
     size_t n = 0;
-    size_t index;
-    json_t *peer;
+    size_t i;
 
-    json_array_foreach(peers, index, peer) {
-        if (!json_is_true(json_object_get(peer, "alarm")))
+    json_array_foreach(peers, i, peer) {
+        if (!is_set(peer, "alarm"))
             continue;
-        if (n < ALARM_NAMES)
+        if (n < NAMED_MAX)
             str_addf(out, "%s%s", n == 0 ? "ALARM: no direct path to " : ", ",
-                status_cells_text(peer, "name", "?"));
+                text_of(peer, "name", "?"));
         n++;
     }
-    if (n > ALARM_NAMES)
-        str_addf(out, " and %zu more", n - ALARM_NAMES);
+    if (n > NAMED_MAX)
+        str_addf(out, " and %zu more", n - NAMED_MAX);
     if (n > 0)
         str_add(out, ", though only direct paths are wanted\n");
-}
+    json_array_foreach(peers, i, peer) {
+        const char *why = text_of(peer, "why", NULL);
 
-/* A line for each offload that is off, with the reason. */
-static void format_offloads(const json_t *offloads, struct str *out)
-{
-    const json_t *offload;
-    size_t index;
-
-    json_array_foreach(offloads, index, offload)
-        if (!json_is_true(json_object_get(offload, "on")))
-            str_addf(out, "the offload %s is off: %s\n", status_cells_text(offload, "name", "?"),
-                status_cells_text(offload, "why", "?"));
-}
-
-static void format_names(const json_t *status, struct str *out)
-{
-    const json_t *names = json_object_get(status, "namesLeftOut");
-    const char *failure = status_cells_text(status, "namesFailure", NULL);
-    const json_t *item;
-    size_t i;
-
-    if (failure)
-        str_addf(out,
-            "the nodes' names are not written to the hosts file, which is tried again and again: "
-            "%s\n",
-            failure);
-
-    json_array_foreach(names, i, item)
-        str_addf(out, "the name \"%s\" of node %s is left out of the hosts file: %s\n",
-            status_cells_text(item, "name", "?"), status_cells_text(item, "node", "?"),
-            status_cells_text(item, "why", "?"));
-}
-
-/* Why containers do not get the names from this node; nothing where they do. */
-static void format_dns(const json_t *dns, struct str *out)
-{
-    const char *why = status_cells_text(dns, "why", "");
-
-    if (why[0] != '\0')
-        str_addf(out, "the nodes' names are not answered by DNS: %s\n", why);
-}
-
-/* A hub that has missed a heartbeat is shown as silent, well before it counts as away. */
-static const char *format_presence(const json_t *hub, char buf[static 64])
-{
-    json_int_t silent = json_integer_value(json_object_get(hub, "silentSeconds"));
-    const json_t *quiet = json_object_get(hub, "quietSeconds"); /* no older agent says it */
-    json_int_t most = quiet ? json_integer_value(quiet) : HUB_LINK_QUIET_MAX / NSEC_PER_SEC;
-    bool is_heard = json_is_true(json_object_get(hub, "reachable"));
-
-    if (is_heard && silent < most)
-        return "answers";
-    if (is_heard)
-        (void)snprintf(buf, 64, "silent for %lld s", (long long)silent);
-    else
-        (void)snprintf(buf, 64, "does not answer");
-    return buf;
-}
-
-static void format_fault(const json_t *self, struct str *out)
-{
-    const json_t *retry = json_object_get(self, "retry");
-    long long n = (long long)json_integer_value(json_object_get(retry, "failures"));
-
-    if (status_cells_text(self, "fault", "")[0] == '\0')
-        return;
-    str_addf(out, "the interface is not as it should be, and nobody is reached until it is: %s\n",
-        status_cells_text(self, "fault", ""));
-    if (n > 0)
-        str_addf(out, "it was tried %lld time%s, and is tried again in %.1f s\n", n,
-            n == 1 ? "" : "s", json_number_value(json_object_get(retry, "inSeconds")));
-}
-
-/* Null, or not there with an older agent: none was removed. */
-static void format_foreign(const json_t *foreign, struct str *out)
-{
-    long long n = (long long)json_integer_value(json_object_get(foreign, "removed"));
-    long long age = (long long)json_integer_value(json_object_get(foreign, "ageSeconds"));
-
-    if (n > 0)
-        str_addf(out,
-            "peers that somebody else had added to the interface and that were removed: %lld, the "
-            "last %lld s ago with the public key %s\n",
-            n, age, status_cells_text(foreign, "last", "?"));
-}
-
-/* A line for each hub that does not serve this node. */
-static void format_hubs(const json_t *hubs, struct str *out)
-{
-    const json_t *hub;
-    char age[STATUS_CELL_MAX];
-    size_t i;
-
-    json_array_foreach(hubs, i, hub) {
-        const char *why = status_cells_text(hub, "why", NULL);
-
-        if (json_is_true(json_object_get(hub, "serves")))
-            continue;
-        str_addf(out, "hub %s at %s: %s%s, last handshake %s\n",
-            status_cells_text(hub, "name", "?"),
-            status_cells_text(hub, "endpoint", "an unknown place"), why ? "away: " : "stands by",
-            why ? why : "", status_cells_age(hub, age));
+        if (why && !is_said(peers, i, peer))
+            str_addf(out, "%s: %s\n", text_of(peer, "path", "?"), why);
     }
-}
-
-/* What other hubs, or people in the cluster, have changed is then not known here. */
-static void format_store(const json_t *hub, struct str *out)
-{
-    long long behind = (long long)json_integer_value(json_object_get(hub, "storeBehindSeconds"));
-
-    if (behind > 0)
-        str_addf(out,
-            "hub: its store has not said for %lld s what has changed; what was changed elsewhere "
-            "since then is not known here\n",
-            behind);
 }
 
 void status_text_format(const json_t *status, struct str *out)
 {
+    static const char *const head[] = {
+        "PEER", "ADDRESS", "PATH", "RTT", "LOSS", "MTU", "SINCE", "HANDSHAKE", "RECEIVED", "SENT"};
     const json_t *self = json_object_get(status, "self");
-    const json_t *hub = json_object_get(status, "hub");
     const json_t *peers = json_object_get(status, "peers");
-    const char *stream_why = status_cells_text(hub, "why", NULL);
-    char presence[64];
-    char age[STATUS_CELL_MAX];
 
-    str_addf(out, "%s in the network %s: %s, %s\n", status_cells_text(self, "name", "?"),
-        status_cells_text(self, "network", "?"), status_cells_text(self, "address4", "?"),
-        status_cells_text(self, "address6", "?"));
-    str_addf(out, "interface %s (%s), MTU %lld\n", status_cells_text(self, "interface", "?"),
-        status_cells_text(self, "engine", "no engine"),
-        (long long)json_integer_value(json_object_get(self, "mtu")));
+    str_addf(out, "%s in the network %s: %s, %s\n", text_of(self, "name", "?"),
+        text_of(self, "network", "?"), text_of(self, "address4", "?"),
+        text_of(self, "address6", "?"));
+    str_addf(out, "interface %s (%s), MTU %lld\n", text_of(self, "interface", "?"),
+        text_of(self, "engine", "no engine"), number_of(self, "mtu"));
     format_offloads(json_object_get(self, "offloads"), out);
-    status_rates_format(status, out);
-    status_jobs_format(json_object_get(status, "jobs"), out);
+    format_rates(status, out);
+    format_jobs(json_object_get(status, "jobs"), out);
     format_fault(self, out);
-    if (status_cells_text(status, "copied", NULL))
-        str_addf(out, "COPIED: %s\n", status_cells_text(status, "copied", NULL));
-    if (status_cells_text(status, "clock", NULL))
-        str_addf(out, "CLOCK: %s\n", status_cells_text(status, "clock", NULL));
+    add_line(out, "COPIED: %s\n", status, "copied");
+    add_line(out, "CLOCK: %s\n", status, "clock");
     format_foreign(json_object_get(self, "foreignPeers"), out);
-    /* The endpoint of a stream is its near end, on this machine; @stream_why names the far one. */
-    str_addf(out, "hub %s %s%s: %s, last handshake %s\n", status_cells_text(hub, "name", "?"),
-        stream_why ? "in TLS" : "at ",
-        stream_why ? "" : status_cells_text(hub, "endpoint", "an unknown place"),
-        format_presence(hub, presence), status_cells_age(hub, age));
-    format_hubs(json_object_get(status, "hubs"), out);
-    format_store(hub, out);
-    if (status_cells_text(hub, "refused", NULL))
-        str_addf(out,
-            "hub: its events are refused, what was known before them stays, and its administrator "
-            "has to look into it: %s\n",
-            status_cells_text(hub, "refused", NULL));
-    if (stream_why)
-        str_addf(out, "hub: %s\n", stream_why);
-    if (status_cells_text(hub, "tlsFailure", NULL))
-        str_addf(out, "hub: UDP to it fails, and so does TLS: %s\n",
-            status_cells_text(hub, "tlsFailure", NULL));
-    status_cluster_format(json_object_get(status, "cluster"), out);
+    format_hubs(status, out);
+    format_cluster(json_object_get(status, "cluster"), out);
     format_keepalive(json_object_get(status, "keepalive"), out);
     format_names(status, out);
-    format_dns(json_object_get(json_object_get(status, "self"), "dns"), out);
-    status_routes_format(status, out);
+    status_text_format_routes(status, out);
     str_add(out, "\n");
     if (json_array_size(peers) == 0) {
         str_add(out, "no other node yet\n");
         return;
     }
-    format_peers(peers, out);
+    format_table(out, head, sizeof(head) / sizeof(*head), peers, add_peer);
     str_add(out, "\n");
-    format_alarm(peers, out);
-    format_reasons(peers, out);
+    format_alarm_and_reasons(peers, out);
+}
+
+/* ---- the paths to one node ------------------------------------------------------------------ */
+
+static void add_pair(struct table *t, const json_t *pair)
+{
+    char buf[CELL_MAX];
+
+    table_add(t, "%s", text_of(pair, "endpoint", "?"));
+    table_add(
+        t, "%s%s", text_of(pair, "type", "?"), is_set(pair, "ownSocket") ? ", own socket" : "");
+    table_add(t, "%s", text_of(pair, "verdict", "?"));
+    table_add(t, "%s", format_real(pair, "rttMs", 1, "ms", buf));
+    table_add(t, "%lld/%lld", number_of(pair, "pongs"), number_of(pair, "pings"));
+    table_add(t, "%s", format_age(pair, "triedSecondsAgo", buf));
+}
+
+static void add_relay(struct table *t, const json_t *relay)
+{
+    const char *verdict = text_of(relay, "verdict", "?");
+    bool is_silent = strcmp(verdict, path_verdict_name(PATH_VERDICT_SILENT)) == 0;
+    char buf[CELL_MAX];
+
+    table_add(t, "%s", text_of(relay, "name", "?"));
+    table_add(t, "%s", is_silent ? "not reached there" : verdict);
+    table_add(t, "%s", format_real(relay, "rttMs", 1, "ms", buf));
+    table_add(t, "%s", format_real(relay, "peerRttMs", 1, "ms", buf));
+}
+
+/* "here: endpoint-independent mapping, behind a NAT" */
+static void format_nat(const char *whose, const json_t *nat, struct str *out)
+{
+    str_addf(out, "%s: %s mapping, %s%s\n", whose, text_of(nat, "mapping", "unknown"),
+        is_set(nat, "natted") ? "behind a NAT" : "no NAT seen",
+        is_set(nat, "blocked") ? ", UDP blocked" : "");
+}
+
+void status_text_format_paths(const json_t *paths, struct str *out)
+{
+    static const char *const pair_head[] = {
+        "ENDPOINT", "FOUND", "VERDICT", "RTT", "ANSWERED", "TRIED"};
+    /* The best relay has the smallest sum of both round trips. */
+    static const char *const relay_head[] = {"RELAY", "VERDICT", "RTT HERE", "RTT THERE"};
+    const json_t *pairs = json_object_get(paths, "candidates");
+    const json_t *relays = json_object_get(paths, "relays");
+    const json_t *rate = json_object_get(paths, "rateBitsPerSecond");
+    char rate_text[TRAFFIC_RATE_TEXT_MAX];
+    char path[REACH_TEXT_MAX];
+    char since[CELL_MAX];
+    char rtt[CELL_MAX];
+
+    str_addf(out, "%s is reached by %s for %s, RTT %s\n", text_of(paths, "name", "?"),
+        format_path(paths, path), format_time(paths, "sinceSeconds", since),
+        format_real(paths, "rttMs", 1, "ms", rtt));
+    add_line(out, "%s\n", paths, "why");
+    if (json_is_integer(rate))
+        str_addf(out, "what is sent to it is kept to %s\n",
+            traffic_rate_format((uint64_t)json_integer_value(rate), rate_text));
+    format_nat("here", json_object_get(paths, "self"), out);
+    format_nat("there", json_object_get(paths, "peer"), out);
+    str_addf(out, "%lld path frames were sent, %lld of them guesses at ports\n\n",
+        number_of(paths, "framesSent"), number_of(paths, "guessesSent"));
+    if (json_array_size(pairs) == 0)
+        str_add(out, "nothing has been tried yet\n");
+    else
+        format_table(out, pair_head, sizeof(pair_head) / sizeof(*pair_head), pairs, add_pair);
+    if (json_array_size(relays) == 0)
+        return;
+    str_add(out, "\n");
+    format_table(out, relay_head, sizeof(relay_head) / sizeof(*relay_head), relays, add_relay);
 }

@@ -10,9 +10,12 @@
 
 struct str;
 
-/**
- * status_text_format() - a few lines of words, and a table of the peers
- * @status:	as status_encode() made it, perhaps in another version of this program
- * @out:	appended to
- */
+/** status_text_format() - a few lines of words, and a table of the peers; appends to @out. */
 void status_text_format(const json_t *status, struct str *out);
+
+/** status_text_format_routes() - of these, the subnets that are reached, and those behind the node.
+ */
+void status_text_format_routes(const json_t *status, struct str *out);
+
+/** status_text_format_paths() - what status_paths_encode() made; appends to @out. */
+void status_text_format_paths(const json_t *paths, struct str *out);

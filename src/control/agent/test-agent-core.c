@@ -14,10 +14,6 @@
 #include <cmocka.h>
 
 #include "agent/agent_core.h"
-#include "agent/agent_hubs.h"
-#include "agent/agent_parts.h"
-#include "agent/agent_pass.h"
-#include "agent/agent_poll.h"
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
 #include "test/support/netns.h"
@@ -81,9 +77,9 @@ static void open_parts(struct agent *a)
         0);
     assert_int_equal(path_driver_new(&a->paths, &a->loop, &opt, &paths, NULL), 0);
     hub_set_init(&a->hubs, &a->loop, &a->state, &hub);
-    job_calls_init(&a->jobs, agent_hubs_find, a);
+    job_calls_init(&a->jobs, agent_core_find_link, a);
     path_driver_set_snapshot(a->paths, &a->snapshot, now);
-    assert_int_equal(agent_hubs_take(a, NULL), 0);
+    assert_int_equal(agent_core_take_hubs(a, NULL), 0);
 }
 
 static struct world *make_world(void **state)
@@ -145,8 +141,8 @@ static void test_a_pass_plans_the_next(void **state)
     struct world *w = make_world(state);
     struct agent *a = &w->agent;
 
-    agent_poll_run(a);
-    agent_pass_run(a);
+    agent_core_poll(a);
+    agent_core_pass(a);
     assert_int_equal(w->engine.config.n_peers, 3);
     assert_int_equal(a->pass.due_at, now + PASS_PLAN_PERIOD);
     assert_string_equal(a->pass.fault.text, "");
@@ -162,7 +158,7 @@ static void test_a_pass_that_fails_is_repeated(void **state)
     struct agent *a = &w->agent;
 
     assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
-    agent_pass_run(a);
+    agent_core_pass(a);
     assert_string_not_equal(a->pass.fault.text, "");
     assert_true(a->pass.due_at > now && a->pass.due_at < now + SEC);
     assert_int_equal(rtnl_add_link(w->nl, "weft0", "bridge"), 0);
@@ -180,15 +176,15 @@ static void test_peers_are_seen_with_their_ages(void **state)
     const struct x25519_public n3 = sample_key(3);
     const struct observation *ob;
 
-    agent_poll_run(a);
-    agent_pass_run(a);
-    agent_poll_run(a);
+    agent_core_poll(a);
+    agent_core_pass(a);
+    agent_core_poll(a);
     ob = observe_find(&a->seen, &n3);
     assert_non_null(ob);
     assert_int_equal(ob->handshake_at, 0);
     now += SEC;
     peer(w, 3)->facts.handshake_sec = wall_of_test() / SEC;
-    agent_poll_run(a);
+    agent_core_poll(a);
     assert_int_equal(observe_find(&a->seen, &n3)->handshake_at, now);
     assert_int_equal(a->reach.n, 2);
     end_world(w);
@@ -201,9 +197,9 @@ static void test_a_handshake_before_the_first_poll(void **state)
     struct agent *a = &w->agent;
     const struct x25519_public n3 = sample_key(3);
 
-    agent_pass_run(a);
+    agent_core_pass(a);
     peer(w, 3)->facts.handshake_sec = wall_of_test() / SEC - 30;
-    agent_poll_run(a);
+    agent_core_poll(a);
     assert_int_equal(observe_find(&a->seen, &n3)->handshake_at, now - 30 * SEC);
     end_world(w);
 }
@@ -221,12 +217,12 @@ static void test_what_moved_is_counted_once(void **state)
     m->counters[m->n_counters++] = (struct meter_counter){.key = sample_key(3), .sent = 1000};
     m->has_counters = true;
     a->reconcile.engine = NULL;
-    agent_poll_run(a);
+    agent_core_poll(a);
     a->reconcile.engine = &w->engine.engine;
-    agent_pass_run(a);
+    agent_core_pass(a);
     peer(w, 3)->facts.tx_bytes = 1500;
-    agent_poll_run(a);
-    agent_poll_run(a);
+    agent_core_poll(a);
+    agent_core_poll(a);
     assert_int_equal(m->n_days, 1);
     assert_int_equal(m->days[0].n, 1);
     assert_int_equal(m->days[0].flows[0].sent, 500);
@@ -240,27 +236,27 @@ static void test_a_peer_that_was_led_astray_comes_back(void **state)
     struct world *w = make_world(state);
     struct agent *a = &w->agent;
     struct wg_peer *hub;
-    struct endpoint told;
+    struct endpoint applied;
 
-    agent_poll_run(a);
-    agent_pass_run(a);
+    agent_core_poll(a);
+    agent_core_pass(a);
     hub = peer(w, 1);
     assert_non_null(hub);
-    told = hub->endpoint;
-    assert_false(endpoint_is_none(&told));
+    applied = hub->endpoint;
+    assert_false(endpoint_is_none(&applied));
     hub->endpoint.port++;
-    agent_poll_run(a);
+    agent_core_poll(a);
     hub->facts.tx_bytes = 1000;
     now += SEC;
-    agent_poll_run(a);
+    agent_core_poll(a);
     assert_true(a->pass.due_at > now);
     now += OBSERVE_SILENCE_MAX;
     /* A regular pass leaves alone what the engine has learned. */
-    agent_pass_run(a);
-    agent_poll_run(a);
+    agent_core_pass(a);
+    agent_core_poll(a);
     assert_true(a->pass.due_at <= now);
     agent_core_run(a, now);
-    assert_true(endpoint_equal(&peer(w, 1)->endpoint, &told));
+    assert_true(endpoint_equal(&peer(w, 1)->endpoint, &applied));
     end_world(w);
 }
 
@@ -269,10 +265,10 @@ static void test_an_engine_that_was_changed_by_hand_is_mended(void **state)
     struct world *w = make_world(state);
     struct agent *a = &w->agent;
 
-    agent_poll_run(a);
-    agent_pass_run(a);
+    agent_core_poll(a);
+    agent_core_pass(a);
     wg_peer_deinit(&w->engine.config.peers[--w->engine.config.n_peers]);
-    agent_poll_run(a);
+    agent_core_poll(a);
     assert_true(a->pass.due_at <= now);
     agent_core_run(a, now);
     assert_int_equal(w->engine.config.n_peers, 3);
@@ -302,26 +298,26 @@ static void test_another_hub_takes_over(void **state)
     struct endpoint relayed;
 
     put_second_hub(&a->snapshot);
-    agent_poll_run(a);
-    agent_pass_run(a);
+    agent_core_poll(a);
+    agent_core_pass(a);
     assert_int_equal(w->engine.config.n_peers, 4);
     assert_int_equal(a->hubs.n, 2);
-    before = a->hubs.home;
+    before = a->hubs.serving;
     at_before = sample_engine_find(&w->engine, &before->key)->endpoint;
     relayed = peer(w, 3)->endpoint;
     assert_true(endpoint_equal(&relayed, &at_before));
     now += SEC;
     hub_set_on_heard(&a->hubs, before, now);
     agent_core_run(a, now);
-    assert_ptr_equal(a->hubs.home, before);
+    assert_ptr_equal(a->hubs.serving, before);
     hub_set_on_lost(&a->hubs, before);
     assert_true(agent_core_due(a) <= now);
     agent_core_run(a, now);
-    assert_ptr_not_equal(a->hubs.home, before);
+    assert_ptr_not_equal(a->hubs.serving, before);
     agent_core_run(a, now);
     assert_int_equal(w->engine.config.n_peers, 4);
     assert_true(endpoint_equal(
-        &peer(w, 3)->endpoint, &sample_engine_find(&w->engine, &a->hubs.home->key)->endpoint));
+        &peer(w, 3)->endpoint, &sample_engine_find(&w->engine, &a->hubs.serving->key)->endpoint));
     assert_false(endpoint_equal(&peer(w, 3)->endpoint, &relayed));
     assert_true(
         endpoint_equal(&sample_engine_find(&w->engine, &before->key)->endpoint, &at_before));
@@ -333,21 +329,21 @@ static void test_a_hub_is_retired(void **state)
 {
     struct world *w = make_world(state);
     struct agent *a = &w->agent;
-    char home[NAME_MAX_LEN + 1];
+    char serving[NAME_MAX_LEN + 1];
 
     put_second_hub(&a->snapshot);
-    agent_poll_run(a);
-    agent_pass_run(a);
-    (void)snprintf(home, sizeof(home), "%s", a->hubs.home->name);
-    assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, home, NULL), 0);
-    agent_pass_run(a);
+    agent_core_poll(a);
+    agent_core_pass(a);
+    (void)snprintf(serving, sizeof(serving), "%s", a->hubs.serving->name);
+    assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, serving, NULL), 0);
+    agent_core_pass(a);
     assert_int_equal(a->hubs.n, 1);
-    assert_string_not_equal(a->hubs.home->name, home);
+    assert_string_not_equal(a->hubs.serving->name, serving);
     assert_int_equal(w->engine.config.n_peers, 3);
     /* Between two states a snapshot may have none. */
-    assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, a->hubs.home->name, NULL), 0);
-    agent_pass_run(a);
-    agent_poll_run(a);
+    assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, a->hubs.serving->name, NULL), 0);
+    agent_core_pass(a);
+    agent_core_poll(a);
     assert_int_equal(a->hubs.n, 1);
     end_world(w);
 }

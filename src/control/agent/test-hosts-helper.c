@@ -18,7 +18,7 @@
 #include "agent/state/blocks_file.h"
 #include "base/err.h"
 #include "net/socket/unix_socket.h"
-#include "os/statefile.h"
+#include "os/file.h"
 #include "test/support/emulated.h"
 
 #define OWNER "default/n1/5f02a1b3"

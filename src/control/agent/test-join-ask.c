@@ -1,5 +1,5 @@
 /* test-join-ask.c - when a hub is asked again to take a machine in, and when it is not. */
-#include "agent/join_ask.h"
+#include "agent/join.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,16 +16,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/join.h"
 #include "api/client/client.h"
-#include "os/rng_kernel.h"
+#include "os/clock.h"
 #include "test/support/canned_server.h"
 #include "test/support/sample_daemon.h"
 
 /* Enough for any test that ends by an answer. */
 #define LONG (60 * NSEC_PER_SEC)
 
-/* ---- a way to the daemon that is broken for a while ------------------------------------------ */
+/* ---- a way to the daemon that is broken for a while ----------------------------------------- */
 
 /* A thread that resets so many connections, and passes one on to the daemon after that. */
 struct gate {
@@ -108,11 +107,11 @@ static unsigned gate_stop(struct gate *g)
     return g->n_accepted;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- asking --------------------------------------------------------------------------------- */
 
 struct asking {
     struct token token;
-    struct join_wish wish;
+    struct join_options options;
     struct client_answer answer;
     struct err e;
     unsigned n_waits;       /* how often on_wait() was called */
@@ -140,7 +139,7 @@ static void asking_init(struct asking *a, const char *api, const char *name)
 {
     *a = (struct asking){.token = {.n_api = 1, .pin = sample_daemon.pin}};
     (void)snprintf(a->token.api[0], sizeof(a->token.api[0]), "%s", api);
-    a->wish = (struct join_wish){.token = &a->token,
+    a->options = (struct join_options){.token = &a->token,
         .name = name,
         .on_wait = on_wait,
         .on_proxy_passed_over = on_proxy_passed_over,
@@ -158,7 +157,7 @@ static int ask(struct asking *a, nsec_t patience)
     assert_true(x25519_derive_public(&secret, &a->token.hub_key));
     x25519_secret_make(&secret, &rng);
     assert_true(x25519_derive_public(&secret, &public));
-    return join_ask(&a->wish, &secret, &public, patience, &a->answer, &hub, &a->e);
+    return join_ask(&a->options, &secret, &public, patience, &a->answer, &hub, &a->e);
 }
 
 static json_int_t times_asked(const struct asking *a)
@@ -166,7 +165,7 @@ static json_int_t times_asked(const struct asking *a)
     return json_integer_value(json_object_get(a->answer.body, "asked"));
 }
 
-/* ---- tests ----------------------------------------------------------------------------------- */
+/* ---- tests ---------------------------------------------------------------------------------- */
 
 static void test_connections_that_are_reset(void **state)
 {
@@ -279,7 +278,7 @@ static void test_proxies(void **state)
         canned_server_start(&s, i ? away : refusing, i ? 3 : 1);
         gate_start(&g, 1000);
         asking_init(&a, g.server, "a");
-        a.wish.proxy = s.url;
+        a.options.proxy = s.url;
         assert_int_equal(ask(&a, LONG), CLIENT_E_UNREACHABLE);
         canned_server_join(&s);
         assert_int_equal(gate_stop(&g), i ? 3 : 1);
@@ -294,7 +293,7 @@ static void test_a_proxy_that_is_away(void **state)
     struct asking a;
 
     asking_init(&a, sample_daemon.https, "a");
-    a.wish.proxy = "http://127.0.0.1:1";
+    a.options.proxy = "http://127.0.0.1:1";
     assert_int_equal(ask(&a, LONG), 0);
     assert_int_equal(a.n_passed_over, 1);
     client_answer_deinit(&a.answer);

@@ -15,7 +15,7 @@
 #include "agent/reconcile/observe.h"
 #include "base/err.h"
 #include "base/metrics.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "test/support/sample_mesh.h"
 
 #define DAY  86400
@@ -229,7 +229,7 @@ static void test_jobs(void **state)
 struct hub {
     struct traffic days[64];
     unsigned n_days;
-    uint64_t told; /* what the node thinks that it has */
+    uint64_t reported; /* what the node thinks that it has */
 };
 
 static void hub_take(struct hub *hub, const json_t *json)
@@ -265,11 +265,11 @@ static bool report(struct world *w, struct hub *hub, bool arrives, bool is_answe
     bool more;
     json_t *json;
 
-    json = meter_report(&w->meter, hub->told, &upto, &more);
+    json = meter_report(&w->meter, hub->reported, &upto, &more);
     if (json && arrives)
         hub_take(hub, json);
     if (json && arrives && is_answered)
-        hub->told = upto;
+        hub->reported = upto;
     json_decref(json);
     return json != NULL;
 }
@@ -300,9 +300,9 @@ static void test_nothing_is_lost_or_doubled(void **state)
             look(w);
         } else if (what == 9) {
             restart_agent(w);
-            hub.told = 0;
+            hub.reported = 0;
         } else if (what == 10) {
-            hub.told = 0;
+            hub.reported = 0;
         } else if (what == 11 && step % 200 == 0) {
             w->wall_s += DAY;
         } else if (what == 12) {
@@ -310,7 +310,7 @@ static void test_nothing_is_lost_or_doubled(void **state)
         } else {
             (void)meter_settle(&w->meter);
             (void)report(w, &hub, rng_u32(&rng) % 4 != 0, rng_u32(&rng) % 4 != 0);
-            meter_forget(&w->meter, hub.told, w->wall_s);
+            meter_forget(&w->meter, hub.reported, w->wall_s);
         }
     }
     (void)meter_settle(&w->meter);
@@ -350,16 +350,16 @@ static void test_parts(void **state)
     assert_null(meter_report(&m, 0, &upto, &more));
     assert_true(meter_settle(&m));
     assert_false(meter_settle(&m));
-    while ((json = meter_report(&m, hub.told, &upto, &more))) {
+    while ((json = meter_report(&m, hub.reported, &upto, &more))) {
         hub_take(&hub, json);
-        hub.told = upto;
+        hub.reported = upto;
         n_parts++;
         assert_int_equal(more, upto < 200);
         json_decref(json);
     }
     assert_int_equal(n_parts, 4);
     assert_int_equal(hub_sum(&hub), 200);
-    assert_false(meter_has_news(&m, hub.told));
+    assert_false(meter_has_unreported(&m, hub.reported));
     for (unsigned i = 0; i < hub.n_days; i++)
         traffic_deinit(&hub.days[i]);
     meter_deinit(&m);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/name_check.h"
+#include "agent/node_names.h"
 #include "base/err.h"
 #include "os/clock.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/node_clock.h"
+#include "agent/node_machine.h"
 #include "agent/state/state.h"
 #include "os/log.h"
 

@@ -16,7 +16,6 @@
 #include "agent/node_keepalive.h"
 #include "agent/node_measure.h"
 #include "agent/paths/edge/reach.h"
-#include "agent/peer_doubt.h"
 #include "agent/reconcile/observe.h"
 #include "agent/state/state.h"
 #include "base/text.h"
@@ -38,12 +37,12 @@ static struct endpoint endpoint(const char *text)
 
 /* As n2 of four sees it: it finds n3's path, and n4 is a stock one. */
 struct doubts {
-    struct peer_doubt pd;
+    struct peer_suspects pd;
     struct snapshot snapshot;
     struct observation items[3]; /* of the hub, n3 and n4 */
     struct observe seen;
     struct endpoint relay;
-    struct peer_doubt_facts facts;
+    struct peer_suspects_facts facts;
 };
 
 static bool may_be_at(void *ctx, const char *node, const struct endpoint *at)
@@ -73,7 +72,7 @@ static struct doubts *make_doubts(void)
         d.items[i] = (struct observation){
             .key = sample_key(numbers[i]), .endpoint = endpoint("198.51.100.3:51820")};
     d.seen = (struct observe){.items = d.items, .n = 3};
-    d.facts = (struct peer_doubt_facts){.snapshot = &d.snapshot,
+    d.facts = (struct peer_suspects_facts){.snapshot = &d.snapshot,
         .seen = &d.seen,
         .may_be_at = may_be_at,
         .ctx = &d,
@@ -82,47 +81,47 @@ static struct doubts *make_doubts(void)
 }
 
 /* How many are in doubt; the first one in @ret. */
-static unsigned walk(struct doubts *d, struct peer_doubt_wish *ret)
+static unsigned walk(struct doubts *d, struct peer_suspect *ret)
 {
-    struct peer_doubt_wish wish;
+    struct peer_suspect actions;
     unsigned n = 0;
 
-    while (peer_doubt_next(&d->pd, &d->facts, &wish))
+    while (peer_suspects_next(&d->pd, &d->facts, &actions))
         if (n++ == 0)
-            *ret = wish;
+            *ret = actions;
     return n;
 }
 
 static void test_a_found_path_is_left_only_for_a_relay(void **state)
 {
     struct doubts *d = make_doubts();
-    struct peer_doubt_wish wish;
+    struct peer_suspect actions;
 
-    assert_int_equal(walk(d, &wish), 1);
-    assert_string_equal(wish.node, "n3");
-    assert_ptr_equal(wish.peer, &d->items[1]);
+    assert_int_equal(walk(d, &actions), 1);
+    assert_string_equal(actions.node, "n3");
+    assert_ptr_equal(actions.peer, &d->items[1]);
     /* The next walk begins at the first peer again. */
-    assert_int_equal(walk(d, &wish), 1);
+    assert_int_equal(walk(d, &actions), 1);
     d->items[1].endpoint = d->relay;
-    assert_int_equal(walk(d, &wish), 0);
+    assert_int_equal(walk(d, &actions), 0);
     /* Nothing was ever sent there. */
     d->items[1].endpoint = (struct endpoint){.port = 0};
-    assert_int_equal(walk(d, &wish), 0);
+    assert_int_equal(walk(d, &actions), 0);
     snapshot_deinit(&d->snapshot);
 }
 
-static void test_a_stock_peer_is_doubted_when_it_is_silent(void **state)
+static void test_a_plain_peer_is_suspect_when_it_is_silent(void **state)
 {
     struct doubts *d = make_doubts();
-    struct peer_doubt_wish wish;
+    struct peer_suspect actions;
 
     d->items[1].endpoint = d->relay;
     d->items[2].unanswered_since = d->facts.now - OBSERVE_SILENCE_MAX + 1;
-    assert_int_equal(walk(d, &wish), 0);
+    assert_int_equal(walk(d, &actions), 0);
     d->facts.now++;
-    assert_int_equal(walk(d, &wish), 1);
-    assert_null(wish.node);
-    assert_ptr_equal(wish.peer, &d->items[2]);
+    assert_int_equal(walk(d, &actions), 1);
+    assert_null(actions.node);
+    assert_ptr_equal(actions.peer, &d->items[2]);
     snapshot_deinit(&d->snapshot);
 }
 
@@ -285,14 +284,14 @@ static void end_kept(struct kept *k)
     assert_int_equal(rmdir(k->dir), 0);
 }
 
-static void test_what_is_told_of_the_keepalive(void **state)
+static void test_keepalive_for_peers(void **state)
 {
     const struct keepalive_known measured = {
         .bounds = {.lives = 40 * SEC, .dies = 50 * SEC}, .measured_at = 1790000000 * SEC};
     static const struct {
         bool is_measured;
         uint16_t network;
-        nsec_t told;
+        nsec_t expected;
     } cases[] = {
         /* Nothing is measured: only a fixed one is known to hold anything. */
         {false, NETWORK_KEEPALIVE_AUTO, 0},
@@ -308,7 +307,7 @@ static void test_what_is_told_of_the_keepalive(void **state)
         struct kept *k = begin_kept(cases[i].is_measured ? &measured : NULL, NULL);
         struct network net = {.keepalive = cases[i].network};
 
-        if (node_keepalive_to_tell(&k->nk, &net) != cases[i].told)
+        if (node_keepalive_to_tell(&k->nk, &net) != cases[i].expected)
             fail_msg("case %zu: %lld ns", i, (long long)node_keepalive_to_tell(&k->nk, &net));
         assert_int_equal(
             node_keepalive_interval(&k->nk), cases[i].is_measured ? 30 : NETWORK_KEEPALIVE_UNKNOWN);
@@ -348,10 +347,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_found_path_is_left_only_for_a_relay),
-        cmocka_unit_test(test_a_stock_peer_is_doubted_when_it_is_silent),
+        cmocka_unit_test(test_a_plain_peer_is_suspect_when_it_is_silent),
         cmocka_unit_test(test_members_and_how_they_are_reached),
         cmocka_unit_test(test_orders_are_proven_between_two_nodes),
-        cmocka_unit_test(test_what_is_told_of_the_keepalive),
+        cmocka_unit_test(test_keepalive_for_peers),
         cmocka_unit_test(test_a_result_is_kept_for_the_next_start),
         cmocka_unit_test(test_a_damaged_file_is_left_alone),
     };

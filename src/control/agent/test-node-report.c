@@ -11,8 +11,8 @@
 #include "agent/node_report.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
-#include "mesh/object/fabric_report.h"
 #include "mesh/object/edge_parts.h"
+#include "mesh/object/node_status.h"
 #include "mesh/object/subnets.h"
 #include "path/paths.h"
 #include "test/support/sample_mesh.h"
@@ -48,7 +48,7 @@ static void test_when_it_is_due(void **state)
         if (cases[i].self_changed)
             node_report_on_self(&nr);
         assert_int_equal(
-            node_report_has_news(&nr), cases[i].edges_changed || cases[i].self_changed);
+            node_report_has_changes(&nr), cases[i].edges_changed || cases[i].self_changed);
         assert_true(node_report_within(&nr) == (cases[i].self_changed ? 200 * MS : NSEC_NEVER));
         if (node_report_is_due(&nr, 100 * SEC + cases[i].after) != cases[i].is_due)
             fail_msg("case %zu", i);
@@ -66,7 +66,7 @@ static void test_sent_settles_what_changed(void **state)
     struct node_report nr = {.edges_changed = true, .self_changed = true};
 
     node_report_on_sent(&nr, 100 * SEC);
-    assert_false(node_report_has_news(&nr));
+    assert_false(node_report_has_changes(&nr));
     assert_false(node_report_is_due(&nr, 101 * SEC));
     /* The hub was away, and may have forgotten. */
     node_report_on_hub(&nr);

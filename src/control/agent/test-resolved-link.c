@@ -17,7 +17,7 @@
 #include "agent/resolved_link.h"
 #include "agent/resolver.h"
 #include "base/err.h"
-#include "mesh/names/hosts_check.h"
+#include "mesh/names/hosts.h"
 
 static char path[64];
 
@@ -166,7 +166,7 @@ static void test_what_is_believed(void **state)
 }
 
 /* The words that the program is called with, a call a line. */
-static void test_what_is_told(void **state)
+static void test_what_is_reported(void **state)
 {
     static const char script[] = "#!/bin/sh\necho \"$@\" >> \"$0.said\"\n"
                                  "[ \"$1$2\" != dnsbad ] || { echo refused >&2; exit 1; }\n";
@@ -225,7 +225,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_no_link, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_no_file, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_is_believed, enter, leave),
-        cmocka_unit_test_setup_teardown(test_what_is_told, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_is_reported, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <linux/rtnetlink.h>
 
-#include "agent/resolver_asker.h"
+#include "agent/resolver.h"
 #include "base/err.h"
 #include "net/netlink/netlink.h"
 #include "net/netlink/rtnl.h"

@@ -7,9 +7,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/reconcile/subnet_routes.h"
-#include "agent/status_routes.h"
-#include "base/str.h"
+#include "agent/reconcile/routes.h"
+#include "agent/status.h"
+#include "agent/status_text.h"
+#include "base/text.h"
 #include "mesh/object/node.h"
 #include "mesh/object/subnets.h"
 
@@ -20,7 +21,7 @@ static char *format_routes(const struct status_routes *in)
         status_routes_encode_own(in));
 
     assert_non_null(status);
-    status_routes_format(status, &out);
+    status_text_format_routes(status, &out);
     json_decref(status);
     return str_take(&out, NULL);
 }

@@ -12,9 +12,8 @@
 
 #include "agent/hub_set.h"
 #include "agent/status.h"
-#include "agent/status_cluster.h"
 #include "agent/status_text.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "net/tun/offload.h"
 #include "test/support/sample_mesh.h"
 
@@ -312,7 +311,7 @@ static void test_clock(void **state)
 {
     struct agent_hub first = {.name = "hub", .key = sample_key(0)};
     struct agent_hub second = {.name = "other", .key = sample_key(5)};
-    struct hub_set hubs = {.items = {&first, &second}, .n = 2, .home = &first};
+    struct hub_set hubs = {.items = {&first, &second}, .n = 2, .serving = &first};
     struct str out = STR_NULL;
     struct scene sc;
     json_t *json;
@@ -461,8 +460,8 @@ static void test_hubs(void **state)
     struct agent_hub serves = {.name = "hub", .key = sample_key(1)};
     struct agent_hub lost = {.name = "hub-b", .key = sample_key(3), .report_lost_at = NOW};
     struct agent_hub never = {.name = "hub-c", .key = sample_key(4)};
-    const struct hub_set hubs = {.items = {&serves, &lost, &never}, .n = 3, .home = &serves};
-    const struct hub_set one = {.items = {&serves}, .n = 1, .home = &serves};
+    const struct hub_set hubs = {.items = {&serves, &lost, &never}, .n = 3, .serving = &serves};
+    const struct hub_set one = {.items = {&serves}, .n = 1, .serving = &serves};
     struct str out = STR_NULL;
     struct scene sc;
     json_t *list;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "backends/etcd/etcd.h"
-#include "backends/kubernetes/kube_config.h"
+#include "backends/kubernetes/kube_client.h"
 #include "backends/kubernetes/kubernetes.h"
 #include "backends/sqlite/sqlite.h"
 #include "base/err.h"

@@ -19,7 +19,6 @@
 #include "base/err.h"
 #include "os/clock.h"
 #include "store/store.h"
-#include "store/store_now.h"
 #include "test/support/losing_proxy.h"
 #include "test/support/sample_etcd.h"
 

@@ -16,11 +16,9 @@
 #include <string.h>
 
 #include "backends/etcd/etcd_codec.h"
-#include "backends/etcd/etcd_url.h"
 #include "backends/store_open.h"
 #include "base/err.h"
 #include "store/store.h"
-#include "store/store_now.h"
 #include "test/support/sample_etcd.h"
 #include "test/support/store_fixture.h"
 
@@ -320,7 +318,7 @@ static void test_large_commit(void **state)
     assert_int_not_equal(sample_etcd_ctl(cluster, "get --keys-only /large/i | grep ."), 0);
 }
 
-/* A hub died after step 4 of etcd_large.c, with one of its two parts done: whoever comes next does
+/* A hub died after step 4 of etcd_commit.c, with one of its two parts done: whoever comes next does
  * the other one. */
 static void test_large_commit_cut_off(void **state)
 {

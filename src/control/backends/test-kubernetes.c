@@ -18,14 +18,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backends/kubernetes/kube_config.h"
+#include "backends/kubernetes/kube_client.h"
 #include "backends/kubernetes/kube_journal.h"
 #include "backends/store_open.h"
 #include "base/err.h"
 #include "os/clock.h"
 #include "store/store.h"
-#include "store/store_job.h"
-#include "store/store_now.h"
+#include "store/store_backend.h"
 
 /* ---- forms ----------------------------------------------------------------------------------- */
 

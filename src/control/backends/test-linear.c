@@ -19,9 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "store/store.h"
-#include "store/store_now.h"
 #include "test/support/linear.h"
 #include "test/support/sample_late.h"
 #include "test/support/store_fixture.h"

@@ -15,7 +15,6 @@
 
 #include "base/err.h"
 #include "store/store.h"
-#include "store/store_now.h"
 #include "test/support/sample_late.h"
 #include "test/support/store_fixture.h"
 

@@ -20,9 +20,8 @@
 
 #include "backends/store_open.h"
 #include "base/err.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "store/store.h"
-#include "store/store_now.h"
 
 static char dir[64];
 static char path[96];

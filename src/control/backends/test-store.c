@@ -14,9 +14,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "store/store.h"
-#include "store/store_now.h"
 #include "test/support/sample_etcd.h"
 #include "test/support/store_fixture.h"
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cost/ledger.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

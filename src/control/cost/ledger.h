@@ -8,11 +8,51 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "cost/price.h"
+#include "mesh/object/budget.h"
+#include "mesh/object/prices.h"
+#include "path/path.h"
 
 struct err;
 struct str;
+
+/* ---- what bytes between two nodes cost, by a price table (mesh/object/prices.h) -------------- */
+
+/*
+ * The sender's provider is who asks for money. Inside an island, and on a LAN path, a byte costs
+ * what the sender's row says of crossing a zone; on every other path what it says of leaving the
+ * provider, with its NAT gateway. What is relayed the hub sends once more, at the price of the
+ * hub's row. What a row does not say has no price, and is told apart: it is not taken for free.
+ *
+ * Pure.
+ */
+
+/** By what prices are found. Borrowed. */
+struct price_facts {
+    const struct prices *prices; /* NULL: there are none */
+    const json_t *islands;       /* {"NODE": "ISLAND"}, as they were declared; NULL: none were */
+    const char *hub;             /* the hub that relays; NULL: not known */
+    const json_t *hubs;          /* ["HUB"], with all others; NULL: there is no other */
+};
+
+/** Bytes and money. */
+struct price_sum {
+    uint64_t bytes;
+    uint64_t alone;    /* of them, those that only one end tells of; the caller's */
+    uint64_t unpriced; /* of them, or of what the hub sent on, those without a price */
+    double money;      /* of the others, in the table's currency */
+};
+
+/** price_sum_add() - @more into @sum; bytes stop as traffic_total() does. */
+void price_sum_add(struct price_sum *sum, const struct price_sum *more);
+
+/**
+ * price_add() - @bytes went from @from to @to
+ * @to:		"": to several nodes
+ */
+void price_add(struct price_sum *sum, const struct price_facts *facts, const char *from,
+    const char *to, enum path_kind path, uint64_t bytes);
 
 /** One line. */
 struct ledger_line {
@@ -54,9 +94,6 @@ struct ledger_row {
     uint64_t bytes;
 };
 
-/** ledger_add() - 0 or -ENOMEM. */
-int ledger_add(struct ledger *l, const struct price_facts *facts, const struct ledger_row *row);
-
 /**
  * ledger_read() - add what a hub answers to GET /v1/networks/{network}/traffic
  * @prices:	NULL: there are none
@@ -77,3 +114,56 @@ json_t *ledger_encode(const struct ledger *l, const struct prices *prices, const
 
 /** ledger_format() - what ledger_encode() has made, for people; appends to @out. */
 void ledger_format(struct str *out, const json_t *ledger);
+
+/* ---- how much of a budget (mesh/object/budget.h) is spent ------------------------------------ */
+
+/*
+ * Pure.
+ */
+
+/** The share from which on people are told that a budget comes to its end. */
+#define SPENT_NEAR 0.8
+
+enum spent_level {
+    SPENT_LOW,
+    SPENT_NEAR_END, /* SPENT_NEAR or more */
+    SPENT_ALL,
+};
+
+/** What is known of one budget. */
+struct spent {
+    struct budget budget; /* of which job, and how much it is */
+    double share;         /* of the budget; 1: all of it */
+    struct price_sum sum;
+    enum spent_level level;
+};
+
+/** The budgets of one network, of one day. */
+struct spent_list {
+    struct spent items[BUDGETS_MAX];
+    unsigned n;
+};
+
+/** spent_judge() - how much of @budget @sum is. */
+struct spent spent_judge(const struct budget *budget, const struct price_sum *sum);
+
+/** spent_find() - lends the one of that job, NULL: there is none. */
+const struct spent *spent_find(const struct spent_list *list, const char *job);
+
+/** spent_encode() - [spent_encode_one()]; a new reference. */
+json_t *spent_encode(const struct spent_list *list);
+
+/** spent_encode_one() - {"job", "level", "share", "bytes", "oneEndBytes", "cost", "unpricedBytes",
+ * "bytesPerDay" or "costPerDay", "capBitsPerSecond", "ignoredCap"}; a new reference. */
+json_t *spent_encode_one(const struct spent *s);
+
+/* ---- how much of a budget is spent, in words ------------------------------------------------- */
+
+/*
+ * Pure.
+ */
+
+/** spent_format() - appends "1.90 GB of 2.00 GB a day (95.0 %), near its end" and, when nodes are
+ * slowed, "; at most 50Mbit a node now". @line: of spent_encode_one(), of which what is missing or
+ * wrong is taken for 0. */
+void spent_format(struct str *out, const json_t *line);

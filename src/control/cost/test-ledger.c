@@ -9,10 +9,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "cost/ledger.h"
-#include "cost/spent.h"
-#include "cost/spent_text.h"
 
 #define GB UINT64_C(1000000000)
 

@@ -12,8 +12,8 @@
 #include "base/err.h"
 #include "net/socket/socket.h"
 #include "net/socket/unix_socket.h"
-#include "shared/frame_header.h"
-#include "uapi/uapi_server.h"
+#include "shared/frame_client.h"
+#include "uapi/uapi.h"
 
 _Static_assert(ENGINE_FRAME_MAX == FRAME_SOCKET_FRAME_MAX, "one length for all engines");
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "engine/uapi_client.h"
 #include "mesh/config/diff.h"
 #include "mesh/config/wg_config.h"

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "engine/engine.h"
 #include "mesh/config/diff.h"
 #include "mesh/config/wg_config.h"

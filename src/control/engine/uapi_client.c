@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/secret.h"
-#include "base/str.h"
 #include "base/text.h"
 #include "crypto/x25519.h"
 #include "mesh/config/diff.h"

@@ -11,17 +11,16 @@
 
 #include "base/err.h"
 #include "base/secret.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "engine/frames.h"
 #include "engine/uapi_client.h"
 #include "mesh/config/wg_config.h"
 #include "net/socket/unix_socket.h"
 #include "net/tun/offload.h"
 #include "net/tun/tun.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 #include "os/process.h"
-#include "os/statefile.h"
-#include "uapi/uapi_server.h"
+#include "uapi/uapi.h"
 
 #define ANSWER_MAX       (64u << 20) /* 65,536 peers, and room */
 #define ANSWER_TIMEOUT_S 5

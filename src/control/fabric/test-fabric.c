@@ -16,9 +16,9 @@
 #include <jansson.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "fabric/fabric.h"
-#include "mesh/object/fabric_report.h"
+#include "mesh/object/node_status.h"
 #include "test/support/machines.h"
 
 static void check_machine(const char *name)

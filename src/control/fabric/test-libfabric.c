@@ -2,7 +2,6 @@
  * test-libfabric.c - outputs of fi_info (test/corpus/libfabric), in the form of libfabric's
  * util/info.c, and what is said of them.
  */
-#include "fabric/libfabric.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,9 +12,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "fabric/fabric.h"
-#include "os/statefile.h"
+#include "os/file.h"
 
 static struct fabric_facts machine;
 

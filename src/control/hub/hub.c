@@ -13,19 +13,17 @@
 
 #include "api/server/server.h"
 #include "backends/store_open.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "hub/handlers/access.h"
-#include "hub/handlers/routes.h"
+#include "hub/handlers/handlers.h"
 #include "hub/hub_internal.h"
 #include "hub/networks/backup.h"
-#include "mesh/names/reserved.h"
+#include "mesh/names/hosts.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "os/log.h"
-#include "os/rng_kernel.h"
-#include "os/statefile.h"
 
 /* ---- the clock ------------------------------------------------------------------------------ */
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "api/server/identity.h"
-#include "base/rng.h"
+#include "api/server/tls_front.h"
+#include "base/secret.h"
 #include "hub/audit/audit.h"
 #include "hub/changes.h"
 #include "hub/enrol/admin_tokens.h"
@@ -20,12 +20,10 @@
 #include "hub/networks/disk_work.h"
 #include "hub/networks/networks.h"
 #include "hub/networks/publics.h"
-#include "hub/owner/leftovers.h"
 #include "hub/owner/owners.h"
 #include "hub/resources/resources.h"
 #include "hub/store_lag.h"
 #include "hub/streams/streams.h"
-#include "hub/streams/stun_port.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
 #include "hub/watch/presence.h"

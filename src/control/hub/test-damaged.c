@@ -12,9 +12,9 @@
 #include "backends/store_open.h"
 #include "base/err.h"
 #include "hub/enrol/enrol.h"
-#include "hub/record/seal.h"
-#include "os/rng_kernel.h"
-#include "store/store_now.h"
+#include "hub/record/record.h"
+#include "os/clock.h"
+#include "store/store.h"
 #include "test/support/deaf_listener.h"
 #include "test/support/sample_enrol.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "store/store_now.h"
+#include "store/store.h"
 #include "test/support/notice.h"
 #include "test/support/sample_hub.h"
 

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "os/rng_kernel.h"
+#include "os/clock.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_reload.h"
 

@@ -13,7 +13,7 @@
 #include "base/parse.h"
 #include "measure/session.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 
 #define NEIGHBOUR_TIME (3 * NSEC_PER_SEC)
 #define PIECE          (64u << 10) /* floats that go up or down the tree at a time */

@@ -9,14 +9,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "measure/dial.h"
 #include "net/address/sockaddr.h"
 #include "net/socket/socket.h"
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 
 #define WRITE_TIME (2 * NSEC_PER_SEC)
 

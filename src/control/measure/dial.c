@@ -10,13 +10,12 @@
 #include <sys/socket.h>
 
 #include "api/content/body.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "measure/order.h"
 #include "net/address/sockaddr.h"
 #include "net/socket/socket.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 
 int dial_bind_device(int fd, const char *interface)
 {

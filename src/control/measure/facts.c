@@ -17,14 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/err.h"
 #include "base/version.h"
 #include "measure/result.h"
 #include "measure/table.h"
 #include "mesh/object/fields.h"
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
-#include "os/statefile.h"
+#include "os/file.h"
 #include "os/thread.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "measure/service_process.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "measure/dial.h"
 #include "measure/facts.h"
@@ -19,7 +18,7 @@
 #include "net/address/sockaddr.h"
 #include "net/socket/socket.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 
 #define WARM_PERIOD   (200 * NSEC_PER_MSEC)
 #define WARM_TRIES    4

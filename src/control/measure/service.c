@@ -19,9 +19,8 @@
 #include <unistd.h>
 
 #include "api/content/body.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/list.h"
+#include "base/containers.h"
 #include "measure/link_test.h"
 #include "measure/dial.h"
 #include "measure/facts.h"
@@ -30,11 +29,8 @@
 #include "net/address/sockaddr.h"
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
-#include "os/rng_kernel.h"
-#include "os/statefile.h"
+#include "os/file.h"
 #include "os/thread.h"
-#include "os/wakeup.h"
 
 #define LOOK_PERIOD_MS 1000
 #define BACKLOG        64

@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "os/sandbox.h"
 
 #define IN_CAP (64u << 10)

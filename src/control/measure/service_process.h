@@ -3,7 +3,7 @@
  *
  * Theory of operation. The service parses and moves bytes that come from members, while the agent
  * may change the machine's network and has the node's key. The two are kept apart: the agent starts
- * this same program again (agent/measure_host.h) with one end of a socket pair, and sends what
+ * this same program again (agent/node_measure.h) with one end of a socket pair, and sends what
  * service.h needs to know through it (struct service_wire). The process reads its configuration,
  * enters a sandbox, and offers the service until that connection ends.
  */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "measure/service_process.h"
 
 #define CASE(why, bytes)                                                                           \

@@ -13,11 +13,10 @@
 
 #include "base/err.h"
 #include "base/metrics.h"
-#include "base/table.h"
+#include "base/text.h"
 #include "measure/dial.h"
 #include "net/address/sockaddr.h"
-#include "os/fd_cleanup.h"
-#include "wire/echo.h"
+#include "os/file.h"
 #include "wire/ip.h"
 
 /* ---- is it reached? -------------------------------------------------------------------------- */

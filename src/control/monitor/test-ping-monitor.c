@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "monitor/ping_monitor.h"
-#include "wire/echo.h"
+#include "wire/ip.h"
 
 #define SEC NSEC_PER_SEC
 #define MS  NSEC_PER_MSEC

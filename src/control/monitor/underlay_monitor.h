@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "crypto/x25519.h"
 #include "mesh/object/edge_status.h"
 #include "net/socket/raw_udp.h"

@@ -10,10 +10,8 @@
 #include <cmocka.h>
 #include <openssl/evp.h>
 
-#include "base/str.h"
 #include "base/text.h"
-#include "os/statefile.h"
-#include "page/html.h"
+#include "os/file.h"
 #include "page/page.h"
 
 static json_t *parse(const char *text)

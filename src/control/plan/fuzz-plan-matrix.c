@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "plan/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -7,10 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "plan/plan_internal.h"
-#include "plan/ring.h"
 
 #define PIPELINE_MAX 64u
 #define SEQUENCE_MAX 64u
@@ -50,6 +47,112 @@ bool plan_is_good(const struct plan *p)
 
 /* ---- islands ------------------------------------------------------------------------------- */
 
+/* ==== plan money ============================================================================= */
+
+#define DAY   86400.0
+#define MONTH 30.0 /* days */
+#define GB    1e9
+
+static bool is_inside(const struct matrix *m, size_t a, size_t b)
+{
+    return strcmp(m->nodes[a].island, m->nodes[b].island) == 0;
+}
+
+static double gradient_bytes(const struct plan *p)
+{
+    return p->wish.model.params * model_dtype_bytes(p->wish.model.dtype);
+}
+
+static const char *island_of(const struct plan *p, size_t node)
+{
+    return p->matrix->nodes[node].island;
+}
+
+static void count_edges(struct plan *p)
+{
+    const struct plan_exchange *x = &p->exchange[p->form];
+    double n = (double)p->n_islands;
+    double bytes = p->is_synchronous ? 2 * (n - 1) / n * gradient_bytes(p) : x->bytes;
+    double interval = p->is_synchronous ? 1 : x->interval;
+    double open = p->is_synchronous
+                      ? p->step * p->each_step[p->best].share / (1 - p->each_step[p->best].share)
+                      : x->seconds / interval;
+
+    p->steps_per_day = DAY / (p->step + open);
+    for (size_t i = 0; p->n_islands > 1 && i < p->n_islands; i++) {
+        struct plan_edge *e = &p->edges[p->n_edges++];
+        double price;
+
+        e->from = p->leaders[i];
+        e->to = p->leaders[(i + 1) % p->n_islands];
+        price = prices_per_gb(p->wish.prices, island_of(p, e->from));
+        e->bytes_per_day = bytes * p->steps_per_day / interval;
+        e->money_per_day = e->bytes_per_day / GB * price;
+        p->traffic_money += e->money_per_day;
+    }
+}
+
+/* What one ring of all nodes, in each step, would cost for as many steps. */
+static double flat_money(const struct plan *p)
+{
+    size_t n = p->matrix->n;
+    double bytes = 2 * (double)(n - 1) / (double)n * gradient_bytes(p);
+    double money = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!is_inside(p->matrix, p->ring[i], p->ring[(i + 1) % n]))
+            money += bytes / GB * prices_per_gb(p->wish.prices, island_of(p, p->ring[i]));
+    return money * p->steps_per_day;
+}
+
+/*
+ * A ring inside an island that has nodes in several zones passes from one zone to the next as often
+ * as there are zones. However the model is cut, all gradients together pass each such place, and
+ * with FSDP the weights as well (ZeRO, arXiv:1910.02054, section 7).
+ */
+static void count_zones(struct plan *p)
+{
+    for (size_t k = 0; k < p->n_islands; k++) {
+        const struct plan_island *i = &p->islands[k];
+        const struct prices_island *price = prices_of(p->wish.prices, i->name);
+        double n = (double)i->n;
+        double zones = fmin(price->zones, n);
+        double bytes = 2 * (n - 1) / n * gradient_bytes(p) * (p->cut.sharded ? 1.5 : 1);
+
+        p->nat_money += price->nat_hour * 24;
+        if (zones < 2)
+            continue;
+        p->zone_bytes += zones * bytes * p->steps_per_day;
+        p->zone_money += zones * bytes * p->steps_per_day / GB * price->cross_zone;
+    }
+}
+
+static void count_money(struct plan *p)
+{
+    const struct prices *prices = p->wish.prices;
+    double gpus = (double)p->matrix->n * p->wish.gpus;
+    double gb = 0;
+    double dearest = 0;
+
+    count_edges(p);
+    count_zones(p);
+    for (size_t i = 0; i < p->matrix->n; i++)
+        p->gpu_money += prices_of(prices, island_of(p, i))->gpu_hour * 24 * p->wish.gpus;
+    p->flat_money = flat_money(p);
+    /* In one place no exchange is waited for, so fewer hours give as many tokens. */
+    if (prices->one_place[0] != '\0')
+        p->one_place_money =
+            prices->one_place_gpu_hour * 24 * gpus * p->steps_per_day * p->step / DAY;
+    for (size_t i = 0; i < p->n_edges; i++) {
+        gb += p->edges[i].bytes_per_day * MONTH / GB;
+        dearest = fmax(dearest, prices_per_gb(prices, island_of(p, p->edges[i].from)));
+    }
+    for (size_t i = 0; i < prices->n_lines; i++) {
+        p->lines[i].break_even_gb = prices_break_even(&prices->lines[i], dearest);
+        p->lines[i].money_per_month = prices->lines[i].month + gb * prices->lines[i].gb;
+    }
+}
+
 static struct plan_island *find_island(struct plan *p, const char *name)
 {
     for (size_t i = 0; i < p->n_islands; i++)
@@ -86,7 +189,7 @@ static size_t choose_leader(const struct plan *p, const struct plan_island *isla
         double worst = INFINITY;
 
         for (size_t i = 0; i < p->matrix->n; i++)
-            if (!plan__is_inside(p->matrix, node, i))
+            if (!is_inside(p->matrix, node, i))
                 worst = fmin(worst, matrix_link(p->matrix, node, i)->one_bps);
         if (worst > best) {
             best = worst;
@@ -131,7 +234,7 @@ static int make_tree(struct plan *p, double bytes)
 /* Islands, their rings and leaders, and the ring and tree of all nodes. */
 static int group(struct plan *p)
 {
-    double bytes = plan__gradient_bytes(p);
+    double bytes = gradient_bytes(p);
     int r = 0;
 
     list_islands(p);
@@ -162,7 +265,7 @@ static double fabric(const struct plan *p)
         return p->wish.fabric_bps / 8;
     for (size_t a = 0; a < p->matrix->n; a++)
         for (size_t b = 0; b < p->matrix->n; b++)
-            if (a != b && plan__is_inside(p->matrix, a, b))
+            if (a != b && is_inside(p->matrix, a, b))
                 least = fmin(least, sync_rate(p->matrix, a, b, p->wish.transport));
     return isfinite(least) ? least : p->wish.gpu->link;
 }
@@ -327,7 +430,7 @@ static void time_each_step(struct plan *p)
     struct plan_step_sync *s = p->each_step;
     double seconds[PLAN_KIND_N];
 
-    time_kinds(p, plan__gradient_bytes(p), seconds);
+    time_kinds(p, gradient_bytes(p), seconds);
     for (unsigned k = 0; k < PLAN_KIND_N; k++)
         s[k].seconds = seconds[k];
     p->best = PLAN_RING;
@@ -446,7 +549,7 @@ static void find_slowest(struct plan *p)
         for (size_t b = 0; b < p->matrix->n; b++) {
             double rate = matrix_link(p->matrix, a, b)->one_bps;
 
-            if (!plan__is_inside(p->matrix, a, b) && rate > 0 && rate < slowest) {
+            if (!is_inside(p->matrix, a, b) && rate > 0 && rate < slowest) {
                 slowest = rate;
                 p->slow[0] = a;
                 p->slow[1] = b;
@@ -465,8 +568,8 @@ static int check_links(const struct plan *p, struct err *e)
         if (!matrix_is_measured(p->matrix, a, b))
             return err_set(e, -EINVAL,
                 "%s and %s lead the islands %s and %s, and nothing was measured between them",
-                p->matrix->nodes[a].name, p->matrix->nodes[b].name, plan__island_of(p, a),
-                plan__island_of(p, b));
+                p->matrix->nodes[a].name, p->matrix->nodes[b].name, island_of(p, a),
+                island_of(p, b));
     }
     return 0;
 }
@@ -499,7 +602,7 @@ int plan_make(struct plan *ret, const struct matrix *m, const struct plan_wish *
     time_stream(&p);
     time_syncs(&p);
     find_slowest(&p);
-    plan__count_money(&p);
+    count_money(&p);
     *ret = p;
     return 0;
 }

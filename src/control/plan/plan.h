@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "mesh/object/prices.h"
 #include "plan/matrix.h"
 #include "plan/model.h"
-#include "mesh/object/prices.h"
 #include "plan/sync.h"
 
 struct err;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "plan/plan.h"
 
 #define GB        1e9

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "plan/plan.h"
 
 #define GBIT 1e9

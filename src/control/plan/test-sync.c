@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
-#include "plan/ring.h"
+#include "base/secret.h"
 #include "plan/sync.h"
 
 #define MBIT 125000. /* bytes per second */

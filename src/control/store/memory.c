@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/containers.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "store/keys.h"
 #include "store/store_backend.h"
 

@@ -10,9 +10,141 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "os/wakeup.h"
+#include "os/thread.h"
 #include "store/store_backend.h"
-#include "store/store_watch.h"
+
+/* ---- who is told of changes: the part of store_watch() that store_dispatch() calls ----------- */
+
+/*
+ * Theory of operation. A watch that begins with the next change is told as changes come. One that
+ * begins in the past first has the back end read the changes that it missed (a CHANGES job). That
+ * job waits in the same queue as the commits. So the watch is told each change once: those before
+ * the answer by the job, and those after it as they come.
+ *
+ * Threads: the owner's loop only.
+ */
+
+struct store_watch {
+    struct list link;           /* in the store's watches */
+    struct store *s;            /* pins */
+    char *prefix;               /* owns */
+    store_change_fn fn;         /* told */
+    void *ctx;                  /* pins: for fn */
+    struct store_job *catching; /* pins: reads what the watch missed; NULL: it has missed nothing */
+    bool closed;  /* it was closed during store_dispatch(), which frees it at its end */
+    bool is_lost; /* its owner was told that changes are missing; it is told nothing more */
+};
+
+static void watch_free(struct store_watch *w)
+{
+    list_remove(&w->link);
+    free(w->prefix);
+    free(w);
+}
+
+/* Have the back end read the changes from @from on. */
+static int catch_up(struct store_watch *w, uint64_t from, struct err *e)
+{
+    struct store_job *job = store_job_new(STORE_JOB_CHANGES);
+    int r;
+
+    if (job)
+        job->key = strdup(w->prefix);
+    if (!job || !job->key) {
+        store_job_free(job);
+        return err_set(e, -ENOMEM, "no memory for a watch");
+    }
+    job->first = from;
+    job->watch = w;
+    w->catching = job;
+    r = store__submit(w->s, job, e);
+    if (r != 0)
+        w->catching = NULL;
+    return r;
+}
+
+int store_watch(struct store *s, const char *prefix, uint64_t from, store_change_fn fn, void *ctx,
+    struct store_watch **ret, struct err *e)
+{
+    struct store_watch *w;
+    int r = store__check_key(prefix, 0, e);
+
+    if (r != 0)
+        return r;
+    w = calloc(1, sizeof(*w));
+    if (!w)
+        return err_set(e, -ENOMEM, "no memory for a watch");
+    *w = (struct store_watch){.s = s, .fn = fn, .ctx = ctx};
+    list_init(&w->link);
+    w->prefix = strdup(prefix);
+    if (!w->prefix)
+        r = err_set(e, -ENOMEM, "no memory for a watch");
+    if (r == 0 && from <= s->revision)
+        r = catch_up(w, from, e);
+    if (r != 0) {
+        watch_free(w);
+        return r;
+    }
+    list_add_tail(&s->watches, &w->link);
+    *ret = w;
+    return 0;
+}
+
+struct store_watch *store_watch_close(struct store_watch *w)
+{
+    if (!w)
+        return NULL;
+    w->closed = true;
+    if (w->catching)
+        w->catching->watch = NULL;
+    w->catching = NULL;
+    if (!w->s->is_dispatching)
+        watch_free(w);
+    return NULL;
+}
+
+/* @item has changed: tell all watches that have its prefix. */
+static void store_watch__tell(struct store *s, const struct store_item *item)
+{
+    struct store_watch *w;
+
+    list_foreach(w, &s->watches, link) {
+        if (!w->closed && !w->is_lost && !w->catching &&
+            strncmp(item->key, w->prefix, strlen(w->prefix)) == 0)
+            w->fn(w->ctx, item);
+    }
+}
+
+/* The CHANGES job of a watch is done: tell the watch. */
+static void store_watch__catch_up(struct store_job *job)
+{
+    struct store_watch *w = job->watch;
+
+    if (!w)
+        return;
+    w->catching = NULL;
+    if (job->r != 0) {
+        w->is_lost = true;
+        w->fn(w->ctx, NULL);
+        return;
+    }
+    for (size_t i = 0; i < job->items.n && !w->closed; i++)
+        w->fn(w->ctx, &job->items.items[i]);
+}
+
+/* Free the watches that were closed during store_dispatch(). */
+static void store_watch__free_closed(struct store *s)
+{
+    struct store_watch *w;
+    struct store_watch *tmp;
+
+    list_foreach_safe(w, tmp, &s->watches, link) {
+        if (w->closed)
+            watch_free(w);
+    }
+}
+
+/* ---- store ----------------------------------------------------------------------------------- */
 
 /* Most answers that one store_dispatch() gives, so that other work on the loop is not held up. */
 #define DISPATCH_MAX 64
@@ -269,4 +401,79 @@ struct store_refusal store_refusal(const struct store *s)
 {
     return (struct store_refusal){
         .since = s->refused_since, .at = s->refused_at, .n = s->n_refused, .why = &s->refusal};
+}
+
+/* ---- store now ------------------------------------------------------------------------------- */
+
+/* A question whose answer is waited for. */
+struct waiting {
+    store_item_fn fn; /* NULL: nothing is read */
+    void *ctx;        /* for @fn */
+    struct err *e;    /* NULL: nobody wants the words */
+    int r;
+    uint64_t revision;
+    size_t failed;
+    bool has_more;
+    char last[STORE_KEY_MAX + 1]; /* the key of the last item */
+};
+
+static void on_done(void *ctx, const struct store_answer *a)
+{
+    struct waiting *w = ctx;
+
+    w->r = a->r;
+    w->revision = a->revision;
+    w->failed = a->failed;
+    w->has_more = a->has_more;
+    if (a->r != 0 && a->e->text[0] && w->e)
+        *w->e = *a->e;
+    for (size_t i = 0; w->r == 0 && i < a->n_items; i++) {
+        (void)snprintf(w->last, sizeof(w->last), "%s", a->items[i].key);
+        w->r = w->fn(w->ctx, &a->items[i]);
+    }
+}
+
+/* Wait for the answer of a request. @r: what the call that made the request returned. */
+static int wait(struct store *s, struct waiting *w, int r)
+{
+    if (r != 0)
+        return r;
+    store_wait(s);
+    return w->r;
+}
+
+int store_now_get(struct store *s, const char *key, store_item_fn fn, void *ctx, struct err *e)
+{
+    struct waiting w = {.fn = fn, .ctx = ctx, .e = e};
+
+    return wait(s, &w, store_get(s, key, on_done, &w, e));
+}
+
+int store_now_list(struct store *s, const char *prefix, store_item_fn fn, void *ctx,
+    uint64_t *ret_revision, struct err *e)
+{
+    struct waiting w = {.fn = fn, .ctx = ctx, .e = e};
+    struct store_range range = {.prefix = prefix};
+    int r;
+
+    do {
+        r = wait(s, &w, store_list(s, &range, on_done, &w, e));
+        range.from = w.last;
+    } while (r == 0 && w.has_more);
+    if (r == 0 && ret_revision)
+        *ret_revision = w.revision;
+    return r;
+}
+
+int store_now_commit(struct store *s, const struct store_op *ops, size_t n_ops, nsec_t now,
+    uint64_t *ret_revision, size_t *ret_failed, struct err *e)
+{
+    struct waiting w = {.e = e};
+    int r = wait(s, &w, store_commit(s, ops, n_ops, now, on_done, &w, e));
+
+    if (ret_revision)
+        *ret_revision = w.revision;
+    if (ret_failed)
+        *ret_failed = w.failed;
+    return r;
 }

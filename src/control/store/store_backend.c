@@ -4,10 +4,229 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "os/fd_cleanup.h"
-#include "os/wakeup.h"
+#include "os/file.h"
+#include "os/thread.h"
+
+/* ---- store job ------------------------------------------------------------------------------- */
+
+struct store_job *store_job_new(enum store_job_kind kind)
+{
+    struct store_job *job = calloc(1, sizeof(*job));
+
+    if (job) {
+        job->kind = kind;
+        list_init(&job->link);
+    }
+    return job;
+}
+
+static void items_deinit(struct store_items *it)
+{
+    for (size_t i = 0; i < it->n; i++) {
+        free((char *)it->items[i].key);
+        free((char *)it->items[i].value);
+    }
+    free(it->items);
+    *it = (struct store_items){.n = 0};
+}
+
+struct store_job *store_job_free(struct store_job *job)
+{
+    if (!job)
+        return NULL;
+    for (size_t i = 0; i < job->n_ops; i++) {
+        free((char *)job->ops[i].key);
+        free((char *)job->ops[i].value);
+    }
+    free(job->ops);
+    free(job->key);
+    free(job->from);
+    free(job->took_effect);
+    items_deinit(&job->items);
+    free(job);
+    return NULL;
+}
+
+int store_job_set_ops(struct store_job *job, const struct store_op *ops, size_t n_ops)
+{
+    job->ops = calloc(n_ops, sizeof(*ops));
+    job->took_effect = calloc(n_ops, sizeof(*job->took_effect));
+    if (!job->ops || !job->took_effect)
+        return -ENOMEM;
+    for (job->n_ops = 0; job->n_ops < n_ops; job->n_ops++) {
+        struct store_op *op = &job->ops[job->n_ops];
+        bool is_put = ops[job->n_ops].kind == STORE_OP_PUT;
+
+        *op = ops[job->n_ops];
+        op->key = strdup(op->key);
+        op->value = is_put ? strdup(op->value) : NULL;
+        if (!op->key || (is_put && !op->value)) {
+            free((char *)op->key);
+            return -ENOMEM;
+        }
+        job->bytes += strlen(op->key) + (is_put ? strlen(op->value) : 0);
+    }
+    return 0;
+}
+
+static int make_room(struct store_items *it)
+{
+    size_t cap = it->cap ? 2 * it->cap : 4;
+    struct store_item *items;
+
+    if (it->n < it->cap)
+        return 0;
+    items = realloc(it->items, cap * sizeof(*items));
+    if (!items)
+        return -ENOMEM;
+    it->items = items;
+    it->cap = cap;
+    return 0;
+}
+
+int store_job_add(struct store_job *job, const struct store_item *item)
+{
+    struct store_items *it = &job->items;
+    struct store_item copy = *item;
+
+    if (job->kind == STORE_JOB_LIST && it->n > 0 &&
+        (it->n == job->limit || it->bytes + item->value_len > STORE_PAGE_BYTES_MAX)) {
+        job->has_more = true;
+        return 1;
+    }
+    copy.key = strdup(item->key);
+    /* A damaged value may hold zero bytes, so copy by length, and add a zero behind it. */
+    copy.value = item->value ? calloc(1, item->value_len + 1) : NULL;
+    if (!copy.key || (item->value && !copy.value) || make_room(it) != 0) {
+        free((char *)copy.key);
+        free((char *)copy.value);
+        return -ENOMEM;
+    }
+    if (item->value)
+        memcpy((char *)copy.value, item->value, item->value_len);
+    it->items[it->n++] = copy;
+    it->bytes += item->value_len;
+    return 0;
+}
+
+void store_job_undo(struct store_job *job)
+{
+    items_deinit(&job->items);
+    if (job->n_ops > 0)
+        memset(job->took_effect, 0, job->n_ops * sizeof(*job->took_effect));
+    job->r = 0;
+    job->has_more = false;
+    job->failed = 0;
+    job->e = (struct err)ERR_NULL;
+}
+
+/* ---- lease ----------------------------------------------------------------------------------- */
+
+struct lease {
+    struct keyed keyed;    /* owns the key */
+    struct heap_link link; /* in by_end */
+    uint32_t ttl_seconds;  /* how long, from the last begin */
+};
+
+static void lease_free(struct lease *le)
+{
+    free(le->keyed.key);
+    free(le);
+}
+
+/* Forget all. Idempotent. */
+static void leases_deinit(struct leases *l)
+{
+    for (size_t i = 0; i < l->by_key.n; i++)
+        lease_free(container_of(l->by_key.items[i], struct lease, keyed));
+    keys_deinit(&l->by_key);
+    heap_deinit(&l->by_end);
+    *l = (struct leases)LEASES_NULL;
+}
+
+static struct lease *find(const struct leases *l, const char *key)
+{
+    struct keyed *k = keys_find(&l->by_key, key);
+
+    return k ? container_of(k, struct lease, keyed) : NULL;
+}
+
+static void drop(struct leases *l, struct lease *le)
+{
+    heap_remove(&l->by_end, &le->link);
+    keys_remove(&l->by_key, &le->keyed);
+    lease_free(le);
+}
+
+static struct lease *add(struct leases *l, const char *key)
+{
+    struct lease *le = calloc(1, sizeof(*le));
+
+    if (!le)
+        return NULL;
+    le->keyed.key = strdup(key);
+    if (!le->keyed.key || keys_add(&l->by_key, &le->keyed) != 0) {
+        lease_free(le);
+        return NULL;
+    }
+    return le;
+}
+
+static nsec_t end_of(const struct lease *le, nsec_t now)
+{
+    return now + le->ttl_seconds * NSEC_PER_SEC;
+}
+
+int leases_set(struct leases *l, const char *key, uint32_t ttl_seconds, nsec_t now)
+{
+    struct lease *le = find(l, key);
+
+    if (ttl_seconds == 0) {
+        if (le)
+            drop(l, le);
+        return 0;
+    }
+    if (!le)
+        le = add(l, key);
+    if (!le)
+        return -ENOMEM;
+    le->ttl_seconds = ttl_seconds;
+    return heap_set(&l->by_end, &le->link, end_of(le, now));
+}
+
+bool leases_keep(struct leases *l, const char *key, nsec_t now)
+{
+    struct lease *le = find(l, key);
+
+    /* Moving a member that is armed allocates nothing, so it cannot fail. */
+    return le && heap_set(&l->by_end, &le->link, end_of(le, now)) == 0;
+}
+
+nsec_t leases_due(const struct leases *l)
+{
+    return heap_due(&l->by_end);
+}
+
+size_t leases_ended(const struct leases *l, nsec_t now, const char **ret, size_t cap)
+{
+    size_t n = 0;
+
+    if (heap_due(&l->by_end) > now)
+        return 0;
+    /* A walk over all of them is fine: it happens only when at least one has ended. */
+    for (size_t i = 0; i < l->by_key.n && n < cap; i++) {
+        const struct lease *le = container_of(l->by_key.items[i], struct lease, keyed);
+
+        if (le->link.due <= now)
+            ret[n++] = le->keyed.key;
+    }
+    return n;
+}
+
+/* ---- store backend --------------------------------------------------------------------------- */
 
 /* ---- life ----------------------------------------------------------------------------------- */
 

@@ -2,16 +2,6 @@
  * store_backend.h - what a back end of the store is: a table of functions, and a struct store that
  * it embeds.
  *
- * The files of this folder in layers, the lowest layer first. A file calls only files above it in
- * this list:
- *
- *     store.h          the interface: what callers ask, and what every store promises
- *     store_job.h      one request and its answer
- *     store_backend.h  this file: requests go to a back end, answers come back
- *     memory.h         the back end that keeps everything in memory only
- *     store_watch.h    who is told of changes
- *     store.c          the interface, upon all of these
- *
  * The other back ends are in backends/, with store_open.h, which finds the one that a URL names.
  *
  * Theory of operation. store.c checks and copies what is asked for into a job, and hands it to
@@ -24,9 +14,133 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "store/lease.h"
-#include "store/store_job.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/containers.h"
+#include "store/keys.h"
+#include "store/store.h"
+
+/* ---- one request to a store, and its answer -------------------------------------------------- */
+
+/*
+ * store.c makes a job and fills in the request; nobody changes that part afterwards. A back end
+ * fills in the answer. Between the two the job is in the queue of whoever has it.
+ *
+ * Threads: whoever has the job.
+ */
+
+/** What a job asks for. */
+enum store_job_kind {
+    STORE_JOB_COMMIT,  /* all of @ops, or none */
+    STORE_JOB_GET,     /* the item at @key */
+    STORE_JOB_LIST,    /* a page of the items whose keys start with @key */
+    STORE_JOB_CHANGES, /* what the log holds of such keys, from the revision @first on */
+    STORE_JOB_COPY,    /* all of the store, into a new file at @key */
+};
+
+/** Items that own their texts. */
+struct store_items {
+    struct store_item *items; /* owns the array, and each key and value */
+    size_t n;                 /* how many */
+    size_t cap;               /* room in the array */
+    size_t bytes;             /* of all values */
+};
+
+struct store_job {
+    struct list link; /* in the queue of whoever has the job */
+    enum store_job_kind kind;
+
+    /* The request; a back end reads it only. */
+    struct store_op *ops;   /* COMMIT: owns the array, and each key and value */
+    size_t n_ops;           /* COMMIT: at least 1 */
+    char *key;              /* owns; see enum store_job_kind */
+    char *from;             /* LIST: owns; begin behind this key; NULL: with the first */
+    enum store_order order; /* LIST */
+    size_t limit;           /* LIST: most items; at least 1 */
+    uint64_t first;         /* CHANGES: the first revision wanted */
+    size_t bytes;           /* of keys and values in @ops */
+
+    /* For store.c alone. */
+    nsec_t asked_at;           /* COMMIT: time from which its leases count */
+    store_done_fn done;        /* NULL: nobody wants to know */
+    void *ctx;                 /* pins: for @done */
+    struct store_watch *watch; /* CHANGES: pins; NULL: it was closed */
+    bool is_unasked;           /* COMMIT: nobody asked for it, so it was not counted as pending */
+
+    /* The answer; a back end's until it hands the job back. */
+    int r;                    /* 0; STORE_E_...; negative errno */
+    struct err e;             /* the words, when @r is not 0 */
+    uint64_t revision;        /* of the commit; else the one at which the answer was true */
+    size_t failed;            /* COMMIT with STORE_E_CONFLICT: index of the operation */
+    bool has_more;            /* LIST: there are items behind the last */
+    bool *took_effect;        /* COMMIT: owns; by operation: it changed something */
+    struct store_items items; /* what was read; the changes of CHANGES, in order */
+};
+
+/** store_job_new() - with an empty request and answer; NULL: no memory. */
+struct store_job *store_job_new(enum store_job_kind kind);
+
+/** store_job_free() - NULL is fine. Always NULL. */
+struct store_job *store_job_free(struct store_job *job);
+
+/** store_job_set_ops() - the request is a copy of these operations. 0 or -ENOMEM. */
+int store_job_set_ops(struct store_job *job, const struct store_op *ops, size_t n_ops);
+
+/**
+ * store_job_add() - add an item that was read to the answer
+ * @item:	copied
+ *
+ * Return: 0; 1 when the page of a LIST is full already, then @item is left out and has_more is set;
+ * or -ENOMEM.
+ */
+int store_job_add(struct store_job *job, const struct store_item *item);
+
+/** store_job_undo() - empty the answer, to do the job once more. */
+void store_job_undo(struct store_job *job);
+
+/* ---- which keys have a lease, and when it ends ----------------------------------------------- */
+
+/*
+ * The store keeps the length of the lease with each key. The time at which a lease ends is known
+ * only here, in memory and in monotonic time. A restart begins every lease anew, so a key may stay
+ * too long, but is never deleted too early.
+ */
+
+struct leases {
+    struct keys by_key; /* owns struct lease */
+    struct heap by_end; /* pins the same structs, ordered by when they end */
+};
+
+#define LEASES_NULL                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/**
+ * leases_set() - @key's lease begins at @now
+ * @ttl_seconds:	0: the key has no lease any more
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int leases_set(struct leases *l, const char *key, uint32_t ttl_seconds, nsec_t now);
+
+/** leases_keep() - begin the lease of @key anew; false if it has none. */
+bool leases_keep(struct leases *l, const char *key, nsec_t now);
+
+/** leases_due() - when the next lease ends; NSEC_NEVER if there is none. */
+nsec_t leases_due(const struct leases *l);
+
+/**
+ * leases_ended() - the keys whose lease has ended by @now, in byte order
+ * @ret:	room for @cap texts, borrowed until their leases are set anew
+ *
+ * Return: how many, at most @cap.
+ */
+size_t leases_ended(const struct leases *l, nsec_t now, const char **ret, size_t cap);
 
 /** What a back end does. */
 struct store_ops {
@@ -47,7 +161,7 @@ struct store_ops {
 struct store {
     const struct store_ops *ops; /* the back end's table */
     uint64_t revision;           /* of the last change that watches were told */
-    struct list watches;         /* of struct store_watch; store_watch.c's */
+    struct list watches;         /* of struct store_watch; store.c's */
     struct leases leases;        /* of the keys that have one */
     size_t n_pending;            /* requests that are not answered yet */
     size_t bytes_pending;        /* of keys and values that those want to write */
@@ -104,7 +218,7 @@ void store__count_relist(struct store *s);
 /** store__wake() - have store_dispatch() called again, and so turn(). Any thread. */
 void store__wake(struct store *s);
 
-/* ---- for store.c and store_watch.c ---- */
+/* ---- for store.c ---- */
 
 /** store__check_key() - is @key at least @min bytes long, and a key? 0, or -EINVAL with words. */
 int store__check_key(const char *key, size_t min, struct err *e);

@@ -10,7 +10,7 @@
 
 #include "allowedips/allowedips.h"
 #include "base/err.h"
-#include "base/rng.h"
+#include "base/secret.h"
 
 static struct ip_prefix prefix(const char *text)
 {

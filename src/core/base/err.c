@@ -1,11 +1,13 @@
-/* err.c - failure texts; the scheme is in err.h. */
-#include "err.h"
+/* err.c - see err.h. */
+#include "base/err.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+
+/* Failure texts; the scheme is in err.h. */
 
 /* The static analyzer's macro is for callers. */
 #undef err_set

@@ -1,5 +1,14 @@
 /*
- * err.h - how failures travel.
+ * err.h - failures: what they say, and what is released when a scope is left.
+ */
+#pragma once
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+/*
+ * How failures travel.
  *
  * Three kinds, never mixed:
  *
@@ -11,10 +20,6 @@
  * call also takes a `struct err` and fills in one line of text which names the
  * value and what is allowed. Packet code returns nothing: see drop.h.
  */
-#pragma once
-
-#include <stdarg.h>
-#include <stddef.h>
 
 /** A failure in words. Caller's storage; start from ERR_NULL. */
 struct err {
@@ -62,3 +67,27 @@ int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf
 
 /** err_text() - the sentence, or strerror(-code) when none was given. Never NULL. */
 const char *err_text(const struct err *e);
+
+/*
+ * Scope-bound destructors for set-up and control code.
+ *
+ * Packet and crypto code does not use these: there, one forward `goto out`
+ * keeps the order of wiping and releasing visible.
+ */
+
+/** _cleanup_() - run @fn on the variable's address when it leaves scope. */
+#define _cleanup_(fn) __attribute__((cleanup(fn)))
+
+/** TAKE_PTR() - the pointer's value; the variable becomes NULL (ownership moves out). */
+#define TAKE_PTR(p)                                                                                \
+    ({                                                                                             \
+        __auto_type take_ptr_ = (p);                                                               \
+        (p) = NULL;                                                                                \
+        take_ptr_;                                                                                 \
+    })
+
+/** freep() - cleanup handler for anything from malloc(). */
+static inline void freep(void *p)
+{
+    free(*(void **)p);
+}

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/str.h"
+#include "base/text.h"
 
 /* clang-format off */
 /* X(NAME, name, type, unit, labels, help): samples have the labels in this order. */

@@ -1,5 +1,5 @@
 /* secret.c - see secret.h. */
-#include "secret.h"
+#include "base/secret.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -28,4 +28,33 @@ bool secret_is_zero(const void *p, size_t len)
     for (size_t i = 0; i < len; i++)
         any = (uint8_t)(any | x[i]);
     return any == 0;
+}
+
+/* Steele, Lea, Flood: "Fast splittable pseudorandom number generators" (2014). */
+static uint64_t splitmix64(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static void fill_seeded(void *ctx, void *buf, size_t len)
+{
+    uint8_t *p = buf;
+
+    while (len > 0) {
+        uint64_t v = splitmix64(ctx);
+        size_t n = len < sizeof(v) ? len : sizeof(v);
+
+        memcpy(p, &v, n);
+        p += n;
+        len -= n;
+    }
+}
+
+struct rng rng_seeded(uint64_t *state)
+{
+    return (struct rng){.fill = fill_seeded, .ctx = state};
 }

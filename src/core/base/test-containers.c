@@ -6,10 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/heap.h"
-#include "base/htab.h"
-#include "base/ring.h"
-#include "base/rng.h"
+#include "base/containers.h"
+#include "base/secret.h"
 
 #define N 1000
 

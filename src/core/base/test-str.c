@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/str.h"
+#include "base/text.h"
 
 static void test_growth(void **state)
 {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "base/text.h"
 
 static void test_base64_vectors(void **state)

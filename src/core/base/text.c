@@ -1,7 +1,107 @@
-/* text.c - see text.h. No table lookups: an index that depends on a key leaks through the cache. */
-#include "text.h"
+/* text.c - see text.h. */
+#include "base/text.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/secret.h"
+
+void str_deinit(struct str *s)
+{
+    if (s->text)
+        secret_wipe(s->text, s->cap);
+    free(s->text);
+    *s = (struct str)STR_NULL;
+}
+
+/* Room for @len more bytes and a zero. Not realloc(), which leaves a copy behind. */
+static bool reserve(struct str *s, size_t len)
+{
+    size_t cap = s->cap ? s->cap : 64;
+    char *grown;
+
+    if (s->failed)
+        return false;
+    if (s->text && len < s->cap - s->len)
+        return true;
+    while (cap - s->len <= len) {
+        if (__builtin_mul_overflow(cap, 2, &cap)) {
+            s->failed = true;
+            return false;
+        }
+    }
+    grown = malloc(cap);
+    if (!grown) {
+        s->failed = true;
+        return false;
+    }
+    if (s->text) {
+        memcpy(grown, s->text, s->len + 1);
+        secret_wipe(s->text, s->cap);
+        free(s->text);
+    }
+    s->text = grown;
+    s->cap = cap;
+    return true;
+}
+
+void str_add_bytes(struct str *s, const char *bytes, size_t len)
+{
+    if (!reserve(s, len))
+        return;
+    /* No bytes may be nowhere, of which memcpy() would not hear. */
+    if (len > 0)
+        memcpy(s->text + s->len, bytes, len);
+    s->len += len;
+    s->text[s->len] = '\0';
+}
+
+void str_add(struct str *s, const char *text)
+{
+    str_add_bytes(s, text, strlen(text));
+}
+
+void str_addf(struct str *s, const char *fmt, ...)
+{
+    va_list ap;
+    int len;
+
+    va_start(ap, fmt);
+    len = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (len < 0 || !reserve(s, (size_t)len)) {
+        s->failed = true;
+        return;
+    }
+    va_start(ap, fmt);
+    (void)vsnprintf(s->text + s->len, s->cap - s->len, fmt, ap);
+    va_end(ap);
+    s->len += (size_t)len;
+}
+
+const char *str_text(const struct str *s)
+{
+    return s->text ? s->text : "";
+}
+
+char *str_take(struct str *s, size_t *ret_len)
+{
+    char *text = NULL;
+
+    if (!s->text)
+        str_add(s, "");
+    if (s->failed) {
+        str_deinit(s);
+        return NULL;
+    }
+    text = s->text;
+    if (ret_len)
+        *ret_len = s->len;
+    *s = (struct str)STR_NULL;
+    return text;
+}
 
 /* All ones if lo <= c <= hi, else zero. Operands are small non-negative numbers. */
 static unsigned in_range(int c, int lo, int hi)
@@ -250,4 +350,76 @@ size_t text_cut(const char *text, size_t len, size_t max)
     for (len = max; len > 0 && ((uint8_t)text[len] & 0xc0) == 0x80;)
         len--;
     return len;
+}
+
+void table_init(struct table *t, unsigned n_columns)
+{
+    *t = (struct table){.n_columns = n_columns};
+}
+
+void table_deinit(struct table *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        free(t->cells[i]);
+    free(t->cells);
+    *t = (struct table){.n_columns = t->n_columns};
+}
+
+static bool make_room(struct table *t)
+{
+    size_t cap = t->cap ? t->cap * 2 : 64;
+    char **grown;
+
+    if (t->n < t->cap)
+        return true;
+    grown = realloc(t->cells, cap * sizeof(*grown));
+    if (!grown)
+        return false;
+    t->cells = grown;
+    t->cap = cap;
+    return true;
+}
+
+void table_add(struct table *t, const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    if (n < 0 || !make_room(t)) {
+        if (n >= 0)
+            free(text);
+        t->failed = true;
+        return;
+    }
+    t->cells[t->n++] = text;
+}
+
+static size_t width_of(const struct table *t, unsigned column)
+{
+    size_t width = 0;
+
+    for (size_t i = column; i < t->n; i += t->n_columns)
+        if (strlen(t->cells[i]) > width)
+            width = strlen(t->cells[i]);
+    return width;
+}
+
+void table_format(const struct table *t, struct str *out)
+{
+    size_t n = t->n - t->n % t->n_columns;
+
+    if (t->failed)
+        out->failed = true;
+    for (size_t i = 0; i < n; i++) {
+        unsigned column = (unsigned)(i % t->n_columns);
+
+        if (column + 1 == t->n_columns)
+            str_addf(out, "%s\n", t->cells[i]);
+        else
+            str_addf(out, "%-*s  ", (int)width_of(t, column), t->cells[i]);
+    }
 }

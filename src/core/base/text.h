@@ -1,15 +1,62 @@
 /*
- * text.h - bytes as text: hex (UAPI) and base64 (keys, tokens); and text that a terminal does not
- * obey.
- *
- * The decoders take exactly what the encoders write. They run in time that
- * depends only on the length, because keys pass through them.
+ * text.h - text: that grows, in other alphabets, checked, and in columns.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/*
+ * Text that grows.
+ *
+ * A failed allocation is remembered, not returned: the caller adds everything
+ * and asks once, when it takes the text. Memory that is given back is wiped,
+ * because configurations with keys are built here.
+ */
+
+struct str {
+    char *text;  /* owns; @len bytes and a zero; NULL while empty */
+    size_t len;  /* without the zero */
+    size_t cap;  /* with the zero */
+    bool failed; /* there was no memory: everything after is ignored */
+};
+
+#define STR_NULL                                                                                   \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/** str_deinit() - wipe and release; idempotent. */
+void str_deinit(struct str *s);
+
+/** str_add() - append @text. */
+void str_add(struct str *s, const char *text);
+
+/** str_add_bytes() - append @len bytes; a zero among them is kept. */
+void str_add_bytes(struct str *s, const char *bytes, size_t len);
+
+/** str_addf() - append formatted text. */
+void str_addf(struct str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/** str_text() - borrowed until the next change; "" while empty. */
+const char *str_text(const struct str *s);
+
+/**
+ * str_take() - the text; @s is empty afterwards
+ * @ret_len:	its bytes, without the zero; may be NULL
+ *
+ * Return: gives it, free() it; NULL when some allocation had failed.
+ */
+char *str_take(struct str *s, size_t *ret_len);
+
+/*
+ * Bytes as text: hex (UAPI) and base64 (keys, tokens); and text that a terminal does not
+ * obey.
+ *
+ * The decoders take exactly what the encoders write. They run in time that
+ * depends only on the length, because keys pass through them.
+ */
 
 /** hex_encode() - 2 * @len characters and a zero into @out. */
 void hex_encode(const void *p, size_t len, char *out);
@@ -63,3 +110,26 @@ void text_make_plain(char *text, char by);
 
 /** text_cut() - of @text, @len bytes of UTF-8, how many whole characters' bytes are within @max. */
 size_t text_cut(const char *text, size_t len, size_t max);
+
+/* Columns of text for people, each as wide as its widest cell. */
+
+/** Cells row by row; the first row is the head. */
+struct table {
+    unsigned n_columns;
+    char **cells; /* owns the array and the texts */
+    size_t n;
+    size_t cap;
+    bool failed; /* no memory for some of it */
+};
+
+/** table_init() - empty. */
+void table_init(struct table *t, unsigned n_columns);
+
+/** table_deinit() - release; idempotent. */
+void table_deinit(struct table *t);
+
+/** table_add() - the next cell, as printf has it. */
+void table_add(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/** table_format() - all complete rows, two blanks between columns, a newline after each. */
+void table_format(const struct table *t, struct str *out);

@@ -12,7 +12,7 @@
 
 struct err;
 
-/** The classes, first to last; net/tun/tun_steer.h has which packets are in which. */
+/** The classes, first to last; net/tun/tun.h has which packets are in which. */
 enum traffic_class {
     TRAFFIC_CLASS_CONTROL,
     TRAFFIC_CLASS_PRIORITY,

@@ -21,6 +21,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #define AEAD_KEY_SIZE   32 /* of every algorithm in the table */
 #define AEAD_NONCE_SIZE 12
 #define AEAD_TAG_SIZE   16
@@ -150,3 +152,65 @@ bool aead_seal_once(const struct aead_algorithm *alg, const struct aead_key *key
 /** aead_open_once() - aead_open() for a key that is used once, as in handshakes; no lane. */
 bool aead_open_once(const struct aead_algorithm *alg, const struct aead_key *key,
     const struct aead_nonce *nonce, const void *ad, size_t ad_len, uint8_t *buf, size_t len);
+
+/*
+ * How fast is a cipher on this machine?
+ *
+ * Measured, not looked up from the CPU's features: it is the machine, with the
+ * libraries that it has, that a choice between ciphers is about. Nodes announce
+ * the figures, and the AES profile is taken where both ends gain (mesh/render/render.h).
+ */
+
+/** Where the measurement takes the time from, as clock_now(). */
+typedef nsec_t (*aead_clock_fn)(void);
+
+/** The inner packet that is measured with: that of an MTU of 1420. */
+#define AEAD_SPEED_PACKET 1420
+
+/**
+ * aead_speed() - megabytes (10^6) that one core seals and opens in a second
+ * @alg:	from aead_best()
+ * @budget:	how long to measure; a few milliseconds are enough
+ * @clock:	monotonic
+ *
+ * Of many short runs the fastest counts, so that a busy machine is not taken
+ * for a slow one. Packets lie in the cache, as those of a batch do.
+ *
+ * Return: MB/s, the mean of sealing and opening; 0 when there is no memory or
+ * the clock does not move.
+ */
+uint32_t aead_speed(const struct aead_algorithm *alg, nsec_t budget, aead_clock_fn clock);
+
+/*
+ * XChaCha20-Poly1305, for cookie replies only.
+ *
+ * Composed: HChaCha20 turns the key and 16 bytes of nonce into a subkey, and
+ * ChaCha20-Poly1305 with the other 8 does the rest. libcrypto has no HChaCha20,
+ * but its ChaCha20 block is HChaCha20 plus a known addition, which is undone.
+ *
+ * Spec: draft-irtf-cfrg-xchacha-03 sections 2.2 and 2.3.
+ */
+
+#define XCHACHA_NONCE_SIZE 24
+
+/** A nonce that is long enough to be drawn at random. */
+struct xchacha_nonce {
+    uint8_t b[XCHACHA_NONCE_SIZE];
+};
+
+/** hchacha20() - the subkey of @key and 16 bytes of nonce. False only without memory. */
+bool hchacha20(const struct aead_key *key, const uint8_t nonce[static 16], struct aead_key *ret);
+
+/**
+ * xchacha_seal() - encrypt in place and append the tag
+ * @ad:		@ad_len authenticated bytes
+ * @buf:	@len bytes, with room for AEAD_TAG_SIZE more
+ *
+ * Return: false only when libcrypto has no memory.
+ */
+bool xchacha_seal(const struct aead_key *key, const struct xchacha_nonce *nonce, const void *ad,
+    size_t ad_len, uint8_t *buf, size_t len);
+
+/** xchacha_open() - verify and decrypt in place; @len with the tag. False when it is wrong. */
+bool xchacha_open(const struct aead_key *key, const struct xchacha_nonce *nonce, const void *ad,
+    size_t ad_len, uint8_t *buf, size_t len);

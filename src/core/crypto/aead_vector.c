@@ -1,5 +1,5 @@
 /*
- * aead_vector.c - the back ends "avx512" and "avx2": chachapoly.h in the table.
+ * aead_vector.c - the back ends "avx512" and "avx2": aead_internal.h in the table.
  *
  * There is nothing to expand or to allocate per key, so a context is the key.
  */
@@ -7,7 +7,6 @@
 
 #include "base/secret.h"
 #include "crypto/aead_internal.h"
-#include "crypto/chachapoly.h"
 
 /*
  * Bytes of a message that is left to the 256-bit code on any CPU. The upper halves of 512-bit

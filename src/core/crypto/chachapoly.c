@@ -1,5 +1,5 @@
-/* chachapoly.c - see chachapoly.h. Compiled once with VECTOR_BITS=256 and once with 512. */
-#include "crypto/chachapoly.h"
+/* chachapoly.c - see aead_internal.h. Compiled once with VECTOR_BITS=256 and once with 512. */
+#include "crypto/aead_internal.h"
 
 #include <immintrin.h>
 #include <string.h>

@@ -9,13 +9,10 @@
 #include <openssl/evp.h>
 
 #include "base/err.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "crypto/aead.h"
-#include "crypto/aead_speed.h"
-#include "crypto/hkdf.h"
+#include "crypto/hash.h"
 #include "crypto/x25519.h"
-#include "crypto/x25519_internal.h"
-#include "crypto/xchacha.h"
 #include "test/vectors/vectors.h"
 
 #define TEXT_MAX 2100

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 #include <openssl/evp.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "crypto/poly1305_lanes.inc"
 
 #define LEN_MAX 2300

@@ -4,7 +4,7 @@
  * mac1 shows that a message was made for us; checking it costs one hash, so a
  * stranger's garbage ends there. Under load a message must also carry mac2,
  * keyed by a cookie that we sent to its source address: that proves the
- * address, which then can be rate-limited (ratelimit.h). The cookie is a MAC of
+ * address, which then can be rate-limited (rate.h). The cookie is a MAC of
  * the address under a secret that changes every two minutes, so the responder
  * keeps nothing per sender.
  *
@@ -21,7 +21,7 @@
 #include "base/addr.h"
 #include "base/clock.h"
 #include "crypto/aead.h"
-#include "crypto/blake2s.h"
+#include "crypto/hash.h"
 #include "crypto/x25519.h"
 #include "wire/wg.h"
 

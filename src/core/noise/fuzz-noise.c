@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"

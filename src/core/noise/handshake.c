@@ -11,9 +11,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "base/secret.h"
-#include "crypto/hkdf.h"
+#include "crypto/hash.h"
 #include "noise/keypair.h"
 
 static_assert(sizeof(struct blake2s_digest) == sizeof(struct aead_key), "keys come out of hashes");

@@ -30,7 +30,7 @@
 
 #include "base/clock.h"
 #include "crypto/aead.h"
-#include "crypto/blake2s.h"
+#include "crypto/hash.h"
 #include "crypto/x25519.h"
 #include "noise/identity.h"
 #include "noise/profile.h"

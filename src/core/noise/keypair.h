@@ -1,5 +1,56 @@
 /*
- * keypair.h - the two keys that a handshake gives, and a peer's three slots for them.
+ * keypair.h - a session's keys, and which messages under them were seen.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/containers.h"
+#include "crypto/aead.h"
+
+/*
+ * The window that refuses repeated data messages.
+ *
+ * A ring of bit blocks: advancing clears whole blocks and never shifts. One
+ * block is always being entered, so of REPLAY_BITS the last REPLAY_WINDOW
+ * counters are remembered, as many as the Linux kernel's.
+ *
+ * Spec: whitepaper 5.4.6; algorithm of RFC 6479.
+ */
+
+#define REPLAY_BITS   8192               /* 1 KiB */
+#define REPLAY_WINDOW (REPLAY_BITS - 64) /* counters that may arrive late */
+
+struct replay {
+    uint64_t next;                     /* one more than the greatest counter seen; 0 at first */
+    uint64_t blocks[REPLAY_BITS / 64]; /* bit c % 64 of block (c / 64) % n: counter c was seen */
+};
+
+/** replay_init() - nothing seen. */
+void replay_init(struct replay *w);
+
+/**
+ * replay_check() - has this counter been seen, and is it still in the window?
+ * @w:		window; borrowed; one per receiving keypair
+ * @counter:	from the data header, host order, already authenticated
+ *
+ * Marks @counter as seen. Call only after the tag verified, or a stranger
+ * can move the window. No allocation, no clock.
+ *
+ * Threads: whoever holds the keypair's replay lock; see keypair_check_counters().
+ *
+ * Return: true if fresh; false if repeated, too old, or at the message limit
+ * WG_REJECT_AFTER_MESSAGES.
+ */
+bool replay_check(struct replay *w, uint64_t counter);
+
+/*
+ * The two keys that a handshake gives, and a peer's three slots for them.
  *
  * Theory of operation. A keypair is born with one reference, which a slot
  * holds. The control thread puts it there (keypairs_add) and takes it away
@@ -19,18 +70,6 @@
  *
  * Spec: whitepaper 5.4.5, 5.4.6, 6.1, 6.2.
  */
-#pragma once
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/clock.h"
-#include "base/htab.h"
-#include "crypto/aead.h"
-#include "noise/replay.h"
 
 /**
  * Messages under one key of AES-256-GCM, where ChaCha20-Poly1305 has WG_REKEY_AFTER_MESSAGES and

@@ -74,3 +74,22 @@ const char *noise_choice_format(struct noise_choice c, char buf[static NOISE_CHO
         c.takes_any ? "," : "", c.takes_any ? aead_cipher_name(other(c.wanted)) : "");
     return buf;
 }
+
+static const char *const names[] = {"false", "true", "session"};
+
+_Static_assert(sizeof(names) / sizeof(*names) == PIN_N, "a name each");
+
+const char *pin_name(enum pin pin)
+{
+    return names[pin];
+}
+
+bool pin_parse(enum pin *ret, const char *text)
+{
+    for (int i = 0; i < PIN_N; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *ret = (enum pin)i;
+            return true;
+        }
+    return false;
+}

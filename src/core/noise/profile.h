@@ -20,7 +20,7 @@
 #include <stdbool.h>
 
 #include "crypto/aead.h"
-#include "crypto/blake2s.h"
+#include "crypto/hash.h"
 
 struct err;
 
@@ -78,3 +78,24 @@ int noise_choice_parse(struct noise_choice *ret, const char *text, struct err *e
 
 /** noise_choice_format() - the text that parses to it. Returns @buf. */
 const char *noise_choice_format(struct noise_choice c, char buf[static NOISE_CHOICE_TEXT_MAX]);
+
+/*
+ * What moves a peer's endpoint, beside its configuration.
+ *
+ * A peer's endpoint follows its authentic packets in any WireGuard. Where
+ * somebody finds paths that would make endpoints flap while both ends change
+ * from one to another; so it is he who says what they follow.
+ */
+
+enum pin {
+    PIN_NONE,    /* every authentic packet, as in any WireGuard */
+    PIN_FIXED,   /* nothing */
+    PIN_SESSION, /* a new session: it goes the way that its handshake came */
+    PIN_N,
+};
+
+/** pin_name() - "false", "true", "session": the configuration protocol's words. */
+const char *pin_name(enum pin pin);
+
+/** pin_parse() - false when @text is none of them; @ret is then untouched. */
+bool pin_parse(enum pin *ret, const char *text);

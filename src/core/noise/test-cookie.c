@@ -6,9 +6,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/rate.h"
+#include "base/secret.h"
 #include "noise/cookie.h"
-#include "noise/ratelimit.h"
 #include "test/vectors/vectors.h"
 
 /* The bytes that are drawn, given in advance. */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
-#include "noise/replay.h"
+#include "base/secret.h"
+#include "noise/keypair.h"
 #include "wire/wg.h"
 
 #define LIMIT  WG_REJECT_AFTER_MESSAGES

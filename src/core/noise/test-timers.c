@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "noise/timers.h"
 #include "wire/wg.h"
 

@@ -1,7 +1,7 @@
 /* timers.c - see timers.h. */
 #include "timers.h"
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "wire/wg.h"
 
 /* As the kernel counts: the first try is not among them. */

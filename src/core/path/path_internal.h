@@ -19,8 +19,7 @@
  */
 #pragma once
 
-#include "base/heap.h"
-#include "base/htab.h"
+#include "base/containers.h"
 #include "base/rate.h"
 #include "path/path.h"
 #include "path/path_liveness.h"

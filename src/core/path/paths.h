@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "path/path.h"
 
 struct paths;

@@ -6,8 +6,7 @@
  */
 #pragma once
 
-#include "base/heap.h"
-#include "base/htab.h"
+#include "base/containers.h"
 #include "base/rate.h"
 #include "path/paths.h"
 #include "wire/path.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/htab.h"
+#include "base/containers.h"
 #include "path/path_internal.h"
 #include "path/paths_internal.h"
 

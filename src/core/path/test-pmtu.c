@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "path/pmtu.h"
 
 #define ANSWERS_MAX 64

@@ -20,8 +20,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/htab.h"
-#include "base/list.h"
+#include "base/containers.h"
 
 struct lease_chunk;
 

@@ -13,10 +13,9 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
-#include "base/htab.h"
-#include "base/list.h"
+#include "base/containers.h"
 #include "base/rate.h"
-#include "crypto/blake2s.h"
+#include "crypto/hash.h"
 #include "crypto/x25519.h"
 #include "relay/lease.h"
 #include "relay/router.h"

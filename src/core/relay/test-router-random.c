@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "relay/router.h"
 #include "test/support/router_sample.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "relay/router.h"
 #include "test/support/router_sample.h"
 

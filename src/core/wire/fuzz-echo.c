@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "wire/echo.h"
+#include "wire/ip.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

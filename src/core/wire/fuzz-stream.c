@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/stream_frame.h"
-#include "wire/stream_proof.h"
+#include "wire/stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

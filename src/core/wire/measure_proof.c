@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/secret.h"
-#include "crypto/hkdf.h"
+#include "crypto/hash.h"
 
 static const char label[] = "weft measure 1";
 

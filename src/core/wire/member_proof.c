@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "crypto/hkdf.h"
+#include "crypto/hash.h"
 
 static const char label[] = "weft member 1";
 static const char scheme[] = "Weft-Member ";

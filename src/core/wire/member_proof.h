@@ -9,7 +9,7 @@
  * each start of the hub, and a sequence number that the hub takes once. No clock takes part. A node
  * that does not know the stamp yet asks with any; the refusal tells it.
  *
- * Spec: docs/wire/member.md. stream_proof.h is the other proof of the same two keys, for a
+ * Spec: docs/wire/member.md. stream.h is the other proof of the same two keys, for a
  * connection that TLS protects.
  */
 #pragma once

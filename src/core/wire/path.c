@@ -5,8 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/secret.h"
-#include "crypto/blake2s.h"
-#include "crypto/hkdf.h"
+#include "crypto/hash.h"
 
 #define TAG_OFF   4
 #define NONCE_OFF 12

@@ -15,7 +15,6 @@
 #include "base/addr.h"
 #include "crypto/aead.h"
 #include "crypto/x25519.h"
-#include "crypto/xchacha.h"
 
 #define PATH_FRAME_TYPE    0x80 /* first byte; WireGuard ignores what it does not know */
 #define PATH_FRAME_VERSION 1    /* second byte */

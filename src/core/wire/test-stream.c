@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/stream_frame.h"
-#include "wire/stream_proof.h"
+#include "wire/stream.h"
 
 static void test_frames(void **state)
 {

@@ -6,10 +6,131 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
-#include "filter/stun_server.h"
+#include "base/drop.h"
+#include "base/rate.h"
+#include "base/secret.h"
 #include "relay/router.h"
 #include "shared/port_tx.h"
+#include "wire/stun.h"
+
+int stun_heard_init(struct stun_heard *h)
+{
+    *h = (struct stun_heard){.items = calloc(STUN_HEARD_MAX, sizeof(*h->items))};
+    if (!h->items)
+        return -ENOMEM;
+    (void)pthread_mutex_init(&h->lock, NULL);
+    return 0;
+}
+
+void stun_heard_deinit(struct stun_heard *h)
+{
+    if (!h->items)
+        return;
+    (void)pthread_mutex_destroy(&h->lock);
+    free(h->items);
+    h->items = NULL;
+}
+
+void stun_heard_add(struct stun_heard *h, const struct stun_transaction *id,
+    const struct endpoint *from, nsec_t now)
+{
+    (void)pthread_mutex_lock(&h->lock);
+    h->items[h->next] = (struct stun_hearing){.id = *id, .from = *from, .at = now};
+    h->next = (h->next + 1) % STUN_HEARD_MAX;
+    (void)pthread_mutex_unlock(&h->lock);
+}
+
+/* A walk over all of them, some microseconds, for a question that is seldom asked. */
+bool stun_heard_find(
+    struct stun_heard *h, const struct stun_transaction *id, struct stun_hearing *ret)
+{
+    bool found = false;
+
+    (void)pthread_mutex_lock(&h->lock);
+    for (unsigned i = 0; i < STUN_HEARD_MAX && !found; i++) {
+        found = h->items[i].at != 0 && memcmp(&h->items[i].id, id, sizeof(*id)) == 0;
+        if (found)
+            *ret = h->items[i];
+    }
+    (void)pthread_mutex_unlock(&h->lock);
+    return found;
+}
+
+/*
+ * When a STUN request is answered: docs/wire/stun.md.
+ *
+ * Somebody who forges source addresses must gain nothing by the answers: so one that is longer than
+ * its request, or goes to another port (RFC 5780 section 7.5), is rate-limited by source. Each
+ * worker has a server of its own.
+ */
+struct stun_server {
+    struct ratelimit limited; /* of answers that are longer than their requests, or go elsewhere */
+    struct stun_heard heard;  /* requests that could be read, answered or not */
+    _Atomic uint64_t n_answers; /* for metrics */
+};
+
+/* @seed: random, unknown to strangers. 0 or -ENOMEM. */
+static int stun_server_init(struct stun_server *s, uint64_t seed)
+{
+    ratelimit_init(&s->limited, seed);
+    atomic_init(&s->n_answers, 0);
+    return stun_heard_init(&s->heard);
+}
+
+static void stun_server_deinit(struct stun_server *s)
+{
+    ratelimit_deinit(&s->limited);
+    stun_heard_deinit(&s->heard);
+}
+
+/* An answer to another port than the one that asked is always limited, and never longer than its
+ * request. */
+static bool stun_may_answer(struct stun_server *s, const struct stun_request *req,
+    const struct udp_run *reply, const struct udp_run *run, nsec_t now)
+{
+    if (reply->len <= run->len && req->response_port == 0)
+        return true;
+    if (reply->len > run->len && req->response_port != 0)
+        return false;
+    return ratelimit_allow(&s->limited, &run->path.remote.addr, now);
+}
+
+static void stun_answer(struct stun_server *s, struct port_tx *tx, const struct udp_run *run,
+    const struct stun_request *req)
+{
+    uint8_t *out = port_tx_room(tx, STUN_ANSWER_MAX);
+    struct udp_run reply = {.buf = out, .path = run->path};
+
+    stun_heard_add(&s->heard, &req->id, &run->path.remote, port_tx_now(tx));
+    if (!out) {
+        port_tx_drop(tx, DROP_NO_BUFFER, 1);
+        return;
+    }
+    reply.len = (uint32_t)stun_encode_answer(req, &run->path.remote, out);
+    reply.seg = (uint16_t)reply.len;
+    if (!stun_may_answer(s, req, &reply, run, port_tx_now(tx))) {
+        port_tx_drop(tx, DROP_STUN_RATE_LIMITED, 1);
+        return;
+    }
+    if (req->response_port != 0 && req->n_unknown == 0)
+        reply.path.remote.port = req->response_port;
+    port_tx_send(tx, &reply);
+    atomic_fetch_add_explicit(&s->n_answers, 1, memory_order_relaxed);
+}
+
+/* Answers a STUN request, or drops it with a reason; false when @run is none. */
+static bool stun_server_take(struct stun_server *s, struct port_tx *tx, const struct udp_run *run)
+{
+    struct stun_request req;
+
+    if (!stun_is_request(run->buf, run->len))
+        return false;
+    if (stun_decode_request(&req, run->buf, run->len) == 0)
+        stun_answer(s, tx, run, &req);
+    else
+        port_tx_drop(tx, DROP_STUN_INVALID, 1);
+    return true;
+}
 
 /** What a worker has to itself; no two share a cache line. */
 struct relay_worker {

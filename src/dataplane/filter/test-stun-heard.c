@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "filter/stun_heard.h"
+#include "filter/relay.h"
 
 static struct stun_transaction id_of(unsigned n)
 {

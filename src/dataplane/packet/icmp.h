@@ -1,5 +1,5 @@
 /*
- * icmp.h - telling an inner sender that its packet has nowhere to go, or does not fit.
+ * icmp.h - inner packets that have nowhere to go or do not fit.
  */
 #pragma once
 
@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "base/rate.h"
+
+/* Telling an inner sender that its packet has nowhere to go, or does not fit. */
 
 /** Longest message that icmp_make_unreachable() writes. */
 #define ICMP_MESSAGE_MAX 1280
@@ -42,3 +44,40 @@ void icmp_send_unreachable(struct rate *rate, int fd, const uint8_t *p, size_t l
 /** icmp_send_too_big() - the same with icmp_make_too_big(). */
 void icmp_send_too_big(
     struct rate *rate, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now);
+
+/*
+ * Cutting an IPv6 packet for a path that carries less than 1280 bytes.
+ *
+ * No sender of IPv6 may be told that less than 1280 fits (RFC 8200 section 5): what lies
+ * below has to fragment. The tunnel's sender does so inside, so that whoever passes
+ * the datagrams on, a relay for one, has nothing to put together, and the other end's kernel,
+ * a stock WireGuard's as well, makes the packet whole.
+ *
+ * Pure: no I/O, no state.
+ */
+
+/** Bytes that each piece has more than its share of the payload, at most: the headers. */
+#define V6_CUT_HEADERS 48
+
+/**
+ * v6_cut_count() - into how many pieces of at most @mtu bytes a packet is cut
+ * @p:		an IPv6 packet of @len bytes, already checked by ip_parse()
+ * @mtu:	at least 576
+ *
+ * Return: 1 when it fits, when its sender may be told that it does not (@mtu is IP_V6_MTU_MIN or
+ * more), or when it has extension headers that each piece would have to repeat: it is then sent as
+ * it is.
+ */
+unsigned v6_cut_count(const uint8_t *p, uint32_t len, uint16_t mtu);
+
+/**
+ * v6_cut() - write piece number @i of @n, which is more than 1
+ * @id:		of all pieces of this packet, and of no other one between these addresses for long;
+ *		a packet that is a fragment itself keeps its own
+ * @dst:	room for its share of @len, and V6_CUT_HEADERS
+ *
+ * The pieces have the same length, but for the last.
+ *
+ * Return: its bytes.
+ */
+uint32_t v6_cut(const uint8_t *p, uint32_t len, uint32_t id, unsigned i, unsigned n, uint8_t *dst);

@@ -1,11 +1,11 @@
-/* test-class-sched.c - unit tests for class_sched.h. */
+/* test-class-sched.c - unit tests for sched.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 #include <cmocka.h>
 
-#include "packet/class_sched.h"
+#include "packet/sched.h"
 
 /* Queues: the n-th of a class. */
 #define CONTROL(n) ((n)*TRAFFIC_CLASS_N + TRAFFIC_CLASS_CONTROL)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "packet/gro.h"
 #include "packet/gso.h"
 #include "test/support/packets.h"

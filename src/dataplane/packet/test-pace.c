@@ -1,11 +1,11 @@
-/* test-pace.c - unit tests for pace.h. */
+/* test-pace.c - unit tests for sched.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
 #include "base/traffic.h"
-#include "packet/pace.h"
+#include "packet/sched.h"
 
 #define START (1000 * NSEC_PER_SEC)
 

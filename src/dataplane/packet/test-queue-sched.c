@@ -1,10 +1,10 @@
-/* test-queue_sched.c - unit tests for queue_sched.h. */
+/* test-queue_sched.c - unit tests for sched.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "packet/queue_sched.h"
+#include "packet/sched.h"
 
 static uint64_t bits(unsigned a, unsigned b)
 {

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "packet/v6_cut.h"
+#include "packet/icmp.h"
 #include "wire/ip.h"
 
 #define HEADER   IP_V6_HEADER

@@ -6,16 +6,16 @@
 #include <string.h>
 
 #include "base/drop.h"
+#include "base/rate.h"
 #include "base/secret.h"
-#include "noise/ratelimit.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "peer/peer.h"
 #include "peer/relay_device.h"
 #include "peer/sender.h"
 #include "shared/device_state.h"
+#include "shared/gates.h"
 #include "shared/port_state.h"
-#include "shared/retire.h"
 #include "wire/wg.h"
 
 struct handshake_limits {

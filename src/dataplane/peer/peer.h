@@ -17,22 +17,24 @@
 #include <stdint.h>
 
 #include "allowedips/allowedips.h"
-#include "base/htab.h"
-#include "base/list.h"
+#include "base/clock.h"
+#include "base/containers.h"
 #include "net/socket/udp_batch.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"
 #include "noise/identity.h"
 #include "noise/keypair.h"
-#include "noise/pin.h"
+#include "noise/profile.h"
 #include "noise/timers.h"
-#include "packet/pace.h"
+#include "packet/sched.h"
 #include "shared/poll_list.h"
 
 struct device;
 struct drops;
 struct router_node;
 struct sender;
+struct port;
+struct source_addr;
 
 /** Packets that wait for a session, per peer; the oldest give way. */
 #define STAGED_MAX 128
@@ -65,7 +67,7 @@ struct peer {
     uint16_t keepalive_s;        /* persistent keepalive, seconds; 0: off */
     bool is_unlinked;            /* about to be freed: nothing may be armed any more */
     bool is_relayed;    /* may be relayed to all others that may, while the device relays */
-    bool follows_route; /* so does our address towards it: see source_addr.h */
+    bool follows_route; /* so does our address towards it: see peer.h */
     struct router_node *at_router; /* lent by the router; NULL: nothing is relayed for it */
 
     /* Changed with the gates closed, read inside them. */
@@ -77,7 +79,7 @@ struct peer {
     _Atomic uint64_t rx_bytes;  /* of WireGuard messages, authenticated */
     _Atomic uint64_t tx_bytes;  /* the same, sent */
     _Atomic uint16_t mtu;       /* inner bytes that its path carries; 0: whatever the device's is */
-    struct pace pace;           /* of what is sent to it; see shared/shaping.h */
+    struct pace pace;           /* of what is sent to it; see shared/device_state.h */
     struct poll_link poll;      /* in port->polls */
     _Atomic bool has_moved;     /* its endpoint changed: for the listener */
     _Atomic bool has_new_path;  /* it is answered in another way: for source_addr_check() */
@@ -192,3 +194,63 @@ void staged_free(struct staged_packet *list);
 
 /** peer_drop_staged() - nobody answers. Counts in @drops. Any thread. */
 void peer_drop_staged(struct peer *peer, struct drops *drops);
+
+/*
+ * What a peer needs done: what its timers ask for, and what data threads told of it.
+ *
+ * Threads: under the port's lock.
+ */
+
+/** peer_poll() - do what its timers ask for at @now, and arm them again. */
+void peer_poll(struct peer *peer, nsec_t now);
+
+/** peer_poll_told() - poll the peers of which data threads have told (peer_tell()): afterwards none
+ * of them is in port->polls' stack. */
+void peer_poll_told(struct port *p);
+
+/** peer_poll_due() - poll the peers whose timers are due at @now. */
+void peer_poll_due(struct port *p, nsec_t now);
+
+/** peer_forget_session() - wipe its keys and its handshake under way. */
+void peer_forget_session(struct peer *peer);
+
+/*
+ * From which of our addresses a peer is answered, when routes change.
+ *
+ * Theory of operation. A peer is answered from the address that its last packet came
+ * to, because it, and what stands before it, may take no other. When the route to it
+ * moves to another interface that address leads nowhere any more. The kernel's
+ * WireGuard looks at the route of each packet; here the control thread asks for it
+ * when a peer's place changes, and again for every peer after the kernel has told of a
+ * change, so that no packet costs a system call:
+ *
+ *     the route leaves by the interface that the peer's packet came by
+ *         peer->follows_route: from now on its source is held to that
+ *     it leaves by another one, and follows_route was set before
+ *         peer->left is that path: from packets that still come by it only the endpoint is
+ *         learned, and an empty packet tells the peer at once where we are now
+ *     it leaves by another one, and always did
+ *         nothing is changed: a machine with several uplinks and one default route, whose
+ *         answers some networks let through
+ */
+
+/** source_addr_new() - a port's part, which hears of nothing yet. 0 or -ENOMEM. */
+int source_addr_new(struct source_addr **ret, struct port *p);
+
+/** source_addr_free() - after source_addr_stop(); NULL is fine. Returns NULL. */
+struct source_addr *source_addr_free(struct source_addr *s);
+
+/** source_addr_start() - hear of changes in the caller's namespace. Under the lock. 0 or negative
+ * errno. */
+int source_addr_start(struct source_addr *s);
+
+/** source_addr_stop() - hear of them no more: when the control thread has ended. Idempotent. */
+void source_addr_stop(struct source_addr *s);
+
+/** source_addr_tick() - check all peers, if that is due at @now. Under the lock. Returns when it
+ * is due next; NSEC_NEVER: nothing is new. */
+nsec_t source_addr_tick(struct source_addr *s, nsec_t now);
+
+/** source_addr_check() - ask for the route to @peer, which speaks from or to another place than
+ * before. Under the lock. */
+void source_addr_check(struct peer *peer, nsec_t now);

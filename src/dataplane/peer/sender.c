@@ -11,7 +11,6 @@
 #include "peer/peer.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
-#include "shared/refusals.h"
 #include "wire/wg.h"
 
 int sender_init(struct sender *s, struct port *port, struct drops *drops, bool wait)

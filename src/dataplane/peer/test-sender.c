@@ -19,7 +19,6 @@
 
 #include "os/clock.h"
 #include "peer/peer.h"
-#include "peer/peer_poll.h"
 #include "peer/sender.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"

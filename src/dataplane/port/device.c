@@ -11,8 +11,6 @@
 #include "peer/handshake_io.h"
 #include "peer/relay_device.h"
 #include "port/device_config.h"
-#include "port/device_link.h"
-#include "port/shaping_config.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
 #include "worker/tx.h"

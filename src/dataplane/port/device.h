@@ -14,8 +14,7 @@
 #include "base/traffic.h"
 #include "net/tun/offload.h"
 #include "noise/profile.h"
-#include "packet/device_accept.h"
-#include "shared/device_listener.h"
+#include "shared/options.h"
 
 struct device;
 struct err;
@@ -51,7 +50,7 @@ int device_new(
 struct device *device_free(struct device *d);
 
 /** device_offload_why() - why an offload is not in use, whether it was found unusable when the
- * device began or refused later (refusals.h); NULL: it is in use. Any thread. */
+ * device began or refused later (port_state.h); NULL: it is in use. Any thread. */
 const char *device_offload_why(const struct device *d, enum offload which);
 
 /** device_name() - the interface's name when it was created. */

@@ -2,14 +2,73 @@
 #include "port/device_config.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
+#include <string.h>
+#include <sys/epoll.h>
 
+#include "net/netlink/netlink.h"
+#include "net/netlink/rtnl.h"
+#include "net/tun/tun.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/log.h"
+#include "packet/sched.h"
 #include "peer/peer.h"
-#include "peer/peer_poll.h"
 #include "peer/relay_device.h"
-#include "port/shaping_config.h"
 #include "shared/device_state.h"
-#include "shared/port_gates.h"
+#include "shared/gates.h"
 #include "shared/port_state.h"
+#include "wire/ip.h"
+#include "wire/wg.h"
+#include "worker/tx.h"
+
+/* Queues by class; where that cannot be, all packets are of one class. */
+static void sort_queues(struct device *d, bool by_class)
+{
+    int r = tun_set_classes(&d->tun, by_class);
+
+    if (r < 0 && by_class)
+        log_warning("%s: its queues cannot be sorted by class (%s), so packets of all classes are "
+                    "sent alike; that takes CAP_BPF when it starts",
+            d->name, strerror(-r));
+    atomic_store(&d->shaping.has_classes, by_class && r == 0);
+}
+
+static void set(struct device *d, struct pace *pace, uint64_t bits_per_s)
+{
+    bool was_on = d->shaping.n_rates > 0;
+
+    d->shaping.n_rates += (bits_per_s != 0) - (pace_rate(pace) != 0);
+    pace_set(pace, bits_per_s);
+    if ((d->shaping.n_rates > 0) != was_on) {
+        sort_queues(d, !was_on);
+        /* Release: what was set before is seen by the workers that see this. */
+        atomic_store_explicit(&d->shaping.is_on, !was_on, memory_order_release);
+    }
+    /* A worker may sleep until the time that the old rate gave. */
+    tx_wake(d);
+}
+
+void shaping_config_set(struct device *d, uint64_t bits_per_s)
+{
+    set(d, &d->shaping.all, bits_per_s);
+}
+
+void shaping_config_set_class(struct device *d, enum traffic_class class, uint64_t bits_per_s)
+{
+    set(d, &d->shaping.classes[class], bits_per_s);
+}
+
+void shaping_config_set_peer(struct peer *peer, uint64_t bits_per_s)
+{
+    if (bits_per_s != 0 || pace_rate(&peer->pace) != 0)
+        set(peer->device, &peer->pace, bits_per_s);
+}
+
+void shaping_config_show_dscp(struct device *d, bool shows)
+{
+    atomic_store(&d->shaping.shows_dscp, shows);
+}
 
 void device_config_set_key(struct device *d, const struct x25519_secret *secret)
 {
@@ -91,4 +150,239 @@ void device_config_set_cipher(struct peer *peer, struct noise_choice choice)
     if (kp && kp->alg->cipher != choice.wanted && timers_on_rekey_wanted(&peer->timers))
         peer_tell(peer);
     (void)keypair_unref(kp);
+}
+
+static void start_peers(struct device *d, nsec_t now)
+{
+    struct peer *peer;
+
+    list_foreach(peer, &d->peers, siblings) {
+        uint16_t seconds = peer->keepalive_s;
+
+        /* As if it were turned on only now: the first one is due at once. */
+        device_config_set_keepalive(peer, 0, now);
+        device_config_set_keepalive(peer, seconds, now);
+        peer_poll(peer, now);
+    }
+}
+
+static void link_up(struct device *d)
+{
+    nsec_t now = clock_now();
+
+    d->link.is_up = true;
+    if (d->port->opt.sockets_follow_links)
+        port_sockets_keep_open(d->port, d->name, now);
+    start_peers(d, now);
+}
+
+nsec_t device_link_bind_again(struct port *p, nsec_t now)
+{
+    struct device *d;
+
+    if (p->sockets.retry_at > now)
+        return p->sockets.retry_at;
+    list_foreach(d, &p->devices, siblings) {
+        if (d->link.is_up && p->sockets.retry_at <= now)
+            port_sockets_keep_open(p, d->name, now);
+    }
+    list_foreach(d, &p->devices, siblings) {
+        if (d->link.is_up && p->sockets.retry_at == NSEC_NEVER)
+            start_peers(d, now);
+    }
+    return p->sockets.retry_at;
+}
+
+static void link_down(struct device *d)
+{
+    struct port *p = d->port;
+    struct device *each;
+    struct peer *peer;
+    bool any_up = false;
+
+    d->link.is_up = false;
+    list_foreach(peer, &d->peers, siblings) {
+        peer_forget_session(peer);
+        timers_clear(&peer->timers);
+        peer_drop_staged(peer, &p->drops);
+        poll_list_arm(&p->polls, &peer->poll, NSEC_NEVER);
+    }
+    list_foreach(each, &p->devices, siblings)
+        any_up |= each->link.is_up;
+    if (p->opt.sockets_follow_links && !any_up)
+        port_sockets_close(p);
+}
+
+static void on_link_event(void *ctx, uint32_t epoll_events)
+{
+    device_link_read(ctx);
+}
+
+/* Looks for the interface wherever it is now. */
+static int find_link(struct device *d)
+{
+    _cleanup_(closep) int netns_fd = tun_netns(&d->tun);
+    char name[IFNAMSIZ];
+    int r = tun_name(&d->tun, name);
+
+    return r < 0 ? r : link_watch_find(&d->link.watch, name, netns_fd);
+}
+
+int device_link_watch(struct device *d)
+{
+    int r = link_watch_open(&d->link.watch);
+
+    if (r == 0)
+        r = find_link(d);
+    if (r < 0)
+        return r;
+    d->link.event = (struct loop_event){.fd = d->link.watch.fd, .fn = on_link_event, .ctx = d};
+    return loop_add(&d->port->loop, &d->link.event, EPOLLIN);
+}
+
+static void unwatch(struct device *d)
+{
+    if (d->link.watch.fd >= 0)
+        loop_remove(&d->port->loop, &d->link.event);
+    link_watch_close(&d->link.watch);
+}
+
+static void link_gone(struct device *d)
+{
+    if (d->link.is_gone)
+        return;
+    d->link.is_gone = true;
+    if (d->link.is_up)
+        link_down(d);
+    unwatch(d);
+    if (d->listener.on_gone)
+        d->listener.on_gone(d->listener.ctx);
+}
+
+/* The link left the namespace where it was last seen: deleted, or moved to another. */
+static void follow_link(struct device *d)
+{
+    int r;
+
+    if (!tun_exists(&d->tun)) {
+        link_gone(d);
+        return;
+    }
+    r = find_link(d);
+    if (r < 0)
+        log_warning("%s: moved to a network namespace that cannot be watched (%s): the MTU and "
+                    "up or down are not followed there",
+            d->name, strerror(-r));
+}
+
+/* The smallest MTU in use: a superpacket for a peer with a larger one is limited by its bytes. Not
+ * that of a path that is narrower than any link ought to be, or was not measured yet: the others
+ * would leave in two sends because of it. */
+static unsigned least_mtu(const struct device *d)
+{
+    unsigned least = d->link.watch.state.mtu;
+    struct peer *peer;
+
+    list_foreach(peer, &d->peers, siblings) {
+        unsigned mtu = atomic_load(&peer->mtu);
+
+        if (mtu >= IP_V6_MTU_MIN && mtu < least)
+            least = mtu;
+    }
+    return least;
+}
+
+/* While the interface has a rate a superpacket should take no longer than this: whatever comes
+ * meanwhile waits for it. */
+#define SUPERPACKET_TIME (2 * NSEC_PER_MSEC)
+
+/* The segments of @mtu bytes that the interface may send in SUPERPACKET_TIME; at least one. */
+static unsigned segments_in_turn(const struct device *d, unsigned mtu)
+{
+    uint64_t rate = pace_rate(&d->shaping.all);
+    uint64_t n = rate / 8 * (uint64_t)SUPERPACKET_TIME / (uint64_t)NSEC_PER_SEC / mtu;
+
+    if (rate == 0 || n > UDP_RUN_SEGMENTS_MAX)
+        return UDP_RUN_SEGMENTS_MAX;
+    return n > 0 ? (unsigned)n : 1;
+}
+
+/* Superpackets of as many segments as one send carries: otherwise each would leave as a full run
+ * and a short rest, in two. Where this cannot be had it works all the same. */
+static void fit_segments(struct device *d, unsigned mtu)
+{
+    unsigned n = UDP_RUN_BYTES_MAX / (mtu + (unsigned)WG_DATA_OVERHEAD);
+    unsigned in_turn = segments_in_turn(d, mtu);
+    struct netlink nl = NETLINK_NULL;
+
+    if (n > in_turn)
+        n = in_turn;
+
+    if (n == 0 || d->link.watch.state.nsid != LINK_WATCH_HERE || !d->offloads.on[OFFLOAD_UDP_GSO] ||
+        netlink_open(&nl, NETLINK_ROUTE) < 0)
+        return;
+    (void)rtnl_set_segments(
+        &nl, d->link.watch.state.ifindex, n < UDP_RUN_SEGMENTS_MAX ? n : UDP_RUN_SEGMENTS_MAX);
+    netlink_close(&nl);
+}
+
+/* Cuts superpackets for the smallest MTU that is in use now, and for the rate. */
+static void fit_to_mtus(struct device *d)
+{
+    uint64_t rate = pace_rate(&d->shaping.all);
+    unsigned least = least_mtu(d);
+
+    d->link.has_new_mtus = false;
+    if ((d->link.fitted_mtu == least && d->link.fitted_rate == rate) ||
+        d->link.watch.state.ifindex == 0)
+        return;
+    d->link.fitted_mtu = least;
+    d->link.fitted_rate = rate;
+    fit_segments(d, least);
+}
+
+void device_link_set_peer_mtu(struct peer *peer, uint16_t mtu)
+{
+    atomic_store(&peer->mtu, mtu);
+    peer->device->link.has_new_mtus = true;
+}
+
+void device_link_on_configured(struct device *d)
+{
+    if (d->link.has_new_mtus || d->link.fitted_rate != pace_rate(&d->shaping.all))
+        fit_to_mtus(d);
+}
+
+/* Follows the MTU; the first one, too. */
+static void take_mtu(struct device *d)
+{
+    if (atomic_exchange(&d->mtu, d->link.watch.state.mtu) != d->link.watch.state.mtu)
+        fit_to_mtus(d);
+}
+
+void device_link_read(struct device *d)
+{
+    if (d->link.is_gone)
+        return;
+    (void)link_watch_read(&d->link.watch);
+    /* Of an interface that goes with its whole namespace only the tx workers hear. */
+    if (d->link.watch.state.ifindex == 0 || atomic_load(&d->tx.has_vanished))
+        follow_link(d);
+    if (d->link.is_gone || d->link.watch.state.ifindex == 0)
+        return;
+    take_mtu(d);
+    if (d->link.watch.state.up == d->link.is_up || !d->port->is_running)
+        return;
+    log_debug("%s: link %s", d->name, d->link.watch.state.up ? "up" : "down");
+    if (d->link.watch.state.up)
+        link_up(d);
+    else
+        link_down(d);
+}
+
+void device_link_stop(struct device *d)
+{
+    if (d->link.is_up)
+        link_down(d);
+    unwatch(d);
 }

@@ -16,8 +16,8 @@
 #include "packet/run_split.h"
 #include "peer/sender.h"
 #include "shared/device_state.h"
-#include "shared/frame_header.h"
-#include "shared/port_gates.h"
+#include "shared/frame_client.h"
+#include "shared/gates.h"
 #include "shared/port_state.h"
 #include "wire/stun.h"
 

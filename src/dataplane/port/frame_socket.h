@@ -10,7 +10,7 @@
  *
  * A unix socket, SOCK_SEQPACKET, mode 0600. One client at a time; a further one
  * is hung up on. Each message either way is a struct frame_socket_header
- * (frame_header.h) and the frame. Frames that come faster than FRAME_SOCKET_RATE, or while the
+ * (frame_client.h) and the frame. Frames that come faster than FRAME_SOCKET_RATE, or while the
  * client does not read, are dropped and counted.
  *
  * While there is a client, peers that were told `pinned_endpoint=true` do not

@@ -20,12 +20,12 @@
 
 #include "base/clock.h"
 #include "base/drop.h"
-#include "shared/port_options.h"
+#include "shared/options.h"
 #include "shared/port_tx.h"
 
+struct port;
 struct udp_run;
 struct err;
-struct port;
 struct tai64n_bounds;
 
 /**

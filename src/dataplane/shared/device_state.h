@@ -10,8 +10,7 @@
 #include <stdint.h>
 
 #include "allowedips/allowedips.h"
-#include "base/htab.h"
-#include "base/list.h"
+#include "base/containers.h"
 #include "net/netlink/link_watch.h"
 #include "net/tun/offload.h"
 #include "net/tun/tun.h"
@@ -19,18 +18,35 @@
 #include "noise/identity.h"
 #include "noise/profile.h"
 #include "os/thread.h"
-#include "packet/device_accept.h"
-#include "shared/device_listener.h"
+#include "packet/sched.h"
 #include "shared/loop.h"
-#include "shared/refusals.h"
-#include "shared/shaping.h"
+#include "shared/options.h"
+#include "shared/port_state.h"
 
 struct port;
 struct relay;
 struct router_network;
 struct tx_worker;
 
-/** A device's interface as the kernel has it. device_link.c's; under the port's lock. */
+/*
+ * The rates that an interface keeps; part of struct device.
+ *
+ * Written under the port's lock (port/device_config.h); read by any thread.
+ */
+
+/** What each datagram adds to the message in it: the headers of IPv4 and UDP. */
+#define SHAPING_OVERHEAD 28
+
+struct device_shaping {
+    _Atomic bool is_on;                   /* there is a rate: of these, or of a peer */
+    _Atomic bool has_classes;             /* the queues are sorted by class */
+    _Atomic bool shows_dscp;              /* datagrams have the DSCP of the packet in them */
+    struct pace all;                      /* of all that the interface sends */
+    struct pace classes[TRAFFIC_CLASS_N]; /* of each class */
+    unsigned n_rates;                     /* that are set, of peers too; under the port's lock */
+};
+
+/** A device's interface as the kernel has it. device_config.c's; under the port's lock. */
 struct device_link {
     struct link_watch watch;
     struct loop_event event; /* of watch */
@@ -66,7 +82,7 @@ struct device {
     struct gate gate; /* of its tx workers */
 
     /* Any thread. */
-    _Atomic unsigned mtu; /* bytes; written by device_link.c */
+    _Atomic unsigned mtu; /* bytes; written by device_config.c */
     struct refusals refusals;
     struct device_tx tx;
     struct device_shaping shaping;

@@ -7,7 +7,6 @@
 
 #include "base/rate.h"
 #include "net/socket/udp_batch.h"
-#include "shared/frame_header.h"
 
 bool frame_client_offer(const struct frame_client *client, struct rate *rate,
     const struct udp_run *one, nsec_t now, enum drop_reason *ret_why)

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/ring.h"
+#include "base/containers.h"
 #include "net/socket/udp_batch.h"
 #include "wire/wg.h"
 

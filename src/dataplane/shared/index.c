@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 
 #define INDEX_SLOTS_MIN 64
 

@@ -5,8 +5,8 @@
 #include <sys/epoll.h>
 
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
-#include "os/wakeup.h"
+#include "os/file.h"
+#include "os/thread.h"
 
 #define EVENTS_PER_TURN 32
 

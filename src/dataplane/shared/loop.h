@@ -32,7 +32,7 @@ struct loop_event {
 
 struct loop {
     int epoll_fd;        /* owns */
-    int wake_fd;         /* owns; see os/wakeup.h */
+    int wake_fd;         /* owns; see os/thread.h */
     unsigned n_removals; /* of events, ever */
     struct loop_event wake_event;
     bool is_woken; /* since the last wait began */

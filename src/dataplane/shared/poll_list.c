@@ -1,7 +1,7 @@
 /* poll_list.c - see poll_list.h. */
 #include "shared/poll_list.h"
 
-#include "base/list.h"
+#include "base/containers.h"
 
 void poll_list_deinit(struct poll_list *l)
 {

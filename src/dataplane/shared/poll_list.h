@@ -1,5 +1,5 @@
 /*
- * poll_list.h - which peers of a port the control thread has to poll (peer_poll.h).
+ * poll_list.h - which peers of a port the control thread has to poll (peer.h).
  *
  * Those whose timers are due, by a heap of deadlines; and those about which a data thread has told
  * something, by a stack that any thread pushes to. A peer is on the stack once at most, so it has
@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
-#include "base/heap.h"
+#include "base/containers.h"
 
 /** In every peer. Zeroes to begin with. */
 struct poll_link {

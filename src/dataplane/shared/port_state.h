@@ -22,29 +22,95 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
+#include "base/containers.h"
 #include "base/drop.h"
-#include "base/list.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "crypto/aead.h"
+#include "net/tun/offload.h"
 #include "noise/tai64n.h"
 #include "os/thread.h"
 #include "shared/frame_client.h"
+#include "shared/gates.h"
 #include "shared/handshake_queue.h"
 #include "shared/index.h"
-#include "shared/load.h"
 #include "shared/loop.h"
+#include "shared/options.h"
 #include "shared/poll_list.h"
-#include "shared/port_options.h"
-#include "shared/port_sockets.h"
 #include "shared/port_tx.h"
-#include "shared/refusals.h"
-#include "shared/retire.h"
 #include "shared/rx_waiter.h"
 
+struct device;
+struct udp_outbox;
 struct handshake_limits;
 struct rx_worker;
 struct sender;
 struct source_addr;
+
+/*
+ * Is a port quiet enough for one thread to carry both directions?
+ *
+ * A port is busy for QUIET_AFTER after one of its data threads had more than QUIET_PACKETS packets
+ * in one turn, and quiet otherwise. While it is quiet the tx workers lend their queues to the rx
+ * workers, which saves wake-ups: see tx.c and docs/DATAPLANE.md.
+ *
+ * Threads: any.
+ */
+
+/** Packets in one turn that need no second thread. */
+#define QUIET_PACKETS 4
+
+/** Time without more than that in one turn, after which a port is quiet again. */
+#define QUIET_AFTER (20 * NSEC_PER_MSEC)
+
+struct load {
+    _Atomic nsec_t busy_at; /* monotonic: when a worker last had many packets in one turn */
+};
+
+/** load_count() - the calling worker has handled @n packets in one turn, at @now. */
+static inline void load_count(struct load *l, unsigned n, nsec_t now)
+{
+    /* Not at every turn: all workers share the cache line. */
+    if (n > QUIET_PACKETS &&
+        now - atomic_load_explicit(&l->busy_at, memory_order_relaxed) > NSEC_PER_MSEC)
+        atomic_store_explicit(&l->busy_at, now, memory_order_relaxed);
+}
+
+/** load_is_quiet() - has no worker had many packets at once for QUIET_AFTER? */
+static inline bool load_is_quiet(const struct load *l, nsec_t now)
+{
+    return now - atomic_load_explicit(&l->busy_at, memory_order_relaxed) > QUIET_AFTER;
+}
+
+/*
+ * Offloads that the kernel said it had, and then refused.
+ *
+ * What was tested when a port or a device began (net/tun/offload.h) may fail later, for one route
+ * or one driver. It is turned off then, said once, and shown with its reason (device_offload_why()
+ * of device.h).
+ *
+ * Threads: any.
+ */
+
+/** One in each port, for OFFLOAD_UDP_GSO, and one in each device, for OFFLOAD_TSO and _USO. */
+struct refusals {
+    _Atomic bool has[OFFLOAD_N]; /* refused, and off from then on */
+};
+
+/** refusals_has() - was @which refused? */
+static inline bool refusals_has(const struct refusals *r, enum offload which)
+{
+    return atomic_load(&r->has[which]);
+}
+
+/** refusals_check_sent() - after a flush of @out: has it given up segmentation? */
+void refusals_check_sent(struct port *p, const struct udp_outbox *out);
+
+/** refusals_on_merged() - the interface did not take a merged frame of @which. */
+void refusals_on_merged(struct device *d, enum offload which);
+
+/** refusals_why() - why @which is off for @d although it was tested; NULL: it was not refused. */
+const char *refusals_why(const struct device *d, enum offload which);
 
 struct port {
     /* Immutable after port_new(). */
@@ -65,7 +131,7 @@ struct port {
 
     /* Changed with the gates closed, read inside them. */
     struct frame_client frames;
-    struct port_filter filter; /* port_gates.c */
+    struct port_filter filter; /* gates.c */
     struct list devices;       /* of struct device, by siblings; device.c */
     struct index_table index;
 

@@ -5,8 +5,8 @@
 #include <sched.h>
 #include <sys/epoll.h>
 
-#include "os/fd_cleanup.h"
-#include "os/wakeup.h"
+#include "os/file.h"
+#include "os/thread.h"
 
 /* What epoll tells of: a socket, by its family, or one of these. */
 #define READY_WAKE  UDP_FAMILY_N

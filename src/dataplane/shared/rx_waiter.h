@@ -1,7 +1,7 @@
 /*
  * rx_waiter.h - what one rx worker waits for: its sockets, being woken, and events of others.
  *
- * Below the worker itself (rx.h), so that whoever changes sockets (port_sockets.h), wakes the
+ * Below the worker itself (rx.h), so that whoever changes sockets (gates.h), wakes the
  * worker, or lends it queues to wait for (tx.h) need not know what it does with a packet.
  *
  * Theory of operation. A worker sleeps in epoll_wait() outside the port's gate, enters the gate,
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/list.h"
+#include "base/containers.h"
 #include "net/socket/udp_batch.h"
 #include "os/thread.h"
 
@@ -31,7 +31,7 @@ struct rx_event {
 struct rx_waiter {
     struct gate *gate;               /* pins: the port's */
     const _Atomic bool *is_stopping; /* pins: the worker ends, or has ended */
-    int wake_fd;                     /* owns: see os/wakeup.h */
+    int wake_fd;                     /* owns: see os/thread.h */
     int epoll_fd;                    /* owns: of wake_fd, the sockets, and events */
     _Atomic uint32_t turn;           /* of the worker's loop, counted by the worker */
 

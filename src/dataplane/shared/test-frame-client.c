@@ -11,7 +11,6 @@
 #include "base/rate.h"
 #include "net/socket/udp_batch.h"
 #include "shared/frame_client.h"
-#include "shared/frame_header.h"
 
 static const nsec_t now = 7 * NSEC_PER_SEC;
 static uint8_t frame[] = {0x80, 1, 2, 3};

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "shared/index.h"
 
 #define MANY 5000

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "uapi/uapi.h"
-#include "uapi/uapi_parse.h"
+#include "uapi/uapi_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "packet/pace.h"
-#include "uapi/uapi_parse.h"
+#include "packet/sched.h"
+#include "uapi/uapi_internal.h"
 
 #define KEY_HEX "00112233445566778899aabbccddeeff0123456789abcdef0123456789abcdef"
 

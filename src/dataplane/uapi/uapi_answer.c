@@ -1,5 +1,5 @@
-/* uapi_answer.c - see uapi_answer.h. */
-#include "uapi/uapi_answer.h"
+/* uapi_answer.c - see uapi_internal.h. */
+#include "uapi/uapi_internal.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -206,7 +206,7 @@ void uapi_get(struct device *d, struct uapi_text *out)
 }
 
 /* Times that an rx worker took the batch policy. Its counter is called "courtesies": such a worker
- * lets the program that woke it finish before it runs (os/sched_batch.h). */
+ * lets the program that woke it finish before it runs (os/thread.h). */
 static uint64_t batch_periods(const struct port *p)
 {
     uint64_t n = 0;

@@ -1,5 +1,5 @@
-/* uapi_parse.c - see uapi_parse.h. */
-#include "uapi/uapi_parse.h"
+/* uapi_parse.c - see uapi_internal.h. */
+#include "uapi/uapi_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/parse.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "packet/pace.h"
+#include "packet/sched.h"
 
 typedef int (*value_fn)(struct uapi_item *ret, const char *value);
 

@@ -1,5 +1,5 @@
-/* uapi_request.c - see uapi_request.h: what the lines of a request do. */
-#include "uapi/uapi_request.h"
+/* uapi_request.c - see uapi_internal.h: what the lines of a request do. */
+#include "uapi/uapi_internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,17 +10,12 @@
 #include "os/log.h"
 #include "peer/handshake_io.h"
 #include "peer/peer.h"
-#include "peer/peer_poll.h"
 #include "peer/relay_device.h"
 #include "port/device_config.h"
-#include "port/device_link.h"
-#include "port/shaping_config.h"
 #include "shared/device_state.h"
-#include "shared/port_gates.h"
-#include "shared/port_sockets.h"
+#include "shared/gates.h"
 #include "shared/port_state.h"
 #include "uapi/uapi.h"
-#include "uapi/uapi_answer.h"
 
 /* The protocol's limit of peers, as the whitepaper's implementation has it. */
 #define PEERS_MAX 65536

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/htab.h"
+#include "base/containers.h"
 #include "shared/device_state.h"
 
 _Static_assert((ADDRESSEE_SOURCES & (ADDRESSEE_SOURCES - 1)) == 0, "a mask of the hash");

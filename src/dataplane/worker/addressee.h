@@ -23,8 +23,8 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
+#include "base/containers.h"
 #include "base/drop.h"
-#include "base/list.h"
 #include "base/rate.h"
 
 struct device;

@@ -1,32 +1,251 @@
 /*
- * rx.c - the way in, first half: socket, split, filter, and on by kind.
+ * rx.c - the way in: socket, split, filter, and on by kind; data messages to the interface.
  *
  *   receive   runs of datagrams, with UDP_GRO up to 64 KiB each
  *   split     into runs of data with one receiver index; anything else goes on alone (run_split.h)
  *   filter    may take the run (relay, STUN); see port_tx.h
- *   data      rx_data.h has the second half, to the interface
+ *   data      look up   the keypair, by the receiver index
+ *             open      all messages of the run, in place
+ *             check     the counters, against the replay window, once for the run
+ *             deliver   inner header and source
+ *             merge     continuing packets of a flow (gro.h)
+ *             write     one call for each frame, whose pieces lie where they were decrypted
+ *             learn     what the peer's state has of authentic packets
  *   path frames   go to the agent: frame_client.h
  *   handshakes    handshake messages with a good mac1 go to the control thread
+ *
+ * Several workers may have packets of one peer at once (IPv4 and IPv6, or a move); what they share
+ * is locked once a run.
  *
  * The functions stand in the order of the calls from the last to the first:
  * receive() is the one to begin with. docs/DATAPLANE.md has the walk.
  */
 #include "worker/rx.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <stdio.h>
+#include <sys/uio.h>
 
+#include "base/drop.h"
 #include "crypto/aead.h"
 #include "os/clock.h"
 #include "packet/run_split.h"
+#include "peer/peer.h"
 #include "shared/device_state.h"
 #include "shared/frame_client.h"
+#include "shared/index.h"
 #include "shared/port_state.h"
-#include "worker/rx_data.h"
+#include "wire/ip.h"
+#include "wire/wg.h"
+
+/* Pins @drops, the worker's. */
+static void frame_writer_init(struct frame_writer *w, unsigned worker, struct drops *drops)
+{
+    w->worker = worker;
+    w->drops = drops;
+    w->device = NULL;
+}
+
+/* Stage: write. */
+static void write_frame(struct frame_writer *w, struct device *d, struct gro_frame *f)
+{
+    ssize_t n;
+
+    do
+        n = writev(d->tun.fd[w->worker % tun_readers(&d->tun) * d->tun.each], f->iov, (int)f->n);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0)
+        return;
+    drop_count(w->drops, DROP_TUN_WRITE, f->n);
+    if (errno != EINVAL || f->n == 1)
+        return;
+    /* The kernel refuses what it said it would take: single packets from now on. */
+    refusals_on_merged(d, f->proto == IP_PROTO_TCP ? OFFLOAD_TSO : OFFLOAD_USO);
+}
+
+/* Writes all that was collected: at the end of a receive call. */
+static void frame_writer_flush(struct frame_writer *w)
+{
+    struct device *d = w->device;
+
+    if (!d)
+        return;
+    gro_finish(&w->gro);
+    for (uint32_t i = 0; i < w->gro.n; i++)
+        write_frame(w, d, &w->gro.frames[i]);
+    gro_clear(&w->gro);
+    w->device = NULL;
+}
+
+static bool may_merge(const struct device *d, enum offload which)
+{
+    return d->offloads.on[which] && !refusals_has(&d->refusals, which);
+}
+
+/* Stage: merge. Into the frame that it continues, or one of its own; @p is borrowed until the
+ * flush, and has GRO_HEADROOM writable bytes before it. */
+static void frame_writer_add(
+    struct frame_writer *w, struct device *d, uint8_t *p, const struct ip_info *ip)
+{
+    assert(d);
+    if (w->device != d || gro_is_full(&w->gro))
+        frame_writer_flush(w);
+    if (!w->device) {
+        gro_init(&w->gro, may_merge(d, OFFLOAD_TSO), may_merge(d, OFFLOAD_USO));
+        w->device = d;
+    }
+    gro_add(&w->gro, p, ip);
+}
+
+/* ---- data messages ---- */
+
+/* Packets opened before the window is asked, at most. */
+#define CHUNK 128
+
+/** Authentic packets of one run. */
+struct opened {
+    uint8_t *data[CHUNK]; /* inner packets, GRO_HEADROOM writable bytes before each */
+    uint32_t len[CHUNK];  /* with padding */
+    uint64_t counter[CHUNK];
+    bool is_fresh[CHUNK];
+    unsigned n;
+};
+
+/** What a run amounted to, for its peer. */
+struct tally {
+    unsigned n_fresh; /* authentic and not seen before */
+    unsigned n_data;  /* of them, those with an inner packet */
+    uint64_t n_bytes; /* of their messages */
+};
+
+static void rx_data_drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
+{
+    drop_count(&w->drops, reason, n);
+}
+
+/* Stage: open. From *@off on, at most a chunk. */
+static void open_some(struct rx_worker *w, const struct keypair *kp, const struct udp_run *run,
+    uint32_t *off, struct opened *o)
+{
+    for (o->n = 0; *off < run->len && o->n < CHUNK; *off += run->seg) {
+        uint32_t len = run->len - *off < run->seg ? run->len - *off : run->seg;
+        uint8_t *msg = run->buf + *off;
+
+        if (!keypair_open(kp, w->lane, msg, len, &o->counter[o->n])) {
+            rx_data_drop(w, DROP_TAG_INVALID, 1);
+            continue;
+        }
+        o->data[o->n] = msg + sizeof(struct wg_data);
+        o->len[o->n++] = len - (uint32_t)WG_DATA_OVERHEAD;
+    }
+}
+
+/* Stage: deliver. The inner packet must be one, and come from where the peer may speak for. */
+static void deliver(struct rx_worker *w, struct peer *peer, uint8_t *p, uint32_t len, uint8_t tos)
+{
+    struct device *d = peer->device;
+    struct ip_info ip;
+    int r = ip_parse(p, len, &ip);
+
+    if (r != 0) {
+        rx_data_drop(w, r == IP_E_NOT_IP ? DROP_NOT_IP : DROP_INNER_LENGTH, 1);
+        return;
+    }
+    if (allowedips_find(&d->allowed, &ip.src) != &peer->allowed) {
+        rx_data_drop(w, DROP_SOURCE_NOT_ALLOWED, 1);
+        return;
+    }
+    if (!device_accept_has(&d->accept, p, &ip)) {
+        rx_data_drop(w, DROP_NOT_SERVED, 1);
+        return;
+    }
+    if ((tos & IP_ECN_MASK) == IP_ECN_CE)
+        ip_ecn_decapsulate(p, tos);
+    frame_writer_add(&w->writer, d, p, &ip);
+}
+
+/* Those that the check has let through, each by itself. */
+static void deliver_fresh(struct rx_worker *w, struct peer *peer, const struct opened *o,
+    uint8_t tos, struct tally *tally)
+{
+    for (unsigned i = 0; i < o->n; i++) {
+        if (!o->is_fresh[i]) {
+            rx_data_drop(w, DROP_REPLAYED, 1);
+            continue;
+        }
+        tally->n_fresh++;
+        tally->n_bytes += o->len[i] + WG_DATA_OVERHEAD;
+        if (o->len[i] == 0)
+            continue;
+        tally->n_data++;
+        deliver(w, peer, o->data[i], o->len[i], tos);
+    }
+}
+
+/*
+ * Stage: learn. Where the peer is, whether it has the session, and what its timers must know. A
+ * session that renews another has nobody waiting for it, unless packets do; a hub has thousands of
+ * them in two minutes.
+ */
+static void learn(struct rx_worker *w, struct peer *peer, const struct keypair *kp,
+    const struct udp_run *run, const struct tally *tally)
+{
+    nsec_t now = w->tx.now;
+    bool tell = false, tell_soon = false, renews = false;
+    bool is_confirmed = keypairs_confirm(&peer->keypairs, kp, &renews);
+
+    peer_learn_path(peer, &run->path, is_confirmed);
+    /* After the path: who finds that this has grown then finds where it came from. */
+    peer_count_rx(peer, tally->n_bytes);
+    if (is_confirmed) {
+        atomic_store(&peer->has_confirmed, true);
+        timers_on_session_confirmed(&peer->timers, now);
+        tell_soon = renews && atomic_load(&peer->staged.n) == 0;
+        tell = !tell_soon;
+    }
+    if (tally->n_data > 0)
+        tell_soon |= timers_on_data_received(&peer->timers, now);
+    else
+        timers_on_keepalive_received(&peer->timers, now);
+    if (keypair_wants_rekey_after_receive(kp, now))
+        tell |= timers_on_last_minute(&peer->timers);
+    if (tell)
+        peer_tell(peer);
+    else if (tell_soon)
+        peer_tell_soon(peer, now);
+}
+
+/* Takes the data messages of @part through all stages: each ends in the frame writer or in a drop.
+ */
+static void rx_data_take(struct rx_worker *w, const struct run_part *part)
+{
+    struct keypair *kp = index_find(&w->port->index, part->index);
+    const struct udp_run *run = &part->run;
+    struct tally tally = {0};
+    struct opened o;
+    struct peer *peer;
+
+    if (!kp || !keypair_can_receive(kp, w->tx.now)) {
+        rx_data_drop(w, kp ? DROP_SESSION_EXPIRED : DROP_UNKNOWN_INDEX, part->n);
+        return;
+    }
+    peer = kp->owner;
+    for (uint32_t off = 0; off < run->len;) {
+        open_some(w, kp, run, &off, &o);
+        if (o.n == 0)
+            continue;
+        keypair_check_counters(kp, o.counter, o.n, o.is_fresh);
+        deliver_fresh(w, peer, &o, run->tos, &tally);
+    }
+    if (tally.n_fresh > 0)
+        learn(w, peer, kp, run, &tally);
+}
 
 /* Receive calls before anything else that has happened is looked at. */
 #define RECEIVES_PER_EVENT 8
 
-static void drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
+static void rx_drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
 {
     drop_count(&w->drops, reason, n);
 }
@@ -44,7 +263,7 @@ static void take_handshake(struct rx_worker *w, const struct udp_run *one, enum 
     if (kind == RUN_HANDSHAKE &&
         !(d = addressee_find(&w->addressee, &p->devices, &one->path.remote.addr, one->buf, one->len,
               w->tx.now, &why))) {
-        drop(w, why, 1);
+        rx_drop(w, why, 1);
         return;
     }
     if (d && handshake_queue_is_loaded(&p->handshakes, w->tx.now))
@@ -54,7 +273,7 @@ static void take_handshake(struct rx_worker *w, const struct udp_run *one, enum 
             &p->handshakes, &w->handshakes, d, is_proven, &one->path, one->buf, one->len))
         w->has_handshakes = true;
     else
-        drop(w, DROP_QUEUE_FULL, 1);
+        rx_drop(w, DROP_QUEUE_FULL, 1);
 }
 
 /* Stage: path frames. To the agent, if one is there. */
@@ -63,7 +282,7 @@ static void take_frame(struct rx_worker *w, const struct udp_run *one)
     enum drop_reason why;
 
     if (!frame_client_offer(&w->port->frames, &w->frame_rate, one, w->tx.now, &why))
-        drop(w, why, 1);
+        rx_drop(w, why, 1);
 }
 
 /* ---- receive ---- */
@@ -83,10 +302,10 @@ static void take_part(struct rx_worker *w, const struct run_part *part)
         take_frame(w, &part->run);
         break;
     case RUN_TRUNCATED:
-        drop(w, DROP_TRUNCATED, 1);
+        rx_drop(w, DROP_TRUNCATED, 1);
         break;
     case RUN_UNKNOWN:
-        drop(w, DROP_UNKNOWN_TYPE, 1);
+        rx_drop(w, DROP_UNKNOWN_TYPE, 1);
         break;
     }
 }

@@ -5,19 +5,29 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/drop.h"
 #include "base/rate.h"
 #include "net/socket/udp_batch.h"
-#include "os/sched_batch.h"
+#include "os/thread.h"
+#include "packet/gro.h"
 #include "shared/handshake_queue.h"
 #include "shared/port_tx.h"
 #include "worker/addressee.h"
-#include "worker/frame_writer.h"
 
 struct aead_lane;
+struct device;
 struct port;
 struct rx_waiter;
+
+/** The end of the way in: packets that become frames of an interface. */
+struct frame_writer {
+    struct drops *drops;   /* pins: the worker's */
+    unsigned worker;       /* which one: it has a queue of each interface for its own */
+    struct device *device; /* borrows, for the batch; NULL: nothing is collected */
+    struct gro gro;        /* what is to be written to @device */
+};
 
 /** A receiving thread. All of it belongs to that thread, but for the counters of @drops and of
  * @batch, which any thread may read. */

@@ -2,9 +2,9 @@
  * tx.c - the way out, first half: interface, classify, cut, look up.
  *
  * A worker has some of the TUN queues. All packets of an inner flow wait in
- * one queue (net/tun/tun_steer.h), and a worker handles each in order, so flows stay
+ * one queue (net/tun/tun.h), and a worker handles each in order, so flows stay
  * in order however many workers there are. It reads its queues in turn, and
- * first those that were empty before (queue_sched.h), so a flow with little to send
+ * first those that were empty before (sched.h), so a flow with little to send
  * is not behind all that others have ready. The second half is sender.c.
  *
  * Lending. While a port is quiet, a worker's thread lends its queues to an rx
@@ -31,13 +31,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
-#include "os/wakeup.h"
+#include "os/file.h"
+#include "os/thread.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
-#include "worker/tx_shaped.h"
 #include "worker/tx_stages.h"
 
 /* Frames of one queue: @n_bytes of them, or all there are. False when the batch is full. */
@@ -62,7 +61,7 @@ static bool has_more(const struct tx_worker *w)
 }
 
 /* Stage: collect. Fills the batch: from each queue that may have frames its share, in
- * queue_sched.h's order. */
+ * sched.h's order. */
 static void collect(struct tx_worker *w)
 {
     unsigned n_ready = queue_sched_begin(&w->sched);

@@ -1,5 +1,5 @@
-/* tx_shaped.c - see tx_shaped.h. */
-#include "worker/tx_shaped.h"
+/* tx_shaped.c - see tx_stages.h. */
+#include "worker/tx_stages.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,14 +7,11 @@
 
 #include "allowedips/allowedips.h"
 #include "os/clock.h"
-#include "os/wakeup.h"
-#include "packet/class_sched.h"
-#include "packet/pace.h"
+#include "os/thread.h"
+#include "packet/sched.h"
 #include "peer/peer.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
-#include "shared/shaping.h"
-#include "worker/tx_stages.h"
 
 /* While all that waits has to wait longer, other queues are looked at so often. */
 #define LOOK_AGAIN NSEC_PER_MSEC

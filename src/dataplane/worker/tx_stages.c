@@ -9,7 +9,6 @@
 
 #include "os/clock.h"
 #include "packet/icmp.h"
-#include "packet/v6_cut.h"
 #include "peer/peer.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"

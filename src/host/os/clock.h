@@ -1,12 +1,17 @@
 /*
- * clock.h - where time comes from.
- *
- * The only readers of the kernel's clocks. A loop reads once per turn and
- * passes the value down (see base/clock.h).
+ * clock.h - where time and randomness come from.
  */
 #pragma once
 
 #include "base/clock.h"
+#include "base/secret.h"
+
+/*
+ * Where time comes from.
+ *
+ * The only readers of the kernel's clocks. A loop reads once per turn and
+ * passes the value down (see base/clock.h).
+ */
 
 /** clock_now() - monotonic time, for timers; does not run while the machine sleeps. */
 nsec_t clock_now(void);
@@ -16,3 +21,19 @@ nsec_t clock_wall(void);
 
 /** clock_wall_s() - seconds since 1970 (UTC). */
 int64_t clock_wall_s(void);
+
+/*
+ * The kernel's random generator as a `struct rng`.
+ *
+ * Not called random.h: with -Isrc that would hide the C library's own
+ * <sys/random.h>.
+ */
+
+/**
+ * rng_kernel() - cryptographically secure randomness, for keys too
+ *
+ * Blocks at most once, early at boot, until the kernel's pool is ready.
+ *
+ * Threads: the returned rng may be used by all threads at once.
+ */
+struct rng rng_kernel(void);

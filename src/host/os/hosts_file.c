@@ -11,10 +11,9 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "mesh/names/hosts.h"
-#include "os/fd_cleanup.h"
-#include "os/statefile.h"
+#include "os/file.h"
 
 /* Is @path still the file that is open as @fd? */
 static bool is_same(int fd, const char *path)

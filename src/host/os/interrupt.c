@@ -1,7 +1,10 @@
 /* interrupt.c - see interrupt.h. */
 #include "os/interrupt.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stddef.h>
+#include <sys/signalfd.h>
 #include <time.h>
 
 #include "os/clock.h"
@@ -46,4 +49,18 @@ void interrupt_end(struct interrupt *i)
     if (i->signal != 0)
         (void)raise(i->signal);
     i->signal = 0;
+}
+
+int end_signals_open(void)
+{
+    sigset_t set;
+    int fd;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    fd = signalfd(-1, &set, SFD_CLOEXEC);
+    return fd < 0 ? -errno : fd;
 }

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "crypto/blake2s.h"
-#include "os/fd_cleanup.h"
+#include "crypto/hash.h"
+#include "os/file.h"
 
 #define MAC_LEN 6
 

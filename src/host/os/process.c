@@ -13,13 +13,15 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 
 const char *process_self_path(char buf[static PATH_MAX])
 {
@@ -291,4 +293,259 @@ int process_wait_end(pid_t pid, unsigned timeout_ms)
         if (left <= 0)
             return -ETIMEDOUT;
     }
+}
+
+/* In the child. Where its standard error goes. */
+static bool lead_errors(const struct capture_wish *wish, int output)
+{
+    int to = output;
+
+    if (wish->drops_errors)
+        to = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    return (!wish->takes_errors && !wish->drops_errors) || dup2(to, STDERR_FILENO) >= 0;
+}
+
+/* In the child. @report: closed by a successful exec, else told the error. */
+static _Noreturn void capture_start(
+    const struct capture_wish *wish, int output, int report, pid_t parent)
+{
+    int error = EIO;
+    sigset_t none;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    /* Our threads block all signals (thread.h), and a program that inherits that cannot be ended
+     * but by SIGKILL. */
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0 && lead_errors(wish, output)) {
+        (void)execvp(wish->argv[0], (char *const *)wish->argv);
+        error = errno;
+    }
+    /* A failure here cannot be reported to anybody. */
+    if (write(report, &error, sizeof(error)) < 0)
+        _exit(1);
+    _exit(0);
+}
+
+/* Reads until the program and all that it has started have closed the pipe. */
+static int read_all(int fd, const struct capture_wish *wish, nsec_t deadline, struct str *out)
+{
+    size_t kept = 0;
+    char buf[4096];
+
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        nsec_t left = deadline - clock_now();
+        ssize_t n;
+
+        if (left <= 0)
+            return -ETIMEDOUT;
+        if (poll(&p, 1, (int)nsec_min(left / NSEC_PER_MSEC + 1, 60000)) <= 0)
+            continue;
+        n = read(fd, buf, sizeof(buf));
+        if (n <= 0)
+            return 0;
+        n = kept + (size_t)n > wish->max ? (ssize_t)(wish->max - kept) : n;
+        str_add_bytes(out, buf, (size_t)n);
+        kept += (size_t)n;
+    }
+}
+
+/* Reads what it prints, and waits for its end: it may have closed its output before. */
+static int read_to_end(pid_t pid, int fd, const struct capture_wish *wish, struct str *out)
+{
+    nsec_t deadline = clock_now() + (nsec_t)wish->timeout_ms * NSEC_PER_MSEC;
+    int r = read_all(fd, wish, deadline, out);
+    nsec_t left = nsec_max(deadline - clock_now(), 0);
+
+    if (r == 0 && process_wait_end(pid, (unsigned)(left / NSEC_PER_MSEC + 1)) == -ETIMEDOUT)
+        r = -ETIMEDOUT;
+    return r;
+}
+
+static int take_status(pid_t pid)
+{
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* What follows once the child is there. @error: of its capture_start; 0: it runs. */
+static int capture_follow(pid_t pid, int fd, int error, const struct capture_wish *wish,
+    struct str *out, int *ret_status, struct err *e)
+{
+    int r = error == 0 ? read_to_end(pid, fd, wish, out) : 0;
+
+    if (r == -ETIMEDOUT)
+        (void)kill(pid, SIGKILL);
+    *ret_status = take_status(pid);
+    if (error != 0)
+        return err_set(e, CAPTURE_E_NOT_RUN, "%s cannot be run: %s", wish->argv[0],
+            error == ENOENT ? "command not found" : strerror(error));
+    if (r < 0)
+        return err_set(e, r, "%s has not ended after %u s", wish->argv[0], wish->timeout_ms / 1000);
+    return out->failed ? err_set(e, -ENOMEM, "no memory for the output of %s", wish->argv[0]) : 0;
+}
+
+int capture_run(const struct capture_wish *wish, struct str *out, int *ret_status, struct err *e)
+{
+    pid_t parent = getpid();
+    int output[2];
+    int report[2];
+    int error = 0;
+    pid_t pid;
+    int r;
+
+    if (pipe2(output, O_CLOEXEC) < 0)
+        return err_set(e, -errno, "no descriptors left: %s", strerror(errno));
+    if (pipe2(report, O_CLOEXEC) < 0) {
+        r = -errno;
+        (void)close(output[0]);
+        (void)close(output[1]);
+        return err_set(e, r, "no descriptors left: %s", strerror(-r));
+    }
+    pid = fork();
+    if (pid == 0)
+        capture_start(wish, output[1], report[1], parent);
+    r = pid < 0 ? -errno : 0;
+    (void)close(output[1]);
+    (void)close(report[1]);
+    /* The pipe ends without a byte when the exec has worked. */
+    if (pid > 0 && read(report[0], &error, sizeof(error)) != (ssize_t)sizeof(error))
+        error = 0;
+    (void)close(report[0]);
+    if (r == 0)
+        r = capture_follow(pid, output[0], error, wish, out, ret_status, e);
+    else
+        (void)err_set(e, r, "no process for %s: %s", wish->argv[0], strerror(-r));
+    (void)close(output[0]);
+    return r;
+}
+
+/* The exit status of a child that could not be made the program; a shell's. */
+#define STATUS_NO_EXEC 126
+
+static const int end_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
+
+static void fill_set(sigset_t *set)
+{
+    (void)sigemptyset(set);
+    (void)sigaddset(set, SIGCHLD);
+    for (unsigned i = 0; i < sizeof(end_signals) / sizeof(*end_signals); i++)
+        (void)sigaddset(set, end_signals[i]);
+}
+
+/* Waits for one run, and passes on what asks for its end. Return: as waitpid(2) says it. */
+static int respawn_follow(pid_t pid, const sigset_t *set, bool *was_told)
+{
+    for (;;) {
+        siginfo_t info;
+        int status;
+        pid_t ended;
+
+        /* The first process of a container gets all that others have left behind. */
+        while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
+            if (ended == pid)
+                return status;
+        if (sigwaitinfo(set, &info) < 0 || info.si_signo == SIGCHLD)
+            continue;
+        *was_told = true;
+        (void)kill(pid, SIGTERM);
+    }
+}
+
+/* Return: true: a signal asks for the end meanwhile. */
+static bool pause_for(nsec_t pause, const sigset_t *set)
+{
+    const nsec_t until = clock_now() + pause;
+    nsec_t left;
+
+    while ((left = until - clock_now()) > 0) {
+        struct timespec wait = {.tv_sec = left / NSEC_PER_SEC, .tv_nsec = left % NSEC_PER_SEC};
+        siginfo_t info;
+
+        if (sigtimedwait(set, &info, &wait) >= 0 && info.si_signo != SIGCHLD)
+            return true;
+    }
+    return false;
+}
+
+/* @result: of respawn_start(); @status: as waitpid(2) says it. */
+static void describe(int result, int status, char *ret, size_t cap)
+{
+    if (result < 0)
+        (void)snprintf(ret, cap, "could not be started: %s", strerror(-result));
+    else if (WIFSIGNALED(status))
+        (void)snprintf(ret, cap, "was ended by signal %d", WTERMSIG(status));
+    else
+        (void)snprintf(ret, cap, "ended with status %d", WEXITSTATUS(status));
+}
+
+static int respawn_start(const struct respawn *r, const sigset_t *mask, pid_t *ret, struct err *e)
+{
+    pid_t pid = fork();
+
+    if (pid < 0)
+        return err_set(e, -errno, "%s cannot be started: %s", r->words[0], strerror(errno));
+    if (pid == 0) {
+        (void)sigprocmask(SIG_SETMASK, mask, NULL);
+        (void)execv(r->words[0], r->words);
+        _exit(STATUS_NO_EXEC);
+    }
+    *ret = pid;
+    return 0;
+}
+
+/* Runs it again and again. Return: as respawn_run(). */
+static int run_on(const struct respawn *r, const sigset_t *set, const sigset_t *mask,
+    struct respawn_end *ret, struct err *e)
+{
+    nsec_t pause = r->shortest_pause;
+    bool is_proven = false;
+
+    for (;;) {
+        const nsec_t begun_at = clock_now();
+        char how[64];
+        int status = 0;
+        pid_t pid = 0;
+        int result;
+
+        result = respawn_start(r, mask, &pid, e);
+        if (result < 0 && !is_proven)
+            return result;
+        if (result == 0) {
+            status = respawn_follow(pid, set, &ret->was_told);
+            ret->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+            is_proven |= WIFSIGNALED(status) || clock_now() - begun_at >= r->proves_itself;
+            if (ret->was_told || ret->status == 0 || !is_proven)
+                return 0;
+            if (clock_now() - begun_at >= r->settled)
+                pause = r->shortest_pause;
+        }
+        describe(result, status, how, sizeof(how));
+        if (!r->may_start(r->ctx, how, pause))
+            return 0;
+        ret->was_told = pause_for(pause, set);
+        if (ret->was_told)
+            return 0;
+        pause = nsec_min(2 * pause, r->longest_pause);
+    }
+}
+
+int respawn_run(const struct respawn *r, struct respawn_end *ret, struct err *e)
+{
+    struct respawn_end end = {0};
+    sigset_t set;
+    sigset_t mask;
+    int result;
+
+    fill_set(&set);
+    (void)sigprocmask(SIG_BLOCK, &set, &mask);
+    result = run_on(r, &set, &mask, &end, e);
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
+    if (result == 0)
+        *ret = end;
+    return result;
 }

@@ -1,17 +1,25 @@
 /*
- * process.h - other programs: run one to its end, or let one go its own way.
- *
- * A child gets no descriptor of ours but the three standard ones (and one that
- * leads to us, if it is to talk with us), has its own session, and is never a shell: an argument
- * list goes to exec as it is.
+ * process.h - other programs: run, kept going, or started again when they die.
  */
 #pragma once
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
+
 struct err;
+struct str;
+
+/*
+ * Other programs: run one to its end, or let one go its own way.
+ *
+ * A child gets no descriptor of ours but the three standard ones (and one that
+ * leads to us, if it is to talk with us), has its own session, and is never a shell: an argument
+ * list goes to exec as it is.
+ */
 
 /** It ended with another status than 0, or by a signal. */
 #define PROCESS_E_FAILED 1
@@ -76,3 +84,73 @@ int process_wait_end(pid_t pid, unsigned timeout_ms);
 
 /** process_has_ended() - has our child ended? After true the pid must not be used again. */
 bool process_has_ended(pid_t pid);
+
+/*
+ * Run another program to its end and keep what it prints.
+ *
+ * For tools that print what we want to know. Unlike process.h's programs it stays in our session,
+ * so a person who interrupts us interrupts it too, and its standard error is ours unless that is
+ * kept as well.
+ */
+
+/** What to run. Everything is borrowed. */
+struct capture_wish {
+    const char *const *argv; /* looked up in PATH; ends with NULL */
+    unsigned timeout_ms;     /* then it is killed */
+    size_t max;              /* bytes of output that are kept; what follows is read and dropped */
+    bool takes_errors;       /* its standard error is kept as well, in the order of the writing */
+    bool drops_errors;       /* its standard error leads nowhere */
+};
+
+/** There is no such program, or it cannot be run. */
+#define CAPTURE_E_NOT_RUN 1
+
+/**
+ * capture_run() - run it, and wait for its end
+ * @out:	its output is appended
+ * @ret_status:	its exit status; 128 and the signal's number when it was killed
+ *
+ * It does not outlive us.
+ *
+ * Return: 0; CAPTURE_E_NOT_RUN with words; -ETIMEDOUT with words; or another negative errno with
+ * words.
+ */
+int capture_run(const struct capture_wish *wish, struct str *out, int *ret_status, struct err *e);
+
+/*
+ * A program that is started again when it dies, where no service manager does that.
+ *
+ * Theory of operation. The program is a child. Is it ended by a signal, or does it end with another
+ * exit status than 0, it is started again: soon, and after further failures later and later. One
+ * that ends with 0 has done what it was there for. A first run that fails at once has no prospects,
+ * such as one with a wrong option, and is the last. A signal that asks this process to end goes on
+ * to the program, and when that has ended, so has the respawning.
+ *
+ * The program is not bound to this process: when this one is killed, the program runs on, and
+ * nobody starts it again.
+ *
+ * Threads: the process must have only one; its signal mask is used.
+ */
+
+/** What is run, and how. */
+struct respawn {
+    char *const *words;    /* borrowed: a path, its arguments, NULL */
+    nsec_t proves_itself;  /* a first run that fails earlier is the last */
+    nsec_t shortest_pause; /* before it is started again; doubled after each failure ... */
+    nsec_t longest_pause;  /* ... up to this */
+    nsec_t settled;        /* after a run of this length it starts with the shortest again */
+
+    /* It has ended, as @how says, and is started again after @pause. Return: false: it is not,
+     * since there is nothing more for it to do. */
+    bool (*may_start)(void *ctx, const char *how, nsec_t pause);
+    void *ctx; /* pins */
+};
+
+/** How it came to an end. */
+struct respawn_end {
+    int status;    /* of the last run; 128 and the signal's number when it was ended by one */
+    bool was_told; /* by a signal to this process */
+};
+
+/** respawn_run() - until it is over. 0 and @ret; or negative errno with words: nothing was run. */
+int respawn_run(const struct respawn *r, struct respawn_end *ret, struct err *e);

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/sanitizer.h"
-#include "os/sandbox_internal.h"
+#include "base/version.h"
+#include "os/sandbox.h"
 
 static const char *const kind_names[] = {
     [SANDBOX_HUB] = "hub",

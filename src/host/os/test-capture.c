@@ -1,5 +1,5 @@
 /* test-capture.c - what programs print, how they end, and what cannot be run. */
-#include "os/capture.h"
+#include "os/process.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "os/thread.h"
 
 static int run(const char *script, struct capture_wish wish, struct str *out, int *ret_status)

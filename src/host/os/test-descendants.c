@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "os/descendants.h"
+#include "os/child.h"
 #include "test/support/emulated.h"
 
 struct wanted {

@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "os/file.h"
 #include "os/hosts_file.h"
 #include "os/process.h"
-#include "os/statefile.h"
 
 #define OTHERS    "127.0.0.1 localhost\n"
 #define N_WRITERS 8

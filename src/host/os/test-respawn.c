@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "os/respawn.h"
+#include "os/process.h"
 
 static char dir[] = "/tmp/weft-test-respawn-XXXXXX";
 

@@ -27,9 +27,8 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/sanitizer.h"
+#include "base/version.h"
 #include "os/sandbox.h"
-#include "os/sandbox_internal.h"
 #include "os/thread.h"
 #include "test/support/emulated.h"
 #include "test/support/sandboxed.h"

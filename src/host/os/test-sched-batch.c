@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "os/sched_batch.h"
 #include "os/thread.h"
 
 static atomic_bool is_over;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "os/statefile.h"
+#include "os/file.h"
 
 static char dir[64];
 

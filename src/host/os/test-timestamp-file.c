@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "os/file.h"
 #include "os/log.h"
-#include "os/statefile.h"
 #include "os/timestamp_file.h"
 
 #define NOW  ((nsec_t)1790000000 * NSEC_PER_SEC)

@@ -7,10 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
-#include "os/statefile.h"
+#include "os/file.h"
 
 /* The number, a newline, and more, so that what is too long is found to be. */
 #define FILE_MAX 64

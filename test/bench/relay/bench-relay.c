@@ -36,7 +36,6 @@
 #include "net/tun/offload.h"
 #include "noise/cookie.h"
 #include "os/clock.h"
-#include "os/rng_kernel.h"
 #include "port/port.h"
 #include "relay/router.h"
 #include "wire/wg.h"

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "net/address/sockaddr.h"
-#include "os/rng_kernel.h"
+#include "os/clock.h"
 #include "tunnel.h"
 
 #define PATIENCE_S  30

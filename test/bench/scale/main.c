@@ -24,10 +24,9 @@
 
 #include "base/err.h"
 #include "base/parse.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "fake.h"
 #include "os/clock.h"
-#include "os/rng_kernel.h"
 #include "tunnel.h"
 #include "watches.h"
 

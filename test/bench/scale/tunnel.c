@@ -25,7 +25,6 @@
 #include "noise/handshake.h"
 #include "noise/keypair.h"
 #include "os/clock.h"
-#include "os/rng_kernel.h"
 #include "packet/gro.h"
 #include "wire/ip.h"
 #include "wire/wg.h"

@@ -96,7 +96,7 @@ static void keep_tail(struct watch *it, const char *p, size_t n)
     it->tail_len += n;
 }
 
-/* What an agent does about a heartbeat: take_beat() in agent/hublink/hub_link.c. */
+/* What an agent does about a heartbeat: take_heartbeat() in agent/hublink/hub_link.c. */
 static void take_heartbeat(struct watch *it, const char *p, size_t n)
 {
     static const char field[] = "\"next\":";

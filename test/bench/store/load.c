@@ -23,10 +23,9 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "os/clock.h"
-#include "os/rng_kernel.h"
 
 #define WRITERS   48
 #define READ_EACH (5 * NSEC_PER_MSEC)

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/htab.h"
+#include "base/containers.h"
 #include "control.h"
 #include "os/clock.h"
 #include "tap.h"

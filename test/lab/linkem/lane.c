@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/list.h"
-#include "base/rng.h"
+#include "base/containers.h"
+#include "base/secret.h"
 
 static const char *const fate_names[] = {
     [LANE_FATE_HELD] = "held",

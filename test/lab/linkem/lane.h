@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/heap.h"
+#include "base/containers.h"
 
 #define LANE_PPM            1000000u
 #define LANE_ETHERNET_BYTES 14u          /* header, which does not count against the MTU */

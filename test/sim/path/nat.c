@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 
 /* Somebody who was sent to through a mapping. */
 struct permission {

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "path/paths.h"
 #include "test/sim/path/nat.h"
 

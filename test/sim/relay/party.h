@@ -16,7 +16,7 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "crypto/x25519.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"

@@ -9,13 +9,11 @@
 #include <uv.h>
 
 #include "backends/kubernetes/kube_client.h"
+#include "base/containers.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
-#include "os/rng_kernel.h"
+#include "os/file.h"
 #include "os/thread.h"
-#include "os/wakeup.h"
 
 #define PAGE      500 /* resources of one answer */
 #define ASK_NS    (2 * NSEC_PER_SEC)
@@ -25,7 +23,7 @@
 #define PATH_CAP  1024
 
 /** What the thread has for the loop. */
-struct news {
+struct message {
     struct list link;
     bool is_change;           /* else it is @event */
     bool is_heard;            /* of a change */
@@ -58,7 +56,7 @@ struct cluster_watch {
     struct follower followers[CLUSTER_KINDS];
     json_t *network;   /* owns: the Network as it was taken last; NULL: never */
     bool has_to_list;  /* everything is to be listed */
-    bool is_told;      /* the loop has been told whether the API answers: */
+    bool has_said;     /* the loop has been told whether the API answers: */
     bool is_heard;     /* this */
     nsec_t settles_at; /* when all watches have been open for long enough */
     struct remote_http_backoff backoff;
@@ -70,7 +68,7 @@ struct cluster_watch {
 
 /* ---- to the loop ----------------------------------------------------------------------------- */
 
-static void news_free(struct news *n)
+static void message_free(struct message *n)
 {
     if (!n)
         return;
@@ -79,7 +77,7 @@ static void news_free(struct news *n)
     free(n);
 }
 
-static void put_news(struct cluster_watch *cw, struct news *n)
+static void put_message(struct cluster_watch *cw, struct message *n)
 {
     (void)pthread_mutex_lock(&cw->lock);
     list_add_tail(&cw->queue, &n->link);
@@ -90,13 +88,13 @@ static void put_news(struct cluster_watch *cw, struct news *n)
 /* @ev and @kept are taken. Without memory everything is listed again, later. */
 static void tell_event(struct cluster_watch *cw, struct watch_event *ev, json_t *kept)
 {
-    struct news *n = calloc(1, sizeof(*n));
+    struct message *n = calloc(1, sizeof(*n));
 
     if (n) {
         n->event = *ev;
         n->kept = kept;
         *ev = (struct watch_event)WATCH_EVENT_NULL;
-        put_news(cw, n);
+        put_message(cw, n);
         return;
     }
     cw->has_to_list = true;
@@ -106,9 +104,9 @@ static void tell_event(struct cluster_watch *cw, struct watch_event *ev, json_t 
 
 static void tell_change(struct cluster_watch *cw, bool is_heard, const struct err *why)
 {
-    struct news *n;
+    struct message *n;
 
-    if (cw->is_told && cw->is_heard == is_heard)
+    if (cw->has_said && cw->is_heard == is_heard)
         return;
     n = calloc(1, sizeof(*n));
     if (!n)
@@ -117,35 +115,35 @@ static void tell_change(struct cluster_watch *cw, bool is_heard, const struct er
     n->is_heard = is_heard;
     if (why)
         n->why = *why;
-    cw->is_told = true;
+    cw->has_said = true;
     cw->is_heard = is_heard;
-    put_news(cw, n);
+    put_message(cw, n);
 }
 
-static struct news *take_news(struct cluster_watch *cw)
+static struct message *take_message(struct cluster_watch *cw)
 {
-    struct news *n;
+    struct message *n;
 
     (void)pthread_mutex_lock(&cw->lock);
-    n = list_first(&cw->queue, struct news, link);
+    n = list_first(&cw->queue, struct message, link);
     if (n)
         list_remove(&n->link);
     (void)pthread_mutex_unlock(&cw->lock);
     return n;
 }
 
-static void on_news(uv_async_t *async)
+static void on_message(uv_async_t *async)
 {
     struct cluster_watch *cw = async->data;
     const struct cluster_listener *to = &cw->listener;
-    struct news *n;
+    struct message *n;
 
-    while ((n = take_news(cw))) {
+    while ((n = take_message(cw))) {
         if (n->is_change)
             to->on_change(to->ctx, n->is_heard, err_text(&n->why));
         else
             to->on_event(to->ctx, &n->event, n->kept);
-        news_free(n);
+        message_free(n);
     }
 }
 
@@ -418,10 +416,10 @@ static void *run(void *arg)
 static void on_closed(uv_handle_t *handle)
 {
     struct cluster_watch *cw = handle->data;
-    struct news *n;
+    struct message *n;
 
-    while ((n = take_news(cw)))
-        news_free(n);
+    while ((n = take_message(cw)))
+        message_free(n);
     kube_client_deinit(&cw->client);
     json_decref(cw->network);
     closep(&cw->wake_fd);
@@ -460,7 +458,7 @@ int cluster_watch_new(struct cluster_watch **ret, struct uv_loop_s *loop, const 
         cw->followers[i] = (struct follower){.cw = cw, .kind = cluster_kinds[i]};
     list_init(&cw->queue);
     (void)pthread_mutex_init(&cw->lock, NULL);
-    (void)uv_async_init(loop, &cw->wake_loop, on_news);
+    (void)uv_async_init(loop, &cw->wake_loop, on_message);
     cw->wake_loop.data = cw;
     r = begin(cw, where, e);
     if (r != 0) {

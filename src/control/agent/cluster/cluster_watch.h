@@ -25,7 +25,7 @@ struct uv_loop_s;
 
 /** Who is told, from the loop. */
 struct cluster_listener {
-    /* A snapshot, or a change. @kept: of a snapshot, see cluster_merge.h; borrowed. */
+    /* A snapshot, or a change. @kept: of a snapshot, see cluster_resource.h; borrowed. */
     void (*on_event)(void *ctx, struct watch_event *ev, const json_t *kept);
 
     /* The API answers now, or does not; @why is a sentence for the second, else "". */
@@ -36,7 +36,7 @@ struct cluster_listener {
 
 /**
  * cluster_watch_new() - begin; nothing is waited for
- * @where:	what follows "kubernetes:", see kube_config.h
+ * @where:	what follows "kubernetes:", see kube_client.h
  * @listener:	copied
  *
  * Return: 0; -EINVAL with words for what is wrong in @where or the kubeconfig; negative errno with

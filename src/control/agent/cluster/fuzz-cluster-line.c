@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/cluster/cluster_merge.h"
 #include "agent/cluster/cluster_resource.h"
 #include "base/err.h"
 

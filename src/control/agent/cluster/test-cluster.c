@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/cluster/cluster_merge.h"
 #include "agent/cluster/cluster_resource.h"
-#include "backends/kubernetes/kube_spec.h"
+#include "backends/kubernetes/kube_client.h"
 #include "base/err.h"
 #include "test/support/sample_mesh.h"
 
@@ -94,7 +93,7 @@ static void test_what_counts(void **state)
 }
 
 /* Somebody edits what the hub has accepted: until the hub has judged it, it does not count. */
-static void test_an_edit_is_no_news_before_the_hub_has_judged_it(void **state)
+static void test_an_edit_waits_until_the_hub_has_accepted_it(void **state)
 {
     char name[OBJECT_NAME_MAX + 1];
     json_t *object = NULL;
@@ -313,7 +312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_counts),
-        cmocka_unit_test(test_an_edit_is_no_news_before_the_hub_has_judged_it),
+        cmocka_unit_test(test_an_edit_waits_until_the_hub_has_accepted_it),
         cmocka_unit_test(test_an_edge_of_others),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_bad_lines),

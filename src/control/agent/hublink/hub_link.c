@@ -8,15 +8,129 @@
 #include <string.h>
 #include <uv.h>
 
-#include "api/client/client.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "mesh/snapshot/watch_event.h"
 #include "net/socket/tcp.h"
 #include "os/clock.h"
 #include "os/log.h"
-#include "os/rng_kernel.h"
+#include "wire/member_proof.h"
 #include "wire/stun.h"
+
+/* ---- one call -------------------------------------------------------------------------------- */
+
+#define STATUS_UNPROVEN 401
+
+struct hub_ask {
+    struct client_loop *cl;      /* pins */
+    struct client_request *rq;   /* in flight */
+    struct client_target target; /* its texts are below */
+    char address[ENDPOINT_TEXT_MAX];
+    char interface[32];
+    const char *method;
+    char path[HUB_ASK_PATH_MAX + 1];
+    json_t *body; /* owns a reference */
+    unsigned timeout_ms;
+    bool is_second; /* this is the second try, with the stamp that the hub takes */
+    client_done_fn done;
+    void *ctx; /* pins */
+};
+
+bool hub_ask_learn(
+    struct member_proof_signer *signer, int result, const struct client_answer *answer)
+{
+    const json_t *boot = json_object_get(answer->body, "boot");
+    const json_t *after = json_object_get(answer->body, "after");
+
+    if (result != CLIENT_E_REFUSED || answer->status != STATUS_UNPROVEN || !json_is_integer(boot) ||
+        !json_is_integer(after) || json_integer_value(boot) <= 0 || json_integer_value(after) < 0)
+        return false;
+    member_proof_signer_learn(
+        signer, (uint64_t)json_integer_value(boot), (uint64_t)json_integer_value(after));
+    return true;
+}
+
+static void ask_free(struct hub_ask *ask)
+{
+    json_decref(ask->body);
+    free(ask);
+}
+
+static void on_done(void *ctx, int result, const struct client_answer *answer, const struct err *e);
+
+static int send_it(struct hub_ask *ask, struct err *e)
+{
+    return client_start(ask->cl, &ask->target, ask->method, ask->path, ask->body, ask->timeout_ms,
+        on_done, ask, &ask->rq, e);
+}
+
+static void on_done(void *ctx, int result, const struct client_answer *answer, const struct err *e)
+{
+    struct hub_ask *ask = ctx;
+
+    ask->rq = NULL;
+    if (!ask->is_second && hub_ask_learn(ask->target.signer, result, answer)) {
+        ask->is_second = true;
+        if (send_it(ask, NULL) == 0)
+            return;
+    }
+    ask->done(ask->ctx, result, answer, e);
+    ask_free(ask);
+}
+
+int hub_ask_start(struct client_loop *cl, const struct hub_ask_call *call, client_done_fn done,
+    void *ctx, struct hub_ask **ret, struct err *e)
+{
+    struct hub_ask *ask = calloc(1, sizeof(*ask));
+    int r;
+
+    if (!ask)
+        return err_set(e, -ENOMEM, "no memory for a request");
+    *ask = (struct hub_ask){.cl = cl,
+        .target = call->target,
+        .method = call->method,
+        .body = json_incref(call->body),
+        .timeout_ms = call->timeout_ms,
+        .done = done,
+        .ctx = ctx};
+    (void)snprintf(ask->address, sizeof(ask->address), "%s", call->target.address);
+    (void)snprintf(ask->interface, sizeof(ask->interface), "%s", call->target.interface);
+    (void)snprintf(ask->path, sizeof(ask->path), "%s", call->path);
+    ask->target.address = ask->address;
+    ask->target.interface = ask->interface;
+    r = send_it(ask, e);
+    if (r != 0) {
+        ask_free(ask);
+        return r;
+    }
+    *ret = ask;
+    return 0;
+}
+
+struct hub_ask *hub_ask_cancel(struct hub_ask *ask)
+{
+    if (ask) {
+        ask->rq = client_cancel(ask->rq);
+        ask_free(ask);
+    }
+    return NULL;
+}
+
+int hub_ask_wait(const struct hub_ask_call *call, struct client_answer *ret, struct err *e)
+{
+    int r =
+        client_call(&call->target, call->method, call->path, call->body, call->timeout_ms, ret, e);
+
+    if (!hub_ask_learn(call->target.signer, r, ret))
+        return r;
+    client_answer_deinit(ret);
+    if (e)
+        *e = (struct err)ERR_NULL;
+    return client_call(
+        &call->target, call->method, call->path, call->body, call->timeout_ms, ret, e);
+}
+
+/* ---- the link -------------------------------------------------------------------------------- */
 
 #define RETRY_FIRST       (250 * NSEC_PER_MSEC)
 #define RETRY_MAX         (8 * NSEC_PER_SEC)
@@ -49,7 +163,7 @@ struct hub_link {
     void *heard_ctx;
     char address[ENDPOINT_TEXT_MAX]; /* of the hub's API; "": not known yet */
     uv_timer_t timer;                /* until the next try; with a stream: until it is too silent */
-    nsec_t beat;                     /* longest time to the next heartbeat, as the hub said */
+    nsec_t heartbeat;                /* longest time to the next heartbeat, as the hub said */
     uint64_t store_behind_s;         /* as the last heartbeat of this stream said */
     nsec_t retry_for;                /* length of the next wait, before its jitter */
     nsec_t line_at;                  /* time of the last line; 0: none on this stream */
@@ -59,7 +173,7 @@ struct hub_link {
     bool heard;                      /* as last told to the listener */
     bool is_standby;                 /* no stream is kept */
     bool needs_snapshot;             /* the last one's changes could not be used */
-    bool has_learned;                /* this stream is the second try, see hub_ask.h */
+    bool has_learned;                /* this stream is the second try, see hub_link.h */
     struct log_limit limit;          /* of what the hub's words can make us log */
 };
 
@@ -74,7 +188,7 @@ static void tell_change(struct hub_link *hl, bool heard, const char *why, nsec_t
     hl->listener.on_change(hl->listener.ctx, heard, why, now);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void link_on_timer(uv_timer_t *timer)
 {
     struct hub_link *hl = timer->data;
 
@@ -87,18 +201,18 @@ static void on_timer(uv_timer_t *timer)
 /* Not libcurl's own limit on silence, which wakes up each second. */
 static void await_line(struct hub_link *hl)
 {
-    (void)uv_timer_start(&hl->timer, on_timer, HUB_LINK_SILENCE / NSEC_PER_MSEC, 0);
+    (void)uv_timer_start(&hl->timer, link_on_timer, HUB_LINK_SILENCE / NSEC_PER_MSEC, 0);
 }
 
 /* Between a half and the whole of a time that doubles, at random, so that agents spread out. */
-static void retry_later(struct hub_link *hl)
+static void schedule_retry(struct hub_link *hl)
 {
     struct rng rng = rng_kernel();
     uint64_t half = (uint64_t)(hl->retry_for / 2 / NSEC_PER_MSEC);
     uint64_t wait_ms = half + rng_u64(&rng) % (half + 1);
 
     hl->retry_for = nsec_min(hl->retry_for * 2, RETRY_MAX);
-    (void)uv_timer_start(&hl->timer, on_timer, wait_ms, 0);
+    (void)uv_timer_start(&hl->timer, link_on_timer, wait_ms, 0);
 }
 
 static struct client_target target_of(const struct hub_link *hl)
@@ -109,13 +223,13 @@ static struct client_target target_of(const struct hub_link *hl)
         .signer = hl->signer};
 }
 
-/* ---- the stream ----------------------------------------------------------------------------- */
+/* ---- the stream ------------------------------------------------------------------------------ */
 
 static void restart(struct hub_link *hl)
 {
     hl->stream = client_cancel(hl->stream);
     hl->line_at = 0;
-    retry_later(hl);
+    schedule_retry(hl);
 }
 
 static void give_up_stream(struct hub_link *hl, nsec_t now)
@@ -125,17 +239,17 @@ static void give_up_stream(struct hub_link *hl, nsec_t now)
 }
 
 /* The hub's next heartbeat comes so many seconds after this one; 0: it does not say. */
-static void take_beat(struct hub_link *hl, uint32_t next_s)
+static void take_heartbeat(struct hub_link *hl, uint32_t next_s)
 {
-    nsec_t beat = nsec_min(nsec_max((nsec_t)next_s * NSEC_PER_SEC, HEARTBEAT), HEARTBEAT_MAX);
+    nsec_t heartbeat = nsec_min(nsec_max((nsec_t)next_s * NSEC_PER_SEC, HEARTBEAT), HEARTBEAT_MAX);
 
-    if (beat == hl->beat)
+    if (heartbeat == hl->heartbeat)
         return;
-    hl->beat = beat;
+    hl->heartbeat = heartbeat;
     /* While heartbeats come often, probes notice sooner than they that the hub is gone. Of a hub
      * that has so many watches only the heartbeat that is late is asked for. */
-    client_set_probes(
-        hl->stream, beat == HEARTBEAT ? CLIENT_WATCH_PROBE_S : (unsigned)(beat / NSEC_PER_SEC) + 1);
+    client_set_probes(hl->stream,
+        heartbeat == HEARTBEAT ? CLIENT_WATCH_PROBE_S : (unsigned)(heartbeat / NSEC_PER_SEC) + 1);
 }
 
 static void on_line(void *ctx, const char *line, size_t len)
@@ -153,7 +267,7 @@ static void on_line(void *ctx, const char *line, size_t len)
     if (r == 0 && ev.kind == WATCH_EVENT_SNAPSHOT)
         hl->needs_snapshot = false;
     if (r == 0 && ev.kind == WATCH_EVENT_HEARTBEAT) {
-        take_beat(hl, ev.next_s);
+        take_heartbeat(hl, ev.next_s);
         hl->store_behind_s = ev.store_behind_s;
     }
     if (r == 0)
@@ -189,7 +303,7 @@ static void on_stream_end(
     }
     hl->has_learned = false;
     tell_change(hl, false, result == 0 ? "it ended the connection" : err_text(e), now);
-    retry_later(hl);
+    schedule_retry(hl);
 }
 
 /* Of the hub's run that is known only what has changed since is asked for. */
@@ -217,7 +331,7 @@ static void open_stream(struct hub_link *hl, nsec_t now)
         return;
     (void)uv_timer_stop(&hl->timer);
     hl->traffic = (struct tcp_traffic){.bytes = 0};
-    hl->beat = HEARTBEAT;
+    hl->heartbeat = HEARTBEAT;
     hl->store_behind_s = 0;
     r = client_watch(hl->client, &target, watch_path(hl, path), HUB_LINK_SILENCE / NSEC_PER_MSEC,
         WATCH_EVENT_LINE_MAX, on_line, on_stream_end, hl, &hl->stream, &e);
@@ -226,7 +340,7 @@ static void open_stream(struct hub_link *hl, nsec_t now)
     } else {
         log_limited(
             &hl->limit, now, LOG_LEVEL_WARNING, "the hub cannot be asked: %s", err_text(&e));
-        retry_later(hl);
+        schedule_retry(hl);
     }
 }
 
@@ -262,7 +376,7 @@ void hub_link_set_standby(struct hub_link *hl, bool is_standby, nsec_t now)
 
 void hub_link_poke(struct hub_link *hl, nsec_t now)
 {
-    if (hl->line_at == 0 || now - hl->line_at >= hl->beat + hl->beat / 2)
+    if (hl->line_at == 0 || now - hl->line_at >= hl->heartbeat + hl->heartbeat / 2)
         hub_link_restart(hl, now);
 }
 
@@ -292,7 +406,7 @@ nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now)
     struct tcp_traffic traffic;
 
     /* A connection that is only being made says nothing about the hub. */
-    if (silent < hl->beat + HEARTBEAT_LATE && hl->stream && hl->line_at != 0 &&
+    if (silent < hl->heartbeat + HEARTBEAT_LATE && hl->stream && hl->line_at != 0 &&
         client_traffic(hl->stream, &traffic))
         silent = nsec_min(silent, traffic.silent_for);
     return silent;
@@ -300,8 +414,8 @@ nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now)
 
 nsec_t hub_link_quiet_max(const struct hub_link *hl)
 {
-    /* The probes and their repetitions: see take_beat(). */
-    return hl->beat == HEARTBEAT ? HUB_LINK_QUIET_MAX : hl->beat + 3 * NSEC_PER_SEC;
+    /* The probes and their repetitions: see take_heartbeat(). */
+    return hl->heartbeat == HEARTBEAT ? HUB_LINK_QUIET_MAX : hl->heartbeat + 3 * NSEC_PER_SEC;
 }
 
 uint64_t hub_link_store_behind_s(const struct hub_link *hl)
@@ -309,7 +423,7 @@ uint64_t hub_link_store_behind_s(const struct hub_link *hl)
     return hl->store_behind_s;
 }
 
-/* ---- reports -------------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 static void on_reported(
     void *ctx, int result, const struct client_answer *answer, const struct err *e)
@@ -370,7 +484,7 @@ static bool is_repeating(struct hub_link *hl)
 
 nsec_t hub_link_unheard(struct hub_link *hl, bool *ret_is_late, nsec_t now)
 {
-    bool is_late = hl->quiet_since != 0 && now - hl->quiet_since >= hl->beat + LATE;
+    bool is_late = hl->quiet_since != 0 && now - hl->quiet_since >= hl->heartbeat + LATE;
     bool repeats = is_repeating(hl);
 
     if (ret_is_late)
@@ -410,7 +524,7 @@ bool hub_link_ask_heard(
                hl, "GET", path, NULL, REPORT_TIMEOUT_MS, on_heard_answer, hl, &hl->asking, &e) == 0;
 }
 
-/* ---- other calls ---------------------------------------------------------------------------- */
+/* ---- other calls ----------------------------------------------------------------------------- */
 
 int hub_link_ask(struct hub_link *hl, const char *method, const char *path, json_t *body,
     unsigned timeout_ms, client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e)
@@ -426,7 +540,7 @@ int hub_link_ask(struct hub_link *hl, const char *method, const char *path, json
     return hub_ask_start(hl->client, &call, done, ctx, ret, e);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *interface,
     struct member_proof_signer *signer, const struct hub_link_listener *listener, struct err *e)
@@ -440,7 +554,7 @@ int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *inte
     hl->signer = signer;
     hl->listener = *listener;
     hl->retry_for = RETRY_FIRST;
-    hl->beat = HEARTBEAT;
+    hl->heartbeat = HEARTBEAT;
     r = client_loop_new(&hl->client, loop, e);
     if (r < 0) {
         free(hl);
@@ -452,7 +566,7 @@ int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *inte
     return 0;
 }
 
-static void on_closed(uv_handle_t *handle)
+static void link_on_closed(uv_handle_t *handle)
 {
     free(handle->data);
 }
@@ -463,7 +577,7 @@ struct hub_link *hub_link_free(struct hub_link *hl)
         hl->report = hub_ask_cancel(hl->report);
         hl->asking = hub_ask_cancel(hl->asking);
         hl->client = client_loop_free(hl->client);
-        uv_close((uv_handle_t *)&hl->timer, on_closed);
+        uv_close((uv_handle_t *)&hl->timer, link_on_closed);
     }
     return NULL;
 }

@@ -1,5 +1,80 @@
 /*
- * hub_link.h - the agent's connection to the hub, over the overlay.
+ * hub_link.h - the agent's connection to a hub: one call of its members' API, and the link that
+ * keeps a stream of events and sends reports.
+ *
+ * Threads: the loop's, where nothing else is said.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/client/client.h"
+#include "base/addr.h"
+#include "base/clock.h"
+
+struct err;
+struct hub_ask;
+struct hub_link;
+struct member_proof_signer;
+struct stun_transaction;
+struct uv_loop_s;
+struct watch_event;
+
+/* ---- one call -------------------------------------------------------------------------------- */
+
+/*
+ * One call to the hub's members' API, proven to come from this node.
+ *
+ * Each request is signed (wire/member_proof.h). A hub that refuses a signature's stamp says which
+ * one it takes. So the first request of an agent, and the first after the hub was started anew, is
+ * sent twice.
+ *
+ * Threads: hub_ask_start() the loop's; hub_ask_wait() any.
+ */
+
+/** What is asked. */
+struct hub_ask_call {
+    struct client_target target; /* with its signer, which is pinned; the texts are copied */
+    const char *method;          /* a constant */
+    const char *path;            /* borrowed; at most HUB_ASK_PATH_MAX */
+    json_t *body;                /* borrowed; NULL: none */
+    unsigned timeout_ms;         /* for each of the two tries */
+};
+
+/** Longest path. */
+#define HUB_ASK_PATH_MAX 159
+
+/**
+ * hub_ask_start() - ask
+ * @done, @ctx:	as client_start() has them
+ * @ret:	the call, until @done; may not be NULL
+ *
+ * Return: 0, or negative errno with words, and then @done is not called.
+ */
+int hub_ask_start(struct client_loop *cl, const struct hub_ask_call *call, client_done_fn done,
+    void *ctx, struct hub_ask **ret, struct err *e);
+
+/** hub_ask_cancel() - end the call without @done. NULL is fine. Always NULL. */
+struct hub_ask *hub_ask_cancel(struct hub_ask *ask);
+
+/** hub_ask_wait() - ask, and wait; returns as client_call() does. */
+int hub_ask_wait(const struct hub_ask_call *call, struct client_answer *ret, struct err *e);
+
+/**
+ * hub_ask_learn() - was the request refused only for its stamp?
+ * @result, @answer:	as client_done_fn has them
+ *
+ * Return: true if it was; then @signer knows the stamp that the hub takes.
+ */
+bool hub_ask_learn(
+    struct member_proof_signer *signer, int result, const struct client_answer *answer);
+
+/* ---- the link -------------------------------------------------------------------------------- */
+
+/*
+ * The agent's connection to the hub, over the overlay.
  *
  * One stream of events (docs/API.md, "Members' API") that is opened again
  * whenever it ends, later and later while the hub is away, at moments that many
@@ -8,25 +83,7 @@
  *
  * Time is an argument. What comes from the loop (a line, an answer, a timer) reads the clock once,
  * and hands that time to the listener.
- *
- * Threads: the loop's.
  */
-#pragma once
-
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "agent/hublink/hub_ask.h"
-#include "base/addr.h"
-#include "base/clock.h"
-
-struct err;
-struct hub_link;
-struct member_proof_signer;
-struct stun_transaction;
-struct uv_loop_s;
-struct watch_event;
 
 /** The hub counts as away after this time without a line: three heartbeats. */
 #define HUB_LINK_SILENCE (30 * NSEC_PER_SEC)

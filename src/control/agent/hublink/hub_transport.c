@@ -4,6 +4,231 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- UDP or a stream ------------------------------------------------------------------------- */
+
+/* Time between two requests. */
+#define ASK_SUSPECT (400 * NSEC_PER_MSEC) /* while the hub is silent */
+#define ASK_SLOW    (2 * NSEC_PER_SEC)    /* when it has been silent for REFUSED_AFTER */
+#define ASK_RETURN  (300 * NSEC_PER_MSEC) /* while UDP may be taken again, or left */
+#define ASK_STREAM  (5 * NSEC_PER_SEC)    /* on a stream that works */
+
+/* Longest time that an answer may choice_take. */
+#define ANSWER_TIME (2 * NSEC_PER_SEC)
+
+/* UDP has failed after so many requests without an answer, and this time. */
+#define DEAD_ASKED 5
+#define DEAD_AFTER (2 * NSEC_PER_SEC)
+
+/* So many of these requests have to be sent while a stream is open: then the hub is there. */
+#define BESIDE_ASKED 4
+
+/*
+ * UDP is answered, but no session comes about for this time at each of the hub's endpoints: two
+ * handshakes, 5 s apart, were lost.
+ */
+#define REFUSED_AFTER (12 * NSEC_PER_SEC)
+
+/* UDP is taken again after so many answers in a row. */
+#define ANSWERS_ENOUGH 3
+
+/* A return to UDP that lasted less was a mistake: the stream is kept for longer after it. */
+#define RETURN_GOOD  (60 * NSEC_PER_SEC)
+#define SETTLE_FIRST (30 * NSEC_PER_SEC)
+#define SETTLE_MAX   (1800 * NSEC_PER_SEC)
+
+static void choice_take(struct transport_choice *tc, enum transport_kind kind, nsec_t now)
+{
+    tc->kind = kind;
+    tc->taken_at = now;
+    tc->suspected_since = 0;
+    tc->passes_since = 0;
+    tc->n_answered = 0;
+    tc->n_asked = 0;
+    tc->n_beside = 0;
+}
+
+static bool choice_ask(struct transport_choice *tc, nsec_t now, nsec_t each)
+{
+    if (tc->asked_at != 0 && now - tc->asked_at < each)
+        return false;
+    tc->asked_at = now;
+    tc->n_asked++;
+    return true;
+}
+
+static void leave_udp(struct transport_choice *tc, nsec_t now)
+{
+    bool was_mistake = tc->returned_at != 0 && now - tc->returned_at < RETURN_GOOD;
+
+    if (!was_mistake)
+        tc->settle_for = 0;
+    else if (tc->settle_for == 0)
+        tc->settle_for = SETTLE_FIRST;
+    else
+        tc->settle_for = nsec_min(tc->settle_for * 2, SETTLE_MAX);
+    choice_take(tc, TRANSPORT_STREAM, now);
+}
+
+static nsec_t suspect_interval(const struct transport_choice_facts *f)
+{
+    if (f->is_stream_open)
+        return ASK_RETURN;
+    return f->now - f->silent_since < REFUSED_AFTER ? ASK_SUSPECT : ASK_SLOW;
+}
+
+static struct transport_choice_actions poll_udp(
+    struct transport_choice *tc, const struct transport_choice_facts *f)
+{
+    struct transport_choice_actions actions = {.ask = false};
+    nsec_t unanswered;
+    bool is_refused;
+
+    if (f->silent_since == 0) {
+        tc->suspected_since = 0;
+        tc->passes_since = 0;
+        tc->n_asked = 0;
+        tc->n_beside = 0;
+        return actions;
+    }
+    if (tc->suspected_since == 0)
+        tc->suspected_since = f->now;
+    actions.ask = choice_ask(tc, f->now, suspect_interval(f));
+    tc->n_beside = f->is_stream_open ? tc->n_beside + actions.ask : 0;
+    unanswered = f->now - nsec_max(tc->suspected_since, tc->answered_at);
+    is_refused =
+        tc->passes_since != 0 && f->now - tc->passes_since >= REFUSED_AFTER * f->n_endpoints;
+    is_refused = is_refused && !f->is_suspect;
+    actions.want_stream = is_refused || (tc->n_asked >= DEAD_ASKED && unanswered >= DEAD_AFTER);
+    if (f->is_stream_open &&
+        (is_refused || (actions.want_stream && tc->n_beside >= BESIDE_ASKED))) {
+        leave_udp(tc, f->now);
+        actions.has_changed = true;
+    }
+    return actions;
+}
+
+static struct transport_choice_actions poll_stream(
+    struct transport_choice *tc, const struct transport_choice_facts *f)
+{
+    struct transport_choice_actions actions = {.want_stream = true};
+    bool is_returning = tc->n_answered > 0 || !f->is_stream_open;
+
+    if (tc->n_answered > 0 && f->now - tc->answered_at > ANSWER_TIME)
+        tc->n_answered = 0;
+    actions.ask = choice_ask(tc, f->now, is_returning ? ASK_RETURN : ASK_STREAM);
+    if (tc->n_answered < ANSWERS_ENOUGH || f->now - tc->taken_at < tc->settle_for)
+        return actions;
+    choice_take(tc, TRANSPORT_UDP, f->now);
+    tc->returned_at = f->now;
+    actions.has_changed = true;
+    return actions;
+}
+
+struct transport_choice_actions transport_choice_poll(
+    struct transport_choice *tc, const struct transport_choice_facts *f)
+{
+    return tc->kind == TRANSPORT_UDP ? poll_udp(tc, f) : poll_stream(tc, f);
+}
+
+void transport_choice_on_answer(struct transport_choice *tc, nsec_t now)
+{
+    tc->answered_at = now;
+    tc->n_asked = 0;
+    tc->n_beside = 0;
+    if (tc->passes_since == 0)
+        tc->passes_since = now;
+    if (tc->kind == TRANSPORT_STREAM)
+        tc->n_answered++;
+}
+
+/* ---- which direction fails ------------------------------------------------------------------- */
+
+/* Packets that were on their way when the hub stopped answering have been counted after this time.
+ * What is counted later was sent later. */
+#define IN_FLIGHT (2 * NSEC_PER_SEC)
+
+/* Between two questions to the hub: while nothing is known, and once something is. */
+#define ASK_FIRST          (2 * NSEC_PER_SEC)
+#define ASYMMETRY_ASK_SLOW (60 * NSEC_PER_SEC)
+
+/* So many requests in a row must be unheard, since one may be lost by chance. */
+#define UNHEARD_ENOUGH 3
+
+/* What was counted stays: that the hub is silent is noticed later than the silence begins. */
+static void asymmetry_clear(struct udp_asymmetry *ua)
+{
+    *ua = (struct udp_asymmetry){
+        .answered_at = ua->answered_at, .rx_bytes = ua->rx_bytes, .grew_at = ua->grew_at};
+}
+
+void udp_asymmetry_on_answer(struct udp_asymmetry *ua, nsec_t now)
+{
+    asymmetry_clear(ua);
+    ua->answered_at = now;
+}
+
+void udp_asymmetry_look(
+    struct udp_asymmetry *ua, nsec_t silent_since, uint64_t rx_bytes, bool is_udp, nsec_t now)
+{
+    /* A count that fell is that of a new engine. */
+    bool grew = rx_bytes > ua->rx_bytes;
+
+    ua->rx_bytes = rx_bytes;
+    if (grew && is_udp)
+        ua->grew_at = now;
+    if (silent_since == 0)
+        asymmetry_clear(ua);
+    else if (ua->silent_since == 0)
+        ua->silent_since = nsec_max(silent_since, ua->answered_at);
+}
+
+static bool is_settled(const struct udp_asymmetry *ua)
+{
+    return !endpoint_is_none(&ua->from) ? ua->n_unheard == 0 : ua->n_unheard >= UNHEARD_ENOUGH;
+}
+
+bool udp_asymmetry_wants_to_ask(const struct udp_asymmetry *ua, nsec_t now)
+{
+    return ua->asked_at == 0 ||
+           now - ua->asked_at >= (is_settled(ua) ? ASYMMETRY_ASK_SLOW : ASK_FIRST);
+}
+
+void udp_asymmetry_on_asked(struct udp_asymmetry *ua, nsec_t now)
+{
+    ua->asked_at = now;
+}
+
+void udp_asymmetry_on_heard(struct udp_asymmetry *ua, const struct endpoint *from)
+{
+    if (from) {
+        ua->from = *from;
+        ua->n_unheard = 0;
+        return;
+    }
+    ua->n_unheard++;
+    if (ua->n_unheard >= UNHEARD_ENOUGH)
+        ua->from = (struct endpoint){.port = 0};
+}
+
+enum udp_asymmetry_kind udp_asymmetry_of(const struct udp_asymmetry *ua)
+{
+    if (ua->silent_since == 0)
+        return UDP_ASYMMETRY_UNKNOWN;
+    if (!endpoint_is_none(&ua->from))
+        return UDP_ASYMMETRY_IN;
+    return ua->grew_at - ua->silent_since >= IN_FLIGHT ? UDP_ASYMMETRY_OUT : UDP_ASYMMETRY_UNKNOWN;
+}
+
+const char *udp_asymmetry_name(enum udp_asymmetry_kind kind)
+{
+    static const char *const names[] = {"", "in", "out"};
+
+    _Static_assert(sizeof(names) / sizeof(*names) == UDP_ASYMMETRY_N, "one for each");
+    return names[kind];
+}
+
+/* ---- both, and in words ---------------------------------------------------------------------- */
+
 #define WAY_MAX 384
 
 /* Where packets go in TLS, and what of a proxy. */
@@ -22,9 +247,9 @@ static const char *describe_way(const struct hub_stream_status *status, char buf
  * Why it is a stream; which direction of UDP fails; and the one change that would mend it. The
  * texts of the stream are cut where they are longer than any that the hub gives.
  */
-static void explain(struct hub_transport *ht, const struct hub_stream_status *status)
+static void transport_explain(struct hub_transport *ht, const struct hub_stream_status *status)
 {
-    const struct endpoint *hub = &ht->ways[0];
+    const struct endpoint *hub = &ht->endpoints[0];
     char way[WAY_MAX];
     char from[ENDPOINT_TEXT_MAX];
     char at[ENDPOINT_TEXT_MAX];
@@ -62,7 +287,7 @@ static void explain(struct hub_transport *ht, const struct hub_stream_status *st
         at, way, hub->port);
 }
 
-/* ---- facts ---------------------------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 void hub_transport_poll(struct hub_transport *ht, const struct hub_transport_view *view,
     const struct hub_transport_stream *stream, nsec_t now)
@@ -74,10 +299,10 @@ void hub_transport_poll(struct hub_transport *ht, const struct hub_transport_vie
         ht->silent_since = ht->silent_since ? ht->silent_since : now;
     else
         ht->silent_since = view->silent_since;
-    ht->is_doubt = view->is_doubt;
+    ht->is_suspect = view->is_suspect;
     (void)snprintf(ht->lockout, sizeof(ht->lockout), "%s", view->lockout ? view->lockout : "");
-    ht->n_ways = view->ways->n;
-    memcpy(ht->ways, view->ways->all, ht->n_ways * sizeof(*ht->ways));
+    ht->n_endpoints = view->endpoints->n;
+    memcpy(ht->endpoints, view->endpoints->all, ht->n_endpoints * sizeof(*ht->endpoints));
     /* What came before a line was due says nothing about the time since then. */
     udp_asymmetry_look(&ht->asymmetry,
         ht->silent_since != 0 && view->is_late ? now : ht->silent_since, view->rx_bytes,
@@ -88,16 +313,16 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
 {
     unsigned i = 0;
 
-    while (i < ht->n_ways && !endpoint_equal(from, &ht->ways[i]))
+    while (i < ht->n_endpoints && !endpoint_equal(from, &ht->endpoints[i]))
         i++;
-    if (i == ht->n_ways)
+    if (i == ht->n_endpoints)
         return false;
     transport_choice_on_answer(&ht->choice, now);
     udp_asymmetry_on_answer(&ht->asymmetry, now);
     return true;
 }
 
-/* ---- which direction fails ------------------------------------------------------------------ */
+/* ---- which direction fails ------------------------------------------------------------------- */
 
 /* Is anything known, and wanted to be known, of what the hub hears by UDP? */
 static bool is_in_question(const struct hub_transport *ht)
@@ -107,15 +332,15 @@ static bool is_in_question(const struct hub_transport *ht)
 
 /* A request that should have been answered: was it lost on the way there, or its answer? */
 static void want_heard(struct hub_transport *ht, const struct hub_transport_stream *stream,
-    struct hub_transport_wish *wish, nsec_t now)
+    struct hub_transport_actions *actions, nsec_t now)
 {
-    if (!stream->status.is_open || ht->n_ways == 0 ||
+    if (!stream->status.is_open || ht->n_endpoints == 0 ||
         !udp_asymmetry_wants_to_ask(&ht->asymmetry, now))
         return;
     /* Each of the hub's endpoints in turn: perhaps there is no way at all to some. */
-    ht->next_heard = (ht->next_heard + 1) % ht->n_ways;
-    wish->ask_heard = true;
-    wish->heard_way = ht->ways[ht->next_heard];
+    ht->next_heard = (ht->next_heard + 1) % ht->n_endpoints;
+    actions->ask_heard = true;
+    actions->heard_way = ht->endpoints[ht->next_heard];
 }
 
 void hub_transport_on_asked(struct hub_transport *ht, nsec_t now)
@@ -132,11 +357,11 @@ bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *fro
     /* Told once for each verdict: an answer by UDP clears it, and that is not worth a line. */
     if (udp_asymmetry_of(&ht->asymmetry) == ht->explained)
         return false;
-    explain(ht, &stream->status);
+    transport_explain(ht, &stream->status);
     return true;
 }
 
-/* ---- what is to be done --------------------------------------------------------------------- */
+/* ---- what is to be done ---------------------------------------------------------------------- */
 
 /* Whoever reads the log should know why a stream that is wanted does not come about. */
 static bool take_failure(struct hub_transport *ht, const struct hub_stream_status *status)
@@ -147,17 +372,17 @@ static bool take_failure(struct hub_transport *ht, const struct hub_stream_statu
     return true;
 }
 
-struct hub_transport_wish hub_transport_run(
+struct hub_transport_actions hub_transport_run(
     struct hub_transport *ht, const struct hub_transport_stream *stream, nsec_t now)
 {
     struct transport_choice_facts facts = {.now = now,
         .silent_since = ht->silent_since,
-        .is_doubt = ht->is_doubt,
-        .n_ways = ht->n_ways,
+        .is_suspect = ht->is_suspect,
+        .n_endpoints = ht->n_endpoints,
         .is_stream_open = stream->status.is_open};
-    struct transport_choice_wish chosen = transport_choice_poll(&ht->choice, &facts);
+    struct transport_choice_actions chosen = transport_choice_poll(&ht->choice, &facts);
     bool by_stream = hub_transport_is_by_stream(ht);
-    struct hub_transport_wish wish = {.ask = chosen.ask,
+    struct hub_transport_actions actions = {.ask = chosen.ask,
         .open_stream = chosen.want_stream && !stream->exists,
         .close_stream = !chosen.want_stream && !by_stream && stream->exists,
         /* Earlier, WireGuard would follow the hub to a stream that is only held ready. */
@@ -166,10 +391,10 @@ struct hub_transport_wish hub_transport_run(
         .has_failure = take_failure(ht, &stream->status)};
 
     if (chosen.has_changed && by_stream)
-        explain(ht, &stream->status);
+        transport_explain(ht, &stream->status);
     if (by_stream)
-        want_heard(ht, stream, &wish, now);
-    return wish;
+        want_heard(ht, stream, &actions, now);
+    return actions;
 }
 
 bool hub_transport_is_by_stream(const struct hub_transport *ht)

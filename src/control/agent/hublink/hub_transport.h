@@ -1,34 +1,180 @@
 /*
- * hub_transport.h - by which transport packets reach the hub: UDP, or TLS while UDP is blocked.
- *
- * Theory of operation. Puts together the choice (transport_choice.h) and which direction of UDP
- * fails (udp_asymmetry.h), and explains both in words. The owner tells what it sees of the
- * hub, which STUN requests were answered, and how the stream is; it does what is wished.
- * hub_transport_io.h is that owner, with sockets.
- *
- * Pure: facts and times in, wishes and words out.
+ * hub_transport.h - by which transport packets reach a hub: UDP, or TLS while UDP is blocked, and
+ * which direction of UDP fails. Pure: facts and times in; what is to be done, and words, out.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "agent/hublink/hub_stream.h"
-#include "agent/hublink/hub_ways.h"
-#include "agent/hublink/transport_choice.h"
-#include "agent/hublink/udp_asymmetry.h"
+#include "agent/hublink/hub_health.h"
 #include "base/addr.h"
 #include "base/clock.h"
+
+/* ---- UDP or a stream ------------------------------------------------------------------------- */
+
+/*
+ * Is the hub to be reached by UDP, or by a stream in TLS because UDP is
+ * blocked?
+ *
+ * Theory of operation. UDP is left only when it has really failed: the hub is silent, and the STUN
+ * requests that are then sent are not answered; or they are answered and no session comes about all
+ * the same, because something on the way knows WireGuard and refuses it. And it is left only for a
+ * stream that is open, and after UDP was asked again beside it: a hub that is away, or starts just
+ * now, answers by neither. While the stream is used, UDP is asked now and then, and is taken again
+ * once it has answered several times in a row. Each return to UDP that did not last makes the next
+ * one wait longer.
+ *
+ * Pure: times and facts in, what is to be done out.
+ */
+
+enum transport_kind {
+    TRANSPORT_UDP,
+    TRANSPORT_STREAM,
+};
+
+struct transport_choice {
+    enum transport_kind kind;
+    nsec_t taken_at; /* time when this transport was taken; 0: it is the first one */
+    nsec_t
+        suspected_since; /* UDP has been asked since then because the hub is silent; 0: it is not */
+    nsec_t answered_at;  /* time of the last answer by UDP; 0: never */
+    nsec_t passes_since; /* time of the first answer in this silence of the hub; 0: none */
+    nsec_t asked_at;     /* time of the last request; 0: never */
+    unsigned n_answered; /* answers in a row, while the stream is used */
+    unsigned n_asked;    /* requests since the last answer */
+    unsigned n_beside;   /* requests of these since a stream has been open */
+    nsec_t settle_for;   /* shortest time that the stream is kept */
+    nsec_t returned_at;  /* time when UDP was last taken again; 0: never */
+};
+
+/** What is the case now. */
+struct transport_choice_facts {
+    nsec_t now;
+    nsec_t silent_since; /* the hub has not been heard by UDP since then; 0: it is heard */
+    bool is_suspect; /* it is heard, but seems not to hear us: then only STUN says that UDP fails */
+    unsigned n_endpoints; /* public endpoints of the hub that are tried in turn, at least 1 */
+    bool is_stream_open;  /* a stream is connected and could carry packets */
+};
+
+/** What should be done. */
+struct transport_choice_actions {
+    bool ask;         /* send STUN requests by UDP */
+    bool want_stream; /* keep a stream, or open one */
+    bool has_changed; /* another transport was taken */
+};
+
+/** How often to poll while UDP is in doubt or a stream is wanted. */
+#define TRANSPORT_CHOICE_TICK (250 * NSEC_PER_MSEC)
+
+/** transport_choice_poll() - at least each second, and each TRANSPORT_CHOICE_TICK as said there. */
+struct transport_choice_actions transport_choice_poll(
+    struct transport_choice *tc, const struct transport_choice_facts *f);
+
+/** transport_choice_on_answer() - the hub has answered a STUN request by UDP at @now. */
+void transport_choice_on_answer(struct transport_choice *tc, nsec_t now);
+
+/* ---- which direction fails ------------------------------------------------------------------- */
+
+/*
+ * Which way between this node and the hub lets no UDP through.
+ *
+ * When requests by UDP stay unanswered, either they are lost on the way there or
+ * their answers are lost on the way back. Two things tell which:
+ *
+ *   - While the hub's session is still in use and our requests are lost, what the
+ *     hub sends goes on arriving: it repeats what nobody acknowledges, and begins
+ *     handshakes.
+ *   - Over the stream in TLS the hub can be asked whether it has heard a request
+ *     that was not answered (docs/wire/stream.md).
+ *
+ * Pure: counts, answers and times in; a verdict out.
+ */
+
+enum udp_asymmetry_kind {
+    UDP_ASYMMETRY_UNKNOWN, /* not known, or both ways are broken */
+    UDP_ASYMMETRY_IN,      /* the hub hears this node, but nothing from the hub arrives */
+    UDP_ASYMMETRY_OUT,     /* what the hub sends arrives, but it does not hear this node */
+    UDP_ASYMMETRY_N,
+};
+
+struct udp_asymmetry {
+    nsec_t silent_since;  /* the hub answers nothing by UDP since then; 0: it does answer */
+    nsec_t answered_at;   /* time of the last answer to a STUN request; 0: never */
+    uint64_t rx_bytes;    /* received from the hub, as counted last */
+    nsec_t grew_at;       /* time when @rx_bytes last grew by UDP; 0: not seen */
+    struct endpoint from; /* our address where the hub has heard a request; none: it has not */
+    unsigned n_unheard;   /* requests in a row that the hub says it has not heard */
+    nsec_t asked_at;      /* time when the hub was last asked what it has heard; 0: never */
+};
+
+/**
+ * udp_asymmetry_look() - what is seen of the hub; to be called each second
+ * @silent_since: the hub answers nothing that is sent by UDP since then; 0: it does
+ * @rx_bytes:	received from the hub so far
+ * @is_udp:	they came by UDP, and not by the stream in TLS
+ */
+void udp_asymmetry_look(
+    struct udp_asymmetry *ua, nsec_t silent_since, uint64_t rx_bytes, bool is_udp, nsec_t now);
+
+/**
+ * udp_asymmetry_on_answer() - the hub has answered a STUN request by UDP at @now
+ *
+ * Nothing from before counts any more, also when the silence that udp_asymmetry_look() is told of
+ * began before: WireGuard hears the hub by UDP again only some time after the first answer.
+ */
+void udp_asymmetry_on_answer(struct udp_asymmetry *ua, nsec_t now);
+
+/** udp_asymmetry_wants_to_ask() - should the hub be asked now whether it has heard a request? */
+bool udp_asymmetry_wants_to_ask(const struct udp_asymmetry *ua, nsec_t now);
+
+/** udp_asymmetry_on_asked() - the hub was asked whether it has heard a request. */
+void udp_asymmetry_on_asked(struct udp_asymmetry *ua, nsec_t now);
+
+/**
+ * udp_asymmetry_on_heard() - what the hub answered to that
+ * @from:	the address that the request came from; NULL: the hub has not heard it
+ */
+void udp_asymmetry_on_heard(struct udp_asymmetry *ua, const struct endpoint *from);
+
+/** udp_asymmetry_of() - the verdict of all that was seen so far. */
+enum udp_asymmetry_kind udp_asymmetry_of(const struct udp_asymmetry *ua);
+
+/** udp_asymmetry_name() - "", "in", "out". */
+const char *udp_asymmetry_name(enum udp_asymmetry_kind kind);
+
+/* ---- both, and in words ---------------------------------------------------------------------- */
+
+/*
+ * By which transport packets reach the hub: UDP, or TLS while UDP is blocked.
+ *
+ * Theory of operation. Puts together the choice (hub_transport.h) and which direction of UDP
+ * fails (hub_transport.h), and explains both in words. The owner tells what it sees of the
+ * hub, which STUN requests were answered, and how the stream is; it does what is to be done.
+ * hub_transport_io.h is that owner, with sockets.
+ *
+ * Pure: facts and times in, what is to be done, and words, out.
+ */
 
 /** How the hub is seen, at each poll. */
 struct hub_transport_view {
     nsec_t silent_since;      /* the hub has not been heard since then; 0: it is heard */
-    bool is_doubt;            /* it is heard, and since @silent_since it seems not to hear us */
+    bool is_suspect;          /* it is heard, and since @silent_since it seems not to hear us */
     bool is_late;             /* a doubt only because something that was due has not come */
     struct endpoint heard_at; /* where the engine has it */
     uint64_t rx_bytes;        /* received from it so far */
     const char *lockout;      /* why it refuses our handshakes, a clause; "" or NULL: it does not;
                                  borrowed for the call */
-    const struct hub_ways *ways; /* where it may be by UDP; borrowed for the call */
+    const struct hub_endpoints *endpoints; /* where it may be by UDP; borrowed for the call */
+};
+
+/** The state of a stream. */
+struct hub_stream_status {
+    bool is_open;                 /* connected, and admitted by the hub */
+    char to[TOKEN_API_MAX + 1];   /* the address that was last asked */
+    char through[PROXY_TEXT_MAX]; /* the proxy's name; "": none */
+    char passed_over[256];        /* the proxy's name and why it failed; "": it is used, or none */
+    char why[512];                /* what failed last; "": nothing */
 };
 
 /** The stream, as it is now. */
@@ -39,8 +185,8 @@ struct hub_transport_stream {
 };
 
 /** What is to be done now. */
-struct hub_transport_wish {
-    bool ask;          /* send a STUN request to each of @ways */
+struct hub_transport_actions {
+    bool ask;          /* send a STUN request to each of @endpoints */
     bool open_stream;  /* there is none, and one is wanted */
     bool close_stream; /* it is not wanted any more */
     bool join_stream;  /* let it carry WireGuard's datagrams */
@@ -54,10 +200,10 @@ struct hub_transport {
     struct transport_choice choice;
     struct udp_asymmetry asymmetry;
     nsec_t silent_since; /* the hub has not been heard by UDP since then; 0: it is heard */
-    bool is_doubt;       /* as last viewed */
-    struct endpoint ways[HUB_WAYS_MAX]; /* where the hub may be by UDP, as last viewed */
-    unsigned n_ways;
-    unsigned next_heard;               /* of @ways: the one that @ask_heard was last about */
+    bool is_suspect;     /* as last viewed */
+    struct endpoint endpoints[HUB_ENDPOINTS_MAX]; /* where the hub may be by UDP, as last viewed */
+    unsigned n_endpoints;
+    unsigned next_heard;               /* of @endpoints: the one that @ask_heard was last about */
     enum udp_asymmetry_kind explained; /* which direction fails, as @why says */
     char lockout[240];                 /* as last viewed: a sentence fits */
     char why[768];                     /* why it is a stream, a clause */
@@ -81,10 +227,10 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
  * After each poll and each answer, and each TRANSPORT_CHOICE_TICK while there is a stream or
  * something was asked.
  */
-struct hub_transport_wish hub_transport_run(
+struct hub_transport_actions hub_transport_run(
     struct hub_transport *ht, const struct hub_transport_stream *stream, nsec_t now);
 
-/** hub_transport_on_asked() - the hub was asked, as hub_transport_wish.ask_heard says. */
+/** hub_transport_on_asked() - the hub was asked, as hub_transport_actions.ask_heard says. */
 void hub_transport_on_asked(struct hub_transport *ht, nsec_t now);
 
 /**

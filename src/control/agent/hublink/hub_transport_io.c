@@ -1,14 +1,395 @@
 /* hub_transport_io.c - see hub_transport_io.h. */
 #include "agent/hublink/hub_transport_io.h"
 
-#include "agent/state/state.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/client/client.h"
 #include "base/err.h"
+#include "base/secret.h"
 #include "mesh/snapshot/snapshot.h"
+#include "net/socket/stream_pump.h"
+#include "os/clock.h"
+#include "os/thread.h"
+#include "wire/stream.h"
+
+/* ---- a stream in TLS ------------------------------------------------------------------------- */
+
+/*
+ * The node's end of a stream: its datagrams to the hub, in TLS
+ * (docs/wire/stream.md).
+ *
+ * Theory of operation. A UDP socket on loopback takes what WireGuard would send
+ * to the hub; a thread carries it to the hub's API port and back, through an
+ * HTTP proxy if there is one. When the connection ends it makes another, later
+ * and later while that fails; the socket stays, so WireGuard notices nothing
+ * but lost packets. Datagrams that come from another port than WireGuard's are
+ * dropped.
+ *
+ * Threads: the thread owns the connection; the rest may be called from the one
+ * thread that opened it.
+ */
+
+/** Where to connect, and as which node. Copied. */
+struct hub_stream_config {
+    const struct state_hub_api *hub_api; /* the hub's TLS key, and the proxy */
+    const struct hub_api_list *api;      /* where its public API may be */
+    const char *network;
+    const struct x25519_secret *secret; /* the node's */
+    const struct x25519_public *node;   /* its public half */
+    const struct x25519_public *hub;    /* the hub's key */
+};
+
+#define PROTOCOL "weft-stream"
+
+#define CONNECT_TIMEOUT_MS 5000
+#define RETRY_FIRST        (250 * NSEC_PER_MSEC)
+#define RETRY_MAX          (8 * NSEC_PER_SEC)
+/* After a connection that lasted this long the next try begins with the shortest wait. */
+#define GOOD_TIME (10 * NSEC_PER_SEC)
+
+/* docs/wire/stream.md, "Frames". */
+#define KEEPALIVE_EACH (10 * NSEC_PER_SEC)
+#define SILENCE_MAX    (25 * NSEC_PER_SEC)
+
+struct hub_stream {
+    /* Immutable after the stream_start. */
+    struct state_hub_api hub_api;
+    char path[NAME_MAX_LEN + 16];
+    char claim[STREAM_PROOF_TEXT_MAX]; /* secret */
+    struct endpoint local;             /* of the UDP end */
+    int wake_fd;                       /* owns: see os/wakeup.h */
+    pthread_t thread;
+
+    _Atomic bool is_ending; /* set before the thread is woken */
+
+    /* Written by the thread; only the UDP socket's address may be set by others. */
+    struct stream_pump pump;
+    struct client_upgrade *bytes; /* owns; NULL: not connected */
+    nsec_t heard_at;              /* time when bytes last came */
+    nsec_t keepalive_at;          /* time of the next keepalive frame */
+
+    pthread_mutex_t lock;            /* guards what follows */
+    struct hub_stream_status status; /* written by the thread, read by others */
+    struct hub_api_list api;         /* written by others, read by the thread */
+};
+
+/* ---- status ---------------------------------------------------------------------------------- */
+
+static void stream_tell(struct hub_stream *hs, bool is_open, const char *why)
+{
+    (void)pthread_mutex_lock(&hs->lock);
+    hs->status.is_open = is_open;
+    (void)snprintf(hs->status.why, sizeof(hs->status.why), "%s", why);
+    (void)pthread_mutex_unlock(&hs->lock);
+}
+
+static void tell_way(struct hub_stream *hs, const char *to, const char *proxy)
+{
+    (void)pthread_mutex_lock(&hs->lock);
+    (void)snprintf(hs->status.to, sizeof(hs->status.to), "%s", to);
+    hs->status.through[0] = '\0';
+    hs->status.passed_over[0] = '\0';
+    if (proxy)
+        (void)proxy_name(proxy, hs->status.through);
+    (void)pthread_mutex_unlock(&hs->lock);
+}
+
+/* The proxy does not lead to the hub, and the way without it does. */
+static void tell_passed_over(struct hub_stream *hs, const char *proxy, const struct err *e)
+{
+    char name[PROXY_TEXT_MAX];
+
+    (void)pthread_mutex_lock(&hs->lock);
+    (void)snprintf(hs->status.passed_over, sizeof(hs->status.passed_over), "%.80s: %.160s",
+        proxy_name(proxy, name), err_text(e));
+    (void)pthread_mutex_unlock(&hs->lock);
+}
+
+static void hub_stream_poll(struct hub_stream *hs, struct hub_stream_status *ret)
+{
+    (void)pthread_mutex_lock(&hs->lock);
+    *ret = hs->status;
+    (void)pthread_mutex_unlock(&hs->lock);
+}
+
+/* ---- the connection -------------------------------------------------------------------------- */
+
+static bool is_unwanted(const void *ctx)
+{
+    const struct hub_stream *hs = ctx;
+
+    return atomic_load(&hs->is_ending);
+}
+
+static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, struct err *e)
+{
+    struct client_target target = {
+        .access = CLIENT_ACCESS_HTTPS, .address = to, .pin = hs->hub_api.pin, .proxy = proxy};
+    struct client_upgrade_wish actions = {.target = &target,
+        .path = hs->path,
+        .protocol = PROTOCOL,
+        .authorization = hs->claim,
+        .timeout_ms = CONNECT_TIMEOUT_MS,
+        .is_unwanted = is_unwanted,
+        .ctx = hs};
+
+    tell_way(hs, to, proxy);
+    return client_upgrade_open(&hs->bytes, &actions, e);
+}
+
+/* Tries each of the hub's addresses: through the proxy if there is one, and then without. */
+static int connect_any(struct hub_stream *hs, struct err *e)
+{
+    const char *proxy = hs->hub_api.proxy[0] ? hs->hub_api.proxy : NULL;
+    struct hub_api_list api;
+    int r = -ENOENT;
+
+    (void)pthread_mutex_lock(&hs->lock);
+    api = hs->api;
+    (void)pthread_mutex_unlock(&hs->lock);
+    for (unsigned i = 0; i < api.n && !is_unwanted(hs); i++) {
+        r = connect_by(hs, api.items[i], proxy, e);
+        if (r != 0 && proxy && !is_unwanted(hs)) {
+            struct err ignored = ERR_NULL;
+
+            r = connect_by(hs, api.items[i], NULL, &ignored);
+            if (r == 0)
+                tell_passed_over(hs, proxy, e);
+        }
+        if (r == 0)
+            break;
+    }
+    return r;
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static ssize_t read_bytes(void *ctx, void *buf, size_t cap)
+{
+    struct hub_stream *hs = ctx;
+    ssize_t n = client_upgrade_read(hs->bytes, buf, cap);
+
+    if (n > 0)
+        hs->heard_at = clock_now();
+    return n;
+}
+
+static ssize_t write_bytes(void *ctx, const void *buf, size_t len)
+{
+    const struct hub_stream *hs = ctx;
+
+    return client_upgrade_write(hs->bytes, buf, len);
+}
+
+/* Waits until bytes can be read or written, a keepalive frame is due, or another thread wakes it.
+ */
+static void wait_for(struct hub_stream *hs)
+{
+    bool is_full = stream_pump_is_full(&hs->pump);
+    struct pollfd fds[] = {
+        {.fd = client_upgrade_fd(hs->bytes), .events = (short)(POLLIN | (is_full ? POLLOUT : 0))},
+        {.fd = is_full ? -1 : hs->pump.udp_fd, .events = POLLIN},
+        {.fd = hs->wake_fd, .events = POLLIN},
+    };
+    nsec_t wait = nsec_min(hs->keepalive_at, hs->heard_at + SILENCE_MAX) - clock_now();
+
+    (void)poll(fds, 3, (int)(nsec_max(wait, 0) / NSEC_PER_MSEC) + 1);
+}
+
+/* One turn. Return: 0, STREAM_PUMP_E_MORE, or the reason why the connection has ended. */
+static int stream_move(struct hub_stream *hs)
+{
+    struct stream_bytes bytes = {.read = read_bytes, .write = write_bytes, .ctx = hs};
+    nsec_t now = clock_now();
+    int in;
+    int out;
+
+    if (now >= hs->keepalive_at) {
+        stream_pump_beat(&hs->pump);
+        hs->keepalive_at = now + KEEPALIVE_EACH;
+    }
+    in = stream_pump_inward(&hs->pump, &bytes);
+    if (in != 0 && in != STREAM_PUMP_E_MORE)
+        return in;
+    out = stream_pump_outward(&hs->pump, &bytes);
+    if (out != 0 && out != STREAM_PUMP_E_MORE)
+        return out;
+    if (now - hs->heard_at >= SILENCE_MAX)
+        return -ETIMEDOUT;
+    return in == STREAM_PUMP_E_MORE ? in : out;
+}
+
+static const char *why_ended(int r)
+{
+    switch (r) {
+    case STREAM_PUMP_E_ENDED:
+        return "the hub has closed it";
+    case STREAM_PUMP_E_GARBAGE:
+        return "what the hub sent is not a frame";
+    case -ETIMEDOUT:
+        return "the hub is silent";
+    }
+    return "the connection is lost";
+}
+
+/* Carries datagrams until the connection ends. */
+static void carry(struct hub_stream *hs)
+{
+    int r = 0;
+
+    hs->heard_at = clock_now();
+    hs->keepalive_at = hs->heard_at + KEEPALIVE_EACH;
+    stream_pump_restart(&hs->pump);
+    stream_tell(hs, true, "");
+    while (!is_unwanted(hs) && (r == 0 || r == STREAM_PUMP_E_MORE)) {
+        if (r == 0)
+            wait_for(hs);
+        r = stream_move(hs);
+    }
+    stream_tell(hs, false, why_ended(r));
+    hs->bytes = client_upgrade_close(hs->bytes);
+}
+
+/* Waits for a random time between half of *@retry and all of it, so that nodes do not all connect
+ * at once. Doubles *@retry. */
+static void pause_for(struct hub_stream *hs, nsec_t *retry)
+{
+    struct pollfd wake = {.fd = hs->wake_fd, .events = POLLIN};
+    struct rng rng = rng_kernel();
+    uint64_t half = (uint64_t)(*retry / 2 / NSEC_PER_MSEC);
+
+    *retry = nsec_min(*retry * 2, RETRY_MAX);
+    (void)poll(&wake, 1, (int)(half + rng_u64(&rng) % (half + 1)));
+}
+
+static void *stream_run(void *arg)
+{
+    struct hub_stream *hs = arg;
+    nsec_t retry = RETRY_FIRST;
+
+    while (!is_unwanted(hs)) {
+        nsec_t begun = clock_now();
+        struct err e = ERR_NULL;
+
+        if (connect_any(hs, &e) == 0)
+            carry(hs);
+        else
+            stream_tell(hs, false, err_text(&e));
+        if (clock_now() - begun >= GOOD_TIME + CONNECT_TIMEOUT_MS * NSEC_PER_MSEC)
+            retry = RETRY_FIRST;
+        pause_for(hs, &retry);
+    }
+    return NULL;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void make_free(struct hub_stream *hs)
+{
+    stream_pump_close(&hs->pump);
+    if (hs->wake_fd >= 0)
+        (void)close(hs->wake_fd);
+    (void)pthread_mutex_destroy(&hs->lock);
+    secret_wipe(hs->claim, sizeof(hs->claim));
+    free(hs);
+}
+
+static int make_claim(struct hub_stream *hs, const struct hub_stream_config *config, struct err *e)
+{
+    struct stream_claim claim = {.node = *config->node};
+
+    if (!stream_proof_make(&claim.proof, config->secret, config->hub, config->node))
+        return err_set(e, -EINVAL, "the hub's key is none that anybody can have");
+    (void)stream_claim_format(&claim, hs->claim);
+    secret_wipe(&claim, sizeof(claim));
+    return 0;
+}
+
+static int stream_start(
+    struct hub_stream *hs, const struct hub_stream_config *config, struct err *e)
+{
+    struct endpoint any = {.addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1})};
+    struct endpoint nobody = {.port = 0};
+    int r = make_claim(hs, config, e);
+
+    if (r == 0)
+        r = stream_pump_open(&hs->pump, &any, &nobody, false, e);
+    if (r < 0)
+        return r;
+    hs->local = stream_pump_local(&hs->pump);
+    hs->wake_fd = wakeup_open();
+    r = hs->wake_fd < 0 ? hs->wake_fd : thread_start(&hs->thread, "stream", -1, stream_run, hs);
+    return r < 0 ? err_set(e, r, "the stream's thread does not start: %s", strerror(-r)) : 0;
+}
+
+static int hub_stream_open(
+    struct hub_stream **ret, const struct hub_stream_config *config, struct err *e)
+{
+    struct hub_stream *hs = calloc(1, sizeof(*hs));
+    int r;
+
+    if (!hs)
+        return err_set(e, -ENOMEM, "no memory for a stream");
+    hs->hub_api = *config->hub_api;
+    hs->api = *config->api;
+    hs->wake_fd = -1;
+    hs->pump = (struct stream_pump)STREAM_PUMP_NULL;
+    (void)pthread_mutex_init(&hs->lock, NULL);
+    (void)snprintf(hs->path, sizeof(hs->path), "/v1/stream/%s", config->network);
+    r = stream_start(hs, config, e);
+    if (r < 0) {
+        make_free(hs);
+        return r;
+    }
+    *ret = hs;
+    return 0;
+}
+
+static struct hub_stream *hub_stream_close(struct hub_stream *hs)
+{
+    if (!hs)
+        return NULL;
+    atomic_store(&hs->is_ending, true);
+    wakeup_signal(hs->wake_fd);
+    (void)pthread_join(hs->thread, NULL);
+    make_free(hs);
+    return NULL;
+}
+
+static void hub_stream_join(struct hub_stream *hs, uint16_t port)
+{
+    struct endpoint wireguard = {
+        .addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1}), .port = port};
+
+    if (port != 0)
+        (void)stream_pump_connect(&hs->pump, &wireguard);
+}
+
+static void hub_stream_set_api(struct hub_stream *hs, const struct hub_api_list *api)
+{
+    (void)pthread_mutex_lock(&hs->lock);
+    hs->api = *api;
+    (void)pthread_mutex_unlock(&hs->lock);
+}
+
+static struct endpoint hub_stream_endpoint(const struct hub_stream *hs)
+{
+    return hs->local;
+}
+
+/* ---- the transport --------------------------------------------------------------------------- */
 
 /* A request that is not answered after this time will not be. */
 #define OVERDUE (1500 * NSEC_PER_MSEC)
 
-/* The hub remembers requests for longer (filter/stun_heard.h). */
+/* The hub remembers requests for longer (filter/relay.h). */
 #define REMEMBERED (15 * NSEC_PER_SEC)
 
 /* Called from the loop: what follows is for the next run, which is due at once. */
@@ -19,17 +400,17 @@ static void on_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
     for (unsigned i = 0; i < io->n_answered; i++)
         if (endpoint_equal(to, &io->answered[i]))
             return;
-    if (io->n_answered == HUB_WAYS_MAX)
+    if (io->n_answered == HUB_ENDPOINTS_MAX)
         return;
     io->answered[io->n_answered++] = *to;
     io->due_at = 0;
 }
 
 void hub_transport_io_init(struct hub_transport_io *io, struct uv_loop_s *loop,
-    const struct state *state, const struct state_ways *ways)
+    const struct state *state, const struct state_hub_api *hub_api)
 {
     *io = (struct hub_transport_io){
-        .state = state, .ways = ways, .due_at = NSEC_NEVER, .is_running = true};
+        .state = state, .hub_api = hub_api, .due_at = NSEC_NEVER, .is_running = true};
     udp_probe_init(&io->probe, loop, on_answer, io);
 }
 
@@ -43,12 +424,12 @@ void hub_transport_io_stop(struct hub_transport_io *io)
     io->stream = hub_stream_close(io->stream);
 }
 
-/* ---- the stream ----------------------------------------------------------------------------- */
+/* ---- the stream ------------------------------------------------------------------------------ */
 
 static void open_stream(struct hub_transport_io *io, nsec_t now)
 {
     const struct node *self = snapshot_self(&io->state->snapshot);
-    struct hub_stream_config config = {.ways = io->ways,
+    struct hub_stream_config config = {.hub_api = io->hub_api,
         .api = &io->api,
         .network = self->meta.network,
         .secret = &io->state->secret,
@@ -58,7 +439,7 @@ static void open_stream(struct hub_transport_io *io, nsec_t now)
 
     if (io->listen_port == 0)
         return;
-    if (io->ways->n_api == 0) {
+    if (io->hub_api->n_api == 0) {
         log_limited(&io->limit, now, LOG_LEVEL_WARNING,
             "UDP to the hub fails, and this node does not know the hub's TLS key: it joined with "
             "an older version; weft leave and weft join with a new token mend that");
@@ -77,7 +458,7 @@ static void see_stream(struct hub_transport_io *io)
     hub_stream_poll(io->stream, &io->now.status);
 }
 
-static void tell(const struct hub_transport_io *io)
+static void transport_tell(const struct hub_transport_io *io)
 {
     if (hub_transport_is_by_stream(&io->transport))
         log_warning("%s", io->transport.why);
@@ -93,72 +474,72 @@ static void tell_failure(struct hub_transport_io *io, nsec_t now)
         status->through[0] ? " through " : "", status->through, status->why);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static void take_answers(
-    struct hub_transport_io *io, struct hub_transport_io_news *news, nsec_t now)
+    struct hub_transport_io *io, struct hub_transport_io_result *result, nsec_t now)
 {
     for (unsigned i = 0; i < io->n_answered; i++)
         if (hub_transport_on_answer(&io->transport, &io->answered[i], now))
-            news->answered[news->n_answered++] = io->answered[i];
+            result->answered[result->n_answered++] = io->answered[i];
     io->n_answered = 0;
 }
 
 static void find_request(struct hub_transport_io *io, const struct endpoint *to,
-    struct hub_transport_io_news *news, nsec_t now)
+    struct hub_transport_io_result *result, nsec_t now)
 {
     const struct udp_probe_request *rq = udp_probe_unanswered(&io->probe, to, OVERDUE, now);
 
     if (!rq || now - rq->sent_at > REMEMBERED)
         return;
-    news->ask_heard = true;
-    news->request = rq->id;
+    result->ask_heard = true;
+    result->request = rq->id;
 }
 
 static void carry_out(
-    struct hub_transport_io *io, const struct hub_transport_wish *wish, nsec_t now)
+    struct hub_transport_io *io, const struct hub_transport_actions *actions, nsec_t now)
 {
-    for (unsigned i = 0; wish->ask && i < io->transport.n_ways; i++)
-        udp_probe_ask(&io->probe, &io->transport.ways[i], now);
-    if (wish->open_stream)
+    for (unsigned i = 0; actions->ask && i < io->transport.n_endpoints; i++)
+        udp_probe_ask(&io->probe, &io->transport.endpoints[i], now);
+    if (actions->open_stream)
         open_stream(io, now);
-    if (wish->has_failure)
+    if (actions->has_failure)
         tell_failure(io, now);
-    if (wish->has_changed)
-        tell(io);
-    if (wish->close_stream)
+    if (actions->has_changed)
+        transport_tell(io);
+    if (actions->close_stream)
         io->stream = hub_stream_close(io->stream);
-    if (wish->join_stream && io->stream)
+    if (actions->join_stream && io->stream)
         hub_stream_join(io->stream, io->listen_port);
 }
 
-struct hub_transport_io_news hub_transport_io_run(struct hub_transport_io *io, nsec_t now)
+struct hub_transport_io_result hub_transport_io_run(struct hub_transport_io *io, nsec_t now)
 {
-    struct hub_transport_io_news news = {.n_answered = 0};
-    struct hub_transport_wish wish;
+    struct hub_transport_io_result result = {.n_answered = 0};
+    struct hub_transport_actions actions;
 
     if (!io->is_running)
-        return news;
+        return result;
     if (io->due_at <= now)
         io->due_at = NSEC_NEVER;
-    take_answers(io, &news, now);
+    take_answers(io, &result, now);
     see_stream(io);
-    wish = hub_transport_run(&io->transport, &io->now, now);
-    carry_out(io, &wish, now);
-    if (wish.ask_heard)
-        find_request(io, &wish.heard_way, &news, now);
-    if (wish.ask || io->stream)
+    actions = hub_transport_run(&io->transport, &io->now, now);
+    carry_out(io, &actions, now);
+    if (actions.ask_heard)
+        find_request(io, &actions.heard_way, &result, now);
+    if (actions.ask || io->stream)
         io->due_at = now + TRANSPORT_CHOICE_TICK;
-    news.has_changed = wish.has_changed;
-    return news;
+    result.has_changed = actions.has_changed;
+    return result;
 }
 
-struct hub_transport_io_news hub_transport_io_poll(
+struct hub_transport_io_result hub_transport_io_poll(
     struct hub_transport_io *io, const struct hub_transport_io_view *view, nsec_t now)
 {
     if (!view->node || !io->is_running)
-        return (struct hub_transport_io_news){.n_answered = 0};
-    hub_ways_list_api(&io->api, io->ways, view->node->hub);
+        return (struct hub_transport_io_result){.n_answered = 0};
+    hub_api_list_make(&io->api, io->hub_api, view->node->hub);
     if (io->stream)
         hub_stream_set_api(io->stream, &io->api);
     io->hub_address = view->node->address4;
@@ -182,7 +563,7 @@ void hub_transport_io_on_heard(struct hub_transport_io *io, const struct endpoin
 
 void hub_transport_io_speak(struct hub_transport_io *io, nsec_t now)
 {
-    struct endpoint inside = {.addr = io->hub_address, .port = io->transport.ways[0].port};
+    struct endpoint inside = {.addr = io->hub_address, .port = io->transport.endpoints[0].port};
 
     udp_probe_ask(&io->probe, &inside, now);
 }

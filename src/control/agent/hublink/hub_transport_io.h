@@ -2,19 +2,36 @@
  * hub_transport_io.h - hub_transport.h with its sockets: STUN requests by UDP, and the stream in
  * TLS.
  *
- * The owner calls hub_transport_io_poll() after each poll of the engine, and hub_transport_io_run()
- * when the deadline has come. Both return the news that the owner has to act upon.
- *
- * Threads: the loop's. The stream has one of its own (hub_stream.h).
+ * Threads: the loop's, where nothing else is said.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "agent/hublink/hub_health.h"
 #include "agent/hublink/hub_transport.h"
 #include "agent/paths/socket/stun_socket.h"
+#include "agent/state/state.h"
+#include "base/addr.h"
+#include "crypto/x25519.h"
 #include "mesh/object/object.h"
 #include "os/log.h"
+
+struct err;
+struct hub_stream;
+
+/* ---- the transport --------------------------------------------------------------------------- */
+
+/*
+ * Hub_transport.h with its sockets: STUN requests by UDP, and the stream in
+ * TLS.
+ *
+ * The owner calls hub_transport_io_poll() after each poll of the engine, and hub_transport_io_run()
+ * when the deadline has come. Both return the news that the owner has to act upon.
+ *
+ * Threads: the loop's. The stream has one of its own.
+ */
 
 /** What the agent sees of the hub. Borrowed for the call. */
 struct hub_transport_io_view {
@@ -24,9 +41,9 @@ struct hub_transport_io_view {
 };
 
 /** What the owner has to act upon. */
-struct hub_transport_io_news {
+struct hub_transport_io_result {
     bool has_changed; /* hub_transport_io_endpoint() is another one: tell the engine */
-    struct endpoint answered[HUB_WAYS_MAX]; /* these of the hub's endpoints answer by UDP */
+    struct endpoint answered[HUB_ENDPOINTS_MAX]; /* these of the hub's endpoints answer by UDP */
     unsigned n_answered;
     bool ask_heard; /* ask the hub whether it has heard @request; hub_transport_io_on_heard() */
     struct stun_transaction request;
@@ -34,17 +51,17 @@ struct hub_transport_io_news {
 
 struct hub_transport_io {
     struct hub_transport transport;
-    const struct state *state;     /* pins */
-    const struct state_ways *ways; /* pins; of this hub's public API */
+    const struct state *state;           /* pins */
+    const struct state_hub_api *hub_api; /* pins; of this hub's public API */
     struct udp_probe probe;
     bool is_running;                 /* between init and stop */
     struct hub_stream *stream;       /* owns; NULL: none */
     struct hub_transport_stream now; /* the stream, as last looked at */
-    struct hub_ways_api api;         /* where the hub's public API may be */
+    struct hub_api_list api;         /* where the hub's public API may be */
     struct ip_addr hub_address;      /* on the overlay */
     struct x25519_public hub_key;
     uint16_t listen_port;
-    struct endpoint answered[HUB_WAYS_MAX]; /* since the last run, each once */
+    struct endpoint answered[HUB_ENDPOINTS_MAX]; /* since the last run, each once */
     unsigned n_answered;
     nsec_t due_at; /* time of the next run; NSEC_NEVER: after the next poll; 0: at once */
     struct log_limit limit;
@@ -58,10 +75,10 @@ struct hub_transport_io {
 /**
  * hub_transport_io_init() - by UDP, at first
  * @state:	pinned: who this node is
- * @ways:	pinned: how this hub's public API is reached; may be filled in later
+ * @hub_api:	pinned: how this hub's public API is reached; may be filled in later
  */
 void hub_transport_io_init(struct hub_transport_io *io, struct uv_loop_s *loop,
-    const struct state *state, const struct state_ways *ways);
+    const struct state *state, const struct state_hub_api *hub_api);
 
 /**
  * hub_transport_io_stop() - its handles close in the loop's next turns
@@ -71,11 +88,11 @@ void hub_transport_io_init(struct hub_transport_io *io, struct uv_loop_s *loop,
 void hub_transport_io_stop(struct hub_transport_io *io);
 
 /** hub_transport_io_poll() - at least each second, unless hub_transport_io_is_settled(). */
-struct hub_transport_io_news hub_transport_io_poll(
+struct hub_transport_io_result hub_transport_io_poll(
     struct hub_transport_io *io, const struct hub_transport_io_view *view, nsec_t now);
 
 /** hub_transport_io_run() - when @io->due_at has come. */
-struct hub_transport_io_news hub_transport_io_run(struct hub_transport_io *io, nsec_t now);
+struct hub_transport_io_result hub_transport_io_run(struct hub_transport_io *io, nsec_t now);
 
 /** hub_transport_io_on_asked() - the hub was asked, as the news said. */
 void hub_transport_io_on_asked(struct hub_transport_io *io, nsec_t now);

@@ -63,7 +63,7 @@ static void end_world(struct world *w)
     snapshot_deinit(&w->snapshot);
 }
 
-static struct hub_health_wish poll_at(struct world *w, nsec_t now)
+static struct hub_health_actions poll_at(struct world *w, nsec_t now)
 {
     w->facts.now = now;
     return hub_health_poll(&w->health, &w->facts);
@@ -83,14 +83,14 @@ static void assert_at(const struct world *w, const char *wanted)
     assert_string_equal(endpoint_format(&w->health.path.path.endpoint, text), wanted);
 }
 
-static void test_first_endpoint_is_no_news(void **state)
+static void test_first_endpoint_is_no_move(void **state)
 {
     struct world *w = make_world();
-    struct hub_health_wish wish = poll_at(w, 1000 * SEC);
+    struct hub_health_actions actions = poll_at(w, 1000 * SEC);
 
-    assert_true(wish.reconcile);
-    assert_null(wish.moved_because);
-    assert_int_equal(wish.link, HUB_HEALTH_LINK_KEEP);
+    assert_true(actions.reconcile);
+    assert_null(actions.moved_because);
+    assert_int_equal(actions.link, HUB_HEALTH_LINK_KEEP);
     assert_false(hub_health_take_handshake(&w->health));
     assert_at(w, "192.0.2.1:51820");
     end_world(w);
@@ -142,16 +142,16 @@ static void test_unanswered_is_silent_after_six_seconds(void **state)
 static void test_silent_hub_is_looked_for_elsewhere(void **state)
 {
     struct world *w = make_world();
-    struct hub_health_wish wish;
+    struct hub_health_actions actions;
 
     shake_hands(w, 1000 * SEC);
     (void)poll_at(w, 1000 * SEC);
     w->seen.unanswered_since = 1010 * SEC;
-    wish = poll_at(w, 1039 * SEC);
-    assert_false(wish.reconcile);
-    wish = poll_at(w, 1040 * SEC);
-    assert_true(wish.reconcile);
-    assert_string_equal(wish.moved_because, "no answer from the hub");
+    actions = poll_at(w, 1039 * SEC);
+    assert_false(actions.reconcile);
+    actions = poll_at(w, 1040 * SEC);
+    assert_true(actions.reconcile);
+    assert_string_equal(actions.moved_because, "no answer from the hub");
     assert_at(w, "192.0.2.2:51820");
     assert_true(hub_health_take_handshake(&w->health));
     assert_false(hub_health_take_handshake(&w->health));
@@ -189,14 +189,14 @@ static void test_answer_from_elsewhere(void **state)
 {
     struct world *w = make_world();
     struct endpoint other = endpoint("192.0.2.2:51820");
-    struct hub_health_wish wish;
+    struct hub_health_actions actions;
 
     (void)poll_at(w, 1000 * SEC);
-    wish = hub_health_on_answer(&w->health, &other, false, 1001 * SEC);
-    assert_false(wish.reconcile);
-    wish = hub_health_on_answer(&w->health, &other, false, 1002 * SEC);
-    assert_true(wish.reconcile);
-    assert_string_equal(wish.moved_because, "the hub answers elsewhere");
+    actions = hub_health_on_answer(&w->health, &other, false, 1001 * SEC);
+    assert_false(actions.reconcile);
+    actions = hub_health_on_answer(&w->health, &other, false, 1002 * SEC);
+    assert_true(actions.reconcile);
+    assert_string_equal(actions.moved_because, "the hub answers elsewhere");
     assert_at(w, "192.0.2.2:51820");
     assert_true(hub_health_take_handshake(&w->health));
     end_world(w);
@@ -205,20 +205,20 @@ static void test_answer_from_elsewhere(void **state)
 static void test_no_hub(void **state)
 {
     struct world *w = make_world();
-    struct hub_health_wish wish;
+    struct hub_health_actions actions;
 
     w->facts.hub = NULL;
     w->facts.seen = NULL;
-    wish = poll_at(w, 1000 * SEC);
-    assert_false(wish.reconcile);
-    assert_int_equal(wish.link, HUB_HEALTH_LINK_KEEP);
+    actions = poll_at(w, 1000 * SEC);
+    assert_false(actions.reconcile);
+    assert_int_equal(actions.link, HUB_HEALTH_LINK_KEEP);
     end_world(w);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_endpoint_is_no_news),
+        cmocka_unit_test(test_first_endpoint_is_no_move),
         cmocka_unit_test(test_handshake_proves_that_the_hub_is_there),
         cmocka_unit_test(test_unanswered_is_silent_after_six_seconds),
         cmocka_unit_test(test_silent_hub_is_looked_for_elsewhere),

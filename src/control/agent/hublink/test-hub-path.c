@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/hublink/hub_path.h"
+#include "agent/hublink/hub_health.h"
 
 #define SEC NSEC_PER_SEC
 

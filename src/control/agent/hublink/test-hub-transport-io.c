@@ -26,16 +26,16 @@
 #define MS  NSEC_PER_MSEC
 
 /* Two of the hub's endpoints. */
-#define WAYS 2
+#define ENDPOINTS 2
 
 struct world {
     uv_loop_t loop;
     struct hub_transport_io io;
     struct state state;
     struct object hub;
-    struct hub_ways ways;
+    struct hub_endpoints endpoints;
     struct hub_transport_io_view view;
-    int fd[WAYS]; /* owns; the hub's STUN ports */
+    int fd[ENDPOINTS]; /* owns; the hub's STUN ports */
     nsec_t now;
 };
 
@@ -60,12 +60,12 @@ static int enter(void **state)
     /* An answer is dated by the machine's clock, for its round trip. */
     w = (struct world){.hub = sample_node(1), .now = clock_now()};
     w.state.snapshot = sample_snapshot(4, 2);
-    for (unsigned i = 0; i < WAYS; i++)
-        w.fd[i] = open_port(&w.ways.all[w.ways.n++]);
+    for (unsigned i = 0; i < ENDPOINTS; i++)
+        w.fd[i] = open_port(&w.endpoints.all[w.endpoints.n++]);
     w.view = (struct hub_transport_io_view){
-        .hub = {.ways = &w.ways}, .node = &w.hub.node, .listen_port = 51820};
+        .hub = {.endpoints = &w.endpoints}, .node = &w.hub.node, .listen_port = 51820};
     assert_int_equal(uv_loop_init(&w.loop), 0);
-    hub_transport_io_init(&w.io, &w.loop, &w.state, &w.state.ways);
+    hub_transport_io_init(&w.io, &w.loop, &w.state, &w.state.hub_api);
     *state = &w;
     return 0;
 }
@@ -77,14 +77,14 @@ static int leave(void **state)
     hub_transport_io_stop(&w->io);
     hub_transport_io_stop(&w->io);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT);
-    for (unsigned i = 0; i < WAYS; i++)
+    for (unsigned i = 0; i < ENDPOINTS; i++)
         (void)close(w->fd[i]);
     snapshot_deinit(&w->state.snapshot);
     object_deinit(&w->hub);
     return uv_loop_close(&w->loop);
 }
 
-static struct hub_transport_io_news poll_hub(struct world *w)
+static struct hub_transport_io_result poll_hub(struct world *w)
 {
     return hub_transport_io_poll(&w->io, &w->view, w->now);
 }
@@ -121,10 +121,10 @@ static void wait_for_answer(struct world *w)
 static void test_a_hub_that_is_heard_is_not_asked(void **state)
 {
     struct world *w = *state;
-    struct hub_transport_io_news news = poll_hub(w);
+    struct hub_transport_io_result result = poll_hub(w);
     char byte;
 
-    assert_false(news.has_changed || news.ask_heard || news.n_answered > 0);
+    assert_false(result.has_changed || result.ask_heard || result.n_answered > 0);
     assert_true(w->io.due_at == NSEC_NEVER);
     assert_true(hub_transport_io_is_settled(&w->io));
     assert_int_equal(recv(w->fd[0], &byte, 1, MSG_DONTWAIT), -1);
@@ -133,7 +133,7 @@ static void test_a_hub_that_is_heard_is_not_asked(void **state)
 static void test_a_silent_hub_is_asked_at_each_endpoint(void **state)
 {
     struct world *w = *state;
-    struct hub_transport_io_news news;
+    struct hub_transport_io_result result;
 
     w->view.hub.silent_since = w->now;
     (void)poll_hub(w);
@@ -143,9 +143,9 @@ static void test_a_silent_hub_is_asked_at_each_endpoint(void **state)
     (void)take_request(w, 1, true);
     wait_for_answer(w);
     w->now += 50 * MS;
-    news = hub_transport_io_run(&w->io, w->now);
-    assert_int_equal(news.n_answered, 1);
-    assert_true(endpoint_equal(&news.answered[0], &w->ways.all[1]));
+    result = hub_transport_io_run(&w->io, w->now);
+    assert_int_equal(result.n_answered, 1);
+    assert_true(endpoint_equal(&result.answered[0], &w->endpoints.all[1]));
     /* Told once. */
     assert_int_equal(hub_transport_io_run(&w->io, w->now).n_answered, 0);
 }
@@ -153,7 +153,7 @@ static void test_a_silent_hub_is_asked_at_each_endpoint(void **state)
 static void test_answers_of_one_endpoint_count_once(void **state)
 {
     struct world *w = *state;
-    struct hub_transport_io_news news;
+    struct hub_transport_io_result result;
 
     w->view.hub.silent_since = w->now;
     (void)poll_hub(w);
@@ -164,8 +164,8 @@ static void test_answers_of_one_endpoint_count_once(void **state)
     wait_for_answer(w);
     for (unsigned i = 0; i < 20; i++)
         (void)uv_run(&w->loop, UV_RUN_NOWAIT);
-    news = hub_transport_io_run(&w->io, w->now);
-    assert_int_equal(news.n_answered, 1);
+    result = hub_transport_io_run(&w->io, w->now);
+    assert_int_equal(result.n_answered, 1);
 }
 
 /* The engine is not told of a stream that there is none of. */
@@ -175,9 +175,9 @@ static void test_without_a_key_there_is_no_stream(void **state)
 
     w->view.hub.silent_since = w->now;
     for (unsigned i = 0; i < 40; i++, w->now += TRANSPORT_CHOICE_TICK) {
-        struct hub_transport_io_news news = poll_hub(w);
+        struct hub_transport_io_result result = poll_hub(w);
 
-        assert_false(news.has_changed);
+        assert_false(result.has_changed);
     }
     assert_null(w->io.stream);
     assert_int_equal(hub_transport_io_endpoint(&w->io).port, 0);

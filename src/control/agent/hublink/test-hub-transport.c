@@ -16,7 +16,7 @@ struct world {
     struct hub_transport transport;
     struct hub_transport_view view;
     struct hub_transport_stream stream;
-    struct hub_ways ways;
+    struct hub_endpoints endpoints;
     nsec_t now;
     bool udp_answers; /* STUN requests are answered at once */
     bool has_tls;     /* a stream that is opened is connected at once */
@@ -43,18 +43,18 @@ static struct world *make_world(void)
     static struct world w;
 
     w = (struct world){.now = 1000 * SEC};
-    w.ways.all[w.ways.n++] = endpoint("192.0.2.1:51820");
-    w.ways.all[w.ways.n++] = endpoint("192.0.2.2:51820");
-    w.view.ways = &w.ways;
+    w.endpoints.all[w.endpoints.n++] = endpoint("192.0.2.1:51820");
+    w.endpoints.all[w.endpoints.n++] = endpoint("192.0.2.2:51820");
+    w.view.endpoints = &w.endpoints;
     return &w;
 }
 
-static void carry_out(struct world *w, const struct hub_transport_wish *wish)
+static void carry_out(struct world *w, const struct hub_transport_actions *actions)
 {
-    w->n_asked += wish->ask;
-    w->n_changes += wish->has_changed;
-    w->n_failures += wish->has_failure;
-    if (wish->open_stream) {
+    w->n_asked += actions->ask;
+    w->n_changes += actions->has_changed;
+    w->n_failures += actions->has_failure;
+    if (actions->open_stream) {
         w->stream =
             (struct hub_transport_stream){.exists = true, .endpoint = endpoint("127.0.0.1:40000")};
         w->stream.status.is_open = w->has_tls;
@@ -64,18 +64,18 @@ static void carry_out(struct world *w, const struct hub_transport_wish *wish)
         (void)snprintf(w->stream.status.passed_over, sizeof(w->stream.status.passed_over), "%s",
             w->passed_over ? w->passed_over : "");
     }
-    if (wish->close_stream) {
+    if (actions->close_stream) {
         assert_true(w->stream.exists);
         w->stream = (struct hub_transport_stream){.exists = false};
     }
-    w->is_joined = wish->join_stream;
-    if (wish->ask_heard) {
+    w->is_joined = actions->join_stream;
+    if (actions->ask_heard) {
         w->n_ask_heard++;
-        w->heard_way = wish->heard_way;
+        w->heard_way = actions->heard_way;
         hub_transport_on_asked(&w->transport, w->now);
     }
-    for (unsigned i = 0; wish->ask && w->udp_answers && i < w->ways.n; i++)
-        (void)hub_transport_on_answer(&w->transport, &w->ways.all[i], w->now);
+    for (unsigned i = 0; actions->ask && w->udp_answers && i < w->endpoints.n; i++)
+        (void)hub_transport_on_answer(&w->transport, &w->endpoints.all[i], w->now);
 }
 
 static void pass(struct world *w, nsec_t time)
@@ -83,13 +83,13 @@ static void pass(struct world *w, nsec_t time)
     nsec_t until = w->now + time;
 
     for (unsigned tick = 0; w->now < until; tick++) {
-        struct hub_transport_wish wish;
+        struct hub_transport_actions actions;
 
         w->now += TRANSPORT_CHOICE_TICK;
         if (tick % 4 == 0)
             hub_transport_poll(&w->transport, &w->view, &w->stream, w->now);
-        wish = hub_transport_run(&w->transport, &w->stream, w->now);
-        carry_out(w, &wish);
+        actions = hub_transport_run(&w->transport, &w->stream, w->now);
+        carry_out(w, &actions);
     }
 }
 
@@ -184,7 +184,7 @@ static void test_udp_passes_again(void **state)
     assert_null(hub_transport_why(&w->transport));
     assert_false(w->is_joined);
     /* The stream stays until the hub is heard by UDP. */
-    w->view.heard_at = w->ways.all[0];
+    w->view.heard_at = w->endpoints.all[0];
     pass(w, 2 * SEC);
     assert_false(w->stream.exists);
 }
@@ -245,7 +245,7 @@ static void test_what_came_before_a_late_line(void **state)
         pass(w, 6 * SEC);
         w->has_tls = true;
         w->view.silent_since = last_line;
-        w->view.is_doubt = true;
+        w->view.is_suspect = true;
         w->view.is_late = is_late != 0;
         pass(w, 30 * SEC);
         assert_true(hub_transport_is_by_stream(&w->transport));
@@ -285,7 +285,7 @@ static void test_answer_of_a_stranger(void **state)
 
     pass(w, SEC);
     assert_false(hub_transport_on_answer(&w->transport, &stranger, w->now));
-    assert_true(hub_transport_on_answer(&w->transport, &w->ways.all[1], w->now));
+    assert_true(hub_transport_on_answer(&w->transport, &w->endpoints.all[1], w->now));
     /* By UDP nothing is in question. */
     assert_false(hub_transport_on_heard(&w->transport, &stranger, &w->stream));
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/hublink/hub_ways.h"
-#include "net/address/resolve_task.h"
+#include "agent/hublink/hub_health.h"
+#include "net/address/resolve.h"
 
 #define SEC NSEC_PER_SEC
 
@@ -48,10 +48,10 @@ static struct resolve_answer answer(const char *a, const char *b)
     return ans;
 }
 
-static void assert_ways(const struct hub_ways *w, const char *wanted)
+static void assert_endpoints(const struct hub_endpoints *w, const char *wanted)
 {
     char text[ENDPOINT_TEXT_MAX];
-    char got[HUB_WAYS_MAX * ENDPOINT_TEXT_MAX] = "";
+    char got[HUB_ENDPOINTS_MAX * ENDPOINT_TEXT_MAX] = "";
 
     for (unsigned i = 0; i < w->n; i++)
         (void)snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%s", i ? " " : "",
@@ -63,25 +63,25 @@ static void test_what_is_found_comes_first(void **state)
 {
     struct network net = network();
     struct node_hub h = hub();
-    struct hub_ways w = {.n = 0};
+    struct hub_endpoints w = {.n = 0};
     struct resolve_answer moved = answer("203.0.113.9:51820", "[2001:db8::9]:51820");
     struct resolve_answer nothing = {.n = 0};
 
-    hub_ways_poll(&w, &h, &net, false, SEC);
-    assert_ways(&w, "192.0.2.1:51820");
-    hub_ways_poll(&w, &h, &net, false, 2 * SEC);
-    assert_ways(&w, "192.0.2.1:51820");
-    hub_ways_take(&w, &h, &net, &moved, 1);
-    hub_ways_poll(&w, &h, &net, false, 3 * SEC);
-    assert_ways(&w, "203.0.113.9:51820 [2001:db8::9]:51820 192.0.2.1:51820");
+    hub_endpoints_poll(&w, &h, &net, false, SEC);
+    assert_endpoints(&w, "192.0.2.1:51820");
+    hub_endpoints_poll(&w, &h, &net, false, 2 * SEC);
+    assert_endpoints(&w, "192.0.2.1:51820");
+    hub_endpoints_take(&w, &h, &net, &moved, 1);
+    hub_endpoints_poll(&w, &h, &net, false, 3 * SEC);
+    assert_endpoints(&w, "203.0.113.9:51820 [2001:db8::9]:51820 192.0.2.1:51820");
     /* A name server that knows nothing for a while takes nothing back. */
-    hub_ways_take(&w, &h, &net, &nothing, 1);
-    hub_ways_poll(&w, &h, &net, false, 4 * SEC);
-    assert_ways(&w, "203.0.113.9:51820 [2001:db8::9]:51820 192.0.2.1:51820");
+    hub_endpoints_take(&w, &h, &net, &nothing, 1);
+    hub_endpoints_poll(&w, &h, &net, false, 4 * SEC);
+    assert_endpoints(&w, "203.0.113.9:51820 [2001:db8::9]:51820 192.0.2.1:51820");
     /* The hub says so itself now. */
     h.endpoints[0] = endpoint("203.0.113.9:51820");
-    hub_ways_poll(&w, &h, &net, false, 5 * SEC);
-    assert_ways(&w, "203.0.113.9:51820 [2001:db8::9]:51820");
+    hub_endpoints_poll(&w, &h, &net, false, 5 * SEC);
+    assert_endpoints(&w, "203.0.113.9:51820 [2001:db8::9]:51820");
 }
 
 /* The hosts file of a member may lead the hub's name into the overlay, or to this machine. */
@@ -89,16 +89,16 @@ static void test_what_is_no_way(void **state)
 {
     struct network net = network();
     struct node_hub h = hub();
-    struct hub_ways w = {.n = 0};
+    struct hub_endpoints w = {.n = 0};
     struct resolve_answer inside = answer("10.77.0.1:51820", "127.0.1.1:51820");
     struct resolve_answer half = answer("[fd5a::1]:51820", "203.0.113.9:51820");
 
-    hub_ways_take(&w, &h, &net, &inside, 1);
-    hub_ways_poll(&w, &h, &net, false, SEC);
-    assert_ways(&w, "192.0.2.1:51820");
-    hub_ways_take(&w, &h, &net, &half, 1);
-    hub_ways_poll(&w, &h, &net, false, SEC);
-    assert_ways(&w, "203.0.113.9:51820 192.0.2.1:51820");
+    hub_endpoints_take(&w, &h, &net, &inside, 1);
+    hub_endpoints_poll(&w, &h, &net, false, SEC);
+    assert_endpoints(&w, "192.0.2.1:51820");
+    hub_endpoints_take(&w, &h, &net, &half, 1);
+    hub_endpoints_poll(&w, &h, &net, false, SEC);
+    assert_endpoints(&w, "203.0.113.9:51820 192.0.2.1:51820");
 }
 
 /* Without a name there is nothing to look up; with one, it is, and nobody waits for it. */
@@ -106,17 +106,17 @@ static void test_looked_up_while_silent(void **state)
 {
     struct network net = network();
     struct node_hub h = hub();
-    struct hub_ways w = {.n = 0};
+    struct hub_endpoints w = {.n = 0};
 
-    hub_ways_poll(&w, &h, &net, false, SEC);
+    hub_endpoints_poll(&w, &h, &net, false, SEC);
     assert_null(w.task);
-    hub_ways_poll(&w, &h, &net, true, 2 * SEC);
+    hub_endpoints_poll(&w, &h, &net, true, 2 * SEC);
     assert_non_null(w.task);
-    hub_ways_deinit(&w);
-    hub_ways_deinit(&w);
-    w = (struct hub_ways){.n = 0};
+    hub_endpoints_deinit(&w);
+    hub_endpoints_deinit(&w);
+    w = (struct hub_endpoints){.n = 0};
     h.n_names = 0;
-    hub_ways_poll(&w, &h, &net, true, 3 * SEC);
+    hub_endpoints_poll(&w, &h, &net, true, 3 * SEC);
     assert_null(w.task);
 }
 
@@ -127,22 +127,22 @@ static void test_looked_up_less_and_less_often(void **state)
     struct node_hub h = hub();
 
     for (int was_heard = 0; was_heard < 2; was_heard++) {
-        struct hub_ways w = {.n = 0};
+        struct hub_endpoints w = {.n = 0};
 
         if (was_heard)
-            hub_ways_poll(&w, &h, &net, false, 9 * SEC);
-        hub_ways_poll(&w, &h, &net, true, 10 * SEC);
+            hub_endpoints_poll(&w, &h, &net, false, 9 * SEC);
+        hub_endpoints_poll(&w, &h, &net, true, 10 * SEC);
         assert_int_equal(w.look_up_at, 12 * SEC);
-        hub_ways_deinit(&w);
-        hub_ways_poll(&w, &h, &net, true, 11 * SEC);
+        hub_endpoints_deinit(&w);
+        hub_endpoints_poll(&w, &h, &net, true, 11 * SEC);
         assert_null(w.task);
-        hub_ways_poll(&w, &h, &net, true, 12 * SEC);
+        hub_endpoints_poll(&w, &h, &net, true, 12 * SEC);
         assert_non_null(w.task);
         assert_int_equal(w.look_up_at, 16 * SEC);
-        hub_ways_deinit(&w);
+        hub_endpoints_deinit(&w);
         for (nsec_t now = 16 * SEC; now <= 200 * SEC; now += SEC) {
-            hub_ways_poll(&w, &h, &net, true, now);
-            hub_ways_deinit(&w);
+            hub_endpoints_poll(&w, &h, &net, true, now);
+            hub_endpoints_deinit(&w);
         }
         assert_int_equal(w.wait_for, 30 * SEC);
     }
@@ -150,11 +150,12 @@ static void test_looked_up_less_and_less_often(void **state)
 
 static void test_public_api(void **state)
 {
-    struct state_ways ways = {.api = {"198.51.100.7:8443", "hub.example.org:8443"}, .n_api = 2};
+    struct state_hub_api endpoints = {
+        .api = {"198.51.100.7:8443", "hub.example.org:8443"}, .n_api = 2};
     struct node_hub h = hub();
-    struct hub_ways_api api;
+    struct hub_api_list api;
 
-    hub_ways_list_api(&api, &ways, &h);
+    hub_api_list_make(&api, &endpoints, &h);
     assert_int_equal(api.n, 3);
     assert_string_equal(api.items[0], "hub.example.org:8443");
     assert_string_equal(api.items[1], "198.51.100.7:8443");

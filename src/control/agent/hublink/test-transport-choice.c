@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/hublink/transport_choice.h"
+#include "agent/hublink/hub_transport.h"
 
 /* A node with a clock of its own. Each tick polls; @udp: STUN requests are answered at once. */
 struct world {
@@ -19,7 +19,7 @@ struct world {
 
 static struct world world_of(bool udp)
 {
-    struct world w = {.udp = udp, .facts = {.now = 1000 * NSEC_PER_SEC, .n_ways = 1}};
+    struct world w = {.udp = udp, .facts = {.now = 1000 * NSEC_PER_SEC, .n_endpoints = 1}};
 
     return w;
 }
@@ -29,14 +29,14 @@ static void pass(struct world *w, nsec_t time)
     nsec_t until = w->facts.now + time;
 
     while (w->facts.now < until) {
-        struct transport_choice_wish wish;
+        struct transport_choice_actions actions;
 
         w->facts.now += TRANSPORT_CHOICE_TICK;
-        wish = transport_choice_poll(&w->choice, &w->facts);
-        w->n_asked += wish.ask;
-        w->n_changes += wish.has_changed;
-        w->wants_stream = wish.want_stream;
-        if (wish.ask && w->udp)
+        actions = transport_choice_poll(&w->choice, &w->facts);
+        w->n_asked += actions.ask;
+        w->n_changes += actions.has_changed;
+        w->wants_stream = actions.want_stream;
+        if (actions.ask && w->udp)
             transport_choice_on_answer(&w->choice, w->facts.now);
     }
 }
@@ -122,7 +122,7 @@ static void test_refused(void **state)
 {
     struct world w = world_of(true);
 
-    w.facts.n_ways = 2;
+    w.facts.n_endpoints = 2;
     w.facts.is_stream_open = true;
     silence(&w);
     pass(&w, 20 * NSEC_PER_SEC);
@@ -198,12 +198,12 @@ static void test_no_flapping(void **state)
 }
 
 /* The hub is heard, and seems not to hear us: as long as STUN is answered that is no failure. */
-static void test_doubt(void **state)
+static void test_suspect(void **state)
 {
     struct world w = world_of(true);
 
     silence(&w);
-    w.facts.is_doubt = true;
+    w.facts.is_suspect = true;
     w.facts.is_stream_open = true;
     pass(&w, 600 * NSEC_PER_SEC);
     assert_int_equal(w.n_changes, 0);
@@ -225,7 +225,7 @@ int main(void)
         cmocka_unit_test(test_return),
         cmocka_unit_test(test_one_answer),
         cmocka_unit_test(test_no_flapping),
-        cmocka_unit_test(test_doubt),
+        cmocka_unit_test(test_suspect),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/hublink/udp_asymmetry.h"
+#include "agent/hublink/hub_transport.h"
 
 #define SEC NSEC_PER_SEC
 

@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "mesh/snapshot/snapshot.h"
+
+/* ---- peers over time ------------------------------------------------------------------------- */
+
 void observe_deinit(struct observe *o)
 {
     free(o->items);
     *o = (struct observe)OBSERVE_NULL;
 }
 
-static int compare(const void *a, const void *b)
+static int observe_compare(const void *a, const void *b)
 {
     const struct observation *x = a;
     const struct observation *y = b;
@@ -22,7 +26,7 @@ const struct observation *observe_find(const struct observe *o, const struct x25
 {
     struct observation wanted = {.key = *key};
 
-    return o->n > 0 ? bsearch(&wanted, o->items, o->n, sizeof(*o->items), compare) : NULL;
+    return o->n > 0 ? bsearch(&wanted, o->items, o->n, sizeof(*o->items), observe_compare) : NULL;
 }
 
 /* When a handshake was that nobody saw happen. */
@@ -49,7 +53,7 @@ static struct endpoint heard_at(const struct wg_peer *p)
     return p->endpoint;
 }
 
-static struct observation look(
+static struct observation observe_look(
     const struct observation *before, const struct wg_peer *p, nsec_t now, nsec_t wall)
 {
     struct observation ob = {
@@ -86,7 +90,7 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
     if (!items)
         return -ENOMEM;
     for (size_t i = 0; i < c->n_peers; i++)
-        items[i] = look(observe_find(o, &c->peers[i].key), &c->peers[i], now, wall);
+        items[i] = observe_look(observe_find(o, &c->peers[i].key), &c->peers[i], now, wall);
     free(o->items);
     o->items = items;
     o->n = c->n_peers;
@@ -108,4 +112,57 @@ bool observation_is_silent(const struct observation *ob, nsec_t now)
 int64_t observation_age_seconds(const struct observation *ob, nsec_t now)
 {
     return ob && ob->handshake_at != 0 ? (now - ob->handshake_at) / NSEC_PER_SEC : -1;
+}
+
+/* ---- peers at a wrong endpoint --------------------------------------------------------------- */
+
+/* Is that node one whose path this node finds, and has the engine it anywhere but on that? */
+static bool is_elsewhere(const struct peer_suspects_facts *facts, const struct node *node,
+    const struct observation **ret)
+{
+    *ret = node->side && !node->hub ? observe_find(facts->seen, &node->key) : NULL;
+    return *ret && !endpoint_is_none(&(*ret)->endpoint) &&
+           !facts->may_be_at(facts->ctx, node->meta.name, &(*ret)->endpoint);
+}
+
+bool peer_suspects_next(
+    struct peer_suspects *pd, const struct peer_suspects_facts *facts, struct peer_suspect *ret)
+{
+    const struct snapshot *s = facts->snapshot;
+
+    while (pd->next < s->nodes.n) {
+        const struct node *node = &s->nodes.items[pd->next++]->node;
+        const struct observation *ob;
+
+        if (!is_elsewhere(facts, node, &ob))
+            continue;
+        *ret = (struct peer_suspect){.peer = ob, .node = node->meta.name};
+        return true;
+    }
+    while (pd->next < s->nodes.n + facts->seen->n) {
+        const struct observation *ob = &facts->seen->items[pd->next++ - s->nodes.n];
+
+        if (!observation_is_silent(ob, facts->now))
+            continue;
+        *ret = (struct peer_suspect){.peer = ob};
+        return true;
+    }
+    pd->next = 0;
+    return false;
+}
+
+void peer_suspects_log(struct peer_suspects *pd, const struct peer_suspect *suspect, nsec_t now)
+{
+    const struct endpoint *at = &suspect->peer->endpoint;
+    char text[ENDPOINT_TEXT_MAX];
+    char key[X25519_BASE64_MAX];
+
+    if (suspect->node)
+        log_limited(&pd->limit, now, LOG_LEVEL_INFO,
+            "the engine sends to %s at %s, which is not its path: back to that", suspect->node,
+            endpoint_format(at, text));
+    else
+        log_limited(&pd->limit, now, LOG_LEVEL_INFO,
+            "no answer from %s at %s, where it seemed to have moved: back to where it was",
+            x25519_public_format(&suspect->peer->key, key), endpoint_format(at, text));
 }

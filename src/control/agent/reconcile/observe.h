@@ -14,9 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/addr.h"
 #include "base/clock.h"
 #include "crypto/x25519.h"
 #include "mesh/config/wg_config.h"
+#include "os/log.h"
+
+struct observation;
+struct observe;
+struct snapshot;
+
+/* ---- peers over time ------------------------------------------------------------------------- */
 
 /** A session is dead so long after its handshake (WireGuard whitepaper 6.1, REJECT_AFTER_TIME). */
 #define OBSERVE_SESSION_MAX (180 * NSEC_PER_SEC)
@@ -77,3 +85,53 @@ bool observation_is_silent(const struct observation *ob, nsec_t now);
 
 /** observation_age_seconds() - age of the last handshake, s; -1: there was none, or @ob is NULL. */
 int64_t observation_age_seconds(const struct observation *ob, nsec_t now);
+
+/* ---- peers at a wrong endpoint --------------------------------------------------------------- */
+
+/*
+ * Peers whose packets the engine sends to a wrong endpoint.
+ *
+ * WireGuard follows the source of every authentic packet. A peer without path finding that does not
+ * answer where the engine has it may have been led astray by a copy of a packet. A peer whose path
+ * this node finds goes nowhere by itself: if the engine has it elsewhere, somebody changed the
+ * engine by hand, or the engine cannot pin an endpoint and has followed a packet from the old path
+ * while both ends change to another. In both cases the next pass has to tell the engine the wanted
+ * endpoint again, which the owner has reconcile_resend_endpoint() do.
+ *
+ * Pure but for the log: facts in, one doubtful peer after the other out.
+ */
+
+/** What is the case after a poll. Borrowed; the same until peer_suspects_next() has returned false.
+ */
+struct peer_suspects_facts {
+    const struct snapshot *snapshot;
+    const struct observe *seen; /* what the engine has */
+    /* May the engine have that node at @at: by its direct path, or at some relay where it is
+     * relayed? */
+    bool (*may_be_at)(void *ctx, const char *node, const struct endpoint *at);
+    void *ctx; /* borrowed; for @may_be_at */
+    nsec_t now;
+};
+
+/** A peer that may be at a wrong endpoint. Borrowed from the facts. */
+struct peer_suspect {
+    const struct observation *peer;
+    const char *node; /* whose path this node finds; NULL: one that is silent where it is */
+};
+
+struct peer_suspects {
+    size_t next; /* place of the walk through the facts; 0: none is on */
+    struct log_limit limit;
+};
+
+/**
+ * peer_suspects_next() - the next doubtful peer
+ *
+ * Call it until it is false; the next call then begins again. Peers whose paths this node finds
+ * come first. Whether the wanted endpoint is another than the engine's is for the owner to see.
+ */
+bool peer_suspects_next(
+    struct peer_suspects *pd, const struct peer_suspects_facts *facts, struct peer_suspect *ret);
+
+/** peer_suspects_log() - that peer's endpoint will be told again; the log is limited. */
+void peer_suspects_log(struct peer_suspects *pd, const struct peer_suspect *suspect, nsec_t now);

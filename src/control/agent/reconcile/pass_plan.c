@@ -1,6 +1,10 @@
 /* pass_plan.c - see pass_plan.h. */
 #include "agent/reconcile/pass_plan.h"
 
+#include "base/metrics.h"
+
+/* ---- the next pass --------------------------------------------------------------------------- */
+
 #define RETRY_FIRST (NSEC_PER_SEC / 4)
 
 void pass_plan_request(struct pass_plan *p, nsec_t at)
@@ -30,4 +34,104 @@ void pass_plan_on_failure(
     p->due_at = now + scatter(wait, random);
     p->held_until = may_hurry ? nsec_min(p->due_at, now + PASS_PLAN_PAUSE) : p->due_at;
     p->retry_for = nsec_min(wait * 2, PASS_PLAN_PERIOD);
+}
+
+/* ---- the next poll --------------------------------------------------------------------------- */
+
+#define PERIOD       (1 * NSEC_PER_SEC)
+#define PERIOD_LARGE (10 * NSEC_PER_SEC)
+#define LARGE_N      500
+
+/* A poll at the latest after this time, though no packet has passed. */
+#define REST_MAX (10 * NSEC_PER_SEC)
+
+void poll_plan_on_change(struct poll_plan *p)
+{
+    p->has_changes = true;
+}
+
+void poll_plan_request(struct poll_plan *p, nsec_t at)
+{
+    p->has_changes = true;
+    p->due_at = nsec_min(p->due_at, at);
+}
+
+bool poll_plan_is_stale(const struct poll_plan *p, nsec_t now)
+{
+    return p->has_changes || now - p->polled_at >= REST_MAX;
+}
+
+bool poll_plan_is_idle(const struct poll_plan *p, uint64_t n_packets)
+{
+    return p->n_packets != 0 && p->n_packets == n_packets;
+}
+
+void poll_plan_begin(struct poll_plan *p, uint64_t n_packets, nsec_t now)
+{
+    p->polled_at = now;
+    p->has_changes = false;
+    p->n_packets = n_packets;
+}
+
+void poll_plan_end(struct poll_plan *p, size_t n_peers, nsec_t within, nsec_t now)
+{
+    nsec_t period = n_peers > LARGE_N ? PERIOD_LARGE : PERIOD;
+
+    p->due_at = now + nsec_min(period, within);
+}
+
+void poll_plan_skip(struct poll_plan *p, nsec_t now)
+{
+    p->due_at = now + PERIOD;
+}
+
+/* ---- metrics of passes ----------------------------------------------------------------------- */
+
+static const char *const result_names[] = {"unchanged", "changed", "failed"};
+
+_Static_assert(sizeof(result_names) / sizeof(*result_names) == PASS_RESULT_N, "a name each");
+
+/* The bars of the benchmark, 5 ms and 200 ms, are among them. */
+static const nsec_t bounds[PASS_METRICS_BOUNDS] = {
+    1 * NSEC_PER_MSEC,
+    2 * NSEC_PER_MSEC,
+    5 * NSEC_PER_MSEC,
+    10 * NSEC_PER_MSEC,
+    20 * NSEC_PER_MSEC,
+    50 * NSEC_PER_MSEC,
+    100 * NSEC_PER_MSEC,
+    200 * NSEC_PER_MSEC,
+    500 * NSEC_PER_MSEC,
+    1 * NSEC_PER_SEC,
+    2 * NSEC_PER_SEC,
+    5 * NSEC_PER_SEC,
+};
+
+void pass_metrics_add(struct pass_metrics *m, enum pass_result result, nsec_t duration)
+{
+    unsigned i = 0;
+
+    while (i < PASS_METRICS_BOUNDS && duration > bounds[i])
+        i++;
+    m->n[result][i]++;
+    m->sum[result] += duration;
+}
+
+void pass_metrics_add_samples(
+    const struct pass_metrics *pm, const struct pass_metrics_facts *facts, struct metrics *m)
+{
+    double seconds[PASS_METRICS_BOUNDS];
+
+    for (unsigned i = 0; i < PASS_METRICS_BOUNDS; i++)
+        seconds[i] = (double)bounds[i] / NSEC_PER_SEC;
+    for (unsigned i = 0; i < PASS_RESULT_N; i++) {
+        const struct metrics_histogram h = {.bounds = seconds,
+            .n = pm->n[i],
+            .n_bounds = PASS_METRICS_BOUNDS,
+            .sum = (double)pm->sum[i] / NSEC_PER_SEC};
+
+        metrics_add_histogram(m, METRIC_AGENT_PASS_SECONDS, METRIC_LABELS(result_names[i]), &h);
+    }
+    metrics_add(m, METRIC_AGENT_PASSES_FAILING, facts->n_failed);
+    metrics_add(m, METRIC_AGENT_FOREIGN_PEERS_REMOVED, (double)facts->n_foreign);
 }

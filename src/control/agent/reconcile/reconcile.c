@@ -4,25 +4,155 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/rtnetlink.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/reconcile/class_marks.h"
-#include "agent/reconcile/mss_clamp.h"
-#include "agent/reconcile/ownership.h"
-#include "agent/reconcile/peer_routes.h"
-#include "agent/reconcile/route_guard.h"
-#include "base/cleanup.h"
+#include "agent/reconcile/filter_rules.h"
 #include "base/err.h"
 #include "mesh/config/diff.h"
 #include "net/netlink/rtnl.h"
-#include "net/socket/udp_owner.h"
-#include "os/fd_cleanup.h"
+#include "net/socket/socket.h"
+#include "os/file.h"
 #include "wire/ip.h"
 #include "wire/path.h"
 #include "wire/wg.h"
+
+/* ---- whose it is ----------------------------------------------------------------------------- */
+
+static const char advice[] = "it is left alone; remove it, or join anew with --interface";
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+struct address_walk {
+    const struct wg_config *want;
+    const struct wg_config *applied; /* NULL: not known */
+    bool has_any;
+    bool has_ours;
+    struct ip_prefix other; /* the last that is not ours */
+};
+
+static bool has_address(const struct wg_config *c, const struct ip_addr *a)
+{
+    for (unsigned i = 0; c && i < c->n_addresses; i++)
+        if (ip_addr_equal(&c->addresses[i].addr, a))
+            return true;
+    return false;
+}
+
+static int take_address(const struct rtnl_entry *entry, void *ctx)
+{
+    struct address_walk *w = ctx;
+    const struct ip_addr *a = &entry->prefix.addr;
+
+    if (ip_addr_is_link_local(a))
+        return 0;
+    w->has_any = true;
+    if (has_address(w->want, a) || has_address(w->applied, a))
+        w->has_ours = true;
+    else
+        w->other = entry->prefix;
+    return 0;
+}
+
+static int check_addresses(struct netlink *nl, const struct rtnl_link *link,
+    const struct wg_config *want, const struct wg_config *applied, struct err *e)
+{
+    struct address_walk w = {.want = want, .applied = applied};
+    char text[IP_PREFIX_TEXT_MAX];
+    int r = rtnl_each_address(nl, link->ifindex, take_address, &w);
+
+    if (r < 0)
+        return err_set(e, r, "the addresses of %s cannot be read: %s", link->name, strerror(-r));
+    if (w.has_ours || !w.has_any)
+        return 0;
+    return err_set(e, OWNERSHIP_E_FOREIGN,
+        "an interface %s with the address %s was made by somebody else: %s", link->name,
+        ip_prefix_format(&w.other, text), advice);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+/* The key that the interface has; none: it has none. The interface is there, and so is the process
+ * that serves it, so opening the engine makes nothing. */
+static int read_key(
+    enum engine_kind kind, const char *interface, struct x25519_public *ret, struct err *e)
+{
+    struct wg_config have = WG_CONFIG_NULL;
+    char why[ENGINE_WHY_MAX];
+    struct engine *engine;
+    int r = engine_open(&engine, kind, interface, NULL, why, e);
+
+    if (r != 0)
+        return r < 0 ? r : -1;
+    r = engine_get(engine, &have, e);
+    if (r == 0)
+        *ret = have.public;
+    wg_config_deinit(&have);
+    (void)engine_close(engine);
+    return r < 0 ? r : -r;
+}
+
+static bool is_wireguard(const struct rtnl_link *link)
+{
+    return strcmp(link->kind, "wireguard") == 0 ||
+           (strcmp(link->kind, "tun") == 0 && engine_userspace_is_served(link->name));
+}
+
+bool ownership_is_of_key(
+    struct netlink *nl, const char *interface, const struct x25519_public *key, unsigned *ret)
+{
+    struct x25519_public have = {{0}};
+    struct rtnl_link link;
+    enum engine_kind kind;
+
+    if (strlen(interface) >= sizeof(link.name) || rtnl_find_link(nl, interface, &link) != 0 ||
+        !is_wireguard(&link))
+        return false;
+    kind = strcmp(link.kind, "tun") == 0 ? ENGINE_KIND_USERSPACE : ENGINE_KIND_KERNEL;
+    if (read_key(kind, link.name, &have, NULL) != 0 || x25519_public_is_none(&have) ||
+        !x25519_public_equal(&have, key))
+        return false;
+    *ret = link.ifindex;
+    return true;
+}
+
+int ownership_check(struct netlink *nl, const char *interface, const struct wg_config *want,
+    const struct wg_config *applied, struct err *e)
+{
+    struct x25519_public key = {{0}};
+    char text[X25519_BASE64_MAX];
+    struct rtnl_link link;
+    bool is_tun;
+    int r = rtnl_find_link(nl, interface, &link);
+
+    if (r == RTNL_E_ABSENT)
+        return 0;
+    if (r < 0)
+        return err_set(e, r, "the interface %s cannot be looked at: %s", interface, strerror(-r));
+    is_tun = strcmp(link.kind, "tun") == 0;
+    if (!is_tun && strcmp(link.kind, "wireguard") != 0)
+        return err_set(e, OWNERSHIP_E_FOREIGN,
+            "an interface %s that is no WireGuard but of the kind \"%s\" was made by somebody "
+            "else: "
+            "%s",
+            interface, link.kind, advice);
+    if (!is_tun || engine_userspace_is_served(interface))
+        r = read_key(is_tun ? ENGINE_KIND_USERSPACE : ENGINE_KIND_KERNEL, interface, &key, e);
+    if (r < 0)
+        return r;
+    if (x25519_public_is_none(&key))
+        return check_addresses(nl, &link, want, applied, e);
+    if (x25519_public_equal(&key, &want->public) ||
+        (applied && x25519_public_equal(&key, &applied->public)))
+        return 0;
+    return err_set(e, OWNERSHIP_E_FOREIGN,
+        "an interface %s with the public key %s, which is not this node's, was made by somebody "
+        "else: %s",
+        interface, x25519_public_format(&key, text), advice);
+}
+
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 /* Bytes around an inner packet: the headers of IPv4, UDP and a data message, and its tag. */
 #define OVERHEAD_LEAST (IP_V4_HEADER_MIN + 8 + WG_DATA_OVERHEAD)
@@ -49,18 +179,18 @@ void reconcile_deinit(struct reconcile *rc)
 {
     rc->engine = engine_close(rc->engine);
     netlink_close(&rc->nl);
-    wg_config_deinit(&rc->told);
+    wg_config_deinit(&rc->applied);
     subnet_routes_deinit(&rc->subnets);
-    rc->has_told = false;
+    rc->has_applied = false;
 }
 
 /* Keeps @c, which is taken, as what the engine was told last. */
 static void remember(struct reconcile *rc, struct wg_config *c)
 {
-    wg_config_deinit(&rc->told);
-    rc->told = *c;
+    wg_config_deinit(&rc->applied);
+    rc->applied = *c;
     *c = (struct wg_config)WG_CONFIG_NULL;
-    rc->has_told = true;
+    rc->has_applied = true;
 }
 
 void reconcile_assume(struct reconcile *rc, const struct render_input *in)
@@ -71,7 +201,7 @@ void reconcile_assume(struct reconcile *rc, const struct render_input *in)
         remember(rc, &c);
 }
 
-/* ---- peers ---------------------------------------------------------------------------------- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 static int open_engine(struct reconcile *rc, struct reconcile_result *res, struct err *e)
 {
@@ -103,7 +233,7 @@ static int provide_engine(struct reconcile *rc, const struct wg_config *want,
     if (is_known(rc))
         r = 0;
     else
-        r = ownership_check(&rc->nl, rc->interface, want, rc->has_told ? &rc->told : NULL, e);
+        r = ownership_check(&rc->nl, rc->interface, want, rc->has_applied ? &rc->applied : NULL, e);
     if (r == OWNERSHIP_E_FOREIGN)
         return -EEXIST;
     if (r == 0)
@@ -123,12 +253,12 @@ static int provide_engine(struct reconcile *rc, const struct wg_config *want,
 /* The kernel's engine keeps no MTU of a peer, so what it was told counts as what it has. */
 static void adopt_mtus(const struct reconcile *rc, struct wg_config *have)
 {
-    if (engine_kind_of(rc->engine) != ENGINE_KIND_KERNEL || !rc->has_told)
+    if (engine_kind_of(rc->engine) != ENGINE_KIND_KERNEL || !rc->has_applied)
         return;
     for (size_t i = 0; i < have->n_peers; i++) {
-        const struct wg_peer *told = wg_config_find(&rc->told, &have->peers[i].key);
+        const struct wg_peer *applied = wg_config_find(&rc->applied, &have->peers[i].key);
 
-        have->peers[i].mtu = told ? told->mtu : 0;
+        have->peers[i].mtu = applied ? applied->mtu : 0;
     }
 }
 
@@ -169,7 +299,7 @@ static void count_foreign(struct reconcile *rc, const struct diff *d, struct rec
     for (size_t i = 0; rc->has_passed && i < d->n_peers; i++) {
         const struct x25519_public *key = &d->peers[i].peer.key;
 
-        if (d->peers[i].op != DIFF_OP_REMOVE || wg_config_find(&rc->told, key))
+        if (d->peers[i].op != DIFF_OP_REMOVE || wg_config_find(&rc->applied, key))
             continue;
         rc->foreign = *key;
         rc->n_foreign++;
@@ -193,7 +323,7 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     if (r == 0 && rc->tells_all)
         hide_endpoints(&have, want);
     if (r == 0)
-        r = diff_make(&d, &have, want, rc->has_told ? &rc->told : NULL);
+        r = diff_make(&d, &have, want, rc->has_applied ? &rc->applied : NULL);
     if (r == 0)
         r = engine_apply(rc->engine, &d, secret, e);
     if (r == 0) {
@@ -209,7 +339,7 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     return r > 0 ? -EIO : r;
 }
 
-/* ---- the interface -------------------------------------------------------------------------- */
+/* ---- the interface --------------------------------------------------------------------------- */
 
 /** Addresses of the interface, against those that it should have. */
 struct comparison {
@@ -416,7 +546,7 @@ static int reconcile_interface(
     return 0;
 }
 
-/* ---- its name ------------------------------------------------------------------------------- */
+/* ---- its name -------------------------------------------------------------------------------- */
 
 /** The search for an interface that has our addresses. */
 struct name_walk {
@@ -475,7 +605,7 @@ static int reconcile_name(
     return 0;
 }
 
-/* ---- a hub on this machine ------------------------------------------------------------------ */
+/* ---- a hub on this machine ------------------------------------------------------------------- */
 
 /* Then packets of the hub come in by our interface from an address of this machine. The hub does
  * the same on its own interface. */
@@ -498,7 +628,7 @@ static int reconcile_own_hub(struct reconcile *rc, const struct snapshot *s, str
     return 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 /* An engine whose interface is found neither by its name, nor by its number, nor by its addresses,
  * twice in a row, ends, so that the next pass begins another one. */
@@ -552,7 +682,7 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
     if (r == 0)
         r = reconcile_peers(rc, &want, secret, &res, e);
     if (r == 0)
-        r = reconcile_interface(rc, &rc->told, &res, e);
+        r = reconcile_interface(rc, &rc->applied, &res, e);
     end_lost_engine(rc, r);
     if (r == 0)
         r = reconcile_own_hub(rc, in->snapshot, e);
@@ -580,15 +710,15 @@ int reconcile_handshake(struct reconcile *rc, const struct x25519_public *peer, 
     return engine_handshake(rc->engine, peer, e);
 }
 
-bool reconcile_doubt(
+bool reconcile_resend_endpoint(
     struct reconcile *rc, const struct x25519_public *peer, const struct endpoint *at)
 {
-    struct wg_peer *told = rc->has_told ? wg_config_find(&rc->told, peer) : NULL;
+    struct wg_peer *applied = rc->has_applied ? wg_config_find(&rc->applied, peer) : NULL;
 
-    if (!told || endpoint_is_none(&told->endpoint) || endpoint_equal(&told->endpoint, at))
+    if (!applied || endpoint_is_none(&applied->endpoint) || endpoint_equal(&applied->endpoint, at))
         return false;
     /* Without an endpoint here the next pass finds that the wanted one is still to be told. */
-    told->endpoint = (struct endpoint){0};
+    applied->endpoint = (struct endpoint){0};
     return true;
 }
 
@@ -613,8 +743,8 @@ int reconcile_take_down(struct reconcile *rc, struct err *e)
     struct rtnl_link link;
     int r = 0;
 
-    if (!rc->engine && rc->has_told && !is_known(rc))
-        r = ownership_check(&rc->nl, rc->interface, &rc->told, NULL, NULL);
+    if (!rc->engine && rc->has_applied && !is_known(rc))
+        r = ownership_check(&rc->nl, rc->interface, &rc->applied, NULL, NULL);
     if (r == OWNERSHIP_E_FOREIGN)
         return 0;
     rc->engine = engine_close(rc->engine);

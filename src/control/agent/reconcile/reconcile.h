@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/reconcile/subnet_routes.h"
+#include "agent/reconcile/routes.h"
 #include "crypto/x25519.h"
 #include "engine/engine.h"
 #include "mesh/config/wg_config.h"
@@ -21,6 +21,52 @@
 #include "net/netlink/netlink.h"
 
 struct err;
+struct netlink;
+struct wg_config;
+struct x25519_public;
+
+/* ---- whose it is ----------------------------------------------------------------------------- */
+
+/*
+ * Is the interface that has our name really ours?
+ *
+ * Another program may have made an interface of that name: a bridge, wg-quick's, another VPN's.
+ * Such a one is never touched: neither its peers, nor its addresses, nor the link, nor is it
+ * removed when this node leaves. It is asked when an engine is opened, not while one is open.
+ *
+ * Ours is one that has this node's public key, or the one that an earlier agent has told it.
+ * Without a key, as a TUN device has that an engine has handed over, it is ours if it has one of
+ * this node's addresses, or no address at all: nobody uses it then. All others are somebody else's.
+ */
+
+/** Somebody else's. */
+#define OWNERSHIP_E_FOREIGN 1
+
+/**
+ * ownership_check() - whose is it?
+ * @nl:		NETLINK_ROUTE
+ * @want:	what it should be: its key and its addresses are ours
+ * @applied:	what it was told to be last; NULL: that is not known
+ *
+ * Changes nothing.
+ *
+ * Return: 0: ours, or there is none; OWNERSHIP_E_FOREIGN with words; or negative errno with words.
+ */
+int ownership_check(struct netlink *nl, const char *interface, const struct wg_config *want,
+    const struct wg_config *applied, struct err *e);
+
+/**
+ * ownership_is_of_key() - is there a WireGuard of that name, with that public key?
+ * @nl:		NETLINK_ROUTE
+ * @interface:	as a stranger may have said it
+ * @ret:	its number, set when it is so
+ *
+ * Asks the kernel, or the engine that serves the interface; without the right to, the answer is no.
+ */
+bool ownership_is_of_key(
+    struct netlink *nl, const char *interface, const struct x25519_public *key, unsigned *ret);
+
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 struct reconcile {
     const char *interface;          /* pins: its name */
@@ -43,9 +89,9 @@ struct reconcile {
     unsigned accepts_own_on;        /* the interface that takes its packets; 0: none yet */
     char rates_why[ENGINE_WHY_MAX]; /* why rates that are wanted are not kept, a clause; "": they
                                        are, or none is wanted */
-    struct wg_config told;          /* what the engine was last told */
-    bool has_told;                  /* @told is known, from this agent or an earlier one */
-    bool has_passed;                /* this agent has told it: @told is not an earlier agent's */
+    struct wg_config applied;       /* what the engine was last told */
+    bool has_applied;               /* @applied is known, from this agent or an earlier one */
+    bool has_passed;                /* this agent has told it: @applied is not an earlier agent's */
     bool tells_all;     /* the next pass tells each endpoint, even if the engine has it */
     uint64_t n_foreign; /* peers that were removed and that no agent of this node had added */
     struct x25519_public foreign; /* the last of these; none: there was none */
@@ -113,7 +159,7 @@ int reconcile_observe(struct reconcile *rc, struct wg_config *ret, struct err *e
 int reconcile_handshake(struct reconcile *rc, const struct x25519_public *peer, struct err *e);
 
 /**
- * reconcile_doubt() - a peer does not answer where the engine has it
+ * reconcile_resend_endpoint() - a peer does not answer where the engine has it
  * @at:		where that is
  *
  * WireGuard follows the source of every authentic packet, so somebody on the
@@ -123,7 +169,7 @@ int reconcile_handshake(struct reconcile *rc, const struct x25519_public *peer, 
  *
  * Return: the wanted one is another, so there is something to tell.
  */
-bool reconcile_doubt(
+bool reconcile_resend_endpoint(
     struct reconcile *rc, const struct x25519_public *peer, const struct endpoint *at);
 
 /**

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/reconcile/class_marks.h"
-#include "base/str.h"
+#include "agent/reconcile/filter_rules.h"
+#include "base/text.h"
 #include "mesh/config/wg_config.h"
-#include "net/socket/local_ports.h"
+#include "net/socket/socket.h"
 #include "test/support/emulated.h"
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"

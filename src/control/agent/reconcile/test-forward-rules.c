@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
-#include "agent/reconcile/forward_rules.h"
+#include "agent/reconcile/filter_rules.h"
 
 #define SEC NSEC_PER_SEC
 

@@ -8,9 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/reconcile/pass_metrics.h"
 #include "agent/reconcile/pass_plan.h"
-#include "agent/reconcile/poll_plan.h"
 #include "base/metrics.h"
 
 #define SEC NSEC_PER_SEC
@@ -19,7 +17,7 @@
 /* The random number with which a wait is neither shortened nor lengthened. */
 #define MIDDLE (UINT32_MAX / 2 + 1)
 
-/* ---- passes --------------------------------------------------------------------------------- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 static void test_pass_is_due_when_it_is_asked_for(void **state)
 {
@@ -47,7 +45,7 @@ static void test_pause_after_a_mend(void **state)
     assert_int_equal(p.due_at, 91 * SEC + 5 * MS);
 }
 
-static void test_pass_that_fails_is_repeated_later_and_later(void **state)
+static void test_pass_that_fails_is_repeated_with_backoff(void **state)
 {
     static const int waits_ms[] = {250, 500, 1000, 2000, 4000, 8000, 10000, 10000};
     struct pass_plan p = PASS_PLAN_NULL;
@@ -90,7 +88,7 @@ static void test_waits_are_scattered(void **state)
     }
 }
 
-/* ---- how long they take --------------------------------------------------------------------- */
+/* ---- how long they take ---------------------------------------------------------------------- */
 
 static void test_histogram_of_passes(void **state)
 {
@@ -137,7 +135,7 @@ static void test_pass_without_engine_waits_for_its_time(void **state)
     assert_int_equal(p.due_at, 101 * SEC);
 }
 
-/* ---- polls ---------------------------------------------------------------------------------- */
+/* ---- polls ----------------------------------------------------------------------------------- */
 
 static void test_poll_is_skipped_while_nothing_passes(void **state)
 {
@@ -156,13 +154,13 @@ static void test_poll_is_skipped_while_nothing_passes(void **state)
     assert_true(poll_plan_is_stale(&p, 110 * SEC));
 }
 
-static void test_poll_after_news(void **state)
+static void test_poll_after_a_change(void **state)
 {
     struct poll_plan p = POLL_PLAN_NULL;
 
     poll_plan_begin(&p, 7, 100 * SEC);
     poll_plan_end(&p, 3, NSEC_NEVER, 100 * SEC);
-    poll_plan_on_news(&p);
+    poll_plan_on_change(&p);
     assert_int_equal(p.due_at, 101 * SEC);
     assert_true(poll_plan_is_stale(&p, 101 * SEC));
     poll_plan_begin(&p, 7, 101 * SEC);
@@ -199,12 +197,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pass_is_due_when_it_is_asked_for),
         cmocka_unit_test(test_pause_after_a_mend),
-        cmocka_unit_test(test_pass_that_fails_is_repeated_later_and_later),
+        cmocka_unit_test(test_pass_that_fails_is_repeated_with_backoff),
         cmocka_unit_test(test_waits_are_scattered),
         cmocka_unit_test(test_histogram_of_passes),
         cmocka_unit_test(test_pass_without_engine_waits_for_its_time),
         cmocka_unit_test(test_poll_is_skipped_while_nothing_passes),
-        cmocka_unit_test(test_poll_after_news),
+        cmocka_unit_test(test_poll_after_a_change),
         cmocka_unit_test(test_poll_without_an_interface),
         cmocka_unit_test(test_poll_of_many_peers),
     };

@@ -280,7 +280,7 @@ static void test_interface_that_was_changed_by_hand(void **state)
     struct ip_prefix own;
 
     (void)pass(w);
-    own = w->rc.told.addresses[0];
+    own = w->rc.applied.addresses[0];
     assert_int_equal(rtnl_remove_address(w->nl, w->ifindex, &own), 0);
     assert_int_equal(rtnl_add_address(w->nl, w->ifindex, &foreign), 0);
     assert_int_equal(rtnl_set_link(w->nl, w->ifindex, false, 1300), 0);
@@ -324,7 +324,7 @@ static void test_routes_to_other_blocks(void **state)
     assert_int_equal(pass(w), 2);
     for (size_t i = 0; i < 2; i++)
         assert_false(has_route(w, &others[i]));
-    assert_true(has_route(w, &w->rc.told.routes[0]));
+    assert_true(has_route(w, &w->rc.applied.routes[0]));
     assert_int_equal(pass(w), 0);
     end_world(w);
 }
@@ -414,24 +414,24 @@ static struct wg_peer *hub_of(struct world *w)
 static void test_endpoint_that_was_learned(void **state)
 {
     struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
-    struct endpoint told;
+    struct endpoint applied;
     struct endpoint learned = {.addr = {{[10] = 0xff, 0xff, 198, 51, 100, 9}}, .port = 7};
 
     (void)pass(w);
-    told = hub_of(w)->endpoint;
-    assert_false(endpoint_is_none(&told));
-    assert_false(reconcile_doubt(&w->rc, &hub_of(w)->key, &told));
+    applied = hub_of(w)->endpoint;
+    assert_false(endpoint_is_none(&applied));
+    assert_false(reconcile_resend_endpoint(&w->rc, &hub_of(w)->key, &applied));
     hub_of(w)->endpoint = learned;
     assert_int_equal(pass(w), 0);
     assert_true(endpoint_equal(&hub_of(w)->endpoint, &learned));
-    assert_true(reconcile_doubt(&w->rc, &hub_of(w)->key, &learned));
+    assert_true(reconcile_resend_endpoint(&w->rc, &hub_of(w)->key, &learned));
     assert_int_equal(pass(w), 1);
-    assert_true(endpoint_equal(&hub_of(w)->endpoint, &told));
+    assert_true(endpoint_equal(&hub_of(w)->endpoint, &applied));
     end_world(w);
 }
 
 /* An agent that is started anew does not take a learned endpoint for one that it has to tell. */
-static void test_what_an_earlier_agent_told(void **state)
+static void test_what_an_earlier_agent_applied(void **state)
 {
     struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
     struct render_input in = {.snapshot = &w->snapshot, .link_mtu = 1440};
@@ -641,7 +641,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_foreign_peer, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_foreign_interface, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_endpoint_that_was_learned, netns_enter, netns_leave),
-        cmocka_unit_test_setup_teardown(test_what_an_earlier_agent_told, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_what_an_earlier_agent_applied, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_network_of_the_machine_changed, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_engine_that_is_gone, netns_enter, netns_leave),

@@ -14,11 +14,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/reconcile/route_guard.h"
-#include "agent/reconcile/subnet_routes.h"
-#include "base/cleanup.h"
+#include "agent/reconcile/filter_rules.h"
+#include "agent/reconcile/routes.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "mesh/object/subnets.h"
 #include "mesh/render/render.h"
 #include "net/netlink/rtnl.h"
@@ -26,7 +25,7 @@
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
 
-/* ---- what is in the way --------------------------------------------------------------------- */
+/* ---- what is in the way ---------------------------------------------------------------------- */
 
 static void test_in_the_way(void **state)
 {
@@ -68,7 +67,7 @@ static void test_in_the_way(void **state)
     assert_int_equal(rtnl_table_of("weft0") >> 24, 0x57);
 }
 
-/* ---- the kernel ----------------------------------------------------------------------------- */
+/* ---- the kernel ------------------------------------------------------------------------------ */
 
 static unsigned add_link(struct netlink *nl, const char *name, const char *address)
 {
@@ -235,7 +234,7 @@ static void test_again(void **state)
     snapshot_deinit(&s);
 }
 
-/* ---- the guard ------------------------------------------------------------------------------ */
+/* ---- the guard ------------------------------------------------------------------------------- */
 
 static void check_guard(const char *routes, bool masquerades, const char *wanted)
 {

@@ -12,13 +12,10 @@
 
 #include "agent/state/state.h"
 #include "api/content/body.h"
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "mesh/object/block.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
-#include "os/fd_cleanup.h"
-#include "os/statefile.h"
+#include "os/file.h"
 #include "path/candidate.h"
 
 #define SUFFIX   ".blocks"

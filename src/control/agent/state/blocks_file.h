@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "mesh/names/hosts_check.h"
+#include "mesh/names/hosts.h"
 
 struct err;
 struct snapshot;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "api/content/body.h"
@@ -15,8 +16,8 @@
 #include "base/text.h"
 #include "mesh/object/fields.h"
 #include "mesh/snapshot/watch_event.h"
-#include "os/rng_kernel.h"
-#include "os/statefile.h"
+#include "os/clock.h"
+#include "os/file.h"
 
 #define NODE_FILE          "node.json"
 #define PUBLIC_FILE        "public.json"
@@ -32,7 +33,7 @@
 
 _Static_assert(STATE_INTERFACE_MAX == IFNAMSIZ, "as the kernel has it");
 
-static const char *path_of(const char *dir, const char *file, char buf[static PATH_MAX])
+static const char *state_path_of(const char *dir, const char *file, char buf[static PATH_MAX])
 {
     (void)snprintf(buf, PATH_MAX, "%.*s/%s", STATE_DIR_MAX, dir, file);
     return buf;
@@ -42,7 +43,7 @@ void state_deinit(struct state *st)
 {
     snapshot_deinit(&st->snapshot);
     secret_wipe(&st->secret, sizeof(st->secret));
-    secret_wipe(&st->ways, sizeof(st->ways)); /* a proxy's password */
+    secret_wipe(&st->hub_api, sizeof(st->hub_api)); /* a proxy's password */
     *st = (struct state)STATE_NULL;
 }
 
@@ -74,10 +75,10 @@ bool state_is_there(const char *dir)
 {
     char path[PATH_MAX];
 
-    return access(path_of(dir, NODE_FILE, path), F_OK) == 0 || errno != ENOENT;
+    return access(state_path_of(dir, NODE_FILE, path), F_OK) == 0 || errno != ENOENT;
 }
 
-/* ---- files of JSON -------------------------------------------------------------------------- */
+/* ---- files of JSON --------------------------------------------------------------------------- */
 
 /* Wipes the text afterwards, because node.json holds a key. @ret gives a reference. */
 static int read_json(const char *path, size_t max, json_t **ret, struct err *e)
@@ -115,7 +116,7 @@ static int write_json(const char *path, json_t *json, struct err *e)
     return r;
 }
 
-/* ---- node.json ------------------------------------------------------------------------------ */
+/* ---- node.json ------------------------------------------------------------------------------- */
 
 static void decode_secret(struct fields *f, struct state *st)
 {
@@ -139,7 +140,7 @@ static void decode_interface(struct fields *f, struct state *st)
         fields_fail(f, "%s", err_text(&e));
 }
 
-static void decode_ways(struct fields *f, struct state_ways *ways)
+static void decode_hub_api(struct fields *f, struct state_hub_api *hub_api)
 {
     const char *pin = fields_string(f, "hubPin", FIELDS_OPTIONAL, 1, 64);
     const char *proxy = fields_string(f, "proxy", FIELDS_OPTIONAL, 1, PROXY_TEXT_MAX - 1);
@@ -152,30 +153,30 @@ static void decode_ways(struct fields *f, struct state_ways *ways)
         if (!text || host_port_check(text, &e) != 0)
             fields_fail(f, "\"hubApi\" is not a list of HOST:PORT");
         else
-            (void)snprintf(ways->api[ways->n_api++], sizeof(ways->api[0]), "%s", text);
+            (void)snprintf(hub_api->api[hub_api->n_api++], sizeof(hub_api->api[0]), "%s", text);
     }
-    if (ways->n_api > 0 && (!pin || !base64_decode(pin, ways->pin.b, sizeof(ways->pin.b))))
+    if (hub_api->n_api > 0 && (!pin || !base64_decode(pin, hub_api->pin.b, sizeof(hub_api->pin.b))))
         fields_fail(f, "\"hubPin\" is not a SHA-256: 44 characters of base64");
     if (proxy && proxy_check(proxy, &e) != 0)
         fields_fail(f, "%s", err_text(&e));
     else if (proxy)
-        (void)snprintf(ways->proxy, sizeof(ways->proxy), "%s", proxy);
+        (void)snprintf(hub_api->proxy, sizeof(hub_api->proxy), "%s", proxy);
 }
 
 /* Adds the fields to @json. Return: false without memory. */
-static bool encode_ways(json_t *json, const struct state_ways *ways)
+static bool encode_hub_api(json_t *json, const struct state_hub_api *hub_api)
 {
-    char pin[BASE64_ROOM(sizeof(ways->pin.b))];
+    char pin[BASE64_ROOM(sizeof(hub_api->pin.b))];
     json_t *api = json_array();
     bool ok = api != NULL;
 
-    base64_encode(ways->pin.b, sizeof(ways->pin.b), pin);
-    for (unsigned i = 0; ok && i < ways->n_api; i++)
-        ok = json_array_append_new(api, json_string(ways->api[i])) == 0;
-    if (ok && ways->n_api > 0)
+    base64_encode(hub_api->pin.b, sizeof(hub_api->pin.b), pin);
+    for (unsigned i = 0; ok && i < hub_api->n_api; i++)
+        ok = json_array_append_new(api, json_string(hub_api->api[i])) == 0;
+    if (ok && hub_api->n_api > 0)
         ok = json_object_set_new(json, "hubPin", json_string(pin)) == 0;
-    if (ok && ways->proxy[0])
-        ok = json_object_set_new(json, "proxy", json_string(ways->proxy)) == 0;
+    if (ok && hub_api->proxy[0])
+        ok = json_object_set_new(json, "proxy", json_string(hub_api->proxy)) == 0;
     return json_object_set_new(json, "hubApi", api) == 0 && ok;
 }
 
@@ -239,7 +240,7 @@ static int decode_state(struct state *st, const json_t *json, const char *path, 
 
     decode_secret(&f, st);
     decode_interface(&f, st);
-    decode_ways(&f, &st->ways);
+    decode_hub_api(&f, &st->hub_api);
     st->keeps_hosts = true;
     fields_bool(&f, "hosts", FIELDS_OPTIONAL, &st->keeps_hosts);
     st->answers_dns = true;
@@ -266,7 +267,7 @@ int state_read(struct state *ret, const char *dir, struct err *e)
     struct state st = STATE_NULL;
     char path[PATH_MAX];
     json_t *json = NULL;
-    int r = read_json(path_of(dir, NODE_FILE, path), NODE_MAX, &json, e);
+    int r = read_json(state_path_of(dir, NODE_FILE, path), NODE_MAX, &json, e);
 
     if (r != 0)
         return r;
@@ -325,7 +326,7 @@ int state_read_public(struct state_public *ret, const char *dir, struct err *e)
     json_t *json = NULL;
     struct fields f;
     const json_t *birth;
-    int r = read_json(path_of(dir, PUBLIC_FILE, path), NODE_MAX, &json, e);
+    int r = read_json(state_path_of(dir, PUBLIC_FILE, path), NODE_MAX, &json, e);
 
     if (r != 0)
         return r;
@@ -347,7 +348,7 @@ int state_write_public(const struct state *st, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
 
-    return write_json(path_of(dir, PUBLIC_FILE, path),
+    return write_json(state_path_of(dir, PUBLIC_FILE, path),
         json_pack("{s:s, s:s, s:o}", "interface", st->interface, "engine",
             engine_kind_name(st->engine), "joined", encode_birth(&st->snapshot)),
         e);
@@ -372,18 +373,18 @@ int state_write(const struct state *st, const char *dir, struct err *e)
         encode_given(st), "machine", st->has_machine ? machine_traits_encode(&st->machine) : NULL,
         "privateKey", text, "joined", encode_birth(&st->snapshot));
     secret_wipe(text, sizeof(text));
-    if (json && !encode_ways(json, &st->ways))
+    if (json && !encode_hub_api(json, &st->hub_api))
         json = (json_decref(json), NULL);
-    return write_json(path_of(dir, NODE_FILE, path), json, e);
+    return write_json(state_path_of(dir, NODE_FILE, path), json, e);
 }
 
-/* ---- snapshot.json -------------------------------------------------------------------------- */
+/* ---- snapshot.json --------------------------------------------------------------------------- */
 
 int state_read_snapshot(struct snapshot *ret, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
     json_t *json = NULL;
-    int r = read_json(path_of(dir, SNAPSHOT_FILE, path), WATCH_EVENT_LINE_MAX, &json, e);
+    int r = read_json(state_path_of(dir, SNAPSHOT_FILE, path), WATCH_EVENT_LINE_MAX, &json, e);
 
     if (r != 0)
         return r;
@@ -398,23 +399,23 @@ int state_write_snapshot(const struct snapshot *s, const char *dir, struct err *
 {
     char path[PATH_MAX];
 
-    return write_json(path_of(dir, SNAPSHOT_FILE, path), snapshot_encode(s), e);
+    return write_json(state_path_of(dir, SNAPSHOT_FILE, path), snapshot_encode(s), e);
 }
 
-/* ---- traffic.json --------------------------------------------------------------------------- */
+/* ---- traffic.json ---------------------------------------------------------------------------- */
 
 int state_read_traffic(json_t **ret, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
 
-    return read_json(path_of(dir, TRAFFIC_FILE, path), TRAFFIC_FILE_MAX, ret, e);
+    return read_json(state_path_of(dir, TRAFFIC_FILE, path), TRAFFIC_FILE_MAX, ret, e);
 }
 
 int state_write_traffic(json_t *json, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
 
-    return write_json(path_of(dir, TRAFFIC_FILE, path), json, e);
+    return write_json(state_path_of(dir, TRAFFIC_FILE, path), json, e);
 }
 
 /* ---- keepalive.json -------------------------------------------------------------------------- */
@@ -448,7 +449,7 @@ int state_read_keepalive(struct keepalive_known *ret, const char *dir, struct er
     struct keepalive_known known = KEEPALIVE_KNOWN_NULL;
     char path[PATH_MAX];
     json_t *json = NULL;
-    int r = read_json(path_of(dir, KEEPALIVE_FILE, path), KEEPALIVE_FILE_MAX, &json, e);
+    int r = read_json(state_path_of(dir, KEEPALIVE_FILE, path), KEEPALIVE_FILE_MAX, &json, e);
 
     if (r != 0)
         return r;
@@ -466,14 +467,14 @@ int state_write_keepalive(const struct keepalive_known *k, const char *dir, stru
     char address[IP_ADDR_TEXT_MAX];
     char path[PATH_MAX];
 
-    return write_json(path_of(dir, KEEPALIVE_FILE, path),
+    return write_json(state_path_of(dir, KEEPALIVE_FILE, path),
         json_pack("{s:I, s:o*, s:I, s:s}", "livesMs", (json_int_t)(k->bounds.lives / NSEC_PER_MSEC),
             "diesMs", dies, "measuredAt", (json_int_t)(k->measured_at / NSEC_PER_SEC), "address",
             ip_addr_format(&k->outside, address)),
         e);
 }
 
-/* ---- join.key ------------------------------------------------------------------------------- */
+/* ---- join.key -------------------------------------------------------------------------------- */
 
 static int read_join_key(struct x25519_secret *ret, const char *path, struct err *e)
 {
@@ -499,7 +500,7 @@ int state_join_key(struct x25519_secret *ret, bool *ret_is_old, const char *dir,
     struct x25519_secret secret;
     char text[X25519_BASE64_MAX];
     char path[PATH_MAX];
-    int r = read_join_key(ret, path_of(dir, KEY_FILE, path), e);
+    int r = read_join_key(ret, state_path_of(dir, KEY_FILE, path), e);
 
     *ret_is_old = r == 0;
     if (r != STATE_E_ABSENT)
@@ -518,7 +519,7 @@ static int remove_file(const char *dir, const char *file, struct err *e)
 {
     char path[PATH_MAX];
 
-    if (unlink(path_of(dir, file, path)) < 0 && errno != ENOENT)
+    if (unlink(state_path_of(dir, file, path)) < 0 && errno != ENOENT)
         return err_set(e, -errno, "%s cannot be removed: %s", path, strerror(errno));
     return 0;
 }
@@ -530,10 +531,10 @@ int state_forget_join_key(const char *dir, struct err *e)
 
 const char *state_timestamp_path(char buf[static PATH_MAX], const char *dir)
 {
-    return path_of(dir, TIMESTAMP_FILE, buf);
+    return state_path_of(dir, TIMESTAMP_FILE, buf);
 }
 
-/* ---- the whole directory -------------------------------------------------------------------- */
+/* ---- the whole directory --------------------------------------------------------------------- */
 
 int state_remove(const char *dir, struct err *e)
 {
@@ -559,5 +560,98 @@ int state_lock(const char *dir, int *ret_fd, struct err *e)
 {
     char path[PATH_MAX];
 
-    return statefile_lock(path_of(dir, LOCK_FILE, path), ret_fd, e);
+    return statefile_lock(state_path_of(dir, LOCK_FILE, path), ret_fd, e);
+}
+
+/* ---- removed.json ---------------------------------------------------------------------------- */
+
+#define FILE_NAME "removed.json"
+#define FILE_MAX  8192
+
+static const char *removed_path_of(const char *dir, char buf[static PATH_MAX])
+{
+    (void)snprintf(buf, PATH_MAX, "%.*s/" FILE_NAME, STATE_DIR_MAX, dir);
+    return buf;
+}
+
+void removed_set_reason(struct removed *rm, const char *reason)
+{
+    /* Cut between characters: what is not UTF-8 cannot be written as JSON. */
+    size_t len = text_cut(reason, strlen(reason), REMOVED_REASON_MAX);
+
+    memcpy(rm->reason, reason, len);
+    rm->reason[len] = '\0';
+}
+
+int removed_write(const struct removed *rm, const char *dir, struct err *e)
+{
+    json_t *json = json_pack("{s:s, s:s, s:s, s:s, s:I}", "node", rm->node, "network", rm->network,
+        "reason", rm->reason, "socket", rm->socket_path, "at", (json_int_t)rm->at);
+    _cleanup_(freep) char *text = body_format(json);
+    char path[PATH_MAX];
+
+    json_decref(json);
+    if (!text)
+        return err_set(e, -ENOMEM, "no memory to write %s", removed_path_of(dir, path));
+    return statefile_replace(removed_path_of(dir, path), text, strlen(text), 0600, e);
+}
+
+static int removed_decode(struct removed *rm, const json_t *json, const char *path, struct err *e)
+{
+    struct fields f = fields_make(json, path, e);
+    const char *reason = fields_string(&f, "reason", FIELDS_REQUIRED, 0, REMOVED_REASON_MAX);
+    const char *socket = fields_string(&f, "socket", FIELDS_REQUIRED, 1, PATH_MAX - 1);
+    uint64_t at = 0;
+
+    fields_name(&f, "node", FIELDS_REQUIRED, rm->node);
+    fields_name(&f, "network", FIELDS_REQUIRED, rm->network);
+    fields_u64(&f, "at", FIELDS_REQUIRED, 0, INT64_MAX, &at);
+    rm->at = (int64_t)at;
+    (void)snprintf(rm->reason, sizeof(rm->reason), "%s", reason ? reason : "");
+    (void)snprintf(rm->socket_path, sizeof(rm->socket_path), "%s", socket ? socket : "");
+    return fields_end(&f);
+}
+
+int removed_read(struct removed *ret, const char *dir, struct err *e)
+{
+    _cleanup_(freep) char *text = NULL;
+    struct removed rm = {.at = 0};
+    char path[PATH_MAX];
+    json_t *json = NULL;
+    size_t len = 0;
+    int r = statefile_read(removed_path_of(dir, path), FILE_MAX, &text, &len, e);
+
+    if (r == STATEFILE_E_ABSENT)
+        return REMOVED_E_ABSENT;
+    if (r == 0 && body_parse(&json, text, len, NULL) != 0)
+        r = err_set(e, -EINVAL, "%s is damaged", path);
+    if (r == 0)
+        r = removed_decode(&rm, json, path, e);
+    json_decref(json);
+    if (r == 0)
+        *ret = rm;
+    return r;
+}
+
+int removed_forget(const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (unlink(removed_path_of(dir, path)) < 0 && errno != ENOENT)
+        return err_set(e, -errno, "%s cannot be removed: %s", path, strerror(errno));
+    return 0;
+}
+
+const char *removed_explain(const struct removed *rm, char buf[static REMOVED_TEXT_MAX])
+{
+    time_t when = (time_t)rm->at;
+    char text[40] = "";
+    struct tm utc;
+
+    if (gmtime_r(&when, &utc))
+        (void)strftime(text, sizeof(text), " on %Y-%m-%d %H:%M:%S UTC", &utc);
+    (void)snprintf(buf, REMOVED_TEXT_MAX,
+        "this node, \"%s\", was removed from the network %s by its hub%s%s%s", rm->node,
+        rm->network, text, rm->reason[0] ? ": " : "", rm->reason);
+    return buf;
 }

@@ -6,7 +6,7 @@
  *     snapshot.json  the last snapshot that came from the hub
  *     keepalive.json how long an idle UDP mapping towards the hub lives
  *     traffic.json   what this node has moved, and is still to be told (agent/meter.h)
- *     removed.json   see removed.h
+ *     removed.json   this machine was a node until its hub removed it
  *     timestamp      up to what time handshakes were dated; see os/timestamp_file.h
  *     join.key       the key of a join that has not ended yet; 0600
  *     lock           held by the agent while it runs
@@ -17,10 +17,12 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "agent/paths/edge/keepalive_probe.h"
-#include "api/client/proxy.h"
+#include "api/client/client.h"
 #include "api/content/token.h"
+#include "base/parse.h"
 #include "crypto/x25519.h"
 #include "engine/engine.h"
 #include "mesh/object/subnets.h"
@@ -42,7 +44,7 @@ struct err;
 #define STATE_INTERFACE_MAX 16
 
 /** How the hub's public API is reached: what a stream needs. From the join token. */
-struct state_ways {
+struct state_hub_api {
     char api[TOKEN_WAYS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT", best first */
     unsigned n_api;             /* 0: not known, the node joined with an older version */
     struct tls_pin pin;         /* of the hub's TLS key */
@@ -63,7 +65,7 @@ struct state {
     enum subnets_accept accepts; /* which subnets behind other nodes are used */
     bool keeps_hosts;            /* the nodes' names are put into the hosts file */
     bool answers_dns;            /* they are answered by DNS on the node's overlay addresses */
-    struct state_ways ways;
+    struct state_hub_api hub_api;
     uint16_t listen_port;                   /* of WireGuard, UDP, host order; 0: any */
     struct endpoint given[STATE_GIVEN_MAX]; /* where the operator says that others reach us; port
                                                0: the one that WireGuard has */
@@ -190,3 +192,48 @@ int state_remove(const char *dir, struct err *e);
  * Return: 0; -EBUSY when an agent has it; or negative errno, with words.
  */
 int state_lock(const char *dir, int *ret_fd, struct err *e);
+
+/* ---- removed.json ---------------------------------------------------------------------------- */
+
+/*
+ * Removed.json in the state directory: this machine was a node until its hub removed
+ * it.
+ *
+ * When that happens the agent ends, and all other files of the node are removed. Commands that look
+ * for the node later tell from this file why there is none. The next join removes it.
+ */
+
+/** There is no such file. */
+#define REMOVED_E_ABSENT 1
+
+#define REMOVED_REASON_MAX 255
+
+struct removed {
+    char node[NAME_MAX_LEN + 1];
+    char network[NAME_MAX_LEN + 1];
+    char reason[REMOVED_REASON_MAX + 1]; /* the hub's words; "": none */
+    char socket_path[PATH_MAX];          /* the socket on which its agent listened */
+    int64_t at;                          /* s since 1970 */
+};
+
+/**
+ * removed_set_reason() - copy the hub's words
+ * @reason:	UTF-8; of a longer one, as many whole characters as there is room for
+ */
+void removed_set_reason(struct removed *rm, const char *reason);
+
+/** removed_write() - write the file. 0; or negative errno with words that name the file. */
+int removed_write(const struct removed *rm, const char *dir, struct err *e);
+
+/** removed_read() - read the file. 0; REMOVED_E_ABSENT; or negative errno with words that name the
+ * file. */
+int removed_read(struct removed *ret, const char *dir, struct err *e);
+
+/** removed_forget() - remove the file, if there is one. 0 or negative errno with words. */
+int removed_forget(const char *dir, struct err *e);
+
+/** Room for removed_explain(), with its zero. */
+#define REMOVED_TEXT_MAX (2 * NAME_MAX_LEN + REMOVED_REASON_MAX + 160)
+
+/** removed_explain() - what happened, a sentence without its full stop. Returns @buf. */
+const char *removed_explain(const struct removed *rm, char buf[static REMOVED_TEXT_MAX]);

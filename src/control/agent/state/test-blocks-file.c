@@ -13,7 +13,7 @@
 
 #include "agent/state/blocks_file.h"
 #include "base/err.h"
-#include "os/statefile.h"
+#include "os/file.h"
 
 static char folder[64];
 static char state_dir[80];

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "agent/state/removed.h"
+#include "agent/state/state.h"
 #include "base/err.h"
 
 static char dir[64];

@@ -14,7 +14,7 @@
 
 #include "agent/state/state.h"
 #include "base/err.h"
-#include "os/statefile.h"
+#include "os/file.h"
 #include "test/support/sample_mesh.h"
 
 static char dir[64];

@@ -15,9 +15,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-#include "crypto/tls_pin.h"
+#include "crypto/hash.h"
 
+struct client_loop;
+struct client_request;
+struct client_upgrade;
 struct err;
 struct member_proof_signer;
 struct tcp_traffic;
@@ -42,7 +46,7 @@ struct client_target {
     enum client_access access;
     const char *address;                /* HTTPS, OVERLAY: "HOST:PORT"; UNIX: the socket's path */
     struct tls_pin pin;                 /* HTTPS */
-    const char *proxy;                  /* HTTPS: through this one, see proxy.h; NULL: none */
+    const char *proxy;                  /* HTTPS: through this one, see client.h; NULL: none */
     const char *bearer;                 /* HTTPS: the admin token; NULL: none */
     const char *interface;              /* OVERLAY: only through this one; NULL: as routed */
     struct member_proof_signer *signer; /* OVERLAY, HTTPS: signs each request; NULL: nobody does */
@@ -79,12 +83,6 @@ void client_answer_deinit(struct client_answer *a);
  */
 int client_call(const struct client_target *target, const char *method, const char *path,
     const json_t *body, unsigned timeout_ms, struct client_answer *ret, struct err *e);
-
-/** The calls that are under way on one libuv loop. */
-struct client_loop;
-
-/** A call that is under way. */
-struct client_request;
 
 /**
  * client_done_fn - a call has ended
@@ -162,3 +160,82 @@ bool client_traffic(const struct client_request *rq, struct tcp_traffic *ret);
 
 /** client_cancel() - end a call without calling its callbacks. NULL is fine. Always NULL. */
 struct client_request *client_cancel(struct client_request *rq);
+
+/* ---- a connection to a hub that stops being HTTP and becomes bytes both ways ----------------- */
+
+/*
+ * The hub's side is struct upgrade in server.h.
+ *
+ * For a thread of its own: opening blocks. Once open, reading and writing do
+ * not, and the descriptor tells when to try. Nothing but the pin is trusted, as
+ * in client.h.
+ *
+ * Threads: one at a time.
+ */
+
+/** What is asked for. Borrowed for the call. */
+struct client_upgrade_wish {
+    const struct client_target *target;   /* HTTPS */
+    const char *path;                     /* "/v1/..." */
+    const char *protocol;                 /* of the Upgrade header */
+    const char *authorization;            /* that header; NULL: none */
+    unsigned timeout_ms;                  /* for all of it */
+    bool (*is_unwanted)(const void *ctx); /* asked each 100 ms: give up? */
+    const void *ctx;
+};
+
+/**
+ * client_upgrade_open() - connect, through a proxy if the target has one, and ask
+ *
+ * Return: 0; CLIENT_E_REFUSED, CLIENT_E_UNREACHABLE or CLIENT_E_UNTRUSTED with words; negative
+ * errno with words.
+ */
+int client_upgrade_open(
+    struct client_upgrade **ret, const struct client_upgrade_wish *wish, struct err *e);
+
+/** client_upgrade_close() - NULL is fine. Always NULL. */
+struct client_upgrade *client_upgrade_close(struct client_upgrade *u);
+
+/** client_upgrade_fd() - to be polled; lent. */
+int client_upgrade_fd(const struct client_upgrade *u);
+
+/** client_upgrade_read() - how many bytes; 0: the other end has closed; -EAGAIN; other negative
+ * errno. */
+ssize_t client_upgrade_read(struct client_upgrade *u, void *buf, size_t cap);
+
+/** client_upgrade_write() - how many bytes; -EAGAIN: call it with the same bytes later; other
+ * negative errno. */
+ssize_t client_upgrade_write(struct client_upgrade *u, const void *buf, size_t len);
+
+/* ---- which HTTP proxy leads to the hub, where one has to be used ----------------------------- */
+
+/*
+ * "http://[USER:PASSWORD@]HOST:PORT", or https: for a proxy that speaks TLS
+ * itself. A hub is asked through it with CONNECT, so the proxy sees the hub's
+ * address and bytes of TLS. The environment is read as curl reads it: https_proxy
+ * or HTTPS_PROXY, and no_proxy or NO_PROXY for what is to be reached without.
+ */
+
+/** Longest proxy, with its zero. */
+#define PROXY_TEXT_MAX 512
+
+/** proxy_check() - is @text a proxy, as above? 0, or -EINVAL with words that hold no password. */
+int proxy_check(const char *text, struct err *e);
+
+/**
+ * proxy_from_environment() - what the environment says for a hub
+ * @address:	"HOST:PORT"
+ * @ret:	filled in when there is one
+ *
+ * Return: 0; PROXY_E_NONE; or -EINVAL with words that name the variable.
+ */
+int proxy_from_environment(const char *address, char ret[static PROXY_TEXT_MAX], struct err *e);
+
+/** The environment names none, or excepts this address. */
+#define PROXY_E_NONE 1
+
+/** proxy_is_excepted() - does a list such as no_proxy's name the host of @address? */
+bool proxy_is_excepted(const char *list, const char *address);
+
+/** proxy_name() - without user and password, for people; into @buf; returns @buf. */
+const char *proxy_name(const char *text, char buf[static PROXY_TEXT_MAX]);

@@ -1,7 +1,7 @@
 /*
  * client_exchange.h - one HTTP exchange by libcurl: the request, and what its answer means.
  *
- * client.c has libcurl perform it, waiting or on a loop; client_upgrade.c keeps its connection.
+ * client.c has libcurl perform it, waiting or on a loop; client_exchange.c keeps its connection.
  */
 #pragma once
 

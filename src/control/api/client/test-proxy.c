@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/client/proxy.h"
+#include "api/client/client.h"
 #include "base/err.h"
 
 static void test_check(void **state)

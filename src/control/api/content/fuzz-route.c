@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/content/body.h"
-#include "api/content/origin.h"
 #include "api/content/route.h"
 #include "base/err.h"
 #include "test/support/fuzz_text.h"

@@ -10,14 +10,61 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "api/content/role.h"
 #include "base/addr.h"
 #include "base/clock.h"
+#include "base/parse.h"
 
 struct deferred;
 struct err;
 struct stream;
 struct upgrade;
+
+/* ---- who asks as administrator, and what that allows ----------------------------------------- */
+
+/*
+ * A role holds all that the ones before it hold. A route names the least role that may call it
+ * (route.h), and route_admits() is the one place that compares the two. Pure.
+ */
+
+enum role {
+    ROLE_NONE,     /* is no administrator */
+    ROLE_VIEWER,   /* reads */
+    ROLE_OPERATOR, /* reads, and changes nodes, edges and join tokens */
+    ROLE_ADMIN,    /* may do everything, also with networks and admin tokens */
+    ROLE_N,
+};
+
+/** What became of the admin token that came with a request. */
+enum caller_verdict {
+    CALLER_NONE,    /* none was sent */
+    CALLER_KNOWN,   /* it is valid */
+    CALLER_UNKNOWN, /* nobody has it, or it was removed */
+    CALLER_EXPIRED, /* its time is over */
+    CALLER_LIMITED, /* it was not checked, since that address has sent too many wrong ones */
+};
+
+/** Longest name of a caller: "admin:" and a name. */
+#define CALLER_NAME_MAX (NAME_MAX_LEN + 16)
+
+/** Who asks. */
+struct caller {
+    enum role role;
+    enum caller_verdict verdict;
+    char name[CALLER_NAME_MAX + 1]; /* "admin:ci", "uid:0"; as the audit log has it */
+    int32_t pid;                    /* of a process on this machine; 0: not known */
+    char network[NAME_MAX_LEN + 1]; /* the only one that it may see and change; "": all */
+};
+
+#define CALLER_NULL                                                                                \
+    {                                                                                              \
+        ROLE_NONE                                                                                  \
+    }
+
+/** role_name() - "viewer"; "none" for ROLE_NONE. */
+const char *role_name(enum role role);
+
+/** role_parse() - "viewer", "operator" or "admin"; anything else is ROLE_NONE. */
+enum role role_parse(const char *text);
 
 /** How a request reached the daemon; a route names the ways by which it may be called. */
 enum api_access {
@@ -143,3 +190,31 @@ bool route_admits(const struct route *row, const struct request *rq, struct resp
  * Return: 0, or -EINVAL with the row.
  */
 int route_check(const struct route *table, struct err *e);
+
+/* ---- does a request come from a program that means this daemon, or from a web page? ---------- */
+
+/*
+ * A browser on a node reaches the hub's overlay address, and a page of any site can make it send
+ * there; with a name that the page's owner points to that address (DNS rebinding) it can even read
+ * the answers. But a browser says in "Host" which name it was given, and in "Origin" that a page
+ * asks. No program of Weft sends an "Origin".
+ */
+
+/** What a request says about where it comes from, and where it arrived. Texts: NULL if not sent. */
+struct origin {
+    const char *host;
+    const char *origin;
+    enum api_access access;
+    bool is_unix;       /* it came through a unix socket */
+    struct ip_addr own; /* API_ACCESS_OVERLAY: the address that the listener is bound to */
+};
+
+/**
+ * origin_check() - is the request one for this listener?
+ *
+ * The public API takes any: what counts there is a secret in the request. On the overlay "Host" is
+ * the listener's own address, with or without a port; on a unix socket a name without a dot.
+ *
+ * Return: 0; or -EPERM with words.
+ */
+int origin_check(const struct origin *o, struct err *e);

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "api/content/origin.h"
+#include "api/content/route.h"
 #include "base/err.h"
 
 #define LONG "very-long-very-long-very-long-very-long-very-long-very-long-very-long-very-long"

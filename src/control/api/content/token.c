@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "api/content/body.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/secret.h"

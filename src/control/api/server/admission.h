@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 #include "base/addr.h"
-#include "base/htab.h"
+#include "base/clock.h"
+#include "base/containers.h"
 
 /** Who is inside. */
 struct admission {
@@ -34,3 +35,84 @@ void admission_leave(struct admission *a, const struct ip_addr *from);
 
 /** admission_block() - the block of addresses that counts as one: /32 of v4, /64 of v6. */
 struct ip_addr admission_block(const struct ip_addr *from);
+
+/* ---- connections that have been accepted and have not begun, served source by source --------- */
+
+/*
+ * A listener begins connections at a pace, since each costs a TLS handshake. Connections above the
+ * pace wait here, and their sources take turns. So a source with thousands of connections delays
+ * only itself, and one with a single connection waits for at most one of each other source. As in
+ * admission.h a source is an IPv4 address or the /64 of an IPv6 one; all clients of a unix socket
+ * are one source.
+ *
+ * Room is bounded. When there is none left, the newest connection of the longest queue is given up;
+ * a random number decides among queues of the same length. So a flood from one address displaces
+ * nobody else, and in a flood from very many addresses every source has the same chance.
+ *
+ * Descriptors are only kept here: nothing does I/O.
+ */
+
+/** The connections that wait. */
+struct waiting {
+    unsigned max;        /* most connections that wait at once, and so most sources */
+    unsigned n;          /* how many wait now */
+    struct htab sources; /* owns struct waiting_source: those with a connection here */
+    struct list turns;   /* of the same; the next in turn is first */
+};
+
+/** A connection. */
+struct waiting_connection {
+    int fd;               /* the caller's */
+    struct endpoint from; /* the other end */
+    nsec_t accepted_at;   /* when it was accepted */
+};
+
+/** waiting_init() - @seed: random, unknown to strangers. */
+void waiting_init(struct waiting *w, unsigned max, uint64_t seed);
+
+/** waiting_deinit() - take all connections out before. Idempotent. */
+void waiting_deinit(struct waiting *w);
+
+/**
+ * waiting_add() - one more
+ * @random:	decides among queues of one length
+ * @ret:	the one that was given up for it, which may be @c itself: the caller closes it
+ *
+ * Return: true when *@ret was set.
+ */
+bool waiting_add(struct waiting *w, const struct waiting_connection *c, uint64_t random,
+    struct waiting_connection *ret);
+
+/** waiting_take() - the oldest of the source whose turn it is; false when there is none. */
+bool waiting_take(struct waiting *w, struct waiting_connection *ret);
+
+/* ---- how often one source may fail ----------------------------------------------------------- */
+
+/*
+ * A token bucket for each source, in a table of bounded size: when it is full,
+ * the source that failed longest ago is forgotten. Pure: time is an argument.
+ */
+
+/** How many failures are allowed at once, and how long it takes until one more is allowed. */
+#define LIMITER_BURST 10
+#define LIMITER_EACH  (6 * NSEC_PER_SEC)
+
+/** How many sources are remembered. */
+#define LIMITER_SOURCES_MAX 4096
+
+struct limiter {
+    struct htab sources; /* owns struct limited, by block of addresses */
+    struct list by_age;  /* the same; who failed longest ago is first */
+};
+
+/** limiter_init() - @seed: random, unknown to strangers. */
+void limiter_init(struct limiter *l, uint64_t seed);
+
+/** limiter_deinit() - forget everybody. Idempotent. */
+void limiter_deinit(struct limiter *l);
+
+/** limiter_allows() - may @from try? An address of none always may. */
+bool limiter_allows(const struct limiter *l, const struct ip_addr *from, nsec_t now);
+
+/** limiter_failed() - @from tried and failed. */
+void limiter_failed(struct limiter *l, const struct ip_addr *from, nsec_t now);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "api/server/line.h"
+#include "api/server/stream.h"
 #include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -16,8 +16,7 @@
 #include "net/socket/tcp.h"
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
-#include "os/rng_kernel.h"
+#include "os/file.h"
 
 #define BACKLOG 512
 
@@ -37,7 +36,7 @@
 #define PACE_MEMBERS_EACH (NSEC_PER_MSEC / 5)
 #define PACE_BURST        25
 
-/* Most connections that are accepted and wait for their turn: see waiting.h. */
+/* Most connections that are accepted and wait for their turn: see admission.h. */
 #define WAITING_MAX 512
 
 /* For how long nothing is accepted after that has failed for want of descriptors or memory. */

@@ -26,7 +26,7 @@
 #include <uv.h>
 
 #include "base/clock.h"
-#include "base/list.h"
+#include "base/containers.h"
 
 struct err;
 

@@ -8,7 +8,7 @@
  * What a stranger can hold is bounded: connections in all and by address, ten
  * seconds from the connection's start to the end of the request, half a minute
  * to take the answer, 8 KiB of headers, 64 KiB of body, and a pace at which new
- * connections begin, in turns by source (waiting.h).
+ * connections begin, in turns by source (admission.h).
  *
  * Threads: everything, handlers included, runs on the one libuv loop.
  */

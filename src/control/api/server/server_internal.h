@@ -2,12 +2,9 @@
  * server_internal.h - the parts of the server, from the bottom up; none calls one that follows.
  * mhd_loop.h is below all of them.
  *
- * server_cut.c     the early end of a connection
- * server_stream.c  answers that go on
- * server_answer.c  what becomes of a request
- * server_begin.c   connections begin and end
- * listener.c       listening sockets
- * server.c         requests, and the server as a whole
+ * stream.c    answers that go on
+ * listener.c  listening sockets
+ * server.c    connections, requests and their answers, and the server as a whole
  */
 #pragma once
 
@@ -16,8 +13,7 @@
 #include "api/server/admission.h"
 #include "api/server/mhd_loop.h"
 #include "api/server/server.h"
-#include "api/server/waiting.h"
-#include "base/list.h"
+#include "base/containers.h"
 #include "base/rate.h"
 
 /** From a connection's start to the end of its request, TLS included. */

@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 #include "api/server/stream.h"
-#include "base/rng.h"
+#include "base/secret.h"
 
 #define ROOM (1 << 20)
 

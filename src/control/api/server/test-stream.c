@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "api/server/stream.h"
-#include "base/rng.h"
+#include "base/secret.h"
 
 static void nothing(struct stream *s)
 {

@@ -14,7 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "api/server/identity.h"
 #include "api/server/tls_front.h"
 #include "base/err.h"
 

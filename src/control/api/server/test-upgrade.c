@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/client/client_upgrade.h"
+#include "api/client/client.h"
 #include "test/support/sample_daemon.h"
 
 static bool is_never(const void *ctx)

@@ -6,8 +6,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "api/server/waiting.h"
-#include "base/rng.h"
+#include "api/server/admission.h"
+#include "base/secret.h"
 
 #define MAX 64
 

@@ -8,7 +8,7 @@
 
 #include "backends/etcd/etcd_internal.h"
 #include "os/clock.h"
-#include "os/wakeup.h"
+#include "os/thread.h"
 
 /* How long opening waits for etcd. */
 #define OPEN_NS (5 * NSEC_PER_SEC)

@@ -2,7 +2,7 @@
  * etcd.h - the store in etcd v3: several hubs may serve one network from it.
  *
  * It speaks the gateway's JSON (etcd 3.4 and later, under /v3/) with libcurl, on a thread of its
- * own, to any of the members. etcd_url.h says what the URL holds, etcd_codec.h what the keys are.
+ * own, to any of the members. etcd_codec.h says what the URL holds, etcd_codec.h what the keys are.
  *
  * How the promises of store.h are kept:
  *
@@ -11,7 +11,7 @@
  *   durable    etcd answers when most members have it on their disks.
  *   compare    A revision is etcd's, less the one at which the store's prefix was made.
  *   unknown    A commit is sent again until it is answered; the key of the session makes sure that
- *              it is done once (etcd_session.h). Only when no member has answered for eight seconds
+ *              it is done once (etcd_client.h). Only when no member has answered for eight seconds
  *              is the answer STORE_E_UNKNOWN, or -EIO where nothing can have been done.
  *   watches    Everything is told from one watch of etcd's, own changes as well: a commit is
  *              answered when the watch has shown it. So changes come in the order of etcd's
@@ -22,7 +22,7 @@
  *   leases     The length of a lease is kept with the key's value. Each hub measures the time
  *              itself, from when it saw the key written; other hubs do not know of a store_keep().
  *   large      A commit that is too long for a transaction of etcd's is done in parts, and is seen
- *              whole or not at all (etcd_large.c).
+ *              whole or not at all (etcd_commit.c).
  */
 #pragma once
 

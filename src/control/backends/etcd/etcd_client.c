@@ -2,15 +2,14 @@
 #include "etcd_client.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/secret.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "os/clock.h"
-#include "os/rng_kernel.h"
 
 /* Most time for a connection, and for one try of a request, ms. */
 #define CONNECT_MS 1000
@@ -245,4 +244,289 @@ int etcd_client_ask(struct etcd_client *c, const char *path, const char *body, n
             return is_lost ? ETCD_E_LOST : ETCD_E_AWAY;
         remote_http_wait(c->http, -1, remote_http_backoff_next(&c->backoff, &c->rng));
     }
+}
+
+/* ---- etcd session ---------------------------------------------------------------------------- */
+
+const char *etcd_session_key(const char *session, char buf[static ETCD_SESSION_MAX + 3])
+{
+    (void)snprintf(buf, ETCD_SESSION_MAX + 3, "s/%s", session);
+    return buf;
+}
+
+int etcd_session_begin(struct etcd_session *s, struct etcd_client *c, nsec_t until, struct err *e)
+{
+    char body[40];
+    uint8_t name[8];
+    json_t *answer = NULL;
+    int r;
+
+    (void)snprintf(body, sizeof(body), "{\"TTL\":\"%d\"}", ETCD_SESSION_TTL_S);
+    r = etcd_client_ask(c, "/v3/lease/grant", body, until, &answer, e);
+    /* A lease whose answer was lost ends by itself. */
+    if (r != 0)
+        return r == ETCD_E_LOST ? ETCD_E_AWAY : r;
+    *s = (struct etcd_session){.lease = etcd_answer_number(answer, "ID"),
+        .keep_at = clock_now() + ETCD_SESSION_TTL_S / 3 * NSEC_PER_SEC};
+    json_decref(answer);
+    if (s->lease == 0)
+        return err_set(e, -EBADMSG, "etcd's answer has no lease");
+    rng_fill(&c->rng, name, sizeof(name));
+    hex_encode(name, sizeof(name), s->name);
+    return 0;
+}
+
+void etcd_session_keep(struct etcd_session *s, struct etcd_client *c, nsec_t now, nsec_t until)
+{
+    char body[40];
+    json_t *answer = NULL;
+    bool is_kept;
+    int r;
+
+    if (s->name[0] == '\0' || now < s->keep_at)
+        return;
+    (void)snprintf(body, sizeof(body), "{\"ID\":\"%" PRIu64 "\"}", s->lease);
+    r = etcd_client_ask(c, "/v3/lease/keepalive", body, until, &answer, NULL);
+    /* Of a lease that has ended it says that none of its time is left, by leaving it out. */
+    is_kept = etcd_answer_number(json_object_get(answer, "result"), "TTL") > 0;
+    json_decref(answer);
+    if (r == 0 && !is_kept)
+        *s = (struct etcd_session)ETCD_SESSION_NULL;
+    else
+        s->keep_at = now + (r == 0 ? ETCD_SESSION_TTL_S / 3 : 5) * NSEC_PER_SEC;
+}
+
+void etcd_session_end(struct etcd_session *s, struct etcd_client *c, nsec_t until)
+{
+    char body[40];
+    json_t *answer = NULL;
+
+    if (s->name[0] == '\0')
+        return;
+    (void)snprintf(body, sizeof(body), "{\"ID\":\"%" PRIu64 "\"}", s->lease);
+    (void)etcd_client_ask(c, "/v3/lease/revoke", body, until, &answer, NULL);
+    json_decref(answer);
+    *s = (struct etcd_session)ETCD_SESSION_NULL;
+}
+
+void etcd_session_add_compare(const struct etcd_session *s, const char *prefix, struct str *to)
+{
+    char key[ETCD_SESSION_MAX + 3];
+
+    etcd_add_compare(to, prefix, etcd_session_key(s->name, key), s->mod);
+}
+
+void etcd_session_add_put(
+    const struct etcd_session *s, const char *prefix, uint64_t seq, struct str *to)
+{
+    char key[ETCD_SESSION_MAX + 3];
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%" PRIu64, seq);
+
+    etcd_add_put(to, prefix, etcd_session_key(s->name, key), text, (size_t)len, s->lease);
+}
+
+/* ---- etcd feed ------------------------------------------------------------------------------- */
+
+/* Longest line: a fragment is about 1.5 MiB, a single value at most ETCD_RAW_MAX; in base64. */
+#define LINE_MAX_BYTES (8u << 20)
+
+/* NULL is fine. Always NULL. */
+static struct etcd_revision *etcd_revision_free(struct etcd_revision *rev)
+{
+    if (!rev)
+        return NULL;
+    etcd_kvs_deinit(&rev->events);
+    free(rev);
+    return NULL;
+}
+
+void etcd_feed_init(struct etcd_feed *f, struct etcd_client *client, uint64_t last)
+{
+    *f = (struct etcd_feed){.client = client, .last = last};
+    list_init(&f->revisions);
+}
+
+static void stop(struct etcd_feed *f)
+{
+    f->stream = remote_http_close(f->stream);
+    etcd_kvs_deinit(&f->parts);
+    f->is_broken = false;
+}
+
+struct etcd_revision *etcd_feed_next(struct etcd_feed *f)
+{
+    return list_first(&f->revisions, struct etcd_revision, link);
+}
+
+static size_t bytes_of(const struct etcd_kvs *events)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < events->n; i++)
+        bytes += events->items[i].len;
+    return bytes;
+}
+
+void etcd_feed_drop(struct etcd_feed *f)
+{
+    struct etcd_revision *rev = etcd_feed_next(f);
+
+    f->bytes -= bytes_of(&rev->events);
+    list_remove(&rev->link);
+    etcd_revision_free(rev);
+}
+
+void etcd_feed_deinit(struct etcd_feed *f)
+{
+    stop(f);
+    while (etcd_feed_next(f))
+        etcd_feed_drop(f);
+}
+
+void etcd_feed_restart(struct etcd_feed *f, uint64_t last)
+{
+    etcd_feed_deinit(f);
+    f->last = last;
+    f->compacted = 0;
+    f->open_at = 0;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+static void break_off(struct etcd_feed *f)
+{
+    f->is_broken = true;
+}
+
+/* Move the events of @from behind those of @to. */
+static int append(struct etcd_kvs *to, struct etcd_kvs *from)
+{
+    struct etcd_kv *items = realloc(to->items, (to->n + from->n + 1) * sizeof(*items));
+
+    if (!items)
+        return -ENOMEM;
+    to->items = items;
+    if (from->n > 0)
+        memcpy(to->items + to->n, from->items, from->n * sizeof(*items));
+    to->n += from->n;
+    free(from->items);
+    *from = (struct etcd_kvs)ETCD_KVS_NULL;
+    return 0;
+}
+
+/* Queue @n events, all of one revision, which are taken. */
+static int queue(struct etcd_feed *f, struct etcd_kv *events, size_t n)
+{
+    struct etcd_revision *rev = calloc(1, sizeof(*rev));
+
+    if (rev)
+        rev->events.items = calloc(n, sizeof(*events));
+    if (!rev || !rev->events.items) {
+        free(rev);
+        return -ENOMEM;
+    }
+    memcpy(rev->events.items, events, n * sizeof(*events));
+    memset(events, 0, n * sizeof(*events));
+    rev->events.n = n;
+    rev->number = rev->events.items[0].mod;
+    list_init(&rev->link);
+    list_add_tail(&f->revisions, &rev->link);
+    f->bytes += bytes_of(&rev->events);
+    f->last = rev->number;
+    return 0;
+}
+
+/* The events of whole revisions. What has come before is dropped. */
+static int take_events(struct etcd_feed *f, struct etcd_kvs *events)
+{
+    size_t i = 0;
+    int r = 0;
+
+    while (r == 0 && i < events->n) {
+        uint64_t number = events->items[i].mod;
+        size_t n = 1;
+
+        while (i + n < events->n && events->items[i + n].mod == number)
+            n++;
+        if (number > f->last)
+            r = queue(f, &events->items[i], n);
+        i += n;
+    }
+    return r;
+}
+
+static void on_line(void *ctx, const char *line, size_t len)
+{
+    struct etcd_feed *f = ctx;
+    struct etcd_watch_line l;
+    int r;
+
+    if (f->is_broken)
+        return;
+    f->heard_at = clock_now();
+    r = etcd_watch_line_decode(line, len, f->client->prefix, &l, &f->e);
+    if (r != 0) {
+        break_off(f);
+        return;
+    }
+    r = append(&f->parts, &l.events);
+    if (r == 0 && !l.is_fragment) {
+        r = take_events(f, &f->parts);
+        etcd_kvs_deinit(&f->parts);
+    }
+    etcd_kvs_deinit(&l.events);
+    if (l.is_over)
+        f->compacted = l.compacted;
+    else if (r == 0)
+        f->backoff.n = 0;
+    if (r != 0 || l.is_over || f->bytes > ETCD_FEED_BYTES_MAX)
+        break_off(f);
+}
+
+/* ---- the stream ----------------------------------------------------------------------------- */
+
+static void open_stream(struct etcd_feed *f, nsec_t now)
+{
+    struct str body = STR_NULL;
+    struct remote_http_request rq = {.method = "POST", .path = "/v3/watch", .max = LINE_MAX_BYTES};
+    int r = -ENOMEM;
+
+    etcd_add_watch(&body, f->client->prefix, "i", "t", f->last + 1);
+    rq.body = body.text;
+    rq.body_len = body.len;
+    f->server = remote_http_server(f->client->http);
+    if (!body.failed)
+        r = remote_http_open(f->client->http, &rq, on_line, f, &f->stream, &f->e);
+    str_deinit(&body);
+    f->heard_at = now;
+    if (r != 0)
+        f->open_at = now + remote_http_backoff_next(&f->backoff, &f->client->rng) * NSEC_PER_MSEC;
+}
+
+void etcd_feed_tend(struct etcd_feed *f, nsec_t now)
+{
+    struct remote_http_end end;
+    bool is_turned = f->stream && f->server != remote_http_server(f->client->http);
+    bool has_ended = f->stream && remote_http_has_ended(f->stream, &end, &f->e);
+
+    if (f->stream && (has_ended || f->is_broken || is_turned)) {
+        bool is_full = f->bytes > ETCD_FEED_BYTES_MAX;
+
+        stop(f);
+        if (!is_turned && !is_full && !f->compacted) {
+            remote_http_turn(f->client->http);
+            f->open_at =
+                now + remote_http_backoff_next(&f->backoff, &f->client->rng) * NSEC_PER_MSEC;
+        }
+    }
+    if (f->stream || f->compacted || now < f->open_at ||
+        (f->bytes > 0 && f->bytes > ETCD_FEED_BYTES_MAX / 2))
+        return;
+    open_stream(f, now);
+}
+
+bool etcd_feed_is_silent(const struct etcd_feed *f, nsec_t now, nsec_t for_ns)
+{
+    return f->stream && now - f->heard_at >= for_ns;
 }

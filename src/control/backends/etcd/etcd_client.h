@@ -11,11 +11,15 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "backends/etcd/etcd_url.h"
+#include "backends/etcd/etcd_codec.h"
+#include "backends/etcd/etcd_news.h"
 #include "backends/remote/remote_http.h"
 #include "base/clock.h"
-#include "base/rng.h"
+#include "base/err.h"
+#include "base/containers.h"
+#include "base/secret.h"
 
 struct err;
 
@@ -62,3 +66,115 @@ void etcd_client_deinit(struct etcd_client *c);
  */
 int etcd_client_ask(struct etcd_client *c, const char *path, const char *body, nsec_t until,
     json_t **ret, struct err *e);
+
+/* ---- the session of one hub in etcd: a key that each of its commits writes ------------------- */
+
+/*
+ * The key "s/NAME" holds the number of the session's last commit. Each commit expects the key at
+ * the revision that the commit before it left, and writes its own number. So a commit whose answer
+ * was lost can be sent again as often as needed: it is done once, and the number in the key says
+ * whether it was done. A copy of a commit that arrives after a later commit was done fails.
+ *
+ * The key has a lease of etcd's, which the hub keeps. When a hub dies, etcd deletes the key ten
+ * minutes later. After that, no request of the session can take effect. A hub that was cut off for
+ * so long begins another session.
+ *
+ * Threads: one at a time.
+ */
+
+/** Length of the lease, s. The hub renews it each third of that time. */
+#define ETCD_SESSION_TTL_S 600
+
+struct etcd_session {
+    char name[ETCD_SESSION_MAX + 1]; /* "": there is none yet */
+    uint64_t lease;                  /* etcd's */
+    uint64_t mod;                    /* etcd's revision of the key; 0: it is not written yet */
+    nsec_t keep_at;                  /* time at which the lease is to be renewed next */
+};
+
+#define ETCD_SESSION_NULL                                                                          \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/** etcd_session_begin() - another session, with a lease. As etcd_client_ask(). */
+int etcd_session_begin(struct etcd_session *s, struct etcd_client *c, nsec_t until, struct err *e);
+
+/** etcd_session_keep() - keep the lease, if that is due; one that has ended ends the session. */
+void etcd_session_keep(struct etcd_session *s, struct etcd_client *c, nsec_t now, nsec_t until);
+
+/** etcd_session_end() - give the lease back, so that the key goes now. */
+void etcd_session_end(struct etcd_session *s, struct etcd_client *c, nsec_t until);
+
+/** etcd_session_key() - the name of its key. Returns @buf. */
+const char *etcd_session_key(const char *session, char buf[static ETCD_SESSION_MAX + 3]);
+
+/** etcd_session_add_compare() - add the comparison that its key is as it was left. */
+void etcd_session_add_compare(const struct etcd_session *s, const char *prefix, struct str *to);
+
+/** etcd_session_add_put() - add the operation that writes @seq. */
+void etcd_session_add_put(
+    const struct etcd_session *s, const char *prefix, uint64_t seq, struct str *to);
+
+/* ---- the changes below the prefix, revision by revision, in order, without a gap ------------- */
+
+/*
+ * Theory of operation. One watch of the names from "i" to "t": large commits, keys, sessions
+ * (etcd_codec.h). Its lines become whole revisions in a queue. The watch uses the current server of
+ * remote_http.h, as the requests do. When requests change to the next server, the watch is closed,
+ * and begins there again behind the last whole revision that came. Changes that come twice are
+ * dropped.
+ *
+ * A member that is cut off from the others or hangs sends nothing; but neither does a member on
+ * which nothing changes. So the owner of the feed sends the server a request now and then while the
+ * feed is silent (etcd_feed_is_silent()), and a server that does not answer is given up.
+ *
+ * Threads: one at a time.
+ */
+
+/** Bytes of changes in the queue, above which the watch ends until it is empty. */
+#define ETCD_FEED_BYTES_MAX (32u << 20)
+
+/** The changes of one revision. */
+struct etcd_revision {
+    struct list link;       /* in the feed's queue */
+    uint64_t number;        /* etcd's */
+    struct etcd_kvs events; /* at least one */
+};
+
+struct etcd_feed {
+    struct etcd_client *client;        /* pins */
+    struct remote_http_stream *stream; /* owns; NULL: it is to be opened */
+    const char *server;                /* pins: where the stream is */
+    uint64_t last;                     /* etcd's revision of what was queued last */
+    struct etcd_kvs parts;             /* of lines that go on in the next one */
+    struct list revisions;             /* of struct etcd_revision: the queue */
+    size_t bytes;                      /* of values in it */
+    nsec_t heard_at;                   /* a line has come, or the stream was opened */
+    nsec_t open_at;                    /* not opened again before */
+    struct remote_http_backoff backoff;
+    bool is_broken;     /* the stream is to be closed */
+    uint64_t compacted; /* etcd no longer holds what follows @last: list again; 0: it does */
+    struct err e;       /* the words of the last failure */
+};
+
+/** etcd_feed_init() - @client: pinned; @last: the first change wanted is the one behind it. */
+void etcd_feed_init(struct etcd_feed *f, struct etcd_client *client, uint64_t last);
+
+/** etcd_feed_deinit() - idempotent. */
+void etcd_feed_deinit(struct etcd_feed *f);
+
+/** etcd_feed_restart() - begin behind @last, whatever came; what is queued is dropped. */
+void etcd_feed_restart(struct etcd_feed *f, uint64_t last);
+
+/** etcd_feed_tend() - open the watch, or open it again, when that is due. Never waits. */
+void etcd_feed_tend(struct etcd_feed *f, nsec_t now);
+
+/** etcd_feed_next() - lends the first revision of the queue; NULL: it is empty. */
+struct etcd_revision *etcd_feed_next(struct etcd_feed *f);
+
+/** etcd_feed_drop() - remove the first one, and free it. */
+void etcd_feed_drop(struct etcd_feed *f);
+
+/** etcd_feed_is_silent() - has nothing come for @for_ns? */
+bool etcd_feed_is_silent(const struct etcd_feed *f, nsec_t now, nsec_t for_ns);

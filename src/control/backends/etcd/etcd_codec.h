@@ -8,7 +8,7 @@
  * What the store writes below its prefix:
  *
  *     about             which layout this is; the revision at which it was made is the store's 0
- *     d/SESSION.SEQ/NNNN  operations of a large commit, in parts (etcd_large.c)
+ *     d/SESSION.SEQ/NNNN  operations of a large commit, in parts (etcd_commit.c)
  *     i                 the large commit that is being made; absent: none is
  *     k/KEY             a key of the store, and its value
  *     s/SESSION         how far a hub's session has come: the number of its last commit
@@ -24,7 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/str.h"
+#include "backends/remote/remote_http.h"
+#include "base/text.h"
 #include "store/store.h"
 
 struct err;
@@ -132,9 +133,6 @@ int etcd_answer_kvs(const json_t *answer, const char *prefix, struct etcd_kvs *r
 int etcd_answer_nth(
     const json_t *answer, size_t i, const char *prefix, struct etcd_kvs *ret, struct err *e);
 
-/** etcd_answer_txn() - the answer of the transaction which is operation @i; NULL: there is none. */
-const json_t *etcd_answer_txn(const json_t *answer, size_t i);
-
 /** etcd_answer_number() - the number @field, a text in JSON; 0 when it is left out or is none. */
 uint64_t etcd_answer_number(const json_t *answer, const char *field);
 
@@ -203,3 +201,62 @@ void etcd_part_add(struct str *s, const struct store_op *op);
  * Return: false: there is no operation there.
  */
 bool etcd_part_next(char **p, const char *end, struct store_op *ret);
+
+/* ---- what "--store etcd://..." says: servers, prefix, TLS files and the user ----------------- */
+
+/*
+ * etcd://HOST[:PORT][,HOST[:PORT]...][?OPTION=VALUE[&OPTION=VALUE...]]
+ *     etcds://...          the same over TLS
+ *
+ *     prefix=/weft/        what all keys begin with; hubs with the same one share a store
+ *     cacert=FILE          etcds: the authorities to trust, instead of the system's
+ *     cert=FILE key=FILE   etcds: the certificate to show, and its key
+ *     user=NAME            authenticate as this user
+ *     password-file=FILE   with its password, the file's first line
+ *
+ * Without password-file the password is WEFT_ETCD_PASSWORD in the environment. It is never in the
+ * URL, which ps(1) shows.
+ */
+
+/** Most bytes of the URL behind its scheme. */
+#define ETCD_URL_MAX 2048
+
+/** Most bytes of a user's name or password. */
+#define ETCD_USER_MAX 128
+
+/** The port of a server that names none. */
+#define ETCD_PORT_DEFAULT "2379"
+
+/** The environment's variable for the password. */
+#define ETCD_PASSWORD_VARIABLE "WEFT_ETCD_PASSWORD"
+
+/** What a URL says. */
+struct etcd_url {
+    char text[ETCD_URL_MAX + 1]; /* the URL in pieces; the pointers below lead into it */
+    char servers[REMOTE_HTTP_SERVERS_MAX][REMOTE_HTTP_SERVER_MAX + 1]; /* "http://HOST:PORT" */
+    size_t n_servers;
+    char prefix[ETCD_PREFIX_MAX + 1]; /* with '/' at its end */
+    const char *ca_file;              /* NULL: the system's authorities */
+    const char *cert_file;            /* NULL: none */
+    const char *key_file;             /* NULL: none */
+    const char *user;                 /* NULL: none */
+    const char *password_file;        /* NULL: from the environment */
+};
+
+/**
+ * etcd_url_parse() - check and take apart
+ * @where:	what follows "etcd:" or "etcds:"
+ * @is_tls:	it was "etcds:"
+ *
+ * Return: 0; or -EINVAL with words that name what is wrong and what is allowed.
+ */
+int etcd_url_parse(struct etcd_url *ret, const char *where, bool is_tls, struct err *e);
+
+/**
+ * etcd_url_password() - the user's password, from its file or the environment
+ * @ret:	room for ETCD_USER_MAX bytes and a zero; wipe after use
+ *
+ * Return: 0; or -EINVAL with words.
+ */
+int etcd_url_password(
+    const struct etcd_url *url, char ret[static ETCD_USER_MAX + 1], struct err *e);

@@ -2,14 +2,9 @@
  * etcd_internal.h - what the files of the etcd store share: one struct, and the steps of its
  * thread.
  *
- *     etcd_ask.c      what every request to etcd and every answer to the owner has
- *     etcd_told.c     from the feed to the owner's loop
- *     etcd_intent.c   the steps of large commits, and bringing one that is begun to its end
- *     etcd_follow.c   reads all keys at the start and after a gap, and follows the feed
- *     etcd_read.c     requests that read
- *     etcd_large.c    commits that are many transactions
- *     etcd_commit.c   commits that are one
- *     etcd.c          opening and closing, the thread, which job comes next
+ *     etcd_follow.c  requests, the steps of large commits, and following the feed
+ *     etcd_commit.c  requests that read, and commits of one transaction or of many
+ *     etcd.c         opening and closing, the thread, which job comes next
  *
  * A file calls only files above it in this list.
  */
@@ -18,10 +13,8 @@
 #include <stdatomic.h>
 
 #include "backends/etcd/etcd_client.h"
-#include "backends/etcd/etcd_feed.h"
+#include "backends/etcd/etcd_codec.h"
 #include "backends/etcd/etcd_news.h"
-#include "backends/etcd/etcd_session.h"
-#include "backends/etcd/etcd_url.h"
 #include "backends/remote/remote_queue.h"
 #include "store/store_backend.h"
 
@@ -54,19 +47,11 @@ struct etcd {
     struct remote_queue queue; /* the thread and its jobs */
 };
 
-/* ---- etcd_ask.c ----------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /** etcd__ask() - as etcd_client_ask(), noting whether etcd is away. */
 int etcd__ask(
     struct etcd *q, const char *path, struct str *body, nsec_t until, json_t **ret, struct err *e);
-
-/**
- * etcd__probe() - ask the current server, once
- *
- * When it does not answer, the next server becomes the current one. Only when that one does not
- * answer a probe either is etcd taken to be away. As etcd_client_ask().
- */
-int etcd__probe(struct etcd *q, const char *path, struct str *body, json_t **ret, struct err *e);
 
 /** etcd__fail() - @job has failed with @r of etcd_client_ask(), and @e has the words. */
 void etcd__fail(struct etcd *q, struct store_job *job, int r, const struct err *e);
@@ -79,10 +64,7 @@ int etcd__need_session(struct etcd *q, nsec_t until, struct err *e);
 void etcd__add_put(
     const struct etcd *q, const struct store_op *op, uint64_t revision, struct str *to);
 
-/* ---- etcd_told.c ---------------------------------------------------------------------------- */
-
-/** etcd__tell() - hand a commit that nobody asked for to the owner's loop; @job: taken. */
-void etcd__tell(struct etcd *q, struct store_job *job);
+/* ---- from the feed to the owner's loop ------------------------------------------------------- */
 
 /** etcd__drain() - tell the owner's loop what the feed has brought. */
 void etcd__drain(struct etcd *q);
@@ -90,7 +72,7 @@ void etcd__drain(struct etcd *q);
 /** etcd__wait() - remote_http_wait() on @fd for at most @ms, and then etcd__drain(). */
 void etcd__wait(struct etcd *q, int fd, unsigned ms);
 
-/* ---- etcd_intent.c -------------------------------------------------------------------------- */
+/* ---- the steps of large commits -------------------------------------------------------------- */
 
 /** An outcome of a step: the key "i", which says what large commit is being made, has changed. */
 #define ETCD_E_LOST_HEAD 200
@@ -134,7 +116,7 @@ int etcd__large_help(struct etcd *q, nsec_t until, struct err *e);
 /** etcd__large_clean() - remove parts of unmade large commits that dead hubs have left. */
 void etcd__large_clean(struct etcd *q, nsec_t until);
 
-/* ---- etcd_follow.c -------------------------------------------------------------------------- */
+/* ---- following the feed ---------------------------------------------------------------------- */
 
 /** What is done with each key; not 0: no further one. */
 typedef int (*etcd_kv_fn)(void *ctx, const struct etcd_kv *kv);
@@ -161,7 +143,7 @@ void etcd__tend(struct etcd *q, nsec_t now);
  */
 int etcd__wait_for(struct etcd *q, uint64_t revision, nsec_t until, struct err *e);
 
-/* ---- etcd_read.c, etcd_large.c, etcd_commit.c ------------------------------------------------ */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 /** etcd__read() - do @job, a GET or a LIST. */
 void etcd__read(struct etcd *q, struct store_job *job);

@@ -17,8 +17,7 @@ struct change {
     struct store_item item; /* owns key and value */
 };
 
-/* ---- the head of a large commit ---------------------------------------------------------------
- */
+/* ---- the head of a large commit -------------------------------------------------------------- */
 
 const char *etcd_large_head_format(
     const struct etcd_large_head *head, char buf[static ETCD_LARGE_HEAD_MAX])

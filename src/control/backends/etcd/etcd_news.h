@@ -2,8 +2,8 @@
  * etcd_news.h - turns the revisions of the feed into commits: who wrote them, what they changed.
  *
  * Theory of operation. A revision of the feed holds the changes of one transaction. Each commit of
- * a hub writes the key of its session too (etcd_session.h), so its own commits are known by that. A
- * large commit is many transactions (etcd_large.c): between "apply" in the key "i" and the removal
+ * a hub writes the key of its session too (etcd_client.h), so its own commits are known by that. A
+ * large commit is many transactions (etcd_commit.c): between "apply" in the key "i" and the removal
  * of that key nobody else writes, and everything in between is one commit, told at once at its end.
  * Its revision is that of "apply".
  *
@@ -20,9 +20,9 @@
 #include <stdint.h>
 
 #include "backends/etcd/etcd_codec.h"
-#include "base/list.h"
+#include "base/containers.h"
 #include "store/keys.h"
-#include "store/store_job.h"
+#include "store/store_backend.h"
 
 /** Longest name of a session, bytes. */
 #define ETCD_SESSION_MAX 32

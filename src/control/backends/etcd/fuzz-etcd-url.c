@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/etcd/etcd_url.h"
+#include "backends/etcd/etcd_codec.h"
 #include "base/err.h"
 #include "test/support/fuzz_text.h"
 

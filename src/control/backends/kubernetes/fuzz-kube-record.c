@@ -8,7 +8,7 @@
 #include "backends/kubernetes/kube_journal.h"
 #include "base/err.h"
 #include "store/store.h"
-#include "store/store_job.h"
+#include "store/store_backend.h"
 #include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -18,11 +18,60 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "backends/kubernetes/kube_config.h"
 #include "backends/remote/remote_http.h"
 #include "base/clock.h"
+#include "mesh/object/object.h"
 
 struct err;
+
+/* ---- where the Kubernetes API is, and who we are there --------------------------------------- */
+
+/*
+ * From the URL of the store, "kubernetes:" and perhaps "?namespace=NAME&kubeconfig=FILE". Without a
+ * file it is that of $KUBECONFIG; in a pod, without either, the pod's ServiceAccount.
+ *
+ * Of a kubeconfig the current context is taken: its cluster's server and authority; its user's
+ * token, token file or client certificate. Programs that make tokens ("exec") are not started.
+ */
+
+/** Longest name of a namespace. */
+#define KUBE_NAMESPACE_MAX 63
+
+struct kube_config {
+    char *file;       /* owns: the kubeconfig; NULL: it is the pod's account */
+    char *server;     /* owns: "https://HOST:PORT" */
+    char *ca_file;    /* owns; NULL: the system's authorities */
+    char *cert_file;  /* owns; NULL: no certificate of ours */
+    char *key_file;   /* owns; likewise */
+    char *token;      /* owns; NULL: none, or in @token_file */
+    char *token_file; /* owns; read anew from time to time; NULL: none */
+    char namespace[KUBE_NAMESPACE_MAX + 1];
+    int fds[3]; /* owns; the files that a kubeconfig held inline; -1: none */
+};
+
+#define KUBE_CONFIG_NULL                                                                           \
+    {                                                                                              \
+        .fds = { -1, -1, -1 }                                                                      \
+    }
+
+/**
+ * kube_config_check() - is @where, which follows "kubernetes:", well-formed?
+ *
+ * No file is read. Return: 0, or -EINVAL with words.
+ */
+int kube_config_check(const char *where, struct err *e);
+
+/**
+ * kube_config_read() - read the files that @where names
+ * @ret:	for kube_config_deinit(), also after a failure
+ *
+ * Return: 0; -EINVAL with words that name the file and what is wrong in it; negative errno with
+ * words.
+ */
+int kube_config_read(struct kube_config *ret, const char *where, struct err *e);
+
+/** kube_config_deinit() - wipes the token; idempotent. */
+void kube_config_deinit(struct kube_config *c);
 
 /** Group and version of our resources. */
 #define KUBE_API "weft.dev/v1alpha1"
@@ -139,3 +188,34 @@ int kube_client_ask(struct kube_client *c, const struct kube_request *rq, nsec_t
 /** kube_client_open() - a stream of lines, of a GET of @path; as remote_http_open(). */
 int kube_client_open(struct kube_client *c, const char *path, remote_http_line_fn fn, void *ctx,
     struct remote_http_stream **ret, struct err *e);
+
+/* ---- what the hub says of a resource's spec in annotations, for all who read them. Pure ------ */
+
+/*
+ * The hub writes them in the same request as the spec that they are about. A person may edit the
+ * spec at any time after that; the annotations then still say what they said, and so they tell a
+ * spec that the hub has from one that it has not judged yet, or has refused.
+ */
+
+/** Hash of the spec that the hub's own object has; absent while it has no such object. */
+#define KUBE_SPEC_ACCEPTED "weft.dev/accepted"
+
+/** Revision of the hub's object; KUBE_SPEC_NO_REVISION: it has none. */
+#define KUBE_SPEC_REVISION    "weft.dev/revision"
+#define KUBE_SPEC_NO_REVISION "none"
+
+/** Room for a hash. */
+#define KUBE_SPEC_HASH_MAX 17
+
+/**
+ * kube_spec_hash() - of a spec in the normal form that its kind's decoder and encoder make
+ * @network, @name:	of the object
+ *
+ * So a field that is absent equals one that has its default. A spec that is none of this kind, as
+ * this version knows it, is hashed as it stands.
+ */
+void kube_spec_hash(char ret[static KUBE_SPEC_HASH_MAX], const struct object_kind *kind,
+    const char *network, const char *name, const json_t *spec);
+
+/** kube_spec_hash_json() - of any JSON, whatever the order of its fields. */
+void kube_spec_hash_json(char ret[static KUBE_SPEC_HASH_MAX], const json_t *json);

@@ -95,9 +95,6 @@ json_t *kube_commit_encode(const struct store_job *job);
  */
 int kube_commit_decode(struct store_job **ret, const json_t *json, struct err *e);
 
-/** kube_item_encode() - a new reference; NULL: no memory. */
-json_t *kube_item_encode(const struct store_item *item);
-
 /** kube_item_decode() - @ret borrows from @json. 0, or -EINVAL with words. */
 int kube_item_decode(struct store_item *ret, const json_t *json, struct err *e);
 

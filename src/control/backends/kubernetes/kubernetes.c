@@ -8,9 +8,209 @@
 #include "backends/kubernetes/kubernetes_internal.h"
 #include "base/err.h"
 #include "os/clock.h"
-#include "os/rng_kernel.h"
-#include "os/wakeup.h"
+#include "os/thread.h"
 #include "store/memory.h"
+
+/* ---- kube mirror ----------------------------------------------------------------------------- */
+
+/* the keys in memory of a store in Kubernetes, and telling how they differ from those before; see
+ * kubernetes_internal.h. */
+
+/* The page of @from's keys behind @after; NULL: no memory. */
+static struct store_job *read_page(struct store *from, const char *after)
+{
+    struct store_job *job = store_job_new(STORE_JOB_LIST);
+
+    if (!job)
+        return NULL;
+    job->key = strdup("");
+    job->from = after ? strdup(after) : NULL;
+    job->limit = STORE_PAGE_MAX;
+    if (!job->key || (after && !job->from))
+        return store_job_free(job);
+    memory_run(from, job);
+    return job->r == 0 ? job : store_job_free(job);
+}
+
+/* The revision of @key in @s; 0: it is not there. */
+static uint64_t revision_in(struct store *s, const char *key)
+{
+    struct store_job *job = store_job_new(STORE_JOB_GET);
+    uint64_t revision = 0;
+
+    if (job)
+        job->key = strdup(key);
+    if (job && job->key) {
+        memory_run(s, job);
+        if (job->r == 0)
+            revision = job->items.items[0].revision;
+    }
+    store_job_free(job);
+    return revision;
+}
+
+static int tell(struct kubernetes *q, const struct store_op *op, uint64_t revision)
+{
+    struct store_job *job = store_job_new(STORE_JOB_COMMIT);
+
+    if (!job || store_job_set_ops(job, op, 1) != 0) {
+        store_job_free(job);
+        return -ENOMEM;
+    }
+    job->took_effect[0] = true;
+    job->is_unasked = true;
+    job->asked_at = clock_now();
+    job->revision = revision;
+    store__finish(&q->base, job);
+    return 0;
+}
+
+int kube_mirror__walk(struct store *s, kube_item_fn fn, void *ctx)
+{
+    char *after = NULL;
+    bool has_more = true;
+    int r = 0;
+
+    while (r == 0 && has_more) {
+        struct store_job *page = read_page(s, after);
+
+        free(after);
+        after = NULL;
+        if (!page)
+            return -ENOMEM;
+        for (size_t i = 0; r == 0 && i < page->items.n; i++)
+            r = fn(ctx, &page->items.items[i]);
+        has_more = page->has_more;
+        if (has_more && !(after = strdup(page->items.items[page->items.n - 1].key)))
+            r = -ENOMEM;
+        store_job_free(page);
+    }
+    free(after);
+    return r;
+}
+
+/* Two states of the store, of which the first one's keys are walked through. */
+struct difference {
+    struct kubernetes *q;
+    struct store *other;
+    uint64_t revision; /* of the newer one */
+};
+
+static int tell_gone(void *ctx, const struct store_item *item)
+{
+    const struct difference *d = ctx;
+    struct store_op op = {.kind = STORE_OP_DELETE, .key = item->key};
+
+    return revision_in(d->other, item->key) ? 0 : tell(d->q, &op, d->revision);
+}
+
+static int tell_new(void *ctx, const struct store_item *item)
+{
+    const struct difference *d = ctx;
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = item->key,
+        .value = item->value,
+        .ttl_seconds = item->ttl_seconds};
+
+    return revision_in(d->other, item->key) == item->revision ? 0 : tell(d->q, &op, item->revision);
+}
+
+int kube_mirror__tell_differences(struct kubernetes *q, struct store *before)
+{
+    struct difference d = {.q = q, .other = q->mirror, .revision = memory_revision(q->mirror)};
+    int r = kube_mirror__walk(before, tell_gone, &d);
+
+    d.other = before;
+    return r == 0 ? kube_mirror__walk(q->mirror, tell_new, &d) : r;
+}
+
+/* ---- kube tidy ------------------------------------------------------------------------------- */
+
+/* removing Records that the journal of a store in Kubernetes does not need any more: old entries,
+ * the state before, and what hubs have left that died; see kubernetes_internal.h. */
+
+/*
+ * Which entries and which state these are, kube_log.c notes when it has raised the floor.
+ */
+
+/* Records that one step removes, and how long it waits for an answer. */
+#define TIDY_MAX 8
+#define TIDY_NS  (2 * NSEC_PER_SEC)
+
+/* Remove an entry; its parts are removed first. */
+static int remove_entry(struct kubernetes *q, uint64_t seq, nsec_t until, struct err *e)
+{
+    struct kube_record record = KUBE_RECORD_NULL;
+    char name[KUBE_RECORD_NAME_MAX];
+    const char *writer;
+    json_int_t n;
+    json_t *json;
+    int r = kube_client_read(&q->client, kube_entry_name(name, seq), until, &record, e);
+
+    if (r != 0)
+        return r == KUBE_E_ABSENT ? 0 : r;
+    json = json_loads(record.data, 0, NULL);
+    kube_record_deinit(&record);
+    writer = json_string_value(json_object_get(json, "by"));
+    n = json_integer_value(json_object_get(json, "parts"));
+    for (json_int_t i = 0; writer && strlen(writer) < KUBE_WRITER_MAX && r == 0 && i < n; i++)
+        r = kube_client_remove(&q->client, kube_part_name(name, writer, (uint64_t)i), until, e);
+    json_decref(json);
+    return r == 0 ? kube_client_remove(&q->client, kube_entry_name(name, seq), until, e) : r;
+}
+
+/* Remove some leftovers. When one page of names has no more of them, the next one is read. */
+static void clear_some(struct kubernetes *q, nsec_t until)
+{
+    struct err e = ERR_NULL;
+    json_t *names = NULL;
+    char *next = NULL;
+    unsigned n = 0;
+    json_t *one;
+    size_t i;
+    int r = kube_client_names(&q->client, q->clear_from, until, &names, &next, &e);
+
+    json_array_foreach(names, i, one) {
+        const char *name = json_string_value(one);
+
+        if (r == 0 && n < TIDY_MAX && name && kube_is_leftover(name, &q->floor)) {
+            r = kube_client_remove(&q->client, name, until, &e);
+            n++;
+        }
+    }
+    json_decref(names);
+    if (r == 0 && n == TIDY_MAX) {
+        free(next);
+        return;
+    }
+    free(q->clear_from);
+    q->clear_from = next;
+    /* After a failure it is begun again with the next state. */
+    q->is_clearing = r == 0 && next;
+}
+
+bool kube_tidy__step(struct kubernetes *q)
+{
+    nsec_t until = clock_now() + TIDY_NS;
+    char name[KUBE_RECORD_NAME_MAX];
+    struct err e = ERR_NULL;
+    int r = 0;
+
+    for (unsigned n = 0; r == 0 && n < TIDY_MAX && q->old_state.parts > 0; n++) {
+        (void)kube_state_name(name, q->old_state.next, q->old_state.parts - 1);
+        r = kube_client_remove(&q->client, name, until, &e);
+        q->old_state.parts--;
+    }
+    for (unsigned n = 0; r == 0 && n < TIDY_MAX && q->trim_next < q->trim_end; n++) {
+        r = remove_entry(q, q->trim_next, until, &e);
+        q->trim_next++;
+    }
+    if (r == 0 && q->is_clearing && q->old_state.parts == 0 && q->trim_next >= q->trim_end)
+        clear_some(q, until);
+    return q->old_state.parts > 0 || q->trim_next < q->trim_end || q->is_clearing;
+}
+
+/* ---- kubernetes ------------------------------------------------------------------------------ */
 
 /* How long opening waits for the server, and a request. */
 #define OPEN_NS    (10 * NSEC_PER_SEC)

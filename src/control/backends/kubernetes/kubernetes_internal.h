@@ -2,7 +2,7 @@
  * kubernetes_internal.h - what the files of the store in Kubernetes share; see kubernetes.h.
  *
  * kubernetes.c has the thread and the jobs; kube_log.c the journal: following it, adding to it, and
- * writing states; kube_tidy.c removes what it does not need any more.
+ * writing states; kubernetes.c removes what it does not need any more.
  */
 #pragma once
 

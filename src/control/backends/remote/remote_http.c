@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/containers.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "base/secret.h"
 
 /* What the body of a refused stream may be at most: a sentence of the server. */

@@ -26,7 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 
 struct err;
 

@@ -4,10 +4,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 #include "os/thread.h"
-#include "os/wakeup.h"
-#include "store/store_job.h"
+#include "store/store_backend.h"
 
 void remote_queue_init(struct remote_queue *q)
 {

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/list.h"
+#include "base/containers.h"
 
 struct err;
 struct store_job;

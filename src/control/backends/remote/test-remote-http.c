@@ -15,8 +15,8 @@
 
 #include "backends/remote/remote_http.h"
 #include "base/err.h"
-#include "base/rng.h"
-#include "os/wakeup.h"
+#include "base/secret.h"
+#include "os/thread.h"
 #include "test/support/canned_server.h"
 
 /* A URL where nobody listens. */

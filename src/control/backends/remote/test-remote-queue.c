@@ -13,8 +13,8 @@
 
 #include "backends/remote/remote_queue.h"
 #include "base/err.h"
-#include "os/wakeup.h"
-#include "store/store_job.h"
+#include "os/thread.h"
+#include "store/store_backend.h"
 
 static bool is_commit(const struct store_job *job)
 {

@@ -2,11 +2,741 @@
 #include "sqlite.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "backends/sqlite/sqlite_db.h"
+#include "base/err.h"
+#include "os/file.h"
 #include "os/thread.h"
 #include "store/store_backend.h"
+
+/* ---- the file of the embedded store: created in one step, locked, checked when opened -------- */
+
+/*
+ * It is locked for as long as it is open, so a second hub on the same state is refused. A file that
+ * is not ours, damaged, or of a newer schema is left as it is, and the error names it. A new file
+ * is made under another name and gets its final name when it is complete, so an empty file counts
+ * as damaged too.
+ *
+ *     item     every key with its value
+ *     change   the log for watches; a NULL value is a deletion
+ *     counter  the revision
+ */
+
+struct sqlite_file {
+    char *path;  /* owns; for messages */
+    sqlite3 *db; /* owns */
+};
+
+#define SQLITE_FILE_NULL                                                                           \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+#define APPLICATION_ID 0x57654674 /* "WeFt": says whose file it is */
+#define SCHEMA_VERSION 1
+
+static const char schema[] =
+    "BEGIN;"
+    "CREATE TABLE item(key TEXT PRIMARY KEY, value TEXT NOT NULL, revision INTEGER NOT NULL,"
+    "  ttl INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE change(revision INTEGER NOT NULL, seq INTEGER NOT NULL, key TEXT NOT NULL,"
+    "  value TEXT, ttl INTEGER NOT NULL, PRIMARY KEY(revision, seq)) WITHOUT ROWID;"
+    "CREATE TABLE counter(revision INTEGER NOT NULL);"
+    "INSERT INTO counter VALUES(0);";
+
+/* What SQLite just said, as an error that names the file. */
+static int sqlite_file_fail(struct sqlite_file *f, struct err *e)
+{
+    int last = errno;
+    int code = sqlite3_extended_errcode(f->db);
+    int sys = sqlite3_system_errno(f->db);
+
+    /* A write-ahead log that cannot grow (quota, size limit) leaves its reason only in errno. */
+    if (sys == 0 && code == SQLITE_IOERR_WRITE)
+        sys = last;
+
+    switch (code & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return err_set(e, -EUCLEAN,
+            "database \"%s\" is damaged (%s); it is left as it is: put a copy in its place, or "
+            "move it away to start empty",
+            f->path, sqlite3_errmsg(f->db));
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return err_set(
+            e, -EBUSY, "database \"%s\" is in use: is another hub running on it?", f->path);
+    case SQLITE_FULL:
+        return err_set(e, -ENOSPC, "no space left for database \"%s\"", f->path);
+    case SQLITE_NOMEM:
+        return err_set(e, -ENOMEM, "no memory for database \"%s\"", f->path);
+    case SQLITE_IOERR:
+        if (sys == ENOSPC || sys == EDQUOT || sys == EFBIG)
+            return err_set(e, -ENOSPC, "no space left for database \"%s\"", f->path);
+        break;
+    }
+    return err_set(e, sys ? -sys : -EIO, "database \"%s\": %s%s%s", f->path, sqlite3_errmsg(f->db),
+        sys ? ": " : "", sys ? strerror(sys) : "");
+}
+
+/* Statements that give no rows. 0 or negative errno with words. */
+static int sqlite_file_run(struct sqlite_file *f, const char *sql, struct err *e)
+{
+    return sqlite3_exec(f->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : sqlite_file_fail(f, e);
+}
+
+/* The first number of the first row of @st; @dflt when there is none. */
+static int sqlite_file_number(
+    struct sqlite_file *f, sqlite3_stmt *st, uint64_t dflt, uint64_t *ret, struct err *e)
+{
+    int code = sqlite3_step(st);
+    int r = 0;
+
+    if (code == SQLITE_ROW)
+        *ret = (uint64_t)sqlite3_column_int64(st, 0);
+    else if (code == SQLITE_DONE)
+        *ret = dflt;
+    else
+        r = sqlite_file_fail(f, e);
+    sqlite3_reset(st);
+    return r;
+}
+
+/* One number out of a pragma or an aggregate; 0 when there is none. */
+static int sqlite_file_ask(struct sqlite_file *f, const char *sql, uint64_t *ret, struct err *e)
+{
+    sqlite3_stmt *st = NULL;
+    int r;
+
+    if (sqlite3_prepare_v2(f->db, sql, -1, &st, NULL) != SQLITE_OK)
+        return sqlite_file_fail(f, e);
+    r = sqlite_file_number(f, st, 0, ret, e);
+    sqlite3_finalize(st);
+    return r;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static int set_path(struct sqlite_file *f, const char *path, struct err *e)
+{
+    f->path = strdup(path);
+    return f->path ? 0 : err_set(e, -ENOMEM, "no memory for a store");
+}
+
+static int connect_file(struct sqlite_file *f, struct err *e)
+{
+    if (sqlite3_open_v2(f->path, &f->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+        if (!f->db)
+            return err_set(e, -ENOMEM, "no memory for database \"%s\"", f->path);
+        return sqlite_file_fail(f, e);
+    }
+    sqlite3_extended_result_codes(f->db, 1);
+    /* Until the file is known to be sound, closing must not write to it. */
+    sqlite3_db_config(f->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    return sqlite_file_run(f,
+        "PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF;"
+        "PRAGMA cell_size_check = ON;",
+        e);
+}
+
+/* Is the file ours, of a version that we know, and sound? */
+static int check_file(struct sqlite_file *f, struct err *e)
+{
+    sqlite3_stmt *st = NULL;
+    uint64_t app = 0;
+    uint64_t version = 0;
+    int r = sqlite_file_ask(f, "PRAGMA application_id", &app, e);
+
+    if (r == 0)
+        r = sqlite_file_ask(f, "PRAGMA user_version", &version, e);
+    if (r != 0)
+        return r;
+    if (app != APPLICATION_ID)
+        return err_set(e, -EUCLEAN,
+            "\"%s\" is not the database of a hub, or a damaged one; it is left as it is: put a "
+            "copy in its place, or move it away to start empty",
+            f->path);
+    if (version != SCHEMA_VERSION)
+        return err_set(e, -EUCLEAN,
+            "database \"%s\" has schema version %llu; this weft knows version %d", f->path,
+            (unsigned long long)version, SCHEMA_VERSION);
+    if (sqlite3_prepare_v2(f->db, "PRAGMA quick_check(1)", -1, &st, NULL) != SQLITE_OK)
+        return sqlite_file_fail(f, e);
+    if (sqlite3_step(st) != SQLITE_ROW)
+        r = sqlite_file_fail(f, e);
+    else if (strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0)
+        r = err_set(e, -EUCLEAN,
+            "database \"%s\" is damaged (%s); it is left as it is: put a copy in its place, or "
+            "move it away to start empty",
+            f->path, (const char *)sqlite3_column_text(st, 0));
+    sqlite3_finalize(st);
+    return r;
+}
+
+/* An empty file becomes a database of ours, at once or not at all. */
+static int fill(struct sqlite_file *f, struct err *e)
+{
+    char marks[96];
+    int r = sqlite_file_run(f, schema, e);
+
+    (void)snprintf(marks, sizeof(marks),
+        "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", APPLICATION_ID,
+        SCHEMA_VERSION);
+    return r == 0 ? sqlite_file_run(f, marks, e) : r;
+}
+
+/* After all statements were finalized. Idempotent. */
+static void sqlite_file_close(struct sqlite_file *f)
+{
+    sqlite3_close(f->db);
+    free(f->path);
+    *f = (struct sqlite_file)SQLITE_FILE_NULL;
+}
+
+static int fill_new(const char *path, struct err *e)
+{
+    struct sqlite_file f = SQLITE_FILE_NULL;
+    int r = set_path(&f, path, e);
+
+    if (r == 0)
+        r = connect_file(&f, e);
+    if (r == 0)
+        r = fill(&f, e);
+    sqlite_file_close(&f);
+    return r;
+}
+
+/* A complete empty database, first beside its name, then under it. */
+static int create(const char *path, struct err *e)
+{
+    _cleanup_(freep) char *fresh = NULL;
+    _cleanup_(closep) int fd = -1;
+    int r;
+
+    if (asprintf(&fresh, "%s.new", path) < 0)
+        return err_set(e, -ENOMEM, "no memory for a path");
+    /* A hub that ended in the middle of this leaves such a file; it holds no data. */
+    (void)unlink(fresh);
+    fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_set(e, -errno, "database \"%s\" cannot be made: %s", path, strerror(errno));
+    r = fill_new(fresh, e);
+    if (r == 0 && link(fresh, path) < 0)
+        r = err_set(e, -errno, "database \"%s\" cannot be made: %s", path, strerror(errno));
+    if (r == 0)
+        r = statefile_sync_dir_of(path, e);
+    (void)unlink(fresh);
+    return r;
+}
+
+/*
+ * The database at @path; a new one where there is no file
+ *
+ * Return: 0, or negative errno with words: -EUCLEAN when it is not sound or not ours, -EBUSY when
+ * another process has it.
+ */
+static int sqlite_file_open(struct sqlite_file *ret, const char *path, struct err *e)
+{
+    struct sqlite_file f = SQLITE_FILE_NULL;
+    struct stat st;
+    int r = 0;
+
+    if (stat(path, &st) < 0) {
+        if (errno != ENOENT)
+            return err_set(e, -errno, "database \"%s\": %s", path, strerror(errno));
+        r = create(path, e);
+    }
+    if (r == 0)
+        r = set_path(&f, path, e);
+    if (r == 0)
+        r = connect_file(&f, e);
+    if (r == 0)
+        r = check_file(&f, e);
+    if (r == 0)
+        r = sqlite_file_run(&f, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", e);
+    if (r != 0) {
+        sqlite_file_close(&f);
+        return r;
+    }
+    sqlite3_db_config(f.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+    *ret = f;
+    return 0;
+}
+
+static int sync_file(const char *path, struct err *e)
+{
+    _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || fsync(fd) < 0)
+        return err_set(e, -errno, "\"%s\" cannot be written: %s", path, strerror(errno));
+    return 0;
+}
+
+/* As store_copy(). */
+static int sqlite_file_copy(struct sqlite_file *f, const char *path, struct err *e)
+{
+    _cleanup_(closep) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    sqlite3_stmt *st = NULL;
+    int r = 0;
+
+    /* SQLite fills the existing empty file, so that the file has its mode from the beginning. */
+    if (fd < 0)
+        return err_set(e, -errno, "\"%s\" cannot be made: %s", path, strerror(errno));
+    if (sqlite3_prepare_v2(f->db, "VACUUM INTO ?1", -1, &st, NULL) != SQLITE_OK)
+        return sqlite_file_fail(f, e);
+    sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC);
+    if (sqlite3_step(st) != SQLITE_DONE)
+        r = sqlite_file_fail(f, e);
+    sqlite3_finalize(st);
+    return r == 0 ? sync_file(path, e) : r;
+}
+
+/* ---- does the jobs of the embedded store: it reads and writes the file ----------------------- */
+
+/*
+ * Each call waits for the disk, so these functions run on a thread of their own.
+ *
+ * Threads: one at a time.
+ */
+
+/* The statements that are prepared once; their texts are in query_text. */
+enum sqlite_db_query {
+    SQLITE_DB_GET,
+    SQLITE_DB_UP,
+    SQLITE_DB_DOWN,
+    SQLITE_DB_LEASES,
+    SQLITE_DB_REVISION_OF,
+    SQLITE_DB_PUT,
+    SQLITE_DB_DELETE,
+    SQLITE_DB_LOG,
+    SQLITE_DB_COUNT,
+    SQLITE_DB_CHANGES,
+    SQLITE_DB_CUT,
+    SQLITE_DB_TRIM,
+    SQLITE_DB_BEGIN,
+    SQLITE_DB_COMMIT,
+    SQLITE_DB_MARK,
+    SQLITE_DB_UNMARK,
+    SQLITE_DB_BACK,
+    SQLITE_DB_QUERY_N,
+};
+
+struct sqlite_db {
+    struct sqlite_file file;                /* owns */
+    sqlite3_stmt *query[SQLITE_DB_QUERY_N]; /* owns */
+    uint64_t revision;                      /* of the last commit that changed something */
+    uint64_t log_first;                     /* the oldest revision that the log holds completely */
+    size_t n_log;                           /* rows in change */
+};
+
+/* How many rows the log may have above its bound before it is trimmed, so that most commits need
+ * not trim it. */
+#define LOG_SLACK (STORE_LOG_MAX / 4)
+
+/* '~' sorts behind every character that a key may have. */
+static const char *const query_text[SQLITE_DB_QUERY_N] = {
+    [SQLITE_DB_GET] = "SELECT key, value, revision, ttl FROM item WHERE key = ?1",
+    [SQLITE_DB_UP] = "SELECT key, value, revision, ttl FROM item"
+                     " WHERE key >= ?1 AND key < ?1 || '~' AND key > ?2 ORDER BY key",
+    [SQLITE_DB_DOWN] = "SELECT key, value, revision, ttl FROM item"
+                       " WHERE key >= ?1 AND key < ?1 || '~' AND key < ?2 ORDER BY key DESC",
+    [SQLITE_DB_LEASES] = "SELECT key, ttl FROM item WHERE ttl > 0",
+    [SQLITE_DB_REVISION_OF] = "SELECT revision FROM item WHERE key = ?1",
+    [SQLITE_DB_PUT] =
+        "INSERT OR REPLACE INTO item(key, value, revision, ttl) VALUES(?1, ?2, ?3, ?4)",
+    [SQLITE_DB_DELETE] = "DELETE FROM item WHERE key = ?1",
+    [SQLITE_DB_LOG] =
+        "INSERT INTO change(revision, seq, key, value, ttl) VALUES(?1, ?2, ?3, ?4, ?5)",
+    [SQLITE_DB_COUNT] = "UPDATE counter SET revision = ?1",
+    [SQLITE_DB_CHANGES] = "SELECT key, value, revision, ttl FROM change"
+                          " WHERE revision >= ?2 AND key >= ?1 AND key < ?1 || '~'"
+                          " ORDER BY revision, seq",
+    [SQLITE_DB_CUT] =
+        "SELECT revision FROM change ORDER BY revision DESC, seq DESC LIMIT 1 OFFSET ?1",
+    [SQLITE_DB_TRIM] = "DELETE FROM change WHERE revision <= ?1",
+    [SQLITE_DB_BEGIN] = "BEGIN IMMEDIATE",
+    [SQLITE_DB_COMMIT] = "COMMIT",
+    [SQLITE_DB_MARK] = "SAVEPOINT one",
+    [SQLITE_DB_UNMARK] = "RELEASE one",
+    [SQLITE_DB_BACK] = "ROLLBACK TO one",
+};
+
+static sqlite3_stmt *query(struct sqlite_db *db, enum sqlite_db_query which)
+{
+    sqlite3_reset(db->query[which]);
+    return db->query[which];
+}
+
+static void bind_text(sqlite3_stmt *st, int i, const char *text)
+{
+    /* Without a copy: the text outlives the step, and the next use resets the statement. */
+    sqlite3_bind_text(st, i, text, -1, SQLITE_STATIC);
+}
+
+/* Run a statement that gives no rows. */
+static int execute(struct sqlite_db *db, sqlite3_stmt *st, struct err *e)
+{
+    int code = sqlite3_step(st);
+    int r = code == SQLITE_DONE ? 0 : sqlite_file_fail(&db->file, e);
+
+    sqlite3_reset(st);
+    return r;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* One row of key, value, revision, ttl. */
+static int read_row(sqlite3_stmt *st, struct store_job *job)
+{
+    struct store_item item = {.key = (const char *)sqlite3_column_text(st, 0),
+        .value = (const char *)sqlite3_column_text(st, 1),
+        .value_len = (size_t)sqlite3_column_bytes(st, 1),
+        .revision = (uint64_t)sqlite3_column_int64(st, 2),
+        .ttl_seconds = (uint32_t)sqlite3_column_int64(st, 3)};
+    bool is_whole = item.key && (item.value || sqlite3_column_type(st, 1) == SQLITE_NULL);
+
+    return is_whole ? store_job_add(job, &item) : -ENOMEM;
+}
+
+/* The rows of @st, as many as the job takes. */
+static int read_rows(struct sqlite_db *db, sqlite3_stmt *st, struct store_job *job)
+{
+    int code = SQLITE_DONE;
+    int r = 0;
+
+    while (r == 0 && (code = sqlite3_step(st)) == SQLITE_ROW)
+        r = read_row(st, job);
+    if (r == 0 && code != SQLITE_DONE)
+        r = sqlite_file_fail(&db->file, &job->e);
+    if (r == -ENOMEM)
+        (void)err_set(&job->e, r, "no memory for what is read");
+    sqlite3_reset(st);
+    return r < 0 ? r : 0;
+}
+
+static int get(struct sqlite_db *db, struct store_job *job)
+{
+    sqlite3_stmt *st = query(db, SQLITE_DB_GET);
+    int r;
+
+    bind_text(st, 1, job->key);
+    r = read_rows(db, st, job);
+    return r == 0 && job->items.n == 0 ? STORE_E_ABSENT : r;
+}
+
+static int list(struct sqlite_db *db, struct store_job *job)
+{
+    bool is_up = job->order == STORE_ASCENDING;
+    sqlite3_stmt *st = query(db, is_up ? SQLITE_DB_UP : SQLITE_DB_DOWN);
+
+    bind_text(st, 1, job->key);
+    bind_text(st, 2, job->from ? job->from : is_up ? "" : "~");
+    return read_rows(db, st, job);
+}
+
+static int changes(struct sqlite_db *db, struct store_job *job)
+{
+    sqlite3_stmt *st = query(db, SQLITE_DB_CHANGES);
+
+    if (job->first < db->log_first)
+        return STORE_E_COMPACTED;
+    bind_text(st, 1, job->key);
+    sqlite3_bind_int64(st, 2, (sqlite3_int64)job->first);
+    return read_rows(db, st, job);
+}
+
+/* Fill in the answer of a job that is no commit. */
+static void sqlite_db_read(struct sqlite_db *db, struct store_job *job)
+{
+    job->revision = db->revision;
+    if (job->kind == STORE_JOB_GET)
+        job->r = get(db, job);
+    else if (job->kind == STORE_JOB_LIST)
+        job->r = list(db, job);
+    else if (job->kind == STORE_JOB_CHANGES)
+        job->r = changes(db, job);
+    else
+        job->r = sqlite_file_copy(&db->file, job->key, &job->e);
+}
+
+/* Begin the lease of each key that has one at @now. 0 or negative errno with
+ * words. */
+static int sqlite_db_leases(struct sqlite_db *db, struct leases *leases, nsec_t now, struct err *e)
+{
+    sqlite3_stmt *st = query(db, SQLITE_DB_LEASES);
+    int code = SQLITE_DONE;
+    int r = 0;
+
+    while (r == 0 && (code = sqlite3_step(st)) == SQLITE_ROW) {
+        const char *key = (const char *)sqlite3_column_text(st, 0);
+
+        r = key ? leases_set(leases, key, (uint32_t)sqlite3_column_int64(st, 1), now) : -ENOMEM;
+    }
+    if (r != 0)
+        (void)err_set(e, r, "no memory for what has a lease");
+    else if (code != SQLITE_DONE)
+        r = sqlite_file_fail(&db->file, e);
+    sqlite3_reset(st);
+    return r;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static int revision_of(struct sqlite_db *db, const char *key, uint64_t *ret, struct err *e)
+{
+    sqlite3_stmt *st = query(db, SQLITE_DB_REVISION_OF);
+
+    bind_text(st, 1, key);
+    return sqlite_file_number(&db->file, st, STORE_EXPECT_ABSENT, ret, e);
+}
+
+static int write_log(
+    struct sqlite_db *db, const struct store_op *op, uint64_t revision, size_t seq, struct err *e)
+{
+    sqlite3_stmt *st = query(db, SQLITE_DB_LOG);
+    bool is_put = op->kind == STORE_OP_PUT;
+
+    sqlite3_bind_int64(st, 1, (sqlite3_int64)revision);
+    sqlite3_bind_int64(st, 2, (sqlite3_int64)seq);
+    bind_text(st, 3, op->key);
+    bind_text(st, 4, is_put ? op->value : NULL);
+    sqlite3_bind_int64(st, 5, is_put ? op->ttl_seconds : 0);
+    return execute(db, st, e);
+}
+
+static int write_item(
+    struct sqlite_db *db, const struct store_op *op, uint64_t revision, struct err *e)
+{
+    sqlite3_stmt *st = query(db, op->kind == STORE_OP_PUT ? SQLITE_DB_PUT : SQLITE_DB_DELETE);
+
+    bind_text(st, 1, op->key);
+    if (op->kind == STORE_OP_PUT) {
+        bind_text(st, 2, op->value);
+        sqlite3_bind_int64(st, 3, (sqlite3_int64)revision);
+        sqlite3_bind_int64(st, 4, op->ttl_seconds);
+    }
+    return execute(db, st, e);
+}
+
+/* One operation, inside a transaction; @changed: it took effect. */
+static int apply_op(
+    struct sqlite_db *db, const struct store_op *op, size_t seq, bool *changed, struct err *e)
+{
+    uint64_t revision = db->revision + 1;
+    uint64_t current = STORE_EXPECT_ABSENT;
+    int r = revision_of(db, op->key, &current, e);
+
+    *changed = false;
+    if (r != 0)
+        return r;
+    if (op->expect != STORE_EXPECT_ANY && op->expect != current)
+        return STORE_E_CONFLICT;
+    if (op->kind == STORE_OP_CHECK ||
+        (op->kind == STORE_OP_DELETE && current == STORE_EXPECT_ABSENT))
+        return 0;
+    *changed = true;
+    r = write_item(db, op, revision, e);
+    return r == 0 && !op->is_untold ? write_log(db, op, revision, seq, e) : r;
+}
+
+static int count_revision(struct sqlite_db *db, struct err *e)
+{
+    sqlite3_stmt *st = query(db, SQLITE_DB_COUNT);
+
+    sqlite3_bind_int64(st, 1, (sqlite3_int64)(db->revision + 1));
+    return execute(db, st, e);
+}
+
+/* All operations of one commit, inside a transaction. */
+static int apply(struct sqlite_db *db, struct store_job *job)
+{
+    size_t n_logged = 0;
+    bool any = false;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < job->n_ops; i++) {
+        job->failed = i;
+        r = apply_op(db, &job->ops[i], i, &job->took_effect[i], &job->e);
+        any |= job->took_effect[i];
+        n_logged += job->took_effect[i] && !job->ops[i].is_untold;
+    }
+    if (r == 0 && any)
+        r = count_revision(db, &job->e);
+    if (r != 0)
+        return r;
+    db->n_log += n_logged;
+    db->revision += any;
+    job->revision = db->revision;
+    return 0;
+}
+
+/* As apply(), but a commit that conflicts is undone. After any other failure the whole transaction
+ * has to be rolled back. @is_alone: no other commit is in it. */
+static int apply_or_undo(struct sqlite_db *db, struct store_job *job, bool is_alone)
+{
+    int r = is_alone ? 0 : execute(db, query(db, SQLITE_DB_MARK), &job->e);
+
+    if (r != 0)
+        return r;
+    if (is_alone)
+        return job->r = apply(db, job);
+    job->r = apply(db, job);
+    r = job->r == STORE_E_CONFLICT ? execute(db, query(db, SQLITE_DB_BACK), &job->e) : job->r;
+    return r == 0 ? execute(db, query(db, SQLITE_DB_UNMARK), &job->e) : r;
+}
+
+/* Forget whole revisions from the front of the log when it has grown too long; the last commit
+ * stays. */
+static int trim_log(struct sqlite_db *db, struct err *e)
+{
+    sqlite3_stmt *st;
+    uint64_t cut = 0;
+    int r;
+
+    if (db->n_log <= STORE_LOG_MAX + LOG_SLACK)
+        return 0;
+    st = query(db, SQLITE_DB_CUT);
+    sqlite3_bind_int64(st, 1, STORE_LOG_MAX);
+    r = sqlite_file_number(&db->file, st, 0, &cut, e);
+    if (r != 0)
+        return r;
+    if (cut >= db->revision)
+        cut = db->revision - 1;
+    st = query(db, SQLITE_DB_TRIM);
+    sqlite3_bind_int64(st, 1, (sqlite3_int64)cut);
+    r = execute(db, st, e);
+    if (r == 0 && cut > 0) {
+        db->n_log -= (size_t)sqlite3_changes(db->file.db);
+        db->log_first = cut + 1;
+    }
+    return r;
+}
+
+/* What is set back when a transaction fails. */
+struct before {
+    uint64_t revision;
+    uint64_t log_first;
+    size_t n_log;
+};
+
+/* The @n commits from @first on, as one transaction. 0; STORE_E_CONFLICT when @n is 1 and it
+ * conflicts; or negative errno with words. */
+static int transact(struct sqlite_db *db, struct list *first, size_t n, struct err *e)
+{
+    struct before before = {db->revision, db->log_first, db->n_log};
+    int r = execute(db, query(db, SQLITE_DB_BEGIN), e);
+    struct list *l = first;
+
+    for (size_t i = 0; r == 0 && i < n; i++, l = l->next) {
+        struct store_job *job = container_of(l, struct store_job, link);
+
+        r = apply_or_undo(db, job, n == 1);
+        if (r != 0)
+            *e = job->e;
+    }
+    if (r == 0)
+        r = trim_log(db, e);
+    if (r == 0)
+        r = execute(db, query(db, SQLITE_DB_COMMIT), e);
+    if (r == 0)
+        return 0;
+    /* SQLite may have rolled back by itself; then this does nothing. */
+    (void)sqlite3_exec(db->file.db, "ROLLBACK", NULL, NULL, NULL);
+    db->revision = before.revision;
+    db->log_first = before.log_first;
+    db->n_log = before.n_log;
+    return r;
+}
+
+static void commit_alone(struct sqlite_db *db, struct store_job *job)
+{
+    struct err e = ERR_NULL;
+    int r;
+
+    store_job_undo(job);
+    r = transact(db, &job->link, 1, &e);
+    if (r == 0)
+        return;
+    job->r = r;
+    job->e = e;
+}
+
+/*
+ * Fill in the answers of commits, written in one transaction
+ * @jobs:	of struct store_job, in order; they stay in the list
+ *
+ * A commit that conflicts does not affect the others. When the transaction fails, each commit is
+ * tried alone, so that one which is too large for the disk does not make the others fail.
+ */
+static void sqlite_db_commit(struct sqlite_db *db, struct list *jobs)
+{
+    struct err e = ERR_NULL;
+    struct store_job *job;
+    size_t n = 0;
+
+    list_foreach(job, jobs, link)
+        n++;
+    if (n > 1 && transact(db, jobs->next, n, &e) == 0)
+        return;
+    list_foreach(job, jobs, link)
+        commit_alone(db, job);
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static int prepare(struct sqlite_db *db, struct err *e)
+{
+    uint64_t n_log;
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < SQLITE_DB_QUERY_N; i++)
+        if (sqlite3_prepare_v3(db->file.db, query_text[i], -1, SQLITE_PREPARE_PERSISTENT,
+                &db->query[i], NULL) != SQLITE_OK)
+            r = sqlite_file_fail(&db->file, e);
+    if (r == 0)
+        r = sqlite_file_ask(&db->file, "SELECT revision FROM counter", &db->revision, e);
+    if (r == 0)
+        r = sqlite_file_ask(&db->file, "SELECT count(*) FROM change", &n_log, e);
+    if (r == 0)
+        r = sqlite_file_ask(&db->file, "SELECT min(revision) FROM change", &db->log_first, e);
+    if (r != 0)
+        return r;
+    db->n_log = n_log;
+    if (db->log_first == 0)
+        db->log_first = 1;
+    return 0;
+}
+
+/* As sqlite_file_open(), with all statements prepared. */
+static int sqlite_db_open(struct sqlite_db *db, const char *path, struct err *e)
+{
+    int r;
+
+    *db = (struct sqlite_db){.file = SQLITE_FILE_NULL};
+    r = sqlite_file_open(&db->file, path, e);
+    /* A savepoint of many pages needs room for a while, which must not be files elsewhere. */
+    if (r == 0)
+        r = sqlite_file_run(&db->file, "PRAGMA temp_store = MEMORY", e);
+    return r == 0 ? prepare(db, e) : r;
+}
+
+/* Release it. Idempotent; also after an open that failed. */
+static void sqlite_db_close(struct sqlite_db *db)
+{
+    for (int i = 0; i < SQLITE_DB_QUERY_N; i++)
+        sqlite3_finalize(db->query[i]);
+    sqlite_file_close(&db->file);
+    *db = (struct sqlite_db){.file = SQLITE_FILE_NULL};
+}
+
+/* ---- sqlite ---------------------------------------------------------------------------------- */
 
 struct sqlite {
     struct store base;

@@ -1,5 +1,5 @@
 /*
- * sqlite.h - the embedded store: one SQLite file (sqlite_file.h), and a thread that waits for the
+ * sqlite.h - the embedded store: one SQLite file, and a thread that waits for the
  * disk.
  *
  * Write-ahead log, synchronous=FULL: what was committed survives the process and the machine.

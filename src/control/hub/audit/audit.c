@@ -6,14 +6,369 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/htab.h"
+#include "base/containers.h"
 #include "base/text.h"
-#include "hub/audit/audit_subject.h"
-#include "hub/audit/audit_trim.h"
-#include "hub/record/admin_record.h"
-#include "store/store_now.h"
+#include "mesh/object/object_meta.h"
+
+/* ---- audit rings ----------------------------------------------------------------------------- */
+
+#define CAP_FIRST 16
+
+void audit_rings_deinit(struct audit_rings *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        free(r->items[i].ids);
+    free(r->items);
+    *r = (struct audit_rings){.n = 0};
+}
+
+static int compare(const void *item, const void *wanted)
+{
+    return strcmp(((const struct audit_ring *)item)->network, wanted);
+}
+
+static struct audit_ring *find_or_make(struct audit_rings *r, const char *network)
+{
+    bool found;
+    size_t at = sorted_place(r->items, r->n, sizeof(*r->items), compare, network, &found);
+    struct audit_ring *items;
+
+    if (found)
+        return &r->items[at];
+    items = sorted_open(r->items, r->n, sizeof(*r->items), at, &r->cap);
+    if (!items)
+        return NULL;
+    r->items = items;
+    r->n++;
+    items[at] = (struct audit_ring){.cap = 0};
+    memcpy(items[at].network, network, strnlen(network, NAME_MAX_LEN));
+    return &items[at];
+}
+
+/* A network without entries is not remembered. */
+static void drop_if_empty(struct audit_rings *r, struct audit_ring *ring)
+{
+    size_t at = (size_t)(ring - r->items);
+
+    if (ring->n > 0)
+        return;
+    free(ring->ids);
+    memmove(ring, ring + 1, (--r->n - at) * sizeof(*ring));
+}
+
+static bool grow(struct audit_ring *ring)
+{
+    size_t cap = ring->cap == 0 ? CAP_FIRST : 2 * ring->cap;
+    struct audit_rings_id *ids = malloc(cap * sizeof(*ids));
+
+    if (!ids)
+        return false;
+    for (size_t i = 0; i < ring->n; i++)
+        ids[i] = ring->ids[(ring->first + i) & (ring->cap - 1)];
+    free(ring->ids);
+    ring->ids = ids;
+    ring->cap = cap;
+    ring->first = 0;
+    return true;
+}
+
+static bool parse(const char *id, struct audit_rings_id *ret)
+{
+    if (!audit_id_check(id))
+        return false;
+    ret->number = audit_id_number(id);
+    ret->n = (unsigned)strtoul(id + strcspn(id, "-") + 1, NULL, 16);
+    return true;
+}
+
+static struct audit_rings_id take_oldest(struct audit_ring *ring)
+{
+    struct audit_rings_id id = ring->ids[ring->first];
+
+    ring->first = (ring->first + 1) & (ring->cap - 1);
+    ring->n--;
+    return id;
+}
+
+void audit_rings_add(struct audit_rings *r, const char *network, const char *id)
+{
+    struct audit_rings_id parsed;
+    struct audit_ring *ring;
+
+    if (!parse(id, &parsed))
+        return;
+    ring = find_or_make(r, network);
+    if (!ring)
+        return;
+    if (ring->n < ring->cap || grow(ring))
+        ring->ids[(ring->first + ring->n++) & (ring->cap - 1)] = parsed;
+    drop_if_empty(r, ring);
+}
+
+void audit_rings_remove(struct audit_rings *r, const char *network, const char *id)
+{
+    bool found;
+    size_t at = sorted_place(r->items, r->n, sizeof(*r->items), compare, network, &found);
+    struct audit_ring *ring = found ? &r->items[at] : NULL;
+    struct audit_rings_id gone;
+
+    if (!ring || !parse(id, &gone))
+        return;
+    while (ring->n > 0) {
+        const struct audit_rings_id *oldest = &ring->ids[ring->first];
+
+        if (oldest->number > gone.number || (oldest->number == gone.number && oldest->n > gone.n))
+            break;
+        (void)take_oldest(ring);
+    }
+    drop_if_empty(r, ring);
+}
+
+bool audit_rings_take(struct audit_rings *r, char ret_id[static AUDIT_ID_MAX])
+{
+    struct audit_ring *most = NULL;
+    struct audit_rings_id id;
+
+    for (size_t i = 0; i < r->n; i++)
+        if (!most || r->items[i].n > most->n)
+            most = &r->items[i];
+    if (!most)
+        return false;
+    id = take_oldest(most);
+    (void)audit_id(ret_id, id.number, id.n);
+    drop_if_empty(r, most);
+    return true;
+}
+
+/* ---- audit subject --------------------------------------------------------------------------- */
+
+/* what an operation of a commit is about, whether the audit log tells of it, and in which words. */
+
+/*
+ * What goes with something else has no entry of its own; audit.h says what that is. Pure.
+ */
+
+/* What an operation is about. */
+struct audit_subject {
+    const char *prefix;             /* of its key */
+    enum record_kind kind;          /* NONE: nothing that the log tells of, or an admin token */
+    bool is_admin;                  /* an admin token */
+    char network[NAME_MAX_LEN + 1]; /* "": none is known */
+    char name[OBJECT_NAME_MAX + 1]; /* of the node, edge or admin token; a join token's hash */
+    uint64_t revision;              /* of the record, before; 0: there was none */
+};
+
+/* What the commit does besides, which makes some of its operations a part of something else. */
+struct audit_subject_around {
+    bool has_network;  /* a network is made or removed */
+    bool adds_node;    /* a node is made */
+    bool removes_node; /* a node is removed */
+};
+
+/* By the operation's key; its revision is not known yet. */
+static struct audit_subject audit_subject_of(const struct store_op *op)
+{
+    struct record_key k = record_key_parse(op->key);
+    struct audit_subject s = {.kind = k.kind};
+
+    s.prefix = k.object ? k.object->prefix : record_prefix(k.kind);
+    memcpy(s.network, k.network, sizeof(s.network));
+    memcpy(s.name, k.name, sizeof(s.name));
+    s.is_admin = strncmp(op->key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) == 0;
+    if (s.is_admin) {
+        s.prefix = ADMIN_RECORD_PREFIX;
+        (void)snprintf(s.name, sizeof(s.name), "%.63s", op->key + strlen(ADMIN_RECORD_PREFIX));
+    }
+    return s;
+}
+
+/* The network of a token, which only its value tells. */
+static void audit_subject_learn(struct audit_subject *s, const char *key, const char *value)
+{
+    struct admin_record admin;
+    struct token_record token;
+
+    if (s->is_admin && admin_record_decode(&admin, key, value, NULL) == 0)
+        memcpy(s->network, admin.network, sizeof(s->network));
+    if (s->kind == RECORD_TOKEN && record_token_decode(&token, value, NULL) == 0)
+        memcpy(s->network, token.network, sizeof(s->network));
+}
+
+/* All operations of one commit. */
+static struct audit_subject_around audit_subject_around_of(const struct store_op *ops, size_t n_ops)
+{
+    struct audit_subject_around all = {.has_network = false};
+
+    for (size_t i = 0; i < n_ops; i++) {
+        enum record_kind kind = record_key_parse(ops[i].key).kind;
+        bool is_put = ops[i].kind == STORE_OP_PUT;
+
+        if (ops[i].kind == STORE_OP_CHECK)
+            continue;
+        all.has_network |= kind == RECORD_NETWORK;
+        all.adds_node |= kind == RECORD_NODE && is_put;
+        all.removes_node |= kind == RECORD_NODE && !is_put;
+    }
+    return all;
+}
+
+/* Does it get an entry, with what the commit does besides? */
+static bool audit_subject_is_told(
+    const struct audit_subject *s, const struct audit_subject_around *all)
+{
+    switch (s->kind) {
+    case RECORD_NETWORK:
+        return true;
+    case RECORD_NODE:
+    case RECORD_OBJECT:
+        return !all->has_network;
+    case RECORD_EDGE:
+        return !all->removes_node;
+    case RECORD_TOKEN:
+        return !all->adds_node;
+    case RECORD_NONE:
+        return s->is_admin;
+    case RECORD_IPAM:
+    case RECORD_REPORT:
+    case RECORD_N:
+        break;
+    }
+    return false;
+}
+
+/* What the entry says of it. @new_revision: what the commit becomes. */
+static void audit_subject_fill(const struct audit_subject *s, const struct store_op *op,
+    uint64_t new_revision, struct audit_record *record)
+{
+    const char *prefix = s->prefix;
+    bool is_put = op->kind == STORE_OP_PUT;
+    const char *word = s->revision == 0 ? "create" : "change";
+
+    (void)snprintf(record->operation, sizeof(record->operation), "%s", is_put ? word : "remove");
+    if (s->is_admin)
+        (void)snprintf(record->object, sizeof(record->object), "%s%s", prefix, s->name);
+    else if (s->kind == RECORD_TOKEN)
+        (void)snprintf(
+            record->object, sizeof(record->object), "%s%.*s", prefix, AUDIT_TOKEN_ID_LEN, s->name);
+    else
+        (void)snprintf(record->object, sizeof(record->object), "%s%s%s%s", prefix, s->network,
+            s->name[0] ? "/" : "", s->name);
+    memcpy(record->network, s->network, sizeof(record->network));
+    record->old_revision = s->revision;
+    record->new_revision = is_put ? new_revision : 0;
+}
+
+/* ---- the oldest entries of the audit log go when they are too old, or too many --------------- */
+
+/* Most entries that one commit removes. */
+#define TRIM_MAX 256
+
+/* The entries that one commit is to remove. */
+struct trim {
+    struct audit *a; /* pins */
+    enum audit_kind kind;
+    nsec_t now;
+    int64_t oldest; /* s since 1970: entries from before this are removed */
+    char keys[TRIM_MAX][RECORD_KEY_MAX];
+    size_t n;
+};
+
+/* It has ended. @e: why it failed; NULL: it did not. */
+static void end_trim(struct trim *t, const struct err *e)
+{
+    t->a->n_trims--;
+    if (e)
+        t->a->failure = *e;
+    free(t);
+}
+
+/* True: the entry is too old, and the next one may be so too. */
+static bool pick_old(struct trim *t, const struct store_item *item)
+{
+    struct audit_record record;
+    bool is_damaged = audit_record_decode(&record, item->key, item->value, NULL) != 0;
+
+    /* An entry that cannot be read is removed once it is the oldest: it tells nobody anything. */
+    if (t->n == TRIM_MAX || (!is_damaged && record.time >= t->oldest))
+        return false;
+    audit_rings_remove(&t->a->rings[t->kind], is_damaged ? "" : record.network,
+        item->key + strlen(audit_record_prefix(t->kind)));
+    (void)snprintf(t->keys[t->n++], RECORD_KEY_MAX, "%s", item->key);
+    return true;
+}
+
+/* Of entries that are too many, the oldest of whoever has the most. Should the commit fail they are
+ * not looked for again before they are too old, or the hub starts anew. */
+static void pick_most(struct trim *t)
+{
+    char id[AUDIT_ID_MAX];
+
+    while (t->n < TRIM_MAX && t->a->n[t->kind] > t->a->max[t->kind] + t->n &&
+           audit_rings_take(&t->a->rings[t->kind], id))
+        (void)audit_record_key(t->keys[t->n++], t->kind, id);
+}
+
+static void on_trimmed(void *ctx, const struct store_answer *answer)
+{
+    struct trim *t = ctx;
+    size_t *n = &t->a->n[t->kind];
+
+    if (answer->r == 0)
+        *n -= t->n < *n ? t->n : *n;
+    /* As many as one commit removes: there may be more, and they do not wait. */
+    if (answer->r == 0 && t->n == TRIM_MAX)
+        t->a->trimmed_at = 0;
+    end_trim(t, answer->r == 0 ? NULL : answer->e);
+}
+
+static void on_oldest(void *ctx, const struct store_answer *answer)
+{
+    struct trim *t = ctx;
+    struct store_op ops[TRIM_MAX];
+    struct err e = ERR_NULL;
+
+    for (size_t i = 0; answer->r == 0 && i < answer->n_items && pick_old(t, &answer->items[i]); i++)
+        continue;
+    if (answer->r == 0)
+        pick_most(t);
+    if (answer->r != 0 || t->n == 0) {
+        end_trim(t, answer->r == 0 ? NULL : answer->e);
+        return;
+    }
+    for (size_t i = 0; i < t->n; i++)
+        ops[i] = (struct store_op){
+            .kind = STORE_OP_DELETE, .key = t->keys[i], .expect = STORE_EXPECT_ANY};
+    if (store_commit(t->a->store, ops, t->n, t->now, on_trimmed, t, &e) != 0)
+        end_trim(t, &e);
+}
+
+/*
+ * Look for some, and have them removed; n_trims counts those on their way
+ *
+ * Return: 0 or negative errno with words; what fails later is left in @a's failure.
+ */
+static int audit_trim(struct audit *a, enum audit_kind kind, nsec_t now, struct err *e)
+{
+    struct store_range range = {.prefix = audit_record_prefix(kind), .limit = TRIM_MAX};
+    struct trim *t = calloc(1, sizeof(*t));
+    int r;
+
+    if (!t)
+        return err_set(e, -ENOMEM, "no memory for the audit log");
+    t->a = a;
+    t->kind = kind;
+    t->now = now;
+    t->oldest = a->wall() - a->age_s;
+    r = store_list(a->store, &range, on_oldest, t, e);
+    if (r != 0)
+        free(t);
+    else
+        a->n_trims++;
+    return r;
+}
+
+/* ---- writes the audit log; see audit.h ------------------------------------------------------- */
 
 /* How long a refusal waits, to be counted together with others of its kind. */
 #define GATHER_FOR (10 * NSEC_PER_SEC)
@@ -513,8 +868,7 @@ static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e
     return 0;
 }
 
-/* ---- by the clock ------------------------------------------------------------------------------
- */
+/* ---- by the clock ---------------------------------------------------------------------------- */
 
 /* Return the failure of what an earlier call has begun, once. */
 static int take_failure(struct audit *a, struct err *e)

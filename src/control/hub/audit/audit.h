@@ -23,7 +23,7 @@
  * own, so that they push no change out.
  *
  * Entries are never changed. They go when they are too old; and when there are too many, the oldest
- * of the network that has the most (audit_rings.h).
+ * of the network that has the most (audit.h).
  *
  * An actor is "uid:0" (of the admin socket), "admin:NAME" (an admin token), "file:admin.token",
  * "node:NETWORK/NAME", "join:ID" (a join token), "hub" (of several: "hub:NAME") or "stranger".
@@ -40,9 +40,66 @@
 #include "base/addr.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "hub/audit/audit_rings.h"
-#include "hub/record/audit_record.h"
+#include "base/parse.h"
+#include "hub/record/record.h"
 #include "store/store.h"
+
+struct audit_place;
+struct err;
+
+/* ---- which entries of the audit log are whose, so that no network pushes out another's ------- */
+
+/*
+ * Theory of operation. The log has room for so many entries in all. When it is full the oldest
+ * entry goes of that network which has the most. So a network may use all that nobody else uses,
+ * and loses its own entries first when it fills the log; one that has less than its share loses
+ * none. Kept in memory beside the store, 16 bytes an entry. Entries about no network are those of
+ * one more, "".
+ *
+ * Pure. Threads: the caller's.
+ */
+
+/** An entry's ID as numbers. */
+struct audit_rings_id {
+    uint64_t number; /* of its commit */
+    unsigned n;      /* among the entries of that */
+};
+
+/** The entries of one network, oldest first. */
+struct audit_ring {
+    char network[NAME_MAX_LEN + 1];
+    struct audit_rings_id *ids; /* owns; a ring of @cap places, a power of two */
+    size_t cap;
+    size_t first; /* place of the oldest */
+    size_t n;
+};
+
+struct audit_rings {
+    struct audit_ring *items; /* owns; sorted by network */
+    size_t n;
+    size_t cap;
+};
+
+/** audit_rings_deinit() - forget all; idempotent, safe on zeroes. */
+void audit_rings_deinit(struct audit_rings *r);
+
+/**
+ * audit_rings_add() - there is one more entry
+ * @id:	newer than those before of that network. What is no ID is passed over
+ *
+ * Without memory it is not known, and goes when it is too old.
+ */
+void audit_rings_add(struct audit_rings *r, const char *network, const char *id);
+
+/** audit_rings_remove() - that entry has gone, and with it older ones of the same network. */
+void audit_rings_remove(struct audit_rings *r, const char *network, const char *id);
+
+/**
+ * audit_rings_take() - the oldest entry of the network that has the most; it is forgotten here
+ *
+ * Return: false when no entry is known.
+ */
+bool audit_rings_take(struct audit_rings *r, char ret_id[static AUDIT_ID_MAX]);
 
 /** Most entries of one commit; the last one counts what is left out. Room to leave in a commit. */
 #define AUDIT_PER_COMMIT 64
@@ -132,8 +189,6 @@ void audit_act_each(struct audit *a, const struct audit_by *by);
 /** audit_token_id() - what a join token is called: the start of its hash, in hex. Returns @buf. */
 const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct token_hash *hash);
 
-struct audit_place;
-
 /** A commit with the entries that tell of it. */
 struct audit_commit {
     struct store_op *ops;          /* owns the array: the operations, and behind them the entries */
@@ -192,3 +247,38 @@ void audit_refused(struct audit *a, const char *operation, const char *network, 
  * then is tried again by the next call.
  */
 int audit_tick(struct audit *a, nsec_t now, bool flush, struct err *e);
+
+/* ---- reads the audit log in pages, newest first or onward from a place ----------------------- */
+
+/*
+ * A page costs a bounded number of records, whatever is asked for: a reader that wants few of
+ * many gets fewer than the page holds, and the place where to go on.
+ */
+
+/** Most entries of a page, and how many it has unless said otherwise. */
+#define AUDIT_PAGE_MAX     1000
+#define AUDIT_PAGE_DEFAULT 100
+
+struct audit_query {
+    char after[AUDIT_ID_MAX];       /* entries behind it, oldest first; "": the newest */
+    char before[AUDIT_ID_MAX];      /* the newest of those before it; "": of all */
+    char network[NAME_MAX_LEN + 1]; /* only what is about it; "": everything */
+    int64_t since;                  /* s since 1970; only what is not older */
+    unsigned limit;                 /* 1 to AUDIT_PAGE_MAX */
+};
+
+/** The page, which is given; or, when @r is not 0, negative errno with words. */
+typedef void (*audit_read_done_fn)(void *ctx, int r, json_t *page, const struct err *e);
+
+/**
+ * audit_read() - a page: {"entries": [...], "next": ID, "previous": ID}
+ *
+ * The entries are in the order of events. "next" is where to go on with `after`; "previous" is
+ * there when there may be older ones, and is where to go on with `before`.
+ *
+ * @done:	called once, later
+ *
+ * Return: 0: accepted; or negative errno with words, and @done is not called.
+ */
+int audit_read(const struct audit *audit, const struct audit_query *query, audit_read_done_fn done,
+    void *ctx, struct err *e);

@@ -1,5 +1,5 @@
-/* audit_read.c - see audit_read.h. */
-#include "audit_read.h"
+/* audit_read.c - see audit.h. */
+#include "audit.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hub/audit/audit_rings.h"
+#include "hub/audit/audit.h"
 
 static void add(struct audit_rings *r, const char *network, uint64_t number)
 {

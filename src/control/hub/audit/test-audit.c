@@ -12,10 +12,8 @@
 #include "backends/store_open.h"
 #include "base/err.h"
 #include "hub/audit/audit.h"
-#include "hub/audit/audit_read.h"
-#include "hub/record/admin_record.h"
 #include "hub/record/record.h"
-#include "store/store_now.h"
+#include "store/store.h"
 #include "test/support/sample_late.h"
 
 static int64_t wall_now;

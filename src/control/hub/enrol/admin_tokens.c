@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "hub/model/model.h"
-#include "os/statefile.h"
-#include "store/store_now.h"
+#include "os/file.h"
+#include "store/store.h"
 
 #define TEXT_PREFIX "weft-admin1."
 

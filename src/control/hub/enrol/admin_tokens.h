@@ -16,11 +16,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/content/role.h"
+#include "api/content/route.h"
+#include "api/server/admission.h"
 #include "base/rate.h"
-#include "base/rng.h"
-#include "hub/enrol/limiter.h"
-#include "hub/record/admin_record.h"
+#include "base/secret.h"
+#include "hub/record/record.h"
 #include "store/store.h"
 
 struct err;

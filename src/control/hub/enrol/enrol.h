@@ -20,10 +20,10 @@
  */
 #pragma once
 
+#include "api/server/admission.h"
 #include "base/clock.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "hub/audit/audit.h"
-#include "hub/enrol/limiter.h"
 #include "hub/model/model.h"
 #include "hub/record/request.h"
 #include "wire/member_proof.h"

@@ -1,5 +1,5 @@
 /*
- * handlers.h - what answers the calls of the hub's API: a function for each row of routes.c.
+ * handlers.h - what answers the calls of the hub's API: a function for each row of handlers.c.
  *
  * Each is a route_fn whose ctx is a struct handlers. What it takes and answers is in docs/API.md.
  * Those who ask are divided by how they reach the hub (api/content/route.h), and the files with
@@ -13,7 +13,7 @@
  *     handlers_move.c     administrators: where the hub will be
  *     handlers_traffic.c  administrators: what the edges have moved
  *     handlers_page.c     administrators: all of it on a page for a browser
- *     handlers_objects.c  administrators: objects, read and written
+ *     objects.c  administrators: objects, read and written
  *
  * Theory of operation. A handler that only reads reads the model, and answers at once. One that
  * writes checks by the model, hands a commit to the store, and answers when it is on the disk
@@ -24,11 +24,12 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "api/content/route.h"
-#include "base/rng.h"
+#include "base/secret.h"
 
 struct admin_tokens;
 struct audit;
@@ -45,10 +46,9 @@ struct networks;
 struct owners;
 struct publics;
 struct reports;
-struct resource_counts;
 struct server;
-struct streams;
 struct spending;
+struct streams;
 struct traffic_book;
 struct watcher;
 
@@ -256,7 +256,7 @@ void handlers_traffic(void *ctx, const struct request *rq, struct response *rs);
 /** handlers_page() - GET /v1/networks/{network}/page: the same and more, as a page for people. */
 void handlers_page(void *ctx, const struct request *rq, struct response *rs);
 
-/* ---- handlers_objects.c ---- */
+/* ---- objects.c ---- */
 
 /** handlers_objects_list() - GET /v1/networks/{network}/objects/{kind}: all objects of a kind. */
 void handlers_objects_list(void *ctx, const struct request *rq, struct response *rs);
@@ -326,3 +326,41 @@ void handlers_refuse_newcomer(struct response *rs, int r, const struct err *e);
 
 /** handlers_refuse_network() - why a network is not made: @r is what networks_add() says. */
 void handlers_refuse_network(struct response *rs, int r, const struct err *e);
+
+/* ---- the table of the hub's calls: one row each, as docs/API.md lists them ------------------- */
+
+/*
+ * It stands above the handlers: a handler that tells of the table is lent it.
+ */
+
+/** All of them; the ctx of each is a struct handlers. Ends with ROUTES_END. */
+extern const struct route routes[];
+
+/* ---- a node is removed, with what is known about it ------------------------------------------ */
+
+/**
+ * node_removal_leave() - answer a request of @node itself by removing it
+ * @rs:		the answer, or that it comes later
+ *
+ * One that has done nothing but enrol, some minutes ago at most, gives the use of its token back:
+ * to a token at most sixteen times in a run of the hub.
+ */
+void node_removal_leave(struct handlers *h, const struct request *rq, struct response *rs,
+    const struct model_node *node);
+
+/** node_removal_by_admin() - the same because an administrator asks, unless it is the hub. */
+void node_removal_by_admin(struct handlers *h, const struct request *rq, struct response *rs,
+    const struct model_node *node);
+
+/* ---- what is counted on other threads for GET /v1/metrics ------------------------------------ */
+
+/** What the writer of Kubernetes' resources has done; it counts on a thread of its own. */
+struct resource_counts {
+    atomic_bool is_leading;       /* this hub is the one that writes them */
+    _Atomic uint64_t n_applied;   /* writes of metadata and spec */
+    _Atomic uint64_t n_status;    /* writes of one writer's part of a status */
+    _Atomic uint64_t n_failed;    /* of both, those that failed */
+    _Atomic uint64_t n_wishes;    /* changes that people wished there */
+    _Atomic uint64_t n_refused;   /* of them, those that the hub has refused */
+    _Atomic uint64_t n_conflicts; /* fields that others own and that differ from what the hub has */
+};

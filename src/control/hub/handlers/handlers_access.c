@@ -6,7 +6,7 @@
 #include "api/server/server.h"
 #include "base/err.h"
 #include "base/secret.h"
-#include "hub/audit/audit_read.h"
+#include "hub/audit/audit.h"
 #include "hub/enrol/admin_tokens.h"
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
@@ -15,7 +15,7 @@
 #include "hub/networks/backup.h"
 #include "hub/networks/disk_work.h"
 #include "hub/networks/networks.h"
-#include "hub/record/admin_record.h"
+#include "hub/record/record.h"
 #include "os/clock.h"
 #include "os/log.h"
 

@@ -4,13 +4,12 @@
 #include <string.h>
 
 #include "api/content/token.h"
-#include "api/server/identity.h"
+#include "api/server/tls_front.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/later.h"
-#include "hub/handlers/node_removal.h"
 #include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
 #include "hub/networks/networks.h"

@@ -1,6 +1,6 @@
 /* handlers_page.c - a network on a page for people (page/page.h). */
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "cost/ledger.h"
 #include "hub/handlers/handlers.h"

@@ -11,7 +11,6 @@
 #include "hub/handlers/access.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/later.h"
-#include "hub/handlers/node_removal.h"
 #include "hub/model/model.h"
 #include "hub/model/proof.h"
 #include "hub/streams/streams.h"
@@ -21,7 +20,7 @@
 #include "os/log.h"
 #include "os/machine.h"
 #include "store/store.h"
-#include "wire/stream_proof.h"
+#include "wire/stream.h"
 
 /* Strangers are not told where the hub's files are. */
 static void refuse_health(const struct request *rq, struct response *rs, const struct err *why)

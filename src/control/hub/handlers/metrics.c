@@ -1,8 +1,6 @@
 /*
  * metrics.c - GET /v1/metrics. It reads all parts of the hub, and none of them knows it.
  */
-#include "hub/handlers/metrics.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

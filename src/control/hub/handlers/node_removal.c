@@ -1,10 +1,7 @@
-/* node_removal.c - see node_removal.h. */
-#include "node_removal.h"
-
+/* node_removal.c - a node is removed, with what is known about it; see handlers.h. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "hub/audit/audit.h"
 #include "hub/enrol/enrol.h"

@@ -4,18 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
+#include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
 #include "hub/model/model.h"
+#include "hub/model/node_routes.h"
+#include "hub/networks/networks.h"
+#include "hub/watch/edge_view.h"
+#include "hub/watch/reports.h"
+#include "os/clock.h"
 #include "os/log.h"
 
-uint64_t objects_given_version(const struct object_call *call)
+/* The version at which the object has to be; 0: at any. */
+static uint64_t objects_given_version(const struct object_call *call)
 {
     return call->object.meta.resource_version;
 }
 
-void objects_refuse_version(const struct object_call *call, struct response *rs)
+/* It is not at that version: @rs says 409. */
+static void objects_refuse_version(const struct object_call *call, struct response *rs)
 {
     const struct request *rq = &call->later.rq;
 
@@ -24,7 +31,13 @@ void objects_refuse_version(const struct object_call *call, struct response *rs)
         rq->params[2], (unsigned long long)objects_given_version(call));
 }
 
-struct model_node *objects_hold_node(const struct object_call *call,
+/*
+ * A node that the object speaks of has to be there when it is written
+ * @ret:	the operation that checks it, for objects_write(); with @key
+ *
+ * Return: the node, lent; NULL: there is none, and @rs says 404.
+ */
+static struct model_node *objects_hold_node(const struct object_call *call,
     const struct model_network *net, const char *name, struct store_op *ret,
     char key[static RECORD_KEY_MAX], struct response *rs)
 {
@@ -62,8 +75,17 @@ static void written(struct later *l, const struct store_answer *a, struct respon
             rq->params[1], rq->params[2]);
 }
 
-void objects_write(struct object_call *call, struct response *rs, struct store_op op, char *value,
-    uint64_t held, const struct store_op *checks, size_t n_checks)
+/*
+ * Have one record written
+ * @op:		its key, and the lease
+ * @value:	taken; NULL: there was no memory for it
+ * @held:	the record's version now, at which it has to be; 0: there is none
+ * @checks:	@n_checks operations that go with it, at most OBJECT_ABOUT_MAX
+ *
+ * The answer is the object as it is then, or why it was not written.
+ */
+static void objects_write(struct object_call *call, struct response *rs, struct store_op op,
+    char *value, uint64_t held, const struct store_op *checks, size_t n_checks)
 {
     _cleanup_(freep) char *text = value;
     struct store_op ops[1 + OBJECT_ABOUT_MAX];
@@ -88,7 +110,8 @@ void objects_write(struct object_call *call, struct response *rs, struct store_o
 
 /* ---- removing ------------------------------------------------------------------------------- */
 
-void objects_refuse_missing(const struct request *rq, struct response *rs)
+/* There is no such object: @rs says 404. */
+static void objects_refuse_missing(const struct request *rq, struct response *rs)
 {
     response_refuse(
         rs, 404, "network \"%s\" has no %s \"%s\"", rq->params[0], rq->params[1], rq->params[2]);
@@ -121,11 +144,619 @@ static void begin_removal(struct later *l, const struct request *rq, struct resp
         objects_refuse_missing(rq, rs);
 }
 
-void objects_remove(
+/* The remove of a kind whose object is one record, and nothing else. */
+static void objects_remove(
     struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs)
 {
     struct later *l = later_new(h, rq, rs, sizeof(*l), begin_removal);
 
     if (l)
         later_begin(l, rq, rs);
+}
+
+/* ---- meshEdges as an administrator reads and writes them; see objects.h ---------------------- */
+
+/*
+ * There is one for each pair that an administrator has said something about, or of which one of the
+ * two nodes reports something.
+ */
+
+/* All edges that somebody said or observed something about. */
+static void list(const struct model_network *net, const struct object_kind *kind, json_t *items)
+{
+    struct edge_pairs pairs = EDGE_PAIRS_NULL;
+    int64_t wall_s = clock_wall_s();
+
+    (void)edge_pairs_known(&pairs, net, false);
+    for (size_t i = 0; i < pairs.n; i++)
+        json_array_append_new(items, edge_view_object(&pairs.items[i], wall_s));
+    edge_pairs_deinit(&pairs);
+}
+
+static bool is_known(const struct edge_pair *pair)
+{
+    const struct model_node *a = pair->nodes[0];
+    const struct model_node *b = pair->nodes[1];
+    const char *to_a = a->pub.spec.meta.name;
+    const char *to_b = b->pub.spec.meta.name;
+
+    return model_find_edge(a->net, to_a, to_b) || edge_parts_find(&a->heard.report.edges, to_b) ||
+           edge_parts_find(&b->heard.report.edges, to_a) ||
+           edge_parts_find(&a->heard.probed, to_b) || edge_parts_find(&b->heard.probed, to_a);
+}
+
+/* The edge of that name, see above; NULL: there is none. */
+static json_t *get(
+    const struct model_network *net, const struct object_kind *kind, const char *name)
+{
+    const char *middle = strstr(name, "--");
+    char first[ROUTE_PARAM_MAX + 1];
+    struct edge_pair pair;
+
+    if (!middle)
+        return NULL;
+    memcpy(first, name, (size_t)(middle - name));
+    first[middle - name] = '\0';
+    pair.nodes[0] = model_find_node(net, first);
+    pair.nodes[1] = model_find_node(net, middle + 2);
+    if (!pair.nodes[0] || !pair.nodes[1] || strcmp(first, middle + 2) >= 0 || !is_known(&pair))
+        return NULL;
+    return edge_view_object(&pair, clock_wall_s());
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static bool has_pins(const struct mesh_edge *edge)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (!endpoint_is_none(&edge->pins[i].endpoint) ||
+            !x25519_public_is_none(&edge->pins[i].key))
+            return true;
+    return false;
+}
+
+static void put(struct object_call *call, struct model_network *net, struct response *rs)
+{
+    const struct request *rq = &call->later.rq;
+    const struct mesh_edge *given = &call->object.edge;
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.key = record_key(key, RECORD_EDGE, rq->params[0], rq->params[2])};
+    char ends[2][RECORD_KEY_MAX];
+    struct store_op checks[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct model_node *node =
+            objects_hold_node(call, net, given->nodes[i], &checks[i], ends[i], rs);
+
+        if (!node)
+            return;
+        if (node->pub.spec.hub && given->path == EDGE_PATH_OFF) {
+            response_refuse(rs, 400,
+                "an edge to the hub cannot be off: \"weft node rm %s\" cuts "
+                "that node off",
+                given->nodes[1 - i]);
+            return;
+        }
+        if (node->pub.spec.hub && given->rate != 0) {
+            response_refuse(rs, 400,
+                "an edge to the hub has no rate: \"weft node set %s --rate\" limits all that this "
+                "node sends, to the hub as well",
+                given->nodes[1 - i]);
+            return;
+        }
+        if (node->pub.spec.hub && has_pins(given)) {
+            response_refuse(rs, 400,
+                "an edge to the hub pins nothing: where \"%s\" is, \"weft hub move\" says, and its "
+                "key is in each join token",
+                given->nodes[i]);
+            return;
+        }
+    }
+    objects_write(
+        call, rs, op, record_edge_encode(given), model_revision(net->model, key), checks, 2);
+}
+
+const struct objects_row objects_edge = {
+    .kind = &mesh_edge_kind,
+    .list = list,
+    .get = get,
+    .put = put,
+    .remove = objects_remove,
+};
+
+/* ---- the Network as an administrator reads and writes it; see objects.h ---------------------- */
+
+static void network_list(
+    const struct model_network *net, const struct object_kind *kind, json_t *items)
+{
+    json_array_append_new(items, network_encode(&net->pub.spec));
+}
+
+static json_t *network_get(
+    const struct model_network *net, const struct object_kind *kind, const char *name)
+{
+    bool is_it = strcmp(name, net->pub.spec.meta.name) == 0;
+
+    return is_it ? network_encode(&net->pub.spec) : NULL;
+}
+
+static void change(struct object_call *call, struct model_network *net, struct response *rs)
+{
+    const struct network *given = &call->object.network;
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.key = record_key(key, RECORD_NETWORK, net->pub.spec.meta.name, "")};
+
+    objects_write(call, rs, op, record_network_encode(given, &net->maker),
+        net->pub.spec.meta.resource_version, NULL, 0);
+}
+
+/* It was made; what else the object says is written now. */
+static void on_made(void *ctx, int r, struct model_network *net, const struct err *e)
+{
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    if (r == 0) {
+        later_again(l);
+        return;
+    }
+    handlers_refuse_network(&rs, r, e);
+    later_end(l, &rs);
+}
+
+static void make(struct object_call *call, struct response *rs)
+{
+    const struct network *given = &call->object.network;
+    struct network_request nr = {.cidr4 = given->cidr4,
+        .cidr6 = given->cidr6,
+        .topology = given->topology,
+        .mtu = given->mtu,
+        .keepalive = given->keepalive};
+    struct err e = ERR_NULL;
+    int r;
+
+    memcpy(nr.name, call->later.rq.params[0], sizeof(nr.name));
+    nr.name[NAME_MAX_LEN] = '\0';
+    if (objects_given_version(call) != 0) {
+        objects_refuse_version(call, rs);
+        return;
+    }
+    r = networks_add(call->later.h->networks, &nr, on_made, &call->later, &e);
+    if (r == 0)
+        later_wait(&call->later);
+    else
+        handlers_refuse_network(rs, r, &e);
+}
+
+static void network_put(struct object_call *call, struct model_network *net, struct response *rs)
+{
+    const struct request *rq = &call->later.rq;
+    const struct network *given = &call->object.network;
+
+    if (strcmp(rq->params[0], rq->params[2]) != 0)
+        response_refuse(
+            rs, 400, "network \"%s\" is no object of network \"%s\"", rq->params[2], rq->params[0]);
+    else if (!net)
+        make(call, rs);
+    else if (!ip_prefix_equal(&given->cidr4, &net->pub.spec.cidr4) ||
+             !ip_prefix_equal(&given->cidr6, &net->pub.spec.cidr6))
+        response_refuse(rs, 400,
+            "the address blocks of network \"%s\" are fixed: its nodes have their addresses for "
+            "good",
+            rq->params[0]);
+    else
+        change(call, net, rs);
+}
+
+static void remove_network(
+    struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs)
+{
+    if (strcmp(rq->params[0], rq->params[2]) == 0)
+        handlers_networks_remove(h, rq, rs);
+    else
+        objects_refuse_missing(rq, rs);
+}
+
+const struct objects_row objects_network = {
+    .kind = &network_kind,
+    .list = network_list,
+    .get = network_get,
+    .put = network_put,
+    .remove = remove_network,
+};
+
+/* ---- nodes as an administrator reads and writes them; see objects.h -------------------------- */
+
+static json_t *node_json(const struct model_node *node)
+{
+    struct node spec = node->pub.spec;
+    json_t *json;
+
+    spec.status = reports_of_node(node);
+    json = node_encode(&spec);
+    json_decref(spec.status);
+    return json;
+}
+
+static void node_list(
+    const struct model_network *net, const struct object_kind *kind, json_t *items)
+{
+    for (size_t i = 0; i < net->nodes.n; i++)
+        json_array_append_new(items, node_json(model_node_at(net, i)));
+}
+
+static json_t *node_get(
+    const struct model_network *net, const struct object_kind *kind, const char *name)
+{
+    const struct model_node *node = model_find_node(net, name);
+
+    return node ? node_json(node) : NULL;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* Are the fields unchanged that an administrator may not change? */
+static bool keeps_identity(const struct node *given, const struct node *held)
+{
+    return x25519_public_equal(&given->key, &held->key) &&
+           ip_addr_equal(&given->address4, &held->address4) &&
+           ip_addr_equal(&given->address6, &held->address6) && !given->hub == !held->hub &&
+           (!given->stock || held->stock);
+}
+
+/* May the node have the rates that are given? If not, @rs says why. */
+static bool may_have_rates(struct response *rs, const struct node *given, const struct node *held)
+{
+    bool is_asked = given->rates || given->shows_dscp;
+
+    if (is_asked && held->stock)
+        response_refuse(rs, 400,
+            "node \"%s\" is a stock WireGuard, which keeps no rates and shows no DSCP",
+            held->meta.name);
+    else if (is_asked && held->hub)
+        response_refuse(rs, 400,
+            "node \"%s\" is a hub, which keeps no rates and shows no DSCP: what it relays is not "
+            "its own",
+            held->meta.name);
+    else
+        return true;
+    return false;
+}
+
+/* May the node have the routes that are given? If not, @rs says why. */
+static bool may_have_routes(
+    const struct model_network *net, struct response *rs, const struct node *given)
+{
+    struct err e = ERR_NULL;
+    int r;
+
+    if (given->routes && given->hub) {
+        response_refuse(rs, 400,
+            "node \"%s\" is the hub itself, which forwards nobody's packets in the clear: a subnet "
+            "is reached through another node",
+            given->meta.name);
+        return false;
+    }
+    r = node_routes_check(net, given->meta.name, given->routes, &e);
+    if (r == NODE_ROUTES_E_TAKEN)
+        response_refuse(rs, 409, "%s", err_text(&e));
+    else if (r != 0)
+        response_fail(rs, &e);
+    return r == 0;
+}
+
+/*
+ * Two nodes may not have the same route, and an enrolment that is on its way may be giving one of
+ * these to its node. Each enrolment changes the record of the network's address cursor; so a node
+ * that gets routes is written together with that record, unchanged, at the revision that it has
+ * now.
+ *
+ * @value:	for the caller to free()
+ *
+ * Return: how many operations that is, 0 or 1.
+ */
+static size_t hold_routes(const struct model_network *net, const struct node *given,
+    struct store_op *op, char key[static RECORD_KEY_MAX], char **value)
+{
+    *value = NULL;
+    /* A damaged record of the cursor stays as it is, for a person to see. */
+    if (!given->routes || net->ipam.forgot)
+        return 0;
+    *value = record_ipam_encode(net->ipam.next, net->ipam.high);
+    *op = (struct store_op){.kind = *value ? STORE_OP_PUT : STORE_OP_CHECK,
+        .key = record_key(key, RECORD_IPAM, net->pub.spec.meta.name, ""),
+        .value = *value,
+        .expect = net->ipam_revision};
+    return 1;
+}
+
+static void node_put(struct object_call *call, struct model_network *net, struct response *rs)
+{
+    const struct request *rq = &call->later.rq;
+    const struct node *given = &call->object.node;
+    struct model_node *node = model_find_node(net, rq->params[2]);
+    struct node spec = *given;
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.key = record_key(key, RECORD_NODE, rq->params[0], rq->params[2])};
+    _cleanup_(freep) char *cursor = NULL;
+    char cursor_key[RECORD_KEY_MAX];
+    struct store_op other;
+    size_t n_others;
+
+    if (!node) {
+        response_refuse(rs, 404,
+            "network \"%s\" has no node \"%s\": a node is made by \"weft join\"", rq->params[0],
+            rq->params[2]);
+        return;
+    }
+    if (!keeps_identity(given, &node->pub.spec)) {
+        response_refuse(rs, 400,
+            "the key and addresses of node \"%s\" are fixed, and so is whether it is stock; "
+            "labels, island, ephemeral, relay, routes, rate, classRates and showDscp may change",
+            rq->params[2]);
+        return;
+    }
+    if (!may_have_rates(rs, given, &node->pub.spec))
+        return;
+    if (!may_have_routes(net, rs, given))
+        return;
+    /* Where the hub is reached comes from its own command line. */
+    spec.hub = node->pub.spec.hub;
+    /* A file that was written before there was this field does not say it. */
+    spec.stock = node->pub.spec.stock;
+    op.ttl_seconds = given->ephemeral && !spec.hub ? ENROL_EPHEMERAL_SECONDS : 0;
+    n_others = hold_routes(net, given, &other, cursor_key, &cursor);
+    objects_write(call, rs, op, record_node_encode(&spec, &node->token),
+        node->pub.spec.meta.resource_version, &other, n_others);
+}
+
+static void remove_node(
+    struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs)
+{
+    const struct model_node *node = model_find_node(net, rq->params[2]);
+
+    if (node)
+        node_removal_by_admin(h, rq, rs, node);
+    else
+        objects_refuse_missing(rq, rs);
+}
+
+const struct objects_row objects_node = {
+    .kind = &node_kind,
+    .list = node_list,
+    .get = node_get,
+    .put = node_put,
+    .remove = remove_node,
+};
+
+/* ---- objects of the kinds that mean nothing in particular to the hub; see objects.h ---------- */
+
+/*
+ * They are kept, shown, and told to the nodes that may see them, as the kind's row says.
+ */
+
+static void plain_list(
+    const struct model_network *net, const struct object_kind *kind, json_t *items)
+{
+    const struct object *o;
+    size_t i = 0;
+
+    while ((o = model_each_object(net, kind, &i)))
+        json_array_append_new(items, object_encode(o));
+}
+
+static json_t *plain_get(
+    const struct model_network *net, const struct object_kind *kind, const char *name)
+{
+    const struct model_object *o = model_find_object(net, kind, name);
+
+    return o ? object_encode(&o->object) : NULL;
+}
+
+static void plain_put(struct object_call *call, struct model_network *net, struct response *rs)
+{
+    const struct request *rq = &call->later.rq;
+    const struct object *o = &call->object;
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.key = record_object_key(key, o->kind, rq->params[0], rq->params[2])};
+    char keys[OBJECT_ABOUT_MAX][RECORD_KEY_MAX];
+    struct store_op checks[OBJECT_ABOUT_MAX];
+    const char *node;
+    unsigned n = 0;
+
+    while (n < OBJECT_ABOUT_MAX && o->kind->node && (node = o->kind->node(o, n))) {
+        if (!objects_hold_node(call, net, node, &checks[n], keys[n], rs))
+            return;
+        n++;
+    }
+    objects_write(
+        call, rs, op, record_object_encode(o), model_revision(net->model, key), checks, n);
+}
+
+const struct objects_row objects_plain = {
+    .list = plain_list,
+    .get = plain_get,
+    .put = plain_put,
+    .remove = objects_remove,
+};
+
+/* ---- handlers objects ------------------------------------------------------------------------ */
+
+/* objects as an administrator reads, writes and removes them: the calls, for any kind. */
+
+/* The kinds of object that mean more to the hub than their rows in mesh/ say. */
+static const struct objects_row *const rows[] = {
+    &objects_network,
+    &objects_node,
+    &objects_edge,
+};
+
+static const struct objects_row *row_of(const struct object_kind *kind)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (rows[i]->kind == kind)
+            return rows[i];
+    return &objects_plain;
+}
+
+/* The kind in the path's second part; NULL: @rs says 404. */
+static const struct object_kind *find_kind(const struct request *rq, struct response *rs)
+{
+    const struct object_kind *kind = object_kind_find(rq->params[1]);
+    char all[OBJECT_KINDS_TEXT_MAX];
+
+    if (!kind)
+        response_refuse(
+            rs, 404, "kind \"%s\" is none of %s", rq->params[1], object_kinds_text(all));
+    return kind;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+void handlers_objects_list(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = handlers_find_network(ctx, rq, rs);
+    const struct object_kind *kind = net ? find_kind(rq, rs) : NULL;
+    json_t *items;
+
+    if (!kind)
+        return;
+    items = json_array();
+    row_of(kind)->list(net, kind, items);
+    response_json(rs, 200, json_pack("{s:o}", "items", items));
+}
+
+void handlers_objects_get(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = handlers_find_network(ctx, rq, rs);
+    const struct object_kind *kind = net ? find_kind(rq, rs) : NULL;
+    const char *name = rq->params[2];
+    json_t *json;
+
+    if (!kind)
+        return;
+    json = row_of(kind)->get(net, kind, name);
+    if (json)
+        response_json(rs, 200, json);
+    else
+        objects_refuse_missing(rq, rs);
+}
+
+void handlers_edges(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = handlers_find_network(ctx, rq, rs);
+
+    if (net)
+        response_json(rs, 200, edge_view_list(net, clock_wall_s()));
+}
+
+void handlers_events(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_network *net = handlers_find_network(h, rq, rs);
+
+    if (net)
+        response_json(rs, 200,
+            json_pack("{s:o}", "events",
+                edge_events_encode(&h->reports->events, net->pub.spec.meta.name)));
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void forget_object(struct later *l)
+{
+    object_deinit(&container_of(l, struct object_call, later)->object);
+}
+
+/* Does the object say the same name and network as the path does? */
+static bool is_where_it_says(const struct request *rq, struct response *rs, const struct object *o)
+{
+    const struct object_meta *m = &o->meta;
+
+    if (strcmp(m->name, rq->params[2]) == 0 &&
+        (o->kind->is_network || strcmp(m->network, rq->params[0]) == 0))
+        return true;
+    response_refuse(rs, 400, "the object is \"%s\" of network \"%s\", not \"%s\" of \"%s\"",
+        m->name, m->network, rq->params[2], rq->params[0]);
+    return false;
+}
+
+/* An administrator may leave the network out: the path says it. */
+static json_t *with_network(const json_t *body, const struct object_kind *kind, const char *network)
+{
+    json_t *json = json_deep_copy(body);
+    json_t *meta = json_object_get(json, "metadata");
+
+    if (!kind->is_network && json_is_object(meta) && !json_object_get(meta, "network"))
+        json_object_set_new(meta, "network", json_string(network));
+    /* Who prints an object, edits it and applies it gives the status back, which is the nodes' own
+     * word. */
+    json_object_del(json, "status");
+    return json;
+}
+
+static void put_object(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct object_call *call = container_of(l, struct object_call, later);
+    struct model_network *net;
+
+    /* A network that is not there is made. */
+    if (call->object.kind->is_network)
+        net = model_find_network(l->h->model, rq->params[0]);
+    else
+        net = handlers_find_network(l->h, rq, rs);
+    if (net || call->object.kind->is_network)
+        call->row->put(call, net, rs);
+}
+
+/* @o is taken. */
+static void begin_put(
+    struct handlers *h, const struct request *rq, struct response *rs, struct object *o)
+{
+    struct object_call *call = later_new(h, rq, rs, sizeof(*call), put_object);
+
+    if (!call) {
+        object_deinit(o);
+        return;
+    }
+    call->row = row_of(o->kind);
+    call->object = *o;
+    call->later.deinit = forget_object;
+    later_begin(&call->later, rq, rs);
+}
+
+void handlers_objects_put(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct object_kind *kind = find_kind(rq, rs);
+    struct object o = OBJECT_NULL;
+    struct err e = ERR_NULL;
+    json_t *json;
+    bool is_good;
+
+    if (!kind)
+        return;
+    json = with_network(rq->body, kind, rq->params[0]);
+    if (object_decode(&o, json, OBJECT_STRICT, &e) != 0) {
+        response_fail(rs, &e);
+    } else {
+        is_good = o.kind == kind && is_where_it_says(rq, rs, &o);
+        if (o.kind != kind)
+            response_refuse(rs, 400, "the object is a %s, not a %s", o.kind->name, rq->params[1]);
+        if (is_good)
+            begin_put(ctx, rq, rs, &o);
+        else
+            object_deinit(&o);
+    }
+    json_decref(json);
+}
+
+/* ---- removing ------------------------------------------------------------------------------- */
+
+void handlers_objects_remove(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = handlers_find_network(ctx, rq, rs);
+    const struct object_kind *kind = net ? find_kind(rq, rs) : NULL;
+
+    if (kind)
+        row_of(kind)->remove(ctx, net, rq, rs);
 }

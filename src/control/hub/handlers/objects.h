@@ -1,7 +1,7 @@
 /*
  * objects.h - objects as an administrator reads and writes them: one row a kind of object.
  *
- * The handlers and the table of rows are in handlers_objects.c. A kind of object that has no row
+ * The handlers and the table of rows are in objects.c. A kind of object that has no row
  * there is handled by objects_plain, which goes by the kind's row in mesh/object/object.h.
  */
 #pragma once
@@ -51,41 +51,9 @@ struct objects_row {
 };
 
 extern const struct objects_row objects_network; /* objects_network.c */
-extern const struct objects_row objects_node;    /* objects_node.c */
-extern const struct objects_row objects_edge;    /* objects_edge.c */
-extern const struct objects_row objects_plain;   /* objects_plain.c */
 
-/** objects_given_version() - the version at which the object has to be; 0: at any. */
-uint64_t objects_given_version(const struct object_call *call);
+extern const struct objects_row objects_node; /* objects_node.c */
 
-/** objects_refuse_version() - it is not at that version: @rs says 409. */
-void objects_refuse_version(const struct object_call *call, struct response *rs);
+extern const struct objects_row objects_edge; /* objects_edge.c */
 
-/**
- * objects_hold_node() - a node that the object speaks of has to be there when it is written
- * @ret:	the operation that checks it, for objects_write(); with @key
- *
- * Return: the node, lent; NULL: there is none, and @rs says 404.
- */
-struct model_node *objects_hold_node(const struct object_call *call,
-    const struct model_network *net, const char *name, struct store_op *ret,
-    char key[static RECORD_KEY_MAX], struct response *rs);
-
-/** objects_refuse_missing() - there is no such object: @rs says 404. */
-void objects_refuse_missing(const struct request *rq, struct response *rs);
-
-/** objects_remove() - the remove of a kind whose object is one record, and nothing else. */
-void objects_remove(
-    struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs);
-
-/**
- * objects_write() - have one record written
- * @op:		its key, and the lease
- * @value:	taken; NULL: there was no memory for it
- * @held:	the record's version now, at which it has to be; 0: there is none
- * @checks:	@n_checks operations that go with it, at most OBJECT_ABOUT_MAX
- *
- * The answer is the object as it is then, or why it was not written.
- */
-void objects_write(struct object_call *call, struct response *rs, struct store_op op, char *value,
-    uint64_t held, const struct store_op *checks, size_t n_checks);
+extern const struct objects_row objects_plain; /* objects.c */

@@ -15,8 +15,8 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "hub/handlers/access.h"
-#include "hub/handlers/routes.h"
-#include "store/store_watch.h"
+#include "hub/handlers/handlers.h"
+#include "store/store.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_late.h"
 

@@ -7,13 +7,453 @@
 #include <sys/wait.h>
 
 #include "base/err.h"
-#include "hub/jobs/blob_reader.h"
-#include "hub/jobs/job_feed.h"
-#include "hub/jobs/job_intake.h"
+#include "base/containers.h"
+#include "base/text.h"
+#include "hub/jobs/job.h"
 #include "hub/jobs/job_network.h"
-#include "hub/jobs/jobs_env.h"
 #include "hub/jobs/rdzv_child.h"
 #include "os/log.h"
+#include "rendezvous/shared/rdzv_record.h"
+#include "rendezvous/shared/rdzv_wire.h"
+#include "store/store.h"
+
+/* ---- reads a job's blobs out of the hub's store, as messages for a rendezvous process -------- */
+
+/*
+ * A few blobs are read at once. Each that is complete, or cannot be read, waits in the order in
+ * which that was known until its owner takes it with blob_reader_take().
+ *
+ * Threads: the hub's loop only.
+ */
+
+/* A blob that was read. */
+struct blob_read {
+    struct list link;           /* the reader's */
+    struct blob_reader *reader; /* the reader's */
+    struct rdzv_wire m;         /* RDZV_WIRE_LOAD, without bytes: the job, its run, the name */
+    struct blob_entry entry;    /* of the index, as it was; in no index */
+    char first[RDZV_KEY_MAX];   /* the key of its first piece */
+    unsigned piece;             /* that comes next */
+    struct str messages;        /* of the pieces so far */
+    int r;                      /* 0; or of the first piece that cannot be read: STORE_E_ABSENT,
+                                   -EINVAL: it cannot be understood, -EIO: the store is away, ... */
+    struct err e;               /* its words */
+    char bad[RDZV_KEY_MAX];     /* its key */
+};
+
+struct blob_reader {
+    struct store *store; /* pins */
+    struct list done;    /* owns struct blob_read: those that can be taken */
+    unsigned n_asked;    /* blobs asked of the store and not in @done; they pin this */
+    unsigned n;          /* blobs of both kinds */
+    size_t bytes;        /* of all of them */
+    bool is_freed;       /* blob_reader_free() was called: freed with the store's last answer */
+};
+
+/* Nothing is read yet. @store: pinned. NULL: no memory. */
+static struct blob_reader *blob_reader_new(struct store *store)
+{
+    struct blob_reader *reader = calloc(1, sizeof(*reader));
+
+    if (!reader)
+        return NULL;
+    reader->store = store;
+    list_init(&reader->done);
+    return reader;
+}
+
+/* NULL is fine. Always NULL. */
+static struct blob_read *blob_read_free(struct blob_read *read)
+{
+    if (!read)
+        return NULL;
+    str_deinit(&read->messages);
+    free(read);
+    return NULL;
+}
+
+/* The next one that was read; gives it: blob_read_free(). NULL: none. */
+static struct blob_read *blob_reader_take(struct blob_reader *reader)
+{
+    struct blob_read *read = list_first(&reader->done, struct blob_read, link);
+
+    if (!read)
+        return NULL;
+    list_remove(&read->link);
+    reader->n--;
+    reader->bytes -= read->entry.len;
+    return read;
+}
+
+/*
+ * What is not taken is forgotten
+ *
+ * Answers of the store may come later still; they are ignored. NULL is fine. Always NULL.
+ */
+static struct blob_reader *blob_reader_free(struct blob_reader *reader)
+{
+    struct blob_read *read;
+
+    if (!reader)
+        return NULL;
+    while ((read = blob_reader_take(reader)))
+        blob_read_free(read);
+    reader->is_freed = true;
+    if (reader->n_asked == 0)
+        free(reader);
+    return NULL;
+}
+
+static void read_piece(struct blob_read *read, const char *text)
+{
+    uint8_t buf[RDZV_CHUNK];
+    struct rdzv_head head;
+    struct rdzv_wire m = read->m;
+    size_t len = 0;
+
+    read->r = read->piece == 0 ? rdzv_head_decode(&head, buf, &len, text, &read->e)
+                               : rdzv_piece_decode(buf, &len, text, &read->e);
+    if (read->r != 0)
+        return;
+    m.data = buf;
+    m.len = len;
+    m.has_more = read->piece + 1 < read->entry.n_pieces;
+    rdzv_wire_encode(&read->messages, &m);
+}
+
+/* All answers have come. */
+static void finish(struct blob_read *read)
+{
+    struct blob_reader *reader = read->reader;
+
+    reader->n_asked--;
+    list_add_tail(&reader->done, &read->link);
+    if (reader->is_freed)
+        (void)blob_reader_free(reader);
+}
+
+static void on_piece(void *ctx, const struct store_answer *a)
+{
+    struct blob_read *read = ctx;
+    bool was_good = read->r == 0;
+
+    if (was_good && a->r == 0)
+        read_piece(read, a->items[0].value);
+    else if (was_good && (read->r = a->r) != 0)
+        read->e = *a->e;
+    if (was_good && read->r != 0)
+        (void)rdzv_key_of_piece(read->bad, read->first, read->entry.slot, read->piece);
+    if (++read->piece == read->entry.n_pieces)
+        finish(read);
+}
+
+/*
+ * Have a blob read
+ * @entry:	one of @job's index
+ *
+ * Return: false: neither memory nor the store has room for it now.
+ */
+static bool blob_reader_add(
+    struct blob_reader *reader, const struct job *job, const struct blob_entry *entry)
+{
+    struct blob_read *read = calloc(1, sizeof(*read));
+    unsigned i = 0;
+
+    if (!read)
+        return false;
+    read->reader = reader;
+    read->entry = *entry;
+    read->m = (struct rdzv_wire){.type = RDZV_WIRE_LOAD,
+        .job = job->number,
+        .run = job->record.run,
+        .kind = entry->kind,
+        .hash = entry->hash};
+    (void)rdzv_key_of_blob(read->first, entry->kind, job->network->name, job->name, &entry->hash);
+    while (i < entry->n_pieces) {
+        char key[RDZV_KEY_MAX];
+
+        if (store_get(reader->store, rdzv_key_of_piece(key, read->first, entry->slot, i), on_piece,
+                read, &read->e) != 0)
+            break;
+        i++;
+    }
+    if (i == 0) {
+        free(read);
+        return false;
+    }
+    reader->n_asked++;
+    reader->n++;
+    reader->bytes += entry->len;
+    if (i < entry->n_pieces) {
+        /* The store takes no more: the pieces that it did take are as good as none. */
+        read->r = -EIO;
+        read->entry.n_pieces = (uint16_t)i;
+    }
+    return true;
+}
+
+/* Blobs that were added and not taken. */
+static unsigned blob_reader_count(const struct blob_reader *reader)
+{
+    return reader->n;
+}
+
+/* The bytes of those blobs. */
+static size_t blob_reader_bytes(const struct blob_reader *reader)
+{
+    return reader->bytes;
+}
+
+/* Is there one to be taken? */
+static bool blob_reader_has_some(const struct blob_reader *reader)
+{
+    return !list_is_empty(&reader->done);
+}
+
+/* ---- job intake ------------------------------------------------------------------------------ */
+
+/* Longest text of a process that the log shows, with the terminating zero. */
+#define WHY_MAX 200
+
+static void take_damaged(struct job *job, const struct rdzv_wire *m)
+{
+    const struct jobs_records *records = &job->network->env->records;
+    char key[RDZV_KEY_MAX];
+    char why[WHY_MAX + 1];
+
+    job_read_words(why, sizeof(why), m);
+    (void)rdzv_key_of_blob(key, m->kind, job->network->name, job->name, &m->hash);
+    records->damaged(records->ctx, key, why);
+}
+
+static bool take_of_job(struct job *job, const struct rdzv_wire *m, nsec_t now)
+{
+    /* The process was not told of this job, so it has guessed the number. */
+    if (job->told.number != job->number)
+        return false;
+    if (m->type == RDZV_WIRE_PUT)
+        return job_blobs_put(&job->blobs, &job->network->upload, m, now);
+    if (m->type == RDZV_WIRE_DROP)
+        job_blobs_drop(&job->blobs, m->kind, &m->hash, now);
+    else if (m->type == RDZV_WIRE_FACTS)
+        job_take_facts(job, m, now);
+    else
+        take_damaged(job, m);
+    return true;
+}
+
+static void take_counts(struct job_network *n, const struct rdzv_wire *m)
+{
+    n->counts_now = (struct job_counts){
+        .n_store_requests = m->n_store_requests,
+        .n_etcd_requests = m->n_etcd_requests,
+        .n_hung_up = m->n_hung_up,
+        .n_accepts_deferred = m->n_accepts_deferred,
+    };
+}
+
+bool job_intake_take(struct job_network *n, const struct rdzv_wire *m, nsec_t now)
+{
+    struct job *job;
+
+    /* Between the pieces of a blob nothing else is said. */
+    if (n->upload.to && m->type != RDZV_WIRE_PUT)
+        return false;
+    switch (m->type) {
+    case RDZV_WIRE_PUT:
+    case RDZV_WIRE_DROP:
+    case RDZV_WIRE_FACTS:
+    case RDZV_WIRE_DAMAGED:
+        job = job_network_find_number(n, m->job);
+        if (job && job->record.run == m->run)
+            return take_of_job(job, m, now);
+        /* That is no fault: the process may not know yet that the job, or its run, is over. */
+        job_blobs_abort(&n->upload, now);
+        return true;
+    case RDZV_WIRE_SYNC:
+        job_network_sync(n, m->seq, now);
+        return true;
+    case RDZV_WIRE_COUNTS:
+        take_counts(n, m);
+        return true;
+    case RDZV_WIRE_NONE:
+    case RDZV_WIRE_NETWORK:
+    case RDZV_WIRE_JOB:
+    case RDZV_WIRE_MEMBER:
+    case RDZV_WIRE_NO_MEMBER:
+    case RDZV_WIRE_LOAD:
+    case RDZV_WIRE_LISTENER:
+    case RDZV_WIRE_CLEAR:
+    case RDZV_WIRE_FORGET:
+    case RDZV_WIRE_SAVED:
+    case RDZV_WIRE_END:
+    case RDZV_WIRE_N:
+        break;
+    }
+    return false;
+}
+
+/*
+ * May the message be taken only later?
+ *
+ * Until there is room for more changes. And until all before it is on the disk, if it begins a blob
+ * of several pieces: those pieces may go where others still have to be deleted.
+ */
+static bool job_intake_has_to_wait(const struct job_network *n, const struct rdzv_wire *m)
+{
+    /* Of several pieces the first comes last, so the second begins. */
+    if (m->type == RDZV_WIRE_PUT && m->n_pieces > 1 && m->piece == 1)
+        return !change_queue_is_empty(&n->queue);
+    return !job_network_has_room(n);
+}
+
+void job_intake_end(struct job_network *n, nsec_t now)
+{
+    struct job *job;
+
+    job_blobs_abort(&n->upload, now);
+    change_queue_forget_syncs(&n->queue);
+    list_foreach(job, &n->jobs, link)
+        job_lose_facts(job, now);
+    n->counts_before.n_store_requests += n->counts_now.n_store_requests;
+    n->counts_before.n_etcd_requests += n->counts_now.n_etcd_requests;
+    n->counts_before.n_hung_up += n->counts_now.n_hung_up;
+    n->counts_before.n_accepts_deferred += n->counts_now.n_accepts_deferred;
+    n->counts_now = (struct job_counts){0};
+}
+
+/* ---- job feed -------------------------------------------------------------------------------- */
+
+/* tells a rendezvous process which jobs there are, what is in them, and where it is to serve them.
+ */
+
+/*
+ * One job after the other, and each in that order: that there is such a job, what the store has of
+ * it, and last its listening sockets. So nobody is served before all that was acknowledged is there
+ * again. How far each job is, is in its struct job_told.
+ *
+ * Threads: the hub's loop only.
+ */
+
+/* About how many blobs are read at once. */
+#define READ_MAX 16
+
+/* A new process knows nothing of any job. */
+static void job_feed_restart(struct job_network *n)
+{
+    struct job *job;
+
+    list_foreach(job, &n->jobs, link)
+        job->told = (struct job_told){0};
+}
+
+/* Tell the process a blob that was read, or set it aside if it cannot be read. */
+static void tell_blob(struct job_network *n, struct rdzv_child *child, const struct blob_read *read)
+{
+    const struct jobs_records *records = &n->env->records;
+    const struct job *job = job_network_find_number(n, read->m.job);
+
+    /* A run that is over meanwhile has no content. */
+    bool is_current = job && job->record.run == read->m.run;
+
+    if (read->messages.failed || (job && read->r == -EIO))
+        rdzv_child_kill(child);
+    else if (is_current && read->r == 0)
+        rdzv_child_say_bytes(child, str_text(&read->messages), read->messages.len);
+    else if (is_current)
+        records->damaged(records->ctx, read->bad,
+            read->r == STORE_E_ABSENT ? "a piece of it is missing" : err_text(&read->e));
+}
+
+/* What the store has of a job, as much as may wait to be said; true when all of it was said. The
+ * index gets no new entries meanwhile: nobody is served yet. */
+static bool load(struct job *job, struct rdzv_child *child, struct blob_reader *reader)
+{
+    while (rdzv_child_unsent(child) + blob_reader_bytes(reader) < RDZV_CHILD_UNSENT_LOAD &&
+           blob_reader_count(reader) < READ_MAX) {
+        const struct htab_link *l = blob_index_next(&job->blobs.index, &job->told.cursor);
+
+        if (!l)
+            return blob_reader_count(reader) == 0;
+        for (; l; l = l->next) {
+            const struct blob_entry *entry = container_of(l, struct blob_entry, link);
+
+            if (blob_index_is_current(&job->blobs.index, entry) &&
+                !blob_reader_add(reader, job, entry))
+                rdzv_child_kill(child);
+        }
+    }
+    return false;
+}
+
+/* Hand over the listening sockets. False: not all of them can be handed over now. */
+static bool hand_over(struct job *job, struct rdzv_child *child)
+{
+    for (unsigned i = 0; i < JOB_PORTS_MAX; i++) {
+        if (job->ports.fds[i] < 0 || job->told.handed & 1U << i)
+            continue;
+        if (!rdzv_child_say_socket(child, job->number, job->ports.fds[i]))
+            return false;
+        job->told.handed |= 1U << i;
+    }
+    return true;
+}
+
+static void tell_job(struct job *job, struct rdzv_child *child)
+{
+    uint16_t port = job->record.port;
+
+    rdzv_child_say(child, &(struct rdzv_wire){.type = RDZV_WIRE_JOB,
+                              .job = job->number,
+                              .run = job->record.run,
+                              .port = port,
+                              .etcd_port = job_is_default(job) ? JOBS_DEFAULT_ETCD : port,
+                              .data = (const uint8_t *)job->name,
+                              .len = strlen(job->name)});
+    job->told = (struct job_told){.number = job->number};
+}
+
+/* Tell the process of one job, as far as possible now. True: it was told all of it. */
+static bool feed_job(struct job *job, struct rdzv_child *child, struct blob_reader *reader)
+{
+    if (job->told.number != job->number)
+        tell_job(job, child);
+    if (!job->told.is_loaded)
+        job->told.is_loaded = load(job, child, reader);
+    return job->told.is_loaded && hand_over(job, child);
+}
+
+/*
+ * Tell as much as the process takes now
+ * @reader:	of that process alone
+ *
+ * What cannot be read is set aside. When the store is away the process is killed: the next one may
+ * be told more.
+ *
+ * Return: is there more to be told? Then it is to be called again when the process takes more, and
+ * when @reader has some.
+ */
+static bool job_feed_run(
+    struct job_network *n, struct rdzv_child *child, struct blob_reader *reader)
+{
+    struct blob_read *read;
+    bool is_behind = false;
+    struct job *job;
+
+    while ((read = blob_reader_take(reader))) {
+        tell_blob(n, child, read);
+        blob_read_free(read);
+    }
+    list_foreach(job, &n->jobs, link) {
+        is_behind = job_exists(job) && !feed_job(job, child, reader);
+        if (is_behind)
+            break;
+    }
+    rdzv_child_flush(child);
+    return is_behind;
+}
+
+/* ---- job host -------------------------------------------------------------------------------- */
 
 /* From the end of a process to the start of the next. */
 #define BACKOFF_FIRST (50 * NSEC_PER_MSEC)
@@ -87,7 +527,7 @@ static void pass_on(struct job_host *host)
     rdzv_child_flush(host->child);
 }
 
-static void feed(struct job_host *host)
+static void feed_jobs(struct job_host *host)
 {
     bool has_more =
         host->network->has_news || host->is_writable || blob_reader_has_some(host->reader);
@@ -243,7 +683,7 @@ void job_host_turn(struct job_host *host, nsec_t now)
     if (!host->child)
         return;
     pass_on(host);
-    feed(host);
+    feed_jobs(host);
     watch(host);
 }
 

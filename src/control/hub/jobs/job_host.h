@@ -2,9 +2,9 @@
  * job_host.h - the rendezvous process of one network: started, told, heard, ended, started again.
  *
  * Theory of operation. A network that is served has one process (rdzv_child.h). It is told
- * everything: whose rendezvous it is, who is a member, and then the jobs (job_feed.h). What it says
+ * everything: whose rendezvous it is, who is a member, and then the jobs (job_host.c). What it says
  * is taken in portions, and only while there is room for changes on their way to the disk
- * (job_intake.h). When it ends by itself, or says what it may not say, what it has said before is
+ * (job_host.c). When it ends by itself, or says what it may not say, what it has said before is
  * committed, and another is started: at once, and then after longer and longer.
  *
  * job_host_turn() carries between the process and the network's jobs what has come up since the
@@ -26,6 +26,7 @@
 struct blob_reader;
 struct job_network;
 struct rdzv_child;
+struct rdzv_wire;
 
 struct job_host {
     struct job_network *network; /* pins: its jobs are served */
@@ -85,3 +86,20 @@ void job_host_turn(struct job_host *host, nsec_t now);
 
 /** job_host_has_unread() - has the process said something that was not taken yet? */
 bool job_host_has_unread(const struct job_host *host);
+
+/* ---- what a rendezvous process says, and what of it the hub does ----------------------------- */
+
+/*
+ * The process reads what strangers send, so it may be theirs: nothing that it says is trusted. It
+ * names jobs by numbers that the hub gave to jobs of this network; every key of the store is built
+ * here. How much it may keep is counted here. What it says of a run that is over is late, and
+ * ignored.
+ *
+ * Threads: the hub's loop only.
+ */
+
+/** job_intake_take() - take what a process has said. False: it may not say that: end it. */
+bool job_intake_take(struct job_network *n, const struct rdzv_wire *m, nsec_t now);
+
+/** job_intake_end() - the process has ended: what it began to say is forgotten. */
+void job_intake_end(struct job_network *n, nsec_t now);

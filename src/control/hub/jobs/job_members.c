@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
+#include "base/err.h"
 
 void job_members_deinit(struct job_members *m)
 {

@@ -7,11 +7,57 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/jobs/jobs_env.h"
-#include "hub/jobs/record_save.h"
-#include "os/log.h"
 #include "rendezvous/shared/rdzv_wire.h"
-#include "store/store.h"
+
+/* ---- record save ----------------------------------------------------------------------------- */
+
+struct waiter {
+    struct list link; /* in the save's */
+    jobs_done_fn done;
+    void *ctx; /* pins */
+};
+
+struct record_save *record_save_new(
+    enum record_save_kind kind, const struct rdzv_job_record *record, nsec_t now)
+{
+    struct record_save *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return NULL;
+    s->kind = kind;
+    s->record = *record;
+    s->asked_at = now;
+    list_init(&s->waiters);
+    return s;
+}
+
+int record_save_wait(struct record_save *s, jobs_done_fn done, void *ctx)
+{
+    struct waiter *w = calloc(1, sizeof(*w));
+
+    if (!w)
+        return -ENOMEM;
+    w->done = done;
+    w->ctx = ctx;
+    list_add_tail(&s->waiters, &w->link);
+    return 0;
+}
+
+struct record_save *record_save_free(struct record_save *s, int r, const struct err *e)
+{
+    struct waiter *w;
+    struct waiter *tmp;
+
+    list_foreach_safe(w, tmp, &s->waiters, link) {
+        list_remove(&w->link);
+        w->done(w->ctx, r, e);
+        free(w);
+    }
+    free(s);
+    return NULL;
+}
+
+/* ---- job network ----------------------------------------------------------------------------- */
 
 /* How many calls in a row cannot open a port before the log says so; there is one each second. */
 #define PORT_FAILURES_SAID 3

@@ -19,17 +19,21 @@
 #include <stdint.h>
 
 #include "base/addr.h"
-#include "base/list.h"
+#include "base/clock.h"
+#include "base/containers.h"
 #include "base/rate.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "hub/jobs/change_queue.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/jobs.h"
+#include "os/log.h"
+#include "rendezvous/shared/rdzv_record.h"
 #include "store/store.h"
 
 struct err;
-struct jobs_env;
 struct rdzv_wire;
+struct store;
+struct uv_loop_s;
 
 /** What rendezvous processes have counted. */
 struct job_counts {
@@ -64,8 +68,8 @@ struct job_network {
     bool has_process;                   /* without a process @to_process stays empty */
     struct str to_process;              /* messages for the process */
     bool has_news;                      /* a job or a port has come that it is not told of yet */
-    struct job_counts counts_now;       /* of the present process; job_intake.c's */
-    struct job_counts counts_before;    /* of those that have ended; job_intake.c's */
+    struct job_counts counts_now;       /* of the present process; job_host.c's */
+    struct job_counts counts_before;    /* of those that have ended; job_host.c's */
 };
 
 /* ---- networks ------------------------------------------------------------------------------- */
@@ -165,3 +169,57 @@ void job_network_commit(struct job_network *n, nsec_t now);
  * Return: 0 or negative errno with words.
  */
 int job_network_commit_all(struct job_network *n, struct err *e);
+
+/* ---- what all networks of a hub share, as far as their jobs are concerned -------------------- */
+
+struct jobs_env {
+    struct uv_loop_s *loop;      /* pins */
+    struct store *store;         /* pins */
+    nsec_t (*clock)(void);       /* monotonic; a test has its own */
+    struct jobs_records records; /* who is told of records that cannot be read */
+    uint64_t seed;               /* of the hash tables; random, unknown to strangers */
+    uint64_t epoch;              /* by it members tell this life of the hub from another */
+    struct change_pace pace;     /* of the commits of all networks */
+    struct log_limit log_limit;  /* of the words about what could not be saved */
+};
+
+/* ---- a job's own record on its way to the store, and who waits for it ------------------------ */
+
+/*
+ * The job changes when its record is on the disk, and not before (job_runs.c). Until then whoever
+ * wants something of the job waits, and asks again.
+ *
+ * Threads: the owner's.
+ */
+
+/** What is new in the record. */
+enum record_save_kind {
+    RECORD_SAVE_NEW,     /* there is such a job */
+    RECORD_SAVE_REVIVED, /* there is again: it was forgotten, and not yet deleted */
+    RECORD_SAVE_RUN,     /* a run begins */
+    RECORD_SAVE_END,     /* the run is over */
+};
+
+struct record_save {
+    enum record_save_kind kind;
+    struct rdzv_job_record record;
+    nsec_t asked_at;     /* when it was asked for */
+    bool is_in_vain;     /* the job was forgotten meanwhile, and does not change */
+    struct list waiters; /* who is to be called at the end; job_network.c's */
+};
+
+/** record_save_new() - nobody waits yet. NULL: no memory. */
+struct record_save *record_save_new(
+    enum record_save_kind kind, const struct rdzv_job_record *record, nsec_t now);
+
+/** record_save_wait() - @done is called once, by record_save_free(). 0 or -ENOMEM. */
+int record_save_wait(struct record_save *s, jobs_done_fn done, void *ctx);
+
+/**
+ * record_save_free() - it has ended: call all who wait
+ * @r:	0: it is on the disk; or negative errno
+ * @e:	the words, when @r is not 0
+ *
+ * Who is called may ask for the same job at once. Always NULL.
+ */
+struct record_save *record_save_free(struct record_save *s, int r, const struct err *e);

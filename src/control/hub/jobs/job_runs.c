@@ -5,12 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/job_network.h"
-#include "hub/jobs/jobs_env.h"
-#include "hub/jobs/record_save.h"
 #include "os/log.h"
 #include "store/store.h"
 

@@ -2,7 +2,7 @@
  * job_runs.h - jobs are made, and their runs begin and end.
  *
  * Each of these writes the job's record in the store, and changes the job when that is on the disk
- * (record_save.h). How often that may be in a network is bounded: see JOBS_E_PACE.
+ * (job_network.h). How often that may be in a network is bounded: see JOBS_E_PACE.
  *
  * Threads: the hub's loop only.
  */

@@ -3,19 +3,11 @@
  *
  * Which part does what, from the bottom:
  *
- *     blob_index.c    which blobs of a job are in the store
  *     change_queue.c  changes, on their way to the store
- *     job_blobs.c     both together, for one job
- *     record_save.c   a job's own record, on its way to the store, and who waits for it
- *     job_ports.c     a job's listening sockets
- *     job.c           one job
- *     job_network.c   the jobs of one network
+ *     job.c           one job: its sockets, its blobs and their changes
+ *     job_network.c   the jobs of one network, and their records on their way to the store
  *     job_runs.c      jobs are made, and their runs begin and end
- *     job_loader.c    all of that, out of the store
- *     job_intake.c    what a rendezvous process says, none of which is trusted
  *     rdzv_child.c    a process, and the socket to it
- *     blob_reader.c   blobs out of the store, for a process
- *     job_feed.c      what a process is told of jobs
  *     job_host.c      a network's process: started, told, heard, ended
  *
  * None of them calls one that stands below it in this list. What has come up in one of them is
@@ -30,20 +22,91 @@
 #include <string.h>
 #include <uv.h>
 
+#include "base/containers.h"
 #include "base/err.h"
-#include "base/list.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/job_host.h"
-#include "hub/jobs/job_loader.h"
 #include "hub/jobs/job_network.h"
 #include "hub/jobs/job_runs.h"
-#include "hub/jobs/jobs_env.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "rendezvous/shared/rdzv_record.h"
 #include "store/keys.h"
 #include "store/store.h"
+
+/* ---- job loader ------------------------------------------------------------------------------ */
+
+/* The walk over the store. */
+struct load {
+    struct list *networks; /* borrowed */
+    struct jobs_env *env;  /* borrowed */
+    nsec_t now;
+};
+
+static int load_job(struct load *load, const struct rdzv_key *k, const char *text, struct err *e)
+{
+    struct rdzv_job_record record;
+    struct job_network *n;
+    int r = rdzv_job_decode(&record, text, e);
+
+    if (r != 0)
+        return r;
+    n = job_network_get(load->networks, load->env, k->network);
+    return n && job_network_add(n, k->job, &record, load->now)
+               ? 0
+               : err_set(e, -ENOMEM, "no memory for job \"%s\"", k->job);
+}
+
+static int load_blob(
+    struct load *load, const struct rdzv_key *k, const struct store_item *item, struct err *e)
+{
+    struct job_network *n = job_network_get(load->networks, load->env, k->network);
+    struct job *job = n ? job_network_find_job(n, k->job) : NULL;
+
+    /* Blobs without a job are what a hub left behind that died while it forgot the job: they go. */
+    if (n && !job)
+        job = job_network_add(n, k->job, NULL, load->now);
+    if (!job)
+        return err_set(e, -ENOMEM, "no memory for job \"%s\"", k->job);
+    return job_blobs_load(&job->blobs, k, item->key, item->value, load->now, e);
+}
+
+static int load_item(void *ctx, const struct store_item *item)
+{
+    struct load *load = ctx;
+    struct rdzv_key k = rdzv_key_parse(item->key);
+    struct err e = ERR_NULL;
+    int r;
+
+    if (k.kind == RDZV_KEY_NONE)
+        return 0;
+    if (k.kind == RDZV_KEY_JOB)
+        r = load_job(load, &k, item->value, &e);
+    else
+        r = load_blob(load, &k, item, &e);
+    if (r != 0)
+        load->env->records.damaged(load->env->records.ctx, item->key, err_text(&e));
+    return 0;
+}
+
+/* Take in one of the items of a list; @networks as for job_loader_run(). */
+static void job_loader_take(
+    struct list *networks, struct jobs_env *env, const struct store_item *item)
+{
+    struct load load = {.networks = networks, .env = env, .now = env->clock()};
+
+    (void)load_item(&load, item);
+}
+
+int job_loader_run(struct list *networks, struct jobs_env *env, struct err *e)
+{
+    struct load load = {.networks = networks, .env = env, .now = env->clock()};
+
+    return store_now_list(env->store, RDZV_KEY_PREFIX, load_item, &load, NULL, e);
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 /** A network that is or was served. */
 struct jobs_served {

@@ -43,9 +43,12 @@ struct err;
 struct job;
 struct job_members;
 struct jobs;
+struct jobs_env;
 struct jobs_served;
 struct keys;
+struct list;
 struct store;
+struct store_item;
 struct uv_loop_s;
 
 /** A run has ended when nobody was heard in it for so long. Who comes later begins a new run. */
@@ -275,3 +278,18 @@ void jobs_tick(struct jobs *jobs, nsec_t now);
 
 /** jobs_count() - over all networks. */
 struct jobs_counts jobs_count(const struct jobs *jobs);
+
+/* ---- which jobs there are, and which blobs, out of the hub's store --------------------------- */
+
+/*
+ * A record that cannot be understood is set aside: it is named in the log, counted, and left where
+ * it is. It never keeps a hub from starting. What is in the blobs only a rendezvous process reads.
+ */
+
+/**
+ * job_loader_run() - read all of it; waits for the store
+ * @networks:	of struct job_network; empty
+ *
+ * Return: 0 or negative errno with words.
+ */
+int job_loader_run(struct list *networks, struct jobs_env *env, struct err *e);

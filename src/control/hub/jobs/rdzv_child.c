@@ -12,12 +12,11 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "base/cleanup.h"
+#include "base/containers.h"
 #include "base/err.h"
-#include "base/list.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 #include "os/process.h"
 
 /* Room for what was received and not dropped, in bytes: the longest message with its length. */

@@ -18,16 +18,13 @@
 #include "base/err.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/job_host.h"
-#include "hub/jobs/job_intake.h"
-#include "hub/jobs/job_loader.h"
 #include "hub/jobs/job_network.h"
 #include "hub/jobs/job_runs.h"
-#include "hub/jobs/jobs_env.h"
+#include "hub/jobs/jobs.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "rendezvous/shared/rdzv_wire.h"
 #include "store/store.h"
-#include "store/store_now.h"
 #include "test/support/sample_late.h"
 
 /* Pieces of a blob that takes several commits. */

@@ -14,8 +14,8 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "hub/model/model_internal.h"
-#include "hub/record/seal.h"
-#include "store/store_now.h"
+#include "hub/record/record.h"
+#include "store/store.h"
 
 /* ---- networks ------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "api/server/line.h"
+#include "api/server/stream.h"
 
 const struct catch_up_entry *catch_up_find(const struct catch_up *c, uint64_t revision)
 {

@@ -15,8 +15,8 @@
 
 #include <stdint.h>
 
+#include "base/containers.h"
 #include "base/err.h"
-#include "base/list.h"
 #include "store/keys.h"
 
 struct damaged_record {

@@ -18,8 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/htab.h"
-#include "base/list.h"
+#include "base/containers.h"
 #include "mesh/object/object.h"
 
 /** Most objects of a network that are remembered as changed: about half a MiB. */

@@ -35,13 +35,12 @@
 
 #include "api/content/token.h"
 #include "base/clock.h"
+#include "base/containers.h"
 #include "base/err.h"
-#include "base/htab.h"
-#include "base/list.h"
 #include "base/rate.h"
 #include "hub/jobs/jobs.h"
-#include "hub/model/copies.h"
 #include "hub/model/catch_up.h"
+#include "hub/model/copies.h"
 #include "hub/model/damaged.h"
 #include "hub/model/history.h"
 #include "hub/model/hub_hooks.h"
@@ -253,7 +252,7 @@ int model_load(struct model *m, struct err *e);
 void model_set_aside(struct model *m, const char *key, uint64_t revision, const struct err *why);
 
 /**
- * model_store() - store_commit(), each record with its sum (seal.h)
+ * model_store() - store_commit(), each record with its sum (record.h)
  *
  * Return: as store_commit().
  */

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "hub/audit/audit.h"
 #include "hub/model/model_internal.h"
-#include "hub/record/seal.h"
+#include "hub/record/record.h"
 
 /* Most records whose lease has ended that one commit removes. */
 #define EXPIRE_MAX 256

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "api/server/line.h"
+#include "api/server/stream.h"
 
 void roster_init(struct roster *r)
 {

@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "base/list.h"
+#include "base/containers.h"
 
 struct line;
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "hub/model/history.h"
 
 #define NAMES 40

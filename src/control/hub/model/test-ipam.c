@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "hub/model/ipam.h"
 
 static struct ip_prefix prefix(const char *text)

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "api/server/line.h"
-#include "base/rng.h"
+#include "api/server/stream.h"
+#include "base/secret.h"
 #include "hub/model/roster.h"
 
 #define N (5 * ROSTER_BLOCK_NODES)

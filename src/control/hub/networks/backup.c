@@ -13,18 +13,15 @@
 #include <jansson.h>
 
 #include "backends/store_open.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "crypto/x25519.h"
 #include "hub/networks/disk_work.h"
 #include "mesh/object/object.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
-#include "os/statefile.h"
+#include "os/file.h"
 #include "store/store.h"
-#include "store/store_now.h"
 
 #define PATH_ROOM    512
 #define OPTIONS_FILE "options.json"

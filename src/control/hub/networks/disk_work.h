@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "base/list.h"
+#include "base/containers.h"
 
 /** The works of a hub whose end has not been told. */
 struct disk_works {

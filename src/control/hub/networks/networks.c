@@ -7,20 +7,475 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "hub/audit/audit.h"
 #include "hub/model/ipam.h"
 #include "hub/networks/disk_work.h"
-#include "hub/networks/networks_internal.h"
 #include "hub/networks/publics.h"
+#include "hub/traffic/traffic_book.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "os/log.h"
-#include "os/statefile.h"
+#include "store/store.h"
+
+/* Room for the path of a key. */
+#define NETWORKS__PATH_ROOM 512
+
+/* ---- networks join --------------------------------------------------------------------------- */
+
+/* networks_join() of networks.h: this hub becomes a node of a network that another one has made. */
+
+/* A network that another hub has made, and that this hub joins. */
+struct joining {
+    struct networks *networks; /* pins */
+    char name[NAME_MAX_LEN + 1];
+    struct x25519_public public; /* of the key that this hub has in it */
+    int r;                       /* of finding or making that key */
+    struct err failure;          /* of that */
+};
+
+/* The next call tries again, but not at once. What is wrong is said once. */
+static void fail_joining(struct networks *n, const struct err *e)
+{
+    bool is_said = n->join_failure.code != 0 && strcmp(n->join_failure.text, e->text) == 0;
+
+    n->join_at = clock_now() + NETWORKS_JOIN_EACH;
+    n->join_failure = *e;
+    if (n->is_serving && !is_said)
+        log_error("%s", err_text(e));
+}
+
+static void on_joined(void *ctx, const struct store_answer *a)
+{
+    struct joining *x = ctx;
+    struct networks *n = x->networks;
+    struct model_network *net = model_find_network(n->model, x->name);
+
+    n->adding[0] = '\0';
+    if (a->r == 0 && net && net->own) {
+        n->join_failure = (struct err)ERR_NULL;
+        log_info("hub \"%s\" has joined network \"%s\"", n->model->self, x->name);
+    } else if (a->r < 0) {
+        fail_joining(n, a->e);
+    }
+    /* After a conflict, somebody has taken the address or the network: the next call looks again.
+     */
+    free(x);
+}
+
+static unsigned count_hubs(const struct model_network *net)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < net->nodes.n; i++)
+        n += model_node_at(net, i)->pub.spec.hub != NULL;
+    return n;
+}
+
+/* May this hub join the network with that key? 0 or negative errno with words. */
+static int check_joining(const struct networks *n, const struct model_network *net,
+    const struct x25519_public *key, struct err *e)
+{
+    const char *name = net->pub.spec.meta.name;
+    const char *self = n->model->self;
+    const struct model_node *holder = key ? model_find_key(net, key) : NULL;
+
+    if (model_find_node(net, self))
+        return err_set(e, -EEXIST,
+            "network \"%s\" has a node \"%s\" already, with another key than this hub has: give "
+            "this hub a name of its own (--name), or, if that node is gone, \"weft node rm %s\" on "
+            "another hub makes room",
+            name, self, self);
+    if (holder)
+        return err_set(e, -EEXIST,
+            "this hub's key in network \"%s\" is that of node \"%s\": start it with --name %s, as "
+            "before",
+            name, holder->pub.spec.meta.name, holder->pub.spec.meta.name);
+    if (count_hubs(net) >= NETWORKS_HUBS_MAX)
+        return err_set(
+            e, -ENOSPC, "network \"%s\" has %d hubs, and no more fit", name, NETWORKS_HUBS_MAX);
+    return 0;
+}
+
+/* The host number of this hub's own node; 0: none is free. The hub that made the network has the
+ * first one, also when it comes back after it was removed. */
+static uint32_t own_number(const struct networks *n, const struct model_network *net)
+{
+    struct ip_addr first = ipam_address(&net->pub.spec.cidr4, IPAM_HUB);
+
+    if (strcmp(net->maker.name, n->model->self) == 0 && !model_find_address(net, &first))
+        return IPAM_HUB;
+    return model_next_number(net);
+}
+
+/* What this hub's own nodes say of it. */
+static void networks__fill_hub(const struct networks *n, struct node_hub *nh)
+{
+    *nh = (struct node_hub){.api_port = n->api_port, .has_tls_pin = n->tls_pin != NULL};
+    if (n->tls_pin)
+        nh->tls_pin = *n->tls_pin;
+    hub_places_tell(nh, &n->publics->here, &n->publics->next);
+}
+
+/* This hub's own node with host number @number; @nh is borrowed. */
+static struct node networks__own_node(const struct networks *n, const struct network *net,
+    const struct x25519_public *key, uint32_t number, struct node_hub *nh)
+{
+    struct node node = {.key = *key,
+        .address4 = ipam_address(&net->cidr4, number),
+        .address6 = ipam_address(&net->cidr6, number),
+        .hub = nh};
+
+    memcpy(node.meta.name, n->model->self, sizeof(node.meta.name));
+    memcpy(node.meta.network, net->meta.name, sizeof(node.meta.network));
+    return node;
+}
+
+/* Commit this hub's own node, with an address out of the network's record, as for any node. */
+static int store_self(struct joining *x, const struct model_network *net, struct err *e)
+{
+    static const struct token_hash none;
+    const struct networks *n = x->networks;
+    const struct ipam *ipam = &net->ipam;
+    const char *name = net->pub.spec.meta.name;
+    uint32_t number = own_number(n, net);
+    _cleanup_(freep) char *cursor = NULL;
+    _cleanup_(freep) char *text = NULL;
+    char keys[3][RECORD_KEY_MAX];
+    struct store_op ops[3];
+    struct node_hub nh;
+    struct node node;
+
+    if (number == 0)
+        return err_set(
+            e, -ENOSPC, "network \"%s\" has no address left for hub \"%s\"", name, n->model->self);
+    networks__fill_hub(n, &nh);
+    node = networks__own_node(n, &net->pub.spec, &x->public, number, &nh);
+    text = record_node_encode(&node, &none);
+    cursor = record_ipam_encode(
+        number < ipam->next ? ipam->next : number + 1, number > ipam->high ? number : ipam->high);
+    if (!text || !cursor)
+        return err_set(e, -ENOMEM, "no memory for the hub's own node");
+    ops[0] = (struct store_op){.kind = STORE_OP_CHECK,
+        .key = record_key(keys[0], RECORD_NETWORK, name, ""),
+        .expect = net->pub.spec.meta.resource_version};
+    ops[1] = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(keys[1], RECORD_IPAM, name, ""),
+        .value = cursor,
+        .expect = net->ipam_revision};
+    /* Its own record may be there, and damaged. */
+    ops[2] = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(keys[2], RECORD_NODE, name, n->model->self),
+        .value = text,
+        .expect = model_revision(n->model, keys[2])};
+    return model_commit(n->model, ops, 3, clock_now(), on_joined, x, e);
+}
+
+/* Of this hub's key in that network. Returns @buf. */
+static const char *networks__key_path(
+    const struct networks *n, char buf[static NETWORKS__PATH_ROOM], const char *name)
+{
+    (void)snprintf(buf, NETWORKS__PATH_ROOM, "%s/keys/%s.key", n->state_dir, name);
+    return buf;
+}
+
+/* Make a key and write its file, which waits for the disk. */
+static int networks__make_key(
+    const struct networks *n, const char *name, struct x25519_public *ret_public, struct err *e)
+{
+    struct x25519_secret secret;
+    char text[X25519_BASE64_MAX];
+    char path[NETWORKS__PATH_ROOM];
+    int r;
+
+    x25519_secret_make(&secret, &n->rng);
+    x25519_secret_write(&secret, text);
+    if (!x25519_derive_public(&secret, ret_public))
+        r = err_set(e, -ENOMEM, "no memory for a key");
+    else
+        r = statefile_replace(networks__key_path(n, path, name), text, strlen(text), 0600, e);
+    secret_wipe(&secret, sizeof(secret));
+    secret_wipe(text, sizeof(text));
+    return r;
+}
+
+/* Find the key that this hub has had in the network before, or make one. */
+static void run_own_key(void *arg)
+{
+    struct joining *x = arg;
+    struct x25519_secret secret = {{0}};
+    char path[NETWORKS__PATH_ROOM];
+    char *text = NULL;
+    int r = statefile_read(
+        networks__key_path(x->networks, path, x->name), 256, &text, NULL, &x->failure);
+
+    if (r == STATEFILE_E_ABSENT) {
+        x->r = networks__make_key(x->networks, x->name, &x->public, &x->failure);
+        return;
+    }
+    x->r = r;
+    if (r != 0)
+        return;
+    text[strcspn(text, "\n")] = '\0';
+    if (x25519_secret_parse(&secret, text, NULL) != 0 || !x25519_derive_public(&secret, &x->public))
+        x->r = err_set(&x->failure, -EUCLEAN,
+            "\"%s\", the key of hub \"%s\" in network \"%s\", is no key: put a copy in its place, "
+            "or "
+            "remove it, and the hub makes another one",
+            path, x->networks->model->self, x->name);
+    secret_wipe(&secret, sizeof(secret));
+    secret_wipe(text, strlen(text));
+    free(text);
+}
+
+static void on_own_key(void *arg)
+{
+    struct joining *x = arg;
+    struct networks *n = x->networks;
+    const struct model_network *net = model_find_network(n->model, x->name);
+
+    if (net && x->r == 0 && !net->leaving && !net->own) {
+        x->r = check_joining(n, net, &x->public, &x->failure);
+        if (x->r == 0)
+            x->r = store_self(x, net, &x->failure);
+        if (x->r == 0)
+            return;
+    }
+    n->adding[0] = '\0';
+    if (x->r != 0)
+        fail_joining(n, &x->failure);
+    free(x);
+}
+
+/* The first network that is to be joined; NULL: there is none. */
+static struct model_network *find_unjoined(const struct networks *n)
+{
+    for (size_t i = 0; i < n->model->networks.n; i++) {
+        struct model_network *net = model_network_at(n->model, i);
+
+        if (!net->own && !net->leaving && !net->is_retired)
+            return net;
+    }
+    return NULL;
+}
+
+bool networks_join(struct networks *n, nsec_t now)
+{
+    struct model_network *net = find_unjoined(n);
+    struct err e = ERR_NULL;
+    struct joining *x;
+
+    if (!net || n->adding[0] || (n->is_serving && now < n->join_at))
+        return false;
+    if (check_joining(n, net, NULL, &e) != 0) {
+        fail_joining(n, &e);
+        return false;
+    }
+    x = calloc(1, sizeof(*x));
+    if (!x)
+        return false;
+    x->networks = n;
+    (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    memcpy(n->adding, x->name, sizeof(n->adding));
+    if (!n->is_serving) {
+        /* Nobody is served yet. */
+        run_own_key(x);
+        on_own_key(x);
+    } else if (disk_work(n->disk, run_own_key, on_own_key, x) != 0) {
+        n->adding[0] = '\0';
+        free(x);
+        return false;
+    }
+    return n->adding[0] != '\0';
+}
+
+/* ---- networks_remove() of networks.h: a network goes, in pieces ------------------------------ */
 
 /* How often a commit that conflicts is made again. */
 #define TRIES 8
+
+/* Most records that one commit removes. */
+#define DELETIONS_MAX 1024
+
+/* The kinds of record that belong to a network, in the order of their removal. The nodes of hubs
+ * are removed together with the network. */
+static const enum record_kind kinds[] = {RECORD_NODE, RECORD_REPORT, RECORD_EDGE};
+#define KINDS_N (sizeof(kinds) / sizeof(*kinds))
+
+/* The prefix of list number @i: of one of @kinds, then of each other kind of object, then of what
+ * nodes have moved; NULL: there are no more. */
+static const char *list_prefix(size_t i)
+{
+    if (i < KINDS_N)
+        return record_prefix(kinds[i]);
+    i -= KINDS_N;
+    for (unsigned k = 0; object_kinds[k]; k++)
+        if (record_kind_of(object_kinds[k]) == RECORD_OBJECT && i-- == 0)
+            return object_kinds[k]->prefix;
+    return i == 0 ? TRAFFIC_KEY_PREFIX : NULL;
+}
+
+/*
+ * A network that is being removed: in pieces, for a large one does not fit a commit. It goes last
+ * itself, so what a crash in between leaves is a smaller network. Meanwhile nobody enrols in it
+ * (model_network.leaving), and what was on its way when that began is found by the lists, which
+ * come behind it.
+ */
+struct removing {
+    struct networks *networks; /* pins */
+    char name[NAME_MAX_LEN + 1];
+    struct audit_by by; /* who removes it */
+    size_t kind;        /* list_prefix() of the list that is being read; NULL: the network goes */
+    unsigned n_tries;   /* commits that have conflicted, since one did not */
+    networks_removed_fn done;
+    void *ctx; /* pins */
+};
+
+static void end_removal(struct removing *x, int r, const struct err *e)
+{
+    struct model_network *net = model_find_network(x->networks->model, x->name);
+
+    if (net)
+        net->leaving = NULL;
+    x->done(x->ctx, r, e);
+    free(x);
+}
+
+static void go_on(struct removing *x);
+
+static void on_deleted(void *ctx, const struct store_answer *a)
+{
+    struct removing *x = ctx;
+    struct err e = *a->e;
+
+    x->n_tries = a->r == STORE_E_CONFLICT ? x->n_tries + 1 : 0;
+    if (x->n_tries > 0 && x->n_tries < TRIES)
+        go_on(x);
+    else if (a->r != 0)
+        end_removal(x,
+            a->r < 0 ? a->r
+                     : err_set(&e, -EIO, "network \"%s\" is not removed: %s", x->name,
+                           a->e->text[0] ? a->e->text : "others change it"),
+            &e);
+    else if (!list_prefix(x->kind))
+        end_removal(x, 0, a->e);
+    else
+        go_on(x);
+}
+
+/* Commit @ops, in the name of who removes the network. */
+static void delete (struct removing *x, const struct store_op *ops, size_t n)
+{
+    struct audit *audit = x->networks->model->audit;
+    struct audit_by before = audit->by;
+    struct err e = ERR_NULL;
+    int r;
+
+    audit_act(audit, x->by.actor, &x->by.from);
+    r = model_commit(x->networks->model, ops, n, clock_now(), on_deleted, x, &e);
+    audit_act(audit, before.actor, &before.from);
+    if (r != 0)
+        end_removal(x, r, &e);
+}
+
+/* The network first: a hub that hears of its own node's removal before has been retired. */
+static void delete_network(struct removing *x)
+{
+    static const enum record_kind first[] = {RECORD_NETWORK, RECORD_IPAM};
+    const struct model_network *net = model_find_network(x->networks->model, x->name);
+    char keys[2 + NETWORKS_HUBS_MAX][RECORD_KEY_MAX];
+    struct store_op ops[2 + NETWORKS_HUBS_MAX];
+    size_t n = 0;
+
+    for (; n < 2; n++)
+        (void)record_key(keys[n], first[n], x->name, "");
+    for (size_t i = 0; net && i < net->nodes.n && n < 2 + NETWORKS_HUBS_MAX; i++) {
+        const struct node *node = &model_node_at(net, i)->pub.spec;
+
+        if (node->hub)
+            (void)record_key(keys[n++], RECORD_NODE, x->name, node->meta.name);
+    }
+    for (size_t i = 0; i < n; i++)
+        ops[i] =
+            (struct store_op){.kind = STORE_OP_DELETE, .key = keys[i], .expect = STORE_EXPECT_ANY};
+    delete (x, ops, n);
+}
+
+/* Is it the node of a hub, which goes together with the network? */
+static bool is_hub(const struct removing *x, const struct record_key *k)
+{
+    const struct model_network *net = model_find_network(x->networks->model, x->name);
+    const struct model_node *node =
+        net && k->kind == RECORD_NODE ? model_find_node(net, k->name) : NULL;
+
+    return node && node->pub.spec.hub;
+}
+
+/* Remove all records of the page that was read; an empty page ends the list. */
+static void on_page(void *ctx, const struct store_answer *a)
+{
+    struct store_op ops[DELETIONS_MAX];
+    struct removing *x = ctx;
+    size_t n = 0;
+
+    if (a->r != 0) {
+        end_removal(x, a->r, a->e);
+        return;
+    }
+    for (size_t i = 0; i < a->n_items; i++) {
+        struct record_key k = record_key_parse(a->items[i].key);
+
+        /* The key as it is: a damaged one may have other parts than are expected. */
+        if (!is_hub(x, &k))
+            ops[n++] = (struct store_op){
+                .kind = STORE_OP_DELETE, .key = a->items[i].key, .expect = STORE_EXPECT_ANY};
+    }
+    if (n > 0) {
+        delete (x, ops, n);
+        return;
+    }
+    x->kind++;
+    go_on(x);
+}
+
+/* From the store and not from the model, which knows nothing of what is damaged. */
+static void go_on(struct removing *x)
+{
+    char prefix[RECORD_KEY_MAX];
+    struct store_range range = {.prefix = prefix, .limit = DELETIONS_MAX};
+    struct err e = ERR_NULL;
+    int r;
+
+    if (!list_prefix(x->kind)) {
+        delete_network(x);
+        return;
+    }
+    (void)snprintf(prefix, sizeof(prefix), "%s%s/", list_prefix(x->kind), x->name);
+    r = store_list(x->networks->model->store, &range, on_page, x, &e);
+    if (r != 0)
+        end_removal(x, r, &e);
+}
+
+int networks_remove(struct networks *n, struct model_network *net, networks_removed_fn done,
+    void *ctx, struct err *e)
+{
+    struct removing *x;
+
+    if (net->leaving)
+        return err_set(
+            e, -EAGAIN, "network \"%s\" is being removed already", net->pub.spec.meta.name);
+    x = calloc(1, sizeof(*x));
+    if (!x)
+        return err_set(e, -ENOMEM, "no memory to remove network \"%s\"", net->pub.spec.meta.name);
+    *x = (struct removing){.networks = n, .by = n->model->audit->by, .done = done, .ctx = ctx};
+    (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    net->leaving = "its network was removed";
+    go_on(x);
+    return 0;
+}
+
+/* ---- networks -------------------------------------------------------------------------------- */
 
 void networks_interface(const char *prefix, const char *name, char ret[static 16])
 {
@@ -50,13 +505,6 @@ void networks_deinit(struct networks *n)
 }
 
 /* ---- key files ------------------------------------------------------------------------------ */
-
-const char *networks__key_path(
-    const struct networks *n, char buf[static NETWORKS__PATH_ROOM], const char *name)
-{
-    (void)snprintf(buf, NETWORKS__PATH_ROOM, "%s/keys/%s.key", n->state_dir, name);
-    return buf;
-}
 
 int networks_key(const struct networks *n, const char *name, const struct x25519_public *public,
     struct x25519_secret *ret, struct err *e)
@@ -91,25 +539,6 @@ int networks_key(const struct networks *n, const char *name, const struct x25519
     return r;
 }
 
-int networks__make_key(
-    const struct networks *n, const char *name, struct x25519_public *ret_public, struct err *e)
-{
-    struct x25519_secret secret;
-    char text[X25519_BASE64_MAX];
-    char path[NETWORKS__PATH_ROOM];
-    int r;
-
-    x25519_secret_make(&secret, &n->rng);
-    x25519_secret_write(&secret, text);
-    if (!x25519_derive_public(&secret, ret_public))
-        r = err_set(e, -ENOMEM, "no memory for a key");
-    else
-        r = statefile_replace(networks__key_path(n, path, name), text, strlen(text), 0600, e);
-    secret_wipe(&secret, sizeof(secret));
-    secret_wipe(text, sizeof(text));
-    return r;
-}
-
 void networks_forget(struct networks *n, const char *name)
 {
     char path[NETWORKS__PATH_ROOM];
@@ -138,27 +567,6 @@ void networks_hold_keys(struct networks *n, bool hold)
 }
 
 /* ---- the hub's own node --------------------------------------------------------------------- */
-
-void networks__fill_hub(const struct networks *n, struct node_hub *nh)
-{
-    *nh = (struct node_hub){.api_port = n->api_port, .has_tls_pin = n->tls_pin != NULL};
-    if (n->tls_pin)
-        nh->tls_pin = *n->tls_pin;
-    hub_places_tell(nh, &n->publics->here, &n->publics->next);
-}
-
-struct node networks__own_node(const struct networks *n, const struct network *net,
-    const struct x25519_public *key, uint32_t number, struct node_hub *nh)
-{
-    struct node node = {.key = *key,
-        .address4 = ipam_address(&net->cidr4, number),
-        .address6 = ipam_address(&net->cidr6, number),
-        .hub = nh};
-
-    memcpy(node.meta.name, n->model->self, sizeof(node.meta.name));
-    memcpy(node.meta.network, net->meta.name, sizeof(node.meta.network));
-    return node;
-}
 
 static bool is_same_hub(const struct node_hub *a, const struct node_hub *b)
 {

@@ -27,14 +27,14 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "crypto/x25519.h"
 #include "hub/model/model.h"
 #include "hub/record/request.h"
 
 struct disk_works;
-struct tls_pin;
 struct publics;
+struct tls_pin;
 
 /** Most hubs of one network: each node has a session with every one of them. */
 #define NETWORKS_HUBS_MAX 16

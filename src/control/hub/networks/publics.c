@@ -7,13 +7,11 @@
 #include <unistd.h>
 
 #include "api/content/body.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "hub/record/request.h"
-#include "mesh/object/block.h"
+#include "mesh/object/fields.h"
 #include "net/address/resolve.h"
-#include "net/address/resolve_task.h"
-#include "os/statefile.h"
+#include "os/file.h"
 
 #define MOVE_FILE_MAX 8192
 #define LOOK_UP_EACH  (30 * NSEC_PER_SEC)

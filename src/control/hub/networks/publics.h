@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "hub/record/places.h"
+#include "hub/record/request.h"
 #include "os/log.h"
 
 struct err;

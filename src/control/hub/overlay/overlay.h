@@ -14,7 +14,7 @@
  * Two networks may have the same block of addresses. The machine's own programs
  * reach the one that was there first; the other one's interface serves the
  * hub's API and nothing else, so that no answer of the kernel goes to the
- * wrong network (see overlay_network.c).
+ * wrong network (see overlay.c).
  *
  * Lock order: port (dataplane/), overlay, router. The loop holds none of them
  * when it calls into the port.

@@ -1,41 +1,198 @@
 /*
  * overlay_internal.h - the overlay's structs, for overlay*.c and their tests.
  *
- *     overlay_nodes.c    the members: peers of a network's device, and nodes of the relay
- *     probe_answers.c    what members measure of the way to the hub
- *     overlay_network.c  a network's interface and device
- *     overlay.c          the port, the relay, and the hooks
+ *     overlay_nodes.c  the members: peers of a network's device, and nodes of the relay
+ *     overlay.c        the networks' interfaces and devices, the port, the relay, and the hooks
  *
  * Each calls only those above it.
  */
 #pragma once
 
+#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/addr.h"
 #include "base/clock.h"
-#include "base/htab.h"
-#include "base/list.h"
+#include "base/containers.h"
+#include "base/rate.h"
+#include "crypto/x25519.h"
 #include "hub/model/hub_hooks.h"
-#include "hub/overlay/addresses.h"
 #include "hub/overlay/overlay.h"
-#include "hub/overlay/probe_answers.h"
-#include "hub/overlay/recontact.h"
 #include "net/netlink/netlink.h"
 #include "net/socket/udp_batch.h"
+#include "os/log.h"
 #include "os/timestamp_file.h"
+#include "shared/frame_client.h"
 
 struct device;
+struct endpoint;
 struct engine;
+struct err;
+struct frame_socket;
 struct path_keys;
 struct port;
 struct relay;
 struct router_network;
 struct router_node;
 struct uapi_server;
+
+/* ---- which nodes the hub speaks to first, though nodes otherwise come to it ------------------ */
+
+/*
+ * When a hub is started again, the sessions of all nodes are void, and nothing tells them. So the
+ * hub remembers where each node was (overlay_nodes.c), and has its WireGuard device make a
+ * handshake with it there: it gives the peer that endpoint, and a keepalive, which is sent at once,
+ * and without a session begins a handshake. The keepalive is taken back when the node was heard, or
+ * after 20 s: a node that has moved meanwhile comes by itself, as ever. The same is done for a node
+ * without a session that has opened a stream.
+ *
+ * Theory of operation. Only the times are kept here. The owner, overlay_nodes.c, says where a node
+ * may be and whether it was heard, and changes its peer as it is told.
+ *
+ * Pure: no I/O, and time is an argument.
+ */
+
+/** Seconds between two keepalives to such a node. */
+#define RECONTACT_KEEPALIVE_S 5
+
+/** For how long the hub tries to reach such a node. */
+#define RECONTACT_FOR (20 * NSEC_PER_SEC)
+
+/** What is kept for each node. */
+struct recontact_node {
+    struct list link;   /* in the recontact's nodes, while it is spoken to */
+    struct endpoint at; /* where it may be; none: nobody knows */
+    nsec_t ends_at;     /* when it is spoken to no more */
+};
+
+struct recontact {
+    struct list nodes; /* of struct recontact_node: those that are spoken to */
+};
+
+/** recontact_init() - nobody is spoken to. */
+void recontact_init(struct recontact *r);
+
+/** recontact_node_init() - @at: where it may be; none: nobody knows. */
+void recontact_node_init(struct recontact_node *node, const struct endpoint *at);
+
+/**
+ * recontact_begin() - is the node to be spoken to, at node->at, from now on?
+ *
+ * Once more for a node that is spoken to already begins its time anew.
+ *
+ * Return: false when nobody knows where it may be.
+ */
+bool recontact_begin(struct recontact *r, struct recontact_node *node, nsec_t now);
+
+/** recontact_end() - the node is spoken to no more. Fine when it was not. */
+void recontact_end(struct recontact_node *node);
+
+/** recontact_is_over() - is a node that is spoken to to be left alone now? @is_heard: it answered.
+ */
+bool recontact_is_over(const struct recontact_node *node, bool is_heard, nsec_t now);
+
+/* ---- members measure how long packets the way to the hub and back carries -------------------- */
+
+/*
+ * A member sends path frames of many lengths to the hub's port, with DF and under the key that
+ * only the two have (docs/wire/path.md, "To a hub"). Each is answered with as many bytes, with DF
+ * too, so an answer proves both directions. What the member has found it says in the frame: the
+ * hub's own packets to it, and the routes that they go by, have that size from then on.
+ *
+ * Who asks is known by where the frame comes from: a member whose session was heard there last. A
+ * stranger costs a look into a table, and is not answered.
+ *
+ * Threads: the loop's.
+ */
+
+/** A frame as the frame socket has it. */
+struct probe_answers_frame {
+    struct frame_socket_header header;
+    uint8_t frame[FRAME_SOCKET_FRAME_MAX];
+};
+
+struct probe_answers {
+    struct overlay *overlay;     /* pins */
+    struct frame_socket *frames; /* owns; NULL: it is not open */
+    int fd;                      /* owns; its other end */
+    uv_poll_t poll;
+    struct rate rate;  /* of all answers */
+    uint64_t run;      /* random, never 0 */
+    uint64_t sequence; /* of the last answer */
+};
+
+/** probe_answers_open() - before the port is started. 0 or negative errno with words. */
+int probe_answers_open(struct probe_answers *pa, struct overlay *o, struct err *e);
+
+/** probe_answers__take() - a frame of @len bytes, any content; garbage afterwards. */
+void probe_answers__take(
+    struct probe_answers *pa, struct probe_answers_frame *msg, size_t len, nsec_t now);
+
+/** probe_answers_close() - its handle closes in the loop's next turns; before the port is freed.
+ * Idempotent. */
+void probe_answers_close(struct probe_answers *pa);
+
+/* ---- where the nodes were, for a hub that is started again --------------------- */
+
+/*
+ * STATE/addresses.json:
+ *
+ *     {"default": {"PUBLIC KEY": "203.0.113.5:51820", ...}, ...}
+ *
+ * An address in the file is a hint: nothing is relayed there before a handshake has shown that the
+ * node is there.
+ *
+ * The file is written whole, so the more nodes are in it, the less often it is written: what it
+ * costs each second stays the same. A hub that ends between two writes has not noted the last ones,
+ * which then come back by themselves, more slowly.
+ *
+ * Threads: the hub's loop only. Writing the file waits for the disk, at most once in two seconds.
+ */
+
+struct addresses {
+    char *path;      /* owns; NULL: nothing is written */
+    json_t *known;   /* owns: what was read at the start; NULL: nothing was */
+    nsec_t write_at; /* the file is not written before */
+    struct log_limit limit;
+};
+
+#define ADDRESSES_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/**
+ * addresses_open() - read what the hub knew when it ran last
+ *
+ * A file that does not parse is named in a warning and left as it is; then nothing is written.
+ */
+void addresses_open(struct addresses *a, const char *state_dir);
+
+/** addresses_close() - release. Idempotent. */
+void addresses_close(struct addresses *a);
+
+/** addresses_find() - where the node with @key was; false: nobody knows, and @ret is untouched. */
+bool addresses_find(const struct addresses *a, const char *network, const struct x25519_public *key,
+    struct endpoint *ret);
+
+/** addresses_may_write() - is there a file, and was it not written just now? */
+bool addresses_may_write(const struct addresses *a, nsec_t now);
+
+/** addresses_add() - one entry of a network's object in what addresses_write() takes. */
+void addresses_add(json_t *network, const struct x25519_public *key, const struct endpoint *at);
+
+/**
+ * addresses_write() - replace what is in the file
+ * @all:	taken; the object of all networks; NULL: no memory
+ *
+ * A failure is named in the log.
+ */
+void addresses_write(struct addresses *a, json_t *all, nsec_t now);
 
 struct overlay {
     struct uv_loop_s *loop; /* pins */
@@ -79,7 +236,7 @@ struct overlay_network {
     struct htab by_key;            /* under the lock: overlay_node by public key */
 };
 
-/** What a member measures of its way to the hub: probe_answers.h. The loop's. */
+/** What a member measures of its way to the hub. The loop's. */
 struct overlay_probes {
     struct path_keys *keys; /* owns; wiped with the key; NULL: it has not asked yet */
     struct rate rate;       /* of its frames */
@@ -135,14 +292,6 @@ bool overlay__read_facts(
 /** Most members at one address that are told apart: one machine in several networks, say. */
 #define OVERLAY_SHARED_MAX 4
 
-/** overlay__nodes_at() - lends the members that were heard at @ep last. Return: how many. */
-unsigned overlay__nodes_at(struct overlay *o, const struct endpoint *ep,
-    struct overlay_node *ret[static OVERLAY_SHARED_MAX]);
-
-/** overlay__set_mtu() - the way to the node and back carries inner packets of @mtu bytes; 0: that
- * is not known. */
-void overlay__set_mtu(struct overlay_node *node, uint16_t mtu);
-
 /** overlay__tick_nodes() - each second: end handshakes that were tried long enough, and write the
  * file of addresses. */
 void overlay__tick_nodes(struct overlay *o, nsec_t now);
@@ -164,7 +313,7 @@ void overlay__note_path(struct overlay_network *net, const struct x25519_public 
 bool overlay__is_leased(
     struct overlay_network *net, const struct x25519_public *key, uint32_t index, nsec_t now);
 
-/* ---- overlay_network.c: the loop's ---- */
+/* ---- a network's interface and device: the loop's ---- */
 
 /**
  * overlay__check_block() - is the block free on this machine?

@@ -4,20 +4,29 @@
  * A member is a peer of its network's device, which the engine changes, and a node of the relay's
  * router. What the hub's side of its session is, mesh/render says, as for every other node.
  */
+#include "hub/overlay/overlay_internal.h"
+
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
+#include "base/secret.h"
 #include "engine/engine.h"
 #include "filter/relay.h"
-#include "hub/overlay/overlay_internal.h"
 #include "mesh/config/diff.h"
 #include "mesh/render/render.h"
-#include "os/log.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "path/pmtu.h"
+#include "port/frame_socket.h"
 #include "relay/router.h"
 #include "wire/path.h"
+
+/* ---- the members of the hub's networks: what the devices and the relay know of them ---------- */
 
 /* How old the counters of a network's device may be before they are read again, all at once. */
 #define FACTS_EACH (2 * NSEC_PER_SEC)
@@ -60,24 +69,6 @@ static void place(struct overlay_node *node, const struct endpoint *ep)
     /* Without memory its probes are not answered until it moves. */
     node->is_placed =
         !endpoint_is_none(ep) && htab_add(&o->by_remote, &node->by_remote, place_hash(o, ep)) == 0;
-}
-
-unsigned overlay__nodes_at(struct overlay *o, const struct endpoint *ep,
-    struct overlay_node *ret[static OVERLAY_SHARED_MAX])
-{
-    uint64_t hash = place_hash(o, ep);
-    unsigned n = 0;
-
-    (void)pthread_mutex_lock(&o->lock);
-    for (struct htab_link *l = htab_first(&o->by_remote, hash); l && n < OVERLAY_SHARED_MAX;
-         l = htab_next(l, hash)) {
-        struct overlay_node *node = container_of(l, struct overlay_node, by_remote);
-
-        if (endpoint_equal(&node->path.remote, ep))
-            ret[n++] = node;
-    }
-    (void)pthread_mutex_unlock(&o->lock);
-    return n;
 }
 
 static struct router *router_of(const struct overlay_network *net)
@@ -167,7 +158,7 @@ static int render_pair(struct wg_config *ret, const struct overlay_node *node, s
     return render_config(ret, &in, e);
 }
 
-/* What a change of a peer does about the handshake that the hub begins (recontact.h). */
+/* What a change of a peer does about the handshake that the hub begins (overlay_internal.h). */
 enum contact {
     CONTACT_AS_IS,
     CONTACT_BEGIN, /* speak to it at the address that the recontact has */
@@ -245,14 +236,6 @@ static enum contact begin_contact(struct overlay_node *node, nsec_t now)
     return recontact_begin(r, &node->recontact, now) ? CONTACT_BEGIN : CONTACT_AS_IS;
 }
 
-void overlay__set_mtu(struct overlay_node *node, uint16_t mtu)
-{
-    if (node->probes.mtu == mtu)
-        return;
-    node->probes.mtu = mtu;
-    change_peer(node, DIFF_OP_UPDATE, CONTACT_AS_IS);
-}
-
 /* ---- edges ---------------------------------------------------------------------------------- */
 
 /* Tell the relay of an edge. The hub itself has no relayed edges. */
@@ -279,6 +262,35 @@ static void apply_edges(struct overlay_node *node)
     while ((other = hub_next_node(node->network->hub, other)))
         if (other != node->hub)
             apply_edge(node, other->plug);
+}
+
+/* The way to the node and back carries inner packets of @mtu bytes; 0: that
+ * is not known. */
+static void overlay__set_mtu(struct overlay_node *node, uint16_t mtu)
+{
+    if (node->probes.mtu == mtu)
+        return;
+    node->probes.mtu = mtu;
+    change_peer(node, DIFF_OP_UPDATE, CONTACT_AS_IS);
+}
+
+/* Lends the members that were heard at @ep last. Return: how many. */
+static unsigned overlay__nodes_at(struct overlay *o, const struct endpoint *ep,
+    struct overlay_node *ret[static OVERLAY_SHARED_MAX])
+{
+    uint64_t hash = place_hash(o, ep);
+    unsigned n = 0;
+
+    (void)pthread_mutex_lock(&o->lock);
+    for (struct htab_link *l = htab_first(&o->by_remote, hash); l && n < OVERLAY_SHARED_MAX;
+         l = htab_next(l, hash)) {
+        struct overlay_node *node = container_of(l, struct overlay_node, by_remote);
+
+        if (endpoint_equal(&node->path.remote, ep))
+            ret[n++] = node;
+    }
+    (void)pthread_mutex_unlock(&o->lock);
+    return n;
 }
 
 /* ---- nodes come, change and go -------------------------------------------------------------- */
@@ -508,4 +520,259 @@ void overlay__tick_nodes(struct overlay *o, nsec_t now)
 {
     end_contacts(o, now);
     write_addresses(o, now);
+}
+
+/* ---- recontact ------------------------------------------------------------------------------- */
+
+void recontact_init(struct recontact *r)
+{
+    list_init(&r->nodes);
+}
+
+void recontact_node_init(struct recontact_node *node, const struct endpoint *at)
+{
+    list_init(&node->link);
+    node->at = *at;
+    node->ends_at = 0;
+}
+
+bool recontact_begin(struct recontact *r, struct recontact_node *node, nsec_t now)
+{
+    if (endpoint_is_none(&node->at))
+        return false;
+    node->ends_at = now + RECONTACT_FOR;
+    list_remove(&node->link);
+    list_add_tail(&r->nodes, &node->link);
+    return true;
+}
+
+void recontact_end(struct recontact_node *node)
+{
+    list_remove(&node->link);
+}
+
+bool recontact_is_over(const struct recontact_node *node, bool is_heard, nsec_t now)
+{
+    return is_heard || now >= node->ends_at;
+}
+
+/* ---- probe answers --------------------------------------------------------------------------- */
+
+/* Frames taken in one turn of the loop. */
+#define FRAMES_PER_TURN 256
+
+/* Of one member: a search sends up to a dozen at once, and some rounds of it follow each other. */
+#define EACH_MEMBER  (NSEC_PER_SEC / 16)
+#define BURST_MEMBER 64
+
+/* Of all: each costs the loop some 20 us, and the data threads a moment: DF is set for all. */
+#define EACH_OF_ALL  (NSEC_PER_SEC / 2000)
+#define BURST_OF_ALL 2000
+
+static bool has_keys(struct overlay_node *node)
+{
+    const struct hub_network *hub = node->network->hub;
+    struct path_keys *keys = node->probes.keys;
+
+    if (keys)
+        return true;
+    keys = malloc(sizeof(*keys));
+    if (!keys || !path_keys_derive(keys, &hub->secret, &hub->public, &node->key)) {
+        free(keys);
+        return false;
+    }
+    node->probes.keys = keys;
+    return true;
+}
+
+/* What the member says that it has found; never by an older frame that somebody has kept. */
+static void take_mtu(struct overlay_node *node, const struct path_frame *probe)
+{
+    if (probe->sequence <= node->probes.sequence)
+        return;
+    node->probes.sequence = probe->sequence;
+    if (probe->size == 0 || (probe->size >= PMTU_INNER_FLOOR && probe->size <= PATH_FRAME_MAX))
+        overlay__set_mtu(node, probe->size);
+}
+
+/* As long as the probe, and the same way back. */
+static void answer(struct probe_answers *pa, const struct overlay_node *node,
+    struct probe_answers_frame *msg, const struct path_frame *probe, size_t len)
+{
+    struct path_frame ack = {.kind = PATH_FRAME_PROBE_ACK,
+        .size = (uint16_t)len,
+        .transaction = probe->transaction,
+        .session = pa->run,
+        .echo = probe->session,
+        .sequence = ++pa->sequence,
+        .clock = probe->clock};
+    struct rng rng = rng_kernel();
+    struct xchacha_nonce nonce;
+
+    rng_fill(&rng, nonce.b, sizeof(nonce.b));
+    if (!path_frame_seal(node->probes.keys, &ack, &nonce, len, msg->frame))
+        return;
+    msg->header.flags = FRAME_SOCKET_DONT_FRAGMENT;
+    /* One that finds no room is lost, as it may be on its way. */
+    (void)send(pa->fd, msg, sizeof(msg->header) + len, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* A frame with that member's tag. */
+static void take_probe(struct probe_answers *pa, struct overlay_node *node,
+    struct probe_answers_frame *msg, size_t len, nsec_t now)
+{
+    struct path_frame probe;
+
+    if (!rate_take(&node->probes.rate, now, EACH_MEMBER, BURST_MEMBER) ||
+        !rate_take(&pa->rate, now, EACH_OF_ALL, BURST_OF_ALL) ||
+        !path_frame_open(node->probes.keys, msg->frame, len, &probe) ||
+        probe.kind != PATH_FRAME_PROBE || (probe.flags & PATH_FRAME_WHOLE) == 0)
+        return;
+    take_mtu(node, &probe);
+    answer(pa, node, msg, &probe, len);
+}
+
+void probe_answers__take(
+    struct probe_answers *pa, struct probe_answers_frame *msg, size_t len, nsec_t now)
+{
+    struct endpoint from = {.port = msg->header.port};
+    struct overlay_node *nodes[OVERLAY_SHARED_MAX];
+    struct path_tag tag;
+    unsigned n;
+
+    if (!path_frame_read_tag(msg->frame, len, &tag))
+        return;
+    memcpy(from.addr.b, msg->header.remote, sizeof(from.addr.b));
+    if (ip_addr_is_link_local(&from.addr) && !ip_addr_is_v4(&from.addr))
+        from.scope = msg->header.ifindex;
+    n = overlay__nodes_at(pa->overlay, &from, nodes);
+    for (unsigned i = 0; i < n; i++)
+        if (has_keys(nodes[i]) &&
+            secret_equal(nodes[i]->probes.keys->receive_tag.b, tag.b, sizeof(tag.b)))
+            take_probe(pa, nodes[i], msg, len, now);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct probe_answers *pa = poll->data;
+    struct probe_answers_frame msg;
+    nsec_t now = clock_now();
+
+    for (unsigned i = 0; i < FRAMES_PER_TURN; i++) {
+        ssize_t n = recv(pa->fd, &msg, sizeof(msg), MSG_DONTWAIT | MSG_TRUNC);
+
+        if (n <= 0)
+            return;
+        if ((size_t)n > sizeof(msg.header) && (size_t)n <= sizeof(msg))
+            probe_answers__take(pa, &msg, (size_t)n - sizeof(msg.header), now);
+    }
+}
+
+int probe_answers_open(struct probe_answers *pa, struct overlay *o, struct err *e)
+{
+    struct rng rng = rng_kernel();
+    int r;
+
+    *pa = (struct probe_answers){.overlay = o, .fd = -1, .run = rng_u64(&rng) | 1};
+    r = frame_socket_join(&pa->frames, o->port, &pa->fd, e);
+    if (r < 0)
+        return r;
+    (void)uv_poll_init(o->loop, &pa->poll, pa->fd);
+    pa->poll.data = pa;
+    (void)uv_poll_start(&pa->poll, UV_READABLE, on_readable);
+    return 0;
+}
+
+void probe_answers_close(struct probe_answers *pa)
+{
+    if (!pa->frames)
+        return;
+    (void)uv_poll_stop(&pa->poll);
+    uv_close((uv_handle_t *)&pa->poll, NULL);
+    pa->frames = frame_socket_free(pa->frames);
+    (void)close(pa->fd);
+    pa->fd = -1;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+#define FILE_NAME  "addresses.json"
+#define FILE_MAX   (64u << 20)
+#define WRITE_EACH (2 * NSEC_PER_SEC)
+
+/* The file is long when thousands of nodes are in it, and while machines join, there is always
+ * something new: so many bytes a second are written at most. */
+#define WRITE_RATE (50 << 10)
+
+void addresses_open(struct addresses *a, const char *state_dir)
+{
+    _cleanup_(freep) char *path = NULL;
+    _cleanup_(freep) char *text = NULL;
+    struct err e = ERR_NULL;
+    json_error_t why;
+    int r;
+
+    if (asprintf(&path, "%s/" FILE_NAME, state_dir) < 0) {
+        path = NULL;
+        return;
+    }
+    r = statefile_read(path, FILE_MAX, &text, NULL, &e);
+    if (r < 0) {
+        log_warning("%s; nodes come back by themselves, more slowly", err_text(&e));
+        return;
+    }
+    if (r == 0) {
+        a->known = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+        if (!json_is_object(a->known)) {
+            log_warning("%s, line %d: %s; it is left as it is, and nodes come back by themselves, "
+                        "more slowly",
+                path, why.line, a->known ? "not an object" : why.text);
+            return;
+        }
+    }
+    a->path = TAKE_PTR(path);
+}
+
+void addresses_close(struct addresses *a)
+{
+    json_decref(a->known);
+    a->known = NULL;
+    free(a->path);
+    a->path = NULL;
+}
+
+bool addresses_find(const struct addresses *a, const char *network, const struct x25519_public *key,
+    struct endpoint *ret)
+{
+    const json_t *known = json_object_get(a->known, network);
+    char name[X25519_BASE64_MAX];
+    const char *text = json_string_value(json_object_get(known, x25519_public_format(key, name)));
+
+    return text && endpoint_parse(ret, text, NULL) == 0;
+}
+
+bool addresses_may_write(const struct addresses *a, nsec_t now)
+{
+    return a->path && now >= a->write_at;
+}
+
+void addresses_add(json_t *network, const struct x25519_public *key, const struct endpoint *at)
+{
+    char name[X25519_BASE64_MAX];
+    char text[ENDPOINT_TEXT_MAX];
+
+    (void)json_object_set_new(
+        network, x25519_public_format(key, name), json_string(endpoint_format(at, text)));
+}
+
+void addresses_write(struct addresses *a, json_t *all, nsec_t now)
+{
+    _cleanup_(freep) char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    struct err e = ERR_NULL;
+
+    json_decref(all);
+    a->write_at = now + nsec_max(WRITE_EACH, (text ? strlen(text) : 0) * NSEC_PER_SEC / WRITE_RATE);
+    if (!text || statefile_replace(a->path, text, strlen(text), 0600, &e) < 0)
+        log_limited(&a->limit, now, LOG_LEVEL_WARNING, "%s",
+            text ? err_text(&e) : "no memory to remember addresses");
 }

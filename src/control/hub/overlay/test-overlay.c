@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "filter/relay.h"
 #include "hub/overlay/overlay_internal.h"
-#include "os/rng_kernel.h"
+#include "os/clock.h"
 #include "path/pmtu.h"
 #include "relay/router.h"
 #include "shared/device_state.h"

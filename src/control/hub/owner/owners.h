@@ -1,7 +1,7 @@
 /*
  * owners.h - says that this hub lives, hears of others, and takes over what a dead one served.
  *
- * It follows the store's records of hubs and owners (owner_record.h), writes this hub's beats, and
+ * It follows the store's records of hubs and owners (record.h), writes this hub's beats, and
  * does what owner_decide() wants for each network. Whether the jobs of a network are served here is
  * asked each second, with owners_serves(). The owner also writes its epoch into its own Node, by
  * which the members know it.
@@ -19,12 +19,60 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
-#include "hub/owner/twin.h"
-#include "hub/record/owner_record.h"
+#include "hub/record/record.h"
 
 struct model;
 struct model_network;
 struct store_watch;
+
+/* ---- does another process run as this hub, on the same store, with its name and key? --------- */
+
+/*
+ * Theory of operation. A state directory that was copied, or a machine that was cloned, makes two
+ * hubs of one: both would serve the same jobs, and nodes would be told now of the one place, now of
+ * the other. Each run of a hub writes its own number with its beats (record.h), so both hear
+ * of each other, in the same order. Who was heard before this run's first beat is the former one,
+ * which has ended in most cases; if its beats go on, it lives, and this one, which was started
+ * later, ends. A run that stood still (a frozen machine) hears that another one has beaten
+ * meanwhile, and ends.
+ *
+ * Pure: no clock, no store.
+ */
+
+/** What is known of other runs. Zeroes with @own set: nothing. */
+struct twin {
+    uint64_t own;     /* the number of this run */
+    bool has_begun;   /* a beat of this run was heard */
+    uint64_t former;  /* of the run that has beaten before this one did; 0: none */
+    uint64_t other;   /* of the last other run that has beaten since; 0: none */
+    unsigned n_heard; /* its beats in a row */
+    nsec_t heard_at;  /* when the last of them was heard */
+};
+
+enum twin_verdict {
+    TWIN_NONE,     /* it says nothing new */
+    TWIN_NEW,      /* another run has begun to beat, which is to end by itself */
+    TWIN_IS_OLDER, /* this run has to end: the former one lives */
+    TWIN_REPLACED, /* this run has to end: it stood still, and another one was started */
+};
+
+/** How many beats of the former run are needed to say that it lives: one may have been on its way
+ * when it was killed. */
+#define TWIN_FORMER_BEATS 2
+
+/**
+ * twin_hear() - a beat of this hub's name was heard, in the order of the store
+ * @run:	the number of the run that wrote it
+ * @stored_at:	when this run began its last beat that was stored; 0: none was yet
+ */
+enum twin_verdict twin_hear(struct twin *t, uint64_t run, nsec_t stored_at, nsec_t now);
+
+/**
+ * twin_has_left() - was there another run, which is not heard any more?
+ *
+ * Return: true once after each: what it wrote of this hub has to be written anew.
+ */
+bool twin_has_left(struct twin *t, nsec_t now);
 
 /** Most hubs of one store that are told apart, and networks whose owners are. */
 #define OWNERS_HUBS_MAX     64
@@ -97,3 +145,91 @@ void owners_give_up(struct owners *o, nsec_t now);
 
 /** owners_deinit() - idempotent. */
 void owners_deinit(struct owners *o);
+
+/* ---- which of several hubs serves the jobs of a network: what one of them decides ------------ */
+
+/*
+ * Theory of operation. The record owner/NET names the owner and an epoch, which counts the owners.
+ * Each hub writes a record of its own every OWNER_BEAT_EACH (its beat). A hub that has heard no
+ * beat of the owner for OWNER_TAKE_AFTER of its own clock takes the network over: in one commit it
+ * checks that the owner's beat is still the one that it has heard, and writes the owner's record
+ * with the next epoch. So of several hubs one succeeds, and none if the owner was only slow. An
+ * owner whose own beats have not been stored for OWNER_SERVE_FOR stops serving: that is sooner,
+ * since it counts from when it began to write the beat, and the others from when they heard of it.
+ * What the owner writes about jobs names the revision of its owner's record, so nothing that it
+ * still writes after it was replaced is stored.
+ *
+ * A network that had no owner yet is taken by the hub that has made it, or by another if that one
+ * does not come.
+ *
+ * Pure: no clock, no store.
+ */
+
+/** How often a hub writes its beat. */
+#define OWNER_BEAT_EACH (2 * NSEC_PER_SEC)
+
+/** For how long after the beginning of a beat that was stored its hub serves jobs. The hub looks
+ * each second, so it may be one second more. */
+#define OWNER_SERVE_FOR (4 * NSEC_PER_SEC)
+
+/** How long after an owner's last beat another hub takes over. */
+#define OWNER_TAKE_AFTER (6 * NSEC_PER_SEC)
+
+/** What a hub knows when it decides. Times are monotonic, of its own clock. */
+struct owner_facts {
+    bool has_record;  /* there is a record of the owner */
+    bool is_nobodys;  /* it names no hub: the last owner has given the jobs up */
+    bool is_own;      /* it names this hub */
+    bool is_maker;    /* this hub has made the network */
+    nsec_t heard_at;  /* when the owner's beat was heard last; without a record, when the network
+                         was */
+    nsec_t stored_at; /* when this hub began its last beat that was stored; 0: none was */
+    nsec_t now;
+};
+
+enum owner_wish {
+    OWNER_WAIT,  /* it does not serve the jobs */
+    OWNER_TAKE,  /* it tries to become the owner */
+    OWNER_SERVE, /* it is the owner, and serves them */
+};
+
+/** owner_decide() - see the theory above. */
+enum owner_wish owner_decide(const struct owner_facts *f);
+
+/* ---- leftovers --------------------------------------------------------------------------------
+ */
+
+/*
+ * deletes what a network has left in the store that was removed while its owner was dead.
+ *
+ * The owner of a network's jobs deletes them when the network is removed. When it has died before,
+ * or dies meanwhile, the jobs (rdzv/NET/) and the owner's record (owner/NET) stay. Every hub looks
+ * for records of owners whose network is not there any more. The owner, or any other hub if it is
+ * not heard, deletes the jobs, a page at a time, and then the record. Each of these commits expects
+ * that nobody has taken the record over, and that the network is still absent; so what a new
+ * network of the same name writes is safe, and several hubs may do this at once.
+ *
+ * A network may be made again while the former one's jobs are still there. Its hubs see that the
+ * owner's record is of the other one, and take it over only when it is gone; so jobs are not
+ * inherited. Then they are deleted at once, since nobody who lives is deleting them.
+ *
+ * Threads: the hub's loop only.
+ */
+
+/** How long a network must have been absent: its owner may be deleting its jobs itself. */
+#define LEFTOVERS_AFTER (10 * NSEC_PER_SEC)
+
+struct leftovers {
+    struct owners *owners;          /* pins */
+    char network[NAME_MAX_LEN + 1]; /* the one that is looked at; "": none */
+    nsec_t since;                   /* when it was seen to be absent */
+    uint64_t revision;              /* of its owner's record, while is_busy */
+    bool is_last;                   /* it is the one that deletes the owner's record */
+    bool is_busy;                   /* a request is on its way to the store */
+};
+
+/** leftovers_init() - nothing is looked at yet. */
+void leftovers_init(struct leftovers *l, struct owners *owners);
+
+/** leftovers_tick() - each second. */
+void leftovers_tick(struct leftovers *l, nsec_t now);

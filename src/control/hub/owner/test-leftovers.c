@@ -11,12 +11,10 @@
 
 #include "base/err.h"
 #include "hub/model/model.h"
-#include "hub/owner/leftovers.h"
 #include "hub/owner/owners.h"
 #include "store/memory.h"
 #include "store/store.h"
 #include "store/store_backend.h"
-#include "store/store_now.h"
 
 #define S NSEC_PER_SEC
 

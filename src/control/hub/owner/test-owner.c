@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "hub/owner/owner.h"
+#include "hub/owner/owners.h"
 
 #define S NSEC_PER_SEC
 

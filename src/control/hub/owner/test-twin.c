@@ -5,8 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "hub/owner/owner.h"
-#include "hub/owner/twin.h"
+#include "hub/owner/owners.h"
 
 #define S NSEC_PER_SEC
 

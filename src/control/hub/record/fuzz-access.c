@@ -7,8 +7,7 @@
 
 #include "api/content/body.h"
 #include "base/err.h"
-#include "hub/record/admin_record.h"
-#include "hub/record/audit_record.h"
+#include "hub/record/record.h"
 #include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

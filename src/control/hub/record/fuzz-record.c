@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/record/owner_record.h"
 #include "hub/record/record.h"
 #include "test/support/fuzz_text.h"
 

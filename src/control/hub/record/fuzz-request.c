@@ -6,7 +6,6 @@
 
 #include "api/content/body.h"
 #include "base/err.h"
-#include "hub/record/places.h"
 #include "hub/record/record.h"
 #include "hub/record/request.h"
 #include "store/store.h"

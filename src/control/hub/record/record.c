@@ -2,16 +2,96 @@
 #include "record.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/content/body.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "mesh/object/fields.h"
+
+/* ---- seal ------------------------------------------------------------------------------------ */
+
+#define FIELD ",\"sum\":\""
+#define FIELD_LEN (sizeof(FIELD) - 1)
+#define SUM_BYTES 8
+#define SUM_LEN   (2 * SUM_BYTES)
+#define END       "\"}"
+#define END_LEN   (sizeof(END) - 1)
+#define TAIL_LEN (FIELD_LEN + SUM_LEN + END_LEN)
+
+/* Of @key and of the object whose first @len bytes are at @text, all but the closing brace. */
+static bool make_sum(const char *key, const char *text, size_t len, char ret[static SUM_LEN + 1])
+{
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+    char *both;
+    int n = asprintf(&both, "%s\n%.*s", key, (int)len, text);
+
+    if (n < 0)
+        return false;
+    SHA256((const uint8_t *)both, (size_t)n, digest);
+    free(both);
+    hex_encode(digest, SUM_BYTES, ret);
+    return true;
+}
+
+char *seal_add(const char *key, const char *text)
+{
+    size_t len = strlen(text);
+    char sum[SUM_LEN + 1];
+    char *sealed = NULL;
+
+    /* An object without fields would need no comma; no record is one. */
+    if (len < sizeof("{\"a\":0}") - 1 || text[len - 1] != '}')
+        return NULL;
+    if (!make_sum(key, text, len - 1, sum) ||
+        asprintf(&sealed, "%.*s" FIELD "%s" END, (int)(len - 1), text, sum) < 0)
+        return NULL;
+    return sealed;
+}
+
+/* Is there a sum, however the text ends behind it? */
+static bool has_field(const char *text, size_t len)
+{
+    return len >= TAIL_LEN && memcmp(text + len - TAIL_LEN, FIELD, FIELD_LEN) == 0;
+}
+
+static bool has_end(const char *text, size_t len)
+{
+    return memcmp(text + len - END_LEN, END, END_LEN) == 0;
+}
+
+bool seal_is_there(const char *text)
+{
+    size_t len = strlen(text);
+
+    return has_field(text, len) && has_end(text, len);
+}
+
+int seal_check(const char *key, const char *text, struct err *e)
+{
+    size_t len = strlen(text);
+    char sum[SUM_LEN + 1];
+    const char *tail;
+
+    if (!has_field(text, len))
+        return 0;
+    if (!has_end(text, len))
+        return err_set(
+            e, -EINVAL, "its last characters are %s, and not %s", text + len - END_LEN, END);
+    tail = text + len - TAIL_LEN;
+    if (!make_sum(key, text, len - TAIL_LEN, sum))
+        return err_set(e, -ENOMEM, "no memory for a sum");
+    if (memcmp(tail + FIELD_LEN, sum, SUM_LEN) == 0)
+        return 0;
+    return err_set(e, -EINVAL, "the sum in it is \"%.*s\", and that of its key and text is \"%s\"",
+        (int)SUM_LEN, tail + FIELD_LEN, sum);
+}
+
+/* ---- record ---------------------------------------------------------------------------------- */
 
 /* The prefixes of the records that hold no object. */
 static const char *const prefixes[RECORD_N] = {
@@ -406,5 +486,349 @@ int record_report_decode(struct report_record *ret, const char *text, struct err
         *ret = heard;
     else
         report_record_deinit(&heard);
+    return r;
+}
+
+/* ---- admin record ---------------------------------------------------------------------------- */
+
+static enum role read_role(struct fields *f)
+{
+    const char *text = fields_string(f, "role", FIELDS_REQUIRED, 1, 40);
+    enum role role = text ? role_parse(text) : ROLE_NONE;
+
+    if (text && role == ROLE_NONE)
+        fields_fail(f, "role \"%s\" is not viewer, operator or admin", text);
+    return role;
+}
+
+int admin_request_decode(struct admin_request *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(json_freep) json_t *none = json ? NULL : json_object();
+    struct fields f = fields_make(json ? json : none, "admin token", e);
+    struct admin_request rq = {.role = ROLE_NONE};
+    uint64_t ttl = ADMIN_TTL_DEFAULT;
+
+    fields_name(&f, "name", FIELDS_REQUIRED, rq.name);
+    rq.role = read_role(&f);
+    fields_name(&f, "network", FIELDS_OPTIONAL, rq.network);
+    fields_u64(&f, "ttlSeconds", FIELDS_OPTIONAL, ADMIN_TTL_MIN, ADMIN_TTL_MAX, &ttl);
+    fields_refuse_unknown(&f);
+    rq.ttl_seconds = (uint32_t)ttl;
+    if (fields_end(&f) == 0)
+        *ret = rq;
+    return fields_end(&f);
+}
+
+const char *admin_record_key(char buf[static RECORD_KEY_MAX], const char *name)
+{
+    (void)snprintf(buf, RECORD_KEY_MAX, ADMIN_RECORD_PREFIX "%s", name);
+    return buf;
+}
+
+char *admin_record_encode(const struct admin_record *a)
+{
+    char hex[2 * sizeof(a->hash.b) + 1];
+    char hub_key[X25519_BASE64_MAX];
+    char key[RECORD_KEY_MAX];
+    json_t *json;
+    char *text;
+    char *sealed;
+
+    hex_encode(a->hash.b, sizeof(a->hash.b), hex);
+    json = json_pack("{s:s, s:s, s:I, s:I, s:s}", "hash", hex, "role", role_name(a->role),
+        "created", (json_int_t)a->created_at, "expires", (json_int_t)a->expires_at, "createdBy",
+        a->created_by);
+    if (json && a->network[0]) {
+        json_object_set_new(json, "network", json_string(a->network));
+        json_object_set_new(
+            json, "hubKey", json_string(x25519_public_format(&a->hub_key, hub_key)));
+    }
+    text = json ? body_format(json) : NULL;
+    json_decref(json);
+    sealed = text ? seal_add(admin_record_key(key, a->name), text) : NULL;
+    free(text);
+    return sealed;
+}
+
+static void read_hash(struct fields *f, struct token_hash *ret)
+{
+    const char *hex = fields_string(f, "hash", FIELDS_REQUIRED, 1, 2 * sizeof(ret->b));
+
+    if (hex && !hex_decode(hex, ret->b, sizeof(ret->b)))
+        fields_fail(f, "\"hash\" is not the hex of %zu bytes", sizeof(ret->b));
+}
+
+int admin_record_decode(struct admin_record *ret, const char *key, const char *text, struct err *e)
+{
+    const char *name = key + strlen(ADMIN_RECORD_PREFIX);
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct admin_record a = {.role = ROLE_NONE};
+    uint64_t created_at = 0;
+    uint64_t expires_at = 0;
+    struct fields f;
+    int r;
+
+    if (strncmp(key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) != 0)
+        return err_set(e, -EINVAL, "\"%.80s\" is not the key of an admin token", key);
+    r = parse_name(name, "admin token", e);
+    if (r == 0)
+        r = seal_check(key, text, e);
+    if (r == 0)
+        r = body_parse(&json, text, strlen(text), e);
+    if (r != 0)
+        return r;
+    f = fields_make(json, "admin token", e);
+    read_hash(&f, &a.hash);
+    a.role = read_role(&f);
+    fields_name(&f, "network", FIELDS_OPTIONAL, a.network);
+    if (a.network[0])
+        fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &a.hub_key);
+    fields_u64(&f, "created", FIELDS_REQUIRED, 0, INT64_MAX, &created_at);
+    fields_u64(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &expires_at);
+    fields_text(&f, "createdBy", FIELDS_REQUIRED, 0, sizeof(a.created_by), a.created_by);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    memcpy(a.name, name, strlen(name) + 1);
+    a.created_at = (int64_t)created_at;
+    a.expires_at = (int64_t)expires_at;
+    *ret = a;
+    return 0;
+}
+
+/* ---- audit record ---------------------------------------------------------------------------- */
+
+static const char *const audit_prefixes[] = {
+    [AUDIT_CHANGE] = "audit/",
+    [AUDIT_REFUSAL] = "refused/",
+};
+_Static_assert(
+    sizeof(audit_prefixes) / sizeof(*audit_prefixes) == AUDIT_KIND_N, "a prefix per kind");
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+const char *audit_record_prefix(enum audit_kind kind)
+{
+    return audit_prefixes[kind];
+}
+
+const char *audit_id(char buf[static AUDIT_ID_MAX], uint64_t number, unsigned n)
+{
+    (void)snprintf(buf, AUDIT_ID_MAX, "%016" PRIx64 "-%03x", number, n & 0xfff);
+    return buf;
+}
+
+uint64_t audit_id_number(const char *id)
+{
+    return audit_id_check(id) ? strtoull(id, NULL, 16) : 0;
+}
+
+bool audit_id_check(const char *text)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    return strlen(text) == AUDIT_ID_MAX - 1 && strspn(text, digits) == 16 && text[16] == '-' &&
+           strspn(text + 17, digits) == 3;
+}
+
+const char *audit_record_key(char buf[static RECORD_KEY_MAX], enum audit_kind kind, const char *id)
+{
+    (void)snprintf(buf, RECORD_KEY_MAX, "%s%s", audit_prefixes[kind], id);
+    return buf;
+}
+
+/* Its parts; AUDIT_KIND_N when it is none. */
+static enum audit_kind parse_key(const char *key, char id[static AUDIT_ID_MAX])
+{
+    for (int kind = 0; kind < AUDIT_KIND_N; kind++) {
+        size_t len = strlen(audit_prefixes[kind]);
+
+        if (strncmp(key, audit_prefixes[kind], len) != 0 || !audit_id_check(key + len))
+            continue;
+        memcpy(id, key + len, AUDIT_ID_MAX);
+        return (enum audit_kind)kind;
+    }
+    return AUDIT_KIND_N;
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+static void add_text(json_t *json, const char *name, const char *text)
+{
+    if (text[0])
+        json_object_set_new(json, name, json_string(text));
+}
+
+static void add_number(json_t *json, const char *name, uint64_t n)
+{
+    if (n > 0)
+        json_object_set_new(json, name, json_integer((json_int_t)n));
+}
+
+/* What is not there is empty, or 0. */
+static json_t *encode(const struct audit_record *a)
+{
+    json_t *json = json_pack("{s:I, s:s, s:s}", "time", (json_int_t)a->time, "actor", a->actor,
+        "operation", a->operation);
+
+    if (!json)
+        return NULL;
+    add_text(json, "from", a->from);
+    add_text(json, "object", a->object);
+    add_text(json, "network", a->network);
+    add_number(json, "oldRevision", a->old_revision);
+    add_number(json, "newRevision", a->new_revision);
+    add_number(json, "others", a->others);
+    if (a->kind == AUDIT_REFUSAL) {
+        add_number(json, "status", a->status);
+        add_text(json, "why", a->why);
+        add_number(json, "count", a->count);
+        add_number(json, "firstTime", (uint64_t)a->first);
+    }
+    return json;
+}
+
+char *audit_record_encode(const struct audit_record *a)
+{
+    _cleanup_(json_freep) json_t *json = encode(a);
+    _cleanup_(freep) char *text = json ? body_format(json) : NULL;
+    char key[RECORD_KEY_MAX];
+
+    return text ? seal_add(audit_record_key(key, a->kind, a->id), text) : NULL;
+}
+
+json_t *audit_record_json(const struct audit_record *a)
+{
+    json_t *json = encode(a);
+
+    if (!json)
+        return NULL;
+    json_object_set_new(json, "id", json_string(a->id));
+    json_object_set_new(json, "answer", json_string(a->kind == AUDIT_CHANGE ? "done" : "refused"));
+    return json;
+}
+
+static void read_time(struct fields *f, const char *name, enum fields_need need, int64_t *ret)
+{
+    uint64_t n = 0;
+
+    fields_u64(f, name, need, 0, INT64_MAX, &n);
+    *ret = (int64_t)n;
+}
+
+static void read_refusal(struct fields *f, struct audit_record *a)
+{
+    uint64_t status = 0;
+
+    fields_u64(f, "status", FIELDS_REQUIRED, 400, 599, &status);
+    fields_text(f, "why", FIELDS_OPTIONAL, 0, sizeof(a->why), a->why);
+    fields_u64(f, "count", FIELDS_REQUIRED, 1, INT64_MAX, &a->count);
+    read_time(f, "firstTime", FIELDS_OPTIONAL, &a->first);
+    a->status = (unsigned)status;
+}
+
+int audit_record_decode(struct audit_record *ret, const char *key, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct audit_record a = {.time = 0};
+    uint64_t others = 0;
+    struct fields f;
+    int r;
+
+    a.kind = parse_key(key, a.id);
+    if (a.kind == AUDIT_KIND_N)
+        return err_set(e, -EINVAL, "\"%.80s\" is not the key of an audit entry", key);
+    r = seal_check(key, text, e);
+    if (r == 0)
+        r = body_parse(&json, text, strlen(text), e);
+    if (r != 0)
+        return r;
+    f = fields_make(json, "audit entry", e);
+    read_time(&f, "time", FIELDS_REQUIRED, &a.time);
+    fields_text(&f, "actor", FIELDS_REQUIRED, 1, sizeof(a.actor), a.actor);
+    fields_text(&f, "operation", FIELDS_REQUIRED, 1, sizeof(a.operation), a.operation);
+    fields_text(&f, "from", FIELDS_OPTIONAL, 0, sizeof(a.from), a.from);
+    fields_text(&f, "object", FIELDS_OPTIONAL, 0, sizeof(a.object), a.object);
+    fields_text(&f, "network", FIELDS_OPTIONAL, 0, sizeof(a.network), a.network);
+    fields_u64(&f, "oldRevision", FIELDS_OPTIONAL, 0, INT64_MAX, &a.old_revision);
+    fields_u64(&f, "newRevision", FIELDS_OPTIONAL, 0, INT64_MAX, &a.new_revision);
+    fields_u64(&f, "others", FIELDS_OPTIONAL, 0, UINT32_MAX, &others);
+    if (a.kind == AUDIT_REFUSAL)
+        read_refusal(&f, &a);
+    a.others = (unsigned)others;
+    if (fields_end(&f) == 0)
+        *ret = a;
+    return fields_end(&f);
+}
+
+/* ---- owner record ---------------------------------------------------------------------------- */
+
+const char *owner_key(char buf[static RECORD_KEY_MAX], const char *prefix, const char *name)
+{
+    (void)snprintf(buf, RECORD_KEY_MAX, "%s%s", prefix, name);
+    return buf;
+}
+
+/* @json: taken. */
+static char *text_of(json_t *json)
+{
+    char *text = json ? body_format(json) : NULL;
+
+    json_decref(json);
+    return text;
+}
+
+char *beat_record_encode(const struct beat_record *b)
+{
+    return text_of(
+        json_pack("{s:I, s:I}", "boot", (json_int_t)b->boot, "beat", (json_int_t)b->beat));
+}
+
+int beat_record_decode(struct beat_record *ret, const char *text, struct err *e)
+{
+    struct beat_record b = {0};
+    json_t *json = NULL;
+    struct fields f;
+    int r = body_parse(&json, text, strlen(text), e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, "hub's beat", e);
+    fields_u64(&f, "boot", FIELDS_REQUIRED, 1, INT64_MAX, &b.boot);
+    fields_u64(&f, "beat", FIELDS_REQUIRED, 0, INT64_MAX, &b.beat);
+    r = fields_end(&f);
+    json_decref(json);
+    if (r == 0)
+        *ret = b;
+    return r;
+}
+
+char *owner_record_encode(const struct owner_record *o)
+{
+    char key[X25519_BASE64_MAX];
+
+    return text_of(json_pack("{s:s*, s:I, s:s*}", "hub", o->hub[0] ? o->hub : NULL, "epoch",
+        (json_int_t)o->epoch, "network",
+        o->has_network ? x25519_public_format(&o->network, key) : NULL));
+}
+
+int owner_record_decode(struct owner_record *ret, const char *text, struct err *e)
+{
+    struct owner_record o = {.hub = ""};
+    json_t *json = NULL;
+    struct fields f;
+    int r = body_parse(&json, text, strlen(text), e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, "owner of a rendezvous", e);
+    fields_name(&f, "hub", FIELDS_OPTIONAL, o.hub);
+    fields_u64(&f, "epoch", FIELDS_REQUIRED, 1, INT64_MAX, &o.epoch);
+    o.has_network = fields_get(&f, "network", FIELDS_OPTIONAL) != NULL;
+    if (o.has_network)
+        fields_public_key(&f, "network", FIELDS_REQUIRED, &o.network);
+    r = fields_end(&f);
+    json_decref(json);
+    if (r == 0)
+        *ret = o;
     return r;
 }

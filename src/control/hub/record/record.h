@@ -14,12 +14,14 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/content/role.h"
+#include "api/content/route.h"
 #include "api/content/token.h"
+#include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
 #include "hub/record/request.h"
@@ -168,3 +170,189 @@ char *record_report_encode(const struct report_record *r);
 
 /** record_report_decode() - @ret: its report is for report_deinit(). */
 int record_report_decode(struct report_record *ret, const char *text, struct err *e);
+
+/* ---- a sum in each record of the store, so that a damaged one is seen as such ---------------- */
+
+/*
+ * {"next":7}   of key "ipam/default"   is kept as   {"next":7,"sum":"0f1e2d3c4b5a6978"}
+ *
+ * The sum is the beginning of the SHA-256 of the key, a newline and the text
+ * without the sum, so a bit that flipped is seen, and so is a record that lies
+ * under another one's key. It is no signature: who can write to the store can
+ * make it. A record without one, of a hub that wrote none, passes.
+ *
+ * Pure.
+ */
+
+/** seal_add() - the JSON object @text with the sum; free(). NULL: no memory, or no object. */
+char *seal_add(const char *key, const char *text);
+
+/** seal_is_there() - does @text end with a sum? */
+bool seal_is_there(const char *text);
+
+/**
+ * seal_check() - is the text as it was when it got its sum?
+ * @key:	under which it lies
+ *
+ * Return: 0, also when it has none; -EINVAL with words: the sum is another one, or the text does
+ * not end behind it as it should; -ENOMEM with words.
+ */
+int seal_check(const char *key, const char *text, struct err *e);
+
+/* ---- an admin token as the store keeps it: key and value to and from a struct ---------------- */
+
+/*
+ * admin/NAME      the hash of the secret, the role, the network, when it was made and ends
+ *
+ * Also the body that asks for one. Pure.
+ */
+
+#define ADMIN_RECORD_PREFIX "admin/"
+#define ADMIN_TTL_MIN       1
+#define ADMIN_TTL_MAX       (3650 * 86400)
+#define ADMIN_TTL_DEFAULT   (30 * 86400)
+
+struct admin_record {
+    char name[NAME_MAX_LEN + 1]; /* unique on the hub; in the key, not in the value */
+    struct token_hash hash;      /* of the secret */
+    enum role role;
+    char network[NAME_MAX_LEN + 1];       /* the only one that it is for; "": all */
+    struct x25519_public hub_key;         /* of that network: another one of that name is not it */
+    int64_t created_at;                   /* s since 1970 */
+    int64_t expires_at;                   /* likewise */
+    char created_by[CALLER_NAME_MAX + 1]; /* as the audit log names them */
+};
+
+/** POST /v1/admin-tokens */
+struct admin_request {
+    char name[NAME_MAX_LEN + 1];
+    enum role role;
+    char network[NAME_MAX_LEN + 1]; /* "": all */
+    uint32_t ttl_seconds;
+};
+
+/** admin_request_decode() - check a body. 0; -EINVAL with words. */
+int admin_request_decode(struct admin_request *ret, const json_t *json, struct err *e);
+
+/** admin_record_key() - of the token of that name. Returns @buf. */
+const char *admin_record_key(char buf[static RECORD_KEY_MAX], const char *name);
+
+/** admin_record_encode() - the value as text, with its sum (record.h); free(). NULL: no memory. */
+char *admin_record_encode(const struct admin_record *a);
+
+/** admin_record_decode() - from @key and its value. 0; -EINVAL with words; -ENOMEM. */
+int admin_record_decode(struct admin_record *ret, const char *key, const char *text, struct err *e);
+
+/* ---- one entry of the audit log, as the store keeps it and as the API tells it --------------- */
+
+/*
+ * audit/ID        a change that was made
+ *     refused/ID      attempts that were refused, like ones together
+ *
+ * An ID is the revision of the commit that wrote the entry and its number in it, in hex of fixed
+ * width: so the byte order of the keys is the order of events, also across the two kinds.
+ * Pure.
+ */
+
+/** Room for an ID: 16 digits, '-', 3 digits and a zero. */
+#define AUDIT_ID_MAX 21
+
+/** Digits of a join token's ID: the start of the hash of its secret. */
+#define AUDIT_TOKEN_ID_LEN 12
+
+/** Longest texts of an entry. */
+#define AUDIT_ACTOR_MAX     (2 * NAME_MAX_LEN + 16)
+#define AUDIT_OPERATION_MAX 95
+#define AUDIT_OBJECT_MAX    (2 * NAME_MAX_LEN + OBJECT_NAME_MAX)
+#define AUDIT_WHY_MAX       255
+
+enum audit_kind {
+    AUDIT_CHANGE,
+    AUDIT_REFUSAL,
+    AUDIT_KIND_N,
+};
+
+struct audit_record {
+    enum audit_kind kind;
+    char id[AUDIT_ID_MAX];                   /* in the key, not in the value */
+    int64_t time;                            /* s since 1970; of the last, when there are several */
+    char actor[AUDIT_ACTOR_MAX + 1];         /* see audit.h */
+    char from[IP_ADDR_TEXT_MAX];             /* an address; "": this machine */
+    char operation[AUDIT_OPERATION_MAX + 1]; /* create, change, remove; of a refusal the call */
+    char object[AUDIT_OBJECT_MAX + 1];       /* "node/default/gpu-1"; "": none */
+    char network[NAME_MAX_LEN + 1];          /* that it is about; "": the hub */
+    uint64_t old_revision;                   /* of the object before; 0: there was none */
+    uint64_t new_revision;                   /* of the object now; 0: it is gone */
+    unsigned others;                         /* objects of the same commit without an entry */
+    unsigned status;                         /* of a refusal: HTTP's */
+    char why[AUDIT_WHY_MAX + 1];             /* of a refusal: the sentence of the last */
+    uint64_t count;                          /* of a refusal: how many like it */
+    int64_t first;                           /* of a refusal: when the first of them was */
+};
+
+/** audit_record_prefix() - "audit/" or "refused/". */
+const char *audit_record_prefix(enum audit_kind kind);
+
+/** audit_id() - of entry @n of those of @number, which are of one commit. Returns @buf. */
+const char *audit_id(char buf[static AUDIT_ID_MAX], uint64_t number, unsigned n);
+
+/** audit_id_number() - the first half of an ID, by which IDs are in order; 0: it is none. */
+uint64_t audit_id_number(const char *id);
+
+/** audit_id_check() - is @text an ID? */
+bool audit_id_check(const char *text);
+
+/** audit_record_key() - where it is kept. Returns @buf. */
+const char *audit_record_key(char buf[static RECORD_KEY_MAX], enum audit_kind kind, const char *id);
+
+/** audit_record_encode() - the value as text, with its sum (record.h); free(). NULL: no memory. */
+char *audit_record_encode(const struct audit_record *a);
+
+/** audit_record_json() - the same with the ID, for who reads the log. NULL: no memory. */
+json_t *audit_record_json(const struct audit_record *a);
+
+/** audit_record_decode() - from @key and its value. 0; -EINVAL with words; -ENOMEM. */
+int audit_record_decode(struct audit_record *ret, const char *key, const char *text, struct err *e);
+
+/* ---- what hubs of one store tell each other: that they live, and who serves what ------------- */
+
+/*
+ * hub/NAME        {"boot": of its run, "beat": counts up}, written every two seconds
+ *     owner/NET       {"hub": the name of the one that serves the network's jobs, "epoch": counts
+ * up with each hub that does so, "network": the key by which that network is told from others of
+ * its name}; without "hub" the last one has given them up
+ *
+ * Pure.
+ */
+
+#define OWNER_BEAT_PREFIX   "hub/"
+#define OWNER_RECORD_PREFIX "owner/"
+
+/** The value of hub/NAME. */
+struct beat_record {
+    uint64_t boot; /* of the hub's run, random */
+    uint64_t beat;
+};
+
+/** The value of owner/NET. */
+struct owner_record {
+    char hub[NAME_MAX_LEN + 1];   /* "": nobody's now */
+    uint64_t epoch;               /* at least 1 */
+    bool has_network;             /* older hubs did not say of which network */
+    struct x25519_public network; /* its struct network_maker's */
+};
+
+/** owner_key() - OWNER_BEAT_PREFIX or OWNER_RECORD_PREFIX, and a name. Returns @buf. */
+const char *owner_key(char buf[static RECORD_KEY_MAX], const char *prefix, const char *name);
+
+/** beat_record_encode() - text for free(); NULL: no memory. */
+char *beat_record_encode(const struct beat_record *b);
+
+/** beat_record_decode() - 0; -EINVAL with words; -ENOMEM. */
+int beat_record_decode(struct beat_record *ret, const char *text, struct err *e);
+
+/** owner_record_encode() - text for free(); NULL: no memory. */
+char *owner_record_encode(const struct owner_record *o);
+
+/** owner_record_decode() - 0; -EINVAL with words; -ENOMEM. */
+int owner_record_decode(struct owner_record *ret, const char *text, struct err *e);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "api/content/token.h"
+#include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
 #include "mesh/object/edge_parts.h"
@@ -19,6 +20,44 @@
 #include "mesh/object/traffic.h"
 
 struct err;
+
+/* ---- where a hub is reached: addresses and names, as its nodes are told them ----------------- */
+
+/*
+ * Pure but for looking at the text of an address: no name is looked up here (see publics.h).
+ */
+
+/** A place: "HOST:PORT". */
+struct hub_public {
+    char text[HOST_PORT_MAX + 1];
+    bool is_name;                             /* else it is its one endpoint */
+    struct endpoint at[OBJECT_ENDPOINTS_MAX]; /* UDP, in the resolver's order */
+    unsigned n;                               /* 0: a name that was not found yet */
+};
+
+/** Places, best first. */
+struct hub_places {
+    struct hub_public items[OBJECT_ENDPOINTS_MAX];
+    unsigned n;
+};
+
+/**
+ * hub_public_parse() - "HOST", "HOST:PORT", "1.2.3.4", "[v6]:PORT" or "v6"; no name is looked up
+ * @dflt_port:	when the text has none
+ *
+ * Return: 0, or -EINVAL with words; also for an address at which no other machine reaches this one.
+ */
+int hub_public_parse(struct hub_public *ret, const char *text, uint16_t dflt_port, struct err *e);
+
+/**
+ * hub_places_tell() - as nodes are told: endpoints, and names
+ * @ret:	its other fields stay
+ */
+void hub_places_tell(
+    struct node_hub *ret, const struct hub_places *here, const struct hub_places *next);
+
+/** hub_places_encode() - their texts as an array; gives a reference, NULL: no memory. */
+json_t *hub_places_encode(const struct hub_places *places);
 
 /** Longest "engine" and "version" of a node. */
 #define REQUEST_WORD_MAX 31
@@ -48,7 +87,6 @@ struct err;
 
 /** Most ciphers for which a node may report its speed. */
 #define REQUEST_CIPHERS_MAX 8
-
 #define REQUEST_TTL_MIN     1
 #define REQUEST_TTL_MAX     (366 * 86400)
 #define REQUEST_TTL_DEFAULT 3600
@@ -113,8 +151,6 @@ struct presence_request {
     bool ended;                         /* it has ended, and nobody is to wait for it */
 };
 
-struct hub_places;
-
 /**
  * move_request_decode() - PUT /v1/move: {"public": ["HOST:PORT", ...]}; none: it stays
  * @dflt_port:	of those without a port
@@ -153,7 +189,7 @@ struct report {
     char *candidates;      /* owns; an array */
     char *paths;           /* owns; an object: what goes with the candidates */
     char *aead;            /* owns; an object of MB/s by cipher */
-    char *fabric;          /* owns; an object: fabric_report.h */
+    char *fabric;          /* owns; an object: node_status.h */
     struct subnets routes; /* that it asks for; what it has is the hub's word */
 
     char owner_node[NAME_MAX_LEN + 1]; /* whose part this is; "": the caller's */

@@ -11,8 +11,7 @@
 
 #include "api/content/body.h"
 #include "base/err.h"
-#include "base/str.h"
-#include "hub/record/places.h"
+#include "base/text.h"
 #include "hub/record/request.h"
 
 static int decode(struct report *ret, const char *text, struct err *e)

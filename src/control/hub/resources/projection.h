@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/list.h"
+#include "base/containers.h"
 #include "base/rate.h"
 #include "hub/resources/resource.h"
 #include "store/keys.h"

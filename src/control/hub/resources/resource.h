@@ -13,7 +13,7 @@
  *     weft.dev/revision  revision of the hub's object then; "none": the hub has no such object
  *
  * and a third one, weft.dev/accepted, has the hash of that object's own spec: agents that read the
- * resource take its spec when it has that hash (backends/kubernetes/kube_spec.h).
+ * resource take its spec when it has that hash (backends/kubernetes/kube_client.h).
  *
  * A resource whose spec has that hash is no wish, whoever reads it and however late. Any other spec
  * is a wish, made upon the revision that stands there. It is handed on with that revision, and so
@@ -34,17 +34,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "backends/kubernetes/kube_spec.h"
+#include "backends/kubernetes/kube_client.h"
 #include "mesh/object/object.h"
 
 struct err;
+struct model;
+struct object_kind;
 
 /** Field managers: of what the hub writes into metadata and spec, and of its parts of a status. */
 #define RESOURCE_MANAGER        "weft-hub"
 #define RESOURCE_MANAGER_STATUS "weft-hub-status"
-
-#define RESOURCE_FINALIZER "weft.dev/hub"
-#define RESOURCE_SPEC      "weft.dev/spec" /* others: kube_spec.h */
+#define RESOURCE_FINALIZER      "weft.dev/hub"
+#define RESOURCE_SPEC           "weft.dev/spec" /* others: kube_client.h */
 
 /** Longest name of a resource: "NETWORK.NAME". */
 #define RESOURCE_NAME_MAX (NAME_MAX_LEN + 1 + OBJECT_NAME_MAX)
@@ -205,3 +206,20 @@ json_t *resource_part_body(
 
 /** resource_status_hash() - likewise, without the fields that are not worth a write. */
 void resource_status_hash(char ret[static RESOURCE_HASH_MAX], const json_t *status);
+
+/* ---- the status of a network, node or edge, as its resource of Kubernetes shows it ----------- */
+
+/*
+ * It is what the hub's API answers of the object, and of a node the condition "Ready" besides,
+ * which "kubectl wait" can wait for.
+ *
+ * Threads: the hub's loop only.
+ */
+
+/**
+ * resource_status() - what is known of the object now
+ * @of:	the name of its resource
+ *
+ * Return: a new reference; NULL: there is no such object any more, or no memory.
+ */
+json_t *resource_status(const struct model *m, const struct object_kind *kind, const char *of);

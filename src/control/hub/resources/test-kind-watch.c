@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/resources/kind_watch.h"
 #include "hub/resources/projection.h"
 #include "hub/resources/resource_api.h"
+#include "hub/resources/writer.h"
 #include "mesh/object/object.h"
 #include "test/support/canned_kube.h"
 

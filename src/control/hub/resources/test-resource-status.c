@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "hub/resources/resource.h"
-#include "hub/resources/resource_status.h"
 #include "test/support/sample_hub.h"
 
 static struct sample_hub hub;

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hub/resources/leader.h"
 #include "hub/resources/projection.h"
 #include "hub/resources/resource.h"
+#include "hub/resources/resource_api.h"
 
 #define EDGE "default.a--b"
 

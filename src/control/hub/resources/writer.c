@@ -7,16 +7,174 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/handlers/metrics.h"
-#include "hub/resources/kind_watch.h"
-#include "hub/resources/leader.h"
+#include "hub/handlers/handlers.h"
 #include "hub/resources/projection.h"
 #include "hub/resources/resource_api.h"
 #include "os/clock.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 #include "os/log.h"
 #include "os/thread.h"
-#include "os/wakeup.h"
+
+/* ---- mail ------------------------------------------------------------------------------------ */
+
+void mail_queue_init(struct mail_queue *q)
+{
+    (void)pthread_mutex_init(&q->lock, NULL);
+    list_init(&q->mails);
+}
+
+void mail_queue_deinit(struct mail_queue *q)
+{
+    struct mail *m;
+
+    while ((m = mail_take(q)))
+        mail_free(m);
+    (void)pthread_mutex_destroy(&q->lock);
+}
+
+struct mail *mail_new(enum mail_what what, const struct object_kind *kind, const char *name)
+{
+    struct mail *m = calloc(1, sizeof(*m));
+
+    if (!m)
+        return NULL;
+    m->what = what;
+    m->kind = kind;
+    (void)snprintf(m->name, sizeof(m->name), "%s", name ? name : "");
+    list_init(&m->link);
+    return m;
+}
+
+void mail_free(struct mail *m)
+{
+    if (!m)
+        return;
+    json_decref(m->json);
+    free(m->text);
+    free(m);
+}
+
+/* @m is taken. Who reads the queue is to be woken. */
+static void mail_put(struct mail_queue *q, struct mail *m)
+{
+    (void)pthread_mutex_lock(&q->lock);
+    list_add_tail(&q->mails, &m->link);
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
+struct mail *mail_take(struct mail_queue *q)
+{
+    struct mail *m;
+
+    (void)pthread_mutex_lock(&q->lock);
+    m = list_first(&q->mails, struct mail, link);
+    if (m)
+        list_remove(&m->link);
+    (void)pthread_mutex_unlock(&q->lock);
+    return m;
+}
+
+/* ---- kind watch ------------------------------------------------------------------------------ */
+
+void kind_watch_init(struct kind_watch *k, struct resource_api *api, struct projection *projection,
+    const struct object_kind *kind)
+{
+    *k = (struct kind_watch){.api = api, .projection = projection, .kind = kind};
+}
+
+void kind_watch_forget(struct kind_watch *k)
+{
+    k->stream = remote_http_close(k->stream);
+    k->version[0] = '\0';
+    k->is_over = false;
+}
+
+static void note_version(struct kind_watch *k, const json_t *meta)
+{
+    const char *version = json_string_value(json_object_get(meta, "resourceVersion"));
+
+    if (version)
+        (void)snprintf(k->version, sizeof(k->version), "%s", version);
+}
+
+/* An event of a watch. */
+static void on_line(void *ctx, const char *line, size_t len)
+{
+    struct kind_watch *k = ctx;
+    json_t *json = json_loadb(line, len, 0, NULL);
+    const json_t *object = json_object_get(json, "object");
+    const json_t *meta = json_object_get(object, "metadata");
+    const char *type = json_string_value(json_object_get(json, "type"));
+    const char *name = json_string_value(json_object_get(meta, "name"));
+
+    if (!type || strcmp(type, "ERROR") == 0) {
+        /* 410, or anything else: what the watch began from cannot be gone on from. */
+        k->is_over = true;
+        k->version[0] = '\0';
+    } else {
+        note_version(k, meta);
+        if (strcmp(type, "DELETED") == 0 && name)
+            projection_gone(k->projection, k->kind, name);
+        else if (strcmp(type, "BOOKMARK") != 0)
+            (void)projection_saw(k->projection, k->kind, object);
+    }
+    json_decref(json);
+}
+
+/* All resources of the kind, in pages. */
+static int read_list(struct kind_watch *k, struct err *e)
+{
+    char more[RESOURCE_API_MORE_MAX] = "";
+    json_t *page = NULL;
+    json_t *one;
+    size_t i;
+    int r;
+
+    projection_list_begin(k->projection, k->kind);
+    do {
+        r = resource_api_list(k->api, k->kind, more, &page, e);
+        if (r != 0)
+            return r;
+        json_array_foreach(json_object_get(page, "items"), i, one)
+            (void)projection_saw(k->projection, k->kind, one);
+        if (!resource_api_more(page, more))
+            note_version(k, json_object_get(page, "metadata"));
+        json_decref(page);
+        page = NULL;
+    } while (more[0]);
+    projection_list_end(k->projection, k->kind);
+    return 0;
+}
+
+int kind_watch_tend(struct kind_watch *k, nsec_t now, struct err *e)
+{
+    struct remote_http_end end = {.status = 0};
+    int r = 0;
+
+    if (k->stream && !k->is_over && !remote_http_has_ended(k->stream, &end, e))
+        return 0;
+    /* A watch that never began, or that the server refused, is not opened again at once. */
+    if (k->stream && (end.r != 0 || (end.status != 0 && end.status != 200)))
+        k->failed_at = now;
+    if (end.status == 410)
+        k->version[0] = '\0';
+    k->stream = remote_http_close(k->stream);
+    k->is_over = false;
+    if (k->failed_at && now - k->failed_at < KIND_WATCH_PAUSE)
+        return 0;
+    k->failed_at = 0;
+    if (k->version[0] == '\0')
+        r = read_list(k, e);
+    if (r == 0)
+        r = resource_api_watch(k->api, k->kind, k->version, on_line, k, &k->stream, e);
+    if (r != 0) {
+        k->version[0] = '\0';
+        k->failed_at = now;
+    }
+    return r;
+}
+
+/* ---- writer ---------------------------------------------------------------------------------- */
 
 #define AWAY_NS    (1 * NSEC_PER_SEC)  /* pause when the server does not answer */
 #define REFUSED_NS (30 * NSEC_PER_SEC) /* and when it refuses all of it */

@@ -20,13 +20,15 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/list.h"
+#include "base/containers.h"
 #include "os/log.h"
 
 struct endpoint;
+struct err;
 struct model_node;
 struct request;
 struct response;
+struct stun_port;
 struct uv_loop_s;
 
 #define STREAMS_MAX     16384
@@ -81,3 +83,29 @@ void streams_tick(struct streams *s, nsec_t now);
 
 /** streams_count_bytes() - so far, of all. */
 void streams_count_bytes(const struct streams *s, uint64_t *ret_rx, uint64_t *ret_tx);
+
+/* ---- sTUN on a second UDP port, the number of the API's TCP port ----------------------------- */
+
+/*
+ * A node that is seen with two different ports by two ports of one hub is
+ * behind a NAT that maps by destination (RFC 4787 section 4.1), which decides
+ * which paths are worth trying. Nothing else is served here; a hub whose
+ * firewall lets only its WireGuard port through works as well, and its nodes
+ * then do not know their NAT's kind. An answer goes to where its request came
+ * from and nowhere else: RESPONSE-PORT is refused (420), and served on the
+ * WireGuard port.
+ *
+ * Threads: the loop's.
+ */
+
+/**
+ * stun_port_new() - answer on UDP @port
+ * @seed:	random, unknown to strangers
+ *
+ * Return: 0, or negative errno with words: -EADDRINUSE.
+ */
+int stun_port_new(
+    struct stun_port **ret, struct uv_loop_s *loop, uint16_t port, uint64_t seed, struct err *e);
+
+/** stun_port_free() - its handles close in the loop's next turns. NULL is fine. Always NULL. */
+struct stun_port *stun_port_free(struct stun_port *sp);

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "cost/spent.h"
+#include "cost/ledger.h"
 #include "store/keys.h"
 
 struct edge_events;

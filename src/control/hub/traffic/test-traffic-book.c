@@ -12,9 +12,8 @@
 #include <cmocka.h>
 
 #include "hub/traffic/traffic_book.h"
-#include "hub/traffic/traffic_key.h"
 #include "hub/traffic/traffic_read.h"
-#include "store/store_now.h"
+#include "store/store.h"
 #include "test/support/tellers.h"
 
 static struct traffic_book *book(void)

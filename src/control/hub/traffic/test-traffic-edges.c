@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "hub/traffic/traffic_edges.h"
+#include "hub/traffic/traffic_read.h"
 
 #define MB UINT64_C(1000000)
 

@@ -7,15 +7,120 @@
 #pragma once
 
 #include <jansson.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "hub/traffic/traffic_edges.h"
+#include "mesh/object/traffic.h"
 
 struct err;
 struct model_network;
 struct traffic_book;
+
+/* ---- from what nodes say they have moved on a day to what went each way of each edge --------- */
+
+/*
+ * Theory of operation. Both ends count what went from A to B: A what it has sent, B what it has
+ * received. The two differ a little, by what was lost on the way (it was sent, and is paid for) and
+ * by what one end has not told yet. Members are not trusted, so an end's word counts only as far as
+ * the other end's bears it out: the greater of the two, but no more than a tenth above the lesser.
+ * What one end says beyond that is not counted, and where it is much it is a dispute. The same
+ * holds for each job of the edge, and what no job is counted for was moved for none. The path is as
+ * the sender says, whose provider asks for the money.
+ *
+ * Some ends never tell anything: a stock WireGuard, a hub, a node that was removed before it did.
+ * There the other end's word is all there is, and the row says so. Of a member that tells, but has
+ * not told of that day yet, the row says this.
+ *
+ * A node whose edges are too many for a sum each has one sum for all others (TRAFFIC_OTHERS). What
+ * its peers say of it is borne out by that sum as well.
+ *
+ * Pure.
+ */
+
+/** Of a sender so much counts beside: some messages that nobody has received. */
+#define TRAFFIC_LOST_BYTES 65536
+
+/** A difference beyond that tenth of as much is a dispute. */
+#define TRAFFIC_DISPUTE_BYTES (UINT64_C(16) << 20)
+
+/** Most disputes of one day that are told. */
+#define TRAFFIC_DISPUTES_MAX 256
+
+/** What one node says of one day. */
+struct traffic_node {
+    char name[NAME_MAX_LEN + 1];
+    struct traffic traffic; /* owns */
+};
+
+/** Whether a node has told anything of a day, or might. */
+enum traffic_voice {
+    TRAFFIC_VOICE_TOLD,  /* it has */
+    TRAFFIC_VOICE_AGENT, /* it has an agent, which will */
+    TRAFFIC_VOICE_GONE,  /* it is no member any more */
+    TRAFFIC_VOICE_MUTE,  /* a hub or a stock WireGuard, which never do, and are in no job */
+};
+
+/** Who bears a row out. */
+enum traffic_word {
+    TRAFFIC_WORD_BOTH,    /* both ends */
+    TRAFFIC_WORD_ONE,     /* one, and the other one never tells */
+    TRAFFIC_WORD_WAITING, /* one, and the other one has not told of that day yet */
+    TRAFFIC_WORD_N,
+};
+
+/** What went from one node to another one, by one path and for one job. */
+struct traffic_row {
+    const char *from;   /* borrowed, like @to, @job and @teller, from the struct traffic_node */
+    const char *to;     /* "": nodes that had no sum of their own */
+    const char *job;    /* "": none */
+    const char *teller; /* whose word it is; NULL: both ends' */
+    enum path_kind path;
+    enum traffic_word word;
+    uint64_t bytes;
+};
+
+/** The ends of an edge contradict each other. */
+struct traffic_dispute {
+    const char *from; /* borrowed, as of a row */
+    const char *to;
+    const char *job;   /* that they differ about; "": all that went that way */
+    uint64_t sent;     /* bytes, as the sender says */
+    uint64_t received; /* as the receiver says */
+    uint64_t counted;
+};
+
+/** What is settled. */
+struct traffic_edges {
+    struct traffic_row *rows; /* owns; in the order of from, to, job and path */
+    size_t n;
+    size_t cap;
+    struct traffic_dispute disputes[TRAFFIC_DISPUTES_MAX];
+    size_t n_disputes; /* of @disputes */
+};
+
+/** What has to be known of nodes that have told nothing. */
+struct traffic_facts {
+    enum traffic_voice (*voice)(const void *ctx, const char *node);
+    const void *ctx; /* borrowed */
+};
+
+/**
+ * traffic_edges_make() - settle all that the nodes say of one day
+ * @facts:	asked about nodes that are not among @nodes
+ * @ret:	gives, for traffic_edges_free(); borrows from @nodes
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int traffic_edges_make(const struct traffic_node *nodes, size_t n,
+    const struct traffic_facts *facts, struct traffic_edges **ret);
+
+/** traffic_edges_free() - NULL is fine. */
+void traffic_edges_free(struct traffic_edges *edges);
+
+/** traffic_word_name() - "both", "one", "waiting", as in JSON. */
+const char *traffic_word_name(enum traffic_word word);
 
 struct traffic_query {
     char network[NAME_MAX_LEN + 1];

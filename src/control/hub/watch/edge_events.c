@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sorted.h"
+#include "base/containers.h"
 
 static const char *const names[] = {
     [EDGE_EVENT_FAILING] = "Failing",

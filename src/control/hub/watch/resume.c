@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/server/line.h"
+#include "api/server/stream.h"
 #include "hub/watch/view.h"
 #include "hub/watch/watch.h"
 

@@ -11,7 +11,7 @@
 #include "hub/record/record.h"
 #include "hub/watch/resume.h"
 #include "hub/watch/watch.h"
-#include "store/store_now.h"
+#include "store/store.h"
 #include "test/support/audience.h"
 
 static struct watch_known known_now(void)

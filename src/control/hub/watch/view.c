@@ -7,7 +7,7 @@
 
 #include "api/content/body.h"
 #include "api/server/stream.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "base/traffic.h"
 
 /* What closes the list of nodes, and the snapshot. */

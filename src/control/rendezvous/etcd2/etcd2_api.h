@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/content/form.h"
+#include "api/content/body.h"
 #include "rendezvous/etcd2/etcd2_tree.h"
 
 /** What happens with a request. */

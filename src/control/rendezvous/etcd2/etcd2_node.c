@@ -1,16 +1,15 @@
 /* etcd2_node.c - see etcd2_node.h. */
-#include "etcd2_node.h"
+#include "rendezvous/etcd2/etcd2_node.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/bytes.h"
 #include "base/err.h"
-#include "rendezvous/etcd2/etcd2_path.h"
-#include "rendezvous/shared/rdzv_blob.h"
+#include "base/text.h"
 
 /* A plain blob is: its kind (1 byte); created index, modified index and time to live (8 bytes
  * each); and for a node the length of its path (8 bytes), the path, and the value up to the end. */
@@ -431,4 +430,121 @@ void etcd2_node_write(
         write_children(j, n, depth, when);
     write_end(j, &s);
     etcd2_shown_deinit(&s);
+}
+
+/* ==== etcd2 json ============================================================================= */
+
+static void etcd2_json_add(struct etcd2_json *j, const void *p, size_t len)
+{
+    if (j->text && len > 0)
+        memcpy(j->text + j->len, p, len);
+    j->len += len;
+}
+
+void etcd2_json_raw(struct etcd2_json *j, const char *text)
+{
+    etcd2_json_add(j, text, strlen(text));
+}
+
+void etcd2_json_number(struct etcd2_json *j, uint64_t v)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%" PRIu64, v);
+    etcd2_json_raw(j, text);
+}
+
+static void add_escaped(struct etcd2_json *j, uint8_t c)
+{
+    static const char from[] = "\"\\\b\f\n\r\t";
+    static const char to[] = "\"\\bfnrt";
+    const char *at = c ? strchr(from, c) : NULL;
+    char text[8];
+
+    if (at)
+        (void)snprintf(text, sizeof(text), "\\%c", to[at - from]);
+    else
+        (void)snprintf(text, sizeof(text), "\\u%04x", c);
+    etcd2_json_raw(j, text);
+}
+
+void etcd2_json_string(struct etcd2_json *j, const char *p, size_t len)
+{
+    const uint8_t *at = (const uint8_t *)p;
+    const uint8_t *end = at + len;
+    const uint8_t *plain = at; /* from here to @at the bytes need no escape */
+
+    etcd2_json_raw(j, "\"");
+    while (at < end && j->len <= j->max) {
+        enum text_kind kind;
+        size_t n;
+
+        if (*at >= ' ' && *at < 0x80 && *at != '"' && *at != '\\') {
+            at++;
+            continue;
+        }
+        n = text_next((const char *)at, (size_t)(end - at), &kind);
+        if (n > 1) {
+            at += n;
+            continue;
+        }
+        etcd2_json_add(j, plain, (size_t)(at - plain));
+        if (kind == TEXT_KIND_INVALID)
+            etcd2_json_raw(j, "\\ufffd");
+        else
+            add_escaped(j, *at);
+        plain = ++at;
+    }
+    etcd2_json_add(j, plain, (size_t)(at - plain));
+    etcd2_json_raw(j, "\"");
+}
+
+/* ==== etcd2 path ============================================================================= */
+
+bool etcd2_path_clean(const char *path, char *ret)
+{
+    size_t starts[ETCD2_DEPTH_MAX];
+    size_t depth = 0;
+    size_t len = 0;
+
+    while (*path) {
+        size_t part = strcspn(path, "/");
+
+        if (part == 2 && path[0] == '.' && path[1] == '.') {
+            len = depth > 0 ? starts[--depth] : 0;
+        } else if (part > 0 && !(part == 1 && path[0] == '.')) {
+            if (depth == ETCD2_DEPTH_MAX || len + 1 + part > ETCD2_PATH_MAX)
+                return false;
+            starts[depth++] = len;
+            ret[len++] = '/';
+            memcpy(ret + len, path, part);
+            len += part;
+        }
+        path += part + (path[part] == '/');
+    }
+    if (len == 0)
+        ret[len++] = '/';
+    ret[len] = '\0';
+    return true;
+}
+
+bool etcd2_path_is_root(const char *path)
+{
+    return path[1] == '\0';
+}
+
+size_t etcd2_path_next(const char *path, size_t len, char part[static ETCD2_PATH_MAX + 1])
+{
+    size_t n = len + 1 + strcspn(path + len + 1, "/");
+
+    memcpy(part, path, n);
+    part[n] = '\0';
+    return n;
+}
+
+bool etcd2_path_is_below(const char *path, const char *dir)
+{
+    size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+
+    return strncmp(path, dir, len) == 0 && path[len] == '/' && path[len + 1] != '\0';
 }

@@ -14,15 +14,36 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/heap.h"
-#include "base/list.h"
-#include "rendezvous/etcd2/etcd2_json.h"
-#include "rendezvous/shared/rdzv_blob.h"
-#include "rendezvous/shared/rdzv_buf.h"
+#include "base/containers.h"
 #include "rendezvous/shared/rdzv_quota.h"
 #include "store/keys.h"
 
 struct err;
+
+/*
+ * JSON that is written in two passes: the first measures its length, the second
+ * writes the text into one block of memory of that length. Pure.
+ *
+ * The values of an etcd tree may be any bytes, and an answer may have millions of them. So the
+ * quota is asked before an answer is made, and no value is copied twice.
+ */
+
+/** A text being written, or only measured. */
+struct etcd2_json {
+    char *text; /* borrowed, with room for all of it; NULL: it is only measured */
+    size_t len; /* bytes so far */
+    size_t max; /* writers may stop once @len is more than that */
+};
+
+/** etcd2_json_raw() - append a text as it is. */
+void etcd2_json_raw(struct etcd2_json *j, const char *text);
+
+/** etcd2_json_string() - append a string with its quotes; bytes that are not UTF-8 become U+FFFD,
+ * as in Go. */
+void etcd2_json_string(struct etcd2_json *j, const char *p, size_t len);
+
+/** etcd2_json_number() - append a number in decimal. */
+void etcd2_json_number(struct etcd2_json *j, uint64_t v);
 
 /** Longest value, bytes. */
 #define ETCD2_VALUE_MAX (256u << 10)
@@ -63,7 +84,7 @@ struct etcd2_node {
 
 /** All nodes of a tree. */
 struct etcd2_nodes {
-    struct rdzv_saver saver;  /* see rdzv_blob.h */
+    struct rdzv_saver saver;  /* see rdzv_quota.h */
     struct rdzv_quota *quota; /* pins */
     struct etcd2_node *root;  /* owns; NULL: there was no memory for it */
     struct heap ttls;         /* of the nodes that have a time to live */
@@ -186,3 +207,37 @@ void etcd2_shown_write(struct etcd2_json *j, const struct etcd2_shown *s);
 /** etcd2_node_write() - write a node as etcd shows it, with @depth levels of children. */
 void etcd2_node_write(
     struct etcd2_json *j, const struct etcd2_node *n, unsigned depth, struct etcd2_when when);
+
+/*
+ * Paths of an etcd tree. Pure.
+ *
+ * A clean path has a slash in front of each part, and no part that is "", "." or "..". The root's
+ * path is "/".
+ */
+
+/** Longest clean path, bytes; most parts of it. */
+#define ETCD2_PATH_MAX  2048
+#define ETCD2_DEPTH_MAX 64
+
+/**
+ * etcd2_path_clean() - a path as it is kept
+ * @ret:	room for ETCD2_PATH_MAX + 1
+ *
+ * Return: false when it is too long or too deep.
+ */
+bool etcd2_path_clean(const char *path, char *ret);
+
+/** etcd2_path_is_root() - is the clean @path the root's? */
+bool etcd2_path_is_root(const char *path);
+
+/**
+ * etcd2_path_next() - the next longer prefix of a clean path that is not the root's
+ * @len:	length of the prefix before; 0 at first
+ * @part:	set to @path up to the end of its next part
+ *
+ * Return: the length of @part.
+ */
+size_t etcd2_path_next(const char *path, size_t len, char part[static ETCD2_PATH_MAX + 1]);
+
+/** etcd2_path_is_below() - does the clean @path lie below @dir? Not when they are the same. */
+bool etcd2_path_is_below(const char *path, const char *dir);

@@ -15,7 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/str.h"
+#include "base/containers.h"
+#include "base/text.h"
 #include "rendezvous/shared/rdzv_wire.h"
 
 /** Most descriptors that come with one read. */
@@ -50,3 +51,56 @@ void rdzv_link_flush(struct rdzv_link *l);
 /** rdzv_link_read() - read what the hub has sent until now, and call @told. Not to be called from
  * it. */
 void rdzv_link_read(struct rdzv_link *l);
+
+/*
+ * Sends the changes of a rendezvous to the hub, which keeps them on its disk.
+ *
+ * Theory of operation. A change is made in memory first, and told here. It has been sent to the hub
+ * before a client is answered (rdzv_link.h). A TCPStore's answer waits for nothing more: the hub
+ * commits within 20 ms, or later on a slow disk. An etcd's answer has to wait until the change is
+ * on the disk, with rdzv_save_wait(). At the end of the loop's turn the hub is asked once, with a
+ * SYNC, for all that have begun to wait in that turn, and answers when all before the SYNC is on
+ * the disk.
+ */
+
+/** The changes on their way. */
+struct rdzv_save {
+    struct rdzv_link *link; /* pins */
+    struct list waiting;    /* of struct rdzv_save_wait; the one that has waited longest is first */
+    uint64_t seq;           /* of the last SYNC */
+    bool is_asked;          /* the next flush has to send a SYNC */
+};
+
+/** An answer that waits for the disk. */
+struct rdzv_save_wait {
+    struct list link;                                  /* in rdzv_save.waiting */
+    uint64_t seq;                                      /* of the SYNC that it waits for */
+    void (*done)(struct rdzv_save_wait *w, int error); /* 0, or negative errno: not on the disk */
+};
+
+/** rdzv_save_init() - @link: pinned. */
+void rdzv_save_init(struct rdzv_save *s, struct rdzv_link *link);
+
+/** rdzv_save_blob() - the blob called @name (@name_len bytes) in the job is now the @len bytes at
+ * @p. */
+void rdzv_save_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
+    const void *name, size_t name_len, const void *p, size_t len);
+
+/** rdzv_save_drop_blob() - the blob called @name is gone. */
+void rdzv_save_drop_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
+    const void *name, size_t name_len);
+
+/** rdzv_save_wait() - have @w->done called once all changes until now are on the disk; never in
+ * this call. */
+void rdzv_save_wait(struct rdzv_save *s, struct rdzv_save_wait *w);
+
+/** rdzv_save_forget() - @w does not wait any more. Its link has to be initialised. Idempotent. */
+void rdzv_save_forget(struct rdzv_save_wait *w);
+
+/** rdzv_save_flush() - send all changes to the hub: before an answer, and at the end of each turn.
+ */
+void rdzv_save_flush(struct rdzv_save *s);
+
+/** rdzv_save_on_saved() - the hub answers the SYNC of @seq. @error: 0; or negative errno: not
+ * saved. */
+void rdzv_save_on_saved(struct rdzv_save *s, uint64_t seq, int error);

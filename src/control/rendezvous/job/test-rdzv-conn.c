@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "rendezvous/job/rdzv_conn.h"
+#include "rendezvous/job/rdzv_job.h"
 
 #define CLIENTS 500u  /* of a barrier, each with two connections */
 #define POOL    1200u /* connections at once, where it is to be nearly full */

@@ -15,7 +15,6 @@
 #include <cmocka.h>
 
 #include "rendezvous/job/rdzv_link.h"
-#include "rendezvous/job/rdzv_save.h"
 
 /* What the process end was told. */
 struct heard {

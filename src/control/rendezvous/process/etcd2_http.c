@@ -1,5 +1,5 @@
-/* etcd2_http.c - see etcd2_http.h. */
-#include "etcd2_http.h"
+/* etcd2_http.c - see rdzv_process.h. */
+#include "rendezvous/process/rdzv_process.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "api/content/form.h"
+#include "api/content/body.h"
 #include "base/err.h"
 #include "os/clock.h"
 #include "rendezvous/etcd2/etcd2_api.h"

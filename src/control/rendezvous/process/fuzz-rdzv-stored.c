@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "rendezvous/etcd2/etcd2_tree.h"
-#include "rendezvous/tcpstore/tcpstore_entry.h"
+#include "rendezvous/tcpstore/tcpstore_server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -11,7 +11,13 @@
  */
 #pragma once
 
-#include "rendezvous/job/rdzv_conn.h"
+#include <stdint.h>
+#include <uv.h>
+
+#include "api/server/mhd_loop.h"
+#include "base/clock.h"
+#include "base/containers.h"
+#include "rendezvous/job/rdzv_job.h"
 
 struct err;
 
@@ -29,3 +35,74 @@ struct err;
  * Return: 0; or negative errno with words.
  */
 int rdzv_process_run(int fd, struct err *e);
+
+/*
+ * Connections to jobs that speak HTTP, for etcd's v2 API.
+ *
+ * Theory of operation. As in the hub's own server (server.h), libmicrohttpd does the HTTP
+ * (mhd_loop.h). A request is read whole, then handled (etcd2_api.h). While it waits for an event or
+ * for the disk, its connection is suspended, and resumed when the answer is there. libmicrohttpd
+ * does not notice the end of a suspended connection, so that is watched for here.
+ *
+ * Threads: the process has one.
+ */
+
+/** A request that has waited for an event for so long is answered without one, as by etcd. */
+#define ETCD2_HTTP_WAIT (300 * NSEC_PER_SEC)
+
+/** Longest body of a request, bytes. */
+#define ETCD2_HTTP_BODY_MAX (1u << 20)
+
+/** All connections of a process that speak HTTP. */
+struct etcd2_http {
+    struct mhd_loop mhd; /* libmicrohttpd */
+    struct list waiting; /* of requests that wait for an event */
+    nsec_t started_at;   /* since 1970 */
+    uint64_t n_requests; /* answered, since the start */
+};
+
+/** etcd2_http_start() - begin to serve on @loop, which is pinned. 0 or negative errno with words.
+ */
+int etcd2_http_start(struct etcd2_http *h, struct uv_loop_s *loop, struct err *e);
+
+/** etcd2_http_stop() - after all connections were hung up; then run the loop to its end. */
+void etcd2_http_stop(struct etcd2_http *h);
+
+/** etcd2_http_begin() - serve @c, of which nothing has been read. Without memory it is ended. */
+void etcd2_http_begin(struct etcd2_http *h, struct rdzv_conn *c);
+
+/** etcd2_http_tick() - answer requests that have waited too long. To be called each second. */
+void etcd2_http_tick(struct etcd2_http *h, nsec_t now);
+
+/*
+ * Connections that speak TCPStore: bytes in, requests, answers, bytes out.
+ *
+ * What a request does is in tcpstore_server.h.
+ *
+ * Theory of operation. Answers are sent after all requests of one read have been handled, so that a
+ * client which sends many requests in a row costs few system calls. A client has a share of bytes
+ * and of time in each turn of the loop. When its requests take more, the rest of them is kept,
+ * nothing more is read from it, and it goes on in the next turn, after all others have had theirs.
+ *
+ * Threads: the process has one.
+ */
+
+/** Most bytes that are read from a connection at a time. */
+#define TCPSTORE_CONNS_READ_MAX (64u << 10)
+
+/** All connections of a process that speak TCPStore. */
+struct tcpstore_conns {
+    uv_timer_t later;    /* the next turn of the loop is for @turns */
+    struct list turns;   /* of struct tcpstore_conn that have used up their share of this turn */
+    uint64_t n_requests; /* since the start */
+    uint8_t read_buf[TCPSTORE_CONNS_READ_MAX]; /* what has come in, until it is decoded */
+};
+
+/** tcpstore_conns_start() - before the first connection. @loop: pinned. */
+void tcpstore_conns_start(struct tcpstore_conns *all, struct uv_loop_s *loop);
+
+/** tcpstore_conns_stop() - after all connections were hung up; then run the loop to its end. */
+void tcpstore_conns_stop(struct tcpstore_conns *all);
+
+/** tcpstore_conn_begin() - serve @c, of which nothing has been read. Without memory it is ended. */
+void tcpstore_conn_begin(struct tcpstore_conns *all, struct rdzv_conn *c);

@@ -1,5 +1,5 @@
-/* tcpstore_conn.c - see tcpstore_conn.h. */
-#include "tcpstore_conn.h"
+/* tcpstore_conn.c - see rdzv_process.h. */
+#include "rendezvous/process/rdzv_process.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -19,6 +19,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rendezvous/shared/rdzv_record.h"
+
+struct err;
+struct writer;
+
 /** Most bytes and entries of a job, and of a network. */
 #define RDZV_JOB_BYTES_MAX       (48u << 20)
 #define RDZV_JOB_ENTRIES_MAX     65536u
@@ -105,3 +110,120 @@ static inline void rdzv_quota_refuse(struct rdzv_quota *q, const char *which)
         q->last_refusal = which;
     }
 }
+
+/*
+ * Bytes that a store and the answers to many clients share. Sans-I/O.
+ *
+ * Theory of operation. A buffer is counted by reference: a store's entry has a reference while it
+ * is the key's value, and each output has one until it is sent. A buffer only grows at its end, and
+ * readers remember the length that it had. So a value is appended to in place, whether it is shared
+ * or not; when there is no room left, it is copied into a buffer twice as large. It counts in the
+ * quota once, with all its room, until the last reference is dropped.
+ */
+
+/** A buffer. */
+struct rdzv_buf {
+    unsigned refs;            /* references to it */
+    struct rdzv_quota *quota; /* pins */
+    size_t len;               /* bytes in it */
+    size_t cap;               /* room */
+    uint8_t b[];              /* @cap of them */
+};
+
+/**
+ * rdzv_buf_new() - an empty buffer with room for @cap bytes, and one reference
+ * @quota:	pinned; has to have room for it
+ *
+ * Return: gives it; NULL: no room, or no memory.
+ */
+struct rdzv_buf *rdzv_buf_new(struct rdzv_quota *quota, size_t cap);
+
+/** rdzv_buf_load() - the same, but the quota may be exceeded. */
+struct rdzv_buf *rdzv_buf_load(struct rdzv_quota *quota, size_t cap);
+
+/** rdzv_buf_ref() - add a reference. Returns @s. NULL is fine. */
+struct rdzv_buf *rdzv_buf_ref(struct rdzv_buf *s);
+
+/** rdzv_buf_unref() - drop a reference; the last one frees it. NULL is fine. Always NULL. */
+struct rdzv_buf *rdzv_buf_unref(struct rdzv_buf *s);
+
+/** rdzv_buf_add() - append @len bytes, for which there is room. */
+void rdzv_buf_add(struct rdzv_buf *s, const void *p, size_t len);
+
+/**
+ * rdzv_buf_grow() - make room for @len bytes more
+ * @s:	the caller's reference, which passes to the result; may be NULL
+ * @max:	most room that is made
+ *
+ * The room is doubled, so that n appends of one byte copy about n bytes in all.
+ *
+ * Return: @s or another; NULL: no room or no memory, and @s is as it was.
+ */
+struct rdzv_buf *rdzv_buf_grow(
+    struct rdzv_buf *s, struct rdzv_quota *quota, size_t len, size_t max);
+
+/*
+ * A blob on its way to the disk and back, with a checksum in front. Pure.
+ *
+ *      0      1              9
+ *     +------+--------------+-----------------
+ *     | 0xb5 | checksum, LE | the plain blob
+ *     +------+--------------+-----------------
+ *
+ * The checksum finds accidental damage to a record. It does not find deliberate changes: their
+ * author could compute another checksum. Older hubs wrote plain blobs, whose first byte is 1, 2 or
+ * 3; no single wrong bit makes 0xb5 of one of these.
+ */
+
+/** Whose blob it is: the checksums of the two kinds differ. */
+enum rdzv_blob_of {
+    RDZV_BLOB_OF_STORE,
+    RDZV_BLOB_OF_TREE,
+};
+
+/** Bytes in front of a plain blob. */
+#define RDZV_BLOB_HEAD 9u
+
+/**
+ * rdzv_blob_new() - room for a blob with @plain_len plain bytes
+ * @ret:	writes the plain bytes
+ *
+ * Return: gives it, free(); @plain_len + RDZV_BLOB_HEAD bytes. NULL: no memory.
+ */
+uint8_t *rdzv_blob_new(size_t plain_len, struct writer *ret);
+
+/** rdzv_blob_seal() - all plain bytes are written: set the checksum. @len: of the whole blob. */
+void rdzv_blob_seal(enum rdzv_blob_of of, uint8_t *blob, size_t len);
+
+/**
+ * rdzv_blob_open() - check a blob, and find its plain bytes
+ * @ret, @ret_len:	borrowed from @p
+ *
+ * Return: 0, or -EINVAL with words.
+ */
+int rdzv_blob_open(enum rdzv_blob_of of, const void *p, size_t len, const uint8_t **ret,
+    size_t *ret_len, struct err *e);
+
+/**
+ * Where a TCPStore and an etcd tree say what has to be saved.
+ *
+ * They tell it as blobs, each under a name that no other of its kind in the job has. The calls come
+ * while a request is handled, or while changes are flushed. They may not call back.
+ */
+struct rdzv_saver {
+    void *ctx; /* pinned: handed to the calls */
+
+    /* A TCPStore has something for tcpstore_server_flush() again. */
+    void (*unsaved)(void *ctx);
+
+    /* The blob called @name is now the @len bytes at @p. @before: how many it had; 0: it is new. */
+    void (*put)(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
+        const void *p, size_t len, size_t before);
+
+    /* The blob called @name is gone; it had @before bytes. */
+    void (*drop)(
+        void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before);
+};
+
+/** Ignores all calls: for a store that is released, whose blobs stay saved. */
+extern const struct rdzv_saver rdzv_saver_none;

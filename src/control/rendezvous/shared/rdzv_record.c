@@ -1,5 +1,5 @@
 /* rdzv_record.c - see rdzv_record.h. */
-#include "rdzv_record.h"
+#include "rendezvous/shared/rdzv_record.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "crypto/blake2s.h"
+#include "crypto/hash.h"
 
 static const char kind_letters[RDZV_KEY_N] = {[RDZV_KEY_ENTRY] = 't', [RDZV_KEY_NODE] = 'e'};
 

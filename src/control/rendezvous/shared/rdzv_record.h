@@ -6,7 +6,7 @@
  * etcd tree
  *
  * HASH is the BLAKE2s of the name of what is kept, in hex, since names may hold any byte and be
- * longer than a key of the store. What is kept there is a *blob* (rdzv_blob.h).
+ * longer than a key of the store. What is kept there is a *blob* (rdzv_quota.h).
  *
  * The value at HASH is "RUN.SLOT.N.BYTES": the run of the job that the blob belongs to, the slot of
  * its other pieces, how many pieces it has, and the bytes of the first one. A blob of another run
@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #include "base/parse.h"
-#include "base/str.h"
+#include "base/text.h"
 
 struct err;
 

@@ -1,5 +1,5 @@
 /* rdzv_wire.c - see rdzv_wire.h. */
-#include "rdzv_wire.h"
+#include "rendezvous/shared/rdzv_wire.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * it in words. Neither end trusts the bytes of the other, least of all the hub: a rendezvous
  * process reads what members' programs send.
  *
- * A blob (rdzv_blob.h) goes in pieces of RDZV_CHUNK bytes. From the process the first piece comes
+ * A blob (rdzv_quota.h) goes in pieces of RDZV_CHUNK bytes. From the process the first piece comes
  * last, so that who has the first piece has all of them.
  */
 #pragma once
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "rendezvous/shared/rdzv_record.h"
 
 /** Longest message behind its length, bytes. */

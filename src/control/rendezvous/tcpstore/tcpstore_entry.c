@@ -1,5 +1,5 @@
-/* tcpstore_entry.c - see tcpstore_entry.h, and tcpstore_server.h for what is saved and loaded. */
-#include "tcpstore_entry.h"
+/* tcpstore_entry.c - see tcpstore_server.h. */
+#include "rendezvous/tcpstore/tcpstore_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
-#include "rendezvous/shared/rdzv_blob.h"
+#include "rendezvous/shared/rdzv_quota.h"
 
 /* A plain blob is: its kind (1 byte), a number (8 bytes; an item's), the length of the key (8
  * bytes), the key, and the value up to the end. */

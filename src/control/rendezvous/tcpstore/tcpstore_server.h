@@ -11,7 +11,7 @@
  * and of clients that have waited. All clients with output are in tcpstore_server.ready,
  * from which the owner sends it. Values are shared with the outputs, not copied.
  *
- * Changes are told to the owner as blobs (rdzv_blob.h), which it saves. A value is not told
+ * Changes are told to the owner as blobs (rdzv_quota.h), which it saves. A value is not told
  * at once: its entry is added to tcpstore_server.unsaved, and the owner asks for these when
  * it sends changes. So a value that is appended to a thousand times meanwhile is told once.
  */
@@ -20,15 +20,55 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
-#include "base/htab.h"
-#include "base/list.h"
-#include "rendezvous/shared/rdzv_blob.h"
+#include "base/containers.h"
 #include "rendezvous/shared/rdzv_quota.h"
-#include "rendezvous/tcpstore/tcpstore_out.h"
 #include "wire/tcpstore.h"
 
 struct err;
+
+/*
+ * The answers to a client that have not been sent. Sans-I/O.
+ *
+ * A list of pieces. A few bytes are copied into a piece; for many, a piece has a reference to the
+ * store's buffer (rdzv_quota.h), so that a value which is sent to a hundred clients takes memory
+ * once. The memory of the pieces themselves counts in the job's quota.
+ */
+
+/** The output of one client. */
+struct tcpstore_out {
+    struct rdzv_quota *quota; /* pins; NULL until the first piece */
+    struct list pieces;       /* owns struct tcpstore_out_piece; to be sent in this order */
+    size_t len;               /* bytes that have not been sent */
+    size_t cost;              /* what they cost, without what is shared */
+};
+
+/** tcpstore_out_init() - empty. */
+void tcpstore_out_init(struct tcpstore_out *out);
+
+/** tcpstore_out_clear() - drop all of it. Idempotent. */
+void tcpstore_out_clear(struct tcpstore_out *out);
+
+/**
+ * tcpstore_out_add() - append a copy of @len bytes
+ * @quota:	of the job: pinned, always the same
+ *
+ * Return: false: over a limit, or no memory; a part of the bytes may have been appended.
+ */
+bool tcpstore_out_add(
+    struct tcpstore_out *out, struct rdzv_quota *quota, const void *p, size_t len);
+
+/** tcpstore_out_share() - append the first @len bytes of @s, by reference unless they are few. The
+ * same. */
+bool tcpstore_out_share(
+    struct tcpstore_out *out, struct rdzv_quota *quota, struct rdzv_buf *s, size_t len);
+
+/** tcpstore_out_peek() - the first pieces to be sent, at most @max. Returns how many. */
+size_t tcpstore_out_peek(const struct tcpstore_out *out, struct iovec *iov, size_t max);
+
+/** tcpstore_out_sent() - the first @len bytes of it have been sent. */
+void tcpstore_out_sent(struct tcpstore_out *out, size_t len);
 
 /** Most keys that a client may wait for, or watch, at once. */
 #define TCPSTORE_SERVER_WAITS_MAX 16384
@@ -42,7 +82,7 @@ struct err;
 
 /** A store. */
 struct tcpstore_server {
-    struct rdzv_saver saver;  /* see rdzv_blob.h */
+    struct rdzv_saver saver;  /* see rdzv_quota.h */
     struct rdzv_quota *quota; /* pins */
     struct htab entries;      /* owns struct tcpstore_entry, by key */
     struct list ready;        /* of struct tcpstore_client: those with output */
@@ -120,3 +160,70 @@ void tcpstore_client_sent(struct tcpstore_client *c, size_t len);
  */
 int tcpstore_server_handle(
     struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq);
+
+/* Entries and waiting clients, as tcpstore_*.c share them. */
+
+/** All that a store has about a key. */
+struct tcpstore_entry {
+    struct htab_link link;  /* in tcpstore_server.entries */
+    uint8_t *key;           /* owns */
+    size_t key_len;         /* bytes */
+    bool has_value;         /* a key without one has a queue, or clients that wait for it */
+    bool is_sorted;         /* @queue is in order, which it is not after items were loaded */
+    struct rdzv_buf *value; /* counted; NULL while empty */
+    size_t n_queue;         /* items in @queue */
+    struct list queue;      /* owns struct tcpstore_item; what was pushed first is first */
+    struct list waits;      /* of struct tcpstore_wait, in the order in which they came */
+    struct list watches;    /* likewise */
+    struct list unsaved;    /* in tcpstore_server.unsaved while the value is not saved */
+    size_t saved;           /* length of its blob; 0: there is none */
+};
+
+/** An item of a queue. */
+struct tcpstore_item {
+    struct list link;       /* in its entry's queue */
+    uint64_t number;        /* in the order of pushing, over all queues */
+    struct rdzv_buf *value; /* counted */
+    size_t saved;           /* length of its blob */
+};
+
+/** A client that waits for a key, or watches it. */
+struct tcpstore_wait {
+    struct list of_client;          /* in the client's list */
+    struct list of_entry;           /* in the entry's list */
+    struct tcpstore_client *client; /* pins */
+    struct tcpstore_entry *entry;   /* pins */
+};
+
+/** tcpstore_entry_find() - lends the entry of a key; NULL: there is none. */
+struct tcpstore_entry *tcpstore_entry_find(
+    const struct tcpstore_server *ts, struct tcpstore_bytes key);
+
+/** tcpstore_entry_acquire() - find it, or make an empty one. NULL: no room, or no memory. */
+struct tcpstore_entry *tcpstore_entry_acquire(
+    struct tcpstore_server *ts, struct tcpstore_bytes key);
+
+/** tcpstore_entry_release() - free it if nothing is in it. */
+void tcpstore_entry_release(struct tcpstore_server *ts, struct tcpstore_entry *en);
+
+/** tcpstore_entry_value() - empty if there is none; borrowed until the entry changes. */
+struct tcpstore_bytes tcpstore_entry_value(const struct tcpstore_entry *en);
+
+/** tcpstore_entry_put() - set the value to a copy of @value. 0 or TCPSTORE_SERVER_E_... */
+int tcpstore_entry_put(
+    struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value);
+
+/** tcpstore_entry_append() - append @value to the value. 0 or TCPSTORE_SERVER_E_... */
+int tcpstore_entry_append(
+    struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value);
+
+/** tcpstore_entry_remove() - the key has no value any more. */
+void tcpstore_entry_remove(struct tcpstore_server *ts, struct tcpstore_entry *en);
+
+/** tcpstore_entry_push() - append a copy of @value to its queue. 0 or TCPSTORE_SERVER_E_FULL. */
+int tcpstore_entry_push(
+    struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value);
+
+/** tcpstore_entry_pop() - remove the first item; gives its value. NULL: the queue is empty, or no
+ * memory. */
+struct rdzv_buf *tcpstore_entry_pop(struct tcpstore_server *ts, struct tcpstore_entry *en);

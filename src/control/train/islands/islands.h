@@ -21,7 +21,7 @@
 #include <stddef.h>
 
 #include "base/parse.h"
-#include "mesh/object/fabric_report.h"
+#include "mesh/object/node_status.h"
 
 struct str;
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "train/islands/islands.h"
 
 /* The status of an agent with the node itself, a, and what is given of its peers. */

@@ -2,11 +2,19 @@
 #include "train/job/command.h"
 
 #include <ctype.h>
-#include <stddef.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/err.h"
 #include "base/parse.h"
+#include "base/text.h"
+#include "os/file.h"
+#include "train/job/rendezvous.h"
 
 /* Longest path of a script behind a wrapper, with its zero. */
 #define SCRIPT_NAME_MAX 1024
@@ -384,4 +392,407 @@ const char *command_job_name(const struct command *c, char buf[static 64])
     if (n == 0)
         (void)snprintf(buf, 64, "job");
     return buf;
+}
+
+/* ==== torch ================================================================================ */
+
+#define FIRST_LINE_MAX 512
+#define VENV_FILE_MAX  4096
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* Gives major * 100 + minor: 311 for "3.11", 113 for "1.13.0a0". 0 when it is no version. */
+static unsigned parse_version(const char *text)
+{
+    char *end;
+    unsigned long major = strtoul(text, &end, 10);
+    unsigned long minor;
+
+    if (end == text || *end != '.' || major > 99)
+        return 0;
+    text = end + 1;
+    minor = strtoul(text, &end, 10);
+    return end == text || minor > 99 ? 0 : (unsigned)(major * 100 + minor);
+}
+
+bool torch_parse_metadata(const char *name, char ret_text[static TORCH_VERSION_MAX], unsigned *ret)
+{
+    static const char prefix[] = "torch-";
+    const char *version = name + sizeof(prefix) - 1;
+    const char *end = strstr(name, ".dist-info");
+    size_t len;
+
+    if (!end)
+        end = strstr(name, ".egg-info");
+    if (!end || strncmp(name, prefix, sizeof(prefix) - 1) != 0 || end <= version ||
+        parse_version(version) == 0)
+        return false;
+    len = (size_t)(end - version);
+    if (len >= TORCH_VERSION_MAX)
+        len = TORCH_VERSION_MAX - 1;
+    memcpy(ret_text, version, len);
+    ret_text[len] = '\0';
+    *ret = parse_version(version);
+    return true;
+}
+
+unsigned torch_parse_nccl(const char *name)
+{
+    const char *dash = strchr(name, '-');
+    unsigned version = dash ? parse_version(dash + 1) : 0;
+
+    if (strncmp(name, "nvidia_nccl_cu", 14) != 0 || !strstr(name, ".dist-info"))
+        return 0;
+    return version / 100 == 2 ? version % 100 : 0;
+}
+
+/* ---- the interpreter ------------------------------------------------------------------------ */
+
+/* Finds the path of the program that execvp(3) would run for @name. False: there is none. */
+static bool find_program(const char *name, char ret[static PATH_MAX])
+{
+    const char *path = getenv("PATH");
+
+    if (strchr(name, '/'))
+        return snprintf(ret, PATH_MAX, "%s", name) < PATH_MAX && access(ret, X_OK) == 0;
+    if (!path)
+        path = "/usr/local/bin:/usr/bin:/bin";
+    while (*path != '\0') {
+        size_t len = strcspn(path, ":");
+
+        if (snprintf(ret, PATH_MAX, "%.*s/%s", (int)len, path, name) < PATH_MAX &&
+            access(ret, X_OK) == 0)
+            return true;
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
+/* Reads the first line of a file. False when it does not begin with "#!". */
+static bool read_shebang(const char *path, char ret[static FIRST_LINE_MAX])
+{
+    _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, ret, FIRST_LINE_MAX - 1);
+
+    if (n < 2 || ret[0] != '#' || ret[1] != '!')
+        return false;
+    ret[n] = '\0';
+    ret[strcspn(ret, "\n")] = '\0';
+    return true;
+}
+
+static bool is_interpreter(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return strncmp(slash ? slash + 1 : path, "python", 6) == 0;
+}
+
+/* Finds the path of @program if it is Python, or of the Python that a script's first line names. */
+static bool find_interpreter(const char *program, char ret[static PATH_MAX])
+{
+    char line[FIRST_LINE_MAX];
+    char path[PATH_MAX];
+    char *word;
+    char *rest = NULL;
+
+    if (!find_program(program, path))
+        return false;
+    if (read_shebang(path, line)) {
+        word = strtok_r(line + 2, " \t", &rest);
+        if (word && strcmp(word, "/usr/bin/env") == 0)
+            word = strtok_r(NULL, " \t", &rest);
+        if (!word || !is_interpreter(word) || !find_program(word, path))
+            return false;
+    }
+    if (!is_interpreter(path))
+        return false;
+    memcpy(ret, path, sizeof(path));
+    return true;
+}
+
+/* ---- packages ------------------------------------------------------------------------------- */
+
+static bool look_in(struct torch_install *t, const char *dir)
+{
+    DIR *d = opendir(dir);
+    bool found = false;
+
+    if (!d)
+        return false;
+    for (struct dirent *entry = readdir(d); entry; entry = readdir(d)) {
+        unsigned nccl = torch_parse_nccl(entry->d_name);
+
+        found = found || torch_parse_metadata(entry->d_name, t->version, &t->torch);
+        t->nccl = nccl != 0 ? nccl : t->nccl;
+    }
+    (void)closedir(d);
+    return found;
+}
+
+static bool look_in_list(struct torch_install *t, const char *list)
+{
+    while (list && *list != '\0') {
+        size_t len = strcspn(list, ":");
+        char dir[PATH_MAX];
+
+        if (snprintf(dir, sizeof(dir), "%.*s", (int)len, list) < (int)sizeof(dir) &&
+            look_in(t, dir))
+            return true;
+        list += len + (list[len] == ':');
+    }
+    return false;
+}
+
+/* Looks for torch in the package folders below one prefix, also in Debian's. */
+static bool look_below(struct torch_install *t, const char *prefix)
+{
+    static const char *const places[] = {"lib/python%u.%u/site-packages",
+        "lib64/python%u.%u/site-packages", "local/lib/python%u.%u/dist-packages",
+        "lib/python%u/dist-packages"};
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+        char place[64];
+        char dir[PATH_MAX];
+
+        (void)snprintf(
+            place, sizeof(place), places[i], t->python_version / 100, t->python_version % 100);
+        if (snprintf(dir, sizeof(dir), "%s/%s", prefix, place) < (int)sizeof(dir) &&
+            look_in(t, dir))
+            return true;
+    }
+    return false;
+}
+
+/* Gives "/usr" for "/usr/bin/python3". False when the path has fewer than two slashes. */
+static bool prefix_of(const char *python, char ret[static PATH_MAX])
+{
+    char *slash;
+
+    (void)snprintf(ret, PATH_MAX, "%s", python);
+    for (int i = 0; i < 2; i++) {
+        slash = strrchr(ret, '/');
+        if (!slash)
+            return false;
+        *slash = '\0';
+    }
+    return true;
+}
+
+/* Is @prefix a virtual environment? @ret_open: set to whether it also sees its base's packages. */
+static bool is_venv(const char *prefix, bool *ret_open)
+{
+    char path[PATH_MAX];
+    char *text = NULL;
+    bool found;
+
+    *ret_open = false;
+    if (snprintf(path, sizeof(path), "%s/pyvenv.cfg", prefix) >= (int)sizeof(path))
+        return false;
+    found = statefile_read(path, VENV_FILE_MAX, &text, NULL, NULL) == 0;
+    if (found)
+        *ret_open = strstr(text, "include-system-site-packages = true") != NULL;
+    free(text);
+    return found;
+}
+
+/*
+ * Looks for torch where the interpreter does. @python is the path at which the interpreter was
+ * found, @real the file to which the symbolic links of that path lead.
+ */
+static bool find_package(struct torch_install *t, const char *python, const char *real)
+{
+    const char *home = getenv("HOME");
+    char prefix[PATH_MAX];
+    char other[PATH_MAX];
+    bool sees_base;
+
+    if (look_in_list(t, getenv("PYTHONPATH")))
+        return true;
+    if (!prefix_of(python, prefix))
+        return false;
+    if (is_venv(prefix, &sees_base) && (look_below(t, prefix) || !sees_base))
+        return t->torch != 0;
+    (void)snprintf(other, sizeof(other), "%.*s/.local", PATH_MAX - 8, home ? home : "");
+    return look_below(t, other) || look_below(t, prefix) ||
+           (prefix_of(real, other) && look_below(t, other));
+}
+
+void torch_find(struct torch_install *ret, const char *program)
+{
+    struct torch_install t = {0};
+    char real[PATH_MAX];
+    const char *base;
+
+    if (find_interpreter(program, t.python) && realpath(t.python, real)) {
+        base = strrchr(real, '/');
+        t.python_version = base ? parse_version(base + strlen("/python")) : 0;
+        (void)find_package(&t, t.python, real);
+    }
+    *ret = t;
+}
+
+/* ==== script ================================================================================ */
+
+/* torchrun and accelerate take these for what -m and --no_python say. */
+static bool environment_says_other(const struct command *c)
+{
+    return c->kind == COMMAND_KIND_TORCHRUN && (getenv("PET_MODULE") || getenv("PET_NO_PYTHON"));
+}
+
+bool script_is_missing(const struct command *c, const struct torch_install *torch)
+{
+    bool is_python = c->kind == COMMAND_KIND_MPI || torch->python[0] != '\0';
+
+    return c->is_file && is_python && !environment_says_other(c) && access(c->script, F_OK) < 0 &&
+           (errno == ENOENT || errno == ENOTDIR);
+}
+
+static void say_missing(const struct command *c, struct str *out)
+{
+    char cwd[PATH_MAX];
+
+    str_addf(out, "the script \"%.200s\" is not there", c->script);
+    if (c->script[0] != '/' && getcwd(cwd, sizeof(cwd)))
+        str_addf(out, "; it is looked for in %.200s", cwd);
+}
+
+int script_check(const struct command *c, const struct torch_install *torch, struct err *e)
+{
+    struct str out = STR_NULL;
+    int r;
+
+    if (c->kind == COMMAND_KIND_MPI || c->kind == COMMAND_KIND_DEEPSPEED ||
+        !script_is_missing(c, torch))
+        return 0;
+    say_missing(c, &out);
+    r = err_set(e, -ENOENT, "%s", str_text(&out));
+    str_deinit(&out);
+    return r;
+}
+
+void script_advise(const struct command *c, const struct torch_install *torch, struct str *out)
+{
+    if (!script_is_missing(c, torch))
+        return;
+    say_missing(c, out);
+    str_add(out, "\n");
+}
+
+/* ==== launcher words
+ * ================================================================================ */
+
+#define HOST_MAX 64
+
+void launcher_words_deinit(struct launcher_words *lw)
+{
+    free(lw->items);
+    lw->items = NULL;
+    lw->n_added = 0;
+}
+
+static void launcher_words_add(struct launcher_words *lw, const char *word)
+{
+    if (lw->n_added < LAUNCHER_WORDS_ADDED_MAX)
+        (void)snprintf(lw->added[lw->n_added++], LAUNCHER_WORD_MAX, "%s", word);
+}
+
+/* Adds an option, unless the person has it. */
+static void add_option(
+    struct launcher_words *lw, const struct command *c, const char *name, const char *value)
+{
+    char word[LAUNCHER_WORD_MAX];
+
+    if (command_says(c, name))
+        return;
+    (void)snprintf(word, sizeof(word), "--%s", name);
+    launcher_words_add(lw, word);
+    launcher_words_add(lw, value);
+}
+
+/*
+ * accelerate hands these to torchrun: HOST:PORT as rdzv_endpoint, unless --same_network has it take
+ * them for rank 0's own address. By c10d nodes get their ranks when they meet, so the rank that it
+ * wants to be told counts for nothing (accelerate/utils/launch.py, prepare_multi_gpu_env).
+ */
+static void add_accelerate(struct launcher_words *lw, const struct command *c,
+    const struct env_meeting *m, const char *nnodes)
+{
+    const char *colon = m ? strrchr(m->endpoint, ':') : NULL;
+    char host[HOST_MAX];
+
+    if (!colon || !nnodes || strchr(nnodes, ':') || command_says(c, "same_network"))
+        return;
+    (void)snprintf(host, sizeof(host), "%.*s", (int)(colon - m->endpoint), m->endpoint);
+    add_option(lw, c, "num_machines", nnodes);
+    add_option(lw, c, "machine_rank", "0");
+    add_option(lw, c, "rdzv_backend", m->backend);
+    add_option(lw, c, "main_process_ip", host);
+    add_option(lw, c, "main_process_port", colon + 1);
+    /* As PET_RDZV_CONF has it, which accelerate does not read: else torch looks this machine's own
+     * name up, to see whether it is the host, and ends where nothing answers to that name. */
+    if (strcmp(m->backend, "c10d") == 0)
+        add_option(lw, c, "rdzv_conf", "is_host=false");
+}
+
+/* The first host of a hostfile, as deepspeed reads it. False: there is none, or it is too long. */
+static bool read_first_host(const char *path, char ret[static HOST_MAX])
+{
+    char line[256];
+    bool begins = true; /* a line: a long one comes in parts */
+    size_t len = 0;
+    FILE *f = fopen(path, "re");
+
+    while (f && len == 0 && fgets(line, sizeof(line), f)) {
+        const char *word = line + strspn(line, " \t");
+
+        if (begins && word[0] != '#')
+            len = strcspn(word, " \t\r\n");
+        if (len > 0 && len < HOST_MAX)
+            (void)snprintf(ret, HOST_MAX, "%.*s", (int)len, word);
+        begins = strchr(line, '\n') != NULL;
+    }
+    if (f)
+        (void)fclose(f);
+    return len > 0 && len < HOST_MAX;
+}
+
+/* Does the person have it leave out hosts of the file? The first one may be among them. */
+static bool chooses_hosts(const struct command *c)
+{
+    return command_says(c, "include") || command_says(c, "i") || command_says(c, "exclude") ||
+           command_says(c, "e");
+}
+
+/* Without it deepspeed takes the first address that `hostname -I` prints on the first host, which
+ * is seldom the overlay's (deepspeed/launcher/runner.py, main). */
+static void add_deepspeed(struct launcher_words *lw, const struct command *c)
+{
+    char host[HOST_MAX];
+
+    if (c->hostfile && !chooses_hosts(c) && read_first_host(c->hostfile, host))
+        add_option(lw, c, "master_addr", host);
+}
+
+int launcher_words_make(struct launcher_words *ret, char *const words[], const struct command *c,
+    const struct env_meeting *meeting, const char *nnodes)
+{
+    size_t n = 0;
+    size_t at = c->options_at;
+
+    *ret = (struct launcher_words)LAUNCHER_WORDS_NULL;
+    if (c->kind == COMMAND_KIND_ACCELERATE && at > 0)
+        add_accelerate(ret, c, meeting, nnodes);
+    else if (c->kind == COMMAND_KIND_DEEPSPEED && at > 0)
+        add_deepspeed(ret, c);
+    while (words[n])
+        n++;
+    ret->items = calloc(n + ret->n_added + 1, sizeof(*ret->items));
+    if (!ret->items)
+        return -ENOMEM;
+    memcpy(ret->items, words, at * sizeof(*words));
+    for (size_t i = 0; i < ret->n_added; i++)
+        ret->items[at + i] = ret->added[i];
+    memcpy(ret->items + at + ret->n_added, words + at, (n - at) * sizeof(*words));
+    return 0;
 }

@@ -7,8 +7,13 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+struct env_meeting;
+struct err;
+struct str;
 
 enum command_kind {
     COMMAND_KIND_PLAIN,      /* a script, or anything not named below */
@@ -65,3 +70,125 @@ const char *command_kind_name(enum command_kind kind);
  * Return: @buf.
  */
 const char *command_job_name(const struct command *c, char buf[static 64]);
+
+/*
+ * Finds out on disk which PyTorch a command will use.
+ *
+ * Importing torch would take seconds. Instead this reads the version from the
+ * name of the metadata directory that every installer puts beside the package.
+ * It looks where Python looks: in PYTHONPATH; in the virtual environment that
+ * the interpreter belongs to; unless that environment excludes them, in the
+ * person's own packages below ~/.local and in the interpreter's prefix. It is no
+ * error when torch is not found: a version of 0 means "not known", and is
+ * treated as the newest.
+ */
+
+#define TORCH_VERSION_MAX 48
+
+/** An interpreter and its torch. */
+struct torch_install {
+    char python[PATH_MAX];           /* path of the interpreter; "": not found */
+    unsigned python_version;         /* major * 100 + minor: 311 is 3.11; 0: not known */
+    char version[TORCH_VERSION_MAX]; /* "2.4.1+cu121"; "": not found */
+    unsigned torch;                  /* the same as a number: 204 is 2.4; 0: not known */
+    unsigned nccl;                   /* minor of the NCCL 2 beside it: 21 is 2.21; 0: not known */
+};
+
+/**
+ * torch_parse_metadata() - is @name the metadata directory of an installed torch?
+ * @name:	a file name such as "torch-2.4.1+cu121.dist-info"
+ * @ret_text:	its version as text; untouched unless true
+ * @ret:	major * 100 + minor; untouched unless true
+ */
+bool torch_parse_metadata(const char *name, char ret_text[static TORCH_VERSION_MAX], unsigned *ret);
+
+/**
+ * torch_parse_nccl() - the minor of the NCCL 2 whose metadata directory is called @name
+ *
+ * torch's wheels come with NCCL as a package of its own: "nvidia_nccl_cu12-2.21.5.dist-info".
+ *
+ * Return: 21 for that one; 0 when it is none.
+ */
+unsigned torch_parse_nccl(const char *name);
+
+/**
+ * torch_find() - find the torch that a program would import, without running anything
+ * @ret:	always set; what is not found is empty or 0
+ * @program:	an interpreter, or a script whose first line names one; given as a path, or as
+ *		a name that is looked up in PATH
+ */
+void torch_find(struct torch_install *ret, const char *program);
+
+/*
+ * Is the script of a command on this machine?
+ *
+ * torchrun says that a script is missing only when all nodes have met, so `weft run` looks before.
+ */
+
+/**
+ * script_is_missing() - does the command name a script in ".py" that is not there?
+ * @torch:	what torch_find() has found for it
+ *
+ * A relative path is looked for in the working directory, as Python does. Of a script that cannot
+ * be looked for, and where it is not sure which word is the script, nothing is said; nor of a
+ * launcher that is no Python of this machine, such as a shell script that starts a container.
+ */
+bool script_is_missing(const struct command *c, const struct torch_install *torch);
+
+/**
+ * script_check() - refuse a command whose script is missing
+ *
+ * That of mpirun and of deepspeed is not refused: they may run it on other machines alone.
+ *
+ * Return: 0, or -ENOENT with words.
+ */
+int script_check(const struct command *c, const struct torch_install *torch, struct err *e);
+
+/** script_advise() - append a line if the script is missing. */
+void script_advise(const struct command *c, const struct torch_install *torch, struct str *out);
+
+/*
+ * What accelerate and deepspeed are told in their own options, for want of a
+ * variable that they would read.
+ *
+ * torchrun takes the meeting place from the environment. These two take it from their command line
+ * only, and guess an address of their own without it. So `weft run` adds the options that the
+ * person has left out. What the person has said in options is never changed. accelerate takes from
+ * its configuration file only what no option says (accelerate/commands/launch.py,
+ * _validate_launch_command), so what is added here goes before a place that such a file names: a
+ * file that `accelerate config` has written names one always, of another network, and the job would
+ * not meet on this one.
+ */
+
+/** Most words that are added. */
+#define LAUNCHER_WORDS_ADDED_MAX 12
+
+/** Bytes of an added word, with its zero. */
+#define LAUNCHER_WORD_MAX 80
+
+/** A command's words, and those that were added to it. */
+struct launcher_words {
+    char **items; /* owns the array; borrows the person's words; ends with NULL */
+    char added[LAUNCHER_WORDS_ADDED_MAX][LAUNCHER_WORD_MAX]; /* in their order */
+    size_t n_added;
+};
+
+#define LAUNCHER_WORDS_NULL                                                                        \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/** launcher_words_deinit() - release. Idempotent. */
+void launcher_words_deinit(struct launcher_words *lw);
+
+/**
+ * launcher_words_make() - the words to start
+ * @ret:	not to be moved: its words point into it
+ * @words:	the person's, of @c; ends with NULL
+ * @meeting:	where the job meets; NULL: not at the hub
+ * @nnodes:	how many nodes take part; NULL: not said
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int launcher_words_make(struct launcher_words *ret, char *const words[], const struct command *c,
+    const struct env_meeting *meeting, const char *nnodes);

@@ -1,7 +1,7 @@
 /*
  * env.h - which environment variables a training command needs, and why.
  *
- * One table, env_rules.c, holds all that is known of each variable: the
+ * One table in env.c holds all that is known of each variable: the
  * kinds of command that it is for, its value on this node, when it is not
  * needed, which values that the person has set break the job, the reason, and
  * the source of that reason. `weft run` sets what the plan says, `weft env`
@@ -14,8 +14,9 @@
 #include <stddef.h>
 
 #include "train/job/command.h"
-#include "train/job/ranks.h"
+#include "train/job/rendezvous.h"
 
+struct err;
 struct fabric_facts;
 struct str;
 
@@ -28,18 +29,6 @@ struct str;
 enum env_islands {
     ENV_ISLANDS_ONE,     /* every other node is in this node's island */
     ENV_ISLANDS_SEVERAL, /* some other node is not, or this node is in no island */
-};
-
-/** Where the processes of a job meet. A text is empty when it is not known. */
-struct env_meeting {
-    char id[128];      /* rendezvous id of the job's present run */
-    char epoch[32];    /* the hub's random epoch; a hub that was started anew has another */
-    char c10d[64];     /* HOST:PORT of a TCPStore */
-    char etcd[64];     /* HOST:PORT of an etcd with the v2 keys API */
-    char backend[16];  /* the backend that torchrun is to use, such as "c10d" or "etcd-v2" */
-    char endpoint[64]; /* HOST:PORT of that backend: c10d or etcd from above */
-    bool begins;       /* nobody has come to it, and there are no stores yet: it was only asked
-                          where the job would meet */
 };
 
 /** The facts that the rules decide by. Pointers are borrowed. */
@@ -120,3 +109,23 @@ const char *env_verdict_name(enum env_verdict v);
 
 /** env_format_table() - append the table of all rules in Markdown, as in docs/TRAINING.md. */
 void env_format_table(struct str *out);
+
+/* Writes a plan as text for shells, JSON, Kubernetes and Slurm, and for people. */
+
+/** The forms. Only JSON also has the variables that are not to be set. */
+enum env_text {
+    ENV_TEXT_SH,    /* lines "export NAME='VALUE'", for a shell's eval */
+    ENV_TEXT_JSON,  /* an object: "env" to be set, and "variables" with every entry */
+    ENV_TEXT_K8S,   /* the "env:" list of a container, in YAML */
+    ENV_TEXT_SLURM, /* lines "export NAME=VALUE", as a TaskProlog prints them */
+    ENV_TEXT_N,     /* the number of forms */
+};
+
+/** env_text_parse() - a form from "sh", "json", "k8s" or "slurm". 0, or -EINVAL with words. */
+int env_text_parse(enum env_text *ret, const char *name, struct err *e);
+
+/** env_text_add() - append @plan in that form. Return: 0 or -ENOMEM. */
+int env_text_add(struct str *out, const struct env_plan *plan, enum env_text form);
+
+/** env_text_explain() - append every entry with its verdict, reason and source. */
+void env_text_explain(struct str *out, const struct env_plan *plan);

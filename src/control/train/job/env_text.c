@@ -1,5 +1,5 @@
-/* env_text.c - see env_text.h. */
-#include "train/job/env_text.h"
+/* env_text.c - a plan as text for shells, JSON, Kubernetes and Slurm, and for people; see env.h. */
+#include "train/job/env.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 
 static const char *const form_names[] = {
     [ENV_TEXT_SH] = "sh",

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/str.h"
-#include "os/capture.h"
+#include "base/text.h"
+#include "os/file.h"
 #include "os/process.h"
-#include "os/statefile.h"
 #include "plan/matrix.h"
+#include "train/job/rendezvous.h"
+#include "train/job/run.h"
 
 /* Exit status of `weft plan` when it prints a plan and the plan is not good. */
 #define STATUS_NOT_GOOD 3
@@ -124,4 +124,74 @@ void job_plan_say_no(const struct job_plan *p, struct str *out)
     if (p->interval > 0)
         str_addf(out, "; islands that exchange each %.0f steps, as %s, keep to that", p->interval,
             p->form);
+}
+
+/* ---- for all nodes of the job ---------------------------------------------------------------- */
+
+/* Seconds that measuring and planning may take: 256 members take about two minutes. */
+#define PLAN_PATIENCE_S 180
+
+#define PLAN_FILE "plan.json"
+
+static int make_plan(void *ctx, struct str *out, struct err *e)
+{
+    const struct job_plan_order *order = ctx;
+
+    return job_plan_make(order, out, e);
+}
+
+/* Asks for the plan that all nodes of the job take. */
+static int agree_on_plan(struct run *run, const char *params, struct str *kept, struct err *e)
+{
+    struct job_plan_order order = {
+        .params = params, .socket_path = run->socket_path, .timeout_ms = PLAN_PATIENCE_S * 1000};
+    agree_make_fn fn = kept->len > 0 ? agree_kept : make_plan;
+    void *ctx = kept->len > 0 ? (void *)kept : &order;
+    const struct agree_wish wish = {.meeting = &run->meeting,
+        .what = "plan",
+        .doing = "measures the network and makes the plan",
+        .node = run->node.name,
+        .patience_s = PLAN_PATIENCE_S};
+    struct str text = STR_NULL;
+    int r = run->meeting.id[0] != '\0' ? agree_once(&wish, fn, ctx, &text, e) : fn(ctx, &text, e);
+
+    if (r == 0 && text.failed)
+        r = err_set(e, -ENOMEM, "no memory for the plan");
+    if (r != 0) {
+        str_deinit(&text);
+        return r;
+    }
+    str_deinit(kept);
+    *kept = text;
+    return 0;
+}
+
+static int give_plan(struct run *run, const struct str *text, struct err *e)
+{
+    char path[RUN_DIR_MAX + sizeof("/" PLAN_FILE)];
+    int r = run_make_dir(run, e);
+
+    if (r < 0)
+        return r;
+    (void)snprintf(path, sizeof(path), "%s/" PLAN_FILE, run->dir);
+    r = statefile_replace(path, str_text(text), text->len, 0600, e);
+    if (r == 0)
+        run_give(run, "WEFT_PLAN", path);
+    return r;
+}
+
+int run_make_plan(
+    struct run *run, const char *params, struct str *kept, struct job_plan *ret, struct err *e)
+{
+    int r = agree_on_plan(run, params, kept, e);
+    json_t *json;
+
+    if (r != 0)
+        return err_prefix(e, "no plan for the job");
+    json = json_loadb(str_text(kept), kept->len, JSON_REJECT_DUPLICATES, NULL);
+    r = job_plan_decode(ret, json, e);
+    json_decref(json);
+    if (r < 0)
+        return err_prefix(e, "the plan that a node of the job has made");
+    return give_plan(run, kept, e);
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 struct err;
+struct run;
 struct str;
 
 /** Longest plan, bytes; one for 256 nodes has about 60,000. */
@@ -69,3 +70,15 @@ int job_plan_make(const struct job_plan_order *order, struct str *out, struct er
  * averaged in each step, with the numbers, and how often islands can exchange instead
  */
 void job_plan_say_no(const struct job_plan *p, struct str *out);
+
+/**
+ * run_make_plan() - have a plan made of new measurements, and give it to the job
+ * @kept:	the plan's text, made when it is empty; a job that is started again keeps its plan
+ * @ret:	what it says
+ *
+ * One node makes it for all nodes that meet at the hub (agree_once()), and this waits for it.
+ *
+ * Return: 0; or non-zero with words.
+ */
+int run_make_plan(
+    struct run *run, const char *params, struct str *kept, struct job_plan *ret, struct err *e);

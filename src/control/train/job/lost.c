@@ -1,17 +1,26 @@
 /* lost.c - see lost.h. */
 #include "train/job/lost.h"
 
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "agent/agent_ask.h"
 #include "base/err.h"
 #include "base/parse.h"
-#include "base/str.h"
+#include "base/text.h"
+#include "measure/order.h"
+#include "net/address/sockaddr.h"
 #include "os/clock.h"
+#include "os/child.h"
 #include "os/interrupt.h"
-#include "train/job/missing.h"
+#include "train/job/node.h"
 #include "train/job/run.h"
+#include "train/names/members.h"
 
 #define LOOK_EACH_MS     3000
 #define LOOK_A_NODE_MS   40
@@ -222,4 +231,470 @@ void lost_give_up(const struct run *run)
 
     if (run->meeting.id[0] != '\0')
         (void)lost_say(run, true, &unused);
+}
+
+/* ==== missing ================================================================================ */
+
+/* Milliseconds between later reports. */
+#define AGAIN_MS 60000
+
+#define ASK_TIMEOUT_MS 3000
+
+#define NAMES_MAX 8 /* at most so many nodes are named in a list */
+
+static bool has_name(const json_t *names, const char *name)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(names, i, item)
+        if (json_is_string(item) && strcmp(json_string_value(item), name) == 0)
+            return true;
+    return false;
+}
+
+static void missing_add_name(struct str *out, size_t *n, const char *name)
+{
+    if (*n < NAMES_MAX)
+        str_addf(out, "%s%s", *n == 0 ? "" : ", ", name);
+    else if (*n == NAMES_MAX)
+        str_add(out, ", ...");
+    (*n)++;
+}
+
+/* Names that are put into a list, and how many there are. */
+struct names {
+    struct str text;
+    size_t n;
+};
+
+#define NAMES_NULL                                                                                 \
+    {                                                                                              \
+        STR_NULL, 0                                                                                \
+    }
+
+/* The other job that a node is in, by the hub's list of all; NULL: none is known. */
+static const char *other_job(const json_t *jobs, const char *own, const char *node)
+{
+    const json_t *job;
+    size_t i;
+
+    json_array_foreach(json_object_get(jobs, "jobs"), i, job) {
+        const char *name = json_string_value(json_object_get(job, "job"));
+
+        if (name && strcmp(name, own) != 0 && parse_name(name, "job", NULL) == 0 &&
+            has_name(json_object_get(job, "present"), node))
+            return name;
+    }
+    return NULL;
+}
+
+/* The peers that have not come: in no job that is known of, and those that are in another one. */
+static void list_missing(
+    const struct missing_facts *f, struct names *ret_idle, struct names *ret_elsewhere)
+{
+    const json_t *peer;
+    size_t i;
+
+    json_array_foreach(json_object_get(f->status, "peers"), i, peer) {
+        const char *name = json_string_value(json_object_get(peer, "name"));
+        const char *job;
+        char text[2 * NAME_MAX_LEN + sizeof(" is in the job ")];
+
+        if (!members_peer_takes_part(peer) || has_name(f->present, name))
+            continue;
+        job = other_job(f->jobs, f->job, name);
+        if (!job) {
+            missing_add_name(&ret_idle->text, &ret_idle->n, name);
+            continue;
+        }
+        (void)snprintf(
+            text, sizeof(text), "%.*s is in the job %.*s", NAME_MAX_LEN, name, NAME_MAX_LEN, job);
+        missing_add_name(&ret_elsewhere->text, &ret_elsewhere->n, text);
+    }
+}
+
+void missing_format(const struct missing_facts *f, struct str *out)
+{
+    struct names idle = NAMES_NULL;
+    struct names elsewhere = NAMES_NULL;
+
+    list_missing(f, &idle, &elsewhere);
+    if (idle.n > 0)
+        str_addf(out, "%s: start the same command there", str_text(&idle.text));
+    if (elsewhere.n > 0)
+        str_addf(out, "%s%s: give all the same --job", idle.n > 0 ? "; " : "",
+            str_text(&elsewhere.text));
+    if (idle.n + elsewhere.n == 0)
+        str_add(out, "no other node of the network: are there enough?");
+    str_deinit(&idle.text);
+    str_deinit(&elsewhere.text);
+}
+
+void missing_format_unmet(const struct missing_facts *f, struct str *out)
+{
+    struct names started = NAMES_NULL;
+    struct names idle = NAMES_NULL;
+    struct names elsewhere = NAMES_NULL;
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(f->present, i, item)
+        if (json_is_string(item) && strcmp(json_string_value(item), f->self) != 0)
+            missing_add_name(&started.text, &started.n, json_string_value(item));
+    if (json_array_size(f->present) < f->min_nodes)
+        list_missing(f, &idle, &elsewhere);
+    if (started.n > 0)
+        str_addf(out, "%s %s started it, too, and %s not met", str_text(&started.text),
+            started.n == 1 ? "has" : "have", started.n == 1 ? "was" : "were");
+    if (idle.n > 0)
+        str_addf(out, "%s%s %s not started it", started.n > 0 ? "; " : "", str_text(&idle.text),
+            idle.n == 1 ? "has" : "have");
+    if (elsewhere.n > 0)
+        str_addf(out, "%s%s", started.n + idle.n > 0 ? "; " : "", str_text(&elsewhere.text));
+    if (started.n + idle.n + elsewhere.n == 0)
+        str_add(out, "the network has no other node");
+    str_deinit(&started.text);
+    str_deinit(&idle.text);
+    str_deinit(&elsewhere.text);
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+/* Asks the hub and the agent; @present: borrowed. False: the agent does not answer. What jobs there
+ * are is of use, and no more. */
+static bool missing_gather(struct missing_facts *f, const struct run *run, json_t *present)
+{
+    *f = (struct missing_facts){
+        .present = present, .job = run->job, .self = run->node.name, .min_nodes = run->min_nodes};
+    if (agent_ask(run->socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &f->status, NULL) != 0)
+        return false;
+    (void)agent_ask(run->socket_path, "GET", "/v1/jobs", ASK_TIMEOUT_MS, &f->jobs, NULL);
+    return true;
+}
+
+static void missing_release(struct missing_facts *f)
+{
+    json_decref(f->status);
+    json_decref(f->jobs);
+}
+
+static void missing_tell(const struct run *run, const struct missing_facts *f)
+{
+    struct names here = NAMES_NULL;
+    struct str missing = STR_NULL;
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(f->present, i, item)
+        missing_add_name(&here.text, &here.n, json_is_string(item) ? json_string_value(item) : "?");
+    missing_format(f, &missing);
+    (void)fprintf(stderr,
+        "weft run: still waiting: %zu of %u nodes %s come to the job %s (%s); not yet: %s\n",
+        json_array_size(f->present), run->min_nodes, here.n == 1 ? "has" : "have", run->meeting.id,
+        str_text(&here.text), str_text(&missing));
+    str_deinit(&here.text);
+    str_deinit(&missing);
+}
+
+unsigned missing_report(const struct run *run)
+{
+    json_auto_t *present = rendezvous_members(run->socket_path, run->job, run->meeting.id);
+    bool waits = present && json_array_size(present) < run->min_nodes;
+    struct missing_facts f = {0};
+
+    if (waits && missing_gather(&f, run, present))
+        missing_tell(run, &f);
+    missing_release(&f);
+    return waits ? AGAIN_MS : 0;
+}
+
+bool missing_unmet(const struct run *run, struct str *out)
+{
+    json_auto_t *present = rendezvous_members(run->socket_path, run->job, run->meeting.id);
+    struct missing_facts f = {0};
+
+    if (present && missing_gather(&f, run, present))
+        missing_format_unmet(&f, out);
+    missing_release(&f);
+    return present && json_array_size(present) >= run->min_nodes;
+}
+
+/* ==== met ==================================================================================== */
+
+/* So long it is looked often: a script that trains alone has ended soon. */
+#define YOUNG (60 * NSEC_PER_SEC)
+
+#define LOOK_EACH        (250 * NSEC_PER_MSEC)
+#define LOOK_EACH_LATER  (2 * NSEC_PER_SEC)
+#define LIST_EACH        NSEC_PER_SEC
+#define LIST_EACH_LATER  (10 * NSEC_PER_SEC)
+#define JUDGE_EACH       (2 * NSEC_PER_SEC)
+#define JUDGE_EACH_LATER (20 * NSEC_PER_SEC)
+
+/* Whom it has not met is said after a minute, once two looks have shown that all have come: one may
+ * have come just now. */
+#define REPORT_FIRST (40 * NSEC_PER_SEC)
+#define REPORT_EACH  (20 * NSEC_PER_SEC)
+#define COMPLETE     2
+
+/* Ports below belong to services of the machine, such as ssh. */
+#define PORT_FIRST 1024
+
+/* The kernel tells of a connection's end from a thread of its own, a little later. */
+#define LAST_WORDS_MS 1000
+
+/* ---- what is seen --------------------------------------------------------------------------- */
+
+static bool is_local(const struct met *m, const struct ip_addr *address)
+{
+    for (unsigned i = 0; i < m->n_locals; i++)
+        if (ip_addr_equal(&m->locals[i], address))
+            return true;
+    return false;
+}
+
+static bool is_store(const struct met *m, const struct endpoint *remote)
+{
+    return (m->stores[0].port != 0 && endpoint_equal(&m->stores[0], remote)) ||
+           (m->stores[1].port != 0 && endpoint_equal(&m->stores[1], remote));
+}
+
+/* A port at which a job's processes may be: neither a service's nor that of Weft's measurements. */
+static bool may_be_job(uint16_t port)
+{
+    return port >= PORT_FIRST && port != PROBE_PORT;
+}
+
+static void add_seen(struct met *m, const struct ip_addr *address)
+{
+    for (unsigned i = 0; i < m->n_seen; i++)
+        if (ip_addr_equal(&m->seen[i], address))
+            return;
+    /* So many others on the overlay, none of which is of the job: it is not known any more. */
+    if (m->n_seen == MET_SEEN_MAX) {
+        m->tcp.has_missed = true;
+        return;
+    }
+    m->seen[m->n_seen++] = *address;
+    m->has_new = true;
+}
+
+/* A tcp_watch_fn. */
+static void met_take(void *ctx, const struct tcp_watch_pair *pair)
+{
+    struct met *m = ctx;
+
+    if (!is_local(m, &pair->local.addr) || is_local(m, &pair->remote.addr))
+        return;
+    if (is_store(m, &pair->remote)) {
+        m->has_new |= !m->uses_store;
+        m->uses_store = true;
+    } else if (may_be_job(pair->local.port) && may_be_job(pair->remote.port)) {
+        add_seen(m, &pair->remote.addr);
+    }
+}
+
+bool met_starts_elsewhere(const char *name)
+{
+    static const char *const names[] = {"docker", "podman", "nerdctl", "ctr", "kubectl", "ssh",
+        "rsh", "pdsh", "srun", "sbatch", "mpirun", "mpiexec"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A descendants_fn. */
+static bool look_at_process(void *ctx, int pid)
+{
+    struct met *m = ctx;
+    char name[16];
+
+    m->is_elsewhere |= met_starts_elsewhere(descendants_name(pid, name));
+    m->used_torch = m->used_torch || descendants_maps(pid, "libtorch");
+    return !m->is_elsewhere;
+}
+
+/* ---- who it was ----------------------------------------------------------------------------- */
+
+static bool is_text_of(const json_t *text, const struct ip_addr *address)
+{
+    struct ip_addr parsed;
+
+    return json_is_string(text) && ip_addr_parse(&parsed, json_string_value(text), NULL) == 0 &&
+           ip_addr_equal(&parsed, address);
+}
+
+bool met_is_of_member(const struct ip_addr *address, const json_t *status, const json_t *members,
+    const struct island_lan *island)
+{
+    const json_t *peer;
+    size_t i;
+
+    json_array_foreach(json_object_get(status, "peers"), i, peer) {
+        const char *name = json_string_value(json_object_get(peer, "name"));
+
+        if (name && (!members || has_name(members, name)) &&
+            (is_text_of(json_object_get(peer, "address4"), address) ||
+                is_text_of(json_object_get(peer, "address6"), address)))
+            return true;
+    }
+    for (i = 0; island && i < island->n; i++)
+        if (ip_addr_equal(&island->mates[i].lan, address) &&
+            (!members || has_name(members, island->mates[i].name)))
+            return true;
+    return false;
+}
+
+static bool is_any_of_member(const struct met *m, const json_t *members)
+{
+    _cleanup_(island_lan_deinit) struct island_lan island = ISLAND_LAN_NULL;
+    json_auto_t *status = NULL;
+
+    if (m->n_seen == 0 ||
+        agent_ask(m->run->socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) != 0)
+        return false;
+    if (m->run->island_interface[0] != '\0')
+        (void)island_lan_of_status(&island, status);
+    for (unsigned i = 0; i < m->n_seen; i++)
+        if (met_is_of_member(&m->seen[i], status, members, &island))
+            return true;
+    return false;
+}
+
+/* Asks the hub and the agent. @is_last: nothing more will be seen, and a hub that does not answer
+ * is no reason to call the command alone. */
+static void met_judge(struct met *m, bool is_last)
+{
+    json_auto_t *members = rendezvous_members(m->run->socket_path, m->run->job, m->run->meeting.id);
+
+    m->has_new = false;
+    if (!members && !is_last) {
+        m->has_new = true;
+        return;
+    }
+    m->has_met = (m->uses_store && (!members || json_array_size(members) > 1)) ||
+                 is_any_of_member(m, members);
+}
+
+/* ---- the time ------------------------------------------------------------------------------- */
+
+static void met_report(struct met *m, nsec_t now)
+{
+    _cleanup_(str_deinit) struct str others = STR_NULL;
+    bool is_complete = missing_unmet(m->run, &others);
+
+    m->n_complete = is_complete ? m->n_complete + 1 : 0;
+    m->report_at = now + REPORT_EACH;
+    if (m->n_complete < COMPLETE)
+        return;
+    m->report_at = NSEC_NEVER;
+    (void)fprintf(stderr,
+        "weft run: %s runs for %lld s now, and has exchanged nothing with another node of the job "
+        "%s: %s\n",
+        m->run->command.program, (long long)((now - m->begun_at) / NSEC_PER_SEC),
+        m->run->meeting.id, str_text(&others));
+}
+
+/* What only the hub and the agent know. */
+static void ask_if_due(struct met *m, nsec_t now)
+{
+    bool is_young = now - m->begun_at < YOUNG;
+
+    /* Who uses the store alone may still be joined by others. */
+    if (now >= m->judge_at && (m->has_new || m->uses_store || m->n_seen > 0)) {
+        met_judge(m, false);
+        m->judge_at = now + (is_young ? JUDGE_EACH : JUDGE_EACH_LATER);
+    }
+    if (!m->has_met && !m->is_elsewhere && now >= m->report_at)
+        met_report(m, now);
+}
+
+void met_look(struct met *m)
+{
+    nsec_t now = clock_now();
+    bool is_young = now - m->begun_at < YOUNG;
+
+    if (now < m->look_at)
+        return;
+    tcp_watch_hear(&m->tcp, met_take, m);
+    if (now >= m->list_at) {
+        tcp_watch_list(&m->tcp, met_take, m);
+        m->list_at = now + (is_young ? LIST_EACH : LIST_EACH_LATER);
+    }
+    descendants_walk(getpid(), look_at_process, m);
+    ask_if_due(m, now);
+    m->look_at = m->has_met || m->is_elsewhere
+                     ? NSEC_NEVER
+                     : clock_now() + (is_young ? LOOK_EACH : LOOK_EACH_LATER);
+}
+
+enum met_verdict met_end(struct met *m)
+{
+    nsec_t deadline = clock_now() + LAST_WORDS_MS * NSEC_PER_MSEC;
+
+    if (!m->is_on || m->has_met || m->is_elsewhere)
+        return MET_VERDICT_MET;
+    tcp_watch_list(&m->tcp, met_take, m);
+    m->has_new |= m->uses_store;
+    for (;;) {
+        struct pollfd news = {.fd = m->tcp.news_fd, .events = POLLIN};
+        nsec_t left = deadline - clock_now();
+
+        tcp_watch_hear(&m->tcp, met_take, m);
+        if (m->has_new || left <= 0)
+            met_judge(m, true);
+        if (m->has_met || left <= 0)
+            break;
+        (void)poll(&news, 1, (int)(left / NSEC_PER_MSEC) + 1);
+    }
+    if (m->has_met || m->tcp.has_missed)
+        return MET_VERDICT_MET;
+    return m->used_torch ? MET_VERDICT_STRAYED : MET_VERDICT_ALONE;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static bool met_is_ours(const struct run *run, const char *interface)
+{
+    return strcmp(interface, run->node.interface) == 0 ||
+           (run->island_interface[0] != '\0' && strcmp(interface, run->island_interface) == 0);
+}
+
+static void find_locals(struct met *m)
+{
+    struct ifaddrs *all = NULL;
+    struct endpoint at;
+
+    if (getifaddrs(&all) < 0)
+        return;
+    for (const struct ifaddrs *i = all; i && m->n_locals < MET_LOCALS_MAX; i = i->ifa_next)
+        if (i->ifa_addr && met_is_ours(m->run, i->ifa_name) &&
+            sockaddr_to_endpoint((const union sockaddr_inet *)i->ifa_addr, &at))
+            m->locals[m->n_locals++] = at.addr;
+    freeifaddrs(all);
+}
+
+void met_begin(struct met *m, const struct run *run)
+{
+    nsec_t now = clock_now();
+
+    *m = (struct met){.run = run, .tcp = TCP_WATCH_NULL, .look_at = NSEC_NEVER};
+    if (run->meeting.id[0] == '\0' || run->min_nodes < 2 || run->has_met)
+        return;
+    find_locals(m);
+    (void)endpoint_parse(&m->stores[0], run->meeting.c10d, NULL);
+    (void)endpoint_parse(&m->stores[1], run->meeting.etcd, NULL);
+    m->is_on = m->n_locals > 0 && tcp_watch_open(&m->tcp) == 0;
+    m->begun_at = now;
+    m->report_at = now + REPORT_FIRST;
+    m->look_at = m->is_on ? now + LOOK_EACH : NSEC_NEVER;
+}
+
+void met_deinit(struct met *m)
+{
+    tcp_watch_close(&m->tcp);
+    m->is_on = false;
 }

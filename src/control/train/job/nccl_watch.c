@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "os/clock.h"
 
 /*

@@ -1,22 +1,127 @@
 /* rendezvous.c - see rendezvous.h. */
 #include "train/job/rendezvous.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
-#include <jansson.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "api/client/client.h"
-#include "base/cleanup.h"
+#include "backends/remote/remote_http.h"
 #include "base/err.h"
-#include "base/parse.h"
-#include "base/str.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "net/address/sockaddr.h"
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "os/interrupt.h"
+
+/* ==== job store ============================================================================== */
+
+/*
+ * Asks a job's store at the hub: the v2 keys API of etcd.
+ *
+ * What the nodes of a job agree on and their ranks are keys of it, of one run
+ * of the job each.
+ *
+ * Threads: one at a time for each store. All but job_store_close() block.
+ */
+
+/* HTTP statuses of its answers. */
+#define JOB_STORE_OK     200
+#define JOB_STORE_MADE   201
+#define JOB_STORE_ABSENT 404
+#define JOB_STORE_EXISTS 412 /* prevExist=false was asked for, and it is there */
+
+/** Room for a path, bytes. */
+#define JOB_STORE_PATH_MAX 256
+
+struct job_store {
+    struct remote_http *http; /* owns */
+    char folder[160];         /* path of the run's keys */
+};
+
+#define CONNECT_MS 3000
+#define TIMEOUT_MS 10000
+#define ANSWER_MAX                                                                                 \
+    (8u << 20) /* bytes: 65,536 nodes of some 100, or one value in JSON's escapes                  \
+                */
+
+#define FORM "application/x-www-form-urlencoded"
+
+/* @m: where the job meets, and its run. 0; or negative errno with words. */
+static int job_store_open(struct job_store *ret, const struct env_meeting *m, struct err *e)
+{
+    char server[sizeof(m->etcd) + 8];
+    struct remote_http_config config = {
+        .servers = {server}, .n_servers = 1, .connect_ms = CONNECT_MS};
+    struct job_store s = {0};
+    int r;
+
+    if (m->etcd[0] == '\0')
+        return err_set(e, -ENOTSUP, "the hub keeps no keys for the nodes of a job");
+    (void)snprintf(server, sizeof(server), "http://%s", m->etcd);
+    (void)snprintf(s.folder, sizeof(s.folder), "/v2/keys/weft/%s", m->id);
+    r = remote_http_new(&s.http, &config, e);
+    if (r == 0)
+        *ret = s;
+    return r;
+}
+
+/* Idempotent. */
+static void job_store_close(struct job_store *s)
+{
+    s->http = remote_http_free(s->http);
+}
+
+/*
+ * One request
+ * @what:	of the run's keys, such as "plan", or "ranks?sorted=true"
+ * @form:	the fields, encoded; NULL: none
+ * @ret:	gives the answer's object "node", NULL if it has none; may be NULL
+ *
+ * Return: an HTTP status; or negative errno with words.
+ */
+static int job_store_ask(struct job_store *s, const char *method, const char *what,
+    const char *form, json_t **ret, struct err *e)
+{
+    char path[JOB_STORE_PATH_MAX];
+    struct remote_http_request rq = {.method = method,
+        .path = path,
+        .body = form,
+        .body_len = form ? strlen(form) : 0,
+        .content_type = FORM,
+        .timeout_ms = TIMEOUT_MS,
+        .max = ANSWER_MAX};
+    struct remote_http_answer answer = REMOTE_HTTP_ANSWER_NULL;
+    json_t *json;
+    int status;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", s->folder, what);
+    if (remote_http_call(s->http, &rq, &answer, e) != 0) {
+        (void)err_prefix(e, "the job's store at the hub");
+        return -EIO;
+    }
+    status = answer.status;
+    json = ret ? json_loadb(answer.body, answer.len, 0, NULL) : NULL;
+    if (ret)
+        *ret = json_incref(json_object_get(json, "node"));
+    json_decref(json);
+    remote_http_answer_deinit(&answer);
+    return status;
+}
+
+/* An answer that was not expected. Return: -EPROTO, with words. */
+static int job_store_refuse(int status, struct err *e)
+{
+    return err_set(e, -EPROTO, "the job's store at the hub answers with status %d", status);
+}
 
 #define STATUS_OK        200
 #define STATUS_BAD       400
@@ -286,4 +391,345 @@ void rendezvous_end(const char *socket_path, const char *job)
 
     /* The hub refuses this while other nodes are connected. It accepts it from the last one. */
     (void)ask(socket_path, job, "DELETE", NULL, END_TIMEOUT_MS, &answer, NULL);
+}
+
+/* ==== agree ================================================================================== */
+
+/* Milliseconds between two looks: an eighth of the time that was waited already, within these. All
+ * nodes of a job ask one hub. */
+#define LOOK_EACH_MS     500
+#define LOOK_EACH_MAX_MS 10000
+
+/* A result begins with one of these. */
+#define GOOD 'y'
+#define BAD  'n'
+
+/* Who waits says so after so long, and then so often. */
+#define SAY_AFTER (10 * NSEC_PER_SEC)
+#define SAY_EACH  (60 * NSEC_PER_SEC)
+
+struct store {
+    const struct agree_wish *wish; /* borrowed */
+    struct job_store keys;         /* owns */
+    char claim[64];                /* name of the key that claims the work */
+};
+
+/* Appends text as a form's field carries it (WHATWG URL standard, application/x-www-form-urlencoded
+ * percent-encode set). */
+static void add_encoded(struct str *out, const char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+            (*text >= '0' && *text <= '9'))
+            str_add_bytes(out, text, 1);
+        else
+            str_addf(out, "%%%02X", (unsigned char)*text);
+}
+
+/* Return: 0 with the result in @out; -EAGAIN: there is none yet; or others, with words. */
+static int agree_look(struct store *s, struct str *out, struct err *e)
+{
+    json_t *node = NULL;
+    int status = job_store_ask(&s->keys, "GET", s->wish->what, NULL, &node, e);
+    const char *text = json_string_value(json_object_get(node, "value"));
+    int r = status < 0 ? status : status == JOB_STORE_ABSENT ? -EAGAIN : 0;
+
+    if (r == 0 && (status != JOB_STORE_OK || !text))
+        r = job_store_refuse(status, e);
+    else if (r == 0 && text[0] == GOOD)
+        str_add(out, text + 1);
+    else if (r == 0)
+        r = err_set(
+            e, -ECANCELED, "%.300s", text[0] != '\0' ? text + 1 : "another node has failed");
+    json_decref(node);
+    return r;
+}
+
+/* Return: 0: it is for this node to do; -EAGAIN: another one is at it; or others, with words. */
+static int agree_claim(struct store *s, struct err *e)
+{
+    char form[64 + NAME_MAX_LEN];
+    int status;
+
+    (void)snprintf(form, sizeof(form), "value=%.*s&prevExist=false&ttl=%u", NAME_MAX_LEN,
+        s->wish->node, s->wish->patience_s);
+    status = job_store_ask(&s->keys, "PUT", s->claim, form, NULL, e);
+    if (status < 0)
+        return status;
+    if (status == JOB_STORE_MADE || status == JOB_STORE_OK)
+        return 0;
+    return status == JOB_STORE_EXISTS ? -EAGAIN : job_store_refuse(status, e);
+}
+
+/* Does the work, and tells the others. One whose claim had ended takes what another one has found
+ * out meanwhile: the first result stays. Return: as agree_look(). */
+static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *out, struct err *e)
+{
+    struct str text = STR_NULL;
+    struct str form = STR_NULL;
+    int r = make(ctx, &text, e);
+    int status;
+
+    if (r == 0 && (text.failed || text.len > AGREE_TEXT_MAX))
+        r = err_set(e, -EFBIG, "%zu bytes are too many for the job's store, which takes %u",
+            text.len, AGREE_TEXT_MAX);
+    str_addf(&form, "prevExist=false&value=%c", r == 0 ? GOOD : BAD);
+    add_encoded(&form, r == 0 ? str_text(&text) : err_text(e));
+    /* Nobody has to know when this fails: then the others wait until the claim ends. */
+    status = form.failed
+                 ? 0
+                 : job_store_ask(&s->keys, "PUT", s->wish->what, str_text(&form), NULL, NULL);
+    if (status == JOB_STORE_EXISTS)
+        r = agree_look(s, out, e);
+    else if (r == 0 && status != JOB_STORE_MADE && status != JOB_STORE_OK)
+        r = status < 0 ? err_set(e, -EIO, "the job's store at the hub does not take the result")
+                       : job_store_refuse(status, e);
+    else if (r == 0)
+        str_add(out, str_text(&text));
+    str_deinit(&text);
+    str_deinit(&form);
+    return r;
+}
+
+/* Says whom this node waits for. Who has claimed the work has put its name there. */
+static void say_wait(struct store *s, nsec_t waited)
+{
+    json_t *node = NULL;
+    bool is_known = job_store_ask(&s->keys, "GET", s->claim, NULL, &node, NULL) == JOB_STORE_OK;
+    const char *who = json_string_value(json_object_get(node, "value"));
+
+    if (is_known && who && parse_name(who, "node", NULL) == 0)
+        (void)fprintf(stderr,
+            "weft run: %s %s, for all nodes of the job; waiting for that for %lld s now\n", who,
+            s->wish->doing, (long long)(waited / NSEC_PER_SEC));
+    json_decref(node);
+}
+
+static int pause_ms(nsec_t waited)
+{
+    return (int)nsec_max(LOOK_EACH_MS, nsec_min(waited / NSEC_PER_MSEC / 8, LOOK_EACH_MAX_MS));
+}
+
+static int agree(struct store *s, agree_make_fn make, void *ctx, struct str *out, struct err *e)
+{
+    nsec_t begun_at = clock_now();
+    nsec_t deadline = begun_at + 2 * (nsec_t)s->wish->patience_s * NSEC_PER_SEC;
+    nsec_t say_at = begun_at + SAY_AFTER;
+
+    do {
+        int r = agree_look(s, out, e);
+
+        if (r == -EAGAIN)
+            r = agree_claim(s, e);
+        else
+            return r;
+        if (r == 0)
+            return make_it(s, make, ctx, out, e);
+        if (r != -EAGAIN)
+            return r;
+        if (clock_now() >= say_at) {
+            say_wait(s, clock_now() - begun_at);
+            say_at = clock_now() + SAY_EACH;
+        }
+        (void)poll(NULL, 0, pause_ms(clock_now() - begun_at));
+    } while (clock_now() < deadline);
+    return err_set(
+        e, -ETIMEDOUT, "no node of the job has finished it within %u s", 2 * s->wish->patience_s);
+}
+
+int agree_kept(void *ctx, struct str *out, struct err *e)
+{
+    const struct str *kept = ctx;
+
+    str_add(out, str_text(kept));
+    return 0;
+}
+
+int agree_once(
+    const struct agree_wish *wish, agree_make_fn make, void *ctx, struct str *out, struct err *e)
+{
+    struct store s = {.wish = wish};
+    int r = job_store_open(&s.keys, wish->meeting, e);
+
+    if (r != 0)
+        return r;
+    (void)snprintf(s.claim, sizeof(s.claim), "%s-claim", wish->what);
+    r = agree(&s, make, ctx, out, e);
+    job_store_close(&s.keys);
+    return r;
+}
+
+/* ==== ranks ================================================================================== */
+
+/* The directory. */
+#define RANKS "ranks"
+
+/* Rank 0's port is below those that the kernel gives to connections, where it stays free until the
+ * script listens there. */
+#define PORT_FIRST    20000
+#define PORTS_END     28000
+#define PORT_ATTEMPTS 64
+
+/** "NODE ADDRESS PORT", as a key has it. */
+struct entry {
+    char node[NAME_MAX_LEN + 1];
+    char address[IP_ADDR_TEXT_MAX];
+    uint16_t port;
+};
+
+/* What another node has written is read as a stranger's: false if it is no entry. */
+static bool parse_entry(struct entry *ret, const char *text)
+{
+    struct entry entry;
+    char port[8];
+    uint64_t number;
+    struct ip_addr address;
+    const char *first = text ? strchr(text, ' ') : NULL;
+    const char *second = first ? strchr(first + 1, ' ') : NULL;
+
+    if (!second || first - text > NAME_MAX_LEN ||
+        second - first - 1 >= (ptrdiff_t)sizeof(entry.address))
+        return false;
+    (void)snprintf(entry.node, sizeof(entry.node), "%.*s", (int)(first - text), text);
+    (void)snprintf(
+        entry.address, sizeof(entry.address), "%.*s", (int)(second - first - 1), first + 1);
+    (void)snprintf(port, sizeof(port), "%s", second + 1);
+    if (parse_name(entry.node, "node", NULL) != 0 ||
+        ip_addr_parse(&address, entry.address, NULL) != 0 ||
+        parse_u64(&number, port, 1, UINT16_MAX, "port", NULL) != 0)
+        return false;
+    entry.port = (uint16_t)number;
+    *ret = entry;
+    return true;
+}
+
+/* ---- who has come --------------------------------------------------------------------------- */
+
+/* What the directory says. Of a node that has come twice its first key counts. */
+struct arrivals {
+    unsigned n;         /* nodes */
+    bool has_own;       /* this one is among them */
+    unsigned own;       /* its place */
+    struct entry first; /* with @n > 0 */
+};
+
+static void take_arrivals(struct arrivals *ret, const json_t *nodes, const char *own)
+{
+    _Static_assert(NAME_MAX_LEN <= 63, "a name is a key");
+    json_t *seen = json_object();
+    const json_t *node;
+    size_t i;
+
+    *ret = (struct arrivals){0};
+    json_array_foreach(nodes, i, node) {
+        struct entry entry;
+
+        if (!parse_entry(&entry, json_string_value(json_object_get(node, "value"))) ||
+            json_object_get(seen, entry.node))
+            continue;
+        (void)json_object_set_new(seen, entry.node, json_true());
+        if (ret->n == 0)
+            ret->first = entry;
+        if (strcmp(entry.node, own) == 0) {
+            ret->has_own = true;
+            ret->own = ret->n;
+        }
+        ret->n++;
+    }
+    json_decref(seen);
+}
+
+static int ranks_list(struct job_store *s, const char *own, struct arrivals *ret, struct err *e)
+{
+    json_t *node = NULL;
+    int status = job_store_ask(s, "GET", RANKS "?sorted=true", NULL, &node, e);
+
+    take_arrivals(ret, json_object_get(node, "nodes"), own);
+    json_decref(node);
+    if (status < 0)
+        return status;
+    return status == JOB_STORE_OK || status == JOB_STORE_ABSENT ? 0 : job_store_refuse(status, e);
+}
+
+/* Is it free for a server on that address? */
+static bool is_free(const struct ip_addr *address, uint16_t port)
+{
+    const struct endpoint at = {.addr = *address, .port = port};
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, &at);
+    _cleanup_(closep) int fd = socket(sa.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    return fd >= 0 && bind(fd, &sa.any, len) == 0;
+}
+
+static int find_port(const struct ranks_wish *wish, uint16_t *ret, struct err *e)
+{
+    unsigned end = wish->first_port > PORT_FIRST && wish->first_port < PORTS_END ? wish->first_port
+                                                                                 : PORTS_END;
+    struct rng rng = rng_kernel();
+    struct ip_addr address;
+    int r = ip_addr_parse(&address, wish->address4, e);
+
+    for (unsigned i = 0; i < PORT_ATTEMPTS && r == 0; i++) {
+        uint16_t port = (uint16_t)(PORT_FIRST + rng_u32(&rng) % (end - PORT_FIRST));
+
+        if (is_free(&address, port)) {
+            *ret = port;
+            return 0;
+        }
+    }
+    return r != 0 ? r
+                  : err_set(e, -EADDRINUSE, "of %u ports of %s from %u to %u none is free",
+                        PORT_ATTEMPTS, wish->address4, PORT_FIRST, end - 1);
+}
+
+static int ranks_come(struct job_store *s, const struct ranks_wish *wish, struct err *e)
+{
+    char form[NAME_MAX_LEN + IP_ADDR_TEXT_MAX + 32];
+    uint16_t port = 0;
+    int status;
+    int r = find_port(wish, &port, e);
+
+    if (r != 0)
+        return r;
+    (void)snprintf(
+        form, sizeof(form), "value=%.*s+%s+%u", NAME_MAX_LEN, wish->node, wish->address4, port);
+    status = job_store_ask(s, "POST", RANKS, form, NULL, e);
+    if (status < 0)
+        return status;
+    return status == JOB_STORE_MADE || status == JOB_STORE_OK ? 0 : job_store_refuse(status, e);
+}
+
+static int find_arrivals(
+    struct job_store *s, const struct ranks_wish *wish, struct arrivals *ret, struct err *e)
+{
+    int r = ranks_list(s, wish->node, ret, e);
+
+    if (r != 0 || ret->has_own || !wish->starts)
+        return r;
+    r = ranks_come(s, wish, e);
+    if (r == 0)
+        r = ranks_list(s, wish->node, ret, e);
+    if (r == 0 && !ret->has_own)
+        r = err_set(e, -EPROTO, "the job's store at the hub has forgotten this node");
+    return r;
+}
+
+int ranks_find(const struct ranks_wish *wish, struct ranks *ret, struct err *e)
+{
+    struct arrivals arrivals;
+    struct job_store s;
+    int r = job_store_open(&s, wish->meeting, e);
+
+    if (r != 0)
+        return r;
+    r = find_arrivals(&s, wish, &arrivals, e);
+    job_store_close(&s);
+    if (r != 0)
+        return r;
+    *ret = (struct ranks){.is_known = true, .rank = arrivals.has_own ? arrivals.own : arrivals.n};
+    (void)snprintf(ret->address, sizeof(ret->address), "%s",
+        arrivals.n > 0 ? arrivals.first.address : wish->address4);
+    ret->port = arrivals.n > 0 ? arrivals.first.port : 0;
+    return 0;
 }

@@ -8,14 +8,27 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "base/addr.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "train/job/env.h"
 
 struct err;
 struct interrupt;
 struct str;
+
+/** Where the processes of a job meet. A text is empty when it is not known. */
+struct env_meeting {
+    char id[128];      /* rendezvous id of the job's present run */
+    char epoch[32];    /* the hub's random epoch; a hub that was started anew has another */
+    char c10d[64];     /* HOST:PORT of a TCPStore */
+    char etcd[64];     /* HOST:PORT of an etcd with the v2 keys API */
+    char backend[16];  /* the backend that torchrun is to use, such as "c10d" or "etcd-v2" */
+    char endpoint[64]; /* HOST:PORT of that backend: c10d or etcd from above */
+    bool begins;       /* nobody has come to it, and there are no stores yet: it was only asked
+                          where the job would meet */
+};
 
 /** What a command says of itself when it asks where its job meets. Texts are borrowed. */
 struct rendezvous_arrival {
@@ -131,3 +144,90 @@ void rendezvous_say_nccl(const char *socket_path, const char *job, json_t *said)
  * A failure does no harm: the run then ends when the hub has heard nobody for a minute.
  */
 void rendezvous_end(const char *socket_path, const char *job);
+
+/*
+ * One node of a job finds something out, and all nodes of the job take its result.
+ *
+ * A plan that each node made for itself could differ from node to node, and a job whose nodes
+ * exchange at different steps hangs. And only one node can measure the network at a time. So the
+ * first node that comes claims the work with a key in the job's store at the hub (the v2 keys API
+ * of etcd), does it, and writes the result there; the others wait for the result. The keys belong
+ * to one run of the job. A claim ends by itself when its node does not finish in time, and then
+ * another node claims the work.
+ */
+
+/** Longest result, bytes. The store keeps 256 KiB of a key (rendezvous/etcd2/etcd2_node.h). */
+#define AGREE_TEXT_MAX (200u << 10)
+
+/**
+ * agree_make_fn - find it out
+ * @out:	the result is appended
+ *
+ * Return: 0; or non-zero with words, which the other nodes get, too.
+ */
+typedef int (*agree_make_fn)(void *ctx, struct str *out, struct err *e);
+
+/** What is to be found out, and by whom. Texts are borrowed. */
+struct agree_wish {
+    const struct env_meeting *meeting; /* where the job meets */
+    const char *what;                  /* the key's name: letters and dashes */
+    const char *doing;   /* what a node does for it, for those that wait: "measures the network" */
+    const char *node;    /* this node's name, which the others are told */
+    unsigned patience_s; /* how long a node may take for it; at most twice as long is waited */
+};
+
+/** agree_kept() - an agree_make_fn: what was found out before. @ctx: a struct str, which has it */
+int agree_kept(void *ctx, struct str *out, struct err *e);
+
+/**
+ * agree_once() - the result of whichever node of the job has found it out
+ * @out:	the result is appended
+ *
+ * A node that waits for another one says on standard error which one it is, after some seconds and
+ * then each minute.
+ *
+ * Return: 0; or non-zero with words: it could not be found out, the store does not answer, or the
+ * time is over.
+ */
+int agree_once(
+    const struct agree_wish *wish, agree_make_fn make, void *ctx, struct str *out, struct err *e);
+
+/*
+ * The rank of each node of a job, by order of arrival, and where its rank 0 is reached.
+ *
+ * For commands that are no launcher that is known here: a plain script calls
+ * init_process_group("env://"), or "tcp://ADDRESS:PORT" with the address and the port of rank 0,
+ * and has to know its rank. Each node of a run adds one key to the job's store at the hub, below
+ * one directory, whose keys the store numbers (the v2 keys API of etcd, "in-order keys"). A node's
+ * rank is the place of its first key, so it is the same when the command is started again on that
+ * node. The key also has the node's overlay address and a port that was free there, so that those
+ * of rank 0 are known before any command starts.
+ */
+
+/** Who asks. Texts are borrowed. */
+struct ranks_wish {
+    const struct env_meeting *meeting; /* with an id, and an etcd at the hub */
+    const char *node;                  /* this node's name */
+    const char *address4;              /* its address on the overlay */
+    unsigned first_port;               /* of those that the kernel chooses; 0: not known */
+    bool starts; /* the command is about to start; false: nothing is written, and the rank is that
+                    which the node would get now */
+};
+
+/** What a command is told. */
+struct ranks {
+    bool is_known; /* the other fields are set */
+    unsigned rank;
+    char address[IP_ADDR_TEXT_MAX]; /* of rank 0 */
+    uint16_t port;                  /* free on rank 0 when it came; 0: not known before it starts */
+};
+
+/**
+ * ranks_find() - find this node's rank, and rank 0's address and port
+ * @ret:	untouched on failure
+ *
+ * Blocks while the store is asked, some seconds at most.
+ *
+ * Return: 0; or non-zero with words: the store does not answer, or no port is free.
+ */
+int ranks_find(const struct ranks_wish *wish, struct ranks *ret, struct err *e);

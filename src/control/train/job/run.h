@@ -9,18 +9,21 @@
 #pragma once
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "base/clock.h"
 #include "fabric/fabric.h"
 #include "train/job/command.h"
 #include "train/job/env.h"
 #include "train/job/node.h"
-#include "train/job/run_dir.h"
-#include "train/job/torch.h"
 
 struct err;
-struct job_plan;
+struct interrupt;
 struct str;
+
+/** Bytes of the path of run->dir, with its zero: a value of a variable has room for a file in it.
+ */
+#define RUN_DIR_MAX 256
 
 /** What the person asked for. Pointers are borrowed. */
 struct run_wish {
@@ -54,9 +57,9 @@ struct run {
     char job[64];               /* the job's name */
     struct fabric_facts fabric; /* of this machine */
     bool uses_fabric; /* the job stays inside one island, so NCCL is to use the machine's fabric */
-    char island_interface[IF_NAMESIZE]; /* of the island's private network, see run_island.h; "":
-                                           that was not asked for, or nobody is reached by it */
-    bool has_island_hosts;              /* a hosts file was laid, see run_island.h */
+    char island_interface[IF_NAMESIZE]; /* of the island's private network, see run_find_island();
+                                           "": that was not asked for, or nobody is reached by it */
+    bool has_island_hosts;              /* a hosts file was laid, see run_take_island() */
     bool is_elastic;                    /* the number of nodes is a range */
     bool can_begin_again; /* it meets at the hub, and begins at its checkpoint when started again */
     bool follows_hub;     /* the meeting's endpoint is a name that leads to whichever hub serves
@@ -104,18 +107,6 @@ int run_make_dir(struct run *run, struct err *e);
 
 /** run_give() - set a variable of the plan to this value, unless the person has set it. */
 void run_give(struct run *run, const char *name, const char *value);
-
-/**
- * run_make_plan() - have a plan made of new measurements, and give it to the job
- * @kept:	the plan's text, made when it is empty; a job that is started again keeps its plan
- * @ret:	what it says
- *
- * One node makes it for all nodes that meet at the hub (agree.h), and this waits for it.
- *
- * Return: 0; or non-zero with words.
- */
-int run_make_plan(
-    struct run *run, const char *params, struct str *kept, struct job_plan *ret, struct err *e);
 
 /** run_give_up() - instead of run_exec(): end the job at the hub, and remove what was made for it.
  */
@@ -184,3 +175,143 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
 
 /** run_broken() - the id that run_wish.broken_run is to have when @run begins again; or NULL. */
 const char *run_broken(const struct run *run);
+
+/*
+ * A directory of one run of `weft run`, that only this user can enter: NCCL's logs and
+ * the job's plan are in it.
+ */
+
+/**
+ * run_dir_name() - a path at which one can be made, and which nobody can guess
+ * @ret:	set to it, below TMPDIR or /tmp
+ *
+ * Nothing is there, neither yet nor for a moment, so that whoever watches the folder learns no
+ * name. What is interrupted before the job begins, such as a test of the network that takes
+ * minutes, leaves nothing behind.
+ *
+ * Return: 0 or negative errno with words.
+ */
+int run_dir_name(char ret[static RUN_DIR_MAX], struct err *e);
+
+/** run_dir_make() - make it, at a path of run_dir_name(). 0 or negative errno with words. */
+int run_dir_make(const char *dir, struct err *e);
+
+/**
+ * run_dir_remove() - remove it, and the files in it
+ *
+ * Nothing happens when @dir is "", or a symbolic link, or no directory of this user alone: then
+ * run_dir_make() did not make it.
+ */
+void run_dir_remove(const char *dir);
+
+/*
+ * Gives a job the private network of its node's island (`weft run --island-lan`).
+ *
+ * In a mount namespace of this process, and so of the command, the hosts file is another one: names
+ * of the island's nodes lead to their addresses on its private network (node.h). The
+ * machine's own file stays as it is. That needs root; without it the job has the variables alone.
+ *
+ * The agent replaces the machine's file by a rename, which takes away the file that lies over it in
+ * other namespaces. So the job's one is looked for now and then, and made anew of what the agent
+ * has written.
+ */
+
+/** The hosts file is looked for so often. */
+#define RUN_ISLAND_EACH_MS 2000
+
+/** run_find_island() - set run->island_interface; "" when no node is reached over such a network.
+ */
+void run_find_island(struct run *run);
+
+/**
+ * run_take_island() - write down the island's nodes, and lay the hosts file
+ * @run:	after run_find_island(); nothing is done when run->island_interface is ""
+ * @notes:	a line for each thing that could not be done is appended
+ *
+ * Threads: the process must have only one.
+ */
+void run_take_island(struct run *run, struct str *notes);
+
+/**
+ * run_leave_island() - take away the hosts file that was laid for an earlier start of the command
+ *
+ * Best effort. Threads: as run_take_island().
+ */
+void run_leave_island(void);
+
+/** run_keep_island() - if the hosts file that was laid is gone, lay it anew. Best effort. */
+void run_keep_island(const struct run *run);
+
+/*
+ * A job's command is to be begun again: how often it is, and waiting until it can be.
+ *
+ * Theory of operation. run_exec() has returned a RUN_E_. again_judge() counts: a script that takes
+ * its machine down, or is killed for its memory, would otherwise be begun again for ever.
+ * again_prepare() then asks for the job's next run. The agent or the hub may be away in that
+ * moment, as they may have been started anew with the machine, so it asks again, less and less
+ * often. Of a job of fixed size it waits for the nodes (lost.h).
+ */
+
+/** The highest number of times that a command may be begun again. */
+#define AGAIN_MAX 1000000
+
+/** How often a command was begun again. All zero but for @max. */
+struct again {
+    unsigned max; /* it is begun again so often at the most */
+    unsigned n;
+    unsigned n_killed; /* it was killed so often, each time soon after its start */
+};
+
+enum again_verdict {
+    AGAIN_VERDICT_GO,      /* begin it again */
+    AGAIN_VERDICT_KILLED,  /* it was killed soon after its start once more */
+    AGAIN_VERDICT_USED_UP, /* it was begun again @max times */
+};
+
+/**
+ * again_judge() - may the command be begun again?
+ * @r:		the outcome of run_exec(), one for which run_is_again() holds
+ * @lasted:	so long after its start
+ *
+ * Counts it if it may.
+ */
+enum again_verdict again_judge(struct again *a, int r, nsec_t lasted);
+
+/** again_pause_ms() - @n tries have failed: wait for so long, ms; longer each time, up to 30 s */
+unsigned again_pause_ms(unsigned n);
+
+/* Outcomes of again_prepare(). */
+#define AGAIN_E_ALONE       1 /* nodes, the hub or the agent have not come in time, or will not */
+#define AGAIN_E_INTERRUPTED 2 /* a person does not wait */
+
+/**
+ * again_prepare() - prepare the next run of the job, and of one of fixed size wait for its nodes
+ * @run:	the run that was; replaced by the next one, unless none could be prepared
+ * @wish:	its broken_run is set meanwhile
+ * @i:		begun; a signal ends the wait
+ *
+ * A run that cannot be prepared is tried again for wait_lost, or a minute if that is longer; the
+ * first failure is said on standard error.
+ *
+ * Return: 0; AGAIN_E_ALONE with words; AGAIN_E_INTERRUPTED.
+ */
+int again_prepare(struct run *run, struct run_wish *wish, struct interrupt *i, struct err *e);
+
+/**
+ * again_await_hub() - the first run could not be prepared, since no hub answers: wait for one, for
+ * @wish's wait_lost, or a minute if that is longer
+ * @ret:	as of run_prepare()
+ * @i:		begun; a signal ends the wait
+ * @e:		has run_prepare()'s words, which are said on standard error with what is waited for
+ *
+ * Return: 0; AGAIN_E_ALONE with words; AGAIN_E_INTERRUPTED; or an error of run_prepare().
+ */
+int again_await_hub(
+    struct run *ret, const struct run_wish *wish, struct interrupt *i, struct err *e);
+
+/**
+ * again_give_up() - the command is not begun again: tell the job's other nodes
+ *
+ * Those of a job of fixed size look at its next run, so they are told there.
+ */
+void again_give_up(struct run *run, struct run_wish *wish);

@@ -8,9 +8,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "train/job/env.h"
-#include "train/job/env_text.h"
 
 /* The person's environment: "NAME=VALUE", ends with NULL. */
 static const char *look_up(void *ctx, const char *name)

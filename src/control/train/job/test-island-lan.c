@@ -9,8 +9,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "base/str.h"
-#include "train/job/island_lan.h"
+#include "base/text.h"
+#include "train/job/node.h"
 
 #define PEER(name, number, path, endpoint, rtt, island)                                            \
     "{\"name\":\"" name "\",\"address4\":\"10.42.0." number "\",\"address6\":\"fd5a::" number      \

@@ -9,7 +9,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "train/job/launcher_words.h"
+#include "train/job/command.h"
+#include "train/job/rendezvous.h"
 
 static const struct env_meeting meeting = {
     .id = "t.1", .backend = "c10d", .endpoint = "10.77.0.1:29731"};

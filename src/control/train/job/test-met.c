@@ -16,11 +16,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/str.h"
-#include "train/job/island_lan.h"
-#include "train/job/met.h"
-#include "train/job/missing.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "train/job/node.h"
+#include "train/job/lost.h"
 #include "train/job/run.h"
 #include "test/support/said_agent.h"
 

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "train/job/run_dir.h"
+#include "train/job/run.h"
 #include "train/profile/profile.h"
 
 #define LINE "gpu-1:188:585 [0] NCCL INFO "

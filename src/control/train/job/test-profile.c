@@ -13,12 +13,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "fabric/fabric.h"
 #include "test/support/machines.h"
 #include "train/job/env.h"
-#include "train/job/env_text.h"
-#include "train/profile/nccl_vars.h"
+#include "train/profile/nccl_log.h"
 #include "train/profile/profile.h"
 
 /* The person's environment is the array at @ctx. */

@@ -17,10 +17,9 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "os/clock.h"
 #include "os/interrupt.h"
-#include "train/job/again.h"
 #include "train/job/lost.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"

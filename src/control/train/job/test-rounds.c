@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "train/job/rounds.h"
+#include "train/names/members.h"
 
 #define N_MAX 41
 

@@ -11,11 +11,9 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "test/support/sample_command.h"
 #include "train/job/command.h"
-#include "train/job/script.h"
-#include "train/job/torch.h"
 
 static const struct torch_install here_python = {.python = "/usr/bin/python3"};
 

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "os/file.h"
 #include "os/process.h"
-#include "os/statefile.h"
-#include "train/job/torch.h"
+#include "train/job/command.h"
 
 static char root[] = "/tmp/weft-test-torch-XXXXXX";
 

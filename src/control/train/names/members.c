@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/agent_ask.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "mesh/object/fields.h"
+#include "mesh/snapshot/snapshot.h"
+#include "net/netlink/nft.h"
 
 void members_deinit(struct members *r)
 {
@@ -175,4 +178,73 @@ unsigned members_hostfile(const struct members *m, struct str *out)
         all += slots;
     }
     return all;
+}
+
+/* ==== translate ============================================================================== */
+
+#define ASK_TIMEOUT_MS 5000
+
+int translate_read(struct addrmap *ret, const char *socket_path, struct err *e)
+{
+    _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
+    json_t *json = NULL;
+    int r = agent_ask(socket_path, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &json, e);
+
+    if (r == 0)
+        r = snapshot_decode(&s, json, NULL, e);
+    json_decref(json);
+    if (r == 0 && addrmap_make(ret, &s) < 0)
+        r = err_set(e, -ENOMEM, "no memory for the map");
+    return r;
+}
+
+int translate_apply(const struct addrmap *m, struct err *e)
+{
+    _cleanup_(str_deinit) struct str chain = STR_NULL;
+
+    addrmap_add_chain(&chain, m);
+    if (chain.failed)
+        return err_set(e, -ENOMEM, "no memory for the map");
+    return nft_replace_table(TRANSLATE_FAMILY, TRANSLATE_TABLE, str_text(&chain), e);
+}
+
+int translate_remove(struct err *e)
+{
+    return nft_remove_table(TRANSLATE_FAMILY, TRANSLATE_TABLE, e);
+}
+
+/* ==== rounds ================================================================================= */
+
+size_t rounds_count(size_t n)
+{
+    return n < 2 ? 0 : n - 1 + n % 2;
+}
+
+size_t rounds_pairs(size_t n)
+{
+    return n < 2 ? 0 : n * (n - 1) / 2;
+}
+
+size_t rounds_get(size_t n, size_t round, struct rounds_pair *ret)
+{
+    /* Number of members on the circle. With an even @n the last member is in its middle. */
+    size_t circle = rounds_count(n);
+    size_t n_pairs = 0;
+
+    for (size_t i = 0; n >= 2 && i <= circle / 2; i++) {
+        size_t x = (round + i) % circle;
+        size_t y = i == 0 ? circle : (round + circle - i) % circle;
+
+        /* With an odd @n the middle is empty, and the member paired with it rests in this round. */
+        if (x == y || y >= n)
+            continue;
+        ret[n_pairs++] =
+            x < y ? (struct rounds_pair){.a = x, .b = y} : (struct rounds_pair){.a = y, .b = x};
+    }
+    return n_pairs;
+}
+
+size_t rounds_index(size_t n, size_t a, size_t b)
+{
+    return a * (2 * n - a - 1) / 2 + (b - a - 1);
 }

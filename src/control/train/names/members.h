@@ -10,7 +10,8 @@
 
 #include "base/addr.h"
 #include "base/parse.h"
-#include "mesh/object/fabric_report.h"
+#include "mesh/names/addrmap.h"
+#include "mesh/object/node_status.h"
 
 struct err;
 struct str;
@@ -89,3 +90,71 @@ int members_decode(
  * Return: the number of slots in all.
  */
 unsigned members_hostfile(const struct members *m, struct str *out);
+
+/*
+ * Makes the address map from the agent's snapshot and installs it in the kernel's
+ * packet filter.
+ */
+
+/** Family and name of Weft's table in nftables. */
+#define TRANSLATE_FAMILY "ip"
+#define TRANSLATE_TABLE  "weft_addrmap"
+
+/**
+ * translate_read() - make the map from the agent's present snapshot
+ * @ret:	on success to be released with addrmap_deinit()
+ * @socket_path:	the agent's socket
+ *
+ * Return: 0; or non-zero with words: the agent does not answer, its answer is not a snapshot, or
+ * there is no memory.
+ */
+int translate_read(struct addrmap *ret, const char *socket_path, struct err *e);
+
+/**
+ * translate_apply() - make the kernel translate by @m and by no earlier map
+ *
+ * Return: 0; or negative errno with words.
+ */
+int translate_apply(const struct addrmap *m, struct err *e);
+
+/**
+ * translate_remove() - remove Weft's table, which ends all its translations
+ *
+ * Return: 0; or negative errno with words.
+ */
+int translate_remove(struct err *e);
+
+/*
+ * Divides all pairs of n members into the fewest rounds in which nobody occurs twice.
+ *
+ * This is the circle method for a 1-factorisation of the complete graph. It
+ * takes n - 1 rounds for an even n. For an odd n it takes n rounds, and in each
+ * of them one member rests. The pairs of a round share no member, so they can be
+ * measured at the same time.
+ *
+ * Pure.
+ */
+
+/** Two members, as indices from 0 to n - 1. */
+struct rounds_pair {
+    size_t a; /* less than b */
+    size_t b;
+};
+
+/** rounds_count() - how many rounds there are; 0 for fewer than two members. */
+size_t rounds_count(size_t n);
+
+/** rounds_pairs() - how many pairs there are in all. */
+size_t rounds_pairs(size_t n);
+
+/**
+ * rounds_get() - the pairs of one round
+ * @round:	below rounds_count()
+ * @ret:	the pairs; has room for @n / 2
+ *
+ * Return: the number of pairs.
+ */
+size_t rounds_get(size_t n, size_t round, struct rounds_pair *ret);
+
+/** rounds_index() - the number of a pair, from 0 to rounds_pairs() - 1. @a < @b < @n. */
+size_t rounds_index(size_t n, size_t a, size_t b);

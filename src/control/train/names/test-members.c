@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "train/names/members.h"
 
 #define SELF                                                                                       \

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,8 @@
 #include "measure/coordinator.h"
 #include "measure/facts.h"
 #include "measure/result.h"
+
+struct str;
 
 /**
  * What can be wrong: identifier, name in the JSON, meaning. Findings of the same level are printed
@@ -213,3 +216,28 @@ const char *preflight_fault_name(enum preflight_fault f);
 
 /** preflight_level_name() - "ok", "note", "warn" or "no". */
 const char *preflight_level_name(enum preflight_level l);
+
+/*
+ * A report of preflight.h as JSON, and as text for people.
+ *
+ * Programs rely on the JSON: fields may be added to it, but none is renamed. Pure.
+ */
+
+/**
+ * preflight_encode() - the report as JSON
+ * @in:		what was judged; borrowed
+ * @elapsed:	how long the measuring took, ns
+ *
+ * Return: a new reference; NULL for no memory.
+ */
+json_t *preflight_encode(
+    const struct preflight_report *r, const struct preflight_input *in, nsec_t elapsed);
+
+/**
+ * preflight_format() - the report as text for people
+ * @in:		what was judged; borrowed
+ * @elapsed:	how long the measuring took, ns
+ * @out:	appended to; remembers a failure
+ */
+void preflight_format(const struct preflight_report *r, const struct preflight_input *in,
+    nsec_t elapsed, struct str *out);

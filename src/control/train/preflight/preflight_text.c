@@ -1,10 +1,37 @@
-/* preflight_text.c - see preflight_text.h: a report as JSON and as text. */
-#include "train/preflight/preflight_text.h"
+/* preflight_text.c - see preflight.h: a report as JSON and as text. */
+#include "train/preflight/preflight.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "train/names/ifname.h"
+
+static const char *const fault_names[] = {
+#define X(id, name, help) name,
+    PREFLIGHT_FAULTS(X)
+#undef X
+};
+static const char *const level_names[] = {"ok", "note", "warn", "no"};
+
+_Static_assert(sizeof(level_names) / sizeof(*level_names) == PREFLIGHT_LEVEL_N, "a name each");
+
+const char *preflight_fault_name(enum preflight_fault f)
+{
+    return fault_names[f];
+}
+
+const char *preflight_level_name(enum preflight_level l)
+{
+    return level_names[l];
+}
+
+void preflight_report_deinit(struct preflight_report *r)
+{
+    free(r->items);
+    free(r->pair_levels);
+    *r = (struct preflight_report)PREFLIGHT_REPORT_NULL;
+}
 
 #define PAIRS_SHOWN 40 /* with more pairs the table would be too long to read */
 

@@ -8,10 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/str.h"
-#include "train/job/rounds.h"
+#include "base/text.h"
+#include "train/names/members.h"
 #include "train/preflight/preflight.h"
-#include "train/preflight/preflight_text.h"
 
 #define NODES 6
 #define PAIRS (NODES * (NODES - 1) / 2)

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "train/profile/nccl_log.h"
 #include "train/profile/profile.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "fabric/fabric.h"
 #include "train/profile/nccl_log.h"
 #include "train/profile/profile.h"

@@ -1,10 +1,19 @@
 /* bench.c - see bench.h: the figures that are calculated from the measurements. */
 #include "train/survey/bench.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
-#include "train/job/rounds.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "os/clock.h"
+#include "os/file.h"
+#include "plan/matrix.h"
+#include "train/names/members.h"
 
 uint64_t bench_algbw(const struct bench_allreduce *a)
 {
@@ -106,4 +115,450 @@ json_t *bench_summarise(const struct bench *b)
     }
     free(rates);
     return json;
+}
+
+/* ==== bench history ========================================================================== */
+
+#define FILE_NAME "bench.jsonl"
+
+static int make_path(const char *state_dir, char path[static PATH_MAX], struct err *e)
+{
+    if ((size_t)snprintf(path, PATH_MAX, "%s/%s", state_dir, FILE_NAME) >= PATH_MAX)
+        return err_set(e, -ENAMETOOLONG, "the path \"%.40s...\" is too long", state_dir);
+    return 0;
+}
+
+/* Reads the whole file; *@ret is "" when there is no file. The caller frees it. */
+static int read_all(const char *path, char **ret, struct err *e)
+{
+    int r = statefile_read(path, 2 * BENCH_HISTORY_MAX, ret, NULL, e);
+
+    if (r != STATEFILE_E_ABSENT)
+        return r;
+    *ret = calloc(1, 1);
+    return *ret ? 0 : -ENOMEM;
+}
+
+/* Returns the part of the text that is kept: all of it or, when the file has grown too long, the
+ * newer half from its first whole line on. */
+static const char *kept_part(const char *text)
+{
+    size_t len = strlen(text);
+    const char *line;
+
+    if (len < BENCH_HISTORY_MAX)
+        return text;
+    line = strchr(text + len / 2, '\n');
+    return line ? line + 1 : text + len;
+}
+
+int bench_history_add(const char *state_dir, const json_t *summary, struct err *e)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    _cleanup_(freep) char *line = json_dumps(summary, JSON_COMPACT);
+    _cleanup_(freep) char *text = NULL;
+    char path[PATH_MAX];
+    int r = make_path(state_dir, path, e);
+
+    if (r == 0)
+        r = read_all(path, &text, e);
+    if (r < 0)
+        return r;
+    str_add(&out, kept_part(text));
+    if (out.len > 0 && out.text[out.len - 1] != '\n')
+        str_add(&out, "\n");
+    str_add(&out, line ? line : "");
+    str_add(&out, "\n");
+    if (!line || out.failed)
+        return err_set(e, -ENOMEM, "no memory for the history");
+    return statefile_replace(path, str_text(&out), out.len, 0600, e);
+}
+
+int bench_history_encode(const char *state_dir, json_t **ret, struct err *e)
+{
+    _cleanup_(freep) char *text = NULL;
+    char path[PATH_MAX];
+    json_t *runs;
+    int r = make_path(state_dir, path, e);
+
+    if (r == 0)
+        r = read_all(path, &text, e);
+    if (r < 0)
+        return r;
+    runs = json_array();
+    for (const char *line = text; runs && *line != '\0';) {
+        size_t len = strcspn(line, "\n");
+        json_t *run = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
+
+        /* A damaged line is left out, so that the runs on the other lines can still be seen. */
+        if (json_is_object(run))
+            (void)json_array_append(runs, run);
+        json_decref(run);
+        line += len + (line[len] == '\n');
+    }
+    *ret = json_pack("{s:o}", "runs", runs);
+    return *ret ? 0 : err_set(e, -ENOMEM, "no memory for the history");
+}
+
+static uint64_t bench_history_number(const json_t *run, const char *field)
+{
+    json_int_t v = json_integer_value(json_object_get(run, field));
+
+    return v < 0 ? 0 : (uint64_t)v;
+}
+
+static void format_run(const json_t *run, struct str *out)
+{
+    static const char *const rates[] = {"slowestBitsPerSecond", "medianBitsPerSecond",
+        "fastestBitsPerSecond", "ringBusBitsPerSecond", "treeBusBitsPerSecond"};
+    const char *network = json_string_value(json_object_get(run, "network"));
+    time_t when = (time_t)bench_history_number(run, "time");
+    struct tm tm = {0};
+    char text[32] = "";
+
+    if (gmtime_r(&when, &tm))
+        (void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+    str_addf(out, "%-20s %-12.12s %7llu", text, network ? network : "?",
+        (unsigned long long)bench_history_number(run, "members"));
+    for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
+        str_addf(out, " %13s",
+            bench_history_number(run, rates[i]) > 0
+                ? bench_format_rate(bench_history_number(run, rates[i]), text)
+                : "-");
+    str_add(out, "\n");
+}
+
+int bench_history_format(const char *state_dir, struct str *out, struct err *e)
+{
+    json_t *history = NULL;
+    const json_t *run;
+    size_t i;
+    int r = bench_history_encode(state_dir, &history, e);
+
+    if (r < 0)
+        return r;
+    str_addf(out, "%-20s %-12s %7s %13s %13s %13s %13s %13s\n", "UTC", "NETWORK", "MEMBERS",
+        "SLOWEST", "MEDIAN", "FASTEST", "RING BUSBW", "TREE BUSBW");
+    json_array_foreach(json_object_get(history, "runs"), i, run)
+        format_run(run, out);
+    json_decref(history);
+    return 0;
+}
+
+/* ==== bench run ============================================================================== */
+
+#define ASK_TIME        (5 * NSEC_PER_SEC) /* to wait for answers, besides the measuring */
+#define ALLREDUCE_TIME  NSEC_PER_SEC       /* the repeats together should take about so long */
+#define ALLREDUCE_LIMIT 20000              /* ms; the repeats together take no longer */
+#define REPEATS_MAX     50
+
+/* What bench_run() works with. */
+struct bench_work {
+    struct survey *s;               /* borrowed */
+    const struct survey_plan *plan; /* borrowed */
+    struct bench_pair *more;        /* borrowed; by pair; the results go there */
+    bool *has_port;                 /* owns; by member: has it opened a port on the underlay? */
+    bool *asked;                    /* owns; by pair: is it measured in this round? */
+    bool *measured;                 /* owns; by pair: was there a result in this round? */
+    struct order *orders;           /* owns; by pair; of this round */
+    struct bulk *results;           /* owns; by pair; of this round */
+};
+
+/* ---- rounds -------------------------------------------------------------------------------- */
+
+/* Fills in the order of one pair; returns false when that pair is not to be measured. */
+typedef bool (*order_fn)(struct bench_work *w, size_t pair, enum order_direction way);
+
+/* Takes the result of one pair from @results into @more. */
+typedef void (*take_fn)(struct bench_work *w, size_t pair);
+
+static void ask_round(
+    struct bench_work *w, size_t round, enum order_direction way, order_fn order, take_fn take)
+{
+    _cleanup_(freep) struct rounds_pair *pairs = calloc(w->s->n_nodes / 2 + 1, sizeof(*pairs));
+    size_t n = pairs ? survey_round(w->s, w->plan, round, pairs) : 0;
+
+    memset(w->asked, 0, w->s->n_pairs * sizeof(*w->asked));
+    for (size_t i = 0; i < n; i++) {
+        size_t index = rounds_index(w->s->n_nodes, pairs[i].a, pairs[i].b);
+
+        w->asked[index] = order(w, index, way);
+    }
+    survey_ask_bulk(w->s, w->asked, w->orders, w->results, w->measured);
+    for (size_t i = 0; i < w->s->n_pairs; i++) {
+        if (w->asked[i] && w->measured[i])
+            take(w, i);
+        free(w->orders[i].addrs);
+        w->orders[i] = (struct order)ORDER_NULL;
+    }
+}
+
+static void ask_all(struct bench_work *w, enum order_direction way, order_fn order, take_fn take)
+{
+    for (size_t round = 0; round < survey_rounds(w->s, w->plan); round++)
+        ask_round(w, round, way, order, take);
+}
+
+static bool order_overlay(struct bench_work *w, size_t pair, enum order_direction way)
+{
+    w->orders[pair] = (struct order){.kind = ORDER_BULK,
+        .streams = w->plan->streams,
+        .ms = survey_transfer_ms(w->plan, &w->s->pairs[pair]),
+        .bytes = w->plan->bytes,
+        .way = way};
+    return w->s->pairs[pair].has_bulk;
+}
+
+static void take_both(struct bench_work *w, size_t pair)
+{
+    w->more[pair].both = w->results[pair];
+    w->more[pair].has_both = w->results[pair].why[0] == '\0';
+}
+
+/* ---- the underlay -------------------------------------------------------------------------- */
+
+static bool order_raw(struct bench_work *w, size_t pair, enum order_direction way, uint32_t streams)
+{
+    const struct preflight_pair *p = &w->s->pairs[pair];
+    struct order *o = &w->orders[pair];
+
+    if (!p->has_bulk || !w->has_port[p->b])
+        return false;
+    (void)order_overlay(w, pair, way);
+    o->streams = streams;
+    o->underlay = true;
+    return true;
+}
+
+static bool order_raw_one(struct bench_work *w, size_t pair, enum order_direction way)
+{
+    return order_raw(w, pair, way, 1);
+}
+
+static bool order_raw_many(struct bench_work *w, size_t pair, enum order_direction way)
+{
+    return w->more[pair].has_raw && order_raw(w, pair, way, w->plan->streams);
+}
+
+static void take_raw(struct bench_pair *more, struct bulk *to, const struct bulk *result)
+{
+    if (result->why[0] != '\0') {
+        memcpy(more->raw_why, result->why, sizeof(more->raw_why));
+        return;
+    }
+    more->has_raw = true;
+    if (result->out.bits_per_s > 0)
+        to->out = result->out;
+    if (result->in.bits_per_s > 0)
+        to->in = result->in;
+    memcpy(to->via, result->via, sizeof(to->via));
+}
+
+static void take_raw_one(struct bench_work *w, size_t pair)
+{
+    take_raw(&w->more[pair], &w->more[pair].raw_one, &w->results[pair]);
+}
+
+static void take_raw_many(struct bench_work *w, size_t pair)
+{
+    take_raw(&w->more[pair], &w->more[pair].raw_many, &w->results[pair]);
+}
+
+/* Has each member open a port on the underlay, which stays open during this session. */
+static void open_ports(struct bench_work *w)
+{
+    static const struct order ask = {.kind = ORDER_UNDERLAY};
+    _cleanup_(freep) const struct order **orders = calloc(w->s->n_nodes + 1, sizeof(*orders));
+
+    for (size_t i = 0; orders && i < w->s->n_nodes; i++)
+        orders[i] = coordinator_has(&w->s->coordinator, i) ? &ask : NULL;
+    if (orders)
+        coordinator_ask(&w->s->coordinator, orders, clock_now() + ASK_TIME);
+    for (size_t i = 0; i < w->s->n_nodes; i++) {
+        const json_t *answer = w->s->coordinator.items[i].answer;
+
+        w->has_port[i] = json_is_integer(json_object_get(answer, "port"));
+    }
+}
+
+static void measure_underlay(struct bench_work *w)
+{
+    open_ports(w);
+    for (unsigned way = ORDER_OUT; way <= ORDER_IN; way++)
+        ask_all(w, (enum order_direction)way, order_raw_one, take_raw_one);
+    for (unsigned way = ORDER_OUT; w->plan->streams > 1 && way <= ORDER_IN; way++)
+        ask_all(w, (enum order_direction)way, order_raw_many, take_raw_many);
+}
+
+/* ---- all-reduce ---------------------------------------------------------------------------- */
+
+/*
+ * Has all members take part in one all-reduce at the same time. The time is that of the slowest
+ * member, and if any member fails, the whole all-reduce counts as failed.
+ */
+static void allreduce_once(struct survey *s, const struct ip_addr *addrs, size_t n,
+    const size_t *members, const struct order *like, struct bench_allreduce *ret)
+{
+    _cleanup_(freep) struct order *own = calloc(s->n_nodes + 1, sizeof(*own));
+    _cleanup_(freep) const struct order **orders = calloc(s->n_nodes + 1, sizeof(*orders));
+
+    ret->is_done = false;
+    if (!own || !orders)
+        return;
+    for (size_t rank = 0; rank < n; rank++) {
+        struct order *o = &own[members[rank]];
+
+        *o = *like;
+        o->addrs = (struct ip_addr *)addrs;
+        o->n_addrs = n;
+        o->rank = (uint32_t)rank;
+        orders[members[rank]] = o;
+    }
+    coordinator_ask(
+        &s->coordinator, orders, clock_now() + ALLREDUCE_LIMIT * NSEC_PER_MSEC + ASK_TIME);
+    ret->elapsed = 0;
+    ret->is_done = true;
+    for (size_t rank = 0; rank < n && ret->is_done; rank++) {
+        const struct coordinator_link *k = &s->coordinator.items[members[rank]];
+        struct allreduce rd = {0};
+        bool has_ended =
+            k->answer && allreduce_decode(&rd, k->answer, NULL) == 0 && rd.why[0] == '\0';
+
+        ret->is_done = has_ended && rd.correct;
+        ret->is_wrong = has_ended && !rd.correct;
+        if (!ret->is_done)
+            (void)snprintf(ret->why, sizeof(ret->why), "%.60s: %.90s", s->nodes[members[rank]].name,
+                rd.why[0]   ? rd.why
+                : k->answer ? "its sums are wrong"
+                            : k->why);
+        ret->repeats = rd.repeats;
+        ret->elapsed = rd.elapsed > ret->elapsed ? rd.elapsed : ret->elapsed;
+    }
+}
+
+/* Runs the all-reduce once to see how long it takes, and then repeats it as often as fits into
+ * ALLREDUCE_TIME, at least once and at most REPEATS_MAX times. */
+static void measure_allreduce(
+    struct survey *s, uint64_t bytes, enum order_algorithm algorithm, struct bench_allreduce *ret)
+{
+    _cleanup_(freep) struct ip_addr *addrs = calloc(s->n_nodes + 1, sizeof(*addrs));
+    _cleanup_(freep) size_t *members = calloc(s->n_nodes + 1, sizeof(*members));
+    struct order like = {.kind = ORDER_ALLREDUCE,
+        .bytes = bytes,
+        .repeats = 1,
+        .ms = ALLREDUCE_LIMIT,
+        .algorithm = algorithm};
+    nsec_t fits;
+    size_t n = 0;
+
+    ret->bytes = bytes;
+    for (size_t i = 0; addrs && members && i < s->n_nodes; i++) {
+        if (!coordinator_has(&s->coordinator, i))
+            continue;
+        addrs[n] = s->nodes[i].address;
+        members[n++] = i;
+    }
+    if (n < s->n_nodes) {
+        (void)snprintf(ret->why, sizeof(ret->why), "%zu of %zu members are there", n, s->n_nodes);
+        return;
+    }
+    allreduce_once(s, addrs, n, members, &like, ret);
+    if (!ret->is_done || ret->elapsed <= 0)
+        return;
+    fits = ALLREDUCE_TIME / ret->elapsed;
+    like.repeats = (uint32_t)nsec_max(nsec_min(fits, REPEATS_MAX), 1);
+    allreduce_once(s, addrs, n, members, &like, ret);
+}
+
+/* ---- a sweep ------------------------------------------------------------------------------- */
+
+/* Factor from one size of a sweep to the next: ten sizes. */
+#define SWEEP_FACTOR 8
+
+/* A size that would take longer is left out, s: the smaller ones have shown the rate by then. */
+#define SWEEP_LIMIT_S 5
+
+void bench_sweep(struct survey *s, struct sweep *ret)
+{
+    nsec_t first = 0;
+    nsec_t next;
+
+    ret->is_done = true;
+    for (uint64_t bytes = SWEEP_LEAST; bytes <= SWEEP_MOST; bytes *= SWEEP_FACTOR) {
+        struct bench_allreduce a = {.bytes = 0};
+        struct nccl_tests_size *size = &ret->sizes[ret->n_sizes];
+
+        measure_allreduce(s, bytes, ORDER_RING, &a);
+        if (!a.is_done) {
+            (void)snprintf(ret->why, sizeof(ret->why), "%s", a.why);
+            ret->is_wrong = a.is_wrong;
+            return;
+        }
+        *size = (struct nccl_tests_size){.bytes = bytes,
+            .us = (double)a.elapsed / 1000,
+            .algbw = (double)bench_algbw(&a) / 8e9,
+            .busbw = (double)bench_busbw(&a, s->n_nodes) / 8e9};
+        ret->n_sizes++;
+        /* What the first one takes is latency; the rest grows with the bytes. */
+        first = first > 0 ? first : a.elapsed;
+        next = first + (a.elapsed - first) * SWEEP_FACTOR;
+        if (bytes < SWEEP_MOST && next > SWEEP_LIMIT_S * NSEC_PER_SEC) {
+            (void)snprintf(
+                ret->why, sizeof(ret->why), "it would take more than %d s", SWEEP_LIMIT_S);
+            return;
+        }
+    }
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static void work_deinit(struct bench_work *w)
+{
+    free(w->has_port);
+    free(w->asked);
+    free(w->measured);
+    free(w->orders);
+    free(w->results);
+}
+
+int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_wish *wish,
+    struct bench_pair *more, struct bench_allreduce allreduce[static ORDER_ALGORITHM_N])
+{
+    struct bench_work w = {.s = s,
+        .plan = plan,
+        .more = more,
+        .has_port = calloc(s->n_nodes + 1, sizeof(*w.has_port)),
+        .asked = calloc(s->n_pairs + 1, sizeof(*w.asked)),
+        .measured = calloc(s->n_pairs + 1, sizeof(*w.measured)),
+        .orders = calloc(s->n_pairs + 1, sizeof(*w.orders)),
+        .results = calloc(s->n_pairs + 1, sizeof(*w.results))};
+    int r = w.has_port && w.asked && w.measured && w.orders && w.results ? 0 : -ENOMEM;
+
+    if (r == 0) {
+        ask_all(&w, ORDER_BOTH, order_overlay, take_both);
+        if (wish->underlay)
+            measure_underlay(&w);
+        for (unsigned i = 0; wish->allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
+            measure_allreduce(s, wish->allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
+    }
+    work_deinit(&w);
+    return r;
+}
+
+int bench_matrix(const struct survey *s, const struct bench_pair *more, struct matrix *ret)
+{
+    struct matrix m = MATRIX_NULL;
+    int r = survey_matrix(s, &m);
+
+    for (size_t i = 0; r == 0 && i < s->n_pairs; i++) {
+        const struct preflight_pair *p = &s->pairs[i];
+
+        if (!more[i].has_both)
+            continue;
+        m.links[p->a * m.n + p->b].both_bps = (double)more[i].both.out.bits_per_s;
+        m.links[p->b * m.n + p->a].both_bps = (double)more[i].both.in.bits_per_s;
+    }
+    if (r == 0)
+        *ret = m;
+    return r;
 }

@@ -1,7 +1,7 @@
 /*
  * bench.h - the results of a benchmark of the mesh, as figures, as JSON and as a table.
  *
- * Pure: bench_run.c measures, heatmap.c draws the picture, and bench_history.c keeps a summary of
+ * Pure: bench_text.c draws the picture, and the history keeps a summary of
  * each run.
  */
 #pragma once
@@ -15,8 +15,10 @@
 #include "measure/order.h"
 #include "measure/result.h"
 #include "train/preflight/preflight.h"
+#include "train/survey/survey.h"
 #include "train/survey/sweep.h"
 
+struct err;
 struct str;
 
 /**
@@ -117,3 +119,90 @@ json_t *bench_summarise(const struct bench *b);
 
 /** bench_format_rate() - write a rate as text, such as "9.41 Gbit/s"; returns @buf. */
 const char *bench_format_rate(uint64_t bits_per_s, char buf[static 32]);
+
+/*
+ * Summaries of earlier benchmarks, in a file of the state directory: one line of
+ * JSON for each.
+ */
+
+/** When the file has this many bytes, its older half is dropped before a line is added. */
+#define BENCH_HISTORY_MAX (1u << 20)
+
+/**
+ * bench_history_add() - append one summary to the file
+ * @summary:	from bench_summarise(); borrowed
+ *
+ * Return: 0 or negative errno with words.
+ */
+int bench_history_add(const char *state_dir, const json_t *summary, struct err *e);
+
+/**
+ * bench_history_format() - append a line for each run to @out, the newest last
+ *
+ * A line of the file that is no JSON object is left out, and stays in the file.
+ *
+ * Return: 0 or negative errno with words.
+ */
+int bench_history_format(const char *state_dir, struct str *out, struct err *e);
+
+/**
+ * bench_history_encode() - the same runs as JSON: {"runs": [...]}
+ * @ret:	gives a reference
+ *
+ * Return: 0 or negative errno with words.
+ */
+int bench_history_encode(const char *state_dir, json_t **ret, struct err *e);
+
+/*
+ * Measures what a survey does not: throughput in both directions at the same time,
+ * throughput on the underlay, and all-reduce.
+ */
+
+/** What is to be measured besides the survey and both directions at the same time. */
+struct bench_wish {
+    bool underlay;            /* throughput on the underlay, where the peer can be reached on it */
+    uint64_t allreduce_bytes; /* size of the vector; 0: no all-reduce */
+};
+
+/**
+ * bench_run() - measure what a survey does not; call it after survey_run()
+ * @plan:	the one that was given to survey_run()
+ * @more:	one for each pair of the survey, all zero; filled in
+ * @allreduce:	one for each algorithm, all zero; filled in
+ *
+ * Blocks until everything is measured.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_wish *wish,
+    struct bench_pair *more, struct bench_allreduce allreduce[static ORDER_ALGORITHM_N]);
+
+/**
+ * bench_matrix() - what a survey and bench_run() have measured, as the matrix that a plan is made
+ * of
+ * @more:	of bench_run()
+ * @ret:	untouched on failure; released by matrix_deinit()
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int bench_matrix(const struct survey *s, const struct bench_pair *more, struct matrix *ret);
+
+/**
+ * bench_sweep() - all-reduces by a ring over TCP on the overlay, of sizes up to 1 GiB
+ * @ret:	all zero; its sizes are filled in, and why there are no larger ones
+ *
+ * It ends before a size that would take too long. Blocks until everything is measured.
+ */
+void bench_sweep(struct survey *s, struct sweep *ret);
+
+/* The matrix of a benchmark as a picture (SVG). Pure. */
+
+/**
+ * heatmap_draw() - append an SVG document to @out, which remembers a failure
+ *
+ * It has a square for each direction, from the member of its row to the member of its column. The
+ * faster the direction, the darker the square, on a logarithmic scale between the slowest and the
+ * fastest. The square of a direction that is slower than expected has a red frame. The square of a
+ * direction that was not measured is empty.
+ */
+void heatmap_draw(const struct bench *b, struct str *out);

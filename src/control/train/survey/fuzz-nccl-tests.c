@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "test/support/fuzz_text.h"
-#include "train/survey/nccl_tests.h"
 #include "train/survey/sweep.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "measure/result.h"
 #include "os/clock.h"
-#include "os/rng_kernel.h"
 #include "plan/matrix.h"
-#include "train/job/rounds.h"
+#include "train/names/members.h"
 
 /* How long each step waits for its answers at most. */
 #define OPEN_TIME     (4 * NSEC_PER_SEC) /* to connect to the members, too */

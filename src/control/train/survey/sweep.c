@@ -1,10 +1,22 @@
 /* sweep.c - see sweep.h. */
 #include "train/survey/sweep.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "base/str.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "fabric/fabric.h"
+#include "mesh/object/node_status.h"
+#include "os/process.h"
+#include "os/file.h"
+#include "train/job/run.h"
+#include "train/names/members.h"
 
 double sweep_best(const struct sweep *s)
 {
@@ -89,4 +101,461 @@ void sweep_format(const struct sweep *s, struct str *out)
     if (s->why[0] != '\0')
         str_addf(out, "  no larger size: %s\n", s->why);
     str_addf(out, "%s\n", s->text);
+}
+
+/* ==== nccl tests ============================================================================= */
+
+#define LINE_MAX_BYTES 512
+#define WORDS_MAX      16
+
+/* Columns of one way: time, algbw, busbw, wrong. */
+#define WAY_COLUMNS 4
+
+/* Columns before these: size, count, type, redop, and in later versions root. */
+#define HEAD_OLD 4
+#define HEAD_NEW 5
+
+/* The largest of figures that can be true, so that no sum of them overflows. */
+#define FIGURE_MAX 1e12
+
+/* Splits a line at its blanks. */
+static size_t nccl_tests_split(char *line, char *words[static WORDS_MAX])
+{
+    char *rest = NULL;
+    size_t n = 0;
+
+    for (char *word = strtok_r(line, " \t\r", &rest); word && n < WORDS_MAX;
+         word = strtok_r(NULL, " \t\r", &rest))
+        words[n++] = word;
+    return n;
+}
+
+static bool read_figure(double *ret, const char *word)
+{
+    char *end;
+    double v = word[0] >= '0' && word[0] <= '9' ? strtod(word, &end) : -1;
+
+    if (!(v >= 0 && v <= FIGURE_MAX) || *end != '\0')
+        return false;
+    *ret = v;
+    return true;
+}
+
+/* Reads one way. The last column is a count of wrong values, a largest error, or N/A. */
+static bool read_way(
+    struct nccl_tests_size *ret, bool is_counted, char *const words[], bool *ret_wrong)
+{
+    double wrong = 0;
+
+    if (!read_figure(&ret->us, words[0]) || !read_figure(&ret->algbw, words[1]) ||
+        !read_figure(&ret->busbw, words[2]))
+        return false;
+    if (is_counted && read_figure(&wrong, words[3]) && wrong > 0)
+        *ret_wrong = true;
+    return true;
+}
+
+static void take_size(struct nccl_tests *t, char *words[], size_t n)
+{
+    bool is_new = n == HEAD_NEW + 2 * WAY_COLUMNS;
+    size_t head = is_new ? HEAD_NEW : HEAD_OLD;
+    struct nccl_tests_size out = {.bytes = 0};
+    struct nccl_tests_size in = {.bytes = 0};
+    double bytes;
+
+    if ((!is_new && n != HEAD_OLD + 2 * WAY_COLUMNS) || t->n_sizes == NCCL_TESTS_SIZES_MAX ||
+        !read_figure(&bytes, words[0]) || bytes > 1e15 ||
+        !read_way(&out, is_new, words + head, &t->is_wrong) ||
+        !read_way(&in, is_new, words + head + WAY_COLUMNS, &t->is_wrong))
+        return;
+    if (in.busbw > out.busbw)
+        out = in;
+    out.bytes = (uint64_t)bytes;
+    t->sizes[t->n_sizes++] = out;
+}
+
+/* "# Avg bus bandwidth    : 22.4215", "# Out of bounds values : 0 OK", "#  Rank  0 Group  0 ...".
+ */
+static void take_remark(struct nccl_tests *t, const char *line)
+{
+    static const char average[] = "Avg bus bandwidth";
+    const char *found = strstr(line, average);
+    const char *colon = found ? strchr(found, ':') : NULL;
+    double v = colon ? strtod(colon + 1, NULL) : 0;
+
+    if (v > 0 && v <= FIGURE_MAX)
+        t->average = v;
+    if (strstr(line, "Out of bounds values") && strstr(line, "FAILED"))
+        t->is_wrong = true;
+    line += strspn(line, "# \t");
+    if (strncmp(line, "Rank ", 5) == 0 && strstr(line, " device ") && t->n_ranks < UINT16_MAX)
+        t->n_ranks++;
+}
+
+void nccl_tests_take(struct nccl_tests *t, const char *line, size_t len)
+{
+    char text[LINE_MAX_BYTES];
+    char *words[WORDS_MAX];
+    char *start = text;
+    char *tag;
+
+    if (memmem(line, len, " NCCL ", 6)) {
+        (void)nccl_log_take(&t->log, line, len);
+        return;
+    }
+    len = len < sizeof(text) - 1 ? len : sizeof(text) - 1;
+    memcpy(text, line, len);
+    text[len] = '\0';
+    tag = strstr(text, ">:");
+    if (text[0] == '[' && tag)
+        start = tag + 2;
+    start += strspn(start, " \t");
+    if (start[0] == '#')
+        take_remark(t, start);
+    else if (start[0] >= '0' && start[0] <= '9')
+        take_size(t, words, nccl_tests_split(start, words));
+}
+
+void nccl_tests_take_all(struct nccl_tests *t, const char *text)
+{
+    while (*text != '\0') {
+        size_t len = strcspn(text, "\n");
+
+        nccl_tests_take(t, text, len);
+        text += len + (text[len] == '\n');
+    }
+}
+
+const struct nccl_tests_size *nccl_tests_best(const struct nccl_tests *t)
+{
+    const struct nccl_tests_size *best = NULL;
+
+    for (size_t i = 0; i < t->n_sizes; i++)
+        if (!best || t->sizes[i].busbw > best->busbw)
+            best = &t->sizes[i];
+    return best;
+}
+
+/* ==== sweep nccl ============================================================================= */
+
+#define PROGRAM              "all_reduce_perf"
+#define TIMEOUT_MS           (15 * 60 * 1000)
+#define OUTPUT_MAX           (16u << 20) /* with NCCL's log of some hundred ranks */
+#define SWEEP_NCCL_WORDS_MAX 32          /* of the person's command */
+#define ARGUMENTS_MAX        (2 * ENV_ROOM + SWEEP_NCCL_WORDS_MAX + 32)
+
+/* The words of the command that is run. */
+struct arguments {
+    const char *items[ARGUMENTS_MAX + 1];
+    size_t n;
+};
+
+static void sweep_nccl_add(struct arguments *a, const char *word)
+{
+    if (a->n < ARGUMENTS_MAX)
+        a->items[a->n++] = word;
+}
+
+/* Is it in a directory of PATH? */
+static bool is_in_path(const char *name)
+{
+    const char *at = getenv("PATH");
+
+    while (at && *at != '\0') {
+        size_t len = strcspn(at, ":");
+        char path[PATH_MAX];
+
+        if (snprintf(path, sizeof(path), "%.*s/%s", (int)len, at, name) < (int)sizeof(path) &&
+            access(path, X_OK) == 0)
+            return true;
+        at += len + (at[len] == ':');
+    }
+    return false;
+}
+
+const char *sweep_nccl_find(void)
+{
+    static const char *const places[] = {"/opt/nccl-tests/build/" PROGRAM,
+        "/usr/local/nccl-tests/build/" PROGRAM, "/root/nccl-tests/build/" PROGRAM};
+
+    if (is_in_path(PROGRAM))
+        return PROGRAM;
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+        if (access(places[i], X_OK) == 0)
+            return places[i];
+    return NULL;
+}
+
+/*
+ * Sets the job's variables, as weft run does for mpirun, and has mpirun hand NCCL's on to the other
+ * machines. NCCL's log is wanted, to see which network it takes.
+ */
+static void add_variables(struct arguments *a, const struct run *run)
+{
+    for (size_t i = 0; i < run->plan.n; i++) {
+        const struct env_entry *entry = &run->plan.entries[i];
+
+        if (entry->verdict == ENV_VERDICT_SET)
+            (void)setenv(entry->name, entry->value, 1);
+        if (strncmp(entry->name, "NCCL_", 5) == 0 && getenv(entry->name)) {
+            sweep_nccl_add(a, "-x");
+            sweep_nccl_add(a, entry->name);
+        }
+    }
+    (void)setenv("NCCL_DEBUG", "INFO", 1);
+    sweep_nccl_add(a, "-x");
+    sweep_nccl_add(a, "NCCL_DEBUG");
+    if (getenv("LD_LIBRARY_PATH")) {
+        sweep_nccl_add(a, "-x");
+        sweep_nccl_add(a, "LD_LIBRARY_PATH");
+    }
+}
+
+static void add_mpirun(
+    struct arguments *a, const struct run *run, const char *hostfile, const char *slots)
+{
+    const char *const words[] = {
+        "mpirun", "--hostfile", hostfile, "-np", slots, "--bind-to", "none"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        sweep_nccl_add(a, words[i]);
+    /* Open MPI refuses to run as root otherwise. */
+    if (geteuid() == 0)
+        sweep_nccl_add(a, "--allow-run-as-root");
+    add_variables(a, run);
+}
+
+/* Splits the person's command at its blanks. @copy: its words lie there. */
+static int add_command(struct arguments *a, char *copy, struct err *e)
+{
+    char *rest = NULL;
+    size_t n = 0;
+
+    for (char *word = strtok_r(copy, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+        if (n++ == SWEEP_NCCL_WORDS_MAX)
+            return err_set(e, -E2BIG, "the command has more than %d words", SWEEP_NCCL_WORDS_MAX);
+        sweep_nccl_add(a, word);
+    }
+    return n > 0 ? 0 : err_set(e, -EINVAL, "the command is empty");
+}
+
+static int run_it(
+    const struct arguments *a, struct sweep *ret, struct nccl_tests *tests, struct err *e)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    const struct capture_wish wish = {
+        .argv = a->items, .timeout_ms = TIMEOUT_MS, .max = OUTPUT_MAX, .takes_errors = true};
+    int status = 0;
+    int r = capture_run(&wish, &out, &status, e);
+
+    if (r != 0)
+        return r;
+    nccl_tests_take_all(tests, str_text(&out));
+    if (tests->n_sizes == 0) {
+        const char *last = str_text(&out);
+
+        for (const char *line = last; (line = strchr(line, '\n')) && *++line != '\0';)
+            last = line;
+        return err_set(e, -EIO,
+            "%s has printed no size, and ended with status %d; its last line: "
+            "%.*s",
+            a->items[0], status, (int)strcspn(last, "\n"), last);
+    }
+    memcpy(ret->sizes, tests->sizes, sizeof(ret->sizes));
+    ret->n_sizes = tests->n_sizes;
+    ret->is_done = true;
+    ret->by_nccl = true;
+    (void)snprintf(ret->network, sizeof(ret->network), "%s", tests->log.network);
+    ret->is_wrong = tests->is_wrong;
+    /* Wrong sums end it with a status, too. */
+    if (!tests->is_wrong && status != 0)
+        (void)snprintf(ret->why, sizeof(ret->why), "it ended with status %d", status);
+    return 0;
+}
+
+/*
+ * Writes the hosts into a file without a name. mpirun opens it by the path of this process'
+ * descriptor below /proc, so nothing is left behind, however this process ends. Return: the
+ * descriptor; or negative errno with words.
+ */
+static int open_hostfile(const struct str *hosts, struct err *e)
+{
+    int fd = memfd_create("weft-hostfile", MFD_CLOEXEC);
+    size_t off = 0;
+
+    if (fd < 0)
+        return err_set(e, -errno, "no memory for the hostfile: %s", strerror(errno));
+    while (off < hosts->len) {
+        ssize_t n = write(fd, str_text(hosts) + off, hosts->len - off);
+
+        if (n < 0) {
+            int r = err_set(e, -errno, "the hostfile cannot be written: %s", strerror(errno));
+
+            (void)close(fd);
+            return r;
+        }
+        off += (size_t)n;
+    }
+    return fd;
+}
+
+static int run_with(const struct sweep_nccl *what, const struct run *run, struct sweep *ret,
+    struct nccl_tests *tests, struct err *e)
+{
+    static const char *const options[] = {"-b", "8", "-e", "1G", "-f", "2", "-g"};
+    const char *command = what->command ? what->command : sweep_nccl_find();
+    _cleanup_(freep) char *copy = strdup(command ? command : PROGRAM);
+    _cleanup_(str_deinit) struct str hosts = STR_NULL;
+    unsigned n_slots = members_hostfile(what->members, &hosts);
+    struct arguments a = {.n = 0};
+    _cleanup_(closep) int fd = open_hostfile(&hosts, e);
+    char hostfile[48];
+    char slots[16];
+    int r;
+
+    if (fd < 0 || !copy)
+        return fd < 0 ? fd : err_set(e, -ENOMEM, "no memory for the command");
+    (void)snprintf(hostfile, sizeof(hostfile), "/proc/%d/fd/%d", (int)getpid(), fd);
+    (void)snprintf(slots, sizeof(slots), "%u", n_slots);
+    add_mpirun(&a, run, hostfile, slots);
+    r = add_command(&a, copy, e);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+        sweep_nccl_add(&a, options[i]);
+    sweep_nccl_add(&a, "1");
+    return run_it(&a, ret, tests, e);
+}
+
+int sweep_nccl_run(
+    const struct sweep_nccl *what, struct sweep *ret, struct nccl_tests *tests, struct err *e)
+{
+    static struct run run; /* large */
+    char *words[] = {(char *)"mpirun", NULL};
+    const struct run_wish wish = {.socket_path = what->socket_path, .words = words};
+    int r = run_prepare(&run, &wish, e);
+
+    if (r != 0)
+        return r;
+    ret->crosses = !run.uses_fabric;
+    return run_with(what, &run, ret, tests, e);
+}
+
+/* ==== verdict ================================================================================ */
+
+/* Share of what a machine's ports carry together that NCCL is expected to reach at the least: the
+ * 35 of 50 GB/s of the row for p4d. */
+#define FABRIC_SHARE 0.7
+
+/* Share of a plain link's measured rate that an all-reduce by a ring is expected to reach. As much
+ * goes the other way at the same time, which leaves 0.9 (SYNC_DUPLEX of plan/sync.h), and members
+ * wait for each other after each part; half is what nothing but a fault explains. */
+#define PLAIN_USUAL 0.9
+#define PLAIN_LEAST 0.5
+
+/* Below this share of what is the least, the fabric is taken to be off: TCP of the same machine, by
+ * its ENA or host NIC, gives a tenth to a quarter. */
+#define OFF_SHARE 0.3
+
+/* The bandwidth is EC2's; the share of it is what operators look for, and what users report (the
+ * issue: 57 GB/s on 2, 32 on 3 and 30 on 4 p4d with an NCCL of 2021; with two machines a tree gives
+ * more than the link). */
+#define P4D "EC2 User Guide: 400 Gbit/s, of which nccl-tests gets 35 to 45 GB/s; nccl issue 527"
+#define P5  "EC2 User Guide: 3200 Gbit/s, of which nccl-tests gets about 350 GB/s"
+
+static const struct {
+    const char *machine;
+    struct verdict_expectation expected;
+} rows[] = {
+    {"p4d.24xlarge", {35, 45, P4D}},
+    {"p4de.24xlarge", {35, 45, P4D}},
+    {"p5.48xlarge", {300, 350, P5}},
+    {"p5e.48xlarge", {300, 350, P5}},
+    {"p5en.48xlarge", {300, 350, P5}},
+};
+
+bool verdict_expect(struct verdict_expectation *ret, const struct fabric_report *machine)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (strcmp(machine->machine, rows[i].machine) == 0) {
+            *ret = rows[i].expected;
+            return true;
+        }
+    if (machine->gbit == 0 || !fabric_kind_is_fast(fabric_kind_parse(machine->kind)))
+        return false;
+    *ret = (struct verdict_expectation){.least = FABRIC_SHARE * machine->gbit / 8,
+        .usual = machine->gbit / 8.0,
+        .source = "the rates of its ports, of which 70 % are expected, as of a p4d"};
+    return true;
+}
+
+struct verdict_expectation verdict_expect_plain(double rate)
+{
+    return (struct verdict_expectation){.least = PLAIN_LEAST * rate / 8e9,
+        .usual = PLAIN_USUAL * rate / 8e9,
+        .source = "the rate that was measured between the slowest pair"};
+}
+
+/* Does it look as if NCCL used TCP instead of the fabric? @ret_is_sure: NCCL has said so. */
+static bool is_off(const struct verdict_expectation *expected, const struct fabric_report *machine,
+    double busbw, const struct nccl_log *log, bool *ret_is_sure)
+{
+    if (!machine || !fabric_kind_is_fast(fabric_kind_parse(machine->kind)))
+        return false;
+    *ret_is_sure = log && log->network[0] != '\0';
+    if (*ret_is_sure)
+        return strcmp(log->network, "Socket") == 0;
+    return busbw < OFF_SHARE * expected->least;
+}
+
+static const char *fabric_word(const struct fabric_report *machine)
+{
+    switch (fabric_kind_parse(machine->kind)) {
+    case FABRIC_EFA:
+        return "EFA";
+    case FABRIC_INFINIBAND:
+        return "InfiniBand";
+    case FABRIC_ROCE:
+        return "RoCE";
+    case FABRIC_GCE_RDMA:
+        return "GPUDirect-RDMA";
+    case FABRIC_TCPXO:
+        return "GPUDirect-TCPXO";
+    case FABRIC_TCPX:
+        return "GPUDirect-TCPX";
+    case FABRIC_GVNIC:
+    case FABRIC_ETHERNET:
+    case FABRIC_KIND_N:
+        break;
+    }
+    return "the fabric";
+}
+
+enum verdict verdict_judge(const struct verdict_expectation *expected,
+    const struct fabric_report *machine, double busbw, const struct nccl_log *log, struct str *out)
+{
+    const char *type = machine && machine->machine[0] != '\0' ? machine->machine : "this network";
+    bool is_sure = false;
+
+    if (busbw <= 0) {
+        str_add(out, "no verdict: nothing was measured");
+        return VERDICT_NONE;
+    }
+    if (!expected) {
+        str_addf(out, "no verdict: %.4g GB/s of bus bandwidth, and nobody says what %s should give",
+            busbw, type);
+        return VERDICT_NONE;
+    }
+    str_addf(out, "%s: %.4g GB/s of bus bandwidth, and %s gives about %.4g, %.4g at the least (%s)",
+        busbw < expected->least ? "fail" : "pass", busbw, type, expected->usual, expected->least,
+        expected->source);
+    if (busbw >= expected->least)
+        return VERDICT_PASS;
+    if (is_off(expected, machine, busbw, log, &is_sure)) {
+        str_addf(
+            out, "; %s %s off, this is TCP", fabric_word(machine), is_sure ? "is" : "seems to be");
+        if (log && log->cause[0] != '\0')
+            str_addf(out, ": %s", log->cause);
+    }
+    return VERDICT_FAIL;
 }

@@ -10,12 +10,10 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/str.h"
-#include "os/statefile.h"
-#include "train/job/rounds.h"
+#include "base/text.h"
+#include "os/file.h"
+#include "train/names/members.h"
 #include "train/survey/bench.h"
-#include "train/survey/bench_history.h"
-#include "train/survey/heatmap.h"
 
 #define NODES 4
 #define PAIRS (NODES * (NODES - 1) / 2)

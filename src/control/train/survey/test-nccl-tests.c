@@ -5,7 +5,6 @@
  * They have the columns of nccl-tests' source and of logs in public issues. The figures were made
  * for the test: no such machine was at hand.
  */
-#include "train/survey/nccl_tests.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,9 +15,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/str.h"
-#include "mesh/object/fabric_report.h"
-#include "os/statefile.h"
+#include "base/text.h"
+#include "mesh/object/node_status.h"
+#include "os/file.h"
 #include "train/survey/sweep.h"
 
 static struct nccl_tests tests;

@@ -24,7 +24,7 @@
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
 #include "test/support/emulated.h"
-#include "train/survey/bench_run.h"
+#include "train/survey/bench.h"
 #include "train/survey/survey.h"
 
 #define NODES 3

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "mesh/config/diff.h"
 
 #define TWIN_PEERS  12

@@ -17,7 +17,6 @@
 #include "base/addr.h"
 #include "base/traffic.h"
 #include "crypto/x25519.h"
-#include "noise/pin.h"
 #include "noise/profile.h"
 
 struct err;

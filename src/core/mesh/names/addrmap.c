@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "mesh/snapshot/snapshot.h"
 #include "path/candidate.h"
 

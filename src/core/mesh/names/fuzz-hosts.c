@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "mesh/names/hosts.h"
 
 #define OWNER "default/n1/5f02a1b3"

@@ -1,17 +1,308 @@
-/* hosts.c - see hosts.h. The names; the text of the file is in hosts_text.c. */
+/* hosts.c - see hosts.h. A file's text comes first, then the names, and what is checked. */
 #include "mesh/names/hosts.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/addr.h"
-#include "base/cleanup.h"
-#include "base/str.h"
+#include "base/err.h"
 #include "base/text.h"
-#include "mesh/names/reserved.h"
 #include "mesh/render/render.h"
 #include "mesh/snapshot/snapshot.h"
+
+#define BEGIN "# weft begin "
+#define END   "# weft end "
+
+#define WHITE " \t\r\v\f"
+
+/* Some bytes of a text: a line without its newline, or a word. */
+struct piece {
+    const char *text;
+    size_t len;
+};
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+/* The line at @text, before @end; @ret_next: the one after it. */
+static struct piece line_at(const char *text, const char *end, const char **ret_next)
+{
+    const char *newline = memchr(text, '\n', (size_t)(end - text));
+
+    *ret_next = newline ? newline + 1 : end;
+    return (struct piece){text, (size_t)((newline ? newline : end) - text)};
+}
+
+static bool is_marker(const struct piece *l, const char *marker, const struct piece *owner)
+{
+    size_t n = strlen(marker);
+
+    return l->len == n + owner->len && memcmp(l->text, marker, n) == 0 &&
+           memcmp(l->text + n, owner->text, owner->len) == 0;
+}
+
+/* The first word of @rest, of length 0 when there is none. @rest becomes what follows the word. */
+static struct piece next_word(struct piece *rest)
+{
+    struct piece word;
+
+    while (rest->len > 0 && memchr(WHITE, rest->text[0], sizeof(WHITE) - 1)) {
+        rest->text++;
+        rest->len--;
+    }
+    word = (struct piece){rest->text, 0};
+    while (word.len < rest->len && !memchr(WHITE, word.text[word.len], sizeof(WHITE) - 1))
+        word.len++;
+    rest->text += word.len;
+    rest->len -= word.len;
+    return word;
+}
+
+/* Could it have come from hosts_add_block() for a node of that network? */
+static bool is_ours(const struct piece *l, const struct piece *owner)
+{
+    const char *slash = memchr(owner->text, '/', owner->len);
+    const size_t network_len = slash ? (size_t)(slash - owner->text) : owner->len;
+    const size_t domain_len = strlen(HOSTS_DOMAIN);
+    const char *tab = memchr(l->text, '\t', l->len);
+    struct piece rest = {tab, tab ? (size_t)(l->text + l->len - tab) : 0};
+    struct piece name = tab ? next_word(&rest) : (struct piece){NULL, 0};
+    const char *end;
+
+    /* NODE.NETWORK.weft, with a node of at least one character. */
+    if (name.len < 1 + 1 + network_len + 1 + domain_len)
+        return false;
+    end = name.text + name.len;
+    return memcmp(end - domain_len, HOSTS_DOMAIN, domain_len) == 0 &&
+           end[-(ptrdiff_t)domain_len - 1] == '.' &&
+           memcmp(end - domain_len - 1 - network_len, owner->text, network_len) == 0 &&
+           end[-(ptrdiff_t)(domain_len + 1 + network_len) - 1] == '.';
+}
+
+/* Does the block that has begun before @text have its last line? */
+static bool is_closed(const char *text, const char *end, const struct piece *owner)
+{
+    bool found = false;
+
+    while (text < end && !found) {
+        const char *next;
+        struct piece l = line_at(text, end, &next);
+
+        if (is_marker(&l, BEGIN, owner))
+            return false;
+        found = is_marker(&l, END, owner);
+        text = next;
+    }
+    return found;
+}
+
+/* After the block that has begun before @text; lines in it that somebody else has written stay. */
+static const char *skip_block(
+    struct str *out, const char *text, const char *end, const struct piece *owner)
+{
+    bool closed = is_closed(text, end, owner);
+
+    while (text < end) {
+        const char *next;
+        struct piece l = line_at(text, end, &next);
+
+        if (is_marker(&l, END, owner))
+            return next;
+        if (!is_ours(&l, owner)) {
+            if (!closed)
+                break;
+            str_add_bytes(out, text, (size_t)(next - text));
+        }
+        text = next;
+    }
+    return text;
+}
+
+/* @block: with its first and last line, or NULL for none. */
+static void replace_one(struct str *out, const char *old, size_t len, const struct piece *owner,
+    const struct str *block)
+{
+    const char *end = old + len;
+    const char *text = old;
+    bool placed = block == NULL;
+
+    while (text < end) {
+        const char *next;
+        struct piece l = line_at(text, end, &next);
+
+        if (is_marker(&l, BEGIN, owner)) {
+            if (!placed)
+                str_add_bytes(out, str_text(block), block->len);
+            placed = true;
+            text = skip_block(out, next, end, owner);
+            continue;
+        }
+        str_add_bytes(out, text, (size_t)(next - text));
+        text = next;
+    }
+    if (placed)
+        return;
+    if (len > 0 && old[len - 1] != '\n')
+        str_add(out, "\n");
+    str_add_bytes(out, str_text(block), block->len);
+}
+
+/* Appends the file without the block that an older version wrote for the owner NETWORK/NODE. */
+static void remove_older(struct str *out, const char *old, size_t len, const char *owner)
+{
+    struct piece older = {owner, strlen(owner)};
+    const char *node = strchr(owner, '/');
+    const char *hub = node ? strchr(node + 1, '/') : NULL;
+
+    if (hub)
+        older.len = (size_t)(hub - owner);
+    if (hub)
+        replace_one(out, old, len, &older, NULL);
+    else
+        str_add_bytes(out, old, len);
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* All names of a file, sorted, as a resolver compares them: without regard to case. */
+struct name_set {
+    struct piece *items; /* owns; they borrow the file */
+    size_t n;
+    size_t cap;
+    bool failed;
+};
+
+static void names_deinit(struct name_set *names)
+{
+    free(names->items);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct piece *x = a;
+    const struct piece *y = b;
+    int r = strncasecmp(x->text, y->text, x->len < y->len ? x->len : y->len);
+
+    return r != 0 ? r : (x->len > y->len) - (x->len < y->len);
+}
+
+static void add_name(struct name_set *names, const struct piece *name)
+{
+    if (names->n == names->cap) {
+        size_t cap = names->cap ? 2 * names->cap : 64;
+        struct piece *items = reallocarray(names->items, cap, sizeof(*items));
+
+        if (!items) {
+            names->failed = true;
+            return;
+        }
+        names->items = items;
+        names->cap = cap;
+    }
+    names->items[names->n++] = *name;
+}
+
+static void collect_names(struct name_set *ret, const char *text, size_t len)
+{
+    const char *end = text + len;
+
+    while (text < end && !ret->failed) {
+        struct piece rest = line_at(text, end, &text);
+        const char *comment = memchr(rest.text, '#', rest.len);
+        struct piece word;
+
+        if (comment)
+            rest.len = (size_t)(comment - rest.text);
+        (void)next_word(&rest); /* the address */
+        for (word = next_word(&rest); word.len > 0; word = next_word(&rest))
+            add_name(ret, &word);
+    }
+    if (ret->n > 0)
+        qsort(ret->items, ret->n, sizeof(*ret->items), compare_names);
+}
+
+static bool has_name(const struct name_set *names, const struct piece *name)
+{
+    return names->n > 0 && bsearch(name, names->items, names->n,
+                                          sizeof(*names->items), compare_names) != NULL;
+}
+
+bool hosts_mark_taken(
+    struct hosts_extra *extras, size_t n_extras, const char *file, size_t len, const char *owner)
+{
+    _cleanup_(names_deinit) struct name_set names = {.n = 0};
+    _cleanup_(str_deinit) struct str now = STR_NULL;
+    _cleanup_(str_deinit) struct str rest = STR_NULL;
+    const struct piece whole = {owner, strlen(owner)};
+
+    remove_older(&now, file, len, owner);
+    replace_one(&rest, str_text(&now), now.len, &whole, NULL);
+    collect_names(&names, str_text(&rest), rest.len);
+    if (now.failed || rest.failed || names.failed)
+        return false;
+    for (size_t i = 0; i < n_extras; i++)
+        if (has_name(&names, &(struct piece){extras[i].name, strlen(extras[i].name)}) &&
+            extras[i].verdict != HOSTS_RESERVED && extras[i].verdict != HOSTS_CLAIMED)
+            extras[i].verdict = HOSTS_IN_FILE;
+    return true;
+}
+
+/* ---- putting it in -------------------------------------------------------------------------- */
+
+/* One line of a block: the address and the qualified name, and those extras that nobody else has.
+ */
+static void add_line_without(
+    struct str *out, struct piece line, const struct name_set *others)
+{
+    const char *start = line.text;
+    struct piece word;
+
+    (void)next_word(&line);
+    (void)next_word(&line);
+    str_add_bytes(out, start, (size_t)(line.text - start));
+    for (word = next_word(&line); word.len > 0; word = next_word(&line)) {
+        if (has_name(others, &word))
+            continue;
+        str_add(out, " ");
+        str_add_bytes(out, word.text, word.len);
+    }
+    str_add(out, "\n");
+}
+
+/* @block with its first and last line, and what @others leave of it. */
+static void make_block(
+    struct str *out, const char *owner, const char *block, const struct name_set *others)
+{
+    const char *end = block + strlen(block);
+
+    str_addf(out, BEGIN "%s\n", owner);
+    while (block < end) {
+        struct piece line = line_at(block, end, &block);
+
+        add_line_without(out, line, others);
+    }
+    str_addf(out, END "%s\n", owner);
+}
+
+void hosts_replace(
+    struct str *out, const char *old, size_t len, const char *owner, const char *block)
+{
+    _cleanup_(names_deinit) struct name_set names = {.n = 0};
+    _cleanup_(str_deinit) struct str now = STR_NULL;
+    _cleanup_(str_deinit) struct str rest = STR_NULL;
+    _cleanup_(str_deinit) struct str made = STR_NULL;
+    const struct piece whole = {owner, strlen(owner)};
+
+    remove_older(&now, old, len, owner);
+    if (block) {
+        replace_one(&rest, str_text(&now), now.len, &whole, NULL);
+        collect_names(&names, str_text(&rest), rest.len);
+        make_block(&made, owner, block, &names);
+    }
+    replace_one(out, str_text(&now), now.len, &whole, block ? &made : NULL);
+    out->failed |= now.failed || rest.failed || made.failed || names.failed;
+}
 
 /* Bytes of the hub's key in an owner: enough to tell the hubs of one machine apart. */
 #define HUB_ID_LEN 4
@@ -182,4 +473,134 @@ void hosts_add_block(struct str *out, const struct snapshot *s, const struct hos
             add_line(out, &node->address6, node, network, &extras[first], at - first,
                 node == rendezvous);
     }
+}
+
+#define LINE_LEN_MAX 1024
+
+static const char name_letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+int hosts_check_owner(const struct hosts_rules *rules, const char *owner, struct err *e)
+{
+    char begin[sizeof(rules->network) + sizeof(rules->node) + 3];
+    size_t len;
+
+    (void)snprintf(begin, sizeof(begin), "%s/%s/", rules->network, rules->node);
+    len = strlen(begin);
+    if (strncmp(owner, begin, len) == 0 && strlen(owner) < HOSTS_OWNER_MAX &&
+        owner[len + strspn(owner + len, "0123456789abcdef")] == '\0')
+        return 0;
+    return err_set(e, -EINVAL, "\"%.100s\" is not the owner of lines of this node", owner);
+}
+
+/* Is @domain, which follows a node's name, the network's own? Nobody else uses it. */
+static bool is_domain(const struct hosts_rules *rules, const char *domain)
+{
+    size_t len = strlen(rules->network);
+
+    return domain[0] == '.' && strncmp(domain + 1, rules->network, len) == 0 &&
+           strcmp(domain + 1 + len, "." HOSTS_DOMAIN) == 0;
+}
+
+/*
+ * A node's name, qualified or bare. Neither it nor the name of a machine has a dot of its own, so
+ * no name of the Internet is one. The hub alone may have the reserved name "hub": see
+ * mesh/names/hosts.c.
+ */
+static bool is_name(const struct hosts_rules *rules, const char *name)
+{
+    size_t len = strspn(name, name_letters);
+
+    if (len == 0 || len > NAME_MAX_LEN || name[0] == '-')
+        return false;
+    if (name[len] != '\0')
+        return is_domain(rules, name + len);
+    return strcmp(name, "hub") == 0 || !reserved_is(name);
+}
+
+/* @line: one line without its end, to be cut into words. */
+static int check_line(const struct hosts_rules *rules, char *line, struct err *e)
+{
+    char *rest = NULL;
+    const char *word = strtok_r(line, " \t", &rest);
+    struct ip_addr address;
+    unsigned n = 0;
+
+    if (!word || ip_addr_parse(&address, word, NULL) < 0 ||
+        (!ip_prefix_has(&rules->cidr4, &address) && !ip_prefix_has(&rules->cidr6, &address)))
+        return err_set(e, -EINVAL, "\"%.60s\" is no address of the network", word ? word : "");
+    for (word = strtok_r(NULL, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest), n++)
+        if (!is_name(rules, word))
+            return err_set(e, -EINVAL, "\"%.60s\" is no name for a node", word);
+    return n > 0 ? 0 : err_set(e, -EINVAL, "an address has no name");
+}
+
+int hosts_check_block(const struct hosts_rules *rules, const char *block, size_t len, struct err *e)
+{
+    char line[LINE_LEN_MAX];
+    unsigned number = 0;
+
+    for (size_t off = 0, n; off < len; off += n + 1) {
+        const char *end = memchr(block + off, '\n', len - off);
+
+        number++;
+        n = end ? (size_t)(end - block) - off : len - off;
+        if (!end || n >= sizeof(line) || memchr(block + off, '\0', n))
+            return err_set(e, -EINVAL, "line %u is not a line of text", number);
+        memcpy(line, block + off, n);
+        line[n] = '\0';
+        if (check_line(rules, line, e) < 0)
+            return err_prefix(e, "line %u", number);
+    }
+    return 0;
+}
+
+/* In byte order, for bsearch(3). */
+static const char *const reserved_names[] = {"alertmanager", "alt", "api", "apt", "arpa",
+    "artifactory", "auth", "broadcasthost", "ceph", "clickhouse", "consul", "containerd", "corp",
+    "dhcp", "dns", "docker", "elasticsearch", "etcd", "example", "ftp", "gateway", "gerrit", "git",
+    "gitea", "github", "gitlab", "grafana", "harbor", "home", "hub", "huggingface", "imap",
+    "influxdb", "instance-data", "internal", "invalid", "ipa", "isatap", "jaeger", "jenkins",
+    "jupyter", "kafka", "kdc", "kerberos", "keycloak", "krb5", "kubernetes", "lan", "ldap", "ldaps",
+    "local", "localdomain", "localhost", "localhost4", "localhost6", "localnet", "loghost", "loki",
+    "loopback", "mail", "mailhost", "mariadb", "memcached", "metadata", "minio", "mirror", "mlflow",
+    "mongo", "mongodb", "mqtt", "mysql", "nats", "nexus", "nfs", "ns", "ntp", "onion", "opensearch",
+    "otel", "pool", "pop3", "postgres", "postgresql", "prometheus", "proxy", "pushgateway", "pypi",
+    "rabbitmq", "redis", "registry", "resolver", "router", "smtp", "squid", "ssh", "sso", "statsd",
+    "syslog", "tempo", "tensorboard", "test", "time", "timehost", "tracker", "vault", "wandb",
+    "weft", "wpad", "www", "zookeeper"};
+
+static int compare(const void *name, const void *item)
+{
+    return strcmp(name, *(const char *const *)item);
+}
+
+/* Would inet_aton(3) take it for an address? It reads decimal, octal and hexadecimal numbers. */
+static bool is_number(const char *name)
+{
+    bool is_hex = name[0] == '0' && name[1] == 'x';
+    const char *digits = is_hex ? "0123456789abcdef" : "0123456789";
+
+    return strspn(name + (is_hex ? 2 : 0), digits) == strlen(name) - (is_hex ? 2 : 0);
+}
+
+bool reserved_is(const char *name)
+{
+    return strncmp(name, "ip6-", 4) == 0 || is_number(name) ||
+           bsearch(name, reserved_names, sizeof(reserved_names) / sizeof(*reserved_names),
+               sizeof(*reserved_names), compare) != NULL;
+}
+
+size_t reserved_count(void)
+{
+    return sizeof(reserved_names) / sizeof(*reserved_names);
+}
+
+int reserved_check(const char *name, struct err *e)
+{
+    if (!reserved_is(name))
+        return 0;
+    return err_set(e, -EINVAL,
+        "node name \"%s\" is reserved, because programs reach something else by it; \"%s-1\" may "
+        "be had, for example",
+        name, strncmp(name, "ip6-", 4) == 0 || is_number(name) ? "node" : name);
 }

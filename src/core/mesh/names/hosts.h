@@ -16,7 +16,7 @@
  * join token can choose any, so an extra must never take the place of what
  * programs reach by it without us. An extra is left out when
  *
- *   - it is reserved (mesh/names/reserved.h), a host name of no node but another
+ *   - it is reserved (mesh/names/hosts.h), a host name of no node but another
  *     node's name, or claimed by two nodes: hosts_list_extras() sees that;
  *   - the rest of the hosts file has it: hosts_mark_taken() sees that, and
  *     hosts_replace() again, under the lock of who writes the file;
@@ -32,6 +32,7 @@
 
 struct snapshot;
 struct str;
+struct err;
 
 /** Room for an owner, with the zero. */
 #define HOSTS_OWNER_MAX (2 * NAME_MAX_LEN + 12)
@@ -111,3 +112,73 @@ const char *hosts_describe(const struct hosts_extra *x, char buf[static 128]);
  */
 void hosts_replace(
     struct str *out, const char *old, size_t len, const char *owner, const char *block);
+
+/*
+ * May these lines be put into the machine's hosts file?
+ *
+ * Asked by the process that writes the file for the agent (agent/hosts_helper.h) and trusts it with
+ * nothing else: lines as hosts_add_block() makes them, of addresses of the overlay, with names that
+ * are nobody else's.
+ *
+ * Pure.
+ */
+
+/** What a helper was told at its start. */
+struct hosts_rules {
+    char network[NAME_MAX_LEN + 1]; /* owners begin with "NETWORK/NODE/" */
+    char node[NAME_MAX_LEN + 1];    /* the same */
+    struct ip_prefix cidr4;         /* of the overlay */
+    struct ip_prefix cidr6;         /* the same */
+};
+
+/** hosts_check_owner() - is it this node's? 0 or -EINVAL with words. */
+int hosts_check_owner(const struct hosts_rules *rules, const char *owner, struct err *e);
+
+/**
+ * hosts_check_block() - "ADDRESS<TAB>NAME [NAME...]" lines
+ * @block:	@len bytes of anything
+ *
+ * Each address is of the overlay. Each name is one of letters, digits and "-", either below the
+ * network's own domain, as "gpu-1.default.weft", or bare and not reserved (mesh/names/hosts.h);
+ * so none is a name of the Internet. No line is longer than 1 KiB.
+ *
+ * Return: 0, or -EINVAL with words that name the line.
+ */
+int hosts_check_block(
+    const struct hosts_rules *rules, const char *block, size_t len, struct err *e);
+
+/*
+ * Names that no node may have.
+ *
+ * The names of the nodes are put into the hosts file of every member, so who
+ * may choose a name could take the place of what programs reach by that name.
+ * A name is reserved when it has no domain and, on a machine that knows
+ * nothing of Weft,
+ *
+ *   - a resolver or the usual hosts file gives it a meaning of its own
+ *     (localhost, broadcasthost, ip6-..., the special-use domains of RFC 6761,
+ *     and what inet_aton(3) reads as an address: 2130706433, 0x7f000001);
+ *   - a cloud or an orchestrator answers to it (metadata, kubernetes);
+ *   - programs are commonly told to reach a service by it (registry, minio).
+ *
+ * "hub" is the hub's. A number behind the name makes it a node's: minio-1.
+ *
+ * Pure. The list is in docs/NAMES.md; a test compares the two.
+ */
+
+/** reserved_is() - is @name, a name as parse_name() wants it, one of them? */
+bool reserved_is(const char *name);
+
+/** reserved_count() - names in the list; the rules for ip6-... and numbers come on top. */
+size_t reserved_count(void);
+
+/**
+ * reserved_check() - may a new node be called that?
+ * @name:	checked with node_check_name() already
+ *
+ * Nodes that have such a name from before keep it, and are known by their
+ * qualified name only.
+ *
+ * Return: 0, or -EINVAL with words.
+ */
+int reserved_check(const char *name, struct err *e);

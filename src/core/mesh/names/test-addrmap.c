@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/str.h"
+#include "base/text.h"
 #include "mesh/names/addrmap.h"
 #include "test/support/sample_mesh.h"
 

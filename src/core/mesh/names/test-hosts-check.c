@@ -8,11 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/text.h"
 #include "mesh/names/hosts.h"
-#include "mesh/names/hosts_check.h"
 #include "test/support/sample_mesh.h"
 
 static struct hosts_rules make_rules(void)

@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/parse.h"
-#include "mesh/names/reserved.h"
+#include "mesh/names/hosts.h"
 
 static void test_table(void **state)
 {

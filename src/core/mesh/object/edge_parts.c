@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/containers.h"
 #include "base/err.h"
-#include "base/sorted.h"
 #include "mesh/object/node.h"
 
 static void free_part(struct edge_part *part, enum edge_owner owner)

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "mesh/object/fabric_report.h"
+#include "mesh/object/node_status.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

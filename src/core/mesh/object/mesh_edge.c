@@ -9,7 +9,7 @@
 #include "base/traffic.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
-#include "mesh/object/object_frame.h"
+#include "mesh/object/object_meta.h"
 
 static const char *const edge_path_names[] = {"auto", "direct", "relay", "off"};
 

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
-#include "mesh/object/object_frame.h"
+#include "mesh/object/object_meta.h"
 #include "mesh/object/prices.h"
 
 static const char *const topology_names[] = {"auto", "hub", "mesh"};

@@ -9,11 +9,10 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "base/traffic.h"
-#include "mesh/object/fabric_report.h"
 #include "mesh/object/fields.h"
+#include "mesh/object/node_status.h"
 #include "mesh/object/object.h"
-#include "mesh/object/object_frame.h"
-#include "mesh/object/path_report.h"
+#include "mesh/object/object_meta.h"
 #include "mesh/object/subnets.h"
 #include "path/path.h"
 

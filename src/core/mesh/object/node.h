@@ -10,7 +10,7 @@
 #include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/aead.h"
-#include "crypto/tls_pin.h"
+#include "crypto/hash.h"
 #include "crypto/x25519.h"
 #include "mesh/object/object_meta.h"
 

@@ -8,7 +8,6 @@
 
 #include "base/err.h"
 #include "mesh/config/wg_config.h"
-#include "mesh/object/block.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/containers.h"
 #include "base/err.h"
-#include "base/sorted.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/node.h"
 

@@ -6,7 +6,6 @@
 
 #include "base/err.h"
 #include "mesh/render/render.h"
-#include "mesh/render/wg_quick.h"
 #include "mesh/snapshot/watch_event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

@@ -10,7 +10,6 @@
 
 #include "base/err.h"
 #include "mesh/render/render.h"
-#include "mesh/render/wg_quick.h"
 #include "test/support/sample_mesh.h"
 
 #define HUB_ENDPOINT "203.0.113.10:51820"

@@ -1,9 +1,16 @@
 /* resolve.c - see resolve.h. */
-#include "resolve.h"
+#include "net/address/resolve.h"
 
+#include <arpa/nameser.h>
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <resolv.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,6 +18,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "net/address/sockaddr.h"
+#include "os/thread.h"
 
 #define HOST_MAX 253 /* RFC 1035 section 2.3.4, without the root's dot */
 
@@ -141,4 +149,177 @@ unsigned resolve_own(struct ip_addr ret[static 2])
     if (source_towards("[2001:db8::1]:9", &ret[n]) && !ip_addr_is_link_local(&ret[n]))
         n++;
     return n;
+}
+
+#define ANSWER_MAX 4096
+
+static bool is_ours(const struct name_query *q, const struct ip_addr *a)
+{
+    return ip_prefix_has(&q->ours[0], a) || ip_prefix_has(&q->ours[1], a);
+}
+
+/* The first address outside the overlay's blocks; false when there is none. */
+static bool find_other(
+    const struct name_query *q, const struct addrinfo *list, struct ip_addr *ret_where)
+{
+    for (; list; list = list->ai_next) {
+        union sockaddr_inet sa = {.any.sa_family = AF_UNSPEC};
+        struct endpoint ep;
+
+        if (list->ai_addrlen <= sizeof(sa))
+            memcpy(&sa, list->ai_addr, list->ai_addrlen);
+        if (sockaddr_to_endpoint(&sa, &ep) && !is_ours(q, &ep.addr)) {
+            *ret_where = ep.addr;
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * One type of record. An answer with the node's own address in it comes from a
+ * server that reads our hosts file; where else it might lead cannot be seen.
+ */
+static enum name_found ask_servers_for(
+    struct __res_state *res, const struct name_query *q, int type, const void *own, size_t own_len)
+{
+    uint8_t answer[ANSWER_MAX];
+    int len = res_nsearch(res, q->name, ns_c_in, type, answer, sizeof(answer));
+
+    if (len > (int)sizeof(answer))
+        len = (int)sizeof(answer);
+    if (len > 0)
+        return memmem(answer, (size_t)len, own, own_len) ? NAME_FOUND_NOBODY : NAME_FOUND_SOMEBODY;
+    return res->res_h_errno == HOST_NOT_FOUND || res->res_h_errno == NO_DATA ? NAME_FOUND_NOBODY
+                                                                             : NAME_FOUND_SILENT;
+}
+
+static enum name_found ask_servers(const struct name_query *q)
+{
+    struct __res_state res = {0};
+    enum name_found found;
+
+    if (res_ninit(&res) < 0)
+        return NAME_FOUND_SILENT;
+    /* An IPv4 address is the last four bytes of its mapped form. */
+    found = ask_servers_for(&res, q, ns_t_a, &q->address4.b[12], 4);
+    if (found == NAME_FOUND_NOBODY)
+        found = ask_servers_for(&res, q, ns_t_aaaa, q->address6.b, sizeof(q->address6.b));
+    res_nclose(&res);
+    return found;
+}
+
+enum name_found name_lookup(const struct name_query *q, struct ip_addr *ret_where)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct ip_addr where = {0};
+    struct addrinfo *list = NULL;
+    enum name_found found;
+    bool is_other;
+
+    switch (getaddrinfo(q->name, NULL, &hints, &list)) {
+    case 0:
+        break;
+    case EAI_NONAME:
+    case EAI_NODATA:
+        return NAME_FOUND_NOBODY;
+    default:
+        return NAME_FOUND_SILENT;
+    }
+    is_other = find_other(q, list, &where);
+    freeaddrinfo(list);
+    found = is_other ? NAME_FOUND_SOMEBODY : ask_servers(q);
+    if (found == NAME_FOUND_SOMEBODY)
+        *ret_where = where;
+    return found;
+}
+
+struct resolve_task {
+    unsigned n;         /* immutable after the start */
+    uint16_t dflt_port; /* likewise */
+
+    /* The thread's until it is done, and then the owner's. */
+    struct resolve_answer answers[RESOLVE_TASK_TEXTS];
+
+    pthread_mutex_t lock;
+    /* guarded by lock: */
+    unsigned users; /* the owner and the thread; the last one releases it */
+    bool is_done;
+};
+
+static void unref(struct resolve_task *t)
+{
+    bool last;
+
+    (void)pthread_mutex_lock(&t->lock);
+    last = --t->users == 0;
+    (void)pthread_mutex_unlock(&t->lock);
+    if (!last)
+        return;
+    (void)pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+static void *run(void *arg)
+{
+    struct resolve_task *t = arg;
+
+    for (unsigned i = 0; i < t->n; i++) {
+        struct resolve_answer *a = &t->answers[i];
+
+        if (resolve_host(a->text, t->dflt_port, a->endpoints, RESOLVE_TASK_EACH, &a->n, &a->why) <
+            0)
+            a->n = 0;
+    }
+    (void)pthread_mutex_lock(&t->lock);
+    t->is_done = true;
+    (void)pthread_mutex_unlock(&t->lock);
+    unref(t);
+    return NULL;
+}
+
+int resolve_task_start(struct resolve_task **ret, const char (*texts)[HOST_PORT_MAX + 1],
+    unsigned n, uint16_t dflt_port, struct err *e)
+{
+    struct resolve_task *t = calloc(1, sizeof(*t));
+    pthread_t thread;
+    int r;
+
+    assert(n >= 1 && n <= RESOLVE_TASK_TEXTS);
+    if (!t)
+        return err_set(e, -ENOMEM, "no memory for looking names up");
+    for (t->n = 0; t->n < n; t->n++)
+        (void)snprintf(t->answers[t->n].text, sizeof(t->answers[0].text), "%s", texts[t->n]);
+    t->dflt_port = dflt_port;
+    t->users = 2;
+    (void)pthread_mutex_init(&t->lock, NULL);
+    r = thread_start(&thread, "resolve", -1, run, t);
+    if (r < 0) {
+        unref(t);
+        unref(t);
+        return err_set(e, r, "no thread to look names up in: %s", strerror(-r));
+    }
+    (void)pthread_detach(thread);
+    *ret = t;
+    return 0;
+}
+
+unsigned resolve_task_take(struct resolve_task *t, struct resolve_answer *ret)
+{
+    bool is_done;
+
+    (void)pthread_mutex_lock(&t->lock);
+    is_done = t->is_done;
+    (void)pthread_mutex_unlock(&t->lock);
+    if (!is_done)
+        return 0;
+    memcpy(ret, t->answers, t->n * sizeof(*ret));
+    return t->n;
+}
+
+struct resolve_task *resolve_task_free(struct resolve_task *t)
+{
+    if (t)
+        unref(t);
+    return NULL;
 }

@@ -9,7 +9,6 @@
 
 #include "base/err.h"
 #include "net/address/resolve.h"
-#include "net/address/resolve_task.h"
 
 static void test_forms(void **state)
 {

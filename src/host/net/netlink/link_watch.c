@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 
 /* What a request was answered with. */
 struct answer {
@@ -273,4 +273,34 @@ bool link_watch_read(struct link_watch *w)
     } while (r == 0 || r == -EINTR || r == -ENOBUFS);
     return old.nsid != w->state.nsid || old.ifindex != w->state.ifindex ||
            old.mtu != w->state.mtu || old.up != w->state.up || strcmp(old.name, w->state.name) != 0;
+}
+
+int net_watch_open(void)
+{
+    struct sockaddr_nl sa = {
+        .nl_family = AF_NETLINK,
+        .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
+                     RTMGRP_IPV6_ROUTE | RTMGRP_IPV4_RULE | 1 << (RTNLGRP_IPV6_RULE - 1),
+    };
+    _cleanup_(closep) int fd =
+        socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+bool net_watch_read(int fd)
+{
+    char buf[8192];
+    bool any = false;
+
+    for (;;) {
+        ssize_t n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+
+        /* ENOBUFS: there was more news than the kernel keeps. */
+        if (n < 0 && errno != EINTR && errno != ENOBUFS)
+            return any;
+        any = true;
+    }
 }

@@ -1,15 +1,19 @@
 /*
- * link_watch.h - what happens to one network interface: up, down, MTU, gone.
+ * link_watch.h - what happens to this machine's interfaces: to one, or to any.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * What happens to one network interface: up, down, MTU, gone.
  *
  * The interface is also watched after it was moved to another network namespace.
  * The socket stays in our namespace and hears of all namespaces that have a number
  * in ours. A socket in the other namespace would keep that namespace, and so the
  * interface, alive.
  */
-#pragma once
-
-#include <stdbool.h>
-#include <stdint.h>
 
 /** The interface as last heard of. */
 struct link_state {
@@ -54,3 +58,16 @@ void link_watch_adopt(struct link_watch *w, const char *name);
 
 /** link_watch_read() - take the news without waiting. True if @w->state changed. */
 bool link_watch_read(struct link_watch *w);
+
+/*
+ * Has anything changed in this machine's network?
+ *
+ * Watches links, addresses, routes and routing rules of all interfaces. It does not say what has
+ * changed; the caller reads the state again with rtnl.h.
+ */
+
+/** net_watch_open() - a descriptor that is readable when there is news, or negative errno. */
+int net_watch_open(void);
+
+/** net_watch_read() - take the news without waiting. True if there was any. */
+bool net_watch_read(int fd);

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 
 #include "base/err.h"
-#include "base/str.h"
-#include "os/fd_cleanup.h"
+#include "base/text.h"
+#include "os/file.h"
 
 static void nft_freep(struct nft_ctx **ctx)
 {

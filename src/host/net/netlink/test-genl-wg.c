@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/secret.h"
 #include "mesh/config/diff.h"
 #include "mesh/config/wg_config.h"
 #include "net/netlink/genl_wg.h"

@@ -17,7 +17,7 @@
 #include "net/address/sockaddr.h"
 #include "net/netlink/rtnl.h"
 #include "net/socket/socket.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 #include "wire/ip.h"
 
 /* Bytes that may wait, as the kernel counts: the probes of dozens of paths that begin at once. */

@@ -1,12 +1,24 @@
 /* socket.c - see socket.h. */
 #include "net/socket/socket.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/filter.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/err.h"
+#include "base/parse.h"
 #include "os/clock.h"
+#include "os/file.h"
 
 /* The forced option needs CAP_NET_ADMIN; the kernel cuts the usual one to the system's limit
  * without an error. */
@@ -57,4 +69,165 @@ int socket_split_by_interface(int fd, unsigned ifindex)
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) < 0
                ? -errno
                : 0;
+}
+
+struct local_ports local_ports_read(void)
+{
+    struct local_ports ports = {.first = 32768, .last = 60999};
+    FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    unsigned first;
+    unsigned last;
+
+    if (!f)
+        return ports;
+    if (fscanf(f, "%u %u", &first, &last) == 2 && first > 0 && first <= last && last <= UINT16_MAX)
+        ports = (struct local_ports){.first = (uint16_t)first, .last = (uint16_t)last};
+    (void)fclose(f);
+    return ports;
+}
+
+/* As in TASK_COMM_LEN. */
+#define COMM_MAX 15
+
+static void closedirp(DIR **d)
+{
+    if (*d)
+        (void)closedir(*d);
+}
+
+/* 0, or negative errno of bind(). */
+static int try_bind(int family, uint16_t port)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    _cleanup_(closep) int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int on = 1;
+
+    if (fd < 0)
+        return errno == EAFNOSUPPORT ? 0 : -errno;
+    if (family == AF_INET)
+        return bind(fd, (struct sockaddr *)&v4, sizeof(v4)) < 0 ? -errno : 0;
+    if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0 ||
+        bind(fd, (struct sockaddr *)&v6, sizeof(v6)) < 0)
+        return -errno;
+    return 0;
+}
+
+/** The socket that has the port, as the kernel's tables tell it. */
+struct holder {
+    uint64_t inode; /* 0: not told, or it is the kernel's own */
+    uint64_t uid;   /* of its user */
+};
+
+static struct holder find_holder(const char *table, uint16_t port)
+{
+    struct holder h = {0};
+    _cleanup_(fclosep) FILE *f = fopen(table, "re");
+    char line[512];
+    char wanted[8];
+
+    (void)snprintf(wanted, sizeof(wanted), ":%04X", port);
+    while (f && fgets(line, sizeof(line), f)) {
+        /* sl local remote st tx:rx tr:when retrnsmt uid timeout inode ... */
+        char *words[10] = {NULL};
+        char *rest = line;
+        const char *at;
+
+        for (unsigned i = 0; i < 10; i++)
+            words[i] = strtok_r(i == 0 ? line : NULL, " \n", &rest);
+        at = words[1] ? strchr(words[1], ':') : NULL;
+        if (at && strcmp(at, wanted) == 0 && words[9] &&
+            parse_u64(&h.inode, words[9], 1, UINT64_MAX, "inode", NULL) == 0 &&
+            parse_u64(&h.uid, words[7], 0, UINT32_MAX, "uid", NULL) == 0)
+            return h;
+    }
+    return (struct holder){0};
+}
+
+static bool has_socket(const char *pid, uint64_t inode)
+{
+    char path[300];
+    char wanted[40];
+    _cleanup_(closedirp) DIR *dir = NULL;
+    const struct dirent *each;
+
+    (void)snprintf(wanted, sizeof(wanted), "socket:[%" PRIu64 "]", inode);
+    (void)snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+    dir = opendir(path);
+    while (dir && (each = readdir(dir))) {
+        char target[64];
+        ssize_t n = readlinkat(dirfd(dir), each->d_name, target, sizeof(target) - 1);
+
+        if (n <= 0)
+            continue;
+        target[n] = '\0';
+        if (strcmp(target, wanted) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void read_name(const char *pid, char ret[static COMM_MAX + 1])
+{
+    char path[64];
+    _cleanup_(fclosep) FILE *f = NULL;
+
+    (void)snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
+    f = fopen(path, "re");
+    if (!f || !fgets(ret, COMM_MAX + 1, f))
+        (void)snprintf(ret, COMM_MAX + 1, "?");
+    ret[strcspn(ret, "\n")] = '\0';
+    /* A process chooses its own name, and it is printed to a terminal. */
+    for (char *c = ret; *c; c++)
+        if (!isprint((unsigned char)*c))
+            *c = '?';
+}
+
+/* "nc (process 17)"; false: no process that can be looked at has that socket. */
+static bool find_process(uint64_t inode, char *ret, size_t cap)
+{
+    _cleanup_(closedirp) DIR *dir = opendir("/proc");
+    const struct dirent *each;
+    char name[COMM_MAX + 1];
+
+    while (dir && (each = readdir(dir))) {
+        if (!isdigit((unsigned char)each->d_name[0]) || !has_socket(each->d_name, inode))
+            continue;
+        read_name(each->d_name, name);
+        (void)snprintf(ret, cap, "%s (process %.20s)", name, each->d_name);
+        return true;
+    }
+    return false;
+}
+
+/* Who has it, as words. What a process of another user has open only root may see. */
+static void name_holder(uint16_t port, char *ret, size_t cap)
+{
+    struct holder h = find_holder("/proc/net/udp", port);
+
+    if (h.inode == 0)
+        h = find_holder("/proc/net/udp6", port);
+    if (h.inode != 0 && find_process(h.inode, ret, cap))
+        return;
+    if (h.inode != 0)
+        (void)snprintf(
+            ret, cap, "a process of user %" PRIu64 " (root sees which: ss -ulnp)", h.uid);
+    else
+        (void)snprintf(ret, cap, "the kernel, or a process that cannot be seen from here");
+}
+
+int udp_owner_check(uint16_t port, struct err *e)
+{
+    char owner[80];
+    int r = try_bind(AF_INET, port);
+
+    if (r == 0)
+        r = try_bind(AF_INET6, port);
+    if (r == 0)
+        return 0;
+    if (r != -EADDRINUSE)
+        return err_set(e, r, "UDP port %u cannot be listened on: %s", port, strerror(-r));
+    name_holder(port, owner, sizeof(owner));
+    return err_set(
+        e, UDP_OWNER_E_TAKEN, "UDP port %u is in use already (EADDRINUSE): %s has it", port, owner);
 }

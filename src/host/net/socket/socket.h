@@ -1,9 +1,16 @@
 /*
- * socket.h - for any socket: the size of its buffers, and waiting until it is ready.
+ * socket.h - for any socket: buffers, waiting, and who has which port.
  */
 #pragma once
 
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "base/clock.h"
+
+struct err;
+
+/* For any socket: the size of its buffers, and waiting until it is ready. */
 
 /**
  * socket_set_receive_room() - of what has arrived and was not read yet
@@ -31,3 +38,36 @@ int socket_split_by_interface(int fd, unsigned ifindex);
 
 /** socket_wait() - until @fd is ready for poll(2)'s @events. 0, -ETIMEDOUT or negative errno. */
 int socket_wait(int fd, short events, nsec_t deadline);
+
+/*
+ * The ports that the kernel chooses where a program names none.
+ *
+ * net.ipv4.ip_local_port_range, of this network namespace and for both families.
+ */
+
+/** First to last. */
+struct local_ports {
+    uint16_t first;
+    uint16_t last;
+};
+
+/** local_ports_read() - the range; the kernel's default if it cannot be read. */
+struct local_ports local_ports_read(void);
+
+/*
+ * Is a UDP port taken, and by which program?
+ *
+ * The kernel tells each socket's inode (/proc/net/udp, udp6), and each process its descriptors;
+ * both are of this network namespace.
+ */
+
+/** The port is taken. */
+#define UDP_OWNER_E_TAKEN 1
+
+/**
+ * udp_owner_check() - can WireGuard listen on that port?
+ *
+ * Return: 0; UDP_OWNER_E_TAKEN with words that name EADDRINUSE, and the process where it can be
+ * found; or negative errno with words.
+ */
+int udp_owner_check(uint16_t port, struct err *e);

@@ -15,8 +15,8 @@
 #include "net/address/sockaddr.h"
 #include "net/socket/socket.h"
 #include "net/socket/udp_batch.h"
-#include "os/fd_cleanup.h"
-#include "wire/stream_frame.h"
+#include "os/file.h"
+#include "wire/stream.h"
 
 /* Datagrams are collected up to a TLS record (RFC 8446 section 5.1), then written. */
 #define RECORD 16384

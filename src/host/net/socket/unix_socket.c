@@ -11,8 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
-#include "os/statefile.h"
+#include "os/file.h"
 
 /* Ends the socket's name until it listens. */
 #define FRESH_SUFFIX ".new"

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/err.h"
-#include "os/fd_cleanup.h"
+#include "os/file.h"
 
 static const char *const names[] = {
     [OFFLOAD_UDP_GSO] = "udp-gso",

@@ -19,7 +19,6 @@
 #include "base/err.h"
 #include "net/tun/offload.h"
 #include "net/tun/tun.h"
-#include "net/tun/tun_steer.h"
 #include "test/support/emulated.h"
 
 /* By the old call, so that it is the kernel that says it. */

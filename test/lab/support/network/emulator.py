@@ -13,7 +13,7 @@ from .. import ROOT
 
 SOURCES = ROOT / "test/lab/linkem"
 # What it uses of src/.
-BORROWED = ("core/base/heap.c", "core/base/htab.c", "core/base/rng.c", "host/os/clock.c")
+BORROWED = ("core/base/containers.c", "core/base/secret.c", "host/os/clock.c")
 
 
 class EmulatorError(Exception):

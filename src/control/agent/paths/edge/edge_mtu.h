@@ -21,7 +21,7 @@
 #include "base/addr.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "crypto/x25519.h"
 #include "path/pmtu.h"
 #include "wire/path.h"

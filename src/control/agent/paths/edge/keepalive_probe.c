@@ -7,7 +7,6 @@
 #include "agent/paths/socket/stun_socket.h"
 #include "mesh/object/object.h"
 #include "os/clock.h"
-#include "os/rng_kernel.h"
 
 void keepalive_plan_init(struct keepalive_plan *p, const struct keepalive_known *known)
 {

@@ -27,7 +27,7 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "path/keepalive.h"
 #include "wire/stun.h"
 

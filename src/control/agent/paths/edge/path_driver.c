@@ -22,7 +22,6 @@
 #include "mesh/snapshot/snapshot.h"
 #include "os/clock.h"
 #include "os/log.h"
-#include "os/rng_kernel.h"
 #include "path/paths.h"
 #include "wire/path.h"
 

@@ -13,8 +13,7 @@
 #include <uv.h>
 
 #include "net/address/sockaddr.h"
-#include "os/rng_kernel.h"
-#include "wire/echo.h"
+#include "os/clock.h"
 #include "wire/ip.h"
 
 /* Answers that are read in one turn of the loop. */

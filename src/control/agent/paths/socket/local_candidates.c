@@ -11,13 +11,13 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "base/htab.h"
-#include "base/rng.h"
+#include "base/containers.h"
+#include "base/secret.h"
 #include "mesh/snapshot/snapshot.h"
-#include "net/netlink/net_watch.h"
+#include "net/netlink/link_watch.h"
 #include "net/netlink/rtnl.h"
 #include "os/clock.h"
-#include "uapi/uapi_server.h"
+#include "uapi/uapi.h"
 
 /* ---- servers --------------------------------------------------------------------------------- */
 

@@ -16,7 +16,6 @@
 #include "net/tun/offload.h"
 #include "os/clock.h"
 #include "os/thread.h"
-#include "os/wakeup.h"
 #include "wire/wg.h"
 
 /* ---- WireGuard's own port -------------------------------------------------------------------- */

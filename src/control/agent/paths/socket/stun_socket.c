@@ -7,7 +7,6 @@
 
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
-#include "os/rng_kernel.h"
 
 struct stun_socket {
     uv_udp_t handle;

@@ -15,7 +15,7 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "wire/stun.h"
 
 struct endpoint;

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "agent/paths/socket/local_candidates.h"
-#include "base/rng.h"
+#include "base/secret.h"
 #include "test/support/sample_mesh.h"
 #include "wire/stun.h"
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "agent/paths/socket/local_candidates.h"
-#include "base/rng.h"
+#include "base/secret.h"
 
 #define SEC  NSEC_PER_SEC
 #define MSEC NSEC_PER_MSEC

@@ -1,0 +1,198 @@
+/* node_machine.c - see node_machine.h. */
+#include "agent/node_machine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/state/state.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "fabric/fabric.h"
+#include "mesh/object/node_status.h"
+#include "os/log.h"
+#include "os/machine.h"
+#include "os/thread.h"
+
+/* ---- its clock ------------------------------------------------------------------------------ */
+
+/* A clock that is kept right goes back, too, by much less. */
+#define SLACK (10 * NSEC_PER_SEC)
+
+/* A difference is over at this one, so that one near the limit is not told each minute. */
+#define SETTLED_S 8
+
+void node_clock_init(struct node_clock *nc, const char *state_dir)
+{
+    nsec_t kept;
+
+    *nc = (struct node_clock){.before = 0};
+    (void)state_timestamp_path(nc->path, state_dir);
+    /* The file is ahead of the clock. Whoever writes it names what is wrong with it. */
+    if (timestamp_file_read(&kept, nc->path, NULL) == 0)
+        nc->before = nsec_max(kept - TIMESTAMP_FILE_BACK, 0);
+}
+
+void node_clock_end(struct node_clock *nc, nsec_t wall, nsec_t now)
+{
+    timestamp_file_end(&nc->file, wall, now);
+}
+
+static void explain_lockout(struct node_clock *nc, nsec_t back)
+{
+    bool is_new = nc->lockout[0] == '\0';
+
+    (void)snprintf(nc->lockout, sizeof(nc->lockout),
+        "this machine's clock was set back, and for %lld s more peers refuse the handshakes that "
+        "the kernel's WireGuard begins, since they are dated before earlier ones",
+        (long long)(back / NSEC_PER_SEC));
+    if (is_new)
+        log_warning("%s; the userspace engine has none of that", nc->lockout);
+}
+
+void node_clock_look(struct node_clock *nc, bool is_kernel, nsec_t wall, nsec_t now)
+{
+    nsec_t back = nc->before - wall;
+
+    if (!is_kernel || nc->path[0] == '\0') {
+        timestamp_file_end(&nc->file, wall, now);
+        nc->lockout[0] = '\0';
+        return;
+    }
+    if (nc->file.path[0] == '\0')
+        timestamp_file_open(&nc->file, nc->path, wall, now);
+    (void)timestamp_file_keep(&nc->file, wall, wall, now);
+    if (back > SLACK) {
+        explain_lockout(nc, back);
+        return;
+    }
+    if (nc->lockout[0] != '\0')
+        log_info("this machine's clock has caught up with its earlier handshakes");
+    nc->lockout[0] = '\0';
+    nc->before = nsec_max(nc->before, wall);
+}
+
+void node_clock_compare(struct node_clock *nc, int64_t ahead_s)
+{
+    uint64_t off = ahead_s < 0 ? -(uint64_t)ahead_s : (uint64_t)ahead_s;
+    bool was_off = nc->off[0] != '\0';
+
+    if (off <= (was_off ? SETTLED_S : NODE_CLOCK_OFF_S)) {
+        nc->off[0] = '\0';
+        if (was_off)
+            log_info("this machine's clock agrees with the hub's again");
+        return;
+    }
+    (void)snprintf(nc->off, sizeof(nc->off),
+        "this machine's clock is %llu s %s the hub's; let the one that is wrong follow a time "
+        "server: \"timedatectl set-ntp true\", or chrony",
+        (unsigned long long)off, ahead_s < 0 ? "behind" : "ahead of");
+    if (!was_off)
+        log_warning("%s", nc->off);
+}
+
+const char *node_clock_why(const struct node_clock *nc)
+{
+    return nc->lockout[0] != '\0' ? nc->lockout : nc->off;
+}
+
+/* ---- a copy of it --------------------------------------------------------------------------- */
+
+/* Longest name of a machine that is told; the rest is cut. */
+#define HOST_MAX 31
+
+void node_copy_init(struct node_copy *nc, const struct state *st)
+{
+    char place[MACHINE_PLACE_MAX];
+    struct machine_traits here;
+    char host[HOST_MAX + 1] = "";
+
+    *nc = (struct node_copy){.is_copy = false};
+    machine_place(place);
+    machine_traits_read(&here);
+    /* A name that is too long may be left without its end. */
+    if (gethostname(host, sizeof(host)) < 0)
+        host[0] = '\0';
+    host[HOST_MAX] = '\0';
+    text_make_plain(host, '-');
+    nc->machine = json_pack("{s:s, s:s, s:o*}", "place", place, "host", host, "joinedHere",
+        st->has_machine ? json_boolean(machine_traits_agree(&here, &st->machine)) : NULL);
+}
+
+void node_copy_deinit(struct node_copy *nc)
+{
+    json_decref(nc->machine);
+    nc->machine = NULL;
+}
+
+void node_copy_on_answer(struct node_copy *nc, const json_t *body)
+{
+    const json_t *copy = json_object_get(body, "copy");
+    const char *why = json_string_value(json_object_get(copy, "why"));
+    char text[NODE_COPY_TEXT_MAX] = "";
+
+    (void)snprintf(text, sizeof(text), "%s", why ? why : "");
+    text_make_plain(text, ' ');
+    nc->is_copy = json_is_true(json_object_get(copy, "isCopy"));
+    if (text[0] != '\0' && strcmp(text, nc->why) != 0)
+        log_warning("%s", text);
+    else if (text[0] == '\0' && nc->why[0] != '\0')
+        log_info("no other machine uses this node's key any more");
+    memcpy(nc->why, text, sizeof(text));
+}
+
+/* ---- its fabric ----------------------------------------------------------------------------- */
+
+/* How long the metadata service may take. The agent waits for so long at most when it ends. */
+#define METADATA_MS 1000
+
+struct node_fabric {
+    pthread_t thread;
+    struct fabric_facts facts;   /* of the thread */
+    struct fabric_report report; /* immutable once @is_known */
+    bool is_worth_telling;       /* the same */
+    atomic_bool is_known;
+};
+
+static void *fabric_run(void *ctx)
+{
+    struct node_fabric *nf = ctx;
+
+    fabric_read_here(&nf->facts, FABRIC_VIEW_AGENT, METADATA_MS);
+    fabric_report_make(&nf->report, &nf->facts);
+    nf->is_worth_telling =
+        fabric_kind_is_fast(nf->facts.kind) || nf->report.n_gpus > 0 || nf->report.n_keys > 0;
+    atomic_store_explicit(&nf->is_known, true, memory_order_release);
+    return NULL;
+}
+
+struct node_fabric *node_fabric_new(void)
+{
+    struct node_fabric *nf = calloc(1, sizeof(*nf));
+
+    if (!nf)
+        return NULL;
+    if (thread_start(&nf->thread, "fabric", -1, fabric_run, nf) < 0) {
+        free(nf);
+        return NULL;
+    }
+    return nf;
+}
+
+const struct fabric_report *node_fabric_report(const struct node_fabric *nf)
+{
+    if (!nf || !atomic_load_explicit(&nf->is_known, memory_order_acquire) || !nf->is_worth_telling)
+        return NULL;
+    return &nf->report;
+}
+
+struct node_fabric *node_fabric_free(struct node_fabric *nf)
+{
+    if (nf)
+        (void)pthread_join(nf->thread, NULL);
+    free(nf);
+    return NULL;
+}

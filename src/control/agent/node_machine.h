@@ -1,0 +1,121 @@
+/*
+ * node_machine.h - what an agent finds of its machine: is the clock right, does a copy of it exist,
+ * which fabric has it?
+ *
+ * Threads: the loop's, where nothing else is said.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "os/timestamp_file.h"
+
+struct fabric_report;
+struct node_fabric;
+struct state;
+
+/* ---- its clock ------------------------------------------------------------------------------- */
+
+/*
+ * Is this machine's clock right, and does it lock the node out?
+ *
+ * Two different things. A clock that differs from the hub's disturbs jobs and whoever compares
+ * logs, and no handshake. A clock that was set back does: WireGuard's peers take no initiation that
+ * is dated before one that they have seen. The userspace engine dates its own after those all the
+ * same (os/timestamp_file.h). The kernel's cannot, so here it is kept what its clock has said, and
+ * people are told what is the matter instead of being sent to look at their firewalls.
+ *
+ * Pure but for the file: times in, sentences out.
+ */
+
+/** A clock that differs from the hub's by more than this is named. */
+#define NODE_CLOCK_OFF_S 10
+
+#define NODE_CLOCK_TEXT_MAX 240
+
+struct node_clock {
+    char path[PATH_MAX];           /* of the file; "": nothing is kept */
+    struct timestamp_file file;    /* beside the kernel's engine */
+    nsec_t before;                 /* the latest that the clock is known to have said; 0: nothing */
+    char off[NODE_CLOCK_TEXT_MAX]; /* how it differs from the hub's, a sentence; "": little */
+    char lockout[NODE_CLOCK_TEXT_MAX]; /* why handshakes are refused, a clause; "": they are not */
+};
+
+/** node_clock_init() - @state_dir has the file of an earlier run. */
+void node_clock_init(struct node_clock *nc, const char *state_dir);
+
+/** node_clock_end() - no handshake is made any more at @wall. Idempotent. */
+void node_clock_end(struct node_clock *nc, nsec_t wall, nsec_t now);
+
+/**
+ * node_clock_look() - each poll: has the clock been set back?
+ * @is_kernel:	the engine is the kernel's
+ *
+ * Logs news.
+ */
+void node_clock_look(struct node_clock *nc, bool is_kernel, nsec_t wall, nsec_t now);
+
+/** node_clock_compare() - the hub has said its time, and this clock is @ahead_s ahead of it. Logs
+ * news. */
+void node_clock_compare(struct node_clock *nc, int64_t ahead_s);
+
+/** node_clock_why() - what is wrong with the clock, for people; "": nothing that is known. */
+const char *node_clock_why(const struct node_clock *nc);
+
+/* ---- a copy of it ---------------------------------------------------------------------------- */
+
+/*
+ * Does another machine use this node's key as well?
+ *
+ * Whoever copies a disk or an image copies the node that is on it. Then two machines are one node,
+ * and each takes the other's sessions away again and again. Only the hub sees both: an agent tells
+ * it on which machine it runs, and the hub answers that another one speaks in turn with it
+ * (hub/model/copies.h). Which of the two is the copy is told by what an agent finds of the machine
+ * on which the node joined.
+ */
+
+/** What the hub says of the other machine, of which a sentence is made. */
+#define NODE_COPY_TEXT_MAX 520
+
+struct node_copy {
+    json_t *machine;              /* owns: what the hub is told of this machine; NULL: no memory */
+    char why[NODE_COPY_TEXT_MAX]; /* the hub's sentence; "": there is no other machine */
+    bool is_copy;                 /* this machine's state is the copy, not the other's */
+};
+
+/** node_copy_init() - look at this machine. @st: borrowed: on which machine the node joined. */
+void node_copy_init(struct node_copy *nc, const struct state *st);
+
+/** node_copy_deinit() - idempotent. */
+void node_copy_deinit(struct node_copy *nc);
+
+/** node_copy_on_answer() - the hub has answered a report with @body; NULL: nothing. Logs news. */
+void node_copy_on_answer(struct node_copy *nc, const json_t *body);
+
+/* ---- its fabric ------------------------------------------------------------------------------ */
+
+/*
+ * Finds out which fabric this machine has, on a thread: a cloud's metadata service
+ * may take its time.
+ *
+ * Threads: the agent's main thread calls; "fabric" reads, once, and ends.
+ */
+
+/** node_fabric_new() - begin to find out. NULL: no memory, or no thread; then nothing is told. */
+struct node_fabric *node_fabric_new(void);
+
+/**
+ * node_fabric_report() - what there is to tell others
+ * @nf:	NULL is fine
+ *
+ * Return: borrowed until node_fabric_free(); NULL: it is not known yet, or the machine has neither
+ * a fabric nor GPUs nor a place that its cloud names.
+ */
+const struct fabric_report *node_fabric_report(const struct node_fabric *nf);
+
+/** node_fabric_free() - wait for the thread, and release it. NULL is fine. Return: NULL. */
+struct node_fabric *node_fabric_free(struct node_fabric *nf);

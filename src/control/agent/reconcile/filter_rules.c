@@ -1,0 +1,353 @@
+/* filter_rules.c - see filter_rules.h. */
+#include "agent/reconcile/filter_rules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/text.h"
+#include "measure/order.h"
+#include "mesh/config/wg_config.h"
+#include "mesh/snapshot/snapshot.h"
+#include "net/netlink/nft.h"
+#include "net/socket/socket.h"
+#include "os/file.h"
+#include "os/log.h"
+
+/* ---- a table --------------------------------------------------------------------------------- */
+
+/*
+ * A table of the packet filter that is about one interface.
+ *
+ * What it is for has one for each interface, WHAT_INTERFACE of the family inet. It is replaced and
+ * removed whole.
+ */
+
+#define FAMILY    "inet"
+#define TABLE_MAX 64
+
+static int make_name(
+    char ret[static TABLE_MAX], const char *what, const char *interface, struct err *e)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+
+    if (interface[strspn(interface, allowed)] != '\0')
+        return err_set(e, -EINVAL,
+            "the packet filter takes no interface \"%s\", only letters, digits, '_', '.', '-'",
+            interface);
+    (void)snprintf(ret, TABLE_MAX, "%s_%.*s", what, IFNAMSIZ - 1, interface);
+    return 0;
+}
+
+/* @what: "weft_" and a short word; @body: its chains, as for nft_replace_table(). An interface with
+ * characters that have a meaning in nft's syntax is refused. */
+static int filter_table_replace(
+    const char *what, const char *interface, const char *body, struct err *e)
+{
+    char table[TABLE_MAX];
+    int r = make_name(table, what, interface, e);
+
+    return r < 0 ? r : nft_replace_table(FAMILY, table, body, e);
+}
+
+static int filter_table_remove(const char *what, const char *interface, struct err *e)
+{
+    char table[TABLE_MAX];
+    int r = make_name(table, what, interface, e);
+
+    return r < 0 ? r : nft_remove_table(FAMILY, table, e);
+}
+
+/* ---- the segment size ------------------------------------------------------------------------ */
+
+#define TABLE "weft_mss"
+
+/* In nft "rt mtu" is the smaller MTU of the routes to both ends, and the rule never raises the MSS
+ * that was announced. */
+static void add_rule(struct str *out, const char *direction, const char *interface)
+{
+    str_addf(out, "%s \"%s\" tcp flags & (syn|rst) == syn tcp option maxseg size set rt mtu\n",
+        direction, interface);
+}
+
+static int mss_clamp_put(const char *interface, struct err *e)
+{
+    _cleanup_(str_deinit) struct str body = STR_NULL;
+
+    str_add(&body, "chain forward {\ntype filter hook forward priority mangle;\n");
+    add_rule(&body, "oifname", interface);
+    add_rule(&body, "iifname", interface);
+    str_add(&body, "}");
+    if (body.failed)
+        return err_set(e, -ENOMEM, "no memory for the packet filter");
+    return filter_table_replace(TABLE, interface, str_text(&body), e);
+}
+
+int mss_clamp_remove(const char *interface, struct err *e)
+{
+    return filter_table_remove(TABLE, interface, e);
+}
+
+/* ---- what is forwarded ----------------------------------------------------------------------- */
+
+#define GUARD_TABLE "weft_route"
+
+/* Adds "ip daddr { 10.9.0.0/24, ... }" and @then, with one family's subnets; nothing if there are
+ * none. */
+static void guard_add_rule(
+    struct str *out, const char *before, const struct subnets *routes, bool v4, const char *then)
+{
+    char text[IP_PREFIX_TEXT_MAX];
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < routes->n; i++) {
+        if (ip_addr_is_v4(&routes->items[i].addr) != v4)
+            continue;
+        if (n++ == 0)
+            str_addf(out, "%s%s daddr { ", before, v4 ? "ip" : "ip6");
+        else
+            str_add(out, ", ");
+        str_add(out, ip_prefix_format(&routes->items[i], text));
+    }
+    if (n > 0)
+        str_addf(out, " } %s\n", then);
+}
+
+void route_guard_format(
+    struct str *out, const char *interface, const struct subnets *routes, bool masquerades)
+{
+    char from[IFNAMSIZ + 32];
+
+    (void)snprintf(from, sizeof(from), "iifname \"%.*s\" ", IFNAMSIZ - 1, interface);
+    str_add(out, "chain forward {\ntype filter hook forward priority filter; policy accept;\n");
+    str_addf(out, "%sct state established,related accept\n", from);
+    str_addf(out, "%sct status dnat accept\n", from);
+    guard_add_rule(out, from, routes, true, "accept");
+    guard_add_rule(out, from, routes, false, "accept");
+    str_addf(out, "%sdrop\n}\n", from);
+    if (!masquerades || routes->n == 0)
+        return;
+    str_add(out, "chain postrouting {\ntype nat hook postrouting priority srcnat;\n");
+    guard_add_rule(out, from, routes, true, "masquerade");
+    guard_add_rule(out, from, routes, false, "masquerade");
+    str_add(out, "}\n");
+}
+
+int route_guard_put(
+    const char *interface, const struct subnets *routes, bool masquerades, struct err *e)
+{
+    _cleanup_(str_deinit) struct str body = STR_NULL;
+
+    route_guard_format(&body, interface, routes, masquerades);
+    if (body.failed)
+        return err_set(e, -ENOMEM, "no memory for the packet filter");
+    return filter_table_replace(GUARD_TABLE, interface, str_text(&body), e);
+}
+
+int route_guard_remove(const char *interface, struct err *e)
+{
+    return filter_table_remove(GUARD_TABLE, interface, e);
+}
+
+int route_guard_is_forwarding(const char *interface, bool v4)
+{
+    _cleanup_(closep) int fd = -1;
+    char path[96];
+    char value = '\0';
+
+    (void)snprintf(path, sizeof(path), "/proc/sys/net/ipv%c/conf/%.*s/forwarding", v4 ? '4' : '6',
+        IFNAMSIZ - 1, interface);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, &value, 1) != 1)
+        return -1;
+    return value != '0';
+}
+
+/* ---- when ------------------------------------------------------------------------------------ */
+
+static enum forward_rules_guard plan_guard(
+    const struct forward_rules *fr, const struct forward_rules_facts *facts, nsec_t now)
+{
+    if (!facts->is_router && fr->is_removed)
+        return FORWARD_RULES_GUARD_KEEP;
+    if (fr->guarded_at != 0 && now - fr->guarded_at < FORWARD_RULES_PERIOD &&
+        facts->is_router == fr->was_router && subnets_equal(facts->routes, &fr->routes))
+        return FORWARD_RULES_GUARD_KEEP;
+    return facts->is_router ? FORWARD_RULES_GUARD_PUT : FORWARD_RULES_GUARD_REMOVE;
+}
+
+struct forward_rules_actions forward_rules_plan(
+    const struct forward_rules *fr, const struct forward_rules_facts *facts, nsec_t now)
+{
+    return (struct forward_rules_actions){
+        .clamp = fr->clamped_at == 0 || now - fr->clamped_at >= FORWARD_RULES_PERIOD,
+        .guard = plan_guard(fr, facts, now)};
+}
+
+void forward_rules_on_guard(struct forward_rules *fr, const struct forward_rules_facts *facts,
+    enum forward_rules_guard guard, const struct err *e, nsec_t now)
+{
+    fr->guarded_at = now;
+    fr->was_router = guard == FORWARD_RULES_GUARD_PUT;
+    fr->routes = *facts->routes;
+    fr->is_removed = !fr->was_router && e->code == 0;
+    fr->guard_fault = fr->was_router ? *e : (struct err)ERR_NULL;
+}
+
+void forward_rules_forget(struct forward_rules *fr)
+{
+    fr->clamped_at = 0;
+    fr->guarded_at = 0;
+}
+
+static void put_clamp(struct forward_rules *fr, const char *interface, nsec_t now)
+{
+    struct err e = ERR_NULL;
+
+    fr->clamped_at = now;
+    if (mss_clamp_put(interface, &e) == 0 || fr->cannot_clamp)
+        return;
+    fr->cannot_clamp = true;
+    log_info("the segment size of connections that are forwarded is not clamped: %s", err_text(&e));
+}
+
+void forward_rules_apply(struct forward_rules *fr, const char *interface,
+    const struct forward_rules_facts *facts, bool masquerades, nsec_t now)
+{
+    struct forward_rules_actions actions = forward_rules_plan(fr, facts, now);
+    bool had_fault = fr->guard_fault.code != 0;
+    struct err e = ERR_NULL;
+
+    if (actions.clamp)
+        put_clamp(fr, interface, now);
+    switch (actions.guard) {
+    case FORWARD_RULES_GUARD_KEEP:
+        return;
+    case FORWARD_RULES_GUARD_PUT:
+        if (route_guard_put(interface, facts->routes, masquerades, &e) < 0 && !had_fault)
+            log_warning("what is forwarded to the subnets behind this node is not limited: %s",
+                err_text(&e));
+        break;
+    case FORWARD_RULES_GUARD_REMOVE:
+        (void)route_guard_remove(interface, &e);
+        break;
+    }
+    forward_rules_on_guard(fr, facts, actions.guard, &e, now);
+}
+
+/* ---- marks by class -------------------------------------------------------------------------- */
+
+#define MARKS_TABLE "weft_class"
+
+void class_marks_deinit(struct class_marks *cm)
+{
+    free(cm->body);
+    *cm = (struct class_marks)CLASS_MARKS_NULL;
+}
+
+/* "oifname "weft0" ip daddr { 10.42.0.1 } ip dscp cs0 ip dscp set cs6"; nothing without a hub. */
+static void add_hubs(
+    struct str *out, const struct snapshot *s, const char *interface, const char *family, bool v4)
+{
+    unsigned n_hubs = 0;
+
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const struct node *n = &s->nodes.items[i]->node;
+        char text[IP_ADDR_TEXT_MAX];
+
+        if (!n->hub)
+            continue;
+        if (n_hubs++ == 0)
+            str_addf(out, "oifname \"%s\" %s daddr {", interface, family);
+        else
+            str_add(out, ",");
+        str_addf(out, " %s", ip_addr_format(v4 ? &n->address4 : &n->address6, text));
+    }
+    if (n_hubs > 0)
+        str_addf(out, " } %s dscp cs0 %s dscp set cs6\n", family, family);
+}
+
+/* The measuring service, whose port is among those that the kernel chooses. These are rules of
+ * their own: of "tcp sport != N tcp dport != N" in one rule nft 1.0.6, Debian 12's, makes one
+ * comparison, which is true unless both ports are N. */
+static void pass_over_measuring(struct str *out, const char *interface)
+{
+    str_addf(out, "oifname \"%s\" tcp sport %u return\n", interface, PROBE_PORT);
+    str_addf(out, "oifname \"%s\" tcp dport %u return\n", interface, PROBE_PORT);
+}
+
+/* TCP from a port that the kernel has chosen to another one. */
+static void add_collectives(
+    struct str *out, const char *interface, const char *family, const struct local_ports *ports)
+{
+    str_addf(out, "oifname \"%s\" %s dscp cs0 tcp sport %u-%u tcp dport %u-%u %s dscp set af21\n",
+        interface, family, ports->first, ports->last, ports->first, ports->last, family);
+}
+
+void class_marks_format(const struct snapshot *s, const char *interface,
+    const struct local_ports *ports, struct str *out)
+{
+    str_add(out, "chain out {\ntype filter hook postrouting priority mangle;\n");
+    add_hubs(out, s, interface, "ip", true);
+    add_hubs(out, s, interface, "ip6", false);
+    pass_over_measuring(out, interface);
+    add_collectives(out, interface, "ip", ports);
+    add_collectives(out, interface, "ip6", ports);
+    str_add(out, "}");
+}
+
+static void forget_body(struct class_marks *cm)
+{
+    free(cm->body);
+    cm->body = NULL;
+}
+
+void class_marks_forget(struct class_marks *cm)
+{
+    forget_body(cm);
+    cm->is_removed = false;
+}
+
+void class_marks_apply(struct class_marks *cm, const char *interface, const struct snapshot *s,
+    const struct wg_config *config, nsec_t now)
+{
+    _cleanup_(str_deinit) struct str body = STR_NULL;
+    struct local_ports ports;
+    struct err e = ERR_NULL;
+
+    if (!wg_config_has_rates(config)) {
+        forget_body(cm);
+        if (!cm->is_removed)
+            cm->is_removed = class_marks_remove(interface, NULL) == 0;
+        return;
+    }
+    ports = local_ports_read();
+    class_marks_format(s, interface, &ports, &body);
+    if (body.failed || (cm->body && strcmp(cm->body, str_text(&body)) == 0 &&
+                           now - cm->put_at < CLASS_MARKS_PERIOD))
+        return;
+    forget_body(cm);
+    cm->body = strdup(str_text(&body));
+    cm->put_at = now;
+    cm->is_removed = false;
+    if (filter_table_replace(MARKS_TABLE, interface, str_text(&body), &e) == 0) {
+        cm->has_failed = false;
+        return;
+    }
+    if (!cm->has_failed)
+        log_info("what other programs send to the hub, and what a job's processes send each other, "
+                 "has no mark that lets it go first: %s",
+            err_text(&e));
+    cm->has_failed = true;
+}
+
+int class_marks_remove(const char *interface, struct err *e)
+{
+    return filter_table_remove(MARKS_TABLE, interface, e);
+}

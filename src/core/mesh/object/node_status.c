@@ -1,0 +1,220 @@
+/* node_status.c - see node_status.h. */
+#include "mesh/object/node_status.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "mesh/object/fields.h"
+#include "path/path.h"
+
+#define RTT_MAX              (60 * NSEC_PER_SEC)
+#define KEEPALIVE_REPORT_MAX (3600 * NSEC_PER_SEC)
+
+/* ---- decoding ------------------------------------------------------------------------------- */
+
+static int decode_candidate(
+    struct candidates *c, const json_t *json, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    const char *type = fields_string(&f, "type", FIELDS_REQUIRED, 1, 31);
+    const char *text = fields_string(&f, "endpoint", FIELDS_REQUIRED, 1, ENDPOINT_TEXT_MAX);
+    struct err parsed = ERR_NULL;
+    enum candidate_kind kind;
+    struct endpoint ep;
+
+    if (text && endpoint_parse(&ep, text, &parsed) < 0)
+        fields_fail(&f, "a candidate's endpoint: %s", err_text(&parsed));
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    kind = candidate_kind_parse(type);
+    if (kind != CANDIDATE_NONE)
+        (void)candidates_add(c, kind, &ep);
+    return 0;
+}
+
+static int decode_relay(struct path_side *s, const json_t *json, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    struct path_relay relay = {.rtt = 0};
+    uint64_t rtt_us = 0;
+    uint64_t mtu = 0;
+
+    fields_public_key(&f, "key", FIELDS_REQUIRED, &relay.key);
+    fields_u64(&f, "rttUs", FIELDS_OPTIONAL, 0, RTT_MAX / NSEC_PER_USEC, &rtt_us);
+    fields_bool(&f, "stream", FIELDS_OPTIONAL, &relay.is_stream);
+    fields_u64(&f, "mtu", FIELDS_OPTIONAL, 0, UINT16_MAX, &mtu);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    relay.rtt = (nsec_t)rtt_us * NSEC_PER_USEC;
+    relay.mtu = (uint16_t)mtu;
+    s->relays[s->n_relays++] = relay;
+    return 0;
+}
+
+static void decode_nat(struct fields *f, struct behavior *nat)
+{
+    const char *mapping = fields_string(f, "mapping", FIELDS_OPTIONAL, 0, 63);
+    const char *filtering = fields_string(f, "filtering", FIELDS_OPTIONAL, 0, 63);
+    const json_t *step = fields_get(f, "portStep", FIELDS_OPTIONAL);
+    uint64_t last_port = 0;
+
+    nat->mapping = mapping ? behavior_rule_parse(mapping) : BEHAVIOR_UNKNOWN;
+    nat->filtering = filtering ? behavior_rule_parse(filtering) : BEHAVIOR_UNKNOWN;
+    fields_bool(f, "natted", FIELDS_OPTIONAL, &nat->is_natted);
+    fields_bool(f, "blocked", FIELDS_OPTIONAL, &nat->is_blocked);
+    fields_u64(f, "lastPort", FIELDS_OPTIONAL, 0, UINT16_MAX, &last_port);
+    nat->last_port = (uint16_t)last_port;
+    if (step && (!json_is_integer(step) || json_integer_value(step) < INT16_MIN ||
+                    json_integer_value(step) > INT16_MAX))
+        fields_fail(f, "\"portStep\" is not a number from %d to %d", INT16_MIN, INT16_MAX);
+    else if (step)
+        nat->port_step = (int16_t)json_integer_value(step);
+}
+
+static int decode_facts(struct path_side *s, const json_t *json, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    const json_t *relays = fields_array(&f, "relays", FIELDS_OPTIONAL, 0, PATH_RELAYS_MAX);
+    uint64_t keepalive_ms = 0;
+    int r;
+
+    fields_u64(&f, "generation", FIELDS_OPTIONAL, 0, INT64_MAX, &s->generation);
+    fields_u64(
+        &f, "keepaliveMs", FIELDS_OPTIONAL, 0, KEEPALIVE_REPORT_MAX / NSEC_PER_MSEC, &keepalive_ms);
+    fields_bool(&f, "canSpray", FIELDS_OPTIONAL, &s->can_guess);
+    fields_u64(&f, "relayRun", FIELDS_OPTIONAL, 0, INT64_MAX, &s->relay_run);
+    decode_nat(&f, &s->nat);
+    s->keepalive = (nsec_t)keepalive_ms * NSEC_PER_MSEC;
+    r = fields_end(&f);
+    for (size_t i = 0; r == 0 && i < json_array_size(relays); i++)
+        r = decode_relay(s, json_array_get(relays, i), where, e);
+    return r;
+}
+
+int path_report_decode(struct path_side *ret, const json_t *candidates, const json_t *facts,
+    const char *where, struct err *e)
+{
+    struct path_side side = {.generation = 0};
+    int r = 0;
+
+    if (json_array_size(candidates) > CANDIDATES_MAX)
+        return err_set(e, -EINVAL, "%s has %zu candidates, and %d are allowed", where,
+            json_array_size(candidates), CANDIDATES_MAX);
+    for (size_t i = 0; r == 0 && i < json_array_size(candidates); i++)
+        r = decode_candidate(&side.candidates, json_array_get(candidates, i), where, e);
+    if (r == 0 && facts)
+        r = decode_facts(&side, facts, where, e);
+    if (r == 0)
+        *ret = side;
+    return r;
+}
+
+/* ---- encoding ------------------------------------------------------------------------------- */
+
+json_t *path_report_encode_candidates(const struct path_side *side)
+{
+    json_t *items = json_array();
+    char text[ENDPOINT_TEXT_MAX];
+
+    for (unsigned i = 0; items && i < side->candidates.n; i++) {
+        const struct candidate *c = &side->candidates.items[i];
+
+        if (json_array_append_new(
+                items, json_pack("{s:s, s:s}", "type", candidate_kind_name(c->kind), "endpoint",
+                           endpoint_format(&c->endpoint, text))) < 0)
+            items = (json_decref(items), NULL);
+    }
+    return items;
+}
+
+static json_t *encode_relays(const struct path_side *side)
+{
+    json_t *relays = json_array();
+    char key[X25519_BASE64_MAX];
+
+    for (unsigned i = 0; relays && i < side->n_relays; i++) {
+        const struct path_relay *relay = &side->relays[i];
+
+        if (json_array_append_new(relays,
+                json_pack("{s:s, s:I, s:b, s:i}", "key", x25519_public_format(&relay->key, key),
+                    "rttUs", (json_int_t)(relay->rtt / NSEC_PER_USEC), "stream",
+                    (int)relay->is_stream, "mtu", (int)relay->mtu)) < 0)
+            relays = (json_decref(relays), NULL);
+    }
+    return relays;
+}
+
+json_t *path_report_encode_facts(const struct path_side *side)
+{
+    const struct behavior *nat = &side->nat;
+
+    return json_pack("{s:I, s:s, s:s, s:b, s:b, s:i, s:i, s:I, s:b, s:I, s:o}", "generation",
+        (json_int_t)side->generation, "mapping", behavior_rule_name(nat->mapping), "filtering",
+        behavior_rule_name(nat->filtering), "natted", (int)nat->is_natted, "blocked",
+        (int)nat->is_blocked, "portStep", (int)nat->port_step, "lastPort", (int)nat->last_port,
+        "keepaliveMs", (json_int_t)(side->keepalive / NSEC_PER_MSEC), "canSpray",
+        (int)side->can_guess, "relayRun", (json_int_t)side->relay_run, "relays",
+        encode_relays(side));
+}
+
+static int decode_key(struct fabric_key *ret, const json_t *json, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    const char *text = fields_string(&f, "key", FIELDS_REQUIRED, 1, FABRIC_KEY_MAX - 1);
+
+    fields_bool(&f, "exact", FIELDS_OPTIONAL, &ret->is_exact);
+    if (text)
+        (void)snprintf(ret->text, sizeof(ret->text), "%s", text);
+    return fields_end(&f);
+}
+
+static void take_text(struct fields *f, const char *name, char ret[static FABRIC_REPORT_TEXT_MAX])
+{
+    const char *text = fields_string(f, name, FIELDS_OPTIONAL, 0, FABRIC_REPORT_TEXT_MAX - 1);
+
+    if (text)
+        (void)snprintf(ret, FABRIC_REPORT_TEXT_MAX, "%s", text);
+}
+
+int fabric_report_decode(
+    struct fabric_report *ret, const json_t *json, const char *where, struct err *e)
+{
+    struct fabric_report r = {.gbit = 0};
+    struct fields f = fields_make(json, where, e);
+    const char *kind = fields_string(&f, "kind", FIELDS_REQUIRED, 1, FABRIC_REPORT_TEXT_MAX - 1);
+    const json_t *keys = fields_array(&f, "keys", FIELDS_OPTIONAL, 0, FABRIC_KEYS_MAX);
+    uint64_t gbit = 0;
+    uint64_t gpus = 0;
+    int end;
+
+    if (kind)
+        (void)snprintf(r.kind, sizeof(r.kind), "%s", kind);
+    take_text(&f, "machine", r.machine);
+    take_text(&f, "gpu", r.gpu);
+    fields_u64(&f, "gbit", FIELDS_OPTIONAL, 0, FABRIC_GBIT_MAX, &gbit);
+    fields_u64(&f, "gpus", FIELDS_OPTIONAL, 0, FABRIC_GPUS_MAX, &gpus);
+    fields_bool(&f, "askedTogether", FIELDS_OPTIONAL, &r.asked_together);
+    end = fields_end(&f);
+    for (size_t i = 0; end == 0 && i < json_array_size(keys); i++)
+        end = decode_key(&r.keys[r.n_keys++], json_array_get(keys, i), where, e);
+    if (end != 0)
+        return end;
+    r.gbit = (unsigned)gbit;
+    r.n_gpus = (unsigned)gpus;
+    *ret = r;
+    return 0;
+}
+
+json_t *fabric_report_encode(const struct fabric_report *r)
+{
+    json_t *keys = json_array();
+
+    for (size_t i = 0; keys && i < r->n_keys; i++)
+        if (json_array_append_new(keys, json_pack("{s:s, s:b}", "key", r->keys[i].text, "exact",
+                                            (int)r->keys[i].is_exact)) < 0)
+            keys = (json_decref(keys), NULL);
+    return json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:o}", "kind", r->kind, "machine", r->machine,
+        "gpu", r->gpu, "gpus", (int)r->n_gpus, "gbit", (int)r->gbit, "askedTogether",
+        (int)r->asked_together, "keys", keys);
+}

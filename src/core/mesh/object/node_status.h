@@ -1,0 +1,86 @@
+/*
+ * node_status.h - what a node reports of itself: its candidates and paths, and its fabric.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct err;
+struct path_side;
+
+/*
+ * What a node tells others so that they find paths to it.
+ *
+ * `status.candidates` and `status.paths` of a Node (docs/API.md), as the
+ * `struct path_side` that path/ works with. Reported by the node's agent,
+ * delivered to those it may talk to. A node that reports nothing runs no agent
+ * of ours: a stock WireGuard.
+ */
+
+/**
+ * path_report_decode() - the two parts of a status
+ * @candidates:	an array
+ * @facts:	an object; NULL: none
+ * @where:	for the words
+ *
+ * What this version does not know is passed over, and so is a candidate that can
+ * be nobody's address: a node may be newer than this one.
+ *
+ * Return: 0 or -EINVAL with words.
+ */
+int path_report_decode(struct path_side *ret, const json_t *candidates, const json_t *facts,
+    const char *where, struct err *e);
+
+/** path_report_encode_candidates() - a new reference, NULL for no memory. */
+json_t *path_report_encode_candidates(const struct path_side *side);
+
+/** path_report_encode_facts() - all but the candidates; the same. */
+json_t *path_report_encode_facts(const struct path_side *side);
+
+/*
+ * `status.fabric` of a Node: the fast fabric that its agent has found, and what
+ * tells with whom the node shares it.
+ *
+ * Pure: JSON in, a struct out, and back.
+ */
+
+#define FABRIC_REPORT_TEXT_MAX 64  /* bytes of a text, with its zero */
+#define FABRIC_KEY_MAX         128 /* bytes of a key, with its zero */
+#define FABRIC_KEYS_MAX        4
+#define FABRIC_GBIT_MAX        1000000
+#define FABRIC_GPUS_MAX        1024
+
+/** A text that nodes have in common which may share a fabric, such as "aws-group/use1-az4/train".
+ */
+struct fabric_key {
+    char text[FABRIC_KEY_MAX];
+    bool is_exact; /* false: others elsewhere may have it, too, so nearness has to be measured */
+};
+
+struct fabric_report {
+    char kind[FABRIC_REPORT_TEXT_MAX];    /* "efa", "infiniband"; others from newer nodes */
+    char machine[FABRIC_REPORT_TEXT_MAX]; /* its type, as its cloud calls it; "": not known */
+    char gpu[FABRIC_REPORT_TEXT_MAX];     /* model; "": none, or not known */
+    unsigned n_gpus;
+    unsigned gbit;       /* of all active ports together, Gbit/s; 0: not known */
+    bool asked_together; /* the machine was asked to be placed near the others of its group */
+    struct fabric_key keys[FABRIC_KEYS_MAX];
+    size_t n_keys;
+};
+
+/**
+ * fabric_report_decode() - check the field and take it in
+ * @ret:	untouched on failure
+ * @where:	what it is of, for the words
+ *
+ * Fields and keys of a newer node are passed over.
+ *
+ * Return: 0, or -EINVAL with words that name the field and what is allowed.
+ */
+int fabric_report_decode(
+    struct fabric_report *ret, const json_t *json, const char *where, struct err *e);
+
+/** fabric_report_encode() - a new reference, NULL: no memory. */
+json_t *fabric_report_encode(const struct fabric_report *r);

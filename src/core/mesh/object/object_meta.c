@@ -1,0 +1,84 @@
+/* object_meta.c - see object_meta.h. */
+#include "mesh/object/object_meta.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/object/fields.h"
+#include "mesh/object/object.h"
+
+/* Its name is not checked yet, and may be too long for a sentence. */
+static void describe(struct object_frame *frame, const json_t *json, const char *kind)
+{
+    const char *name =
+        json_string_value(json_object_get(json_object_get(json, "metadata"), "name"));
+
+    if (name)
+        (void)snprintf(
+            frame->where, sizeof(frame->where), "%s \"%.*s\"", kind, OBJECT_NAME_MAX, name);
+    else
+        (void)snprintf(frame->where, sizeof(frame->where), "%s", kind);
+}
+
+static int meta_decode(struct object_meta *ret, const json_t *json, const struct object_kind *kind,
+    enum object_mode mode, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    struct object_meta m = {0};
+    const char *name = fields_string(&f, "name", FIELDS_REQUIRED, 1, OBJECT_NAME_MAX);
+
+    if (!kind->is_network)
+        fields_name(&f, "network", FIELDS_REQUIRED, m.network);
+    fields_u64(&f, "resourceVersion", FIELDS_OPTIONAL, 0, INT64_MAX, &m.resource_version);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    memcpy(m.name, name, strlen(name) + 1);
+    *ret = m;
+    return 0;
+}
+
+int object_frame_decode(struct object_frame *ret, const json_t *json,
+    const struct object_kind *kind, enum object_mode mode, struct err *e)
+{
+    struct object_frame frame = {.spec = NULL};
+    const json_t *meta;
+    const char *name;
+    struct fields f;
+    int r;
+
+    describe(&frame, json, kind->name);
+    f = fields_make(json, frame.where, e);
+    name = fields_string(&f, "kind", FIELDS_REQUIRED, 1, 40);
+    meta = fields_object(&f, "metadata", FIELDS_REQUIRED);
+    frame.spec = fields_object(&f, "spec", FIELDS_REQUIRED);
+    frame.status = fields_object(&f, "status", FIELDS_OPTIONAL);
+    if (name && strcmp(name, kind->name) != 0)
+        fields_fail(&f, "\"kind\" is \"%s\", not \"%s\"", name, kind->name);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
+    r = fields_end(&f);
+    if (r == 0)
+        r = meta_decode(&frame.meta, meta, kind, mode, frame.where, e);
+    if (r == 0)
+        *ret = frame;
+    return r;
+}
+
+json_t *object_frame_encode(
+    const struct object_meta *m, const struct object_kind *kind, json_t *spec, json_t *status)
+{
+    json_t *meta = json_pack("{s:s}", "name", m->name);
+
+    if (meta && m->network[0] && json_object_set_new(meta, "network", json_string(m->network)) < 0)
+        meta = (json_decref(meta), NULL);
+    if (meta && m->resource_version > 0 &&
+        json_object_set_new(
+            meta, "resourceVersion", json_integer((json_int_t)m->resource_version)) < 0)
+        meta = (json_decref(meta), NULL);
+    /* "o" fails on NULL and releases the rest; "o*" leaves the key out. */
+    return json_pack("{s:s, s:o, s:o, s:o*}", "kind", kind->name, "metadata", meta, "spec", spec,
+        "status", status);
+}

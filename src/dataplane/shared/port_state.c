@@ -1,0 +1,31 @@
+/* port_state.c - see port_state.h. */
+#include "shared/port_state.h"
+
+#include "os/log.h"
+#include "shared/device_state.h"
+
+void refusals_check_sent(struct port *p, const struct udp_outbox *out)
+{
+    if (out->gso || !p->opt.offloads.on[OFFLOAD_UDP_GSO] ||
+        atomic_exchange(&p->refusals.has[OFFLOAD_UDP_GSO], true))
+        return;
+    log_warning("port %u: the offload %s is off from now on: the kernel could not send a segmented "
+                "batch",
+        p->sockets.listen_port, offload_name(OFFLOAD_UDP_GSO));
+}
+
+void refusals_on_merged(struct device *d, enum offload which)
+{
+    if (!atomic_exchange(&d->refusals.has[which], true))
+        log_warning("%s: the offload %s is off from now on: %s", d->name, offload_name(which),
+            refusals_why(d, which));
+}
+
+const char *refusals_why(const struct device *d, enum offload which)
+{
+    if (refusals_has(&d->refusals, which))
+        return "the kernel refused a merged packet";
+    if (refusals_has(&d->port->refusals, which))
+        return "the kernel could not send a segmented batch";
+    return NULL;
+}

@@ -34,7 +34,7 @@ int agent_privileges_prepare(const char *state_dir, const char *user, struct err
 /* A Kubernetes API on the command line, and what a daemon reads to reach it. */
 
 /**
- * kube_access_parse() - the URL "kubernetes:", perhaps with what kube_config.h allows behind it
+ * kube_access_parse() - the URL "kubernetes:", perhaps with what kube_client.h allows behind it
  * @ret:	what follows the colon; borrows from @text
  *
  * Return: 0, or -EINVAL with words.

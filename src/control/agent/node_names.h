@@ -28,7 +28,7 @@ struct snapshot;
  * Which names of the network mean something else on this machine already?
  *
  * Theory of operation. A thread of its own asks for one name after the other
- * (net/address/name_lookup.h blocks): new names first, and each name again every minute, or less
+ * (net/address/resolve.h blocks): new names first, and each name again every minute, or less
  * often where there are so many that it would ask for more than ten a second. A name is PENDING
  * until the first answer. While the resolver does not answer at all, every name counts as FREE.
  *

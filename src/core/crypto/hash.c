@@ -7,9 +7,7 @@
 #include "base/secret.h"
 
 /*
- * See blake2s.h.
- *
- * Our own: a handshake hashes some fifty times, mostly less than a block, and
+ * BLAKE2s is our own: a handshake hashes some fifty times, mostly less than a block, and
  * libcrypto's contexts cost several times what the hash does.
  */
 

@@ -22,7 +22,7 @@
  * Each end reports the relays that it reaches, with the round trip to each. The
  * best is the one with the smallest sum of both. The side with the smaller key
  * moves to a better one, when it has been better for a while; the other follows,
- * because a session goes the way that its handshake went (noise/pin.h), and is told
+ * because a session goes the way that its handshake went (noise/profile.h), and is told
  * by paths_on_relayed(). Where nothing is sent there is no session that takes it
  * along: then it moves a little later by itself, to the same one. A relay that
  * an end has lost it leaves at once, whichever it is, and takes the other one

@@ -14,7 +14,7 @@
 /*
  * Which of a tx worker's queues is read next while the interface has a rate.
  *
- * Without a rate what waits is sent as fast as it is read, and queue_sched.h's turns are enough.
+ * Without a rate what waits is sent as fast as it is read, and the turns of queue_sched are enough.
  * With one there is always a choice, and this makes it:
  *
  *   - between classes: a higher one goes first. So that none is kept out for good, a lower one that

@@ -1,4 +1,4 @@
-/* test-queue_sched.c - unit tests for sched.h. */
+/* test-queue-sched.c - unit tests for sched.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

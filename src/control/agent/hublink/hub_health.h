@@ -29,7 +29,7 @@ struct resolve_task;
  * Theory of operation. A hub tells its members its endpoints and, where its operator gave it one,
  * its name. While it is heard the endpoints are enough. When it is silent it may have got another
  * address, so the names are looked up, at once and then less and less often, without the loop
- * waiting for it (net/address/resolve_task.h). What was found is kept beside what the hub says,
+ * waiting for it (net/address/resolve.h). What was found is kept beside what the hub says,
  * until the next answer of a name server, and is a candidate like the others: whoever answers there
  * has to have the hub's key.
  */
@@ -140,8 +140,8 @@ bool hub_path_on_answer(struct hub_path *hp, const struct endpoint *from, nsec_t
 /*
  * Is the hub heard, and at which of its public endpoints is it to be looked for?
  *
- * Theory of operation. Keeps where the hub may be (hub_endpoints.h), which of these endpoints is in
- * use (hub_health.h), since when the hub is silent, and whether it has to be told where this node
+ * Theory of operation. Keeps where the hub may be (hub_endpoints), which of these endpoints is in
+ * use (hub_health), since when the hub is silent, and whether it has to be told where this node
  * is now. The owner tells after each poll what the engine has observed, and does what is to be
  * done.
  *
@@ -149,7 +149,7 @@ bool hub_path_on_answer(struct hub_path *hp, const struct endpoint *from, nsec_t
  * the hub has lost it: it was started anew, and the stream of events is dead although its end was
  * not heard.
  *
- * No I/O but the look-ups of hub_endpoints.h. Threads: the loop's.
+ * No I/O but the look-ups of hub_endpoints. Threads: the loop's.
  */
 
 /** What is seen of the hub after a poll. Borrowed. */

@@ -64,7 +64,7 @@ struct hub_stream {
     char path[NAME_MAX_LEN + 16];
     char claim[STREAM_PROOF_TEXT_MAX]; /* secret */
     struct endpoint local;             /* of the UDP end */
-    int wake_fd;                       /* owns: see os/wakeup.h */
+    int wake_fd;                       /* owns: see os/thread.h */
     pthread_t thread;
 
     _Atomic bool is_ending; /* set before the thread is woken */

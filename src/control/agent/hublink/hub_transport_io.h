@@ -24,9 +24,6 @@ struct hub_stream;
 /* ---- the transport --------------------------------------------------------------------------- */
 
 /*
- * Hub_transport.h with its sockets: STUN requests by UDP, and the stream in
- * TLS.
- *
  * The owner calls hub_transport_io_poll() after each poll of the engine, and hub_transport_io_run()
  * when the deadline has come. Both return the news that the owner has to act upon.
  *

@@ -1,4 +1,4 @@
-/* test-home-hub.c - which hub serves a node, and what happens when one fails. */
+/* test-hub-choice.c - which hub serves a node, and what happens when one fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -160,7 +160,7 @@ void forward_rules_apply(struct forward_rules *fr, const char *interface,
  * that mark it.
  *
  * While the interface has a rate, packets wait in it by class, which is told by their DSCP
- * (net/tun/tun_steer.h). What goes to a hub's overlay addresses is the API, rendezvous and the
+ * (net/tun/tun.h). What goes to a hub's overlay addresses is the API, rendezvous and the
  * stores where training jobs meet: a job's own programs speak there, too, and mark nothing. So the
  * packet filter gives what is unmarked and goes to a hub, from here or forwarded, CS6.
  *

@@ -1,4 +1,4 @@
-/* test-client-loop.c - calls and streams on a loop, against a real server. */
+/* test-client.c - calls and streams on a loop, against a real server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

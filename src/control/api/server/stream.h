@@ -2,7 +2,7 @@
  * stream.h - an answer that goes on: lines, queued until the other end takes them.
  *
  * Theory of operation. A line is made once and shared by all streams that it
- * goes to (line.h). Each stream has a queue of bounded length. When it is full, a
+ * goes to. Each stream has a queue of bounded length. When it is full, a
  * push fails and the owner decides what to do: a watch drops what is queued and
  * sends a snapshot later. A snapshot may be longer than the queue may be: it is
  * pushed whole, into an empty queue, and does not count. The server takes bytes out as fast as the
@@ -98,7 +98,7 @@ bool line_accepts_packed(const char *accept_encoding);
 #define STREAM_LINES_MAX 1024
 #define STREAM_BYTES_MAX (1u << 20)
 
-/** How a stream is sent: as it is, or packed (line.h), and where in that it is. */
+/** How a stream is sent: as it is, or packed, and where in that it is. */
 enum stream_packing {
     STREAM_PLAIN,
     STREAM_PACKED_HEAD,  /* its first bytes are to come */

@@ -32,7 +32,7 @@ struct enrolment {
     void *ctx;                      /* pins: of @done */
 };
 
-/* ---- who may enter, and as which node; see enrol_internal.h. Changes nothing ----------------- */
+/* ---- who may enter, and as which node; see enrol.h. Changes nothing -------------------------- */
 
 /* How many names are tried when the hub chooses one. */
 #define RETRIES 8
@@ -351,7 +351,7 @@ static void enrol__check_proof(
                    is_proven(x->net, model_find_key(x->net, &x->rq.key), &x->rq, proof, en->now);
 }
 
-/* ---- machines that may enter, on their way to the store; see enrol_internal.h ---------------- */
+/* ---- machines that may enter, on their way to the store; see enrol.h ------------------------- */
 
 /* Times that a batch is judged when others change the same keys. */
 #define BATCH_RETRIES 8

@@ -50,10 +50,8 @@ struct objects_row {
         struct response *rs);
 };
 
-extern const struct objects_row objects_network; /* objects_network.c */
-
-extern const struct objects_row objects_node; /* objects_node.c */
-
-extern const struct objects_row objects_edge; /* objects_edge.c */
+extern const struct objects_row objects_network;
+extern const struct objects_row objects_node;
+extern const struct objects_row objects_edge;
 
 extern const struct objects_row objects_plain; /* objects.c */

@@ -18,7 +18,7 @@
 
 struct line;
 
-/** Most nodes of a block: enough to pack them well (line.h), and to make its text in 0.2 ms. */
+/** Most nodes of a block: enough to pack them well (stream.h), and to make its text in 0.2 ms. */
 #define ROSTER_BLOCK_NODES 64
 
 struct roster {

@@ -301,7 +301,7 @@ static void turn_on_ipv6(const struct overlay_network *net)
 static struct rtnl_metrics metrics_of(bool v4)
 {
     return (struct rtnl_metrics){
-        .mtu = v4 ? RENDER_MTU_SAFE : IP_V6_MTU_MIN, /* IPv6 that is too large is cut (v6_cut.h). */
+        .mtu = v4 ? RENDER_MTU_SAFE : IP_V6_MTU_MIN, /* IPv6 that is too large is cut (icmp.h). */
         .advmss = RENDER_MTU_SAFE - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - TCP_HEADER};
 }
 

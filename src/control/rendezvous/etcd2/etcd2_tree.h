@@ -6,7 +6,7 @@
  * change, time to live, and a history of the last events, from which a wait for an index that has
  * passed is answered. What an HTTP request means is in etcd2_api.h.
  *
- * The tree owns its nodes (etcd2_node.h) and its events (etcd2_event.h), and carries what happens
+ * The tree owns its nodes (etcd2_node.h) and its events, and carries what happens
  * from the one to the other.
  */
 #pragma once

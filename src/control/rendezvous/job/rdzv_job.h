@@ -3,8 +3,8 @@
  * told of it.
  *
  * The hub decides which jobs there are and when a run of one begins (hub/jobs/jobs.h). What a job
- * keeps is in tcpstore_server.h (TCPStore) and etcd2_tree.h (etcd). Its connections are in
- * rdzv_conn.h.
+ * keeps is in tcpstore_server.h (TCPStore) and etcd2_tree.h (etcd). Its connections are
+ * here as well.
  *
  * Nothing here waits, and no timer is started here: a job notes in struct rdzv_jobs what has to be
  * done, and the owner of the loop looks there at the end of each turn.
@@ -62,7 +62,7 @@ struct rdzv_job {
     bool is_unsaved;                 /* its TCPStore has changes to save */
     bool is_clearing;                /* drops are not told: the hub drops all blobs by itself */
     bool has_news;                   /* the hub does not know its facts yet */
-    struct list conns;               /* of struct rdzv_conn; only rdzv_conn.c changes it */
+    struct list conns;               /* of struct rdzv_conn; only rdzv_job.c changes it */
     nsec_t heard_at;                 /* when a client sent something last */
     nsec_t told_heard_at;            /* the same, as the hub knows it */
     uint64_t told_refused;           /* refusals of the quota, as the hub knows them */

@@ -180,7 +180,7 @@ bool missing_unmet(const struct run *run, struct str *out);
  * name: each lets every node train alone and end well. So `weft run` looks whether its command has
  * met another node. It has, when it has come to the job's store at the hub and is not the only one
  * of the job; or when data was exchanged by TCP with another node of the job over the overlay, or
- * over the island's private network where the job uses that (tcp_watch.h). Neither keepalives nor
+ * over the island's private network where the job uses that (tcp.h). Neither keepalives nor
  * what Weft's own programs say counts.
  *
  * Theory of operation. It is looked several times a second in the first minute, and less often

@@ -164,7 +164,7 @@ bool run_is_again(int r);
  * its checkpoint, so in that case this waits for the hub, for about ten minutes at most. It looks
  * each few seconds whether another hub serves the job, because torch's c10d client knows one
  * address and would wait for it for minutes, and whether another node has had a new run begun.
- * A command that has met no other node is told of on standard error (met.h), and one that has used
+ * A command that has met no other node is told of on standard error (lost.h), and one that has used
  * torch ends with RUN_STATUS_STRAYED then, instead of 0.
  *
  * Return: 0 with *@ret_status set; RUN_E_CUT_OFF, RUN_E_MOVED, RUN_E_KILLED or RUN_E_LOST,

@@ -2,7 +2,7 @@
  * sweep.h - all-reduces of all sizes from 8 bytes to 1 GiB, and whether the best of them is what
  * the machines should give.
  *
- * By nccl-tests (nccl_tests.h) where GPUs are, else by our own all-reduce over TCP (bench.h).
+ * By nccl-tests where GPUs are, else by our own all-reduce over TCP (bench.h).
  * Pure: results in, JSON and text out.
  */
 #pragma once

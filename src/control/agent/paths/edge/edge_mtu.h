@@ -229,7 +229,7 @@ struct stock_mtus {
     size_t n;
 };
 
-/** A ping to be sent: an echo request with that cookie (wire/echo.h), DF clear. */
+/** A ping to be sent: an echo request with that cookie (wire/ip.h), DF clear. */
 struct stock_ping {
     struct ip_addr to;
     uint16_t len; /* of the inner IPv4 packet, with its header */

@@ -168,7 +168,7 @@ struct punch_sockets {
     /* Immutable while the thread runs. */
     struct offloads offloads;
     int epoll_fd; /* owns */
-    int wake_fd;  /* owns: see os/wakeup.h */
+    int wake_fd;  /* owns: see os/thread.h */
     _Atomic bool is_ending;
 
     /* The thread's. */

@@ -594,7 +594,6 @@ struct hub *hub_free(struct hub *hub)
         return NULL;
     server_free(hub->server);
     resources_free(hub->resources);
-    handlers_deinit(&hub->handlers);
     networks_deinit(&hub->networks);
     jobs_free(hub->jobs);
     publics_deinit(&hub->publics);

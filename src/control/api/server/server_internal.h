@@ -2,9 +2,10 @@
  * server_internal.h - the parts of the server, from the bottom up; none calls one that follows.
  * mhd_loop.h is below all of them.
  *
- * stream.c    answers that go on
- * listener.c  listening sockets
- * server.c    connections, requests and their answers, and the server as a whole
+ * stream.c      lines that go on, queued and packed
+ * connection.c  a connection until it ends, and what it is answered
+ * listener.c    listening sockets
+ * server.c      requests, and the server as a whole
  */
 #pragma once
 

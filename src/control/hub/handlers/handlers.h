@@ -1,5 +1,5 @@
 /*
- * handlers.h - what answers the calls of the hub's API: a function for each row of handlers.c.
+ * handlers.h - what answers the calls of the hub's API: a function for each row of routes.c.
  *
  * Each is a route_fn whose ctx is a struct handlers. What it takes and answers is in docs/API.md.
  * Those who ask are divided by how they reach the hub (api/content/route.h), and the files with
@@ -86,9 +86,6 @@ struct handlers {
     bool is_rotating;   /* the token in STATE/admin.token is being replaced */
     bool is_announcing; /* STATE/move.json is being written */
 };
-
-/** handlers_deinit() - forget what is the handlers' own. Idempotent. */
-void handlers_deinit(struct handlers *h);
 
 /* ---- handlers_public.c ---- */
 

@@ -143,8 +143,6 @@ static int device_engine_new(struct engine **ret, struct device *device)
  * an agent on this machine. */
 #define RULE_PRIORITY 5186
 
-#define TCP_HEADER 20
-
 /* ---- the device ----------------------------------------------------------------------------- */
 
 static const struct ip_prefix *block_of(const struct overlay_network *net, bool v4)
@@ -302,7 +300,7 @@ static struct rtnl_metrics metrics_of(bool v4)
 {
     return (struct rtnl_metrics){
         .mtu = v4 ? RENDER_MTU_SAFE : IP_V6_MTU_MIN, /* IPv6 that is too large is cut (icmp.h). */
-        .advmss = RENDER_MTU_SAFE - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - TCP_HEADER};
+        .advmss = RENDER_MTU_SAFE - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - OVERLAY__TCP_HEADER};
 }
 
 /* What the hub sends from its own address of the network. */
@@ -336,26 +334,6 @@ static void remove_rules(struct overlay_network *net)
         if (net->has_rule[v4])
             (void)rtnl_remove_rule(&net->overlay->nl, v4, &rule);
     }
-}
-
-void overlay__set_route(
-    const struct overlay_network *net, const struct ip_addr *address, uint16_t mtu)
-{
-    bool v4 = ip_addr_is_v4(address);
-    struct ip_prefix to = {.addr = *address, .len = v4 ? 32 : 128};
-    /* The member knows itself how long its packets to the hub may be. */
-    struct rtnl_metrics metrics = {.mtu = !v4 && mtu < IP_V6_MTU_MIN ? IP_V6_MTU_MIN : mtu,
-        .advmss = net->hub->spec.mtu - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - TCP_HEADER};
-    const struct rtnl_rule rule = rule_of(net, v4);
-    struct netlink *nl = &net->overlay->nl;
-    char text[IP_ADDR_TEXT_MAX];
-    int r = mtu != 0 ? rtnl_set_table_route(nl, net->ifindex, rule.table, &to, &metrics)
-                     : rtnl_remove_table_route(nl, net->ifindex, rule.table, &to);
-
-    /* As where the machine has no IPv6; the route to the block has the least. */
-    if (r < 0)
-        log_debug("%s: no route to %s: %s", device_name(net->device), ip_addr_format(address, text),
-            strerror(-r));
 }
 
 static int add_address(struct overlay_network *net, const struct ip_addr *address)

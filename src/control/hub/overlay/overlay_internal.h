@@ -220,6 +220,9 @@ struct overlay {
     struct htab by_remote; /* under the lock: overlay_node by where it was heard last */
 };
 
+/** Bytes of a TCP header without options. */
+#define OVERLAY__TCP_HEADER 20
+
 /** A network: hangs on hub_network.plug. The loop's but for @by_key. */
 struct overlay_network {
     struct overlay *overlay;       /* pins */
@@ -337,8 +340,3 @@ int overlay__network_new(
 
 /** overlay__network_free() - after all its nodes. NULL is fine. Returns NULL. */
 struct overlay_network *overlay__network_free(struct overlay_network *net);
-
-/** overlay__set_route() - of what the hub sends from its own address to @address, whose packets
- * have at most @mtu bytes; 0: they go by the route to the network's block. */
-void overlay__set_route(
-    const struct overlay_network *net, const struct ip_addr *address, uint16_t mtu);

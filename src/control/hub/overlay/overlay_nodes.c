@@ -19,11 +19,15 @@
 #include "filter/relay.h"
 #include "mesh/config/diff.h"
 #include "mesh/render/render.h"
+#include "net/netlink/rtnl.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "os/log.h"
 #include "path/pmtu.h"
+#include "port/device.h"
 #include "port/frame_socket.h"
 #include "relay/router.h"
+#include "wire/ip.h"
 #include "wire/path.h"
 
 /* ---- the members of the hub's networks: what the devices and the relay know of them ---------- */
@@ -165,14 +169,37 @@ enum contact {
     CONTACT_END,   /* wait for it */
 };
 
+/* Of what the hub sends from its own address to @address, whose packets have at most @mtu bytes; 0:
+ * they go by the route to the network's block. */
+static void set_route(
+    const struct overlay_network *net, const struct ip_addr *address, uint16_t mtu)
+{
+    bool v4 = ip_addr_is_v4(address);
+    struct ip_prefix to = {.addr = *address, .len = v4 ? 32 : 128};
+    /* The member knows itself how long its packets to the hub may be. */
+    struct rtnl_metrics metrics = {.mtu = !v4 && mtu < IP_V6_MTU_MIN ? IP_V6_MTU_MIN : mtu,
+        .advmss =
+            net->hub->spec.mtu - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - OVERLAY__TCP_HEADER};
+    uint32_t table = rtnl_table_of(device_name(net->device));
+    struct netlink *nl = &net->overlay->nl;
+    char text[IP_ADDR_TEXT_MAX];
+    int r = mtu != 0 ? rtnl_set_table_route(nl, net->ifindex, table, &to, &metrics)
+                     : rtnl_remove_table_route(nl, net->ifindex, table, &to);
+
+    /* As where the machine has no IPv6; the route to the block has the least. */
+    if (r < 0)
+        log_debug("%s: no route to %s: %s", device_name(net->device), ip_addr_format(address, text),
+            strerror(-r));
+}
+
 /* The node's own routes: that the kernel's TCP and the others make their packets for its way. */
 static void set_routes(struct overlay_node *node, uint16_t mtu)
 {
     if (node->probes.routed == mtu)
         return;
     node->probes.routed = mtu;
-    overlay__set_route(node->network, &node->hub->spec.address4, mtu);
-    overlay__set_route(node->network, &node->hub->spec.address6, mtu);
+    set_route(node->network, &node->hub->spec.address4, mtu);
+    set_route(node->network, &node->hub->spec.address6, mtu);
 }
 
 /* What was measured of the way is void, because another node is meant. */
@@ -324,8 +351,8 @@ void overlay__change_node(struct hub_node *hub, const struct node *before)
         return;
     if (!ip_addr_equal(&before->address4, &hub->spec.address4) ||
         !ip_addr_equal(&before->address6, &hub->spec.address6)) {
-        overlay__set_route(node->network, &before->address4, 0);
-        overlay__set_route(node->network, &before->address6, 0);
+        set_route(node->network, &before->address4, 0);
+        set_route(node->network, &before->address6, 0);
         node->probes.routed = 0;
     }
     if (x25519_public_equal(&before->key, &hub->spec.key)) {

@@ -888,3 +888,10 @@ int preflight_judge(struct preflight_report *ret, const struct preflight_input *
     *ret = r;
     return 0;
 }
+
+void preflight_report_deinit(struct preflight_report *r)
+{
+    free(r->items);
+    free(r->pair_levels);
+    *r = (struct preflight_report)PREFLIGHT_REPORT_NULL;
+}

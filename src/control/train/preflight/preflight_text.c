@@ -1,8 +1,6 @@
 /* preflight_text.c - see preflight.h: a report as JSON and as text. */
 #include "train/preflight/preflight.h"
 
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "train/names/ifname.h"
@@ -24,13 +22,6 @@ const char *preflight_fault_name(enum preflight_fault f)
 const char *preflight_level_name(enum preflight_level l)
 {
     return level_names[l];
-}
-
-void preflight_report_deinit(struct preflight_report *r)
-{
-    free(r->items);
-    free(r->pair_levels);
-    *r = (struct preflight_report)PREFLIGHT_REPORT_NULL;
 }
 
 #define PAIRS_SHOWN 40 /* with more pairs the table would be too long to read */

@@ -246,7 +246,7 @@ int etcd_client_ask(struct etcd_client *c, const char *path, const char *body, n
     }
 }
 
-/* ---- etcd session ---------------------------------------------------------------------------- */
+/* ---- this hub's session ---------------------------------------------------------------------- */
 
 const char *etcd_session_key(const char *session, char buf[static ETCD_SESSION_MAX + 3])
 {
@@ -326,7 +326,7 @@ void etcd_session_add_put(
     etcd_add_put(to, prefix, etcd_session_key(s->name, key), text, (size_t)len, s->lease);
 }
 
-/* ---- etcd feed ------------------------------------------------------------------------------- */
+/* ---- the feed of changes --------------------------------------------------------------------- */
 
 /* Longest line: a fragment is about 1.5 MiB, a single value at most ETCD_RAW_MAX; in base64. */
 #define LINE_MAX_BYTES (8u << 20)

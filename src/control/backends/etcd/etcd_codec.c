@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "store/store_backend.h"
 
-/* ---- etcd url -------------------------------------------------------------------------------- */
+/* ---- the URL --------------------------------------------------------------------------------- */
 
 static int add_server(struct etcd_url *u, const char *text, bool is_tls, struct err *e)
 {
@@ -181,7 +181,7 @@ int etcd_url_password(const struct etcd_url *url, char ret[static ETCD_USER_MAX 
     return r;
 }
 
-/* ---- etcd codec ------------------------------------------------------------------------------ */
+/* ---- requests and answers -------------------------------------------------------------------- */
 
 void etcd_kvs_deinit(struct etcd_kvs *kvs)
 {

@@ -18,7 +18,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 
-/* ---- kube config ----------------------------------------------------------------------------- */
+/* ---- what "--store kubernetes:" says --------------------------------------------------------- */
 
 /* Where a pod finds its ServiceAccount. */
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
@@ -314,7 +314,7 @@ int kube_config_read(struct kube_config *ret, const char *where, struct err *e)
     return r;
 }
 
-/* ---- kube spec ------------------------------------------------------------------------------- */
+/* ---- an object's spec, and its hash ---------------------------------------------------------- */
 
 void kube_spec_hash_json(char ret[static KUBE_SPEC_HASH_MAX], const json_t *json)
 {
@@ -355,7 +355,7 @@ void kube_spec_hash(char ret[static KUBE_SPEC_HASH_MAX], const struct object_kin
     json_decref(normal);
 }
 
-/* ---- kube client ----------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* A ServiceAccount's token is replaced in its file while the old one still holds; it is read as
  * often as client-go does. */

@@ -14,7 +14,7 @@
 #include "os/clock.h"
 #include "store/memory.h"
 
-/* ---- kube journal ---------------------------------------------------------------------------- */
+/* ---- entries and states, as text ------------------------------------------------------------- */
 
 static const char *const op_names[] = {
     [STORE_OP_PUT] = "put",
@@ -252,10 +252,7 @@ size_t kube_cut(const char *text)
     return i;
 }
 
-/* ---- kube log -------------------------------------------------------------------------------- */
-
-/* the journal of a store in Kubernetes; see kubernetes.h. What it does not need any more
- * kubernetes.c removes. */
+/* ---- the journal; see kubernetes.h ----------------------------------------------------------- */
 
 /* After each entry whose number is a multiple of this, a state is written. */
 #define STATE_EVERY 512

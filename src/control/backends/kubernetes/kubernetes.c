@@ -11,14 +11,10 @@
 #include "os/thread.h"
 #include "store/memory.h"
 
-/* ---- kube tidy ------------------------------------------------------------------------------- */
+/* ---- removing Records that the journal does not need any more -------------------------------- */
 
-/* removing Records that the journal of a store in Kubernetes does not need any more: old entries,
- * the state before, and what hubs have left that died; see kubernetes_internal.h. */
-
-/*
- * Which entries and which state these are, kube_log.c notes when it has raised the floor.
- */
+/* Old entries, the state before, and what hubs have left that died. Which ones, kube_log.c notes
+ * when it has raised the floor. */
 
 /* Records that one step removes, and how long it waits for an answer. */
 #define TIDY_MAX 8

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "mesh/object/object_meta.h"
 
-/* ---- audit rings ----------------------------------------------------------------------------- */
+/* ---- the rings of entries -------------------------------------------------------------------- */
 
 #define CAP_FIRST 16
 
@@ -141,9 +141,7 @@ bool audit_rings_take(struct audit_rings *r, char ret_id[static AUDIT_ID_MAX])
     return true;
 }
 
-/* ---- audit subject --------------------------------------------------------------------------- */
-
-/* what an operation of a commit is about, whether the audit log tells of it, and in which words. */
+/* ---- what an operation of a commit is about, and in which words the log tells of it ---------- */
 
 /*
  * What goes with something else has no entry of its own; audit.h says what that is. Pure.

@@ -580,9 +580,7 @@ const struct objects_row objects_plain = {
     .remove = objects_remove,
 };
 
-/* ---- handlers objects ------------------------------------------------------------------------ */
-
-/* objects as an administrator reads, writes and removes them: the calls, for any kind. */
+/* ---- the calls: objects of any kind are read, written and removed ---------------------------- */
 
 /* The kinds of object that mean more to the hub than their rows in mesh/ say. */
 static const struct objects_row *const rows[] = {

@@ -322,10 +322,7 @@ void job_intake_end(struct job_network *n, nsec_t now)
     n->counts_now = (struct job_counts){0};
 }
 
-/* ---- job feed -------------------------------------------------------------------------------- */
-
-/* tells a rendezvous process which jobs there are, what is in them, and where it is to serve them.
- */
+/* ---- telling a rendezvous process of its jobs ------------------------------------------------ */
 
 /*
  * One job after the other, and each in that order: that there is such a job, what the store has of

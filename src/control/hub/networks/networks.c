@@ -22,9 +22,7 @@
 /* Room for the path of a key. */
 #define NETWORKS__PATH_ROOM 512
 
-/* ---- networks join --------------------------------------------------------------------------- */
-
-/* networks_join() of networks.h: this hub becomes a node of a network that another one has made. */
+/* ---- joining: this hub becomes a node of a network that another one has made ----------------- */
 
 /* A network that another hub has made, and that this hub joins. */
 struct joining {

@@ -595,7 +595,7 @@ int admin_record_decode(struct admin_record *ret, const char *key, const char *t
     return 0;
 }
 
-/* ---- audit record ---------------------------------------------------------------------------- */
+/* ---- entries of the audit log ---------------------------------------------------------------- */
 
 static const char *const audit_prefixes[] = {
     [AUDIT_CHANGE] = "audit/",
@@ -760,7 +760,7 @@ int audit_record_decode(struct audit_record *ret, const char *key, const char *t
     return fields_end(&f);
 }
 
-/* ---- owner record ---------------------------------------------------------------------------- */
+/* ---- what hubs tell each other --------------------------------------------------------------- */
 
 const char *owner_key(char buf[static RECORD_KEY_MAX], const char *prefix, const char *name)
 {

@@ -7,6 +7,7 @@ another program in its place, for as long as a rule of the packet filter leads t
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,8 @@ table ip astray {
 
 
 def routes(node: AgentNode) -> list[str]:
-    return sorted(line.split(" metric ")[0] for version in ("-4", "-6") for line in node.host.run(
+    """Where the routes lead; what a path carries is measured, and may grow meanwhile."""
+    return sorted(re.split(" metric | mtu ", line)[0] for version in ("-4", "-6") for line in node.host.run(
         ["ip", version, "route", "show", "dev", "weft0"], quiet=True).out.splitlines())
 
 

@@ -13,6 +13,8 @@
 #include "shared/port_tx.h"
 #include "wire/stun.h"
 
+/* ---- requests that were heard ---- */
+
 int stun_heard_init(struct stun_heard *h)
 {
     *h = (struct stun_heard){.items = calloc(STUN_HEARD_MAX, sizeof(*h->items))};
@@ -55,6 +57,8 @@ bool stun_heard_find(
     (void)pthread_mutex_unlock(&h->lock);
     return found;
 }
+
+/* ---- answers to STUN ---- */
 
 /*
  * When a STUN request is answered: docs/wire/stun.md.
@@ -118,7 +122,8 @@ static void stun_answer(struct stun_server *s, struct port_tx *tx, const struct 
     atomic_fetch_add_explicit(&s->n_answers, 1, memory_order_relaxed);
 }
 
-/* Answers a STUN request, or drops it with a reason; false when @run is none. */
+/* Answers a STUN request, or drops it with a reason; false when @run is none. On the server's
+ * worker, in the port's filter. */
 static bool stun_server_take(struct stun_server *s, struct port_tx *tx, const struct udp_run *run)
 {
     struct stun_request req;
@@ -131,6 +136,8 @@ static bool stun_server_take(struct stun_server *s, struct port_tx *tx, const st
         port_tx_drop(tx, DROP_STUN_INVALID, 1);
     return true;
 }
+
+/* ---- the relay ---- */
 
 /** What a worker has to itself; no two share a cache line. */
 struct relay_worker {

@@ -155,6 +155,8 @@ void icmp_send_too_big(
         write_frame(fd, frame, icmp_make_too_big(p, len, mtu, frame + TUN_HEADER));
 }
 
+/* ---- cutting IPv6 packets; section numbers are those of RFC 8200 ---- */
+
 /* 4.5: the fragment header: next header, zero, offset in units of 8 with M in the lowest bit, id */
 #define FRAGMENT_HEADER 8
 #define OFF_NEXT        6 /* in the IPv6 header */

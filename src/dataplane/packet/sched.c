@@ -1,6 +1,13 @@
 /* sched.c - see sched.h. */
 #include "packet/sched.h"
 
+static uint64_t bit(unsigned queue)
+{
+    return UINT64_C(1) << queue;
+}
+
+/* ---- queues and classes under a rate ---- */
+
 /* Of what is sent, a lower class that waits gets one part of so many. */
 #define LOWER_SHARE 16
 
@@ -10,15 +17,10 @@
 /* A queue may owe one frame of 64 KiB, and what went before it. */
 #define CREDIT_MIN (-2 * 65536)
 
-/* Queues of one class: every TRAFFIC_CLASS_N-th class_sched_bit. */
+/* Queues of one class: every TRAFFIC_CLASS_N-th bit. */
 #define CLASS_BITS UINT64_C(0x1111111111111111)
 
 _Static_assert(TRAFFIC_CLASS_N == 4, "CLASS_BITS");
-
-static uint64_t class_sched_bit(unsigned queue)
-{
-    return UINT64_C(1) << queue;
-}
 
 /* The queues of a class. */
 static uint64_t queues_of(const struct class_sched *s, unsigned class)
@@ -43,8 +45,8 @@ void class_sched_on_ready(struct class_sched *s, uint64_t mask)
 
 void class_sched_on_empty(struct class_sched *s, unsigned queue)
 {
-    s->ready &= ~class_sched_bit(queue);
-    s->fresh &= ~class_sched_bit(queue);
+    s->ready &= ~bit(queue);
+    s->fresh &= ~bit(queue);
 }
 
 /* Takes back those whose peers may be sent to by now. */
@@ -58,7 +60,7 @@ static void take_back(struct class_sched *s, nsec_t now)
         unsigned queue = (unsigned)__builtin_ctzll(left);
 
         if (s->due[queue] <= now)
-            s->aside &= ~class_sched_bit(queue);
+            s->aside &= ~bit(queue);
         else
             until = nsec_min(until, s->due[queue]);
     }
@@ -136,7 +138,7 @@ int class_sched_next(struct class_sched *s, unsigned closed, nsec_t now)
 
         if (s->credit[queue] > 0)
             return (int)queue;
-        s->fresh &= ~class_sched_bit(queue);
+        s->fresh &= ~bit(queue);
     }
     return (int)class_sched_by_turn(s, class, mask);
 }
@@ -169,14 +171,11 @@ void class_sched_set_aside(struct class_sched *s, unsigned queue, const void *pe
 {
     s->peer[queue] = peer;
     s->due[queue] = due;
-    s->aside |= class_sched_bit(queue);
+    s->aside |= bit(queue);
     s->until = nsec_min(s->until, due);
 }
 
-static uint64_t queue_sched_bit(unsigned queue)
-{
-    return UINT64_C(1) << queue;
-}
+/* ---- queues without a rate ---- */
 
 void queue_sched_on_ready(struct queue_sched *s, uint64_t mask)
 {
@@ -186,8 +185,8 @@ void queue_sched_on_ready(struct queue_sched *s, uint64_t mask)
 
 void queue_sched_on_empty(struct queue_sched *s, unsigned queue)
 {
-    s->ready &= ~queue_sched_bit(queue);
-    s->fresh &= ~queue_sched_bit(queue);
+    s->ready &= ~bit(queue);
+    s->fresh &= ~bit(queue);
 }
 
 unsigned queue_sched_begin(struct queue_sched *s)
@@ -218,10 +217,12 @@ int queue_sched_next(struct queue_sched *s)
     }
     queue = first ? (unsigned)__builtin_ctzll(first) : queue_sched_by_turn(s, s->left);
     s->is_turn_due = first != 0;
-    s->left &= ~queue_sched_bit(queue);
-    s->fresh &= ~queue_sched_bit(queue);
+    s->left &= ~bit(queue);
+    s->fresh &= ~bit(queue);
     return (int)queue;
 }
+
+/* ---- the rate itself ---- */
 
 /* At TRAFFIC_RATE_MIN a run of 64 KiB is 5.2 s, so this never overflows for what one call sends. */
 #define BYTES_MAX (UINT64_C(1) << 24)

@@ -7,7 +7,6 @@
 
 #include "base/drop.h"
 #include "shared/device_state.h"
-#include "shared/gates.h"
 #include "shared/port_state.h"
 
 static uint64_t key_hash(const struct device *d, const struct x25519_public *public)

@@ -32,7 +32,6 @@
 struct device;
 struct drops;
 struct router_node;
-struct sender;
 struct port;
 struct source_addr;
 
@@ -67,7 +66,7 @@ struct peer {
     uint16_t keepalive_s;        /* persistent keepalive, seconds; 0: off */
     bool is_unlinked;            /* about to be freed: nothing may be armed any more */
     bool is_relayed;    /* may be relayed to all others that may, while the device relays */
-    bool follows_route; /* so does our address towards it: see peer.h */
+    bool follows_route; /* so does our address towards it: see below */
     struct router_node *at_router; /* lent by the router; NULL: nothing is relayed for it */
 
     /* Changed with the gates closed, read inside them. */
@@ -82,7 +81,7 @@ struct peer {
     struct pace pace;           /* of what is sent to it; see shared/device_state.h */
     struct poll_link poll;      /* in port->polls */
     _Atomic bool has_moved;     /* its endpoint changed: for the listener */
-    _Atomic bool has_new_path;  /* it is answered in another way: for source_addr_check() */
+    _Atomic bool has_new_path;  /* it is answered in another way: the route is asked for */
     _Atomic bool has_confirmed; /* its keypair was confirmed: staged packets may go */
 
     /* Guarded by lock. Lock order: port->lock, gates, then this; a leaf but for keypairs. */
@@ -250,7 +249,3 @@ void source_addr_stop(struct source_addr *s);
 /** source_addr_tick() - check all peers, if that is due at @now. Under the lock. Returns when it
  * is due next; NSEC_NEVER: nothing is new. */
 nsec_t source_addr_tick(struct source_addr *s, nsec_t now);
-
-/** source_addr_check() - ask for the route to @peer, which speaks from or to another place than
- * before. Under the lock. */
-void source_addr_check(struct peer *peer, nsec_t now);

@@ -17,6 +17,136 @@
 #include "shared/gates.h"
 #include "shared/port_state.h"
 
+/* ---- the address that packets leave from ----------------------------------------------------- */
+
+/* A change comes in several pieces, as a rule: the old route goes, the new one comes. */
+#define SETTLE (100 * NSEC_PER_MSEC)
+
+/* A check of all peers costs a question to the kernel for each: it is not made more often than
+ * this, whatever goes on in the network. */
+#define CHECK_EVERY NSEC_PER_SEC
+
+struct source_addr {
+    struct port *port;       /* pins */
+    int fd;                  /* owns: news of routes; -1: none can be had */
+    struct loop_event event; /* of fd */
+    struct netlink nl;       /* for questions */
+    nsec_t due;              /* of the next check of all peers; NSEC_NEVER: nothing is new */
+    nsec_t checked_at;       /* when the last one was; 0: never */
+};
+
+/** Is the interface by which packets to a place leave the one by which packets from there came? */
+enum way {
+    WAY_UNKNOWN, /* there is no route at present, or it cannot be asked for */
+    WAY_SAME,
+    WAY_OTHER,
+};
+
+static enum way find_way(struct port *p, const struct udp_path *path)
+{
+    struct rtnl_flow flow = {.to = path->remote,
+        .from = path->local,
+        .from_port = p->sockets.listen_port,
+        .fwmark = p->sockets.fwmark};
+    unsigned ifindex;
+
+    /* A link-local address has but one interface. */
+    if (!p->source->nl.socket || ip_addr_is_none(&path->local) || path->ifindex == 0 ||
+        ip_addr_is_link_local(&path->local) || rtnl_way_out(&p->source->nl, &flow, &ifindex) != 0)
+        return WAY_UNKNOWN;
+    return ifindex == path->ifindex ? WAY_SAME : WAY_OTHER;
+}
+
+/* Asks for the route to @peer, which speaks from or to another place than before. */
+static void check_route(struct peer *peer, nsec_t now)
+{
+    struct port *p = peer->device->port;
+    struct udp_path left = peer_get_left(peer);
+    struct udp_path path = peer_get_path(peer);
+    enum way way = find_way(p, &path);
+
+    if (find_way(p, &left) == WAY_SAME)
+        peer_set_left(peer, NULL);
+    if (way == WAY_SAME)
+        peer->follows_route = true;
+    if (way != WAY_OTHER || !peer->follows_route)
+        return;
+    peer_set_left(peer, &path);
+    if (peer->device->link.is_up)
+        (void)sender_keepalive(p->sender, peer, now);
+}
+
+nsec_t source_addr_tick(struct source_addr *s, nsec_t now)
+{
+    struct device *d;
+    struct peer *peer;
+
+    if (now < s->due)
+        return s->due;
+    s->due = NSEC_NEVER;
+    s->checked_at = now;
+    list_foreach(d, &s->port->devices, siblings)
+        list_foreach(peer, &d->peers, siblings)
+            check_route(peer, now);
+    return s->due;
+}
+
+static void on_news(void *ctx, uint32_t epoll_events)
+{
+    struct source_addr *s = ctx;
+
+    if (!net_watch_read(s->fd) || s->due != NSEC_NEVER)
+        return;
+    s->due = clock_now() + SETTLE;
+    if (s->checked_at != 0)
+        s->due = nsec_max(s->due, s->checked_at + CHECK_EVERY);
+}
+
+int source_addr_new(struct source_addr **ret, struct port *p)
+{
+    struct source_addr *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return -ENOMEM;
+    s->port = p;
+    s->fd = -1;
+    s->due = NSEC_NEVER;
+    *ret = s;
+    return 0;
+}
+
+struct source_addr *source_addr_free(struct source_addr *s)
+{
+    free(s);
+    return NULL;
+}
+
+int source_addr_start(struct source_addr *s)
+{
+    int r = netlink_open(&s->nl, NETLINK_ROUTE);
+
+    if (r == 0)
+        r = s->fd = net_watch_open();
+    if (r >= 0) {
+        s->event = (struct loop_event){.fd = s->fd, .fn = on_news, .ctx = s};
+        r = loop_add(&s->port->loop, &s->event, EPOLLIN);
+    }
+    if (r < 0)
+        source_addr_stop(s);
+    return r < 0 ? r : 0;
+}
+
+void source_addr_stop(struct source_addr *s)
+{
+    netlink_close(&s->nl);
+    if (s->fd >= 0)
+        (void)close(s->fd);
+    s->fd = -1;
+    s->due = NSEC_NEVER;
+}
+
+/* ---- what is due ----------------------------------------------------------------------------- */
+
 void peer_forget_session(struct peer *peer)
 {
     struct keypairs_evicted evicted;
@@ -82,7 +212,7 @@ static void take_told(struct peer *peer, nsec_t now)
     if (atomic_exchange(&peer->has_moved, false))
         tell_listener(peer);
     if (atomic_exchange(&peer->has_new_path, false))
-        source_addr_check(peer, now);
+        check_route(peer, now);
     if (atomic_exchange(&peer->has_confirmed, false))
         handshake_io_session_ready(peer, now);
     poll_one(peer, now);
@@ -100,131 +230,4 @@ void peer_poll_told(struct port *p)
         take_told(peer, now);
     }
     sender_flush(p->sender);
-}
-
-/* ---- the address that packets leave from ----------------------------------------------------- */
-
-/* A change comes in several pieces, as a rule: the old route goes, the new one comes. */
-#define SETTLE (100 * NSEC_PER_MSEC)
-
-/* A check of all peers costs a question to the kernel for each: it is not made more often than
- * this, whatever goes on in the network. */
-#define CHECK_EVERY NSEC_PER_SEC
-
-struct source_addr {
-    struct port *port;       /* pins */
-    int fd;                  /* owns: news of routes; -1: none can be had */
-    struct loop_event event; /* of fd */
-    struct netlink nl;       /* for questions */
-    nsec_t due;              /* of the next check of all peers; NSEC_NEVER: nothing is new */
-    nsec_t checked_at;       /* when the last one was; 0: never */
-};
-
-/** Is the interface by which packets to a place leave the one by which packets from there came? */
-enum way {
-    WAY_UNKNOWN, /* there is no route at present, or it cannot be asked for */
-    WAY_SAME,
-    WAY_OTHER,
-};
-
-static enum way find_way(struct port *p, const struct udp_path *path)
-{
-    struct rtnl_flow flow = {.to = path->remote,
-        .from = path->local,
-        .from_port = p->sockets.listen_port,
-        .fwmark = p->sockets.fwmark};
-    unsigned ifindex;
-
-    /* A link-local address has but one interface. */
-    if (!p->source->nl.socket || ip_addr_is_none(&path->local) || path->ifindex == 0 ||
-        ip_addr_is_link_local(&path->local) || rtnl_way_out(&p->source->nl, &flow, &ifindex) != 0)
-        return WAY_UNKNOWN;
-    return ifindex == path->ifindex ? WAY_SAME : WAY_OTHER;
-}
-
-void source_addr_check(struct peer *peer, nsec_t now)
-{
-    struct port *p = peer->device->port;
-    struct udp_path left = peer_get_left(peer);
-    struct udp_path path = peer_get_path(peer);
-    enum way way = find_way(p, &path);
-
-    if (find_way(p, &left) == WAY_SAME)
-        peer_set_left(peer, NULL);
-    if (way == WAY_SAME)
-        peer->follows_route = true;
-    if (way != WAY_OTHER || !peer->follows_route)
-        return;
-    peer_set_left(peer, &path);
-    if (peer->device->link.is_up)
-        (void)sender_keepalive(p->sender, peer, now);
-}
-
-nsec_t source_addr_tick(struct source_addr *s, nsec_t now)
-{
-    struct device *d;
-    struct peer *peer;
-
-    if (now < s->due)
-        return s->due;
-    s->due = NSEC_NEVER;
-    s->checked_at = now;
-    list_foreach(d, &s->port->devices, siblings)
-        list_foreach(peer, &d->peers, siblings)
-            source_addr_check(peer, now);
-    return s->due;
-}
-
-static void on_news(void *ctx, uint32_t epoll_events)
-{
-    struct source_addr *s = ctx;
-
-    if (!net_watch_read(s->fd) || s->due != NSEC_NEVER)
-        return;
-    s->due = clock_now() + SETTLE;
-    if (s->checked_at != 0)
-        s->due = nsec_max(s->due, s->checked_at + CHECK_EVERY);
-}
-
-int source_addr_new(struct source_addr **ret, struct port *p)
-{
-    struct source_addr *s = calloc(1, sizeof(*s));
-
-    if (!s)
-        return -ENOMEM;
-    s->port = p;
-    s->fd = -1;
-    s->due = NSEC_NEVER;
-    *ret = s;
-    return 0;
-}
-
-struct source_addr *source_addr_free(struct source_addr *s)
-{
-    free(s);
-    return NULL;
-}
-
-int source_addr_start(struct source_addr *s)
-{
-    int r = netlink_open(&s->nl, NETLINK_ROUTE);
-
-    if (r == 0)
-        r = s->fd = net_watch_open();
-    if (r >= 0) {
-        s->event = (struct loop_event){.fd = s->fd, .fn = on_news, .ctx = s};
-        r = loop_add(&s->port->loop, &s->event, EPOLLIN);
-    }
-    if (r < 0)
-        source_addr_stop(s);
-    return r < 0 ? r : 0;
-}
-
-void source_addr_stop(struct source_addr *s)
-{
-    netlink_close(&s->nl);
-    if (s->fd >= 0)
-        (void)close(s->fd);
-    s->fd = -1;
-    s->due = NSEC_NEVER;
 }

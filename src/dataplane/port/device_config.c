@@ -22,6 +22,8 @@
 #include "wire/wg.h"
 #include "worker/tx.h"
 
+/* ---- rates ---- */
+
 /* Queues by class; where that cannot be, all packets are of one class. */
 static void sort_queues(struct device *d, bool by_class)
 {
@@ -34,7 +36,7 @@ static void sort_queues(struct device *d, bool by_class)
     atomic_store(&d->shaping.has_classes, by_class && r == 0);
 }
 
-static void set(struct device *d, struct pace *pace, uint64_t bits_per_s)
+static void set_rate(struct device *d, struct pace *pace, uint64_t bits_per_s)
 {
     bool was_on = d->shaping.n_rates > 0;
 
@@ -51,24 +53,26 @@ static void set(struct device *d, struct pace *pace, uint64_t bits_per_s)
 
 void shaping_config_set(struct device *d, uint64_t bits_per_s)
 {
-    set(d, &d->shaping.all, bits_per_s);
+    set_rate(d, &d->shaping.all, bits_per_s);
 }
 
 void shaping_config_set_class(struct device *d, enum traffic_class class, uint64_t bits_per_s)
 {
-    set(d, &d->shaping.classes[class], bits_per_s);
+    set_rate(d, &d->shaping.classes[class], bits_per_s);
 }
 
 void shaping_config_set_peer(struct peer *peer, uint64_t bits_per_s)
 {
     if (bits_per_s != 0 || pace_rate(&peer->pace) != 0)
-        set(peer->device, &peer->pace, bits_per_s);
+        set_rate(peer->device, &peer->pace, bits_per_s);
 }
 
 void shaping_config_show_dscp(struct device *d, bool shows)
 {
     atomic_store(&d->shaping.shows_dscp, shows);
 }
+
+/* ---- keys and peers ---- */
 
 void device_config_set_key(struct device *d, const struct x25519_secret *secret)
 {
@@ -151,6 +155,8 @@ void device_config_set_cipher(struct peer *peer, struct noise_choice choice)
         peer_tell(peer);
     (void)keypair_unref(kp);
 }
+
+/* ---- the interface ---- */
 
 static void start_peers(struct device *d, nsec_t now)
 {

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/traffic.h"
 #include "noise/profile.h"
-#include "packet/sched.h"
 
 struct device;
 struct peer;

@@ -114,6 +114,7 @@ static void *control_main(void *arg)
     return NULL;
 }
 
+/* Under the port's lock. */
 static int control_start(struct port *p)
 {
     const struct cpulist *cpus = &p->opt.cpus;
@@ -122,6 +123,7 @@ static int control_start(struct port *p)
         &p->control_thread, "control", cpus->n ? cpus->cpu[cpus->n - 1] : -1, control_main, p);
 }
 
+/* Waits for its end, after p->is_stopping was set. Outside the lock. */
 static void control_stop(struct port *p)
 {
     loop_wake(&p->loop);

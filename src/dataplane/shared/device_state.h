@@ -4,7 +4,6 @@
 #pragma once
 
 #include <net/if.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +22,6 @@
 #include "shared/options.h"
 #include "shared/port_state.h"
 
-struct port;
 struct relay;
 struct router_network;
 struct tx_worker;

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"

@@ -1,7 +1,6 @@
 /* gates.c - see gates.h. */
 #include "shared/gates.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -10,6 +9,8 @@
 #include "os/log.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
+
+/* ---- the gates ---- */
 
 void port_gates_close(struct port *p, struct device *d)
 {
@@ -37,18 +38,14 @@ void port_gates_open(struct port *p, struct device *d)
     gate_open(&p->gate);
 }
 
-void port_gates_pass(struct port *p)
-{
-    gate_close(&p->gate);
-    gate_open(&p->gate);
-}
-
 void port_gates_set_filter(struct port *p, port_filter_fn fn, void *ctx)
 {
     gate_close(&p->gate);
     p->filter = (struct port_filter){.fn = fn, .ctx = ctx};
     gate_open(&p->gate);
 }
+
+/* ---- keypairs that go ---- */
 
 /* They are freed this soon, or when this many wait. */
 #define RECLAIM_DELAY (200 * NSEC_PER_MSEC)
@@ -72,11 +69,19 @@ void retire_keypairs(struct port *p, const struct keypairs_evicted *evicted)
     }
 }
 
+/* Waits until every rx worker has left the gate once: what was unlinked before is used by none of
+ * them any more. */
+static void pass_gate(struct port *p)
+{
+    gate_close(&p->gate);
+    gate_open(&p->gate);
+}
+
 void retire_reclaim(struct port *p)
 {
     struct retired *r = &p->retired;
 
-    port_gates_pass(p);
+    pass_gate(p);
     while (r->first) {
         struct keypair *kp = container_of(r->first, struct keypair, link);
 
@@ -93,6 +98,8 @@ nsec_t retire_tick(struct port *p, nsec_t now)
         retire_reclaim(p);
     return p->retired.due;
 }
+
+/* ---- sockets ---- */
 
 /* A port that is taken is asked for again after so long. */
 #define RETRY_AFTER (200 * NSEC_PER_MSEC)

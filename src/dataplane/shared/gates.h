@@ -3,7 +3,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -32,10 +31,6 @@ void port_gates_close(struct port *p, struct device *d);
 
 /** port_gates_open() - let them in again; @d as it was given to port_gates_close(). */
 void port_gates_open(struct port *p, struct device *d);
-
-/** port_gates_pass() - wait until every rx worker has left the gate once: what was unlinked before
- * is used by none of them any more. */
-void port_gates_pass(struct port *p);
 
 /** port_gates_set_filter() - set the port's filter with the gate closed; NULL: none. */
 void port_gates_set_filter(struct port *p, port_filter_fn fn, void *ctx);

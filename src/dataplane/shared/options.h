@@ -1,5 +1,5 @@
 /*
- * options.h - what who makes a port or a device gives it.
+ * options.h - what a port and a device are told by whoever makes them.
  */
 #pragma once
 

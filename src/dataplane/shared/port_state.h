@@ -41,7 +41,6 @@
 #include "shared/rx_waiter.h"
 
 struct device;
-struct udp_outbox;
 struct handshake_limits;
 struct rx_worker;
 struct sender;
@@ -148,7 +147,7 @@ struct port {
     bool is_running;                 /* port.c: devices that come later start their threads */
     unsigned n_receiving;            /* port.c: rx workers whose threads run */
     bool is_controlled;              /* port.c: the control thread runs */
-    pthread_t control_thread;        /* control.c */
+    pthread_t control_thread;        /* port.c */
 };
 
 /** port_state_sockets() - what others than the rx workers send with. Inside a gate or under the

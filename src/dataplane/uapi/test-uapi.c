@@ -6,7 +6,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "packet/sched.h"
 #include "uapi/uapi_internal.h"
 
 #define KEY_HEX "00112233445566778899aabbccddeeff0123456789abcdef0123456789abcdef"

@@ -57,6 +57,8 @@ int uapi_handle(struct device *d, const char *in, size_t len, char **ret_out, si
     return 0;
 }
 
+/* ---- the socket ---- */
+
 #define CLIENTS_MAX 64
 
 /* Read at a time, so that a long configuration does not stop the rest. */

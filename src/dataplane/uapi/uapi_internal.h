@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "base/traffic.h"
 #include "crypto/x25519.h"
 #include "noise/identity.h"
 #include "noise/profile.h"
-#include "packet/sched.h"
 
 struct device;
 

@@ -2,13 +2,11 @@
 #include "uapi/uapi_internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/parse.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "packet/sched.h"
 
 typedef int (*value_fn)(struct uapi_item *ret, const char *value);
 

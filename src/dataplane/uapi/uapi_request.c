@@ -2,7 +2,6 @@
 #include "uapi/uapi_internal.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "base/secret.h"

@@ -39,6 +39,13 @@
 #include "wire/ip.h"
 #include "wire/wg.h"
 
+static void drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
+{
+    drop_count(&w->drops, reason, n);
+}
+
+/* ---- to the interface ---- */
+
 /* Pins @drops, the worker's. */
 static void frame_writer_init(struct frame_writer *w, unsigned worker, struct drops *drops)
 {
@@ -119,11 +126,6 @@ struct tally {
     uint64_t n_bytes; /* of their messages */
 };
 
-static void rx_data_drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
-{
-    drop_count(&w->drops, reason, n);
-}
-
 /* Stage: open. From *@off on, at most a chunk. */
 static void open_some(struct rx_worker *w, const struct keypair *kp, const struct udp_run *run,
     uint32_t *off, struct opened *o)
@@ -133,7 +135,7 @@ static void open_some(struct rx_worker *w, const struct keypair *kp, const struc
         uint8_t *msg = run->buf + *off;
 
         if (!keypair_open(kp, w->lane, msg, len, &o->counter[o->n])) {
-            rx_data_drop(w, DROP_TAG_INVALID, 1);
+            drop(w, DROP_TAG_INVALID, 1);
             continue;
         }
         o->data[o->n] = msg + sizeof(struct wg_data);
@@ -149,15 +151,15 @@ static void deliver(struct rx_worker *w, struct peer *peer, uint8_t *p, uint32_t
     int r = ip_parse(p, len, &ip);
 
     if (r != 0) {
-        rx_data_drop(w, r == IP_E_NOT_IP ? DROP_NOT_IP : DROP_INNER_LENGTH, 1);
+        drop(w, r == IP_E_NOT_IP ? DROP_NOT_IP : DROP_INNER_LENGTH, 1);
         return;
     }
     if (allowedips_find(&d->allowed, &ip.src) != &peer->allowed) {
-        rx_data_drop(w, DROP_SOURCE_NOT_ALLOWED, 1);
+        drop(w, DROP_SOURCE_NOT_ALLOWED, 1);
         return;
     }
     if (!device_accept_has(&d->accept, p, &ip)) {
-        rx_data_drop(w, DROP_NOT_SERVED, 1);
+        drop(w, DROP_NOT_SERVED, 1);
         return;
     }
     if ((tos & IP_ECN_MASK) == IP_ECN_CE)
@@ -171,7 +173,7 @@ static void deliver_fresh(struct rx_worker *w, struct peer *peer, const struct o
 {
     for (unsigned i = 0; i < o->n; i++) {
         if (!o->is_fresh[i]) {
-            rx_data_drop(w, DROP_REPLAYED, 1);
+            drop(w, DROP_REPLAYED, 1);
             continue;
         }
         tally->n_fresh++;
@@ -227,7 +229,7 @@ static void rx_data_take(struct rx_worker *w, const struct run_part *part)
     struct peer *peer;
 
     if (!kp || !keypair_can_receive(kp, w->tx.now)) {
-        rx_data_drop(w, kp ? DROP_SESSION_EXPIRED : DROP_UNKNOWN_INDEX, part->n);
+        drop(w, kp ? DROP_SESSION_EXPIRED : DROP_UNKNOWN_INDEX, part->n);
         return;
     }
     peer = kp->owner;
@@ -240,14 +242,6 @@ static void rx_data_take(struct rx_worker *w, const struct run_part *part)
     }
     if (tally.n_fresh > 0)
         learn(w, peer, kp, run, &tally);
-}
-
-/* Receive calls before anything else that has happened is looked at. */
-#define RECEIVES_PER_EVENT 8
-
-static void rx_drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
-{
-    drop_count(&w->drops, reason, n);
 }
 
 /* ---- one datagram that is no data ---- */
@@ -263,7 +257,7 @@ static void take_handshake(struct rx_worker *w, const struct udp_run *one, enum 
     if (kind == RUN_HANDSHAKE &&
         !(d = addressee_find(&w->addressee, &p->devices, &one->path.remote.addr, one->buf, one->len,
               w->tx.now, &why))) {
-        rx_drop(w, why, 1);
+        drop(w, why, 1);
         return;
     }
     if (d && handshake_queue_is_loaded(&p->handshakes, w->tx.now))
@@ -273,7 +267,7 @@ static void take_handshake(struct rx_worker *w, const struct udp_run *one, enum 
             &p->handshakes, &w->handshakes, d, is_proven, &one->path, one->buf, one->len))
         w->has_handshakes = true;
     else
-        rx_drop(w, DROP_QUEUE_FULL, 1);
+        drop(w, DROP_QUEUE_FULL, 1);
 }
 
 /* Stage: path frames. To the agent, if one is there. */
@@ -282,7 +276,7 @@ static void take_frame(struct rx_worker *w, const struct udp_run *one)
     enum drop_reason why;
 
     if (!frame_client_offer(&w->port->frames, &w->frame_rate, one, w->tx.now, &why))
-        rx_drop(w, why, 1);
+        drop(w, why, 1);
 }
 
 /* ---- receive ---- */
@@ -302,10 +296,10 @@ static void take_part(struct rx_worker *w, const struct run_part *part)
         take_frame(w, &part->run);
         break;
     case RUN_TRUNCATED:
-        rx_drop(w, DROP_TRUNCATED, 1);
+        drop(w, DROP_TRUNCATED, 1);
         break;
     case RUN_UNKNOWN:
-        rx_drop(w, DROP_UNKNOWN_TYPE, 1);
+        drop(w, DROP_UNKNOWN_TYPE, 1);
         break;
     }
 }
@@ -353,6 +347,9 @@ static bool receive(struct rx_worker *w, int fd)
 }
 
 /* ---- the thread ---- */
+
+/* Receive calls before anything else that has happened is looked at. */
+#define RECEIVES_PER_EVENT 8
 
 /* What is ready: an event of somebody else's, or a socket, which is read until it is empty. */
 static void on_ready(struct rx_worker *w, uint64_t what)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- heap ---- */
+
 static bool is_before(const struct heap_item *a, const struct heap_item *b)
 {
     return a->due != b->due ? a->due < b->due : a->order < b->order;
@@ -130,6 +132,8 @@ struct heap_link *heap_pop_due(struct heap *h, nsec_t now)
     heap_remove(h, first);
     return first;
 }
+
+/* ---- hash table ---- */
 
 #define HTAB_BITS_MIN 4
 #define HTAB_BITS_MAX 28
@@ -266,6 +270,8 @@ uint64_t hash_u64(uint64_t seed, uint64_t v)
 {
     return hash_bytes(seed, &v, sizeof(v));
 }
+
+/* ---- queue ---- */
 
 int mpsc_init(struct mpsc_ring *r, size_t cap)
 {

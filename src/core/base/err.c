@@ -1,4 +1,4 @@
-/* err.c - see err.h. */
+/* err.c - failure texts; see err.h. */
 #include "base/err.h"
 
 #include <errno.h>
@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "base/text.h"
-
-/* Failure texts; the scheme is in err.h. */
 
 /* The static analyzer's macro is for callers. */
 #undef err_set

@@ -30,6 +30,8 @@ bool secret_is_zero(const void *p, size_t len)
     return any == 0;
 }
 
+/* ---- randomness ---- */
+
 /* Steele, Lea, Flood: "Fast splittable pseudorandom number generators" (2014). */
 static uint64_t splitmix64(uint64_t *state)
 {

@@ -8,6 +8,8 @@
 
 #include "base/secret.h"
 
+/* ---- text that grows ---- */
+
 void str_deinit(struct str *s)
 {
     if (s->text)
@@ -102,6 +104,12 @@ char *str_take(struct str *s, size_t *ret_len)
     *s = (struct str)STR_NULL;
     return text;
 }
+
+/*
+ * ---- hex and base64 ----
+ *
+ * No table lookups: an index that depends on a key leaks through the cache.
+ */
 
 /* All ones if lo <= c <= hi, else zero. Operands are small non-negative numbers. */
 static unsigned in_range(int c, int lo, int hi)
@@ -272,6 +280,8 @@ bool base64url_decode(const char *text, size_t text_len, void *out, size_t cap, 
     return true;
 }
 
+/* ---- UTF-8 ---- */
+
 /* The forms of RFC 3629 section 4. */
 static const struct {
     uint8_t first;  /* of the first byte: from */
@@ -351,6 +361,8 @@ size_t text_cut(const char *text, size_t len, size_t max)
         len--;
     return len;
 }
+
+/* ---- columns ---- */
 
 void table_init(struct table *t, unsigned n_columns)
 {

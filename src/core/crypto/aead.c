@@ -1,4 +1,4 @@
-/* aead.c - the table of back ends, the choice among them, and lanes; see aead.h. */
+/* aead.c - the table of back ends, the choice among them, lanes, and XChaCha20; see aead.h. */
 #include "crypto/aead.h"
 
 #include <assert.h>
@@ -143,6 +143,8 @@ const struct aead_algorithm *aead_best(enum aead_cipher cipher, const char *back
     return NULL;
 }
 
+/* ---- lanes ---- */
+
 /* Direct-mapped by the key's address; a batch seldom holds more keys than this. */
 #define LANE_SLOTS 16
 
@@ -265,6 +267,8 @@ bool aead_open_once(const struct aead_algorithm *alg, const struct aead_key *key
     return ok;
 }
 
+/* ---- how fast it is ---- */
+
 /* Packets in a short run: some twenty microseconds, far above what reading a clock costs. */
 #define RUN_PACKETS 16
 
@@ -308,6 +312,8 @@ uint32_t aead_speed(const struct aead_algorithm *alg, nsec_t budget, aead_clock_
         return 0;
     return (uint32_t)(2 * RUN_PACKETS * AEAD_SPEED_PACKET * NSEC_PER_SEC / best / 1000000);
 }
+
+/* ---- XChaCha20-Poly1305 ---- */
 
 static EVP_CIPHER *chacha20;
 

@@ -1,5 +1,5 @@
 /*
- * aead_internal.h - the back ends, for the table in aead.c and for their own files only.
+ * aead_internal.h - the back ends for the table in aead.c, and our own cipher behind two of them.
  */
 #pragma once
 
@@ -9,8 +9,7 @@
 
 #include "crypto/aead.h"
 
-/* The back ends, for the table in aead.c and for aead.c only. */
-
+/* The back ends, each in a file aead_*.c. */
 extern const struct aead_algorithm aead__openssl_chacha20poly1305;
 extern const struct aead_algorithm aead__openssl_aes256gcm;
 extern const struct aead_algorithm aead__boringssl_chacha20poly1305;

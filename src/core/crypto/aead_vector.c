@@ -1,5 +1,5 @@
 /*
- * aead_vector.c - the back ends "avx512" and "avx2": aead_internal.h in the table.
+ * aead_vector.c - the back ends "avx512" and "avx2": our own ChaCha20-Poly1305.
  *
  * There is nothing to expand or to allocate per key, so a context is the key.
  */

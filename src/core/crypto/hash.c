@@ -145,7 +145,10 @@ void blake2s_mac32(const void *key, size_t key_len, const void *a, size_t a_len,
     hash(key, key_len, a, a_len, b, b_len, ret->b, sizeof(ret->b));
 }
 
-void hmac_blake2s(
+/* ---- HMAC and HKDF ---- */
+
+/* HMAC(@key, @data), @len bytes of it. */
+static void hmac_blake2s(
     const struct blake2s_digest *key, const void *data, size_t len, struct blake2s_digest *ret)
 {
     struct {

@@ -46,10 +46,6 @@ void blake2s_mac32(const void *key, size_t key_len, const void *a, size_t a_len,
  * Spec: whitepaper 5.4 (HMAC, KDFn); RFC 2104; RFC 5869 without salt and info.
  */
 
-/** hmac_blake2s() - HMAC(@key, @data), @len bytes of it. Threads: any. */
-void hmac_blake2s(
-    const struct blake2s_digest *key, const void *data, size_t len, struct blake2s_digest *ret);
-
 /**
  * hkdf() - KDFn(@key, @input), n by how many outputs are wanted
  * @key:	the chaining key

@@ -184,6 +184,8 @@ void x25519_secret_write_hex(const struct x25519_secret *secret, char buf[static
     hex_encode(secret->b, sizeof(secret->b), buf);
 }
 
+/* ---- by OpenSSL ---- */
+
 /*
  * X25519 by OpenSSL's libcrypto, which has it in assembly for CPUs with ADX.
  *
@@ -194,7 +196,7 @@ void x25519_secret_write_hex(const struct x25519_secret *secret, char buf[static
  */
 
 /* What the algorithm is called among others in a provider's list. */
-#define NAME "X25519"
+#define PROVIDER_NAME "X25519"
 
 typedef void (*any_fn)(void);
 
@@ -220,8 +222,9 @@ static const OSSL_DISPATCH *find_table(const OSSL_PROVIDER *from, int operation)
     const OSSL_ALGORITHM *a = OSSL_PROVIDER_query_operation(from, operation, &no_cache);
 
     for (; a && a->algorithm_names; a++)
-        if (strncmp(a->algorithm_names, NAME, strlen(NAME)) == 0 &&
-            (a->algorithm_names[strlen(NAME)] == ':' || a->algorithm_names[strlen(NAME)] == '\0'))
+        if (strncmp(a->algorithm_names, PROVIDER_NAME, strlen(PROVIDER_NAME)) == 0 &&
+            (a->algorithm_names[strlen(PROVIDER_NAME)] == ':' ||
+                a->algorithm_names[strlen(PROVIDER_NAME)] == '\0'))
             return a->implementation;
     return NULL;
 }
@@ -257,7 +260,7 @@ static void ladder_load(void)
 {
     const OSSL_PROVIDER *from;
 
-    provider.exchange = EVP_KEYEXCH_fetch(NULL, NAME, NULL);
+    provider.exchange = EVP_KEYEXCH_fetch(NULL, PROVIDER_NAME, NULL);
     from = provider.exchange ? EVP_KEYEXCH_get0_provider(provider.exchange) : NULL;
     if (!from)
         return;
@@ -332,6 +335,8 @@ bool x25519__ladder(const struct x25519_secret *secret, struct x25519_public *re
     return ok;
 }
 
+/* ---- by libsodium ---- */
+
 /*
  * The base point's multiples by libsodium, loaded where it is installed.
  *
@@ -339,8 +344,8 @@ bool x25519__ladder(const struct x25519_secret *secret, struct x25519_public *re
  * OpenSSL's ladder takes 39. For any other point the ladder is faster.
  */
 
-#define LIBRARY  "libsodium.so.23"
-#define FUNCTION "crypto_scalarmult_curve25519_base"
+#define SODIUM_LIBRARY  "libsodium.so.23"
+#define SODIUM_FUNCTION "crypto_scalarmult_curve25519_base"
 
 static struct {
     pthread_once_t once;
@@ -349,8 +354,8 @@ static struct {
 
 static void sodium_load(void)
 {
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    void *p = library ? dlsym(library, FUNCTION) : NULL;
+    void *library = dlopen(SODIUM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    void *p = library ? dlsym(library, SODIUM_FUNCTION) : NULL;
 
     memcpy(&sodium.multiply, &p, sizeof(p));
 }

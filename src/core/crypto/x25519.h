@@ -107,7 +107,7 @@ void x25519_secret_write(const struct x25519_secret *secret, char buf[static X25
 /** x25519_secret_write_hex() - the same in hex, for the UAPI. */
 void x25519_secret_write_hex(const struct x25519_secret *secret, char buf[static X25519_HEX_MAX]);
 
-/* Who multiplies; for x25519*.c and their test only. */
+/* Who multiplies; for x25519.c and its test only. */
 
 /** x25519__ladder() - x25519_derive_public() by OpenSSL's ladder: always there, and the judge. */
 bool x25519__ladder(const struct x25519_secret *secret, struct x25519_public *ret);

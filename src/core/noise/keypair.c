@@ -9,6 +9,8 @@
 #include "base/secret.h"
 #include "wire/wg.h"
 
+/* ---- the window ---- */
+
 #define BLOCK_BITS 64
 #define N_BLOCKS   (REPLAY_BITS / BLOCK_BITS)
 
@@ -48,6 +50,8 @@ bool replay_check(struct replay *w, uint64_t counter)
     *block |= bit;
     return true;
 }
+
+/* ---- one keypair ---- */
 
 /* 6.1, and what AES-GCM needs instead. */
 static const struct {
@@ -190,6 +194,8 @@ void keypair_check_counters(struct keypair *kp, const uint64_t *counters, size_t
         ret_fresh[i] = replay_check(&kp->replay, counters[i]);
     (void)pthread_mutex_unlock(&kp->replay_lock);
 }
+
+/* ---- a peer's three ---- */
 
 void keypairs_init(struct keypairs *ks)
 {

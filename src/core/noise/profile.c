@@ -79,6 +79,8 @@ static const char *const names[] = {"false", "true", "session"};
 
 _Static_assert(sizeof(names) / sizeof(*names) == PIN_N, "a name each");
 
+/* ---- pins ---- */
+
 const char *pin_name(enum pin pin)
 {
     return names[pin];

@@ -111,9 +111,6 @@ struct router_node *router__sender(
 bool router__is_blocked(
     const struct router *r, const struct router_node *a, const struct router_node *b);
 
-/** router__mac1_key() - for messages to @public. */
-void router__mac1_key(struct router_mac1_key *ret, const struct x25519_public *public);
-
 /** router__pass() - the verdict: not the relay's. */
 static inline struct router_verdict router__pass(void)
 {

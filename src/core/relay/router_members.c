@@ -7,7 +7,8 @@
 #include "relay/router.h"
 #include "relay/router_internal.h"
 
-void router__mac1_key(struct router_mac1_key *ret, const struct x25519_public *public)
+/* For messages to @public. */
+static void mac1_key(struct router_mac1_key *ret, const struct x25519_public *public)
 {
     static const char label[8] = {'m', 'a', 'c', '1', '-', '-', '-', '-'}; /* whitepaper 5.4 */
 
@@ -183,7 +184,7 @@ int router_node_add(struct router_node **ret, struct router *r, struct router_ne
     if (!node)
         return -ENOMEM;
     node->network = net;
-    router__mac1_key(&node->key, key);
+    mac1_key(&node->key, key);
     list_init(&node->blocks);
     (void)pthread_mutex_lock(&r->changing);
     lease_party_init(&node->leases, r->next_id++);
@@ -224,7 +225,7 @@ int router_network_add(
     if (!net)
         return -ENOMEM;
     list_init(&net->nodes);
-    router__mac1_key(&net->hub_key, hub);
+    mac1_key(&net->hub_key, hub);
     (void)pthread_mutex_lock(&r->changing);
     list_add_tail(&r->networks, &net->in_router);
     (void)pthread_mutex_unlock(&r->changing);

@@ -269,6 +269,8 @@ void ip_v4_set_checksum(void *p, size_t header_len)
     memcpy(field, &checksum, sizeof(checksum));
 }
 
+/* ---- echo ---- */
+
 #define V4_REQUEST 8
 #define V4_ANSWER  0
 #define V6_REQUEST 128

@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "crypto/hash.h"
 
+/* ---- frames ---- */
+
 int stream_frame_next(struct reader *in, const uint8_t **ret, size_t *ret_len)
 {
     struct reader r = *in;
@@ -46,6 +48,8 @@ void stream_frame_put_beat(struct writer *out)
 {
     writer_be16(out, 0);
 }
+
+/* ---- who may open one ---- */
 
 static const char label[] = "weft stream 1";
 static const char scheme[] = "Weft-Stream ";

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/err.h"
 #include "base/secret.h"
 #include "mesh/config/diff.h"
 

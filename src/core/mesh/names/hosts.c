@@ -1,4 +1,4 @@
-/* hosts.c - see hosts.h. A file's text comes first, then the names, and what is checked. */
+/* hosts.c - see hosts.h: the text of a hosts file, the names in it, and which of them may be. */
 #include "mesh/names/hosts.h"
 
 #include <errno.h>
@@ -173,7 +173,7 @@ struct name_set {
     bool failed;
 };
 
-static void names_deinit(struct name_set *names)
+static void name_set_deinit(struct name_set *names)
 {
     free(names->items);
 }
@@ -224,14 +224,14 @@ static void collect_names(struct name_set *ret, const char *text, size_t len)
 
 static bool has_name(const struct name_set *names, const struct piece *name)
 {
-    return names->n > 0 && bsearch(name, names->items, names->n,
-                                          sizeof(*names->items), compare_names) != NULL;
+    return names->n > 0 &&
+           bsearch(name, names->items, names->n, sizeof(*names->items), compare_names) != NULL;
 }
 
 bool hosts_mark_taken(
     struct hosts_extra *extras, size_t n_extras, const char *file, size_t len, const char *owner)
 {
-    _cleanup_(names_deinit) struct name_set names = {.n = 0};
+    _cleanup_(name_set_deinit) struct name_set names = {.n = 0};
     _cleanup_(str_deinit) struct str now = STR_NULL;
     _cleanup_(str_deinit) struct str rest = STR_NULL;
     const struct piece whole = {owner, strlen(owner)};
@@ -252,8 +252,7 @@ bool hosts_mark_taken(
 
 /* One line of a block: the address and the qualified name, and those extras that nobody else has.
  */
-static void add_line_without(
-    struct str *out, struct piece line, const struct name_set *others)
+static void add_line_but(struct str *out, struct piece line, const struct name_set *others)
 {
     const char *start = line.text;
     struct piece word;
@@ -280,7 +279,7 @@ static void make_block(
     while (block < end) {
         struct piece line = line_at(block, end, &block);
 
-        add_line_without(out, line, others);
+        add_line_but(out, line, others);
     }
     str_addf(out, END "%s\n", owner);
 }
@@ -288,7 +287,7 @@ static void make_block(
 void hosts_replace(
     struct str *out, const char *old, size_t len, const char *owner, const char *block)
 {
-    _cleanup_(names_deinit) struct name_set names = {.n = 0};
+    _cleanup_(name_set_deinit) struct name_set names = {.n = 0};
     _cleanup_(str_deinit) struct str now = STR_NULL;
     _cleanup_(str_deinit) struct str rest = STR_NULL;
     _cleanup_(str_deinit) struct str made = STR_NULL;
@@ -303,6 +302,8 @@ void hosts_replace(
     replace_one(out, str_text(&now), now.len, &whole, block ? &made : NULL);
     out->failed |= now.failed || rest.failed || made.failed || names.failed;
 }
+
+/* ---- the owner ---- */
 
 /* Bytes of the hub's key in an owner: enough to tell the hubs of one machine apart. */
 #define HUB_ID_LEN 4
@@ -475,6 +476,8 @@ void hosts_add_block(struct str *out, const struct snapshot *s, const struct hos
     }
 }
 
+/* ---- what may be put in ---- */
+
 #define LINE_LEN_MAX 1024
 
 static const char name_letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
@@ -504,7 +507,7 @@ static bool is_domain(const struct hosts_rules *rules, const char *domain)
 /*
  * A node's name, qualified or bare. Neither it nor the name of a machine has a dot of its own, so
  * no name of the Internet is one. The hub alone may have the reserved name "hub": see
- * mesh/names/hosts.c.
+ * judge_bare().
  */
 static bool is_name(const struct hosts_rules *rules, const char *name)
 {
@@ -553,6 +556,8 @@ int hosts_check_block(const struct hosts_rules *rules, const char *block, size_t
     }
     return 0;
 }
+
+/* ---- reserved names ---- */
 
 /* In byte order, for bsearch(3). */
 static const char *const reserved_names[] = {"alertmanager", "alt", "api", "apt", "arpa",

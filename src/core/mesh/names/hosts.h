@@ -16,7 +16,7 @@
  * join token can choose any, so an extra must never take the place of what
  * programs reach by it without us. An extra is left out when
  *
- *   - it is reserved (mesh/names/hosts.h), a host name of no node but another
+ *   - it is reserved (reserved_is()), a host name of no node but another
  *     node's name, or claimed by two nodes: hosts_list_extras() sees that;
  *   - the rest of the hosts file has it: hosts_mark_taken() sees that, and
  *     hosts_replace() again, under the lock of who writes the file;
@@ -139,7 +139,7 @@ int hosts_check_owner(const struct hosts_rules *rules, const char *owner, struct
  * @block:	@len bytes of anything
  *
  * Each address is of the overlay. Each name is one of letters, digits and "-", either below the
- * network's own domain, as "gpu-1.default.weft", or bare and not reserved (mesh/names/hosts.h);
+ * network's own domain, as "gpu-1.default.weft", or bare and not reserved (reserved_is());
  * so none is a name of the Internet. No line is longer than 1 KiB.
  *
  * Return: 0, or -EINVAL with words that name the line.

@@ -303,6 +303,8 @@ int fields_end(const struct fields *f)
     return f->failed;
 }
 
+/* ---- blocks of addresses ---- */
+
 /* What RFC 6890 and RFC 4291 keep for other uses. */
 static const char *const reserved[] = {
     "0.0.0.0/8",

@@ -15,11 +15,6 @@ static const char *const edge_path_names[] = {"auto", "direct", "relay", "off"};
 
 _Static_assert(sizeof(edge_path_names) / sizeof(*edge_path_names) == EDGE_PATH_N, "a name each");
 
-const char *edge_path_name(enum edge_path p)
-{
-    return edge_path_names[p];
-}
-
 const char *edge_name(const char *a, const char *b, char buf[static OBJECT_NAME_MAX + 1])
 {
     bool in_order = strcmp(a, b) < 0;

@@ -50,9 +50,6 @@ struct mesh_edge {
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind mesh_edge_kind;
 
-/** edge_path_name() - "auto", "direct", "relay", "off". */
-const char *edge_path_name(enum edge_path p);
-
 /**
  * edge_name() - the name of the edge between two nodes, in either order
  *

@@ -11,7 +11,8 @@
 #define RTT_MAX              (60 * NSEC_PER_SEC)
 #define KEEPALIVE_REPORT_MAX (3600 * NSEC_PER_SEC)
 
-/* ---- decoding ------------------------------------------------------------------------------- */
+/* ---- candidates and paths: decoding
+ * ------------------------------------------------------------------------------- */
 
 static int decode_candidate(
     struct candidates *c, const json_t *json, const char *where, struct err *e)
@@ -110,7 +111,8 @@ int path_report_decode(struct path_side *ret, const json_t *candidates, const js
     return r;
 }
 
-/* ---- encoding ------------------------------------------------------------------------------- */
+/* ---- candidates and paths: encoding
+ * ------------------------------------------------------------------------------- */
 
 json_t *path_report_encode_candidates(const struct path_side *side)
 {
@@ -157,6 +159,8 @@ json_t *path_report_encode_facts(const struct path_side *side)
         (int)side->can_guess, "relayRun", (json_int_t)side->relay_run, "relays",
         encode_relays(side));
 }
+
+/* ---- the fabric ---- */
 
 static int decode_key(struct fabric_key *ret, const json_t *json, const char *where, struct err *e)
 {

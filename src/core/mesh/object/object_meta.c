@@ -1,4 +1,4 @@
-/* object_meta.c - see object_meta.h. */
+/* object_meta.c - see object_meta.h. The JSON is described in docs/API.md. */
 #include "mesh/object/object_meta.h"
 
 #include <stdio.h>

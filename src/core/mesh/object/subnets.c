@@ -3,13 +3,12 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "mesh/config/wg_config.h"
 #include "mesh/object/fields.h"
-#include "mesh/object/object.h"
+#include "mesh/object/network.h"
 
 int subnet_parse(struct ip_prefix *ret, const char *text, struct err *e)
 {

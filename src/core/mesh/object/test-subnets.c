@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "mesh/object/fields.h"
-#include "mesh/object/object.h"
+#include "mesh/object/network.h"
 #include "mesh/object/subnets.h"
 
 static struct ip_prefix prefix(const char *text)

@@ -9,7 +9,6 @@
 #include "base/containers.h"
 #include "base/err.h"
 #include "mesh/object/fields.h"
-#include "mesh/object/node.h"
 
 #define DAY_S      86400
 #define METER_MAX  INT64_MAX
@@ -296,7 +295,8 @@ int traffic_decode(struct traffic *ret, const json_t *json, const char *where, s
     return r;
 }
 
-json_t *traffic_flow_encode(const struct traffic_flow *flow)
+/* One flow, with its meter; a new reference, NULL: no memory. */
+static json_t *encode_flow(const struct traffic_flow *flow)
 {
     return json_pack("{s:I, s:s*, s:s*, s:s, s:I, s:I}", "meter", (json_int_t)flow->meter, "peer",
         flow->peer[0] ? flow->peer : NULL, "job", flow->job[0] ? flow->job : NULL, "path",
@@ -310,7 +310,7 @@ json_t *traffic_encode(const struct traffic *t)
     json_t *flows = json_array();
 
     for (size_t i = 0; flows && i < t->n; i++)
-        if (json_array_append_new(flows, traffic_flow_encode(&t->flows[i])) < 0)
+        if (json_array_append_new(flows, encode_flow(&t->flows[i])) < 0)
             flows = (json_decref(flows), NULL);
     return json_pack("{s:s, s:o}", "day", traffic_day_format(t->day, day), "flows", flows);
 }

@@ -115,6 +115,3 @@ int traffic_decode(struct traffic *ret, const json_t *json, const char *where, s
 
 /** traffic_encode() - all of it, each flow with its meter; a new reference, NULL: no memory. */
 json_t *traffic_encode(const struct traffic *t);
-
-/** traffic_flow_encode() - one flow, with its meter; a new reference, NULL: no memory. */
-json_t *traffic_flow_encode(const struct traffic_flow *flow);

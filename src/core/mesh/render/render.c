@@ -290,7 +290,12 @@ static bool is_routed_before(const struct snapshot *s, size_t index, const struc
     return false;
 }
 
-bool render_has_route(const struct snapshot *s, const struct node *peer, unsigned i)
+/*
+ * Does this node send what is for route number @i of @peer there? Not into a block of the network's
+ * own, and of two nodes that have the same one only to the first by name: WireGuard would give it
+ * to whichever comes last. A hub admits neither.
+ */
+static bool has_route(const struct snapshot *s, const struct node *peer, unsigned i)
 {
     const struct ip_prefix *route = &peer->routes->items[i];
     size_t index = 0;
@@ -309,7 +314,7 @@ static int allow_routes(struct wg_peer *p, const struct snapshot *s, const struc
     int r = 0;
 
     for (unsigned i = 0; node->routes && r == 0 && i < node->routes->n; i++)
-        if (render_has_route(s, node, i))
+        if (has_route(s, node, i))
             r = wg_peer_allow(p, &node->routes->items[i]);
     return r;
 }
@@ -427,6 +432,8 @@ int render_config(struct wg_config *ret, const struct render_input *in, struct e
     c = (struct wg_config)WG_CONFIG_NULL;
     return 0;
 }
+
+/* ---- as text ---- */
 
 /* A text that is being made. */
 struct quick_writer {

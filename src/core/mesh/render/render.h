@@ -1,7 +1,7 @@
 /*
  * render.h - the one place where a snapshot becomes a WireGuard configuration.
  *
- * Provisioning (`weft render`, which prints it with render.h) and the running
+ * Provisioning (`weft render`, which prints it with wg_quick_format()) and the running
  * agent both call it, so the two cannot drift.
  *
  * The peers of a node are
@@ -37,13 +37,10 @@
 
 #include "base/addr.h"
 #include "mesh/config/wg_config.h"
-#include "mesh/object/object.h"
 #include "mesh/snapshot/snapshot.h"
 #include "path/pmtu.h"
 
 struct err;
-struct snapshot;
-struct wg_config;
 struct x25519_secret;
 
 /** Inner bytes that every path is taken to carry, before it was measured. */
@@ -111,15 +108,6 @@ struct render_decision {
  */
 struct render_decision render_decide(
     const struct snapshot *s, const struct node *peer, const struct render_path *found);
-
-/**
- * render_has_route() - does this node send what is for a subnet of @peer there?
- * @i:		which of @peer's routes, less than their number
- *
- * Not into a block of the network's own, and of two nodes that have the same one only to the first
- * by name: WireGuard would give it to whichever comes last. A hub admits neither.
- */
-bool render_has_route(const struct snapshot *s, const struct node *peer, unsigned i);
 
 /** render_mtu() - how large an inner packet to @peer, another node, may be: the route's MTU. */
 uint16_t render_mtu(const struct render_input *in, const struct node *peer);

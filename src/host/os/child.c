@@ -17,6 +17,8 @@
 #include "base/err.h"
 #include "os/clock.h"
 
+/* ---- descendants ---- */
+
 /* A line of a memory map: addresses, rights and numbers before the file's path. */
 #define LINE_MAX_BYTES (PATH_MAX + 128)
 
@@ -111,6 +113,8 @@ bool descendants_maps(int pid, const char *prefix)
     (void)fclose(f);
     return found;
 }
+
+/* ---- a command ---- */
 
 /* What a person or a service manager sends to a command that is to end, or to do something. */
 static const int forwarded[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};

@@ -32,6 +32,8 @@ int64_t clock_wall_s(void)
     return clock_wall() / NSEC_PER_SEC;
 }
 
+/* ---- randomness ---- */
+
 static void fill(void *ctx, void *buf, size_t len)
 {
     uint8_t *p = buf;

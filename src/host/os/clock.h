@@ -24,9 +24,6 @@ int64_t clock_wall_s(void);
 
 /*
  * The kernel's random generator as a `struct rng`.
- *
- * Not called random.h: with -Isrc that would hide the C library's own
- * <sys/random.h>.
  */
 
 /**

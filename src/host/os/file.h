@@ -10,8 +10,6 @@
 
 #include "base/err.h"
 
-struct err;
-
 /* Scope-bound destructors for descriptors and streams; see base/err.h. */
 
 /** TAKE_FD() - the descriptor; the variable becomes -1 (ownership moves out). */
@@ -42,8 +40,6 @@ static inline void fclosep(FILE **f)
  * A file is replaced by writing a temporary one beside it, syncing that,
  * renaming it over the old one and syncing the directory; so a crash or a full
  * disk leaves the old file or the new one, and nothing in between.
- *
- * Not called file.h: with -Isrc that would hide the C library's <sys/file.h>.
  */
 
 /** There is no such file. */

@@ -51,6 +51,8 @@ void interrupt_end(struct interrupt *i)
     i->signal = 0;
 }
 
+/* ---- the end of a program ---- */
+
 int end_signals_open(void)
 {
     sigset_t set;

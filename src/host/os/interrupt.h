@@ -31,8 +31,7 @@ bool interrupt_wait(struct interrupt *i, unsigned ms);
 void interrupt_end(struct interrupt *i);
 
 /*
- * The signals by which a person or a service manager ends a
- * program, as a descriptor.
+ * The signals by which a person or a service manager ends a program, as a descriptor.
  */
 
 /**

@@ -8,7 +8,6 @@
 #include <linux/if_packet.h>
 #include <linux/sockios.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>

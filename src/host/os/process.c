@@ -23,6 +23,8 @@
 #include "os/clock.h"
 #include "os/file.h"
 
+/* ---- a program to its end, or let go ---- */
+
 const char *process_self_path(char buf[static PATH_MAX])
 {
     static const char gone[] = " (deleted)";
@@ -295,6 +297,8 @@ int process_wait_end(pid_t pid, unsigned timeout_ms)
     }
 }
 
+/* ---- what a program prints ---- */
+
 /* In the child. Where its standard error goes. */
 static bool lead_errors(const struct capture_wish *wish, int output)
 {
@@ -372,7 +376,7 @@ static int take_status(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* What follows once the child is there. @error: of its capture_start; 0: it runs. */
+/* What follows once the child is there. @error: of its start; 0: it runs. */
 static int capture_follow(pid_t pid, int fd, int error, const struct capture_wish *wish,
     struct str *out, int *ret_status, struct err *e)
 {
@@ -423,6 +427,8 @@ int capture_run(const struct capture_wish *wish, struct str *out, int *ret_statu
     (void)close(output[0]);
     return r;
 }
+
+/* ---- starting again ---- */
 
 /* The exit status of a child that could not be made the program; a shell's. */
 #define STATUS_NO_EXEC 126

@@ -88,7 +88,7 @@ bool process_has_ended(pid_t pid);
 /*
  * Run another program to its end and keep what it prints.
  *
- * For tools that print what we want to know. Unlike process.h's programs it stays in our session,
+ * For tools that print what we want to know. Unlike those of process_run() it stays in our session,
  * so a person who interrupts us interrupts it too, and its standard error is ours unless that is
  * kept as well.
  */

@@ -1,4 +1,4 @@
-/* sandbox.c - see sandbox.h. The order of the parts, and what holds for every process. */
+/* sandbox.c - see sandbox.h. The list of system calls is in sandbox_calls.c. */
 #include "os/sandbox.h"
 
 #include <errno.h>
@@ -19,12 +19,15 @@
 #include "base/version.h"
 #include "os/file.h"
 
+/* ---- files: Landlock ---- */
+
 /*
- * Which files a process can reach: Landlock, see sandbox.h.
- *
  * The C library has no functions for it. A right that the running kernel does not know is not
  * asked for, so that an older kernel checks what it can.
  */
+
+/* The kernel has no Landlock. */
+#define NO_LANDLOCK 1
 
 /* The headers of Debian 12 end with ABI 2. */
 #ifndef LANDLOCK_ACCESS_FS_REFER
@@ -87,14 +90,15 @@ static int add_path(int ruleset, const struct sandbox_path *p, uint64_t handled,
     return 0;
 }
 
-int sandbox__files(const struct sandbox_path *paths, size_t n_paths, struct err *e)
+/* Narrows the files. 0; NO_LANDLOCK: the kernel has none; or negative errno with words. */
+static int narrow_files(const struct sandbox_path *paths, size_t n_paths, struct err *e)
 {
     struct landlock_ruleset_attr attr = {.handled_access_fs = handled_rights()};
     _cleanup_(closep) int ruleset = -1;
     int r = 0;
 
     if (attr.handled_access_fs == 0)
-        return SANDBOX_E_NO_LANDLOCK;
+        return NO_LANDLOCK;
     ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
     if (ruleset < 0)
         return err_set(e, -errno, "a list of files cannot be made: %s", strerror(errno));
@@ -104,6 +108,8 @@ int sandbox__files(const struct sandbox_path *paths, size_t n_paths, struct err 
         r = err_set(e, -errno, "the list of files cannot be enforced: %s", strerror(errno));
     return r;
 }
+
+/* ---- user and capabilities ---- */
 
 /* The names of capabilities(7), by number. */
 static const char *const cap_names[] = {
@@ -234,7 +240,8 @@ static int become(uid_t uid, gid_t gid, struct err *e)
     return 0;
 }
 
-int sandbox__user(const struct sandbox *s, uint64_t *ret_capabilities, struct err *e)
+/* User, group and capabilities. 0 or negative errno with words. */
+static int become_user(const struct sandbox *s, uint64_t *ret_capabilities, struct err *e)
 {
     uint64_t permitted = 0;
     uint64_t keep;
@@ -258,6 +265,8 @@ int sandbox__user(const struct sandbox *s, uint64_t *ret_capabilities, struct er
     return r;
 }
 
+/* ---- all of it ---- */
+
 bool sandbox_kind_has_keys(enum sandbox_kind kind)
 {
     return kind == SANDBOX_HUB || kind == SANDBOX_AGENT || kind == SANDBOX_WG;
@@ -279,7 +288,8 @@ static bool lock_memory(void)
            mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
 }
 
-int sandbox_harden(struct err *e)
+/* No new privileges, no core dump, and no tracing by others. */
+static int harden(struct err *e)
 {
     const struct rlimit none = {0, 0};
 
@@ -296,21 +306,21 @@ int sandbox_harden(struct err *e)
 int sandbox_enter(const struct sandbox *s, struct sandbox_result *ret, struct err *e)
 {
     struct sandbox_result result = {0};
-    int r = sandbox_harden(e);
+    int r = harden(e);
 
     if (r == 0 && sandbox_kind_has_keys(s->kind))
         result.is_locked = lock_memory();
     if (r == 0 && !s->all_files) {
-        r = sandbox__files(s->paths, s->n_paths, e);
+        r = narrow_files(s->paths, s->n_paths, e);
         result.has_landlock = r == 0;
-        if (r == SANDBOX_E_NO_LANDLOCK)
+        if (r == NO_LANDLOCK)
             r = 0;
     }
     if (r == 0)
-        r = sandbox__user(s, &result.capabilities, e);
+        r = become_user(s, &result.capabilities, e);
     /* A change of user makes the process one that can be traced and dumped again. */
     if (r == 0)
-        r = sandbox_harden(e);
+        r = harden(e);
     if (r == 0)
         r = sandbox__calls(s->kind, &result.has_calls, e);
     if (r == 0 && ret)

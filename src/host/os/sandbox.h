@@ -91,28 +91,9 @@ struct sandbox_result {
  */
 int sandbox_enter(const struct sandbox *s, struct sandbox_result *ret, struct err *e);
 
-/**
- * sandbox_harden() - no new privileges, no core dump, and no tracing by others; a part of the above
- *
- * For a process that will not enter a sandbox but holds keys for a moment.
- *
- * Return: 0 or negative errno with words.
- */
-int sandbox_harden(struct err *e);
-
 /** sandbox_format_capabilities() - "net_admin net_raw", or "none". Returns @buf. */
 const char *sandbox_format_capabilities(uint64_t set, char *buf, size_t cap);
 
-/* The parts of sandbox_enter(), and what their tests use. */
-
-/** The kernel has no Landlock. */
-#define SANDBOX_E_NO_LANDLOCK 1
-
-/** sandbox__files() - narrow the files. 0; SANDBOX_E_NO_LANDLOCK; or negative errno with words. */
-int sandbox__files(const struct sandbox_path *paths, size_t n_paths, struct err *e);
-
-/** sandbox__user() - user, group and capabilities. 0 or negative errno with words. */
-int sandbox__user(const struct sandbox *s, uint64_t *ret_capabilities, struct err *e);
-
-/** sandbox__calls() - the list of system calls, for all threads. 0 or negative with words. */
+/** sandbox__calls() - a part of sandbox_enter(), in sandbox_calls.c: the list of system calls, for
+ * all threads. 0 or negative errno with words. */
 int sandbox__calls(enum sandbox_kind kind, bool *ret_holds, struct err *e);

@@ -23,6 +23,8 @@
  * a container's limit may count: the default is 8 MiB. */
 #define THREAD_STACK (1536 * 1024)
 
+/* ---- gates ---- */
+
 int gate_init(struct gate *g, unsigned n_readers)
 {
     pthread_rwlockattr_t attr;
@@ -72,6 +74,8 @@ void gate_open(struct gate *g)
 }
 
 _Static_assert(CPULIST_MAX == CPU_SETSIZE, "room for each CPU of a set");
+
+/* ---- processors ---- */
 
 /* The list as one set, so that order and repetition in the text do not matter. */
 static int parse_set(cpu_set_t *set, const char *text)
@@ -225,6 +229,8 @@ void thread_set_nice(int nice)
     (void)setpriority(PRIO_PROCESS, 0, nice);
 }
 
+/* ---- SCHED_BATCH ---- */
+
 /* The policy is looked at again after so many turns. */
 #define LOOK_EVERY 16
 
@@ -321,6 +327,8 @@ void sched_batch_turn(struct sched_batch *b, bool may, nsec_t now)
     set(b, may);
     atomic_fetch_add_explicit(&b->n_begun, b->is_on, memory_order_relaxed);
 }
+
+/* ---- waking ---- */
 
 int wakeup_open(void)
 {

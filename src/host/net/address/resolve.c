@@ -151,6 +151,8 @@ unsigned resolve_own(struct ip_addr ret[static 2])
     return n;
 }
 
+/* ---- does a name lead anywhere ---- */
+
 #define ANSWER_MAX 4096
 
 static bool is_ours(const struct name_query *q, const struct ip_addr *a)
@@ -233,6 +235,8 @@ enum name_found name_lookup(const struct name_query *q, struct ip_addr *ret_wher
         *ret_where = where;
     return found;
 }
+
+/* ---- without waiting ---- */
 
 struct resolve_task {
     unsigned n;         /* immutable after the start */

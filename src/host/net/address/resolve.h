@@ -8,7 +8,6 @@
 #include "base/addr.h"
 #include "base/err.h"
 
-struct err;
 struct resolve_task;
 
 /* From what a person writes to addresses: host names, and this machine's own. */

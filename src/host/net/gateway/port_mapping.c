@@ -1,7 +1,6 @@
-/* port_mapping.c - see port_mapping.h: NAT-PMP, and which of the two protocols is asked. */
+/* port_mapping.c - see port_mapping.h: NAT-PMP, UPnP through miniupnpc, and which is asked. */
 #include "net/gateway/port_mapping.h"
 
-#include <errno.h>
 #include <miniupnpc/miniupnpc.h>
 #include <miniupnpc/upnpcommands.h>
 #include <natpmp.h>
@@ -13,7 +12,7 @@
 #include "os/clock.h"
 
 /* RFC 6886 section 3.3 recommends two hours. */
-#define PORT_MAPPING_LIFETIME_S 7200
+#define NAT_PMP_LIFETIME_S 7200
 
 /* Requests are repeated after 250 ms, 500 ms, ... (section 3.1): three tries. */
 #define NAT_PMP_TIMEOUT (1750 * NSEC_PER_MSEC)
@@ -69,7 +68,7 @@ static int nat_pmp_ask(struct port_mapping *ret, uint16_t internal, uint16_t wan
             : nat_pmp_answer(&np, NATPMP_RESPTYPE_PUBLICADDRESS, &answer);
     if (r == 0) {
         pm.external.addr = ip_addr_v4((const uint8_t *)&answer.pnu.publicaddress.addr.s_addr);
-        r = nat_pmp_map(&np, internal, wanted, PORT_MAPPING_LIFETIME_S, &answer);
+        r = nat_pmp_map(&np, internal, wanted, NAT_PMP_LIFETIME_S, &answer);
     }
     (void)closenatpmp(&np);
     if (r != 0 || answer.pnu.newportmapping.mappedpublicport == 0)
@@ -92,44 +91,11 @@ static void nat_pmp_remove(const struct port_mapping *pm)
     (void)closenatpmp(&np);
 }
 
-/* Without a default route there is no router, and miniupnpc would complain on stderr. */
-static bool has_gateway(void)
-{
-    natpmp_t np;
+/* ---- UPnP ---- */
 
-    if (initnatpmp(&np, 0, 0) < 0)
-        return false;
-    (void)closenatpmp(&np);
-    return true;
-}
-
-int port_mapping_ask(struct port_mapping *ret, uint16_t internal_port,
-    const struct port_mapping *before, struct err *e)
-{
-    enum port_mapping_kind known = before ? before->kind : PORT_MAPPING_NONE;
-    uint16_t wanted = before ? before->external.port : internal_port;
-
-    if (!has_gateway())
-        return err_set(e, PORT_MAPPING_E_REFUSED, "there is no router: no default route for IPv4");
-    if (known != PORT_MAPPING_UPNP && nat_pmp_ask(ret, internal_port, wanted) == 0)
-        return 0;
-    if (port_mapping__upnp_ask(ret, internal_port, wanted) == 0)
-        return 0;
-    return err_set(e, PORT_MAPPING_E_REFUSED, "no router grants UDP port %u by NAT-PMP or UPnP",
-        internal_port);
-}
-
-void port_mapping_remove(const struct port_mapping *pm)
-{
-    if (pm->kind == PORT_MAPPING_NAT_PMP)
-        nat_pmp_remove(pm);
-    else if (pm->kind == PORT_MAPPING_UPNP)
-        port_mapping__upnp_remove(pm);
-}
-
-#define DISCOVER_MS                  1500
-#define MULTICAST_TTL                2
-#define PORT_MAPPING_UPNP_LIFETIME_S 3600
+#define DISCOVER_MS     1500
+#define MULTICAST_TTL   2
+#define UPNP_LIFETIME_S 3600
 
 /* Of AddPortMapping: the router has no leases that end (WANIPConnection:1, table 2-20). */
 #define ONLY_PERMANENT 725
@@ -181,8 +147,8 @@ static int add_some(const struct igd *igd, struct port_mapping *pm, uint16_t wan
 
     for (unsigned i = 0; r != UPNPCOMMAND_SUCCESS && i < 4 && wanted + i <= UINT16_MAX; i++) {
         pm->external.port = (uint16_t)(wanted + i);
-        pm->lifetime = PORT_MAPPING_UPNP_LIFETIME_S * NSEC_PER_SEC;
-        r = add(igd, pm->internal_port, pm->external.port, PORT_MAPPING_UPNP_LIFETIME_S);
+        pm->lifetime = UPNP_LIFETIME_S * NSEC_PER_SEC;
+        r = add(igd, pm->internal_port, pm->external.port, UPNP_LIFETIME_S);
         if (r == ONLY_PERMANENT) {
             pm->lifetime = NSEC_NEVER;
             r = add(igd, pm->internal_port, pm->external.port, 0);
@@ -200,7 +166,8 @@ static bool find_address(const struct igd *igd, struct ip_addr *ret)
            ip_addr_parse(ret, text, NULL) == 0 && ip_addr_is_v4(ret);
 }
 
-int port_mapping__upnp_ask(struct port_mapping *ret, uint16_t internal, uint16_t wanted)
+/* 0 or PORT_MAPPING_E_REFUSED. @wanted: external port to ask for first. */
+static int upnp_ask(struct port_mapping *ret, uint16_t internal, uint16_t wanted)
 {
     struct port_mapping pm = {.kind = PORT_MAPPING_UPNP, .internal_port = internal};
     struct igd igd;
@@ -217,7 +184,8 @@ int port_mapping__upnp_ask(struct port_mapping *ret, uint16_t internal, uint16_t
     return 0;
 }
 
-void port_mapping__upnp_remove(const struct port_mapping *pm)
+/* Takes back what the router gave; whether it does is not told. */
+static void upnp_remove(const struct port_mapping *pm)
 {
     struct igd igd;
     char port[8];
@@ -228,4 +196,41 @@ void port_mapping__upnp_remove(const struct port_mapping *pm)
     (void)UPNP_DeletePortMapping(
         igd.urls.controlURL, igd.data.first.servicetype, port, "UDP", NULL);
     FreeUPNPUrls(&igd.urls);
+}
+
+/* ---- which is asked ---- */
+
+/* Without a default route there is no router, and miniupnpc would complain on stderr. */
+static bool has_gateway(void)
+{
+    natpmp_t np;
+
+    if (initnatpmp(&np, 0, 0) < 0)
+        return false;
+    (void)closenatpmp(&np);
+    return true;
+}
+
+int port_mapping_ask(struct port_mapping *ret, uint16_t internal_port,
+    const struct port_mapping *before, struct err *e)
+{
+    enum port_mapping_kind known = before ? before->kind : PORT_MAPPING_NONE;
+    uint16_t wanted = before ? before->external.port : internal_port;
+
+    if (!has_gateway())
+        return err_set(e, PORT_MAPPING_E_REFUSED, "there is no router: no default route for IPv4");
+    if (known != PORT_MAPPING_UPNP && nat_pmp_ask(ret, internal_port, wanted) == 0)
+        return 0;
+    if (upnp_ask(ret, internal_port, wanted) == 0)
+        return 0;
+    return err_set(e, PORT_MAPPING_E_REFUSED, "no router grants UDP port %u by NAT-PMP or UPnP",
+        internal_port);
+}
+
+void port_mapping_remove(const struct port_mapping *pm)
+{
+    if (pm->kind == PORT_MAPPING_NAT_PMP)
+        nat_pmp_remove(pm);
+    else if (pm->kind == PORT_MAPPING_UPNP)
+        upnp_remove(pm);
 }

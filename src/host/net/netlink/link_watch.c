@@ -275,6 +275,8 @@ bool link_watch_read(struct link_watch *w)
            old.mtu != w->state.mtu || old.up != w->state.up || strcmp(old.name, w->state.name) != 0;
 }
 
+/* ---- any interface ---- */
+
 int net_watch_open(void)
 {
     struct sockaddr_nl sa = {

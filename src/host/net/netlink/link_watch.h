@@ -4,7 +4,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 
 /*
  * What happens to one network interface: up, down, MTU, gone.

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/parse.h"
@@ -70,6 +69,8 @@ int socket_split_by_interface(int fd, unsigned ifindex)
                ? -errno
                : 0;
 }
+
+/* ---- who has which port ---- */
 
 struct local_ports local_ports_read(void)
 {

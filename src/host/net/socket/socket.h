@@ -4,7 +4,6 @@
 #pragma once
 
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/clock.h"
 

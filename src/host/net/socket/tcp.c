@@ -1,4 +1,4 @@
-/* tcp.c - see tcp.h. */
+/* tcp.c - see tcp.h. The kernel's tcp.h, since the C library's struct tcp_info is older. */
 #include "net/socket/tcp.h"
 
 #include <arpa/inet.h>
@@ -18,6 +18,8 @@
 #include "base/err.h"
 #include "net/address/sockaddr.h"
 #include "os/file.h"
+
+/* ---- sockets ---- */
 
 static int bind_tcp(int fd, const struct endpoint *at, struct err *e)
 {
@@ -110,6 +112,8 @@ bool tcp_traffic_read(int fd, struct tcp_traffic *ret)
                                               : info.tcpi_last_data_recv)};
     return true;
 }
+
+/* ---- which connections move data ---- */
 
 /* The kernel's states of a connection (include/net/tcp_states.h) that have counts: not those that
  * are being made, listen, or only wait for their end (TIME_WAIT). */

@@ -38,8 +38,8 @@ int tcp_listener_open(
 /**
  * tcp_mark_control() - have what is sent by @fd, and by connections that it accepts, carry DSCP CS6
  *
- * That is the class that goes first where an interface has a rate (tun.h). Where it cannot be
- * set the packets go as all others.
+ * That is the class that goes first where an interface has a rate (net/tun/tun.h). Where it cannot
+ * be set the packets go as all others.
  */
 void tcp_mark_control(int fd);
 

@@ -23,12 +23,12 @@
 #include "net/tun/offload.h"
 #include "os/file.h"
 
+/* ---- which queue a packet waits in ---- */
+
 /*
- * See tun.h.
- *
- * The program is written in the kernel's instructions (Documentation/bpf), so
- * that no compiler for it is needed. Its loads are of the packet from the IP
- * header on, in host order; a packet that is too short ends it with 0.
+ * The programs are written in the kernel's instructions (Documentation/bpf), so
+ * that no compiler for them is needed. Their loads are of the packet from the IP
+ * header on, in host order; a packet that is too short ends them with 0.
  */
 
 /* Where tun_steer_prepare() has left each program's descriptor. */
@@ -147,7 +147,7 @@ static const struct bpf_insn by_flow[] = {
 };
 
 /* The queues of a class are those whose number has it in its last two bits. */
-static const struct bpf_insn class_program[] = {
+static const struct bpf_insn by_class_and_flow[] = {
     MOVE(PACKET, BPF_REG_1),
     FIND_CLASS,
     FIND_FLOW,
@@ -162,7 +162,8 @@ static const struct {
     uint32_t n;
 } programs[] = {
     [TUN_STEER_FLOWS] = {by_flow, sizeof(by_flow) / sizeof(*by_flow)},
-    [TUN_STEER_CLASSES] = {class_program, sizeof(class_program) / sizeof(*class_program)},
+    [TUN_STEER_CLASSES] = {by_class_and_flow,
+        sizeof(by_class_and_flow) / sizeof(*by_class_and_flow)},
 };
 
 static int load_program(enum tun_steer_by by)
@@ -211,7 +212,8 @@ void tun_steer_prepare(bool for_children)
     prepare(TUN_STEER_CLASSES, for_children);
 }
 
-int tun_steer(int fd, enum tun_steer_by by)
+/* Steers the interface of queue @fd. 0; negative errno: it stays as it was. */
+static int steer(int fd, enum tun_steer_by by)
 {
     int program_fd = prepared_fd(by);
     bool is_ours = program_fd < 0;
@@ -227,6 +229,8 @@ int tun_steer(int fd, enum tun_steer_by by)
         (void)close(program_fd);
     return r;
 }
+
+/* ---- the interface ---- */
 
 /* Since Linux 6.2; the headers of Debian 12 are older. */
 #ifndef TUN_F_USO4
@@ -327,7 +331,7 @@ static int open_queues(struct tun *t, unsigned n_readers)
     }
     if (fd >= 0 && !has_flag(fd, IFF_MULTI_QUEUE))
         n_readers = 1;
-    else if (fd >= 0 && tun_steer(fd, TUN_STEER_FLOWS) == 0)
+    else if (fd >= 0 && steer(fd, TUN_STEER_FLOWS) == 0)
         t->each = queues_each(n_readers);
     while (fd >= 0) {
         t->fd[t->n++] = fd;
@@ -416,7 +420,7 @@ int tun_set_classes(const struct tun *t, bool by_class)
 {
     if (t->n == 0 || t->each % TUN_STEER_N_CLASSES != 0)
         return -EOPNOTSUPP;
-    return tun_steer(t->fd[0], by_class ? TUN_STEER_CLASSES : TUN_STEER_FLOWS);
+    return steer(t->fd[0], by_class ? TUN_STEER_CLASSES : TUN_STEER_FLOWS);
 }
 
 /* The kernel's link settings, with room for the three masks of modes that follow them. */

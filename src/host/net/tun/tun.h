@@ -48,15 +48,12 @@ enum tun_steer_by {
  * @for_children:	programs that this one starts use them, too
  *
  * Loading takes CAP_BPF, and using them CAP_NET_ADMIN only. The descriptors are named in the
- * environment, as WEFT_STEER_FD and WEFT_STEER_CLASS_FD, where tun_steer() looks for them, here and
- * in a child. Where they cannot be loaded, interfaces are not steered.
+ * environment, as WEFT_STEER_FD and WEFT_STEER_CLASS_FD, where tun_open() and tun_set_classes()
+ * look for them, here and in a child. Where they cannot be loaded, interfaces are not steered.
  *
  * Threads: while the process has one.
  */
 void tun_steer_prepare(bool for_children);
-
-/** tun_steer() - steer the interface of queue @fd. 0; negative errno: it stays as it was. */
-int tun_steer(int fd, enum tun_steer_by by);
 
 /** Bytes before each packet in a frame. */
 #define TUN_HEADER ((uint32_t)sizeof(struct virtio_net_hdr))
@@ -94,7 +91,7 @@ static inline unsigned tun_readers(const struct tun *t)
  * tun_open() - make the interface, or attach to a persistent one
  * @name:	1 to 15 bytes; "%d" in it becomes a free number
  * @n_readers:	1 to TUN_READERS_MAX; each gets TUN_QUEUES_EACH queues, or its part of
- *		TUN_QUEUES_MAX. Where flows cannot be kept on them (see tun.h) it gets one,
+ *		TUN_QUEUES_MAX. Where flows cannot be kept on them (by steering) it gets one,
  *		and a persistent interface that was made with one queue has one reader
  * @offloads:	TSO and USO are turned off in it, with a reason, where the kernel lacks them
  *
@@ -135,7 +132,7 @@ int tun_set_queue_len(const struct tun *t, unsigned n_frames);
 /**
  * tun_set_classes() - does a packet's queue depend on its class, too?
  *
- * Then the queues of one reader are of class 0 to 3 in turn: see tun.h. Flows may be
+ * Then the queues of one reader are of class 0 to 3 in turn: see TUN_STEER_CLASSES. Flows may be
  * reordered once when it changes.
  *
  * Return: 0; -EOPNOTSUPP: a reader has one queue only; or another negative errno. After a failure

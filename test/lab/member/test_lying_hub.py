@@ -35,8 +35,10 @@ table ip astray {
 
 def routes(node: AgentNode) -> list[str]:
     """Where the routes lead; what a path carries is measured, and may grow meanwhile."""
-    return sorted(re.split(" metric | mtu ", line)[0] for version in ("-4", "-6") for line in node.host.run(
-        ["ip", version, "route", "show", "dev", "weft0"], quiet=True).out.splitlines())
+    said = [node.host.run(["ip", version, "route", "show", "dev", "weft0"], quiet=True).out
+            for version in ("-4", "-6")]
+    return sorted(re.split(" metric | mtu ", line)[0]
+                  for text in said for line in text.splitlines())
 
 
 def refused(node: AgentNode) -> str:

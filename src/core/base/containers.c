@@ -329,6 +329,8 @@ void *mpsc_pop(struct mpsc_ring *r)
     return item;
 }
 
+/* ---- sorted arrays ---- */
+
 #define CAP_FIRST 8
 
 size_t sorted_place(const void *items, size_t n, size_t size, sorted_compare_fn compare,

@@ -195,7 +195,7 @@ void keypair_check_counters(struct keypair *kp, const uint64_t *counters, size_t
     (void)pthread_mutex_unlock(&kp->replay_lock);
 }
 
-/* ---- a peer's three ---- */
+/* ---- a peer's three slots ---- */
 
 void keypairs_init(struct keypairs *ks)
 {

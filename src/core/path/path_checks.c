@@ -1,5 +1,6 @@
 /*
- * path_checks.c - pinging all pairs, at the same time as the other side does.
+ * path_checks.c - pinging all pairs, at the same time as the other side does; and guessing the
+ * ports of a peer behind a symmetric NAT.
  *
  * A NAT that filters lets the peer's ping in only after ours has gone out, so a
  * round repeats its pings for some seconds: by so much may the two sides' beginnings
@@ -17,10 +18,6 @@
 
 /* ---- when both ends try again ---------------------------------------------------------------- */
 
-/*
- * When both ends of an edge try again: see path_checks.c.
- */
-
 /* Without a relay a pair that has no direct path does not talk at all; and one that has left a
  * direct path for a better relay may have done so in a bad moment. */
 #define SLOT_PERIOD_URGENT (5 * NSEC_PER_SEC)
@@ -30,11 +27,13 @@
 /* For this time after traffic an edge is taken to be in use. */
 #define INTEREST (60 * NSEC_PER_SEC)
 
+/* It had traffic of late. */
 static bool has_interest(const struct path *pp, nsec_t now)
 {
     return pp->traffic.moved_at != 0 && now - pp->traffic.moved_at < INTEREST;
 }
 
+/* The first slot after @now of those that come each @stride: the same at both ends. */
 static nsec_t slot_after(const struct path *pp, nsec_t period, nsec_t stride, nsec_t now)
 {
     nsec_t shared = now + pp->owner->clock_offset;
@@ -69,6 +68,7 @@ void path__slot_restart(struct path *pp, nsec_t now)
     path__slot_plan(pp, now);
 }
 
+/* A slot has come: without traffic the more are skipped. True: the most are. */
 static bool pass_slot(struct path *pp, nsec_t now)
 {
     if (has_interest(pp, now))
@@ -114,8 +114,8 @@ static bool pass_slot(struct path *pp, nsec_t now)
 /* Mappings are kept until the other side must be through. */
 #define HARD_TIME (10 * NSEC_PER_SEC)
 /*
- * After a failure each eighth slot counts , then each 16th, up to each 256th, which
- * is four hours: both ends know it, also when only one of them could take part before.
+ * After a failure each eighth slot counts, then each 16th, up to each 256th, which is
+ * four hours: both ends know it, also when only one of them could take part before.
  */
 #define SKIP_MIN 3
 #define SKIP_MAX 8
@@ -160,6 +160,7 @@ static const struct endpoint *public_endpoint(const struct path_side *s)
     return NULL;
 }
 
+/* Pings the likeliest ports of a peer whose NAT gives them out in sequence. */
 static void guess_next_ports(struct path *pp, nsec_t now)
 {
     const struct endpoint *seen = public_endpoint(&pp->side);
@@ -346,6 +347,7 @@ void path__port_guess_on_stable(struct path *pp)
     pp->guess.n_tried = 0;
 }
 
+/* A round has found nothing: is guessing worth it? */
 static void consider_guessing(struct path *pp, nsec_t now)
 {
     struct paths *p = pp->owner;

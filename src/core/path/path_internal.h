@@ -14,8 +14,8 @@
  * The pairs are in path_pair_internal.h, and what all edges of a node share is in
  * paths_internal.h.
  *
- * Every event ends with path__rearm(), which puts the earliest of the edge's
- * deadlines into the node's heap.
+ * Every event ends in paths.c with path_rearm(), which puts the earliest of the edge's deadlines
+ * into the node's heap.
  */
 #pragma once
 
@@ -129,7 +129,7 @@ struct path {
     bool nominates; /* ours is the smaller key */
     struct path_side side;
     bool has_side;    /* the peer has told something */
-    nsec_t ticked_at; /* last path__tick() */
+    nsec_t ticked_at; /* last path_tick() */
 
     struct path_sending sending;
     struct path_receiving receiving;
@@ -302,7 +302,8 @@ void path__leave_socket(struct path *pp, nsec_t now);
  */
 void path__end_alarm(struct path *pp, const char *words);
 
-/** path__relay_rtt() - the same of the one in use. */
+/** path__relay_rtt() - the relay in use, and both ends' round trips to it together; 0: not known.
+ */
 nsec_t path__relay_rtt(const struct path *pp, struct path_relay *ret_via);
 
 /** path__relay_mtu() - inner bytes that it carries in both directions; 0: not known. */
@@ -335,11 +336,3 @@ void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t
 /** path__event() - a line for the log; the peer's name and a colon are put before @fmt's words. */
 void path__event(struct path *pp, bool is_warning, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* ---- paths.c ---- */
-
-/** path__rearm() - after whatever changed one of the edge's deadlines. */
-void path__rearm(struct path *pp);
-
-/** path__tick() - whatever of the edge is due. */
-void path__tick(struct path *pp, nsec_t now);

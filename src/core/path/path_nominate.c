@@ -6,7 +6,6 @@
  * too, or as soon as it does. Either may leave a dead pair for the relay by itself.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "path/path_internal.h"
 #include "path/path_pair_internal.h"
@@ -22,8 +21,8 @@
  * Each end reports the relays that it reaches, with the round trip to each. The
  * best is the one with the smallest sum of both. The side with the smaller key
  * moves to a better one, when it has been better for a while; the other follows,
- * because a session goes the way that its handshake went (noise/profile.h), and is told
- * by paths_on_relayed(). Where nothing is sent there is no session that takes it
+ * because a session goes the way that its handshake went (noise/profile.h), and is
+ * told by paths_on_relayed(). Where nothing is sent there is no session that takes it
  * along: then it moves a little later by itself, to the same one. A relay that
  * an end has lost it leaves at once, whichever it is, and takes the other one
  * along by the same handshake.
@@ -66,6 +65,8 @@ uint16_t path__relay_mtu(const struct path *pp, const struct x25519_public *key)
     return mine->mtu < theirs->mtu ? mine->mtu : theirs->mtu;
 }
 
+/* Does that relay carry as much as @mtu? Where one is not known, the least that every path carries
+ * is taken for it. */
 static bool relay_carries(const struct path *pp, const struct x25519_public *key, uint16_t mtu)
 {
     uint16_t carries = path__relay_mtu(pp, key);
@@ -73,6 +74,7 @@ static bool relay_carries(const struct path *pp, const struct x25519_public *key
     return mtu <= (carries > PMTU_INNER_FLOOR ? carries : PMTU_INNER_FLOOR);
 }
 
+/* The best common relay, and its RTT, both ends' together; 0: none known. */
 static nsec_t best_relay(const struct path *pp, struct path_relay *ret)
 {
     const struct path_side *self = &pp->owner->self;
@@ -114,7 +116,8 @@ nsec_t path__relay_rtt(const struct path *pp, struct path_relay *ret_via)
     return ret_via->rtt;
 }
 
-static struct paths_item *use_relay(struct path *pp)
+/* The action that says: through the relay, or not at all. NULL: no memory. */
+static struct paths_item *queue_use_relay(struct path *pp)
 {
     struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_USE);
 
@@ -137,7 +140,7 @@ static void move_to_relay(struct path *pp, const struct path_relay *to, const ch
     pp->relay.key = to->key;
     pp->relay.move_at = NSEC_NEVER;
     pp->owner->counters.switches++;
-    (void)use_relay(pp);
+    (void)queue_use_relay(pp);
     path__event(pp, false, "%s", why);
 }
 
@@ -205,6 +208,7 @@ void path__relay_tick(struct path *pp, nsec_t now)
         path__check_relay(pp, now);
 }
 
+/* No pair is chosen any more: go to the best relay, if any is measured. */
 static void enter_relay(struct path *pp)
 {
     struct path_relay best;
@@ -224,7 +228,7 @@ void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t n
     pp->relay.key = *via;
     pp->relay.move_at = NSEC_NEVER;
     pp->relay.free_at = now + FOLLOWED_FOR;
-    item = use_relay(pp);
+    item = queue_use_relay(pp);
     if (item)
         item->action.is_followed = true;
     path__event(pp, false, "through another relay, as the other end wants it");
@@ -421,7 +425,7 @@ void path__use_relay(struct path *pp, const char *why, nsec_t now)
     if (why)
         pp->owner->counters.switches++;
     enter_relay(pp);
-    (void)use_relay(pp);
+    (void)queue_use_relay(pp);
     if (why)
         path__event(pp, false, "%s", why);
     pp->choice.alarm_at = pp->peer.policy == PATH_POLICY_DIRECT ? now + ALARM_AFTER : NSEC_NEVER;

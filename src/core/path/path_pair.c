@@ -395,9 +395,7 @@ enum path_verdict path__pair_verdict(const struct path *pp, const struct path_pa
 
 /* ---- frames out ------------------------------------------------------------------------------ */
 
-/*
- * Frames out: each is put into the node's queue, which its owner empties.
- */
+/* Each is put into the node's queue, which its owner empties. */
 
 static struct paths_item *queue_frame(
     struct path *pp, enum path_frame_kind kind, uint32_t socket, const struct endpoint *remote)

@@ -167,6 +167,23 @@ fail:
     return r;
 }
 
+/* After whatever changed one of the edge's deadlines. */
+static void path_rearm(struct path *pp)
+{
+    nsec_t due =
+        nsec_min(pp->checks.round.next_at, nsec_min(pp->liveness.next_at, pp->slot.next_at));
+
+    if (pp->choice.sent.pair != 0)
+        due = nsec_min(due, pp->choice.sent.next_at);
+    if (pp->choice.pair == 0 && pp->nominates && pp->choice.choose_at > pp->ticked_at)
+        due = nsec_min(due, pp->choice.choose_at);
+    due = nsec_min(due, nsec_min(pp->choice.alarm_at, path__port_guess_due(pp)));
+    if (pp->choice.pair == 0)
+        due = nsec_min(due, pp->relay.move_at);
+    /* Room was reserved when the edge was added. */
+    (void)heap_set(&pp->owner->timers, &pp->timer, due);
+}
+
 int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now)
 {
     struct path *pp = find_path(p, &peer->key);
@@ -194,7 +211,7 @@ int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now)
         path__use_relay(pp, NULL, pp->choice.since);
     path__slot_plan(pp, now);
     path__checks_start(pp, true, now);
-    path__rearm(pp);
+    path_rearm(pp);
     return 0;
 }
 
@@ -219,23 +236,7 @@ void paths_remove_peer(struct paths *p, const struct x25519_public *key, nsec_t 
 
 /* ---- deadlines ------------------------------------------------------------------------------ */
 
-void path__rearm(struct path *pp)
-{
-    nsec_t due =
-        nsec_min(pp->checks.round.next_at, nsec_min(pp->liveness.next_at, pp->slot.next_at));
-
-    if (pp->choice.sent.pair != 0)
-        due = nsec_min(due, pp->choice.sent.next_at);
-    if (pp->choice.pair == 0 && pp->nominates && pp->choice.choose_at > pp->ticked_at)
-        due = nsec_min(due, pp->choice.choose_at);
-    due = nsec_min(due, nsec_min(pp->choice.alarm_at, path__port_guess_due(pp)));
-    if (pp->choice.pair == 0)
-        due = nsec_min(due, pp->relay.move_at);
-    /* Room was reserved when the edge was added. */
-    (void)heap_set(&pp->owner->timers, &pp->timer, due);
-}
-
-void path__tick(struct path *pp, nsec_t now)
+static void path_tick(struct path *pp, nsec_t now)
 {
     pp->ticked_at = now;
     path__chosen_tick(pp, now);
@@ -244,7 +245,7 @@ void path__tick(struct path *pp, nsec_t now)
     path__checks_tick(pp, now);
     path__port_guess_tick(pp, now);
     path__relay_tick(pp, now);
-    path__rearm(pp);
+    path_rearm(pp);
 }
 
 nsec_t paths_due(const struct paths *p)
@@ -257,7 +258,7 @@ void paths_tick(struct paths *p, nsec_t now)
     struct heap_link *link;
 
     while ((link = heap_pop_due(&p->timers, now)))
-        path__tick(container_of(link, struct path, timer), now);
+        path_tick(container_of(link, struct path, timer), now);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -272,7 +273,7 @@ static void for_each_path(struct paths *p, void (*fn)(struct path *pp, nsec_t no
         struct path *pp = container_of(link, struct path, by_key);
 
         fn(pp, now);
-        path__rearm(pp);
+        path_rearm(pp);
     }
 }
 
@@ -358,7 +359,7 @@ void paths_set_peer_side(
         path__checks_restart(pp, now);
     }
     path__check_relay(pp, now);
-    path__rearm(pp);
+    path_rearm(pp);
 }
 
 void paths_on_frame(
@@ -372,7 +373,7 @@ void paths_on_frame(
         return;
     }
     path__on_frame(pp, in, frame, len, now);
-    path__rearm(pp);
+    path_rearm(pp);
 }
 
 void paths_on_traffic(
@@ -391,7 +392,7 @@ void paths_on_traffic(
         if (pp->choice.pair == 0)
             path__checks_start(pp, true, now);
     }
-    path__rearm(pp);
+    path_rearm(pp);
 }
 
 void paths_keep(
@@ -402,7 +403,7 @@ void paths_keep(
     if (!pp || !path__wants_direct(pp) || pp->choice.pair != 0)
         return;
     path__keep(pp, at, now);
-    path__rearm(pp);
+    path_rearm(pp);
 }
 
 void paths_on_received(struct paths *p, const struct x25519_public *key, nsec_t since, nsec_t now)
@@ -453,7 +454,7 @@ void paths_on_relayed(
     if (!pp)
         return;
     path__on_relayed(pp, relay, now);
-    path__rearm(pp);
+    path_rearm(pp);
 }
 
 void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
@@ -462,7 +463,7 @@ void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
 
     if (p->guessing.edge) {
         path__port_guess_on_socket(p->guessing.edge, socket, opened, now);
-        path__rearm(p->guessing.edge);
+        path_rearm(p->guessing.edge);
         return;
     }
     /* The socket was opened for a guess that has ended meanwhile. */

@@ -31,7 +31,7 @@ const char *reachability_state_name(enum reachability_state s)
 }
 
 /* Changes the state; returns false if it was the same already. */
-static bool turn(struct reachability *r, enum reachability_state state, nsec_t now)
+static bool enter_state(struct reachability *r, enum reachability_state state, nsec_t now)
 {
     if (r->state == state)
         return false;
@@ -63,7 +63,7 @@ bool reachability_on_answer(struct reachability *r, uint16_t seq, nsec_t now)
     r->silent_pings = 0;
     r->silent_since = 0;
     r->n_answers++;
-    return turn(r, REACHABILITY_REACHED, now);
+    return enter_state(r, REACHABILITY_REACHED, now);
 }
 
 bool reachability_check(struct reachability *r, nsec_t now)
@@ -71,7 +71,7 @@ bool reachability_check(struct reachability *r, nsec_t now)
     if (r->silent_pings < REACHABILITY_SILENT_PINGS ||
         now - r->silent_since < REACHABILITY_SILENT_FOR)
         return false;
-    return turn(r, REACHABILITY_SILENT, now);
+    return enter_state(r, REACHABILITY_SILENT, now);
 }
 
 unsigned reachability_loss_permille(const struct reachability *r, nsec_t now)
@@ -90,7 +90,7 @@ unsigned reachability_loss_permille(const struct reachability *r, nsec_t now)
     return n > 0 ? lost * 1000 / n : 0;
 }
 
-/* ---- ping_monitor ---------------------------------------------------------------------------- */
+/* ---- pings ----------------------------------------------------------------------------------- */
 
 /* Most answers that are read in one call, so that many answers do not delay the pings. */
 #define ANSWERS_A_TURN 256
@@ -210,14 +210,15 @@ static void ping_member(
         (void)sendto(p->fd[family], out, sizeof(out), MSG_DONTWAIT, &sa.any, len);
 }
 
-nsec_t ping_monitor_period(const struct ping_monitor *p)
+/* How long a round lasts with these members, ns. */
+static nsec_t round_length(const struct ping_monitor *p)
 {
     return nsec_max(p->period, (nsec_t)p->n * p->pace);
 }
 
 static nsec_t member_due(const struct ping_monitor *p, size_t index)
 {
-    return p->round_since + (nsec_t)((double)ping_monitor_period(p) * (double)index / (double)p->n);
+    return p->round_since + (nsec_t)((double)round_length(p) * (double)index / (double)p->n);
 }
 
 nsec_t ping_monitor_due(const struct ping_monitor *p)
@@ -232,9 +233,8 @@ bool ping_monitor_run(struct ping_monitor *p, nsec_t now)
 
     if (begins) {
         /* After a suspend of the machine the rounds that it missed are left out. */
-        p->round_since = now - p->round_since < 2 * ping_monitor_period(p)
-                             ? p->round_since + ping_monitor_period(p)
-                             : now;
+        p->round_since =
+            now - p->round_since < 2 * round_length(p) ? p->round_since + round_length(p) : now;
         p->cursor = 0;
         follow_interface(p);
     }
@@ -275,7 +275,7 @@ void ping_monitor_take(struct ping_monitor *p, enum ping_monitor_family family, 
     }
 }
 
-/* ---- for people and programs ----------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static const char *const family_names[] = {"ipv4", "ipv6"};
 

@@ -117,7 +117,7 @@ unsigned reachability_loss_permille(const struct reachability *r, nsec_t now);
 /** reachability_state_name() - "unknown", "reached" or "silent", as in the JSON of weft probe. */
 const char *reachability_state_name(enum reachability_state s);
 
-/* ---- ping_monitor ---------------------------------------------------------------------------- */
+/* ---- pings ----------------------------------------------------------------------------------- */
 
 /** A pace that keeps a node with ten thousand members at a hundred of them a second. */
 #define PING_MONITOR_PACE (10 * NSEC_PER_MSEC)
@@ -194,9 +194,6 @@ void ping_monitor_set(struct ping_monitor *p, struct ping_monitor_member *member
  * Return: true if this call has begun a new round.
  */
 bool ping_monitor_run(struct ping_monitor *p, nsec_t now);
-
-/** ping_monitor_period() - how long a round lasts with these members, ns. */
-nsec_t ping_monitor_period(const struct ping_monitor *p);
 
 /**
  * ping_monitor_due() - when ping_monitor_run() is to be called next

@@ -117,8 +117,7 @@ uint16_t pmtu_driver_settled(struct pmtu_driver *pd)
     return pd->said;
 }
 
-/* ---- hub_mtu ----------------------------------------------------------------------------------
- */
+/* ---- hubs ------------------------------------------------------------------------------------ */
 
 /* Of a probe that only says what was found; longer than a frame without padding, as all are. */
 #define TELL_SIZE (PATH_FRAME_MIN + 8)
@@ -300,8 +299,7 @@ nsec_t hub_mtus_due(const struct hub_mtus *w)
     return due;
 }
 
-/* ---- stock_mtu --------------------------------------------------------------------------------
- */
+/* ---- peers without an agent ------------------------------------------------------------------ */
 
 /* One that answers no ping is asked so long after the last data to it at most. */
 #define SILENT_ASKED_FOR (5 * NSEC_PER_SEC)

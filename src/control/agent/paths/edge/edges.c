@@ -293,6 +293,7 @@ void edges_use_relay(struct edges *e, const struct path_action *action, nsec_t n
 
     if (!peer || !change_relay(e, peer, &action->via.key))
         return;
+    /* The edge goes elsewhere: what was seen before says nothing of that. */
     peer->handshake.wanted_at = now;
     /* An edge that never had a session needs no handshake before there is something to send. */
     if (was_direct)
@@ -734,7 +735,7 @@ nsec_t edges_due(const struct edges *e, nsec_t now)
 
 void edges_tick(struct edges *e, nsec_t now)
 {
-    /* The owner begins them in the pass that it makes because of the news. */
+    /* The owner begins them in the pass that it makes because of the changes. */
     e->has_changes |= now >= handshake_due(e);
     for (size_t i = 0; i < e->peers.n; i++)
         if (e->peers.items[i].pmtu && now >= pmtu_due(&e->peers.items[i].pmtu->pmtu))

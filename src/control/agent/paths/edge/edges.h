@@ -18,9 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/paths/edge/relay_select.h"
 #include "agent/paths/edge/edge_mtu.h"
 #include "agent/paths/edge/peer_table.h"
+#include "agent/paths/edge/relay_select.h"
 
 struct node;
 struct paths;
@@ -108,8 +108,7 @@ void edges_on_fits(struct edges *e, const struct path_action *action, nsec_t now
 bool edges_next_frame(struct edges *e, struct hub_mtu_frame *ret, nsec_t wall, nsec_t now);
 
 /** edges_tick() - do what is due: MTU probes, and handshakes, for which edges_take_changes() is
- * true.
- */
+ * true. */
 void edges_tick(struct edges *e, nsec_t now);
 
 /** edges_due() - when edges_tick() is to be called; NSEC_NEVER: not at all. */

@@ -140,7 +140,7 @@ const char *keepalive_plan_why(const struct keepalive_plan *p)
                                              : "the measurement has not begun";
 }
 
-/* ---- the probe -------------------------------------------------------------------------- */
+/* ---- the probe ------------------------------------------------------------------------------- */
 
 /*
  * A hub answers at other ports so many times a second for each source address

@@ -12,8 +12,8 @@
 #include "agent/paths/edge/peer_table.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/paths/edge/relay_select.h"
-#include "agent/paths/socket/local_candidates.h"
 #include "agent/paths/socket/echo_socket.h"
+#include "agent/paths/socket/local_candidates.h"
 #include "agent/paths/socket/path_sockets.h"
 #include "agent/paths/socket/stun_socket.h"
 #include "base/err.h"
@@ -589,23 +589,25 @@ bool path_driver_view(
     return peer && paths_view(d->paths, &peer->key, ret, now);
 }
 
-static bool find_view(void *ctx, const char *node, struct path_view *ret, nsec_t now)
+static bool find_view(const void *ctx, const char *node, struct path_view *ret, nsec_t now)
 {
     return path_driver_view(ctx, node, ret, now);
 }
 
 int path_driver_evaluate(
-    struct path_driver *d, struct reach *reach, const struct reach_facts *facts)
+    const struct path_driver *d, struct reach *reach, const struct reach_facts *facts)
 {
     return reach_update(reach, facts, find_view, d);
 }
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *encode_milliseconds(nsec_t t)
 {
     return t == 0 ? json_null() : json_real((double)(t / NSEC_PER_USEC) / 1000.0);
 }
 
-static json_t *pair_encode(const struct path_pair_view *pair, nsec_t now)
+static json_t *encode_pair(const struct path_pair_view *pair, nsec_t now)
 {
     char text[ENDPOINT_TEXT_MAX];
     json_t *tried = pair->tried_at == 0
@@ -621,7 +623,7 @@ static json_t *pair_encode(const struct path_pair_view *pair, nsec_t now)
         (json_int_t)pair->n_pongs);
 }
 
-static json_t *relay_encode(const struct path_relay_view *relay, const char *name)
+static json_t *encode_relay(const struct path_relay_view *relay, const char *name)
 {
     return json_pack("{s:s, s:s, s:o, s:o}", "name", name, "verdict",
         path_verdict_name(relay->verdict), "rttMs", encode_milliseconds(relay->here), "peerRttMs",
@@ -636,7 +638,7 @@ json_t *path_driver_encode_pairs(const struct path_driver *d, const char *node, 
     size_t n = items ? paths_pairs(d->paths, &peer->key, pairs, PATHS_PAIRS_MAX) : 0;
 
     for (size_t i = 0; items && i < n; i++)
-        if (json_array_append_new(items, pair_encode(&pairs[i], now)) < 0)
+        if (json_array_append_new(items, encode_pair(&pairs[i], now)) < 0)
             items = (json_decref(items), NULL);
     return items;
 }
@@ -649,7 +651,7 @@ json_t *path_driver_encode_relays(const struct path_driver *d, const char *node)
     size_t n = peer ? paths_relays(d->paths, &peer->key, relays, PATH_RELAYS_MAX) : 0;
 
     for (size_t i = 0; items && i < n; i++) {
-        json_t *item = relay_encode(&relays[i], edges_name_of(&d->edges, &relays[i].key));
+        json_t *item = encode_relay(&relays[i], edges_name_of(&d->edges, &relays[i].key));
 
         if (json_array_append_new(items, item) < 0)
             items = (json_decref(items), NULL);

@@ -4,14 +4,15 @@
  * Theory of operation. The parts decide, and each knows only its own facts:
  *
  *   path/paths.h         which path each edge takes, and when to ping
- *   peer_table.h         who the peers are, where WireGuard sends to each, and when a handshake is
- * due local_candidates.h   where this node may be reached, from addresses and STUN answers
+ *   peer_table.h         who the peers are, where WireGuard sends to each, and when a handshake
+ *                        is due
+ *   local_candidates.h   where this node may be reached, from addresses and STUN answers
  *   relay_select.h       which relays are kept ready, and whether the hub still relays
  *   edge_mtu.h           what direct paths, ways to hubs and those to stock peers carry
  *
  * The driver owns them and the I/O (path_sockets.h, stun_socket.h, echo_socket.h), carries facts
- * from one to another, does what they ask for, and is woken
- * for the earliest of their deadlines. None of them knows of the driver.
+ * from one to another, does what they ask for, and is woken for the earliest of their deadlines.
+ * None of them knows of the driver.
  *
  * The listener is told when there is something to be put into the engine, or to be
  * reported to the hub.
@@ -169,7 +170,7 @@ bool path_driver_view(
  * Return: 0 or -ENOMEM, and then @reach has not changed.
  */
 int path_driver_evaluate(
-    struct path_driver *d, struct reach *reach, const struct reach_facts *facts);
+    const struct path_driver *d, struct reach *reach, const struct reach_facts *facts);
 
 /** path_driver_encode_relays() - the relays through which @node may be reached; NULL: no memory. */
 json_t *path_driver_encode_relays(const struct path_driver *d, const char *node);

@@ -8,6 +8,8 @@
 #include "mesh/render/render.h"
 #include "mesh/snapshot/snapshot.h"
 
+/* ---- handshakes ------------------------------------------------------------------------------ */
+
 /* A handshake that was not completed is begun again after this time. */
 #define RETRY NSEC_PER_SEC
 
@@ -53,7 +55,7 @@ bool edge_handshake_take(struct edge_handshake *h, nsec_t now)
     return true;
 }
 
-/* ---- routes ------------------------------------------------------------------------------- */
+/* ---- routes ---------------------------------------------------------------------------------- */
 
 void edge_route_use_direct(struct edge_route *r, const struct endpoint *endpoint, nsec_t keepalive)
 {

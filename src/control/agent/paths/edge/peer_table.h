@@ -68,7 +68,7 @@ struct edge_handshake {
 /**
  * edge_handshake_want() - a handshake is needed
  * @is_first:	this end has the smaller key, and begins
- * @turn:	how long the other one waits for that: one of the two above
+ * @turn:	how long the other one waits for that: one of the two above; not read if @is_first
  */
 void edge_handshake_want(struct edge_handshake *h, bool is_first, nsec_t turn, nsec_t now);
 

@@ -119,7 +119,8 @@ static struct reach_peer decide_reach(
     return peer;
 }
 
-int reach_update(struct reach *r, const struct reach_facts *facts, reach_view_fn view, void *ctx)
+int reach_update(
+    struct reach *r, const struct reach_facts *facts, reach_view_fn view, const void *ctx)
 {
     const struct snapshot *s = facts->in->snapshot;
     struct reach next = {.items = calloc(s->nodes.n + 1, sizeof(*next.items))};

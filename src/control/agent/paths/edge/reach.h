@@ -4,7 +4,7 @@
  * It combines the rule (render_decide()) with what was found (path/path.h). The status and the
  * report to the hub are made from it.
  *
- * Pure: facts and times in, what holds out.
+ * Pure: facts and times in; how each peer is reached, and since when, out.
  */
 #pragma once
 
@@ -51,7 +51,7 @@ struct reach_facts {
 };
 
 /** What was found for a node: fills in @ret. False: nothing is looked for. */
-typedef bool (*reach_view_fn)(void *ctx, const char *node, struct path_view *ret, nsec_t now);
+typedef bool (*reach_view_fn)(const void *ctx, const char *node, struct path_view *ret, nsec_t now);
 
 /**
  * reach_update() - how each node is reached now; what is as it was keeps the time since when
@@ -59,7 +59,8 @@ typedef bool (*reach_view_fn)(void *ctx, const char *node, struct path_view *ret
  *
  * Return: 0 or -ENOMEM, and then nothing has changed.
  */
-int reach_update(struct reach *r, const struct reach_facts *facts, reach_view_fn view, void *ctx);
+int reach_update(
+    struct reach *r, const struct reach_facts *facts, reach_view_fn view, const void *ctx);
 
 /** reach_find() - lends; NULL if there is none to that node. */
 const struct reach_peer *reach_find(const struct reach *r, const char *node);

@@ -68,8 +68,7 @@ void relay_select_tell(struct relay_select *rs, const struct relay_hub *hub,
     rs->n_reported = side->n_relays;
 }
 
-/* ---- is the hub alive?
- * ----------------------------------------------------------------------------- */
+/* ---- is the hub alive? ----------------------------------------------------------------------- */
 
 /* Time between two requests: after an answer, without an answer, and to a hub that is dead. */
 #define ASK_ACTIVE (300 * NSEC_PER_MSEC)

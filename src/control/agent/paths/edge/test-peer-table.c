@@ -106,7 +106,7 @@ static void assert_changes(const struct peer_table *t, bool put, bool side, bool
     assert_int_equal(changes->is_relaying, relaying);
 }
 
-static void test_news(void **state)
+static void test_changes(void **state)
 {
     struct peer_table t = PEER_TABLE_NULL;
     struct snapshot *s = *state;
@@ -156,7 +156,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_who_is_in_it, set_up, tear_down),
         cmocka_unit_test(test_policies),
-        cmocka_unit_test_setup_teardown(test_news, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_changes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_kept_of_a_peer, set_up, tear_down),
     };
 

@@ -52,7 +52,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static bool find_view(void *ctx, const char *node, struct path_view *ret, nsec_t now)
+static bool find_view(const void *ctx, const char *node, struct path_view *ret, nsec_t now)
 {
     const struct path_view *view = ctx;
 
@@ -61,7 +61,7 @@ static bool find_view(void *ctx, const char *node, struct path_view *ret, nsec_t
 }
 
 /* What is said of n3, when that was found for it. */
-static const struct reach_peer *evaluate(struct world *w, struct path_view *view)
+static const struct reach_peer *evaluate(struct world *w, const struct path_view *view)
 {
     assert_int_equal(reach_update(&w->reach, &w->facts, view ? find_view : NULL, view), 0);
     assert_int_equal(w->reach.n, 1);

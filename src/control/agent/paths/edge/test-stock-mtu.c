@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/paths/edge/peer_table.h"
 #include "agent/paths/edge/edge_mtu.h"
+#include "agent/paths/edge/peer_table.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC NSEC_PER_SEC

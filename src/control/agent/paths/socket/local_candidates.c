@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "base/err.h"
 #include "base/containers.h"
+#include "base/err.h"
 #include "base/secret.h"
 #include "mesh/snapshot/snapshot.h"
 #include "net/netlink/link_watch.h"
@@ -19,7 +19,7 @@
 #include "os/clock.h"
 #include "uapi/uapi.h"
 
-/* ---- servers --------------------------------------------------------------------------------- */
+/* ---- asking STUN servers --------------------------------------------------------------------- */
 
 /* Time between tries. RFC 8489 section 6.2.1 begins with 500 ms and doubles it; a hub is near, so
  * ours begins with half of that. After TRIES it is asked as seldom as a server that answers. */
@@ -166,34 +166,34 @@ static bool is_served(const char *interface)
  * it is: a path there would lead through another overlay. Other tunnels may be the only way. */
 static int take_link(const struct rtnl_link *link, void *ctx)
 {
-    struct address_look *address_look = ctx;
+    struct address_look *look = ctx;
 
-    if (address_look->n_others < OVERLAYS_MAX &&
+    if (look->n_others < OVERLAYS_MAX &&
         (strcmp(link->kind, "wireguard") == 0 ||
             (strcmp(link->kind, "tun") == 0 && is_served(link->name))))
-        address_look->others[address_look->n_others++] = link->ifindex;
+        look->others[look->n_others++] = link->ifindex;
     return 0;
 }
 
-static bool is_overlay(const struct address_look *address_look, unsigned ifindex)
+static bool is_overlay(const struct address_look *look, unsigned ifindex)
 {
-    bool found = ifindex == address_look->overlay;
+    bool found = ifindex == look->overlay;
 
-    for (unsigned i = 0; i < address_look->n_others && !found; i++)
-        found = address_look->others[i] == ifindex;
+    for (unsigned i = 0; i < look->n_others && !found; i++)
+        found = look->others[i] == ifindex;
     return found;
 }
 
 static int take_address(const struct rtnl_entry *entry, void *ctx)
 {
-    struct address_look *address_look = ctx;
-    struct addresses *found = &address_look->found;
+    struct address_look *look = ctx;
+    struct addresses *found = &look->found;
     /* The port does not matter here, but one is needed. */
     struct endpoint ep = {.addr = entry->prefix.addr, .port = 1};
 
-    if (is_overlay(address_look, entry->ifindex) || found->n >= ADDRESSES_MAX ||
+    if (is_overlay(look, entry->ifindex) || found->n >= ADDRESSES_MAX ||
         ip_addr_is_link_local(&ep.addr) || !candidate_is_possible(&ep) ||
-        candidate_blocks_have(address_look->blocks, &ep.addr))
+        candidate_blocks_have(look->blocks, &ep.addr))
         return 0;
     found->items[found->n++] = ep.addr;
     found->digest = hash_bytes(found->digest, &ep.addr, sizeof(ep.addr));
@@ -201,14 +201,13 @@ static int take_address(const struct rtnl_entry *entry, void *ctx)
 }
 
 /* Does it lead a block of the overlay, or a part of one, elsewhere, or the whole block into it? */
-static bool concerns_overlay(
-    const struct address_look *address_look, const struct rtnl_entry *entry)
+static bool concerns_overlay(const struct address_look *look, const struct rtnl_entry *entry)
 {
-    for (unsigned i = 0; i < address_look->blocks->n; i++)
-        if (ip_prefix_equal(&entry->prefix, &address_look->blocks->items[i]))
+    for (unsigned i = 0; i < look->blocks->n; i++)
+        if (ip_prefix_equal(&entry->prefix, &look->blocks->items[i]))
             return true;
-    return entry->ifindex != address_look->overlay &&
-           candidate_blocks_have(address_look->blocks, &entry->prefix.addr);
+    return entry->ifindex != look->overlay &&
+           candidate_blocks_have(look->blocks, &entry->prefix.addr);
 }
 
 /* A WireGuard that takes everything, or half of it, is this machine's way out, and no network. */
@@ -216,21 +215,21 @@ static bool concerns_overlay(
 
 static int take_other_block(const struct rtnl_entry *entry, void *ctx)
 {
-    struct address_look *address_look = ctx;
+    struct address_look *look = ctx;
 
-    if (entry->ifindex != address_look->overlay && is_overlay(address_look, entry->ifindex) &&
+    if (entry->ifindex != look->overlay && is_overlay(look, entry->ifindex) &&
         entry->prefix.len >= BLOCK_LEN_MIN && !ip_addr_is_link_local(&entry->prefix.addr))
-        (void)candidate_blocks_add(&address_look->found.others, &entry->prefix);
+        (void)candidate_blocks_add(&look->found.others, &entry->prefix);
     return 0;
 }
 
 /* Where a part of a block leads to no overlay it is reached as ever. */
 static int take_outside(const struct rtnl_entry *entry, void *ctx)
 {
-    struct address_look *address_look = ctx;
+    struct address_look *look = ctx;
 
-    if (!is_overlay(address_look, entry->ifindex))
-        candidate_blocks_exclude(&address_look->found.others, &entry->prefix);
+    if (!is_overlay(look, entry->ifindex))
+        candidate_blocks_exclude(&look->found.others, &entry->prefix);
     return 0;
 }
 
@@ -238,44 +237,44 @@ static int take_outside(const struct rtnl_entry *entry, void *ctx)
  * overlay, which somebody may have taken from it. */
 static int take_route(const struct rtnl_entry *entry, void *ctx)
 {
-    struct address_look *address_look = ctx;
-    struct addresses *found = &address_look->found;
+    struct address_look *look = ctx;
+    struct addresses *found = &look->found;
 
-    if (concerns_overlay(address_look, entry)) {
+    if (concerns_overlay(look, entry)) {
         found->block_routes =
             hash_bytes(found->block_routes, &entry->ifindex, sizeof(entry->ifindex));
         found->block_routes =
             hash_bytes(found->block_routes, &entry->prefix, sizeof(entry->prefix));
     }
 
-    if (entry->ifindex != address_look->overlay && entry->prefix.len == 0)
-        address_look->found.digest =
-            hash_bytes(address_look->found.digest, &entry->ifindex, sizeof(entry->ifindex));
+    if (entry->ifindex != look->overlay && entry->prefix.len == 0)
+        look->found.digest =
+            hash_bytes(look->found.digest, &entry->ifindex, sizeof(entry->ifindex));
     return 0;
 }
 
 int address_watch_look(struct address_watch *aw, const char *interface,
     const struct candidate_blocks *blocks, struct addresses *ret)
 {
-    struct address_look address_look = {
+    struct address_look look = {
         .blocks = blocks, .found = {.digest = DIGEST_SEED, .block_routes = DIGEST_SEED}};
     struct rtnl_link link;
     int r = rtnl_find_link(&aw->nl, interface, &link);
 
     if (r == 0)
-        address_look.overlay = link.ifindex;
+        look.overlay = link.ifindex;
     if (r >= 0)
-        r = rtnl_each_link(&aw->nl, take_link, &address_look);
+        r = rtnl_each_link(&aw->nl, take_link, &look);
     if (r >= 0)
-        r = rtnl_each_address(&aw->nl, 0, take_address, &address_look);
+        r = rtnl_each_address(&aw->nl, 0, take_address, &look);
     if (r >= 0)
-        r = rtnl_each_route(&aw->nl, 0, take_route, &address_look);
-    if (r >= 0 && address_look.n_others > 0)
-        r = rtnl_each_route(&aw->nl, 0, take_other_block, &address_look);
-    if (r >= 0 && address_look.found.others.n > 0)
-        r = rtnl_each_route(&aw->nl, 0, take_outside, &address_look);
+        r = rtnl_each_route(&aw->nl, 0, take_route, &look);
+    if (r >= 0 && look.n_others > 0)
+        r = rtnl_each_route(&aw->nl, 0, take_other_block, &look);
+    if (r >= 0 && look.found.others.n > 0)
+        r = rtnl_each_route(&aw->nl, 0, take_outside, &look);
     if (r >= 0)
-        *ret = address_look.found;
+        *ret = look.found;
     return r < 0 ? r : 0;
 }
 
@@ -536,7 +535,7 @@ bool local_candidates_set_keepalive(struct local_candidates *lc, nsec_t keepaliv
     return is_new;
 }
 
-/* ---- servers -------------------------------------------------------------------------------- */
+/* ---- the servers ----------------------------------------------------------------------------- */
 
 void local_candidates_set_servers(struct local_candidates *lc, const struct snapshot *s, nsec_t now)
 {

@@ -12,7 +12,8 @@
  * was asked before, so what that server says of the newest port is old. It is
  * therefore asked once from a *fresh* socket, whose mapping is the newest.
  *
- * Pure: addresses, answers and times in; candidates, requests and a deadline out.
+ * Pure: addresses, answers and times in; candidates, requests and a deadline out. Only the watch of
+ * this machine's addresses and the asking of its router do I/O, each as it says below.
  */
 #pragma once
 
@@ -36,7 +37,7 @@ struct snapshot;
 struct uv_loop_s;
 struct uv_poll_s;
 
-/* ---- servers --------------------------------------------------------------------------------- */
+/* ---- asking STUN servers --------------------------------------------------------------------- */
 
 /*
  * Asks STUN servers from which address this node's packets reach them.

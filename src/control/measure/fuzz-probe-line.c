@@ -55,6 +55,33 @@ static void check_challenge(const json_t *json)
     json_decref(text);
 }
 
+/* What was taken in can be written, and is taken in again. */
+static void check_facts(const struct facts *facts)
+{
+    static struct facts again;
+    json_t *text = facts_encode(facts);
+    json_t *twice;
+
+    assert(text && facts_decode(&again, text, NULL) == 0);
+    twice = facts_encode(&again);
+    assert(json_equal(text, twice));
+    json_decref(text);
+    json_decref(twice);
+}
+
+static void check_idle(const struct idle_test *idle)
+{
+    struct idle_test again;
+    json_t *text = idle_test_encode(idle);
+    json_t *twice;
+
+    assert(text && idle_test_decode(&again, text, NULL) == 0);
+    twice = idle_test_encode(&again);
+    assert(json_equal(text, twice));
+    json_decref(text);
+    json_decref(twice);
+}
+
 static void check_results(const json_t *json)
 {
     static struct facts facts;
@@ -70,14 +97,18 @@ static void check_results(const json_t *json)
         if (wrong_name_decode(&wrong, name, where))
             assert(text_is_plain(wrong.name, strlen(wrong.name)) &&
                    text_is_plain(wrong.where, strlen(wrong.where)));
-    if (idle_test_decode(&idle, json, &e) == 0)
+    if (idle_test_decode(&idle, json, &e) == 0) {
         assert(memchr(idle.why, '\0', sizeof(idle.why)) && idle.route_mtu <= UINT16_MAX);
+        check_idle(&idle);
+    }
     if (bulk_decode(&bulk, json, &e) == 0)
         assert(memchr(bulk.via, '\0', sizeof(bulk.via)));
     if (allreduce_decode(&sum, json, &e) == 0)
         assert(sum.elapsed >= 0);
-    if (facts_decode(&facts, json, &e) == 0)
+    if (facts_decode(&facts, json, &e) == 0) {
         assert(facts.n_interfaces <= FACTS_INTERFACES_MAX);
+        check_facts(&facts);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

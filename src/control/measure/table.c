@@ -1,6 +1,7 @@
 /* table.c - see table.h. */
 #include "measure/table.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/addr.h"
@@ -47,6 +48,7 @@ static json_t *encode_member(const struct row *row, const void *member)
         memcpy(&address, member, sizeof(address));
         return json_string(ip_addr_format(&address, text));
     case ROW_HEX:
+        assert(row->size <= HEX_MAX);
         hex_encode(member, row->size, text);
         return json_string(text);
     case ROW_OBJECT:

@@ -10,10 +10,12 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "measure/facts.h"
 #include "measure/order.h"
 #include "measure/result.h"
 
-#define ID "\"id\": \"000102030405060708090a0b0c0d0e0f\""
+#define ID    "\"id\": \"000102030405060708090a0b0c0d0e0f\""
+#define PROOF "00112233445566778899aabbccddeeff"
 
 /* @ret_why: why it is refused; "" when it is taken. */
 static int decode(const char *text, struct order *ret, struct err *ret_why)
@@ -135,6 +137,8 @@ static void test_there_and_back(void **state)
 {
     static const char *const texts[] = {
         "{\"op\": \"session\", " ID ", \"purpose\": \"preflight\", \"seconds\": 30}",
+        "{\"op\": \"session\", " ID ", \"purpose\": \"bench\", \"seconds\": 30, "
+        "\"proof\": \"" PROOF "\"}",
         "{\"op\": \"facts\"}",
         "{\"op\": \"names\", \"names\": [{\"name\": \"n3\", \"address\": \"10.42.0.3\"}]}",
         "{\"op\": \"warm\", \"addresses\": [\"10.42.0.3\", \"10.42.0.4\"]}",
@@ -153,7 +157,8 @@ static void test_there_and_back(void **state)
         "{\"op\": \"port\", " ID "}",
     };
 
-    _Static_assert(sizeof(texts) / sizeof(*texts) == ORDER_N, "each kind but none, and bulk twice");
+    _Static_assert(
+        sizeof(texts) / sizeof(*texts) == ORDER_N + 1, "each kind but none, and two of them twice");
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct order o = ORDER_NULL;
         struct err e;
@@ -167,6 +172,146 @@ static void test_there_and_back(void **state)
         json_decref(before);
         json_decref(after);
         order_deinit(&o);
+    }
+}
+
+static json_t *idle_again(const json_t *json, struct err *e)
+{
+    struct idle_test l;
+
+    return idle_test_decode(&l, json, e) == 0 ? idle_test_encode(&l) : NULL;
+}
+
+static json_t *bulk_again(const json_t *json, struct err *e)
+{
+    struct bulk b;
+
+    return bulk_decode(&b, json, e) == 0 ? bulk_encode(&b) : NULL;
+}
+
+static json_t *allreduce_again(const json_t *json, struct err *e)
+{
+    struct allreduce rd;
+
+    return allreduce_decode(&rd, json, e) == 0 ? allreduce_encode(&rd) : NULL;
+}
+
+static json_t *facts_again(const json_t *json, struct err *e)
+{
+    static struct facts f;
+
+    return facts_decode(&f, json, e) == 0 ? facts_encode(&f) : NULL;
+}
+
+/* What a member measured and what it is, whole; a field that an older one does not say is added by
+ * the reader. */
+static const struct answer {
+    json_t *(*again)(const json_t *json, struct err *e); /* read and written; NULL: refused */
+    const char *text;
+    const char *added; /* in front of the closing brace */
+} idle_answer = {idle_again,
+    "{'path': 'relay', 'sent': 1000000, 'heard': 49, 'back': 48, 'rttMinUs': 100, "
+    "'rttMedianUs': 120, 'rttP99Us': 600000000, 'clockUs': -7, 'clockErrorUs': 51, "
+    "'routeMtu': 65535, 'packetMax': 1420, 'connected': true, 'mss': 1380, 'transferred': false, "
+    "'why': 'it is slow'}",
+    ", 'congestion': '', 'tcpRestarts': true"},
+  bulk_answer = {bulk_again,
+      "{'out': {'bytes': 1125899906842624, 'bitsPerSecond': 2, 'retransmits': 2147483647}, "
+      "'in': {'bytes': 0, 'bitsPerSecond': 3, 'retransmits': 0}, 'via': '10.42.0.3', 'why': ''}",
+      ""},
+  allreduce_answer = {allreduce_again,
+      "{'elapsedNs': 600000000000, 'repeats': 3, 'correct': true, 'why': ''}", ""},
+  facts_answer = {facts_again,
+      "{'versions': {'weft': '0.1.0', 'kernel': '6.1', 'python': '3.11', 'torch': '', 'nccl': ''}, "
+      "'nofile': [1024, 9223372036854775807], 'memlock': 9223372036854775807, 'rdma': false, "
+      "'tcpBuffers': [1, 2], 'interface': 'weft0', 'address': '10.42.0.2', 'hostAddress': '::', "
+      "'ncclIfname': '', 'ncclFamily': 'AF_INET', 'traffic': 5, 'jobs': 4294967295, "
+      "'interfaces': [{'name': 'weft0', 'address': 'fd00::1', 'running': true}]}",
+      ", 'tcpRestarts': true, 'hostname': ''"};
+
+/* @text with @part, which is in it, made @by; NULL: as it is. Quotes are single. */
+static json_t *make_answer(const char *text, const char *part, const char *by)
+{
+    char changed[1024];
+    const char *at = part ? strstr(text, part) : text + strlen(text);
+    json_t *json;
+
+    assert_non_null(at);
+    (void)snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, by,
+        at + (part ? strlen(part) : 0));
+    for (char *p = changed; *p; p++)
+        *p = *p == '\'' ? '"' : *p;
+    json = json_loads(changed, 0, NULL);
+    if (!json)
+        fail_msg("no JSON: %s", changed);
+    return json;
+}
+
+static void test_answers_there_and_back(void **state)
+{
+    static const struct answer *const answers[] = {
+        &idle_answer, &bulk_answer, &allreduce_answer, &facts_answer};
+
+    for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+        const struct answer *a = answers[i];
+        json_t *before = make_answer(a->text, NULL, "");
+        json_t *added = make_answer("{'it': 0}", "'it': 0", *a->added ? a->added + 2 : "");
+        struct err e = ERR_NULL;
+        json_t *after = a->again(before, &e);
+
+        assert_string_equal(e.text, "");
+        (void)json_object_update(before, added);
+        if (!json_equal(before, after))
+            fail_msg("%s became %s", a->text, json_dumps(after, 0));
+        json_decref(before);
+        json_decref(added);
+        json_decref(after);
+    }
+}
+
+/* Numbers of a member are shown, and its texts are copied: none is beyond its bounds. */
+static void test_answer_bounds(void **state)
+{
+    static const struct {
+        const struct answer *of;
+        const char *part;
+        const char *by;
+        const char *refused; /* a part of the sentence */
+    } cases[] = {
+        {&idle_answer, "'sent': 1000000", "'sent': 1000001",
+            "\"sent\" is not a whole number from 0"},
+        {&idle_answer, "'heard': 49, ", "", "\"heard\" is missing"},
+        {&idle_answer, "600000000,", "600000001,", "\"rttP99Us\""},
+        {&idle_answer, "-7", "-7.5", "\"clockUs\" is no integer"},
+        {&idle_answer, "65535", "65536", "\"routeMtu\""},
+        {&idle_answer, "'relay'", "'sixteen-letters-'", "\"path\""},
+        {&idle_answer, "'it is slow'", "'\\u001b[2J'", "\"why\""},
+        {&idle_answer, "true,", "1,", "\"connected\" is neither"},
+        {&bulk_answer, "1125899906842624", "1125899906842625", "out: \"bytes\""},
+        {&bulk_answer, "2147483647", "2147483648", "out: \"retransmits\""},
+        {&bulk_answer, "{'bytes': 0, 'bitsPerSecond': 3, 'retransmits': 0}", "7",
+            "\"in\" is not an object"},
+        {&bulk_answer, "'bitsPerSecond': 3, ", "", "in: \"bitsPerSecond\" is missing"},
+        {&allreduce_answer, "600000000000", "600000000001", "\"elapsedNs\""},
+        {&allreduce_answer, "600000000000", "-1", "\"elapsedNs\""},
+        {&facts_answer, "'kernel': '6.1', ", "", "versions: \"kernel\" is missing"},
+        {&facts_answer, "[1024, 9223372036854775807]", "[1024]",
+            "\"nofile\" is not an array of 2 to 2"},
+        {&facts_answer, "[1, 2]", "[1, -2]", "\"tcpBuffers\" is not two numbers"},
+        {&facts_answer, "'10.42.0.2'", "'gpu-1'", "\"address\" is \"gpu-1\", which is no address"},
+        {&facts_answer, "4294967295", "4294967296", "\"jobs\""},
+        {&facts_answer, "'fd00::1'", "''", "an interface: \"address\""},
+        {&facts_answer, ", 'running': true", "", "an interface: \"running\" is missing"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        json_t *json = make_answer(cases[i].of->text, cases[i].part, cases[i].by);
+        struct err e = ERR_NULL;
+
+        assert_null(cases[i].of->again(json, &e));
+        if (!strstr(e.text, cases[i].refused))
+            fail_msg("case %zu: \"%s\" is not in \"%s\"", i, cases[i].refused, e.text);
+        json_decref(json);
     }
 }
 
@@ -207,6 +352,8 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_long_lists),
         cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_answers_there_and_back),
+        cmocka_unit_test(test_answer_bounds),
         cmocka_unit_test(test_wrong_names),
     };
 

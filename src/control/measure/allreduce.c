@@ -183,7 +183,7 @@ static int tree_once(struct allreduce_party *p)
     return r;
 }
 
-/* ---- the neighbours ----------------------------------------------------------------------- */
+/* ---- the neighbours -------------------------------------------------------------------------- */
 
 static int dial_rank(const struct allreduce_party *p, const struct dial_target *to, uint32_t rank,
     int *ret, struct err *e)

@@ -79,7 +79,7 @@ struct line_buffer {
 
 #define LINE_BUFFER_NULL {0}
 
-/** line_buffer_deinit() - release what was read. */
+/** line_buffer_deinit() - release what was read; idempotent, safe on LINE_BUFFER_NULL. */
 void line_buffer_deinit(struct line_buffer *lb);
 
 /**

@@ -211,8 +211,7 @@ json_t *order_encode(const struct order *o)
     return r < 0 ? (json_decref(json), NULL) : json;
 }
 
-/* ---- pings ------------------------------------------------------------------------------------
- */
+/* ---- pings ----------------------------------------------------------------------------------- */
 
 #define FRAME_MAGIC   0x57667001u /* the last byte is the version */
 #define FRAME_COUNTED 0x01u       /* a bit of the flags */

@@ -32,11 +32,9 @@ struct err;
 #define ORDER_PINGS_MAX   1000          /* of one train */
 #define ORDER_MS_MAX      30000         /* of one transfer or all-reduce */
 #define ORDER_BYTES_MAX   (16ull << 30) /* of one transfer */
-#define ORDER_VECTOR_MAX                                                                           \
-    (1ull << 30)               /* bytes of an all-reduce's vector; see ALLREDUCE_SURE_MAX          \
-                                */
-#define ORDER_REPEATS_MAX 1000 /* of one all-reduce */
-#define ORDER_SECONDS_MAX 600  /* of one session */
+#define ORDER_VECTOR_MAX  (1ull << 30)  /* bytes of a vector; see also ALLREDUCE_SURE_MAX */
+#define ORDER_REPEATS_MAX 1000          /* of one all-reduce */
+#define ORDER_SECONDS_MAX 600           /* of one session */
 
 enum order_kind {
     ORDER_NONE,
@@ -116,7 +114,7 @@ struct order {
 
 #define ORDER_NULL {0}
 
-/** order_deinit() - release the order's lists. */
+/** order_deinit() - release the order's lists; idempotent, safe on ORDER_NULL. */
 void order_deinit(struct order *o);
 
 /**
@@ -148,7 +146,7 @@ const char *order_algorithm_name(enum order_algorithm a);
 /** session_id_equal() - are these ids of the same session? */
 bool session_id_equal(const struct session_id *a, const struct session_id *b);
 
-/* ---- pings ---------------------------------------------------------------------------------- */
+/* ---- pings ----------------------------------------------------------------------------------- */
 
 /*
  * The datagrams of a train: a ping asks, and a pong answers it. A pong is as long as the shortest

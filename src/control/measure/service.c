@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 #include "api/content/body.h"
-#include "base/err.h"
 #include "base/containers.h"
-#include "measure/link_test.h"
+#include "base/err.h"
 #include "measure/dial.h"
 #include "measure/facts.h"
+#include "measure/link_test.h"
 #include "measure/order.h"
 #include "measure/session.h"
 #include "net/address/sockaddr.h"
@@ -90,6 +90,7 @@ struct service_connection {
 
 /* ---- references ---------------------------------------------------------------------------- */
 
+/* One more thread uses it. */
 static void service_ref(struct service *s)
 {
     (void)pthread_mutex_lock(&s->lock);
@@ -97,6 +98,7 @@ static void service_ref(struct service *s)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
+/* The last thread that leaves it releases everything. */
 static void service_unref(struct service *s)
 {
     bool last;
@@ -161,6 +163,7 @@ static struct ip_addr own_address(struct service *s)
     return own;
 }
 
+/* Which member has that address on the overlay? @ret: a copy of it. False: none has. */
 static bool find_member(
     struct service *s, const struct ip_addr *address, struct service_member *ret)
 {
@@ -206,7 +209,7 @@ static int port_of(int fd)
 }
 
 /* A port that is open already is kept, because the listening thread polls it, and no other thread
- * may close it. */
+ * may close it. Return: the port, or negative errno. */
 static int open_underlay(struct service *s)
 {
     int r = 0;
@@ -226,6 +229,7 @@ static int open_underlay(struct service *s)
     return r;
 }
 
+/* 0: none is open. */
 static uint16_t underlay_port(struct service *s)
 {
     int port = 0;
@@ -237,6 +241,7 @@ static uint16_t underlay_port(struct service *s)
     return port > 0 ? (uint16_t)port : 0;
 }
 
+/* For the listening thread only. */
 static void close_underlay(struct service *s)
 {
     (void)pthread_mutex_lock(&s->lock);
@@ -449,7 +454,7 @@ static int carry_out_order(
     return send_refusal(c, "that order is not given within a session");
 }
 
-/* ---- connections --------------------------------------------------------------------------- */
+/* ---- the orders of a connection -------------------------------------------------------------- */
 
 static int read_order(
     struct service_connection *c, struct line_buffer *lb, nsec_t deadline, struct order *ret)
@@ -578,6 +583,7 @@ static bool demand_proof(struct service_connection *c, struct line_buffer *lb, s
     return false;
 }
 
+/* Carries out the orders of a connection until it ends; does not close it. */
 static void serve_connection(struct service_connection *c)
 {
     _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;

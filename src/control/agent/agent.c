@@ -16,6 +16,7 @@
 #include "agent/node_measure.h"
 #include "agent/node_names.h"
 #include "agent/node_report.h"
+#include "agent/paths/edge/path_driver.h"
 #include "agent/reconcile/pass_plan.h"
 #include "agent/resolver.h"
 #include "agent/state/snapshot_cache.h"

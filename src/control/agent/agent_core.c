@@ -9,6 +9,7 @@
 #include "agent/hublink/hub_choice.h"
 #include "agent/node_machine.h"
 #include "agent/node_report.h"
+#include "agent/paths/edge/path_driver.h"
 #include "agent/paths/edge/peer_table.h"
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
@@ -34,6 +35,7 @@ static bool has_route(void *ctx, const struct ip_addr *to)
     return rtnl_source_for(&a->reconcile.nl, to, &source) == 0;
 }
 
+/* What hub_set.h asks for, as it is at @now. Refers to @a. */
 static struct hub_set_facts see_hubs(struct agent *a, nsec_t now)
 {
     return (struct hub_set_facts){.snapshot = &a->snapshot,
@@ -46,6 +48,7 @@ static struct hub_set_facts see_hubs(struct agent *a, nsec_t now)
         .now = now};
 }
 
+/* What goes through a hub goes through @a->hubs.serving from now on. */
 static void use_serving_hub(struct agent *a, nsec_t now)
 {
     const struct agent_hub *serving = a->hubs.serving;
@@ -81,6 +84,12 @@ int agent_core_take_hubs(struct agent *a, struct err *e)
 
 /* ---- handshakes ----------------------------------------------------------------------------- */
 
+/*
+ * Handshakes that an agent begins, rather than WireGuard when there is something to send. One that
+ * cannot be begun is logged for who debugs: what comes next begins it anyway.
+ */
+
+/* With hubs, where they are wanted. The engine has to have their endpoints by now. */
 static void handshake_with_hubs(struct agent *a, nsec_t now)
 {
     struct agent_hub *hub;
@@ -94,6 +103,7 @@ static void handshake_with_hubs(struct agent *a, nsec_t now)
     }
 }
 
+/* Those that have waited until the engine had the routes. */
 static void begin_handshakes(struct agent *a, nsec_t now)
 {
     struct x25519_public key;
@@ -125,6 +135,8 @@ void agent_core_on_hub_forgot(struct agent *a, nsec_t now)
     path_driver_on_hub_forgot(a->paths, now);
 }
 
+/* With all that had a session with an engine that was replaced: a peer that only sends would go on
+ * using a session that the new one lacks. */
 static void renew_handshakes(struct agent *a)
 {
     char key[X25519_BASE64_MAX];
@@ -355,9 +367,7 @@ void agent_core_pass(struct agent *a)
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
 }
 
-/* ---- polls ---------------------------------------------------------------------------------- */
-
-/* ---- the hubs ------------------------------------------------------------------------------- */
+/* ---- polls: the hubs ------------------------------------------------------------------------ */
 
 static void act_on_hubs(struct agent *a, const struct hub_set_actions *actions, nsec_t now)
 {
@@ -405,7 +415,7 @@ static void poll_keepalive(struct agent *a, const struct observation *ob, nsec_t
         a->paths, node_keepalive_to_tell(&a->keepalive, &a->snapshot.network), now);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- polls ---------------------------------------------------------------------------------- */
 
 static const struct observation *find_hub_observation(const struct agent *a)
 {
@@ -420,7 +430,7 @@ static bool is_changed_by_hand(const struct agent *a, const struct wg_config *ha
                !x25519_public_equal(&have->public, &a->reconcile.applied.public));
 }
 
-/* Without memory the paths are judged by what was seen last. */
+/* Without memory the paths are evaluated by what was seen last. */
 static void show_paths(struct agent *a, nsec_t now)
 {
     struct peer_seen *seen = calloc(a->seen.n + 1, sizeof(*seen));
@@ -478,12 +488,12 @@ static void resend_endpoints(struct agent *a, nsec_t now)
 {
     struct peer_suspects_facts facts = {
         .snapshot = &a->snapshot, .seen = &a->seen, .may_be_at = may_be_at, .ctx = a, .now = now};
-    struct peer_suspect actions;
+    struct peer_suspect suspect;
 
-    while (peer_suspects_next(&a->suspects, &facts, &actions)) {
-        if (!reconcile_resend_endpoint(&a->reconcile, &actions.peer->key, &actions.peer->endpoint))
+    while (peer_suspects_next(&a->suspects, &facts, &suspect)) {
+        if (!reconcile_resend_endpoint(&a->reconcile, &suspect.peer->key, &suspect.peer->endpoint))
             continue;
-        peer_suspects_log(&a->suspects, &actions, now);
+        peer_suspects_log(&a->suspects, &suspect, now);
         pass_plan_request(&a->pass, now);
     }
 }
@@ -636,10 +646,6 @@ static void poll_if_changed(struct agent *a, nsec_t now)
         agent_core_poll(a);
 }
 
-/* ---- deadlines, and the end ----------------------------------------------------------------- */
-
-#define END_PATIENCE (1 * NSEC_PER_SEC)
-
 /* ---- deadlines ------------------------------------------------------------------------------ */
 
 nsec_t agent_core_due(const struct agent *a)
@@ -666,6 +672,8 @@ void agent_core_run(struct agent *a, nsec_t now)
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
+
+#define END_PATIENCE (1 * NSEC_PER_SEC)
 
 void agent_core_finish(struct agent *a, enum agent_end end)
 {

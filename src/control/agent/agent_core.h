@@ -18,7 +18,6 @@
 #include <uv.h>
 
 #include "agent/agent.h"
-#include "agent/cluster/cluster_watch.h"
 #include "agent/hub_set.h"
 #include "agent/meter.h"
 #include "agent/node_jobs.h"
@@ -26,7 +25,6 @@
 #include "agent/node_machine.h"
 #include "agent/node_measure.h"
 #include "agent/node_names.h"
-#include "agent/paths/edge/path_driver.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/filter_rules.h"
 #include "agent/reconcile/observe.h"
@@ -40,8 +38,10 @@
 #include "mesh/snapshot/snapshot.h"
 #include "os/log.h"
 
+struct cluster_watch;
 struct err;
 struct node_fabric;
+struct path_driver;
 struct resolver;
 struct server;
 

@@ -183,8 +183,7 @@ static bool has_changed(const struct hub_set *hs, struct agent_hub *const items[
     return n != hs->n || memcmp(items, hs->items, n * sizeof(struct agent_hub *)) != 0;
 }
 
-/* ---- the serving hub ---------------------------------------------------------------------------
- */
+/* ---- the serving hub ------------------------------------------------------------------------ */
 
 static void change_serving(struct hub_set *hs, struct agent_hub *to, const char *why, nsec_t now)
 {

@@ -28,13 +28,11 @@
 #include "os/machine.h"
 #include "wire/member_proof.h"
 
-/* ---- asking the hubs ------------------------------------------------------------------------ */
-
 #define ENROL_TIMEOUT_MS   10000
 #define STATUS_CONFLICT    409
 #define STATUS_UNAVAILABLE 503
 
-/* ---- the request ---------------------------------------------------------------------------- */
+/* ---- asking the hubs: the request ----------------------------------------------------------- */
 
 /* Makes a node's name of the host's: each run of characters that a name may not have becomes one
  * '-'. Return: false if nothing usable is left. */
@@ -123,7 +121,7 @@ static int ask_one(const struct join_options *options, const struct asked_hub *h
     target.proxy = NULL;
     r = client_call(&target, "POST", "/v1/enrol", body, ENROL_TIMEOUT_MS, ret, &direct);
     /* If both ways fail the words are about the proxy, which is the way that was asked for; and so
-     * is whether it makes sense to ask_ask again. */
+     * is whether it makes sense to ask again. */
     if (r == CLIENT_E_UNREACHABLE) {
         ret->may_pass = may_pass;
         return r;
@@ -175,7 +173,7 @@ static int ask_with_name(const struct join_options *options, const struct asked_
     return r;
 }
 
-static int ask_ask(const struct join_options *options, const struct asked_hub *hub,
+static int ask_hub(const struct join_options *options, const struct asked_hub *hub,
     const struct x25519_public *public, struct member_proof_signer *signer,
     struct client_answer *ret, struct err *e)
 {
@@ -192,7 +190,7 @@ static int ask_ask(const struct join_options *options, const struct asked_hub *h
     return ask_with_name(options, hub, public, signer, NULL, ret, e);
 }
 
-/* ---- which hub, and again ------------------------------------------------------------------- */
+/* ---- asking the hubs: which one, and again -------------------------------------------------- */
 
 /* Asks with a proof of the key. The hub may have this node already, if an earlier answer was lost.
  */
@@ -205,7 +203,7 @@ static int ask_proven(const struct join_options *options, const struct asked_hub
 
     if (!member_proof_signer_init(&signer, secret, hub->key))
         return err_set(e, -EINVAL, "the hub's key in the token is one that nobody can have");
-    r = ask_ask(options, hub, public, &signer, ret, e);
+    r = ask_hub(options, hub, public, &signer, ret, e);
     secret_wipe(&signer, sizeof(signer));
     return r;
 }
@@ -278,9 +276,7 @@ int join_ask(const struct join_options *options, const struct x25519_secret *sec
     return r;
 }
 
-/* ---- the join ------------------------------------------------------------------------------- */
-
-/* ---- before --------------------------------------------------------------------------------- */
+/* ---- the join: before ----------------------------------------------------------------------- */
 
 static int check_not_joined(const char *dir, struct err *e)
 {
@@ -319,7 +315,7 @@ static int check_port(uint16_t port, struct err *e)
     return r;
 }
 
-/* ---- the answer ----------------------------------------------------------------------------- */
+/* ---- the join: the answer ------------------------------------------------------------------- */
 
 static const struct node *find_hub(const struct snapshot *s, const struct x25519_public *key)
 {
@@ -435,7 +431,7 @@ static int take_answer(const struct join_options *options, struct netlink *nl,
     return r;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the join: all of it -------------------------------------------------------------------- */
 
 static int keep(const struct state *st, const char *dir, struct err *e)
 {

@@ -19,7 +19,7 @@ struct label;
 /* ---- asking the hubs ------------------------------------------------------------------------- */
 
 /*
- * Asks the hubs of a token to take this machine in, for join.c.
+ * Asks the hubs of a token to take this machine in, for join_enrol().
  *
  * The request can be repeated: a hub that has taken the key in already answers with the same node,
  * and takes no further use from the token. So a hub that does not answer, or whose answer was lost,
@@ -49,8 +49,6 @@ int join_ask(const struct join_options *options, const struct x25519_secret *sec
 /* ---- the join -------------------------------------------------------------------------------- */
 
 /*
- * How a machine becomes a node.
- *
  * The key is made here, and is on the disk before the hub hears of it. So a join whose answer was
  * lost can be repeated with the same key, and the hub answers with the same node. Interfaces and
  * routes are not touched here; the agent makes them.
@@ -91,7 +89,7 @@ struct join_options {
  * join_enrol() - ask the hub, check its answer, and keep it
  * @ret:	what was written to node.json; to be released with state_deinit()
  *
- * A hub that does not answer is asked again for JOIN_ASK_FOR (join.h).
+ * A hub that does not answer is asked again for JOIN_ASK_FOR.
  *
  * Refuses when this machine has joined already, when an interface of that name
  * exists, and when a part of the network's blocks is in use here.

@@ -45,7 +45,7 @@ static bool make_path(
     return true;
 }
 
-static int hub_ask(const struct hub_ask_call *call, struct err *e)
+static int call_hub(const struct hub_ask_call *call, struct err *e)
 {
     struct client_answer answer = CLIENT_ANSWER_NULL;
     int r = hub_ask_wait(call, &answer, e);
@@ -66,7 +66,7 @@ static int tell_on_overlay(const struct endpoint *api, const char *interface,
         .path = "/v1/leave",
         .timeout_ms = WAIT_MS};
 
-    return hub_ask(&call, e);
+    return call_hub(&call, e);
 }
 
 static int tell_by_https(const struct tls_pin *pin, const char *api, const char *proxy,
@@ -81,7 +81,7 @@ static int tell_by_https(const struct tls_pin *pin, const char *api, const char 
         .path = path,
         .timeout_ms = WAIT_MS};
 
-    return hub_ask(&call, e);
+    return call_hub(&call, e);
 }
 
 /* By the public API of one hub. The token has said the TLS key of one of them. */
@@ -162,7 +162,7 @@ int leave_by_token(
 /* ---- without an agent ----------------------------------------------------------------------- */
 
 /* The interface may still be there and carry packets, although no agent runs. */
-static void node_tell_hub(const struct state *st, struct leave_result *ret)
+static void tell_serving_hub(const struct state *st, struct leave_result *ret)
 {
     const struct node *hub = render_hub(&st->snapshot);
     struct member_proof_signer signer;
@@ -233,7 +233,7 @@ static void remove_stale_files(const char *path)
 }
 
 /* Reads the node's state, and takes the lock so that no agent starts meanwhile. */
-static int node_load(const char *state_dir, struct state *st, int *ret_lock_fd,
+static int load_state(const char *state_dir, struct state *st, int *ret_lock_fd,
     struct leave_result *ret, struct err *e)
 {
     char text[REMOVED_TEXT_MAX];
@@ -264,7 +264,7 @@ int leave_take_down(
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     _cleanup_(closep) int lock_fd = -1;
-    int r = node_load(state_dir, &st, &lock_fd, ret, e);
+    int r = load_state(state_dir, &st, &lock_fd, ret, e);
 
     if (r == 0)
         r = take_down(&st, ret, e);
@@ -278,11 +278,11 @@ int leave_network(
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     _cleanup_(closep) int lock_fd = -1;
-    int r = node_load(state_dir, &st, &lock_fd, ret, e);
+    int r = load_state(state_dir, &st, &lock_fd, ret, e);
 
     if (r != 0)
         return r;
-    node_tell_hub(&st, ret);
+    tell_serving_hub(&st, ret);
     r = take_down(&st, ret, e);
     if (r == 0)
         r = state_remove(state_dir, e);

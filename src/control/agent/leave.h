@@ -13,7 +13,6 @@ struct endpoint;
 struct err;
 struct member_proof_signer;
 struct snapshot;
-struct state;
 struct token;
 struct x25519_secret;
 

@@ -14,7 +14,7 @@
 #include "mesh/object/fields.h"
 #include "mesh/snapshot/snapshot.h"
 
-/* ---- counting ------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 void meter_init(struct meter *m, uint64_t id)
 {
@@ -167,7 +167,7 @@ static unsigned jobs_of(
 
 /* ---- counting ------------------------------------------------------------------------------- */
 
-static int meter__compare(const void *a, const void *b)
+static int compare_counters(const void *a, const void *b)
 {
     const struct meter_counter *x = a;
     const struct meter_counter *y = b;
@@ -180,9 +180,9 @@ static const struct meter_counter *find_counter(
 {
     struct meter_counter wanted = {.key = *key};
 
-    return m->n_counters > 0
-               ? bsearch(&wanted, m->counters, m->n_counters, sizeof(*m->counters), meter__compare)
-               : NULL;
+    return m->n_counters > 0 ? bsearch(&wanted, m->counters, m->n_counters, sizeof(*m->counters),
+                                   compare_counters)
+                             : NULL;
 }
 
 /* By how much a counter has grown. One that is less than before has begun at 0 meanwhile. */
@@ -192,7 +192,7 @@ static uint64_t growth(uint64_t before, uint64_t now)
 }
 
 /* Of nobody's path it is known only that bytes were sent; they went to where the peer was last. */
-static enum path_kind meter__path_of(
+static enum path_kind path_to(
     const struct meter_facts *facts, const struct node *node, const struct reach_peer *peer)
 {
     if (node->hub)
@@ -201,7 +201,7 @@ static enum path_kind meter__path_of(
 }
 
 /* Add to the day's sums; what does not divide goes to the first job. */
-static int meter__add(struct meter *m, struct traffic *day, const char *node, enum path_kind path,
+static int add_bytes(struct meter *m, struct traffic *day, const char *node, enum path_kind path,
     uint64_t sent, uint64_t received)
 {
     const char *jobs[METER_JOBS_MAX] = {""};
@@ -235,9 +235,8 @@ static struct meter_counter look_at(struct meter *m, const struct meter_facts *f
 
     if (!m->has_counters || (sent == 0 && received == 0))
         return now;
-    if (meter__add(m, day, node->meta.name,
-            meter__path_of(facts, node, reach_find(facts->reach, node->meta.name)), sent,
-            received) == 0)
+    if (add_bytes(m, day, node->meta.name,
+            path_to(facts, node, reach_find(facts->reach, node->meta.name)), sent, received) == 0)
         return now;
     /* Without memory for it, the next look counts it. */
     return before ? *before : zero;
@@ -260,7 +259,7 @@ int meter_look(struct meter *m, const struct meter_facts *facts)
         if (ob && (ob->facts.tx_bytes > 0 || ob->facts.rx_bytes > 0))
             counters[n_counters++] = look_at(m, facts, day, node, ob);
     }
-    qsort(counters, n_counters, sizeof(*counters), meter__compare);
+    qsort(counters, n_counters, sizeof(*counters), compare_counters);
     free(m->counters);
     m->counters = counters;
     m->n_counters = n_counters;
@@ -352,7 +351,7 @@ json_t *meter_report(const struct meter *m, uint64_t above, uint64_t *ret_up_to,
     return json;
 }
 
-/* ---- the file ------------------------------------------------------------------------------- */
+/* ---- JSON ----------------------------------------------------------------------------------- */
 
 json_t *meter_encode(const struct meter *m)
 {
@@ -401,7 +400,7 @@ static int decode_counters(
     json_object_foreach((json_t *)counters, text, json)
         if (r == 0)
             r = decode_counter(m, text, json, where, e);
-    qsort(m->counters, m->n_counters, sizeof(*m->counters), meter__compare);
+    qsort(m->counters, m->n_counters, sizeof(*m->counters), compare_counters);
     m->has_counters = true;
     return r;
 }
@@ -442,6 +441,8 @@ int meter_decode(struct meter *ret, const json_t *json, const char *where, struc
         meter_deinit(&m);
     return r;
 }
+
+/* ---- metrics -------------------------------------------------------------------------------- */
 
 void meter_add_metrics(const struct meter *m, struct metrics *out)
 {
@@ -484,7 +485,7 @@ void node_meter_open(struct node_meter *nm, const char *dir, uint64_t id)
     meter_init(&nm->meter, id >> 11 | 1);
 }
 
-static void node_meter__write_file(struct node_meter *nm, nsec_t now)
+static void write_sums(struct node_meter *nm, nsec_t now)
 {
     struct err e = ERR_NULL;
 
@@ -495,17 +496,17 @@ static void node_meter__write_file(struct node_meter *nm, nsec_t now)
             "what this node has moved is not kept, trying again: %s", err_text(&e));
 }
 
-static void node_meter__settle(struct node_meter *nm, nsec_t now)
+static void settle_and_write(struct node_meter *nm, nsec_t now)
 {
     nm->settled_at = now;
     if (meter_settle(&nm->meter))
-        node_meter__write_file(nm, now);
+        write_sums(nm, now);
 }
 
 void node_meter_close(struct node_meter *nm, bool is_kept, nsec_t now)
 {
     if (nm->meter.id != 0 && is_kept)
-        node_meter__settle(nm, now);
+        settle_and_write(nm, now);
     meter_deinit(&nm->meter);
 }
 
@@ -518,7 +519,7 @@ void node_meter_look(struct node_meter *nm, const struct meter_facts *facts, nse
 void node_meter_settle(struct node_meter *nm, nsec_t now)
 {
     if (nm->is_urgent || nm->settled_at == 0 || now - nm->settled_at >= NODE_METER_EACH)
-        node_meter__settle(nm, now);
+        settle_and_write(nm, now);
     nm->is_urgent = false;
 }
 

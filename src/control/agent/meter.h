@@ -12,9 +12,9 @@
  * several jobs, each gets an equal part.
  *
  * A flow gets the next number when the sums are settled, which is before they are written. So
- * whoever has been above all flows up to a number is above those above it next (docs/COST.md).
+ * whoever has been told all flows up to a number is told those above it next (docs/COST.md).
  *
- * Pure: facts in, sums out. meter.h has the file.
+ * struct meter is pure: facts in, sums out. struct node_meter keeps one in its file.
  */
 #pragma once
 
@@ -42,7 +42,7 @@ struct snapshot;
 /** Flows of one report. */
 #define METER_REPORT_MAX 64
 
-/** Jobs that run here at once and are above apart. */
+/** Jobs that run here at once and are told apart. */
 #define METER_JOBS_MAX 16
 
 /** The engine's counters of a peer when they were looked at last. */
@@ -95,7 +95,7 @@ bool meter_settle(struct meter *m);
 
 /**
  * meter_report() - the next flows above number @above
- * @ret_up_to:	set to the number up to which flows have been above then
+ * @ret_up_to:	set to the number up to which flows have been told then
  * @ret_more:	set to whether there are more
  *
  * Return: as traffic_decode() takes it, a new reference; NULL: there are none, or no memory.
@@ -142,9 +142,7 @@ void meter_add_metrics(const struct meter *m, struct metrics *out);
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/*
- * This node's meter (meter.h) and the file in which it is kept.
- */
+/* This node's meter, and the file in which it is kept. */
 
 /** Between two writes of the file, unless a job has ended. */
 #define NODE_METER_EACH (10 * NSEC_PER_SEC)

@@ -15,7 +15,6 @@
 
 struct deferred;
 struct hub_link;
-struct job_calls;
 struct meter;
 struct response;
 

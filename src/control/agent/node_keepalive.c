@@ -3,7 +3,6 @@
 
 #include "agent/state/state.h"
 #include "base/err.h"
-#include "mesh/object/object.h"
 #include "os/log.h"
 
 void node_keepalive_init(struct node_keepalive *nk, uv_loop_t *loop, const char *dir,

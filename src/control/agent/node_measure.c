@@ -14,8 +14,8 @@
 
 #include "agent/agent.h"
 #include "agent/paths/edge/reach.h"
-#include "base/err.h"
 #include "base/containers.h"
+#include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "measure/order.h"
@@ -34,16 +34,15 @@
  * The agent's end of its measuring process: started, told, started again.
  *
  * Theory of operation. The process is this same program, started with one end of a socket pair;
- * what it does is in measure/service_process.h, with what it is told. It
- * sends nothing, so the socket becomes readable only when the process has ended. Then another one
- * is started and told everything anew: soon the first time, and later each time that the next one
- * ends early, too. The agent's end of the pair is the only one, so the process ends whenever the
- * agent does.
+ * what it does, and what it is told, is in measure/service_process.h. It sends nothing, so the
+ * socket becomes readable only when the process has ended. Then another one is started and told
+ * everything anew: soon the first time, and later each time that the next one ends early, too. The
+ * agent's end of the pair is the only one, so the process ends whenever the agent does.
  *
  * What does not fit into the socket waits here: at most the list that is being sent and the newest.
  */
 
-/* Time from the end of a process to the host_start of the next. */
+/* Time from the end of a process to the start of the next. */
 #define BACKOFF_FIRST (50 * NSEC_PER_MSEC)
 #define BACKOFF_MAX   (30 * NSEC_PER_SEC)
 
@@ -62,12 +61,12 @@ struct measure_link {
 
 struct measure_host {
     uv_loop_t *loop;
-    uv_timer_t timer;           /* until the next host_start */
+    uv_timer_t timer;           /* until the next start */
     struct service_wire config; /* immutable */
     struct rlimit memlock;      /* immutable */
     struct measure_link *link;  /* NULL: there is no process */
     pid_t pid;                  /* to be waited for; 0: none */
-    nsec_t started_at;          /* time of that process's host_start; 0: there is none */
+    nsec_t started_at;          /* time of that process's start; 0: there is none */
     nsec_t backoff;
     struct str list; /* the members, as they were told last */
     bool is_behind;  /* the process has not been told @list */
@@ -99,7 +98,7 @@ static void hang_up(struct measure_host *h)
     h->out_off = 0;
 }
 
-/* Plans the next host_start, each time later than before. */
+/* Plans the next start, each time later than before. */
 static void plan_start(struct measure_host *h)
 {
     bool was_well = h->started_at != 0 && clock_now() - h->started_at > WELL_AFTER;
@@ -231,6 +230,8 @@ static void host_on_timer(uv_timer_t *timer)
     try_start(h);
 }
 
+/* One that does not start is tried again. @memlock: its RLIMIT_MEMLOCK, which it tells members of,
+ * and not that of the agent. */
 static int measure_host_new(struct measure_host **ret, uv_loop_t *loop,
     const struct service_config *config, const struct rlimit *memlock, struct err *e)
 {
@@ -250,8 +251,9 @@ static int measure_host_new(struct measure_host **ret, uv_loop_t *loop,
     return 0;
 }
 
-/* ---- members -------------------------------------------------------------------------------- */
+/* ---- telling it the members ----------------------------------------------------------------- */
 
+/* A list that the process knows is not sent again; it is then told to check its interface. */
 static void measure_host_tell(struct measure_host *h, const struct ip_addr *own,
     const struct service_member *members, size_t n)
 {
@@ -284,6 +286,7 @@ static void measure_host_tell(struct measure_host *h, const struct ip_addr *own,
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
+/* 2 s at most. */
 static void wait_for_end(pid_t pid)
 {
     _cleanup_(closep) int pid_fd = pidfd_open(pid, 0);
@@ -300,6 +303,7 @@ static void on_timer_closed(uv_handle_t *handle)
     free(container_of((uv_timer_t *)handle, struct measure_host, timer));
 }
 
+/* The loop has to turn once more. */
 static struct measure_host *measure_host_free(struct measure_host *h)
 {
     if (!h)
@@ -313,7 +317,7 @@ static struct measure_host *measure_host_free(struct measure_host *h)
     return NULL;
 }
 
-/* ---- what it is told ------------------------------------------------------------------------ */
+/* ---- its life, and who may ask it ----------------------------------------------------------- */
 
 /** The key that checks the orders of one member. Wiped after use. */
 struct node_measure_key {

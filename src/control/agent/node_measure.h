@@ -1,7 +1,12 @@
 /*
  * node_measure.h - the node's measuring service: its process, and who may ask it.
  *
- * Threads: the loop's, where nothing else is said.
+ * The service is a process of its own. It is told the members of the network, how each is reached,
+ * and the key that checks each one's orders (wire/measure_proof.h). The agent derives these keys, a
+ * few at a time, since that takes the node's own secret. It also proves the orders that a command
+ * of this machine gives to others. A node works without it.
+ *
+ * Threads: the loop's.
  */
 #pragma once
 
@@ -18,17 +23,6 @@ struct reach;
 struct service_member;
 struct snapshot;
 struct x25519_secret;
-
-/* ---- what it is told ------------------------------------------------------------------------- */
-
-/*
- * The node's measuring service, and who may ask it.
- *
- * The service is a process of its own. It is told the members of the network, how
- * each is reached, and the key that checks each one's orders (wire/measure_proof.h). The agent
- * derives these keys, a few at a time, since that takes the node's own secret. It also proves the
- * orders that a command of this machine gives to others. A node works without it.
- */
 
 /** Keys that are derived in one node_measure_tell(), each of which takes some 50 us. */
 #define NODE_MEASURE_KEYS_AT_ONCE 128

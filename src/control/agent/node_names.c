@@ -17,8 +17,8 @@
 #include "mesh/names/hosts.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/clock.h"
-#include "os/hosts_file.h"
 #include "os/file.h"
+#include "os/hosts_file.h"
 #include "os/thread.h"
 
 /* ---- names that mean something else --------------------------------------------------------- */

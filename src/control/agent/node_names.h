@@ -16,7 +16,6 @@
 #include "net/address/resolve.h"
 #include "os/log.h"
 
-struct err;
 struct hosts_helper;
 struct name_check;
 struct resolver;
@@ -79,7 +78,7 @@ struct name_check *name_check_free(struct name_check *c);
  * come at once are written once. Without a change it is compared each ten seconds, because other
  * programs may have removed the block.
  *
- * Threads: the loop's. The resolver is asked by a thread of node_names.h.
+ * The resolver is asked by the thread of a struct name_check.
  */
 
 /** What holds for all updates. */

@@ -29,7 +29,6 @@
 #include <stdbool.h>
 
 #include "base/addr.h"
-#include "base/parse.h"
 
 struct err;
 struct netlink;

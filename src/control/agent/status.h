@@ -45,7 +45,7 @@ struct status_routes {
     int forwards4;                      /* IPv4; as route_guard_is_forwarding() says */
     int forwards6;
     bool masquerades;
-    const char *guard_fault; /* why the rules of route_guard_put() are not there; "": they are */
+    const char *guard_fault; /* why the rules of route_guard_format() are not there; "": they are */
 };
 
 /** status_routes_encode() - subnets behind others: [{"route", "node", "used", "why"}]. */

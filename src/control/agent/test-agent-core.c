@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "agent/agent_core.h"
+#include "agent/paths/edge/path_driver.h"
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
 #include "test/support/netns.h"

@@ -40,136 +40,136 @@ uint64_t hub_choice_weight(const char *node, const char *hub)
     return weight;
 }
 
-unsigned hub_choice_find(const struct hub_choice *hh, const char *name)
+unsigned hub_choice_find(const struct hub_choice *hc, const char *name)
 {
     unsigned i = 0;
 
-    while (i < hh->n && strcmp(hh->items[i].name, name) != 0)
+    while (i < hc->n && strcmp(hc->items[i].name, name) != 0)
         i++;
     return i;
 }
 
-void hub_choice_set(struct hub_choice *hh, const char *node, const char *const names[], unsigned n)
+void hub_choice_set(struct hub_choice *hc, const char *node, const char *const names[], unsigned n)
 {
     struct hub_choice_item items[HUB_CHOICE_MAX];
 
     for (unsigned i = 0; i < n; i++) {
-        unsigned before = hub_choice_find(hh, names[i]);
+        unsigned before = hub_choice_find(hc, names[i]);
 
-        if (before < hh->n) {
-            items[i] = hh->items[before];
+        if (before < hc->n) {
+            items[i] = hc->items[before];
             continue;
         }
         items[i] = (struct hub_choice_item){.weight = hub_choice_weight(node, names[i])};
         (void)snprintf(items[i].name, sizeof(items[i].name), "%.*s", NAME_MAX_LEN, names[i]);
     }
-    memcpy(hh->items, items, n * sizeof(*items));
-    hh->n = n;
+    memcpy(hc->items, items, n * sizeof(*items));
+    hc->n = n;
 }
 
 /* ---- the present one ------------------------------------------------------------------------- */
 
-static void forget_pings(struct hub_choice *hh, nsec_t now)
+static void forget_pings(struct hub_choice *hc, nsec_t now)
 {
-    hh->n_unanswered = 0;
-    hh->next_ping_at = now + PING_QUIET;
+    hc->n_unanswered = 0;
+    hc->next_ping_at = now + PING_QUIET;
 }
 
-void hub_choice_on_heard(struct hub_choice *hh, nsec_t now)
+void hub_choice_on_heard(struct hub_choice *hc, nsec_t now)
 {
-    unsigned i = hub_choice_find(hh, hh->serving);
+    unsigned i = hub_choice_find(hc, hc->serving);
 
-    if (i < hh->n)
-        hh->items[i].avoid_until = 0;
-    hh->is_heard = true;
-    hh->is_lost = false;
-    forget_pings(hh, now);
+    if (i < hc->n)
+        hc->items[i].avoid_until = 0;
+    hc->is_heard = true;
+    hc->is_lost = false;
+    forget_pings(hc, now);
 }
 
-void hub_choice_on_lost(struct hub_choice *hh)
+void hub_choice_on_lost(struct hub_choice *hc)
 {
-    hh->is_heard = false;
-    hh->is_lost = true;
+    hc->is_heard = false;
+    hc->is_lost = true;
 }
 
-void hub_choice_on_answer(struct hub_choice *hh, nsec_t now)
+void hub_choice_on_answer(struct hub_choice *hc, nsec_t now)
 {
-    hh->has_answered = true;
-    forget_pings(hh, now);
+    hc->has_answered = true;
+    forget_pings(hc, now);
 }
 
 /* Pings the serving hub, if that is due. Return: true if it does not answer any more. Where it has
  * never answered, something on the way may drop pings, so that their loss says nothing. */
-static bool is_silent(struct hub_choice *hh, bool *ret_ping, nsec_t now)
+static bool is_silent(struct hub_choice *hc, bool *ret_ping, nsec_t now)
 {
-    if (!hh->is_heard || now < hh->next_ping_at)
+    if (!hc->is_heard || now < hc->next_ping_at)
         return false;
-    if (hh->has_answered && hh->n_unanswered >= SILENT_PINGS &&
-        now - hh->unanswered_since >= SILENT_FOR)
+    if (hc->has_answered && hc->n_unanswered >= SILENT_PINGS &&
+        now - hc->unanswered_since >= SILENT_FOR)
         return true;
-    if (hh->n_unanswered == 0)
-        hh->unanswered_since = now;
-    hh->n_unanswered++;
-    hh->next_ping_at = now + (hh->has_answered ? PING_AGAIN : PING_QUIET);
+    if (hc->n_unanswered == 0)
+        hc->unanswered_since = now;
+    hc->n_unanswered++;
+    hc->next_ping_at = now + (hc->has_answered ? PING_AGAIN : PING_QUIET);
     *ret_ping = true;
     return false;
 }
 
-static nsec_t begin_until(const struct hub_choice *hh, const struct hub_choice_fact *fact)
+static nsec_t begin_until(const struct hub_choice *hc, const struct hub_choice_fact *fact)
 {
-    return hh->taken_at + (fact->has_session ? BEGIN_WITH_SESSION : BEGIN_WITHOUT);
+    return hc->taken_at + (fact->has_session ? BEGIN_WITH_SESSION : BEGIN_WITHOUT);
 }
 
 /* Why the serving hub has failed; NULL: it has not. */
 static const char *find_failure(
-    struct hub_choice *hh, const struct hub_choice_fact *fact, bool *ret_ping, nsec_t now)
+    struct hub_choice *hc, const struct hub_choice_fact *fact, bool *ret_ping, nsec_t now)
 {
-    if (hh->is_lost)
+    if (hc->is_lost)
         return "it has ended the connection";
-    if (hh->is_heard && fact->is_cut)
+    if (hc->is_heard && fact->is_cut)
         return "its connection in TLS is broken";
-    if (!hh->is_heard && now >= begin_until(hh, fact))
+    if (!hc->is_heard && now >= begin_until(hc, fact))
         return "it does not answer";
-    return is_silent(hh, ret_ping, now) ? "it does not answer any more" : NULL;
+    return is_silent(hc, ret_ping, now) ? "it does not answer any more" : NULL;
 }
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
 /* Of two hubs: those that are not avoided first, then those with a session, then by weight. */
-static bool is_better(const struct hub_choice *hh, const struct hub_choice_fact *facts, unsigned a,
+static bool is_better(const struct hub_choice *hc, const struct hub_choice_fact *facts, unsigned a,
     unsigned b, nsec_t now)
 {
-    bool avoids_a = hh->items[a].avoid_until > now;
-    bool avoids_b = hh->items[b].avoid_until > now;
+    bool avoids_a = hc->items[a].avoid_until > now;
+    bool avoids_b = hc->items[b].avoid_until > now;
 
     if (avoids_a != avoids_b)
         return avoids_b;
     if (facts[a].has_session != facts[b].has_session)
         return facts[a].has_session;
-    if (hh->items[a].weight != hh->items[b].weight)
-        return hh->items[a].weight > hh->items[b].weight;
-    return strcmp(hh->items[a].name, hh->items[b].name) < 0;
+    if (hc->items[a].weight != hc->items[b].weight)
+        return hc->items[a].weight > hc->items[b].weight;
+    return strcmp(hc->items[a].name, hc->items[b].name) < 0;
 }
 
 static unsigned find_best(
-    const struct hub_choice *hh, const struct hub_choice_fact *facts, nsec_t now)
+    const struct hub_choice *hc, const struct hub_choice_fact *facts, nsec_t now)
 {
     unsigned best = 0;
 
-    for (unsigned i = 1; i < hh->n; i++)
-        if (is_better(hh, facts, i, best, now))
+    for (unsigned i = 1; i < hc->n; i++)
+        if (is_better(hc, facts, i, best, now))
             best = i;
     return best;
 }
 
-static void take(struct hub_choice *hh, unsigned i, nsec_t now)
+static void take(struct hub_choice *hc, unsigned i, nsec_t now)
 {
-    memcpy(hh->serving, hh->items[i].name, sizeof(hh->serving));
-    hh->taken_at = now;
-    hh->is_heard = false;
-    hh->is_lost = false;
-    hh->has_answered = false;
-    forget_pings(hh, now);
+    memcpy(hc->serving, hc->items[i].name, sizeof(hc->serving));
+    hc->taken_at = now;
+    hc->is_heard = false;
+    hc->is_lost = false;
+    hc->has_answered = false;
+    forget_pings(hc, now);
 }
 
 /* @served_for: how long it was the serving hub. One that has served well begins with a short time.
@@ -197,13 +197,13 @@ static bool is_proven(const struct hub_choice_item *item, const struct hub_choic
 
 /* The preferred hub, if it is to be taken back now; else @serving. */
 static unsigned find_preferred(
-    const struct hub_choice *hh, const struct hub_choice_fact *facts, unsigned serving, nsec_t now)
+    const struct hub_choice *hc, const struct hub_choice_fact *facts, unsigned serving, nsec_t now)
 {
-    unsigned best = find_best(hh, facts, now);
+    unsigned best = find_best(hc, facts, now);
 
-    if (hh->items[best].weight <= hh->items[serving].weight || hh->items[best].avoid_until > now ||
-        !is_proven(&hh->items[best], &facts[best]) ||
-        now - hh->taken_at < settle_for(&hh->items[best]))
+    if (hc->items[best].weight <= hc->items[serving].weight || hc->items[best].avoid_until > now ||
+        !is_proven(&hc->items[best], &facts[best]) ||
+        now - hc->taken_at < settle_for(&hc->items[best]))
         return serving;
     return best;
 }
@@ -211,53 +211,53 @@ static unsigned find_preferred(
 /* A hub to go to from @serving, which has failed; @serving itself when all others are avoided, too.
  */
 static unsigned find_refuge(
-    struct hub_choice *hh, const struct hub_choice_fact *facts, unsigned serving, nsec_t now)
+    struct hub_choice *hc, const struct hub_choice_fact *facts, unsigned serving, nsec_t now)
 {
     unsigned best;
 
-    if (hh->items[serving].avoid_until <= now)
-        avoid(&hh->items[serving], now - hh->taken_at, now);
-    best = find_best(hh, facts, now);
-    return hh->items[best].avoid_until > now ? serving : best;
+    if (hc->items[serving].avoid_until <= now)
+        avoid(&hc->items[serving], now - hc->taken_at, now);
+    best = find_best(hc, facts, now);
+    return hc->items[best].avoid_until > now ? serving : best;
 }
 
 static nsec_t next_due(
-    const struct hub_choice *hh, const struct hub_choice_fact *fact, unsigned serving, nsec_t now)
+    const struct hub_choice *hc, const struct hub_choice_fact *fact, unsigned serving, nsec_t now)
 {
-    nsec_t due = hh->is_heard ? hh->next_ping_at : begin_until(hh, fact);
+    nsec_t due = hc->is_heard ? hc->next_ping_at : begin_until(hc, fact);
 
     /* While no hub answers, each is tried again when its time has come. */
-    if (hh->items[serving].avoid_until > now)
-        for (unsigned i = 0; i < hh->n; i++)
-            due = i == 0 ? hh->items[0].avoid_until : nsec_min(due, hh->items[i].avoid_until);
+    if (hc->items[serving].avoid_until > now)
+        for (unsigned i = 0; i < hc->n; i++)
+            due = i == 0 ? hc->items[0].avoid_until : nsec_min(due, hc->items[i].avoid_until);
     return nsec_max(due, now);
 }
 
 struct hub_choice_actions hub_choice_poll(
-    struct hub_choice *hh, const struct hub_choice_fact *facts, nsec_t now)
+    struct hub_choice *hc, const struct hub_choice_fact *facts, nsec_t now)
 {
     struct hub_choice_actions actions = {.why = "", .due_at = NSEC_NEVER};
-    unsigned serving = hub_choice_find(hh, hh->serving);
+    unsigned serving = hub_choice_find(hc, hc->serving);
     unsigned next = serving;
 
-    if (hh->n == 0)
+    if (hc->n == 0)
         return actions;
-    if (serving == hh->n) {
-        next = find_best(hh, facts, now);
-        actions.why = hh->serving[0] != '\0' ? "it is no hub any more" : "";
-    } else if (hh->n > 1) {
-        const char *failure = find_failure(hh, &facts[serving], &actions.ping, now);
+    if (serving == hc->n) {
+        next = find_best(hc, facts, now);
+        actions.why = hc->serving[0] != '\0' ? "it is no hub any more" : "";
+    } else if (hc->n > 1) {
+        const char *failure = find_failure(hc, &facts[serving], &actions.ping, now);
 
-        next = failure ? find_refuge(hh, facts, serving, now)
-                       : find_preferred(hh, facts, serving, now);
+        next = failure ? find_refuge(hc, facts, serving, now)
+                       : find_preferred(hc, facts, serving, now);
         actions.why = failure ? failure : "a hub is back that comes before it for this node";
     }
     if (next != serving) {
-        take(hh, next, now);
+        take(hc, next, now);
         actions.has_changed = true;
         actions.ping = false;
     }
-    if (hh->n > 1)
-        actions.due_at = next_due(hh, &facts[next], next, now);
+    if (hc->n > 1)
+        actions.due_at = next_due(hc, &facts[next], next, now);
     return actions;
 }

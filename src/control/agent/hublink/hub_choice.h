@@ -62,7 +62,7 @@ struct hub_choice_fact {
 
 /** What is to be done. */
 struct hub_choice_actions {
-    bool has_changed; /* @hh->serving is another hub */
+    bool has_changed; /* @hc->serving is another hub */
     const char *why;  /* a clause, for the log; "": it is the first choice */
     bool ping;        /* send the serving hub a STUN request */
     nsec_t due_at;    /* time of the next hub_choice_poll(); NSEC_NEVER: after the next event */
@@ -75,16 +75,16 @@ struct hub_choice_actions {
  *
  * What is remembered of hubs that stay is kept. hub_choice_poll() afterwards.
  */
-void hub_choice_set(struct hub_choice *hh, const char *node, const char *const names[], unsigned n);
+void hub_choice_set(struct hub_choice *hc, const char *node, const char *const names[], unsigned n);
 
 /** hub_choice_on_heard() - the serving hub has sent an event. */
-void hub_choice_on_heard(struct hub_choice *hh, nsec_t now);
+void hub_choice_on_heard(struct hub_choice *hc, nsec_t now);
 
 /** hub_choice_on_lost() - the serving hub's stream of events has ended, or could not be opened. */
-void hub_choice_on_lost(struct hub_choice *hh);
+void hub_choice_on_lost(struct hub_choice *hc);
 
 /** hub_choice_on_answer() - the serving hub has answered a ping. */
-void hub_choice_on_answer(struct hub_choice *hh, nsec_t now);
+void hub_choice_on_answer(struct hub_choice *hc, nsec_t now);
 
 /**
  * hub_choice_poll() - which hub is it now, and what is to be done?
@@ -93,10 +93,10 @@ void hub_choice_on_answer(struct hub_choice *hh, nsec_t now);
  * After each event above, each second, and when it is due.
  */
 struct hub_choice_actions hub_choice_poll(
-    struct hub_choice *hh, const struct hub_choice_fact *facts, nsec_t now);
+    struct hub_choice *hc, const struct hub_choice_fact *facts, nsec_t now);
 
-/** hub_choice_find() - that hub's index in @hh->items; @hh->n: there is none. */
-unsigned hub_choice_find(const struct hub_choice *hh, const char *name);
+/** hub_choice_find() - that hub's index in @hc->items; @hc->n: there is none. */
+unsigned hub_choice_find(const struct hub_choice *hc, const char *name);
 
 /** hub_choice_weight() - how much @node prefers @hub: the same for all who compute it. */
 uint64_t hub_choice_weight(const char *node, const char *hub);

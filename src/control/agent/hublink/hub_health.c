@@ -17,9 +17,9 @@
 
 _Static_assert(OBJECT_HUB_NAMES_MAX <= RESOLVE_TASK_TEXTS, "all names are one task");
 
-void hub_endpoints_deinit(struct hub_endpoints *w)
+void hub_endpoints_deinit(struct hub_endpoints *he)
 {
-    w->task = resolve_task_free(w->task);
+    he->task = resolve_task_free(he->task);
 }
 
 /* ---- UDP ------------------------------------------------------------------------------------- */
@@ -41,13 +41,13 @@ static unsigned add_endpoint(
     return n;
 }
 
-static void compose(struct hub_endpoints *w, const struct node_hub *hub)
+static void compose(struct hub_endpoints *he, const struct node_hub *hub)
 {
-    w->n = 0;
-    for (unsigned i = 0; i < w->n_found; i++)
-        w->n = add_endpoint(w->all, w->n, HUB_ENDPOINTS_MAX, &w->found[i]);
+    he->n = 0;
+    for (unsigned i = 0; i < he->n_found; i++)
+        he->n = add_endpoint(he->all, he->n, HUB_ENDPOINTS_MAX, &he->found[i]);
     for (unsigned i = 0; i < hub->n_endpoints; i++)
-        w->n = add_endpoint(w->all, w->n, HUB_ENDPOINTS_MAX, &hub->endpoints[i]);
+        he->n = add_endpoint(he->all, he->n, HUB_ENDPOINTS_MAX, &hub->endpoints[i]);
 }
 
 /* The hosts file may give the hub's name an address on the overlay, which is no way to the hub. */
@@ -57,7 +57,7 @@ static bool is_outside(const struct endpoint *ep, const struct network *net)
            !ip_prefix_has(&net->cidr6, &ep->addr);
 }
 
-void hub_endpoints_take(struct hub_endpoints *w, const struct node_hub *hub,
+void hub_endpoints_take(struct hub_endpoints *he, const struct node_hub *hub,
     const struct network *net, const struct resolve_answer *answers, unsigned n)
 {
     struct endpoint found[OBJECT_ENDPOINTS_MAX];
@@ -70,47 +70,47 @@ void hub_endpoints_take(struct hub_endpoints *w, const struct node_hub *hub,
 
             if (!is_outside(ep, net))
                 continue;
-            if (!is_in(w->found, w->n_found, ep) && !is_in(hub->endpoints, hub->n_endpoints, ep))
+            if (!is_in(he->found, he->n_found, ep) && !is_in(hub->endpoints, hub->n_endpoints, ep))
                 log_info("the hub's name %s leads to %s now", answers[i].text,
                     endpoint_format(ep, text));
             n_found = add_endpoint(found, n_found, OBJECT_ENDPOINTS_MAX, ep);
         }
     if (n_found == 0)
         return;
-    memcpy(w->found, found, n_found * sizeof(*found));
-    w->n_found = n_found;
+    memcpy(he->found, found, n_found * sizeof(*found));
+    he->n_found = n_found;
 }
 
-static void look_up(struct hub_endpoints *w, const struct node_hub *hub, const struct network *net,
+static void look_up(struct hub_endpoints *he, const struct node_hub *hub, const struct network *net,
     bool is_silent, nsec_t now)
 {
     struct resolve_answer answers[RESOLVE_TASK_TEXTS];
-    unsigned n = w->task ? resolve_task_take(w->task, answers) : 0;
+    unsigned n = he->task ? resolve_task_take(he->task, answers) : 0;
     struct err e = ERR_NULL;
 
     if (n > 0) {
-        w->task = resolve_task_free(w->task);
-        hub_endpoints_take(w, hub, net, answers, n);
+        he->task = resolve_task_free(he->task);
+        hub_endpoints_take(he, hub, net, answers, n);
     }
     if (!is_silent) {
-        w->look_up_at = 0;
-        w->wait_for = 0;
+        he->look_up_at = 0;
+        he->wait_for = 0;
         return;
     }
-    if (w->task || hub->n_names == 0 || now < w->look_up_at)
+    if (he->task || hub->n_names == 0 || now < he->look_up_at)
         return;
-    w->wait_for = w->wait_for == 0 ? WAIT_FIRST : nsec_min(w->wait_for * 2, WAIT_MAX);
-    w->look_up_at = now + w->wait_for;
-    if (resolve_task_start(&w->task, hub->names, hub->n_names, 0, &e) < 0)
-        log_limited(
-            &w->limit, now, LOG_LEVEL_WARNING, "the hub's name is not looked up: %s", err_text(&e));
+    he->wait_for = he->wait_for == 0 ? WAIT_FIRST : nsec_min(he->wait_for * 2, WAIT_MAX);
+    he->look_up_at = now + he->wait_for;
+    if (resolve_task_start(&he->task, hub->names, hub->n_names, 0, &e) < 0)
+        log_limited(&he->limit, now, LOG_LEVEL_WARNING, "the hub's name is not looked up: %s",
+            err_text(&e));
 }
 
-void hub_endpoints_poll(struct hub_endpoints *w, const struct node_hub *hub,
+void hub_endpoints_poll(struct hub_endpoints *he, const struct node_hub *hub,
     const struct network *net, bool is_silent, nsec_t now)
 {
-    look_up(w, hub, net, is_silent, now);
-    compose(w, hub);
+    look_up(he, hub, net, is_silent, now);
+    compose(he, hub);
 }
 
 /* ---- the public API -------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ static void add_api(struct hub_api_list *list, const char *text)
 }
 
 void hub_api_list_make(
-    struct hub_api_list *ret, const struct state_hub_api *endpoints, const struct node_hub *hub)
+    struct hub_api_list *ret, const struct state_hub_api *joined, const struct node_hub *hub)
 {
     char text[ENDPOINT_TEXT_MAX];
     char name[HOST_PORT_MAX + 1];
@@ -137,8 +137,8 @@ void hub_api_list_make(
         if (host_port_check(name, NULL) == 0)
             add_api(ret, name);
     }
-    for (unsigned i = 0; i < endpoints->n_api; i++)
-        add_api(ret, endpoints->api[i]);
+    for (unsigned i = 0; i < joined->n_api; i++)
+        add_api(ret, joined->api[i]);
     for (unsigned i = 0; i < hub->n_endpoints; i++) {
         struct endpoint api = {.addr = hub->endpoints[i].addr, .port = hub->api_port};
 

@@ -59,16 +59,16 @@ struct hub_endpoints {
 };
 
 /** hub_endpoints_deinit() - does not wait for a name server. Idempotent. */
-void hub_endpoints_deinit(struct hub_endpoints *w);
+void hub_endpoints_deinit(struct hub_endpoints *he);
 
 /**
- * hub_endpoints_poll() - begin and end look-ups, and compose @w->all; to be called about each
+ * hub_endpoints_poll() - begin and end look-ups, and compose @he->all; to be called about each
  * second
  * @hub:	what the hub says of itself: its endpoints and its names
  * @net:	the network; an address inside its blocks is not a way to the hub
  * @is_silent:	the hub is not heard
  */
-void hub_endpoints_poll(struct hub_endpoints *w, const struct node_hub *hub,
+void hub_endpoints_poll(struct hub_endpoints *he, const struct node_hub *hub,
     const struct network *net, bool is_silent, nsec_t now);
 
 /**
@@ -77,12 +77,12 @@ void hub_endpoints_poll(struct hub_endpoints *w, const struct node_hub *hub,
  *
  * Part of hub_endpoints_poll(). Names that lead nowhere change nothing.
  */
-void hub_endpoints_take(struct hub_endpoints *w, const struct node_hub *hub,
+void hub_endpoints_take(struct hub_endpoints *he, const struct node_hub *hub,
     const struct network *net, const struct resolve_answer *answers, unsigned n);
 
-/** hub_api_list_make() - @endpoints: of the join. Names first, as they are true for longest. */
+/** hub_api_list_make() - @joined: of the join. Names first, as they are true for longest. */
 void hub_api_list_make(
-    struct hub_api_list *ret, const struct state_hub_api *endpoints, const struct node_hub *hub);
+    struct hub_api_list *ret, const struct state_hub_api *joined, const struct node_hub *hub);
 
 /* ---- which endpoint is used ------------------------------------------------------------------ */
 
@@ -140,16 +140,16 @@ bool hub_path_on_answer(struct hub_path *hp, const struct endpoint *from, nsec_t
 /*
  * Is the hub heard, and at which of its public endpoints is it to be looked for?
  *
- * Theory of operation. Keeps where the hub may be (hub_endpoints), which of these endpoints is in
- * use (hub_health), since when the hub is silent, and whether it has to be told where this node
- * is now. The owner tells after each poll what the engine has observed, and does what is to be
- * done.
+ * Theory of operation. Keeps where the hub may be (struct hub_endpoints), which of these endpoints
+ * is in use (struct hub_path), since when the hub is silent, and whether it has to be told where
+ * this node is now. The owner tells after each poll what the engine has observed, and does what is
+ * to be done.
  *
  * A hub that takes a new handshake has proved that it is there. If the session before was young,
  * the hub has lost it: it was started anew, and the stream of events is dead although its end was
  * not heard.
  *
- * No I/O but the look-ups of hub_endpoints. Threads: the loop's.
+ * No I/O but the look-ups of struct hub_endpoints.
  */
 
 /** What is seen of the hub after a poll. Borrowed. */

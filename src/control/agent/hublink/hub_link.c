@@ -78,8 +78,9 @@ static void on_done(void *ctx, int result, const struct client_answer *answer, c
     ask_free(ask);
 }
 
-int hub_ask_start(struct client_loop *cl, const struct hub_ask_call *call, client_done_fn done,
-    void *ctx, struct hub_ask **ret, struct err *e)
+/* As hub_link_ask(). */
+static int hub_ask_start(struct client_loop *cl, const struct hub_ask_call *call,
+    client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e)
 {
     struct hub_ask *ask = calloc(1, sizeof(*ask));
     int r;

@@ -31,7 +31,7 @@ struct watch_event;
  * one it takes. So the first request of an agent, and the first after the hub was started anew, is
  * sent twice.
  *
- * Threads: hub_ask_start() the loop's; hub_ask_wait() any.
+ * Threads: hub_ask_wait() and hub_ask_learn() any.
  */
 
 /** What is asked. */
@@ -46,17 +46,7 @@ struct hub_ask_call {
 /** Longest path. */
 #define HUB_ASK_PATH_MAX 159
 
-/**
- * hub_ask_start() - ask
- * @done, @ctx:	as client_start() has them
- * @ret:	the call, until @done; may not be NULL
- *
- * Return: 0, or negative errno with words, and then @done is not called.
- */
-int hub_ask_start(struct client_loop *cl, const struct hub_ask_call *call, client_done_fn done,
-    void *ctx, struct hub_ask **ret, struct err *e);
-
-/** hub_ask_cancel() - end the call without @done. NULL is fine. Always NULL. */
+/** hub_ask_cancel() - end hub_link_ask()'s call without @done. NULL is fine. Always NULL. */
 struct hub_ask *hub_ask_cancel(struct hub_ask *ask);
 
 /** hub_ask_wait() - ask, and wait; returns as client_call() does. */
@@ -245,8 +235,13 @@ bool hub_link_is_reporting(const struct hub_link *hl);
 /**
  * hub_link_ask() - any other call of the members' API
  * @body:	borrowed; NULL: none
+ * @done, @ctx:	as client_start() has them
+ * @ret:	the call, until @done; may not be NULL
  *
- * To be cancelled before hub_link_free(). As hub_ask_start(); -ENOTCONN: no hub is known yet.
+ * To be cancelled before hub_link_free().
+ *
+ * Return: 0; -ENOTCONN: no hub is known yet; or another negative errno with words. After a failure
+ * @done is not called.
  */
 int hub_link_ask(struct hub_link *hl, const char *method, const char *path, json_t *body,
     unsigned timeout_ms, client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e);

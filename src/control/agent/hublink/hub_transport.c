@@ -12,7 +12,7 @@
 #define ASK_RETURN  (300 * NSEC_PER_MSEC) /* while UDP may be taken again, or left */
 #define ASK_STREAM  (5 * NSEC_PER_SEC)    /* on a stream that works */
 
-/* Longest time that an answer may choice_take. */
+/* Longest time that an answer may take. */
 #define ANSWER_TIME (2 * NSEC_PER_SEC)
 
 /* UDP has failed after so many requests without an answer, and this time. */
@@ -322,7 +322,7 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
     return true;
 }
 
-/* ---- which direction fails ------------------------------------------------------------------- */
+/* ---- what the hub hears ---------------------------------------------------------------------- */
 
 /* Is anything known, and wanted to be known, of what the hub hears by UDP? */
 static bool is_in_question(const struct hub_transport *ht)

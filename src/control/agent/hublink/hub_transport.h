@@ -14,8 +14,7 @@
 /* ---- UDP or a stream ------------------------------------------------------------------------- */
 
 /*
- * Is the hub to be reached by UDP, or by a stream in TLS because UDP is
- * blocked?
+ * Is the hub to be reached by UDP, or by a stream in TLS because UDP is blocked?
  *
  * Theory of operation. UDP is left only when it has really failed: the hub is silent, and the STUN
  * requests that are then sent are not answered; or they are answered and no session comes about all
@@ -24,8 +23,6 @@
  * now, answers by neither. While the stream is used, UDP is asked now and then, and is taken again
  * once it has answered several times in a row. Each return to UDP that did not last makes the next
  * one wait longer.
- *
- * Pure: times and facts in, what is to be done out.
  */
 
 enum transport_kind {
@@ -87,8 +84,6 @@ void transport_choice_on_answer(struct transport_choice *tc, nsec_t now);
  *     handshakes.
  *   - Over the stream in TLS the hub can be asked whether it has heard a request
  *     that was not answered (docs/wire/stream.md).
- *
- * Pure: counts, answers and times in; a verdict out.
  */
 
 enum udp_asymmetry_kind {
@@ -146,14 +141,10 @@ const char *udp_asymmetry_name(enum udp_asymmetry_kind kind);
 /* ---- both, and in words ---------------------------------------------------------------------- */
 
 /*
- * By which transport packets reach the hub: UDP, or TLS while UDP is blocked.
- *
- * Theory of operation. Puts together the choice (hub_transport.h) and which direction of UDP
- * fails (hub_transport.h), and explains both in words. The owner tells what it sees of the
- * hub, which STUN requests were answered, and how the stream is; it does what is to be done.
- * hub_transport_io.h is that owner, with sockets.
- *
- * Pure: facts and times in, what is to be done, and words, out.
+ * Puts together the choice (struct transport_choice) and which direction of UDP fails (struct
+ * udp_asymmetry), and explains both in words. The owner tells what it sees of the hub, which STUN
+ * requests were answered, and how the stream is; it does what is to be done. hub_transport_io.h is
+ * that owner, with sockets.
  */
 
 /** How the hub is seen, at each poll. */

@@ -59,7 +59,7 @@ struct hub_stream_config {
 #define SILENCE_MAX    (25 * NSEC_PER_SEC)
 
 struct hub_stream {
-    /* Immutable after the stream_start. */
+    /* Immutable after the start. */
     struct state_hub_api hub_api;
     char path[NAME_MAX_LEN + 16];
     char claim[STREAM_PROOF_TEXT_MAX]; /* secret */
@@ -132,7 +132,7 @@ static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, 
 {
     struct client_target target = {
         .access = CLIENT_ACCESS_HTTPS, .address = to, .pin = hs->hub_api.pin, .proxy = proxy};
-    struct client_upgrade_wish actions = {.target = &target,
+    struct client_upgrade_wish wish = {.target = &target,
         .path = hs->path,
         .protocol = PROTOCOL,
         .authorization = hs->claim,
@@ -141,7 +141,7 @@ static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, 
         .ctx = hs};
 
     tell_way(hs, to, proxy);
-    return client_upgrade_open(&hs->bytes, &actions, e);
+    return client_upgrade_open(&hs->bytes, &wish, e);
 }
 
 /* Tries each of the hub's addresses: through the proxy if there is one, and then without. */
@@ -329,6 +329,7 @@ static int stream_start(
     return r < 0 ? err_set(e, r, "the stream's thread does not start: %s", strerror(-r)) : 0;
 }
 
+/* Begins to connect, in a thread. */
 static int hub_stream_open(
     struct hub_stream **ret, const struct hub_stream_config *config, struct err *e)
 {
@@ -352,6 +353,7 @@ static int hub_stream_open(
     return 0;
 }
 
+/* Waits for its thread, a second at most. */
 static struct hub_stream *hub_stream_close(struct hub_stream *hs)
 {
     if (!hs)
@@ -363,6 +365,8 @@ static struct hub_stream *hub_stream_close(struct hub_stream *hs)
     return NULL;
 }
 
+/* Carries WireGuard's datagrams from now on; until then none passes either way. @port: where it
+ * listens, host order; 0: not known yet, and nothing changes. */
 static void hub_stream_join(struct hub_stream *hs, uint16_t port)
 {
     struct endpoint wireguard = {
@@ -372,6 +376,7 @@ static void hub_stream_join(struct hub_stream *hs, uint16_t port)
         (void)stream_pump_connect(&hs->pump, &wireguard);
 }
 
+/* Where the hub's public API may be, for the next connection. */
 static void hub_stream_set_api(struct hub_stream *hs, const struct hub_api_list *api)
 {
     (void)pthread_mutex_lock(&hs->lock);
@@ -379,6 +384,7 @@ static void hub_stream_set_api(struct hub_stream *hs, const struct hub_api_list 
     (void)pthread_mutex_unlock(&hs->lock);
 }
 
+/* Where WireGuard has to send for the hub, on this machine. */
 static struct endpoint hub_stream_endpoint(const struct hub_stream *hs)
 {
     return hs->local;

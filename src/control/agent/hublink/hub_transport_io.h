@@ -1,8 +1,11 @@
 /*
- * hub_transport_io.h - hub_transport.h with its sockets: STUN requests by UDP, and the stream in
- * TLS.
+ * hub_transport_io.h - carries out what hub_transport.h says: STUN requests by UDP, and the stream
+ * in TLS.
  *
- * Threads: the loop's, where nothing else is said.
+ * The owner calls hub_transport_io_poll() after each poll of the engine, and hub_transport_io_run()
+ * when the deadline has come. Both return what the owner has to act upon.
+ *
+ * Threads: the loop's. The stream has one of its own.
  */
 #pragma once
 
@@ -18,17 +21,7 @@
 #include "mesh/object/object.h"
 #include "os/log.h"
 
-struct err;
 struct hub_stream;
-
-/* ---- the transport --------------------------------------------------------------------------- */
-
-/*
- * The owner calls hub_transport_io_poll() after each poll of the engine, and hub_transport_io_run()
- * when the deadline has come. Both return the news that the owner has to act upon.
- *
- * Threads: the loop's. The stream has one of its own.
- */
 
 /** What the agent sees of the hub. Borrowed for the call. */
 struct hub_transport_io_view {
@@ -91,7 +84,7 @@ struct hub_transport_io_result hub_transport_io_poll(
 /** hub_transport_io_run() - when @io->due_at has come. */
 struct hub_transport_io_result hub_transport_io_run(struct hub_transport_io *io, nsec_t now);
 
-/** hub_transport_io_on_asked() - the hub was asked, as the news said. */
+/** hub_transport_io_on_asked() - the hub was asked, as hub_transport_io_result.ask_heard says. */
 void hub_transport_io_on_asked(struct hub_transport_io *io, nsec_t now);
 
 /**

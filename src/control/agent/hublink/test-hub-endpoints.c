@@ -1,4 +1,4 @@
-/* test-hub-ways.c - where the hub may be: what it says, and what its name leads to. */
+/* test-hub-endpoints.c - where the hub may be: what it says, and what its name leads to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -66,11 +66,11 @@ static int filter_table_remove(const char *what, const char *interface, struct e
 
 /* ---- the segment size ------------------------------------------------------------------------ */
 
-#define TABLE "weft_mss"
+#define CLAMP_TABLE "weft_mss"
 
 /* In nft "rt mtu" is the smaller MTU of the routes to both ends, and the rule never raises the MSS
  * that was announced. */
-static void add_rule(struct str *out, const char *direction, const char *interface)
+static void clamp_add_rule(struct str *out, const char *direction, const char *interface)
 {
     str_addf(out, "%s \"%s\" tcp flags & (syn|rst) == syn tcp option maxseg size set rt mtu\n",
         direction, interface);
@@ -81,17 +81,17 @@ static int mss_clamp_put(const char *interface, struct err *e)
     _cleanup_(str_deinit) struct str body = STR_NULL;
 
     str_add(&body, "chain forward {\ntype filter hook forward priority mangle;\n");
-    add_rule(&body, "oifname", interface);
-    add_rule(&body, "iifname", interface);
+    clamp_add_rule(&body, "oifname", interface);
+    clamp_add_rule(&body, "iifname", interface);
     str_add(&body, "}");
     if (body.failed)
         return err_set(e, -ENOMEM, "no memory for the packet filter");
-    return filter_table_replace(TABLE, interface, str_text(&body), e);
+    return filter_table_replace(CLAMP_TABLE, interface, str_text(&body), e);
 }
 
 int mss_clamp_remove(const char *interface, struct err *e)
 {
-    return filter_table_remove(TABLE, interface, e);
+    return filter_table_remove(CLAMP_TABLE, interface, e);
 }
 
 /* ---- what is forwarded ----------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ void route_guard_format(
     str_add(out, "}\n");
 }
 
-int route_guard_put(
+static int route_guard_put(
     const char *interface, const struct subnets *routes, bool masquerades, struct err *e)
 {
     _cleanup_(str_deinit) struct str body = STR_NULL;

@@ -13,11 +13,9 @@
 #include "base/err.h"
 #include "mesh/object/subnets.h"
 
-struct err;
 struct local_ports;
 struct snapshot;
 struct str;
-struct subnets;
 struct wg_config;
 
 /* ---- the segment size ------------------------------------------------------------------------ */
@@ -61,15 +59,6 @@ int mss_clamp_remove(const char *interface, struct err *e);
 void route_guard_format(
     struct str *out, const char *interface, const struct subnets *routes, bool masquerades);
 
-/**
- * route_guard_put() - replace the rules; may be called any number of times
- * @interface, @routes, @masquerades:	as for route_guard_format()
- *
- * Return: 0, or negative errno with words.
- */
-int route_guard_put(
-    const char *interface, const struct subnets *routes, bool masquerades, struct err *e);
-
 /** route_guard_remove() - remove the rules, if there are any. 0 or negative errno with words. */
 int route_guard_remove(const char *interface, struct err *e);
 
@@ -83,11 +72,10 @@ int route_guard_is_forwarding(const char *interface, bool v4);
 /* ---- when ------------------------------------------------------------------------------------ */
 
 /*
- * When the packet filter's rules for what this machine forwards are put, and when
- * they are removed.
+ * When both of these are put, and when they are removed.
  *
- * Two sets of rules: the MSS clamp (filter_rules.h), which every node has, and the guard
- * (filter_rules.h), which a node has that is the way to a subnet. Both are put again each minute,
+ * Two sets of rules: the MSS clamp (mss_clamp_*()), which every node has, and the guard
+ * (route_guard_*()), which a node has that is the way to a subnet. Both are put again each minute,
  * because other programs that load a packet filter often flush all rules. Rules that an earlier run
  * has left behind are removed.
  *

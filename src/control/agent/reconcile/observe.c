@@ -126,12 +126,12 @@ static bool is_elsewhere(const struct peer_suspects_facts *facts, const struct n
 }
 
 bool peer_suspects_next(
-    struct peer_suspects *pd, const struct peer_suspects_facts *facts, struct peer_suspect *ret)
+    struct peer_suspects *ps, const struct peer_suspects_facts *facts, struct peer_suspect *ret)
 {
     const struct snapshot *s = facts->snapshot;
 
-    while (pd->next < s->nodes.n) {
-        const struct node *node = &s->nodes.items[pd->next++]->node;
+    while (ps->next < s->nodes.n) {
+        const struct node *node = &s->nodes.items[ps->next++]->node;
         const struct observation *ob;
 
         if (!is_elsewhere(facts, node, &ob))
@@ -139,30 +139,30 @@ bool peer_suspects_next(
         *ret = (struct peer_suspect){.peer = ob, .node = node->meta.name};
         return true;
     }
-    while (pd->next < s->nodes.n + facts->seen->n) {
-        const struct observation *ob = &facts->seen->items[pd->next++ - s->nodes.n];
+    while (ps->next < s->nodes.n + facts->seen->n) {
+        const struct observation *ob = &facts->seen->items[ps->next++ - s->nodes.n];
 
         if (!observation_is_silent(ob, facts->now))
             continue;
         *ret = (struct peer_suspect){.peer = ob};
         return true;
     }
-    pd->next = 0;
+    ps->next = 0;
     return false;
 }
 
-void peer_suspects_log(struct peer_suspects *pd, const struct peer_suspect *suspect, nsec_t now)
+void peer_suspects_log(struct peer_suspects *ps, const struct peer_suspect *suspect, nsec_t now)
 {
     const struct endpoint *at = &suspect->peer->endpoint;
     char text[ENDPOINT_TEXT_MAX];
     char key[X25519_BASE64_MAX];
 
     if (suspect->node)
-        log_limited(&pd->limit, now, LOG_LEVEL_INFO,
+        log_limited(&ps->limit, now, LOG_LEVEL_INFO,
             "the engine sends to %s at %s, which is not its path: back to that", suspect->node,
             endpoint_format(at, text));
     else
-        log_limited(&pd->limit, now, LOG_LEVEL_INFO,
+        log_limited(&ps->limit, now, LOG_LEVEL_INFO,
             "no answer from %s at %s, where it seemed to have moved: back to where it was",
             x25519_public_format(&suspect->peer->key, key), endpoint_format(at, text));
 }

@@ -20,8 +20,6 @@
 #include "mesh/config/wg_config.h"
 #include "os/log.h"
 
-struct observation;
-struct observe;
 struct snapshot;
 
 /* ---- peers over time ------------------------------------------------------------------------- */
@@ -131,7 +129,7 @@ struct peer_suspects {
  * come first. Whether the wanted endpoint is another than the engine's is for the owner to see.
  */
 bool peer_suspects_next(
-    struct peer_suspects *pd, const struct peer_suspects_facts *facts, struct peer_suspect *ret);
+    struct peer_suspects *ps, const struct peer_suspects_facts *facts, struct peer_suspect *ret);
 
 /** peer_suspects_log() - that peer's endpoint will be told again; the log is limited. */
-void peer_suspects_log(struct peer_suspects *pd, const struct peer_suspect *suspect, nsec_t now);
+void peer_suspects_log(struct peer_suspects *ps, const struct peer_suspect *suspect, nsec_t now);

@@ -18,11 +18,12 @@
 #include "wire/path.h"
 #include "wire/wg.h"
 
-/* ---- whose it is ----------------------------------------------------------------------------- */
+/* Somebody else's. */
+#define OWNERSHIP_E_FOREIGN 1
 
 static const char advice[] = "it is left alone; remove it, or join anew with --interface";
 
-/* ---- addresses ------------------------------------------------------------------------------- */
+/* ---- whose it is: by its addresses ----------------------------------------------------------- */
 
 struct address_walk {
     const struct wg_config *want;
@@ -71,7 +72,7 @@ static int check_addresses(struct netlink *nl, const struct rtnl_link *link,
         ip_prefix_format(&w.other, text), advice);
 }
 
-/* ---- keys ------------------------------------------------------------------------------------ */
+/* ---- whose it is: by its key ----------------------------------------------------------------- */
 
 /* The key that the interface has; none: it has none. The interface is there, and so is the process
  * that serves it, so opening the engine makes nothing. */
@@ -117,7 +118,15 @@ bool ownership_is_of_key(
     return true;
 }
 
-int ownership_check(struct netlink *nl, const char *interface, const struct wg_config *want,
+/*
+ * Whose is it? Changes nothing.
+ *
+ * @want: what it should be: its key and its addresses are ours. @applied: what it was told to be
+ * last; NULL: that is not known.
+ *
+ * Return: 0: ours, or there is none; OWNERSHIP_E_FOREIGN with words; or negative errno with words.
+ */
+static int ownership_check(struct netlink *nl, const char *interface, const struct wg_config *want,
     const struct wg_config *applied, struct err *e)
 {
     struct x25519_public key = {{0}};
@@ -134,8 +143,7 @@ int ownership_check(struct netlink *nl, const char *interface, const struct wg_c
     if (!is_tun && strcmp(link.kind, "wireguard") != 0)
         return err_set(e, OWNERSHIP_E_FOREIGN,
             "an interface %s that is no WireGuard but of the kind \"%s\" was made by somebody "
-            "else: "
-            "%s",
+            "else: %s",
             interface, link.kind, advice);
     if (!is_tun || engine_userspace_is_served(interface))
         r = read_key(is_tun ? ENGINE_KIND_USERSPACE : ENGINE_KIND_KERNEL, interface, &key, e);

@@ -21,9 +21,6 @@
 #include "net/netlink/netlink.h"
 
 struct err;
-struct netlink;
-struct wg_config;
-struct x25519_public;
 
 /* ---- whose it is ----------------------------------------------------------------------------- */
 
@@ -38,22 +35,6 @@ struct x25519_public;
  * Without a key, as a TUN device has that an engine has handed over, it is ours if it has one of
  * this node's addresses, or no address at all: nobody uses it then. All others are somebody else's.
  */
-
-/** Somebody else's. */
-#define OWNERSHIP_E_FOREIGN 1
-
-/**
- * ownership_check() - whose is it?
- * @nl:		NETLINK_ROUTE
- * @want:	what it should be: its key and its addresses are ours
- * @applied:	what it was told to be last; NULL: that is not known
- *
- * Changes nothing.
- *
- * Return: 0: ours, or there is none; OWNERSHIP_E_FOREIGN with words; or negative errno with words.
- */
-int ownership_check(struct netlink *nl, const char *interface, const struct wg_config *want,
-    const struct wg_config *applied, struct err *e);
 
 /**
  * ownership_is_of_key() - is there a WireGuard of that name, with that public key?

@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "mesh/config/wg_config.h"
-#include "mesh/render/render.h"
+#include "mesh/snapshot/snapshot.h"
 #include "wire/ip.h"
 
 /* ---- to single peers ------------------------------------------------------------------------- */

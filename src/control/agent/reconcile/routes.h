@@ -17,7 +17,6 @@
 #include "net/netlink/rtnl.h"
 
 struct netlink;
-struct rtnl_entry;
 struct snapshot;
 struct wg_config;
 

@@ -62,25 +62,25 @@ struct cluster_watch {
     struct remote_http_backoff backoff;
 
     pthread_mutex_t lock; /* guards what follows */
-    struct list queue;    /* of struct news, the oldest first */
+    struct list queue;    /* of struct message, the oldest first */
     bool is_ending;
 };
 
 /* ---- to the loop ----------------------------------------------------------------------------- */
 
-static void message_free(struct message *n)
+static void message_free(struct message *m)
 {
-    if (!n)
+    if (!m)
         return;
-    watch_event_deinit(&n->event);
-    json_decref(n->kept);
-    free(n);
+    watch_event_deinit(&m->event);
+    json_decref(m->kept);
+    free(m);
 }
 
-static void put_message(struct cluster_watch *cw, struct message *n)
+static void put_message(struct cluster_watch *cw, struct message *m)
 {
     (void)pthread_mutex_lock(&cw->lock);
-    list_add_tail(&cw->queue, &n->link);
+    list_add_tail(&cw->queue, &m->link);
     (void)pthread_mutex_unlock(&cw->lock);
     (void)uv_async_send(&cw->wake_loop);
 }
@@ -88,13 +88,13 @@ static void put_message(struct cluster_watch *cw, struct message *n)
 /* @ev and @kept are taken. Without memory everything is listed again, later. */
 static void tell_event(struct cluster_watch *cw, struct watch_event *ev, json_t *kept)
 {
-    struct message *n = calloc(1, sizeof(*n));
+    struct message *m = calloc(1, sizeof(*m));
 
-    if (n) {
-        n->event = *ev;
-        n->kept = kept;
+    if (m) {
+        m->event = *ev;
+        m->kept = kept;
         *ev = (struct watch_event)WATCH_EVENT_NULL;
-        put_message(cw, n);
+        put_message(cw, m);
         return;
     }
     cw->has_to_list = true;
@@ -104,46 +104,46 @@ static void tell_event(struct cluster_watch *cw, struct watch_event *ev, json_t 
 
 static void tell_change(struct cluster_watch *cw, bool is_heard, const struct err *why)
 {
-    struct message *n;
+    struct message *m;
 
     if (cw->has_said && cw->is_heard == is_heard)
         return;
-    n = calloc(1, sizeof(*n));
-    if (!n)
+    m = calloc(1, sizeof(*m));
+    if (!m)
         return;
-    n->is_change = true;
-    n->is_heard = is_heard;
+    m->is_change = true;
+    m->is_heard = is_heard;
     if (why)
-        n->why = *why;
+        m->why = *why;
     cw->has_said = true;
     cw->is_heard = is_heard;
-    put_message(cw, n);
+    put_message(cw, m);
 }
 
 static struct message *take_message(struct cluster_watch *cw)
 {
-    struct message *n;
+    struct message *m;
 
     (void)pthread_mutex_lock(&cw->lock);
-    n = list_first(&cw->queue, struct message, link);
-    if (n)
-        list_remove(&n->link);
+    m = list_first(&cw->queue, struct message, link);
+    if (m)
+        list_remove(&m->link);
     (void)pthread_mutex_unlock(&cw->lock);
-    return n;
+    return m;
 }
 
 static void on_message(uv_async_t *async)
 {
     struct cluster_watch *cw = async->data;
     const struct cluster_listener *to = &cw->listener;
-    struct message *n;
+    struct message *m;
 
-    while ((n = take_message(cw))) {
-        if (n->is_change)
-            to->on_change(to->ctx, n->is_heard, err_text(&n->why));
+    while ((m = take_message(cw))) {
+        if (m->is_change)
+            to->on_change(to->ctx, m->is_heard, err_text(&m->why));
         else
-            to->on_event(to->ctx, &n->event, n->kept);
-        message_free(n);
+            to->on_event(to->ctx, &m->event, m->kept);
+        message_free(m);
     }
 }
 
@@ -416,10 +416,10 @@ static void *run(void *arg)
 static void on_closed(uv_handle_t *handle)
 {
     struct cluster_watch *cw = handle->data;
-    struct message *n;
+    struct message *m;
 
-    while ((n = take_message(cw)))
-        message_free(n);
+    while ((m = take_message(cw)))
+        message_free(m);
     kube_client_deinit(&cw->client);
     json_decref(cw->network);
     closep(&cw->wake_fd);

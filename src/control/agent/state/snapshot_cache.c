@@ -11,7 +11,8 @@
 
 #define RETRY (30 * NSEC_PER_SEC)
 
-int snapshot_cache_check_self(const struct state *st, const struct node *self, struct err *e)
+/* Is that object this node, with the key that this machine has? @self: as the hub describes it. */
+static int check_self(const struct state *st, const struct node *self, struct err *e)
 {
     const struct node *known = snapshot_self(&st->snapshot);
 
@@ -66,7 +67,7 @@ int snapshot_cache_check_event(const struct state *st, const struct watch_event 
     int r = 0;
 
     if (ev->kind == WATCH_EVENT_SNAPSHOT) {
-        r = snapshot_cache_check_self(st, snapshot_self(&ev->snapshot), e);
+        r = check_self(st, snapshot_self(&ev->snapshot), e);
         return r == 0 ? check_snapshot(joined, &ev->snapshot, e) : r;
     }
     if (ev->kind != WATCH_EVENT_PUT)
@@ -76,7 +77,7 @@ int snapshot_cache_check_event(const struct state *st, const struct watch_event 
     if (put->kind != &node_kind)
         return 0;
     if (strcmp(put->node.meta.name, st->snapshot.self) == 0)
-        r = snapshot_cache_check_self(st, &put->node, e);
+        r = check_self(st, &put->node, e);
     return r == 0 ? check_addresses(joined, &put->node, e) : r;
 }
 
@@ -87,7 +88,7 @@ static int read_own(struct snapshot *ret, const char *dir, const struct state *s
 
     if (r != 0)
         return r;
-    r = snapshot_cache_check_self(st, snapshot_self(ret), e);
+    r = check_self(st, snapshot_self(ret), e);
     if (r < 0)
         snapshot_deinit(ret);
     return r;

@@ -50,14 +50,6 @@ int snapshot_cache_load(struct snapshot_cache *sc, const char *dir, const struct
     struct snapshot *ret, struct err *e);
 
 /**
- * snapshot_cache_check_self() - is that object this node, with the key that this machine has?
- * @self:	as the hub describes it
- *
- * Return: 0 or -EINVAL with words.
- */
-int snapshot_cache_check_self(const struct state *st, const struct node *self, struct err *e);
-
-/**
  * snapshot_cache_check_event() - may what a hub, or the cluster, says be believed?
  *
  * What is said of this node has to be about it, with its own key. The network's blocks stay what

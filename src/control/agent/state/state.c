@@ -33,7 +33,7 @@
 
 _Static_assert(STATE_INTERFACE_MAX == IFNAMSIZ, "as the kernel has it");
 
-static const char *state_path_of(const char *dir, const char *file, char buf[static PATH_MAX])
+static const char *path_of(const char *dir, const char *file, char buf[static PATH_MAX])
 {
     (void)snprintf(buf, PATH_MAX, "%.*s/%s", STATE_DIR_MAX, dir, file);
     return buf;
@@ -75,7 +75,7 @@ bool state_is_there(const char *dir)
 {
     char path[PATH_MAX];
 
-    return access(state_path_of(dir, NODE_FILE, path), F_OK) == 0 || errno != ENOENT;
+    return access(path_of(dir, NODE_FILE, path), F_OK) == 0 || errno != ENOENT;
 }
 
 /* ---- files of JSON --------------------------------------------------------------------------- */
@@ -267,7 +267,7 @@ int state_read(struct state *ret, const char *dir, struct err *e)
     struct state st = STATE_NULL;
     char path[PATH_MAX];
     json_t *json = NULL;
-    int r = read_json(state_path_of(dir, NODE_FILE, path), NODE_MAX, &json, e);
+    int r = read_json(path_of(dir, NODE_FILE, path), NODE_MAX, &json, e);
 
     if (r != 0)
         return r;
@@ -326,7 +326,7 @@ int state_read_public(struct state_public *ret, const char *dir, struct err *e)
     json_t *json = NULL;
     struct fields f;
     const json_t *birth;
-    int r = read_json(state_path_of(dir, PUBLIC_FILE, path), NODE_MAX, &json, e);
+    int r = read_json(path_of(dir, PUBLIC_FILE, path), NODE_MAX, &json, e);
 
     if (r != 0)
         return r;
@@ -348,7 +348,7 @@ int state_write_public(const struct state *st, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
 
-    return write_json(state_path_of(dir, PUBLIC_FILE, path),
+    return write_json(path_of(dir, PUBLIC_FILE, path),
         json_pack("{s:s, s:s, s:o}", "interface", st->interface, "engine",
             engine_kind_name(st->engine), "joined", encode_birth(&st->snapshot)),
         e);
@@ -375,7 +375,7 @@ int state_write(const struct state *st, const char *dir, struct err *e)
     secret_wipe(text, sizeof(text));
     if (json && !encode_hub_api(json, &st->hub_api))
         json = (json_decref(json), NULL);
-    return write_json(state_path_of(dir, NODE_FILE, path), json, e);
+    return write_json(path_of(dir, NODE_FILE, path), json, e);
 }
 
 /* ---- snapshot.json --------------------------------------------------------------------------- */
@@ -384,7 +384,7 @@ int state_read_snapshot(struct snapshot *ret, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
     json_t *json = NULL;
-    int r = read_json(state_path_of(dir, SNAPSHOT_FILE, path), WATCH_EVENT_LINE_MAX, &json, e);
+    int r = read_json(path_of(dir, SNAPSHOT_FILE, path), WATCH_EVENT_LINE_MAX, &json, e);
 
     if (r != 0)
         return r;
@@ -399,7 +399,7 @@ int state_write_snapshot(const struct snapshot *s, const char *dir, struct err *
 {
     char path[PATH_MAX];
 
-    return write_json(state_path_of(dir, SNAPSHOT_FILE, path), snapshot_encode(s), e);
+    return write_json(path_of(dir, SNAPSHOT_FILE, path), snapshot_encode(s), e);
 }
 
 /* ---- traffic.json ---------------------------------------------------------------------------- */
@@ -408,14 +408,14 @@ int state_read_traffic(json_t **ret, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
 
-    return read_json(state_path_of(dir, TRAFFIC_FILE, path), TRAFFIC_FILE_MAX, ret, e);
+    return read_json(path_of(dir, TRAFFIC_FILE, path), TRAFFIC_FILE_MAX, ret, e);
 }
 
 int state_write_traffic(json_t *json, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
 
-    return write_json(state_path_of(dir, TRAFFIC_FILE, path), json, e);
+    return write_json(path_of(dir, TRAFFIC_FILE, path), json, e);
 }
 
 /* ---- keepalive.json -------------------------------------------------------------------------- */
@@ -449,7 +449,7 @@ int state_read_keepalive(struct keepalive_known *ret, const char *dir, struct er
     struct keepalive_known known = KEEPALIVE_KNOWN_NULL;
     char path[PATH_MAX];
     json_t *json = NULL;
-    int r = read_json(state_path_of(dir, KEEPALIVE_FILE, path), KEEPALIVE_FILE_MAX, &json, e);
+    int r = read_json(path_of(dir, KEEPALIVE_FILE, path), KEEPALIVE_FILE_MAX, &json, e);
 
     if (r != 0)
         return r;
@@ -467,7 +467,7 @@ int state_write_keepalive(const struct keepalive_known *k, const char *dir, stru
     char address[IP_ADDR_TEXT_MAX];
     char path[PATH_MAX];
 
-    return write_json(state_path_of(dir, KEEPALIVE_FILE, path),
+    return write_json(path_of(dir, KEEPALIVE_FILE, path),
         json_pack("{s:I, s:o*, s:I, s:s}", "livesMs", (json_int_t)(k->bounds.lives / NSEC_PER_MSEC),
             "diesMs", dies, "measuredAt", (json_int_t)(k->measured_at / NSEC_PER_SEC), "address",
             ip_addr_format(&k->outside, address)),
@@ -500,7 +500,7 @@ int state_join_key(struct x25519_secret *ret, bool *ret_is_old, const char *dir,
     struct x25519_secret secret;
     char text[X25519_BASE64_MAX];
     char path[PATH_MAX];
-    int r = read_join_key(ret, state_path_of(dir, KEY_FILE, path), e);
+    int r = read_join_key(ret, path_of(dir, KEY_FILE, path), e);
 
     *ret_is_old = r == 0;
     if (r != STATE_E_ABSENT)
@@ -519,7 +519,7 @@ static int remove_file(const char *dir, const char *file, struct err *e)
 {
     char path[PATH_MAX];
 
-    if (unlink(state_path_of(dir, file, path)) < 0 && errno != ENOENT)
+    if (unlink(path_of(dir, file, path)) < 0 && errno != ENOENT)
         return err_set(e, -errno, "%s cannot be removed: %s", path, strerror(errno));
     return 0;
 }
@@ -531,7 +531,7 @@ int state_forget_join_key(const char *dir, struct err *e)
 
 const char *state_timestamp_path(char buf[static PATH_MAX], const char *dir)
 {
-    return state_path_of(dir, TIMESTAMP_FILE, buf);
+    return path_of(dir, TIMESTAMP_FILE, buf);
 }
 
 /* ---- the whole directory --------------------------------------------------------------------- */
@@ -560,19 +560,13 @@ int state_lock(const char *dir, int *ret_fd, struct err *e)
 {
     char path[PATH_MAX];
 
-    return statefile_lock(state_path_of(dir, LOCK_FILE, path), ret_fd, e);
+    return statefile_lock(path_of(dir, LOCK_FILE, path), ret_fd, e);
 }
 
 /* ---- removed.json ---------------------------------------------------------------------------- */
 
-#define FILE_NAME "removed.json"
-#define FILE_MAX  8192
-
-static const char *removed_path_of(const char *dir, char buf[static PATH_MAX])
-{
-    (void)snprintf(buf, PATH_MAX, "%.*s/" FILE_NAME, STATE_DIR_MAX, dir);
-    return buf;
-}
+#define REMOVED_FILE     "removed.json"
+#define REMOVED_FILE_MAX 8192
 
 void removed_set_reason(struct removed *rm, const char *reason)
 {
@@ -592,8 +586,8 @@ int removed_write(const struct removed *rm, const char *dir, struct err *e)
 
     json_decref(json);
     if (!text)
-        return err_set(e, -ENOMEM, "no memory to write %s", removed_path_of(dir, path));
-    return statefile_replace(removed_path_of(dir, path), text, strlen(text), 0600, e);
+        return err_set(e, -ENOMEM, "no memory to write %s", path_of(dir, REMOVED_FILE, path));
+    return statefile_replace(path_of(dir, REMOVED_FILE, path), text, strlen(text), 0600, e);
 }
 
 static int removed_decode(struct removed *rm, const json_t *json, const char *path, struct err *e)
@@ -619,7 +613,7 @@ int removed_read(struct removed *ret, const char *dir, struct err *e)
     char path[PATH_MAX];
     json_t *json = NULL;
     size_t len = 0;
-    int r = statefile_read(removed_path_of(dir, path), FILE_MAX, &text, &len, e);
+    int r = statefile_read(path_of(dir, REMOVED_FILE, path), REMOVED_FILE_MAX, &text, &len, e);
 
     if (r == STATEFILE_E_ABSENT)
         return REMOVED_E_ABSENT;
@@ -637,7 +631,7 @@ int removed_forget(const char *dir, struct err *e)
 {
     char path[PATH_MAX];
 
-    if (unlink(removed_path_of(dir, path)) < 0 && errno != ENOENT)
+    if (unlink(path_of(dir, REMOVED_FILE, path)) < 0 && errno != ENOENT)
         return err_set(e, -errno, "%s cannot be removed: %s", path, strerror(errno));
     return 0;
 }

@@ -196,11 +196,9 @@ int state_lock(const char *dir, int *ret_fd, struct err *e);
 /* ---- removed.json ---------------------------------------------------------------------------- */
 
 /*
- * Removed.json in the state directory: this machine was a node until its hub removed
- * it.
- *
- * When that happens the agent ends, and all other files of the node are removed. Commands that look
- * for the node later tell from this file why there is none. The next join removes it.
+ * When a hub removes this node, the agent ends, and all other files of the node are removed.
+ * Commands that look for the node later tell from this file why there is none. The next join
+ * removes it.
  */
 
 /** There is no such file. */

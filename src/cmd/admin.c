@@ -273,7 +273,7 @@ const char *admin_time(const json_t *obj, const char *name, char buf[static ADMI
     return buf;
 }
 
-/* ==== admin tokens =========================================================================== */
+/* ==== admin tokens: who may administer the hub from elsewhere ================================ */
 
 #define ADMIN_TOKEN_TTL_MAX (3650 * 86400 * NSEC_PER_SEC)
 

@@ -144,7 +144,7 @@ int agent_privileges_prepare(const char *state_dir, const char *user, struct err
     return r == 0 ? privileges_give(state_dir, user, e) : r;
 }
 
-/* ==== kube access ============================================================================ */
+/* ==== what reaches a Kubernetes API ========================================================== */
 
 int kube_access_parse(const char **ret, const char *text, struct err *e)
 {

@@ -42,9 +42,12 @@
 #include "path/candidate.h"
 #include "uapi/uapi.h"
 
-/* ==== relay only ============================================================================= */
+/* ==== a machine that relays for a network, and does no more ================================== */
 
-/* Weft hub up --relay-only: a machine that relays for a network, and does no more. */
+/*
+ * `weft hub up --relay-only`. Such a relay is a node like any other, with an agent and the
+ * userspace engine: no API, no store, nothing that a network could not do without.
+ */
 
 /** What was asked for. Borrowed. */
 struct relay_only {
@@ -101,7 +104,7 @@ static int join(const struct relay_only *wish, struct err *e)
 }
 
 /*
- * Be a member that relays, until a signal ends it; joins first where it has not
+ * Is a member that relays, until a signal ends it; joins first where it has not
  *
  * Return: 0; or non-zero with words.
  */

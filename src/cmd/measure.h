@@ -9,8 +9,6 @@
 #include "train/names/members.h"
 #include "train/survey/survey.h"
 
-struct err;
-
 /** What the options said. */
 struct measure_target {
     const char *socket; /* of the agent */

@@ -1,5 +1,4 @@
 /* network.c - weft network add|rm|ls: the networks of a hub. */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "cmd/admin.h"

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,7 +210,7 @@ static int node_rm(int argc, char **argv)
     return status;
 }
 
-/* ==== node set =============================================================================== */
+/* ==== what a node may do: weft node set ====================================================== */
 
 static struct {
     struct admin_target target;
@@ -234,7 +233,7 @@ static int option_no_route(const struct option *o, const char *text, struct err 
     return 0;
 }
 
-static const struct option options[] = {
+static const struct option set_options[] = {
     {"NAME", NULL, option_name, &set_arg.name, NULL, "of the node", .need = OPTION_REQUIRED},
     {"--network", "NAME", option_name, &set_arg.network, "default", "where it is a member"},
     {"--relay", "YES", option_word, &set_arg.relay, NULL,
@@ -256,10 +255,10 @@ static const struct option options[] = {
     OPTIONS_END,
 };
 
-static const struct option_usage usage = {
+static const struct option_usage set_usage = {
     .command = "node set",
     .summary = "Say what a node may do.",
-    .options = options,
+    .options = set_options,
 };
 
 static bool changes_routes(void)
@@ -292,13 +291,14 @@ static int change_routes(struct subnets *routes)
         const struct ip_prefix *p = &set_arg.remove.items[i];
 
         if (!subnets_has(routes, p))
-            return cmd_fail(usage.command, "node %s is not the way to %s; it has %s", set_arg.name,
-                ip_prefix_format(p, block), routes->n ? subnets_format(routes, text) : "no routes");
+            return cmd_fail(set_usage.command, "node %s is not the way to %s; it has %s",
+                set_arg.name, ip_prefix_format(p, block),
+                routes->n ? subnets_format(routes, text) : "no routes");
         take_away(routes, p);
     }
     for (unsigned i = 0; i < set_arg.add.n; i++)
         if (subnets_add(routes, &set_arg.add.items[i], &e) < 0)
-            return cmd_fail(usage.command, "%s", err_text(&e));
+            return cmd_fail(set_usage.command, "%s", err_text(&e));
     return CMD_OK;
 }
 
@@ -351,7 +351,7 @@ static int change_rates(json_t *spec)
         r = err_set(&e, -EINVAL, "--rate \"%.60s\" is not text", set_arg.rate);
     if (json_object_size(classes) == 0)
         (void)json_object_del(spec, "classRates");
-    return r == 0 ? CMD_OK : cmd_fail(usage.command, "%s", err_text(&e));
+    return r == 0 ? CMD_OK : cmd_fail(set_usage.command, "%s", err_text(&e));
 }
 
 /* Changes @node, the object as the hub has it, to what it shall be. @routes: set to its routes
@@ -365,7 +365,7 @@ static int change(json_t *node, struct subnets *routes)
 
     subnets_decode(&f, "routes", routes);
     if (fields_end(&f) != 0)
-        return cmd_fail(usage.command, "%s", err_text(&e));
+        return cmd_fail(set_usage.command, "%s", err_text(&e));
     status = change_routes(routes);
     if (status != CMD_OK)
         return status;
@@ -373,11 +373,11 @@ static int change(json_t *node, struct subnets *routes)
     if ((changes_routes() && json_object_set_new(spec, "routes", subnets_encode(routes)) < 0) ||
         (set_arg.relay && json_object_set_new(
                               spec, "relay", json_boolean(strcmp(set_arg.relay, "yes") == 0)) < 0))
-        return cmd_fail(usage.command, "out of memory");
+        return cmd_fail(set_usage.command, "out of memory");
     if (set_arg.show_dscp && strcmp(set_arg.show_dscp, "no") == 0)
         (void)json_object_del(spec, "showDscp");
     else if (set_arg.show_dscp && json_object_set_new(spec, "showDscp", json_true()) < 0)
-        return cmd_fail(usage.command, "out of memory");
+        return cmd_fail(set_usage.command, "out of memory");
     return changes_rates() ? change_rates(spec) : CMD_OK;
 }
 
@@ -435,28 +435,34 @@ static int node_set(int argc, char **argv)
     char path[256];
     int status;
 
-    if (options_parse(&usage, argc, argv, &status))
+    if (options_parse(&set_usage, argc, argv, &status))
         return status;
     if (!set_arg.relay && !changes_routes() && !changes_rates() && !set_arg.show_dscp)
-        return cmd_refuse(usage.command,
+        return cmd_refuse(set_usage.command,
             "there is nothing to set: say --relay yes or no, --route, --no-route, --rate, "
             "--class-rate or --show-dscp yes or no");
     (void)snprintf(
         path, sizeof(path), "/v1/networks/%s/objects/Node/%s", set_arg.network, set_arg.name);
-    status = admin_call(&set_arg.target, usage.command, "GET", path, NULL, &before);
+    status = admin_call(&set_arg.target, set_usage.command, "GET", path, NULL, &before);
     if (status == CMD_OK)
         status = change(before.body, &routes);
     /* It has the resourceVersion that was read, so the hub refuses it if the node has changed
      * since. */
     if (status == CMD_OK)
-        status = admin_call(&set_arg.target, usage.command, "PUT", path, before.body, &after);
+        status = admin_call(&set_arg.target, set_usage.command, "PUT", path, before.body, &after);
     if (status == CMD_OK)
         print_done(&routes, after.body);
     free(set_arg.class_rates.items);
     return status;
 }
 
-/* ==== node add =============================================================================== */
+/* ==== a stock WireGuard becomes a node: weft node add ======================================== */
+
+/*
+ * Either its machine keeps its private key, and the hub is told the public one; or the pair is made
+ * here, for a phone or a router that takes a whole file. Then the private key is in what is printed
+ * and nowhere else, so when that cannot be printed, the node is of no use and is removed again.
+ */
 
 static struct {
     struct admin_target target;
@@ -472,7 +478,7 @@ static struct {
     bool json;
 } add_arg;
 
-static const struct option node_add_options[] = {
+static const struct option add_options[] = {
     {"NAME", NULL, option_name, &add_arg.name, NULL, "of the node", .need = OPTION_REQUIRED},
     {"--public-key", "KEY", option_text, &add_arg.public_key, NULL,
         "the node's, as \"wg pubkey\" prints it; its private key stays on its machine"},
@@ -492,10 +498,10 @@ static const struct option node_add_options[] = {
     OPTIONS_END,
 };
 
-static const struct option_usage node_add_usage = {
+static const struct option_usage add_usage = {
     .command = "node add",
     .summary = "Make a stock WireGuard a node, and print its file for wg-quick.",
-    .options = node_add_options,
+    .options = add_options,
 };
 
 /** The keys of the node. */
@@ -558,7 +564,7 @@ static int register_node(
         "routes", subnets_encode(&add_arg.routes));
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes", add_arg.network);
-    status = admin_call(&add_arg.target, node_add_usage.command, "POST", path, body, ret);
+    status = admin_call(&add_arg.target, add_usage.command, "POST", path, body, ret);
     json_decref(body);
     return status;
 }
@@ -569,10 +575,10 @@ static void take_back(void)
     char path[256];
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes/%s", add_arg.network, add_arg.name);
-    if (admin_delete(&add_arg.target, node_add_usage.command, path) == CMD_OK)
-        (void)cmd_fail(node_add_usage.command, "so node %s is not added", add_arg.name);
+    if (admin_delete(&add_arg.target, add_usage.command, path) == CMD_OK)
+        (void)cmd_fail(add_usage.command, "so node %s is not added", add_arg.name);
     else
-        (void)cmd_fail(node_add_usage.command,
+        (void)cmd_fail(add_usage.command,
             "node %s is in network %s without its private key: \"weft node rm %s\" removes it",
             add_arg.name, add_arg.network, add_arg.name);
 }
@@ -589,8 +595,8 @@ static int print_json(const struct snapshot *s, const char *text)
         s->network.meta.name, "address4", ip_addr_format(&node->address4, a4), "address6",
         ip_addr_format(&node->address6, a6), "publicKey", x25519_public_format(&node->key, key),
         "config", text);
-    int status = json ? admin_print_json(node_add_usage.command, json)
-                      : cmd_fail(node_add_usage.command, "no memory");
+    int status =
+        json ? admin_print_json(add_usage.command, json) : cmd_fail(add_usage.command, "no memory");
 
     json_decref(json);
     return status;
@@ -612,16 +618,16 @@ static int print_qr(const char *text)
     unsigned columns;
 
     if (qr_format(&out, text, strlen(text), &columns, &e) != 0)
-        return cmd_fail(node_add_usage.command, "%s", err_text(&e));
+        return cmd_fail(add_usage.command, "%s", err_text(&e));
     if (room.ws_col > 0 && room.ws_col < columns)
-        return cmd_fail(node_add_usage.command,
+        return cmd_fail(add_usage.command,
             "the QR code is %u columns wide, and this terminal has %u: --png FILE writes it as an "
             "image; or make the terminal wider or its letters smaller, or name fewer nodes with "
             "--peer",
             columns, room.ws_col);
     /* It is made of escape sequences. */
     if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) != 0)
-        return cmd_fail(node_add_usage.command, "standard output does not take it");
+        return cmd_fail(add_usage.command, "standard output does not take it");
     if (room.ws_row > 0 && room.ws_row <= (columns + 1) / 2)
         (void)fprintf(stderr,
             "The code has %u lines, and this terminal %u: make it higher or its letters smaller "
@@ -641,7 +647,7 @@ static int write_png(const char *text)
     int fd;
 
     if (qr_png(text, strlen(text), &image, &len, &e) != 0)
-        return cmd_fail(node_add_usage.command, "%s", err_text(&e));
+        return cmd_fail(add_usage.command, "%s", err_text(&e));
     fd = open(add_arg.png, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0)
         n = write(fd, image, len);
@@ -658,7 +664,7 @@ static int write_png(const char *text)
     }
     if (fd >= 0)
         (void)unlink(add_arg.png);
-    return cmd_fail(node_add_usage.command, "%s", err_text(&e));
+    return cmd_fail(add_usage.command, "%s", err_text(&e));
 }
 
 static int print_code(const char *text)
@@ -666,7 +672,7 @@ static int print_code(const char *text)
     int status = CMD_OK;
 
     if (strlen(text) > QR_BYTES_MAX)
-        return cmd_fail(node_add_usage.command,
+        return cmd_fail(add_usage.command,
             "the file has %zu bytes, and a QR code holds %d: name those of the nodes that %s is "
             "to reach, each with --peer, or carry the file of --new-key to it",
             strlen(text), QR_BYTES_MAX, add_arg.name);
@@ -675,7 +681,7 @@ static int print_code(const char *text)
     return status == CMD_OK && add_arg.qr ? print_qr(text) : status;
 }
 
-static int node_add_print(const json_t *view, const struct key_pair *keys)
+static int print_added(const json_t *view, const struct key_pair *keys)
 {
     _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
     struct err e = ERR_NULL;
@@ -685,23 +691,23 @@ static int node_add_print(const json_t *view, const struct key_pair *keys)
     if (stock_take(&s, view, &e) == 0)
         text = stock_format(&s, &add_arg.wish, is_new(keys) ? &keys->secret : NULL, is_code(), &e);
     if (!text)
-        return cmd_fail(node_add_usage.command, "%s", err_text(&e));
+        return cmd_fail(add_usage.command, "%s", err_text(&e));
     status = is_code()      ? print_code(text)
              : add_arg.json ? print_json(&s, text)
-                            : cmd_print(node_add_usage.command, text);
+                            : cmd_print(add_usage.command, text);
     secret_wipe(text, strlen(text));
     free(text);
     return status;
 }
 
-static int node_add_add(const struct key_pair *keys, const struct label *labels)
+static int add_node(const struct key_pair *keys, const struct label *labels)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     int status = register_node(&answer, keys, labels);
 
     if (status != CMD_OK)
         return status;
-    status = node_add_print(answer.body, keys);
+    status = print_added(answer.body, keys);
     if (!is_new(keys))
         return status;
     if (status != CMD_OK)
@@ -721,13 +727,13 @@ static int node_add(int argc, char **argv)
     struct err e = ERR_NULL;
     int status;
 
-    if (options_parse(&node_add_usage, argc, argv, &status))
+    if (options_parse(&add_usage, argc, argv, &status))
         return status;
     if (node_check_name(add_arg.name, &e) != 0 || take_keys(&keys, &e) != 0 ||
         mesh_options_parse_labels(&labels, &add_arg.labels, &e) != 0)
-        status = cmd_refuse(node_add_usage.command, "%s", err_text(&e));
+        status = cmd_refuse(add_usage.command, "%s", err_text(&e));
     else
-        status = node_add_add(&keys, labels);
+        status = add_node(&keys, labels);
     secret_wipe(&keys, sizeof(keys));
     option_list_deinit(&add_arg.labels);
     option_list_deinit(&add_arg.wish.peers);

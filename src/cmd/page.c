@@ -1,5 +1,4 @@
 /* page.c - weft page: a network on one page of HTML. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

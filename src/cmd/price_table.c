@@ -23,7 +23,7 @@ int price_table_read(struct prices *ret, json_t **ret_json, const char *path, st
     return r == 0 ? 0 : err_prefix(e, "%.200s", path);
 }
 
-/* ==== json file ============================================================================== */
+/* ==== a file of JSON ========================================================================= */
 
 int json_file_read(json_t **ret, const char *path, size_t max, struct err *e)
 {

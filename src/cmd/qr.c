@@ -61,8 +61,7 @@ int qr_format(struct str *out, const char *text, size_t len, unsigned *ret_colum
     return out->failed ? err_set(e, -ENOMEM, "no memory for a QR code") : 0;
 }
 
-/* ---- an image: PNG, ISO/IEC 15948; a bit a pixel ----------------------------------------------
- */
+/* ---- an image: PNG, ISO/IEC 15948; a bit a pixel -------------------------------------------- */
 
 /* Pixels that a module is wide and high: enough for a screen, and for paper. */
 #define SCALE 6

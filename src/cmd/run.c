@@ -33,11 +33,11 @@
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
 
-/* ==== run budget ============================================================================= */
+/* ==== the job's budget ======================================================================= */
 
 /*
- * Weft run --budget: the job's budget of a day, written into the Network's object
- * before the command starts (mesh/object/budget.h, docs/COST.md).
+ * `weft run --budget`: the job's budget of a day, written into the Network's object before the
+ * command starts (mesh/object/budget.h, docs/COST.md).
  *
  * That is an administrator's right, so it takes the hub's socket or an admin token, as `weft apply`
  * does. Every node of the job may say the same: what is there already is not written again.
@@ -114,7 +114,7 @@ static int read_amount(struct budget *ret, const char *text, struct err *e)
 }
 
 /*
- * Read the options
+ * Reads the options
  *
  * Return: 0, also without them; -EINVAL with words that name the value and what is allowed.
  */
@@ -137,7 +137,7 @@ static int run_budget_check(struct run_budget *b, struct err *e)
 
 /* Puts the budget in place of the job's. @spec: of the network. Return: it is another one than
  * before. */
-static bool run_budget_put(json_t *spec, const struct budget *budget)
+static bool put_budget(json_t *spec, const struct budget *budget)
 {
     const struct budgets one = {.items = {*budget}, .n = 1};
     json_t *wanted = budgets_encode(&one);
@@ -163,7 +163,7 @@ static bool run_budget_put(json_t *spec, const struct budget *budget)
     return is_other;
 }
 
-static void run_budget_say(const struct budget *budget)
+static void say_budget(const struct budget *budget)
 {
     char bytes[TRAFFIC_BYTES_TEXT_MAX];
 
@@ -176,7 +176,7 @@ static void run_budget_say(const struct budget *budget)
 }
 
 /*
- * Have the network's object say it; nothing without --budget
+ * Has the Network's object say it; nothing without --budget
  * @job:	its name
  *
  * Return: CMD_OK; or an exit status, after a sentence on standard error.
@@ -202,7 +202,7 @@ static int run_budget_set(const struct run_budget *b, const char *network, const
         spec = json_object_get(before.body, "spec");
         if (!json_is_object(spec))
             return cmd_fail("run", "the hub's answer is no network: its budget is not set");
-        is_written = !run_budget_put(spec, &budget);
+        is_written = !put_budget(spec, &budget);
         if (!is_written)
             status = admin_put(&b->target, "run", path, before.body, &is_written);
     }
@@ -211,15 +211,14 @@ static int run_budget_set(const struct run_budget *b, const char *network, const
             "the network's object was changed by others %u times meanwhile: its budget is not set",
             TRIES);
     if (status == CMD_OK)
-        run_budget_say(&budget);
+        say_budget(&budget);
     return status;
 }
 
-/* ==== run before ============================================================================= */
+/* ==== between the preparations and the start of the command ================================== */
 
 /*
- * What weft run does between its preparations and the start of the command: the
- * job's plan, and whether the job can do what it is about to do.
+ * The job's plan, and whether the job can do what it is about to do.
  */
 
 /** What the options said. Texts are borrowed. */
@@ -451,7 +450,7 @@ static int test_first(struct run_before *b, const struct run *run)
 }
 
 /*
- * Do it
+ * Makes the job's plan, and finds out whether the job can do it
  * @run:	prepared by run_prepare(); is given its plan
  *
  * Return: CMD_OK; or an exit status, after a sentence on standard error: the command is not to be

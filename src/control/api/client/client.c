@@ -27,7 +27,7 @@
 #include "base/err.h"
 #include "net/socket/tcp.h"
 
-/* ---- proxy ----------------------------------------------------------------------------------- */
+/* ==== which proxy leads to the hub =========================================================== */
 
 /* What follows the scheme; NULL when the scheme is neither http nor https. */
 static const char *skip_scheme(const char *text)
@@ -160,7 +160,7 @@ int proxy_from_environment(const char *address, char ret[static PROXY_TEXT_MAX],
     return 0;
 }
 
-/* ---- calls that wait for their answer, and calls and streams on a libuv loop ----------------- */
+/* ==== calls that wait for their answer, and calls and streams on a libuv loop ================ */
 
 /* See CLIENT_WATCH_PROBE_S. */
 #define WATCH_REPEAT_S 1L

@@ -19,9 +19,9 @@
 
 #include "crypto/hash.h"
 
-struct client_loop;
-struct client_request;
-struct client_upgrade;
+struct client_loop;    /* the calls that are under way on one libuv loop */
+struct client_request; /* a call that is under way */
+struct client_upgrade; /* a connection that has become bytes both ways */
 struct err;
 struct member_proof_signer;
 struct tcp_traffic;
@@ -46,7 +46,7 @@ struct client_target {
     enum client_access access;
     const char *address;                /* HTTPS, OVERLAY: "HOST:PORT"; UNIX: the socket's path */
     struct tls_pin pin;                 /* HTTPS */
-    const char *proxy;                  /* HTTPS: through this one, see client.h; NULL: none */
+    const char *proxy;                  /* HTTPS: through this one, see below; NULL: none */
     const char *bearer;                 /* HTTPS: the admin token; NULL: none */
     const char *interface;              /* OVERLAY: only through this one; NULL: as routed */
     struct member_proof_signer *signer; /* OVERLAY, HTTPS: signs each request; NULL: nobody does */
@@ -168,7 +168,7 @@ struct client_request *client_cancel(struct client_request *rq);
  *
  * For a thread of its own: opening blocks. Once open, reading and writing do
  * not, and the descriptor tells when to try. Nothing but the pin is trusted, as
- * in client.h.
+ * in all calls.
  *
  * Threads: one at a time.
  */

@@ -200,7 +200,7 @@ static void set_fixed(struct client_exchange *x)
     curl_easy_setopt(x->easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(x->easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(x->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    /* libcurl shall not read the proxies of the environment: client.h does. */
+    /* libcurl shall not read the proxies of the environment: client.c does. */
     curl_easy_setopt(x->easy, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_answer);
     curl_easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
@@ -343,7 +343,9 @@ int client_exchange_end(
         x->reason[0] ? x->reason : curl_easy_strerror(code));
 }
 
-/* ---- client upgrade -------------------------------------------------------------------------- */
+/* ==== a connection that becomes bytes both ways ============================================== */
+
+/* libcurl makes the connection, with its proxy and TLS. */
 
 /* How often is_unwanted() is asked while this waits. */
 #define ASK_EACH_MS 100

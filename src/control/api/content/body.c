@@ -86,7 +86,7 @@ void body_wipe_text(json_t *json, const char *field)
         secret_wipe((char *)json_string_value(text), len);
 }
 
-/* ---- form ------------------------------------------------------------------------------------ */
+/* ---- forms ---------------------------------------------------------------------------------- */
 
 static int digit_of(char c)
 {

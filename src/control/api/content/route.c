@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/text.h"
 
-/* ---- role ------------------------------------------------------------------------------------ */
+/* ---- who asks, and what that allows --------------------------------------------------------- */
 
 static const char *const names[] = {
     [ROLE_NONE] = "none",
@@ -34,7 +34,7 @@ enum role role_parse(const char *text)
     return ROLE_NONE;
 }
 
-/* ---- route ----------------------------------------------------------------------------------- */
+/* ---- routes --------------------------------------------------------------------------------- */
 
 void response_deinit(struct response *rs)
 {
@@ -242,7 +242,7 @@ int route_check(const struct route *table, struct err *e)
     return 0;
 }
 
-/* ---- origin ---------------------------------------------------------------------------------- */
+/* ---- a program, or a web page? -------------------------------------------------------------- */
 
 /* Is @host the address @own: as "ADDRESS", "ADDRESS:PORT", "[ADDRESS]" or "[ADDRESS]:PORT"? */
 static bool names_address(const char *host, const struct ip_addr *own)

@@ -22,8 +22,8 @@ struct upgrade;
 /* ---- who asks as administrator, and what that allows ----------------------------------------- */
 
 /*
- * A role holds all that the ones before it hold. A route names the least role that may call it
- * (route.h), and route_admits() is the one place that compares the two. Pure.
+ * A role holds all that the ones before it hold. A route names the least role that may call it, and
+ * route_admits() is the one place that compares the two. Pure.
  */
 
 enum role {

@@ -9,12 +9,11 @@
 
 #include "api/content/body.h"
 #include "base/err.h"
-#include "base/parse.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "mesh/object/fields.h"
 
-#define PREFIX "weft1."
+#define PREFIX     "weft1."
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
 
 /* Room for the JSON inside the longest token. */

@@ -98,7 +98,7 @@ void admission_leave(struct admission *a, const struct ip_addr *from)
     }
 }
 
-/* ---- waiting --------------------------------------------------------------------------------- */
+/* ---- connections that wait for their turn --------------------------------------------------- */
 
 /** A source with at least one connection that waits. */
 struct waiting_source {
@@ -127,7 +127,7 @@ void waiting_deinit(struct waiting *w)
     htab_deinit(&w->sources);
 }
 
-static struct waiting_source *waiting_find(
+static struct waiting_source *find_waiting(
     const struct waiting *w, const struct ip_addr *block, uint64_t hash)
 {
     for (struct htab_link *l = htab_first(&w->sources, hash); l; l = htab_next(l, hash)) {
@@ -143,7 +143,7 @@ static struct waiting_source *find_or_add(struct waiting *w, const struct ip_add
 {
     struct ip_addr block = admission_block(from);
     uint64_t hash = hash_bytes(w->sources.seed, block.b, sizeof(block.b));
-    struct waiting_source *src = waiting_find(w, &block, hash);
+    struct waiting_source *src = find_waiting(w, &block, hash);
 
     if (src)
         return src;
@@ -244,7 +244,7 @@ bool waiting_take(struct waiting *w, struct waiting_connection *ret)
     return true;
 }
 
-/* ---- limiter --------------------------------------------------------------------------------- */
+/* ---- sources that fail too often ------------------------------------------------------------ */
 
 struct limited {
     struct htab_link link; /* in the table */
@@ -276,7 +276,7 @@ void limiter_deinit(struct limiter *l)
     htab_deinit(&l->sources);
 }
 
-static struct limited *limiter_find(const struct limiter *l, const struct ip_addr *from)
+static struct limited *find_limited(const struct limiter *l, const struct ip_addr *from)
 {
     struct ip_addr block = admission_block(from);
     uint64_t hash = hash_bytes(l->sources.seed, block.b, sizeof(block.b));
@@ -292,7 +292,7 @@ static struct limited *limiter_find(const struct limiter *l, const struct ip_add
 
 bool limiter_allows(const struct limiter *l, const struct ip_addr *from, nsec_t now)
 {
-    const struct limited *src = ip_addr_is_none(from) ? NULL : limiter_find(l, from);
+    const struct limited *src = ip_addr_is_none(from) ? NULL : find_limited(l, from);
 
     return !src || !rate_is_spent(&src->failures, now, (LIMITER_BURST - 1) * LIMITER_EACH);
 }
@@ -322,7 +322,7 @@ void limiter_failed(struct limiter *l, const struct ip_addr *from, nsec_t now)
 
     if (ip_addr_is_none(from))
         return;
-    src = limiter_find(l, from);
+    src = find_limited(l, from);
     if (!src)
         src = add(l, from);
     /* Without memory nobody is limited; a secret of 32 bytes is not guessed anyway. */

@@ -41,8 +41,8 @@ struct ip_addr admission_block(const struct ip_addr *from);
 /*
  * A listener begins connections at a pace, since each costs a TLS handshake. Connections above the
  * pace wait here, and their sources take turns. So a source with thousands of connections delays
- * only itself, and one with a single connection waits for at most one of each other source. As in
- * admission.h a source is an IPv4 address or the /64 of an IPv6 one; all clients of a unix socket
+ * only itself, and one with a single connection waits for at most one of each other source. As
+ * above a source is an IPv4 address or the /64 of an IPv6 one; all clients of a unix socket
  * are one source.
  *
  * Room is bounded. When there is none left, the newest connection of the longest queue is given up;

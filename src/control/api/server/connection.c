@@ -22,6 +22,80 @@
 #include "base/secret.h"
 #include "os/clock.h"
 
+/* ---- the early end of a connection, of one that takes too long above all --------------------- */
+
+/* How often the connections are looked through for those that have taken too long. */
+#define TICK_MS 1000
+
+/* It does not count in its listener's admission any more. Idempotent. */
+static void leave_listener(struct server__connection *c)
+{
+    if (c->listener && c->is_inside)
+        admission_leave(&c->listener->admission, &c->from.addr);
+    c->is_inside = false;
+}
+
+/* It may take as long as it likes. */
+static void set_untimed(struct server__connection *c)
+{
+    c->cut_at = NSEC_NEVER;
+    list_remove(&c->timed);
+}
+
+void server__cut(struct server__connection *c)
+{
+    c->cut = true;
+    set_untimed(c);
+    /* libmicrohttpd owns the descriptor. It sees the end, and closes it. */
+    (void)shutdown(c->fd, SHUT_RDWR);
+    mhd_loop_resume(c->loop, &c->http);
+}
+
+/* One whose time is over. */
+static void cut_late(struct server__connection *c)
+{
+    c->s->counts.cut++;
+    server__cut(c);
+}
+
+/* Thousands of streams are silent most of the time, so only the others are walked. */
+static void cut_stalled(struct server *s, nsec_t now)
+{
+    struct server__connection *c;
+    struct server__connection *tmp;
+
+    list_foreach_safe(c, tmp, &s->busy, busy) {
+        if (c->stream->n == 0)
+            list_remove(&c->busy);
+        else if (stream_is_stalled(c->stream, now))
+            cut_late(c);
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct server *s = timer->data;
+    struct server__connection *c;
+    struct server__connection *tmp;
+    nsec_t now = clock_now();
+
+    if (list_is_empty(&s->connections))
+        (void)uv_timer_stop(timer);
+    /* O(requests on their way) each second is cheap, and cheaper than a timer for each of them. */
+    list_foreach_safe(c, tmp, &s->timed, timed) {
+        if (c->cut_at <= now)
+            cut_late(c);
+    }
+    cut_stalled(s, now);
+}
+
+/* Look for late connections each second, for as long as there are any. */
+static void watch_deadlines(struct server *s)
+{
+    if (!uv_is_active((uv_handle_t *)&s->tick))
+        (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
+}
+
 /* ---- answers that go on ---------------------------------------------------------------------- */
 
 /*
@@ -157,7 +231,8 @@ static bool wants_packed(const struct server__connection *c)
                                                   c->http.mhd, MHD_HEADER_KIND, "Accept-Encoding"));
 }
 
-struct MHD_Response *server__make_stream(struct server__connection *c, struct stream *st)
+/* The answer is @st; NULL: no memory. */
+static struct MHD_Response *make_stream(struct server__connection *c, struct stream *st)
 {
     struct MHD_Response *r =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_PIECE, read_stream, c, NULL);
@@ -165,7 +240,7 @@ struct MHD_Response *server__make_stream(struct server__connection *c, struct st
     if (!r)
         return NULL;
     c->stream = st;
-    server__set_untimed(c);
+    set_untimed(c);
     list_add_tail(&c->s->busy, &c->busy);
     st->server_ctx = c;
     st->wake = wake_stream;
@@ -186,8 +261,8 @@ static void on_upgraded(void *ctx, struct MHD_Connection *mhd, void *request, co
     int flags = fcntl(sock, F_GETFL);
 
     c->urh = urh;
-    server__set_untimed(c);
-    server__leave_listener(c);
+    set_untimed(c);
+    leave_listener(c);
     (void)fcntl(sock, F_SETFL, flags | O_NONBLOCK);
     c->upgrade->on_open(c->upgrade, sock, early, len);
 }
@@ -278,7 +353,7 @@ static struct MHD_Response *make_answer(struct server__connection *c, struct res
 {
     if (rs->upgrade)
         return make_upgrade(c, rs->upgrade);
-    return rs->stream ? server__make_stream(c, rs->stream) : make_text(rs);
+    return rs->stream ? make_stream(c, rs->stream) : make_text(rs);
 }
 
 enum MHD_Result server__answer(struct server__connection *c, struct response *rs)
@@ -320,7 +395,8 @@ static void wake_deferred(struct deferred *d)
     mhd_loop_resume(c->loop, &c->http);
 }
 
-void server__end_deferred(struct server__connection *c)
+/* The connection ends; nothing if no answer is waited for. */
+static void end_deferred(struct server__connection *c)
 {
     struct deferred *d = c->deferred;
 
@@ -339,7 +415,7 @@ enum MHD_Result server__answer_deferred(struct server__connection *c)
     /* Without an answer the connection was resumed only to be ended. */
     if (c->deferred->is_ready)
         result = server__answer(c, &c->deferred->rs);
-    server__end_deferred(c);
+    end_deferred(c);
     return result;
 }
 
@@ -354,78 +430,7 @@ enum MHD_Result server__defer(struct server__connection *c, struct deferred *d)
     return MHD_YES;
 }
 
-/* ---- the early end of a connection, of one that takes too long above all --------------------- */
-
-/* How often the connections are looked through for those that have taken too long. */
-#define TICK_MS 1000
-
-void server__leave_listener(struct server__connection *c)
-{
-    if (c->listener && c->is_inside)
-        admission_leave(&c->listener->admission, &c->from.addr);
-    c->is_inside = false;
-}
-
-void server__set_untimed(struct server__connection *c)
-{
-    c->cut_at = NSEC_NEVER;
-    list_remove(&c->timed);
-}
-
-void server__cut(struct server__connection *c)
-{
-    c->cut = true;
-    server__set_untimed(c);
-    /* libmicrohttpd owns the descriptor. It sees the end, and closes it. */
-    (void)shutdown(c->fd, SHUT_RDWR);
-    mhd_loop_resume(c->loop, &c->http);
-}
-
-/* One whose time is over. */
-static void cut_late(struct server__connection *c)
-{
-    c->s->counts.cut++;
-    server__cut(c);
-}
-
-/* Thousands of streams are silent most of the time, so only the others are walked. */
-static void cut_stalled(struct server *s, nsec_t now)
-{
-    struct server__connection *c;
-    struct server__connection *tmp;
-
-    list_foreach_safe(c, tmp, &s->busy, busy) {
-        if (c->stream->n == 0)
-            list_remove(&c->busy);
-        else if (stream_is_stalled(c->stream, now))
-            cut_late(c);
-    }
-}
-
-static void on_tick(uv_timer_t *timer)
-{
-    struct server *s = timer->data;
-    struct server__connection *c;
-    struct server__connection *tmp;
-    nsec_t now = clock_now();
-
-    if (list_is_empty(&s->connections))
-        (void)uv_timer_stop(timer);
-    /* O(requests on their way) each second is cheap, and cheaper than a timer for each of them. */
-    list_foreach_safe(c, tmp, &s->timed, timed) {
-        if (c->cut_at <= now)
-            cut_late(c);
-    }
-    cut_stalled(s, now);
-}
-
-void server__watch_deadlines(struct server *s)
-{
-    if (!uv_is_active((uv_handle_t *)&s->tick))
-        (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
-}
-
-/* ---- how it begins: its limits, and which other one it may replace --------------------------- */
+/* ---- it begins and ends: its limits, and which other one it may replace --------------------- */
 
 /* How long bytes may be unacknowledged before the kernel ends a connection. */
 #define TCP_GIVE_UP_MS 30000
@@ -478,7 +483,7 @@ static bool make_room(struct server_listener *l, const struct ip_addr *from, nse
     }
     if (!oldest)
         return false;
-    server__leave_listener(oldest);
+    leave_listener(oldest);
     server__cut(oldest);
     return true;
 }
@@ -498,9 +503,9 @@ void server__connection_free(struct server__connection *c)
     list_remove(&c->busy);
     list_remove(&c->ready);
     c->s->counts.connections--;
-    server__leave_listener(c);
+    leave_listener(c);
     server__end_upgrade(c);
-    server__end_deferred(c);
+    end_deferred(c);
     if (c->stream) {
         c->stream->wake = NULL;
         c->stream->check = NULL;
@@ -570,7 +575,7 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
     list_add_tail(&s->timed, &c->timed);
     list_init(&c->busy);
     list_init(&c->ready);
-    server__watch_deadlines(s);
+    watch_deadlines(s);
     s->counts.accepted++;
     s->counts.connections++;
     start(c);

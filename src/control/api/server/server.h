@@ -119,8 +119,7 @@ const char *request_query(const struct request *rq, const char *name);
 /** server_counts() - what has happened since the start, for the metrics. */
 struct server_counts server_counts(const struct server *s);
 
-/* ---- answers that come later --------------------------------------------------------------------
- */
+/* ---- answers that come later ---------------------------------------------------------------- */
 
 /**
  * An answer that is not there yet when the handler returns.
@@ -141,8 +140,7 @@ struct deferred {
 /** deferred_answer() - answer with @rs; what it owns is taken. */
 void deferred_answer(struct deferred *d, struct response *rs);
 
-/* ---- upgrades -----------------------------------------------------------------------------------
- */
+/* ---- upgrades ------------------------------------------------------------------------------- */
 
 /**
  * A connection that stops being HTTP and becomes bytes both ways (RFC 9110 section 7.8).

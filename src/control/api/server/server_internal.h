@@ -27,9 +27,7 @@
  * answer. */
 #define SERVER__CONNECTION_MEMORY 8192
 
-struct deferred;
 struct tls_front;
-struct upgrade;
 
 /*
  * Each time that a connection goes on that has waited for its answer, libmicrohttpd walks all those
@@ -120,14 +118,6 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
 /** server__connection_free() - one that libmicrohttpd has ended, or never begun. */
 void server__connection_free(struct server__connection *c);
 
-/** server__watch_deadlines() - look for late connections each second, for as long as there are any.
- */
-void server__watch_deadlines(struct server *s);
-
-/** server__leave_listener() - it does not count in its listener's admission any more. Idempotent.
- */
-void server__leave_listener(struct server__connection *c);
-
 /** server__wants_upgrade() - does the request ask for that protocol? */
 bool server__wants_upgrade(const struct server__connection *c, const char *protocol);
 
@@ -147,17 +137,8 @@ enum MHD_Result server__defer(struct server__connection *c, struct deferred *d);
 /** server__answer_deferred() - answer a resumed connection; without an answer it ends. */
 enum MHD_Result server__answer_deferred(struct server__connection *c);
 
-/** server__end_deferred() - the connection ends; nothing if no answer is waited for. */
-void server__end_deferred(struct server__connection *c);
-
 /** server__cut() - end a connection now; it is freed when libmicrohttpd has noticed. */
 void server__cut(struct server__connection *c);
-
-/** server__set_untimed() - it may take as long as it likes. */
-void server__set_untimed(struct server__connection *c);
-
-/** server__make_stream() - the answer is @st; NULL: no memory. */
-struct MHD_Response *server__make_stream(struct server__connection *c, struct stream *st);
 
 /** server__send_streams() - send what streams were pushed in this turn of the loop. */
 void server__send_streams(struct server *s);

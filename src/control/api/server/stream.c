@@ -7,9 +7,7 @@
 #include <strings.h>
 #include <zlib.h>
 
-#include "api/server/server_internal.h"
-
-/* ---- line ------------------------------------------------------------------------------------ */
+/* ==== lines, plain and packed ================================================================ */
 
 /* zlib's own levels, and the powers of two of its tables. A short text needs no large ones, and to
  * clear them would take longer than to pack it. */
@@ -162,7 +160,7 @@ bool line_accepts_packed(const char *accept_encoding)
     return false;
 }
 
-/* ---- stream ---------------------------------------------------------------------------------- */
+/* ==== a stream of lines ====================================================================== */
 
 /* Lines that an empty queue keeps room for. */
 #define ROOM_KEPT 8

@@ -22,11 +22,11 @@
 
 #include "base/clock.h"
 
-/* ---- line -------------------------------------------------------------------------------------
- */
+/* ---- lines ---------------------------------------------------------------------------------- */
 
 /*
- * text that is made once and sent to thousands of streams: one line, several, or a part of one.
+ * A line is text that is made once and sent to thousands of streams: one line, several, or a part
+ * of one.
  *
  * A client that accepts "Content-Encoding: deflate" (RFC 9110 section 8.4.1.2) is sent the same
  * text packed. It is packed once, when the first stream needs it.
@@ -90,6 +90,8 @@ uint32_t line_checksum_add(uint32_t checksum, const struct line *packed);
  * Return: true if it names "deflate" and does not refuse it with "q=0".
  */
 bool line_accepts_packed(const char *accept_encoding);
+
+/* ---- streams -------------------------------------------------------------------------------- */
 
 /** How long a queue may not move at all. */
 #define STREAM_STALL_NS (30 * NSEC_PER_SEC)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "api/server/admission.h"
-#include "base/secret.h"
 
 #define MAX 64
 

@@ -30,7 +30,7 @@
 #include "os/file.h"
 #include "os/thread.h"
 
-/* ---- identity -------------------------------------------------------------------------------- */
+/* ==== the key and the certificate ============================================================ */
 
 #define PEM_MAX (64u << 10)
 
@@ -220,7 +220,7 @@ void identity_close(struct identity *id)
     *id = (struct identity)IDENTITY_NULL;
 }
 
-/* ---- one connection of tls_front.h: TLS on one side, plain bytes on the other ---------------- */
+/* ==== a connection: TLS on one side, plain bytes on the other ================================ */
 
 /*
  * epoll watches its descriptors edge-triggered, so tls_link_work() goes on until
@@ -454,7 +454,7 @@ static int tls_link_work(struct tls_link *l, nsec_t now)
     return in == STEP_MOVED || out == STEP_MOVED ? TLS_LINK_E_MORE : 0;
 }
 
-/* ---- tls front ------------------------------------------------------------------------------- */
+/* ==== the front and its thread =============================================================== */
 
 /* The ciphers of TLS 1.2; all of TLS 1.3 are taken. */
 #define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"

@@ -1,7 +1,6 @@
 /* etcd2_api.c - see etcd2_api.h. */
 #include "rendezvous/etcd2/etcd2_api.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -11,7 +10,7 @@
 #include "base/parse.h"
 #include "rendezvous/etcd2/etcd2_node.h"
 
-/* ==== etcd2 fields =========================================================================== */
+/* ==== what a form asks for =================================================================== */
 
 /*
  * What the form of a request of etcd's v2 API asks for. Sans-I/O.
@@ -34,7 +33,7 @@ struct etcd2_fields {
 
 /* The field as a text; NULL: it is not in the form. With a zero byte inside it becomes one that no
  * number or word is. */
-static const char *etcd2_fields_text_of(const struct form *f, const char *name)
+static const char *field_text(const struct form *f, const char *name)
 {
     const struct form_field *field = form_find(f, name);
 
@@ -49,7 +48,7 @@ static int read_bool(const struct form *f, const char *name, bool *ret, struct e
 {
     static const char *const words[2][6] = {
         {"0", "f", "F", "false", "FALSE", "False"}, {"1", "t", "T", "true", "TRUE", "True"}};
-    const char *text = etcd2_fields_text_of(f, name);
+    const char *text = field_text(f, name);
 
     if (!text)
         return 0;
@@ -65,7 +64,7 @@ static int read_bool(const struct form *f, const char *name, bool *ret, struct e
 static int read_number(
     const struct form *f, const char *name, uint64_t *ret, int code, struct etcd2_refusal *why)
 {
-    const char *text = etcd2_fields_text_of(f, name);
+    const char *text = field_text(f, name);
 
     if (!text || parse_u64(ret, text, 0, UINT64_MAX, name, NULL) == 0)
         return 0;
@@ -74,7 +73,7 @@ static int read_number(
 
 static int read_ttl(const struct form *f, struct etcd2_change *c, struct etcd2_refusal *why)
 {
-    const char *text = etcd2_fields_text_of(f, "ttl");
+    const char *text = field_text(f, "ttl");
     uint64_t ttl = 0;
     int r;
 
@@ -186,6 +185,8 @@ struct etcd2_text etcd2_answer_text(const struct etcd2_answer *a)
     return a->event ? (struct etcd2_text){a->event->json, a->event->json_len}
                     : (struct etcd2_text){a->body, a->body_len};
 }
+
+/* ==== requests and their answers ============================================================= */
 
 /* ---- answers -------------------------------------------------------------------------------- */
 

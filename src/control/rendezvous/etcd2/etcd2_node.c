@@ -432,9 +432,9 @@ void etcd2_node_write(
     etcd2_shown_deinit(&s);
 }
 
-/* ==== etcd2 json ============================================================================= */
+/* ==== JSON that is written in two passes ===================================================== */
 
-static void etcd2_json_add(struct etcd2_json *j, const void *p, size_t len)
+static void add_bytes(struct etcd2_json *j, const void *p, size_t len)
 {
     if (j->text && len > 0)
         memcpy(j->text + j->len, p, len);
@@ -443,7 +443,7 @@ static void etcd2_json_add(struct etcd2_json *j, const void *p, size_t len)
 
 void etcd2_json_raw(struct etcd2_json *j, const char *text)
 {
-    etcd2_json_add(j, text, strlen(text));
+    add_bytes(j, text, strlen(text));
 }
 
 void etcd2_json_number(struct etcd2_json *j, uint64_t v)
@@ -488,18 +488,18 @@ void etcd2_json_string(struct etcd2_json *j, const char *p, size_t len)
             at += n;
             continue;
         }
-        etcd2_json_add(j, plain, (size_t)(at - plain));
+        add_bytes(j, plain, (size_t)(at - plain));
         if (kind == TEXT_KIND_INVALID)
             etcd2_json_raw(j, "\\ufffd");
         else
             add_escaped(j, *at);
         plain = ++at;
     }
-    etcd2_json_add(j, plain, (size_t)(at - plain));
+    add_bytes(j, plain, (size_t)(at - plain));
     etcd2_json_raw(j, "\"");
 }
 
-/* ==== etcd2 path ============================================================================= */
+/* ==== paths ================================================================================== */
 
 bool etcd2_path_clean(const char *path, char *ret)
 {

@@ -84,7 +84,7 @@ struct etcd2_node {
 
 /** All nodes of a tree. */
 struct etcd2_nodes {
-    struct rdzv_saver saver;  /* see rdzv_quota.h */
+    struct rdzv_saver saver;  /* is told what has to be saved */
     struct rdzv_quota *quota; /* pins */
     struct etcd2_node *root;  /* owns; NULL: there was no memory for it */
     struct heap ttls;         /* of the nodes that have a time to live */

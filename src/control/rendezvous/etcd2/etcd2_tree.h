@@ -83,55 +83,11 @@ struct etcd2_events {
     uint64_t history_start;                        /* nothing is known before this index */
 };
 
-/** etcd2_events_init() - no events, no watchers. @quota: pinned. */
-void etcd2_events_init(struct etcd2_events *evs, struct rdzv_quota *quota);
-
-/** etcd2_events_forget() - drop the history; from now on it begins at the index @start. */
-void etcd2_events_forget(struct etcd2_events *evs, uint64_t start);
-
-/**
- * etcd2_events_has_room() - is there room for an event?
- * @path:		of its node
- * @values_len:		bytes of the values that it shows
- *
- * Drops the oldest events of the history if that makes room.
- */
-bool etcd2_events_has_room(struct etcd2_events *evs, const char *path, size_t values_len);
-
-/**
- * etcd2_event_new() - an event for a change; etcd2_events_has_room() was true
- * @node:	as it is now
- * @prev:	as it was; NULL: nothing was there
- *
- * Return: gives it; NULL: no memory.
- */
-struct etcd2_event *etcd2_event_new(struct etcd2_events *evs, enum etcd2_action action,
-    uint64_t index, const struct etcd2_shown *node, const struct etcd2_shown *prev);
-
 /** etcd2_event_ref() - add a reference. Returns @ev. */
 struct etcd2_event *etcd2_event_ref(struct etcd2_event *ev);
 
 /** etcd2_event_unref() - drop a reference; the last one frees it. NULL is fine. Always NULL. */
 struct etcd2_event *etcd2_event_unref(struct etcd2_event *ev);
-
-/** etcd2_events_tell() - add it to the history, and tell the watchers of its path and those above.
- */
-void etcd2_events_tell(struct etcd2_events *evs, struct etcd2_event *ev);
-
-/** etcd2_events_tell_below() - tell the watchers of nodes below its path, which is being removed.
- */
-void etcd2_events_tell_below(
-    struct etcd2_events *evs, const struct etcd2_nodes *nodes, struct etcd2_event *ev);
-
-/**
- * etcd2_events_watch() - the first event since w->from_index, or wait for it
- * @w:		its @path, @is_recursive, @from_index and @fire are set
- * @ret:	a reference to the event; NULL: there is none yet, and @w waits
- *
- * Return: false when the history does not go back so far; then @w does not wait.
- */
-bool etcd2_events_watch(
-    struct etcd2_events *evs, struct etcd2_watcher *w, struct etcd2_event **ret);
 
 /** Longest time to live, seconds. A longer one is shortened to it. */
 #define ETCD2_TTL_MAX 315360000u

@@ -18,6 +18,13 @@
 
 /* ---- saving --------------------------------------------------------------------------------- */
 
+/* Note that the hub has to be told the job's facts. */
+static void rdzv_job_changed(struct rdzv_job *job)
+{
+    job->has_news = true;
+    job->jobs->has_news = true;
+}
+
 static void on_put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
     const void *p, size_t len, size_t before)
 {
@@ -202,12 +209,6 @@ void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct etcd2
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 
-void rdzv_job_changed(struct rdzv_job *job)
-{
-    job->has_news = true;
-    job->jobs->has_news = true;
-}
-
 void rdzv_job_note_expiry(struct rdzv_job *job)
 {
     nsec_t due = etcd2_tree_due(&job->etcd2);
@@ -245,7 +246,7 @@ void rdzv_job_tell_facts(struct rdzv_job *job, const struct rdzv_presence *who, 
     rdzv_link_say(job->jobs->save->link, &m);
 }
 
-/* ==== rdzv conn ============================================================================== */
+/* ==== members' connections =================================================================== */
 
 /* TCP's keepalive: after a minute of silence the other end is probed, then each half minute; six
  * minutes without an answer end the connection. A client of a store may be silent for hours, and a
@@ -496,7 +497,7 @@ struct rdzv_presence rdzv_conns_count(const struct rdzv_job *job)
     return who;
 }
 
-/* ==== rdzv members =========================================================================== */
+/* ==== who may connect ======================================================================== */
 
 struct rdzv_member {
     struct htab_link link; /* in by_address */

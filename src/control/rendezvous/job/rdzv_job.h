@@ -3,8 +3,7 @@
  * told of it.
  *
  * The hub decides which jobs there are and when a run of one begins (hub/jobs/jobs.h). What a job
- * keeps is in tcpstore_server.h (TCPStore) and etcd2_tree.h (etcd). Its connections are
- * here as well.
+ * keeps is in tcpstore_server.h (TCPStore) and etcd2_tree.h (etcd). Its connections are below.
  *
  * Nothing here waits, and no timer is started here: a job notes in struct rdzv_jobs what has to be
  * done, and the owner of the loop looks there at the end of each turn.
@@ -102,9 +101,6 @@ void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct etcd2
 
 /** rdzv_job_clear() - drop what it keeps, since @run begins. End its connections before. */
 void rdzv_job_clear(struct rdzv_job *job, uint32_t run, nsec_t now);
-
-/** rdzv_job_changed() - note that the hub has to be told the job's facts. */
-void rdzv_job_changed(struct rdzv_job *job);
 
 /** rdzv_job_note_expiry() - note when its tree's next node ends, after the tree may have changed.
  */

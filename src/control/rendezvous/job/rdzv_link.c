@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-
 #define IN_MAX (RDZV_WIRE_MAX + 4)
 
 /* Output that is more than this is written at once, without waiting for a flush. */
@@ -149,7 +148,7 @@ void rdzv_link_read(struct rdzv_link *l)
         handle(l);
 }
 
-/* ==== rdzv save ============================================================================== */
+/* ==== changes on their way to the disk ======================================================= */
 
 static void say_piece(struct rdzv_save *s, struct rdzv_wire *m, const uint8_t *p, size_t len)
 {

@@ -56,7 +56,7 @@ void rdzv_link_read(struct rdzv_link *l);
  * Sends the changes of a rendezvous to the hub, which keeps them on its disk.
  *
  * Theory of operation. A change is made in memory first, and told here. It has been sent to the hub
- * before a client is answered (rdzv_link.h). A TCPStore's answer waits for nothing more: the hub
+ * before a client is answered. A TCPStore's answer waits for nothing more: the hub
  * commits within 20 ms, or later on a slow disk. An etcd's answer has to wait until the change is
  * on the disk, with rdzv_save_wait(). At the end of the loop's turn the hub is asked once, with a
  * SYNC, for all that have begun to wait in that turn, and answers when all before the SYNC is on

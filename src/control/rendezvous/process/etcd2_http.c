@@ -1,7 +1,6 @@
 /* etcd2_http.c - see rdzv_process.h. */
 #include "rendezvous/process/rdzv_process.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

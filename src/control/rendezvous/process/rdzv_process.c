@@ -23,11 +23,10 @@
 #include "os/sandbox.h"
 #include "rendezvous/job/rdzv_link.h"
 
-/* ==== rdzv listen ============================================================================ */
+/* ==== the ports of jobs ====================================================================== */
 
 /*
- * The ports of jobs: accepts connections, and gives each to the protocol that it
- * speaks.
+ * Accepts connections, and gives each to the protocol that it speaks.
  *
  * A port serves both protocols: the first byte of a connection says which. HTTP begins with a
  * capital letter, a TCPStore's request with a number below 32.
@@ -73,7 +72,7 @@ struct rdzv_listener {
 static void on_first(uv_poll_t *poll, int status, int events);
 
 /* Begins a connection at @fd, which is taken. One that is not from a member's address is closed. */
-static void rdzv_listen_take(struct rdzv_listener *li, int fd, const struct ip_addr *from)
+static void take_connection(struct rdzv_listener *li, int fd, const struct ip_addr *from)
 {
     struct rdzv_conn *c;
 
@@ -154,7 +153,7 @@ static void on_connectable(uv_poll_t *poll, int status, int events)
         if (fd < 0)
             return;
         (void)sockaddr_to_endpoint(&sa, &from);
-        rdzv_listen_take(li, fd, &from.addr);
+        take_connection(li, fd, &from.addr);
     }
 }
 
@@ -222,6 +221,8 @@ static void rdzv_listen_stop(struct rdzv_listen *l)
     if (!uv_is_closing((uv_handle_t *)&l->retry))
         uv_close((uv_handle_t *)&l->retry, NULL);
 }
+
+/* ==== the process ============================================================================ */
 
 #define TICK_MS 1000
 

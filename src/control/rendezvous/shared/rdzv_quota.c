@@ -9,7 +9,7 @@
 #include "base/containers.h"
 #include "base/err.h"
 
-/* ==== rdzv buf =============================================================================== */
+/* ==== bytes that a store and its answers share =============================================== */
 
 struct rdzv_buf *rdzv_buf_load(struct rdzv_quota *quota, size_t cap)
 {
@@ -71,7 +71,7 @@ struct rdzv_buf *rdzv_buf_grow(struct rdzv_buf *s, struct rdzv_quota *quota, siz
     return bigger;
 }
 
-/* ==== rdzv blob ============================================================================== */
+/* ==== blobs, with a checksum in front ======================================================== */
 
 #define MARK       0xb5
 #define PLAIN_LAST 3 /* the kinds of plain blobs are 1 to this */

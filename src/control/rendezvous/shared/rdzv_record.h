@@ -25,7 +25,6 @@
 #include <stdint.h>
 
 #include "base/parse.h"
-#include "base/text.h"
 
 struct err;
 

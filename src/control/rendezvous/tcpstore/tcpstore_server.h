@@ -44,31 +44,8 @@ struct tcpstore_out {
     size_t cost;              /* what they cost, without what is shared */
 };
 
-/** tcpstore_out_init() - empty. */
-void tcpstore_out_init(struct tcpstore_out *out);
-
-/** tcpstore_out_clear() - drop all of it. Idempotent. */
-void tcpstore_out_clear(struct tcpstore_out *out);
-
-/**
- * tcpstore_out_add() - append a copy of @len bytes
- * @quota:	of the job: pinned, always the same
- *
- * Return: false: over a limit, or no memory; a part of the bytes may have been appended.
- */
-bool tcpstore_out_add(
-    struct tcpstore_out *out, struct rdzv_quota *quota, const void *p, size_t len);
-
-/** tcpstore_out_share() - append the first @len bytes of @s, by reference unless they are few. The
- * same. */
-bool tcpstore_out_share(
-    struct tcpstore_out *out, struct rdzv_quota *quota, struct rdzv_buf *s, size_t len);
-
 /** tcpstore_out_peek() - the first pieces to be sent, at most @max. Returns how many. */
 size_t tcpstore_out_peek(const struct tcpstore_out *out, struct iovec *iov, size_t max);
-
-/** tcpstore_out_sent() - the first @len bytes of it have been sent. */
-void tcpstore_out_sent(struct tcpstore_out *out, size_t len);
 
 /** Most keys that a client may wait for, or watch, at once. */
 #define TCPSTORE_SERVER_WAITS_MAX 16384
@@ -82,7 +59,7 @@ void tcpstore_out_sent(struct tcpstore_out *out, size_t len);
 
 /** A store. */
 struct tcpstore_server {
-    struct rdzv_saver saver;  /* see rdzv_quota.h */
+    struct rdzv_saver saver;  /* is told what has to be saved */
     struct rdzv_quota *quota; /* pins */
     struct htab entries;      /* owns struct tcpstore_entry, by key */
     struct list ready;        /* of struct tcpstore_client: those with output */

@@ -280,7 +280,7 @@ void islands_deinit(struct islands *s)
     *s = (struct islands)ISLANDS_NULL;
 }
 
-/* ==== islands text =========================================================================== */
+/* ==== from a status and to text ============================================================== */
 
 static const char *const state_names[] = {
     [ISLANDS_FOUND] = "found",
@@ -296,7 +296,7 @@ static const char *const nearness_names[] = {
 
 /* ---- from a status -------------------------------------------------------------------------- */
 
-static const char *islands_text_text_of(const json_t *object, const char *field)
+static const char *text_of(const json_t *object, const char *field)
 {
     const char *text = json_string_value(json_object_get(object, field));
 
@@ -308,8 +308,8 @@ static void take_node(struct islands_node *ret, const json_t *json)
 {
     const json_t *fabric = json_object_get(json, "fabric");
 
-    (void)snprintf(ret->name, sizeof(ret->name), "%s", islands_text_text_of(json, "name"));
-    (void)snprintf(ret->label, sizeof(ret->label), "%s", islands_text_text_of(json, "island"));
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", text_of(json, "name"));
+    (void)snprintf(ret->label, sizeof(ret->label), "%s", text_of(json, "island"));
     ret->has_fabric =
         json_is_object(fabric) && fabric_report_decode(&ret->fabric, fabric, ret->name, NULL) == 0;
 }
@@ -344,7 +344,7 @@ int islands_facts_of_status(struct islands_facts *ret, const json_t *status)
         if (json_is_number(rtt))
             f.pairs[f.n_pairs++] = (struct islands_pair){.b = i + 1,
                 .rtt_ms = json_number_value(rtt),
-                .is_lan = strcmp(islands_text_text_of(peer, "path"), "lan") == 0};
+                .is_lan = strcmp(text_of(peer, "path"), "lan") == 0};
     }
     *ret = f;
     return 0;
@@ -404,7 +404,7 @@ int islands_facts_add_measured(struct islands_facts *f, const json_t *json)
         f->pairs[f->n_pairs++] = (struct islands_pair){.a = a,
             .b = b,
             .rtt_ms = us / 1000,
-            .is_lan = strcmp(islands_text_text_of(pair, "path"), "lan") == 0};
+            .is_lan = strcmp(text_of(pair, "path"), "lan") == 0};
     }
     return 0;
 }
@@ -465,7 +465,7 @@ static void add_names(struct str *out, const json_t *names)
 /* What a person has to know of it, in a sentence. */
 static void add_verdict(struct str *out, const json_t *island)
 {
-    const char *state = islands_text_text_of(island, "state");
+    const char *state = text_of(island, "state");
     const json_t *rtt = json_object_get(island, "maxRttMs");
     long long n = json_integer_value(json_object_get(island, "measuredPairs"));
 
@@ -490,10 +490,9 @@ void islands_format(struct str *out, const json_t *json)
     size_t i;
 
     json_array_foreach(json_object_get(json, "islands"), i, island) {
-        str_addf(out, "%s (%s)\n  nodes: ", islands_text_text_of(island, "name"),
-            islands_text_text_of(island, "fabric"));
+        str_addf(out, "%s (%s)\n  nodes: ", text_of(island, "name"), text_of(island, "fabric"));
         add_names(out, json_object_get(island, "nodes"));
-        str_addf(out, "\n  because %s\n  ", islands_text_text_of(island, "evidence"));
+        str_addf(out, "\n  because %s\n  ", text_of(island, "evidence"));
         add_verdict(out, island);
         str_add(out, "\n");
     }

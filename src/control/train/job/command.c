@@ -394,7 +394,7 @@ const char *command_job_name(const struct command *c, char buf[static 64])
     return buf;
 }
 
-/* ==== torch ================================================================================ */
+/* ==== which PyTorch a command will use ======================================================= */
 
 #define FIRST_LINE_MAX 512
 #define VENV_FILE_MAX  4096
@@ -436,7 +436,14 @@ bool torch_parse_metadata(const char *name, char ret_text[static TORCH_VERSION_M
     return true;
 }
 
-unsigned torch_parse_nccl(const char *name)
+/*
+ * The minor of the NCCL 2 whose metadata directory is called @name
+ *
+ * torch's wheels come with NCCL as a package of its own: "nvidia_nccl_cu12-2.21.5.dist-info".
+ *
+ * Return: 21 for that one; 0 when it is none.
+ */
+static unsigned torch_parse_nccl(const char *name)
 {
     const char *dash = strchr(name, '-');
     unsigned version = dash ? parse_version(dash + 1) : 0;
@@ -632,7 +639,7 @@ void torch_find(struct torch_install *ret, const char *program)
     *ret = t;
 }
 
-/* ==== script ================================================================================ */
+/* ==== is the script there? =================================================================== */
 
 /* torchrun and accelerate take these for what -m and --no_python say. */
 static bool environment_says_other(const struct command *c)
@@ -679,8 +686,7 @@ void script_advise(const struct command *c, const struct torch_install *torch, s
     str_add(out, "\n");
 }
 
-/* ==== launcher words
- * ================================================================================ */
+/* ==== the words of accelerate and deepspeed ================================================== */
 
 #define HOST_MAX 64
 
@@ -691,7 +697,7 @@ void launcher_words_deinit(struct launcher_words *lw)
     lw->n_added = 0;
 }
 
-static void launcher_words_add(struct launcher_words *lw, const char *word)
+static void add_word(struct launcher_words *lw, const char *word)
 {
     if (lw->n_added < LAUNCHER_WORDS_ADDED_MAX)
         (void)snprintf(lw->added[lw->n_added++], LAUNCHER_WORD_MAX, "%s", word);
@@ -706,8 +712,8 @@ static void add_option(
     if (command_says(c, name))
         return;
     (void)snprintf(word, sizeof(word), "--%s", name);
-    launcher_words_add(lw, word);
-    launcher_words_add(lw, value);
+    add_word(lw, word);
+    add_word(lw, value);
 }
 
 /*

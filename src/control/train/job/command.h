@@ -103,15 +103,6 @@ struct torch_install {
 bool torch_parse_metadata(const char *name, char ret_text[static TORCH_VERSION_MAX], unsigned *ret);
 
 /**
- * torch_parse_nccl() - the minor of the NCCL 2 whose metadata directory is called @name
- *
- * torch's wheels come with NCCL as a package of its own: "nvidia_nccl_cu12-2.21.5.dist-info".
- *
- * Return: 21 for that one; 0 when it is none.
- */
-unsigned torch_parse_nccl(const char *name);
-
-/**
  * torch_find() - find the torch that a program would import, without running anything
  * @ret:	always set; what is not found is empty or 0
  * @program:	an interpreter, or a script whose first line names one; given as a path, or as

@@ -34,7 +34,7 @@ static bool env_fabric_owns(const struct env_facts *f, const char *name)
 }
 
 /* Judges the value that the person has set for a variable of the profile. */
-static void env_fabric_judge_theirs(struct env_entry *entry, const struct profile *p,
+static void judge_fabric_theirs(struct env_entry *entry, const struct profile *p,
     const struct profile_var *var, const char *wanted, const char *theirs)
 {
     bool is_exact = theirs[0] == '=' && strcmp(theirs + 1, wanted) == 0;
@@ -72,11 +72,12 @@ static void env_fabric_add(
         entry->verdict = is_needed ? ENV_VERDICT_SET : ENV_VERDICT_UNNEEDED;
         memcpy(entry->value, value, is_needed ? sizeof(value) : 1);
         if (theirs)
-            env_fabric_judge_theirs(entry, p, var, is_needed ? value : "", theirs);
+            judge_fabric_theirs(entry, p, var, is_needed ? value : "", theirs);
     }
 }
 
-static struct env_entry *env_fabric_find(struct env_plan *plan, const char *name)
+/* As env_plan_find(), to be changed. */
+static struct env_entry *find_entry(struct env_plan *plan, const char *name)
 {
     for (size_t i = 0; i < plan->n; i++)
         if (strcmp(plan->entries[i].name, name) == 0)
@@ -87,7 +88,7 @@ static struct env_entry *env_fabric_find(struct env_plan *plan, const char *name
 static void judge_variable(
     struct env_plan *plan, const struct env_facts *f, const char *name, const char *value)
 {
-    struct env_entry *entry = env_fabric_find(plan, name);
+    struct env_entry *entry = find_entry(plan, name);
     char note[NCCL_NOTE_MAX] = "";
     enum nccl_verdict verdict = nccl_var_judge(name, value, f->nccl, note);
 
@@ -121,6 +122,9 @@ static void env_fabric_judge(struct env_plan *plan, const struct env_facts *f)
 }
 
 /* ==== the rules ============================================================================== */
+
+/* A row of the table is all of one variable. Adding one touches the table, and docs/TRAINING.md,
+ * which has the table as `weft env --table` prints it. */
 
 /* Which kinds of command a rule is for, as bits. */
 #define ENV_FOR(kind) (1u << (COMMAND_KIND_##kind))

@@ -233,7 +233,7 @@ void lost_give_up(const struct run *run)
         (void)lost_say(run, true, &unused);
 }
 
-/* ==== missing ================================================================================ */
+/* ==== who is missing ========================================================================= */
 
 /* Milliseconds between later reports. */
 #define AGAIN_MS 60000
@@ -420,7 +420,7 @@ bool missing_unmet(const struct run *run, struct str *out)
     return present && json_array_size(present) >= run->min_nodes;
 }
 
-/* ==== met ==================================================================================== */
+/* ==== has the command met another node? ====================================================== */
 
 /* So long it is looked often: a script that trains alone has ended soon. */
 #define YOUNG (60 * NSEC_PER_SEC)

@@ -21,7 +21,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/addr.h"
 #include "base/clock.h"

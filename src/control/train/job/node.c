@@ -146,11 +146,11 @@ int train_node_read(struct train_node *ret, const char *socket_path, struct err 
     return 0;
 }
 
-/* ==== island lan ============================================================================= */
+/* ==== the nodes of the island, on its private network ======================================== */
 
 /* ---- from a status -------------------------------------------------------------------------- */
 
-static const char *island_lan_text_of(const json_t *object, const char *field)
+static const char *text_of(const json_t *object, const char *field)
 {
     const char *text = json_string_value(json_object_get(object, field));
 
@@ -163,16 +163,15 @@ static bool take_mate(struct island_mate *ret, const json_t *peer)
     struct island_mate m = {0};
     struct endpoint at;
 
-    if (strcmp(island_lan_text_of(peer, "path"), "lan") != 0 ||
-        endpoint_parse(&at, island_lan_text_of(peer, "endpoint"), NULL) != 0 ||
-        ip_addr_is_link_local(&at.addr) ||
-        parse_name(island_lan_text_of(peer, "name"), "name", NULL) != 0)
+    if (strcmp(text_of(peer, "path"), "lan") != 0 ||
+        endpoint_parse(&at, text_of(peer, "endpoint"), NULL) != 0 ||
+        ip_addr_is_link_local(&at.addr) || parse_name(text_of(peer, "name"), "name", NULL) != 0)
         return false;
-    (void)snprintf(m.name, sizeof(m.name), "%s", island_lan_text_of(peer, "name"));
+    (void)snprintf(m.name, sizeof(m.name), "%s", text_of(peer, "name"));
     m.lan = at.addr;
     /* One that is not well formed is in no line of a hosts file. */
-    (void)ip_addr_parse(&m.overlay4, island_lan_text_of(peer, "address4"), NULL);
-    (void)ip_addr_parse(&m.overlay6, island_lan_text_of(peer, "address6"), NULL);
+    (void)ip_addr_parse(&m.overlay4, text_of(peer, "address4"), NULL);
+    (void)ip_addr_parse(&m.overlay6, text_of(peer, "address6"), NULL);
     *ret = m;
     return true;
 }
@@ -257,8 +256,7 @@ static const struct island_mate *mate_at(const struct island_lan *l, const struc
 }
 
 /* @line: with its line feed, if it has one. */
-static void island_lan_add_line(
-    const struct island_lan *l, struct str *out, const char *line, size_t len)
+static void add_line(const struct island_lan *l, struct str *out, const char *line, size_t len)
 {
     const struct island_mate *mate = NULL;
     char address[IP_ADDR_TEXT_MAX];
@@ -284,7 +282,7 @@ void island_lan_hosts(const struct island_lan *l, struct str *out, const char *o
         const char *end = memchr(old + off, '\n', len - off);
         size_t n = end ? (size_t)(end - (old + off)) + 1 : len - off;
 
-        island_lan_add_line(l, out, old + off, n);
+        add_line(l, out, old + off, n);
         off += n;
     }
 }

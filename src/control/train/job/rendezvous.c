@@ -1,7 +1,6 @@
 /* rendezvous.c - see rendezvous.h. */
 #include "train/job/rendezvous.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -22,7 +21,7 @@
 #include "os/file.h"
 #include "os/interrupt.h"
 
-/* ==== job store ============================================================================== */
+/* ==== the job's store at the hub ============================================================= */
 
 /*
  * Asks a job's store at the hub: the v2 keys API of etcd.
@@ -122,6 +121,8 @@ static int job_store_refuse(int status, struct err *e)
 {
     return err_set(e, -EPROTO, "the job's store at the hub answers with status %d", status);
 }
+
+/* ==== where a job meets ====================================================================== */
 
 #define STATUS_OK        200
 #define STATUS_BAD       400
@@ -393,7 +394,7 @@ void rendezvous_end(const char *socket_path, const char *job)
     (void)ask(socket_path, job, "DELETE", NULL, END_TIMEOUT_MS, &answer, NULL);
 }
 
-/* ==== agree ================================================================================== */
+/* ==== one node finds out, and all take its result ============================================ */
 
 /* Milliseconds between two looks: an eighth of the time that was waited already, within these. All
  * nodes of a job ask one hub. */
@@ -559,7 +560,7 @@ int agree_once(
     return r;
 }
 
-/* ==== ranks ================================================================================== */
+/* ==== ranks, by order of arrival ============================================================= */
 
 /* The directory. */
 #define RANKS "ranks"

@@ -219,10 +219,6 @@ void run_dir_remove(const char *dir);
 /** The hosts file is looked for so often. */
 #define RUN_ISLAND_EACH_MS 2000
 
-/** run_find_island() - set run->island_interface; "" when no node is reached over such a network.
- */
-void run_find_island(struct run *run);
-
 /**
  * run_take_island() - write down the island's nodes, and lay the hosts file
  * @run:	after run_find_island(); nothing is done when run->island_interface is ""

@@ -377,7 +377,7 @@ void run_give_up(const struct run *run)
         say_end(run, &end);
 }
 
-/* ==== run exec again ========================================================================= */
+/* ==== a command is begun again =============================================================== */
 
 /*
  * A command that was killed is begun again this often. One that has run for longer than LIVED

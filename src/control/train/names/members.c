@@ -180,7 +180,7 @@ unsigned members_hostfile(const struct members *m, struct str *out)
     return all;
 }
 
-/* ==== translate ============================================================================== */
+/* ==== the address map in the packet filter =================================================== */
 
 #define ASK_TIMEOUT_MS 5000
 
@@ -213,7 +213,7 @@ int translate_remove(struct err *e)
     return nft_remove_table(TRANSLATE_FAMILY, TRANSLATE_TABLE, e);
 }
 
-/* ==== rounds ================================================================================= */
+/* ==== rounds of pairs ======================================================================== */
 
 size_t rounds_count(size_t n)
 {

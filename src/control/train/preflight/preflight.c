@@ -12,6 +12,8 @@
 
 /* ==== the list of findings =================================================================== */
 
+/* Adds a finding about @a and @b, or PREFLIGHT_NOBODY; lent until the next call. Never NULL: when
+ * memory runs out, the report remembers that in @failed. */
 static struct preflight_finding *add_finding(struct preflight_report *r, enum preflight_fault fault,
     enum preflight_level level, size_t a, size_t b)
 {
@@ -319,6 +321,7 @@ static void judge_buffers(
         (double)goal / 4 * p->idle[0].rtt_median_us / USEC_PER_SEC);
 }
 
+/* The throughput between two members. @median: of all pairs, in bits per second. */
 static void judge_rate(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, uint64_t median)
 {

@@ -1,9 +1,7 @@
 /* preflight_text.c - see preflight.h: a report as JSON and as text. */
 #include "train/preflight/preflight.h"
 
-
 #include "base/text.h"
-#include "train/names/ifname.h"
 
 static const char *const fault_names[] = {
 #define X(id, name, help) name,

@@ -68,12 +68,6 @@ struct nccl_var {
 /** The newest version whose source was looked through, as a minor of NCCL 2. */
 #define NCCL_VARS_NEWEST 30
 
-/** nccl_var_find() - what is known of the variable; NULL: no version has it. */
-const struct nccl_var *nccl_var_find(const char *name);
-
-/** nccl_var_owner() - the plugin that knows a variable which NCCL does not; NULL: none known. */
-const char *nccl_var_owner(const char *name);
-
 /** What is to be said of a variable that a person has set. */
 enum nccl_verdict {
     NCCL_VERDICT_FINE,    /* nothing */

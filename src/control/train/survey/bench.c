@@ -117,7 +117,7 @@ json_t *bench_summarise(const struct bench *b)
     return json;
 }
 
-/* ==== bench history ========================================================================== */
+/* ==== summaries of earlier benchmarks ======================================================== */
 
 #define FILE_NAME "bench.jsonl"
 
@@ -200,7 +200,7 @@ int bench_history_encode(const char *state_dir, json_t **ret, struct err *e)
     return *ret ? 0 : err_set(e, -ENOMEM, "no memory for the history");
 }
 
-static uint64_t bench_history_number(const json_t *run, const char *field)
+static uint64_t number_of(const json_t *run, const char *field)
 {
     json_int_t v = json_integer_value(json_object_get(run, field));
 
@@ -212,19 +212,17 @@ static void format_run(const json_t *run, struct str *out)
     static const char *const rates[] = {"slowestBitsPerSecond", "medianBitsPerSecond",
         "fastestBitsPerSecond", "ringBusBitsPerSecond", "treeBusBitsPerSecond"};
     const char *network = json_string_value(json_object_get(run, "network"));
-    time_t when = (time_t)bench_history_number(run, "time");
+    time_t when = (time_t)number_of(run, "time");
     struct tm tm = {0};
     char text[32] = "";
 
     if (gmtime_r(&when, &tm))
         (void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
     str_addf(out, "%-20s %-12.12s %7llu", text, network ? network : "?",
-        (unsigned long long)bench_history_number(run, "members"));
+        (unsigned long long)number_of(run, "members"));
     for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
         str_addf(out, " %13s",
-            bench_history_number(run, rates[i]) > 0
-                ? bench_format_rate(bench_history_number(run, rates[i]), text)
-                : "-");
+            number_of(run, rates[i]) > 0 ? bench_format_rate(number_of(run, rates[i]), text) : "-");
     str_add(out, "\n");
 }
 
@@ -245,7 +243,7 @@ int bench_history_format(const char *state_dir, struct str *out, struct err *e)
     return 0;
 }
 
-/* ==== bench run ============================================================================== */
+/* ==== the measuring ========================================================================== */
 
 #define ASK_TIME        (5 * NSEC_PER_SEC) /* to wait for answers, besides the measuring */
 #define ALLREDUCE_TIME  NSEC_PER_SEC       /* the repeats together should take about so long */

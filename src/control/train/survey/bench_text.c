@@ -243,7 +243,7 @@ void bench_format(const struct bench *b, struct str *out)
         b->n_pairs == 1 ? "" : "s", (double)b->elapsed / NSEC_PER_SEC);
 }
 
-/* ==== heatmap ================================================================================ */
+/* ==== the matrix as a picture ================================================================ */
 
 #define CELL       56  /* side of a square, pixels */
 #define LABEL      110 /* space left of the squares for the names, pixels */

@@ -18,7 +18,8 @@
 #include "train/job/run.h"
 #include "train/names/members.h"
 
-double sweep_best(const struct sweep *s)
+/* The highest bus bandwidth, GB/s; 0: nothing was measured. */
+static double sweep_best(const struct sweep *s)
 {
     double best = 0;
 
@@ -103,7 +104,7 @@ void sweep_format(const struct sweep *s, struct str *out)
     str_addf(out, "%s\n", s->text);
 }
 
-/* ==== nccl tests ============================================================================= */
+/* ==== what nccl-tests has printed ============================================================ */
 
 #define LINE_MAX_BYTES 512
 #define WORDS_MAX      16
@@ -119,7 +120,7 @@ void sweep_format(const struct sweep *s, struct str *out)
 #define FIGURE_MAX 1e12
 
 /* Splits a line at its blanks. */
-static size_t nccl_tests_split(char *line, char *words[static WORDS_MAX])
+static size_t split_line(char *line, char *words[static WORDS_MAX])
 {
     char *rest = NULL;
     size_t n = 0;
@@ -192,7 +193,8 @@ static void take_remark(struct nccl_tests *t, const char *line)
         t->n_ranks++;
 }
 
-void nccl_tests_take(struct nccl_tests *t, const char *line, size_t len)
+/* Take in a line, without its newline. */
+static void nccl_tests_take(struct nccl_tests *t, const char *line, size_t len)
 {
     char text[LINE_MAX_BYTES];
     char *words[WORDS_MAX];
@@ -213,7 +215,7 @@ void nccl_tests_take(struct nccl_tests *t, const char *line, size_t len)
     if (start[0] == '#')
         take_remark(t, start);
     else if (start[0] >= '0' && start[0] <= '9')
-        take_size(t, words, nccl_tests_split(start, words));
+        take_size(t, words, split_line(start, words));
 }
 
 void nccl_tests_take_all(struct nccl_tests *t, const char *text)
@@ -236,11 +238,11 @@ const struct nccl_tests_size *nccl_tests_best(const struct nccl_tests *t)
     return best;
 }
 
-/* ==== sweep nccl ============================================================================= */
+/* ==== all_reduce_perf by mpirun ============================================================== */
 
 #define PROGRAM              "all_reduce_perf"
 #define TIMEOUT_MS           (15 * 60 * 1000)
-#define OUTPUT_MAX           (16u << 20) /* with NCCL's log of some hundred ranks */
+#define OUTPUT_MAX           (16u << 20) /* NCCL's log of some hundred ranks is in it */
 #define SWEEP_NCCL_WORDS_MAX 32          /* of the person's command */
 #define ARGUMENTS_MAX        (2 * ENV_ROOM + SWEEP_NCCL_WORDS_MAX + 32)
 
@@ -250,7 +252,7 @@ struct arguments {
     size_t n;
 };
 
-static void sweep_nccl_add(struct arguments *a, const char *word)
+static void add_word(struct arguments *a, const char *word)
 {
     if (a->n < ARGUMENTS_MAX)
         a->items[a->n++] = word;
@@ -298,16 +300,16 @@ static void add_variables(struct arguments *a, const struct run *run)
         if (entry->verdict == ENV_VERDICT_SET)
             (void)setenv(entry->name, entry->value, 1);
         if (strncmp(entry->name, "NCCL_", 5) == 0 && getenv(entry->name)) {
-            sweep_nccl_add(a, "-x");
-            sweep_nccl_add(a, entry->name);
+            add_word(a, "-x");
+            add_word(a, entry->name);
         }
     }
     (void)setenv("NCCL_DEBUG", "INFO", 1);
-    sweep_nccl_add(a, "-x");
-    sweep_nccl_add(a, "NCCL_DEBUG");
+    add_word(a, "-x");
+    add_word(a, "NCCL_DEBUG");
     if (getenv("LD_LIBRARY_PATH")) {
-        sweep_nccl_add(a, "-x");
-        sweep_nccl_add(a, "LD_LIBRARY_PATH");
+        add_word(a, "-x");
+        add_word(a, "LD_LIBRARY_PATH");
     }
 }
 
@@ -318,10 +320,10 @@ static void add_mpirun(
         "mpirun", "--hostfile", hostfile, "-np", slots, "--bind-to", "none"};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-        sweep_nccl_add(a, words[i]);
+        add_word(a, words[i]);
     /* Open MPI refuses to run as root otherwise. */
     if (geteuid() == 0)
-        sweep_nccl_add(a, "--allow-run-as-root");
+        add_word(a, "--allow-run-as-root");
     add_variables(a, run);
 }
 
@@ -334,7 +336,7 @@ static int add_command(struct arguments *a, char *copy, struct err *e)
     for (char *word = strtok_r(copy, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
         if (n++ == SWEEP_NCCL_WORDS_MAX)
             return err_set(e, -E2BIG, "the command has more than %d words", SWEEP_NCCL_WORDS_MAX);
-        sweep_nccl_add(a, word);
+        add_word(a, word);
     }
     return n > 0 ? 0 : err_set(e, -EINVAL, "the command is empty");
 }
@@ -422,8 +424,8 @@ static int run_with(const struct sweep_nccl *what, const struct run *run, struct
     if (r < 0)
         return r;
     for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
-        sweep_nccl_add(&a, options[i]);
-    sweep_nccl_add(&a, "1");
+        add_word(&a, options[i]);
+    add_word(&a, "1");
     return run_it(&a, ret, tests, e);
 }
 
@@ -441,7 +443,7 @@ int sweep_nccl_run(
     return run_with(what, &run, ret, tests, e);
 }
 
-/* ==== verdict ================================================================================ */
+/* ==== is it what such a machine gives? ======================================================= */
 
 /* Share of what a machine's ports carry together that NCCL is expected to reach at the least: the
  * 35 of 50 GB/s of the row for p4d. */

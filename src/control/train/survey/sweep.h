@@ -17,7 +17,6 @@
 struct err;
 struct fabric_report;
 struct members;
-struct nccl_log;
 struct str;
 
 /*
@@ -51,9 +50,6 @@ struct nccl_tests {
     bool is_wrong;    /* some sums were wrong */
     struct nccl_log log;
 };
-
-/** nccl_tests_take() - take in a line, without its newline. */
-void nccl_tests_take(struct nccl_tests *t, const char *line, size_t len);
 
 /** nccl_tests_take_all() - take in a whole output; @text ends with a zero. */
 void nccl_tests_take_all(struct nccl_tests *t, const char *text);
@@ -129,9 +125,6 @@ struct sweep {
     enum verdict verdict;
     char text[512]; /* the verdict in a sentence */
 };
-
-/** sweep_best() - the highest bus bandwidth, GB/s; 0: nothing was measured. */
-double sweep_best(const struct sweep *s);
 
 /**
  * sweep_judge() - set @s's verdict

@@ -571,7 +571,7 @@ void fabric_format(struct str *out, const struct fabric_facts *f)
         str_addf(out, "%s: %s (%s)\n", f->claims[i].what, f->claims[i].value, f->claims[i].source);
 }
 
-/* ==== libfabric ============================================================================== */
+/* ==== what libfabric says ==================================================================== */
 
 #define TIMEOUT_MS 2000
 #define OUTPUT_MAX (256u << 10) /* a p5 with 32 devices prints about 20,000 bytes */
@@ -584,8 +584,7 @@ struct domains {
 };
 
 /* Copies the value of a line "name: value" if it is that name's; letters, digits and ;_-. only. */
-static bool libfabric_take(
-    const char *line, size_t len, const char *name, char ret[static NAME_BYTES])
+static bool take_value(const char *line, size_t len, const char *name, char ret[static NAME_BYTES])
 {
     size_t name_len = strlen(name);
     size_t n;
@@ -648,9 +647,9 @@ void libfabric_parse(struct libfabric *ret, const char *text)
     while (*text != '\0') {
         size_t len = strcspn(text, "\n");
 
-        if (libfabric_take(text, len, "provider: ", provider))
+        if (take_value(text, len, "provider: ", provider))
             add_provider(ret, provider);
-        else if (strcmp(provider, "efa") == 0 && libfabric_take(text, len, "domain: ", value))
+        else if (strcmp(provider, "efa") == 0 && take_value(text, len, "domain: ", value))
             add_domain(&domains, value);
         text += len + (text[len] == '\n');
     }

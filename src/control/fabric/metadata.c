@@ -56,6 +56,14 @@ enum metadata_cloud metadata_cloud_of(const struct tree *t)
 #define GCE(path)    "/computeMetadata/v1/instance/" path
 #define AZURE(name)  "/metadata/instance/compute/" name "?api-version=2021-02-01&format=text"
 
+/* What a metadata service is asked for: single values, so that nothing else of the machine, such as
+ * its start-up script, is ever read. */
+struct metadata_question {
+    const char *name; /* in the answers, and for people */
+    const char *path; /* of the request */
+    size_t offset;    /* of the field in struct metadata_place */
+};
+
 static const struct metadata_question aws_questions[] = {
     {"instance-type", AWS("instance-type"), FIELD(machine)},
     {"availability-zone-id", AWS("placement/availability-zone-id"), FIELD(zone)},
@@ -76,7 +84,8 @@ static const struct metadata_question azure_questions[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-const struct metadata_question *metadata_questions(enum metadata_cloud cloud, size_t *ret_n)
+/* What @cloud is asked for. @ret_n: how many. */
+static const struct metadata_question *metadata_questions(enum metadata_cloud cloud, size_t *ret_n)
 {
     switch (cloud) {
     case METADATA_CLOUD_AWS:
@@ -196,7 +205,12 @@ bool metadata_recorded(
     return tree_read(t, path, ret->text, sizeof(ret->text));
 }
 
-/* ==== metadata fetch ========================================================================= */
+/* ==== asking the metadata service ============================================================ */
+
+/*
+ * The address is link-local and answers on no network but a cloud's own. Nothing is asked unless
+ * the machine's DMI texts name that cloud (metadata_cloud_of()).
+ */
 
 #define SERVICE "http://169.254.169.254"
 
@@ -244,7 +258,7 @@ static void set_options(CURL *easy, struct asking *a, const char *url, const cha
 }
 
 /* Asks with the headers of @a. Return: 0; -ENOENT, the service does not know it; -EIO. */
-static int metadata_fetch_ask(struct asking *a, const char *method, const char *path, struct err *e)
+static int ask_service(struct asking *a, const char *method, const char *path, struct err *e)
 {
     CURL *easy = curl_easy_init();
     char url[256];
@@ -282,7 +296,7 @@ static int add_token(struct asking *a, struct err *e)
     int r = add_header(a, "X-aws-ec2-metadata-token-ttl-seconds: 60", e);
 
     if (r == 0)
-        r = metadata_fetch_ask(a, "PUT", "/latest/api/token", e);
+        r = ask_service(a, "PUT", "/latest/api/token", e);
     if (r != 0)
         return r;
     curl_slist_free_all(a->headers);
@@ -315,7 +329,7 @@ static int ask_one(struct asking *a, struct metadata_answers *ret,
     const struct metadata_question *q, struct err *e)
 {
     size_t len = strlen(ret->text);
-    int r = metadata_fetch_ask(a, "GET", q->path, e);
+    int r = ask_service(a, "GET", q->path, e);
 
     if (r != 0)
         return r == -ENOENT ? 0 : r;
@@ -340,7 +354,7 @@ int metadata_fetch(
     return r;
 }
 
-/* ==== tree =================================================================================== */
+/* ==== text files below a root ================================================================ */
 
 static bool make_path(const struct tree *t, const char *path, char out[static PATH_MAX])
 {

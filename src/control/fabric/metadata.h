@@ -74,24 +74,13 @@ struct metadata_place {
 };
 
 /**
- * The answers of a metadata service, as they came: lines "NAME VALUE", with the names of
- * metadata_questions(). Owned by the caller.
+ * The answers of a metadata service, as they came: lines "NAME VALUE", with the names of the
+ * questions. Owned by the caller.
  */
 struct metadata_answers {
     enum metadata_cloud cloud;
     char text[METADATA_ANSWER_MAX];
 };
-
-/** What a metadata service is asked for: single values, so that nothing else of the machine, such
- * as its start-up script, is ever read. */
-struct metadata_question {
-    const char *name; /* in the answers, and for people */
-    const char *path; /* of the request */
-    size_t offset;    /* of the field in struct metadata_place */
-};
-
-/** metadata_questions() - what @cloud is asked for. @ret_n: how many. */
-const struct metadata_question *metadata_questions(enum metadata_cloud cloud, size_t *ret_n);
 
 /** metadata_cloud_name() - "none", "aws", "gce" or "azure". */
 const char *metadata_cloud_name(enum metadata_cloud c);

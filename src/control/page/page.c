@@ -1,7 +1,6 @@
 /* page.c - see page.h. */
 #include "page/page.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +32,115 @@ static const char *text_of(const json_t *json, const char *field)
 
     return text ? text : "";
 }
+
+/* ==== the parts of an HTML document ========================================================== */
+
+/* Whatever text is handed in is escaped. */
+
+#define REPLACEMENT "\xef\xbf\xbd"
+
+/* NULL: it stands for itself. */
+static const char *escape(char c)
+{
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    }
+    return NULL;
+}
+
+void html_text(struct str *out, const char *text)
+{
+    size_t len = strlen(text);
+
+    for (size_t i = 0, n; i < len; i += n) {
+        enum text_kind kind;
+        const char *escaped;
+
+        n = text_next(text + i, len - i, &kind);
+        escaped = kind == TEXT_KIND_PLAIN ? escape(text[i]) : REPLACEMENT;
+        if (escaped)
+            str_add(out, escaped);
+        else
+            str_add_bytes(out, text + i, n);
+    }
+}
+
+/* Up to the body. @style: as it is, and @hash: base64 of its SHA-256. */
+static void html_begin(struct str *out, const char *title, const char *style, const char *hash)
+{
+    str_add(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    /* A file has no header that would say so; frame-ancestors is not heeded here. */
+    str_addf(out,
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; "
+        "style-src &#39;sha256-%s&#39;; base-uri &#39;none&#39;; form-action &#39;none&#39;\">\n",
+        hash);
+    str_add(out, "<meta name=\"viewport\" content=\"width=device-width\">\n"
+                 "<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
+    html_text(out, title);
+    str_addf(out, " · weft</title>\n<style>%s</style>\n</head>\n<body>\n", style);
+}
+
+/* The body's end, and the document's. */
+static void html_end(struct str *out)
+{
+    str_add(out, "</body>\n</html>\n");
+}
+
+/* A title, and a table with these heads up to NULL; "+NAME" is one of numbers. */
+static void html_table(struct str *out, const char *title, const char *const *heads)
+{
+    str_add(out, "<h2>");
+    html_text(out, title);
+    str_add(out, "</h2>\n<table>\n<thead><tr>");
+    for (size_t i = 0; heads[i]; i++) {
+        bool is_number = heads[i][0] == '+';
+
+        str_add(out, is_number ? "<th class=\"n\">" : "<th>");
+        html_text(out, heads[i] + is_number);
+        str_add(out, "</th>");
+    }
+    str_add(out, "</tr></thead>\n<tbody>\n");
+}
+
+/* A table's end. */
+static void html_table_end(struct str *out)
+{
+    str_add(out, "</tbody>\n</table>\n");
+}
+
+/* A cell with @text. */
+static void html_cell(struct str *out, const char *text)
+{
+    str_add(out, "<td>");
+    html_text(out, text);
+    str_add(out, "</td>");
+}
+
+/* A cell with a number, as printf() makes it; at most 127 bytes. */
+static __attribute__((format(printf, 2, 3))) void html_number(
+    struct str *out, const char *format, ...)
+{
+    char text[128];
+    va_list ap;
+
+    va_start(ap, format);
+    (void)vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    str_add(out, "<td class=\"n\">");
+    html_text(out, text);
+    str_add(out, "</td>");
+}
+
+/* ==== the page =============================================================================== */
 
 /* ---- small parts ---------------------------------------------------------------------------- */
 
@@ -430,102 +538,4 @@ void page_format(struct str *out, const json_t *facts)
     add_jobs(out, json_object_get(json_object_get(facts, "jobs"), "jobs"));
     add_events(out, json_object_get(json_object_get(facts, "events"), "events"));
     html_end(out);
-}
-
-/* ==== html =================================================================================== */
-
-#define REPLACEMENT "\xef\xbf\xbd"
-
-/* NULL: it stands for itself. */
-static const char *escape(char c)
-{
-    switch (c) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return "&quot;";
-    case '\'':
-        return "&#39;";
-    }
-    return NULL;
-}
-
-void html_text(struct str *out, const char *text)
-{
-    size_t len = strlen(text);
-
-    for (size_t i = 0, n; i < len; i += n) {
-        enum text_kind kind;
-        const char *escaped;
-
-        n = text_next(text + i, len - i, &kind);
-        escaped = kind == TEXT_KIND_PLAIN ? escape(text[i]) : REPLACEMENT;
-        if (escaped)
-            str_add(out, escaped);
-        else
-            str_add_bytes(out, text + i, n);
-    }
-}
-
-void html_begin(struct str *out, const char *title, const char *style, const char *hash)
-{
-    str_add(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    /* A file has no header that would say so; frame-ancestors is not heeded here. */
-    str_addf(out,
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; "
-        "style-src &#39;sha256-%s&#39;; base-uri &#39;none&#39;; form-action &#39;none&#39;\">\n",
-        hash);
-    str_add(out, "<meta name=\"viewport\" content=\"width=device-width\">\n"
-                 "<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
-    html_text(out, title);
-    str_addf(out, " · weft</title>\n<style>%s</style>\n</head>\n<body>\n", style);
-}
-
-void html_end(struct str *out)
-{
-    str_add(out, "</body>\n</html>\n");
-}
-
-void html_table(struct str *out, const char *title, const char *const *heads)
-{
-    str_add(out, "<h2>");
-    html_text(out, title);
-    str_add(out, "</h2>\n<table>\n<thead><tr>");
-    for (size_t i = 0; heads[i]; i++) {
-        bool is_number = heads[i][0] == '+';
-
-        str_add(out, is_number ? "<th class=\"n\">" : "<th>");
-        html_text(out, heads[i] + is_number);
-        str_add(out, "</th>");
-    }
-    str_add(out, "</tr></thead>\n<tbody>\n");
-}
-
-void html_table_end(struct str *out)
-{
-    str_add(out, "</tbody>\n</table>\n");
-}
-
-void html_cell(struct str *out, const char *text)
-{
-    str_add(out, "<td>");
-    html_text(out, text);
-    str_add(out, "</td>");
-}
-
-void html_number(struct str *out, const char *format, ...)
-{
-    char text[128];
-    va_list ap;
-
-    va_start(ap, format);
-    (void)vsnprintf(text, sizeof(text), format, ap);
-    va_end(ap);
-    str_add(out, "<td class=\"n\">");
-    html_text(out, text);
-    str_add(out, "</td>");
 }

@@ -35,7 +35,8 @@ int matrix_new(struct matrix *ret, size_t n)
     return 0;
 }
 
-size_t matrix_find(const struct matrix *m, const char *name)
+/* Index of the node with that name; SIZE_MAX: there is none. */
+static size_t find_node(const struct matrix *m, const char *name)
 {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->nodes[i].name, name) == 0)
@@ -81,7 +82,7 @@ static int take_node(struct matrix *m, const json_t *json, size_t i, struct err 
         if (node.island[0] != '\0' && parse_name(node.island, "island", e) < 0)
             return err_prefix(e, "nodes");
     }
-    if (matrix_find(m, node.name) != SIZE_MAX)
+    if (find_node(m, node.name) != SIZE_MAX)
         return err_set(e, -EINVAL, "nodes: \"%s\" stands there twice", node.name);
     m->nodes[i] = node;
     return 0;
@@ -141,7 +142,7 @@ static int take_ways(struct fields *f, uint64_t *usec, double loss[static 2], st
 static size_t end_of(const struct matrix *m, struct fields *f, const json_t *names, size_t i)
 {
     const char *name = json_string_value(json_array_get(names, i));
-    size_t found = name ? matrix_find(m, name) : SIZE_MAX;
+    size_t found = name ? find_node(m, name) : SIZE_MAX;
 
     if (found == SIZE_MAX)
         fields_fail(f, "\"%.63s\" is no node of the matrix", name ? name : "(no text)");
@@ -243,7 +244,7 @@ static size_t name_at(const struct matrix *m, const char *what, const char *text
 
     if (len > 0 && len < sizeof(name))
         memcpy(name, p, len);
-    i = matrix_find(m, name);
+    i = find_node(m, name);
     if (i == SIZE_MAX || seen[i]) {
         (void)err_set(e, -EINVAL, "%s \"%.80s\": \"%.*s\" is %s", what, text,
             (int)(len < 80 ? len : 80), p, i == SIZE_MAX ? "no node of the matrix" : "there twice");
@@ -297,7 +298,7 @@ int matrix_replace(struct matrix *m, const struct matrix *later, struct err *e)
     size_t places[MATRIX_NODES_MAX];
 
     for (size_t i = 0; i < later->n; i++) {
-        places[i] = matrix_find(m, later->nodes[i].name);
+        places[i] = find_node(m, later->nodes[i].name);
         if (places[i] == SIZE_MAX)
             return err_set(
                 e, -EINVAL, "\"%s\" is no node of the first matrix", later->nodes[i].name);
@@ -315,7 +316,7 @@ void matrix_declare(struct matrix *m, const json_t *json)
 {
     const char *name = json_string_value(json_object_get(json, "name"));
     const char *island = json_string_value(json_object_get(json, "island"));
-    size_t i = name ? matrix_find(m, name) : SIZE_MAX;
+    size_t i = name ? find_node(m, name) : SIZE_MAX;
 
     if (i != SIZE_MAX && island && strlen(island) < sizeof(m->nodes[i].island))
         memcpy(m->nodes[i].island, island, strlen(island) + 1);

@@ -75,9 +75,6 @@ int matrix_new(struct matrix *ret, size_t n);
  */
 int matrix_decode(struct matrix *ret, const json_t *json, struct err *e);
 
-/** matrix_find() - index of the node with that name; SIZE_MAX: there is none. */
-size_t matrix_find(const struct matrix *m, const char *name);
-
 /** matrix_link() - what was measured from node @from to node @to; borrowed. */
 const struct matrix_link *matrix_link(const struct matrix *m, size_t from, size_t to);
 

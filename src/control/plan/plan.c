@@ -45,9 +45,7 @@ bool plan_is_good(const struct plan *p)
     return p->fits && (p->is_synchronous || isfinite(p->exchange[p->form].interval));
 }
 
-/* ---- islands ------------------------------------------------------------------------------- */
-
-/* ==== plan money ============================================================================= */
+/* ==== the bytes and the money, a day and an edge ============================================= */
 
 #define DAY   86400.0
 #define MONTH 30.0 /* days */
@@ -127,6 +125,7 @@ static void count_zones(struct plan *p)
     }
 }
 
+/* The edges, and what a day costs. Everything else is there by now. */
 static void count_money(struct plan *p)
 {
     const struct prices *prices = p->wish.prices;
@@ -152,6 +151,8 @@ static void count_money(struct plan *p)
         p->lines[i].money_per_month = prices->lines[i].month + gb * prices->lines[i].gb;
     }
 }
+
+/* ---- islands ------------------------------------------------------------------------------- */
 
 static struct plan_island *find_island(struct plan *p, const char *name)
 {

@@ -320,7 +320,7 @@ double sync_broadcast(
     return ceil(log2((double)n)) * slowest;
 }
 
-/* ==== ring =================================================================================== */
+/* ==== the order of a ring ==================================================================== */
 
 #define PASSES_MAX 64 /* of 2-opt, which ends by itself long before */
 
@@ -341,7 +341,7 @@ static void add_link(struct quality *q, double cost)
     q->sum += cost;
 }
 
-static struct quality ring_judge(const double *cost, size_t n, const size_t *order)
+static struct quality judge_cycle(const double *cost, size_t n, const size_t *order)
 {
     struct quality q = {0};
 
@@ -352,7 +352,7 @@ static struct quality ring_judge(const double *cost, size_t n, const size_t *ord
 
 double ring_bottleneck(const double *cost, size_t n, const size_t *order)
 {
-    return ring_judge(cost, n, order).worst;
+    return judge_cycle(cost, n, order).worst;
 }
 
 /* ---- all cycles ---------------------------------------------------------------------------- */
@@ -444,7 +444,7 @@ static bool improve_once(const double *cost, size_t n, size_t *order, struct qua
             if (!may_help(cost, n, order, from, to))
                 continue;
             reverse(order, from, to);
-            q = ring_judge(cost, n, order);
+            q = judge_cycle(cost, n, order);
             if (is_better(q, *now)) {
                 *now = q;
                 improved = true;
@@ -460,7 +460,7 @@ void ring_order(const double *cost, size_t n, size_t *ret)
     struct quality now;
 
     start_nearest(cost, n, ret);
-    now = ring_judge(cost, n, ret);
+    now = judge_cycle(cost, n, ret);
     if (n <= RING_EXACT_MAX) {
         struct search s = {.cost = cost, .n = n, .best = now, .ret = ret};
 

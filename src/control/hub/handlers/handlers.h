@@ -13,7 +13,7 @@
  *     handlers_move.c     administrators: where the hub will be
  *     handlers_traffic.c  administrators: what the edges have moved
  *     handlers_page.c     administrators: all of it on a page for a browser
- *     objects.c  administrators: objects, read and written
+ *     objects.c           administrators: objects, read and written
  *
  * Theory of operation. A handler that only reads reads the model, and answers at once. One that
  * writes checks by the model, hands a commit to the store, and answers when it is on the disk

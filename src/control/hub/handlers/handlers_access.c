@@ -8,7 +8,6 @@
 #include "base/secret.h"
 #include "hub/audit/audit.h"
 #include "hub/enrol/admin_tokens.h"
-#include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/later.h"
 #include "hub/model/model.h"

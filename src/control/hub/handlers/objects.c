@@ -1,12 +1,15 @@
-/* objects.c - what writing and removing objects of any kind has in common; see objects.h. */
-#include "objects.h"
-
+/*
+ * objects.c - objects as an administrator reads, writes and removes them: one row a kind of object.
+ *
+ * A kind of object that has no row of its own here goes by its row in mesh/object/object.h.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
+#include "hub/handlers/later.h"
 #include "hub/model/model.h"
 #include "hub/model/node_routes.h"
 #include "hub/networks/networks.h"
@@ -15,31 +18,68 @@
 #include "os/clock.h"
 #include "os/log.h"
 
+/* An object that is being written. */
+struct object_call {
+    struct later later;
+    const struct objects_row *row; /* of its kind */
+    struct object object;          /* owns; as it was given */
+};
+
+/* What is done with objects of a kind. */
+struct objects_row {
+    const struct object_kind *kind; /* NULL: any that has no row of its own */
+
+    /* list() - append all of them to @items, as JSON. */
+    void (*list)(const struct model_network *net, const struct object_kind *kind, json_t *items);
+
+    /* get() - the one of that name as JSON, a new reference; NULL: there is none. */
+    json_t *(*get)(
+        const struct model_network *net, const struct object_kind *kind, const char *name);
+
+    /*
+     * put() - check what is written against what there is, and have it written
+     * @call:	its name and network are those of the path
+     * @net:	NULL, but only for a Network: it is not there yet
+     * @rs:	the answer, unless it comes later (hub/handlers/later.h)
+     *
+     * Called again when others have changed what it looked at.
+     */
+    void (*put)(struct object_call *call, struct model_network *net, struct response *rs);
+
+    /*
+     * remove() - answer a request by removing the object of the path
+     * @rs:	204, 404 if there is none, or another refusal; or that the answer comes later
+     */
+    void (*remove)(struct handlers *h, struct model_network *net, const struct request *rq,
+        struct response *rs);
+};
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
 /* The version at which the object has to be; 0: at any. */
-static uint64_t objects_given_version(const struct object_call *call)
+static uint64_t given_version(const struct object_call *call)
 {
     return call->object.meta.resource_version;
 }
 
 /* It is not at that version: @rs says 409. */
-static void objects_refuse_version(const struct object_call *call, struct response *rs)
+static void refuse_version(const struct object_call *call, struct response *rs)
 {
     const struct request *rq = &call->later.rq;
 
     response_refuse(rs, 409,
         "%s \"%s\" is not at version %llu any more: somebody changed it meanwhile", rq->params[1],
-        rq->params[2], (unsigned long long)objects_given_version(call));
+        rq->params[2], (unsigned long long)given_version(call));
 }
 
 /*
  * A node that the object speaks of has to be there when it is written
- * @ret:	the operation that checks it, for objects_write(); with @key
+ * @ret:	the operation that checks it, for write_object(); with @key
  *
  * Return: the node, lent; NULL: there is none, and @rs says 404.
  */
-static struct model_node *objects_hold_node(const struct object_call *call,
-    const struct model_network *net, const char *name, struct store_op *ret,
-    char key[static RECORD_KEY_MAX], struct response *rs)
+static struct model_node *hold_node(const struct object_call *call, const struct model_network *net,
+    const char *name, struct store_op *ret, char key[static RECORD_KEY_MAX], struct response *rs)
 {
     const char *network = call->later.rq.params[0];
     struct model_node *node = model_find_node(net, name);
@@ -84,19 +124,19 @@ static void written(struct later *l, const struct store_answer *a, struct respon
  *
  * The answer is the object as it is then, or why it was not written.
  */
-static void objects_write(struct object_call *call, struct response *rs, struct store_op op,
+static void write_object(struct object_call *call, struct response *rs, struct store_op op,
     char *value, uint64_t held, const struct store_op *checks, size_t n_checks)
 {
     _cleanup_(freep) char *text = value;
     struct store_op ops[1 + OBJECT_ABOUT_MAX];
-    uint64_t given = objects_given_version(call);
+    uint64_t given = given_version(call);
 
     if (!text) {
         response_refuse(rs, 500, "no memory for the object");
         return;
     }
     if (given != 0 && given != held) {
-        objects_refuse_version(call, rs);
+        refuse_version(call, rs);
         return;
     }
     op.kind = STORE_OP_PUT;
@@ -111,7 +151,7 @@ static void objects_write(struct object_call *call, struct response *rs, struct 
 /* ---- removing ------------------------------------------------------------------------------- */
 
 /* There is no such object: @rs says 404. */
-static void objects_refuse_missing(const struct request *rq, struct response *rs)
+static void refuse_missing(const struct request *rq, struct response *rs)
 {
     response_refuse(
         rs, 404, "network \"%s\" has no %s \"%s\"", rq->params[0], rq->params[1], rq->params[2]);
@@ -141,11 +181,11 @@ static void begin_removal(struct later *l, const struct request *rq, struct resp
     if (op.expect != 0)
         later_commit(l, &op, 1, removed, rs);
     else
-        objects_refuse_missing(rq, rs);
+        refuse_missing(rq, rs);
 }
 
 /* The remove of a kind whose object is one record, and nothing else. */
-static void objects_remove(
+static void remove_object(
     struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs)
 {
     struct later *l = later_new(h, rq, rs, sizeof(*l), begin_removal);
@@ -154,7 +194,7 @@ static void objects_remove(
         later_begin(l, rq, rs);
 }
 
-/* ---- meshEdges as an administrator reads and writes them; see objects.h ---------------------- */
+/* ---- MeshEdges ------------------------------------------------------------------------------- */
 
 /*
  * There is one for each pair that an administrator has said something about, or of which one of the
@@ -162,7 +202,8 @@ static void objects_remove(
  */
 
 /* All edges that somebody said or observed something about. */
-static void list(const struct model_network *net, const struct object_kind *kind, json_t *items)
+static void edge_list(
+    const struct model_network *net, const struct object_kind *kind, json_t *items)
 {
     struct edge_pairs pairs = EDGE_PAIRS_NULL;
     int64_t wall_s = clock_wall_s();
@@ -186,7 +227,7 @@ static bool is_known(const struct edge_pair *pair)
 }
 
 /* The edge of that name, see above; NULL: there is none. */
-static json_t *get(
+static json_t *edge_get(
     const struct model_network *net, const struct object_kind *kind, const char *name)
 {
     const char *middle = strstr(name, "--");
@@ -215,7 +256,7 @@ static bool has_pins(const struct mesh_edge *edge)
     return false;
 }
 
-static void put(struct object_call *call, struct model_network *net, struct response *rs)
+static void edge_put(struct object_call *call, struct model_network *net, struct response *rs)
 {
     const struct request *rq = &call->later.rq;
     const struct mesh_edge *given = &call->object.edge;
@@ -226,7 +267,7 @@ static void put(struct object_call *call, struct model_network *net, struct resp
 
     for (unsigned i = 0; i < 2; i++) {
         const struct model_node *node =
-            objects_hold_node(call, net, given->nodes[i], &checks[i], ends[i], rs);
+            hold_node(call, net, given->nodes[i], &checks[i], ends[i], rs);
 
         if (!node)
             return;
@@ -252,19 +293,19 @@ static void put(struct object_call *call, struct model_network *net, struct resp
             return;
         }
     }
-    objects_write(
+    write_object(
         call, rs, op, record_edge_encode(given), model_revision(net->model, key), checks, 2);
 }
 
-const struct objects_row objects_edge = {
+static const struct objects_row edge_row = {
     .kind = &mesh_edge_kind,
-    .list = list,
-    .get = get,
-    .put = put,
-    .remove = objects_remove,
+    .list = edge_list,
+    .get = edge_get,
+    .put = edge_put,
+    .remove = remove_object,
 };
 
-/* ---- the Network as an administrator reads and writes it; see objects.h ---------------------- */
+/* ---- the Network ----------------------------------------------------------------------------- */
 
 static void network_list(
     const struct model_network *net, const struct object_kind *kind, json_t *items)
@@ -286,7 +327,7 @@ static void change(struct object_call *call, struct model_network *net, struct r
     char key[RECORD_KEY_MAX];
     struct store_op op = {.key = record_key(key, RECORD_NETWORK, net->pub.spec.meta.name, "")};
 
-    objects_write(call, rs, op, record_network_encode(given, &net->maker),
+    write_object(call, rs, op, record_network_encode(given, &net->maker),
         net->pub.spec.meta.resource_version, NULL, 0);
 }
 
@@ -317,8 +358,8 @@ static void make(struct object_call *call, struct response *rs)
 
     memcpy(nr.name, call->later.rq.params[0], sizeof(nr.name));
     nr.name[NAME_MAX_LEN] = '\0';
-    if (objects_given_version(call) != 0) {
-        objects_refuse_version(call, rs);
+    if (given_version(call) != 0) {
+        refuse_version(call, rs);
         return;
     }
     r = networks_add(call->later.h->networks, &nr, on_made, &call->later, &e);
@@ -354,10 +395,10 @@ static void remove_network(
     if (strcmp(rq->params[0], rq->params[2]) == 0)
         handlers_networks_remove(h, rq, rs);
     else
-        objects_refuse_missing(rq, rs);
+        refuse_missing(rq, rs);
 }
 
-const struct objects_row objects_network = {
+static const struct objects_row network_row = {
     .kind = &network_kind,
     .list = network_list,
     .get = network_get,
@@ -365,7 +406,7 @@ const struct objects_row objects_network = {
     .remove = remove_network,
 };
 
-/* ---- nodes as an administrator reads and writes them; see objects.h -------------------------- */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 static json_t *node_json(const struct model_node *node)
 {
@@ -506,7 +547,7 @@ static void node_put(struct object_call *call, struct model_network *net, struct
     spec.stock = node->pub.spec.stock;
     op.ttl_seconds = given->ephemeral && !spec.hub ? ENROL_EPHEMERAL_SECONDS : 0;
     n_others = hold_routes(net, given, &other, cursor_key, &cursor);
-    objects_write(call, rs, op, record_node_encode(&spec, &node->token),
+    write_object(call, rs, op, record_node_encode(&spec, &node->token),
         node->pub.spec.meta.resource_version, &other, n_others);
 }
 
@@ -518,10 +559,10 @@ static void remove_node(
     if (node)
         node_removal_by_admin(h, rq, rs, node);
     else
-        objects_refuse_missing(rq, rs);
+        refuse_missing(rq, rs);
 }
 
-const struct objects_row objects_node = {
+static const struct objects_row node_row = {
     .kind = &node_kind,
     .list = node_list,
     .get = node_get,
@@ -529,7 +570,7 @@ const struct objects_row objects_node = {
     .remove = remove_node,
 };
 
-/* ---- objects of the kinds that mean nothing in particular to the hub; see objects.h ---------- */
+/* ---- objects of the kinds that mean nothing in particular to the hub ------------------------- */
 
 /*
  * They are kept, shown, and told to the nodes that may see them, as the kind's row says.
@@ -565,28 +606,27 @@ static void plain_put(struct object_call *call, struct model_network *net, struc
     unsigned n = 0;
 
     while (n < OBJECT_ABOUT_MAX && o->kind->node && (node = o->kind->node(o, n))) {
-        if (!objects_hold_node(call, net, node, &checks[n], keys[n], rs))
+        if (!hold_node(call, net, node, &checks[n], keys[n], rs))
             return;
         n++;
     }
-    objects_write(
-        call, rs, op, record_object_encode(o), model_revision(net->model, key), checks, n);
+    write_object(call, rs, op, record_object_encode(o), model_revision(net->model, key), checks, n);
 }
 
-const struct objects_row objects_plain = {
+static const struct objects_row plain_row = {
     .list = plain_list,
     .get = plain_get,
     .put = plain_put,
-    .remove = objects_remove,
+    .remove = remove_object,
 };
 
 /* ---- the calls: objects of any kind are read, written and removed ---------------------------- */
 
 /* The kinds of object that mean more to the hub than their rows in mesh/ say. */
 static const struct objects_row *const rows[] = {
-    &objects_network,
-    &objects_node,
-    &objects_edge,
+    &network_row,
+    &node_row,
+    &edge_row,
 };
 
 static const struct objects_row *row_of(const struct object_kind *kind)
@@ -594,7 +634,7 @@ static const struct objects_row *row_of(const struct object_kind *kind)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         if (rows[i]->kind == kind)
             return rows[i];
-    return &objects_plain;
+    return &plain_row;
 }
 
 /* The kind in the path's second part; NULL: @rs says 404. */
@@ -637,7 +677,7 @@ void handlers_objects_get(void *ctx, const struct request *rq, struct response *
     if (json)
         response_json(rs, 200, json);
     else
-        objects_refuse_missing(rq, rs);
+        refuse_missing(rq, rs);
 }
 
 void handlers_edges(void *ctx, const struct request *rq, struct response *rs)

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "api/content/body.h"
-#include "base/err.h"
 #include "hub/handlers/later.h"
 #include "test/support/sample_hub.h"
 

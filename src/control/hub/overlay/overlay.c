@@ -1,4 +1,5 @@
-/* overlay.c - see overlay.h: the port, the relay, and the hooks. */
+/* overlay.c - see overlay.h: the networks' interfaces and devices, the port, the relay, and the
+ * hooks. */
 #include "hub/overlay/overlay.h"
 
 #include <errno.h>
@@ -111,7 +112,7 @@ static int device_engine_new(struct engine **ret, struct device *device)
     return 0;
 }
 
-/* ---- one network's interface on the hub; see overlay_internal.h ------------------------------ */
+/* ---- one network's interface on the hub ------------------------------------------------------ */
 
 /*
  * The interface has the network's first addresses and a route for its blocks. It
@@ -173,7 +174,7 @@ static void set_accept(struct overlay_network *net)
     device_set_accept(net->device, &accept);
 }
 
-/* ---- listeners: with the port's lock held; see device.h ---- */
+/* ---- listeners: with the port's lock held; see device.h -------------------------------------- */
 
 static void on_session(void *ctx, const struct x25519_public *peer, const struct udp_path *path)
 {
@@ -242,7 +243,15 @@ static int find_member(const struct rtnl_entry *entry, void *ctx)
     return 0;
 }
 
-int overlay__check_block(struct overlay *o, const struct overlay_network *net,
+/*
+ * Is the block free on this machine?
+ * @net:	whose block it is; NULL: a network's that is not made yet
+ *
+ * But for the overlay's own interfaces, and that of a member of @net which this machine is as well.
+ *
+ * Return: 0; -EADDRINUSE with words: it is in use; or negative errno with words.
+ */
+static int check_block(struct overlay *o, const struct overlay_network *net,
     const struct ip_prefix *block, struct err *e)
 {
     struct member_walk member = {.net = net};
@@ -271,10 +280,10 @@ int overlay__check_block(struct overlay *o, const struct overlay_network *net,
 static int check_blocks(struct overlay_network *net, struct err *e)
 {
     struct overlay *o = net->overlay;
-    int r = overlay__check_block(o, net, &net->hub->spec.cidr4, e);
+    int r = check_block(o, net, &net->hub->spec.cidr4, e);
 
     if (r == 0)
-        r = overlay__check_block(o, net, &net->hub->spec.cidr6, e);
+        r = check_block(o, net, &net->hub->spec.cidr6, e);
     if (r != -EADDRINUSE || net->hub->n_nodes <= 1)
         return r;
     log_warning(
@@ -388,7 +397,37 @@ static int set_up_interface(struct overlay_network *net, struct err *e)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-int overlay__network_new(
+/* After all nodes of the network. NULL is fine. Returns NULL. */
+static struct overlay_network *network_free(struct overlay_network *net)
+{
+    struct overlay *o;
+    struct overlay_network *each;
+
+    if (!net)
+        return NULL;
+    o = net->overlay;
+    list_remove(&net->siblings);
+    remove_rules(net);
+    if (net->router)
+        router_network_remove(relay_router(o->relay), net->router);
+    net->uapi = uapi_server_free(net->uapi);
+    net->engine = engine_close(net->engine);
+    net->device = device_free(net->device);
+    htab_deinit(&net->by_key);
+    free(net);
+    /* Another network may have been in its shadow. */
+    list_foreach(each, &o->networks, siblings)
+        set_accept(each);
+    return NULL;
+}
+
+/*
+ * A network's interface, device, addresses, routes and tables of the relay
+ * @ret:	gives it, in overlay->networks
+ *
+ * Return: 0 or negative errno with words.
+ */
+static int network_new(
     struct overlay_network **ret, struct overlay *o, struct hub_network *hub, struct err *e)
 {
     struct overlay_network *net = calloc(1, sizeof(*net));
@@ -412,7 +451,7 @@ int overlay__network_new(
             (void)err_set(e, r, "no memory for a network");
     }
     if (r < 0) {
-        (void)overlay__network_free(net);
+        (void)network_free(net);
         return r;
     }
     open_uapi(net);
@@ -420,30 +459,7 @@ int overlay__network_new(
     return 0;
 }
 
-struct overlay_network *overlay__network_free(struct overlay_network *net)
-{
-    struct overlay *o;
-    struct overlay_network *each;
-
-    if (!net)
-        return NULL;
-    o = net->overlay;
-    list_remove(&net->siblings);
-    remove_rules(net);
-    if (net->router)
-        router_network_remove(relay_router(o->relay), net->router);
-    net->uapi = uapi_server_free(net->uapi);
-    net->engine = engine_close(net->engine);
-    net->device = device_free(net->device);
-    htab_deinit(&net->by_key);
-    free(net);
-    /* Another network may have been in its shadow. */
-    list_foreach(each, &o->networks, siblings)
-        set_accept(each);
-    return NULL;
-}
-
-/* ---- overlay --------------------------------------------------------------------------------- */
+/* ---- the port, the relay and the hooks ------------------------------------------------------- */
 
 #define WORKERS_DEFAULT_MAX 4
 #define TICK_MS             1000
@@ -493,14 +509,14 @@ static bool on_facts(void *ctx, const struct hub_node *node, struct hub_facts *r
 
 static int on_check_block(void *ctx, const struct ip_prefix *block, struct err *e)
 {
-    return overlay__check_block(ctx, NULL, block, e);
+    return check_block(ctx, NULL, block, e);
 }
 
 static int on_network_added(void *ctx, struct hub_network *hub, struct err *e)
 {
     struct overlay *o = ctx;
-    struct overlay_network *net;
-    int r = overlay__network_new(&net, o, hub, e);
+    struct overlay_network *net = NULL;
+    int r = network_new(&net, o, hub, e);
 
     if (r < 0)
         return r;
@@ -510,7 +526,7 @@ static int on_network_added(void *ctx, struct hub_network *hub, struct err *e)
 
 static void on_network_removed(void *ctx, struct hub_network *hub)
 {
-    hub->plug = overlay__network_free(hub->plug);
+    hub->plug = network_free(hub->plug);
 }
 
 /* ---- metrics -------------------------------------------------------------------------------- */

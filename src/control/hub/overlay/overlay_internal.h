@@ -30,7 +30,6 @@
 #include "shared/frame_client.h"
 
 struct device;
-struct endpoint;
 struct engine;
 struct err;
 struct frame_socket;
@@ -137,7 +136,7 @@ void probe_answers__take(
  * Idempotent. */
 void probe_answers_close(struct probe_answers *pa);
 
-/* ---- where the nodes were, for a hub that is started again --------------------- */
+/* ---- where the nodes were, for a hub that is started again ----------------------------------- */
 
 /*
  * STATE/addresses.json:
@@ -193,6 +192,8 @@ void addresses_add(json_t *network, const struct x25519_public *key, const struc
  * A failure is named in the log.
  */
 void addresses_write(struct addresses *a, json_t *all, nsec_t now);
+
+/* ---- the overlay, its networks and their members --------------------------------------------- */
 
 struct overlay {
     struct uv_loop_s *loop; /* pins */
@@ -265,7 +266,7 @@ struct overlay_node {
     uint64_t tx_bytes;               /* likewise */
 };
 
-/* ---- overlay_nodes.c: the loop's, unless said otherwise ---- */
+/* ---- overlay_nodes.c: the loop's, unless said otherwise -------------------------------------- */
 
 /** overlay__add_node() - make a peer and a node of the relay, and begin a handshake if it is known
  * where the node was. */
@@ -292,9 +293,6 @@ void overlay__change_edge(struct hub_node *a, struct hub_node *b);
 bool overlay__read_facts(
     struct overlay *o, const struct hub_node *hub, nsec_t now, struct hub_facts *ret);
 
-/** Most members at one address that are told apart: one machine in several networks, say. */
-#define OVERLAY_SHARED_MAX 4
-
 /** overlay__tick_nodes() - each second: end handshakes that were tried long enough, and write the
  * file of addresses. */
 void overlay__tick_nodes(struct overlay *o, nsec_t now);
@@ -315,28 +313,3 @@ void overlay__note_path(struct overlay_network *net, const struct x25519_public 
  */
 bool overlay__is_leased(
     struct overlay_network *net, const struct x25519_public *key, uint32_t index, nsec_t now);
-
-/* ---- a network's interface and device: the loop's ---- */
-
-/**
- * overlay__check_block() - is the block free on this machine?
- * @net:	whose block it is; NULL: a network's that is not made yet
- *
- * But for the overlay's own interfaces, and that of a member of @net which this machine is as well.
- *
- * Return: 0; -EADDRINUSE with words: it is in use; or negative errno with words.
- */
-int overlay__check_block(struct overlay *o, const struct overlay_network *net,
-    const struct ip_prefix *block, struct err *e);
-
-/**
- * overlay__network_new() - interface, device, addresses, routes, relay tables
- * @ret:	gives it, in overlay->networks
- *
- * Return: 0 or negative errno with words.
- */
-int overlay__network_new(
-    struct overlay_network **ret, struct overlay *o, struct hub_network *hub, struct err *e);
-
-/** overlay__network_free() - after all its nodes. NULL is fine. Returns NULL. */
-struct overlay_network *overlay__network_free(struct overlay_network *net);

@@ -30,10 +30,11 @@
 #include "wire/ip.h"
 #include "wire/path.h"
 
-/* ---- the members of the hub's networks: what the devices and the relay know of them ---------- */
-
 /* How old the counters of a network's device may be before they are read again, all at once. */
 #define FACTS_EACH (2 * NSEC_PER_SEC)
+
+/* Most members at one address that are told apart: one machine in several networks, say. */
+#define SHARED_MAX 4
 
 /* ---- the tables ----------------------------------------------------------------------------- */
 
@@ -162,15 +163,15 @@ static int render_pair(struct wg_config *ret, const struct overlay_node *node, s
     return render_config(ret, &in, e);
 }
 
-/* What a change of a peer does about the handshake that the hub begins (overlay_internal.h). */
+/* What a change of a peer does about the handshake that the hub begins. */
 enum contact {
     CONTACT_AS_IS,
     CONTACT_BEGIN, /* speak to it at the address that the recontact has */
     CONTACT_END,   /* wait for it */
 };
 
-/* Of what the hub sends from its own address to @address, whose packets have at most @mtu bytes; 0:
- * they go by the route to the network's block. */
+/* Give what the hub sends from its own address to @address a route of its own, whose packets have
+ * at most @mtu bytes; 0: it has none, and goes by the route to the network's block. */
 static void set_route(
     const struct overlay_network *net, const struct ip_addr *address, uint16_t mtu)
 {
@@ -291,9 +292,8 @@ static void apply_edges(struct overlay_node *node)
             apply_edge(node, other->plug);
 }
 
-/* The way to the node and back carries inner packets of @mtu bytes; 0: that
- * is not known. */
-static void overlay__set_mtu(struct overlay_node *node, uint16_t mtu)
+/* The way to the node and back carries inner packets of @mtu bytes; 0: that is not known. */
+static void set_mtu(struct overlay_node *node, uint16_t mtu)
 {
     if (node->probes.mtu == mtu)
         return;
@@ -302,14 +302,14 @@ static void overlay__set_mtu(struct overlay_node *node, uint16_t mtu)
 }
 
 /* Lends the members that were heard at @ep last. Return: how many. */
-static unsigned overlay__nodes_at(struct overlay *o, const struct endpoint *ep,
-    struct overlay_node *ret[static OVERLAY_SHARED_MAX])
+static unsigned nodes_at(
+    struct overlay *o, const struct endpoint *ep, struct overlay_node *ret[static SHARED_MAX])
 {
     uint64_t hash = place_hash(o, ep);
     unsigned n = 0;
 
     (void)pthread_mutex_lock(&o->lock);
-    for (struct htab_link *l = htab_first(&o->by_remote, hash); l && n < OVERLAY_SHARED_MAX;
+    for (struct htab_link *l = htab_first(&o->by_remote, hash); l && n < SHARED_MAX;
          l = htab_next(l, hash)) {
         struct overlay_node *node = container_of(l, struct overlay_node, by_remote);
 
@@ -549,7 +549,7 @@ void overlay__tick_nodes(struct overlay *o, nsec_t now)
     write_addresses(o, now);
 }
 
-/* ---- recontact ------------------------------------------------------------------------------- */
+/* ---- which nodes the hub speaks to first ----------------------------------------------------- */
 
 void recontact_init(struct recontact *r)
 {
@@ -583,7 +583,7 @@ bool recontact_is_over(const struct recontact_node *node, bool is_heard, nsec_t 
     return is_heard || now >= node->ends_at;
 }
 
-/* ---- probe answers --------------------------------------------------------------------------- */
+/* ---- answers to what members measure of their way to the hub --------------------------------- */
 
 /* Frames taken in one turn of the loop. */
 #define FRAMES_PER_TURN 256
@@ -619,7 +619,7 @@ static void take_mtu(struct overlay_node *node, const struct path_frame *probe)
         return;
     node->probes.sequence = probe->sequence;
     if (probe->size == 0 || (probe->size >= PMTU_INNER_FLOOR && probe->size <= PATH_FRAME_MAX))
-        overlay__set_mtu(node, probe->size);
+        set_mtu(node, probe->size);
 }
 
 /* As long as the probe, and the same way back. */
@@ -663,7 +663,7 @@ void probe_answers__take(
     struct probe_answers *pa, struct probe_answers_frame *msg, size_t len, nsec_t now)
 {
     struct endpoint from = {.port = msg->header.port};
-    struct overlay_node *nodes[OVERLAY_SHARED_MAX];
+    struct overlay_node *nodes[SHARED_MAX];
     struct path_tag tag;
     unsigned n;
 
@@ -672,7 +672,7 @@ void probe_answers__take(
     memcpy(from.addr.b, msg->header.remote, sizeof(from.addr.b));
     if (ip_addr_is_link_local(&from.addr) && !ip_addr_is_v4(&from.addr))
         from.scope = msg->header.ifindex;
-    n = overlay__nodes_at(pa->overlay, &from, nodes);
+    n = nodes_at(pa->overlay, &from, nodes);
     for (unsigned i = 0; i < n; i++)
         if (has_keys(nodes[i]) &&
             secret_equal(nodes[i]->probes.keys->receive_tag.b, tag.b, sizeof(tag.b)))
@@ -721,7 +721,7 @@ void probe_answers_close(struct probe_answers *pa)
     pa->fd = -1;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------- */
+/* ---- the file of addresses ------------------------------------------------------------------- */
 
 #define FILE_NAME  "addresses.json"
 #define FILE_MAX   (64u << 20)

@@ -1,4 +1,4 @@
-/* enrol.c - see enrol.h: what is asked of it, and what is answered at once. */
+/* enrol.c - see enrol.h: who may enter, the way of those who may to the store, and the calls. */
 #include "enrol.h"
 
 #include <errno.h>
@@ -32,10 +32,10 @@ struct enrolment {
     void *ctx;                      /* pins: of @done */
 };
 
-/* ---- who may enter, and as which node; see enrol.h. Changes nothing -------------------------- */
+/* ---- who may enter, and as which node: nothing changes here ---------------------------------- */
 
 /* How many names are tried when the hub chooses one. */
-#define RETRIES 8
+#define NAME_TRIES 8
 
 /* Find the token with that hash, and its network. A token that admits nobody is refused. */
 static int admit(struct enrol *en, const struct token_hash *hash, int64_t wall_s,
@@ -133,7 +133,7 @@ static int choose_name(struct enrol *en, const struct model_network *net,
         (void)snprintf(name, NAME_MAX_LEN + 1, "%s", rq->name);
         return check_name(net, name, e);
     }
-    for (int i = 0; i < RETRIES; i++) {
+    for (int i = 0; i < NAME_TRIES; i++) {
         /* Longer when there are many, so that a free one is found at once. */
         (void)snprintf(name, NAME_MAX_LEN + 1, net->nodes.n < 1000 ? "node-%04x" : "node-%08x",
             net->nodes.n < 1000 ? rng_u32(&en->rng) & 0xffff : rng_u32(&en->rng));
@@ -265,7 +265,7 @@ static struct newcomer newcomer_of(const struct enrolment *x)
  *
  * Return: 0, or as enrol_node().
  */
-static int enrol__make_node(struct node *ret, const struct enrolment *x, struct err *e)
+static int make_node_of(struct node *ret, const struct enrolment *x, struct err *e)
 {
     struct newcomer who = newcomer_of(x);
 
@@ -311,8 +311,7 @@ static int judge_added(struct enrol *en, struct enrolment *x, struct err *e)
  *
  * Return: as enrol_node().
  */
-static int enrol__judge(
-    struct enrol *en, struct enrolment *x, struct model_node **ret, struct err *e)
+static int judge(struct enrol *en, struct enrolment *x, struct model_node **ret, struct err *e)
 {
     struct model_node *known;
     int r;
@@ -341,28 +340,28 @@ static int enrol__judge(
     return r == 0 ? judge_newcomer(x, e) : r;
 }
 
-/* The proof does not depend on what is known of the node: both keys are made of the same secrets.
- */
-static void enrol__check_proof(
-    struct enrol *en, struct enrolment *x, const struct enrol_proof *proof)
+/* Note whether @proof (NULL: none was sent) was made with the secret of the key that @x names. Once
+ * for all batches: it does not depend on what is known of the node, as both keys are made of the
+ * same secrets. */
+static void check_proof(struct enrol *en, struct enrolment *x, const struct enrol_proof *proof)
 {
     x->has_proof = proof != NULL;
     x->is_proven = proof && admit(en, &x->hash, x->wall_s, &x->token, &x->net, NULL) == 0 &&
                    is_proven(x->net, model_find_key(x->net, &x->rq.key), &x->rq, proof, en->now);
 }
 
-/* ---- machines that may enter, on their way to the store; see enrol.h ------------------------- */
+/* ---- machines that may enter, on their way to the store -------------------------------------- */
 
 /* Times that a batch is judged when others change the same keys. */
-#define BATCH_RETRIES 8
+#define BATCH_TRIES 8
 
 /* Most keys that a batch writes: one for each node, each network and each token in it. */
 #define WRITES_MAX (4 * ENROL_BATCH_MAX)
 
-/* ---- the end of one ------------------------------------------------------------------------- */
+/* ---- the end of an enrolment ----------------------------------------------------------------- */
 
 /* Take @x out of its list and free it. */
-static void enrol__free(struct enrolment *x)
+static void free_enrolment(struct enrolment *x)
 {
     list_remove(&x->link);
     json_decref((json_t *)x->rq.labels);
@@ -370,7 +369,7 @@ static void enrol__free(struct enrolment *x)
 }
 
 /* Count the outcome @r (as enrol_node() returns it): metrics, and the limiter. */
-static void enrol__count(struct enrol *en, const struct enrolment *x, int r, nsec_t now)
+static void count_outcome(struct enrol *en, const struct enrolment *x, int r, nsec_t now)
 {
     if (x->is_added)
         return;
@@ -387,9 +386,9 @@ static void finish(
 {
     list_remove(&x->link);
     en->n_waiting--;
-    enrol__count(en, x, r, en->now);
+    count_outcome(en, x, r, en->now);
     x->done(x->ctx, r, r == 0 ? node : NULL, e);
-    enrol__free(x);
+    free_enrolment(x);
 }
 
 /* What is kept of a token after its end, so that the sentence can say "expired". The lease counts
@@ -397,7 +396,7 @@ static void finish(
 #define TOKEN_LINGER_S 86400
 
 /* For how many seconds a token's record is kept, from @wall_s on. */
-static uint32_t enrol__token_ttl(const struct token_record *t, int64_t wall_s)
+static uint32_t token_ttl(const struct token_record *t, int64_t wall_s)
 {
     int64_t left = t->expires_at > wall_s ? t->expires_at - wall_s : 0;
 
@@ -435,7 +434,7 @@ static void add_write(
     w->n++;
 }
 
-/* ---- who is in it ---------------------------------------------------------------------------- */
+/* ---- who is in a batch ----------------------------------------------------------------------- */
 
 /* Those of the batch before @x that use its token, if it has one (and @x itself); the first. */
 static unsigned uses_before(
@@ -495,7 +494,7 @@ static void gather(struct enrol *en)
     while (n < ENROL_BATCH_MAX && (x = list_first(&en->waiting, struct enrolment, link))) {
         struct model_node *known = NULL;
         struct err e = ERR_NULL;
-        int r = enrol__judge(en, x, &known, &e);
+        int r = judge(en, x, &known, &e);
 
         if (r == 0 && !known && is_in_the_way(en, x))
             break;
@@ -557,15 +556,14 @@ static int write_token(struct enrol *en, struct writes *w, const struct enrolmen
     list_foreach(it, &en->coming, link)
         used.uses -= it->token == x->token;
     (void)token_hash_key(w->keys[w->n], &x->token->hash);
-    add_write(
-        w, x, record_token_encode(&used), x->token->revision, enrol__token_ttl(&used, x->wall_s));
+    add_write(w, x, record_token_encode(&used), x->token->revision, token_ttl(&used, x->wall_s));
     return w->values[w->n - 1] ? 0 : -ENOMEM;
 }
 
 static int write_node(struct writes *w, const struct enrolment *x, struct err *e)
 {
     struct node node = NODE_NULL;
-    int r = enrol__make_node(&node, x, e);
+    int r = make_node_of(&node, x, e);
 
     if (r != 0)
         return r;
@@ -644,7 +642,7 @@ static void put_back(struct enrol *en)
 }
 
 /* If no batch is on its way to the store, make one of those who wait. */
-static void enrol__next_batch(struct enrol *en)
+static void next_batch(struct enrol *en)
 {
     struct err e = ERR_NULL;
     int r;
@@ -664,7 +662,7 @@ static void on_stored(void *ctx, const struct store_answer *a)
     struct enrol *en = ctx;
     const struct enrolment *first = list_first(&en->coming, struct enrolment, link);
 
-    if (a->r == STORE_E_CONFLICT && first && first->n_tries + 1 < BATCH_RETRIES)
+    if (a->r == STORE_E_CONFLICT && first && first->n_tries + 1 < BATCH_TRIES)
         put_back(en);
     else if (a->r == STORE_E_CONFLICT)
         end_batch(en, busy.code, &busy);
@@ -672,10 +670,10 @@ static void on_stored(void *ctx, const struct store_answer *a)
         /* If it is not known whether it was stored: a machine that asks again gets the same node.
          */
         end_batch(en, a->r == STORE_E_UNKNOWN ? -EAGAIN : a->r, a->e);
-    enrol__next_batch(en);
+    next_batch(en);
 }
 
-/* ---- enrol ----------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void enrol_init(struct enrol *en, struct model *model, const struct rng *rng)
 {
@@ -691,7 +689,7 @@ static void free_all(struct list *l)
     struct enrolment *tmp;
 
     list_foreach_safe(x, tmp, l, link)
-        enrol__free(x);
+        free_enrolment(x);
 }
 
 void enrol_deinit(struct enrol *en)
@@ -723,7 +721,7 @@ static struct enrolment *new_enrolment(const struct enrol_request *rq)
 static int check_node(const struct enrolment *x, struct err *e)
 {
     struct node node = NODE_NULL;
-    int r = enrol__make_node(&node, x, e);
+    int r = make_node_of(&node, x, e);
 
     node_deinit(&node);
     return r;
@@ -732,8 +730,8 @@ static int check_node(const struct enrolment *x, struct err *e)
 /* Free @x, for which there is an answer at once: @r is a refusal, or 0: its node is there. */
 static int refuse(struct enrol *en, struct enrolment *x, int r, nsec_t now)
 {
-    enrol__count(en, x, r, now);
-    enrol__free(x);
+    count_outcome(en, x, r, now);
+    free_enrolment(x);
     return r;
 }
 
@@ -741,7 +739,7 @@ static int refuse(struct enrol *en, struct enrolment *x, int r, nsec_t now)
 static int wait_for_batch(
     struct enrol *en, struct enrolment *x, nsec_t now, struct model_node **ret, struct err *e)
 {
-    int r = enrol__judge(en, x, ret, e);
+    int r = judge(en, x, ret, e);
 
     if (r == 0 && !*ret)
         r = check_node(x, e);
@@ -753,7 +751,7 @@ static int wait_for_batch(
         return refuse(en, x, r, now);
     list_add_tail(&en->waiting, &x->link);
     en->n_waiting++;
-    enrol__next_batch(en);
+    next_batch(en);
     return 0;
 }
 
@@ -774,7 +772,7 @@ static int begin(struct enrol *en, const struct enrol_request *rq, const struct 
         return err_set(e, -ENOMEM, "no memory for a node");
     x->by = *by;
     x->wall_s = wall_s;
-    enrol__check_proof(en, x, proof);
+    check_proof(en, x, proof);
     *ret = x;
     return 0;
 }
@@ -804,13 +802,13 @@ int enrol_try(struct enrol *en, const struct enrol_request *rq, const struct enr
 
     if (r != 0)
         return r;
-    r = enrol__judge(en, x, &known, e);
+    r = judge(en, x, &known, e);
     if (r == 0 && !known)
         r = check_node(x, e);
     if (r != 0)
         return refuse(en, x, r, now);
     *ret = x->net;
-    enrol__free(x);
+    free_enrolment(x);
     return 0;
 }
 
@@ -872,7 +870,7 @@ int enrol_new_secret(struct enrol *en, struct model_network *net, const struct t
         .key = token_hash_key(ret->key, &hash),
         .value = ret->value,
         .expect = STORE_EXPECT_ABSENT,
-        .ttl_seconds = enrol__token_ttl(&record, wall_s)};
+        .ttl_seconds = token_ttl(&record, wall_s)};
     return 0;
 }
 
@@ -890,5 +888,5 @@ void enrol_give_back(const struct model_token *t, int64_t wall_s, struct enrol_t
         .key = ret->key,
         .value = ret->value,
         .expect = t->revision,
-        .ttl_seconds = enrol__token_ttl(&more, wall_s)};
+        .ttl_seconds = token_ttl(&more, wall_s)};
 }

@@ -400,7 +400,8 @@ static int find_keyless(const char *dir, struct str *ret, struct err *e)
     return r;
 }
 
-int backup_check(const char *dir, struct err *e)
+/* Is that the copy of a hub, and whole? Looks into the database. */
+static int check_copy(const char *dir, struct err *e)
 {
     char path[PATH_ROOM];
 
@@ -514,7 +515,7 @@ int backup_restore(const char *from, const char *state_dir, char ret_former[stat
     if (r == 0)
         r = backup_copy(from, fresh, e);
     if (r == 0) {
-        r = backup_check(fresh, e);
+        r = check_copy(fresh, e);
         /* The store's words are for who starts a hub on it. */
         if (r == -EUCLEAN)
             (void)err_set(e, r,

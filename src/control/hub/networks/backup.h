@@ -61,13 +61,6 @@ void backup_read_options(const char *state_dir, struct str *ret);
 void backup_remove(const char *dir);
 
 /**
- * backup_check() - is that the copy of a hub, and whole? 0 or negative errno with words
- *
- * Looks into the database.
- */
-int backup_check(const char *dir, struct err *e);
-
-/**
  * backup_restore() - put a copy in the place of @state_dir, on which no hub runs
  * @ret_former:	where what was there is now; "": there was nothing
  * @ret_keyless:	gets the names, with commas, of networks whose key is not in the copy, or is

@@ -20,7 +20,10 @@
 #include "store/store.h"
 
 /* Room for the path of a key. */
-#define NETWORKS__PATH_ROOM 512
+#define PATH_ROOM 512
+
+/* How often a commit that conflicts is made again. */
+#define TRIES 8
 
 /* ---- joining: this hub becomes a node of a network that another one has made ----------------- */
 
@@ -108,7 +111,7 @@ static uint32_t own_number(const struct networks *n, const struct model_network 
 }
 
 /* What this hub's own nodes say of it. */
-static void networks__fill_hub(const struct networks *n, struct node_hub *nh)
+static void fill_hub(const struct networks *n, struct node_hub *nh)
 {
     *nh = (struct node_hub){.api_port = n->api_port, .has_tls_pin = n->tls_pin != NULL};
     if (n->tls_pin)
@@ -117,7 +120,7 @@ static void networks__fill_hub(const struct networks *n, struct node_hub *nh)
 }
 
 /* This hub's own node with host number @number; @nh is borrowed. */
-static struct node networks__own_node(const struct networks *n, const struct network *net,
+static struct node own_node(const struct networks *n, const struct network *net,
     const struct x25519_public *key, uint32_t number, struct node_hub *nh)
 {
     struct node node = {.key = *key,
@@ -148,8 +151,8 @@ static int store_self(struct joining *x, const struct model_network *net, struct
     if (number == 0)
         return err_set(
             e, -ENOSPC, "network \"%s\" has no address left for hub \"%s\"", name, n->model->self);
-    networks__fill_hub(n, &nh);
-    node = networks__own_node(n, &net->pub.spec, &x->public, number, &nh);
+    fill_hub(n, &nh);
+    node = own_node(n, &net->pub.spec, &x->public, number, &nh);
     text = record_node_encode(&node, &none);
     cursor = record_ipam_encode(
         number < ipam->next ? ipam->next : number + 1, number > ipam->high ? number : ipam->high);
@@ -170,21 +173,20 @@ static int store_self(struct joining *x, const struct model_network *net, struct
     return model_commit(n->model, ops, 3, clock_now(), on_joined, x, e);
 }
 
-/* Of this hub's key in that network. Returns @buf. */
-static const char *networks__key_path(
-    const struct networks *n, char buf[static NETWORKS__PATH_ROOM], const char *name)
+/* The path of this hub's key in that network. Returns @buf. */
+static const char *key_path(const struct networks *n, char buf[static PATH_ROOM], const char *name)
 {
-    (void)snprintf(buf, NETWORKS__PATH_ROOM, "%s/keys/%s.key", n->state_dir, name);
+    (void)snprintf(buf, PATH_ROOM, "%s/keys/%s.key", n->state_dir, name);
     return buf;
 }
 
 /* Make a key and write its file, which waits for the disk. */
-static int networks__make_key(
+static int make_key(
     const struct networks *n, const char *name, struct x25519_public *ret_public, struct err *e)
 {
     struct x25519_secret secret;
     char text[X25519_BASE64_MAX];
-    char path[NETWORKS__PATH_ROOM];
+    char path[PATH_ROOM];
     int r;
 
     x25519_secret_make(&secret, &n->rng);
@@ -192,7 +194,7 @@ static int networks__make_key(
     if (!x25519_derive_public(&secret, ret_public))
         r = err_set(e, -ENOMEM, "no memory for a key");
     else
-        r = statefile_replace(networks__key_path(n, path, name), text, strlen(text), 0600, e);
+        r = statefile_replace(key_path(n, path, name), text, strlen(text), 0600, e);
     secret_wipe(&secret, sizeof(secret));
     secret_wipe(text, sizeof(text));
     return r;
@@ -203,13 +205,12 @@ static void run_own_key(void *arg)
 {
     struct joining *x = arg;
     struct x25519_secret secret = {{0}};
-    char path[NETWORKS__PATH_ROOM];
+    char path[PATH_ROOM];
     char *text = NULL;
-    int r = statefile_read(
-        networks__key_path(x->networks, path, x->name), 256, &text, NULL, &x->failure);
+    int r = statefile_read(key_path(x->networks, path, x->name), 256, &text, NULL, &x->failure);
 
     if (r == STATEFILE_E_ABSENT) {
-        x->r = networks__make_key(x->networks, x->name, &x->public, &x->failure);
+        x->r = make_key(x->networks, x->name, &x->public, &x->failure);
         return;
     }
     x->r = r;
@@ -288,10 +289,7 @@ bool networks_join(struct networks *n, nsec_t now)
     return n->adding[0] != '\0';
 }
 
-/* ---- networks_remove() of networks.h: a network goes, in pieces ------------------------------ */
-
-/* How often a commit that conflicts is made again. */
-#define TRIES 8
+/* ---- removing: a network goes, in pieces ----------------------------------------------------- */
 
 /* Most records that one commit removes. */
 #define DELETIONS_MAX 1024
@@ -473,7 +471,7 @@ int networks_remove(struct networks *n, struct model_network *net, networks_remo
     return 0;
 }
 
-/* ---- networks -------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void networks_interface(const char *prefix, const char *name, char ret[static 16])
 {
@@ -509,9 +507,9 @@ int networks_key(const struct networks *n, const char *name, const struct x25519
 {
     struct x25519_secret secret = {{0}};
     struct x25519_public derived;
-    char path[NETWORKS__PATH_ROOM];
+    char path[PATH_ROOM];
     char *text = NULL;
-    int r = statefile_read(networks__key_path(n, path, name), 256, &text, NULL, e);
+    int r = statefile_read(key_path(n, path, name), 256, &text, NULL, e);
 
     if (r == STATEFILE_E_ABSENT)
         return err_set(e, -ENOENT,
@@ -539,13 +537,13 @@ int networks_key(const struct networks *n, const char *name, const struct x25519
 
 void networks_forget(struct networks *n, const char *name)
 {
-    char path[NETWORKS__PATH_ROOM];
+    char path[PATH_ROOM];
 
     if (n->held_keys)
         json_array_append_new(n->held_keys, json_string(name));
     else
         /* If it cannot be removed, no harm is done: a network of that name gets a new key. */
-        (void)unlink(networks__key_path(n, path, name));
+        (void)unlink(key_path(n, path, name));
 }
 
 void networks_hold_keys(struct networks *n, bool hold)
@@ -606,7 +604,7 @@ static int refresh_one(struct networks *n, struct model_network *net, nsec_t now
 
     if (net->leaving || !net->own)
         return 0;
-    networks__fill_hub(n, &nh);
+    fill_hub(n, &nh);
     if (is_same_hub(net->own->pub.spec.hub, &nh))
         return 0;
     /* Labels, and what else an administrator has said of it, stay. */
@@ -691,7 +689,7 @@ static int store_network(struct adding *x, struct err *e)
     char keys[3][RECORD_KEY_MAX];
     struct network_maker maker = {.key = x->public};
     struct node_hub nh;
-    struct node self = networks__own_node(x->networks, &x->spec, &x->public, IPAM_HUB, &nh);
+    struct node self = own_node(x->networks, &x->spec, &x->public, IPAM_HUB, &nh);
     _cleanup_(freep) char *network = NULL;
     _cleanup_(freep) char *ipam = record_ipam_encode(IPAM_HUB + 1, IPAM_HUB);
     _cleanup_(freep) char *node = NULL;
@@ -699,7 +697,7 @@ static int store_network(struct adding *x, struct err *e)
 
     memcpy(maker.name, self.meta.name, sizeof(maker.name));
     network = record_network_encode(&x->spec, &maker);
-    networks__fill_hub(x->networks, &nh);
+    fill_hub(x->networks, &nh);
     node = record_node_encode(&self, &none);
     if (!network || !ipam || !node)
         return err_set(e, -ENOMEM, "no memory for network \"%s\"", name);
@@ -787,7 +785,7 @@ static void run_make_key(void *arg)
 {
     struct adding *x = arg;
 
-    x->r = networks__make_key(x->networks, x->name, &x->public, &x->failure);
+    x->r = make_key(x->networks, x->name, &x->public, &x->failure);
 }
 
 /* The key file is written: now commit the network's record. */

@@ -12,7 +12,7 @@
 #include "rendezvous/shared/rdzv_record.h"
 #include "store/store.h"
 
-/* ---- owner ----------------------------------------------------------------------------------- */
+/* ---- which hub serves the jobs of a network: what one of them decides ------------------------ */
 
 enum owner_wish owner_decide(const struct owner_facts *f)
 {
@@ -29,7 +29,7 @@ enum owner_wish owner_decide(const struct owner_facts *f)
     return f->is_nobodys || is_late ? OWNER_TAKE : OWNER_WAIT;
 }
 
-/* ---- twin ------------------------------------------------------------------------------------ */
+/* ---- another process that runs as this hub --------------------------------------------------- */
 
 enum twin_verdict twin_hear(struct twin *t, uint64_t run, nsec_t stored_at, nsec_t now)
 {
@@ -58,8 +58,6 @@ bool twin_has_left(struct twin *t, nsec_t now)
     t->other = 0;
     return true;
 }
-
-/* ---- owners ---------------------------------------------------------------------------------- */
 
 /* ---- what the store says -------------------------------------------------------------------- */
 
@@ -265,7 +263,8 @@ static enum owner_wish decide(const struct owners *o, const struct owners_networ
         .stored_at = o->stored_at,
         .now = now};
 
-    /* What the former network has left goes first (owners.h), and its owner's record with it. */
+    /* What the former network has left goes first (struct leftovers), and its owner's record with
+     * it. */
     return owners_is_of(n, net) ? owner_decide(&f) : OWNER_WAIT;
 }
 
@@ -428,7 +427,7 @@ void owners_give_up(struct owners *o, nsec_t now)
             give_up(o, &o->networks[i], now);
 }
 
-/* ---- leftovers ------------------------------------------------------------------------------- */
+/* ---- what removed networks have left --------------------------------------------------------- */
 
 /* Keys that are deleted at once. With two checks they fit into one transaction of etcd. */
 #define KEYS_MAX 96
@@ -451,7 +450,7 @@ static bool is_leftover(const struct owners *o, const struct owners_network *n, 
                !owners_is_alive(o, n->record.hub, now));
 }
 
-static void left_look_at(struct leftovers *l, const struct owners_network *n, nsec_t now)
+static void look_at_network(struct leftovers *l, const struct owners_network *n, nsec_t now)
 {
     memcpy(l->network, n->name, sizeof(l->network));
     l->since = now;
@@ -470,7 +469,7 @@ static void find_next(struct leftovers *l, nsec_t now)
             next = n;
     }
     if (next && (!l->network[0] || is_made_again(o, next)))
-        left_look_at(l, next, now);
+        look_at_network(l, next, now);
 }
 
 /* ---- one page -------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /*
  * owners.h - says that this hub lives, hears of others, and takes over what a dead one served.
  *
- * It follows the store's records of hubs and owners (record.h), writes this hub's beats, and
- * does what owner_decide() wants for each network. Whether the jobs of a network are served here is
+ * It follows the store's records of hubs and owners (record.h), writes this hub's beats, and does
+ * what owner_decide() wants for each network. Whether the jobs of a network are served here is
  * asked each second, with owners_serves(). The owner also writes its epoch into its own Node, by
  * which the members know it.
  *
@@ -30,8 +30,8 @@ struct store_watch;
 /*
  * Theory of operation. A state directory that was copied, or a machine that was cloned, makes two
  * hubs of one: both would serve the same jobs, and nodes would be told now of the one place, now of
- * the other. Each run of a hub writes its own number with its beats (record.h), so both hear
- * of each other, in the same order. Who was heard before this run's first beat is the former one,
+ * the other. Each run of a hub writes its own number with its beats (record.h), so both hear of
+ * each other, in the same order. Who was heard before this run's first beat is the former one,
  * which has ended in most cases; if its beats go on, it lives, and this one, which was started
  * later, ends. A run that stood still (a frozen machine) hears that another one has beaten
  * meanwhile, and ends.
@@ -73,6 +73,8 @@ enum twin_verdict twin_hear(struct twin *t, uint64_t run, nsec_t stored_at, nsec
  * Return: true once after each: what it wrote of this hub has to be written anew.
  */
 bool twin_has_left(struct twin *t, nsec_t now);
+
+/* ---- the hubs of the store, and the owners of its networks ----------------------------------- */
 
 /** Most hubs of one store that are told apart, and networks whose owners are. */
 #define OWNERS_HUBS_MAX     64
@@ -196,12 +198,9 @@ enum owner_wish {
 /** owner_decide() - see the theory above. */
 enum owner_wish owner_decide(const struct owner_facts *f);
 
-/* ---- leftovers --------------------------------------------------------------------------------
- */
+/* ---- what a network has left that was removed while its owner was dead ----------------------- */
 
 /*
- * deletes what a network has left in the store that was removed while its owner was dead.
- *
  * The owner of a network's jobs deletes them when the network is removed. When it has died before,
  * or dies meanwhile, the jobs (rdzv/NET/) and the owner's record (owner/NET) stay. Every hub looks
  * for records of owners whose network is not there any more. The owner, or any other hub if it is

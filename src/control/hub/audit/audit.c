@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/containers.h"
+#include "base/err.h"
 #include "base/text.h"
 #include "mesh/object/object_meta.h"
 
@@ -366,7 +366,7 @@ static int audit_trim(struct audit *a, enum audit_kind kind, nsec_t now, struct 
     return r;
 }
 
-/* ---- writes the audit log; see audit.h ------------------------------------------------------- */
+/* ---- the log: how it begins, and who acts ---------------------------------------------------- */
 
 /* How long a refusal waits, to be counted together with others of its kind. */
 #define GATHER_FOR (10 * NSEC_PER_SEC)
@@ -467,7 +467,7 @@ const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/** Whose an entry is, for when it has been written. */
+/* Whose an entry is, for when it has been written. */
 struct audit_place {
     enum audit_kind kind;
     char network[NAME_MAX_LEN + 1];

@@ -23,7 +23,7 @@
  * own, so that they push no change out.
  *
  * Entries are never changed. They go when they are too old; and when there are too many, the oldest
- * of the network that has the most (audit.h).
+ * of the network that has the most (struct audit_rings).
  *
  * An actor is "uid:0" (of the admin socket), "admin:NAME" (an admin token), "file:admin.token",
  * "node:NETWORK/NAME", "join:ID" (a join token), "hub" (of several: "hub:NAME") or "stranger".
@@ -45,7 +45,6 @@
 #include "store/store.h"
 
 struct audit_place;
-struct err;
 
 /* ---- which entries of the audit log are whose, so that no network pushes out another's ------- */
 
@@ -100,6 +99,8 @@ void audit_rings_remove(struct audit_rings *r, const char *network, const char *
  * Return: false when no entry is known.
  */
 bool audit_rings_take(struct audit_rings *r, char ret_id[static AUDIT_ID_MAX]);
+
+/* ---- the log --------------------------------------------------------------------------------- */
 
 /** Most entries of one commit; the last one counts what is left out. Room to leave in a commit. */
 #define AUDIT_PER_COMMIT 64
@@ -248,7 +249,7 @@ void audit_refused(struct audit *a, const char *operation, const char *network, 
  */
 int audit_tick(struct audit *a, nsec_t now, bool flush, struct err *e);
 
-/* ---- reads the audit log in pages, newest first or onward from a place ----------------------- */
+/* ---- reading the log in pages, newest first or onward from a place --------------------------- */
 
 /*
  * A page costs a bounded number of records, whatever is asked for: a reader that wants few of

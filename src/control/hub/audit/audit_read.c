@@ -1,4 +1,4 @@
-/* audit_read.c - see audit.h. */
+/* audit_read.c - reads the audit log in pages; see audit.h. */
 #include "audit.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@
 #include "os/file.h"
 #include "rendezvous/shared/rdzv_wire.h"
 
-/* ---- blob index ------------------------------------------------------------------------------ */
+/* ---- the index of a job's blobs -------------------------------------------------------------- */
 
 static uint64_t hash_of(
     const struct blob_index *index, enum rdzv_key_kind kind, const struct rdzv_hash *hash)
@@ -148,7 +148,7 @@ static void blob_index_deinit(struct blob_index *index)
     htab_deinit(&index->entries);
 }
 
-/* ---- job ports ------------------------------------------------------------------------------- */
+/* ---- a job's listening sockets --------------------------------------------------------------- */
 
 #define BACKLOG 1024
 
@@ -202,7 +202,7 @@ void job_ports_close(struct job_ports *p)
     }
 }
 
-/* ---- job blobs ------------------------------------------------------------------------------- */
+/* ---- a job's blobs: the index and the changes together --------------------------------------- */
 
 /* Garbage is deleted only while fewer changes than this wait. */
 #define SWEEP_MAX 256
@@ -403,7 +403,7 @@ int job_blobs_load(struct job_blobs *b, const struct rdzv_key *k, const char *ke
     return 0;
 }
 
-/* ---- job ------------------------------------------------------------------------------------- */
+/* ---- how a job is ---------------------------------------------------------------------------- */
 
 bool job_exists(const struct job *job)
 {

@@ -204,6 +204,8 @@ bool job_blobs_may_delete(const struct change_queue *queue);
 int job_blobs_load(struct job_blobs *b, const struct rdzv_key *k, const char *key, const char *text,
     nsec_t now, struct err *e);
 
+/* ---- the job --------------------------------------------------------------------------------- */
+
 /** How a job is, as its rendezvous process said last. */
 struct job_facts {
     uint32_t n_connections; /* to it */

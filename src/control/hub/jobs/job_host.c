@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "base/err.h"
 #include "base/containers.h"
+#include "base/err.h"
 #include "base/text.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/job_network.h"
@@ -17,7 +17,7 @@
 #include "rendezvous/shared/rdzv_wire.h"
 #include "store/store.h"
 
-/* ---- reads a job's blobs out of the hub's store, as messages for a rendezvous process -------- */
+/* ---- reading a job's blobs out of the store, as messages for a rendezvous process ------------ */
 
 /*
  * A few blobs are read at once. Each that is complete, or cannot be read, waits in the order in
@@ -210,7 +210,7 @@ static bool blob_reader_has_some(const struct blob_reader *reader)
     return !list_is_empty(&reader->done);
 }
 
-/* ---- job intake ------------------------------------------------------------------------------ */
+/* ---- what a rendezvous process says ---------------------------------------------------------- */
 
 /* Longest text of a process that the log shows, with the terminating zero. */
 #define WHY_MAX 200
@@ -450,7 +450,7 @@ static bool job_feed_run(
     return is_behind;
 }
 
-/* ---- job host -------------------------------------------------------------------------------- */
+/* ---- the process: started, told, heard, ended ------------------------------------------------ */
 
 /* From the end of a process to the start of the next. */
 #define BACKOFF_FIRST (50 * NSEC_PER_MSEC)

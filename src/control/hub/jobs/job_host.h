@@ -2,10 +2,10 @@
  * job_host.h - the rendezvous process of one network: started, told, heard, ended, started again.
  *
  * Theory of operation. A network that is served has one process (rdzv_child.h). It is told
- * everything: whose rendezvous it is, who is a member, and then the jobs (job_host.c). What it says
- * is taken in portions, and only while there is room for changes on their way to the disk
- * (job_host.c). When it ends by itself, or says what it may not say, what it has said before is
- * committed, and another is started: at once, and then after longer and longer.
+ * everything: whose rendezvous it is, who is a member, and then the jobs. What it says is taken in
+ * portions, and only while there is room for changes on their way to the disk. When it ends by
+ * itself, or says what it may not say, what it has said before is committed, and another is
+ * started: at once, and then after longer and longer.
  *
  * job_host_turn() carries between the process and the network's jobs what has come up since the
  * turn before; the owner calls it in each turn of the loop, before the loop sleeps, and no later

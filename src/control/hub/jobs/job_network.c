@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "rendezvous/shared/rdzv_wire.h"
 
-/* ---- record save ----------------------------------------------------------------------------- */
+/* ---- a job's own record on its way to the store ---------------------------------------------- */
 
 struct waiter {
     struct list link; /* in the save's */
@@ -57,7 +57,7 @@ struct record_save *record_save_free(struct record_save *s, int r, const struct 
     return NULL;
 }
 
-/* ---- job network ----------------------------------------------------------------------------- */
+/* ---- what the process is told ---------------------------------------------------------------- */
 
 /* How many calls in a row cannot open a port before the log says so; there is one each second. */
 #define PORT_FAILURES_SAID 3

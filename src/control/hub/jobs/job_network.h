@@ -31,7 +31,6 @@
 #include "store/store.h"
 
 struct err;
-struct rdzv_wire;
 struct store;
 struct uv_loop_s;
 

@@ -35,7 +35,7 @@
 #include "store/keys.h"
 #include "store/store.h"
 
-/* ---- job loader ------------------------------------------------------------------------------ */
+/* ---- loading jobs from the store ------------------------------------------------------------- */
 
 /* The walk over the store. */
 struct load {
@@ -106,7 +106,7 @@ int job_loader_run(struct list *networks, struct jobs_env *env, struct err *e)
     return store_now_list(env->store, RDZV_KEY_PREFIX, load_item, &load, NULL, e);
 }
 
-/* ---- jobs ------------------------------------------------------------------------------------ */
+/* ---- the networks that are served ------------------------------------------------------------ */
 
 /** A network that is or was served. */
 struct jobs_served {

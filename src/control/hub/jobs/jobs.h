@@ -48,7 +48,6 @@ struct jobs_served;
 struct keys;
 struct list;
 struct store;
-struct store_item;
 struct uv_loop_s;
 
 /** A run has ended when nobody was heard in it for so long. Who comes later begins a new run. */

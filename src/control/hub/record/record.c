@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "mesh/object/fields.h"
 
-/* ---- seal ------------------------------------------------------------------------------------ */
+/* ---- the sum in a record --------------------------------------------------------------------- */
 
 #define FIELD ",\"sum\":\""
 #define FIELD_LEN (sizeof(FIELD) - 1)
@@ -91,7 +91,7 @@ int seal_check(const char *key, const char *text, struct err *e)
         (int)SUM_LEN, tail + FIELD_LEN, sum);
 }
 
-/* ---- record ---------------------------------------------------------------------------------- */
+/* ---- networks, nodes, edges, tokens, reports and other objects ------------------------------- */
 
 /* The prefixes of the records that hold no object. */
 static const char *const prefixes[RECORD_N] = {
@@ -489,7 +489,7 @@ int record_report_decode(struct report_record *ret, const char *text, struct err
     return r;
 }
 
-/* ---- admin record ---------------------------------------------------------------------------- */
+/* ---- admin tokens ---------------------------------------------------------------------------- */
 
 static enum role read_role(struct fields *f)
 {

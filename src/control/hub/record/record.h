@@ -2,8 +2,9 @@
  * record.h - what the hub keeps in its store: keys, and values to and from structs.
  *
  *     network/NET         the Network; "hubKey", the public key in it of the hub that made it,
- * which tells it from another network of that name; "hubName", that hub's name node/NET/NAME the
- * Node, and "token", the hash of the secret that admitted it edge/NET/A--B       the MeshEdge
+ *                         which tells it from another one of that name; "hubName", that hub's name
+ *     node/NET/NAME       the Node, and "token", the hash of the secret that admitted it
+ *     edge/NET/A--B       the MeshEdge
  *     PREFIX/NET/NAME     an object of any other kind, with its row's prefix (mesh/object/object.h)
  *     ipam/NET            {"next": the cursor of ipam.h, "high": its highest number}
  *     token/HASH          who may enrol; HASH is the SHA-256 of the secret, in hex
@@ -174,7 +175,7 @@ int record_report_decode(struct report_record *ret, const char *text, struct err
 /* ---- a sum in each record of the store, so that a damaged one is seen as such ---------------- */
 
 /*
- * {"next":7}   of key "ipam/default"   is kept as   {"next":7,"sum":"0f1e2d3c4b5a6978"}
+ *     {"next":7}   of key "ipam/default"   is kept as   {"next":7,"sum":"0f1e2d3c4b5a6978"}
  *
  * The sum is the beginning of the SHA-256 of the key, a newline and the text
  * without the sum, so a bit that flipped is seen, and so is a record that lies
@@ -202,7 +203,7 @@ int seal_check(const char *key, const char *text, struct err *e);
 /* ---- an admin token as the store keeps it: key and value to and from a struct ---------------- */
 
 /*
- * admin/NAME      the hash of the secret, the role, the network, when it was made and ends
+ *     admin/NAME      the hash of the secret, the role, the network, when it was made and ends
  *
  * Also the body that asks for one. Pure.
  */
@@ -237,7 +238,7 @@ int admin_request_decode(struct admin_request *ret, const json_t *json, struct e
 /** admin_record_key() - of the token of that name. Returns @buf. */
 const char *admin_record_key(char buf[static RECORD_KEY_MAX], const char *name);
 
-/** admin_record_encode() - the value as text, with its sum (record.h); free(). NULL: no memory. */
+/** admin_record_encode() - the value, with its sum (seal_add()); free(). NULL: no memory. */
 char *admin_record_encode(const struct admin_record *a);
 
 /** admin_record_decode() - from @key and its value. 0; -EINVAL with words; -ENOMEM. */
@@ -246,7 +247,7 @@ int admin_record_decode(struct admin_record *ret, const char *key, const char *t
 /* ---- one entry of the audit log, as the store keeps it and as the API tells it --------------- */
 
 /*
- * audit/ID        a change that was made
+ *     audit/ID        a change that was made
  *     refused/ID      attempts that were refused, like ones together
  *
  * An ID is the revision of the commit that wrote the entry and its number in it, in hex of fixed
@@ -305,7 +306,7 @@ bool audit_id_check(const char *text);
 /** audit_record_key() - where it is kept. Returns @buf. */
 const char *audit_record_key(char buf[static RECORD_KEY_MAX], enum audit_kind kind, const char *id);
 
-/** audit_record_encode() - the value as text, with its sum (record.h); free(). NULL: no memory. */
+/** audit_record_encode() - the value, with its sum (seal_add()); free(). NULL: no memory. */
 char *audit_record_encode(const struct audit_record *a);
 
 /** audit_record_json() - the same with the ID, for who reads the log. NULL: no memory. */
@@ -317,10 +318,10 @@ int audit_record_decode(struct audit_record *ret, const char *key, const char *t
 /* ---- what hubs of one store tell each other: that they live, and who serves what ------------- */
 
 /*
- * hub/NAME        {"boot": of its run, "beat": counts up}, written every two seconds
+ *     hub/NAME        {"boot": of its run, "beat": counts up}, written every two seconds
  *     owner/NET       {"hub": the name of the one that serves the network's jobs, "epoch": counts
- * up with each hub that does so, "network": the key by which that network is told from others of
- * its name}; without "hub" the last one has given them up
+ *                     up with each hub that does so, "network": the key by which that network is
+ *                     told from others of its name}; without "hub" the last one has given them up
  *
  * Pure.
  */

@@ -13,7 +13,7 @@
 #include "mesh/object/fields.h"
 #include "net/address/resolve.h"
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- where a hub is reached ------------------------------------------------------------------ */
 
 static int refuse_reserved(const struct ip_addr *a, const char *text, struct err *e)
 {
@@ -109,7 +109,7 @@ json_t *hub_places_encode(const struct hub_places *places)
     return list;
 }
 
-/* ---- request --------------------------------------------------------------------------------- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 /* Start reading @json; no body at all reads as one without fields. */
 static struct fields body_fields(

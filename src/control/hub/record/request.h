@@ -59,6 +59,8 @@ void hub_places_tell(
 /** hub_places_encode() - their texts as an array; gives a reference, NULL: no memory. */
 json_t *hub_places_encode(const struct hub_places *places);
 
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
 /** Longest "engine" and "version" of a node. */
 #define REQUEST_WORD_MAX 31
 

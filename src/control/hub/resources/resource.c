@@ -557,7 +557,7 @@ bool resource_part_is_shown(const struct resource_part *p, const json_t *seen)
     return json_object_size(p->status) > 0;
 }
 
-/* ---- resource status ------------------------------------------------------------------------- */
+/* ---- the status of an object ----------------------------------------------------------------- */
 
 /* What "Ready" says of a node: does its agent do what it is told? */
 static json_t *ready_condition(const struct model_node *node)

@@ -37,9 +37,7 @@
 #include "backends/kubernetes/kube_client.h"
 #include "mesh/object/object.h"
 
-struct err;
 struct model;
-struct object_kind;
 
 /** Field managers: of what the hub writes into metadata and spec, and of its parts of a status. */
 #define RESOURCE_MANAGER        "weft-hub"

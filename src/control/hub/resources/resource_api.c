@@ -9,7 +9,7 @@
 #include "hub/resources/resource.h"
 #include "os/clock.h"
 
-/* ---- leader ---------------------------------------------------------------------------------- */
+/* ---- who holds the Lease --------------------------------------------------------------------- */
 
 void leader_init(struct leader *l, const char *me)
 {
@@ -83,7 +83,7 @@ bool leader_is_leading(const struct leader *l, nsec_t now)
     return l->renewed_at && now - l->renewed_at < LEADER_LEADS;
 }
 
-/* ---- resource api ---------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 #define REQUEST_NS (3 * NSEC_PER_SEC) /* how long one request is tried */
 #define PAGE       200                /* resources that are read at once */

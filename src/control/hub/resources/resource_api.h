@@ -85,7 +85,7 @@ struct resource_event {
 int resource_api_add_event(
     struct resource_api *a, const struct resource_event *event, struct err *e);
 
-/* ---- which of several hubs writes the resources: a Lease of coordination.k8s.io. Pure -------- */
+/* ---- which of several hubs writes the resources: a Lease of coordination.k8s.io -------------- */
 
 /*
  * The Lease is kept as client-go's leader election keeps it. Whoever holds it renews it every five
@@ -99,6 +99,8 @@ int resource_api_add_event(
  * the store, and an epoch, without which nothing of its jobs is stored. Here one hub of a namespace
  * is found on a thread that reads nothing of the store; each write is safe by the version that it
  * expects; and administrators of a cluster look for the Lease, as every controller has one.
+ *
+ * Pure.
  */
 
 #define LEADER_LEASE       "weft-hub"

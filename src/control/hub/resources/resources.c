@@ -19,7 +19,6 @@
 #include "hub/watch/edge_view.h"
 #include "hub/watch/reports.h"
 #include "os/clock.h"
-#include "os/log.h"
 #include "store/keys.h"
 
 #define TICK_MS      1000

@@ -18,7 +18,6 @@
 #include "base/err.h"
 #include "hub/resources/resource_api.h"
 #include "mesh/object/object.h"
-#include "os/clock.h"
 #include "test/support/canned_kube.h"
 
 #define EDGES "/apis/weft.dev/v1alpha1/namespaces/weft/meshedges"

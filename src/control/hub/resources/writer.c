@@ -15,7 +15,7 @@
 #include "os/log.h"
 #include "os/thread.h"
 
-/* ---- mail ------------------------------------------------------------------------------------ */
+/* ---- mail, and queues of it ------------------------------------------------------------------ */
 
 void mail_queue_init(struct mail_queue *q)
 {
@@ -74,7 +74,7 @@ struct mail *mail_take(struct mail_queue *q)
     return m;
 }
 
-/* ---- kind watch ------------------------------------------------------------------------------ */
+/* ---- reading the resources of one kind ------------------------------------------------------- */
 
 void kind_watch_init(struct kind_watch *k, struct resource_api *api, struct projection *projection,
     const struct object_kind *kind)
@@ -174,7 +174,7 @@ int kind_watch_tend(struct kind_watch *k, nsec_t now, struct err *e)
     return r;
 }
 
-/* ---- writer ---------------------------------------------------------------------------------- */
+/* ---- the thread that writes ------------------------------------------------------------------ */
 
 #define AWAY_NS    (1 * NSEC_PER_SEC)  /* pause when the server does not answer */
 #define REFUSED_NS (30 * NSEC_PER_SEC) /* and when it refuses all of it */
@@ -497,7 +497,7 @@ static void take_step(struct writer *w, const struct projection_step *step)
     }
 }
 
-/* ---- mail ------------------------------------------------------------------------------------ */
+/* ---- mail from the hub's loop ---------------------------------------------------------------- */
 
 static void take_answer(struct writer *w, const struct mail *m)
 {

@@ -85,6 +85,8 @@ void mail_free(struct mail *m);
 /** mail_take() - gives the oldest one; NULL: there is none. */
 struct mail *mail_take(struct mail_queue *q);
 
+/* ---- the thread ------------------------------------------------------------------------------ */
+
 struct writer_config {
     const char *where;              /* borrowed: what follows "kubernetes:" in the store's URL */
     const char *me;                 /* borrowed: names this hub among those of the store */
@@ -103,16 +105,13 @@ void writer_put(struct writer *w, struct mail *m);
 /** writer_stop() - give the Lease back, and join the thread. NULL is fine. Always NULL. */
 struct writer *writer_stop(struct writer *w);
 
-/* ---- kind watch -------------------------------------------------------------------------------
- */
+/* ---- reading the resources of one kind for a projection: a list in pages, then a watch ------- */
 
 /*
- * reads the resources of one kind for a projection: a list in pages, and then a watch.
- *
  * The watch goes on from the version that was seen last, which bookmarks keep young. When the
  * server says that this is too old (410), the list is read again.
  *
- * Threads: the writer's (writer.h).
+ * Threads: the writer's.
  */
 
 /** Longest resourceVersion that is kept. */

@@ -11,15 +11,15 @@
 #include "api/content/route.h"
 #include "api/server/server.h"
 #include "base/err.h"
+#include "base/rate.h"
 #include "hub/model/model.h"
 #include "net/socket/stream_pump.h"
 #include "net/socket/udp_batch.h"
 #include "net/tun/offload.h"
-#include "base/rate.h"
 #include "os/clock.h"
 #include "wire/stun.h"
 
-/* ---- stun port ------------------------------------------------------------------------------- */
+/* ---- STUN on a second UDP port --------------------------------------------------------------- */
 
 struct stun_port {
     struct udp_sockets sockets;
@@ -122,7 +122,7 @@ struct stun_port *stun_port_free(struct stun_port *sp)
     return NULL;
 }
 
-/* ---- streams --------------------------------------------------------------------------------- */
+/* ---- members' streams ------------------------------------------------------------------------ */
 
 /** The hub's end of one stream. Freed when its handles have closed. */
 struct stream_end {

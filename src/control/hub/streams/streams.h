@@ -84,7 +84,7 @@ void streams_tick(struct streams *s, nsec_t now);
 /** streams_count_bytes() - so far, of all. */
 void streams_count_bytes(const struct streams *s, uint64_t *ret_rx, uint64_t *ret_tx);
 
-/* ---- sTUN on a second UDP port, the number of the API's TCP port ----------------------------- */
+/* ---- STUN on a second UDP port, the number of the API's TCP port ----------------------------- */
 
 /*
  * A node that is seen with two different ports by two ports of one hub is

@@ -9,7 +9,7 @@
 #include "hub/model/model.h"
 #include "store/store.h"
 
-/* ---- traffic key ----------------------------------------------------------------------------- */
+/* ---- keys of the records --------------------------------------------------------------------- */
 
 const char *traffic_key_network(char buf[static RECORD_KEY_MAX], const char *network)
 {
@@ -65,7 +65,7 @@ bool traffic_key_parse(struct traffic_key *ret, const char *text)
     return true;
 }
 
-/* ---- traffic book ---------------------------------------------------------------------------- */
+/* ---- what is in memory ----------------------------------------------------------------------- */
 
 /* Records in one commit. */
 #define WRITE_AT_ONCE 256
@@ -77,8 +77,7 @@ bool traffic_key_parse(struct traffic_key *ret, const char *text)
 #define TRIM_EACH (600 * NSEC_PER_SEC)
 #define TRIM_MAX  256
 
-/* Longest flow of a record, with its comma; and what the record has besides, with its sum
- * (record.h):
+/* Longest flow of a record, with its comma; and what the record has besides, with its sum:
  *
  *     {"meter":...,"peer":"...","job":"...","path":"direct","sent":...,"received":...},
  *     {"day":"2026-11-23","flows":[],"sum":"0f1e2d3c4b5a6978"} */

@@ -86,8 +86,8 @@ int traffic_book_tick(struct traffic_book *b, nsec_t now, int64_t wall_s, struct
 /* ---- the keys of the records of what nodes have moved ---------------------------------------- */
 
 /*
- * traffic/NET/2026-11-23/NODE/HUB    the day's sums of that node (traffic.h), as it has told
- * that hub
+ *     traffic/NET/2026-11-23/NODE/HUB    the day's sums of that node (traffic.h), as it has told
+ *                                        that hub
  *
  * Each hub writes its own records, so none overwrites another one's.
  *

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/containers.h"
+#include "base/err.h"
 #include "hub/model/model.h"
 #include "hub/record/record.h"
 #include "hub/traffic/traffic_book.h"
 #include "store/store.h"
 
-/* ---- traffic edges --------------------------------------------------------------------------- */
+/* ---- what went each way of each edge --------------------------------------------------------- */
 
 /* The two ends of a direction, as indices. */
 enum end {
@@ -408,7 +408,7 @@ int traffic_edges_make(const struct traffic_node *nodes, size_t n,
     return r;
 }
 
-/* ---- traffic read ---------------------------------------------------------------------------- */
+/* ---- reading day by day from the store ------------------------------------------------------- */
 
 /* Records of a page. */
 #define PAGE_MAX 1024

@@ -122,6 +122,8 @@ void traffic_edges_free(struct traffic_edges *edges);
 /** traffic_word_name() - "both", "one", "waiting", as in JSON. */
 const char *traffic_word_name(enum traffic_word word);
 
+/* ---- reading day by day from the store ------------------------------------------------------- */
+
 struct traffic_query {
     char network[NAME_MAX_LEN + 1];
     int32_t since; /* the first day, and the last one */

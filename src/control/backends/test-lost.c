@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "store/store.h"
 #include "test/support/sample_late.h"
 #include "test/support/store_fixture.h"

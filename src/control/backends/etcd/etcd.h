@@ -2,7 +2,7 @@
  * etcd.h - the store in etcd v3: several hubs may serve one network from it.
  *
  * It speaks the gateway's JSON (etcd 3.4 and later, under /v3/) with libcurl, on a thread of its
- * own, to any of the members. etcd_codec.h says what the URL holds, etcd_codec.h what the keys are.
+ * own, to any of the members. etcd_codec.h says what the URL holds, and what the keys are.
  *
  * How the promises of store.h are kept:
  *

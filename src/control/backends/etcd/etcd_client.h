@@ -17,11 +17,9 @@
 #include "backends/etcd/etcd_news.h"
 #include "backends/remote/remote_http.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/containers.h"
+#include "base/err.h"
 #include "base/secret.h"
-
-struct err;
 
 /* Outcomes of a request. */
 #define ETCD_E_AWAY     1 /* no server has answered in time; nothing was done */

@@ -181,7 +181,7 @@ int etcd_url_password(const struct etcd_url *url, char ret[static ETCD_USER_MAX 
     return r;
 }
 
-/* ---- requests and answers -------------------------------------------------------------------- */
+/* ---- keys and values as they were read ------------------------------------------------------- */
 
 void etcd_kvs_deinit(struct etcd_kvs *kvs)
 {

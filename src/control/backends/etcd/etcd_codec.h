@@ -205,7 +205,7 @@ bool etcd_part_next(char **p, const char *end, struct store_op *ret);
 /* ---- what "--store etcd://..." says: servers, prefix, TLS files and the user ----------------- */
 
 /*
- * etcd://HOST[:PORT][,HOST[:PORT]...][?OPTION=VALUE[&OPTION=VALUE...]]
+ *     etcd://HOST[:PORT][,HOST[:PORT]...][?OPTION=VALUE[&OPTION=VALUE...]]
  *     etcds://...          the same over TLS
  *
  *     prefix=/weft/        what all keys begin with; hubs with the same one share a store

@@ -1,4 +1,5 @@
-/* etcd_commit.c - commits that are one transaction; see etcd_internal.h. */
+/* etcd_commit.c - requests that read, and commits of one transaction or of many; see
+ * etcd_internal.h. */
 #include "backends/etcd/etcd_internal.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include "base/parse.h"
 #include "os/clock.h"
 
-/* ---- requests that read; see etcd_internal.h ------------------------------------------------- */
+/* ---- requests that read ---------------------------------------------------------------------- */
 
 /*
  * What is read may be newer than the feed. Then the answer waits until the feed has come to the
@@ -26,8 +27,6 @@ static const char *name_of(char buf[static ETCD_NAME_MAX + 1], const char *key, 
     (void)snprintf(buf, ETCD_NAME_MAX + 1, "k/%s%.1s", key, (const char[]){end, '\0'});
     return buf;
 }
-
-/* ---- jobs ------------------------------------------------------------------------------------ */
 
 /* A GET or a LIST on its way. */
 struct reading {
@@ -104,7 +103,7 @@ void etcd__read(struct etcd *q, struct store_job *job)
     store__finish(&q->base, job);
 }
 
-/* ---- commits that do not fit into one transaction of etcd's; see etcd_internal.h ------------- */
+/* ---- commits that do not fit into one transaction of etcd's ---------------------------------- */
 
 /*
  * Etcd takes 128 operations and 1.5 MiB at once; a commit of the store may have 4096 operations. A
@@ -433,7 +432,7 @@ void etcd__large_commit(struct etcd *q, struct store_job *job)
     etcd__fail(q, job, r == 0 ? ETCD_E_LOST : r == ETCD_E_LOST_HEAD ? ETCD_E_AWAY : r, &l.e);
 }
 
-/* ---- commits that are one transaction; see etcd_internal.h ----------------------------------- */
+/* ---- commits that are one transaction -------------------------------------------------------- */
 
 /* Outcomes of one try, beside those of etcd_client_ask(). */
 #define TRY_AGAIN    100 /* what was expected of the session was out of date */

@@ -1,9 +1,5 @@
-/*
- * etcd_follow.c - reads what etcd has, and follows its changes; see etcd_internal.h.
- *
- * Every read is a transaction that expects that no large commit is being made, so that nobody sees
- * half of one. It is linearizable: it sees every commit that any hub was told is done.
- */
+/* etcd_follow.c - requests, the steps of large commits, and following the feed; see
+ * etcd_internal.h. */
 #include "backends/etcd/etcd_internal.h"
 
 #include <errno.h>
@@ -14,7 +10,7 @@
 
 #include "os/clock.h"
 
-/* ---- what every request to etcd and every answer to the owner has; see etcd_internal.h ------- */
+/* ---- what every request to etcd and every answer to the owner has ---------------------------- */
 
 /* While etcd is away, one job in this time is tried; the others fail at once. */
 #define AWAY_NS (1 * NSEC_PER_SEC)
@@ -48,8 +44,7 @@ int etcd__ask(
  * When it does not answer, the next server becomes the current one. Only when that one does not
  * answer a probe either is etcd taken to be away. As etcd_client_ask().
  */
-static int etcd__probe(
-    struct etcd *q, const char *path, struct str *body, json_t **ret, struct err *e)
+static int probe(struct etcd *q, const char *path, struct str *body, json_t **ret, struct err *e)
 {
     nsec_t now = clock_now();
     int r;
@@ -102,7 +97,7 @@ void etcd__add_put(
     free(raw);
 }
 
-/* ---- from the feed to the owner's loop; see etcd_internal.h ---------------------------------- */
+/* ---- from the feed to the owner's loop ------------------------------------------------------- */
 
 /* Commits that may wait for the owner's loop, above which the feed waits. */
 #define TOLD_MAX 4096
@@ -115,7 +110,7 @@ static void on_taken(void *ctx, const struct store_answer *a)
 }
 
 /* Hand a commit that nobody asked for to the owner's loop; @job: taken. */
-static void etcd__tell(struct etcd *q, struct store_job *job)
+static void tell(struct etcd *q, struct store_job *job)
 {
     job->asked_at = clock_now();
     job->is_unasked = true;
@@ -163,7 +158,7 @@ static void tell_seen(struct etcd *q, const struct etcd_commit_seen *seen)
     if (!job)
         return;
     etcd_news_done(&q->news, job);
-    etcd__tell(q, job);
+    tell(q, job);
 }
 
 /* Does a revision write the own session's key? Then that is what the next commit expects. */
@@ -207,11 +202,11 @@ void etcd__wait(struct etcd *q, int fd, unsigned ms)
     etcd_feed_tend(&q->feed, clock_now());
 }
 
-/* ---- the steps of large commits, of whichever hub; see etcd_commit.c ------------------------- */
+/* ---- the steps of large commits, of whichever hub -------------------------------------------- */
 
 /*
- * The hub that makes a large commit brings it to its end here, and so does any hub that finds one
- * unfinished.
+ * Which steps there are is said in etcd_commit.c. The hub that makes a large commit brings it to
+ * its end here, and so does any hub that finds one unfinished.
  */
 
 /* How long a large commit of somebody else may stand still in each of its states. */
@@ -366,7 +361,7 @@ int etcd__apply(
     return r == ETCD_E_LOST_HEAD ? 0 : r;
 }
 
-/* ---- another one's -------------------------------------------------------------------------- */
+/* ---- a large commit of another hub ----------------------------------------------------------- */
 
 int etcd__large_help(struct etcd *q, nsec_t until, struct err *e)
 {
@@ -394,7 +389,7 @@ int etcd__large_help(struct etcd *q, nsec_t until, struct err *e)
     return r;
 }
 
-/* ---- what was left -------------------------------------------------------------------------- */
+/* ---- parts that dead hubs have left ---------------------------------------------------------- */
 
 /* Remove the part @name, if its session is gone and no large commit is being made. */
 static void clean_part(struct etcd *q, const char *name, nsec_t until)
@@ -440,7 +435,12 @@ void etcd__large_clean(struct etcd *q, nsec_t until)
     json_decref(answer);
 }
 
-/* ---- reads what etcd has, and follows its changes; see etcd_internal.h ----------------------- */
+/* ---- reading what etcd has, and following its changes ---------------------------------------- */
+
+/*
+ * Every read is a transaction that expects that no large commit is being made, so that nobody sees
+ * half of one. It is linearizable: it sees every commit that any hub was told is done.
+ */
 
 /* Most keys in one answer of etcd; when an answer is too long, a quarter as many are asked for. */
 #define PAGE_KEYS 512
@@ -451,7 +451,7 @@ void etcd__large_clean(struct etcd *q, nsec_t until)
 /* How long the feed may lag behind the answers of the server. */
 #define LAG_NS (1 * NSEC_PER_SEC)
 
-/* ---- reading -------------------------------------------------------------------------------- */
+/* ---- one span -------------------------------------------------------------------------------- */
 
 /* Read a span once. @revision: etcd's, at which it was so. */
 static int read_span(struct etcd *q, const struct etcd_span *span, nsec_t until,
@@ -519,7 +519,7 @@ int etcd__read_pages(struct etcd *q, struct etcd_span span, nsec_t until, uint64
     return r;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all keys -------------------------------------------------------------------------------- */
 
 static const struct etcd_span all = {.from = "k/", .end = "k/~"};
 
@@ -603,7 +603,7 @@ static void tell_one(struct etcd *q, struct etcd_kv *kv, uint64_t revision)
     if (!job)
         return;
     etcd_news_done(&q->news, job);
-    etcd__tell(q, job);
+    tell(q, job);
 }
 
 static int by_mod(const void *a, const void *b)
@@ -675,7 +675,7 @@ static void pulse(struct etcd *q, nsec_t now)
     str_add(&body, "{");
     etcd_add_span(&body, q->client.prefix, &(struct etcd_span){.from = "about", .end = "about!"});
     str_add(&body, "}");
-    if (etcd__probe(q, "/v3/kv/range", &body, &answer, &e) == 0)
+    if (probe(q, "/v3/kv/range", &body, &answer, &e) == 0)
         store__set_current(&q->base, now);
     json_decref(answer);
     str_deinit(&body);

@@ -73,6 +73,8 @@ int kube_config_read(struct kube_config *ret, const char *where, struct err *e);
 /** kube_config_deinit() - wipes the token; idempotent. */
 void kube_config_deinit(struct kube_config *c);
 
+/* ---- Records --------------------------------------------------------------------------------- */
+
 /** Group and version of our resources. */
 #define KUBE_API "weft.dev/v1alpha1"
 
@@ -189,12 +191,14 @@ int kube_client_ask(struct kube_client *c, const struct kube_request *rq, nsec_t
 int kube_client_open(struct kube_client *c, const char *path, remote_http_line_fn fn, void *ctx,
     struct remote_http_stream **ret, struct err *e);
 
-/* ---- what the hub says of a resource's spec in annotations, for all who read them. Pure ------ */
+/* ---- what the hub says of a resource's spec in annotations, for all who read them ------------ */
 
 /*
  * The hub writes them in the same request as the spec that they are about. A person may edit the
  * spec at any time after that; the annotations then still say what they said, and so they tell a
  * spec that the hub has from one that it has not judged yet, or has refused.
+ *
+ * Pure.
  */
 
 /** Hash of the spec that the hub's own object has; absent while it has no such object. */

@@ -252,7 +252,7 @@ size_t kube_cut(const char *text)
     return i;
 }
 
-/* ---- the journal; see kubernetes.h ----------------------------------------------------------- */
+/* ---- the journal ----------------------------------------------------------------------------- */
 
 /* After each entry whose number is a multiple of this, a state is written. */
 #define STATE_EVERY 512

@@ -72,7 +72,8 @@ static void clear_some(struct kubernetes *q, nsec_t until)
     q->is_clearing = r == 0 && next;
 }
 
-bool kube_tidy__step(struct kubernetes *q)
+/* One step of removing. True: there is more to remove. */
+static bool tidy_step(struct kubernetes *q)
 {
     nsec_t until = clock_now() + TIDY_NS;
     char name[KUBE_RECORD_NAME_MAX];
@@ -93,7 +94,7 @@ bool kube_tidy__step(struct kubernetes *q)
     return q->old_state.parts > 0 || q->trim_next < q->trim_end || q->is_clearing;
 }
 
-/* ---- kubernetes ------------------------------------------------------------------------------ */
+/* ---- the store ------------------------------------------------------------------------------- */
 
 /* How long opening waits for the server, and a request. */
 #define OPEN_NS    (10 * NSEC_PER_SEC)
@@ -316,7 +317,7 @@ static void *run(void *arg)
         if (q->is_news || now - q->looked_at >= LOOK_NS)
             is_idle = follow(q) != 0;
         else
-            is_idle = q->away_at || !kube_tidy__step(q);
+            is_idle = q->away_at || !tidy_step(q);
         if (is_idle)
             remote_http_wait(q->client.http, q->queue.wake_fd, WAIT_MS);
     }

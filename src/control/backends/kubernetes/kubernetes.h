@@ -3,9 +3,8 @@
  *
  * Kubernetes' API changes one object at a time: it has no transactions, and its resourceVersions
  * are officially opaque, so they cannot be the store's revisions. So the store keeps a journal
- * there, made of Records (kube_journal.h), and each hub has all keys in memory, as they
- * follow from the journal. It speaks to the API server with libcurl, on a thread of its own
- * (kube_client.h).
+ * there, made of Records (kube_journal.h), and each hub has all keys in memory, as they follow from
+ * the journal. It speaks to the API server with libcurl, on a thread of its own (kube_client.h).
  *
  * How the promises of store.h are kept:
  *

@@ -1,8 +1,9 @@
 /*
  * kubernetes_internal.h - what the files of the store in Kubernetes share; see kubernetes.h.
  *
- * kubernetes.c has the thread and the jobs; kube_log.c the journal: following it, adding to it, and
- * writing states; kubernetes.c removes what it does not need any more.
+ * kubernetes.c has the thread and the jobs, and removes what the journal does not need any more;
+ * kube_log.c has the journal: following it, adding to it, and writing states; kube_mirror.c the
+ * keys in memory.
  */
 #pragma once
 
@@ -67,6 +68,3 @@ int kube_log__follow(struct kubernetes *q, nsec_t until, struct err *e);
  * KUBE_E_LOST: the entry may still be made; then it is told like an entry of another hub.
  */
 int kube_log__append(struct kubernetes *q, struct list *jobs, nsec_t until, struct err *e);
-
-/** kube_tidy__step() - one step of removing old entries. True: there is more to remove. */
-bool kube_tidy__step(struct kubernetes *q);

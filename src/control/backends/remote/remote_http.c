@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/containers.h"
 #include "base/err.h"
 #include "base/secret.h"
 

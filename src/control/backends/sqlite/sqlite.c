@@ -298,7 +298,7 @@ static int sqlite_file_copy(struct sqlite_file *f, const char *path, struct err 
     return r == 0 ? sync_file(path, e) : r;
 }
 
-/* ---- does the jobs of the embedded store: it reads and writes the file ----------------------- */
+/* ---- the jobs: reading and writing the file -------------------------------------------------- */
 
 /*
  * Each call waits for the disk, so these functions run on a thread of their own.
@@ -466,8 +466,7 @@ static void sqlite_db_read(struct sqlite_db *db, struct store_job *job)
         job->r = sqlite_file_copy(&db->file, job->key, &job->e);
 }
 
-/* Begin the lease of each key that has one at @now. 0 or negative errno with
- * words. */
+/* Begin the lease of each key that has one at @now. 0 or negative errno with words. */
 static int sqlite_db_leases(struct sqlite_db *db, struct leases *leases, nsec_t now, struct err *e)
 {
     sqlite3_stmt *st = query(db, SQLITE_DB_LEASES);
@@ -689,7 +688,7 @@ static void sqlite_db_commit(struct sqlite_db *db, struct list *jobs)
         commit_alone(db, job);
 }
 
-/* ---- opening -------------------------------------------------------------------------------- */
+/* ---- preparing ------------------------------------------------------------------------------- */
 
 static int prepare(struct sqlite_db *db, struct err *e)
 {
@@ -736,7 +735,7 @@ static void sqlite_db_close(struct sqlite_db *db)
     *db = (struct sqlite_db){.file = SQLITE_FILE_NULL};
 }
 
-/* ---- sqlite ---------------------------------------------------------------------------------- */
+/* ---- the store ------------------------------------------------------------------------------- */
 
 struct sqlite {
     struct store base;

@@ -1,6 +1,5 @@
 /*
- * sqlite.h - the embedded store: one SQLite file, and a thread that waits for the
- * disk.
+ * sqlite.h - the embedded store: one SQLite file, and a thread that waits for the disk.
  *
  * Write-ahead log, synchronous=FULL: what was committed survives the process and the machine.
  *
@@ -22,6 +21,7 @@ struct store;
  * @where:	the path; a new file is made where there is none
  * @now:	monotonic time, from which the leases found inside count
  *
- * Return: 0; -EINVAL without a path; else as sqlite_file_open(); negative errno with words.
+ * Return: 0; or negative errno with words: -EINVAL without a path, -EUCLEAN when the file is not
+ * sound or not ours, -EBUSY when another process has it.
  */
 int sqlite_open(struct store **ret, const char *where, nsec_t now, struct err *e);

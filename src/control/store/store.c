@@ -13,7 +13,7 @@
 #include "os/thread.h"
 #include "store/store_backend.h"
 
-/* ---- who is told of changes: the part of store_watch() that store_dispatch() calls ----------- */
+/* ---- watches: who is told of changes --------------------------------------------------------- */
 
 /*
  * Theory of operation. A watch that begins with the next change is told as changes come. One that
@@ -104,7 +104,7 @@ struct store_watch *store_watch_close(struct store_watch *w)
 }
 
 /* @item has changed: tell all watches that have its prefix. */
-static void store_watch__tell(struct store *s, const struct store_item *item)
+static void tell_watches(struct store *s, const struct store_item *item)
 {
     struct store_watch *w;
 
@@ -116,7 +116,7 @@ static void store_watch__tell(struct store *s, const struct store_item *item)
 }
 
 /* The CHANGES job of a watch is done: tell the watch. */
-static void store_watch__catch_up(struct store_job *job)
+static void end_catching_up(struct store_job *job)
 {
     struct store_watch *w = job->watch;
 
@@ -133,7 +133,7 @@ static void store_watch__catch_up(struct store_job *job)
 }
 
 /* Free the watches that were closed during store_dispatch(). */
-static void store_watch__free_closed(struct store *s)
+static void free_closed_watches(struct store *s)
 {
     struct store_watch *w;
     struct store_watch *tmp;
@@ -144,7 +144,7 @@ static void store_watch__free_closed(struct store *s)
     }
 }
 
-/* ---- store ----------------------------------------------------------------------------------- */
+/* ---- jobs, and who asked for them ------------------------------------------------------------ */
 
 /* Most answers that one store_dispatch() gives, so that other work on the loop is not held up. */
 #define DISPATCH_MAX 64
@@ -275,7 +275,7 @@ static void take_in(struct store *s, const struct store_job *job)
         /* Without memory for a lease its key stays too long, which is better than too short. */
         (void)leases_set(&s->leases, op->key, item.ttl_seconds, job->asked_at);
         if (job->took_effect[i] && !op->is_untold)
-            store_watch__tell(s, &item);
+            tell_watches(s, &item);
     }
 }
 
@@ -308,7 +308,7 @@ static void answer(struct store *s, struct store_job *job)
         s->bytes_pending -= job->bytes;
     }
     if (job->kind == STORE_JOB_CHANGES)
-        store_watch__catch_up(job);
+        end_catching_up(job);
     if (job->kind == STORE_JOB_COMMIT && !job->is_unasked)
         note_refusal(s, job);
     if (job->kind == STORE_JOB_COMMIT && job->r == 0)
@@ -339,7 +339,7 @@ void store_dispatch(struct store *s)
     if (job)
         store__wake(s);
     s->is_dispatching = false;
-    store_watch__free_closed(s);
+    free_closed_watches(s);
 }
 
 void store_wait(struct store *s)
@@ -403,7 +403,7 @@ struct store_refusal store_refusal(const struct store *s)
         .since = s->refused_since, .at = s->refused_at, .n = s->n_refused, .why = &s->refusal};
 }
 
-/* ---- store now ------------------------------------------------------------------------------- */
+/* ---- asking, and waiting for the answer ------------------------------------------------------ */
 
 /* A question whose answer is waited for. */
 struct waiting {

@@ -278,11 +278,10 @@ struct store_watch *store_watch_close(struct store_watch *w);
  */
 int store_copy(struct store *s, const char *path, store_done_fn done, void *ctx, struct err *e);
 
-/* ---- store now --------------------------------------------------------------------------------
- */
+/* ---- asking, and waiting for the answer ------------------------------------------------------ */
 
 /*
- * ask the store and wait for the answer: for programs that start or end, and for tests.
+ * For programs that start or end, and for tests.
  *
  * While a call waits, the answers of other requests are dispatched too. Do not use it from inside a
  * callback, or from a loop that serves others.

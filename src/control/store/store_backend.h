@@ -19,8 +19,8 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/containers.h"
+#include "base/err.h"
 #include "store/keys.h"
 #include "store/store.h"
 
@@ -142,6 +142,8 @@ nsec_t leases_due(const struct leases *l);
  */
 size_t leases_ended(const struct leases *l, nsec_t now, const char **ret, size_t cap);
 
+/* ---- a store --------------------------------------------------------------------------------- */
+
 /** What a back end does. */
 struct store_ops {
     /*
@@ -178,7 +180,7 @@ struct store {
     struct list finished;        /* of struct store_job: done, and not dispatched yet */
 };
 
-/* ---- for back ends ---- */
+/* ---- for back ends --------------------------------------------------------------------------- */
 
 /**
  * store__init() - the common part of an empty store
@@ -218,7 +220,7 @@ void store__count_relist(struct store *s);
 /** store__wake() - have store_dispatch() called again, and so turn(). Any thread. */
 void store__wake(struct store *s);
 
-/* ---- for store.c ---- */
+/* ---- for store.c ----------------------------------------------------------------------------- */
 
 /** store__check_key() - is @key at least @min bytes long, and a key? 0, or -EINVAL with words. */
 int store__check_key(const char *key, size_t min, struct err *e);

@@ -14,7 +14,7 @@
 #include "mesh/object/fields.h"
 #include "mesh/object/traffic.h"
 
-/* ---- price ----------------------------------------------------------------------------------- */
+/* ---- what bytes cost ------------------------------------------------------------------------- */
 
 #define GB 1e9
 
@@ -96,7 +96,7 @@ void price_add(struct price_sum *sum, const struct price_facts *facts, const cha
         add_leaving(sum, row_of(facts, facts->hub), bytes);
 }
 
-/* ---- spent ----------------------------------------------------------------------------------- */
+/* ---- how much of a budget is spent ----------------------------------------------------------- */
 
 static enum spent_level level_of(double share)
 {
@@ -154,7 +154,7 @@ json_t *spent_encode(const struct spent_list *list)
     return json;
 }
 
-/* ---- spent text ------------------------------------------------------------------------------ */
+/* ---- the same in words ----------------------------------------------------------------------- */
 
 static double number_of(const json_t *line, const char *name)
 {
@@ -197,7 +197,7 @@ void spent_format(struct str *out, const json_t *line)
         str_addf(out, "; its cap of %s has no effect", cap);
 }
 
-/* ---- ledger ---------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void part_deinit(struct ledger_part *p)
 {
@@ -400,7 +400,7 @@ json_t *ledger_encode(const struct ledger *l, const struct prices *prices, const
         json_object_get(answer, "budgets"));
 }
 
-/* ---- bytes and money as tables; see ledger.h ------------------------------------------------- */
+/* ---- bytes and money as tables --------------------------------------------------------------- */
 
 /* Disputes that are shown to people. */
 #define DISPUTES_SHOWN 8

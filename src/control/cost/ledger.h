@@ -24,8 +24,6 @@ struct str;
  * what the sender's row says of crossing a zone; on every other path what it says of leaving the
  * provider, with its NAT gateway. What is relayed the hub sends once more, at the price of the
  * hub's row. What a row does not say has no price, and is told apart: it is not taken for free.
- *
- * Pure.
  */
 
 /** By what prices are found. Borrowed. */
@@ -53,6 +51,8 @@ void price_sum_add(struct price_sum *sum, const struct price_sum *more);
  */
 void price_add(struct price_sum *sum, const struct price_facts *facts, const char *from,
     const char *to, enum path_kind path, uint64_t bytes);
+
+/* ---- the ledger ------------------------------------------------------------------------------ */
 
 /** One line. */
 struct ledger_line {
@@ -117,10 +117,6 @@ void ledger_format(struct str *out, const json_t *ledger);
 
 /* ---- how much of a budget (mesh/object/budget.h) is spent ------------------------------------ */
 
-/*
- * Pure.
- */
-
 /** The share from which on people are told that a budget comes to its end. */
 #define SPENT_NEAR 0.8
 
@@ -157,13 +153,7 @@ json_t *spent_encode(const struct spent_list *list);
  * "bytesPerDay" or "costPerDay", "capBitsPerSecond", "ignoredCap"}; a new reference. */
 json_t *spent_encode_one(const struct spent *s);
 
-/* ---- how much of a budget is spent, in words ------------------------------------------------- */
-
-/*
- * Pure.
- */
-
-/** spent_format() - appends "1.90 GB of 2.00 GB a day (95.0 %), near its end" and, when nodes are
- * slowed, "; at most 50Mbit a node now". @line: of spent_encode_one(), of which what is missing or
- * wrong is taken for 0. */
+/** spent_format() - appends "1.90 GB of 2.00 GB a day (95.0 %), near its end" and, of a budget that
+ * still says a cap, "; its cap of 50Mbit has no effect". @line: of spent_encode_one(), of which
+ * what is missing or wrong is taken for 0. */
 void spent_format(struct str *out, const json_t *line);

@@ -184,7 +184,9 @@ def test_a_reader_that_dozes_gets_a_new_snapshot(hub, lab):
                               SIGNERS[lab.host("a")].key.hex(), hub.socket, "1500"], timeout_s=90)
     # 7 MB were said; the queue keeps 1 MiB, the hub's socket 4 at most.
     seen = json.loads(done.out)
-    assert seen["snapshots"] == 2 and seen["puts"] < 1450
+    # One snapshot begins the watch; it may fall behind again after the one that it was owed, as
+    # the kernel takes from the hub what nobody reads yet.
+    assert 2 <= seen["snapshots"] <= 7 and seen["puts"] < 1450
 
 
 def test_watches_of_one_node_are_bounded(hub, lab):

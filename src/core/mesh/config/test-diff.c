@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -396,6 +397,172 @@ static void test_only_the_rate_that_differs(void **state)
     wg_config_deinit(&have);
 }
 
+/* A peer that has one thing beside its key and its block, and how a change says that it has. */
+static const struct {
+    const char *name;
+    struct wg_peer peer;
+    size_t flag; /* of the change, by its offset */
+} fields[] = {
+    {"psk", {.psk = {{1}}}, offsetof(struct diff_peer, set_psk)},
+    {"endpoint", {.endpoint = {.addr = {.b = {[15] = 1}}, .port = 7}},
+        offsetof(struct diff_peer, set_endpoint)},
+    {"keepalive", {.keepalive = 1}, offsetof(struct diff_peer, set_keepalive)},
+    {"cipher", {.cipher = {AEAD_CIPHER_AES256GCM, false}}, offsetof(struct diff_peer, set_cipher)},
+    {"pin", {.pin = PIN_SESSION}, offsetof(struct diff_peer, set_pin)},
+    {"relayed", {.is_relayed = true}, offsetof(struct diff_peer, set_relayed)},
+    {"mtu", {.mtu = 1}, offsetof(struct diff_peer, set_mtu)},
+    {"rate", {.rate = 1}, offsetof(struct diff_peer, set_rate)},
+};
+
+#define N_FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+static struct wg_config config_of(struct wg_peer p, unsigned block)
+{
+    struct wg_config c = WG_CONFIG_NULL;
+    struct ip_prefix allowed = block_of(block);
+
+    p.key = key_of(1);
+    assert_int_equal(wg_peer_allow(&p, &allowed), 0);
+    assert_int_equal(wg_config_add(&c, &p), 0);
+    return c;
+}
+
+/* The change of the one peer has no flag but @field's, or none with N_FIELDS, and @allowed. */
+static void assert_flags(const struct diff_peer *change, size_t field, bool allowed)
+{
+    for (size_t i = 0; i < N_FIELDS; i++)
+        if (((const bool *)((const char *)change + fields[i].flag))[0] != (i == field))
+            fail_msg("%s, of a peer with %s alone", fields[i].name,
+                field < N_FIELDS ? fields[field].name : "nothing");
+    assert_int_equal(change->set_allowed, allowed);
+}
+
+/* From @have (NULL: no peer) to @want; @n_peers changes, the first of them into @ret. */
+static void change(const struct wg_config *have, const struct wg_config *want, size_t n_peers,
+    enum diff_op op, struct diff *ret)
+{
+    struct wg_config none = WG_CONFIG_NULL;
+
+    assert_int_equal(diff_make(ret, have ? have : &none, want, NULL), 0);
+    assert_int_equal(ret->n_peers, n_peers);
+    assert_int_equal(diff_is_empty(ret), n_peers == 0);
+    if (n_peers == 0)
+        return;
+    assert_int_equal(ret->peers[0].op, op);
+    assert_true(x25519_public_equal(&ret->peers[0].peer.key, &want->peers[0].key));
+    assert_true(wg_peer_allows_equal(&ret->peers[0].peer, &want->peers[0]));
+}
+
+static void test_each_field_is_set_for_itself(void **state)
+{
+    for (size_t i = 0; i <= N_FIELDS; i++) {
+        struct wg_config bare = config_of((struct wg_peer)WG_PEER_NULL, 1);
+        struct wg_config moved = config_of((struct wg_peer)WG_PEER_NULL, 2);
+        struct wg_config with =
+            config_of(i < N_FIELDS ? fields[i].peer : (struct wg_peer)WG_PEER_NULL, 1);
+        bool is_endpoint = i < N_FIELDS && strcmp(fields[i].name, "endpoint") == 0;
+        struct diff d = DIFF_NULL;
+
+        /* A peer that is added is told what it has, and its blocks always. */
+        change(NULL, &with, 1, DIFF_OP_ADD, &d);
+        assert_flags(&d.peers[0], i, true);
+        diff_deinit(&d);
+        /* One that is there is told what it has not yet, and what it must lose. */
+        change(&bare, &with, i < N_FIELDS, DIFF_OP_UPDATE, &d);
+        if (i < N_FIELDS)
+            assert_flags(&d.peers[0], i, false);
+        diff_deinit(&d);
+        change(&with, &bare, i < N_FIELDS && !is_endpoint, DIFF_OP_UPDATE, &d);
+        if (i < N_FIELDS && !is_endpoint)
+            assert_flags(&d.peers[0], i, false);
+        diff_deinit(&d);
+        change(&bare, &moved, 1, DIFF_OP_UPDATE, &d);
+        assert_flags(&d.peers[0], N_FIELDS, true);
+        diff_deinit(&d);
+        wg_config_deinit(&bare);
+        wg_config_deinit(&moved);
+        wg_config_deinit(&with);
+    }
+}
+
+/* A port that is wanted, and any port where the one that was had is not to be had any more. */
+static void test_a_port_is_given_up_where_it_fails(void **state)
+{
+    static const struct {
+        uint16_t have;
+        unsigned failed;
+        uint16_t want;
+        bool is_set;
+    } cases[] = {
+        {51820, 0, 51820, false},
+        {51820, 0, 51821, true},
+        {51820, EADDRINUSE, 51820, false},
+        {51820, 0, 0, false},
+        {51820, EADDRINUSE, 0, true},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wg_config have = {
+            .listen_port = cases[i].have, .listen_errno = cases[i].failed, .fwmark = 3};
+        struct wg_config want = {.listen_port = cases[i].want, .fwmark = 3};
+        struct diff d = DIFF_NULL;
+
+        assert_int_equal(diff_make(&d, &have, &want, NULL), 0);
+        assert_int_equal(d.set_listen_port, cases[i].is_set);
+        assert_int_equal(diff_is_empty(&d), !cases[i].is_set);
+        assert_int_equal(d.listen_port, cases[i].want);
+        diff_deinit(&d);
+    }
+}
+
+/* What is of the interface alone, each by itself and with its value. */
+static void test_the_interface_itself(void **state)
+{
+    struct wg_config have = WG_CONFIG_NULL;
+    struct wg_config want = {.is_relay = true};
+    struct diff d = DIFF_NULL;
+
+    assert_int_equal(diff_make(&d, &have, &want, NULL), 0);
+    assert_true(d.set_relay && d.is_relay);
+    assert_false(diff_is_empty(&d) || d.set_fwmark || d.set_shows_dscp || d.set_key);
+    assert_int_equal(diff_make(&d, &want, &have, NULL), 0);
+    assert_true(d.set_relay && !d.is_relay);
+    want = (struct wg_config){.fwmark = 9};
+    assert_int_equal(diff_make(&d, &have, &want, NULL), 0);
+    assert_true(d.set_fwmark && d.fwmark == 9);
+    assert_false(diff_is_empty(&d) || d.set_relay || d.set_listen_port);
+    want = (struct wg_config){.shows_dscp = true};
+    assert_int_equal(diff_make(&d, &have, &want, NULL), 0);
+    assert_true(d.set_shows_dscp && d.shows_dscp);
+    assert_false(diff_is_empty(&d) || d.set_relay);
+}
+
+/* One change more than the first array has room for; each is as it was made. */
+static void test_many_changes(void **state)
+{
+    struct wg_config have = WG_CONFIG_NULL;
+    struct wg_config want = WG_CONFIG_NULL;
+    struct diff d = DIFF_NULL;
+
+    for (unsigned i = 0; i < 40; i++) {
+        struct wg_peer p = {.key = {.b = {(uint8_t)i}}, .keepalive = (uint16_t)(i + 1)};
+
+        assert_int_equal(wg_config_add(i < 20 ? &have : &want, &p), 0);
+    }
+    assert_int_equal(diff_make(&d, &have, &want, NULL), 0);
+    assert_int_equal(d.n_peers, 40);
+    /* Removals first. */
+    for (unsigned i = 0; i < 40; i++) {
+        assert_int_equal(d.peers[i].op, i < 20 ? DIFF_OP_REMOVE : DIFF_OP_ADD);
+        assert_int_equal(d.peers[i].peer.key.b[0], i);
+        assert_int_equal(d.peers[i].peer.keepalive, i < 20 ? 0 : i + 1);
+    }
+    diff_deinit(&d);
+    assert_true(diff_is_empty(&d));
+    wg_config_deinit(&have);
+    wg_config_deinit(&want);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +573,10 @@ int main(void)
         cmocka_unit_test(test_missing_key_is_set),
         cmocka_unit_test(test_any_port_is_content),
         cmocka_unit_test(test_only_the_rate_that_differs),
+        cmocka_unit_test(test_each_field_is_set_for_itself),
+        cmocka_unit_test(test_a_port_is_given_up_where_it_fails),
+        cmocka_unit_test(test_the_interface_itself),
+        cmocka_unit_test(test_many_changes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,10 @@
 
 #include <cmocka.h>
 
+#include "path/path_internal.h"
+#include "path/path_pair_internal.h"
+#include "path/paths_internal.h"
+#include "path/pmtu.h"
 #include "test/support/path_couple.h"
 
 #define MSEC NSEC_PER_MSEC
@@ -417,6 +421,391 @@ static void test_hub_absence_changes_nothing_direct(void **state)
     couple_stop(c);
 }
 
+/* ---- by the numbers ------------------------------------------------------------------------- */
+
+/* The end of a direct edge that chooses; both ends reach relay 5. What it has queued is taken. */
+static struct path *start_direct(struct couple *c)
+{
+    struct paths *p;
+    struct path_action action;
+    struct path *pp;
+    size_t cursor = 0;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    set_relay(c, 100 * MSEC);
+    couple_run_with_traffic(c, 3 * SEC);
+    couple_assert_direct(c);
+    p = c->nodes[0].paths;
+    while (paths_next(p, &action))
+        continue;
+    pp = container_of(htab_each(&p->by_key, &cursor, NULL), struct path, by_key);
+    assert_true(pp->nominates);
+    return pp;
+}
+
+static struct path_pair *chosen(struct path *pp)
+{
+    struct path_pair *pair = path__pair_of(pp, pp->choice.pair);
+
+    assert_non_null(pair);
+    return pair;
+}
+
+/* How many frames of that kind, with those flags, are to be sent. */
+static unsigned count_frames(const struct path *pp, enum path_frame_kind kind, uint8_t flags)
+{
+    const struct paths_queue *q = &pp->owner->queue;
+    unsigned n = 0;
+
+    for (size_t i = 0; i < q->n; i++) {
+        const struct paths_item *item = &q->items[(q->first + i) % q->cap];
+
+        n += item->action.kind == PATH_ACTION_SEND && item->frame.kind == kind &&
+             item->frame.flags == flags;
+    }
+    return n;
+}
+
+/* A direct path and a relay, as they were measured. */
+struct comparison {
+    const char *what;
+    unsigned rtt_ms;     /* of the direct path: the least of the last minute */
+    unsigned relayed_ms; /* of the relay, both ends' together; 0: not known */
+    unsigned n_known;    /* pings of the direct path; of them @lost, the newest in bit 0 */
+    uint64_t lost;
+    uint16_t mtu; /* inner bytes of what is sent; and what the relay carries, at each end */
+    uint16_t mtu_here;
+    uint16_t mtu_there;
+    bool has_no_relay;
+    bool is_direct_only;
+    bool is_better; /* the relay */
+};
+
+static const struct comparison comparisons[] = {
+    {.what = "half", .rtt_ms = 40, .relayed_ms = 20, .is_better = true},
+    {.what = "more than half", .rtt_ms = 40, .relayed_ms = 21},
+    {.what = "10 ms less", .rtt_ms = 16, .relayed_ms = 6, .is_better = true},
+    {.what = "9 ms less", .rtt_ms = 16, .relayed_ms = 7},
+    {.what = "longer", .rtt_ms = 10, .relayed_ms = 100},
+    {.what = "unknown", .rtt_ms = 900, .relayed_ms = 0},
+    {.what = "unusable", .rtt_ms = 900, .relayed_ms = 2, .has_no_relay = true},
+    {.what = "unwanted", .rtt_ms = 900, .relayed_ms = 2, .is_direct_only = true},
+    {.what = "a quarter lost",
+        .rtt_ms = 10,
+        .relayed_ms = 100,
+        .n_known = 20,
+        .lost = 0x1f0,
+        .is_better = true},
+    {.what = "less than a quarter lost",
+        .rtt_ms = 10,
+        .relayed_ms = 100,
+        .n_known = 20,
+        .lost = 0xf0},
+    {.what = "too few pings", .rtt_ms = 10, .relayed_ms = 100, .n_known = 19, .lost = 0x1f0},
+    {.what = "lost before the last eight",
+        .rtt_ms = 10,
+        .relayed_ms = 100,
+        .n_known = 20,
+        .lost = 0x1f00},
+    {.what = "one lost of the last eight",
+        .rtt_ms = 10,
+        .relayed_ms = 100,
+        .n_known = 20,
+        .lost = 0xf80,
+        .is_better = true},
+    {.what = "lost, and the relay unknown",
+        .rtt_ms = 10,
+        .relayed_ms = 0,
+        .n_known = 20,
+        .lost = 0xfff},
+    {.what = "lost, and no relay",
+        .rtt_ms = 10,
+        .relayed_ms = 100,
+        .n_known = 20,
+        .lost = 0xfff,
+        .has_no_relay = true},
+    {.what = "lost, and the relay unwanted",
+        .rtt_ms = 10,
+        .relayed_ms = 100,
+        .n_known = 20,
+        .lost = 0xfff,
+        .is_direct_only = true},
+    {.what = "carries as much",
+        .rtt_ms = 40,
+        .relayed_ms = 20,
+        .mtu = 1400,
+        .mtu_here = 1400,
+        .mtu_there = 1401,
+        .is_better = true},
+    {.what = "carries less here",
+        .rtt_ms = 40,
+        .relayed_ms = 20,
+        .mtu = 1400,
+        .mtu_here = 1399,
+        .mtu_there = 1400},
+    {.what = "carries less there",
+        .rtt_ms = 40,
+        .relayed_ms = 20,
+        .mtu = 1400,
+        .mtu_here = 1400,
+        .mtu_there = 1399},
+    {.what = "carries what everything does",
+        .rtt_ms = 40,
+        .relayed_ms = 20,
+        .mtu = PMTU_INNER_FLOOR,
+        .is_better = true},
+    {.what = "is not known to carry more",
+        .rtt_ms = 40,
+        .relayed_ms = 20,
+        .mtu = PMTU_INNER_FLOOR + 1},
+};
+
+static void measure(struct path *pp, const struct comparison *as)
+{
+    struct path_pair *pair = chosen(pp);
+    struct path_relay *here = &pp->owner->self.relays[0];
+    struct path_relay *there = &pp->side.relays[0];
+
+    pair->recent.values[0] = as->rtt_ms * MSEC;
+    pair->recent.values[1] = 0;
+    pair->n_known = as->n_known;
+    pair->lost = as->lost;
+    pp->choice.mtu = as->mtu;
+    pp->choice.stay_until = 0;
+    pp->peer.policy = as->is_direct_only ? PATH_POLICY_DIRECT : PATH_POLICY_AUTO;
+    pp->owner->relay_is_usable = !as->has_no_relay;
+    here->rtt = as->relayed_ms != 0 ? 1 * MSEC : 0;
+    here->mtu = as->mtu_here;
+    there->rtt = as->relayed_ms != 0 ? (as->relayed_ms - 1) * MSEC : 0;
+    there->mtu = as->mtu_there;
+}
+
+/* The second measurement in a row decides. */
+static void test_when_a_relay_is_better(void **state)
+{
+    for (size_t i = 0; i < sizeof(comparisons) / sizeof(comparisons[0]); i++) {
+        const struct comparison *as = &comparisons[i];
+        struct couple *c = &couple;
+        struct path *pp = start_direct(c);
+        struct path_pair *pair = chosen(pp);
+
+        measure(pp, as);
+        path__on_measured(pp, pair, c->now);
+        if (pp->choice.pair != pair->id || pair->record.n_better != as->is_better)
+            fail_msg("%s: once", as->what);
+        path__on_measured(pp, pair, c->now);
+        if ((pp->choice.pair == 0) != as->is_better)
+            fail_msg("%s: twice", as->what);
+        couple_stop(c);
+    }
+}
+
+static void test_what_is_left_for_a_better_relay(void **state)
+{
+    static const struct comparison better = {.rtt_ms = 40, .relayed_ms = 20};
+    static const struct comparison worse = {.rtt_ms = 40, .relayed_ms = 30};
+    struct couple *c = &couple;
+    struct path *pp = start_direct(c);
+    struct path_pair *pair = chosen(pp);
+
+    /* Not twice in a row. */
+    measure(pp, &better);
+    path__on_measured(pp, pair, c->now);
+    measure(pp, &worse);
+    path__on_measured(pp, pair, c->now);
+    measure(pp, &better);
+    path__on_measured(pp, pair, c->now);
+    assert_int_equal(pp->choice.pair, pair->id);
+    /* Nor as long as it stays because it has come back from one. */
+    pp->choice.stay_until = c->now + 1;
+    path__on_measured(pp, pair, c->now);
+    assert_int_equal(pair->record.n_better, 0);
+    path__on_measured(pp, pair, c->now + 1);
+    assert_int_equal(pair->record.n_better, 1);
+    pp->choice.n_returns = 3;
+    path__on_measured(pp, pair, c->now + 1);
+    assert_int_equal(pp->choice.pair, 0);
+    assert_true(pp->choice.has_left && pp->choice.is_worse);
+    assert_int_equal(pp->choice.n_returns, 3);
+    assert_int_equal(pair->record.n_better, 0);
+    assert_true(pair->record.free_at == c->now + 1 + 4 * SEC);
+    assert_int_equal(count_frames(pp, PATH_FRAME_LEAVE, PATH_FRAME_WORSE), 2);
+    couple_stop(c);
+}
+
+/* Who has stayed for long enough begins with the shortest stay again. */
+static void test_a_long_stay_is_a_new_beginning(void **state)
+{
+    static const struct comparison better = {.rtt_ms = 40, .relayed_ms = 20};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct couple *c = &couple;
+        struct path *pp = start_direct(c);
+        struct path_pair *pair = chosen(pp);
+        nsec_t now = 1000 * SEC;
+
+        measure(pp, &better);
+        pp->choice.stay_until = now - 300 * SEC + 1 - i;
+        pp->choice.n_returns = 3;
+        path__on_measured(pp, pair, now);
+        path__on_measured(pp, pair, now);
+        assert_int_equal(pp->choice.pair, 0);
+        assert_int_equal(pp->choice.n_returns, i == 0 ? 3 : 0);
+        couple_stop(c);
+    }
+}
+
+/* What the end of a direct path has to do for the relay, of the kinds USE, CLOSE and EVENT. */
+struct left {
+    struct path_action use;
+    unsigned n_uses;
+    unsigned n_closed;
+    uint32_t closed;
+    unsigned n_events;
+    char text[PATH_TEXT_MAX];
+};
+
+static struct left take_left(struct path *pp)
+{
+    struct left left = {.n_uses = 0};
+    struct path_action a;
+
+    while (paths_next(pp->owner, &a)) {
+        if (a.kind == PATH_ACTION_USE) {
+            left.use = a;
+            left.n_uses++;
+        }
+        if (a.kind == PATH_ACTION_CLOSE) {
+            left.closed = a.socket;
+            left.n_closed++;
+        }
+        if (a.kind == PATH_ACTION_EVENT) {
+            left.n_events++;
+            assert_false(a.is_warning);
+            (void)strncat(left.text, a.text, sizeof(left.text) - strlen(left.text) - 1);
+        }
+    }
+    return left;
+}
+
+/* As if more was known of the direct path than a new one has. */
+static void burden(struct path *pp, nsec_t now)
+{
+    pp->choice.sent.pair = pp->choice.received.pair = pp->choice.pair;
+    pp->choice.mtu = 1400;
+    pp->choice.choose_at = pp->choice.alarm_at = now;
+    pp->relay.move_at = now;
+    pp->slot.next_at = NSEC_NEVER;
+    pp->guess.n_tried = 3;
+}
+
+static void assert_unburdened(const struct path *pp, nsec_t now)
+{
+    assert_int_equal(pp->choice.pair, 0);
+    assert_int_equal(pp->choice.sent.pair, 0);
+    assert_int_equal(pp->choice.received.pair, 0);
+    assert_int_equal(pp->choice.mtu, 0);
+    assert_true(pp->choice.since == now);
+    assert_true(pp->choice.choose_at == NSEC_NEVER);
+    assert_true(pp->liveness.next_at == NSEC_NEVER);
+    assert_true(pp->relay.move_at == NSEC_NEVER);
+    assert_true(pp->slot.next_at > now && pp->slot.next_at < NSEC_NEVER);
+}
+
+static void test_from_the_pair_to_the_relay(void **state)
+{
+    struct couple *c = &couple;
+    struct path *pp = start_direct(c);
+    uint64_t switches = pp->owner->counters.switches;
+    nsec_t now = 1000 * SEC;
+    struct path_side *self = &pp->owner->self;
+    struct left left;
+
+    /* Of two relays the second is the better one. */
+    self->relays[1] = self->relays[0];
+    self->relays[1].key = relay_key(6);
+    self->n_relays = 2;
+    pp->side.relays[1] = pp->side.relays[0];
+    pp->side.relays[1].key = relay_key(6);
+    pp->side.n_relays = 2;
+    self->relays[1].rtt = pp->side.relays[1].rtt = 7 * MSEC;
+    burden(pp, now);
+    pp->choice.since = now - 300 * SEC;
+    path__use_relay(pp, "because", now);
+    assert_unburdened(pp, now);
+    assert_true(pp->choice.alarm_at == NSEC_NEVER);
+    assert_true(x25519_public_equal(&pp->relay.key, &self->relays[1].key));
+    /* It has lasted: guesses that were in vain before it are forgotten. */
+    assert_int_equal(pp->guess.n_tried, 0);
+    assert_true(pp->owner->counters.switches == switches + 1);
+    left = take_left(pp);
+    assert_int_equal(left.n_uses, 1);
+    assert_int_equal(left.use.path, PATH_KIND_RELAY);
+    assert_true(x25519_public_equal(&left.use.via.key, &self->relays[1].key));
+    assert_true(left.use.via.rtt == 14 * MSEC);
+    assert_true(endpoint_is_none(&left.use.remote));
+    assert_false(left.use.is_followed);
+    assert_int_equal(left.n_closed, 0);
+    assert_int_equal(left.n_events, 1);
+    assert_string_equal(left.text, "b: because");
+    couple_stop(c);
+}
+
+/* It is nothing to tell of, and no change of the path that is counted. */
+static void test_to_the_relay_without_a_word(void **state)
+{
+    struct couple *c = &couple;
+    struct path *pp = start_direct(c);
+    uint64_t switches = pp->owner->counters.switches;
+    nsec_t now = 1000 * SEC;
+    struct left left;
+
+    burden(pp, now);
+    pp->choice.since = now - 300 * SEC + 1;
+    pp->peer.policy = PATH_POLICY_DIRECT;
+    path__use_relay(pp, NULL, now);
+    assert_unburdened(pp, now);
+    /* People are told after a while. */
+    assert_true(pp->choice.alarm_at == now + 30 * SEC);
+    assert_int_equal(pp->guess.n_tried, 3);
+    assert_true(pp->owner->counters.switches == switches);
+    left = take_left(pp);
+    assert_int_equal(left.n_uses, 1);
+    assert_int_equal(left.n_events, 0);
+    /* A relay that has been used for that long is no path that has lasted. */
+    pp->choice.since = now - 300 * SEC;
+    path__use_relay(pp, NULL, now);
+    assert_int_equal(pp->guess.n_tried, 3);
+    /* An edge that is off has none. */
+    (void)take_left(pp);
+    pp->peer.policy = PATH_POLICY_OFF;
+    path__use_relay(pp, NULL, now);
+    left = take_left(pp);
+    assert_int_equal(left.use.path, PATH_KIND_NONE);
+    assert_true(pp->slot.next_at == NSEC_NEVER);
+    couple_stop(c);
+}
+
+/* A socket that was opened for the pair alone is closed with it. */
+static void test_the_socket_of_a_pair_that_is_left(void **state)
+{
+    struct couple *c = &couple;
+    struct path *pp = start_direct(c);
+    struct left left;
+
+    chosen(pp)->socket = 9;
+    pp->owner->guessing.n_sockets = 1;
+    path__use_relay(pp, "because", c->now);
+    left = take_left(pp);
+    assert_int_equal(left.n_closed, 1);
+    assert_int_equal(left.closed, 9);
+    assert_int_equal(pp->owner->guessing.n_sockets, 0);
+    for (unsigned i = 0; i < pp->pairs.n; i++)
+        assert_int_equal(pp->pairs.items[i].socket, PATH_SOCKET_MAIN);
+    couple_stop(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +827,12 @@ int main(void)
         cmocka_unit_test(test_better_path_is_taken_soon),
         cmocka_unit_test(test_first_answers_do_not_decide_for_the_relay),
         cmocka_unit_test(test_hub_absence_changes_nothing_direct),
+        cmocka_unit_test(test_when_a_relay_is_better),
+        cmocka_unit_test(test_what_is_left_for_a_better_relay),
+        cmocka_unit_test(test_a_long_stay_is_a_new_beginning),
+        cmocka_unit_test(test_from_the_pair_to_the_relay),
+        cmocka_unit_test(test_to_the_relay_without_a_word),
+        cmocka_unit_test(test_the_socket_of_a_pair_that_is_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -410,6 +410,218 @@ static void test_answers_out_of_bounds(void **state)
     }
 }
 
+/* ---- step by step --------------------------------------------------------------------------- */
+
+#define T0            (100 * NSEC_PER_SEC)
+#define RTT           (20 * MSEC)
+#define PROBES(...)   ((const uint16_t[]){__VA_ARGS__, 0})
+#define NO_PROBES     ((const uint16_t[]){0})
+#define LATER_ROUND   (250 * MSEC) /* that long is waited for answers once the RTT is known */
+#define AFTER_ANSWER  (2 * RTT + 100 * MSEC)
+#define ALL_FROM_1380 1380, 1400, 1420, 1440, 1450, 1460, 1480, 1492, 1500
+
+/* Exactly these probes are sent at @now. */
+static void assert_probes(struct pmtu *p, nsec_t now, const uint16_t *sizes)
+{
+    struct pmtu_action action;
+    unsigned n = 0;
+
+    while (pmtu_next(p, now, &action))
+        if (action.kind == PMTU_ACTION_PROBE) {
+            assert_int_equal(action.probe.size, sizes[n]);
+            assert_int_equal(action.probe.epoch, p->epoch);
+            assert_true(action.probe.sent_at == now);
+            n++;
+        }
+    assert_int_equal(sizes[n], 0);
+}
+
+/* Nothing is to be done before @at, which is when the round ends; then these probes are sent. */
+static void assert_round(struct pmtu *p, nsec_t at, const uint16_t *sizes)
+{
+    assert_true(pmtu_due(p) == at);
+    assert_probes(p, at - 1, NO_PROBES);
+    assert_probes(p, at, sizes);
+}
+
+/* The other end has got a probe of that size, which was sent a round trip ago. */
+static void answer(struct pmtu *p, uint16_t size, nsec_t now)
+{
+    struct pmtu_probe probe = {size, p->epoch, now - RTT};
+
+    pmtu_on_answer(p, &probe, now);
+}
+
+static void begin(struct pmtu *p)
+{
+    pmtu_init(p, &ethernet);
+    pmtu_on_path(p, &ethernet, T0);
+    assert_probes(p, T0, PROBES(1200, 1280, ALL_FROM_1380));
+}
+
+/* Without any answer from now on; returns when it has settled. */
+static nsec_t settle_unanswered(struct pmtu *p)
+{
+    struct pmtu_action action;
+    nsec_t now = 0;
+
+    while (p->state != PMTU_STATE_SETTLED) {
+        now = pmtu_due(p);
+        assert_true(now < 2 * T0);
+        while (pmtu_next(p, now, &action))
+            continue;
+    }
+    return now;
+}
+
+static void assert_settled(const struct pmtu *p, uint16_t size, nsec_t raise_at)
+{
+    assert_int_equal(p->state, PMTU_STATE_SETTLED);
+    assert_int_equal(p->size, size);
+    assert_int_equal(p->next, 0);
+    assert_true(p->raise_at == raise_at);
+    assert_true(p->is_measured);
+    assert_int_equal(p->doubted, 0);
+    assert_true(p->quiet_for == 0);
+}
+
+/* Two rounds that bring nothing new are waited for, and the second one is a reason to use less. */
+static void test_rounds_of_a_sweep(void **state)
+{
+    struct pmtu p;
+    nsec_t now = T0 + RTT;
+
+    begin(&p);
+    answer(&p, 1400, now);
+    now += AFTER_ANSWER;
+    assert_round(&p, now, PROBES(1420, 1440, 1500));
+    assert_int_equal(p.n_tries, 1);
+    assert_int_equal(p.size, 1480);
+    now += LATER_ROUND;
+    assert_round(&p, now, PROBES(1420, 1440, 1500));
+    assert_int_equal(p.n_tries, 2);
+    assert_int_equal(p.size, 1400);
+    assert_int_equal(p.told, 1400);
+    /* Halves between what passed and the next size, three times each. */
+    for (unsigned i = 0; i < 3; i++) {
+        now += LATER_ROUND;
+        assert_round(&p, now, PROBES(1408));
+        assert_int_equal(p.state, PMTU_STATE_BISECT);
+    }
+    now += LATER_ROUND;
+    assert_round(&p, now, NO_PROBES);
+    assert_settled(&p, 1400, now + 90 * NSEC_PER_SEC);
+}
+
+/* A round that proves a larger size counts as the first without a new one. */
+static void test_a_later_round_proves_more(void **state)
+{
+    struct pmtu p;
+    nsec_t now = T0 + RTT;
+
+    begin(&p);
+    answer(&p, 1400, now);
+    now += AFTER_ANSWER;
+    assert_round(&p, now, PROBES(1420, 1440, 1500));
+    answer(&p, 1440, now + RTT);
+    now += RTT + AFTER_ANSWER;
+    assert_round(&p, now, PROBES(1450, 1460, 1500));
+    assert_int_equal(p.n_tries, 1);
+    assert_int_equal(p.size, 1480);
+}
+
+/* Nothing was heard of the first round at all: the next one that is heard of is the first. */
+static void test_a_lost_round_is_no_try(void **state)
+{
+    struct pmtu p;
+    nsec_t now = T0 + NSEC_PER_SEC;
+
+    begin(&p);
+    assert_round(&p, now, PROBES(1200, 1280, 1500));
+    assert_int_equal(p.n_tries, 1);
+    answer(&p, 1280, now + RTT);
+    now += RTT + AFTER_ANSWER;
+    assert_round(&p, now, PROBES(ALL_FROM_1380));
+    assert_int_equal(p.n_tries, 0);
+    assert_int_equal(p.size, 1480);
+}
+
+/* Without any answer nothing is known: the size stays, and the sweep is repeated. */
+static void test_silence_says_nothing_of_sizes(void **state)
+{
+    struct pmtu p;
+    nsec_t now = T0;
+
+    begin(&p);
+    for (unsigned i = 1; i <= 2; i++) {
+        now += NSEC_PER_SEC;
+        assert_round(&p, now, PROBES(1200, 1280, 1500));
+        assert_int_equal(p.n_tries, i);
+        assert_int_equal(p.size, 1480);
+    }
+    now += NSEC_PER_SEC;
+    assert_round(&p, now, NO_PROBES);
+    assert_int_equal(p.state, PMTU_STATE_SILENT);
+    assert_true(p.quiet_for == NSEC_PER_SEC);
+    now += NSEC_PER_SEC;
+    assert_round(&p, now, PROBES(1200, 1280, ALL_FROM_1380));
+    answer(&p, 1500, now + RTT);
+    /* There is no larger size to be tried later. */
+    assert_settled(&p, 1500, NSEC_NEVER);
+}
+
+/* The largest size is answered while smaller ones wait to be sent: they need not be any more. */
+static void test_an_answer_before_all_is_sent(void **state)
+{
+    struct pmtu_action action;
+    struct pmtu p;
+
+    pmtu_init(&p, &ethernet);
+    pmtu_on_path(&p, &ethernet, T0);
+    do
+        assert_true(pmtu_next(&p, T0, &action));
+    while (action.kind != PMTU_ACTION_PROBE);
+    assert_int_equal(p.next, 1280);
+    answer(&p, 1500, T0 + RTT);
+    assert_settled(&p, 1500, NSEC_NEVER);
+    assert_probes(&p, T0 + RTT, NO_PROBES);
+}
+
+/* The size in use is not confirmed: a sweep up to it begins at once. */
+static nsec_t begin_doubt(struct pmtu *p, nsec_t now)
+{
+    nsec_t at = p->confirmed_at + 4 * NSEC_PER_SEC;
+
+    pmtu_on_data(p, true, true, now);
+    assert_round(p, at, PROBES(p->size));
+    assert_int_equal(p->state, PMTU_STATE_CONFIRM);
+    at += LATER_ROUND;
+    assert_round(p, at, PROBES(1200, 1280, 1380, 1400));
+    assert_int_equal(p->doubted, 1400);
+    return at;
+}
+
+/* A larger size is tried again after 90 s, or after 60 s where it was only just given up. */
+static void test_when_a_larger_size_is_tried_again(void **state)
+{
+    struct pmtu p;
+    nsec_t now;
+
+    begin(&p);
+    answer(&p, 1400, T0 + RTT);
+    now = settle_unanswered(&p);
+    assert_settled(&p, 1400, now + 90 * NSEC_PER_SEC);
+    /* It passes after all. */
+    now = begin_doubt(&p, now) + RTT;
+    answer(&p, 1400, now);
+    assert_settled(&p, 1400, now + 90 * NSEC_PER_SEC);
+    /* It does not: less does. */
+    now = begin_doubt(&p, now) + RTT;
+    answer(&p, 1380, now);
+    now = settle_unanswered(&p);
+    assert_settled(&p, 1380, now + 60 * NSEC_PER_SEC);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +637,12 @@ int main(void)
         cmocka_unit_test(test_another_path_starts_anew),
         cmocka_unit_test(test_other_ceiling),
         cmocka_unit_test(test_answers_out_of_bounds),
+        cmocka_unit_test(test_rounds_of_a_sweep),
+        cmocka_unit_test(test_a_later_round_proves_more),
+        cmocka_unit_test(test_a_lost_round_is_no_try),
+        cmocka_unit_test(test_silence_says_nothing_of_sizes),
+        cmocka_unit_test(test_an_answer_before_all_is_sent),
+        cmocka_unit_test(test_when_a_larger_size_is_tried_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -215,6 +215,47 @@ static void test_no_hub(void **state)
     end_world(w);
 }
 
+/* A handshake at @at with the hub, and what is to be done with the stream of events. */
+static enum hub_health_link link_after(struct world *w, nsec_t at)
+{
+    shake_hands(w, at);
+    return poll_at(w, at).link;
+}
+
+/* The session that a handshake renews was lost if it was younger than 100 s. */
+static void test_age_of_a_session(void **state)
+{
+    struct world *w = make_world();
+
+    /* The first one, even if the machine has only just started. */
+    assert_int_equal(link_after(w, 50 * SEC), HUB_HEALTH_LINK_POKE);
+    assert_int_equal(link_after(w, 150 * SEC), HUB_HEALTH_LINK_POKE);
+    assert_int_equal(link_after(w, 250 * SEC - 1), HUB_HEALTH_LINK_RESTART);
+    /* What is seen again is no new one. */
+    assert_int_equal(poll_at(w, 251 * SEC).link, HUB_HEALTH_LINK_KEEP);
+    /* Another engine has none; its first one renews nothing. The hub is nowhere else. */
+    w->has_route = false;
+    w->seen.handshake_at = 0;
+    assert_int_equal(poll_at(w, 252 * SEC).link, HUB_HEALTH_LINK_KEEP);
+    assert_int_equal(link_after(w, 253 * SEC), HUB_HEALTH_LINK_POKE);
+    end_world(w);
+}
+
+/* The first handshake after a move opens the stream again, whatever its age; the next do not. */
+static void test_handshakes_after_a_move(void **state)
+{
+    struct world *w = make_world();
+
+    assert_int_equal(link_after(w, 1000 * SEC), HUB_HEALTH_LINK_POKE);
+    w->health.has_moved = true;
+    assert_int_equal(poll_at(w, 1001 * SEC).link, HUB_HEALTH_LINK_KEEP);
+    assert_true(w->health.has_moved);
+    assert_int_equal(link_after(w, 1200 * SEC), HUB_HEALTH_LINK_RESTART);
+    assert_false(w->health.has_moved);
+    assert_int_equal(link_after(w, 1320 * SEC), HUB_HEALTH_LINK_POKE);
+    end_world(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +267,8 @@ int main(void)
         cmocka_unit_test(test_no_route_no_move),
         cmocka_unit_test(test_answer_from_elsewhere),
         cmocka_unit_test(test_no_hub),
+        cmocka_unit_test(test_age_of_a_session),
+        cmocka_unit_test(test_handshakes_after_a_move),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,12 +8,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "agent/paths/edge/edges.h"
 #include "agent/paths/edge/peer_table.h"
 #include "mesh/render/render.h"
+#include "os/log.h"
 #include "path/paths.h"
+#include "test/support/path_couple.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC NSEC_PER_SEC
@@ -38,16 +42,25 @@ static struct endpoint endpoint(const char *text)
 }
 
 /* Node @n finds paths; @run: as a relay, 0: it is none. */
-static void put_peer(struct snapshot *s, unsigned n, uint64_t run)
+static void put_peer_with_key(
+    struct snapshot *s, unsigned n, const struct x25519_public *key, uint64_t run)
 {
     struct object o = sample_node(n);
 
+    o.node.key = *key;
     o.node.side = calloc(1, sizeof(*o.node.side));
     assert_non_null(o.node.side);
     o.node.side->generation = 1;
     o.node.side->relay_run = run;
     o.node.relay = run != 0;
     sample_put(s, o);
+}
+
+static void put_peer(struct snapshot *s, unsigned n, uint64_t run)
+{
+    const struct x25519_public key = sample_key(n);
+
+    put_peer_with_key(s, n, &key, run);
 }
 
 /* n3 is a peer like any other, n4 and n5 are relays. This end has the smallest key. */
@@ -372,6 +385,136 @@ static void test_a_peer_that_goes(void **state)
     assert_null(peer_table_find(&w->e.peers, "n3"));
 }
 
+/* ---- what a path carries -------------------------------------------------------------------- */
+
+/* n3 is the other end of a real path, and answers. The world's own edges are not used. */
+static struct world *begin_couple(struct couple *c, uint64_t relay_run)
+{
+    static struct world w;
+    static const struct x25519_secret secret = {.b = {[0] = 8, [31] = 64}};
+    struct rng rng;
+
+    w = (struct world){.snapshot = sample_snapshot(3, SELF), .seed = 1};
+    rng = rng_seeded(&w.seed);
+    couple_start(c, PATH_POLICY_AUTO);
+    put_peer_with_key(&w.snapshot, 3, &c->nodes[1].key, relay_run);
+    w.snapshot.network.mtu = 1380;
+    w.paths = c->nodes[0].paths;
+    edges_init(&w.e, w.paths, &secret, &c->nodes[0].key, &rng);
+    edges_set_snapshot(&w.e, &w.snapshot, c->now);
+    c->has_v6 = true;
+    c->delay6 = 2 * COUPLE_DELAY;
+    couple_tell(c);
+    couple_run_with_traffic(c, 2 * SEC);
+    couple_assert_direct(c);
+    return &w;
+}
+
+static void end_couple(struct world *w, struct couple *c)
+{
+    edges_deinit(&w->e);
+    snapshot_deinit(&w->snapshot);
+    couple_stop(c);
+}
+
+static void take_changes(struct world *w, nsec_t now)
+{
+    (void)edges_take_changes(&w->e);
+    (void)edges_choose_relays(&w->e, now);
+}
+
+/* What edges_on_fits() writes into the log is put into @buf. */
+static void on_fits_logged(
+    struct world *w, const struct path_action *fits, nsec_t now, char buf[static 512])
+{
+    int file = memfd_create("log", 0);
+    int terminal = dup(STDERR_FILENO);
+    ssize_t n;
+
+    assert_true(file >= 0 && terminal >= 0);
+    assert_true(dup2(file, STDERR_FILENO) >= 0);
+    edges_on_fits(&w->e, fits, now);
+    assert_true(dup2(terminal, STDERR_FILENO) >= 0);
+    n = pread(file, buf, 511, 0);
+    assert_true(n >= 0);
+    buf[n] = '\0';
+    (void)close(file);
+    (void)close(terminal);
+}
+
+static void test_the_size_of_a_path(void **state)
+{
+    static struct couple c;
+
+    for (uint64_t relay_run = 0; relay_run < 2; relay_run++) {
+        struct world *w = begin_couple(&c, relay_run);
+        const struct couple_node *self = &c.nodes[0];
+        struct path_action fits;
+        char said[512];
+
+        take_changes(w, c.now);
+        edges_use_direct(&w->e, &self->use, &self->use.remote, c.now);
+        /* What every path carries; the sizes of links up to the network's are asked for. */
+        assert_int_equal(route(w, "n3").mtu, 1140);
+        take_changes(w, c.now);
+        couple_run(&c, 600 * MS);
+        assert_int_equal(self->n_fits, 6);
+        fits = self->fits;
+        assert_int_equal(fits.size, 1412);
+        on_fits_logged(w, &fits, c.now, said);
+        assert_int_equal(route(w, "n3").mtu, 1380);
+        assert_true(edges_take_changes(&w->e));
+        /* What a relay carries decides whether it is chosen. */
+        assert_int_equal(edges_choose_relays(&w->e, c.now), relay_run != 0);
+        assert_string_equal(said, "info: test: n3: the path carries packets of 1440 bytes\n");
+        /* The same answer again is none. */
+        on_fits_logged(w, &fits, c.now, said);
+        assert_false(edges_take_changes(&w->e));
+        assert_string_equal(said, "");
+        end_couple(w, &c);
+    }
+}
+
+/* Another way has to carry as much before it is taken. */
+static void test_another_path_carries_as_much(void **state)
+{
+    static struct couple c;
+    struct world *w = begin_couple(&c, 0);
+    const struct couple_node *self = &c.nodes[0];
+
+    edges_use_direct(&w->e, &self->use, &self->use.remote, c.now);
+    couple_run(&c, 600 * MS);
+    edges_on_fits(&w->e, &self->fits, c.now);
+    c.delay6 = 2 * MS;
+    c.hole6 = 1300;
+    couple_run_with_traffic(&c, 130 * SEC);
+    assert_true(endpoint_equal(&self->use.remote, &c.nodes[1].ep));
+    c.hole6 = 0;
+    couple_run_with_traffic(&c, 130 * SEC);
+    assert_true(endpoint_equal(&self->use.remote, &c.nodes[1].ep6));
+    end_couple(w, &c);
+}
+
+/* The paths know of no way to the peer yet, so no probe leaves, and no answer is waited for. */
+static void test_a_probe_that_is_not_sent(void **state)
+{
+    struct world *w = *state;
+    const struct pmtu_driver *pmtu;
+
+    go_direct(w, 3, "198.51.100.3:51820", T0);
+    pmtu = peer_table_find(&w->e.peers, "n3")->pmtu;
+    for (unsigned i = 0; i < PMTU_DRIVER_PROBES; i++)
+        assert_int_equal(pmtu->probes[i].probe.size, 0);
+    assert_int_equal(pmtu->pmtu.state, PMTU_STATE_SWEEP);
+    assert_int_equal(pmtu->pmtu.next, 0);
+    /* It is tried again, as one that was lost is. */
+    assert_true(edges_due(&w->e, T0) == T0 + SEC);
+    edges_tick(&w->e, T0 + SEC - 1);
+    assert_int_equal(pmtu->pmtu.n_tries, 0);
+    edges_tick(&w->e, T0 + SEC);
+    assert_int_equal(pmtu->pmtu.n_tries, 1);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -389,7 +532,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_what_a_relay_carries_is_no_direct_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_peer_that_goes, set_up, tear_down),
+        cmocka_unit_test(test_the_size_of_a_path),
+        cmocka_unit_test(test_another_path_carries_as_much),
+        cmocka_unit_test_setup_teardown(test_a_probe_that_is_not_sent, set_up, tear_down),
     };
 
+    log_init("test", LOG_LEVEL_INFO);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

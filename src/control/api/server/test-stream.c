@@ -177,6 +177,87 @@ static void test_twin(void **state)
     stream_deinit(&s);
 }
 
+static unsigned n_woken;
+
+static void count_wake(struct stream *s)
+{
+    n_woken++;
+}
+
+/* What a push changes, and what it leaves alone where it fails. */
+static void test_push(void **state)
+{
+    struct line *l = line_new("ab", 2);
+    struct stream s;
+
+    n_woken = 0;
+    stream_init(&s, nothing, nothing);
+    assert_true(stream_push(&s, l, 5));
+    assert_true(s.moved_at == 5);
+    s.wake = count_wake;
+    assert_true(stream_push(&s, l, 7));
+    assert_int_equal(n_woken, 1);
+    /* The time of the first: the queue was not empty since. */
+    assert_true(s.moved_at == 5);
+    assert_int_equal(s.n, 2);
+    assert_int_equal(s.bytes, 6);
+    assert_int_equal(l->refs, 3);
+    stream_end(&s);
+    n_woken = 0;
+    assert_false(stream_push(&s, l, 9));
+    assert_int_equal(n_woken, 0);
+    assert_int_equal(s.n, 2);
+    assert_int_equal(s.bytes, 6);
+    assert_int_equal(l->refs, 3);
+    stream_deinit(&s);
+    assert_int_equal(l->refs, 1);
+    line_unref(l);
+}
+
+/* A queue that is one byte short of being full takes a line, however long; a full one none. */
+static void test_full_by_bytes(void **state)
+{
+    struct line *small = line_new("", 0);
+    char *text = malloc(STREAM_BYTES_MAX);
+
+    memset(text, 'b', STREAM_BYTES_MAX);
+    for (unsigned is_full = 0; is_full < 2; is_full++) {
+        struct line *big = line_new(text, STREAM_BYTES_MAX - 2 + is_full);
+        struct stream s;
+
+        stream_init(&s, nothing, nothing);
+        assert_true(stream_push(&s, big, 5));
+        assert_int_equal(s.bytes, STREAM_BYTES_MAX - 1 + is_full);
+        assert_int_equal(stream_push(&s, small, 5), !is_full);
+        stream_deinit(&s);
+        line_unref(big);
+    }
+    free(text);
+    line_unref(small);
+}
+
+/* Lines stay in order when the array grows while its ring has turned. */
+static void test_growing_ring(void **state)
+{
+    char expected[128] = "";
+    struct stream s;
+
+    stream_init(&s, nothing, nothing);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(push(&s, "x", false));
+    assert_takes(&s, 4, "x\nx\n");
+    for (char c = 'a'; c <= 'k'; c++) {
+        char text[2] = {c, '\0'};
+
+        assert_true(push(&s, text, false));
+        append(expected, text, 1);
+        append(expected, "\n", 1);
+    }
+    assert_takes(&s, 2, "x\n");
+    assert_takes(&s, 99, expected);
+    stream_deinit(&s);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -185,6 +266,9 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_whole),
         cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_push),
+        cmocka_unit_test(test_full_by_bytes),
+        cmocka_unit_test(test_growing_ring),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -258,9 +258,19 @@ static void test_gather(void **state)
     assert_near(sync_gather(&m, nodes, 2, 1e6, SYNC_GLOO), 0.05 + 1e6 / rate);
     assert_true(
         sync_gather(&m, nodes, 4, 1e6, SYNC_GLOO) > sync_gather(&m, nodes, 3, 1e6, SYNC_GLOO));
-    assert_true(sync_gather(&m, nodes, 1, 1e6, SYNC_GLOO) == 0);
+    /* Nothing is to be passed on: no time passes, not even for latency. */
+    for (unsigned i = 0; i < SYNC_TRANSPORT_N; i++) {
+        enum sync_transport by = (enum sync_transport)i;
+
+        assert_true(sync_gather(&m, nodes, 0, 1e6, by) == 0);
+        assert_true(sync_gather(&m, nodes, 1, 1e6, by) == 0);
+        assert_true(sync_gather(&m, nodes, 4, 0, by) == 0);
+        assert_true(sync_gather(&m, nodes, 4, 1, by) > 0.075);
+    }
+    assert_near(sync_gather(&m, nodes, 2, 1e6, SYNC_NCCL), 0.025 + 1e6 / rate);
     m.links[1].one_bps = 0;
-    assert_true(isinf(sync_gather(&m, nodes, 2, 1e6, SYNC_GLOO)));
+    for (unsigned i = 0; i < SYNC_TRANSPORT_N; i++)
+        assert_true(isinf(sync_gather(&m, nodes, 2, 1e6, (enum sync_transport)i)));
     matrix_deinit(&m);
 }
 

@@ -22,15 +22,21 @@ def wait_for(condition: Callable[[], object], deadline_s: float, what: str) -> o
     In vain it waits PATIENCE times as long as the deadline says.  `what` completes the sentence
     "waited N s for ...".  An exception from `condition` is not caught: it is a failure, not a
     reason to wait on.
+
+    A look that starts programs takes from the tests that run beside this one. So it is repeated
+    less often the more it costs, once it has been waited for some seconds: what is measured by
+    waiting is late by a twentieth at most.
     """
     patience_s = PATIENCE * deadline_s
-    end = time.monotonic() + patience_s
+    start = time.monotonic()
     pause = 0.005
     while True:
+        began = time.monotonic()
         value = condition()
         if value:
             return value
-        if time.monotonic() >= end:
+        now = time.monotonic()
+        if now - start >= patience_s:
             raise ConditionError(f"waited {patience_s:g} s for {what}, in vain")
-        time.sleep(pause)
+        time.sleep(max(pause, min(10 * (now - began), (now - start) / 20, 0.5)))
         pause = min(pause * 2, 0.1)

@@ -4,16 +4,14 @@
     machine = Chroot(lab.host("a"), base, packages)
     machine.run(["apt-get", "install", "-y", "./weft.deb"])
 
-The root is made by mmdebstrap once and kept in build/vm, with the packages that Weft depends on as
+The root is made by mmdebstrap once and kept (image.KEPT), with the packages that Weft depends on as
 files in its apt source, not installed.  Each host has it below an overlay of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,23 +45,15 @@ def base(packages: Packages) -> Path:
     """The folder of the root, from the cache or made now."""
     needed = _needed(packages.weft)
     digest = hashlib.sha256(repr((needed, SUITE)).encode()).hexdigest()[:16]
-    path = image.CACHE / f"chroot-{digest}"
-    if not path.exists():
-        _make(path, needed)
-    return path
+    return image.once(image.KEPT / f"chroot-{digest}", lambda draft: _make(draft, needed))
 
 
-def _make(path: Path, needed: list[str]) -> None:
-    draft = path.with_suffix(f".{os.getpid()}")
+def _make(draft: Path, needed: list[str]) -> None:
     get = ("APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get --yes --download-only install "
            f"{' '.join(needed)}")
     keep = f'mkdir -p "$1/{REPOSITORY}" && mv "$1"/var/cache/apt/archives/*.deb "$1/{REPOSITORY}"'
-    try:
-        image.run(["mmdebstrap", "--quiet", "--variant=apt", f"--customize-hook={get}",
-                   f"--customize-hook={keep}", SUITE, draft, "-"], stdin=sources())
-        draft.rename(path)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    image.run(["mmdebstrap", "--quiet", "--variant=apt", f"--customize-hook={get}",
+               f"--customize-hook={keep}", SUITE, draft, "-"], stdin=sources())
 
 
 class Chroot:

@@ -1,13 +1,12 @@
 """Debian's root file system with systemd, for a machine that runs the shipped units.
 
-It is installed by mmdebstrap from Debian's packages, once, and kept in build/vm.  What one test
+It is installed by mmdebstrap from Debian's packages, once, and kept (image.KEPT).  What one test
 needs besides is installed into a copy.  Machines write to layers or copies that are gone with them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -40,33 +39,22 @@ def why_not(weft: Path, more: Sequence[str] = ()) -> str | None:
 def tree(weft: Path, more: Sequence[str] = ()) -> Path:
     """A folder with all that the program needs and @more packages, from the cache or made now."""
     packages = sorted({*PACKAGES, *_run_time_packages(), *_libraries(weft)})
-    base = _kept(packages)
-    if not base.exists():
-        _install(base, packages)
-    path = _kept(packages, sorted(more)) if more else base
-    if not path.exists():
-        _add(path, base, more)
-    return path
+    base = image.once(_kept(packages), lambda draft: _install(draft, packages))
+    if not more:
+        return base
+    return image.once(_kept(packages, sorted(more)), lambda draft: _add(draft, base, more))
 
 
 def _kept(*what: list[str]) -> Path:
     digest = hashlib.sha256(repr((*what, SUITE)).encode()).hexdigest()[:16]
-    return image.CACHE / f"root-{digest}"
+    return image.KEPT / f"root-{digest}"
 
 
 def file_system(weft: Path) -> Path:
     """The same in a file, for a virtual machine."""
     folder = tree(weft)
-    path = folder.with_suffix(".ext4")
-    if not path.exists():
-        draft = path.with_suffix(f".{os.getpid()}")
-        try:
-            image.run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", folder, draft,
-                       SIZE])
-            draft.rename(path)
-        finally:
-            draft.unlink(missing_ok=True)
-    return path
+    return image.once(folder.with_suffix(".ext4"), lambda draft: image.run(
+        ["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", folder, draft, SIZE]))
 
 
 def _run_time_packages() -> list[str]:
@@ -85,24 +73,17 @@ def _libraries(weft: Path) -> set[str]:
     return packages
 
 
-def _install(path: Path, packages: list[str]) -> None:
-    draft = path.with_suffix(f".{os.getpid()}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        image.run([
-            "mmdebstrap", "--quiet", "--variant=essential", f"--include={','.join(packages)}",
-            *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in UNREAD),
-            SUITE, draft, "-",
-        ], stdin=sources())
-        draft.rename(path)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+def _install(draft: Path, packages: list[str]) -> None:
+    image.run([
+        "mmdebstrap", "--quiet", "--variant=essential", f"--include={','.join(packages)}",
+        *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in UNREAD),
+        SUITE, draft, "-",
+    ], stdin=sources())
 
 
-def _add(path: Path, base: Path, packages: Sequence[str]) -> None:
+def _add(draft: Path, base: Path, packages: Sequence[str]) -> None:
     """A copy of @base with these packages, and what they depend on, as dpkg installs them."""
-    draft = path.with_suffix(f".{os.getpid()}")
-    debs = path.with_suffix(f".debs.{os.getpid()}")
+    debs = draft.with_suffix(".debs")
     try:
         image.run(["cp", "--archive", base, draft])
         (debs / "partial").mkdir(parents=True)
@@ -115,9 +96,7 @@ def _add(path: Path, base: Path, packages: Sequence[str]) -> None:
         ])
         image.run(["dpkg", f"--root={draft}", "--force-unsafe-io", "--install",
                    *sorted(debs.glob("*.deb"))])
-        draft.rename(path)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
         shutil.rmtree(debs, ignore_errors=True)
 
 

@@ -7,19 +7,27 @@ programs with their libraries.
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import hashlib
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
+# What has this tree's programs in it.
 CACHE = Path(__file__).resolve().parents[3] / "build/vm"
+# What has Debian's packages alone, and serves every tree.
+KEPT = Path(os.environ.get("VM_CACHE") or Path(
+    os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "weft/vm")).resolve()
 HERE = Path(__file__).resolve().parent
 INIT = HERE / "init.sh"
 SERVE = HERE / "serve.sh"
-DEADLINE_S = 300  # of one program, for it may have to download
+# Of one program, for it may have to download and install a system beside other tests: it only ends
+# what hangs.
+DEADLINE_S = 900
 METAPACKAGE = "linux-image-cloud-amd64"
 PROGRAMS = ("sh", "ip", "tc", "wg")
 TOOLS = ("qemu-system-x86_64", "apt-get", "dpkg", "busybox", "cpio", *PROGRAMS)
@@ -72,17 +80,42 @@ def why_not() -> str | None:
 
 def kernel() -> Kernel:
     """The kernel from the cache, or else from Debian."""
-    root = CACHE / "kernel"
-    if not root.exists():
-        draft = CACHE / f"kernel.{os.getpid()}"
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        run(["dpkg", "-x", _download(draft), draft])
-        try:
-            draft.rename(root)
-        except OSError:  # somebody else was faster
-            shutil.rmtree(draft)
-    return Kernel(root)
+    return Kernel(once(KEPT / "kernel", _fetch_kernel))
+
+
+def once(path: Path, make: Callable[[Path], None]) -> Path:
+    """@path, which `make` has made in another place the first time; others wait for it."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.with_name(f".{path.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                _make(path, make)
+    return path
+
+
+def _make(path: Path, make: Callable[[Path], None]) -> None:
+    draft = path.with_name(f"{path.name}.draft")
+    try:
+        _remove(draft)  # of a run that was ended
+        make(draft)
+        draft.rename(path)
+    finally:
+        _remove(draft)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _fetch_kernel(draft: Path) -> None:
+    draft.mkdir()
+    package = _download(draft)
+    run(["dpkg", "-x", package, draft])
+    package.unlink()
 
 
 def _download(folder: Path) -> Path:

@@ -18,6 +18,8 @@ NODES ?=
 IMAGE_PACKAGES ?=
 # Q=1: `make test` runs only what needs no network namespace and takes seconds.
 Q ?=
+# FULL=1: `make test` also runs what needs Kubernetes, torch 2, RCCL or an emulator of arm64.
+FULL ?=
 
 PYTHON  := /usr/bin/python3
 PYTEST  := $(PYTHON) -m pytest
@@ -49,10 +51,10 @@ else
 	ninja -C $(BUILD) weft weft-wg
 endif
 
-test: ## build and run all tests; Q=1 for unit tests and corpus replays only
+test: ## build and run all tests; Q=1 for unit tests and corpus replays only, FULL=1 for Kubernetes, torch 2, RCCL and arm64 too
 	@$(INSTALL) build $(if $(Q),,run test deb)
 	@$(MAKE) --no-print-directory build
-	tools/run-tests $(BUILD) $(if $(Q),--only unit corpus)
+	tools/run-tests $(BUILD) $(if $(Q),--only unit corpus,$(if $(FULL),--full))
 
 core: ## build src/core alone, run its tests and the example that needs nothing else
 	@$(INSTALL) build
@@ -78,7 +80,7 @@ san: ## unit, corpus, interop and lab tests under ASan+UBSan, then under TSan
 	@$(INSTALL) build run test
 	tools/run-sanitizers
 
-kube: ## a real Kubernetes API server for test/kube, built once into a cache; KUBE_MODERN=1, KUBE_KUBELET=1, KUBE_CONTROLLERS=1
+kube: ## a real Kubernetes API server for test/kube, built once into a cache; KUBE_MODERN=1, KUBE_KUBELET=1, KUBE_CONTROLLERS=1, KUBE_RENDER=1
 	@$(INSTALL) kube
 	tools/kube build
 

@@ -206,7 +206,7 @@ def charts() -> Path:
     program = Path(subprocess.run([TOOL, "where"], check=True, text=True,
                                   stdout=subprocess.PIPE).stdout.strip()) / "bin/chart-render"
     if not program.exists():
-        pytest.skip("no chart can be rendered: \"KUBE_MODERN=1 make kube\" builds what does it")
+        pytest.skip("no chart can be rendered: \"KUBE_RENDER=1 make kube\" builds what does it")
     return program
 
 

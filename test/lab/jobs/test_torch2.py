@@ -200,7 +200,7 @@ same_network: true
 def test_accelerate_meets_at_the_hub(site: Site2, tmp_path: Path) -> None:
     """accelerate itself, whose configuration file names another place."""
     if not (torch2_root() / "opt/accelerate").exists():
-        pytest.skip("accelerate is not there (make torch2)")
+        pytest.skip("accelerate, of Debian's sid alone, is not there (make torch2)")
     files = {name: f"/var/lib/weft/{tmp_path.name}.{name}" for name in ("py", "yaml")}
     for name in NODES:
         for kind, text in (("py", MEET), ("yaml", ACCELERATE_CONFIG)):

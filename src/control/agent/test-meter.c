@@ -87,11 +87,24 @@ static void move(struct world *w, unsigned peer, uint64_t sent, uint64_t receive
     counters(w, peer)->rx_bytes += received;
 }
 
+static struct traffic_flow *flow_find(
+    const struct traffic *t, uint64_t meter, const char *peer, const char *job, enum path_kind path)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct traffic_flow *f = &t->flows[i];
+
+        if (f->meter == meter && f->path == path && strcmp(f->peer, peer) == 0 &&
+            strcmp(f->job, job) == 0)
+            return f;
+    }
+    return NULL;
+}
+
 static const struct traffic_flow *flow(
     const struct world *w, const char *peer, const char *job, enum path_kind path)
 {
     const struct traffic *day = &w->meter.days[w->meter.n_days - 1];
-    const struct traffic_flow *f = traffic_find(day, w->meter.id, peer, job, path);
+    const struct traffic_flow *f = flow_find(day, w->meter.id, peer, job, path);
 
     assert_non_null(f);
     return f;

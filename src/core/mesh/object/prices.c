@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,58 +38,56 @@ static void take_number(
     struct fields *f, const char *name, enum fields_need need, double max, double *ret)
 {
     const json_t *json = fields_get(f, name, need);
-    double value;
+    double value = fields_decimal(json);
 
-    if (!json)
-        return;
-    value = fields_decimal(json);
-    if (!isfinite(value) || value < 0 || value > max)
+    if (json && (!isfinite(value) || value < 0 || value > max))
         fields_fail(f, "\"%s\" is no number from 0 to %.0g", name, max);
-    else
+    else if (json)
         *ret = value;
+}
+
+/* All fields were asked for. 0 or -EINVAL. */
+static int end_row(struct fields *f, enum object_mode mode)
+{
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(f);
+    return fields_end(f);
 }
 
 static int take_island(struct prices *p, const json_t *json, enum object_mode mode, struct err *e)
 {
-    struct prices_island island = {.name = ""};
+    struct prices_island island = {.egress = -1, .cross_zone = -1};
     struct fields f = fields_make(json, "an island of the price table", e);
     uint64_t zones = 1;
 
-    if (fields_get(&f, "name", FIELDS_OPTIONAL))
-        fields_name(&f, "name", FIELDS_REQUIRED, island.name);
-    island.has_egress = fields_get(&f, "egressPerGB", FIELDS_OPTIONAL) != NULL;
+    fields_name(&f, "name", FIELDS_OPTIONAL, island.name);
     take_number(&f, "egressPerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.egress);
     take_number(&f, "natPerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.nat);
-    island.has_cross_zone = fields_get(&f, "crossZonePerGB", FIELDS_OPTIONAL) != NULL;
     take_number(&f, "natPerHour", FIELDS_OPTIONAL, AMOUNT_MAX, &island.nat_hour);
     fields_u64(&f, "zones", FIELDS_OPTIONAL, 1, PRICES_ZONES_MAX, &zones);
-    island.zones = (unsigned)zones;
     take_number(&f, "crossZonePerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.cross_zone);
     take_number(&f, "gpuPerHour", FIELDS_OPTIONAL, AMOUNT_MAX, &island.gpu_hour);
-    for (size_t i = 0; i < p->n_islands; i++)
-        if (strcmp(p->islands[i].name, island.name) == 0)
-            fields_fail(&f, "\"%s\" stands there twice", island.name);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
-    if (fields_end(&f) == 0)
-        p->islands[p->n_islands++] = island;
-    return fields_end(&f);
+    if (prices_find(p, island.name))
+        fields_fail(&f, "\"%s\" stands there twice", island.name);
+    island.zones = (unsigned)zones;
+    island.has_egress = island.egress >= 0;
+    island.egress = fmax(island.egress, 0);
+    island.has_cross_zone = island.cross_zone >= 0;
+    island.cross_zone = fmax(island.cross_zone, 0);
+    p->islands[p->n_islands++] = island;
+    return end_row(&f, mode);
 }
 
 static int take_line(struct prices *p, const json_t *json, enum object_mode mode, struct err *e)
 {
-    struct prices_line line = {.name = ""};
+    struct prices_line *line = &p->lines[p->n_lines++];
     struct fields f = fields_make(json, "a line of the price table", e);
 
-    fields_text(&f, "name", FIELDS_REQUIRED, 1, sizeof(line.name), line.name);
-    take_number(&f, "perMonth", FIELDS_REQUIRED, AMOUNT_MAX, &line.month);
-    take_number(&f, "perGB", FIELDS_REQUIRED, AMOUNT_MAX, &line.gb);
-    take_number(&f, "bitsPerSecond", FIELDS_REQUIRED, RATE_MAX, &line.bps);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
-    if (fields_end(&f) == 0)
-        p->lines[p->n_lines++] = line;
-    return fields_end(&f);
+    fields_text(&f, "name", FIELDS_REQUIRED, 1, sizeof(line->name), line->name);
+    take_number(&f, "perMonth", FIELDS_REQUIRED, AMOUNT_MAX, &line->month);
+    take_number(&f, "perGB", FIELDS_REQUIRED, AMOUNT_MAX, &line->gb);
+    take_number(&f, "bitsPerSecond", FIELDS_REQUIRED, RATE_MAX, &line->bps);
+    return end_row(&f, mode);
 }
 
 static int take_one_place(
@@ -100,9 +97,7 @@ static int take_one_place(
 
     fields_text(&f, "name", FIELDS_REQUIRED, 1, sizeof(p->one_place), p->one_place);
     take_number(&f, "gpuPerHour", FIELDS_REQUIRED, AMOUNT_MAX, &p->one_place_gpu_hour);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
-    return fields_end(&f);
+    return end_row(&f, mode);
 }
 
 static int decode(struct prices *ret, const json_t *json, enum object_mode mode, struct err *e)
@@ -118,9 +113,7 @@ static int decode(struct prices *ret, const json_t *json, enum object_mode mode,
     islands = fields_array(&f, "islands", FIELDS_REQUIRED, 1, PRICES_ISLANDS_MAX);
     lines = fields_array(&f, "lines", FIELDS_OPTIONAL, 0, PRICES_LINKS_MAX);
     one = fields_object(&f, "onePlace", FIELDS_OPTIONAL);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
-    r = fields_end(&f);
+    r = end_row(&f, mode);
     for (size_t i = 0; r == 0 && i < json_array_size(islands); i++)
         r = take_island(&p, json_array_get(islands, i), mode, e);
     for (size_t i = 0; r == 0 && i < json_array_size(lines); i++)
@@ -160,48 +153,36 @@ int prices_field(struct fields *f, enum object_mode mode, struct prices **ret)
 
 /* ---- encoding ------------------------------------------------------------------------------- */
 
-static bool put(json_t *json, const char *name, bool is_said, double value)
+static json_t *real_if(bool is_said, double value)
 {
-    return !is_said || json_object_set_new(json, name, json_real(value)) == 0;
+    return is_said ? json_real(value) : NULL;
 }
 
 static json_t *encode_island(const struct prices_island *i)
 {
-    json_t *json = json_object();
-    bool is_whole = json && (i->name[0] == '\0' ||
-                                json_object_set_new(json, "name", json_string(i->name)) == 0);
-
-    is_whole = is_whole && put(json, "egressPerGB", i->has_egress, i->egress) &&
-               put(json, "natPerGB", i->nat > 0, i->nat) &&
-               put(json, "natPerHour", i->nat_hour > 0, i->nat_hour) &&
-               json_object_set_new(json, "zones", json_integer(i->zones)) == 0 &&
-               put(json, "crossZonePerGB", i->has_cross_zone, i->cross_zone) &&
-               put(json, "gpuPerHour", i->gpu_hour > 0, i->gpu_hour);
-    if (!is_whole)
-        json = (json_decref(json), NULL);
-    return json;
+    return json_pack("{s:s*, s:o*, s:o*, s:o*, s:i, s:o*, s:o*}", "name",
+        i->name[0] ? i->name : NULL, "egressPerGB", real_if(i->has_egress, i->egress), "natPerGB",
+        real_if(i->nat > 0, i->nat), "natPerHour", real_if(i->nat_hour > 0, i->nat_hour), "zones",
+        (int)i->zones, "crossZonePerGB", real_if(i->has_cross_zone, i->cross_zone), "gpuPerHour",
+        real_if(i->gpu_hour > 0, i->gpu_hour));
 }
 
 json_t *prices_encode(const struct prices *p)
 {
     json_t *islands = json_array();
-    json_t *lines = p->n_lines > 0 ? json_array() : NULL;
-    bool is_whole = islands != NULL && (lines || p->n_lines == 0);
+    json_t *lines = json_array();
+    int r = 0;
 
-    for (size_t i = 0; i < p->n_islands; i++)
-        is_whole &= json_array_append_new(islands, encode_island(&p->islands[i])) == 0;
-    for (size_t i = 0; i < p->n_lines; i++) {
-        const struct prices_line *l = &p->lines[i];
-
-        is_whole &= json_array_append_new(
-                        lines, json_pack("{s:s, s:f, s:f, s:f}", "name", l->name, "perMonth",
-                                   l->month, "perGB", l->gb, "bitsPerSecond", l->bps)) == 0;
-    }
-    if (!is_whole) {
-        json_decref(islands);
-        json_decref(lines);
-        return NULL;
-    }
+    for (size_t i = 0; r == 0 && i < p->n_islands; i++)
+        r = json_array_append_new(islands, encode_island(&p->islands[i]));
+    for (size_t i = 0; r == 0 && i < p->n_lines; i++)
+        r = json_array_append_new(lines,
+            json_pack("{s:s, s:f, s:f, s:f}", "name", p->lines[i].name, "perMonth",
+                p->lines[i].month, "perGB", p->lines[i].gb, "bitsPerSecond", p->lines[i].bps));
+    if (p->n_lines == 0)
+        lines = (json_decref(lines), NULL);
+    if (r != 0)
+        islands = (json_decref(islands), NULL); /* Then there is no table. */
     return json_pack("{s:s, s:o, s:o*, s:o*}", "currency", p->currency, "islands", islands, "lines",
         lines, "onePlace",
         p->one_place[0]
@@ -209,18 +190,22 @@ json_t *prices_encode(const struct prices *p)
             : NULL);
 }
 
+const struct prices_island *prices_find(const struct prices *p, const char *name)
+{
+    for (size_t i = 0; i < p->n_islands; i++)
+        if (strcmp(p->islands[i].name, name) == 0)
+            return &p->islands[i];
+    return NULL;
+}
+
 const struct prices_island *prices_of(const struct prices *p, const char *island)
 {
     static const struct prices_island nothing = {.name = ""};
-    const struct prices_island *found = &nothing;
+    const struct prices_island *found = prices_find(p, island);
 
-    for (size_t i = 0; i < p->n_islands; i++) {
-        if (strcmp(p->islands[i].name, island) == 0)
-            return &p->islands[i];
-        if (p->islands[i].name[0] == '\0')
-            found = &p->islands[i];
-    }
-    return found;
+    if (!found)
+        found = prices_find(p, "");
+    return found ? found : &nothing;
 }
 
 double prices_per_gb(const struct prices *p, const char *island)

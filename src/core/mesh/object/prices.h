@@ -80,6 +80,9 @@ int prices_field(struct fields *f, enum object_mode mode, struct prices **ret);
 /** prices_encode() - as prices_decode() takes it; a new reference, NULL: no memory. */
 json_t *prices_encode(const struct prices *p);
 
+/** prices_find() - the row of exactly that name, borrowed; NULL: there is none. */
+const struct prices_island *prices_find(const struct prices *p, const char *name);
+
 /** prices_of() - the row of that island, or the one for all others; borrowed. */
 const struct prices_island *prices_of(const struct prices *p, const char *island);
 

@@ -10,10 +10,9 @@
 #include "base/err.h"
 #include "mesh/object/fields.h"
 
-#define DAY_S      86400
-#define METER_MAX  INT64_MAX
-#define ITEMS_MAX  4096 /* flows of one JSON text */
-#define PATH_FIRST PATH_KIND_LAN
+#define DAY_S     86400
+#define METER_MAX INT64_MAX
+#define ITEMS_MAX 4096 /* flows of one JSON text */
 
 void traffic_deinit(struct traffic *t)
 {
@@ -34,36 +33,29 @@ int32_t traffic_day(int64_t wall_s)
     return day > TRAFFIC_DAY_MAX ? TRAFFIC_DAY_MAX : (int32_t)day;
 }
 
-/* Days from 1970-01-01 to the first of a year that begins in March, by the rules of the Gregorian
- * calendar; so that the leap day is a year's last. */
-static int32_t days_before(int32_t year)
+/* The day of a date, by the rules of the Gregorian calendar. A year begins in March here, so that
+ * the leap day is its last. */
+static int32_t day_of_date(int32_t year, int32_t month, int32_t of_month)
 {
-    return 365 * year + year / 4 - year / 100 + year / 400 - 719468;
-}
-
-/* Days from the first of March to the first of that month; 0: March. */
-static int32_t days_of_months(int32_t month)
-{
-    return (153 * month + 2) / 5;
+    year -= month < 3;
+    month = (month + 9) % 12;
+    return 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + of_month - 1 -
+           719468;
 }
 
 const char *traffic_day_format(int32_t day, char buf[static TRAFFIC_DAY_TEXT_MAX])
 {
     int32_t year = 1970 + day / 366;
-    int32_t month = 11;
-    int32_t rest;
+    int32_t month = 12;
 
-    while (days_before(year + 1) <= day)
+    while (day_of_date(year + 1, 1, 1) <= day)
         year++;
-    while (days_before(year) > day)
+    while (day_of_date(year, 1, 1) > day)
         year--;
-    rest = day - days_before(year);
-    while (days_of_months(month) > rest)
+    while (day_of_date(year, month, 1) > day)
         month--;
-    rest -= days_of_months(month);
-    (void)snprintf(buf, TRAFFIC_DAY_TEXT_MAX, "%04d-%02d-%02d",
-        (int)(month < 10 ? year : year + 1) % 10000,
-        (int)(month < 10 ? month + 3 : month - 9) % 100, (int)(rest + 1) % 100);
+    (void)snprintf(buf, TRAFFIC_DAY_TEXT_MAX, "%04d-%02d-%02d", (int)year % 10000, (int)month % 100,
+        (int)(day - day_of_date(year, month, 1) + 1) % 100);
     return buf;
 }
 
@@ -83,24 +75,22 @@ int traffic_day_parse(int32_t *ret, const char *text, struct err *e)
     int32_t month = has_shape ? digits(text + 5, 2) : -1;
     int32_t of_month = has_shape ? digits(text + 8, 2) : -1;
     char again[TRAFFIC_DAY_TEXT_MAX];
-    int32_t day;
 
-    if (year >= 1970 && month >= 1 && month <= 12 && of_month >= 1) {
-        day = days_before(month > 2 ? year : year - 1) +
-              days_of_months(month > 2 ? month - 3 : month + 9) + of_month - 1;
-        /* A day that the month does not have comes back as another one. */
-        if (strcmp(traffic_day_format(day, again), text) == 0) {
-            *ret = day;
-            return 0;
-        }
-    }
-    return err_set(e, -EINVAL, "\"%.20s\" is no day such as 2026-11-23, from 1970 to 9999", text);
+    /* A day that the month does not have comes back as another one. */
+    if (year < 1970 || month < 1 || of_month < 1 ||
+        strcmp(traffic_day_format(day_of_date(year, month, of_month), again), text) != 0)
+        return err_set(
+            e, -EINVAL, "\"%.20s\" is no day such as 2026-11-23, from 1970 to 9999", text);
+    *ret = day_of_date(year, month, of_month);
+    return 0;
 }
 
 /* ---- sums ----------------------------------------------------------------------------------- */
 
-static int compare(const struct traffic_flow *a, const struct traffic_flow *b)
+static int compare(const void *item, const void *wanted)
 {
+    const struct traffic_flow *a = item;
+    const struct traffic_flow *b = wanted;
     int order;
 
     if (a->meter != b->meter)
@@ -111,65 +101,32 @@ static int compare(const struct traffic_flow *a, const struct traffic_flow *b)
     return order != 0 ? order : (int)a->path - (int)b->path;
 }
 
-static int compare_items(const void *item, const void *wanted)
-{
-    return compare(item, wanted);
-}
-
 /* Where it is, or belongs. */
 static size_t place_of(const struct traffic *t, const struct traffic_flow *flow, bool *ret_found)
 {
-    return sorted_place(t->flows, t->n, sizeof(*t->flows), compare_items, flow, ret_found);
-}
-
-/* What a flow is found by; it borrows @peer and @job. */
-static struct traffic_flow key_of(
-    uint64_t meter, const char *peer, const char *job, enum path_kind path)
-{
-    return (struct traffic_flow){.meter = meter, .peer = (char *)peer, .job = job, .path = path};
-}
-
-struct traffic_flow *traffic_find(
-    const struct traffic *t, uint64_t meter, const char *peer, const char *job, enum path_kind path)
-{
-    struct traffic_flow key = key_of(meter, peer, job, path);
-    bool found;
-    size_t i = place_of(t, &key, &found);
-
-    return found ? &t->flows[i] : NULL;
+    return sorted_place(t->flows, t->n, sizeof(*t->flows), compare, flow, ret_found);
 }
 
 static size_t count_of_meter(const struct traffic *t, uint64_t meter)
 {
-    struct traffic_flow first = key_of(meter, "", "", PATH_KIND_NONE);
-    struct traffic_flow next = key_of(meter + 1, "", "", PATH_KIND_NONE);
+    struct traffic_flow first = {.meter = meter, .peer = (char *)"", .job = ""};
+    struct traffic_flow next = {.meter = meter + 1, .peer = (char *)"", .job = ""};
     bool found;
 
     return place_of(t, &next, &found) - place_of(t, &first, &found);
 }
 
-/* Both names in one piece of memory. */
-static char *join_names(const char *peer, const char *job)
-{
-    size_t n_peer = strlen(peer) + 1;
-    size_t n_job = strlen(job) + 1;
-    char *both = malloc(n_peer + n_job);
-
-    if (both) {
-        memcpy(both, peer, n_peer);
-        memcpy(both + n_peer, job, n_job);
-    }
-    return both;
-}
-
+/* Both names are in one piece of memory. */
 static struct traffic_flow *insert(struct traffic *t, size_t i, const struct traffic_flow *key)
 {
-    char *names = join_names(key->peer, key->job);
+    char *names = NULL;
+    int len = asprintf(&names, "%s%c%s", key->peer, '\0', key->job);
     struct traffic_flow *flows =
-        names ? sorted_open(t->flows, t->n, sizeof(*flows), i, &t->cap) : NULL;
+        len >= 0 ? sorted_open(t->flows, t->n, sizeof(*flows), i, &t->cap) : NULL;
 
     if (!flows) {
-        free(names);
+        if (len >= 0)
+            free(names);
         return NULL;
     }
     t->flows = flows;
@@ -182,7 +139,7 @@ static struct traffic_flow *insert(struct traffic *t, size_t i, const struct tra
 struct traffic_flow *traffic_at(
     struct traffic *t, uint64_t meter, const char *peer, const char *job, enum path_kind path)
 {
-    struct traffic_flow key = key_of(meter, peer, job, path);
+    struct traffic_flow key = {.meter = meter, .peer = (char *)peer, .job = job, .path = path};
     bool found;
     size_t i = place_of(t, &key, &found);
 
@@ -207,57 +164,52 @@ void traffic_add(struct traffic_flow *flow, uint64_t sent, uint64_t received)
     flow->received = sum(flow->received, received);
 }
 
+int traffic_merge_flow(struct traffic *t, const struct traffic_flow *f, size_t max)
+{
+    bool found;
+    size_t i = place_of(t, f, &found);
+
+    if (!found && t->n >= max)
+        return 1;
+    if (!found && !insert(t, i, f))
+        return -ENOMEM;
+    if (f->sent > t->flows[i].sent)
+        t->flows[i].sent = f->sent;
+    if (f->received > t->flows[i].received)
+        t->flows[i].received = f->received;
+    return 0;
+}
+
 int traffic_merge(struct traffic *t, const struct traffic *from, size_t max)
 {
     int n_left_out = 0;
+    int r = 0;
 
-    for (size_t k = 0; k < from->n; k++) {
-        const struct traffic_flow *f = &from->flows[k];
-        bool found;
-        size_t i = place_of(t, f, &found);
-
-        if (!found && t->n >= max) {
-            n_left_out++;
-            continue;
-        }
-        if (!found && !insert(t, i, f))
-            return -ENOMEM;
-        if (f->sent > t->flows[i].sent)
-            t->flows[i].sent = f->sent;
-        if (f->received > t->flows[i].received)
-            t->flows[i].received = f->received;
+    for (size_t k = 0; r >= 0 && k < from->n; k++) {
+        r = traffic_merge_flow(t, &from->flows[k], max);
+        n_left_out += r > 0;
     }
-    return n_left_out;
+    return r < 0 ? r : n_left_out;
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void read_path(struct fields *f, enum path_kind *ret)
-{
-    const char *const names[] = {path_kind_name(PATH_KIND_LAN), path_kind_name(PATH_KIND_DIRECT),
-        path_kind_name(PATH_KIND_RELAY), path_kind_name(PATH_KIND_STREAM)};
-    unsigned i = 0;
-
-    fields_enum(f, "path", FIELDS_REQUIRED, names, sizeof(names) / sizeof(*names), &i);
-    *ret = (enum path_kind)(PATH_FIRST + i);
-}
-
 static int decode_flow(
     struct traffic *t, uint64_t meter, const json_t *json, const char *where, struct err *e)
 {
+    const char *const paths[] = {path_kind_name(PATH_KIND_LAN), path_kind_name(PATH_KIND_DIRECT),
+        path_kind_name(PATH_KIND_RELAY), path_kind_name(PATH_KIND_STREAM)};
     struct fields f = fields_make(json, where, e);
     char peer[NAME_MAX_LEN + 1] = "";
     char job[NAME_MAX_LEN + 1] = "";
     struct traffic_flow *flow;
-    enum path_kind path;
+    unsigned path = 0;
     uint64_t sent = 0;
     uint64_t received = 0;
 
-    if (fields_get(&f, "peer", FIELDS_OPTIONAL))
-        fields_name(&f, "peer", FIELDS_REQUIRED, peer);
-    if (fields_get(&f, "job", FIELDS_OPTIONAL))
-        fields_name(&f, "job", FIELDS_REQUIRED, job);
-    read_path(&f, &path);
+    fields_name(&f, "peer", FIELDS_OPTIONAL, peer);
+    fields_name(&f, "job", FIELDS_OPTIONAL, job);
+    fields_enum(&f, "path", FIELDS_REQUIRED, paths, sizeof(paths) / sizeof(*paths), &path);
     fields_u64(&f, "meter", FIELDS_OPTIONAL, 1, METER_MAX, &meter);
     fields_u64(&f, "sent", FIELDS_REQUIRED, 0, TRAFFIC_BYTES_MAX, &sent);
     fields_u64(&f, "received", FIELDS_REQUIRED, 0, TRAFFIC_BYTES_MAX, &received);
@@ -265,7 +217,7 @@ static int decode_flow(
         fields_fail(&f, "\"meter\" is missing");
     if (fields_end(&f) != 0)
         return fields_end(&f);
-    flow = traffic_at(t, meter, peer, job, path);
+    flow = traffic_at(t, meter, peer, job, PATH_KIND_LAN + path);
     if (!flow)
         return err_set(e, -ENOMEM, "no memory for what was moved");
     traffic_add(flow, sent, received);

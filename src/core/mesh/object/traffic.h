@@ -85,15 +85,14 @@ int traffic_day_parse(int32_t *ret, const char *text, struct err *e);
 struct traffic_flow *traffic_at(
     struct traffic *t, uint64_t meter, const char *peer, const char *job, enum path_kind path);
 
-/** traffic_find() - lends the flow; NULL: there is none. */
-struct traffic_flow *traffic_find(const struct traffic *t, uint64_t meter, const char *peer,
-    const char *job, enum path_kind path);
-
 /** traffic_add() - more bytes have moved; a sum stops at TRAFFIC_BYTES_MAX. */
 void traffic_add(struct traffic_flow *flow, uint64_t sent, uint64_t received);
 
 /** traffic_total() - @a + @b, of several flows; stops at INT64_MAX, the most that JSON takes. */
 uint64_t traffic_total(uint64_t a, uint64_t b);
+
+/** traffic_merge_flow() - one flow of traffic_merge(). 0; 1: it was left out; or -ENOMEM. */
+int traffic_merge_flow(struct traffic *t, const struct traffic_flow *f, size_t max);
 
 /**
  * traffic_merge() - of each two sums the greater one

@@ -74,43 +74,22 @@ static int make_path(char *ret, size_t cap, struct err *e)
     return 0;
 }
 
-static int print_table(const json_t *ledger)
-{
-    _cleanup_(str_deinit) struct str out = STR_NULL;
-
-    ledger_format(&out, ledger);
-    return cmd_print(usage.command, str_text(&out));
-}
-
-/* The table that was given, else the network's, else the hub's; false: there is none. */
-static bool find_prices(struct prices *ret, const json_t *answer, int *ret_r, struct err *e)
-{
-    const json_t *hubs = json_object_get(answer, "prices");
-
-    *ret_r = 0;
-    if (arg.prices)
-        *ret_r = price_table_read(ret, NULL, arg.prices, e);
-    else if (hubs)
-        *ret_r = prices_decode(ret, hubs, e);
-    return arg.prices || hubs;
-}
-
 static int show(const json_t *answer)
 {
-    struct ledger l = LEDGER_NULL;
-    struct prices prices;
+    _cleanup_(str_deinit) struct str out = STR_NULL;
     struct err e = ERR_NULL;
-    json_t *json = NULL;
+    struct prices prices;
+    json_t *ledger = NULL;
     int r;
-    const struct prices *used = find_prices(&prices, answer, &r, &e) ? &prices : NULL;
 
-    if (r == 0 && ledger_read(&l, used, answer, &e) == 0)
-        json = ledger_encode(&l, used, answer);
-    ledger_deinit(&l);
-    if (!json)
-        return cmd_fail(usage.command, "%s", e.code != 0 ? err_text(&e) : "no memory");
-    r = arg.json ? admin_print_json(usage.command, json) : print_table(json);
-    json_decref(json);
+    if (!arg.prices || price_table_read(&prices, NULL, arg.prices, &e) == 0)
+        ledger = ledger_make(arg.prices ? &prices : NULL, answer, &e);
+    if (!ledger)
+        return cmd_fail(usage.command, "%s", err_text(&e));
+    ledger_format(&out, ledger);
+    r = arg.json ? admin_print_json(usage.command, ledger)
+                 : cmd_print(usage.command, str_text(&out));
+    json_decref(ledger);
     return r;
 }
 

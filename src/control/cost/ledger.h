@@ -6,7 +6,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,8 +29,7 @@ struct str;
 struct price_facts {
     const struct prices *prices; /* NULL: there are none */
     const json_t *islands;       /* {"NODE": "ISLAND"}, as they were declared; NULL: none were */
-    const char *hub;             /* the hub that relays; NULL: not known */
-    const json_t *hubs;          /* ["HUB"], with all others; NULL: there is no other */
+    const json_t *hubs;          /* ["HUB"], the first of which relays; NULL: not known */
 };
 
 /** Bytes and money. */
@@ -54,65 +52,17 @@ void price_add(struct price_sum *sum, const struct price_facts *facts, const cha
 
 /* ---- the ledger ------------------------------------------------------------------------------ */
 
-/** One line. */
-struct ledger_line {
-    char *name;     /* owns; a job, a day, or "FROM\nTO" */
-    unsigned paths; /* bits 1 << enum path_kind: those that were used */
-    struct price_sum sum;
-};
-
-/** Lines in the order of their names. */
-struct ledger_part {
-    struct ledger_line *lines; /* owns */
-    size_t n;
-    size_t cap;
-};
-
-struct ledger {
-    struct ledger_part edges; /* by direction */
-    struct ledger_part jobs;  /* "": of no job */
-    struct ledger_part days;
-    struct price_sum total;
-};
-
-#define LEDGER_NULL                                                                                \
-    {                                                                                              \
-        0                                                                                          \
-    }
-
-/** ledger_deinit() - idempotent. */
-void ledger_deinit(struct ledger *l);
-
-/** What went one way between two nodes on a day. Borrowed. */
-struct ledger_row {
-    const char *day;
-    const char *from;
-    const char *to;  /* "": several nodes */
-    const char *job; /* "": none */
-    enum path_kind path;
-    bool is_alone; /* it is the word of one end only */
-    uint64_t bytes;
-};
-
 /**
- * ledger_read() - add what a hub answers to GET /v1/networks/{network}/traffic
- * @prices:	NULL: there are none
+ * ledger_make() - what a hub answers to GET /v1/networks/{network}/traffic, with money
+ * @prices:	NULL: those that the answer has, if it has some
  * @answer:	borrowed
  *
- * Return: 0; -EINVAL with words; or -ENOMEM.
+ * Return: {"network", "since", "until", "currency", "total", "edges", "jobs", "days", "leftOut",
+ * "disputes", "budgets"}, a new reference; NULL with words.
  */
-int ledger_read(struct ledger *l, const struct prices *prices, const json_t *answer, struct err *e);
+json_t *ledger_make(const struct prices *prices, const json_t *answer, struct err *e);
 
-/**
- * ledger_encode() - {"since", "until", "currency", "total", "edges", "jobs", "days", "leftOut",
- * "disputes"}
- * @answer:	that was read
- *
- * Return: a new reference, NULL: no memory.
- */
-json_t *ledger_encode(const struct ledger *l, const struct prices *prices, const json_t *answer);
-
-/** ledger_format() - what ledger_encode() has made, for people; appends to @out. */
+/** ledger_format() - what ledger_make() has made, for people; appends to @out. */
 void ledger_format(struct str *out, const json_t *ledger);
 
 /* ---- how much of a budget (mesh/object/budget.h) is spent ------------------------------------ */
@@ -129,8 +79,8 @@ enum spent_level {
 /** What is known of one budget. */
 struct spent {
     struct budget budget; /* of which job, and how much it is */
-    double share;         /* of the budget; 1: all of it */
     struct price_sum sum;
+    double share; /* of the budget; 1: all of it */
     enum spent_level level;
 };
 
@@ -140,8 +90,8 @@ struct spent_list {
     unsigned n;
 };
 
-/** spent_judge() - how much of @budget @sum is. */
-struct spent spent_judge(const struct budget *budget, const struct price_sum *sum);
+/** spent_measure() - set the share and the level, by the budget and the sum. */
+void spent_measure(struct spent *s);
 
 /** spent_find() - lends the one of that job, NULL: there is none. */
 const struct spent *spent_find(const struct spent_list *list, const char *job);

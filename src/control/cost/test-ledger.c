@@ -54,7 +54,7 @@ static void test_prices(void **state)
     json_t *islands = json_pack("{s:s, s:s, s:s, s:s, s:s}", "e1", "east", "e2", "east", "w1",
         "west", "w2", "west", "gpu-9", "east");
     json_t *hubs = json_pack("[s, s]", "hub", "hub-b");
-    struct price_facts facts = {.prices = &prices, .islands = islands, .hub = "hub", .hubs = hubs};
+    struct price_facts facts = {.prices = &prices, .islands = islands, .hubs = hubs};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct price_sum sum = {.bytes = 0};
@@ -99,18 +99,20 @@ static double cost(const json_t *ledger, const char *part, size_t i)
         json_object_get(json_array_get(json_object_get(ledger, part), i), "cost"));
 }
 
+static json_int_t bytes_in_all(const json_t *ledger)
+{
+    return json_integer_value(json_object_get(json_object_get(ledger, "total"), "bytes"));
+}
+
 static void test_sums(void **state)
 {
-    struct ledger l = LEDGER_NULL;
     struct err e = ERR_NULL;
     struct str out = STR_NULL;
     json_t *read = answer();
-    json_t *json;
+    json_t *json = ledger_make(&prices, read, &e);
 
-    assert_int_equal(ledger_read(&l, &prices, read, &e), 0);
-    assert_int_equal(l.total.bytes, 103 * GB);
-    json = ledger_encode(&l, &prices, read);
     assert_non_null(json);
+    assert_int_equal(bytes_in_all(json), 103 * GB);
     assert_string_equal(json_string_value(json_object_get(json, "currency")), "EUR");
     assert_int_equal(json_array_size(json_object_get(json, "edges")), 2);
     /* 100 GB direct, and 1 GB twice: by the sender, and by the hub. */
@@ -125,26 +127,41 @@ static void test_sums(void **state)
     str_deinit(&out);
     json_decref(json);
     json_decref(read);
-    ledger_deinit(&l);
 }
 
 static void test_without_prices(void **state)
 {
-    struct ledger l = LEDGER_NULL;
     struct str out = STR_NULL;
     struct err e = ERR_NULL;
     json_t *read = answer();
-    json_t *json;
+    json_t *json = ledger_make(NULL, read, &e);
 
-    assert_int_equal(ledger_read(&l, NULL, read, &e), 0);
-    json = ledger_encode(&l, NULL, read);
+    assert_int_equal(bytes_in_all(json), 103 * GB);
     assert_true(json_is_null(json_object_get(json_object_get(json, "total"), "cost")));
     ledger_format(&out, json);
     assert_non_null(strstr(str_text(&out), "total 103.00 GB; no price table was given"));
     str_deinit(&out);
     json_decref(json);
     json_decref(read);
-    ledger_deinit(&l);
+}
+
+/* The answer's own table counts where no other one is given; one that is none is refused. */
+static void test_prices_of_the_answer(void **state)
+{
+    json_t *read = answer();
+    struct err e = ERR_NULL;
+    json_t *json;
+
+    (void)json_object_set_new(
+        read, "prices", json_loads("{\"islands\":[{\"egressPerGB\":0.1}]}", 0, NULL));
+    json = ledger_make(NULL, read, &e);
+    assert_non_null(json);
+    assert_true(cost(json, "edges", 0) == 10.2);
+    json_decref(json);
+    (void)json_object_set_new(read, "prices", json_object());
+    assert_null(ledger_make(NULL, read, &e));
+    assert_non_null(strstr(e.text, "\"islands\" is missing"));
+    json_decref(read);
 }
 
 static void test_budgets(void **state)
@@ -164,18 +181,22 @@ static void test_budgets(void **state)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct spent s = spent_judge(&cases[i].budget, &cases[i].sum);
+        struct spent s = {.budget = cases[i].budget, .sum = cases[i].sum};
 
+        spent_measure(&s);
         if (fabs(s.share - cases[i].share) > 1e-9 || s.level != cases[i].level)
             fail_msg("case %zu: %f, level %d", i, s.share, (int)s.level);
     }
 }
 
-static void expect_text(struct spent s, const char *text)
+static void expect_text(const struct budget *budget, const struct price_sum *sum, const char *text)
 {
+    struct spent s = {.budget = *budget, .sum = *sum};
     struct str out = STR_NULL;
-    json_t *json = spent_encode_one(&s);
+    json_t *json;
 
+    spent_measure(&s);
+    json = spent_encode_one(&s);
     spent_format(&out, json);
     assert_string_equal(str_text(&out), text);
     str_deinit(&out);
@@ -190,14 +211,13 @@ static void test_words(void **state)
     struct budget cost = {.cost = 20};
     struct price_sum sum = {.bytes = GB * 19 / 10, .money = 3.5};
 
-    expect_text(spent_judge(&bytes, &sum), "1.90 GB of 2.00 GB a day (95.0 %), near its end");
-    expect_text(spent_judge(&cost, &sum), "3.50 of 20.00 a day (17.5 %)");
+    expect_text(&bytes, &sum, "1.90 GB of 2.00 GB a day (95.0 %), near its end");
+    expect_text(&cost, &sum, "3.50 of 20.00 a day (17.5 %)");
     bytes.bytes = GB;
-    expect_text(spent_judge(&bytes, &sum), "1.90 GB of 1.00 GB a day (190.0 %), spent");
+    expect_text(&bytes, &sum, "1.90 GB of 1.00 GB a day (190.0 %), spent");
     /* As it was stored when budgets had caps. */
     memcpy(cost.ignored_cap, "50Mbit", 7);
-    expect_text(
-        spent_judge(&cost, &sum), "3.50 of 20.00 a day (17.5 %); its cap of 50Mbit has no effect");
+    expect_text(&cost, &sum, "3.50 of 20.00 a day (17.5 %); its cap of 50Mbit has no effect");
     /* An earlier hub's. */
     spent_format(&out, json);
     assert_string_equal(str_text(&out), "of the day's budget (50.0 %)");
@@ -224,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_other_row),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_without_prices),
+        cmocka_unit_test(test_prices_of_the_answer),
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_most),

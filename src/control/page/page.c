@@ -442,7 +442,7 @@ static void add_disputes(struct str *out, const json_t *disputes)
     add_more(out, n, "weft cost --json");
 }
 
-/* @title by @field, as in ledger_encode()'s "jobs" and "days". */
+/* @title by @field, as in ledger_make()'s "jobs" and "days". */
 static void add_part(
     struct str *out, const char *title, const json_t *part, const char *field, const char *none)
 {

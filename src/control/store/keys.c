@@ -62,3 +62,28 @@ void keys_remove(struct keys *k, const struct keyed *item)
     k->n--;
     memmove(k->items + i, k->items + i + 1, (k->n - i) * sizeof(struct keyed *));
 }
+
+struct keyed *keys_open(struct keys *k, const char *key, size_t size)
+{
+    struct keyed *item = keys_find(k, key);
+
+    if (item)
+        return item;
+    item = calloc(1, size);
+    if (!item)
+        return NULL;
+    item->key = strdup(key);
+    if (!item->key || keys_add(k, item) != 0) {
+        free(item->key);
+        free(item);
+        return NULL;
+    }
+    return item;
+}
+
+void keys_free(struct keys *k, struct keyed *item)
+{
+    keys_remove(k, item);
+    free(item->key);
+    free(item);
+}

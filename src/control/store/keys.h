@@ -41,3 +41,10 @@ int keys_add(struct keys *k, struct keyed *item);
 
 /** keys_remove() - take @item out of the index, if it is in it. */
 void keys_remove(struct keys *k, const struct keyed *item);
+
+/** keys_open() - the struct with that key, made of @size zeroed bytes if it is not there; NULL: no
+ * memory. */
+struct keyed *keys_open(struct keys *k, const char *key, size_t size);
+
+/** keys_free() - take @item, which keys_open() has made, out of the index, and release it. */
+void keys_free(struct keys *k, struct keyed *item);

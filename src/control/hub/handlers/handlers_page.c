@@ -7,36 +7,19 @@
 #include "hub/model/model.h"
 #include "hub/watch/edge_view.h"
 #include "hub/watch/reports.h"
-#include "mesh/object/prices.h"
 #include "os/clock.h"
 #include "page/page.h"
-
-/* What was moved, with the hub's prices; NULL with words. */
-static json_t *cost_of(const json_t *traffic, struct err *e)
-{
-    const json_t *table = json_object_get(traffic, "prices");
-    struct ledger l = LEDGER_NULL;
-    struct prices prices;
-    const struct prices *used = table ? &prices : NULL;
-    json_t *json = NULL;
-    int r = table ? prices_decode(&prices, table, e) : 0;
-
-    if (r == 0 && ledger_read(&l, used, traffic, e) == 0)
-        json = ledger_encode(&l, used, traffic);
-    ledger_deinit(&l);
-    return json;
-}
 
 void handlers_page_answer(struct handlers *h, struct model_network *net, const json_t *traffic,
     nsec_t now, struct response *rs)
 {
     int64_t wall = clock_wall_s();
     struct err e = ERR_NULL;
-    json_t *cost = cost_of(traffic, &e);
+    json_t *cost = ledger_make(NULL, traffic, &e);
     struct str out = STR_NULL;
     json_t *facts;
 
-    if (!cost && e.code != 0) {
+    if (!cost) {
         response_fail(rs, &e);
         return;
     }

@@ -104,8 +104,7 @@ static void add_nodes(json_t *json, const struct handlers *h, const struct model
 {
     const struct spent_list *spent = spending_of(h->spending, net ? net->pub.spec.meta.name : "");
 
-    (void)json_object_set_new(json, "islands", traffic_read_islands(net));
-    (void)json_object_set_new(json, "hubs", traffic_read_hubs(net));
+    traffic_read_nodes(json, net);
     if (net && net->pub.spec.prices)
         (void)json_object_set_new(json, "prices", prices_encode(net->pub.spec.prices));
     else if (h->price_table)

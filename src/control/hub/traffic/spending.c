@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -19,17 +18,15 @@
 
 /* A network that has budgets. */
 struct network_spending {
-    struct keyed keyed;                 /* its name */
-    struct spending *s;                 /* pins */
-    struct spent_list spent;            /* as judged last */
-    struct price_sum sums[BUDGETS_MAX]; /* while @is_read: of each budget */
-    struct budgets budgets;             /* of @sums */
-    int64_t wall_s; /* when the last look was begun, and the same by @began_at */
+    struct keyed keyed;        /* its name */
+    struct spending *s;        /* pins */
+    struct spent_list spent;   /* as of the last look */
+    struct spent_list reading; /* while @is_read: what is summed up */
+    int64_t wall_s;            /* when the last look was begun, and the same by @began_at */
     nsec_t began_at;
     nsec_t due_at;  /* for the next look */
     bool is_read;   /* its records are being read */
     bool has_ended; /* a look has, and @due_at is not set for it yet */
-    bool is_gone;   /* it has no budgets any more; freed when the read is answered */
 };
 
 static const struct spent_list no_budgets;
@@ -40,21 +37,10 @@ void spending_init(struct spending *s, struct model *model, struct traffic_book 
     *s = (struct spending){.model = model, .book = book, .events = events, .prices = prices};
 }
 
-static struct network_spending *at(const struct spending *s, size_t i)
-{
-    return container_of(s->networks.items[i], struct network_spending, keyed);
-}
-
-static void drop_network(struct network_spending *of)
-{
-    free(of->keyed.key);
-    free(of);
-}
-
 void spending_deinit(struct spending *s)
 {
-    for (size_t i = 0; i < s->networks.n; i++)
-        drop_network(at(s, i));
+    while (s->networks.n > 0)
+        keys_free(&s->networks, s->networks.items[s->networks.n - 1]);
     keys_deinit(&s->networks);
 }
 
@@ -65,26 +51,7 @@ const struct spent_list *spending_of(const struct spending *s, const char *netwo
     return found ? &container_of(found, const struct network_spending, keyed)->spent : &no_budgets;
 }
 
-/* Lends it, made if it is not there; NULL: no memory. */
-static struct network_spending *open_network(struct spending *s, const char *network)
-{
-    struct keyed *found = keys_find(&s->networks, network);
-    struct network_spending *of;
-
-    if (found)
-        return container_of(found, struct network_spending, keyed);
-    of = calloc(1, sizeof(*of));
-    if (!of)
-        return NULL;
-    *of = (struct network_spending){.keyed.key = strdup(network), .s = s};
-    if (!of->keyed.key || keys_add(&s->networks, &of->keyed) != 0) {
-        drop_network(of);
-        return NULL;
-    }
-    return of;
-}
-
-/* ---- judging -------------------------------------------------------------------------------- */
+/* ---- a look at a network --------------------------------------------------------------------- */
 
 /* An event, if the level is another one than before. */
 static void tell_level(
@@ -110,52 +77,31 @@ static void tell_level(
     log_info("network %s: %s", network, text);
 }
 
-static void judge_network(struct network_spending *of)
-{
-    struct spent_list lines = {.n = of->budgets.n};
-
-    for (unsigned k = 0; k < lines.n; k++) {
-        const struct spent *was = spent_find(&of->spent, of->budgets.items[k].job);
-
-        lines.items[k] = spent_judge(&of->budgets.items[k], &of->sums[k]);
-        tell_level(of, &lines.items[k], was ? was->level : SPENT_LOW);
-    }
-    of->spent = lines;
-}
-
-/* ---- reading -------------------------------------------------------------------------------- */
-
-static void price_row(
-    struct network_spending *of, const struct price_facts *facts, const struct traffic_row *row)
-{
-    for (unsigned k = 0; row->word != TRAFFIC_WORD_WAITING && k < of->budgets.n; k++) {
-        const char *job = of->budgets.items[k].job;
-
-        if (job[0] && strcmp(job, row->job) != 0)
-            continue;
-        if (row->word == TRAFFIC_WORD_ONE)
-            of->sums[k].alone = traffic_total(of->sums[k].alone, row->bytes);
-        price_add(&of->sums[k], facts, row->from, row->to, row->path, row->bytes);
-    }
-}
-
 static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
 {
     struct network_spending *of = ctx;
     const struct model_network *net = model_find_network(of->s->model, of->keyed.key);
-    struct price_facts facts = {.prices = of->s->prices};
-    json_t *islands = traffic_read_islands(net);
-    json_t *hubs = traffic_read_hubs(net);
+    json_t *nodes = json_object();
+    struct price_facts facts = {
+        .prices = net && net->pub.spec.prices ? net->pub.spec.prices : of->s->prices};
 
-    if (net && net->pub.spec.prices)
-        facts.prices = net->pub.spec.prices;
-    facts.islands = islands;
-    facts.hubs = hubs;
-    facts.hub = json_string_value(json_array_get(hubs, 0));
-    for (size_t i = 0; i < edges->n; i++)
-        price_row(of, &facts, &edges->rows[i]);
-    json_decref(islands);
-    json_decref(hubs);
+    traffic_read_nodes(nodes, net);
+    facts.islands = json_object_get(nodes, "islands");
+    facts.hubs = json_object_get(nodes, "hubs");
+    for (size_t i = 0; i < edges->n; i++) {
+        const struct traffic_row *row = &edges->rows[i];
+
+        for (unsigned k = 0; row->word != TRAFFIC_WORD_WAITING && k < of->reading.n; k++) {
+            struct spent *line = &of->reading.items[k];
+
+            if (line->budget.job[0] && strcmp(line->budget.job, row->job) != 0)
+                continue;
+            if (row->word == TRAFFIC_WORD_ONE)
+                line->sum.alone = traffic_total(line->sum.alone, row->bytes);
+            price_add(&line->sum, &facts, row->from, row->to, row->path, row->bytes);
+        }
+    }
+    json_decref(nodes);
 }
 
 static void on_end(void *ctx, int r, const struct err *e)
@@ -164,12 +110,18 @@ static void on_end(void *ctx, int r, const struct err *e)
 
     of->is_read = false;
     of->has_ended = true;
-    if (of->is_gone)
-        drop_network(of);
-    else if (r == 0)
-        judge_network(of);
-    else
+    if (r != 0) {
         log_warning("the budgets of network %s are not looked at: %s", of->keyed.key, err_text(e));
+        return;
+    }
+    for (unsigned k = 0; k < of->reading.n; k++) {
+        struct spent *line = &of->reading.items[k];
+        const struct spent *before = spent_find(&of->spent, line->budget.job);
+
+        spent_measure(line);
+        tell_level(of, line, before ? before->level : SPENT_LOW);
+    }
+    of->spent = of->reading;
 }
 
 static void begin_look(
@@ -179,8 +131,9 @@ static void begin_look(
     struct traffic_query query = {.since = traffic_day(wall_s), .until = traffic_day(wall_s)};
     struct err e = ERR_NULL;
 
-    memset(of->sums, 0, sizeof(of->sums));
-    of->budgets = *budgets;
+    of->reading = (struct spent_list){.n = budgets->n};
+    for (unsigned k = 0; k < budgets->n; k++)
+        of->reading.items[k].budget = budgets->items[k];
     of->began_at = now;
     of->wall_s = wall_s;
     of->is_read = true;
@@ -191,28 +144,16 @@ static void begin_look(
 
 /* ---- each second ---------------------------------------------------------------------------- */
 
-/* Let go of those of networks that are gone, or have no budget any more. */
-static void forget_networks(struct spending *s)
-{
-    for (size_t i = s->networks.n; i-- > 0;) {
-        struct network_spending *of = at(s, i);
-        const struct model_network *net = model_find_network(s->model, of->keyed.key);
-
-        if (net && net->pub.spec.budgets.n > 0)
-            continue;
-        keys_remove(&s->networks, &of->keyed);
-        of->is_gone = true;
-        if (!of->is_read)
-            drop_network(of);
-    }
-}
-
 static void look_at(struct spending *s, const struct model_network *net, nsec_t now, int64_t wall_s)
 {
-    struct network_spending *of = open_network(s, net->pub.spec.meta.name);
+    struct keyed *keyed =
+        keys_open(&s->networks, net->pub.spec.meta.name, sizeof(struct network_spending));
+    struct network_spending *of =
+        keyed ? container_of(keyed, struct network_spending, keyed) : NULL;
 
     if (!of || of->is_read)
         return;
+    of->s = s;
     if (of->has_ended) {
         nsec_t rest = LOOK_PART * (now - of->began_at - NSEC_PER_SEC);
 
@@ -225,7 +166,18 @@ static void look_at(struct spending *s, const struct model_network *net, nsec_t 
 
 void spending_tick(struct spending *s, nsec_t now, int64_t wall_s)
 {
-    forget_networks(s);
+    /* A network that is gone, or has no budget any more, has nothing to tell. */
+    for (size_t i = s->networks.n; i-- > 0;) {
+        struct network_spending *of =
+            container_of(s->networks.items[i], struct network_spending, keyed);
+        const struct model_network *net = model_find_network(s->model, of->keyed.key);
+
+        if (net && net->pub.spec.budgets.n > 0)
+            continue;
+        of->spent.n = of->reading.n = 0;
+        if (!of->is_read)
+            keys_free(&s->networks, &of->keyed);
+    }
     for (size_t i = 0; i < s->model->networks.n; i++) {
         const struct model_network *net = model_network_at(s->model, i);
 

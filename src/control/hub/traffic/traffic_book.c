@@ -11,27 +11,14 @@
 
 /* ---- keys of the records --------------------------------------------------------------------- */
 
-const char *traffic_key_network(char buf[static RECORD_KEY_MAX], const char *network)
-{
-    (void)snprintf(buf, RECORD_KEY_MAX, TRAFFIC_KEY_PREFIX "%.63s/", network);
-    return buf;
-}
-
-const char *traffic_key_day(char buf[static RECORD_KEY_MAX], const char *network, int32_t day)
-{
-    char text[TRAFFIC_DAY_TEXT_MAX];
-
-    (void)snprintf(
-        buf, RECORD_KEY_MAX, TRAFFIC_KEY_PREFIX "%.63s/%s", network, traffic_day_format(day, text));
-    return buf;
-}
-
 const char *traffic_key_format(char buf[static RECORD_KEY_MAX], const struct traffic_key *key)
 {
-    char day[TRAFFIC_DAY_TEXT_MAX];
+    char day[TRAFFIC_DAY_TEXT_MAX] = "";
 
-    (void)snprintf(buf, RECORD_KEY_MAX, TRAFFIC_KEY_PREFIX "%.63s/%s/%.63s/%.63s", key->network,
-        traffic_day_format(key->day, day), key->node, key->hub);
+    if (key->day >= 0)
+        (void)traffic_day_format(key->day, day);
+    (void)snprintf(buf, RECORD_KEY_MAX, TRAFFIC_KEY_PREFIX "%.63s/%s%s%.63s%s%.63s", key->network,
+        day, key->node[0] ? "/" : "", key->node, key->hub[0] ? "/" : "", key->hub);
     return buf;
 }
 
@@ -65,6 +52,17 @@ bool traffic_key_parse(struct traffic_key *ret, const char *text)
     return true;
 }
 
+bool traffic_record_decode(struct traffic *ret, const struct store_item *item)
+{
+    json_t *json = seal_check(item->key, item->value, NULL) == 0
+                       ? json_loads(item->value, JSON_REJECT_DUPLICATES, NULL)
+                       : NULL;
+    bool ok = json && traffic_decode(ret, json, "record", NULL) == 0;
+
+    json_decref(json);
+    return ok;
+}
+
 /* ---- what is in memory ----------------------------------------------------------------------- */
 
 /* Records in one commit. */
@@ -87,12 +85,6 @@ bool traffic_key_parse(struct traffic_key *ret, const char *text)
 /* The store refuses the whole commit that has a longer one, and so the records of other nodes. */
 _Static_assert(RECORD_TEXT_MAX <= STORE_VALUE_MAX, "a record fits a value");
 
-enum entry_state {
-    ENTRY_UNREAD,  /* what the store has is not known */
-    ENTRY_READING, /* it is being read */
-    ENTRY_KNOWN,
-};
-
 /* What a network has in memory. */
 struct traffic_share {
     struct keyed keyed; /* its name */
@@ -102,9 +94,11 @@ struct traffic_share {
 
 struct traffic_entry {
     struct keyed keyed;          /* the record's key */
-    struct traffic_share *share; /* pins; the book owns it */
+    struct traffic_book *book;   /* pins */
+    struct traffic_share *share; /* pins: its network's; the book owns it */
     struct traffic traffic;
-    enum entry_state state;
+    unsigned n_on_way; /* requests to the store that pin it */
+    bool is_known;     /* what the store has is among @traffic */
     bool is_unsaved;
     uint64_t counted[PATH_KIND_N]; /* bytes sent that are in the network's counters */
     nsec_t used_at;
@@ -121,41 +115,17 @@ static struct traffic_entry *entry_at(const struct traffic_book *b, size_t i)
     return container_of(b->entries.items[i], struct traffic_entry, keyed);
 }
 
-static struct traffic_share *join_share(struct traffic_book *b, const char *network)
-{
-    struct keyed *found = keys_find(&b->shares, network);
-    struct traffic_share *share =
-        found ? container_of(found, struct traffic_share, keyed) : calloc(1, sizeof(*share));
-
-    if (!found && share)
-        share->keyed.key = strdup(network);
-    if (!found && (!share || !share->keyed.key || keys_add(&b->shares, &share->keyed) != 0)) {
-        if (share)
-            free(share->keyed.key);
-        free(share);
-        return NULL;
-    }
-    share->n_entries++;
-    return share;
-}
-
-static void leave_share(struct traffic_book *b, struct traffic_share *share)
-{
-    if (--share->n_entries > 0)
-        return;
-    keys_remove(&b->shares, &share->keyed);
-    free(share->keyed.key);
-    free(share);
-}
-
 static void free_entry(struct traffic_book *b, struct traffic_entry *entry)
 {
-    entry->share->n_flows -= entry->traffic.n;
-    leave_share(b, entry->share);
-    keys_remove(&b->entries, &entry->keyed);
+    struct traffic_share *share = entry->share;
+
+    if (share) {
+        share->n_flows -= entry->traffic.n;
+        if (--share->n_entries == 0)
+            keys_free(&b->shares, &share->keyed);
+    }
     traffic_deinit(&entry->traffic);
-    free(entry->keyed.key);
-    free(entry);
+    keys_free(&b->entries, &entry->keyed);
 }
 
 void traffic_book_deinit(struct traffic_book *b)
@@ -166,30 +136,24 @@ void traffic_book_deinit(struct traffic_book *b)
     keys_deinit(&b->shares);
 }
 
-static struct traffic_entry *find_entry(const struct traffic_book *b, const char *key)
+/* Lends the entry, made if it is not there; NULL: no memory. */
+static struct traffic_entry *open_entry(struct traffic_book *b, const struct traffic_key *parts)
 {
-    struct keyed *found = keys_find(&b->entries, key);
+    char key[RECORD_KEY_MAX];
+    struct keyed *keyed =
+        keys_open(&b->entries, traffic_key_format(key, parts), sizeof(struct traffic_entry));
+    struct traffic_entry *entry = keyed ? container_of(keyed, struct traffic_entry, keyed) : NULL;
 
-    return found ? container_of(found, struct traffic_entry, keyed) : NULL;
-}
-
-static struct traffic_entry *add_entry(
-    struct traffic_book *b, const char *key, const struct traffic_key *parts)
-{
-    struct traffic_entry *entry = calloc(1, sizeof(*entry));
-    struct traffic_share *share = entry ? join_share(b, parts->network) : NULL;
-
-    if (share)
-        entry->keyed.key = strdup(key);
-    if (!share || !entry->keyed.key || keys_add(&b->entries, &entry->keyed) != 0) {
-        if (share) {
-            leave_share(b, share);
-            free(entry->keyed.key);
-        }
-        free(entry);
+    if (!entry || entry->share)
+        return entry;
+    keyed = keys_open(&b->shares, parts->network, sizeof(*entry->share));
+    if (!keyed) {
+        free_entry(b, entry);
         return NULL;
     }
-    entry->share = share;
+    entry->share = container_of(keyed, struct traffic_share, keyed);
+    entry->share->n_entries++;
+    entry->book = b;
     entry->traffic.day = parts->day;
     return entry;
 }
@@ -216,25 +180,13 @@ static void count(struct model_network *net, struct traffic_entry *entry)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* A record that is being read. */
-struct reading {
-    struct traffic_book *book; /* pins */
-    char key[RECORD_KEY_MAX];
-};
-
 /* The record is there. One that cannot be understood is as none: it is written anew. */
 static void merge_read(struct traffic_entry *entry, const struct store_item *item)
 {
-    json_t *json = seal_check(entry->keyed.key, item->value, NULL) == 0
-                       ? json_loads(item->value, JSON_REJECT_DUPLICATES, NULL)
-                       : NULL;
     struct traffic read;
 
-    if (!json || traffic_decode(&read, json, "record", NULL) != 0) {
-        json_decref(json);
+    if (!traffic_record_decode(&read, item))
         return;
-    }
-    json_decref(json);
     sum_paths(&read, entry->counted);
     entry->share->n_flows -= entry->traffic.n;
     /* What was told meanwhile comes second, so that nothing that is written has no room. */
@@ -249,70 +201,41 @@ static void merge_read(struct traffic_entry *entry, const struct store_item *ite
 
 static void on_read(void *ctx, const struct store_answer *a)
 {
-    struct reading *rd = ctx;
-    struct traffic_book *b = rd->book;
-    struct traffic_entry *entry = find_entry(b, rd->key);
-    struct traffic_key key;
+    struct traffic_entry *entry = ctx;
 
-    b->n_on_way--;
-    if (entry && (a->r == 0 || a->r == STORE_E_ABSENT)) {
-        if (a->r == 0)
-            merge_read(entry, &a->items[0]);
-        entry->state = ENTRY_KNOWN;
-        if (traffic_key_parse(&key, rd->key))
-            count(model_find_network(b->model, key.network), entry);
-    } else if (entry) {
-        entry->state = ENTRY_UNREAD;
-        b->failure = *a->e;
-    }
-    free(rd);
+    entry->n_on_way--;
+    entry->book->n_on_way--;
+    entry->is_known = a->r == 0 || a->r == STORE_E_ABSENT;
+    if (a->r == 0)
+        merge_read(entry, &a->items[0]);
+    if (entry->is_known)
+        count(model_find_network(entry->book->model, entry->share->keyed.key), entry);
+    else
+        entry->book->failure = *a->e;
 }
 
-static void read_entry(struct traffic_book *b, struct traffic_entry *entry)
+/* Unless that is known, or on its way. */
+static void read_entry(struct traffic_entry *entry)
 {
-    struct reading *rd = calloc(1, sizeof(*rd));
-
-    if (!rd)
+    if (entry->is_known || entry->n_on_way > 0 ||
+        store_get(entry->book->model->store, entry->keyed.key, on_read, entry, NULL) != 0)
         return;
-    rd->book = b;
-    (void)snprintf(rd->key, sizeof(rd->key), "%s", entry->keyed.key);
-    if (store_get(b->model->store, rd->key, on_read, rd, NULL) != 0) {
-        free(rd);
-        return;
-    }
-    b->n_on_way++;
-    entry->state = ENTRY_READING;
+    entry->n_on_way++;
+    entry->book->n_on_way++;
 }
 
 /* ---- what nodes tell ------------------------------------------------------------------------ */
 
-static bool has_peer(const struct traffic *t, const char *peer)
+/* A node can tell of members, and of those that were. */
+static bool is_admitted(
+    const struct traffic_entry *entry, const struct model_node *node, const char *peer)
 {
-    for (size_t i = 0; i < t->n; i++)
-        if (strcmp(t->flows[i].peer, peer) == 0)
+    if (peer[0] == '\0' || model_find_node(node->net, peer))
+        return true;
+    for (size_t i = 0; i < entry->traffic.n; i++)
+        if (strcmp(entry->traffic.flows[i].peer, peer) == 0)
             return true;
     return false;
-}
-
-/* Put into @ret what may be taken: a node can tell of members, and of those that were. The names
- * are borrowed from @t. Return: flows that may not be taken. */
-static size_t admit(const struct traffic_entry *entry, const struct model_node *node,
-    const struct traffic *t, struct traffic *ret)
-{
-    size_t n = 0;
-
-    *ret = (struct traffic){.day = t->day, .flows = calloc(t->n + 1, sizeof(*t->flows))};
-    for (size_t i = 0; ret->flows && i < t->n; i++) {
-        const struct traffic_flow *f = &t->flows[i];
-        bool is_known = f->peer[0] == '\0' || model_find_node(node->net, f->peer) ||
-                        has_peer(&entry->traffic, f->peer);
-
-        if (is_known)
-            ret->flows[ret->n++] = *f;
-        else
-            n++;
-    }
-    return ret->flows ? n : t->n;
 }
 
 /* Flows that a network may have in memory. */
@@ -325,114 +248,84 @@ static size_t share_of(const struct traffic_book *b, const struct model_network 
     return n_nodes > 0 ? b->max_flows * net->nodes.n / n_nodes : 0;
 }
 
-static void take(struct traffic_book *b, struct model_node *node, struct traffic_entry *entry,
-    const struct traffic *t)
+/* Return: flows that had no room, or may not be taken. */
+static size_t take(
+    struct traffic_entry *entry, const struct model_node *node, const struct traffic *t)
 {
-    size_t share = share_of(b, node->net);
+    size_t share = share_of(entry->book, node->net);
     size_t used = entry->share->n_flows;
-    size_t max = entry->traffic.n + (share > used ? share - used : 0);
     size_t before = entry->traffic.n;
-    struct traffic admitted;
-    int r;
+    size_t max = before + (share > used ? share - used : 0);
+    size_t n_left_out = 0;
 
-    b->n_left_out += admit(entry, node, t, &admitted);
-    r = traffic_merge(
-        &entry->traffic, &admitted, max < TRAFFIC_BOOK_FLOWS_MAX ? max : TRAFFIC_BOOK_FLOWS_MAX);
-    /* The names are borrowed. */
-    free(admitted.flows);
+    if (max > TRAFFIC_BOOK_FLOWS_MAX)
+        max = TRAFFIC_BOOK_FLOWS_MAX;
+    for (size_t i = 0; i < t->n; i++)
+        if (!is_admitted(entry, node, t->flows[i].peer) ||
+            traffic_merge_flow(&entry->traffic, &t->flows[i], max) != 0)
+            n_left_out++;
     entry->share->n_flows += entry->traffic.n - before;
-    b->n_left_out += r > 0 ? (size_t)r : 0;
+    return n_left_out;
 }
 
 void traffic_book_take(struct traffic_book *b, struct model_node *node, const struct traffic *t,
     nsec_t now, int64_t wall_s)
 {
     int32_t today = traffic_day(wall_s);
+    bool is_taken = t->day <= today + 1 && t->day >= today - TRAFFIC_BOOK_DAYS_BACK &&
+                    t->day > today - b->n_days;
     struct traffic_key key = {.day = t->day};
     struct traffic_entry *entry;
-    char text[RECORD_KEY_MAX];
 
-    if (t->day > today + 1 || t->day < today - TRAFFIC_BOOK_DAYS_BACK ||
-        t->day <= today - b->n_days) {
-        b->n_left_out += t->n;
-        return;
-    }
     (void)snprintf(key.network, sizeof(key.network), "%.63s", node->net->pub.spec.meta.name);
     (void)snprintf(key.node, sizeof(key.node), "%.63s", node->pub.spec.meta.name);
     (void)snprintf(
         key.hub, sizeof(key.hub), "%.63s", b->model->self[0] ? b->model->self : HUB_NAME_DEFAULT);
-    entry = find_entry(b, traffic_key_format(text, &key));
-    if (!entry)
-        entry = add_entry(b, text, &key);
+    entry = is_taken ? open_entry(b, &key) : NULL;
     if (!entry) {
         b->n_left_out += t->n;
         return;
     }
-    take(b, node, entry, t);
+    b->n_left_out += take(entry, node, t);
     entry->is_unsaved = true;
     entry->used_at = now;
-    if (entry->state == ENTRY_KNOWN)
+    if (entry->is_known)
         count(node->net, entry);
-    else if (entry->state == ENTRY_UNREAD)
-        read_entry(b, entry);
+    else
+        read_entry(entry);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* A commit of records that is not answered yet. */
 struct writing {
-    struct traffic_book *book; /* pins */
+    struct traffic_book *book; /* pins, and so the entries */
     size_t n;
-    char keys[WRITE_AT_ONCE][RECORD_KEY_MAX];
-    char *values[WRITE_AT_ONCE]; /* owns, until it is committed */
+    struct traffic_entry *entries[WRITE_AT_ONCE];
 };
-
-static void put_back(struct writing *w)
-{
-    for (size_t i = 0; i < w->n; i++) {
-        struct traffic_entry *entry = find_entry(w->book, w->keys[i]);
-
-        if (entry)
-            entry->is_unsaved = true;
-    }
-}
 
 static void on_written(void *ctx, const struct store_answer *a)
 {
     struct writing *w = ctx;
 
     w->book->n_on_way--;
-    if (a->r != 0) {
-        put_back(w);
-        w->book->failure = *a->e;
+    for (size_t i = 0; i < w->n; i++) {
+        w->entries[i]->n_on_way--;
+        w->entries[i]->is_unsaved |= a->r != 0;
     }
+    if (a->r != 0)
+        w->book->failure = *a->e;
     free(w);
 }
 
-/* @w: taken. */
-static int commit(struct writing *w, nsec_t now, struct err *e)
+/* A network that is being removed gets no record: it would be left in the store. */
+static bool is_to_be_written(
+    const struct traffic_book *b, const struct traffic_entry *entry, const char *network)
 {
-    struct traffic_book *b = w->book;
-    struct store_op ops[WRITE_AT_ONCE];
-    int r = 0;
+    const struct model_network *net = model_find_network(b->model, entry->share->keyed.key);
 
-    for (size_t i = 0; i < w->n; i++)
-        ops[i] = (struct store_op){.kind = STORE_OP_PUT,
-            .key = w->keys[i],
-            .value = w->values[i],
-            .expect = STORE_EXPECT_ANY,
-            .is_untold = true};
-    if (w->n > 0)
-        r = model_store(b->model, ops, w->n, now, on_written, w, e);
-    for (size_t i = 0; i < w->n; i++)
-        free(w->values[i]);
-    if (w->n > 0 && r == 0) {
-        b->n_on_way++;
-        return 0;
-    }
-    put_back(w);
-    free(w);
-    return r;
+    return entry->is_unsaved && entry->is_known && net && !net->leaving &&
+           (!network || strcmp(network, entry->share->keyed.key) == 0);
 }
 
 static char *encode(const struct traffic *t)
@@ -444,55 +337,57 @@ static char *encode(const struct traffic *t)
     return text;
 }
 
-/* A network that is being removed gets no record: it would be left in the store. */
-static bool is_to_be_written(
-    const struct traffic_book *b, const struct traffic_entry *entry, const char *network)
+/* Write some, from the entry @at on, which then is the next one. */
+static int write_some(
+    struct traffic_book *b, const char *network, size_t *at, nsec_t now, struct err *e)
 {
-    struct traffic_key key;
-    const struct model_network *net;
+    struct writing *w = calloc(1, sizeof(*w));
+    struct store_op ops[WRITE_AT_ONCE];
+    char *values[WRITE_AT_ONCE];
+    int r = w ? 0 : -ENOMEM;
 
-    if (!entry->is_unsaved || entry->state != ENTRY_KNOWN ||
-        !traffic_key_parse(&key, entry->keyed.key) ||
-        (network && strcmp(network, key.network) != 0))
-        return false;
-    net = model_find_network(b->model, key.network);
-    return net && !net->leaving;
+    for (; r == 0 && w->n < WRITE_AT_ONCE && *at < b->entries.n; ++*at) {
+        struct traffic_entry *entry = entry_at(b, *at);
+
+        if (!is_to_be_written(b, entry, network))
+            continue;
+        values[w->n] = encode(&entry->traffic);
+        if (!values[w->n]) {
+            r = -ENOMEM;
+            break;
+        }
+        ops[w->n] = (struct store_op){.kind = STORE_OP_PUT,
+            .key = entry->keyed.key,
+            .value = values[w->n],
+            .expect = STORE_EXPECT_ANY,
+            .is_untold = true};
+        w->entries[w->n++] = entry;
+    }
+    if (r != 0)
+        (void)err_set(e, r, "no memory for what nodes have moved");
+    else if (w->n > 0)
+        r = model_store(b->model, ops, w->n, now, on_written, w, e);
+    for (size_t i = 0; w && i < w->n; i++)
+        free(values[i]);
+    if (r != 0 || w->n == 0) {
+        free(w);
+        return r;
+    }
+    w->book = b;
+    b->n_on_way++;
+    for (size_t i = 0; i < w->n; i++) {
+        w->entries[i]->n_on_way++;
+        w->entries[i]->is_unsaved = false;
+    }
+    return 0;
 }
 
 int traffic_book_write(struct traffic_book *b, const char *network, nsec_t now, struct err *e)
 {
-    struct writing *w = NULL;
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < b->entries.n; i++) {
-        struct traffic_entry *entry = entry_at(b, i);
-
-        if (!is_to_be_written(b, entry, network))
-            continue;
-        if (!w)
-            w = calloc(1, sizeof(*w));
-        if (w)
-            w->values[w->n] = encode(&entry->traffic);
-        if (!w || !w->values[w->n]) {
-            r = err_set(e, -ENOMEM, "no memory for what nodes have moved");
-            break;
-        }
-        w->book = b;
-        (void)snprintf(w->keys[w->n++], RECORD_KEY_MAX, "%s", entry->keyed.key);
-        entry->is_unsaved = false;
-        if (w->n == WRITE_AT_ONCE) {
-            r = commit(w, now, e);
-            w = NULL;
-        }
-    }
-    if (w && w->n > 0 && r == 0)
-        return commit(w, now, e);
-    if (w) {
-        put_back(w);
-        for (size_t i = 0; i < w->n; i++)
-            free(w->values[i]);
-    }
-    free(w);
+    for (size_t at = 0; r == 0 && at < b->entries.n;)
+        r = write_some(b, network, &at, now, e);
     return r;
 }
 
@@ -501,26 +396,17 @@ static void let_go(struct traffic_book *b, nsec_t now)
 {
     for (size_t i = b->entries.n; i-- > 0;) {
         struct traffic_entry *entry = entry_at(b, i);
-        struct traffic_key key;
-        bool is_gone = !traffic_key_parse(&key, entry->keyed.key) ||
-                       !model_find_network(b->model, key.network);
+        bool is_gone = !model_find_network(b->model, entry->share->keyed.key);
 
-        if (entry->state == ENTRY_UNREAD && !is_gone)
-            read_entry(b, entry);
-        if (entry->state != ENTRY_READING &&
+        if (!is_gone)
+            read_entry(entry);
+        if (entry->n_on_way == 0 &&
             (is_gone || (!entry->is_unsaved && now - entry->used_at >= IDLE)))
             free_entry(b, entry);
     }
 }
 
 /* ---- what is too old ------------------------------------------------------------------------ */
-
-/* Records of one network that are being looked for. */
-struct trim {
-    struct traffic_book *book; /* pins */
-    int32_t oldest;            /* day that is kept */
-    nsec_t now;
-};
 
 static void on_trimmed(void *ctx, const struct store_answer *a)
 {
@@ -535,41 +421,34 @@ static void on_trimmed(void *ctx, const struct store_answer *a)
 
 static void on_oldest(void *ctx, const struct store_answer *a)
 {
-    struct trim *t = ctx;
-    struct traffic_book *b = t->book;
+    struct traffic_book *b = ctx;
     struct store_op ops[TRIM_MAX];
     struct traffic_key key;
     size_t n = 0;
 
     b->n_on_way--;
     for (size_t i = 0; a->r == 0 && i < a->n_items; i++)
-        if (!traffic_key_parse(&key, a->items[i].key) || key.day < t->oldest)
+        if (!traffic_key_parse(&key, a->items[i].key) || key.day < b->oldest)
             ops[n++] = (struct store_op){
                 .kind = STORE_OP_DELETE, .key = a->items[i].key, .expect = STORE_EXPECT_ANY};
     if (a->r != 0)
         b->failure = *a->e;
     else if (n > 0 &&
-             store_commit(b->model->store, ops, n, t->now, on_trimmed, b, &b->failure) == 0)
+             store_commit(b->model->store, ops, n, b->ticked_at, on_trimmed, b, &b->failure) == 0)
         b->n_on_way++;
-    free(t);
 }
 
-static int trim(
-    struct traffic_book *b, const char *network, nsec_t now, int64_t wall_s, struct err *e)
+static int trim(struct traffic_book *b, const char *network, struct err *e)
 {
     char prefix[RECORD_KEY_MAX];
-    struct store_range range = {.prefix = traffic_key_network(prefix, network), .limit = TRIM_MAX};
-    struct trim *t = calloc(1, sizeof(*t));
+    struct traffic_key key = {.day = -1};
+    struct store_range range = {.prefix = prefix, .limit = TRIM_MAX};
     int r;
 
-    if (!t)
-        return err_set(e, -ENOMEM, "no memory for what nodes have moved");
-    *t = (struct trim){.book = b, .oldest = traffic_day(wall_s) - b->n_days + 1, .now = now};
-    r = store_list(b->model->store, &range, on_oldest, t, e);
-    if (r != 0)
-        free(t);
-    else
-        b->n_on_way++;
+    (void)snprintf(key.network, sizeof(key.network), "%.63s", network);
+    (void)traffic_key_format(prefix, &key);
+    r = store_list(b->model->store, &range, on_oldest, b, e);
+    b->n_on_way += r == 0;
     return r;
 }
 
@@ -577,6 +456,8 @@ int traffic_book_tick(struct traffic_book *b, nsec_t now, int64_t wall_s, struct
 {
     int r = 0;
 
+    b->ticked_at = now;
+    b->oldest = traffic_day(wall_s) - b->n_days + 1;
     if (b->failure.code != 0) {
         struct err failure = b->failure;
 
@@ -596,6 +477,6 @@ int traffic_book_tick(struct traffic_book *b, nsec_t now, int64_t wall_s, struct
         return r;
     b->trimmed_at = now;
     for (size_t i = 0; r == 0 && i < b->model->networks.n; i++)
-        r = trim(b, model_network_at(b->model, i)->pub.spec.meta.name, now, wall_s, e);
+        r = trim(b, model_network_at(b->model, i)->pub.spec.meta.name, e);
     return r;
 }

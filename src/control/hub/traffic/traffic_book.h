@@ -28,6 +28,7 @@
 
 struct model;
 struct model_node;
+struct store_item;
 
 /** How many days are kept, with today, unless said otherwise: this month and the last one. */
 #define TRAFFIC_BOOK_DAYS 62
@@ -56,8 +57,10 @@ struct traffic_book {
     uint64_t n_left_out; /* flows that had no room, or were of a day that is not taken */
     unsigned n_on_way;   /* requests to the store without an answer */
     size_t n_networks;   /* there were at the last flush */
+    nsec_t ticked_at;
     nsec_t flushed_at;
     nsec_t trimmed_at;
+    int32_t oldest;     /* day that is kept, at @ticked_at */
     struct err failure; /* of writing or trimming, until traffic_book_tick() returns it */
 };
 
@@ -103,14 +106,13 @@ struct traffic_key {
     char hub[NAME_MAX_LEN + 1];
 };
 
-/** traffic_key_format() - Returns @buf. */
+/** traffic_key_format() - without a hub, a node or a day (below 0), what all keys of that node, day
+ * or network begin with. Returns @buf. */
 const char *traffic_key_format(char buf[static RECORD_KEY_MAX], const struct traffic_key *key);
 
 /** traffic_key_parse() - false: it is none; @ret is untouched then. */
 bool traffic_key_parse(struct traffic_key *ret, const char *text);
 
-/** traffic_key_network() - what all keys of a network begin with. Returns @buf. */
-const char *traffic_key_network(char buf[static RECORD_KEY_MAX], const char *network);
-
-/** traffic_key_day() - what all keys of a day begin with, without the last slash. Returns @buf. */
-const char *traffic_key_day(char buf[static RECORD_KEY_MAX], const char *network, int32_t day);
+/** traffic_record_decode() - false: the record is damaged, or cannot be understood. A node writes
+ * it anew when it speaks of that day. */
+bool traffic_record_decode(struct traffic *ret, const struct store_item *item);

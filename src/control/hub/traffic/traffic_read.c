@@ -32,44 +32,29 @@ struct claim {
     uint64_t bytes;
 };
 
-/* A node that has told something. */
-struct teller {
-    const char *name;
-    uint64_t others[END_N];
-};
-
-struct tellers {
-    struct teller *items; /* owns; sorted */
-    size_t n;
-    const struct traffic_facts *facts; /* of the others */
-};
-
 /* What both ends say of one job. */
 struct words {
     const char *job;
     uint64_t by_path[END_N][PATH_KIND_N];
     uint64_t sum[END_N];
-    uint64_t counted;
-};
-
-/* What is worked with. */
-struct settling {
-    const struct tellers *tellers;
-    struct traffic_edges *edges;
-    struct words *words; /* owns; room for those of one direction */
-    size_t cap_words;
-    size_t n_words;
 };
 
 /* What went from one node to another. */
 struct direction {
-    const struct claim *claims;
+    const struct claim *claims; /* in the order of jobs */
     size_t n;
     struct words all;
     enum traffic_word word;
-    const char *teller;     /* NULL: both ends */
     bool is_mute;           /* the other end is in no job */
     uint64_t others[END_N]; /* what each end has not told apart */
+};
+
+/* What is worked with. */
+struct settling {
+    const struct traffic_node *nodes; /* in the order of names */
+    size_t n_nodes;
+    const struct traffic_facts *facts; /* of the others */
+    struct traffic_edges *edges;
 };
 
 const char *traffic_word_name(enum traffic_word word)
@@ -100,26 +85,26 @@ static int compare_claims(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->job, y->job);
 }
 
-/* What @f, told by @node, claims. Return: how many are in @ret, 0 to 2. */
-static size_t claims_of(const char *node, const struct traffic_flow *f, struct claim ret[static 2])
+/* What a node claims, and what it has not told apart. Return: how many are in @ret, at most two for
+ * each of its flows. */
+static size_t claims_of(struct traffic_node *node, struct claim *ret)
 {
-    /* No job has all others as its members. */
-    struct claim claim = {.job = f->peer[0] ? f->job : "", .path = f->path};
     size_t n = 0;
 
-    if (f->sent > 0) {
-        ret[n] = claim;
-        ret[n].from = node;
-        ret[n].to = f->peer;
-        ret[n].end = END_SENDER;
-        ret[n++].bytes = f->sent;
-    }
-    if (f->received > 0 && f->peer[0]) {
-        ret[n] = claim;
-        ret[n].from = f->peer;
-        ret[n].to = node;
-        ret[n].end = END_RECEIVER;
-        ret[n++].bytes = f->received;
+    memset(node->others, 0, sizeof(node->others));
+    for (size_t i = 0; i < node->traffic.n; i++) {
+        const struct traffic_flow *f = &node->traffic.flows[i];
+        /* No job has all others as its members. */
+        const char *job = f->peer[0] ? f->job : "";
+
+        if (f->sent > 0)
+            ret[n++] = (struct claim){node->name, f->peer, job, f->path, END_SENDER, f->sent};
+        if (f->received > 0 && f->peer[0])
+            ret[n++] = (struct claim){f->peer, node->name, job, f->path, END_RECEIVER, f->received};
+        if (f->peer[0])
+            continue;
+        node->others[END_SENDER] = traffic_total(node->others[END_SENDER], f->sent);
+        node->others[END_RECEIVER] = traffic_total(node->others[END_RECEIVER], f->received);
     }
     return n;
 }
@@ -130,47 +115,45 @@ static void add_words(struct words *w, const struct claim *c)
     w->sum[c->end] = traffic_total(w->sum[c->end], c->bytes);
 }
 
+/* The words of the job of claim @i. Return: where the next job's claims begin. */
+static size_t words_of_job(const struct direction *d, size_t i, struct words *ret)
+{
+    *ret = (struct words){.job = d->claims[i].job};
+    for (; i < d->n && strcmp(d->claims[i].job, ret->job) == 0; i++)
+        add_words(ret, &d->claims[i]);
+    return i;
+}
+
 /* ---- who has told ---------------------------------------------------------------------------- */
 
-static int compare_tellers(const void *a, const void *b)
+/* Their names come first. */
+static int compare_nodes(const void *a, const void *b)
 {
-    return strcmp(((const struct teller *)a)->name, ((const struct teller *)b)->name);
+    return strcmp(a, b);
 }
 
-static int make_tellers(struct tellers *t, const struct traffic_node *nodes, size_t n)
+/* Who bears the direction out. */
+static void find_word(const struct settling *s, struct direction *d)
 {
-    t->items = calloc(n + 1, sizeof(*t->items));
-    if (!t->items)
-        return -ENOMEM;
-    t->n = n;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t *others = t->items[i].others;
+    const char *names[END_N] = {[END_SENDER] = d->claims[0].from, [END_RECEIVER] = d->claims[0].to};
+    enum traffic_voice voices[END_N] = {TRAFFIC_VOICE_MUTE, TRAFFIC_VOICE_MUTE};
+    enum traffic_voice silent;
 
-        t->items[i].name = nodes[i].name;
-        for (size_t k = 0; k < nodes[i].traffic.n; k++) {
-            const struct traffic_flow *f = &nodes[i].traffic.flows[k];
+    for (unsigned k = 0; k < END_N; k++) {
+        const struct traffic_node *node =
+            bsearch(names[k], s->nodes, s->n_nodes, sizeof(*node), compare_nodes);
 
-            if (f->peer[0])
-                continue;
-            others[END_SENDER] = traffic_total(others[END_SENDER], f->sent);
-            others[END_RECEIVER] = traffic_total(others[END_RECEIVER], f->received);
-        }
+        if (node)
+            voices[k] = TRAFFIC_VOICE_TOLD;
+        else if (names[k][0])
+            voices[k] = s->facts->voice(s->facts->ctx, names[k]);
+        d->others[k] = node ? node->others[k] : 0;
     }
-    qsort(t->items, n, sizeof(*t->items), compare_tellers);
-    return 0;
-}
-
-/* @others: what it has in the sum of all others; left as it is where it has told nothing. */
-static enum traffic_voice teller_voice(
-    const struct tellers *t, const char *node, uint64_t others[static END_N])
-{
-    struct teller wanted = {.name = node};
-    const struct teller *found = bsearch(&wanted, t->items, t->n, sizeof(wanted), compare_tellers);
-
-    if (!found)
-        return t->facts->voice(t->facts->ctx, node);
-    memcpy(others, found->others, sizeof(found->others));
-    return TRAFFIC_VOICE_TOLD;
+    silent = voices[END_SENDER] == TRAFFIC_VOICE_TOLD ? voices[END_RECEIVER] : voices[END_SENDER];
+    d->is_mute = silent == TRAFFIC_VOICE_MUTE;
+    d->word = silent == TRAFFIC_VOICE_TOLD    ? TRAFFIC_WORD_BOTH
+              : silent == TRAFFIC_VOICE_AGENT ? TRAFFIC_WORD_WAITING
+                                              : TRAFFIC_WORD_ONE;
 }
 
 /* ---- what counts ---------------------------------------------------------------------------- */
@@ -207,7 +190,7 @@ static uint64_t count(const struct direction *d, const struct words *w)
 
 /* Return: it is one. */
 static bool find_dispute(
-    struct traffic_edges *edges, const struct direction *d, const struct words *w)
+    struct traffic_edges *edges, const struct direction *d, const struct words *w, uint64_t counted)
 {
     uint64_t sent = w->sum[END_SENDER];
     uint64_t received = w->sum[END_RECEIVER];
@@ -222,39 +205,21 @@ static bool find_dispute(
             .job = w->job,
             .sent = sent,
             .received = received,
-            .counted = w->counted};
+            .counted = counted};
     return true;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-static int add_row(
-    struct traffic_edges *edges, const struct direction *d, const struct traffic_row *row)
-{
-    struct traffic_row *rows =
-        sorted_open(edges->rows, edges->n, sizeof(*rows), edges->n, &edges->cap);
-
-    if (!rows)
-        return -ENOMEM;
-    edges->rows = rows;
-    rows[edges->n] = *row;
-    rows[edges->n].from = d->claims[0].from;
-    rows[edges->n].to = d->claims[0].to;
-    rows[edges->n].word = d->word;
-    rows[edges->n++].teller = d->teller;
-    return 0;
-}
-
-/* @bytes for that job, on the paths that @w has, and in their proportion. */
-static int add_rows(struct traffic_edges *edges, const struct direction *d, const char *job,
-    const struct words *w, uint64_t bytes)
+/* @bytes of them for that job, on the paths that @w has, and in their proportion. */
+static int add_rows(
+    struct traffic_edges *edges, const struct direction *d, const struct words *w, uint64_t bytes)
 {
     enum end end = w->sum[END_SENDER] > 0 ? END_SENDER : END_RECEIVER;
     const uint64_t *by_path = w->by_path[end];
     unsigned most = 0;
     uint64_t parts[PATH_KIND_N];
     uint64_t rest = bytes;
-    int r = 0;
 
     for (unsigned k = 0; k < PATH_KIND_N; k++) {
         unsigned __int128 part = (unsigned __int128)by_path[k] * bytes;
@@ -267,98 +232,73 @@ static int add_rows(struct traffic_edges *edges, const struct direction *d, cons
             most = k;
     }
     parts[most] += rest;
-    for (unsigned k = 0; r == 0 && k < PATH_KIND_N; k++)
-        if (parts[k] > 0)
-            r = add_row(edges, d,
-                &(struct traffic_row){.job = job, .path = (enum path_kind)k, .bytes = parts[k]});
-    return r;
-}
+    for (unsigned k = 0; k < PATH_KIND_N; k++) {
+        struct traffic_row *rows;
 
-/* The words of each job of the direction, and of all. 0 or -ENOMEM. */
-static int sort_words(struct settling *s, struct direction *d)
-{
-    s->n_words = 0;
-    d->all = (struct words){.job = ""};
-    for (size_t i = 0; i < d->n; i++) {
-        const struct claim *c = &d->claims[i];
-
-        if (s->n_words == 0 || strcmp(s->words[s->n_words - 1].job, c->job) != 0) {
-            struct words *words =
-                sorted_open(s->words, s->n_words, sizeof(*words), s->n_words, &s->cap_words);
-
-            if (!words)
-                return -ENOMEM;
-            s->words = words;
-            words[s->n_words++] = (struct words){.job = c->job};
-        }
-        add_words(&s->words[s->n_words - 1], c);
-        add_words(&d->all, c);
+        if (parts[k] == 0)
+            continue;
+        rows = sorted_open(edges->rows, edges->n, sizeof(*rows), edges->n, &edges->cap);
+        if (!rows)
+            return -ENOMEM;
+        edges->rows = rows;
+        rows[edges->n++] = (struct traffic_row){.from = d->claims[0].from,
+            .to = d->claims[0].to,
+            .job = w->job,
+            .path = (enum path_kind)k,
+            .word = d->word,
+            .bytes = parts[k]};
     }
     return 0;
 }
 
-/* Who bears the direction out. */
-static void judge(const struct settling *s, struct direction *d)
+/* What of the @left bytes that no job is counted for yet is this one's. */
+static uint64_t count_job(const struct direction *d, const struct words *w, uint64_t left)
 {
-    const char *names[END_N] = {[END_SENDER] = d->claims[0].from, [END_RECEIVER] = d->claims[0].to};
-    enum traffic_voice voices[END_N] = {TRAFFIC_VOICE_MUTE, TRAFFIC_VOICE_MUTE};
-    enum end silent;
-
-    for (unsigned k = 0; k < END_N; k++) {
-        uint64_t others[END_N] = {0, 0};
-
-        if (names[k][0])
-            voices[k] = teller_voice(s->tellers, names[k], others);
-        d->others[k] = others[k];
-    }
-    silent = voices[END_SENDER] == TRAFFIC_VOICE_TOLD ? END_RECEIVER : END_SENDER;
-    d->is_mute = voices[silent] == TRAFFIC_VOICE_MUTE;
-    d->teller = names[silent == END_SENDER ? END_RECEIVER : END_SENDER];
-    if (voices[silent] == TRAFFIC_VOICE_AGENT)
-        d->word = TRAFFIC_WORD_WAITING;
-    else if (voices[silent] != TRAFFIC_VOICE_TOLD)
-        d->word = TRAFFIC_WORD_ONE;
-    else
-        d->word = TRAFFIC_WORD_BOTH, d->teller = NULL;
+    return w->job[0] == '\0' || d->is_mute ? 0 : lesser(count(d, w), left);
 }
 
-static int settle(struct settling *s, struct direction *d)
+static int settle(const struct settling *s, struct direction *d)
 {
-    struct words *none;
+    struct words w;
+    uint64_t counted;
     uint64_t left;
     bool is_disputed;
-    int r = sort_words(s, d);
+    int r;
 
-    if (r != 0)
-        return r;
-    judge(s, d);
-    d->all.counted = count(d, &d->all);
-    is_disputed = find_dispute(s->edges, d, &d->all);
-    left = d->all.counted;
-    none = s->words[0].job[0] == '\0' ? &s->words[0] : &d->all;
-    for (size_t i = 0; i < s->n_words; i++) {
-        struct words *w = &s->words[i];
+    d->all.job = "";
+    for (size_t i = 0; i < d->n; i++)
+        add_words(&d->all, &d->claims[i]);
+    find_word(s, d);
+    counted = left = count(d, &d->all);
+    is_disputed = find_dispute(s->edges, d, &d->all, counted);
+    for (size_t i = 0; i < d->n;) {
+        uint64_t part;
 
-        if (w->job[0] == '\0' || d->is_mute)
-            continue;
-        w->counted = lesser(count(d, w), left);
-        left -= w->counted;
-        if (!is_disputed)
-            (void)find_dispute(s->edges, d, w);
+        i = words_of_job(d, i, &w);
+        part = count_job(d, &w, left);
+        left -= part;
+        if (w.job[0] && !is_disputed)
+            (void)find_dispute(s->edges, d, &w, part);
     }
     /* What no job is counted for comes first, as in the order of names. */
-    r = add_rows(s->edges, d, "", none, left);
-    for (size_t i = 0; r == 0 && i < s->n_words; i++)
-        if (s->words[i].job[0])
-            r = add_rows(s->edges, d, s->words[i].job, &s->words[i], s->words[i].counted);
+    (void)words_of_job(d, 0, &w);
+    r = add_rows(s->edges, d, w.job[0] ? &d->all : &w, left);
+    for (size_t i = 0; r == 0 && i < d->n;) {
+        uint64_t part;
+
+        i = words_of_job(d, i, &w);
+        part = count_job(d, &w, counted);
+        counted -= part;
+        r = add_rows(s->edges, d, &w, part);
+    }
     return r;
 }
 
-/* From claims, which are sorted, to rows and disputes. 0 or -ENOMEM. */
-static int settle_all(
-    struct claim *claims, size_t n, const struct tellers *tellers, struct traffic_edges *ret)
+/* ---- a whole day ---------------------------------------------------------------------------- */
+
+/* From claims, which are put in order, to rows and disputes. 0 or -ENOMEM. */
+static int settle_all(const struct settling *s, struct claim *claims, size_t n)
 {
-    struct settling s = {.tellers = tellers, .edges = ret};
     int r = 0;
 
     qsort(claims, n, sizeof(*claims), compare_claims);
@@ -370,41 +310,34 @@ static int settle_all(
              end++)
             continue;
         d.n = end - i;
-        r = settle(&s, &d);
+        r = settle(s, &d);
     }
-    free(s.words);
     return r;
 }
 
-/* ---- a whole day ---------------------------------------------------------------------------- */
-
-int traffic_edges_make(const struct traffic_node *nodes, size_t n,
-    const struct traffic_facts *facts, struct traffic_edges **ret)
+int traffic_edges_make(struct traffic_node *nodes, size_t n, const struct traffic_facts *facts,
+    struct traffic_edges **ret)
 {
-    struct tellers tellers = {.facts = facts};
     struct traffic_edges *edges = calloc(1, sizeof(*edges));
+    struct settling s = {.nodes = nodes, .n_nodes = n, .facts = facts, .edges = edges};
     struct claim *claims;
     size_t n_claims = 0;
     int r = -ENOMEM;
 
+    qsort(nodes, n, sizeof(*nodes), compare_nodes);
     for (size_t i = 0; i < n; i++)
         n_claims += 2 * nodes[i].traffic.n;
     claims = calloc(n_claims + 1, sizeof(*claims));
+    n_claims = 0;
+    for (size_t i = 0; claims && i < n; i++)
+        n_claims += claims_of(&nodes[i], claims + n_claims);
     if (edges && claims)
-        r = make_tellers(&tellers, nodes, n);
-    if (r == 0) {
-        n_claims = 0;
-        for (size_t i = 0; i < n; i++)
-            for (size_t k = 0; k < nodes[i].traffic.n; k++)
-                n_claims += claims_of(nodes[i].name, &nodes[i].traffic.flows[k], claims + n_claims);
-        r = settle_all(claims, n_claims, &tellers, edges);
-    }
+        r = settle_all(&s, claims, n_claims);
     free(claims);
-    free(tellers.items);
-    if (r == 0)
-        *ret = edges;
-    else
+    if (r != 0)
         traffic_edges_free(edges);
+    else
+        *ret = edges;
     return r;
 }
 
@@ -480,31 +413,14 @@ static struct traffic *place_for(struct walk *w, const struct traffic_key *key)
 
     if (node && strcmp(node->name, key->node) == 0)
         return &node->traffic;
-    if (w->n_nodes == w->cap) {
-        size_t cap = w->cap ? 2 * w->cap : 64;
-
-        node = realloc(w->nodes, cap * sizeof(*node));
-        if (!node)
-            return NULL;
-        w->nodes = node;
-        w->cap = cap;
-    }
+    node = sorted_open(w->nodes, w->n_nodes, sizeof(*node), w->n_nodes, &w->cap);
+    if (!node)
+        return NULL;
+    w->nodes = node;
     node = &w->nodes[w->n_nodes++];
     *node = (struct traffic_node){.traffic = {.day = key->day}};
     (void)snprintf(node->name, sizeof(node->name), "%s", key->node);
     return &node->traffic;
-}
-
-/* False: it cannot be understood. A node writes it anew when it speaks of it. */
-static bool decode(const struct store_item *item, struct traffic *ret)
-{
-    json_t *json = seal_check(item->key, item->value, NULL) == 0
-                       ? json_loads(item->value, JSON_REJECT_DUPLICATES, NULL)
-                       : NULL;
-    bool ok = json && traffic_decode(ret, json, "record", NULL) == 0;
-
-    json_decref(json);
-    return ok;
 }
 
 static int take_record(struct walk *w, const struct traffic_key *key, const struct store_item *item)
@@ -513,7 +429,7 @@ static int take_record(struct walk *w, const struct traffic_key *key, const stru
     struct traffic read;
     int r = 0;
 
-    if (!decode(item, &read))
+    if (!traffic_record_decode(&read, item))
         return 0;
     place = place_for(w, key);
     if (!place || traffic_merge(place, &read, SIZE_MAX) < 0)
@@ -547,12 +463,13 @@ static void on_page(void *ctx, const struct store_answer *a)
         if (r == 0)
             r = take_record(w, &key, &a->items[i]);
     }
-    if (r == 0 && has_more)
+    if (r == 0 && has_more) {
         r = ask(w, &e);
-    else if (r == 0)
+        if (r == 0)
+            return;
+    } else if (r == 0) {
         r = end_day(w);
-    if (r == 0 && has_more)
-        return;
+    }
     if (r != 0 && r == a->r)
         e = *a->e;
     else if (r == -ENOMEM)
@@ -570,6 +487,7 @@ static int ask(struct walk *w, struct err *e)
 int traffic_read(struct traffic_book *b, const struct traffic_query *query,
     const struct traffic_reader *reader, nsec_t now, struct err *e)
 {
+    struct traffic_key key = {.day = -1};
     int r = traffic_book_write(b, query->network, now, e);
     struct walk *w = r == 0 ? calloc(1, sizeof(*w)) : NULL;
 
@@ -578,36 +496,29 @@ int traffic_read(struct traffic_book *b, const struct traffic_query *query,
     if (!w)
         return r;
     *w = (struct walk){.book = b, .query = *query, .reader = *reader, .day = -1};
-    (void)traffic_key_network(w->prefix, query->network);
-    (void)traffic_key_day(w->last, query->network, query->since);
+    (void)snprintf(key.network, sizeof(key.network), "%s", query->network);
+    (void)traffic_key_format(w->prefix, &key);
+    key.day = query->since;
+    (void)traffic_key_format(w->last, &key);
     r = ask(w, e);
     if (r != 0)
         free(w);
     return r;
 }
 
-json_t *traffic_read_islands(const struct model_network *net)
+void traffic_read_nodes(json_t *json, const struct model_network *net)
 {
     json_t *islands = json_object();
+    json_t *hubs = json_array();
 
     for (size_t i = 0; net && i < net->nodes.n; i++) {
         const struct node *node = &model_node_at(net, i)->pub.spec;
 
         if (node->island[0])
             (void)json_object_set_new(islands, node->meta.name, json_string(node->island));
-    }
-    return islands;
-}
-
-json_t *traffic_read_hubs(const struct model_network *net)
-{
-    json_t *hubs = json_array();
-
-    for (size_t i = 0; net && i < net->nodes.n; i++) {
-        const struct node *node = &model_node_at(net, i)->pub.spec;
-
         if (node->hub)
             (void)json_array_append_new(hubs, json_string(node->meta.name));
     }
-    return hubs;
+    (void)json_object_set_new(json, "islands", islands);
+    (void)json_object_set_new(json, "hubs", hubs);
 }

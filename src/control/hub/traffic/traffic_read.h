@@ -52,6 +52,7 @@ struct traffic_book;
 struct traffic_node {
     char name[NAME_MAX_LEN + 1];
     struct traffic traffic; /* owns */
+    uint64_t others[2];     /* traffic_edges_make()'s: what it has not told apart */
 };
 
 /** Whether a node has told anything of a day, or might. */
@@ -72,10 +73,9 @@ enum traffic_word {
 
 /** What went from one node to another one, by one path and for one job. */
 struct traffic_row {
-    const char *from;   /* borrowed, like @to, @job and @teller, from the struct traffic_node */
-    const char *to;     /* "": nodes that had no sum of their own */
-    const char *job;    /* "": none */
-    const char *teller; /* whose word it is; NULL: both ends' */
+    const char *from; /* borrowed, like @to and @job, from the struct traffic_node */
+    const char *to;   /* "": nodes that had no sum of their own */
+    const char *job;  /* "": none */
     enum path_kind path;
     enum traffic_word word;
     uint64_t bytes;
@@ -108,13 +108,14 @@ struct traffic_facts {
 
 /**
  * traffic_edges_make() - settle all that the nodes say of one day
+ * @nodes:	put in the order of their names
  * @facts:	asked about nodes that are not among @nodes
  * @ret:	gives, for traffic_edges_free(); borrows from @nodes
  *
  * Return: 0 or -ENOMEM.
  */
-int traffic_edges_make(const struct traffic_node *nodes, size_t n,
-    const struct traffic_facts *facts, struct traffic_edges **ret);
+int traffic_edges_make(struct traffic_node *nodes, size_t n, const struct traffic_facts *facts,
+    struct traffic_edges **ret);
 
 /** traffic_edges_free() - NULL is fine. */
 void traffic_edges_free(struct traffic_edges *edges);
@@ -147,9 +148,6 @@ struct traffic_reader {
 int traffic_read(struct traffic_book *b, const struct traffic_query *query,
     const struct traffic_reader *reader, nsec_t now, struct err *e);
 
-/** traffic_read_islands() - {"NODE": "ISLAND"}, as they were declared: prices depend on them.
- * @net: NULL: it is gone. A new reference. */
-json_t *traffic_read_islands(const struct model_network *net);
-
-/** traffic_read_hubs() - the names of the nodes that are hubs, likewise. A new reference. */
-json_t *traffic_read_hubs(const struct model_network *net);
+/** traffic_read_nodes() - what prices depend on, into @json: "islands", {"NODE": "ISLAND"} as they
+ * were declared, and "hubs", the names of the nodes that are hubs. @net: NULL: it is gone. */
+void traffic_read_nodes(json_t *json, const struct model_network *net);

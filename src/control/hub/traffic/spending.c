@@ -124,44 +124,40 @@ static void on_end(void *ctx, int r, const struct err *e)
     of->spent = of->reading;
 }
 
-static void begin_look(
-    struct network_spending *of, const struct budgets *budgets, nsec_t now, int64_t wall_s)
-{
-    struct traffic_reader reader = {.on_day = on_day, .on_end = on_end, .ctx = of};
-    struct traffic_query query = {.since = traffic_day(wall_s), .until = traffic_day(wall_s)};
-    struct err e = ERR_NULL;
-
-    of->reading = (struct spent_list){.n = budgets->n};
-    for (unsigned k = 0; k < budgets->n; k++)
-        of->reading.items[k].budget = budgets->items[k];
-    of->began_at = now;
-    of->wall_s = wall_s;
-    of->is_read = true;
-    (void)snprintf(query.network, sizeof(query.network), "%s", of->keyed.key);
-    if (traffic_read(of->s->book, &query, &reader, now, &e) != 0)
-        on_end(of, -1, &e);
-}
-
 /* ---- each second ---------------------------------------------------------------------------- */
 
 static void look_at(struct spending *s, const struct model_network *net, nsec_t now, int64_t wall_s)
 {
+    const struct budgets *budgets = &net->pub.spec.budgets;
+    struct traffic_query query = {.since = traffic_day(wall_s), .until = traffic_day(wall_s)};
+    struct traffic_reader reader = {.on_day = on_day, .on_end = on_end};
     struct keyed *keyed =
         keys_open(&s->networks, net->pub.spec.meta.name, sizeof(struct network_spending));
     struct network_spending *of =
         keyed ? container_of(keyed, struct network_spending, keyed) : NULL;
+    struct err e = ERR_NULL;
 
     if (!of || of->is_read)
         return;
-    of->s = s;
     if (of->has_ended) {
         nsec_t rest = LOOK_PART * (now - of->began_at - NSEC_PER_SEC);
 
         of->due_at = of->began_at + (rest > SPENDING_EACH ? rest : SPENDING_EACH);
         of->has_ended = false;
     }
-    if (now >= of->due_at)
-        begin_look(of, &net->pub.spec.budgets, now, wall_s);
+    if (now < of->due_at)
+        return;
+    of->s = s;
+    of->reading = (struct spent_list){.n = budgets->n};
+    for (unsigned k = 0; k < budgets->n; k++)
+        of->reading.items[k].budget = budgets->items[k];
+    of->began_at = now;
+    of->wall_s = wall_s;
+    of->is_read = true;
+    reader.ctx = of;
+    (void)snprintf(query.network, sizeof(query.network), "%s", of->keyed.key);
+    if (traffic_read(s->book, &query, &reader, now, &e) != 0)
+        on_end(of, -1, &e);
 }
 
 void spending_tick(struct spending *s, nsec_t now, int64_t wall_s)

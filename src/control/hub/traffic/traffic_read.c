@@ -405,34 +405,24 @@ static int end_day(struct walk *w)
     return r;
 }
 
-/* The place for what a node has told one hub: that of what it has told another one, or a new one.
- * NULL: no memory. */
-static struct traffic *place_for(struct walk *w, const struct traffic_key *key)
-{
-    struct traffic_node *node = w->n_nodes > 0 ? &w->nodes[w->n_nodes - 1] : NULL;
-
-    if (node && strcmp(node->name, key->node) == 0)
-        return &node->traffic;
-    node = sorted_open(w->nodes, w->n_nodes, sizeof(*node), w->n_nodes, &w->cap);
-    if (!node)
-        return NULL;
-    w->nodes = node;
-    node = &w->nodes[w->n_nodes++];
-    *node = (struct traffic_node){.traffic = {.day = key->day}};
-    (void)snprintf(node->name, sizeof(node->name), "%s", key->node);
-    return &node->traffic;
-}
-
+/* What a node has told one hub, with what it has told another one. 0 or -ENOMEM. */
 static int take_record(struct walk *w, const struct traffic_key *key, const struct store_item *item)
 {
-    struct traffic *place;
+    struct traffic_node *nodes = w->nodes;
     struct traffic read;
     int r = 0;
 
     if (!traffic_record_decode(&read, item))
         return 0;
-    place = place_for(w, key);
-    if (!place || traffic_merge(place, &read, SIZE_MAX) < 0)
+    if (w->n_nodes == 0 || strcmp(nodes[w->n_nodes - 1].name, key->node) != 0) {
+        nodes = sorted_open(nodes, w->n_nodes, sizeof(*nodes), w->n_nodes, &w->cap);
+        if (nodes) {
+            w->nodes = nodes;
+            nodes[w->n_nodes] = (struct traffic_node){.traffic = {.day = key->day}};
+            (void)snprintf(nodes[w->n_nodes++].name, sizeof(nodes->name), "%s", key->node);
+        }
+    }
+    if (!nodes || traffic_merge(&nodes[w->n_nodes - 1].traffic, &read, SIZE_MAX) < 0)
         r = -ENOMEM;
     traffic_deinit(&read);
     return r;

@@ -423,23 +423,33 @@ static void take_changes(struct world *w, nsec_t now)
     (void)edges_choose_relays(&w->e, now);
 }
 
-/* What edges_on_fits() writes into the log is put into @buf. */
-static void on_fits_logged(
-    struct world *w, const struct path_action *fits, nsec_t now, char buf[static 512])
+/* What is written into the log meanwhile. */
+struct capture {
+    int file;
+    int terminal;
+};
+
+static struct capture begin_capture(void)
 {
-    int file = memfd_create("log", 0);
-    int terminal = dup(STDERR_FILENO);
+    struct capture c = {.file = memfd_create("log", 0), .terminal = dup(STDERR_FILENO)};
+
+    assert_true(c.file >= 0 && c.terminal >= 0);
+    assert_true(dup2(c.file, STDERR_FILENO) >= 0);
+    return c;
+}
+
+static void end_capture(const struct capture *c, const char *expected)
+{
+    char buf[512];
     ssize_t n;
 
-    assert_true(file >= 0 && terminal >= 0);
-    assert_true(dup2(file, STDERR_FILENO) >= 0);
-    edges_on_fits(&w->e, fits, now);
-    assert_true(dup2(terminal, STDERR_FILENO) >= 0);
-    n = pread(file, buf, 511, 0);
+    assert_true(dup2(c->terminal, STDERR_FILENO) >= 0);
+    n = pread(c->file, buf, sizeof(buf) - 1, 0);
     assert_true(n >= 0);
     buf[n] = '\0';
-    (void)close(file);
-    (void)close(terminal);
+    (void)close(c->file);
+    (void)close(c->terminal);
+    assert_string_equal(buf, expected);
 }
 
 static void test_the_size_of_a_path(void **state)
@@ -449,11 +459,12 @@ static void test_the_size_of_a_path(void **state)
     for (uint64_t relay_run = 0; relay_run < 2; relay_run++) {
         struct world *w = begin_couple(&c, relay_run);
         const struct couple_node *self = &c.nodes[0];
+        struct capture said = begin_capture();
         struct path_action fits;
-        char said[512];
 
         take_changes(w, c.now);
         edges_use_direct(&w->e, &self->use, &self->use.remote, c.now);
+        end_capture(&said, "");
         /* What every path carries; the sizes of links up to the network's are asked for. */
         assert_int_equal(route(w, "n3").mtu, 1140);
         take_changes(w, c.now);
@@ -461,16 +472,16 @@ static void test_the_size_of_a_path(void **state)
         assert_int_equal(self->n_fits, 6);
         fits = self->fits;
         assert_int_equal(fits.size, 1412);
-        on_fits_logged(w, &fits, c.now, said);
+        said = begin_capture();
+        edges_on_fits(&w->e, &fits, c.now);
+        end_capture(&said, "info: test: n3: the path carries packets of 1440 bytes\n");
         assert_int_equal(route(w, "n3").mtu, 1380);
         assert_true(edges_take_changes(&w->e));
         /* What a relay carries decides whether it is chosen. */
         assert_int_equal(edges_choose_relays(&w->e, c.now), relay_run != 0);
-        assert_string_equal(said, "info: test: n3: the path carries packets of 1440 bytes\n");
         /* The same answer again is none. */
-        on_fits_logged(w, &fits, c.now, said);
+        edges_on_fits(&w->e, &fits, c.now);
         assert_false(edges_take_changes(&w->e));
-        assert_string_equal(said, "");
         end_couple(w, &c);
     }
 }

@@ -449,6 +449,32 @@ static void test_who_lives(void **state)
     assert_int_equal(o->n_hubs, 1);
 }
 
+/* What others write into the store makes no table longer than it is, and no name longer. */
+static void test_no_more_than_there_is_room_for(void **state)
+{
+    struct fixture *f = *state;
+    const struct owners *o = &f->hubs[0].owners;
+    char name[NAME_MAX_LEN + 2] = "";
+    char key[RECORD_KEY_MAX];
+
+    for (size_t len = NAME_MAX_LEN + 1; len >= NAME_MAX_LEN; len--) {
+        memset(name, 'x', len);
+        name[len] = '\0';
+        put(f, owner_key(key, OWNER_RECORD_PREFIX, name), "{");
+        put_beat(f, name, 1, 1);
+        assert_int_equal(o->n_networks, len <= NAME_MAX_LEN);
+        assert_int_equal(o->n_hubs, len <= NAME_MAX_LEN);
+    }
+    for (unsigned i = 0; i <= OWNERS_NETWORKS_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        put(f, owner_key(key, OWNER_RECORD_PREFIX, name), "{");
+        if (i <= OWNERS_HUBS_MAX)
+            put_beat(f, name, 1, 1);
+    }
+    assert_int_equal(o->n_networks, OWNERS_NETWORKS_MAX);
+    assert_int_equal(o->n_hubs, OWNERS_HUBS_MAX);
+}
+
 /* Another process was started as this hub: who was there first stays. */
 static void test_another_process_is_this_hub(void **state)
 {
@@ -516,6 +542,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_networks_that_are_not_served, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_networks_that_are_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_lives, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_more_than_there_is_room_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_another_process_is_this_hub, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_this_process_was_started_later, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_alone, set_up_alone, tear_down),

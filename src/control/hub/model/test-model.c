@@ -17,6 +17,7 @@
 #include "hub/model/model.h"
 #include "store/memory.h"
 #include "store/store.h"
+#include "test/support/notice.h"
 #include "test/support/sample_mesh.h"
 
 #define S NSEC_PER_SEC
@@ -112,7 +113,8 @@ static void object_changed(
 {
     struct fixture *f = ctx;
 
-    str_add(&f->told, "object; ");
+    str_addf(&f->told, "%s from %s to %s; ", now ? now->meta.name : before->meta.name,
+        before ? notice_of(before)->text : "nothing", now ? notice_of(now)->text : "nothing");
 }
 
 static void broken(void *ctx, const char *key, const struct err *e)
@@ -132,16 +134,22 @@ static void assert_told(struct fixture *f, const char *expected)
 /* ---- records -------------------------------------------------------------------------------- */
 
 /* Without a sum, which a record need not have. @value: taken; NULL: the key goes. */
-static void put(struct fixture *f, const char *key, char *value)
+static void put_for(struct fixture *f, const char *key, char *value, uint32_t ttl_seconds)
 {
     struct store_op op = {.kind = value ? STORE_OP_PUT : STORE_OP_DELETE,
         .key = key,
         .value = value,
-        .expect = STORE_EXPECT_ANY};
+        .expect = STORE_EXPECT_ANY,
+        .ttl_seconds = ttl_seconds};
     struct err e = ERR_NULL;
 
     assert_int_equal(store_now_commit(f->s, &op, 1, 0, NULL, NULL, &e), 0);
     free(value);
+}
+
+static void put(struct fixture *f, const char *key, char *value)
+{
+    put_for(f, key, value, 0);
 }
 
 static void put_text(struct fixture *f, const char *key, const char *text)
@@ -456,6 +464,53 @@ static void test_tokens(void **state)
     assert_told(f, "broken token/xyz; ");
 }
 
+static void put_notice(struct fixture *f, const char *key, const char *name, const char *text)
+{
+    struct notice spec = {.nodes = {"n2"}, .n_nodes = 1};
+    struct object o = {.kind = &notice_kind};
+
+    (void)snprintf(spec.text, sizeof(spec.text), "%s", text);
+    (void)snprintf(o.meta.name, sizeof(o.meta.name), "%s", name);
+    (void)snprintf(o.meta.network, sizeof(o.meta.network), "default");
+    o.plain.spec = &spec;
+    put(f, key, record_object_encode(&o));
+}
+
+/* Of a kind that means nothing else to the model. */
+static void test_objects(void **state)
+{
+    struct fixture *f = *state;
+    const struct model_network *net;
+    size_t i = 0;
+
+    put_notice(f, "notice/default/y", "y", "old");
+    put_network(f, "hub", 1380);
+    load(f);
+    assert_told(f, "network added default; y from nothing to old; ");
+    net = model_find_network(&f->model, "default");
+    put_notice(f, "notice/default/x", "x", "one");
+    put_notice(f, "notice/default/x", "x", "two");
+    assert_told(f, "x from nothing to one; x from one to two; ");
+    assert_int_equal(net->objects.n, 2);
+    assert_true(model_revision(&f->model, "notice/default/x") == store_revision(f->s));
+    assert_true(model_find_object(net, &notice_kind, "x")->object.meta.resource_version ==
+                store_revision(f->s));
+    assert_int_equal(model_revision(&f->model, "notice/default/z"), 0);
+    assert_null(model_find_object(net, &notice_kind, "z"));
+    /* In the order of their names. */
+    assert_string_equal(model_each_object(net, &notice_kind, &i)->meta.name, "x");
+    assert_string_equal(model_each_object(net, &notice_kind, &i)->meta.name, "y");
+    assert_null(model_each_object(net, &notice_kind, &i));
+    put_notice(f, "notice/default/z", "x", "of another name");
+    put_text(f, "notice/default/w", "{}");
+    assert_told(f, "broken notice/default/z; broken notice/default/w; ");
+    put(f, "notice/default/x", NULL);
+    put(f, "notice/default/x", NULL);
+    assert_told(f, "x from two to nothing; ");
+    assert_null(model_find_object(net, &notice_kind, "x"));
+    assert_non_null(model_find_object(net, &notice_kind, "y"));
+}
+
 /* ---- this hub's own node -------------------------------------------------------------------- */
 
 /* A network that this hub has made, without its private key, is set aside. */
@@ -755,29 +810,22 @@ static void test_reports_to_two_hubs(void **state)
 
 /* ---- what ends by itself -------------------------------------------------------------------- */
 
-static void put_lease(struct fixture *f, const char *key, const char *value, uint32_t ttl_seconds)
+static void put_leased_node(struct fixture *f)
 {
-    struct store_op op = {.kind = STORE_OP_PUT,
-        .key = key,
-        .value = value,
-        .expect = STORE_EXPECT_ANY,
-        .ttl_seconds = ttl_seconds};
-    struct err e = ERR_NULL;
+    struct object o = sample_node(2);
 
-    assert_int_equal(store_now_commit(f->s, &op, 1, 0, NULL, NULL, &e), 0);
+    put_for(f, "node/default/n2", record_node_encode(&o.node, &token_hash), 60);
+    object_deinit(&o);
 }
 
 static void test_expiry(void **state)
 {
-    static const struct token_hash token = {.b = {4}};
     struct fixture *f = *state;
     const struct model_network *net = load_sample(f);
-    struct object o = sample_node(2);
-    char *text = record_node_encode(&o.node, &token);
     struct err e = ERR_NULL;
 
-    put_lease(f, "node/default/n2", text, 60);
-    put_lease(f, "unheard-of/key", "x", 60);
+    put_leased_node(f);
+    put_for(f, "unheard-of/key", strdup("x"), 60);
     assert_told(f, "n2 changed from key 2 to 2; ");
     assert_int_equal(model_expire(&f->model, 59 * S, &e), 0);
     store_wait(f->s);
@@ -791,21 +839,16 @@ static void test_expiry(void **state)
     store_wait(f->s);
     assert_told(f, "n2 removed; ");
     assert_false(f->model.is_expiring);
-    free(text);
-    object_deinit(&o);
 }
 
 /* Somebody has written it meanwhile: it stays, and is a node like any other again. */
 static void test_expiry_that_is_late(void **state)
 {
-    static const struct token_hash token = {.b = {4}};
     struct fixture *f = *state;
     const struct model_network *net = load_sample(f);
-    struct object o = sample_node(2);
-    char *text = record_node_encode(&o.node, &token);
     struct err e = ERR_NULL;
 
-    put_lease(f, "node/default/n2", text, 60);
+    put_leased_node(f);
     model_find_node(net, "n2")->pub.spec.meta.resource_version--;
     str_deinit(&f->told);
     assert_int_equal(model_expire(&f->model, 61 * S, &e), 0);
@@ -814,38 +857,6 @@ static void test_expiry_that_is_late(void **state)
     assert_told(f, "");
     assert_false(model_find_node(net, "n2")->is_expired);
     assert_false(f->model.is_expiring);
-    free(text);
-    object_deinit(&o);
-}
-
-/* ---- commits -------------------------------------------------------------------------------- */
-
-static int keep_value(void *ctx, const struct store_item *item)
-{
-    (void)snprintf(ctx, 256, "%s", item->value);
-    return 0;
-}
-
-/* What the model knows gets a sum; what it does not know stays as it is. */
-static void test_sums(void **state)
-{
-    struct fixture *f = *state;
-    const struct store_op ops[] = {{.kind = STORE_OP_PUT,
-                                       .key = "ipam/default",
-                                       .value = "{\"next\":7}",
-                                       .expect = STORE_EXPECT_ABSENT},
-        {.kind = STORE_OP_PUT, .key = "mine/x", .value = "text", .expect = STORE_EXPECT_ABSENT},
-        {.kind = STORE_OP_CHECK, .key = "mine/y", .expect = STORE_EXPECT_ABSENT}};
-    struct err e = ERR_NULL;
-    char value[256] = "";
-
-    assert_int_equal(model_commit(&f->model, ops, 3, 1, NULL, NULL, &e), 0);
-    store_wait(f->s);
-    assert_int_equal(store_now_get(f->s, "ipam/default", keep_value, value, &e), 0);
-    assert_true(seal_is_there(value));
-    assert_int_equal(seal_check("ipam/default", value, &e), 0);
-    assert_int_equal(store_now_get(f->s, "mine/x", keep_value, value, &e), 0);
-    assert_string_equal(value, "text");
 }
 
 int main(void)
@@ -857,6 +868,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_changes_of_a_node, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_changes_of_a_network, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tokens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_objects, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_network_without_its_key, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_network_of_another_hub, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_somebody_of_this_name, set_up, tear_down),
@@ -870,7 +882,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_reports_to_two_hubs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_expiry, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_expiry_that_is_late, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_sums, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,6 +208,95 @@ static void test_reopened_leases_start_anew(void **state)
     store_free(s);
 }
 
+/* What a list of deletions says. */
+struct deleted {
+    size_t n;
+    uint64_t first; /* revision of the first one */
+    uint64_t since;
+};
+
+static void on_deleted(void *ctx, const struct store_answer *a)
+{
+    assert_int_equal(a->r, 0);
+    *(struct deleted *)ctx = (struct deleted){
+        .n = a->n_items, .first = a->n_items > 0 ? a->items[0].revision : 0, .since = a->since};
+}
+
+static struct deleted read_deleted(struct store *s)
+{
+    struct deleted d;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(store_deleted(s, on_deleted, &d, &e), 0);
+    store_wait(s);
+    return d;
+}
+
+static void on_change(void *ctx, const struct store_item *item)
+{
+    ++*(size_t *)ctx;
+}
+
+/* So many keys are written, or deleted. */
+static void write_bulk(struct store *s, enum store_op_kind kind, size_t n)
+{
+    struct store_op *ops = calloc(STORE_OPS_MAX, sizeof(*ops));
+    char(*keys)[24] = calloc(STORE_OPS_MAX, sizeof(*keys));
+    struct err e = ERR_NULL;
+
+    for (size_t done = 0; done < n; done += STORE_OPS_MAX) {
+        for (size_t i = 0; i < STORE_OPS_MAX; i++) {
+            (void)snprintf(keys[i], sizeof(keys[i]), "bulk/%zu", done + i);
+            ops[i] = (struct store_op){
+                .kind = kind, .key = keys[i], .value = "1", .expect = STORE_EXPECT_ANY};
+        }
+        assert_int_equal(store_now_commit(s, ops, STORE_OPS_MAX, 0, NULL, NULL, &e), 0);
+    }
+    free(keys);
+    free(ops);
+}
+
+/* Deletions stay longer than the log, over a restart too, and so does from when on they are all
+ * there; but not for ever. */
+static void test_deletions_stay(void **state)
+{
+    struct store_op op = {.kind = STORE_OP_PUT, .key = "x", .value = "1", .expect = 0};
+    struct store_watch *w = NULL;
+    struct err e = ERR_NULL;
+    struct store *s = open_store();
+    uint64_t gone_at;
+    struct deleted d;
+    size_t n_told = 0;
+
+    assert_int_equal(store_now_commit(s, &op, 1, 0, NULL, NULL, &e), 0);
+    op = (struct store_op){.kind = STORE_OP_DELETE, .key = "x", .expect = STORE_EXPECT_ANY};
+    assert_int_equal(store_now_commit(s, &op, 1, 0, &gone_at, NULL, &e), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        write_bulk(s, STORE_OP_PUT, 2 * STORE_LOG_MAX);
+        d = read_deleted(s);
+        assert_true(d.since <= gone_at);
+        store_free(s);
+        s = open_store();
+        assert_int_equal(read_deleted(s).since, d.since);
+        assert_int_equal(read_deleted(s).n, d.n);
+    }
+    /* What is not a deletion is not there any more. */
+    assert_int_equal(store_watch(s, "", gone_at, on_change, &n_told, &w, &e), 0);
+    store_wait(s);
+    assert_int_equal(n_told, 1);
+    store_watch_close(w);
+    write_bulk(s, STORE_OP_PUT, STORE_DELETED_MAX);
+    write_bulk(s, STORE_OP_DELETE, STORE_DELETED_MAX + STORE_OPS_MAX);
+    write_bulk(s, STORE_OP_PUT, 2 * STORE_LOG_MAX);
+    d = read_deleted(s);
+    assert_true(d.since > gone_at);
+    assert_true(d.n > STORE_DELETED_MAX - 2 * STORE_OPS_MAX && d.n <= STORE_DELETED_MAX);
+    store_free(s);
+    s = open_store();
+    assert_true(read_deleted(s).since >= d.since && read_deleted(s).since <= d.first);
+    store_free(s);
+}
+
 static void copy(const char *from, const char *to)
 {
     char command[320];
@@ -356,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_kill_loses_nothing),
         cmocka_unit_test(test_second_process_is_refused),
         cmocka_unit_test(test_reopened_leases_start_anew),
+        cmocka_unit_test(test_deletions_stay),
         cmocka_unit_test(test_truncated_is_named_and_left),
         cmocka_unit_test(test_overwritten_is_named_and_left),
         cmocka_unit_test(test_foreign_and_newer_are_refused),

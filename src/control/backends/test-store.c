@@ -441,6 +441,36 @@ static void test_watch_compaction(void **state)
     store_watch_close(w);
 }
 
+static void say_deleted(void *ctx, const struct store_answer *a)
+{
+    assert_int_equal(a->r, 0);
+    assert_int_equal(a->since, 1);
+    for (size_t i = 0; i < a->n_items; i++) {
+        assert_null(a->items[i].value);
+        assert_int_equal(store_said_item(ctx, &a->items[i]), 0);
+    }
+}
+
+/* Every deletion since the store was opened is in the list, also of a key that came again. */
+static void test_deleted(void **state)
+{
+    struct store_fixture *f = *state;
+    struct store_said said = {0};
+    struct store_op gone[] = {{.kind = STORE_OP_DELETE, .key = "a", .expect = STORE_EXPECT_ANY},
+        {.kind = STORE_OP_DELETE, .key = "none", .expect = STORE_EXPECT_ANY},
+        {.kind = STORE_OP_DELETE, .key = "b/1", .expect = STORE_EXPECT_ANY}};
+
+    store_fixture_put(f, "a", "1");
+    store_fixture_put(f, "b/1", "1");
+    assert_int_equal(store_now_commit(f->s, gone, 3, 0, NULL, NULL, &f->e), 0);
+    store_fixture_put(f, "a", "2");
+    assert_int_equal(store_deleted(f->s, say_deleted, &said, &f->e), 0);
+    store_wait(f->s);
+    assert_int_equal(said.n, 2);
+    assert_non_null(strstr(said.text, "a=(gone)@3"));
+    assert_non_null(strstr(said.text, "b/1=(gone)@3"));
+}
+
 /* Delete what has ended, as a hub does. */
 static void expire(struct store_fixture *f, nsec_t now)
 {
@@ -558,6 +588,7 @@ int main(void)
         ON_ALL(test_back_pressure),
         ON_ALL(test_watcher_writes_and_closes),
         ON_ALL(test_watch_compaction),
+        ON_ALL(test_deleted),
         ON_ALL(test_leases),
     };
 

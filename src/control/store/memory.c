@@ -226,6 +226,8 @@ static int changes(struct memory *m, struct store_job *job)
     size_t len = strlen(job->key);
     int r = 0;
 
+    if (job->kind == STORE_JOB_DELETED)
+        job->first = m->log_first;
     if (job->first < m->log_first)
         return STORE_E_COMPACTED;
     list_foreach(c, &m->log, link) {
@@ -250,6 +252,7 @@ void memory_run(struct store *s, struct store_job *job)
         [STORE_JOB_GET] = get,
         [STORE_JOB_LIST] = list,
         [STORE_JOB_CHANGES] = changes,
+        [STORE_JOB_DELETED] = changes,
     };
     struct memory *m = memory_of(s);
 

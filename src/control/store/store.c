@@ -254,6 +254,13 @@ int store_copy(struct store *s, const char *path, store_done_fn done, void *ctx,
     return job ? store__submit(s, job, e) : -ENOMEM;
 }
 
+int store_deleted(struct store *s, store_done_fn done, void *ctx, struct err *e)
+{
+    struct store_job *job = new_job(STORE_JOB_DELETED, "", done, ctx, e);
+
+    return job ? store__submit(s, job, e) : -ENOMEM;
+}
+
 /* ---- answering ------------------------------------------------------------------------------ */
 
 /* What a commit has changed: the leases follow it, and the watches are told. */
@@ -301,7 +308,8 @@ static void answer(struct store *s, struct store_job *job)
         .failed = job->failed,
         .items = job->items.items,
         .n_items = job->items.n,
-        .has_more = job->has_more};
+        .has_more = job->has_more,
+        .since = job->first};
 
     if (!job->is_unasked) {
         s->n_pending--;

@@ -66,6 +66,9 @@ struct store_watch;
 /** About how many changes the log keeps for watches; it always holds the last commit completely. */
 #define STORE_LOG_MAX 8192
 
+/** About how many deletions are kept for store_deleted(). */
+#define STORE_DELETED_MAX 65536
+
 /** Requests that may wait for their answer at once, and bytes of keys and values in them. */
 #define STORE_PENDING_MAX       4096
 #define STORE_PENDING_BYTES_MAX (64u << 20)
@@ -118,7 +121,8 @@ struct store_answer {
     size_t failed;       /* STORE_E_CONFLICT: the operation that did not pass */
     const struct store_item *items; /* what was read */
     size_t n_items;
-    bool has_more; /* of a list: there are items behind the last one */
+    bool has_more;  /* of a list: there are items behind the last one */
+    uint64_t since; /* of store_deleted(): the first revision of which no deletion is missing */
 };
 
 /** A request is answered. Every store call but store_dispatch() and store_wait() is allowed. */
@@ -201,6 +205,16 @@ int store_list(
  */
 int store_commit(struct store *s, const struct store_op *ops, size_t n_ops, nsec_t now,
     store_done_fn done, void *ctx, struct err *e);
+
+/**
+ * store_deleted() - which keys were deleted lately: when, the oldest first
+ * @done:	called with items without values, and with @since; or with negative errno and words
+ *
+ * What was written again later is told as well.
+ *
+ * Return: 0: accepted; or negative errno with words, and @done is not called.
+ */
+int store_deleted(struct store *s, store_done_fn done, void *ctx, struct err *e);
 
 /** store_keep() - begin the lease of @key anew. 0, or STORE_E_ABSENT if it has no lease. */
 int store_keep(struct store *s, const char *key, nsec_t now, struct err *e);

@@ -92,6 +92,8 @@ int store_job_add(struct store_job *job, const struct store_item *item)
     struct store_items *it = &job->items;
     struct store_item copy = *item;
 
+    if (job->kind == STORE_JOB_DELETED && item->value)
+        return 0;
     if (job->kind == STORE_JOB_LIST && it->n > 0 &&
         (it->n == job->limit || it->bytes + item->value_len > STORE_PAGE_BYTES_MAX)) {
         job->has_more = true;

@@ -39,6 +39,7 @@ enum store_job_kind {
     STORE_JOB_GET,     /* the item at @key */
     STORE_JOB_LIST,    /* a page of the items whose keys start with @key */
     STORE_JOB_CHANGES, /* what the log holds of such keys, from the revision @first on */
+    STORE_JOB_DELETED, /* the deletions of all keys, as far back as there are any; sets @first */
     STORE_JOB_COPY,    /* all of the store, into a new file at @key */
 };
 
@@ -61,7 +62,7 @@ struct store_job {
     char *from;             /* LIST: owns; begin behind this key; NULL: with the first */
     enum store_order order; /* LIST */
     size_t limit;           /* LIST: most items; at least 1 */
-    uint64_t first;         /* CHANGES: the first revision wanted */
+    uint64_t first;         /* CHANGES: the first revision wanted; DELETED: the answer's */
     size_t bytes;           /* of keys and values in @ops */
 
     /* For store.c alone. */
@@ -92,7 +93,7 @@ int store_job_set_ops(struct store_job *job, const struct store_op *ops, size_t 
 
 /**
  * store_job_add() - add an item that was read to the answer
- * @item:	copied
+ * @item:	copied; left out of a DELETED if it has a value
  *
  * Return: 0; 1 when the page of a LIST is full already, then @item is left out and has_more is set;
  * or -ENOMEM.

@@ -273,6 +273,7 @@ static void do_jobs(struct kubernetes *q, struct list *jobs)
         copy(q, job);
         return;
     case STORE_JOB_CHANGES:
+    case STORE_JOB_DELETED:
     case STORE_JOB_COMMIT:
         /* The mirror's log holds exactly the changes that watches were told of. */
         memory_run(q->mirror, job);

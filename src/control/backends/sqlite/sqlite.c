@@ -320,6 +320,7 @@ enum sqlite_db_query {
     SQLITE_DB_CHANGES,
     SQLITE_DB_CUT,
     SQLITE_DB_TRIM,
+    SQLITE_DB_TRIM_DELETED,
     SQLITE_DB_BEGIN,
     SQLITE_DB_COMMIT,
     SQLITE_DB_MARK,
@@ -333,7 +334,7 @@ struct sqlite_db {
     sqlite3_stmt *query[SQLITE_DB_QUERY_N]; /* owns */
     uint64_t revision;                      /* of the last commit that changed something */
     uint64_t log_first;                     /* the oldest revision that the log holds completely */
-    size_t n_log;                           /* rows in change */
+    size_t n_log;                           /* rows of these, about */
 };
 
 /* How many rows the log may have above its bound before it is trimmed, so that most commits need
@@ -360,7 +361,11 @@ static const char *const query_text[SQLITE_DB_QUERY_N] = {
                           " ORDER BY revision, seq",
     [SQLITE_DB_CUT] =
         "SELECT revision FROM change ORDER BY revision DESC, seq DESC LIMIT 1 OFFSET ?1",
-    [SQLITE_DB_TRIM] = "DELETE FROM change WHERE revision <= ?1",
+    [SQLITE_DB_TRIM] = "DELETE FROM change WHERE revision <= ?1 AND value IS NOT NULL"
+                       " AND revision > (SELECT min(revision) FROM change)",
+    [SQLITE_DB_TRIM_DELETED] = "DELETE FROM change WHERE revision <= (SELECT revision FROM change"
+                               " WHERE revision <= ?1 ORDER BY revision DESC, seq DESC"
+                               " LIMIT 1 OFFSET ?2)",
     [SQLITE_DB_BEGIN] = "BEGIN IMMEDIATE",
     [SQLITE_DB_COMMIT] = "COMMIT",
     [SQLITE_DB_MARK] = "SAVEPOINT one",
@@ -444,9 +449,15 @@ static int list(struct sqlite_db *db, struct store_job *job)
 static int changes(struct sqlite_db *db, struct store_job *job)
 {
     sqlite3_stmt *st = query(db, SQLITE_DB_CHANGES);
+    int r = 0;
 
-    if (job->first < db->log_first)
-        return STORE_E_COMPACTED;
+    if (job->kind == STORE_JOB_DELETED)
+        r = sqlite_file_ask(
+            &db->file, "SELECT coalesce(min(revision), 1) FROM change", &job->first, &job->e);
+    else if (job->first < db->log_first)
+        r = STORE_E_COMPACTED;
+    if (r != 0)
+        return r;
     bind_text(st, 1, job->key);
     sqlite3_bind_int64(st, 2, (sqlite3_int64)job->first);
     return read_rows(db, st, job);
@@ -460,7 +471,7 @@ static void sqlite_db_read(struct sqlite_db *db, struct store_job *job)
         job->r = get(db, job);
     else if (job->kind == STORE_JOB_LIST)
         job->r = list(db, job);
-    else if (job->kind == STORE_JOB_CHANGES)
+    else if (job->kind == STORE_JOB_CHANGES || job->kind == STORE_JOB_DELETED)
         job->r = changes(db, job);
     else
         job->r = sqlite_file_copy(&db->file, job->key, &job->e);
@@ -591,31 +602,49 @@ static int apply_or_undo(struct sqlite_db *db, struct store_job *job, bool is_al
     return r == 0 ? execute(db, query(db, SQLITE_DB_UNMARK), &job->e) : r;
 }
 
-/* Forget whole revisions from the front of the log when it has grown too long; the last commit
- * stays. */
+/* The last revision that does not have to be in the log; 0: there is none. */
+static int find_cut(struct sqlite_db *db, uint64_t *ret, struct err *e)
+{
+    sqlite3_stmt *st = query(db, SQLITE_DB_CUT);
+
+    sqlite3_bind_int64(st, 1, STORE_LOG_MAX);
+    return sqlite_file_number(&db->file, st, 0, ret, e);
+}
+
+static int trim(struct sqlite_db *db, enum sqlite_db_query which, uint64_t cut, struct err *e)
+{
+    sqlite3_stmt *st = query(db, which);
+
+    sqlite3_bind_int64(st, 1, (sqlite3_int64)cut);
+    if (which == SQLITE_DB_TRIM_DELETED)
+        sqlite3_bind_int64(st, 2, STORE_DELETED_MAX);
+    return execute(db, st, e);
+}
+
+/*
+ * Forget whole revisions from the front of the log when it has grown too long; the last commit
+ * stays. Deletions, which are short, stay longer, and so does all of the first revision of which
+ * none is missing: it is by that row that a later start finds out.
+ */
 static int trim_log(struct sqlite_db *db, struct err *e)
 {
-    sqlite3_stmt *st;
     uint64_t cut = 0;
     int r;
 
     if (db->n_log <= STORE_LOG_MAX + LOG_SLACK)
         return 0;
-    st = query(db, SQLITE_DB_CUT);
-    sqlite3_bind_int64(st, 1, STORE_LOG_MAX);
-    r = sqlite_file_number(&db->file, st, 0, &cut, e);
-    if (r != 0)
-        return r;
+    r = find_cut(db, &cut, e);
     if (cut >= db->revision)
         cut = db->revision - 1;
-    st = query(db, SQLITE_DB_TRIM);
-    sqlite3_bind_int64(st, 1, (sqlite3_int64)cut);
-    r = execute(db, st, e);
-    if (r == 0 && cut > 0) {
-        db->n_log -= (size_t)sqlite3_changes(db->file.db);
-        db->log_first = cut + 1;
-    }
-    return r;
+    if (r == 0)
+        r = trim(db, SQLITE_DB_TRIM, cut, e);
+    if (r == 0)
+        r = trim(db, SQLITE_DB_TRIM_DELETED, cut, e);
+    if (r != 0)
+        return r;
+    db->n_log = STORE_LOG_MAX;
+    db->log_first = cut + 1;
+    return 0;
 }
 
 /* What is set back when a transaction fails. */
@@ -692,6 +721,7 @@ static void sqlite_db_commit(struct sqlite_db *db, struct list *jobs)
 
 static int prepare(struct sqlite_db *db, struct err *e)
 {
+    uint64_t cut = 0;
     uint64_t n_log;
     int r = 0;
 
@@ -705,11 +735,14 @@ static int prepare(struct sqlite_db *db, struct err *e)
         r = sqlite_file_ask(&db->file, "SELECT count(*) FROM change", &n_log, e);
     if (r == 0)
         r = sqlite_file_ask(&db->file, "SELECT min(revision) FROM change", &db->log_first, e);
+    /* Before the last so many there may be deletions only. */
+    if (r == 0)
+        r = find_cut(db, &cut, e);
     if (r != 0)
         return r;
     db->n_log = n_log;
-    if (db->log_first == 0)
-        db->log_first = 1;
+    if (cut > 0 || db->log_first == 0)
+        db->log_first = cut + 1;
     return 0;
 }
 

@@ -150,6 +150,7 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     struct agent *a = hub->owner;
     enum watch_event_kind kind = ev->kind;
     bool has_changed = true;
+    bool is_other_run;
     bool is_status;
     uint64_t boot;
     int r;
@@ -177,12 +178,13 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     if (r < 0)
         return r;
     hub_set_on_heard(&a->hubs, hub, now);
-    if (kind == WATCH_EVENT_SNAPSHOT) {
+    is_other_run = a->snapshot.boot != boot;
+    if (kind == WATCH_EVENT_SNAPSHOT || is_other_run) {
         if (is_hub_new(a, hub, boot))
             agent_core_on_hub_forgot(a, now);
         hub->boot = a->snapshot.boot;
     }
-    if (has_changed && kind != WATCH_EVENT_HEARTBEAT && kind != WATCH_EVENT_NONE)
+    if (has_changed && (kind != WATCH_EVENT_HEARTBEAT || is_other_run) && kind != WATCH_EVENT_NONE)
         on_snapshot_change(a, is_status, now);
     /* Of a node that has just joined, somebody may wait for the names of the others. */
     if (kind == WATCH_EVENT_SNAPSHOT)

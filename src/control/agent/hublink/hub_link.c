@@ -316,8 +316,8 @@ static const char *watch_path(const struct hub_link *hl, char buf[static WATCH_P
 
     if (hl->needs_snapshot || !to->known || !to->known(to->ctx, &boot, &revision))
         return WATCH_PATH;
-    (void)snprintf(
-        buf, WATCH_PATH_MAX, WATCH_PATH "&since=%" PRIu64 "&boot=%" PRIu64, revision, boot);
+    (void)snprintf(buf, WATCH_PATH_MAX, WATCH_PATH "&since=%" PRIu64 "&boot=%" PRIu64 "&anyRun=1",
+        revision, boot);
     return buf;
 }
 

@@ -89,7 +89,10 @@ static void test_deltas(void **state)
         send_text(
             &s, "{\"type\":\"delete\",\"revision\":43,\"kind\":\"Node\",\"name\":\"n3\"}", &e),
         0);
+    assert_int_equal(send_text(&s, "{\"type\":\"heartbeat\",\"revision\":50,\"boot\":7}", &e), 0);
+    assert_int_equal(s.boot, 7);
     assert_int_equal(send_text(&s, "{\"type\":\"heartbeat\",\"revision\":50,\"next\":20}", &e), 0);
+    assert_int_equal(s.boot, 7);
     assert_int_equal(s.revision, 50);
     ev = (struct watch_event){
         .kind = WATCH_EVENT_HEARTBEAT, .revision = 50, .next_s = 20, .store_behind_s = 34};
@@ -112,6 +115,8 @@ static void test_event_refusals(void **state)
         {"{\"type\": \"heartbeat\"}", "the event: \"revision\" is missing"},
         {"{\"type\": \"heartbeat\", \"revision\": 40, \"next\": 3601}",
             "the event: \"next\" is not a whole number from 1 to 3600"},
+        {"{\"type\": \"heartbeat\", \"revision\": 40, \"boot\": 0}",
+            "the event: \"boot\" is not a whole number from 1 to 9223372036854775807"},
         {"{\"type\": \"heartbeat\", \"revision\": 40, \"storeBehind\": -1}",
             "the event: \"storeBehind\" is not a whole number from 1 to 4294967295"},
         {"{\"type\": \"heartbeat\", \"revision\": 39}",

@@ -60,6 +60,7 @@ static int decode_json(struct watch_event *ev, const json_t *json, struct err *e
     if (ev->kind != WATCH_EVENT_REMOVED && ev->kind != WATCH_EVENT_NONE)
         fields_u64(&f, "revision", FIELDS_REQUIRED, 0, INT64_MAX, &ev->revision);
     if (ev->kind == WATCH_EVENT_HEARTBEAT) {
+        fields_u64(&f, "boot", FIELDS_OPTIONAL, 1, INT64_MAX, &ev->boot);
         fields_u64(&f, "next", FIELDS_OPTIONAL, 1, NEXT_MAX_S, &next_s);
         fields_u64(&f, "storeBehind", FIELDS_OPTIONAL, 1, UINT32_MAX, &ev->store_behind_s);
     }
@@ -121,7 +122,8 @@ json_t *watch_event_encode(const struct watch_event *ev)
         return json_pack("{s:s, s:I, s:s, s:s}", "type", type, "revision", revision, "kind",
             ev->deleted.kind->name, "name", ev->deleted.name);
     case WATCH_EVENT_HEARTBEAT:
-        return json_pack("{s:s, s:I, s:o*, s:o*}", "type", type, "revision", revision, "next",
+        return json_pack("{s:s, s:I, s:o*, s:o*, s:o*}", "type", type, "revision", revision, "boot",
+            ev->boot ? json_integer((json_int_t)ev->boot) : NULL, "next",
             ev->next_s ? json_integer((json_int_t)ev->next_s) : NULL, "storeBehind",
             ev->store_behind_s ? json_integer((json_int_t)ev->store_behind_s) : NULL);
     case WATCH_EVENT_REMOVED:
@@ -163,9 +165,12 @@ static int apply_delta(struct snapshot *s, struct watch_event *ev, struct err *e
     } else if (ev->kind == WATCH_EVENT_DELETE) {
         r = snapshot_delete(s, ev->deleted.kind, ev->deleted.name, e);
     }
-    if (r == 0)
-        s->revision = ev->revision;
-    return r;
+    if (r != 0)
+        return r;
+    s->revision = ev->revision;
+    if (ev->boot != 0)
+        s->boot = ev->boot;
+    return 0;
 }
 
 int watch_event_apply(struct snapshot *s, struct watch_event *ev, struct err *e)

@@ -33,6 +33,7 @@ enum watch_event_kind {
 struct watch_event {
     enum watch_event_kind kind;
     uint64_t revision;           /* 0 in REMOVED, which is about no revision */
+    uint64_t boot;               /* HEARTBEAT: the hub's run is this one now; 0: it is not said */
     uint32_t next_s;             /* HEARTBEAT: when the next one comes, in s; 0: it is not said */
     uint64_t store_behind_s;     /* HEARTBEAT: for so long the hub has not heard what changes in its
                                     store, in s; 0: it has */

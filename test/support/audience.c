@@ -70,8 +70,10 @@ int audience_leave(void **state)
 const char *audience_take(struct stream *s)
 {
     static char text[1 << 16];
-    size_t n = stream_take(s, text, sizeof(text) - 1, audience_hub.now);
+    size_t n;
 
+    watch_turn(&audience_hub.hub->watcher, audience_hub.now);
+    n = stream_take(s, text, sizeof(text) - 1, audience_hub.now);
     text[n] = '\0';
     if (s->n == 0)
         s->on_drained(s);
@@ -95,6 +97,7 @@ struct stream *audience_open(const char *name)
 
     if (!s)
         sample_hub_fail("no memory for a watch");
+    watch_turn(&audience_hub.hub->watcher, audience_hub.now);
     s->on_drained(s);
     text = audience_take(s);
     if (audience_count(text, "snapshot") != 1)

@@ -319,6 +319,7 @@ void sample_hub_listen(struct sample_hub *s, struct model_node *member)
         ear->stream = rs.stream;
         (void)snprintf(ear->network, sizeof(ear->network), "%.63s", member->net->keyed.key);
         (void)snprintf(ear->name, sizeof(ear->name), "%.63s", member->keyed.key);
+        watch_turn(&s->hub->watcher, s->now);
         ear->stream->on_drained(ear->stream);
         return;
     }
@@ -368,6 +369,7 @@ void sample_hub_hear(struct sample_hub *s)
 {
     char buf[4096];
 
+    watch_turn(&s->hub->watcher, s->now);
     for (unsigned i = 0; i < SAMPLE_HUB_EARS_MAX; i++) {
         struct sample_ear *ear = &s->ears[i];
         size_t n;

@@ -348,6 +348,67 @@ static void test_large_commit_cut_off(void **state)
     store_free(s);
 }
 
+struct deleted {
+    struct store_said said;
+    uint64_t since;
+};
+
+static void on_deleted(void *ctx, const struct store_answer *a)
+{
+    struct deleted *d = ctx;
+
+    assert_int_equal(a->r, 0);
+    d->since = a->since;
+    for (size_t i = 0; i < a->n_items; i++)
+        assert_int_equal(store_said_item(&d->said, &a->items[i]), 0);
+}
+
+static void assert_deleted(struct store *s, uint64_t since, const char *expected)
+{
+    struct deleted d = {.since = 0};
+
+    assert_int_equal(store_deleted(s, on_deleted, &d, &words), 0);
+    store_wait(s);
+    assert_int_equal(d.since, since);
+    assert_string_equal(d.said.text, expected);
+}
+
+static void remove_key(struct store *s, const char *key)
+{
+    struct store_op op = {.kind = STORE_OP_DELETE, .key = key, .expect = STORE_EXPECT_ANY};
+
+    assert_int_equal(store_now_commit(s, &op, 1, 0, NULL, NULL, &words), 0);
+}
+
+/* A store that is opened anew knows what was deleted before, as far as etcd does. */
+static void test_deleted_before(void **state)
+{
+    static const struct sample_etcd_options opt = {.n = 1};
+    struct sample_etcd *c = sample_etcd_start(&opt);
+    struct store *s;
+
+    assert_non_null(c);
+    s = open_at(c, "/deleted/");
+    assert_deleted(s, 1, "");
+    store_free(s);
+    s = open_at(c, "/deleted/");
+    put(s, "a", "1", STORE_EXPECT_ANY);
+    put(s, "b", "1", STORE_EXPECT_ANY);
+    remove_key(s, "a");
+    put(s, "a", "2", STORE_EXPECT_ANY);
+    store_free(s);
+    s = open_at(c, "/deleted/");
+    assert_deleted(s, 1, "a=(gone)@5");
+    remove_key(s, "b");
+    /* Etcd's revision is the store's and 2, which the mark of the prefix has. */
+    assert_int_equal(sample_etcd_ctl(c, "compaction 8"), 0);
+    store_free(s);
+    s = open_at(c, "/deleted/");
+    assert_deleted(s, 7, "b=(gone)@10");
+    store_free(s);
+    sample_etcd_free(c);
+}
+
 /* A hub died after step 2: nobody makes its commit, and others go on. The parts go when another
  * one opens the store. */
 static void test_large_commit_given_up(void **state)
@@ -575,6 +636,7 @@ int main(void)
         cmocka_unit_test(test_large_commit),
         cmocka_unit_test(test_large_commit_cut_off),
         cmocka_unit_test(test_large_commit_given_up),
+        cmocka_unit_test(test_deleted_before),
         cmocka_unit_test(test_users),
         cmocka_unit_test(test_tls),
         cmocka_unit_test(test_three_members),

@@ -385,6 +385,17 @@ static void await_pieces(struct kube_client *c)
     kube_client_deinit(c);
 }
 
+static void on_deleted(void *ctx, const struct store_answer *a)
+{
+    uint64_t *since = ctx;
+
+    assert_int_equal(a->r, 0);
+    assert_int_equal(a->n_items, 1);
+    assert_string_equal(a->items[0].key, "first");
+    assert_true(a->items[0].revision >= a->since);
+    *since = a->since;
+}
+
 /* More entries than are kept: who opens it begins at a state, and who was there has heard all. */
 static void test_journal_is_cut(void **state)
 {
@@ -396,6 +407,7 @@ static void test_journal_is_cut(void **state)
     struct err e = ERR_NULL;
     struct kube_client client;
     uint64_t revision;
+    uint64_t since = 0;
     unsigned n = 0;
     char key[24];
 
@@ -424,6 +436,10 @@ static void test_journal_is_cut(void **state)
     n = 0;
     assert_int_equal(store_now_list(other, "", count_items, &n, NULL, &e), 0);
     assert_int_equal(n, 102);
+    /* With what was deleted since that state. */
+    assert_int_equal(store_deleted(other, on_deleted, &since, &e), 0);
+    store_wait(other);
+    assert_true(since > 1);
     await_pieces(&client);
     store_free(other);
     store_free(writer);

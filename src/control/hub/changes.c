@@ -223,7 +223,8 @@ static void on_network_changed(void *ctx, struct model_network *net)
 {
     struct changes *c = ctx;
 
-    watch_tell_network(c->watcher, net, clock_now());
+    watch_tell_object(
+        c->watcher, net, &net->watched.change, &network_kind, net->pub.spec.meta.name, clock_now());
 }
 
 /* Free the removed nodes whose time has come. Returns when the time of the next one comes. */
@@ -338,7 +339,7 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
     if (rekeyed)
         watch_tell_rekeyed(c->watcher, node, clock_now());
     else
-        watch_tell_node(c->watcher, node, clock_now());
+        watch_tell_node(c->watcher, node);
 }
 
 static void on_status_changed(void *ctx, struct model_node *node)
@@ -439,16 +440,20 @@ static void on_edge_changed(void *ctx, struct model_edge *edge, enum edge_path b
         return;
     if (a && b && a->net->is_up && c->hooks.edge_changed)
         c->hooks.edge_changed(c->hooks.ctx, &a->pub, &b->pub);
-    watch_tell_edge(c->watcher, edge, before, clock_now());
+    watch_tell_edge(c->watcher, edge, clock_now());
 }
 
 static void on_object_changed(
     void *ctx, struct model_network *net, const struct object *before, const struct object *now)
 {
+    struct model_object *object;
     struct changes *c = ctx;
 
-    if (c->is_running)
-        watch_tell_object(c->watcher, net, before, now, clock_now());
+    if (!c->is_running)
+        return;
+    object = now ? model_find_object(net, now->kind, now->meta.name) : NULL;
+    watch_tell_object(c->watcher, net, object ? &object->change : NULL,
+        now ? now->kind : before->kind, now ? now->meta.name : before->meta.name, clock_now());
 }
 
 static void on_broken(void *ctx, const char *key, const struct err *e)

@@ -92,28 +92,26 @@ static void on_tick(uv_timer_t *timer)
     streams_tick(&hub->streams, now);
 }
 
-static void on_news(uv_timer_t *timer)
+/* It is on_turn() that does what is due. */
+static void on_pending(uv_timer_t *timer)
 {
-    struct hub *hub = timer->data;
-    nsec_t now = clock_now();
-
-    if (now >= watch_news_due(&hub->watcher, now))
-        watch_tell_news(&hub->watcher, now);
 }
 
-/* Whatever has happened in this turn: is there news that no timer is set for? */
+/* Whatever has happened in this turn: the watches are told of it, now or by the timer. */
 static void on_turn(uv_prepare_t *turn)
 {
     struct hub *hub = turn->data;
     nsec_t due;
     nsec_t now;
 
-    if (list_is_empty(&hub->watcher.news) || uv_is_active((uv_handle_t *)&hub->news))
+    if (!watch_has_work(&hub->watcher))
         return;
     now = clock_now();
-    due = watch_news_due(&hub->watcher, now);
-    (void)uv_timer_start(
-        &hub->news, on_news, due > now ? (uint64_t)((due - now) / NSEC_PER_MSEC) + 1 : 0, 0);
+    watch_turn(&hub->watcher, now);
+    due = watch_due(&hub->watcher, now);
+    if (due != NSEC_NEVER)
+        (void)uv_timer_start(
+            &hub->pending, on_pending, (uint64_t)((due - now) / NSEC_PER_MSEC) + 1, 0);
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -293,6 +291,8 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     if (r == 0)
         r = model_load(&hub->model, e);
     if (r == 0)
+        runs_begin(&hub->watcher.runs, hub->store, hub->model.self, hub->model.boot, clock_now());
+    if (r == 0)
         r = owners_load(&hub->owners, e);
     if (r == 0)
         r = admin_tokens_load(&hub->admins, e);
@@ -322,11 +322,9 @@ static void on_store(uv_poll_t *poll, int status, int events)
 void hub__start_loop(struct hub *hub)
 {
     (void)uv_timer_init(hub->loop, &hub->tick);
-    (void)uv_timer_init(hub->loop, &hub->news);
+    (void)uv_timer_init(hub->loop, &hub->pending);
     (void)uv_prepare_init(hub->loop, &hub->turn);
-    hub->news.data = hub;
     hub->turn.data = hub;
-    (void)uv_prepare_start(&hub->turn, on_turn);
     (void)uv_poll_init(hub->loop, &hub->answers, store_fd(hub->store));
     (void)uv_poll_start(&hub->answers, UV_READABLE, on_store);
     hub->tick.data = hub;
@@ -378,6 +376,8 @@ static void open_stun(struct hub *hub)
 
 int hub__serve(struct hub *hub, struct err *e)
 {
+    /* After the server, so that it comes before it: what watches are told is sent at once. */
+    (void)uv_prepare_start(&hub->turn, on_turn);
     hub->changes.is_running = true;
     hub->networks.is_serving = true;
     for (size_t i = 0; i < hub->model.networks.n; i++) {
@@ -392,6 +392,7 @@ int hub__serve(struct hub *hub, struct err *e)
             *e = net->failure;
         return err_prefix(e, "network \"%s\"", net->pub.spec.meta.name);
     }
+    watch_fill(&hub->watcher);
     return 0;
 }
 
@@ -581,7 +582,7 @@ void hub_stop(struct hub *hub)
     hub->stun = stun_port_free(hub->stun);
     uv_close((uv_handle_t *)&hub->tick, NULL);
     uv_close((uv_handle_t *)&hub->turn, NULL);
-    uv_close((uv_handle_t *)&hub->news, NULL);
+    uv_close((uv_handle_t *)&hub->pending, NULL);
     store_wait(hub->store);
     uv_close((uv_handle_t *)&hub->answers, NULL);
     if (hub->server)
@@ -603,6 +604,7 @@ struct hub *hub_free(struct hub *hub)
     admin_tokens_deinit(&hub->admins);
     owners_deinit(&hub->owners);
     reports_deinit(&hub->reports);
+    runs_deinit(&hub->watcher.runs);
     model_deinit(&hub->model);
     store_free(hub->store);
     audit_deinit(&hub->audit);

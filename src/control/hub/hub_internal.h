@@ -62,8 +62,8 @@ struct hub {
     struct stun_port *stun;      /* owns; NULL: the UDP port is taken */
     struct resources *resources; /* owns; NULL: the store is not in Kubernetes */
     uv_timer_t tick;             /* each second */
-    uv_prepare_t turn;           /* each turn of the loop: has @news to be set? */
-    uv_timer_t news;             /* when the watches' news is due */
+    uv_prepare_t turn;           /* each turn of the loop: the watches are told */
+    uv_timer_t pending;          /* when nodes are due that watches are to be told of */
     uv_poll_t answers;           /* of the store */
     bool has_handles;            /* @tick and @answers are in the loop */
 };

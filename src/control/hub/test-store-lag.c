@@ -64,7 +64,9 @@ static void test_told_once(void **state)
 
 static void assert_heartbeat(nsec_t now, const char *expected)
 {
-    struct line *l = view_heartbeat(&hub.hub->model, 0, now);
+    struct heartbeat heartbeat = {
+        .revision = 1, .behind_for = store_lag(hub.hub->store, now).behind_for};
+    struct line *l = view_heartbeat(&heartbeat);
 
     assert_int_equal(l->len, strlen(expected));
     assert_memory_equal(l->text, expected, l->len);

@@ -291,6 +291,11 @@ def test_hub_is_away_for_a_while(site: Pair) -> None:
     site.start_hub()
     site.n1.agent.wait_line("the hub answers", 60)
     site.n1.insist_ping(far, within_s=60)
+    # n2 goes on where it was, and is told which run of the hub this is; n1's agent began anew.
+    ask = 'curl -sk -H "Authorization: Bearer $(cat /var/lib/weft/hub/admin.token)"'
+    wait_for(lambda: "weft_watches_resumed_total 1\n" in site.hub.run(
+        ["sh", "-c", f"{ask} https://127.0.0.1:8443/v1/metrics"], quiet=True).out,
+        60, "n2 to go on with its watch")
 
 
 def test_a_data_plane_that_cannot_be_had_later(site: Pair) -> None:

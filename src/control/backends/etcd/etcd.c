@@ -80,8 +80,10 @@ static void do_jobs(struct etcd *q, struct list *jobs)
         etcd__read(q, job);
         return;
     case STORE_JOB_CHANGES:
-    case STORE_JOB_DELETED:
         do_changes(q, job);
+        return;
+    case STORE_JOB_DELETED:
+        etcd__deleted(q, job);
         return;
     case STORE_JOB_COPY:
         do_copy(q, job);

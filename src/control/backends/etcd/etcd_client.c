@@ -492,7 +492,7 @@ static void open_stream(struct etcd_feed *f, nsec_t now)
     struct remote_http_request rq = {.method = "POST", .path = "/v3/watch", .max = LINE_MAX_BYTES};
     int r = -ENOMEM;
 
-    etcd_add_watch(&body, f->client->prefix, "i", "t", f->last + 1);
+    etcd_add_watch(&body, f->client->prefix, "i", "t", f->last + 1, f->deletions_only);
     rq.body = body.text;
     rq.body_len = body.len;
     f->server = remote_http_server(f->client->http);

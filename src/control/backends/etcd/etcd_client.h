@@ -151,9 +151,11 @@ struct etcd_feed {
     nsec_t heard_at;                   /* a line has come, or the stream was opened */
     nsec_t open_at;                    /* not opened again before */
     struct remote_http_backoff backoff;
-    bool is_broken;     /* the stream is to be closed */
-    uint64_t compacted; /* etcd no longer holds what follows @last: list again; 0: it does */
-    struct err e;       /* the words of the last failure */
+    bool deletions_only; /* revisions that have none are left out */
+    bool is_broken;      /* the stream is to be closed */
+    uint64_t compacted;  /* etcd no longer holds what follows @last, but all behind this revision:
+                            list again; 0: it does */
+    struct err e;        /* the words of the last failure */
 };
 
 /** etcd_feed_init() - @client: pinned; @last: the first change wanted is the one behind it. */

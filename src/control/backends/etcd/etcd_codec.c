@@ -291,14 +291,15 @@ void etcd_add_span(struct str *s, const char *prefix, const struct etcd_span *sp
         str_addf(s, ",\"revision\":\"%" PRIu64 "\"", span->at);
 }
 
-void etcd_add_watch(
-    struct str *s, const char *prefix, const char *from, const char *end, uint64_t start)
+void etcd_add_watch(struct str *s, const char *prefix, const char *from, const char *end,
+    uint64_t start, bool deletions_only)
 {
     str_add(s, "{\"create_request\":{");
     add_name(s, "key", prefix, from);
     str_add(s, ",");
     add_name(s, "range_end", prefix, end);
-    str_addf(s, ",\"start_revision\":\"%" PRIu64 "\",\"fragment\":true}}", start);
+    str_addf(s, ",\"start_revision\":\"%" PRIu64 "\",\"fragment\":true%s}}", start,
+        deletions_only ? ",\"filters\":[\"NOPUT\"]" : "");
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */

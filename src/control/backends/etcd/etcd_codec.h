@@ -11,6 +11,7 @@
  *     d/SESSION.SEQ/NNNN  operations of a large commit, in parts (etcd_commit.c)
  *     i                 the large commit that is being made; absent: none is
  *     k/KEY             a key of the store, and its value
+ *     mark/SESSION      written, and deleted at once, to find the end of what was deleted before
  *     s/SESSION         how far a hub's session has come: the number of its last commit
  *
  * A value is stored as it is. Only where a value has a lease, is untold, or was written by a large
@@ -105,9 +106,10 @@ struct etcd_span {
 /** etcd_add_span() - the fields of a range request, without the braces. */
 void etcd_add_span(struct str *s, const char *prefix, const struct etcd_span *span);
 
-/** etcd_add_watch() - the body of a watch of [@from, @end) from etcd's revision @start on. */
-void etcd_add_watch(
-    struct str *s, const char *prefix, const char *from, const char *end, uint64_t start);
+/** etcd_add_watch() - the body of a watch of [@from, @end) from etcd's revision @start on.
+ * @deletions_only: what is written is left out. */
+void etcd_add_watch(struct str *s, const char *prefix, const char *from, const char *end,
+    uint64_t start, bool deletions_only);
 
 /* ---- answers -------------------------------------------------------------------------------- */
 

@@ -712,3 +712,97 @@ int etcd__wait_for(struct etcd *q, uint64_t revision, nsec_t until, struct err *
         return 0;
     return err_set(e, ETCD_E_AWAY, "etcd does not tell what has changed: %s", q->feed.e.text);
 }
+
+/* ---- DELETED --------------------------------------------------------------------------------- */
+
+/* A watch does not say when it has shown all that there is. So a name is written and deleted, and
+ * its deletion is the last of them. @name: between "i" and "t", and nobody else's. */
+static int mark_end(
+    struct etcd *q, char name[static ETCD_NAME_MAX + 1], nsec_t until, struct err *e)
+{
+    int r = etcd__need_session(q, until, e);
+
+    (void)snprintf(name, ETCD_NAME_MAX + 1, "mark/%s", q->session.name);
+    for (unsigned step = 0; r == 0 && step < 2; step++) {
+        struct str body = STR_NULL;
+
+        str_add(&body, "{\"success\":[");
+        if (step == 0)
+            etcd_add_put(&body, q->client.prefix, name, "1", 1, q->session.lease);
+        else
+            etcd_add_delete(&body, q->client.prefix, name);
+        str_add(&body, "]}");
+        r = etcd__step(q, &body, until, NULL, e);
+    }
+    return r == ETCD_E_LOST ? ETCD_E_AWAY : r;
+}
+
+/* What a revision has deleted. A deletion in a large commit, whose revision is an earlier one, is
+ * told with its own: whoever knows that revision is told of it again. */
+static int take_deleted(struct etcd *q, struct store_job *job, const struct etcd_revision *rev)
+{
+    int r = 0;
+
+    if (job->items.n >= STORE_DELETED_MAX) {
+        store_job_undo(job);
+        job->first = rev->number - q->news.base;
+    }
+    for (size_t i = 0; r == 0 && i < rev->events.n; i++) {
+        const char *name = rev->events.items[i].name;
+
+        if (strncmp(name, "k/", 2) == 0 && store__check_key(name + 2, 1, NULL) == 0)
+            r = store_job_add(
+                job, &(struct store_item){.key = name + 2, .revision = rev->number - q->news.base});
+    }
+    return r;
+}
+
+/* What etcd's own history still has, but of so many revisions at most. */
+static int collect_deleted(
+    struct etcd *q, struct store_job *job, const char *end, nsec_t until, struct err *e)
+{
+    uint64_t revision = q->news.position - q->news.base;
+    uint64_t from = revision > STORE_DELETED_MAX ? revision - STORE_DELETED_MAX : 0;
+    struct etcd_revision *rev;
+    struct etcd_feed feed;
+    bool is_all = false;
+    int r = 0;
+
+    etcd_feed_init(&feed, &q->client, q->news.base + from);
+    feed.deletions_only = true;
+    job->first = from + 1;
+    while (r == 0 && !is_all && clock_now() < until) {
+        etcd_feed_tend(&feed, clock_now());
+        if (feed.compacted) {
+            job->first = feed.compacted - q->news.base + 1;
+            etcd_feed_restart(&feed, feed.compacted);
+        }
+        etcd__wait(q, -1, 100);
+        for (; r == 0 && (rev = etcd_feed_next(&feed)); etcd_feed_drop(&feed)) {
+            is_all = is_all || etcd_kvs_find(&rev->events, end);
+            r = take_deleted(q, job, rev);
+        }
+    }
+    if (r == 0 && !is_all)
+        r = err_set(e, ETCD_E_AWAY, "etcd does not tell what was deleted: %s", feed.e.text);
+    etcd_feed_deinit(&feed);
+    return r;
+}
+
+void etcd__deleted(struct etcd *q, struct store_job *job)
+{
+    nsec_t until = clock_now() + ETCD_JOB_NS;
+    char end[ETCD_NAME_MAX + 1];
+    struct err e = ERR_NULL;
+    int r = mark_end(q, end, until, &e);
+
+    if (r == 0)
+        r = collect_deleted(q, job, end, until, &e);
+    job->revision = q->news.revision;
+    if (r != 0) {
+        store_job_undo(job);
+        etcd__fail(q, job, r, &e);
+        return;
+    }
+    store__finish(&q->base, job);
+}

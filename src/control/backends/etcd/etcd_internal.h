@@ -148,6 +148,9 @@ int etcd__wait_for(struct etcd *q, uint64_t revision, nsec_t until, struct err *
 /** etcd__read() - do @job, a GET or a LIST. */
 void etcd__read(struct etcd *q, struct store_job *job);
 
+/** etcd__deleted() - do @job, a DELETED. */
+void etcd__deleted(struct etcd *q, struct store_job *job);
+
 /** etcd__large_commit() - do @job, a commit that does not fit into one transaction. */
 void etcd__large_commit(struct etcd *q, struct store_job *job);
 

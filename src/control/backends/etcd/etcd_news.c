@@ -333,8 +333,6 @@ int etcd_news_changes(const struct etcd_news *n, struct store_job *job)
     struct change *c;
     int r = 0;
 
-    if (job->kind == STORE_JOB_DELETED)
-        job->first = n->log_first;
     if (job->first < n->log_first)
         return err_set(&job->e, STORE_E_COMPACTED,
             "the changes from revision %" PRIu64 " on are no longer kept, only those from %" PRIu64,

@@ -127,5 +127,5 @@ void etcd_news_done(struct etcd_news *n, const struct store_job *job);
 /** etcd_news_forget() - empty the log: from the store's revision @first on it is complete again. */
 void etcd_news_forget(struct etcd_news *n, uint64_t first);
 
-/** etcd_news_changes() - do a CHANGES or a DELETED job from the log. Its result. */
+/** etcd_news_changes() - do a CHANGES job from the log. Its result. */
 int etcd_news_changes(const struct etcd_news *n, struct store_job *job);

@@ -34,11 +34,6 @@ struct sqlite_file {
     sqlite3 *db; /* owns */
 };
 
-#define SQLITE_FILE_NULL                                                                           \
-    {                                                                                              \
-        0                                                                                          \
-    }
-
 #define APPLICATION_ID 0x57654674 /* "WeFt": says whose file it is */
 #define SCHEMA_VERSION 1
 
@@ -50,6 +45,14 @@ static const char schema[] =
     "  value TEXT, ttl INTEGER NOT NULL, PRIMARY KEY(revision, seq)) WITHOUT ROWID;"
     "CREATE TABLE counter(revision INTEGER NOT NULL);"
     "INSERT INTO counter VALUES(0);";
+
+static int damaged(const struct sqlite_file *f, const char *why, struct err *e)
+{
+    return err_set(e, -EUCLEAN,
+        "database \"%s\" is damaged (%s); it is left as it is: put a copy in its place, or move "
+        "it away to start empty",
+        f->path, why);
+}
 
 /* What SQLite just said, as an error that names the file. */
 static int sqlite_file_fail(struct sqlite_file *f, struct err *e)
@@ -65,10 +68,7 @@ static int sqlite_file_fail(struct sqlite_file *f, struct err *e)
     switch (code & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return err_set(e, -EUCLEAN,
-            "database \"%s\" is damaged (%s); it is left as it is: put a copy in its place, or "
-            "move it away to start empty",
-            f->path, sqlite3_errmsg(f->db));
+        return damaged(f, sqlite3_errmsg(f->db), e);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return err_set(
@@ -124,14 +124,11 @@ static int sqlite_file_ask(struct sqlite_file *f, const char *sql, uint64_t *ret
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static int set_path(struct sqlite_file *f, const char *path, struct err *e)
+static int connect_file(struct sqlite_file *f, const char *path, struct err *e)
 {
     f->path = strdup(path);
-    return f->path ? 0 : err_set(e, -ENOMEM, "no memory for a store");
-}
-
-static int connect_file(struct sqlite_file *f, struct err *e)
-{
+    if (!f->path)
+        return err_set(e, -ENOMEM, "no memory for a store");
     if (sqlite3_open_v2(f->path, &f->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
         if (!f->db)
             return err_set(e, -ENOMEM, "no memory for database \"%s\"", f->path);
@@ -172,10 +169,7 @@ static int check_file(struct sqlite_file *f, struct err *e)
     if (sqlite3_step(st) != SQLITE_ROW)
         r = sqlite_file_fail(f, e);
     else if (strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0)
-        r = err_set(e, -EUCLEAN,
-            "database \"%s\" is damaged (%s); it is left as it is: put a copy in its place, or "
-            "move it away to start empty",
-            f->path, (const char *)sqlite3_column_text(st, 0));
+        r = damaged(f, (const char *)sqlite3_column_text(st, 0), e);
     sqlite3_finalize(st);
     return r;
 }
@@ -197,16 +191,14 @@ static void sqlite_file_close(struct sqlite_file *f)
 {
     sqlite3_close(f->db);
     free(f->path);
-    *f = (struct sqlite_file)SQLITE_FILE_NULL;
+    *f = (struct sqlite_file){0};
 }
 
 static int fill_new(const char *path, struct err *e)
 {
-    struct sqlite_file f = SQLITE_FILE_NULL;
-    int r = set_path(&f, path, e);
+    struct sqlite_file f = {0};
+    int r = connect_file(&f, path, e);
 
-    if (r == 0)
-        r = connect_file(&f, e);
     if (r == 0)
         r = fill(&f, e);
     sqlite_file_close(&f);
@@ -244,7 +236,7 @@ static int create(const char *path, struct err *e)
  */
 static int sqlite_file_open(struct sqlite_file *ret, const char *path, struct err *e)
 {
-    struct sqlite_file f = SQLITE_FILE_NULL;
+    struct sqlite_file f = {0};
     struct stat st;
     int r = 0;
 
@@ -254,9 +246,7 @@ static int sqlite_file_open(struct sqlite_file *ret, const char *path, struct er
         r = create(path, e);
     }
     if (r == 0)
-        r = set_path(&f, path, e);
-    if (r == 0)
-        r = connect_file(&f, e);
+        r = connect_file(&f, path, e);
     if (r == 0)
         r = check_file(&f, e);
     if (r == 0)
@@ -334,7 +324,7 @@ struct sqlite_db {
     sqlite3_stmt *query[SQLITE_DB_QUERY_N]; /* owns */
     uint64_t revision;                      /* of the last commit that changed something */
     uint64_t log_first;                     /* the oldest revision that the log holds completely */
-    size_t n_log;                           /* rows of these, about */
+    uint64_t n_log;                         /* rows of these, about */
 };
 
 /* How many rows the log may have above its bound before it is trimmed, so that most commits need
@@ -722,7 +712,6 @@ static void sqlite_db_commit(struct sqlite_db *db, struct list *jobs)
 static int prepare(struct sqlite_db *db, struct err *e)
 {
     uint64_t cut = 0;
-    uint64_t n_log;
     int r = 0;
 
     for (int i = 0; r == 0 && i < SQLITE_DB_QUERY_N; i++)
@@ -732,7 +721,7 @@ static int prepare(struct sqlite_db *db, struct err *e)
     if (r == 0)
         r = sqlite_file_ask(&db->file, "SELECT revision FROM counter", &db->revision, e);
     if (r == 0)
-        r = sqlite_file_ask(&db->file, "SELECT count(*) FROM change", &n_log, e);
+        r = sqlite_file_ask(&db->file, "SELECT count(*) FROM change", &db->n_log, e);
     if (r == 0)
         r = sqlite_file_ask(&db->file, "SELECT min(revision) FROM change", &db->log_first, e);
     /* Before the last so many there may be deletions only. */
@@ -740,7 +729,6 @@ static int prepare(struct sqlite_db *db, struct err *e)
         r = find_cut(db, &cut, e);
     if (r != 0)
         return r;
-    db->n_log = n_log;
     if (cut > 0 || db->log_first == 0)
         db->log_first = cut + 1;
     return 0;
@@ -751,7 +739,7 @@ static int sqlite_db_open(struct sqlite_db *db, const char *path, struct err *e)
 {
     int r;
 
-    *db = (struct sqlite_db){.file = SQLITE_FILE_NULL};
+    *db = (struct sqlite_db){.revision = 0};
     r = sqlite_file_open(&db->file, path, e);
     /* A savepoint of many pages needs room for a while, which must not be files elsewhere. */
     if (r == 0)
@@ -765,7 +753,7 @@ static void sqlite_db_close(struct sqlite_db *db)
     for (int i = 0; i < SQLITE_DB_QUERY_N; i++)
         sqlite3_finalize(db->query[i]);
     sqlite_file_close(&db->file);
-    *db = (struct sqlite_db){.file = SQLITE_FILE_NULL};
+    *db = (struct sqlite_db){.revision = 0};
 }
 
 /* ---- the store ------------------------------------------------------------------------------- */

@@ -57,14 +57,16 @@ static bool read_heartbeat(const struct request *rq, nsec_t *ret, struct respons
     return true;
 }
 
-/* "?since=REVISION&boot=RUN": what the node knows already; without them nothing. */
+/* "?since=REVISION&boot=RUN": what the node knows already; without them nothing. With "&anyRun=1"
+ * it understands as well what goes on in another run. */
 static bool read_known(const struct request *rq, struct watch_known *ret, struct response *rs)
 {
     const char *since = request_query(rq, "since");
     const char *boot = request_query(rq, "boot");
+    const char *any_run = request_query(rq, "anyRun");
     struct err e = ERR_NULL;
 
-    *ret = (struct watch_known){.boot = 0};
+    *ret = (struct watch_known){.takes_any_run = any_run && strcmp(any_run, "1") == 0};
     if (!since && !boot)
         return true;
     if (!since || !boot) {

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "api/content/body.h"
-#include "api/server/stream.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
@@ -88,7 +87,7 @@ static int put_network(
         return add_network(m, &spec, &maker, e);
     network_deinit(&net->pub.spec);
     net->pub.spec = spec;
-    net->self = line_unref(net->self);
+    watched_network_changed(&net->watched);
     m->listener.network_changed(m->listener.ctx, net);
     return 0;
 }
@@ -398,6 +397,7 @@ static int put_report(
     if (r != 0)
         return r;
     node->stored_at = heard.last_seen_at;
+    node->stored_revision = item->revision;
     if (heard.by != net->model->boot)
         node->only_enrolled_at = 0;
     /* What is not saved yet is newer than what is. Of what this hub has written, and of a node that
@@ -415,7 +415,7 @@ static int put_report(
     model_count_edges(node);
     for (unsigned o = 0; o < EDGE_OWNER_N; o++)
         node->said[o] = (struct edge_sequence){.run = 0};
-    model_forget_text(node);
+    watched_node_changed(&node->watched);
     if (is_news)
         net->model->listener.status_changed(net->model->listener.ctx, node);
     return 0;

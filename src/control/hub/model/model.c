@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/server/stream.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
@@ -243,16 +242,10 @@ static void node_free(struct model_node *node)
     report_record_deinit(&node->heard);
     list_remove(&node->unsaved);
     list_remove(&node->bury);
-    line_unref(node->text);
+    watched_node_deinit(&node->watched);
     free(node->keyed.key);
     secret_wipe(&node->proof, sizeof(node->proof));
     free(node);
-}
-
-void model_forget_text(struct model_node *node)
-{
-    node->text = line_unref(node->text);
-    roster_forget(&node->place);
 }
 
 void model_count_edges(struct model_node *node)
@@ -292,18 +285,15 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
     node->token = *token;
     list_init(&node->of_hubs);
     list_init(&node->edges);
-    list_init(&node->watches);
     list_init(&node->streams);
     list_init(&node->unsaved);
-    list_init(&node->untold);
-    list_init(&node->news);
     list_init(&node->bury);
-    list_init(&node->place.link);
+    watched_node_init(&node->watched);
     node->keyed.key = strdup(node->pub.spec.meta.name);
     if (node->keyed.key)
         r = index_node(node);
     if (r == 0)
-        r = roster_add(&net->roster, &node->place);
+        r = watched_node_add(&net->watched, &node->watched);
     if (r == 0)
         *ret = node;
     /* Without memory for one index others may have it already, so it is not freed. Then the load
@@ -315,7 +305,7 @@ int model__replace_node(struct model_node *node, struct node *spec)
 {
     unindex_node(node);
     node->pub.spec = *spec;
-    model_forget_text(node);
+    watched_node_changed(&node->watched);
     return index_node(node);
 }
 
@@ -325,14 +315,12 @@ void model__remove_node(struct model_node *node)
     struct model_edge_end *tmp;
 
     unindex_node(node);
-    roster_remove(&node->net->roster, &node->place);
+    watched_node_remove(&node->watched);
     list_foreach_safe(end, tmp, &node->edges, link) {
         list_remove(&end->link);
         end->node = NULL;
     }
     list_remove(&node->unsaved);
-    list_remove(&node->untold);
-    list_remove(&node->news);
     list_add_tail(&node->net->buried, &node->bury);
     node->is_removed = true;
     if (node->net->own == node)
@@ -369,6 +357,7 @@ int model__add_edge(struct model_network *net, struct mesh_edge *spec, struct mo
     if (edge) {
         edge->net = net;
         edge->spec = *spec;
+        list_init(&edge->change.link);
         edge->keyed.key = strdup(spec->meta.name);
     }
     if (!edge || !edge->keyed.key || keys_add(&net->edges, &edge->keyed) != 0) {
@@ -386,6 +375,7 @@ int model__add_edge(struct model_network *net, struct mesh_edge *spec, struct mo
 void model__unlink_edge(struct model_network *net, struct model_edge *edge)
 {
     keys_remove(&net->edges, &edge->keyed);
+    list_remove(&edge->change.link);
     for (unsigned i = 0; i < 2; i++)
         if (edge->ends[i].node)
             list_remove(&edge->ends[i].link);
@@ -425,6 +415,7 @@ const struct object *model__put_object(
         return NULL;
     }
     held->object = *o;
+    list_init(&held->change.link);
     held->keyed.key = strdup(object_key(key, o->kind, o->meta.name));
     if (held->keyed.key && keys_add(&net->objects, &held->keyed) == 0)
         return &held->object;
@@ -435,6 +426,7 @@ const struct object *model__put_object(
 void model__remove_object(struct model_network *net, struct model_object *o)
 {
     keys_remove(&net->objects, &o->keyed);
+    list_remove(&o->change.link);
     free_object(o);
 }
 
@@ -460,9 +452,7 @@ struct model_network *model__new_network(struct model *m, const struct network *
     htab_init(&net->by_address, m->seed);
     ipam_init(&net->ipam, ipam_capacity(&spec->cidr4, &spec->cidr6));
     list_init(&net->hubs);
-    list_init(&net->watches);
-    roster_init(&net->roster);
-    history_init(&net->history, m->seed);
+    watched_network_init(&net->watched, store_revision(m->store));
     list_init(&net->buried);
     list_init(&net->bury);
     return net;
@@ -499,10 +489,7 @@ struct model_network *model_bury_network(struct model_network *net)
     htab_deinit(&net->by_key);
     htab_deinit(&net->by_address);
     ipam_deinit(&net->ipam);
-    roster_deinit(&net->roster);
-    history_deinit(&net->history);
-    catch_up_forget(&net->catch_up);
-    line_unref(net->self);
+    watched_network_deinit(&net->watched);
     network_deinit(&net->pub.spec);
     secret_wipe(&net->pub.secret, sizeof(net->pub.secret));
     free(net->keyed.key);

@@ -39,20 +39,17 @@
 #include "base/err.h"
 #include "base/rate.h"
 #include "hub/jobs/jobs.h"
-#include "hub/model/catch_up.h"
 #include "hub/model/copies.h"
 #include "hub/model/damaged.h"
-#include "hub/model/history.h"
 #include "hub/model/hub_hooks.h"
 #include "hub/model/ipam.h"
 #include "hub/model/proof.h"
-#include "hub/model/roster.h"
+#include "hub/model/watched.h"
 #include "hub/record/record.h"
 #include "store/keys.h"
 #include "store/store.h"
 
 struct audit;
-struct line;
 struct server_listener;
 struct model;
 
@@ -81,12 +78,7 @@ struct model_network {
     struct err failure;  /* why it is not up */
     /* traffic_book.c's */
     uint64_t sent_bytes[PATH_KIND_N]; /* that nodes have told since the start, by path */
-    /* watch.c's */
-    struct list watches;      /* of struct watch */
-    struct history history;   /* what they were told of */
-    struct catch_up catch_up; /* what those are told first that go on */
-    struct roster roster;     /* its nodes as JSON, as most see them */
-    struct line *self;        /* owns; the network as JSON; NULL: to be made */
+    struct watched_network watched;   /* watch.c's */
     /* changes.c's */
     struct server_listener *listeners[2]; /* where its members are answered: v4 and v6 */
     struct jobs_service jobs;             /* its jobs, while they are served */
@@ -130,6 +122,7 @@ struct model_node {
     int64_t heard_here_at;           /* when it last reported to this hub, and not to another one
                                         only; s since 1970; 0: not since the start */
     int64_t stored_at;               /* last_seen_at of its record in the store; 0: it has none */
+    uint64_t stored_revision;        /* of that record; 0: it has none */
     bool is_unwritten;               /* another hub writes its record; this one has more */
     struct model_edge_counts counts; /* of @heard */
     struct copies copies;            /* does another machine run as this node as well? */
@@ -143,13 +136,7 @@ struct model_node {
     struct rate asked_wg;    /* how often it asks for its peers */
     bool is_unsaved;         /* @heard differs from the store */
     struct list unsaved;     /* in reports.c's list */
-    /* watch.c's */
-    struct list watches;       /* of struct watch: its own */
-    struct line *text;         /* owns; as others see it, as JSON; NULL: to be made */
-    struct roster_place place; /* in its network's roster */
-    struct rate told;          /* how often others were told of its status */
-    struct list untold; /* in the watcher's untold: others have not heard of its last status yet */
-    struct list news;   /* in the watcher's news: others are told of it when it is due */
+    struct watched_node watched; /* watch.c's */
     /* streams.c's */
     struct list streams; /* of struct stream_end: its own, oldest first */
     /* proof.c's */
@@ -169,12 +156,14 @@ struct model_edge {
     struct model_network *net; /* pins */
     struct mesh_edge spec;     /* as stored */
     struct model_edge_end ends[2];
+    struct watched_change change; /* watch.c's */
 };
 
 /** An object of a kind that means nothing else to the model: neither network, node nor edge. */
 struct model_object {
-    struct keyed keyed;   /* its kind's prefix, and its name; in its network's objects */
-    struct object object; /* owns; as stored */
+    struct keyed keyed;           /* its kind's prefix, and its name; in its network's objects */
+    struct object object;         /* owns; as stored */
+    struct watched_change change; /* watch.c's */
 };
 
 struct model_token {
@@ -350,9 +339,6 @@ static inline bool model_is_self(const struct model_node *node)
 
 /** model_next_number() - the host number of the next node; 0: none is surely nobody's. */
 uint32_t model_next_number(const struct model_network *net);
-
-/** model_forget_text() - what others see of a node has changed: its JSON is to be made anew. */
-void model_forget_text(struct model_node *node);
 
 /** model_count_edges() - what a node's edges come to, after they have changed: @node->counts. */
 void model_count_edges(struct model_node *node);

@@ -5,11 +5,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "hub/record/record.h"
-#include "hub/watch/resume.h"
+#include "hub/watch/reports.h"
+#include "hub/watch/view.h"
 #include "hub/watch/watch.h"
 #include "store/store.h"
 #include "test/support/audience.h"
@@ -20,16 +22,24 @@ static struct watch_known known_now(void)
         .boot = audience_hub.hub->model.boot, .revision = store_revision(audience_hub.hub->store)};
 }
 
-/* What a watch of that node that knows so much is told first. */
-static const char *resume(const char *name, const struct watch_known *known)
+static struct stream *open_at(const char *name, const struct watch_known *known)
 {
     struct stream *s = watch_open(&audience_hub.hub->watcher, audience_node(name),
         WATCH_HEARTBEAT_SLOW, known, audience_hub.now);
+
+    assert_non_null(s);
+    watch_turn(&audience_hub.hub->watcher, audience_hub.now);
+    s->on_drained(s);
+    return s;
+}
+
+/* What a watch of that node that knows so much is told first. */
+static const char *resume(const char *name, const struct watch_known *known)
+{
+    struct stream *s = open_at(name, known);
     static char all[1 << 16];
     size_t n = 0;
 
-    assert_non_null(s);
-    s->on_drained(s);
     while (s->n > 0)
         n += (size_t)snprintf(all + n, sizeof(all) - n, "%s", audience_take(s));
     audience_end(s);
@@ -89,36 +99,51 @@ static void test_resume_of_what_is_seen(void **state)
     assert_true(strstr(text, "\"AGIB") < strstr(text, "\"a--b\""));
 }
 
-/* Another run of the hub, too long ago, or too much: then there is a snapshot. */
+/* A run that is not known, too long ago, or a revision that is still to come: a snapshot. */
 static void test_resume_is_not_possible(void **state)
 {
-    struct watch_known other = known_now();
     struct watch_known known = known_now();
-    struct history *h = &audience_network()->history;
+    struct watch_known other = known;
+    struct watched_network *net = &audience_network()->watched;
 
     other.boot ^= 1;
     assert_int_equal(audience_count(resume("a", &other), "snapshot"), 1);
+    other.takes_any_run = true;
+    assert_int_equal(audience_count(resume("a", &other), "snapshot"), 1);
+    other = known;
+    other.revision++;
+    assert_int_equal(audience_count(resume("a", &other), "snapshot"), 1);
     /* Objects that there are no more. */
-    for (unsigned i = 0; i < HISTORY_MAX + 1; i++) {
-        char name[16];
-
-        (void)snprintf(name, sizeof(name), "n%u", i);
-        history_add(h, &node_kind, name, known.revision + 1 + i / (RESUME_MAX + 1));
-    }
-    assert_int_equal(h->n, HISTORY_MAX);
-    assert_int_equal(audience_count(resume("a", &known), "snapshot"), 1);
-    known.revision = h->forgotten;
-    assert_int_equal(audience_count(resume("a", &known), "snapshot"), 1);
-    known.revision = h->forgotten + 1;
+    for (unsigned i = 0; i < WATCHED_GONE_MAX + 1; i++)
+        watched_add_gone(net, &node_kind, "x", known.revision);
+    net->ready = net->serial;
     assert_int_equal(audience_count(resume("a", &known), "snapshot"), 1);
     assert_int_equal(audience_hub.hub->watcher.n_resumed, 0);
 }
 
-/* What is the same for all is one text in memory, until something else is told. */
+/* All of a network has changed, and still there is no snapshot. */
+static void test_long_resume(void **state)
+{
+    struct watch_known known = known_now();
+    const char *text;
+    char name[8];
+
+    for (unsigned i = 0; i < 64; i++) {
+        (void)snprintf(name, sizeof(name), "%c%c", (int)('a' + i % 16), (int)('a' + i / 16));
+        audience_add(name);
+    }
+    audience_hub.hub->watcher.n_sending = WATCH_SNAPSHOTS_MAX;
+    text = resume("a", &known);
+    audience_hub.hub->watcher.n_sending = 0;
+    assert_int_equal(audience_count(text, "snapshot"), 0);
+    assert_true(audience_count(text, "\"put\"") >= 64);
+    assert_int_equal(audience_count(text, "heartbeat"), 1);
+}
+
+/* What is the same for all is one text in memory; one that lacks more has another. */
 static void test_resumes_share_their_texts(void **state)
 {
     struct watch_known known = known_now();
-    struct watcher *w = &audience_hub.hub->watcher;
     struct stream *s[3];
     struct line *first;
 
@@ -126,17 +151,14 @@ static void test_resumes_share_their_texts(void **state)
     audience_add("e");
     audience_remove("e");
     for (unsigned i = 0; i < 2; i++) {
-        s[i] = watch_open(w, audience_node(i ? "c" : "a"), 0, &known, audience_hub.now);
-        s[i]->on_drained(s[i]);
+        s[i] = open_at(i ? "c" : "a", &known);
     }
     assert_true(s[0]->n > 0);
     assert_int_equal(s[0]->n, s[1]->n);
-    for (size_t i = 0; i < s[0]->n; i++)
-        assert_ptr_equal(s[0]->queue[s[0]->first + i], s[1]->queue[s[1]->first + i]);
+    assert_ptr_equal(s[0]->queue[s[0]->first], s[1]->queue[s[1]->first]);
     first = line_ref(s[0]->queue[s[0]->first]);
     audience_add("f");
-    s[2] = watch_open(w, audience_node("b"), 0, &known, audience_hub.now);
-    s[2]->on_drained(s[2]);
+    s[2] = open_at("b", &known);
     assert_ptr_not_equal(first, s[2]->queue[s[2]->first]);
     assert_non_null(strstr(audience_take(s[2]), "\"AGYB"));
     (void)line_unref(first);
@@ -174,71 +196,155 @@ static void test_an_edge_without_nodes(void **state)
     assert_int_equal(audience_count(text, "\"MeshEdge\",\"name\":\"a--b\""), 1);
 }
 
-/* Changes that are much to send wait for a place, as snapshots do; what is little does not. */
-static void test_long_resumes_wait(void **state)
-{
-    struct watcher *w = &audience_hub.hub->watcher;
-    struct watch_known before;
-    struct watch_known after;
-    struct stream *s;
-    char name[8];
+/* ---- after a restart ------------------------------------------------------------------------ */
 
-    for (unsigned i = 0; i < 128; i++) {
-        if (i == 64)
-            before = known_now();
-        (void)snprintf(name, sizeof(name), "%c%c", (int)('a' + i % 16), (int)('a' + i / 16));
-        audience_add(name);
-    }
-    after = known_now();
-    w->n_sending = WATCH_SNAPSHOTS_MAX;
-    assert_int_equal(audience_count(resume("a", &after), "heartbeat"), 1);
-    s = watch_open(w, audience_node("b"), 0, &before, audience_hub.now);
-    s->on_drained(s);
-    assert_int_equal(s->n, 0);
-    assert_int_equal(w->n_resumed, 1);
-    w->n_sending = 0;
-    /* One that was sent has left its place. */
-    audience_end(audience_open("c"));
-    assert_true(s->n > 0);
-    assert_int_equal(audience_count(audience_take(s), "snapshot"), 0);
-    assert_int_equal(w->n_resumed, 2);
-    while (s->n > 0)
-        (void)audience_take(s);
-    assert_int_equal(w->n_sending, 0);
-    audience_end(s);
+static int enter_disk(void **state)
+{
+    audience_hub = (struct sample_hub){.now = NSEC_PER_SEC};
+    sample_hub_make_dir(&audience_hub, true);
+    sample_hub_open(&audience_hub);
+    audience_add("a");
+    audience_add("b");
+    audience_add("c");
+    return 0;
 }
 
-/* What is little by the time that a place is free leaves that place to the next one. */
-static void test_a_place_that_is_not_needed(void **state)
+static void restart(void)
 {
-    struct watcher *w = &audience_hub.hub->watcher;
-    struct watch_known before;
-    struct stream *s[2];
-    char name[8];
+    sample_hub_close(&audience_hub);
+    sample_hub_open(&audience_hub);
+}
 
-    for (unsigned i = 0; i < 256; i++) {
-        if (i == 192)
-            before = known_now();
-        (void)snprintf(name, sizeof(name), "%c%c", (int)('a' + i % 16), (int)('a' + i / 16));
-        audience_add(name);
+/* The store as it is now, kept aside, and put back. */
+static void keep(bool is_back)
+{
+    char command[256];
+
+    (void)snprintf(command, sizeof(command), "cd %s && cp -p %s %s", audience_hub.dir,
+        is_back ? "kept.db" : "hub.db", is_back ? "hub.db" : "kept.db");
+    assert_int_equal(system(command), 0);
+}
+
+/* A hub that is started anew knows from its store what has changed since, and says first which run
+ * this is. */
+static void test_restart(void **state)
+{
+    struct watch_known known;
+    uint64_t boot = audience_hub.hub->model.boot;
+    const char *text;
+    char run[48];
+
+    audience_add("e");
+    known = known_now();
+    known.takes_any_run = true;
+    audience_add("d");
+    audience_remove("e");
+    audience_set_edge("off");
+    restart();
+    assert_int_not_equal(audience_hub.hub->model.boot, boot);
+    text = resume("a", &known);
+    (void)snprintf(
+        run, sizeof(run), "\"boot\":%llu", (unsigned long long)audience_hub.hub->model.boot);
+    assert_int_equal(audience_count(text, "snapshot"), 0);
+    assert_non_null(strstr(text, run));
+    assert_true(strstr(text, run) < strchr(text, '\n'));
+    assert_int_equal(audience_count(text, "\"AGQB"), 1);
+    assert_int_equal(audience_count(text, "\"name\":\"e\""), 1);
+    assert_int_equal(audience_count(text, "\"a--b\""), 1);
+    assert_int_equal(audience_count(text, "heartbeat"), 2);
+    /* Twice, and what was told by then is not told again. */
+    restart();
+    text = resume("a", &known);
+    assert_int_equal(audience_count(text, "snapshot"), 0);
+    assert_int_equal(audience_count(text, "\"AGQB"), 1);
+    assert_int_equal(audience_hub.hub->watcher.n_resumed, 1);
+    known = known_now();
+    known.takes_any_run = true;
+    restart();
+    text = resume("c", &known);
+    assert_int_equal(audience_count(text, "snapshot"), 0);
+    assert_int_equal(audience_count(text, "publicKey"), 0);
+    assert_int_equal(audience_count(text, "delete"), 0);
+    /* An agent that does not understand it. */
+    known.takes_any_run = false;
+    assert_int_equal(audience_count(resume("a", &known), "snapshot"), 1);
+}
+
+/* What the store knows is in the order in which it happened, deletions among the rest. */
+static void test_restart_keeps_the_order(void **state)
+{
+    const struct watched_change *c;
+    uint64_t revision = 0;
+    char names[256] = "";
+
+    audience_add("e");
+    audience_add("d");
+    audience_remove("e");
+    audience_set_edge("off");
+    audience_add("f");
+    restart();
+    list_foreach(c, &audience_network()->watched.changes, link) {
+        size_t n = strlen(names);
+
+        assert_true(c->revision >= revision);
+        revision = c->revision;
+        (void)snprintf(names + n, sizeof(names) - n, "%s%s ", c->is_gone ? "-" : "", c->name);
     }
-    w->n_sending = WATCH_SNAPSHOTS_MAX;
-    for (unsigned i = 0; i < 2; i++) {
-        s[i] = watch_open(w, audience_node(i == 0 ? "a" : "b"), 0, &before, audience_hub.now);
-        s[i]->on_drained(s[i]);
-        assert_int_equal(s[i]->n, 0);
+    if (!strstr(names, " c d -e a--b f "))
+        sample_hub_fail("%s", names);
+}
+
+/* What a node has reported, and was not told before the hub ended, is told then. */
+static void test_restart_with_a_report(void **state)
+{
+    struct watch_known known;
+    struct model_node *b = audience_node("b");
+    struct err e = ERR_NULL;
+
+    for (unsigned i = 0; i < WATCH_STATUS_BURST + 1; i++) {
+        free(b->heard.report.candidates);
+        b->heard.report.candidates = strdup(i % 2 ? "[]" : "[{}]");
+        watch_tell_status(&audience_hub.hub->watcher, b, audience_hub.now);
+        watch_turn(&audience_hub.hub->watcher, audience_hub.now);
     }
-    for (unsigned i = 192; i < 256; i++) {
-        (void)snprintf(name, sizeof(name), "%c%c", (int)('a' + i % 16), (int)('a' + i / 16));
-        audience_remove(name);
-    }
-    w->n_sending = 0;
-    audience_end(audience_open("c"));
-    assert_int_equal(w->n_sending, 0);
-    for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(audience_count(audience_take(s[i]), "heartbeat"), 1);
-        audience_end(s[i]);
-    }
+    /* It is held, and written meanwhile; nobody says that he knows more. */
+    b->is_unsaved = true;
+    list_add_tail(&audience_hub.hub->reports.unsaved, &b->unsaved);
+    assert_int_equal(reports_flush(&audience_hub.hub->reports, audience_hub.now, &e), 0);
+    assert_true(view_revision(audience_network()) < store_revision(audience_hub.hub->store));
+    known = (struct watch_known){.boot = audience_hub.hub->model.boot,
+        .revision = view_revision(audience_network()),
+        .takes_any_run = true};
+    restart();
+    assert_int_equal(audience_count(resume("a", &known), "\"AGIB"), 1);
+}
+
+/* A store that was set back has another history from there on, even if it counts as far. */
+static void test_restart_from_a_backup(void **state)
+{
+    struct watch_known before;
+    struct watch_known known;
+
+    sample_hub_close(&audience_hub);
+    keep(false);
+    sample_hub_open(&audience_hub);
+    before = known_now();
+    before.takes_any_run = true;
+    audience_add("d");
+    audience_add("e");
+    known = known_now();
+    known.takes_any_run = true;
+    sample_hub_close(&audience_hub);
+    keep(true);
+    sample_hub_open(&audience_hub);
+    audience_add("f");
+    audience_add("g");
+    audience_add("h");
+    assert_true(known.revision < store_revision(audience_hub.hub->store));
+    assert_int_equal(audience_count(resume("a", &known), "snapshot"), 1);
+    assert_int_equal(audience_count(resume("a", &before), "snapshot"), 1);
+    restart();
+    assert_int_equal(audience_count(resume("a", &known), "snapshot"), 1);
 }
 
 int main(void)
@@ -252,9 +358,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_resumes_share_their_texts, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_an_edge_without_nodes, audience_enter, audience_leave),
-        cmocka_unit_test_setup_teardown(test_long_resumes_wait, audience_enter, audience_leave),
-        cmocka_unit_test_setup_teardown(
-            test_a_place_that_is_not_needed, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(test_long_resume, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(test_restart, enter_disk, audience_leave),
+        cmocka_unit_test_setup_teardown(test_restart_keeps_the_order, enter_disk, audience_leave),
+        cmocka_unit_test_setup_teardown(test_restart_with_a_report, enter_disk, audience_leave),
+        cmocka_unit_test_setup_teardown(test_restart_from_a_backup, enter_disk, audience_leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ static void add_block(void)
 {
     char name[8];
 
-    for (unsigned i = 0; i < ROSTER_BLOCK_NODES; i++) {
+    for (unsigned i = 0; i < WATCHED_BLOCK_NODES; i++) {
         (void)snprintf(name, sizeof(name), "%c%c", (int)('d' + i % 20), (int)('a' + i / 20));
         audience_add(name);
     }
@@ -86,7 +86,7 @@ static void test_shared_snapshot(void **state)
     assert_int_equal(count_shared(&a, &c), 2);
     text = view_snapshot_text(audience_node("a"));
     all = json_loads(text, 0, NULL);
-    assert_int_equal(json_array_size(json_object_get(all, "nodes")), 4 + ROSTER_BLOCK_NODES);
+    assert_int_equal(json_array_size(json_object_get(all, "nodes")), 4 + WATCHED_BLOCK_NODES);
     json_decref(all);
     free(text);
     watch_tell_status(&audience_hub.hub->watcher, audience_node("b"), audience_hub.now);
@@ -99,7 +99,7 @@ static void test_shared_snapshot(void **state)
     assert_int_equal(count_shared(&a, &c), 1);
     text = view_snapshot_text(audience_node("a"));
     all = json_loads(text, 0, NULL);
-    assert_int_equal(json_array_size(json_object_get(all, "nodes")), 3 + ROSTER_BLOCK_NODES);
+    assert_int_equal(json_array_size(json_object_get(all, "nodes")), 3 + WATCHED_BLOCK_NODES);
     json_decref(all);
     free(text);
     view_parts_deinit(&a);

@@ -97,27 +97,6 @@ static void test_slow_heartbeats(void **state)
     audience_end(old);
 }
 
-/* A node that takes nothing costs a bounded queue, and begins again with a snapshot. */
-static void test_slow_node_gets_a_snapshot(void **state)
-{
-    struct stream *s = audience_open("a");
-    const char *text;
-
-    for (unsigned i = 0; i <= STREAM_LINES_MAX; i++)
-        watch_tell_node(&audience_hub.hub->watcher, audience_node("b"), audience_hub.now);
-    assert_int_equal(audience_hub.hub->watcher.n_overrun, 1);
-    assert_true(s->n <= STREAM_LINES_MAX);
-    /* What comes meanwhile is in the snapshot. */
-    audience_add("d");
-    text = audience_take(s);
-    if (audience_count(text, "snapshot") == 0)
-        text = audience_take(s);
-    assert_int_equal(audience_count(text, "snapshot"), 1);
-    assert_non_null(strstr(text, "\"d\""));
-    assert_string_equal(audience_take(s), "");
-    audience_end(s);
-}
-
 static void test_third_watch_ends_the_first(void **state)
 {
     struct stream *s[3];
@@ -154,10 +133,13 @@ static void test_removed_node_is_told_last(void **state)
 static void test_status_that_changes_all_the_time(void **state)
 {
     struct stream *s = audience_open("a");
+    unsigned n = 0;
 
-    for (unsigned i = 0; i < 20; i++)
+    for (unsigned i = 0; i < 20; i++) {
         watch_tell_status(&audience_hub.hub->watcher, audience_node("b"), audience_hub.now);
-    assert_int_equal(audience_count(audience_take(s), "\n"), WATCH_STATUS_BURST);
+        n += audience_count(audience_take(s), "\n");
+    }
+    assert_int_equal(n, WATCH_STATUS_BURST);
     watch_tick(&audience_hub.hub->watcher, audience_hub.now);
     assert_int_equal(audience_count(audience_take(s), "publicKey"), 0);
     audience_hub.now += WATCH_STATUS_EACH;
@@ -178,8 +160,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_heartbeat_when_nothing_else_is_said, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_slow_heartbeats, audience_enter, audience_leave),
-        cmocka_unit_test_setup_teardown(
-            test_slow_node_gets_a_snapshot, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(
             test_third_watch_ends_the_first, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(

@@ -35,22 +35,22 @@ static struct line *node_text(struct model_node *node)
     const struct report *said = &node->heard.report;
     struct node spec = node->pub.spec;
 
-    if (node->text)
-        return node->text;
+    if (node->watched.text)
+        return node->watched.text;
     if (said->candidates || said->paths || said->aead || said->fabric || said->hostname[0])
         spec.status = json_pack("{s:o*, s:o*, s:o*, s:o*, s:s*}", "candidates",
             reparse(said->candidates), "paths", reparse(said->paths), "aead", reparse(said->aead),
             "fabric", reparse(said->fabric), "hostname", said->hostname[0] ? said->hostname : NULL);
-    node->text = part_of(node_encode(&spec));
+    node->watched.text = part_of(node_encode(&spec));
     json_decref(spec.status);
-    return node->text;
+    return node->watched.text;
 }
 
 static struct line *network_text(struct model_network *net)
 {
-    if (!net->self)
-        net->self = part_of(network_encode(&net->pub.spec));
-    return net->self;
+    if (!net->watched.text)
+        net->watched.text = part_of(network_encode(&net->pub.spec));
+    return net->watched.text;
 }
 
 static void add_line(struct str *s, const struct line *l)
@@ -73,6 +73,13 @@ static struct line *finish(struct str *s, bool is_part)
     free(text);
     str_deinit(s);
     return l;
+}
+
+uint64_t view_revision(const struct model_network *net)
+{
+    const struct watched_network *w = &net->watched;
+
+    return w->ready != w->serial ? w->waits_from : store_revision(net->model->store);
 }
 
 bool view_can_see(const struct model_node *self, const struct model_node *other)
@@ -122,37 +129,25 @@ void view_parts_deinit(struct view_parts *parts)
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-/* Any node may see it, as far as the node that asks sees all. */
-static bool sees_any(const struct model_node *self, const struct model_node *other)
-{
-    return true;
-}
-
-typedef bool (*sees_fn)(const struct model_node *self, const struct model_node *other);
-
-/* "NODE,NODE,...": those of a block that @self sees; empty if it sees none. NULL: no memory. */
-static struct line *make_block(
-    const struct roster_block *b, const struct model_node *self, sees_fn sees)
+/* "NODE,NODE,...": those of a block that @self sees, NULL: all; empty if it sees none. NULL: no
+ * memory. */
+static struct line *make_block(const struct watched_block *b, const struct model_node *self)
 {
     struct str s = STR_NULL;
-    struct roster_place *place;
-    bool any = false;
 
-    list_foreach(place, &b->places, link) {
-        struct model_node *node = container_of(place, struct model_node, place);
+    for (unsigned i = 0; i < b->n; i++) {
+        struct model_node *node = container_of(b->nodes[i], struct model_node, watched);
 
-        if (!sees(self, node))
+        if (self && !view_can_see(self, node))
             continue;
-        if (any)
-            str_add(&s, ",");
-        any = true;
+        str_add(&s, s.len > 0 ? "," : "");
         add_line(&s, node_text(node));
     }
     return finish(&s, true);
 }
 
 /* Does @self see all nodes of the block? If no edge of its own is off, it does. */
-static bool sees_block(const struct model_node *self, const struct roster_block *b)
+static bool sees_block(const struct model_node *self, const struct watched_block *b)
 {
     const struct model_edge_end *end;
 
@@ -162,41 +157,31 @@ static bool sees_block(const struct model_node *self, const struct roster_block 
         const struct model_edge_end *ends = end->edge->ends;
         const struct model_node *other = ends[0].node == self ? ends[1].node : ends[0].node;
 
-        if (end->edge->spec.path == EDGE_PATH_OFF && other && other->place.block == b)
+        if (end->edge->spec.path == EDGE_PATH_OFF && other && other->watched.block == b)
             return false;
     }
     return true;
 }
 
 /* The block as @self sees it: what all those who see all of it share, or one of its own. */
-static struct line *block_text(struct roster_block *b, const struct model_node *self)
+static struct line *block_text(struct watched_block *b, const struct model_node *self)
 {
     if (!sees_block(self, b))
-        return make_block(b, self, view_can_see);
+        return make_block(b, self);
     if (!b->text)
-        b->text = make_block(b, NULL, sees_any);
+        b->text = make_block(b, NULL);
     return b->text ? line_ref(b->text) : NULL;
-}
-
-static size_t count_blocks(const struct roster *r)
-{
-    const struct roster_block *b;
-    size_t n = 0;
-
-    list_foreach(b, &r->blocks, link)
-        n++;
-    return n;
 }
 
 /* "NODE,NODE,...": all that @self sees, block by block. */
 static void add_nodes(struct view_parts *parts, const struct model_node *self)
 {
+    const struct watched_network *net = &self->net->watched;
     struct line *comma = line_new_part(",", 1);
-    struct roster_block *b;
     bool any = false;
 
-    list_foreach(b, &self->net->roster.blocks, link) {
-        struct line *text = block_text(b, self);
+    for (size_t i = 0; i < net->n_blocks; i++) {
+        struct line *text = block_text(net->blocks[i], self);
 
         if (text && text->len == 0) {
             (void)line_unref(text);
@@ -251,7 +236,7 @@ static struct line *head_of(struct model_node *self)
 
     str_addf(&s,
         "{\"type\":\"snapshot\",\"revision\":%llu,\"boot\":%llu,\"self\":\"%s\",\"network\":",
-        (unsigned long long)store_revision(net->model->store), (unsigned long long)net->model->boot,
+        (unsigned long long)view_revision(net), (unsigned long long)net->model->boot,
         self->pub.spec.meta.name);
     add_line(&s, network_text(net));
     str_add(&s, ",\"edges\":[");
@@ -274,7 +259,7 @@ static struct line *head_of(struct model_node *self)
 
 bool view_snapshot(struct model_node *self, struct view_parts *ret)
 {
-    size_t cap = 2 * count_blocks(&self->net->roster) + 2;
+    size_t cap = 2 * self->net->watched.n_blocks + 2;
     struct view_parts parts = {.items = calloc(cap, sizeof(struct line *)), .cap = cap};
 
     if (!parts.items)
@@ -372,7 +357,7 @@ bool view_lend_snapshot(const struct model_node *self, struct snapshot *ret)
 
     if (!make_list(&s->nodes, net->nodes.n + 1) || !make_list(&s->edges, count_edges(self) + 1))
         return false;
-    s->revision = store_revision(net->model->store);
+    s->revision = view_revision(net);
     s->boot = net->model->boot;
     (void)snprintf(s->self, sizeof(s->self), "%.*s", NAME_MAX_LEN, self->pub.spec.meta.name);
     s->network = net->pub.spec;
@@ -398,58 +383,196 @@ void view_return_snapshot(struct snapshot *s)
     *s = (struct snapshot)SNAPSHOT_NULL;
 }
 
-/* {"type":"put", ...} around an object's text. */
-static void add_put(struct str *s, const struct model *m, const struct line *object)
+/* ---- changes -------------------------------------------------------------------------------- */
+
+/* The name of the edge's other end, if @self is one of its two; NULL: it is not. */
+static const char *other_end(
+    const struct model_node *self, const char *edge, char buf[static NAME_MAX_LEN + 1])
 {
-    str_addf(s, "{\"type\":\"put\",\"revision\":%llu,\"object\":",
-        (unsigned long long)store_revision(m->store));
-    add_line(s, object);
-    str_add(s, "}");
-}
+    const char *own = self->pub.spec.meta.name;
+    size_t n_own = strlen(own);
+    size_t n = strlen(edge);
+    char name[OBJECT_NAME_MAX + 1];
 
-static struct line *put_event(const struct model *m, const struct line *object)
-{
-    struct str s = STR_NULL;
-
-    add_put(&s, m, object);
-    return finish(&s, false);
-}
-
-struct line *view_put_network(struct model_network *net)
-{
-    return put_event(net->model, network_text(net));
-}
-
-struct line *view_put_nodes(struct model_node *const *nodes, size_t n)
-{
-    struct str s = STR_NULL;
-
-    for (size_t i = 0; i < n; i++) {
-        str_add(&s, i > 0 ? "\n" : "");
-        add_put(&s, nodes[i]->net->model, node_text(nodes[i]));
+    if (n <= n_own + 2 || n > n_own + 2 + NAME_MAX_LEN)
+        return NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        (void)snprintf(
+            buf, NAME_MAX_LEN + 1, "%.*s", (int)(n - n_own - 2), i == 0 ? edge : edge + n_own + 2);
+        if (strcmp(edge_name(own, buf, name), edge) == 0)
+            return buf;
     }
-    return finish(&s, false);
+    return NULL;
 }
 
-struct line *view_put_edge(const struct model_network *net, const struct model_edge *edge)
+bool view_are_special(const struct view_changes *changes, const struct model_node *self)
 {
-    struct line *text = edge_text(edge);
-    struct line *event = put_event(net->model, text);
+    char name[NAME_MAX_LEN + 1];
 
-    line_unref(text);
-    return event;
+    for (size_t i = 0; i < changes->n; i++) {
+        const struct watched_change *c = changes->items[i];
+
+        if (c->kind == &mesh_edge_kind ? other_end(self, c->name, name) != NULL
+                                       : c->kind->can_see != NULL)
+            return true;
+    }
+    return false;
 }
 
-struct line *view_put_object(const struct model *m, const struct object *o)
+/* Lines that are being made. The revision is the last of each: that of the last line is another. */
+struct lines {
+    const struct view_changes *changes; /* borrowed */
+    const struct model_node *self;      /* borrowed; NULL: for all who see all */
+    struct str text;
+};
+
+static void end_line(struct lines *ls, uint64_t revision)
 {
-    struct line *text = part_of(object_encode(o));
-    struct line *event = put_event(m, text);
-
-    line_unref(text);
-    return event;
+    str_addf(&ls->text, ",\"revision\":%llu}", (unsigned long long)revision);
 }
 
-/* Takes @json: an event without an object's text in it. */
+static void begin_line(struct lines *ls, const char *type)
+{
+    if (ls->text.len > 0) {
+        end_line(ls, ls->changes->items[0]->revision);
+        str_add(&ls->text, "\n");
+    }
+    str_addf(&ls->text, "{\"type\":\"%s\",", type);
+}
+
+/* @object: NULL: no memory. */
+static void add_put(struct lines *ls, const struct line *object)
+{
+    begin_line(ls, "put");
+    str_add(&ls->text, "\"object\":");
+    add_line(&ls->text, object);
+}
+
+/* As add_put(); @object is taken. */
+static void add_put_of(struct lines *ls, struct line *object)
+{
+    add_put(ls, object);
+    (void)line_unref(object);
+}
+
+static void add_delete(struct lines *ls, const struct object_kind *kind, const char *name)
+{
+    begin_line(ls, "delete");
+    str_addf(&ls->text, "\"kind\":\"%s\",\"name\":\"%s\"", kind->name, name);
+}
+
+static bool is_among(const struct view_changes *changes, const struct model_node *node)
+{
+    for (size_t i = 0; i < changes->n; i++)
+        if (changes->items[i] == &node->watched.change)
+            return true;
+    return false;
+}
+
+/* The other end of an own edge of @self; NULL: it is none, or the node is gone. */
+static struct model_node *find_other_end(const struct lines *ls, const struct watched_change *c)
+{
+    char name[NAME_MAX_LEN + 1];
+
+    if (!ls->self || c->kind != &mesh_edge_kind || !other_end(ls->self, c->name, name))
+        return NULL;
+    return model_find_node(ls->changes->net, name);
+}
+
+/* What has to be there before anything that names it: the network, and nodes. The other end of an
+ * edge may have come into view. */
+static void tell_first(struct lines *ls, const struct watched_change *c)
+{
+    struct model_network *net = ls->changes->net;
+    struct model_node *other = find_other_end(ls, c);
+
+    if (c->kind == &network_kind)
+        add_put(ls, network_text(net));
+    if (c->kind == &node_kind && !c->is_gone) {
+        struct model_node *node = model_find_node(net, c->name);
+
+        if (!ls->self || view_can_see(ls->self, node))
+            add_put(ls, node_text(node));
+    }
+    if (other && view_can_see(ls->self, other) && !is_among(ls->changes, other))
+        add_put(ls, node_text(other));
+}
+
+static void tell_edge(struct lines *ls, const struct watched_change *c)
+{
+    char name[NAME_MAX_LEN + 1];
+
+    if (!ls->self || !other_end(ls->self, c->name, name))
+        return;
+    if (c->is_gone)
+        add_delete(ls, c->kind, c->name);
+    /* Of an edge whose other node is gone the deletion follows. */
+    else if (model_find_node(ls->changes->net, name))
+        add_put_of(ls, edge_text(container_of(c, struct model_edge, change)));
+}
+
+/* Edges, and objects of other kinds. */
+static void tell_others(struct lines *ls, const struct watched_change *c)
+{
+    const struct object *o;
+
+    if (c->kind == &mesh_edge_kind)
+        tell_edge(ls, c);
+    if (c->kind == &mesh_edge_kind || c->kind == &node_kind || c->kind == &network_kind ||
+        (!ls->self && c->kind->can_see))
+        return;
+    o = &container_of(c, const struct model_object, change)->object;
+    if (c->is_gone || (ls->self && !view_can_see_object(ls->self, o)))
+        add_delete(ls, c->kind, c->name);
+    else
+        add_put_of(ls, part_of(object_encode(o)));
+}
+
+/* What nothing names any more: nodes that are gone, or that have gone out of view. Whoever did not
+ * see one that is gone, because of an edge that was off, knows its name from that edge. */
+static void tell_last(struct lines *ls, const struct watched_change *c)
+{
+    const struct model_node *other = find_other_end(ls, c);
+
+    if (c->kind == &node_kind && c->is_gone)
+        add_delete(ls, c->kind, c->name);
+    if (other && !view_can_see(ls->self, other))
+        add_delete(ls, &node_kind, other->pub.spec.meta.name);
+}
+
+/* There is something again of the name of one that is gone: its own change tells of it. */
+static bool has_come_again(const struct model_network *net, const struct watched_change *c)
+{
+    if (!c->is_gone)
+        return false;
+    if (c->kind == &node_kind)
+        return model_find_node(net, c->name) != NULL;
+    if (c->kind == &mesh_edge_kind)
+        return keys_find(&net->edges, c->name) != NULL;
+    return model_find_object(net, c->kind, c->name) != NULL;
+}
+
+bool view_tell(const struct view_changes *changes, const struct model_node *self, struct line **ret)
+{
+    void (*const tell[])(struct lines *, const struct watched_change *) = {
+        tell_first, tell_others, tell_last};
+    struct lines ls = {.changes = changes, .self = self, .text = STR_NULL};
+
+    for (unsigned step = 0; step < sizeof(tell) / sizeof(*tell); step++)
+        for (size_t i = 0; i < changes->n; i++)
+            if (!has_come_again(changes->net, changes->items[i]))
+                tell[step](&ls, changes->items[i]);
+    *ret = NULL;
+    if (ls.text.len == 0 && !ls.text.failed)
+        return true;
+    end_line(&ls, changes->end);
+    *ret = finish(&ls.text, false);
+    return *ret != NULL;
+}
+
+/* ---- other events --------------------------------------------------------------------------- */
+
+/* Takes @json. */
 static struct line *small_event(json_t *json)
 {
     char *text = json ? body_format(json) : NULL;
@@ -460,20 +583,18 @@ static struct line *small_event(json_t *json)
     return l;
 }
 
-struct line *view_delete(const struct model *m, const struct object_kind *kind, const char *name)
+static json_t *number_if(bool is_said, uint64_t number)
 {
-    return small_event(json_pack("{s:s, s:I, s:s, s:s}", "type", "delete", "revision",
-        (json_int_t)store_revision(m->store), "kind", kind->name, "name", name));
+    return is_said ? json_integer((json_int_t)number) : NULL;
 }
 
-struct line *view_heartbeat(const struct model *m, unsigned next_s, nsec_t now)
+struct line *view_heartbeat(const struct heartbeat *heartbeat)
 {
-    json_int_t revision = (json_int_t)store_revision(m->store);
-    nsec_t behind = store_lag(m->store, now).behind_for;
-
-    return small_event(json_pack("{s:s, s:I, s:o*, s:o*}", "type", "heartbeat", "revision",
-        revision, "next", next_s ? json_integer((json_int_t)next_s) : NULL, "storeBehind",
-        behind > STORE_LAG_MAX ? json_integer((json_int_t)(behind / NSEC_PER_SEC)) : NULL));
+    return small_event(json_pack("{s:s, s:I, s:o*, s:o*, s:o*}", "type", "heartbeat", "revision",
+        (json_int_t)heartbeat->revision, "boot", number_if(heartbeat->boot != 0, heartbeat->boot),
+        "next", number_if(heartbeat->next_s != 0, heartbeat->next_s), "storeBehind",
+        number_if(heartbeat->behind_for > STORE_LAG_MAX,
+            (uint64_t)(heartbeat->behind_for / NSEC_PER_SEC))));
 }
 
 struct line *view_removed(const char *reason)

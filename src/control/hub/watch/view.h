@@ -24,6 +24,13 @@ struct view_parts {
     bool failed; /* there was no memory for one of them */
 };
 
+/**
+ * view_revision() - up to which revision a node knows all, if it was told of all that is ready
+ *
+ * What is not ready yet has that revision or a later one.
+ */
+uint64_t view_revision(const struct model_network *net);
+
 /** view_can_see() - may @self see @other? It sees itself, the hub, and each node it may talk to. */
 bool view_can_see(const struct model_node *self, const struct model_node *other);
 
@@ -42,7 +49,7 @@ bool view_can_see_object(const struct model_node *self, const struct object *o);
  * view_snapshot() - the "snapshot" event of a node
  * @ret:	gives; to be released with view_parts_deinit()
  *
- * Its nodes are those of the network's roster, and most of its parts are shared by all nodes.
+ * Most of its parts are the network's blocks of nodes (watched.h), which all nodes share.
  *
  * Return: false when there is no memory.
  */
@@ -77,36 +84,39 @@ bool view_lend_snapshot(const struct model_node *self, struct snapshot *ret);
 /** view_return_snapshot() - release what was lent; SNAPSHOT_NULL is fine. */
 void view_return_snapshot(struct snapshot *s);
 
-/*
- * The lines of a watch. Each line is one event: an object has changed, an object is gone, the hub
- * is alive, or the node itself was removed. Each function gives a line; NULL: no memory.
+/** Changes of one network, as watched_read() gives them. */
+struct view_changes {
+    struct model_network *net;
+    const struct watched_change *const *items; /* borrowed; @n of them */
+    size_t n;
+    uint64_t end; /* the revision of the last line: before it there is nothing that was not told */
+};
+
+/** view_are_special() - is something among them that @self is told otherwise than all who see all?
  */
-
-/** view_put_network() - what the network is now. */
-struct line *view_put_network(struct model_network *net);
-
-/** view_put_nodes() - what these nodes of one network are now, as others see them: one line each,
- * in one text. */
-struct line *view_put_nodes(struct model_node *const *nodes, size_t n);
-
-/** view_put_edge() - the MeshEdge object of an edge. */
-struct line *view_put_edge(const struct model_network *net, const struct model_edge *edge);
-
-/** view_put_object() - an object of any other kind. */
-struct line *view_put_object(const struct model *m, const struct object *o);
-
-/** view_delete() - the object of that kind and name is not to be seen any more. */
-struct line *view_delete(const struct model *m, const struct object_kind *kind, const char *name);
+bool view_are_special(const struct view_changes *changes, const struct model_node *self);
 
 /**
- * view_heartbeat() - nothing has changed, and the hub is alive
- * @next_s:	when the next one comes, in s; 0: it does not say
- * @now:	monotonic; 0: it says nothing of the store
+ * view_tell() - what has changed as it is now: lines, in an order in which a node can take them
+ * @self:	as that node sees it; NULL: as those do that see all, without what is special
+ * @ret:	gives; NULL: there is nothing to tell
  *
- * It says for how long the hub has not heard what changes in its store, where that is longer than
- * STORE_LAG_MAX.
+ * Return: false when there is no memory.
  */
-struct line *view_heartbeat(const struct model *m, unsigned next_s, nsec_t now);
+bool view_tell(
+    const struct view_changes *changes, const struct model_node *self, struct line **ret);
 
-/** view_removed() - the last event: the node itself was removed. @reason: for people. */
+/** What a heartbeat says. */
+struct heartbeat {
+    uint64_t revision;
+    unsigned next_s;   /* when the next one comes, in s; 0: it does not say */
+    uint64_t boot;     /* the hub's run, for a node that may know another one; 0: it does not say */
+    nsec_t behind_for; /* the hub has not heard what changes in its store; said if it is long */
+};
+
+/** view_heartbeat() - the hub is alive; NULL: no memory. */
+struct line *view_heartbeat(const struct heartbeat *heartbeat);
+
+/** view_removed() - the last event: the node itself was removed. @reason: for people. NULL: no
+ * memory. */
 struct line *view_removed(const char *reason);

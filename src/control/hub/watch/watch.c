@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "hub/watch/resume.h"
 #include "hub/watch/view.h"
 #include "os/clock.h"
 
@@ -14,135 +13,213 @@ struct watch {
     struct list of_net;      /* in the network's watches */
     struct list of_node;     /* in the node's watches, oldest first */
     struct list waiting;     /* in the watcher's list of the same name */
-    struct list sending;     /* likewise */
-    struct list due;         /* in one of the watcher's beats */
-    bool wants_snapshot;     /* it has to get a snapshot before anything else */
-    bool may_resume;         /* until then: what has changed since @known may do instead */
-    uint64_t known;          /* the revision of the last line that its node had */
-    bool is_sending;         /* what it lacked is on its way, and counts in n_sending */
-    nsec_t began_at;         /* since when */
-    bool accepts_slow;       /* heartbeats may come each WATCH_HEARTBEAT_SLOW */
-    nsec_t beat_at;          /* when its next heartbeat is due */
+    struct list sending;     /* likewise: its snapshot is on its way */
+    struct list woken;       /* likewise */
+    struct list due;         /* in one of the watcher's heartbeats */
+    struct watch_known known;
+    bool has_begun;      /* it reads on from the cursor; else it needs a snapshot */
+    bool is_resuming;    /* it has not been told yet that what it has missed was all */
+    uint64_t cursor;     /* the last change that it was told of */
+    nsec_t began_at;     /* when its snapshot began to be sent */
+    bool accepts_slow;   /* heartbeats may come each WATCH_HEARTBEAT_SLOW */
+    nsec_t heartbeat_at; /* when its next heartbeat is due */
 };
 
 void watcher_init(struct watcher *w, struct model *model)
 {
     *w = (struct watcher){.model = model};
-    for (unsigned i = 0; i < WATCH_BEAT_LISTS; i++)
-        list_init(&w->beats[i]);
     list_init(&w->sending);
     list_init(&w->waiting);
-    list_init(&w->untold);
-    list_init(&w->news);
+    list_init(&w->woken);
+    list_init(&w->heartbeats[0]);
+    list_init(&w->heartbeats[1]);
 }
 
-static bool can_send(const struct watcher *w)
+static struct watched_network *watched_of(const struct watch *wt)
+{
+    return &wt->node->net->watched;
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------ */
+
+static bool can_send_snapshot(const struct watcher *w)
 {
     return w->n_sending < WATCH_SNAPSHOTS_MAX;
 }
 
-/* Queue what the watch has to have before anything else; @is_large: it takes a place among those
- * that are sent at a time. */
-static void send_whole(struct watch *wt, const struct view_parts *parts, bool is_large, nsec_t now)
+static void send_snapshot(struct watch *wt, nsec_t now)
 {
-    wt->wants_snapshot = false;
-    wt->may_resume = false;
-    if (is_large) {
-        wt->is_sending = true;
-        wt->began_at = now;
-        list_add_tail(&wt->w->sending, &wt->sending);
-        wt->w->n_sending++;
-    }
-    if (!stream_push_whole(&wt->stream, parts->items, parts->n, now))
-        stream_abort(&wt->stream);
-}
-
-static size_t size_of(const struct view_parts *parts)
-{
-    size_t size = 0;
-
-    for (size_t i = 0; i < parts->n; i++)
-        size += parts->items[i]->len;
-    return size;
-}
-
-/* Tell the watch what has changed since its node was told last. False: it has to wait for a place;
- * or it needs a snapshot, and may_resume says so. */
-static bool send_changes(struct watch *wt, nsec_t now)
-{
-    struct view_parts parts;
-    bool is_large;
-
-    wt->may_resume = wt->may_resume && resume_make(wt->node, wt->known, &parts) == 0;
-    if (!wt->may_resume)
-        return false;
-    is_large = size_of(&parts) > WATCH_SMALL;
-    if (is_large && !can_send(wt->w)) {
-        view_parts_deinit(&parts);
-        return false;
-    }
-    send_whole(wt, &parts, is_large, now);
-    view_parts_deinit(&parts);
-    wt->w->n_resumed++;
-    return true;
-}
-
-/* Send the watch what it lacks: the changes, or a snapshot. False: it has to wait for a place. */
-static bool begin(struct watch *wt, nsec_t now)
-{
+    struct watcher *w = wt->w;
     struct view_parts parts;
 
-    if (send_changes(wt, now))
-        return true;
-    if (!can_send(wt->w))
-        return false;
+    /* Without memory: the node connects again later. */
     if (!view_snapshot(wt->node, &parts)) {
-        /* Without memory: the node connects again later. */
         stream_abort(&wt->stream);
-        return true;
+        return;
     }
-    send_whole(wt, &parts, true, now);
+    if (!stream_push_whole(&wt->stream, parts.items, parts.n, now))
+        stream_abort(&wt->stream);
     view_parts_deinit(&parts);
-    return true;
+    wt->cursor = watched_of(wt)->ready;
+    wt->has_begun = true;
+    wt->began_at = now;
+    list_add_tail(&w->sending, &wt->sending);
+    w->n_sending++;
 }
 
-/* A place is free: begin with those that wait. One that needs none leaves it to the next. */
-static void send_next(struct watcher *w, nsec_t now)
-{
-    struct watch *wt;
-
-    while (can_send(w) && (wt = list_first(&w->waiting, struct watch, waiting))) {
-        list_remove(&wt->waiting);
-        (void)begin(wt, now);
-    }
-}
-
+/* Its snapshot is out: another one may be sent. */
 static void release_place(struct watch *wt, nsec_t now)
 {
-    if (!wt->is_sending)
+    struct watcher *w = wt->w;
+    struct watch *next;
+
+    if (list_is_empty(&wt->sending))
         return;
-    wt->is_sending = false;
     list_remove(&wt->sending);
-    wt->w->n_sending--;
-    send_next(wt->w, now);
+    w->n_sending--;
+    while (can_send_snapshot(w) && (next = list_first(&w->waiting, struct watch, waiting))) {
+        list_remove(&next->waiting);
+        send_snapshot(next, now);
+    }
 }
 
-/* All lines that were queued have been sent. */
+/* ---- pulling -------------------------------------------------------------------------------- */
+
+/* Queue a line, whose reference is taken; without memory for it the connection ends. */
+static void push(struct watch *wt, struct line *l, nsec_t now)
+{
+    if (!l || !stream_push(&wt->stream, l, now))
+        stream_abort(&wt->stream);
+    (void)line_unref(l);
+}
+
+/* May the watch go on where another one broke off? */
+static bool can_resume(const struct watch *wt, uint64_t *ret_cursor)
+{
+    const struct watch_known *known = &wt->known;
+    const struct model *m = wt->w->model;
+
+    return known->boot != 0 && known->revision <= store_revision(m->store) &&
+           (known->boot == m->boot || known->takes_any_run) &&
+           runs_hold(&wt->w->runs, known->boot, known->revision) &&
+           watched_find(watched_of(wt), known->revision, ret_cursor);
+}
+
+/* Find the watch's place among the changes: where it broke off, or behind a snapshot. */
+static void begin(struct watch *wt, nsec_t now)
+{
+    struct watcher *w = wt->w;
+    struct heartbeat heartbeat = {.revision = wt->known.revision, .boot = w->model->boot};
+
+    if (can_resume(wt, &wt->cursor)) {
+        wt->has_begun = true;
+        wt->is_resuming = true;
+        w->n_resumed++;
+        /* First of all, since what follows is this run's. */
+        if (wt->known.boot != w->model->boot)
+            push(wt, view_heartbeat(&heartbeat), now);
+    } else if (can_send_snapshot(w)) {
+        send_snapshot(wt, now);
+    } else {
+        list_add_tail(&w->waiting, &wt->waiting);
+    }
+    wt->known = (struct watch_known){.boot = 0};
+}
+
+/* The changes as all are told of them who see all nodes: kept, or made in the place of another
+ * text. They are those between the two cursors. False: no memory. */
+static bool shared_text(
+    const struct view_changes *changes, uint64_t cursor, uint64_t end_cursor, struct line **ret)
+{
+    struct watched_network *net = &changes->net->watched;
+    struct watched_text *text = NULL;
+
+    for (unsigned i = 0; i < WATCHED_TEXTS; i++)
+        if (net->texts[i].cursor == cursor && net->texts[i].end_cursor == end_cursor)
+            text = &net->texts[i];
+    if (!text) {
+        text = &net->texts[net->next_text++ % WATCHED_TEXTS];
+        (void)line_unref(text->line);
+        *text = (struct watched_text){.cursor = cursor};
+        if (!view_tell(changes, NULL, &text->line))
+            return false;
+        text->end_cursor = end_cursor;
+    }
+    text->is_used = true;
+    *ret = text->line ? line_ref(text->line) : NULL;
+    return true;
+}
+
+/* Tell the watch of the next changes, as all others or in its own way. */
+static void pull_once(struct watch *wt, nsec_t now)
+{
+    struct model_node *node = wt->node;
+    const struct watched_change *items[WATCHED_READ_MAX];
+    struct view_changes changes = {.net = node->net, .items = items};
+    uint64_t cursor = wt->cursor;
+    struct line *l = NULL;
+    bool ok;
+
+    changes.n = watched_read(&node->net->watched, &cursor, items, &changes.end);
+    if (changes.end == 0)
+        changes.end = view_revision(node->net);
+    if (view_sees_all(node) && !view_are_special(&changes, node))
+        ok = shared_text(&changes, wt->cursor, cursor, &l);
+    else
+        ok = view_tell(&changes, node, &l);
+    wt->cursor = cursor;
+    if (!ok)
+        stream_abort(&wt->stream);
+    else if (l)
+        push(wt, l, now);
+}
+
+static bool can_take(const struct watch *wt)
+{
+    return wt->stream.n_free == 0 && wt->stream.bytes < WATCH_AHEAD && !wt->stream.aborted;
+}
+
+/* Tell the watch all that its connection can take. */
+static void pull(struct watch *wt, nsec_t now)
+{
+    const struct watched_network *net;
+    struct heartbeat heartbeat;
+
+    list_remove(&wt->woken);
+    if (wt->stream.n_free > 0)
+        return;
+    release_place(wt, now);
+    if (!wt->node || !list_is_empty(&wt->waiting))
+        return;
+    net = watched_of(wt);
+    if (wt->has_begun && wt->cursor < net->forgotten_serial) {
+        wt->has_begun = false;
+        wt->w->n_overrun++;
+    }
+    if (!wt->has_begun && wt->stream.n == 0)
+        begin(wt, now);
+    while (wt->has_begun && can_take(wt) && wt->cursor != net->ready)
+        pull_once(wt, now);
+    if (!wt->is_resuming || wt->cursor != net->ready || !can_take(wt))
+        return;
+    heartbeat = (struct heartbeat){.revision = view_revision(wt->node->net)};
+    push(wt, view_heartbeat(&heartbeat), now);
+    wt->is_resuming = false;
+}
+
 static void on_drained(struct stream *st)
 {
-    struct watch *wt = container_of(st, struct watch, stream);
-    nsec_t now = clock_now();
-
-    release_place(wt, now);
-    if (wt->wants_snapshot && wt->node && list_is_empty(&wt->waiting) && !begin(wt, now))
-        list_add_tail(&wt->w->waiting, &wt->waiting);
+    pull(container_of(st, struct watch, stream), clock_now());
 }
+
+/* ---- the life of a watch -------------------------------------------------------------------- */
 
 static void detach(struct watch *wt)
 {
     list_remove(&wt->of_net);
     list_remove(&wt->of_node);
     list_remove(&wt->waiting);
+    list_remove(&wt->woken);
     list_remove(&wt->due);
     wt->node = NULL;
 }
@@ -158,18 +235,18 @@ static void on_closed(struct stream *st)
     free(wt);
 }
 
-/* Look at the watch again when its heartbeat is due, or at @least. */
-static void plan_beat(struct watch *wt, nsec_t least)
+/* The next heartbeat of the watch. In each list all are sent after the same time, so they are in
+ * the order in which they are due. */
+static void plan_heartbeat(struct watch *wt, bool is_slow, nsec_t now)
 {
-    uint64_t second = (uint64_t)(nsec_max(wt->beat_at, least) / NSEC_PER_SEC);
-
+    wt->heartbeat_at = now + (is_slow ? WATCH_HEARTBEAT_SLOW : WATCH_HEARTBEAT);
     list_remove(&wt->due);
-    list_add_tail(&wt->w->beats[second % WATCH_BEAT_LISTS], &wt->due);
+    list_add_tail(&wt->w->heartbeats[is_slow], &wt->due);
 }
 
 /* End the oldest watches of @node until there is room for a new one. When a network was cut, all
  * nodes begin a new one at once, and those before them are mostly closed by then. */
-static void make_room(struct model_node *node)
+static void end_oldest(struct watched_node *node)
 {
     struct watch *wt;
     struct watch *tmp;
@@ -194,375 +271,286 @@ struct stream *watch_open(struct watcher *w, struct model_node *node, nsec_t sil
 
     if (!wt)
         return NULL;
-    make_room(node);
+    end_oldest(&node->watched);
     stream_init(&wt->stream, on_drained, on_closed);
     wt->w = w;
     wt->node = node;
-    wt->wants_snapshot = true;
-    wt->may_resume = known->boot != 0 && known->boot == w->model->boot;
-    wt->known = known->revision;
+    wt->known = *known;
     wt->accepts_slow = silence_max >= WATCH_HEARTBEAT_SLOW;
-    /* It does not know yet that they may come slower. */
-    wt->beat_at = now + WATCH_HEARTBEAT;
     list_init(&wt->waiting);
     list_init(&wt->sending);
+    list_init(&wt->woken);
     list_init(&wt->due);
-    plan_beat(wt, now);
-    list_add_tail(&node->net->watches, &wt->of_net);
-    list_add_tail(&node->watches, &wt->of_node);
+    /* It does not know yet that they may come slower. */
+    plan_heartbeat(wt, false, now);
+    list_add_tail(&node->net->watched.watches, &wt->of_net);
+    list_add_tail(&node->watched.watches, &wt->of_node);
     w->n++;
     return &wt->stream;
 }
 
 bool watch_is_open(const struct model_node *node)
 {
-    return !list_is_empty(&node->watches);
+    return !list_is_empty(&node->watched.watches);
 }
 
-/* Queue a line, unless the snapshot that is still to come will hold it. */
-static void tell(struct watch *wt, struct line *l, nsec_t now)
+/* ---- changes -------------------------------------------------------------------------------- */
+
+static void wake(struct watch *wt)
 {
-    if (wt->wants_snapshot)
-        return;
-    if (l && stream_push(&wt->stream, l, now))
-        return;
-    stream_clear(&wt->stream);
-    wt->wants_snapshot = true;
-    wt->w->n_overrun++;
-    /* With an empty queue on_drained() would not be called. */
-    if (wt->stream.n == 0)
-        on_drained(&wt->stream);
+    if (list_is_empty(&wt->woken))
+        list_add_tail(&wt->w->woken, &wt->woken);
 }
 
-static void tell_node(struct model_node *to, struct line *l, nsec_t now)
+static void wake_all(struct watched_network *net)
 {
     struct watch *wt;
 
-    list_foreach(wt, &to->watches, of_node)
-        tell(wt, l, now);
+    list_foreach(wt, &net->watches, of_net)
+        wake(wt);
 }
 
-/* Tell everybody in the network who may see @about. */
-static void tell_those_who_see(struct model_node *about, struct line *l, nsec_t now)
+static void wake_node(struct model_node *node)
 {
     struct watch *wt;
 
-    list_foreach(wt, &about->net->watches, of_net) {
-        if (view_can_see(wt->node, about))
-            tell(wt, l, now);
-    }
+    if (!node)
+        return;
+    list_foreach(wt, &node->watched.watches, of_node)
+        wake(wt);
 }
 
-/* Watches that come later will have to be told of it as well. */
-static void remember(struct model_network *net, const struct object_kind *kind, const char *name)
+/* Have all that has changed told. */
+static void tell_all(struct watcher *w, nsec_t now)
 {
-    history_add(&net->history, kind, name, store_revision(net->model->store));
-    catch_up_forget(&net->catch_up);
-}
+    for (size_t i = 0; i < w->model->networks.n; i++) {
+        struct watched_network *net = &model_network_at(w->model, i)->watched;
 
-/* ---- news of nodes -------------------------------------------------------------------------- */
-
-/* Nodes of one network that are told of together. */
-struct news {
-    struct model_node *nodes[WATCH_NEWS_MAX];
-    struct line *lines[WATCH_NEWS_MAX]; /* owns; of each alone; NULL: nobody has needed it */
-    unsigned n;
-};
-
-/* Take from the watcher's news those of the same network as the first one. */
-static void take_news(struct watcher *w, struct news *ret)
-{
-    struct model_node *node;
-    struct model_node *tmp;
-
-    ret->n = 0;
-    list_foreach_safe(node, tmp, &w->news, news) {
-        if (ret->n == WATCH_NEWS_MAX || (ret->n > 0 && node->net != ret->nodes[0]->net))
+        if (net->ready == net->serial)
             continue;
-        list_remove(&node->news);
-        list_remove(&node->untold);
-        ret->lines[ret->n] = NULL;
-        ret->nodes[ret->n++] = node;
+        net->ready = net->serial;
+        wake_all(net);
     }
+    if (w->n_pending > 0) {
+        w->pace.sent_at = now;
+        w->pace.n_sent = w->n_pending;
+    }
+    w->n_pending = 0;
+    w->held_until = 0;
 }
 
-/* Tell a node that does not see all others of those that it sees. */
-static void tell_one_by_one(struct watch *wt, struct news *news, nsec_t now)
+static void add_node(struct watcher *w, struct model_node *node)
 {
-    for (unsigned i = 0; i < news->n; i++) {
-        if (!view_can_see(wt->node, news->nodes[i]))
-            continue;
-        if (!news->lines[i])
-            news->lines[i] = view_put_nodes(&news->nodes[i], 1);
-        tell(wt, news->lines[i], now);
-    }
+    struct watched_network *net = &node->net->watched;
+    uint64_t revision = store_revision(w->model->store);
+
+    if (net->ready == net->serial)
+        net->waits_from = revision;
+    if (node->watched.change.serial <= net->ready)
+        w->n_pending++;
+    watched_add(net, &node->watched.change, &node_kind, node->pub.spec.meta.name, revision);
 }
 
-static void tell_of_nodes(struct watcher *w, struct news *news, nsec_t now)
+nsec_t watch_due(const struct watcher *w, nsec_t now)
 {
-    struct line *all = view_put_nodes(news->nodes, news->n);
+    const struct watch_pace *p = &w->pace;
+    unsigned times = p->n_sent < WATCH_PATIENCE ? p->n_sent : WATCH_PATIENCE;
+    nsec_t cost = w->n * (WATCH_COST + p->n_sent * WATCH_COST_NODE);
+    nsec_t least = WATCH_PATIENCE * w->n * WATCH_COST;
+
+    if (w->n_pending == 0)
+        return NSEC_NEVER;
+    if (w->held_until != 0)
+        return w->held_until;
+    if (w->n <= WATCH_FEW || p->sent_at == 0)
+        return 0;
+    if (p->is_rush && now - p->newcomer_at <= WATCH_RUSH_GAP)
+        return p->sent_at + nsec_min(nsec_max(least, WATCH_RUSH_SHARE * cost), WATCH_RUSH_MAX);
+    return p->sent_at + times * w->n * WATCH_COST;
+}
+
+bool watch_has_work(const struct watcher *w)
+{
+    return !list_is_empty(&w->woken) || w->n_pending > 0;
+}
+
+void watch_turn(struct watcher *w, nsec_t now)
+{
     struct watch *wt;
 
-    list_foreach(wt, &news->nodes[0]->net->watches, of_net) {
-        if (view_sees_all(wt->node))
-            tell(wt, all, now);
-        else
-            tell_one_by_one(wt, news, now);
-    }
-    line_unref(all);
-    for (unsigned i = 0; i < news->n; i++) {
-        line_unref(news->lines[i]);
-        remember(news->nodes[i]->net, &node_kind, news->nodes[i]->pub.spec.meta.name);
-    }
+    if (now >= watch_due(w, now))
+        tell_all(w, now);
+    while ((wt = list_first(&w->woken, struct watch, woken)))
+        pull(wt, now);
 }
 
-void watch_tell_news(struct watcher *w, nsec_t now)
+void watch_tell_node(struct watcher *w, struct model_node *node)
 {
-    struct news news;
-    unsigned n_told = 0;
-
-    if (list_is_empty(&w->news))
-        return;
-    while (!list_is_empty(&w->news)) {
-        take_news(w, &news);
-        tell_of_nodes(w, &news, now);
-        n_told += news.n;
-    }
-    news_pace_on_told(&w->pace, n_told, now);
-}
-
-nsec_t watch_news_due(const struct watcher *w, nsec_t now)
-{
-    return list_is_empty(&w->news) ? NSEC_NEVER : news_pace_due(&w->pace, w->n, now);
-}
-
-static void tell_if_due(struct watcher *w, nsec_t now)
-{
-    if (now >= watch_news_due(w, now))
-        watch_tell_news(w, now);
-}
-
-void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now)
-{
-    if (list_is_empty(&node->news)) {
-        list_remove(&node->untold);
-        list_add_tail(&w->news, &node->news);
-    }
-    tell_if_due(w, now);
+    add_node(w, node);
+    w->held_until = 0;
 }
 
 void watch_tell_newcomer(struct watcher *w, struct model_node *node, nsec_t now)
 {
-    news_pace_on_newcomer(&w->pace, now);
-    watch_tell_node(w, node, now);
+    struct watch_pace *p = &w->pace;
+
+    p->is_rush = p->newcomer_at != 0 && now - p->newcomer_at <= WATCH_RUSH_GAP;
+    p->newcomer_at = now;
+    watch_tell_node(w, node);
 }
 
 void watch_tell_rekeyed(struct watcher *w, struct model_node *node, nsec_t now)
 {
-    struct news news = {.nodes = {node}, .n = 1};
-
-    list_remove(&node->news);
-    list_remove(&node->untold);
-    tell_of_nodes(w, &news, now);
-}
-
-/* ---- other changes -------------------------------------------------------------------------- */
-
-void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now)
-{
-    struct line *l = view_put_network(net);
-    struct watch *wt;
-
-    watch_tell_news(w, now);
-    remember(net, &network_kind, net->pub.spec.meta.name);
-    list_foreach(wt, &net->watches, of_net)
-        tell(wt, l, now);
-    line_unref(l);
+    add_node(w, node);
+    tell_all(w, now);
 }
 
 void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now)
 {
-    model_forget_text(node);
-    if (rate_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
-        watch_tell_node(w, node, now);
-    else if (list_is_empty(&node->untold) && list_is_empty(&node->news))
-        list_add_tail(&w->untold, &node->untold);
-}
-
-static void tell_untold(struct watcher *w, nsec_t now)
-{
-    struct model_node *node;
-    struct model_node *tmp;
-
-    list_foreach_safe(node, tmp, &w->untold, untold) {
-        if (rate_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
-            watch_tell_node(w, node, now);
-    }
-}
-
-/* @to may see @about now, or not any more. */
-static void tell_visibility(
-    struct watcher *w, struct model_node *to, struct model_node *about, bool can, nsec_t now)
-{
-    struct line *l = can ? view_put_nodes(&about, 1)
-                         : view_delete(w->model, &node_kind, about->pub.spec.meta.name);
-
-    tell_node(to, l, now);
-    line_unref(l);
-}
-
-void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path before, nsec_t now)
-{
-    struct model_node *a = edge->ends[0].node;
-    struct model_node *b = edge->ends[1].node;
-    bool could = before != EDGE_PATH_OFF;
-    bool can = edge->spec.path != EDGE_PATH_OFF;
-    struct model_network *net = edge->net;
-    bool exists = model_find_edge(net, edge->spec.nodes[0], edge->spec.nodes[1]) == edge;
-    struct line *l = exists ? view_put_edge(net, edge)
-                            : view_delete(w->model, &mesh_edge_kind, edge->spec.meta.name);
-
-    /* A watch has to know both nodes before it is told of their edge. */
-    watch_tell_news(w, now);
-    remember(net, &mesh_edge_kind, edge->spec.meta.name);
-    /* One of the two nodes is gone, and now its edge is removed; or both are. A node of that name
-     * may come again, and go on with its watch. */
-    if (!a || !b) {
-        if (a || b)
-            tell_node(a ? a : b, l, now);
-        line_unref(l);
+    watched_node_changed(&node->watched);
+    if (rate_take(&node->watched.status_rate, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST)) {
+        watch_tell_node(w, node);
         return;
     }
-    if (can && !could) {
-        tell_visibility(w, a, b, true, now);
-        tell_visibility(w, b, a, true, now);
-    }
-    tell_node(a, l, now);
-    tell_node(b, l, now);
-    if (could && !can) {
-        tell_visibility(w, a, b, view_can_see(a, b), now);
-        tell_visibility(w, b, a, view_can_see(b, a), now);
-    }
-    line_unref(l);
+    if (w->n_pending == 0)
+        w->held_until = now + WATCH_STATUS_EACH;
+    add_node(w, node);
 }
 
-void watch_tell_object(struct watcher *w, struct model_network *net, const struct object *before,
-    const struct object *now, nsec_t at)
+/* @c: the change of an object; NULL: it is gone. */
+static void add_change(struct model_network *net, struct watched_change *c,
+    const struct object_kind *kind, const char *name)
 {
-    struct line *put = now ? view_put_object(w->model, now) : NULL;
-    struct line *gone = before ? view_delete(w->model, before->kind, before->meta.name) : NULL;
-    struct watch *wt;
+    uint64_t revision = store_revision(net->model->store);
 
-    watch_tell_news(w, at);
-    remember(net, now ? now->kind : before->kind, now ? now->meta.name : before->meta.name);
-    list_foreach(wt, &net->watches, of_net) {
-        if (now && view_can_see_object(wt->node, now))
-            tell(wt, put, at);
-        else if (before && view_can_see_object(wt->node, before))
-            tell(wt, gone, at);
-    }
-    line_unref(put);
-    line_unref(gone);
+    if (c)
+        watched_add(&net->watched, c, kind, name, revision);
+    else
+        watched_add_gone(&net->watched, kind, name, revision);
+}
+
+void watch_tell_edge(struct watcher *w, struct model_edge *edge, nsec_t now)
+{
+    struct watched_network *net = &edge->net->watched;
+    const char *name = edge->spec.meta.name;
+    bool is_there = keys_find(&edge->net->edges, name) == &edge->keyed;
+    bool do_others_wait = net->ready != net->serial;
+
+    add_change(edge->net, is_there ? &edge->change : NULL, &mesh_edge_kind, name);
+    /* Of the edge alone only its two nodes are told. */
+    if (do_others_wait)
+        tell_all(w, now);
+    net->ready = net->serial;
+    for (unsigned i = 0; i < 2; i++)
+        wake_node(edge->ends[i].node);
+}
+
+void watch_tell_object(struct watcher *w, struct model_network *net, struct watched_change *c,
+    const struct object_kind *kind, const char *name, nsec_t now)
+{
+    add_change(net, c, kind, name);
+    tell_all(w, now);
 }
 
 void watch_tell_node_removed(
     struct watcher *w, struct model_node *node, const char *reason, nsec_t now)
 {
-    struct line *gone = view_delete(w->model, &node_kind, node->pub.spec.meta.name);
     struct line *removed = view_removed(reason);
     struct watch *wt;
     struct watch *tmp;
 
-    list_foreach_safe(wt, tmp, &node->watches, of_node) {
+    list_foreach_safe(wt, tmp, &node->watched.watches, of_node) {
         detach(wt);
         stream_clear(&wt->stream);
         if (removed)
             (void)stream_push(&wt->stream, removed, now);
         stream_end(&wt->stream);
     }
-    remember(node->net, &node_kind, node->pub.spec.meta.name);
-    tell_those_who_see(node, gone, now);
-    line_unref(gone);
     line_unref(removed);
+    watch_tell_object(w, node->net, NULL, &node_kind, node->pub.spec.meta.name, now);
 }
 
 /* ---- heartbeats ----------------------------------------------------------------------------- */
 
-/* The lines of one tick, each made when the first watch needs it. */
-struct beats {
-    struct line *usual; /* owns */
-    struct line *slow;  /* owns; it says when the next one comes */
+/* A heartbeat that many watches are sent. */
+struct shared_heartbeat {
+    struct heartbeat heartbeat; /* what it says */
+    struct line *line;          /* owns; NULL: to be made */
 };
 
-static struct line *beat_line(const struct model *m, struct beats *beats, bool is_slow, nsec_t now)
+/* Send a heartbeat if nothing else waits to be taken, which proves as much. */
+static void send_heartbeat(
+    struct watch *wt, bool is_slow, struct shared_heartbeat *shared, nsec_t now)
 {
-    struct line **l = is_slow ? &beats->slow : &beats->usual;
+    uint64_t revision;
 
-    if (!*l)
-        *l = view_heartbeat(m, is_slow ? WATCH_HEARTBEAT_SLOW / NSEC_PER_SEC : 0, now);
-    return *l;
+    /* Of changes that concern others only it was told nothing. */
+    pull(wt, now);
+    if (!wt->has_begun || wt->stream.n > 0)
+        return;
+    revision = view_revision(wt->node->net);
+    if (shared->heartbeat.revision != revision)
+        shared->line = line_unref(shared->line);
+    shared->heartbeat.revision = revision;
+    if (!shared->line)
+        shared->line = view_heartbeat(&shared->heartbeat);
+    if (!shared->line)
+        return;
+    push(wt, line_ref(shared->line), now);
+    plan_heartbeat(wt, is_slow, now);
 }
 
-/* A heartbeat if one is due, and nothing else waits to be taken, which proves as much. */
-static void beat(struct watch *wt, struct beats *beats, nsec_t now)
+/* The watches whose heartbeat is due by now; the others, which may be thousands, are not looked at.
+ * Those that have something else to take are looked at again each second. */
+static void tick_heartbeats(struct watcher *w, nsec_t now)
 {
-    bool is_slow = wt->accepts_slow && wt->w->n > WATCH_MANY;
-    nsec_t each = is_slow ? WATCH_HEARTBEAT_SLOW : WATCH_HEARTBEAT;
-    struct line *l;
-
-    if (now < wt->beat_at || wt->wants_snapshot || wt->stream.n > 0)
-        return;
-    l = beat_line(wt->w->model, beats, is_slow, now);
-    if (!l)
-        return;
-    tell(wt, l, now);
-    /* From the time when it was due, or a tick that is a little late would make all others late. */
-    wt->beat_at = nsec_max(wt->beat_at + each, now + WATCH_HEARTBEAT / 2);
-}
-
-/* Those whose heartbeat is due by now. Each is in a list of its own second, so the others, which
- * may be thousands, are not looked at. */
-static void tick_beats(struct watcher *w, struct beats *beats, nsec_t now)
-{
-    int64_t end = now / NSEC_PER_SEC;
-    int64_t at = end - w->beats_at < WATCH_BEAT_LISTS ? w->beats_at : end - WATCH_BEAT_LISTS + 1;
+    struct shared_heartbeat shared[2] = {{.line = NULL}, {.line = NULL}};
     struct watch *wt;
     struct watch *tmp;
 
-    /* The last one again: some of its second were not due yet. */
-    for (; at <= end; at++) {
-        struct list *second = &w->beats[(uint64_t)at % WATCH_BEAT_LISTS];
-        struct list turn;
+    for (unsigned i = 0; i < 2; i++)
+        shared[i].heartbeat.behind_for = store_lag(w->model->store, now).behind_for;
+    shared[1].heartbeat.next_s = WATCH_HEARTBEAT_SLOW / NSEC_PER_SEC;
+    for (unsigned i = 0; i < 2; i++) {
+        list_foreach_safe(wt, tmp, &w->heartbeats[i], due) {
+            bool is_slow = wt->accepts_slow && w->n > WATCH_MANY;
 
-        list_init(&turn);
-        list_foreach_safe(wt, tmp, second, due) {
-            list_remove(&wt->due);
-            list_add_tail(&turn, &wt->due);
-        }
-        list_foreach_safe(wt, tmp, &turn, due) {
-            bool is_due = now >= wt->beat_at;
-
-            beat(wt, beats, now);
-            /* What has something else to take is looked at again a second later. */
-            plan_beat(wt, is_due && now >= wt->beat_at ? now + NSEC_PER_SEC : 0);
+            if (wt->heartbeat_at > now)
+                break;
+            send_heartbeat(wt, is_slow, &shared[is_slow], now);
         }
     }
-    w->beats_at = end;
+    for (unsigned i = 0; i < 2; i++)
+        (void)line_unref(shared[i].line);
+}
+
+/* ---- each second ---------------------------------------------------------------------------- */
+
+/* Texts that nobody has read since the last tick go. */
+static void tick_texts(struct watched_network *net)
+{
+    for (unsigned i = 0; i < WATCHED_TEXTS; i++) {
+        struct watched_text *text = &net->texts[i];
+
+        if (!text->is_used) {
+            (void)line_unref(text->line);
+            *text = (struct watched_text){.line = NULL};
+        }
+        text->is_used = false;
+    }
 }
 
 void watch_tick(struct watcher *w, nsec_t now)
 {
-    struct beats beats = {.usual = NULL};
     struct watch *wt;
 
-    tell_untold(w, now);
-    /* A rush that has ended makes it due before its timer. */
-    tell_if_due(w, now);
+    for (size_t i = 0; i < w->model->networks.n; i++)
+        tick_texts(&model_network_at(w->model, i)->watched);
+    /* A rush that has ended makes what is pending due before its timer. */
+    watch_turn(w, now);
     list_foreach(wt, &w->sending, sending) {
         if (now - wt->began_at > WATCH_SNAPSHOT_WITHIN)
             stream_abort(&wt->stream);
     }
-    tick_beats(w, &beats, now);
-    line_unref(beats.usual);
-    line_unref(beats.slow);
+    tick_heartbeats(w, now);
 }

@@ -1,39 +1,49 @@
 /*
  * watch.h - tells each node what changes in its view, as it changes.
  *
- * Theory of operation. A watch begins with a snapshot; after it comes every
- * change that its node may see. A line is made once for a change and shared by
- * all watches. The hub does not wait for a watch whose queue is full: it drops
- * the queue, and sends a fresh snapshot once the line that was partly sent is
- * out. Snapshots are large, so only WATCH_SNAPSHOTS_MAX are sent at a time; the
- * other watches wait for their turn, and a watch that takes too long to read
- * its snapshot is closed.
+ * Theory of operation. What has changed in a network is noted in its list of changes
+ * (hub/model/watched.h), and nothing else happens at that time. A watch has a cursor there, and
+ * pulls: when it has been woken, and when its connection has taken what there was, it reads on from
+ * its cursor, and is sent what has changed as it is now (view.h), until WATCH_AHEAD bytes wait to
+ * be taken. So a slow connection costs others nothing, and is told of an object once however often
+ * that has changed. Watches that read the same changes share one text, made, and packed, once.
  *
- * A node decides itself how often its status changes, and each change goes to
- * all other nodes. So there is a rate limit: a few changes are told at once, and
- * after that only the latest one every two seconds. A snapshot always has the
- * latest status.
+ *     a change ──► list ──(ready: woken; or drained)──► watch ──► its connection
  *
- * A change of a node goes to all watches. To send one line to thousands of
- * watches takes time, but several lines together take hardly more. So a node
- * that changes soon after the last one is put into the list @news, and all nodes
- * in it are told together, as one text that is made, and packed, once; news_pace.h
- * says when. Before a change of an edge or another object is told, the news that
- * were waiting are told.
+ * A watch begins with a snapshot and its cursor at the end of what is ready. One whose connection
+ * broke comes again as a new one, and says what it knows: the run of the hub, and the revision of
+ * the last line that it had. If nothing since then is forgotten it goes on there, without a
+ * snapshot; at the end a heartbeat says that this was all. A hub that is started fills the lists
+ * from its store (watch_fill()), so that this is so after a restart too; runs.h says which
+ * revisions of earlier runs were of the same history. A watch that has fallen behind what is kept
+ * begins anew.
  *
- * A watch whose connection broke comes again as a new one, and says what it knows:
- * the run of the hub, and the revision of the last line that it had. If that was
- * this run it is told what has changed since (resume.h) and no snapshot. Where that is much, it
- * waits for its turn with the snapshots.
+ * Snapshots are large, so only WATCH_SNAPSHOTS_MAX are sent at a time; the other watches wait for
+ * their turn, and a watch that takes too long to read its snapshot is closed.
  *
- * Threads: the hub's loop only.
+ * A line says up to which revision its watch knows everything: what it lacks has that revision or a
+ * later one (view_revision(), watched_read()).
+ *
+ * Pace. To send one line to thousands of watches takes time, but several lines together take hardly
+ * more. That is known about: so much a watch, and so much more a watch for each node in it. So
+ * nodes that have changed are pending, and ready to be told together, the later the more watches
+ * there are and the more nodes were told of the last time. While machines join one after another (a
+ * rush), that is so late that telling takes a third of a core at most, and the machines come first.
+ * Any other change, a changed key, and a removal wait for nothing, and what is pending is told with
+ * them.
+ *
+ * A node decides itself how often its status changes, and each change goes to all other nodes. So
+ * watches are woken for a few changes at once, and after that every two seconds.
+ *
+ * Threads: the hub's loop only. Nothing is sent inside a call that tells of a change: watch_turn()
+ * does that.
  */
 #pragma once
 
 #include "api/server/stream.h"
 #include "base/clock.h"
 #include "hub/model/model.h"
-#include "hub/watch/news_pace.h"
+#include "hub/watch/runs.h"
 
 /**
  * How often each watch is sent a heartbeat. Of a hub with more than WATCH_MANY watches these are
@@ -44,14 +54,11 @@
 #define WATCH_HEARTBEAT_SLOW (20 * NSEC_PER_SEC)
 #define WATCH_MANY           2000
 
-/** Heartbeats that are due at about the same second are in one list; there are lists for so many
- * seconds, which is more than any heartbeat is away. */
-#define WATCH_BEAT_LISTS 32
+/** A watch reads on while fewer bytes than this wait for its connection. */
+#define WATCH_AHEAD (64u << 10)
 
-/** How many snapshots are sent at a time, and how long one may take. The changes for a watch that
- * goes on count as one if they have more than WATCH_SMALL bytes, before they are packed. */
+/** How many snapshots are sent at a time, and how long one may take. */
 #define WATCH_SNAPSHOTS_MAX   32
-#define WATCH_SMALL           (16 << 10)
 #define WATCH_SNAPSHOT_WITHIN (60 * NSEC_PER_SEC)
 
 /** The rate limit for changes of one node's status: the burst, and the time for one more. */
@@ -61,33 +68,65 @@
 /** Watches of one node at a time: the present one, and one before it that may be dead. */
 #define WATCH_BY_NODE_MAX 2
 
-/** Most nodes in one text. */
-#define WATCH_NEWS_MAX 256
+/** With so many watches or fewer, nothing is pending for long. */
+#define WATCH_FEW 16
+
+/** What it costs to tell one watch something, the hub's data plane included, and for each node in
+ * it on top of that (make bench PARTS=scale). */
+#define WATCH_COST      (25 * NSEC_PER_USEC)
+#define WATCH_COST_NODE (1 * NSEC_PER_USEC)
+
+/** Nodes that are pending wait WATCH_COST times the watches, times the nodes of the last time; but
+ * at most so many times. In a rush they wait that long at least. */
+#define WATCH_PATIENCE 16
+
+/** In a rush they wait so many times what the last time has cost, and at most the second. */
+#define WATCH_RUSH_SHARE 3
+#define WATCH_RUSH_MAX   (10 * NSEC_PER_SEC)
+
+/** It is a rush while no more than this time is between one machine that joins and the next. */
+#define WATCH_RUSH_GAP NSEC_PER_SEC
+
+struct watch_pace {
+    nsec_t sent_at;     /* when watches were told of nodes last; 0: never */
+    unsigned n_sent;    /* how many */
+    nsec_t newcomer_at; /* the last machine that joined; 0: none did */
+    bool is_rush;       /* the last two came within WATCH_RUSH_GAP */
+};
 
 /** All watches of a hub. */
 struct watcher {
-    struct model *model;                 /* pins */
-    struct list beats[WATCH_BEAT_LISTS]; /* of struct watch, by the second of their heartbeat */
-    int64_t beats_at;                    /* the second that was looked at last */
-    struct list sending;                 /* of struct watch: whose snapshot is on its way */
-    struct list waiting; /* of struct watch: they wait until fewer snapshots are being sent */
-    struct list untold;  /* of struct model_node: whose last status has still to be told */
-    unsigned n_sending;  /* snapshots that are being sent */
-    unsigned n;          /* watches */
-    uint64_t n_overrun;  /* queues dropped since the start */
-    uint64_t n_resumed;  /* watches since the start that needed no snapshot */
-    struct list news;    /* of struct model_node: to be told together */
-    struct news_pace pace;
+    struct model *model;       /* pins */
+    struct list sending;       /* of struct watch: whose snapshot is on its way */
+    struct list waiting;       /* of struct watch: they wait until fewer snapshots are being sent */
+    struct list woken;         /* of struct watch: there is something for them */
+    struct list heartbeats[2]; /* of struct watch, by when they are due; those that wait longer */
+    unsigned n_pending;        /* nodes that have changed since watches were told of all */
+    nsec_t held_until;  /* they are told of then, since a status changes too often; 0: sooner */
+    unsigned n_sending; /* snapshots that are being sent */
+    unsigned n;         /* watches */
+    uint64_t n_overrun; /* watches since the start that have fallen behind */
+    uint64_t n_resumed; /* watches since the start that needed no snapshot */
+    struct watch_pace pace;
+    struct runs runs; /* the hub's, this one the last */
 };
 
 /** What a watch knows already. */
 struct watch_known {
-    uint64_t boot;     /* of which run of a hub, struct model's; 0: nothing is known */
-    uint64_t revision; /* of the last line */
+    uint64_t boot;      /* of which run of a hub, struct model's; 0: nothing is known */
+    uint64_t revision;  /* of the last line */
+    bool takes_any_run; /* it may go on in another run; then it is told which one this is */
 };
 
 /** watcher_init() - without any watch. */
 void watcher_init(struct watcher *w, struct model *model);
+
+/**
+ * watch_fill() - begin each network's changes with what the store knows of earlier ones
+ *
+ * Waits for the store; before the first watch. Without the store's help all watches get snapshots.
+ */
+void watch_fill(struct watcher *w);
 
 /**
  * watch_open() - a new watch of @node
@@ -102,61 +141,45 @@ struct stream *watch_open(struct watcher *w, struct model_node *node, nsec_t sil
 /** watch_is_open() - has this node a watch that can be told something? */
 bool watch_is_open(const struct model_node *node);
 
-/*
- * watch_tell_KIND() - tell the nodes that may see an object that it has changed; @now: the loop's
- * time.
- *
- * An edge may also be gone. A change of its path may make its two nodes visible to each other, or
- * hide them from each other.
- */
+/* watch_tell_KIND() - those nodes that may see an object are to be told of it; see above when. */
 
-/** watch_tell_network() - all of its nodes hear what the network is now; @now: the turn's time. */
-void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now);
+/** watch_tell_node() - a node has changed. */
+void watch_tell_node(struct watcher *w, struct model_node *node);
 
-/** watch_tell_node() - those that may see @node, itself included, hear what it is now. */
-void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now);
-
-/** watch_tell_newcomer() - the same of one that has just joined. */
+/** watch_tell_newcomer() - a machine has just joined. */
 void watch_tell_newcomer(struct watcher *w, struct model_node *node, nsec_t now);
 
 /**
- * watch_tell_rekeyed() - the same of one whose key has changed, at once
+ * watch_tell_rekeyed() - the key of a node has changed, which waits for nothing
  *
- * Until they hear of it the others let its former key in, and do not reach it. So it does not wait
- * for others, as a removal does not, however many machines join meanwhile.
+ * Until they hear of it the others let its former key in, and do not reach it.
  */
 void watch_tell_rekeyed(struct watcher *w, struct model_node *node, nsec_t now);
 
-/** watch_tell_edge() - both ends hear of it; @before: the path as it was, which decides whether
- * they saw each other. */
-void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path before, nsec_t now);
+/** watch_tell_edge() - an edge has changed, or is gone. That may make its two nodes visible to each
+ * other, or hide them from each other. */
+void watch_tell_edge(struct watcher *w, struct model_edge *edge, nsec_t now);
 
-/** watch_tell_status() - the status of @node that others see has changed; tell them now, or later
- * if the rate limit says so. */
+/** watch_tell_status() - the status of @node that others see has changed. */
 void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now);
 
-/** watch_tell_node_removed() - tell the other nodes; tell @node the @reason, and end its watches.
- */
+/** watch_tell_node_removed() - a node is gone; itself is told the @reason, and its watches end. */
 void watch_tell_node_removed(
     struct watcher *w, struct model_node *node, const char *reason, nsec_t now);
 
-/**
- * watch_tell_object() - an object of another kind than Network, Node and MeshEdge has changed
- * @before:	as it was; NULL: it is new
- * @now:	as it is; NULL: it is gone
- *
- * A node that may see the object is told what it is now. A node that may not see it any more is
- * told that it is gone.
- */
-void watch_tell_object(struct watcher *w, struct model_network *net, const struct object *before,
-    const struct object *now, nsec_t at);
+/** watch_tell_object() - the network itself, or an object of another kind than these, has changed:
+ * @c is its; NULL: it is gone. */
+void watch_tell_object(struct watcher *w, struct model_network *net, struct watched_change *c,
+    const struct object_kind *kind, const char *name, nsec_t now);
 
-/** watch_news_due() - when watch_tell_news() is to be called; NSEC_NEVER: nothing waits. */
-nsec_t watch_news_due(const struct watcher *w, nsec_t now);
+/** watch_due() - when watch_turn() has to be called for what is pending; NSEC_NEVER: not at all. */
+nsec_t watch_due(const struct watcher *w, nsec_t now);
 
-/** watch_tell_news() - tell of all nodes that wait to be told of together. */
-void watch_tell_news(struct watcher *w, nsec_t now);
+/** watch_has_work() - has watch_turn() something to do now or later? */
+bool watch_has_work(const struct watcher *w);
 
-/** watch_tick() - each second: heartbeats, what waits to be told, and watches that take too long.
- */
+/** watch_turn() - at the end of each turn of the loop: those that were woken read on. */
+void watch_turn(struct watcher *w, nsec_t now);
+
+/** watch_tick() - each second: heartbeats, and watches that take too long. */
 void watch_tick(struct watcher *w, nsec_t now);

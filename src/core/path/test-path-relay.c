@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -687,9 +688,11 @@ static struct left take_left(struct path *pp)
             left.n_closed++;
         }
         if (a.kind == PATH_ACTION_EVENT) {
+            size_t n = strlen(left.text);
+
             left.n_events++;
             assert_false(a.is_warning);
-            (void)strncat(left.text, a.text, sizeof(left.text) - strlen(left.text) - 1);
+            (void)snprintf(left.text + n, sizeof(left.text) - n, "%s", a.text);
         }
     }
     return left;

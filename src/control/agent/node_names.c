@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/hosts_helper.h"
@@ -19,7 +18,7 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "os/hosts_file.h"
-#include "os/thread.h"
+#include "os/worker.h"
 
 /* ---- names that mean something else --------------------------------------------------------- */
 
@@ -37,30 +36,22 @@ struct entry {
 };
 
 struct name_check {
+    struct worker *worker; /* the owner's; asks */
     name_lookup_fn lookup; /* immutable */
 
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* there is something to do */
     /* guarded by lock: */
-    unsigned users; /* the owner and the thread; the last one releases it */
-    bool is_ending;
     struct entry *entries; /* owns; sorted by name */
     size_t n;
     nsec_t asking_since; /* a question is under way since then; 0: none is */
     bool is_silent;      /* the last question had no answer */
 };
 
-static void unref(struct name_check *c)
+static void check_release(void *ctx)
 {
-    bool last;
+    struct name_check *c = ctx;
 
-    (void)pthread_mutex_lock(&c->lock);
-    last = --c->users == 0;
-    (void)pthread_mutex_unlock(&c->lock);
-    if (!last)
-        return;
     (void)pthread_mutex_destroy(&c->lock);
-    (void)pthread_cond_destroy(&c->changed);
     free(c->entries);
     free(c);
 }
@@ -95,66 +86,62 @@ static struct entry *next_due(struct name_check *c)
     return first;
 }
 
-/* Holds the lock, but not while it waits. false: nothing was due. */
-static bool wait_for_work(struct name_check *c, const struct entry *next)
-{
-    struct timespec until;
-
-    if (!next) {
-        (void)pthread_cond_wait(&c->changed, &c->lock);
-        return false;
-    }
-    if (next->due_at <= clock_now())
-        return true;
-    until = (struct timespec){
-        .tv_sec = next->due_at / NSEC_PER_SEC, .tv_nsec = next->due_at % NSEC_PER_SEC};
-    (void)pthread_cond_timedwait(&c->changed, &c->lock, &until);
-    return false;
-}
-
-/* Holds the lock. Takes what was found out about @name, if it is still wanted. */
+/* Takes what was found out about @name, if it is still wanted. */
 static void check_take(
     struct name_check *c, const char *name, enum name_found found, const struct ip_addr *where)
 {
-    struct entry *e = check_find(c, name);
-    nsec_t period = nsec_max(PERIOD, (nsec_t)c->n * PERIOD_EACH);
-
-    c->asking_since = 0;
-    c->is_silent = found == NAME_FOUND_SILENT;
-    if (!e)
-        return;
-    e->due_at = clock_now() + (c->is_silent ? SILENCE_TIME : period);
-    /* A verdict stays while the resolver is silent. */
-    if (c->is_silent && e->verdict != NAME_VERDICT_PENDING)
-        return;
-    e->verdict = found == NAME_FOUND_SOMEBODY ? NAME_VERDICT_ELSEWHERE : NAME_VERDICT_FREE;
-    e->where = *where;
-}
-
-static void *check_run(void *arg)
-{
-    struct name_check *c = arg;
+    struct entry *e;
 
     (void)pthread_mutex_lock(&c->lock);
-    while (!c->is_ending) {
-        const struct entry *next = next_due(c);
-        struct ip_addr where = {0};
-        enum name_found found;
-        struct entry copy;
-
-        if (!wait_for_work(c, next))
-            continue;
-        copy = *next;
-        copy.query.name = copy.name;
-        c->asking_since = clock_now();
-        (void)pthread_mutex_unlock(&c->lock);
-        found = c->lookup(&copy.query, &where);
-        (void)pthread_mutex_lock(&c->lock);
-        check_take(c, copy.name, found, &where);
+    e = check_find(c, name);
+    c->asking_since = 0;
+    c->is_silent = found == NAME_FOUND_SILENT;
+    if (e)
+        e->due_at = clock_now() +
+                    (c->is_silent ? SILENCE_TIME : nsec_max(PERIOD, (nsec_t)c->n * PERIOD_EACH));
+    /* A verdict stays while the resolver is silent. */
+    if (e && (!c->is_silent || e->verdict == NAME_VERDICT_PENDING)) {
+        e->verdict = found == NAME_FOUND_SOMEBODY ? NAME_VERDICT_ELSEWHERE : NAME_VERDICT_FREE;
+        e->where = *where;
     }
     (void)pthread_mutex_unlock(&c->lock);
-    unref(c);
-    return NULL;
+}
+
+/* Is a name due? Then it is being asked for from now on; else @ret_due_at is when one will be. */
+static bool check_next(struct name_check *c, struct entry *ret, nsec_t *ret_due_at)
+{
+    const struct entry *next;
+    nsec_t now = clock_now();
+
+    (void)pthread_mutex_lock(&c->lock);
+    next = next_due(c);
+    *ret_due_at = next ? next->due_at : NSEC_NEVER;
+    if (*ret_due_at <= now) {
+        *ret = *next;
+        ret->query.name = ret->name;
+        c->asking_since = now;
+    }
+    (void)pthread_mutex_unlock(&c->lock);
+    return *ret_due_at <= now;
+}
+
+static void check_run(struct worker *w, void *ctx)
+{
+    struct name_check *c = ctx;
+
+    while (!worker_is_ending(w)) {
+        struct ip_addr where = {0};
+        enum name_found found;
+        struct entry next;
+        nsec_t due_at;
+
+        if (!check_next(c, &next, &due_at)) {
+            worker_wait(w, due_at);
+            continue;
+        }
+        found = c->lookup(&next.query, &where);
+        check_take(c, next.name, found, &where);
+    }
 }
 
 /* ---- the loop's ----------------------------------------------------------------------------- */
@@ -162,26 +149,19 @@ static void *check_run(void *arg)
 int name_check_new(struct name_check **ret, name_lookup_fn lookup, struct err *e)
 {
     struct name_check *c = calloc(1, sizeof(*c));
-    pthread_condattr_t attr;
-    pthread_t thread;
+    struct worker_config config = {
+        .name = "name-check", .loop = check_run, .release = check_release, .ctx = c};
     int r;
 
     if (!c)
         return err_set(e, -ENOMEM, "no memory for looking names up");
     c->lookup = lookup;
-    c->users = 2;
     (void)pthread_mutex_init(&c->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&c->changed, &attr);
-    (void)pthread_condattr_destroy(&attr);
-    r = thread_start(&thread, "name-check", -1, check_run, c);
+    r = worker_start(&c->worker, &config);
     if (r < 0) {
-        unref(c);
-        unref(c);
+        check_release(c);
         return err_set(e, r, "no thread to look names up in: %s", strerror(-r));
     }
-    (void)pthread_detach(thread);
     *ret = c;
     return 0;
 }
@@ -218,8 +198,8 @@ bool name_check_want(struct name_check *c, const struct name_query *queries, siz
     old = c->entries;
     c->entries = entries;
     c->n = n;
-    (void)pthread_cond_signal(&c->changed);
     (void)pthread_mutex_unlock(&c->lock);
+    worker_wake(c->worker);
     free(old);
     return true;
 }
@@ -245,13 +225,8 @@ enum name_verdict name_check_ask(
 
 struct name_check *name_check_free(struct name_check *c)
 {
-    if (!c)
-        return NULL;
-    (void)pthread_mutex_lock(&c->lock);
-    c->is_ending = true;
-    (void)pthread_cond_signal(&c->changed);
-    (void)pthread_mutex_unlock(&c->lock);
-    unref(c);
+    if (c)
+        (void)worker_leave(c->worker);
     return NULL;
 }
 

@@ -8,7 +8,6 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,37 +24,22 @@
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
 #include "os/file.h"
-#include "os/thread.h"
+#include "os/worker.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Shared by the caller and the thread. The last of the two to finish releases it. */
-struct resolver {
-    pthread_mutex_t lock;
-    pthread_cond_t done;
-    unsigned users; /* guarded by lock */
-    bool is_done;   /* guarded by lock */
-    bool is_left;   /* guarded by lock; the caller has stopped waiting */
-    size_t n;
-    struct order_name *names;     /* owns; immutable */
-    struct names_answer *answers; /* owns; guarded by lock */
+/** One name. */
+struct name_job {
+    struct list link;
+    struct order_name name;
+    struct ip_addr address;
 };
 
-static void resolver_unref(struct resolver *job)
-{
-    bool last;
-
-    (void)pthread_mutex_lock(&job->lock);
-    last = --job->users == 0;
-    (void)pthread_mutex_unlock(&job->lock);
-    if (!last)
-        return;
-    (void)pthread_mutex_destroy(&job->lock);
-    (void)pthread_cond_destroy(&job->done);
-    free(job->names);
-    free(job->answers);
-    free(job);
-}
+/** The names of one question; released when both the caller and the thread have left. */
+struct name_jobs {
+    size_t n;
+    struct name_job items[];
+};
 
 static struct ip_addr resolve_name(const char *name)
 {
@@ -74,79 +58,46 @@ static struct ip_addr resolve_name(const char *name)
     return ep.addr;
 }
 
-static void *run_resolver(void *arg)
+static void resolve_names(struct worker *w, void *ctx)
 {
-    struct resolver *job = arg;
-    bool is_left = false;
+    struct name_jobs *jobs = ctx;
 
-    for (size_t i = 0; i < job->n && !is_left; i++) {
-        struct ip_addr address = resolve_name(job->names[i].name);
+    for (size_t i = 0; i < jobs->n && !worker_is_ending(w); i++) {
+        struct name_job *job = &jobs->items[i];
 
-        (void)pthread_mutex_lock(&job->lock);
-        job->answers[i] = (struct names_answer){.address = address, .known = true};
-        is_left = job->is_left;
-        (void)pthread_mutex_unlock(&job->lock);
+        job->address = resolve_name(job->name.name);
+        worker_finish(w, &job->link);
     }
-    (void)pthread_mutex_lock(&job->lock);
-    job->is_done = true;
-    (void)pthread_cond_signal(&job->done);
-    (void)pthread_mutex_unlock(&job->lock);
-    resolver_unref(job);
-    return NULL;
-}
-
-static struct resolver *resolver_new(const struct order_name *names, size_t n)
-{
-    struct resolver *job = calloc(1, sizeof(*job));
-    pthread_condattr_t attr;
-
-    if (!job)
-        return NULL;
-    job->names = calloc(n + 1, sizeof(*job->names));
-    job->answers = calloc(n + 1, sizeof(*job->answers));
-    if (!job->names || !job->answers) {
-        free(job->names);
-        free(job->answers);
-        free(job);
-        return NULL;
-    }
-    memcpy(job->names, names, n * sizeof(*names));
-    job->n = n;
-    job->users = 2;
-    (void)pthread_mutex_init(&job->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&job->done, &attr);
-    (void)pthread_condattr_destroy(&attr);
-    return job;
 }
 
 int names_resolve(
     const struct order_name *names, size_t n, nsec_t deadline, struct names_answer *ret)
 {
-    struct timespec until = {.tv_sec = deadline / NSEC_PER_SEC, .tv_nsec = deadline % NSEC_PER_SEC};
-    struct resolver *job = n > 0 ? resolver_new(names, n) : NULL;
-    pthread_t thread;
+    struct name_jobs *jobs = n > 0 ? calloc(1, sizeof(*jobs) + n * sizeof(*jobs->items)) : NULL;
+    struct worker_config config = {
+        .name = "names", .loop = resolve_names, .release = free, .ctx = jobs};
+    struct worker *w = NULL;
     int r;
 
     if (n == 0)
         return 0;
-    if (!job)
+    if (!jobs)
         return -ENOMEM;
-    r = thread_start(&thread, "names", -1, run_resolver, job);
+    for (jobs->n = 0; jobs->n < n; jobs->n++)
+        jobs->items[jobs->n].name = names[jobs->n];
+    r = worker_start(&w, &config);
     if (r < 0) {
-        resolver_unref(job);
-        resolver_unref(job);
+        free(jobs);
         return r;
     }
-    (void)pthread_detach(thread);
-    (void)pthread_mutex_lock(&job->lock);
-    while (!job->is_done && pthread_cond_timedwait(&job->done, &job->lock, &until) == 0)
-        continue;
-    job->is_left = true;
-    memcpy(ret, job->answers, n * sizeof(*ret));
-    (void)pthread_mutex_unlock(&job->lock);
-    resolver_unref(job);
+    memset(ret, 0, n * sizeof(*ret));
+    while (n > 0 && worker_wait_done(w, deadline)) {
+        struct name_job *job = container_of(worker_collect(w), struct name_job, link);
+
+        ret[job - jobs->items] = (struct names_answer){.address = job->address, .known = true};
+        n--;
+    }
+    (void)worker_leave(w);
     return 0;
 }
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <resolv.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,7 +17,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "net/address/sockaddr.h"
-#include "os/thread.h"
+#include "os/worker.h"
 
 #define HOST_MAX 253 /* RFC 1035 section 2.3.4, without the root's dot */
 
@@ -239,34 +238,19 @@ enum name_found name_lookup(const struct name_query *q, struct ip_addr *ret_wher
 /* ---- without waiting ---- */
 
 struct resolve_task {
-    unsigned n;         /* immutable after the start */
-    uint16_t dflt_port; /* likewise */
+    struct worker *worker; /* the owner's */
+    bool is_done;          /* likewise */
+    unsigned n;            /* immutable after the start */
+    uint16_t dflt_port;    /* likewise */
 
     /* The thread's until it is done, and then the owner's. */
+    struct list link;
     struct resolve_answer answers[RESOLVE_TASK_TEXTS];
-
-    pthread_mutex_t lock;
-    /* guarded by lock: */
-    unsigned users; /* the owner and the thread; the last one releases it */
-    bool is_done;
 };
 
-static void unref(struct resolve_task *t)
+static void look_all_up(struct worker *w, void *ctx)
 {
-    bool last;
-
-    (void)pthread_mutex_lock(&t->lock);
-    last = --t->users == 0;
-    (void)pthread_mutex_unlock(&t->lock);
-    if (!last)
-        return;
-    (void)pthread_mutex_destroy(&t->lock);
-    free(t);
-}
-
-static void *run(void *arg)
-{
-    struct resolve_task *t = arg;
+    struct resolve_task *t = ctx;
 
     for (unsigned i = 0; i < t->n; i++) {
         struct resolve_answer *a = &t->answers[i];
@@ -275,18 +259,13 @@ static void *run(void *arg)
             0)
             a->n = 0;
     }
-    (void)pthread_mutex_lock(&t->lock);
-    t->is_done = true;
-    (void)pthread_mutex_unlock(&t->lock);
-    unref(t);
-    return NULL;
+    worker_finish(w, &t->link);
 }
 
 int resolve_task_start(struct resolve_task **ret, const char (*texts)[HOST_PORT_MAX + 1],
     unsigned n, uint16_t dflt_port, struct err *e)
 {
     struct resolve_task *t = calloc(1, sizeof(*t));
-    pthread_t thread;
     int r;
 
     assert(n >= 1 && n <= RESOLVE_TASK_TEXTS);
@@ -295,27 +274,20 @@ int resolve_task_start(struct resolve_task **ret, const char (*texts)[HOST_PORT_
     for (t->n = 0; t->n < n; t->n++)
         (void)snprintf(t->answers[t->n].text, sizeof(t->answers[0].text), "%s", texts[t->n]);
     t->dflt_port = dflt_port;
-    t->users = 2;
-    (void)pthread_mutex_init(&t->lock, NULL);
-    r = thread_start(&thread, "resolve", -1, run, t);
+    r = worker_start(&t->worker,
+        &(struct worker_config){.name = "resolve", .loop = look_all_up, .release = free, .ctx = t});
     if (r < 0) {
-        unref(t);
-        unref(t);
+        free(t);
         return err_set(e, r, "no thread to look names up in: %s", strerror(-r));
     }
-    (void)pthread_detach(thread);
     *ret = t;
     return 0;
 }
 
 unsigned resolve_task_take(struct resolve_task *t, struct resolve_answer *ret)
 {
-    bool is_done;
-
-    (void)pthread_mutex_lock(&t->lock);
-    is_done = t->is_done;
-    (void)pthread_mutex_unlock(&t->lock);
-    if (!is_done)
+    t->is_done = t->is_done || worker_collect(t->worker);
+    if (!t->is_done)
         return 0;
     memcpy(ret, t->answers, t->n * sizeof(*ret));
     return t->n;
@@ -324,6 +296,6 @@ unsigned resolve_task_take(struct resolve_task *t, struct resolve_answer *ret)
 struct resolve_task *resolve_task_free(struct resolve_task *t)
 {
     if (t)
-        unref(t);
+        (void)worker_leave(t->worker);
     return NULL;
 }

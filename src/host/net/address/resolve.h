@@ -77,11 +77,10 @@ enum name_found name_lookup(const struct name_query *q, struct ip_addr *ret_wher
  * Look names up without waiting for the resolver.
  *
  * Theory of operation. The C library's resolver blocks, for half a minute and more where name
- * servers do not answer. So a detached thread asks it. An owner who frees the task does not wait
- * for that thread, and the last of the two releases what they share. The owner asks from time to
- * time whether the task is done.
+ * servers do not answer. So a worker (os/worker.h) asks it. An owner who frees the task does not
+ * wait for it. The owner asks from time to time whether the task is done.
  *
- * Threads: all calls are the owner's; what is shared is guarded by a lock that is held for moments.
+ * Threads: all calls are the owner's.
  */
 
 /** Most texts of a task, and most addresses that are taken of one name. */

@@ -2,7 +2,6 @@
 #include "agent/probe_link.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +10,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "mesh/render/render.h"
-#include "os/file.h"
-#include "os/thread.h"
+#include "os/worker.h"
 #include "wire/member_proof.h"
 
 #define TIMEOUT_MS 5000
@@ -27,18 +25,16 @@ struct probe_link {
     /* Immutable after the start. */
     char interface[STATE_INTERFACE_MAX];
     char address[ENDPOINT_TEXT_MAX];
-    int done_fd; /* owns */
+
+    struct worker *worker; /* owns; NULL: nothing was sent yet */
 
     /* The caller's while no report is on its way, else the thread's. */
+    struct list link;
     struct member_proof_signer signer;
     json_t *body; /* owns */
     int result;
     int status; /* HTTP's */
     struct err e;
-
-    /* The caller's. */
-    pthread_t thread;
-    bool is_sending;
 };
 
 int probe_link_new(struct probe_link **ret, const struct state *st, struct err *e)
@@ -49,8 +45,7 @@ int probe_link_new(struct probe_link **ret, const struct state *st, struct err *
 
     if (!pl)
         return err_set(e, -ENOMEM, "no memory for reports");
-    pl->done_fd = wakeup_open();
-    if (!hub || !member_proof_signer_init(&pl->signer, &st->secret, &hub->key) || pl->done_fd < 0) {
+    if (!hub || !member_proof_signer_init(&pl->signer, &st->secret, &hub->key)) {
         (void)probe_link_free(pl);
         return err_set(e, -EINVAL, "there is no hub that could be told");
     }
@@ -65,10 +60,8 @@ struct probe_link *probe_link_free(struct probe_link *pl)
 {
     if (!pl)
         return NULL;
-    if (pl->is_sending)
-        (void)pthread_join(pl->thread, NULL);
+    pl->worker = worker_stop(pl->worker);
     json_decref(pl->body);
-    closep(&pl->done_fd);
     secret_wipe(&pl->signer, sizeof(pl->signer));
     free(pl);
     return NULL;
@@ -76,7 +69,7 @@ struct probe_link *probe_link_free(struct probe_link *pl)
 
 int probe_link_fd(const struct probe_link *pl)
 {
-    return pl->done_fd;
+    return pl->worker ? worker_done_fd(pl->worker) : -1;
 }
 
 static int call(struct probe_link *pl, struct client_answer *ret)
@@ -90,9 +83,9 @@ static int call(struct probe_link *pl, struct client_answer *ret)
     return client_call(&target, "PUT", "/v1/status", pl->body, TIMEOUT_MS, ret, &pl->e);
 }
 
-static void *send_report(void *arg)
+static void send_report(struct list *link)
 {
-    struct probe_link *pl = arg;
+    struct probe_link *pl = container_of(link, struct probe_link, link);
     struct client_answer answer = CLIENT_ANSWER_NULL;
 
     pl->result = call(pl, &answer);
@@ -103,27 +96,27 @@ static void *send_report(void *arg)
     }
     pl->status = answer.status;
     client_answer_deinit(&answer);
-    wakeup_signal(pl->done_fd);
-    return NULL;
 }
 
 int probe_link_send(struct probe_link *pl, json_t *body)
 {
-    int r;
+    const struct worker_config config = {.name = "report", .max = 1, .job = send_report};
+    int r = 0;
 
     json_decref(pl->body);
     pl->body = body;
-    r = thread_start(&pl->thread, "report", -1, send_report, pl);
-    pl->is_sending = r == 0;
+    /* Not before: until then the probe has privileges, which a thread would keep. */
+    if (!pl->worker)
+        r = worker_start(&pl->worker, &config);
+    if (r == 0 && !worker_put(pl->worker, &pl->link))
+        r = -EBUSY;
     return r;
 }
 
 bool probe_link_take(struct probe_link *pl, enum probe_report_result *ret, struct err *why)
 {
-    if (!pl->is_sending || !wakeup_clear(pl->done_fd))
+    if (!pl->worker || !worker_collect(pl->worker))
         return false;
-    (void)pthread_join(pl->thread, NULL);
-    pl->is_sending = false;
     *ret = PROBE_REPORT_LOST;
     if (pl->result == 0)
         *ret = pl->status == STATUS_NO_NUMBER ? PROBE_REPORT_OLD : PROBE_REPORT_TAKEN;

@@ -1,15 +1,15 @@
 /*
  * probe_link.h - takes a probe's reports to the hub: PUT /v1/status on the overlay.
  *
- * A probe must not wait for the hub, or its pings would be late: so each report is sent by a thread
- * of its own, one at a time.
+ * A probe must not wait for the hub, or its pings would be late: so each report is sent by a worker
+ * (os/worker.h), one at a time.
  *
  * Agent and probe of a node prove their requests with the same key, and so with numbers out of one
  * row (wire/member_proof.h), without knowing of each other. A number that the other one has used is
  * refused, and then the hub says which is free. To leave the agent the next ones, the probe goes on
  * some numbers further.
  *
- * Threads: the caller's, and within a report the thread "report".
+ * Threads: the caller's, and within a report the worker "report".
  */
 #pragma once
 
@@ -34,7 +34,7 @@ int probe_link_new(struct probe_link **ret, const struct state *st, struct err *
  */
 struct probe_link *probe_link_free(struct probe_link *pl);
 
-/** probe_link_fd() - readable when a report has its answer. */
+/** probe_link_fd() - readable when a report has its answer. -1: none was sent yet. */
 int probe_link_fd(const struct probe_link *pl);
 
 /** probe_link_send() - send @body, which is taken; none may be on its way. 0 or negative errno. */

@@ -2,7 +2,6 @@
 #include "agent/cluster/cluster_watch.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,7 @@
 #include "base/containers.h"
 #include "base/err.h"
 #include "os/clock.h"
-#include "os/file.h"
-#include "os/thread.h"
+#include "os/worker.h"
 
 #define PAGE      500 /* resources of one answer */
 #define ASK_NS    (2 * NSEC_PER_SEC)
@@ -46,10 +44,8 @@ struct cluster_watch {
     /* Immutable after the start. */
     struct cluster_self self;
     struct cluster_listener listener;
-    uv_async_t wake_loop;
-    pthread_t thread;
-    bool has_thread;
-    int wake_fd; /* owns: wakes the thread */
+    uv_poll_t arrived;     /* messages have; is there once the worker is */
+    struct worker *worker; /* owns; its loop watches; NULL: it did not start */
 
     /* The thread's. */
     struct kube_client client;
@@ -60,29 +56,20 @@ struct cluster_watch {
     bool is_heard;     /* this */
     nsec_t settles_at; /* when all watches have been open for long enough */
     struct remote_http_backoff backoff;
-
-    pthread_mutex_t lock; /* guards what follows */
-    struct list queue;    /* of struct message, the oldest first */
-    bool is_ending;
 };
 
 /* ---- to the loop ----------------------------------------------------------------------------- */
 
 static void message_free(struct message *m)
 {
-    if (!m)
-        return;
     watch_event_deinit(&m->event);
     json_decref(m->kept);
     free(m);
 }
 
-static void put_message(struct cluster_watch *cw, struct message *m)
+static void message_drop(struct list *link)
 {
-    (void)pthread_mutex_lock(&cw->lock);
-    list_add_tail(&cw->queue, &m->link);
-    (void)pthread_mutex_unlock(&cw->lock);
-    (void)uv_async_send(&cw->wake_loop);
+    message_free(container_of(link, struct message, link));
 }
 
 /* @ev and @kept are taken. Without memory everything is listed again, later. */
@@ -94,7 +81,7 @@ static void tell_event(struct cluster_watch *cw, struct watch_event *ev, json_t 
         m->event = *ev;
         m->kept = kept;
         *ev = (struct watch_event)WATCH_EVENT_NULL;
-        put_message(cw, m);
+        worker_finish(cw->worker, &m->link);
         return;
     }
     cw->has_to_list = true;
@@ -117,28 +104,18 @@ static void tell_change(struct cluster_watch *cw, bool is_heard, const struct er
         m->why = *why;
     cw->has_said = true;
     cw->is_heard = is_heard;
-    put_message(cw, m);
+    worker_finish(cw->worker, &m->link);
 }
 
-static struct message *take_message(struct cluster_watch *cw)
+static void on_arrived(uv_poll_t *arrived, int status, int events)
 {
-    struct message *m;
-
-    (void)pthread_mutex_lock(&cw->lock);
-    m = list_first(&cw->queue, struct message, link);
-    if (m)
-        list_remove(&m->link);
-    (void)pthread_mutex_unlock(&cw->lock);
-    return m;
-}
-
-static void on_message(uv_async_t *async)
-{
-    struct cluster_watch *cw = async->data;
+    struct cluster_watch *cw = arrived->data;
     const struct cluster_listener *to = &cw->listener;
-    struct message *m;
+    struct list *link;
 
-    while ((m = take_message(cw))) {
+    while ((link = worker_collect(cw->worker))) {
+        struct message *m = container_of(link, struct message, link);
+
         if (m->is_change)
             to->on_change(to->ctx, m->is_heard, err_text(&m->why));
         else
@@ -379,22 +356,12 @@ static int follow(struct cluster_watch *cw, struct err *e)
     return r;
 }
 
-static bool is_ending(struct cluster_watch *cw)
-{
-    bool is;
-
-    (void)pthread_mutex_lock(&cw->lock);
-    is = cw->is_ending;
-    (void)pthread_mutex_unlock(&cw->lock);
-    return is;
-}
-
-static void *run(void *arg)
+static void run(struct worker *w, void *ctx)
 {
     const struct rng rng = rng_kernel();
-    struct cluster_watch *cw = arg;
+    struct cluster_watch *cw = ctx;
 
-    while (!is_ending(cw)) {
+    while (!worker_is_ending(w)) {
         struct err e = ERR_NULL;
         unsigned wait_ms = WAIT_MS;
 
@@ -405,39 +372,34 @@ static void *run(void *arg)
             tell_change(cw, true, NULL);
             cw->backoff = (struct remote_http_backoff){0};
         }
-        remote_http_wait(cw->client.http, cw->wake_fd, wait_ms);
+        remote_http_wait(cw->client.http, worker_fd(w), wait_ms);
     }
     close_watches(cw);
-    return NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void on_closed(uv_handle_t *handle)
+static void release(struct cluster_watch *cw)
 {
-    struct cluster_watch *cw = handle->data;
-    struct message *m;
-
-    while ((m = take_message(cw)))
-        message_free(m);
     kube_client_deinit(&cw->client);
     json_decref(cw->network);
-    closep(&cw->wake_fd);
-    (void)pthread_mutex_destroy(&cw->lock);
     free(cw);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    release(handle->data);
 }
 
 static int begin(struct cluster_watch *cw, const char *where, struct err *e)
 {
+    const struct worker_config config = {
+        .name = "cluster", .loop = run, .drop = message_drop, .ctx = cw};
     int r = kube_client_init(&cw->client, where, e);
 
     if (r != 0)
         return r;
-    cw->wake_fd = wakeup_open();
-    if (cw->wake_fd < 0)
-        return err_set(e, cw->wake_fd, "no descriptor for a watch: %s", strerror(-cw->wake_fd));
-    r = thread_start(&cw->thread, "cluster", -1, run, cw);
-    cw->has_thread = r == 0;
+    r = worker_start(&cw->worker, &config);
     return r == 0 ? 0 : err_set(e, r, "no thread for a watch: %s", strerror(-r));
 }
 
@@ -452,19 +414,17 @@ int cluster_watch_new(struct cluster_watch **ret, struct uv_loop_s *loop, const 
     cw->self = *self;
     cw->listener = *listener;
     cw->client = (struct kube_client)KUBE_CLIENT_NULL;
-    cw->wake_fd = -1;
     cw->has_to_list = true;
     for (size_t i = 0; i < CLUSTER_KINDS; i++)
         cw->followers[i] = (struct follower){.cw = cw, .kind = cluster_kinds[i]};
-    list_init(&cw->queue);
-    (void)pthread_mutex_init(&cw->lock, NULL);
-    (void)uv_async_init(loop, &cw->wake_loop, on_message);
-    cw->wake_loop.data = cw;
     r = begin(cw, where, e);
     if (r != 0) {
-        (void)cluster_watch_free(cw);
+        release(cw);
         return r;
     }
+    (void)uv_poll_init(loop, &cw->arrived, worker_done_fd(cw->worker));
+    cw->arrived.data = cw;
+    (void)uv_poll_start(&cw->arrived, UV_READABLE, on_arrived);
     *ret = cw;
     return 0;
 }
@@ -473,13 +433,7 @@ struct cluster_watch *cluster_watch_free(struct cluster_watch *cw)
 {
     if (!cw)
         return NULL;
-    (void)pthread_mutex_lock(&cw->lock);
-    cw->is_ending = true;
-    (void)pthread_mutex_unlock(&cw->lock);
-    if (cw->has_thread) {
-        wakeup_signal(cw->wake_fd);
-        (void)pthread_join(cw->thread, NULL);
-    }
-    uv_close((uv_handle_t *)&cw->wake_loop, on_closed);
+    uv_close((uv_handle_t *)&cw->arrived, on_closed);
+    cw->worker = worker_stop(cw->worker);
     return NULL;
 }

@@ -4,11 +4,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/client/client.h"
 #include "base/err.h"
@@ -16,7 +14,7 @@
 #include "mesh/snapshot/snapshot.h"
 #include "net/socket/stream_pump.h"
 #include "os/clock.h"
-#include "os/thread.h"
+#include "os/worker.h"
 #include "wire/stream.h"
 
 /* ---- a stream in TLS ------------------------------------------------------------------------- */
@@ -64,10 +62,7 @@ struct hub_stream {
     char path[NAME_MAX_LEN + 16];
     char claim[STREAM_PROOF_TEXT_MAX]; /* secret */
     struct endpoint local;             /* of the UDP end */
-    int wake_fd;                       /* owns: see os/thread.h */
-    pthread_t thread;
-
-    _Atomic bool is_ending; /* set before the thread is woken */
+    struct worker *worker;             /* owns; its loop carries */
 
     /* Written by the thread; only the UDP socket's address may be set by others. */
     struct stream_pump pump;
@@ -123,9 +118,7 @@ static void hub_stream_poll(struct hub_stream *hs, struct hub_stream_status *ret
 
 static bool is_unwanted(const void *ctx)
 {
-    const struct hub_stream *hs = ctx;
-
-    return atomic_load(&hs->is_ending);
+    return worker_is_ending(((const struct hub_stream *)ctx)->worker);
 }
 
 static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, struct err *e)
@@ -196,7 +189,7 @@ static void wait_for(struct hub_stream *hs)
     struct pollfd fds[] = {
         {.fd = client_upgrade_fd(hs->bytes), .events = (short)(POLLIN | (is_full ? POLLOUT : 0))},
         {.fd = is_full ? -1 : hs->pump.udp_fd, .events = POLLIN},
-        {.fd = hs->wake_fd, .events = POLLIN},
+        {.fd = worker_fd(hs->worker), .events = POLLIN},
     };
     nsec_t wait = nsec_min(hs->keepalive_at, hs->heard_at + SILENCE_MAX) - clock_now();
 
@@ -261,17 +254,17 @@ static void carry(struct hub_stream *hs)
  * at once. Doubles *@retry. */
 static void pause_for(struct hub_stream *hs, nsec_t *retry)
 {
-    struct pollfd wake = {.fd = hs->wake_fd, .events = POLLIN};
     struct rng rng = rng_kernel();
     uint64_t half = (uint64_t)(*retry / 2 / NSEC_PER_MSEC);
 
     *retry = nsec_min(*retry * 2, RETRY_MAX);
-    (void)poll(&wake, 1, (int)(half + rng_u64(&rng) % (half + 1)));
+    worker_wait(
+        hs->worker, clock_now() + (nsec_t)(half + rng_u64(&rng) % (half + 1)) * NSEC_PER_MSEC);
 }
 
-static void *stream_run(void *arg)
+static void stream_run(struct worker *w, void *ctx)
 {
-    struct hub_stream *hs = arg;
+    struct hub_stream *hs = ctx;
     nsec_t retry = RETRY_FIRST;
 
     while (!is_unwanted(hs)) {
@@ -286,7 +279,6 @@ static void *stream_run(void *arg)
             retry = RETRY_FIRST;
         pause_for(hs, &retry);
     }
-    return NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -294,8 +286,6 @@ static void *stream_run(void *arg)
 static void make_free(struct hub_stream *hs)
 {
     stream_pump_close(&hs->pump);
-    if (hs->wake_fd >= 0)
-        (void)close(hs->wake_fd);
     (void)pthread_mutex_destroy(&hs->lock);
     secret_wipe(hs->claim, sizeof(hs->claim));
     free(hs);
@@ -324,8 +314,8 @@ static int stream_start(
     if (r < 0)
         return r;
     hs->local = stream_pump_local(&hs->pump);
-    hs->wake_fd = wakeup_open();
-    r = hs->wake_fd < 0 ? hs->wake_fd : thread_start(&hs->thread, "stream", -1, stream_run, hs);
+    r = worker_start(
+        &hs->worker, &(struct worker_config){.name = "stream", .loop = stream_run, .ctx = hs});
     return r < 0 ? err_set(e, r, "the stream's thread does not start: %s", strerror(-r)) : 0;
 }
 
@@ -340,7 +330,6 @@ static int hub_stream_open(
         return err_set(e, -ENOMEM, "no memory for a stream");
     hs->hub_api = *config->hub_api;
     hs->api = *config->api;
-    hs->wake_fd = -1;
     hs->pump = (struct stream_pump)STREAM_PUMP_NULL;
     (void)pthread_mutex_init(&hs->lock, NULL);
     (void)snprintf(hs->path, sizeof(hs->path), "/v1/stream/%s", config->network);
@@ -358,9 +347,7 @@ static struct hub_stream *hub_stream_close(struct hub_stream *hs)
 {
     if (!hs)
         return NULL;
-    atomic_store(&hs->is_ending, true);
-    wakeup_signal(hs->wake_fd);
-    (void)pthread_join(hs->thread, NULL);
+    hs->worker = worker_stop(hs->worker);
     make_free(hs);
     return NULL;
 }

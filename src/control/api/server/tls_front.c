@@ -11,7 +11,6 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +27,7 @@
 #include "base/secret.h"
 #include "os/clock.h"
 #include "os/file.h"
-#include "os/thread.h"
+#include "os/worker.h"
 
 /* ==== the key and the certificate ============================================================ */
 
@@ -469,20 +468,14 @@ static int tls_link_work(struct tls_link *l, nsec_t now)
 #define PAIR_BUFFER (64 << 10)
 
 struct tls_front {
-    SSL_CTX *ctx; /* owns; immutable after start */
-    pthread_t thread;
-    bool has_thread;
-    int epoll_fd;           /* owns */
-    int wake_fd;            /* owns: see os/thread.h */
-    _Atomic bool is_ending; /* set before the thread is woken for the last time */
+    SSL_CTX *ctx;          /* owns; immutable after start */
+    struct worker *worker; /* owns; takes links; NULL: it did not start */
+    int epoll_fd;          /* owns */
 
     /* The thread's own. */
     struct list links; /* of struct tls_link */
     struct list busy;  /* of struct tls_link: those that have something to do now */
     nsec_t sweep_at;   /* when sweep() looks through @links next */
-
-    pthread_mutex_t lock; /* guards @handed */
-    struct list handed;   /* of struct tls_link: on their way to the thread */
 };
 
 /* ---- the thread ----------------------------------------------------------------------------- */
@@ -523,20 +516,12 @@ static void work(struct tls_front *f, struct tls_link *l, nsec_t now)
 /* Begins the links that tls_front_wrap() has handed over. */
 static void take_handed(struct tls_front *f, nsec_t now)
 {
-    struct list handed;
-    struct tls_link *l;
-    struct tls_link *tmp;
+    struct list *link;
 
-    list_init(&handed);
-    (void)pthread_mutex_lock(&f->lock);
-    list_foreach_safe(l, tmp, &f->handed, link) {
-        list_remove(&l->link);
-        list_add_tail(&handed, &l->link);
-    }
-    (void)pthread_mutex_unlock(&f->lock);
-    list_foreach_safe(l, tmp, &handed, link) {
-        list_remove(&l->link);
-        list_add_tail(&f->links, &l->link);
+    while ((link = worker_take(f->worker))) {
+        struct tls_link *l = container_of(link, struct tls_link, link);
+
+        list_add_tail(&f->links, link);
         if (watch(f, l) < 0)
             end_link(f, l);
         else
@@ -575,12 +560,12 @@ static void sweep(struct tls_front *f, nsec_t now)
     }
 }
 
-static void *run(void *arg)
+static void run(struct worker *w, void *ctx)
 {
-    struct tls_front *f = arg;
+    struct tls_front *f = ctx;
     struct epoll_event events[EVENTS_MAX];
 
-    while (!atomic_load(&f->is_ending)) {
+    while (!worker_is_ending(w)) {
         int patience_ms = list_is_empty(&f->links) ? -1 : (int)(SWEEP_EACH / NSEC_PER_MSEC);
         int n =
             epoll_wait(f->epoll_fd, events, EVENTS_MAX, list_is_empty(&f->busy) ? patience_ms : 0);
@@ -595,11 +580,14 @@ static void *run(void *arg)
                 list_add_tail(&f->busy, &l->busy);
         }
         work_on_busy(f, now);
-        if (wakeup_clear(f->wake_fd))
-            take_handed(f, now);
+        take_handed(f, now);
         sweep(f, now);
     }
-    return NULL;
+}
+
+static void drop_handed(struct list *link)
+{
+    (void)tls_link_free(container_of(link, struct tls_link, link));
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -650,21 +638,24 @@ static int make_context(SSL_CTX **ret, const struct identity *id, struct err *e)
     return r;
 }
 
+/* The thread waits for its worker's descriptor among the others. */
+static int watch_worker(struct worker *w, void *ctx)
+{
+    const struct tls_front *f = ctx;
+    struct epoll_event wake = {.events = EPOLLIN, .data.ptr = NULL};
+
+    return epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, worker_fd(w), &wake) < 0 ? -errno : 0;
+}
+
 static int start(struct tls_front *f, struct err *e)
 {
-    struct epoll_event wake = {.events = EPOLLIN, .data.ptr = NULL};
+    const struct worker_config config = {
+        .name = "tls", .prepare = watch_worker, .loop = run, .drop = drop_handed, .ctx = f};
     int r;
 
     f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    f->wake_fd = wakeup_open();
-    if (f->epoll_fd < 0 || f->wake_fd < 0 ||
-        epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, f->wake_fd, &wake) < 0)
-        return err_set(e, -errno, "the TLS thread does not start: %s", strerror(errno));
-    r = thread_start(&f->thread, "tls", -1, run, f);
-    if (r < 0)
-        return err_set(e, r, "the TLS thread does not start: %s", strerror(-r));
-    f->has_thread = true;
-    return 0;
+    r = f->epoll_fd < 0 ? -errno : worker_start(&f->worker, &config);
+    return r == 0 ? 0 : err_set(e, r, "the TLS thread does not start: %s", strerror(-r));
 }
 
 int tls_front_new(struct tls_front **ret, const struct identity *id, struct err *e)
@@ -675,11 +666,8 @@ int tls_front_new(struct tls_front **ret, const struct identity *id, struct err 
     if (!f)
         return err_set(e, -ENOMEM, "no memory for TLS");
     f->epoll_fd = -1;
-    f->wake_fd = -1;
     list_init(&f->links);
     list_init(&f->busy);
-    list_init(&f->handed);
-    (void)pthread_mutex_init(&f->lock, NULL);
     r = make_context(&f->ctx, id, e);
     if (r == 0)
         r = start(f, e);
@@ -691,30 +679,18 @@ int tls_front_new(struct tls_front **ret, const struct identity *id, struct err 
     return 0;
 }
 
-static void free_all(struct list *links)
+struct tls_front *tls_front_free(struct tls_front *f)
 {
     struct tls_link *l;
     struct tls_link *tmp;
 
-    list_foreach_safe(l, tmp, links, link)
-        tls_link_free(l);
-}
-
-struct tls_front *tls_front_free(struct tls_front *f)
-{
     if (!f)
         return NULL;
-    if (f->has_thread) {
-        atomic_store(&f->is_ending, true);
-        wakeup_signal(f->wake_fd);
-        (void)pthread_join(f->thread, NULL);
-    }
-    free_all(&f->links);
-    free_all(&f->handed);
+    f->worker = worker_stop(f->worker);
+    list_foreach_safe(l, tmp, &f->links, link)
+        tls_link_free(l);
     closep(&f->epoll_fd);
-    closep(&f->wake_fd);
     SSL_CTX_free(f->ctx);
-    (void)pthread_mutex_destroy(&f->lock);
     free(f);
     return NULL;
 }
@@ -738,10 +714,7 @@ int tls_front_wrap(struct tls_front *f, int net_fd, int *ret_fd)
         (void)close(pair[1]);
         return -ENOMEM;
     }
-    (void)pthread_mutex_lock(&f->lock);
-    list_add_tail(&f->handed, &l->link);
-    (void)pthread_mutex_unlock(&f->lock);
-    wakeup_signal(f->wake_fd);
+    (void)worker_put(f->worker, &l->link);
     *ret_fd = pair[1];
     return 0;
 }

@@ -52,10 +52,10 @@ struct resources {
     struct uv_loop_s *loop;        /* pins */
     struct handlers *h;            /* pins */
     struct writer *writer;         /* owns */
-    struct mail_queue mail;        /* from the thread */
     struct resource_counts counts; /* for the metrics */
     uv_timer_t tick;
-    uv_async_t async;
+    uv_poll_t mail;    /* has come from the writer; is there while the writer is */
+    uv_async_t judged; /* answers have come */
     bool has_handles;
     int term;         /* of the thread's last MAIL_TELL_ALL; 0: tell nothing */
     bool is_told;     /* everything was told since */
@@ -338,7 +338,7 @@ static void on_answer(struct deferred *d)
 
     fill_in(j->answer, &d->rs);
     j->is_over = true;
-    (void)uv_async_send(&j->s->async);
+    (void)uv_async_send(&j->s->judged);
 }
 
 static void judgement_end(struct judgement *j)
@@ -417,17 +417,23 @@ static void tell_again(struct resources *s, const struct mail *m)
     look_at_status(s, t, clock_now());
 }
 
-static void on_mail(uv_async_t *async)
+static void on_judged(uv_async_t *judged)
 {
-    struct resources *s = async->data;
+    struct resources *s = judged->data;
     struct judgement *j;
     struct judgement *tmp;
-    struct mail *m;
 
     list_foreach_safe(j, tmp, &s->judgements, link)
         if (j->is_over)
             judgement_end(j);
-    while ((m = mail_take(&s->mail))) {
+}
+
+static void on_mail(uv_poll_t *mail, int status, int events)
+{
+    struct resources *s = mail->data;
+    struct mail *m;
+
+    while ((m = writer_collect(s->writer))) {
         switch (m->what) {
         case MAIL_TELL_ALL:
         case MAIL_QUIET:
@@ -454,12 +460,6 @@ static void on_mail(uv_async_t *async)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* From the thread. */
-static void wake_loop(void *ctx)
-{
-    (void)uv_async_send(&((struct resources *)ctx)->async);
-}
-
 int resources_start(struct resources **ret, struct uv_loop_s *loop, struct handlers *h,
     const char *where, struct err *e)
 {
@@ -475,22 +475,21 @@ int resources_start(struct resources **ret, struct uv_loop_s *loop, struct handl
     (void)snprintf(me, sizeof(me), "%s_%016llx", host, (unsigned long long)rng_u64(&h->rng));
     s->loop = loop;
     s->h = h;
-    mail_queue_init(&s->mail);
     list_init(&s->judgements);
     (void)uv_timer_init(loop, &s->tick);
-    (void)uv_async_init(loop, &s->async, on_mail);
+    (void)uv_async_init(loop, &s->judged, on_judged);
     s->tick.data = s;
-    s->async.data = s;
+    s->judged.data = s;
     s->has_handles = true;
     *ret = s;
     config.me = me;
-    config.to_loop = &s->mail;
-    config.wake_loop = wake_loop;
-    config.ctx = s;
     config.counts = &s->counts;
     r = writer_start(&s->writer, &config, e);
     if (r != 0)
         return r;
+    (void)uv_poll_init(loop, &s->mail, writer_fd(s->writer));
+    s->mail.data = s;
+    (void)uv_poll_start(&s->mail, UV_READABLE, on_mail);
     h->resources = &s->counts;
     (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
     return 0;
@@ -508,8 +507,10 @@ void resources_stop(struct resources *s)
         j->is_over = false;
         judgement_end(j);
     }
+    if (s->writer)
+        uv_close((uv_handle_t *)&s->mail, NULL);
     s->writer = writer_stop(s->writer);
-    uv_close((uv_handle_t *)&s->async, NULL);
+    uv_close((uv_handle_t *)&s->judged, NULL);
 }
 
 struct resources *resources_free(struct resources *s)
@@ -519,7 +520,6 @@ struct resources *resources_free(struct resources *s)
     s->h->resources = NULL;
     forget_told(s);
     keys_deinit(&s->told);
-    mail_queue_deinit(&s->mail);
     free(s);
     return NULL;
 }

@@ -11,26 +11,10 @@
 #include "hub/resources/projection.h"
 #include "hub/resources/resource_api.h"
 #include "os/clock.h"
-#include "os/file.h"
 #include "os/log.h"
-#include "os/thread.h"
+#include "os/worker.h"
 
-/* ---- mail, and queues of it ------------------------------------------------------------------ */
-
-void mail_queue_init(struct mail_queue *q)
-{
-    (void)pthread_mutex_init(&q->lock, NULL);
-    list_init(&q->mails);
-}
-
-void mail_queue_deinit(struct mail_queue *q)
-{
-    struct mail *m;
-
-    while ((m = mail_take(q)))
-        mail_free(m);
-    (void)pthread_mutex_destroy(&q->lock);
-}
+/* ---- mail ------------------------------------------------------------------------------------ */
 
 struct mail *mail_new(enum mail_what what, const struct object_kind *kind, const char *name)
 {
@@ -54,24 +38,9 @@ void mail_free(struct mail *m)
     free(m);
 }
 
-/* @m is taken. Who reads the queue is to be woken. */
-static void mail_put(struct mail_queue *q, struct mail *m)
+static void mail_drop(struct list *link)
 {
-    (void)pthread_mutex_lock(&q->lock);
-    list_add_tail(&q->mails, &m->link);
-    (void)pthread_mutex_unlock(&q->lock);
-}
-
-struct mail *mail_take(struct mail_queue *q)
-{
-    struct mail *m;
-
-    (void)pthread_mutex_lock(&q->lock);
-    m = list_first(&q->mails, struct mail, link);
-    if (m)
-        list_remove(&m->link);
-    (void)pthread_mutex_unlock(&q->lock);
-    return m;
+    mail_free(container_of(link, struct mail, link));
 }
 
 /* ---- reading the resources of one kind ------------------------------------------------------- */
@@ -182,11 +151,7 @@ int kind_watch_tend(struct kind_watch *k, nsec_t now, struct err *e)
 
 struct writer {
     struct writer_config config; /* its texts are not used after writer_start() */
-    struct mail_queue mail;      /* for the thread */
-    int wake_fd;                 /* owns */
-    atomic_bool is_ending;
-    pthread_t thread;
-    bool has_thread;
+    struct worker *worker;       /* owns; takes mail and writes; NULL: it did not start */
 
     /* The thread's. */
     struct resource_api api;
@@ -217,10 +182,8 @@ static void pause_for(struct writer *w, int r, const struct err *e)
 
 static void tell_loop(struct writer *w, struct mail *m)
 {
-    if (!m)
-        return;
-    mail_put(w->config.to_loop, m);
-    w->config.wake_loop(w->config.ctx);
+    if (m)
+        worker_finish(w->worker, &m->link);
 }
 
 /* ---- the Lease ------------------------------------------------------------------------------- */
@@ -514,9 +477,11 @@ static void take_answer(struct writer *w, const struct mail *m)
 
 static void take_mail(struct writer *w)
 {
-    struct mail *m;
+    struct list *link;
 
-    while ((m = mail_take(&w->mail))) {
+    while ((link = worker_take(w->worker))) {
+        struct mail *m = container_of(link, struct mail, link);
+
         switch (m->what) {
         case MAIL_OBJECT:
             (void)projection_want(&w->projection, m->kind, m->name, m->json);
@@ -577,21 +542,19 @@ static bool turn(struct writer *w, nsec_t now)
     return true;
 }
 
-static void *run(void *arg)
+static void run(struct worker *worker, void *ctx)
 {
-    struct writer *w = arg;
+    struct writer *w = ctx;
     struct err e = ERR_NULL;
 
-    while (!atomic_load(&w->is_ending)) {
-        (void)wakeup_clear(w->wake_fd);
+    while (!worker_is_ending(worker)) {
         take_mail(w);
         /* Also while there is more to do: it takes in what the watches tell. */
-        remote_http_wait(w->api.client.http, w->wake_fd, turn(w, clock_now()) ? 0 : WAIT_MS);
+        remote_http_wait(w->api.client.http, worker_fd(worker), turn(w, clock_now()) ? 0 : WAIT_MS);
     }
     if (leader_is_leading(&w->leader, clock_now()))
         (void)write_lease(w, true, &e);
     forget_all(w);
-    return NULL;
 }
 
 int writer_start(struct writer **ret, const struct writer_config *config, struct err *e)
@@ -602,18 +565,14 @@ int writer_start(struct writer **ret, const struct writer_config *config, struct
     if (!w)
         return err_set(e, -ENOMEM, "no memory for Kubernetes' resources");
     w->config = *config;
-    w->wake_fd = wakeup_open();
-    mail_queue_init(&w->mail);
     projection_init(&w->projection);
     leader_init(&w->leader, config->me);
     for (unsigned i = 0; object_kinds[i]; i++)
         kind_watch_init(&w->kinds[i], &w->api, &w->projection, object_kinds[i]);
     r = kube_client_init(&w->api.client, config->where, e);
-    if (r == 0 && w->wake_fd < 0)
-        r = err_set(e, w->wake_fd, "no descriptor for Kubernetes' resources");
     if (r == 0) {
-        r = thread_start(&w->thread, "resources", -1, run, w);
-        w->has_thread = r == 0;
+        r = worker_start(&w->worker,
+            &(struct worker_config){.name = "resources", .loop = run, .drop = mail_drop, .ctx = w});
         if (r != 0)
             (void)err_set(e, r, "no thread for Kubernetes' resources");
     }
@@ -626,24 +585,28 @@ int writer_start(struct writer **ret, const struct writer_config *config, struct
 
 void writer_put(struct writer *w, struct mail *m)
 {
-    if (!m)
-        return;
-    mail_put(&w->mail, m);
-    wakeup_signal(w->wake_fd);
+    if (m)
+        (void)worker_put(w->worker, &m->link);
+}
+
+struct mail *writer_collect(struct writer *w)
+{
+    struct list *link = worker_collect(w->worker);
+
+    return link ? container_of(link, struct mail, link) : NULL;
+}
+
+int writer_fd(const struct writer *w)
+{
+    return worker_done_fd(w->worker);
 }
 
 struct writer *writer_stop(struct writer *w)
 {
     if (!w)
         return NULL;
-    atomic_store(&w->is_ending, true);
-    if (w->has_thread) {
-        wakeup_signal(w->wake_fd);
-        (void)pthread_join(w->thread, NULL);
-    }
+    w->worker = worker_stop(w->worker);
     kube_client_deinit(&w->api.client);
-    closep(&w->wake_fd);
-    mail_queue_deinit(&w->mail);
     free(w);
     return NULL;
 }

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,8 +32,8 @@ struct writer;
 /* ---- what the hub's loop and the thread that writes the resources tell each other ------------ */
 
 /*
- * Each of the two has a queue, into which the other one puts. A mail belongs to who has it; what is
- * inside is nobody else's, so the JSON in it is not shared between threads.
+ * A mail is a job of the thread's worker (os/worker.h), in either direction. What is inside belongs
+ * to who has it, so the JSON is not shared between threads.
  */
 
 enum mail_what {
@@ -65,34 +64,17 @@ struct mail {
     char by[RESOURCE_BY_MAX + 1];     /* field manager who wishes it */
 };
 
-struct mail_queue {
-    pthread_mutex_t lock; /* guards what follows */
-    struct list mails;    /* of struct mail, the oldest first */
-};
-
-/** mail_queue_init() - empty. */
-void mail_queue_init(struct mail_queue *q);
-
-/** mail_queue_deinit() - with what is inside. Call once. */
-void mail_queue_deinit(struct mail_queue *q);
-
 /** mail_new() - @name: NULL: none. NULL: no memory. */
 struct mail *mail_new(enum mail_what what, const struct object_kind *kind, const char *name);
 
 /** mail_free() - NULL is fine. */
 void mail_free(struct mail *m);
 
-/** mail_take() - gives the oldest one; NULL: there is none. */
-struct mail *mail_take(struct mail_queue *q);
-
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 struct writer_config {
     const char *where;              /* borrowed: what follows "kubernetes:" in the store's URL */
     const char *me;                 /* borrowed: names this hub among those of the store */
-    struct mail_queue *to_loop;     /* pins */
-    void (*wake_loop)(void *ctx);   /* from the thread: there is mail for the loop */
-    void *ctx;                      /* pins */
     struct resource_counts *counts; /* pins: counted from the thread */
 };
 
@@ -101,6 +83,12 @@ int writer_start(struct writer **ret, const struct writer_config *config, struct
 
 /** writer_put() - mail for the thread; @m is taken. The loop's thread only. */
 void writer_put(struct writer *w, struct mail *m);
+
+/** writer_collect() - gives the oldest mail for the loop; NULL: there is none. */
+struct mail *writer_collect(struct writer *w);
+
+/** writer_fd() - readable while there is mail for the loop. */
+int writer_fd(const struct writer *w);
 
 /** writer_stop() - give the Lease back, and join the thread. NULL is fine. Always NULL. */
 struct writer *writer_stop(struct writer *w);

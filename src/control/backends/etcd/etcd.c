@@ -8,7 +8,6 @@
 
 #include "backends/etcd/etcd_internal.h"
 #include "os/clock.h"
-#include "os/thread.h"
 
 /* How long opening waits for etcd. */
 #define OPEN_NS (5 * NSEC_PER_SEC)
@@ -91,9 +90,9 @@ static void do_jobs(struct etcd *q, struct list *jobs)
     }
 }
 
-static void *run(void *arg)
+static void run(struct worker *w, void *ctx)
 {
-    struct etcd *q = arg;
+    struct etcd *q = ctx;
     struct list jobs;
     bool is_ending = false;
 
@@ -101,34 +100,31 @@ static void *run(void *arg)
     for (;;) {
         etcd__drain(q);
         etcd__tend(q, clock_now());
-        (void)wakeup_clear(q->queue.wake_fd);
-        if (remote_queue_take(&q->queue, &limits, &jobs, &is_ending))
+        if (remote_queue_take(w, &limits, &jobs, &is_ending))
             do_jobs(q, &jobs);
         else if (is_ending)
             break;
         else
-            etcd__wait(q, q->queue.wake_fd, 500);
+            etcd__wait(q, worker_fd(w), 500);
     }
     etcd_session_end(&q->session, &q->client, clock_now());
-    return NULL;
 }
 
 /* ---- the owner's side ------------------------------------------------------------------------ */
 
 static void etcd_submit(struct store *s, struct store_job *job)
 {
-    remote_queue_add(&etcd_of(s)->queue, job);
+    (void)worker_put(etcd_of(s)->worker, &job->link);
 }
 
 static void etcd_free(struct store *s)
 {
     struct etcd *q = etcd_of(s);
 
-    remote_queue_stop(&q->queue);
+    q->worker = worker_stop(q->worker);
     etcd_feed_deinit(&q->feed);
     etcd_news_deinit(&q->news);
     etcd_client_deinit(&q->client);
-    remote_queue_deinit(&q->queue);
     store__deinit(s);
     free(q);
 }
@@ -214,7 +210,6 @@ static int open_any(struct store **ret, const char *where, bool is_tls, nsec_t n
 
     if (!q)
         return err_set(e, -ENOMEM, "no memory for a store");
-    remote_queue_init(&q->queue);
     list_init(&q->feed.revisions);
     list_init(&q->news.log);
     r = store__init(&q->base, &etcd_ops, e);
@@ -224,7 +219,7 @@ static int open_any(struct store **ret, const char *where, bool is_tls, nsec_t n
     if (r == 0)
         r = connect_etcd(q, now, e);
     if (r == 0)
-        r = remote_queue_start(&q->queue, run, q, e);
+        r = remote_queue_start(&q->worker, run, q, e);
     if (r != 0) {
         etcd_free(&q->base);
         return r;

@@ -8,7 +8,6 @@
 #include "backends/kubernetes/kubernetes_internal.h"
 #include "base/err.h"
 #include "os/clock.h"
-#include "os/thread.h"
 #include "store/memory.h"
 
 /* ---- removing Records that the journal does not need any more -------------------------------- */
@@ -296,9 +295,9 @@ static const struct remote_queue_limits limits = {
     .can_share = can_share,
 };
 
-static void *run(void *arg)
+static void run(struct worker *w, void *ctx)
 {
-    struct kubernetes *q = arg;
+    struct kubernetes *q = ctx;
     struct list jobs;
     bool is_ending = false;
 
@@ -307,20 +306,19 @@ static void *run(void *arg)
         nsec_t now = clock_now();
         bool is_idle = false;
 
-        (void)wakeup_clear(q->queue.wake_fd);
-        if (remote_queue_take(&q->queue, &limits, &jobs, &is_ending)) {
+        if (remote_queue_take(w, &limits, &jobs, &is_ending)) {
             do_jobs(q, &jobs);
             continue;
         }
         if (is_ending)
-            return NULL;
+            return;
         tend_watch(q, now);
         if (q->is_news || now - q->looked_at >= LOOK_NS)
             is_idle = follow(q) != 0;
         else
             is_idle = q->away_at || !tidy_step(q);
         if (is_idle)
-            remote_http_wait(q->client.http, q->queue.wake_fd, WAIT_MS);
+            remote_http_wait(q->client.http, worker_fd(w), WAIT_MS);
     }
 }
 
@@ -328,19 +326,18 @@ static void *run(void *arg)
 
 static void kubernetes_submit(struct store *s, struct store_job *job)
 {
-    remote_queue_add(&kubernetes_of(s)->queue, job);
+    (void)worker_put(kubernetes_of(s)->worker, &job->link);
 }
 
 static void kubernetes_free(struct store *s)
 {
     struct kubernetes *q = kubernetes_of(s);
 
-    remote_queue_stop(&q->queue);
+    q->worker = worker_stop(q->worker);
     remote_http_close(q->watch);
     kube_client_deinit(&q->client);
     store_free(q->mirror);
     free(q->clear_from);
-    remote_queue_deinit(&q->queue);
     store__deinit(s);
     free(q);
 }
@@ -383,7 +380,7 @@ static int begin(struct kubernetes *q, const char *where, nsec_t now, struct err
     if (r != 0)
         return r;
     q->base.revision = memory_revision(q->mirror);
-    return remote_queue_start(&q->queue, run, q, e);
+    return remote_queue_start(&q->worker, run, q, e);
 }
 
 int kubernetes_open(struct store **ret, const char *where, nsec_t now, struct err *e)
@@ -394,7 +391,6 @@ int kubernetes_open(struct store **ret, const char *where, nsec_t now, struct er
     if (!q)
         return err_set(e, -ENOMEM, "no memory for a store");
     q->client = (struct kube_client)KUBE_CLIENT_NULL;
-    remote_queue_init(&q->queue);
     r = store__init(&q->base, &kubernetes_ops, e);
     q->base.is_shared = true;
     if (r == 0)

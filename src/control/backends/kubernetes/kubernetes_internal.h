@@ -38,7 +38,7 @@ struct kubernetes {
     nsec_t away_at;                   /* when the server did not answer; 0: it does */
     struct err away;                  /* the words */
 
-    struct remote_queue queue; /* the thread and its jobs */
+    struct worker *worker; /* owns; does the jobs; NULL: it did not start */
 };
 
 /** Called with each item of a store; anything but 0 ends the walk. */

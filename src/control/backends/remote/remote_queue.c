@@ -4,54 +4,15 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "os/file.h"
-#include "os/thread.h"
+#include "os/worker.h"
 #include "store/store_backend.h"
 
-void remote_queue_init(struct remote_queue *q)
+int remote_queue_start(
+    struct worker **ret, void (*loop)(struct worker *w, void *ctx), void *ctx, struct err *e)
 {
-    *q = (struct remote_queue){.wake_fd = -1};
-    (void)pthread_mutex_init(&q->lock, NULL);
-    list_init(&q->jobs);
-}
+    int r = worker_start(ret, &(struct worker_config){.name = "store", .loop = loop, .ctx = ctx});
 
-void remote_queue_deinit(struct remote_queue *q)
-{
-    closep(&q->wake_fd);
-    (void)pthread_mutex_destroy(&q->lock);
-}
-
-int remote_queue_start(struct remote_queue *q, void *(*run)(void *), void *ctx, struct err *e)
-{
-    int fd = wakeup_open();
-    int r;
-
-    if (fd < 0)
-        return err_set(e, fd, "no descriptor for the store: %s", strerror(-fd));
-    q->wake_fd = fd;
-    r = thread_start(&q->thread, "store", -1, run, ctx);
-    q->has_thread = r == 0;
     return r == 0 ? 0 : err_set(e, r, "no thread for the store: %s", strerror(-r));
-}
-
-void remote_queue_stop(struct remote_queue *q)
-{
-    (void)pthread_mutex_lock(&q->lock);
-    q->is_ending = true;
-    (void)pthread_mutex_unlock(&q->lock);
-    if (!q->has_thread)
-        return;
-    wakeup_signal(q->wake_fd);
-    (void)pthread_join(q->thread, NULL);
-    q->has_thread = false;
-}
-
-void remote_queue_add(struct remote_queue *q, struct store_job *job)
-{
-    (void)pthread_mutex_lock(&q->lock);
-    list_add_tail(&q->jobs, &job->link);
-    (void)pthread_mutex_unlock(&q->lock);
-    wakeup_signal(q->wake_fd);
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -97,25 +58,25 @@ static bool goes_along(const struct taken *t, const struct store_job *job)
            (!t->limits->is_apart || is_apart(t->jobs, job));
 }
 
-bool remote_queue_take(struct remote_queue *q, const struct remote_queue_limits *limits,
-    struct list *ret, bool *ret_ends)
+bool remote_queue_take(
+    struct worker *w, const struct remote_queue_limits *limits, struct list *ret, bool *ret_ends)
 {
     struct taken t = {.limits = limits, .jobs = ret};
     bool has_room = true;
-    struct store_job *job;
+    struct list *link;
 
-    (void)pthread_mutex_lock(&q->lock);
-    *ret_ends = q->is_ending;
-    while (has_room && (job = list_first(&q->jobs, struct store_job, link))) {
+    /* Asked before: jobs come until it is ending, and not after that. */
+    *ret_ends = worker_is_ending(w);
+    while (has_room && (link = worker_peek(w))) {
+        struct store_job *job = container_of(link, struct store_job, link);
+
         if (list_is_empty(ret))
             has_room = limits->can_share(job) && is_within(&t, job);
         else if (!goes_along(&t, job))
             break;
         t.n_ops += job->n_ops;
         t.bytes += job->bytes;
-        list_remove(&job->link);
-        list_add_tail(ret, &job->link);
+        list_add_tail(ret, worker_take(w));
     }
-    (void)pthread_mutex_unlock(&q->lock);
     return !list_is_empty(ret);
 }

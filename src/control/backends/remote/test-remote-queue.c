@@ -13,7 +13,6 @@
 
 #include "backends/remote/remote_queue.h"
 #include "base/err.h"
-#include "os/thread.h"
 #include "store/store_backend.h"
 
 static bool is_commit(const struct store_job *job)
@@ -27,7 +26,7 @@ static const struct remote_queue_limits apart = {
     .ops_max = 4, .bytes_max = 1000, .can_share = is_commit, .is_apart = true};
 
 /* Put a commit of each word in @keys, or a read where it is "?". "xK": a long value. */
-static void add(struct remote_queue *q, const char *keys)
+static void add(struct worker *w, const char *keys)
 {
     struct store_job *job =
         store_job_new(strcmp(keys, "?") == 0 ? STORE_JOB_GET : STORE_JOB_COMMIT);
@@ -48,11 +47,11 @@ static void add(struct remote_queue *q, const char *keys)
     }
     if (n > 0)
         assert_int_equal(store_job_set_ops(job, ops, n), 0);
-    remote_queue_add(q, job);
+    assert_true(worker_put(w, &job->link));
 }
 
 /* What is taken next, as the keys of each job. */
-static const char *take(struct remote_queue *q, const struct remote_queue_limits *of)
+static const char *take(struct worker *w, const struct remote_queue_limits *of)
 {
     static char said[200];
     struct store_job *job;
@@ -63,7 +62,7 @@ static const char *take(struct remote_queue *q, const struct remote_queue_limits
 
     list_init(&jobs);
     said[0] = '\0';
-    has_any = remote_queue_take(q, of, &jobs, &ends);
+    has_any = remote_queue_take(w, of, &jobs, &ends);
     assert_int_equal(has_any, !list_is_empty(&jobs));
     assert_false(ends);
     while ((job = list_first(&jobs, struct store_job, link))) {
@@ -77,6 +76,11 @@ static const char *take(struct remote_queue *q, const struct remote_queue_limits
         store_job_free(job);
     }
     return said;
+}
+
+/* Takes nothing and has ended, so that the test may. */
+static void idle(struct worker *w, void *ctx)
+{
 }
 
 static void test_take(void **state)
@@ -103,50 +107,43 @@ static void test_take(void **state)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct remote_queue q;
+        struct worker *w = NULL;
 
-        remote_queue_init(&q);
-        q.wake_fd = wakeup_open();
+        assert_int_equal(remote_queue_start(&w, idle, NULL, NULL), 0);
         for (size_t k = 0; cases[i].jobs[k]; k++)
-            add(&q, cases[i].jobs[k]);
+            add(w, cases[i].jobs[k]);
         for (size_t k = 0; cases[i].taken[k]; k++) {
-            const char *said = take(&q, cases[i].limits);
+            const char *said = take(w, cases[i].limits);
 
             if (strcmp(said, cases[i].taken[k]) != 0)
                 fail_msg("%zu: \"%s\" and not \"%s\"", i, said, cases[i].taken[k]);
         }
-        assert_string_equal(take(&q, &limits), "");
-        remote_queue_deinit(&q);
+        assert_string_equal(take(w, &limits), "");
+        assert_null(worker_stop(w));
     }
 }
 
-struct worker {
-    struct remote_queue q;
-    atomic_uint n_done;
-};
+static atomic_uint n_done;
 
-static void *work(void *arg)
+static void work(struct worker *w, void *ctx)
 {
-    struct worker *w = arg;
     struct list jobs;
     bool ends = false;
 
     list_init(&jobs);
     for (;;) {
-        struct pollfd p = {.fd = w->q.wake_fd, .events = POLLIN};
         struct store_job *job;
 
-        (void)wakeup_clear(w->q.wake_fd);
-        if (!remote_queue_take(&w->q, &limits, &jobs, &ends)) {
+        if (!remote_queue_take(w, &limits, &jobs, &ends)) {
             if (ends)
-                return NULL;
-            (void)poll(&p, 1, -1);
+                return;
+            worker_wait(w, NSEC_NEVER);
             continue;
         }
         while ((job = list_first(&jobs, struct store_job, link))) {
             list_remove(&job->link);
             store_job_free(job);
-            atomic_fetch_add(&w->n_done, 1);
+            atomic_fetch_add(&n_done, 1);
         }
     }
 }
@@ -154,31 +151,18 @@ static void *work(void *arg)
 /* The thread is woken by jobs, and does all of them before it ends. */
 static void test_thread(void **state)
 {
-    struct worker w = {.n_done = 0};
+    struct worker *w = NULL;
     struct err e = ERR_NULL;
 
-    remote_queue_init(&w.q);
-    assert_int_equal(remote_queue_start(&w.q, work, &w, &e), 0);
-    add(&w.q, "a");
-    for (unsigned i = 0; i < 10000 && atomic_load(&w.n_done) == 0; i++)
+    assert_int_equal(remote_queue_start(&w, work, NULL, &e), 0);
+    add(w, "a");
+    for (unsigned i = 0; i < 10000 && atomic_load(&n_done) == 0; i++)
         (void)poll(NULL, 0, 1);
-    assert_int_equal(atomic_load(&w.n_done), 1);
+    assert_int_equal(atomic_load(&n_done), 1);
     for (unsigned i = 0; i < 1000; i++)
-        add(&w.q, i % 3 == 0 ? "?" : "a b");
-    remote_queue_stop(&w.q);
-    assert_int_equal(atomic_load(&w.n_done), 1001);
-    remote_queue_stop(&w.q);
-    remote_queue_deinit(&w.q);
-}
-
-/* Opening failed before there was a thread. */
-static void test_never_started(void **state)
-{
-    struct remote_queue q;
-
-    remote_queue_init(&q);
-    remote_queue_stop(&q);
-    remote_queue_deinit(&q);
+        add(w, i % 3 == 0 ? "?" : "a b");
+    assert_null(worker_stop(w));
+    assert_int_equal(atomic_load(&n_done), 1001);
 }
 
 int main(void)
@@ -186,7 +170,6 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_take),
         cmocka_unit_test(test_thread),
-        cmocka_unit_test(test_never_started),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

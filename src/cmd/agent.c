@@ -126,7 +126,7 @@ static int take_down(void)
 {
     _cleanup_(closep) int fd = unix_socket_connect(arg.config.socket_path, SOCK_STREAM);
     pid_t agent = fd < 0 ? 0 : unix_socket_peer(fd);
-    struct leave_result farewell = {0};
+    struct leave_result leave_notice = {0};
     struct err e = ERR_NULL;
     int r = agent_ask(arg.config.socket_path, "POST", "/v1/down", DOWN_TIMEOUT_MS, NULL, &e);
 
@@ -138,7 +138,7 @@ static int take_down(void)
                 "the interface is gone, but the agent (process %d) has not ended: %s", (int)agent,
                 strerror(-r));
     } else if (r == AGENT_ASK_E_NONE) {
-        r = leave_take_down(arg.config.state_dir, arg.config.socket_path, &farewell, &e);
+        r = leave_take_down(arg.config.state_dir, arg.config.socket_path, &leave_notice, &e);
     }
     return r == 0 ? CMD_OK : cmd_fail("agent", "%s", err_text(&e));
 }
@@ -213,7 +213,7 @@ static int count_place(char **words)
 static int start_in_background(int argc, char **argv)
 {
     const char *further[LAUNCH_OPTIONS_MAX];
-    struct launch_config wish = {.state_dir = arg.config.state_dir,
+    struct launch_config wanted = {.state_dir = arg.config.state_dir,
         .socket_path = arg.config.socket_path,
         .options = further};
     struct launch launch;
@@ -224,9 +224,9 @@ static int start_in_background(int argc, char **argv)
         n = count_place(argv + i);
         if (n > 0 || is_way(argv[i]))
             continue;
-        if (wish.n_options == LAUNCH_OPTIONS_MAX)
+        if (wanted.n_options == LAUNCH_OPTIONS_MAX)
             return cmd_refuse("agent", "more than %d options", LAUNCH_OPTIONS_MAX);
-        further[wish.n_options++] = argv[i];
+        further[wanted.n_options++] = argv[i];
     }
     if (!state_is_there(arg.config.state_dir))
         return cmd_fail("agent",
@@ -234,7 +234,7 @@ static int start_in_background(int argc, char **argv)
             arg.config.state_dir);
     if (agent_ask(arg.config.socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, NULL, NULL) == 0)
         return cmd_fail("agent", "an agent answers on %s already", arg.config.socket_path);
-    r = launch_agent(&wish, &launch, &e);
+    r = launch_agent(&wanted, &launch, &e);
     if (r == 0)
         r = launch_wait_answer(&launch, arg.config.socket_path, START_TIMEOUT_MS, &e);
     if (r != 0)

@@ -232,14 +232,14 @@ static int sweep(struct measure *m, struct bench *b)
 
     if (!arg.nccl_tests && (!machine || machine->n_gpus == 0 || !sweep_nccl_find())) {
         bench_sweep(&m->survey, &b->sweep);
-        sweep_judge(&b->sweep, machine, slowest(b), NULL);
+        sweep_assess(&b->sweep, machine, slowest(b), NULL);
         return CMD_OK;
     }
     if (sweep_nccl_run(&what, &b->sweep, &tests, &e) != 0) {
         clear_progress(m);
         return cmd_fail("bench", "%s", err_text(&e));
     }
-    sweep_judge(&b->sweep, machine, 0, &tests.log);
+    sweep_assess(&b->sweep, machine, 0, &tests.log);
     return CMD_OK;
 }
 
@@ -251,12 +251,12 @@ static int measure_all(struct measure *m)
         .n_pairs = m->survey.n_pairs};
     int status = CMD_OK;
     int reported;
-    struct bench_wish wish = {
+    struct bench_options wanted = {
         .underlay = !arg.no_underlay, .allreduce_bytes = arg.allreduce_mib * MIB};
     _cleanup_(freep) struct bench_pair *more = calloc(m->survey.n_pairs + 1, sizeof(*more));
 
     if (!more || survey_run(&m->survey, &m->plan) < 0 ||
-        bench_run(&m->survey, &m->plan, &wish, more, b.allreduce) < 0)
+        bench_run(&m->survey, &m->plan, &wanted, more, b.allreduce) < 0)
         return cmd_fail("bench", "no memory for %zu members", m->members.n);
     b.more = more;
     if (arg.sweep)

@@ -14,13 +14,13 @@
 #include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "hub/networks/backup.h"
-#include "hub/networks/publics.h"
+#include "hub/networks/public_addresses.h"
 
 static struct {
     struct admin_target target;
     const char *dir;
     const char *state;
-    struct option_list publics;
+    struct option_list public_addresses;
     bool cancel;
     bool force;
     bool json;
@@ -124,7 +124,7 @@ static int hub_restore(int argc, char **argv)
 /* ---- move ----------------------------------------------------------------------------------- */
 
 static const struct option move_options[] = {
-    {"--public", "HOST[:PORT]", option_public, &arg.publics, NULL,
+    {"--public", "HOST[:PORT]", option_public, &arg.public_addresses, NULL,
         "where nodes will reach the hub; best first", .many = true},
     {"--cancel", NULL, option_flag, &arg.cancel, NULL, "the hub stays where it is"},
     {"--force", NULL, option_flag, &arg.force, NULL, "announce a name that leads nowhere yet, too"},
@@ -154,9 +154,9 @@ static void print_list(const char *what, const json_t *list)
 static int print_places(const json_t *answer)
 {
     const json_t *next = json_object_get(answer, "next");
-    const json_t *untold = json_object_get(answer, "untold");
+    const json_t *uncertain = json_object_get(answer, "untold");
     long long n = json_integer_value(json_object_get(answer, "nodes"));
-    long long told = json_integer_value(json_object_get(answer, "told"));
+    long long reported = json_integer_value(json_object_get(answer, "told"));
 
     print_list("the hub is at", json_object_get(answer, "public"));
     if (json_array_size(next) == 0) {
@@ -164,9 +164,9 @@ static int print_places(const json_t *answer)
         return CMD_OK;
     }
     print_list("it will be at", next);
-    (void)printf("%lld of %lld nodes know it\n", told, n);
-    if (told < n)
-        print_list("they do not hear the hub now, or have no agent:", untold);
+    (void)printf("%lld of %lld nodes know it\n", reported, n);
+    if (reported < n)
+        print_list("they do not hear the hub now, or have no agent:", uncertain);
     return CMD_OK;
 }
 
@@ -175,8 +175,8 @@ static json_t *encode_places(void)
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; i < arg.publics.n; i++)
-        json_array_append_new(list, json_string(arg.publics.items[i]));
+    for (size_t i = 0; i < arg.public_addresses.n; i++)
+        json_array_append_new(list, json_string(arg.public_addresses.items[i]));
     return json_pack("{s:o}", "public", list);
 }
 
@@ -188,18 +188,18 @@ static int hub_move(int argc, char **argv)
 
     if (options_parse(&move_usage, argc, argv, &status))
         return status;
-    if (arg.cancel && arg.publics.n > 0)
+    if (arg.cancel && arg.public_addresses.n > 0)
         status = cmd_refuse(move_usage.command, "say one of --public and --cancel");
-    else if (arg.publics.n > OBJECT_ENDPOINTS_MAX)
+    else if (arg.public_addresses.n > OBJECT_ENDPOINTS_MAX)
         status = cmd_refuse(
             move_usage.command, "--public is given for more than %d places", OBJECT_ENDPOINTS_MAX);
-    else if (arg.cancel || arg.publics.n > 0)
+    else if (arg.cancel || arg.public_addresses.n > 0)
         status = admin_call(&arg.target, move_usage.command, "PUT",
             arg.force ? "/v1/move?force=1" : "/v1/move", body = encode_places(), &answer);
     else
         status = admin_call(&arg.target, move_usage.command, "GET", "/v1/move", NULL, &answer);
     json_decref(body);
-    option_list_deinit(&arg.publics);
+    option_list_deinit(&arg.public_addresses);
     if (status != CMD_OK)
         return status;
     return arg.json ? admin_print_json(move_usage.command, answer.body) : print_places(answer.body);

@@ -57,8 +57,8 @@ struct relay_only {
     const char *socket_path; /* of the agent */
     const char *user;        /* to run as, as --user says */
     const char *interface;
-    const struct endpoint *publics; /* where nodes reach it, as the operator says */
-    unsigned n_publics;
+    const struct endpoint *public_addresses; /* where nodes reach it, as the operator says */
+    unsigned n_public_addresses;
     uint16_t listen_port;
 };
 
@@ -67,33 +67,33 @@ static void on_wait(void *ctx, unsigned for_s, const struct err *e)
     log_warning("%s: asking again, for up to %u s", err_text(e), for_s);
 }
 
-static int join(const struct relay_only *wish, struct err *e)
+static int join(const struct relay_only *wanted, struct err *e)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     struct token token = TOKEN_NULL;
     struct join_options asked = {
         .token = &token,
-        .name = wish->name,
+        .name = wanted->name,
         .engine = ENGINE_KIND_USERSPACE,
         .wants_relay = true,
-        .interface = wish->interface,
-        .listen_port = wish->listen_port,
-        .given = wish->publics,
-        .n_given = wish->n_publics,
-        .state_dir = wish->state_dir,
+        .interface = wanted->interface,
+        .listen_port = wanted->listen_port,
+        .given = wanted->public_addresses,
+        .n_given = wanted->n_public_addresses,
+        .state_dir = wanted->state_dir,
         .on_wait = on_wait,
     };
     int r;
 
-    if (!wish->token)
+    if (!wanted->token)
         return err_set(e, -1,
             "this machine has not joined a network yet (%s has no node.json): say --token TOKEN, "
             "from weft token new --relay",
-            wish->state_dir);
-    if (wish->n_publics > STATE_GIVEN_MAX)
+            wanted->state_dir);
+    if (wanted->n_public_addresses > STATE_GIVEN_MAX)
         return err_set(e, -1, "--public gives %u addresses, and a relay tells %d at most",
-            wish->n_publics, STATE_GIVEN_MAX);
-    r = token_decode(&token, wish->token, e);
+            wanted->n_public_addresses, STATE_GIVEN_MAX);
+    r = token_decode(&token, wanted->token, e);
     if (r == 0)
         r = join_enrol(&asked, &st, e);
     token_wipe(&token);
@@ -108,24 +108,24 @@ static int join(const struct relay_only *wish, struct err *e)
  *
  * Return: 0; or non-zero with words.
  */
-static int relay_only_run(const struct relay_only *wish, struct err *e)
+static int relay_only_run(const struct relay_only *wanted, struct err *e)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     struct agent_config config = {
-        .state_dir = wish->state_dir, .socket_path = wish->socket_path, .no_measure = true};
+        .state_dir = wanted->state_dir, .socket_path = wanted->socket_path, .no_measure = true};
     enum agent_end end;
-    int r = state_check_dir(wish->state_dir, e);
+    int r = state_check_dir(wanted->state_dir, e);
 
     if (r == 0)
-        r = state_read(&st, wish->state_dir, e);
+        r = state_read(&st, wanted->state_dir, e);
     if (r == STATE_E_ABSENT)
-        r = join(wish, e);
+        r = join(wanted, e);
     else if (r == 0 && !st.wants_relay)
         r = err_set(e, -1,
             "%s is the state of a node that joined without --relay; say another --state",
-            wish->state_dir);
+            wanted->state_dir);
     if (r == 0)
-        r = agent_privileges_drop(&config, wish->user, e);
+        r = agent_privileges_drop(&config, wanted->user, e);
     if (r == 0)
         r = agent_run(&config, &end, e);
     (void)hosts_helper_free(config.hosts);
@@ -134,7 +134,7 @@ static int relay_only_run(const struct relay_only *wish, struct err *e)
 }
 
 static struct {
-    struct option_list publics;
+    struct option_list public_addresses;
     struct endpoint listen;
     struct endpoint api;
     const char *network;
@@ -167,7 +167,7 @@ static int option_store(const struct option *o, const char *text, struct err *e)
 }
 
 static const struct option options[] = {
-    {"--public", "HOST[:PORT]", option_public, &arg.publics, NULL,
+    {"--public", "HOST[:PORT]", option_public, &arg.public_addresses, NULL,
         "where nodes reach this machine's UDP port; best first", .many = true},
     {"--listen", ":PORT", option_listen, &arg.listen, ":51820", "UDP port of WireGuard and relay",
         .min = 1},
@@ -310,7 +310,7 @@ static void tell_public(struct netlink *nl, const struct endpoint *at)
             text);
 }
 
-static void tell_publics(const struct hub_places *places)
+static void tell_public_addresses(const struct hub_places *places)
 {
     _cleanup_(netlink_close) struct netlink nl = NETLINK_NULL;
 
@@ -322,7 +322,7 @@ static void tell_publics(const struct hub_places *places)
 }
 
 /* Fills in the public endpoints: those of the command line, or else the default route's address. */
-static int find_publics(struct hub_places *ret, struct err *e)
+static int find_public_addresses(struct hub_places *ret, struct err *e)
 {
     uint16_t port = arg.listen.port;
     struct ip_addr own[2];
@@ -330,13 +330,13 @@ static int find_publics(struct hub_places *ret, struct err *e)
     int r = 0;
     unsigned n;
 
-    if (arg.publics.n > OBJECT_ENDPOINTS_MAX)
+    if (arg.public_addresses.n > OBJECT_ENDPOINTS_MAX)
         return err_set(
             e, -EINVAL, "--public is given for more than %d addresses", OBJECT_ENDPOINTS_MAX);
-    for (size_t i = 0; r == 0 && i < arg.publics.n; i++)
-        r = find_public(&ret->items[ret->n++], arg.publics.items[i], port, e);
+    for (size_t i = 0; r == 0 && i < arg.public_addresses.n; i++)
+        r = find_public(&ret->items[ret->n++], arg.public_addresses.items[i], port, e);
     if (r == 0 && ret->n > 0)
-        tell_publics(ret);
+        tell_public_addresses(ret);
     if (r != 0 || ret->n > 0)
         return r;
     n = resolve_own(own);
@@ -447,7 +447,7 @@ static void say_ready(const struct hub_config *config, struct hub *hub)
     char pin[HUB_PIN_TEXT_MAX];
 
     (void)printf("weft hub is up: UDP %s, API port %u, TLS pin %s, networks",
-        endpoint_format(&config->publics.items[0].at[0], text), hub_api_port(hub),
+        endpoint_format(&config->public_addresses.items[0].at[0], text), hub_api_port(hub),
         hub_pin(hub, pin));
     while ((net = hub_next_network(hub, net)))
         (void)printf(" %s (%s, %zu %s)", net->spec.meta.name,
@@ -483,9 +483,9 @@ static int run_hub(const struct hub_config *config)
 static int run_relay(void)
 {
     struct hub_places places = {.n = 0};
-    struct node_hub publics = {.n_endpoints = 0};
+    struct node_hub public_addresses = {.n_endpoints = 0};
     char interface[STATE_INTERFACE_MAX];
-    struct relay_only wish = {
+    struct relay_only wanted = {
         .token = arg.token,
         .name = arg.name,
         .state_dir = arg.state,
@@ -494,20 +494,20 @@ static int run_relay(void)
         .user = arg.user,
         .interface = interface,
         .listen_port = arg.listen.port,
-        .publics = publics.endpoints,
+        .public_addresses = public_addresses.endpoints,
     };
     struct err e = ERR_NULL;
     int r = 0;
 
     (void)signal(SIGPIPE, SIG_IGN);
     (void)snprintf(interface, sizeof(interface), "%.13s0", arg.prefix);
-    if (arg.publics.n > 0)
-        r = find_publics(&places, &e);
+    if (arg.public_addresses.n > 0)
+        r = find_public_addresses(&places, &e);
     if (r == 0)
-        hub_places_tell(&publics, &places, &(struct hub_places){.n = 0});
-    wish.n_publics = publics.n_endpoints;
+        hub_places_tell(&public_addresses, &places, &(struct hub_places){.n = 0});
+    wanted.n_public_addresses = public_addresses.n_endpoints;
     if (r == 0)
-        r = relay_only_run(&wish, &e);
+        r = relay_only_run(&wanted, &e);
     return r == 0 ? CMD_OK : cmd_fail(usage.command, "%s", err_text(&e));
 }
 
@@ -600,7 +600,7 @@ int cmd_hub_up(int argc, char **argv)
     r = arg.prices ? price_table_read(&prices, &table, arg.prices, &e) : 0;
     config.price_table = table;
     if (r == 0)
-        r = find_publics(&config.publics, &e);
+        r = find_public_addresses(&config.public_addresses, &e);
     if (r == 0)
         r = drop_privileges(&e);
     if (r != 0)

@@ -38,12 +38,12 @@ static const struct option_usage usage = {
     .notes = "It also works while the agent or the hub is away; what could not be done is said.",
 };
 
-static void print_farewell(const struct leave_result *f)
+static void print_leave_notice(const struct leave_result *f)
 {
     /* It lies in a directory of root's, where the agent could not remove it. */
     blocks_file_remove(arg.state_dir);
     (void)printf("Left the network %s; the interface %s is gone.\n", f->network, f->interface);
-    if (!f->has_told_hub)
+    if (!f->has_reported_hub)
         (void)printf(
             "The hub could not be told (%s): weft node rm removes the node there.\n", f->why);
     if (f->names_why[0] != '\0')
@@ -67,9 +67,10 @@ static void forget_names(struct leave_result *f)
         f->names_why[0] = '\0';
 }
 
-static void take_farewell(struct leave_result *f, const json_t *answer)
+static void take_leave_notice(struct leave_result *f, const json_t *answer)
 {
-    *f = (struct leave_result){.has_told_hub = json_is_true(json_object_get(answer, "hubTold"))};
+    *f =
+        (struct leave_result){.has_reported_hub = json_is_true(json_object_get(answer, "hubTold"))};
     take_text(f->network, sizeof(f->network), answer, "network");
     take_text(f->interface, sizeof(f->interface), answer, "interface");
     take_text(f->why, sizeof(f->why), answer, "why");
@@ -93,7 +94,7 @@ static void name_relay(struct err *e)
 
 int cmd_leave(int argc, char **argv)
 {
-    struct leave_result farewell;
+    struct leave_result leave_notice;
     struct err e = ERR_NULL;
     json_t *answer = NULL;
     int status;
@@ -103,15 +104,15 @@ int cmd_leave(int argc, char **argv)
         return status;
     r = agent_ask(arg.socket, "POST", "/v1/leave", LEAVE_TIMEOUT_MS, &answer, &e);
     if (r == 0) {
-        take_farewell(&farewell, answer);
+        take_leave_notice(&leave_notice, answer);
         json_decref(answer);
-        print_farewell(&farewell);
+        print_leave_notice(&leave_notice);
         return CMD_OK;
     }
     if (r == AGENT_ASK_E_NONE) {
         struct err why = e;
 
-        r = leave_network(arg.state_dir, arg.socket, &farewell, &e);
+        r = leave_network(arg.state_dir, arg.socket, &leave_notice, &e);
         /* An agent is there, so what it was asked says more than that its state is held. */
         if (r == -EBUSY)
             e = why;
@@ -124,6 +125,6 @@ int cmd_leave(int argc, char **argv)
     }
     if (r != 0)
         return cmd_fail("leave", "%s", err_text(&e));
-    print_farewell(&farewell);
+    print_leave_notice(&leave_notice);
     return CMD_OK;
 }

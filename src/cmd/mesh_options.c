@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "cmd/options.h"
-#include "hub/networks/publics.h"
+#include "hub/networks/public_addresses.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"

@@ -471,7 +471,7 @@ static struct {
     const char *public_key;
     struct option_list labels;
     struct subnets routes;
-    struct stock_wish wish;
+    struct stock_options wanted;
     bool new_key;
     bool qr;
     const char *png;
@@ -492,7 +492,7 @@ static const struct option add_options[] = {
         .many = true},
     OPTION_SUBNETS_ROUTE(add_arg.routes),
     {"--network", "NAME", option_name, &add_arg.network, "default", "where it is to be a member"},
-    STOCK_OPTIONS(add_arg.wish),
+    STOCK_OPTIONS(add_arg.wanted),
     {"--json", NULL, option_flag, &add_arg.json, NULL, "print JSON, with the file in it"},
     ADMIN_OPTIONS(add_arg.target),
     OPTIONS_END,
@@ -613,27 +613,27 @@ static struct winsize terminal_size(void)
 static int print_qr(const char *text)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    const struct winsize room = terminal_size();
+    const struct winsize space = terminal_size();
     struct err e = ERR_NULL;
     unsigned columns;
 
     if (qr_format(&out, text, strlen(text), &columns, &e) != 0)
         return cmd_fail(add_usage.command, "%s", err_text(&e));
-    if (room.ws_col > 0 && room.ws_col < columns)
+    if (space.ws_col > 0 && space.ws_col < columns)
         return cmd_fail(add_usage.command,
             "the QR code is %u columns wide, and this terminal has %u: --png FILE writes it as an "
             "image; or make the terminal wider or its letters smaller, or name fewer nodes with "
             "--peer",
-            columns, room.ws_col);
+            columns, space.ws_col);
     /* It is made of escape sequences. */
     if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) != 0)
         return cmd_fail(add_usage.command, "standard output does not take it");
-    if (room.ws_row > 0 && room.ws_row <= (columns + 1) / 2)
+    if (space.ws_row > 0 && space.ws_row <= (columns + 1) / 2)
         (void)fprintf(stderr,
             "The code has %u lines, and this terminal %u: make it higher or its letters smaller "
             "until all of the code is seen. (\"weft node rm %s\" and the same with --png FILE "
             "writes it as an image.)\n",
-            (columns + 1) / 2, room.ws_row, add_arg.name);
+            (columns + 1) / 2, space.ws_row, add_arg.name);
     return CMD_OK;
 }
 
@@ -689,7 +689,8 @@ static int print_added(const json_t *view, const struct key_pair *keys)
     int status;
 
     if (stock_take(&s, view, &e) == 0)
-        text = stock_format(&s, &add_arg.wish, is_new(keys) ? &keys->secret : NULL, is_code(), &e);
+        text =
+            stock_format(&s, &add_arg.wanted, is_new(keys) ? &keys->secret : NULL, is_code(), &e);
     if (!text)
         return cmd_fail(add_usage.command, "%s", err_text(&e));
     status = is_code()      ? print_code(text)
@@ -736,7 +737,7 @@ static int node_add(int argc, char **argv)
         status = add_node(&keys, labels);
     secret_wipe(&keys, sizeof(keys));
     option_list_deinit(&add_arg.labels);
-    option_list_deinit(&add_arg.wish.peers);
+    option_list_deinit(&add_arg.wanted.peers);
     return status;
 }
 

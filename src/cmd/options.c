@@ -334,10 +334,10 @@ int options_read(const struct option_usage *usage, int argc, char **argv, struct
 /* Prints @text, whose first line begins in HELP_COLUMN, broken at blanks before HELP_WIDTH. */
 static void print_wrapped(const char *text)
 {
-    size_t room = HELP_WIDTH - HELP_COLUMN;
+    size_t space = HELP_WIDTH - HELP_COLUMN;
 
-    while (strlen(text) > room) {
-        size_t len = room;
+    while (strlen(text) > space) {
+        size_t len = space;
 
         while (len > 0 && text[len] != ' ')
             len--;

@@ -128,7 +128,7 @@ static double read_size(const char **p)
     return value;
 }
 
-static int read_sizes(struct plan_wish *w, struct err *e)
+static int read_sizes(struct plan_options *w, struct err *e)
 {
     for (const char *p = arg.sync_bytes; p && *p != '\0';) {
         double size = read_size(&p);
@@ -154,14 +154,14 @@ static enum model_dtype dtype_of(const char *name)
     return MODEL_BF16;
 }
 
-static int read_wish(struct plan_wish *ret, struct err *e)
+static int read_wanted(struct plan_options *ret, struct err *e)
 {
-    struct plan_wish w = {.model = {.layers = (double)arg.layers,
-                              .hidden = (double)arg.hidden,
-                              .seq = (double)arg.seq,
-                              .batch = (double)arg.batch,
-                              .experts = (unsigned)arg.experts,
-                              .dtype = dtype_of(arg.dtype)},
+    struct plan_options w = {.model = {.layers = (double)arg.layers,
+                                 .hidden = (double)arg.hidden,
+                                 .seq = (double)arg.seq,
+                                 .batch = (double)arg.batch,
+                                 .experts = (unsigned)arg.experts,
+                                 .dtype = dtype_of(arg.dtype)},
         .gpu = model_gpu_find(arg.gpu),
         .gpus = (unsigned)arg.gpus,
         .share = (double)arg.share / 100,
@@ -222,20 +222,20 @@ static int read_prices(struct prices *ret, bool *ret_given, struct err *e)
 
 static int read_matrix(struct matrix *m, const char *path, struct err *e)
 {
-    struct matrix later = MATRIX_NULL;
+    struct matrix next = MATRIX_NULL;
     json_t *json = NULL;
     int r = json_file_read(&json, path, FILE_MAX, e);
 
-    if (r == 0 && (r = matrix_decode(&later, json, e)) < 0)
+    if (r == 0 && (r = matrix_decode(&next, json, e)) < 0)
         (void)err_prefix(e, "%.200s", path);
     json_decref(json);
     if (r == 0 && m->n > 0) {
-        r = matrix_replace(m, &later, e);
-        matrix_deinit(&later);
+        r = matrix_replace(m, &next, e);
+        matrix_deinit(&next);
         return r;
     }
     if (r == 0)
-        *m = later;
+        *m = next;
     return r;
 }
 
@@ -266,7 +266,7 @@ static int survey_all(struct measure *measure, struct matrix *m, struct err *e)
         return err_set(e, -EBUSY,
             "something uses the network, so nothing was measured; --force measures all the same");
     if (r == 0)
-        r = bench_run(&measure->survey, &measure->plan, &(struct bench_wish){0}, more, none);
+        r = bench_run(&measure->survey, &measure->plan, &(struct bench_options){0}, more, none);
     if (r == 0)
         r = bench_matrix(&measure->survey, more, m);
     return r == 0 ? 0 : err_set(e, r, "no memory for %zu members", measure->members.n);
@@ -332,21 +332,21 @@ int cmd_plan(int argc, char **argv)
     _cleanup_(matrix_deinit) struct matrix m = MATRIX_NULL;
     _cleanup_(plan_deinit) struct plan plan = PLAN_NULL;
     struct err e = ERR_NULL;
-    struct plan_wish wish;
+    struct plan_options wanted;
     int status;
     int r;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    if (read_wish(&wish, &e) < 0)
+    if (read_wanted(&wanted, &e) < 0)
         return cmd_refuse("plan", "%s", err_text(&e));
-    r = read_prices(&prices, &wish.prices_given, &e);
-    wish.prices = &prices;
+    r = read_prices(&prices, &wanted.prices_given, &e);
+    wanted.prices = &prices;
     if (r == 0)
         r = get_matrix(&m, &e);
     option_list_deinit(&arg.matrices);
     if (r == 0)
-        r = plan_make(&plan, &m, &wish, &e);
+        r = plan_make(&plan, &m, &wanted, &e);
     if (r != 0 && e.text[0] == '\0')
         return CMD_FAILED; /* the measuring has said why */
     return r == 0 ? print_plan(&plan) : cmd_fail("plan", "%s", err_text(&e));

@@ -82,7 +82,7 @@ static void take_own_limits(struct survey *s)
         facts_gather_limits(&s->nodes[0].facts);
 }
 
-static int judge(struct measure *m)
+static int assess(struct measure *m)
 {
     struct preflight_report report = PREFLIGHT_REPORT_NULL;
     struct preflight_input in = survey_input(&m->survey);
@@ -97,7 +97,7 @@ static int judge(struct measure *m)
         .gloo_ifname = getenv("GLOO_SOCKET_IFNAME"),
         .keeps_host_name = arg.plain || geteuid() != 0,
         .plain = arg.plain};
-    if (preflight_judge(&report, &in) < 0)
+    if (preflight_assess(&report, &in) < 0)
         return cmd_fail("preflight", "no memory for the report");
     status = print_report(&report, &in, elapsed);
     if (status == CMD_OK && report.level == PREFLIGHT_NO)
@@ -125,7 +125,7 @@ int cmd_preflight(int argc, char **argv)
         (void)fprintf(stderr, "\r\033[K");
     if (status == CMD_OK) {
         take_own_limits(&m.survey);
-        status = judge(&m);
+        status = assess(&m);
     }
     measure_close(&m);
     return status;

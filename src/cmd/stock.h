@@ -14,13 +14,13 @@ struct snapshot;
 struct x25519_secret;
 
 /** What a command was asked about the file. */
-struct stock_wish {
+struct stock_options {
     struct option_list peers; /* names: only these and the hub; none: all */
     const char *key_file;     /* where the node keeps its private key */
     uint64_t listen_port;     /* of the node; 0: any */
 };
 
-/* The rows of an option table that fill in a struct stock_wish. */
+/* The rows of an option table that fill in a struct stock_options. */
 #define STOCK_OPTIONS(w)                                                                           \
     {"--peer", "NODE", option_append, &(w).peers, NULL,                                            \
         "only this node, and the hub, are in the file", .many = true},                             \
@@ -49,5 +49,5 @@ int stock_take(struct snapshot *ret, const json_t *json, struct err *e);
  *
  * Return: gives it, free() it; NULL with words.
  */
-char *stock_format(struct snapshot *s, const struct stock_wish *wish,
+char *stock_format(struct snapshot *s, const struct stock_options *wanted,
     const struct x25519_secret *secret, bool is_compact, struct err *e);

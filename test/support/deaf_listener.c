@@ -11,7 +11,7 @@ static void on_node(void *ctx, struct model_node *node)
 
 static void on_node_removed(void *ctx, struct model_node *node)
 {
-    model_bury(node);
+    model_reap(node);
 }
 
 static void on_node_changed(void *ctx, struct model_node *node, const struct node *before)

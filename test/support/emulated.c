@@ -9,13 +9,13 @@
 static bool ask_others(char *ret, size_t size)
 {
     FILE *f = popen("uname -m", "re");
-    bool is_told;
+    bool is_reported;
 
     if (!f)
         return false;
-    is_told = fgets(ret, (int)size, f) != NULL;
+    is_reported = fgets(ret, (int)size, f) != NULL;
     (void)pclose(f);
-    ret[is_told ? strcspn(ret, "\n") : 0] = '\0';
+    ret[is_reported ? strcspn(ret, "\n") : 0] = '\0';
     return ret[0] != '\0';
 }
 

@@ -42,8 +42,8 @@ struct hub {
     unsigned n_values;       /* that it has used in this run */
     unsigned value[KEYS];    /* what it has seen last */
     uint64_t revision[KEYS]; /* of that */
-    unsigned told[KEYS];     /* by its watch */
-    uint64_t told_revision;
+    unsigned reported[KEYS]; /* by its watch */
+    uint64_t reported_revision;
     struct linear_op ops[STEPS];
     size_t n_ops;
     struct linear_hubs_figures figures;
@@ -73,16 +73,16 @@ static void on_change(void *ctx, const struct store_item *item)
     struct hub *h = ctx;
     char key[32];
 
-    if (!item || item->revision < h->told_revision) {
+    if (!item || item->revision < h->reported_revision) {
         (void)fprintf(stderr, "hub %u: its watch is told of %s after revision %llu\n", h->id,
-            item ? "an older change" : "a loss", (unsigned long long)h->told_revision);
+            item ? "an older change" : "a loss", (unsigned long long)h->reported_revision);
         abort();
     }
-    h->told_revision = item->revision;
+    h->reported_revision = item->revision;
     for (unsigned k = 0; k < KEYS; k++) {
         key_of(key, h->run, k);
         if (strcmp(key, item->key) == 0)
-            h->told[k] = (unsigned)strtoul(item->value, NULL, 10);
+            h->reported[k] = (unsigned)strtoul(item->value, NULL, 10);
     }
 }
 
@@ -199,7 +199,7 @@ static void check(struct hub *hubs, struct hub *reader, unsigned k, uint64_t see
         fail_msg("seed %llu, key %u: not linearizable", (unsigned long long)seed, k);
     }
     /* Who reads sees nothing that its own watch was not told. */
-    assert_int_equal(reader->told[k], reader->value[k]);
+    assert_int_equal(reader->reported[k], reader->value[k]);
 }
 
 static void do_run(struct hub *hubs, unsigned long run, uint64_t seed)
@@ -215,7 +215,7 @@ static void do_run(struct hub *hubs, unsigned long run, uint64_t seed)
         h->n_values = 0;
         memset(h->value, 0, sizeof(h->value));
         memset(h->revision, 0, sizeof(h->revision));
-        memset(h->told, 0, sizeof(h->told));
+        memset(h->reported, 0, sizeof(h->reported));
     }
     for (unsigned i = 0; i < LINEAR_HUBS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, act, &hubs[i]), 0);
@@ -235,7 +235,7 @@ static void begin_hub(struct hub *h, const struct linear_hubs_rules *rules)
     while (!(h->s = rules->open(rules->ctx, h->id)))
         pause_after(h, since);
     h->figures.n_begun++;
-    h->told_revision = 0;
+    h->reported_revision = 0;
     assert_int_equal(store_watch(h->s, "", store_revision(h->s) + 1, on_change, h, &h->w, &e), 0);
 }
 

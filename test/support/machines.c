@@ -137,12 +137,12 @@ void machines_read(struct fabric_facts *ret, const char *name)
 
 void machines_compare(const char *name, const char *suffix, const char *text)
 {
-    const char *wish = getenv("GOLDEN_REWRITE");
+    const char *wanted = getenv("GOLDEN_REWRITE");
     char path[MACHINES_PATH_MAX];
     FILE *f;
 
     file_of(path, name, suffix);
-    if (wish && wish[0] != '\0') {
+    if (wanted && wanted[0] != '\0') {
         f = fopen(path, "we");
         assert_true(f && fputs(text, f) >= 0 && fclose(f) == 0);
         return;

@@ -38,25 +38,25 @@ struct sample_data {
 struct sample_data sample_data(uint32_t receiver);
 struct wg_cookie_reply sample_cookie(uint32_t receiver);
 
-#define TWIN_NETWORKS_MAX 3
-#define TWIN_NODES_MAX    16
-#define TWIN_LEASES_MAX   64
+#define DUPLICATE_NETWORKS_MAX 3
+#define DUPLICATE_NODES_MAX    16
+#define DUPLICATE_LEASES_MAX   64
 
-struct twin_network {
+struct duplicate_network {
     bool is_there;
     struct x25519_public hub;
 };
 
-struct twin_node {
+struct duplicate_node {
     bool is_there;
     unsigned network;
     struct x25519_public key;
     struct endpoint remote; /* none: not known */
     uint64_t heard;         /* greater is later */
-    bool blocked[TWIN_NODES_MAX];
+    bool blocked[DUPLICATE_NODES_MAX];
 };
 
-struct twin_lease {
+struct duplicate_lease {
     bool is_there;
     bool is_established;
     unsigned from;
@@ -66,26 +66,27 @@ struct twin_lease {
     nsec_t until;
 };
 
-struct twin {
-    struct twin_network networks[TWIN_NETWORKS_MAX];
-    struct twin_node nodes[TWIN_NODES_MAX];
-    struct twin_lease leases[TWIN_LEASES_MAX];
+struct duplicate {
+    struct duplicate_network networks[DUPLICATE_NETWORKS_MAX];
+    struct duplicate_node nodes[DUPLICATE_NODES_MAX];
+    struct duplicate_lease leases[DUPLICATE_LEASES_MAX];
     uint64_t heard;           /* counts */
     unsigned leases_per_node; /* as the router's option */
     unsigned leases_max;      /* as the router's option */
 };
 
 /** The twin's verdict: as the router's, and to which node. */
-struct twin_verdict {
+struct duplicate_verdict {
     enum router_action action;
     enum drop_reason reason;
     unsigned to; /* of a forward */
 };
 
-void twin_node_add(struct twin *t, unsigned node, unsigned network, const struct x25519_public *k);
-void twin_node_remove(struct twin *t, unsigned node);
-void twin_node_set_address(struct twin *t, unsigned node, const struct endpoint *remote);
-void twin_edge_set_blocked(struct twin *t, unsigned a, unsigned b, bool blocked);
-void twin_expire(struct twin *t, nsec_t now);
-struct twin_verdict twin_route(
-    struct twin *t, const struct router_arrival *in, const uint8_t *msg, size_t len);
+void duplicate_node_add(
+    struct duplicate *t, unsigned node, unsigned network, const struct x25519_public *k);
+void duplicate_node_remove(struct duplicate *t, unsigned node);
+void duplicate_node_set_address(struct duplicate *t, unsigned node, const struct endpoint *remote);
+void duplicate_edge_set_blocked(struct duplicate *t, unsigned a, unsigned b, bool blocked);
+void duplicate_expire(struct duplicate *t, nsec_t now);
+struct duplicate_verdict duplicate_route(
+    struct duplicate *t, const struct router_arrival *in, const uint8_t *msg, size_t len);

@@ -83,8 +83,8 @@ void sample_hub_open(struct sample_hub *s)
         .store = s->store,
         .interface_prefix = "wt",
         .udp_port = 51820,
-        .publics.n = 1};
-    (void)hub_public_parse(&s->config.publics.items[0], "192.0.2.1", 51820, NULL);
+        .public_addresses.n = 1};
+    (void)hub_public_parse(&s->config.public_addresses.items[0], "192.0.2.1", 51820, NULL);
     if (hub_new(&s->hub, &s->loop, &s->config, NULL, &e) != 0)
         sample_hub_fail("a hub does not start: %s", err_text(&e));
     hub__start_loop(s->hub);
@@ -268,7 +268,7 @@ struct model_node *sample_hub_node(struct sample_hub *s, const char *name)
 void sample_hub_add_node(struct sample_hub *s, const char *name)
 {
     uint8_t key[32] = {[1] = (uint8_t)name[0], [2] = 1, [3] = (uint8_t)name[1]};
-    char text[BASE64_ROOM(32)];
+    char text[BASE64_SIZE(32)];
     char body[256];
 
     base64_encode(key, sizeof(key), text);

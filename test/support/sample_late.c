@@ -40,20 +40,20 @@ static void fail(struct store_job *job, int r, const char *words)
 /* The commit was done, and watches are told so in a later turn: by a job that nobody asked. */
 static void tell_later(struct late *l, struct store_job *job)
 {
-    struct store_job *told = store_job_new(STORE_JOB_COMMIT);
+    struct store_job *reported = store_job_new(STORE_JOB_COMMIT);
 
-    told->ops = job->ops;
-    told->n_ops = job->n_ops;
-    told->took_effect = job->took_effect;
-    told->asked_at = job->asked_at;
-    told->revision = job->revision;
+    reported->ops = job->ops;
+    reported->n_ops = job->n_ops;
+    reported->took_effect = job->took_effect;
+    reported->asked_at = job->asked_at;
+    reported->revision = job->revision;
     /* It has its answer already: see do_one(). */
-    told->limit = 1;
+    reported->limit = 1;
     job->ops = NULL;
     job->n_ops = 0;
     job->took_effect = NULL;
-    list_add(&l->jobs, &told->link);
-    store__add_pending(&l->base, told);
+    list_add(&l->jobs, &reported->link);
+    store__add_pending(&l->base, reported);
 }
 
 static void do_commit(struct late *l, struct store_job *job, bool is_lost)

@@ -11,7 +11,7 @@
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_hub.h"
 
-#define BODY_ROOM 16384
+#define BODY_SIZE 16384
 
 unsigned choices_below(struct choices *c, unsigned n)
 {

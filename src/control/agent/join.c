@@ -75,7 +75,7 @@ static json_t *encode_labels(const struct join_options *options)
 static json_t *encode_request(
     const struct join_options *options, const struct x25519_public *public, const char *name)
 {
-    char secret[BASE64_ROOM(sizeof(options->token->secret.b))];
+    char secret[BASE64_SIZE(sizeof(options->token->secret.b))];
     char key[X25519_BASE64_MAX];
     json_t *json;
 

@@ -174,9 +174,9 @@ static void tell_serving_hub(const struct state *st, struct leave_result *ret)
         return;
     }
     api = (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
-    ret->has_told_hub = leave_tell_hub(st, &st->snapshot, &api, &signer, &e) == 0;
+    ret->has_reported_hub = leave_tell_hub(st, &st->snapshot, &api, &signer, &e) == 0;
     secret_wipe(&signer, sizeof(signer));
-    if (!ret->has_told_hub)
+    if (!ret->has_reported_hub)
         (void)snprintf(ret->why, sizeof(ret->why), "%.*s", (int)sizeof(ret->why) - 1, err_text(&e));
 }
 

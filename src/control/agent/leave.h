@@ -73,8 +73,8 @@ int leave_by_token(const struct x25519_secret *secret, const struct token *token
 struct leave_result {
     char network[NAME_MAX_LEN + 1];
     char interface[STATE_INTERFACE_MAX];
-    bool has_told_hub; /* the hub has been told that the node leaves */
-    char why[256];     /* why it has not; "" if it has */
+    bool has_reported_hub; /* the hub has been told that the node leaves */
+    char why[256];         /* why it has not; "" if it has */
     char hosts_owner[HOSTS_OWNER_MAX];
     char names_why[256]; /* why the names are still in the hosts file; "" if they are not */
 };
@@ -85,7 +85,7 @@ struct leave_result {
  * What has been joined stays.
  *
  * @socket_path:	as for leave_network()
- * @ret:	its @has_told_hub and @why are not set
+ * @ret:	its @has_reported_hub and @why are not set
  *
  * Return: as leave_network().
  */

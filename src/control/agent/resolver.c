@@ -127,7 +127,7 @@ struct door {
     uv_tcp_t tcp;
     unsigned n_open; /* handles that are not closed yet */
     struct door *next;
-    char room[DNS_QUERY_MAX]; /* of the datagram that is being read */
+    char space[DNS_QUERY_MAX]; /* of the datagram that is being read */
 };
 
 /** A TCP connection. Freed when both handles are closed. */
@@ -142,7 +142,7 @@ struct connection {
     struct question *asked; /* borrowed: a question of it that is under way; NULL: none */
     bool is_writing;        /* an answer is on its way */
     size_t len;             /* bytes in @room */
-    uint8_t room[LENGTH_LEN + DNS_QUERY_MAX];
+    uint8_t space[LENGTH_LEN + DNS_QUERY_MAX];
     struct connection *next;
 };
 
@@ -398,11 +398,11 @@ static enum right right_of(
 
 /* ---- over UDP ------------------------------------------------------------------------------- */
 
-static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+static void on_space(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     struct door *d = handle->data;
 
-    *ret = uv_buf_init(d->room, sizeof(d->room));
+    *ret = uv_buf_init(d->space, sizeof(d->space));
 }
 
 static void on_datagram(
@@ -454,11 +454,11 @@ static void on_idle(uv_timer_t *timer)
     end_connection(timer->data);
 }
 
-static void on_connection_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+static void on_connection_space(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     struct connection *c = handle->data;
 
-    *ret = uv_buf_init((char *)c->room + c->len, (unsigned)(sizeof(c->room) - c->len));
+    *ret = uv_buf_init((char *)c->space + c->len, (unsigned)(sizeof(c->space) - c->len));
 }
 
 /* Does it wait, or has it ended, so that nothing is taken from it? */
@@ -474,7 +474,7 @@ static void take_queries(struct connection *c)
 
     while (!is_waiting(c) && c->len >= LENGTH_LEN) {
         uint8_t query[DNS_QUERY_MAX];
-        size_t len = be16_load(c->room);
+        size_t len = be16_load(c->space);
 
         if (len > sizeof(query)) {
             end_connection(c);
@@ -482,9 +482,9 @@ static void take_queries(struct connection *c)
         }
         if (c->len < LENGTH_LEN + len)
             return;
-        memcpy(query, c->room + LENGTH_LEN, len);
+        memcpy(query, c->space + LENGTH_LEN, len);
         c->len -= LENGTH_LEN + len;
-        memmove(c->room, c->room + LENGTH_LEN + len, c->len);
+        memmove(c->space, c->space + LENGTH_LEN + len, c->len);
         /* Whole queries alone keep a connection: not a byte now and then. */
         c->used_at = uv_now(&c->owner->loop);
         (void)uv_timer_again(&c->idle);
@@ -515,7 +515,7 @@ static void read_on(struct connection *c)
 {
     take_queries(c);
     if (!is_waiting(c))
-        (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_room, on_bytes);
+        (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_space, on_bytes);
 }
 
 /* Strangers are not even asked what they want, so that they use none of the others' room. */
@@ -530,7 +530,7 @@ static bool may_connect(const struct door *d, struct connection *c)
 
 /* Where an asker, or all of @c's side, have as many as they may, the one that was idle longest
  * gives way to @c. */
-static void make_room(const struct connection *c)
+static void make_space(const struct connection *c)
 {
     struct connection *oldest = NULL;
     struct connection *own_oldest = NULL;
@@ -579,8 +579,8 @@ static void on_connection(uv_stream_t *listener, int status)
         end_connection(c);
         return;
     }
-    make_room(c);
-    (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_room, on_bytes);
+    make_space(c);
+    (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_space, on_bytes);
 }
 
 /* ---- doors ---------------------------------------------------------------------------------- */
@@ -676,7 +676,7 @@ static int open_door(
     }
     if (x == 0) {
         (void)TAKE_FD(tcp);
-        x = uv_udp_recv_start(&d->udp, on_room, on_datagram);
+        x = uv_udp_recv_start(&d->udp, on_space, on_datagram);
     }
     if (x == 0)
         x = uv_listen((uv_stream_t *)&d->tcp, BACKLOG, on_connection);

@@ -235,7 +235,7 @@ static enum node_report_result hear(struct hub *h, const json_t *body)
     assert_true(strlen(bytes) <= 64u << 10);
     free(bytes);
     h->n_reports++;
-    if (edge_sequence_judge(&h->said, (uint64_t)json_integer_value(json_object_get(body, "run")),
+    if (edge_sequence_assess(&h->said, (uint64_t)json_integer_value(json_object_get(body, "run")),
             (uint64_t)json_integer_value(json_object_get(body, "number")),
             begins) == EDGE_TURN_AGAIN)
         return NODE_REPORT_AGAIN;

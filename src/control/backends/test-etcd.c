@@ -135,8 +135,8 @@ static void test_values(void **state)
 {
     static const struct etcd_value values[] = {{.text = "plain"}, {.text = ""},
         {.text = "\x01t1\n"},
-        {.text = "x", .ttl_seconds = UINT32_MAX, .is_untold = true, .revision = INT64_MAX},
-        {.text = "x", .is_untold = true}, {.text = "{}", .revision = 1}};
+        {.text = "x", .ttl_seconds = UINT32_MAX, .is_unwatched = true, .revision = INT64_MAX},
+        {.text = "x", .is_unwatched = true}, {.text = "{}", .revision = 1}};
 
     for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
         struct etcd_value v = values[i];
@@ -150,7 +150,7 @@ static void test_values(void **state)
         assert_int_equal(again.len, v.len);
         assert_memory_equal(again.text, v.text, v.len);
         assert_int_equal(again.ttl_seconds, v.ttl_seconds);
-        assert_int_equal(again.is_untold, v.is_untold);
+        assert_int_equal(again.is_unwatched, v.is_unwatched);
         assert_true(again.revision == v.revision);
         if (i < 2)
             assert_string_equal(raw, v.text);
@@ -171,11 +171,11 @@ static void test_two_hubs(void **state)
         .value = "1",
         .expect = STORE_EXPECT_ANY,
         .ttl_seconds = 30};
-    struct store_op untold = {.kind = STORE_OP_PUT,
+    struct store_op unwatched = {.kind = STORE_OP_PUT,
         .key = "u",
         .value = "1",
         .expect = STORE_EXPECT_ANY,
-        .is_untold = true};
+        .is_unwatched = true};
     struct store_watch *w = NULL;
     struct store_said said = {0};
 
@@ -185,7 +185,7 @@ static void test_two_hubs(void **state)
     assert_int_equal(put(b, "k", "b2", 1), 2);
     assert_int_equal(store_now_commit(a, &stale, 1, 0, NULL, NULL, &words), STORE_E_CONFLICT);
     assert_non_null(strstr(words.text, "\"k\""));
-    assert_int_equal(store_now_commit(a, &untold, 1, 0, NULL, NULL, &words), 0);
+    assert_int_equal(store_now_commit(a, &unwatched, 1, 0, NULL, NULL, &words), 0);
     assert_int_equal(store_now_commit(a, &lease, 1, 0, NULL, NULL, &words), 0);
     wait_said(b, &said, 3);
     assert_string_equal(said.text, "k=a1@1 k=b2@2 l=1@4");
@@ -293,18 +293,18 @@ static void test_large_commit(void **state)
     struct store *a = open_at(cluster, "/large/");
     struct store *b = open_at(cluster, "/large/");
     struct store_watch *w = NULL;
-    struct alike told = {.n = 0};
+    struct alike reported = {.n = 0};
     struct alike read = {.n = 0};
     uint64_t revision = 0;
 
-    assert_int_equal(store_watch(b, "", 1, told_alike, &told, &w, &words), 0);
+    assert_int_equal(store_watch(b, "", 1, told_alike, &reported, &w, &words), 0);
     assert_int_equal(put_many(a, "1", STORE_EXPECT_ABSENT, &revision), 0);
     /* The other one sees it whole, with one revision, which is what a commit may expect. */
     assert_int_equal(store_now_list(b, "m/", take_alike, &read, NULL, &words), 0);
     assert_int_equal(read.n, LARGE);
     assert_int_equal(read.revision, revision);
-    assert_int_equal(told.n, LARGE);
-    assert_int_equal(told.revision, revision);
+    assert_int_equal(reported.n, LARGE);
+    assert_int_equal(reported.revision, revision);
     store_watch_close(w);
     assert_int_equal(put_many(b, "2", STORE_EXPECT_ABSENT, NULL), STORE_E_CONFLICT);
     assert_int_equal(put_many(b, "2", revision, &revision), 0);

@@ -26,8 +26,8 @@
 #include "test/support/linear_hubs.h"
 
 struct scene {
-    struct linear_way *ways[LINEAR_HUBS]; /* owns; NULL: that hub asks the server itself */
-    char kubeconfigs[LINEAR_HUBS][64];    /* files of those that do not */
+    struct linear_way *endpoints[LINEAR_HUBS]; /* owns; NULL: that hub asks the server itself */
+    char kubeconfigs[LINEAR_HUBS][64];         /* files of those that do not */
 };
 
 static void write_kubeconfig(const char *path, const char *server)
@@ -46,19 +46,19 @@ static void write_kubeconfig(const char *path, const char *server)
 static void open_ways(struct scene *scene, const char *server, uint64_t seed)
 {
     for (unsigned i = 1; server && i < LINEAR_HUBS; i++) {
-        scene->ways[i] = linear_way_open(server, seed * LINEAR_HUBS + i, NULL);
+        scene->endpoints[i] = linear_way_open(server, seed * LINEAR_HUBS + i, NULL);
         (void)snprintf(scene->kubeconfigs[i], sizeof(scene->kubeconfigs[i]),
             "/tmp/weft-test-linear.%d.%u", (int)getpid(), i);
-        write_kubeconfig(scene->kubeconfigs[i], linear_way_server(scene->ways[i]));
+        write_kubeconfig(scene->kubeconfigs[i], linear_way_server(scene->endpoints[i]));
     }
 }
 
 static void close_ways(struct scene *scene, unsigned *n_requests, unsigned *n_answers)
 {
     for (unsigned i = 0; i < LINEAR_HUBS; i++) {
-        if (scene->ways[i])
+        if (scene->endpoints[i])
             (void)unlink(scene->kubeconfigs[i]);
-        scene->ways[i] = linear_way_close(scene->ways[i], n_requests, n_answers);
+        scene->endpoints[i] = linear_way_close(scene->endpoints[i], n_requests, n_answers);
     }
 }
 
@@ -70,13 +70,13 @@ static struct store *open_hub(void *ctx, unsigned id)
     char url[512];
 
     (void)snprintf(url, sizeof(url), "kubernetes:?namespace=linear&kubeconfig=%s",
-        scene->ways[id] ? scene->kubeconfigs[id] : getenv("WEFT_TEST_KUBECONFIG"));
+        scene->endpoints[id] ? scene->kubeconfigs[id] : getenv("WEFT_TEST_KUBECONFIG"));
     return store_open(&s, url, 0, &e) == 0 ? s : NULL;
 }
 
 static void test_runs(void **state)
 {
-    struct scene scene = {.ways = {NULL}};
+    struct scene scene = {.endpoints = {NULL}};
     const struct linear_hubs_rules rules = {.ctx = &scene, .open = open_hub, .reopen_every = 10};
     struct linear_hubs_figures figures;
     unsigned n_requests = 0;

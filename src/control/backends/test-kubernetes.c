@@ -36,7 +36,7 @@ static void test_entries(void **state)
             .value = "{\"x\":\"\\n\"}",
             .expect = 7,
             .ttl_seconds = 30,
-            .is_untold = true},
+            .is_unwatched = true},
         {.kind = STORE_OP_DELETE, .key = "c", .expect = STORE_EXPECT_ANY},
         {.kind = STORE_OP_CHECK, .key = "d", .expect = STORE_EXPECT_ABSENT},
     };
@@ -54,7 +54,7 @@ static void test_entries(void **state)
         assert_string_equal(back->ops[i].key, ops[i].key);
         assert_int_equal(back->ops[i].expect, ops[i].expect);
         assert_int_equal(back->ops[i].ttl_seconds, ops[i].ttl_seconds);
-        assert_int_equal(back->ops[i].is_untold, ops[i].is_untold);
+        assert_int_equal(back->ops[i].is_unwatched, ops[i].is_unwatched);
     }
     assert_string_equal(back->ops[0].value, ops[0].value);
     json_decref(json);
@@ -85,16 +85,16 @@ static void test_floors(void **state)
         "{\"layout\":1,\"first\":5,\"next\":4,\"parts\":0}",
         "{\"layout\":1,\"first\":1,\"next\":1,\"parts\":5000}",
         "{\"layout\":2,\"first\":1,\"next\":1,\"parts\":0}"};
-    struct kube_floor f = {.first = 3, .next = 9, .parts = 2};
-    struct kube_floor back = {0};
+    struct kube_minimum f = {.first = 3, .next = 9, .parts = 2};
+    struct kube_minimum back = {0};
     struct err e = ERR_NULL;
-    char *text = kube_floor_encode(&f);
+    char *text = kube_minimum_encode(&f);
 
-    assert_int_equal(kube_floor_decode(&back, text, &e), 0);
+    assert_int_equal(kube_minimum_decode(&back, text, &e), 0);
     assert_true(back.first == 3 && back.next == 9 && back.parts == 2);
     free(text);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        assert_int_equal(kube_floor_decode(&back, bad[i], &e), -EINVAL);
+        assert_int_equal(kube_minimum_decode(&back, bad[i], &e), -EINVAL);
     assert_non_null(strstr(err_text(&e), "newer"));
 }
 
@@ -115,16 +115,16 @@ static void test_leftovers(void **state)
         {"part-00000000000000aa-1-18446744073709551615-0", false},
         {"part-00000000000000aa-1-1-0x", false},
     };
-    struct kube_floor f = {.first = 513, .next = 1025, .parts = 1};
+    struct kube_minimum f = {.first = 513, .next = 1025, .parts = 1};
     char writer[KUBE_WRITER_MAX];
     char name[KUBE_RECORD_NAME_MAX];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (kube_is_leftover(names[i].name, &f) != names[i].is_one)
+        if (kube_is_orphan(names[i].name, &f) != names[i].is_one)
             fail_msg("%s", names[i].name);
     (void)kube_part_name(name, kube_writer(writer, UINT64_MAX, 7, 12), 3);
     assert_string_equal(name, "part-ffffffffffffffff-7-12-3");
-    assert_true(kube_is_leftover(name, &f));
+    assert_true(kube_is_orphan(name, &f));
 }
 
 static void test_cut(void **state)
@@ -238,7 +238,7 @@ static struct store *open_in(const char *namespace)
     return s;
 }
 
-static void on_told(void *ctx, const struct store_item *item)
+static void on_reported(void *ctx, const struct store_item *item)
 {
     struct counter *c = ctx;
 
@@ -291,7 +291,7 @@ static void test_two_hubs(void **state)
     long value = 0;
 
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(store_watch(c[i].s, "count", 1, on_told, &c[i], &c[i].w, &e), 0);
+        assert_int_equal(store_watch(c[i].s, "count", 1, on_reported, &c[i], &c[i].w, &e), 0);
     while (clock_now() < until)
         for (unsigned i = 0; i < 2; i++) {
             if (c[i].r != 1000)

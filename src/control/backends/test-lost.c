@@ -23,7 +23,7 @@ struct lossy {
     int r;             /* of the last commit */
     uint64_t revision; /* the last that a watch told of the key */
     uint64_t answered; /* the last that a commit was answered with */
-    char told[16];     /* the value that the watch told last */
+    char reported[16]; /* the value that the watch told last */
 };
 
 static void lossy_change(void *ctx, const struct store_item *item)
@@ -32,7 +32,7 @@ static void lossy_change(void *ctx, const struct store_item *item)
 
     assert_true(item->revision > l->revision);
     l->revision = item->revision;
-    (void)snprintf(l->told, sizeof(l->told), "%s", item->value);
+    (void)snprintf(l->reported, sizeof(l->reported), "%s", item->value);
 }
 
 static void lossy_done(void *ctx, const struct store_answer *a)
@@ -54,7 +54,7 @@ static int is_last(void *ctx, const struct store_item *item)
     const struct lossy *l = ctx;
 
     assert_int_equal(item->revision, l->revision);
-    assert_string_equal(item->value, l->told);
+    assert_string_equal(item->value, l->reported);
     return 0;
 }
 
@@ -78,7 +78,7 @@ static void test_lost_answers(void **state)
         store_wait(f->s);
         /* What was told is what is kept: this one if it was done, else the one before it. */
         if (l.r == 0 || l.r == -EIO)
-            assert_int_equal(strcmp(l.told, value) == 0, l.r == 0);
+            assert_int_equal(strcmp(l.reported, value) == 0, l.r == 0);
         n[l.r == 0 ? 0 : l.r == STORE_E_UNKNOWN ? 1 : 2]++;
     }
     sample_late_set_loss(f->s, 0);

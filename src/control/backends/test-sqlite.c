@@ -266,7 +266,7 @@ static void test_deletions_stay(void **state)
     struct store *s = open_store();
     uint64_t gone_at;
     struct deleted d;
-    size_t n_told = 0;
+    size_t n_reported = 0;
 
     assert_int_equal(store_now_commit(s, &op, 1, 0, NULL, NULL, &e), 0);
     op = (struct store_op){.kind = STORE_OP_DELETE, .key = "x", .expect = STORE_EXPECT_ANY};
@@ -281,9 +281,9 @@ static void test_deletions_stay(void **state)
         assert_int_equal(read_deleted(s).n, d.n);
     }
     /* What is not a deletion is not there any more. */
-    assert_int_equal(store_watch(s, "", gone_at, on_change, &n_told, &w, &e), 0);
+    assert_int_equal(store_watch(s, "", gone_at, on_change, &n_reported, &w, &e), 0);
     store_wait(s);
-    assert_int_equal(n_told, 1);
+    assert_int_equal(n_reported, 1);
     store_watch_close(w);
     write_bulk(s, STORE_OP_PUT, STORE_DELETED_MAX);
     write_bulk(s, STORE_OP_DELETE, STORE_DELETED_MAX + STORE_OPS_MAX);

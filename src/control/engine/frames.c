@@ -124,7 +124,7 @@ int engine_frames_open_socket(struct engine_frames **ret, const char *interface,
         return err_set(
             e, fd, "the engine's frame socket %s does not open: %s", path, strerror(-fd));
     }
-    socket_set_send_room(fd, FRAME_SOCKET_ROOM);
+    socket_set_send_buffer(fd, FRAME_SOCKET_BUFFER);
     *ef = (struct engine_frames){.ops = &socket_ops, .fd = fd};
     *ret = ef;
     return 0;

@@ -182,7 +182,7 @@ void libfabric_parse(struct libfabric *ret, const char *text);
 bool libfabric_ask(struct libfabric *ret);
 
 /**
- * libfabric_judge() - append a line for what does not fit together: a machine with EFA whose
+ * libfabric_assess() - append a line for what does not fit together: a machine with EFA whose
  * libfabric has no provider for it, or sees fewer devices than the kernel
  */
-void libfabric_judge(const struct libfabric *l, const struct fabric_facts *f, struct str *out);
+void libfabric_assess(const struct libfabric *l, const struct fabric_facts *f, struct str *out);

@@ -36,7 +36,7 @@ static void check_said(const struct libfabric *l, const char *wanted)
 {
     struct str out = STR_NULL;
 
-    libfabric_judge(l, &machine, &out);
+    libfabric_assess(l, &machine, &out);
     assert_string_equal(str_text(&out), wanted);
     str_deinit(&out);
 }

@@ -16,7 +16,7 @@
 #include "os/log.h"
 
 /* How long something that was removed keeps its session or interface; see changes.h. */
-#define BURY_AFTER (700 * NSEC_PER_MSEC)
+#define REAP_AFTER (700 * NSEC_PER_MSEC)
 
 void changes_init(struct changes *c, struct model *model, struct networks *networks,
     struct watcher *watcher, const struct hub_hooks *hooks, const char *interface_prefix)
@@ -33,8 +33,8 @@ void changes_init(struct changes *c, struct model *model, struct networks *netwo
 
 void changes_start_timer(struct changes *c, struct uv_loop_s *loop)
 {
-    (void)uv_timer_init(loop, &c->bury_timer);
-    c->bury_timer.data = c;
+    (void)uv_timer_init(loop, &c->reap_timer);
+    c->reap_timer.data = c;
     c->has_timer = true;
 }
 
@@ -128,12 +128,12 @@ static void tell_hooks_of_members(struct changes *c, struct model_network *net)
         tell_hooks_of_edges(c, model_node_at(net, i));
 }
 
-static void bury(struct changes *c, struct model_node *node)
+static void reap(struct changes *c, struct model_node *node)
 {
     if (node->net->is_up && is_member(node) && c->hooks.node_gone)
         c->hooks.node_gone(c->hooks.ctx, &node->pub);
     streams_end_node(node);
-    model_bury(node);
+    model_reap(node);
 }
 
 /* Stop answering the network's members, free its removed nodes, and end its data half. If the
@@ -144,14 +144,14 @@ static void take_down(struct changes *c, struct model_network *net)
     struct model_node *tmp;
 
     close_listeners(net);
-    jobs_close(&net->jobs, !list_is_empty(&net->bury));
-    list_foreach_safe(node, tmp, &net->buried, bury)
-        bury(c, node);
+    jobs_close(&net->jobs, !list_is_empty(&net->reap));
+    list_foreach_safe(node, tmp, &net->removed, reap)
+        reap(c, node);
     if (net->is_up && c->hooks.network_removed)
         c->hooks.network_removed(c->hooks.ctx, &net->pub);
     net->is_up = false;
-    if (!list_is_empty(&net->bury))
-        model_bury_network(net);
+    if (!list_is_empty(&net->reap))
+        model_reap_network(net);
 }
 
 static void cut_members(struct changes *c, struct model_network *net)
@@ -174,7 +174,7 @@ static void take_down_former(struct changes *c, const struct model_network *net)
     struct model_network *old;
     struct model_network *tmp;
 
-    list_foreach_safe(old, tmp, &c->model->buried, bury) {
+    list_foreach_safe(old, tmp, &c->model->removed, reap) {
         if (strcmp(old->pub.interface, net->pub.interface) == 0)
             take_down(c, old);
     }
@@ -228,22 +228,22 @@ static void on_network_changed(void *ctx, struct model_network *net)
 }
 
 /* Free the removed nodes whose time has come. Returns when the time of the next one comes. */
-static nsec_t bury_due(struct changes *c, struct model_network *net, nsec_t now)
+static nsec_t reap_due(struct changes *c, struct model_network *net, nsec_t now)
 {
     nsec_t next = NSEC_NEVER;
     struct model_node *node;
     struct model_node *tmp;
 
-    list_foreach_safe(node, tmp, &net->buried, bury) {
-        if (node->bury_at <= now)
-            bury(c, node);
+    list_foreach_safe(node, tmp, &net->removed, reap) {
+        if (node->reap_at <= now)
+            reap(c, node);
         else
-            next = nsec_min(next, node->bury_at);
+            next = nsec_min(next, node->reap_at);
     }
     return next;
 }
 
-static void on_bury(uv_timer_t *timer)
+static void on_reap(uv_timer_t *timer)
 {
     struct changes *c = timer->data;
     nsec_t now = clock_now();
@@ -252,23 +252,23 @@ static void on_bury(uv_timer_t *timer)
     struct model_network *tmp;
 
     for (size_t i = 0; i < c->model->networks.n; i++)
-        next = nsec_min(next, bury_due(c, model_network_at(c->model, i), now));
-    list_foreach_safe(net, tmp, &c->model->buried, bury) {
-        if (net->bury_at <= now)
+        next = nsec_min(next, reap_due(c, model_network_at(c->model, i), now));
+    list_foreach_safe(net, tmp, &c->model->removed, reap) {
+        if (net->reap_at <= now)
             take_down(c, net);
         else
-            next = nsec_min(next, net->bury_at);
+            next = nsec_min(next, net->reap_at);
     }
     if (next != NSEC_NEVER)
-        (void)uv_timer_start(timer, on_bury, (uint64_t)((next - now) / NSEC_PER_MSEC) + 1, 0);
+        (void)uv_timer_start(timer, on_reap, (uint64_t)((next - now) / NSEC_PER_MSEC) + 1, 0);
 }
 
 /* Something was removed at @now: let the timer run. Returns when that is to be freed. */
 static nsec_t begin_burial(struct changes *c, nsec_t now)
 {
-    if (!uv_is_active((uv_handle_t *)&c->bury_timer))
-        (void)uv_timer_start(&c->bury_timer, on_bury, (uint64_t)(BURY_AFTER / NSEC_PER_MSEC), 0);
-    return now + BURY_AFTER;
+    if (!uv_is_active((uv_handle_t *)&c->reap_timer))
+        (void)uv_timer_start(&c->reap_timer, on_reap, (uint64_t)(REAP_AFTER / NSEC_PER_MSEC), 0);
+    return now + REAP_AFTER;
 }
 
 static void on_network_removed(void *ctx, struct model_network *net)
@@ -278,21 +278,21 @@ static void on_network_removed(void *ctx, struct model_network *net)
     networks_forget(c->networks, net->pub.spec.meta.name);
     if (c->events)
         edge_events_forget(c->events, net->pub.spec.meta.name);
-    net->bury_at = begin_burial(ctx, clock_now());
+    net->reap_at = begin_burial(ctx, clock_now());
 }
 
 /* Free removed nodes whose key or address @node has: the data half knows each of them only once. */
-static void bury_former_owners(struct changes *c, const struct model_node *node)
+static void reap_former_owners(struct changes *c, const struct model_node *node)
 {
     const struct node *spec = &node->pub.spec;
     struct model_node *old;
     struct model_node *tmp;
 
-    list_foreach_safe(old, tmp, &node->net->buried, bury) {
+    list_foreach_safe(old, tmp, &node->net->removed, reap) {
         if (x25519_public_equal(&old->pub.spec.key, &spec->key) ||
             ip_addr_equal(&old->pub.spec.address4, &spec->address4) ||
             ip_addr_equal(&old->pub.spec.address6, &spec->address6))
-            bury(c, old);
+            reap(c, old);
     }
 }
 
@@ -304,7 +304,7 @@ static void on_node_added(void *ctx, struct model_node *node)
         return;
     let_come(node->net, &node->pub.spec.address4, is_member(node));
     let_come(node->net, &node->pub.spec.address6, is_member(node));
-    bury_former_owners(c, node);
+    reap_former_owners(c, node);
     if (model_is_self(node) && !node->net->is_up)
         changes_bring_up(c, node->net);
     if (node->net->is_up && is_member(node)) {
@@ -371,7 +371,7 @@ static void delete_record(struct changes *c, enum record_kind kind, const struct
 
 /* Delete what the store still has of a removed node, or the next node of that name would have it.
  * Usually that went in the same commit; what was on its way to the store then is left. */
-static void delete_leftovers(struct changes *c, struct model_node *node, nsec_t now)
+static void delete_orphans(struct changes *c, struct model_node *node, nsec_t now)
 {
     struct model_network *net = node->net;
     const char *name = node->pub.spec.meta.name;
@@ -421,11 +421,11 @@ static void on_node_removed(void *ctx, struct model_node *node)
     jobs_end_member(&node->net->jobs, &node->pub.spec.address4);
     jobs_end_member(&node->net->jobs, &node->pub.spec.address6);
     if (!node->net->leaving)
-        delete_leftovers(c, node, now);
+        delete_orphans(c, node, now);
     if (!node->leaving && !node->net->leaving)
         log_info("node \"%s\" of network \"%s\" is removed: %s", node->pub.spec.meta.name,
             node->net->pub.spec.meta.name, reason);
-    node->bury_at = begin_burial(c, now);
+    node->reap_at = begin_burial(c, now);
     if (strcmp(node->pub.spec.meta.name, c->model->self) == 0 && !node->net->leaving)
         retire(c, node->net);
 }
@@ -498,8 +498,8 @@ void changes_stop(struct changes *c)
         cut_members(c, net);
         take_down(c, net);
     }
-    list_foreach_safe(net, tmp, &c->model->buried, bury)
+    list_foreach_safe(net, tmp, &c->model->removed, reap)
         take_down(c, net);
     c->is_running = false;
-    uv_close((uv_handle_t *)&c->bury_timer, NULL);
+    uv_close((uv_handle_t *)&c->reap_timer, NULL);
 }

@@ -43,8 +43,8 @@ struct changes {
     struct edge_events *events;   /* pins: forgotten with their network; NULL: there are none */
 
     bool is_running;       /* the data half and the watches are told; false while the hub starts */
-    bool has_timer;        /* @bury_timer is in the loop */
-    uv_timer_t bury_timer; /* when removed nodes have been told for long enough */
+    bool has_timer;        /* @reap_timer is in the loop */
+    uv_timer_t reap_timer; /* when removed nodes have been told for long enough */
 };
 
 /**

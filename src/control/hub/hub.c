@@ -68,8 +68,9 @@ static void on_tick(uv_timer_t *timer)
 
     presence_tick(&hub->presence, now, clock_wall_s());
     reports_look(&hub->reports, now, clock_wall_s());
-    if ((publics_tick(&hub->publics, now) || hub->networks.refresh_failure.code != 0 ||
-            twin_has_left(&hub->owners.twin, now)) &&
+    if ((public_addresses_tick(&hub->public_addresses, now) ||
+            hub->networks.refresh_failure.code != 0 ||
+            duplicate_has_left(&hub->owners.duplicate, now)) &&
         networks_refresh(&hub->networks, now, &e) != 0)
         log_warning("nodes are not told where this hub is now: %s", err_text(&e));
     (void)networks_join(&hub->networks, now);
@@ -86,7 +87,7 @@ static void on_tick(uv_timer_t *timer)
     owners_tick(&hub->owners, now);
     if (owners_failure(&hub->owners))
         uv_stop(hub->loop);
-    leftovers_tick(&hub->leftovers, now);
+    orphans_tick(&hub->orphans, now);
     serve_jobs(hub, now);
     jobs_tick(hub->jobs, now);
     streams_tick(&hub->streams, now);
@@ -179,7 +180,7 @@ static void lend_parts(struct hub *hub)
         .admins = &hub->admins,
         .networks = &hub->networks,
         .owners = &hub->owners,
-        .publics = &hub->publics,
+        .public_addresses = &hub->public_addresses,
         .streams = &hub->streams,
         .rng = hub->rng,
         .udp_port = hub->config.udp_port};
@@ -194,8 +195,8 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
 
     changes_init(
         &hub->changes, &hub->model, &hub->networks, &hub->watcher, hooks, config->interface_prefix);
-    networks_init(
-        &hub->networks, &hub->disk, &hub->model, &hub->publics, config->state_dir, &hub->rng);
+    networks_init(&hub->networks, &hub->disk, &hub->model, &hub->public_addresses,
+        config->state_dir, &hub->rng);
     hub->networks.tls_pin = &hub->identity.pin;
     model_init(&hub->model, hub->store, &listener, rng_u64(&hub->rng));
     if (config->name)
@@ -217,7 +218,7 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
     admin_tokens_init(&hub->admins, &hub->model, &hub->rng);
     owners_init(&hub->owners, &hub->model, clock_now);
-    leftovers_init(&hub->leftovers, &hub->owners);
+    orphans_init(&hub->orphans, &hub->owners);
     streams_init(&hub->streams, hub->loop, config->udp_port);
     hub->streams.on_open = on_stream;
     hub->streams.ctx = hub;
@@ -274,14 +275,15 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
         return err_set(e, -ENOMEM, "no memory for a hub");
     }
     hub->config = *config;
-    hub->publics.here = config->publics;
+    hub->public_addresses.here = config->public_addresses;
     hub->loop = loop;
     hub->rng = rng_kernel();
     r = config->price_table ? prices_decode(&hub->prices, config->price_table, e) : 0;
     if (r == 0)
         r = open_files(hub, e);
     if (r == 0)
-        publics_load(&hub->publics, path_of(hub, path, "move.json"), config->udp_port);
+        public_addresses_load(
+            &hub->public_addresses, path_of(hub, path, "move.json"), config->udp_port);
     hub->store = config->store;
     if (r == 0 && !hub->store)
         r = store_open(&hub->store, config->store_url, clock_now(), e);
@@ -597,7 +599,7 @@ struct hub *hub_free(struct hub *hub)
     resources_free(hub->resources);
     networks_deinit(&hub->networks);
     jobs_free(hub->jobs);
-    publics_deinit(&hub->publics);
+    public_addresses_deinit(&hub->public_addresses);
     enrol_deinit(&hub->enrol);
     spending_deinit(&hub->spending);
     traffic_book_deinit(&hub->traffic);
@@ -623,7 +625,7 @@ uint16_t hub_api_port(const struct hub *hub)
 
 const char *hub_pin(const struct hub *hub, char buf[static HUB_PIN_TEXT_MAX])
 {
-    _Static_assert(BASE64_ROOM(sizeof(hub->identity.pin.b)) == HUB_PIN_TEXT_MAX, "it fits");
+    _Static_assert(BASE64_SIZE(sizeof(hub->identity.pin.b)) == HUB_PIN_TEXT_MAX, "it fits");
     base64_encode(hub->identity.pin.b, sizeof(hub->identity.pin.b), buf);
     return buf;
 }

@@ -6,7 +6,7 @@
  * has threads of its own (devices, relay) hands over to them inside a hook.
  *
  * Theory of operation. The store is the truth, and nobody waits for it. A
- * handler checks, hands a commit to the store, and returns (later.h). When the
+ * handler checks, hands a commit to the store, and returns (reply.h). When the
  * commit is on the disk the store tells its watch, which takes the change into
  * the model below; that is the only place where the model changes, so a change
  * made by another hub on the same store takes the same way as our own. Each
@@ -22,7 +22,7 @@
 
 #include "base/addr.h"
 #include "hub/model/hub_hooks.h"
-#include "hub/networks/publics.h"
+#include "hub/networks/public_addresses.h"
 
 struct err;
 struct hub;
@@ -43,7 +43,8 @@ struct hub_config {
     uint16_t udp_port;                /* where WireGuard and the relay listen */
     const char *const *options; /* lent to hub_new(): the command line, for backups; NULL: none */
     size_t n_options;
-    struct hub_places publics; /* where nodes reach @udp_port, at least one, with endpoints */
+    struct hub_places
+        public_addresses; /* where nodes reach @udp_port, at least one, with endpoints */
 };
 
 /** hub_check_name() - may a hub be called that? 0, or -EINVAL with words. */

@@ -19,7 +19,7 @@
 #include "hub/model/model.h"
 #include "hub/networks/disk_work.h"
 #include "hub/networks/networks.h"
-#include "hub/networks/publics.h"
+#include "hub/networks/public_addresses.h"
 #include "hub/owner/owners.h"
 #include "hub/resources/resources.h"
 #include "hub/store_lag.h"
@@ -33,14 +33,14 @@
 #include "store/store.h"
 
 struct hub {
-    struct hub_config config;    /* borrows its texts */
-    uv_loop_t *loop;             /* pins */
-    struct rng rng;              /* the kernel's */
-    struct store *store;         /* owns */
-    struct disk_works disk;      /* what waits for the disk beside the store */
-    struct publics publics;      /* where nodes reach it */
-    struct model model;          /* what is in the store */
-    struct networks networks;    /* made and removed */
+    struct hub_config config;                 /* borrows its texts */
+    uv_loop_t *loop;                          /* pins */
+    struct rng rng;                           /* the kernel's */
+    struct store *store;                      /* owns */
+    struct disk_works disk;                   /* what waits for the disk beside the store */
+    struct public_addresses public_addresses; /* where nodes reach it */
+    struct model model;                       /* what is in the store */
+    struct networks networks;                 /* made and removed */
     struct changes changes;      /* what each change of the model leads to; has the data half */
     struct reports reports;      /* what nodes report */
     struct traffic_book traffic; /* what nodes have moved */
@@ -55,7 +55,7 @@ struct hub {
     struct audit audit;          /* who changed what */
     struct admin_tokens admins;  /* who administers from afar */
     struct owners owners;        /* which hub serves jobs */
-    struct leftovers leftovers;  /* what removed networks have left */
+    struct orphans orphans;      /* what removed networks have left */
     struct jobs *jobs;           /* owns */
     struct handlers handlers;    /* what answers the API's calls */
     struct server *server;       /* owns */

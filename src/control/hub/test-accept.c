@@ -169,7 +169,7 @@ static void test_a_removed_network_has_no_hub(void **state)
     sample_hub_make_dir(&s, false);
     sample_hub_open(&s);
     (void)hub_public_parse(&next.items[0], "192.0.2.9", 51820, NULL);
-    publics_set_next(&s.hub->publics, &next);
+    public_addresses_set_next(&s.hub->public_addresses, &next);
     net = model_find_network(&s.hub->model, "default");
     before = model_find_node(net, "hub")->pub.spec.meta.resource_version;
     net->leaving = "a test removes it";
@@ -227,12 +227,12 @@ static void test_one_move_at_a_time(void **state)
     assert_int_equal(statuses[1], 409);
     (void)snprintf(path, sizeof(path), "%s/move.json", s.dir);
     assert_int_equal(access(path, F_OK), 0);
-    assert_int_equal(s.hub->publics.next.n, 1);
+    assert_int_equal(s.hub->public_addresses.next.n, 1);
     assert_int_equal(
         sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "PUT", "/v1/move", "{\"public\":[]}", NULL),
         200);
     assert_int_equal(access(path, F_OK), -1);
-    assert_int_equal(s.hub->publics.next.n, 0);
+    assert_int_equal(s.hub->public_addresses.next.n, 0);
     sample_hub_close(&s);
     sample_hub_remove_dir(&s);
 }
@@ -252,7 +252,7 @@ static void do_one(struct sample_hub *s, const char *method, const char *path, c
 
 static void do_something(struct sample_hub *s, unsigned i, unsigned counts[3])
 {
-    char key[BASE64_ROOM(32)];
+    char key[BASE64_SIZE(32)];
     uint8_t bytes[32] = {[1] = (uint8_t)i, [2] = (uint8_t)(i >> 8), [3] = 1};
     char path[256];
     char body[512];

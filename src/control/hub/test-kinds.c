@@ -29,7 +29,7 @@ static struct model_network *network(struct sample_hub *s)
 static void add_node(struct sample_hub *s, const char *name)
 {
     uint8_t key[32] = {[1] = (uint8_t)name[0], [2] = 1};
-    char text[BASE64_ROOM(32)];
+    char text[BASE64_SIZE(32)];
     char body[256];
 
     base64_encode(key, sizeof(key), text);
@@ -250,8 +250,8 @@ static void on_broken(void *ctx, const char *key, const struct err *e)
 /* Another model of the same store, as after a start. */
 static void test_loads_again(void **state)
 {
-    unsigned n_told = 0;
-    const struct model_listener listener = {.ctx = &n_told,
+    unsigned n_reported = 0;
+    const struct model_listener listener = {.ctx = &n_reported,
         .network_key = no_key,
         .network_added = on_network,
         .node_added = on_node,
@@ -267,7 +267,7 @@ static void test_loads_again(void **state)
     assert_int_equal(put(&s, "x", "a", 0), 200);
     model_init(&model, s.hub->store, &listener, 1);
     assert_int_equal(model_load(&model, &e), 0);
-    assert_int_equal(n_told, 1);
+    assert_int_equal(n_reported, 1);
     o = model_find_object(model_find_network(&model, "default"), &notice_kind, "x");
     assert_non_null(o);
     assert_string_equal(notice_of(&o->object)->nodes[0], "a");

@@ -96,7 +96,7 @@ static void finish_connecting(struct coordinator *c, nsec_t deadline)
 }
 
 /* Gives SESSION @o once more, with proofs, to those who want one. @proven: room for all of them. */
-static int give_proven(struct coordinator *c, const struct coordinator_ways *ways,
+static int give_proven(struct coordinator *c, const struct coordinator_hooks *hooks,
     const struct order *o, struct order *proven, nsec_t deadline)
 {
     _cleanup_(freep) const struct order **orders = calloc(c->n + 1, sizeof(*orders));
@@ -109,9 +109,9 @@ static int give_proven(struct coordinator *c, const struct coordinator_ways *way
         return -ENOMEM;
     for (size_t i = 0; i < c->n; i++)
         n += c->items[i].fd >= 0 && c->items[i].has_challenge;
-    if (n == 0 || !ways->prove)
+    if (n == 0 || !hooks->prove)
         return 0;
-    if (ways->prove(ways->ctx, o, c->items, c->n, proofs, has, &e) != 0) {
+    if (hooks->prove(hooks->ctx, o, c->items, c->n, proofs, has, &e) != 0) {
         for (size_t i = 0; i < c->n; i++)
             if (c->items[i].has_challenge)
                 lose_link(&c->items[i], err_text(&e));
@@ -130,7 +130,7 @@ static int give_proven(struct coordinator *c, const struct coordinator_ways *way
 }
 
 int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, size_t n,
-    const struct coordinator_ways *ways, const struct order *o, nsec_t deadline)
+    const struct coordinator_hooks *hooks, const struct order *o, nsec_t deadline)
 {
     _cleanup_(freep) const struct order **orders = calloc(n + 1, sizeof(*orders));
     _cleanup_(freep) struct order *proven = calloc(n + 1, sizeof(*proven));
@@ -144,12 +144,12 @@ int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, siz
         return -ENOMEM;
     }
     for (size_t i = 0; i < n; i++) {
-        bool is_own = ways->socket_path && ip_addr_equal(&addresses[i], &ways->own);
+        bool is_own = hooks->socket_path && ip_addr_equal(&addresses[i], &hooks->own);
         struct err e = ERR_NULL;
 
         c->items[i].address = addresses[i];
-        c->items[i].fd = is_own ? open_local(ways->socket_path, &e)
-                                : open_remote(&addresses[i], ways->port, ways->interface, &e);
+        c->items[i].fd = is_own ? open_local(hooks->socket_path, &e)
+                                : open_remote(&addresses[i], hooks->port, hooks->interface, &e);
         if (c->items[i].fd < 0)
             lose_link(&c->items[i], err_text(&e));
         orders[i] = o;
@@ -157,7 +157,7 @@ int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, siz
     finish_connecting(c, deadline);
     /* A member that has used up the time of connecting leaves the others theirs to answer. */
     coordinator_ask(c, orders, clock_now() + time);
-    r = give_proven(c, ways, o, proven, clock_now() + time);
+    r = give_proven(c, hooks, o, proven, clock_now() + time);
     for (size_t i = 0; i < n; i++)
         if (!c->items[i].answer)
             close_link(&c->items[i]);

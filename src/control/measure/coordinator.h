@@ -44,7 +44,7 @@ typedef int (*coordinator_prove_fn)(void *ctx, const struct order *session,
     struct err *e);
 
 /** How the members are reached, and how orders are proven to them. All pointers are borrowed. */
-struct coordinator_ways {
+struct coordinator_hooks {
     struct ip_addr own;      /* this node's address */
     const char *socket_path; /* of this machine's measuring service, asked in place of @own; NULL:
                                 this machine is asked over the network like the others */
@@ -60,7 +60,10 @@ struct coordinator {
     struct session_id id; /* of the session that the members are in */
 };
 
-#define COORDINATOR_NULL {0}
+#define COORDINATOR_NULL                                                                           \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** coordinator_deinit() - close all connections, which ends the session everywhere; idempotent. */
 void coordinator_deinit(struct coordinator *c);
@@ -78,7 +81,7 @@ void coordinator_deinit(struct coordinator *c);
  * Return: 0 or -ENOMEM.
  */
 int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, size_t n,
-    const struct coordinator_ways *ways, const struct order *o, nsec_t deadline);
+    const struct coordinator_hooks *hooks, const struct order *o, nsec_t deadline);
 
 /**
  * coordinator_ask() - give orders, and wait for the answers

@@ -471,32 +471,32 @@ static int prove_nothing(void *ctx, const struct order *o, const struct coordina
 }
 
 /* Of the first member, who proves its orders. */
-static struct coordinator_ways ways_of(const struct world *w)
+static struct coordinator_hooks ways_of(const struct world *w)
 {
     static unsigned first = 1;
 
-    return (struct coordinator_ways){
+    return (struct coordinator_hooks){
         .own = loopback(1), .port = w->port, .prove = prove_all, .ctx = &first};
 }
 
 static void test_what_is_not_proven_is_told(void **state)
 {
     const struct ip_addr members[] = {loopback(1), loopback(2)};
-    struct coordinator_ways ways;
+    struct coordinator_hooks hooks;
     struct coordinator c;
     struct world w;
 
     begin(&w, 2);
-    ways = ways_of(&w);
-    ways.prove = NULL; /* as a version of before */
-    assert_int_equal(coordinator_open(&c, members, 2, &ways, &session, clock_now() + PATIENCE), 0);
+    hooks = ways_of(&w);
+    hooks.prove = NULL; /* as a version of before */
+    assert_int_equal(coordinator_open(&c, members, 2, &hooks, &session, clock_now() + PATIENCE), 0);
     for (size_t i = 0; i < 2; i++) {
         assert_false(coordinator_has(&c, i));
         assert_non_null(strstr(c.items[i].why, "has to be proven with the node's key"));
     }
     coordinator_deinit(&c);
-    ways.prove = prove_nothing;
-    assert_int_equal(coordinator_open(&c, members, 2, &ways, &session, clock_now() + PATIENCE), 0);
+    hooks.prove = prove_nothing;
+    assert_int_equal(coordinator_open(&c, members, 2, &hooks, &session, clock_now() + PATIENCE), 0);
     assert_false(coordinator_has(&c, 0));
     assert_string_equal(c.items[1].why, "there is no agent");
     coordinator_deinit(&c);
@@ -507,13 +507,13 @@ static void test_a_member_that_is_away_keeps_its_place(void **state)
 {
     const struct ip_addr members[] = {loopback(1), loopback(4), loopback(2)};
     const struct order *orders[] = {&heard, &heard, NULL};
-    struct coordinator_ways ways;
+    struct coordinator_hooks hooks;
     struct coordinator c;
     struct world w;
 
     begin(&w, 2);
-    ways = ways_of(&w);
-    assert_int_equal(coordinator_open(&c, members, 3, &ways, &session, clock_now() + PATIENCE), 0);
+    hooks = ways_of(&w);
+    assert_int_equal(coordinator_open(&c, members, 3, &hooks, &session, clock_now() + PATIENCE), 0);
     assert_int_equal(c.n, 3);
     assert_true(coordinator_has(&c, 0) && coordinator_has(&c, 2));
     assert_false(coordinator_has(&c, 1));
@@ -533,15 +533,15 @@ static void test_a_refusal_is_no_answer(void **state)
     const struct ip_addr members[] = {loopback(1)};
     struct order o = bad;
     const struct order *orders[] = {&o};
-    struct coordinator_ways ways;
+    struct coordinator_hooks hooks;
     struct coordinator c;
     struct coordinator late;
     struct world w;
 
     begin(&w, 1);
     o.peer = loopback(3);
-    ways = ways_of(&w);
-    assert_int_equal(coordinator_open(&c, members, 1, &ways, &session, clock_now() + PATIENCE), 0);
+    hooks = ways_of(&w);
+    assert_int_equal(coordinator_open(&c, members, 1, &hooks, &session, clock_now() + PATIENCE), 0);
     coordinator_ask(&c, orders, clock_now() + PATIENCE);
     assert_null(c.items[0].answer);
     assert_non_null(strstr(c.items[0].why, "no other member"));
@@ -553,7 +553,7 @@ static void test_a_refusal_is_no_answer(void **state)
     assert_string_equal(c.items[0].why, "");
     /* One that is refused its session is not held. */
     assert_int_equal(
-        coordinator_open(&late, members, 1, &ways, &session, clock_now() + PATIENCE), 0);
+        coordinator_open(&late, members, 1, &hooks, &session, clock_now() + PATIENCE), 0);
     assert_false(coordinator_has(&late, 0));
     assert_non_null(strstr(late.items[0].why, "it measures for one"));
     coordinator_deinit(&late);

@@ -16,16 +16,16 @@
 /* A round trip that differs by less is the same, us. */
 #define RTT_LEAST 5000u
 
-enum told_state {
-    TOLD_NO,         /* the hub may not have it */
-    TOLD_ON_ITS_WAY, /* in the report that has no answer yet */
-    TOLD_YES,
+enum reported_state {
+    REPORTED_NO,         /* the hub may not have it */
+    REPORTED_ON_ITS_WAY, /* in the report that has no answer yet */
+    REPORTED_YES,
 };
 
 /** What was reported last of one edge. */
-struct probe_told {
+struct probe_reported {
     struct probe_edge edge;
-    enum told_state state;
+    enum reported_state state;
     bool is_gone; /* that the edge is no more */
 };
 
@@ -36,7 +36,7 @@ void probe_report_init(struct probe_report *pr, uint64_t run)
 
 void probe_report_deinit(struct probe_report *pr)
 {
-    free(pr->told);
+    free(pr->reported);
     *pr = (struct probe_report){0};
 }
 
@@ -59,56 +59,57 @@ static bool is_same(const struct edge_probed *a, const struct edge_probed *b)
 struct making {
     json_t *edges;
     size_t n_edges;
-    struct probe_told *next; /* replaces what was told; it has room for all */
+    struct probe_reported *next; /* replaces what was told; it has room for all */
     size_t n_next;
     bool has_more;
 };
 
-static void keep(struct making *m, const struct probe_told *told)
+static void keep(struct making *m, const struct probe_reported *reported)
 {
-    m->next[m->n_next++] = *told;
+    m->next[m->n_next++] = *reported;
 }
 
-static void say(struct making *m, const struct probe_told *told)
+static void say(struct making *m, const struct probe_reported *reported)
 {
-    json_t *line = told->is_gone ? json_null() : edge_probed_encode(&told->edge.probed);
+    json_t *line = reported->is_gone ? json_null() : edge_probed_encode(&reported->edge.probed);
 
     if (m->n_edges == EDGES_MAX) {
         m->has_more = true;
         return;
     }
     m->n_edges++;
-    keep(m, told);
-    m->next[m->n_next - 1].state = TOLD_ON_ITS_WAY;
-    (void)json_object_set_new(m->edges, told->edge.peer, line);
+    keep(m, reported);
+    m->next[m->n_next - 1].state = REPORTED_ON_ITS_WAY;
+    (void)json_object_set_new(m->edges, reported->edge.peer, line);
 }
 
-static void add_gone(struct making *m, const struct probe_told *told)
+static void add_gone(struct making *m, const struct probe_reported *reported)
 {
-    struct probe_told gone = *told;
+    struct probe_reported gone = *reported;
 
     gone.is_gone = true;
     if (m->n_edges == EDGES_MAX) {
-        keep(m, told);
+        keep(m, reported);
         m->has_more = true;
     } else {
         say(m, &gone);
     }
 }
 
-static void add_edge(struct making *m, const struct probe_edge *edge, const struct probe_told *told)
+static void add_edge(
+    struct making *m, const struct probe_edge *edge, const struct probe_reported *reported)
 {
-    struct probe_told next = {.edge = *edge};
+    struct probe_reported next = {.edge = *edge};
 
-    if (told && told->state == TOLD_YES && !told->is_gone &&
-        is_same(&told->edge.probed, &edge->probed))
-        keep(m, told);
+    if (reported && reported->state == REPORTED_YES && !reported->is_gone &&
+        is_same(&reported->edge.probed, &edge->probed))
+        keep(m, reported);
     else if (m->n_edges < EDGES_MAX)
         say(m, &next);
     else {
         m->has_more = true;
-        if (told)
-            keep(m, told);
+        if (reported)
+            keep(m, reported);
     }
 }
 
@@ -119,16 +120,16 @@ static void compare(
     size_t k = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const struct probe_told *told = NULL;
+        const struct probe_reported *reported = NULL;
 
-        for (; k < pr->n_told && strcmp(pr->told[k].edge.peer, edges[i].peer) < 0; k++)
-            add_gone(m, &pr->told[k]);
-        if (k < pr->n_told && strcmp(pr->told[k].edge.peer, edges[i].peer) == 0)
-            told = &pr->told[k++];
-        add_edge(m, &edges[i], told);
+        for (; k < pr->n_reported && strcmp(pr->reported[k].edge.peer, edges[i].peer) < 0; k++)
+            add_gone(m, &pr->reported[k]);
+        if (k < pr->n_reported && strcmp(pr->reported[k].edge.peer, edges[i].peer) == 0)
+            reported = &pr->reported[k++];
+        add_edge(m, &edges[i], reported);
     }
-    for (; k < pr->n_told; k++)
-        add_gone(m, &pr->told[k]);
+    for (; k < pr->n_reported; k++)
+        add_gone(m, &pr->reported[k]);
 }
 
 static json_t *wrap(struct probe_report *pr, const char *self, json_t *edges)
@@ -156,8 +157,8 @@ json_t *probe_report_make(
     }
     m.edges = json_object();
     if (pr->begins)
-        pr->n_told = 0;
-    m.next = calloc(n + pr->n_told + 1, sizeof(*m.next));
+        pr->n_reported = 0;
+    m.next = calloc(n + pr->n_reported + 1, sizeof(*m.next));
     if (!m.next || !m.edges) {
         free(m.next);
         json_decref(m.edges);
@@ -169,9 +170,9 @@ json_t *probe_report_make(
         json_decref(m.edges);
         return NULL;
     }
-    free(pr->told);
-    pr->told = m.next;
-    pr->n_told = m.n_next;
+    free(pr->reported);
+    pr->reported = m.next;
+    pr->n_reported = m.n_next;
     pr->has_more = m.has_more;
     pr->ends = (pr->begins || pr->is_anew) && !m.has_more;
     pr->is_on_its_way = true;
@@ -183,15 +184,15 @@ static void settle(struct probe_report *pr, bool is_taken)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < pr->n_told; i++) {
-        struct probe_told *t = &pr->told[i];
+    for (size_t i = 0; i < pr->n_reported; i++) {
+        struct probe_reported *t = &pr->reported[i];
 
-        if (t->state == TOLD_ON_ITS_WAY)
-            t->state = is_taken ? TOLD_YES : TOLD_NO;
-        if (!(t->is_gone && t->state == TOLD_YES))
-            pr->told[n++] = *t;
+        if (t->state == REPORTED_ON_ITS_WAY)
+            t->state = is_taken ? REPORTED_YES : REPORTED_NO;
+        if (!(t->is_gone && t->state == REPORTED_YES))
+            pr->reported[n++] = *t;
     }
-    pr->n_told = n;
+    pr->n_reported = n;
 }
 
 /* At random between three quarters of @wait and five quarters. */

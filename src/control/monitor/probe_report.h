@@ -37,7 +37,7 @@ enum probe_report_result {
     PROBE_REPORT_LOST,  /* it is not known whether the hub has it, or it did not take it */
 };
 
-struct probe_told;
+struct probe_reported;
 
 struct probe_report {
     uint64_t run;    /* random, not 0: of this run of the probe */
@@ -48,10 +48,10 @@ struct probe_report {
     bool ends;       /* the one that is on its way is the last of those */
     bool has_more;   /* the last one could not hold everything */
     bool is_on_its_way;
-    unsigned n_failed;       /* reports that were not taken, one after the other */
-    nsec_t due_at;           /* monotonic; none before */
-    struct probe_told *told; /* owns; sorted by peer; what was reported last */
-    size_t n_told;
+    unsigned n_failed;               /* reports that were not taken, one after the other */
+    nsec_t due_at;                   /* monotonic; none before */
+    struct probe_reported *reported; /* owns; sorted by peer; what was reported last */
+    size_t n_reported;
 };
 
 /** probe_report_init() - nothing was reported yet. @run: random, not 0, at most INT64_MAX. */

@@ -109,7 +109,7 @@ static void test_members_are_read_again(void **state)
     struct underlay_monitor u;
     uint64_t seed = 3;
     struct rng rng = rng_seeded(&seed);
-    struct edge_probed told = {.rtt_us = 0};
+    struct edge_probed reported = {.rtt_us = 0};
 
     assert_true(underlay_monitor_init(&u, &secret, 5 * SEC, &rng));
     for (unsigned i = 0; i < 3; i++) {
@@ -124,12 +124,12 @@ static void test_members_are_read_again(void **state)
         underlay_monitor__on_ping(&u.members[0], 5, 1 * SEC);
         answer(&u.members[0], 5, 1 * SEC + 3 * MS);
     }
-    underlay_monitor_tell(&u, 0, &told, 2 * SEC);
-    assert_int_equal(told.underlay, EDGE_REACH_REACHED);
-    assert_int_equal(told.underlay_rtt_us, 2000);
-    assert_true(told.is_heard);
-    underlay_monitor_tell(&u, 0, &told, 60 * SEC);
-    assert_false(told.is_heard);
+    underlay_monitor_tell(&u, 0, &reported, 2 * SEC);
+    assert_int_equal(reported.underlay, EDGE_REACH_REACHED);
+    assert_int_equal(reported.underlay_rtt_us, 2000);
+    assert_true(reported.is_heard);
+    underlay_monitor_tell(&u, 0, &reported, 60 * SEC);
+    assert_false(reported.is_heard);
     underlay_monitor_close(&u);
 }
 

@@ -13,7 +13,7 @@
 
 /* So many pings without an answer, one after the other, at an endpoint that has answered: then the
  * others are asked, too. */
-#define DOUBT_AFTER 3
+#define SUSPECT_AFTER 3
 
 /* A frame of a member proves for so many rounds that what it sends arrives here. */
 #define HEARD_ROUNDS 3
@@ -163,15 +163,15 @@ static struct underlay_member *find_by_tag(
 void underlay_monitor__on_ping(struct underlay_member *m, uint64_t transaction, nsec_t now)
 {
     bool was_missed = m->sent_at != 0;
-    bool keeps = m->reach == EDGE_REACH_REACHED && m->n_silent < DOUBT_AFTER;
-    unsigned enough = m->n_at > DOUBT_AFTER ? m->n_at : DOUBT_AFTER;
+    bool keeps = m->reach == EDGE_REACH_REACHED && m->n_silent < SUSPECT_AFTER;
+    unsigned enough = m->n_at > SUSPECT_AFTER ? m->n_at : SUSPECT_AFTER;
 
     if (was_missed)
         m->n_silent++;
     if (was_missed && !keeps)
         m->asked = (m->asked + 1) % m->n_at;
     if (m->reach == EDGE_REACH_REACHED)
-        enough += DOUBT_AFTER;
+        enough += SUSPECT_AFTER;
     if (m->n_silent >= enough)
         m->reach = EDGE_REACH_SILENT;
     if (m->reach != EDGE_REACH_REACHED)

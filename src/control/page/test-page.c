@@ -115,7 +115,7 @@ static void test_escaping(void **state)
 static void test_hash(void **state)
 {
     uint8_t digest[32];
-    char text[BASE64_ROOM(sizeof(digest))];
+    char text[BASE64_SIZE(sizeof(digest))];
 
     assert_int_equal(
         EVP_Digest(page_style(), strlen(page_style()), digest, NULL, EVP_sha256(), NULL), 1);

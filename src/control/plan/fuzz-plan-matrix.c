@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     (void)matrix_find_islands(&m);
     prices_default(&prices);
     if (m.n <= 16 && plan_make(&plan, &m,
-                         &(struct plan_wish){.model = {.params = 7e9, .dtype = MODEL_BF16},
+                         &(struct plan_options){.model = {.params = 7e9, .dtype = MODEL_BF16},
                              .gpu = model_gpu_find("h100"),
                              .gpus = 8,
                              .share = 0.1,

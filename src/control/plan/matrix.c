@@ -124,13 +124,13 @@ static int take_way(const json_t *json, uint64_t *usec, double *loss, struct err
     return fields_end(&f);
 }
 
-static int take_ways(struct fields *f, uint64_t *usec, double loss[static 2], struct err *e)
+static int take_endpoints(struct fields *f, uint64_t *usec, double loss[static 2], struct err *e)
 {
-    const json_t *ways = fields_array(f, "ways", FIELDS_REQUIRED, 2, 2);
+    const json_t *endpoints = fields_array(f, "ways", FIELDS_REQUIRED, 2, 2);
     int r = fields_end(f);
 
     for (size_t i = 0; r == 0 && i < 2; i++) {
-        const json_t *way = json_array_get(ways, i);
+        const json_t *way = json_array_get(endpoints, i);
 
         if (!json_is_null(way))
             r = take_way(way, usec, &loss[i], e);
@@ -195,7 +195,7 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
     take_rates(&f, "bothWays", both, e);
     r = fields_end(&f);
     if (r == 0 && json_object_get(json, "ways"))
-        r = take_ways(&f, &usec, loss, e);
+        r = take_endpoints(&f, &usec, loss, e);
     for (size_t way = 0; r == 0 && way < 2; way++) {
         struct matrix_link *l = &m->links[way == 0 ? a * m->n + b : b * m->n + a];
 
@@ -293,20 +293,20 @@ int matrix_pick(struct matrix *m, const char *names, struct err *e)
     return keep_nodes(m, kept, n);
 }
 
-int matrix_replace(struct matrix *m, const struct matrix *later, struct err *e)
+int matrix_replace(struct matrix *m, const struct matrix *next, struct err *e)
 {
     size_t places[MATRIX_NODES_MAX];
 
-    for (size_t i = 0; i < later->n; i++) {
-        places[i] = find_node(m, later->nodes[i].name);
+    for (size_t i = 0; i < next->n; i++) {
+        places[i] = find_node(m, next->nodes[i].name);
         if (places[i] == SIZE_MAX)
             return err_set(
-                e, -EINVAL, "\"%s\" is no node of the first matrix", later->nodes[i].name);
+                e, -EINVAL, "\"%s\" is no node of the first matrix", next->nodes[i].name);
     }
-    for (size_t a = 0; a < later->n; a++)
-        for (size_t b = 0; b < later->n; b++)
-            if (a != b && matrix_is_measured(later, a, b))
-                m->links[places[a] * m->n + places[b]] = *matrix_link(later, a, b);
+    for (size_t a = 0; a < next->n; a++)
+        for (size_t b = 0; b < next->n; b++)
+            if (a != b && matrix_is_measured(next, a, b))
+                m->links[places[a] * m->n + places[b]] = *matrix_link(next, a, b);
     return 0;
 }
 

@@ -97,7 +97,7 @@ int matrix_pick(struct matrix *m, const char *names, struct err *e);
  *
  * Return: 0, or -EINVAL with words: @later has a node that @m has not.
  */
-int matrix_replace(struct matrix *m, const struct matrix *later, struct err *e);
+int matrix_replace(struct matrix *m, const struct matrix *next, struct err *e);
 
 /**
  * matrix_declare() - take a node's island from what an agent says of it

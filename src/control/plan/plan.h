@@ -65,7 +65,7 @@ const char *plan_form_name(enum plan_form f);
 #define PLAN_SYNCS_MAX 16
 
 /** What is asked for. Pointers are borrowed. */
-struct plan_wish {
+struct plan_options {
     struct model model;          /* 0 in it: guessed by model_guess() */
     const struct model_gpu *gpu; /* of all nodes */
     unsigned gpus;               /* of each node */
@@ -128,7 +128,7 @@ struct plan_line {
 /** A plan. */
 struct plan {
     const struct matrix *matrix; /* borrowed */
-    struct plan_wish wish;       /* with what was guessed */
+    struct plan_options wanted;  /* with what was guessed */
 
     struct model_cut cut;
     struct model_memory memory;
@@ -187,7 +187,7 @@ void plan_deinit(struct plan *p);
  * Return: 0; -ENOMEM; or -EINVAL with words: two islands have no measured link between them.
  */
 int plan_make(
-    struct plan *ret, const struct matrix *m, const struct plan_wish *wish, struct err *e);
+    struct plan *ret, const struct matrix *m, const struct plan_options *wanted, struct err *e);
 
 /** plan_is_good() - does the model fit, and is there an interval at which islands can exchange? */
 bool plan_is_good(const struct plan *p);

@@ -341,7 +341,7 @@ static void add_link(struct quality *q, double cost)
     q->sum += cost;
 }
 
-static struct quality judge_cycle(const double *cost, size_t n, const size_t *order)
+static struct quality assess_cycle(const double *cost, size_t n, const size_t *order)
 {
     struct quality q = {0};
 
@@ -352,7 +352,7 @@ static struct quality judge_cycle(const double *cost, size_t n, const size_t *or
 
 double ring_bottleneck(const double *cost, size_t n, const size_t *order)
 {
-    return judge_cycle(cost, n, order).worst;
+    return assess_cycle(cost, n, order).worst;
 }
 
 /* ---- all cycles ---------------------------------------------------------------------------- */
@@ -444,7 +444,7 @@ static bool improve_once(const double *cost, size_t n, size_t *order, struct qua
             if (!may_help(cost, n, order, from, to))
                 continue;
             reverse(order, from, to);
-            q = judge_cycle(cost, n, order);
+            q = assess_cycle(cost, n, order);
             if (is_better(q, *now)) {
                 *now = q;
                 improved = true;
@@ -460,7 +460,7 @@ void ring_order(const double *cost, size_t n, size_t *ret)
     struct quality now;
 
     start_nearest(cost, n, ret);
-    now = judge_cycle(cost, n, ret);
+    now = assess_cycle(cost, n, ret);
     if (n <= RING_EXACT_MAX) {
         struct search s = {.cost = cost, .n = n, .best = now, .ret = ret};
 

@@ -181,26 +181,26 @@ static void test_islands(void **state)
 static void test_replace(void **state)
 {
     struct matrix m = MATRIX_NULL;
-    struct matrix later = MATRIX_NULL;
+    struct matrix next = MATRIX_NULL;
     struct err e = ERR_NULL;
     json_t *node = json_pack("{s:s, s:s}", "name", "c", "island", "far");
 
     assert_int_equal(decode(&m, sample, NULL), 0);
     assert_int_equal(
-        decode(&later, "{\"nodes\":[\"c\",\"a\"],\"pairs\":[" PAIR("c", "a", 40000, 70, 60) "]}",
-            NULL),
+        decode(
+            &next, "{\"nodes\":[\"c\",\"a\"],\"pairs\":[" PAIR("c", "a", 40000, 70, 60) "]}", NULL),
         0);
-    assert_int_equal(matrix_replace(&m, &later, &e), 0);
+    assert_int_equal(matrix_replace(&m, &next, &e), 0);
     assert_true(matrix_link(&m, 2, 0)->one_bps == 70 && matrix_link(&m, 0, 2)->rtt == 0.04);
     assert_true(matrix_link(&m, 0, 1)->one_bps == 9000);
-    memcpy(later.nodes[0].name, "x", 2);
-    assert_true(matrix_replace(&m, &later, &e) < 0);
+    memcpy(next.nodes[0].name, "x", 2);
+    assert_true(matrix_replace(&m, &next, &e) < 0);
     assert_non_null(strstr(e.text, "\"x\" is no node"));
     matrix_declare(&m, node);
     matrix_declare(&m, NULL);
     assert_string_equal(m.nodes[2].island, "far");
     json_decref(node);
-    matrix_deinit(&later);
+    matrix_deinit(&next);
     matrix_deinit(&m);
 }
 

@@ -195,7 +195,7 @@ static int apply(struct memory *m, const struct store_op *op, uint64_t revision,
         item_free(it);
     }
     *changed = true;
-    return r == 0 && !op->is_untold ? log_append(m, op, revision) : r;
+    return r == 0 && !op->is_unwatched ? log_append(m, op, revision) : r;
 }
 
 static int commit(struct memory *m, struct store_job *job)

@@ -43,7 +43,7 @@ static void watch_free(struct store_watch *w)
 }
 
 /* Have the back end read the changes from @from on. */
-static int catch_up(struct store_watch *w, uint64_t from, struct err *e)
+static int replay(struct store_watch *w, uint64_t from, struct err *e)
 {
     struct store_job *job = store_job_new(STORE_JOB_CHANGES);
     int r;
@@ -80,7 +80,7 @@ int store_watch(struct store *s, const char *prefix, uint64_t from, store_change
     if (!w->prefix)
         r = err_set(e, -ENOMEM, "no memory for a watch");
     if (r == 0 && from <= s->revision)
-        r = catch_up(w, from, e);
+        r = replay(w, from, e);
     if (r != 0) {
         watch_free(w);
         return r;
@@ -281,7 +281,7 @@ static void take_in(struct store *s, const struct store_job *job)
             continue;
         /* Without memory for a lease its key stays too long, which is better than too short. */
         (void)leases_set(&s->leases, op->key, item.ttl_seconds, job->asked_at);
-        if (job->took_effect[i] && !op->is_untold)
+        if (job->took_effect[i] && !op->is_unwatched)
             tell_watches(s, &item);
     }
 }

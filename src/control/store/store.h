@@ -110,7 +110,7 @@ struct store_op {
     const char *value;    /* borrows; for PUT */
     uint64_t expect;      /* the key's revision, or one of the above */
     uint32_t ttl_seconds; /* of a lease, for PUT; 0: for ever */
-    bool is_untold;       /* watches are not told of it, and the log does not keep it */
+    bool is_unwatched;    /* watches are not told of it, and the log does not keep it */
 };
 
 /** The answer to a request. Everything in it is borrowed during the callback. */

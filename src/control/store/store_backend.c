@@ -72,7 +72,7 @@ int store_job_set_ops(struct store_job *job, const struct store_op *ops, size_t 
     return 0;
 }
 
-static int make_room(struct store_items *it)
+static int make_space(struct store_items *it)
 {
     size_t cap = it->cap ? 2 * it->cap : 4;
     struct store_item *items;
@@ -102,7 +102,7 @@ int store_job_add(struct store_job *job, const struct store_item *item)
     copy.key = strdup(item->key);
     /* A damaged value may hold zero bytes, so copy by length, and add a zero behind it. */
     copy.value = item->value ? calloc(1, item->value_len + 1) : NULL;
-    if (!copy.key || (item->value && !copy.value) || make_room(it) != 0) {
+    if (!copy.key || (item->value && !copy.value) || make_space(it) != 0) {
         free((char *)copy.key);
         free((char *)copy.value);
         return -ENOMEM;

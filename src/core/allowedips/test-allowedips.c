@@ -122,13 +122,13 @@ static void test_each(void **state)
 #define N_OWNERS 30
 #define MAX_LIST 1200
 
-struct twin {
+struct duplicate {
     struct ip_prefix prefix[MAX_LIST];
     unsigned owner[MAX_LIST];
     size_t n;
 };
 
-static void twin_insert(struct twin *w, const struct ip_prefix *p, unsigned owner)
+static void twin_insert(struct duplicate *w, const struct ip_prefix *p, unsigned owner)
 {
     struct ip_prefix net = ip_prefix_mask(p);
 
@@ -144,7 +144,7 @@ static void twin_insert(struct twin *w, const struct ip_prefix *p, unsigned owne
 }
 
 /* Takes out those that match @p, or all when it is NULL, of @owner. */
-static void twin_remove(struct twin *w, const struct ip_prefix *p, unsigned owner)
+static void twin_remove(struct duplicate *w, const struct ip_prefix *p, unsigned owner)
 {
     size_t kept = 0;
 
@@ -158,7 +158,7 @@ static void twin_remove(struct twin *w, const struct ip_prefix *p, unsigned owne
 }
 
 /* The owner's number, N_OWNERS for none. */
-static unsigned twin_find(const struct twin *w, const struct ip_addr *a)
+static unsigned twin_find(const struct duplicate *w, const struct ip_addr *a)
 {
     unsigned owner = N_OWNERS;
     int best = -1;
@@ -193,7 +193,7 @@ static struct ip_prefix random_prefix(const struct rng *rng)
 
 /* Every owner's list says what the twin says. */
 static void compare_lists(
-    const struct allowedips *t, const struct allowedips_owner *owners, const struct twin *w)
+    const struct allowedips *t, const struct allowedips_owner *owners, const struct duplicate *w)
 {
     for (unsigned i = 0; i < N_OWNERS; i++) {
         struct ip_prefix p;
@@ -212,7 +212,7 @@ static void compare_lists(
 
 static void test_twin(void **state)
 {
-    static struct twin w;
+    static struct duplicate w;
 
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct allowedips t = ALLOWEDIPS_NULL;

@@ -69,7 +69,7 @@
         "writes of parts of a status") \
     X(KUBERNETES_FAILED, "weft_kubernetes_failed_total", COUNTER, "writes", "", \
         "writes that failed") \
-    X(KUBERNETES_WISHES, "weft_kubernetes_wishes_total", COUNTER, "changes", "", \
+    X(KUBERNETES_REQUESTS, "weft_kubernetes_wishes_total", COUNTER, "changes", "", \
         "changes that people made to resources") \
     X(KUBERNETES_REFUSED, "weft_kubernetes_refused_total", COUNTER, "changes", "", \
         "of them, those that the hub has refused") \

@@ -29,10 +29,10 @@ static uint64_t source_of(const struct ratelimit *rl, const struct ip_addr *src)
 /* The entry of @source, or one whose bucket is full and so may be taken over; NULL if none. */
 static struct ratelimit_entry *entry_of(struct ratelimit *rl, uint64_t source, nsec_t now)
 {
-    struct ratelimit_entry *set = &rl->entries[source % RATELIMIT_SETS * RATELIMIT_WAYS];
+    struct ratelimit_entry *set = &rl->entries[source % RATELIMIT_SETS * RATELIMIT_ASSOCIATIVITY];
     struct ratelimit_entry *idle = NULL;
 
-    for (size_t i = 0; i < RATELIMIT_WAYS; i++) {
+    for (size_t i = 0; i < RATELIMIT_ASSOCIATIVITY; i++) {
         if (set[i].source == source)
             return &set[i];
         if (set[i].rate.full_at <= now)
@@ -48,7 +48,8 @@ bool ratelimit_allow(struct ratelimit *rl, const struct ip_addr *src, nsec_t now
     struct ratelimit_entry *entry;
 
     if (!rl->entries)
-        rl->entries = calloc((size_t)RATELIMIT_SETS * RATELIMIT_WAYS, sizeof(*rl->entries));
+        rl->entries =
+            calloc((size_t)RATELIMIT_SETS * RATELIMIT_ASSOCIATIVITY, sizeof(*rl->entries));
     if (!rl->entries)
         return false;
     entry = entry_of(rl, source_of(rl, src), now);

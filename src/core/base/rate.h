@@ -73,18 +73,18 @@ static inline bool rate_take(struct rate *r, nsec_t now, nsec_t each, unsigned b
  * which one host can have whole.
  *
  * Theory of operation. A set-associative table: a source's hash picks a set of
- * RATELIMIT_WAYS entries. An entry whose bucket is full again is as good as
+ * RATELIMIT_ASSOCIATIVITY entries. An entry whose bucket is full again is as good as
  * absent, so it is reused; when all entries of a set are busy a newcomer is
  * refused. No allocation, no sweep, and a bound that no stranger can move.
  *
  * Threads: control thread.
  */
 
-#define RATELIMIT_PER_SECOND 20
-#define RATELIMIT_BURST      5
-#define RATELIMIT_COST       (NSEC_PER_SEC / RATELIMIT_PER_SECOND)
-#define RATELIMIT_WAYS       8
-#define RATELIMIT_SETS       512
+#define RATELIMIT_PER_SECOND    20
+#define RATELIMIT_BURST         5
+#define RATELIMIT_COST          (NSEC_PER_SEC / RATELIMIT_PER_SECOND)
+#define RATELIMIT_ASSOCIATIVITY 8
+#define RATELIMIT_SETS          512
 
 /** One source's bucket. */
 struct ratelimit_entry {
@@ -95,7 +95,7 @@ struct ratelimit_entry {
 struct ratelimit {
     uint64_t seed; /* secret, for hash_bytes() */
     struct ratelimit_entry
-        *entries; /* owns RATELIMIT_SETS * RATELIMIT_WAYS; NULL until first used */
+        *entries; /* owns RATELIMIT_SETS * RATELIMIT_ASSOCIATIVITY; NULL until first used */
 };
 
 /** ratelimit_init() - @seed: random, unknown to strangers. No allocation yet. */

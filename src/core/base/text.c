@@ -254,7 +254,7 @@ void base64_encode(const void *p, size_t len, char *out)
 
 bool base64_decode(const char *text, void *out, size_t len)
 {
-    size_t total = BASE64_ROOM(len) - 1;
+    size_t total = BASE64_SIZE(len) - 1;
     size_t plain = (len * 8 + 5) / 6;
 
     if (strnlen(text, total + 1) != total)
@@ -377,7 +377,7 @@ void table_deinit(struct table *t)
     *t = (struct table){.n_columns = t->n_columns};
 }
 
-static bool make_room(struct table *t)
+static bool make_space(struct table *t)
 {
     size_t cap = t->cap ? t->cap * 2 : 64;
     char **grown;
@@ -401,7 +401,7 @@ void table_add(struct table *t, const char *fmt, ...)
     va_start(ap, fmt);
     n = vasprintf(&text, fmt, ap);
     va_end(ap);
-    if (n < 0 || !make_room(t)) {
+    if (n < 0 || !make_space(t)) {
         if (n >= 0)
             free(text);
         t->failed = true;

@@ -65,7 +65,7 @@ void hex_encode(const void *p, size_t len, char *out);
 bool hex_decode(const char *text, void *out, size_t len);
 
 /** Room that base64_encode() needs for @len bytes, with padding and the zero. */
-#define BASE64_ROOM(len) (((len) + 2) / 3 * 4 + 1)
+#define BASE64_SIZE(len) (((len) + 2) / 3 * 4 + 1)
 
 /** base64_encode() - standard alphabet with padding (RFC 4648 section 4). */
 void base64_encode(const void *p, size_t len, char *out);
@@ -73,7 +73,7 @@ void base64_encode(const void *p, size_t len, char *out);
 /** base64_decode() - exactly @len bytes in the standard alphabet, padded. */
 bool base64_decode(const char *text, void *out, size_t len);
 
-/** base64url_encode() - URL alphabet, no padding (RFC 4648 section 5). Room: BASE64_ROOM. */
+/** base64url_encode() - URL alphabet, no padding (RFC 4648 section 5). Room: BASE64_SIZE. */
 void base64url_encode(const void *p, size_t len, char *out);
 
 /**

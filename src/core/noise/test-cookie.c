@@ -237,7 +237,7 @@ static void test_ratelimit_full(void **state)
 
         refused += !ratelimit_allow(&rl, &a, 1);
     }
-    assert_true(refused >= 100000 - RATELIMIT_SETS * RATELIMIT_WAYS);
+    assert_true(refused >= 100000 - RATELIMIT_SETS * RATELIMIT_ASSOCIATIVITY);
     assert_true(refused < 100000);
     for (uint32_t i = 0; i < 1000; i++) {
         struct ip_addr a = ip_addr_v4((uint8_t[]){11, 0, (uint8_t)(i >> 8), (uint8_t)i});

@@ -213,7 +213,7 @@ static void test_unanswered(void **state)
 /* Packets to and fro: the control thread is woken once, then only at deadlines. */
 static void test_busy_peer_is_quiet(void **state)
 {
-    unsigned told = 0;
+    unsigned reported = 0;
     unsigned polled = 0;
     nsec_t armed = NSEC_NEVER;
     struct fixture f;
@@ -225,14 +225,14 @@ static void test_busy_peer_is_quiet(void **state)
         bool tell = timers_on_data_sent(&f.t, now);
 
         tell |= timers_on_data_received(&f.t, now + MS / 2);
-        told += tell;
+        reported += tell;
         if (tell || now >= armed) {
             assert_int_equal(timers_poll(&f.t, now), 0);
             armed = timers_due(&f.t);
             polled++;
         }
     }
-    assert_int_equal(told, 1);
+    assert_int_equal(reported, 1);
     /* 100 seconds; a deadline is 10 or 15 s after a stamp. */
     assert_in_range(polled, 2, 15);
 }
@@ -292,9 +292,9 @@ static void test_never_late(void **state)
 /** What the workers and the control thread of the test below share. */
 struct threaded {
     struct fixture f;
-    _Atomic nsec_t clock;    /* virtual: every event moves it a little */
-    _Atomic unsigned told;   /* times that a worker told the control thread */
-    _Atomic unsigned n_done; /* workers that ended */
+    _Atomic nsec_t clock;      /* virtual: every event moves it a little */
+    _Atomic unsigned reported; /* times that a worker told the control thread */
+    _Atomic unsigned n_done;   /* workers that ended */
 };
 
 static void *threaded_worker(void *arg)
@@ -309,7 +309,7 @@ static void *threaded_worker(void *arg)
         if (i % 1000 == 0)
             tell |= timers_on_rekey_wanted(&s->f.t);
         if (tell)
-            atomic_fetch_add(&s->told, 1);
+            atomic_fetch_add(&s->reported, 1);
     }
     atomic_fetch_add(&s->n_done, 1);
     return NULL;
@@ -330,17 +330,17 @@ static void test_no_lost_wake(void **state)
     for (unsigned i = 0; i < N_WORKERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, threaded_worker, &s), 0);
     do {
-        unsigned told;
+        unsigned reported;
         nsec_t now;
 
         is_over = atomic_load(&s.n_done) == N_WORKERS;
-        told = atomic_load(&s.told);
+        reported = atomic_load(&s.reported);
         now = atomic_load(&s.clock);
-        if (told != seen || now >= armed) {
+        if (reported != seen || now >= armed) {
             if (timers_poll(&s.f.t, now) & TIMERS_SEND_INITIATION)
                 session(&s.f, now);
             armed = timers_due(&s.f.t);
-            seen = told;
+            seen = reported;
         }
     } while (!is_over);
     for (unsigned i = 0; i < N_WORKERS; i++)

@@ -69,7 +69,7 @@ void keepalive_on_learned(struct keepalive *k, uint16_t port, nsec_t now)
 /* An answer to the spare mapping has arrived: measuring works, and the mapping is fresh. */
 static void on_proven(struct keepalive *k, nsec_t now)
 {
-    bool is_news = k->suspect_for < k->bounds.dies;
+    bool dies_sooner = k->suspect_for < k->bounds.dies;
 
     if (k->suspect_for != 0)
         k->bounds.dies = nsec_min(k->bounds.dies, k->suspect_for);
@@ -78,7 +78,7 @@ static void on_proven(struct keepalive *k, nsec_t now)
     k->n_tries = 0;
     k->obstacle = KEEPALIVE_OBSTACLE_NONE;
     /* Without news this machine woke up too late for a finer trial, and the measurement ends. */
-    k->rest_for = is_news ? choose_rest(&k->bounds) : 0;
+    k->rest_for = dies_sooner ? choose_rest(&k->bounds) : 0;
     k->state = KEEPALIVE_STATE_REST;
     k->due_at = now + k->rest_for;
     if (k->rest_for == 0)

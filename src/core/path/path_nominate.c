@@ -71,7 +71,7 @@ static bool relay_carries(const struct path *pp, const struct x25519_public *key
 {
     uint16_t carries = path__relay_mtu(pp, key);
 
-    return mtu <= (carries > PMTU_INNER_FLOOR ? carries : PMTU_INNER_FLOOR);
+    return mtu <= (carries > PMTU_INNER_MIN ? carries : PMTU_INNER_MIN);
 }
 
 /* The best common relay, and its RTT, both ends' together; 0: none known. */

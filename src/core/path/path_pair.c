@@ -65,7 +65,7 @@ static struct path_pair *least_wanted(struct path *pp)
     return worst;
 }
 
-static bool make_room(struct path *pp)
+static bool make_space(struct path *pp)
 {
     if (pp->pairs.n == PATHS_PAIRS_MAX) {
         struct path_pair *worst = least_wanted(pp);
@@ -97,7 +97,7 @@ struct path_pair *path__pair_add(
         return pair;
     }
     if (!candidate_is_possible(remote) ||
-        candidate_blocks_have(&pp->owner->blocks, &remote->addr) || !make_room(pp))
+        candidate_blocks_have(&pp->owner->blocks, &remote->addr) || !make_space(pp))
         return NULL;
     pair = &pp->pairs.items[pp->pairs.n++];
     *pair = (struct path_pair){

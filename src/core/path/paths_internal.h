@@ -41,8 +41,8 @@ struct path;
  * Pure: addresses and times in, a verdict out.
  */
 
-#define DESTINATIONS_SETS 256 /* a power of two */
-#define DESTINATIONS_WAYS 4
+#define DESTINATIONS_SETS          256 /* a power of two */
+#define DESTINATIONS_ASSOCIATIVITY 4
 
 /** Frames to an address that has not answered: so many at once, and so many a second. */
 #define DESTINATIONS_BURST      512
@@ -61,7 +61,7 @@ struct destination {
 
 struct destinations {
     uint64_t seed; /* random, unknown to peers */
-    struct destination places[DESTINATIONS_SETS][DESTINATIONS_WAYS];
+    struct destination places[DESTINATIONS_SETS][DESTINATIONS_ASSOCIATIVITY];
     struct rate others[DESTINATIONS_SETS]; /* of addresses that have no place in a set */
 };
 

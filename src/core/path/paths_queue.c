@@ -187,7 +187,7 @@ static struct destination *find_place(
     struct destination *places = d->places[set];
     struct destination *oldest = NULL;
 
-    for (unsigned i = 0; i < DESTINATIONS_WAYS; i++) {
+    for (unsigned i = 0; i < DESTINATIONS_ASSOCIATIVITY; i++) {
         if (ip_addr_equal(&places[i].addr, as))
             return &places[i];
         if (is_whole(&places[i], now) && (!oldest || places[i].answered_at < oldest->answered_at))

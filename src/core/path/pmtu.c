@@ -6,7 +6,7 @@
 
 #define TRIES        3                     /* 5.1.2, MAX_PROBES: of one size */
 #define STEP         8                     /* bisection ends when its bounds are this close */
-#define LATER_PROBES 3                     /* of a sweep's second and third round */
+#define NEXT_PROBES  3                     /* of a sweep's second and third round */
 #define WAIT_FIRST   (1 * NSEC_PER_SEC)    /* 5.1.1, PROBE_TIMER, while the RTT is unknown */
 #define WAIT_MIN     (250 * NSEC_PER_MSEC) /* the least time to wait, once the RTT is known */
 #define WAIT_MAX     (3 * NSEC_PER_SEC)
@@ -23,19 +23,19 @@
  * Sizes that links have: IPv6's least, tunnels and mobile networks, Azure, WireGuard, VXLAN, Google
  * Cloud, PPPoE, Ethernet; jumbo frames of transit gateways, Google Cloud, switches and AWS.
  */
-static const uint16_t rungs[] = {
+static const uint16_t steps[] = {
     1280, 1380, 1400, 1420, 1440, 1450, 1460, 1480, 1492, 1500, 8500, 8896, 9000, 9001};
 
 /* The smallest size of the table above @size and up to @top; 0: there is none. */
-static uint16_t next_rung(const struct pmtu *p, uint16_t size, uint16_t top)
+static uint16_t next_step(const struct pmtu *p, uint16_t size, uint16_t top)
 {
     if (size >= top)
         return 0;
-    if (size < p->bounds.floor)
-        return p->bounds.floor;
-    for (size_t i = 0; i < sizeof(rungs) / sizeof(*rungs); i++)
-        if (rungs[i] > size && rungs[i] < top)
-            return rungs[i];
+    if (size < p->bounds.minimum)
+        return p->bounds.minimum;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
+        if (steps[i] > size && steps[i] < top)
+            return steps[i];
     return top;
 }
 
@@ -64,7 +64,7 @@ static void begin_sweep(struct pmtu *p, uint16_t low, uint16_t high, nsec_t now)
     p->low = low;
     p->high = high;
     p->n_tries = 0;
-    begin_round(p, next_rung(p, low, high), now);
+    begin_round(p, next_step(p, low, high), now);
 }
 
 static void settle(struct pmtu *p, uint16_t size, nsec_t now)
@@ -110,7 +110,7 @@ static void fall_silent(struct pmtu *p, nsec_t now)
 /* The last round of a sweep is over. */
 static void end_sweep(struct pmtu *p, nsec_t now)
 {
-    uint16_t above = next_rung(p, p->low, p->high);
+    uint16_t above = next_step(p, p->low, p->high);
 
     if (p->low == 0) {
         fall_silent(p, now);
@@ -147,7 +147,7 @@ static void end_sweep_round(struct pmtu *p, nsec_t now)
      * search goes on. */
     if (p->n_tries == TRIES - 1 && p->low != 0 && p->low < p->size)
         p->size = p->low;
-    begin_round(p, next_rung(p, p->low, p->high), now);
+    begin_round(p, next_step(p, p->low, p->high), now);
 }
 
 static void end_bisect_round(struct pmtu *p, nsec_t now)
@@ -165,7 +165,7 @@ static void end_bisect_round(struct pmtu *p, nsec_t now)
 
 void pmtu_init(struct pmtu *p, const struct pmtu_bounds *bounds)
 {
-    assert(bounds->floor >= 576 && bounds->floor <= bounds->assumed &&
+    assert(bounds->minimum >= 576 && bounds->minimum <= bounds->assumed &&
            bounds->assumed <= bounds->ceiling);
     *p = (struct pmtu){.bounds = *bounds,
         .size = bounds->assumed,
@@ -176,11 +176,11 @@ void pmtu_init(struct pmtu *p, const struct pmtu_bounds *bounds)
 
 void pmtu_on_path(struct pmtu *p, const struct pmtu_bounds *bounds, nsec_t now)
 {
-    uint16_t told = p->told;
+    uint16_t reported = p->reported;
     uint16_t epoch = p->epoch;
 
     pmtu_init(p, bounds);
-    p->told = told;
+    p->reported = reported;
     p->epoch = epoch;
     begin_sweep(p, 0, bounds->ceiling, now);
 }
@@ -223,7 +223,7 @@ static void on_sweep_answer(struct pmtu *p, uint16_t size, nsec_t now)
         return;
     }
     if (p->next != 0 && p->next <= size)
-        p->next = next_rung(p, size, p->high);
+        p->next = next_step(p, size, p->high);
 }
 
 static void on_bisect_answer(struct pmtu *p, uint16_t size, nsec_t now)
@@ -234,7 +234,7 @@ static void on_bisect_answer(struct pmtu *p, uint16_t size, nsec_t now)
     p->confirmed_at = now;
     /* A late answer to a probe of the sweep: the size that seemed to fail passes after all. */
     if (size >= p->high)
-        p->high = next_rung(p, size, p->bounds.ceiling);
+        p->high = next_step(p, size, p->bounds.ceiling);
     if (p->high == 0)
         settle(p, size, now);
     else
@@ -254,7 +254,7 @@ static void on_settled_answer(struct pmtu *p, uint16_t size, nsec_t now)
 
 void pmtu_on_answer(struct pmtu *p, const struct pmtu_probe *probe, nsec_t now)
 {
-    if (probe->epoch != p->epoch || probe->size < p->bounds.floor ||
+    if (probe->epoch != p->epoch || probe->size < p->bounds.minimum ||
         probe->size > p->bounds.ceiling)
         return;
     measure_rtt(p, probe, now);
@@ -357,17 +357,17 @@ static uint16_t follow(struct pmtu *p)
 {
     if (p->state != PMTU_STATE_SWEEP || p->next == p->high)
         return 0;
-    if (p->n_tries > 0 && p->n_sent >= LATER_PROBES - 1)
+    if (p->n_tries > 0 && p->n_sent >= NEXT_PROBES - 1)
         return p->high;
-    return next_rung(p, p->next, p->high);
+    return next_step(p, p->next, p->high);
 }
 
 bool pmtu_next(struct pmtu *p, nsec_t now, struct pmtu_action *ret)
 {
     *ret = (struct pmtu_action){.kind = PMTU_ACTION_NONE};
     advance(p, now);
-    if (p->state != PMTU_STATE_NONE && p->size != p->told) {
-        p->told = p->size;
+    if (p->state != PMTU_STATE_NONE && p->size != p->reported) {
+        p->reported = p->size;
         *ret = (struct pmtu_action){PMTU_ACTION_SET, {p->size, p->epoch, now}};
         return true;
     }

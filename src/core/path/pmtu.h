@@ -35,10 +35,10 @@
 #include "base/clock.h"
 
 /** RFC 8899 5.1.2, BASE_PLPMTU: every path is assumed to carry packets of this size. */
-#define PMTU_FLOOR 1200
+#define PMTU_MIN 1200
 
 /** The same of an inner packet: less IPv6, UDP and WireGuard. */
-#define PMTU_INNER_FLOOR 1120
+#define PMTU_INNER_MIN 1120
 
 /** A path that no longer carries the size in use is noticed, and a smaller size is used, within
  * this time. */
@@ -46,7 +46,7 @@
 
 /** What is known before anything is measured; @floor <= @assumed <= @ceiling. */
 struct pmtu_bounds {
-    uint16_t floor;   /* never less than this */
+    uint16_t minimum; /* never less than this */
     uint16_t assumed; /* used until the first result */
     uint16_t ceiling; /* never more than this: what the machine's own link carries */
 };
@@ -81,9 +81,9 @@ struct pmtu_action {
 struct pmtu {
     struct pmtu_bounds bounds;
     enum pmtu_state state;
-    uint16_t size;  /* in use */
-    uint16_t told;  /* the last size that was given as an action; 0: none */
-    uint16_t epoch; /* of the present search */
+    uint16_t size;     /* in use */
+    uint16_t reported; /* the last size that was given as an action; 0: none */
+    uint16_t epoch;    /* of the present search */
     bool is_measured;
 
     /* A search. */

@@ -83,7 +83,7 @@ static void test_a_full_table_forgets_nobody(void **state)
         other.b[15] = (uint8_t)i;
         n += destinations_take(&budget, &other, 400, false, T0 + SEC);
     }
-    assert_true(n <= DESTINATIONS_SETS * (DESTINATIONS_WAYS + 1));
+    assert_true(n <= DESTINATIONS_SETS * (DESTINATIONS_ASSOCIATIVITY + 1));
     assert_in_range(count(&to, false, T0 + SEC, T0 + 2 * SEC), 3, 5);
 }
 

@@ -560,12 +560,12 @@ static const struct comparison comparisons[] = {
     {.what = "carries what everything does",
         .rtt_ms = 40,
         .relayed_ms = 20,
-        .mtu = PMTU_INNER_FLOOR,
+        .mtu = PMTU_INNER_MIN,
         .is_better = true},
     {.what = "is not known to carry more",
         .rtt_ms = 40,
         .relayed_ms = 20,
-        .mtu = PMTU_INNER_FLOOR + 1},
+        .mtu = PMTU_INNER_MIN + 1},
 };
 
 static void measure(struct path *pp, const struct comparison *as)

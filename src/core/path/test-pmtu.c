@@ -39,8 +39,8 @@ struct link {
     unsigned used; /* what the machine last said */
 };
 
-static const struct pmtu_bounds ethernet = {PMTU_FLOOR, 1480, 1500};
-static const struct pmtu_bounds jumbo = {PMTU_FLOOR, 1480, 9001};
+static const struct pmtu_bounds ethernet = {PMTU_MIN, 1480, 1500};
+static const struct pmtu_bounds jumbo = {PMTU_MIN, 1480, 9001};
 
 static uint64_t draw(struct link *l)
 {
@@ -212,7 +212,7 @@ static void test_every_path_with_loss(void **state)
 
     for (uint64_t seed = 1; seed <= PATHS; seed++) {
         link_start(&l, seed, 0, seed % 2 ? &jumbo : &ethernet);
-        l.carries = PMTU_FLOOR + (unsigned)(draw(&l) % (seed % 3 ? 400 : 8000));
+        l.carries = PMTU_MIN + (unsigned)(draw(&l) % (seed % 3 ? 400 : 8000));
         l.loss = (unsigned)(draw(&l) % 50);
         l.rtt = (nsec_t)(1 + draw(&l) % 300) * MSEC;
         l.has_data = true;
@@ -402,7 +402,7 @@ static void test_answers_out_of_bounds(void **state)
 
         pmtu_on_answer(&l.pmtu, &any, l.now);
         drain(&l);
-        assert_in_range(l.pmtu.size, PMTU_FLOOR, 1500);
+        assert_in_range(l.pmtu.size, PMTU_MIN, 1500);
         run(&l, (nsec_t)(draw(&l) % 400) * MSEC);
         l.has_data = draw(&l) % 2;
         if (draw(&l) % 20 == 0)
@@ -501,7 +501,7 @@ static void test_rounds_of_a_sweep(void **state)
     assert_round(&p, now, PROBES(1420, 1440, 1500));
     assert_int_equal(p.n_tries, 2);
     assert_int_equal(p.size, 1400);
-    assert_int_equal(p.told, 1400);
+    assert_int_equal(p.reported, 1400);
     /* Halves between what passed and the next size, three times each. */
     for (unsigned i = 0; i < 3; i++) {
         now += LATER_ROUND;

@@ -22,7 +22,7 @@ struct world {
     struct router *router;
     struct router_network *net;
     struct router_node *nodes[N_NODES];
-    struct twin twin;
+    struct duplicate duplicate;
     nsec_t now;
 };
 
@@ -36,13 +36,13 @@ static void add_node(struct world *w, unsigned i)
     struct x25519_public key = router_sample_key(i);
 
     assert(router_node_add(&w->nodes[i], w->router, w->net, &key) == 0);
-    twin_node_add(&w->twin, i, 0, &key);
+    duplicate_node_add(&w->duplicate, i, 0, &key);
 }
 
 static void replace_node(struct world *w, unsigned i)
 {
     router_node_remove(w->router, w->nodes[i]);
-    twin_node_remove(&w->twin, i);
+    duplicate_node_remove(&w->duplicate, i);
     add_node(w, i);
 }
 
@@ -52,7 +52,7 @@ static void move_node(struct world *w, unsigned i, unsigned to)
     struct ip_addr local = {{0}};
 
     router_node_set_address(w->router, w->nodes[i], &ep, &local);
-    twin_node_set_address(&w->twin, i, &ep);
+    duplicate_node_set_address(&w->duplicate, i, &ep);
 }
 
 static void block_edge(struct world *w, unsigned a, unsigned b, bool blocked)
@@ -60,22 +60,23 @@ static void block_edge(struct world *w, unsigned a, unsigned b, bool blocked)
     if (a == b)
         return;
     assert(router_edge_set_blocked(w->router, w->nodes[a], w->nodes[b], blocked) == 0);
-    twin_edge_set_blocked(&w->twin, a, b, blocked);
+    duplicate_edge_set_blocked(&w->duplicate, a, b, blocked);
 }
 
 static void route(struct world *w, unsigned at, const void *msg, size_t len)
 {
     struct router_arrival in = {.from = sample_endpoint(at), .now = w->now, .is_local = is_local};
     struct router_verdict v = router_route(w->router, &in, msg, len);
-    struct twin_verdict t;
+    struct duplicate_verdict t;
 
     /* Of this the twin knows nothing; nothing has changed by it. */
     if (v.action == ROUTER_ACTION_DROP && v.reason == DROP_RELAY_RATE_LIMITED)
         return;
-    t = twin_route(&w->twin, &in, msg, len);
+    t = duplicate_route(&w->duplicate, &in, msg, len);
     assert(v.action == t.action);
     assert(v.action != ROUTER_ACTION_DROP || v.reason == t.reason);
-    assert(v.action != ROUTER_ACTION_FORWARD || endpoint_equal(&v.to, &w->twin.nodes[t.to].remote));
+    assert(v.action != ROUTER_ACTION_FORWARD ||
+           endpoint_equal(&v.to, &w->duplicate.nodes[t.to].remote));
 }
 
 static void handshake(struct world *w, struct reader *r)
@@ -120,7 +121,7 @@ static void step(struct world *w, struct reader *r)
         break;
     case 4:
         router_expire(w->router, w->now);
-        twin_expire(&w->twin, w->now);
+        duplicate_expire(&w->duplicate, w->now);
         break;
     case 5:
         raw(w, r);
@@ -139,9 +140,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct reader r = reader_make(data, len);
 
     w = (struct world){.now = NSEC_PER_SEC};
-    w.twin.leases_max = opt.leases_max;
-    w.twin.leases_per_node = opt.leases_per_node;
-    w.twin.networks[0] = (struct twin_network){.is_there = true, .hub = hub};
+    w.duplicate.leases_max = opt.leases_max;
+    w.duplicate.leases_per_node = opt.leases_per_node;
+    w.duplicate.networks[0] = (struct duplicate_network){.is_there = true, .hub = hub};
     assert(router_new(&w.router, &opt) == 0);
     assert(router_network_add(&w.net, w.router, &hub) == 0);
     for (unsigned i = 0; i < N_NODES; i++) {

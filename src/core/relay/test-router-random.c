@@ -20,7 +20,7 @@
 #include "test/support/router_sample.h"
 
 /* Few of everything, so that things meet. */
-#define N_NODES     TWIN_NODES_MAX
+#define N_NODES     DUPLICATE_NODES_MAX
 #define N_ADDRESSES 10
 #define N_INDICES   12
 #define LOCAL_INDEX 11 /* and above: the hub's own */
@@ -30,9 +30,9 @@
 
 struct world {
     struct router *router;
-    struct router_network *nets[TWIN_NETWORKS_MAX];
+    struct router_network *nets[DUPLICATE_NETWORKS_MAX];
     struct router_node *nodes[N_NODES];
-    struct twin twin;
+    struct duplicate duplicate;
     nsec_t now;
     struct rng rng;
     uint64_t rng_state;
@@ -64,21 +64,21 @@ static void add_network(struct world *w, unsigned i)
     struct x25519_public hub = router_sample_key(HUB_KEYS + i);
 
     assert_int_equal(router_network_add(&w->nets[i], w->router, &hub), 0);
-    w->twin.networks[i] = (struct twin_network){.is_there = true, .hub = hub};
+    w->duplicate.networks[i] = (struct duplicate_network){.is_there = true, .hub = hub};
 }
 
 static void add_node(struct world *w, unsigned i)
 {
     struct x25519_public key = router_sample_key(i);
-    unsigned net = below(w, TWIN_NETWORKS_MAX);
+    unsigned net = below(w, DUPLICATE_NETWORKS_MAX);
 
     assert_int_equal(router_node_add(&w->nodes[i], w->router, w->nets[net], &key), 0);
-    twin_node_add(&w->twin, i, net, &key);
+    duplicate_node_add(&w->duplicate, i, net, &key);
 }
 
 static void forget_node(struct world *w, unsigned i)
 {
-    twin_node_remove(&w->twin, i);
+    duplicate_node_remove(&w->duplicate, i);
     for (unsigned k = 0; k < N_NODES; k++)
         forget_announcements(w, i, k);
     w->nodes[i] = NULL;
@@ -98,7 +98,7 @@ static void replace_network(struct world *w, unsigned i)
 {
     router_network_remove(w->router, w->nets[i]);
     for (unsigned k = 0; k < N_NODES; k++)
-        if (w->nodes[k] && w->twin.nodes[k].network == i)
+        if (w->nodes[k] && w->duplicate.nodes[k].network == i)
             forget_node(w, k);
     add_network(w, i);
 }
@@ -113,7 +113,7 @@ static void move_node(struct world *w, unsigned i)
     if (!w->nodes[i])
         return;
     router_node_set_address(w->router, w->nodes[i], to, &local);
-    twin_node_set_address(&w->twin, i, to);
+    duplicate_node_set_address(&w->duplicate, i, to);
 }
 
 static void block_edge(struct world *w, unsigned a, unsigned b)
@@ -121,10 +121,10 @@ static void block_edge(struct world *w, unsigned a, unsigned b)
     bool blocked = below(w, 3) == 0;
 
     if (a == b || !w->nodes[a] || !w->nodes[b] ||
-        w->twin.nodes[a].network != w->twin.nodes[b].network)
+        w->duplicate.nodes[a].network != w->duplicate.nodes[b].network)
         return;
     assert_int_equal(router_edge_set_blocked(w->router, w->nodes[a], w->nodes[b], blocked), 0);
-    twin_edge_set_blocked(&w->twin, a, b, blocked);
+    duplicate_edge_set_blocked(&w->duplicate, a, b, blocked);
     if (blocked)
         forget_announcements(w, a, b);
 }
@@ -155,7 +155,7 @@ static struct message random_message(struct world *w)
     struct x25519_public key;
 
     if (m.key >= N_NODES)
-        m.key = m.key == N_NODES ? UNKNOWN_KEY : HUB_KEYS + below(w, TWIN_NETWORKS_MAX);
+        m.key = m.key == N_NODES ? UNKNOWN_KEY : HUB_KEYS + below(w, DUPLICATE_NETWORKS_MAX);
     key = router_sample_key(m.key);
     if (m.type == WG_TYPE_INITIATION) {
         m.initiation = sample_initiation(&key, m.announced);
@@ -176,15 +176,15 @@ static struct message random_message(struct world *w)
 /* A response that fits some lease, since a random one hardly ever does. */
 static void make_fitting(struct world *w, struct message *m, struct endpoint *from)
 {
-    const struct twin_lease *l = &w->twin.leases[0];
+    const struct duplicate_lease *l = &w->duplicate.leases[0];
     struct x25519_public key;
 
-    for (unsigned i = 0; i < TWIN_LEASES_MAX && (i == 0 || !l->is_there); i++)
-        l = &w->twin.leases[below(w, TWIN_LEASES_MAX)];
+    for (unsigned i = 0; i < DUPLICATE_LEASES_MAX && (i == 0 || !l->is_there); i++)
+        l = &w->duplicate.leases[below(w, DUPLICATE_LEASES_MAX)];
     key = router_sample_key(l->to);
-    if (!l->is_there || endpoint_is_none(&w->twin.nodes[l->from].remote))
+    if (!l->is_there || endpoint_is_none(&w->duplicate.nodes[l->from].remote))
         return;
-    *from = w->twin.nodes[l->from].remote;
+    *from = w->duplicate.nodes[l->from].remote;
     m->receiver = l->index;
     if (m->type == WG_TYPE_RESPONSE) {
         m->key = l->to;
@@ -198,7 +198,8 @@ static void make_fitting(struct world *w, struct message *m, struct endpoint *fr
 
 static bool is_at(const struct world *w, unsigned node, const struct endpoint *ep)
 {
-    return w->twin.nodes[node].is_there && endpoint_equal(&w->twin.nodes[node].remote, ep);
+    return w->duplicate.nodes[node].is_there &&
+           endpoint_equal(&w->duplicate.nodes[node].remote, ep);
 }
 
 /* Was what the twin says it is sent on to someone who may have it? By keys alone. */
@@ -237,12 +238,12 @@ static void send_message(struct world *w)
         .from = sample_endpoint(below(w, N_ADDRESSES)), .now = w->now, .is_local = is_local};
     struct message m = random_message(w);
     struct router_verdict v;
-    struct twin_verdict t;
+    struct duplicate_verdict t;
 
     if (below(w, 2) == 0)
         make_fitting(w, &m, &in.from);
     v = router_route(w->router, &in, m.b, m.len);
-    t = twin_route(&w->twin, &in, m.b, m.len);
+    t = duplicate_route(&w->duplicate, &in, m.b, m.len);
     assert_int_equal(v.action, t.action);
     if (v.action == ROUTER_ACTION_DROP) {
         assert_string_equal(drop_reason_name(v.reason), drop_reason_name(t.reason));
@@ -252,7 +253,7 @@ static void send_message(struct world *w)
     if (v.action != ROUTER_ACTION_FORWARD)
         return;
     w->n_forwarded[m.type]++;
-    assert_true(endpoint_equal(&v.to, &w->twin.nodes[t.to].remote));
+    assert_true(endpoint_equal(&v.to, &w->duplicate.nodes[t.to].remote));
     check_addressee(w, &m, &in, t.to);
 }
 
@@ -264,7 +265,7 @@ static void step(struct world *w)
     if (what < 20)
         replace_node(w, below(w, N_NODES));
     else if (what < 21)
-        replace_network(w, below(w, TWIN_NETWORKS_MAX));
+        replace_network(w, below(w, DUPLICATE_NETWORKS_MAX));
     else if (what < 120)
         move_node(w, below(w, N_NODES));
     else if (what < 150)
@@ -273,7 +274,7 @@ static void step(struct world *w)
         w->now += (nsec_t)below(w, 120) * NSEC_PER_SEC;
     else if (what < 160) {
         router_expire(w->router, w->now);
-        twin_expire(&w->twin, w->now);
+        duplicate_expire(&w->duplicate, w->now);
     } else
         send_message(w);
 }
@@ -299,10 +300,10 @@ static void run(uint64_t seed)
 
     w = (struct world){.now = NSEC_PER_SEC, .rng_state = seed};
     w.rng = rng_seeded(&w.rng_state);
-    w.twin.leases_max = opt.leases_max;
-    w.twin.leases_per_node = opt.leases_per_node;
+    w.duplicate.leases_max = opt.leases_max;
+    w.duplicate.leases_per_node = opt.leases_per_node;
     assert_int_equal(router_new(&w.router, &opt), 0);
-    for (unsigned i = 0; i < TWIN_NETWORKS_MAX; i++)
+    for (unsigned i = 0; i < DUPLICATE_NETWORKS_MAX; i++)
         add_network(&w, i);
     for (unsigned i = 0; i < N_NODES; i++) {
         add_node(&w, i);

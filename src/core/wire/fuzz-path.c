@@ -16,12 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 static void derive(struct path_keys *a, struct path_keys *b)
 {
     struct x25519_secret secrets[2] = {{{8}}, {{16}}};
-    struct x25519_public publics[2];
+    struct x25519_public public_addresses[2];
 
-    assert(x25519_derive_public(&secrets[0], &publics[0]));
-    assert(x25519_derive_public(&secrets[1], &publics[1]));
-    assert(path_keys_derive(a, &secrets[0], &publics[0], &publics[1]));
-    assert(path_keys_derive(b, &secrets[1], &publics[1], &publics[0]));
+    assert(x25519_derive_public(&secrets[0], &public_addresses[0]));
+    assert(x25519_derive_public(&secrets[1], &public_addresses[1]));
+    assert(path_keys_derive(a, &secrets[0], &public_addresses[0], &public_addresses[1]));
+    assert(path_keys_derive(b, &secrets[1], &public_addresses[1], &public_addresses[0]));
 }
 
 static struct path_frame read_fields(struct reader *r)

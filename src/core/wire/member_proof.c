@@ -17,7 +17,7 @@ static const char scheme[] = "Weft-Member ";
 
 /* "Weft-Member " and two numbers of 16 hex digits, each followed by a space. */
 #define STAMP_TEXT_LEN 16
-#define MAC_TEXT_LEN   (BASE64_ROOM(32) - 1)
+#define MAC_TEXT_LEN   (BASE64_SIZE(32) - 1)
 #define TEXT_LEN       (sizeof(scheme) - 1 + 2 * (STAMP_TEXT_LEN + 1) + MAC_TEXT_LEN)
 
 _Static_assert(TEXT_LEN < MEMBER_PROOF_TEXT_MAX, "room for the header's value");
@@ -84,7 +84,7 @@ bool member_proof_verify(const struct member_proof *proof, const struct member_p
 const char *member_proof_format(
     const struct member_proof *proof, char buf[static MEMBER_PROOF_TEXT_MAX])
 {
-    char mac[BASE64_ROOM(sizeof(proof->mac))];
+    char mac[BASE64_SIZE(sizeof(proof->mac))];
 
     base64_encode(proof->mac, sizeof(proof->mac), mac);
     (void)snprintf(buf, MEMBER_PROOF_TEXT_MAX, "%s%016llx %016llx %s", scheme,

@@ -29,7 +29,7 @@ int stream_frame_next(struct reader *in, const uint8_t **ret, size_t *ret_len)
     return 0;
 }
 
-size_t stream_frame_room(size_t len, size_t seg)
+size_t stream_frame_space(size_t len, size_t seg)
 {
     return len + (len + seg - 1) / seg * STREAM_FRAME_HEADER;
 }
@@ -44,7 +44,7 @@ void stream_frame_put(struct writer *out, const uint8_t *datagrams, size_t len, 
     }
 }
 
-void stream_frame_put_beat(struct writer *out)
+void stream_frame_put_heartbeat(struct writer *out)
 {
     writer_be16(out, 0);
 }
@@ -78,7 +78,7 @@ const char *stream_claim_format(
     const struct stream_claim *claim, char buf[static STREAM_PROOF_TEXT_MAX])
 {
     char node[X25519_BASE64_MAX];
-    char proof[BASE64_ROOM(sizeof(claim->proof.b))];
+    char proof[BASE64_SIZE(sizeof(claim->proof.b))];
 
     base64_encode(claim->proof.b, sizeof(claim->proof.b), proof);
     (void)snprintf(buf, STREAM_PROOF_TEXT_MAX, "%s%s %s", scheme,

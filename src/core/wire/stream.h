@@ -40,19 +40,19 @@
  */
 int stream_frame_next(struct reader *in, const uint8_t **ret, size_t *ret_len);
 
-/** stream_frame_room() - bytes that @len bytes of datagrams of @seg take (the last is shorter). */
-size_t stream_frame_room(size_t len, size_t seg);
+/** stream_frame_space() - bytes that @len bytes of datagrams of @seg take (the last is shorter). */
+size_t stream_frame_space(size_t len, size_t seg);
 
 /**
  * stream_frame_put() - datagrams of one size, each behind its length
- * @out:	has room for stream_frame_room() bytes
+ * @out:	has room for stream_frame_space() bytes
  * @datagrams:	@len bytes, at least 1: datagrams of @seg bytes back to back, the last may be
  *		shorter; none is longer than STREAM_FRAME_MAX
  */
 void stream_frame_put(struct writer *out, const uint8_t *datagrams, size_t len, size_t seg);
 
-/** stream_frame_put_beat() - an empty frame. */
-void stream_frame_put_beat(struct writer *out);
+/** stream_frame_put_heartbeat() - an empty frame. */
+void stream_frame_put_heartbeat(struct writer *out);
 
 /*
  * How a member shows at the hub's public API who it is, to open a stream.

@@ -22,14 +22,15 @@ struct sample {
 static void derive(const struct vectors *v, struct sample *s)
 {
     struct x25519_secret secrets[2];
-    struct x25519_public publics[2];
+    struct x25519_public public_addresses[2];
 
     vectors_exact(v, "own_secret", secrets[0].b, X25519_SIZE);
     vectors_exact(v, "peer_secret", secrets[1].b, X25519_SIZE);
-    vectors_exact(v, "own_public", publics[0].b, X25519_SIZE);
-    vectors_exact(v, "peer_public", publics[1].b, X25519_SIZE);
-    assert_true(path_keys_derive(&s->own, &secrets[0], &publics[0], &publics[1]));
-    assert_true(path_keys_derive(&s->peer, &secrets[1], &publics[1], &publics[0]));
+    vectors_exact(v, "own_public", public_addresses[0].b, X25519_SIZE);
+    vectors_exact(v, "peer_public", public_addresses[1].b, X25519_SIZE);
+    assert_true(path_keys_derive(&s->own, &secrets[0], &public_addresses[0], &public_addresses[1]));
+    assert_true(
+        path_keys_derive(&s->peer, &secrets[1], &public_addresses[1], &public_addresses[0]));
 }
 
 static void read_sample(const struct vectors *v, struct sample *s)

@@ -102,7 +102,7 @@ static bool stun_may_answer(struct stun_server *s, const struct stun_request *re
 static void stun_answer(struct stun_server *s, struct port_tx *tx, const struct udp_run *run,
     const struct stun_request *req)
 {
-    uint8_t *out = port_tx_room(tx, STUN_ANSWER_MAX);
+    uint8_t *out = port_tx_space(tx, STUN_ANSWER_MAX);
     struct udp_run reply = {.buf = out, .path = run->path};
 
     stun_heard_add(&s->heard, &req->id, &run->path.remote, port_tx_now(tx));

@@ -47,10 +47,10 @@ static bool may_answer(const uint8_t *p, const struct ip_info *ip)
     if (ip_addr_is_none(&ip->src) || (ip->version == 4 && ip->src.b[12] == 0))
         return false;
     if (ip->version == 4) {
-        bool later_fragment = (p[6] & 0x1f) != 0 || p[7] != 0;
+        bool next_fragment = (p[6] & 0x1f) != 0 || p[7] != 0;
         bool broadcast = ip->dst.b[12] >= 224 || ip->src.b[12] >= 224;
 
-        return !later_fragment && !broadcast &&
+        return !next_fragment && !broadcast &&
                !(ip->proto == IP_PROTO_ICMP && (!has_type || is_v4_error(p, ip)));
     }
     return ip->dst.b[0] != 0xff && ip->src.b[0] != 0xff &&
@@ -60,8 +60,8 @@ static bool may_answer(const uint8_t *p, const struct ip_info *ip)
 static size_t make_v4(
     const uint8_t *p, const struct ip_info *ip, const struct icmp_word *word, uint8_t *ret)
 {
-    size_t room = ICMP_V4_MAX - IP_V4_HEADER_MIN - ICMP_HEADER;
-    size_t quoted = ip->len < room ? ip->len : room;
+    size_t space = ICMP_V4_MAX - IP_V4_HEADER_MIN - ICMP_HEADER;
+    size_t quoted = ip->len < space ? ip->len : space;
     size_t len = IP_V4_HEADER_MIN + ICMP_HEADER + quoted;
     uint8_t *icmp = ret + IP_V4_HEADER_MIN;
 
@@ -85,8 +85,8 @@ static size_t make_v4(
 static size_t make_v6(
     const uint8_t *p, const struct ip_info *ip, const struct icmp_word *word, uint8_t *ret)
 {
-    size_t room = ICMP_V6_MAX - IP_V6_HEADER - ICMP_HEADER;
-    size_t quoted = ip->len < room ? ip->len : room;
+    size_t space = ICMP_V6_MAX - IP_V6_HEADER - ICMP_HEADER;
+    size_t quoted = ip->len < space ? ip->len : space;
     size_t icmp_len = ICMP_HEADER + quoted;
     uint8_t *icmp = ret + IP_V6_HEADER;
     uint64_t sum = ip_sum_pseudo(&ip->dst, &ip->src, IP_PROTO_ICMPV6, (uint32_t)icmp_len);

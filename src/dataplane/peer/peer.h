@@ -108,15 +108,16 @@ void peer_unlink(struct peer *peer);
 /**
  * peer_free() - wipe and release, after peer_unlink(), when the gates are open again
  *
- * Call peer_poll_told() before: afterwards nobody tells of it, and port->polls does not have it.
+ * Call peer_poll_notified() before: afterwards nobody tells of it, and port->polls does not have
+ * it.
  */
 void peer_free(struct peer *peer);
 
 /** peer_find() - by public key, NULL when there is none. Under the port's lock. */
 struct peer *peer_find(const struct device *d, const struct x25519_public *public);
 
-/** peer_tell() - have the control thread call peer_poll_told() at once. Any thread, inside a gate
- * or under the port's lock. */
+/** peer_tell() - have the control thread call peer_poll_notified() at once. Any thread, inside a
+ * gate or under the port's lock. */
 void peer_tell(struct peer *peer);
 
 /** peer_tell_soon() - have it call that within LOOP_SOON. Same threads. */
@@ -203,9 +204,9 @@ void peer_drop_staged(struct peer *peer, struct drops *drops);
 /** peer_poll() - do what its timers ask for at @now, and arm them again. */
 void peer_poll(struct peer *peer, nsec_t now);
 
-/** peer_poll_told() - poll the peers of which data threads have told (peer_tell()): afterwards none
- * of them is in port->polls' stack. */
-void peer_poll_told(struct port *p);
+/** peer_poll_notified() - poll the peers of which data threads have told (peer_tell()): afterwards
+ * none of them is in port->polls' stack. */
+void peer_poll_notified(struct port *p);
 
 /** peer_poll_due() - poll the peers whose timers are due at @now. */
 void peer_poll_due(struct port *p, nsec_t now);

@@ -91,7 +91,7 @@ nsec_t source_addr_tick(struct source_addr *s, nsec_t now)
     return s->due;
 }
 
-static void on_news(void *ctx, uint32_t epoll_events)
+static void on_updates(void *ctx, uint32_t epoll_events)
 {
     struct source_addr *s = ctx;
 
@@ -128,7 +128,7 @@ int source_addr_start(struct source_addr *s)
     if (r == 0)
         r = s->fd = net_watch_open();
     if (r >= 0) {
-        s->event = (struct loop_event){.fd = s->fd, .fn = on_news, .ctx = s};
+        s->event = (struct loop_event){.fd = s->fd, .fn = on_updates, .ctx = s};
         r = loop_add(&s->port->loop, &s->event, EPOLLIN);
     }
     if (r < 0)
@@ -205,7 +205,7 @@ static void tell_listener(struct peer *peer)
         l->on_path(l->ctx, &peer->remote.public, &path);
 }
 
-static void take_told(struct peer *peer, nsec_t now)
+static void take_notified(struct peer *peer, nsec_t now)
 {
     if (peer->is_unlinked)
         return;
@@ -218,16 +218,16 @@ static void take_told(struct peer *peer, nsec_t now)
     poll_one(peer, now);
 }
 
-void peer_poll_told(struct port *p)
+void peer_poll_notified(struct port *p)
 {
-    struct poll_link *link = poll_list_take_told(&p->polls);
+    struct poll_link *link = poll_list_take_notified(&p->polls);
     nsec_t now = clock_now();
 
     while (link) {
         struct peer *peer = container_of(link, struct peer, poll);
 
-        link = poll_list_next_told(link);
-        take_told(peer, now);
+        link = poll_list_next_notified(link);
+        take_notified(peer, now);
     }
     sender_flush(p->sender);
 }

@@ -21,7 +21,7 @@ int sender_init(struct sender *s, struct port *port, struct drops *drops, bool w
     r = udp_outbox_init(&s->out, port->opt.offloads.on[OFFLOAD_UDP_GSO], wait);
     if (r == 0)
         r = aead_lane_new(&s->lane);
-    if (r == 0 && !(s->room = malloc(SENDER_ROOM)))
+    if (r == 0 && !(s->space = malloc(SENDER_SIZE)))
         r = -ENOMEM;
     if (r < 0)
         sender_deinit(s);
@@ -32,8 +32,8 @@ void sender_deinit(struct sender *s)
 {
     udp_outbox_deinit(&s->out);
     s->lane = aead_lane_free(s->lane);
-    free(s->room);
-    s->room = NULL;
+    free(s->space);
+    s->space = NULL;
 }
 
 int sender_new(struct sender **ret, struct port *port)
@@ -66,7 +66,7 @@ void sender_flush(struct sender *s)
         drop_count(s->drops, DROP_UDP_SEND, s->out.n_failed - failed);
     refusals_check_sent(s->port, &s->out);
     aead_lane_clear(s->lane);
-    s->room_used = 0;
+    s->space_used = 0;
     while (s->n_used > 0)
         (void)keypair_unref(s->used[--s->n_used]);
 }
@@ -114,16 +114,16 @@ static uint64_t coalesce(struct sender *s, uint8_t *buf, const struct packet *pk
     uint64_t n_bytes = 0;
 
     for (unsigned i = 0, next; i < n_pkts; i = next) {
-        uint32_t size = packet_room(&pkts[i]);
+        uint32_t size = packet_capacity(&pkts[i]);
         struct udp_run run = {.buf = buf + pkts[i].off,
             .len = size,
             .seg = (uint16_t)size,
             .tos = tos,
             .path = *path};
 
-        for (next = i + 1; next < n_pkts && packet_room(&pkts[next]) <= size; next++) {
-            run.len += packet_room(&pkts[next]);
-            if (packet_room(&pkts[next]) < size) {
+        for (next = i + 1; next < n_pkts && packet_capacity(&pkts[next]) <= size; next++) {
+            run.len += packet_capacity(&pkts[next]);
+            if (packet_capacity(&pkts[next]) < size) {
                 next++;
                 break;
             }
@@ -199,14 +199,14 @@ static unsigned lay_out(struct sender *s, const struct staged_packet **next, uns
 
     for (; p && p->tos == tos && n < STAGED_MAX; p = p->next) {
         struct packet pkt = {.off = off, .len = p->len, .padded = (uint16_t)wg_padded(p->len, mtu)};
-        uint8_t *inner = s->room + off + sizeof(struct wg_data);
+        uint8_t *inner = s->space + off + sizeof(struct wg_data);
 
-        if (off + packet_room(&pkt) > SENDER_ROOM)
+        if (off + packet_capacity(&pkt) > SENDER_SIZE)
             break;
         memcpy(inner, p->data, p->len);
         memset(inner + p->len, 0, (size_t)(pkt.padded - p->len));
         pkts[n++] = pkt;
-        off += packet_room(&pkt);
+        off += packet_capacity(&pkt);
     }
     *next = p;
     return n;
@@ -227,7 +227,7 @@ static void send_list(
         /* The room holds the largest packet, so this ends. */
         assert(n > 0);
         if (kp)
-            send_under(s, peer, kp, s->room, pkts, n, &peer->path, tos, now);
+            send_under(s, peer, kp, s->space, pkts, n, &peer->path, tos, now);
         else
             drop_count(s->drops, DROP_NO_KEYPAIR, n);
         /* The room is used again. */
@@ -266,9 +266,9 @@ bool sender_add_keepalive(struct sender *s, struct peer *peer, nsec_t now)
     if (!kp)
         return false;
     /* A keypair is used no more often than there is a flush, so there is room for one more. */
-    empty.off = s->room_used;
-    s->room_used += packet_room(&empty);
-    send_under(s, peer, kp, s->room, &empty, 1, &path, 0, now);
+    empty.off = s->space_used;
+    s->space_used += packet_capacity(&empty);
+    send_under(s, peer, kp, s->space, &empty, 1, &path, 0, now);
     return true;
 }
 
@@ -286,8 +286,8 @@ void sender_message(struct sender *s, const struct udp_path *path, const void *m
         .len = (uint32_t)len, .seg = (uint16_t)len, .tos = WG_HANDSHAKE_TOS, .path = *path};
 
     sender_flush(s);
-    memcpy(s->room, msg, len);
-    run.buf = s->room;
+    memcpy(s->space, msg, len);
+    run.buf = s->space;
     udp_outbox_add(&s->out, port_state_sockets(s->port), &run);
     sender_flush(s);
 }

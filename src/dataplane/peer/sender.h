@@ -37,25 +37,25 @@ struct packet {
     uint16_t padded; /* with its padding, already zeroed; the tag's room follows */
 };
 
-/** packet_room() - bytes of the buffer that the finished message takes. */
-static inline uint32_t packet_room(const struct packet *pkt)
+/** packet_capacity() - bytes of the buffer that the finished message takes. */
+static inline uint32_t packet_capacity(const struct packet *pkt)
 {
     return (uint32_t)(pkt->padded + WG_DATA_OVERHEAD);
 }
 
 #define SENDER_KEYPAIRS_MAX 32
-#define SENDER_ROOM         (65536 + WG_DATA_OVERHEAD) /* the largest inner packet as a message */
+#define SENDER_SIZE         (65536 + WG_DATA_OVERHEAD) /* the largest inner packet as a message */
 
-static_assert(SENDER_KEYPAIRS_MAX * WG_DATA_OVERHEAD <= SENDER_ROOM, "a keepalive each");
+static_assert(SENDER_KEYPAIRS_MAX * WG_DATA_OVERHEAD <= SENDER_SIZE, "a keepalive each");
 
 struct sender {
     struct port *port;   /* pins */
     struct drops *drops; /* pins: the thread's */
     struct udp_outbox out;
     struct aead_lane *lane;                    /* owns */
-    uint8_t *room;                             /* owns SENDER_ROOM bytes, for packets that waited,
-                                                  and for keepalives */
-    uint32_t room_used;                        /* of it by keepalives, until the flush */
+    uint8_t *space;                            /* owns SENDER_SIZE bytes, for packets that waited,
+                                                 and for keepalives */
+    uint32_t space_used;                       /* of it by keepalives, until the flush */
     struct keypair *used[SENDER_KEYPAIRS_MAX]; /* owns a reference each, until the flush */
     unsigned n_used;
 };

@@ -198,7 +198,7 @@ static void test_due_together(void **state)
     peer_poll_due(&f->port, f->now);
     assert_int_equal(n_calls, 1);
     assert_int_equal(f->port.sender->n_used, 0);
-    assert_int_equal(f->port.sender->room_used, 0);
+    assert_int_equal(f->port.sender->space_used, 0);
 }
 
 /* The sender holds so many keypairs at a time, and the room of those that went is used again. */
@@ -212,7 +212,7 @@ static void test_more_than_one_call_takes(void **state)
     for (unsigned i = 0; i < PEERS; i++)
         assert_int_equal(expect_from(f, i), 0);
     expect_no_more(f);
-    assert_int_equal(f->port.sender->room_used, 0);
+    assert_int_equal(f->port.sender->space_used, 0);
 }
 
 /* Who has no session is said to have none, and who is nowhere is sent nothing; the others' go. */

@@ -115,7 +115,7 @@ void device_config_remove_peer(struct device *d, struct peer *peer)
     port_gates_close(d->port, d);
     unlink_peer(peer);
     port_gates_open(d->port, d);
-    peer_poll_told(d->port);
+    peer_poll_notified(d->port);
     peer_free(peer);
 }
 
@@ -130,7 +130,7 @@ void device_config_remove_peers(struct device *d)
         list_add_tail(&gone, &peer->siblings);
     }
     port_gates_open(d->port, d);
-    peer_poll_told(d->port);
+    peer_poll_notified(d->port);
     list_foreach_safe(peer, next, &gone, siblings)
         peer_free(peer);
 }

@@ -147,7 +147,7 @@ static int take_client(struct frame_socket *fs, int fd)
         fs->client.fd = -1;
         return r;
     }
-    socket_set_send_room(fd, FRAME_SOCKET_ROOM);
+    socket_set_send_buffer(fd, FRAME_SOCKET_BUFFER);
     set_client(fs, fd);
     return 0;
 }
@@ -209,7 +209,7 @@ int frame_socket_join(struct frame_socket **ret, struct port *p, int *ret_fd, st
     *fs = (struct frame_socket){.port = p, .listen.fd = -1, .client.fd = -1};
     r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0 ? -errno : 0;
     if (r == 0) {
-        socket_set_send_room(fds[1], FRAME_SOCKET_ROOM);
+        socket_set_send_buffer(fds[1], FRAME_SOCKET_BUFFER);
         (void)pthread_mutex_lock(&p->lock);
         r = take_client(fs, fds[0]);
         (void)pthread_mutex_unlock(&p->lock);

@@ -105,7 +105,7 @@ static void *control_main(void *arg)
         if (loop_wait(&p->loop, &p->lock, due))
             find_vanished(p);
         busy = run_handshakes(p, clock_now());
-        peer_poll_told(p);
+        peer_poll_notified(p);
         due = run_timers(p, clock_now());
         if (busy)
             due = 0;

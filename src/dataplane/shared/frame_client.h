@@ -24,7 +24,7 @@ struct udp_run;
 
 /** Bytes that may wait for either end, as the kernel counts: the probes of dozens of paths that
  * begin at once, the longest of which take 16 KiB each. */
-#define FRAME_SOCKET_ROOM (4 << 20)
+#define FRAME_SOCKET_BUFFER (4 << 20)
 
 /** Send with DF, and never cut into fragments here: an MTU probe. */
 #define FRAME_SOCKET_DONT_FRAGMENT 0x0001u

@@ -45,7 +45,7 @@ bool poll_list_tell(struct poll_list *l, struct poll_link *link)
 {
     struct poll_link *top;
 
-    if (atomic_exchange(&link->is_told, true))
+    if (atomic_exchange(&link->is_reported, true))
         return false;
     top = atomic_load_explicit(&l->top, memory_order_relaxed);
     do
@@ -56,17 +56,17 @@ bool poll_list_tell(struct poll_list *l, struct poll_link *link)
     return true;
 }
 
-struct poll_link *poll_list_take_told(struct poll_list *l)
+struct poll_link *poll_list_take_notified(struct poll_list *l)
 {
     return atomic_exchange_explicit(&l->top, NULL, memory_order_acquire);
 }
 
-struct poll_link *poll_list_next_told(struct poll_link *link)
+struct poll_link *poll_list_next_notified(struct poll_link *link)
 {
     struct poll_link *next = link->next;
 
     /* Read and written in one, so that it pairs with the exchange of whoever found it set: what
      * that one wrote before is seen from here on. A store alone would order nothing behind it. */
-    (void)atomic_exchange(&link->is_told, false);
+    (void)atomic_exchange(&link->is_reported, false);
     return next;
 }

@@ -18,9 +18,9 @@
 
 /** In every peer. Zeroes to begin with. */
 struct poll_link {
-    struct heap_link due;   /* its deadline, in the heap while it has one */
-    _Atomic bool is_told;   /* on the stack already */
-    struct poll_link *next; /* on the stack; written by whoever set is_told */
+    struct heap_link due;     /* its deadline, in the heap while it has one */
+    _Atomic bool is_reported; /* on the stack already */
+    struct poll_link *next;   /* on the stack; written by whoever set is_reported */
 };
 
 struct poll_list {
@@ -56,15 +56,15 @@ struct poll_link *poll_list_pop_due(struct poll_list *l, nsec_t now);
  */
 bool poll_list_tell(struct poll_list *l, struct poll_link *link);
 
-/** poll_list_take_told() - empty the stack: its links, the latest first, to be followed by
- * poll_list_next_told(); NULL: there are none. */
-struct poll_link *poll_list_take_told(struct poll_list *l);
+/** poll_list_take_notified() - empty the stack: its links, the latest first, to be followed by
+ * poll_list_next_notified(); NULL: there are none. */
+struct poll_link *poll_list_take_notified(struct poll_list *l);
 
 /**
- * poll_list_next_told() - take @link off what poll_list_take_told() gave
+ * poll_list_next_notified() - take @link off what poll_list_take_notified() gave
  *
  * From here on it may be told of again, which is not lost.
  *
  * Return: the one after it; NULL: it was the last.
  */
-struct poll_link *poll_list_next_told(struct poll_link *link);
+struct poll_link *poll_list_next_notified(struct poll_link *link);

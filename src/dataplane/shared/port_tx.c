@@ -10,21 +10,21 @@ int port_tx_init(struct port_tx *tx, const struct index_table *index,
     const struct udp_sockets *sockets, struct drops *drops, unsigned worker, bool gso)
 {
     *tx = (struct port_tx){.index = index, .sockets = sockets, .drops = drops, .worker = worker};
-    tx->room = malloc(PORT_TX_ROOM);
-    return tx->room ? udp_outbox_init(&tx->out, gso, false) : -ENOMEM;
+    tx->space = malloc(PORT_TX_SIZE);
+    return tx->space ? udp_outbox_init(&tx->out, gso, false) : -ENOMEM;
 }
 
 void port_tx_deinit(struct port_tx *tx)
 {
     udp_outbox_deinit(&tx->out);
-    free(tx->room);
-    tx->room = NULL;
+    free(tx->space);
+    tx->space = NULL;
 }
 
 void port_tx_begin(struct port_tx *tx, nsec_t now)
 {
     tx->now = now;
-    tx->room_used = 0;
+    tx->space_used = 0;
 }
 
 void port_tx_flush(struct port_tx *tx)
@@ -40,13 +40,13 @@ void port_tx_send(struct port_tx *tx, const struct udp_run *run)
     udp_outbox_add(&tx->out, tx->sockets, run);
 }
 
-uint8_t *port_tx_room(struct port_tx *tx, size_t len)
+uint8_t *port_tx_space(struct port_tx *tx, size_t len)
 {
-    uint8_t *p = tx->room + tx->room_used;
+    uint8_t *p = tx->space + tx->space_used;
 
-    if (len > PORT_TX_ROOM - tx->room_used)
+    if (len > PORT_TX_SIZE - tx->space_used)
         return NULL;
-    tx->room_used += len;
+    tx->space_used += len;
     return p;
 }
 

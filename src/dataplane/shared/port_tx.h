@@ -25,12 +25,12 @@ struct port_tx {
     struct udp_outbox out;             /* sent at the end of the batch */
     nsec_t now;                        /* of this batch */
     unsigned worker;                   /* which */
-    uint8_t *room;                     /* owns: for answers, PORT_TX_ROOM bytes */
-    size_t room_used;                  /* in this batch */
+    uint8_t *space;                    /* owns: for answers, PORT_TX_SIZE bytes */
+    size_t space_used;                 /* in this batch */
 };
 
 /** Bytes for the answers to one batch. */
-#define PORT_TX_ROOM 16384
+#define PORT_TX_SIZE 16384
 
 /**
  * port_filter_fn - look at what arrived before the devices do
@@ -72,14 +72,15 @@ void port_tx_flush(struct port_tx *tx);
 /**
  * port_tx_send() - send a run after the current batch was looked at, in the order of the calls
  * @run:	its bytes must live until then: those of a received run do (whole or a part of it,
- *		for forwarding without a copy), and those of port_tx_room()
+ *		for forwarding without a copy), and those of port_tx_space()
  *
  * What the kernel does not take at once is dropped: a worker never waits.
  */
 void port_tx_send(struct port_tx *tx, const struct udp_run *run);
 
-/** port_tx_room() - @len bytes for an answer of our own; NULL when this batch's room is used up. */
-uint8_t *port_tx_room(struct port_tx *tx, size_t len);
+/** port_tx_space() - @len bytes for an answer of our own; NULL when this batch's room is used up.
+ */
+uint8_t *port_tx_space(struct port_tx *tx, size_t len);
 
 /** port_tx_drop() - count @n datagrams that end in the filter. */
 void port_tx_drop(struct port_tx *tx, enum drop_reason reason, uint64_t n);

@@ -36,29 +36,29 @@ static void test_deadlines_come_in_order(void **state)
 static void test_a_peer_is_told_of_once(void **state)
 {
     struct poll_list l = {.n = 0};
-    struct poll_link a = {.is_told = false}, b = {.is_told = false};
+    struct poll_link a = {.is_reported = false}, b = {.is_reported = false};
     struct poll_link *link;
 
-    assert_null(poll_list_take_told(&l));
+    assert_null(poll_list_take_notified(&l));
     assert_true(poll_list_tell(&l, &a));
     assert_true(poll_list_tell(&l, &b));
     assert_false(poll_list_tell(&l, &a));
-    link = poll_list_take_told(&l);
+    link = poll_list_take_notified(&l);
     assert_ptr_equal(link, &b);
     /* It was not taken off yet, so what is told of it now is seen with the rest. */
     assert_false(poll_list_tell(&l, &b));
-    link = poll_list_next_told(link);
+    link = poll_list_next_notified(link);
     assert_ptr_equal(link, &a);
     assert_true(poll_list_tell(&l, &b));
-    assert_null(poll_list_next_told(link));
-    assert_ptr_equal(poll_list_take_told(&l), &b);
+    assert_null(poll_list_next_notified(link));
+    assert_ptr_equal(poll_list_take_notified(&l), &b);
 }
 
 /** A thread that tells of a link which is on the stack already. */
 struct teller {
     struct poll_list l;
     struct poll_link link;
-    int news;             /* written before it tells: not atomic, so that an order is needed */
+    int updates;          /* written before it tells: not atomic, so that an order is needed */
     bool is_first;        /* what poll_list_tell() said */
     _Atomic bool is_done; /* relaxed, so that it gives no order */
 };
@@ -67,7 +67,7 @@ static void *tell_again(void *arg)
 {
     struct teller *t = arg;
 
-    t->news = 1;
+    t->updates = 1;
     t->is_first = poll_list_tell(&t->l, &t->link);
     atomic_store_explicit(&t->is_done, true, memory_order_relaxed);
     return NULL;
@@ -77,15 +77,15 @@ static void *tell_again(void *arg)
  * another kind may show otherwise, and ThreadSanitizer does on any. */
 static void test_what_is_told_again_is_seen(void **state)
 {
-    struct teller t = {.news = 0};
+    struct teller t = {.updates = 0};
     pthread_t thread;
 
     assert_true(poll_list_tell(&t.l, &t.link));
     assert_int_equal(pthread_create(&thread, NULL, tell_again, &t), 0);
     while (!atomic_load_explicit(&t.is_done, memory_order_relaxed))
         (void)sched_yield();
-    assert_null(poll_list_next_told(poll_list_take_told(&t.l)));
-    assert_int_equal(t.news, 1);
+    assert_null(poll_list_next_notified(poll_list_take_notified(&t.l)));
+    assert_int_equal(t.updates, 1);
     assert_false(t.is_first);
     assert_int_equal(pthread_join(thread, NULL), 0);
 }

@@ -23,7 +23,7 @@
 
 /* ---- the text ---- */
 
-static bool make_room(struct uapi_text *t, size_t more)
+static bool make_space(struct uapi_text *t, size_t more)
 {
     size_t cap = t->cap ? t->cap : 512;
     char *p;
@@ -48,7 +48,7 @@ static bool make_room(struct uapi_text *t, size_t more)
 
 static void add_bytes(struct uapi_text *t, const char *bytes, size_t len)
 {
-    if (!make_room(t, len)) {
+    if (!make_space(t, len)) {
         t->has_failed = true;
         return;
     }

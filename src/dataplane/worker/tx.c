@@ -252,8 +252,8 @@ static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
             return -errno;
     }
     w->frame = w->own_frame = malloc(TUN_FRAME_MAX);
-    w->batch.buf = malloc(BATCH_ROOM);
-    w->pieces.buf = malloc(CUT_ROOM);
+    w->batch.buf = malloc(BATCH_SIZE);
+    w->pieces.buf = malloc(CUT_SIZE);
     w->pieces.id = rng_u32(&d->port->rng);
     if (!w->frame || !w->batch.buf || !w->pieces.buf || tx_shaper_new(&w->shaper) < 0)
         return -ENOMEM;

@@ -41,7 +41,7 @@ struct tx_shaper {
     uint64_t has_kept;        /* queues of which a frame is kept */
     nsec_t held_at;           /* time when something had to wait last; 0: nothing had */
     struct kept kept[CLASS_SCHED_MAX];
-    uint8_t *room; /* owns a frame's place for each queue, which takes memory once one is kept */
+    uint8_t *space; /* owns a frame's place for each queue, which takes memory once one is kept */
 };
 
 int tx_shaper_new(struct tx_shaper **ret)
@@ -49,14 +49,14 @@ int tx_shaper_new(struct tx_shaper **ret)
     struct tx_shaper *s = calloc(1, sizeof(*s));
 
     if (s)
-        s->room = malloc((size_t)CLASS_SCHED_MAX * TUN_FRAME_MAX);
-    if (!s || !s->room) {
+        s->space = malloc((size_t)CLASS_SCHED_MAX * TUN_FRAME_MAX);
+    if (!s || !s->space) {
         free(s);
         return -ENOMEM;
     }
     class_sched_init(&s->sched);
     for (size_t i = 0; i < CLASS_SCHED_MAX; i++)
-        s->kept[i].frame = s->room + i * TUN_FRAME_MAX;
+        s->kept[i].frame = s->space + i * TUN_FRAME_MAX;
     *ret = s;
     return 0;
 }
@@ -64,7 +64,7 @@ int tx_shaper_new(struct tx_shaper **ret)
 struct tx_shaper *tx_shaper_free(struct tx_shaper *s)
 {
     if (s)
-        free(s->room);
+        free(s->space);
     free(s);
     return NULL;
 }

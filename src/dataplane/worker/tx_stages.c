@@ -131,13 +131,13 @@ bool tx_cut_frame(struct tx_worker *w)
             .off = b->len, .len = (uint16_t)len, .padded = (uint16_t)wg_padded(len, mtu)};
         uint8_t *inner = b->buf + b->len + sizeof(struct wg_data);
 
-        fits = b->n < BATCH_PACKETS && b->len + packet_room(&pkt) <= BATCH_ROOM;
+        fits = b->n < BATCH_PACKETS && b->len + packet_capacity(&pkt) <= BATCH_SIZE;
         if (!fits)
             break;
         gso_cut(&w->plan, p, &w->ip, w->next++, inner);
         memset(inner + len, 0, pkt.padded - len);
         b->pkts[b->n++] = pkt;
-        b->len += packet_room(&pkt);
+        b->len += packet_capacity(&pkt);
         f->n++;
     }
     if (f->n > 0)
@@ -218,7 +218,7 @@ static uint8_t *add_piece(struct tx_worker *w, uint32_t len)
     inner = c->buf + c->len + sizeof(struct wg_data);
     memset(inner + len, 0, (size_t)(pkt.padded - len));
     c->pkts[c->n++] = pkt;
-    c->len += packet_room(&pkt);
+    c->len += packet_capacity(&pkt);
     return inner;
 }
 
@@ -229,9 +229,9 @@ static bool cut_packet(struct tx_worker *w, const struct packet *pkt, uint16_t m
     unsigned n = v6_cut_count(p, pkt->len, mtu);
     struct tx_pieces *c = &w->pieces;
     uint8_t piece[IP_V6_MTU_MIN];
-    uint32_t room = pkt->len + n * (uint32_t)(V6_CUT_HEADERS + WG_DATA_OVERHEAD + WG_PADDING);
+    uint32_t space = pkt->len + n * (uint32_t)(V6_CUT_HEADERS + WG_DATA_OVERHEAD + WG_PADDING);
 
-    if (c->n + n > CUT_PACKETS || c->len + room > CUT_ROOM)
+    if (c->n + n > CUT_PACKETS || c->len + space > CUT_SIZE)
         return false;
     if (n == 1) {
         memcpy(add_piece(w, pkt->len), p, pkt->len);

@@ -28,14 +28,14 @@ struct peer;
 struct tx_shaper;
 
 #define BATCH_PACKETS 128
-#define BATCH_ROOM    (96 * 1024)
+#define BATCH_SIZE    (96 * 1024)
 
 /* Enough for one send call; waiting for more would only add delay. */
 #define BATCH_GOAL 57344
 
 /* The batch again, with every packet cut in two; a packet in more pieces is one of less room. */
 #define CUT_PACKETS (2 * BATCH_PACKETS)
-#define CUT_ROOM    (BATCH_ROOM + BATCH_PACKETS * 128)
+#define CUT_SIZE    (BATCH_SIZE + BATCH_PACKETS * 128)
 
 /** A frame's place in the batch. */
 struct tx_frame {
@@ -51,7 +51,7 @@ struct tx_frame {
 
 /** What is collected before it is sent. */
 struct tx_batch {
-    uint8_t *buf; /* owns BATCH_ROOM bytes */
+    uint8_t *buf; /* owns BATCH_SIZE bytes */
     uint32_t len; /* used */
     unsigned n;   /* packets */
     unsigned n_frames;
@@ -61,7 +61,7 @@ struct tx_batch {
 
 /** Pieces of IPv6 packets (icmp.h), until they are sent. */
 struct tx_pieces {
-    uint8_t *buf; /* owns CUT_ROOM bytes */
+    uint8_t *buf; /* owns CUT_SIZE bytes */
     uint32_t len; /* used */
     unsigned n;   /* pieces */
     uint32_t id;  /* of the packet that is cut next */

@@ -297,9 +297,9 @@ static struct child_end follow(pid_t pid, const sigset_t *set, const struct chil
             continue;
         }
         if (info.si_signo != SIGCHLD) {
-            if (means_end(info.si_signo) && !end.was_told)
+            if (means_end(info.si_signo) && !end.was_signalled)
                 end.is_by_person = info.si_signo == SIGINT || info.si_signo == SIGQUIT;
-            end.was_told |= means_end(info.si_signo);
+            end.was_signalled |= means_end(info.si_signo);
             forward(pid, &info);
             continue;
         }
@@ -308,7 +308,7 @@ static struct child_end follow(pid_t pid, const sigset_t *set, const struct chil
     }
     end.was_stopped = c.was_stopped;
     /* One that ended by what it was told has had the time to end its own. */
-    if (WIFSIGNALED(status) && (!end.was_told || c.was_killed))
+    if (WIFSIGNALED(status) && (!end.was_signalled || c.was_killed))
         end_orphans();
     end.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return end;

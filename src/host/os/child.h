@@ -44,10 +44,10 @@ bool descendants_maps(int pid, const char *prefix);
 
 /** How a command has ended. */
 struct child_end {
-    int status;        /* its exit status; 128 and the signal's number when it was killed */
-    bool was_told;     /* somebody had told it to end, by a signal */
-    bool is_by_person; /* and the first one is what a terminal sends: SIGINT or SIGQUIT */
-    bool was_stopped;  /* the watch had it end */
+    int status;         /* its exit status; 128 and the signal's number when it was killed */
+    bool was_signalled; /* somebody had told it to end, by a signal */
+    bool is_by_person;  /* and the first one is what a terminal sends: SIGINT or SIGQUIT */
+    bool was_stopped;   /* the watch had it end */
 };
 
 /** What a watch wants. */

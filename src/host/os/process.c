@@ -300,18 +300,18 @@ int process_wait_end(pid_t pid, unsigned timeout_ms)
 /* ---- what a program prints ---- */
 
 /* In the child. Where its standard error goes. */
-static bool lead_errors(const struct capture_wish *wish, int output)
+static bool lead_errors(const struct capture_options *wanted, int output)
 {
     int to = output;
 
-    if (wish->drops_errors)
+    if (wanted->drops_errors)
         to = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    return (!wish->takes_errors && !wish->drops_errors) || dup2(to, STDERR_FILENO) >= 0;
+    return (!wanted->takes_errors && !wanted->drops_errors) || dup2(to, STDERR_FILENO) >= 0;
 }
 
 /* In the child. @report: closed by a successful exec, else told the error. */
 static _Noreturn void capture_start(
-    const struct capture_wish *wish, int output, int report, pid_t parent)
+    const struct capture_options *wanted, int output, int report, pid_t parent)
 {
     int error = EIO;
     sigset_t none;
@@ -321,8 +321,8 @@ static _Noreturn void capture_start(
      * but by SIGKILL. */
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0 && lead_errors(wish, output)) {
-        (void)execvp(wish->argv[0], (char *const *)wish->argv);
+    if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0 && lead_errors(wanted, output)) {
+        (void)execvp(wanted->argv[0], (char *const *)wanted->argv);
         error = errno;
     }
     /* A failure here cannot be reported to anybody. */
@@ -332,7 +332,7 @@ static _Noreturn void capture_start(
 }
 
 /* Reads until the program and all that it has started have closed the pipe. */
-static int read_all(int fd, const struct capture_wish *wish, nsec_t deadline, struct str *out)
+static int read_all(int fd, const struct capture_options *wanted, nsec_t deadline, struct str *out)
 {
     size_t kept = 0;
     char buf[4096];
@@ -349,17 +349,17 @@ static int read_all(int fd, const struct capture_wish *wish, nsec_t deadline, st
         n = read(fd, buf, sizeof(buf));
         if (n <= 0)
             return 0;
-        n = kept + (size_t)n > wish->max ? (ssize_t)(wish->max - kept) : n;
+        n = kept + (size_t)n > wanted->max ? (ssize_t)(wanted->max - kept) : n;
         str_add_bytes(out, buf, (size_t)n);
         kept += (size_t)n;
     }
 }
 
 /* Reads what it prints, and waits for its end: it may have closed its output before. */
-static int read_to_end(pid_t pid, int fd, const struct capture_wish *wish, struct str *out)
+static int read_to_end(pid_t pid, int fd, const struct capture_options *wanted, struct str *out)
 {
-    nsec_t deadline = clock_now() + (nsec_t)wish->timeout_ms * NSEC_PER_MSEC;
-    int r = read_all(fd, wish, deadline, out);
+    nsec_t deadline = clock_now() + (nsec_t)wanted->timeout_ms * NSEC_PER_MSEC;
+    int r = read_all(fd, wanted, deadline, out);
     nsec_t left = nsec_max(deadline - clock_now(), 0);
 
     if (r == 0 && process_wait_end(pid, (unsigned)(left / NSEC_PER_MSEC + 1)) == -ETIMEDOUT)
@@ -377,23 +377,25 @@ static int take_status(pid_t pid)
 }
 
 /* What follows once the child is there. @error: of its start; 0: it runs. */
-static int capture_follow(pid_t pid, int fd, int error, const struct capture_wish *wish,
+static int capture_follow(pid_t pid, int fd, int error, const struct capture_options *wanted,
     struct str *out, int *ret_status, struct err *e)
 {
-    int r = error == 0 ? read_to_end(pid, fd, wish, out) : 0;
+    int r = error == 0 ? read_to_end(pid, fd, wanted, out) : 0;
 
     if (r == -ETIMEDOUT)
         (void)kill(pid, SIGKILL);
     *ret_status = take_status(pid);
     if (error != 0)
-        return err_set(e, CAPTURE_E_NOT_RUN, "%s cannot be run: %s", wish->argv[0],
+        return err_set(e, CAPTURE_E_NOT_RUN, "%s cannot be run: %s", wanted->argv[0],
             error == ENOENT ? "command not found" : strerror(error));
     if (r < 0)
-        return err_set(e, r, "%s has not ended after %u s", wish->argv[0], wish->timeout_ms / 1000);
-    return out->failed ? err_set(e, -ENOMEM, "no memory for the output of %s", wish->argv[0]) : 0;
+        return err_set(
+            e, r, "%s has not ended after %u s", wanted->argv[0], wanted->timeout_ms / 1000);
+    return out->failed ? err_set(e, -ENOMEM, "no memory for the output of %s", wanted->argv[0]) : 0;
 }
 
-int capture_run(const struct capture_wish *wish, struct str *out, int *ret_status, struct err *e)
+int capture_run(
+    const struct capture_options *wanted, struct str *out, int *ret_status, struct err *e)
 {
     pid_t parent = getpid();
     int output[2];
@@ -412,7 +414,7 @@ int capture_run(const struct capture_wish *wish, struct str *out, int *ret_statu
     }
     pid = fork();
     if (pid == 0)
-        capture_start(wish, output[1], report[1], parent);
+        capture_start(wanted, output[1], report[1], parent);
     r = pid < 0 ? -errno : 0;
     (void)close(output[1]);
     (void)close(report[1]);
@@ -421,9 +423,9 @@ int capture_run(const struct capture_wish *wish, struct str *out, int *ret_statu
         error = 0;
     (void)close(report[0]);
     if (r == 0)
-        r = capture_follow(pid, output[0], error, wish, out, ret_status, e);
+        r = capture_follow(pid, output[0], error, wanted, out, ret_status, e);
     else
-        (void)err_set(e, r, "no process for %s: %s", wish->argv[0], strerror(-r));
+        (void)err_set(e, r, "no process for %s: %s", wanted->argv[0], strerror(-r));
     (void)close(output[0]);
     return r;
 }
@@ -444,7 +446,7 @@ static void fill_set(sigset_t *set)
 }
 
 /* Waits for one run, and passes on what asks for its end. Return: as waitpid(2) says it. */
-static int respawn_follow(pid_t pid, const sigset_t *set, bool *was_told)
+static int respawn_follow(pid_t pid, const sigset_t *set, bool *was_signalled)
 {
     for (;;) {
         siginfo_t info;
@@ -457,7 +459,7 @@ static int respawn_follow(pid_t pid, const sigset_t *set, bool *was_told)
                 return status;
         if (sigwaitinfo(set, &info) < 0 || info.si_signo == SIGCHLD)
             continue;
-        *was_told = true;
+        *was_signalled = true;
         (void)kill(pid, SIGTERM);
     }
 }
@@ -522,10 +524,10 @@ static int run_on(const struct respawn *r, const sigset_t *set, const sigset_t *
         if (result < 0 && !is_proven)
             return result;
         if (result == 0) {
-            status = respawn_follow(pid, set, &ret->was_told);
+            status = respawn_follow(pid, set, &ret->was_signalled);
             ret->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
             is_proven |= WIFSIGNALED(status) || clock_now() - begun_at >= r->proves_itself;
-            if (ret->was_told || ret->status == 0 || !is_proven)
+            if (ret->was_signalled || ret->status == 0 || !is_proven)
                 return 0;
             if (clock_now() - begun_at >= r->settled)
                 pause = r->shortest_pause;
@@ -533,8 +535,8 @@ static int run_on(const struct respawn *r, const sigset_t *set, const sigset_t *
         describe(result, status, how, sizeof(how));
         if (!r->may_start(r->ctx, how, pause))
             return 0;
-        ret->was_told = pause_for(pause, set);
-        if (ret->was_told)
+        ret->was_signalled = pause_for(pause, set);
+        if (ret->was_signalled)
             return 0;
         pause = nsec_min(2 * pause, r->longest_pause);
     }

@@ -94,7 +94,7 @@ bool process_has_ended(pid_t pid);
  */
 
 /** What to run. Everything is borrowed. */
-struct capture_wish {
+struct capture_options {
     const char *const *argv; /* looked up in PATH; ends with NULL */
     unsigned timeout_ms;     /* then it is killed */
     size_t max;              /* bytes of output that are kept; what follows is read and dropped */
@@ -115,7 +115,8 @@ struct capture_wish {
  * Return: 0; CAPTURE_E_NOT_RUN with words; -ETIMEDOUT with words; or another negative errno with
  * words.
  */
-int capture_run(const struct capture_wish *wish, struct str *out, int *ret_status, struct err *e);
+int capture_run(
+    const struct capture_options *wanted, struct str *out, int *ret_status, struct err *e);
 
 /*
  * A program that is started again when it dies, where no service manager does that.
@@ -148,8 +149,8 @@ struct respawn {
 
 /** How it came to an end. */
 struct respawn_end {
-    int status;    /* of the last run; 128 and the signal's number when it was ended by one */
-    bool was_told; /* by a signal to this process */
+    int status;         /* of the last run; 128 and the signal's number when it was ended by one */
+    bool was_signalled; /* by a signal to this process */
 };
 
 /** respawn_run() - until it is over. 0 and @ret; or negative errno with words: nothing was run. */

@@ -86,8 +86,9 @@ static void test_not_run(void **state)
 static void test_signals(void **state)
 {
     assert_int_equal(run_shell("trap 'exit 5' TERM; kill -TERM $PPID; while :; do :; done"), 5);
-    assert_true(run_told("trap 'exit 5' TERM; kill -TERM $PPID; while :; do :; done").was_told);
-    assert_false(run_told("exit 5").was_told);
+    assert_true(
+        run_told("trap 'exit 5' TERM; kill -TERM $PPID; while :; do :; done").was_signalled);
+    assert_false(run_told("exit 5").was_signalled);
     assert_int_equal(run_shell("trap 'exit 6' USR1; kill -USR1 $PPID; while :; do :; done"), 6);
 }
 
@@ -120,7 +121,7 @@ static void test_watch_stops(void **state)
     assert_int_equal(child_run(words, environ, &w, &end, NULL), 0);
     assert_true(n >= 2);
     assert_true(end.was_stopped);
-    assert_false(end.was_told);
+    assert_false(end.was_signalled);
     assert_int_equal(end.status, 128 + SIGTERM);
 }
 
@@ -183,7 +184,7 @@ static void test_no_orphans_of_what_is_deaf(void **state)
     assert_int_equal(pipe(fds), 0);
     (void)snprintf(script, sizeof(script), "trap '' TERM; sleep 600 & echo x >&%d; wait", fds[1]);
     assert_int_equal(child_run(words, environ, &w, &end, NULL), 0);
-    assert_true(end.was_told);
+    assert_true(end.was_signalled);
     assert_true(end.was_stopped);
     assert_int_equal(end.status, 128 + SIGKILL);
     (void)close(fds[1]);
@@ -228,7 +229,7 @@ static void test_watch(void **state)
 
     assert_int_equal(child_run(words, environ, &w, &end, NULL), 0);
     assert_int_equal(n, 3);
-    assert_true(end.was_told);
+    assert_true(end.was_signalled);
     assert_int_equal(end.status, 128 + SIGTERM);
 }
 

@@ -87,7 +87,7 @@ static void test_killed(void **state)
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(said.pauses[i], (i < 2 ? 1 + i : 4) * NSEC_PER_MSEC);
     assert_int_equal(end.status, 0);
-    assert_false(end.was_told);
+    assert_false(end.was_signalled);
 }
 
 static void test_a_first_run_without_prospects(void **state)
@@ -115,7 +115,7 @@ static void test_told_in_the_pause(void **state)
     struct respawn_end end = run("exit 7", &said, 0);
 
     (void)state;
-    assert_true(end.was_told);
+    assert_true(end.was_signalled);
     assert_int_equal(said.n, 1);
 }
 
@@ -127,7 +127,7 @@ static void test_told_while_it_runs(void **state)
         run("trap 'exit 3' TERM; kill -TERM $PPID; while :; do :; done", &said, 0);
 
     (void)state;
-    assert_true(end.was_told);
+    assert_true(end.was_signalled);
     assert_int_equal(end.status, 3);
     assert_int_equal(said.n, 0);
 }

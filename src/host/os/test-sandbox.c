@@ -220,11 +220,11 @@ static int serve(void)
 {
     int pair[2];
     char byte = 'x';
-    void *room = malloc(8 << 20);
+    void *space = malloc(8 << 20);
 
-    if (!room || pipe(pair) < 0 || write(pair[1], &byte, 1) != 1 || read(pair[0], &byte, 1) != 1)
+    if (!space || pipe(pair) < 0 || write(pair[1], &byte, 1) != 1 || read(pair[0], &byte, 1) != 1)
         return 1;
-    free(room);
+    free(space);
     return byte != 'x';
 }
 

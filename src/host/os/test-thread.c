@@ -103,11 +103,11 @@ static void test_cpulist_format(void **state)
 
 static void *use_stack(void *ret)
 {
-    volatile uint8_t room[600 * 1024];
+    volatile uint8_t space[600 * 1024];
 
-    for (size_t i = 0; i < sizeof(room); i += 1024)
-        room[i] = 1;
-    *(bool *)ret = room[0] == 1;
+    for (size_t i = 0; i < sizeof(space); i += 1024)
+        space[i] = 1;
+    *(bool *)ret = space[0] == 1;
     return NULL;
 }
 

@@ -299,7 +299,7 @@ void sched_batch_end(struct sched_batch *b)
 }
 
 /* A trial is over. */
-static void judge(struct sched_batch *b, bool is_good)
+static void assess(struct sched_batch *b, bool is_good)
 {
     b->rest = is_good ? 0 : b->next_rest;
     if (is_good)
@@ -319,7 +319,7 @@ void sched_batch_turn(struct sched_batch *b, bool may, nsec_t now)
         b->looked = now;
         b->turn = 0;
         if (b->is_on && b->is_rare)
-            judge(b, is_served(b));
+            assess(b, is_served(b));
     }
     may = may && b->is_rare && b->rest == 0 && b->fd >= 0;
     if (may == b->is_on || (may && !read_wait(b)))

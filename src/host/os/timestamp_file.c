@@ -17,9 +17,9 @@
 #define SECONDS_MAX ((uint64_t)(NSEC_NEVER / NSEC_PER_SEC) - 86400)
 
 /* Room for more than a thousand initiations to each peer, where the clock is not followed. */
-#define STEPS_ROOM (30 * NSEC_PER_SEC)
+#define STEPS_SIZE (30 * NSEC_PER_SEC)
 
-static nsec_t later(nsec_t t, nsec_t by)
+static nsec_t next(nsec_t t, nsec_t by)
 {
     return t > NSEC_NEVER - by ? NSEC_NEVER : t + by;
 }
@@ -83,7 +83,7 @@ void timestamp_file_open(struct timestamp_file *f, const char *path, nsec_t wall
         log_warning("what earlier handshakes were dated is not known: %s", err_text(&e));
     if (r == 0) {
         f->kept = f->bounds.above;
-        f->bounds.upto = f->kept - STEPS_ROOM;
+        f->bounds.upto = f->kept - STEPS_SIZE;
     }
     (void)timestamp_file_keep(f, 0, wall, now);
 }
@@ -91,16 +91,16 @@ void timestamp_file_open(struct timestamp_file *f, const char *path, nsec_t wall
 bool timestamp_file_keep(struct timestamp_file *f, nsec_t sent, nsec_t wall, nsec_t now)
 {
     nsec_t used = nsec_max(sent, f->bounds.above);
-    const nsec_t want = nsec_max(later(wall, TIMESTAMP_FILE_AHEAD), later(used, 2 * STEPS_ROOM));
+    const nsec_t want = nsec_max(next(wall, TIMESTAMP_FILE_AHEAD), next(used, 2 * STEPS_SIZE));
 
     if (f->path[0] == '\0')
         return false;
     /* A clock that is ahead of what is kept shows in what is sent: it comes up to that. */
-    if (f->kept != 0 && later(used, STEPS_ROOM + NSEC_PER_SEC) < f->kept)
+    if (f->kept != 0 && next(used, STEPS_SIZE + NSEC_PER_SEC) < f->kept)
         return false;
     if (!write_time(f, round_up(want), now))
         return false;
-    f->bounds.upto = f->kept - STEPS_ROOM;
+    f->bounds.upto = f->kept - STEPS_SIZE;
     return true;
 }
 

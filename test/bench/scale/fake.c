@@ -197,7 +197,7 @@ static bool find_address(struct fake *f, const char *answer, const char *key)
 
 int fake_enrol(struct fake *f, uint32_t number, const struct fake_hub *hub)
 {
-    char secret[BASE64_ROOM(sizeof(hub->token.secret.b))];
+    char secret[BASE64_SIZE(sizeof(hub->token.secret.b))];
     char key[X25519_BASE64_MAX];
     struct x25519_public public;
     struct rng rng = rng_kernel();

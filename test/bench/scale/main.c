@@ -262,14 +262,14 @@ static nsec_t change(struct fleet *all, uint32_t number, uint32_t n, unsigned ma
 {
     char at[ENDPOINT_TEXT_MAX];
     nsec_t began;
-    nsec_t told;
+    nsec_t reported;
 
     (void)snprintf(at, sizeof(at), "198.51.100.%u:%u", mark / 200 % 250 + 1, 20000 + mark);
     watches_expect(all->watches, at);
     began = clock_now();
     while (fake_report(&all->fakes[number], &all->hub, at) != 204)
         try_again(all);
-    return watches_wait_told(all->watches, n, TOLD_WITHIN, &told) == n ? told - began : 0;
+    return watches_wait_told(all->watches, n, TOLD_WITHIN, &reported) == n ? reported - began : 0;
 }
 
 static double ms(nsec_t t)
@@ -282,21 +282,21 @@ static void change_some(struct fleet *all, uint32_t n, unsigned n_changes)
     static nsec_t times[CHANGES_MAX];
     struct rng rng = rng_kernel();
     double cpu = cpu_seconds(all->hub_pid);
-    unsigned n_told = 0;
+    unsigned n_reported = 0;
 
     for (unsigned i = 0; i < n_changes; i++) {
         nsec_t took = change(all, rng_u32(&rng) % n, n, i);
 
         if (took > 0)
-            times[n_told++] = took;
+            times[n_reported++] = took;
     }
-    qsort(times, n_told, sizeof(*times), compare);
-    say("changesNotToldToAll", n_changes - n_told);
-    if (n_told == 0)
+    qsort(times, n_reported, sizeof(*times), compare);
+    say("changesNotToldToAll", n_changes - n_reported);
+    if (n_reported == 0)
         return;
-    say("toldP50Ms", ms(times[n_told / 2]));
-    say("toldP99Ms", ms(times[n_told * 99 / 100]));
-    say("toldWorstMs", ms(times[n_told - 1]));
+    say("toldP50Ms", ms(times[n_reported / 2]));
+    say("toldP99Ms", ms(times[n_reported * 99 / 100]));
+    say("toldWorstMs", ms(times[n_reported - 1]));
     say("toldHubCpuMs", (cpu_seconds(all->hub_pid) - cpu) * 1000 / n_changes);
 }
 
@@ -309,7 +309,7 @@ static void resume_all(struct fleet *all, uint32_t n)
     uint32_t lost = watches_lost(all->watches);
     uint32_t have;
     nsec_t began;
-    nsec_t told;
+    nsec_t reported;
     double cpu;
 
     watches_cut(all->watches);
@@ -320,11 +320,11 @@ static void resume_all(struct fleet *all, uint32_t n)
     began = clock_now();
     cpu = cpu_seconds(all->hub_pid);
     (void)step_all(all, watch_one, 0, n);
-    while ((have = watches_wait_told(all->watches, n, NSEC_PER_SEC, &told)) < n &&
+    while ((have = watches_wait_told(all->watches, n, NSEC_PER_SEC, &reported)) < n &&
            clock_now() - began < PATIENCE)
         for (uint32_t number; watches_take_ended(all->watches, &number);)
             watch_one(all, number);
-    say("resumedSeconds", (double)(told - began) / (double)NSEC_PER_SEC);
+    say("resumedSeconds", (double)(reported - began) / (double)NSEC_PER_SEC);
     say("resumedHubCpuSeconds", cpu_seconds(all->hub_pid) - cpu);
     say("resumedNotTold", n - have);
     say("resumedMiB", (double)(watches_bytes(all->watches) - bytes) / (1 << 20));

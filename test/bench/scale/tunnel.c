@@ -29,11 +29,11 @@
 #include "wire/ip.h"
 #include "wire/wg.h"
 
-#define INNER_MAX    1420
-#define FRAMES       64 /* read from the interface in one turn */
-#define FRAME_ROOM   2048
-#define LOOK_EACH    (500 * NSEC_PER_MSEC)
-#define RECEIVE_ROOM (256 << 20) /* of thousands of machines' sockets in one */
+#define INNER_MAX      1420
+#define FRAMES         64 /* read from the interface in one turn */
+#define FRAME_ROOM     2048
+#define LOOK_EACH      (500 * NSEC_PER_MSEC)
+#define RECEIVE_BUFFER (256 << 20) /* of thousands of machines' sockets in one */
 
 struct session {
     struct noise_local local;
@@ -379,7 +379,7 @@ struct tunnel *tunnel_start(
     t->tun = open_tun(interface);
     if (udp_open(&t->sockets, 0, 0, UDP_SHARE_NONE, &offloads, &e) < 0)
         fake_die(err_text(&e));
-    socket_set_receive_room(t->sockets.fd[UDP_FAMILY_V4], RECEIVE_ROOM);
+    socket_set_receive_buffer(t->sockets.fd[UDP_FAMILY_V4], RECEIVE_BUFFER);
     if (!t->sessions || pthread_create(&thread, NULL, run, t) != 0)
         fake_die("no memory");
     return t;

@@ -40,7 +40,7 @@ struct watch {
     z_stream *z;         /* owns: it is sent packed; NULL: as it is */
     bool has_snapshot;   /* its first line is over */
     unsigned next_s;     /* when the next heartbeat comes, as the last one said; 0: it did not */
-    unsigned told;       /* the last mark that it has had */
+    unsigned reported;   /* the last mark that it has had */
     struct fake_known known;
     char tail[MARK_MAX]; /* the last bytes of its data, in case that a mark is cut */
     size_t tail_len;
@@ -52,14 +52,14 @@ struct watches {
     _Atomic uint32_t n_lost;
     _Atomic uint64_t n_bytes;
     pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t news;
+    pthread_cond_t updates;
     struct watch *all; /* owns */
     uint32_t ended;    /* and one: the first of those that have ended; 0: none */
     char mark[MARK_MAX];
     unsigned round; /* of marks; 0: none is looked for */
     uint32_t n_snapshots;
-    uint32_t n_told;
-    nsec_t told_at; /* when the last one was told */
+    uint32_t n_reported;
+    nsec_t reported_at; /* when the last one was told */
 };
 
 /* ---- what has come -------------------------------------------------------------------------- */
@@ -148,10 +148,10 @@ static void take_text(struct watches *w, struct watch *it, const char *p, size_t
         it->has_snapshot = true;
         w->n_snapshots++;
     }
-    if (w->round != it->told && w->mark[0] && has_mark(w, it, p, n)) {
-        it->told = w->round;
-        w->n_told++;
-        w->told_at = clock_now();
+    if (w->round != it->reported && w->mark[0] && has_mark(w, it, p, n)) {
+        it->reported = w->round;
+        w->n_reported++;
+        w->reported_at = clock_now();
     }
     take_heartbeat(it, p, n);
     keep_tail(it, p, n);
@@ -296,7 +296,7 @@ static void *run(void *arg)
         (void)pthread_mutex_lock(&w->lock);
         for (int i = 0; i < n; i++)
             read_one(w, events[i].data.ptr, buf);
-        (void)pthread_cond_signal(&w->news);
+        (void)pthread_cond_signal(&w->updates);
         (void)pthread_mutex_unlock(&w->lock);
     }
     return NULL;
@@ -316,7 +316,7 @@ struct watches *watches_start(uint32_t n)
     (void)pthread_mutex_init(&w->lock, NULL);
     (void)pthread_condattr_init(&attr);
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&w->news, &attr);
+    (void)pthread_cond_init(&w->updates, &attr);
     for (uint32_t i = 0; w->all && i < n; i++)
         w->all[i].fd = -1;
     if (!w->all || w->epoll_fd < 0 || pthread_create(&thread, NULL, run, w) != 0)
@@ -373,8 +373,8 @@ void watches_add(struct watches *w, uint32_t number, int fd)
         fake_die("more watches than there is room for");
     ev.data.ptr = &w->all[number];
     /* After watches_expect() the mark is looked for in all that comes. */
-    w->all[number] =
-        (struct watch){.fd = fd, .told = w->all[number].told, .known = w->all[number].known};
+    w->all[number] = (struct watch){
+        .fd = fd, .reported = w->all[number].reported, .known = w->all[number].known};
     (void)pthread_mutex_unlock(&w->lock);
     if (epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
         fake_die("a watch cannot be waited for");
@@ -389,11 +389,11 @@ static uint32_t wait_for(
     uint32_t had;
 
     (void)pthread_mutex_lock(&w->lock);
-    while (*have < n && pthread_cond_timedwait(&w->news, &w->lock, &ts) == 0)
+    while (*have < n && pthread_cond_timedwait(&w->updates, &w->lock, &ts) == 0)
         continue;
     had = *have;
     if (ret_at)
-        *ret_at = w->told_at;
+        *ret_at = w->reported_at;
     (void)pthread_mutex_unlock(&w->lock);
     return had;
 }
@@ -408,13 +408,13 @@ void watches_expect(struct watches *w, const char *mark)
     (void)pthread_mutex_lock(&w->lock);
     (void)snprintf(w->mark, sizeof(w->mark), "%s", mark);
     w->round++;
-    w->n_told = 0;
+    w->n_reported = 0;
     (void)pthread_mutex_unlock(&w->lock);
 }
 
 uint32_t watches_wait_told(struct watches *w, uint32_t n, nsec_t patience, nsec_t *ret_at)
 {
-    return wait_for(w, &w->n_told, n, patience, ret_at);
+    return wait_for(w, &w->n_reported, n, patience, ret_at);
 }
 
 uint32_t watches_lost(const struct watches *w)

@@ -75,7 +75,7 @@ static int ask(const char *text)
 static void add_node(unsigned number, const struct rng *rng)
 {
     uint8_t key[32];
-    char text[BASE64_ROOM(sizeof(key))];
+    char text[BASE64_SIZE(sizeof(key))];
     char body[256];
     char request[512];
 

@@ -38,7 +38,7 @@ struct resolve_task;
 #define HUB_ENDPOINTS_MAX ((unsigned)(2 * OBJECT_ENDPOINTS_MAX))
 
 /** Most addresses of its public API: its names, those of the join token, its endpoints. */
-#define HUB_API_MAX (OBJECT_HUB_NAMES_MAX + TOKEN_WAYS_MAX + OBJECT_ENDPOINTS_MAX)
+#define HUB_API_MAX (OBJECT_HUB_NAMES_MAX + TOKEN_ENDPOINTS_MAX + OBJECT_ENDPOINTS_MAX)
 
 /** "HOST:PORT" of the hub's public API, best first. */
 struct hub_api_list {

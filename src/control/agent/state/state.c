@@ -144,7 +144,7 @@ static void decode_hub_api(struct fields *f, struct state_hub_api *hub_api)
 {
     const char *pin = fields_string(f, "hubPin", FIELDS_OPTIONAL, 1, 64);
     const char *proxy = fields_string(f, "proxy", FIELDS_OPTIONAL, 1, PROXY_TEXT_MAX - 1);
-    const json_t *api = fields_array(f, "hubApi", FIELDS_OPTIONAL, 0, TOKEN_WAYS_MAX);
+    const json_t *api = fields_array(f, "hubApi", FIELDS_OPTIONAL, 0, TOKEN_ENDPOINTS_MAX);
     struct err e = ERR_NULL;
 
     for (size_t i = 0; i < json_array_size(api); i++) {
@@ -166,7 +166,7 @@ static void decode_hub_api(struct fields *f, struct state_hub_api *hub_api)
 /* Adds the fields to @json. Return: false without memory. */
 static bool encode_hub_api(json_t *json, const struct state_hub_api *hub_api)
 {
-    char pin[BASE64_ROOM(sizeof(hub_api->pin.b))];
+    char pin[BASE64_SIZE(sizeof(hub_api->pin.b))];
     json_t *api = json_array();
     bool ok = api != NULL;
 

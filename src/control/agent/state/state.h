@@ -45,7 +45,7 @@ struct err;
 
 /** How the hub's public API is reached: what a stream needs. From the join token. */
 struct state_hub_api {
-    char api[TOKEN_WAYS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT", best first */
+    char api[TOKEN_ENDPOINTS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT", best first */
     unsigned n_api;             /* 0: not known, the node joined with an older version */
     struct tls_pin pin;         /* of the hub's TLS key */
     char proxy[PROXY_TEXT_MAX]; /* the HTTP proxy; "": none. May hold a password */

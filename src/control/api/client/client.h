@@ -174,7 +174,7 @@ struct client_request *client_cancel(struct client_request *rq);
  */
 
 /** What is asked for. Borrowed for the call. */
-struct client_upgrade_wish {
+struct client_upgrade_options {
     const struct client_target *target;   /* HTTPS */
     const char *path;                     /* "/v1/..." */
     const char *protocol;                 /* of the Upgrade header */
@@ -191,7 +191,7 @@ struct client_upgrade_wish {
  * errno with words.
  */
 int client_upgrade_open(
-    struct client_upgrade **ret, const struct client_upgrade_wish *wish, struct err *e);
+    struct client_upgrade **ret, const struct client_upgrade_options *wanted, struct err *e);
 
 /** client_upgrade_close() - NULL is fine. Always NULL. */
 struct client_upgrade *client_upgrade_close(struct client_upgrade *u);

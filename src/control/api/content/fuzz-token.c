@@ -32,7 +32,7 @@ static void check(const char *text)
 /* The input is the JSON inside a token when it begins with '{', else the token. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char *text = malloc(6 + BASE64_ROOM(len));
+    char *text = malloc(6 + BASE64_SIZE(len));
 
     if (!text)
         return 0;

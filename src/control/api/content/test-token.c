@@ -55,21 +55,21 @@ static void test_others(void **state)
     assert_memory_equal(&back, &t, sizeof(t));
     free(text);
 
-    t.n_api = TOKEN_WAYS_MAX;
+    t.n_api = TOKEN_ENDPOINTS_MAX;
     for (unsigned i = 0; i < t.n_api; i++) {
         memset(t.api[i], 'h', TOKEN_API_MAX);
         memcpy(t.api[i] + TOKEN_API_MAX - 5, ":8443", sizeof(":8443"));
     }
     for (unsigned i = 0; i < t.n_others; i++) {
-        t.others[i].n_api = TOKEN_OTHER_WAYS_MAX;
-        for (unsigned k = 0; k < TOKEN_OTHER_WAYS_MAX; k++)
+        t.others[i].n_api = TOKEN_OTHER_ENDPOINTS_MAX;
+        for (unsigned k = 0; k < TOKEN_OTHER_ENDPOINTS_MAX; k++)
             memcpy(t.others[i].api[k], t.api[0], sizeof(t.api[0]));
     }
     assert_int_equal(token_encode(&t, &text, NULL), 0);
     back = (struct token)TOKEN_NULL;
     assert_int_equal(token_decode(&back, text, NULL), 0);
     assert_in_range(back.n_others, 0, 1);
-    assert_int_equal(back.n_api, TOKEN_WAYS_MAX);
+    assert_int_equal(back.n_api, TOKEN_ENDPOINTS_MAX);
     free(text);
 }
 
@@ -95,7 +95,7 @@ static void test_full(void **state)
     struct err e = ERR_NULL;
     char *text = NULL;
 
-    t.n_api = TOKEN_WAYS_MAX;
+    t.n_api = TOKEN_ENDPOINTS_MAX;
     for (unsigned i = 0; i < t.n_api; i++) {
         memset(t.api[i], 'h', TOKEN_API_MAX);
         memcpy(t.api[i] + TOKEN_API_MAX - 5, ":8443", sizeof(":8443"));

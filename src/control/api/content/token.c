@@ -24,7 +24,7 @@ void token_wipe(struct token *t)
     secret_wipe(t, sizeof(*t));
 }
 
-static json_t *encode_ways(const struct token *t, json_t **ret_api)
+static json_t *encode_endpoints(const struct token *t, json_t **ret_api)
 {
     json_t *udp = json_array();
     char text[ENDPOINT_TEXT_MAX];
@@ -41,7 +41,7 @@ static json_t *encode_ways(const struct token *t, json_t **ret_api)
 static json_t *encode_others(const struct token *t, unsigned n)
 {
     json_t *others = n > 0 ? json_array() : NULL;
-    char pin[BASE64_ROOM(sizeof(t->pin.b))];
+    char pin[BASE64_SIZE(sizeof(t->pin.b))];
     char key[X25519_BASE64_MAX];
 
     for (unsigned i = 0; i < n; i++) {
@@ -62,10 +62,10 @@ static json_t *encode_others(const struct token *t, unsigned n)
 static char *encode_json(const struct token *t, unsigned n_others)
 {
     char key[X25519_BASE64_MAX];
-    char pin[BASE64_ROOM(sizeof(t->pin.b))];
-    char secret[BASE64_ROOM(sizeof(t->secret.b))];
+    char pin[BASE64_SIZE(sizeof(t->pin.b))];
+    char secret[BASE64_SIZE(sizeof(t->secret.b))];
     json_t *api;
-    json_t *udp = encode_ways(t, &api);
+    json_t *udp = encode_endpoints(t, &api);
     json_t *json;
     char *text;
 
@@ -100,7 +100,7 @@ int token_encode(const struct token *t, char **ret, struct err *e)
 {
     char *json = encode_fitting(t);
     size_t len = json ? strlen(json) : 0;
-    char *text = malloc(PREFIX_LEN + BASE64_ROOM(len));
+    char *text = malloc(PREFIX_LEN + BASE64_SIZE(len));
     int r = 0;
 
     if (!json || !text) {
@@ -120,10 +120,10 @@ int token_encode(const struct token *t, char **ret, struct err *e)
 }
 
 /* Has @take check and store each text of the array @name. */
-static void read_ways(struct fields *f, const char *name, struct token *t,
+static void read_endpoints(struct fields *f, const char *name, struct token *t,
     int (*take)(struct token *t, unsigned i, const char *text, struct err *e))
 {
-    const json_t *array = fields_array(f, name, FIELDS_REQUIRED, 1, TOKEN_WAYS_MAX);
+    const json_t *array = fields_array(f, name, FIELDS_REQUIRED, 1, TOKEN_ENDPOINTS_MAX);
     const json_t *item;
     size_t i;
 
@@ -174,7 +174,7 @@ static void read_other(struct fields *f, struct token_other *o, const json_t *js
 {
     struct err e = ERR_NULL;
     struct fields of = fields_make(json, "a further hub", &e);
-    const json_t *api = fields_array(&of, "a", FIELDS_REQUIRED, 1, TOKEN_OTHER_WAYS_MAX);
+    const json_t *api = fields_array(&of, "a", FIELDS_REQUIRED, 1, TOKEN_OTHER_ENDPOINTS_MAX);
     const char *pin = fields_string(&of, "t", FIELDS_REQUIRED, 1, TLS_PIN_TEXT_MAX);
 
     if (pin && !base64_decode(pin, o->pin.b, sizeof(o->pin.b)))
@@ -210,8 +210,8 @@ static int decode_json(struct token *t, const json_t *json, struct err *e)
     uint64_t expires_at = 0;
 
     fields_name(&f, "n", FIELDS_REQUIRED, t->network);
-    read_ways(&f, "u", t, take_udp);
-    read_ways(&f, "a", t, take_api);
+    read_endpoints(&f, "u", t, take_udp);
+    read_endpoints(&f, "a", t, take_api);
     pin = fields_string(&f, "t", FIELDS_REQUIRED, 1, TLS_PIN_TEXT_MAX);
     if (pin && !base64_decode(pin, t->pin.b, sizeof(t->pin.b)))
         fields_fail(&f, "the pin is not the base64 of 32 bytes");

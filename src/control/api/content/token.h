@@ -22,7 +22,7 @@ struct err;
 #define TOKEN_API_MAX HOST_PORT_MAX
 
 /** Most ways to reach the hub. */
-#define TOKEN_WAYS_MAX 8
+#define TOKEN_ENDPOINTS_MAX 8
 
 /** The secret that admits to a network. The hub keeps only its SHA-256. */
 struct token_secret {
@@ -30,25 +30,26 @@ struct token_secret {
 };
 
 /** Most further hubs in a token, and most addresses of each. */
-#define TOKEN_OTHERS_MAX     3
-#define TOKEN_OTHER_WAYS_MAX 2
+#define TOKEN_OTHERS_MAX          3
+#define TOKEN_OTHER_ENDPOINTS_MAX 2
 
 /** A further hub of the network, for when the token's own does not answer. */
 struct token_other {
-    char api[TOKEN_OTHER_WAYS_MAX][TOKEN_API_MAX + 1]; /* as of struct token */
-    unsigned n_api;                                    /* at least 1 */
+    char api[TOKEN_OTHER_ENDPOINTS_MAX][TOKEN_API_MAX + 1]; /* as of struct token */
+    unsigned n_api;                                         /* at least 1 */
     struct tls_pin pin;
     struct x25519_public key; /* its WireGuard key in this network */
 };
 
 struct token {
     char network[NAME_MAX_LEN + 1];
-    struct endpoint udp[TOKEN_WAYS_MAX];         /* the hub's WireGuard port, best first */
-    unsigned n_udp;                              /* at least 1 */
-    char api[TOKEN_WAYS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT" of the public API, best first */
-    unsigned n_api;                              /* at least 1 */
-    struct tls_pin pin;                          /* of the hub's TLS key */
-    struct x25519_public hub_key;                /* the hub's WireGuard key in this network */
+    struct endpoint udp[TOKEN_ENDPOINTS_MAX]; /* the hub's WireGuard port, best first */
+    unsigned n_udp;                           /* at least 1 */
+    char api[TOKEN_ENDPOINTS_MAX]
+            [TOKEN_API_MAX + 1];  /* "HOST:PORT" of the public API, best first */
+    unsigned n_api;               /* at least 1 */
+    struct tls_pin pin;           /* of the hub's TLS key */
+    struct x25519_public hub_key; /* the hub's WireGuard key in this network */
     struct token_other others[TOKEN_OTHERS_MAX];
     unsigned n_others;
     struct token_secret secret;

@@ -466,7 +466,7 @@ static void set_tcp(int fd)
  * this. Connections without a request are at most SERVER__REQUEST_TIME old, so only those are
  * walked.
  */
-static bool make_room(struct server_listener *l, const struct ip_addr *from, nsec_t now)
+static bool make_space(struct server_listener *l, const struct ip_addr *from, nsec_t now)
 {
     struct list *all = &l->s->connections;
     struct ip_addr block = admission_block(from);
@@ -492,7 +492,7 @@ static bool enter(struct server_listener *l, const struct ip_addr *from, nsec_t 
 {
     if (admission_enter(&l->admission, from))
         return true;
-    return l->access == API_ACCESS_OVERLAY && make_room(l, from, now) &&
+    return l->access == API_ACCESS_OVERLAY && make_space(l, from, now) &&
            admission_enter(&l->admission, from);
 }
 

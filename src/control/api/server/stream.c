@@ -163,7 +163,7 @@ bool line_accepts_packed(const char *accept_encoding)
 /* ==== a stream of lines ====================================================================== */
 
 /* Lines that an empty queue keeps room for. */
-#define ROOM_KEPT 8
+#define SIZE_KEPT 8
 
 void stream_init(
     struct stream *s, void (*on_drained)(struct stream *), void (*on_closed)(struct stream *))
@@ -213,7 +213,7 @@ static void append(struct stream *s, struct line *l)
     s->n++;
 }
 
-static void has_news(struct stream *s, bool was_empty, nsec_t now)
+static void has_updates(struct stream *s, bool was_empty, nsec_t now)
 {
     if (was_empty)
         s->moved_at = now;
@@ -239,7 +239,7 @@ bool stream_push(struct stream *s, struct line *l, nsec_t now)
         return false;
     append(s, l);
     s->bytes += l->len;
-    has_news(s, was_empty, now);
+    has_updates(s, was_empty, now);
     return true;
 }
 
@@ -256,7 +256,7 @@ bool stream_push_whole(struct stream *s, struct line *const *parts, size_t n_par
     for (size_t i = 0; i < n_parts; i++)
         append(s, as_sent(s, parts[i]));
     s->n_free = n_parts;
-    has_news(s, true, now);
+    has_updates(s, true, now);
     return true;
 }
 
@@ -369,9 +369,9 @@ static size_t take_frame(struct stream *s, char *buf)
 }
 
 /* Thousands of streams once had a long queue, for their snapshots, and have an empty one since. */
-static void release_room(struct stream *s)
+static void release_space(struct stream *s)
 {
-    if (s->n > 0 || s->cap <= ROOM_KEPT)
+    if (s->n > 0 || s->cap <= SIZE_KEPT)
         return;
     free(s->queue);
     s->queue = NULL;
@@ -384,7 +384,7 @@ size_t stream_take(struct stream *s, char *buf, size_t cap, nsec_t now)
     size_t out = cap >= STREAM_TAKE_MIN ? take_frame(s, buf) : 0;
 
     out += take_lines(s, buf + out, cap - out);
-    release_room(s);
+    release_space(s);
     if (out > 0)
         s->moved_at = now;
     return out;

@@ -47,8 +47,8 @@ static const struct remote_queue_limits limits = {
 
 static void do_changes(struct etcd *q, struct store_job *job)
 {
-    job->r = etcd_news_changes(&q->news, job);
-    job->revision = q->news.revision;
+    job->r = etcd_updates_changes(&q->updates, job);
+    job->revision = q->updates.revision;
     store__finish(&q->base, job);
 }
 
@@ -57,7 +57,7 @@ static void do_copy(struct etcd *q, struct store_job *job)
     job->r = err_set(&job->e, STORE_E_NO_FILES,
         "the store is etcd at \"%s\": copy it with etcdctl snapshot save",
         remote_http_server(q->client.http));
-    job->revision = q->news.revision;
+    job->revision = q->updates.revision;
     store__finish(&q->base, job);
 }
 
@@ -123,7 +123,7 @@ static void etcd_free(struct store *s)
 
     q->worker = worker_stop(q->worker);
     etcd_feed_deinit(&q->feed);
-    etcd_news_deinit(&q->news);
+    etcd_updates_deinit(&q->updates);
     etcd_client_deinit(&q->client);
     store__deinit(s);
     free(q);
@@ -149,7 +149,7 @@ static int check_about(struct etcd *q, const struct etcd_kvs *kvs, struct err *e
             "the prefix \"%s\" holds something else in etcd: \"%sabout\" is \"%.40s\" and not "
             "\"" LAYOUT "\"; name another prefix",
             q->url.prefix, q->url.prefix, kvs->items[0].value);
-    q->news.base = kvs->items[0].create;
+    q->updates.base = kvs->items[0].create;
     return 0;
 }
 
@@ -193,7 +193,7 @@ static int connect_etcd(struct etcd *q, nsec_t now, struct err *e)
     etcd_feed_init(&q->feed, &q->client, 0);
     r = open_prefix(q, until, e);
     if (r == 0) {
-        etcd_news_init(&q->news, q->news.base, q->news.base);
+        etcd_updates_init(&q->updates, q->updates.base, q->updates.base);
         r = etcd__load(q, now, until, e);
     }
     if (r == 0)
@@ -211,7 +211,7 @@ static int open_any(struct store **ret, const char *where, bool is_tls, nsec_t n
     if (!q)
         return err_set(e, -ENOMEM, "no memory for a store");
     list_init(&q->feed.revisions);
-    list_init(&q->news.log);
+    list_init(&q->updates.log);
     r = store__init(&q->base, &etcd_ops, e);
     q->base.is_shared = true;
     if (r == 0)

@@ -75,7 +75,7 @@ static bool says(const struct etcd_refusal *refusal, const char *words)
 }
 
 /* Etcd said no. @r: set for VERDICT_FINAL. */
-static enum verdict judge_refusal(
+static enum verdict assess_refusal(
     const struct etcd_client *c, const struct etcd_refusal *refusal, int *r)
 {
     switch (refusal->code) {
@@ -110,7 +110,7 @@ static enum verdict judge_refusal(
     }
 }
 
-static enum verdict judge(const struct etcd_client *c, const struct remote_http_answer *a,
+static enum verdict assess(const struct etcd_client *c, const struct remote_http_answer *a,
     json_t **ret, int *r, struct err *e)
 {
     const char *server = remote_http_server(c->http);
@@ -127,7 +127,7 @@ static enum verdict judge(const struct etcd_client *c, const struct remote_http_
         return VERDICT_AGAIN;
     }
     etcd_refusal_decode(a->body, a->len, &refusal);
-    verdict = judge_refusal(c, &refusal, r);
+    verdict = assess_refusal(c, &refusal, r);
     (void)err_set(
         e, -EIO, "etcd at \"%s\" refuses: %s (HTTP status %d)", server, refusal.text, a->status);
     return verdict;
@@ -151,7 +151,7 @@ static enum verdict try_once(struct etcd_client *c, const char *path, const char
     *r = remote_http_call(c->http, &rq, &a, e);
     c->n_unanswered = *r == 0 ? 0 : c->n_unanswered + 1;
     if (*r == 0) {
-        verdict = judge(c, &a, ret, r, e);
+        verdict = assess(c, &a, ret, r, e);
         if (verdict == VERDICT_AGAIN) {
             *is_lost = true;
             remote_http_turn(c->http);

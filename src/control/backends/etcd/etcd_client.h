@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "backends/etcd/etcd_codec.h"
-#include "backends/etcd/etcd_news.h"
+#include "backends/etcd/etcd_updates.h"
 #include "backends/remote/remote_http.h"
 #include "base/clock.h"
 #include "base/containers.h"

@@ -142,7 +142,7 @@ int etcd_url_parse(struct etcd_url *ret, const char *where, bool is_tls, struct 
     return r == 0 ? check_together(ret, is_tls, e) : r;
 }
 
-static int read_password(const char *path, char *ret, size_t room, struct err *e)
+static int read_password(const char *path, char *ret, size_t space, struct err *e)
 {
     FILE *file = fopen(path, "re");
     bool has_line;
@@ -150,7 +150,7 @@ static int read_password(const char *path, char *ret, size_t room, struct err *e
     if (!file)
         return err_set(e, -EINVAL, "the password file \"%.150s\" of the store cannot be read: %s",
             path, strerror(errno));
-    has_line = fgets(ret, (int)room, file) != NULL;
+    has_line = fgets(ret, (int)space, file) != NULL;
     (void)fclose(file);
     if (!has_line)
         return err_set(e, -EINVAL, "the password file \"%.150s\" of the store is empty", path);
@@ -205,7 +205,7 @@ const struct etcd_kv *etcd_kvs_find(const struct etcd_kvs *kvs, const char *name
 
 static void add_base64(struct str *s, const char *bytes, size_t len)
 {
-    char *text = malloc(BASE64_ROOM(len));
+    char *text = malloc(BASE64_SIZE(len));
 
     if (!text) {
         s->failed = true;
@@ -505,7 +505,7 @@ char *etcd_value_encode(const struct etcd_value *v, size_t *ret_len)
     size_t len = 0;
     char *raw;
 
-    if (v->ttl_seconds || v->is_untold || v->revision || (v->len > 0 && v->text[0] == '\x01')) {
+    if (v->ttl_seconds || v->is_unwatched || v->revision || (v->len > 0 && v->text[0] == '\x01')) {
         char ttl[16] = "";
         char revision[24] = "";
 
@@ -514,7 +514,7 @@ char *etcd_value_encode(const struct etcd_value *v, size_t *ret_len)
         if (v->revision)
             (void)snprintf(revision, sizeof(revision), "r%" PRIu64, v->revision);
         len = (size_t)snprintf(
-            head, sizeof(head), "\x01%s%s%s\n", ttl, v->is_untold ? "u" : "", revision);
+            head, sizeof(head), "\x01%s%s%s\n", ttl, v->is_unwatched ? "u" : "", revision);
     }
     raw = malloc(len + v->len + 1);
     if (!raw)
@@ -559,8 +559,8 @@ void etcd_value_decode(const char *raw, size_t len, struct etcd_value *ret)
     if (len == 0 || raw[0] != '\x01')
         return;
     ok = take_number(&p, 't', UINT32_MAX, &ttl);
-    v.is_untold = ok && *p == 'u';
-    p += v.is_untold;
+    v.is_unwatched = ok && *p == 'u';
+    p += v.is_unwatched;
     if (!ok || !take_number(&p, 'r', INT64_MAX, &v.revision) || *p != '\n')
         return;
     v.ttl_seconds = (uint32_t)ttl;
@@ -576,7 +576,7 @@ void etcd_part_add(struct str *s, const struct store_op *op)
     bool is_put = op->kind == STORE_OP_PUT;
 
     str_addf(s, "%c %s %" PRIu32 " %d %zu\n", is_put ? 'p' : 'd', op->key,
-        is_put ? op->ttl_seconds : 0, is_put && op->is_untold, is_put ? strlen(op->value) : 0);
+        is_put ? op->ttl_seconds : 0, is_put && op->is_unwatched, is_put ? strlen(op->value) : 0);
     if (is_put)
         str_add(s, op->value);
 }
@@ -599,8 +599,8 @@ bool etcd_part_next(char **p, const char *end, struct store_op *ret)
     const char *kind = take_word(p, ' ');
     const char *key = kind ? take_word(p, ' ') : NULL;
     const char *ttl = key ? take_word(p, ' ') : NULL;
-    const char *untold = ttl ? take_word(p, ' ') : NULL;
-    const char *length = untold ? take_word(p, '\n') : NULL;
+    const char *unwatched = ttl ? take_word(p, ' ') : NULL;
+    const char *length = unwatched ? take_word(p, '\n') : NULL;
     uint64_t seconds;
     uint64_t flag;
     uint64_t len;
@@ -608,14 +608,14 @@ bool etcd_part_next(char **p, const char *end, struct store_op *ret)
     if (!length || (strcmp(kind, "p") != 0 && strcmp(kind, "d") != 0) ||
         store__check_key(key, 1, NULL) != 0 ||
         parse_u64(&seconds, ttl, 0, UINT32_MAX, "", NULL) != 0 ||
-        parse_u64(&flag, untold, 0, 1, "", NULL) != 0 ||
+        parse_u64(&flag, unwatched, 0, 1, "", NULL) != 0 ||
         parse_u64(&len, length, 0, STORE_VALUE_MAX, "", NULL) != 0 || len > (size_t)(end - *p))
         return false;
     *ret = (struct store_op){.kind = kind[0] == 'p' ? STORE_OP_PUT : STORE_OP_DELETE,
         .key = key,
         .value = *p,
         .ttl_seconds = (uint32_t)seconds,
-        .is_untold = flag != 0};
+        .is_unwatched = flag != 0};
     *p += len;
     return true;
 }

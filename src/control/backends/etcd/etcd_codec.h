@@ -14,8 +14,8 @@
  *     mark/SESSION      written, and deleted at once, to find the end of what was deleted before
  *     s/SESSION         how far a hub's session has come: the number of its last commit
  *
- * A value is stored as it is. Only where a value has a lease, is untold, or was written by a large
- * commit, or begins with the byte 1 itself, a line stands in front of it: the byte 1, then
+ * A value is stored as it is. Only where a value has a lease, is not for watches, or was written by
+ * a large commit, or begins with the byte 1 itself, a line stands in front of it: the byte 1, then
  * "tSECONDS", "u", "rREVISION" as they apply, then a newline.
  */
 #pragma once
@@ -173,7 +173,7 @@ struct etcd_value {
     const char *text;     /* borrowed; the value itself */
     size_t len;           /* of it */
     uint32_t ttl_seconds; /* of its lease; 0: none */
-    bool is_untold;       /* watches are not told of it */
+    bool is_unwatched;    /* watches are not told of it */
     uint64_t revision;    /* the store's, of the large commit that wrote it; 0: none did */
 };
 

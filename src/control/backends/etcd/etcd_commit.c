@@ -42,7 +42,7 @@ static int take_item(void *ctx, const struct etcd_kv *kv)
 
     if (store__check_key(kv->name + 2, 1, NULL) != 0)
         return 0;
-    item = etcd_news_item(&rd->q->news, kv);
+    item = etcd_updates_item(&rd->q->updates, kv);
     if (kv->mod > rd->newest)
         rd->newest = kv->mod;
     return store_job_add(rd->job, &item);
@@ -93,7 +93,7 @@ void etcd__read(struct etcd *q, struct store_job *job)
     r = r == 1 && job->has_more ? 0 : r;
     if (r == 0)
         r = etcd__wait_for(q, rd.newest, until, &e);
-    job->revision = q->news.revision;
+    job->revision = q->updates.revision;
     if (r != 0) {
         store_job_undo(job);
         etcd__fail(q, job, r, &e);
@@ -281,7 +281,7 @@ static int check_some(struct large *l, size_t from, size_t to)
 
         r = etcd_answer_nth(answer, i - from, q->client.prefix, &kvs, &l->e);
         if (r == 0 && expect != STORE_EXPECT_ANY &&
-            expect != (kvs.n > 0 ? etcd_news_revision_of(&q->news, &kvs.items[0])
+            expect != (kvs.n > 0 ? etcd_updates_revision_of(&q->updates, &kvs.items[0])
                                  : STORE_EXPECT_ABSENT)) {
             l->job->failed = i;
             r = LARGE_CONFLICT;
@@ -417,7 +417,7 @@ void etcd__large_commit(struct etcd *q, struct store_job *job)
     /* The feed shows the commit when "i" is removed, and the revision of that is not known here. */
     while (r == 0 && !q->is_current_seen && clock_now() < l.until)
         (void)etcd__wait_for(
-            q, q->news.position + 1, nsec_min(l.until, clock_now() + NSEC_PER_SEC), &l.e);
+            q, q->updates.position + 1, nsec_min(l.until, clock_now() + NSEC_PER_SEC), &l.e);
     q->current = NULL;
     if (q->is_current_seen)
         return;
@@ -425,7 +425,7 @@ void etcd__large_commit(struct etcd *q, struct store_job *job)
     if (r == LARGE_CONFLICT) {
         job->r = err_set(&job->e, STORE_E_CONFLICT, "key \"%s\" is not at the expected revision",
             job->ops[job->failed].key);
-        job->revision = q->news.revision;
+        job->revision = q->updates.revision;
         store__finish(&q->base, job);
         return;
     }
@@ -461,7 +461,7 @@ static uint64_t expected(const struct making *m, const struct store_job *job, si
 
     if (m->mods && m->mods[i])
         return m->mods[i];
-    return expect == STORE_EXPECT_ABSENT ? 0 : expect + m->q->news.base;
+    return expect == STORE_EXPECT_ABSENT ? 0 : expect + m->q->updates.base;
 }
 
 static void add_compares(const struct making *m, struct str *s)
@@ -547,7 +547,7 @@ static int find_conflict(struct making *m, const json_t *answer)
         if (job->ops[i].expect == STORE_EXPECT_ANY)
             continue;
         r = etcd_answer_nth(answer, n++, m->q->client.prefix, &kvs, &m->e);
-        at = r == 0 && kvs.n > 0 ? etcd_news_revision_of(&m->q->news, &kvs.items[0]) : 0;
+        at = r == 0 && kvs.n > 0 ? etcd_updates_revision_of(&m->q->updates, &kvs.items[0]) : 0;
         if (r == 0 && at != job->ops[i].expect) {
             job->failed = i;
             r = TRY_CONFLICT;
@@ -641,7 +641,7 @@ static bool may_be_idle(const struct making *m)
 
         if (op->kind == STORE_OP_PUT ||
             (op->kind == STORE_OP_DELETE &&
-                (op->expect != STORE_EXPECT_ANY || etcd_news_has(&m->q->news, op->key))))
+                (op->expect != STORE_EXPECT_ANY || etcd_updates_has(&m->q->updates, op->key))))
             return false;
     }
     return m->is_alone;
@@ -689,7 +689,7 @@ static int make(struct making *m)
     if (r == 0) {
         struct store_job *job = first_job(m);
 
-        job->revision = q->news.revision;
+        job->revision = q->updates.revision;
         list_remove(&job->link);
         store__finish(&q->base, job);
     }
@@ -706,7 +706,7 @@ static int make(struct making *m)
         r = etcd__wait_for(q, q->session.mod, m->until, &m->e);
     /* It is done, but the watches cannot be told in time. The answer must not come before that, so
      * it is STORE_E_UNKNOWN. */
-    if (r == ETCD_E_AWAY && q->session.mod > q->news.position)
+    if (r == ETCD_E_AWAY && q->session.mod > q->updates.position)
         r = ETCD_E_LOST;
     q->current = NULL;
     return q->is_current_seen ? 0 : r;
@@ -728,7 +728,7 @@ static void commit_alone(struct etcd *q, struct store_job *job)
     if (r == TRY_CONFLICT) {
         job->r = err_set(&job->e, STORE_E_CONFLICT, "key \"%s\" is not at the expected revision",
             job->ops[job->failed].key);
-        job->revision = q->news.revision;
+        job->revision = q->updates.revision;
         store__finish(&q->base, job);
     } else {
         etcd__fail(q, job, r == 0 ? ETCD_E_LOST : r, &m.e);

@@ -67,7 +67,7 @@ void etcd__fail(struct etcd *q, struct store_job *job, int r, const struct err *
             err_set(&job->e, -EIO, "etcd is away (most of its members must be up): %s", e->text);
     else
         job->r = err_set(&job->e, r < 0 ? r : -EIO, "%s", e->text);
-    job->revision = q->news.revision;
+    job->revision = q->updates.revision;
     store__finish(&q->base, job);
 }
 
@@ -82,7 +82,7 @@ void etcd__add_put(
     struct etcd_value v = {.text = op->value,
         .len = strlen(op->value),
         .ttl_seconds = op->ttl_seconds,
-        .is_untold = op->is_untold,
+        .is_unwatched = op->is_unwatched,
         .revision = revision};
     char name[ETCD_NAME_MAX + 1];
     size_t len = 0;
@@ -100,13 +100,13 @@ void etcd__add_put(
 /* ---- from the feed to the owner's loop ------------------------------------------------------- */
 
 /* Commits that may wait for the owner's loop, above which the feed waits. */
-#define TOLD_MAX 4096
+#define REPORTED_MAX 4096
 
 static void on_taken(void *ctx, const struct store_answer *a)
 {
     struct etcd *q = ctx;
 
-    atomic_fetch_sub(&q->n_told, 1);
+    atomic_fetch_sub(&q->n_reported, 1);
 }
 
 /* Hand a commit that nobody asked for to the owner's loop; @job: taken. */
@@ -116,7 +116,7 @@ static void tell(struct etcd *q, struct store_job *job)
     job->is_unasked = true;
     job->done = on_taken;
     job->ctx = q;
-    atomic_fetch_add(&q->n_told, 1);
+    atomic_fetch_add(&q->n_reported, 1);
     store__finish(&q->base, job);
 }
 
@@ -131,12 +131,13 @@ static void finish_current(struct etcd *q, uint64_t revision)
         for (size_t i = 0; i < job->n_ops; i++) {
             const struct store_op *op = &job->ops[i];
 
-            job->took_effect[i] = op->kind == STORE_OP_PUT ||
-                                  (op->kind == STORE_OP_DELETE && etcd_news_has(&q->news, op->key));
+            job->took_effect[i] =
+                op->kind == STORE_OP_PUT ||
+                (op->kind == STORE_OP_DELETE && etcd_updates_has(&q->updates, op->key));
         }
         job->r = 0;
         job->revision = revision;
-        etcd_news_done(&q->news, job);
+        etcd_updates_done(&q->updates, job);
         list_remove(&job->link);
         store__finish(&q->base, job);
     }
@@ -154,10 +155,10 @@ static void tell_seen(struct etcd *q, const struct etcd_commit_seen *seen)
     }
     if (seen->changes.n == 0)
         return;
-    job = etcd_news_job(&seen->changes, seen->revision);
+    job = etcd_updates_job(&seen->changes, seen->revision);
     if (!job)
         return;
-    etcd_news_done(&q->news, job);
+    etcd_updates_done(&q->updates, job);
     tell(q, job);
 }
 
@@ -175,7 +176,7 @@ void etcd__drain(struct etcd *q)
 {
     struct etcd_revision *rev;
 
-    while ((rev = etcd_feed_next(&q->feed)) && atomic_load(&q->n_told) < TOLD_MAX) {
+    while ((rev = etcd_feed_next(&q->feed)) && atomic_load(&q->n_reported) < REPORTED_MAX) {
         const struct etcd_commit_seen *seen = NULL;
         size_t bytes = 0;
 
@@ -185,7 +186,7 @@ void etcd__drain(struct etcd *q)
             bytes += rev->events.items[i].len;
         q->feed.bytes -= bytes;
         /* Without memory the changes are lost here, so everything is read again. */
-        if (etcd_news_take(&q->news, rev->number, &rev->events, &seen) != 0)
+        if (etcd_updates_take(&q->updates, rev->number, &rev->events, &seen) != 0)
             q->feed.compacted = rev->number;
         else
             store__set_current(&q->base, q->feed.heard_at);
@@ -336,7 +337,7 @@ static int apply_part(struct etcd *q, const struct etcd_large_head *head, uint64
         etcd_add_exists(&body, q->client.prefix, name);
         str_add(&body, "],\"success\":[");
         etcd_add_delete(&body, q->client.prefix, name);
-        if (!add_part(q, &kvs.items[0], mod - q->news.base, &body))
+        if (!add_part(q, &kvs.items[0], mod - q->updates.base, &body))
             r = err_set(e, -EBADMSG, "etcd's key \"%s%s\" is no part of a large commit",
                 q->client.prefix, name);
         str_add(&body, "]}");
@@ -532,8 +533,8 @@ struct loading {
 static int take_known(void *ctx, const struct etcd_kv *kv)
 {
     struct loading *l = ctx;
-    struct store_item item = etcd_news_item(&l->q->news, kv);
-    int r = etcd_news_note(&l->q->news, item.key, true);
+    struct store_item item = etcd_updates_item(&l->q->updates, kv);
+    int r = etcd_updates_note(&l->q->updates, item.key, true);
 
     return r == 0 ? leases_set(&l->q->base.leases, item.key, item.ttl_seconds, l->now) : r;
 }
@@ -541,15 +542,15 @@ static int take_known(void *ctx, const struct etcd_kv *kv)
 int etcd__load(struct etcd *q, nsec_t now, nsec_t until, struct err *e)
 {
     struct loading l = {.q = q, .now = now};
-    uint64_t base = q->news.base;
+    uint64_t base = q->updates.base;
     uint64_t revision = 0;
     int r = etcd__read_pages(q, all, until, &revision, take_known, &l, e);
 
     if (r != 0)
         return r;
-    q->news.position = revision;
-    q->news.revision = revision - base;
-    q->news.log_first = revision - base + 1;
+    q->updates.position = revision;
+    q->updates.revision = revision - base;
+    q->updates.log_first = revision - base + 1;
     q->base.revision = revision - base;
     etcd_feed_restart(&q->feed, revision);
     store__set_current(&q->base, clock_now());
@@ -577,7 +578,7 @@ static int take_changed(void *ctx, const struct etcd_kv *kv)
         free(k);
         return -ENOMEM;
     }
-    if (kv->mod <= c->q->news.position)
+    if (kv->mod <= c->q->updates.position)
         return 0;
     items = realloc(c->changed.items, (c->changed.n + 1) * sizeof(*items));
     if (!items)
@@ -598,11 +599,11 @@ static int take_changed(void *ctx, const struct etcd_kv *kv)
 static void tell_one(struct etcd *q, struct etcd_kv *kv, uint64_t revision)
 {
     struct etcd_kvs one = {.items = kv, .n = 1};
-    struct store_job *job = etcd_news_job(&one, revision);
+    struct store_job *job = etcd_updates_job(&one, revision);
 
     if (!job)
         return;
-    etcd_news_done(&q->news, job);
+    etcd_updates_done(&q->updates, job);
     tell(q, job);
 }
 
@@ -621,25 +622,26 @@ static void tell_gap(struct catching *c, uint64_t revision)
     struct etcd *q = c->q;
     char name[ETCD_NAME_MAX + 1];
 
-    for (size_t i = q->news.known.n; i > 0; i--) {
+    for (size_t i = q->updates.known.n; i > 0; i--) {
         struct etcd_kv gone = {.name = name};
-        const char *key = q->news.known.items[i - 1]->key;
+        const char *key = q->updates.known.items[i - 1]->key;
 
         if (keys_find(&c->there, key))
             continue;
         (void)snprintf(name, sizeof(name), "k/%s", key);
-        tell_one(q, &gone, q->news.revision);
+        tell_one(q, &gone, q->updates.revision);
     }
     qsort(c->changed.items, c->changed.n, sizeof(*c->changed.items), by_mod);
     for (size_t i = 0; i < c->changed.n; i++)
-        tell_one(q, &c->changed.items[i], etcd_news_revision_of(&q->news, &c->changed.items[i]));
-    q->news.position = revision;
-    q->news.revision = revision - q->news.base;
-    etcd_news_forget(&q->news, q->news.revision + 1);
+        tell_one(
+            q, &c->changed.items[i], etcd_updates_revision_of(&q->updates, &c->changed.items[i]));
+    q->updates.position = revision;
+    q->updates.revision = revision - q->updates.base;
+    etcd_updates_forget(&q->updates, q->updates.revision + 1);
 }
 
 /* After a gap of the feed: tell what has become of each key. */
-static void catch_up(struct etcd *q, nsec_t until)
+static void replay(struct etcd *q, nsec_t until)
 {
     struct catching c = {.q = q};
     struct err e = ERR_NULL;
@@ -648,8 +650,8 @@ static void catch_up(struct etcd *q, nsec_t until)
     if (etcd__read_pages(q, all, until, &revision, take_changed, &c, &e) == 0) {
         /* What is queued is older than what was read. */
         etcd_feed_restart(&q->feed, revision);
-        etcd_kvs_deinit(&q->news.large.changes);
-        q->news.is_large = false;
+        etcd_kvs_deinit(&q->updates.large.changes);
+        q->updates.is_large = false;
         tell_gap(&c, revision);
         store__count_relist(&q->base);
         store__set_current(&q->base, clock_now());
@@ -685,7 +687,7 @@ void etcd__tend(struct etcd *q, nsec_t now)
 {
     etcd_feed_tend(&q->feed, now);
     if (q->feed.compacted)
-        catch_up(q, now + ETCD_JOB_NS);
+        replay(q, now + ETCD_JOB_NS);
     if (etcd_feed_is_silent(&q->feed, now, PULSE_NS) && now - q->asked_at >= PULSE_NS)
         pulse(q, now);
     etcd_session_keep(&q->session, &q->client, now, now);
@@ -697,18 +699,18 @@ int etcd__wait_for(struct etcd *q, uint64_t revision, nsec_t until, struct err *
     nsec_t now = since;
 
     etcd__drain(q);
-    while (q->news.position < revision && now < until) {
+    while (q->updates.position < revision && now < until) {
         etcd__wait(q, -1, 100);
         now = clock_now();
         if (q->feed.compacted)
-            catch_up(q, until);
-        if (q->news.position < revision && now - since >= LAG_NS &&
+            replay(q, until);
+        if (q->updates.position < revision && now - since >= LAG_NS &&
             now - q->feed.heard_at >= LAG_NS) {
             remote_http_turn(q->client.http);
             since = now;
         }
     }
-    if (q->news.position >= revision)
+    if (q->updates.position >= revision)
         return 0;
     return err_set(e, ETCD_E_AWAY, "etcd does not tell what has changed: %s", q->feed.e.text);
 }
@@ -745,14 +747,14 @@ static int take_deleted(struct etcd *q, struct store_job *job, const struct etcd
 
     if (job->items.n >= STORE_DELETED_MAX) {
         store_job_undo(job);
-        job->first = rev->number - q->news.base;
+        job->first = rev->number - q->updates.base;
     }
     for (size_t i = 0; r == 0 && i < rev->events.n; i++) {
         const char *name = rev->events.items[i].name;
 
         if (strncmp(name, "k/", 2) == 0 && store__check_key(name + 2, 1, NULL) == 0)
-            r = store_job_add(
-                job, &(struct store_item){.key = name + 2, .revision = rev->number - q->news.base});
+            r = store_job_add(job,
+                &(struct store_item){.key = name + 2, .revision = rev->number - q->updates.base});
     }
     return r;
 }
@@ -761,20 +763,20 @@ static int take_deleted(struct etcd *q, struct store_job *job, const struct etcd
 static int collect_deleted(
     struct etcd *q, struct store_job *job, const char *end, nsec_t until, struct err *e)
 {
-    uint64_t revision = q->news.position - q->news.base;
+    uint64_t revision = q->updates.position - q->updates.base;
     uint64_t from = revision > STORE_DELETED_MAX ? revision - STORE_DELETED_MAX : 0;
     struct etcd_revision *rev;
     struct etcd_feed feed;
     bool is_all = false;
     int r = 0;
 
-    etcd_feed_init(&feed, &q->client, q->news.base + from);
+    etcd_feed_init(&feed, &q->client, q->updates.base + from);
     feed.deletions_only = true;
     job->first = from + 1;
     while (r == 0 && !is_all && clock_now() < until) {
         etcd_feed_tend(&feed, clock_now());
         if (feed.compacted) {
-            job->first = feed.compacted - q->news.base + 1;
+            job->first = feed.compacted - q->updates.base + 1;
             etcd_feed_restart(&feed, feed.compacted);
         }
         etcd__wait(q, -1, 100);
@@ -798,7 +800,7 @@ void etcd__deleted(struct etcd *q, struct store_job *job)
 
     if (r == 0)
         r = collect_deleted(q, job, end, until, &e);
-    job->revision = q->news.revision;
+    job->revision = q->updates.revision;
     if (r != 0) {
         store_job_undo(job);
         etcd__fail(q, job, r, &e);

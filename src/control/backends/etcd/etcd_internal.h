@@ -14,7 +14,7 @@
 
 #include "backends/etcd/etcd_client.h"
 #include "backends/etcd/etcd_codec.h"
-#include "backends/etcd/etcd_news.h"
+#include "backends/etcd/etcd_updates.h"
 #include "backends/remote/remote_queue.h"
 #include "store/store_backend.h"
 
@@ -32,7 +32,7 @@ struct etcd {
     struct etcd_url url;
     struct etcd_client client;
     struct etcd_feed feed;
-    struct etcd_news news;
+    struct etcd_updates updates;
     struct etcd_session session;
     uint64_t last_seq;    /* the number of a commit that was given out last, in any session */
     struct list *current; /* pins: the jobs of the commit that is being made; NULL: none is */
@@ -43,8 +43,8 @@ struct etcd {
     struct err away;      /* the words of that failure */
     bool is_probe_lost;   /* the last probe got no answer, and nothing was answered since */
 
-    _Atomic unsigned n_told; /* unasked commits handed to the owner's loop, and not taken yet */
-    struct worker *worker;   /* owns; does the jobs; NULL: it did not start */
+    _Atomic unsigned n_reported; /* unasked commits handed to the owner's loop, and not taken yet */
+    struct worker *worker;       /* owns; does the jobs; NULL: it did not start */
 };
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backends/etcd/etcd_codec.h"
-#include "backends/etcd/etcd_news.h"
+#include "backends/etcd/etcd_updates.h"
 #include "test/support/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -24,7 +24,7 @@ static void check_value(const struct etcd_kv *kv)
     etcd_value_decode(raw, len, &again);
     assert(again.len == v.len && memcmp(again.text, v.text, v.len) == 0);
     assert(again.ttl_seconds == v.ttl_seconds && again.revision == v.revision);
-    assert(again.is_untold == v.is_untold);
+    assert(again.is_unwatched == v.is_unwatched);
     free(raw);
 }
 
@@ -56,20 +56,20 @@ static void check_answer(const char *text, size_t len)
 }
 
 /* Lines of a watch, as commits. */
-static void check_line(const char *text, size_t len, struct etcd_news *news)
+static void check_line(const char *text, size_t len, struct etcd_updates *updates)
 {
     struct etcd_watch_line line;
     const struct etcd_commit_seen *seen = NULL;
 
     if (etcd_watch_line_decode(text, len, "/weft/", &line, NULL) != 0)
         return;
-    if (line.events.n > 0 && line.events.items[0].mod > news->position) {
-        assert(etcd_news_take(news, line.events.items[0].mod, &line.events, &seen) == 0);
+    if (line.events.n > 0 && line.events.items[0].mod > updates->position) {
+        assert(etcd_updates_take(updates, line.events.items[0].mod, &line.events, &seen) == 0);
         if (seen) {
-            struct store_job *job = etcd_news_job(&seen->changes, seen->revision);
+            struct store_job *job = etcd_updates_job(&seen->changes, seen->revision);
 
-            etcd_news_done(news, job);
-            assert(news->n_log <= STORE_LOG_MAX + job->n_ops);
+            etcd_updates_done(updates, job);
+            assert(updates->n_log <= STORE_LOG_MAX + job->n_ops);
             store_job_free(job);
         }
     }
@@ -90,15 +90,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     char *text = fuzz_text(data, len);
     struct etcd_large_head head;
     struct etcd_refusal refusal;
-    struct etcd_news news;
+    struct etcd_updates updates;
 
     check_answer(text, len);
     etcd_refusal_decode(text, len, &refusal);
     assert(strlen(refusal.text) < sizeof(refusal.text));
-    etcd_news_init(&news, 10, 10);
+    etcd_updates_init(&updates, 10, 10);
     for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
-        check_line(line, (size_t)(end - line), &news);
-    etcd_news_deinit(&news);
+        check_line(line, (size_t)(end - line), &updates);
+    etcd_updates_deinit(&updates);
     if (etcd_large_head_parse(&head, text)) {
         char again[ETCD_LARGE_HEAD_MAX];
 

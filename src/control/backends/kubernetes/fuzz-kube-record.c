@@ -33,12 +33,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     char *text = fuzz_text(data, len);
     struct store_item item;
-    struct kube_floor floor;
+    struct kube_minimum minimum;
     struct err e = ERR_NULL;
     json_t *json;
 
     json = json_loads(text, 0, NULL);
-    (void)kube_floor_decode(&floor, text, &e);
+    (void)kube_minimum_decode(&minimum, text, &e);
     (void)kube_entry_seq(text);
     assert(kube_cut(text) <= strlen(text));
     if (json) {

@@ -64,7 +64,7 @@ static const char *take_number(uint64_t *ret, const char *text, char end)
     return end == '\0' ? stop : stop + 1;
 }
 
-bool kube_is_leftover(const char *name, const struct kube_floor *f)
+bool kube_is_orphan(const char *name, const struct kube_minimum *f)
 {
     static const char state[] = "state-", part[] = "part-";
     const size_t run_digits = 16;
@@ -103,7 +103,7 @@ const char *kube_state_name(char buf[static KUBE_RECORD_NAME_MAX], uint64_t next
 
 /* ---- the floor ------------------------------------------------------------------------------- */
 
-char *kube_floor_encode(const struct kube_floor *f)
+char *kube_minimum_encode(const struct kube_minimum *f)
 {
     json_t *json = json_pack("{s:i, s:I, s:I, s:I}", "layout", KUBE_LAYOUT, "first",
         (json_int_t)f->first, "next", (json_int_t)f->next, "parts", (json_int_t)f->parts);
@@ -113,7 +113,7 @@ char *kube_floor_encode(const struct kube_floor *f)
     return text;
 }
 
-int kube_floor_decode(struct kube_floor *ret, const char *text, struct err *e)
+int kube_minimum_decode(struct kube_minimum *ret, const char *text, struct err *e)
 {
     json_t *json = json_loads(text, 0, NULL);
     json_int_t layout = 0;
@@ -131,7 +131,7 @@ int kube_floor_decode(struct kube_floor *ret, const char *text, struct err *e)
         return err_set(e, -EINVAL,
             "the records have the layout %lld, and this version knows %d: run a newer one",
             (long long)layout, KUBE_LAYOUT);
-    *ret = (struct kube_floor){
+    *ret = (struct kube_minimum){
         .first = (uint64_t)first, .next = (uint64_t)next, .parts = (uint64_t)parts};
     return 0;
 }
@@ -143,7 +143,7 @@ static json_t *op_encode(const struct store_op *op)
     json_int_t expect = op->expect == STORE_EXPECT_ANY ? -1 : (json_int_t)op->expect;
 
     return json_pack("[s, s, I, s, I, b]", op_names[op->kind], op->key, expect,
-        op->value ? op->value : "", (json_int_t)op->ttl_seconds, (int)op->is_untold);
+        op->value ? op->value : "", (json_int_t)op->ttl_seconds, (int)op->is_unwatched);
 }
 
 json_t *kube_commit_encode(const struct store_job *job)
@@ -163,10 +163,10 @@ static int op_decode(struct store_op *ret, const json_t *json, struct err *e)
     const char *kind = NULL;
     json_int_t expect = 0;
     json_int_t ttl = 0;
-    int is_untold = 0;
+    int is_unwatched = 0;
     struct store_op op = {.key = NULL};
-    int r = json_unpack(
-        (json_t *)json, "[s, s, I, s, I, b]", &kind, &op.key, &expect, &op.value, &ttl, &is_untold);
+    int r = json_unpack((json_t *)json, "[s, s, I, s, I, b]", &kind, &op.key, &expect, &op.value,
+        &ttl, &is_unwatched);
     size_t k = 0;
 
     while (r == 0 && k < OP_N && strcmp(kind, op_names[k]) != 0)
@@ -177,7 +177,7 @@ static int op_decode(struct store_op *ret, const json_t *json, struct err *e)
     op.kind = (enum store_op_kind)k;
     op.expect = expect == -1 ? STORE_EXPECT_ANY : (uint64_t)expect;
     op.ttl_seconds = (uint32_t)ttl;
-    op.is_untold = is_untold;
+    op.is_unwatched = is_unwatched;
     r = store__check_key(op.key, 1, e);
     if (r == 0)
         *ret = op;
@@ -350,14 +350,14 @@ static int read_entry(struct kubernetes *q, uint64_t seq, nsec_t until, json_t *
 }
 
 /* KUBE_E_ABSENT: there is none. */
-static int find_floor(
+static int find_minimum(
     struct kubernetes *q, nsec_t until, struct kube_record *ret_record, struct err *e)
 {
     struct kube_record record = KUBE_RECORD_NULL;
     int r = kube_client_read(&q->client, "floor", until, &record, e);
 
     if (r == 0)
-        r = kube_floor_decode(&q->floor, record.data, e);
+        r = kube_minimum_decode(&q->minimum, record.data, e);
     if (r == 0 && ret_record) {
         *ret_record = record;
         return 0;
@@ -368,10 +368,10 @@ static int find_floor(
 
 /* The same of a journal in use, whose floor has to be there: without it nobody could say which
  * entries count. */
-static int read_floor(
+static int read_minimum(
     struct kubernetes *q, nsec_t until, struct kube_record *ret_record, struct err *e)
 {
-    int r = find_floor(q, until, ret_record, e);
+    int r = find_minimum(q, until, ret_record, e);
 
     return r == KUBE_E_ABSENT
                ? err_set(e, -EIO, "the record \"floor\" is gone: somebody has deleted the records")
@@ -456,8 +456,8 @@ static int follow_some(struct kubernetes *q, nsec_t until, struct err *e)
     is_end = r == KUBE_E_ABSENT;
     /* What was read is of the journal only if it was not removed from it before. */
     if (r == 0 || is_end)
-        r = read_floor(q, until, NULL, e);
-    if (r == 0 && q->floor.first > q->seq + 1)
+        r = read_minimum(q, until, NULL, e);
+    if (r == 0 && q->minimum.first > q->seq + 1)
         r = KUBE_E_EXISTS;
     for (unsigned i = 0; i < n; i++) {
         if (r == 0)
@@ -489,10 +489,10 @@ static int take_state(struct kubernetes *q, const json_t *json, struct err *e)
 }
 
 /* The first hub makes the floor. */
-static int make_floor(struct kubernetes *q, nsec_t until, struct err *e)
+static int make_minimum(struct kubernetes *q, nsec_t until, struct err *e)
 {
-    struct kube_floor floor = {.first = 1, .next = 1};
-    char *text = kube_floor_encode(&floor);
+    struct kube_minimum minimum = {.first = 1, .next = 1};
+    char *text = kube_minimum_encode(&minimum);
     int r = text ? kube_client_make(&q->client, "floor", text, until, e) : -ENOMEM;
 
     free(text);
@@ -504,18 +504,18 @@ static int load_once(struct kubernetes *q, nsec_t until, struct err *e)
 {
     json_t *state = NULL;
     uint64_t next;
-    int r = find_floor(q, until, NULL, e);
+    int r = find_minimum(q, until, NULL, e);
 
     if (r == KUBE_E_ABSENT) {
-        r = make_floor(q, until, e);
+        r = make_minimum(q, until, e);
         if (r == 0)
-            r = read_floor(q, until, NULL, e);
+            r = read_minimum(q, until, NULL, e);
     }
     if (r != 0)
         return r;
-    next = q->floor.next;
-    if (q->floor.parts > 0) {
-        r = read_parts(q, state_name, &next, q->floor.parts, until, &state, e);
+    next = q->minimum.next;
+    if (q->minimum.parts > 0) {
+        r = read_parts(q, state_name, &next, q->minimum.parts, until, &state, e);
         if (r == 0)
             r = take_state(q, state, e);
         json_decref(state);
@@ -553,7 +553,7 @@ int kube_log__load(struct kubernetes *q, nsec_t until, struct err *e)
     if (r == KUBE_E_EXISTS || r == KUBE_E_ABSENT)
         r = err_set(e, -EIO, "the records change faster than they can be read");
     /* Also remove entries that a hub which ended has left. */
-    q->trim_end = q->floor.first;
+    q->trim_end = q->minimum.first;
     q->trim_next = q->trim_end > 2 * STATE_EVERY ? q->trim_end - 2 * STATE_EVERY : 1;
     begin_clearing(q);
     return r;
@@ -665,9 +665,9 @@ static int count_entry(struct kubernetes *q, nsec_t until, struct err *e)
 {
     char name[KUBE_RECORD_NAME_MAX];
 
-    if (read_floor(q, until, NULL, e) != 0)
+    if (read_minimum(q, until, NULL, e) != 0)
         return KUBE_E_LOST;
-    if (q->floor.first > q->seq + 1) {
+    if (q->minimum.first > q->seq + 1) {
         if (kube_client_remove(&q->client, kube_entry_name(name, q->seq + 1), until, e) != 0 ||
             begin_anew(q, until, e) != 0)
             return KUBE_E_LOST;
@@ -699,7 +699,7 @@ static int append_text(struct kubernetes *q, const char *text, nsec_t until, str
     int r = 0;
 
     while (r == 0 && !list_is_empty(q->own)) {
-        /* Later than that its parts count as left over; see kube_is_leftover(). */
+        /* Later than that its parts count as left over; see kube_is_orphan(). */
         if (q->seq - last >= KUBE_PARTS_LAG)
             return err_set(e, -EAGAIN, "other hubs write all the time: try again");
         r = kube_client_make(&q->client, kube_entry_name(name, q->seq + 1), text, until, e);
@@ -732,21 +732,21 @@ static char *state_text(struct kubernetes *q)
 }
 
 /* Let the floor point to the state before the entry @next, and have the older entries removed. */
-static int raise_floor(
+static int raise_minimum(
     struct kubernetes *q, uint64_t next, uint64_t parts, nsec_t until, struct err *e)
 {
     struct kube_record record = KUBE_RECORD_NULL;
-    struct kube_floor raised = {.next = next, .parts = parts};
-    struct kube_floor old;
+    struct kube_minimum raised = {.next = next, .parts = parts};
+    struct kube_minimum old;
     char *text;
-    int r = read_floor(q, until, &record, e);
+    int r = read_minimum(q, until, &record, e);
 
     if (r != 0)
         return r;
-    old = q->floor;
+    old = q->minimum;
     /* Keep the entries since the state before, for a hub that is a little behind. */
     raised.first = old.next;
-    text = kube_floor_encode(&raised);
+    text = kube_minimum_encode(&raised);
     if (old.next >= next)
         r = err_set(e, -ESTALE, "another hub was quicker");
     else
@@ -756,7 +756,7 @@ static int raise_floor(
     kube_record_deinit(&record);
     if (r != 0)
         return r;
-    q->floor = raised;
+    q->minimum = raised;
     q->trim_end = raised.first;
     q->old_state = old;
     begin_clearing(q);
@@ -774,7 +774,7 @@ static int save_state(struct kubernetes *q, nsec_t until, struct err *e)
         return err_set(e, -ENOMEM, "no memory for the store's state");
     r = make_parts(q, state_name, &next, text, until, &parts, e);
     free(text);
-    return r == 0 ? raise_floor(q, next, parts, until, e) : r;
+    return r == 0 ? raise_minimum(q, next, parts, until, e) : r;
 }
 
 /* ---- a commit -------------------------------------------------------------------------------- */

@@ -55,7 +55,7 @@ static void clear_some(struct kubernetes *q, nsec_t until)
     json_array_foreach(names, i, one) {
         const char *name = json_string_value(one);
 
-        if (r == 0 && n < TIDY_MAX && name && kube_is_leftover(name, &q->floor)) {
+        if (r == 0 && n < TIDY_MAX && name && kube_is_orphan(name, &q->minimum)) {
             r = kube_client_remove(&q->client, name, until, &e);
             n++;
         }
@@ -129,8 +129,8 @@ static void on_line(void *ctx, const char *line, size_t len)
     if (!type || strcmp(type, "ERROR") == 0)
         q->is_watch_over = true;
     else if (name && kube_entry_seq(name) > q->seq)
-        q->is_news = true;
-    else if (!q->is_news)
+        q->has_more = true;
+    else if (!q->has_more)
         store__set_current(&q->base, clock_now());
     json_decref(json);
 }
@@ -147,7 +147,7 @@ static void tend_watch(struct kubernetes *q, nsec_t now)
     q->watch = remote_http_close(q->watch);
     q->is_watch_over = false;
     /* Without a watch the journal is read each second. */
-    q->is_news |= now - q->looked_at >= AWAY_NS;
+    q->has_more |= now - q->looked_at >= AWAY_NS;
     if (q->away_at && now - q->away_at < AWAY_NS)
         return;
     if (kube_client_version(&q->client, now, &version, &e) != 0) {
@@ -156,7 +156,7 @@ static void tend_watch(struct kubernetes *q, nsec_t now)
         return;
     }
     if (kube_client_watch(&q->client, version, on_line, q, &q->watch, &e) == 0)
-        q->is_news = true;
+        q->has_more = true;
     free(version);
 }
 
@@ -203,12 +203,12 @@ static int follow(struct kubernetes *q)
 
     if (r != 0)
         return r;
-    q->is_news = false;
+    q->has_more = false;
     q->looked_at = clock_now();
     r = note(q, kube_log__follow(q, until, &e), &e);
     if (r == 0)
         store__set_current(&q->base, q->looked_at);
-    q->is_news |= r != 0;
+    q->has_more |= r != 0;
     return r;
 }
 
@@ -313,7 +313,7 @@ static void run(struct worker *w, void *ctx)
         if (is_ending)
             return;
         tend_watch(q, now);
-        if (q->is_news || now - q->looked_at >= LOOK_NS)
+        if (q->has_more || now - q->looked_at >= LOOK_NS)
             is_idle = follow(q) != 0;
         else
             is_idle = q->away_at || !tidy_step(q);

@@ -35,7 +35,7 @@
  * and tells its watches what is different. A hub that slept might create an entry whose name was
  * used and removed meanwhile. So the floor is read after an entry was created, and an entry below
  * the floor does not count. By the same rule pieces of entries and of states are removed that a hub
- * has left which died (kube_is_leftover()).
+ * has left which died (kube_is_orphan()).
  */
 #pragma once
 

@@ -19,7 +19,7 @@ struct kubernetes {
     struct kube_client client;
     struct store *mirror;             /* owns: all keys after the entry @seq; memory.h */
     uint64_t seq;                     /* the last entry that was done */
-    struct kube_floor floor;          /* as it was read last */
+    struct kube_minimum minimum;      /* as it was read last */
     uint64_t run;                     /* a random number: which run of which hub this is */
     uint64_t n_batches;               /* entries that this run wanted to make */
     char writer[KUBE_WRITER_MAX];     /* of the entry that is being made; "": none */
@@ -30,9 +30,9 @@ struct kubernetes {
     uint64_t trim_end;                /* and before this one, are to be removed */
     bool is_clearing;                 /* leftovers are being looked for, */
     char *clear_from;                 /* owns: on this page of names; NULL: the first one */
-    struct kube_floor old_state;      /* whose @parts are to be removed, from the last on */
+    struct kube_minimum old_state;    /* whose @parts are to be removed, from the last on */
     struct remote_http_stream *watch; /* owns; NULL: to be opened */
-    bool is_news;                     /* there may be entries behind @seq */
+    bool has_more;                    /* there may be entries behind @seq */
     bool is_watch_over;               /* the server has said so in the stream */
     nsec_t looked_at;                 /* when the journal was read last */
     nsec_t away_at;                   /* when the server did not answer; 0: it does */

@@ -62,16 +62,16 @@ bool remote_queue_take(
     struct worker *w, const struct remote_queue_limits *limits, struct list *ret, bool *ret_ends)
 {
     struct taken t = {.limits = limits, .jobs = ret};
-    bool has_room = true;
+    bool has_space = true;
     struct list *link;
 
     /* Asked before: jobs come until it is ending, and not after that. */
     *ret_ends = worker_is_ending(w);
-    while (has_room && (link = worker_peek(w))) {
+    while (has_space && (link = worker_peek(w))) {
         struct store_job *job = container_of(link, struct store_job, link);
 
         if (list_is_empty(ret))
-            has_room = limits->can_share(job) && is_within(&t, job);
+            has_space = limits->can_share(job) && is_within(&t, job);
         else if (!goes_along(&t, job))
             break;
         t.n_ops += job->n_ops;

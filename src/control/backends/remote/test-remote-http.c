@@ -20,13 +20,13 @@
 #include "test/support/canned_server.h"
 
 /* A URL where nobody listens. */
-static void make_dead(char *url, size_t room)
+static void make_dead(char *url, size_t space)
 {
     struct canned_server s;
 
     canned_server_start(&s, NULL, 0);
     canned_server_join(&s);
-    (void)snprintf(url, room, "%s", s.url);
+    (void)snprintf(url, space, "%s", s.url);
 }
 
 static struct err words;

@@ -543,7 +543,7 @@ static int apply_op(
         return 0;
     *changed = true;
     r = write_item(db, op, revision, e);
-    return r == 0 && !op->is_untold ? write_log(db, op, revision, seq, e) : r;
+    return r == 0 && !op->is_unwatched ? write_log(db, op, revision, seq, e) : r;
 }
 
 static int count_revision(struct sqlite_db *db, struct err *e)
@@ -565,7 +565,7 @@ static int apply(struct sqlite_db *db, struct store_job *job)
         job->failed = i;
         r = apply_op(db, &job->ops[i], i, &job->took_effect[i], &job->e);
         any |= job->took_effect[i];
-        n_logged += job->took_effect[i] && !job->ops[i].is_untold;
+        n_logged += job->took_effect[i] && !job->ops[i].is_unwatched;
     }
     if (r == 0 && any)
         r = count_revision(db, &job->e);

@@ -125,7 +125,7 @@ int admin_tokens_write_file(
     const struct rng *rng, const char *path, struct token_hash *ret, struct err *e)
 {
     uint8_t secret[32];
-    char text[BASE64_ROOM(sizeof(secret))];
+    char text[BASE64_SIZE(sizeof(secret))];
     int r;
 
     rng_fill(rng, secret, sizeof(secret));
@@ -267,7 +267,7 @@ static int make_write(
     return 0;
 }
 
-static int check_room(const struct admin_tokens *at, const char *name, struct err *e)
+static int check_space(const struct admin_tokens *at, const char *name, struct err *e)
 {
     char key[RECORD_KEY_MAX];
 
@@ -289,7 +289,7 @@ int admin_tokens_make(struct admin_tokens *at, const struct admin_request *rq,
     struct admin_record a = {
         .role = rq->role, .created_at = wall_s, .expires_at = wall_s + rq->ttl_seconds};
     struct token_secret secret;
-    int r = check_room(at, rq->name, e);
+    int r = check_space(at, rq->name, e);
 
     if (r != 0)
         return r;

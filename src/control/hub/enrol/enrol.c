@@ -273,7 +273,7 @@ static int make_node_of(struct node *ret, const struct enrolment *x, struct err 
 }
 
 /* The checks that are the same for all machines, once the name is chosen. */
-static int judge_newcomer(struct enrolment *x, struct err *e)
+static int assess_newcomer(struct enrolment *x, struct err *e)
 {
     struct newcomer who = newcomer_of(x);
     struct subnets routes;
@@ -286,7 +286,7 @@ static int judge_newcomer(struct enrolment *x, struct err *e)
 }
 
 /* Judge a stock WireGuard that an administrator adds. */
-static int judge_added(struct enrol *en, struct enrolment *x, struct err *e)
+static int assess_added(struct enrol *en, struct enrolment *x, struct err *e)
 {
     int r;
 
@@ -300,7 +300,7 @@ static int judge_added(struct enrol *en, struct enrolment *x, struct err *e)
     r = check_name(x->net, x->name, e);
     if (r == 0)
         r = check_key(x->net, &x->rq.key, e);
-    return r == 0 ? judge_newcomer(x, e) : r;
+    return r == 0 ? assess_newcomer(x, e) : r;
 }
 
 /*
@@ -311,14 +311,14 @@ static int judge_added(struct enrol *en, struct enrolment *x, struct err *e)
  *
  * Return: as enrol_node().
  */
-static int judge(struct enrol *en, struct enrolment *x, struct model_node **ret, struct err *e)
+static int assess(struct enrol *en, struct enrolment *x, struct model_node **ret, struct err *e)
 {
     struct model_node *known;
     int r;
 
     *ret = NULL;
     if (x->is_added)
-        return judge_added(en, x, e);
+        return assess_added(en, x, e);
     r = admit(en, &x->hash, x->wall_s, &x->token, &x->net, e);
     if (r != 0)
         return r;
@@ -337,7 +337,7 @@ static int judge(struct enrol *en, struct enrolment *x, struct model_node **ret,
     r = check_key(x->net, &x->rq.key, e);
     if (r == 0)
         r = choose_name(en, x->net, &x->rq, x->name, e);
-    return r == 0 ? judge_newcomer(x, e) : r;
+    return r == 0 ? assess_newcomer(x, e) : r;
 }
 
 /* Note whether @proof (NULL: none was sent) was made with the secret of the key that @x names. Once
@@ -494,7 +494,7 @@ static void gather(struct enrol *en)
     while (n < ENROL_BATCH_MAX && (x = list_first(&en->waiting, struct enrolment, link))) {
         struct model_node *known = NULL;
         struct err e = ERR_NULL;
-        int r = judge(en, x, &known, &e);
+        int r = assess(en, x, &known, &e);
 
         if (r == 0 && !known && is_in_the_way(en, x))
             break;
@@ -739,7 +739,7 @@ static int refuse(struct enrol *en, struct enrolment *x, int r, nsec_t now)
 static int wait_for_batch(
     struct enrol *en, struct enrolment *x, nsec_t now, struct model_node **ret, struct err *e)
 {
-    int r = judge(en, x, ret, e);
+    int r = assess(en, x, ret, e);
 
     if (r == 0 && !*ret)
         r = check_node(x, e);
@@ -802,7 +802,7 @@ int enrol_try(struct enrol *en, const struct enrol_request *rq, const struct enr
 
     if (r != 0)
         return r;
-    r = judge(en, x, &known, e);
+    r = assess(en, x, &known, e);
     if (r == 0 && !known)
         r = check_node(x, e);
     if (r != 0)

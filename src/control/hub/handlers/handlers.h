@@ -17,7 +17,7 @@
  *
  * Theory of operation. A handler that only reads reads the model, and answers at once. One that
  * writes checks by the model, hands a commit to the store, and answers when it is on the disk
- * (later.h). Handlers call the parts below; no part calls a handler.
+ * (reply.h). Handlers call the parts below; no part calls a handler.
  *
  * Threads: the hub's loop only.
  */
@@ -44,7 +44,7 @@ struct model_network;
 struct model_node;
 struct networks;
 struct owners;
-struct publics;
+struct public_addresses;
 struct reports;
 struct server;
 struct spending;
@@ -70,7 +70,7 @@ struct handlers {
     struct admin_tokens *admins;
     struct networks *networks;
     const struct owners *owners;
-    struct publics *publics;
+    struct public_addresses *public_addresses;
     struct streams *streams;
     struct jobs *jobs;
     struct traffic_book *traffic;
@@ -357,7 +357,7 @@ struct resource_counts {
     _Atomic uint64_t n_applied;   /* writes of metadata and spec */
     _Atomic uint64_t n_status;    /* writes of one writer's part of a status */
     _Atomic uint64_t n_failed;    /* of both, those that failed */
-    _Atomic uint64_t n_wishes;    /* changes that people wished there */
+    _Atomic uint64_t n_requests;  /* changes that people wished there */
     _Atomic uint64_t n_refused;   /* of them, those that the hub has refused */
     _Atomic uint64_t n_conflicts; /* fields that others own and that differ from what the hub has */
 };

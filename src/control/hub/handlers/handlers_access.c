@@ -9,7 +9,7 @@
 #include "hub/audit/audit.h"
 #include "hub/enrol/admin_tokens.h"
 #include "hub/handlers/handlers.h"
-#include "hub/handlers/later.h"
+#include "hub/handlers/reply.h"
 #include "hub/model/model.h"
 #include "hub/networks/backup.h"
 #include "hub/networks/disk_work.h"
@@ -46,26 +46,26 @@ void handlers_admins_list(void *ctx, const struct request *rq, struct response *
 
 /* An admin token that is being made. */
 struct admin_call {
-    struct later later;
+    struct reply reply;
     struct admin_request ar;
     char text[ADMIN_TEXT_MAX]; /* the token */
 };
 
-static void forget_admin(struct later *l)
+static void forget_admin(struct reply *l)
 {
-    struct admin_call *call = container_of(l, struct admin_call, later);
+    struct admin_call *call = container_of(l, struct admin_call, reply);
 
     secret_wipe(call->text, sizeof(call->text));
 }
 
-static void admin_made(struct later *l, const struct store_answer *a, struct response *rs)
+static void admin_made(struct reply *l, const struct store_answer *a, struct response *rs)
 {
-    struct admin_call *call = container_of(l, struct admin_call, later);
+    struct admin_call *call = container_of(l, struct admin_call, reply);
     const struct admin_token *t = admin_tokens_find(l->h->admins, call->ar.name);
     json_t *json;
 
     if (a->r != 0) {
-        later_fail(rs, a);
+        reply_fail(rs, a);
         return;
     }
     if (!t) {
@@ -86,13 +86,13 @@ static void on_admin_stored(void *ctx, const struct store_answer *a)
 {
     struct admin_call *call = ctx;
 
-    call->later.h->admins->n_coming--;
-    later_store(&call->later, a);
+    call->reply.h->admins->n_coming--;
+    reply_store(&call->reply, a);
 }
 
 static int commit_admin(struct admin_call *call, const struct x25519_public *hub_key, struct err *e)
 {
-    struct later *l = &call->later;
+    struct reply *l = &call->reply;
     struct admin_tokens *at = l->h->admins;
     struct admin_write w = {.value = NULL};
     int r = admin_tokens_make(
@@ -105,9 +105,9 @@ static int commit_admin(struct admin_call *call, const struct x25519_public *hub
     return r;
 }
 
-static void add_admin(struct later *l, const struct request *rq, struct response *rs)
+static void add_admin(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct admin_call *call = container_of(l, struct admin_call, later);
+    struct admin_call *call = container_of(l, struct admin_call, reply);
     struct x25519_public hub_key = {{0}};
     struct err e = ERR_NULL;
     int r;
@@ -124,7 +124,7 @@ static void add_admin(struct later *l, const struct request *rq, struct response
     r = commit_admin(call, &hub_key, &e);
     l->done = admin_made;
     if (r == 0)
-        later_wait(l);
+        reply_wait(l);
     else if (r > 0)
         response_refuse(rs, 409, "%s", err_text(&e));
     else
@@ -141,25 +141,25 @@ void handlers_admins_add(void *ctx, const struct request *rq, struct response *r
         response_fail(rs, &e);
         return;
     }
-    call = later_new(ctx, rq, rs, sizeof(*call), add_admin);
+    call = reply_new(ctx, rq, rs, sizeof(*call), add_admin);
     if (!call)
         return;
     call->ar = ar;
-    call->later.deinit = forget_admin;
-    later_begin(&call->later, rq, rs);
+    call->reply.deinit = forget_admin;
+    reply_begin(&call->reply, rq, rs);
 }
 
-static void admin_removed(struct later *l, const struct store_answer *a, struct response *rs)
+static void admin_removed(struct reply *l, const struct store_answer *a, struct response *rs)
 {
     if (a->r != 0) {
-        later_fail(rs, a);
+        reply_fail(rs, a);
         return;
     }
     log_info("%s has removed the admin token \"%s\"", l->rq.caller.name, l->rq.params[0]);
     response_empty(rs);
 }
 
-static void remove_admin(struct later *l, const struct request *rq, struct response *rs)
+static void remove_admin(struct reply *l, const struct request *rq, struct response *rs)
 {
     const struct admin_token *t = admin_tokens_find(l->h->admins, rq->params[0]);
     char key[RECORD_KEY_MAX];
@@ -168,24 +168,24 @@ static void remove_admin(struct later *l, const struct request *rq, struct respo
         .expect = t ? t->revision : STORE_EXPECT_ANY};
 
     if (t || damaged_find(&l->h->model->damaged, key))
-        later_commit(l, &op, 1, admin_removed, rs);
+        reply_commit(l, &op, 1, admin_removed, rs);
     else
         response_refuse(rs, 404, "there is no admin token \"%s\" on this hub", rq->params[0]);
 }
 
 void handlers_admins_remove(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_admin);
+    struct reply *l = reply_new(ctx, rq, rs, sizeof(*l), remove_admin);
 
     if (l)
-        later_begin(l, rq, rs);
+        reply_begin(l, rq, rs);
 }
 
 /* ---- what is in files ------------------------------------------------------------------------ */
 
 /* The file's token that is being replaced. */
 struct rotation {
-    struct later later;
+    struct reply reply;
     char path[HANDLERS_PATH_MAX];
     struct token_hash hash; /* of the new one */
     int r;
@@ -196,7 +196,7 @@ static void write_file(void *arg)
 {
     struct rotation *rot = arg;
 
-    rot->r = admin_tokens_write_file(&rot->later.h->rng, rot->path, &rot->hash, &rot->e);
+    rot->r = admin_tokens_write_file(&rot->reply.h->rng, rot->path, &rot->hash, &rot->e);
 }
 
 static void on_written(void *arg)
@@ -204,24 +204,24 @@ static void on_written(void *arg)
     struct rotation *rot = arg;
     struct response rs = {0};
 
-    rot->later.h->is_rotating = false;
+    rot->reply.h->is_rotating = false;
     if (rot->r != 0) {
         response_fail(&rs, &rot->e);
     } else {
-        admin_tokens_set_file(rot->later.h->admins, &rot->hash);
-        log_info("%s has replaced the token in %s", rot->later.rq.caller.name, rot->path);
+        admin_tokens_set_file(rot->reply.h->admins, &rot->hash);
+        log_info("%s has replaced the token in %s", rot->reply.rq.caller.name, rot->path);
         response_json(&rs, 200, json_pack("{s:s}", "path", rot->path));
     }
-    later_end(&rot->later, &rs);
+    reply_end(&rot->reply, &rs);
 }
 
-static void rotate_file(struct later *l, const struct store_answer *a, struct response *rs)
+static void rotate_file(struct reply *l, const struct store_answer *a, struct response *rs)
 {
-    struct rotation *rot = container_of(l, struct rotation, later);
+    struct rotation *rot = container_of(l, struct rotation, reply);
 
     (void)snprintf(rot->path, sizeof(rot->path), "%s/admin.token", l->h->state_dir);
     if (a->r != 0) {
-        later_fail(rs, a);
+        reply_fail(rs, a);
         return;
     }
     /* One at a time: else the hub might know one token, and the file hold the other. */
@@ -234,40 +234,40 @@ static void rotate_file(struct later *l, const struct store_answer *a, struct re
         return;
     }
     l->h->is_rotating = true;
-    later_wait(l);
+    reply_wait(l);
 }
 
 /* Write an entry into the audit log, and then go on with @done. */
-static void note(struct later *l, const char *operation, const char *object, later_done_fn done,
+static void note(struct reply *l, const char *operation, const char *object, reply_done_fn done,
     struct response *rs)
 {
     struct err e = ERR_NULL;
 
     l->done = done;
-    if (audit_note(l->h->audit, operation, "", object, l->rq.now, later_store, l, &e) == 0)
-        later_wait(l);
+    if (audit_note(l->h->audit, operation, "", object, l->rq.now, reply_store, l, &e) == 0)
+        reply_wait(l);
     else
         response_fail(rs, &e);
 }
 
-static void note_rotation(struct later *l, const struct request *rq, struct response *rs)
+static void note_rotation(struct reply *l, const struct request *rq, struct response *rs)
 {
     note(l, "change", "file/admin.token", rotate_file, rs);
 }
 
 void handlers_admin_file_rotate(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct rotation *rot = later_new(ctx, rq, rs, sizeof(*rot), note_rotation);
+    struct rotation *rot = reply_new(ctx, rq, rs, sizeof(*rot), note_rotation);
 
     if (rot)
-        later_begin(&rot->later, rq, rs);
+        reply_begin(&rot->reply, rq, rs);
 }
 
 /* ---- a copy of all of it --------------------------------------------------------------------- */
 
 static void on_copied(void *ctx, int r, const char *path, const struct err *e)
 {
-    struct later *l = ctx;
+    struct reply *l = ctx;
     struct response rs = {0};
 
     networks_hold_keys(l->h->networks, false);
@@ -280,16 +280,16 @@ static void on_copied(void *ctx, int r, const char *path, const struct err *e)
         log_info("%s has copied the hub's state to %s", l->rq.caller.name, path);
         response_json(&rs, 200, json_pack("{s:s}", "path", path));
     }
-    later_end(l, &rs);
+    reply_end(l, &rs);
 }
 
-static void copy_state(struct later *l, const struct store_answer *a, struct response *rs)
+static void copy_state(struct reply *l, const struct store_answer *a, struct response *rs)
 {
     struct handlers *h = l->h;
     struct err e = ERR_NULL;
 
     if (a->r != 0) {
-        later_fail(rs, a);
+        reply_fail(rs, a);
         return;
     }
     if (h->networks->held_keys) {
@@ -301,21 +301,21 @@ static void copy_state(struct later *l, const struct store_answer *a, struct res
         return;
     }
     networks_hold_keys(h->networks, true);
-    later_wait(l);
+    reply_wait(l);
 }
 
 /* The entry is written first, so that the copy holds it too. */
-static void note_copy(struct later *l, const struct request *rq, struct response *rs)
+static void note_copy(struct reply *l, const struct request *rq, struct response *rs)
 {
     note(l, "copy", "file/backup", copy_state, rs);
 }
 
 void handlers_backup(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct later *l = later_new(ctx, rq, rs, sizeof(*l), note_copy);
+    struct reply *l = reply_new(ctx, rq, rs, sizeof(*l), note_copy);
 
     if (l)
-        later_begin(l, rq, rs);
+        reply_begin(l, rq, rs);
 }
 
 /* ---- join tokens ---------------------------------------------------------------------------- */
@@ -380,10 +380,10 @@ static const struct model_token *find_token(
     return NULL;
 }
 
-static void token_removed(struct later *l, const struct store_answer *a, struct response *rs)
+static void token_removed(struct reply *l, const struct store_answer *a, struct response *rs)
 {
     if (a->r != 0) {
-        later_fail(rs, a);
+        reply_fail(rs, a);
         return;
     }
     log_info("%s has removed the join token %s of network \"%s\"", l->rq.caller.name,
@@ -391,7 +391,7 @@ static void token_removed(struct later *l, const struct store_answer *a, struct 
     response_empty(rs);
 }
 
-static void remove_token(struct later *l, const struct request *rq, struct response *rs)
+static void remove_token(struct reply *l, const struct request *rq, struct response *rs)
 {
     const struct model_network *net = handlers_find_network(l->h, rq, rs);
     const struct model_token *t = net ? find_token(l->h, net, rq->params[1]) : NULL;
@@ -407,15 +407,15 @@ static void remove_token(struct later *l, const struct request *rq, struct respo
     }
     op.key = token_hash_key(key, &t->hash);
     op.expect = t->revision;
-    later_commit(l, &op, 1, token_removed, rs);
+    reply_commit(l, &op, 1, token_removed, rs);
 }
 
 void handlers_tokens_remove(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_token);
+    struct reply *l = reply_new(ctx, rq, rs, sizeof(*l), remove_token);
 
     if (l)
-        later_begin(l, rq, rs);
+        reply_begin(l, rq, rs);
 }
 
 /* ---- the audit log -------------------------------------------------------------------------- */
@@ -469,7 +469,7 @@ static bool read_network(
 
 /* A page that is being read. */
 struct audit_call {
-    struct later later;
+    struct reply reply;
     struct audit_query query;
 };
 
@@ -481,16 +481,16 @@ static void on_page(void *ctx, int r, json_t *page, const struct err *e)
         response_json(&rs, 200, page);
     else
         response_fail(&rs, e);
-    later_end(ctx, &rs);
+    reply_end(ctx, &rs);
 }
 
-static void read_page(struct later *l, const struct request *rq, struct response *rs)
+static void read_page(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct audit_call *call = container_of(l, struct audit_call, later);
+    struct audit_call *call = container_of(l, struct audit_call, reply);
     struct err e = ERR_NULL;
 
     if (audit_read(l->h->audit, &call->query, on_page, l, &e) == 0)
-        later_wait(l);
+        reply_wait(l);
     else
         response_fail(rs, &e);
 }
@@ -509,11 +509,11 @@ void handlers_audit(void *ctx, const struct request *rq, struct response *rs)
         return;
     query.since = (int64_t)since;
     query.limit = (unsigned)limit;
-    call = later_new(ctx, rq, rs, sizeof(*call), read_page);
+    call = reply_new(ctx, rq, rs, sizeof(*call), read_page);
     if (!call)
         return;
     call->query = query;
-    later_begin(&call->later, rq, rs);
+    reply_begin(&call->reply, rq, rs);
 }
 
 /* ---- the routes themselves ------------------------------------------------------------------ */

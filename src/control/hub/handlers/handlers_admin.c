@@ -9,11 +9,11 @@
 #include "base/secret.h"
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
-#include "hub/handlers/later.h"
+#include "hub/handlers/reply.h"
 #include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
 #include "hub/networks/networks.h"
-#include "hub/networks/publics.h"
+#include "hub/networks/public_addresses.h"
 #include "hub/owner/owners.h"
 #include "hub/streams/streams.h"
 #include "hub/watch/presence.h"
@@ -51,7 +51,7 @@ void handlers_networks_list(void *ctx, const struct request *rq, struct response
 
 static void on_network_added(void *ctx, int r, struct model_network *net, const struct err *e)
 {
-    struct later *l = ctx;
+    struct reply *l = ctx;
     struct response rs = {0};
 
     if (r != 0) {
@@ -60,10 +60,10 @@ static void on_network_added(void *ctx, int r, struct model_network *net, const 
         log_info("network \"%s\" is made", net->pub.spec.meta.name);
         response_json(&rs, 201, network_json(net));
     }
-    later_end(l, &rs);
+    reply_end(l, &rs);
 }
 
-static void add_network(struct later *l, const struct request *rq, struct response *rs)
+static void add_network(struct reply *l, const struct request *rq, struct response *rs)
 {
     struct network_request nr;
     struct err e = ERR_NULL;
@@ -72,22 +72,22 @@ static void add_network(struct later *l, const struct request *rq, struct respon
     if (r == 0)
         r = networks_add(l->h->networks, &nr, on_network_added, l, &e);
     if (r == 0)
-        later_wait(l);
+        reply_wait(l);
     else
         handlers_refuse_network(rs, r, &e);
 }
 
 void handlers_networks_add(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct later *l = later_new(ctx, rq, rs, sizeof(*l), add_network);
+    struct reply *l = reply_new(ctx, rq, rs, sizeof(*l), add_network);
 
     if (l)
-        later_begin(l, rq, rs);
+        reply_begin(l, rq, rs);
 }
 
 static void on_network_removed(void *ctx, int r, const struct err *e)
 {
-    struct later *l = ctx;
+    struct reply *l = ctx;
     struct response rs = {0};
 
     if (r != 0) {
@@ -96,17 +96,17 @@ static void on_network_removed(void *ctx, int r, const struct err *e)
         log_info("network \"%s\" is removed", l->rq.params[0]);
         response_empty(&rs);
     }
-    later_end(l, &rs);
+    reply_end(l, &rs);
 }
 
-static void remove_network(struct later *l, const struct request *rq, struct response *rs)
+static void remove_network(struct reply *l, const struct request *rq, struct response *rs)
 {
     struct model_network *net = handlers_find_network(l->h, rq, rs);
     struct err e = ERR_NULL;
 
     if (!net)
         return;
-    later_wait(l);
+    reply_wait(l);
     if (networks_remove(l->h->networks, net, on_network_removed, l, &e) == 0)
         return;
     l->is_waiting = false;
@@ -115,10 +115,10 @@ static void remove_network(struct later *l, const struct request *rq, struct res
 
 void handlers_networks_remove(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_network);
+    struct reply *l = reply_new(ctx, rq, rs, sizeof(*l), remove_network);
 
     if (l)
-        later_begin(l, rq, rs);
+        reply_begin(l, rq, rs);
 }
 
 /* ---- tokens --------------------------------------------------------------------------------- */
@@ -153,19 +153,19 @@ static void fill_token(struct token *t, const struct handlers *h, const struct m
     struct node_hub here;
 
     (void)snprintf(t->network, sizeof(t->network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
-    hub_places_tell(&here, &h->publics->here, &h->publics->next);
+    hub_places_tell(&here, &h->public_addresses->here, &h->public_addresses->next);
     t->n_api = 0;
     t->n_udp = 0;
     /* Names first: they are true for longest. */
-    for (unsigned i = 0; i < here.n_names && t->n_api < TOKEN_WAYS_MAX; i++, t->n_api++)
+    for (unsigned i = 0; i < here.n_names && t->n_api < TOKEN_ENDPOINTS_MAX; i++, t->n_api++)
         (void)snprintf(t->api[t->n_api], sizeof(t->api[0]), "%.*s:%u",
             (int)(strrchr(here.names[i], ':') - here.names[i]), here.names[i], h->api_port);
     for (unsigned i = 0; i < here.n_endpoints; i++) {
         struct endpoint api = {.addr = here.endpoints[i].addr, .port = h->api_port};
 
-        if (t->n_udp < TOKEN_WAYS_MAX)
+        if (t->n_udp < TOKEN_ENDPOINTS_MAX)
             t->udp[t->n_udp++] = here.endpoints[i];
-        if (t->n_api < TOKEN_WAYS_MAX)
+        if (t->n_api < TOKEN_ENDPOINTS_MAX)
             (void)endpoint_format(&api, t->api[t->n_api++]);
     }
     t->pin = h->identity->pin;
@@ -175,24 +175,24 @@ static void fill_token(struct token *t, const struct handlers *h, const struct m
 
 /* A join token that is being made. */
 struct token_call {
-    struct later later;
+    struct reply reply;
     struct token_request tr;
     struct token token;
 };
 
-static void forget_token(struct later *l)
+static void forget_token(struct reply *l)
 {
-    token_wipe(&container_of(l, struct token_call, later)->token);
+    token_wipe(&container_of(l, struct token_call, reply)->token);
 }
 
-static void token_made(struct later *l, const struct store_answer *a, struct response *rs)
+static void token_made(struct reply *l, const struct store_answer *a, struct response *rs)
 {
-    struct token_call *call = container_of(l, struct token_call, later);
+    struct token_call *call = container_of(l, struct token_call, reply);
     struct err e = ERR_NULL;
     char *text = NULL;
 
     if (a->r != 0) {
-        later_fail(rs, a);
+        reply_fail(rs, a);
         return;
     }
     if (token_encode(&call->token, &text, &e) == 0)
@@ -205,9 +205,9 @@ static void token_made(struct later *l, const struct store_answer *a, struct res
     free(text);
 }
 
-static void add_token(struct later *l, const struct request *rq, struct response *rs)
+static void add_token(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct token_call *call = container_of(l, struct token_call, later);
+    struct token_call *call = container_of(l, struct token_call, reply);
     struct model_network *net = handlers_find_network(l->h, rq, rs);
     struct enrol_token made = {.value = NULL};
     int64_t wall = clock_wall_s();
@@ -227,7 +227,7 @@ static void add_token(struct later *l, const struct request *rq, struct response
     r = enrol_new_secret(
         l->h->enrol, net, &call->tr, rq->caller.name, wall, &made, &call->token.secret, &e);
     if (r == 0)
-        later_commit(l, &made.op, 1, token_made, rs);
+        reply_commit(l, &made.op, 1, token_made, rs);
     else
         handlers_refuse_newcomer(rs, r, &e);
     enrol_token_deinit(&made);
@@ -245,13 +245,13 @@ void handlers_tokens_add(void *ctx, const struct request *rq, struct response *r
         response_fail(rs, &e);
         return;
     }
-    call = later_new(ctx, rq, rs, sizeof(*call), add_token);
+    call = reply_new(ctx, rq, rs, sizeof(*call), add_token);
     if (!call)
         return;
     call->tr = tr;
     call->token = (struct token)TOKEN_NULL;
-    call->later.deinit = forget_token;
-    later_begin(&call->later, rq, rs);
+    call->reply.deinit = forget_token;
+    reply_begin(&call->reply, rq, rs);
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
@@ -338,13 +338,13 @@ void handlers_nodes_list(void *ctx, const struct request *rq, struct response *r
 
 /* A node that an administrator adds. */
 struct add_call {
-    struct later later;
+    struct reply reply;
     struct node_request nr; /* its labels are borrowed of the request that is kept */
 };
 
 static void on_node_added(void *ctx, int r, struct model_node *node, const struct err *e)
 {
-    struct later *l = ctx;
+    struct reply *l = ctx;
     struct response rs = {0};
 
     if (r != 0) {
@@ -354,12 +354,12 @@ static void on_node_added(void *ctx, int r, struct model_node *node, const struc
             "node \"%s\" of network \"%s\" is added", node->pub.spec.meta.name, l->rq.params[0]);
         response_text(&rs, 201, view_snapshot_text(node), "application/json");
     }
-    later_end(l, &rs);
+    reply_end(l, &rs);
 }
 
-static void add_node(struct later *l, const struct request *rq, struct response *rs)
+static void add_node(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct add_call *call = container_of(l, struct add_call, later);
+    struct add_call *call = container_of(l, struct add_call, reply);
     struct model_network *net = handlers_find_network(l->h, rq, rs);
     struct err e = ERR_NULL;
     int r;
@@ -370,7 +370,7 @@ static void add_node(struct later *l, const struct request *rq, struct response 
     if (r != 0)
         handlers_refuse_newcomer(rs, r, &e);
     else if (!l->deferred.is_ready)
-        later_wait(l);
+        reply_wait(l);
 }
 
 void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs)
@@ -387,11 +387,11 @@ void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs
         handlers_refuse_newcomer(rs, r, &e);
         return;
     }
-    call = later_new(ctx, rq, rs, sizeof(*call), add_node);
+    call = reply_new(ctx, rq, rs, sizeof(*call), add_node);
     if (!call)
         return;
     call->nr = nr;
-    later_begin(&call->later, rq, rs);
+    reply_begin(&call->reply, rq, rs);
 }
 
 void handlers_nodes_remove(void *ctx, const struct request *rq, struct response *rs)

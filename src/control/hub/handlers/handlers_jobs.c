@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "hub/handlers/handlers.h"
-#include "hub/handlers/later.h"
+#include "hub/handlers/reply.h"
 #include "hub/jobs/job_members.h"
 #include "hub/jobs/jobs.h"
 #include "hub/model/model.h"
@@ -51,7 +51,7 @@ static bool is_served_here(
 
 /* A member's request about a job, which may have to wait until the job is on the disk. */
 struct job_call {
-    struct later later;
+    struct reply reply;
     char network[NAME_MAX_LEN + 1];
     char member[NAME_MAX_LEN + 1];
     char job[NAME_MAX_LEN + 1];
@@ -59,9 +59,9 @@ struct job_call {
 };
 
 static void begin_call(struct handlers *h, const struct request *rq, struct response *rs,
-    const struct model_node *node, const char *job, const struct job_request *said, later_fn begin)
+    const struct model_node *node, const char *job, const struct job_request *said, reply_fn begin)
 {
-    struct job_call *call = later_new(h, rq, rs, sizeof(*call), begin);
+    struct job_call *call = reply_new(h, rq, rs, sizeof(*call), begin);
 
     if (!call)
         return;
@@ -71,13 +71,13 @@ static void begin_call(struct handlers *h, const struct request *rq, struct resp
         call->member, sizeof(call->member), "%.*s", NAME_MAX_LEN, node->pub.spec.meta.name);
     (void)snprintf(call->job, sizeof(call->job), "%s", job);
     call->said = *said;
-    later_begin(&call->later, rq, rs);
+    reply_begin(&call->reply, rq, rs);
 }
 
 /* The member, if it still is one; NULL: @rs says that it is not. */
 static struct model_node *caller_of(const struct job_call *call, struct response *rs)
 {
-    struct model_network *net = model_find_network(call->later.h->model, call->network);
+    struct model_network *net = model_find_network(call->reply.h->model, call->network);
     struct model_node *node = net ? model_find_node(net, call->member) : NULL;
 
     if (!node)
@@ -89,19 +89,19 @@ static struct model_node *caller_of(const struct job_call *call, struct response
 /* The job's record was stored, or not. If it was, the request begins again, and now succeeds. */
 static void on_job_saved(void *ctx, int r, const struct err *e)
 {
-    later_store(ctx, &(struct store_answer){.r = r == 0 ? STORE_E_CONFLICT : r, .e = e});
+    reply_store(ctx, &(struct store_answer){.r = r == 0 ? STORE_E_CONFLICT : r, .e = e});
 }
 
-static void job_failed(struct later *l, const struct store_answer *a, struct response *rs)
+static void job_failed(struct reply *l, const struct store_answer *a, struct response *rs)
 {
-    later_fail(rs, a);
+    reply_fail(rs, a);
 }
 
-static void answer(struct later *l, int r, struct response *rs, const struct err *e)
+static void answer(struct reply *l, int r, struct response *rs, const struct err *e)
 {
-    if (r == JOBS_E_LATER) {
+    if (r == JOBS_E_AGAIN) {
         l->done = job_failed;
-        later_wait(l);
+        reply_wait(l);
     } else if (r == JOBS_E_FULL) {
         response_refuse(rs, 507, "%s", err_text(e));
     } else if (r == JOBS_E_BUSY) {
@@ -147,9 +147,9 @@ static void look(const struct job_call *call, const struct model_node *node,
         answer(NULL, r, rs, &e);
 }
 
-static void join(struct later *l, const struct request *rq, struct response *rs)
+static void join(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct job_call *call = container_of(l, struct job_call, later);
+    struct job_call *call = container_of(l, struct job_call, reply);
     struct model_node *node = caller_of(call, rs);
     struct err e = ERR_NULL;
     struct job *job;
@@ -329,9 +329,9 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
     response_json(rs, 200, json);
 }
 
-static void end(struct later *l, const struct request *rq, struct response *rs)
+static void end(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct job_call *call = container_of(l, struct job_call, later);
+    struct job_call *call = container_of(l, struct job_call, reply);
     struct model_node *node = caller_of(call, rs);
     struct job *job = node ? jobs_find(&node->net->jobs, call->job) : NULL;
     struct err e = ERR_NULL;

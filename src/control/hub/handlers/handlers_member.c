@@ -143,7 +143,7 @@ static void take_report(struct handlers *h, struct model_node *node, struct repo
     if (node->had_copies && !had_copies)
         note_copies(h, node, rq->now);
     switch (result) {
-    case REPORTS_NEWS:
+    case REPORTS_UPDATES:
         watch_tell_status(h->watcher, node, rq->now);
         break;
     case REPORTS_TAKEN:

@@ -5,11 +5,11 @@
 #include "api/server/server.h"
 #include "base/err.h"
 #include "hub/handlers/handlers.h"
-#include "hub/handlers/later.h"
+#include "hub/handlers/reply.h"
 #include "hub/model/model.h"
 #include "hub/networks/disk_work.h"
 #include "hub/networks/networks.h"
-#include "hub/networks/publics.h"
+#include "hub/networks/public_addresses.h"
 #include "hub/record/request.h"
 #include "hub/watch/watch.h"
 #include "os/clock.h"
@@ -20,9 +20,9 @@
 
 /* Which nodes have been told: those that have a watch open. The others are told when they return.
  */
-static json_t *count_told(struct handlers *h, size_t *ret_n, size_t *ret_told)
+static json_t *count_reported(struct handlers *h, size_t *ret_n, size_t *ret_reported)
 {
-    json_t *untold = json_array();
+    json_t *uncertain = json_array();
 
     for (size_t i = 0; i < h->model->networks.n; i++) {
         struct model_network *net = model_network_at(h->model, i);
@@ -33,25 +33,26 @@ static json_t *count_told(struct handlers *h, size_t *ret_n, size_t *ret_told)
             if (node->pub.spec.hub)
                 continue;
             *ret_n += 1;
-            *ret_told += watch_is_open(node);
-            if (!watch_is_open(node) && json_array_size(untold) < NAMED_MAX)
-                json_array_append_new(untold,
+            *ret_reported += watch_is_open(node);
+            if (!watch_is_open(node) && json_array_size(uncertain) < NAMED_MAX)
+                json_array_append_new(uncertain,
                     json_sprintf("%s/%s", net->pub.spec.meta.name, node->pub.spec.meta.name));
         }
     }
-    return untold;
+    return uncertain;
 }
 
 static void answer(struct handlers *h, struct response *rs)
 {
     size_t n = 0;
-    size_t told = 0;
-    json_t *untold = count_told(h, &n, &told);
+    size_t reported = 0;
+    json_t *uncertain = count_reported(h, &n, &reported);
 
     response_json(rs, 200,
-        json_pack("{s:o, s:o, s:I, s:I, s:o}", "public", hub_places_encode(&h->publics->here),
-            "next", hub_places_encode(&h->publics->next), "nodes", (json_int_t)n, "told",
-            (json_int_t)told, "untold", untold));
+        json_pack("{s:o, s:o, s:I, s:I, s:o}", "public",
+            hub_places_encode(&h->public_addresses->here), "next",
+            hub_places_encode(&h->public_addresses->next), "nodes", (json_int_t)n, "told",
+            (json_int_t)reported, "untold", uncertain));
 }
 
 void handlers_move_get(void *ctx, const struct request *rq, struct response *rs)
@@ -61,7 +62,7 @@ void handlers_move_get(void *ctx, const struct request *rq, struct response *rs)
 
 /* The hub's next places, on their way to the disk. */
 struct move_call {
-    struct later later;
+    struct reply reply;
     struct hub_places next;
     bool is_forced;               /* names may lead nowhere yet */
     char path[HANDLERS_PATH_MAX]; /* of move.json */
@@ -73,24 +74,24 @@ static void write_places(void *arg)
 {
     struct move_call *call = arg;
 
-    call->r = call->is_forced ? 0 : publics_check(&call->next, &call->e);
+    call->r = call->is_forced ? 0 : public_addresses_check(&call->next, &call->e);
     if (call->r == 0)
-        call->r = publics_write(&call->next, call->path, &call->e);
+        call->r = public_addresses_write(&call->next, call->path, &call->e);
 }
 
 /* The file was written, or not. If it was, tell the nodes. */
 static void on_written(void *arg)
 {
     struct move_call *call = arg;
-    struct later *l = &call->later;
+    struct reply *l = &call->reply;
     struct response rs = {0};
 
     l->h->is_announcing = false;
     if (call->r == 0) {
-        publics_set_next(l->h->publics, &call->next);
-        later_act(l, true);
+        public_addresses_set_next(l->h->public_addresses, &call->next);
+        reply_act(l, true);
         call->r = networks_refresh(l->h->networks, clock_now(), &call->e);
-        later_act(l, false);
+        reply_act(l, false);
     }
     if (call->r != 0) {
         response_fail(&rs, &call->e);
@@ -100,16 +101,16 @@ static void on_written(void *arg)
             call->next.n > 0 ? call->next.items[0].text : "");
         answer(l->h, &rs);
     }
-    later_end(l, &rs);
+    reply_end(l, &rs);
 }
 
-static void announce(struct later *l, const struct store_answer *a, struct response *rs)
+static void announce(struct reply *l, const struct store_answer *a, struct response *rs)
 {
-    struct move_call *call = container_of(l, struct move_call, later);
+    struct move_call *call = container_of(l, struct move_call, reply);
 
     (void)snprintf(call->path, sizeof(call->path), "%s/move.json", l->h->state_dir);
     if (a->r != 0) {
-        later_fail(rs, a);
+        reply_fail(rs, a);
         return;
     }
     /* One at a time: else nodes might be told one place, and the file hold the other. */
@@ -122,16 +123,16 @@ static void announce(struct later *l, const struct store_answer *a, struct respo
         return;
     }
     l->h->is_announcing = true;
-    later_wait(l);
+    reply_wait(l);
 }
 
-static void note_move(struct later *l, const struct request *rq, struct response *rs)
+static void note_move(struct reply *l, const struct request *rq, struct response *rs)
 {
     struct err e = ERR_NULL;
 
     l->done = announce;
-    if (audit_note(l->h->audit, "change", "", "file/move.json", l->rq.now, later_store, l, &e) == 0)
-        later_wait(l);
+    if (audit_note(l->h->audit, "change", "", "file/move.json", l->rq.now, reply_store, l, &e) == 0)
+        reply_wait(l);
     else
         response_fail(rs, &e);
 }
@@ -147,10 +148,10 @@ void handlers_move_put(void *ctx, const struct request *rq, struct response *rs)
         response_fail(rs, &e);
         return;
     }
-    call = later_new(ctx, rq, rs, sizeof(*call), note_move);
+    call = reply_new(ctx, rq, rs, sizeof(*call), note_move);
     if (!call)
         return;
     call->next = next;
     call->is_forced = request_query(rq, "force") != NULL;
-    later_begin(&call->later, rq, rs);
+    reply_begin(&call->reply, rq, rs);
 }

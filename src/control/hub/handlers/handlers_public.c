@@ -10,7 +10,7 @@
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/access.h"
 #include "hub/handlers/handlers.h"
-#include "hub/handlers/later.h"
+#include "hub/handlers/reply.h"
 #include "hub/model/model.h"
 #include "hub/model/proof.h"
 #include "hub/streams/streams.h"
@@ -25,10 +25,10 @@
 /* Strangers are not told where the hub's files are. */
 static void refuse_health(const struct request *rq, struct response *rs, const struct err *why)
 {
-    bool is_told = rq->access == API_ACCESS_ADMIN;
+    bool is_reported = rq->access == API_ACCESS_ADMIN;
 
     response_refuse(rs, 503, "the hub refuses changes, for its store does not take them%s%s",
-        is_told ? ": " : "", is_told ? err_text(why) : "");
+        is_reported ? ": " : "", is_reported ? err_text(why) : "");
     if (!rs->body)
         return;
     (void)json_object_set_new(rs->body, "ok", json_false());
@@ -61,7 +61,7 @@ static const struct enrol_proof *proof_of(const struct request *rq, struct enrol
 
 /* A machine that wants to be taken in. */
 struct enrol_call {
-    struct later later;
+    struct reply reply;
     struct enrol_request er;         /* in begin_enrol() only */
     const struct enrol_proof *proof; /* likewise */
     char engine[REQUEST_WORD_MAX + 1];
@@ -69,7 +69,7 @@ struct enrol_call {
     bool wants_no_peers;   /* see struct enrol_request */
 };
 
-static void refuse_enrolment(struct later *l, struct response *rs, int r, const struct err *e)
+static void refuse_enrolment(struct reply *l, struct response *rs, int r, const struct err *e)
 {
     static struct log_limit refusals;
     char from[ENDPOINT_TEXT_MAX];
@@ -79,9 +79,9 @@ static void refuse_enrolment(struct later *l, struct response *rs, int r, const 
     handlers_refuse_newcomer(rs, r, e);
 }
 
-static void welcome(struct later *l, struct response *rs, struct model_node *node)
+static void welcome(struct reply *l, struct response *rs, struct model_node *node)
 {
-    struct enrol_call *call = container_of(l, struct enrol_call, later);
+    struct enrol_call *call = container_of(l, struct enrol_call, reply);
     char from[ENDPOINT_TEXT_MAX];
 
     log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->pub.spec.meta.name,
@@ -96,7 +96,7 @@ static void welcome(struct later *l, struct response *rs, struct model_node *nod
 
 static void on_enrolled(void *ctx, int r, struct model_node *node, const struct err *e)
 {
-    struct later *l = ctx;
+    struct reply *l = ctx;
     struct response rs = {0};
 
     if (r == 0) {
@@ -104,18 +104,18 @@ static void on_enrolled(void *ctx, int r, struct model_node *node, const struct 
         welcome(l, &rs, node);
     } else {
         refuse_enrolment(l, &rs, r, e);
-        later_act(l, true);
+        reply_act(l, true);
         access_refused(l->h, &l->rq, "POST /v1/enrol", &rs);
-        later_act(l, false);
+        reply_act(l, false);
     }
-    later_end(l, &rs);
+    reply_end(l, &rs);
 }
 
 /* For a machine that asks first: the blocks, which it compares with what it uses itself; and where
  * this hub runs, so that its own machine does not take the hub's interface for a stranger's. */
-static void answer_dry_run(struct later *l, const struct request *rq, struct response *rs)
+static void answer_dry_run(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct enrol_call *call = container_of(l, struct enrol_call, later);
+    struct enrol_call *call = container_of(l, struct enrol_call, reply);
     const struct model_network *net;
     struct err e = ERR_NULL;
     char cidr4[IP_PREFIX_TEXT_MAX];
@@ -136,9 +136,9 @@ static void answer_dry_run(struct later *l, const struct request *rq, struct res
             net->pub.interface));
 }
 
-static void begin_enrol(struct later *l, const struct request *rq, struct response *rs)
+static void begin_enrol(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct enrol_call *call = container_of(l, struct enrol_call, later);
+    struct enrol_call *call = container_of(l, struct enrol_call, reply);
     struct model_node *node = NULL;
     struct err e = ERR_NULL;
     int r;
@@ -156,7 +156,7 @@ static void begin_enrol(struct later *l, const struct request *rq, struct respon
     else if (node)
         welcome(l, rs, node);
     else if (!l->deferred.is_ready)
-        later_wait(l);
+        reply_wait(l);
 }
 
 void handlers_enrol(void *ctx, const struct request *rq, struct response *rs)
@@ -173,7 +173,7 @@ void handlers_enrol(void *ctx, const struct request *rq, struct response *rs)
         return;
     }
     access_by_token(h, rq, &er.secret);
-    call = later_new(h, rq, rs, sizeof(*call), begin_enrol);
+    call = reply_new(h, rq, rs, sizeof(*call), begin_enrol);
     if (call) {
         call->er = er;
         call->proof = proof_of(rq, &proof);
@@ -181,8 +181,8 @@ void handlers_enrol(void *ctx, const struct request *rq, struct response *rs)
         call->routes = er.routes;
         call->wants_no_peers = er.wants_no_peers;
         /* Failures count against the address that they come from. */
-        call->later.by.from = rq->from.addr;
-        later_begin(&call->later, rq, rs);
+        call->reply.by.from = rq->from.addr;
+        reply_begin(&call->reply, rq, rs);
     }
     secret_wipe(&er.secret, sizeof(er.secret));
 }

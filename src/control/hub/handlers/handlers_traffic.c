@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "hub/handlers/handlers.h"
-#include "hub/handlers/later.h"
+#include "hub/handlers/reply.h"
 #include "hub/model/model.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
@@ -23,7 +23,7 @@
 
 /* A request that reads. */
 struct traffic_call {
-    struct later later;
+    struct reply reply;
     struct traffic_query query;
     char job[NAME_MAX_LEN + 1]; /* "": all */
     bool is_page;               /* it is asked for as a page for people */
@@ -34,9 +34,9 @@ struct traffic_call {
     uint64_t left_out;   /* bytes */
 };
 
-static void forget_rows(struct later *l)
+static void forget_rows(struct reply *l)
 {
-    struct traffic_call *call = container_of(l, struct traffic_call, later);
+    struct traffic_call *call = container_of(l, struct traffic_call, reply);
 
     json_decref(call->rows);
     json_decref(call->disputes);
@@ -124,35 +124,35 @@ static void on_end(void *ctx, int r, const struct err *e)
 
     if (r != 0) {
         response_fail(&rs, e);
-        later_end(&call->later, &rs);
+        reply_end(&call->reply, &rs);
         return;
     }
-    net = model_find_network(call->later.h->model, call->query.network);
+    net = model_find_network(call->reply.h->model, call->query.network);
     json = json_pack("{s:s, s:s, s:s, s:i, s:O, s:O, s:{s:I, s:I}}", "network", call->query.network,
         "since", traffic_day_format(call->query.since, since), "until",
         traffic_day_format(call->query.until, until), "keptDays",
-        (int)call->later.h->traffic->n_days, "rows", call->rows, "disputes", call->disputes,
+        (int)call->reply.h->traffic->n_days, "rows", call->rows, "disputes", call->disputes,
         "leftOut", "rows", (json_int_t)call->n_left_out, "bytes", (json_int_t)call->left_out);
     if (json)
-        add_nodes(json, call->later.h, net);
+        add_nodes(json, call->reply.h, net);
     if (json && call->is_page && net)
-        handlers_page_answer(call->later.h, net, json, call->now, &rs);
+        handlers_page_answer(call->reply.h, net, json, call->now, &rs);
     else
         response_json(&rs, 200, json_incref(json));
     json_decref(json);
-    later_end(&call->later, &rs);
+    reply_end(&call->reply, &rs);
 }
 
-static void read_rows(struct later *l, const struct request *rq, struct response *rs)
+static void read_rows(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct traffic_call *call = container_of(l, struct traffic_call, later);
+    struct traffic_call *call = container_of(l, struct traffic_call, reply);
     struct traffic_reader reader = {.on_day = on_day, .on_end = on_end, .ctx = call};
     struct err e = ERR_NULL;
 
     call->rows = json_array();
     call->disputes = json_array();
     if (traffic_read(l->h->traffic, &call->query, &reader, rq->now, &e) == 0)
-        later_wait(l);
+        reply_wait(l);
     else
         response_fail(rs, &e);
 }
@@ -183,7 +183,7 @@ static void begin(
         response_fail(rs, &e);
         return;
     }
-    call = later_new(h, rq, rs, sizeof(*call), read_rows);
+    call = reply_new(h, rq, rs, sizeof(*call), read_rows);
     if (!call)
         return;
     (void)snprintf(query.network, sizeof(query.network), "%.63s", net->pub.spec.meta.name);
@@ -191,8 +191,8 @@ static void begin(
     call->is_page = is_page;
     call->now = rq->now;
     (void)snprintf(call->job, sizeof(call->job), "%s", job ? job : "");
-    call->later.deinit = forget_rows;
-    later_begin(&call->later, rq, rs);
+    call->reply.deinit = forget_rows;
+    reply_begin(&call->reply, rq, rs);
 }
 
 void handlers_traffic(void *ctx, const struct request *rq, struct response *rs)

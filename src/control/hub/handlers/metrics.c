@@ -130,7 +130,7 @@ static void add_resources(struct metrics *m, const struct handlers *h)
     metrics_add(m, METRIC_KUBERNETES_APPLIED, (double)atomic_load(&c->n_applied));
     metrics_add(m, METRIC_KUBERNETES_STATUS, (double)atomic_load(&c->n_status));
     metrics_add(m, METRIC_KUBERNETES_FAILED, (double)atomic_load(&c->n_failed));
-    metrics_add(m, METRIC_KUBERNETES_WISHES, (double)atomic_load(&c->n_wishes));
+    metrics_add(m, METRIC_KUBERNETES_REQUESTS, (double)atomic_load(&c->n_requests));
     metrics_add(m, METRIC_KUBERNETES_REFUSED, (double)atomic_load(&c->n_refused));
     metrics_add(m, METRIC_KUBERNETES_CONFLICTS, (double)atomic_load(&c->n_conflicts));
 }

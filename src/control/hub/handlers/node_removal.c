@@ -6,14 +6,14 @@
 #include "hub/audit/audit.h"
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
-#include "hub/handlers/later.h"
+#include "hub/handlers/reply.h"
 #include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
 #include "os/clock.h"
 #include "os/log.h"
 
 struct removal {
-    struct later later;
+    struct reply reply;
     char network[NAME_MAX_LEN + 1];
     char node[NAME_MAX_LEN + 1];
     struct x25519_public key; /* of the node: another of its name is not it */
@@ -66,11 +66,11 @@ static void collect(struct deletions *d, const struct model_node *node)
  * failed after the hub had taken it in. */
 static bool has_only_enrolled(const struct removal *rm, const struct model_node *node)
 {
-    const struct hub_hooks *hooks = rm->later.h->hooks;
+    const struct hub_hooks *hooks = rm->reply.h->hooks;
     struct hub_facts facts = {0};
 
     if (node->only_enrolled_at == 0 || node->heard.has_reported || node->pub.spec.stock ||
-        rm->later.rq.now - node->only_enrolled_at > JOIN_FAILS_WITHIN)
+        rm->reply.rq.now - node->only_enrolled_at > JOIN_FAILS_WITHIN)
         return false;
     return !hooks->facts || !hooks->facts(hooks->ctx, &node->pub, &facts) ||
            facts.handshake_at == 0;
@@ -80,7 +80,7 @@ static bool has_only_enrolled(const struct removal *rm, const struct model_node 
 static void give_back(
     struct removal *rm, struct deletions *d, const struct model_node *node, struct enrol_token *ret)
 {
-    struct model_token *t = model_find_token(rm->later.h->model, &node->token);
+    struct model_token *t = model_find_token(rm->reply.h->model, &node->token);
 
     *ret = (struct enrol_token){.value = NULL};
     if (!rm->is_leaving || !t || t->n_given_back >= GIVEN_BACK_MAX ||
@@ -90,21 +90,21 @@ static void give_back(
     if (!ret->value)
         return;
     d->ops[d->n++] = ret->op;
-    if (rm->later.n_tries == 0)
+    if (rm->reply.n_tries == 0)
         t->n_given_back++;
 }
 
 static struct model_node *find(const struct removal *rm)
 {
-    struct model_network *net = model_find_network(rm->later.h->model, rm->network);
+    struct model_network *net = model_find_network(rm->reply.h->model, rm->network);
     struct model_node *node = net ? model_find_node(net, rm->node) : NULL;
 
     return node && x25519_public_equal(&node->pub.spec.key, &rm->key) ? node : NULL;
 }
 
-static void removed(struct later *l, const struct store_answer *a, struct response *rs)
+static void removed(struct reply *l, const struct store_answer *a, struct response *rs)
 {
-    const struct removal *rm = container_of(l, struct removal, later);
+    const struct removal *rm = container_of(l, struct removal, reply);
     struct model_node *node = find(rm);
 
     if (a->r == 0) {
@@ -115,12 +115,12 @@ static void removed(struct later *l, const struct store_answer *a, struct respon
     /* If nobody knows, it may still go. */
     if (node && a->r != STORE_E_UNKNOWN)
         node->leaving = NULL;
-    later_fail(rs, a);
+    reply_fail(rs, a);
 }
 
-static void begin(struct later *l, const struct request *rq, struct response *rs)
+static void begin(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct removal *rm = container_of(l, struct removal, later);
+    struct removal *rm = container_of(l, struct removal, reply);
     _cleanup_(freep) struct deletions *d = calloc(1, sizeof(*d));
     struct model_node *node = find(rm);
     struct enrol_token unused;
@@ -138,7 +138,7 @@ static void begin(struct later *l, const struct request *rq, struct response *rs
     }
     collect(d, node);
     give_back(rm, d, node, &unused);
-    later_commit(l, d->ops, d->n, removed, rs);
+    reply_commit(l, d->ops, d->n, removed, rs);
     enrol_token_deinit(&unused);
     if (l->is_waiting)
         node->leaving = rm->reason;
@@ -147,7 +147,7 @@ static void begin(struct later *l, const struct request *rq, struct response *rs
 static void start(struct handlers *h, const struct request *rq, struct response *rs,
     const struct model_node *node, const char *reason, bool is_leaving)
 {
-    struct removal *rm = later_new(h, rq, rs, sizeof(*rm), begin);
+    struct removal *rm = reply_new(h, rq, rs, sizeof(*rm), begin);
 
     if (!rm)
         return;
@@ -157,7 +157,7 @@ static void start(struct handlers *h, const struct request *rq, struct response 
     rm->key = node->pub.spec.key;
     rm->reason = reason;
     rm->is_leaving = is_leaving;
-    later_begin(&rm->later, rq, rs);
+    reply_begin(&rm->reply, rq, rs);
 }
 
 void node_removal_leave(struct handlers *h, const struct request *rq, struct response *rs,

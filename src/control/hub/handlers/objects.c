@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
-#include "hub/handlers/later.h"
+#include "hub/handlers/reply.h"
 #include "hub/model/model.h"
 #include "hub/model/node_routes.h"
 #include "hub/networks/networks.h"
@@ -20,7 +20,7 @@
 
 /* An object that is being written. */
 struct object_call {
-    struct later later;
+    struct reply reply;
     const struct objects_row *row; /* of its kind */
     struct object object;          /* owns; as it was given */
 };
@@ -40,7 +40,7 @@ struct objects_row {
      * put() - check what is written against what there is, and have it written
      * @call:	its name and network are those of the path
      * @net:	NULL, but only for a Network: it is not there yet
-     * @rs:	the answer, unless it comes later (hub/handlers/later.h)
+     * @rs:	the answer, unless it comes later (hub/handlers/reply.h)
      *
      * Called again when others have changed what it looked at.
      */
@@ -65,7 +65,7 @@ static uint64_t given_version(const struct object_call *call)
 /* It is not at that version: @rs says 409. */
 static void refuse_version(const struct object_call *call, struct response *rs)
 {
-    const struct request *rq = &call->later.rq;
+    const struct request *rq = &call->reply.rq;
 
     response_refuse(rs, 409,
         "%s \"%s\" is not at version %llu any more: somebody changed it meanwhile", rq->params[1],
@@ -81,7 +81,7 @@ static void refuse_version(const struct object_call *call, struct response *rs)
 static struct model_node *hold_node(const struct object_call *call, const struct model_network *net,
     const char *name, struct store_op *ret, char key[static RECORD_KEY_MAX], struct response *rs)
 {
-    const char *network = call->later.rq.params[0];
+    const char *network = call->reply.rq.params[0];
     struct model_node *node = model_find_node(net, name);
 
     if (!node) {
@@ -95,15 +95,15 @@ static struct model_node *hold_node(const struct object_call *call, const struct
 }
 
 /* The object as it is now. */
-static void written(struct later *l, const struct store_answer *a, struct response *rs)
+static void written(struct reply *l, const struct store_answer *a, struct response *rs)
 {
-    const struct object_call *call = container_of(l, struct object_call, later);
+    const struct object_call *call = container_of(l, struct object_call, reply);
     const struct request *rq = &l->rq;
     const struct model_network *net = model_find_network(l->h->model, rq->params[0]);
     json_t *json;
 
     if (a->r != 0) {
-        later_fail(rs, a);
+        reply_fail(rs, a);
         return;
     }
     log_info("%s \"%s\" of network \"%s\" is changed", rq->params[1], rq->params[2], rq->params[0]);
@@ -145,7 +145,7 @@ static void write_object(struct object_call *call, struct response *rs, struct s
     ops[0] = op;
     for (size_t i = 0; i < n_checks; i++)
         ops[i + 1] = checks[i];
-    later_commit(&call->later, ops, n_checks + 1, written, rs);
+    reply_commit(&call->reply, ops, n_checks + 1, written, rs);
 }
 
 /* ---- removing ------------------------------------------------------------------------------- */
@@ -157,12 +157,12 @@ static void refuse_missing(const struct request *rq, struct response *rs)
         rs, 404, "network \"%s\" has no %s \"%s\"", rq->params[0], rq->params[1], rq->params[2]);
 }
 
-static void removed(struct later *l, const struct store_answer *a, struct response *rs)
+static void removed(struct reply *l, const struct store_answer *a, struct response *rs)
 {
     const struct request *rq = &l->rq;
 
     if (a->r != 0) {
-        later_fail(rs, a);
+        reply_fail(rs, a);
         return;
     }
     log_info("%s \"%s\" of network \"%s\" is removed", rq->params[1], rq->params[2], rq->params[0]);
@@ -170,7 +170,7 @@ static void removed(struct later *l, const struct store_answer *a, struct respon
 }
 
 /* Also a record that is set aside because it cannot be understood. */
-static void begin_removal(struct later *l, const struct request *rq, struct response *rs)
+static void begin_removal(struct reply *l, const struct request *rq, struct response *rs)
 {
     const struct object_kind *kind = object_kind_find(rq->params[1]);
     char key[RECORD_KEY_MAX];
@@ -179,7 +179,7 @@ static void begin_removal(struct later *l, const struct request *rq, struct resp
 
     op.expect = model_revision(l->h->model, key);
     if (op.expect != 0)
-        later_commit(l, &op, 1, removed, rs);
+        reply_commit(l, &op, 1, removed, rs);
     else
         refuse_missing(rq, rs);
 }
@@ -188,10 +188,10 @@ static void begin_removal(struct later *l, const struct request *rq, struct resp
 static void remove_object(
     struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs)
 {
-    struct later *l = later_new(h, rq, rs, sizeof(*l), begin_removal);
+    struct reply *l = reply_new(h, rq, rs, sizeof(*l), begin_removal);
 
     if (l)
-        later_begin(l, rq, rs);
+        reply_begin(l, rq, rs);
 }
 
 /* ---- MeshEdges ------------------------------------------------------------------------------- */
@@ -258,7 +258,7 @@ static bool has_pins(const struct mesh_edge *edge)
 
 static void edge_put(struct object_call *call, struct model_network *net, struct response *rs)
 {
-    const struct request *rq = &call->later.rq;
+    const struct request *rq = &call->reply.rq;
     const struct mesh_edge *given = &call->object.edge;
     char key[RECORD_KEY_MAX];
     struct store_op op = {.key = record_key(key, RECORD_EDGE, rq->params[0], rq->params[2])};
@@ -334,15 +334,15 @@ static void change(struct object_call *call, struct model_network *net, struct r
 /* It was made; what else the object says is written now. */
 static void on_made(void *ctx, int r, struct model_network *net, const struct err *e)
 {
-    struct later *l = ctx;
+    struct reply *l = ctx;
     struct response rs = {0};
 
     if (r == 0) {
-        later_again(l);
+        reply_again(l);
         return;
     }
     handlers_refuse_network(&rs, r, e);
-    later_end(l, &rs);
+    reply_end(l, &rs);
 }
 
 static void make(struct object_call *call, struct response *rs)
@@ -356,22 +356,22 @@ static void make(struct object_call *call, struct response *rs)
     struct err e = ERR_NULL;
     int r;
 
-    memcpy(nr.name, call->later.rq.params[0], sizeof(nr.name));
+    memcpy(nr.name, call->reply.rq.params[0], sizeof(nr.name));
     nr.name[NAME_MAX_LEN] = '\0';
     if (given_version(call) != 0) {
         refuse_version(call, rs);
         return;
     }
-    r = networks_add(call->later.h->networks, &nr, on_made, &call->later, &e);
+    r = networks_add(call->reply.h->networks, &nr, on_made, &call->reply, &e);
     if (r == 0)
-        later_wait(&call->later);
+        reply_wait(&call->reply);
     else
         handlers_refuse_network(rs, r, &e);
 }
 
 static void network_put(struct object_call *call, struct model_network *net, struct response *rs)
 {
-    const struct request *rq = &call->later.rq;
+    const struct request *rq = &call->reply.rq;
     const struct network *given = &call->object.network;
 
     if (strcmp(rq->params[0], rq->params[2]) != 0)
@@ -513,7 +513,7 @@ static size_t hold_routes(const struct model_network *net, const struct node *gi
 
 static void node_put(struct object_call *call, struct model_network *net, struct response *rs)
 {
-    const struct request *rq = &call->later.rq;
+    const struct request *rq = &call->reply.rq;
     const struct node *given = &call->object.node;
     struct model_node *node = model_find_node(net, rq->params[2]);
     struct node spec = *given;
@@ -596,7 +596,7 @@ static json_t *plain_get(
 
 static void plain_put(struct object_call *call, struct model_network *net, struct response *rs)
 {
-    const struct request *rq = &call->later.rq;
+    const struct request *rq = &call->reply.rq;
     const struct object *o = &call->object;
     char key[RECORD_KEY_MAX];
     struct store_op op = {.key = record_object_key(key, o->kind, rq->params[0], rq->params[2])};
@@ -701,9 +701,9 @@ void handlers_events(void *ctx, const struct request *rq, struct response *rs)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void forget_object(struct later *l)
+static void forget_object(struct reply *l)
 {
-    object_deinit(&container_of(l, struct object_call, later)->object);
+    object_deinit(&container_of(l, struct object_call, reply)->object);
 }
 
 /* Does the object say the same name and network as the path does? */
@@ -733,9 +733,9 @@ static json_t *with_network(const json_t *body, const struct object_kind *kind, 
     return json;
 }
 
-static void put_object(struct later *l, const struct request *rq, struct response *rs)
+static void put_object(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct object_call *call = container_of(l, struct object_call, later);
+    struct object_call *call = container_of(l, struct object_call, reply);
     struct model_network *net;
 
     /* A network that is not there is made. */
@@ -751,7 +751,7 @@ static void put_object(struct later *l, const struct request *rq, struct respons
 static void begin_put(
     struct handlers *h, const struct request *rq, struct response *rs, struct object *o)
 {
-    struct object_call *call = later_new(h, rq, rs, sizeof(*call), put_object);
+    struct object_call *call = reply_new(h, rq, rs, sizeof(*call), put_object);
 
     if (!call) {
         object_deinit(o);
@@ -759,8 +759,8 @@ static void begin_put(
     }
     call->row = row_of(o->kind);
     call->object = *o;
-    call->later.deinit = forget_object;
-    later_begin(&call->later, rq, rs);
+    call->reply.deinit = forget_object;
+    reply_begin(&call->reply, rq, rs);
 }
 
 void handlers_objects_put(void *ctx, const struct request *rq, struct response *rs)

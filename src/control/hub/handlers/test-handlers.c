@@ -34,7 +34,7 @@ static int ask(struct sample_hub *s, const char *method, const char *path, const
 static struct model_node *add_node(struct sample_hub *s, const char *name)
 {
     uint8_t key[32] = {[1] = (uint8_t)name[0], [2] = 1};
-    char text[BASE64_ROOM(32)];
+    char text[BASE64_SIZE(32)];
     char body[256];
 
     base64_encode(key, sizeof(key), text);
@@ -195,9 +195,9 @@ static void test_token_says_where(void **state)
     struct token t;
 
     sample_hub_begin(&s);
-    here = &s.hub->publics.here;
+    here = &s.hub->public_addresses.here;
     add_place(here, "hub.example.org", "203.0.113.7:51820");
-    add_place(&s.hub->publics.next, "198.51.100.9:4000", NULL);
+    add_place(&s.hub->public_addresses.next, "198.51.100.9:4000", NULL);
     make_token(&s, &t);
     assert_string_equal(t.network, "default");
     assert_int_equal(t.n_api, 4);
@@ -220,22 +220,24 @@ static void test_token_is_full(void **state)
     struct token t;
 
     sample_hub_begin(&s);
-    while (s.hub->publics.here.n < OBJECT_ENDPOINTS_MAX) {
+    while (s.hub->public_addresses.here.n < OBJECT_ENDPOINTS_MAX) {
         char text[32];
 
-        (void)snprintf(text, sizeof(text), "h%u.example.org", s.hub->publics.here.n);
-        add_place(&s.hub->publics.here, text, NULL);
-        (void)snprintf(text, sizeof(text), "203.0.113.%u:51820", s.hub->publics.here.n);
+        (void)snprintf(text, sizeof(text), "h%u.example.org", s.hub->public_addresses.here.n);
+        add_place(&s.hub->public_addresses.here, text, NULL);
+        (void)snprintf(text, sizeof(text), "203.0.113.%u:51820", s.hub->public_addresses.here.n);
         assert_int_equal(
-            endpoint_parse(&s.hub->publics.here.items[s.hub->publics.here.n - 1].at[0], text, NULL),
+            endpoint_parse(
+                &s.hub->public_addresses.here.items[s.hub->public_addresses.here.n - 1].at[0], text,
+                NULL),
             0);
-        s.hub->publics.here.items[s.hub->publics.here.n - 1].n = 1;
+        s.hub->public_addresses.here.items[s.hub->public_addresses.here.n - 1].n = 1;
     }
     make_token(&s, &t);
-    assert_int_equal(t.n_api, TOKEN_WAYS_MAX);
+    assert_int_equal(t.n_api, TOKEN_ENDPOINTS_MAX);
     assert_string_equal(t.api[0], "h1.example.org:8443");
     assert_string_equal(t.api[OBJECT_HUB_NAMES_MAX], "192.0.2.1:8443");
-    assert_true(t.n_udp <= TOKEN_WAYS_MAX);
+    assert_true(t.n_udp <= TOKEN_ENDPOINTS_MAX);
     sample_hub_end(&s);
 }
 

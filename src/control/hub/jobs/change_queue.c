@@ -202,7 +202,7 @@ size_t change_queue_send(
             .key = ch->key,
             .value = ch->text,
             .expect = STORE_EXPECT_ANY,
-            .is_untold = true};
+            .is_unwatched = true};
         ch->is_sent = true;
         htab_remove(&q->by_key, &ch->hash);
         list_remove(&ch->link);
@@ -294,7 +294,7 @@ size_t change_queue_count(const struct change_queue *q)
     return q->by_key.n + q->n_sent;
 }
 
-bool change_queue_has_room(const struct change_queue *q)
+bool change_queue_has_space(const struct change_queue *q)
 {
     return change_queue_count(q) < CHANGE_QUEUE_MAX && q->bytes < CHANGE_QUEUE_BYTES_MAX;
 }

@@ -157,5 +157,5 @@ bool change_queue_has_waiting(const struct change_queue *q);
 /** change_queue_count() - changes that are not on the disk. */
 size_t change_queue_count(const struct change_queue *q);
 
-/** change_queue_has_room() - is there room for more changes? */
-bool change_queue_has_room(const struct change_queue *q);
+/** change_queue_has_space() - is there room for more changes? */
+bool change_queue_has_space(const struct change_queue *q);

@@ -229,7 +229,7 @@ static void take_damaged(struct job *job, const struct rdzv_wire *m)
 static bool take_of_job(struct job *job, const struct rdzv_wire *m, nsec_t now)
 {
     /* The process was not told of this job, so it has guessed the number. */
-    if (job->told.number != job->number)
+    if (job->reported.number != job->number)
         return false;
     if (m->type == RDZV_WIRE_PUT)
         return job_blobs_put(&job->blobs, &job->network->upload, m, now);
@@ -304,7 +304,7 @@ static bool job_intake_has_to_wait(const struct job_network *n, const struct rdz
     /* Of several pieces the first comes last, so the second begins. */
     if (m->type == RDZV_WIRE_PUT && m->n_pieces > 1 && m->piece == 1)
         return !change_queue_is_empty(&n->queue);
-    return !job_network_has_room(n);
+    return !job_network_has_space(n);
 }
 
 void job_intake_end(struct job_network *n, nsec_t now)
@@ -327,7 +327,7 @@ void job_intake_end(struct job_network *n, nsec_t now)
 /*
  * One job after the other, and each in that order: that there is such a job, what the store has of
  * it, and last its listening sockets. So nobody is served before all that was acknowledged is there
- * again. How far each job is, is in its struct job_told.
+ * again. How far each job is, is in its struct job_reported.
  *
  * Threads: the hub's loop only.
  */
@@ -341,7 +341,7 @@ static void job_feed_restart(struct job_network *n)
     struct job *job;
 
     list_foreach(job, &n->jobs, link)
-        job->told = (struct job_told){0};
+        job->reported = (struct job_reported){0};
 }
 
 /* Tell the process a blob that was read, or set it aside if it cannot be read. */
@@ -368,7 +368,7 @@ static bool load(struct job *job, struct rdzv_child *child, struct blob_reader *
 {
     while (rdzv_child_unsent(child) + blob_reader_bytes(reader) < RDZV_CHILD_UNSENT_LOAD &&
            blob_reader_count(reader) < READ_MAX) {
-        const struct htab_link *l = blob_index_next(&job->blobs.index, &job->told.cursor);
+        const struct htab_link *l = blob_index_next(&job->blobs.index, &job->reported.cursor);
 
         if (!l)
             return blob_reader_count(reader) == 0;
@@ -387,11 +387,11 @@ static bool load(struct job *job, struct rdzv_child *child, struct blob_reader *
 static bool hand_over(struct job *job, struct rdzv_child *child)
 {
     for (unsigned i = 0; i < JOB_PORTS_MAX; i++) {
-        if (job->ports.fds[i] < 0 || job->told.handed & 1U << i)
+        if (job->ports.fds[i] < 0 || job->reported.handed & 1U << i)
             continue;
         if (!rdzv_child_say_socket(child, job->number, job->ports.fds[i]))
             return false;
-        job->told.handed |= 1U << i;
+        job->reported.handed |= 1U << i;
     }
     return true;
 }
@@ -407,17 +407,17 @@ static void tell_job(struct job *job, struct rdzv_child *child)
                               .etcd_port = job_is_default(job) ? JOBS_DEFAULT_ETCD : port,
                               .data = (const uint8_t *)job->name,
                               .len = strlen(job->name)});
-    job->told = (struct job_told){.number = job->number};
+    job->reported = (struct job_reported){.number = job->number};
 }
 
 /* Tell the process of one job, as far as possible now. True: it was told all of it. */
 static bool feed_job(struct job *job, struct rdzv_child *child, struct blob_reader *reader)
 {
-    if (job->told.number != job->number)
+    if (job->reported.number != job->number)
         tell_job(job, child);
-    if (!job->told.is_loaded)
-        job->told.is_loaded = load(job, child, reader);
-    return job->told.is_loaded && hand_over(job, child);
+    if (!job->reported.is_loaded)
+        job->reported.is_loaded = load(job, child, reader);
+    return job->reported.is_loaded && hand_over(job, child);
 }
 
 /*
@@ -527,14 +527,14 @@ static void pass_on(struct job_host *host)
 static void feed_jobs(struct job_host *host)
 {
     bool has_more =
-        host->network->has_news || host->is_writable || blob_reader_has_some(host->reader);
+        host->network->has_updates || host->is_writable || blob_reader_has_some(host->reader);
 
     if (host->is_writable)
         rdzv_child_flush(host->child);
     host->is_writable = false;
     if (host->is_ending || !has_more)
         return;
-    host->network->has_news = false;
+    host->network->has_updates = false;
     host->is_behind = job_feed_run(host->network, host->child, host->reader);
 }
 
@@ -594,7 +594,7 @@ static void on_child(void *ctx, bool is_readable, bool is_writable)
  * say when to go on telling. */
 static void watch(struct job_host *host)
 {
-    bool hears = !host->is_waiting && job_network_has_room(host->network);
+    bool hears = !host->is_waiting && job_network_has_space(host->network);
     bool tells = rdzv_child_unsent(host->child) > 0 ||
                  (host->is_behind && blob_reader_count(host->reader) == 0);
 
@@ -639,7 +639,7 @@ static int start(struct job_host *host, nsec_t now, struct err *e)
     host->started_at = now;
     host->is_ending = false;
     job_network_set_process(n, true);
-    n->has_news = true;
+    n->has_updates = true;
     introduce(host);
     return 0;
 }

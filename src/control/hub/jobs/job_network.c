@@ -206,7 +206,7 @@ void job_network_open_ports(struct job *job)
         job->ports.n_failures == PORT_FAILURES_SAID)
         log_warning("job \"%s\" of network \"%s\" is not served at one of its addresses: %s",
             job->name, n->name, err_text(&e));
-    job->network->has_news = true;
+    job->network->has_updates = true;
 }
 
 void job_network_set_own_member(struct job_network *n, const struct ip_addr *address)
@@ -345,7 +345,7 @@ size_t job_network_add_fence(const struct job_network *n, struct store_op *ops)
     if (!n->fence[0])
         return 0;
     *ops = (struct store_op){
-        .kind = STORE_OP_CHECK, .key = n->fence, .expect = n->fence_revision, .is_untold = true};
+        .kind = STORE_OP_CHECK, .key = n->fence, .expect = n->fence_revision, .is_unwatched = true};
     return 1;
 }
 
@@ -357,9 +357,9 @@ void job_network_set_process(struct job_network *n, bool is_there)
 
 /* ---- changes, on their way to the store ----------------------------------------------------- */
 
-bool job_network_has_room(const struct job_network *n)
+bool job_network_has_space(const struct job_network *n)
 {
-    return change_queue_has_room(&n->queue) && n->totals.n_garbage < GARBAGE_MAX;
+    return change_queue_has_space(&n->queue) && n->totals.n_garbage < GARBAGE_MAX;
 }
 
 /* Tell the process which of its changes are on the disk, or that they could not be stored. */

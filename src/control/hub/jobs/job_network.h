@@ -7,8 +7,8 @@
  * job_runs.c, above.
  *
  * Nothing here knows the rendezvous process. What it is to be told is put into `to_process`, in
- * order, and `has_news` says that a job or a port has come; job_host.c looks at both in each turn
- * of the loop, and jobs.c asks for the deadline, job_network_due().
+ * order, and `has_updates` says that a job or a port has come; job_host.c looks at both in each
+ * turn of the loop, and jobs.c asks for the deadline, job_network_due().
  *
  * Threads: the hub's loop only.
  */
@@ -66,7 +66,7 @@ struct job_network {
     bool is_loading;                    /* it is being read anew */
     bool has_process;                   /* without a process @to_process stays empty */
     struct str to_process;              /* messages for the process */
-    bool has_news;                      /* a job or a port has come that it is not told of yet */
+    bool has_updates;                   /* a job or a port has come that it is not told of yet */
     struct job_counts counts_now;       /* of the present process; job_host.c's */
     struct job_counts counts_before;    /* of those that have ended; job_host.c's */
 };
@@ -150,8 +150,8 @@ void job_network_sweep(struct job_network *n, nsec_t now);
 
 /* ---- the store ------------------------------------------------------------------------------ */
 
-/** job_network_has_room() - may the process say more of what is to be kept? */
-bool job_network_has_room(const struct job_network *n);
+/** job_network_has_space() - may the process say more of what is to be kept? */
+bool job_network_has_space(const struct job_network *n);
 
 /** job_network_sync() - the process is to be told @seq when all changes so far are on the disk. */
 void job_network_sync(struct job_network *n, uint64_t seq, nsec_t now);

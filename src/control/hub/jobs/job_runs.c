@@ -89,7 +89,7 @@ static int save(struct job *job, enum record_save_kind kind, const struct rdzv_j
         .key = rdzv_key_of_job(key, job->network->name, job->name),
         .value = text,
         .expect = STORE_EXPECT_ANY,
-        .is_untold = true}};
+        .is_unwatched = true}};
     size_t n_ops = 1 + job_network_add_fence(job->network, &ops[1]);
     int r = -ENOMEM;
 
@@ -229,14 +229,14 @@ static int leave(struct job *job, const struct ip_addr *who, nsec_t now, struct 
     return save(job, RECORD_SAVE_END, &over, now, e);
 }
 
-/* JOBS_E_LATER, and @done will be called; or 0 when the job is not being saved. @job: may be NULL.
+/* JOBS_E_AGAIN, and @done will be called; or 0 when the job is not being saved. @job: may be NULL.
  */
 static int wait_for(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
 {
     if (!job || !job->save)
         return 0;
     return record_save_wait(job->save, done, ctx) == 0
-               ? JOBS_E_LATER
+               ? JOBS_E_AGAIN
                : err_set(e, -ENOMEM, "no memory for job \"%s\"", job->name);
 }
 

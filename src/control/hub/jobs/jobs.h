@@ -72,14 +72,14 @@ struct uv_loop_s;
 #define JOBS_E_FULL     1 /* the network has JOBS_JOBS_MAX jobs */
 #define JOBS_E_BUSY     2 /* others are connected */
 #define JOBS_E_PACE     3 /* runs of the network begin and end too fast */
-#define JOBS_E_LATER    4 /* it is on its way to the disk; ask again when done is called */
+#define JOBS_E_AGAIN    4 /* it is on its way to the disk; ask again when done is called */
 #define JOBS_E_STRANGER 5 /* who says that a run is broken has not come to it */
 
 /** Room for the name of an interface, with the terminating zero. */
 #define JOBS_INTERFACE_MAX 16
 
 /**
- * The outcome that JOBS_E_LATER promised. @r: 0: it is on the disk, and the call is to be made once
+ * The outcome that JOBS_E_AGAIN promised. @r: 0: it is on the disk, and the call is to be made once
  * more; or negative errno: it is not, and @e has words.
  */
 typedef void (*jobs_done_fn)(void *ctx, int r, const struct err *e);
@@ -214,12 +214,12 @@ void jobs_end_member(struct jobs_service *s, const struct ip_addr *address);
  * @member:	who it is
  * @broken:	the name of a run that cannot go on: if it is the present one, a new one begins
  *		though members are connected to it; NULL: none
- * @done:	called later, once, when the outcome is JOBS_E_LATER
+ * @done:	called later, once, when the outcome is JOBS_E_AGAIN
  * @ret:	lent until the loop's turn ends
  *
  * When it returns 0 all of that is on the disk.
  *
- * Return: 0; JOBS_E_LATER; JOBS_E_FULL, JOBS_E_PACE or JOBS_E_STRANGER with words; or negative
+ * Return: 0; JOBS_E_AGAIN; JOBS_E_FULL, JOBS_E_PACE or JOBS_E_STRANGER with words; or negative
  * errno with words (-ENOENT: the network is not served).
  */
 int jobs_join(struct jobs_service *s, const char *name, const char *member, const char *broken,
@@ -240,11 +240,11 @@ struct job *jobs_find(const struct jobs_service *s, const char *name);
 /**
  * jobs_end() - the run is over; who comes next begins a new one
  * @who:	says so; that it is connected itself does not matter
- * @done:	called later, once, when the outcome is JOBS_E_LATER
+ * @done:	called later, once, when the outcome is JOBS_E_AGAIN
  *
  * When it returns 0 that is on the disk.
  *
- * Return: 0; JOBS_E_LATER; JOBS_E_BUSY or JOBS_E_PACE with words; or negative errno with words.
+ * Return: 0; JOBS_E_AGAIN; JOBS_E_BUSY or JOBS_E_PACE with words; or negative errno with words.
  */
 int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done, void *ctx,
     struct err *e);

@@ -252,19 +252,19 @@ static void test_room(void **state)
     char *text;
 
     put_many(f, CHANGE_QUEUE_MAX - 1, "1", T0);
-    assert_true(change_queue_has_room(&f->q));
+    assert_true(change_queue_has_space(&f->q));
     (void)send(f, T0);
     put(f, "more", "1", T0);
-    assert_false(change_queue_has_room(&f->q));
+    assert_false(change_queue_has_space(&f->q));
     change_queue_settle(&f->q, &f->pace, 0, T0 + MS);
-    assert_true(change_queue_has_room(&f->q));
+    assert_true(change_queue_has_space(&f->q));
     text = malloc(CHANGE_QUEUE_BYTES_MAX + 1);
     memset(text, 'x', CHANGE_QUEUE_BYTES_MAX);
     text[CHANGE_QUEUE_BYTES_MAX] = '\0';
     put(f, "long", text, T0);
-    assert_false(change_queue_has_room(&f->q));
+    assert_false(change_queue_has_space(&f->q));
     put(f, "long", NULL, T0);
-    assert_true(change_queue_has_room(&f->q));
+    assert_true(change_queue_has_space(&f->q));
     free(text);
 }
 

@@ -207,11 +207,11 @@ static void test_what_comes_later(void **state)
 
     run_until_handed(f, 1, 0);
     f->job->ports.fds[1] = dup(STDERR_FILENO);
-    f->net->has_news = true;
+    f->net->has_updates = true;
     run_until_handed(f, 2, 0);
     other = job_network_add(f->net, "other", &record, clock_now());
     other->ports.fds[0] = dup(STDERR_FILENO);
-    f->net->has_news = true;
+    f->net->has_updates = true;
     job_host_add_member(&f->host, &member);
     f->job = other;
     run_until_handed(f, 3, 0);

@@ -84,7 +84,7 @@ static void on_done(void *ctx, int r, const struct err *e)
     f->last_r = r;
 }
 
-/* Once; JOBS_E_LATER when it waits for the store. */
+/* Once; JOBS_E_AGAIN when it waits for the store. */
 static int try_to_join(struct fixture *f, const char *name, struct job **ret)
 {
     return job_runs_join(
@@ -96,7 +96,7 @@ static int join_r(struct fixture *f, const char *name, struct job **ret)
 {
     int r = try_to_join(f, name, ret);
 
-    while (r == JOBS_E_LATER) {
+    while (r == JOBS_E_AGAIN) {
         store_wait(f->store);
         r = try_to_join(f, name, ret);
     }
@@ -115,7 +115,7 @@ static int end_r(struct fixture *f, struct job *job, const struct ip_addr *who)
 {
     int r = job_runs_end(job, who, now, on_done, f, &f->e);
 
-    while (r == JOBS_E_LATER) {
+    while (r == JOBS_E_AGAIN) {
         store_wait(f->store);
         r = job_runs_end(job, who, now, on_done, f, &f->e);
     }
@@ -142,9 +142,9 @@ static void save_all(struct fixture *f)
     assert_int_equal(job_network_commit_all(f->net, &f->e), 0);
 }
 
-static void tick(struct fixture *f, nsec_t later)
+static void tick(struct fixture *f, nsec_t reply)
 {
-    now += later;
+    now += reply;
     job_runs_tick(f->net, now);
     store_wait(f->store);
 }
@@ -165,7 +165,7 @@ static void say_members(struct fixture *f, struct job *job, unsigned n)
         .n_keys = 3,
         .address = address(1)};
 
-    job->told.number = job->number;
+    job->reported.number = job->number;
     assert_true(job_intake_take(f->net, &m, now));
 }
 
@@ -175,8 +175,8 @@ static void test_a_job_is_made(void **state)
     struct fixture *f = *state;
     struct job *job = NULL;
 
-    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_LATER);
-    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_LATER);
+    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_AGAIN);
+    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_AGAIN);
     assert_false(job_exists(job_network_find_job(f->net, "train")));
     store_wait(f->store);
     assert_int_equal(f->n_done, 2);
@@ -198,7 +198,7 @@ static void test_a_job_is_not_made(void **state)
     struct job *job = NULL;
 
     sample_late_set_loss(f->store, 1);
-    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_LATER);
+    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_AGAIN);
     store_wait(f->store);
     sample_late_set_loss(f->store, 0);
     assert_int_equal(f->n_done, 1);
@@ -463,7 +463,7 @@ static void say_blob(struct fixture *f, struct job *job, const char *name)
         .data = (const uint8_t *)"bytes",
         .len = 5};
 
-    job->told.number = job->number;
+    job->reported.number = job->number;
     assert_true(job_intake_take(f->net, &m, now));
 }
 
@@ -568,7 +568,7 @@ static void test_a_network_goes(void **state)
     struct fixture *f = *state;
     struct job *job = NULL;
 
-    assert_int_equal(try_to_join(f, "new", &job), JOBS_E_LATER);
+    assert_int_equal(try_to_join(f, "new", &job), JOBS_E_AGAIN);
     job_network_forget(f->net, now);
     save_all(f);
     assert_int_equal(f->n_done, 1);
@@ -577,7 +577,7 @@ static void test_a_network_goes(void **state)
     assert_true(list_is_empty(&f->net->jobs));
     /* The same with one that is about to be there again. */
     (void)forget_long(f);
-    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_LATER);
+    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_AGAIN);
     job_network_forget(f->net, now);
     for (unsigned i = 0; i < 10; i++) {
         save_all(f);

@@ -116,7 +116,7 @@ static int set_up_late(void **state)
 static void open_job(struct fixture *f)
 {
     open_jobs(f);
-    f->job->told.number = f->job->number;
+    f->job->reported.number = f->job->number;
 }
 
 static int tear_down(void **state)
@@ -356,7 +356,7 @@ static void test_a_run_begins(void **state)
         sample_late_set_loss(f->store, 2);
         assert_int_equal(
             job_runs_join(f->net, "job", "a", NULL, test_now, on_saved, &saved, &job, &f->e),
-            JOBS_E_LATER);
+            JOBS_E_AGAIN);
         assert_int_equal(f->job->record.run, before);
         store_wait(f->store);
         sample_late_set_loss(f->store, 0);

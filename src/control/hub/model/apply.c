@@ -49,7 +49,7 @@ static int add_network(
         r = take_key(net, &maker->key, e);
     if (r != 0) {
         model__remove_network(net);
-        model_bury_network(net);
+        model_reap_network(net);
         return r;
     }
     m->listener.network_added(m->listener.ctx, net);
@@ -388,7 +388,7 @@ static int put_report(
 {
     struct model_node *node = model_find_node(net, name);
     struct report_record heard = {0};
-    bool is_news;
+    bool is_other;
     int r;
 
     if (!node)
@@ -408,7 +408,7 @@ static int put_report(
         report_record_deinit(&heard);
         return 0;
     }
-    is_news = is_seen_otherwise(&node->heard.report, &heard.report);
+    is_other = is_seen_otherwise(&node->heard.report, &heard.report);
     report_record_deinit(&node->heard);
     node->heard = heard;
     node->reported_at = heard.has_reported ? heard.last_seen_at : 0;
@@ -416,7 +416,7 @@ static int put_report(
     for (unsigned o = 0; o < EDGE_OWNER_N; o++)
         node->said[o] = (struct edge_sequence){.run = 0};
     watched_node_changed(&node->watched);
-    if (is_news)
+    if (is_other)
         net->model->listener.status_changed(net->model->listener.ctx, node);
     return 0;
 }

@@ -45,7 +45,7 @@ static void take_address(struct copies_run *r, const char *candidates)
 
 /* Runs that came back stay: else whoever makes up runs had copies begin and end as often as he
  * reports, and what tells of them grew as fast. */
-static void make_room(struct copies *c)
+static void make_space(struct copies *c)
 {
     unsigned i = c->n - 1;
 
@@ -69,7 +69,7 @@ void copies_hear(struct copies *c, const struct report *report, int64_t wall_s)
         r.came_back |= i > 0;
         drop(c, i);
     } else if (c->n == COPIES_RUNS_MAX) {
-        make_room(c);
+        make_space(c);
     }
     r.heard_at = wall_s;
     if (report->has_node) {

@@ -241,7 +241,7 @@ static void node_free(struct model_node *node)
     node_deinit(&node->pub.spec);
     report_record_deinit(&node->heard);
     list_remove(&node->unsaved);
-    list_remove(&node->bury);
+    list_remove(&node->reap);
     watched_node_deinit(&node->watched);
     free(node->keyed.key);
     secret_wipe(&node->proof, sizeof(node->proof));
@@ -287,7 +287,7 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
     list_init(&node->edges);
     list_init(&node->streams);
     list_init(&node->unsaved);
-    list_init(&node->bury);
+    list_init(&node->reap);
     watched_node_init(&node->watched);
     node->keyed.key = strdup(node->pub.spec.meta.name);
     if (node->keyed.key)
@@ -321,13 +321,13 @@ void model__remove_node(struct model_node *node)
         end->node = NULL;
     }
     list_remove(&node->unsaved);
-    list_add_tail(&node->net->buried, &node->bury);
+    list_add_tail(&node->net->removed, &node->reap);
     node->is_removed = true;
     if (node->net->own == node)
         node->net->own = NULL;
 }
 
-struct model_node *model_bury(struct model_node *node)
+struct model_node *model_reap(struct model_node *node)
 {
     node_free(node);
     return NULL;
@@ -453,8 +453,8 @@ struct model_network *model__new_network(struct model *m, const struct network *
     ipam_init(&net->ipam, ipam_capacity(&spec->cidr4, &spec->cidr6));
     list_init(&net->hubs);
     watched_network_init(&net->watched, store_revision(m->store));
-    list_init(&net->buried);
-    list_init(&net->bury);
+    list_init(&net->removed);
+    list_init(&net->reap);
     return net;
 }
 
@@ -469,19 +469,19 @@ static void free_members(struct model_network *net)
         free_object(container_of(net->objects.items[i], struct model_object, keyed));
     for (size_t i = 0; i < net->nodes.n; i++)
         node_free(model_node_at(net, i));
-    list_foreach_safe(node, tmp, &net->buried, bury)
+    list_foreach_safe(node, tmp, &net->removed, reap)
         node_free(node);
 }
 
 void model__remove_network(struct model_network *net)
 {
     keys_remove(&net->model->networks, &net->keyed);
-    list_add_tail(&net->model->buried, &net->bury);
+    list_add_tail(&net->model->removed, &net->reap);
 }
 
-struct model_network *model_bury_network(struct model_network *net)
+struct model_network *model_reap_network(struct model_network *net)
 {
-    list_remove(&net->bury);
+    list_remove(&net->reap);
     free_members(net);
     keys_deinit(&net->nodes);
     keys_deinit(&net->edges);
@@ -549,7 +549,7 @@ void model_init(
     *m = (struct model){
         .self = HUB_NAME_DEFAULT, .store = store, .listener = *listener, .seed = seed};
     htab_init(&m->tokens, seed);
-    list_init(&m->buried);
+    list_init(&m->removed);
 }
 
 void model_deinit(struct model *m)
@@ -562,8 +562,8 @@ void model_deinit(struct model *m)
     m->watch = store_watch_close(m->watch);
     while (m->networks.n > 0)
         model__remove_network(model_network_at(m, m->networks.n - 1));
-    list_foreach_safe(net, tmp, &m->buried, bury)
-        model_bury_network(net);
+    list_foreach_safe(net, tmp, &m->removed, reap)
+        model_reap_network(net);
     keys_deinit(&m->networks);
     for (struct htab_link *l = htab_each(&m->tokens, &cursor, NULL); l; l = next) {
         next = htab_each(&m->tokens, &cursor, l);

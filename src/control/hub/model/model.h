@@ -15,7 +15,7 @@
  * are set aside (damaged.h); the listener is told when it gets longer.
  *
  * What is removed leaves all indexes at once, but its struct stays until its
- * owner says model_bury() or model_bury_network(): somebody may have to tell it
+ * owner says model_reap() or model_reap_network(): somebody may have to tell it
  * first.
  *
  * The networks' private keys are not in the store but in files of their own;
@@ -70,9 +70,9 @@ struct model_network {
     struct ipam ipam;       /* host numbers in use */
     size_t n_tokens;        /* join tokens that are kept for it, spent ones included */
     uint64_t ipam_revision; /* of the record of ipam's cursor; 0: not stored yet */
-    struct list buried;     /* of struct model_node: removed, and kept until they have been told */
-    struct list bury;       /* in the model's buried, once it is removed */
-    nsec_t bury_at;         /* when a removed network is freed; changes.c's */
+    struct list removed;    /* of struct model_node: removed, and kept until they have been told */
+    struct list reap;       /* in the model's removed, once it is removed */
+    nsec_t reap_at;         /* when a removed network is freed; changes.c's */
     bool is_up;          /* the hook network_added took it, and network_removed is to be called */
     const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
     struct err failure;  /* why it is not up */
@@ -113,8 +113,8 @@ struct model_node {
     bool is_expired;     /* model_expire()'s commit has its removal: nothing is written about it */
     const char *leaving; /* a request removes it: what it is told, a constant; nothing is written
                             about it either; NULL: it stays, or has expired */
-    struct list bury;    /* in the network's buried */
-    nsec_t bury_at;      /* when a removed node is freed; changes.c's */
+    struct list reap;    /* in the network's removed */
+    nsec_t reap_at;      /* when a removed node is freed; changes.c's */
     /* reports.c's */
     struct report_record heard;              /* its last reports; the node's edges, too */
     struct edge_sequence said[EDGE_OWNER_N]; /* which of them was the last */
@@ -183,10 +183,10 @@ struct model_listener {
         struct x25519_secret *ret, struct err *e);
     void (*network_added)(void *ctx, struct model_network *net);
     void (*network_changed)(void *ctx, struct model_network *net);
-    void (*network_removed)(void *ctx, struct model_network *net); /* model_bury_network() */
+    void (*network_removed)(void *ctx, struct model_network *net); /* model_reap_network() */
     void (*node_added)(void *ctx, struct model_node *node);
     void (*node_changed)(void *ctx, struct model_node *node, const struct node *before);
-    void (*node_removed)(void *ctx, struct model_node *node); /* now or later: model_bury() */
+    void (*node_removed)(void *ctx, struct model_node *node); /* now or later: model_reap() */
     /* Another hub has written what the node reports, and others see the node otherwise now. */
     void (*status_changed)(void *ctx, struct model_node *node);
     /* @before: the path as it was; NULL in @edge's ends means that the node has gone. */
@@ -207,7 +207,7 @@ struct model {
     struct store_watch *watch;      /* owns */
     struct model_listener listener; /* see there */
     struct keys networks;           /* of struct model_network */
-    struct list buried;             /* removed networks; of struct model_network */
+    struct list removed;            /* removed networks; of struct model_network */
     struct htab tokens;             /* of struct model_token */
     struct damaged damaged;         /* records that were set aside */
     uint64_t seed;                  /* for all hash tables */
@@ -271,11 +271,11 @@ int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec
  */
 int model_expire(struct model *m, nsec_t now, struct err *e);
 
-/** model_bury() - free a removed node. Returns NULL. */
-struct model_node *model_bury(struct model_node *node);
+/** model_reap() - free a removed node. Returns NULL. */
+struct model_node *model_reap(struct model_node *node);
 
-/** model_bury_network() - free a removed network, with its removed nodes. Always NULL. */
-struct model_network *model_bury_network(struct model_network *net);
+/** model_reap_network() - free a removed network, with its removed nodes. Always NULL. */
+struct model_network *model_reap_network(struct model_network *net);
 
 /* Lookups lend what they find; NULL: there is none. */
 

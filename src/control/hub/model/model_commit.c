@@ -52,41 +52,42 @@ int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_
 }
 
 /* A commit on its way whose outcome the audit log is told. */
-struct told {
+struct reported {
     struct audit *audit; /* pins */
     struct audit_commit commit;
     store_done_fn done; /* NULL: nobody */
     void *ctx;          /* pins */
 };
 
-static void on_told(void *ctx, const struct store_answer *a)
+static void on_reported(void *ctx, const struct store_answer *a)
 {
-    struct told *told = ctx;
+    struct reported *reported = ctx;
 
-    audit_settled(told->audit, &told->commit, a->r == 0);
-    if (told->done)
-        told->done(told->ctx, a);
-    free(told);
+    audit_settled(reported->audit, &reported->commit, a->r == 0);
+    if (reported->done)
+        reported->done(reported->ctx, a);
+    free(reported);
 }
 
 /* Commit the operations together with the entries of the audit log that tell of them. */
-static int commit_told(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
+static int commit_reported(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
     store_done_fn done, void *ctx, struct err *e)
 {
-    struct told *told = calloc(1, sizeof(*told));
+    struct reported *reported = calloc(1, sizeof(*reported));
     int r;
 
-    if (!told)
+    if (!reported)
         return err_set(e, -ENOMEM, "no memory for a commit");
-    *told = (struct told){.audit = m->audit, .done = done, .ctx = ctx};
-    r = audit_prepare(m->audit, ops, n_ops, &told->commit, e);
+    *reported = (struct reported){.audit = m->audit, .done = done, .ctx = ctx};
+    r = audit_prepare(m->audit, ops, n_ops, &reported->commit, e);
     if (r == 0) {
-        r = model_store(m, told->commit.ops, told->commit.n_ops, now, on_told, told, e);
-        audit_release(&told->commit);
+        r = model_store(
+            m, reported->commit.ops, reported->commit.n_ops, now, on_reported, reported, e);
+        audit_release(&reported->commit);
     }
     if (r != 0) {
-        audit_dropped(&told->commit);
-        free(told);
+        audit_dropped(&reported->commit);
+        free(reported);
     }
     return r;
 }
@@ -94,7 +95,7 @@ static int commit_told(struct model *m, const struct store_op *ops, size_t n_ops
 int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
     store_done_fn done, void *ctx, struct err *e)
 {
-    return m->audit ? commit_told(m, ops, n_ops, now, done, ctx, e)
+    return m->audit ? commit_reported(m, ops, n_ops, now, done, ctx, e)
                     : model_store(m, ops, n_ops, now, done, ctx, e);
 }
 

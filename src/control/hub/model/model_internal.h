@@ -23,7 +23,7 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
  */
 int model__replace_node(struct model_node *node, struct node *spec);
 
-/** model__remove_node() - take it out of all indexes, and put it into the network's buried. */
+/** model__remove_node() - take it out of all indexes, and into the network's removed ones. */
 void model__remove_node(struct model_node *node);
 
 /** model__add_edge() - put an edge into the index and into its nodes' lists; @ret: lent. 0 or
@@ -57,7 +57,7 @@ void model__remove_object(struct model_network *net, struct model_object *o);
 /** model__new_network() - indexed, empty, without its keys; NULL: no memory. */
 struct model_network *model__new_network(struct model *m, const struct network *spec);
 
-/** model__remove_network() - take it out of the index, and put it into the model's buried. */
+/** model__remove_network() - take it out of the index, and put it into the model's removed ones. */
 void model__remove_network(struct model_network *net);
 
 /** model__put_token() - add it, or put it in the place of the one with that hash. 0 or -ENOMEM. */

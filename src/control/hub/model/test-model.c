@@ -28,7 +28,7 @@
 struct fixture {
     struct store *s;
     struct model model;
-    struct str told;           /* what the listener was told since it was last looked at */
+    struct str reported;       /* what the listener was told since it was last looked at */
     struct x25519_public lost; /* no private key is there for this one; none: for all others */
 };
 
@@ -47,7 +47,7 @@ static int network_key(void *ctx, const char *name, const struct x25519_public *
 
 static void on_network(struct fixture *f, const char *what, const struct model_network *net)
 {
-    str_addf(&f->told, "%s %s; ", what, net->pub.spec.meta.name);
+    str_addf(&f->reported, "%s %s; ", what, net->pub.spec.meta.name);
 }
 
 static void network_added(void *ctx, struct model_network *net)
@@ -63,22 +63,22 @@ static void network_changed(void *ctx, struct model_network *net)
 static void network_removed(void *ctx, struct model_network *net)
 {
     on_network(ctx, "network removed", net);
-    (void)model_bury_network(net);
+    (void)model_reap_network(net);
 }
 
 static void node_added(void *ctx, struct model_node *node)
 {
     struct fixture *f = ctx;
 
-    str_addf(&f->told, "%s added; ", node->pub.spec.meta.name);
+    str_addf(&f->reported, "%s added; ", node->pub.spec.meta.name);
 }
 
 static void node_changed(void *ctx, struct model_node *node, const struct node *before)
 {
     struct fixture *f = ctx;
 
-    str_addf(&f->told, "%s changed from key %u to %u; ", node->pub.spec.meta.name, before->key.b[0],
-        node->pub.spec.key.b[0]);
+    str_addf(&f->reported, "%s changed from key %u to %u; ", node->pub.spec.meta.name,
+        before->key.b[0], node->pub.spec.key.b[0]);
 }
 
 static void node_removed(void *ctx, struct model_node *node)
@@ -86,23 +86,23 @@ static void node_removed(void *ctx, struct model_node *node)
     struct fixture *f = ctx;
 
     assert_true(node->is_removed);
-    str_addf(&f->told, "%s removed; ", node->pub.spec.meta.name);
-    list_remove(&node->bury);
-    (void)model_bury(node);
+    str_addf(&f->reported, "%s removed; ", node->pub.spec.meta.name);
+    list_remove(&node->reap);
+    (void)model_reap(node);
 }
 
 static void status_changed(void *ctx, struct model_node *node)
 {
     struct fixture *f = ctx;
 
-    str_addf(&f->told, "%s is %s; ", node->pub.spec.meta.name, node->heard.report.hostname);
+    str_addf(&f->reported, "%s is %s; ", node->pub.spec.meta.name, node->heard.report.hostname);
 }
 
 static void edge_changed(void *ctx, struct model_edge *edge, enum edge_path before)
 {
     struct fixture *f = ctx;
 
-    str_addf(&f->told, "%s from %s to %s between %s and %s; ", edge->spec.meta.name,
+    str_addf(&f->reported, "%s from %s to %s between %s and %s; ", edge->spec.meta.name,
         before == EDGE_PATH_OFF ? "off" : "auto", edge->spec.path == EDGE_PATH_OFF ? "off" : "auto",
         edge->ends[0].node ? edge->ends[0].node->pub.spec.meta.name : "nobody",
         edge->ends[1].node ? edge->ends[1].node->pub.spec.meta.name : "nobody");
@@ -113,7 +113,7 @@ static void object_changed(
 {
     struct fixture *f = ctx;
 
-    str_addf(&f->told, "%s from %s to %s; ", now ? now->meta.name : before->meta.name,
+    str_addf(&f->reported, "%s from %s to %s; ", now ? now->meta.name : before->meta.name,
         before ? notice_of(before)->text : "nothing", now ? notice_of(now)->text : "nothing");
 }
 
@@ -122,13 +122,13 @@ static void broken(void *ctx, const char *key, const struct err *e)
     struct fixture *f = ctx;
 
     assert_true(e->code != 0);
-    str_addf(&f->told, "broken %s; ", key);
+    str_addf(&f->reported, "broken %s; ", key);
 }
 
 static void assert_told(struct fixture *f, const char *expected)
 {
-    assert_string_equal(str_text(&f->told), expected);
-    str_deinit(&f->told);
+    assert_string_equal(str_text(&f->reported), expected);
+    str_deinit(&f->reported);
 }
 
 /* ---- records -------------------------------------------------------------------------------- */
@@ -243,7 +243,7 @@ static int set_up(void **state)
         .object_changed = object_changed,
         .broken = broken};
 
-    f = (struct fixture){.told = STR_NULL, .lost = sample_key(1000)};
+    f = (struct fixture){.reported = STR_NULL, .lost = sample_key(1000)};
     assert_int_equal(memory_open(&f.s, "", 1, &e), 0);
     model_init(&f.model, f.s, &listener, 5);
     f.model.boot = BOOT;
@@ -257,7 +257,7 @@ static int tear_down(void **state)
 
     model_deinit(&f->model);
     store_free(f->s);
-    str_deinit(&f->told);
+    str_deinit(&f->reported);
     return 0;
 }
 
@@ -797,7 +797,7 @@ static void test_reports_to_two_hubs(void **state)
 
     put_report(f, 9, 1000, "box");
     n2->heard_here_at = 1000;
-    str_deinit(&f->told);
+    str_deinit(&f->reported);
     put_report(f, 9, 1059, "other");
     assert_told(f, "");
     assert_int_equal(n2->heard.last_seen_at, 1059);
@@ -850,7 +850,7 @@ static void test_expiry_that_is_late(void **state)
 
     put_leased_node(f);
     model_find_node(net, "n2")->pub.spec.meta.resource_version--;
-    str_deinit(&f->told);
+    str_deinit(&f->reported);
     assert_int_equal(model_expire(&f->model, 61 * S, &e), 0);
     assert_true(model_find_node(net, "n2")->is_expired);
     store_wait(f->s);

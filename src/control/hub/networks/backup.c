@@ -23,7 +23,7 @@
 #include "os/file.h"
 #include "store/store.h"
 
-#define PATH_ROOM    512
+#define PATH_SIZE    512
 #define OPTIONS_FILE "options.json"
 
 /* The files of a state beside its keys, and whether a hub cannot do without them. */
@@ -40,11 +40,11 @@ static const struct {
 };
 
 /* Write "DIR/name" into @ret, or "DIR" when the name is "". */
-static int join_path(char ret[static PATH_ROOM], const char *dir, const char *name, struct err *e)
+static int join_path(char ret[static PATH_SIZE], const char *dir, const char *name, struct err *e)
 {
-    int n = snprintf(ret, PATH_ROOM, "%s%s%s", dir, name[0] ? "/" : "", name);
+    int n = snprintf(ret, PATH_SIZE, "%s%s%s", dir, name[0] ? "/" : "", name);
 
-    return n > 0 && n < PATH_ROOM
+    return n > 0 && n < PATH_SIZE
                ? 0
                : err_set(e, -ENAMETOOLONG, "the path \"%.200s\" is too long", dir);
 }
@@ -85,8 +85,8 @@ static int copy_file(const char *from, const char *to, struct err *e)
 
 static int copy_named(const char *from, const char *to, const char *name, struct err *e)
 {
-    char source[PATH_ROOM];
-    char target[PATH_ROOM];
+    char source[PATH_SIZE];
+    char target[PATH_SIZE];
     int r = join_path(source, from, name, e);
 
     if (r == 0)
@@ -104,8 +104,8 @@ static bool is_key_file(const char *name)
 /* Copy the key files of all networks. */
 static int copy_keys(const char *from, const char *to, struct err *e)
 {
-    char source[PATH_ROOM];
-    char target[PATH_ROOM];
+    char source[PATH_SIZE];
+    char target[PATH_SIZE];
     const struct dirent *d;
     DIR *dir;
     int r = join_path(source, from, "keys", e);
@@ -146,8 +146,8 @@ static int copy_all(const char *from, const char *to, bool with_db, struct err *
 
 static void remove_keys(const char *dir)
 {
-    char path[PATH_ROOM];
-    char keys[PATH_ROOM];
+    char path[PATH_SIZE];
+    char keys[PATH_SIZE];
     const struct dirent *d;
     DIR *list;
 
@@ -165,7 +165,7 @@ static void remove_keys(const char *dir)
 void backup_remove(const char *dir)
 {
     static const char *const more[] = {"hub.db-wal", "hub.db-shm", "hub.db-journal"};
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
 
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
         if (join_path(path, dir, files[i].name, NULL) == 0)
@@ -191,7 +191,7 @@ int backup_keep_options(const char *state_dir, const char *const *options, size_
 {
     _cleanup_(freep) char *text = NULL;
     json_t *list = json_array();
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     int r = join_path(path, state_dir, OPTIONS_FILE, e);
 
     for (size_t i = 0; i < n; i++)
@@ -227,7 +227,7 @@ void backup_read_options(const char *state_dir, struct str *ret)
     _cleanup_(freep) char *text = NULL;
     json_t *list = NULL;
     const json_t *word;
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     size_t i;
 
     if (join_path(path, state_dir, OPTIONS_FILE, NULL) == 0 &&
@@ -244,9 +244,9 @@ void backup_read_options(const char *state_dir, struct str *ret)
 /* A copy that is being made. */
 struct making {
     struct disk_works *works; /* pins */
-    char state_dir[PATH_ROOM];
-    char fresh[PATH_ROOM];
-    char place[PATH_ROOM];
+    char state_dir[PATH_SIZE];
+    char fresh[PATH_SIZE];
+    char place[PATH_SIZE];
     int r;
     struct err e;
     backup_done_fn done;
@@ -296,7 +296,7 @@ int backup_make(struct store *store, struct disk_works *works, const char *state
     backup_done_fn done, void *ctx, struct err *e)
 {
     struct making *m = calloc(1, sizeof(*m));
-    char db[PATH_ROOM];
+    char db[PATH_SIZE];
     int r;
 
     if (!m)
@@ -337,7 +337,7 @@ int backup_copy(const char *from, const char *to, struct err *e)
 
 static int open_store(struct store **ret, const char *dir, struct err *e)
 {
-    char url[PATH_ROOM + 16];
+    char url[PATH_SIZE + 16];
 
     (void)snprintf(url, sizeof(url), "sqlite:%s/hub.db", dir);
     return store_open(ret, url, clock_now(), e);
@@ -362,11 +362,11 @@ struct key_search {
 static bool has_key(const char *dir, const char *network)
 {
     struct x25519_secret secret = {{0}};
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     char *text = NULL;
     bool is_key;
 
-    if (snprintf(path, sizeof(path), "%s/keys/%s.key", dir, network) >= PATH_ROOM ||
+    if (snprintf(path, sizeof(path), "%s/keys/%s.key", dir, network) >= PATH_SIZE ||
         statefile_read(path, 256, &text, NULL, NULL) != 0)
         return false;
     text[strcspn(text, "\n")] = '\0';
@@ -403,7 +403,7 @@ static int find_keyless(const char *dir, struct str *ret, struct err *e)
 /* Is that the copy of a hub, and whole? Looks into the database. */
 static int check_copy(const char *dir, struct err *e)
 {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
 
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
         if (!files[i].is_needed || join_path(path, dir, files[i].name, NULL) != 0)
@@ -420,7 +420,7 @@ static int check_copy(const char *dir, struct err *e)
 static int check_nobody_runs(const char *state_dir, bool *ret_is_there, struct err *e)
 {
     struct err damage = ERR_NULL;
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     int r = join_path(path, state_dir, "hub.db", e);
 
     if (r != 0)
@@ -435,7 +435,7 @@ static int check_nobody_runs(const char *state_dir, bool *ret_is_there, struct e
 /* Give the new state to the owner of the former one: a unit may have given that to a user. */
 static void give_to_owner_of(const char *former, const char *dir)
 {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     struct stat st;
 
     if (stat(former, &st) < 0)
@@ -446,7 +446,7 @@ static void give_to_owner_of(const char *former, const char *dir)
     if (join_path(path, dir, "keys", NULL) == 0) {
         const struct dirent *d;
         DIR *list = opendir(path);
-        char key[PATH_ROOM];
+        char key[PATH_SIZE];
 
         while (list && (d = readdir(list)))
             if (is_key_file(d->d_name) && join_path(key, path, d->d_name, NULL) == 0)
@@ -472,9 +472,9 @@ static int put_in_place(const char *fresh, const char *state_dir, const char *fo
 }
 
 /* Make the folder in which the state is to lie: a machine that never had a hub may lack it. */
-static int make_room_for(const char *state_dir, struct err *e)
+static int make_space_for(const char *state_dir, struct err *e)
 {
-    char above[PATH_ROOM];
+    char above[PATH_SIZE];
     char *slash;
 
     (void)snprintf(above, sizeof(above), "%s", state_dir);
@@ -486,32 +486,32 @@ static int make_room_for(const char *state_dir, struct err *e)
 }
 
 /* Where the former state goes: none of before lies there, from another restore in this second. */
-static void name_former(char ret[static PATH_ROOM], const char *state_dir)
+static void name_former(char ret[static PATH_SIZE], const char *state_dir)
 {
     long long at = (long long)(clock_wall() / NSEC_PER_SEC);
     struct stat st;
 
     do
-        (void)snprintf(ret, PATH_ROOM, "%.*s.before-%lld", PATH_ROOM - 40, state_dir, at++);
+        (void)snprintf(ret, PATH_SIZE, "%.*s.before-%lld", PATH_SIZE - 40, state_dir, at++);
     while (lstat(ret, &st) == 0);
 }
 
 int backup_restore(const char *from, const char *state_dir, char ret_former[static 512],
     struct str *ret_keyless, struct err *e)
 {
-    char fresh[PATH_ROOM];
-    char former[PATH_ROOM] = "";
+    char fresh[PATH_SIZE];
+    char former[PATH_SIZE] = "";
     bool is_there = false;
     int r = check_nobody_runs(state_dir, &is_there, e);
 
-    if (r == 0 && snprintf(fresh, sizeof(fresh), "%s.restore", state_dir) >= PATH_ROOM - 32)
+    if (r == 0 && snprintf(fresh, sizeof(fresh), "%s.restore", state_dir) >= PATH_SIZE - 32)
         r = err_set(e, -ENAMETOOLONG, "the path \"%.200s\" is too long", state_dir);
     if (r == 0 && is_there)
         name_former(former, state_dir);
     if (r != 0)
         return r;
     backup_remove(fresh);
-    r = make_room_for(state_dir, e);
+    r = make_space_for(state_dir, e);
     if (r == 0)
         r = backup_copy(from, fresh, e);
     if (r == 0) {

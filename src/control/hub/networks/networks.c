@@ -12,7 +12,7 @@
 #include "hub/audit/audit.h"
 #include "hub/model/ipam.h"
 #include "hub/networks/disk_work.h"
-#include "hub/networks/publics.h"
+#include "hub/networks/public_addresses.h"
 #include "hub/traffic/traffic_book.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -20,7 +20,7 @@
 #include "store/store.h"
 
 /* Room for the path of a key. */
-#define PATH_ROOM 512
+#define PATH_SIZE 512
 
 /* How often a commit that conflicts is made again. */
 #define TRIES 8
@@ -116,7 +116,7 @@ static void fill_hub(const struct networks *n, struct node_hub *nh)
     *nh = (struct node_hub){.api_port = n->api_port, .has_tls_pin = n->tls_pin != NULL};
     if (n->tls_pin)
         nh->tls_pin = *n->tls_pin;
-    hub_places_tell(nh, &n->publics->here, &n->publics->next);
+    hub_places_tell(nh, &n->public_addresses->here, &n->public_addresses->next);
 }
 
 /* This hub's own node with host number @number; @nh is borrowed. */
@@ -174,9 +174,9 @@ static int store_self(struct joining *x, const struct model_network *net, struct
 }
 
 /* The path of this hub's key in that network. Returns @buf. */
-static const char *key_path(const struct networks *n, char buf[static PATH_ROOM], const char *name)
+static const char *key_path(const struct networks *n, char buf[static PATH_SIZE], const char *name)
 {
-    (void)snprintf(buf, PATH_ROOM, "%s/keys/%s.key", n->state_dir, name);
+    (void)snprintf(buf, PATH_SIZE, "%s/keys/%s.key", n->state_dir, name);
     return buf;
 }
 
@@ -186,7 +186,7 @@ static int make_key(
 {
     struct x25519_secret secret;
     char text[X25519_BASE64_MAX];
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     int r;
 
     x25519_secret_make(&secret, &n->rng);
@@ -205,7 +205,7 @@ static void run_own_key(void *arg)
 {
     struct joining *x = arg;
     struct x25519_secret secret = {{0}};
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     char *text = NULL;
     int r = statefile_read(key_path(x->networks, path, x->name), 256, &text, NULL, &x->failure);
 
@@ -488,10 +488,13 @@ void networks_interface(const char *prefix, const char *name, char ret[static 16
 }
 
 void networks_init(struct networks *n, struct disk_works *disk, struct model *model,
-    const struct publics *publics, const char *state_dir, const struct rng *rng)
+    const struct public_addresses *public_addresses, const char *state_dir, const struct rng *rng)
 {
-    *n = (struct networks){
-        .disk = disk, .model = model, .publics = publics, .state_dir = state_dir, .rng = *rng};
+    *n = (struct networks){.disk = disk,
+        .model = model,
+        .public_addresses = public_addresses,
+        .state_dir = state_dir,
+        .rng = *rng};
 }
 
 void networks_deinit(struct networks *n)
@@ -507,7 +510,7 @@ int networks_key(const struct networks *n, const char *name, const struct x25519
 {
     struct x25519_secret secret = {{0}};
     struct x25519_public derived;
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     char *text = NULL;
     int r = statefile_read(key_path(n, path, name), 256, &text, NULL, e);
 
@@ -537,7 +540,7 @@ int networks_key(const struct networks *n, const char *name, const struct x25519
 
 void networks_forget(struct networks *n, const char *name)
 {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
 
     if (n->held_keys)
         json_array_append_new(n->held_keys, json_string(name));

@@ -33,7 +33,7 @@
 #include "hub/record/request.h"
 
 struct disk_works;
-struct publics;
+struct public_addresses;
 struct tls_pin;
 
 /** Most hubs of one network: each node has a session with every one of them. */
@@ -56,9 +56,10 @@ struct tls_pin;
 
 /** All networks of a hub. */
 struct networks {
-    struct disk_works *disk;       /* pins: what waits for the disk */
-    struct model *model;           /* pins: what is stored, and how it is written */
-    const struct publics *publics; /* pins: where the hub's own nodes say that it is reached */
+    struct disk_works *disk; /* pins: what waits for the disk */
+    struct model *model;     /* pins: what is stored, and how it is written */
+    const struct public_addresses
+        *public_addresses;         /* pins: where the hub's own nodes say that it is reached */
     const char *state_dir;         /* pins */
     struct rng rng;                /* for keys and address blocks; used on any thread */
     uint16_t api_port;             /* TCP, that the hub's own nodes name; set by the hub */
@@ -82,7 +83,7 @@ struct networks {
  * Nothing is read: model_load() reads the networks, and asks networks_key() for their keys.
  */
 void networks_init(struct networks *n, struct disk_works *disk, struct model *model,
-    const struct publics *publics, const char *state_dir, const struct rng *rng);
+    const struct public_addresses *public_addresses, const char *state_dir, const struct rng *rng);
 
 /** networks_deinit() - idempotent. */
 void networks_deinit(struct networks *n);

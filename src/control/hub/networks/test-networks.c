@@ -155,8 +155,9 @@ static void test_refresh(void **state)
     assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
     store_wait(s.hub->store);
     assert_int_equal(self->pub.spec.meta.resource_version, before);
-    assert_int_equal(hub_public_parse(&s.hub->publics.here.items[1], "203.0.113.9", 51820, &e), 0);
-    s.hub->publics.here.n = 2;
+    assert_int_equal(
+        hub_public_parse(&s.hub->public_addresses.here.items[1], "203.0.113.9", 51820, &e), 0);
+    s.hub->public_addresses.here.n = 2;
     assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
     store_wait(s.hub->store);
     assert_true(self->pub.spec.meta.resource_version > before);

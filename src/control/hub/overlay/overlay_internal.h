@@ -214,7 +214,7 @@ struct overlay {
     struct probe_answers probes;
     struct timestamp_file timestamps; /* of the port's handshakes */
 
-    _Atomic bool has_news; /* some node's address is not in the file yet; any thread */
+    _Atomic bool has_updates; /* some node's address is not in the file yet; any thread */
 
     pthread_mutex_t lock;  /* guards @by_remote, overlay_network.by_key, and of each node what is
                               said below; after the port's lock, before the router's */

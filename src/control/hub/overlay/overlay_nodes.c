@@ -417,7 +417,7 @@ void overlay__note_path(struct overlay_network *net, const struct x25519_public 
         if (handshake_at != 0)
             node->handshake_at = handshake_at;
         if (!endpoint_equal(&node->path.remote, &path->remote)) {
-            atomic_store(&net->overlay->has_news, true);
+            atomic_store(&net->overlay->has_updates, true);
             place(node, &path->remote);
         }
         node->path = *path;
@@ -534,7 +534,7 @@ static void write_addresses(struct overlay *o, nsec_t now)
     struct overlay_network *net;
     json_t *all;
 
-    if (!addresses_may_write(&o->addresses, now) || !atomic_exchange(&o->has_news, false))
+    if (!addresses_may_write(&o->addresses, now) || !atomic_exchange(&o->has_updates, false))
         return;
     all = json_object();
     list_foreach(net, &o->networks, siblings)
@@ -618,7 +618,7 @@ static void take_mtu(struct overlay_node *node, const struct path_frame *probe)
     if (probe->sequence <= node->probes.sequence)
         return;
     node->probes.sequence = probe->sequence;
-    if (probe->size == 0 || (probe->size >= PMTU_INNER_FLOOR && probe->size <= PATH_FRAME_MAX))
+    if (probe->size == 0 || (probe->size >= PMTU_INNER_MIN && probe->size <= PATH_FRAME_MAX))
         set_mtu(node, probe->size);
 }
 

@@ -82,7 +82,7 @@ static struct hub_node *member(struct fixture *f, const char *name)
 static struct hub_node *add_member_of(
     struct fixture *f, const char *name, const struct x25519_public *key)
 {
-    char text[BASE64_ROOM(32)];
+    char text[BASE64_SIZE(32)];
     char body[256];
 
     base64_encode(key->b, sizeof(key->b), text);
@@ -372,7 +372,7 @@ static void test_probes_are_answered_whole(void **state)
         assert_int_equal(ask(&l, &probe, &l.at, lens[i]), lens[i]);
         assert_int_equal(l.node->probes.mtu, 0);
     }
-    for (uint16_t mtu = PMTU_INNER_FLOOR; mtu < 9000; mtu += 1000) {
+    for (uint16_t mtu = PMTU_INNER_MIN; mtu < 9000; mtu += 1000) {
         struct path_frame probe = next_probe(&l, mtu);
 
         assert_int_equal(ask(&l, &probe, &l.at, 1172), 1172);
@@ -391,7 +391,7 @@ static void test_what_a_probe_may_not_say(void **state)
     probe = next_probe(&l, 1400);
     assert_int_equal(ask(&l, &probe, &l.at, 1200), 1200);
     /* Less than every path carries, or more than there is. */
-    probe = next_probe(&l, PMTU_INNER_FLOOR - 1);
+    probe = next_probe(&l, PMTU_INNER_MIN - 1);
     (void)ask(&l, &probe, &l.at, 1200);
     probe = next_probe(&l, UINT16_MAX);
     (void)ask(&l, &probe, &l.at, 1200);

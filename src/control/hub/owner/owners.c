@@ -14,7 +14,7 @@
 
 /* ---- which hub serves the jobs of a network: what one of them decides ------------------------ */
 
-enum owner_wish owner_decide(const struct owner_facts *f)
+enum owner_wanted owner_decide(const struct owner_facts *f)
 {
     bool is_alive = f->stored_at > 0 && f->now - f->stored_at < OWNER_SERVE_FOR;
     bool is_late = f->now - f->heard_at >= OWNER_TAKE_AFTER;
@@ -31,7 +31,8 @@ enum owner_wish owner_decide(const struct owner_facts *f)
 
 /* ---- another process that runs as this hub --------------------------------------------------- */
 
-enum twin_verdict twin_hear(struct twin *t, uint64_t run, nsec_t stored_at, nsec_t now)
+enum duplicate_verdict duplicate_hear(
+    struct duplicate *t, uint64_t run, nsec_t stored_at, nsec_t now)
 {
     bool is_new = run != t->other;
 
@@ -40,18 +41,18 @@ enum twin_verdict twin_hear(struct twin *t, uint64_t run, nsec_t stored_at, nsec
     else if (!t->has_begun)
         t->former = run;
     if (run == t->own || !t->has_begun)
-        return TWIN_NONE;
+        return DUPLICATE_NONE;
     t->n_heard = is_new ? 1 : t->n_heard + 1;
     t->other = run;
     t->heard_at = now;
     if (stored_at != 0 && now - stored_at >= OWNER_TAKE_AFTER)
-        return TWIN_REPLACED;
+        return DUPLICATE_REPLACED;
     if (run == t->former)
-        return t->n_heard >= TWIN_FORMER_BEATS ? TWIN_IS_OLDER : TWIN_NONE;
-    return is_new ? TWIN_NEW : TWIN_NONE;
+        return t->n_heard >= DUPLICATE_FORMER_HEARTBEATS ? DUPLICATE_IS_OLDER : DUPLICATE_NONE;
+    return is_new ? DUPLICATE_NEW : DUPLICATE_NONE;
 }
 
-bool twin_has_left(struct twin *t, nsec_t now)
+bool duplicate_has_left(struct duplicate *t, nsec_t now)
 {
     if (t->other == 0 || now - t->heard_at < OWNER_TAKE_AFTER)
         return false;
@@ -91,39 +92,39 @@ static struct owners_network *get_network(struct owners *o, const char *name)
 }
 
 /* A beat of this hub's name, perhaps of another process that has it. */
-static void hear_own(struct owners *o, const struct beat_record *beat)
+static void hear_own(struct owners *o, const struct heartbeat_record *heartbeat)
 {
     static const char ends[] =
         "another process runs as hub \"%s\" on this store, with its name and its key, and this one "
         "%s, so it ends: a state directory is for one hub only; start others with an empty one and "
         "another --name";
 
-    switch (twin_hear(&o->twin, beat->boot, o->stored_at, o->clock())) {
-    case TWIN_NEW:
+    switch (duplicate_hear(&o->duplicate, heartbeat->boot, o->stored_at, o->clock())) {
+    case DUPLICATE_NEW:
         log_warning(
             "another process was started as hub \"%s\" on this store, with its name and its "
             "key: that one is to end; a state directory is for one hub only",
             o->model->self);
         break;
-    case TWIN_IS_OLDER:
+    case DUPLICATE_IS_OLDER:
         (void)err_set(&o->failure, -EEXIST, ends, o->model->self, "was started later");
         break;
-    case TWIN_REPLACED:
+    case DUPLICATE_REPLACED:
         (void)err_set(&o->failure, -EEXIST, ends, o->model->self, "was taken for dead");
         break;
-    case TWIN_NONE:
+    case DUPLICATE_NONE:
         break;
     }
 }
 
-static int take_beat(void *ctx, const struct store_item *item)
+static int take_heartbeat(void *ctx, const struct store_item *item)
 {
-    const char *name = item->key + strlen(OWNER_BEAT_PREFIX);
+    const char *name = item->key + strlen(OWNER_HEARTBEAT_PREFIX);
     struct owners *o = ctx;
     struct owners_hub *hub = find_hub(o, name);
-    struct beat_record beat;
+    struct heartbeat_record heartbeat;
 
-    if (!item->value || beat_record_decode(&beat, item->value, NULL) != 0) {
+    if (!item->value || heartbeat_record_decode(&heartbeat, item->value, NULL) != 0) {
         if (hub)
             *hub = o->hubs[--o->n_hubs];
         return 0;
@@ -137,7 +138,7 @@ static int take_beat(void *ctx, const struct store_item *item)
     hub->revision = item->revision;
     hub->heard_at = o->clock();
     if (strcmp(name, o->model->self) == 0)
-        hear_own(o, &beat);
+        hear_own(o, &heartbeat);
     return 0;
 }
 
@@ -157,10 +158,10 @@ static int take_owner(void *ctx, const struct store_item *item)
     return 0;
 }
 
-static void on_beat(void *ctx, const struct store_item *item)
+static void on_heartbeat(void *ctx, const struct store_item *item)
 {
     if (item)
-        (void)take_beat(ctx, item);
+        (void)take_heartbeat(ctx, item);
 }
 
 static void on_owner(void *ctx, const struct store_item *item)
@@ -173,12 +174,12 @@ static int list_all(struct owners *o, struct err *e)
 {
     struct store *s = o->model->store;
     uint64_t from = store_revision(s) + 1;
-    int r = store_watch(s, OWNER_BEAT_PREFIX, from, on_beat, o, &o->watches[0], e);
+    int r = store_watch(s, OWNER_HEARTBEAT_PREFIX, from, on_heartbeat, o, &o->watches[0], e);
 
     if (r == 0)
         r = store_watch(s, OWNER_RECORD_PREFIX, from, on_owner, o, &o->watches[1], e);
     if (r == 0)
-        r = store_now_list(s, OWNER_BEAT_PREFIX, take_beat, o, NULL, e);
+        r = store_now_list(s, OWNER_HEARTBEAT_PREFIX, take_heartbeat, o, NULL, e);
     if (r == 0)
         r = store_now_list(s, OWNER_RECORD_PREFIX, take_owner, o, NULL, e);
     return r;
@@ -199,7 +200,7 @@ int owners_load(struct owners *o, struct err *e)
     o->networks = calloc(OWNERS_NETWORKS_MAX, sizeof(*o->networks));
     if (!o->hubs || !o->networks)
         return err_set(e, -ENOMEM, "no memory for other hubs");
-    o->twin.own = o->model->boot;
+    o->duplicate.own = o->model->boot;
     return list_all(o, e);
 }
 
@@ -227,13 +228,13 @@ static void on_stored(void *ctx, const struct store_answer *a)
 }
 
 /* Nothing is said about what fails: the store's other users do that. */
-static void send_beat(struct owners *o, nsec_t now)
+static void send_heartbeat(struct owners *o, nsec_t now)
 {
-    struct beat_record beat = {.boot = o->model->boot, .beat = ++o->beat};
-    _cleanup_(freep) char *text = beat_record_encode(&beat);
+    struct heartbeat_record heartbeat = {.boot = o->model->boot, .heartbeat = ++o->heartbeat};
+    _cleanup_(freep) char *text = heartbeat_record_encode(&heartbeat);
     char key[RECORD_KEY_MAX];
     struct store_op op = {.kind = STORE_OP_PUT,
-        .key = owner_key(key, OWNER_BEAT_PREFIX, o->model->self),
+        .key = owner_key(key, OWNER_HEARTBEAT_PREFIX, o->model->self),
         .value = text,
         .expect = STORE_EXPECT_ANY};
 
@@ -249,7 +250,7 @@ bool owners_is_of(const struct owners_network *n, const struct model_network *ne
            x25519_public_equal(&n->record.network, &net->maker.key);
 }
 
-static enum owner_wish decide(const struct owners *o, const struct owners_network *n,
+static enum owner_wanted decide(const struct owners *o, const struct owners_network *n,
     const struct model_network *net, nsec_t now)
 {
     const struct owners_hub *holder = find_hub(o, n->record.hub);
@@ -263,7 +264,7 @@ static enum owner_wish decide(const struct owners *o, const struct owners_networ
         .stored_at = o->stored_at,
         .now = now};
 
-    /* What the former network has left goes first (struct leftovers), and its owner's record with
+    /* What the former network has left goes first (struct orphans), and its owner's record with
      * it. */
     return owners_is_of(n, net) ? owner_decide(&f) : OWNER_WAIT;
 }
@@ -338,7 +339,7 @@ static void take_over(
     /* If it was only slow, its next beat makes the record anew. */
     if (n->record.hub[0])
         ops[n_ops++] = (struct store_op){.kind = holder ? STORE_OP_DELETE : STORE_OP_CHECK,
-            .key = owner_key(keys[2], OWNER_BEAT_PREFIX, n->record.hub),
+            .key = owner_key(keys[2], OWNER_HEARTBEAT_PREFIX, n->record.hub),
             .expect = holder ? holder->revision : STORE_EXPECT_ABSENT};
     n->is_asking = model_store(o->model, ops, n_ops, now, on_asked, x, NULL) == 0;
     if (!n->is_asking)
@@ -369,8 +370,9 @@ void owners_tick(struct owners *o, nsec_t now)
 {
     if (!o->hubs)
         return;
-    if (!o->is_beating && (o->beat == 0 || now - o->begun_at >= OWNER_BEAT_EACH - NSEC_PER_SEC / 2))
-        send_beat(o, now);
+    if (!o->is_beating &&
+        (o->heartbeat == 0 || now - o->begun_at >= OWNER_HEARTBEAT_EACH - NSEC_PER_SEC / 2))
+        send_heartbeat(o, now);
     forget_gone(o);
     for (size_t i = 0; i < o->model->networks.n; i++)
         look_at(o, model_network_at(o->model, i), now);
@@ -443,21 +445,21 @@ static bool is_made_again(const struct owners *o, const struct owners_network *n
 }
 
 /* Has the network gone, and is it for this hub to clear up? */
-static bool is_leftover(const struct owners *o, const struct owners_network *n, nsec_t now)
+static bool is_orphan(const struct owners *o, const struct owners_network *n, nsec_t now)
 {
     return n->revision != 0 && (is_made_again(o, n) || !model_find_network(o->model, n->name)) &&
            (n->record.hub[0] == '\0' || strcmp(n->record.hub, o->model->self) == 0 ||
                !owners_is_alive(o, n->record.hub, now));
 }
 
-static void look_at_network(struct leftovers *l, const struct owners_network *n, nsec_t now)
+static void look_at_network(struct orphans *l, const struct owners_network *n, nsec_t now)
 {
     memcpy(l->network, n->name, sizeof(l->network));
     l->since = now;
 }
 
 /* One that is there again first: its jobs wait for that. */
-static void find_next(struct leftovers *l, nsec_t now)
+static void find_next(struct orphans *l, nsec_t now)
 {
     const struct owners *o = l->owners;
     const struct owners_network *next = NULL;
@@ -465,7 +467,7 @@ static void find_next(struct leftovers *l, nsec_t now)
     for (size_t i = 0; i < o->n_networks; i++) {
         const struct owners_network *n = &o->networks[i];
 
-        if (is_leftover(o, n, now) && (!next || is_made_again(o, n)))
+        if (is_orphan(o, n, now) && (!next || is_made_again(o, n)))
             next = n;
     }
     if (next && (!l->network[0] || is_made_again(o, next)))
@@ -476,7 +478,7 @@ static void find_next(struct leftovers *l, nsec_t now)
 
 static void on_deleted(void *ctx, const struct store_answer *a)
 {
-    struct leftovers *l = ctx;
+    struct orphans *l = ctx;
 
     /* After a conflict the network, or its owner, is another one; the next look shows it. */
     l->is_busy = false;
@@ -486,7 +488,7 @@ static void on_deleted(void *ctx, const struct store_answer *a)
 
 /* What each of these commits expects. @ops: room for two. Returns how many. A network that is there
  * again as another one takes its owner's record only when that is gone, so that one is enough. */
-static size_t add_checks(const struct leftovers *l, struct store_op *ops,
+static size_t add_checks(const struct orphans *l, struct store_op *ops,
     char keys[static 2][RECORD_KEY_MAX], enum store_op_kind of_owner)
 {
     ops[0] = (struct store_op){.kind = of_owner,
@@ -502,7 +504,7 @@ static size_t add_checks(const struct leftovers *l, struct store_op *ops,
 
 static void on_page(void *ctx, const struct store_answer *a)
 {
-    struct leftovers *l = ctx;
+    struct orphans *l = ctx;
     struct store *s = l->owners->model->store;
     struct store_op ops[KEYS_MAX + 2];
     char keys[2][RECORD_KEY_MAX];
@@ -517,11 +519,11 @@ static void on_page(void *ctx, const struct store_answer *a)
         ops[n++] = (struct store_op){.kind = STORE_OP_DELETE,
             .key = a->items[i].key,
             .expect = STORE_EXPECT_ANY,
-            .is_untold = true};
+            .is_unwatched = true};
     l->is_busy = store_commit(s, ops, n, 0, on_deleted, l, NULL) == 0;
 }
 
-static void read_page(struct leftovers *l, uint64_t revision)
+static void read_page(struct orphans *l, uint64_t revision)
 {
     char prefix[RDZV_KEY_MAX];
     const struct store_range range = {.prefix = prefix, .limit = KEYS_MAX};
@@ -533,20 +535,20 @@ static void read_page(struct leftovers *l, uint64_t revision)
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
-void leftovers_init(struct leftovers *l, struct owners *owners)
+void orphans_init(struct orphans *l, struct owners *owners)
 {
-    *l = (struct leftovers){.owners = owners};
+    *l = (struct orphans){.owners = owners};
 }
 
-void leftovers_tick(struct leftovers *l, nsec_t now)
+void orphans_tick(struct orphans *l, nsec_t now)
 {
     const struct owners_network *n = l->network[0] ? owners_find(l->owners, l->network) : NULL;
 
     if (l->is_busy)
         return;
-    if (!n || !is_leftover(l->owners, n, now))
+    if (!n || !is_orphan(l->owners, n, now))
         l->network[0] = '\0';
-    else if (is_made_again(l->owners, n) || now - l->since >= LEFTOVERS_AFTER)
+    else if (is_made_again(l->owners, n) || now - l->since >= ORPHANS_AFTER)
         read_page(l, n->revision);
     if (!l->is_busy)
         find_next(l, now);

@@ -40,7 +40,7 @@ struct store_watch;
  */
 
 /** What is known of other runs. Zeroes with @own set: nothing. */
-struct twin {
+struct duplicate {
     uint64_t own;     /* the number of this run */
     bool has_begun;   /* a beat of this run was heard */
     uint64_t former;  /* of the run that has beaten before this one did; 0: none */
@@ -49,30 +49,31 @@ struct twin {
     nsec_t heard_at;  /* when the last of them was heard */
 };
 
-enum twin_verdict {
-    TWIN_NONE,     /* it says nothing new */
-    TWIN_NEW,      /* another run has begun to beat, which is to end by itself */
-    TWIN_IS_OLDER, /* this run has to end: the former one lives */
-    TWIN_REPLACED, /* this run has to end: it stood still, and another one was started */
+enum duplicate_verdict {
+    DUPLICATE_NONE,     /* it says nothing new */
+    DUPLICATE_NEW,      /* another run has begun to beat, which is to end by itself */
+    DUPLICATE_IS_OLDER, /* this run has to end: the former one lives */
+    DUPLICATE_REPLACED, /* this run has to end: it stood still, and another one was started */
 };
 
 /** How many beats of the former run are needed to say that it lives: one may have been on its way
  * when it was killed. */
-#define TWIN_FORMER_BEATS 2
+#define DUPLICATE_FORMER_HEARTBEATS 2
 
 /**
- * twin_hear() - a beat of this hub's name was heard, in the order of the store
+ * duplicate_hear() - a beat of this hub's name was heard, in the order of the store
  * @run:	the number of the run that wrote it
  * @stored_at:	when this run began its last beat that was stored; 0: none was yet
  */
-enum twin_verdict twin_hear(struct twin *t, uint64_t run, nsec_t stored_at, nsec_t now);
+enum duplicate_verdict duplicate_hear(
+    struct duplicate *t, uint64_t run, nsec_t stored_at, nsec_t now);
 
 /**
- * twin_has_left() - was there another run, which is not heard any more?
+ * duplicate_has_left() - was there another run, which is not heard any more?
  *
  * Return: true once after each: what it wrote of this hub has to be written anew.
  */
-bool twin_has_left(struct twin *t, nsec_t now);
+bool duplicate_has_left(struct duplicate *t, nsec_t now);
 
 /* ---- the hubs of the store, and the owners of its networks ----------------------------------- */
 
@@ -104,11 +105,11 @@ struct owners {
     size_t n_hubs;                   /* how many */
     struct owners_network *networks; /* owns; OWNERS_NETWORKS_MAX */
     size_t n_networks;               /* how many */
-    uint64_t beat;                   /* of the last beat */
+    uint64_t heartbeat;              /* of the last beat */
     bool is_beating;                 /* one is on its way to the store */
     nsec_t begun_at;                 /* when the last one was begun */
     nsec_t stored_at;                /* when the last that was stored was begun; 0: none was */
-    struct twin twin;                /* other processes that run as this hub */
+    struct duplicate duplicate;      /* other processes that run as this hub */
     struct err failure;              /* why this hub has to end; nothing: it has not */
 };
 
@@ -152,9 +153,9 @@ void owners_deinit(struct owners *o);
 
 /*
  * Theory of operation. The record owner/NET names the owner and an epoch, which counts the owners.
- * Each hub writes a record of its own every OWNER_BEAT_EACH (its beat). A hub that has heard no
- * beat of the owner for OWNER_TAKE_AFTER of its own clock takes the network over: in one commit it
- * checks that the owner's beat is still the one that it has heard, and writes the owner's record
+ * Each hub writes a record of its own every OWNER_HEARTBEAT_EACH (its beat). A hub that has heard
+ * no beat of the owner for OWNER_TAKE_AFTER of its own clock takes the network over: in one commit
+ * it checks that the owner's beat is still the one that it has heard, and writes the owner's record
  * with the next epoch. So of several hubs one succeeds, and none if the owner was only slow. An
  * owner whose own beats have not been stored for OWNER_SERVE_FOR stops serving: that is sooner,
  * since it counts from when it began to write the beat, and the others from when they heard of it.
@@ -168,7 +169,7 @@ void owners_deinit(struct owners *o);
  */
 
 /** How often a hub writes its beat. */
-#define OWNER_BEAT_EACH (2 * NSEC_PER_SEC)
+#define OWNER_HEARTBEAT_EACH (2 * NSEC_PER_SEC)
 
 /** For how long after the beginning of a beat that was stored its hub serves jobs. The hub looks
  * each second, so it may be one second more. */
@@ -189,14 +190,14 @@ struct owner_facts {
     nsec_t now;
 };
 
-enum owner_wish {
+enum owner_wanted {
     OWNER_WAIT,  /* it does not serve the jobs */
     OWNER_TAKE,  /* it tries to become the owner */
     OWNER_SERVE, /* it is the owner, and serves them */
 };
 
 /** owner_decide() - see the theory above. */
-enum owner_wish owner_decide(const struct owner_facts *f);
+enum owner_wanted owner_decide(const struct owner_facts *f);
 
 /* ---- what a network has left that was removed while its owner was dead ----------------------- */
 
@@ -216,9 +217,9 @@ enum owner_wish owner_decide(const struct owner_facts *f);
  */
 
 /** How long a network must have been absent: its owner may be deleting its jobs itself. */
-#define LEFTOVERS_AFTER (10 * NSEC_PER_SEC)
+#define ORPHANS_AFTER (10 * NSEC_PER_SEC)
 
-struct leftovers {
+struct orphans {
     struct owners *owners;          /* pins */
     char network[NAME_MAX_LEN + 1]; /* the one that is looked at; "": none */
     nsec_t since;                   /* when it was seen to be absent */
@@ -227,8 +228,8 @@ struct leftovers {
     bool is_busy;                   /* a request is on its way to the store */
 };
 
-/** leftovers_init() - nothing is looked at yet. */
-void leftovers_init(struct leftovers *l, struct owners *owners);
+/** orphans_init() - nothing is looked at yet. */
+void orphans_init(struct orphans *l, struct owners *owners);
 
-/** leftovers_tick() - each second. */
-void leftovers_tick(struct leftovers *l, nsec_t now);
+/** orphans_tick() - each second. */
+void orphans_tick(struct orphans *l, nsec_t now);

@@ -12,7 +12,7 @@
 static const struct {
     const char *what;
     struct owner_facts facts;
-    enum owner_wish wish;
+    enum owner_wanted wanted;
 } cases[] = {
     {"the maker begins", {.is_maker = true, .heard_at = 100 * S, .stored_at = 99 * S}, OWNER_TAKE},
     {"the others wait for it", {.heard_at = 95 * S, .stored_at = 99 * S}, OWNER_WAIT},
@@ -39,7 +39,7 @@ static void test_cases(void **state)
         struct owner_facts facts = cases[i].facts;
 
         facts.now = 100 * S;
-        if (owner_decide(&facts) != cases[i].wish)
+        if (owner_decide(&facts) != cases[i].wanted)
             fail_msg("case %zu: %s", i, cases[i].what);
     }
 }

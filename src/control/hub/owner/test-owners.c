@@ -53,13 +53,13 @@ static void put(struct fixture *f, const char *key, const char *value)
     assert_int_equal(store_now_commit(f->s, &op, 1, 0, NULL, NULL, &e), 0);
 }
 
-static void put_beat(struct fixture *f, const char *name, uint64_t boot, uint64_t beat)
+static void put_beat(struct fixture *f, const char *name, uint64_t boot, uint64_t heartbeat)
 {
-    struct beat_record record = {.boot = boot, .beat = beat};
-    char *text = beat_record_encode(&record);
+    struct heartbeat_record record = {.boot = boot, .heartbeat = heartbeat};
+    char *text = heartbeat_record_encode(&record);
     char key[RECORD_KEY_MAX];
 
-    put(f, owner_key(key, OWNER_BEAT_PREFIX, name), text);
+    put(f, owner_key(key, OWNER_HEARTBEAT_PREFIX, name), text);
     free(text);
 }
 
@@ -252,25 +252,25 @@ static void test_beats(void **state)
 {
     struct fixture *f = *state;
     struct owners *o = &f->hubs[0].owners;
-    struct beat_record beat;
+    struct heartbeat_record heartbeat;
 
     f->hubs[1].is_dead = true;
     tick(f);
-    assert_int_equal(beat_record_decode(&beat, get(f, "hub/hub").value, NULL), 0);
-    assert_int_equal(beat.boot, 100);
-    assert_int_equal(beat.beat, 1);
+    assert_int_equal(heartbeat_record_decode(&heartbeat, get(f, "hub/hub").value, NULL), 0);
+    assert_int_equal(heartbeat.boot, 100);
+    assert_int_equal(heartbeat.heartbeat, 1);
     assert_true(o->stored_at == T0);
     now = T0 + 3 * S / 2 - 1;
     tick(f);
-    assert_int_equal(o->beat, 1);
+    assert_int_equal(o->heartbeat, 1);
     now = T0 + 3 * S / 2;
     owners_tick(o, now);
-    assert_int_equal(o->beat, 2);
+    assert_int_equal(o->heartbeat, 2);
     /* The store has not answered: it counts from when the last that was stored was begun. */
     assert_true(o->is_beating);
     assert_true(o->stored_at == T0);
     owners_tick(o, now + 10 * S);
-    assert_int_equal(o->beat, 2);
+    assert_int_equal(o->heartbeat, 2);
     store_wait(f->s);
     assert_true(o->stored_at == T0 + 3 * S / 2);
     assert_false(o->is_beating);

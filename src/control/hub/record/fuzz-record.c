@@ -25,7 +25,7 @@ static void check_value(const char *text)
     struct token_record token;
     struct network_maker maker;
     struct owner_record owner;
-    struct beat_record beat;
+    struct heartbeat_record heartbeat;
     struct err e = ERR_NULL;
     struct token_hash hash;
     struct network network;
@@ -49,7 +49,7 @@ static void check_value(const char *text)
         report_deinit(&report.report);
     if (record_network_decode(&network, &maker, text, &e) == 0)
         network_deinit(&network);
-    (void)beat_record_decode(&beat, text, &e);
+    (void)heartbeat_record_decode(&heartbeat, text, &e);
     (void)owner_record_decode(&owner, text, &e);
     (void)record_ipam_decode(&next, &high, text, &e);
     (void)record_token_decode(&token, text, &e);

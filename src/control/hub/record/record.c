@@ -416,8 +416,8 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
 
 /* Room for the edges in a record, bytes: with all else that a report may hold they stay below what
  * the store takes. */
-#define EDGES_ROOM  (32u << 10)
-#define PROBES_ROOM (6u << 10)
+#define EDGES_SIZE  (32u << 10)
+#define PROBES_SIZE (6u << 10)
 
 /* JSON text that was made by body_format(), back; NULL when @text is. */
 static json_t *reparse(const char *text)
@@ -444,9 +444,9 @@ char *record_report_encode(const struct report_record *r)
                                             (json_int_t)rp->applied, "error", rp->error)
                                       : NULL;
     json_t *edges =
-        rp->has_edges ? edge_parts_encode(&rp->edges, EDGES_ROOM, r->last_seen_at) : NULL;
+        rp->has_edges ? edge_parts_encode(&rp->edges, EDGES_SIZE, r->last_seen_at) : NULL;
     json_t *probes =
-        r->probed.n > 0 ? edge_parts_encode(&r->probed, PROBES_ROOM, r->last_seen_at) : NULL;
+        r->probed.n > 0 ? edge_parts_encode(&r->probed, PROBES_SIZE, r->last_seen_at) : NULL;
 
     return finish(json_pack("{s:I, s:I, s:o*, s:o, s:o*, s:o*, s:o*}", "lastSeen",
                       (json_int_t)r->last_seen_at, "by", (json_int_t)r->by, "reported",
@@ -777,15 +777,15 @@ static char *text_of(json_t *json)
     return text;
 }
 
-char *beat_record_encode(const struct beat_record *b)
+char *heartbeat_record_encode(const struct heartbeat_record *b)
 {
     return text_of(
-        json_pack("{s:I, s:I}", "boot", (json_int_t)b->boot, "beat", (json_int_t)b->beat));
+        json_pack("{s:I, s:I}", "boot", (json_int_t)b->boot, "beat", (json_int_t)b->heartbeat));
 }
 
-int beat_record_decode(struct beat_record *ret, const char *text, struct err *e)
+int heartbeat_record_decode(struct heartbeat_record *ret, const char *text, struct err *e)
 {
-    struct beat_record b = {0};
+    struct heartbeat_record b = {0};
     json_t *json = NULL;
     struct fields f;
     int r = body_parse(&json, text, strlen(text), e);
@@ -794,7 +794,7 @@ int beat_record_decode(struct beat_record *ret, const char *text, struct err *e)
         return r;
     f = fields_make(json, "hub's beat", e);
     fields_u64(&f, "boot", FIELDS_REQUIRED, 1, INT64_MAX, &b.boot);
-    fields_u64(&f, "beat", FIELDS_REQUIRED, 0, INT64_MAX, &b.beat);
+    fields_u64(&f, "beat", FIELDS_REQUIRED, 0, INT64_MAX, &b.heartbeat);
     r = fields_end(&f);
     json_decref(json);
     if (r == 0)

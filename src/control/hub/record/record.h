@@ -326,13 +326,13 @@ int audit_record_decode(struct audit_record *ret, const char *key, const char *t
  * Pure.
  */
 
-#define OWNER_BEAT_PREFIX   "hub/"
-#define OWNER_RECORD_PREFIX "owner/"
+#define OWNER_HEARTBEAT_PREFIX "hub/"
+#define OWNER_RECORD_PREFIX    "owner/"
 
 /** The value of hub/NAME. */
-struct beat_record {
+struct heartbeat_record {
     uint64_t boot; /* of the hub's run, random */
-    uint64_t beat;
+    uint64_t heartbeat;
 };
 
 /** The value of owner/NET. */
@@ -343,14 +343,14 @@ struct owner_record {
     struct x25519_public network; /* its struct network_maker's */
 };
 
-/** owner_key() - OWNER_BEAT_PREFIX or OWNER_RECORD_PREFIX, and a name. Returns @buf. */
+/** owner_key() - OWNER_HEARTBEAT_PREFIX or OWNER_RECORD_PREFIX, and a name. Returns @buf. */
 const char *owner_key(char buf[static RECORD_KEY_MAX], const char *prefix, const char *name);
 
-/** beat_record_encode() - text for free(); NULL: no memory. */
-char *beat_record_encode(const struct beat_record *b);
+/** heartbeat_record_encode() - text for free(); NULL: no memory. */
+char *heartbeat_record_encode(const struct heartbeat_record *b);
 
-/** beat_record_decode() - 0; -EINVAL with words; -ENOMEM. */
-int beat_record_decode(struct beat_record *ret, const char *text, struct err *e);
+/** heartbeat_record_decode() - 0; -EINVAL with words; -ENOMEM. */
+int heartbeat_record_decode(struct heartbeat_record *ret, const char *text, struct err *e);
 
 /** owner_record_encode() - text for free(); NULL: no memory. */
 char *owner_record_encode(const struct owner_record *o);

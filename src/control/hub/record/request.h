@@ -24,7 +24,7 @@ struct err;
 /* ---- where a hub is reached: addresses and names, as its nodes are told them ----------------- */
 
 /*
- * Pure but for looking at the text of an address: no name is looked up here (see publics.h).
+ * Pure but for looking at the text of an address: names are looked up by public_addresses.h.
  */
 
 /** A place: "HOST:PORT". */

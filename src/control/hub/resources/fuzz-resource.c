@@ -31,7 +31,7 @@ static void check(const struct object_kind *kind, const json_t *resource)
         char again[RESOURCE_NAME_MAX + 1];
 
         assert(strcmp(resource_name(again, kind, network, name), text) == 0);
-        json_decref(resource_wish(kind, network, name, &s));
+        json_decref(resource_request(kind, network, name, &s));
     }
     json_decref(resource_apply(kind, text, &none, &s, RESOURCE_YIELD_ALL, &clash));
     n = resource_parts(parts, kind, text, json_object_get(resource, "status"), s.status, &verdict);

@@ -141,11 +141,11 @@ void resource_seen_deinit(struct resource_seen *s)
     *s = (struct resource_seen){0};
 }
 
-static void copy_text(char *to, size_t room, const json_t *text)
+static void copy_text(char *to, size_t space, const json_t *text)
 {
     const char *from = json_string_value(text);
 
-    (void)snprintf(to, room, "%s", from ? from : "");
+    (void)snprintf(to, space, "%s", from ? from : "");
 }
 
 /* Add the fields of @more to those in @to. Both are FieldsV1: objects of objects. */
@@ -280,7 +280,7 @@ enum resource_step resource_decide(
     return is_at(s, w->revision) ? RESOURCE_NOTHING : RESOURCE_APPLY;
 }
 
-json_t *resource_wish(const struct object_kind *kind, const char *network, const char *name,
+json_t *resource_request(const struct object_kind *kind, const char *network, const char *name,
     const struct resource_seen *s)
 {
     json_t *json = json_pack(

@@ -115,7 +115,7 @@ void resource_seen_deinit(struct resource_seen *s);
 enum resource_step {
     RESOURCE_NOTHING,
     RESOURCE_APPLY,      /* resource_apply(): make it show what the hub has */
-    RESOURCE_ASK_PUT,    /* it is a wish: ask the hub for resource_wish() */
+    RESOURCE_ASK_PUT,    /* it is a wish: ask the hub for resource_request() */
     RESOURCE_ASK_REMOVE, /* somebody deletes it: ask the hub to remove the object */
     RESOURCE_DELETE,     /* the hub has removed the object */
     RESOURCE_RELEASE,    /* resource_release(): take the finalizer away */
@@ -128,8 +128,8 @@ enum resource_step {
 enum resource_step resource_decide(
     const struct resource_want *w, const struct resource_seen *s, bool is_kept);
 
-/** resource_wish() - the object to PUT to the hub; a new reference, NULL: no memory. */
-json_t *resource_wish(const struct object_kind *kind, const char *network, const char *name,
+/** resource_request() - the object to PUT to the hub; a new reference, NULL: no memory. */
+json_t *resource_request(const struct object_kind *kind, const char *network, const char *name,
     const struct resource_seen *s);
 
 /** How far fields of others are left out of what is applied. */

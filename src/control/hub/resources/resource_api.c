@@ -87,7 +87,7 @@ bool leader_is_leading(const struct leader *l, nsec_t now)
 
 #define REQUEST_NS (3 * NSEC_PER_SEC) /* how long one request is tried */
 #define PAGE       200                /* resources that are read at once */
-#define PATH_ROOM  1500
+#define PATH_SIZE  1500
 
 /* What the server's sentence about a conflict of field managers begins with. */
 #define CLASH "Apply failed"
@@ -118,10 +118,10 @@ static int ask(struct resource_api *a, const char *method, const char *path, con
 }
 
 /* The path of an item, or of all of its kind (@name is ""). */
-static const char *path_of(const struct resource_api *a, char buf[static PATH_ROOM],
+static const char *path_of(const struct resource_api *a, char buf[static PATH_SIZE],
     const struct object_kind *kind, const char *name, const char *rest)
 {
-    (void)snprintf(buf, PATH_ROOM, "/apis/" KUBE_API "/namespaces/%s/%s%s%s%s",
+    (void)snprintf(buf, PATH_SIZE, "/apis/" KUBE_API "/namespaces/%s/%s%s%s%s",
         a->client.config.namespace, kind->plural, name[0] ? "/" : "", name, rest);
     return buf;
 }
@@ -129,16 +129,16 @@ static const char *path_of(const struct resource_api *a, char buf[static PATH_RO
 /* ---- the Lease ------------------------------------------------------------------------------- */
 
 static const char *lease_path(
-    const struct resource_api *a, char buf[static PATH_ROOM], const char *name)
+    const struct resource_api *a, char buf[static PATH_SIZE], const char *name)
 {
-    (void)snprintf(buf, PATH_ROOM, "/apis/coordination.k8s.io/v1/namespaces/%s/leases%s%s",
+    (void)snprintf(buf, PATH_SIZE, "/apis/coordination.k8s.io/v1/namespaces/%s/leases%s%s",
         a->client.config.namespace, name[0] ? "/" : "", name);
     return buf;
 }
 
 int resource_api_read_lease(struct resource_api *a, json_t **ret, struct err *e)
 {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
 
     return ask(a, "GET", lease_path(a, path, LEADER_LEASE), NULL, NULL, ret, e);
 }
@@ -146,7 +146,7 @@ int resource_api_read_lease(struct resource_api *a, json_t **ret, struct err *e)
 int resource_api_write_lease(
     struct resource_api *a, const json_t *lease, bool is_new, json_t **ret, struct err *e)
 {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
 
     return ask(a, is_new ? "POST" : "PUT", lease_path(a, path, is_new ? "" : LEADER_LEASE), NULL,
         lease, ret, e);
@@ -157,7 +157,7 @@ int resource_api_write_lease(
 int resource_api_list(struct resource_api *a, const struct object_kind *kind, const char *more,
     json_t **ret, struct err *e)
 {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     char query[RESOURCE_API_MORE_MAX + 40];
 
     (void)snprintf(
@@ -177,7 +177,7 @@ bool resource_api_more(const json_t *page, char ret[static RESOURCE_API_MORE_MAX
 int resource_api_watch(struct resource_api *a, const struct object_kind *kind, const char *version,
     remote_http_line_fn fn, void *ctx, struct remote_http_stream **ret, struct err *e)
 {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     char query[256];
 
     (void)snprintf(query, sizeof(query),
@@ -190,7 +190,7 @@ int resource_api_watch(struct resource_api *a, const struct object_kind *kind, c
 int resource_api_apply(struct resource_api *a, const struct object_kind *kind, const char *name,
     const json_t *body, bool by_force, json_t **ret, struct err *e)
 {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
 
     return ask(a, "PATCH",
         path_of(a, path, kind, name,
@@ -209,7 +209,7 @@ int resource_api_apply_status(struct resource_api *a, const struct object_kind *
 {
     char manager[3 * RESOURCE_BY_MAX + 1];
     char rest[sizeof(manager) + 64];
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     size_t n = 0;
 
     /* Names of managers are those of nodes, with a slash. */
@@ -223,7 +223,7 @@ int resource_api_apply_status(struct resource_api *a, const struct object_kind *
 int resource_api_release(struct resource_api *a, const struct object_kind *kind, const char *name,
     const json_t *body, json_t **ret, struct err *e)
 {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
 
     return ask(a, "PATCH", path_of(a, path, kind, name, "?fieldManager=" RESOURCE_MANAGER),
         "application/merge-patch+json", body, ret, e);
@@ -232,7 +232,7 @@ int resource_api_release(struct resource_api *a, const struct object_kind *kind,
 int resource_api_remove(struct resource_api *a, const struct object_kind *kind, const char *name,
     const char *version, json_t **ret, struct err *e)
 {
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     json_t *body = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "DeleteOptions",
         "preconditions", "resourceVersion", version);
     int r = ask(a, "DELETE", path_of(a, path, kind, name, ""), NULL, body, ret, e);
@@ -246,7 +246,7 @@ int resource_api_add_event(
 {
     const char *namespace = a->client.config.namespace;
     char wall[RESOURCE_API_TIME_MAX];
-    char path[PATH_ROOM];
+    char path[PATH_SIZE];
     json_t *body;
     int r;
 

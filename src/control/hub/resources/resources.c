@@ -29,7 +29,7 @@
 #define ME_MAX       96
 
 /** What was told of one object. */
-struct told {
+struct reported {
     struct keyed keyed; /* "PLURAL/NAME" of the resource */
     const struct object_kind *kind;
     const char *name; /* of the resource; in the key */
@@ -57,45 +57,46 @@ struct resources {
     uv_poll_t mail;    /* has come from the writer; is there while the writer is */
     uv_async_t judged; /* answers have come */
     bool has_handles;
-    int term;         /* of the thread's last MAIL_TELL_ALL; 0: tell nothing */
-    bool is_told;     /* everything was told since */
-    bool has_damage;  /* the thread was told to keep all */
-    struct keys told; /* of struct told */
-    unsigned sweep;   /* number of the tick */
-    size_t n_found;   /* objects that this tick has found */
-    unsigned room;    /* objects that this tick may still tell */
-    size_t cursor;    /* in @told: whose status is next */
+    int term;             /* of the thread's last MAIL_TELL_ALL; 0: tell nothing */
+    bool is_reported;     /* everything was told since */
+    bool has_damage;      /* the thread was told to keep all */
+    struct keys reported; /* of struct told */
+    unsigned sweep;       /* number of the tick */
+    size_t n_found;       /* objects that this tick has found */
+    unsigned space;       /* objects that this tick may still tell */
+    size_t cursor;        /* in @told: whose status is next */
     struct list judgements;
 };
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-static void told_free(struct resources *s, struct told *t)
+static void reported_free(struct resources *s, struct reported *t)
 {
-    keys_remove(&s->told, &t->keyed);
+    keys_remove(&s->reported, &t->keyed);
     free(t->keyed.key);
     free(t);
 }
 
-static struct told *told_at(const struct resources *s, size_t i)
+static struct reported *reported_at(const struct resources *s, size_t i)
 {
-    return container_of(s->told.items[i], struct told, keyed);
+    return container_of(s->reported.items[i], struct reported, keyed);
 }
 
-static struct told *told_find(
+static struct reported *reported_find(
     const struct resources *s, const struct object_kind *kind, const char *name)
 {
     char key[RESOURCE_NAME_MAX + 32];
     struct keyed *keyed;
 
     (void)snprintf(key, sizeof(key), "%s/%s", kind->plural, name);
-    keyed = keys_find(&s->told, key);
-    return keyed ? container_of(keyed, struct told, keyed) : NULL;
+    keyed = keys_find(&s->reported, key);
+    return keyed ? container_of(keyed, struct reported, keyed) : NULL;
 }
 
-static struct told *told_new(struct resources *s, const struct object_kind *kind, const char *name)
+static struct reported *reported_new(
+    struct resources *s, const struct object_kind *kind, const char *name)
 {
-    struct told *t = calloc(1, sizeof(*t));
+    struct reported *t = calloc(1, sizeof(*t));
 
     if (!t)
         return NULL;
@@ -104,7 +105,7 @@ static struct told *told_new(struct resources *s, const struct object_kind *kind
         free(t);
         return NULL;
     }
-    if (keys_add(&s->told, &t->keyed) != 0) {
+    if (keys_add(&s->reported, &t->keyed) != 0) {
         free(t->keyed.key);
         free(t);
         return NULL;
@@ -113,16 +114,16 @@ static struct told *told_new(struct resources *s, const struct object_kind *kind
     return t;
 }
 
-static void forget_told(struct resources *s)
+static void forget_reported(struct resources *s)
 {
-    while (s->told.n > 0)
-        told_free(s, told_at(s, s->told.n - 1));
-    s->is_told = false;
+    while (s->reported.n > 0)
+        reported_free(s, reported_at(s, s->reported.n - 1));
+    s->is_reported = false;
     s->has_damage = false;
     s->cursor = 0;
 }
 
-static void tell(struct resources *s, enum mail_what what, const struct told *t, json_t *json)
+static void tell(struct resources *s, enum mail_what what, const struct reported *t, json_t *json)
 {
     struct mail *m = mail_new(what, t->kind, t->name);
 
@@ -153,29 +154,29 @@ static void find(struct resources *s, const struct model_network *net,
 {
     const char *network = net->pub.spec.meta.name;
     char name[RESOURCE_NAME_MAX + 1];
-    struct told *t;
+    struct reported *t;
     bool is_new;
     json_t *json;
 
     s->n_found++;
-    t = told_find(s, kind, resource_name(name, kind, network, meta->name));
+    t = reported_find(s, kind, resource_name(name, kind, network, meta->name));
     is_new = !t;
     if (t)
         t->sweep = s->sweep;
     if (t && t->revision == meta->resource_version)
         return;
-    if (s->room == 0)
+    if (s->space == 0)
         return;
     json = object_json(net, kind, meta->name, pair);
     if (json && is_new)
-        t = told_new(s, kind, name);
+        t = reported_new(s, kind, name);
     if (!json || !t) {
         json_decref(json);
         return;
     }
     t->sweep = s->sweep;
     t->revision = meta->resource_version;
-    s->room--;
+    s->space--;
     tell(s, MAIL_OBJECT, t, json);
 }
 
@@ -237,15 +238,15 @@ static void find_gone(struct resources *s)
 {
     size_t i = 0;
 
-    while (s->told.n > s->n_found && i < s->told.n) {
-        struct told *t = told_at(s, i);
+    while (s->reported.n > s->n_found && i < s->reported.n) {
+        struct reported *t = reported_at(s, i);
 
         if (t->sweep == s->sweep) {
             i++;
             continue;
         }
         tell(s, MAIL_OBJECT, t, NULL);
-        told_free(s, t);
+        reported_free(s, t);
     }
 }
 
@@ -259,7 +260,7 @@ static void sweep(struct resources *s)
     }
     s->sweep++;
     s->n_found = 0;
-    s->room = OBJECTS_MAX;
+    s->space = OBJECTS_MAX;
     for (size_t i = 0; i < m->networks.n; i++) {
         const struct model_network *net = model_network_at(m, i);
 
@@ -269,15 +270,15 @@ static void sweep(struct resources *s)
         find_edges(s, net);
     }
     find_gone(s);
-    if (!s->is_told && s->room > 0) {
+    if (!s->is_reported && s->space > 0) {
         tell_number(s, MAIL_ALL, s->term);
-        s->is_told = true;
+        s->is_reported = true;
     }
 }
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
-static void look_at_status(struct resources *s, struct told *t, nsec_t now)
+static void look_at_status(struct resources *s, struct reported *t, nsec_t now)
 {
     char hash[RESOURCE_HASH_MAX];
     json_t *status;
@@ -299,12 +300,12 @@ static void look_at_status(struct resources *s, struct told *t, nsec_t now)
 
 static void look_at_statuses(struct resources *s, nsec_t now)
 {
-    size_t n = s->told.n < STATUS_LOOKS ? s->told.n : STATUS_LOOKS;
+    size_t n = s->reported.n < STATUS_LOOKS ? s->reported.n : STATUS_LOOKS;
 
     for (; n > 0; n--) {
-        if (s->cursor >= s->told.n)
+        if (s->cursor >= s->reported.n)
             s->cursor = 0;
-        look_at_status(s, told_at(s, s->cursor++), now);
+        look_at_status(s, reported_at(s, s->cursor++), now);
     }
 }
 
@@ -368,7 +369,7 @@ static void ask_handlers(struct resources *s, const struct request *rq, struct r
     access_end(s->h, rq, NULL, rs);
 }
 
-static void judge(struct resources *s, const struct mail *m)
+static void assess(struct resources *s, const struct mail *m)
 {
     struct judgement *j = calloc(1, sizeof(*j));
     struct request rq = {.access = API_ACCESS_ADMIN,
@@ -408,7 +409,7 @@ static void judge(struct resources *s, const struct mail *m)
 
 static void tell_again(struct resources *s, const struct mail *m)
 {
-    struct told *t = told_find(s, m->kind, m->name);
+    struct reported *t = reported_find(s, m->kind, m->name);
 
     if (!t)
         return;
@@ -437,7 +438,7 @@ static void on_mail(uv_poll_t *mail, int status, int events)
         switch (m->what) {
         case MAIL_TELL_ALL:
         case MAIL_QUIET:
-            forget_told(s);
+            forget_reported(s);
             s->term = m->what == MAIL_QUIET ? 0 : m->status;
             break;
         case MAIL_TELL:
@@ -445,7 +446,7 @@ static void on_mail(uv_poll_t *mail, int status, int events)
             break;
         case MAIL_PUT:
         case MAIL_REMOVE:
-            judge(s, m);
+            assess(s, m);
             break;
         case MAIL_OBJECT:
         case MAIL_STATUS:
@@ -518,8 +519,8 @@ struct resources *resources_free(struct resources *s)
     if (!s)
         return NULL;
     s->h->resources = NULL;
-    forget_told(s);
-    keys_deinit(&s->told);
+    forget_reported(s);
+    keys_deinit(&s->reported);
     free(s);
     return NULL;
 }

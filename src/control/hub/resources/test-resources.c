@@ -189,16 +189,16 @@ static void test_a_wish_names_its_revision(void **state)
 {
     json_t *there = resource("off", "9", "0123456789abcdef", "42");
     struct resource_seen s = {.is_there = false};
-    json_t *wish;
+    json_t *wanted;
 
     assert_int_equal(resource_seen_set(&s, &mesh_edge_kind, there), 0);
-    wish = resource_wish(&mesh_edge_kind, "default", "a--b", &s);
+    wanted = resource_request(&mesh_edge_kind, "default", "a--b", &s);
     assert_int_equal(
-        json_integer_value(json_object_get(json_object_get(wish, "metadata"), "resourceVersion")),
+        json_integer_value(json_object_get(json_object_get(wanted, "metadata"), "resourceVersion")),
         42);
     assert_string_equal(
-        json_string_value(json_object_get(json_object_get(wish, "spec"), "path")), "off");
-    json_decref(wish);
+        json_string_value(json_object_get(json_object_get(wanted, "spec"), "path")), "off");
+    json_decref(wanted);
     resource_seen_deinit(&s);
     json_decref(there);
 }
@@ -290,7 +290,7 @@ static void test_parts(void **state)
     static const char *const managers[] = {"agent/a", "probe/b", RESOURCE_MANAGER_STATUS};
     struct resource_verdict v = {.now = "2026-01-01T00:00:00Z"};
     struct resource_part parts[RESOURCE_PARTS_MAX];
-    struct resource_part later[RESOURCE_PARTS_MAX];
+    struct resource_part reply[RESOURCE_PARTS_MAX];
     json_t *status = parse("{\"agent/a\":{\"path\":\"direct\",\"handshakeAgeSeconds\":3},"
                            "\"probe/b\":{\"tunnel\":\"yes\"},\"hub\":{\"state\":\"idle\"}}");
     size_t n = resource_parts(parts, &mesh_edge_kind, EDGE, status, NULL, &v);
@@ -304,15 +304,15 @@ static void test_parts(void **state)
     /* An older handshake is not worth a write, another path is. */
     (void)json_object_set_new(
         json_object_get(status, "agent/a"), "handshakeAgeSeconds", json_integer(90));
-    (void)resource_parts(later, &mesh_edge_kind, EDGE, status, NULL, &v);
-    assert_string_equal(later[0].hash, parts[0].hash);
+    (void)resource_parts(reply, &mesh_edge_kind, EDGE, status, NULL, &v);
+    assert_string_equal(reply[0].hash, parts[0].hash);
     for (size_t i = 0; i < n; i++)
-        resource_part_deinit(&later[i]);
+        resource_part_deinit(&reply[i]);
     (void)json_object_set_new(json_object_get(status, "agent/a"), "path", json_string("relay"));
-    (void)resource_parts(later, &mesh_edge_kind, EDGE, status, NULL, &v);
-    assert_string_not_equal(later[0].hash, parts[0].hash);
+    (void)resource_parts(reply, &mesh_edge_kind, EDGE, status, NULL, &v);
+    assert_string_not_equal(reply[0].hash, parts[0].hash);
     for (size_t i = 0; i < n; i++) {
-        resource_part_deinit(&later[i]);
+        resource_part_deinit(&reply[i]);
         resource_part_deinit(&parts[i]);
     }
     json_decref(status);
@@ -323,7 +323,7 @@ static void test_parts(void **state)
 static void begin(struct projection *p)
 {
     projection_init(p);
-    p->is_told = true;
+    p->is_reported = true;
     for (unsigned i = 0; object_kinds[i]; i++) {
         projection_list_begin(p, object_kinds[i]);
         projection_list_end(p, object_kinds[i]);
@@ -362,7 +362,7 @@ static void test_nothing_before_both_sides_are_known(void **state)
     projection_init(&p);
     show(&p, "auto", "1", NULL, NULL);
     assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
-    p.is_told = true;
+    p.is_reported = true;
     assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
     for (unsigned i = 0; object_kinds[i]; i++)
         p.has_list[i] = true;

@@ -429,13 +429,13 @@ static void ask_hub(struct writer *w, struct projection_item *item, bool is_remo
     }
     /* Kubernetes does not tell who has deleted something. */
     if (!is_remove) {
-        json_t *wish = resource_wish(item->kind, network, name, &item->seen);
+        json_t *wanted = resource_request(item->kind, network, name, &item->seen);
 
         memcpy(m->by, item->seen.by, sizeof(m->by));
-        m->json = json_deep_copy(wish);
-        json_decref(wish);
+        m->json = json_deep_copy(wanted);
+        json_decref(wanted);
     }
-    atomic_fetch_add(&w->config.counts->n_wishes, 1);
+    atomic_fetch_add(&w->config.counts->n_requests, 1);
     projection_asked(&w->projection, item);
     tell_loop(w, m);
 }
@@ -491,7 +491,7 @@ static void take_mail(struct writer *w)
             break;
         case MAIL_ALL:
             /* Not what was on its way from a former term. */
-            w->projection.is_told |= m->status == (int)w->n_terms;
+            w->projection.is_reported |= m->status == (int)w->n_terms;
             break;
         case MAIL_KEEP:
             projection_keep_all(&w->projection, m->status != 0);

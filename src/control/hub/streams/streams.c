@@ -290,7 +290,7 @@ static void on_gone(struct upgrade *u)
 }
 
 /* End the node's oldest streams until there is room for a new one. */
-static void make_room(struct model_node *node)
+static void make_space(struct model_node *node)
 {
     struct stream_end *e;
     struct stream_end *tmp;
@@ -323,7 +323,7 @@ void streams_open(
     struct err err = ERR_NULL;
     char text[ENDPOINT_TEXT_MAX];
 
-    make_room(node);
+    make_space(node);
     if (s->n >= STREAMS_MAX) {
         response_refuse(rs, 503, "%u streams are open, and no more are taken", s->n);
         return;

@@ -117,7 +117,7 @@ static void test_budgets(void **state)
 }
 
 /* Does b's snapshot hold that text? */
-static bool is_told(const char *rate)
+static bool is_reported(const char *rate)
 {
     char *text = view_snapshot_text(tellers_node("b"));
     bool is_there;
@@ -154,10 +154,10 @@ static void test_prices_of_the_network(void **state)
         json_string_value(json_object_get(json_object_get(answer, "prices"), "currency")), "EUR");
     json_decref(answer);
     /* All of its nodes see it. */
-    assert_true(is_told("\"currency\":\"EUR\""));
+    assert_true(is_reported("\"currency\":\"EUR\""));
     set_network("prices", NULL, 200);
     expect_events(TELLERS_DAY, "BudgetSpent(llama) BudgetAgain(llama) ");
-    assert_false(is_told("EUR"));
+    assert_false(is_reported("EUR"));
     set_network("prices", "{\"islands\":[]}", 400);
 }
 

@@ -360,7 +360,7 @@ static int write_some(
             .key = entry->keyed.key,
             .value = values[w->n],
             .expect = STORE_EXPECT_ANY,
-            .is_untold = true};
+            .is_unwatched = true};
         w->entries[w->n++] = entry;
     }
     if (r != 0)

@@ -144,16 +144,17 @@ static void find_word(const struct settling *s, struct direction *d)
             bsearch(names[k], s->nodes, s->n_nodes, sizeof(*node), compare_nodes);
 
         if (node)
-            voices[k] = TRAFFIC_VOICE_TOLD;
+            voices[k] = TRAFFIC_VOICE_REPORTED;
         else if (names[k][0])
             voices[k] = s->facts->voice(s->facts->ctx, names[k]);
         d->others[k] = node ? node->others[k] : 0;
     }
-    silent = voices[END_SENDER] == TRAFFIC_VOICE_TOLD ? voices[END_RECEIVER] : voices[END_SENDER];
+    silent =
+        voices[END_SENDER] == TRAFFIC_VOICE_REPORTED ? voices[END_RECEIVER] : voices[END_SENDER];
     d->is_mute = silent == TRAFFIC_VOICE_MUTE;
-    d->word = silent == TRAFFIC_VOICE_TOLD    ? TRAFFIC_WORD_BOTH
-              : silent == TRAFFIC_VOICE_AGENT ? TRAFFIC_WORD_WAITING
-                                              : TRAFFIC_WORD_ONE;
+    d->word = silent == TRAFFIC_VOICE_REPORTED ? TRAFFIC_WORD_BOTH
+              : silent == TRAFFIC_VOICE_AGENT  ? TRAFFIC_WORD_WAITING
+                                               : TRAFFIC_WORD_ONE;
 }
 
 /* ---- what counts ---------------------------------------------------------------------------- */

@@ -57,10 +57,10 @@ struct traffic_node {
 
 /** Whether a node has told anything of a day, or might. */
 enum traffic_voice {
-    TRAFFIC_VOICE_TOLD,  /* it has */
-    TRAFFIC_VOICE_AGENT, /* it has an agent, which will */
-    TRAFFIC_VOICE_GONE,  /* it is no member any more */
-    TRAFFIC_VOICE_MUTE,  /* a hub or a stock WireGuard, which never do, and are in no job */
+    TRAFFIC_VOICE_REPORTED, /* it has */
+    TRAFFIC_VOICE_AGENT,    /* it has an agent, which will */
+    TRAFFIC_VOICE_GONE,     /* it is no member any more */
+    TRAFFIC_VOICE_MUTE,     /* a hub or a stock WireGuard, which never do, and are in no job */
 };
 
 /** Who bears a row out. */

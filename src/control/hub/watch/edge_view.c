@@ -158,13 +158,13 @@ static const struct mesh_edge *spec_of(const struct edge_pair *pair)
     return edge ? &edge->spec : NULL;
 }
 
-static enum edge_state judge(
+static enum edge_state assess(
     const struct edge_pair *pair, int64_t wall_s, char why[static EDGE_WHY_MAX])
 {
     struct edge_end_facts ends[2] = {facts_of(pair->nodes[0], pair->nodes[1], wall_s),
         facts_of(pair->nodes[1], pair->nodes[0], wall_s)};
 
-    return edge_judge(
+    return edge_assess(
         spec_of(pair), pair->nodes[0]->net->pub.spec.topology == TOPOLOGY_HUB, ends, why);
 }
 
@@ -206,7 +206,7 @@ json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
     for (unsigned i = 0; i < 2; i++)
         for (unsigned o = 0; o < EDGE_OWNER_N; o++)
             add_part(status, pair->nodes[i], pair->nodes[1 - i], (enum edge_owner)o, wall_s);
-    state = judge(pair, wall_s, why);
+    state = assess(pair, wall_s, why);
     (void)json_object_set_new(
         status, "hub", json_pack("{s:s, s:s}", "state", edge_state_name(state), "why", why));
     return status;
@@ -261,7 +261,7 @@ json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
     for (unsigned round = 0; rows && round < 2; round++)
         for (size_t i = 0; i < pairs.n; i++) {
             char why[EDGE_WHY_MAX];
-            enum edge_state state = judge(&pairs.items[i], wall_s, why);
+            enum edge_state state = assess(&pairs.items[i], wall_s, why);
 
             counts[state] += round == 0;
             if (edge_state_is_trouble(state) == (round == 0) &&

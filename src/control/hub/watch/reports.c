@@ -167,7 +167,7 @@ static void tell_probed(struct reports *s, const struct model_node *node, const 
 }
 
 /* Do the two parts differ in more than the time of their handshake? */
-static bool is_news(const struct edge_said *a, const struct edge_said *b)
+static bool is_different(const struct edge_said *a, const struct edge_said *b)
 {
     return a->path != b->path || a->is_alarm != b->is_alarm || a->fell_at != b->fell_at ||
            !is_same_text(a->error, b->error) || !endpoint_equal(&a->endpoint, &b->endpoint) ||
@@ -202,7 +202,7 @@ static bool take_part(struct reports *s, struct model_node *node, struct edge_pa
 
         note_fall(said, &part->said, at);
         tell_said(s, node, part->peer, said, &part->said, at);
-        is_other |= is_news(said, &part->said);
+        is_other |= is_different(said, &part->said);
     } else {
         const struct edge_probed *probed = before ? &before->probed : &nothing_probed;
 
@@ -320,7 +320,7 @@ enum reports_result reports_take(
     struct report *held = &node->heard.report;
     bool is_new = report->has_node && is_seen_otherwise(held, report);
     bool is_other = is_new || (report->has_node && is_other_node(held, report));
-    enum reports_result result = is_new ? REPORTS_NEWS : REPORTS_TAKEN;
+    enum reports_result result = is_new ? REPORTS_UPDATES : REPORTS_TAKEN;
     struct edge_sequence *said = &node->said[report->edges.owner];
 
     if (report->edges.owner == EDGE_OWNER_AGENT) {
@@ -338,7 +338,7 @@ enum reports_result reports_take(
     if (report->has_applied)
         is_other |= take_applied(s, node, report, wall_s);
     if (report->run != 0 &&
-        edge_sequence_judge(said, report->run, report->number, report->begins) == EDGE_TURN_AGAIN)
+        edge_sequence_assess(said, report->run, report->number, report->begins) == EDGE_TURN_AGAIN)
         result = REPORTS_AGAIN;
     else if (report->has_edges)
         is_other |= take_edges(s, node, report, wall_s);
@@ -400,9 +400,9 @@ static void follow_clock(struct reports *s, nsec_t now, int64_t wall_s)
         for (size_t k = 0; k < net->nodes.n; k++) {
             struct model_node *node = model_node_at(net, k);
             /* It came when the clock was set already. */
-            bool is_later = node->reported_at >= wall_s - passed - 1 && node->reported_at <= wall_s;
+            bool is_newer = node->reported_at >= wall_s - passed - 1 && node->reported_at <= wall_s;
 
-            if (!is_later && node->heard_here_at != 0 && node->heard_here_at == node->reported_at) {
+            if (!is_newer && node->heard_here_at != 0 && node->heard_here_at == node->reported_at) {
                 node->reported_at += step;
                 node->heard_here_at += step;
             }

@@ -72,8 +72,8 @@ bool reports_owns(const struct model_node *node, const struct report *report, st
 /** What became of a report. */
 enum reports_result {
     REPORTS_TAKEN,
-    REPORTS_NEWS,  /* taken, and it changes what other nodes see of the node */
-    REPORTS_AGAIN, /* its parts of edges were not taken: the writer has to begin anew */
+    REPORTS_UPDATES, /* taken, and it changes what other nodes see of the node */
+    REPORTS_AGAIN,   /* its parts of edges were not taken: the writer has to begin anew */
 };
 
 /**

@@ -24,7 +24,7 @@ void runs_begin(struct runs *r, struct store *store, const char *name, uint64_t 
     struct err e = ERR_NULL;
     char key[RECORD_KEY_MAX];
     struct store_op op = {
-        .kind = STORE_OP_PUT, .key = key, .expect = STORE_EXPECT_ANY, .is_untold = true};
+        .kind = STORE_OP_PUT, .key = key, .expect = STORE_EXPECT_ANY, .is_unwatched = true};
     char *value;
 
     runs_deinit(r);

@@ -59,7 +59,7 @@ static size_t size_of(const struct etcd2_event *ev)
 }
 
 /*
- * An event for a change; etcd2_events_has_room() was true
+ * An event for a change; etcd2_events_has_space() was true
  * @node:	as it is now
  * @prev:	as it was; NULL: nothing was there
  *
@@ -151,7 +151,7 @@ static void remember(struct etcd2_events *evs, struct etcd2_event *ev)
  * Drops the oldest events of the history if that makes room. A byte of a value is at most six of
  * JSON. Besides values an event has its path twice, and less than one KiB.
  */
-static bool etcd2_events_has_room(struct etcd2_events *evs, const char *path, size_t values_len)
+static bool etcd2_events_has_space(struct etcd2_events *evs, const char *path, size_t values_len)
 {
     size_t most = 6 * values_len + 13 * strlen(path) + 1024;
 
@@ -338,11 +338,12 @@ static int make_parents(
 
 /* Is there room for the event of a change? @n: the node as it is now; NULL: there is none. @len: of
  * its new value. */
-static bool has_room(struct etcd2_tree *t, const char *path, const struct etcd2_node *n, size_t len)
+static bool has_space(
+    struct etcd2_tree *t, const char *path, const struct etcd2_node *n, size_t len)
 {
     size_t had = n ? etcd2_node_value(n).len : 0;
 
-    return etcd2_events_has_room(&t->events, path, len + had);
+    return etcd2_events_has_space(&t->events, path, len + had);
 }
 
 /* A change has been made: saves the node as it is now, and makes an event at the next index. @prev:
@@ -431,7 +432,7 @@ static int place(struct etcd2_tree *t, enum etcd2_action action, const char *pat
     struct etcd2_node *n = old;
     int r = 0;
 
-    if (!has_room(t, path, old, kept.len) || !etcd2_value_new(&t->nodes, kept, &copy))
+    if (!has_space(t, path, old, kept.len) || !etcd2_value_new(&t->nodes, kept, &copy))
         return refuse_full(why);
     if (!old)
         r = add(t, path, change->is_dir, &n, why);
@@ -513,7 +514,7 @@ static int change_node(struct etcd2_tree *t, enum etcd2_action action, struct et
     struct etcd2_shown prev;
     int r;
 
-    if (!has_room(t, n->keyed.key, n, is_written ? value.len : etcd2_node_value(n).len) ||
+    if (!has_space(t, n->keyed.key, n, is_written ? value.len : etcd2_node_value(n).len) ||
         (is_written && !etcd2_value_new(&t->nodes, value, &copy)))
         return refuse_full(why);
     prev = etcd2_node_show(n, when);
@@ -629,7 +630,7 @@ static int remove_node(struct etcd2_tree *t, enum etcd2_action action, struct et
     gone.modified = t->index + 1;
     /* A node can be removed even when the job is full. Then the event does not show its former
      * value. */
-    if (!has_room(t, n->keyed.key, n, 0))
+    if (!has_space(t, n->keyed.key, n, 0))
         prev.has_nothing = true;
     ev = etcd2_event_new(&t->events, action, t->index + 1, &gone, &prev);
     etcd2_shown_deinit(&prev);

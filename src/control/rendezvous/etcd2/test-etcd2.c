@@ -122,7 +122,7 @@ static void test_restart(void **state)
 {
     struct fixture *f = *state;
     struct rdzv_saver saver = {.ctx = f, .put = put, .drop = drop};
-    struct etcd2_when later = {.now = 5 * SECOND, .wall = 1800000000 * SECOND};
+    struct etcd2_when next = {.now = 5 * SECOND, .wall = 1800000000 * SECOND};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 8};
     struct err e = ERR_NULL;
     struct etcd2_tree again;
@@ -131,21 +131,21 @@ static void test_restart(void **state)
 
     assert_int_equal(set(f, "/a/b", "value", 7), 0);
     assert_int_equal(etcd2_tree_init(&again, &saver, &quota), 0);
-    assert_int_equal(etcd2_tree_load(&again, f->saved, f->saved_len, later, &e), 0);
-    assert_int_equal(etcd2_tree_due(&again), later.now + ETCD2_RELOAD_GRACE + 7 * SECOND);
-    assert_int_equal(etcd2_tree_get(&again, "/a/b", false, later, &text, &text_len, &f->why), 0);
+    assert_int_equal(etcd2_tree_load(&again, f->saved, f->saved_len, next, &e), 0);
+    assert_int_equal(etcd2_tree_due(&again), next.now + ETCD2_RELOAD_GRACE + 7 * SECOND);
+    assert_int_equal(etcd2_tree_get(&again, "/a/b", false, next, &text, &text_len, &f->why), 0);
     free(text);
     for (size_t len = 0; len < 20; len++)
-        assert_int_equal(etcd2_tree_load(&again, f->saved, len, later, &e), -EINVAL);
+        assert_int_equal(etcd2_tree_load(&again, f->saved, len, next, &e), -EINVAL);
     etcd2_tree_deinit(&again);
 }
 
-static struct etcd2_event *told; /* by the last watcher that was */
+static struct etcd2_event *reported; /* by the last watcher that was */
 
 static void on_fire(struct etcd2_watcher *w, struct etcd2_event *ev)
 {
-    assert_null(told);
-    told = etcd2_event_ref(ev);
+    assert_null(reported);
+    reported = etcd2_event_ref(ev);
 }
 
 static void test_waiting(void **state)
@@ -158,14 +158,14 @@ static void test_waiting(void **state)
     assert_null(ev);
     assert_int_equal(set(f, "/ab", "1", 0), 0);
     assert_int_equal(set(f, "/a/_hidden", "1", 0), 0);
-    assert_null(told);
+    assert_null(reported);
     assert_int_equal(set(f, "/a/b", "1", 0), 0);
-    assert_non_null(told);
-    assert_int_equal(told->index, 3);
-    told = etcd2_event_unref(told);
+    assert_non_null(reported);
+    assert_int_equal(reported->index, 3);
+    reported = etcd2_event_unref(reported);
     /* Told once: it waits no more. */
     assert_int_equal(set(f, "/a/b", "2", 0), 0);
-    assert_null(told);
+    assert_null(reported);
     assert_int_equal(etcd2_tree_watch(&f->tree, &w, 4, &ev, &f->why), 0);
     assert_int_equal(ev->index, 4);
     etcd2_event_unref(ev);

@@ -21,8 +21,8 @@
 /* Note that the hub has to be told the job's facts. */
 static void rdzv_job_changed(struct rdzv_job *job)
 {
-    job->has_news = true;
-    job->jobs->has_news = true;
+    job->has_updates = true;
+    job->jobs->has_updates = true;
 }
 
 static void on_put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
@@ -219,8 +219,8 @@ void rdzv_job_note_expiry(struct rdzv_job *job)
 
 bool rdzv_job_has_facts(const struct rdzv_job *job)
 {
-    return job->has_news || job->heard_at != job->told_heard_at ||
-           job->quota.n_refused != job->told_refused;
+    return job->has_updates || job->heard_at != job->reported_heard_at ||
+           job->quota.n_refused != job->reported_refused;
 }
 
 void rdzv_job_tell_facts(struct rdzv_job *job, const struct rdzv_presence *who, nsec_t now)
@@ -236,9 +236,9 @@ void rdzv_job_tell_facts(struct rdzv_job *job, const struct rdzv_presence *who, 
         .n_bytes = job->quota.bytes - job->when_empty.bytes,
         .n_refused = job->quota.n_refused};
 
-    job->has_news = false;
-    job->told_heard_at = job->heard_at;
-    job->told_refused = job->quota.n_refused;
+    job->has_updates = false;
+    job->reported_heard_at = job->heard_at;
+    job->reported_refused = job->quota.n_refused;
     if (job->quota.last_refusal) {
         m.data = (const uint8_t *)job->quota.last_refusal;
         m.len = strlen(job->quota.last_refusal);

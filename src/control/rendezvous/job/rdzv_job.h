@@ -40,7 +40,7 @@ struct rdzv_jobs {
 
     /* What the owner of the loop does at the end of the turn. */
     bool has_unsaved;  /* some job's TCPStore has changes that rdzv_jobs_flush() saves */
-    bool has_news;     /* some job has facts that the hub does not know */
+    bool has_updates;  /* some job has facts that the hub does not know */
     nsec_t expires_at; /* the earliest end of a node, of the trees that have changed; else
                           NSEC_NEVER */
 };
@@ -60,11 +60,11 @@ struct rdzv_job {
     struct etcd2_tree etcd2;         /* its etcd */
     bool is_unsaved;                 /* its TCPStore has changes to save */
     bool is_clearing;                /* drops are not told: the hub drops all blobs by itself */
-    bool has_news;                   /* the hub does not know its facts yet */
+    bool has_updates;                /* the hub does not know its facts yet */
     struct list conns;               /* of struct rdzv_conn; only rdzv_job.c changes it */
     nsec_t heard_at;                 /* when a client sent something last */
-    nsec_t told_heard_at;            /* the same, as the hub knows it */
-    uint64_t told_refused;           /* refusals of the quota, as the hub knows them */
+    nsec_t reported_heard_at;        /* the same, as the hub knows it */
+    uint64_t reported_refused;       /* refusals of the quota, as the hub knows them */
 };
 
 /** Who is connected to a job. */

@@ -136,7 +136,7 @@ static void handle(struct rdzv_link *l)
             break;
         }
         off += used;
-        l->told(l->ctx, &m, fd);
+        l->reported(l->ctx, &m, fd);
     }
     memmove(l->in, l->in + off, l->in_len - off);
     l->in_len -= off;

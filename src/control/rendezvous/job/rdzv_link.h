@@ -33,7 +33,7 @@ struct rdzv_link {
     bool failed; /* the hub is gone, or what it sent is no message: end the process */
     void *ctx;   /* pinned: handed to @told */
     /* Called for each message. @fd: the socket of RDZV_WIRE_LISTENER, given; else -1. */
-    void (*told)(void *ctx, const struct rdzv_wire *m, int fd);
+    void (*reported)(void *ctx, const struct rdzv_wire *m, int fd);
 };
 
 /** rdzv_link_init() - @fd: the socket. 0 or -ENOMEM. */

@@ -31,7 +31,7 @@ struct pipe {
     int hub; /* owns */
 };
 
-static void on_told(void *ctx, const struct rdzv_wire *m, int fd)
+static void on_reported(void *ctx, const struct rdzv_wire *m, int fd)
 {
     struct heard *h = ctx;
 
@@ -48,7 +48,7 @@ static int set_up(void **state)
     assert_non_null(p);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
     assert_int_equal(rdzv_link_init(&p->link, fds[0]), 0);
-    p->link.told = on_told;
+    p->link.reported = on_reported;
     p->link.ctx = &p->heard;
     rdzv_save_init(&p->save, &p->link);
     p->hub = fds[1];
@@ -73,14 +73,14 @@ static void hub_send(struct pipe *p, const void *bytes, size_t len, int fd)
 {
     union {
         struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.room = ""};
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {.space = ""};
     struct iovec iov = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
     struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
 
     if (fd >= 0) {
-        h.msg_control = control.room;
-        h.msg_controllen = sizeof(control.room);
+        h.msg_control = control.space;
+        h.msg_controllen = sizeof(control.space);
         control.header = (struct cmsghdr){
             .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
         memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));

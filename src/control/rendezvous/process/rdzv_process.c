@@ -409,16 +409,16 @@ static void on_facts(uv_timer_t *timer)
     nsec_t now = clock_now();
     struct rdzv_job *job;
 
-    p->jobs.has_news = false;
+    p->jobs.has_updates = false;
     list_foreach(job, &p->jobs.all, link) {
-        if (job->has_news)
+        if (job->has_updates)
             tell_facts(job, now);
     }
 }
 
 static void arm_facts(struct process *p)
 {
-    if (p->jobs.has_news && !uv_is_active((uv_handle_t *)&p->facts))
+    if (p->jobs.has_updates && !uv_is_active((uv_handle_t *)&p->facts))
         (void)uv_timer_start(&p->facts, on_facts, FACTS_MS, 0);
 }
 
@@ -480,7 +480,7 @@ static void on_job(struct process *p, struct rdzv_job *job, const struct rdzv_wi
     }
 }
 
-static void on_told(void *ctx, const struct rdzv_wire *m, int fd)
+static void on_reported(void *ctx, const struct rdzv_wire *m, int fd)
 {
     struct process *p = ctx;
     struct rdzv_job *job;
@@ -592,7 +592,7 @@ static int start_parts(struct process *p, struct err *e)
     uint64_t seed = rng_u64(&rng);
 
     p->link.ctx = p;
-    p->link.told = on_told;
+    p->link.reported = on_reported;
     rdzv_save_init(&p->save, &p->link);
     rdzv_jobs_init(&p->jobs, &p->save, seed);
     rdzv_members_init(&p->members, seed);

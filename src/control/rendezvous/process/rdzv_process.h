@@ -92,7 +92,7 @@ void etcd2_http_tick(struct etcd2_http *h, nsec_t now);
 
 /** All connections of a process that speak TCPStore. */
 struct tcpstore_conns {
-    uv_timer_t later;    /* the next turn of the loop is for @turns */
+    uv_timer_t next;     /* the next turn of the loop is for @turns */
     struct list turns;   /* of struct tcpstore_conn that have used up their share of this turn */
     uint64_t n_requests; /* since the start */
     uint8_t read_buf[TCPSTORE_CONNS_READ_MAX]; /* what has come in, until it is decoded */

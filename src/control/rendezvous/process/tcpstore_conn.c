@@ -75,7 +75,7 @@ static bool send_some(struct tcpstore_conn *tc)
 /* Gives a client with more requests another turn, unless it has too many unread answers. */
 static void schedule(struct tcpstore_conn *tc)
 {
-    uv_timer_t *timer = &tc->all->later;
+    uv_timer_t *timer = &tc->all->next;
 
     if (!tc->has_more || tc->client.out.len >= OUT_PAUSE || !list_is_empty(&tc->turn))
         return;
@@ -190,7 +190,7 @@ static bool handle(struct tcpstore_conn *tc, const uint8_t *p, size_t len, size_
 }
 
 /* Makes room for @len bytes of requests, which count in the job's quota. False: there is none. */
-static bool make_room(struct tcpstore_conn *tc, size_t len)
+static bool make_space(struct tcpstore_conn *tc, size_t len)
 {
     size_t cap = 2 * tc->in_cap > len ? 2 * tc->in_cap : len;
     size_t most = tc->in_need > len ? tc->in_need : len;
@@ -213,9 +213,9 @@ static bool make_room(struct tcpstore_conn *tc, size_t len)
     return true;
 }
 
-static bool make_room_or_complain(struct tcpstore_conn *tc, size_t len)
+static bool make_space_or_complain(struct tcpstore_conn *tc, size_t len)
 {
-    if (make_room(tc, len))
+    if (make_space(tc, len))
         return true;
     rdzv_quota_refuse(&tc->c->job->quota, "the job or its network is full");
     rdzv_conn_complain(tc->c, words_of(TCPSTORE_SERVER_E_FULL));
@@ -254,7 +254,7 @@ static bool keep(struct tcpstore_conn *tc, const uint8_t *p, size_t len)
         forget_input(tc);
         return true;
     }
-    if (!is_in && !make_room_or_complain(tc, len))
+    if (!is_in && !make_space_or_complain(tc, len))
         return false;
     memmove(tc->in, p, len);
     tc->in_len = len;
@@ -283,7 +283,7 @@ static bool take_in(struct tcpstore_conn *tc, size_t n)
 
     if (tc->in_len == 0)
         return work(tc, p, n);
-    if (!make_room_or_complain(tc, tc->in_len + n))
+    if (!make_space_or_complain(tc, tc->in_len + n))
         return false;
     memcpy(tc->in + tc->in_len, p, n);
     tc->in_len += n;
@@ -319,7 +319,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 /* Gives a turn to each client that waits for one now. */
 static void on_turn(uv_timer_t *timer)
 {
-    struct tcpstore_conns *all = container_of(timer, struct tcpstore_conns, later);
+    struct tcpstore_conns *all = container_of(timer, struct tcpstore_conns, next);
     struct tcpstore_conn *tc;
     struct list now;
 
@@ -337,19 +337,19 @@ static void on_turn(uv_timer_t *timer)
         send_all(job);
     }
     if (!list_is_empty(&all->turns))
-        (void)uv_timer_start(&all->later, on_turn, 0, 0);
+        (void)uv_timer_start(&all->next, on_turn, 0, 0);
 }
 
 void tcpstore_conns_start(struct tcpstore_conns *all, struct uv_loop_s *loop)
 {
     list_init(&all->turns);
-    (void)uv_timer_init(loop, &all->later);
+    (void)uv_timer_init(loop, &all->next);
 }
 
 void tcpstore_conns_stop(struct tcpstore_conns *all)
 {
-    if (!uv_is_closing((uv_handle_t *)&all->later))
-        uv_close((uv_handle_t *)&all->later, NULL);
+    if (!uv_is_closing((uv_handle_t *)&all->next))
+        uv_close((uv_handle_t *)&all->next, NULL);
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */

@@ -125,7 +125,7 @@ unsigned rdzv_pieces(size_t len)
 static char *encode(const char *words, const void *p, size_t len)
 {
     size_t n = strlen(words);
-    char *text = malloc(n + BASE64_ROOM(len) + 2);
+    char *text = malloc(n + BASE64_SIZE(len) + 2);
 
     if (!text)
         return NULL;

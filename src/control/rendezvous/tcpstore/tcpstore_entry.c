@@ -156,15 +156,15 @@ static void note_saved(struct tcpstore_server *ts, struct tcpstore_entry *en)
 bool tcpstore_server_flush(struct tcpstore_server *ts, size_t max)
 {
     struct tcpstore_entry *en;
-    size_t told = 0;
+    size_t reported = 0;
 
-    while (told < max && (en = list_first(&ts->unsaved, struct tcpstore_entry, unsaved))) {
+    while (reported < max && (en = list_first(&ts->unsaved, struct tcpstore_entry, unsaved))) {
         size_t len = save_put(ts, BLOB_VALUE, 0, en, tcpstore_entry_value(en), en->saved);
 
         /* If there was no memory for the blob, the next change of the value tries again. */
         note_saved(ts, en);
         en->saved = len > 0 ? len : en->saved;
-        told += RDZV_BLOB_HEAD + BLOB_HEAD + en->key_len + tcpstore_entry_value(en).len;
+        reported += RDZV_BLOB_HEAD + BLOB_HEAD + en->key_len + tcpstore_entry_value(en).len;
     }
     return ts->n_unsaved == 0;
 }

@@ -20,8 +20,8 @@ static struct tcpstore_bytes bytes_of(const char *text)
 #define SHARE_FROM 256
 
 /* Room of a piece for copied bytes: of the first one, and of one that follows a full one. */
-#define FIRST_ROOM 176
-#define NEXT_ROOM  4016
+#define FIRST_SIZE 176
+#define NEXT_SIZE  4016
 
 struct tcpstore_out_piece {
     struct list link;        /* in its output */
@@ -95,7 +95,7 @@ static struct tcpstore_out_piece *piece_for(
     if (last && last->len < last->cap)
         return last;
     return piece_new(
-        out, quota, NULL, len > FIRST_ROOM || (last && !last->shared) ? NEXT_ROOM : FIRST_ROOM);
+        out, quota, NULL, len > FIRST_SIZE || (last && !last->shared) ? NEXT_SIZE : FIRST_SIZE);
 }
 
 /*

@@ -184,12 +184,12 @@ static bool is_no_file(const char *word)
 /* Notes what one option of torchrun says. @next is the word after it, or NULL. */
 static void take_torchrun_option(struct command *c, const char *word, const char *next)
 {
-    static const char *const meeting[] = {
+    static const char *const rendezvous[] = {
         "rdzv_endpoint", "master_addr", "master_port", "node_rank", "standalone"};
     const char *value;
 
-    for (size_t i = 0; i < sizeof(meeting) / sizeof(*meeting); i++)
-        c->says_meeting |= is_option(word, meeting[i], &value);
+    for (size_t i = 0; i < sizeof(rendezvous) / sizeof(*rendezvous); i++)
+        c->says_rendezvous |= is_option(word, rendezvous[i], &value);
     if (is_option(word, "nnodes", &value))
         c->nnodes = value ? value : next;
     if (is_option(word, "rdzv_backend", &value))
@@ -293,7 +293,7 @@ static void read_theirs(struct command *c)
     if (c->kind == COMMAND_KIND_ACCELERATE) {
         c->nnodes = find_value(c, "num_machines");
         c->backend = find_value(c, "rdzv_backend");
-        c->says_meeting = command_says(c, "main_process_ip");
+        c->says_rendezvous = command_says(c, "main_process_ip");
     } else {
         c->hostfile = find_value(c, "hostfile");
         if (!c->hostfile)
@@ -722,7 +722,7 @@ static void add_option(
  * wants to be told counts for nothing (accelerate/utils/launch.py, prepare_multi_gpu_env).
  */
 static void add_accelerate(struct launcher_words *lw, const struct command *c,
-    const struct env_meeting *m, const char *nnodes)
+    const struct env_rendezvous *m, const char *nnodes)
 {
     const char *colon = m ? strrchr(m->endpoint, ':') : NULL;
     char host[HOST_MAX];
@@ -781,14 +781,14 @@ static void add_deepspeed(struct launcher_words *lw, const struct command *c)
 }
 
 int launcher_words_make(struct launcher_words *ret, char *const words[], const struct command *c,
-    const struct env_meeting *meeting, const char *nnodes)
+    const struct env_rendezvous *rendezvous, const char *nnodes)
 {
     size_t n = 0;
     size_t at = c->options_at;
 
     *ret = (struct launcher_words)LAUNCHER_WORDS_NULL;
     if (c->kind == COMMAND_KIND_ACCELERATE && at > 0)
-        add_accelerate(ret, c, meeting, nnodes);
+        add_accelerate(ret, c, rendezvous, nnodes);
     else if (c->kind == COMMAND_KIND_DEEPSPEED && at > 0)
         add_deepspeed(ret, c);
     while (words[n])

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct env_meeting;
+struct env_rendezvous;
 struct err;
 struct str;
 
@@ -38,7 +38,7 @@ struct command {
     char *const *words;     /* borrowed; all of them, end with NULL */
     size_t options_at;      /* accelerate and deepspeed: index of the first word behind the
                                launcher's name, where its options begin; 0: not known */
-    bool says_meeting;      /* its own options say where to meet, or that it runs alone */
+    bool says_rendezvous;   /* its own options say where to meet, or that it runs alone */
     bool says_local_addr;   /* it has --local_addr */
     bool says_rdzv_conf;    /* it has --rdzv_conf */
     bool says_max_restarts; /* it has --max_restarts */
@@ -182,4 +182,4 @@ void launcher_words_deinit(struct launcher_words *lw);
  * Return: 0 or -ENOMEM.
  */
 int launcher_words_make(struct launcher_words *ret, char *const words[], const struct command *c,
-    const struct env_meeting *meeting, const char *nnodes);
+    const struct env_rendezvous *rendezvous, const char *nnodes);

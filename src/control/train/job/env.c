@@ -34,7 +34,7 @@ static bool env_fabric_owns(const struct env_facts *f, const char *name)
 }
 
 /* Judges the value that the person has set for a variable of the profile. */
-static void judge_fabric_theirs(struct env_entry *entry, const struct profile *p,
+static void assess_fabric_theirs(struct env_entry *entry, const struct profile *p,
     const struct profile_var *var, const char *wanted, const char *theirs)
 {
     bool is_exact = theirs[0] == '=' && strcmp(theirs + 1, wanted) == 0;
@@ -59,7 +59,7 @@ static void env_fabric_add(
     if (!env_fabric_applies(f))
         return;
     p = profile_of(f->fabric);
-    for (size_t i = 0; i < p->n_vars && plan->n < ENV_ROOM; i++) {
+    for (size_t i = 0; i < p->n_vars && plan->n < ENV_SIZE; i++) {
         const struct profile_var *var = &p->vars[i];
         const char *theirs = lookup(ctx, var->name);
         struct env_entry *entry = &plan->entries[plan->n++];
@@ -72,7 +72,7 @@ static void env_fabric_add(
         entry->verdict = is_needed ? ENV_VERDICT_SET : ENV_VERDICT_UNNEEDED;
         memcpy(entry->value, value, is_needed ? sizeof(value) : 1);
         if (theirs)
-            judge_fabric_theirs(entry, p, var, is_needed ? value : "", theirs);
+            assess_fabric_theirs(entry, p, var, is_needed ? value : "", theirs);
     }
 }
 
@@ -85,15 +85,15 @@ static struct env_entry *find_entry(struct env_plan *plan, const char *name)
     return NULL;
 }
 
-static void judge_variable(
+static void assess_variable(
     struct env_plan *plan, const struct env_facts *f, const char *name, const char *value)
 {
     struct env_entry *entry = find_entry(plan, name);
     char note[NCCL_NOTE_MAX] = "";
-    enum nccl_verdict verdict = nccl_var_judge(name, value, f->nccl, note);
+    enum nccl_verdict verdict = nccl_var_assess(name, value, f->nccl, note);
 
     if (verdict == NCCL_VERDICT_FINE || (entry && entry->note[0] != '\0') ||
-        (!entry && plan->n == ENV_ROOM))
+        (!entry && plan->n == ENV_SIZE))
         return;
     if (!entry) {
         entry = &plan->entries[plan->n++];
@@ -108,7 +108,7 @@ static void judge_variable(
 }
 
 /* Append those of facts->theirs that do nothing or break the job. */
-static void env_fabric_judge(struct env_plan *plan, const struct env_facts *f)
+static void env_fabric_assess(struct env_plan *plan, const struct env_facts *f)
 {
     for (char *const *theirs = f->theirs; theirs && *theirs; theirs++) {
         const char *equals = strchr(*theirs, '=');
@@ -117,7 +117,7 @@ static void env_fabric_judge(struct env_plan *plan, const struct env_facts *f)
         if (!equals || (size_t)(equals - *theirs) >= sizeof(name))
             continue;
         (void)snprintf(name, sizeof(name), "%.*s", (int)(equals - *theirs), *theirs);
-        judge_variable(plan, f, name, equals + 1);
+        assess_variable(plan, f, name, equals + 1);
     }
 }
 
@@ -345,11 +345,11 @@ static const char by_itself[] = "the command's own options say it";
  * Does the command need the hub's meeting? If not, sets @note to why: the command or the
  * environment says where to meet, or the job has one node.
  */
-static bool has_meeting(const struct env_facts *f, char *note)
+static bool has_rendezvous(const struct env_facts *f, char *note)
 {
-    if (f->meeting)
+    if (f->rendezvous)
         return true;
-    if (f->command && f->command->says_meeting)
+    if (f->command && f->command->says_rendezvous)
         return unneeded(note, "%s", by_itself);
     if (!f->nnodes)
         return unneeded(note, "nobody says --nnodes: this node works alone");
@@ -360,35 +360,35 @@ static bool make_nnodes(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->nnodes)
         return unneeded(note, "%s", by_itself);
-    return f->nnodes ? say(value, "%s", f->nnodes) : has_meeting(f, note);
+    return f->nnodes ? say(value, "%s", f->nnodes) : has_rendezvous(f, note);
 }
 
 static bool make_backend(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->backend)
         return unneeded(note, "%s", by_itself);
-    return has_meeting(f, note) && say(value, "%s", f->meeting->backend);
+    return has_rendezvous(f, note) && say(value, "%s", f->rendezvous->backend);
 }
 
 static bool make_endpoint(const struct env_facts *f, char *value, char *note)
 {
-    return has_meeting(f, note) && say(value, "%s", f->meeting->endpoint);
+    return has_rendezvous(f, note) && say(value, "%s", f->rendezvous->endpoint);
 }
 
 static bool make_id(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->rdzv_id)
         return unneeded(note, "%s", by_itself);
-    return has_meeting(f, note) && say(value, "%s", f->meeting->id);
+    return has_rendezvous(f, note) && say(value, "%s", f->rendezvous->id);
 }
 
 static bool make_conf(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->says_rdzv_conf)
         return unneeded(note, "%s", by_itself);
-    if (!has_meeting(f, note))
+    if (!has_rendezvous(f, note))
         return false;
-    if (strcmp(f->meeting->backend, "c10d") != 0)
+    if (strcmp(f->rendezvous->backend, "c10d") != 0)
         return unneeded(note, "only c10d may want to be its own server");
     return say(value, "is_host=false");
 }
@@ -397,7 +397,7 @@ static bool make_conf(const struct env_facts *f, char *value, char *note)
  * needs it gets where there are other nodes to meet. */
 static bool may_meet(const struct env_facts *f, char *note)
 {
-    return !f->command || f->command->kind != COMMAND_KIND_PLAIN || has_meeting(f, note);
+    return !f->command || f->command->kind != COMMAND_KIND_PLAIN || has_rendezvous(f, note);
 }
 
 static bool make_local_addr(const struct env_facts *f, char *value, char *note)
@@ -465,7 +465,7 @@ static bool make_streams(const struct env_facts *f, char *value, char *note)
 
 static bool has_rank(const struct env_facts *f, char *note)
 {
-    if (!f->meeting)
+    if (!f->rendezvous)
         return unneeded(note, "nobody says --nnodes, or the environment says where rank 0 is");
     if (!f->nnodes || strspn(f->nnodes, "0123456789") != strlen(f->nnodes))
         return unneeded(note, "a plain script has no elastic number of nodes");
@@ -690,7 +690,7 @@ static const struct env_rule env_rules[] = {
         "docs/ISLANDS.md; examples/train_hierarchical.py"},
 };
 
-_Static_assert(sizeof(env_rules) / sizeof(*env_rules) <= ENV_ROOM, "a plan holds them all");
+_Static_assert(sizeof(env_rules) / sizeof(*env_rules) <= ENV_SIZE, "a plan holds them all");
 
 static const size_t env_n_rules = sizeof(env_rules) / sizeof(*env_rules);
 
@@ -714,7 +714,7 @@ static bool concerns(const struct env_rule *rule, const struct env_facts *f)
 }
 
 /* Fills in the entry for a variable that the person has set. Its value is never changed. */
-static void judge_theirs(struct env_entry *entry, const struct env_rule *rule,
+static void assess_theirs(struct env_entry *entry, const struct env_rule *rule,
     const struct env_facts *f, const char *theirs)
 {
     (void)snprintf(entry->value, sizeof(entry->value), "%s", theirs);
@@ -722,7 +722,7 @@ static void judge_theirs(struct env_entry *entry, const struct env_rule *rule,
         rule->hurts && rule->hurts(f, theirs, entry->note) ? ENV_VERDICT_HURTS : ENV_VERDICT_KEPT;
 }
 
-static void judge(struct env_entry *entry, const struct env_rule *rule, const struct env_facts *f,
+static void assess(struct env_entry *entry, const struct env_rule *rule, const struct env_facts *f,
     env_lookup_fn lookup, void *ctx)
 {
     const char *theirs = lookup(ctx, rule->name);
@@ -730,7 +730,7 @@ static void judge(struct env_entry *entry, const struct env_rule *rule, const st
     *entry = (struct env_entry){.reason = rule->reason, .source = rule->source};
     (void)snprintf(entry->name, sizeof(entry->name), "%s", rule->name);
     if (theirs) {
-        judge_theirs(entry, rule, f, theirs);
+        assess_theirs(entry, rule, f, theirs);
         return;
     }
     entry->verdict = ENV_VERDICT_UNNEEDED;
@@ -746,9 +746,9 @@ void env_plan_make(
     ret->n = 0;
     for (size_t i = 0; i < env_n_rules; i++)
         if (concerns(&env_rules[i], facts) && !env_fabric_owns(facts, env_rules[i].name))
-            judge(&ret->entries[ret->n++], &env_rules[i], facts, lookup, ctx);
+            assess(&ret->entries[ret->n++], &env_rules[i], facts, lookup, ctx);
     env_fabric_add(ret, facts, lookup, ctx);
-    env_fabric_judge(ret, facts);
+    env_fabric_assess(ret, facts);
 }
 
 const struct env_entry *env_plan_find(const struct env_plan *plan, const char *name)

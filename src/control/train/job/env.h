@@ -23,7 +23,7 @@ struct str;
 #define ENV_VALUE_MAX 512 /* bytes of a value, with its zero */
 #define ENV_NOTE_MAX  256 /* bytes of a note, with its zero */
 #define ENV_NAME_MAX  80  /* bytes of a name, with its zero */
-#define ENV_ROOM      80  /* entries of a plan; at least as many as there are rules */
+#define ENV_SIZE      80  /* entries of a plan; at least as many as there are rules */
 
 /** Do the job's nodes share one fast fabric? */
 enum env_islands {
@@ -33,15 +33,15 @@ enum env_islands {
 
 /** The facts that the rules decide by. Pointers are borrowed. */
 struct env_facts {
-    const struct command *command;     /* NULL: any command, for `weft env` */
-    const char *interface;             /* name of the overlay's interface */
-    const char *address4;              /* this node's IPv4 address on the overlay */
-    const char *network;               /* the network's name */
-    const char *node;                  /* this node's name */
-    const char *job;                   /* the job's name; NULL or "": none */
-    const char *nnodes;                /* "4", or a range "2:4"; NULL: not given */
-    const struct env_meeting *meeting; /* NULL: the command needs no meeting from the hub */
-    const struct ranks *ranks;         /* of the nodes, for a plain command; NULL: not known */
+    const struct command *command;           /* NULL: any command, for `weft env` */
+    const char *interface;                   /* name of the overlay's interface */
+    const char *address4;                    /* this node's IPv4 address on the overlay */
+    const char *network;                     /* the network's name */
+    const char *node;                        /* this node's name */
+    const char *job;                         /* the job's name; NULL or "": none */
+    const char *nnodes;                      /* "4", or a range "2:4"; NULL: not given */
+    const struct env_rendezvous *rendezvous; /* NULL: the command needs no meeting from the hub */
+    const struct ranks *ranks; /* of the nodes, for a plain command; NULL: not known */
     enum env_islands islands;
     const char *island_interface; /* of the island's private network, where the job is to use that;
                                      NULL or "": it is not */
@@ -79,7 +79,7 @@ struct env_entry {
 
 /** One entry for each rule that concerns the command, in the order of the rules. */
 struct env_plan {
-    struct env_entry entries[ENV_ROOM];
+    struct env_entry entries[ENV_SIZE];
     size_t n;
 };
 

@@ -31,7 +31,7 @@
 
 /* Longest wait, while the hub answers, for a word of each other node, or for it to be missed; the
  * hub misses one after three looks and six seconds. */
-#define JUDGE_MAX (60 * NSEC_PER_SEC)
+#define ASSESS_MAX (60 * NSEC_PER_SEC)
 
 /* So many looks in a row have to show it. */
 #define LOOKS 2
@@ -43,7 +43,7 @@ bool lost_is_watched(const struct run *run)
 
 bool lost_is_said(const struct run *run)
 {
-    return run->meeting.id[0] != '\0' && !run->is_elastic && run->command_id[0] != '\0';
+    return run->rendezvous.id[0] != '\0' && !run->is_elastic && run->command_id[0] != '\0';
 }
 
 unsigned lost_each_ms(const struct run *run)
@@ -67,9 +67,9 @@ enum rendezvous_state lost_say(const struct run *run, bool ended, struct rendezv
         .command = run->command_id, .every_s = lost_each_ms(run) / 1000, .ended = ended};
 
     if (lost_is_said(run))
-        return rendezvous_say(run->socket_path, run->job, &run->meeting, &word, ret);
+        return rendezvous_say(run->socket_path, run->job, &run->rendezvous, &word, ret);
     *ret = (struct rendezvous_presence){0};
-    return rendezvous_look(run->socket_path, run->job, &run->meeting);
+    return rendezvous_look(run->socket_path, run->job, &run->rendezvous);
 }
 
 bool lost_is_own(
@@ -83,7 +83,7 @@ bool lost_is_own(
     if (looks->n_own == LOOKS)
         (void)fprintf(stderr,
             "weft run: an earlier command of this node was lost with the run %s of the job\n",
-            run->meeting.id);
+            run->rendezvous.id);
     return looks->n_own >= LOOKS;
 }
 
@@ -98,7 +98,7 @@ static void tell_ended_without(const struct run *run, const struct rendezvous_pr
     (void)fprintf(stderr,
         "weft run: note: this node was lost, and the run %s of the job has ended without it, on "
         "%s: the job begins when the same command is started there, too\n",
-        p->run_without[0] != '\0' ? p->run_without : run->meeting.id, str_text(&names));
+        p->run_without[0] != '\0' ? p->run_without : run->rendezvous.id, str_text(&names));
     str_deinit(&names);
 }
 
@@ -128,7 +128,7 @@ static void tell_lost(const struct run *run, const struct rendezvous_presence *p
     rendezvous_format_nodes(&names, &p->lost);
     (void)fprintf(stderr,
         "weft run: lost of the job %s: %s, whose command has not ended and is not heard any more\n",
-        run->meeting.id, str_text(&names));
+        run->rendezvous.id, str_text(&names));
     str_deinit(&names);
 }
 
@@ -144,9 +144,9 @@ bool lost_is_idle(const struct run *run, const struct rendezvous_presence *prese
 }
 
 /* How long it is asked after others. */
-static nsec_t judge_max(const struct run *run, enum rendezvous_state state)
+static nsec_t assess_max(const struct run *run, enum rendezvous_state state)
 {
-    return state == RENDEZVOUS_STATE_UNKNOWN ? nsec_max(JUDGE_MAX, run->wait_lost) : JUDGE_MAX;
+    return state == RENDEZVOUS_STATE_UNKNOWN ? nsec_max(ASSESS_MAX, run->wait_lost) : ASSESS_MAX;
 }
 
 static void tell_silence(const struct run *run, nsec_t waited)
@@ -155,10 +155,10 @@ static void tell_silence(const struct run *run, nsec_t waited)
 
     (void)fprintf(stderr,
         "weft run: the hub has not said for %s whether another node of the job %s was lost\n",
-        format_duration(waited / NSEC_PER_SEC * NSEC_PER_SEC, time), run->meeting.id);
+        format_duration(waited / NSEC_PER_SEC * NSEC_PER_SEC, time), run->rendezvous.id);
 }
 
-int lost_judge(const struct run *run, struct interrupt *i)
+int lost_assess(const struct run *run, struct interrupt *i)
 {
     nsec_t begun_at = clock_now();
     nsec_t waited;
@@ -178,7 +178,7 @@ int lost_judge(const struct run *run, struct interrupt *i)
         }
         if (state == RENDEZVOUS_STATE_SAME && (!p.is_known || p.silent_for < waited))
             return 0;
-    } while (waited < judge_max(run, state) && pause_a_little(run, i));
+    } while (waited < assess_max(run, state) && pause_a_little(run, i));
     if (i->signal == 0)
         tell_silence(run, waited);
     return 0;
@@ -191,7 +191,7 @@ static int refuse_ended(const struct run *run, const struct rendezvous_presence 
     int r;
 
     rendezvous_format_nodes(&names, &p->ended);
-    r = err_set(e, LOST_E_ENDED, "the command of the job %s has ended on %s", run->meeting.id,
+    r = err_set(e, LOST_E_ENDED, "the command of the job %s has ended on %s", run->rendezvous.id,
         str_text(&names));
     str_deinit(&names);
     return r;
@@ -215,7 +215,7 @@ int lost_await(const struct run *run, nsec_t deadline, struct interrupt *i, stru
             return refuse_ended(run, &p, e);
         if (clock_now() >= deadline)
             return err_set(e, LOST_E_ALONE, "%u of the %u nodes of the job %s are there",
-                p.n_present, run->min_nodes, run->meeting.id);
+                p.n_present, run->min_nodes, run->rendezvous.id);
         if (clock_now() >= report_at) {
             unsigned ms = missing_report(run);
 
@@ -229,7 +229,7 @@ void lost_give_up(const struct run *run)
 {
     struct rendezvous_presence unused;
 
-    if (run->meeting.id[0] != '\0')
+    if (run->rendezvous.id[0] != '\0')
         (void)lost_say(run, true, &unused);
 }
 
@@ -391,15 +391,15 @@ static void missing_tell(const struct run *run, const struct missing_facts *f)
     missing_format(f, &missing);
     (void)fprintf(stderr,
         "weft run: still waiting: %zu of %u nodes %s come to the job %s (%s); not yet: %s\n",
-        json_array_size(f->present), run->min_nodes, here.n == 1 ? "has" : "have", run->meeting.id,
-        str_text(&here.text), str_text(&missing));
+        json_array_size(f->present), run->min_nodes, here.n == 1 ? "has" : "have",
+        run->rendezvous.id, str_text(&here.text), str_text(&missing));
     str_deinit(&here.text);
     str_deinit(&missing);
 }
 
 unsigned missing_report(const struct run *run)
 {
-    json_auto_t *present = rendezvous_members(run->socket_path, run->job, run->meeting.id);
+    json_auto_t *present = rendezvous_members(run->socket_path, run->job, run->rendezvous.id);
     bool waits = present && json_array_size(present) < run->min_nodes;
     struct missing_facts f = {0};
 
@@ -411,7 +411,7 @@ unsigned missing_report(const struct run *run)
 
 bool missing_unmet(const struct run *run, struct str *out)
 {
-    json_auto_t *present = rendezvous_members(run->socket_path, run->job, run->meeting.id);
+    json_auto_t *present = rendezvous_members(run->socket_path, run->job, run->rendezvous.id);
     struct missing_facts f = {0};
 
     if (present && missing_gather(&f, run, present))
@@ -426,11 +426,11 @@ bool missing_unmet(const struct run *run, struct str *out)
 #define YOUNG (60 * NSEC_PER_SEC)
 
 #define LOOK_EACH        (250 * NSEC_PER_MSEC)
-#define LOOK_EACH_LATER  (2 * NSEC_PER_SEC)
+#define LOOK_EACH_THEN   (2 * NSEC_PER_SEC)
 #define LIST_EACH        NSEC_PER_SEC
-#define LIST_EACH_LATER  (10 * NSEC_PER_SEC)
-#define JUDGE_EACH       (2 * NSEC_PER_SEC)
-#define JUDGE_EACH_LATER (20 * NSEC_PER_SEC)
+#define LIST_EACH_THEN   (10 * NSEC_PER_SEC)
+#define ASSESS_EACH      (2 * NSEC_PER_SEC)
+#define ASSESS_EACH_THEN (20 * NSEC_PER_SEC)
 
 /* Whom it has not met is said after a minute, once two looks have shown that all have come: one may
  * have come just now. */
@@ -566,9 +566,10 @@ static bool is_any_of_member(const struct met *m, const json_t *members)
 
 /* Asks the hub and the agent. @is_last: nothing more will be seen, and a hub that does not answer
  * is no reason to call the command alone. */
-static void met_judge(struct met *m, bool is_last)
+static void met_assess(struct met *m, bool is_last)
 {
-    json_auto_t *members = rendezvous_members(m->run->socket_path, m->run->job, m->run->meeting.id);
+    json_auto_t *members =
+        rendezvous_members(m->run->socket_path, m->run->job, m->run->rendezvous.id);
 
     m->has_new = false;
     if (!members && !is_last) {
@@ -595,7 +596,7 @@ static void met_report(struct met *m, nsec_t now)
         "weft run: %s runs for %lld s now, and has exchanged nothing with another node of the job "
         "%s: %s\n",
         m->run->command.program, (long long)((now - m->begun_at) / NSEC_PER_SEC),
-        m->run->meeting.id, str_text(&others));
+        m->run->rendezvous.id, str_text(&others));
 }
 
 /* What only the hub and the agent know. */
@@ -604,9 +605,9 @@ static void ask_if_due(struct met *m, nsec_t now)
     bool is_young = now - m->begun_at < YOUNG;
 
     /* Who uses the store alone may still be joined by others. */
-    if (now >= m->judge_at && (m->has_new || m->uses_store || m->n_seen > 0)) {
-        met_judge(m, false);
-        m->judge_at = now + (is_young ? JUDGE_EACH : JUDGE_EACH_LATER);
+    if (now >= m->assess_at && (m->has_new || m->uses_store || m->n_seen > 0)) {
+        met_assess(m, false);
+        m->assess_at = now + (is_young ? ASSESS_EACH : ASSESS_EACH_THEN);
     }
     if (!m->has_met && !m->is_elsewhere && now >= m->report_at)
         met_report(m, now);
@@ -622,13 +623,13 @@ void met_look(struct met *m)
     tcp_watch_hear(&m->tcp, met_take, m);
     if (now >= m->list_at) {
         tcp_watch_list(&m->tcp, met_take, m);
-        m->list_at = now + (is_young ? LIST_EACH : LIST_EACH_LATER);
+        m->list_at = now + (is_young ? LIST_EACH : LIST_EACH_THEN);
     }
     descendants_walk(getpid(), look_at_process, m);
     ask_if_due(m, now);
     m->look_at = m->has_met || m->is_elsewhere
                      ? NSEC_NEVER
-                     : clock_now() + (is_young ? LOOK_EACH : LOOK_EACH_LATER);
+                     : clock_now() + (is_young ? LOOK_EACH : LOOK_EACH_THEN);
 }
 
 enum met_verdict met_end(struct met *m)
@@ -640,15 +641,15 @@ enum met_verdict met_end(struct met *m)
     tcp_watch_list(&m->tcp, met_take, m);
     m->has_new |= m->uses_store;
     for (;;) {
-        struct pollfd news = {.fd = m->tcp.news_fd, .events = POLLIN};
+        struct pollfd updates = {.fd = m->tcp.updates_fd, .events = POLLIN};
         nsec_t left = deadline - clock_now();
 
         tcp_watch_hear(&m->tcp, met_take, m);
         if (m->has_new || left <= 0)
-            met_judge(m, true);
+            met_assess(m, true);
         if (m->has_met || left <= 0)
             break;
-        (void)poll(&news, 1, (int)(left / NSEC_PER_MSEC) + 1);
+        (void)poll(&updates, 1, (int)(left / NSEC_PER_MSEC) + 1);
     }
     if (m->has_met || m->tcp.has_missed)
         return MET_VERDICT_MET;
@@ -682,11 +683,11 @@ void met_begin(struct met *m, const struct run *run)
     nsec_t now = clock_now();
 
     *m = (struct met){.run = run, .tcp = TCP_WATCH_NULL, .look_at = NSEC_NEVER};
-    if (run->meeting.id[0] == '\0' || run->min_nodes < 2 || run->has_met)
+    if (run->rendezvous.id[0] == '\0' || run->min_nodes < 2 || run->has_met)
         return;
     find_locals(m);
-    (void)endpoint_parse(&m->stores[0], run->meeting.c10d, NULL);
-    (void)endpoint_parse(&m->stores[1], run->meeting.etcd, NULL);
+    (void)endpoint_parse(&m->stores[0], run->rendezvous.c10d, NULL);
+    (void)endpoint_parse(&m->stores[1], run->rendezvous.etcd, NULL);
     m->is_on = m->n_locals > 0 && tcp_watch_open(&m->tcp) == 0;
     m->begun_at = now;
     m->report_at = now + REPORT_FIRST;

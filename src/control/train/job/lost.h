@@ -11,7 +11,7 @@
  * then all end.
  *
  * When a command has failed, those of the other nodes may be lost without being missed yet, so
- * lost_judge() waits until each of them was heard, or is missed. That takes a few seconds.
+ * lost_assess() waits until each of them was heard, or is missed. That takes a few seconds.
  *
  * A hub of a version that does not know of this says nothing, and nobody counts as lost.
  *
@@ -90,7 +90,7 @@ bool lost_is_idle(const struct run *run, const struct rendezvous_presence *prese
 bool lost_is_before(const struct run *run);
 
 /**
- * lost_judge() - the command has just failed: was another node lost?
+ * lost_assess() - the command has just failed: was another node lost?
  * @i:	begun; a signal ends the wait
  *
  * While the hub does not answer it is not known, and asked again for wait_lost, or a minute if that
@@ -99,7 +99,7 @@ bool lost_is_before(const struct run *run);
  * Return: RUN_E_LOST, after a sentence on standard error that names the nodes; RUN_E_CUT_OFF: a new
  * run of the job has begun meanwhile, or another hub serves it; 0: no; or a person does not wait.
  */
-int lost_judge(const struct run *run, struct interrupt *i);
+int lost_assess(const struct run *run, struct interrupt *i);
 
 /* Outcomes of lost_await(). */
 #define LOST_E_AGAIN       1 /* the run has broken, or another hub serves it: prepare it again */
@@ -215,7 +215,7 @@ struct met {
     nsec_t begun_at;
     nsec_t look_at;      /* NSEC_NEVER: not any more */
     nsec_t list_at;      /* all connections are listed again */
-    nsec_t judge_at;     /* the hub and the agent are asked again */
+    nsec_t assess_at;    /* the hub and the agent are asked again */
     nsec_t report_at;    /* NSEC_NEVER: not any more */
     unsigned n_complete; /* looks in a row that have shown that all nodes have come */
 };

@@ -130,11 +130,11 @@ static void limit_size(const struct nccl_watch *w, const struct nccl_watch_file 
 /* ---- what they say -------------------------------------------------------------------------- */
 
 /* Judges a log whose network is known. Return: NOTHING when the sentence was the last one, too. */
-static enum nccl_watch_news judge(struct nccl_watch *w, const struct nccl_log *log)
+static enum nccl_watch_event assess(struct nccl_watch *w, const struct nccl_log *log)
 {
     struct str out = STR_NULL;
     enum nccl_log_verdict verdict =
-        nccl_log_judge(log, w->wanted, w->n_devices, w->interface, &out);
+        nccl_log_assess(log, w->wanted, w->n_devices, w->interface, &out);
     bool is_new = strncmp(str_text(&out), w->said, sizeof(w->said) - 1) != 0;
 
     (void)snprintf(w->said, sizeof(w->said), "%s", str_text(&out));
@@ -147,12 +147,12 @@ static enum nccl_watch_news judge(struct nccl_watch *w, const struct nccl_log *l
     return verdict == NCCL_LOG_WANTED ? NCCL_WATCH_WANTED : NCCL_WATCH_OTHER;
 }
 
-enum nccl_watch_news nccl_watch_look(struct nccl_watch *w)
+enum nccl_watch_event nccl_watch_look(struct nccl_watch *w)
 {
-    enum nccl_watch_news news = NCCL_WATCH_NOTHING;
+    enum nccl_watch_event event = NCCL_WATCH_NOTHING;
 
     find_files(w);
-    for (size_t i = 0; i < w->n_files && news == NCCL_WATCH_NOTHING; i++) {
+    for (size_t i = 0; i < w->n_files && event == NCCL_WATCH_NOTHING; i++) {
         struct nccl_watch_file *file = &w->files[i];
 
         if (file->is_done) {
@@ -161,9 +161,9 @@ enum nccl_watch_news nccl_watch_look(struct nccl_watch *w)
         }
         read_lines(file);
         if (file->log.network[0] != '\0')
-            news = judge(w, &file->log);
+            event = assess(w, &file->log);
     }
-    return news;
+    return event;
 }
 
 bool nccl_watch_has_verdict(const struct nccl_watch *w)
@@ -180,7 +180,7 @@ bool nccl_watch_explain_failure(struct nccl_watch *w)
         return false;
     for (size_t i = 0; i < w->n_files; i++)
         if (w->files[i].log.cause[0] != '\0') {
-            (void)judge(w, &w->files[i].log);
+            (void)assess(w, &w->files[i].log);
             return true;
         }
     return false;

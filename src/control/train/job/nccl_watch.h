@@ -59,7 +59,7 @@ void nccl_watch_init(struct nccl_watch *w, const char *file);
 void nccl_watch_deinit(struct nccl_watch *w);
 
 /** What nccl_watch_look() has found. */
-enum nccl_watch_news {
+enum nccl_watch_event {
     NCCL_WATCH_NOTHING, /* nothing new */
     NCCL_WATCH_WANTED,  /* NCCL took what was wanted; the sentence is in @said */
     NCCL_WATCH_OTHER,   /* it did not; likewise */
@@ -70,7 +70,7 @@ enum nccl_watch_news {
  *
  * Call it again until it finds nothing: one sentence is found at a time.
  */
-enum nccl_watch_news nccl_watch_look(struct nccl_watch *w);
+enum nccl_watch_event nccl_watch_look(struct nccl_watch *w);
 
 /** nccl_watch_has_verdict() - has some process said which network it uses? */
 bool nccl_watch_has_verdict(const struct nccl_watch *w);

@@ -55,7 +55,7 @@ struct job_store {
 #define FORM "application/x-www-form-urlencoded"
 
 /* @m: where the job meets, and its run. 0; or negative errno with words. */
-static int job_store_open(struct job_store *ret, const struct env_meeting *m, struct err *e)
+static int job_store_open(struct job_store *ret, const struct env_rendezvous *m, struct err *e)
 {
     char server[sizeof(m->etcd) + 8];
     struct remote_http_config config = {
@@ -197,7 +197,7 @@ static int arrive(const char *socket_path, const char *job, struct rendezvous_ar
 }
 
 /* Asks for the meeting. While no hub serves the jobs, asks again until another one does. */
-static int ask_meeting(const char *socket_path, const char *job, struct rendezvous_arrival a,
+static int ask_rendezvous(const char *socket_path, const char *job, struct rendezvous_arrival a,
     struct client_answer *answer, struct err *e)
 {
     nsec_t deadline = clock_now() + (nsec_t)TAKE_OVER_MS * NSEC_PER_MSEC;
@@ -212,11 +212,11 @@ static int ask_meeting(const char *socket_path, const char *job, struct rendezvo
 }
 
 int rendezvous_ask(const char *socket_path, const char *job, const struct rendezvous_arrival *a,
-    struct env_meeting *ret, struct err *e)
+    struct env_rendezvous *ret, struct err *e)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    struct env_meeting m = {0};
-    int r = ask_meeting(socket_path, job, *a, &answer, e);
+    struct env_rendezvous m = {0};
+    int r = ask_rendezvous(socket_path, job, *a, &answer, e);
 
     if (r == CLIENT_E_REFUSED && answer.status == STATUS_NOT_FOUND && a->is_dry_run)
         return err_set(
@@ -242,7 +242,7 @@ int rendezvous_ask(const char *socket_path, const char *job, const struct rendez
 }
 
 static enum rendezvous_state state_of(
-    const struct client_answer *answer, const struct env_meeting *m)
+    const struct client_answer *answer, const struct env_rendezvous *m)
 {
     const char *epoch = json_string_value(json_object_get(answer->body, "epoch"));
     const char *run = json_string_value(json_object_get(answer->body, "run"));
@@ -255,7 +255,7 @@ static enum rendezvous_state state_of(
 }
 
 enum rendezvous_state rendezvous_look(
-    const char *socket_path, const char *job, const struct env_meeting *m)
+    const char *socket_path, const char *job, const struct env_rendezvous *m)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
 
@@ -328,7 +328,7 @@ void rendezvous_format_nodes(struct str *out, const struct rendezvous_nodes *nod
 }
 
 enum rendezvous_state rendezvous_say(const char *socket_path, const char *job,
-    const struct env_meeting *m, const struct rendezvous_word *word,
+    const struct env_rendezvous *m, const struct rendezvous_word *word,
     struct rendezvous_presence *ret)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
@@ -410,9 +410,9 @@ void rendezvous_end(const char *socket_path, const char *job)
 #define SAY_EACH  (60 * NSEC_PER_SEC)
 
 struct store {
-    const struct agree_wish *wish; /* borrowed */
-    struct job_store keys;         /* owns */
-    char claim[64];                /* name of the key that claims the work */
+    const struct agree_options *wanted; /* borrowed */
+    struct job_store keys;              /* owns */
+    char claim[64];                     /* name of the key that claims the work */
 };
 
 /* Appends text as a form's field carries it (WHATWG URL standard, application/x-www-form-urlencoded
@@ -431,7 +431,7 @@ static void add_encoded(struct str *out, const char *text)
 static int agree_look(struct store *s, struct str *out, struct err *e)
 {
     json_t *node = NULL;
-    int status = job_store_ask(&s->keys, "GET", s->wish->what, NULL, &node, e);
+    int status = job_store_ask(&s->keys, "GET", s->wanted->what, NULL, &node, e);
     const char *text = json_string_value(json_object_get(node, "value"));
     int r = status < 0 ? status : status == JOB_STORE_ABSENT ? -EAGAIN : 0;
 
@@ -453,7 +453,7 @@ static int agree_claim(struct store *s, struct err *e)
     int status;
 
     (void)snprintf(form, sizeof(form), "value=%.*s&prevExist=false&ttl=%u", NAME_MAX_LEN,
-        s->wish->node, s->wish->patience_s);
+        s->wanted->node, s->wanted->patience_s);
     status = job_store_ask(&s->keys, "PUT", s->claim, form, NULL, e);
     if (status < 0)
         return status;
@@ -479,7 +479,7 @@ static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *o
     /* Nobody has to know when this fails: then the others wait until the claim ends. */
     status = form.failed
                  ? 0
-                 : job_store_ask(&s->keys, "PUT", s->wish->what, str_text(&form), NULL, NULL);
+                 : job_store_ask(&s->keys, "PUT", s->wanted->what, str_text(&form), NULL, NULL);
     if (status == JOB_STORE_EXISTS)
         r = agree_look(s, out, e);
     else if (r == 0 && status != JOB_STORE_MADE && status != JOB_STORE_OK)
@@ -502,7 +502,7 @@ static void say_wait(struct store *s, nsec_t waited)
     if (is_known && who && parse_name(who, "node", NULL) == 0)
         (void)fprintf(stderr,
             "weft run: %s %s, for all nodes of the job; waiting for that for %lld s now\n", who,
-            s->wish->doing, (long long)(waited / NSEC_PER_SEC));
+            s->wanted->doing, (long long)(waited / NSEC_PER_SEC));
     json_decref(node);
 }
 
@@ -514,7 +514,7 @@ static int pause_ms(nsec_t waited)
 static int agree(struct store *s, agree_make_fn make, void *ctx, struct str *out, struct err *e)
 {
     nsec_t begun_at = clock_now();
-    nsec_t deadline = begun_at + 2 * (nsec_t)s->wish->patience_s * NSEC_PER_SEC;
+    nsec_t deadline = begun_at + 2 * (nsec_t)s->wanted->patience_s * NSEC_PER_SEC;
     nsec_t say_at = begun_at + SAY_AFTER;
 
     do {
@@ -535,7 +535,7 @@ static int agree(struct store *s, agree_make_fn make, void *ctx, struct str *out
         (void)poll(NULL, 0, pause_ms(clock_now() - begun_at));
     } while (clock_now() < deadline);
     return err_set(
-        e, -ETIMEDOUT, "no node of the job has finished it within %u s", 2 * s->wish->patience_s);
+        e, -ETIMEDOUT, "no node of the job has finished it within %u s", 2 * s->wanted->patience_s);
 }
 
 int agree_kept(void *ctx, struct str *out, struct err *e)
@@ -546,15 +546,15 @@ int agree_kept(void *ctx, struct str *out, struct err *e)
     return 0;
 }
 
-int agree_once(
-    const struct agree_wish *wish, agree_make_fn make, void *ctx, struct str *out, struct err *e)
+int agree_once(const struct agree_options *wanted, agree_make_fn make, void *ctx, struct str *out,
+    struct err *e)
 {
-    struct store s = {.wish = wish};
-    int r = job_store_open(&s.keys, wish->meeting, e);
+    struct store s = {.wanted = wanted};
+    int r = job_store_open(&s.keys, wanted->rendezvous, e);
 
     if (r != 0)
         return r;
-    (void)snprintf(s.claim, sizeof(s.claim), "%s-claim", wish->what);
+    (void)snprintf(s.claim, sizeof(s.claim), "%s-claim", wanted->what);
     r = agree(&s, make, ctx, out, e);
     job_store_close(&s.keys);
     return r;
@@ -663,13 +663,14 @@ static bool is_free(const struct ip_addr *address, uint16_t port)
     return fd >= 0 && bind(fd, &sa.any, len) == 0;
 }
 
-static int find_port(const struct ranks_wish *wish, uint16_t *ret, struct err *e)
+static int find_port(const struct ranks_options *wanted, uint16_t *ret, struct err *e)
 {
-    unsigned end = wish->first_port > PORT_FIRST && wish->first_port < PORTS_END ? wish->first_port
-                                                                                 : PORTS_END;
+    unsigned end = wanted->first_port > PORT_FIRST && wanted->first_port < PORTS_END
+                       ? wanted->first_port
+                       : PORTS_END;
     struct rng rng = rng_kernel();
     struct ip_addr address;
-    int r = ip_addr_parse(&address, wish->address4, e);
+    int r = ip_addr_parse(&address, wanted->address4, e);
 
     for (unsigned i = 0; i < PORT_ATTEMPTS && r == 0; i++) {
         uint16_t port = (uint16_t)(PORT_FIRST + rng_u32(&rng) % (end - PORT_FIRST));
@@ -681,20 +682,20 @@ static int find_port(const struct ranks_wish *wish, uint16_t *ret, struct err *e
     }
     return r != 0 ? r
                   : err_set(e, -EADDRINUSE, "of %u ports of %s from %u to %u none is free",
-                        PORT_ATTEMPTS, wish->address4, PORT_FIRST, end - 1);
+                        PORT_ATTEMPTS, wanted->address4, PORT_FIRST, end - 1);
 }
 
-static int ranks_come(struct job_store *s, const struct ranks_wish *wish, struct err *e)
+static int ranks_come(struct job_store *s, const struct ranks_options *wanted, struct err *e)
 {
     char form[NAME_MAX_LEN + IP_ADDR_TEXT_MAX + 32];
     uint16_t port = 0;
     int status;
-    int r = find_port(wish, &port, e);
+    int r = find_port(wanted, &port, e);
 
     if (r != 0)
         return r;
     (void)snprintf(
-        form, sizeof(form), "value=%.*s+%s+%u", NAME_MAX_LEN, wish->node, wish->address4, port);
+        form, sizeof(form), "value=%.*s+%s+%u", NAME_MAX_LEN, wanted->node, wanted->address4, port);
     status = job_store_ask(s, "POST", RANKS, form, NULL, e);
     if (status < 0)
         return status;
@@ -702,35 +703,35 @@ static int ranks_come(struct job_store *s, const struct ranks_wish *wish, struct
 }
 
 static int find_arrivals(
-    struct job_store *s, const struct ranks_wish *wish, struct arrivals *ret, struct err *e)
+    struct job_store *s, const struct ranks_options *wanted, struct arrivals *ret, struct err *e)
 {
-    int r = ranks_list(s, wish->node, ret, e);
+    int r = ranks_list(s, wanted->node, ret, e);
 
-    if (r != 0 || ret->has_own || !wish->starts)
+    if (r != 0 || ret->has_own || !wanted->starts)
         return r;
-    r = ranks_come(s, wish, e);
+    r = ranks_come(s, wanted, e);
     if (r == 0)
-        r = ranks_list(s, wish->node, ret, e);
+        r = ranks_list(s, wanted->node, ret, e);
     if (r == 0 && !ret->has_own)
         r = err_set(e, -EPROTO, "the job's store at the hub has forgotten this node");
     return r;
 }
 
-int ranks_find(const struct ranks_wish *wish, struct ranks *ret, struct err *e)
+int ranks_find(const struct ranks_options *wanted, struct ranks *ret, struct err *e)
 {
     struct arrivals arrivals;
     struct job_store s;
-    int r = job_store_open(&s, wish->meeting, e);
+    int r = job_store_open(&s, wanted->rendezvous, e);
 
     if (r != 0)
         return r;
-    r = find_arrivals(&s, wish, &arrivals, e);
+    r = find_arrivals(&s, wanted, &arrivals, e);
     job_store_close(&s);
     if (r != 0)
         return r;
     *ret = (struct ranks){.is_known = true, .rank = arrivals.has_own ? arrivals.own : arrivals.n};
     (void)snprintf(ret->address, sizeof(ret->address), "%s",
-        arrivals.n > 0 ? arrivals.first.address : wish->address4);
+        arrivals.n > 0 ? arrivals.first.address : wanted->address4);
     ret->port = arrivals.n > 0 ? arrivals.first.port : 0;
     return 0;
 }

@@ -19,7 +19,7 @@ struct interrupt;
 struct str;
 
 /** Where the processes of a job meet. A text is empty when it is not known. */
-struct env_meeting {
+struct env_rendezvous {
     char id[128];      /* rendezvous id of the job's present run */
     char epoch[32];    /* the hub's random epoch; a hub that was started anew has another */
     char c10d[64];     /* HOST:PORT of a TCPStore */
@@ -52,7 +52,7 @@ struct rendezvous_arrival {
  */
 #define RENDEZVOUS_E_AWAY 100 /* no other outcome of run_prepare() is the same */
 int rendezvous_ask(const char *socket_path, const char *job, const struct rendezvous_arrival *a,
-    struct env_meeting *ret, struct err *e);
+    struct env_rendezvous *ret, struct err *e);
 
 /** What has become of a meeting. */
 enum rendezvous_state {
@@ -64,7 +64,7 @@ enum rendezvous_state {
 
 /** rendezvous_look() - what has become of the meeting @m, which rendezvous_ask() gave? */
 enum rendezvous_state rendezvous_look(
-    const char *socket_path, const char *job, const struct env_meeting *m);
+    const char *socket_path, const char *job, const struct env_rendezvous *m);
 
 /** At most so many nodes are named of those that are lost, and of those whose command has ended. */
 #define RENDEZVOUS_NAMED_MAX 8
@@ -77,7 +77,7 @@ struct rendezvous_nodes {
 };
 
 /** Bytes of a run's id, with its zero. */
-#define RENDEZVOUS_RUN_MAX sizeof(((struct env_meeting *)0)->id)
+#define RENDEZVOUS_RUN_MAX sizeof(((struct env_rendezvous *)0)->id)
 
 /** What a command says of itself. */
 struct rendezvous_word {
@@ -107,12 +107,12 @@ void rendezvous_format_nodes(struct str *out, const struct rendezvous_nodes *nod
  * @ret:	always set
  */
 enum rendezvous_state rendezvous_say(const char *socket_path, const char *job,
-    const struct env_meeting *m, const struct rendezvous_word *word,
+    const struct env_rendezvous *m, const struct rendezvous_word *word,
     struct rendezvous_presence *ret);
 
 /**
  * rendezvous_members() - the names of the nodes that have come to one run of the job
- * @run:	the run's id, as in struct env_meeting
+ * @run:	the run's id, as in struct env_rendezvous
  *
  * Return: a new reference to an array of names, which the caller releases; NULL when the hub does
  * not say, or when another run of the job has begun.
@@ -168,9 +168,9 @@ void rendezvous_end(const char *socket_path, const char *job);
 typedef int (*agree_make_fn)(void *ctx, struct str *out, struct err *e);
 
 /** What is to be found out, and by whom. Texts are borrowed. */
-struct agree_wish {
-    const struct env_meeting *meeting; /* where the job meets */
-    const char *what;                  /* the key's name: letters and dashes */
+struct agree_options {
+    const struct env_rendezvous *rendezvous; /* where the job meets */
+    const char *what;                        /* the key's name: letters and dashes */
     const char *doing;   /* what a node does for it, for those that wait: "measures the network" */
     const char *node;    /* this node's name, which the others are told */
     unsigned patience_s; /* how long a node may take for it; at most twice as long is waited */
@@ -189,8 +189,8 @@ int agree_kept(void *ctx, struct str *out, struct err *e);
  * Return: 0; or non-zero with words: it could not be found out, the store does not answer, or the
  * time is over.
  */
-int agree_once(
-    const struct agree_wish *wish, agree_make_fn make, void *ctx, struct str *out, struct err *e);
+int agree_once(const struct agree_options *wanted, agree_make_fn make, void *ctx, struct str *out,
+    struct err *e);
 
 /*
  * The rank of each node of a job, by order of arrival, and where its rank 0 is reached.
@@ -205,11 +205,11 @@ int agree_once(
  */
 
 /** Who asks. Texts are borrowed. */
-struct ranks_wish {
-    const struct env_meeting *meeting; /* with an id, and an etcd at the hub */
-    const char *node;                  /* this node's name */
-    const char *address4;              /* its address on the overlay */
-    unsigned first_port;               /* of those that the kernel chooses; 0: not known */
+struct ranks_options {
+    const struct env_rendezvous *rendezvous; /* with an id, and an etcd at the hub */
+    const char *node;                        /* this node's name */
+    const char *address4;                    /* its address on the overlay */
+    unsigned first_port;                     /* of those that the kernel chooses; 0: not known */
     bool starts; /* the command is about to start; false: nothing is written, and the rank is that
                     which the node would get now */
 };
@@ -230,4 +230,4 @@ struct ranks {
  *
  * Return: 0; or non-zero with words: the store does not answer, or no port is free.
  */
-int ranks_find(const struct ranks_wish *wish, struct ranks *ret, struct err *e);
+int ranks_find(const struct ranks_options *wanted, struct ranks *ret, struct err *e);

@@ -269,15 +269,15 @@ static int check_nnodes(const char *text, struct err *e)
         NODES_MAX);
 }
 
-int run_check(const struct run_wish *wish, struct err *e)
+int run_check(const struct run_options *wanted, struct err *e)
 {
-    const char *backend = wish->rendezvous;
+    const char *backend = wanted->rendezvous;
 
     if (backend && strcmp(backend, "c10d") != 0 && strcmp(backend, "etcd-v2") != 0 &&
         strcmp(backend, "none") != 0)
         return err_set(
             e, -EINVAL, "--rendezvous \"%.40s\" is none of c10d, etcd-v2, none", backend);
-    return wish->nnodes ? check_nnodes(wish->nnodes, e) : 0;
+    return wanted->nnodes ? check_nnodes(wanted->nnodes, e) : 0;
 }
 
 /* Is it torchrun, or something that may start it? */
@@ -287,13 +287,13 @@ static bool may_be_torchrun(const struct command *c)
 }
 
 /* Gives the number of nodes: from the command's own option, else the environment, else @wish. */
-static const char *decide_nnodes(const struct command *c, const char *wish)
+static const char *decide_nnodes(const struct command *c, const char *wanted)
 {
     const char *set = may_be_torchrun(c) ? getenv("PET_NNODES") : NULL;
 
     if (c->nnodes)
         return c->nnodes;
-    return set && set[0] != '\0' ? set : wish;
+    return set && set[0] != '\0' ? set : wanted;
 }
 
 /* ---- where to meet -------------------------------------------------------------------------- */
@@ -313,13 +313,13 @@ static bool meets_by_itself(const struct command *c)
 {
     switch (c->kind) {
     case COMMAND_KIND_TORCHRUN:
-        return c->says_meeting || is_set("PET_RDZV_ENDPOINT") || is_set("PET_STANDALONE") ||
+        return c->says_rendezvous || is_set("PET_RDZV_ENDPOINT") || is_set("PET_STANDALONE") ||
                is_set("PET_MASTER_ADDR");
     case COMMAND_KIND_PLAIN:
         return is_set("MASTER_ADDR") || is_set("PET_RDZV_ENDPOINT") || is_set("PET_STANDALONE") ||
                is_set("PET_MASTER_ADDR");
     case COMMAND_KIND_ACCELERATE:
-        return c->says_meeting;
+        return c->says_rendezvous;
     case COMMAND_KIND_DEEPSPEED:
         return false;
     case COMMAND_KIND_MPI:
@@ -330,7 +330,7 @@ static bool meets_by_itself(const struct command *c)
 }
 
 /* Gives the backend: from the command's own option, else the environment, else @wish, else c10d. */
-static const char *decide_backend(const struct command *c, const char *wish)
+static const char *decide_backend(const struct command *c, const char *wanted)
 {
     const char *set = getenv("PET_RDZV_BACKEND");
 
@@ -338,7 +338,7 @@ static const char *decide_backend(const struct command *c, const char *wish)
         return c->backend;
     if (may_be_torchrun(c) && set && set[0] != '\0')
         return set;
-    return wish ? wish : "c10d";
+    return wanted ? wanted : "c10d";
 }
 
 /*
@@ -371,7 +371,7 @@ static bool name_endpoint(const char *endpoint, const char *network, char *ret, 
 
 static int choose_endpoint(struct run *run, const char *backend, struct err *e)
 {
-    struct env_meeting *m = &run->meeting;
+    struct env_rendezvous *m = &run->rendezvous;
     bool etcd = strcmp(backend, "etcd-v2") == 0 || strcmp(backend, "etcd") == 0;
     const char *endpoint = etcd ? m->etcd : m->c10d;
 
@@ -389,40 +389,40 @@ static int choose_endpoint(struct run *run, const char *backend, struct err *e)
 const char *run_broken(const struct run *run)
 {
     /* The nodes of an elastic job that follow the hub may still be at work in this run. */
-    return run->is_elastic && run->follows_hub ? NULL : run->meeting.id;
+    return run->is_elastic && run->follows_hub ? NULL : run->rendezvous.id;
 }
 
 /* Is the command only explained? Then the job stays as it is, and this node does not come to it. */
-static bool is_dry_run(const struct run_wish *wish)
+static bool is_dry_run(const struct run_options *wanted)
 {
-    return wish->words && !wish->starts;
+    return wanted->words && !wanted->starts;
 }
 
-static int ask_meeting(
+static int ask_rendezvous(
     struct run *run, const char *backend, const struct rendezvous_arrival *a, struct err *e)
 {
     int r;
 
     if (run->node.hub.port == 0)
         return err_set(e, -ENOTCONN, "the network %s has no hub to meet at", run->node.network);
-    r = rendezvous_ask(run->socket_path, run->job, a, &run->meeting, e);
+    r = rendezvous_ask(run->socket_path, run->job, a, &run->rendezvous, e);
     return r == 0 ? choose_endpoint(run, backend, e) : r;
 }
 
-static void name_job(struct run *run, const struct run_wish *wish)
+static void name_job(struct run *run, const struct run_options *wanted)
 {
-    if (wish->job)
-        (void)snprintf(run->job, sizeof(run->job), "%s", wish->job);
+    if (wanted->job)
+        (void)snprintf(run->job, sizeof(run->job), "%s", wanted->job);
     else
         (void)command_job_name(&run->command, run->job);
 }
 
-static int find_meeting(
-    struct run *run, const struct run_wish *wish, const char *nnodes, struct err *e)
+static int find_rendezvous(
+    struct run *run, const struct run_options *wanted, const char *nnodes, struct err *e)
 {
-    const char *backend = decide_backend(&run->command, wish->rendezvous);
+    const char *backend = decide_backend(&run->command, wanted->rendezvous);
     const struct rendezvous_arrival arrival = {
-        .broken = wish->broken_run, .nnodes = nnodes, .is_dry_run = is_dry_run(wish)};
+        .broken = wanted->broken_run, .nnodes = nnodes, .is_dry_run = is_dry_run(wanted)};
     uint64_t min = 0;
     uint64_t max = 0;
     int r;
@@ -437,13 +437,13 @@ static int find_meeting(
     run->min_nodes = (unsigned)min;
     r = parse_name(run->job, "job", e);
     if (r == 0)
-        r = ask_meeting(run, backend, &arrival, e);
+        r = ask_rendezvous(run, backend, &arrival, e);
     /* torchrun starts workers again by itself, so its scripts begin at a checkpoint. */
     run->can_begin_again =
-        r == 0 && !wish->once && (run->is_elastic || run->command.kind == COMMAND_KIND_TORCHRUN);
-    run->wait_lost = wish->wait_lost;
-    if (wish->command_id)
-        (void)snprintf(run->command_id, sizeof(run->command_id), "%s", wish->command_id);
+        r == 0 && !wanted->once && (run->is_elastic || run->command.kind == COMMAND_KIND_TORCHRUN);
+    run->wait_lost = wanted->wait_lost;
+    if (wanted->command_id)
+        (void)snprintf(run->command_id, sizeof(run->command_id), "%s", wanted->command_id);
     return r;
 }
 
@@ -458,7 +458,8 @@ static void choose_host_name(struct run *run)
     char name[2 * NAME_MAX_LEN + sizeof("..weft")];
 
     if (!may_be_torchrun(&run->command) || run->torch.torch == 0 ||
-        run->torch.torch >= TORCH_WITH_LOCAL_ADDR || run->meeting.id[0] == '\0' || geteuid() != 0)
+        run->torch.torch >= TORCH_WITH_LOCAL_ADDR || run->rendezvous.id[0] == '\0' ||
+        geteuid() != 0)
         return;
     if (snprintf(name, sizeof(name), "%s.%s." HOSTS_DOMAIN, run->node.name, run->node.network) <=
         HOST_NAME_MAX)
@@ -495,7 +496,7 @@ static const char *why_not_nccl_log(const struct run *run)
     case COMMAND_KIND_ACCELERATE:
         return NULL;
     case COMMAND_KIND_PLAIN:
-        return run->meeting.id[0] != '\0'
+        return run->rendezvous.id[0] != '\0'
                    ? NULL
                    : "the command does not meet at the hub, so it takes the place of weft run";
     case COMMAND_KIND_DEEPSPEED:
@@ -512,37 +513,37 @@ static bool has_own_nccl_log(void)
     return getenv("NCCL_DEBUG") || getenv("NCCL_DEBUG_FILE");
 }
 
-static void make_plan(struct run *run, const struct run_wish *wish, const char *nnodes)
+static void make_plan(struct run *run, const struct run_options *wanted, const char *nnodes)
 {
     char nccl_log[ENV_VALUE_MAX] = "a file of its own";
     const char *why = why_not_nccl_log(run);
     struct err e = ERR_NULL;
 
-    if (!why && wish->starts && !has_own_nccl_log()) {
+    if (!why && wanted->starts && !has_own_nccl_log()) {
         if (run_dir_name(run->dir, &e) < 0)
             why = err_text(&e);
         (void)snprintf(nccl_log, sizeof(nccl_log), "%s/%s", run->dir, NCCL_WATCH_FILE);
     }
     const struct env_facts facts = {
-        .command = wish->words ? &run->command : NULL,
+        .command = wanted->words ? &run->command : NULL,
         .interface = run->node.interface,
         .address4 = run->node.address4,
         .network = run->node.network,
         .node = run->node.name,
         .job = run->job,
         .nnodes = nnodes,
-        .meeting = run->meeting.id[0] != '\0' ? &run->meeting : NULL,
+        .rendezvous = run->rendezvous.id[0] != '\0' ? &run->rendezvous : NULL,
         .ranks = &run->ranks,
-        .islands = wish->inside_islands ? ENV_ISLANDS_ONE : run->node.islands,
+        .islands = wanted->inside_islands ? ENV_ISLANDS_ONE : run->node.islands,
         .island_interface = run->island_interface,
         .has_infiniband = run->node.has_infiniband,
         .fabric = &run->fabric,
         .nccl = run->torch.nccl,
         .nccl_log = why ? NULL : nccl_log,
         .nccl_why = why,
-        .plan = wish->plan     ? wish->plan
-                : wish->params ? "a file that is made before the start"
-                               : NULL,
+        .plan = wanted->plan     ? wanted->plan
+                : wanted->params ? "a file that is made before the start"
+                                 : NULL,
         .theirs = environ,
         .first_port = run->node.ports.first,
         .last_port = run->node.ports.last,
@@ -563,19 +564,19 @@ static void find_torch(struct run *run)
 }
 
 /* A plain command is told its rank, and where rank 0 is. */
-static int find_ranks(struct run *run, const struct run_wish *wish, struct err *e)
+static int find_ranks(struct run *run, const struct run_options *wanted, struct err *e)
 {
-    struct ranks_wish ranks = {.meeting = &run->meeting,
+    struct ranks_options ranks = {.rendezvous = &run->rendezvous,
         .node = run->node.name,
         .address4 = run->node.address4,
         .first_port = run->node.ports.first,
-        .starts = wish->starts};
+        .starts = wanted->starts};
     int r;
 
-    if (!wish->words || run->command.kind != COMMAND_KIND_PLAIN || run->is_elastic ||
-        run->meeting.id[0] == '\0' || run->meeting.etcd[0] == '\0')
+    if (!wanted->words || run->command.kind != COMMAND_KIND_PLAIN || run->is_elastic ||
+        run->rendezvous.id[0] == '\0' || run->rendezvous.etcd[0] == '\0')
         return 0;
-    if (run->meeting.begins) {
+    if (run->rendezvous.begins) {
         run->ranks = (struct ranks){.is_known = true};
         (void)snprintf(run->ranks.address, sizeof(run->ranks.address), "%s", ranks.address4);
         return 0;
@@ -584,7 +585,7 @@ static int find_ranks(struct run *run, const struct run_wish *wish, struct err *
     if (r != 0)
         return err_prefix(e, "this node's rank is not known");
     /* No process group has room for it. */
-    if (wish->starts && run->ranks.rank >= run->min_nodes)
+    if (wanted->starts && run->ranks.rank >= run->min_nodes)
         return err_set(e, -EBUSY,
             "the job \"%s\" has its %u nodes, and this would be one more: wait until it is over, "
             "or "
@@ -593,41 +594,42 @@ static int find_ranks(struct run *run, const struct run_wish *wish, struct err *
     return 0;
 }
 
-int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
+int run_prepare(struct run *ret, const struct run_options *wanted, struct err *e)
 {
     /*
      * Without a command (`weft env`) it is not known what will run. The job is treated as one of
      * torchrun, so that the hub is asked where it meets.
      */
-    struct run run = {.socket_path = wish->socket_path, .command = {.kind = COMMAND_KIND_TORCHRUN}};
+    struct run run = {
+        .socket_path = wanted->socket_path, .command = {.kind = COMMAND_KIND_TORCHRUN}};
     const char *nnodes;
     int r = 0;
 
-    if (wish->words) {
-        command_read(&run.command, wish->words);
+    if (wanted->words) {
+        command_read(&run.command, wanted->words);
         find_torch(&run);
     }
-    if (wish->starts)
+    if (wanted->starts)
         r = script_check(&run.command, &run.torch, e);
     if (r == 0)
-        r = train_node_read(&run.node, wish->socket_path, e);
+        r = train_node_read(&run.node, wanted->socket_path, e);
     if (r != 0)
         return r;
-    nnodes = decide_nnodes(&run.command, wish->nnodes);
-    name_job(&run, wish);
+    nnodes = decide_nnodes(&run.command, wanted->nnodes);
+    name_job(&run, wanted);
     run.is_elastic = nnodes && strchr(nnodes, ':');
-    r = find_meeting(&run, wish, nnodes, e);
+    r = find_rendezvous(&run, wanted, nnodes, e);
     if (r != 0)
         return r;
-    r = find_ranks(&run, wish, e);
+    r = find_ranks(&run, wanted, e);
     if (r != 0)
         return r;
     choose_host_name(&run);
-    if (wish->island_lan)
+    if (wanted->island_lan)
         run_find_island(&run);
-    run.is_quiet = wish->is_quiet;
+    run.is_quiet = wanted->is_quiet;
     fabric_read_here(&run.fabric, FABRIC_VIEW_JOB, METADATA_MS);
-    make_plan(&run, wish, nnodes);
+    make_plan(&run, wanted, nnodes);
     *ret = run;
     return 0;
 }
@@ -641,9 +643,9 @@ void run_summary(const struct run *run, struct str *out)
         str_addf(out, " with torch %s of %s", run->torch.version, run->torch.python);
     str_addf(out, " on %s (%s, %s), %zu variable%s set", run->node.name, run->node.interface,
         run->node.address4, n, n == 1 ? "" : "s");
-    if (run->meeting.id[0] != '\0')
-        str_addf(out, "; job %s meets at %s by %s", run->meeting.id, run->meeting.endpoint,
-            run->meeting.backend);
+    if (run->rendezvous.id[0] != '\0')
+        str_addf(out, "; job %s meets at %s by %s", run->rendezvous.id, run->rendezvous.endpoint,
+            run->rendezvous.backend);
     if (run->host_name[0] != '\0')
         str_addf(out, "; the host's name is %s in it", run->host_name);
     str_add(out, "\n");
@@ -669,7 +671,7 @@ static void advise_host_name(const struct run *run, struct str *out)
     char host[NAME_MAX_LEN + 2] = "";
 
     if (run->command.kind != COMMAND_KIND_TORCHRUN || run->torch.torch == 0 ||
-        run->torch.torch >= TORCH_WITH_LOCAL_ADDR || run->meeting.id[0] == '\0' ||
+        run->torch.torch >= TORCH_WITH_LOCAL_ADDR || run->rendezvous.id[0] == '\0' ||
         run->host_name[0] != '\0' || gethostname(host, sizeof(host) - 1) < 0 ||
         strcmp(host, run->node.name) == 0)
         return;
@@ -706,16 +708,16 @@ static void advise_launcher(const struct run *run, struct str *out)
     const char *port;
     int len;
 
-    split(run->meeting.endpoint, &len, &port);
+    split(run->rendezvous.endpoint, &len, &port);
     switch (run->command.kind) {
     case COMMAND_KIND_ACCELERATE:
-        if (run->meeting.id[0] != '\0' &&
+        if (run->rendezvous.id[0] != '\0' &&
             (run->is_elastic || command_says(&run->command, "same_network")))
             str_addf(out,
                 "accelerate meets at the hub with a fixed number of nodes and without "
                 "--same_network only: --rdzv_backend %s --main_process_ip %.*s "
                 "--main_process_port %s\n",
-                run->meeting.backend, len, run->meeting.endpoint, port);
+                run->rendezvous.backend, len, run->rendezvous.endpoint, port);
         break;
     case COMMAND_KIND_DEEPSPEED:
         advise_deepspeed(run, out);
@@ -738,7 +740,7 @@ static void advise_libfabric(const struct run *run, struct str *out)
     struct libfabric l;
 
     if (run->uses_fabric && run->fabric.kind == FABRIC_EFA && libfabric_ask(&l))
-        libfabric_judge(&l, &run->fabric, out);
+        libfabric_assess(&l, &run->fabric, out);
 }
 
 void run_advise(const struct run *run, struct str *out)

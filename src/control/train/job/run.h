@@ -26,7 +26,7 @@ struct str;
 #define RUN_DIR_MAX 256
 
 /** What the person asked for. Pointers are borrowed. */
-struct run_wish {
+struct run_options {
     const char *socket_path; /* the agent's socket */
     const char *job;         /* the job's name; NULL: it is named after the script */
     const char *nnodes;      /* "4" or "2:4"; used where neither command nor environment says it */
@@ -52,10 +52,10 @@ struct run {
     struct command command;
     struct torch_install torch;
     struct train_node node;
-    struct env_meeting meeting; /* its id is "" when the job does not meet at the hub */
-    struct ranks ranks;         /* for a plain command */
-    char job[64];               /* the job's name */
-    struct fabric_facts fabric; /* of this machine */
+    struct env_rendezvous rendezvous; /* its id is "" when the job does not meet at the hub */
+    struct ranks ranks;               /* for a plain command */
+    char job[64];                     /* the job's name */
+    struct fabric_facts fabric;       /* of this machine */
     bool uses_fabric; /* the job stays inside one island, so NCCL is to use the machine's fabric */
     char island_interface[IF_NAMESIZE]; /* of the island's private network, see run_find_island();
                                            "": that was not asked for, or nobody is reached by it */
@@ -78,7 +78,7 @@ struct run {
 };
 
 /** run_check() - are --nnodes and --rendezvous well formed? Return: 0, or -EINVAL with words. */
-int run_check(const struct run_wish *wish, struct err *e);
+int run_check(const struct run_options *wanted, struct err *e);
 
 /**
  * run_prepare() - gather the facts and make the plan
@@ -87,7 +87,7 @@ int run_check(const struct run_wish *wish, struct err *e);
  * Return: 0; or non-zero with words: the script is not there, the agent or the hub does not answer,
  * or the number of nodes or the job's name is not valid.
  */
-int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e);
+int run_prepare(struct run *ret, const struct run_options *wanted, struct err *e);
 
 /**
  * run_take_host_name() - make run->host_name the host name of this process and of the command
@@ -173,7 +173,7 @@ bool run_is_again(int r);
  */
 int run_exec(struct run *run, char *const words[], int *ret_status, struct err *e);
 
-/** run_broken() - the id that run_wish.broken_run is to have when @run begins again; or NULL. */
+/** run_broken() - the id that run_options.broken_run is to have when @run begins again; or NULL. */
 const char *run_broken(const struct run *run);
 
 /*
@@ -241,7 +241,7 @@ void run_keep_island(const struct run *run);
 /*
  * A job's command is to be begun again: how often it is, and waiting until it can be.
  *
- * Theory of operation. run_exec() has returned a RUN_E_. again_judge() counts: a script that takes
+ * Theory of operation. run_exec() has returned a RUN_E_. again_assess() counts: a script that takes
  * its machine down, or is killed for its memory, would otherwise be begun again for ever.
  * again_prepare() then asks for the job's next run. The agent or the hub may be away in that
  * moment, as they may have been started anew with the machine, so it asks again, less and less
@@ -265,13 +265,13 @@ enum again_verdict {
 };
 
 /**
- * again_judge() - may the command be begun again?
+ * again_assess() - may the command be begun again?
  * @r:		the outcome of run_exec(), one for which run_is_again() holds
  * @lasted:	so long after its start
  *
  * Counts it if it may.
  */
-enum again_verdict again_judge(struct again *a, int r, nsec_t lasted);
+enum again_verdict again_assess(struct again *a, int r, nsec_t lasted);
 
 /** again_pause_ms() - @n tries have failed: wait for so long, ms; longer each time, up to 30 s */
 unsigned again_pause_ms(unsigned n);
@@ -291,7 +291,7 @@ unsigned again_pause_ms(unsigned n);
  *
  * Return: 0; AGAIN_E_ALONE with words; AGAIN_E_INTERRUPTED.
  */
-int again_prepare(struct run *run, struct run_wish *wish, struct interrupt *i, struct err *e);
+int again_prepare(struct run *run, struct run_options *wanted, struct interrupt *i, struct err *e);
 
 /**
  * again_await_hub() - the first run could not be prepared, since no hub answers: wait for one, for
@@ -303,11 +303,11 @@ int again_prepare(struct run *run, struct run_wish *wish, struct interrupt *i, s
  * Return: 0; AGAIN_E_ALONE with words; AGAIN_E_INTERRUPTED; or an error of run_prepare().
  */
 int again_await_hub(
-    struct run *ret, const struct run_wish *wish, struct interrupt *i, struct err *e);
+    struct run *ret, const struct run_options *wanted, struct interrupt *i, struct err *e);
 
 /**
  * again_give_up() - the command is not begun again: tell the job's other nodes
  *
  * Those of a job of fixed size look at its next run, so they are told there.
  */
-void again_give_up(struct run *run, struct run_wish *wish);
+void again_give_up(struct run *run, struct run_options *wanted);

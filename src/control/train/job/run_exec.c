@@ -45,8 +45,8 @@ bool run_is_again(int r)
 #define STATUS_KILLED 128
 
 /* Milliseconds between two looks at NCCL's logs, before and after one has said what it uses. */
-#define LOG_EACH_MS       1000
-#define LOG_EACH_LATER_MS 10000
+#define LOG_EACH_MS      1000
+#define LOG_EACH_THEN_MS 10000
 
 /* ---- NCCL's log ------------------------------------------------------------------------------ */
 
@@ -56,9 +56,9 @@ static void publish_nccl(const struct run *run, const struct nccl_watch *w)
     static const char *const verdicts[] = {
         [NCCL_LOG_UNKNOWN] = "unknown", [NCCL_LOG_WANTED] = "wanted", [NCCL_LOG_OTHER] = "other"};
 
-    if (run->meeting.id[0] != '\0')
+    if (run->rendezvous.id[0] != '\0')
         rendezvous_say_nccl(run->socket_path, run->job,
-            json_pack("{s:s, s:s, s:s, s:s, s:s}", "run", run->meeting.id, "verdict",
+            json_pack("{s:s, s:s, s:s, s:s, s:s}", "run", run->rendezvous.id, "verdict",
                 verdicts[w->verdict], "profile", w->wanted->name, "network", w->network, "text",
                 w->said));
 }
@@ -66,14 +66,14 @@ static void publish_nccl(const struct run *run, const struct nccl_watch *w)
 /* Says what the logs say that is new. */
 static void report_nccl(const struct run *run, struct nccl_watch *w)
 {
-    enum nccl_watch_news news;
+    enum nccl_watch_event event;
 
-    while ((news = nccl_watch_look(w)) != NCCL_WATCH_NOTHING) {
-        if (news == NCCL_WATCH_OTHER || !run->is_quiet)
+    while ((event = nccl_watch_look(w)) != NCCL_WATCH_NOTHING) {
+        if (event == NCCL_WATCH_OTHER || !run->is_quiet)
             (void)fprintf(
-                stderr, "weft run: %s%s\n", news == NCCL_WATCH_OTHER ? "note: " : "", w->said);
+                stderr, "weft run: %s%s\n", event == NCCL_WATCH_OTHER ? "note: " : "", w->said);
         /* That one process of several took another network is what matters of this machine. */
-        if (news == NCCL_WATCH_OTHER || !w->is_other)
+        if (event == NCCL_WATCH_OTHER || !w->is_other)
             publish_nccl(run, w);
     }
 }
@@ -186,7 +186,7 @@ static struct child_order watch_job(void *ctx, int pid)
         w->report_at = after_ms(missing_report(run));
     if (clock_now() >= w->log_at) {
         report_nccl(run, w->nccl);
-        w->log_at = after_ms(nccl_watch_has_verdict(w->nccl) ? LOG_EACH_LATER_MS : LOG_EACH_MS);
+        w->log_at = after_ms(nccl_watch_has_verdict(w->nccl) ? LOG_EACH_THEN_MS : LOG_EACH_MS);
     }
     if (clock_now() >= w->island_at) {
         run_keep_island(run);
@@ -205,7 +205,7 @@ static struct child_order watch_job(void *ctx, int pid)
 /* This process's environment and the plan's variables. Owns the array and the added texts. */
 struct environment {
     char **entries;        /* "NAME=VALUE"; ends with NULL */
-    char *added[ENV_ROOM]; /* the entries that the plan added */
+    char *added[ENV_SIZE]; /* the entries that the plan added */
     size_t n_added;
 };
 
@@ -246,16 +246,16 @@ static int environment_init(struct environment *env, const struct env_plan *plan
  */
 static bool was_cut_off(const struct run *run, struct interrupt *i)
 {
-    if (rendezvous_look(run->socket_path, run->job, &run->meeting) == RENDEZVOUS_STATE_SAME)
+    if (rendezvous_look(run->socket_path, run->job, &run->rendezvous) == RENDEZVOUS_STATE_SAME)
         return false;
     return rendezvous_wait(run->socket_path, run->job, HUB_PATIENCE_MS, i);
 }
 
 /* What is to be done after the command's end: 0: nothing; or a RUN_E_. */
-static int judge(
+static int assess(
     const struct run *run, const struct child_end *end, bool is_lost, struct interrupt *i)
 {
-    if (!run->can_begin_again || end->was_told)
+    if (!run->can_begin_again || end->was_signalled)
         return 0;
     if (end->was_stopped)
         return is_lost ? RUN_E_LOST : RUN_E_MOVED;
@@ -265,12 +265,12 @@ static int judge(
         return RUN_E_CUT_OFF;
     if (run->is_elastic)
         return 0;
-    return end->status > STATUS_KILLED ? RUN_E_KILLED : lost_judge(run, i);
+    return end->status > STATUS_KILLED ? RUN_E_KILLED : lost_assess(run, i);
 }
 
 /* The command has ended by itself, and is not started again: says if it has met nobody. Return: the
  * status to end with. */
-static int judge_met(struct met *met, int status)
+static int assess_met(struct met *met, int status)
 {
     const struct run *run = met->run;
     enum met_verdict verdict = met_end(met);
@@ -283,12 +283,12 @@ static int judge_met(struct met *met, int status)
         (void)fprintf(stderr,
             "weft run: %s has used torch and has ended alone: it has exchanged nothing with "
             "another node of the job %s (%s), so the exit status is %d\n",
-            run->command.program, run->meeting.id, str_text(&others), RUN_STATUS_STRAYED);
+            run->command.program, run->rendezvous.id, str_text(&others), RUN_STATUS_STRAYED);
     else
         (void)fprintf(stderr,
             "weft run: note: %s has ended, and has exchanged nothing with another node of the job "
             "%s (%s)\n",
-            run->command.program, run->meeting.id, str_text(&others));
+            run->command.program, run->rendezvous.id, str_text(&others));
     str_deinit(&others);
     return verdict == MET_VERDICT_STRAYED && status == 0 ? RUN_STATUS_STRAYED : status;
 }
@@ -300,7 +300,7 @@ static void say_end(const struct run *run, const struct child_end *end)
 
     /* Who is told to end by another signal than a person's at a terminal has been taken away, as
      * when the machine is started anew: the others may wait for it. */
-    if (!end->was_told || end->is_by_person)
+    if (!end->was_signalled || end->is_by_person)
         (void)lost_say(run, true, &unused);
     rendezvous_end(run->socket_path, run->job);
 }
@@ -317,14 +317,14 @@ static int run_child(const struct run *run, char *const words[], char *const env
 
     /* The others are told before a person's signal ends this process. */
     interrupt_begin(&i);
-    end_nccl(run, w->nccl, r == 0 && end.status != 0 && !end.was_told && !end.was_stopped);
+    end_nccl(run, w->nccl, r == 0 && end.status != 0 && !end.was_signalled && !end.was_stopped);
     if (r == 0) {
         *ret_status = end.status;
-        r = judge(run, &end, w->is_lost, &i);
+        r = assess(run, &end, w->is_lost, &i);
     }
-    if (r == 0 && !end.was_told)
-        *ret_status = judge_met(&w->met, end.status);
-    if (run->meeting.id[0] != '\0' && !run_is_again(r))
+    if (r == 0 && !end.was_signalled)
+        *ret_status = assess_met(&w->met, end.status);
+    if (run->rendezvous.id[0] != '\0' && !run_is_again(r))
         say_end(run, &end);
     interrupt_end(&i);
     return r;
@@ -355,7 +355,7 @@ int run_exec(struct run *run, char *const words[], int *ret_status, struct err *
         end_nccl(run, w.nccl, false);
         return r;
     }
-    if (run->meeting.id[0] == '\0' && run->dir[0] == '\0' && !w.nccl)
+    if (run->rendezvous.id[0] == '\0' && run->dir[0] == '\0' && !w.nccl)
         return child_become(words, env.entries, e);
     if (lost_is_before(run)) {
         end_nccl(run, w.nccl, false);
@@ -373,7 +373,7 @@ void run_give_up(const struct run *run)
     const struct child_end end = {0};
 
     run_dir_remove(run->dir);
-    if (run->meeting.id[0] != '\0')
+    if (run->rendezvous.id[0] != '\0')
         say_end(run, &end);
 }
 
@@ -392,7 +392,7 @@ void run_give_up(const struct run *run)
 #define PAUSE_FIRST_MS 1000u
 #define PAUSE_MAX_MS   30000u
 
-enum again_verdict again_judge(struct again *a, int r, nsec_t lasted)
+enum again_verdict again_assess(struct again *a, int r, nsec_t lasted)
 {
     if (lasted > LIVED)
         a->n_killed = 0;
@@ -412,16 +412,16 @@ unsigned again_pause_ms(unsigned n)
     return ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS;
 }
 
-static int prepare_once(struct run *run, struct run_wish *wish, struct err *e)
+static int prepare_once(struct run *run, struct run_options *wanted, struct err *e)
 {
-    char broken[sizeof(run->meeting.id)];
+    char broken[sizeof(run->rendezvous.id)];
     bool has_met = run->has_met;
     int r;
 
     (void)snprintf(broken, sizeof(broken), "%s", run_broken(run) ? run_broken(run) : "");
-    wish->broken_run = broken[0] ? broken : NULL;
-    r = run_prepare(run, wish, e);
-    wish->broken_run = NULL;
+    wanted->broken_run = broken[0] ? broken : NULL;
+    r = run_prepare(run, wanted, e);
+    wanted->broken_run = NULL;
     run->has_met = has_met;
     return r;
 }
@@ -438,13 +438,13 @@ static int give_up_after(nsec_t waited, struct err *e)
 
 /* Prepares the next run until that works, or it is @until. */
 static int prepare_until(
-    struct run *run, struct run_wish *wish, nsec_t until, struct interrupt *i, struct err *e)
+    struct run *run, struct run_options *wanted, nsec_t until, struct interrupt *i, struct err *e)
 {
     nsec_t begun_at = clock_now();
     unsigned n = 0;
     char time[32];
 
-    while (prepare_once(run, wish, e) != 0) {
+    while (prepare_once(run, wanted, e) != 0) {
         if (clock_now() >= until)
             return give_up_after(clock_now() - begun_at, e);
         if (n++ == 0)
@@ -458,15 +458,15 @@ static int prepare_until(
 }
 
 /* For how long a run that cannot be prepared is tried again. */
-static nsec_t patience_of(const struct run_wish *wish)
+static nsec_t patience_of(const struct run_options *wanted)
 {
-    return nsec_max(wish->wait_lost, TRY_MIN);
+    return nsec_max(wanted->wait_lost, TRY_MIN);
 }
 
 int again_await_hub(
-    struct run *ret, const struct run_wish *wish, struct interrupt *i, struct err *e)
+    struct run *ret, const struct run_options *wanted, struct interrupt *i, struct err *e)
 {
-    nsec_t patience = patience_of(wish);
+    nsec_t patience = patience_of(wanted);
     nsec_t begun_at = clock_now();
     unsigned n = 0;
     char time[32];
@@ -477,23 +477,23 @@ int again_await_hub(
     do {
         if (interrupt_wait(i, again_pause_ms(++n)))
             return AGAIN_E_INTERRUPTED;
-        r = run_prepare(ret, wish, e);
+        r = run_prepare(ret, wanted, e);
     } while (r == RENDEZVOUS_E_AWAY && clock_now() - begun_at < patience);
     return r == RENDEZVOUS_E_AWAY ? give_up_after(clock_now() - begun_at, e) : r;
 }
 
-int again_prepare(struct run *run, struct run_wish *wish, struct interrupt *i, struct err *e)
+int again_prepare(struct run *run, struct run_options *wanted, struct interrupt *i, struct err *e)
 {
     nsec_t begun_at = clock_now();
     int r;
 
     for (;;) {
-        r = prepare_until(run, wish, begun_at + patience_of(wish), i, e);
-        if (r != 0 || wish->wait_lost == 0)
+        r = prepare_until(run, wanted, begun_at + patience_of(wanted), i, e);
+        if (r != 0 || wanted->wait_lost == 0)
             return r;
-        r = lost_await(run, begun_at + wish->wait_lost, i, e);
+        r = lost_await(run, begun_at + wanted->wait_lost, i, e);
         if (r == LOST_E_ALONE)
-            return give_up_after(wish->wait_lost, e);
+            return give_up_after(wanted->wait_lost, e);
         if (r == LOST_E_ENDED)
             return AGAIN_E_ALONE;
         if (r != LOST_E_AGAIN)
@@ -502,13 +502,13 @@ int again_prepare(struct run *run, struct run_wish *wish, struct interrupt *i, s
     }
 }
 
-void again_give_up(struct run *run, struct run_wish *wish)
+void again_give_up(struct run *run, struct run_options *wanted)
 {
     if (!lost_is_watched(run)) {
         run_give_up(run);
         return;
     }
-    if (prepare_once(run, wish, NULL) == 0)
+    if (prepare_once(run, wanted, NULL) == 0)
         lost_give_up(run);
     run_dir_remove(run->dir);
 }

@@ -66,12 +66,12 @@ static void test_own_options(void **state)
     assert_string_equal(c.rdzv_id, "x");
     assert_true(c.says_local_addr && c.says_streams);
     /* That one comes after the script, and is the script's. */
-    assert_false(c.says_meeting || c.says_rdzv_conf || c.says_max_restarts);
+    assert_false(c.says_rendezvous || c.says_rdzv_conf || c.says_max_restarts);
     assert_string_equal(c.script, "train.py");
 
-    assert_true(sample_command_read("torchrun --master_addr 10.0.0.1 t.py", buf).says_meeting);
-    assert_true(sample_command_read("torchrun --rdzv-endpoint=h:1 t.py", buf).says_meeting);
-    assert_true(sample_command_read("torchrun --standalone t.py", buf).says_meeting);
+    assert_true(sample_command_read("torchrun --master_addr 10.0.0.1 t.py", buf).says_rendezvous);
+    assert_true(sample_command_read("torchrun --rdzv-endpoint=h:1 t.py", buf).says_rendezvous);
+    assert_true(sample_command_read("torchrun --standalone t.py", buf).says_rendezvous);
     assert_true(
         sample_command_read("torchrun --max-restarts 3 --rdzv_conf a=b t.py", buf).says_rdzv_conf);
     c = sample_command_read("torchrun --nnodes_of_mine 3 t.py", buf);
@@ -89,10 +89,10 @@ static void test_options_of_other_launchers(void **state)
     assert_string_equal(c.nnodes, "2");
     assert_true(command_says(&c, "num_machines"));
     /* That one is the script's. */
-    assert_false(c.says_meeting || command_says(&c, "main_process_ip"));
+    assert_false(c.says_rendezvous || command_says(&c, "main_process_ip"));
     c = sample_command_read("python3 -m accelerate.commands.launch --main-process-ip=h t.py", buf);
     assert_int_equal(c.options_at, 3);
-    assert_true(c.says_meeting && command_says(&c, "main_process_ip"));
+    assert_true(c.says_rendezvous && command_says(&c, "main_process_ip"));
     assert_int_equal(sample_command_read("accelerate config", buf).options_at, 0);
     c = sample_command_read("deepspeed --hostfile hosts zero.py", buf);
     assert_int_equal(c.options_at, 1);

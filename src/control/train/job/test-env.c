@@ -24,7 +24,7 @@ static const char *look_up(void *ctx, const char *name)
 
 static const char *const nothing[] = {NULL};
 
-static const struct env_meeting meeting = {.id = "train-3",
+static const struct env_rendezvous rendezvous = {.id = "train-3",
     .c10d = "10.42.0.1:29400",
     .etcd = "10.42.0.1:2379",
     .backend = "c10d",
@@ -39,7 +39,7 @@ static struct env_facts facts_of(const struct command *c)
         .node = "gpu-1",
         .job = "train",
         .nnodes = "4",
-        .meeting = &meeting,
+        .rendezvous = &rendezvous,
         .islands = ENV_ISLANDS_SEVERAL,
         .has_infiniband = true,
         .torch = 204,
@@ -137,7 +137,7 @@ static void test_own_options_win(void **state)
     struct command c = {.kind = COMMAND_KIND_TORCHRUN,
         .nnodes = "2",
         .backend = "static",
-        .says_meeting = true,
+        .says_rendezvous = true,
         .says_local_addr = true,
         .says_max_restarts = true};
     struct env_facts f = facts_of(&c);
@@ -145,7 +145,7 @@ static void test_own_options_win(void **state)
         "PET_RDZV_ID", "PET_RDZV_CONF", "PET_LOCAL_ADDR", "PET_MAX_RESTARTS"};
     struct env_plan plan;
 
-    f.meeting = NULL;
+    f.rendezvous = NULL;
     plan = plan_of(&f, nothing);
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         check_unneeded(&plan, names[i], "own options");
@@ -188,7 +188,7 @@ static void test_plain(void **state)
     /* Rank 0's store is its own: nobody says that the hub's is to be used. */
     assert_null(env_plan_find(&plan, "TORCHELASTIC_USE_AGENT_STORE"));
     /* Whoever says where rank 0 is has a store there, and means to use it. */
-    f.meeting = NULL;
+    f.rendezvous = NULL;
     plan = plan_of(&f, theirs);
     check_unneeded(&plan, "RANK", "MASTER_ADDR is set");
     check_unneeded(&plan, "PET_LOCAL_ADDR", "the environment says where to meet");

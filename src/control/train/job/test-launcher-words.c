@@ -12,7 +12,7 @@
 #include "train/job/command.h"
 #include "train/job/rendezvous.h"
 
-static const struct env_meeting meeting = {
+static const struct env_rendezvous rendezvous = {
     .id = "t.1", .backend = "c10d", .endpoint = "10.77.0.1:29731"};
 
 #define BLANKS "                                                            "
@@ -21,7 +21,7 @@ static const struct env_meeting meeting = {
 
 /* @line: words with single blanks between them. */
 static void check(
-    const char *line, const struct env_meeting *m, const char *nnodes, const char *expected)
+    const char *line, const struct env_rendezvous *m, const char *nnodes, const char *expected)
 {
     char buf[256];
     char said[512] = "";
@@ -46,19 +46,19 @@ static void check(
 
 static void test_accelerate(void **state)
 {
-    check("accelerate launch --num_processes 16 t.py --lr 1", &meeting, "2",
+    check("accelerate launch --num_processes 16 t.py --lr 1", &rendezvous, "2",
         "accelerate launch --num_machines 2 --machine_rank 0 --rdzv_backend c10d " MEET
         " --num_processes 16 t.py --lr 1");
-    check("python3 -m accelerate.commands.launch --num-machines=2 t.py", &meeting, "2",
+    check("python3 -m accelerate.commands.launch --num-machines=2 t.py", &rendezvous, "2",
         "python3 -m accelerate.commands.launch --machine_rank 0 --rdzv_backend c10d " MEET
         " --num-machines=2 t.py");
     /* What the person says stays: a place of his own, rank 0's address, no launch at all. */
-    check("accelerate launch --same_network t.py", &meeting, "2",
+    check("accelerate launch --same_network t.py", &rendezvous, "2",
         "accelerate launch --same_network t.py");
     check("accelerate launch t.py", NULL, "2", "accelerate launch t.py");
-    check("accelerate config", &meeting, "2", "accelerate config");
+    check("accelerate config", &rendezvous, "2", "accelerate config");
     /* It has no range of nodes. */
-    check("accelerate launch t.py", &meeting, "2:4", "accelerate launch t.py");
+    check("accelerate launch t.py", &rendezvous, "2:4", "accelerate launch t.py");
 }
 
 static void test_deepspeed(void **state)
@@ -87,7 +87,7 @@ static void test_deepspeed(void **state)
     (void)unlink(path);
     /* It says itself that the file is not there. */
     check("deepspeed --hostfile /none z.py", NULL, NULL, "deepspeed --hostfile /none z.py");
-    check("torchrun --nnodes 2 t.py", &meeting, "2", "torchrun --nnodes 2 t.py");
+    check("torchrun --nnodes 2 t.py", &rendezvous, "2", "torchrun --nnodes 2 t.py");
 }
 
 int main(void)

@@ -76,12 +76,12 @@ static void begin(struct met *m, struct run *run, const struct said_agent *a, ui
 {
     *run = (struct run){.socket_path = a->path,
         .job = "job",
-        .meeting = {.id = "job.1"},
+        .rendezvous = {.id = "job.1"},
         .min_nodes = 2,
         .command.program = "python3",
         .node = {.name = "n1", .interface = "lo"}};
     (void)snprintf(
-        run->meeting.c10d, sizeof(run->meeting.c10d), "127.0.0.9:%u", (unsigned)store_port);
+        run->rendezvous.c10d, sizeof(run->rendezvous.c10d), "127.0.0.9:%u", (unsigned)store_port);
     met_begin(m, run);
     if (!m->is_on)
         skip(); /* as on a kernel without inet_diag */
@@ -171,7 +171,7 @@ static void test_not_looked_at(void **state)
     assert_int_equal(m.look_at, NSEC_NEVER);
     assert_int_equal(met_end(&m), MET_VERDICT_MET);
     run.has_met = false;
-    run.meeting.id[0] = '\0'; /* --rendezvous none */
+    run.rendezvous.id[0] = '\0'; /* --rendezvous none */
     met_begin(&m, &run);
     assert_int_equal(met_end(&m), MET_VERDICT_MET);
     assert_true(met_starts_elsewhere("docker"));

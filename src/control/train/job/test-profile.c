@@ -65,7 +65,7 @@ static void add_plan(struct str *out, const struct env_plan *plan)
             continue;
         own.entries[own.n++] = *entry;
         if (entry->verdict == ENV_VERDICT_SET &&
-            nccl_var_judge(entry->name, entry->value, 0, note) == NCCL_VERDICT_NOTHING)
+            nccl_var_assess(entry->name, entry->value, 0, note) == NCCL_VERDICT_NOTHING)
             fail_msg("%s=%s: %s", entry->name, entry->value, note);
     }
     env_text_explain(out, &own);
@@ -143,7 +143,7 @@ static void test_table_is_known(void **state)
 
             assert_true(strlen(var->reason) > 10 && strlen(var->source) > 3);
             assert_true(!var->value != !var->make);
-            if (nccl_var_judge(var->name, var->value ? var->value : "", 0, note) ==
+            if (nccl_var_assess(var->name, var->value ? var->value : "", 0, note) ==
                 NCCL_VERDICT_NOTHING)
                 fail_msg("%s: %s: %s", p->name, var->name, note);
         }
@@ -183,7 +183,7 @@ static void test_known_variables(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         char note[NCCL_NOTE_MAX] = "";
 
-        if (nccl_var_judge(rows[i].name, rows[i].value, rows[i].nccl, note) != rows[i].verdict ||
+        if (nccl_var_assess(rows[i].name, rows[i].value, rows[i].nccl, note) != rows[i].verdict ||
             !strstr(note, rows[i].words))
             fail_msg("%s=%s with 2.%u: \"%s\"", rows[i].name, rows[i].value, rows[i].nccl, note);
     }

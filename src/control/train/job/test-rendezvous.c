@@ -25,7 +25,7 @@
 #include "train/job/run.h"
 #include "test/support/said_agent.h"
 
-static const char *const meeting =
+static const char *const rendezvous =
     "{\"run\":\"job.2\",\"epoch\":\"b\",\"c10d\":{\"endpoint\":\"10.0.0.1:1\"},"
     "\"etcdV2\":{\"endpoint\":\"10.0.0.1:2\"}}";
 
@@ -35,7 +35,7 @@ static const char *const not_served = "{\"error\":\"no hub serves it\"}";
 static void test_wait(void **state)
 {
     struct said_agent a = {
-        .answers = {{502, "{\"error\":\"away\"}"}, {421, not_served}, {200, meeting}}};
+        .answers = {{502, "{\"error\":\"away\"}"}, {421, not_served}, {200, rendezvous}}};
 
     struct interrupt i;
 
@@ -59,8 +59,8 @@ static void test_wait(void **state)
 
 static void test_ask(void **state)
 {
-    struct said_agent a = {.answers = {{421, not_served}, {200, meeting}}};
-    struct env_meeting m;
+    struct said_agent a = {.answers = {{421, not_served}, {200, rendezvous}}};
+    struct env_rendezvous m;
     struct err e = ERR_NULL;
 
     said_agent_start(&a);
@@ -82,7 +82,7 @@ static void test_dry_run(void **state)
     const struct rendezvous_arrival dry = {.nnodes = "4", .is_dry_run = true};
     struct said_agent a = {.answers = {{200, "{\"run\":\"job.3\",\"epoch\":\"b\",\"begins\":true,"
                                              "\"c10d\":{\"endpoint\":\"10.0.0.1:1\"}}"}}};
-    struct env_meeting m;
+    struct env_rendezvous m;
     struct err e = ERR_NULL;
 
     said_agent_start(&a);
@@ -92,7 +92,7 @@ static void test_dry_run(void **state)
     assert_true(m.begins);
     assert_non_null(strstr(a.requests[0], "{\"nnodes\":\"4\",\"dryRun\":true}"));
 
-    a = (struct said_agent){.answers = {{400, "{\"error\":\"unknown field\"}"}, {200, meeting}}};
+    a = (struct said_agent){.answers = {{400, "{\"error\":\"unknown field\"}"}, {200, rendezvous}}};
     said_agent_start(&a);
     assert_int_equal(rendezvous_ask(a.path, "job", &dry, &m, &e), 0);
     said_agent_end(&a);
@@ -111,14 +111,14 @@ static void test_dry_run(void **state)
 static void test_look(void **state)
 {
     static const struct {
-        struct env_meeting was;
+        struct env_rendezvous was;
         struct said now;
         enum rendezvous_state state;
     } cases[] = {
-        {{.id = "job.2", .epoch = "b"}, {200, meeting}, RENDEZVOUS_STATE_SAME},
-        {{.id = "job.2", .epoch = "a"}, {200, meeting}, RENDEZVOUS_STATE_MOVED},
-        {{.id = "job.1", .epoch = "b"}, {200, meeting}, RENDEZVOUS_STATE_BROKEN},
-        {{.id = "job.1", .epoch = "a"}, {200, meeting}, RENDEZVOUS_STATE_BROKEN},
+        {{.id = "job.2", .epoch = "b"}, {200, rendezvous}, RENDEZVOUS_STATE_SAME},
+        {{.id = "job.2", .epoch = "a"}, {200, rendezvous}, RENDEZVOUS_STATE_MOVED},
+        {{.id = "job.1", .epoch = "b"}, {200, rendezvous}, RENDEZVOUS_STATE_BROKEN},
+        {{.id = "job.1", .epoch = "a"}, {200, rendezvous}, RENDEZVOUS_STATE_BROKEN},
         {{.id = "job.2", .epoch = "b"}, {421, not_served}, RENDEZVOUS_STATE_UNKNOWN},
         {{.id = "job.2", .epoch = "b"}, {404, not_served}, RENDEZVOUS_STATE_UNKNOWN},
     };
@@ -142,7 +142,7 @@ static void make_run(struct run *run, const struct said_agent *a)
 {
     *run = (struct run){.socket_path = a->path,
         .job = "job",
-        .meeting = {.id = "job.2", .epoch = "b"},
+        .rendezvous = {.id = "job.2", .epoch = "b"},
         .min_nodes = 3,
         .can_begin_again = true,
         .wait_lost = NSEC_PER_SEC,
@@ -183,7 +183,7 @@ static void test_was_a_node_lost(void **state)
         memcpy(a.answers, cases[i].now, sizeof(a.answers));
         said_agent_start(&a);
         make_run(&run, &a);
-        assert_int_equal(lost_judge(&run, &none), cases[i].r);
+        assert_int_equal(lost_assess(&run, &none), cases[i].r);
         said_agent_end(&a);
         assert_int_equal(a.n, cases[i].n_asked);
         assert_non_null(strstr(a.requests[0], "PUT /v1/jobs/job/rendezvous "));
@@ -203,10 +203,10 @@ static void test_nobody_waits_for_a_lost_node(void **state)
     interrupt_begin(&i);
     make_run(&run, &a);
     run.wait_lost = 0;
-    assert_int_equal(lost_judge(&run, &i), 0);
+    assert_int_equal(lost_assess(&run, &i), 0);
     make_run(&run, &a);
     run.is_elastic = true;
-    assert_int_equal(lost_judge(&run, &i), 0);
+    assert_int_equal(lost_assess(&run, &i), 0);
     assert_int_equal(lost_await(&run, 0, &i, NULL), 0);
     assert_false(lost_is_before(&run));
     interrupt_end(&i);
@@ -266,7 +266,7 @@ static void test_a_person_does_not_wait(void **state)
     i.signal = SIGINT;
     said_agent_start(&a);
     make_run(&run, &a);
-    assert_int_equal(lost_judge(&run, &i), 0);
+    assert_int_equal(lost_assess(&run, &i), 0);
     assert_int_equal(lost_await(&run, NSEC_NEVER, &i, NULL), LOST_E_INTERRUPTED);
     lost_give_up(&run);
     said_agent_end(&a);
@@ -285,10 +285,10 @@ static const char *const status =
 static void test_the_next_run_is_asked_for_until_it_is_told(void **state)
 {
     struct said_agent a = {.answers = {{500, "{\"error\":\"not yet\"}"}, {200, status},
-                               {200, meeting}, {200, PRESENCE("3", "", "0")}}};
+                               {200, rendezvous}, {200, PRESENCE("3", "", "0")}}};
     char word[] = "torchrun";
     char *words[] = {word, NULL};
-    struct run_wish wish = {.socket_path = a.path,
+    struct run_options wanted = {.socket_path = a.path,
         .job = "job",
         .nnodes = "3",
         .wait_lost = 60 * NSEC_PER_SEC,
@@ -300,22 +300,22 @@ static void test_the_next_run_is_asked_for_until_it_is_told(void **state)
 
     interrupt_begin(&i);
     make_run(&run, &a);
-    (void)snprintf(run.meeting.id, sizeof(run.meeting.id), "job.1");
+    (void)snprintf(run.rendezvous.id, sizeof(run.rendezvous.id), "job.1");
     said_agent_start(&a);
-    assert_int_equal(again_prepare(&run, &wish, &i, &e), 0);
+    assert_int_equal(again_prepare(&run, &wanted, &i, &e), 0);
     said_agent_end(&a);
     assert_int_equal(a.n, 4);
     assert_non_null(strstr(a.requests[2], "{\"brokenRun\":\"job.1\""));
-    assert_string_equal(run.meeting.id, "job.2");
-    assert_null(wish.broken_run);
+    assert_string_equal(run.rendezvous.id, "job.2");
+    assert_null(wanted.broken_run);
 
     /* A person does not wait for that; and the run that was stays. */
     a = (struct said_agent){.answers = {{500, "{\"error\":\"not yet\"}"}}};
     i.signal = SIGINT;
     said_agent_start(&a);
-    assert_int_equal(again_prepare(&run, &wish, &i, &e), AGAIN_E_INTERRUPTED);
+    assert_int_equal(again_prepare(&run, &wanted, &i, &e), AGAIN_E_INTERRUPTED);
     said_agent_end(&a);
-    assert_string_equal(run.meeting.id, "job.2");
+    assert_string_equal(run.rendezvous.id, "job.2");
     i.signal = 0;
     interrupt_end(&i);
 }
@@ -336,19 +336,19 @@ static void test_how_often_it_is_begun_again(void **state)
     const nsec_t late = 3600 * NSEC_PER_SEC;
     struct again a = {.max = 3};
 
-    assert_int_equal(again_judge(&a, RUN_E_LOST, late), AGAIN_VERDICT_GO);
-    assert_int_equal(again_judge(&a, RUN_E_MOVED, late), AGAIN_VERDICT_GO);
-    assert_int_equal(again_judge(&a, RUN_E_CUT_OFF, soon), AGAIN_VERDICT_GO);
-    assert_int_equal(again_judge(&a, RUN_E_LOST, late), AGAIN_VERDICT_USED_UP);
+    assert_int_equal(again_assess(&a, RUN_E_LOST, late), AGAIN_VERDICT_GO);
+    assert_int_equal(again_assess(&a, RUN_E_MOVED, late), AGAIN_VERDICT_GO);
+    assert_int_equal(again_assess(&a, RUN_E_CUT_OFF, soon), AGAIN_VERDICT_GO);
+    assert_int_equal(again_assess(&a, RUN_E_LOST, late), AGAIN_VERDICT_USED_UP);
     a = (struct again){.max = 0};
-    assert_int_equal(again_judge(&a, RUN_E_LOST, late), AGAIN_VERDICT_USED_UP);
+    assert_int_equal(again_assess(&a, RUN_E_LOST, late), AGAIN_VERDICT_USED_UP);
     /* Killed soon after each start. */
     a = (struct again){.max = 100};
-    assert_int_equal(again_judge(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_GO);
-    assert_int_equal(again_judge(&a, RUN_E_KILLED, late), AGAIN_VERDICT_GO);
+    assert_int_equal(again_assess(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_GO);
+    assert_int_equal(again_assess(&a, RUN_E_KILLED, late), AGAIN_VERDICT_GO);
     for (unsigned n = 0; n < 2; n++)
-        assert_int_equal(again_judge(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_GO);
-    assert_int_equal(again_judge(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_KILLED);
+        assert_int_equal(again_assess(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_GO);
+    assert_int_equal(again_assess(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_KILLED);
 }
 
 /* The machine was started anew, and the command with it, while the others are still at work. */
@@ -392,7 +392,7 @@ static void test_who_is_named(void **state)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct said_agent a = {.answers = {{200, cases[i].presence}}};
-        struct env_meeting m = {.id = "job.2", .epoch = "b"};
+        struct env_rendezvous m = {.id = "job.2", .epoch = "b"};
         struct rendezvous_presence p;
         struct str lost = STR_NULL;
         struct str ended = STR_NULL;
@@ -424,7 +424,7 @@ static void test_how_long_they_are_silent(void **state)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct said_agent a = {.answers = {{200, cases[i].answer}}};
-        struct env_meeting m = {.id = "job.2", .epoch = "b"};
+        struct env_rendezvous m = {.id = "job.2", .epoch = "b"};
         struct rendezvous_presence p;
 
         said_agent_start(&a);

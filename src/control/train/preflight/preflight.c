@@ -18,7 +18,7 @@ static struct preflight_finding *add_finding(struct preflight_report *r, enum pr
     enum preflight_level level, size_t a, size_t b)
 {
     /* Takes the place of a finding for which there was no memory. Nobody reads it, because
-     * preflight_judge() then fails. */
+     * preflight_assess() then fails. */
     static _Thread_local struct preflight_finding lost;
     struct preflight_finding *items;
 
@@ -85,7 +85,7 @@ static void say_one_way(struct preflight_report *r, const struct preflight_input
 }
 
 /* Returns true when the members do not reach each other, so that nothing else can be judged. */
-static bool judge_reach(
+static bool assess_reach(
     struct preflight_report *r, const struct preflight_input *in, const struct preflight_pair *p)
 {
     struct preflight_finding *f;
@@ -108,7 +108,7 @@ static bool judge_reach(
 
 /* ---- size ---------------------------------------------------------------------------------- */
 
-static void judge_size(struct preflight_report *r, const struct preflight_input *in,
+static void assess_size(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, unsigned way)
 {
     const struct idle_test *l = &p->idle[way];
@@ -185,7 +185,7 @@ bool preflight_loses(const struct preflight_pair *p)
 
 /* Each direction is judged alone, by the pings that its receiver heard. A pong that is lost on the
  * way back is not counted. */
-static void judge_loss(struct preflight_report *r, const struct preflight_input *in,
+static void assess_loss(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, unsigned way)
 {
     const struct idle_test *l = &p->idle[way];
@@ -204,18 +204,18 @@ static void judge_loss(struct preflight_report *r, const struct preflight_input 
         l->path, name_of(in, to));
 }
 
-static void judge_pair(
+static void assess_pair(
     struct preflight_report *r, const struct preflight_input *in, const struct preflight_pair *p)
 {
-    if ((!p->has_idle[0] && !p->has_idle[1]) || judge_reach(r, in, p))
+    if ((!p->has_idle[0] && !p->has_idle[1]) || assess_reach(r, in, p))
         return;
     for (unsigned way = 0; way < 2; way++) {
         size_t before = r->n;
 
         if (!p->has_idle[way])
             continue;
-        judge_size(r, in, p, way);
-        judge_loss(r, in, p, way);
+        assess_size(r, in, p, way);
+        assess_loss(r, in, p, way);
         /* A finding for one direction is enough. */
         if (r->n > before)
             break;
@@ -295,7 +295,7 @@ static uint64_t window_limit(const struct preflight_input *in, const struct pref
     return rtt_s <= 0 ? UINT64_MAX : (uint64_t)((double)window * 8 / rtt_s);
 }
 
-static void judge_buffers(
+static void assess_buffers(
     struct preflight_report *r, const struct preflight_input *in, const struct preflight_pair *p)
 {
     uint64_t limit = window_limit(in, p);
@@ -322,7 +322,7 @@ static void judge_buffers(
 }
 
 /* The throughput between two members. @median: of all pairs, in bits per second. */
-static void judge_rate(struct preflight_report *r, const struct preflight_input *in,
+static void assess_rate(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, uint64_t median)
 {
     uint64_t rate = pair_rate(p);
@@ -330,7 +330,7 @@ static void judge_rate(struct preflight_report *r, const struct preflight_input 
 
     if (!p->has_bulk)
         return;
-    judge_buffers(r, in, p);
+    assess_buffers(r, in, p);
     if (in->expect_bps > 0 && rate < in->expect_bps) {
         f = add_finding(r, PREFLIGHT_SLOW, PREFLIGHT_NO, p->a, p->b);
         finding_say(f, "%s and %s move %.1f Mbit/s, and %.1f were expected", name_of(in, p->a),
@@ -390,7 +390,7 @@ static int64_t clock_ahead(const struct preflight_input *in, size_t node, uint32
     return median;
 }
 
-static void judge_clock(struct preflight_report *r, const struct preflight_input *in, size_t node)
+static void assess_clock(struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
     uint32_t error;
     int64_t ahead = clock_ahead(in, node, &error);
@@ -417,7 +417,7 @@ static bool is_set(const char *value)
     return value && value[0] != '\0';
 }
 
-static void judge_nccl(struct preflight_report *r, const struct preflight_input *in, size_t node)
+static void assess_nccl(struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
     const struct facts *facts = &in->nodes[node].facts;
     const struct preflight_environment *env = &in->env;
@@ -446,7 +446,7 @@ static void judge_nccl(struct preflight_report *r, const struct preflight_input 
         f, "NCCL_SOCKET_IFNAME==%s, which weft run sets where it is not set", facts->interface);
 }
 
-static void judge_gloo(struct preflight_report *r, const struct preflight_input *in, size_t node)
+static void assess_gloo(struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
     const struct facts *facts = &in->nodes[node].facts;
     const char *list = in->env.gloo_ifname;
@@ -476,7 +476,7 @@ static void judge_gloo(struct preflight_report *r, const struct preflight_input 
 
 /* ---- limits and names ---------------------------------------------------------------------- */
 
-static void judge_limits(struct preflight_report *r, const struct preflight_input *in, size_t node)
+static void assess_limits(struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
     const struct facts *facts = &in->nodes[node].facts;
     uint64_t need = PREFLIGHT_FILES_BASE + PREFLIGHT_FILES_EACH * (uint64_t)in->n_nodes;
@@ -503,7 +503,7 @@ static void judge_limits(struct preflight_report *r, const struct preflight_inpu
     }
 }
 
-static void judge_names(struct preflight_report *r, const struct preflight_input *in, size_t node)
+static void assess_names(struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
     const struct preflight_node *n = &in->nodes[node];
     struct preflight_finding *f;
@@ -524,7 +524,7 @@ static void judge_names(struct preflight_report *r, const struct preflight_input
  * torchrun of torch 1.x always has rank 0 announce its host name. Later versions announce the
  * address that weft run sets, and the host name only where weft run is not used.
  */
-static void judge_host_name(
+static void assess_host_name(
     struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
     const struct preflight_node *n = &in->nodes[node];
@@ -544,7 +544,7 @@ static void judge_host_name(
 }
 
 /* Where this machine has no way to a member, nothing is known of the agent there. */
-static void judge_absent(struct preflight_report *r, const struct preflight_input *in, size_t node)
+static void assess_absent(struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
     const struct preflight_node *n = &in->nodes[node];
     struct preflight_finding *f =
@@ -572,20 +572,20 @@ static void judge_absent(struct preflight_report *r, const struct preflight_inpu
                        "status there, or leave it out with --nodes");
 }
 
-static void judge_node(struct preflight_report *r, const struct preflight_input *in, size_t node)
+static void assess_node(struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
     const struct preflight_node *n = &in->nodes[node];
 
     if (!n->present) {
-        judge_absent(r, in, node);
+        assess_absent(r, in, node);
         return;
     }
-    judge_clock(r, in, node);
-    judge_nccl(r, in, node);
-    judge_gloo(r, in, node);
-    judge_names(r, in, node);
-    judge_host_name(r, in, node);
-    judge_limits(r, in, node);
+    assess_clock(r, in, node);
+    assess_nccl(r, in, node);
+    assess_gloo(r, in, node);
+    assess_names(r, in, node);
+    assess_host_name(r, in, node);
+    assess_limits(r, in, node);
 }
 
 /* ---- versions ------------------------------------------------------------------------------ */
@@ -659,7 +659,7 @@ static size_t find_usual(const struct preflight_input *in, size_t offset, unsign
     return best;
 }
 
-static void judge_versions(struct preflight_report *r, const struct preflight_input *in)
+static void assess_versions(struct preflight_report *r, const struct preflight_input *in)
 {
     for (size_t c = 0; c < sizeof(compared) / sizeof(*compared); c++) {
         size_t usual = find_usual(in, compared[c].offset, compared[c].parts);
@@ -817,7 +817,7 @@ static int compare_findings(const void *x, const void *y)
 }
 
 /* Then nobody is reached, and this is why. */
-static void judge_interface(struct preflight_report *r, const struct preflight_input *in)
+static void assess_interface(struct preflight_report *r, const struct preflight_input *in)
 {
     struct preflight_finding *f;
 
@@ -830,7 +830,7 @@ static void judge_interface(struct preflight_report *r, const struct preflight_i
         f, "mend that here; the agent goes on trying, and weft status says when it is well");
 }
 
-static void judge_live(struct preflight_report *r, const struct preflight_input *in)
+static void assess_live(struct preflight_report *r, const struct preflight_input *in)
 {
     struct preflight_finding *f;
 
@@ -848,7 +848,7 @@ static void judge_live(struct preflight_report *r, const struct preflight_input 
     }
 }
 
-static void judge_paths(struct preflight_report *r, const struct preflight_input *in)
+static void assess_paths(struct preflight_report *r, const struct preflight_input *in)
 {
     struct preflight_finding *f;
     size_t n = 0;
@@ -864,23 +864,23 @@ static void judge_paths(struct preflight_report *r, const struct preflight_input
     finding_say(f, "%zu of %zu pairs talk through a hub; weft status says why", n, in->n_pairs);
 }
 
-int preflight_judge(struct preflight_report *ret, const struct preflight_input *in)
+int preflight_assess(struct preflight_report *ret, const struct preflight_input *in)
 {
     struct preflight_report r = {.pair_levels = calloc(in->n_pairs + 1, sizeof(*r.pair_levels))};
     uint64_t median = preflight_median_rate(in->pairs, in->n_pairs);
 
     if (!r.pair_levels)
         return -ENOMEM;
-    judge_interface(&r, in);
+    assess_interface(&r, in);
     for (size_t i = 0; i < in->n_nodes; i++)
-        judge_node(&r, in, i);
-    judge_versions(&r, in);
+        assess_node(&r, in, i);
+    assess_versions(&r, in);
     for (size_t i = 0; i < in->n_pairs; i++) {
-        judge_pair(&r, in, &in->pairs[i]);
-        judge_rate(&r, in, &in->pairs[i], median);
+        assess_pair(&r, in, &in->pairs[i]);
+        assess_rate(&r, in, &in->pairs[i], median);
     }
-    judge_live(&r, in);
-    judge_paths(&r, in);
+    assess_live(&r, in);
+    assess_paths(&r, in);
     if (merge(&r, in) < 0 || r.failed) {
         preflight_report_deinit(&r);
         return -ENOMEM;

@@ -153,7 +153,7 @@ struct preflight_finding {
     char fix[256];  /* what would mend it, without a full stop; "": no advice */
 };
 
-/** What preflight_judge() has found. */
+/** What preflight_assess() has found. */
 struct preflight_report {
     struct preflight_finding *items; /* owns; sorted by level, gravest first, then by fault */
     size_t n;
@@ -172,13 +172,13 @@ struct preflight_report {
 void preflight_report_deinit(struct preflight_report *r);
 
 /**
- * preflight_judge() - find what is wrong, which members it is about, and what would mend it
+ * preflight_assess() - find what is wrong, which members it is about, and what would mend it
  * @ret:	to be released with preflight_report_deinit(); untouched on failure
  * @in:		borrowed during the call
  *
  * Return: 0 or -ENOMEM.
  */
-int preflight_judge(struct preflight_report *ret, const struct preflight_input *in);
+int preflight_assess(struct preflight_report *ret, const struct preflight_input *in);
 
 /**
  * preflight_is_slow() - is the pair slower than an eighth of the median pair?

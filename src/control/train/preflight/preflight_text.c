@@ -109,17 +109,17 @@ static void format_finding(const struct preflight_finding *f, struct str *out)
 /* Of the notes of one kind only the first is printed, and the others are counted. */
 static void format_findings(const struct preflight_report *r, struct str *out)
 {
-    size_t told[PREFLIGHT_FAULT_N] = {0};
+    size_t reported[PREFLIGHT_FAULT_N] = {0};
 
     for (size_t i = 0; i < r->n; i++) {
         const struct preflight_finding *f = &r->items[i];
 
-        if (f->level > PREFLIGHT_NOTE || told[f->fault] == 0)
+        if (f->level > PREFLIGHT_NOTE || reported[f->fault] == 0)
             format_finding(f, out);
-        told[f->fault] += f->level == PREFLIGHT_NOTE;
-        if (f->level == PREFLIGHT_NOTE && told[f->fault] > 1 &&
+        reported[f->fault] += f->level == PREFLIGHT_NOTE;
+        if (f->level == PREFLIGHT_NOTE && reported[f->fault] > 1 &&
             (i + 1 == r->n || r->items[i + 1].fault != f->fault))
-            str_addf(out, "      and %zu more of the kind\n", told[f->fault] - 1);
+            str_addf(out, "      and %zu more of the kind\n", reported[f->fault] - 1);
     }
 }
 

@@ -105,10 +105,10 @@ static int free_mesh(void **state)
     return 0;
 }
 
-static void judge(struct mesh *m)
+static void assess(struct mesh *m)
 {
     preflight_report_deinit(&m->report);
-    assert_int_equal(preflight_judge(&m->report, &m->in), 0);
+    assert_int_equal(preflight_assess(&m->report, &m->in), 0);
     for (size_t i = 0; i < m->report.n; i++)
         print_message("%s: %s: %s / %s\n", preflight_level_name(m->report.items[i].level),
             preflight_fault_name(m->report.items[i].fault), m->report.items[i].text,
@@ -121,7 +121,7 @@ static const struct preflight_finding *only(
 {
     size_t grave = 0;
 
-    judge(m);
+    assess(m);
     while (grave < m->report.n && m->report.items[grave].level > PREFLIGHT_NOTE)
         grave++;
     assert_int_equal(grave, level > PREFLIGHT_NOTE ? 1 : 0);
@@ -151,7 +151,7 @@ static void test_healthy(void **state)
 {
     struct mesh *m = *state;
 
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.n, 0);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
 }
@@ -291,7 +291,7 @@ static void test_loss(void **state)
 
     /* Two of fifty are chance. */
     l->heard = l->back = 48;
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
     l->heard = l->back = 46;
     assert_names(only(m, PREFLIGHT_LOSS, PREFLIGHT_WARN), 2, 3);
@@ -300,7 +300,7 @@ static void test_loss(void **state)
     (void)only(m, PREFLIGHT_LOSS, PREFLIGHT_NO);
     /* Only the pongs were lost: that is the other direction's to tell. */
     l->heard = 50;
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
 }
 
@@ -340,7 +340,7 @@ static void test_slow(void **state)
     struct mesh *m = *state;
 
     set_rate(pair(m, 1, 2), 200000000);
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
     /* One direction is enough. */
     pair(m, 1, 2)->one.in.bits_per_s = pair(m, 1, 2)->many.in.bits_per_s = 100000000;
@@ -348,7 +348,7 @@ static void test_slow(void **state)
     m->in.expect_bps = 150000000;
     assert_names(only(m, PREFLIGHT_SLOW, PREFLIGHT_NO), 1, 2);
     m->in.expect_bps = 90000000;
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
 }
 
@@ -364,7 +364,7 @@ static void test_buffers(void **state)
     assert_non_null(strstr(m->report.items[0].fix, "tcp_rmem='4096 131072 25000000'"));
     /* Here it is not the window. */
     p->one.out.bits_per_s = p->one.in.bits_per_s = 60000000;
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
 }
 
@@ -383,7 +383,7 @@ static void test_clock(void **state)
     struct mesh *m = *state;
 
     shift_clock(m, 2, 300000);
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
     shift_clock(m, 2, 700000);
     assert_names(only(m, PREFLIGHT_CLOCK, PREFLIGHT_WARN), 2, PREFLIGHT_NOBODY);
@@ -398,17 +398,17 @@ static void test_interfaces(void **state)
     struct mesh *m = *state;
 
     m->in.env.nccl_ifname = "weft";
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
     /* One member has another interface whose name begins so. */
     m->nodes[3].facts.interfaces[1] = m->nodes[3].facts.interfaces[2];
     (void)snprintf(m->nodes[3].facts.interfaces[1].name, IFNAMSIZ, "weft9");
     assert_names(only(m, PREFLIGHT_NCCL_INTERFACE, PREFLIGHT_NO), 3, PREFLIGHT_NOBODY);
     m->in.env.nccl_ifname = "=weft0";
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
     m->in.env.gloo_ifname = "=weft0";
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.n, NODES);
     assert_int_equal(m->report.items[0].fault, PREFLIGHT_GLOO_INTERFACE);
 }
@@ -419,15 +419,15 @@ static void test_interfaces_of_a_plain_job(void **state)
     struct mesh *m = *state;
 
     (void)snprintf(m->nodes[1].facts.nccl_ifname, FACTS_VALUE_MAX, "eth");
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
     m->in.env.plain = true;
     m->in.env.gloo_ifname = "weft0";
     m->in.env.nccl_ifname = "=weft0";
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
     m->in.env.nccl_ifname = NULL;
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.n, NODES);
     assert_non_null(strstr(m->report.items[0].text, "on n1 NCCL would take eth0, weft0"));
     assert_non_null(strstr(m->report.items[1].text, "nccl.conf says \"eth\""));
@@ -441,19 +441,19 @@ static void test_host_name(void **state)
     (void)snprintf(m->nodes[2].host_name_wrong, 64, "leads nowhere on n1");
     (void)snprintf(m->nodes[2].facts.hostname, 64, "a3");
     m->in.env.keeps_host_name = true;
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.n, 0);
     for (unsigned i = 0; i < NODES; i++)
         (void)snprintf(m->nodes[i].facts.versions.torch, 64, "1.13.1");
     assert_names(only(m, PREFLIGHT_HOST_NAME, PREFLIGHT_NO), 2, PREFLIGHT_NOBODY);
     m->in.env.keeps_host_name = false;
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.n, 0);
     /* Without weft run later ones announce it, too. */
     for (unsigned i = 0; i < NODES; i++)
         (void)snprintf(m->nodes[i].facts.versions.torch, 64, "2.8.0");
     m->in.env.keeps_host_name = true;
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.n, 0);
 }
 
@@ -475,7 +475,7 @@ static void test_limits(void **state)
     assert_names(only(m, PREFLIGHT_FILES, PREFLIGHT_NO), 5, PREFLIGHT_NOBODY);
     m->nodes[5].facts.nofile_hard = 4096;
     m->nodes[5].facts.memlock_hard = 8u << 20;
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
     m->nodes[5].facts.has_rdma = true;
     assert_names(only(m, PREFLIGHT_MEMLOCK, PREFLIGHT_WARN), 5, PREFLIGHT_NOBODY);
@@ -492,7 +492,7 @@ static void test_versions(void **state)
     struct facts_versions *v = &m->nodes[4].facts.versions;
 
     set_version(v->torch, "2.8.1");
-    judge(m);
+    assess(m);
     assert_int_equal(m->report.level, PREFLIGHT_OK);
     set_version(v->torch, "2.9.0+cu128");
     assert_names(only(m, PREFLIGHT_VERSIONS, PREFLIGHT_WARN), 4, PREFLIGHT_NOBODY);
@@ -523,7 +523,7 @@ static void test_texts(void **state)
     json_t *json;
 
     m->nodes[5].facts.nofile_hard = 1024;
-    judge(m);
+    assess(m);
     json = preflight_encode(&m->report, &m->in, 1500 * NSEC_PER_MSEC);
     assert_string_equal(json_string_value(json_object_get(json, "verdict")), "no");
     assert_int_equal(json_array_size(json_object_get(json, "pairs")), PAIRS);
@@ -545,7 +545,7 @@ static void test_words_for_one_pair(void **state)
 
     m->in.n_nodes = 2;
     m->in.n_pairs = 1;
-    judge(m);
+    assess(m);
     preflight_format(&m->report, &m->in, 1500 * NSEC_PER_MSEC, &out);
     assert_non_null(strstr(str_text(&out), "2 members, 1 pair, 1.5 s. "));
     str_deinit(&out);

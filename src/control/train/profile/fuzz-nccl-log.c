@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     for (size_t i = 0; (p = profile_at(i)); i++) {
         struct str out = STR_NULL;
 
-        (void)nccl_log_judge(&log, p, 4, i % 2 == 0 ? "weft0" : NULL, &out);
+        (void)nccl_log_assess(&log, p, 4, i % 2 == 0 ? "weft0" : NULL, &out);
         assert(!strpbrk(str_text(&out), "\n\r\x1b"));
         str_deinit(&out);
     }

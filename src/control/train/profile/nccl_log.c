@@ -135,7 +135,7 @@ bool nccl_log_take(struct nccl_log *log, const char *line, size_t len)
     return log->network[0] == '\0';
 }
 
-enum nccl_log_verdict nccl_log_judge(const struct nccl_log *log, const struct profile *wanted,
+enum nccl_log_verdict nccl_log_assess(const struct nccl_log *log, const struct profile *wanted,
     size_t n_devices, const char *interface, struct str *out)
 {
     bool uses_sockets = strcmp(log->network, "Socket") == 0 && log->sockets[0] != '\0';
@@ -553,7 +553,7 @@ static const struct {
         "aws-ofi-nccl advises against it: on newer kernels it can break things"},
 };
 
-static enum nccl_verdict judge_value(
+static enum nccl_verdict assess_value(
     const char *name, const char *value, char note[static NCCL_NOTE_MAX])
 {
     for (size_t i = 0; i < COUNT(values); i++)
@@ -577,13 +577,13 @@ static enum nccl_verdict nothing(
     return NCCL_VERDICT_NOTHING;
 }
 
-enum nccl_verdict nccl_var_judge(
+enum nccl_verdict nccl_var_assess(
     const char *name, const char *value, unsigned nccl, char note[static NCCL_NOTE_MAX])
 {
     const struct nccl_var *var = nccl_var_find(name);
 
     if (strncmp(name, "NCCL_", 5) != 0 || nccl_var_owner(name))
-        return judge_value(name, value, note);
+        return assess_value(name, value, note);
     if (nccl == 0)
         nccl = NCCL_VARS_NEWEST;
     if (!var)
@@ -592,5 +592,5 @@ enum nccl_verdict nccl_var_judge(
         return nothing(name, note, "NCCL 2.%u was the last that knew it", var->until);
     if (nccl < var->since)
         return nothing(name, note, "it came with NCCL 2.%u, and the job's is older", var->since);
-    return judge_value(name, value, note);
+    return assess_value(name, value, note);
 }

@@ -42,12 +42,12 @@ enum nccl_log_verdict {
 };
 
 /**
- * nccl_log_judge() - compare what NCCL took with the profile that was wanted
+ * nccl_log_assess() - compare what NCCL took with the profile that was wanted
  * @n_devices:	how many devices the fabric has here; 0: not known
  * @interface:	the one that its sockets must use, where sockets are wanted; NULL: any
  * @out:	a sentence is appended, without a newline
  */
-enum nccl_log_verdict nccl_log_judge(const struct nccl_log *log, const struct profile *wanted,
+enum nccl_log_verdict nccl_log_assess(const struct nccl_log *log, const struct profile *wanted,
     size_t n_devices, const char *interface, struct str *out);
 
 /*
@@ -76,10 +76,10 @@ enum nccl_verdict {
 };
 
 /**
- * nccl_var_judge() - judge a variable by its name and value
+ * nccl_var_assess() - judge a variable by its name and value
  * @name:	of NCCL's or libfabric's; others are fine
  * @nccl:	minor of the NCCL 2 that the command uses; 0: not known, the newest is assumed
  * @note:	set unless it is fine
  */
-enum nccl_verdict nccl_var_judge(
+enum nccl_verdict nccl_var_assess(
     const char *name, const char *value, unsigned nccl, char note[static NCCL_NOTE_MAX]);

@@ -35,7 +35,7 @@ static void check(
             break;
         text += len + (text[len] == '\n');
     }
-    assert_int_equal(nccl_log_judge(&log, p, 4, "weft0", &out), verdict);
+    assert_int_equal(nccl_log_assess(&log, p, 4, "weft0", &out), verdict);
     assert_string_equal(str_text(&out), sentence);
     str_deinit(&out);
 }

@@ -159,7 +159,7 @@ int bench_history_encode(const char *state_dir, json_t **ret, struct err *e);
  */
 
 /** What is to be measured besides the survey and both directions at the same time. */
-struct bench_wish {
+struct bench_options {
     bool underlay;            /* throughput on the underlay, where the peer can be reached on it */
     uint64_t allreduce_bytes; /* size of the vector; 0: no all-reduce */
 };
@@ -174,7 +174,7 @@ struct bench_wish {
  *
  * Return: 0 or -ENOMEM.
  */
-int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_wish *wish,
+int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_options *wanted,
     struct bench_pair *more, struct bench_allreduce allreduce[static ORDER_ALGORITHM_N]);
 
 /**

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     memcpy(s->sizes, t->sizes, sizeof(s->sizes));
     s->n_sizes = t->n_sizes;
     s->is_done = true;
-    sweep_judge(s, NULL, 1e9, &t->log);
+    sweep_assess(s, NULL, 1e9, &t->log);
     sweep_format(s, &out);
     assert(!strchr(str_text(&out), '\x1b'));
     str_deinit(&out);

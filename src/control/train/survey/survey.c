@@ -60,7 +60,7 @@ static int allocate(struct survey *s, size_t n)
 static int open_sessions(struct survey *s, const struct survey_plan *plan,
     const struct ip_addr addresses[], struct err *e)
 {
-    const struct coordinator_ways ways = {.own = plan->own,
+    const struct coordinator_hooks hooks = {.own = plan->own,
         .socket_path = plan->socket_path,
         .interface = plan->interface,
         .port = plan->port,
@@ -74,7 +74,7 @@ static int open_sessions(struct survey *s, const struct survey_plan *plan,
     session.seconds = seconds > ORDER_SECONDS_MAX ? ORDER_SECONDS_MAX : (uint32_t)seconds;
     rng_fill(&rng, session.id.b, sizeof(session.id.b));
     if (coordinator_open(
-            &s->coordinator, addresses, s->n_nodes, &ways, &session, clock_now() + OPEN_TIME) < 0)
+            &s->coordinator, addresses, s->n_nodes, &hooks, &session, clock_now() + OPEN_TIME) < 0)
         return err_set(e, -ENOMEM, "no memory for %zu members", s->n_nodes);
     return 0;
 }

@@ -84,7 +84,7 @@ int survey_open(struct survey *s, const struct survey_plan *plan, const char *co
  */
 int survey_run(struct survey *s, const struct survey_plan *plan);
 
-/** survey_input() - what was found, in the form that preflight_judge() takes; borrows from @s. */
+/** survey_input() - what was found, in the form that preflight_assess() takes; borrows from @s. */
 struct preflight_input survey_input(const struct survey *s);
 
 /**

@@ -28,7 +28,7 @@ static double sweep_best(const struct sweep *s)
     return best;
 }
 
-void sweep_judge(
+void sweep_assess(
     struct sweep *s, const struct fabric_report *machine, double rate, const struct nccl_log *log)
 {
     struct str out = STR_NULL;
@@ -41,7 +41,7 @@ void sweep_judge(
         s->has_expectation = true;
         s->expected = verdict_expect_plain(rate);
     }
-    s->verdict = verdict_judge(s->has_expectation ? &s->expected : NULL,
+    s->verdict = verdict_assess(s->has_expectation ? &s->expected : NULL,
         s->by_nccl ? machine : NULL, sweep_best(s), log, &out);
     if (s->is_wrong) {
         s->verdict = VERDICT_FAIL;
@@ -244,7 +244,7 @@ const struct nccl_tests_size *nccl_tests_best(const struct nccl_tests *t)
 #define TIMEOUT_MS           (15 * 60 * 1000)
 #define OUTPUT_MAX           (16u << 20) /* NCCL's log of some hundred ranks is in it */
 #define SWEEP_NCCL_WORDS_MAX 32          /* of the person's command */
-#define ARGUMENTS_MAX        (2 * ENV_ROOM + SWEEP_NCCL_WORDS_MAX + 32)
+#define ARGUMENTS_MAX        (2 * ENV_SIZE + SWEEP_NCCL_WORDS_MAX + 32)
 
 /* The words of the command that is run. */
 struct arguments {
@@ -345,10 +345,10 @@ static int run_it(
     const struct arguments *a, struct sweep *ret, struct nccl_tests *tests, struct err *e)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    const struct capture_wish wish = {
+    const struct capture_options wanted = {
         .argv = a->items, .timeout_ms = TIMEOUT_MS, .max = OUTPUT_MAX, .takes_errors = true};
     int status = 0;
-    int r = capture_run(&wish, &out, &status, e);
+    int r = capture_run(&wanted, &out, &status, e);
 
     if (r != 0)
         return r;
@@ -434,8 +434,8 @@ int sweep_nccl_run(
 {
     static struct run run; /* large */
     char *words[] = {(char *)"mpirun", NULL};
-    const struct run_wish wish = {.socket_path = what->socket_path, .words = words};
-    int r = run_prepare(&run, &wish, e);
+    const struct run_options wanted = {.socket_path = what->socket_path, .words = words};
+    int r = run_prepare(&run, &wanted, e);
 
     if (r != 0)
         return r;
@@ -533,7 +533,7 @@ static const char *fabric_word(const struct fabric_report *machine)
     return "the fabric";
 }
 
-enum verdict verdict_judge(const struct verdict_expectation *expected,
+enum verdict verdict_assess(const struct verdict_expectation *expected,
     const struct fabric_report *machine, double busbw, const struct nccl_log *log, struct str *out)
 {
     const char *type = machine && machine->machine[0] != '\0' ? machine->machine : "this network";

@@ -95,7 +95,7 @@ enum verdict {
 };
 
 /**
- * verdict_judge() - judge the best bus bandwidth of a sweep
+ * verdict_assess() - judge the best bus bandwidth of a sweep
  * @expected:	NULL: nothing is
  * @machine:	its type and fabric; NULL: not known
  * @busbw:	GB/s; 0: nothing was measured
@@ -103,7 +103,7 @@ enum verdict {
  * @out:	a sentence is appended, without a newline: pass or fail, with the numbers, and that
  *		the fabric is off where it looks so
  */
-enum verdict verdict_judge(const struct verdict_expectation *expected,
+enum verdict verdict_assess(const struct verdict_expectation *expected,
     const struct fabric_report *machine, double busbw, const struct nccl_log *log, struct str *out);
 
 #define SWEEP_LEAST   8ull         /* bytes of the first size */
@@ -127,13 +127,13 @@ struct sweep {
 };
 
 /**
- * sweep_judge() - set @s's verdict
+ * sweep_assess() - set @s's verdict
  * @machine:	this node's; NULL: not known. Nothing is expected of it where the sweep crosses
  * islands
  * @rate:	bit/s of the slowest pair, for a sweep over TCP; 0: not measured
  * @log:	NCCL's; NULL: it was not NCCL
  */
-void sweep_judge(
+void sweep_assess(
     struct sweep *s, const struct fabric_report *machine, double rate, const struct nccl_log *log);
 
 /** sweep_encode() - as JSON: a new reference; null when no sweep was asked for. NULL: no memory. */

@@ -24,7 +24,7 @@ static struct nccl_tests tests;
 static struct sweep sweep;
 
 /* Reads a recorded output, and judges it for the machine. */
-static void judge(const char *name, const struct fabric_report *machine)
+static void assess(const char *name, const struct fabric_report *machine)
 {
     char path[256];
     char *text = NULL;
@@ -41,7 +41,7 @@ static void judge(const char *name, const struct fabric_report *machine)
     sweep.is_done = true;
     sweep.by_nccl = true;
     sweep.is_wrong = tests.is_wrong;
-    sweep_judge(&sweep, machine, 0, &tests.log);
+    sweep_assess(&sweep, machine, 0, &tests.log);
 }
 
 static const struct fabric_report p4d = {
@@ -51,7 +51,7 @@ static const struct fabric_report p5 = {
 
 static void test_a_machine_as_it_should_be(void **state)
 {
-    judge("p5-efa", &p5);
+    assess("p5-efa", &p5);
     assert_int_equal(tests.n_sizes, 28);
     assert_int_equal(tests.n_ranks, 16);
     assert_int_equal(tests.sizes[0].bytes, 8);
@@ -67,18 +67,18 @@ static void test_a_machine_as_it_should_be(void **state)
 
 static void test_the_fabric_is_off(void **state)
 {
-    judge("p4d-tcp", &p4d);
+    assess("p4d-tcp", &p4d);
     assert_int_equal(tests.n_sizes, 28);
     assert_int_equal(sweep.verdict, VERDICT_FAIL);
     assert_non_null(strstr(sweep.text, "fail: 3.1 GB/s"));
     assert_non_null(strstr(sweep.text, "; EFA is off, this is TCP: NET/IB : No device found."));
     /* NCCL has not said it. */
     memset(&tests.log, 0, sizeof(tests.log));
-    sweep_judge(&sweep, &p4d, 0, &tests.log);
+    sweep_assess(&sweep, &p4d, 0, &tests.log);
     assert_non_null(strstr(sweep.text, "; EFA seems to be off, this is TCP"));
     /* Across islands it is to be. */
     sweep.crosses = true;
-    sweep_judge(&sweep, &p4d, 0, &tests.log);
+    sweep_assess(&sweep, &p4d, 0, &tests.log);
     assert_int_equal(sweep.verdict, VERDICT_NONE);
     assert_null(strstr(sweep.text, "off"));
 }
@@ -89,23 +89,23 @@ static void test_slow_is_not_off(void **state)
     struct verdict_expectation expected;
 
     assert_true(verdict_expect(&expected, &p4d));
-    assert_int_equal(verdict_judge(&expected, &p4d, 29.6, NULL, &out), VERDICT_FAIL);
+    assert_int_equal(verdict_assess(&expected, &p4d, 29.6, NULL, &out), VERDICT_FAIL);
     assert_null(strstr(str_text(&out), "off"));
     str_deinit(&out);
 }
 
 static void test_columns(void **state)
 {
-    judge("old-columns", NULL);
+    assess("old-columns", NULL);
     assert_int_equal(tests.n_sizes, 18);
     assert_false(tests.is_wrong);
     assert_true(tests.sizes[17].busbw > 8 && tests.sizes[17].us > 100);
     assert_int_equal(sweep.verdict, VERDICT_NONE);
-    judge("wrong", NULL);
+    assess("wrong", NULL);
     assert_true(tests.is_wrong);
     assert_int_equal(sweep.verdict, VERDICT_FAIL);
     assert_string_equal(sweep.text, "fail: some sums were wrong");
-    judge("odd", NULL);
+    assess("odd", NULL);
     assert_int_equal(tests.n_sizes, 1);
     assert_int_equal(tests.average, 0);
 }
@@ -132,9 +132,9 @@ static void test_a_plain_network(void **state)
     sweep.is_done = true;
     sweep.sizes[0] = (struct nccl_tests_size){.bytes = 1 << 30, .us = 1, .busbw = 0.1};
     sweep.n_sizes = 1;
-    sweep_judge(&sweep, &p5, 1e9, NULL);
+    sweep_assess(&sweep, &p5, 1e9, NULL);
     assert_int_equal(sweep.verdict, VERDICT_PASS);
-    sweep_judge(&sweep, &p5, 1e10, NULL);
+    sweep_assess(&sweep, &p5, 1e10, NULL);
     assert_string_equal(sweep.text,
         "fail: 0.1 GB/s of bus bandwidth, and this network gives about 1.125, 0.625 at the least "
         "(the rate that was measured between the slowest pair)");

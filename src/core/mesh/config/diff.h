@@ -88,4 +88,4 @@ bool diff_is_empty(const struct diff *d);
  * Return: 0 or -ENOMEM.
  */
 int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_config *want,
-    const struct wg_config *told);
+    const struct wg_config *reported);

@@ -31,7 +31,7 @@ struct twin_peer {
     uint64_t rate;
 };
 
-struct twin {
+struct duplicate {
     struct twin_peer peers[TWIN_PEERS];
     int owner[TWIN_BLOCKS]; /* peer of that block, -1 for none */
     uint16_t listen_port;
@@ -62,14 +62,14 @@ static struct endpoint endpoint_of(unsigned port)
 
 /* ---- the twin ------------------------------------------------------------------------------ */
 
-static void disown(struct twin *t, unsigned peer)
+static void disown(struct duplicate *t, unsigned peer)
 {
     for (unsigned b = 0; b < TWIN_BLOCKS; b++)
         if (t->owner[b] == (int)peer)
             t->owner[b] = -1;
 }
 
-static void twin_apply_peer(struct twin *t, const struct diff_peer *c)
+static void twin_apply_peer(struct duplicate *t, const struct diff_peer *c)
 {
     unsigned n = peer_of(&c->peer.key);
     struct twin_peer *p = &t->peers[n];
@@ -98,7 +98,7 @@ static void twin_apply_peer(struct twin *t, const struct diff_peer *c)
         t->owner[c->peer.allowed[b].addr.b[15]] = (int)n;
 }
 
-static void twin_apply(struct twin *t, const struct diff *d)
+static void twin_apply(struct duplicate *t, const struct diff *d)
 {
     if (d->set_listen_port)
         t->listen_port = d->listen_port;
@@ -115,7 +115,7 @@ static void twin_apply(struct twin *t, const struct diff *d)
         twin_apply_peer(t, &d->peers[i]);
 }
 
-static struct wg_config twin_get(const struct twin *t)
+static struct wg_config twin_get(const struct duplicate *t)
 {
     struct wg_config c = {.listen_port = t->listen_port,
         .fwmark = t->fwmark,
@@ -186,7 +186,7 @@ static struct wg_config random_config(const struct rng *rng)
 }
 
 /* Authenticated packets move some peers. */
-static void roam(struct twin *t, const struct rng *rng)
+static void roam(struct duplicate *t, const struct rng *rng)
 {
     for (unsigned i = 0; i < TWIN_PEERS; i++)
         if (t->peers[i].exists && roll(rng, 3) == 0)
@@ -196,15 +196,15 @@ static void roam(struct twin *t, const struct rng *rng)
 /* ---- properties ---------------------------------------------------------------------------- */
 
 static void check_peer(const struct wg_peer *before, const struct wg_peer *after,
-    const struct wg_peer *want, const struct wg_peer *told)
+    const struct wg_peer *want, const struct wg_peer *reported)
 {
     assert_memory_equal(&after->psk, &want->psk, sizeof(want->psk));
     assert_int_equal(after->keepalive, want->keepalive);
     assert_true(after->rate == want->rate);
     assert_true(noise_choice_equal(after->cipher, want->cipher));
     assert_true(wg_peer_allows_equal(after, want));
-    if (before && !endpoint_is_none(&before->endpoint) && told &&
-        endpoint_equal(&told->endpoint, &want->endpoint))
+    if (before && !endpoint_is_none(&before->endpoint) && reported &&
+        endpoint_equal(&reported->endpoint, &want->endpoint))
         assert_true(endpoint_equal(&after->endpoint, &before->endpoint));
     else if (!endpoint_is_none(&want->endpoint))
         assert_true(endpoint_equal(&after->endpoint, &want->endpoint));
@@ -218,7 +218,8 @@ static bool is_equal(const struct wg_peer *a, const struct wg_peer *b)
 }
 
 /* One step of a life: some new wish, diff, apply; everything that diff.h promises. */
-static void step(struct twin *t, const struct wg_config *want, const struct wg_config *told)
+static void step(
+    struct duplicate *t, const struct wg_config *want, const struct wg_config *reported)
 {
     struct wg_config before = twin_get(t);
     struct wg_config after;
@@ -226,7 +227,7 @@ static void step(struct twin *t, const struct wg_config *want, const struct wg_c
 
     for (unsigned i = 0; i < TWIN_PEERS; i++)
         t->peers[i].touched = 0;
-    assert_int_equal(diff_make(&d, &before, want, told), 0);
+    assert_int_equal(diff_make(&d, &before, want, reported), 0);
     twin_apply(t, &d);
     diff_deinit(&d);
     after = twin_get(t);
@@ -236,7 +237,7 @@ static void step(struct twin *t, const struct wg_config *want, const struct wg_c
         const struct wg_peer *w = &want->peers[i];
         const struct wg_peer *b = wg_config_find(&before, &w->key);
 
-        check_peer(b, &after.peers[i], w, told ? wg_config_find(told, &w->key) : NULL);
+        check_peer(b, &after.peers[i], w, reported ? wg_config_find(reported, &w->key) : NULL);
         if (b && is_equal(b, w))
             assert_int_equal(t->peers[peer_of(&w->key)].touched, 0);
     }
@@ -259,22 +260,22 @@ static void test_twin(void **state)
     for (uint64_t seed = 1; seed <= 400; seed++) {
         uint64_t rng_state = seed;
         struct rng rng = rng_seeded(&rng_state);
-        struct wg_config told = WG_CONFIG_NULL;
-        struct twin t = {0};
+        struct wg_config reported = WG_CONFIG_NULL;
+        struct duplicate t = {0};
 
         for (unsigned b = 0; b < TWIN_BLOCKS; b++)
             t.owner[b] = -1;
         for (unsigned i = 0; i < 12; i++) {
             struct wg_config want = random_config(&rng);
 
-            step(&t, &want, i == 0 ? NULL : &told);
+            step(&t, &want, i == 0 ? NULL : &reported);
             roam(&t, &rng);
             /* The same wish again touches nobody, wherever the peers went. */
             step(&t, &want, &want);
-            wg_config_deinit(&told);
-            told = want;
+            wg_config_deinit(&reported);
+            reported = want;
         }
-        wg_config_deinit(&told);
+        wg_config_deinit(&reported);
     }
 }
 
@@ -306,17 +307,17 @@ static void test_learned_endpoint_stays(void **state)
 
 static void test_new_endpoint_is_set(void **state)
 {
-    struct wg_config told = one_peer(1);
+    struct wg_config reported = one_peer(1);
     struct wg_config want = one_peer(2);
     struct wg_config have = one_peer(99);
     struct diff d = DIFF_NULL;
 
-    assert_int_equal(diff_make(&d, &have, &want, &told), 0);
+    assert_int_equal(diff_make(&d, &have, &want, &reported), 0);
     assert_int_equal(d.n_peers, 1);
     assert_true(d.peers[0].set_endpoint);
     assert_false(d.peers[0].set_allowed || d.peers[0].set_psk || d.peers[0].set_keepalive);
     diff_deinit(&d);
-    wg_config_deinit(&told);
+    wg_config_deinit(&reported);
     wg_config_deinit(&want);
     wg_config_deinit(&have);
 }

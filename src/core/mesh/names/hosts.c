@@ -252,7 +252,7 @@ bool hosts_mark_taken(
 
 /* One line of a block: the address and the qualified name, and those extras that nobody else has.
  */
-static void add_line_but(struct str *out, struct piece line, const struct name_set *others)
+static void add_line_without(struct str *out, struct piece line, const struct name_set *others)
 {
     const char *start = line.text;
     struct piece word;
@@ -279,7 +279,7 @@ static void make_block(
     while (block < end) {
         struct piece line = line_at(block, end, &block);
 
-        add_line_but(out, line, others);
+        add_line_without(out, line, others);
     }
     str_addf(out, END "%s\n", owner);
 }
@@ -347,14 +347,14 @@ static void mark_claimed(struct hosts_extra *extras, size_t n)
             sorted[i - 1]->verdict = sorted[i]->verdict = HOSTS_CLAIMED;
 }
 
-static enum hosts_verdict judge_bare(const struct node *node)
+static enum hosts_verdict assess_bare(const struct node *node)
 {
     bool is_hub = node->hub && strcmp(node->meta.name, "hub") == 0;
 
     return reserved_is(node->meta.name) && !is_hub ? HOSTS_RESERVED : HOSTS_KEPT;
 }
 
-static enum hosts_verdict judge_hostname(const struct snapshot *s, const struct node *node)
+static enum hosts_verdict assess_hostname(const struct snapshot *s, const struct node *node)
 {
     if (reserved_is(node->hostname))
         return HOSTS_RESERVED;
@@ -376,12 +376,12 @@ struct hosts_extra *hosts_list_extras(const struct snapshot *s, size_t *ret_n)
         const struct node *node = &s->nodes.items[i]->node;
 
         extras[n++] =
-            (struct hosts_extra){.name = node->meta.name, .node = i, .verdict = judge_bare(node)};
+            (struct hosts_extra){.name = node->meta.name, .node = i, .verdict = assess_bare(node)};
         if (node->hostname && strcmp(node->hostname, node->meta.name) != 0)
             extras[n++] = (struct hosts_extra){.name = node->hostname,
                 .node = i,
                 .is_hostname = true,
-                .verdict = judge_hostname(s, node)};
+                .verdict = assess_hostname(s, node)};
     }
     mark_claimed(extras, n);
     *ret_n = n;
@@ -507,7 +507,7 @@ static bool is_domain(const struct hosts_rules *rules, const char *domain)
 /*
  * A node's name, qualified or bare. Neither it nor the name of a machine has a dot of its own, so
  * no name of the Internet is one. The hub alone may have the reserved name "hub": see
- * judge_bare().
+ * assess_bare().
  */
 static bool is_name(const struct hosts_rules *rules, const char *name)
 {

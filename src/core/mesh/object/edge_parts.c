@@ -49,7 +49,7 @@ struct edge_part *edge_parts_find(const struct edge_parts *p, const char *peer)
     return found ? p->items[i] : NULL;
 }
 
-static int make_room(struct edge_parts *p)
+static int make_space(struct edge_parts *p)
 {
     size_t cap = p->cap ? p->cap * 2 : 8;
     struct edge_part **items;
@@ -70,7 +70,7 @@ int edge_parts_put(struct edge_parts *p, struct edge_part *part)
 {
     bool found;
     size_t i = place_of(p, part->peer, &found);
-    int r = found ? 0 : make_room(p);
+    int r = found ? 0 : make_space(p);
 
     if (r < 0) {
         free_part(part, p->owner);
@@ -208,7 +208,7 @@ json_t *edge_parts_encode(const struct edge_parts *p, size_t max, int64_t at)
 
 /* ---- which report follows which ------------------------------------------------------------- */
 
-enum edge_turn edge_sequence_judge(struct edge_sequence *s, uint64_t run, uint64_t n, bool begins)
+enum edge_turn edge_sequence_assess(struct edge_sequence *s, uint64_t run, uint64_t n, bool begins)
 {
     bool follows = run == s->run && (n == s->last || n - 1 == s->last);
 

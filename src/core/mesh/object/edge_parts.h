@@ -106,5 +106,5 @@ enum edge_turn {
     EDGE_TURN_AGAIN, /* something between was lost: the writer has to begin anew */
 };
 
-/** edge_sequence_judge() - the report number @n of @run has come; @begins: it begins anew. */
-enum edge_turn edge_sequence_judge(struct edge_sequence *s, uint64_t run, uint64_t n, bool begins);
+/** edge_sequence_assess() - the report number @n of @run has come; @begins: it begins anew. */
+enum edge_turn edge_sequence_assess(struct edge_sequence *s, uint64_t run, uint64_t n, bool begins);

@@ -212,7 +212,8 @@ static unsigned find_wrong_pin(const struct mesh_edge *spec, const struct edge_e
 
 /* The state that follows from one end alone and counts for more than the path of the packets.
  * EDGE_STATE_N: there is none. */
-static enum edge_state judge_end(const struct edge_end_facts *end, enum edge_state asked, char *why)
+static enum edge_state assess_end(
+    const struct edge_end_facts *end, enum edge_state asked, char *why)
 {
     const char *error = end->said && end->said->error ? end->said->error : end->error;
 
@@ -239,7 +240,7 @@ static enum edge_state judge_end(const struct edge_end_facts *end, enum edge_sta
 }
 
 /* True if the direct path was lost at one end. */
-static bool judge_fall(const struct edge_end_facts *ends, char *why)
+static bool assess_fall(const struct edge_end_facts *ends, char *why)
 {
     for (unsigned i = 0; i < 2; i++) {
         const struct edge_said *said = ends[i].said;
@@ -255,7 +256,7 @@ static bool judge_fall(const struct edge_end_facts *ends, char *why)
     return false;
 }
 
-static bool judge_probes(const struct edge_end_facts *ends, char *why)
+static bool assess_probes(const struct edge_end_facts *ends, char *why)
 {
     static const char *const underlay[] = {"", ", but at its underlay endpoint it does",
         ", and by UDP at its underlay endpoint neither"};
@@ -273,7 +274,7 @@ static bool judge_probes(const struct edge_end_facts *ends, char *why)
 }
 
 /* The worse of what both ends say. */
-static enum edge_state judge_paths(const struct edge_end_facts *ends, char *why)
+static enum edge_state assess_paths(const struct edge_end_facts *ends, char *why)
 {
     static const enum edge_state of[] = {
         [PATH_KIND_NONE] = EDGE_STATE_NONE,
@@ -297,7 +298,7 @@ static enum edge_state judge_paths(const struct edge_end_facts *ends, char *why)
     return worst;
 }
 
-enum edge_state edge_judge(const struct mesh_edge *spec, bool wants_relay,
+enum edge_state edge_assess(const struct mesh_edge *spec, bool wants_relay,
     const struct edge_end_facts ends[static 2], char why[static EDGE_WHY_MAX])
 {
     enum edge_path path = spec ? spec->path : EDGE_PATH_AUTO;
@@ -314,12 +315,12 @@ enum edge_state edge_judge(const struct mesh_edge *spec, bool wants_relay,
     }
     for (enum edge_state s = EDGE_STATE_FAILING; s <= EDGE_STATE_SILENT; s++)
         for (unsigned i = 0; i < 2; i++)
-            if (judge_end(&ends[i], s, why) == s)
+            if (assess_end(&ends[i], s, why) == s)
                 return s;
     if (path != EDGE_PATH_RELAY && !(wants_relay && path == EDGE_PATH_AUTO) &&
-        judge_fall(ends, why))
+        assess_fall(ends, why))
         return EDGE_STATE_FELL;
-    if (judge_probes(ends, why))
+    if (assess_probes(ends, why))
         return EDGE_STATE_UNREACHED;
-    return judge_paths(ends, why);
+    return assess_paths(ends, why);
 }

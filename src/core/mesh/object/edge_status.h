@@ -140,15 +140,15 @@ struct edge_end_facts {
 /** An agent that was not heard for so many seconds is silent. It reports each minute. */
 #define EDGE_SILENT_AFTER 90
 
-/** Longest words of edge_judge(), with the zero. */
+/** Longest words of edge_assess(), with the zero. */
 #define EDGE_WHY_MAX (EDGE_ERROR_MAX + 160)
 
 /**
- * edge_judge() - the state of an edge
+ * edge_assess() - the state of an edge
  * @spec:	the MeshEdge object; NULL: there is none
  * @wants_relay: the network sends every pair through the hub
  * @ends:	both ends, in the order of their names
  * @why:	filled with a clause for people; "" where there is nothing to explain
  */
-enum edge_state edge_judge(const struct mesh_edge *spec, bool wants_relay,
+enum edge_state edge_assess(const struct mesh_edge *spec, bool wants_relay,
     const struct edge_end_facts ends[static 2], char why[static EDGE_WHY_MAX]);

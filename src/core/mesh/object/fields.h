@@ -1,7 +1,7 @@
 /*
  * fields.h - reads the fields of one JSON object, each with its bounds.
  *
- * The JSON twin of `struct reader` in base/bytes.h: the first field that is
+ * The JSON counterpart of `struct reader` in base/bytes.h: the first field that is
  * missing, of the wrong type or out of bounds fills in the sentence and makes
  * every later call do nothing, so a decoder reads all fields and asks once,
  * with fields_end(). Outputs are untouched by a read that failed; a field that

@@ -397,7 +397,7 @@ static json_t *hub_encode(const struct node_hub *hub)
 {
     json_t *endpoints = json_array();
     char text[ENDPOINT_TEXT_MAX];
-    char pin[BASE64_ROOM(sizeof(hub->tls_pin.b))];
+    char pin[BASE64_SIZE(sizeof(hub->tls_pin.b))];
 
     base64_encode(hub->tls_pin.b, sizeof(hub->tls_pin.b), pin);
     for (unsigned i = 0; endpoints && i < hub->n_endpoints; i++)

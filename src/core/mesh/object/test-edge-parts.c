@@ -143,17 +143,17 @@ static void test_sequence(void **state)
     struct edge_sequence s = {.run = 0};
 
     /* A hub that was started anew knows of no run. */
-    assert_int_equal(edge_sequence_judge(&s, 7, 4, false), EDGE_TURN_AGAIN);
-    assert_int_equal(edge_sequence_judge(&s, 7, 5, true), EDGE_TURN_TAKE);
-    assert_int_equal(edge_sequence_judge(&s, 7, 6, false), EDGE_TURN_TAKE);
+    assert_int_equal(edge_sequence_assess(&s, 7, 4, false), EDGE_TURN_AGAIN);
+    assert_int_equal(edge_sequence_assess(&s, 7, 5, true), EDGE_TURN_TAKE);
+    assert_int_equal(edge_sequence_assess(&s, 7, 6, false), EDGE_TURN_TAKE);
     /* Its answer was lost. */
-    assert_int_equal(edge_sequence_judge(&s, 7, 6, false), EDGE_TURN_TAKE);
+    assert_int_equal(edge_sequence_assess(&s, 7, 6, false), EDGE_TURN_TAKE);
     /* One between was lost; one of before; one of another run. */
-    assert_int_equal(edge_sequence_judge(&s, 7, 8, false), EDGE_TURN_AGAIN);
-    assert_int_equal(edge_sequence_judge(&s, 7, 5, false), EDGE_TURN_AGAIN);
-    assert_int_equal(edge_sequence_judge(&s, 8, 7, false), EDGE_TURN_AGAIN);
-    assert_int_equal(edge_sequence_judge(&s, 8, 1, true), EDGE_TURN_TAKE);
-    assert_int_equal(edge_sequence_judge(&s, 7, 7, false), EDGE_TURN_AGAIN);
+    assert_int_equal(edge_sequence_assess(&s, 7, 8, false), EDGE_TURN_AGAIN);
+    assert_int_equal(edge_sequence_assess(&s, 7, 5, false), EDGE_TURN_AGAIN);
+    assert_int_equal(edge_sequence_assess(&s, 8, 7, false), EDGE_TURN_AGAIN);
+    assert_int_equal(edge_sequence_assess(&s, 8, 1, true), EDGE_TURN_TAKE);
+    assert_int_equal(edge_sequence_assess(&s, 7, 7, false), EDGE_TURN_AGAIN);
 }
 
 /* ---- the state ------------------------------------------------------------------------------ */
@@ -253,7 +253,7 @@ static void test_judge(void **state)
 
         if (cases[i].is_pinned)
             spec.pins[0].key = other;
-        is = edge_judge(&spec, false, ends, why);
+        is = edge_assess(&spec, false, ends, why);
         if (is != cases[i].state || strcmp(why, cases[i].why) != 0)
             fail_msg("case %zu is %s: \"%s\"", i, edge_state_name(is), why);
     }

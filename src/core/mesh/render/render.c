@@ -529,7 +529,7 @@ static void write_peer(
     struct quick_writer *w, const struct wg_peer *p, const char *name, bool with_keepalive)
 {
     char key[X25519_BASE64_MAX];
-    char psk[BASE64_ROOM(sizeof(p->psk.b))];
+    char psk[BASE64_SIZE(sizeof(p->psk.b))];
 
     if (!w->style->is_compact && w->out.len > 0)
         str_add(&w->out, "\n");

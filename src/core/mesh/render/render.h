@@ -44,7 +44,7 @@ struct err;
 struct x25519_secret;
 
 /** Inner bytes that every path is taken to carry, before it was measured. */
-#define RENDER_MTU_SAFE PMTU_INNER_FLOOR
+#define RENDER_MTU_SAFE PMTU_INNER_MIN
 
 /** A path that somebody has found, better than what render would choose; or a relay; or, without an
  * endpoint, no more than what the path that render chooses carries. */

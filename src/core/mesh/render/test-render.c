@@ -307,17 +307,17 @@ static void test_refusals(void **state)
     struct snapshot s = sample_snapshot(3, 2);
     struct render_input in = {.snapshot = &s};
     struct wg_config c = WG_CONFIG_NULL;
-    struct object twin = sample_node(4);
+    struct object duplicate = sample_node(4);
     struct err e = ERR_NULL;
 
-    twin.node.address4 = snapshot_find_node(&s, "n3")->address4;
-    sample_put(&s, twin);
+    duplicate.node.address4 = snapshot_find_node(&s, "n3")->address4;
+    sample_put(&s, duplicate);
     assert_true(render_config(&c, &in, &e) < 0);
     assert_string_equal(e.text, "two nodes have the address 10.42.0.3");
 
-    twin = sample_node(4);
-    twin.node.key = sample_key(3);
-    sample_put(&s, twin);
+    duplicate = sample_node(4);
+    duplicate.node.key = sample_key(3);
+    sample_put(&s, duplicate);
     assert_true(render_config(&c, &in, &e) < 0);
     assert_non_null(strstr(e.text, "two peers have the public key "));
 

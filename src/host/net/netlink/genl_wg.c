@@ -14,8 +14,8 @@
 #include "net/address/sockaddr.h"
 
 /* Most bytes that one peer without its blocks, and one block, add to a message. */
-#define PEER_ROOM  256
-#define BLOCK_ROOM 64
+#define PEER_SIZE  256
+#define BLOCK_SIZE 64
 
 static struct nlmsghdr *start_message(
     void *buf, uint16_t family, uint16_t flags, uint8_t command, uint8_t version)
@@ -181,13 +181,13 @@ static int encode_peer(struct encoder *en, const struct diff_peer *change)
     size_t i = 0;
     int r = 0;
 
-    if (en->nlh->nlmsg_len + PEER_ROOM > NETLINK_MESSAGE_MAX)
+    if (en->nlh->nlmsg_len + PEER_SIZE > NETLINK_MESSAGE_MAX)
         r = next_message(en);
     nest = mnl_attr_nest_start(en->nlh, 0);
     put_peer(en->nlh, change);
     while (r == 0 && change->set_allowed && i < p->n_allowed) {
         blocks = mnl_attr_nest_start(en->nlh, WGPEER_A_ALLOWEDIPS);
-        for (; i < p->n_allowed && en->nlh->nlmsg_len + BLOCK_ROOM <= NETLINK_MESSAGE_MAX; i++)
+        for (; i < p->n_allowed && en->nlh->nlmsg_len + BLOCK_SIZE <= NETLINK_MESSAGE_MAX; i++)
             put_block(en->nlh, &p->allowed[i]);
         mnl_attr_nest_end(en->nlh, blocks);
         if (i == p->n_allowed)

@@ -21,7 +21,7 @@
 #include "wire/ip.h"
 
 /* Bytes that may wait, as the kernel counts: the probes of dozens of paths that begin at once. */
-#define RECEIVE_ROOM (4 << 20)
+#define RECEIVE_BUFFER (4 << 20)
 
 #define PACKET_MAX (sizeof(struct ip6_hdr) + sizeof(struct udphdr) + 9216)
 #define TTL        64
@@ -95,7 +95,7 @@ static int open_in(enum raw_udp_family family, uint16_t port)
     r = family == RAW_UDP_V4 ? filter_v4(fd, port) : filter_v6(fd, port);
     if (r < 0)
         return r;
-    socket_set_receive_room(fd, RECEIVE_ROOM);
+    socket_set_receive_buffer(fd, RECEIVE_BUFFER);
     if (bind(fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
         return -errno;
     return TAKE_FD(fd);

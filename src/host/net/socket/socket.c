@@ -21,20 +21,20 @@
 
 /* The forced option needs CAP_NET_ADMIN; the kernel cuts the usual one to the system's limit
  * without an error. */
-static void set_room(int fd, int forced, int usual, int bytes)
+static void set_buffer(int fd, int forced, int usual, int bytes)
 {
     if (setsockopt(fd, SOL_SOCKET, forced, &bytes, sizeof(bytes)) < 0)
         (void)setsockopt(fd, SOL_SOCKET, usual, &bytes, sizeof(bytes));
 }
 
-void socket_set_receive_room(int fd, int bytes)
+void socket_set_receive_buffer(int fd, int bytes)
 {
-    set_room(fd, SO_RCVBUFFORCE, SO_RCVBUF, bytes);
+    set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, bytes);
 }
 
-void socket_set_send_room(int fd, int bytes)
+void socket_set_send_buffer(int fd, int bytes)
 {
-    set_room(fd, SO_SNDBUFFORCE, SO_SNDBUF, bytes);
+    set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, bytes);
 }
 
 int socket_wait(int fd, short events, nsec_t deadline)

@@ -49,7 +49,7 @@ int stream_pump_open(struct stream_pump *p, const struct endpoint *local,
     if (fd < 0 || bind(fd, &sa.any, len) < 0)
         return err_set(e, -errno, "a UDP socket on loopback cannot be made: %s", strerror(errno));
     /* Without either of the two the pump works, but slower. */
-    socket_set_receive_room(fd, RECEIVE_BUFFER);
+    socket_set_receive_buffer(fd, RECEIVE_BUFFER);
     (void)setsockopt(fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
     *p = (struct stream_pump){.udp_fd = fd, .echoes = echoes, .gso = true};
     if (!endpoint_is_none(remote)) {
@@ -109,12 +109,12 @@ void stream_pump_restart(struct stream_pump *p)
 {
     forget_out(p);
     forget_in(p);
-    p->owes_beat = false;
+    p->owes_heartbeat = false;
 }
 
-void stream_pump_beat(struct stream_pump *p)
+void stream_pump_heartbeat(struct stream_pump *p)
 {
-    p->owes_beat = true;
+    p->owes_heartbeat = true;
 }
 
 bool stream_pump_is_full(const struct stream_pump *p)
@@ -135,13 +135,13 @@ static bool collect(struct stream_pump *p)
     if (!p->out)
         return false;
     out = writer_make(p->out, OUT_CAP);
-    if (p->owes_beat)
-        stream_frame_put_beat(&out);
-    p->owes_beat = false;
+    if (p->owes_heartbeat)
+        stream_frame_put_heartbeat(&out);
+    p->owes_heartbeat = false;
     while (writer_len(&out) < RECORD && udp_receive_connected(p->udp_fd, buf, sizeof(buf), &run)) {
         /* A run of tiny datagrams, for whose lengths there is no room, is not WireGuard's. */
         if (run.seg > STREAM_FRAME_MAX ||
-            stream_frame_room(run.len, run.seg) > OUT_CAP - writer_len(&out))
+            stream_frame_space(run.len, run.seg) > OUT_CAP - writer_len(&out))
             continue;
         stream_frame_put(&out, buf, run.len, run.seg);
         p->tx_bytes += run.len;
@@ -217,7 +217,7 @@ static int unframe(struct stream_pump *p, struct reader *in)
 
     while ((r = stream_frame_next(in, &datagram, &len)) == 0) {
         if (len == 0) {
-            p->owes_beat |= p->echoes;
+            p->owes_heartbeat |= p->echoes;
             continue;
         }
         if (b.n > 0 && !fits(&b, len))

@@ -43,17 +43,17 @@ struct stream_bytes {
 };
 
 struct stream_pump {
-    int udp_fd;        /* owns; connected, never blocks */
-    bool echoes;       /* answers each beat with one: the hub's end */
-    bool owes_beat;    /* a beat is to be written */
-    bool gso;          /* send runs; cleared when the kernel refuses */
-    uint8_t *out;      /* owns; what the stream has not taken; NULL: nothing */
-    size_t out_len;    /* bytes in it */
-    size_t out_off;    /* of them taken */
-    uint8_t *in;       /* owns; the beginning of a frame; NULL: none */
-    size_t in_len;     /* bytes of it */
-    uint64_t rx_bytes; /* of datagrams that came through the stream */
-    uint64_t tx_bytes; /* of datagrams that went into it */
+    int udp_fd;          /* owns; connected, never blocks */
+    bool echoes;         /* answers each beat with one: the hub's end */
+    bool owes_heartbeat; /* a beat is to be written */
+    bool gso;            /* send runs; cleared when the kernel refuses */
+    uint8_t *out;        /* owns; what the stream has not taken; NULL: nothing */
+    size_t out_len;      /* bytes in it */
+    size_t out_off;      /* of them taken */
+    uint8_t *in;         /* owns; the beginning of a frame; NULL: none */
+    size_t in_len;       /* bytes of it */
+    uint64_t rx_bytes;   /* of datagrams that came through the stream */
+    uint64_t tx_bytes;   /* of datagrams that went into it */
 };
 
 #define STREAM_PUMP_NULL                                                                           \
@@ -83,8 +83,9 @@ struct endpoint stream_pump_local(const struct stream_pump *p);
 /** stream_pump_restart() - forget what an old stream has left half done; another one begins. */
 void stream_pump_restart(struct stream_pump *p);
 
-/** stream_pump_beat() - have an empty frame written by the next call of stream_pump_outward(). */
-void stream_pump_beat(struct stream_pump *p);
+/** stream_pump_heartbeat() - have an empty frame written by the next call of stream_pump_outward().
+ */
+void stream_pump_heartbeat(struct stream_pump *p);
 
 /** stream_pump_is_full() - does it wait for the stream? Meanwhile no datagram is read. */
 bool stream_pump_is_full(const struct stream_pump *p);

@@ -128,10 +128,10 @@ enum { ESTABLISHED = 1, FIN_WAIT1 = 4, FIN_WAIT2 = 5, CLOSE_WAIT = 8, LAST_ACK =
 #define RECEIVED_WITHOUT_DATA 1
 
 /* Room for what the kernel tells between two looks, bytes; half of it where that is the limit. */
-#define NEWS_ROOM (1 << 20)
+#define UPDATES_SIZE (1 << 20)
 
 /* A receive call brings one message of about 500 bytes. */
-#define NEWS_MAX 8192
+#define UPDATES_MAX 8192
 
 /* ---- a message ------------------------------------------------------------------------------ */
 
@@ -265,13 +265,13 @@ static int keep(const struct nlmsghdr *nlh, void *ctx)
 
 /* ---- news ----------------------------------------------------------------------------------- */
 
-static int open_news(int *ret)
+static int open_updates(int *ret)
 {
     static const int groups[] = {SKNLGRP_INET_TCP_DESTROY, SKNLGRP_INET6_TCP_DESTROY};
     const struct sockaddr_nl sa = {.nl_family = AF_NETLINK};
     _cleanup_(closep) int fd =
         socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
-    int room = NEWS_ROOM;
+    int space = UPDATES_SIZE;
 
     if (fd < 0 || bind(fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
         return -errno;
@@ -279,18 +279,18 @@ static int open_news(int *ret)
         if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &groups[i], sizeof(groups[i])) < 0)
             return -errno;
     /* Best effort. */
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &space, sizeof(space));
     *ret = TAKE_FD(fd);
     return 0;
 }
 
 void tcp_watch_hear(struct tcp_watch *w, tcp_watch_fn fn, void *ctx)
 {
-    _Alignas(struct nlmsghdr) char buf[NEWS_MAX];
+    _Alignas(struct nlmsghdr) char buf[UPDATES_MAX];
     struct taker t = {w, fn, ctx};
 
     for (;;) {
-        ssize_t n = recv(w->news_fd, buf, sizeof(buf), 0);
+        ssize_t n = recv(w->updates_fd, buf, sizeof(buf), 0);
         const struct nlmsghdr *nlh = (const struct nlmsghdr *)buf;
         int left = (int)n;
 
@@ -319,7 +319,7 @@ int tcp_watch_open(struct tcp_watch *ret)
     if (r == 0)
         r = list_both(&w.nl, keep, &w);
     if (r == 0)
-        r = open_news(&w.news_fd);
+        r = open_updates(&w.updates_fd);
     if (r == 0)
         r = list_both(&w.nl, keep, &w);
     if (r < 0) {
@@ -334,8 +334,8 @@ int tcp_watch_open(struct tcp_watch *ret)
 
 void tcp_watch_close(struct tcp_watch *w)
 {
-    if (w->news_fd >= 0)
-        (void)close(w->news_fd);
+    if (w->updates_fd >= 0)
+        (void)close(w->updates_fd);
     netlink_close(&w->nl);
     free(w->before);
     *w = (struct tcp_watch)TCP_WATCH_NULL;

@@ -70,10 +70,10 @@ bool tcp_traffic_read(int fd, struct tcp_traffic *ret);
  * Threads: one at a time. No function waits.
  */
 
-/** A watch. Not watched: all zero but news_fd, which is -1. */
+/** A watch. Not watched: all zero but updates_fd, which is -1. */
 struct tcp_watch {
     struct netlink nl; /* owns; for lists */
-    int news_fd;       /* owns; readable when there is news; -1: it is not open */
+    int updates_fd;    /* owns; readable when there is news; -1: it is not open */
     uint64_t *before;  /* owns; the kernel's numbers of the connections that were there, sorted */
     size_t n_before;
     size_t cap_before;
@@ -82,7 +82,7 @@ struct tcp_watch {
 
 #define TCP_WATCH_NULL                                                                             \
     {                                                                                              \
-        .news_fd = -1                                                                              \
+        .updates_fd = -1                                                                           \
     }
 
 /** A connection that has moved data. */

@@ -69,7 +69,7 @@ static void end(struct pair *p)
 }
 
 /* The connections of one pair that are told. */
-struct told {
+struct reported {
     const struct pair *of;
     unsigned n_a; /* of the end that has connected */
     unsigned n_b;
@@ -77,7 +77,7 @@ struct told {
 
 static void take(void *ctx, const struct tcp_watch_pair *p)
 {
-    struct told *t = ctx;
+    struct reported *t = ctx;
     const uint8_t loopback[4] = {127, 0, 0, 1};
     const struct ip_addr at = ip_addr_v4(loopback);
 
@@ -87,9 +87,9 @@ static void take(void *ctx, const struct tcp_watch_pair *p)
     t->n_b += p->local.port == t->of->port && p->remote.port == t->of->from;
 }
 
-static struct told list(struct tcp_watch *w, const struct pair *p)
+static struct reported list(struct tcp_watch *w, const struct pair *p)
 {
-    struct told t = {.of = p};
+    struct reported t = {.of = p};
 
     tcp_watch_list(w, take, &t);
     return t;
@@ -98,11 +98,11 @@ static struct told list(struct tcp_watch *w, const struct pair *p)
 /* Until both ends of @p were told. */
 static void hear_both(struct tcp_watch *w, const struct pair *p)
 {
-    struct told t = {.of = p};
-    struct pollfd news = {.fd = w->news_fd, .events = POLLIN};
+    struct reported t = {.of = p};
+    struct pollfd updates = {.fd = w->updates_fd, .events = POLLIN};
 
     while (t.n_a == 0 || t.n_b == 0) {
-        if (poll(&news, 1, PATIENCE_MS) != 1)
+        if (poll(&updates, 1, PATIENCE_MS) != 1)
             fail_msg("%u and %u were told", t.n_a, t.n_b);
         tcp_watch_hear(w, take, &t);
     }
@@ -138,8 +138,8 @@ static void test_data_is_told(void **state)
 
 /* Two pairs, of which the second is told of last. */
 struct both {
-    struct told silent;
-    struct told last;
+    struct reported silent;
+    struct reported last;
 };
 
 static void take_both(void *ctx, const struct tcp_watch_pair *p)
@@ -157,7 +157,7 @@ static void test_no_data_is_not_told(void **state)
     struct pair silent;
     struct pair last;
     struct both both;
-    struct pollfd news;
+    struct pollfd updates;
 
     open_watch(&w);
     silent = connect_pair(AF_INET);
@@ -166,9 +166,9 @@ static void test_no_data_is_not_told(void **state)
     say(&last);
     end(&last);
     both = (struct both){.silent.of = &silent, .last.of = &last};
-    news = (struct pollfd){.fd = w.news_fd, .events = POLLIN};
+    updates = (struct pollfd){.fd = w.updates_fd, .events = POLLIN};
     while (both.last.n_a == 0 || both.last.n_b == 0) {
-        assert_int_equal(poll(&news, 1, PATIENCE_MS), 1);
+        assert_int_equal(poll(&updates, 1, PATIENCE_MS), 1);
         tcp_watch_hear(&w, take_both, &both);
     }
     assert_int_equal(both.silent.n_a + both.silent.n_b, 0);
@@ -180,22 +180,22 @@ static void test_what_was_there_is_passed_over(void **state)
 {
     struct tcp_watch w = TCP_WATCH_NULL;
     struct pair p = connect_pair(AF_INET);
-    struct pair later;
+    struct pair next;
     struct both both;
-    struct pollfd news;
+    struct pollfd updates;
 
     open_watch(&w);
     say(&p);
     assert_int_equal(list(&w, &p).n_a + list(&w, &p).n_b, 0);
-    later = connect_pair(AF_INET);
-    say(&later);
-    assert_int_equal(list(&w, &later).n_a, 1);
+    next = connect_pair(AF_INET);
+    say(&next);
+    assert_int_equal(list(&w, &next).n_a, 1);
     end(&p);
-    end(&later);
-    both = (struct both){.silent.of = &p, .last.of = &later};
-    news = (struct pollfd){.fd = w.news_fd, .events = POLLIN};
+    end(&next);
+    both = (struct both){.silent.of = &p, .last.of = &next};
+    updates = (struct pollfd){.fd = w.updates_fd, .events = POLLIN};
     while (both.last.n_a == 0 || both.last.n_b == 0) {
-        assert_int_equal(poll(&news, 1, PATIENCE_MS), 1);
+        assert_int_equal(poll(&updates, 1, PATIENCE_MS), 1);
         tcp_watch_hear(&w, take_both, &both);
     }
     assert_int_equal(both.silent.n_a + both.silent.n_b, 0);

@@ -26,7 +26,7 @@ struct udp_inbox_slots {
 
 int udp_inbox_init(struct udp_inbox *in)
 {
-    void *bufs = mmap(NULL, (size_t)UDP_INBOX_MESSAGES * UDP_INBOX_ROOM, PROT_READ | PROT_WRITE,
+    void *bufs = mmap(NULL, (size_t)UDP_INBOX_MESSAGES * UDP_INBOX_SIZE, PROT_READ | PROT_WRITE,
         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct udp_inbox_slots *slots = calloc(1, sizeof(*slots));
 
@@ -36,14 +36,14 @@ int udp_inbox_init(struct udp_inbox *in)
         return -ENOMEM;
     }
     for (size_t i = 0; i < UDP_INBOX_MESSAGES; i++)
-        slots->iovs[i] = (struct iovec){in->bufs + i * UDP_INBOX_ROOM, UDP_INBOX_ROOM};
+        slots->iovs[i] = (struct iovec){in->bufs + i * UDP_INBOX_SIZE, UDP_INBOX_SIZE};
     return 0;
 }
 
 void udp_inbox_deinit(struct udp_inbox *in)
 {
     if (in->bufs)
-        (void)munmap(in->bufs, (size_t)UDP_INBOX_MESSAGES * UDP_INBOX_ROOM);
+        (void)munmap(in->bufs, (size_t)UDP_INBOX_MESSAGES * UDP_INBOX_SIZE);
     free(in->slots);
     *in = (struct udp_inbox){0};
 }
@@ -123,7 +123,7 @@ unsigned udp_receive(struct udp_inbox *in, int fd)
         struct udp_run *run = &in->runs[n_runs];
         uint32_t len = s->msgs[i].msg_len;
 
-        if (len == 0 || len > UDP_INBOX_ROOM - 1)
+        if (len == 0 || len > UDP_INBOX_SIZE - 1)
             continue;
         *run = (struct udp_run){.buf = s->iovs[i].iov_base, .len = len, .seg = (uint16_t)len};
         if (!sockaddr_to_endpoint(&s->from[i], &run->path.remote))

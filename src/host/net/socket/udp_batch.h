@@ -115,13 +115,13 @@ int udp_set_dont_fragment(const struct udp_sockets *s, bool on);
 
 /** Messages taken by one receive call, and room for each. */
 #define UDP_INBOX_MESSAGES 8
-#define UDP_INBOX_ROOM     65536
+#define UDP_INBOX_SIZE     65536
 
 struct udp_inbox_slots; /* kernel headers and control bytes: private */
 
 /** Storage for received runs, one per worker. */
 struct udp_inbox {
-    uint8_t *bufs;                           /* owns: UDP_INBOX_MESSAGES * UDP_INBOX_ROOM */
+    uint8_t *bufs;                           /* owns: UDP_INBOX_MESSAGES * UDP_INBOX_SIZE */
     struct udp_inbox_slots *slots;           /* owns */
     struct udp_run runs[UDP_INBOX_MESSAGES]; /* as filled by the last receive */
 };

@@ -63,8 +63,8 @@ static int set_options(int fd, int family, const struct bind_options *opt)
 {
     int r = set_family_options(fd, family);
 
-    socket_set_receive_room(fd, RECEIVE_BUFFER);
-    socket_set_send_room(fd, SEND_BUFFER);
+    socket_set_receive_buffer(fd, RECEIVE_BUFFER);
+    socket_set_send_buffer(fd, SEND_BUFFER);
     if (r == 0 && opt->gro)
         (void)set_int(fd, IPPROTO_UDP, UDP_GRO, 1);
     if (r == 0 && opt->fwmark)

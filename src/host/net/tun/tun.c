@@ -426,7 +426,7 @@ int tun_set_classes(const struct tun *t, bool by_class)
 /* The kernel's link settings, with room for the three masks of modes that follow them. */
 union link_settings {
     struct ethtool_link_settings head;
-    uint32_t room[sizeof(struct ethtool_link_settings) / sizeof(uint32_t) + 3 * INT8_MAX];
+    uint32_t space[sizeof(struct ethtool_link_settings) / sizeof(uint32_t) + 3 * INT8_MAX];
 };
 
 int tun_set_speed(const struct tun *t, unsigned mbit)

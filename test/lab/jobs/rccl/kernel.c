@@ -86,7 +86,7 @@ struct work {
     uint8_t is_last : 1, is_in_fifo : 1;
     uint8_t type;
     union {
-        char room[248];
+        char space[248];
         struct element elements[PER_WORK];
     };
 };

@@ -32,9 +32,9 @@ static struct pmtu_bounds bounds_for(
 {
     unsigned usual = limits->network_mtu + WG_DATA_OVERHEAD + header_len(remote);
     unsigned link = limits->link_mtu + WG_DATA_OVERHEAD + UDP_HEADER + IP_V4_HEADER_MIN;
-    struct pmtu_bounds b = {.floor = PMTU_FLOOR, .assumed = PMTU_FLOOR};
+    struct pmtu_bounds b = {.minimum = PMTU_MIN, .assumed = PMTU_MIN};
 
-    b.ceiling = clamp_u16(limits->link_mtu == 0 ? usual : link, PMTU_FLOOR, UINT16_MAX);
+    b.ceiling = clamp_u16(limits->link_mtu == 0 ? usual : link, PMTU_MIN, UINT16_MAX);
     return b;
 }
 
@@ -87,7 +87,7 @@ uint16_t pmtu_driver_both(const struct pmtu_driver *pd)
     return pd->is_both && pd->pmtu.is_measured ? pd->mtu : 0;
 }
 
-enum pmtu_driver_wish pmtu_driver_next(
+enum pmtu_driver_options pmtu_driver_next(
     struct pmtu_driver *pd, struct pmtu_probe *ret, uint16_t *ret_payload, nsec_t now)
 {
     struct pmtu_action action;
@@ -238,14 +238,14 @@ static bool seal_probe(struct hub_mtus *w, const struct hub_mtu *way, uint64_t i
 static bool next_frame_of(struct hub_mtus *w, struct hub_mtu *way, struct hub_mtu_frame *ret,
     bool *ret_is_new, nsec_t wall, nsec_t now)
 {
-    enum pmtu_driver_wish wish;
+    enum pmtu_driver_options wanted;
     struct pmtu_probe probe;
     uint16_t payload;
 
-    while ((wish = pmtu_driver_next(&way->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE) {
+    while ((wanted = pmtu_driver_next(&way->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE) {
         uint64_t id = rng_u64(&w->rng);
 
-        if (wish == PMTU_DRIVER_USE) {
+        if (wanted == PMTU_DRIVER_USE) {
             *ret_is_new = true;
             way->owes = true;
         } else if (seal_probe(w, way, id, payload, wall, now, ret)) {
@@ -420,22 +420,22 @@ static void log_settled(struct stock_mtu *peer)
 
     if (size != 0)
         log_info("%s: the path carries packets of %u bytes", peer->node, size);
-    else if (is_silent && !peer->is_told)
+    else if (is_silent && !peer->is_reported)
         log_info("%s: this stock WireGuard answers no pings, so it is not known how long packets "
                  "reach it: it is sent at most %u bytes",
-            peer->node, PMTU_INNER_FLOOR);
-    peer->is_told |= is_silent;
+            peer->node, PMTU_INNER_MIN);
+    peer->is_reported |= is_silent;
 }
 
 static bool next_ping_of(struct stock_mtus *w, struct stock_mtu *peer, struct stock_ping *ret,
     bool *ret_is_new, nsec_t now)
 {
-    enum pmtu_driver_wish wish;
+    enum pmtu_driver_options wanted;
     struct pmtu_probe probe;
     uint16_t payload;
 
-    while ((wish = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE) {
-        if (wish == PMTU_DRIVER_USE) {
+    while ((wanted = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE) {
+        if (wanted == PMTU_DRIVER_USE) {
             *ret_is_new = true;
             continue;
         }

@@ -55,7 +55,7 @@ struct pmtu_driver_limits {
 };
 
 /** What the caller has to do. */
-enum pmtu_driver_wish {
+enum pmtu_driver_options {
     PMTU_DRIVER_NONE,
     PMTU_DRIVER_PROBE, /* send a probe, then call pmtu_driver_on_sent() */
     PMTU_DRIVER_USE,   /* the driver's @mtu has changed: use it */
@@ -94,7 +94,7 @@ uint16_t pmtu_driver_both(const struct pmtu_driver *pd);
  *
  * Call it after every event and when pmtu_due() has come, until it returns NONE.
  */
-enum pmtu_driver_wish pmtu_driver_next(
+enum pmtu_driver_options pmtu_driver_next(
     struct pmtu_driver *pd, struct pmtu_probe *ret, uint16_t *ret_payload, nsec_t now);
 
 /** pmtu_driver_on_sent() - the probe was sent; @id is its number. */
@@ -217,7 +217,7 @@ struct stock_mtu {
     struct ip_addr address;   /* IPv4, inside the tunnel */
     struct pmtu_driver *pmtu; /* owns; NULL: no session was seen yet */
     bool has_session;
-    bool is_told;       /* the log says that it answers nothing */
+    bool is_reported;   /* the log says that it answers nothing */
     uint64_t rx_bytes;  /* as of the last look */
     uint64_t tx_bytes;  /* the same without our pings; the most that was seen */
     uint64_t own_bytes; /* of our pings */

@@ -23,10 +23,10 @@ struct world {
     struct hub_mtu_facts facts;
     uint64_t seed;
     nsec_t now;
-    nsec_t wall;      /* the hub's clock; 0: not known */
-    uint16_t carries; /* whole packets; longer ones are lost */
-    bool is_cut;      /* the hub's answers are short, as those of one that knows no better */
-    uint16_t told;    /* what the last frame said */
+    nsec_t wall;       /* the hub's clock; 0: not known */
+    uint16_t carries;  /* whole packets; longer ones are lost */
+    bool is_cut;       /* the hub's answers are short, as those of one that knows no better */
+    uint16_t reported; /* what the last frame said */
     uint64_t sequence;
     unsigned n_frames;
     size_t len;
@@ -77,7 +77,7 @@ static void answer(struct world *w, struct hub_mtu_frame *frame)
     assert_true(probe.flags & PATH_FRAME_WHOLE);
     assert_true(probe.sequence > w->sequence);
     w->sequence = probe.sequence;
-    w->told = probe.size;
+    w->reported = probe.size;
     ack.transaction = probe.transaction;
     ack.echo = probe.session;
     ack.size = (uint16_t)frame->len;
@@ -117,15 +117,15 @@ static void test_it_is_found_and_told(void **state)
 
     run(w, 3 * SEC);
     assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1440);
-    assert_int_equal(w->told, 1440);
+    assert_int_equal(w->reported, 1440);
     w->carries = 1400;
     run(w, 10 * SEC);
     assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1400 - OVERHEAD);
-    assert_int_equal(w->told, 1400 - OVERHEAD);
+    assert_int_equal(w->reported, 1400 - OVERHEAD);
     w->carries = 1500;
     run(w, 120 * SEC);
     assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1440);
-    assert_int_equal(w->told, 1440);
+    assert_int_equal(w->reported, 1440);
 }
 
 /* Until the hub's clock is known frames have small numbers and say nothing, so that no number which
@@ -137,11 +137,11 @@ static void test_it_is_told_by_the_hubs_clock(void **state)
     w->wall = 0;
     run(w, 3 * SEC);
     assert_int_equal(hub_mtus_of(&w->m, &w->hub), 1440);
-    assert_int_equal(w->told, 0);
+    assert_int_equal(w->reported, 0);
     assert_true(w->sequence < SEC);
     w->wall = 7 * SEC;
     run(w, 50 * MS);
-    assert_int_equal(w->told, 1440);
+    assert_int_equal(w->reported, 1440);
     assert_true(w->sequence >= 7 * SEC);
 }
 

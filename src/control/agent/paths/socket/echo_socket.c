@@ -20,7 +20,7 @@
 #define ANSWERS_PER_TURN 64
 
 /* The longest IPv4 header, and what of an answer is looked at. */
-#define ANSWER_ROOM (60 + ECHO_LEN)
+#define ANSWER_SIZE (60 + ECHO_LEN)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -110,7 +110,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     for (unsigned i = 0; i < ANSWERS_PER_TURN; i++) {
         union sockaddr_inet at = {.v4 = {.sin_family = AF_UNSPEC}};
         socklen_t at_len = sizeof(at);
-        uint8_t p[ANSWER_ROOM];
+        uint8_t p[ANSWER_SIZE];
         ssize_t n = recvfrom(s->fd, p, sizeof(p), MSG_DONTWAIT | MSG_TRUNC, &at.any, &at_len);
 
         if (n <= 0)
@@ -168,8 +168,8 @@ void echo_socket_send(const struct echo_socket *s, const struct ip_addr *from,
     struct in_pktinfo way = {.ipi_ifindex = (int)if_nametoindex(s->interface)};
     union {
         struct cmsghdr header;
-        uint8_t room[CMSG_SPACE(sizeof(way))];
-    } control = {.room = {0}};
+        uint8_t space[CMSG_SPACE(sizeof(way))];
+    } control = {.space = {0}};
     struct msghdr msg = {.msg_name = &at,
         .msg_iov = iov,
         .msg_iovlen = 2,

@@ -1,5 +1,5 @@
 /*
- * etcd_news.h - turns the revisions of the feed into commits: who wrote them, what they changed.
+ * etcd_updates.h - turns the revisions of the feed into commits: who wrote them, what they changed.
  *
  * Theory of operation. A revision of the feed holds the changes of one transaction. Each commit of
  * a hub writes the key of its session too (etcd_client.h), so its own commits are known by that. A
@@ -63,7 +63,7 @@ struct etcd_commit_seen {
     struct etcd_kvs changes; /* names begin with "k/"; owned by the news until the next take */
 };
 
-struct etcd_news {
+struct etcd_updates {
     uint64_t base;                 /* etcd's revision that is the store's 0 */
     uint64_t position;             /* etcd's revision that was taken last */
     uint64_t revision;             /* the store's, of the commit that was seen last */
@@ -79,53 +79,55 @@ struct etcd_news {
     struct etcd_commit_seen seen;  /* what was given out last */
 };
 
-/** etcd_news_init() - of a store that is at etcd's revision @position. */
-void etcd_news_init(struct etcd_news *n, uint64_t base, uint64_t position);
+/** etcd_updates_init() - of a store that is at etcd's revision @position. */
+void etcd_updates_init(struct etcd_updates *n, uint64_t base, uint64_t position);
 
-/** etcd_news_deinit() - idempotent. */
-void etcd_news_deinit(struct etcd_news *n);
+/** etcd_updates_deinit() - idempotent. */
+void etcd_updates_deinit(struct etcd_updates *n);
 
 /**
- * etcd_news_take() - the next revision of the feed
+ * etcd_updates_take() - the next revision of the feed
  * @events:	taken; empty afterwards
  * @ret:	lent until the next call; NULL: no commit is whole by this
  *
  * Return: 0 or -ENOMEM.
  */
-int etcd_news_take(struct etcd_news *n, uint64_t number, struct etcd_kvs *events,
+int etcd_updates_take(struct etcd_updates *n, uint64_t number, struct etcd_kvs *events,
     const struct etcd_commit_seen **ret);
 
-/** etcd_news_has() - is there such a key of the store? */
-bool etcd_news_has(const struct etcd_news *n, const char *key);
+/** etcd_updates_has() - is there such a key of the store? */
+bool etcd_updates_has(const struct etcd_updates *n, const char *key);
 
-/** etcd_news_note() - a key of the store is there, or is there no more. 0 or -ENOMEM. */
-int etcd_news_note(struct etcd_news *n, const char *key, bool is_there);
+/** etcd_updates_note() - a key of the store is there, or is there no more. 0 or -ENOMEM. */
+int etcd_updates_note(struct etcd_updates *n, const char *key, bool is_there);
 
 /**
- * etcd_news_revision_of() - the store's revision that wrote @kv
+ * etcd_updates_revision_of() - the store's revision that wrote @kv
  *
  * That of etcd, less the store's 0; or what a large commit has noted in the value.
  */
-uint64_t etcd_news_revision_of(const struct etcd_news *n, const struct etcd_kv *kv);
+uint64_t etcd_updates_revision_of(const struct etcd_updates *n, const struct etcd_kv *kv);
 
-/** etcd_news_item() - @kv, whose name begins with "k/", as an item that borrows from it. */
-struct store_item etcd_news_item(const struct etcd_news *n, const struct etcd_kv *kv);
+/** etcd_updates_item() - @kv, whose name begins with "k/", as an item that borrows from it. */
+struct store_item etcd_updates_item(const struct etcd_updates *n, const struct etcd_kv *kv);
 
 /**
- * etcd_news_job() - what @changes did, as a commit that nobody here has asked for
+ * etcd_updates_job() - what @changes did, as a commit that nobody here has asked for
  *
  * Keys that are none of a store's are left out.
  *
  * Return: gives the job, done, but for its time; NULL: no memory.
  */
-struct store_job *etcd_news_job(const struct etcd_kvs *changes, uint64_t revision);
+struct store_job *etcd_updates_job(const struct etcd_kvs *changes, uint64_t revision);
 
-/** etcd_news_done() - @job is a commit that is done: it goes into the log, and its keys are noted.
+/** etcd_updates_done() - @job is a commit that is done: it goes into the log, and its keys are
+ * noted.
  */
-void etcd_news_done(struct etcd_news *n, const struct store_job *job);
+void etcd_updates_done(struct etcd_updates *n, const struct store_job *job);
 
-/** etcd_news_forget() - empty the log: from the store's revision @first on it is complete again. */
-void etcd_news_forget(struct etcd_news *n, uint64_t first);
+/** etcd_updates_forget() - empty the log: from the store's revision @first on it is complete again.
+ */
+void etcd_updates_forget(struct etcd_updates *n, uint64_t first);
 
-/** etcd_news_changes() - do a CHANGES job from the log. Its result. */
-int etcd_news_changes(const struct etcd_news *n, struct store_job *job);
+/** etcd_updates_changes() - do a CHANGES job from the log. Its result. */
+int etcd_updates_changes(const struct etcd_updates *n, struct store_job *job);

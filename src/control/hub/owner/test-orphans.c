@@ -1,4 +1,4 @@
-/* test-leftovers.c - what a removed network has left goes, and nothing of any other network does.
+/* test-orphans.c - what a removed network has left goes, and nothing of any other network does.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ struct fixture {
     struct store *s;
     struct model model; /* without networks */
     struct owners owners;
-    struct leftovers leftovers;
+    struct orphans orphans;
 };
 
 static void put(struct fixture *f, const char *key, const char *value)
@@ -78,7 +78,7 @@ static int set_up(void **state)
     put(f, "rdzv/gone-too/j/job", "{}");
     owners_init(&f->owners, &f->model, test_clock);
     assert_int_equal(owners_load(&f->owners, &e), 0);
-    leftovers_init(&f->leftovers, &f->owners);
+    orphans_init(&f->orphans, &f->owners);
     *state = f;
     return 0;
 }
@@ -96,7 +96,7 @@ static int tear_down(void **state)
 static void pass(struct fixture *f, nsec_t span)
 {
     for (nsec_t end = now + span; now < end; now += S) {
-        leftovers_tick(&f->leftovers, now);
+        orphans_tick(&f->orphans, now);
         store_wait(f->s);
     }
 }
@@ -133,13 +133,13 @@ static void test_all_goes(void **state)
 /* Its owner lives, and deletes it itself. */
 static void test_an_owner_that_lives(void **state)
 {
-    struct beat_record beat = {.boot = 1};
+    struct heartbeat_record heartbeat = {.boot = 1};
     struct fixture *f = *state;
 
     for (unsigned i = 0; i < 10; i++) {
-        char *text = beat_record_encode(&beat);
+        char *text = heartbeat_record_encode(&heartbeat);
 
-        beat.beat++;
+        heartbeat.heartbeat++;
         put(f, "hub/other", text);
         free(text);
         pass(f, 2 * S);

@@ -1,5 +1,5 @@
-/* etcd_news.c - see etcd_news.h. */
-#include "etcd_news.h"
+/* etcd_updates.c - see etcd_updates.h. */
+#include "etcd_updates.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -56,9 +56,9 @@ bool etcd_large_head_parse(struct etcd_large_head *ret, const char *text)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-void etcd_news_init(struct etcd_news *n, uint64_t base, uint64_t position)
+void etcd_updates_init(struct etcd_updates *n, uint64_t base, uint64_t position)
 {
-    *n = (struct etcd_news){.base = base,
+    *n = (struct etcd_updates){.base = base,
         .position = position,
         .revision = position - base,
         .log_first = position - base + 1};
@@ -72,7 +72,7 @@ static void change_free(struct change *c)
     free(c);
 }
 
-static void drop_first(struct etcd_news *n)
+static void drop_first(struct etcd_updates *n)
 {
     struct change *c = list_first(&n->log, struct change, link);
 
@@ -82,7 +82,7 @@ static void drop_first(struct etcd_news *n)
     change_free(c);
 }
 
-void etcd_news_forget(struct etcd_news *n, uint64_t first)
+void etcd_updates_forget(struct etcd_updates *n, uint64_t first)
 {
     while (n->n_log > 0)
         drop_first(n);
@@ -95,12 +95,12 @@ static void known_free(struct keyed *k)
     free(k);
 }
 
-void etcd_news_deinit(struct etcd_news *n)
+void etcd_updates_deinit(struct etcd_updates *n)
 {
     for (size_t i = 0; i < n->known.n; i++)
         known_free(n->known.items[i]);
     keys_deinit(&n->known);
-    etcd_news_forget(n, 0);
+    etcd_updates_forget(n, 0);
     etcd_kvs_deinit(&n->large.changes);
     etcd_kvs_deinit(&n->seen.changes);
 }
@@ -144,7 +144,8 @@ static struct etcd_writer find_writer(const struct etcd_kvs *events)
 }
 
 /* A large commit begins, or ends. */
-static void take_head(struct etcd_news *n, uint64_t number, const struct etcd_kv *kv, bool *is_end)
+static void take_head(
+    struct etcd_updates *n, uint64_t number, const struct etcd_kv *kv, bool *is_end)
 {
     struct etcd_large_head head;
 
@@ -156,7 +157,7 @@ static void take_head(struct etcd_news *n, uint64_t number, const struct etcd_kv
     n->large_revision = number - n->base;
 }
 
-int etcd_news_take(struct etcd_news *n, uint64_t number, struct etcd_kvs *events,
+int etcd_updates_take(struct etcd_updates *n, uint64_t number, struct etcd_kvs *events,
     const struct etcd_commit_seen **ret)
 {
     const struct etcd_kv *head = etcd_kvs_find(events, "i");
@@ -190,12 +191,12 @@ int etcd_news_take(struct etcd_news *n, uint64_t number, struct etcd_kvs *events
 
 /* ---- what there is -------------------------------------------------------------------------- */
 
-bool etcd_news_has(const struct etcd_news *n, const char *key)
+bool etcd_updates_has(const struct etcd_updates *n, const char *key)
 {
     return keys_find(&n->known, key) != NULL;
 }
 
-int etcd_news_note(struct etcd_news *n, const char *key, bool is_there)
+int etcd_updates_note(struct etcd_updates *n, const char *key, bool is_there)
 {
     struct keyed *k = keys_find(&n->known, key);
 
@@ -215,7 +216,7 @@ int etcd_news_note(struct etcd_news *n, const char *key, bool is_there)
     return -ENOMEM;
 }
 
-uint64_t etcd_news_revision_of(const struct etcd_news *n, const struct etcd_kv *kv)
+uint64_t etcd_updates_revision_of(const struct etcd_updates *n, const struct etcd_kv *kv)
 {
     struct etcd_value v = {.revision = 0};
 
@@ -227,7 +228,7 @@ uint64_t etcd_news_revision_of(const struct etcd_news *n, const struct etcd_kv *
     return kv->mod > n->base ? kv->mod - n->base : 1;
 }
 
-struct store_item etcd_news_item(const struct etcd_news *n, const struct etcd_kv *kv)
+struct store_item etcd_updates_item(const struct etcd_updates *n, const struct etcd_kv *kv)
 {
     struct etcd_value v;
 
@@ -235,11 +236,11 @@ struct store_item etcd_news_item(const struct etcd_news *n, const struct etcd_kv
     return (struct store_item){.key = kv->name + 2,
         .value = v.text,
         .value_len = v.len,
-        .revision = etcd_news_revision_of(n, kv),
+        .revision = etcd_updates_revision_of(n, kv),
         .ttl_seconds = v.ttl_seconds};
 }
 
-struct store_job *etcd_news_job(const struct etcd_kvs *changes, uint64_t revision)
+struct store_job *etcd_updates_job(const struct etcd_kvs *changes, uint64_t revision)
 {
     struct store_op *ops = calloc(changes->n + 1, sizeof(*ops));
     struct store_job *job = store_job_new(STORE_JOB_COMMIT);
@@ -257,7 +258,7 @@ struct store_job *etcd_news_job(const struct etcd_kvs *changes, uint64_t revisio
             .key = kv->name + 2,
             .value = v.text,
             .ttl_seconds = v.ttl_seconds,
-            .is_untold = v.is_untold};
+            .is_unwatched = v.is_unwatched};
     }
     if (!ops || !job || store_job_set_ops(job, ops, n) != 0) {
         free(ops);
@@ -272,7 +273,7 @@ struct store_job *etcd_news_job(const struct etcd_kvs *changes, uint64_t revisio
 
 /* ---- the log -------------------------------------------------------------------------------- */
 
-static bool log_add(struct etcd_news *n, const struct store_op *op, uint64_t revision)
+static bool log_add(struct etcd_updates *n, const struct store_op *op, uint64_t revision)
 {
     struct change *c = calloc(1, sizeof(*c));
     const char *value = op->kind == STORE_OP_PUT ? op->value : NULL;
@@ -295,7 +296,7 @@ static bool log_add(struct etcd_news *n, const struct store_op *op, uint64_t rev
 }
 
 /* Forget whole revisions from the front until the log fits; the last one always stays. */
-static void log_trim(struct etcd_news *n, uint64_t newest)
+static void log_trim(struct etcd_updates *n, uint64_t newest)
 {
     while (n->n_log > STORE_LOG_MAX || n->bytes_log > ETCD_LOG_BYTES_MAX) {
         uint64_t revision = list_first(&n->log, struct change, link)->item.revision;
@@ -308,7 +309,7 @@ static void log_trim(struct etcd_news *n, uint64_t newest)
     }
 }
 
-void etcd_news_done(struct etcd_news *n, const struct store_job *job)
+void etcd_updates_done(struct etcd_updates *n, const struct store_job *job)
 {
     bool ok = true;
 
@@ -317,17 +318,17 @@ void etcd_news_done(struct etcd_news *n, const struct store_job *job)
 
         if (op->kind == STORE_OP_CHECK || !job->took_effect[i])
             continue;
-        ok = etcd_news_note(n, op->key, op->kind == STORE_OP_PUT) == 0;
-        if (ok && !op->is_untold)
+        ok = etcd_updates_note(n, op->key, op->kind == STORE_OP_PUT) == 0;
+        if (ok && !op->is_unwatched)
             ok = log_add(n, op, job->revision);
     }
     /* Without memory for a part of it the log holds nothing that can be relied upon. */
     if (!ok)
-        etcd_news_forget(n, job->revision + 1);
+        etcd_updates_forget(n, job->revision + 1);
     log_trim(n, job->revision);
 }
 
-int etcd_news_changes(const struct etcd_news *n, struct store_job *job)
+int etcd_updates_changes(const struct etcd_updates *n, struct store_job *job)
 {
     size_t len = strlen(job->key);
     struct change *c;

@@ -1,5 +1,5 @@
-/* later.c - see later.h. */
-#include "later.h"
+/* reply.c - see reply.h. */
+#include "reply.h"
 
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 /* Times that a request begins when others change what it has looked at. */
 #define TRIES_MAX 8
 
-static void later_free(struct later *l)
+static void reply_free(struct reply *l)
 {
     if (l->deinit)
         l->deinit(l);
@@ -21,17 +21,17 @@ static void later_free(struct later *l)
 
 static void on_closed(struct deferred *d)
 {
-    struct later *l = container_of(d, struct later, deferred);
+    struct reply *l = container_of(d, struct reply, deferred);
 
     l->is_closed = true;
     if (!l->is_waiting)
-        later_free(l);
+        reply_free(l);
 }
 
-void *later_new(
-    struct handlers *h, const struct request *rq, struct response *rs, size_t size, later_fn begin)
+void *reply_new(
+    struct handlers *h, const struct request *rq, struct response *rs, size_t size, reply_fn begin)
 {
-    struct later *l = calloc(1, size);
+    struct reply *l = calloc(1, size);
 
     if (!l) {
         response_refuse(rs, 500, "no memory for the request");
@@ -52,21 +52,21 @@ void *later_new(
     return l;
 }
 
-void later_begin(struct later *l, const struct request *rq, struct response *rs)
+void reply_begin(struct reply *l, const struct request *rq, struct response *rs)
 {
     l->begin(l, rq, rs);
     if (l->is_waiting || l->deferred.is_ready)
         rs->deferred = &l->deferred;
     else
-        later_free(l);
+        reply_free(l);
 }
 
-void later_wait(struct later *l)
+void reply_wait(struct reply *l)
 {
     l->is_waiting = true;
 }
 
-void later_end(struct later *l, struct response *rs)
+void reply_end(struct reply *l, struct response *rs)
 {
     l->is_waiting = false;
     if (!l->is_closed) {
@@ -74,10 +74,10 @@ void later_end(struct later *l, struct response *rs)
         return;
     }
     response_deinit(rs);
-    later_free(l);
+    reply_free(l);
 }
 
-void later_act(struct later *l, bool is_it)
+void reply_act(struct reply *l, bool is_it)
 {
     if (is_it)
         audit_act(l->h->audit, l->by.actor, &l->by.from);
@@ -85,7 +85,7 @@ void later_act(struct later *l, bool is_it)
         audit_act_hub(l->h->audit);
 }
 
-void later_fail(struct response *rs, const struct store_answer *answer)
+void reply_fail(struct response *rs, const struct store_answer *answer)
 {
     if (answer->r == STORE_E_CONFLICT)
         response_refuse(rs, 503, "others change the same all the time: try again");
@@ -96,44 +96,44 @@ void later_fail(struct response *rs, const struct store_answer *answer)
         response_fail(rs, answer->e);
 }
 
-void later_again(struct later *l)
+void reply_again(struct reply *l)
 {
     struct response rs = {0};
 
     l->n_tries++;
     l->is_waiting = false;
     l->rq.now = clock_now();
-    later_act(l, true);
+    reply_act(l, true);
     l->begin(l, &l->rq, &rs);
-    later_act(l, false);
+    reply_act(l, false);
     if (!l->is_waiting)
-        later_end(l, &rs);
+        reply_end(l, &rs);
 }
 
-void later_store(void *ctx, const struct store_answer *answer)
+void reply_store(void *ctx, const struct store_answer *answer)
 {
-    struct later *l = ctx;
+    struct reply *l = ctx;
     struct response rs = {0};
 
     if (answer->r == STORE_E_CONFLICT && l->n_tries + 1 < TRIES_MAX && !l->is_closed) {
-        later_again(l);
+        reply_again(l);
         return;
     }
     l->is_waiting = false;
-    later_act(l, true);
+    reply_act(l, true);
     l->done(l, answer, &rs);
-    later_act(l, false);
+    reply_act(l, false);
     if (!l->is_waiting)
-        later_end(l, &rs);
+        reply_end(l, &rs);
 }
 
-void later_commit(struct later *l, const struct store_op *ops, size_t n_ops, later_done_fn done,
+void reply_commit(struct reply *l, const struct store_op *ops, size_t n_ops, reply_done_fn done,
     struct response *rs)
 {
     struct err e = ERR_NULL;
 
     l->done = done;
-    if (model_commit(l->h->model, ops, n_ops, l->rq.now, later_store, l, &e) == 0)
+    if (model_commit(l->h->model, ops, n_ops, l->rq.now, reply_store, l, &e) == 0)
         l->is_waiting = true;
     else
         response_fail(rs, &e);

@@ -1,5 +1,6 @@
 /*
- * publics.h - where nodes reach this hub: what it was started with, and where it is about to move.
+ * public_addresses.h - where nodes reach this hub: what it was started with, and where it is to
+ * move.
  *
  * Theory of operation. Each place is an address or a name. Names are looked up again while the hub
  * runs, so that what it tells its members is true for longer than a lease of its provider; a name
@@ -22,7 +23,7 @@ struct err;
 struct resolve_task;
 
 /** The places of a hub. */
-struct publics {
+struct public_addresses {
     struct hub_places here;    /* what it was started with */
     struct hub_places next;    /* announced: where the hub will be */
     struct resolve_task *task; /* owns; NULL: nothing is being looked up */
@@ -31,37 +32,38 @@ struct publics {
 };
 
 /**
- * publics_load() - read which place was announced before the hub was started
+ * public_addresses_load() - read which place was announced before the hub was started
  * @path:	of move.json; one that is damaged is named in the log, and left as it is
  */
-void publics_load(struct publics *p, const char *path, uint16_t dflt_port);
+void public_addresses_load(struct public_addresses *p, const char *path, uint16_t dflt_port);
 
 /**
- * publics_check() - do all names among @next lead somewhere? Waits for the resolver, on any thread
+ * public_addresses_check() - do all names among @next lead somewhere? Waits for the resolver, on
+ * any thread
  *
  * Return: 0; or -EINVAL with words about the first that does not.
  */
-int publics_check(const struct hub_places *next, struct err *e);
+int public_addresses_check(const struct hub_places *next, struct err *e);
 
 /**
- * publics_write() - write to the disk where the hub will be; waits for it, on any thread
+ * public_addresses_write() - write to the disk where the hub will be; waits for it, on any thread
  * @next:	borrowed; none: the hub stays, and the file goes
  * @path:	of move.json
  *
  * Return: 0; or negative errno with words, and then the file is as it was.
  */
-int publics_write(const struct hub_places *next, const char *path, struct err *e);
+int public_addresses_write(const struct hub_places *next, const char *path, struct err *e);
 
 /**
- * publics_set_next() - from now on nodes are told that the hub will be there
- * @next:	copied; what publics_write() has written
+ * public_addresses_set_next() - from now on nodes are told that the hub will be there
+ * @next:	copied; what public_addresses_write() has written
  *
- * Names are looked up with the next publics_tick().
+ * Names are looked up with the next public_addresses_tick().
  */
-void publics_set_next(struct publics *p, const struct hub_places *next);
+void public_addresses_set_next(struct public_addresses *p, const struct hub_places *next);
 
-/** publics_deinit() - does not wait for a name server. Idempotent. */
-void publics_deinit(struct publics *p);
+/** public_addresses_deinit() - does not wait for a name server. Idempotent. */
+void public_addresses_deinit(struct public_addresses *p);
 
-/** publics_tick() - each second. Return: what nodes are told is different now. */
-bool publics_tick(struct publics *p, nsec_t now);
+/** public_addresses_tick() - each second. Return: what nodes are told is different now. */
+bool public_addresses_tick(struct public_addresses *p, nsec_t now);

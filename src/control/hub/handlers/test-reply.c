@@ -1,5 +1,5 @@
 /*
- * test-later.c - a request whose answer waits for the store: conflicts, and who has gone meanwhile.
+ * test-reply.c - a request whose answer waits for the store: conflicts, and who has gone meanwhile.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,60 +11,60 @@
 #include <cmocka.h>
 
 #include "api/content/body.h"
-#include "hub/handlers/later.h"
+#include "hub/handlers/reply.h"
 #include "test/support/sample_hub.h"
 
 /* A request that writes one record of nobody's. */
 struct call {
-    struct later later;
+    struct reply reply;
     uint64_t expect;    /* at which revision the record has to be */
     unsigned *n_begun;  /* borrowed: counts */
     unsigned *n_ended;  /* likewise: the struct was freed */
     bool is_late_again; /* it begins once more when it is stored */
 };
 
-static void ended(struct later *l)
+static void ended(struct reply *l)
 {
-    ++*container_of(l, struct call, later)->n_ended;
+    ++*container_of(l, struct call, reply)->n_ended;
 }
 
-static void done(struct later *l, const struct store_answer *a, struct response *rs)
+static void done(struct reply *l, const struct store_answer *a, struct response *rs)
 {
-    struct call *call = container_of(l, struct call, later);
+    struct call *call = container_of(l, struct call, reply);
 
     if (a->r != 0) {
-        later_fail(rs, a);
+        reply_fail(rs, a);
     } else if (call->is_late_again) {
         call->is_late_again = false;
         call->expect = STORE_EXPECT_ANY;
-        later_wait(l);
-        later_again(l);
+        reply_wait(l);
+        reply_again(l);
     } else {
         response_empty(rs);
     }
 }
 
-static void begin(struct later *l, const struct request *rq, struct response *rs)
+static void begin(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct call *call = container_of(l, struct call, later);
+    struct call *call = container_of(l, struct call, reply);
     const struct store_op op = {
         .kind = STORE_OP_PUT, .key = "test/x", .value = "1", .expect = call->expect};
 
     ++*call->n_begun;
-    later_commit(l, &op, 1, done, rs);
+    reply_commit(l, &op, 1, done, rs);
 }
 
 static struct call *start(struct sample_hub *s, uint64_t expect, unsigned *n_begun,
     unsigned *n_ended, struct response *rs)
 {
     struct request rq = {.now = s->now};
-    struct call *call = later_new(&s->hub->handlers, &rq, rs, sizeof(*call), begin);
+    struct call *call = reply_new(&s->hub->handlers, &rq, rs, sizeof(*call), begin);
 
     assert_non_null(call);
     call->expect = expect;
     call->n_begun = n_begun;
     call->n_ended = n_ended;
-    call->later.deinit = ended;
+    call->reply.deinit = ended;
     return call;
 }
 
@@ -95,7 +95,7 @@ static void test_answers(void **state)
 
     sample_hub_begin(&s);
     call = start(&s, STORE_EXPECT_ABSENT, &n_begun, &n_ended, &rs);
-    later_begin(&call->later, &call->later.rq, &rs);
+    reply_begin(&call->reply, &call->reply.rq, &rs);
     assert_non_null(rs.deferred);
     assert_false(rs.deferred->is_ready);
     wait_until_ready(&s, &rs);
@@ -117,7 +117,7 @@ static void test_conflicts_for_ever(void **state)
 
     sample_hub_begin(&s);
     call = start(&s, 4711, &n_begun, &n_ended, &rs);
-    later_begin(&call->later, &call->later.rq, &rs);
+    reply_begin(&call->reply, &call->reply.rq, &rs);
     wait_until_ready(&s, &rs);
     assert_non_null(strstr(body_refusal_text(rs.deferred->rs.body), "try again"));
     assert_int_equal(end(&rs), 503);
@@ -137,7 +137,7 @@ static void test_caller_has_gone(void **state)
 
     sample_hub_begin(&s);
     call = start(&s, 4711, &n_begun, &n_ended, &rs);
-    later_begin(&call->later, &call->later.rq, &rs);
+    reply_begin(&call->reply, &call->reply.rq, &rs);
     rs.deferred->on_closed(rs.deferred);
     assert_int_equal(n_ended, 0);
     store_wait(s.hub->store);
@@ -146,7 +146,7 @@ static void test_caller_has_gone(void **state)
     sample_hub_end(&s);
 }
 
-/* Who waits for something else than the store begins again by later_again(). */
+/* Who waits for something else than the store begins again by reply_again(). */
 static void test_begins_again(void **state)
 {
     struct response rs = {0};
@@ -158,7 +158,7 @@ static void test_begins_again(void **state)
     sample_hub_begin(&s);
     call = start(&s, STORE_EXPECT_ABSENT, &n_begun, &n_ended, &rs);
     call->is_late_again = true;
-    later_begin(&call->later, &call->later.rq, &rs);
+    reply_begin(&call->reply, &call->reply.rq, &rs);
     wait_until_ready(&s, &rs);
     assert_int_equal(end(&rs), 204);
     assert_int_equal(n_begun, 2);
@@ -180,10 +180,10 @@ static void test_who_acts(void **state)
     audit_act(&s.hub->audit, "admin:ci", &from);
     call = start(&s, STORE_EXPECT_ABSENT, &n_begun, &n_ended, &rs);
     audit_act_hub(&s.hub->audit);
-    assert_string_equal(call->later.by.actor, "admin:ci");
-    later_act(&call->later, true);
+    assert_string_equal(call->reply.by.actor, "admin:ci");
+    reply_act(&call->reply, true);
     assert_string_equal(s.hub->audit.by.actor, "admin:ci");
-    later_begin(&call->later, &call->later.rq, &rs);
+    reply_begin(&call->reply, &call->reply.rq, &rs);
     wait_until_ready(&s, &rs);
     assert_string_equal(s.hub->audit.by.actor, "hub");
     assert_int_equal(end(&rs), 204);

@@ -1,5 +1,5 @@
-/* publics.c - see publics.h. */
-#include "hub/networks/publics.h"
+/* public_addresses.c - see public_addresses.h. */
+#include "hub/networks/public_addresses.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ _Static_assert(2 * OBJECT_ENDPOINTS_MAX <= RESOLVE_TASK_TEXTS, "all places are o
 
 /* ---- what is announced ---------------------------------------------------------------------- */
 
-void publics_load(struct publics *p, const char *path, uint16_t dflt_port)
+void public_addresses_load(struct public_addresses *p, const char *path, uint16_t dflt_port)
 {
     _cleanup_(freep) char *text = NULL;
     struct err e = ERR_NULL;
@@ -61,7 +61,7 @@ static int check_name(const char *text, struct err *e)
         text);
 }
 
-int publics_check(const struct hub_places *next, struct err *e)
+int public_addresses_check(const struct hub_places *next, struct err *e)
 {
     int r = 0;
 
@@ -71,7 +71,7 @@ int publics_check(const struct hub_places *next, struct err *e)
     return r;
 }
 
-int publics_write(const struct hub_places *next, const char *path, struct err *e)
+int public_addresses_write(const struct hub_places *next, const char *path, struct err *e)
 {
     json_t *json = json_pack("{s:o}", "public", hub_places_encode(next));
     _cleanup_(freep) char *text = json ? body_format(json) : NULL;
@@ -85,7 +85,7 @@ int publics_write(const struct hub_places *next, const char *path, struct err *e
     return r;
 }
 
-void publics_set_next(struct publics *p, const struct hub_places *next)
+void public_addresses_set_next(struct public_addresses *p, const struct hub_places *next)
 {
     p->next = *next;
     p->task = resolve_task_free(p->task);
@@ -94,7 +94,7 @@ void publics_set_next(struct publics *p, const struct hub_places *next)
 
 /* ---- looking up again ----------------------------------------------------------------------- */
 
-void publics_deinit(struct publics *p)
+void public_addresses_deinit(struct public_addresses *p)
 {
     p->task = resolve_task_free(p->task);
 }
@@ -121,8 +121,8 @@ static bool is_same(const struct hub_public *a, const struct hub_public *b)
 
 /* Take in a name server's answer. If there is none, or only addresses at which no other machine
  * reaches this one, nothing changes. */
-static bool take_answer(
-    struct publics *p, struct hub_public *place, const struct resolve_answer *answer, nsec_t now)
+static bool take_answer(struct public_addresses *p, struct hub_public *place,
+    const struct resolve_answer *answer, nsec_t now)
 {
     struct hub_public found = {.n = 0};
     char text[ENDPOINT_TEXT_MAX];
@@ -145,7 +145,7 @@ static bool take_answer(
     return true;
 }
 
-static bool take_answers(struct publics *p, struct hub_places *places,
+static bool take_answers(struct public_addresses *p, struct hub_places *places,
     const struct resolve_answer *answers, unsigned n, nsec_t now)
 {
     bool changed = false;
@@ -157,7 +157,7 @@ static bool take_answers(struct publics *p, struct hub_places *places,
     return changed;
 }
 
-bool publics_tick(struct publics *p, nsec_t now)
+bool public_addresses_tick(struct public_addresses *p, nsec_t now)
 {
     struct resolve_answer answers[RESOLVE_TASK_TEXTS];
     char names[RESOLVE_TASK_TEXTS][HOST_PORT_MAX + 1];

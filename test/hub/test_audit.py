@@ -192,7 +192,8 @@ def test_kill_9_leaves_no_change_without_its_entry(hub):
         churn.join()
     hub.restart()
     state = state_of(hub)
-    assert len(state) >= 16 and replay(hub) == state
+    # A round leaves a node; between two crashes one is whole at least.
+    assert len(state) >= 8 and replay(hub) == state
 
 
 def test_bounded_by_age(lab, weft, tmp_path):

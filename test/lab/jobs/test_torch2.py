@@ -122,9 +122,16 @@ def lines(jobs: dict[str, Daemon], pattern: str) -> list[re.Match[str]]:
 
 
 def end(jobs: dict[str, Daemon], within_s: float) -> None:
-    wait_for(lambda: not any(job.running for job in jobs.values()), within_s, "the job to end")
+    def end_of(name: str) -> str:
+        return f"{name}:\n" + "\n".join(jobs[name].lines()[-40:])
+
+    try:
+        wait_for(lambda: not any(job.running for job in jobs.values()), within_s, "the job to end")
+    except AssertionError as error:
+        running = [end_of(name) for name in jobs if jobs[name].running]
+        raise AssertionError("\n".join([str(error), *running])) from error
     for name, job in jobs.items():
-        assert job.rc == 0, f"{name}: " + "\n".join(job.lines()[-40:])
+        assert job.rc == 0, end_of(name)
 
 
 def test_the_store_answers_as_libuvs(site: Site2) -> None:

@@ -80,7 +80,7 @@ struct option_list {
     size_t n;           /* how many */
 };
 
-/** option_list_deinit() - release the array. Idempotent. */
+/** option_list_deinit() - release the array. */
 void option_list_deinit(struct option_list *l);
 
 /* Parsers. Beside each is the type of the field that it fills. */

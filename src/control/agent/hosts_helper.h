@@ -74,6 +74,5 @@ int hosts_helper_serve(const char *path, const char *state_dir, struct err *e);
 int hosts_helper_put(
     struct hosts_helper *h, const char *owner, const char *block, bool *ret_changed, struct err *e);
 
-/** hosts_helper_free() - close the connection, so that the helper ends. NULL is fine. Always NULL.
- */
+/** hosts_helper_free() - close the connection, so that the helper ends. */
 struct hosts_helper *hosts_helper_free(struct hosts_helper *h);

@@ -117,5 +117,5 @@ struct node_fabric *node_fabric_new(void);
  */
 const struct fabric_report *node_fabric_report(const struct node_fabric *nf);
 
-/** node_fabric_free() - wait for the thread, and release it. NULL is fine. Return: NULL. */
+/** node_fabric_free() - wait for the thread, and release it. */
 struct node_fabric *node_fabric_free(struct node_fabric *nf);

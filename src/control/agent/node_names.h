@@ -65,7 +65,7 @@ bool name_check_want(struct name_check *c, const struct name_query *queries, siz
 enum name_verdict name_check_ask(
     struct name_check *c, const char *name, nsec_t now, struct ip_addr *ret_where);
 
-/** name_check_free() - NULL is fine. Always NULL. */
+/** name_check_free() - release it. */
 struct name_check *name_check_free(struct name_check *c);
 
 /* ---- the hosts file -------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ struct node_names {
 /** node_names_init() - nothing is planned yet. @opt: copied; without @is_on no file is written. */
 void node_names_init(struct node_names *nn, const struct node_names_options *opt);
 
-/** node_names_deinit() - the file stays as it is. Idempotent. */
+/** node_names_deinit() - the file stays as it is. */
 void node_names_deinit(struct node_names *nn);
 
 /** node_names_request() - have an update at @at or earlier. */

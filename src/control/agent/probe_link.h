@@ -30,8 +30,7 @@ struct state;
  */
 int probe_link_new(struct probe_link **ret, const struct state *st, struct err *e);
 
-/** probe_link_free() - waits for the report that is on its way, some seconds. NULL is fine. NULL.
- */
+/** probe_link_free() - waits for the report that is on its way, some seconds. */
 struct probe_link *probe_link_free(struct probe_link *pl);
 
 /** probe_link_fd() - readable when a report has its answer. -1: none was sent yet. */

@@ -111,5 +111,5 @@ bool resolver_is_listening(struct resolver *r);
 /** resolver_encode() - for `weft status`: {"listening", "why"}. NULL for no memory. */
 json_t *resolver_encode(struct resolver *r);
 
-/** resolver_free() - waits for the thread, for moments. NULL is fine. Always NULL. */
+/** resolver_free() - waits for the thread, for moments. */
 struct resolver *resolver_free(struct resolver *r);

@@ -59,6 +59,5 @@ void resolver_upstream_cancel(struct resolver_upstream *u);
 /**
  * resolver_upstream_free() - cancels; its handles are closed in the loop's next turns
  *
- * NULL is fine. Always NULL.
  */
 struct resolver_upstream *resolver_upstream_free(struct resolver_upstream *u);

@@ -89,7 +89,7 @@ int hub_failure(const struct hub *hub, struct err *e);
  */
 void hub_stop(struct hub *hub);
 
-/** hub_free() - after hub_stop(), or after a hub_start() that failed. NULL is fine. Always NULL. */
+/** hub_free() - after hub_stop(), or after a hub_start() that failed. */
 struct hub *hub_free(struct hub *hub);
 
 /** hub_api_port() - the TCP port of the API; known once hub_start() has returned. */

@@ -65,7 +65,7 @@ struct coordinator {
         0                                                                                          \
     }
 
-/** coordinator_deinit() - close all connections, which ends the session everywhere; idempotent. */
+/** coordinator_deinit() - close all connections, which ends the session everywhere. */
 void coordinator_deinit(struct coordinator *c);
 
 /**

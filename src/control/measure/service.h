@@ -78,5 +78,5 @@ void service_set_members(
 /** service_recheck() - check whether the interface was replaced by a new one. Threads: any. */
 void service_recheck(struct service *s);
 
-/** service_free() - stop listening; connections end by themselves. NULL is fine. Return: NULL. */
+/** service_free() - stop listening; connections end by themselves. */
 struct service *service_free(struct service *s);

@@ -87,7 +87,7 @@ struct session {
 /** session_init() - no session is on. */
 void session_init(struct session *s);
 
-/** session_deinit() - end the current session; no other thread may use @s any more. */
+/** session_deinit() - end the current session; no other thread may use @s any more. Once. */
 void session_deinit(struct session *s);
 
 /**

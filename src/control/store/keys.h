@@ -27,7 +27,7 @@ struct keys {
         0                                                                                          \
     }
 
-/** keys_deinit() - release the array; the structs are not touched. Idempotent. */
+/** keys_deinit() - release the array; the structs are not touched. */
 void keys_deinit(struct keys *k);
 
 /** keys_lower() - index of the first struct whose key is not below @key. */

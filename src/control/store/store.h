@@ -136,7 +136,7 @@ typedef void (*store_done_fn)(void *ctx, const struct store_answer *answer);
 typedef void (*store_change_fn)(void *ctx, const struct store_item *item);
 
 /**
- * store_free() - close; watches must be closed before. NULL is fine. Always NULL.
+ * store_free() - close; watches must be closed before.
  *
  * Accepted requests are still done, so this may wait for the disk; no callback is called.
  */

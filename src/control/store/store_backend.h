@@ -85,7 +85,7 @@ struct store_job {
 /** store_job_new() - with an empty request and answer; NULL: no memory. */
 struct store_job *store_job_new(enum store_job_kind kind);
 
-/** store_job_free() - NULL is fine. Always NULL. */
+/** store_job_free() - release it. */
 struct store_job *store_job_free(struct store_job *job);
 
 /** store_job_set_ops() - the request is a copy of these operations. 0 or -ENOMEM. */
@@ -193,7 +193,7 @@ struct store {
  */
 int store__init(struct store *s, const struct store_ops *ops, struct err *e);
 
-/** store__deinit() - release the common part, with the jobs that were not dispatched. */
+/** store__deinit() - release the common part, with the jobs that were not dispatched. Once. */
 void store__deinit(struct store *s);
 
 /** store__finish() - hand @job back, whose answer is filled in. Any thread. */

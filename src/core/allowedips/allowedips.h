@@ -57,7 +57,7 @@ struct allowedips {
         0                                                                                          \
     }
 
-/** allowedips_deinit() - release; owners are not touched. Idempotent. */
+/** allowedips_deinit() - release; owners are not touched. */
 void allowedips_deinit(struct allowedips *t);
 
 /**

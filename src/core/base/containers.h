@@ -115,7 +115,7 @@ struct heap {
         0                                                                                          \
     }
 
-/** heap_deinit() - release the array; members are not touched. Idempotent. */
+/** heap_deinit() - release the array; members are not touched. */
 void heap_deinit(struct heap *h);
 
 /** heap_reserve() - room for @n members, so that heap_set() cannot fail. 0 or -ENOMEM. */
@@ -173,7 +173,7 @@ struct htab {
 /** htab_init() - an empty table; @seed: random, unknown to strangers. No allocation yet. */
 void htab_init(struct htab *t, uint64_t seed);
 
-/** htab_deinit() - release the chains; members are not touched. Idempotent. */
+/** htab_deinit() - release the chains; members are not touched. */
 void htab_deinit(struct htab *t);
 
 /**

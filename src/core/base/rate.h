@@ -101,7 +101,7 @@ struct ratelimit {
 /** ratelimit_init() - @seed: random, unknown to strangers. No allocation yet. */
 void ratelimit_init(struct ratelimit *rl, uint64_t seed);
 
-/** ratelimit_deinit() - release. Idempotent. */
+/** ratelimit_deinit() - release. */
 void ratelimit_deinit(struct ratelimit *rl);
 
 /**

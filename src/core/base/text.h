@@ -27,7 +27,7 @@ struct str {
         0                                                                                          \
     }
 
-/** str_deinit() - wipe and release; idempotent. */
+/** str_deinit() - wipe and release. */
 void str_deinit(struct str *s);
 
 /** str_add() - append @text. */
@@ -125,7 +125,7 @@ struct table {
 /** table_init() - empty. */
 void table_init(struct table *t, unsigned n_columns);
 
-/** table_deinit() - release; idempotent. */
+/** table_deinit() - release. */
 void table_deinit(struct table *t);
 
 /** table_add() - the next cell, as printf has it. */

@@ -109,7 +109,7 @@ struct aead_lane;
 /** aead_lane_new() - an empty lane; gives it. 0 or -ENOMEM. */
 int aead_lane_new(struct aead_lane **ret);
 
-/** aead_lane_free() - wipe and release; NULL is fine. Returns NULL. */
+/** aead_lane_free() - wipe and release. */
 struct aead_lane *aead_lane_free(struct aead_lane *lane);
 
 /**

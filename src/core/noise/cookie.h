@@ -60,7 +60,7 @@ bool cookie_checker_is_stale(const struct cookie_checker *checker, nsec_t now);
 /** cookie_checker_refresh() - draw a new secret; cookies under the old one are void. */
 void cookie_checker_refresh(struct cookie_checker *checker, nsec_t now, const struct rng *rng);
 
-/** cookie_checker_deinit() - wipe. Idempotent. */
+/** cookie_checker_deinit() - wipe. */
 void cookie_checker_deinit(struct cookie_checker *checker);
 
 /**
@@ -99,7 +99,7 @@ bool cookie_create_reply(struct cookie_checker *checker, const void *msg, size_t
 /** cookie_maker_init() - no cookie yet. */
 void cookie_maker_init(struct cookie_maker *maker);
 
-/** cookie_maker_deinit() - wipe. Idempotent. */
+/** cookie_maker_deinit() - wipe. */
 void cookie_maker_deinit(struct cookie_maker *maker);
 
 /**

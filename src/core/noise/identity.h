@@ -34,7 +34,7 @@ struct noise_local {
  */
 void noise_local_set(struct noise_local *local, const struct x25519_secret *secret);
 
-/** noise_local_deinit() - wipe. Idempotent. */
+/** noise_local_deinit() - wipe. */
 void noise_local_deinit(struct noise_local *local);
 
 /** A preshared key of both sides, mixed into the handshake; all zeroes is "none" (5.4). */
@@ -59,7 +59,7 @@ struct noise_remote {
 void noise_remote_init(struct noise_remote *remote, const struct noise_profile *profile,
     const struct noise_local *local, const struct x25519_public *public);
 
-/** noise_remote_deinit() - wipe. Idempotent. */
+/** noise_remote_deinit() - wipe. */
 void noise_remote_deinit(struct noise_remote *remote);
 
 /** noise_remote_set_choice() - takes effect with the next handshake. */

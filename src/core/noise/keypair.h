@@ -125,11 +125,9 @@ struct keypair *keypair_ref(struct keypair *kp);
  * keypair_unref() - one reference less; the last wipes and frees
  *
  * Call aead_lane_clear() on the thread's lane first. The creator's index table must not
- * hold the keypair any more when the last reference goes. NULL is fine.
+ * hold the keypair any more when the last reference goes.
  *
  * Threads: any.
- *
- * Return: NULL.
  */
 struct keypair *keypair_unref(struct keypair *kp);
 
@@ -229,7 +227,7 @@ struct keypairs_evicted {
 /** keypairs_init() - all slots empty. */
 void keypairs_init(struct keypairs *ks);
 
-/** keypairs_deinit() - all slots must be empty: keypairs_clear() first. Idempotent. */
+/** keypairs_deinit() - all slots must be empty: keypairs_clear() first. */
 void keypairs_deinit(struct keypairs *ks);
 
 /** keypairs_acquire_current() - a reference to what to send with, NULL if none. Threads: any. */

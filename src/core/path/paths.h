@@ -54,7 +54,7 @@ struct paths_counters {
 /** paths_new() - gives one without peers. 0, -EINVAL for a bad secret, or -ENOMEM. */
 int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now);
 
-/** paths_free() - wipe and release; NULL is fine. Returns NULL. Opens sockets are the caller's. */
+/** paths_free() - wipe and release. Open sockets are the caller's. */
 struct paths *paths_free(struct paths *p);
 
 /**

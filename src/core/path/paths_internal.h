@@ -178,5 +178,5 @@ void paths__unmap(struct paths *p, unsigned n);
 /** paths__may_answer() - may one more answer be sent? If so it counts as sent. */
 bool paths__may_answer(struct paths *p, nsec_t now);
 
-/** paths__queue_deinit() - release the queue; actions that are still in it are lost. */
+/** paths__queue_deinit() - release the queue; actions that are still in it are lost. Once. */
 void paths__queue_deinit(struct paths *p);

@@ -65,7 +65,7 @@ struct lease_table {
 /** lease_table_init() - @seed: random, unknown to strangers. No allocation yet. */
 void lease_table_init(struct lease_table *t, uint64_t seed, unsigned max);
 
-/** lease_table_deinit() - forget all leases; their parties are not touched. Idempotent. */
+/** lease_table_deinit() - forget all leases; their parties are not touched. */
 void lease_table_deinit(struct lease_table *t);
 
 /** lease_party_init() - @id: not in use by any other party of the same table. */

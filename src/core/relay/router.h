@@ -90,7 +90,7 @@ struct router_options {
 /** router_new() - 0 or -ENOMEM. */
 int router_new(struct router **ret, const struct router_options *opt);
 
-/** router_free() - with all networks and nodes. NULL is fine. Returns NULL. */
+/** router_free() - with all networks and nodes. */
 struct router *router_free(struct router *r);
 
 /**

@@ -53,7 +53,7 @@ struct stun_heard {
 /** stun_heard_init() - 0 or -ENOMEM. */
 int stun_heard_init(struct stun_heard *h);
 
-/** stun_heard_deinit() - release. Idempotent. */
+/** stun_heard_deinit() - release. */
 void stun_heard_deinit(struct stun_heard *h);
 
 /** stun_heard_add() - a request has come from @from. */
@@ -76,7 +76,7 @@ struct relay_counts {
 /** relay_new() - @n_workers: of the port that relay_filter() is set on. 0 or -ENOMEM. */
 int relay_new(struct relay **ret, unsigned n_workers, const struct rng *rng);
 
-/** relay_free() - after the port has stopped. NULL is fine. Returns NULL. */
+/** relay_free() - after the port has stopped. */
 struct relay *relay_free(struct relay *r);
 
 /** relay_router() - for telling it about networks and nodes; lent. */

@@ -20,7 +20,7 @@ struct rng;
  * logged. 0 or -ENOMEM. */
 int handshake_limits_new(struct handshake_limits **ret, const struct rng *rng);
 
-/** handshake_limits_free() - NULL is fine. Returns NULL. */
+/** handshake_limits_free() - release it. */
 struct handshake_limits *handshake_limits_free(struct handshake_limits *limits);
 
 /**

@@ -237,7 +237,7 @@ void peer_forget_session(struct peer *peer);
 /** source_addr_new() - a port's part, which hears of nothing yet. 0 or -ENOMEM. */
 int source_addr_new(struct source_addr **ret, struct port *p);
 
-/** source_addr_free() - after source_addr_stop(); NULL is fine. Returns NULL. */
+/** source_addr_free() - after source_addr_stop(). */
 struct source_addr *source_addr_free(struct source_addr *s);
 
 /** source_addr_start() - hear of changes in the caller's namespace. Under the lock. 0 or negative

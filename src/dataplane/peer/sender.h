@@ -64,13 +64,13 @@ struct sender {
  * -ENOMEM. */
 int sender_init(struct sender *s, struct port *port, struct drops *drops, bool wait);
 
-/** sender_deinit() - release. Idempotent. */
+/** sender_deinit() - release. */
 void sender_deinit(struct sender *s);
 
 /** sender_new() - the one that a port has for whoever sends under its lock. 0 or -ENOMEM. */
 int sender_new(struct sender **ret, struct port *port);
 
-/** sender_free() - release; NULL is fine. Returns NULL. */
+/** sender_free() - release. */
 struct sender *sender_free(struct sender *s);
 
 /**

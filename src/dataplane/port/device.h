@@ -45,8 +45,7 @@ struct device_options {
 int device_new(
     struct device **ret, struct port *port, const struct device_options *opt, struct err *e);
 
-/** device_free() - detach, end the sending threads, wipe the keys, delete the interface; NULL is
- * fine. Returns NULL. */
+/** device_free() - detach, end the sending threads, wipe the keys, delete the interface. */
 struct device *device_free(struct device *d);
 
 /** device_offload_why() - why an offload is not in use, whether it was found unusable when the

@@ -42,5 +42,5 @@ int frame_socket_new(struct frame_socket **ret, struct device *d, const char *pa
  */
 int frame_socket_join(struct frame_socket **ret, struct port *p, int *ret_fd, struct err *e);
 
-/** frame_socket_free() - hang up, remove the socket; NULL is fine. Returns NULL. */
+/** frame_socket_free() - hang up, remove the socket. */
 struct frame_socket *frame_socket_free(struct frame_socket *fs);

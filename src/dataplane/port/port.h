@@ -49,7 +49,7 @@ int port_start(struct port *p, struct err *e);
 /** port_stop() - end the threads, close the sockets. Idempotent. */
 void port_stop(struct port *p);
 
-/** port_free() - after port_stop() and after all devices are freed; NULL is fine. Returns NULL. */
+/** port_free() - after port_stop() and after all devices are freed. */
 struct port *port_free(struct port *p);
 
 /** port_drops() - add all drops of the port's threads and its devices' threads to @sum. Any thread.

@@ -56,14 +56,14 @@ struct handshake_queue {
 /** handshake_slots_init() - those of one rx worker of @q. 0 or -ENOMEM. */
 int handshake_slots_init(struct handshake_slots *s, const struct handshake_queue *q);
 
-/** handshake_slots_deinit() - release; the queue is empty or goes too. Idempotent. */
+/** handshake_slots_deinit() - release; the queue is empty or goes too. */
 void handshake_slots_deinit(struct handshake_slots *s);
 
 /** handshake_queue_init() - with room for the slots of @n_workers, @per_worker each; of messages
  * without a proof half of @per_worker may wait in all. 0 or -ENOMEM. */
 int handshake_queue_init(struct handshake_queue *q, unsigned n_workers, unsigned per_worker);
 
-/** handshake_queue_deinit() - release. Idempotent. */
+/** handshake_queue_deinit() - release. */
 void handshake_queue_deinit(struct handshake_queue *q);
 
 /**

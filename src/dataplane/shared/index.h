@@ -48,7 +48,7 @@ struct index_table {
 /** index_init() - 0 or -ENOMEM. */
 int index_init(struct index_table *t);
 
-/** index_deinit() - release. Idempotent. */
+/** index_deinit() - release. */
 void index_deinit(struct index_table *t);
 
 /** index_take() - a new random index for @peer's handshake. 0 or -ENOMEM. */

@@ -50,7 +50,7 @@ struct loop {
 /** loop_init() - 0 or negative errno; after a failure, too, loop_deinit() is to be called. */
 int loop_init(struct loop *l);
 
-/** loop_deinit() - release, also what began as LOOP_NULL. Idempotent. */
+/** loop_deinit() - release, also what began as LOOP_NULL. */
 void loop_deinit(struct loop *l);
 
 /** loop_add() - call @ev->fn when @ev->fd has @epoll_events. Pins @ev. 0 or negative errno. */

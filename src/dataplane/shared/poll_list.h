@@ -29,7 +29,7 @@ struct poll_list {
     _Atomic(struct poll_link *) top; /* of the stack */
 };
 
-/** poll_list_deinit() - release. Idempotent. */
+/** poll_list_deinit() - release. */
 void poll_list_deinit(struct poll_list *l);
 
 /** poll_list_add() - room for one more peer, so that poll_list_arm() cannot fail. 0 or -ENOMEM. */

@@ -59,7 +59,7 @@ struct port_filter {
 int port_tx_init(struct port_tx *tx, const struct index_table *index,
     const struct udp_sockets *sockets, struct drops *drops, unsigned worker, bool gso);
 
-/** port_tx_deinit() - release. Idempotent. */
+/** port_tx_deinit() - release. */
 void port_tx_deinit(struct port_tx *tx);
 
 /** port_tx_begin() - a batch begins at @now: the room is free again. The worker's own. */

@@ -46,7 +46,7 @@ struct rx_waiter {
  * after a failure, too, it is to be given to rx_waiter_deinit(). */
 int rx_waiter_init(struct rx_waiter *w, struct gate *gate, const _Atomic bool *is_stopping);
 
-/** rx_waiter_deinit() - release, when the worker has ended and its sockets are closed. */
+/** rx_waiter_deinit() - release, when the worker has ended and its sockets are closed. Once. */
 void rx_waiter_deinit(struct rx_waiter *w);
 
 /**

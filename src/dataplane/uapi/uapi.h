@@ -65,5 +65,5 @@ int uapi_handle(struct device *d, const char *in, size_t len, char **ret_out, si
 int uapi_server_new(
     struct uapi_server **ret, struct device *d, const char *path, int fd, struct err *e);
 
-/** uapi_server_free() - hang up, remove the socket; NULL is fine. Returns NULL. */
+/** uapi_server_free() - hang up, remove the socket. */
 struct uapi_server *uapi_server_free(struct uapi_server *s);

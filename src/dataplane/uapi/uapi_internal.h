@@ -28,7 +28,7 @@ struct uapi_text {
 /** uapi_text_add() - as printf. */
 void uapi_text_add(struct uapi_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/** uapi_text_deinit() - wipe (there may be keys in it) and release. Idempotent. */
+/** uapi_text_deinit() - wipe (there may be keys in it) and release. */
 void uapi_text_deinit(struct uapi_text *t);
 
 /** uapi_get() - the answer to get=1: the device's configuration and state, without the closing

@@ -55,7 +55,7 @@ struct addressee {
 /** addressee_init() - @seed: random, unknown to strangers. 0 or -ENOMEM. */
 int addressee_init(struct addressee *a, uint64_t seed);
 
-/** addressee_deinit() - release. Idempotent. */
+/** addressee_deinit() - release. */
 void addressee_deinit(struct addressee *a);
 
 /**

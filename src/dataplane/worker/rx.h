@@ -52,7 +52,7 @@ struct rx_worker {
  * is to be given to rx_deinit(). */
 int rx_init(struct rx_worker *w, struct port *p, unsigned i);
 
-/** rx_deinit() - release, when its thread has ended. */
+/** rx_deinit() - release, when its thread has ended. Once. */
 void rx_deinit(struct rx_worker *w);
 
 /** rx_start() - its thread, which ends when the port stops. @cpu: run only there; -1: anywhere. 0

@@ -16,7 +16,7 @@ struct device;
  * tx_deinit() is to be called. */
 int tx_init(struct device *d);
 
-/** tx_deinit() - release, after tx_stop(). Idempotent. */
+/** tx_deinit() - release, after tx_stop(). */
 void tx_deinit(struct device *d);
 
 /** tx_start() - their threads. 0 or negative errno; after a failure some may run: tx_stop(). */

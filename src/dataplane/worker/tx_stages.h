@@ -138,7 +138,7 @@ void tx_send_batch(struct tx_worker *w);
 /** tx_shaper_new() - has nothing to send; 0 or -ENOMEM. */
 int tx_shaper_new(struct tx_shaper **ret);
 
-/** tx_shaper_free() - release; what it keeps is lost. NULL is fine. Always NULL. */
+/** tx_shaper_free() - release; what it keeps is lost. */
 struct tx_shaper *tx_shaper_free(struct tx_shaper *s);
 
 /** tx_shaped_is_on() - is the interface's rate to be kept, or something left that waited for one?

@@ -42,7 +42,7 @@ struct gate {
 /** gate_init() - for @n_readers threads, numbered from 0. 0 or -ENOMEM. */
 int gate_init(struct gate *g, unsigned n_readers);
 
-/** gate_deinit() - when no reader is left. Idempotent. */
+/** gate_deinit() - when no reader is left. */
 void gate_deinit(struct gate *g);
 
 /** gate_enter(), gate_leave() - reader @i goes in and out; once per batch, never nested. */

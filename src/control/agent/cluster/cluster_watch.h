@@ -49,6 +49,6 @@ int cluster_watch_new(struct cluster_watch **ret, struct uv_loop_s *loop, const 
  * cluster_watch_free() - end the thread, silently
  *
  * Waits for a request that is being answered, two seconds at most. Its handle closes in the loop's
- * next turns. NULL is fine. Always NULL. Not from a callback.
+ * next turns. Not from a callback.
  */
 struct cluster_watch *cluster_watch_free(struct cluster_watch *cw);

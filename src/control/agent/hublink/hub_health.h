@@ -58,7 +58,7 @@ struct hub_endpoints {
     struct log_limit limit;
 };
 
-/** hub_endpoints_deinit() - does not wait for a name server. Idempotent. */
+/** hub_endpoints_deinit() - does not wait for a name server. */
 void hub_endpoints_deinit(struct hub_endpoints *he);
 
 /**
@@ -190,7 +190,7 @@ struct hub_health {
     bool wants_handshake; /* one is to be begun, once the engine knows the endpoint */
 };
 
-/** hub_health_deinit() - does not wait for a name server. Idempotent. */
+/** hub_health_deinit() - does not wait for a name server. */
 void hub_health_deinit(struct hub_health *hh);
 
 /** hub_health_poll() - after each poll of the engine. */

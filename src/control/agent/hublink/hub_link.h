@@ -125,7 +125,7 @@ int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *inte
 /**
  * hub_link_free() - end everything, silently
  *
- * Its handles close in the loop's next turns. NULL is fine. Always NULL. Not
+ * Its handles close in the loop's next turns. Not
  * from one of its own callbacks.
  */
 struct hub_link *hub_link_free(struct hub_link *hl);

@@ -177,7 +177,7 @@ struct class_marks {
         0                                                                                          \
     }
 
-/** class_marks_deinit() - release; the rules stay. Idempotent. */
+/** class_marks_deinit() - release; the rules stay. */
 void class_marks_deinit(struct class_marks *cm);
 
 /** class_marks_format() - the rules for what leaves @interface to the snapshot's hubs, and between

@@ -57,7 +57,7 @@ struct observe {
         0                                                                                          \
     }
 
-/** observe_deinit() - release; idempotent. */
+/** observe_deinit() - release. */
 void observe_deinit(struct observe *o);
 
 /**

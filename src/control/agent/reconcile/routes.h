@@ -137,7 +137,7 @@ struct subnet_routes {
         0                                                                                          \
     }
 
-/** subnet_routes_deinit() - what is in the kernel stays. Idempotent. */
+/** subnet_routes_deinit() - what is in the kernel stays. */
 void subnet_routes_deinit(struct subnet_routes *sr);
 
 /**

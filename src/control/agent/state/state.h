@@ -80,7 +80,7 @@ struct state {
         0                                                                                          \
     }
 
-/** state_deinit() - wipe and release; idempotent. */
+/** state_deinit() - wipe and release. */
 void state_deinit(struct state *st);
 
 /** state_check_interface() - may an interface be called that? 0 or -EINVAL with words. */

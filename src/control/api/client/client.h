@@ -105,7 +105,7 @@ int client_loop_new(struct client_loop **ret, struct uv_loop_s *loop, struct err
  * client_loop_free() - cancel every call; no callback is called any more
  *
  * Its handles close in the loop's next turns: run the loop until it is empty
- * before closing it. NULL is fine. Always NULL. Not from a callback of its own.
+ * before closing it. Not from a callback of its own.
  */
 struct client_loop *client_loop_free(struct client_loop *cl);
 

@@ -42,7 +42,7 @@ struct client_exchange {
 int client_exchange_init(struct client_exchange *x, const struct client_target *target,
     const char *method, const char *path, const json_t *body, struct err *e);
 
-/** client_exchange_deinit() - release everything; wipes what was sent. */
+/** client_exchange_deinit() - release everything; wipes what was sent. Once. */
 void client_exchange_deinit(struct client_exchange *x);
 
 /** client_buffer_add() - append @len bytes at @p, if the whole stays within @max. */

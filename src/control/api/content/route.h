@@ -110,7 +110,7 @@ struct response {
     struct deferred *deferred; /* pins; the answer comes later (server.h) */
 };
 
-/** response_deinit() - release what it owns. Idempotent. */
+/** response_deinit() - release what it owns. */
 void response_deinit(struct response *rs);
 
 /** response_json() - @status with @body, which is taken; NULL (no memory) becomes 500. */

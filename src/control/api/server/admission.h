@@ -24,7 +24,7 @@ struct admission {
 /** admission_init() - @seed: random, unknown to strangers. */
 void admission_init(struct admission *a, unsigned max, unsigned max_by_address, uint64_t seed);
 
-/** admission_deinit() - forget everybody. Idempotent. */
+/** admission_deinit() - forget everybody. */
 void admission_deinit(struct admission *a);
 
 /** admission_enter() - one more from @from; false when that would be too many. */
@@ -70,7 +70,7 @@ struct waiting_connection {
 /** waiting_init() - @seed: random, unknown to strangers. */
 void waiting_init(struct waiting *w, unsigned max, uint64_t seed);
 
-/** waiting_deinit() - take all connections out before. Idempotent. */
+/** waiting_deinit() - take all connections out before. */
 void waiting_deinit(struct waiting *w);
 
 /**
@@ -108,7 +108,7 @@ struct limiter {
 /** limiter_init() - @seed: random, unknown to strangers. */
 void limiter_init(struct limiter *l, uint64_t seed);
 
-/** limiter_deinit() - forget everybody. Idempotent. */
+/** limiter_deinit() - forget everybody. */
 void limiter_deinit(struct limiter *l);
 
 /** limiter_allows() - may @from try? An address of none always may. */

@@ -72,7 +72,7 @@ int server_new(struct server **ret, const struct server_config *config, struct e
  */
 void server_stop(struct server *s);
 
-/** server_free() - after server_stop() and the loop's end. NULL is fine. Always NULL. */
+/** server_free() - after server_stop() and the loop's end. */
 struct server *server_free(struct server *s);
 
 /**

@@ -61,7 +61,7 @@ struct line *line_new_part(const char *text, size_t len);
 /** line_ref() - add a reference. Returns @l. */
 struct line *line_ref(struct line *l);
 
-/** line_unref() - drop a reference; the last one frees it. NULL is fine. Always NULL. */
+/** line_unref() - drop a reference; the last one frees it. */
 struct line *line_unref(struct line *l);
 
 /** line_packed() - lends the same text packed, for as long as @l stays. NULL: no memory. */

@@ -60,8 +60,7 @@ int tls_front_new(struct tls_front **ret, const struct identity *id, struct err 
 /**
  * tls_front_free() - close everything and end the thread
  *
- * Bytes that the plain ends have not sent on yet are lost: close those first. NULL is fine. Always
- * NULL.
+ * Bytes that the plain ends have not sent on yet are lost: close those first.
  */
 struct tls_front *tls_front_free(struct tls_front *f);
 

@@ -70,7 +70,7 @@ int kube_config_check(const char *where, struct err *e);
  */
 int kube_config_read(struct kube_config *ret, const char *where, struct err *e);
 
-/** kube_config_deinit() - wipes the token; idempotent. */
+/** kube_config_deinit() - wipes the token. */
 void kube_config_deinit(struct kube_config *c);
 
 /* ---- Records --------------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ void kube_record_deinit(struct kube_record *r);
  */
 int kube_client_init(struct kube_client *ret, const char *where, struct err *e);
 
-/** kube_client_deinit() - streams must be closed before; idempotent. */
+/** kube_client_deinit() - streams must be closed before. */
 void kube_client_deinit(struct kube_client *c);
 
 /*

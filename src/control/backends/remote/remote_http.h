@@ -93,7 +93,7 @@ void remote_http_answer_deinit(struct remote_http_answer *a);
 int remote_http_new(
     struct remote_http **ret, const struct remote_http_config *config, struct err *e);
 
-/** remote_http_free() - streams must be closed before. NULL is fine. Always NULL. */
+/** remote_http_free() - streams must be closed before. */
 struct remote_http *remote_http_free(struct remote_http *h);
 
 /**

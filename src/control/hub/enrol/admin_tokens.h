@@ -121,7 +121,7 @@ struct admin_write {
     struct store_op op;
 };
 
-/** admin_write_deinit() - release. Idempotent. */
+/** admin_write_deinit() - release. */
 void admin_write_deinit(struct admin_write *w);
 
 /**

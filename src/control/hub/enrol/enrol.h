@@ -111,7 +111,7 @@ struct enrol_token {
     struct store_op op;
 };
 
-/** enrol_token_deinit() - release. Idempotent. */
+/** enrol_token_deinit() - release. */
 void enrol_token_deinit(struct enrol_token *t);
 
 /**

@@ -86,7 +86,7 @@ struct change_queue {
 /** change_queue_init() - empty. @seed: random, unknown to strangers. */
 void change_queue_init(struct change_queue *q, uint64_t seed);
 
-/** change_queue_deinit() - forget what is not on the disk. */
+/** change_queue_deinit() - forget what is not on the disk. Once. */
 void change_queue_deinit(struct change_queue *q);
 
 /**

@@ -165,7 +165,7 @@ struct blob_upload {
 void job_blobs_init(struct job_blobs *b, const char *network, const char *job,
     struct change_queue *queue, struct blob_totals *totals, uint64_t seed);
 
-/** job_blobs_deinit() - forget all of them; the store is not touched. Idempotent. */
+/** job_blobs_deinit() - forget all of them; the store is not touched. */
 void job_blobs_deinit(struct job_blobs *b);
 
 /**

@@ -49,7 +49,7 @@ struct job_host {
 /** job_host_init() - there is no process. @network: pinned. */
 void job_host_init(struct job_host *host, struct job_network *network);
 
-/** job_host_deinit() - after job_host_kill(), or job_host_end(). */
+/** job_host_deinit() - after job_host_kill(), or job_host_end(). Once. */
 void job_host_deinit(struct job_host *host);
 
 /** job_host_start() - from now on there is a process, of a network that is served. */

@@ -79,7 +79,7 @@ struct job_members {
     unsigned n_nccl;
 };
 
-/** job_members_deinit() - forget all. Idempotent. */
+/** job_members_deinit() - forget all. */
 void job_members_deinit(struct job_members *m);
 
 /** job_members_begin() - the first run begins: nobody has come to it. */

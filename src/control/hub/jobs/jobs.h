@@ -158,7 +158,7 @@ void jobs_start(struct jobs *jobs, const struct keys *networks);
  */
 void jobs_stop(struct jobs *jobs);
 
-/** jobs_free() - after jobs_stop() and the loop's end. NULL is fine. Always NULL. */
+/** jobs_free() - after jobs_stop() and the loop's end. */
 struct jobs *jobs_free(struct jobs *jobs);
 
 /**

@@ -45,8 +45,7 @@ int rdzv_child_start(struct rdzv_child **ret, struct uv_loop_s *loop, const char
 /**
  * rdzv_child_free() - kill it, and forget it; @fn is not called any more
  *
- * Its pid is to be waited for. The socket is closed in a later turn of the loop. NULL is fine.
- * Always NULL.
+ * Its pid is to be waited for. The socket is closed in a later turn of the loop.
  */
 struct rdzv_child *rdzv_child_free(struct rdzv_child *child);
 

@@ -35,7 +35,7 @@ struct damaged {
         KEYS_NULL                                                                                  \
     }
 
-/** damaged_deinit() - forget all of them. Idempotent. */
+/** damaged_deinit() - forget all of them. */
 void damaged_deinit(struct damaged *d);
 
 /**

@@ -55,7 +55,7 @@ uint32_t ipam_capacity(const struct ip_prefix *cidr4, const struct ip_prefix *ci
 /** ipam_init() - all numbers from 1 to @capacity are free; the cursor is at the first. */
 void ipam_init(struct ipam *p, uint32_t capacity);
 
-/** ipam_deinit() - release. Idempotent. */
+/** ipam_deinit() - release. */
 void ipam_deinit(struct ipam *p);
 
 /** ipam_take() - number @n is in use; fine when it was already. 0 or -ENOMEM. */

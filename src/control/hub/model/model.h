@@ -219,7 +219,7 @@ struct model {
 void model_init(
     struct model *m, struct store *store, const struct model_listener *listener, uint64_t seed);
 
-/** model_deinit() - forget everything without a word. Idempotent. */
+/** model_deinit() - forget everything without a word. */
 void model_deinit(struct model *m);
 
 /**

@@ -101,7 +101,7 @@ struct watched_node {
  */
 void watched_network_init(struct watched_network *net, uint64_t revision);
 
-/** watched_network_deinit() - its watches are detached already. Idempotent. */
+/** watched_network_deinit() - its watches are detached already. */
 void watched_network_deinit(struct watched_network *net);
 
 /** watched_network_changed() - its text is not true any more. */

@@ -25,7 +25,7 @@ struct disk_works {
 /** disk_works_init() - none. @loop: pinned. 0 or -ENOMEM. */
 int disk_works_init(struct disk_works *works, uv_loop_t *loop);
 
-/** disk_works_deinit() - after disk_works_wait(), and the loop's end. */
+/** disk_works_deinit() - after disk_works_wait(), and the loop's end. Once. */
 void disk_works_deinit(struct disk_works *works);
 
 /**

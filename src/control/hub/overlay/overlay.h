@@ -64,5 +64,5 @@ int overlay_start(struct overlay *o, struct err *e);
 /** overlay_stop() - after hub_stop(); then run the loop until it is empty. Idempotent. */
 void overlay_stop(struct overlay *o);
 
-/** overlay_free() - after overlay_stop() and the loop's end. NULL is fine. Returns NULL. */
+/** overlay_free() - after overlay_stop() and the loop's end. */
 struct overlay *overlay_free(struct overlay *o);

@@ -89,7 +89,7 @@ struct report_record {
     struct edge_parts probed; /* owns; of its probe; its owner is EDGE_OWNER_PROBE */
 };
 
-/** report_record_deinit() - release what it owns; idempotent. */
+/** report_record_deinit() - release what it owns. */
 void report_record_deinit(struct report_record *r);
 
 /** record_prefix() - "node/": what all keys of a kind start with; "" for NONE and OBJECT. */

@@ -108,7 +108,7 @@ struct resource_seen {
 int resource_seen_set(
     struct resource_seen *s, const struct object_kind *kind, const json_t *resource);
 
-/** resource_seen_deinit() - empty it; idempotent. */
+/** resource_seen_deinit() - empty it. */
 void resource_seen_deinit(struct resource_seen *s);
 
 /** What is to be done next about a resource. */

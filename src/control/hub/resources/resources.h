@@ -32,5 +32,5 @@ int resources_start(struct resources **ret, struct uv_loop_s *loop, struct handl
 /** resources_stop() - end the thread, and close the handles. NULL is fine; idempotent. */
 void resources_stop(struct resources *s);
 
-/** resources_free() - after resources_stop() and the loop's end. NULL is fine. Always NULL. */
+/** resources_free() - after resources_stop() and the loop's end. */
 struct resources *resources_free(struct resources *s);

@@ -107,5 +107,5 @@ void streams_count_bytes(const struct streams *s, uint64_t *ret_rx, uint64_t *re
 int stun_port_new(
     struct stun_port **ret, struct uv_loop_s *loop, uint16_t port, uint64_t seed, struct err *e);
 
-/** stun_port_free() - its handles close in the loop's next turns. NULL is fine. Always NULL. */
+/** stun_port_free() - its handles close in the loop's next turns. */
 struct stun_port *stun_port_free(struct stun_port *sp);

@@ -67,7 +67,7 @@ struct traffic_book {
 /** traffic_book_init() - nothing is in memory. @model: pinned. */
 void traffic_book_init(struct traffic_book *b, struct model *model);
 
-/** traffic_book_deinit() - forget what is in memory; the store has answered. Idempotent. */
+/** traffic_book_deinit() - forget what is in memory; the store has answered. */
 void traffic_book_deinit(struct traffic_book *b);
 
 /** traffic_book_take() - @node tells what it has moved. @wall_s: s since 1970. */

@@ -80,7 +80,7 @@ struct edge_events {
     uint64_t counts[EDGE_EVENT_N];
 };
 
-/** edge_events_deinit() - forget all; idempotent. */
+/** edge_events_deinit() - forget all. */
 void edge_events_deinit(struct edge_events *s);
 
 /** edge_events_add() - note that @ev has happened. Without memory it is only counted. */

@@ -31,7 +31,7 @@ struct edge_pairs {
         0                                                                                          \
     }
 
-/** edge_pairs_deinit() - release; idempotent. */
+/** edge_pairs_deinit() - release. */
 void edge_pairs_deinit(struct edge_pairs *p);
 
 /**

@@ -117,7 +117,7 @@ int reports_tick(struct reports *s, nsec_t now, struct err *e);
 /** reports_flush() - write all unsaved records and wait, when the hub ends. 0 or negative errno. */
 int reports_flush(struct reports *s, nsec_t now, struct err *e);
 
-/** reports_deinit() - forget the events; idempotent. */
+/** reports_deinit() - forget the events. */
 void reports_deinit(struct reports *s);
 
 /** reports_of_node() - a Node's `status`; a new reference, NULL: no memory. */

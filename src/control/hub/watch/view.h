@@ -55,7 +55,7 @@ bool view_can_see_object(const struct model_node *self, const struct object *o);
  */
 bool view_snapshot(struct model_node *self, struct view_parts *ret);
 
-/** view_parts_deinit() - release; idempotent. */
+/** view_parts_deinit() - release. */
 void view_parts_deinit(struct view_parts *parts);
 
 /** view_snapshot_text() - the same as one text without the newline; free(). NULL: no memory. */

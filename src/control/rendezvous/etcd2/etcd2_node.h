@@ -105,7 +105,7 @@ static inline struct etcd2_node *etcd2_node_of(struct keyed *k)
 int etcd2_nodes_init(
     struct etcd2_nodes *t, const struct rdzv_saver *saver, struct rdzv_quota *quota);
 
-/** etcd2_nodes_deinit() - of the root alone: remove the others before. Idempotent. */
+/** etcd2_nodes_deinit() - of the root alone: remove the others before. */
 void etcd2_nodes_deinit(struct etcd2_nodes *t);
 
 /**
@@ -198,7 +198,7 @@ struct etcd2_shown {
 /** etcd2_node_show() - what an event shows of the node as it is now; etcd2_shown_deinit() it. */
 struct etcd2_shown etcd2_node_show(const struct etcd2_node *n, struct etcd2_when when);
 
-/** etcd2_shown_deinit() - drop the reference to the value. Idempotent. */
+/** etcd2_shown_deinit() - drop the reference to the value. */
 void etcd2_shown_deinit(struct etcd2_shown *s);
 
 /** etcd2_shown_write() - write the node without its children. */

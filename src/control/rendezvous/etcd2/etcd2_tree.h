@@ -86,7 +86,7 @@ struct etcd2_events {
 /** etcd2_event_ref() - add a reference. Returns @ev. */
 struct etcd2_event *etcd2_event_ref(struct etcd2_event *ev);
 
-/** etcd2_event_unref() - drop a reference; the last one frees it. NULL is fine. Always NULL. */
+/** etcd2_event_unref() - drop a reference; the last one frees it. */
 struct etcd2_event *etcd2_event_unref(struct etcd2_event *ev);
 
 /** Longest time to live, seconds. A longer one is shortened to it. */
@@ -167,7 +167,7 @@ struct etcd2_change {
 /** etcd2_tree_init() - empty. @saver: copied; @quota: pinned. 0 or -ENOMEM. */
 int etcd2_tree_init(struct etcd2_tree *t, const struct rdzv_saver *saver, struct rdzv_quota *quota);
 
-/** etcd2_tree_deinit() - after all watchers. Nothing is told to the saver. Idempotent. */
+/** etcd2_tree_deinit() - after all watchers. Nothing is told to the saver. */
 void etcd2_tree_deinit(struct etcd2_tree *t);
 
 /** etcd2_tree_clear() - forget all nodes, without events; the index stays. */

@@ -77,7 +77,7 @@ struct rdzv_presence {
 /** rdzv_jobs_init() - no jobs; @seed: random, unknown to strangers. */
 void rdzv_jobs_init(struct rdzv_jobs *jobs, struct rdzv_save *save, uint64_t seed);
 
-/** rdzv_jobs_deinit() - after rdzv_job_free() of each. Idempotent. */
+/** rdzv_jobs_deinit() - after rdzv_job_free() of each. */
 void rdzv_jobs_deinit(struct rdzv_jobs *jobs);
 
 /** rdzv_jobs_find() - lends the job of that number; NULL if there is none. */
@@ -182,7 +182,7 @@ struct rdzv_conn {
 /** rdzv_conns_init() - no connections. @loop: pinned; @seed: random, unknown to strangers. */
 void rdzv_conns_init(struct rdzv_conns *conns, struct uv_loop_s *loop, uint64_t seed);
 
-/** rdzv_conns_deinit() - after all connections. */
+/** rdzv_conns_deinit() - after all connections. Once. */
 void rdzv_conns_deinit(struct rdzv_conns *conns);
 
 /**
@@ -244,7 +244,7 @@ struct rdzv_members {
 /** rdzv_members_init() - nobody; @seed: random, unknown to strangers. */
 void rdzv_members_init(struct rdzv_members *m, uint64_t seed);
 
-/** rdzv_members_deinit() - forget all of them. Idempotent. */
+/** rdzv_members_deinit() - forget all of them. */
 void rdzv_members_deinit(struct rdzv_members *m);
 
 /** rdzv_members_add() - @address may connect. Without memory it may not; adding it twice is fine.

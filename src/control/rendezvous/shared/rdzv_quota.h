@@ -144,7 +144,7 @@ struct rdzv_buf *rdzv_buf_load(struct rdzv_quota *quota, size_t cap);
 /** rdzv_buf_ref() - add a reference. Returns @s. NULL is fine. */
 struct rdzv_buf *rdzv_buf_ref(struct rdzv_buf *s);
 
-/** rdzv_buf_unref() - drop a reference; the last one frees it. NULL is fine. Always NULL. */
+/** rdzv_buf_unref() - drop a reference; the last one frees it. */
 struct rdzv_buf *rdzv_buf_unref(struct rdzv_buf *s);
 
 /** rdzv_buf_add() - append @len bytes, for which there is room. */

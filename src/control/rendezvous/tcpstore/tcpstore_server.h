@@ -87,7 +87,7 @@ struct tcpstore_client {
 void tcpstore_server_init(struct tcpstore_server *ts, const struct rdzv_saver *saver,
     struct rdzv_quota *quota, uint64_t seed);
 
-/** tcpstore_server_deinit() - after all clients. Nothing is told to the saver. Idempotent. */
+/** tcpstore_server_deinit() - after all clients. Nothing is told to the saver. */
 void tcpstore_server_deinit(struct tcpstore_server *ts);
 
 /** tcpstore_server_clear() - drop all values and queues, and tell the saver. Waits go on. */
@@ -122,7 +122,7 @@ bool tcpstore_server_flush(struct tcpstore_server *ts, size_t max);
 /** tcpstore_client_init() - a client has connected. */
 void tcpstore_client_init(struct tcpstore_client *c, enum tcpstore_dialect dialect);
 
-/** tcpstore_client_deinit() - the client has gone. Idempotent. */
+/** tcpstore_client_deinit() - the client has gone. */
 void tcpstore_client_deinit(struct tcpstore_server *ts, struct tcpstore_client *c);
 
 /** tcpstore_client_sent() - the first @len bytes of its output have been sent. */

@@ -169,7 +169,7 @@ struct launcher_words {
         0                                                                                          \
     }
 
-/** launcher_words_deinit() - release. Idempotent. */
+/** launcher_words_deinit() - release. */
 void launcher_words_deinit(struct launcher_words *lw);
 
 /**

@@ -49,7 +49,7 @@ struct edge_parts {
         0                                                                                          \
     }
 
-/** edge_parts_deinit() - release all; idempotent. */
+/** edge_parts_deinit() - release all. */
 void edge_parts_deinit(struct edge_parts *p);
 
 /** edge_parts_find() - lends the part for @peer; NULL: there is none. */

@@ -72,7 +72,7 @@ struct edge_probed {
         .path = PATH_KIND_N                                                                        \
     }
 
-/** edge_said_deinit() - release what it owns; idempotent. */
+/** edge_said_deinit() - release what it owns. */
 void edge_said_deinit(struct edge_said *s);
 
 /**

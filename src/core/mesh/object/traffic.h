@@ -63,7 +63,7 @@ struct traffic {
         0                                                                                          \
     }
 
-/** traffic_deinit() - forget the sums; idempotent. */
+/** traffic_deinit() - forget the sums. */
 void traffic_deinit(struct traffic *t);
 
 /** traffic_day() - the day of a time, s since 1970. */

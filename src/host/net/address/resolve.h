@@ -114,5 +114,5 @@ int resolve_task_start(struct resolve_task **ret, const char (*texts)[HOST_PORT_
  */
 unsigned resolve_task_take(struct resolve_task *t, struct resolve_answer *ret);
 
-/** resolve_task_free() - may be called before the task is done; NULL is fine. Returns NULL. */
+/** resolve_task_free() - may be called before the task is done. */
 struct resolve_task *resolve_task_free(struct resolve_task *t);

@@ -129,7 +129,7 @@ struct udp_inbox {
 /** udp_inbox_init() - 0 or -ENOMEM. */
 int udp_inbox_init(struct udp_inbox *in);
 
-/** udp_inbox_deinit() - free what it owns. Idempotent. */
+/** udp_inbox_deinit() - free what it owns. */
 void udp_inbox_deinit(struct udp_inbox *in);
 
 /**
@@ -183,7 +183,7 @@ struct udp_outbox {
 /** udp_outbox_init() - 0 or -ENOMEM. */
 int udp_outbox_init(struct udp_outbox *out, bool gso, bool wait);
 
-/** udp_outbox_deinit() - free what it owns; what was not flushed is not sent. Idempotent. */
+/** udp_outbox_deinit() - free what it owns; what was not flushed is not sent. */
 void udp_outbox_deinit(struct udp_outbox *out);
 
 /**

@@ -155,7 +155,7 @@ struct hub_mtu_frame {
 void hub_mtus_init(struct hub_mtus *w, const struct x25519_secret *secret,
     const struct x25519_public *own, const struct rng *rng);
 
-/** hub_mtus_deinit() - wipe and release. Idempotent. */
+/** hub_mtus_deinit() - wipe and release. */
 void hub_mtus_deinit(struct hub_mtus *w);
 
 /** hub_mtus_keep() - forget the ways to all hubs but these. */
@@ -239,7 +239,7 @@ struct stock_ping {
 /** stock_mtus_init() - there are no peers yet. */
 void stock_mtus_init(struct stock_mtus *w, const struct rng *rng);
 
-/** stock_mtus_deinit() - release all. Idempotent. */
+/** stock_mtus_deinit() - release all. */
 void stock_mtus_deinit(struct stock_mtus *w);
 
 /** stock_mtus_take() - the stock peers of a new snapshot. Return: 0; -ENOMEM: nothing changed. */

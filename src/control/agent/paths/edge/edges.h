@@ -65,7 +65,7 @@ struct edges {
 void edges_init(struct edges *e, struct paths *paths, const struct x25519_secret *secret,
     const struct x25519_public *own, const struct rng *rng);
 
-/** edges_deinit() - release all. Idempotent. */
+/** edges_deinit() - release all. */
 void edges_deinit(struct edges *e);
 
 /** edges_take_changes() - has something happened since the last call that needs a pass? */

@@ -38,7 +38,7 @@ struct echo_socket {
 /** echo_socket_new() - open it; nothing is read yet. 0 or negative errno. */
 int echo_socket_new(struct echo_socket **ret);
 
-/** echo_socket_free() - after echo_socket_stop(). NULL is fine. Always NULL. */
+/** echo_socket_free() - after echo_socket_stop(). */
 struct echo_socket *echo_socket_free(struct echo_socket *s);
 
 /** echo_socket_start() - read answers. @interface, @ctx: pinned. 0 or negative errno. */

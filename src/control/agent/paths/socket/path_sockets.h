@@ -114,7 +114,7 @@ typedef void (*punch_sockets_fn)(void *ctx, uint32_t socket, const struct engine
 int punch_sockets_new(struct punch_sockets **ret, struct uv_loop_s *loop, punch_sockets_fn fn,
     void *ctx, struct err *e);
 
-/** punch_sockets_free() - its handles close in the loop's next turns. NULL is fine. Always NULL. */
+/** punch_sockets_free() - its handles close in the loop's next turns. */
 struct punch_sockets *punch_sockets_free(struct punch_sockets *ss);
 
 /** punch_sockets_set_port() - where WireGuard listens, host order; 0: not known. */
@@ -169,6 +169,7 @@ int path_sockets_init(
     struct path_sockets *s, struct uv_loop_s *loop, path_sockets_fn fn, void *ctx, struct err *e);
 
 /** path_sockets_deinit() - their handles close in the loop's next turns. Fine after a failed init.
+ * Once.
  */
 void path_sockets_deinit(struct path_sockets *s);
 

@@ -103,7 +103,9 @@ class Lab:
 
     def __init__(self, topology: Topology, tag: str | None = None, capture: bool = True) -> None:
         self.topology = topology
-        self.tag = tag or f"p{os.getpid()}-{next(_numbers)}"
+        # A run that was killed leaves its folder, and another process may get its pid.
+        self.tag = tag or next(name for n in _numbers
+                               if not Record(name := f"p{os.getpid()}-{n}").folder.exists())
         self.logs = Path(os.environ.get("WEFT_LAB_LOGS", ROOT / "build/lab/logs")) / self.tag
         self._captures = capture and shutil.which("tcpdump") is not None
         self._record: Record | None = None  # None while the tag is not ours

@@ -67,6 +67,7 @@ struct watched_block {
 struct watched_text {
     uint64_t cursor;     /* before */
     uint64_t end_cursor; /* behind them; 0: this place is empty */
+    uint64_t revision;   /* of the first of them: its lines say none before it */
     bool is_used;        /* since the last tick */
     struct line *line;   /* owns; NULL: there is nothing to tell */
 };

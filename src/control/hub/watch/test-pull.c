@@ -216,6 +216,41 @@ static void test_one_that_falls_behind(void **state)
     end_reader(&slow);
 }
 
+/* Changes until the next one has serial @serial. */
+static void change_until(uint64_t serial)
+{
+    const struct watched_network *net = &audience_network()->watched;
+
+    while (net->serial + 1 < serial)
+        watch_tell_node(&audience_hub.hub->watcher, audience_node("c"));
+}
+
+/* One text is shared by all who read the same entries, but not by who comes when its first object
+ * has changed again: that reader was told already that it knows more than this text's lines say. */
+static void test_revisions_of_shared_texts(void **state)
+{
+    struct watcher *w = &audience_hub.hub->watcher;
+    struct reader early = {.bytes = SIZE_MAX};
+    struct reader late = {.bytes = SIZE_MAX};
+
+    audience_add("d");
+    open_reader(&late, "a", &audience_nothing);
+    audience_add("e");
+    change_until(WATCHED_READ_MAX);
+    watch_turn(w, audience_hub.now);
+    open_reader(&early, "b", &audience_nothing);
+    change_until(WATCHED_READ_MAX + 1);
+    audience_add("f");
+    audience_add("g");
+    change_until(2 * WATCHED_READ_MAX + 1);
+    assert_up_to_date(&early, "b");
+    watch_tell_node(w, audience_node("f"));
+    /* It refuses a line with an earlier revision than that of the line before. */
+    assert_up_to_date(&late, "a");
+    end_reader(&early);
+    end_reader(&late);
+}
+
 /* Connections that break anywhere, in the midst of a line too, go on there. */
 static void test_connections_that_break(void **state)
 {
@@ -290,6 +325,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_speeds, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_one_that_never_reads, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_one_that_falls_behind, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_revisions_of_shared_texts, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(
             test_connections_that_break, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(

@@ -127,20 +127,23 @@ static void begin(struct watch *wt, nsec_t now)
 }
 
 /* The changes as all are told of them who see all nodes: kept, or made in the place of another
- * text. They are those between the two cursors. False: no memory. */
+ * text. They are those between the two cursors. Once the first of them has changed again, whoever
+ * comes may have been told a later revision than that of the text's lines. False: no memory. */
 static bool shared_text(
     const struct view_changes *changes, uint64_t cursor, uint64_t end_cursor, struct line **ret)
 {
     struct watched_network *net = &changes->net->watched;
+    uint64_t revision = changes->items[0]->revision;
     struct watched_text *text = NULL;
 
     for (unsigned i = 0; i < WATCHED_TEXTS; i++)
-        if (net->texts[i].cursor == cursor && net->texts[i].end_cursor == end_cursor)
+        if (net->texts[i].cursor == cursor && net->texts[i].end_cursor == end_cursor &&
+            net->texts[i].revision == revision)
             text = &net->texts[i];
     if (!text) {
         text = &net->texts[net->next_text++ % WATCHED_TEXTS];
         (void)line_unref(text->line);
-        *text = (struct watched_text){.cursor = cursor};
+        *text = (struct watched_text){.cursor = cursor, .revision = revision};
         if (!view_tell(changes, NULL, &text->line))
             return false;
         text->end_cursor = end_cursor;
@@ -156,18 +159,19 @@ static void pull_once(struct watch *wt, nsec_t now)
     struct model_node *node = wt->node;
     const struct watched_change *items[WATCHED_READ_MAX];
     struct view_changes changes = {.net = node->net, .items = items};
-    uint64_t cursor = wt->cursor;
+    uint64_t before = wt->cursor;
     struct line *l = NULL;
     bool ok;
 
-    changes.n = watched_read(&node->net->watched, &cursor, items, &changes.end);
+    changes.n = watched_read(&node->net->watched, &wt->cursor, items, &changes.end);
+    if (changes.n == 0)
+        return;
     if (changes.end == 0)
         changes.end = view_revision(node->net);
     if (view_sees_all(node) && !view_are_special(&changes, node))
-        ok = shared_text(&changes, wt->cursor, cursor, &l);
+        ok = shared_text(&changes, before, wt->cursor, &l);
     else
         ok = view_tell(&changes, node, &l);
-    wt->cursor = cursor;
     if (!ok)
         stream_abort(&wt->stream);
     else if (l)

@@ -350,7 +350,7 @@ static const char *const query_text[SQLITE_DB_QUERY_N] = {
                           " WHERE revision >= ?2 AND key >= ?1 AND key < ?1 || '~'"
                           " ORDER BY revision, seq",
     [SQLITE_DB_CUT] =
-        "SELECT revision FROM change ORDER BY revision DESC, seq DESC LIMIT 1 OFFSET ?1",
+        "SELECT revision - 1 FROM change ORDER BY revision DESC, seq DESC LIMIT 1 OFFSET ?1",
     [SQLITE_DB_TRIM] = "DELETE FROM change WHERE revision <= ?1 AND value IS NOT NULL"
                        " AND revision > (SELECT min(revision) FROM change)",
     [SQLITE_DB_TRIM_DELETED] = "DELETE FROM change WHERE revision <= (SELECT revision FROM change"
@@ -592,7 +592,8 @@ static int apply_or_undo(struct sqlite_db *db, struct store_job *job, bool is_al
     return r == 0 ? execute(db, query(db, SQLITE_DB_UNMARK), &job->e) : r;
 }
 
-/* The last revision that does not have to be in the log; 0: there is none. */
+/* The last revision that does not have to be in the log; 0: there is none. More than STORE_LOG_MAX
+ * rows are behind it, so what is found later is never before it, whatever is left there. */
 static int find_cut(struct sqlite_db *db, uint64_t *ret, struct err *e)
 {
     sqlite3_stmt *st = query(db, SQLITE_DB_CUT);
@@ -624,8 +625,6 @@ static int trim_log(struct sqlite_db *db, struct err *e)
     if (db->n_log <= STORE_LOG_MAX + LOG_SLACK)
         return 0;
     r = find_cut(db, &cut, e);
-    if (cut >= db->revision)
-        cut = db->revision - 1;
     if (r == 0)
         r = trim(db, SQLITE_DB_TRIM, cut, e);
     if (r == 0)

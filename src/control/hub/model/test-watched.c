@@ -176,6 +176,21 @@ static void test_bounded(void **state)
     assert_int_equal(net.forgotten_serial, 4);
 }
 
+/* Where more was forgotten for want of memory, what is forgotten next does not take that back. */
+static void test_forgotten_stays_forgotten(void **state)
+{
+    uint64_t cursor = 0;
+
+    watched_add_gone(&net, &node_kind, "x", 5);
+    net.forgotten = 9;
+    for (unsigned i = 0; i < WATCHED_GONE_MAX; i++)
+        watched_add_gone(&net, &node_kind, "x", 10);
+    net.ready = net.serial;
+    assert_int_equal(net.forgotten_serial, 1);
+    assert_false(watched_find(&net, 9, &cursor));
+    assert_true(watched_find(&net, 10, &cursor));
+}
+
 /* What is known from before comes in any order, and is read in that of the revisions. */
 static void test_sort(void **state)
 {
@@ -204,6 +219,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_readers, enter, leave),
         cmocka_unit_test_setup_teardown(test_same_ends, enter, leave),
         cmocka_unit_test_setup_teardown(test_bounded, enter, leave),
+        cmocka_unit_test_setup_teardown(test_forgotten_stays_forgotten, enter, leave),
         cmocka_unit_test_setup_teardown(test_sort, enter, leave),
     };
 

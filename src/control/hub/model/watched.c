@@ -25,12 +25,20 @@ void watched_network_init(struct watched_network *net, uint64_t revision)
     list_init(&net->gone);
 }
 
+/* Of a later change there may have been no memory for its entry. */
+static void forget(struct watched_network *net, uint64_t serial, uint64_t revision)
+{
+    if (net->forgotten_serial < serial)
+        net->forgotten_serial = serial;
+    if (net->forgotten < revision)
+        net->forgotten = revision;
+}
+
 static void forget_oldest(struct watched_network *net)
 {
     struct gone *g = list_first(&net->gone, struct gone, of_gone);
 
-    net->forgotten_serial = g->change.serial;
-    net->forgotten = g->change.revision;
+    forget(net, g->change.serial, g->change.revision);
     list_remove(&g->change.link);
     list_remove(&g->of_gone);
     net->n_gone--;
@@ -152,8 +160,7 @@ void watched_add_gone(struct watched_network *net, const struct object_kind *kin
     struct gone *g = malloc(sizeof(*g) + len);
 
     if (!g) {
-        net->forgotten_serial = ++net->serial;
-        net->forgotten = revision;
+        forget(net, ++net->serial, revision);
         return;
     }
     *g = (struct gone){.change.is_gone = true};

@@ -3,8 +3,8 @@
  *
  * Theory of operation. A line is made once and shared by all streams that it
  * goes to. Each stream has a queue of bounded length. When it is full, a
- * push fails and the owner decides what to do: a watch drops what is queued and
- * sends a snapshot later. A snapshot may be longer than the queue may be: it is
+ * push fails; an owner that pushes only as the connection takes what there was, as a watch does
+ * (hub/watch/watch.h), never fills it. A snapshot may be longer than the queue may be: it is
  * pushed whole, into an empty queue, and does not count. The server takes bytes out as fast as the
  * connection does; a queue that does not move for STREAM_STALL_NS ends the connection.
  *

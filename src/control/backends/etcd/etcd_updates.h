@@ -7,7 +7,7 @@
  * of that key nobody else writes, and everything in between is one commit, told at once at its end.
  * Its revision is that of "apply".
  *
- * The news also keep two things up to date with each commit. One is the set of keys that exist,
+ * Two more things are kept up to date with each commit. One is the set of keys that exist,
  * from which a deletion is known that fell into a gap of the feed. The other is the log of the last
  * changes, for watches that begin in the past. The log is in memory: it begins when the store is
  * opened.
@@ -60,7 +60,7 @@ bool etcd_large_head_parse(struct etcd_large_head *ret, const char *text);
 struct etcd_commit_seen {
     struct etcd_writer writer;
     uint64_t revision;       /* the store's */
-    struct etcd_kvs changes; /* names begin with "k/"; owned by the news until the next take */
+    struct etcd_kvs changes; /* names begin with "k/"; owned by the updates until the next take */
 };
 
 struct etcd_updates {

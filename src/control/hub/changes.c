@@ -264,7 +264,7 @@ static void on_reap(uv_timer_t *timer)
 }
 
 /* Something was removed at @now: let the timer run. Returns when that is to be freed. */
-static nsec_t begin_burial(struct changes *c, nsec_t now)
+static nsec_t plan_reaping(struct changes *c, nsec_t now)
 {
     if (!uv_is_active((uv_handle_t *)&c->reap_timer))
         (void)uv_timer_start(&c->reap_timer, on_reap, (uint64_t)(REAP_AFTER / NSEC_PER_MSEC), 0);
@@ -278,7 +278,7 @@ static void on_network_removed(void *ctx, struct model_network *net)
     networks_forget(c->networks, net->pub.spec.meta.name);
     if (c->events)
         edge_events_forget(c->events, net->pub.spec.meta.name);
-    net->reap_at = begin_burial(ctx, clock_now());
+    net->reap_at = plan_reaping(ctx, clock_now());
 }
 
 /* Free removed nodes whose key or address @node has: the data half knows each of them only once. */
@@ -425,7 +425,7 @@ static void on_node_removed(void *ctx, struct model_node *node)
     if (!node->leaving && !node->net->leaving)
         log_info("node \"%s\" of network \"%s\" is removed: %s", node->pub.spec.meta.name,
             node->net->pub.spec.meta.name, reason);
-    node->reap_at = begin_burial(c, now);
+    node->reap_at = plan_reaping(c, now);
     if (strcmp(node->pub.spec.meta.name, c->model->self) == 0 && !node->net->leaving)
         retire(c, node->net);
 }

@@ -216,6 +216,26 @@ static void test_one_that_falls_behind(void **state)
     end_reader(&slow);
 }
 
+/* A node that is gone is gone at once, also where one of its name has come that is not told of
+ * yet. */
+static void test_one_that_comes_again(void **state)
+{
+    struct watcher *w = &audience_hub.hub->watcher;
+    struct reader rd = {.bytes = SIZE_MAX};
+
+    audience_add("d");
+    open_reader(&rd, "a", &audience_nothing);
+    audience_remove("d");
+    audience_add("d");
+    assert_int_equal(w->n_pending, 1);
+    while (read_some(&rd) > 0)
+        continue;
+    assert_null(snapshot_find_node(&rd.held, "d"));
+    assert_up_to_date(&rd, "a");
+    assert_non_null(snapshot_find_node(&rd.held, "d"));
+    end_reader(&rd);
+}
+
 /* Changes until the next one has serial @serial. */
 static void change_until(uint64_t serial)
 {
@@ -325,6 +345,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_speeds, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_one_that_never_reads, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(test_one_that_falls_behind, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(test_one_that_comes_again, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(
             test_revisions_of_shared_texts, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(

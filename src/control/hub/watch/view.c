@@ -540,13 +540,18 @@ static void tell_last(struct lines *ls, const struct watched_change *c)
         add_delete(ls, &node_kind, other->pub.spec.meta.name);
 }
 
-/* There is something again of the name of one that is gone: its own change tells of it. */
+/* There is something again of the name of one that is gone: its own change tells of it, now or in
+ * what is read next. A node's may not be ready yet, and a removal does not wait for it. */
 static bool has_come_again(const struct model_network *net, const struct watched_change *c)
 {
+    const struct model_node *node;
+
     if (!c->is_gone)
         return false;
-    if (c->kind == &node_kind)
-        return model_find_node(net, c->name) != NULL;
+    if (c->kind == &node_kind) {
+        node = model_find_node(net, c->name);
+        return node && node->watched.change.serial <= net->watched.ready;
+    }
     if (c->kind == &mesh_edge_kind)
         return keys_find(&net->edges, c->name) != NULL;
     return model_find_object(net, c->kind, c->name) != NULL;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -206,6 +207,12 @@ static void test_replace(void **state)
 
 /* ---- prices -------------------------------------------------------------------------------- */
 
+static const char whole_table[] =
+    "{\"currency\":\"EUR\",\"islands\":[{\"name\":\"a\",\"egressPerGB\":0.09,\"natPerGB\":0.045,"
+    "\"natPerHour\":0.5,\"zones\":2,\"crossZonePerGB\":0.01,\"gpuPerHour\":2.0}],\"lines\":["
+    "{\"name\":\"port\",\"perMonth\":1000.0,\"perGB\":0.02,\"bitsPerSecond\":10000000000.0}],"
+    "\"onePlace\":{\"name\":\"here\",\"gpuPerHour\":3.0}}";
+
 static int decode_prices(struct prices *p, const char *text, struct err *e)
 {
     json_t *json = json_loads(text, 0, NULL);
@@ -264,6 +271,37 @@ static void test_prices_refused(void **state)
     }
 }
 
+/* Allocations until the one that fails, once. */
+static size_t n_until;
+
+static void *failing_malloc(size_t size)
+{
+    return n_until > 0 && --n_until == 0 ? NULL : malloc(size);
+}
+
+/* A table is encoded as a whole, or not at all: without one price it would be another table. */
+static void test_prices_without_memory(void **state)
+{
+    json_t *whole = json_loads(whole_table, 0, NULL);
+    bool has_failed = true;
+    struct prices p;
+
+    assert_int_equal(decode_prices(&p, whole_table, NULL), 0);
+    for (size_t n = 1; has_failed; n++) {
+        json_t *encoded;
+
+        n_until = n;
+        json_set_alloc_funcs(failing_malloc, free);
+        encoded = prices_encode(&p);
+        json_set_alloc_funcs(malloc, free);
+        has_failed = n_until == 0;
+        if (encoded ? !json_equal(encoded, whole) : !has_failed)
+            fail_msg("without allocation %zu, a part of the table", n);
+        json_decref(encoded);
+    }
+    json_decref(whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_replace),
         cmocka_unit_test(test_prices),
         cmocka_unit_test(test_prices_refused),
+        cmocka_unit_test(test_prices_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,41 +153,58 @@ int prices_field(struct fields *f, enum object_mode mode, struct prices **ret)
 
 /* ---- encoding ------------------------------------------------------------------------------- */
 
-static json_t *real_if(bool is_said, double value)
+static bool put(json_t *json, const char *name, bool is_said, double value)
 {
-    return is_said ? json_real(value) : NULL;
+    return !is_said || json_object_set_new(json, name, json_real(value)) == 0;
 }
 
+/* NULL: no memory. A row that leaves a price out would be stored as one that has none. */
 static json_t *encode_island(const struct prices_island *i)
 {
-    return json_pack("{s:s*, s:o*, s:o*, s:o*, s:i, s:o*, s:o*}", "name",
-        i->name[0] ? i->name : NULL, "egressPerGB", real_if(i->has_egress, i->egress), "natPerGB",
-        real_if(i->nat > 0, i->nat), "natPerHour", real_if(i->nat_hour > 0, i->nat_hour), "zones",
-        (int)i->zones, "crossZonePerGB", real_if(i->has_cross_zone, i->cross_zone), "gpuPerHour",
-        real_if(i->gpu_hour > 0, i->gpu_hour));
+    json_t *json = json_object();
+    bool is_whole = json && (i->name[0] == '\0' ||
+                                json_object_set_new(json, "name", json_string(i->name)) == 0);
+
+    is_whole = is_whole && put(json, "egressPerGB", i->has_egress, i->egress) &&
+               put(json, "natPerGB", i->nat > 0, i->nat) &&
+               put(json, "natPerHour", i->nat_hour > 0, i->nat_hour) &&
+               json_object_set_new(json, "zones", json_integer(i->zones)) == 0 &&
+               put(json, "crossZonePerGB", i->has_cross_zone, i->cross_zone) &&
+               put(json, "gpuPerHour", i->gpu_hour > 0, i->gpu_hour);
+    if (!is_whole)
+        json = (json_decref(json), NULL);
+    return json;
+}
+
+static json_t *encode_line(const struct prices_line *l)
+{
+    return json_pack("{s:s, s:f, s:f, s:f}", "name", l->name, "perMonth", l->month, "perGB", l->gb,
+        "bitsPerSecond", l->bps);
 }
 
 json_t *prices_encode(const struct prices *p)
 {
+    json_t *json = json_object();
     json_t *islands = json_array();
     json_t *lines = json_array();
-    int r = 0;
+    int r = json_object_set_new(json, "currency", json_string(p->currency));
 
     for (size_t i = 0; r == 0 && i < p->n_islands; i++)
         r = json_array_append_new(islands, encode_island(&p->islands[i]));
     for (size_t i = 0; r == 0 && i < p->n_lines; i++)
-        r = json_array_append_new(lines,
-            json_pack("{s:s, s:f, s:f, s:f}", "name", p->lines[i].name, "perMonth",
-                p->lines[i].month, "perGB", p->lines[i].gb, "bitsPerSecond", p->lines[i].bps));
-    if (p->n_lines == 0)
-        lines = (json_decref(lines), NULL);
+        r = json_array_append_new(lines, encode_line(&p->lines[i]));
+    if (r == 0)
+        r = json_object_set(json, "islands", islands);
+    if (r == 0 && p->n_lines > 0)
+        r = json_object_set(json, "lines", lines);
+    if (r == 0 && p->one_place[0])
+        r = json_object_set_new(json, "onePlace",
+            json_pack("{s:s, s:f}", "name", p->one_place, "gpuPerHour", p->one_place_gpu_hour));
+    json_decref(islands);
+    json_decref(lines);
     if (r != 0)
-        islands = (json_decref(islands), NULL); /* Then there is no table. */
-    return json_pack("{s:s, s:o, s:o*, s:o*}", "currency", p->currency, "islands", islands, "lines",
-        lines, "onePlace",
-        p->one_place[0]
-            ? json_pack("{s:s, s:f}", "name", p->one_place, "gpuPerHour", p->one_place_gpu_hour)
-            : NULL);
+        json = (json_decref(json), NULL);
+    return json;
 }
 
 const struct prices_island *prices_find(const struct prices *p, const char *name)

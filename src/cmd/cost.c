@@ -86,9 +86,12 @@ static int show(const json_t *answer)
         ledger = ledger_make(arg.prices ? &prices : NULL, answer, &e);
     if (!ledger)
         return cmd_fail(usage.command, "%s", err_text(&e));
-    ledger_format(&out, ledger);
-    r = arg.json ? admin_print_json(usage.command, ledger)
-                 : cmd_print(usage.command, str_text(&out));
+    if (arg.json) {
+        r = admin_print_json(usage.command, ledger);
+    } else {
+        ledger_format(&out, ledger);
+        r = cmd_print(usage.command, str_text(&out));
+    }
     json_decref(ledger);
     return r;
 }

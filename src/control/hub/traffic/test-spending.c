@@ -230,6 +230,34 @@ static void test_no_budgets(void **state)
     set_budgets("[{\"bytesPerDay\":1,\"cap\":\"1Mbit\"}]", 400);
 }
 
+/* Budgets that go while a look is on its way, and come back, are not told by that look; and what it
+ * writes to is there until it has ended. */
+static void test_budgets_go_while_read(void **state)
+{
+    struct spending *s = &tellers_hub.hub->spending;
+    unsigned *n = &tellers_network()->pub.spec.budgets.n;
+    int64_t wall_s = (int64_t)TELLERS_DAY * 86400;
+
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_300);
+    tellers_tell("b", TELLERS_DAY, TELLERS_B_300);
+    set_budgets("[{\"bytesPerDay\":1000}]", 200);
+    store_wait(tellers_hub.hub->store);
+    spending_tick(s, tellers_hub.now, wall_s);
+    *n = 0;
+    spending_tick(s, tellers_hub.now, wall_s);
+    assert_int_equal(s->networks.n, 1);
+    *n = 1;
+    store_wait(tellers_hub.hub->store);
+    assert_int_equal(spent()->n, 0);
+    spending_tick(s, tellers_hub.now, wall_s);
+    spending_tick(s, tellers_hub.now + SPENDING_EACH, wall_s);
+    store_wait(tellers_hub.hub->store);
+    assert_int_equal(spent()->items[0].sum.bytes, 310);
+    *n = 0;
+    spending_tick(s, tellers_hub.now + SPENDING_EACH, wall_s);
+    assert_int_equal(s->networks.n, 0);
+}
+
 /* A look that takes long is followed by a long rest. */
 static void test_rest(void **state)
 {
@@ -265,6 +293,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_liar, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_alone, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_no_budgets, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_budgets_go_while_read, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_rest, tellers_enter, tellers_leave),
     };
 

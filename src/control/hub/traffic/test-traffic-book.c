@@ -263,6 +263,32 @@ static void test_network_goes(void **state)
     assert_int_equal(count_records(), 0);
 }
 
+static void expect_entries(nsec_t now, size_t n)
+{
+    struct err e = ERR_NULL;
+
+    assert_int_equal(traffic_book_tick(book(), now, (int64_t)TELLERS_DAY * 86400 + 43200, &e), 0);
+    assert_int_equal(book()->entries.n, n);
+}
+
+/* What the store's answer writes to is there until it comes, however long that takes. */
+static void test_late_answers(void **state)
+{
+    nsec_t late = tellers_hub.now + 3600 * NSEC_PER_SEC;
+    struct err e = ERR_NULL;
+
+    tellers_tell("a", TELLERS_DAY, TELLERS_A_100);
+    expect_entries(late, 1);
+    store_wait(tellers_hub.hub->store);
+    assert_int_equal(traffic_book_write(book(), NULL, late, &e), 0);
+    late += TRAFFIC_BOOK_FLUSH;
+    expect_entries(late, 1);
+    store_wait(tellers_hub.hub->store);
+    late += TRAFFIC_BOOK_FLUSH;
+    expect_entries(late, 0);
+    expect("+0:a>b/llama/direct=100 +0:b>a/llama/direct=10 ");
+}
+
 static void test_keys(void **state)
 {
     static const char *const wrong[] = {"traffic/", "traffic/a/2026-11-23/b",
@@ -294,6 +320,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_longest_record, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_days, tellers_enter, tellers_leave),
         cmocka_unit_test_setup_teardown(test_network_goes, tellers_enter, tellers_leave),
+        cmocka_unit_test_setup_teardown(test_late_answers, tellers_enter, tellers_leave),
         cmocka_unit_test(test_keys),
     };
 

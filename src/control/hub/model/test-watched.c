@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -213,6 +214,27 @@ static void test_sort(void **state)
     assert_true(things[2].change.serial < things[4].change.serial);
 }
 
+/* A network goes with its nodes: those that have changed are released first, and it has to find
+ * what is gone in its list without them. */
+static void test_network_goes(void **state)
+{
+    struct watched_node *node = calloc(1, sizeof(*node));
+    const struct watched_change *items[WATCHED_READ_MAX];
+    uint64_t cursor = 0;
+    uint64_t end;
+
+    assert_non_null(node);
+    watched_node_init(node);
+    watched_add_gone(&net, &node_kind, "n1", 1);
+    watched_add(&net, &node->change, &node_kind, "n2", 2);
+    watched_add_gone(&net, &node_kind, "n3", 3);
+    watched_node_deinit(node);
+    free(node);
+    net.ready = net.serial;
+    assert_int_equal(watched_read(&net, &cursor, items, &end), 2);
+    assert_string_equal(items[1]->name, "n3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +243,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bounded, enter, leave),
         cmocka_unit_test_setup_teardown(test_forgotten_stays_forgotten, enter, leave),
         cmocka_unit_test_setup_teardown(test_sort, enter, leave),
+        cmocka_unit_test_setup_teardown(test_network_goes, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

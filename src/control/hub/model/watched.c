@@ -77,6 +77,7 @@ void watched_node_init(struct watched_node *node)
 
 void watched_node_deinit(struct watched_node *node)
 {
+    list_remove(&node->change.link);
     node->text = line_unref(node->text);
 }
 

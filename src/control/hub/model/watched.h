@@ -111,7 +111,8 @@ void watched_network_changed(struct watched_network *net);
 /** watched_node_init() - in no block. */
 void watched_node_init(struct watched_node *node);
 
-/** watched_node_deinit() - after watched_node_remove(), or with its network. */
+/** watched_node_deinit() - after watched_node_remove(), or before watched_network_deinit(), whose
+ * list of changes it leaves. */
 void watched_node_deinit(struct watched_node *node);
 
 /** watched_node_add() - a node that is in no block yet. 0 or -ENOMEM. */

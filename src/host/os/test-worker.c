@@ -3,10 +3,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/time.h>
 #include <cmocka.h>
 
 #include "os/clock.h"
@@ -305,6 +307,36 @@ static void test_deadline(void **state)
     assert_null(worker_stop(w));
 }
 
+static void on_alarm(int signum)
+{
+}
+
+static void set_alarms(bool is_on)
+{
+    const struct timeval each = {.tv_usec = is_on ? 1000 : 0};
+
+    assert_int_equal(setitimer(ITIMER_REAL, &(struct itimerval){each, each}, NULL), 0);
+}
+
+/* The owner waits until its deadline although signals come meanwhile. */
+static void test_signals(void **state)
+{
+    const struct sigaction action = {.sa_handler = on_alarm};
+    struct worker *w = start(&plain, false);
+    nsec_t until;
+
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    assert_true(worker_put(w, &jobs[0].link));
+    set_alarms(true);
+    until = clock_now() + 20 * NSEC_PER_MSEC;
+    assert_false(worker_wait_done(w, until));
+    assert_true(clock_now() >= until);
+    set_alarms(false);
+    set_gate(true);
+    assert_ptr_equal(collect(w), &jobs[0]);
+    assert_null(worker_stop(w));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -314,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_signals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

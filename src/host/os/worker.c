@@ -80,10 +80,16 @@ static void worker_unref(struct worker *w)
 static bool wait_readable(int fd, nsec_t until)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    nsec_t left = nsec_max(until - clock_now(), 0);
-    nsec_t ms = nsec_min((left + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC, INT_MAX);
+    int n;
 
-    return poll(&p, 1, until == NSEC_NEVER ? -1 : (int)ms) > 0;
+    /* An owner may have signal handlers, and no system call waits for longer than INT_MAX ms. */
+    do {
+        nsec_t left = nsec_max(until - clock_now(), 0);
+        nsec_t ms = nsec_min((left + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC, INT_MAX);
+
+        n = poll(&p, 1, until == NSEC_NEVER ? -1 : (int)ms);
+    } while ((n == 0 || (n < 0 && errno == EINTR)) && clock_now() < until);
+    return n > 0;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */

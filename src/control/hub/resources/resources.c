@@ -60,7 +60,7 @@ struct resources {
     int term;             /* of the thread's last MAIL_TELL_ALL; 0: tell nothing */
     bool is_reported;     /* everything was told since */
     bool has_damage;      /* the thread was told to keep all */
-    struct keys reported; /* of struct told */
+    struct keys reported; /* of struct reported */
     unsigned sweep;       /* number of the tick */
     size_t n_found;       /* objects that this tick has found */
     unsigned space;       /* objects that this tick may still tell */

@@ -1,4 +1,5 @@
 /* test-worker.c - the order of jobs, their bound, and what becomes of them at the end. */
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -307,6 +308,48 @@ static void test_deadline(void **state)
     assert_null(worker_stop(w));
 }
 
+/* ---- the beginning --------------------------------------------------------------------------- */
+
+static int n_prepared;
+
+static int prepare(struct worker *w, void *ctx)
+{
+    assert_ptr_equal(ctx, jobs);
+    assert_true(worker_fd(w) >= 0 && !is_readable(worker_fd(w)));
+    assert_int_equal(gate.n_woken, 0);
+    return n_prepared++ == 0 ? -EMFILE : 0;
+}
+
+static void wait_for_end(struct worker *w, void *ctx)
+{
+    assert_int_equal(n_prepared, 2);
+    count(&gate.n_woken);
+    while (!worker_is_ending(w))
+        worker_wait(w, NSEC_NEVER);
+}
+
+/* What the loop needs is there before it begins; where that cannot be had, it does not. */
+static void test_prepare(void **state)
+{
+    struct worker_config config = plain;
+    struct worker *w = (struct worker *)jobs;
+
+    config.job = NULL;
+    config.loop = wait_for_end;
+    config.prepare = prepare;
+    gate.n_woken = 0;
+    gate.is_released = false;
+    assert_int_equal(worker_start(&w, &config), -EMFILE);
+    assert_null(w);
+    assert_false(gate.is_released);
+    w = start(&config, true);
+    wait_counter(&gate.n_woken, 1);
+    assert_int_equal(n_prepared, 2);
+    assert_null(worker_stop(w));
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
 static void on_alarm(int signum)
 {
 }
@@ -346,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_leave),
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_prepare),
         cmocka_unit_test(test_signals),
     };
 

@@ -570,17 +570,20 @@ static void run(struct worker *w, void *ctx)
         int n =
             epoll_wait(f->epoll_fd, events, EVENTS_MAX, list_is_empty(&f->busy) ? patience_ms : 0);
         nsec_t now = clock_now();
+        bool is_handed = false;
 
         /* A link has two descriptors, and working on it may free it. So its events are noted first.
          */
         for (int i = 0; i < n; i++) {
             struct tls_link *l = events[i].data.ptr;
 
+            is_handed |= !l;
             if (l && list_is_empty(&l->busy))
                 list_add_tail(&f->busy, &l->busy);
         }
         work_on_busy(f, now);
-        take_handed(f, now);
+        if (is_handed)
+            take_handed(f, now);
         sweep(f, now);
     }
 }

@@ -287,9 +287,17 @@ static void test_loop(void **state)
     assert_true(gate.is_released);
 }
 
+static bool in_time;
+
 static void wait_in_vain(struct worker *w, void *ctx)
 {
-    worker_wait(w, clock_now() + NSEC_PER_MSEC);
+    nsec_t until;
+
+    /* It was woken once, and so waits once for nothing. */
+    worker_wait(w, NSEC_NEVER);
+    until = clock_now() + 5 * NSEC_PER_MSEC;
+    worker_wait(w, until);
+    in_time = clock_now() >= until;
     worker_wait(w, 0);
     count(&gate.n_woken);
     while (!worker_is_ending(w))
@@ -304,7 +312,9 @@ static void test_deadline(void **state)
     config.job = NULL;
     config.loop = wait_in_vain;
     w = start(&config, true);
+    worker_wake(w);
     wait_counter(&gate.n_woken, 1);
+    assert_true(in_time);
     assert_null(worker_stop(w));
 }
 

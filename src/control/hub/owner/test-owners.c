@@ -276,6 +276,49 @@ static void test_beats(void **state)
     assert_false(o->is_beating);
 }
 
+static void refuse(struct store *s, struct store_job *job)
+{
+    job->r = err_set(&job->e, -EIO, "the disk is broken");
+    store__finish(s, job);
+}
+
+/* Others hear no beat that was not stored, so it is none. */
+static void test_beats_that_are_not_stored(void **state)
+{
+    struct fixture *f = *state;
+    const struct store_ops *memory = f->s->ops;
+    struct store_ops broken = *memory;
+    nsec_t stored_at;
+
+    f->hubs[1].is_dead = true;
+    begin(f);
+    stored_at = f->hubs[0].owners.stored_at;
+    broken.submit = refuse;
+    f->s->ops = &broken;
+    pass(f, OWNER_SERVE_FOR / S);
+    assert_true(f->hubs[0].owners.stored_at == stored_at);
+    assert_false(serves(f, 0));
+    f->s->ops = memory;
+    pass(f, 2);
+    assert_true(serves(f, 0));
+}
+
+/* Somebody has written this hub's Node meanwhile, of which it has not heard yet. */
+static void test_a_node_that_has_changed(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t *version = &f->hubs[0].own.pub.spec.meta.resource_version;
+
+    tick(f);
+    --*version;
+    pass(f, 1);
+    assert_int_equal(get_owner(f).epoch, 0);
+    assert_int_equal(get_epoch(f, "hub"), 0);
+    ++*version;
+    pass(f, 1);
+    assert_owner(f, "hub", 1);
+}
+
 static void test_a_dead_owner_is_replaced(void **state)
 {
     struct fixture *f = *state;
@@ -534,6 +577,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_maker_serves, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_beats, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_beats_that_are_not_stored, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_node_that_has_changed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_dead_owner_is_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_owner_that_was_only_slow, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_given_up, set_up, tear_down),

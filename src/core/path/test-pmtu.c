@@ -622,6 +622,54 @@ static void test_when_a_larger_size_is_tried_again(void **state)
     assert_settled(&p, 1380, now + 60 * NSEC_PER_SEC);
 }
 
+/* Data is sent and nothing comes back for a second: the size is confirmed after 2 s already. */
+static void test_nothing_comes_back(void **state)
+{
+    static const struct {
+        nsec_t sent; /* all since the last answer */
+        nsec_t heard;
+        nsec_t confirm;
+    } cases[] = {
+        {500 * MSEC, 600 * MSEC, 4000 * MSEC},
+        {500 * MSEC, 0, 2000 * MSEC},
+        {1500 * MSEC, 0, 2500 * MSEC},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        nsec_t answered = T0 + RTT;
+        struct pmtu p;
+
+        begin(&p);
+        answer(&p, 1500, answered);
+        pmtu_on_data(&p, true, false, answered + cases[i].sent);
+        if (cases[i].heard != 0)
+            pmtu_on_data(&p, false, true, answered + cases[i].heard);
+        assert_round(&p, answered + cases[i].confirm, PROBES(1500));
+        assert_int_equal(p.state, PMTU_STATE_CONFIRM);
+    }
+}
+
+/* What was measured once is what is looked for after a silence; more is a matter of later. */
+static void test_silence_of_a_measured_path(void **state)
+{
+    struct pmtu p;
+    nsec_t now;
+
+    begin(&p);
+    answer(&p, 1400, T0 + RTT);
+    now = begin_doubt(&p, settle_unanswered(&p));
+    for (unsigned i = 0; i < 2; i++) {
+        now += LATER_ROUND;
+        assert_round(&p, now, PROBES(1200, 1280, 1400));
+    }
+    now += LATER_ROUND;
+    assert_round(&p, now, NO_PROBES);
+    assert_int_equal(p.state, PMTU_STATE_SILENT);
+    assert_int_equal(p.size, 1400);
+    now += NSEC_PER_SEC;
+    assert_round(&p, now, PROBES(1200, 1280, 1380, 1400));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -643,6 +691,8 @@ int main(void)
         cmocka_unit_test(test_silence_says_nothing_of_sizes),
         cmocka_unit_test(test_an_answer_before_all_is_sent),
         cmocka_unit_test(test_when_a_larger_size_is_tried_again),
+        cmocka_unit_test(test_nothing_comes_back),
+        cmocka_unit_test(test_silence_of_a_measured_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

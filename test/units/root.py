@@ -83,21 +83,20 @@ def _install(draft: Path, packages: list[str]) -> None:
 
 def _add(draft: Path, base: Path, packages: Sequence[str]) -> None:
     """A copy of @base with these packages, and what they depend on, as dpkg installs them."""
-    debs = draft.with_suffix(".debs")
-    try:
-        image.run(["cp", "--archive", base, draft])
-        (debs / "partial").mkdir(parents=True)
-        # What is missing there, of the packages that this machine's apt knows.
-        image.run([
-            "apt-get", "-qq", "-o", "APT::Sandbox::User=root",
-            "-o", f"Dir::State::status={draft}/var/lib/dpkg/status",
-            "-o", f"Dir::Cache::archives={debs}", "-o", "Debug::NoLocking=true",
-            "--yes", "--no-install-recommends", "--download-only", "install", *packages,
-        ])
-        image.run(["dpkg", f"--root={draft}", "--force-unsafe-io", "--install",
-                   *sorted(debs.glob("*.deb"))])
-    finally:
-        shutil.rmtree(debs, ignore_errors=True)
+    image.run(["cp", "--archive", base, draft])
+    debs = draft / "var/cache/apt/archives"
+    (debs / "partial").mkdir(parents=True, exist_ok=True)
+    # What is missing there, of the packages that this machine's apt knows.
+    image.run([
+        "apt-get", "-qq", "-o", "APT::Sandbox::User=root",
+        "-o", f"Dir::State::status={draft}/var/lib/dpkg/status",
+        "-o", f"Dir::Cache::archives={debs}", "-o", "Debug::NoLocking=true",
+        "--yes", "--no-install-recommends", "--download-only", "install", *packages,
+    ])
+    files = sorted(debs.glob("*.deb"))
+    image.run(["dpkg", f"--root={draft}", "--force-unsafe-io", "--install", *files])
+    for package in files:
+        package.unlink()
 
 
 def sources() -> str:

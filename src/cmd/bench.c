@@ -251,12 +251,12 @@ static int measure_all(struct measure *m)
         .n_pairs = m->survey.n_pairs};
     int status = CMD_OK;
     int reported;
-    struct bench_options wanted = {
+    struct bench_options opt = {
         .underlay = !arg.no_underlay, .allreduce_bytes = arg.allreduce_mib * MIB};
     _cleanup_(freep) struct bench_pair *more = calloc(m->survey.n_pairs + 1, sizeof(*more));
 
     if (!more || survey_run(&m->survey, &m->plan) < 0 ||
-        bench_run(&m->survey, &m->plan, &wanted, more, b.allreduce) < 0)
+        bench_run(&m->survey, &m->plan, &opt, more, b.allreduce) < 0)
         return cmd_fail("bench", "no memory for %zu members", m->members.n);
     b.more = more;
     if (arg.sweep)

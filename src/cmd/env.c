@@ -23,7 +23,7 @@
 #define MEMBERS_MAX    65536
 
 static struct {
-    struct run_options wanted;
+    struct run_options opt;
     const char *format;
     bool explain;
     bool table;
@@ -34,12 +34,12 @@ static struct {
 static const struct option options[] = {
     {"--format", "FORM", option_text, &arg.format, "sh",
         "sh (for eval), json, k8s (a container's env:) or slurm (a TaskProlog's output)"},
-    {"--nnodes", "N|MIN:MAX", option_text, &arg.wanted.nnodes, NULL,
+    {"--nnodes", "N|MIN:MAX", option_text, &arg.opt.nnodes, NULL,
         "how many nodes take part; without it no meeting place is printed"},
-    {"--job", "NAME", option_name, &arg.wanted.job, "job", "what the nodes meet under"},
-    {"--rendezvous", "BACKEND", option_text, &arg.wanted.rendezvous, NULL,
+    {"--job", "NAME", option_name, &arg.opt.job, "job", "what the nodes meet under"},
+    {"--rendezvous", "BACKEND", option_text, &arg.opt.rendezvous, NULL,
         "c10d (the default), etcd-v2, or none"},
-    {"--inside-islands", NULL, option_flag, &arg.wanted.inside_islands, NULL,
+    {"--inside-islands", NULL, option_flag, &arg.opt.inside_islands, NULL,
         "NCCL's groups stay inside islands, and only Gloo's cross them"},
     {"--explain", NULL, option_flag, &arg.explain, NULL,
         "each variable with its reason and source"},
@@ -49,8 +49,7 @@ static const struct option options[] = {
         "a hostfile for mpirun (Open MPI): the members that are up, and a slot for each GPU"},
     {"--nccl-log", "FILE", option_text, &arg.nccl_log, NULL,
         "say whether NCCL took this machine's fabric, by its log (NCCL_DEBUG=INFO); asks no agent"},
-    {"--socket", "PATH", option_socket, &arg.wanted.socket_path, STATE_SOCKET_DEFAULT,
-        "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.opt.socket_path, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -65,7 +64,7 @@ static const struct option_usage usage = {
 static int make_text(struct str *out, enum env_text form, struct err *e)
 {
     struct run run;
-    int r = run_prepare(&run, &arg.wanted, e);
+    int r = run_prepare(&run, &arg.opt, e);
 
     if (r != 0)
         return r;
@@ -109,7 +108,7 @@ static int print_hostfile(void)
     struct members members = MEMBERS_NULL;
     struct err e = ERR_NULL;
     json_t *status = NULL;
-    int r = agent_ask(arg.wanted.socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
+    int r = agent_ask(arg.opt.socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
 
     if (r == 0)
         r = members_decode(&members, status, NULL, MEMBERS_MAX, &e);
@@ -131,7 +130,7 @@ int cmd_env(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    if (env_text_parse(&form, arg.format, &e) != 0 || run_check(&arg.wanted, &e) != 0)
+    if (env_text_parse(&form, arg.format, &e) != 0 || run_check(&arg.opt, &e) != 0)
         return cmd_refuse("env", "%s", err_text(&e));
     if (arg.nccl_log)
         return assess_log(arg.nccl_log);

@@ -206,21 +206,21 @@ static int take_token(struct token *ret, struct err *e)
 
 /* The port of --endpoint is the one to listen on as well, unless --listen names another. */
 static int take_endpoints(
-    struct endpoint given[static STATE_GIVEN_MAX], struct join_options *wanted, struct err *e)
+    struct endpoint given[static STATE_GIVEN_MAX], struct join_options *opt, struct err *e)
 {
     int r = 0;
 
     if (arg.endpoints.n > STATE_GIVEN_MAX)
         return err_set(
             e, -1, "%zu endpoints are given, and %d are allowed", arg.endpoints.n, STATE_GIVEN_MAX);
-    wanted->listen_port = (uint16_t)arg.listen;
+    opt->listen_port = (uint16_t)arg.listen;
     for (unsigned i = 0; r == 0 && i < arg.endpoints.n; i++) {
         r = state_parse_given(&given[i], arg.endpoints.items[i], e);
-        if (r == 0 && wanted->listen_port == 0)
-            wanted->listen_port = given[i].port;
+        if (r == 0 && opt->listen_port == 0)
+            opt->listen_port = given[i].port;
     }
-    wanted->given = given;
-    wanted->n_given = (unsigned)arg.endpoints.n;
+    opt->given = given;
+    opt->n_given = (unsigned)arg.endpoints.n;
     return r;
 }
 
@@ -334,13 +334,13 @@ static void on_proxy_passed_over(void *ctx, const struct err *e)
     is_said = true;
 }
 
-/* Fills in @wish from the command line, but for the token. 0, or non-zero with words. */
-static int take_wanted(struct join_options *wanted, struct label **labels,
+/* Fills in @opt from the command line, but for the token. 0, or non-zero with words. */
+static int take_options(struct join_options *opt, struct label **labels,
     struct endpoint given[static STATE_GIVEN_MAX], struct err *e)
 {
     int r;
 
-    *wanted = (struct join_options){
+    *opt = (struct join_options){
         .name = arg.name,
         .engine = arg.engine,
         .n_labels = arg.labels.n,
@@ -356,12 +356,12 @@ static int take_wanted(struct join_options *wanted, struct label **labels,
         .on_wait = on_wait,
         .on_proxy_passed_over = on_proxy_passed_over,
     };
-    r = take_endpoints(given, wanted, e);
+    r = take_endpoints(given, opt, e);
     if (r == 0 && arg.name)
         r = node_check_name(arg.name, e);
     if (r == 0)
         r = mesh_options_parse_labels(labels, &arg.labels, e);
-    wanted->labels = *labels;
+    opt->labels = *labels;
     return r;
 }
 
@@ -390,7 +390,7 @@ static bool has_joined(void)
     return true;
 }
 
-static int join(struct join_options *wanted)
+static int join(struct join_options *opt)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     struct token token = TOKEN_NULL;
@@ -404,9 +404,9 @@ static int join(struct join_options *wanted)
 
     /* join_enrol() deletes the note of a removal; it is printed once the join has succeeded. */
     (void)removed_read(&before, arg.state_dir, NULL);
-    wanted->token = &token;
+    opt->token = &token;
     if (r == 0)
-        r = join_enrol(wanted, &st, &e);
+        r = join_enrol(opt, &st, &e);
     token_wipe(&token);
     if (r == CLIENT_E_UNREACHABLE)
         return cmd_fail("join",
@@ -420,7 +420,7 @@ static int join(struct join_options *wanted)
     /* Either it has joined or it has failed: whoever reads one line is not misled. */
     r = starts ? start_agent(&launch, &status, &e) : 0;
     if (r != 0 && r != -ETIMEDOUT)
-        return give_up(&launch, snapshot_self(&st.snapshot)->meta.name, wanted->listen_port, &e);
+        return give_up(&launch, snapshot_self(&st.snapshot)->meta.name, opt->listen_port, &e);
     if (r != 0)
         return cmd_fail("join",
             "the hub has taken this machine in as %s, but it does not take part yet: %s",
@@ -438,7 +438,7 @@ int cmd_join(int argc, char **argv)
 {
     _cleanup_(freep) struct label *labels = NULL;
     struct endpoint given[STATE_GIVEN_MAX];
-    struct join_options wanted;
+    struct join_options opt;
     struct err e = ERR_NULL;
     int status;
 
@@ -454,12 +454,12 @@ int cmd_join(int argc, char **argv)
         status = CMD_OK;
     else if (!arg.token == !arg.token_file)
         status = cmd_refuse("join", "say one of TOKEN, - for standard input, and --token-file");
-    else if (take_wanted(&wanted, &labels, given, &e) != 0)
+    else if (take_options(&opt, &labels, given, &e) != 0)
         status = cmd_refuse("join", "%s", err_text(&e));
     else if (geteuid() != 0)
         status = cmd_fail("join", "only root can make a network interface");
     else
-        status = join(&wanted);
+        status = join(&opt);
     forget_secrets();
     option_list_deinit(&arg.labels);
     option_list_deinit(&arg.endpoints);

@@ -471,7 +471,7 @@ static struct {
     const char *public_key;
     struct option_list labels;
     struct subnets routes;
-    struct stock_options wanted;
+    struct stock_options opt;
     bool new_key;
     bool qr;
     const char *png;
@@ -492,7 +492,7 @@ static const struct option add_options[] = {
         .many = true},
     OPTION_SUBNETS_ROUTE(add_arg.routes),
     {"--network", "NAME", option_name, &add_arg.network, "default", "where it is to be a member"},
-    STOCK_OPTIONS(add_arg.wanted),
+    STOCK_OPTIONS(add_arg.opt),
     {"--json", NULL, option_flag, &add_arg.json, NULL, "print JSON, with the file in it"},
     ADMIN_OPTIONS(add_arg.target),
     OPTIONS_END,
@@ -689,8 +689,7 @@ static int print_added(const json_t *view, const struct key_pair *keys)
     int status;
 
     if (stock_take(&s, view, &e) == 0)
-        text =
-            stock_format(&s, &add_arg.wanted, is_new(keys) ? &keys->secret : NULL, is_code(), &e);
+        text = stock_format(&s, &add_arg.opt, is_new(keys) ? &keys->secret : NULL, is_code(), &e);
     if (!text)
         return cmd_fail(add_usage.command, "%s", err_text(&e));
     status = is_code()      ? print_code(text)
@@ -737,7 +736,7 @@ static int node_add(int argc, char **argv)
         status = add_node(&keys, labels);
     secret_wipe(&keys, sizeof(keys));
     option_list_deinit(&add_arg.labels);
-    option_list_deinit(&add_arg.wanted.peers);
+    option_list_deinit(&add_arg.opt.peers);
     return status;
 }
 

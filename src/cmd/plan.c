@@ -154,7 +154,7 @@ static enum model_dtype dtype_of(const char *name)
     return MODEL_BF16;
 }
 
-static int read_wanted(struct plan_options *ret, struct err *e)
+static int read_options(struct plan_options *ret, struct err *e)
 {
     struct plan_options w = {.model = {.layers = (double)arg.layers,
                                  .hidden = (double)arg.hidden,
@@ -332,21 +332,21 @@ int cmd_plan(int argc, char **argv)
     _cleanup_(matrix_deinit) struct matrix m = MATRIX_NULL;
     _cleanup_(plan_deinit) struct plan plan = PLAN_NULL;
     struct err e = ERR_NULL;
-    struct plan_options wanted;
+    struct plan_options opt;
     int status;
     int r;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    if (read_wanted(&wanted, &e) < 0)
+    if (read_options(&opt, &e) < 0)
         return cmd_refuse("plan", "%s", err_text(&e));
-    r = read_prices(&prices, &wanted.prices_given, &e);
-    wanted.prices = &prices;
+    r = read_prices(&prices, &opt.prices_given, &e);
+    opt.prices = &prices;
     if (r == 0)
         r = get_matrix(&m, &e);
     option_list_deinit(&arg.matrices);
     if (r == 0)
-        r = plan_make(&plan, &m, &wanted, &e);
+        r = plan_make(&plan, &m, &opt, &e);
     if (r != 0 && e.text[0] == '\0')
         return CMD_FAILED; /* the measuring has said why */
     return r == 0 ? print_plan(&plan) : cmd_fail("plan", "%s", err_text(&e));

@@ -19,7 +19,7 @@ static struct {
     const char *network;
     const char *says_network; /* "--network" when the person has named it; NULL: the default */
     const char *snapshot;
-    struct stock_options wanted;
+    struct stock_options opt;
 } arg;
 
 static const struct option options[] = {
@@ -28,7 +28,7 @@ static const struct option options[] = {
         .given = &arg.says_network},
     {"--snapshot", "FILE", option_text, &arg.snapshot, NULL,
         "read the node's snapshot from a file instead of asking the hub"},
-    STOCK_OPTIONS(arg.wanted),
+    STOCK_OPTIONS(arg.opt),
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };
@@ -85,7 +85,7 @@ static int print_config(struct snapshot *s)
     _cleanup_(freep) char *text = NULL;
     struct err e = ERR_NULL;
 
-    text = stock_format(s, &arg.wanted, NULL, false, &e);
+    text = stock_format(s, &arg.opt, NULL, false, &e);
     if (!text)
         return fail(&e);
     return cmd_print(usage.command, text);
@@ -119,6 +119,6 @@ int cmd_render(int argc, char **argv)
     status = arg.snapshot ? read_file(&s) : ask_hub(&s);
     if (status == CMD_OK)
         status = print_config(&s);
-    option_list_deinit(&arg.wanted.peers);
+    option_list_deinit(&arg.opt.peers);
     return status;
 }

@@ -285,12 +285,12 @@ static int assess_own(const struct run_before *b, const struct run *run, const s
     return CMD_OK;
 }
 
-static int give_plan(struct run_before *b, struct run *run, const struct run_options *wanted)
+static int give_plan(struct run_before *b, struct run *run, const struct run_options *opt)
 {
     struct job_plan p = {.n_islands = 0};
     struct err e = ERR_NULL;
-    int r = wanted->plan ? job_plan_read(&p, wanted->plan, &e)
-                         : run_make_plan(run, wanted->params, &b->plan, &p, &e);
+    int r = opt->plan ? job_plan_read(&p, opt->plan, &e)
+                      : run_make_plan(run, opt->params, &b->plan, &p, &e);
 
     if (r != 0)
         return cmd_fail("run", "%s", err_text(&e));
@@ -372,10 +372,10 @@ static int assess_without_plan(const struct run_before *b, const struct run *run
 static int test_by(
     const char *const argv[], unsigned patience_s, struct str *out, int *ret_status, struct err *e)
 {
-    const struct capture_options wanted = {
+    const struct capture_options opt = {
         .argv = argv, .timeout_ms = patience_s * 1000, .max = TEST_TEXT_MAX, .takes_errors = true};
 
-    return capture_run(&wanted, out, ret_status, e);
+    return capture_run(&opt, out, ret_status, e);
 }
 
 /* An agree_make_fn. Would it run, and is it as fast as these machines are? The result is the exit
@@ -410,13 +410,13 @@ static int get_result(struct run_before *b, const struct run *run, struct str *o
     struct testing t = {.before = b, .run = run};
     agree_make_fn fn = is_tested(b) ? agree_kept : test;
     void *ctx = is_tested(b) ? (void *)&b->tested : &t;
-    const struct agree_options wanted = {.rendezvous = &run->rendezvous,
+    const struct agree_options opt = {.rendezvous = &run->rendezvous,
         .what = "preflight",
         .doing = "tests the network",
         .node = run->node.name,
         .patience_s = TEST_PATIENCE_S};
 
-    return run->rendezvous.id[0] != '\0' ? agree_once(&wanted, fn, ctx, out, e) : fn(ctx, out, e);
+    return run->rendezvous.id[0] != '\0' ? agree_once(&opt, fn, ctx, out, e) : fn(ctx, out, e);
 }
 
 /* Tests the network, once for all nodes and all starts of a job. */
@@ -456,14 +456,14 @@ static int test_first(struct run_before *b, const struct run *run)
  * Return: CMD_OK; or an exit status, after a sentence on standard error: the command is not to be
  * started.
  */
-static int run_before(struct run_before *b, struct run *run, const struct run_options *wanted)
+static int run_before(struct run_before *b, struct run *run, const struct run_options *opt)
 {
     int r = b->preflight ? test_first(b, run) : CMD_OK;
 
     if (r != CMD_OK)
         return r;
-    if (wanted->plan || wanted->params)
-        return give_plan(b, run, wanted);
+    if (opt->plan || opt->params)
+        return give_plan(b, run, opt);
     return assess_without_plan(b, run);
 }
 
@@ -473,7 +473,7 @@ static int run_before(struct run_before *b, struct run *run, const struct run_op
 #define STATUS_KILLED         128 /* and the number of the signal */
 
 static struct {
-    struct run_options wanted;
+    struct run_options opt;
     struct option_list words;
     struct run_before before;
     struct run_budget budget;
@@ -485,24 +485,24 @@ static struct {
 static const struct option options[] = {
     {"COMMAND", NULL, option_append, &arg.words, NULL, "what to run, with its own arguments",
         .need = OPTION_REQUIRED, .many = true, .is_command = true},
-    {"--nnodes", "N|MIN:MAX", option_text, &arg.wanted.nnodes, NULL,
+    {"--nnodes", "N|MIN:MAX", option_text, &arg.opt.nnodes, NULL,
         "how many nodes take part; the same on each of them"},
-    {"--job", "NAME", option_name, &arg.wanted.job, NULL,
+    {"--job", "NAME", option_name, &arg.opt.job, NULL,
         "what the nodes meet under, instead of the script's name"},
-    {"--rendezvous", "BACKEND", option_text, &arg.wanted.rendezvous, NULL,
+    {"--rendezvous", "BACKEND", option_text, &arg.opt.rendezvous, NULL,
         "c10d (unless the command says another), etcd-v2, or none"},
-    {"--inside-islands", NULL, option_flag, &arg.wanted.inside_islands, NULL,
+    {"--inside-islands", NULL, option_flag, &arg.opt.inside_islands, NULL,
         "NCCL's groups stay inside islands, and only Gloo's cross them"},
-    {"--island-lan", NULL, option_flag, &arg.wanted.island_lan, NULL,
+    {"--island-lan", NULL, option_flag, &arg.opt.island_lan, NULL,
         "inside this node's island use its private network, unencrypted"},
     {"--preflight", NULL, option_flag, &arg.before.preflight, NULL,
         "first weft preflight and weft bench --sweep, once for all nodes; do not start the command "
         "if either says no"},
     {"--anyway", NULL, option_flag, &arg.before.anyway, NULL,
         "start it although --preflight says no"},
-    {"--plan", "FILE", option_text, &arg.wanted.plan, NULL,
+    {"--plan", "FILE", option_text, &arg.opt.plan, NULL,
         "give the job this plan, of weft plan --json, as WEFT_PLAN"},
-    {"--params", "N", option_text, &arg.wanted.params, NULL,
+    {"--params", "N", option_text, &arg.opt.params, NULL,
         "have a plan made for a model of so many weights, such as 7B: once for all nodes"},
     {"--wan", "WORD", option_word, &arg.before.wan, NULL,
         "where gradients are better not averaged in each step, by a plan: warn (the default "
@@ -517,9 +517,9 @@ static const struct option options[] = {
         "with --hub: the file that holds its admin token"},
     {"--pin", "SHA256", option_text, &arg.budget.target.pin, NULL,
         "with --hub: base64 SHA-256 of its TLS key, as \"weft hub up\" prints it"},
-    {"--once", NULL, option_flag, &arg.wanted.once, NULL,
+    {"--once", NULL, option_flag, &arg.opt.once, NULL,
         "end with the command also when the hub or another node was lost"},
-    {"--wait-lost", "DURATION", option_duration, &arg.wanted.wait_lost, "10m",
+    {"--wait-lost", "DURATION", option_duration, &arg.opt.wait_lost, "10m",
         "how long a job of a fixed number of nodes waits for one that was lost, to begin again "
         "with it at its checkpoint; 0s: it ends",
         .given = &arg.of_again},
@@ -528,11 +528,10 @@ static const struct option options[] = {
         .max = AGAIN_MAX, .given = &arg.of_again},
     {"--explain", NULL, option_flag, &arg.explain, NULL,
         "print each variable with its reason and source, and run nothing"},
-    {"--quiet", NULL, option_flag, &arg.wanted.is_quiet, NULL, "say nothing but what will hurt"},
+    {"--quiet", NULL, option_flag, &arg.opt.is_quiet, NULL, "say nothing but what will hurt"},
     {"--state", "DIR", option_text, &arg.before.state_dir, STATE_DIR_DEFAULT,
         "of the agent; has what was last measured"},
-    {"--socket", "PATH", option_socket, &arg.wanted.socket_path, STATE_SOCKET_DEFAULT,
-        "of the agent"},
+    {"--socket", "PATH", option_socket, &arg.opt.socket_path, STATE_SOCKET_DEFAULT, "of the agent"},
     OPTIONS_END,
 };
 
@@ -563,7 +562,7 @@ static void take_island(struct run *run)
 {
     _cleanup_(str_deinit) struct str notes = STR_NULL;
 
-    if (arg.wanted.island_lan && run->island_interface[0] == '\0') {
+    if (arg.opt.island_lan && run->island_interface[0] == '\0') {
         str_add(&notes, "--island-lan: no node of this node's island is reached over a private "
                         "network: the job stays on the overlay\n");
         run_leave_island();
@@ -577,7 +576,7 @@ static void print_advice(const struct run *run)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
 
-    if (!arg.wanted.is_quiet) {
+    if (!arg.opt.is_quiet) {
         run_summary(run, &out);
         (void)fputs("weft run: ", stderr);
         (void)cmd_write(stderr, str_text(&out));
@@ -595,7 +594,7 @@ static int make_words(const struct run *run, struct launcher_words *ret, struct 
     int r;
 
     (void)snprintf(nnodes, sizeof(nnodes), "%u", run->min_nodes);
-    r = launcher_words_make(ret, arg.wanted.words, &run->command,
+    r = launcher_words_make(ret, arg.opt.words, &run->command,
         run->rendezvous.id[0] != '\0' ? &run->rendezvous : NULL, is_number ? nnodes : NULL);
     return r < 0 ? err_set(e, r, "no memory for the command") : 0;
 }
@@ -634,15 +633,15 @@ static int check_before(char path[static PATH_MAX], struct err *e)
 
     if (arg.before.anyway && !arg.before.preflight)
         return err_set(e, -EINVAL, "--anyway is for --preflight, and there is no --preflight");
-    if (arg.wanted.plan && arg.wanted.params)
+    if (arg.opt.plan && arg.opt.params)
         return err_set(e, -EINVAL, "--plan and --params are two ways to get a plan");
-    if (arg.wanted.params)
-        return model_parse_weights(&unused_weights, arg.wanted.params, "--params", e);
-    if (!arg.wanted.plan)
+    if (arg.opt.params)
+        return model_parse_weights(&unused_weights, arg.opt.params, "--params", e);
+    if (!arg.opt.plan)
         return 0;
-    if (!realpath(arg.wanted.plan, path))
-        return err_set(e, -errno, "--plan %.200s: %s", arg.wanted.plan, strerror(errno));
-    arg.wanted.plan = path;
+    if (!realpath(arg.opt.plan, path))
+        return err_set(e, -errno, "--plan %.200s: %s", arg.opt.plan, strerror(errno));
+    arg.opt.plan = path;
     if (strlen(path) >= ENV_VALUE_MAX)
         return err_set(e, -ENAMETOOLONG, "--plan: the path %.40s... is too long", path);
     return job_plan_read(&unused, path, e);
@@ -651,7 +650,7 @@ static int check_before(char path[static PATH_MAX], struct err *e)
 /* Says why the command begins again. @r: what run_exec() has returned. */
 static void say_again(int r, int status)
 {
-    const char *name = arg.wanted.words[0];
+    const char *name = arg.opt.words[0];
     char time[32];
 
     if (r == RUN_E_CUT_OFF)
@@ -662,13 +661,13 @@ static void say_again(int r, int status)
         (void)cmd_fail("run",
             "the job meets at another hub or in a new run now, so %s was ended; starting it again",
             name);
-    else if (r == RUN_E_LOST && arg.wanted.wait_lost == 0)
+    else if (r == RUN_E_LOST && arg.opt.wait_lost == 0)
         (void)cmd_fail("run", "starting %s again, in a new run of the job", name);
     else if (r == RUN_E_LOST)
         (void)cmd_fail("run",
             "waiting for up to %s until all nodes of the job are there, to start "
             "%s again",
-            format_duration(arg.wanted.wait_lost, time), name);
+            format_duration(arg.opt.wait_lost, time), name);
     else
         (void)cmd_fail("run",
             "%s was killed by signal %d; starting it again, here and on the other nodes", name,
@@ -690,7 +689,7 @@ static int begin_again(struct run *run, int *ret_status)
     int r;
 
     interrupt_begin(&i);
-    r = again_prepare(run, &arg.wanted, &i, &e);
+    r = again_prepare(run, &arg.opt, &i, &e);
     if (r != 0) {
         if (r == AGAIN_E_ALONE)
             (void)cmd_fail("run", "%s: not started again", err_text(&e));
@@ -707,7 +706,7 @@ static int begin_again(struct run *run, int *ret_status)
 /* Why it is not begun again. */
 static void say_never_again(enum again_verdict verdict, int status)
 {
-    const char *name = arg.wanted.words[0];
+    const char *name = arg.opt.words[0];
 
     if (verdict == AGAIN_VERDICT_KILLED)
         (void)cmd_fail("run",
@@ -730,7 +729,7 @@ static int start(struct run *run, int *ret_status, struct err *e)
     if (r != 0)
         return r;
     add_words(&added, &lw);
-    if (lw.n_added > 0 && !arg.wanted.is_quiet)
+    if (lw.n_added > 0 && !arg.opt.is_quiet)
         (void)fprintf(stderr, "weft run: %s gets these options as well:%s\n",
             command_kind_name(run->command.kind), str_text(&added));
     return run_exec(run, lw.items, ret_status, e);
@@ -752,7 +751,7 @@ static bool is_again(struct again *again, struct run *run, int r, nsec_t lasted,
         return false;
     case AGAIN_VERDICT_USED_UP:
         say_never_again(verdict, *ret_status);
-        again_give_up(run, &arg.wanted);
+        again_give_up(run, &arg.opt);
         *ret_status = last_status(*ret_status);
         return false;
     }
@@ -770,7 +769,7 @@ static int run_all(struct run *run, int *ret_status, struct err *e)
     for (;;) {
         (void)run_take_host_name(run);
         print_advice(run);
-        *ret_status = run_before(&arg.before, run, &arg.wanted);
+        *ret_status = run_before(&arg.before, run, &arg.opt);
         if (*ret_status != CMD_OK) {
             run_give_up(run);
             return 0;
@@ -794,7 +793,7 @@ static int await_hub(struct run *run, struct err *e)
     int r;
 
     interrupt_begin(&i);
-    r = again_await_hub(run, &arg.wanted, &i, e);
+    r = again_await_hub(run, &arg.opt, &i, e);
     if (r == AGAIN_E_INTERRUPTED)
         r = cmd_fail("run", "interrupted while it waited for the hub");
     else if (r == AGAIN_E_ALONE)
@@ -810,9 +809,9 @@ static int await_hub(struct run *run, struct err *e)
 static int prepare(struct run *run)
 {
     struct err e = ERR_NULL;
-    int r = run_prepare(run, &arg.wanted, &e);
+    int r = run_prepare(run, &arg.opt, &e);
 
-    if (r == RENDEZVOUS_E_AWAY && arg.wanted.starts)
+    if (r == RENDEZVOUS_E_AWAY && arg.opt.starts)
         return await_hub(run, &e);
     return r == 0 ? CMD_OK : cmd_fail("run", "%s", err_text(&e));
 }
@@ -841,18 +840,18 @@ int cmd_run(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    if (arg.wanted.once && arg.of_again)
+    if (arg.opt.once && arg.of_again)
         return cmd_refuse("run",
             "with --once nothing is begun again, and %s is about beginning again: give one of them",
             arg.of_again);
     /* The words are the last ones of argv, which ends with NULL, as exec needs it. */
-    arg.wanted.words = argv + argc - arg.words.n;
+    arg.opt.words = argv + argc - arg.words.n;
     option_list_deinit(&arg.words);
-    arg.wanted.starts = !arg.explain;
+    arg.opt.starts = !arg.explain;
     rng_fill(&rng, id, sizeof(id));
     hex_encode(id, sizeof(id), id_text);
-    arg.wanted.command_id = id_text;
-    if (run_budget_check(&arg.budget, &e) != 0 || run_check(&arg.wanted, &e) != 0 ||
+    arg.opt.command_id = id_text;
+    if (run_budget_check(&arg.budget, &e) != 0 || run_check(&arg.opt, &e) != 0 ||
         check_before(path, &e) != 0)
         return cmd_refuse("run", "%s", err_text(&e));
     status = prepare(&run);

@@ -44,10 +44,10 @@ int stock_take(struct snapshot *ret, const json_t *json, struct err *e);
 /**
  * stock_format() - the text of the file
  * @s:		loses the nodes that are not wanted in it
- * @secret:	to be written into the file; NULL: the file names @wish->key_file
+ * @secret:	to be written into the file; NULL: the file names @opt->key_file
  * @is_compact:	leave out what a QR code has no room for
  *
  * Return: gives it, free() it; NULL with words.
  */
-char *stock_format(struct snapshot *s, const struct stock_options *wanted,
+char *stock_format(struct snapshot *s, const struct stock_options *opt,
     const struct x25519_secret *secret, bool is_compact, struct err *e);

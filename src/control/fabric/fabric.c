@@ -661,13 +661,13 @@ bool libfabric_ask(struct libfabric *ret)
     static const char *const places[] = {"/opt/amazon/efa/bin/fi_info", "/usr/bin/fi_info"};
     _cleanup_(str_deinit) struct str out = STR_NULL;
     const char *argv[] = {NULL, NULL};
-    const struct capture_options wanted = {
+    const struct capture_options opt = {
         .argv = argv, .timeout_ms = TIMEOUT_MS, .max = OUTPUT_MAX, .takes_errors = true};
     int status;
 
     for (size_t i = 0; !argv[0] && i < sizeof(places) / sizeof(*places); i++)
         argv[0] = access(places[i], X_OK) == 0 ? places[i] : NULL;
-    if (!argv[0] || capture_run(&wanted, &out, &status, NULL) != 0)
+    if (!argv[0] || capture_run(&opt, &out, &status, NULL) != 0)
         return false;
     libfabric_parse(ret, str_text(&out));
     return true;

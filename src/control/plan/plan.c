@@ -58,7 +58,7 @@ static bool is_inside(const struct matrix *m, size_t a, size_t b)
 
 static double gradient_bytes(const struct plan *p)
 {
-    return p->wanted.model.params * model_dtype_bytes(p->wanted.model.dtype);
+    return p->opt.model.params * model_dtype_bytes(p->opt.model.dtype);
 }
 
 static const char *island_of(const struct plan *p, size_t node)
@@ -83,7 +83,7 @@ static void count_edges(struct plan *p)
 
         e->from = p->leaders[i];
         e->to = p->leaders[(i + 1) % p->n_islands];
-        price = prices_per_gb(p->wanted.prices, island_of(p, e->from));
+        price = prices_per_gb(p->opt.prices, island_of(p, e->from));
         e->bytes_per_day = bytes * p->steps_per_day / interval;
         e->money_per_day = e->bytes_per_day / GB * price;
         p->traffic_money += e->money_per_day;
@@ -99,7 +99,7 @@ static double flat_money(const struct plan *p)
 
     for (size_t i = 0; i < n; i++)
         if (!is_inside(p->matrix, p->ring[i], p->ring[(i + 1) % n]))
-            money += bytes / GB * prices_per_gb(p->wanted.prices, island_of(p, p->ring[i]));
+            money += bytes / GB * prices_per_gb(p->opt.prices, island_of(p, p->ring[i]));
     return money * p->steps_per_day;
 }
 
@@ -112,7 +112,7 @@ static void count_zones(struct plan *p)
 {
     for (size_t k = 0; k < p->n_islands; k++) {
         const struct plan_island *i = &p->islands[k];
-        const struct prices_island *price = prices_of(p->wanted.prices, i->name);
+        const struct prices_island *price = prices_of(p->opt.prices, i->name);
         double n = (double)i->n;
         double zones = fmin(price->zones, n);
         double bytes = 2 * (n - 1) / n * gradient_bytes(p) * (p->cut.sharded ? 1.5 : 1);
@@ -128,15 +128,15 @@ static void count_zones(struct plan *p)
 /* The edges, and what a day costs. Everything else is there by now. */
 static void count_money(struct plan *p)
 {
-    const struct prices *prices = p->wanted.prices;
-    double gpus = (double)p->matrix->n * p->wanted.gpus;
+    const struct prices *prices = p->opt.prices;
+    double gpus = (double)p->matrix->n * p->opt.gpus;
     double gb = 0;
     double dearest = 0;
 
     count_edges(p);
     count_zones(p);
     for (size_t i = 0; i < p->matrix->n; i++)
-        p->gpu_money += prices_of(prices, island_of(p, i))->gpu_hour * 24 * p->wanted.gpus;
+        p->gpu_money += prices_of(prices, island_of(p, i))->gpu_hour * 24 * p->opt.gpus;
     p->flat_money = flat_money(p);
     /* In one place no exchange is waited for, so fewer hours give as many tokens. */
     if (prices->one_place[0] != '\0')
@@ -210,7 +210,7 @@ static int order_nodes(const struct plan *p, size_t *nodes, size_t n, double byt
     if (!costs || !order || !old)
         return -ENOMEM;
     memcpy(old, nodes, n * sizeof(*old));
-    sync_costs(p->matrix, nodes, n, bytes / (double)n, p->wanted.transport, costs);
+    sync_costs(p->matrix, nodes, n, bytes / (double)n, p->opt.transport, costs);
     ring_order(costs, n, order);
     for (size_t i = 0; i < n; i++)
         nodes[i] = old[order[i]];
@@ -227,7 +227,7 @@ static int make_tree(struct plan *p, double bytes)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
         all[i] = i;
-    sync_costs(p->matrix, all, n, bytes, p->wanted.transport, costs);
+    sync_costs(p->matrix, all, n, bytes, p->opt.transport, costs);
     ring_tree(costs, n, p->parent);
     return 0;
 }
@@ -262,13 +262,13 @@ static double fabric(const struct plan *p)
 {
     double least = INFINITY;
 
-    if (p->wanted.fabric_bps > 0)
-        return p->wanted.fabric_bps / 8;
+    if (p->opt.fabric_bps > 0)
+        return p->opt.fabric_bps / 8;
     for (size_t a = 0; a < p->matrix->n; a++)
         for (size_t b = 0; b < p->matrix->n; b++)
             if (a != b && is_inside(p->matrix, a, b))
-                least = fmin(least, sync_rate(p->matrix, a, b, p->wanted.transport));
-    return isfinite(least) ? least : p->wanted.gpu->link;
+                least = fmin(least, sync_rate(p->matrix, a, b, p->opt.transport));
+    return isfinite(least) ? least : p->opt.gpu->link;
 }
 
 static size_t smallest_island(const struct plan *p)
@@ -284,7 +284,7 @@ static size_t smallest_island(const struct plan *p)
 static bool divides(const struct plan *p, struct model_cut *c)
 {
     unsigned group = c->tensor * c->pipeline * c->sequence;
-    unsigned gpus = p->wanted.gpus;
+    unsigned gpus = p->opt.gpus;
 
     c->replicas = 0;
     c->data = 0;
@@ -297,9 +297,9 @@ static bool divides(const struct plan *p, struct model_cut *c)
         if (c->data == 0 || have / group < c->data)
             c->data = have / group;
     }
-    if (gpus % c->tensor != 0 || c->replicas > p->wanted.model.batch)
+    if (gpus % c->tensor != 0 || c->replicas > p->opt.model.batch)
         return false;
-    return c->data % c->expert == 0 && (c->expert == 1 || p->wanted.model.experts % c->expert == 0);
+    return c->data % c->expert == 0 && (c->expert == 1 || p->opt.model.experts % c->expert == 0);
 }
 
 /* A cut that is being compared with others. */
@@ -319,7 +319,7 @@ static double sum_waits(const struct model_waits *w)
 
 static void assess(const struct plan *p, struct candidate *c)
 {
-    const struct plan_options *w = &p->wanted;
+    const struct plan_options *w = &p->opt;
     double speed = w->gpu->flops * w->efficiency * (double)p->matrix->n * w->gpus;
 
     c->memory = model_memory(&w->model, &c->cut);
@@ -356,17 +356,17 @@ static void try_cut(const struct plan *p, struct model_cut cut, struct candidate
 /* Tries all degrees. Pipelines are looked at up to PIPELINE_MAX stages, and one layer a stage. */
 static void cut_model(struct plan *p)
 {
-    unsigned most = (unsigned)smallest_island(p) * p->wanted.gpus;
-    unsigned experts = p->wanted.model.experts > 1 ? p->wanted.model.experts : 1;
+    unsigned most = (unsigned)smallest_island(p) * p->opt.gpus;
+    unsigned experts = p->opt.model.experts > 1 ? p->opt.model.experts : 1;
     struct candidate best = {0};
     struct model_cut c;
 
-    for (c.tensor = 1; c.tensor <= p->wanted.gpus; c.tensor *= 2)
+    for (c.tensor = 1; c.tensor <= p->opt.gpus; c.tensor *= 2)
         for (c.sequence = 1; c.sequence <= SEQUENCE_MAX && c.tensor * c.sequence <= most;
              c.sequence *= 2)
             for (c.pipeline = 1;
                  c.pipeline <= PIPELINE_MAX && c.tensor * c.sequence * c.pipeline <= most &&
-                 c.pipeline <= p->wanted.model.layers;
+                 c.pipeline <= p->opt.model.layers;
                  c.pipeline++)
                 for (c.expert = 1; c.expert <= experts && c.expert <= most; c.expert *= 2)
                     try_cut(p, c, &best);
@@ -384,7 +384,7 @@ static void cut_model(struct plan *p)
     p->step = best.step;
     p->fits = best.fits;
     for (size_t k = 0; k < p->n_islands; k++)
-        p->islands[k].data = (unsigned)p->islands[k].n * p->wanted.gpus /
+        p->islands[k].data = (unsigned)p->islands[k].n * p->opt.gpus /
                              (best.cut.tensor * best.cut.pipeline * best.cut.sequence);
 }
 
@@ -400,11 +400,11 @@ static double inside(const struct plan *p, double bytes, bool is_ring)
         const size_t *nodes = p->members + i->first;
         double s;
 
-        if (p->wanted.fabric_bps > 0)
-            s = i->n < 2 ? 0 : (is_ring ? 2 : 1) * bytes * 8 / p->wanted.fabric_bps;
+        if (p->opt.fabric_bps > 0)
+            s = i->n < 2 ? 0 : (is_ring ? 2 : 1) * bytes * 8 / p->opt.fabric_bps;
         else
-            s = is_ring ? sync_ring(p->matrix, nodes, i->n, bytes, p->wanted.transport)
-                        : sync_broadcast(p->matrix, nodes, i->n, bytes, p->wanted.transport);
+            s = is_ring ? sync_ring(p->matrix, nodes, i->n, bytes, p->opt.transport)
+                        : sync_broadcast(p->matrix, nodes, i->n, bytes, p->opt.transport);
         slowest = fmax(slowest, s);
     }
     return slowest;
@@ -413,7 +413,7 @@ static double inside(const struct plan *p, double bytes, bool is_ring)
 /* Seconds in which all nodes average @bytes, in each way. */
 static void time_kinds(const struct plan *p, double bytes, double ret[static PLAN_KIND_N])
 {
-    enum sync_transport t = p->wanted.transport;
+    enum sync_transport t = p->opt.transport;
     size_t n = p->matrix->n;
     _cleanup_(freep) size_t *all = calloc(n + 1, sizeof(*all));
 
@@ -442,7 +442,7 @@ static void time_each_step(struct plan *p)
         if (s[k].seconds < s[p->best].seconds)
             p->best = (enum plan_kind)k;
     }
-    p->is_synchronous = p->n_islands == 1 || s[p->best].share <= p->wanted.share;
+    p->is_synchronous = p->n_islands == 1 || s[p->best].share <= p->opt.share;
 }
 
 /* Bytes of a weight on the wire. A scale of four bytes stands for 256 weights of int8; top-k sends
@@ -461,7 +461,7 @@ static double form_bytes(enum plan_form f)
  * add bf16 either. */
 static bool is_gathered(const struct plan *p, enum plan_form f)
 {
-    return f == PLAN_INT8 || f == PLAN_TOPK || (f == PLAN_BF16 && p->wanted.transport == SYNC_GLOO);
+    return f == PLAN_INT8 || f == PLAN_TOPK || (f == PLAN_BF16 && p->opt.transport == SYNC_GLOO);
 }
 
 /* Bytes that each leader sends, for a vector that takes @bytes in that form. */
@@ -475,7 +475,7 @@ static double leader_bytes(const struct plan *p, enum plan_form f, double bytes)
 /* Seconds between the leaders, after a pause, for a vector that takes @bytes in that form. */
 static double between(const struct plan *p, enum plan_form f, double bytes)
 {
-    enum sync_transport t = p->wanted.transport;
+    enum sync_transport t = p->opt.transport;
     double sent = leader_bytes(p, f, bytes);
     size_t n = p->n_islands;
     double restart = 0;
@@ -499,18 +499,17 @@ static double time_exchange(const struct plan *p, enum plan_form f, double weigh
 
 static void time_syncs(struct plan *p)
 {
-    for (size_t i = 0; i < p->wanted.n_syncs; i++) {
-        time_kinds(p, p->wanted.sync_bytes[i], p->syncs[i].kinds);
+    for (size_t i = 0; i < p->opt.n_syncs; i++) {
+        time_kinds(p, p->opt.sync_bytes[i], p->syncs[i].kinds);
         for (unsigned f = 0; f < PLAN_FORM_N; f++)
-            p->syncs[i].exchange[f] =
-                time_exchange(p, (enum plan_form)f, p->wanted.sync_bytes[i] / 4);
+            p->syncs[i].exchange[f] = time_exchange(p, (enum plan_form)f, p->opt.sync_bytes[i] / 4);
     }
 }
 
 static void time_exchanges(struct plan *p)
 {
-    double weights = p->wanted.model.params;
-    double share = p->wanted.share;
+    double weights = p->opt.model.params;
+    double share = p->opt.share;
 
     for (unsigned f = 0; f < PLAN_FORM_N; f++) {
         struct plan_exchange *x = &p->exchange[f];
@@ -532,12 +531,12 @@ static void time_exchanges(struct plan *p)
  * must carry all of them in the time of the interval. */
 static void time_stream(struct plan *p)
 {
-    double bytes = p->wanted.model.params * PLAN_FRAGMENT_BITS / 8;
-    double n = fmax(1, ceil(p->wanted.model.layers / PLAN_FRAGMENT_LAYERS));
+    double bytes = p->opt.model.params * PLAN_FRAGMENT_BITS / 8;
+    double n = fmax(1, ceil(p->opt.model.layers / PLAN_FRAGMENT_LAYERS));
 
     p->fragments = n;
     p->fragment_s =
-        between(p, PLAN_INT8, bytes / n) + inside(p, p->wanted.model.params * 4 / n, false);
+        between(p, PLAN_INT8, bytes / n) + inside(p, p->opt.model.params * 4 / n, false);
     p->fragment_steps = ceil(p->fragment_s / p->step);
     p->stream_interval = fmax(n, ceil(n * p->fragment_s / p->step));
 }
@@ -576,10 +575,10 @@ static int check_links(const struct plan *p, struct err *e)
 }
 
 int plan_make(
-    struct plan *ret, const struct matrix *m, const struct plan_options *wanted, struct err *e)
+    struct plan *ret, const struct matrix *m, const struct plan_options *opt, struct err *e)
 {
     struct plan p = {.matrix = m,
-        .wanted = *wanted,
+        .opt = *opt,
         .islands = calloc(m->n + 1, sizeof(*p.islands)),
         .members = calloc(m->n + 1, sizeof(*p.members)),
         .ring = calloc(m->n + 1, sizeof(*p.ring)),
@@ -589,7 +588,7 @@ int plan_make(
     int r = p.islands && p.members && p.ring && p.parent && p.leaders && p.edges ? 0 : -ENOMEM;
 
     if (r == 0) {
-        model_guess(&p.wanted.model);
+        model_guess(&p.opt.model);
         r = group(&p);
     }
     if (r == 0)

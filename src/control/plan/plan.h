@@ -128,7 +128,7 @@ struct plan_line {
 /** A plan. */
 struct plan {
     const struct matrix *matrix; /* borrowed */
-    struct plan_options wanted;  /* with what was guessed */
+    struct plan_options opt;     /* with what was guessed */
 
     struct model_cut cut;
     struct model_memory memory;
@@ -155,7 +155,7 @@ struct plan {
     double fragments;                       /* Streaming DiLoCo: how many */
     double fragment_s;                      /* seconds to exchange one */
     double fragment_steps;                  /* steps behind which one is hidden */
-    struct plan_sync syncs[PLAN_SYNCS_MAX]; /* as many as wish.n_syncs */
+    struct plan_sync syncs[PLAN_SYNCS_MAX]; /* as many as opt.n_syncs */
     double stream_interval; /* least steps between two exchanges of the same fragment */
 
     struct plan_edge *edges; /* owns; between the leaders, as the plan advises */
@@ -187,7 +187,7 @@ void plan_deinit(struct plan *p);
  * Return: 0; -ENOMEM; or -EINVAL with words: two islands have no measured link between them.
  */
 int plan_make(
-    struct plan *ret, const struct matrix *m, const struct plan_options *wanted, struct err *e);
+    struct plan *ret, const struct matrix *m, const struct plan_options *opt, struct err *e);
 
 /** plan_is_good() - does the model fit, and is there an interval at which islands can exchange? */
 bool plan_is_good(const struct plan *p);

@@ -32,7 +32,7 @@ static json_t *names(const struct plan *p, const size_t *nodes, size_t n)
 
 static json_t *encode_model(const struct plan *p)
 {
-    const struct model *m = &p->wanted.model;
+    const struct model *m = &p->opt.model;
 
     return json_pack("{s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:i, s:i}", "params", m->params, "active",
         m->active, "dtype", model_dtype_name(m->dtype), "layers", m->layers, "hidden", m->hidden,
@@ -51,7 +51,7 @@ static json_t *encode_inside(const struct plan *p)
         "degrees", "tensor", (int)c->tensor, "pipeline", (int)c->pipeline, "sequence",
         (int)c->sequence, "expert", (int)c->expert, "data", (int)c->replicas, "sharded",
         (int)c->sharded, "recompute", (int)c->recompute, "memory", "fits", (int)p->fits, "gpuBytes",
-        p->wanted.gpu->memory, "totalBytes", m->total, "statesBytes", m->states, "activationsBytes",
+        p->opt.gpu->memory, "totalBytes", m->total, "statesBytes", m->states, "activationsBytes",
         m->activations, "reserveBytes", m->reserve, "step", "seconds", p->step, "workSeconds",
         p->work, "tensorSeconds", w->tensor, "bubbleSeconds", w->bubble, "stagesSeconds", w->stages,
         "dataSeconds", w->data, "sequenceSeconds", w->sequence, "expertSeconds", w->expert);
@@ -65,8 +65,8 @@ static json_t *encode_stage(
 
     for (unsigned g = first; g < first + n; g++)
         (void)json_array_append_new(
-            list, json_sprintf("%s:%u", name_of(p, p->members[i->first + g / p->wanted.gpus]),
-                      g % p->wanted.gpus));
+            list, json_sprintf("%s:%u", name_of(p, p->members[i->first + g / p->opt.gpus]),
+                      g % p->opt.gpus));
     return list;
 }
 
@@ -113,7 +113,7 @@ static json_t *encode_each_step(const struct plan *p)
                 p->each_step[k].share));
     return json_pack("{s:b, s:s, s:f, s:o}", "advised", (int)p->is_synchronous, "best",
         plan_kind_name(p->best), "bytes",
-        p->wanted.model.params * model_dtype_bytes(p->wanted.model.dtype), "kinds", kinds);
+        p->opt.model.params * model_dtype_bytes(p->opt.model.dtype), "kinds", kinds);
 }
 
 static json_t *encode_exchange(const struct plan *p)
@@ -150,7 +150,7 @@ static json_t *encode_edges(const struct plan *p)
 
 static json_t *encode_money(const struct plan *p)
 {
-    const struct prices *prices = p->wanted.prices;
+    const struct prices *prices = p->opt.prices;
     json_t *lines = json_array();
 
     for (size_t i = 0; i < prices->n_lines; i++)
@@ -158,10 +158,10 @@ static json_t *encode_money(const struct plan *p)
             json_pack("{s:s, s:o, s:f}", "name", prices->lines[i].name, "breakEvenGBPerMonth",
                 number(p->lines[i].break_even_gb), "moneyPerMonth", p->lines[i].money_per_month));
     return json_pack("{s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "currency",
-        prices->currency, "tableGiven", (int)p->wanted.prices_given, "trafficPerDay",
-        p->traffic_money, "gpusPerDay", p->gpu_money, "everyStepTrafficPerDay", p->flat_money,
-        "crossZoneBytesPerDay", p->zone_bytes, "crossZonePerDay", p->zone_money, "natPerDay",
-        p->nat_money, "stepsPerDay", p->steps_per_day, "onePlacePerDay",
+        prices->currency, "tableGiven", (int)p->opt.prices_given, "trafficPerDay", p->traffic_money,
+        "gpusPerDay", p->gpu_money, "everyStepTrafficPerDay", p->flat_money, "crossZoneBytesPerDay",
+        p->zone_bytes, "crossZonePerDay", p->zone_money, "natPerDay", p->nat_money, "stepsPerDay",
+        p->steps_per_day, "onePlacePerDay",
         prices->one_place[0] != '\0' ? json_real(p->one_place_money) : json_null(), "lines", lines);
 }
 
@@ -169,7 +169,7 @@ static json_t *encode_syncs(const struct plan *p)
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; i < p->wanted.n_syncs; i++) {
+    for (size_t i = 0; i < p->opt.n_syncs; i++) {
         json_t *kinds = json_object();
         json_t *forms = json_object();
 
@@ -180,7 +180,7 @@ static json_t *encode_syncs(const struct plan *p)
             (void)json_object_set_new(
                 forms, plan_form_name((enum plan_form)f), number(p->syncs[i].exchange[f]));
         (void)json_array_append_new(
-            list, json_pack("{s:f, s:o, s:o}", "bytes", p->wanted.sync_bytes[i], "averageSeconds",
+            list, json_pack("{s:f, s:o, s:o}", "bytes", p->opt.sync_bytes[i], "averageSeconds",
                       kinds, "exchangeSeconds", forms));
     }
     return list;
@@ -195,11 +195,11 @@ json_t *plan_encode(const struct plan *p)
             p->parent[i] == i ? json_null() : json_string(name_of(p, p->parent[i])));
     return json_pack(
         "{s:b, s:s, s:s, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "good",
-        (int)plan_is_good(p), "transport", sync_transport_name(p->wanted.transport), "gpu",
-        p->wanted.gpu->name, "gpusPerNode", (int)p->wanted.gpus, "maxShare", p->wanted.share,
-        "model", encode_model(p), "inside", encode_inside(p), "islands", encode_islands(p),
-        "leaders", names(p, p->leaders, p->n_islands), "ring", names(p, p->ring, p->matrix->n),
-        "tree", parents, "everyStep", encode_each_step(p), "syncs", encode_syncs(p), "exchange",
+        (int)plan_is_good(p), "transport", sync_transport_name(p->opt.transport), "gpu",
+        p->opt.gpu->name, "gpusPerNode", (int)p->opt.gpus, "maxShare", p->opt.share, "model",
+        encode_model(p), "inside", encode_inside(p), "islands", encode_islands(p), "leaders",
+        names(p, p->leaders, p->n_islands), "ring", names(p, p->ring, p->matrix->n), "tree",
+        parents, "everyStep", encode_each_step(p), "syncs", encode_syncs(p), "exchange",
         encode_exchange(p), "edges", encode_edges(p), "money", encode_money(p));
 }
 
@@ -239,7 +239,7 @@ static const char *say_bytes(double bytes, char buf[static 32])
 
 static void say_assumptions(const struct plan *p, struct str *out)
 {
-    const struct model *m = &p->wanted.model;
+    const struct model *m = &p->opt.model;
     char bytes[32];
 
     str_addf(out,
@@ -249,11 +249,11 @@ static void say_assumptions(const struct plan *p, struct str *out)
     str_addf(out,
         "GPUs: %u on each of %zu nodes, %s, %s; %.0f %% of their operations are "
         "reached.\n",
-        p->wanted.gpus, p->matrix->n, p->wanted.gpu->about, say_bytes(p->wanted.gpu->memory, bytes),
-        p->wanted.efficiency * 100);
-    if (p->wanted.fabric_bps > 0)
+        p->opt.gpus, p->matrix->n, p->opt.gpu->about, say_bytes(p->opt.gpu->memory, bytes),
+        p->opt.efficiency * 100);
+    if (p->opt.fabric_bps > 0)
         str_addf(out, "Between nodes of an island: %.3g Gbit/s, as --fabric says.\n",
-            p->wanted.fabric_bps / GB);
+            p->opt.fabric_bps / GB);
     else
         str_add(out, "Between nodes of an island: as measured over the overlay; --fabric names "
                      "another fabric.\n");
@@ -301,7 +301,7 @@ static void say_inside(const struct plan *p, struct str *out)
         str_addf(out,
             "no: a batch of %.0f is too small for %zu islands of %zu nodes together: each island "
             "trains at least one sequence of it (--batch).\n",
-            p->wanted.model.batch, p->n_islands, p->matrix->n);
+            p->opt.model.batch, p->n_islands, p->matrix->n);
         return;
     }
     str_addf(out, "GPUs in the order of the ring: %u share each matrix", c->tensor);
@@ -311,7 +311,7 @@ static void say_inside(const struct plan *p, struct str *out)
         str_addf(out, ", then come those of the next of %u stages", c->pipeline);
     str_add(out, ", then the next replica; --json names each.\n");
     str_addf(out, "%s: %s of %s on each GPU%s.\n", p->fits ? "It fits" : "no: it does not fit",
-        say_bytes(p->memory.total, total), say_bytes(p->wanted.gpu->memory, have),
+        say_bytes(p->memory.total, total), say_bytes(p->opt.gpu->memory, have),
         p->fits ? "" : ", at the least; an island has to hold a whole replica");
     str_addf(out, "A step takes %s, %s of it computing.\n", say_time(p->step, step),
         say_time(p->work, work));
@@ -330,7 +330,7 @@ static void say_no(const struct plan *p, struct str *out)
         "%.4g Mbit/s and "
         "%.4g ms between %s and %s: %s for each step of %s, so the GPUs would wait %.1f %% of the "
         "time.\n",
-        say_bytes(p->wanted.model.params * model_dtype_bytes(p->wanted.model.dtype), bytes),
+        say_bytes(p->opt.model.params * model_dtype_bytes(p->opt.model.dtype), bytes),
         plan_kind_name(p->best), l->one_bps / 1e6, l->rtt * 1e3, name_of(p, p->slow[0]),
         name_of(p, p->slow[1]), say_time(p->each_step[p->best].seconds, sync),
         say_time(p->step, step), p->each_step[p->best].share * 100);
@@ -347,7 +347,7 @@ static void say_each_step(const struct plan *p, struct str *out)
     if (!p->is_synchronous)
         say_no(p, out);
     else
-        str_addf(out, "yes: at most %.0f %% of the time was allowed.\n", p->wanted.share * 100);
+        str_addf(out, "yes: at most %.0f %% of the time was allowed.\n", p->opt.share * 100);
 }
 
 static void say_exchange(const struct plan *p, struct str *out)
@@ -360,7 +360,7 @@ static void say_exchange(const struct plan *p, struct str *out)
     str_addf(out,
         "\nExchanging between islands every H steps (DiLoCo), in at most %.0f %% of the "
         "time:\n",
-        p->wanted.share * 100);
+        p->opt.share * 100);
     for (unsigned f = 0; f < PLAN_FORM_N; f++) {
         const struct plan_exchange *x = &p->exchange[f];
 
@@ -384,7 +384,7 @@ static void say_syncs(const struct plan *p, struct str *out)
 {
     char text[32];
 
-    if (p->wanted.n_syncs == 0)
+    if (p->opt.n_syncs == 0)
         return;
     str_add(out,
         "\nA vector of so many bytes, averaged by all nodes, and exchanged between islands "
@@ -394,8 +394,8 @@ static void say_syncs(const struct plan *p, struct str *out)
     for (unsigned f = 0; f < PLAN_FORM_N; f++)
         str_addf(out, " %12s", plan_form_name((enum plan_form)f));
     str_add(out, "\n");
-    for (size_t i = 0; i < p->wanted.n_syncs; i++) {
-        str_addf(out, "  %8s", say_bytes(p->wanted.sync_bytes[i], text));
+    for (size_t i = 0; i < p->opt.n_syncs; i++) {
+        str_addf(out, "  %8s", say_bytes(p->opt.sync_bytes[i], text));
         for (unsigned k = 0; k < PLAN_KIND_N; k++)
             str_addf(out, " %12s", say_time(p->syncs[i].kinds[k], text));
         for (unsigned f = 0; f < PLAN_FORM_N; f++)
@@ -406,7 +406,7 @@ static void say_syncs(const struct plan *p, struct str *out)
 
 static void say_lines(const struct plan *p, struct str *out)
 {
-    const struct prices *prices = p->wanted.prices;
+    const struct prices *prices = p->opt.prices;
 
     for (size_t i = 0; i < prices->n_lines; i++) {
         if (isfinite(p->lines[i].break_even_gb))
@@ -420,11 +420,11 @@ static void say_lines(const struct plan *p, struct str *out)
 
 static void say_money(const struct plan *p, struct str *out)
 {
-    const struct prices *prices = p->wanted.prices;
+    const struct prices *prices = p->opt.prices;
     char bytes[32];
 
     str_addf(out, "\nA day (%.0f steps), in %s%s:\n", p->steps_per_day, prices->currency,
-        p->wanted.prices_given
+        p->opt.prices_given
             ? ""
             : ", by a table of examples; --price-table, or prices of the Network, names yours");
     for (size_t i = 0; i < p->n_edges && i < EDGES_MAX; i++)

@@ -35,7 +35,7 @@ static void make(struct matrix *m, size_t n, size_t each, double rtt, double bps
 
 static struct prices prices;
 
-static struct plan_options wish_for(double params)
+static struct plan_options options_for(double params)
 {
     prices_default(&prices);
     return (struct plan_options){.model = {.params = params, .dtype = MODEL_BF16},
@@ -82,13 +82,13 @@ static void test_memory(void **state)
 /* 70 billion weights on 16 H100 in one island: they fit, and a step is a synchronous one. */
 static void test_one_island(void **state)
 {
-    struct plan_options wanted = wish_for(70e9);
+    struct plan_options opt = options_for(70e9);
     struct matrix m = MATRIX_NULL;
     struct plan p = PLAN_NULL;
 
-    wanted.fabric_bps = 3200 * GBIT;
+    opt.fabric_bps = 3200 * GBIT;
     make(&m, 4, 4, 0, 0);
-    assert_int_equal(plan_make(&p, &m, &wanted, NULL), 0);
+    assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
     assert_true(p.fits && p.is_synchronous && plan_is_good(&p));
     assert_true(p.memory.total <= 80e9);
     assert_int_equal(p.cut.tensor * p.cut.pipeline * p.cut.sequence * p.cut.replicas, 32);
@@ -97,8 +97,8 @@ static void test_one_island(void **state)
     plan_deinit(&p);
 
     /* A trillion weights do not. */
-    wanted = wish_for(1e12);
-    assert_int_equal(plan_make(&p, &m, &wanted, NULL), 0);
+    opt = options_for(1e12);
+    assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
     assert_false(p.fits);
     assert_false(plan_is_good(&p));
     plan_deinit(&p);
@@ -108,14 +108,14 @@ static void test_one_island(void **state)
 /* Two islands, 100 Mbit/s and 50 ms between: no, and every so many steps instead. */
 static void test_across_a_wan(void **state)
 {
-    struct plan_options wanted = wish_for(7e9);
+    struct plan_options opt = options_for(7e9);
     struct matrix m = MATRIX_NULL;
     struct plan p = PLAN_NULL;
     struct str out = STR_NULL;
     const struct plan_exchange *x;
 
     make(&m, 4, 2, 0.05, 100e6);
-    assert_int_equal(plan_make(&p, &m, &wanted, NULL), 0);
+    assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
     assert_true(p.fits);
     assert_false(p.is_synchronous);
     /* 14 GB in two halves of 7 GB each way at 90 Mbit/s: more than 20 minutes for a step. */
@@ -142,7 +142,7 @@ static void test_across_a_wan(void **state)
 
 static void test_leaders_are_the_well_connected(void **state)
 {
-    struct plan_options wanted = wish_for(1e9);
+    struct plan_options opt = options_for(1e9);
     struct matrix m = MATRIX_NULL;
     struct plan p = PLAN_NULL;
     struct err e = ERR_NULL;
@@ -150,21 +150,21 @@ static void test_leaders_are_the_well_connected(void **state)
     make(&m, 4, 2, 0.05, 100e6);
     /* What n1 says to others is faster than what n0 says. */
     m.links[1 * 4 + 2].one_bps = m.links[1 * 4 + 3].one_bps = 200e6;
-    assert_int_equal(plan_make(&p, &m, &wanted, NULL), 0);
+    assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
     assert_int_equal(p.islands[0].leader, 1);
     assert_int_equal(p.n_edges, 2);
     plan_deinit(&p);
     for (size_t i = 0; i < 16; i++)
         if (m.links[i].rtt > 0.01)
             m.links[i] = (struct matrix_link){0};
-    assert_true(plan_make(&p, &m, &wanted, &e) < 0);
+    assert_true(plan_make(&p, &m, &opt, &e) < 0);
     assert_non_null(strstr(e.text, "nothing was measured between them"));
     matrix_deinit(&m);
 }
 
 static void test_money(void **state)
 {
-    struct plan_options wanted = wish_for(7e9);
+    struct plan_options opt = options_for(7e9);
     struct matrix m = MATRIX_NULL;
     struct plan p = PLAN_NULL;
     double syncs;
@@ -172,7 +172,7 @@ static void test_money(void **state)
     make(&m, 4, 2, 0.05, 1 * GBIT);
     (void)snprintf(prices.one_place, sizeof(prices.one_place), "here");
     prices.one_place_gpu_hour = 10;
-    assert_int_equal(plan_make(&p, &m, &wanted, NULL), 0);
+    assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
     syncs = p.steps_per_day / p.exchange[p.form].interval;
     assert_true(fabs(p.edges[0].bytes_per_day - syncs * p.exchange[p.form].bytes) < 1);
     assert_true(fabs(p.edges[0].money_per_day - p.edges[0].bytes_per_day / 1e9 * 0.09) < 1e-6);
@@ -188,18 +188,18 @@ static void test_money(void **state)
 /* Nodes of an island in two zones: the ring passes from one to the other twice. */
 static void test_zones(void **state)
 {
-    struct plan_options wanted = wish_for(7e9);
+    struct plan_options opt = options_for(7e9);
     struct matrix m = MATRIX_NULL;
     struct plan p = PLAN_NULL;
 
     make(&m, 4, 4, 0, 0);
     prices.islands[0].nat_hour = 0.045;
-    assert_int_equal(plan_make(&p, &m, &wanted, NULL), 0);
+    assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
     assert_true(p.zone_bytes == 0 && p.zone_money == 0);
     assert_true(fabs(p.nat_money - 24 * 0.045) < 1e-9);
     plan_deinit(&p);
     prices.islands[0].zones = 2;
-    assert_int_equal(plan_make(&p, &m, &wanted, NULL), 0);
+    assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
     assert_true(fabs(p.zone_bytes / (2 * 1.5 * 14e9 * (p.cut.sharded ? 1.5 : 1) * p.steps_per_day) -
                      1) < 1e-9);
     assert_true(fabs(p.zone_money - p.zone_bytes / 1e9 * 0.01) < 1e-6);
@@ -210,15 +210,15 @@ static void test_zones(void **state)
 /* Sizes that were asked for: no more bytes take longer than the model's own. */
 static void test_syncs(void **state)
 {
-    struct plan_options wanted = wish_for(1e9);
+    struct plan_options opt = options_for(1e9);
     struct matrix m = MATRIX_NULL;
     struct plan p = PLAN_NULL;
 
     make(&m, 4, 2, 0.05, 100e6);
-    wanted.sync_bytes[0] = 2e9;
-    wanted.sync_bytes[1] = 4e9;
-    wanted.n_syncs = 2;
-    assert_int_equal(plan_make(&p, &m, &wanted, NULL), 0);
+    opt.sync_bytes[0] = 2e9;
+    opt.sync_bytes[1] = 4e9;
+    opt.n_syncs = 2;
+    assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
     for (unsigned k = 0; k < PLAN_KIND_N; k++)
         assert_true(p.syncs[0].kinds[k] == p.each_step[k].seconds);
     for (unsigned f = 0; f < PLAN_FORM_N; f++) {
@@ -231,13 +231,13 @@ static void test_syncs(void **state)
 
 static void test_json(void **state)
 {
-    struct plan_options wanted = wish_for(7e9);
+    struct plan_options opt = options_for(7e9);
     struct matrix m = MATRIX_NULL;
     struct plan p = PLAN_NULL;
     json_t *json;
 
     make(&m, 4, 2, 0.05, 100e6);
-    assert_int_equal(plan_make(&p, &m, &wanted, NULL), 0);
+    assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
     json = plan_encode(&p);
     assert_non_null(json);
     assert_int_equal(json_array_size(json_object_get(json, "islands")), 2);
@@ -252,13 +252,13 @@ static void test_json(void **state)
 /* One island has nothing to exchange with. */
 static void test_json_of_one_island(void **state)
 {
-    struct plan_options wanted = wish_for(7e9);
+    struct plan_options opt = options_for(7e9);
     struct matrix m = MATRIX_NULL;
     struct plan p = PLAN_NULL;
     json_t *json;
 
     make(&m, 4, 4, 0, 0);
-    assert_int_equal(plan_make(&p, &m, &wanted, NULL), 0);
+    assert_int_equal(plan_make(&p, &m, &opt, NULL), 0);
     json = plan_encode(&p);
     assert_true(json_is_null(json_object_get(json, "exchange")));
     json_decref(json);

@@ -300,18 +300,18 @@ int process_wait_end(pid_t pid, unsigned timeout_ms)
 /* ---- what a program prints ---- */
 
 /* In the child. Where its standard error goes. */
-static bool lead_errors(const struct capture_options *wanted, int output)
+static bool lead_errors(const struct capture_options *opt, int output)
 {
     int to = output;
 
-    if (wanted->drops_errors)
+    if (opt->drops_errors)
         to = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    return (!wanted->takes_errors && !wanted->drops_errors) || dup2(to, STDERR_FILENO) >= 0;
+    return (!opt->takes_errors && !opt->drops_errors) || dup2(to, STDERR_FILENO) >= 0;
 }
 
 /* In the child. @report: closed by a successful exec, else told the error. */
 static _Noreturn void capture_start(
-    const struct capture_options *wanted, int output, int report, pid_t parent)
+    const struct capture_options *opt, int output, int report, pid_t parent)
 {
     int error = EIO;
     sigset_t none;
@@ -321,8 +321,8 @@ static _Noreturn void capture_start(
      * but by SIGKILL. */
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0 && lead_errors(wanted, output)) {
-        (void)execvp(wanted->argv[0], (char *const *)wanted->argv);
+    if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0 && lead_errors(opt, output)) {
+        (void)execvp(opt->argv[0], (char *const *)opt->argv);
         error = errno;
     }
     /* A failure here cannot be reported to anybody. */
@@ -332,7 +332,7 @@ static _Noreturn void capture_start(
 }
 
 /* Reads until the program and all that it has started have closed the pipe. */
-static int read_all(int fd, const struct capture_options *wanted, nsec_t deadline, struct str *out)
+static int read_all(int fd, const struct capture_options *opt, nsec_t deadline, struct str *out)
 {
     size_t kept = 0;
     char buf[4096];
@@ -349,17 +349,17 @@ static int read_all(int fd, const struct capture_options *wanted, nsec_t deadlin
         n = read(fd, buf, sizeof(buf));
         if (n <= 0)
             return 0;
-        n = kept + (size_t)n > wanted->max ? (ssize_t)(wanted->max - kept) : n;
+        n = kept + (size_t)n > opt->max ? (ssize_t)(opt->max - kept) : n;
         str_add_bytes(out, buf, (size_t)n);
         kept += (size_t)n;
     }
 }
 
 /* Reads what it prints, and waits for its end: it may have closed its output before. */
-static int read_to_end(pid_t pid, int fd, const struct capture_options *wanted, struct str *out)
+static int read_to_end(pid_t pid, int fd, const struct capture_options *opt, struct str *out)
 {
-    nsec_t deadline = clock_now() + (nsec_t)wanted->timeout_ms * NSEC_PER_MSEC;
-    int r = read_all(fd, wanted, deadline, out);
+    nsec_t deadline = clock_now() + (nsec_t)opt->timeout_ms * NSEC_PER_MSEC;
+    int r = read_all(fd, opt, deadline, out);
     nsec_t left = nsec_max(deadline - clock_now(), 0);
 
     if (r == 0 && process_wait_end(pid, (unsigned)(left / NSEC_PER_MSEC + 1)) == -ETIMEDOUT)
@@ -377,25 +377,23 @@ static int take_status(pid_t pid)
 }
 
 /* What follows once the child is there. @error: of its start; 0: it runs. */
-static int capture_follow(pid_t pid, int fd, int error, const struct capture_options *wanted,
+static int capture_follow(pid_t pid, int fd, int error, const struct capture_options *opt,
     struct str *out, int *ret_status, struct err *e)
 {
-    int r = error == 0 ? read_to_end(pid, fd, wanted, out) : 0;
+    int r = error == 0 ? read_to_end(pid, fd, opt, out) : 0;
 
     if (r == -ETIMEDOUT)
         (void)kill(pid, SIGKILL);
     *ret_status = take_status(pid);
     if (error != 0)
-        return err_set(e, CAPTURE_E_NOT_RUN, "%s cannot be run: %s", wanted->argv[0],
+        return err_set(e, CAPTURE_E_NOT_RUN, "%s cannot be run: %s", opt->argv[0],
             error == ENOENT ? "command not found" : strerror(error));
     if (r < 0)
-        return err_set(
-            e, r, "%s has not ended after %u s", wanted->argv[0], wanted->timeout_ms / 1000);
-    return out->failed ? err_set(e, -ENOMEM, "no memory for the output of %s", wanted->argv[0]) : 0;
+        return err_set(e, r, "%s has not ended after %u s", opt->argv[0], opt->timeout_ms / 1000);
+    return out->failed ? err_set(e, -ENOMEM, "no memory for the output of %s", opt->argv[0]) : 0;
 }
 
-int capture_run(
-    const struct capture_options *wanted, struct str *out, int *ret_status, struct err *e)
+int capture_run(const struct capture_options *opt, struct str *out, int *ret_status, struct err *e)
 {
     pid_t parent = getpid();
     int output[2];
@@ -414,7 +412,7 @@ int capture_run(
     }
     pid = fork();
     if (pid == 0)
-        capture_start(wanted, output[1], report[1], parent);
+        capture_start(opt, output[1], report[1], parent);
     r = pid < 0 ? -errno : 0;
     (void)close(output[1]);
     (void)close(report[1]);
@@ -423,9 +421,9 @@ int capture_run(
         error = 0;
     (void)close(report[0]);
     if (r == 0)
-        r = capture_follow(pid, output[0], error, wanted, out, ret_status, e);
+        r = capture_follow(pid, output[0], error, opt, out, ret_status, e);
     else
-        (void)err_set(e, r, "no process for %s: %s", wanted->argv[0], strerror(-r));
+        (void)err_set(e, r, "no process for %s: %s", opt->argv[0], strerror(-r));
     (void)close(output[0]);
     return r;
 }

@@ -115,8 +115,7 @@ struct capture_options {
  * Return: 0; CAPTURE_E_NOT_RUN with words; -ETIMEDOUT with words; or another negative errno with
  * words.
  */
-int capture_run(
-    const struct capture_options *wanted, struct str *out, int *ret_status, struct err *e);
+int capture_run(const struct capture_options *opt, struct str *out, int *ret_status, struct err *e);
 
 /*
  * A program that is started again when it dies, where no service manager does that.

@@ -15,27 +15,27 @@
 #include "base/text.h"
 #include "os/thread.h"
 
-static int run(const char *script, struct capture_options wanted, struct str *out, int *ret_status)
+static int run(const char *script, struct capture_options opt, struct str *out, int *ret_status)
 {
     const char *argv[] = {"sh", "-c", script, NULL};
     struct err e = ERR_NULL;
 
-    wanted.argv = argv;
-    return capture_run(&wanted, out, ret_status, &e);
+    opt.argv = argv;
+    return capture_run(&opt, out, ret_status, &e);
 }
 
 static void test_output(void **state)
 {
-    struct capture_options wanted = {.timeout_ms = 60000, .max = 100};
+    struct capture_options opt = {.timeout_ms = 60000, .max = 100};
     struct str out = STR_NULL;
     int status = -1;
 
-    assert_int_equal(run("echo one; echo two >&2; echo three; exit 7", wanted, &out, &status), 0);
+    assert_int_equal(run("echo one; echo two >&2; echo three; exit 7", opt, &out, &status), 0);
     assert_int_equal(status, 7);
     assert_string_equal(str_text(&out), "one\nthree\n");
     str_deinit(&out);
-    wanted.takes_errors = true;
-    assert_int_equal(run("echo one; echo two >&2; kill -9 $$", wanted, &out, &status), 0);
+    opt.takes_errors = true;
+    assert_int_equal(run("echo one; echo two >&2; kill -9 $$", opt, &out, &status), 0);
     assert_int_equal(status, 128 + SIGKILL);
     assert_string_equal(str_text(&out), "one\ntwo\n");
     str_deinit(&out);
@@ -44,11 +44,11 @@ static void test_output(void **state)
 /* What is too much is read, so that the program can end. */
 static void test_bounds(void **state)
 {
-    struct capture_options wanted = {.timeout_ms = 60000, .max = 1000};
+    struct capture_options opt = {.timeout_ms = 60000, .max = 1000};
     struct str out = STR_NULL;
     int status = -1;
 
-    assert_int_equal(run("head -c 300000 /dev/zero | tr '\\0' x", wanted, &out, &status), 0);
+    assert_int_equal(run("head -c 300000 /dev/zero | tr '\\0' x", opt, &out, &status), 0);
     assert_int_equal(status, 0);
     assert_int_equal(strlen(str_text(&out)), 1000);
     str_deinit(&out);
@@ -56,15 +56,15 @@ static void test_bounds(void **state)
 
 static void test_what_does_not_end(void **state)
 {
-    struct capture_options wanted = {.timeout_ms = 1, .max = 10};
+    struct capture_options opt = {.timeout_ms = 1, .max = 10};
     struct str out = STR_NULL;
     int status = 0;
 
-    assert_int_equal(run("exec sleep 1000", wanted, &out, &status), -ETIMEDOUT);
+    assert_int_equal(run("exec sleep 1000", opt, &out, &status), -ETIMEDOUT);
     assert_int_equal(status, 128 + SIGKILL);
     str_deinit(&out);
-    wanted.timeout_ms = 200;
-    assert_int_equal(run("exec sleep 1000 >&- 2>&-", wanted, &out, &status), -ETIMEDOUT);
+    opt.timeout_ms = 200;
+    assert_int_equal(run("exec sleep 1000 >&- 2>&-", opt, &out, &status), -ETIMEDOUT);
     assert_int_equal(status, 128 + SIGKILL);
     str_deinit(&out);
 }
@@ -72,22 +72,22 @@ static void test_what_does_not_end(void **state)
 static void test_what_cannot_be_run(void **state)
 {
     const char *argv[] = {"weft-no-such-command", NULL};
-    struct capture_options wanted = {.argv = argv, .timeout_ms = 1000, .max = 10};
+    struct capture_options opt = {.argv = argv, .timeout_ms = 1000, .max = 10};
     struct str out = STR_NULL;
     struct err e = ERR_NULL;
     int status = 0;
 
-    assert_int_equal(capture_run(&wanted, &out, &status, &e), CAPTURE_E_NOT_RUN);
+    assert_int_equal(capture_run(&opt, &out, &status, &e), CAPTURE_E_NOT_RUN);
     assert_string_equal(err_text(&e), "weft-no-such-command cannot be run: command not found");
     str_deinit(&out);
 }
 
 static void *run_in_thread(void *ret_out)
 {
-    struct capture_options wanted = {.timeout_ms = 60000, .max = 100};
+    struct capture_options opt = {.timeout_ms = 60000, .max = 100};
     int status = -1;
 
-    if (run("kill $$; echo lives", wanted, ret_out, &status) != 0)
+    if (run("kill $$; echo lives", opt, ret_out, &status) != 0)
         status = -1;
     return (void *)(intptr_t)status;
 }

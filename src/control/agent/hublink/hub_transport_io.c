@@ -125,7 +125,7 @@ static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, 
 {
     struct client_target target = {
         .access = CLIENT_ACCESS_HTTPS, .address = to, .pin = hs->hub_api.pin, .proxy = proxy};
-    struct client_upgrade_options wanted = {.target = &target,
+    struct client_upgrade_options opt = {.target = &target,
         .path = hs->path,
         .protocol = PROTOCOL,
         .authorization = hs->claim,
@@ -134,7 +134,7 @@ static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, 
         .ctx = hs};
 
     tell_way(hs, to, proxy);
-    return client_upgrade_open(&hs->bytes, &wanted, e);
+    return client_upgrade_open(&hs->bytes, &opt, e);
 }
 
 /* Tries each of the hub's addresses: through the proxy if there is one, and then without. */

@@ -191,7 +191,7 @@ struct client_upgrade_options {
  * errno with words.
  */
 int client_upgrade_open(
-    struct client_upgrade **ret, const struct client_upgrade_options *wanted, struct err *e);
+    struct client_upgrade **ret, const struct client_upgrade_options *opt, struct err *e);
 
 /** client_upgrade_close() - NULL is fine. Always NULL. */
 struct client_upgrade *client_upgrade_close(struct client_upgrade *u);

@@ -412,13 +412,13 @@ int client_upgrade_fd(const struct client_upgrade *u)
 /* libcurl asks while it connects; not 0 makes it stop. */
 static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
-    const struct client_upgrade_options *wanted = ctx;
+    const struct client_upgrade_options *opt = ctx;
 
-    return wanted->is_unwanted(wanted->ctx) ? 1 : 0;
+    return opt->is_unwanted(opt->ctx) ? 1 : 0;
 }
 
 static int connect_it(
-    struct client_upgrade *u, const struct client_upgrade_options *wanted, struct err *e)
+    struct client_upgrade *u, const struct client_upgrade_options *opt, struct err *e)
 {
     struct client_answer none = CLIENT_ANSWER_NULL;
     curl_socket_t fd = CURL_SOCKET_BAD;
@@ -427,10 +427,10 @@ static int connect_it(
     CURLcode code;
 
     curl_easy_setopt(u->x.easy, CURLOPT_CONNECT_ONLY, 1L);
-    curl_easy_setopt(u->x.easy, CURLOPT_TIMEOUT_MS, (long)wanted->timeout_ms);
+    curl_easy_setopt(u->x.easy, CURLOPT_TIMEOUT_MS, (long)opt->timeout_ms);
     curl_easy_setopt(u->x.easy, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(u->x.easy, CURLOPT_XFERINFOFUNCTION, on_progress);
-    curl_easy_setopt(u->x.easy, CURLOPT_XFERINFODATA, (void *)(uintptr_t)wanted);
+    curl_easy_setopt(u->x.easy, CURLOPT_XFERINFODATA, (void *)(uintptr_t)opt);
     code = curl_easy_perform(u->x.easy);
     if (code != CURLE_OK)
         return client_exchange_end(&u->x, code, &none, e);
@@ -445,26 +445,25 @@ static int connect_it(
 
 /* Waits until the socket is ready for @events. CLIENT_E_UNREACHABLE with words at the deadline, or
  * when the connection is not wanted any more. */
-static int wait_for(const struct client_upgrade *u, const struct client_upgrade_options *wanted,
+static int wait_for(const struct client_upgrade *u, const struct client_upgrade_options *opt,
     short events, nsec_t deadline, struct err *e)
 {
     struct pollfd p = {.fd = u->fd, .events = events};
 
     while (poll(&p, 1, ASK_EACH_MS) <= 0)
-        if (clock_now() >= deadline || wanted->is_unwanted(wanted->ctx))
+        if (clock_now() >= deadline || opt->is_unwanted(opt->ctx))
             return err_set(e, CLIENT_E_UNREACHABLE, "\"%s\" does not answer in time", u->x.address);
     return 0;
 }
 
-static int send_request(struct client_upgrade *u, const struct client_upgrade_options *wanted,
+static int send_request(struct client_upgrade *u, const struct client_upgrade_options *opt,
     nsec_t deadline, struct err *e)
 {
     char text[1024];
     int len = snprintf(text, sizeof(text),
         "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s%s%s\r\n",
-        wanted->path, u->x.address, wanted->protocol,
-        wanted->authorization ? "Authorization: " : "",
-        wanted->authorization ? wanted->authorization : "", wanted->authorization ? "\r\n" : "");
+        opt->path, u->x.address, opt->protocol, opt->authorization ? "Authorization: " : "",
+        opt->authorization ? opt->authorization : "", opt->authorization ? "\r\n" : "");
     int sent = 0;
     int r = 0;
 
@@ -476,7 +475,7 @@ static int send_request(struct client_upgrade *u, const struct client_upgrade_op
         if (n >= 0)
             sent += (int)n;
         else if (n == -EAGAIN)
-            r = wait_for(u, wanted, POLLOUT, deadline, e);
+            r = wait_for(u, opt, POLLOUT, deadline, e);
         else
             r = err_set(e, CLIENT_E_UNREACHABLE, "\"%s\" has closed the connection", u->x.address);
     }
@@ -486,7 +485,7 @@ static int send_request(struct client_upgrade *u, const struct client_upgrade_op
 
 /* Reads more of the answer. 0; CLIENT_E_REFUSED, without words, when there is no more; or as
  * wait_for(). */
-static int read_more(struct client_upgrade *u, const struct client_upgrade_options *wanted,
+static int read_more(struct client_upgrade *u, const struct client_upgrade_options *opt,
     nsec_t deadline, struct err *e)
 {
     for (;;) {
@@ -500,14 +499,14 @@ static int read_more(struct client_upgrade *u, const struct client_upgrade_optio
         }
         if (n != -EAGAIN)
             return CLIENT_E_REFUSED;
-        r = wait_for(u, wanted, POLLIN, deadline, e);
+        r = wait_for(u, opt, POLLIN, deadline, e);
         if (r != 0)
             return r;
     }
 }
 
 /* The server has refused: takes its sentence from the body, which ends with the connection. */
-static int describe_refusal(struct client_upgrade *u, const struct client_upgrade_options *wanted,
+static int describe_refusal(struct client_upgrade *u, const struct client_upgrade_options *opt,
     nsec_t deadline, const char *body, struct err *e)
 {
     struct err ignored = ERR_NULL;
@@ -516,7 +515,7 @@ static int describe_refusal(struct client_upgrade *u, const struct client_upgrad
     uint64_t status = 0;
     char code[4] = "";
 
-    while (u->len < HEAD_MAX && read_more(u, wanted, deadline, &ignored) == 0)
+    while (u->len < HEAD_MAX && read_more(u, opt, deadline, &ignored) == 0)
         ;
     if (body_parse(&json, body, strlen(body), &ignored) == 0)
         sentence = body_refusal_text(json);
@@ -531,13 +530,13 @@ static int describe_refusal(struct client_upgrade *u, const struct client_upgrad
     return CLIENT_E_REFUSED;
 }
 
-static int read_answer(struct client_upgrade *u, const struct client_upgrade_options *wanted,
+static int read_answer(struct client_upgrade *u, const struct client_upgrade_options *opt,
     nsec_t deadline, struct err *e)
 {
     const char *end = NULL;
 
     while (!end) {
-        int r = u->len < HEAD_MAX ? read_more(u, wanted, deadline, e) : CLIENT_E_REFUSED;
+        int r = u->len < HEAD_MAX ? read_more(u, opt, deadline, e) : CLIENT_E_REFUSED;
 
         if (r == CLIENT_E_REFUSED)
             return err_set(
@@ -548,30 +547,30 @@ static int read_answer(struct client_upgrade *u, const struct client_upgrade_opt
     }
     end += 4;
     if (strncmp(u->head, "HTTP/1.1 101 ", 13) != 0)
-        return describe_refusal(u, wanted, deadline, end, e);
+        return describe_refusal(u, opt, deadline, end, e);
     u->taken = (size_t)(end - u->head);
     return 0;
 }
 
 int client_upgrade_open(
-    struct client_upgrade **ret, const struct client_upgrade_options *wanted, struct err *e)
+    struct client_upgrade **ret, const struct client_upgrade_options *opt, struct err *e)
 {
-    nsec_t deadline = clock_now() + (nsec_t)wanted->timeout_ms * NSEC_PER_MSEC;
+    nsec_t deadline = clock_now() + (nsec_t)opt->timeout_ms * NSEC_PER_MSEC;
     struct client_upgrade *u = calloc(1, sizeof(*u));
     int r;
 
     if (!u)
         return err_set(e, -ENOMEM, "no memory for a connection");
-    r = client_exchange_init(&u->x, wanted->target, "GET", wanted->path, NULL, e);
+    r = client_exchange_init(&u->x, opt->target, "GET", opt->path, NULL, e);
     if (r != 0) {
         free(u);
         return r;
     }
-    r = connect_it(u, wanted, e);
+    r = connect_it(u, opt, e);
     if (r == 0)
-        r = send_request(u, wanted, deadline, e);
+        r = send_request(u, opt, deadline, e);
     if (r == 0)
-        r = read_answer(u, wanted, deadline, e);
+        r = read_answer(u, opt, deadline, e);
     if (r != 0) {
         client_upgrade_close(u);
         return r;

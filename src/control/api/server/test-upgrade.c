@@ -24,7 +24,7 @@ static bool is_at_once(const void *ctx)
 
 static struct client_target target;
 
-static struct client_upgrade_options wish_of(void)
+static struct client_upgrade_options options_of(void)
 {
     target = sample_by_https();
     return (struct client_upgrade_options){.target = &target,
@@ -37,10 +37,10 @@ static struct client_upgrade_options wish_of(void)
 
 static struct client_upgrade *open_it(void)
 {
-    struct client_upgrade_options wanted = wish_of();
+    struct client_upgrade_options opt = options_of();
     struct client_upgrade *u = NULL;
     struct err e = ERR_NULL;
-    int r = client_upgrade_open(&u, &wanted, &e);
+    int r = client_upgrade_open(&u, &opt, &e);
 
     if (r != 0)
         fail_msg("%s", err_text(&e));
@@ -107,30 +107,30 @@ static void test_end(void **state)
 
 static void test_refusals(void **state)
 {
-    struct client_upgrade_options wanted = wish_of();
+    struct client_upgrade_options opt = options_of();
     struct client_upgrade *u = NULL;
     struct err e = ERR_NULL;
 
-    wanted.authorization = "Simsalabim";
-    assert_int_equal(client_upgrade_open(&u, &wanted, &e), CLIENT_E_REFUSED);
+    opt.authorization = "Simsalabim";
+    assert_int_equal(client_upgrade_open(&u, &opt, &e), CLIENT_E_REFUSED);
     assert_string_equal(err_text(&e), "the word is Sesame");
-    wanted = wish_of();
-    wanted.protocol = "ohce";
-    assert_int_equal(client_upgrade_open(&u, &wanted, &e), CLIENT_E_REFUSED);
+    opt = options_of();
+    opt.protocol = "ohce";
+    assert_int_equal(client_upgrade_open(&u, &opt, &e), CLIENT_E_REFUSED);
     assert_string_equal(err_text(&e), "GET /v1/upgrade needs \"Upgrade: echo\"");
-    wanted = wish_of();
-    wanted.path = "/v1/health";
-    assert_int_equal(client_upgrade_open(&u, &wanted, &e), CLIENT_E_REFUSED);
+    opt = options_of();
+    opt.path = "/v1/health";
+    assert_int_equal(client_upgrade_open(&u, &opt, &e), CLIENT_E_REFUSED);
     assert_non_null(strstr(err_text(&e), "answered 200"));
-    wanted = wish_of();
+    opt = options_of();
     target.pin.b[0] ^= 1;
-    assert_int_equal(client_upgrade_open(&u, &wanted, &e), CLIENT_E_UNTRUSTED);
-    wanted = wish_of();
+    assert_int_equal(client_upgrade_open(&u, &opt, &e), CLIENT_E_UNTRUSTED);
+    opt = options_of();
     target.address = "127.0.0.1:1";
-    assert_int_equal(client_upgrade_open(&u, &wanted, &e), CLIENT_E_UNREACHABLE);
-    wanted = wish_of();
-    wanted.is_unwanted = is_at_once;
-    assert_int_equal(client_upgrade_open(&u, &wanted, &e), CLIENT_E_UNREACHABLE);
+    assert_int_equal(client_upgrade_open(&u, &opt, &e), CLIENT_E_UNREACHABLE);
+    opt = options_of();
+    opt.is_unwanted = is_at_once;
+    assert_int_equal(client_upgrade_open(&u, &opt, &e), CLIENT_E_UNREACHABLE);
     assert_null(u);
     /* It is not an upgrade for who does not know the word and asks with plain HTTP. */
     assert_int_equal(sample_call(sample_by_https(), "GET", "/v1/upgrade", NULL), CLIENT_E_REFUSED);

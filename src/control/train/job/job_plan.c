@@ -81,14 +81,14 @@ int job_plan_make(const struct job_plan_order *order, struct str *out, struct er
     char self[PATH_MAX];
     const char *argv[] = {process_self_path(self), "plan", "--json", "--params", order->params,
         "--socket", order->socket_path, order->matrix ? "--matrix" : NULL, order->matrix, NULL};
-    struct capture_options wanted = {.argv = argv,
+    struct capture_options opt = {.argv = argv,
         .timeout_ms = order->timeout_ms,
         .max = JOB_PLAN_MAX,
         .drops_errors = order->is_advice};
     int status = 0;
     int r;
 
-    r = capture_run(&wanted, out, &status, e);
+    r = capture_run(&opt, out, &status, e);
     if (r == 0 && status != 0 && status != STATUS_NOT_GOOD)
         return err_set(e, -EIO, "weft plan has failed");
     return r;
@@ -147,14 +147,13 @@ static int agree_on_plan(struct run *run, const char *params, struct str *kept, 
         .params = params, .socket_path = run->socket_path, .timeout_ms = PLAN_PATIENCE_S * 1000};
     agree_make_fn fn = kept->len > 0 ? agree_kept : make_plan;
     void *ctx = kept->len > 0 ? (void *)kept : &order;
-    const struct agree_options wanted = {.rendezvous = &run->rendezvous,
+    const struct agree_options opt = {.rendezvous = &run->rendezvous,
         .what = "plan",
         .doing = "measures the network and makes the plan",
         .node = run->node.name,
         .patience_s = PLAN_PATIENCE_S};
     struct str text = STR_NULL;
-    int r =
-        run->rendezvous.id[0] != '\0' ? agree_once(&wanted, fn, ctx, &text, e) : fn(ctx, &text, e);
+    int r = run->rendezvous.id[0] != '\0' ? agree_once(&opt, fn, ctx, &text, e) : fn(ctx, &text, e);
 
     if (r == 0 && text.failed)
         r = err_set(e, -ENOMEM, "no memory for the plan");

@@ -410,9 +410,9 @@ void rendezvous_end(const char *socket_path, const char *job)
 #define SAY_EACH  (60 * NSEC_PER_SEC)
 
 struct store {
-    const struct agree_options *wanted; /* borrowed */
-    struct job_store keys;              /* owns */
-    char claim[64];                     /* name of the key that claims the work */
+    const struct agree_options *opt; /* borrowed */
+    struct job_store keys;           /* owns */
+    char claim[64];                  /* name of the key that claims the work */
 };
 
 /* Appends text as a form's field carries it (WHATWG URL standard, application/x-www-form-urlencoded
@@ -431,7 +431,7 @@ static void add_encoded(struct str *out, const char *text)
 static int agree_look(struct store *s, struct str *out, struct err *e)
 {
     json_t *node = NULL;
-    int status = job_store_ask(&s->keys, "GET", s->wanted->what, NULL, &node, e);
+    int status = job_store_ask(&s->keys, "GET", s->opt->what, NULL, &node, e);
     const char *text = json_string_value(json_object_get(node, "value"));
     int r = status < 0 ? status : status == JOB_STORE_ABSENT ? -EAGAIN : 0;
 
@@ -453,7 +453,7 @@ static int agree_claim(struct store *s, struct err *e)
     int status;
 
     (void)snprintf(form, sizeof(form), "value=%.*s&prevExist=false&ttl=%u", NAME_MAX_LEN,
-        s->wanted->node, s->wanted->patience_s);
+        s->opt->node, s->opt->patience_s);
     status = job_store_ask(&s->keys, "PUT", s->claim, form, NULL, e);
     if (status < 0)
         return status;
@@ -477,9 +477,8 @@ static int make_it(struct store *s, agree_make_fn make, void *ctx, struct str *o
     str_addf(&form, "prevExist=false&value=%c", r == 0 ? GOOD : BAD);
     add_encoded(&form, r == 0 ? str_text(&text) : err_text(e));
     /* Nobody has to know when this fails: then the others wait until the claim ends. */
-    status = form.failed
-                 ? 0
-                 : job_store_ask(&s->keys, "PUT", s->wanted->what, str_text(&form), NULL, NULL);
+    status =
+        form.failed ? 0 : job_store_ask(&s->keys, "PUT", s->opt->what, str_text(&form), NULL, NULL);
     if (status == JOB_STORE_EXISTS)
         r = agree_look(s, out, e);
     else if (r == 0 && status != JOB_STORE_MADE && status != JOB_STORE_OK)
@@ -502,7 +501,7 @@ static void say_wait(struct store *s, nsec_t waited)
     if (is_known && who && parse_name(who, "node", NULL) == 0)
         (void)fprintf(stderr,
             "weft run: %s %s, for all nodes of the job; waiting for that for %lld s now\n", who,
-            s->wanted->doing, (long long)(waited / NSEC_PER_SEC));
+            s->opt->doing, (long long)(waited / NSEC_PER_SEC));
     json_decref(node);
 }
 
@@ -514,7 +513,7 @@ static int pause_ms(nsec_t waited)
 static int agree(struct store *s, agree_make_fn make, void *ctx, struct str *out, struct err *e)
 {
     nsec_t begun_at = clock_now();
-    nsec_t deadline = begun_at + 2 * (nsec_t)s->wanted->patience_s * NSEC_PER_SEC;
+    nsec_t deadline = begun_at + 2 * (nsec_t)s->opt->patience_s * NSEC_PER_SEC;
     nsec_t say_at = begun_at + SAY_AFTER;
 
     do {
@@ -535,7 +534,7 @@ static int agree(struct store *s, agree_make_fn make, void *ctx, struct str *out
         (void)poll(NULL, 0, pause_ms(clock_now() - begun_at));
     } while (clock_now() < deadline);
     return err_set(
-        e, -ETIMEDOUT, "no node of the job has finished it within %u s", 2 * s->wanted->patience_s);
+        e, -ETIMEDOUT, "no node of the job has finished it within %u s", 2 * s->opt->patience_s);
 }
 
 int agree_kept(void *ctx, struct str *out, struct err *e)
@@ -546,15 +545,15 @@ int agree_kept(void *ctx, struct str *out, struct err *e)
     return 0;
 }
 
-int agree_once(const struct agree_options *wanted, agree_make_fn make, void *ctx, struct str *out,
-    struct err *e)
+int agree_once(
+    const struct agree_options *opt, agree_make_fn make, void *ctx, struct str *out, struct err *e)
 {
-    struct store s = {.wanted = wanted};
-    int r = job_store_open(&s.keys, wanted->rendezvous, e);
+    struct store s = {.opt = opt};
+    int r = job_store_open(&s.keys, opt->rendezvous, e);
 
     if (r != 0)
         return r;
-    (void)snprintf(s.claim, sizeof(s.claim), "%s-claim", wanted->what);
+    (void)snprintf(s.claim, sizeof(s.claim), "%s-claim", opt->what);
     r = agree(&s, make, ctx, out, e);
     job_store_close(&s.keys);
     return r;
@@ -663,14 +662,13 @@ static bool is_free(const struct ip_addr *address, uint16_t port)
     return fd >= 0 && bind(fd, &sa.any, len) == 0;
 }
 
-static int find_port(const struct ranks_options *wanted, uint16_t *ret, struct err *e)
+static int find_port(const struct ranks_options *opt, uint16_t *ret, struct err *e)
 {
-    unsigned end = wanted->first_port > PORT_FIRST && wanted->first_port < PORTS_END
-                       ? wanted->first_port
-                       : PORTS_END;
+    unsigned end =
+        opt->first_port > PORT_FIRST && opt->first_port < PORTS_END ? opt->first_port : PORTS_END;
     struct rng rng = rng_kernel();
     struct ip_addr address;
-    int r = ip_addr_parse(&address, wanted->address4, e);
+    int r = ip_addr_parse(&address, opt->address4, e);
 
     for (unsigned i = 0; i < PORT_ATTEMPTS && r == 0; i++) {
         uint16_t port = (uint16_t)(PORT_FIRST + rng_u32(&rng) % (end - PORT_FIRST));
@@ -682,20 +680,20 @@ static int find_port(const struct ranks_options *wanted, uint16_t *ret, struct e
     }
     return r != 0 ? r
                   : err_set(e, -EADDRINUSE, "of %u ports of %s from %u to %u none is free",
-                        PORT_ATTEMPTS, wanted->address4, PORT_FIRST, end - 1);
+                        PORT_ATTEMPTS, opt->address4, PORT_FIRST, end - 1);
 }
 
-static int ranks_come(struct job_store *s, const struct ranks_options *wanted, struct err *e)
+static int ranks_come(struct job_store *s, const struct ranks_options *opt, struct err *e)
 {
     char form[NAME_MAX_LEN + IP_ADDR_TEXT_MAX + 32];
     uint16_t port = 0;
     int status;
-    int r = find_port(wanted, &port, e);
+    int r = find_port(opt, &port, e);
 
     if (r != 0)
         return r;
     (void)snprintf(
-        form, sizeof(form), "value=%.*s+%s+%u", NAME_MAX_LEN, wanted->node, wanted->address4, port);
+        form, sizeof(form), "value=%.*s+%s+%u", NAME_MAX_LEN, opt->node, opt->address4, port);
     status = job_store_ask(s, "POST", RANKS, form, NULL, e);
     if (status < 0)
         return status;
@@ -703,35 +701,35 @@ static int ranks_come(struct job_store *s, const struct ranks_options *wanted, s
 }
 
 static int find_arrivals(
-    struct job_store *s, const struct ranks_options *wanted, struct arrivals *ret, struct err *e)
+    struct job_store *s, const struct ranks_options *opt, struct arrivals *ret, struct err *e)
 {
-    int r = ranks_list(s, wanted->node, ret, e);
+    int r = ranks_list(s, opt->node, ret, e);
 
-    if (r != 0 || ret->has_own || !wanted->starts)
+    if (r != 0 || ret->has_own || !opt->starts)
         return r;
-    r = ranks_come(s, wanted, e);
+    r = ranks_come(s, opt, e);
     if (r == 0)
-        r = ranks_list(s, wanted->node, ret, e);
+        r = ranks_list(s, opt->node, ret, e);
     if (r == 0 && !ret->has_own)
         r = err_set(e, -EPROTO, "the job's store at the hub has forgotten this node");
     return r;
 }
 
-int ranks_find(const struct ranks_options *wanted, struct ranks *ret, struct err *e)
+int ranks_find(const struct ranks_options *opt, struct ranks *ret, struct err *e)
 {
     struct arrivals arrivals;
     struct job_store s;
-    int r = job_store_open(&s, wanted->rendezvous, e);
+    int r = job_store_open(&s, opt->rendezvous, e);
 
     if (r != 0)
         return r;
-    r = find_arrivals(&s, wanted, &arrivals, e);
+    r = find_arrivals(&s, opt, &arrivals, e);
     job_store_close(&s);
     if (r != 0)
         return r;
     *ret = (struct ranks){.is_known = true, .rank = arrivals.has_own ? arrivals.own : arrivals.n};
     (void)snprintf(ret->address, sizeof(ret->address), "%s",
-        arrivals.n > 0 ? arrivals.first.address : wanted->address4);
+        arrivals.n > 0 ? arrivals.first.address : opt->address4);
     ret->port = arrivals.n > 0 ? arrivals.first.port : 0;
     return 0;
 }

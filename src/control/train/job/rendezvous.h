@@ -189,8 +189,8 @@ int agree_kept(void *ctx, struct str *out, struct err *e);
  * Return: 0; or non-zero with words: it could not be found out, the store does not answer, or the
  * time is over.
  */
-int agree_once(const struct agree_options *wanted, agree_make_fn make, void *ctx, struct str *out,
-    struct err *e);
+int agree_once(
+    const struct agree_options *opt, agree_make_fn make, void *ctx, struct str *out, struct err *e);
 
 /*
  * The rank of each node of a job, by order of arrival, and where its rank 0 is reached.
@@ -230,4 +230,4 @@ struct ranks {
  *
  * Return: 0; or non-zero with words: the store does not answer, or no port is free.
  */
-int ranks_find(const struct ranks_options *wanted, struct ranks *ret, struct err *e);
+int ranks_find(const struct ranks_options *opt, struct ranks *ret, struct err *e);

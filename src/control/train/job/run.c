@@ -269,15 +269,15 @@ static int check_nnodes(const char *text, struct err *e)
         NODES_MAX);
 }
 
-int run_check(const struct run_options *wanted, struct err *e)
+int run_check(const struct run_options *opt, struct err *e)
 {
-    const char *backend = wanted->rendezvous;
+    const char *backend = opt->rendezvous;
 
     if (backend && strcmp(backend, "c10d") != 0 && strcmp(backend, "etcd-v2") != 0 &&
         strcmp(backend, "none") != 0)
         return err_set(
             e, -EINVAL, "--rendezvous \"%.40s\" is none of c10d, etcd-v2, none", backend);
-    return wanted->nnodes ? check_nnodes(wanted->nnodes, e) : 0;
+    return opt->nnodes ? check_nnodes(opt->nnodes, e) : 0;
 }
 
 /* Is it torchrun, or something that may start it? */
@@ -286,7 +286,7 @@ static bool may_be_torchrun(const struct command *c)
     return c->kind == COMMAND_KIND_TORCHRUN || c->kind == COMMAND_KIND_PLAIN;
 }
 
-/* Gives the number of nodes: from the command's own option, else the environment, else @wish. */
+/* Gives the number of nodes: from the command's own option, else the environment, else @wanted. */
 static const char *decide_nnodes(const struct command *c, const char *wanted)
 {
     const char *set = may_be_torchrun(c) ? getenv("PET_NNODES") : NULL;
@@ -329,7 +329,7 @@ static bool meets_by_itself(const struct command *c)
     return true;
 }
 
-/* Gives the backend: from the command's own option, else the environment, else @wish, else c10d. */
+/* Gives the backend: from the command's own option, else the environment, else @wanted, or c10d. */
 static const char *decide_backend(const struct command *c, const char *wanted)
 {
     const char *set = getenv("PET_RDZV_BACKEND");
@@ -393,9 +393,9 @@ const char *run_broken(const struct run *run)
 }
 
 /* Is the command only explained? Then the job stays as it is, and this node does not come to it. */
-static bool is_dry_run(const struct run_options *wanted)
+static bool is_dry_run(const struct run_options *opt)
 {
-    return wanted->words && !wanted->starts;
+    return opt->words && !opt->starts;
 }
 
 static int ask_rendezvous(
@@ -409,20 +409,20 @@ static int ask_rendezvous(
     return r == 0 ? choose_endpoint(run, backend, e) : r;
 }
 
-static void name_job(struct run *run, const struct run_options *wanted)
+static void name_job(struct run *run, const struct run_options *opt)
 {
-    if (wanted->job)
-        (void)snprintf(run->job, sizeof(run->job), "%s", wanted->job);
+    if (opt->job)
+        (void)snprintf(run->job, sizeof(run->job), "%s", opt->job);
     else
         (void)command_job_name(&run->command, run->job);
 }
 
 static int find_rendezvous(
-    struct run *run, const struct run_options *wanted, const char *nnodes, struct err *e)
+    struct run *run, const struct run_options *opt, const char *nnodes, struct err *e)
 {
-    const char *backend = decide_backend(&run->command, wanted->rendezvous);
+    const char *backend = decide_backend(&run->command, opt->rendezvous);
     const struct rendezvous_arrival arrival = {
-        .broken = wanted->broken_run, .nnodes = nnodes, .is_dry_run = is_dry_run(wanted)};
+        .broken = opt->broken_run, .nnodes = nnodes, .is_dry_run = is_dry_run(opt)};
     uint64_t min = 0;
     uint64_t max = 0;
     int r;
@@ -440,10 +440,10 @@ static int find_rendezvous(
         r = ask_rendezvous(run, backend, &arrival, e);
     /* torchrun starts workers again by itself, so its scripts begin at a checkpoint. */
     run->can_begin_again =
-        r == 0 && !wanted->once && (run->is_elastic || run->command.kind == COMMAND_KIND_TORCHRUN);
-    run->wait_lost = wanted->wait_lost;
-    if (wanted->command_id)
-        (void)snprintf(run->command_id, sizeof(run->command_id), "%s", wanted->command_id);
+        r == 0 && !opt->once && (run->is_elastic || run->command.kind == COMMAND_KIND_TORCHRUN);
+    run->wait_lost = opt->wait_lost;
+    if (opt->command_id)
+        (void)snprintf(run->command_id, sizeof(run->command_id), "%s", opt->command_id);
     return r;
 }
 
@@ -513,19 +513,19 @@ static bool has_own_nccl_log(void)
     return getenv("NCCL_DEBUG") || getenv("NCCL_DEBUG_FILE");
 }
 
-static void make_plan(struct run *run, const struct run_options *wanted, const char *nnodes)
+static void make_plan(struct run *run, const struct run_options *opt, const char *nnodes)
 {
     char nccl_log[ENV_VALUE_MAX] = "a file of its own";
     const char *why = why_not_nccl_log(run);
     struct err e = ERR_NULL;
 
-    if (!why && wanted->starts && !has_own_nccl_log()) {
+    if (!why && opt->starts && !has_own_nccl_log()) {
         if (run_dir_name(run->dir, &e) < 0)
             why = err_text(&e);
         (void)snprintf(nccl_log, sizeof(nccl_log), "%s/%s", run->dir, NCCL_WATCH_FILE);
     }
     const struct env_facts facts = {
-        .command = wanted->words ? &run->command : NULL,
+        .command = opt->words ? &run->command : NULL,
         .interface = run->node.interface,
         .address4 = run->node.address4,
         .network = run->node.network,
@@ -534,16 +534,16 @@ static void make_plan(struct run *run, const struct run_options *wanted, const c
         .nnodes = nnodes,
         .rendezvous = run->rendezvous.id[0] != '\0' ? &run->rendezvous : NULL,
         .ranks = &run->ranks,
-        .islands = wanted->inside_islands ? ENV_ISLANDS_ONE : run->node.islands,
+        .islands = opt->inside_islands ? ENV_ISLANDS_ONE : run->node.islands,
         .island_interface = run->island_interface,
         .has_infiniband = run->node.has_infiniband,
         .fabric = &run->fabric,
         .nccl = run->torch.nccl,
         .nccl_log = why ? NULL : nccl_log,
         .nccl_why = why,
-        .plan = wanted->plan     ? wanted->plan
-                : wanted->params ? "a file that is made before the start"
-                                 : NULL,
+        .plan = opt->plan     ? opt->plan
+                : opt->params ? "a file that is made before the start"
+                              : NULL,
         .theirs = environ,
         .first_port = run->node.ports.first,
         .last_port = run->node.ports.last,
@@ -564,16 +564,16 @@ static void find_torch(struct run *run)
 }
 
 /* A plain command is told its rank, and where rank 0 is. */
-static int find_ranks(struct run *run, const struct run_options *wanted, struct err *e)
+static int find_ranks(struct run *run, const struct run_options *opt, struct err *e)
 {
     struct ranks_options ranks = {.rendezvous = &run->rendezvous,
         .node = run->node.name,
         .address4 = run->node.address4,
         .first_port = run->node.ports.first,
-        .starts = wanted->starts};
+        .starts = opt->starts};
     int r;
 
-    if (!wanted->words || run->command.kind != COMMAND_KIND_PLAIN || run->is_elastic ||
+    if (!opt->words || run->command.kind != COMMAND_KIND_PLAIN || run->is_elastic ||
         run->rendezvous.id[0] == '\0' || run->rendezvous.etcd[0] == '\0')
         return 0;
     if (run->rendezvous.begins) {
@@ -585,7 +585,7 @@ static int find_ranks(struct run *run, const struct run_options *wanted, struct 
     if (r != 0)
         return err_prefix(e, "this node's rank is not known");
     /* No process group has room for it. */
-    if (wanted->starts && run->ranks.rank >= run->min_nodes)
+    if (opt->starts && run->ranks.rank >= run->min_nodes)
         return err_set(e, -EBUSY,
             "the job \"%s\" has its %u nodes, and this would be one more: wait until it is over, "
             "or "
@@ -594,42 +594,41 @@ static int find_ranks(struct run *run, const struct run_options *wanted, struct 
     return 0;
 }
 
-int run_prepare(struct run *ret, const struct run_options *wanted, struct err *e)
+int run_prepare(struct run *ret, const struct run_options *opt, struct err *e)
 {
     /*
      * Without a command (`weft env`) it is not known what will run. The job is treated as one of
      * torchrun, so that the hub is asked where it meets.
      */
-    struct run run = {
-        .socket_path = wanted->socket_path, .command = {.kind = COMMAND_KIND_TORCHRUN}};
+    struct run run = {.socket_path = opt->socket_path, .command = {.kind = COMMAND_KIND_TORCHRUN}};
     const char *nnodes;
     int r = 0;
 
-    if (wanted->words) {
-        command_read(&run.command, wanted->words);
+    if (opt->words) {
+        command_read(&run.command, opt->words);
         find_torch(&run);
     }
-    if (wanted->starts)
+    if (opt->starts)
         r = script_check(&run.command, &run.torch, e);
     if (r == 0)
-        r = train_node_read(&run.node, wanted->socket_path, e);
+        r = train_node_read(&run.node, opt->socket_path, e);
     if (r != 0)
         return r;
-    nnodes = decide_nnodes(&run.command, wanted->nnodes);
-    name_job(&run, wanted);
+    nnodes = decide_nnodes(&run.command, opt->nnodes);
+    name_job(&run, opt);
     run.is_elastic = nnodes && strchr(nnodes, ':');
-    r = find_rendezvous(&run, wanted, nnodes, e);
+    r = find_rendezvous(&run, opt, nnodes, e);
     if (r != 0)
         return r;
-    r = find_ranks(&run, wanted, e);
+    r = find_ranks(&run, opt, e);
     if (r != 0)
         return r;
     choose_host_name(&run);
-    if (wanted->island_lan)
+    if (opt->island_lan)
         run_find_island(&run);
-    run.is_quiet = wanted->is_quiet;
+    run.is_quiet = opt->is_quiet;
     fabric_read_here(&run.fabric, FABRIC_VIEW_JOB, METADATA_MS);
-    make_plan(&run, wanted, nnodes);
+    make_plan(&run, opt, nnodes);
     *ret = run;
     return 0;
 }

@@ -46,7 +46,7 @@ struct run_options {
     char *const *words;      /* the command, ends with NULL; NULL: none, for `weft env` */
 };
 
-/** A command that is ready to run. It owns no memory; it borrows from the wish. */
+/** A command that is ready to run. It owns no memory; it borrows from the options. */
 struct run {
     const char *socket_path; /* the agent's socket */
     struct command command;
@@ -65,7 +65,7 @@ struct run {
     bool follows_hub;     /* the meeting's endpoint is a name that leads to whichever hub serves
                              the job */
     unsigned min_nodes;   /* the job waits for so many; 0: it does not meet at the hub */
-    nsec_t wait_lost;     /* as in the wish */
+    nsec_t wait_lost;     /* as in the options */
     char command_id[32];  /* likewise; "": none */
     char host_name[HOST_NAME_MAX + 1]; /* the host name that the command is to see, see
                                           run_take_host_name(); "": the machine's own */
@@ -78,16 +78,16 @@ struct run {
 };
 
 /** run_check() - are --nnodes and --rendezvous well formed? Return: 0, or -EINVAL with words. */
-int run_check(const struct run_options *wanted, struct err *e);
+int run_check(const struct run_options *opt, struct err *e);
 
 /**
  * run_prepare() - gather the facts and make the plan
- * @ret:	untouched on failure; borrows from @wish
+ * @ret:	untouched on failure; borrows from @opt
  *
  * Return: 0; or non-zero with words: the script is not there, the agent or the hub does not answer,
  * or the number of nodes or the job's name is not valid.
  */
-int run_prepare(struct run *ret, const struct run_options *wanted, struct err *e);
+int run_prepare(struct run *ret, const struct run_options *opt, struct err *e);
 
 /**
  * run_take_host_name() - make run->host_name the host name of this process and of the command
@@ -283,7 +283,7 @@ unsigned again_pause_ms(unsigned n);
 /**
  * again_prepare() - prepare the next run of the job, and of one of fixed size wait for its nodes
  * @run:	the run that was; replaced by the next one, unless none could be prepared
- * @wish:	its broken_run is set meanwhile
+ * @opt:	its broken_run is set meanwhile
  * @i:		begun; a signal ends the wait
  *
  * A run that cannot be prepared is tried again for wait_lost, or a minute if that is longer; the
@@ -291,11 +291,11 @@ unsigned again_pause_ms(unsigned n);
  *
  * Return: 0; AGAIN_E_ALONE with words; AGAIN_E_INTERRUPTED.
  */
-int again_prepare(struct run *run, struct run_options *wanted, struct interrupt *i, struct err *e);
+int again_prepare(struct run *run, struct run_options *opt, struct interrupt *i, struct err *e);
 
 /**
  * again_await_hub() - the first run could not be prepared, since no hub answers: wait for one, for
- * @wish's wait_lost, or a minute if that is longer
+ * @opt's wait_lost, or a minute if that is longer
  * @ret:	as of run_prepare()
  * @i:		begun; a signal ends the wait
  * @e:		has run_prepare()'s words, which are said on standard error with what is waited for
@@ -303,11 +303,11 @@ int again_prepare(struct run *run, struct run_options *wanted, struct interrupt 
  * Return: 0; AGAIN_E_ALONE with words; AGAIN_E_INTERRUPTED; or an error of run_prepare().
  */
 int again_await_hub(
-    struct run *ret, const struct run_options *wanted, struct interrupt *i, struct err *e);
+    struct run *ret, const struct run_options *opt, struct interrupt *i, struct err *e);
 
 /**
  * again_give_up() - the command is not begun again: tell the job's other nodes
  *
  * Those of a job of fixed size look at its next run, so they are told there.
  */
-void again_give_up(struct run *run, struct run_options *wanted);
+void again_give_up(struct run *run, struct run_options *opt);

@@ -412,16 +412,16 @@ unsigned again_pause_ms(unsigned n)
     return ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS;
 }
 
-static int prepare_once(struct run *run, struct run_options *wanted, struct err *e)
+static int prepare_once(struct run *run, struct run_options *opt, struct err *e)
 {
     char broken[sizeof(run->rendezvous.id)];
     bool has_met = run->has_met;
     int r;
 
     (void)snprintf(broken, sizeof(broken), "%s", run_broken(run) ? run_broken(run) : "");
-    wanted->broken_run = broken[0] ? broken : NULL;
-    r = run_prepare(run, wanted, e);
-    wanted->broken_run = NULL;
+    opt->broken_run = broken[0] ? broken : NULL;
+    r = run_prepare(run, opt, e);
+    opt->broken_run = NULL;
     run->has_met = has_met;
     return r;
 }
@@ -438,13 +438,13 @@ static int give_up_after(nsec_t waited, struct err *e)
 
 /* Prepares the next run until that works, or it is @until. */
 static int prepare_until(
-    struct run *run, struct run_options *wanted, nsec_t until, struct interrupt *i, struct err *e)
+    struct run *run, struct run_options *opt, nsec_t until, struct interrupt *i, struct err *e)
 {
     nsec_t begun_at = clock_now();
     unsigned n = 0;
     char time[32];
 
-    while (prepare_once(run, wanted, e) != 0) {
+    while (prepare_once(run, opt, e) != 0) {
         if (clock_now() >= until)
             return give_up_after(clock_now() - begun_at, e);
         if (n++ == 0)
@@ -458,15 +458,15 @@ static int prepare_until(
 }
 
 /* For how long a run that cannot be prepared is tried again. */
-static nsec_t patience_of(const struct run_options *wanted)
+static nsec_t patience_of(const struct run_options *opt)
 {
-    return nsec_max(wanted->wait_lost, TRY_MIN);
+    return nsec_max(opt->wait_lost, TRY_MIN);
 }
 
 int again_await_hub(
-    struct run *ret, const struct run_options *wanted, struct interrupt *i, struct err *e)
+    struct run *ret, const struct run_options *opt, struct interrupt *i, struct err *e)
 {
-    nsec_t patience = patience_of(wanted);
+    nsec_t patience = patience_of(opt);
     nsec_t begun_at = clock_now();
     unsigned n = 0;
     char time[32];
@@ -477,23 +477,23 @@ int again_await_hub(
     do {
         if (interrupt_wait(i, again_pause_ms(++n)))
             return AGAIN_E_INTERRUPTED;
-        r = run_prepare(ret, wanted, e);
+        r = run_prepare(ret, opt, e);
     } while (r == RENDEZVOUS_E_AWAY && clock_now() - begun_at < patience);
     return r == RENDEZVOUS_E_AWAY ? give_up_after(clock_now() - begun_at, e) : r;
 }
 
-int again_prepare(struct run *run, struct run_options *wanted, struct interrupt *i, struct err *e)
+int again_prepare(struct run *run, struct run_options *opt, struct interrupt *i, struct err *e)
 {
     nsec_t begun_at = clock_now();
     int r;
 
     for (;;) {
-        r = prepare_until(run, wanted, begun_at + patience_of(wanted), i, e);
-        if (r != 0 || wanted->wait_lost == 0)
+        r = prepare_until(run, opt, begun_at + patience_of(opt), i, e);
+        if (r != 0 || opt->wait_lost == 0)
             return r;
-        r = lost_await(run, begun_at + wanted->wait_lost, i, e);
+        r = lost_await(run, begun_at + opt->wait_lost, i, e);
         if (r == LOST_E_ALONE)
-            return give_up_after(wanted->wait_lost, e);
+            return give_up_after(opt->wait_lost, e);
         if (r == LOST_E_ENDED)
             return AGAIN_E_ALONE;
         if (r != LOST_E_AGAIN)
@@ -502,13 +502,13 @@ int again_prepare(struct run *run, struct run_options *wanted, struct interrupt 
     }
 }
 
-void again_give_up(struct run *run, struct run_options *wanted)
+void again_give_up(struct run *run, struct run_options *opt)
 {
     if (!lost_is_watched(run)) {
         run_give_up(run);
         return;
     }
-    if (prepare_once(run, wanted, NULL) == 0)
+    if (prepare_once(run, opt, NULL) == 0)
         lost_give_up(run);
     run_dir_remove(run->dir);
 }

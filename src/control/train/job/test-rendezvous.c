@@ -288,7 +288,7 @@ static void test_the_next_run_is_asked_for_until_it_is_told(void **state)
                                {200, rendezvous}, {200, PRESENCE("3", "", "0")}}};
     char word[] = "torchrun";
     char *words[] = {word, NULL};
-    struct run_options wanted = {.socket_path = a.path,
+    struct run_options opt = {.socket_path = a.path,
         .job = "job",
         .nnodes = "3",
         .wait_lost = 60 * NSEC_PER_SEC,
@@ -302,18 +302,18 @@ static void test_the_next_run_is_asked_for_until_it_is_told(void **state)
     make_run(&run, &a);
     (void)snprintf(run.rendezvous.id, sizeof(run.rendezvous.id), "job.1");
     said_agent_start(&a);
-    assert_int_equal(again_prepare(&run, &wanted, &i, &e), 0);
+    assert_int_equal(again_prepare(&run, &opt, &i, &e), 0);
     said_agent_end(&a);
     assert_int_equal(a.n, 4);
     assert_non_null(strstr(a.requests[2], "{\"brokenRun\":\"job.1\""));
     assert_string_equal(run.rendezvous.id, "job.2");
-    assert_null(wanted.broken_run);
+    assert_null(opt.broken_run);
 
     /* A person does not wait for that; and the run that was stays. */
     a = (struct said_agent){.answers = {{500, "{\"error\":\"not yet\"}"}}};
     i.signal = SIGINT;
     said_agent_start(&a);
-    assert_int_equal(again_prepare(&run, &wanted, &i, &e), AGAIN_E_INTERRUPTED);
+    assert_int_equal(again_prepare(&run, &opt, &i, &e), AGAIN_E_INTERRUPTED);
     said_agent_end(&a);
     assert_string_equal(run.rendezvous.id, "job.2");
     i.signal = 0;

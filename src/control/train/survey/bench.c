@@ -519,7 +519,7 @@ static void work_deinit(struct bench_work *w)
     free(w->results);
 }
 
-int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_options *wanted,
+int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_options *opt,
     struct bench_pair *more, struct bench_allreduce allreduce[static ORDER_ALGORITHM_N])
 {
     struct bench_work w = {.s = s,
@@ -534,10 +534,10 @@ int bench_run(struct survey *s, const struct survey_plan *plan, const struct ben
 
     if (r == 0) {
         ask_all(&w, ORDER_BOTH, order_overlay, take_both);
-        if (wanted->underlay)
+        if (opt->underlay)
             measure_underlay(&w);
-        for (unsigned i = 0; wanted->allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
-            measure_allreduce(s, wanted->allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
+        for (unsigned i = 0; opt->allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
+            measure_allreduce(s, opt->allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
     }
     work_deinit(&w);
     return r;

@@ -174,7 +174,7 @@ struct bench_options {
  *
  * Return: 0 or -ENOMEM.
  */
-int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_options *wanted,
+int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_options *opt,
     struct bench_pair *more, struct bench_allreduce allreduce[static ORDER_ALGORITHM_N]);
 
 /**

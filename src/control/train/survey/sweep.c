@@ -345,10 +345,10 @@ static int run_it(
     const struct arguments *a, struct sweep *ret, struct nccl_tests *tests, struct err *e)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    const struct capture_options wanted = {
+    const struct capture_options opt = {
         .argv = a->items, .timeout_ms = TIMEOUT_MS, .max = OUTPUT_MAX, .takes_errors = true};
     int status = 0;
-    int r = capture_run(&wanted, &out, &status, e);
+    int r = capture_run(&opt, &out, &status, e);
 
     if (r != 0)
         return r;
@@ -434,8 +434,8 @@ int sweep_nccl_run(
 {
     static struct run run; /* large */
     char *words[] = {(char *)"mpirun", NULL};
-    const struct run_options wanted = {.socket_path = what->socket_path, .words = words};
-    int r = run_prepare(&run, &wanted, e);
+    const struct run_options opt = {.socket_path = what->socket_path, .words = words};
+    int r = run_prepare(&run, &opt, e);
 
     if (r != 0)
         return r;

@@ -206,14 +206,14 @@ static void test_bench(void **state)
     struct site *site = *state;
     struct survey_plan plan = plan_for(site);
     struct bench_allreduce allreduce[ORDER_ALGORITHM_N] = {{.bytes = 0}};
-    struct bench_options wanted = {.underlay = false, .allreduce_bytes = 1000003};
+    struct bench_options opt = {.underlay = false, .allreduce_bytes = 1000003};
     struct bench_pair more[NODES] = {{.has_both = false}};
     struct survey s = SURVEY_NULL;
     struct err e = ERR_NULL;
 
     assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
     assert_int_equal(survey_run(&s, &plan), 0);
-    assert_int_equal(bench_run(&s, &plan, &wanted, more, allreduce), 0);
+    assert_int_equal(bench_run(&s, &plan, &opt, more, allreduce), 0);
     for (size_t i = 0; i < s.n_pairs; i++) {
         assert_true(more[i].has_both);
         assert_true(more[i].both.out.bits_per_s > 0 && more[i].both.in.bits_per_s > 0);

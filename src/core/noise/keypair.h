@@ -227,7 +227,7 @@ struct keypairs_evicted {
 /** keypairs_init() - all slots empty. */
 void keypairs_init(struct keypairs *ks);
 
-/** keypairs_deinit() - all slots must be empty: keypairs_clear() first. */
+/** keypairs_deinit() - all slots must be empty: keypairs_clear() first. Once. */
 void keypairs_deinit(struct keypairs *ks);
 
 /** keypairs_acquire_current() - a reference to what to send with, NULL if none. Threads: any. */

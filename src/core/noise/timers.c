@@ -33,7 +33,7 @@ static void traverse(struct timers *t, nsec_t now)
         atomic_store_explicit(&t->traversed_at, now, memory_order_relaxed);
 }
 
-/* A stamp was stored: true if nobody watches yet. Pairs with end_watch(). */
+/* A stamp was stored: true if nobody watches yet. Pairs with stamps_due(). */
 static bool begin_watch(struct timers *t)
 {
     return !atomic_load(&t->is_watched) && !atomic_exchange(&t->is_watched, true);

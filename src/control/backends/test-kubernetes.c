@@ -85,16 +85,16 @@ static void test_floors(void **state)
         "{\"layout\":1,\"first\":5,\"next\":4,\"parts\":0}",
         "{\"layout\":1,\"first\":1,\"next\":1,\"parts\":5000}",
         "{\"layout\":2,\"first\":1,\"next\":1,\"parts\":0}"};
-    struct kube_minimum f = {.first = 3, .next = 9, .parts = 2};
-    struct kube_minimum back = {0};
+    struct kube_checkpoint f = {.first = 3, .next = 9, .parts = 2};
+    struct kube_checkpoint back = {0};
     struct err e = ERR_NULL;
-    char *text = kube_minimum_encode(&f);
+    char *text = kube_checkpoint_encode(&f);
 
-    assert_int_equal(kube_minimum_decode(&back, text, &e), 0);
+    assert_int_equal(kube_checkpoint_decode(&back, text, &e), 0);
     assert_true(back.first == 3 && back.next == 9 && back.parts == 2);
     free(text);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        assert_int_equal(kube_minimum_decode(&back, bad[i], &e), -EINVAL);
+        assert_int_equal(kube_checkpoint_decode(&back, bad[i], &e), -EINVAL);
     assert_non_null(strstr(err_text(&e), "newer"));
 }
 
@@ -115,7 +115,7 @@ static void test_leftovers(void **state)
         {"part-00000000000000aa-1-18446744073709551615-0", false},
         {"part-00000000000000aa-1-1-0x", false},
     };
-    struct kube_minimum f = {.first = 513, .next = 1025, .parts = 1};
+    struct kube_checkpoint f = {.first = 513, .next = 1025, .parts = 1};
     char writer[KUBE_WRITER_MAX];
     char name[KUBE_RECORD_NAME_MAX];
 

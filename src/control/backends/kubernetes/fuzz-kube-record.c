@@ -33,12 +33,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     char *text = fuzz_text(data, len);
     struct store_item item;
-    struct kube_minimum minimum;
+    struct kube_checkpoint checkpoint;
     struct err e = ERR_NULL;
     json_t *json;
 
     json = json_loads(text, 0, NULL);
-    (void)kube_minimum_decode(&minimum, text, &e);
+    (void)kube_checkpoint_decode(&checkpoint, text, &e);
     (void)kube_entry_seq(text);
     assert(kube_cut(text) <= strlen(text));
     if (json) {

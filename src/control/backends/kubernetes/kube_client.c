@@ -45,13 +45,13 @@ void kube_config_deinit(struct kube_config *c)
 /* ---- the URL --------------------------------------------------------------------------------- */
 
 /* What a URL says; texts are cut out of a copy of it. */
-struct wanted {
+struct store_words {
     char *text; /* owns */
     const char *namespace;
     const char *kubeconfig;
 };
 
-static int request_parse(struct wanted *ret, const char *where, struct err *e)
+static int store_words_parse(struct store_words *ret, const char *where, struct err *e)
 {
     char *rest;
     char *part;
@@ -81,10 +81,10 @@ static int request_parse(struct wanted *ret, const char *where, struct err *e)
 
 int kube_config_check(const char *where, struct err *e)
 {
-    struct wanted wanted = {.text = NULL};
-    int r = request_parse(&wanted, where, e);
+    struct store_words words = {.text = NULL};
+    int r = store_words_parse(&words, where, e);
 
-    free(wanted.text);
+    free(words.text);
     return r;
 }
 
@@ -289,17 +289,17 @@ static int read_account(struct kube_config *c, const char *host, struct err *e)
 int kube_config_read(struct kube_config *ret, const char *where, struct err *e)
 {
     const char *host = getenv("KUBERNETES_SERVICE_HOST");
-    struct wanted wanted = {.text = NULL};
+    struct store_words words = {.text = NULL};
     int r;
 
     *ret = (struct kube_config)KUBE_CONFIG_NULL;
-    r = request_parse(&wanted, where, e);
-    if (r == 0 && wanted.namespace)
-        (void)snprintf(ret->namespace, sizeof(ret->namespace), "%s", wanted.namespace);
-    if (!wanted.kubeconfig && r == 0)
-        wanted.kubeconfig = getenv("KUBECONFIG");
-    if (r == 0 && wanted.kubeconfig)
-        r = set_text(&ret->file, wanted.kubeconfig, e);
+    r = store_words_parse(&words, where, e);
+    if (r == 0 && words.namespace)
+        (void)snprintf(ret->namespace, sizeof(ret->namespace), "%s", words.namespace);
+    if (!words.kubeconfig && r == 0)
+        words.kubeconfig = getenv("KUBECONFIG");
+    if (r == 0 && words.kubeconfig)
+        r = set_text(&ret->file, words.kubeconfig, e);
     if (r == 0 && ret->file)
         r = read_kubeconfig(ret, ret->file, e);
     else if (r == 0 && host)
@@ -310,7 +310,7 @@ int kube_config_read(struct kube_config *ret, const char *where, struct err *e)
             "kubeconfig: \"kubernetes:?kubeconfig=FILE\"");
     if (r == 0 && ret->namespace[0] == '\0')
         (void)snprintf(ret->namespace, sizeof(ret->namespace), "default");
-    free(wanted.text);
+    free(words.text);
     return r;
 }
 

@@ -39,7 +39,7 @@ struct store_job;
 #define KUBE_PARTS_LAG 256
 
 /** Where to begin, and what there is. */
-struct kube_minimum {
+struct kube_checkpoint {
     uint64_t first; /* the first entry that is kept */
     uint64_t next;  /* the first entry behind the state */
     uint64_t parts; /* pieces of that state; 0: nothing was kept before */
@@ -65,10 +65,10 @@ const char *kube_writer(char buf[static KUBE_WRITER_MAX], uint64_t run, uint64_t
  * kube_is_orphan() - does no entry that counts need the Record of that name, now and later?
  *
  * Such a Record is a piece of a state before the one that @f names, or of an entry which, if
- * somebody still made it, would lie below the floor and so not count. A hub that died while it
- * wrote leaves such pieces. By this rule neither clocks nor who is alive matter.
+ * somebody still made it, would lie before the checkpoint and so not count. A hub that died while
+ * it wrote leaves such pieces. By this rule neither clocks nor who is alive matter.
  */
-bool kube_is_orphan(const char *name, const struct kube_minimum *f);
+bool kube_is_orphan(const char *name, const struct kube_checkpoint *f);
 
 /** kube_part_name() - "part-WRITER-0". Returns @buf. */
 const char *kube_part_name(
@@ -77,11 +77,11 @@ const char *kube_part_name(
 /** kube_state_name() - "state-SEQ-0". Returns @buf. */
 const char *kube_state_name(char buf[static KUBE_RECORD_NAME_MAX], uint64_t next, uint64_t index);
 
-/** kube_minimum_encode() - free() it; NULL: no memory. */
-char *kube_minimum_encode(const struct kube_minimum *f);
+/** kube_checkpoint_encode() - free() it; NULL: no memory. */
+char *kube_checkpoint_encode(const struct kube_checkpoint *f);
 
-/** kube_minimum_decode() - 0, or -EINVAL with words. */
-int kube_minimum_decode(struct kube_minimum *ret, const char *text, struct err *e);
+/** kube_checkpoint_decode() - 0, or -EINVAL with words. */
+int kube_checkpoint_decode(struct kube_checkpoint *ret, const char *text, struct err *e);
 
 /** kube_commit_encode() - the operations of a job; a new reference. NULL: a value is not UTF-8, or
  * no memory. */

@@ -64,7 +64,7 @@ static const char *take_number(uint64_t *ret, const char *text, char end)
     return end == '\0' ? stop : stop + 1;
 }
 
-bool kube_is_orphan(const char *name, const struct kube_minimum *f)
+bool kube_is_orphan(const char *name, const struct kube_checkpoint *f)
 {
     static const char state[] = "state-", part[] = "part-";
     const size_t run_digits = 16;
@@ -101,9 +101,9 @@ const char *kube_state_name(char buf[static KUBE_RECORD_NAME_MAX], uint64_t next
     return buf;
 }
 
-/* ---- the floor ------------------------------------------------------------------------------- */
+/* ---- the checkpoint -------------------------------------------------------------------------- */
 
-char *kube_minimum_encode(const struct kube_minimum *f)
+char *kube_checkpoint_encode(const struct kube_checkpoint *f)
 {
     json_t *json = json_pack("{s:i, s:I, s:I, s:I}", "layout", KUBE_LAYOUT, "first",
         (json_int_t)f->first, "next", (json_int_t)f->next, "parts", (json_int_t)f->parts);
@@ -113,7 +113,7 @@ char *kube_minimum_encode(const struct kube_minimum *f)
     return text;
 }
 
-int kube_minimum_decode(struct kube_minimum *ret, const char *text, struct err *e)
+int kube_checkpoint_decode(struct kube_checkpoint *ret, const char *text, struct err *e)
 {
     json_t *json = json_loads(text, 0, NULL);
     json_int_t layout = 0;
@@ -131,7 +131,7 @@ int kube_minimum_decode(struct kube_minimum *ret, const char *text, struct err *
         return err_set(e, -EINVAL,
             "the records have the layout %lld, and this version knows %d: run a newer one",
             (long long)layout, KUBE_LAYOUT);
-    *ret = (struct kube_minimum){
+    *ret = (struct kube_checkpoint){
         .first = (uint64_t)first, .next = (uint64_t)next, .parts = (uint64_t)parts};
     return 0;
 }
@@ -350,14 +350,14 @@ static int read_entry(struct kubernetes *q, uint64_t seq, nsec_t until, json_t *
 }
 
 /* KUBE_E_ABSENT: there is none. */
-static int find_minimum(
+static int find_checkpoint(
     struct kubernetes *q, nsec_t until, struct kube_record *ret_record, struct err *e)
 {
     struct kube_record record = KUBE_RECORD_NULL;
     int r = kube_client_read(&q->client, "floor", until, &record, e);
 
     if (r == 0)
-        r = kube_minimum_decode(&q->minimum, record.data, e);
+        r = kube_checkpoint_decode(&q->checkpoint, record.data, e);
     if (r == 0 && ret_record) {
         *ret_record = record;
         return 0;
@@ -366,12 +366,12 @@ static int find_minimum(
     return r;
 }
 
-/* The same of a journal in use, whose floor has to be there: without it nobody could say which
+/* The same of a journal in use, whose checkpoint has to be there: without it nobody could say which
  * entries count. */
-static int read_minimum(
+static int read_checkpoint(
     struct kubernetes *q, nsec_t until, struct kube_record *ret_record, struct err *e)
 {
-    int r = find_minimum(q, until, ret_record, e);
+    int r = find_checkpoint(q, until, ret_record, e);
 
     return r == KUBE_E_ABSENT
                ? err_set(e, -EIO, "the record \"floor\" is gone: somebody has deleted the records")
@@ -456,8 +456,8 @@ static int follow_some(struct kubernetes *q, nsec_t until, struct err *e)
     is_end = r == KUBE_E_ABSENT;
     /* What was read is of the journal only if it was not removed from it before. */
     if (r == 0 || is_end)
-        r = read_minimum(q, until, NULL, e);
-    if (r == 0 && q->minimum.first > q->seq + 1)
+        r = read_checkpoint(q, until, NULL, e);
+    if (r == 0 && q->checkpoint.first > q->seq + 1)
         r = KUBE_E_EXISTS;
     for (unsigned i = 0; i < n; i++) {
         if (r == 0)
@@ -488,11 +488,11 @@ static int take_state(struct kubernetes *q, const json_t *json, struct err *e)
     return 0;
 }
 
-/* The first hub makes the floor. */
-static int make_minimum(struct kubernetes *q, nsec_t until, struct err *e)
+/* The first hub makes the checkpoint. */
+static int make_checkpoint(struct kubernetes *q, nsec_t until, struct err *e)
 {
-    struct kube_minimum minimum = {.first = 1, .next = 1};
-    char *text = kube_minimum_encode(&minimum);
+    struct kube_checkpoint checkpoint = {.first = 1, .next = 1};
+    char *text = kube_checkpoint_encode(&checkpoint);
     int r = text ? kube_client_make(&q->client, "floor", text, until, e) : -ENOMEM;
 
     free(text);
@@ -504,18 +504,18 @@ static int load_once(struct kubernetes *q, nsec_t until, struct err *e)
 {
     json_t *state = NULL;
     uint64_t next;
-    int r = find_minimum(q, until, NULL, e);
+    int r = find_checkpoint(q, until, NULL, e);
 
     if (r == KUBE_E_ABSENT) {
-        r = make_minimum(q, until, e);
+        r = make_checkpoint(q, until, e);
         if (r == 0)
-            r = read_minimum(q, until, NULL, e);
+            r = read_checkpoint(q, until, NULL, e);
     }
     if (r != 0)
         return r;
-    next = q->minimum.next;
-    if (q->minimum.parts > 0) {
-        r = read_parts(q, state_name, &next, q->minimum.parts, until, &state, e);
+    next = q->checkpoint.next;
+    if (q->checkpoint.parts > 0) {
+        r = read_parts(q, state_name, &next, q->checkpoint.parts, until, &state, e);
         if (r == 0)
             r = take_state(q, state, e);
         json_decref(state);
@@ -553,7 +553,7 @@ int kube_log__load(struct kubernetes *q, nsec_t until, struct err *e)
     if (r == KUBE_E_EXISTS || r == KUBE_E_ABSENT)
         r = err_set(e, -EIO, "the records change faster than they can be read");
     /* Also remove entries that a hub which ended has left. */
-    q->trim_end = q->minimum.first;
+    q->trim_end = q->checkpoint.first;
     q->trim_next = q->trim_end > 2 * STATE_EVERY ? q->trim_end - 2 * STATE_EVERY : 1;
     begin_clearing(q);
     return r;
@@ -659,15 +659,15 @@ static int is_cut(struct err *e)
     return err_set(e, KUBE_E_LOST, "other hubs have written much meanwhile");
 }
 
-/* We have made the entry behind the last one. Do it, unless it lies below the floor and so does not
- * count. 0; KUBE_E_LOST. */
+/* We have made the entry behind the last one. Do it, unless it lies before the checkpoint and so
+ * does not count. 0; KUBE_E_LOST. */
 static int count_entry(struct kubernetes *q, nsec_t until, struct err *e)
 {
     char name[KUBE_RECORD_NAME_MAX];
 
-    if (read_minimum(q, until, NULL, e) != 0)
+    if (read_checkpoint(q, until, NULL, e) != 0)
         return KUBE_E_LOST;
-    if (q->minimum.first > q->seq + 1) {
+    if (q->checkpoint.first > q->seq + 1) {
         if (kube_client_remove(&q->client, kube_entry_name(name, q->seq + 1), until, e) != 0 ||
             begin_anew(q, until, e) != 0)
             return KUBE_E_LOST;
@@ -731,22 +731,23 @@ static char *state_text(struct kubernetes *q)
     return text;
 }
 
-/* Let the floor point to the state before the entry @next, and have the older entries removed. */
-static int raise_minimum(
+/* Let the checkpoint point to the state before the entry @next, and have the older entries removed.
+ */
+static int move_checkpoint(
     struct kubernetes *q, uint64_t next, uint64_t parts, nsec_t until, struct err *e)
 {
     struct kube_record record = KUBE_RECORD_NULL;
-    struct kube_minimum raised = {.next = next, .parts = parts};
-    struct kube_minimum old;
+    struct kube_checkpoint moved = {.next = next, .parts = parts};
+    struct kube_checkpoint old;
     char *text;
-    int r = read_minimum(q, until, &record, e);
+    int r = read_checkpoint(q, until, &record, e);
 
     if (r != 0)
         return r;
-    old = q->minimum;
+    old = q->checkpoint;
     /* Keep the entries since the state before, for a hub that is a little behind. */
-    raised.first = old.next;
-    text = kube_minimum_encode(&raised);
+    moved.first = old.next;
+    text = kube_checkpoint_encode(&moved);
     if (old.next >= next)
         r = err_set(e, -ESTALE, "another hub was quicker");
     else
@@ -756,8 +757,8 @@ static int raise_minimum(
     kube_record_deinit(&record);
     if (r != 0)
         return r;
-    q->minimum = raised;
-    q->trim_end = raised.first;
+    q->checkpoint = moved;
+    q->trim_end = moved.first;
     q->old_state = old;
     begin_clearing(q);
     return 0;
@@ -774,7 +775,7 @@ static int save_state(struct kubernetes *q, nsec_t until, struct err *e)
         return err_set(e, -ENOMEM, "no memory for the store's state");
     r = make_parts(q, state_name, &next, text, until, &parts, e);
     free(text);
-    return r == 0 ? raise_minimum(q, next, parts, until, e) : r;
+    return r == 0 ? move_checkpoint(q, next, parts, until, e) : r;
 }
 
 /* ---- a commit -------------------------------------------------------------------------------- */

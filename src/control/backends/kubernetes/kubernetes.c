@@ -13,7 +13,7 @@
 /* ---- removing Records that the journal does not need any more -------------------------------- */
 
 /* Old entries, the state before, and what hubs have left that died. Which ones, kube_log.c notes
- * when it has raised the floor. */
+ * when it has moved the checkpoint. */
 
 /* Records that one step removes, and how long it waits for an answer. */
 #define TIDY_MAX 8
@@ -41,7 +41,7 @@ static int remove_entry(struct kubernetes *q, uint64_t seq, nsec_t until, struct
     return r == 0 ? kube_client_remove(&q->client, kube_entry_name(name, seq), until, e) : r;
 }
 
-/* Remove some leftovers. When one page of names has no more of them, the next one is read. */
+/* Remove some orphans. When one page of names has no more of them, the next one is read. */
 static void clear_some(struct kubernetes *q, nsec_t until)
 {
     struct err e = ERR_NULL;
@@ -55,7 +55,7 @@ static void clear_some(struct kubernetes *q, nsec_t until)
     json_array_foreach(names, i, one) {
         const char *name = json_string_value(one);
 
-        if (r == 0 && n < TIDY_MAX && name && kube_is_orphan(name, &q->minimum)) {
+        if (r == 0 && n < TIDY_MAX && name && kube_is_orphan(name, &q->checkpoint)) {
             r = kube_client_remove(&q->client, name, until, &e);
             n++;
         }

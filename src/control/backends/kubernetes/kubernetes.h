@@ -30,12 +30,12 @@
  *   leases     The length of a lease is kept with its key; each hub measures the time itself.
  *
  * The journal is kept short. The hub that writes each 512th entry also writes all keys into Records
- * (state-N-I), then replaces the Record "floor" so that it points to them, and then removes the
- * entries before the previous floor. A hub whose next entry was removed begins anew from that state
- * and tells its watches what is different. A hub that slept might create an entry whose name was
- * used and removed meanwhile. So the floor is read after an entry was created, and an entry below
- * the floor does not count. By the same rule pieces of entries and of states are removed that a hub
- * has left which died (kube_is_orphan()).
+ * (state-N-I), then replaces the checkpoint (the Record "floor") so that it points to them, and
+ * then removes the entries before the previous checkpoint. A hub whose next entry was removed
+ * begins anew from that state and tells its watches what is different. A hub that slept might
+ * create an entry whose name was used and removed meanwhile. So the checkpoint is read after an
+ * entry was created, and an entry before the checkpoint does not count. By the same rule pieces of
+ * entries and of states are removed that a hub has left which died (kube_is_orphan()).
  */
 #pragma once
 

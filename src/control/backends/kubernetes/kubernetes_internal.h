@@ -17,26 +17,26 @@ struct kubernetes {
 
     /* The thread's, once it runs. */
     struct kube_client client;
-    struct store *mirror;             /* owns: all keys after the entry @seq; memory.h */
-    uint64_t seq;                     /* the last entry that was done */
-    struct kube_minimum minimum;      /* as it was read last */
-    uint64_t run;                     /* a random number: which run of which hub this is */
-    uint64_t n_batches;               /* entries that this run wanted to make */
-    char writer[KUBE_WRITER_MAX];     /* of the entry that is being made; "": none */
-    struct list *own;                 /* borrows: its jobs; NULL: none */
-    bool is_loading;                  /* while the store is loaded: changes are not told */
-    uint64_t n_loads;                 /* how often it was */
-    uint64_t trim_next;               /* entries from here on, */
-    uint64_t trim_end;                /* and before this one, are to be removed */
-    bool is_clearing;                 /* leftovers are being looked for, */
-    char *clear_from;                 /* owns: on this page of names; NULL: the first one */
-    struct kube_minimum old_state;    /* whose @parts are to be removed, from the last on */
-    struct remote_http_stream *watch; /* owns; NULL: to be opened */
-    bool has_more;                    /* there may be entries behind @seq */
-    bool is_watch_over;               /* the server has said so in the stream */
-    nsec_t looked_at;                 /* when the journal was read last */
-    nsec_t away_at;                   /* when the server did not answer; 0: it does */
-    struct err away;                  /* the words */
+    struct store *mirror;              /* owns: all keys after the entry @seq; memory.h */
+    uint64_t seq;                      /* the last entry that was done */
+    struct kube_checkpoint checkpoint; /* as it was read last */
+    uint64_t run;                      /* a random number: which run of which hub this is */
+    uint64_t n_batches;                /* entries that this run wanted to make */
+    char writer[KUBE_WRITER_MAX];      /* of the entry that is being made; "": none */
+    struct list *own;                  /* borrows: its jobs; NULL: none */
+    bool is_loading;                   /* while the store is loaded: changes are not told */
+    uint64_t n_loads;                  /* how often it was */
+    uint64_t trim_next;                /* entries from here on, */
+    uint64_t trim_end;                 /* and before this one, are to be removed */
+    bool is_clearing;                  /* orphans are being looked for, */
+    char *clear_from;                  /* owns: on this page of names; NULL: the first one */
+    struct kube_checkpoint old_state;  /* whose @parts are to be removed, from the last on */
+    struct remote_http_stream *watch;  /* owns; NULL: to be opened */
+    bool has_more;                     /* there may be entries behind @seq */
+    bool is_watch_over;                /* the server has said so in the stream */
+    nsec_t looked_at;                  /* when the journal was read last */
+    nsec_t away_at;                    /* when the server did not answer; 0: it does */
+    struct err away;                   /* the words */
 
     struct worker *worker; /* owns; does the jobs; NULL: it did not start */
 };
@@ -55,7 +55,7 @@ int kube_mirror__tell_differences(struct kubernetes *q, struct store *before);
  * @until: see kube_client.h.
  */
 
-/** kube_log__load() - read the whole journal from its floor on; nobody is told of it. */
+/** kube_log__load() - read the whole journal from its checkpoint on; nobody is told of it. */
 int kube_log__load(struct kubernetes *q, nsec_t until, struct err *e);
 
 /** kube_log__follow() - do the entries behind the last one that was done, and tell of them. */

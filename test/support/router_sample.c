@@ -56,56 +56,56 @@ struct wg_cookie_reply sample_cookie(uint32_t receiver)
         .type = le32_make(WG_TYPE_COOKIE_REPLY), .receiver = le32_make(receiver)};
 }
 
-/* ---- the twin ---- */
+/* ---- the reference ---- */
 
-static struct duplicate_verdict passed(void)
+static struct reference_verdict passed(void)
 {
-    return (struct duplicate_verdict){.action = ROUTER_ACTION_PASS};
+    return (struct reference_verdict){.action = ROUTER_ACTION_PASS};
 }
 
-static struct duplicate_verdict dropped(enum drop_reason reason)
+static struct reference_verdict dropped(enum drop_reason reason)
 {
-    return (struct duplicate_verdict){.action = ROUTER_ACTION_DROP, .reason = reason};
+    return (struct reference_verdict){.action = ROUTER_ACTION_DROP, .reason = reason};
 }
 
-static struct duplicate_verdict forwarded(const struct duplicate *t, unsigned to)
+static struct reference_verdict forwarded(const struct reference *t, unsigned to)
 {
     if (endpoint_is_none(&t->nodes[to].remote))
         return dropped(DROP_RELAY_NO_ADDRESS);
-    return (struct duplicate_verdict){.action = ROUTER_ACTION_FORWARD, .to = to};
+    return (struct reference_verdict){.action = ROUTER_ACTION_FORWARD, .to = to};
 }
 
-static void drop_leases(struct duplicate *t, unsigned a, unsigned b, bool any_b)
+static void drop_leases(struct reference *t, unsigned a, unsigned b, bool any_b)
 {
-    for (unsigned i = 0; i < DUPLICATE_LEASES_MAX; i++) {
-        struct duplicate_lease *l = &t->leases[i];
+    for (unsigned i = 0; i < REFERENCE_LEASES_MAX; i++) {
+        struct reference_lease *l = &t->leases[i];
 
         if ((l->from == a && (any_b || l->to == b)) || (l->to == a && (any_b || l->from == b)))
             l->is_there = false;
     }
 }
 
-void duplicate_node_add(
-    struct duplicate *t, unsigned node, unsigned network, const struct x25519_public *k)
+void reference_node_add(
+    struct reference *t, unsigned node, unsigned network, const struct x25519_public *k)
 {
-    t->nodes[node] = (struct duplicate_node){.is_there = true, .network = network, .key = *k};
+    t->nodes[node] = (struct reference_node){.is_there = true, .network = network, .key = *k};
 }
 
-void duplicate_node_remove(struct duplicate *t, unsigned node)
+void reference_node_remove(struct reference *t, unsigned node)
 {
     drop_leases(t, node, 0, true);
     t->nodes[node].is_there = false;
-    for (unsigned i = 0; i < DUPLICATE_NODES_MAX; i++)
+    for (unsigned i = 0; i < REFERENCE_NODES_MAX; i++)
         t->nodes[i].blocked[node] = false;
 }
 
 /* The nodes at @ep, the last heard first. Returns how many. */
 static unsigned find_senders(
-    const struct duplicate *t, const struct endpoint *ep, unsigned ret[DUPLICATE_NODES_MAX])
+    const struct reference *t, const struct endpoint *ep, unsigned ret[REFERENCE_NODES_MAX])
 {
     unsigned n = 0;
 
-    for (unsigned i = 0; i < DUPLICATE_NODES_MAX; i++) {
+    for (unsigned i = 0; i < REFERENCE_NODES_MAX; i++) {
         unsigned at = n;
 
         if (!t->nodes[i].is_there || !endpoint_equal(&t->nodes[i].remote, ep))
@@ -118,9 +118,9 @@ static unsigned find_senders(
     return n;
 }
 
-void duplicate_node_set_address(struct duplicate *t, unsigned node, const struct endpoint *remote)
+void reference_node_set_address(struct reference *t, unsigned node, const struct endpoint *remote)
 {
-    unsigned senders[DUPLICATE_NODES_MAX];
+    unsigned senders[REFERENCE_NODES_MAX];
     unsigned n;
 
     t->nodes[node].remote = (struct endpoint){.port = 0};
@@ -131,18 +131,18 @@ void duplicate_node_set_address(struct duplicate *t, unsigned node, const struct
     t->nodes[node].heard = ++t->heard;
 }
 
-void duplicate_edge_set_blocked(struct duplicate *t, unsigned a, unsigned b, bool blocked)
+void reference_edge_set_blocked(struct reference *t, unsigned a, unsigned b, bool blocked)
 {
     t->nodes[a].blocked[b] = t->nodes[b].blocked[a] = blocked;
     if (blocked)
         drop_leases(t, a, b, false);
 }
 
-static struct duplicate_lease *find_lease(
-    struct duplicate *t, unsigned from, uint32_t index, nsec_t now)
+static struct reference_lease *find_lease(
+    struct reference *t, unsigned from, uint32_t index, nsec_t now)
 {
-    for (unsigned i = 0; i < DUPLICATE_LEASES_MAX; i++) {
-        struct duplicate_lease *l = &t->leases[i];
+    for (unsigned i = 0; i < REFERENCE_LEASES_MAX; i++) {
+        struct reference_lease *l = &t->leases[i];
 
         if (l->is_there && l->from == from && l->index == index && now < l->until)
             return l;
@@ -150,18 +150,18 @@ static struct duplicate_lease *find_lease(
     return NULL;
 }
 
-static bool add_lease(struct duplicate *t, struct duplicate_lease l, nsec_t now)
+static bool add_lease(struct reference *t, struct reference_lease l, nsec_t now)
 {
-    struct duplicate_lease *space = NULL;
+    struct reference_lease *space = NULL;
     unsigned n_owned = 0;
     unsigned n = 0;
 
-    for (unsigned i = 0; i < DUPLICATE_LEASES_MAX; i++)
+    for (unsigned i = 0; i < REFERENCE_LEASES_MAX; i++)
         n_owned += t->leases[i].is_there && t->leases[i].initiator == l.initiator;
     if (n_owned >= t->leases_per_node)
         return false;
-    for (unsigned i = 0; i < DUPLICATE_LEASES_MAX; i++) {
-        struct duplicate_lease *each = &t->leases[i];
+    for (unsigned i = 0; i < REFERENCE_LEASES_MAX; i++) {
+        struct reference_lease *each = &t->leases[i];
 
         if (each->from == l.from && each->index == l.index && now >= each->until)
             each->is_there = false;
@@ -176,9 +176,9 @@ static bool add_lease(struct duplicate *t, struct duplicate_lease l, nsec_t now)
     return true;
 }
 
-void duplicate_expire(struct duplicate *t, nsec_t now)
+void reference_expire(struct reference *t, nsec_t now)
 {
-    for (unsigned i = 0; i < DUPLICATE_LEASES_MAX; i++)
+    for (unsigned i = 0; i < REFERENCE_LEASES_MAX; i++)
         t->leases[i].is_there &= now < t->leases[i].until;
 }
 
@@ -190,7 +190,7 @@ static bool is_for(const struct x25519_public *key, const void *msg, size_t len)
     return cookie_check_mac1(&checker, msg, len);
 }
 
-static struct duplicate_verdict route_initiation(struct duplicate *t,
+static struct reference_verdict route_initiation(struct reference *t,
     const struct router_arrival *in, const unsigned *senders, unsigned n_senders,
     const struct wg_initiation *msg)
 {
@@ -198,15 +198,15 @@ static struct duplicate_verdict route_initiation(struct duplicate *t,
 
     if (n_senders == 0)
         return passed();
-    for (unsigned i = 0; i < DUPLICATE_NETWORKS_MAX; i++)
+    for (unsigned i = 0; i < REFERENCE_NETWORKS_MAX; i++)
         if (t->networks[i].is_there && is_for(&t->networks[i].hub, msg, sizeof(*msg)))
             return passed();
     for (unsigned i = 0; i < n_senders; i++) {
-        const struct duplicate_node *s = &t->nodes[senders[i]];
+        const struct reference_node *s = &t->nodes[senders[i]];
 
-        for (unsigned to = 0; to < DUPLICATE_NODES_MAX; to++) {
-            const struct duplicate_node *peer = &t->nodes[to];
-            struct duplicate_lease *l;
+        for (unsigned to = 0; to < REFERENCE_NODES_MAX; to++) {
+            const struct reference_node *peer = &t->nodes[to];
+            struct reference_lease *l;
 
             if (to == senders[i] || !peer->is_there || peer->network != s->network ||
                 s->blocked[to] || !is_for(&peer->key, msg, sizeof(*msg)))
@@ -217,7 +217,7 @@ static struct duplicate_verdict route_initiation(struct duplicate *t,
             if (l || in->is_local(in->ctx, index))
                 return dropped(DROP_RELAY_INDEX_CLASH);
             if (!add_lease(t,
-                    (struct duplicate_lease){.from = to,
+                    (struct reference_lease){.from = to,
                         .to = senders[i],
                         .initiator = senders[i],
                         .index = index,
@@ -230,11 +230,11 @@ static struct duplicate_verdict route_initiation(struct duplicate *t,
     return dropped(DROP_RELAY_NO_MATCH);
 }
 
-static struct duplicate_verdict route_response(struct duplicate *t, const struct router_arrival *in,
-    struct duplicate_lease *l, const struct wg_response *msg)
+static struct reference_verdict route_response(struct reference *t, const struct router_arrival *in,
+    struct reference_lease *l, const struct wg_response *msg)
 {
     uint32_t index = le32_get(msg->sender);
-    struct duplicate_lease *back = find_lease(t, l->to, index, in->now);
+    struct reference_lease *back = find_lease(t, l->to, index, in->now);
 
     if (!is_for(&t->nodes[l->to].key, msg, sizeof(*msg)))
         return dropped(DROP_RELAY_NO_MATCH);
@@ -243,7 +243,7 @@ static struct duplicate_verdict route_response(struct duplicate *t, const struct
     if (back || in->is_local(in->ctx, index))
         return dropped(DROP_RELAY_INDEX_CLASH);
     if (!add_lease(t,
-            (struct duplicate_lease){.is_established = true,
+            (struct reference_lease){.is_established = true,
                 .from = l->to,
                 .to = l->from,
                 .initiator = l->to,
@@ -256,14 +256,14 @@ static struct duplicate_verdict route_response(struct duplicate *t, const struct
     return forwarded(t, l->to);
 }
 
-static struct duplicate_verdict route_rest(struct duplicate *t, const struct router_arrival *in,
+static struct reference_verdict route_rest(struct reference *t, const struct router_arrival *in,
     const unsigned *senders, unsigned n_senders, const uint8_t *msg, unsigned type)
 {
     uint32_t index;
 
     memcpy(&index, msg + (type == WG_TYPE_RESPONSE ? 8 : 4), sizeof(index));
     for (unsigned i = 0; i < n_senders; i++) {
-        struct duplicate_lease *l = find_lease(t, senders[i], index, in->now);
+        struct reference_lease *l = find_lease(t, senders[i], index, in->now);
         struct wg_response response;
 
         if (!l || (type == WG_TYPE_DATA && !l->is_established) ||
@@ -279,10 +279,10 @@ static struct duplicate_verdict route_rest(struct duplicate *t, const struct rou
     return dropped(n_senders > 0 ? DROP_RELAY_NO_LEASE : DROP_RELAY_UNKNOWN_SENDER);
 }
 
-struct duplicate_verdict duplicate_route(
-    struct duplicate *t, const struct router_arrival *in, const uint8_t *msg, size_t len)
+struct reference_verdict reference_route(
+    struct reference *t, const struct router_arrival *in, const uint8_t *msg, size_t len)
 {
-    unsigned senders[DUPLICATE_NODES_MAX];
+    unsigned senders[REFERENCE_NODES_MAX];
     unsigned n = find_senders(t, &in->from, senders);
     unsigned type = wg_type_of(msg, len);
     struct wg_initiation initiation;

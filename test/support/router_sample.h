@@ -1,8 +1,8 @@
 /*
  * router_sample.h - what the router's tests and fuzz target share: handshake messages as a
- * stock WireGuard would make them, and a slow twin of the router.
+ * stock WireGuard would make them, and a slow reference router.
  *
- * The twin keeps everything in arrays and looks at all of it each time. It knows
+ * The reference keeps everything in arrays and looks at all of it each time. It knows
  * no budgets; those have a test of their own.
  */
 #pragma once
@@ -38,25 +38,25 @@ struct sample_data {
 struct sample_data sample_data(uint32_t receiver);
 struct wg_cookie_reply sample_cookie(uint32_t receiver);
 
-#define DUPLICATE_NETWORKS_MAX 3
-#define DUPLICATE_NODES_MAX    16
-#define DUPLICATE_LEASES_MAX   64
+#define REFERENCE_NETWORKS_MAX 3
+#define REFERENCE_NODES_MAX    16
+#define REFERENCE_LEASES_MAX   64
 
-struct duplicate_network {
+struct reference_network {
     bool is_there;
     struct x25519_public hub;
 };
 
-struct duplicate_node {
+struct reference_node {
     bool is_there;
     unsigned network;
     struct x25519_public key;
     struct endpoint remote; /* none: not known */
     uint64_t heard;         /* greater is later */
-    bool blocked[DUPLICATE_NODES_MAX];
+    bool blocked[REFERENCE_NODES_MAX];
 };
 
-struct duplicate_lease {
+struct reference_lease {
     bool is_there;
     bool is_established;
     unsigned from;
@@ -66,27 +66,27 @@ struct duplicate_lease {
     nsec_t until;
 };
 
-struct duplicate {
-    struct duplicate_network networks[DUPLICATE_NETWORKS_MAX];
-    struct duplicate_node nodes[DUPLICATE_NODES_MAX];
-    struct duplicate_lease leases[DUPLICATE_LEASES_MAX];
+struct reference {
+    struct reference_network networks[REFERENCE_NETWORKS_MAX];
+    struct reference_node nodes[REFERENCE_NODES_MAX];
+    struct reference_lease leases[REFERENCE_LEASES_MAX];
     uint64_t heard;           /* counts */
     unsigned leases_per_node; /* as the router's option */
     unsigned leases_max;      /* as the router's option */
 };
 
-/** The twin's verdict: as the router's, and to which node. */
-struct duplicate_verdict {
+/** The reference's verdict: as the router's, and to which node. */
+struct reference_verdict {
     enum router_action action;
     enum drop_reason reason;
     unsigned to; /* of a forward */
 };
 
-void duplicate_node_add(
-    struct duplicate *t, unsigned node, unsigned network, const struct x25519_public *k);
-void duplicate_node_remove(struct duplicate *t, unsigned node);
-void duplicate_node_set_address(struct duplicate *t, unsigned node, const struct endpoint *remote);
-void duplicate_edge_set_blocked(struct duplicate *t, unsigned a, unsigned b, bool blocked);
-void duplicate_expire(struct duplicate *t, nsec_t now);
-struct duplicate_verdict duplicate_route(
-    struct duplicate *t, const struct router_arrival *in, const uint8_t *msg, size_t len);
+void reference_node_add(
+    struct reference *t, unsigned node, unsigned network, const struct x25519_public *k);
+void reference_node_remove(struct reference *t, unsigned node);
+void reference_node_set_address(struct reference *t, unsigned node, const struct endpoint *remote);
+void reference_edge_set_blocked(struct reference *t, unsigned a, unsigned b, bool blocked);
+void reference_expire(struct reference *t, nsec_t now);
+struct reference_verdict reference_route(
+    struct reference *t, const struct router_arrival *in, const uint8_t *msg, size_t len);

@@ -48,7 +48,7 @@ static double least_bottleneck(const double *cost, size_t n, size_t *order, size
     return least;
 }
 
-/* Against a twin that tries everything, in both directions with different costs. */
+/* Against a reference that tries everything, in both directions with different costs. */
 static void test_ring_is_best(void **state)
 {
     uint64_t seed = 7;

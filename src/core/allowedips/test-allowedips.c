@@ -117,18 +117,18 @@ static void test_each(void **state)
     allowedips_deinit(&t);
 }
 
-/* ---- the twin: a list, searched from one end to the other ---- */
+/* ---- the reference: a list, searched from one end to the other ---- */
 
 #define N_OWNERS 30
 #define MAX_LIST 1200
 
-struct duplicate {
+struct reference {
     struct ip_prefix prefix[MAX_LIST];
     unsigned owner[MAX_LIST];
     size_t n;
 };
 
-static void twin_insert(struct duplicate *w, const struct ip_prefix *p, unsigned owner)
+static void reference_insert(struct reference *w, const struct ip_prefix *p, unsigned owner)
 {
     struct ip_prefix net = ip_prefix_mask(p);
 
@@ -144,7 +144,7 @@ static void twin_insert(struct duplicate *w, const struct ip_prefix *p, unsigned
 }
 
 /* Takes out those that match @p, or all when it is NULL, of @owner. */
-static void twin_remove(struct duplicate *w, const struct ip_prefix *p, unsigned owner)
+static void reference_remove(struct reference *w, const struct ip_prefix *p, unsigned owner)
 {
     size_t kept = 0;
 
@@ -158,7 +158,7 @@ static void twin_remove(struct duplicate *w, const struct ip_prefix *p, unsigned
 }
 
 /* The owner's number, N_OWNERS for none. */
-static unsigned twin_find(const struct duplicate *w, const struct ip_addr *a)
+static unsigned reference_find(const struct reference *w, const struct ip_addr *a)
 {
     unsigned owner = N_OWNERS;
     int best = -1;
@@ -191,9 +191,9 @@ static struct ip_prefix random_prefix(const struct rng *rng)
     return p;
 }
 
-/* Every owner's list says what the twin says. */
+/* Every owner's list says what the reference says. */
 static void compare_lists(
-    const struct allowedips *t, const struct allowedips_owner *owners, const struct duplicate *w)
+    const struct allowedips *t, const struct allowedips_owner *owners, const struct reference *w)
 {
     for (unsigned i = 0; i < N_OWNERS; i++) {
         struct ip_prefix p;
@@ -204,15 +204,15 @@ static void compare_lists(
         for (size_t k = 0; k < w->n; k++)
             expected += w->owner[k] == i;
         for (; allowedips_each(t, &owners[i], &cursor, &p); got++)
-            assert_int_equal(twin_find(w, &p.addr) < N_OWNERS, true);
+            assert_int_equal(reference_find(w, &p.addr) < N_OWNERS, true);
         assert_int_equal(got, expected);
         assert_int_equal(owners[i].n, expected);
     }
 }
 
-static void test_twin(void **state)
+static void test_reference(void **state)
 {
-    static struct duplicate w;
+    static struct reference w;
 
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct allowedips t = ALLOWEDIPS_NULL;
@@ -235,22 +235,22 @@ static void test_twin(void **state)
                 }
                 allowedips_remove(&t, &p, &owners[owner]);
                 p = ip_prefix_mask(&p);
-                twin_remove(&w, &p, owner);
+                reference_remove(&w, &p, owner);
                 break;
             case 1:
                 if (rng_u32(&rng) % 20 == 0) {
                     allowedips_remove_owner(&t, &owners[owner]);
-                    twin_remove(&w, NULL, owner);
+                    reference_remove(&w, NULL, owner);
                 }
                 break;
             default:
                 assert_int_equal(allowedips_insert(&t, &p, &owners[owner]), 0);
-                twin_insert(&w, &p, owner);
+                reference_insert(&w, &p, owner);
             }
             for (unsigned k = 0; k < 2; k++) {
                 struct ip_prefix probe = random_prefix(&rng);
                 struct allowedips_owner *got = allowedips_find(&t, &probe.addr);
-                unsigned expected = twin_find(&w, &probe.addr);
+                unsigned expected = reference_find(&w, &probe.addr);
 
                 if (got != (expected < N_OWNERS ? &owners[expected] : NULL))
                     fail_msg("seed %llu, step %u: expected owner %u", (unsigned long long)seed, i,
@@ -309,7 +309,7 @@ int main(void)
         cmocka_unit_test(test_longest_match),
         cmocka_unit_test(test_remove),
         cmocka_unit_test(test_each),
-        cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_reference),
         cmocka_unit_test(test_many),
     };
 

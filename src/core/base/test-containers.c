@@ -1,4 +1,4 @@
-/* test-containers.c - table, heap and ring against slow twins, from fixed seeds. */
+/* test-containers.c - table, heap and ring against slow references, from fixed seeds. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static struct member *find(struct htab *t, uint64_t key)
     return NULL;
 }
 
-static void test_htab_twin(void **state)
+static void test_htab_reference(void **state)
 {
     static struct member members[N];
     uint64_t seed = 1;
@@ -65,7 +65,7 @@ static void test_htab_twin(void **state)
     htab_deinit(&t);
 }
 
-static void test_heap_twin(void **state)
+static void test_heap_reference(void **state)
 {
     static struct member members[N];
     uint64_t seed = 2;
@@ -151,8 +151,8 @@ static void test_ring_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_htab_twin),
-        cmocka_unit_test(test_heap_twin),
+        cmocka_unit_test(test_htab_reference),
+        cmocka_unit_test(test_heap_reference),
         cmocka_unit_test(test_ring_threads),
         cmocka_unit_test(test_ring_full),
     };

@@ -1,4 +1,4 @@
-/* test-replay.c - the replay window: a table of cases, and a slow twin. */
+/* test-replay.c - the replay window: a table of cases, and a slow reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,10 +64,10 @@ static void test_table(void **state)
         assert_false(replay_check(&w, c));
 }
 
-/* The twin remembers every counter of a small range, and the greatest. */
+/* The reference remembers every counter of a small range, and the greatest. */
 #define RANGE 60000u
 
-static void test_twin(void **state)
+static void test_reference(void **state)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         uint64_t s = seed;
@@ -107,7 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
-        cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_reference),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /*
- * fuzz-router.c - the input is a script of changes and datagrams; router and twin must agree.
+ * fuzz-router.c - the input is a script of changes and datagrams; router and reference must agree.
  *
  * A byte that chooses what happens, then its operands. Datagrams come raw, so
  * that the fuzzer also finds lengths and types that no test thought of; and
@@ -22,7 +22,7 @@ struct world {
     struct router *router;
     struct router_network *net;
     struct router_node *nodes[N_NODES];
-    struct duplicate duplicate;
+    struct reference reference;
     nsec_t now;
 };
 
@@ -36,13 +36,13 @@ static void add_node(struct world *w, unsigned i)
     struct x25519_public key = router_sample_key(i);
 
     assert(router_node_add(&w->nodes[i], w->router, w->net, &key) == 0);
-    duplicate_node_add(&w->duplicate, i, 0, &key);
+    reference_node_add(&w->reference, i, 0, &key);
 }
 
 static void replace_node(struct world *w, unsigned i)
 {
     router_node_remove(w->router, w->nodes[i]);
-    duplicate_node_remove(&w->duplicate, i);
+    reference_node_remove(&w->reference, i);
     add_node(w, i);
 }
 
@@ -52,7 +52,7 @@ static void move_node(struct world *w, unsigned i, unsigned to)
     struct ip_addr local = {{0}};
 
     router_node_set_address(w->router, w->nodes[i], &ep, &local);
-    duplicate_node_set_address(&w->duplicate, i, &ep);
+    reference_node_set_address(&w->reference, i, &ep);
 }
 
 static void block_edge(struct world *w, unsigned a, unsigned b, bool blocked)
@@ -60,23 +60,23 @@ static void block_edge(struct world *w, unsigned a, unsigned b, bool blocked)
     if (a == b)
         return;
     assert(router_edge_set_blocked(w->router, w->nodes[a], w->nodes[b], blocked) == 0);
-    duplicate_edge_set_blocked(&w->duplicate, a, b, blocked);
+    reference_edge_set_blocked(&w->reference, a, b, blocked);
 }
 
 static void route(struct world *w, unsigned at, const void *msg, size_t len)
 {
     struct router_arrival in = {.from = sample_endpoint(at), .now = w->now, .is_local = is_local};
     struct router_verdict v = router_route(w->router, &in, msg, len);
-    struct duplicate_verdict t;
+    struct reference_verdict t;
 
-    /* Of this the twin knows nothing; nothing has changed by it. */
+    /* Of this the reference knows nothing; nothing has changed by it. */
     if (v.action == ROUTER_ACTION_DROP && v.reason == DROP_RELAY_RATE_LIMITED)
         return;
-    t = duplicate_route(&w->duplicate, &in, msg, len);
+    t = reference_route(&w->reference, &in, msg, len);
     assert(v.action == t.action);
     assert(v.action != ROUTER_ACTION_DROP || v.reason == t.reason);
     assert(v.action != ROUTER_ACTION_FORWARD ||
-           endpoint_equal(&v.to, &w->duplicate.nodes[t.to].remote));
+           endpoint_equal(&v.to, &w->reference.nodes[t.to].remote));
 }
 
 static void handshake(struct world *w, struct reader *r)
@@ -121,7 +121,7 @@ static void step(struct world *w, struct reader *r)
         break;
     case 4:
         router_expire(w->router, w->now);
-        duplicate_expire(&w->duplicate, w->now);
+        reference_expire(&w->reference, w->now);
         break;
     case 5:
         raw(w, r);
@@ -140,9 +140,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct reader r = reader_make(data, len);
 
     w = (struct world){.now = NSEC_PER_SEC};
-    w.duplicate.leases_max = opt.leases_max;
-    w.duplicate.leases_per_node = opt.leases_per_node;
-    w.duplicate.networks[0] = (struct duplicate_network){.is_there = true, .hub = hub};
+    w.reference.leases_max = opt.leases_max;
+    w.reference.leases_per_node = opt.leases_per_node;
+    w.reference.networks[0] = (struct reference_network){.is_there = true, .hub = hub};
     assert(router_new(&w.router, &opt) == 0);
     assert(router_network_add(&w.net, w.router, &hub) == 0);
     for (unsigned i = 0; i < N_NODES; i++) {

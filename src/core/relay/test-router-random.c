@@ -1,7 +1,7 @@
 /*
  * test-router-random.c - random interleavings of everything that can happen to a router.
  *
- * Each step is checked twice. Against the twin: the same verdict. And against
+ * Each step is checked twice. Against the reference: the same verdict. And against
  * the keys alone, without a word about leases: a handshake message is forwarded
  * only to the node whose public key made its mac1; and anything else only to a
  * node that has itself announced that receiver index to the sender, in a
@@ -20,7 +20,7 @@
 #include "test/support/router_sample.h"
 
 /* Few of everything, so that things meet. */
-#define N_NODES     DUPLICATE_NODES_MAX
+#define N_NODES     REFERENCE_NODES_MAX
 #define N_ADDRESSES 10
 #define N_INDICES   12
 #define LOCAL_INDEX 11 /* and above: the hub's own */
@@ -30,9 +30,9 @@
 
 struct world {
     struct router *router;
-    struct router_network *nets[DUPLICATE_NETWORKS_MAX];
+    struct router_network *nets[REFERENCE_NETWORKS_MAX];
     struct router_node *nodes[N_NODES];
-    struct duplicate duplicate;
+    struct reference reference;
     nsec_t now;
     struct rng rng;
     uint64_t rng_state;
@@ -64,21 +64,21 @@ static void add_network(struct world *w, unsigned i)
     struct x25519_public hub = router_sample_key(HUB_KEYS + i);
 
     assert_int_equal(router_network_add(&w->nets[i], w->router, &hub), 0);
-    w->duplicate.networks[i] = (struct duplicate_network){.is_there = true, .hub = hub};
+    w->reference.networks[i] = (struct reference_network){.is_there = true, .hub = hub};
 }
 
 static void add_node(struct world *w, unsigned i)
 {
     struct x25519_public key = router_sample_key(i);
-    unsigned net = below(w, DUPLICATE_NETWORKS_MAX);
+    unsigned net = below(w, REFERENCE_NETWORKS_MAX);
 
     assert_int_equal(router_node_add(&w->nodes[i], w->router, w->nets[net], &key), 0);
-    duplicate_node_add(&w->duplicate, i, net, &key);
+    reference_node_add(&w->reference, i, net, &key);
 }
 
 static void forget_node(struct world *w, unsigned i)
 {
-    duplicate_node_remove(&w->duplicate, i);
+    reference_node_remove(&w->reference, i);
     for (unsigned k = 0; k < N_NODES; k++)
         forget_announcements(w, i, k);
     w->nodes[i] = NULL;
@@ -98,7 +98,7 @@ static void replace_network(struct world *w, unsigned i)
 {
     router_network_remove(w->router, w->nets[i]);
     for (unsigned k = 0; k < N_NODES; k++)
-        if (w->nodes[k] && w->duplicate.nodes[k].network == i)
+        if (w->nodes[k] && w->reference.nodes[k].network == i)
             forget_node(w, k);
     add_network(w, i);
 }
@@ -113,7 +113,7 @@ static void move_node(struct world *w, unsigned i)
     if (!w->nodes[i])
         return;
     router_node_set_address(w->router, w->nodes[i], to, &local);
-    duplicate_node_set_address(&w->duplicate, i, to);
+    reference_node_set_address(&w->reference, i, to);
 }
 
 static void block_edge(struct world *w, unsigned a, unsigned b)
@@ -121,10 +121,10 @@ static void block_edge(struct world *w, unsigned a, unsigned b)
     bool blocked = below(w, 3) == 0;
 
     if (a == b || !w->nodes[a] || !w->nodes[b] ||
-        w->duplicate.nodes[a].network != w->duplicate.nodes[b].network)
+        w->reference.nodes[a].network != w->reference.nodes[b].network)
         return;
     assert_int_equal(router_edge_set_blocked(w->router, w->nodes[a], w->nodes[b], blocked), 0);
-    duplicate_edge_set_blocked(&w->duplicate, a, b, blocked);
+    reference_edge_set_blocked(&w->reference, a, b, blocked);
     if (blocked)
         forget_announcements(w, a, b);
 }
@@ -155,7 +155,7 @@ static struct message random_message(struct world *w)
     struct x25519_public key;
 
     if (m.key >= N_NODES)
-        m.key = m.key == N_NODES ? UNKNOWN_KEY : HUB_KEYS + below(w, DUPLICATE_NETWORKS_MAX);
+        m.key = m.key == N_NODES ? UNKNOWN_KEY : HUB_KEYS + below(w, REFERENCE_NETWORKS_MAX);
     key = router_sample_key(m.key);
     if (m.type == WG_TYPE_INITIATION) {
         m.initiation = sample_initiation(&key, m.announced);
@@ -176,15 +176,15 @@ static struct message random_message(struct world *w)
 /* A response that fits some lease, since a random one hardly ever does. */
 static void make_fitting(struct world *w, struct message *m, struct endpoint *from)
 {
-    const struct duplicate_lease *l = &w->duplicate.leases[0];
+    const struct reference_lease *l = &w->reference.leases[0];
     struct x25519_public key;
 
-    for (unsigned i = 0; i < DUPLICATE_LEASES_MAX && (i == 0 || !l->is_there); i++)
-        l = &w->duplicate.leases[below(w, DUPLICATE_LEASES_MAX)];
+    for (unsigned i = 0; i < REFERENCE_LEASES_MAX && (i == 0 || !l->is_there); i++)
+        l = &w->reference.leases[below(w, REFERENCE_LEASES_MAX)];
     key = router_sample_key(l->to);
-    if (!l->is_there || endpoint_is_none(&w->duplicate.nodes[l->from].remote))
+    if (!l->is_there || endpoint_is_none(&w->reference.nodes[l->from].remote))
         return;
-    *from = w->duplicate.nodes[l->from].remote;
+    *from = w->reference.nodes[l->from].remote;
     m->receiver = l->index;
     if (m->type == WG_TYPE_RESPONSE) {
         m->key = l->to;
@@ -198,11 +198,11 @@ static void make_fitting(struct world *w, struct message *m, struct endpoint *fr
 
 static bool is_at(const struct world *w, unsigned node, const struct endpoint *ep)
 {
-    return w->duplicate.nodes[node].is_there &&
-           endpoint_equal(&w->duplicate.nodes[node].remote, ep);
+    return w->reference.nodes[node].is_there &&
+           endpoint_equal(&w->reference.nodes[node].remote, ep);
 }
 
-/* Was what the twin says it is sent on to someone who may have it? By keys alone. */
+/* Was what the reference says it is sent on to someone who may have it? By keys alone. */
 static void check_addressee(
     struct world *w, const struct message *m, const struct router_arrival *in, unsigned to)
 {
@@ -238,12 +238,12 @@ static void send_message(struct world *w)
         .from = sample_endpoint(below(w, N_ADDRESSES)), .now = w->now, .is_local = is_local};
     struct message m = random_message(w);
     struct router_verdict v;
-    struct duplicate_verdict t;
+    struct reference_verdict t;
 
     if (below(w, 2) == 0)
         make_fitting(w, &m, &in.from);
     v = router_route(w->router, &in, m.b, m.len);
-    t = duplicate_route(&w->duplicate, &in, m.b, m.len);
+    t = reference_route(&w->reference, &in, m.b, m.len);
     assert_int_equal(v.action, t.action);
     if (v.action == ROUTER_ACTION_DROP) {
         assert_string_equal(drop_reason_name(v.reason), drop_reason_name(t.reason));
@@ -253,7 +253,7 @@ static void send_message(struct world *w)
     if (v.action != ROUTER_ACTION_FORWARD)
         return;
     w->n_forwarded[m.type]++;
-    assert_true(endpoint_equal(&v.to, &w->duplicate.nodes[t.to].remote));
+    assert_true(endpoint_equal(&v.to, &w->reference.nodes[t.to].remote));
     check_addressee(w, &m, &in, t.to);
 }
 
@@ -265,7 +265,7 @@ static void step(struct world *w)
     if (what < 20)
         replace_node(w, below(w, N_NODES));
     else if (what < 21)
-        replace_network(w, below(w, DUPLICATE_NETWORKS_MAX));
+        replace_network(w, below(w, REFERENCE_NETWORKS_MAX));
     else if (what < 120)
         move_node(w, below(w, N_NODES));
     else if (what < 150)
@@ -274,7 +274,7 @@ static void step(struct world *w)
         w->now += (nsec_t)below(w, 120) * NSEC_PER_SEC;
     else if (what < 160) {
         router_expire(w->router, w->now);
-        duplicate_expire(&w->duplicate, w->now);
+        reference_expire(&w->reference, w->now);
     } else
         send_message(w);
 }
@@ -289,7 +289,7 @@ static void check_coverage(const struct world *w)
         assert_in_range(w->n_forwarded[type], 100, UINT32_MAX);
     for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
         assert_in_range(w->n_dropped[reasons[i]], 5, UINT32_MAX);
-    assert_int_equal(w->n_dropped[DROP_RELAY_RATE_LIMITED], 0); /* the twin does not know it */
+    assert_int_equal(w->n_dropped[DROP_RELAY_RATE_LIMITED], 0); /* the reference does not know it */
 }
 
 static void run(uint64_t seed)
@@ -300,10 +300,10 @@ static void run(uint64_t seed)
 
     w = (struct world){.now = NSEC_PER_SEC, .rng_state = seed};
     w.rng = rng_seeded(&w.rng_state);
-    w.duplicate.leases_max = opt.leases_max;
-    w.duplicate.leases_per_node = opt.leases_per_node;
+    w.reference.leases_max = opt.leases_max;
+    w.reference.leases_per_node = opt.leases_per_node;
     assert_int_equal(router_new(&w.router, &opt), 0);
-    for (unsigned i = 0; i < DUPLICATE_NETWORKS_MAX; i++)
+    for (unsigned i = 0; i < REFERENCE_NETWORKS_MAX; i++)
         add_network(&w, i);
     for (unsigned i = 0; i < N_NODES; i++) {
         add_node(&w, i);

@@ -11,7 +11,7 @@
  * Checksums are verified before a merge, since the merged frame tells the
  * kernel to trust them.
  *
- * Pure: no I/O. The twin of the merging rules is in test-gro.c.
+ * Pure: no I/O. The reference of the merging rules is in test-gro.c.
  */
 #pragma once
 

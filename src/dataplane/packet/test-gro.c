@@ -1,7 +1,7 @@
 /*
- * test-gro.c - merging, table and twin.
+ * test-gro.c - merging, table and reference.
  *
- * The twin needs no second merger: whatever is merged must, cut up again by
+ * The reference needs no second merger: whatever is merged must, cut up again by
  * gso.h, be the packets that went in, flow by flow in the same order.
  */
 #include <setjmp.h>
@@ -283,7 +283,7 @@ static void test_no_csum(void **state)
     check_out(false);
 }
 
-/* ---- twin ---- */
+/* ---- reference ---- */
 
 static void random_packet(const struct rng *rng, struct test_flow flows[static 6])
 {
@@ -311,7 +311,7 @@ static void random_packet(const struct rng *rng, struct test_flow flows[static 6
     add_last();
 }
 
-static void test_twin(void **state)
+static void test_reference(void **state)
 {
     for (uint64_t seed = 0; seed < 3000; seed++) {
         uint64_t s = seed;
@@ -337,7 +337,7 @@ int main(void)
         cmocka_unit_test(test_off),
         cmocka_unit_test(test_bad_csum),
         cmocka_unit_test(test_no_csum),
-        cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_reference),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

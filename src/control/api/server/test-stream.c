@@ -144,7 +144,7 @@ static void append(char *to, const char *text, size_t len)
 }
 
 /* Random pushes and takes against a plain text. */
-static void test_twin(void **state)
+static void test_random(void **state)
 {
     uint64_t seed = 3;
     struct rng rng = rng_seeded(&seed);
@@ -265,7 +265,7 @@ int main(void)
         cmocka_unit_test(test_clear_keeps_whole_lines),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_random),
         cmocka_unit_test(test_push),
         cmocka_unit_test(test_full_by_bytes),
         cmocka_unit_test(test_growing_ring),

@@ -128,7 +128,8 @@ static void test_lots(void **state)
     assert_in_range(n_newest, 1, 20);
 }
 
-/* Against a twin that looks at all: random adds and takes keep every connection exactly once. */
+/* Against a reference that looks at all: random adds and takes keep every connection exactly once.
+ */
 static void test_random(void **state)
 {
     enum { N = 20000 };

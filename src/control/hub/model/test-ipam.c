@@ -1,4 +1,4 @@
-/* test-ipam.c - numbers against a slow twin, and the promises about when one is used again. */
+/* test-ipam.c - numbers against a slow reference, and the promises about when one is used again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,29 +112,29 @@ static void test_large_block(void **state)
     ipam_deinit(&p);
 }
 
-#define TWIN_N 40
+#define REFERENCE_N 40
 
-static uint32_t twin_next(const bool taken[TWIN_N + 1], uint32_t cursor)
+static uint32_t reference_next(const bool taken[REFERENCE_N + 1], uint32_t cursor)
 {
-    for (uint32_t n = cursor; n <= TWIN_N; n++)
+    for (uint32_t n = cursor; n <= REFERENCE_N; n++)
         if (!taken[n])
             return n;
-    for (uint32_t n = 1; n <= TWIN_N; n++)
+    for (uint32_t n = 1; n <= REFERENCE_N; n++)
         if (!taken[n])
             return n;
     return 0;
 }
 
-static void test_twin(void **state)
+static void test_reference(void **state)
 {
     uint64_t seed = 7;
     struct rng rng = rng_seeded(&seed);
-    bool taken[TWIN_N + 1] = {false};
+    bool taken[REFERENCE_N + 1] = {false};
     struct ipam p;
 
-    ipam_init(&p, TWIN_N);
+    ipam_init(&p, REFERENCE_N);
     for (int i = 0; i < 100000; i++) {
-        uint32_t n = 1 + rng_u32(&rng) % TWIN_N;
+        uint32_t n = 1 + rng_u32(&rng) % REFERENCE_N;
         size_t runs = 0;
 
         if (rng_u32(&rng) % 2) {
@@ -144,11 +144,11 @@ static void test_twin(void **state)
             assert_int_equal(ipam_release(&p, n), 0);
             taken[n] = false;
         }
-        for (uint32_t k = 1; k <= TWIN_N; k++)
+        for (uint32_t k = 1; k <= REFERENCE_N; k++)
             runs += taken[k] && (k == 1 || !taken[k - 1]);
         assert_int_equal(p.n_runs, runs);
-        p.next = 1 + rng_u32(&rng) % (TWIN_N + 1);
-        assert_int_equal(ipam_next(&p, false), twin_next(taken, p.next));
+        p.next = 1 + rng_u32(&rng) % (REFERENCE_N + 1);
+        assert_int_equal(ipam_next(&p, false), reference_next(taken, p.next));
     }
     ipam_deinit(&p);
 }
@@ -160,7 +160,7 @@ int main(void)
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_not_reused_soon),
         cmocka_unit_test(test_large_block),
-        cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_reference),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

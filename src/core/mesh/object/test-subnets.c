@@ -1,4 +1,5 @@
-/* test-subnets.c - which blocks may be routed; overlaps against a twin that goes by address. */
+/* test-subnets.c - which blocks may be routed; overlaps against a reference that goes by address.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -167,14 +168,15 @@ static void test_json(void **state)
     }
 }
 
-/* ---- against a twin: blocks inside 10.9.0.0/26, looked at address by address ---------------- */
+/* ---- against a reference: blocks inside 10.9.0.0/26, looked at address by address
+ * ---------------- */
 
-#define TWIN_ADDRESSES 64
+#define REFERENCE_ADDRESSES 64
 
 static struct ip_prefix some_prefix(struct rng *rng)
 {
     uint8_t len = (uint8_t)(26 + rng_u32(rng) % 7);
-    uint8_t b[4] = {10, 9, 0, (uint8_t)(rng_u32(rng) % TWIN_ADDRESSES)};
+    uint8_t b[4] = {10, 9, 0, (uint8_t)(rng_u32(rng) % REFERENCE_ADDRESSES)};
     struct ip_prefix p = {.addr = ip_addr_v4(b), .len = len};
 
     return ip_prefix_mask(&p);
@@ -185,7 +187,7 @@ static uint64_t addresses_of(const struct ip_prefix *p)
 {
     uint64_t set = 0;
 
-    for (unsigned i = 0; i < TWIN_ADDRESSES; i++) {
+    for (unsigned i = 0; i < REFERENCE_ADDRESSES; i++) {
         struct ip_addr a = ip_addr_v4((const uint8_t[4]){10, 9, 0, (uint8_t)i});
 
         if (ip_prefix_has(p, &a))
@@ -194,7 +196,8 @@ static uint64_t addresses_of(const struct ip_prefix *p)
     return set;
 }
 
-static void check_against_twin(const struct subnets *s, uint64_t taken, const struct ip_prefix *p)
+static void check_against_reference(
+    const struct subnets *s, uint64_t taken, const struct ip_prefix *p)
 {
     uint64_t own = addresses_of(p);
     bool is_equal = false;
@@ -211,7 +214,7 @@ static void check_against_twin(const struct subnets *s, uint64_t taken, const st
     assert_int_equal(subnets_covers(s, p), is_inside);
 }
 
-static void test_twin(void **state)
+static void test_reference(void **state)
 {
     const char *given = getenv("WEFT_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 10) : 1;
@@ -227,7 +230,7 @@ static void test_twin(void **state)
             bool is_free = (taken & addresses_of(&p)) == 0 && s.n < SUBNETS_MAX;
             int r;
 
-            check_against_twin(&s, taken, &p);
+            check_against_reference(&s, taken, &p);
             r = subnets_add(&s, &p, NULL);
             assert_int_equal(r, was_there || is_free ? 0 : -EINVAL);
             if (r == 0)
@@ -263,7 +266,7 @@ int main(void)
         cmocka_unit_test(test_accept),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_without),
-        cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_reference),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

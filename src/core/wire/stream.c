@@ -29,7 +29,7 @@ int stream_frame_next(struct reader *in, const uint8_t **ret, size_t *ret_len)
     return 0;
 }
 
-size_t stream_frame_space(size_t len, size_t seg)
+size_t stream_frame_size(size_t len, size_t seg)
 {
     return len + (len + seg - 1) / seg * STREAM_FRAME_HEADER;
 }

@@ -14,7 +14,7 @@
  * Datagrams inside a stream of bytes: docs/wire/stream.md.
  *
  * Each datagram follows its length, 16 bits in network order. Length 0 is a
- * beat: it says "still here" and carries nothing. A length beyond what UDP can
+ * heartbeat: it says "still here" and carries nothing. A length beyond what UDP can
  * carry cannot be meant, and a stream that says it has lost its frame.
  *
  * Decoding works in place: whoever reads bytes hands them over in pieces, gets
@@ -34,18 +34,18 @@
  * stream_frame_next() - the next whole frame
  * @in:		moved behind it; stays where it is unless 0 is returned
  * @ret:	its datagram; borrowed from @in's bytes
- * @ret_len:	its length; 0: a beat
+ * @ret_len:	its length; 0: a heartbeat
  *
  * Return: 0; STREAM_FRAME_E_MORE; STREAM_FRAME_E_INVALID, and then the stream is lost.
  */
 int stream_frame_next(struct reader *in, const uint8_t **ret, size_t *ret_len);
 
-/** stream_frame_space() - bytes that @len bytes of datagrams of @seg take (the last is shorter). */
-size_t stream_frame_space(size_t len, size_t seg);
+/** stream_frame_size() - bytes that @len bytes of datagrams of @seg take (the last is shorter). */
+size_t stream_frame_size(size_t len, size_t seg);
 
 /**
  * stream_frame_put() - datagrams of one size, each behind its length
- * @out:	has room for stream_frame_space() bytes
+ * @out:	has room for stream_frame_size() bytes
  * @datagrams:	@len bytes, at least 1: datagrams of @seg bytes back to back, the last may be
  *		shorter; none is longer than STREAM_FRAME_MAX
  */

@@ -18,7 +18,7 @@ static void test_frames(void **state)
     const uint8_t *datagram;
     size_t len;
 
-    assert_int_equal(stream_frame_space(5, 3), 9);
+    assert_int_equal(stream_frame_size(5, 3), 9);
     stream_frame_put(&out, (const uint8_t *)"abcde", 5, 3);
     stream_frame_put_heartbeat(&out);
     assert_int_equal(writer_len(&out), sizeof(expected));

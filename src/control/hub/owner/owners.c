@@ -14,7 +14,7 @@
 
 /* ---- which hub serves the jobs of a network: what one of them decides ------------------------ */
 
-enum owner_wanted owner_decide(const struct owner_facts *f)
+enum owner_decision owner_decide(const struct owner_facts *f)
 {
     bool is_alive = f->stored_at > 0 && f->now - f->stored_at < OWNER_SERVE_FOR;
     bool is_late = f->now - f->heard_at >= OWNER_TAKE_AFTER;
@@ -91,7 +91,7 @@ static struct owners_network *get_network(struct owners *o, const char *name)
     return n;
 }
 
-/* A beat of this hub's name, perhaps of another process that has it. */
+/* A heartbeat of this hub's name, perhaps of another process that has it. */
 static void hear_own(struct owners *o, const struct heartbeat_record *heartbeat)
 {
     static const char ends[] =
@@ -216,7 +216,8 @@ void owners_deinit(struct owners *o)
     o->n_networks = 0;
 }
 
-/* ---- beats ---------------------------------------------------------------------------------- */
+/* ---- heartbeats
+ * ---------------------------------------------------------------------------------- */
 
 static void on_stored(void *ctx, const struct store_answer *a)
 {
@@ -250,7 +251,7 @@ bool owners_is_of(const struct owners_network *n, const struct model_network *ne
            x25519_public_equal(&n->record.network, &net->maker.key);
 }
 
-static enum owner_wanted decide(const struct owners *o, const struct owners_network *n,
+static enum owner_decision decide(const struct owners *o, const struct owners_network *n,
     const struct model_network *net, nsec_t now)
 {
     const struct owners_hub *holder = find_hub(o, n->record.hub);
@@ -336,7 +337,7 @@ static void take_over(
         .key = record_key(keys[1], RECORD_NODE, n->name, o->model->self),
         .value = self,
         .expect = node.meta.resource_version};
-    /* If it was only slow, its next beat makes the record anew. */
+    /* If it was only slow, its next heartbeat makes the record anew. */
     if (n->record.hub[0])
         ops[n_ops++] = (struct store_op){.kind = holder ? STORE_OP_DELETE : STORE_OP_CHECK,
             .key = owner_key(keys[2], OWNER_HEARTBEAT_PREFIX, n->record.hub),

@@ -1,8 +1,8 @@
 /*
  * owners.h - says that this hub lives, hears of others, and takes over what a dead one served.
  *
- * It follows the store's records of hubs and owners (record.h), writes this hub's beats, and does
- * what owner_decide() wants for each network. Whether the jobs of a network are served here is
+ * It follows the store's records of hubs and owners (record.h), writes this hub's heartbeats, and
+ * does what owner_decide() wants for each network. Whether the jobs of a network are served here is
  * asked each second, with owners_serves(). The owner also writes its epoch into its own Node, by
  * which the members know it.
  *
@@ -30,10 +30,10 @@ struct store_watch;
 /*
  * Theory of operation. A state directory that was copied, or a machine that was cloned, makes two
  * hubs of one: both would serve the same jobs, and nodes would be told now of the one place, now of
- * the other. Each run of a hub writes its own number with its beats (record.h), so both hear of
- * each other, in the same order. Who was heard before this run's first beat is the former one,
- * which has ended in most cases; if its beats go on, it lives, and this one, which was started
- * later, ends. A run that stood still (a frozen machine) hears that another one has beaten
+ * the other. Each run of a hub writes its own number with its heartbeats (record.h), so both hear
+ * of each other, in the same order. Who was heard before this run's first heartbeat is the former
+ * one, which has ended in most cases; if its heartbeats go on, it lives, and this one, which was
+ * started later, ends. A run that stood still (a frozen machine) hears that another one has beaten
  * meanwhile, and ends.
  *
  * Pure: no clock, no store.
@@ -42,28 +42,28 @@ struct store_watch;
 /** What is known of other runs. Zeroes with @own set: nothing. */
 struct duplicate {
     uint64_t own;     /* the number of this run */
-    bool has_begun;   /* a beat of this run was heard */
+    bool has_begun;   /* a heartbeat of this run was heard */
     uint64_t former;  /* of the run that has beaten before this one did; 0: none */
     uint64_t other;   /* of the last other run that has beaten since; 0: none */
-    unsigned n_heard; /* its beats in a row */
+    unsigned n_heard; /* its heartbeats in a row */
     nsec_t heard_at;  /* when the last of them was heard */
 };
 
 enum duplicate_verdict {
     DUPLICATE_NONE,     /* it says nothing new */
-    DUPLICATE_NEW,      /* another run has begun to beat, which is to end by itself */
+    DUPLICATE_NEW,      /* the heartbeats of another run have begun; it is to end by itself */
     DUPLICATE_IS_OLDER, /* this run has to end: the former one lives */
     DUPLICATE_REPLACED, /* this run has to end: it stood still, and another one was started */
 };
 
-/** How many beats of the former run are needed to say that it lives: one may have been on its way
- * when it was killed. */
+/** How many heartbeats of the former run are needed to say that it lives: one may have been on its
+ * way when it was killed. */
 #define DUPLICATE_FORMER_HEARTBEATS 2
 
 /**
- * duplicate_hear() - a beat of this hub's name was heard, in the order of the store
+ * duplicate_hear() - a heartbeat of this hub's name was heard, in the order of the store
  * @run:	the number of the run that wrote it
- * @stored_at:	when this run began its last beat that was stored; 0: none was yet
+ * @stored_at:	when this run began its last heartbeat that was stored; 0: none was yet
  */
 enum duplicate_verdict duplicate_hear(
     struct duplicate *t, uint64_t run, nsec_t stored_at, nsec_t now);
@@ -81,10 +81,10 @@ bool duplicate_has_left(struct duplicate *t, nsec_t now);
 #define OWNERS_HUBS_MAX     64
 #define OWNERS_NETWORKS_MAX 1024
 
-/** A hub of the store, as its beats tell. */
+/** A hub of the store, as its heartbeats tell. */
 struct owners_hub {
     char name[NAME_MAX_LEN + 1];
-    uint64_t revision; /* of its last beat */
+    uint64_t revision; /* of its last heartbeat */
     nsec_t heard_at;   /* when this hub heard of it */
 };
 
@@ -100,12 +100,12 @@ struct owners_network {
 struct owners {
     struct model *model;             /* pins */
     nsec_t (*clock)(void);           /* monotonic */
-    struct store_watch *watches[2];  /* owns: beats, owners */
+    struct store_watch *watches[2];  /* owns: heartbeats, owners */
     struct owners_hub *hubs;         /* owns; OWNERS_HUBS_MAX */
     size_t n_hubs;                   /* how many */
     struct owners_network *networks; /* owns; OWNERS_NETWORKS_MAX */
     size_t n_networks;               /* how many */
-    uint64_t heartbeat;              /* of the last beat */
+    uint64_t heartbeat;              /* of the last heartbeat */
     bool is_beating;                 /* one is on its way to the store */
     nsec_t begun_at;                 /* when the last one was begun */
     nsec_t stored_at;                /* when the last that was stored was begun; 0: none was */
@@ -119,7 +119,7 @@ void owners_init(struct owners *o, struct model *model, nsec_t (*clock)(void));
 /** owners_load() - read who there is; waits for the store. 0 or negative errno with words. */
 int owners_load(struct owners *o, struct err *e);
 
-/** owners_tick() - each second: write a beat if it is time, and take over what is to be. */
+/** owners_tick() - each second: write a heartbeat if it is time, and take over what is to be. */
 void owners_tick(struct owners *o, nsec_t now);
 
 /** owners_serves() - does this hub serve the jobs of that network now? */
@@ -133,7 +133,8 @@ const struct owners_network *owners_find(const struct owners *o, const char *net
  */
 bool owners_is_of(const struct owners_network *n, const struct model_network *net);
 
-/** owners_is_alive() - was a beat of that hub heard lately? This hub itself is always alive. */
+/** owners_is_alive() - was a heartbeat of that hub heard lately? This hub itself is always alive.
+ */
 bool owners_is_alive(const struct owners *o, const char *hub, nsec_t now);
 
 /** owners_failure() - why this hub has to end: another process is it; NULL: it has not. Lends. */
@@ -153,14 +154,14 @@ void owners_deinit(struct owners *o);
 
 /*
  * Theory of operation. The record owner/NET names the owner and an epoch, which counts the owners.
- * Each hub writes a record of its own every OWNER_HEARTBEAT_EACH (its beat). A hub that has heard
- * no beat of the owner for OWNER_TAKE_AFTER of its own clock takes the network over: in one commit
- * it checks that the owner's beat is still the one that it has heard, and writes the owner's record
- * with the next epoch. So of several hubs one succeeds, and none if the owner was only slow. An
- * owner whose own beats have not been stored for OWNER_SERVE_FOR stops serving: that is sooner,
- * since it counts from when it began to write the beat, and the others from when they heard of it.
- * What the owner writes about jobs names the revision of its owner's record, so nothing that it
- * still writes after it was replaced is stored.
+ * Each hub writes a record of its own every OWNER_HEARTBEAT_EACH (its heartbeat). A hub that has
+ * heard no heartbeat of the owner for OWNER_TAKE_AFTER of its own clock takes the network over: in
+ * one commit it checks that the owner's heartbeat is still the one that it has heard, and writes
+ * the owner's record with the next epoch. So of several hubs one succeeds, and none if the owner
+ * was only slow. An owner whose own heartbeats have not been stored for OWNER_SERVE_FOR stops
+ * serving: that is sooner, since it counts from when it began to write the heartbeat, and the
+ * others from when they heard of it. What the owner writes about jobs names the revision of its
+ * owner's record, so nothing that it still writes after it was replaced is stored.
  *
  * A network that had no owner yet is taken by the hub that has made it, or by another if that one
  * does not come.
@@ -168,14 +169,14 @@ void owners_deinit(struct owners *o);
  * Pure: no clock, no store.
  */
 
-/** How often a hub writes its beat. */
+/** How often a hub writes its heartbeat. */
 #define OWNER_HEARTBEAT_EACH (2 * NSEC_PER_SEC)
 
-/** For how long after the beginning of a beat that was stored its hub serves jobs. The hub looks
- * each second, so it may be one second more. */
+/** For how long after the beginning of a heartbeat that was stored its hub serves jobs. The hub
+ * looks each second, so it may be one second more. */
 #define OWNER_SERVE_FOR (4 * NSEC_PER_SEC)
 
-/** How long after an owner's last beat another hub takes over. */
+/** How long after an owner's last heartbeat another hub takes over. */
 #define OWNER_TAKE_AFTER (6 * NSEC_PER_SEC)
 
 /** What a hub knows when it decides. Times are monotonic, of its own clock. */
@@ -184,20 +185,20 @@ struct owner_facts {
     bool is_nobodys;  /* it names no hub: the last owner has given the jobs up */
     bool is_own;      /* it names this hub */
     bool is_maker;    /* this hub has made the network */
-    nsec_t heard_at;  /* when the owner's beat was heard last; without a record, when the network
-                         was */
-    nsec_t stored_at; /* when this hub began its last beat that was stored; 0: none was */
+    nsec_t heard_at;  /* when the owner's heartbeat was heard last; without a record, when the
+                         network  was */
+    nsec_t stored_at; /* when this hub began its last heartbeat that was stored; 0: none was */
     nsec_t now;
 };
 
-enum owner_wanted {
+enum owner_decision {
     OWNER_WAIT,  /* it does not serve the jobs */
     OWNER_TAKE,  /* it tries to become the owner */
     OWNER_SERVE, /* it is the owner, and serves them */
 };
 
 /** owner_decide() - see the theory above. */
-enum owner_wanted owner_decide(const struct owner_facts *f);
+enum owner_decision owner_decide(const struct owner_facts *f);
 
 /* ---- what a network has left that was removed while its owner was dead ----------------------- */
 

@@ -28,15 +28,15 @@ static void test_a_restart(void **state)
 static void test_started_twice(void **state)
 {
     struct duplicate older = {.own = 5};
-    struct duplicate reply = {.own = 9};
+    struct duplicate newer = {.own = 9};
 
     assert_int_equal(duplicate_hear(&older, 5, 0, 1 * S), DUPLICATE_NONE);
-    assert_int_equal(duplicate_hear(&reply, 5, 0, 1 * S), DUPLICATE_NONE);
+    assert_int_equal(duplicate_hear(&newer, 5, 0, 1 * S), DUPLICATE_NONE);
     assert_int_equal(duplicate_hear(&older, 9, 0, 1 * S), DUPLICATE_NEW);
-    assert_int_equal(duplicate_hear(&reply, 9, 0, 1 * S), DUPLICATE_NONE);
+    assert_int_equal(duplicate_hear(&newer, 9, 0, 1 * S), DUPLICATE_NONE);
     for (unsigned i = 2; i < 5; i++) {
         assert_int_equal(
-            duplicate_hear(&reply, 5, 1 * S, 3 * S), i == 2 ? DUPLICATE_NONE : DUPLICATE_IS_OLDER);
+            duplicate_hear(&newer, 5, 1 * S, 3 * S), i == 2 ? DUPLICATE_NONE : DUPLICATE_IS_OLDER);
         assert_int_equal(duplicate_hear(&older, 9, 1 * S, 3 * S), DUPLICATE_NONE);
     }
 }

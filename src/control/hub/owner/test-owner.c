@@ -12,7 +12,7 @@
 static const struct {
     const char *what;
     struct owner_facts facts;
-    enum owner_wanted wanted;
+    enum owner_decision wanted;
 } cases[] = {
     {"the maker begins", {.is_maker = true, .heard_at = 100 * S, .stored_at = 99 * S}, OWNER_TAKE},
     {"the others wait for it", {.heard_at = 95 * S, .stored_at = 99 * S}, OWNER_WAIT},

@@ -792,7 +792,7 @@ int heartbeat_record_decode(struct heartbeat_record *ret, const char *text, stru
 
     if (r != 0)
         return r;
-    f = fields_make(json, "hub's beat", e);
+    f = fields_make(json, "hub's heartbeat", e);
     fields_u64(&f, "boot", FIELDS_REQUIRED, 1, INT64_MAX, &b.boot);
     fields_u64(&f, "beat", FIELDS_REQUIRED, 0, INT64_MAX, &b.heartbeat);
     r = fields_end(&f);

@@ -141,7 +141,7 @@ static bool collect(struct stream_pump *p)
     while (writer_len(&out) < RECORD && udp_receive_connected(p->udp_fd, buf, sizeof(buf), &run)) {
         /* A run of tiny datagrams, for whose lengths there is no room, is not WireGuard's. */
         if (run.seg > STREAM_FRAME_MAX ||
-            stream_frame_space(run.len, run.seg) > OUT_CAP - writer_len(&out))
+            stream_frame_size(run.len, run.seg) > OUT_CAP - writer_len(&out))
             continue;
         stream_frame_put(&out, buf, run.len, run.seg);
         p->tx_bytes += run.len;

@@ -44,8 +44,8 @@ struct stream_bytes {
 
 struct stream_pump {
     int udp_fd;          /* owns; connected, never blocks */
-    bool echoes;         /* answers each beat with one: the hub's end */
-    bool owes_heartbeat; /* a beat is to be written */
+    bool echoes;         /* answers each heartbeat with one: the hub's end */
+    bool owes_heartbeat; /* a heartbeat is to be written */
     bool gso;            /* send runs; cleared when the kernel refuses */
     uint8_t *out;        /* owns; what the stream has not taken; NULL: nothing */
     size_t out_len;      /* bytes in it */

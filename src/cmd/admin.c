@@ -24,7 +24,7 @@
 #define ADMIN_HUB_PORT 8443
 
 /* The texts that a target borrows. */
-struct target_space {
+struct target_texts {
     char token[ADMIN_TOKEN_MAX];
     char users[UNIX_SOCKET_CHOICE_CAP];
     char hub[HOST_PORT_MAX + 1];
@@ -47,37 +47,37 @@ static int read_token(char token[static ADMIN_TOKEN_MAX], const char *path, stru
 }
 
 static int make_target(struct client_target *ret, const struct admin_target *t,
-    struct target_space *space, struct err *e)
+    struct target_texts *texts, struct err *e)
 {
     if (!t->hub && (t->token_file || t->pin))
         return err_set(e, -EINVAL, "%s is for a hub elsewhere: say which, with --hub HOST:PORT",
             t->token_file ? "--admin-token-file" : "--pin");
     if (!t->hub) {
         *ret = (struct client_target){
-            .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(t->socket, space->users)};
+            .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(t->socket, texts->users)};
         return 0;
     }
     if (t->says_socket)
         return err_set(e, -EINVAL,
             "--socket is of a hub on this machine, and --hub names one elsewhere: give either");
-    if (host_port_complete(space->hub, t->hub, ADMIN_HUB_PORT, NULL) < 0)
+    if (host_port_complete(texts->hub, t->hub, ADMIN_HUB_PORT, NULL) < 0)
         return err_set(e, -EINVAL, "--hub \"%.80s\" is neither HOST nor HOST:PORT", t->hub);
     if (!t->token_file || !t->pin)
         return err_set(e, -EINVAL, "--hub %s needs --admin-token-file and --pin as well", t->hub);
     *ret = (struct client_target){
-        .access = CLIENT_ACCESS_HTTPS, .address = space->hub, .bearer = space->token};
+        .access = CLIENT_ACCESS_HTTPS, .address = texts->hub, .bearer = texts->token};
     if (!base64_decode(t->pin, ret->pin.b, sizeof(ret->pin.b)))
         return err_set(e, -EINVAL, "--pin \"%.60s\" is not 32 bytes in base64", t->pin);
-    return read_token(space->token, t->token_file, e);
+    return read_token(texts->token, t->token_file, e);
 }
 
 int admin_check(const struct admin_target *t, struct err *e)
 {
     struct client_target unused;
-    struct target_space space = {.token = ""};
-    int r = make_target(&unused, t, &space, e);
+    struct target_texts texts = {.token = ""};
+    int r = make_target(&unused, t, &texts, e);
 
-    secret_wipe(space.token, sizeof(space.token));
+    secret_wipe(texts.token, sizeof(texts.token));
     return r;
 }
 
@@ -129,15 +129,15 @@ static int ask(const struct admin_target *t, const char *command, const char *me
     struct client_answer answer = CLIENT_ANSWER_NULL;
     struct client_target target;
     struct err e = ERR_NULL;
-    struct target_space space = {.token = ""};
+    struct target_texts texts = {.token = ""};
     bool is_lost;
     int r;
 
-    r = make_target(&target, t, &space, &e);
+    r = make_target(&target, t, &texts, &e);
     if (r < 0)
         return cmd_refuse(command, "%s", err_text(&e));
     r = client_call(&target, method, path, body, ADMIN_TIMEOUT_MS, &answer, &e);
-    secret_wipe(space.token, sizeof(space.token));
+    secret_wipe(texts.token, sizeof(texts.token));
     if (r == 0) {
         *ret = answer;
         return CMD_OK;

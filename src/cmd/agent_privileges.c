@@ -25,7 +25,7 @@
 #define PRIVILEGED_PORTS 1024
 
 /** The texts of paths, which struct privileges borrows. */
-struct space {
+struct path_texts {
     char measure[PATH_MAX];
     char folder[PATH_MAX];
     char uapi[sizeof(UAPI_SOCKET_DIR) + STATE_INTERFACE_MAX + 8];
@@ -81,26 +81,26 @@ static int drop(
         .may_start = true,
         .has_tunnel = st->engine != ENGINE_KIND_KERNEL};
     _cleanup_(kube_config_deinit) struct kube_config kube = KUBE_CONFIG_NULL;
-    struct space space;
+    struct path_texts texts;
 
     if (config->cluster) {
-        int r = kube_access_add(&p, &kube, config->cluster, space.cluster_token, e);
+        int r = kube_access_add(&p, &kube, config->cluster, texts.cluster_token, e);
 
         if (r != 0)
             return r;
     }
     (void)snprintf(
-        space.measure, sizeof(space.measure), "%s%s", config->socket_path, AGENT_MEASURE_SUFFIX);
-    (void)snprintf(space.uapi, sizeof(space.uapi), UAPI_SOCKET_DIR "/%s.sock", st->interface);
-    (void)snprintf(space.frames, sizeof(space.frames), UAPI_SOCKET_DIR "/%s.path", st->interface);
+        texts.measure, sizeof(texts.measure), "%s%s", config->socket_path, AGENT_MEASURE_SUFFIX);
+    (void)snprintf(texts.uapi, sizeof(texts.uapi), UAPI_SOCKET_DIR "/%s.sock", st->interface);
+    (void)snprintf(texts.frames, sizeof(texts.frames), UAPI_SOCKET_DIR "/%s.path", st->interface);
     privileges_add(&p, config->state_dir, PRIVILEGES_STATE);
-    privileges_add_folder_of(&p, config->socket_path, space.folder, PRIVILEGES_RUN);
+    privileges_add_folder_of(&p, config->socket_path, texts.folder, PRIVILEGES_RUN);
     privileges_add(&p, config->socket_path, PRIVILEGES_SOCKET);
-    privileges_add(&p, space.measure, PRIVILEGES_SOCKET);
+    privileges_add(&p, texts.measure, PRIVILEGES_SOCKET);
     if (st->engine != ENGINE_KIND_KERNEL) {
         privileges_add(&p, UAPI_SOCKET_DIR, PRIVILEGES_RUN);
-        privileges_add(&p, space.uapi, PRIVILEGES_SOCKET);
-        privileges_add(&p, space.frames, PRIVILEGES_SOCKET);
+        privileges_add(&p, texts.uapi, PRIVILEGES_SOCKET);
+        privileges_add(&p, texts.frames, PRIVILEGES_SOCKET);
         privileges_add(&p, TUN_DEVICE, PRIVILEGES_DEVICE);
     }
     return privileges_drop(&p, e);

@@ -613,27 +613,27 @@ static struct winsize terminal_size(void)
 static int print_qr(const char *text)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    const struct winsize space = terminal_size();
+    const struct winsize size = terminal_size();
     struct err e = ERR_NULL;
     unsigned columns;
 
     if (qr_format(&out, text, strlen(text), &columns, &e) != 0)
         return cmd_fail(add_usage.command, "%s", err_text(&e));
-    if (space.ws_col > 0 && space.ws_col < columns)
+    if (size.ws_col > 0 && size.ws_col < columns)
         return cmd_fail(add_usage.command,
             "the QR code is %u columns wide, and this terminal has %u: --png FILE writes it as an "
             "image; or make the terminal wider or its letters smaller, or name fewer nodes with "
             "--peer",
-            columns, space.ws_col);
+            columns, size.ws_col);
     /* It is made of escape sequences. */
     if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) != 0)
         return cmd_fail(add_usage.command, "standard output does not take it");
-    if (space.ws_row > 0 && space.ws_row <= (columns + 1) / 2)
+    if (size.ws_row > 0 && size.ws_row <= (columns + 1) / 2)
         (void)fprintf(stderr,
             "The code has %u lines, and this terminal %u: make it higher or its letters smaller "
             "until all of the code is seen. (\"weft node rm %s\" and the same with --png FILE "
             "writes it as an image.)\n",
-            (columns + 1) / 2, space.ws_row, add_arg.name);
+            (columns + 1) / 2, size.ws_row, add_arg.name);
     return CMD_OK;
 }
 

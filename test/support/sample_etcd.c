@@ -149,14 +149,13 @@ int sample_etcd_ctl(const struct sample_etcd *c, const char *words)
     return system(command);
 }
 
-const char *sample_etcd_url(
-    const struct sample_etcd *c, const char *prefix, char *buf, size_t space)
+const char *sample_etcd_url(const struct sample_etcd *c, const char *prefix, char *buf, size_t size)
 {
-    size_t len = (size_t)snprintf(buf, space, "etcd%s://", c->opt.tls_dir ? "s" : "");
+    size_t len = (size_t)snprintf(buf, size, "etcd%s://", c->opt.tls_dir ? "s" : "");
 
     for (unsigned i = 0; i < c->opt.n; i++)
-        len += (size_t)snprintf(buf + len, space - len, "%s%s", i > 0 ? "," : "", c->servers[i]);
-    (void)snprintf(buf + len, space - len, "?prefix=%s", prefix);
+        len += (size_t)snprintf(buf + len, size - len, "%s%s", i > 0 ? "," : "", c->servers[i]);
+    (void)snprintf(buf + len, size - len, "?prefix=%s", prefix);
     return buf;
 }
 

@@ -38,7 +38,7 @@ struct sample_etcd *sample_etcd_free(struct sample_etcd *c);
 
 /** sample_etcd_url() - "etcd://...?prefix=PREFIX" with all members. Returns @buf. */
 const char *sample_etcd_url(
-    const struct sample_etcd *c, const char *prefix, char *buf, size_t space);
+    const struct sample_etcd *c, const char *prefix, char *buf, size_t size);
 
 /** sample_etcd_server() - "HOST:PORT" of member @i; borrowed. */
 const char *sample_etcd_server(const struct sample_etcd *c, unsigned i);

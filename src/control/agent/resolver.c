@@ -141,7 +141,7 @@ struct connection {
     unsigned n_open;
     struct question *asked; /* borrowed: a question of it that is under way; NULL: none */
     bool is_writing;        /* an answer is on its way */
-    size_t len;             /* bytes in @room */
+    size_t len;             /* bytes in @space */
     uint8_t space[LENGTH_LEN + DNS_QUERY_MAX];
     struct connection *next;
 };
@@ -398,7 +398,7 @@ static enum right right_of(
 
 /* ---- over UDP ------------------------------------------------------------------------------- */
 
-static void on_space(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     struct door *d = handle->data;
 
@@ -454,7 +454,7 @@ static void on_idle(uv_timer_t *timer)
     end_connection(timer->data);
 }
 
-static void on_connection_space(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
+static void on_connection_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     struct connection *c = handle->data;
 
@@ -515,7 +515,7 @@ static void read_on(struct connection *c)
 {
     take_queries(c);
     if (!is_waiting(c))
-        (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_space, on_bytes);
+        (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_alloc, on_bytes);
 }
 
 /* Strangers are not even asked what they want, so that they use none of the others' room. */
@@ -580,7 +580,7 @@ static void on_connection(uv_stream_t *listener, int status)
         return;
     }
     make_space(c);
-    (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_space, on_bytes);
+    (void)uv_read_start((uv_stream_t *)&c->tcp, on_connection_alloc, on_bytes);
 }
 
 /* ---- doors ---------------------------------------------------------------------------------- */
@@ -676,7 +676,7 @@ static int open_door(
     }
     if (x == 0) {
         (void)TAKE_FD(tcp);
-        x = uv_udp_recv_start(&d->udp, on_space, on_datagram);
+        x = uv_udp_recv_start(&d->udp, on_alloc, on_datagram);
     }
     if (x == 0)
         x = uv_listen((uv_stream_t *)&d->tcp, BACKLOG, on_connection);

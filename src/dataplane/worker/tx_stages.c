@@ -229,9 +229,9 @@ static bool cut_packet(struct tx_worker *w, const struct packet *pkt, uint16_t m
     unsigned n = v6_cut_count(p, pkt->len, mtu);
     struct tx_pieces *c = &w->pieces;
     uint8_t piece[IP_V6_MTU_MIN];
-    uint32_t space = pkt->len + n * (uint32_t)(V6_CUT_HEADERS + WG_DATA_OVERHEAD + WG_PADDING);
+    uint32_t size = pkt->len + n * (uint32_t)(V6_CUT_HEADERS + WG_DATA_OVERHEAD + WG_PADDING);
 
-    if (c->n + n > CUT_PACKETS || c->len + space > CUT_SIZE)
+    if (c->n + n > CUT_PACKETS || c->len + size > CUT_SIZE)
         return false;
     if (n == 1) {
         memcpy(add_piece(w, pkt->len), p, pkt->len);

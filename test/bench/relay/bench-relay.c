@@ -103,11 +103,11 @@ static void run_plain(uint16_t port, uint16_t from, uint16_t to)
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(to)};
     int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    int space = 8 << 20;
+    int size = 8 << 20;
     uint8_t buf[2048];
 
     here.sin_addr.s_addr = there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &space, sizeof(space));
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
     if (bind(fd, (struct sockaddr *)&here, sizeof(here)) < 0)
         die("bind");
     for (;;) {

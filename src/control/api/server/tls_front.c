@@ -232,7 +232,7 @@ void identity_close(struct identity *id)
 #define TLS_LINK_RECORD 16384
 
 /* Bytes that were read from one side and are not written to the other yet. */
-struct tls_link_space {
+struct tls_link_buffer {
     size_t len; /* bytes */
     size_t off; /* how many of them are written */
     uint8_t buf[TLS_LINK_RECORD];
@@ -240,18 +240,18 @@ struct tls_link_space {
 
 /* One connection. */
 struct tls_link {
-    struct list link;               /* in the front's */
-    struct list busy;               /* in the front's */
-    struct ssl_st *ssl;             /* owns */
-    int net_fd;                     /* owns */
-    int plain_fd;                   /* owns */
-    bool has_handshake;             /* the TLS handshake is done */
-    bool net_ended;                 /* the other end has closed */
-    bool plain_ended;               /* the plain end has closed */
-    bool reported_plain;            /* the plain end was told that the other end has closed */
-    nsec_t ends_at;                 /* when it ends even with bytes left; NSEC_NEVER at first */
-    struct tls_link_space to_net;   /* from plain */
-    struct tls_link_space to_plain; /* from the net */
+    struct list link;                /* in the front's */
+    struct list busy;                /* in the front's */
+    struct ssl_st *ssl;              /* owns */
+    int net_fd;                      /* owns */
+    int plain_fd;                    /* owns */
+    bool has_handshake;              /* the TLS handshake is done */
+    bool net_ended;                  /* the other end has closed */
+    bool plain_ended;                /* the plain end has closed */
+    bool has_shut_plain;             /* the plain end was told that the other end has closed */
+    nsec_t ends_at;                  /* when it ends even with bytes left; NSEC_NEVER at first */
+    struct tls_link_buffer to_net;   /* from plain */
+    struct tls_link_buffer to_plain; /* from the net */
 };
 
 /* Outcomes. */
@@ -312,12 +312,12 @@ static struct tls_link *tls_link_free(struct tls_link *l)
 
 /* ---- one step ------------------------------------------------------------------------------- */
 
-static bool is_empty(const struct tls_link_space *r)
+static bool is_empty(const struct tls_link_buffer *r)
 {
     return r->off == r->len;
 }
 
-static void fill(struct tls_link_space *r, size_t len)
+static void fill(struct tls_link_buffer *r, size_t len)
 {
     r->len = len;
     r->off = 0;
@@ -358,7 +358,7 @@ static enum step read_net(struct tls_link *l)
 
 static enum step write_plain(struct tls_link *l)
 {
-    struct tls_link_space *r = &l->to_plain;
+    struct tls_link_buffer *r = &l->to_plain;
     ssize_t n = send(l->plain_fd, r->buf + r->off, r->len - r->off, MSG_NOSIGNAL);
 
     if (n > 0)
@@ -385,7 +385,7 @@ static enum step read_plain(struct tls_link *l, nsec_t now)
 
 static enum step write_net(struct tls_link *l)
 {
-    struct tls_link_space *r = &l->to_net;
+    struct tls_link_buffer *r = &l->to_net;
     int n = SSL_write(l->ssl, r->buf + r->off, (int)(r->len - r->off));
 
     if (n <= 0)
@@ -402,9 +402,9 @@ static enum step inward(struct tls_link *l)
         return write_plain(l);
     if (!l->net_ended)
         return read_net(l);
-    if (!l->reported_plain)
+    if (!l->has_shut_plain)
         (void)shutdown(l->plain_fd, SHUT_WR);
-    l->reported_plain = true;
+    l->has_shut_plain = true;
     return STEP_BLOCKED;
 }
 

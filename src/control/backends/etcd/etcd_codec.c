@@ -142,7 +142,7 @@ int etcd_url_parse(struct etcd_url *ret, const char *where, bool is_tls, struct 
     return r == 0 ? check_together(ret, is_tls, e) : r;
 }
 
-static int read_password(const char *path, char *ret, size_t space, struct err *e)
+static int read_password(const char *path, char *ret, size_t size, struct err *e)
 {
     FILE *file = fopen(path, "re");
     bool has_line;
@@ -150,7 +150,7 @@ static int read_password(const char *path, char *ret, size_t space, struct err *
     if (!file)
         return err_set(e, -EINVAL, "the password file \"%.150s\" of the store cannot be read: %s",
             path, strerror(errno));
-    has_line = fgets(ret, (int)space, file) != NULL;
+    has_line = fgets(ret, (int)size, file) != NULL;
     (void)fclose(file);
     if (!has_line)
         return err_set(e, -EINVAL, "the password file \"%.150s\" of the store is empty", path);

@@ -20,13 +20,13 @@
 #include "test/support/canned_server.h"
 
 /* A URL where nobody listens. */
-static void make_dead(char *url, size_t space)
+static void make_dead(char *url, size_t size)
 {
     struct canned_server s;
 
     canned_server_start(&s, NULL, 0);
     canned_server_join(&s);
-    (void)snprintf(url, space, "%s", s.url);
+    (void)snprintf(url, size, "%s", s.url);
 }
 
 static struct err words;

@@ -141,11 +141,11 @@ void resource_seen_deinit(struct resource_seen *s)
     *s = (struct resource_seen){0};
 }
 
-static void copy_text(char *to, size_t space, const json_t *text)
+static void copy_text(char *to, size_t size, const json_t *text)
 {
     const char *from = json_string_value(text);
 
-    (void)snprintf(to, space, "%s", from ? from : "");
+    (void)snprintf(to, size, "%s", from ? from : "");
 }
 
 /* Add the fields of @more to those in @to. Both are FieldsV1: objects of objects. */

@@ -271,7 +271,7 @@ static int open_updates(int *ret)
     const struct sockaddr_nl sa = {.nl_family = AF_NETLINK};
     _cleanup_(closep) int fd =
         socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
-    int space = UPDATES_SIZE;
+    int size = UPDATES_SIZE;
 
     if (fd < 0 || bind(fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
         return -errno;
@@ -279,7 +279,7 @@ static int open_updates(int *ret)
         if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &groups[i], sizeof(groups[i])) < 0)
             return -errno;
     /* Best effort. */
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &space, sizeof(space));
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
     *ret = TAKE_FD(fd);
     return 0;
 }

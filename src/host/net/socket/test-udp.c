@@ -288,13 +288,13 @@ static void test_failures(void **state)
 /* More than the system's limit takes CAP_NET_ADMIN. */
 static bool may_exceed_limit(int fd)
 {
-    int space;
-    socklen_t len = sizeof(space);
+    int size;
+    socklen_t len = sizeof(size);
 
-    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &space, &len), 0);
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &len), 0);
     /* The kernel doubles what it is told: this leaves the size as it is. */
-    space /= 2;
-    return setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &space, sizeof(space)) == 0;
+    size /= 2;
+    return setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) == 0;
 }
 
 /* What several streams have under way waits until somebody receives. */

@@ -126,7 +126,7 @@ static int take_down(void)
 {
     _cleanup_(closep) int fd = unix_socket_connect(arg.config.socket_path, SOCK_STREAM);
     pid_t agent = fd < 0 ? 0 : unix_socket_peer(fd);
-    struct leave_result leave_notice = {0};
+    struct leave_result result = {0};
     struct err e = ERR_NULL;
     int r = agent_ask(arg.config.socket_path, "POST", "/v1/down", DOWN_TIMEOUT_MS, NULL, &e);
 
@@ -138,7 +138,7 @@ static int take_down(void)
                 "the interface is gone, but the agent (process %d) has not ended: %s", (int)agent,
                 strerror(-r));
     } else if (r == AGENT_ASK_E_NONE) {
-        r = leave_take_down(arg.config.state_dir, arg.config.socket_path, &leave_notice, &e);
+        r = leave_take_down(arg.config.state_dir, arg.config.socket_path, &result, &e);
     }
     return r == 0 ? CMD_OK : cmd_fail("agent", "%s", err_text(&e));
 }

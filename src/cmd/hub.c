@@ -154,9 +154,9 @@ static void print_list(const char *what, const json_t *list)
 static int print_places(const json_t *answer)
 {
     const json_t *next = json_object_get(answer, "next");
-    const json_t *uncertain = json_object_get(answer, "untold");
+    const json_t *uninformed = json_object_get(answer, "untold");
     long long n = json_integer_value(json_object_get(answer, "nodes"));
-    long long reported = json_integer_value(json_object_get(answer, "told"));
+    long long informed = json_integer_value(json_object_get(answer, "told"));
 
     print_list("the hub is at", json_object_get(answer, "public"));
     if (json_array_size(next) == 0) {
@@ -164,9 +164,9 @@ static int print_places(const json_t *answer)
         return CMD_OK;
     }
     print_list("it will be at", next);
-    (void)printf("%lld of %lld nodes know it\n", reported, n);
-    if (reported < n)
-        print_list("they do not hear the hub now, or have no agent:", uncertain);
+    (void)printf("%lld of %lld nodes know it\n", informed, n);
+    if (informed < n)
+        print_list("they do not hear the hub now, or have no agent:", uninformed);
     return CMD_OK;
 }
 

@@ -38,7 +38,7 @@ static const struct option_usage usage = {
     .notes = "It also works while the agent or the hub is away; what could not be done is said.",
 };
 
-static void print_leave_notice(const struct leave_result *f)
+static void print_result(const struct leave_result *f)
 {
     /* It lies in a directory of root's, where the agent could not remove it. */
     blocks_file_remove(arg.state_dir);
@@ -67,7 +67,7 @@ static void forget_names(struct leave_result *f)
         f->names_why[0] = '\0';
 }
 
-static void take_leave_notice(struct leave_result *f, const json_t *answer)
+static void take_result(struct leave_result *f, const json_t *answer)
 {
     *f =
         (struct leave_result){.has_reported_hub = json_is_true(json_object_get(answer, "hubTold"))};
@@ -94,7 +94,7 @@ static void name_relay(struct err *e)
 
 int cmd_leave(int argc, char **argv)
 {
-    struct leave_result leave_notice;
+    struct leave_result result;
     struct err e = ERR_NULL;
     json_t *answer = NULL;
     int status;
@@ -104,15 +104,15 @@ int cmd_leave(int argc, char **argv)
         return status;
     r = agent_ask(arg.socket, "POST", "/v1/leave", LEAVE_TIMEOUT_MS, &answer, &e);
     if (r == 0) {
-        take_leave_notice(&leave_notice, answer);
+        take_result(&result, answer);
         json_decref(answer);
-        print_leave_notice(&leave_notice);
+        print_result(&result);
         return CMD_OK;
     }
     if (r == AGENT_ASK_E_NONE) {
         struct err why = e;
 
-        r = leave_network(arg.state_dir, arg.socket, &leave_notice, &e);
+        r = leave_network(arg.state_dir, arg.socket, &result, &e);
         /* An agent is there, so what it was asked says more than that its state is held. */
         if (r == -EBUSY)
             e = why;
@@ -125,6 +125,6 @@ int cmd_leave(int argc, char **argv)
     }
     if (r != 0)
         return cmd_fail("leave", "%s", err_text(&e));
-    print_leave_notice(&leave_notice);
+    print_result(&result);
     return CMD_OK;
 }

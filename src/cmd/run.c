@@ -739,7 +739,7 @@ static int start(struct run *run, int *ret_status, struct err *e)
  * *@ret_status is set. */
 static bool is_again(struct again *again, struct run *run, int r, nsec_t lasted, int *ret_status)
 {
-    enum again_verdict verdict = again_assess(again, r, lasted);
+    enum again_verdict verdict = again_decide(again, r, lasted);
 
     switch (verdict) {
     case AGAIN_VERDICT_GO:

@@ -8,5 +8,5 @@
 
 #include "hub/model/model.h"
 
-/** deaf_listener() - one that buries the nodes that are removed, and does nothing else. */
+/** deaf_listener() - one that frees the nodes that are removed, and does nothing else. */
 struct model_listener deaf_listener(void);

@@ -9,13 +9,13 @@
 static bool ask_others(char *ret, size_t size)
 {
     FILE *f = popen("uname -m", "re");
-    bool is_reported;
+    bool has_line;
 
     if (!f)
         return false;
-    is_reported = fgets(ret, (int)size, f) != NULL;
+    has_line = fgets(ret, (int)size, f) != NULL;
     (void)pclose(f);
-    ret[is_reported ? strcspn(ret, "\n") : 0] = '\0';
+    ret[has_line ? strcspn(ret, "\n") : 0] = '\0';
     return ret[0] != '\0';
 }
 

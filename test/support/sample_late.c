@@ -37,23 +37,23 @@ static void fail(struct store_job *job, int r, const char *words)
     job->r = err_set(&job->e, r, "%s", words);
 }
 
-/* The commit was done, and watches are told so in a later turn: by a job that nobody asked. */
+/* The commit was done, and watches are change so in a later turn: by a job that nobody asked. */
 static void tell_later(struct late *l, struct store_job *job)
 {
-    struct store_job *reported = store_job_new(STORE_JOB_COMMIT);
+    struct store_job *change = store_job_new(STORE_JOB_COMMIT);
 
-    reported->ops = job->ops;
-    reported->n_ops = job->n_ops;
-    reported->took_effect = job->took_effect;
-    reported->asked_at = job->asked_at;
-    reported->revision = job->revision;
+    change->ops = job->ops;
+    change->n_ops = job->n_ops;
+    change->took_effect = job->took_effect;
+    change->asked_at = job->asked_at;
+    change->revision = job->revision;
     /* It has its answer already: see do_one(). */
-    reported->limit = 1;
+    change->limit = 1;
     job->ops = NULL;
     job->n_ops = 0;
     job->took_effect = NULL;
-    list_add(&l->jobs, &reported->link);
-    store__add_pending(&l->base, reported);
+    list_add(&l->jobs, &change->link);
+    store__add_pending(&l->base, change);
 }
 
 static void do_commit(struct late *l, struct store_job *job, bool is_lost)

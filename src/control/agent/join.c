@@ -71,7 +71,7 @@ static json_t *encode_labels(const struct join_options *options)
     return labels;
 }
 
-/* @name: NULL: the hub chooses it. The request holds the token's secret: see wipe_request(). */
+/* @name: NULL: the hub chooses it. The request holds the token's secret: see body_wipe_text(). */
 static json_t *encode_request(
     const struct join_options *options, const struct x25519_public *public, const char *name)
 {

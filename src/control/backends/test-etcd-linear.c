@@ -22,8 +22,8 @@
 #define MEMBERS 3
 
 struct scene {
-    struct sample_etcd *cluster;           /* owns */
-    struct linear_way *endpoints[MEMBERS]; /* owns */
+    struct sample_etcd *cluster;         /* owns */
+    struct linear_way *proxies[MEMBERS]; /* owns */
     uint64_t seed;
 };
 
@@ -36,9 +36,8 @@ static struct store *open_hub(void *ctx, unsigned id)
     char url[256];
 
     (void)snprintf(url, sizeof(url), "etcd://%s,%s,%s?prefix=/linear/",
-        linear_way_server(scene->endpoints[id % 3]),
-        linear_way_server(scene->endpoints[(id + 1) % 3]),
-        linear_way_server(scene->endpoints[(id + 2) % 3]));
+        linear_way_server(scene->proxies[id % 3]), linear_way_server(scene->proxies[(id + 1) % 3]),
+        linear_way_server(scene->proxies[(id + 2) % 3]));
     if (store_open(&s, url, 0, &e) != 0)
         fail_msg("%s", e.text);
     return s;
@@ -62,12 +61,12 @@ static void test_runs(void **state)
 
     assert_non_null(scene.cluster);
     for (unsigned i = 0; i < MEMBERS; i++)
-        scene.endpoints[i] = linear_way_open(
+        scene.proxies[i] = linear_way_open(
             sample_etcd_server(scene.cluster, i), scene.seed * MEMBERS + i, "/v3/watch");
     figures = linear_hubs_run(&rules, 25, scene.seed, disturb);
     sample_etcd_calm(scene.cluster);
     for (unsigned i = 0; i < MEMBERS; i++)
-        scene.endpoints[i] = linear_way_close(scene.endpoints[i], &n_requests, &n_answers);
+        scene.proxies[i] = linear_way_close(scene.proxies[i], &n_requests, &n_answers);
     print_message("%lu runs, %d hubs: %u requests to etcd and %u answers were lost; of the hubs' "
                   "own requests %u have an unknown outcome, and %u failed\n",
         figures.n_runs, LINEAR_HUBS, n_requests, n_answers, figures.n_unknown, figures.n_failed);

@@ -26,8 +26,8 @@
 #include "test/support/linear_hubs.h"
 
 struct scene {
-    struct linear_way *endpoints[LINEAR_HUBS]; /* owns; NULL: that hub asks the server itself */
-    char kubeconfigs[LINEAR_HUBS][64];         /* files of those that do not */
+    struct linear_way *proxies[LINEAR_HUBS]; /* owns; NULL: that hub asks the server itself */
+    char kubeconfigs[LINEAR_HUBS][64];       /* files of those that do not */
 };
 
 static void write_kubeconfig(const char *path, const char *server)
@@ -43,22 +43,22 @@ static void write_kubeconfig(const char *path, const char *server)
     assert_int_equal(fclose(f), 0);
 }
 
-static void open_ways(struct scene *scene, const char *server, uint64_t seed)
+static void open_proxies(struct scene *scene, const char *server, uint64_t seed)
 {
     for (unsigned i = 1; server && i < LINEAR_HUBS; i++) {
-        scene->endpoints[i] = linear_way_open(server, seed * LINEAR_HUBS + i, NULL);
+        scene->proxies[i] = linear_way_open(server, seed * LINEAR_HUBS + i, NULL);
         (void)snprintf(scene->kubeconfigs[i], sizeof(scene->kubeconfigs[i]),
             "/tmp/weft-test-linear.%d.%u", (int)getpid(), i);
-        write_kubeconfig(scene->kubeconfigs[i], linear_way_server(scene->endpoints[i]));
+        write_kubeconfig(scene->kubeconfigs[i], linear_way_server(scene->proxies[i]));
     }
 }
 
-static void close_ways(struct scene *scene, unsigned *n_requests, unsigned *n_answers)
+static void close_proxies(struct scene *scene, unsigned *n_requests, unsigned *n_answers)
 {
     for (unsigned i = 0; i < LINEAR_HUBS; i++) {
-        if (scene->endpoints[i])
+        if (scene->proxies[i])
             (void)unlink(scene->kubeconfigs[i]);
-        scene->endpoints[i] = linear_way_close(scene->endpoints[i], n_requests, n_answers);
+        scene->proxies[i] = linear_way_close(scene->proxies[i], n_requests, n_answers);
     }
 }
 
@@ -70,21 +70,21 @@ static struct store *open_hub(void *ctx, unsigned id)
     char url[512];
 
     (void)snprintf(url, sizeof(url), "kubernetes:?namespace=linear&kubeconfig=%s",
-        scene->endpoints[id] ? scene->kubeconfigs[id] : getenv("WEFT_TEST_KUBECONFIG"));
+        scene->proxies[id] ? scene->kubeconfigs[id] : getenv("WEFT_TEST_KUBECONFIG"));
     return store_open(&s, url, 0, &e) == 0 ? s : NULL;
 }
 
 static void test_runs(void **state)
 {
-    struct scene scene = {.endpoints = {NULL}};
+    struct scene scene = {.proxies = {NULL}};
     const struct linear_hubs_rules rules = {.ctx = &scene, .open = open_hub, .reopen_every = 10};
     struct linear_hubs_figures figures;
     unsigned n_requests = 0;
     unsigned n_answers = 0;
 
-    open_ways(&scene, getenv("WEFT_TEST_KUBE_PROXY"), linear_hubs_seed());
+    open_proxies(&scene, getenv("WEFT_TEST_KUBE_PROXY"), linear_hubs_seed());
     figures = linear_hubs_run(&rules, 25, linear_hubs_seed(), NULL);
-    close_ways(&scene, &n_requests, &n_answers);
+    close_proxies(&scene, &n_requests, &n_answers);
     print_message(
         "FIGURE %lu runs, %d hubs, %u in turn: %u requests to the API server and %u answers "
         "were lost; the hubs were answered %u times, of which %u are of unknown outcome, "

@@ -130,7 +130,7 @@ static struct wg_config have(struct engine *engine)
 }
 
 /* Peers that are a random choice of 20, with random properties. */
-static struct wg_config random_wish(const struct rng *rng)
+static struct wg_config random_config(const struct rng *rng)
 {
     struct wg_config c = {.listen_port = (uint16_t)(30000 + rng_u32(rng) % 3)};
 
@@ -195,7 +195,7 @@ static void test_converges(void **state)
     struct rng rng = rng_seeded(&seed);
 
     for (unsigned i = 0; i < 30; i++) {
-        struct wg_config want = random_wish(&rng);
+        struct wg_config want = random_config(&rng);
         struct wg_config now;
         struct diff d = DIFF_NULL;
 

@@ -471,7 +471,7 @@ static int prove_nothing(void *ctx, const struct order *o, const struct coordina
 }
 
 /* Of the first member, who proves its orders. */
-static struct coordinator_hooks ways_of(const struct world *w)
+static struct coordinator_hooks hooks_of(const struct world *w)
 {
     static unsigned first = 1;
 
@@ -487,7 +487,7 @@ static void test_what_is_not_proven_is_told(void **state)
     struct world w;
 
     begin(&w, 2);
-    hooks = ways_of(&w);
+    hooks = hooks_of(&w);
     hooks.prove = NULL; /* as a version of before */
     assert_int_equal(coordinator_open(&c, members, 2, &hooks, &session, clock_now() + PATIENCE), 0);
     for (size_t i = 0; i < 2; i++) {
@@ -512,7 +512,7 @@ static void test_a_member_that_is_away_keeps_its_place(void **state)
     struct world w;
 
     begin(&w, 2);
-    hooks = ways_of(&w);
+    hooks = hooks_of(&w);
     assert_int_equal(coordinator_open(&c, members, 3, &hooks, &session, clock_now() + PATIENCE), 0);
     assert_int_equal(c.n, 3);
     assert_true(coordinator_has(&c, 0) && coordinator_has(&c, 2));
@@ -540,7 +540,7 @@ static void test_a_refusal_is_no_answer(void **state)
 
     begin(&w, 1);
     o.peer = loopback(3);
-    hooks = ways_of(&w);
+    hooks = hooks_of(&w);
     assert_int_equal(coordinator_open(&c, members, 1, &hooks, &session, clock_now() + PATIENCE), 0);
     coordinator_ask(&c, orders, clock_now() + PATIENCE);
     assert_null(c.items[0].answer);

@@ -124,13 +124,13 @@ static int take_way(const json_t *json, uint64_t *usec, double *loss, struct err
     return fields_end(&f);
 }
 
-static int take_endpoints(struct fields *f, uint64_t *usec, double loss[static 2], struct err *e)
+static int read_directions(struct fields *f, uint64_t *usec, double loss[static 2], struct err *e)
 {
-    const json_t *endpoints = fields_array(f, "ways", FIELDS_REQUIRED, 2, 2);
+    const json_t *directions = fields_array(f, "ways", FIELDS_REQUIRED, 2, 2);
     int r = fields_end(f);
 
     for (size_t i = 0; r == 0 && i < 2; i++) {
-        const json_t *way = json_array_get(endpoints, i);
+        const json_t *way = json_array_get(directions, i);
 
         if (!json_is_null(way))
             r = take_way(way, usec, &loss[i], e);
@@ -195,7 +195,7 @@ static int take_pair(struct matrix *m, const json_t *json, struct err *e)
     take_rates(&f, "bothWays", both, e);
     r = fields_end(&f);
     if (r == 0 && json_object_get(json, "ways"))
-        r = take_endpoints(&f, &usec, loss, e);
+        r = read_directions(&f, &usec, loss, e);
     for (size_t way = 0; r == 0 && way < 2; way++) {
         struct matrix_link *l = &m->links[way == 0 ? a * m->n + b : b * m->n + a];
 

@@ -95,7 +95,7 @@ int matrix_pick(struct matrix *m, const char *names, struct err *e);
  *
  * Pairs that were not measured there stay as they are in @m.
  *
- * Return: 0, or -EINVAL with words: @later has a node that @m has not.
+ * Return: 0, or -EINVAL with words: @next has a node that @m has not.
  */
 int matrix_replace(struct matrix *m, const struct matrix *next, struct err *e);
 

@@ -44,7 +44,7 @@
  * this time. */
 #define PMTU_HOLE_MAX (10 * NSEC_PER_SEC)
 
-/** What is known before anything is measured; @floor <= @assumed <= @ceiling. */
+/** What is known before anything is measured; @minimum <= @assumed <= @ceiling. */
 struct pmtu_bounds {
     uint16_t minimum; /* never less than this */
     uint16_t assumed; /* used until the first result */

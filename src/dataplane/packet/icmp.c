@@ -47,10 +47,10 @@ static bool may_answer(const uint8_t *p, const struct ip_info *ip)
     if (ip_addr_is_none(&ip->src) || (ip->version == 4 && ip->src.b[12] == 0))
         return false;
     if (ip->version == 4) {
-        bool next_fragment = (p[6] & 0x1f) != 0 || p[7] != 0;
+        bool is_inner_fragment = (p[6] & 0x1f) != 0 || p[7] != 0;
         bool broadcast = ip->dst.b[12] >= 224 || ip->src.b[12] >= 224;
 
-        return !next_fragment && !broadcast &&
+        return !is_inner_fragment && !broadcast &&
                !(ip->proto == IP_PROTO_ICMP && (!has_type || is_v4_error(p, ip)));
     }
     return ip->dst.b[0] != 0xff && ip->src.b[0] != 0xff &&

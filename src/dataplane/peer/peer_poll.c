@@ -91,7 +91,7 @@ nsec_t source_addr_tick(struct source_addr *s, nsec_t now)
     return s->due;
 }
 
-static void on_updates(void *ctx, uint32_t epoll_events)
+static void on_route_event(void *ctx, uint32_t epoll_events)
 {
     struct source_addr *s = ctx;
 
@@ -128,7 +128,7 @@ int source_addr_start(struct source_addr *s)
     if (r == 0)
         r = s->fd = net_watch_open();
     if (r >= 0) {
-        s->event = (struct loop_event){.fd = s->fd, .fn = on_updates, .ctx = s};
+        s->event = (struct loop_event){.fd = s->fd, .fn = on_route_event, .ctx = s};
         r = loop_add(&s->port->loop, &s->event, EPOLLIN);
     }
     if (r < 0)

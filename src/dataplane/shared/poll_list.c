@@ -45,7 +45,7 @@ bool poll_list_tell(struct poll_list *l, struct poll_link *link)
 {
     struct poll_link *top;
 
-    if (atomic_exchange(&link->is_reported, true))
+    if (atomic_exchange(&link->is_notified, true))
         return false;
     top = atomic_load_explicit(&l->top, memory_order_relaxed);
     do
@@ -67,6 +67,6 @@ struct poll_link *poll_list_next_notified(struct poll_link *link)
 
     /* Read and written in one, so that it pairs with the exchange of whoever found it set: what
      * that one wrote before is seen from here on. A store alone would order nothing behind it. */
-    (void)atomic_exchange(&link->is_reported, false);
+    (void)atomic_exchange(&link->is_notified, false);
     return next;
 }

@@ -19,8 +19,8 @@
 /** In every peer. Zeroes to begin with. */
 struct poll_link {
     struct heap_link due;     /* its deadline, in the heap while it has one */
-    _Atomic bool is_reported; /* on the stack already */
-    struct poll_link *next;   /* on the stack; written by whoever set is_reported */
+    _Atomic bool is_notified; /* on the stack already */
+    struct poll_link *next;   /* on the stack; written by whoever set is_notified */
 };
 
 struct poll_list {

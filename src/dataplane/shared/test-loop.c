@@ -90,12 +90,12 @@ static void test_soon_while_asleep(void **state)
     assert_int_equal(n_signals(), 1);
 }
 
-static int updates;          /* for the loop's thread: not atomic, so that an order is needed */
+static int data;             /* for the loop's thread: not atomic, so that an order is needed */
 static _Atomic bool is_done; /* relaxed, so that it gives no order */
 
 static void *wake_with_news(void *arg)
 {
-    updates = 1;
+    data = 1;
     loop_wake(&loop);
     atomic_store_explicit(&is_done, true, memory_order_relaxed);
     return NULL;
@@ -103,7 +103,7 @@ static void *wake_with_news(void *arg)
 
 static void *want_with_news(void *arg)
 {
-    updates = 1;
+    data = 1;
     loop_wake_soon(&loop, clock_now());
     atomic_store_explicit(&is_done, true, memory_order_relaxed);
     return NULL;
@@ -115,13 +115,13 @@ static void assert_news_are_seen(void *(*teller)(void *), bool is_woken)
 {
     pthread_t thread;
 
-    updates = 0;
+    data = 0;
     atomic_store(&is_done, false);
     assert_int_equal(pthread_create(&thread, NULL, teller, NULL), 0);
     while (!atomic_load_explicit(&is_done, memory_order_relaxed))
         (void)sched_yield();
     assert_int_equal(wait_until(0), is_woken);
-    assert_int_equal(updates, 1);
+    assert_int_equal(data, 1);
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 

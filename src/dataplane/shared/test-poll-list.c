@@ -36,7 +36,7 @@ static void test_deadlines_come_in_order(void **state)
 static void test_a_peer_is_told_of_once(void **state)
 {
     struct poll_list l = {.n = 0};
-    struct poll_link a = {.is_reported = false}, b = {.is_reported = false};
+    struct poll_link a = {.is_notified = false}, b = {.is_notified = false};
     struct poll_link *link;
 
     assert_null(poll_list_take_notified(&l));
@@ -58,7 +58,7 @@ static void test_a_peer_is_told_of_once(void **state)
 struct teller {
     struct poll_list l;
     struct poll_link link;
-    int updates;          /* written before it tells: not atomic, so that an order is needed */
+    int data;             /* written before it tells: not atomic, so that an order is needed */
     bool is_first;        /* what poll_list_tell() said */
     _Atomic bool is_done; /* relaxed, so that it gives no order */
 };
@@ -67,7 +67,7 @@ static void *tell_again(void *arg)
 {
     struct teller *t = arg;
 
-    t->updates = 1;
+    t->data = 1;
     t->is_first = poll_list_tell(&t->l, &t->link);
     atomic_store_explicit(&t->is_done, true, memory_order_relaxed);
     return NULL;
@@ -77,7 +77,7 @@ static void *tell_again(void *arg)
  * another kind may show otherwise, and ThreadSanitizer does on any. */
 static void test_what_is_told_again_is_seen(void **state)
 {
-    struct teller t = {.updates = 0};
+    struct teller t = {.data = 0};
     pthread_t thread;
 
     assert_true(poll_list_tell(&t.l, &t.link));
@@ -85,7 +85,7 @@ static void test_what_is_told_again_is_seen(void **state)
     while (!atomic_load_explicit(&t.is_done, memory_order_relaxed))
         (void)sched_yield();
     assert_null(poll_list_next_notified(poll_list_take_notified(&t.l)));
-    assert_int_equal(t.updates, 1);
+    assert_int_equal(t.data, 1);
     assert_false(t.is_first);
     assert_int_equal(pthread_join(thread, NULL), 0);
 }

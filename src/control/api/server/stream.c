@@ -163,7 +163,7 @@ bool line_accepts_packed(const char *accept_encoding)
 /* ==== a stream of lines ====================================================================== */
 
 /* Lines that an empty queue keeps room for. */
-#define SIZE_KEPT 8
+#define LINES_KEPT 8
 
 void stream_init(
     struct stream *s, void (*on_drained)(struct stream *), void (*on_closed)(struct stream *))
@@ -213,7 +213,7 @@ static void append(struct stream *s, struct line *l)
     s->n++;
 }
 
-static void has_updates(struct stream *s, bool was_empty, nsec_t now)
+static void note_pushed(struct stream *s, bool was_empty, nsec_t now)
 {
     if (was_empty)
         s->moved_at = now;
@@ -239,7 +239,7 @@ bool stream_push(struct stream *s, struct line *l, nsec_t now)
         return false;
     append(s, l);
     s->bytes += l->len;
-    has_updates(s, was_empty, now);
+    note_pushed(s, was_empty, now);
     return true;
 }
 
@@ -256,7 +256,7 @@ bool stream_push_whole(struct stream *s, struct line *const *parts, size_t n_par
     for (size_t i = 0; i < n_parts; i++)
         append(s, as_sent(s, parts[i]));
     s->n_free = n_parts;
-    has_updates(s, true, now);
+    note_pushed(s, true, now);
     return true;
 }
 
@@ -371,7 +371,7 @@ static size_t take_frame(struct stream *s, char *buf)
 /* Thousands of streams once had a long queue, for their snapshots, and have an empty one since. */
 static void release_space(struct stream *s)
 {
-    if (s->n > 0 || s->cap <= SIZE_KEPT)
+    if (s->n > 0 || s->cap <= LINES_KEPT)
         return;
     free(s->queue);
     s->queue = NULL;

@@ -100,13 +100,13 @@ void etcd__add_put(
 /* ---- from the feed to the owner's loop ------------------------------------------------------- */
 
 /* Commits that may wait for the owner's loop, above which the feed waits. */
-#define REPORTED_MAX 4096
+#define UNTAKEN_MAX 4096
 
 static void on_taken(void *ctx, const struct store_answer *a)
 {
     struct etcd *q = ctx;
 
-    atomic_fetch_sub(&q->n_reported, 1);
+    atomic_fetch_sub(&q->n_untaken, 1);
 }
 
 /* Hand a commit that nobody asked for to the owner's loop; @job: taken. */
@@ -116,7 +116,7 @@ static void tell(struct etcd *q, struct store_job *job)
     job->is_unasked = true;
     job->done = on_taken;
     job->ctx = q;
-    atomic_fetch_add(&q->n_reported, 1);
+    atomic_fetch_add(&q->n_untaken, 1);
     store__finish(&q->base, job);
 }
 
@@ -176,7 +176,7 @@ void etcd__drain(struct etcd *q)
 {
     struct etcd_revision *rev;
 
-    while ((rev = etcd_feed_next(&q->feed)) && atomic_load(&q->n_reported) < REPORTED_MAX) {
+    while ((rev = etcd_feed_next(&q->feed)) && atomic_load(&q->n_untaken) < UNTAKEN_MAX) {
         const struct etcd_commit_seen *seen = NULL;
         size_t bytes = 0;
 

@@ -212,7 +212,7 @@ static struct audit_subject_around audit_subject_around_of(const struct store_op
 }
 
 /* Does it get an entry, with what the commit does besides? */
-static bool audit_subject_is_reported(
+static bool audit_subject_has_entry(
     const struct audit_subject *s, const struct audit_subject_around *all)
 {
     switch (s->kind) {
@@ -671,7 +671,7 @@ static void describe(
         struct audit_subject s = audit_subject_of(&ops[i]);
         struct audit_record *record;
 
-        if (ops[i].kind == STORE_OP_CHECK || !audit_subject_is_reported(&s, &all))
+        if (ops[i].kind == STORE_OP_CHECK || !audit_subject_has_entry(&s, &all))
             continue;
         learn_before(a, &s, ops[i].key);
         if (ops[i].kind == STORE_OP_DELETE && s.revision == 0)

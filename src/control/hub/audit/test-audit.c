@@ -323,19 +323,19 @@ static void test_refusals_are_gathered(void **state)
 }
 
 /* How many refusals the log tells of, in all its entries. */
-static int64_t count_reported(struct fixture *f)
+static int64_t count_refusals(struct fixture *f)
 {
     json_t *page = read_page(f, (struct audit_query){.limit = 0});
     const json_t *entry;
-    int64_t reported = 0;
+    int64_t n = 0;
     size_t i;
 
     json_array_foreach(json_object_get(page, "entries"), i, entry) {
-        reported += number_of(entry, "count");
+        n += number_of(entry, "count");
         assert_true(number_of(entry, "count") == 0 || number_of(entry, "firstTime") > 0);
     }
     json_decref(page);
-    return reported;
+    return n;
 }
 
 /* Whoever has many addresses fills neither the disk nor the log of changes. */
@@ -358,7 +358,7 @@ static void test_refusals_that_are_lost(void **state)
     store_wait(f->store);
     tick(f, 600 * NSEC_PER_SEC);
     /* Of what nobody knew whether it was written there may be too much. */
-    assert_true(count_reported(f) >= n);
+    assert_true(count_refusals(f) >= n);
 }
 
 static void test_refusals_are_bounded(void **state)
@@ -377,7 +377,7 @@ static void test_refusals_are_bounded(void **state)
     assert_in_range(f->audit.n_written[AUDIT_REFUSAL], 300, 600 + AUDIT_REFUSALS_BURST);
     tick(f, 600 * NSEC_PER_SEC);
     /* Each is counted somewhere. */
-    assert_int_equal(count_reported(f), n);
+    assert_int_equal(count_refusals(f), n);
     f->audit.max[AUDIT_REFUSAL] = 100;
     for (int i = 0; i < 5; i++)
         tick(f, 11 * NSEC_PER_SEC);

@@ -20,9 +20,9 @@
 
 /* Which nodes have been told: those that have a watch open. The others are told when they return.
  */
-static json_t *count_reported(struct handlers *h, size_t *ret_n, size_t *ret_reported)
+static json_t *count_informed(struct handlers *h, size_t *ret_n, size_t *ret_informed)
 {
-    json_t *uncertain = json_array();
+    json_t *uninformed = json_array();
 
     for (size_t i = 0; i < h->model->networks.n; i++) {
         struct model_network *net = model_network_at(h->model, i);
@@ -33,26 +33,26 @@ static json_t *count_reported(struct handlers *h, size_t *ret_n, size_t *ret_rep
             if (node->pub.spec.hub)
                 continue;
             *ret_n += 1;
-            *ret_reported += watch_is_open(node);
-            if (!watch_is_open(node) && json_array_size(uncertain) < NAMED_MAX)
-                json_array_append_new(uncertain,
+            *ret_informed += watch_is_open(node);
+            if (!watch_is_open(node) && json_array_size(uninformed) < NAMED_MAX)
+                json_array_append_new(uninformed,
                     json_sprintf("%s/%s", net->pub.spec.meta.name, node->pub.spec.meta.name));
         }
     }
-    return uncertain;
+    return uninformed;
 }
 
 static void answer(struct handlers *h, struct response *rs)
 {
     size_t n = 0;
-    size_t reported = 0;
-    json_t *uncertain = count_reported(h, &n, &reported);
+    size_t informed = 0;
+    json_t *uninformed = count_informed(h, &n, &informed);
 
     response_json(rs, 200,
         json_pack("{s:o, s:o, s:I, s:I, s:o}", "public",
             hub_places_encode(&h->public_addresses->here), "next",
             hub_places_encode(&h->public_addresses->next), "nodes", (json_int_t)n, "told",
-            (json_int_t)reported, "untold", uncertain));
+            (json_int_t)informed, "untold", uninformed));
 }
 
 void handlers_move_get(void *ctx, const struct request *rq, struct response *rs)

@@ -25,10 +25,10 @@
 /* Strangers are not told where the hub's files are. */
 static void refuse_health(const struct request *rq, struct response *rs, const struct err *why)
 {
-    bool is_reported = rq->access == API_ACCESS_ADMIN;
+    bool is_admin = rq->access == API_ACCESS_ADMIN;
 
     response_refuse(rs, 503, "the hub refuses changes, for its store does not take them%s%s",
-        is_reported ? ": " : "", is_reported ? err_text(why) : "");
+        is_admin ? ": " : "", is_admin ? err_text(why) : "");
     if (!rs->body)
         return;
     (void)json_object_set_new(rs->body, "ok", json_false());

@@ -221,7 +221,7 @@ struct job_facts {
 };
 
 /** What the rendezvous process has been told of a job. Only job_host.c writes it. */
-struct job_reported {
+struct job_sent {
     uint32_t
         number;     /* that there is a job of this number; another than the job's: it is not told */
     bool is_loaded; /* it has been told all that the store has of the job */
@@ -243,7 +243,7 @@ struct job {
     struct job_ports ports;        /* where it is served */
     struct job_facts facts;        /* see there */
     struct job_members members;    /* who has come to its present run */
-    struct job_reported reported;  /* see there */
+    struct job_sent sent;          /* see there */
 };
 
 /** job_exists() - is it there for members? Not while it is being made, and not once forgotten. */

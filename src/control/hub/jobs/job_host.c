@@ -229,7 +229,7 @@ static void take_damaged(struct job *job, const struct rdzv_wire *m)
 static bool take_of_job(struct job *job, const struct rdzv_wire *m, nsec_t now)
 {
     /* The process was not told of this job, so it has guessed the number. */
-    if (job->reported.number != job->number)
+    if (job->sent.number != job->number)
         return false;
     if (m->type == RDZV_WIRE_PUT)
         return job_blobs_put(&job->blobs, &job->network->upload, m, now);
@@ -327,7 +327,7 @@ void job_intake_end(struct job_network *n, nsec_t now)
 /*
  * One job after the other, and each in that order: that there is such a job, what the store has of
  * it, and last its listening sockets. So nobody is served before all that was acknowledged is there
- * again. How far each job is, is in its struct job_reported.
+ * again. How far each job is, is in its struct job_sent.
  *
  * Threads: the hub's loop only.
  */
@@ -341,7 +341,7 @@ static void job_feed_restart(struct job_network *n)
     struct job *job;
 
     list_foreach(job, &n->jobs, link)
-        job->reported = (struct job_reported){0};
+        job->sent = (struct job_sent){0};
 }
 
 /* Tell the process a blob that was read, or set it aside if it cannot be read. */
@@ -368,7 +368,7 @@ static bool load(struct job *job, struct rdzv_child *child, struct blob_reader *
 {
     while (rdzv_child_unsent(child) + blob_reader_bytes(reader) < RDZV_CHILD_UNSENT_LOAD &&
            blob_reader_count(reader) < READ_MAX) {
-        const struct htab_link *l = blob_index_next(&job->blobs.index, &job->reported.cursor);
+        const struct htab_link *l = blob_index_next(&job->blobs.index, &job->sent.cursor);
 
         if (!l)
             return blob_reader_count(reader) == 0;
@@ -387,11 +387,11 @@ static bool load(struct job *job, struct rdzv_child *child, struct blob_reader *
 static bool hand_over(struct job *job, struct rdzv_child *child)
 {
     for (unsigned i = 0; i < JOB_PORTS_MAX; i++) {
-        if (job->ports.fds[i] < 0 || job->reported.handed & 1U << i)
+        if (job->ports.fds[i] < 0 || job->sent.handed & 1U << i)
             continue;
         if (!rdzv_child_say_socket(child, job->number, job->ports.fds[i]))
             return false;
-        job->reported.handed |= 1U << i;
+        job->sent.handed |= 1U << i;
     }
     return true;
 }
@@ -407,17 +407,17 @@ static void tell_job(struct job *job, struct rdzv_child *child)
                               .etcd_port = job_is_default(job) ? JOBS_DEFAULT_ETCD : port,
                               .data = (const uint8_t *)job->name,
                               .len = strlen(job->name)});
-    job->reported = (struct job_reported){.number = job->number};
+    job->sent = (struct job_sent){.number = job->number};
 }
 
 /* Tell the process of one job, as far as possible now. True: it was told all of it. */
 static bool feed_job(struct job *job, struct rdzv_child *child, struct blob_reader *reader)
 {
-    if (job->reported.number != job->number)
+    if (job->sent.number != job->number)
         tell_job(job, child);
-    if (!job->reported.is_loaded)
-        job->reported.is_loaded = load(job, child, reader);
-    return job->reported.is_loaded && hand_over(job, child);
+    if (!job->sent.is_loaded)
+        job->sent.is_loaded = load(job, child, reader);
+    return job->sent.is_loaded && hand_over(job, child);
 }
 
 /*

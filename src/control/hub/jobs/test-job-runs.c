@@ -165,7 +165,7 @@ static void say_members(struct fixture *f, struct job *job, unsigned n)
         .n_keys = 3,
         .address = address(1)};
 
-    job->reported.number = job->number;
+    job->sent.number = job->number;
     assert_true(job_intake_take(f->net, &m, now));
 }
 
@@ -463,7 +463,7 @@ static void say_blob(struct fixture *f, struct job *job, const char *name)
         .data = (const uint8_t *)"bytes",
         .len = 5};
 
-    job->reported.number = job->number;
+    job->sent.number = job->number;
     assert_true(job_intake_take(f->net, &m, now));
 }
 

@@ -116,7 +116,7 @@ static int set_up_late(void **state)
 static void open_job(struct fixture *f)
 {
     open_jobs(f);
-    f->job->reported.number = f->job->number;
+    f->job->sent.number = f->job->number;
 }
 
 static int tear_down(void **state)

@@ -297,7 +297,7 @@ static bool is_ready(const struct projection *p)
     for (unsigned i = 0; object_kinds[i]; i++)
         if (!p->has_list[i])
             return false;
-    return p->is_reported;
+    return p->is_complete;
 }
 
 static void end_waits(struct projection *p, nsec_t now)

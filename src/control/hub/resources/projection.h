@@ -67,7 +67,7 @@ struct projection {
     struct list waiting; /* the rest is in no list */
     struct list status_due;
     struct rate status_rate;
-    bool is_reported;                /* the hub has told all that it has */
+    bool is_complete;                /* the hub has told all that it has */
     bool keeps_all;                  /* see projection_keep_all() */
     bool has_list[OBJECT_KINDS_MAX]; /* all resources of the kind were read */
 };

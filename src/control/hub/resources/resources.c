@@ -29,7 +29,7 @@
 #define ME_MAX       96
 
 /** What was told of one object. */
-struct reported {
+struct sent {
     struct keyed keyed; /* "PLURAL/NAME" of the resource */
     const struct object_kind *kind;
     const char *name; /* of the resource; in the key */
@@ -57,46 +57,45 @@ struct resources {
     uv_poll_t mail;    /* has come from the writer; is there while the writer is */
     uv_async_t judged; /* answers have come */
     bool has_handles;
-    int term;             /* of the thread's last MAIL_TELL_ALL; 0: tell nothing */
-    bool is_reported;     /* everything was told since */
-    bool has_damage;      /* the thread was told to keep all */
-    struct keys reported; /* of struct reported */
-    unsigned sweep;       /* number of the tick */
-    size_t n_found;       /* objects that this tick has found */
-    unsigned space;       /* objects that this tick may still tell */
-    size_t cursor;        /* in @told: whose status is next */
+    int term;         /* of the thread's last MAIL_TELL_ALL; 0: tell nothing */
+    bool is_complete; /* everything was told since */
+    bool has_damage;  /* the thread was told to keep all */
+    struct keys sent; /* of struct sent */
+    unsigned sweep;   /* number of the tick */
+    size_t n_found;   /* objects that this tick has found */
+    unsigned space;   /* objects that this tick may still tell */
+    size_t cursor;    /* in @sent: whose status is next */
     struct list judgements;
 };
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-static void reported_free(struct resources *s, struct reported *t)
+static void sent_free(struct resources *s, struct sent *t)
 {
-    keys_remove(&s->reported, &t->keyed);
+    keys_remove(&s->sent, &t->keyed);
     free(t->keyed.key);
     free(t);
 }
 
-static struct reported *reported_at(const struct resources *s, size_t i)
+static struct sent *sent_at(const struct resources *s, size_t i)
 {
-    return container_of(s->reported.items[i], struct reported, keyed);
+    return container_of(s->sent.items[i], struct sent, keyed);
 }
 
-static struct reported *reported_find(
+static struct sent *sent_find(
     const struct resources *s, const struct object_kind *kind, const char *name)
 {
     char key[RESOURCE_NAME_MAX + 32];
     struct keyed *keyed;
 
     (void)snprintf(key, sizeof(key), "%s/%s", kind->plural, name);
-    keyed = keys_find(&s->reported, key);
-    return keyed ? container_of(keyed, struct reported, keyed) : NULL;
+    keyed = keys_find(&s->sent, key);
+    return keyed ? container_of(keyed, struct sent, keyed) : NULL;
 }
 
-static struct reported *reported_new(
-    struct resources *s, const struct object_kind *kind, const char *name)
+static struct sent *sent_new(struct resources *s, const struct object_kind *kind, const char *name)
 {
-    struct reported *t = calloc(1, sizeof(*t));
+    struct sent *t = calloc(1, sizeof(*t));
 
     if (!t)
         return NULL;
@@ -105,7 +104,7 @@ static struct reported *reported_new(
         free(t);
         return NULL;
     }
-    if (keys_add(&s->reported, &t->keyed) != 0) {
+    if (keys_add(&s->sent, &t->keyed) != 0) {
         free(t->keyed.key);
         free(t);
         return NULL;
@@ -114,16 +113,16 @@ static struct reported *reported_new(
     return t;
 }
 
-static void forget_reported(struct resources *s)
+static void forget_sent(struct resources *s)
 {
-    while (s->reported.n > 0)
-        reported_free(s, reported_at(s, s->reported.n - 1));
-    s->is_reported = false;
+    while (s->sent.n > 0)
+        sent_free(s, sent_at(s, s->sent.n - 1));
+    s->is_complete = false;
     s->has_damage = false;
     s->cursor = 0;
 }
 
-static void tell(struct resources *s, enum mail_what what, const struct reported *t, json_t *json)
+static void tell(struct resources *s, enum mail_what what, const struct sent *t, json_t *json)
 {
     struct mail *m = mail_new(what, t->kind, t->name);
 
@@ -154,12 +153,12 @@ static void find(struct resources *s, const struct model_network *net,
 {
     const char *network = net->pub.spec.meta.name;
     char name[RESOURCE_NAME_MAX + 1];
-    struct reported *t;
+    struct sent *t;
     bool is_new;
     json_t *json;
 
     s->n_found++;
-    t = reported_find(s, kind, resource_name(name, kind, network, meta->name));
+    t = sent_find(s, kind, resource_name(name, kind, network, meta->name));
     is_new = !t;
     if (t)
         t->sweep = s->sweep;
@@ -169,7 +168,7 @@ static void find(struct resources *s, const struct model_network *net,
         return;
     json = object_json(net, kind, meta->name, pair);
     if (json && is_new)
-        t = reported_new(s, kind, name);
+        t = sent_new(s, kind, name);
     if (!json || !t) {
         json_decref(json);
         return;
@@ -238,15 +237,15 @@ static void find_gone(struct resources *s)
 {
     size_t i = 0;
 
-    while (s->reported.n > s->n_found && i < s->reported.n) {
-        struct reported *t = reported_at(s, i);
+    while (s->sent.n > s->n_found && i < s->sent.n) {
+        struct sent *t = sent_at(s, i);
 
         if (t->sweep == s->sweep) {
             i++;
             continue;
         }
         tell(s, MAIL_OBJECT, t, NULL);
-        reported_free(s, t);
+        sent_free(s, t);
     }
 }
 
@@ -270,15 +269,15 @@ static void sweep(struct resources *s)
         find_edges(s, net);
     }
     find_gone(s);
-    if (!s->is_reported && s->space > 0) {
+    if (!s->is_complete && s->space > 0) {
         tell_number(s, MAIL_ALL, s->term);
-        s->is_reported = true;
+        s->is_complete = true;
     }
 }
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
-static void look_at_status(struct resources *s, struct reported *t, nsec_t now)
+static void look_at_status(struct resources *s, struct sent *t, nsec_t now)
 {
     char hash[RESOURCE_HASH_MAX];
     json_t *status;
@@ -300,12 +299,12 @@ static void look_at_status(struct resources *s, struct reported *t, nsec_t now)
 
 static void look_at_statuses(struct resources *s, nsec_t now)
 {
-    size_t n = s->reported.n < STATUS_LOOKS ? s->reported.n : STATUS_LOOKS;
+    size_t n = s->sent.n < STATUS_LOOKS ? s->sent.n : STATUS_LOOKS;
 
     for (; n > 0; n--) {
-        if (s->cursor >= s->reported.n)
+        if (s->cursor >= s->sent.n)
             s->cursor = 0;
-        look_at_status(s, reported_at(s, s->cursor++), now);
+        look_at_status(s, sent_at(s, s->cursor++), now);
     }
 }
 
@@ -409,7 +408,7 @@ static void assess(struct resources *s, const struct mail *m)
 
 static void tell_again(struct resources *s, const struct mail *m)
 {
-    struct reported *t = reported_find(s, m->kind, m->name);
+    struct sent *t = sent_find(s, m->kind, m->name);
 
     if (!t)
         return;
@@ -438,7 +437,7 @@ static void on_mail(uv_poll_t *mail, int status, int events)
         switch (m->what) {
         case MAIL_TELL_ALL:
         case MAIL_QUIET:
-            forget_reported(s);
+            forget_sent(s);
             s->term = m->what == MAIL_QUIET ? 0 : m->status;
             break;
         case MAIL_TELL:
@@ -519,8 +518,8 @@ struct resources *resources_free(struct resources *s)
     if (!s)
         return NULL;
     s->h->resources = NULL;
-    forget_reported(s);
-    keys_deinit(&s->reported);
+    forget_sent(s);
+    keys_deinit(&s->sent);
     free(s);
     return NULL;
 }

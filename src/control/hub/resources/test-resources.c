@@ -323,7 +323,7 @@ static void test_parts(void **state)
 static void begin(struct projection *p)
 {
     projection_init(p);
-    p->is_reported = true;
+    p->is_complete = true;
     for (unsigned i = 0; object_kinds[i]; i++) {
         projection_list_begin(p, object_kinds[i]);
         projection_list_end(p, object_kinds[i]);
@@ -362,7 +362,7 @@ static void test_nothing_before_both_sides_are_known(void **state)
     projection_init(&p);
     show(&p, "auto", "1", NULL, NULL);
     assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
-    p.is_reported = true;
+    p.is_complete = true;
     assert_int_equal(next(&p, 0), RESOURCE_NOTHING);
     for (unsigned i = 0; object_kinds[i]; i++)
         p.has_list[i] = true;

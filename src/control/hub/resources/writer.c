@@ -491,7 +491,7 @@ static void take_mail(struct writer *w)
             break;
         case MAIL_ALL:
             /* Not what was on its way from a former term. */
-            w->projection.is_reported |= m->status == (int)w->n_terms;
+            w->projection.is_complete |= m->status == (int)w->n_terms;
             break;
         case MAIL_KEEP:
             projection_keep_all(&w->projection, m->status != 0);

@@ -116,7 +116,7 @@ static int next_fd(struct rdzv_link *l)
     return fd;
 }
 
-/* Calls @told for each message that is complete. */
+/* Calls @on_message for each message that is complete. */
 static void handle(struct rdzv_link *l)
 {
     size_t off = 0;
@@ -136,7 +136,7 @@ static void handle(struct rdzv_link *l)
             break;
         }
         off += used;
-        l->reported(l->ctx, &m, fd);
+        l->on_message(l->ctx, &m, fd);
     }
     memmove(l->in, l->in + off, l->in_len - off);
     l->in_len -= off;

@@ -31,9 +31,9 @@ struct rdzv_link {
     int fds[RDZV_LINK_FDS_MAX]; /* owns; descriptors that no message has named yet, in order */
     size_t n_fds;               /* of them */
     bool failed; /* the hub is gone, or what it sent is no message: end the process */
-    void *ctx;   /* pinned: handed to @told */
+    void *ctx;   /* pinned: handed to @on_message */
     /* Called for each message. @fd: the socket of RDZV_WIRE_LISTENER, given; else -1. */
-    void (*reported)(void *ctx, const struct rdzv_wire *m, int fd);
+    void (*on_message)(void *ctx, const struct rdzv_wire *m, int fd);
 };
 
 /** rdzv_link_init() - @fd: the socket. 0 or -ENOMEM. */
@@ -48,8 +48,8 @@ void rdzv_link_say(struct rdzv_link *l, const struct rdzv_wire *m);
 /** rdzv_link_flush() - write all messages; blocks while the hub reads nothing. */
 void rdzv_link_flush(struct rdzv_link *l);
 
-/** rdzv_link_read() - read what the hub has sent until now, and call @told. Not to be called from
- * it. */
+/** rdzv_link_read() - read what the hub has sent until now, and call @on_message. Not to be called
+ * from it. */
 void rdzv_link_read(struct rdzv_link *l);
 
 /*

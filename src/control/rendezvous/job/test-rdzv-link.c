@@ -31,7 +31,7 @@ struct pipe {
     int hub; /* owns */
 };
 
-static void on_reported(void *ctx, const struct rdzv_wire *m, int fd)
+static void on_message(void *ctx, const struct rdzv_wire *m, int fd)
 {
     struct heard *h = ctx;
 
@@ -48,7 +48,7 @@ static int set_up(void **state)
     assert_non_null(p);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
     assert_int_equal(rdzv_link_init(&p->link, fds[0]), 0);
-    p->link.reported = on_reported;
+    p->link.on_message = on_message;
     p->link.ctx = &p->heard;
     rdzv_save_init(&p->save, &p->link);
     p->hub = fds[1];

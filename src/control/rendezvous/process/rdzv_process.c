@@ -480,7 +480,7 @@ static void on_job(struct process *p, struct rdzv_job *job, const struct rdzv_wi
     }
 }
 
-static void on_reported(void *ctx, const struct rdzv_wire *m, int fd)
+static void on_message(void *ctx, const struct rdzv_wire *m, int fd)
 {
     struct process *p = ctx;
     struct rdzv_job *job;
@@ -592,7 +592,7 @@ static int start_parts(struct process *p, struct err *e)
     uint64_t seed = rng_u64(&rng);
 
     p->link.ctx = p;
-    p->link.reported = on_reported;
+    p->link.on_message = on_message;
     rdzv_save_init(&p->save, &p->link);
     rdzv_jobs_init(&p->jobs, &p->save, seed);
     rdzv_members_init(&p->members, seed);

@@ -176,7 +176,7 @@ void launcher_words_deinit(struct launcher_words *lw);
  * launcher_words_make() - the words to start
  * @ret:	not to be moved: its words point into it
  * @words:	the person's, of @c; ends with NULL
- * @meeting:	where the job meets; NULL: not at the hub
+ * @rendezvous:	where the job meets; NULL: not at the hub
  * @nnodes:	how many nodes take part; NULL: not said
  *
  * Return: 0 or -ENOMEM.

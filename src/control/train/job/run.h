@@ -241,7 +241,7 @@ void run_keep_island(const struct run *run);
 /*
  * A job's command is to be begun again: how often it is, and waiting until it can be.
  *
- * Theory of operation. run_exec() has returned a RUN_E_. again_assess() counts: a script that takes
+ * Theory of operation. run_exec() has returned a RUN_E_. again_decide() counts: a script that takes
  * its machine down, or is killed for its memory, would otherwise be begun again for ever.
  * again_prepare() then asks for the job's next run. The agent or the hub may be away in that
  * moment, as they may have been started anew with the machine, so it asks again, less and less
@@ -265,13 +265,13 @@ enum again_verdict {
 };
 
 /**
- * again_assess() - may the command be begun again?
+ * again_decide() - may the command be begun again?
  * @r:		the outcome of run_exec(), one for which run_is_again() holds
  * @lasted:	so long after its start
  *
  * Counts it if it may.
  */
-enum again_verdict again_assess(struct again *a, int r, nsec_t lasted);
+enum again_verdict again_decide(struct again *a, int r, nsec_t lasted);
 
 /** again_pause_ms() - @n tries have failed: wait for so long, ms; longer each time, up to 30 s */
 unsigned again_pause_ms(unsigned n);

@@ -392,7 +392,7 @@ void run_give_up(const struct run *run)
 #define PAUSE_FIRST_MS 1000u
 #define PAUSE_MAX_MS   30000u
 
-enum again_verdict again_assess(struct again *a, int r, nsec_t lasted)
+enum again_verdict again_decide(struct again *a, int r, nsec_t lasted)
 {
     if (lasted > LIVED)
         a->n_killed = 0;

@@ -336,19 +336,19 @@ static void test_how_often_it_is_begun_again(void **state)
     const nsec_t late = 3600 * NSEC_PER_SEC;
     struct again a = {.max = 3};
 
-    assert_int_equal(again_assess(&a, RUN_E_LOST, late), AGAIN_VERDICT_GO);
-    assert_int_equal(again_assess(&a, RUN_E_MOVED, late), AGAIN_VERDICT_GO);
-    assert_int_equal(again_assess(&a, RUN_E_CUT_OFF, soon), AGAIN_VERDICT_GO);
-    assert_int_equal(again_assess(&a, RUN_E_LOST, late), AGAIN_VERDICT_USED_UP);
+    assert_int_equal(again_decide(&a, RUN_E_LOST, late), AGAIN_VERDICT_GO);
+    assert_int_equal(again_decide(&a, RUN_E_MOVED, late), AGAIN_VERDICT_GO);
+    assert_int_equal(again_decide(&a, RUN_E_CUT_OFF, soon), AGAIN_VERDICT_GO);
+    assert_int_equal(again_decide(&a, RUN_E_LOST, late), AGAIN_VERDICT_USED_UP);
     a = (struct again){.max = 0};
-    assert_int_equal(again_assess(&a, RUN_E_LOST, late), AGAIN_VERDICT_USED_UP);
+    assert_int_equal(again_decide(&a, RUN_E_LOST, late), AGAIN_VERDICT_USED_UP);
     /* Killed soon after each start. */
     a = (struct again){.max = 100};
-    assert_int_equal(again_assess(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_GO);
-    assert_int_equal(again_assess(&a, RUN_E_KILLED, late), AGAIN_VERDICT_GO);
+    assert_int_equal(again_decide(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_GO);
+    assert_int_equal(again_decide(&a, RUN_E_KILLED, late), AGAIN_VERDICT_GO);
     for (unsigned n = 0; n < 2; n++)
-        assert_int_equal(again_assess(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_GO);
-    assert_int_equal(again_assess(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_KILLED);
+        assert_int_equal(again_decide(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_GO);
+    assert_int_equal(again_decide(&a, RUN_E_KILLED, soon), AGAIN_VERDICT_KILLED);
 }
 
 /* The machine was started anew, and the command with it, while the others are still at work. */

@@ -82,22 +82,22 @@ static int add_peer(struct diff *d, const struct wg_peer *want)
 }
 
 static bool must_set_endpoint(
-    const struct wg_peer *have, const struct wg_peer *want, const struct wg_peer *reported)
+    const struct wg_peer *have, const struct wg_peer *want, const struct wg_peer *applied)
 {
     if (endpoint_is_none(&want->endpoint) || endpoint_equal(&have->endpoint, &want->endpoint))
         return false;
-    if (endpoint_is_none(&have->endpoint) || !reported)
+    if (endpoint_is_none(&have->endpoint) || !applied)
         return true;
-    return !endpoint_equal(&reported->endpoint, &want->endpoint);
+    return !endpoint_equal(&applied->endpoint, &want->endpoint);
 }
 
 static int update_peer(struct diff *d, const struct wg_peer *have, const struct wg_peer *want,
-    const struct wg_peer *reported)
+    const struct wg_peer *applied)
 {
     struct diff_peer change = {
         .op = DIFF_OP_UPDATE,
         .set_psk = !secret_equal(have->psk.b, want->psk.b, sizeof(want->psk.b)),
-        .set_endpoint = must_set_endpoint(have, want, reported),
+        .set_endpoint = must_set_endpoint(have, want, applied),
         .set_keepalive = have->keepalive != want->keepalive,
         .set_cipher = !noise_choice_equal(have->cipher, want->cipher),
         .set_pin = have->pin != want->pin,
@@ -149,10 +149,10 @@ static int remove_unwanted(
 }
 
 static int add_and_update(struct diff *d, const struct wg_config *have,
-    const struct wg_config *want, const struct wg_config *reported)
+    const struct wg_config *want, const struct wg_config *applied)
 {
     struct walk had = {.config = have};
-    struct walk was_signalled = {.config = reported};
+    struct walk was = {.config = applied};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < want->n_peers; i++) {
@@ -160,7 +160,7 @@ static int add_and_update(struct diff *d, const struct wg_config *have,
         const struct wg_peer *h = walk_to(&had, &w->key);
 
         if (h)
-            r = update_peer(d, h, w, walk_to(&was_signalled, &w->key));
+            r = update_peer(d, h, w, walk_to(&was, &w->key));
         else
             r = add_peer(d, w);
     }
@@ -178,13 +178,13 @@ static void set_rates(
 }
 
 int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_config *want,
-    const struct wg_config *reported)
+    const struct wg_config *applied)
 {
     struct diff d = DIFF_NULL;
     int r = remove_unwanted(&d, have, want);
 
     if (r == 0)
-        r = add_and_update(&d, have, want, reported);
+        r = add_and_update(&d, have, want, applied);
     if (r < 0) {
         diff_deinit(&d);
         return r;

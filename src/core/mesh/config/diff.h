@@ -79,7 +79,7 @@ bool diff_is_empty(const struct diff *d);
  * @ret:	untouched on failure, else to be released with diff_deinit()
  * @have:	sorted; what the engine says
  * @want:	sorted; as render_config() gave it. A listen port of 0 is content with any.
- * @told:	sorted; what was wanted when the engine was last told, NULL when nobody knows:
+ * @applied:	sorted; what was wanted when the engine was last told, NULL when nobody knows:
  *		then every endpoint that differs is set
  *
  * Addresses, routes and MTU are the interface's own and not in it: see
@@ -88,4 +88,4 @@ bool diff_is_empty(const struct diff *d);
  * Return: 0 or -ENOMEM.
  */
 int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_config *want,
-    const struct wg_config *reported);
+    const struct wg_config *applied);

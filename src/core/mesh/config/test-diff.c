@@ -1,7 +1,7 @@
 /*
- * test-diff.c - the changes between two configurations, against a slow twin of an engine.
+ * test-diff.c - the changes between two configurations, against a slow reference engine.
  *
- * The twin does what WireGuard does: a block belongs to the peer that was told
+ * The reference does what WireGuard does: a block belongs to the peer that was told
  * last, a peer that is added replaces nothing, an endpoint is what was set or
  * what an authenticated packet said.
  */
@@ -18,10 +18,10 @@
 #include "base/secret.h"
 #include "mesh/config/diff.h"
 
-#define TWIN_PEERS  12
-#define TWIN_BLOCKS 24
+#define REFERENCE_PEERS  12
+#define REFERENCE_BLOCKS 24
 
-struct twin_peer {
+struct reference_peer {
     bool exists;
     unsigned touched; /* how often a change named it */
     uint8_t psk;
@@ -31,9 +31,9 @@ struct twin_peer {
     uint64_t rate;
 };
 
-struct duplicate {
-    struct twin_peer peers[TWIN_PEERS];
-    int owner[TWIN_BLOCKS]; /* peer of that block, -1 for none */
+struct reference {
+    struct reference_peer peers[REFERENCE_PEERS];
+    int owner[REFERENCE_BLOCKS]; /* peer of that block, -1 for none */
     uint16_t listen_port;
     uint32_t fwmark;
     struct traffic_rates rates;
@@ -60,24 +60,25 @@ static struct endpoint endpoint_of(unsigned port)
     return (struct endpoint){.addr = ip_addr_v4((uint8_t[]){192, 0, 2, 1}), .port = (uint16_t)port};
 }
 
-/* ---- the twin ------------------------------------------------------------------------------ */
+/* ---- the reference ------------------------------------------------------------------------------
+ */
 
-static void disown(struct duplicate *t, unsigned peer)
+static void disown(struct reference *t, unsigned peer)
 {
-    for (unsigned b = 0; b < TWIN_BLOCKS; b++)
+    for (unsigned b = 0; b < REFERENCE_BLOCKS; b++)
         if (t->owner[b] == (int)peer)
             t->owner[b] = -1;
 }
 
-static void twin_apply_peer(struct duplicate *t, const struct diff_peer *c)
+static void reference_apply_peer(struct reference *t, const struct diff_peer *c)
 {
     unsigned n = peer_of(&c->peer.key);
-    struct twin_peer *p = &t->peers[n];
+    struct reference_peer *p = &t->peers[n];
 
     assert_int_equal(p->exists, c->op != DIFF_OP_ADD);
     p->touched++;
     if (c->op == DIFF_OP_REMOVE) {
-        *p = (struct twin_peer){.touched = p->touched};
+        *p = (struct reference_peer){.touched = p->touched};
         disown(t, n);
         return;
     }
@@ -98,7 +99,7 @@ static void twin_apply_peer(struct duplicate *t, const struct diff_peer *c)
         t->owner[c->peer.allowed[b].addr.b[15]] = (int)n;
 }
 
-static void twin_apply(struct duplicate *t, const struct diff *d)
+static void reference_apply(struct reference *t, const struct diff *d)
 {
     if (d->set_listen_port)
         t->listen_port = d->listen_port;
@@ -112,18 +113,18 @@ static void twin_apply(struct duplicate *t, const struct diff *d)
         if (d->set_class_rates[i])
             t->rates.classes[i] = d->rates.classes[i];
     for (size_t i = 0; i < d->n_peers; i++)
-        twin_apply_peer(t, &d->peers[i]);
+        reference_apply_peer(t, &d->peers[i]);
 }
 
-static struct wg_config twin_get(const struct duplicate *t)
+static struct wg_config reference_get(const struct reference *t)
 {
     struct wg_config c = {.listen_port = t->listen_port,
         .fwmark = t->fwmark,
         .rates = t->rates,
         .shows_dscp = t->shows_dscp};
 
-    for (unsigned i = 0; i < TWIN_PEERS; i++) {
-        const struct twin_peer *from = &t->peers[i];
+    for (unsigned i = 0; i < REFERENCE_PEERS; i++) {
+        const struct reference_peer *from = &t->peers[i];
         struct wg_peer p = {.key = key_of(i),
             .psk = {{from->psk}},
             .endpoint = from->endpoint,
@@ -133,7 +134,7 @@ static struct wg_config twin_get(const struct duplicate *t)
 
         if (!from->exists)
             continue;
-        for (unsigned b = 0; b < TWIN_BLOCKS; b++) {
+        for (unsigned b = 0; b < REFERENCE_BLOCKS; b++) {
             struct ip_prefix block = block_of(b);
 
             if (t->owner[b] == (int)i)
@@ -155,14 +156,14 @@ static unsigned roll(const struct rng *rng, unsigned n)
 static struct wg_config random_config(const struct rng *rng)
 {
     struct wg_config c = {.listen_port = (uint16_t)roll(rng, 3), .fwmark = roll(rng, 2)};
-    int owner[TWIN_BLOCKS];
+    int owner[REFERENCE_BLOCKS];
 
     c.rates.all = roll(rng, 2);
     c.shows_dscp = roll(rng, 2) == 1;
     c.rates.classes[roll(rng, TRAFFIC_CLASS_N)] = roll(rng, 3);
-    for (unsigned b = 0; b < TWIN_BLOCKS; b++)
-        owner[b] = (int)roll(rng, TWIN_PEERS + 4); /* some belong to nobody */
-    for (unsigned i = 0; i < TWIN_PEERS; i++) {
+    for (unsigned b = 0; b < REFERENCE_BLOCKS; b++)
+        owner[b] = (int)roll(rng, REFERENCE_PEERS + 4); /* some belong to nobody */
+    for (unsigned i = 0; i < REFERENCE_PEERS; i++) {
         struct wg_peer p = {.key = key_of(i),
             .psk = {{(uint8_t)roll(rng, 2)}},
             .keepalive = (uint16_t)roll(rng, 2),
@@ -173,7 +174,7 @@ static struct wg_config random_config(const struct rng *rng)
             continue;
         if (roll(rng, 4) > 0)
             p.endpoint = endpoint_of(1 + roll(rng, 3));
-        for (unsigned b = 0; b < TWIN_BLOCKS; b++) {
+        for (unsigned b = 0; b < REFERENCE_BLOCKS; b++) {
             struct ip_prefix block = block_of(b);
 
             if (owner[b] == (int)i)
@@ -186,9 +187,9 @@ static struct wg_config random_config(const struct rng *rng)
 }
 
 /* Authenticated packets move some peers. */
-static void roam(struct duplicate *t, const struct rng *rng)
+static void roam(struct reference *t, const struct rng *rng)
 {
-    for (unsigned i = 0; i < TWIN_PEERS; i++)
+    for (unsigned i = 0; i < REFERENCE_PEERS; i++)
         if (t->peers[i].exists && roll(rng, 3) == 0)
             t->peers[i].endpoint = endpoint_of(100 + roll(rng, 50));
 }
@@ -196,15 +197,15 @@ static void roam(struct duplicate *t, const struct rng *rng)
 /* ---- properties ---------------------------------------------------------------------------- */
 
 static void check_peer(const struct wg_peer *before, const struct wg_peer *after,
-    const struct wg_peer *want, const struct wg_peer *reported)
+    const struct wg_peer *want, const struct wg_peer *applied)
 {
     assert_memory_equal(&after->psk, &want->psk, sizeof(want->psk));
     assert_int_equal(after->keepalive, want->keepalive);
     assert_true(after->rate == want->rate);
     assert_true(noise_choice_equal(after->cipher, want->cipher));
     assert_true(wg_peer_allows_equal(after, want));
-    if (before && !endpoint_is_none(&before->endpoint) && reported &&
-        endpoint_equal(&reported->endpoint, &want->endpoint))
+    if (before && !endpoint_is_none(&before->endpoint) && applied &&
+        endpoint_equal(&applied->endpoint, &want->endpoint))
         assert_true(endpoint_equal(&after->endpoint, &before->endpoint));
     else if (!endpoint_is_none(&want->endpoint))
         assert_true(endpoint_equal(&after->endpoint, &want->endpoint));
@@ -218,26 +219,25 @@ static bool is_equal(const struct wg_peer *a, const struct wg_peer *b)
 }
 
 /* One step of a life: some new wish, diff, apply; everything that diff.h promises. */
-static void step(
-    struct duplicate *t, const struct wg_config *want, const struct wg_config *reported)
+static void step(struct reference *t, const struct wg_config *want, const struct wg_config *applied)
 {
-    struct wg_config before = twin_get(t);
+    struct wg_config before = reference_get(t);
     struct wg_config after;
     struct diff d = DIFF_NULL;
 
-    for (unsigned i = 0; i < TWIN_PEERS; i++)
+    for (unsigned i = 0; i < REFERENCE_PEERS; i++)
         t->peers[i].touched = 0;
-    assert_int_equal(diff_make(&d, &before, want, reported), 0);
-    twin_apply(t, &d);
+    assert_int_equal(diff_make(&d, &before, want, applied), 0);
+    reference_apply(t, &d);
     diff_deinit(&d);
-    after = twin_get(t);
+    after = reference_get(t);
 
     assert_int_equal(after.n_peers, want->n_peers);
     for (size_t i = 0; i < want->n_peers; i++) {
         const struct wg_peer *w = &want->peers[i];
         const struct wg_peer *b = wg_config_find(&before, &w->key);
 
-        check_peer(b, &after.peers[i], w, reported ? wg_config_find(reported, &w->key) : NULL);
+        check_peer(b, &after.peers[i], w, applied ? wg_config_find(applied, &w->key) : NULL);
         if (b && is_equal(b, w))
             assert_int_equal(t->peers[peer_of(&w->key)].touched, 0);
     }
@@ -255,27 +255,27 @@ static void step(
     wg_config_deinit(&after);
 }
 
-static void test_twin(void **state)
+static void test_reference(void **state)
 {
     for (uint64_t seed = 1; seed <= 400; seed++) {
         uint64_t rng_state = seed;
         struct rng rng = rng_seeded(&rng_state);
-        struct wg_config reported = WG_CONFIG_NULL;
-        struct duplicate t = {0};
+        struct wg_config applied = WG_CONFIG_NULL;
+        struct reference t = {0};
 
-        for (unsigned b = 0; b < TWIN_BLOCKS; b++)
+        for (unsigned b = 0; b < REFERENCE_BLOCKS; b++)
             t.owner[b] = -1;
         for (unsigned i = 0; i < 12; i++) {
             struct wg_config want = random_config(&rng);
 
-            step(&t, &want, i == 0 ? NULL : &reported);
+            step(&t, &want, i == 0 ? NULL : &applied);
             roam(&t, &rng);
             /* The same wish again touches nobody, wherever the peers went. */
             step(&t, &want, &want);
-            wg_config_deinit(&reported);
-            reported = want;
+            wg_config_deinit(&applied);
+            applied = want;
         }
-        wg_config_deinit(&reported);
+        wg_config_deinit(&applied);
     }
 }
 
@@ -307,17 +307,17 @@ static void test_learned_endpoint_stays(void **state)
 
 static void test_new_endpoint_is_set(void **state)
 {
-    struct wg_config reported = one_peer(1);
+    struct wg_config applied = one_peer(1);
     struct wg_config want = one_peer(2);
     struct wg_config have = one_peer(99);
     struct diff d = DIFF_NULL;
 
-    assert_int_equal(diff_make(&d, &have, &want, &reported), 0);
+    assert_int_equal(diff_make(&d, &have, &want, &applied), 0);
     assert_int_equal(d.n_peers, 1);
     assert_true(d.peers[0].set_endpoint);
     assert_false(d.peers[0].set_allowed || d.peers[0].set_psk || d.peers[0].set_keepalive);
     diff_deinit(&d);
-    wg_config_deinit(&reported);
+    wg_config_deinit(&applied);
     wg_config_deinit(&want);
     wg_config_deinit(&have);
 }
@@ -567,7 +567,7 @@ static void test_many_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_reference),
         cmocka_unit_test(test_learned_endpoint_stays),
         cmocka_unit_test(test_new_endpoint_is_set),
         cmocka_unit_test(test_lost_endpoint_is_set),

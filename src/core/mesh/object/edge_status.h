@@ -5,8 +5,8 @@
  * Theory of operation. Each part has exactly one writer. The agent of a node writes "agent/NAME":
  * how it has applied the edge. The probe of a node writes "probe/NAME": whether the other end is
  * reached from there. Nobody but these two programs of that node may write them (docs/EDGES.md).
- * The hub writes "hub": the state of the edge, which edge_judge() derives from both ends' parts and
- * from what is asked for.
+ * The hub writes "hub": the state of the edge, which edge_assess() derives from both ends' parts
+ * and from what is asked for.
  *
  * Pure: it takes JSON, facts and times, and gives structs, JSON and words; no I/O, no clock.
  */

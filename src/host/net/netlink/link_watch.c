@@ -46,21 +46,21 @@ void link_watch_close(struct link_watch *w)
 /* ---- what comes in ---- */
 
 /** What a link message tells. */
-struct updates {
+struct link_message {
     unsigned ifindex;
     bool up;
     unsigned mtu;     /* 0: not told */
     const char *name; /* borrows: the message's; "": not told */
 };
 
-static bool read_updates(const struct nlmsghdr *nlh, struct updates *ret)
+static bool read_message(const struct nlmsghdr *nlh, struct link_message *ret)
 {
     const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
     const struct nlattr *attr;
 
     if (nlh->nlmsg_len < MNL_NLMSG_HDRLEN + sizeof(*ifi))
         return false;
-    *ret = (struct updates){
+    *ret = (struct link_message){
         .ifindex = (unsigned)ifi->ifi_index, .up = ifi->ifi_flags & IFF_UP, .name = ""};
     mnl_attr_for_each(attr, nlh, sizeof(*ifi)) {
         uint16_t type = mnl_attr_get_type(attr);
@@ -73,33 +73,33 @@ static bool read_updates(const struct nlmsghdr *nlh, struct updates *ret)
     return true;
 }
 
-static void take_state(struct link_watch *w, const struct updates *updates, int nsid)
+static void take_state(struct link_watch *w, const struct link_message *message, int nsid)
 {
     w->state.nsid = nsid;
-    w->state.ifindex = updates->ifindex;
-    w->state.up = updates->up;
-    if (updates->mtu)
-        w->state.mtu = updates->mtu;
-    if (updates->name[0])
-        (void)snprintf(w->state.name, sizeof(w->state.name), "%s", updates->name);
+    w->state.ifindex = message->ifindex;
+    w->state.up = message->up;
+    if (message->mtu)
+        w->state.mtu = message->mtu;
+    if (message->name[0])
+        (void)snprintf(w->state.name, sizeof(w->state.name), "%s", message->name);
 }
 
 /* @is_found: it answers the request for the interface to watch. */
 static void take_link(struct link_watch *w, const struct nlmsghdr *nlh, int nsid, bool is_found)
 {
     bool is_gone = nlh->nlmsg_type == RTM_DELLINK;
-    struct updates updates;
+    struct link_message message;
     bool is_ours;
 
-    if (!read_updates(nlh, &updates))
+    if (!read_message(nlh, &message))
         return;
     is_ours = w->state.ifindex
-                  ? nsid == w->state.nsid && updates.ifindex == w->state.ifindex
-                  : w->adopts[0] && nsid == LINK_WATCH_HERE && strcmp(updates.name, w->adopts) == 0;
+                  ? nsid == w->state.nsid && message.ifindex == w->state.ifindex
+                  : w->adopts[0] && nsid == LINK_WATCH_HERE && strcmp(message.name, w->adopts) == 0;
     if (is_ours && is_gone)
         w->state.ifindex = 0;
     else if ((is_ours || is_found) && !is_gone)
-        take_state(w, &updates, nsid);
+        take_state(w, &message, nsid);
 }
 
 static void take_nsid(const struct nlmsghdr *nlh, struct answer *answer)

@@ -87,7 +87,7 @@ uint16_t pmtu_driver_both(const struct pmtu_driver *pd)
     return pd->is_both && pd->pmtu.is_measured ? pd->mtu : 0;
 }
 
-enum pmtu_driver_options pmtu_driver_next(
+enum pmtu_driver_step pmtu_driver_next(
     struct pmtu_driver *pd, struct pmtu_probe *ret, uint16_t *ret_payload, nsec_t now)
 {
     struct pmtu_action action;
@@ -238,14 +238,14 @@ static bool seal_probe(struct hub_mtus *w, const struct hub_mtu *way, uint64_t i
 static bool next_frame_of(struct hub_mtus *w, struct hub_mtu *way, struct hub_mtu_frame *ret,
     bool *ret_is_new, nsec_t wall, nsec_t now)
 {
-    enum pmtu_driver_options wanted;
+    enum pmtu_driver_step step;
     struct pmtu_probe probe;
     uint16_t payload;
 
-    while ((wanted = pmtu_driver_next(&way->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE) {
+    while ((step = pmtu_driver_next(&way->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE) {
         uint64_t id = rng_u64(&w->rng);
 
-        if (wanted == PMTU_DRIVER_USE) {
+        if (step == PMTU_DRIVER_USE) {
             *ret_is_new = true;
             way->owes = true;
         } else if (seal_probe(w, way, id, payload, wall, now, ret)) {
@@ -430,12 +430,12 @@ static void log_settled(struct stock_mtu *peer)
 static bool next_ping_of(struct stock_mtus *w, struct stock_mtu *peer, struct stock_ping *ret,
     bool *ret_is_new, nsec_t now)
 {
-    enum pmtu_driver_options wanted;
+    enum pmtu_driver_step step;
     struct pmtu_probe probe;
     uint16_t payload;
 
-    while ((wanted = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE) {
-        if (wanted == PMTU_DRIVER_USE) {
+    while ((step = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE) {
+        if (step == PMTU_DRIVER_USE) {
             *ret_is_new = true;
             continue;
         }

@@ -55,7 +55,7 @@ struct pmtu_driver_limits {
 };
 
 /** What the caller has to do. */
-enum pmtu_driver_options {
+enum pmtu_driver_step {
     PMTU_DRIVER_NONE,
     PMTU_DRIVER_PROBE, /* send a probe, then call pmtu_driver_on_sent() */
     PMTU_DRIVER_USE,   /* the driver's @mtu has changed: use it */
@@ -94,7 +94,7 @@ uint16_t pmtu_driver_both(const struct pmtu_driver *pd);
  *
  * Call it after every event and when pmtu_due() has come, until it returns NONE.
  */
-enum pmtu_driver_options pmtu_driver_next(
+enum pmtu_driver_step pmtu_driver_next(
     struct pmtu_driver *pd, struct pmtu_probe *ret, uint16_t *ret_payload, nsec_t now);
 
 /** pmtu_driver_on_sent() - the probe was sent; @id is its number. */

@@ -160,13 +160,13 @@ static void on_pmtu(struct edges *e, const struct peer_entry *peer)
 
 static void run_pmtu(struct edges *e, struct peer_entry *peer, nsec_t now)
 {
-    enum pmtu_driver_options wanted;
+    enum pmtu_driver_step step;
     struct pmtu_probe probe;
     uint16_t payload, size;
     uint64_t id;
 
-    while ((wanted = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE)
-        if (wanted == PMTU_DRIVER_USE)
+    while ((step = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE)
+        if (step == PMTU_DRIVER_USE)
             on_pmtu(e, peer);
         else if (paths_probe(e->paths, &peer->key, payload, &id, now))
             pmtu_driver_on_sent(peer->pmtu, &probe, id);
@@ -622,12 +622,11 @@ static void on_relay_forgot(struct edges *e, struct peer_entry *relay, nsec_t no
 static void apply_changes(
     struct edges *e, struct peer_entry *peer, const struct path_side *side, nsec_t now)
 {
-    struct path_peer reported = {
-        .key = peer->key, .policy = peer->policy, .is_relay = peer->is_relay};
+    struct path_peer put = {.key = peer->key, .policy = peer->policy, .is_relay = peer->is_relay};
 
     if (peer->changes.is_put) {
-        memcpy(reported.name, peer->node, sizeof(reported.name));
-        if (paths_put_peer(e->paths, &reported, now) < 0) {
+        memcpy(put.name, peer->node, sizeof(put.name));
+        if (paths_put_peer(e->paths, &put, now) < 0) {
             peer_table_retry(peer);
             return;
         }

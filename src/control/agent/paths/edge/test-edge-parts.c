@@ -126,15 +126,15 @@ static unsigned answer_probes(struct pmtu_driver *pd, uint16_t most, nsec_t *now
     unsigned n_uses = 0;
 
     for (unsigned turn = 0; turn < 100; turn++) {
-        enum pmtu_driver_options wanted;
+        enum pmtu_driver_step step;
         struct pmtu_probe probe;
         uint64_t fits[PMTU_DRIVER_PROBES];
         uint16_t payload;
         unsigned n = 0;
 
-        while ((wanted = pmtu_driver_next(pd, &probe, &payload, *now)) != PMTU_DRIVER_NONE) {
-            n_uses += wanted == PMTU_DRIVER_USE ? 1 : 0;
-            if (wanted != PMTU_DRIVER_PROBE)
+        while ((step = pmtu_driver_next(pd, &probe, &payload, *now)) != PMTU_DRIVER_NONE) {
+            n_uses += step == PMTU_DRIVER_USE ? 1 : 0;
+            if (step != PMTU_DRIVER_PROBE)
                 continue;
             pmtu_driver_on_sent(pd, &probe, ++id);
             if (payload <= most)

@@ -22,6 +22,10 @@ FEATURES = 32
 LOST = ("gloo", "NCCL", "Connection reset by peer", "Connection closed by peer", "Socket Timeout")
 
 
+# What was given to a last collective, for end().
+kept: list[torch.Tensor] = []
+
+
 class Failed(Exception):
     """A sentence that says why the script ends."""
 
@@ -94,7 +98,13 @@ def begin(timeout_s: float = 300, backend: str = "") -> tuple[int, int, torch.de
 
 
 def end() -> None:
-    """Leave together, so that nobody hangs up on one that is still talking."""
+    """Leave together, so that nobody hangs up on one that is still talking.
+
+    What was given to the last collectives must still be referred to. Otherwise Gloo's thread may be
+    the last to drop such a tensor, for which it needs Python's lock, while destroying the process
+    group keeps that lock and waits for the thread: neither ends (torch 2.6; PyTorch's pull request
+    154976).
+    """
     dist.barrier()
     dist.destroy_process_group()
 
@@ -119,8 +129,7 @@ def make_shard(rank: int, samples: int, device: torch.device) -> tuple[torch.Ten
 class Mean:
     """The average of a number over all ranks.
 
-    One tensor for all of the job: Gloo's thread may be the last to drop one that was given to a
-    collective, and in torch 1.13 a process group that is destroyed at that moment never ends.
+    One tensor for all of the job, as end() needs it.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -134,9 +143,8 @@ class Mean:
 
 def same_everywhere(model: nn.Module, device: torch.device) -> bool:
     """Do all ranks hold the same weights? Compares their largest and their smallest sums."""
-    total = sum(p.detach().double().sum() for p in model.parameters())
-    most, least = (torch.full((1,), float(total), dtype=torch.float64, device=device)
-                   for _ in range(2))
-    dist.all_reduce(most, dist.ReduceOp.MAX)
-    dist.all_reduce(least, dist.ReduceOp.MIN)
-    return most.item() == least.item()
+    total = float(sum(p.detach().double().sum() for p in model.parameters()))
+    ends = torch.tensor([total, -total], dtype=torch.float64, device=device)
+    kept.append(ends)
+    dist.all_reduce(ends, dist.ReduceOp.MAX)
+    return ends[0].item() == -ends[1].item()

@@ -314,9 +314,9 @@ class Job:
     @torch.no_grad()
     def _loss(self) -> float:
         x, y = self.held
-        error = nn.functional.mse_loss(self.model(x), y, reduction="sum").cpu().reshape(1)
-        dist.all_reduce(error)
-        return error.item() / self.args.held_out
+        self.error = nn.functional.mse_loss(self.model(x), y, reduction="sum").cpu().reshape(1)
+        dist.all_reduce(self.error)
+        return self.error.item() / self.args.held_out
 
     def _round(self) -> None:
         """Steps until the next exchange, and that."""

@@ -48,14 +48,19 @@ cp /etc/hosts $root/etc/hosts
 hostname called-otherwise
 exec chroot $root env PATH=/opt/weft:/usr/bin:/bin HOME=/root OMP_NUM_THREADS=1 "$@"
 """
-# Says what the others are told of rank 0, and which server it has.
+# Says what the others are told of rank 0, and which interface they take. Its tensors are referred
+# to until the end, without which torch 2.6 may wait for itself when it destroys the process group.
 MEET = """
 import os
+import torch
 import torch.distributed as dist
 dist.init_process_group("gloo")
-found = [None] * dist.get_world_size()
-dist.all_gather_object(found, [os.environ["MASTER_ADDR"], os.environ["GLOO_SOCKET_IFNAME"]])
-print(f"rank {dist.get_rank()} met {found}", flush=True)
+own = torch.tensor(list((os.environ["MASTER_ADDR"] + " " + os.environ["GLOO_SOCKET_IFNAME"])
+                        .ljust(64).encode()))
+found = [torch.zeros_like(own) for _ in range(dist.get_world_size())]
+dist.all_gather(found, own)
+print(f"rank {dist.get_rank()} met {[bytes(f.tolist()).decode().split() for f in found]}",
+      flush=True)
 dist.barrier()
 dist.destroy_process_group()
 """

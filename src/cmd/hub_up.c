@@ -420,16 +420,12 @@ static int start(struct running *run, const struct hub_config *config, struct er
     struct overlay_options opt = {.state_dir = config->state_dir,
         .listen_port = config->udp_port,
         .api_port = config->api_listen.port};
-    struct hub_hooks hooks = {0};
     int r = 0;
 
-    if (!arg.no_dataplane) {
+    if (!arg.no_dataplane)
         r = overlay_new(&run->overlay, &run->loop, &opt, e);
-        if (r == 0)
-            hooks = overlay_hooks(run->overlay);
-    }
     if (r == 0)
-        r = hub_new(&run->hub, &run->loop, config, run->overlay ? &hooks : NULL, e);
+        r = hub_new(&run->hub, &run->loop, config, run->overlay, e);
     if (r == 0 && run->overlay) {
         r = overlay_start(run->overlay, e);
         /* Who has the port, if that is why. */
@@ -441,7 +437,7 @@ static int start(struct running *run, const struct hub_config *config, struct er
 
 static void say_ready(const struct hub_config *config, struct hub *hub)
 {
-    struct hub_network *net = NULL;
+    struct model_network *net = NULL;
     char text[ENDPOINT_TEXT_MAX];
     char cidr[IP_PREFIX_TEXT_MAX];
     char pin[HUB_PIN_TEXT_MAX];
@@ -451,8 +447,8 @@ static void say_ready(const struct hub_config *config, struct hub *hub)
         hub_pin(hub, pin));
     while ((net = hub_next_network(hub, net)))
         (void)printf(" %s (%s, %zu %s)", net->spec.meta.name,
-            ip_prefix_format(&net->spec.cidr4, cidr), net->n_nodes,
-            net->n_nodes == 1 ? "node" : "nodes");
+            ip_prefix_format(&net->spec.cidr4, cidr), net->nodes.n,
+            net->nodes.n == 1 ? "node" : "nodes");
     (void)printf("\nnext: \"weft token new\" here, then \"weft join TOKEN\" on each machine\n");
     (void)fflush(stdout);
 }

@@ -188,6 +188,6 @@ void enrolling_assert_address(const struct enrolling *f, const char *v4, const c
 {
     char text[IP_ADDR_TEXT_MAX];
 
-    assert_string_equal(ip_addr_format(&f->node->pub.spec.address4, text), v4);
-    assert_string_equal(ip_addr_format(&f->node->pub.spec.address6, text), v6);
+    assert_string_equal(ip_addr_format(&f->node->spec.address4, text), v4);
+    assert_string_equal(ip_addr_format(&f->node->spec.address6, text), v6);
 }

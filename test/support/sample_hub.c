@@ -209,7 +209,7 @@ static int begin_ask(struct sample_hub *s, enum api_access access, struct model_
     }
     if (access == API_ACCESS_OVERLAY) {
         rq.listener_ctx = member->net;
-        rq.from.addr = member->pub.spec.address4;
+        rq.from.addr = member->spec.address4;
         sign(&rq, member, proof);
     }
     handle(s, &rq, rs);
@@ -477,7 +477,7 @@ static void compare_ear(struct sample_hub *s, const struct sample_ear *ear)
 static void check_routes(const struct model_network *net, const struct node *node)
 {
     for (size_t i = 0; i < net->nodes.n; i++) {
-        const struct node *other = &model_node_at(net, i)->pub.spec;
+        const struct node *other = &model_node_at(net, i)->spec;
 
         for (unsigned k = 0; other != node && other->routes && k < node->routes->n; k++)
             if (subnets_find(other->routes, &node->routes->items[k]))
@@ -485,7 +485,7 @@ static void check_routes(const struct model_network *net, const struct node *nod
                     other->meta.name);
     }
     for (unsigned k = 0; k < node->routes->n; k++)
-        if (node->hub || subnets_check_network(&node->routes->items[k], &net->pub.spec, NULL) != 0)
+        if (node->hub || subnets_check_network(&node->routes->items[k], &net->spec, NULL) != 0)
             sample_hub_fail("node \"%s\" has a route that none may have", node->meta.name);
 }
 
@@ -495,8 +495,8 @@ static void check_all_routes(const struct model *m)
         const struct model_network *net = model_network_at(m, i);
 
         for (size_t k = 0; k < net->nodes.n; k++)
-            if (model_node_at(net, k)->pub.spec.routes)
-                check_routes(net, &model_node_at(net, k)->pub.spec);
+            if (model_node_at(net, k)->spec.routes)
+                check_routes(net, &model_node_at(net, k)->spec);
     }
 }
 

@@ -178,7 +178,7 @@ static struct model_node *a_member(struct sample_hub *s, struct choices *c)
     if (net->nodes.n == 0)
         return NULL;
     node = model_node_at(net, choices_below(c, (unsigned)net->nodes.n));
-    return node->pub.spec.hub ? NULL : node;
+    return node->spec.hub ? NULL : node;
 }
 
 /* A secret that lets somebody into @network; false: no token was given. */
@@ -287,9 +287,9 @@ static void op_admit(struct sample_hub *s, struct choices *c)
     (void)snprintf(body, sizeof(body),
         "{\"kind\":\"Node\",\"metadata\":{\"name\":\"%s\"},\"spec\":{\"publicKey\":\"%s\","
         "\"address4\":\"%s\",\"address6\":\"%s\",\"routes\":%s}}",
-        member->keyed.key, x25519_public_format(&member->pub.spec.key, key),
-        ip_addr_format(&member->pub.spec.address4, a4),
-        ip_addr_format(&member->pub.spec.address6, a6), some_routes(c));
+        member->keyed.key, x25519_public_format(&member->spec.key, key),
+        ip_addr_format(&member->spec.address4, a4), ip_addr_format(&member->spec.address6, a6),
+        some_routes(c));
     (void)sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "PUT", path, body, NULL);
 }
 
@@ -322,10 +322,10 @@ static void op_put_node(struct sample_hub *s, struct choices *c)
         "\"address4\":"
         "\"%s\",\"address6\":\"%s\",\"island\":%s,\"ephemeral\":%s,\"relay\":%s,"
         "\"routes\":%s,\"labels\":",
-        member->keyed.key, x25519_public_format(&member->pub.spec.key, key),
-        ip_addr_format(&member->pub.spec.address4, a4),
-        ip_addr_format(&member->pub.spec.address6, a6), PICK(c, "\"\"", "\"rack-1\"", "1"),
-        PICK(c, "false", "true", "1"), PICK(c, "false", "true", "null"), some_routes(c));
+        member->keyed.key, x25519_public_format(&member->spec.key, key),
+        ip_addr_format(&member->spec.address4, a4), ip_addr_format(&member->spec.address6, a6),
+        PICK(c, "\"\"", "\"rack-1\"", "1"), PICK(c, "false", "true", "1"),
+        PICK(c, "false", "true", "null"), some_routes(c));
     add_labels(&body, c);
     str_addf(&body, "},\"status\":%s}", a_value(c));
     submit(s, c, API_ACCESS_ADMIN, NULL, "PUT", path, &body);
@@ -393,8 +393,8 @@ static void op_put_network(struct sample_hub *s, struct choices *c)
         "{\"kind\":\"Network\",\"metadata\":{\"name\":\"%s\"},\"spec\":{\"cidr4\":\"%s\",\"cidr6\":"
         "\"%s\","
         "\"mtu\":%s,\"keepalive\":%s,\"topology\":%s,\"cipher\":%s,\"keyRotation\":%s}}",
-        net->keyed.key, ip_prefix_format(&net->pub.spec.cidr4, cidr4),
-        ip_prefix_format(&net->pub.spec.cidr6, cidr6), PICK(c, "1420", "1280", "65455", "1"),
+        net->keyed.key, ip_prefix_format(&net->spec.cidr4, cidr4),
+        ip_prefix_format(&net->spec.cidr6, cidr6), PICK(c, "1420", "1280", "65455", "1"),
         PICK(c, "\"auto\"", "0", "3600", "3601"), PICK(c, "\"auto\"", "\"mesh\"", "\"hub\"", "1"),
         PICK(c, "\"auto\"", "\"aes256gcm\"", "\"x\""), PICK(c, "0", "0", "3600"));
     submit(s, c, API_ACCESS_ADMIN, NULL, "PUT", path, &body);

@@ -22,7 +22,7 @@ static void give_agents(void)
     struct model_network *net = tellers_network();
 
     for (size_t i = 0; net && i < net->nodes.n; i++)
-        model_node_at(net, i)->pub.spec.stock = false;
+        model_node_at(net, i)->spec.stock = false;
 }
 
 int tellers_enter(void **state)

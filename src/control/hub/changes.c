@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "hub/jobs/jobs.h"
 #include "hub/networks/networks.h"
+#include "hub/overlay/overlay.h"
 #include "hub/streams/streams.h"
 #include "hub/watch/edge_events.h"
 #include "hub/watch/watch.h"
@@ -19,16 +20,13 @@
 #define REAP_AFTER (700 * NSEC_PER_MSEC)
 
 void changes_init(struct changes *c, struct model *model, struct networks *networks,
-    struct watcher *watcher, const struct hub_hooks *hooks, const char *interface_prefix)
+    struct watcher *watcher, struct overlay *overlay, const char *interface_prefix)
 {
     *c = (struct changes){.model = model,
         .networks = networks,
         .watcher = watcher,
+        .overlay = overlay,
         .interface_prefix = interface_prefix};
-    if (hooks) {
-        c->hooks = *hooks;
-        c->has_hooks = true;
-    }
 }
 
 void changes_start_timer(struct changes *c, struct uv_loop_s *loop)
@@ -43,7 +41,7 @@ void changes_start_timer(struct changes *c, struct uv_loop_s *loop)
 /* Hubs have no sessions with each other: what one has to tell another is in the store. */
 static bool is_member(const struct model_node *node)
 {
-    return node->pub.spec.hub == NULL;
+    return node->spec.hub == NULL;
 }
 
 static void close_listeners(struct model_network *net)
@@ -64,10 +62,10 @@ static void let_come(struct model_network *net, const struct ip_addr *address, b
 int changes_open_jobs(struct changes *c, struct model_network *net, const char *fence,
     uint64_t revision, uint64_t epoch, struct err *e)
 {
-    struct jobs_place place = {.network = net->pub.spec.meta.name,
-        .interface = net->pub.interface,
-        .address4 = net->pub.address4,
-        .address6 = net->pub.address6,
+    struct jobs_place place = {.network = net->spec.meta.name,
+        .interface = net->interface,
+        .address4 = net->address4,
+        .address6 = net->address6,
         .fence = fence,
         .fence_revision = revision,
         .epoch = epoch};
@@ -76,8 +74,8 @@ int changes_open_jobs(struct changes *c, struct model_network *net, const char *
     for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
         const struct model_node *node = model_node_at(net, i);
 
-        let_come(net, &node->pub.spec.address4, is_member(node));
-        let_come(net, &node->pub.spec.address6, is_member(node));
+        let_come(net, &node->spec.address4, is_member(node));
+        let_come(net, &node->spec.address6, is_member(node));
     }
     return r;
 }
@@ -85,13 +83,13 @@ int changes_open_jobs(struct changes *c, struct model_network *net, const char *
 /* Answer the network's members, at both addresses that the hub has on its interface. */
 static int listen_to_members(struct changes *c, struct model_network *net, struct err *e)
 {
-    const char *interface = net->pub.interface;
-    struct endpoint at4 = {.addr = net->pub.address4, .port = c->api_port};
-    struct endpoint at6 = {.addr = net->pub.address6, .port = c->api_port};
+    const char *interface = net->interface;
+    struct endpoint at4 = {.addr = net->address4, .port = c->api_port};
+    struct endpoint at6 = {.addr = net->address6, .port = c->api_port};
     int r;
 
     /* Without a data half somebody else made the interface, or there is none. */
-    if (!c->has_hooks && if_nametoindex(interface) == 0)
+    if (!c->overlay && if_nametoindex(interface) == 0)
         return 0;
     r = server_listen_overlay(c->server, &at4, interface, net, &net->listeners[0], e);
     if (r == 0)
@@ -105,40 +103,37 @@ static int listen_to_members(struct changes *c, struct model_network *net, struc
 }
 
 /* Tell the data half of the edges of @node that are off already: it does not ask by itself. */
-static void tell_hooks_of_edges(struct changes *c, struct model_node *node)
+static void add_edges(struct model_node *node)
 {
     struct model_edge_end *end;
 
-    if (!c->hooks.edge_changed)
-        return;
     list_foreach(end, &node->edges, link) {
         struct model_edge *edge = end->edge;
 
         if (edge->spec.path == EDGE_PATH_OFF && edge->ends[0].node && edge->ends[1].node)
-            c->hooks.edge_changed(c->hooks.ctx, &edge->ends[0].node->pub, &edge->ends[1].node->pub);
+            overlay_change_edge(edge->ends[0].node, edge->ends[1].node);
     }
 }
 
-static void tell_hooks_of_members(struct changes *c, struct model_network *net)
+static void add_members(struct changes *c, struct model_network *net)
 {
-    for (size_t i = 0; c->hooks.node_added && i < net->nodes.n; i++)
+    for (size_t i = 0; c->overlay && i < net->nodes.n; i++)
         if (is_member(model_node_at(net, i)))
-            c->hooks.node_added(c->hooks.ctx, &model_node_at(net, i)->pub);
+            overlay_add_node(c->overlay, model_node_at(net, i), clock_now());
     for (size_t i = 0; i < net->nodes.n; i++)
-        tell_hooks_of_edges(c, model_node_at(net, i));
+        add_edges(model_node_at(net, i));
 }
 
-static void reap(struct changes *c, struct model_node *node)
+static void reap(struct model_node *node)
 {
-    if (node->net->is_up && is_member(node) && c->hooks.node_gone)
-        c->hooks.node_gone(c->hooks.ctx, &node->pub);
+    overlay_remove_node(node);
     streams_end_node(node);
     model_reap(node);
 }
 
 /* Stop answering the network's members, free its removed nodes, and end its data half. If the
  * network itself was removed, it is freed too. */
-static void take_down(struct changes *c, struct model_network *net)
+static void take_down(struct model_network *net)
 {
     struct model_node *node;
     struct model_node *tmp;
@@ -146,25 +141,18 @@ static void take_down(struct changes *c, struct model_network *net)
     close_listeners(net);
     jobs_close(&net->jobs, !list_is_empty(&net->reap));
     list_foreach_safe(node, tmp, &net->removed, reap)
-        reap(c, node);
-    if (net->is_up && c->hooks.network_removed)
-        c->hooks.network_removed(c->hooks.ctx, &net->pub);
+        reap(node);
+    overlay_remove_network(net);
     net->is_up = false;
     if (!list_is_empty(&net->reap))
         model_reap_network(net);
 }
 
-static void cut_members(struct changes *c, struct model_network *net)
+static void cut_members(struct model_network *net)
 {
-    for (size_t i = 0; net->is_up && i < net->nodes.n; i++) {
-        struct hub_node *node = &model_node_at(net, i)->pub;
-
-        if (node->spec.hub)
-            continue;
-        if (c->hooks.node_cut)
-            c->hooks.node_cut(c->hooks.ctx, node);
-        if (c->hooks.node_gone)
-            c->hooks.node_gone(c->hooks.ctx, node);
+    for (size_t i = 0; i < net->nodes.n; i++) {
+        overlay_cut_node(model_node_at(net, i));
+        overlay_remove_node(model_node_at(net, i));
     }
 }
 
@@ -175,8 +163,8 @@ static void take_down_former(struct changes *c, const struct model_network *net)
     struct model_network *tmp;
 
     list_foreach_safe(old, tmp, &c->model->removed, reap) {
-        if (strcmp(old->pub.interface, net->pub.interface) == 0)
-            take_down(c, old);
+        if (strcmp(old->interface, net->interface) == 0)
+            take_down(old);
     }
 }
 
@@ -186,17 +174,17 @@ void changes_bring_up(struct changes *c, struct model_network *net)
     int r = 0;
 
     take_down_former(c, net);
-    if (c->hooks.network_added)
-        r = c->hooks.network_added(c->hooks.ctx, &net->pub, e);
+    if (c->overlay)
+        r = overlay_add_network(c->overlay, net, e);
     if (r == 0) {
         r = listen_to_members(c, net, e);
-        if (r != 0 && c->hooks.network_removed)
-            c->hooks.network_removed(c->hooks.ctx, &net->pub);
+        if (r != 0)
+            overlay_remove_network(net);
     }
     net->is_up = r == 0;
     net->failure.code = r;
     if (net->is_up)
-        tell_hooks_of_members(c, net);
+        add_members(c, net);
 }
 
 static int on_network_key(void *ctx, const char *name, const struct x25519_public *public,
@@ -215,7 +203,7 @@ static void on_network_added(void *ctx, struct model_network *net)
 {
     struct changes *c = ctx;
 
-    networks_interface(c->interface_prefix, net->pub.spec.meta.name, net->pub.interface);
+    networks_interface(c->interface_prefix, net->spec.meta.name, net->interface);
     /* It is brought up when this hub's own node has come, which usually is in the same commit. */
 }
 
@@ -224,7 +212,7 @@ static void on_network_changed(void *ctx, struct model_network *net)
     struct changes *c = ctx;
 
     watch_tell_object(
-        c->watcher, net, &net->watched.change, &network_kind, net->pub.spec.meta.name, clock_now());
+        c->watcher, net, &net->watched.change, &network_kind, net->spec.meta.name, clock_now());
 }
 
 /* Free the removed nodes whose time has come. Returns when the time of the next one comes. */
@@ -236,7 +224,7 @@ static nsec_t reap_due(struct changes *c, struct model_network *net, nsec_t now)
 
     list_foreach_safe(node, tmp, &net->removed, reap) {
         if (node->reap_at <= now)
-            reap(c, node);
+            reap(node);
         else
             next = nsec_min(next, node->reap_at);
     }
@@ -255,7 +243,7 @@ static void on_reap(uv_timer_t *timer)
         next = nsec_min(next, reap_due(c, model_network_at(c->model, i), now));
     list_foreach_safe(net, tmp, &c->model->removed, reap) {
         if (net->reap_at <= now)
-            take_down(c, net);
+            take_down(net);
         else
             next = nsec_min(next, net->reap_at);
     }
@@ -275,24 +263,24 @@ static void on_network_removed(void *ctx, struct model_network *net)
 {
     const struct changes *c = ctx;
 
-    networks_forget(c->networks, net->pub.spec.meta.name);
+    networks_forget(c->networks, net->spec.meta.name);
     if (c->events)
-        edge_events_forget(c->events, net->pub.spec.meta.name);
+        edge_events_forget(c->events, net->spec.meta.name);
     net->reap_at = plan_reaping(ctx, clock_now());
 }
 
 /* Free removed nodes whose key or address @node has: the data half knows each of them only once. */
 static void reap_former_owners(struct changes *c, const struct model_node *node)
 {
-    const struct node *spec = &node->pub.spec;
+    const struct node *spec = &node->spec;
     struct model_node *old;
     struct model_node *tmp;
 
     list_foreach_safe(old, tmp, &node->net->removed, reap) {
-        if (x25519_public_equal(&old->pub.spec.key, &spec->key) ||
-            ip_addr_equal(&old->pub.spec.address4, &spec->address4) ||
-            ip_addr_equal(&old->pub.spec.address6, &spec->address6))
-            reap(c, old);
+        if (x25519_public_equal(&old->spec.key, &spec->key) ||
+            ip_addr_equal(&old->spec.address4, &spec->address4) ||
+            ip_addr_equal(&old->spec.address6, &spec->address6))
+            reap(old);
     }
 }
 
@@ -302,15 +290,15 @@ static void on_node_added(void *ctx, struct model_node *node)
 
     if (!c->is_running)
         return;
-    let_come(node->net, &node->pub.spec.address4, is_member(node));
-    let_come(node->net, &node->pub.spec.address6, is_member(node));
+    let_come(node->net, &node->spec.address4, is_member(node));
+    let_come(node->net, &node->spec.address6, is_member(node));
     reap_former_owners(c, node);
     if (model_is_self(node) && !node->net->is_up)
         changes_bring_up(c, node->net);
     if (node->net->is_up && is_member(node)) {
-        if (c->hooks.node_added)
-            c->hooks.node_added(c->hooks.ctx, &node->pub);
-        tell_hooks_of_edges(c, node);
+        if (c->overlay)
+            overlay_add_node(c->overlay, node, clock_now());
+        add_edges(node);
     }
     watch_tell_newcomer(c->watcher, node, clock_now());
 }
@@ -318,7 +306,7 @@ static void on_node_added(void *ctx, struct model_node *node)
 static void on_node_changed(void *ctx, struct model_node *node, const struct node *before)
 {
     struct changes *c = ctx;
-    const struct node *spec = &node->pub.spec;
+    const struct node *spec = &node->spec;
     bool rekeyed = !x25519_public_equal(&spec->key, &before->key);
     bool moved4 = !ip_addr_equal(&spec->address4, &before->address4);
     bool moved6 = !ip_addr_equal(&spec->address6, &before->address6);
@@ -333,9 +321,8 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
         let_come(node->net, &spec->address4, is_member(node));
     if (moved6)
         let_come(node->net, &spec->address6, is_member(node));
-    if ((rekeyed || moved4 || moved6) && node->net->is_up && is_member(node) &&
-        c->hooks.node_changed)
-        c->hooks.node_changed(c->hooks.ctx, &node->pub, before);
+    if (rekeyed || moved4 || moved6)
+        overlay_change_node(node, before);
     if (rekeyed)
         watch_tell_rekeyed(c->watcher, node, clock_now());
     else
@@ -361,7 +348,7 @@ static void delete_record(struct changes *c, enum record_kind kind, const struct
 {
     char key[RECORD_KEY_MAX];
     struct store_op op = {.kind = STORE_OP_DELETE,
-        .key = record_key(key, kind, net->pub.spec.meta.name, name),
+        .key = record_key(key, kind, net->spec.meta.name, name),
         .expect = STORE_EXPECT_ANY};
     struct err e = ERR_NULL;
 
@@ -374,7 +361,7 @@ static void delete_record(struct changes *c, enum record_kind kind, const struct
 static void delete_orphans(struct changes *c, struct model_node *node, nsec_t now)
 {
     struct model_network *net = node->net;
-    const char *name = node->pub.spec.meta.name;
+    const char *name = node->spec.meta.name;
 
     if (!node->leaving)
         delete_record(c, RECORD_REPORT, net, name, now);
@@ -402,11 +389,11 @@ static void retire(struct changes *c, struct model_network *net)
     log_error(
         "hub \"%s\" was removed from network \"%s\" by an administrator: it serves the network "
         "no more, until it is started again",
-        c->model->self, net->pub.spec.meta.name);
+        c->model->self, net->spec.meta.name);
     net->is_retired = true;
     net->has_key = false;
-    cut_members(c, net);
-    take_down(c, net);
+    cut_members(net);
+    take_down(net);
 }
 
 static void on_node_removed(void *ctx, struct model_node *node)
@@ -415,18 +402,17 @@ static void on_node_removed(void *ctx, struct model_node *node)
     nsec_t now = clock_now();
     const char *reason = reason_of(node);
 
-    if (node->net->is_up && is_member(node) && c->hooks.node_cut)
-        c->hooks.node_cut(c->hooks.ctx, &node->pub);
+    overlay_cut_node(node);
     watch_tell_node_removed(c->watcher, node, reason, now);
-    jobs_end_member(&node->net->jobs, &node->pub.spec.address4);
-    jobs_end_member(&node->net->jobs, &node->pub.spec.address6);
+    jobs_end_member(&node->net->jobs, &node->spec.address4);
+    jobs_end_member(&node->net->jobs, &node->spec.address6);
     if (!node->net->leaving)
         delete_orphans(c, node, now);
     if (!node->leaving && !node->net->leaving)
-        log_info("node \"%s\" of network \"%s\" is removed: %s", node->pub.spec.meta.name,
-            node->net->pub.spec.meta.name, reason);
+        log_info("node \"%s\" of network \"%s\" is removed: %s", node->spec.meta.name,
+            node->net->spec.meta.name, reason);
     node->reap_at = plan_reaping(c, now);
-    if (strcmp(node->pub.spec.meta.name, c->model->self) == 0 && !node->net->leaving)
+    if (strcmp(node->spec.meta.name, c->model->self) == 0 && !node->net->leaving)
         retire(c, node->net);
 }
 
@@ -438,8 +424,8 @@ static void on_edge_changed(void *ctx, struct model_edge *edge, enum edge_path b
 
     if (!c->is_running)
         return;
-    if (a && b && a->net->is_up && c->hooks.edge_changed)
-        c->hooks.edge_changed(c->hooks.ctx, &a->pub, &b->pub);
+    if (a && b)
+        overlay_change_edge(a, b);
     watch_tell_edge(c->watcher, edge, clock_now());
 }
 
@@ -495,11 +481,11 @@ void changes_stop(struct changes *c)
     c->has_timer = false;
     for (size_t i = 0; i < c->model->networks.n; i++) {
         net = model_network_at(c->model, i);
-        cut_members(c, net);
-        take_down(c, net);
+        cut_members(net);
+        take_down(net);
     }
     list_foreach_safe(net, tmp, &c->model->removed, reap)
-        take_down(c, net);
+        take_down(net);
     c->is_running = false;
     uv_close((uv_handle_t *)&c->reap_timer, NULL);
 }

@@ -1,7 +1,7 @@
 /*
  * changes.h - what each change of the model leads to, in the same turn of the loop.
  *
- * It is the model's listener (model.h). A change reaches, in this order: the data half (hub_hooks),
+ * It is the model's listener (model.h). A change reaches, in this order: the data half (overlay.h),
  * the jobs, the streams, and the nodes' watches. Here networks are brought up and taken down, too:
  * their data half, and the sockets on their interfaces at which members are answered.
  *
@@ -25,6 +25,7 @@
 struct edge_events;
 struct jobs;
 struct networks;
+struct overlay;
 struct server;
 struct watcher;
 
@@ -33,8 +34,7 @@ struct changes {
     struct model *model;          /* pins */
     struct networks *networks;    /* pins: has the networks' keys */
     struct watcher *watcher;      /* pins */
-    struct hub_hooks hooks;       /* the data half; all NULL without one */
-    bool has_hooks;               /* there is a data half */
+    struct overlay *overlay;      /* pins: the data half; NULL: there is none */
     const char *interface_prefix; /* pins: of the networks' interfaces */
     struct jobs *jobs;            /* pins */
     struct server *server;        /* pins: answers members on the networks' interfaces; NULL: tests
@@ -49,11 +49,11 @@ struct changes {
 
 /**
  * changes_init() - nothing is told yet
- * @hooks:	copied; NULL: there is no data half
+ * @overlay:	pinned; NULL: there is no data half
  * @interface_prefix: pinned
  */
 void changes_init(struct changes *c, struct model *model, struct networks *networks,
-    struct watcher *watcher, const struct hub_hooks *hooks, const char *interface_prefix);
+    struct watcher *watcher, struct overlay *overlay, const char *interface_prefix);
 
 /** changes_listener() - what model_init() is given; its ctx is @c. */
 struct model_listener changes_listener(struct changes *c);

@@ -20,6 +20,7 @@
 #include "hub/handlers/handlers.h"
 #include "hub/hub_internal.h"
 #include "hub/networks/backup.h"
+#include "hub/overlay/overlay.h"
 #include "mesh/names/hosts.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -46,7 +47,7 @@ static void serve_jobs(struct hub *hub, nsec_t now)
 
     for (size_t i = 0; store_is_shared(hub->store) && i < hub->model.networks.n; i++) {
         struct model_network *net = model_network_at(&hub->model, i);
-        const char *name = net->pub.spec.meta.name;
+        const char *name = net->spec.meta.name;
         const struct owners_network *owner = owners_find(&hub->owners, name);
         bool serves = net->is_up && owner && owners_serves(&hub->owners, net, now);
 
@@ -155,10 +156,7 @@ static int open_files(struct hub *hub, struct err *e)
 
 static void on_stream(void *ctx, struct model_node *node, const struct endpoint *ep)
 {
-    const struct hub_hooks *hooks = &((struct hub *)ctx)->changes.hooks;
-
-    if (node->net->is_up && hooks->node_at)
-        hooks->node_at(hooks->ctx, &node->pub, ep);
+    overlay_node_is_at(node, ep, clock_now());
 }
 
 /* Lend the handlers the parts that they work on; the server and its port are known later. */
@@ -167,7 +165,7 @@ static void lend_parts(struct hub *hub)
     hub->handlers = (struct handlers){.disk = &hub->disk,
         .state_dir = hub->config.state_dir,
         .routes = routes,
-        .hooks = &hub->changes.hooks,
+        .overlay = hub->changes.overlay,
         .identity = &hub->identity,
         .model = &hub->model,
         .audit = &hub->audit,
@@ -184,17 +182,16 @@ static void lend_parts(struct hub *hub)
         .streams = &hub->streams,
         .rng = hub->rng,
         .udp_port = hub->config.udp_port};
-    hub->presence = (struct presence){
-        .model = &hub->model, .reports = &hub->reports, .hooks = &hub->changes.hooks};
+    hub->presence = (struct presence){.model = &hub->model, .reports = &hub->reports};
 }
 
-static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
+static void init_parts(struct hub *hub, struct overlay *overlay)
 {
     const struct hub_config *config = &hub->config;
     struct model_listener listener = changes_listener(&hub->changes);
 
-    changes_init(
-        &hub->changes, &hub->model, &hub->networks, &hub->watcher, hooks, config->interface_prefix);
+    changes_init(&hub->changes, &hub->model, &hub->networks, &hub->watcher, overlay,
+        config->interface_prefix);
     networks_init(&hub->networks, &hub->disk, &hub->model, &hub->public_addresses,
         config->state_dir, &hub->rng);
     hub->networks.tls_pin = &hub->identity.pin;
@@ -264,7 +261,7 @@ int hub_check_name(const char *name, struct err *e)
 }
 
 int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *config,
-    const struct hub_hooks *hooks, struct err *e)
+    struct overlay *overlay, struct err *e)
 {
     struct hub *hub = calloc(1, sizeof(*hub));
     char path[HANDLERS_PATH_MAX];
@@ -287,7 +284,7 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     hub->store = config->store;
     if (r == 0 && !hub->store)
         r = store_open(&hub->store, config->store_url, clock_now(), e);
-    init_parts(hub, hooks);
+    init_parts(hub, overlay);
     if (r == 0)
         r = audit_open(&hub->audit, e);
     if (r == 0)
@@ -392,7 +389,7 @@ int hub__serve(struct hub *hub, struct err *e)
             continue;
         if (e)
             *e = net->failure;
-        return err_prefix(e, "network \"%s\"", net->pub.spec.meta.name);
+        return err_prefix(e, "network \"%s\"", net->spec.meta.name);
     }
     watch_fill(&hub->watcher);
     return 0;
@@ -410,10 +407,10 @@ static void compare_first(const struct hub *hub, const char *name, const struct 
         log_warning("--network %s is for the first start only, and this hub has other networks "
                     "already: \"weft network add %s\" makes it",
             name, name);
-    if (cidr4->len > 0 && net && !ip_prefix_equal(cidr4, &net->pub.spec.cidr4))
+    if (cidr4->len > 0 && net && !ip_prefix_equal(cidr4, &net->spec.cidr4))
         log_warning(
             "--cidr4 %s is for the first start only: network \"%s\" has %s already, for good",
-            ip_prefix_format(cidr4, given), asked, ip_prefix_format(&net->pub.spec.cidr4, held));
+            ip_prefix_format(cidr4, given), asked, ip_prefix_format(&net->spec.cidr4, held));
 }
 
 /* The outcome of networks_add() for the first network. */
@@ -437,16 +434,15 @@ static void on_first(void *ctx, int r, struct model_network *net, const struct e
 /* A network keeps its block for good, so one that is in use here is refused before it is made. */
 static int check_first(const struct hub *hub, const struct network_request *rq, struct err *e)
 {
-    const struct hub_hooks *hooks = &hub->changes.hooks;
     struct ip_prefix block = rq->cidr4;
     struct err why = ERR_NULL;
     int r;
 
-    if (!hooks->check_block)
+    if (!hub->changes.overlay)
         return 0;
     if (block.len == 0)
         (void)ip_prefix_parse(&block, NETWORKS_CIDR4_DEFAULT, NULL);
-    r = hooks->check_block(hooks->ctx, &block, &why);
+    r = overlay_check_block(hub->changes.overlay, &block, &why);
     if (r == -EADDRINUSE)
         return err_set(e, r, "%s, and nothing is made yet: say another block with --cidr4 CIDR",
             err_text(&why));
@@ -630,10 +626,10 @@ const char *hub_pin(const struct hub *hub, char buf[static HUB_PIN_TEXT_MAX])
     return buf;
 }
 
-struct hub_network *hub_next_network(struct hub *hub, struct hub_network *after)
+struct model_network *hub_next_network(struct hub *hub, struct model_network *after)
 {
     const struct keys *all = &hub->model.networks;
-    size_t i = after ? keys_lower(all, model_network_of(after)->keyed.key) + 1 : 0;
+    size_t i = after ? keys_lower(all, after->keyed.key) + 1 : 0;
 
-    return i < all->n ? &model_network_at(&hub->model, i)->pub : NULL;
+    return i < all->n ? model_network_at(&hub->model, i) : NULL;
 }

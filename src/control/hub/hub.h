@@ -2,30 +2,29 @@
  * hub.h - the control half of a hub.
  *
  * Everything here runs on one libuv loop, the process's main loop: the API
- * server, the store, the watches and every hook. Nothing is locked. Whoever
- * has threads of its own (devices, relay) hands over to them inside a hook.
+ * server, the store, the watches and the overlay's calls. Nothing is locked.
+ * Devices and the relay, which have threads of their own, are behind the overlay.
  *
  * Theory of operation. The store is the truth, and nobody waits for it. A
  * handler checks, hands a commit to the store, and returns (reply.h). When the
  * commit is on the disk the store tells its watch, which takes the change into
  * the model below; that is the only place where the model changes, so a change
  * made by another hub on the same store takes the same way as our own. Each
- * change then reaches, in the same turn and in this order: the hooks (WireGuard
+ * change then reaches, in the same turn and in this order: the overlay (WireGuard
  * peers, relay tables), the nodes' watches, and the caller's answer. What only
  * reads, reads the model, at once.
- *
- * Its data half plugs in by `struct hub_hooks` (hub_hooks.h).
  */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/addr.h"
-#include "hub/model/hub_hooks.h"
+#include "hub/model/model.h"
 #include "hub/networks/public_addresses.h"
 
 struct err;
 struct hub;
+struct overlay;
 struct store;
 struct uv_loop_s;
 
@@ -53,14 +52,14 @@ int hub_check_name(const char *name, struct err *e);
 /**
  * hub_new() - open the state and the store
  * @loop:	pinned
- * @hooks:	copied; NULL: no data half
+ * @overlay:	pinned; NULL: no data half, and somebody else has made the interfaces
  *
  * Makes what is missing: directories, TLS key and certificate, admin token.
  *
  * Return: 0 or negative errno with words that name the file or value.
  */
 int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *config,
-    const struct hub_hooks *hooks, struct err *e);
+    struct overlay *overlay, struct err *e);
 
 /**
  * hub_start() - bring up every network, and answer machines, members and administrators
@@ -84,7 +83,7 @@ int hub_failure(const struct hub *hub, struct err *e);
 /**
  * hub_stop() - write what is pending, take the networks down, answer nobody any more
  *
- * Calls node_cut, node_gone and network_removed for all. Its libuv handles close
+Takes all networks out of the overlay. Its libuv handles close
  * in the next turns: run the loop until it is empty, then hub_free().
  */
 void hub_stop(struct hub *hub);
@@ -102,4 +101,4 @@ uint16_t hub_api_port(const struct hub *hub);
 const char *hub_pin(const struct hub *hub, char buf[static HUB_PIN_TEXT_MAX]);
 
 /** hub_next_network() - walk the networks by name; NULL: start, and the end. Lends. */
-struct hub_network *hub_next_network(struct hub *hub, struct hub_network *after);
+struct model_network *hub_next_network(struct hub *hub, struct model_network *after);

@@ -15,12 +15,11 @@ static void tell(
     const struct model *m = t->model;
 
     for (size_t i = 0; i < m->networks.n; i++)
-        edge_events_add(
-            &t->reports->events, &(struct edge_event){.kind = kind,
-                                     .at = at,
-                                     .network = model_network_at(m, i)->pub.spec.meta.name,
-                                     .object = m->self[0] ? m->self : HUB_NAME_DEFAULT,
-                                     .text = text});
+        edge_events_add(&t->reports->events, &(struct edge_event){.kind = kind,
+                                                 .at = at,
+                                                 .network = model_network_at(m, i)->spec.meta.name,
+                                                 .object = m->self[0] ? m->self : HUB_NAME_DEFAULT,
+                                                 .text = text});
 }
 
 static void tell_refusal(struct store_lag_teller *t)

@@ -171,11 +171,11 @@ static void test_a_removed_network_has_no_hub(void **state)
     (void)hub_public_parse(&next.items[0], "192.0.2.9", 51820, NULL);
     public_addresses_set_next(&s.hub->public_addresses, &next);
     net = model_find_network(&s.hub->model, "default");
-    before = model_find_node(net, "hub")->pub.spec.meta.resource_version;
+    before = model_find_node(net, "hub")->spec.meta.resource_version;
     net->leaving = "a test removes it";
     assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
     store_wait(s.hub->store);
-    assert_int_equal(model_find_node(net, "hub")->pub.spec.meta.resource_version, before);
+    assert_int_equal(model_find_node(net, "hub")->spec.meta.resource_version, before);
     net->leaving = NULL;
     for (unsigned i = 0; i < 3; i++)
         ops[i] =

@@ -112,7 +112,7 @@ static int enter(struct fixture *f, unsigned token, uint8_t key, const char *nam
 
 static uint8_t number_of(const struct model_node *node)
 {
-    return node->pub.spec.address4.b[15];
+    return node->spec.address4.b[15];
 }
 
 static void add_network(struct fixture *f, const char *name)

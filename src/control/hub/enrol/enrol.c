@@ -75,7 +75,7 @@ static bool is_proven(struct model_network *net, struct model_node *node,
 
     if (node)
         key = proof_key(node, now);
-    else if (member_proof_key_make(&own, &net->pub.secret, &rq->key, &rq->key))
+    else if (member_proof_key_make(&own, &net->secret, &rq->key, &rq->key))
         key = &own;
     ok = key && member_proof_verify(&proof->proof, key, &proof->request);
     secret_wipe(&own, sizeof(own));
@@ -86,22 +86,21 @@ static bool is_proven(struct model_network *net, struct model_node *node,
 static int again(struct model_node *node, const struct enrol_request *rq, bool proven,
     const struct token_hash *hash, struct model_node **ret, struct err *e)
 {
-    if (node->pub.spec.hub)
-        return err_set(
-            e, -EINVAL, "the public key is that of hub \"%s\"", node->pub.spec.meta.name);
+    if (node->spec.hub)
+        return err_set(e, -EINVAL, "the public key is that of hub \"%s\"", node->spec.meta.name);
     if (!proven)
         return err_set(e, ENROL_E_TAKEN,
             "a node of network \"%s\" has this public key already, and the request does not prove "
             "to come from it",
-            node->net->pub.spec.meta.name);
+            node->net->spec.meta.name);
     if (!secret_equal(node->token.b, hash->b, sizeof(hash->b)))
         return err_set(e, ENROL_E_TAKEN,
             "this machine's key is that of node \"%s\" already: \"weft leave\" on it, or \"weft "
             "node rm %s\" on the hub, makes room",
-            node->pub.spec.meta.name, node->pub.spec.meta.name);
-    if (rq->name[0] && strcmp(rq->name, node->pub.spec.meta.name) != 0)
+            node->spec.meta.name, node->spec.meta.name);
+    if (rq->name[0] && strcmp(rq->name, node->spec.meta.name) != 0)
         return err_set(e, ENROL_E_TAKEN, "this machine is node \"%s\" already, not \"%s\"",
-            node->pub.spec.meta.name, rq->name);
+            node->spec.meta.name, rq->name);
     *ret = node;
     return 0;
 }
@@ -110,7 +109,7 @@ static int again(struct model_node *node, const struct enrol_request *rq, bool p
 static bool is_taken(const struct model_network *net, const char *name)
 {
     return model_find_node(net, name) ||
-           model_is_damaged(net->model, RECORD_NODE, net->pub.spec.meta.name, name);
+           model_is_damaged(net->model, RECORD_NODE, net->spec.meta.name, name);
 }
 
 /* May a new node be called that? */
@@ -122,7 +121,7 @@ static int check_name(const struct model_network *net, const char *name, struct 
         return err_set(e, ENROL_E_TAKEN,
             "network \"%s\" has a node \"%s\" already: choose another name, or, if that "
             "machine is gone, \"weft node rm %s --network %s\" on the hub makes room",
-            net->pub.spec.meta.name, name, name, net->pub.spec.meta.name);
+            net->spec.meta.name, name, name, net->spec.meta.name);
     return r;
 }
 
@@ -200,10 +199,9 @@ static int make_node(struct node *ret, const struct model_network *net, const st
         return r;
     labels = who->labels ? json_incref((json_t *)who->labels) : json_object();
     json = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:o, s:o, s:o, s:b, s:b, s:b, s:o}}", "kind",
-        "Node", "metadata", "name", who->name, "network", net->pub.spec.meta.name, "spec",
-        "publicKey", x25519_public_format(who->key, key), "address4",
-        address_text(&net->pub.spec.cidr4, number), "address6",
-        address_text(&net->pub.spec.cidr6, number), "labels", labels, "ephemeral",
+        "Node", "metadata", "name", who->name, "network", net->spec.meta.name, "spec", "publicKey",
+        x25519_public_format(who->key, key), "address4", address_text(&net->spec.cidr4, number),
+        "address6", address_text(&net->spec.cidr6, number), "labels", labels, "ephemeral",
         (int)who->ephemeral, "relay", (int)who->relay, "stock", (int)who->stock, "routes",
         subnets_encode(&routes));
     r = node_decode(ret, json, OBJECT_STRICT, e);
@@ -218,7 +216,7 @@ static uint32_t next_number(const struct model_network *net, struct err *e)
 
     if (number == 0)
         (void)err_set(e, ENROL_E_FULL, "network \"%s\" has no address left: its %u are in use%s",
-            net->pub.spec.meta.name, net->ipam.capacity,
+            net->spec.meta.name, net->ipam.capacity,
             model_is_wary(net) ? ", or may be those of nodes whose records are damaged" : "");
     return number;
 }
@@ -229,13 +227,12 @@ static int check_key(
 {
     const struct model_node *known = model_find_key(net, key);
 
-    if (known && known->pub.spec.hub)
-        return err_set(
-            e, -EINVAL, "the public key is that of hub \"%s\"", known->pub.spec.meta.name);
+    if (known && known->spec.hub)
+        return err_set(e, -EINVAL, "the public key is that of hub \"%s\"", known->spec.meta.name);
     if (known)
         return err_set(e, ENROL_E_TAKEN,
-            "node \"%s\" of network \"%s\" has this public key already", known->pub.spec.meta.name,
-            net->pub.spec.meta.name);
+            "node \"%s\" of network \"%s\" has this public key already", known->spec.meta.name,
+            net->spec.meta.name);
     if (!x25519_public_can_be(key))
         return err_set(e, -EINVAL,
             "the public key belongs to no private key: \"wg pubkey\" makes one from a private key");
@@ -517,7 +514,7 @@ static void gather(struct enrol *en)
 /* Write the address cursor of the network of @x, unless one before @x in the batch has done it. */
 static int write_network(struct enrol *en, struct writes *w, const struct enrolment *x)
 {
-    const char *network = x->net->pub.spec.meta.name;
+    const char *network = x->net->spec.meta.name;
     const struct enrolment *last_of_net = NULL;
     const struct enrolment *first_of_net = NULL;
     uint32_t high = x->net->ipam.high;
@@ -532,7 +529,7 @@ static int write_network(struct enrol *en, struct writes *w, const struct enrolm
     }
     if (first_of_net == x) {
         (void)record_key(w->keys[w->n], RECORD_NETWORK, network, "");
-        add_write(w, x, NULL, x->net->pub.spec.meta.resource_version, 0);
+        add_write(w, x, NULL, x->net->spec.meta.resource_version, 0);
         (void)record_key(w->keys[w->n], RECORD_IPAM, network, "");
         add_write(
             w, x, record_ipam_encode(last_of_net->number + 1, high), x->net->ipam_revision, 0);
@@ -567,7 +564,7 @@ static int write_node(struct writes *w, const struct enrolment *x, struct err *e
 
     if (r != 0)
         return r;
-    (void)record_key(w->keys[w->n], RECORD_NODE, x->net->pub.spec.meta.name, node.meta.name);
+    (void)record_key(w->keys[w->n], RECORD_NODE, x->net->spec.meta.name, node.meta.name);
     add_write(w, x, record_node_encode(&node, &x->hash), STORE_EXPECT_ABSENT,
         node.ephemeral ? ENROL_EPHEMERAL_SECONDS : 0);
     node_deinit(&node);
@@ -609,7 +606,7 @@ static struct model_node *find_made(const struct enrol *en, const struct enrolme
     struct model_network *net = model_find_network(en->model, x->network);
     struct model_node *node = net ? model_find_node(net, x->name) : NULL;
 
-    return node && x25519_public_equal(&node->pub.spec.key, &x->rq.key) ? node : NULL;
+    return node && x25519_public_equal(&node->spec.key, &x->rq.key) ? node : NULL;
 }
 
 /* Tell each machine of the batch its outcome, which is the same for all. */
@@ -827,7 +824,7 @@ int enrol_add(struct enrol *en, struct model_network *net, const struct node_req
     x->done = done;
     x->ctx = ctx;
     (void)snprintf(x->name, sizeof(x->name), "%s", rq->name);
-    (void)snprintf(x->network, sizeof(x->network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    (void)snprintf(x->network, sizeof(x->network), "%.*s", NAME_MAX_LEN, net->spec.meta.name);
     return wait_for_batch(en, x, now, &known, e);
 }
 
@@ -857,9 +854,9 @@ int enrol_new_secret(struct enrol *en, struct model_network *net, const struct t
             "network \"%.*s\" has %d join tokens, as many as a hub keeps for one: each goes by "
             "itself when its time is over, \"weft token rm\" removes one, and one made with --uses "
             "lets many machines in",
-            NAME_MAX_LEN, net->pub.spec.meta.name, ENROL_TOKENS_MAX);
+            NAME_MAX_LEN, net->spec.meta.name, ENROL_TOKENS_MAX);
     (void)snprintf(
-        record.network, sizeof(record.network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+        record.network, sizeof(record.network), "%.*s", NAME_MAX_LEN, net->spec.meta.name);
     (void)snprintf(record.created_by, sizeof(record.created_by), "%s", by);
     rng_fill(&en->rng, ret_secret->b, sizeof(ret_secret->b));
     hash = token_hash_of(ret_secret);

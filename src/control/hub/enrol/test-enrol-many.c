@@ -92,7 +92,7 @@ static void on_one(void *ctx, int r, struct model_node *node, const struct err *
     m->n_unsure += r == -EAGAIN || r == -EIO;
     assert_true(r == 0 || r == ENROL_E_DENIED || r == -EAGAIN || r == -EIO);
     if (r == 0)
-        assert_ptr_equal(model_find_key(node->net, &node->pub.spec.key), node);
+        assert_ptr_equal(model_find_key(node->net, &node->spec.key), node);
 }
 
 /* The machine with key @n asks; it is answered later, unless it is known. */
@@ -118,10 +118,10 @@ static void check_numbers(struct enrolling *f)
     struct model_network *net = model_find_network(&f->model, "default");
 
     for (size_t i = 0; i < net->nodes.n; i++) {
-        const struct node *spec = &model_node_at(net, i)->pub.spec;
+        const struct node *spec = &model_node_at(net, i)->spec;
 
         assert_ptr_equal(model_find_address(net, &spec->address4), model_node_at(net, i));
-        assert_true(ipam_number(&net->pub.spec.cidr4, &spec->address4) < net->ipam.next);
+        assert_true(ipam_number(&net->spec.cidr4, &spec->address4) < net->ipam.next);
     }
 }
 

@@ -23,11 +23,11 @@ static void test_enters(void **state)
 
     enrolling_new_token(f, "default", 1, false);
     assert_int_equal(enrolling_enter(f, 1, "gpu-1"), 0);
-    assert_string_equal(f->node->pub.spec.meta.name, "gpu-1");
+    assert_string_equal(f->node->spec.meta.name, "gpu-1");
     enrolling_assert_address(f, "10.42.0.2", "fd00::2");
     enrolling_new_token(f, "default", 1, false);
     assert_int_equal(enrolling_enter(f, 2, ""), 0);
-    assert_memory_equal(f->node->pub.spec.meta.name, "node-", 5);
+    assert_memory_equal(f->node->spec.meta.name, "node-", 5);
     enrolling_assert_address(f, "10.42.0.3", "fd00::3");
     assert_int_equal(store_due(f->store) > 3600 * NSEC_PER_SEC, 1);
 }
@@ -47,7 +47,7 @@ static void test_asking_first(void **state)
         rq.secret = f->secret;
         assert_int_equal(
             enrol_try(&f->enrol, &rq, &proof, &by, NSEC_PER_SEC, ENROLLING_WALL, &net, &f->e), 0);
-        assert_string_equal(net->pub.spec.meta.name, "default");
+        assert_string_equal(net->spec.meta.name, "default");
         assert_null(model_find_node(net, "gpu-1"));
     }
     assert_int_equal(enrolling_enter(f, 2, "gpu-1"), 0);
@@ -100,7 +100,7 @@ static void test_asking_for_another(void **state)
     assert_non_null(strstr(f->e.text, "does not prove"));
     assert_null(f->node);
     assert_int_equal(enrolling_enter(f, 1, ""), 0);
-    assert_string_equal(f->node->pub.spec.meta.name, "gpu-1");
+    assert_string_equal(f->node->spec.meta.name, "gpu-1");
     /* A wrong proof is worse than none, the first time, too. */
     assert_int_equal(enrolling_ask(f, 3, "", &other, ENROLLING_WALL), ENROL_E_DENIED);
     assert_int_equal(enrolling_ask(f, 3, "", NULL, ENROLLING_WALL), 0);
@@ -190,8 +190,8 @@ static void test_labels(void **state)
     rq.labels = good;
     assert_int_equal(
         sample_enrol_node(&f->enrol, &rq, NULL, &from, 0, ENROLLING_WALL, &f->node, &f->e), 0);
-    assert_int_equal(f->node->pub.spec.n_labels, 1);
-    assert_string_equal(f->node->pub.spec.labels[0].value, "h100");
+    assert_int_equal(f->node->spec.n_labels, 1);
+    assert_string_equal(f->node->spec.labels[0].value, "h100");
     json_decref(good);
     json_decref(bad);
 }
@@ -237,7 +237,7 @@ static void test_kept_over_a_restart(void **state)
     model_deinit(&f->model);
     enrolling_load(f);
     assert_int_equal(enrolling_enter(f, 1, ""), 0);
-    assert_string_equal(f->node->pub.spec.meta.name, "a");
+    assert_string_equal(f->node->spec.meta.name, "a");
     enrolling_assert_address(f, "10.42.0.2", "fd00::2");
     /* The removed node's address is not given out again. */
     assert_int_equal(enrolling_enter(f, 3, "c"), 0);
@@ -264,10 +264,10 @@ static void test_relay(void **state)
                          ENROLLING_WALL, &f->secret, &f->e),
         0);
     assert_int_equal(enrolling_enter(f, 1, "r1"), 0);
-    assert_true(f->node->pub.spec.relay);
+    assert_true(f->node->spec.relay);
     enrolling_new_token(f, "default", 1, false);
     assert_int_equal(enrolling_enter(f, 2, "plain"), 0);
-    assert_false(f->node->pub.spec.relay);
+    assert_false(f->node->spec.relay);
 }
 
 static void new_routed_token(struct enrolling *f, const char *routes)
@@ -300,11 +300,11 @@ static void test_routes(void **state)
 
     enrolling_new_token(f, "default", 1, false);
     assert_int_equal(enter_asking(f, 1, "plain", "10.9.0.0/24"), 0);
-    assert_null(f->node->pub.spec.routes);
+    assert_null(f->node->spec.routes);
     new_routed_token(f, "10.9.0.0/16,fd09::/64");
     assert_int_equal(enter_asking(f, 2, "r1", "10.9.1.0/24,10.8.0.0/24,fd09::/64"), 0);
-    assert_non_null(f->node->pub.spec.routes);
-    assert_string_equal(subnets_format(f->node->pub.spec.routes, text), "10.9.1.0/24, fd09::/64");
+    assert_non_null(f->node->spec.routes);
+    assert_string_equal(subnets_format(f->node->spec.routes, text), "10.9.1.0/24, fd09::/64");
     assert_int_equal(enter_asking(f, 3, "r2", "10.9.1.128/25"), ENROL_E_TAKEN);
     assert_string_equal(f->e.text,
         "route 10.9.1.128/25 overlaps 10.9.1.0/24, which is reached through node \"r1\": \"weft "
@@ -314,7 +314,7 @@ static void test_routes(void **state)
     assert_int_equal(enter_asking(f, 3, "r2", "10.42.7.0/24"), -EINVAL);
     /* It may ask for what it does not get. */
     assert_int_equal(enter_asking(f, 3, "r2", "10.8.0.0/24,10.9.2.0/24"), 0);
-    assert_string_equal(subnets_format(f->node->pub.spec.routes, text), "10.9.2.0/24");
+    assert_string_equal(subnets_format(f->node->spec.routes, text), "10.9.2.0/24");
 }
 
 static void test_ephemeral(void **state)
@@ -323,7 +323,7 @@ static void test_ephemeral(void **state)
 
     enrolling_new_token(f, "default", 1, true);
     assert_int_equal(enrolling_enter(f, 1, "guest"), 0);
-    assert_true(f->node->pub.spec.ephemeral);
+    assert_true(f->node->spec.ephemeral);
     assert_int_equal(store_due(f->store), (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC);
     assert_int_equal(
         model_expire(&f->model, (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC, &f->e), 0);
@@ -334,9 +334,8 @@ static void test_ephemeral(void **state)
 /* Whom another hub of the same store has heard is not away; nor for ever there for that. */
 static void test_heard_elsewhere(void **state)
 {
-    static const struct hub_hooks hooks;
     struct enrolling *f = *state;
-    struct presence presence = {.model = &f->model, .hooks = &hooks};
+    struct presence presence = {.model = &f->model};
     struct report_record heard = {.last_seen_at = ENROLLING_WALL + 550, .by = 4711};
     struct model_network *net = model_find_network(&f->model, "default");
     nsec_t end = (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC;
@@ -366,7 +365,7 @@ static void test_expiry_conflicts(void **state)
 
     enrolling_new_token(f, "default", 1, true);
     assert_int_equal(enrolling_enter(f, 1, "guest"), 0);
-    spec = f->node->pub.spec;
+    spec = f->node->spec;
     spec.ephemeral = false;
     enrolling_put_soon(
         f, RECORD_NODE, "default", "guest", record_node_encode(&spec, &f->node->token));
@@ -374,7 +373,7 @@ static void test_expiry_conflicts(void **state)
     assert_true(f->node->is_expired);
     store_wait(f->store);
     assert_ptr_equal(model_find_node(net, "guest"), f->node);
-    assert_false(f->node->pub.spec.ephemeral);
+    assert_false(f->node->spec.ephemeral);
     /* It stays, so what is known about it is written again. */
     assert_false(f->node->is_expired);
     assert_int_equal(model_expire(&f->model, 2 * end, &f->e), 0);

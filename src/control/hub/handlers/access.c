@@ -25,8 +25,8 @@ void access_by_node(struct handlers *h, const struct request *rq, const struct m
 {
     char actor[AUDIT_ACTOR_MAX + 1];
 
-    (void)snprintf(actor, sizeof(actor), "node:%.*s/%.*s", NAME_MAX_LEN,
-        node->net->pub.spec.meta.name, NAME_MAX_LEN, node->pub.spec.meta.name);
+    (void)snprintf(actor, sizeof(actor), "node:%.*s/%.*s", NAME_MAX_LEN, node->net->spec.meta.name,
+        NAME_MAX_LEN, node->spec.meta.name);
     audit_act(h->audit, actor, &rq->from.addr);
 }
 
@@ -133,7 +133,7 @@ void access_refused(
         has_network ? model_find_network(h->model, rq->params[0]) : NULL;
     const char *why = rs->body ? body_refusal_text(rs->body) : NULL;
 
-    audit_refused(h->audit, operation, net ? net->pub.spec.meta.name : "", (unsigned)rs->status,
+    audit_refused(h->audit, operation, net ? net->spec.meta.name : "", (unsigned)rs->status,
         why ? why : "", rq->now);
 }
 

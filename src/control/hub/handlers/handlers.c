@@ -26,7 +26,7 @@ struct model_node *handlers_find_node(
 
     if (!node)
         response_refuse(
-            rs, 404, "network \"%s\" has no node \"%s\"", net->pub.spec.meta.name, rq->params[1]);
+            rs, 404, "network \"%s\" has no node \"%s\"", net->spec.meta.name, rq->params[1]);
     return node;
 }
 
@@ -36,10 +36,10 @@ struct model_node *handlers_find_machine(const struct request *rq, struct respon
     struct model_node *node = model_find_address(net, &rq->from.addr);
     char text[IP_ADDR_TEXT_MAX];
 
-    if (node && !node->pub.spec.hub)
+    if (node && !node->spec.hub)
         return node;
     response_refuse(rs, 403, "%s is the address of no node of network \"%s\"",
-        ip_addr_format(&rq->from.addr, text), net->pub.spec.meta.name);
+        ip_addr_format(&rq->from.addr, text), net->spec.meta.name);
     return NULL;
 }
 

@@ -36,7 +36,6 @@ struct audit;
 struct disk_works;
 struct enrol;
 struct err;
-struct hub_hooks;
 struct identity;
 struct jobs;
 struct model;
@@ -60,7 +59,7 @@ struct handlers {
     struct disk_works *disk;         /* pins: what waits for the disk */
     const char *state_dir;           /* pins */
     const struct route *routes;      /* pins: to list them; they may lead back here */
-    const struct hub_hooks *hooks;   /* pins: the data half */
+    struct overlay *overlay;         /* pins: the data half; NULL: there is none */
     const struct identity *identity; /* pins: the hub's TLS key */
     struct model *model;             /* pins, like all that follow */
     struct audit *audit;

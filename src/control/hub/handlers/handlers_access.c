@@ -323,7 +323,7 @@ void handlers_backup(void *ctx, const struct request *rq, struct response *rs)
 /* Is it a token of this network, and not of a former one of the same name? */
 static bool is_of(const struct model_token *t, const struct model_network *net)
 {
-    return strcmp(t->record.network, net->pub.spec.meta.name) == 0 &&
+    return strcmp(t->record.network, net->spec.meta.name) == 0 &&
            x25519_public_equal(&t->record.hub_key, &net->maker.key);
 }
 

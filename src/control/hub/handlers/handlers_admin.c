@@ -10,8 +10,8 @@
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/reply.h"
-#include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
+#include "hub/overlay/overlay.h"
 #include "hub/networks/networks.h"
 #include "hub/networks/public_addresses.h"
 #include "hub/owner/owners.h"
@@ -27,7 +27,7 @@
 
 static json_t *network_json(const struct model_network *net)
 {
-    json_t *json = network_encode(&net->pub.spec);
+    json_t *json = network_encode(&net->spec);
 
     if (json)
         json_object_set_new(json, "nodes", json_integer((json_int_t)net->nodes.n));
@@ -43,7 +43,7 @@ void handlers_networks_list(void *ctx, const struct request *rq, struct response
         const struct model_network *net = model_network_at(h->model, i);
         const char *only = rq->caller.network;
 
-        if (only[0] == '\0' || strcmp(net->pub.spec.meta.name, only) == 0)
+        if (only[0] == '\0' || strcmp(net->spec.meta.name, only) == 0)
             json_array_append_new(list, network_json(net));
     }
     response_json(rs, 200, json_pack("{s:o}", "networks", list));
@@ -57,7 +57,7 @@ static void on_network_added(void *ctx, int r, struct model_network *net, const 
     if (r != 0) {
         handlers_refuse_network(&rs, r, e);
     } else {
-        log_info("network \"%s\" is made", net->pub.spec.meta.name);
+        log_info("network \"%s\" is made", net->spec.meta.name);
         response_json(&rs, 201, network_json(net));
     }
     reply_end(l, &rs);
@@ -130,13 +130,13 @@ static void fill_others(struct token *t, const struct model_network *net)
     t->n_others = 0;
     for (size_t i = 0; i < net->nodes.n && t->n_others < TOKEN_OTHERS_MAX; i++) {
         const struct model_node *node = model_node_at(net, i);
-        const struct node_hub *hub = node->pub.spec.hub;
+        const struct node_hub *hub = node->spec.hub;
         struct token_other *o = &t->others[t->n_others];
         struct endpoint api;
 
         if (!hub || model_is_self(node) || !hub->has_tls_pin)
             continue;
-        *o = (struct token_other){.pin = hub->tls_pin, .key = node->pub.spec.key};
+        *o = (struct token_other){.pin = hub->tls_pin, .key = node->spec.key};
         /* A name first: it is true for longest. */
         if (hub->n_names > 0)
             (void)snprintf(o->api[o->n_api++], sizeof(o->api[0]), "%.*s:%u",
@@ -152,7 +152,7 @@ static void fill_token(struct token *t, const struct handlers *h, const struct m
 {
     struct node_hub here;
 
-    (void)snprintf(t->network, sizeof(t->network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    (void)snprintf(t->network, sizeof(t->network), "%.*s", NAME_MAX_LEN, net->spec.meta.name);
     hub_places_tell(&here, &h->public_addresses->here, &h->public_addresses->next);
     t->n_api = 0;
     t->n_udp = 0;
@@ -169,7 +169,7 @@ static void fill_token(struct token *t, const struct handlers *h, const struct m
             (void)endpoint_format(&api, t->api[t->n_api++]);
     }
     t->pin = h->identity->pin;
-    t->hub_key = net->pub.public;
+    t->hub_key = net->public;
     fill_others(t, net);
 }
 
@@ -260,10 +260,10 @@ void handlers_tokens_add(void *ctx, const struct request *rq, struct response *r
 static void add_owner(
     const struct handlers *h, const struct model_node *node, json_t *json, nsec_t now)
 {
-    const char *name = node->pub.spec.meta.name;
-    const struct owners_network *owner = owners_find(h->owners, node->net->pub.spec.meta.name);
+    const char *name = node->spec.meta.name;
+    const struct owners_network *owner = owners_find(h->owners, node->net->spec.meta.name);
 
-    if (owner && node->pub.spec.hub)
+    if (owner && node->spec.hub)
         json_object_set_new(json, "servesJobs",
             json_boolean(
                 strcmp(owner->record.hub, name) == 0 && owners_is_alive(h->owners, name, now)));
@@ -286,12 +286,12 @@ static void add_endpoint(const struct model_node *node, const struct endpoint *s
 
 static void add_facts(struct handlers *h, const struct model_node *node, json_t *json, nsec_t now)
 {
-    struct hub_facts facts = {0};
-    bool known = h->hooks->facts && h->hooks->facts(h->hooks->ctx, &node->pub, &facts);
+    struct overlay_facts facts = {0};
+    bool known = overlay_read_facts(node, now, &facts);
     bool heard = known && facts.handshake_at > 0;
     bool fresh = heard && presence_has_session(&facts, now);
     /* Another hub is heard by what it writes into the store. */
-    bool is_hub = node->pub.spec.hub && owners_is_alive(h->owners, node->pub.spec.meta.name, now);
+    bool is_hub = node->spec.hub && owners_is_alive(h->owners, node->spec.meta.name, now);
 
     add_owner(h, node, json, now);
     json_object_set_new(json, "alarms", json_integer(node->counts.alarms));
@@ -314,7 +314,7 @@ json_t *handlers_nodes(struct handlers *h, struct model_network *net, nsec_t now
 
     for (size_t i = 0; i < net->nodes.n; i++) {
         const struct model_node *node = model_node_at(net, i);
-        struct node spec = node->pub.spec;
+        struct node spec = node->spec;
         json_t *json;
 
         spec.status = reports_of_node(node);
@@ -350,8 +350,7 @@ static void on_node_added(void *ctx, int r, struct model_node *node, const struc
     if (r != 0) {
         handlers_refuse_newcomer(&rs, r, e);
     } else {
-        log_info(
-            "node \"%s\" of network \"%s\" is added", node->pub.spec.meta.name, l->rq.params[0]);
+        log_info("node \"%s\" of network \"%s\" is added", node->spec.meta.name, l->rq.params[0]);
         response_text(&rs, 201, view_snapshot_text(node), "application/json");
     }
     reply_end(l, &rs);

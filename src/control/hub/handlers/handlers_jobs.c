@@ -33,7 +33,7 @@ static const char *name_of(const struct request *rq, struct response *rs)
 static bool is_served_here(
     const struct handlers *h, const struct model_network *net, struct response *rs)
 {
-    const char *name = net->pub.spec.meta.name;
+    const char *name = net->spec.meta.name;
     const struct owners_network *owner = owners_find(h->owners, name);
 
     if (!owner || net->jobs.served)
@@ -66,9 +66,8 @@ static void begin_call(struct handlers *h, const struct request *rq, struct resp
     if (!call)
         return;
     (void)snprintf(
-        call->network, sizeof(call->network), "%.*s", NAME_MAX_LEN, node->net->pub.spec.meta.name);
-    (void)snprintf(
-        call->member, sizeof(call->member), "%.*s", NAME_MAX_LEN, node->pub.spec.meta.name);
+        call->network, sizeof(call->network), "%.*s", NAME_MAX_LEN, node->net->spec.meta.name);
+    (void)snprintf(call->member, sizeof(call->member), "%.*s", NAME_MAX_LEN, node->spec.meta.name);
     (void)snprintf(call->job, sizeof(call->job), "%s", job);
     call->said = *said;
     reply_begin(&call->reply, rq, rs);
@@ -210,7 +209,7 @@ static void add_budget(json_t *json, const struct spent_list *budgets, const cha
 json_t *handlers_jobs(struct handlers *h, struct model_network *net)
 {
     struct response unused = {0};
-    const struct spent_list *budgets = spending_of(h->spending, net->pub.spec.meta.name);
+    const struct spent_list *budgets = spending_of(h->spending, net->spec.meta.name);
     char *text = is_served_here(h, net, &unused) ? jobs_list(&net->jobs) : NULL;
     json_t *json = text ? json_loads(text, 0, NULL) : NULL;
     json_t *job;
@@ -245,7 +244,7 @@ static struct job *find_job(struct handlers *h, const struct request *rq, struct
     *ret_node = node;
     if (name && !job)
         response_refuse(
-            rs, 404, "network \"%s\" has no job \"%s\"", node->net->pub.spec.meta.name, name);
+            rs, 404, "network \"%s\" has no job \"%s\"", node->net->spec.meta.name, name);
     return job;
 }
 
@@ -263,8 +262,8 @@ void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs)
     if (json)
         (void)json_object_set_new(json, "members", job_members_list(members));
     /* What others spend is no affair of any node. */
-    if (job_members_may_be(members, node->pub.spec.meta.name))
-        add_budget(json, spending_of(h->spending, node->net->pub.spec.meta.name), rq->params[0]);
+    if (job_members_may_be(members, node->spec.meta.name))
+        add_budget(json, spending_of(h->spending, node->net->spec.meta.name), rq->params[0]);
     response_json(rs, 200, json);
 }
 
@@ -283,13 +282,13 @@ void handlers_jobs_nccl(void *ctx, const struct request *rq, struct response *rs
         return;
     }
     members = jobs_members(job, said.run);
-    if (members && job_members_may_be(members, node->pub.spec.meta.name)) {
-        job_members_set_nccl(members, node->pub.spec.meta.name, nccl_request_encode(&said));
+    if (members && job_members_may_be(members, node->spec.meta.name)) {
+        job_members_set_nccl(members, node->spec.meta.name, nccl_request_encode(&said));
         response_empty(rs);
         return;
     }
     response_refuse(rs, 409, "node \"%s\" is in no run \"%s\" of the job \"%s\"",
-        node->pub.spec.meta.name, said.run, rq->params[0]);
+        node->spec.meta.name, said.run, rq->params[0]);
 }
 
 void handlers_jobs_presence(void *ctx, const struct request *rq, struct response *rs)
@@ -309,15 +308,15 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
     }
     /* A command of a run that is over is told so by the name of the present one. */
     members = jobs_members(job, said.run);
-    if (members && !job_members_may_be(members, node->pub.spec.meta.name)) {
+    if (members && !job_members_may_be(members, node->spec.meta.name)) {
         response_refuse(rs, 403,
             "node \"%s\" has not come to the run \"%s\" of the job \"%s\", and has no command "
             "there",
-            node->pub.spec.meta.name, said.run, rq->params[0]);
+            node->spec.meta.name, said.run, rq->params[0]);
         return;
     }
     if (members) {
-        job_members_hear(members, node->pub.spec.meta.name,
+        job_members_hear(members, node->spec.meta.name,
             &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
         jobs_hear(job, rq->now);
     }
@@ -325,7 +324,7 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
     json = jobs_brief_json(job);
     if (json && members)
         (void)json_object_set_new(
-            json, "presence", job_members_presence(members, node->pub.spec.meta.name, rq->now));
+            json, "presence", job_members_presence(members, node->spec.meta.name, rq->now));
     response_json(rs, 200, json);
 }
 

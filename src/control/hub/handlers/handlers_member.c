@@ -20,8 +20,8 @@
 #include "hub/audit/audit.h"
 #include "hub/handlers/handlers.h"
 #include "hub/jobs/jobs.h"
-#include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
+#include "hub/overlay/overlay.h"
 #include "hub/model/proof.h"
 #include "hub/traffic/traffic_book.h"
 #include "hub/watch/reports.h"
@@ -105,7 +105,7 @@ static bool is_on_this_machine(const struct model_node *node)
     machine_place(here);
     return here[0] != '\0' && strcmp(node->heard.report.machine.place, here) == 0 &&
            netlink_open(&nl, NETLINK_ROUTE) == 0 &&
-           rtnl_find_address(&nl, &node->pub.spec.address4, &ifindex) == 0;
+           rtnl_find_address(&nl, &node->spec.address4, &ifindex) == 0;
 }
 
 static void on_noted(void *ctx, const struct store_answer *a)
@@ -117,12 +117,12 @@ static void on_noted(void *ctx, const struct store_answer *a)
 /* The audit log tells of a node that was copied, once until it is over. */
 static void note_copies(struct handlers *h, const struct model_node *node, nsec_t now)
 {
-    const char *network = node->net->pub.spec.meta.name;
+    const char *network = node->net->spec.meta.name;
     char object[AUDIT_OBJECT_MAX + 1];
     struct err e = ERR_NULL;
 
     (void)snprintf(object, sizeof(object), "node/%.*s/%.*s", NAME_MAX_LEN, network, NAME_MAX_LEN,
-        node->pub.spec.meta.name);
+        node->spec.meta.name);
     if (audit_note(h->audit, "copy", network, object, now, on_noted, NULL, &e) != 0)
         log_warning("the audit log does not tell of a copied node: %s", err_text(&e));
 }
@@ -154,7 +154,7 @@ static void take_report(struct handlers *h, struct model_node *node, struct repo
         return;
     }
     if (has_node && is_on_this_machine(node))
-        jobs_set_own_member(&node->net->jobs, &node->pub.spec.address4);
+        jobs_set_own_member(&node->net->jobs, &node->spec.address4);
     if (number != 0)
         response_json(rs, 200,
             json_pack("{s:I, s:o*}", "number", (json_int_t)number, "copy",
@@ -174,7 +174,7 @@ void handlers_report(void *ctx, const struct request *rq, struct response *rs)
         return;
     if (!reports_admit(node, rq->now)) {
         response_refuse(
-            rs, 429, "node \"%s\" reports more than five times a second", node->pub.spec.meta.name);
+            rs, 429, "node \"%s\" reports more than five times a second", node->spec.meta.name);
         return;
     }
     if (report_decode(&report, rq->body, clock_wall_s(), &e) != 0) {
@@ -186,8 +186,7 @@ void handlers_report(void *ctx, const struct request *rq, struct response *rs)
         report_deinit(&report);
         return;
     }
-    if (report_drop_candidates(
-            &report, &node->net->pub.spec.cidr4, &node->net->pub.spec.cidr6, &e) < 0) {
+    if (report_drop_candidates(&report, &node->net->spec.cidr4, &node->net->spec.cidr6, &e) < 0) {
         response_fail(rs, &e);
         report_deinit(&report);
         return;
@@ -210,7 +209,7 @@ void handlers_heard(void *ctx, const struct request *rq, struct response *rs)
             rq->params[0], 2 * sizeof(id.b));
         return;
     }
-    if (h->hooks->heard && h->hooks->heard(h->hooks->ctx, &id, &hearing))
+    if (h->overlay && overlay_find_heard(h->overlay, &id, &hearing))
         response_json(rs, 200,
             json_pack("{s:b, s:s, s:f}", "heard", 1, "endpoint",
                 endpoint_format(&hearing.from, text), "secondsAgo",
@@ -231,7 +230,7 @@ static char *peers_text(struct model_node *node, struct err *e)
     if (r == 0)
         text = wg_quick_format_peers(&c, &s, NULL);
     if (r == -ENOMEM || (r == 0 && !text))
-        (void)err_set(e, -ENOMEM, "no memory for the peers of \"%s\"", node->pub.spec.meta.name);
+        (void)err_set(e, -ENOMEM, "no memory for the peers of \"%s\"", node->spec.meta.name);
     view_return_snapshot(&s);
     return text;
 }
@@ -247,11 +246,10 @@ void handlers_wg(void *ctx, const struct request *rq, struct response *rs)
     struct err e = ERR_NULL;
     char *text;
 
-    if (!node || (!node->pub.spec.stock && !proof_take(node, rq, rs)))
+    if (!node || (!node->spec.stock && !proof_take(node, rq, rs)))
         return;
     if (!rate_take(&node->asked_wg, rq->now, WG_EACH, WG_BURST)) {
-        response_refuse(
-            rs, 429, "node \"%s\" asks more than once a second", node->pub.spec.meta.name);
+        response_refuse(rs, 429, "node \"%s\" asks more than once a second", node->spec.meta.name);
         return;
     }
     reports_seen(h->reports, node, rq->now, clock_wall_s());
@@ -269,7 +267,6 @@ void handlers_leave(void *ctx, const struct request *rq, struct response *rs)
 
     if (!node)
         return;
-    log_info("node \"%s\" leaves network \"%s\"", node->pub.spec.meta.name,
-        node->net->pub.spec.meta.name);
+    log_info("node \"%s\" leaves network \"%s\"", node->spec.meta.name, node->net->spec.meta.name);
     node_removal_leave(h, rq, rs, node);
 }

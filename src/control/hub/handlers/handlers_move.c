@@ -30,13 +30,13 @@ static json_t *count_informed(struct handlers *h, size_t *ret_n, size_t *ret_inf
         for (size_t k = 0; k < net->nodes.n; k++) {
             const struct model_node *node = model_node_at(net, k);
 
-            if (node->pub.spec.hub)
+            if (node->spec.hub)
                 continue;
             *ret_n += 1;
             *ret_informed += watch_is_open(node);
             if (!watch_is_open(node) && json_array_size(uninformed) < NAMED_MAX)
-                json_array_append_new(uninformed,
-                    json_sprintf("%s/%s", net->pub.spec.meta.name, node->pub.spec.meta.name));
+                json_array_append_new(
+                    uninformed, json_sprintf("%s/%s", net->spec.meta.name, node->spec.meta.name));
         }
     }
     return uninformed;

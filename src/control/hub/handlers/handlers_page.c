@@ -24,10 +24,10 @@ void handlers_page_answer(struct handlers *h, struct model_network *net, const j
         return;
     }
     facts = json_pack("{s:s, s:I, s:s, s:o?, s:o?, s:o?, s:{s:o?}, s:o?}", "network",
-        net->pub.spec.meta.name, "at", (json_int_t)wall, "version", version_text, "nodes",
+        net->spec.meta.name, "at", (json_int_t)wall, "version", version_text, "nodes",
         handlers_nodes(h, net, now), "edges", edge_view_list(net, wall), "jobs",
         handlers_jobs(h, net), "events", "events",
-        edge_events_encode(&h->reports->events, net->pub.spec.meta.name), "cost", cost);
+        edge_events_encode(&h->reports->events, net->spec.meta.name), "cost", cost);
     if (facts)
         page_format(&out, facts);
     response_text(rs, 200, facts ? str_take(&out, NULL) : NULL, "text/html; charset=utf-8");

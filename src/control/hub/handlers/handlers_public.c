@@ -84,8 +84,8 @@ static void welcome(struct reply *l, struct response *rs, struct model_node *nod
     struct enrol_call *call = container_of(l, struct enrol_call, reply);
     char from[ENDPOINT_TEXT_MAX];
 
-    log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->pub.spec.meta.name,
-        node->net->pub.spec.meta.name, endpoint_format(&l->rq.from, from));
+    log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->spec.meta.name,
+        node->net->spec.meta.name, endpoint_format(&l->rq.from, from));
     memcpy(node->heard.report.engine, call->engine, sizeof(call->engine));
     node->heard.report.routes = call->routes;
     reports_enrolled(l->h->reports, node, l->rq.now, clock_wall_s());
@@ -130,10 +130,10 @@ static void answer_dry_run(struct reply *l, const struct request *rq, struct res
     }
     machine_place(place);
     response_json(rs, 200,
-        json_pack("{s:b, s:s, s:s, s:s, s:s, s:s}", "dryRun", 1, "network", net->pub.spec.meta.name,
-            "cidr4", ip_prefix_format(&net->pub.spec.cidr4, cidr4), "cidr6",
-            ip_prefix_format(&net->pub.spec.cidr6, cidr6), "place", place, "interface",
-            net->pub.interface));
+        json_pack("{s:b, s:s, s:s, s:s, s:s, s:s}", "dryRun", 1, "network", net->spec.meta.name,
+            "cidr4", ip_prefix_format(&net->spec.cidr4, cidr4), "cidr6",
+            ip_prefix_format(&net->spec.cidr6, cidr6), "place", place, "interface",
+            net->interface));
 }
 
 static void begin_enrol(struct reply *l, const struct request *rq, struct response *rs)
@@ -198,7 +198,7 @@ static struct model_node *find_claimant(struct handlers *h, const struct request
     if (!net || !net->has_key || !rq->authorization ||
         !stream_claim_parse(&claim, rq->authorization))
         return NULL;
-    if (stream_proof_make(&proof, &net->pub.secret, &claim.node, &claim.node) &&
+    if (stream_proof_make(&proof, &net->secret, &claim.node, &claim.node) &&
         secret_equal(proof.b, claim.proof.b, sizeof(proof.b)))
         node = model_find_key(net, &claim.node);
     secret_wipe(&proof, sizeof(proof));
@@ -211,7 +211,7 @@ void handlers_stream(void *ctx, const struct request *rq, struct response *rs)
     struct handlers *h = ctx;
     struct model_node *node = find_claimant(h, rq);
 
-    if (!node || node->pub.spec.hub) {
+    if (!node || node->spec.hub) {
         response_refuse(rs, 401,
             "a stream is for members, and the request proves no membership of a network \"%.63s\": "
             "a node that is told this was removed while it was away, or joined after the copy was "
@@ -243,7 +243,7 @@ void handlers_leave_public(void *ctx, const struct request *rq, struct response 
     struct handlers *h = ctx;
     struct model_node *node = find_leaver(h, rq);
 
-    if (!node || node->pub.spec.hub || !proof_take(node, rq, rs)) {
+    if (!node || node->spec.hub || !proof_take(node, rq, rs)) {
         if (!rs->body)
             response_refuse(rs, 401, "%s", "");
         if (rs->body)
@@ -252,7 +252,7 @@ void handlers_leave_public(void *ctx, const struct request *rq, struct response 
         return;
     }
     access_by_node(h, rq, node);
-    log_info("node \"%s\" leaves network \"%s\", by the public API", node->pub.spec.meta.name,
-        node->net->pub.spec.meta.name);
+    log_info("node \"%s\" leaves network \"%s\", by the public API", node->spec.meta.name,
+        node->net->spec.meta.name);
     node_removal_leave(h, rq, rs, node);
 }

@@ -102,11 +102,11 @@ static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
 /* Who is a hub, and in which island each node was declared to be: by these prices are told. */
 static void add_nodes(json_t *json, const struct handlers *h, const struct model_network *net)
 {
-    const struct spent_list *spent = spending_of(h->spending, net ? net->pub.spec.meta.name : "");
+    const struct spent_list *spent = spending_of(h->spending, net ? net->spec.meta.name : "");
 
     traffic_read_nodes(json, net);
-    if (net && net->pub.spec.prices)
-        (void)json_object_set_new(json, "prices", prices_encode(net->pub.spec.prices));
+    if (net && net->spec.prices)
+        (void)json_object_set_new(json, "prices", prices_encode(net->spec.prices));
     else if (h->price_table)
         (void)json_object_set_new(json, "prices", json_deep_copy(h->price_table));
     if (spent->n > 0)
@@ -186,7 +186,7 @@ static void begin(
     call = reply_new(h, rq, rs, sizeof(*call), read_rows);
     if (!call)
         return;
-    (void)snprintf(query.network, sizeof(query.network), "%.63s", net->pub.spec.meta.name);
+    (void)snprintf(query.network, sizeof(query.network), "%.63s", net->spec.meta.name);
     call->query = query;
     call->is_page = is_page;
     call->now = rq->now;

@@ -11,6 +11,7 @@
 #include "hub/handlers/handlers.h"
 #include "hub/jobs/jobs.h"
 #include "hub/model/model.h"
+#include "hub/overlay/overlay.h"
 #include "hub/streams/streams.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
@@ -22,7 +23,7 @@
 /* What the agents and probes of a network say, in figures. */
 static void add_edges_of(struct metrics *m, const struct model_network *net)
 {
-    const char *const *labels = METRIC_LABELS(net->pub.spec.meta.name);
+    const char *const *labels = METRIC_LABELS(net->spec.meta.name);
     struct model_edge_counts ends = {0};
     unsigned n_agents = 0;
     unsigned n_failing = 0;
@@ -39,7 +40,7 @@ static void add_edges_of(struct metrics *m, const struct model_network *net)
         ends.fallen += c->fallen;
         ends.failing += c->failing;
         ends.unreached += c->unreached;
-        n_agents += node_has_agent(&node->pub.spec);
+        n_agents += node_has_agent(&node->spec);
         n_failing += node->heard.report.error != NULL;
         n_unapplied += node->was_unapplied;
         n_silent += node->was_silent;
@@ -61,7 +62,7 @@ static void add_networks(struct metrics *m, const struct handlers *h)
 {
     for (size_t i = 0; i < h->model->networks.n; i++) {
         const struct model_network *net = model_network_at(h->model, i);
-        const char *name = net->pub.spec.meta.name;
+        const char *name = net->spec.meta.name;
         const struct spent_list *spent = spending_of(h->spending, name);
 
         metrics_add_labelled(m, METRIC_NODES, METRIC_LABELS(name), (double)net->nodes.n);
@@ -161,8 +162,8 @@ static void add_all(struct metrics *m, const struct handlers *h)
     metrics_add(m, METRIC_DAMAGED_RECORDS, (double)h->model->damaged.records.n);
     add_jobs(m, h);
     add_resources(m, h);
-    if (h->hooks->metrics)
-        h->hooks->metrics(h->hooks->ctx, m);
+    if (h->overlay)
+        overlay_add_metrics(h->overlay, m);
 }
 
 void handlers_metrics(void *ctx, const struct request *rq, struct response *rs)

@@ -7,8 +7,8 @@
 #include "hub/enrol/enrol.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/reply.h"
-#include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
+#include "hub/overlay/overlay.h"
 #include "os/clock.h"
 #include "os/log.h"
 
@@ -39,12 +39,12 @@ static void add(struct deletions *d, uint64_t expect)
 /* The node first, so that nobody sees an edge of it change. */
 static void collect(struct deletions *d, const struct model_node *node)
 {
-    const char *network = node->net->pub.spec.meta.name;
-    const char *name = node->pub.spec.meta.name;
+    const char *network = node->net->spec.meta.name;
+    const char *name = node->spec.meta.name;
     struct model_edge_end *end;
 
     (void)record_key(d->keys[d->n], RECORD_NODE, network, name);
-    add(d, node->pub.spec.meta.resource_version);
+    add(d, node->spec.meta.resource_version);
     (void)record_key(d->keys[d->n], RECORD_REPORT, network, name);
     add(d, STORE_EXPECT_ANY);
     list_foreach(end, &node->edges, link) {
@@ -66,14 +66,12 @@ static void collect(struct deletions *d, const struct model_node *node)
  * failed after the hub had taken it in. */
 static bool has_only_enrolled(const struct removal *rm, const struct model_node *node)
 {
-    const struct hub_hooks *hooks = rm->reply.h->hooks;
-    struct hub_facts facts = {0};
+    struct overlay_facts facts = {0};
 
-    if (node->only_enrolled_at == 0 || node->heard.has_reported || node->pub.spec.stock ||
+    if (node->only_enrolled_at == 0 || node->heard.has_reported || node->spec.stock ||
         rm->reply.rq.now - node->only_enrolled_at > JOIN_FAILS_WITHIN)
         return false;
-    return !hooks->facts || !hooks->facts(hooks->ctx, &node->pub, &facts) ||
-           facts.handshake_at == 0;
+    return !overlay_read_facts(node, rm->reply.rq.now, &facts) || facts.handshake_at == 0;
 }
 
 /* The token of a machine whose join has failed admits it, or another one, once more. */
@@ -99,7 +97,7 @@ static struct model_node *find(const struct removal *rm)
     struct model_network *net = model_find_network(rm->reply.h->model, rm->network);
     struct model_node *node = net ? model_find_node(net, rm->node) : NULL;
 
-    return node && x25519_public_equal(&node->pub.spec.key, &rm->key) ? node : NULL;
+    return node && x25519_public_equal(&node->spec.key, &rm->key) ? node : NULL;
 }
 
 static void removed(struct reply *l, const struct store_answer *a, struct response *rs)
@@ -152,9 +150,9 @@ static void start(struct handlers *h, const struct request *rq, struct response 
     if (!rm)
         return;
     (void)snprintf(
-        rm->network, sizeof(rm->network), "%.*s", NAME_MAX_LEN, node->net->pub.spec.meta.name);
-    (void)snprintf(rm->node, sizeof(rm->node), "%.*s", NAME_MAX_LEN, node->pub.spec.meta.name);
-    rm->key = node->pub.spec.key;
+        rm->network, sizeof(rm->network), "%.*s", NAME_MAX_LEN, node->net->spec.meta.name);
+    (void)snprintf(rm->node, sizeof(rm->node), "%.*s", NAME_MAX_LEN, node->spec.meta.name);
+    rm->key = node->spec.key;
     rm->reason = reason;
     rm->is_leaving = is_leaving;
     reply_begin(&rm->reply, rq, rs);
@@ -174,7 +172,7 @@ void node_removal_by_admin(struct handlers *h, const struct request *rq, struct 
             "node \"%s\" is the hub itself: it goes with its network (\"weft network rm %s\"), or "
             "when "
             "another hub is asked to remove it",
-            node->pub.spec.meta.name, node->net->pub.spec.meta.name);
+            node->spec.meta.name, node->net->spec.meta.name);
     else
         start(h, rq, rs, node, "an administrator has removed it", false);
 }

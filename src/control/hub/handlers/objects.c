@@ -90,7 +90,7 @@ static struct model_node *hold_node(const struct object_call *call, const struct
     }
     *ret = (struct store_op){.kind = STORE_OP_CHECK,
         .key = record_key(key, RECORD_NODE, network, name),
-        .expect = node->pub.spec.meta.resource_version};
+        .expect = node->spec.meta.resource_version};
     return node;
 }
 
@@ -218,8 +218,8 @@ static bool is_known(const struct edge_pair *pair)
 {
     const struct model_node *a = pair->nodes[0];
     const struct model_node *b = pair->nodes[1];
-    const char *to_a = a->pub.spec.meta.name;
-    const char *to_b = b->pub.spec.meta.name;
+    const char *to_a = a->spec.meta.name;
+    const char *to_b = b->spec.meta.name;
 
     return model_find_edge(a->net, to_a, to_b) || edge_parts_find(&a->heard.report.edges, to_b) ||
            edge_parts_find(&b->heard.report.edges, to_a) ||
@@ -271,21 +271,21 @@ static void edge_put(struct object_call *call, struct model_network *net, struct
 
         if (!node)
             return;
-        if (node->pub.spec.hub && given->path == EDGE_PATH_OFF) {
+        if (node->spec.hub && given->path == EDGE_PATH_OFF) {
             response_refuse(rs, 400,
                 "an edge to the hub cannot be off: \"weft node rm %s\" cuts "
                 "that node off",
                 given->nodes[1 - i]);
             return;
         }
-        if (node->pub.spec.hub && given->rate != 0) {
+        if (node->spec.hub && given->rate != 0) {
             response_refuse(rs, 400,
                 "an edge to the hub has no rate: \"weft node set %s --rate\" limits all that this "
                 "node sends, to the hub as well",
                 given->nodes[1 - i]);
             return;
         }
-        if (node->pub.spec.hub && has_pins(given)) {
+        if (node->spec.hub && has_pins(given)) {
             response_refuse(rs, 400,
                 "an edge to the hub pins nothing: where \"%s\" is, \"weft hub move\" says, and its "
                 "key is in each join token",
@@ -310,25 +310,25 @@ static const struct objects_row edge_row = {
 static void network_list(
     const struct model_network *net, const struct object_kind *kind, json_t *items)
 {
-    json_array_append_new(items, network_encode(&net->pub.spec));
+    json_array_append_new(items, network_encode(&net->spec));
 }
 
 static json_t *network_get(
     const struct model_network *net, const struct object_kind *kind, const char *name)
 {
-    bool is_it = strcmp(name, net->pub.spec.meta.name) == 0;
+    bool is_it = strcmp(name, net->spec.meta.name) == 0;
 
-    return is_it ? network_encode(&net->pub.spec) : NULL;
+    return is_it ? network_encode(&net->spec) : NULL;
 }
 
 static void change(struct object_call *call, struct model_network *net, struct response *rs)
 {
     const struct network *given = &call->object.network;
     char key[RECORD_KEY_MAX];
-    struct store_op op = {.key = record_key(key, RECORD_NETWORK, net->pub.spec.meta.name, "")};
+    struct store_op op = {.key = record_key(key, RECORD_NETWORK, net->spec.meta.name, "")};
 
     write_object(call, rs, op, record_network_encode(given, &net->maker),
-        net->pub.spec.meta.resource_version, NULL, 0);
+        net->spec.meta.resource_version, NULL, 0);
 }
 
 /* It was made; what else the object says is written now. */
@@ -379,8 +379,8 @@ static void network_put(struct object_call *call, struct model_network *net, str
             rs, 400, "network \"%s\" is no object of network \"%s\"", rq->params[2], rq->params[0]);
     else if (!net)
         make(call, rs);
-    else if (!ip_prefix_equal(&given->cidr4, &net->pub.spec.cidr4) ||
-             !ip_prefix_equal(&given->cidr6, &net->pub.spec.cidr6))
+    else if (!ip_prefix_equal(&given->cidr4, &net->spec.cidr4) ||
+             !ip_prefix_equal(&given->cidr6, &net->spec.cidr6))
         response_refuse(rs, 400,
             "the address blocks of network \"%s\" are fixed: its nodes have their addresses for "
             "good",
@@ -410,7 +410,7 @@ static const struct objects_row network_row = {
 
 static json_t *node_json(const struct model_node *node)
 {
-    struct node spec = node->pub.spec;
+    struct node spec = node->spec;
     json_t *json;
 
     spec.status = reports_of_node(node);
@@ -505,7 +505,7 @@ static size_t hold_routes(const struct model_network *net, const struct node *gi
         return 0;
     *value = record_ipam_encode(net->ipam.next, net->ipam.high);
     *op = (struct store_op){.kind = *value ? STORE_OP_PUT : STORE_OP_CHECK,
-        .key = record_key(key, RECORD_IPAM, net->pub.spec.meta.name, ""),
+        .key = record_key(key, RECORD_IPAM, net->spec.meta.name, ""),
         .value = *value,
         .expect = net->ipam_revision};
     return 1;
@@ -530,25 +530,25 @@ static void node_put(struct object_call *call, struct model_network *net, struct
             rq->params[2]);
         return;
     }
-    if (!keeps_identity(given, &node->pub.spec)) {
+    if (!keeps_identity(given, &node->spec)) {
         response_refuse(rs, 400,
             "the key and addresses of node \"%s\" are fixed, and so is whether it is stock; "
             "labels, island, ephemeral, relay, routes, rate, classRates and showDscp may change",
             rq->params[2]);
         return;
     }
-    if (!may_have_rates(rs, given, &node->pub.spec))
+    if (!may_have_rates(rs, given, &node->spec))
         return;
     if (!may_have_routes(net, rs, given))
         return;
     /* Where the hub is reached comes from its own command line. */
-    spec.hub = node->pub.spec.hub;
+    spec.hub = node->spec.hub;
     /* A file that was written before there was this field does not say it. */
-    spec.stock = node->pub.spec.stock;
+    spec.stock = node->spec.stock;
     op.ttl_seconds = given->ephemeral && !spec.hub ? ENROL_EPHEMERAL_SECONDS : 0;
     n_others = hold_routes(net, given, &other, cursor_key, &cursor);
     write_object(call, rs, op, record_node_encode(&spec, &node->token),
-        node->pub.spec.meta.resource_version, &other, n_others);
+        node->spec.meta.resource_version, &other, n_others);
 }
 
 static void remove_node(
@@ -695,8 +695,8 @@ void handlers_events(void *ctx, const struct request *rq, struct response *rs)
 
     if (net)
         response_json(rs, 200,
-            json_pack("{s:o}", "events",
-                edge_events_encode(&h->reports->events, net->pub.spec.meta.name)));
+            json_pack(
+                "{s:o}", "events", edge_events_encode(&h->reports->events, net->spec.meta.name)));
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */

@@ -209,7 +209,7 @@ static void test_token_says_where(void **state)
     assert_string_equal(endpoint_format(&t.udp[0], text), "192.0.2.1:51820");
     assert_string_equal(endpoint_format(&t.udp[2], text), "198.51.100.9:4000");
     assert_memory_equal(&t.pin, &s.hub->identity.pin, sizeof(t.pin));
-    assert_true(x25519_public_equal(&t.hub_key, &network(&s)->pub.public));
+    assert_true(x25519_public_equal(&t.hub_key, &network(&s)->public));
     sample_hub_end(&s);
 }
 
@@ -396,7 +396,7 @@ static void test_before_a_change(void **state)
     sample_hub_begin(&s);
     node = add_node(&s, "a");
     access_before(&s.hub->handlers, "node/default/a", &before);
-    assert_int_equal(before.revision, node->pub.spec.meta.resource_version);
+    assert_int_equal(before.revision, node->spec.meta.resource_version);
     before = (struct audit_before){.revision = 0};
     access_before(&s.hub->handlers, "node/default/none", &before);
     assert_int_equal(before.revision, 0);

@@ -23,12 +23,12 @@
 static int take_key(struct model_network *net, const struct x25519_public *public, struct err *e)
 {
     const struct model_listener *l = &net->model->listener;
-    const char *name = net->pub.spec.meta.name;
-    int r = l->network_key(l->ctx, name, public, &net->pub.secret, e);
+    const char *name = net->spec.meta.name;
+    int r = l->network_key(l->ctx, name, public, &net->secret, e);
 
     net->has_key = r == 0;
     if (r == 0)
-        net->pub.public = *public;
+        net->public = *public;
     return r;
 }
 
@@ -85,8 +85,8 @@ static int put_network(
     net = model_find_network(m, spec.meta.name);
     if (!net)
         return add_network(m, &spec, &maker, e);
-    network_deinit(&net->pub.spec);
-    net->pub.spec = spec;
+    network_deinit(&net->spec);
+    net->spec = spec;
     watched_network_changed(&net->watched);
     m->listener.network_changed(m->listener.ctx, net);
     return 0;
@@ -107,7 +107,7 @@ static void delete_network(struct model *m, const char *name)
 static int change_node(struct model_node *node, struct node *spec, struct err *e)
 {
     const struct model_listener *l = &node->net->model->listener;
-    struct node before = node->pub.spec;
+    struct node before = node->spec;
     int r = model__replace_node(node, spec);
 
     if (r == 0)
@@ -121,7 +121,7 @@ static int change_node(struct model_node *node, struct node *spec, struct err *e
 /* A key or an address is one node's only, and the addresses are of one number. */
 static int check_node(const struct model_network *net, const struct node *spec, struct err *e)
 {
-    const struct network *n = &net->pub.spec;
+    const struct network *n = &net->spec;
     const struct model_node *owners[] = {model_find_key(net, &spec->key),
         model_find_address(net, &spec->address4), model_find_address(net, &spec->address6)};
     uint32_t number = ipam_number(&n->cidr4, &spec->address4);
@@ -131,9 +131,9 @@ static int check_node(const struct model_network *net, const struct node *spec, 
         return err_set(
             e, -EINVAL, "its addresses are none of a node of network \"%s\"", n->meta.name);
     for (size_t i = 0; i < sizeof(owners) / sizeof(*owners); i++)
-        if (owners[i] && strcmp(owners[i]->pub.spec.meta.name, spec->meta.name) != 0)
+        if (owners[i] && strcmp(owners[i]->spec.meta.name, spec->meta.name) != 0)
             return err_set(e, -EINVAL, "its key or its addresses are those of node \"%s\"",
-                owners[i]->pub.spec.meta.name);
+                owners[i]->spec.meta.name);
     return 0;
 }
 
@@ -143,7 +143,7 @@ static int check_node(const struct model_network *net, const struct node *spec, 
  */
 static void take_self(struct model_network *net, struct model_node *node)
 {
-    const struct node *spec = &node->pub.spec;
+    const struct node *spec = &node->spec;
 
     net->has_key = false;
     /* A member could have enrolled under this name, even with a public key that it has seen. */
@@ -151,11 +151,11 @@ static void take_self(struct model_network *net, struct model_node *node)
         (void)err_set(&net->failure, -EEXIST, "it is no hub");
     else if (take_key(net, &spec->key, &net->failure) == 0) {
         net->own = node;
-        net->pub.address4 = spec->address4;
-        net->pub.address6 = spec->address6;
+        net->address4 = spec->address4;
+        net->address6 = spec->address6;
     }
     if (!net->has_key)
-        secret_wipe(&net->pub.secret, sizeof(net->pub.secret));
+        secret_wipe(&net->secret, sizeof(net->secret));
 }
 
 static int put_node(struct model *m, struct model_network *net, const char *name,
@@ -168,7 +168,7 @@ static int put_node(struct model *m, struct model_network *net, const char *name
 
     if (r != 0)
         return r;
-    r = check_name(&spec.meta, net->pub.spec.meta.name, name, &node_kind, e);
+    r = check_name(&spec.meta, net->spec.meta.name, name, &node_kind, e);
     if (r == 0)
         r = check_node(net, &spec, e);
     if (r != 0) {
@@ -231,7 +231,7 @@ static int put_edge(struct model *m, struct model_network *net, const char *name
 
     if (r != 0)
         return r;
-    r = check_name(&spec.meta, net->pub.spec.meta.name, name, &mesh_edge_kind, e);
+    r = check_name(&spec.meta, net->spec.meta.name, name, &mesh_edge_kind, e);
     if (r != 0) {
         mesh_edge_deinit(&spec);
         return r;
@@ -255,13 +255,13 @@ static void put_damaged_edge(
     if (!middle || middle - name > NAME_MAX_LEN || strlen(middle + 2) > NAME_MAX_LEN)
         return;
     (void)snprintf(spec.meta.name, sizeof(spec.meta.name), "%s", name);
-    memcpy(spec.meta.network, net->pub.spec.meta.name, sizeof(spec.meta.network));
+    memcpy(spec.meta.network, net->spec.meta.name, sizeof(spec.meta.network));
     memcpy(spec.nodes[0], name, (size_t)(middle - name));
     memcpy(spec.nodes[1], middle + 2, strlen(middle + 2) + 1);
     for (unsigned i = 0; i < 2; i++) {
         const struct model_node *node = model_find_node(net, spec.nodes[i]);
 
-        if (node_check_name(spec.nodes[i], &e) != 0 || (node && node->pub.spec.hub))
+        if (node_check_name(spec.nodes[i], &e) != 0 || (node && node->spec.hub))
             return;
     }
     if (strcmp(edge_name(spec.nodes[0], spec.nodes[1], expected), name) == 0 &&
@@ -297,7 +297,7 @@ static int put_object(struct model *m, struct model_network *net, const struct r
 
     if (r != 0)
         return r;
-    r = check_name(&o.meta, net->pub.spec.meta.name, k->name, k->object, e);
+    r = check_name(&o.meta, net->spec.meta.name, k->name, k->object, e);
     if (r != 0) {
         object_deinit(&o);
         return r;

@@ -52,7 +52,7 @@ struct model_node *model_find_key(const struct model_network *net, const struct 
     for (struct htab_link *l = htab_first(&net->by_key, hash); l; l = htab_next(l, hash)) {
         struct model_node *node = container_of(l, struct model_node, by_key);
 
-        if (x25519_public_equal(&node->pub.spec.key, key))
+        if (x25519_public_equal(&node->spec.key, key))
             return node;
     }
     return NULL;
@@ -141,9 +141,9 @@ static uint64_t revision_in(const struct model_network *net, const struct record
         k->kind == RECORD_OBJECT ? model_find_object(net, k->object, k->name) : NULL;
 
     if (k->kind == RECORD_NETWORK)
-        return net->pub.spec.meta.resource_version;
+        return net->spec.meta.resource_version;
     if (node)
-        return node->pub.spec.meta.resource_version;
+        return node->spec.meta.resource_version;
     if (o)
         return o->object.meta.resource_version;
     return edge ? container_of(edge, struct model_edge, keyed)->spec.meta.resource_version : 0;
@@ -171,7 +171,7 @@ bool model_is_wary(const struct model_network *net)
     char prefix[RECORD_KEY_MAX];
 
     (void)snprintf(
-        prefix, sizeof(prefix), "%s%s/", record_prefix(RECORD_NODE), net->pub.spec.meta.name);
+        prefix, sizeof(prefix), "%s%s/", record_prefix(RECORD_NODE), net->spec.meta.name);
     return damaged_find_below(&net->model->damaged, prefix) != NULL;
 }
 
@@ -187,7 +187,7 @@ bool model_may_talk(const struct model_node *a, const struct model_node *b)
     /* Most networks have no objects about edges at all, and the relay asks often. */
     if (a->net->edges.n == 0)
         return true;
-    edge = model_find_edge(a->net, a->pub.spec.meta.name, b->pub.spec.meta.name);
+    edge = model_find_edge(a->net, a->spec.meta.name, b->spec.meta.name);
     return !edge || edge->spec.path != EDGE_PATH_OFF;
 }
 
@@ -205,7 +205,7 @@ static int index_address(struct model_node *node, unsigned i, const struct ip_ad
 static int index_node(struct model_node *node)
 {
     struct model_network *net = node->net;
-    const struct node *spec = &node->pub.spec;
+    const struct node *spec = &node->spec;
     int r = keys_add(&net->nodes, &node->keyed);
 
     if (r == 0)
@@ -215,10 +215,9 @@ static int index_node(struct model_node *node)
     if (r == 0)
         r = index_address(node, 1, &spec->address6);
     if (r == 0)
-        r = ipam_take(&net->ipam, ipam_number(&net->pub.spec.cidr4, &spec->address4));
+        r = ipam_take(&net->ipam, ipam_number(&net->spec.cidr4, &spec->address4));
     if (spec->hub)
         list_add_tail(&net->hubs, &node->of_hubs);
-    net->pub.n_nodes = net->nodes.n;
     return r;
 }
 
@@ -231,14 +230,13 @@ static void unindex_node(struct model_node *node)
     for (unsigned i = 0; i < 2; i++)
         htab_remove(&net->by_address, &node->by_address[i].link);
     /* Without memory the number stays taken until the next start, which harms nobody. */
-    (void)ipam_release(&net->ipam, ipam_number(&net->pub.spec.cidr4, &node->pub.spec.address4));
+    (void)ipam_release(&net->ipam, ipam_number(&net->spec.cidr4, &node->spec.address4));
     list_remove(&node->of_hubs);
-    net->pub.n_nodes = net->nodes.n;
 }
 
 static void node_free(struct model_node *node)
 {
-    node_deinit(&node->pub.spec);
+    node_deinit(&node->spec);
     report_record_deinit(&node->heard);
     list_remove(&node->unsaved);
     list_remove(&node->reap);
@@ -278,9 +276,8 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
         node_deinit(spec);
         return r;
     }
-    node->pub.spec = *spec;
+    node->spec = *spec;
     node->heard.probed.owner = EDGE_OWNER_PROBE;
-    node->pub.network = &net->pub;
     node->net = net;
     node->token = *token;
     list_init(&node->of_hubs);
@@ -289,7 +286,7 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
     list_init(&node->unsaved);
     list_init(&node->reap);
     watched_node_init(&node->watched);
-    node->keyed.key = strdup(node->pub.spec.meta.name);
+    node->keyed.key = strdup(node->spec.meta.name);
     if (node->keyed.key)
         r = index_node(node);
     if (r == 0)
@@ -304,7 +301,7 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
 int model__replace_node(struct model_node *node, struct node *spec)
 {
     unindex_node(node);
-    node->pub.spec = *spec;
+    node->spec = *spec;
     watched_node_changed(&node->watched);
     return index_node(node);
 }
@@ -445,9 +442,9 @@ struct model_network *model__new_network(struct model *m, const struct network *
         return NULL;
     }
     net->model = m;
-    net->pub.spec = *spec;
-    net->pub.address4 = ipam_address(&spec->cidr4, IPAM_HUB);
-    net->pub.address6 = ipam_address(&spec->cidr6, IPAM_HUB);
+    net->spec = *spec;
+    net->address4 = ipam_address(&spec->cidr4, IPAM_HUB);
+    net->address6 = ipam_address(&spec->cidr6, IPAM_HUB);
     htab_init(&net->by_key, m->seed);
     htab_init(&net->by_address, m->seed);
     ipam_init(&net->ipam, ipam_capacity(&spec->cidr4, &spec->cidr6));
@@ -490,8 +487,8 @@ struct model_network *model_reap_network(struct model_network *net)
     htab_deinit(&net->by_address);
     ipam_deinit(&net->ipam);
     watched_network_deinit(&net->watched);
-    network_deinit(&net->pub.spec);
-    secret_wipe(&net->pub.secret, sizeof(net->pub.secret));
+    network_deinit(&net->spec);
+    secret_wipe(&net->secret, sizeof(net->secret));
     free(net->keyed.key);
     free(net);
     return NULL;

@@ -41,25 +41,33 @@
 #include "hub/jobs/jobs.h"
 #include "hub/model/copies.h"
 #include "hub/model/damaged.h"
-#include "hub/model/hub_hooks.h"
 #include "hub/model/ipam.h"
 #include "hub/model/proof.h"
 #include "hub/model/watched.h"
+#include "crypto/x25519.h"
 #include "hub/record/record.h"
+#include "mesh/object/object.h"
 #include "store/keys.h"
 #include "store/store.h"
 
 struct audit;
+struct overlay_network;
+struct overlay_node;
 struct server_listener;
 struct model;
 
 struct model_network {
-    struct keyed keyed;         /* in the model's networks */
-    struct hub_network pub;     /* what hooks see */
-    struct model *model;        /* pins */
-    struct network_maker maker; /* the hub that made it, whose key tells it from other networks */
-    struct model_node *own;     /* lent: the node of this hub; NULL: it has none here yet */
-    bool has_key;    /* the keys in @pub are this hub's; without it nobody is served here */
+    struct keyed keyed;          /* in the model's networks */
+    struct network spec;         /* as stored */
+    struct x25519_secret secret; /* the hub's key in this network; wiped at the end */
+    struct x25519_public public; /* of it */
+    struct ip_addr address4;     /* the hub's own: the first of the block */
+    struct ip_addr address6;     /* likewise */
+    char interface[16];          /* what its interface on the hub is called */
+    struct model *model;         /* pins */
+    struct network_maker maker;  /* the hub that made it, whose key tells it from other networks */
+    struct model_node *own;      /* lent: the node of this hub; NULL: it has none here yet */
+    bool has_key;    /* @secret and @public are this hub's; without it nobody is served here */
     bool is_retired; /* this hub's node was removed: the hub comes back when it is started again */
     struct keys nodes;      /* of struct model_node */
     struct list hubs;       /* of struct model_node: those of them that are hubs */
@@ -73,9 +81,10 @@ struct model_network {
     struct list removed;    /* of struct model_node: removed, and kept until they have been told */
     struct list reap;       /* in the model's removed, once it is removed */
     nsec_t reap_at;         /* when a removed network is freed; changes.c's */
-    bool is_up;          /* the hook network_added took it, and network_removed is to be called */
+    bool is_up;             /* it has its interface, and its members are answered there */
     const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
     struct err failure;  /* why it is not up */
+    struct overlay_network *overlay; /* owns: overlay.c's; NULL: there is no data half */
     /* traffic_book.c's */
     uint64_t sent_bytes[PATH_KIND_N]; /* that nodes have told since the start, by path */
     struct watched_network watched;   /* watch.c's */
@@ -102,7 +111,7 @@ struct model_address {
 
 struct model_node {
     struct keyed keyed;        /* in its network's nodes */
-    struct hub_node pub;       /* what hooks see */
+    struct node spec;          /* as stored; its status stays NULL, see reports.h */
     struct model_network *net; /* pins */
     struct token_hash token;   /* of the secret that admitted it; zeroes for the hub itself */
     struct htab_link by_key;
@@ -115,6 +124,7 @@ struct model_node {
                             about it either; NULL: it stays, or has expired */
     struct list reap;    /* in the network's removed */
     nsec_t reap_at;      /* when a removed node is freed; changes.c's */
+    struct overlay_node *overlay; /* owns: overlay.c's; NULL: a hub's, or there is no data half */
     /* reports.c's */
     struct report_record heard;              /* its last reports; the node's edges, too */
     struct edge_sequence said[EDGE_OWNER_N]; /* which of them was the last */
@@ -343,20 +353,15 @@ uint32_t model_next_number(const struct model_network *net);
 /** model_count_edges() - what a node's edges come to, after they have changed: @node->counts. */
 void model_count_edges(struct model_node *node);
 
-/** model_may_talk() - as hub_may_talk(): does no edge between the two say "off"? */
+/**
+ * model_may_talk() - may these two members exchange packets?
+ *
+ * Yes, unless the edge between them is off. Both are of the same network, and different. This is
+ * the one answer: what a snapshot shows and what the relay moves both come from it.
+ */
 bool model_may_talk(const struct model_node *a, const struct model_node *b);
 
-/** The structs around what hooks see, and around what indexes hold. */
-static inline struct model_network *model_network_of(const struct hub_network *net)
-{
-    return container_of(net, struct model_network, pub);
-}
-
-static inline struct model_node *model_node_of(const struct hub_node *node)
-{
-    return container_of(node, struct model_node, pub);
-}
-
+/** The structs around what indexes hold. */
 static inline struct model_network *model_network_at(const struct model *m, size_t i)
 {
     return container_of(m->networks.items[i], struct model_network, keyed);

@@ -26,10 +26,10 @@ static int check_hub(const struct node *hub, const struct ip_prefix *route, stru
 int node_routes_check_block(
     const struct model_network *net, const struct ip_prefix *route, struct err *e)
 {
-    int r = subnets_check_network(route, &net->pub.spec, e);
+    int r = subnets_check_network(route, &net->spec, e);
 
     for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
-        const struct node *node = &model_node_at(net, i)->pub.spec;
+        const struct node *node = &model_node_at(net, i)->spec;
 
         if (node->hub)
             r = check_hub(node, route, e);
@@ -42,7 +42,7 @@ static const struct node *find_owner(const struct model_network *net, const char
     const struct ip_prefix *route, const struct ip_prefix **ret)
 {
     for (size_t i = 0; i < net->nodes.n; i++) {
-        const struct node *node = &model_node_at(net, i)->pub.spec;
+        const struct node *node = &model_node_at(net, i)->spec;
 
         if (!node->routes || strcmp(node->meta.name, name) == 0)
             continue;

@@ -7,13 +7,12 @@
 const struct member_proof_key *proof_key(struct model_node *node, nsec_t now)
 {
     struct proof_state *st = &node->proof;
-    const struct x25519_public *public = &node->pub.spec.key;
+    const struct x25519_public *public = &node->spec.key;
 
     if (st->has_key)
         return &st->key;
     /* Without a key of the hub anybody could make the proof. */
-    if (!node->net->has_key ||
-        !member_proof_key_make(&st->key, &node->net->pub.secret, public, public))
+    if (!node->net->has_key || !member_proof_key_make(&st->key, &node->net->secret, public, public))
         return NULL;
     member_proof_window_init(&st->window, (uint64_t)now);
     st->has_key = true;
@@ -26,7 +25,7 @@ static void refuse(struct response *rs, const struct model_node *node)
     response_refuse(rs, 401,
         "the request does not prove that it comes from node \"%s\" itself: on its machine \"weft\" "
         "asks through the agent's socket",
-        node->pub.spec.meta.name);
+        node->spec.meta.name);
     if (rs->body && node->proof.has_key) {
         (void)json_object_set_new(
             rs->body, "boot", json_integer((json_int_t)node->net->model->boot));

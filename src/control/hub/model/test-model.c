@@ -47,7 +47,7 @@ static int network_key(void *ctx, const char *name, const struct x25519_public *
 
 static void on_network(struct fixture *f, const char *what, const struct model_network *net)
 {
-    str_addf(&f->reported, "%s %s; ", what, net->pub.spec.meta.name);
+    str_addf(&f->reported, "%s %s; ", what, net->spec.meta.name);
 }
 
 static void network_added(void *ctx, struct model_network *net)
@@ -70,15 +70,15 @@ static void node_added(void *ctx, struct model_node *node)
 {
     struct fixture *f = ctx;
 
-    str_addf(&f->reported, "%s added; ", node->pub.spec.meta.name);
+    str_addf(&f->reported, "%s added; ", node->spec.meta.name);
 }
 
 static void node_changed(void *ctx, struct model_node *node, const struct node *before)
 {
     struct fixture *f = ctx;
 
-    str_addf(&f->reported, "%s changed from key %u to %u; ", node->pub.spec.meta.name,
-        before->key.b[0], node->pub.spec.key.b[0]);
+    str_addf(&f->reported, "%s changed from key %u to %u; ", node->spec.meta.name, before->key.b[0],
+        node->spec.key.b[0]);
 }
 
 static void node_removed(void *ctx, struct model_node *node)
@@ -86,7 +86,7 @@ static void node_removed(void *ctx, struct model_node *node)
     struct fixture *f = ctx;
 
     assert_true(node->is_removed);
-    str_addf(&f->reported, "%s removed; ", node->pub.spec.meta.name);
+    str_addf(&f->reported, "%s removed; ", node->spec.meta.name);
     list_remove(&node->reap);
     (void)model_reap(node);
 }
@@ -95,7 +95,7 @@ static void status_changed(void *ctx, struct model_node *node)
 {
     struct fixture *f = ctx;
 
-    str_addf(&f->reported, "%s is %s; ", node->pub.spec.meta.name, node->heard.report.hostname);
+    str_addf(&f->reported, "%s is %s; ", node->spec.meta.name, node->heard.report.hostname);
 }
 
 static void edge_changed(void *ctx, struct model_edge *edge, enum edge_path before)
@@ -104,8 +104,8 @@ static void edge_changed(void *ctx, struct model_edge *edge, enum edge_path befo
 
     str_addf(&f->reported, "%s from %s to %s between %s and %s; ", edge->spec.meta.name,
         before == EDGE_PATH_OFF ? "off" : "auto", edge->spec.path == EDGE_PATH_OFF ? "off" : "auto",
-        edge->ends[0].node ? edge->ends[0].node->pub.spec.meta.name : "nobody",
-        edge->ends[1].node ? edge->ends[1].node->pub.spec.meta.name : "nobody");
+        edge->ends[0].node ? edge->ends[0].node->spec.meta.name : "nobody",
+        edge->ends[1].node ? edge->ends[1].node->spec.meta.name : "nobody");
 }
 
 static void object_changed(
@@ -301,8 +301,8 @@ static void test_load(void **state)
     assert_told(f, "network added default; hub added; n2 added; n3 added; "
                    "n2--n3 from auto to off between n2 and n3; n2 is box; ");
     net = model_find_network(&f->model, "default");
-    assert_int_equal(net->pub.spec.mtu, 1380);
-    assert_int_equal(net->pub.n_nodes, 3);
+    assert_int_equal(net->spec.mtu, 1380);
+    assert_int_equal(net->nodes.n, 3);
     assert_int_equal(net->ipam.next, 9);
     assert_int_equal(net->ipam.high, 12);
     assert_int_equal(model_next_number(net), 9);
@@ -310,14 +310,14 @@ static void test_load(void **state)
     token = model_find_token(&f->model, &token_hash);
     assert_int_equal(token->record.uses, 3);
     assert_true(net->has_key);
-    assert_int_equal(net->pub.secret.b[0], 1);
+    assert_int_equal(net->secret.b[0], 1);
     assert_true(net->own == model_find_node(net, "hub"));
     assert_int_equal(net->failure.code, 0);
     assert_int_equal(f->model.damaged.records.n, 0);
     /* A change that comes later is told, too. */
     put_network(f, "hub", 1400);
     assert_told(f, "network changed default; ");
-    assert_int_equal(net->pub.spec.mtu, 1400);
+    assert_int_equal(net->spec.mtu, 1400);
 }
 
 static void test_lookups(void **state)
@@ -398,7 +398,7 @@ static void test_changes_of_a_node(void **state)
     assert_told(f, "n2 changed from key 2 to 20; ");
     assert_null(model_find_key(net, &before));
     assert_ptr_equal(model_find_key(net, &after), model_find_node(net, "n2"));
-    assert_int_equal(net->pub.n_nodes, 3);
+    assert_int_equal(net->nodes.n, 3);
     assert_int_equal(ipam_next(&net->ipam, false), 4);
     put_edge(f, 2, 3, EDGE_PATH_OFF);
     assert_told(f, "n2--n3 from auto to off between n2 and n3; ");
@@ -406,7 +406,7 @@ static void test_changes_of_a_node(void **state)
     assert_told(f, "n2 removed; ");
     assert_null(model_find_node(net, "n2"));
     assert_null(model_find_key(net, &after));
-    assert_int_equal(net->pub.n_nodes, 2);
+    assert_int_equal(net->nodes.n, 2);
     /* Its number is free, and the others are not. */
     assert_int_equal(ipam_next(&net->ipam, false), 2);
     /* What is gone is gone once. */
@@ -551,11 +551,11 @@ static void test_a_network_of_another_hub(void **state)
     put_node_of(f, 1, 30);
     assert_told(f, "hub added; ");
     assert_true(net->has_key);
-    assert_int_equal(net->pub.public.b[0], 30);
-    assert_int_equal(net->pub.secret.b[0], 30);
+    assert_int_equal(net->public.b[0], 30);
+    assert_int_equal(net->secret.b[0], 30);
     assert_ptr_equal(net->own, model_find_node(net, "hub"));
-    assert_true(ip_addr_equal(&net->pub.address4, &self.node.address4));
-    assert_true(ip_addr_equal(&net->pub.address6, &self.node.address6));
+    assert_true(ip_addr_equal(&net->address4, &self.node.address4));
+    assert_true(ip_addr_equal(&net->address6, &self.node.address6));
     put(f, "node/default/hub", NULL);
     assert_told(f, "hub removed; ");
     assert_null(net->own);
@@ -580,7 +580,7 @@ static void test_somebody_of_this_name(void **state)
     assert_false(net->has_key);
     assert_null(net->own);
     assert_int_equal(net->failure.code, -EEXIST);
-    assert_int_equal(net->pub.secret.b[0], 0);
+    assert_int_equal(net->secret.b[0], 0);
     put(f, "node/default/hub", NULL);
     f->lost = sample_key(1);
     put_node(f, 1);
@@ -628,7 +628,7 @@ static void test_broken_records(void **state)
     assert_broken(f, "ipam/default/more", "{}");
     /* A sum that is not of this text. */
     assert_broken(f, "node/other/n9", "{\"a\":1,\"sum\":\"0f1e2d3c4b5a6978\"}");
-    assert_int_equal(net->pub.n_nodes, 3);
+    assert_int_equal(net->nodes.n, 3);
 }
 
 /* Whose addresses or key are somebody else's, or are none of a node. */
@@ -665,7 +665,7 @@ static void test_broken_nodes(void **state)
         object_deinit(&o);
         object_deinit(&other);
     }
-    assert_int_equal(net->pub.n_nodes, 3);
+    assert_int_equal(net->nodes.n, 3);
     /* Itself it may be. */
     put_node(f, 3);
     assert_told(f, "n3 changed from key 3 to 3; ");
@@ -853,7 +853,7 @@ static void test_expiry_that_is_late(void **state)
     struct err e = ERR_NULL;
 
     put_leased_node(f);
-    model_find_node(net, "n2")->pub.spec.meta.resource_version--;
+    model_find_node(net, "n2")->spec.meta.resource_version--;
     str_deinit(&f->reported);
     assert_int_equal(model_expire(&f->model, 61 * S, &e), 0);
     assert_true(model_find_node(net, "n2")->is_expired);

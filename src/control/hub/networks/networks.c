@@ -70,7 +70,7 @@ static unsigned count_hubs(const struct model_network *net)
     unsigned n = 0;
 
     for (size_t i = 0; i < net->nodes.n; i++)
-        n += model_node_at(net, i)->pub.spec.hub != NULL;
+        n += model_node_at(net, i)->spec.hub != NULL;
     return n;
 }
 
@@ -78,7 +78,7 @@ static unsigned count_hubs(const struct model_network *net)
 static int check_joining(const struct networks *n, const struct model_network *net,
     const struct x25519_public *key, struct err *e)
 {
-    const char *name = net->pub.spec.meta.name;
+    const char *name = net->spec.meta.name;
     const char *self = n->model->self;
     const struct model_node *holder = key ? model_find_key(net, key) : NULL;
 
@@ -92,7 +92,7 @@ static int check_joining(const struct networks *n, const struct model_network *n
         return err_set(e, -EEXIST,
             "this hub's key in network \"%s\" is that of node \"%s\": start it with --name %s, as "
             "before",
-            name, holder->pub.spec.meta.name, holder->pub.spec.meta.name);
+            name, holder->spec.meta.name, holder->spec.meta.name);
     if (count_hubs(net) >= NETWORKS_HUBS_MAX)
         return err_set(
             e, -ENOSPC, "network \"%s\" has %d hubs, and no more fit", name, NETWORKS_HUBS_MAX);
@@ -103,7 +103,7 @@ static int check_joining(const struct networks *n, const struct model_network *n
  * first one, also when it comes back after it was removed. */
 static uint32_t own_number(const struct networks *n, const struct model_network *net)
 {
-    struct ip_addr first = ipam_address(&net->pub.spec.cidr4, IPAM_HUB);
+    struct ip_addr first = ipam_address(&net->spec.cidr4, IPAM_HUB);
 
     if (strcmp(net->maker.name, n->model->self) == 0 && !model_find_address(net, &first))
         return IPAM_HUB;
@@ -139,7 +139,7 @@ static int store_self(struct joining *x, const struct model_network *net, struct
     static const struct token_hash none;
     const struct networks *n = x->networks;
     const struct ipam *ipam = &net->ipam;
-    const char *name = net->pub.spec.meta.name;
+    const char *name = net->spec.meta.name;
     uint32_t number = own_number(n, net);
     _cleanup_(freep) char *cursor = NULL;
     _cleanup_(freep) char *text = NULL;
@@ -152,7 +152,7 @@ static int store_self(struct joining *x, const struct model_network *net, struct
         return err_set(
             e, -ENOSPC, "network \"%s\" has no address left for hub \"%s\"", name, n->model->self);
     fill_hub(n, &nh);
-    node = own_node(n, &net->pub.spec, &x->public, number, &nh);
+    node = own_node(n, &net->spec, &x->public, number, &nh);
     text = record_node_encode(&node, &none);
     cursor = record_ipam_encode(
         number < ipam->next ? ipam->next : number + 1, number > ipam->high ? number : ipam->high);
@@ -160,7 +160,7 @@ static int store_self(struct joining *x, const struct model_network *net, struct
         return err_set(e, -ENOMEM, "no memory for the hub's own node");
     ops[0] = (struct store_op){.kind = STORE_OP_CHECK,
         .key = record_key(keys[0], RECORD_NETWORK, name, ""),
-        .expect = net->pub.spec.meta.resource_version};
+        .expect = net->spec.meta.resource_version};
     ops[1] = (struct store_op){.kind = STORE_OP_PUT,
         .key = record_key(keys[1], RECORD_IPAM, name, ""),
         .value = cursor,
@@ -275,7 +275,7 @@ bool networks_join(struct networks *n, nsec_t now)
     if (!x)
         return false;
     x->networks = n;
-    (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->spec.meta.name);
     memcpy(n->adding, x->name, sizeof(n->adding));
     if (!n->is_serving) {
         /* Nobody is served yet. */
@@ -387,7 +387,7 @@ static void delete_network(struct removing *x)
     for (; n < 2; n++)
         (void)record_key(keys[n], first[n], x->name, "");
     for (size_t i = 0; net && i < net->nodes.n && n < 2 + NETWORKS_HUBS_MAX; i++) {
-        const struct node *node = &model_node_at(net, i)->pub.spec;
+        const struct node *node = &model_node_at(net, i)->spec;
 
         if (node->hub)
             (void)record_key(keys[n++], RECORD_NODE, x->name, node->meta.name);
@@ -405,7 +405,7 @@ static bool is_hub(const struct removing *x, const struct record_key *k)
     const struct model_node *node =
         net && k->kind == RECORD_NODE ? model_find_node(net, k->name) : NULL;
 
-    return node && node->pub.spec.hub;
+    return node && node->spec.hub;
 }
 
 /* Remove all records of the page that was read; an empty page ends the list. */
@@ -459,13 +459,12 @@ int networks_remove(struct networks *n, struct model_network *net, networks_remo
     struct removing *x;
 
     if (net->leaving)
-        return err_set(
-            e, -EAGAIN, "network \"%s\" is being removed already", net->pub.spec.meta.name);
+        return err_set(e, -EAGAIN, "network \"%s\" is being removed already", net->spec.meta.name);
     x = calloc(1, sizeof(*x));
     if (!x)
-        return err_set(e, -ENOMEM, "no memory to remove network \"%s\"", net->pub.spec.meta.name);
+        return err_set(e, -ENOMEM, "no memory to remove network \"%s\"", net->spec.meta.name);
     *x = (struct removing){.networks = n, .by = n->model->audit->by, .done = done, .ctx = ctx};
-    (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->spec.meta.name);
     net->leaving = "its network was removed";
     go_on(x);
     return 0;
@@ -598,7 +597,7 @@ static void on_refreshed(void *ctx, const struct store_answer *a)
 
 static int refresh_one(struct networks *n, struct model_network *net, nsec_t now, struct err *e)
 {
-    const char *name = net->pub.spec.meta.name;
+    const char *name = net->spec.meta.name;
     _cleanup_(freep) char *text = NULL;
     char key[RECORD_KEY_MAX];
     struct store_op op;
@@ -608,10 +607,10 @@ static int refresh_one(struct networks *n, struct model_network *net, nsec_t now
     if (net->leaving || !net->own)
         return 0;
     fill_hub(n, &nh);
-    if (is_same_hub(net->own->pub.spec.hub, &nh))
+    if (is_same_hub(net->own->spec.hub, &nh))
         return 0;
     /* Labels, and what else an administrator has said of it, stay. */
-    node = net->own->pub.spec;
+    node = net->own->spec;
     nh.rendezvous_epoch = node.hub->rendezvous_epoch;
     node.hub = &nh;
     text = record_node_encode(&node, &net->own->token);

@@ -67,13 +67,12 @@ static void test_key_file(void **state)
     assert_int_equal(ask(&s, "POST", "/v1/networks", other), 201);
     assert_true(has_key(&s, "other"));
     net = model_find_network(&s.hub->model, "other");
-    assert_int_equal(networks_key(&s.hub->networks, "other", &net->pub.public, &secret, &e), 0);
-    assert_memory_equal(&secret, &net->pub.secret, sizeof(secret));
+    assert_int_equal(networks_key(&s.hub->networks, "other", &net->public, &secret, &e), 0);
+    assert_memory_equal(&secret, &net->secret, sizeof(secret));
     /* The key of another network is not taken for it. */
     assert_int_equal(
-        networks_key(&s.hub->networks, "default", &net->pub.public, &secret, &e), -EUCLEAN);
-    assert_int_equal(
-        networks_key(&s.hub->networks, "none", &net->pub.public, &secret, &e), -ENOENT);
+        networks_key(&s.hub->networks, "default", &net->public, &secret, &e), -EUCLEAN);
+    assert_int_equal(networks_key(&s.hub->networks, "none", &net->public, &secret, &e), -ENOENT);
     assert_int_equal(ask(&s, "DELETE", "/v1/networks/other", NULL), 204);
     assert_false(has_key(&s, "other"));
     assert_true(has_key(&s, "default"));
@@ -151,17 +150,17 @@ static void test_refresh(void **state)
 
     sample_hub_begin(&s);
     self = model_find_node(model_find_network(&s.hub->model, "default"), HUB_NAME_DEFAULT);
-    before = self->pub.spec.meta.resource_version;
+    before = self->spec.meta.resource_version;
     assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
     store_wait(s.hub->store);
-    assert_int_equal(self->pub.spec.meta.resource_version, before);
+    assert_int_equal(self->spec.meta.resource_version, before);
     assert_int_equal(
         hub_public_parse(&s.hub->public_addresses.here.items[1], "203.0.113.9", 51820, &e), 0);
     s.hub->public_addresses.here.n = 2;
     assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
     store_wait(s.hub->store);
-    assert_true(self->pub.spec.meta.resource_version > before);
-    assert_int_equal(self->pub.spec.hub->n_endpoints, 2);
+    assert_true(self->spec.meta.resource_version > before);
+    assert_int_equal(self->spec.hub->n_endpoints, 2);
     sample_hub_end(&s);
 }
 

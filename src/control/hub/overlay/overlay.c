@@ -1,5 +1,4 @@
-/* overlay.c - see overlay.h: the networks' interfaces and devices, the port, the relay, and the
- * hooks. */
+/* overlay.c - see overlay.h: the networks' interfaces and devices, the port, the relay. */
 #include "hub/overlay/overlay.h"
 
 #include <errno.h>
@@ -148,7 +147,7 @@ static int device_engine_new(struct engine **ret, struct device *device)
 
 static const struct ip_prefix *block_of(const struct overlay_network *net, bool v4)
 {
-    return v4 ? &net->hub->spec.cidr4 : &net->hub->spec.cidr6;
+    return v4 ? &net->model->spec.cidr4 : &net->model->spec.cidr6;
 }
 
 /* Has a network whose block overlaps come before it? */
@@ -168,8 +167,8 @@ static bool is_shadowed(const struct overlay_network *net, bool v4)
 static void set_accept(struct overlay_network *net)
 {
     uint16_t api = net->overlay->api_port;
-    struct device_accept accept = {.at = {{net->hub->address4, is_shadowed(net, true) ? api : 0},
-                                       {net->hub->address6, is_shadowed(net, false) ? api : 0}}};
+    struct device_accept accept = {.at = {{net->model->address4, is_shadowed(net, true) ? api : 0},
+                                       {net->model->address6, is_shadowed(net, false) ? api : 0}}};
 
     device_set_accept(net->device, &accept);
 }
@@ -194,7 +193,7 @@ static bool is_index_taken(void *ctx, const struct x25519_public *peer, uint32_t
 static int open_device(struct overlay_network *net, struct err *e)
 {
     struct device_options opt = {
-        .name = net->hub->interface, .tun_fd = -1, .mtu = net->hub->spec.mtu};
+        .name = net->model->interface, .tun_fd = -1, .mtu = net->model->spec.mtu};
     struct device_listener listener = {
         .on_session = on_session, .on_path = on_path, .is_index_taken = is_index_taken, .ctx = net};
     struct diff key = {.set_key = true};
@@ -207,7 +206,7 @@ static int open_device(struct overlay_network *net, struct err *e)
     r = device_engine_new(&net->engine, net->device);
     if (r < 0)
         return err_set(e, r, "no memory for a network");
-    return engine_apply(net->engine, &key, &net->hub->secret, e);
+    return engine_apply(net->engine, &key, &net->model->secret, e);
 }
 
 /* Open the socket by which wg(8) shows the interface. Nothing else depends on it. */
@@ -232,14 +231,13 @@ struct member_walk {
 static int find_member(const struct rtnl_entry *entry, void *ctx)
 {
     struct member_walk *w = ctx;
-    struct hub_node *node = NULL;
+    const struct model_node *node;
 
     if (!ip_prefix_has(block_of(w->net, ip_addr_is_v4(&entry->prefix.addr)), &entry->prefix.addr))
         return 0;
-    while ((node = hub_next_node(w->net->hub, node)))
-        if (!node->spec.hub && (ip_addr_equal(&node->spec.address4, &entry->prefix.addr) ||
-                                   ip_addr_equal(&node->spec.address6, &entry->prefix.addr)))
-            w->ifindex = entry->ifindex;
+    node = model_find_address(w->net->model, &entry->prefix.addr);
+    if (node && !node->spec.hub)
+        w->ifindex = entry->ifindex;
     return 0;
 }
 
@@ -280,14 +278,14 @@ static int check_block(struct overlay *o, const struct overlay_network *net,
 static int check_blocks(struct overlay_network *net, struct err *e)
 {
     struct overlay *o = net->overlay;
-    int r = check_block(o, net, &net->hub->spec.cidr4, e);
+    int r = check_block(o, net, &net->model->spec.cidr4, e);
 
     if (r == 0)
-        r = check_block(o, net, &net->hub->spec.cidr6, e);
-    if (r != -EADDRINUSE || net->hub->n_nodes <= 1)
+        r = check_block(o, net, &net->model->spec.cidr6, e);
+    if (r != -EADDRINUSE || net->model->nodes.n <= 1)
         return r;
     log_warning(
-        "network %s: %s; members may not reach the hub", net->hub->spec.meta.name, err_text(e));
+        "network %s: %s; members may not reach the hub", net->model->spec.meta.name, err_text(e));
     return 0;
 }
 
@@ -316,7 +314,7 @@ static struct rtnl_metrics metrics_of(bool v4)
 static struct rtnl_rule rule_of(const struct overlay_network *net, bool v4)
 {
     return (struct rtnl_rule){.table = rtnl_table_of(device_name(net->device)),
-        .from = v4 ? net->hub->address4 : net->hub->address6,
+        .from = v4 ? net->model->address4 : net->model->address6,
         .priority = RULE_PRIORITY};
 }
 
@@ -370,7 +368,7 @@ static int add_address(struct overlay_network *net, const struct ip_addr *addres
 
 static int set_up_interface(struct overlay_network *net, struct err *e)
 {
-    const struct hub_network *hub = net->hub;
+    const struct model_network *model = net->model;
     const char *name = device_name(net->device);
     struct rtnl_link link;
     int r = rtnl_find_link(&net->overlay->nl, name, &link);
@@ -385,26 +383,32 @@ static int set_up_interface(struct overlay_network *net, struct err *e)
     r = rtnl_set_link(&net->overlay->nl, net->ifindex, true, 0);
     if (r < 0)
         return err_set(e, r, "cannot bring interface %s up: %s", name, strerror(-r));
-    r = add_address(net, &hub->address4);
+    r = add_address(net, &model->address4);
     if (r < 0)
         return err_set(e, r, "cannot give interface %s its address: %s", name, strerror(-r));
-    r = add_address(net, &hub->address6);
+    r = add_address(net, &model->address6);
     if (r < 0)
         log_info("%s: members reach the hub by IPv4 only: this machine has no IPv6 (%s)", name,
             strerror(-r));
     return 0;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- what the hub says of them, and asks ---------------------------------------------------- */
 
-/* After all nodes of the network. NULL is fine. Returns NULL. */
-static struct overlay_network *network_free(struct overlay_network *net)
+int overlay_check_block(struct overlay *o, const struct ip_prefix *block, struct err *e)
 {
+    return check_block(o, NULL, block, e);
+}
+
+void overlay_remove_network(struct model_network *model)
+{
+    struct overlay_network *net = model->overlay;
     struct overlay *o;
     struct overlay_network *each;
 
     if (!net)
-        return NULL;
+        return;
+    model->overlay = NULL;
     o = net->overlay;
     list_remove(&net->siblings);
     remove_rules(net);
@@ -418,17 +422,9 @@ static struct overlay_network *network_free(struct overlay_network *net)
     /* Another network may have been in its shadow. */
     list_foreach(each, &o->networks, siblings)
         set_accept(each);
-    return NULL;
 }
 
-/*
- * A network's interface, device, addresses, routes and tables of the relay
- * @ret:	gives it, in overlay->networks
- *
- * Return: 0 or negative errno with words.
- */
-static int network_new(
-    struct overlay_network **ret, struct overlay *o, struct hub_network *hub, struct err *e)
+int overlay_add_network(struct overlay *o, struct model_network *model, struct err *e)
 {
     struct overlay_network *net = calloc(1, sizeof(*net));
     int r;
@@ -436,7 +432,8 @@ static int network_new(
     if (!net)
         return err_set(e, -ENOMEM, "no memory for a network");
     net->overlay = o;
-    net->hub = hub;
+    net->model = model;
+    model->overlay = net;
     net->rank = o->next_rank++;
     htab_init(&net->by_key, hash_u64(o->seed, net->rank));
     list_add_tail(&o->networks, &net->siblings);
@@ -446,20 +443,18 @@ static int network_new(
     if (r == 0)
         r = set_up_interface(net, e);
     if (r == 0) {
-        r = router_network_add(&net->router, relay_router(o->relay), &hub->public);
+        r = router_network_add(&net->router, relay_router(o->relay), &model->public);
         if (r < 0)
             (void)err_set(e, r, "no memory for a network");
     }
-    if (r < 0) {
-        (void)network_free(net);
-        return r;
-    }
-    open_uapi(net);
-    *ret = net;
-    return 0;
+    if (r == 0)
+        open_uapi(net);
+    else
+        overlay_remove_network(model);
+    return r;
 }
 
-/* ---- the port, the relay and the hooks ------------------------------------------------------- */
+/* ---- the port and the relay ------------------------------------------------------------------ */
 
 #define WORKERS_DEFAULT_MAX 4
 #define TICK_MS             1000
@@ -467,67 +462,6 @@ static int network_new(
 /* Of each receiving thread, in shared/handshake_queue.h: a hub takes 0.2 ms for a handshake, and so
  * is under load when members have to wait for about half a second. */
 #define HANDSHAKES 16384
-
-/* ---- members -------------------------------------------------------------------------------- */
-
-static void on_node_added(void *ctx, struct hub_node *node)
-{
-    overlay__add_node(ctx, node, clock_now());
-}
-
-static void on_node_changed(void *ctx, struct hub_node *node, const struct node *before)
-{
-    overlay__change_node(node, before);
-}
-
-static void on_node_cut(void *ctx, struct hub_node *node)
-{
-    overlay__cut_node(node);
-}
-
-static void on_node_gone(void *ctx, struct hub_node *node)
-{
-    overlay__remove_node(node);
-}
-
-static void on_edge_changed(void *ctx, struct hub_node *a, struct hub_node *b)
-{
-    overlay__change_edge(a, b);
-}
-
-static void on_node_at(void *ctx, struct hub_node *node, const struct endpoint *ep)
-{
-    overlay__node_is_at(ctx, node, ep, clock_now());
-}
-
-static bool on_facts(void *ctx, const struct hub_node *node, struct hub_facts *ret)
-{
-    return overlay__read_facts(ctx, node, clock_now(), ret);
-}
-
-/* ---- networks ------------------------------------------------------------------------------- */
-
-static int on_check_block(void *ctx, const struct ip_prefix *block, struct err *e)
-{
-    return check_block(ctx, NULL, block, e);
-}
-
-static int on_network_added(void *ctx, struct hub_network *hub, struct err *e)
-{
-    struct overlay *o = ctx;
-    struct overlay_network *net = NULL;
-    int r = network_new(&net, o, hub, e);
-
-    if (r < 0)
-        return r;
-    hub->plug = net;
-    return 0;
-}
-
-static void on_network_removed(void *ctx, struct hub_network *hub)
-{
-    hub->plug = network_free(hub->plug);
-}
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
@@ -555,16 +489,14 @@ static void add_offloads(struct overlay *o, struct metrics *m)
         }
 }
 
-static bool on_heard(void *ctx, const struct stun_transaction *id, struct stun_hearing *ret)
+bool overlay_find_heard(
+    struct overlay *o, const struct stun_transaction *id, struct stun_hearing *ret)
 {
-    struct overlay *o = ctx;
-
     return relay_find_heard(o->relay, id, ret);
 }
 
-static void on_metrics(void *ctx, struct metrics *m)
+void overlay_add_metrics(struct overlay *o, struct metrics *m)
 {
-    struct overlay *o = ctx;
     struct relay_counts n;
 
     relay_read_counts(o->relay, &n);
@@ -633,25 +565,6 @@ int overlay_new(
     }
     *ret = o;
     return 0;
-}
-
-struct hub_hooks overlay_hooks(struct overlay *o)
-{
-    return (struct hub_hooks){
-        .ctx = o,
-        .check_block = on_check_block,
-        .network_added = on_network_added,
-        .network_removed = on_network_removed,
-        .node_added = on_node_added,
-        .node_changed = on_node_changed,
-        .node_cut = on_node_cut,
-        .node_gone = on_node_gone,
-        .edge_changed = on_edge_changed,
-        .node_at = on_node_at,
-        .facts = on_facts,
-        .heard = on_heard,
-        .metrics = on_metrics,
-    };
 }
 
 static void open_timestamps(struct overlay *o)

@@ -6,10 +6,10 @@
  * whose peers are the network's nodes. What those sessions tell about where a
  * node is goes to the relay, which shares the port.
  *
- * Theory of operation. The hooks (hub_hooks.h) run on the loop and configure devices
- * and router. The devices' listeners run on the port's control thread; they
- * look the node up by its key and tell the router. What both touch is
- * under one lock of the overlay.
+ * Theory of operation. The hub (changes.h) says here what its model has come to: on the loop,
+ * which configures devices and router. The devices' listeners run on the port's control thread;
+ * they look the node up by its key and tell the router. What both touch is under one lock of the
+ * overlay.
  *
  * Two networks may have the same block of addresses. The machine's own programs
  * reach the one that was there first; the other one's interface serves the
@@ -21,12 +21,20 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "hub/model/hub_hooks.h"
+#include "base/addr.h"
+#include "base/clock.h"
 
 struct err;
+struct metrics;
+struct model_network;
+struct model_node;
+struct node;
 struct overlay;
+struct stun_hearing;
+struct stun_transaction;
 struct uv_loop_s;
 
 /** How an overlay is set up. */
@@ -47,14 +55,6 @@ int overlay_new(
     struct overlay **ret, struct uv_loop_s *loop, const struct overlay_options *opt, struct err *e);
 
 /**
- * overlay_hooks() - what hub_new() needs to know
- *
- * The words of a network that cannot be added name its interface and what is missing: root, or
- * /dev/net/tun.
- */
-struct hub_hooks overlay_hooks(struct overlay *o);
-
-/**
  * overlay_start() - bind the port and start the threads; between hub_new() and hub_start()
  *
  * Return: 0 or negative errno with words (-EADDRINUSE: the port is taken).
@@ -66,3 +66,74 @@ void overlay_stop(struct overlay *o);
 
 /** overlay_free() - after overlay_stop() and the loop's end. */
 struct overlay *overlay_free(struct overlay *o);
+
+/* ---- what it is told, and asked ------------------------------------------------------------- */
+
+/**
+ * overlay_check_block() - is that block of addresses free on this machine?
+ *
+ * Return: 0; -EADDRINUSE with words: it is in use; or negative errno with words.
+ */
+int overlay_check_block(struct overlay *o, const struct ip_prefix *block, struct err *e);
+
+/**
+ * overlay_add_network() - make its device with its secret, both addresses and the MTU
+ *
+ * From then on the hub can answer members at these addresses, on its interface.
+ *
+ * Return: 0 or negative errno with words, which name its interface and what is missing: root, or
+ * /dev/net/tun.
+ */
+int overlay_add_network(struct overlay *o, struct model_network *net, struct err *e);
+
+/* Of what was not added, nothing is changed and nothing is known: what follows is fine for it. */
+
+/** overlay_remove_network() - after its nodes, and when nobody is answered on its interface. */
+void overlay_remove_network(struct model_network *net);
+
+/**
+ * overlay_add_node() - make a peer and a node of the relay, and begin a handshake if it is known
+ * where the node was
+ *
+ * Not for hubs. Its edges are on; overlay_change_edge() is called for each that is off already.
+ */
+void overlay_add_node(struct overlay *o, struct model_node *node, nsec_t now);
+
+/** overlay_change_node() - follow a change of the node's key or addresses; @before: as it was. */
+void overlay_change_node(struct model_node *node, const struct node *before);
+
+/**
+ * overlay_cut_node() - nothing is relayed for it or to it from now on
+ *
+ * Its peer stays until overlay_remove_node(), so that the node can be told why it is removed.
+ */
+void overlay_cut_node(struct model_node *node);
+
+/** overlay_remove_node() - remove the node's peer, and free what hangs on it. */
+void overlay_remove_node(struct model_node *node);
+
+/** overlay_node_is_at() - the node has opened a stream, and is reached at @ep: if it has no
+ * session, begin a handshake there. */
+void overlay_node_is_at(struct model_node *node, const struct endpoint *ep, nsec_t now);
+
+/** overlay_change_edge() - tell the relay whether the two may reach each other now. */
+void overlay_change_edge(struct model_node *a, struct model_node *b);
+
+/** What is known of a node right now. */
+struct overlay_facts {
+    struct endpoint endpoint; /* last authenticated source; none when never heard */
+    nsec_t handshake_at;      /* monotonic time of the last handshake; 0: never */
+    uint64_t rx_bytes;        /* received from it, in its session with the hub */
+    uint64_t tx_bytes;        /* sent to it */
+};
+
+/** overlay_read_facts() - what is known of @node; false: nothing is. */
+bool overlay_read_facts(const struct model_node *node, nsec_t now, struct overlay_facts *ret);
+
+/** overlay_find_heard() - has a STUN request of that id come by UDP of late? From where, and when?
+ */
+bool overlay_find_heard(
+    struct overlay *o, const struct stun_transaction *id, struct stun_hearing *ret);
+
+/** overlay_add_metrics() - what it adds to GET /v1/metrics. */
+void overlay_add_metrics(struct overlay *o, struct metrics *m);

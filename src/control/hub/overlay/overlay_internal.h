@@ -2,7 +2,7 @@
  * overlay_internal.h - the overlay's structs, for overlay*.c and their tests.
  *
  *     overlay_nodes.c  the members: peers of a network's device, and nodes of the relay
- *     overlay.c        the networks' interfaces and devices, the port, the relay, and the hooks
+ *     overlay.c        the networks' interfaces and devices, the port and the relay
  *
  * Each calls only those above it.
  */
@@ -21,7 +21,7 @@
 #include "base/containers.h"
 #include "base/rate.h"
 #include "crypto/x25519.h"
-#include "hub/model/hub_hooks.h"
+#include "hub/model/model.h"
 #include "hub/overlay/overlay.h"
 #include "net/netlink/netlink.h"
 #include "net/socket/udp_batch.h"
@@ -224,10 +224,10 @@ struct overlay {
 /** Bytes of a TCP header without options. */
 #define OVERLAY__TCP_HEADER 20
 
-/** A network: hangs on hub_network.plug. The loop's but for @by_key. */
+/** A network: hangs on model_network.overlay. The loop's but for @by_key. */
 struct overlay_network {
     struct overlay *overlay;       /* pins */
-    struct hub_network *hub;       /* pins */
+    struct model_network *model;   /* pins */
     struct list siblings;          /* in overlay->networks */
     struct device *device;         /* owns */
     struct engine *engine;         /* owns: changes the device's peers and tells of them */
@@ -249,10 +249,10 @@ struct overlay_probes {
     uint16_t routed;        /* that its own routes have; 0: it has none */
 };
 
-/** A member but the hub itself: hangs on hub_node.plug. */
+/** A member but the hub itself: hangs on model_node.overlay. */
 struct overlay_node {
     struct overlay_network *network; /* pins */
-    struct hub_node *hub;            /* pins; the loop's */
+    struct model_node *model;        /* pins; the loop's */
     struct x25519_public key;        /* changes under the lock, read on the loop without */
     struct htab_link by_key;         /* under the lock */
     struct router_node *router;      /* under the lock; lent; NULL: nothing is relayed for it */
@@ -267,31 +267,6 @@ struct overlay_node {
 };
 
 /* ---- overlay_nodes.c: the loop's, unless said otherwise -------------------------------------- */
-
-/** overlay__add_node() - make a peer and a node of the relay, and begin a handshake if it is known
- * where the node was. */
-void overlay__add_node(struct overlay *o, struct hub_node *hub, nsec_t now);
-
-/** overlay__change_node() - follow a change of the node's key or addresses; @before: as it was. */
-void overlay__change_node(struct hub_node *hub, const struct node *before);
-
-/** overlay__cut_node() - nothing is relayed for it or to it from now on. Idempotent. */
-void overlay__cut_node(struct hub_node *hub);
-
-/** overlay__remove_node() - remove the node's peer, and free what hangs on @hub. */
-void overlay__remove_node(struct hub_node *hub);
-
-/** overlay__node_is_at() - the node has opened a stream, and is reached at @ep: if it has no
- * session, begin a handshake there. */
-void overlay__node_is_at(
-    struct overlay *o, struct hub_node *hub, const struct endpoint *ep, nsec_t now);
-
-/** overlay__change_edge() - tell the relay whether the two may reach each other now. */
-void overlay__change_edge(struct hub_node *a, struct hub_node *b);
-
-/** overlay__read_facts() - what is known of @hub; false: nothing is. */
-bool overlay__read_facts(
-    struct overlay *o, const struct hub_node *hub, nsec_t now, struct hub_facts *ret);
 
 /** overlay__tick_nodes() - each second: end handshakes that were tried long enough, and write the
  * file of addresses. */

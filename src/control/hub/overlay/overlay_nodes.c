@@ -145,12 +145,14 @@ static bool is_heard(struct overlay_node *node)
  */
 static int render_pair(struct wg_config *ret, const struct overlay_node *node, struct err *e)
 {
-    const struct hub_network *net = node->network->hub;
+    const struct model_network *net = node->network->model;
     struct node_hub nh = {.n_endpoints = 0};
     struct object self = {.kind = &node_kind,
-        .node = {
-            .key = net->public, .address4 = net->address4, .address6 = net->address6, .hub = &nh}};
-    struct object member = {.kind = &node_kind, .node = node->hub->spec};
+        .node = {.key = net->public,
+            .address4 = net->address4,
+            .address6 = net->address6,
+            .hub = &nh}};
+    struct object member = {.kind = &node_kind, .node = node->model->spec};
     struct object *items[] = {&self, &member};
     struct snapshot s = {.network = net->spec, .nodes = {.items = items, .n = 2}};
     struct render_path way = {.mtu = node->probes.mtu};
@@ -159,7 +161,7 @@ static int render_pair(struct wg_config *ret, const struct overlay_node *node, s
     /* A name that sorts before every name that a node can have. */
     (void)snprintf(s.self, sizeof(s.self), "!");
     (void)snprintf(self.node.meta.name, sizeof(self.node.meta.name), "%s", s.self);
-    memcpy(way.node, node->hub->spec.meta.name, strlen(node->hub->spec.meta.name) + 1);
+    memcpy(way.node, node->model->spec.meta.name, strlen(node->model->spec.meta.name) + 1);
     return render_config(ret, &in, e);
 }
 
@@ -180,7 +182,7 @@ static void set_route(
     /* The member knows itself how long its packets to the hub may be. */
     struct rtnl_metrics metrics = {.mtu = !v4 && mtu < IP_V6_MTU_MIN ? IP_V6_MTU_MIN : mtu,
         .advmss =
-            net->hub->spec.mtu - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - OVERLAY__TCP_HEADER};
+            net->model->spec.mtu - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - OVERLAY__TCP_HEADER};
     uint32_t table = rtnl_table_of(device_name(net->device));
     struct netlink *nl = &net->overlay->nl;
     char text[IP_ADDR_TEXT_MAX];
@@ -199,8 +201,8 @@ static void set_routes(struct overlay_node *node, uint16_t mtu)
     if (node->probes.routed == mtu)
         return;
     node->probes.routed = mtu;
-    set_route(node->network, &node->hub->spec.address4, mtu);
-    set_route(node->network, &node->hub->spec.address6, mtu);
+    set_route(node->network, &node->model->spec.address4, mtu);
+    set_route(node->network, &node->model->spec.address6, mtu);
 }
 
 /* What was measured of the way is void, because another node is meant. */
@@ -230,7 +232,7 @@ static int change_rendered(
         peer.peer.endpoint = node->recontact.at;
         peer.peer.keepalive = RECONTACT_KEEPALIVE_S;
     }
-    r = engine_apply(node->network->engine, &change, &node->network->hub->secret, e);
+    r = engine_apply(node->network->engine, &change, &node->network->model->secret, e);
     if (r == 0)
         set_routes(node, node->probes.mtu != 0 ? c.peers[0].mtu : 0);
     return r;
@@ -242,8 +244,8 @@ static void change_peer(struct overlay_node *node, enum diff_op op, enum contact
     struct err e = ERR_NULL;
 
     if (change_rendered(node, op, contact, &e) != 0)
-        log_error("node %s of network %s: %s", node->hub->spec.meta.name,
-            node->network->hub->spec.meta.name, err_text(&e));
+        log_error("node %s of network %s: %s", node->model->spec.meta.name,
+            node->network->model->spec.meta.name, err_text(&e));
 }
 
 static void remove_peer(struct overlay_node *node)
@@ -252,9 +254,9 @@ static void remove_peer(struct overlay_node *node)
     struct diff change = {.peers = &peer, .n_peers = 1};
     struct err e = ERR_NULL;
 
-    if (engine_apply(node->network->engine, &change, &node->network->hub->secret, &e) != 0)
-        log_error("node %s of network %s: %s", node->hub->spec.meta.name,
-            node->network->hub->spec.meta.name, err_text(&e));
+    if (engine_apply(node->network->engine, &change, &node->network->model->secret, &e) != 0)
+        log_error("node %s of network %s: %s", node->model->spec.meta.name,
+            node->network->model->spec.meta.name, err_text(&e));
 }
 
 static enum contact begin_contact(struct overlay_node *node, nsec_t now)
@@ -272,24 +274,24 @@ static void apply_edge(struct overlay_node *a, struct overlay_node *b)
     if (!a || !b || !a->router || !b->router)
         return;
     if (router_edge_set_blocked(
-            router_of(a->network), a->router, b->router, !hub_may_talk(a->hub, b->hub)) < 0)
-        log_error("no memory to turn off the edge between %s and %s", a->hub->spec.meta.name,
-            b->hub->spec.meta.name);
+            router_of(a->network), a->router, b->router, !model_may_talk(a->model, b->model)) < 0)
+        log_error("no memory to turn off the edge between %s and %s", a->model->spec.meta.name,
+            b->model->spec.meta.name);
 }
 
-void overlay__change_edge(struct hub_node *a, struct hub_node *b)
+void overlay_change_edge(struct model_node *a, struct model_node *b)
 {
-    apply_edge(a->plug, b->plug);
+    apply_edge(a->overlay, b->overlay);
 }
 
 /* Tell the relay of all edges of a node: to the relay a new key is a new node, with no edge off. */
 static void apply_edges(struct overlay_node *node)
 {
-    struct hub_node *other = NULL;
+    const struct model_network *net = node->network->model;
 
-    while ((other = hub_next_node(node->network->hub, other)))
-        if (other != node->hub)
-            apply_edge(node, other->plug);
+    for (size_t i = 0; i < net->nodes.n; i++)
+        if (model_node_at(net, i) != node->model)
+            apply_edge(node, model_node_at(net, i)->overlay);
 }
 
 /* The way to the node and back carries inner packets of @mtu bytes; 0: that is not known. */
@@ -322,40 +324,40 @@ static unsigned nodes_at(
 
 /* ---- nodes come, change and go -------------------------------------------------------------- */
 
-void overlay__add_node(struct overlay *o, struct hub_node *hub, nsec_t now)
+void overlay_add_node(struct overlay *o, struct model_node *model, nsec_t now)
 {
     struct overlay_node *node = calloc(1, sizeof(*node));
     struct endpoint at = {.port = 0};
 
     if (node) {
-        node->network = hub->network->plug;
-        node->hub = hub;
-        node->key = hub->spec.key;
-        (void)addresses_find(&o->addresses, hub->network->spec.meta.name, &node->key, &at);
+        node->network = model->net->overlay;
+        node->model = model;
+        node->key = model->spec.key;
+        (void)addresses_find(&o->addresses, model->net->spec.meta.name, &node->key, &at);
         recontact_node_init(&node->recontact, &at);
     }
     if (!node || admit(node) < 0) {
-        log_error("no memory for node %s", hub->spec.meta.name);
+        log_error("no memory for node %s", model->spec.meta.name);
         free(node);
         return;
     }
-    hub->plug = node;
+    model->overlay = node;
     change_peer(node, DIFF_OP_ADD, begin_contact(node, now));
 }
 
-void overlay__change_node(struct hub_node *hub, const struct node *before)
+void overlay_change_node(struct model_node *model, const struct node *before)
 {
-    struct overlay_node *node = hub->plug;
+    struct overlay_node *node = model->overlay;
 
     if (!node)
         return;
-    if (!ip_addr_equal(&before->address4, &hub->spec.address4) ||
-        !ip_addr_equal(&before->address6, &hub->spec.address6)) {
+    if (!ip_addr_equal(&before->address4, &model->spec.address4) ||
+        !ip_addr_equal(&before->address6, &model->spec.address6)) {
         set_route(node->network, &before->address4, 0);
         set_route(node->network, &before->address6, 0);
         node->probes.routed = 0;
     }
-    if (x25519_public_equal(&before->key, &hub->spec.key)) {
+    if (x25519_public_equal(&before->key, &model->spec.key)) {
         change_peer(node, DIFF_OP_UPDATE, CONTACT_AS_IS);
         return;
     }
@@ -363,24 +365,24 @@ void overlay__change_node(struct hub_node *hub, const struct node *before)
     remove_peer(node);
     forget(node);
     forget_probes(node);
-    node->key = hub->spec.key;
+    node->key = model->spec.key;
     node->path = (struct udp_path){.ifindex = 0};
     node->handshake_at = 0;
     if (admit(node) < 0)
-        log_error("no memory for the new key of node %s", hub->spec.meta.name);
+        log_error("no memory for the new key of node %s", model->spec.meta.name);
     apply_edges(node);
     change_peer(node, DIFF_OP_ADD, CONTACT_AS_IS);
 }
 
-void overlay__cut_node(struct hub_node *hub)
+void overlay_cut_node(struct model_node *model)
 {
-    if (hub->plug)
-        cut(hub->plug);
+    if (model->overlay)
+        cut(model->overlay);
 }
 
-void overlay__remove_node(struct hub_node *hub)
+void overlay_remove_node(struct model_node *model)
 {
-    struct overlay_node *node = hub->plug;
+    struct overlay_node *node = model->overlay;
 
     if (!node)
         return;
@@ -390,13 +392,12 @@ void overlay__remove_node(struct hub_node *hub)
     forget_probes(node);
     set_routes(node, 0);
     free(node);
-    hub->plug = NULL;
+    model->overlay = NULL;
 }
 
-void overlay__node_is_at(
-    struct overlay *o, struct hub_node *hub, const struct endpoint *ep, nsec_t now)
+void overlay_node_is_at(struct model_node *model, const struct endpoint *ep, nsec_t now)
 {
-    struct overlay_node *node = hub->plug;
+    struct overlay_node *node = model->overlay;
 
     if (!node || is_heard(node))
         return;
@@ -463,16 +464,17 @@ static void read_counters(struct overlay_network *net, nsec_t now)
     }
 }
 
-bool overlay__read_facts(
-    struct overlay *o, const struct hub_node *hub, nsec_t now, struct hub_facts *ret)
+bool overlay_read_facts(const struct model_node *model, nsec_t now, struct overlay_facts *ret)
 {
-    const struct overlay_node *node = hub->plug;
+    const struct overlay_node *node = model->overlay;
+    struct overlay *o;
 
     if (!node)
         return false;
+    o = node->network->overlay;
     read_counters(node->network, now);
     (void)pthread_mutex_lock(&o->lock);
-    *ret = (struct hub_facts){.endpoint = node->path.remote,
+    *ret = (struct overlay_facts){.endpoint = node->path.remote,
         .handshake_at = node->handshake_at,
         .rx_bytes = node->rx_bytes,
         .tx_bytes = node->tx_bytes};
@@ -511,16 +513,15 @@ static bool find_address(struct overlay_node *node, struct endpoint *ret)
     *ret = node->path.remote;
     (void)pthread_mutex_unlock(&o->lock);
     return !endpoint_is_none(ret) ||
-           addresses_find(&o->addresses, net->hub->spec.meta.name, &node->key, ret);
+           addresses_find(&o->addresses, net->model->spec.meta.name, &node->key, ret);
 }
 
 static json_t *encode_network(struct overlay_network *net)
 {
     json_t *all = json_object();
-    struct hub_node *each = NULL;
 
-    while ((each = hub_next_node(net->hub, each))) {
-        struct overlay_node *node = each->plug;
+    for (size_t i = 0; i < net->model->nodes.n; i++) {
+        struct overlay_node *node = model_node_at(net->model, i)->overlay;
         struct endpoint ep;
 
         if (node && find_address(node, &ep) && !is_loopback(&ep))
@@ -538,7 +539,7 @@ static void write_addresses(struct overlay *o, nsec_t now)
         return;
     all = json_object();
     list_foreach(net, &o->networks, siblings)
-        (void)json_object_set_new(all, net->hub->spec.meta.name, encode_network(net));
+        (void)json_object_set_new(all, net->model->spec.meta.name, encode_network(net));
     /* If that fails, it is tried again when the next node has another address. */
     addresses_write(&o->addresses, all, now);
 }
@@ -598,13 +599,13 @@ bool recontact_is_over(const struct recontact_node *node, bool is_heard, nsec_t 
 
 static bool has_keys(struct overlay_node *node)
 {
-    const struct hub_network *hub = node->network->hub;
+    const struct model_network *model = node->network->model;
     struct path_keys *keys = node->probes.keys;
 
     if (keys)
         return true;
     keys = malloc(sizeof(*keys));
-    if (!keys || !path_keys_derive(keys, &hub->secret, &hub->public, &node->key)) {
+    if (!keys || !path_keys_derive(keys, &model->secret, &model->public, &node->key)) {
         free(keys);
         return false;
     }

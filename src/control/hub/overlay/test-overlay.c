@@ -67,19 +67,13 @@ struct fixture {
     nsec_t now;
 };
 
-static struct hub_node *member(struct fixture *f, const char *name)
+static struct model_node *member(struct fixture *f, const char *name)
 {
-    struct hub_node *node = NULL;
-
-    while ((node = hub_next_node(f->net.hub, node)))
-        if (strcmp(node->spec.meta.name, name) == 0)
-            return node;
-    fail_msg("there is no node %s", name);
-    return NULL;
+    return sample_hub_node(&f->hub, name);
 }
 
 /* As an administrator adds a stock WireGuard. */
-static struct hub_node *add_member_of(
+static struct model_node *add_member_of(
     struct fixture *f, const char *name, const struct x25519_public *key)
 {
     char text[BASE64_SIZE(32)];
@@ -94,7 +88,7 @@ static struct hub_node *add_member_of(
 }
 
 /* The same, with a key that starts with @key. */
-static struct hub_node *add_member(struct fixture *f, const char *name, uint8_t key)
+static struct model_node *add_member(struct fixture *f, const char *name, uint8_t key)
 {
     return add_member_of(f, name, &(struct x25519_public){.b = {key, 7}});
 }
@@ -116,13 +110,13 @@ static int set_up(void **state)
     assert_int_equal(netlink_open(&f->o.nl, NETLINK_GENERIC), 0);
     f->net.device = &f->device;
     f->net.overlay = &f->o;
-    f->net.hub = hub_next_network(f->hub.hub, NULL);
+    f->net.model = sample_hub_network(&f->hub);
     f->net.engine = &f->engine.engine;
     htab_init(&f->net.by_key, 5);
     list_add_tail(&f->o.networks, &f->net.siblings);
     assert_int_equal(
-        router_network_add(&f->net.router, relay_router(f->o.relay), &f->net.hub->public), 0);
-    f->net.hub->plug = &f->net;
+        router_network_add(&f->net.router, relay_router(f->o.relay), &f->net.model->public), 0);
+    f->net.model->overlay = &f->net;
     *state = f;
     return 0;
 }
@@ -130,10 +124,10 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    struct hub_node *node = NULL;
 
-    while ((node = hub_next_node(f->net.hub, node)))
-        overlay__remove_node(node);
+    for (size_t i = 0; i < f->net.model->nodes.n; i++)
+        overlay_remove_node(model_node_at(f->net.model, i));
+    f->net.model->overlay = NULL;
     addresses_close(&f->o.addresses);
     router_network_remove(relay_router(f->o.relay), f->net.router);
     f->o.relay = relay_free(f->o.relay);
@@ -160,11 +154,11 @@ static const struct sample_peers_change *last_change(struct fixture *f)
 static void test_a_member_is_a_peer(void **state)
 {
     struct fixture *f = *state;
-    struct hub_node *node = add_member(f, "n1", 1);
+    struct model_node *node = add_member(f, "n1", 1);
     const struct sample_peers_change *change;
     struct node before;
 
-    overlay__add_node(&f->o, node, f->now);
+    overlay_add_node(&f->o, node, f->now);
     change = last_change(f);
     assert_int_equal(change->op, DIFF_OP_ADD);
     assert_memory_equal(&change->key, &node->spec.key, sizeof(change->key));
@@ -178,18 +172,18 @@ static void test_a_member_is_a_peer(void **state)
     /* Another key is another peer. */
     before = node->spec;
     before.key.b[0] ^= 1;
-    ((struct overlay_node *)node->plug)->key = before.key;
-    overlay__change_node(node, &before);
+    node->overlay->key = before.key;
+    overlay_change_node(node, &before);
     assert_int_equal(f->engine.n_changes, 2);
     assert_int_equal(last_change(f)->op, DIFF_OP_ADD);
     change = last_change(f);
     assert_int_equal(change->op, DIFF_OP_REMOVE);
     assert_memory_equal(&change->key, &before.key, sizeof(change->key));
-    overlay__remove_node(node);
+    overlay_remove_node(node);
     change = last_change(f);
     assert_int_equal(change->op, DIFF_OP_REMOVE);
     assert_memory_equal(&change->key, &node->spec.key, sizeof(change->key));
-    assert_null(node->plug);
+    assert_null(node->overlay);
 }
 
 /* A node that was at an address is spoken to there, until it is heard or twenty seconds are over.
@@ -197,7 +191,7 @@ static void test_a_member_is_a_peer(void **state)
 static void test_a_hub_that_starts_again(void **state)
 {
     struct fixture *f = *state;
-    struct hub_node *nodes[2] = {add_member(f, "n1", 1), add_member(f, "n2", 2)};
+    struct model_node *nodes[2] = {add_member(f, "n1", 1), add_member(f, "n2", 2)};
     const struct sample_peers_change *change;
     struct udp_path path = {.ifindex = 0};
     struct endpoint at;
@@ -213,7 +207,7 @@ static void test_a_hub_that_starts_again(void **state)
     addresses_close(&f->o.addresses);
     addresses_open(&f->o.addresses, f->hub.dir);
     for (unsigned i = 0; i < 2; i++) {
-        overlay__add_node(&f->o, nodes[i], f->now);
+        overlay_add_node(&f->o, nodes[i], f->now);
         change = last_change(f);
         assert_true(change->set_endpoint && endpoint_equal(&change->endpoint, &at));
         assert_true(change->set_keepalive);
@@ -235,9 +229,9 @@ static void test_a_hub_that_starts_again(void **state)
     assert_memory_equal(&change->key, &nodes[1]->spec.key, sizeof(change->key));
     assert_int_equal(change->keepalive, 0);
     /* A stream of one that was heard changes nothing; of another it begins anew. */
-    overlay__node_is_at(&f->o, nodes[0], &at, f->now + RECONTACT_FOR);
+    overlay_node_is_at(nodes[0], &at, f->now + RECONTACT_FOR);
     assert_int_equal(f->engine.n_changes, 0);
-    overlay__node_is_at(&f->o, nodes[1], &at, f->now + RECONTACT_FOR);
+    overlay_node_is_at(nodes[1], &at, f->now + RECONTACT_FOR);
     assert_int_equal(last_change(f)->keepalive, RECONTACT_KEEPALIVE_S);
 }
 
@@ -246,15 +240,15 @@ static void test_a_hub_that_starts_again(void **state)
 static void test_facts(void **state)
 {
     struct fixture *f = *state;
-    struct hub_node *node = add_member(f, "n1", 1);
+    struct model_node *node = add_member(f, "n1", 1);
     struct wg_peer peer = {.key = node->spec.key, .facts = {.rx_bytes = 10, .tx_bytes = 20}};
     struct udp_path path = {.ifindex = 0};
-    struct hub_facts facts;
+    struct overlay_facts facts;
 
-    assert_false(overlay__read_facts(&f->o, node, f->now, &facts));
-    overlay__add_node(&f->o, node, f->now);
+    assert_false(overlay_read_facts(node, f->now, &facts));
+    overlay_add_node(&f->o, node, f->now);
     f->engine.peer = &peer;
-    assert_true(overlay__read_facts(&f->o, node, f->now, &facts));
+    assert_true(overlay_read_facts(node, f->now, &facts));
     assert_int_equal(facts.handshake_at, 0);
     assert_true(endpoint_is_none(&facts.endpoint));
     assert_int_equal(facts.rx_bytes, 10);
@@ -263,16 +257,16 @@ static void test_facts(void **state)
     peer.facts.rx_bytes = 11;
     assert_int_equal(endpoint_parse(&path.remote, "192.0.2.8:4000", NULL), 0);
     overlay__note_path(&f->net, &node->spec.key, &path, f->now);
-    assert_true(overlay__read_facts(&f->o, node, f->now + NSEC_PER_SEC, &facts));
+    assert_true(overlay_read_facts(node, f->now + NSEC_PER_SEC, &facts));
     assert_int_equal(facts.rx_bytes, 10);
     assert_int_equal(facts.handshake_at, f->now);
     assert_true(endpoint_equal(&facts.endpoint, &path.remote));
-    assert_true(overlay__read_facts(&f->o, node, f->now + 2 * NSEC_PER_SEC, &facts));
+    assert_true(overlay_read_facts(node, f->now + 2 * NSEC_PER_SEC, &facts));
     assert_int_equal(facts.rx_bytes, 11);
     /* A later packet that is no handshake moves it, and leaves the time. */
     path.remote.port++;
     overlay__note_path(&f->net, &node->spec.key, &path, 0);
-    assert_true(overlay__read_facts(&f->o, node, f->now + 3 * NSEC_PER_SEC, &facts));
+    assert_true(overlay_read_facts(node, f->now + 3 * NSEC_PER_SEC, &facts));
     assert_int_equal(facts.handshake_at, f->now);
     assert_true(endpoint_equal(&facts.endpoint, &path.remote));
 }
@@ -295,16 +289,16 @@ static void open_line(struct member_line *l, struct fixture *f)
     struct rng rng = rng_kernel();
     struct x25519_secret secret;
     struct x25519_public public;
-    struct hub_node *node;
+    struct model_node *node;
     int fds[2];
 
     *l = (struct member_line){.f = f, .sequence = 100};
     x25519_secret_make(&secret, &rng);
     assert_true(x25519_derive_public(&secret, &public));
     node = add_member_of(f, "n1", &public);
-    overlay__add_node(&f->o, node, f->now);
-    l->node = node->plug;
-    assert_true(path_keys_derive(&l->keys, &secret, &public, &f->net.hub->public));
+    overlay_add_node(&f->o, node, f->now);
+    l->node = node->overlay;
+    assert_true(path_keys_derive(&l->keys, &secret, &public, &f->net.model->public));
     assert_int_equal(endpoint_parse(&l->at, "192.0.2.8:4000", NULL), 0);
     path.remote = l->at;
     overlay__note_path(&f->net, &public, &path, f->now);
@@ -445,15 +439,15 @@ static void test_who_gets_no_answer(void **state)
 static void test_addresses(void **state)
 {
     struct fixture *f = *state;
-    struct hub_node *a = add_member(f, "a", 1);
-    struct hub_node *b = add_member(f, "b", 2);
+    struct model_node *a = add_member(f, "a", 1);
+    struct model_node *b = add_member(f, "b", 2);
     struct udp_path path = {.ifindex = 0};
     struct addresses again = ADDRESSES_NULL;
     struct endpoint at;
 
     addresses_open(&f->o.addresses, f->hub.dir);
-    overlay__add_node(&f->o, a, f->now);
-    overlay__add_node(&f->o, b, f->now);
+    overlay_add_node(&f->o, a, f->now);
+    overlay_add_node(&f->o, b, f->now);
     assert_int_equal(endpoint_parse(&path.remote, "192.0.2.8:4000", NULL), 0);
     overlay__note_path(&f->net, &a->spec.key, &path, f->now);
     assert_int_equal(endpoint_parse(&path.remote, "127.87.0.1:4000", NULL), 0);
@@ -524,18 +518,18 @@ static void test_a_damaged_file_of_addresses(void **state)
 static void test_a_cut_member(void **state)
 {
     struct fixture *f = *state;
-    struct hub_node *a = add_member(f, "a", 1);
-    struct hub_node *b = add_member(f, "b", 2);
+    struct model_node *a = add_member(f, "a", 1);
+    struct model_node *b = add_member(f, "b", 2);
     struct udp_path path = {.ifindex = 0};
 
-    overlay__add_node(&f->o, a, f->now);
-    overlay__add_node(&f->o, b, f->now);
-    assert_non_null(((struct overlay_node *)a->plug)->router);
+    overlay_add_node(&f->o, a, f->now);
+    overlay_add_node(&f->o, b, f->now);
+    assert_non_null(a->overlay->router);
     f->engine.n_changes = 0;
-    overlay__cut_node(a);
-    assert_null(((struct overlay_node *)a->plug)->router);
-    overlay__cut_node(a);
-    overlay__change_edge(a, b);
+    overlay_cut_node(a);
+    assert_null(a->overlay->router);
+    overlay_cut_node(a);
+    overlay_change_edge(a, b);
     assert_int_equal(endpoint_parse(&path.remote, "192.0.2.8:4000", NULL), 0);
     overlay__note_path(&f->net, &a->spec.key, &path, f->now);
     assert_false(overlay__is_leased(&f->net, &a->spec.key, 5, f->now));

@@ -311,7 +311,7 @@ static void take_over(
     struct owner_record mine = {
         .epoch = n->record.epoch + 1, .has_network = true, .network = net->maker.key};
     const struct owners_hub *holder = find_hub(o, n->record.hub);
-    struct node node = net->own->pub.spec;
+    struct node node = net->own->spec;
     struct node_hub nh = *node.hub;
     _cleanup_(freep) char *owner = NULL;
     _cleanup_(freep) char *self = NULL;
@@ -349,7 +349,7 @@ static void take_over(
 
 static void look_at(struct owners *o, const struct model_network *net, nsec_t now)
 {
-    struct owners_network *n = get_network(o, net->pub.spec.meta.name);
+    struct owners_network *n = get_network(o, net->spec.meta.name);
 
     if (n && net->own && net->is_up && !net->leaving && !n->is_asking &&
         decide(o, n, net, now) == OWNER_TAKE)
@@ -385,7 +385,7 @@ bool owners_serves(const struct owners *o, const struct model_network *net, nsec
 
     if (!o->hubs)
         return true;
-    n = find_network(o, net->pub.spec.meta.name);
+    n = find_network(o, net->spec.meta.name);
     return n && net->own && decide(o, n, net, now) == OWNER_SERVE;
 }
 

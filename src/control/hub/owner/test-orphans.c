@@ -169,7 +169,7 @@ static struct model_network *make_again(struct fixture *f, const struct x25519_p
 
     net = (struct model_network){
         .keyed.key = name, .maker = {.key = *key, .name = "hub"}, .model = &f->model};
-    (void)snprintf(net.pub.spec.meta.name, sizeof(net.pub.spec.meta.name), "%s", name);
+    (void)snprintf(net.spec.meta.name, sizeof(net.spec.meta.name), "%s", name);
     assert_int_equal(keys_add(&f->model.networks, &net.keyed), 0);
     return &net;
 }

@@ -124,14 +124,14 @@ static void begin_hub(struct fixture *f, unsigned i, bool is_shared)
     *h = (struct hub_part){.model = {.store = f->s, .boot = 100 + i}};
     (void)snprintf(h->model.self, sizeof(h->model.self), "%s", i == 0 ? "hub" : "other");
     memcpy(o.node.meta.name, h->model.self, sizeof(h->model.self));
-    h->own.pub.spec = o.node;
+    h->own.spec = o.node;
     h->own.net = &h->net;
     text = record_node_encode(&o.node, &h->own.token);
     put(f, record_key(key, RECORD_NODE, "default", h->model.self), text);
     free(text);
-    h->own.pub.spec.meta.resource_version = get(f, key).revision;
-    h->net.keyed.key = h->net.pub.spec.meta.name;
-    h->net.pub.spec = sample.network;
+    h->own.spec.meta.resource_version = get(f, key).revision;
+    h->net.keyed.key = h->net.spec.meta.name;
+    h->net.spec = sample.network;
     h->net.model = &h->model;
     h->net.maker = (struct network_maker){.key = sample_key(1), .name = "hub"};
     h->net.own = &h->own;
@@ -147,7 +147,7 @@ static void end_hub(struct hub_part *h)
 {
     owners_deinit(&h->owners);
     keys_deinit(&h->model.networks);
-    node_deinit(&h->own.pub.spec);
+    node_deinit(&h->own.spec);
 }
 
 static int set_up_hubs(void **state, bool is_shared)
@@ -226,7 +226,7 @@ static void begin(struct fixture *f)
     assert_owner(f, "hub", 1);
     assert_true(serves(f, 0));
     assert_false(serves(f, 1));
-    f->hubs[0].own.pub.spec.meta.resource_version = get(f, "node/default/hub").revision;
+    f->hubs[0].own.spec.meta.resource_version = get(f, "node/default/hub").revision;
 }
 
 /* ---- tests ---------------------------------------------------------------------------------- */
@@ -307,7 +307,7 @@ static void test_beats_that_are_not_stored(void **state)
 static void test_a_node_that_has_changed(void **state)
 {
     struct fixture *f = *state;
-    uint64_t *version = &f->hubs[0].own.pub.spec.meta.resource_version;
+    uint64_t *version = &f->hubs[0].own.spec.meta.resource_version;
 
     tick(f);
     --*version;

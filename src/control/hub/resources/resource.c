@@ -567,9 +567,9 @@ static json_t *ready_condition(const struct model_node *node)
     const char *reason = "Reported";
     const char *text = "";
 
-    if (node->pub.spec.hub) {
+    if (node->spec.hub) {
         reason = "Hub";
-    } else if (node->pub.spec.stock) {
+    } else if (node->spec.stock) {
         status = "Unknown";
         reason = "Stock";
         text = "a WireGuard without an agent reports nothing";

@@ -140,18 +140,18 @@ static json_t *object_json(const struct model_network *net, const struct object_
     const struct model_node *node;
 
     if (kind == &network_kind)
-        return network_encode(&net->pub.spec);
+        return network_encode(&net->spec);
     if (kind == &mesh_edge_kind)
         return edge_view_object(pair, 0);
     node = model_find_node(net, name);
-    return node ? node_encode(&node->pub.spec) : NULL;
+    return node ? node_encode(&node->spec) : NULL;
 }
 
 /* The object is there, at that revision. */
 static void find(struct resources *s, const struct model_network *net,
     const struct object_kind *kind, const struct object_meta *meta, const struct edge_pair *pair)
 {
-    const char *network = net->pub.spec.meta.name;
+    const char *network = net->spec.meta.name;
     char name[RESOURCE_NAME_MAX + 1];
     struct sent *t;
     bool is_new;
@@ -182,8 +182,8 @@ static void find(struct resources *s, const struct model_network *net,
 static void find_pair(
     struct resources *s, const struct model_network *net, const struct edge_pair *pair)
 {
-    const struct node *a = &pair->nodes[0]->pub.spec;
-    const struct node *b = &pair->nodes[1]->pub.spec;
+    const struct node *a = &pair->nodes[0]->spec;
+    const struct node *b = &pair->nodes[1]->spec;
     const struct model_edge *edge = model_find_edge(net, a->meta.name, b->meta.name);
     struct object_meta meta = {.resource_version = edge ? edge->spec.meta.resource_version : 0};
 
@@ -263,9 +263,9 @@ static void sweep(struct resources *s)
     for (size_t i = 0; i < m->networks.n; i++) {
         const struct model_network *net = model_network_at(m, i);
 
-        find(s, net, &network_kind, &net->pub.spec.meta, NULL);
+        find(s, net, &network_kind, &net->spec.meta, NULL);
         for (size_t k = 0; k < net->nodes.n; k++)
-            find(s, net, &node_kind, &model_node_at(net, k)->pub.spec.meta, NULL);
+            find(s, net, &node_kind, &model_node_at(net, k)->spec.meta, NULL);
         find_edges(s, net);
     }
     find_gone(s);

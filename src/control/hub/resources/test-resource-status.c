@@ -60,7 +60,7 @@ static void test_ready(void **state)
 
     /* One that was added by its key has no agent. */
     assert_ready("default.a", "Unknown Stock: a WireGuard without an agent reports nothing");
-    a->pub.spec.stock = false;
+    a->spec.stock = false;
     assert_ready("default.a", "Unknown NotReported: its agent has not reported yet");
     a->reported_at = hub.now;
     assert_ready("default.a", "True Reported: ");

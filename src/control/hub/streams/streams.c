@@ -204,8 +204,8 @@ static void end_because(struct stream_end *e, const char *why)
     if (e->node)
         log_limited(&e->s->limit, clock_now(), LOG_LEVEL_INFO,
             "the stream of node \"%s\" of network \"%s\" from %s has ended: %s",
-            e->node->pub.spec.meta.name, e->node->net->pub.spec.meta.name,
-            endpoint_format(&e->from, text), why);
+            e->node->spec.meta.name, e->node->net->spec.meta.name, endpoint_format(&e->from, text),
+            why);
     end(e);
 }
 
@@ -343,8 +343,8 @@ void streams_open(
     list_add_tail(&node->streams, &e->of_node);
     s->n++;
     log_limited(&s->limit, rq->now, LOG_LEVEL_INFO,
-        "node \"%s\" of network \"%s\" opens a stream from %s", node->pub.spec.meta.name,
-        node->net->pub.spec.meta.name, endpoint_format(&rq->from, text));
+        "node \"%s\" of network \"%s\" opens a stream from %s", node->spec.meta.name,
+        node->net->spec.meta.name, endpoint_format(&rq->from, text));
     rs->status = 101;
     rs->upgrade = &e->upgrade;
 }

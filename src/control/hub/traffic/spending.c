@@ -83,7 +83,7 @@ static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
     const struct model_network *net = model_find_network(of->s->model, of->keyed.key);
     json_t *nodes = json_object();
     struct price_facts facts = {
-        .prices = net && net->pub.spec.prices ? net->pub.spec.prices : of->s->prices};
+        .prices = net && net->spec.prices ? net->spec.prices : of->s->prices};
 
     traffic_read_nodes(nodes, net);
     facts.islands = json_object_get(nodes, "islands");
@@ -128,11 +128,11 @@ static void on_end(void *ctx, int r, const struct err *e)
 
 static void look_at(struct spending *s, const struct model_network *net, nsec_t now, int64_t wall_s)
 {
-    const struct budgets *budgets = &net->pub.spec.budgets;
+    const struct budgets *budgets = &net->spec.budgets;
     struct traffic_query query = {.since = traffic_day(wall_s), .until = traffic_day(wall_s)};
     struct traffic_reader reader = {.on_day = on_day, .on_end = on_end};
     struct keyed *keyed =
-        keys_open(&s->networks, net->pub.spec.meta.name, sizeof(struct network_spending));
+        keys_open(&s->networks, net->spec.meta.name, sizeof(struct network_spending));
     struct network_spending *of =
         keyed ? container_of(keyed, struct network_spending, keyed) : NULL;
     struct err e = ERR_NULL;
@@ -168,7 +168,7 @@ void spending_tick(struct spending *s, nsec_t now, int64_t wall_s)
             container_of(s->networks.items[i], struct network_spending, keyed);
         const struct model_network *net = model_find_network(s->model, of->keyed.key);
 
-        if (net && net->pub.spec.budgets.n > 0)
+        if (net && net->spec.budgets.n > 0)
             continue;
         of->spent.n = of->reading.n = 0;
         if (!of->is_read)
@@ -177,7 +177,7 @@ void spending_tick(struct spending *s, nsec_t now, int64_t wall_s)
     for (size_t i = 0; i < s->model->networks.n; i++) {
         const struct model_network *net = model_network_at(s->model, i);
 
-        if (net->pub.spec.budgets.n > 0)
+        if (net->spec.budgets.n > 0)
             look_at(s, net, now, wall_s);
     }
 }

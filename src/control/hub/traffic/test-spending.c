@@ -235,7 +235,7 @@ static void test_no_budgets(void **state)
 static void test_budgets_go_while_read(void **state)
 {
     struct spending *s = &tellers_hub.hub->spending;
-    unsigned *n = &tellers_network()->pub.spec.budgets.n;
+    unsigned *n = &tellers_network()->spec.budgets.n;
     int64_t wall_s = (int64_t)TELLERS_DAY * 86400;
 
     tellers_tell("a", TELLERS_DAY, TELLERS_A_300);

@@ -277,8 +277,8 @@ void traffic_book_take(struct traffic_book *b, struct model_node *node, const st
     struct traffic_key key = {.day = t->day};
     struct traffic_entry *entry;
 
-    (void)snprintf(key.network, sizeof(key.network), "%.63s", node->net->pub.spec.meta.name);
-    (void)snprintf(key.node, sizeof(key.node), "%.63s", node->pub.spec.meta.name);
+    (void)snprintf(key.network, sizeof(key.network), "%.63s", node->net->spec.meta.name);
+    (void)snprintf(key.node, sizeof(key.node), "%.63s", node->spec.meta.name);
     (void)snprintf(
         key.hub, sizeof(key.hub), "%.63s", b->model->self[0] ? b->model->self : HUB_NAME_DEFAULT);
     entry = is_taken ? open_entry(b, &key) : NULL;
@@ -477,6 +477,6 @@ int traffic_book_tick(struct traffic_book *b, nsec_t now, int64_t wall_s, struct
         return r;
     b->trimmed_at = now;
     for (size_t i = 0; r == 0 && i < b->model->networks.n; i++)
-        r = trim(b, model_network_at(b->model, i)->pub.spec.meta.name, e);
+        r = trim(b, model_network_at(b->model, i)->spec.meta.name, e);
     return r;
 }

@@ -385,7 +385,7 @@ static enum traffic_voice absent_voice(const void *ctx, const char *name)
 
     if (!node)
         return TRAFFIC_VOICE_GONE;
-    return node_has_agent(&node->pub.spec) ? TRAFFIC_VOICE_AGENT : TRAFFIC_VOICE_MUTE;
+    return node_has_agent(&node->spec) ? TRAFFIC_VOICE_AGENT : TRAFFIC_VOICE_MUTE;
 }
 
 /* All records of the day have been read. */
@@ -503,7 +503,7 @@ void traffic_read_nodes(json_t *json, const struct model_network *net)
     json_t *hubs = json_array();
 
     for (size_t i = 0; net && i < net->nodes.n; i++) {
-        const struct node *node = &model_node_at(net, i)->pub.spec;
+        const struct node *node = &model_node_at(net, i)->spec;
 
         if (node->island[0])
             (void)json_object_set_new(islands, node->meta.name, json_string(node->island));

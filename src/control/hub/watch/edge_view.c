@@ -13,7 +13,7 @@ void edge_pairs_deinit(struct edge_pairs *p)
 
 static const char *name_of(const struct model_node *node)
 {
-    return node->pub.spec.meta.name;
+    return node->spec.meta.name;
 }
 
 static int add(struct edge_pairs *p, const struct model_node *a, const struct model_node *b)
@@ -72,7 +72,7 @@ static int add_parts(
 
 static bool has_agent(const struct model_node *node)
 {
-    return node_has_agent(&node->pub.spec);
+    return node_has_agent(&node->spec);
 }
 
 /* True if the node's agent was never heard, has applied nothing, or cannot apply anything. */
@@ -92,7 +92,7 @@ static int add_implied(
     for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
         const struct model_node *other = model_node_at(net, i);
 
-        if (other != node && !other->pub.spec.hub && model_may_talk(node, other))
+        if (other != node && !other->spec.hub && model_may_talk(node, other))
             r = add(p, node, other);
     }
     return r;
@@ -138,7 +138,7 @@ static struct edge_end_facts facts_of(
     const struct edge_part *probed = edge_parts_find(&heard->probed, name_of(peer));
 
     return (struct edge_end_facts){.node = name_of(node),
-        .key = &node->pub.spec.key,
+        .key = &node->spec.key,
         .said = said ? &said->said : NULL,
         .probed = probed ? &probed->probed : NULL,
         .error = heard->report.error,
@@ -165,7 +165,7 @@ static enum edge_state assess(
         facts_of(pair->nodes[1], pair->nodes[0], wall_s)};
 
     return edge_assess(
-        spec_of(pair), pair->nodes[0]->net->pub.spec.topology == TOPOLOGY_HUB, ends, why);
+        spec_of(pair), pair->nodes[0]->net->spec.topology == TOPOLOGY_HUB, ends, why);
 }
 
 /* The part of the agent's status that holds for all its edges; each edge shows it. */
@@ -215,8 +215,8 @@ json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
 json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s)
 {
     const struct mesh_edge *said = spec_of(pair);
-    const struct node *a = &pair->nodes[0]->pub.spec;
-    const struct node *b = &pair->nodes[1]->pub.spec;
+    const struct node *a = &pair->nodes[0]->spec;
+    const struct node *b = &pair->nodes[1]->spec;
     struct mesh_edge spec = MESH_EDGE_NULL;
     json_t *json;
 

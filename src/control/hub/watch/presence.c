@@ -1,8 +1,8 @@
 /* presence.c - see presence.h. */
 #include "hub/watch/presence.h"
 
-#include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
+#include "hub/overlay/overlay.h"
 #include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
 #include "store/store.h"
@@ -14,21 +14,21 @@
  */
 #define HANDSHAKE_FRESH (180 * NSEC_PER_SEC)
 
-bool presence_has_session(const struct hub_facts *facts, nsec_t now)
+bool presence_has_session(const struct overlay_facts *facts, nsec_t now)
 {
     return facts->handshake_at > 0 && now - facts->handshake_at < HANDSHAKE_FRESH;
 }
 
 /* When the node was heard last, monotonic time; 0: not recently. */
-static nsec_t heard_at(const struct presence *p, const struct model_node *node, nsec_t now)
+static nsec_t heard_at(const struct model_node *node, nsec_t now)
 {
     nsec_t at = node->seen_at > 0 && now - node->seen_at < 2 * LOOK_EACH ? node->seen_at : 0;
-    struct hub_facts facts = {0};
+    struct overlay_facts facts = {0};
 
     if (watch_is_open(node))
         return now;
-    if (p->hooks->facts && p->hooks->facts(p->hooks->ctx, &node->pub, &facts) &&
-        facts.handshake_at > at && presence_has_session(&facts, now))
+    if (overlay_read_facts(node, now, &facts) && facts.handshake_at > at &&
+        presence_has_session(&facts, now))
         at = facts.handshake_at;
     return at;
 }
@@ -41,14 +41,14 @@ static nsec_t heard_at(const struct presence *p, const struct model_node *node, 
 static bool is_heard_elsewhere(
     const struct presence *p, const struct model_node *node, int64_t wall_s)
 {
-    return store_is_shared(p->model->store) && !node->pub.spec.hub &&
+    return store_is_shared(p->model->store) && !node->spec.hub &&
            wall_s - node->stored_at < ELSEWHERE_TIMES * reports_seen_each(node->net);
 }
 
 static void look_at(struct presence *p, struct model_node *node, nsec_t now, int64_t wall_s)
 {
-    const struct node *spec = &node->pub.spec;
-    nsec_t at = spec->hub ? 0 : heard_at(p, node, now);
+    const struct node *spec = &node->spec;
+    nsec_t at = spec->hub ? 0 : heard_at(node, now);
     int64_t wall_at = wall_s - (now - at) / NSEC_PER_SEC;
     char key[RECORD_KEY_MAX];
 

@@ -15,16 +15,14 @@
 
 #include "base/clock.h"
 
-struct hub_facts;
-struct hub_hooks;
 struct model;
+struct overlay_facts;
 struct reports;
 
 struct presence {
-    struct model *model;           /* pins */
-    struct reports *reports;       /* pins: notes which nodes were seen */
-    const struct hub_hooks *hooks; /* pins: gives the time of each node's handshake */
-    nsec_t looked_at;              /* when all nodes were last looked at */
+    struct model *model;     /* pins */
+    struct reports *reports; /* pins: notes which nodes were seen */
+    nsec_t looked_at;        /* when all nodes were last looked at */
 };
 
 /** presence_tick() - call it each second; it checks all nodes every ten seconds. @wall_s: seconds
@@ -32,4 +30,4 @@ struct presence {
 void presence_tick(struct presence *p, nsec_t now, int64_t wall_s);
 
 /** presence_has_session() - has the node of @facts a WireGuard session with the hub? */
-bool presence_has_session(const struct hub_facts *facts, nsec_t now);
+bool presence_has_session(const struct overlay_facts *facts, nsec_t now);

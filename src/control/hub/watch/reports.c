@@ -80,7 +80,7 @@ static void take_node(struct report *held, struct report *given)
 
 bool reports_owns(const struct model_node *node, const struct report *report, struct err *e)
 {
-    const char *self = node->pub.spec.meta.name;
+    const char *self = node->spec.meta.name;
     const char *owner = edge_owner_name(report->edges.owner);
 
     if (report->owner_node[0] == '\0' || strcmp(report->owner_node, self) == 0)
@@ -97,12 +97,12 @@ bool reports_owns(const struct model_node *node, const struct report *report, st
 static void tell(struct reports *s, const struct model_node *node, const char *peer,
     enum edge_event_kind kind, int64_t at, const char *text)
 {
-    const char *name = node->pub.spec.meta.name;
+    const char *name = node->spec.meta.name;
     char edge[OBJECT_NAME_MAX + 1];
 
     edge_events_add(&s->events, &(struct edge_event){.kind = kind,
                                     .at = at,
-                                    .network = node->net->pub.spec.meta.name,
+                                    .network = node->net->spec.meta.name,
                                     .object = peer ? edge_name(name, peer, edge) : name,
                                     .text = text});
 }
@@ -115,7 +115,7 @@ static bool is_direct(uint8_t path)
 static void tell_path(struct reports *s, const struct model_node *node, const char *peer,
     const struct edge_said *before, const struct edge_said *now, int64_t at)
 {
-    const char *name = node->pub.spec.meta.name;
+    const char *name = node->spec.meta.name;
     char text[EDGE_EVENT_TEXT_MAX];
 
     if (is_direct(before->path) && now->fell_at != 0) {
@@ -135,7 +135,7 @@ static void tell_path(struct reports *s, const struct model_node *node, const ch
 static void tell_said(struct reports *s, const struct model_node *node, const char *peer,
     const struct edge_said *before, const struct edge_said *now, int64_t at)
 {
-    const char *name = node->pub.spec.meta.name;
+    const char *name = node->spec.meta.name;
     char text[EDGE_EVENT_TEXT_MAX];
 
     if (now->error && !is_same_text(before->error, now->error)) {
@@ -152,7 +152,7 @@ static void tell_said(struct reports *s, const struct model_node *node, const ch
 static void tell_probed(struct reports *s, const struct model_node *node, const char *peer,
     const struct edge_probed *before, const struct edge_probed *now, int64_t at)
 {
-    const char *name = node->pub.spec.meta.name;
+    const char *name = node->spec.meta.name;
     char text[EDGE_EVENT_TEXT_MAX];
 
     if (before->tunnel == now->tunnel)
@@ -230,7 +230,7 @@ static bool take_edges(
     for (size_t i = 0; i < report->edges.n; i++) {
         struct edge_part *part = report->edges.items[i];
         bool is_kept = edge_parts_find(held, part->peer) != NULL;
-        bool is_peer = strcmp(part->peer, node->pub.spec.meta.name) != 0 &&
+        bool is_peer = strcmp(part->peer, node->spec.meta.name) != 0 &&
                        model_find_node(node->net, part->peer) != NULL;
 
         if (part->is_gone && is_kept) {
@@ -298,8 +298,8 @@ static bool is_other_node(const struct report *a, const struct report *b)
 static void tell_copies(struct reports *s, struct model_node *node, int64_t wall_s)
 {
     bool has_copies = copies_are_there(&node->copies);
-    const char *name = node->pub.spec.meta.name;
-    const char *network = node->net->pub.spec.meta.name;
+    const char *name = node->spec.meta.name;
+    const char *network = node->net->spec.meta.name;
     char why[COPIES_TEXT_MAX];
 
     if (has_copies == node->had_copies)
@@ -426,7 +426,7 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
             struct model_node *node = model_node_at(net, k);
 
             s->n_parts += node->heard.report.edges.n + node->heard.probed.n;
-            if (node_has_agent(&node->pub.spec))
+            if (node_has_agent(&node->spec))
                 look_at(s, node, wall_s);
             copies_forget(&node->copies, wall_s);
             tell_copies(s, node, wall_s);
@@ -509,8 +509,8 @@ static void on_flushed(void *ctx, const struct store_answer *a)
 static bool add_record(
     struct flush *f, struct model_node *node, struct store_op *op, char key[static RECORD_KEY_MAX])
 {
-    const char *network = node->net->pub.spec.meta.name;
-    const char *name = node->pub.spec.meta.name;
+    const char *network = node->net->spec.meta.name;
+    const char *name = node->spec.meta.name;
     char *text;
 
     node->heard.by = node->net->model->boot;
@@ -606,7 +606,7 @@ json_t *reports_of_node(const struct model_node *node)
 
     return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*, s:o*}", "lastSeen",
         (json_int_t)heard->last_seen_at, "engine",
-        node->pub.spec.stock ? REQUEST_ENGINE_STOCK : heard->report.engine, "version",
+        node->spec.stock ? REQUEST_ENGINE_STOCK : heard->report.engine, "version",
         heard->report.version, "hostname",
         heard->report.hostname[0] ? heard->report.hostname : NULL, "candidates",
         candidates ? json_loads(candidates, 0, NULL) : json_array(), "paths",

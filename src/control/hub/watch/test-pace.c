@@ -105,7 +105,7 @@ static void test_pending_are_one_text(void **state)
 static void rekey(void)
 {
     const struct token_hash nobody = {0};
-    struct node spec = audience_node("b")->pub.spec;
+    struct node spec = audience_node("b")->spec;
     char key[RECORD_KEY_MAX];
     struct store_op op = {
         .key = record_key(key, RECORD_NODE, "default", "b"), .expect = STORE_EXPECT_ANY};

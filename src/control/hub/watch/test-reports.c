@@ -35,7 +35,7 @@ static void hear(const char *name)
 {
     struct model_node *node = audience_node(name);
 
-    node->pub.spec.stock = false;
+    node->spec.stock = false;
     node->reported_at = node->heard_here_at = wall_s;
 }
 

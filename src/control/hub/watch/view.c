@@ -33,7 +33,7 @@ static json_t *reparse(const char *text)
 static struct line *node_text(struct model_node *node)
 {
     const struct report *said = &node->heard.report;
-    struct node spec = node->pub.spec;
+    struct node spec = node->spec;
 
     if (node->watched.text)
         return node->watched.text;
@@ -49,7 +49,7 @@ static struct line *node_text(struct model_node *node)
 static struct line *network_text(struct model_network *net)
 {
     if (!net->watched.text)
-        net->watched.text = part_of(network_encode(&net->pub.spec));
+        net->watched.text = part_of(network_encode(&net->spec));
     return net->watched.text;
 }
 
@@ -84,15 +84,14 @@ uint64_t view_revision(const struct model_network *net)
 
 bool view_can_see(const struct model_node *self, const struct model_node *other)
 {
-    return self == other || other->pub.spec.hub || self->pub.spec.hub ||
-           model_may_talk(self, other);
+    return self == other || other->spec.hub || self->spec.hub || model_may_talk(self, other);
 }
 
 bool view_sees_all(const struct model_node *self)
 {
     const struct model_edge_end *end;
 
-    if (self->pub.spec.hub)
+    if (self->spec.hub)
         return true;
     list_foreach(end, &self->edges, link) {
         if (end->edge->spec.path == EDGE_PATH_OFF)
@@ -103,7 +102,7 @@ bool view_sees_all(const struct model_node *self)
 
 bool view_can_see_object(const struct model_node *self, const struct object *o)
 {
-    return self->pub.spec.hub || !o->kind->can_see || o->kind->can_see(o, &self->pub.spec);
+    return self->spec.hub || !o->kind->can_see || o->kind->can_see(o, &self->spec);
 }
 
 /* ---- parts ---------------------------------------------------------------------------------- */
@@ -151,7 +150,7 @@ static bool sees_block(const struct model_node *self, const struct watched_block
 {
     const struct model_edge_end *end;
 
-    if (self->pub.spec.hub)
+    if (self->spec.hub)
         return true;
     list_foreach(end, &self->edges, link) {
         const struct model_edge_end *ends = end->edge->ends;
@@ -237,7 +236,7 @@ static struct line *head_of(struct model_node *self)
     str_addf(&s,
         "{\"type\":\"snapshot\",\"revision\":%llu,\"boot\":%llu,\"self\":\"%s\",\"network\":",
         (unsigned long long)view_revision(net), (unsigned long long)net->model->boot,
-        self->pub.spec.meta.name);
+        self->spec.meta.name);
     add_line(&s, network_text(net));
     str_add(&s, ",\"edges\":[");
     list_foreach(end, &self->edges, link) {
@@ -359,14 +358,13 @@ bool view_lend_snapshot(const struct model_node *self, struct snapshot *ret)
         return false;
     s->revision = view_revision(net);
     s->boot = net->model->boot;
-    (void)snprintf(s->self, sizeof(s->self), "%.*s", NAME_MAX_LEN, self->pub.spec.meta.name);
-    s->network = net->pub.spec;
+    (void)snprintf(s->self, sizeof(s->self), "%.*s", NAME_MAX_LEN, self->spec.meta.name);
+    s->network = net->spec;
     for (size_t i = 0; i < net->nodes.n; i++) {
         const struct model_node *node = model_node_at(net, i);
 
         if (view_can_see(self, node))
-            *s->nodes.items[s->nodes.n++] =
-                (struct object){.kind = &node_kind, .node = node->pub.spec};
+            *s->nodes.items[s->nodes.n++] = (struct object){.kind = &node_kind, .node = node->spec};
     }
     list_foreach(end, &self->edges, link) {
         *s->edges.items[s->edges.n++] =
@@ -389,7 +387,7 @@ void view_return_snapshot(struct snapshot *s)
 static const char *other_end(
     const struct model_node *self, const char *edge, char buf[static NAME_MAX_LEN + 1])
 {
-    const char *own = self->pub.spec.meta.name;
+    const char *own = self->spec.meta.name;
     size_t n_own = strlen(own);
     size_t n = strlen(edge);
     char name[OBJECT_NAME_MAX + 1];
@@ -537,7 +535,7 @@ static void tell_last(struct lines *ls, const struct watched_change *c)
     if (c->kind == &node_kind && c->is_gone)
         add_delete(ls, c->kind, c->name);
     if (other && !view_can_see(ls->self, other))
-        add_delete(ls, &node_kind, other->pub.spec.meta.name);
+        add_delete(ls, &node_kind, other->spec.meta.name);
 }
 
 /* There is something again of the name of one that is gone: its own change tells of it, now or in

@@ -352,7 +352,7 @@ static void add_node(struct watcher *w, struct model_node *node)
         net->waits_from = revision;
     if (node->watched.change.serial <= net->ready)
         w->n_pending++;
-    watched_add(net, &node->watched.change, &node_kind, node->pub.spec.meta.name, revision);
+    watched_add(net, &node->watched.change, &node_kind, node->spec.meta.name, revision);
 }
 
 nsec_t watch_due(const struct watcher *w, nsec_t now)
@@ -471,7 +471,7 @@ void watch_tell_node_removed(
         stream_end(&wt->stream);
     }
     line_unref(removed);
-    watch_tell_object(w, node->net, NULL, &node_kind, node->pub.spec.meta.name, now);
+    watch_tell_object(w, node->net, NULL, &node_kind, node->spec.meta.name, now);
 }
 
 /* ---- heartbeats ----------------------------------------------------------------------------- */

@@ -17,14 +17,14 @@
 static void add_network(struct model_network *net)
 {
     struct watched_network *w = &net->watched;
-    const struct object_meta *meta = &net->pub.spec.meta;
+    const struct object_meta *meta = &net->spec.meta;
 
     watched_add(w, &w->change, &network_kind, meta->name, meta->resource_version);
     for (size_t i = 0; i < net->nodes.n; i++) {
         struct model_node *node = model_node_at(net, i);
         uint64_t reported = node->stored_revision;
 
-        meta = &node->pub.spec.meta;
+        meta = &node->spec.meta;
         watched_add(w, &node->watched.change, &node_kind, meta->name,
             meta->resource_version > reported ? meta->resource_version : reported);
     }

@@ -28,13 +28,16 @@ host hub
 host a
 host b
 host c
+host d
 link hub wan 192.0.2.1
 link a wan 192.0.2.2
 link b wan 192.0.2.3
 link c wan 192.0.2.4
+link d wan 192.0.2.5
 link hub weft-default 10.42.0.1
 link a weft-default 10.42.0.2
 link b weft-default 10.42.0.3
+link d weft-default 10.42.0.4
 link hub weft-other 10.42.0.1
 link c weft-other 10.42.0.2
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from lab import wait_for
 
-from .hub import CIDR4, Hub, member_call
+from .hub import CIDR4, MACHINES, Hub, member_call
 
 
 def join(host, job: str) -> dict:
@@ -181,6 +181,57 @@ def test_a_run_that_ends_without_a_node_that_was_lost(hub: Hub) -> None:
         "run": "train.2", "ended": 1, "endedOn": ["a"]}
     join(a, "train")
     assert "endedWithout" not in say(b, "train.3", "2b") | say(a, "train.3", "2a")
+
+
+def test_a_third_node_for_a_job_of_two(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told who has the places, also after a restart, and gets one when its owner is lost."""
+    monkeypatch.setitem(MACHINES, ("default", "10.42.0.4"), "d")
+    a, b, d = members(hub, "a", "b", "d")
+    path = "/v1/jobs/train/rendezvous"
+
+    def come(host, nnodes: str = "2", **more: object) -> tuple[int, dict]:
+        return member_call(host, "POST", path, {"nnodes": nnodes} | more)
+
+    def say(host, run: str, **more: object) -> dict:
+        status, answer = member_call(host, "PUT", path, {
+            "run": run, "command": "1a", "everySeconds": 1} | more)
+        assert status == 200, answer
+        return answer
+
+    def check_refused(**more: object) -> None:
+        status, answer = come(d, **more)
+        assert status == 409, answer
+        assert re.match(r'the job "train" has its 2 nodes, a( \(.*?\))?, b( \(.*?\))?, and this would '
+                        "be one more: give it another --job, or --nnodes 2:3", answer["error"])
+
+    for host in (a, b):
+        say(host, come(host)[1]["run"])
+    check_refused()
+    check_refused(dryRun=True)
+    # Who starts its command again has its place.
+    assert come(b)[0] == 200
+    # The names are in the store within a second or two.
+    wait_for(lambda: any(b'"members":"a b"' in file.read_bytes()
+                         for file in hub.state.glob("hub.db*")), 20, "who has come to be stored")
+    hub.restart()
+    check_refused()
+    assert come(a, brokenRun="train.1") == (200, come(a)[1])
+    check_refused()
+    assert come(b, brokenRun="train.1")[1]["run"] == "train.2"
+    for host in (a, b):
+        say(host, "train.2")
+    check_refused()
+    # b is lost.
+    wait_for(lambda: say(a, "train.2")["presence"]["lost"] == ["b"], 30, "b to be missed")
+    assert come(d)[0] == 200
+    status, answer = come(b)
+    assert (status, "has its 2 nodes, a, d, and" in answer["error"]) == (409, True)
+    # A range of nodes is not counted, and another number is refused as before.
+    assert "runs with 2 nodes" in come(b, nnodes="2:3")[1]["error"]
+    # All have ended: the name is free.
+    for host in (a, d):
+        say(host, "train.2", ended=True)
+    assert come(b)[0] == 200
 
 
 needs_torch = pytest.mark.skipif(not importlib.util.find_spec("torch"),

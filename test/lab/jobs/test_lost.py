@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from lab import Daemon, Lab, wait_for
-from lab.support.agents import Site
+from lab.support.agents import HUB_AWAY, Site
 from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
@@ -30,9 +30,9 @@ class Jobs:
     def __init__(self, site: Site, weft: Path, torchrun: Path) -> None:
         self.site, self.weft, self.torchrun = site, weft, torchrun
 
-    def start_on(self, node: str, job: str, *words: str) -> Daemon:
+    def start_on(self, node: str, job: str, *words: str, nnodes: int = len(NODES)) -> Daemon:
         return self.site.nodes[node].host.spawn(
-            [self.weft, "run", "--nnodes", len(NODES), "--job", job, *words, self.torchrun,
+            [self.weft, "run", "--nnodes", nnodes, "--job", job, *words, self.torchrun,
              "train.py"], name=job, allow=[""])
 
     def start(self, job: str, *words: str) -> dict[str, Daemon]:
@@ -107,3 +107,40 @@ def test_it_is_begun_again_so_often(jobs: Jobs) -> None:
     assert not any(count(running[node], "this node was lost") for node in ("n1", "n2"))
     for each in running.values():
         each.interrupt()
+
+
+def test_a_job_that_has_its_nodes(jobs: Jobs) -> None:
+    """A third one is refused at its start, also after the hub was started anew, and takes no place
+    of a node that is to come back; it takes that of one that was lost."""
+    def start_two(*nodes: str) -> dict[str, Daemon]:
+        running = {node: jobs.start_on(node, "two", nnodes=2) for node in nodes}
+        for each in running.values():
+            each.wait_line("torchrun is there", 30)
+        return running
+
+    def check_refused() -> None:
+        third = jobs.start_on("n3", "two", nnodes=2)
+        wait_ends(third, r'weft run: the job "two" has its 2 nodes, n1( \(.*\))?, n2( \(.*\))?, '
+                  "and this would be one more: give it another --job, or --nnodes 2:3", 1, 60)
+        assert count(third, "torchrun is there") == 0
+
+    running = start_two("n1", "n2")
+    check_refused()
+    # Both are begun again, and the third one is there before them.
+    for node in jobs.site.nodes.values():
+        node.agent.allow(HUB_AWAY)
+        node.agent.allow("UDP to the hub fails, and so does TLS")
+    jobs.site.daemon.kill9()
+    jobs.site.start_hub()
+    check_refused()
+    for each in running.values():
+        wait_for(lambda j=each: count(j, "torchrun is there") == 2, 120,
+                 f"torchrun of {each.name} to begin again")
+    check_refused()
+    lose(running, "n2")
+    running["n1"].wait_line("until all nodes of the job are there, to start", LOST_S)
+    running["n3"] = jobs.start_on("n3", "two", nnodes=2)
+    running["n3"].wait_line("torchrun is there", 60)
+    wait_for(lambda: count(running["n1"], "torchrun is there") == 3, 60, "n1 to go on with n3")
+    for node in ("n1", "n3"):
+        running[node].interrupt()

@@ -124,7 +124,7 @@ def test_one_node_too_many(site: Site) -> None:
     refused = site.host("n3").run(
         [site.weft, "run", "--nnodes", "2", "--job", "full", "--", *wait], check=False)
     assert refused.rc != 0 and "is 2" not in refused.out
-    assert 'the job "full" has its 2 nodes, and this would be one more' in refused.err
+    assert 'the job "full" has its 2 nodes, n1, n2, and this would be one more' in refused.err
     for job in jobs:
         assert job.running
         job.stop()

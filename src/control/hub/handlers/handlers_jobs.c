@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/reply.h"
 #include "hub/jobs/job_members.h"
@@ -114,6 +115,11 @@ static void answer(struct reply *l, int r, struct response *rs, const struct err
     }
 }
 
+static const char *broken_of(const struct job_call *call)
+{
+    return call->said.broken_run[0] ? call->said.broken_run : NULL;
+}
+
 /* Another number of nodes than that of who is there already: such a job never meets. */
 static bool is_other_size(const struct job_call *call, const struct model_node *node,
     const struct request *rq, struct response *rs)
@@ -129,6 +135,26 @@ static bool is_other_size(const struct job_call *call, const struct model_node *
         "the job \"%s\" runs with %s nodes, as \"%s\" has begun it, and here --nnodes is %s: give "
         "the same number on all nodes, or another --job",
         call->job, m->nnodes, m->nnodes_by, call->said.nnodes);
+    return true;
+}
+
+/* A job of fixed size that has all its nodes: one more would wait in vain, or take the place of a
+ * node that is to come back. */
+static bool is_full(const struct job_call *call, const struct model_node *node,
+    const struct request *rq, struct response *rs)
+{
+    _cleanup_(str_deinit) struct str names = STR_NULL;
+    struct job *job = jobs_find(&node->net->jobs, call->job);
+    uint64_t n;
+
+    if (!job || parse_u64(&n, call->said.nnodes, 1, UINT32_MAX, "nnodes", NULL) != 0 ||
+        !jobs_is_full(job, call->member, broken_of(call), (unsigned)n, rq->now, &names))
+        return false;
+    response_refuse(rs, 409,
+        "the job \"%s\" has its %llu nodes, %s, and this would be one more: give it another --job, "
+        "or --nnodes %llu:%llu on all of them, where more may come",
+        call->job, (unsigned long long)n, str_text(&names), (unsigned long long)n,
+        (unsigned long long)n + 1);
     return true;
 }
 
@@ -154,21 +180,22 @@ static void join(struct reply *l, const struct request *rq, struct response *rs)
     struct job *job;
     int r;
 
-    if (!node || !is_served_here(l->h, node->net, rs) || is_other_size(call, node, rq, rs))
+    if (!node || !is_served_here(l->h, node->net, rs) || is_other_size(call, node, rq, rs) ||
+        is_full(call, node, rq, rs))
         return;
     if (call->said.is_dry_run) {
         look(call, node, rq, rs);
         return;
     }
-    r = jobs_join(&node->net->jobs, call->job, call->member,
-        call->said.broken_run[0] ? call->said.broken_run : NULL, rq->now, on_job_saved, l, &job,
-        &e);
+    r = jobs_join(&node->net->jobs, call->job, call->member, broken_of(call), rq->now, on_job_saved,
+        l, &job, &e);
     if (r != 0) {
         answer(l, r, rs, &e);
         return;
     }
     if (call->said.nnodes[0] != '\0')
         job_members_set_nnodes(jobs_members(job, NULL), call->member, call->said.nnodes);
+    jobs_note(job, rq->now);
     response_json(rs, 200, jobs_json(job));
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
+#include "rendezvous/shared/rdzv_record.h"
 
 void job_members_deinit(struct job_members *m)
 {
@@ -13,6 +15,8 @@ void job_members_deinit(struct job_members *m)
     json_decref(m->commands);
     json_decref(m->awaited);
     json_decref(m->expected);
+    json_decref(m->arrived);
+    json_decref(m->kept);
     json_decref(m->without);
     json_decref(m->count.lost);
     json_decref(m->count.ended_on);
@@ -29,9 +33,20 @@ void job_members_add(struct job_members *m, const char *name)
 {
     if (!m->names)
         m->names = json_object();
-    if (!json_object_get(m->names, name))
+    if (!json_object_get(m->names, name)) {
         (void)json_object_set_new(m->names, name, json_true());
+        m->is_noted = false;
+    }
     (void)json_object_del(m->expected, name);
+    (void)json_object_del(m->kept, name);
+}
+
+void job_members_come(struct job_members *m, const char *name, nsec_t now)
+{
+    job_members_add(m, name);
+    if (!m->arrived)
+        m->arrived = json_object();
+    (void)json_object_set_new(m->arrived, name, json_integer(now));
 }
 
 bool job_members_may_be(const struct job_members *m, const char *name)
@@ -44,20 +59,26 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names, sorted, and a NULL; free(). NULL: no memory. */
-static const char **sorted_names(const struct job_members *m)
+/* The keys, sorted, and a NULL; free(). NULL: no memory. */
+static const char **sorted_keys(json_t *object)
 {
-    const char **names = calloc(json_object_size(m->names) + 1, sizeof(*names));
-    const char *name;
+    const char **keys = calloc(json_object_size(object) + 1, sizeof(*keys));
+    const char *key;
     json_t *value;
     size_t n = 0;
 
-    if (!names)
+    if (!keys)
         return NULL;
-    json_object_foreach(m->names, name, value)
-        names[n++] = name;
-    qsort(names, n, sizeof(*names), compare);
-    return names;
+    json_object_foreach(object, key, value)
+        keys[n++] = key;
+    qsort(keys, n, sizeof(*keys), compare);
+    return keys;
+}
+
+/* The names, likewise. */
+static const char **sorted_names(const struct job_members *m)
+{
+    return sorted_keys(m->names);
 }
 
 json_t *job_members_list(const struct job_members *m)
@@ -269,6 +290,146 @@ static json_t *lost_for(const struct job_members *m, const char *asker, nsec_t n
     return lost;
 }
 
+/* ---- places --------------------------------------------------------------------------------- */
+
+/* A member's place in a run. */
+struct place {
+    bool is_held;
+    bool is_ended;     /* its command has ended, and no other one of it is there */
+    nsec_t silent_for; /* it was not heard; 0: it is not late */
+    nsec_t until;      /* it is free, if nothing more is heard */
+};
+
+static struct place place_of(const struct job_members *m, const char *name, nsec_t now)
+{
+    json_t *commands = json_object_get(m->commands, name);
+    nsec_t arrived_at = json_integer_value(json_object_get(m->arrived, name));
+    nsec_t heard_at = 0;
+    struct place p = {.is_ended = true};
+    const char *key;
+    json_t *command;
+
+    if (now < m->kept_until && json_object_get(m->kept, name))
+        return (struct place){.is_held = true,
+            .silent_for = now - (m->kept_until - JOB_MEMBERS_KEPT_FOR),
+            .until = m->kept_until};
+    if (json_object_size(commands) == 0)
+        return (struct place){
+            .is_held = arrived_at > 0 && now < arrived_at + JOB_MEMBERS_SILENT_FOR};
+    json_object_foreach(commands, key, command) {
+        if (json_is_true(json_object_get(command, "ended"))) {
+            p.is_held = true;
+            continue;
+        }
+        p.is_ended = false;
+        heard_at = nsec_max(heard_at, json_integer_value(json_object_get(command, "heard")));
+        p.until = nsec_max(p.until, json_integer_value(json_object_get(command, "due")));
+    }
+    if (p.is_ended)
+        return p;
+    p.is_held = now <= p.until;
+    /* Half of the time after which it is lost has passed. */
+    p.silent_for = 2 * (now - heard_at) > p.until - heard_at ? now - heard_at : 0;
+    return p;
+}
+
+/* Of all that have come or keep a place, by name, true; gives a reference, NULL: no memory. */
+static json_t *all_names(const struct job_members *m)
+{
+    json_t *all = json_object();
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(m->names, name, value)
+        (void)json_object_set_new(all, name, json_true());
+    json_object_foreach(m->kept, name, value)
+        (void)json_object_set_new(all, name, json_true());
+    return all;
+}
+
+static void name_place(
+    struct str *out, unsigned n, const char *name, const struct place *p, nsec_t now)
+{
+    if (n >= JOB_MEMBERS_NAMED_MAX) {
+        str_add(out, n == JOB_MEMBERS_NAMED_MAX ? ", ..." : "");
+        return;
+    }
+    str_addf(out, "%s%s", n > 0 ? ", " : "", name);
+    if (p->silent_for > 0)
+        str_addf(out, " (not heard for %lld s: if it is lost, its place is free in %lld s)",
+            (long long)(p->silent_for / NSEC_PER_SEC),
+            (long long)((p->until - now) / NSEC_PER_SEC + 1));
+}
+
+/* Members that have come or keep a place; many of a large job come, and each of them asks. */
+static size_t count_known(const struct job_members *m)
+{
+    return json_object_size(m->names) + json_object_size(m->kept);
+}
+
+bool job_members_is_full(const struct job_members *m, const char *name, unsigned n_nodes,
+    nsec_t now, struct str *ret_names)
+{
+    json_auto_t *all = count_known(m) < n_nodes ? NULL : all_names(m);
+    _cleanup_(freep) const char **names = all ? sorted_keys(all) : NULL;
+    _cleanup_(str_deinit) struct str text = STR_NULL;
+    bool is_any_there = false;
+    unsigned n = 0;
+
+    for (size_t i = 0; names && names[i]; i++) {
+        struct place p = place_of(m, names[i], now);
+
+        if (!p.is_held || strcmp(names[i], name) == 0)
+            continue;
+        is_any_there |= !p.is_ended;
+        name_place(&text, n++, names[i], &p, now);
+    }
+    if (n < n_nodes || !is_any_there)
+        return false;
+    str_add(ret_names, str_text(&text));
+    return true;
+}
+
+bool job_members_names(const struct job_members *m, nsec_t now, char *ret, size_t cap)
+{
+    json_auto_t *all = NULL;
+    _cleanup_(freep) const char **names = NULL;
+    _cleanup_(str_deinit) struct str text = STR_NULL;
+    uint64_t wanted;
+    unsigned n = 0;
+
+    if (m->is_noted || parse_u64(&wanted, m->nnodes, 1, UINT32_MAX, "nnodes", NULL) != 0 ||
+        count_known(m) < wanted)
+        return false;
+    all = all_names(m);
+    names = all ? sorted_keys(all) : NULL;
+    for (size_t i = 0; names && names[i]; i++)
+        if (place_of(m, names[i], now).is_held)
+            str_addf(&text, "%s%s", n++ > 0 ? " " : "", names[i]);
+    if (n < wanted)
+        return false;
+    if (snprintf(ret, cap, "%s", str_text(&text)) >= (int)cap)
+        ret[0] = '\0';
+    return true;
+}
+
+void job_members_keep(struct job_members *m, const char *names, nsec_t now)
+{
+    char name[NAME_MAX_LEN + 1];
+
+    m->kept_until = now + JOB_MEMBERS_KEPT_FOR;
+    if (!m->kept)
+        m->kept = json_object();
+    while ((names = rdzv_members_next(names, name)))
+        (void)json_object_set_new(m->kept, name, json_true());
+}
+
+void job_members_keep_none(struct job_members *m)
+{
+    json_decref(m->kept);
+    m->kept = NULL;
+}
+
 /* ---- who was lost, and what has become of the job without it --------------------------------- */
 
 /* The members of which a command is lost, and those that were awaited and have not come; gives a
@@ -321,6 +482,12 @@ void job_members_begin_next(struct job_members *m, const char *before, nsec_t no
     next.awaited = missing(m, now);
     next.expected = present(m, now);
     next.expected_until = now + JOB_MEMBERS_EXPECTED_FOR;
+    next.kept = json_copy(next.expected);
+    next.kept_until = now + JOB_MEMBERS_KEPT_FOR;
+    if (now < m->kept_until && next.kept)
+        (void)json_object_update(next.kept, m->kept);
+    else if (now < m->kept_until)
+        next.kept = json_copy(m->kept);
     /* Else the run is broken, and those that are there wait in the next one. */
     if (m->count.n_present == 0) {
         if (next.awaited && m->count.n_ended > 0) {

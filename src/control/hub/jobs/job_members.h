@@ -11,8 +11,16 @@
  * the others have ended, in that run or in a later one, is told so: else it would wait for them.
  *
  * Only who has come to a run may say that it is broken.
- * It lives in memory. A hub that was started anew, or has taken the job over, knows of nobody until
- * they ask again, and so it does not know that somebody has not come: see @is_whole.
+ *
+ * A job of fixed size has as many *places* as it has nodes. A member has one as long as a command
+ * of it is there, and after that until it is lost; a member whose command has ended, as long as
+ * another one is there. One that has said nothing of its commands yet has its place for
+ * JOB_MEMBERS_SILENT_FOR. When a run takes the place of a broken one, members whose commands were
+ * there keep their places for JOB_MEMBERS_KEPT_FOR, and so do those that were there before the hub
+ * was started: their names are in the store.
+ *
+ * All else lives in memory. A hub that was started anew, or has taken the job over, knows of nobody
+ * until they ask again, and so it does not know that somebody has not come: see @is_whole.
  *
  * Threads: the hub's loop only.
  */
@@ -25,11 +33,21 @@
 #include "base/clock.h"
 #include "base/parse.h"
 
+struct str;
+
 /** Most commands of one member that are kept; those beyond are not counted. */
 #define JOB_MEMBERS_COMMANDS_MAX 16
 
 /** Members of a run that is broken come to the next one within this time, or are not waited for. */
 #define JOB_MEMBERS_EXPECTED_FOR (20 * NSEC_PER_SEC)
+
+/** A member that has said nothing of its commands has its place for so long: a test of the network
+ * before the start takes minutes. `weft env` never says anything. */
+#define JOB_MEMBERS_SILENT_FOR (600 * NSEC_PER_SEC)
+
+/** For so long a place is kept for a member that was there in the run before, or before the hub was
+ * started. */
+#define JOB_MEMBERS_KEPT_FOR (60 * NSEC_PER_SEC)
 
 /** A command is lost when it was not heard for three times what it has said, and this. */
 #define JOB_MEMBERS_GRACE (6 * NSEC_PER_SEC)
@@ -72,6 +90,10 @@ struct job_members {
     json_t *expected; /* owns; by name, true: their commands were there in the run before, and they
                          have not come yet; NULL: none is */
     nsec_t expected_until; /* they are not waited for any longer */
+    json_t *arrived;       /* owns; by name, when it has come last, ns; NULL: not known of any */
+    json_t *kept;      /* owns; by name, true: it has a place, and has not come yet; NULL: none */
+    nsec_t kept_until; /* they have their places */
+    bool is_noted;     /* job_members_names() is what is in the store */
     struct job_members_count count;
     char nnodes[16]; /* of how many nodes it is, as who came first has said; "": nobody has */
     char nnodes_by[NAME_MAX_LEN + 1]; /* and who that was */
@@ -90,6 +112,33 @@ void job_members_begin_next(struct job_members *m, const char *before, nsec_t no
 
 /** job_members_add() - @name has come; again is fine. Without memory it is not told of. */
 void job_members_add(struct job_members *m, const char *name);
+
+/** job_members_come() - the same, and it has a place from now on. */
+void job_members_come(struct job_members *m, const char *name, nsec_t now);
+
+/** job_members_keep() - the members of rdzv_job_record.members keep their places for now. */
+void job_members_keep(struct job_members *m, const char *names, nsec_t now);
+
+/** job_members_keep_none() - the run is over: no place is kept. */
+void job_members_keep_none(struct job_members *m);
+
+/**
+ * job_members_is_full() - do others than @name have all @n_nodes places?
+ * @ret_names:	appended if so: "a, b, c", JOB_MEMBERS_NAMED_MAX at most, and of one that is silent
+ *		for how long it still has its place
+ *
+ * False while none of those that have a place is there.
+ */
+bool job_members_is_full(const struct job_members *m, const char *name, unsigned n_nodes,
+    nsec_t now, struct str *ret_names);
+
+/**
+ * job_members_names() - who has the places of a job of fixed size, when all have been taken
+ * @ret:	set if true: sorted, with a space between them; "" if that does not fit
+ *
+ * Return: false: not all have been taken, or it is a range of nodes, or @m->is_noted.
+ */
+bool job_members_names(const struct job_members *m, nsec_t now, char *ret, size_t cap);
 
 /** What a command says of itself. */
 struct job_word {

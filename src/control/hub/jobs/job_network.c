@@ -132,6 +132,8 @@ struct job *job_network_add(
     job_blobs_init(&job->blobs, n->name, job->name, &n->queue, &n->totals, n->env->seed);
     if (record)
         blob_index_set_run(&job->blobs.index, record->run, !record->has_heads);
+    if (!job->record.ended)
+        job_members_keep(&job->members, job->record.members, now);
     job_ports_init(&job->ports);
     list_add_tail(place_of(n, name), &job->link);
     return job;

@@ -51,8 +51,13 @@ static void apply_record(struct job *job, const struct record_save *s, nsec_t no
         /* The member that asked for the run asks again now, and comes to this run. */
         job->heard_at = s->asked_at;
         job_network_begin_run(job, s->record.run, now);
+        job->record = s->record;
         break;
     case RECORD_SAVE_END:
+        job_members_keep_none(&job->members);
+        job->record = s->record;
+        break;
+    case RECORD_SAVE_MEMBERS:
         job->record = s->record;
         break;
     }
@@ -177,10 +182,15 @@ static int make(
     return r;
 }
 
-static int save_next_run(struct job *job, nsec_t now, struct err *e)
+/* @goes_on: the members of the present one are awaited in it. */
+static int save_next_run(struct job *job, bool goes_on, nsec_t now, struct err *e)
 {
     struct rdzv_job_record next = job->record;
 
+    if (!goes_on) {
+        job_members_keep_none(&job->members);
+        next.members[0] = '\0';
+    }
     next.run++;
     next.ended = false;
     next.has_heads = true;
@@ -200,8 +210,9 @@ static bool is_over_or_left(const struct job *job, nsec_t now)
 static int enter(struct job *job, const char *member, const char *broken, nsec_t now, struct err *e)
 {
     bool is_broken = broken && job_is_run(job, broken);
+    bool is_left = is_over_or_left(job, now);
 
-    if (!is_over_or_left(job, now) && !is_broken)
+    if (!is_left && !is_broken)
         return 0;
     if (is_broken && !job_members_may_be(&job->members, member))
         return err_set(e, JOBS_E_STRANGER,
@@ -210,7 +221,7 @@ static int enter(struct job *job, const char *member, const char *broken, nsec_t
     if (!keeps_pace(job->network, now))
         return err_set(e, JOBS_E_PACE, "jobs of network \"%s\" begin and end too often: try again",
             job->network->name);
-    return save_next_run(job, now, e);
+    return save_next_run(job, is_broken && !job->record.ended, now, e);
 }
 
 static int leave(struct job *job, const struct ip_addr *who, nsec_t now, struct err *e)
@@ -260,7 +271,7 @@ int job_runs_join(struct job_network *n, const char *name, const char *member, c
     if (r != 0)
         return r;
     job->heard_at = now;
-    job_members_add(&job->members, member);
+    job_members_come(&job->members, member, now);
     *ret = job;
     return 0;
 }
@@ -312,6 +323,18 @@ void job_runs_make_default(struct job_network *n, nsec_t now)
             "job \"%s\" of network \"%s\" is not served: %s", JOBS_DEFAULT, n->name, err_text(&e));
 }
 
+void job_runs_note(struct job *job, nsec_t now)
+{
+    struct rdzv_job_record record = job->record;
+
+    if (job->save || !job_members_names(&job->members, now, record.members, sizeof(record.members)))
+        return;
+    if (strcmp(record.members, job->record.members) == 0)
+        job->members.is_noted = true;
+    else if (keeps_pace(job->network, now))
+        (void)save(job, RECORD_SAVE_MEMBERS, &record, now, NULL);
+}
+
 static void tick_job(struct job *job, nsec_t now)
 {
     struct job_network *n = job->network;
@@ -319,13 +342,16 @@ static void tick_job(struct job *job, nsec_t now)
 
     if (job->is_forgotten || job->save)
         return;
+    job_runs_note(job, now);
+    if (job->save)
+        return;
     if (job->ports.n_failures > 0 && n->is_served)
         job_network_open_ports(job);
     if (!job_is_idle(job, now))
         return;
     if (!job_is_default(job))
         job_network_forget_job(job, now);
-    else if (job->facts.n_keys > 0 && save_next_run(job, now, &e) != 0)
+    else if (job->facts.n_keys > 0 && save_next_run(job, false, now, &e) != 0)
         log_limited(&n->env->log_limit, now, LOG_LEVEL_WARNING,
             "job \"%s\" of network \"%s\" stays as it is: %s", job->name, n->name, err_text(&e));
 }

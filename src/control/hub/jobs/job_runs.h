@@ -21,6 +21,14 @@ struct job_network;
 int job_runs_join(struct job_network *n, const char *name, const char *member, const char *broken,
     nsec_t now, jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
 
+/**
+ * job_runs_note() - have it written down who has the places, so that they keep them when the hub is
+ * started anew
+ *
+ * What is not written now is written by a later job_runs_tick().
+ */
+void job_runs_note(struct job *job, nsec_t now);
+
 /** Where a member that came to a job now would meet. */
 struct job_outlook {
     const struct job *job;         /* lent, until the loop's turn ends; NULL: there is none yet */

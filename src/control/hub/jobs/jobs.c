@@ -571,6 +571,21 @@ bool jobs_has_others(
     return job_is_busy(job, address) || job_members_has_others(&job->members, member, now);
 }
 
+bool jobs_is_full(const struct job *job, const char *member, const char *broken, unsigned n_nodes,
+    nsec_t now, struct str *ret_names)
+{
+    struct job_outlook o;
+
+    return !(broken && job_is_run(job, broken)) &&
+           job_runs_look(job->network, job->name, now, &o, NULL) == 0 && !o.begins &&
+           job_members_is_full(&job->members, member, n_nodes, now, ret_names);
+}
+
+void jobs_note(struct job *job, nsec_t now)
+{
+    job_runs_note(job, now);
+}
+
 void jobs_hear(struct job *job, nsec_t now)
 {
     job->heard_at = now;

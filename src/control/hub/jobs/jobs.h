@@ -48,6 +48,7 @@ struct jobs_served;
 struct keys;
 struct list;
 struct store;
+struct str;
 struct uv_loop_s;
 
 /** A run has ended when nobody was heard in it for so long. Who comes later begins a new run. */
@@ -265,6 +266,18 @@ struct job_members *jobs_members(struct job *job, const char *run);
  */
 bool jobs_has_others(
     const struct job *job, const char *member, const struct ip_addr *address, nsec_t now);
+
+/**
+ * jobs_is_full() - has the present run all its @n_nodes nodes, without @member?
+ * @broken:	as for jobs_join(): with it, or if who comes now begins a new run, it is not full
+ * @ret_names:	as of job_members_is_full()
+ */
+bool jobs_is_full(const struct job *job, const char *member, const char *broken, unsigned n_nodes,
+    nsec_t now, struct str *ret_names);
+
+/** jobs_note() - members have come, or have said something: what of it is to outlive the hub is
+ * written into the store. */
+void jobs_note(struct job *job, nsec_t now);
 
 /** jobs_hear() - a command of the present run is there, so the run goes on. */
 void jobs_hear(struct job *job, nsec_t now);

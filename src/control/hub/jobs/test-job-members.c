@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "base/text.h"
 #include "hub/jobs/job_members.h"
 
 static void hear(
@@ -241,6 +242,137 @@ static void test_many_are_counted_once_a_second(void **state)
     job_members_deinit(&m);
 }
 
+/* ---- places --------------------------------------------------------------------------------- */
+
+/* Who has the two places of the job, when @name asks; "": it may come. */
+static void check_full(const struct job_members *m, const char *name, int at_s, const char *names)
+{
+    struct str out = STR_NULL;
+
+    assert_int_equal(job_members_is_full(m, name, 2, at_s * NSEC_PER_SEC, &out), names[0] != '\0');
+    assert_string_equal(str_text(&out), names);
+    str_deinit(&out);
+}
+
+static void come(struct job_members *m, const char *name, int at_s)
+{
+    job_members_come(m, name, at_s * NSEC_PER_SEC);
+}
+
+/* A third one is refused while both are there, and may come for one that is lost. */
+static void test_a_job_has_its_nodes(void **state)
+{
+    struct job_members m = {.names = NULL};
+
+    job_members_begin(&m);
+    check_full(&m, "c", 100, "");
+    come(&m, "b", 100);
+    check_full(&m, "c", 100, "");
+    come(&m, "a", 100);
+    check_full(&m, "c", 100, "a, b");
+    check_full(&m, "b", 100, "");
+    hear(&m, "a", "x", false, 101);
+    hear(&m, "b", "y", false, 101);
+    check_full(&m, "c", 104, "a, b");
+    hear(&m, "a", "x", false, 110);
+    check_full(&m, "c", 110, "a, b (not heard for 9 s: if it is lost, its place is free in 7 s)");
+    check_full(&m, "c", 117, "");
+    /* c has the place of b now, which was lost, and comes too late. */
+    come(&m, "c", 117);
+    hear(&m, "a", "x", false, 117);
+    check_full(&m, "b", 117, "a, c");
+    check_full(&m, "c", 117, "");
+    job_members_deinit(&m);
+}
+
+/* One that has ended is not replaced while the other one is there; when both have, all is free. */
+static void test_a_place_of_one_that_has_ended(void **state)
+{
+    struct job_members m = {.names = NULL};
+
+    job_members_begin(&m);
+    come(&m, "a", 100);
+    hear(&m, "a", "x", true, 101);
+    come(&m, "b", 100);
+    hear(&m, "b", "y", false, 101);
+    check_full(&m, "c", 101, "a, b");
+    hear(&m, "b", "y", true, 102);
+    check_full(&m, "c", 102, "");
+    job_members_deinit(&m);
+}
+
+/* `weft env` says nothing more. */
+static void test_a_place_of_one_that_is_silent(void **state)
+{
+    struct job_members m = {.names = NULL};
+
+    job_members_begin(&m);
+    come(&m, "a", 100);
+    come(&m, "b", 100);
+    check_full(&m, "c", 699, "a, b");
+    check_full(&m, "c", 700, "");
+    job_members_deinit(&m);
+}
+
+/* A run is broken: who was there has its place in the next one, and who was lost has not. */
+static void test_places_in_the_next_run(void **state)
+{
+    struct job_members m;
+
+    lose_one(&m); /* of three: c */
+    job_members_begin_next(&m, "j.1", 100 * NSEC_PER_SEC);
+    check_full(&m, "d", 105,
+        "a (not heard for 5 s: if it is lost, its place is free in 56 s), "
+        "b (not heard for 5 s: if it is lost, its place is free in 56 s)");
+    check_full(&m, "a", 105, "");
+    come(&m, "a", 105);
+    hear(&m, "a", "x", false, 159);
+    check_full(&m, "d", 159, "a, b (not heard for 59 s: if it is lost, its place is free in 2 s)");
+    /* It has not come. */
+    check_full(&m, "d", 160, "");
+    job_members_deinit(&m);
+}
+
+static void check_names(struct job_members *m, int at_s, const char *names)
+{
+    char buf[8] = "";
+
+    assert_int_equal(job_members_names(m, at_s * NSEC_PER_SEC, buf, sizeof(buf)), names != NULL);
+    if (names)
+        assert_string_equal(buf, names);
+}
+
+/* They are written down when all have come, and are there again after a start of the hub. */
+static void test_names_are_written_down(void **state)
+{
+    struct job_members m = {.names = NULL};
+
+    job_members_begin(&m);
+    come(&m, "b", 100);
+    check_names(&m, 100, NULL);
+    job_members_set_nnodes(&m, "b", "2");
+    check_names(&m, 100, NULL);
+    come(&m, "a", 100);
+    check_names(&m, 100, "a b");
+    m.is_noted = true;
+    check_names(&m, 100, NULL);
+    come(&m, "long-name", 100);
+    check_names(&m, 100, "");
+    job_members_set_nnodes(&m, "b", "2:3");
+    check_names(&m, 100, NULL);
+    job_members_deinit(&m);
+    job_members_keep(&m, "a b", 200 * NSEC_PER_SEC);
+    check_full(&m, "b", 200, "");
+    check_full(&m, "c", 200, "a, b");
+    come(&m, "a", 201);
+    check_full(&m, "c", 203, "a, b (not heard for 3 s: if it is lost, its place is free in 58 s)");
+    check_full(&m, "c", 260, "");
+    job_members_keep(&m, "a b", 300 * NSEC_PER_SEC);
+    job_members_keep_none(&m);
+    check_full(&m, "c", 300, "");
+    job_members_deinit(&m);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -251,6 +383,11 @@ int main(void)
         cmocka_unit_test(test_commands_are_bounded),
         cmocka_unit_test(test_few_are_named),
         cmocka_unit_test(test_many_are_counted_once_a_second),
+        cmocka_unit_test(test_a_job_has_its_nodes),
+        cmocka_unit_test(test_a_place_of_one_that_has_ended),
+        cmocka_unit_test(test_a_place_of_one_that_is_silent),
+        cmocka_unit_test(test_places_in_the_next_run),
+        cmocka_unit_test(test_names_are_written_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

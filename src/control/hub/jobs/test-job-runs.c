@@ -329,6 +329,32 @@ static void test_who_said_how_many_nodes(void **state)
     assert_string_equal(job->members.nnodes, "2");
 }
 
+/* Who has the places of a job is in the store, goes on into the run that takes the place of a
+ * broken one, and is nobody once the run is over. */
+static void test_who_has_the_places_is_stored(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+
+    job_members_set_nnodes(&job->members, "a", "2");
+    tick(f, 0);
+    assert_string_equal(job->record.members, "");
+    f->member = "b";
+    (void)join(f, "train");
+    tick(f, 0);
+    assert_string_equal(job->record.members, "a b");
+    assert_false(job->members.is_noted);
+    tick(f, 0);
+    assert_true(job->members.is_noted);
+    f->broken = "train.1";
+    assert_int_equal(join(f, "train")->record.run, 2);
+    assert_string_equal(job->record.members, "a b");
+    f->broken = NULL;
+    assert_int_equal(end_r(f, job, NULL), 0);
+    assert_int_equal(join(f, "train")->record.run, 3);
+    assert_string_equal(job->record.members, "");
+}
+
 /* A run ends when somebody says so while nobody else is connected. */
 static void test_an_end(void **state)
 {
@@ -616,6 +642,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_all_commands_are_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_others_are_on_their_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_said_how_many_nodes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_who_has_the_places_is_stored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_broken_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_may_say_so, set_up, tear_down),

@@ -217,14 +217,39 @@ int rdzv_head_decode(struct rdzv_head *ret, uint8_t buf[static RDZV_CHUNK], size
     return r == 0 ? decode(buf, ret_len, text, at, e) : r;
 }
 
+const char *rdzv_members_next(const char *at, char ret[static NAME_MAX_LEN + 1])
+{
+    size_t len = strcspn(at, " ");
+
+    if (*at == '\0')
+        return NULL;
+    (void)snprintf(ret, NAME_MAX_LEN + 1, "%.*s", len <= NAME_MAX_LEN ? (int)len : 0, at);
+    return at[len] == ' ' ? at + len + 1 : at + len;
+}
+
 char *rdzv_job_encode(const struct rdzv_job_record *job)
 {
     char *text = NULL;
 
-    if (asprintf(&text, "{\"port\":%u,\"run\":%u,\"ended\":%s,\"heads\":%s}", job->port, job->run,
-            job->ended ? "true" : "false", job->has_heads ? "true" : "false") < 0)
+    if (asprintf(&text, "{\"port\":%u,\"run\":%u,\"ended\":%s,\"heads\":%s,\"members\":\"%s\"}",
+            job->port, job->run, job->ended ? "true" : "false", job->has_heads ? "true" : "false",
+            job->members) < 0)
         return NULL;
     return text;
+}
+
+/* The names of members, with a space between them; hubs of before wrote none. */
+static bool take_members(char ret[static RDZV_JOB_MEMBERS_MAX], const json_t *json)
+{
+    const char *text = json_string_value(json_object_get(json, "members"));
+    char name[NAME_MAX_LEN + 1];
+
+    if (snprintf(ret, RDZV_JOB_MEMBERS_MAX, "%s", text ? text : "") >= RDZV_JOB_MEMBERS_MAX)
+        return false;
+    for (const char *at = ret; (at = rdzv_members_next(at, name));)
+        if (parse_name(name, "node", NULL) != 0)
+            return false;
+    return true;
 }
 
 int rdzv_job_decode(struct rdzv_job_record *ret, const char *text, struct err *e)
@@ -234,11 +259,15 @@ int rdzv_job_decode(struct rdzv_job_record *ret, const char *text, struct err *e
     json_int_t run = json_integer_value(json_object_get(json, "run"));
     bool ended = json_is_true(json_object_get(json, "ended"));
     bool has_heads = json_is_true(json_object_get(json, "heads"));
+    struct rdzv_job_record record = {
+        .port = (uint16_t)port, .run = (uint32_t)run, .ended = ended, .has_heads = has_heads};
+    bool has_members = take_members(record.members, json);
 
     json_decref(json);
     if (port < 1 || port > UINT16_MAX || run < 1 || run > UINT32_MAX)
         return err_set(e, -EINVAL, "a rendezvous without \"port\" and \"run\"");
-    *ret = (struct rdzv_job_record){
-        .port = (uint16_t)port, .run = (uint32_t)run, .ended = ended, .has_heads = has_heads};
+    if (!has_members)
+        return err_set(e, -EINVAL, "a rendezvous whose \"members\" are no names of nodes");
+    *ret = record;
     return 0;
 }

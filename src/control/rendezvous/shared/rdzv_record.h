@@ -77,12 +77,17 @@ struct rdzv_head {
     unsigned n_pieces; /* at least 1; 0: not known, since it was written before there were runs */
 };
 
+/** Bytes of the names of a job's members, with a space between them, and a zero. */
+#define RDZV_JOB_MEMBERS_MAX 2048
+
 /** The value at rdzv/NET/JOB. */
 struct rdzv_job_record {
-    uint16_t port;  /* where it is served */
-    uint32_t run;   /* number of the current one, from 1 */
-    bool ended;     /* it is over: the next client begins another */
-    bool has_heads; /* blobs from before there were runs are garbage */
+    uint16_t port;                      /* where it is served */
+    uint32_t run;                       /* number of the current one, from 1 */
+    bool ended;                         /* it is over: the next client begins another */
+    bool has_heads;                     /* blobs from before there were runs are garbage */
+    char members[RDZV_JOB_MEMBERS_MAX]; /* names of those of a job of fixed size, with a space
+                                           between them; "": not known, or too many */
 };
 
 /** rdzv_key_parse() - kind RDZV_KEY_NONE when it is no key of ours. */
@@ -127,6 +132,15 @@ int rdzv_head_parse(struct rdzv_head *ret, size_t *ret_at, const char *text, str
 /** rdzv_head_decode() - the same, with the bytes. */
 int rdzv_head_decode(struct rdzv_head *ret, uint8_t buf[static RDZV_CHUNK], size_t *ret_len,
     const char *text, struct err *e);
+
+/**
+ * rdzv_members_next() - the first of the names in rdzv_job_record.members
+ * @at:	borrowed
+ * @ret:	set to it, and to "" when it is longer than a name
+ *
+ * Return: where the next one begins; NULL: there is none at @at.
+ */
+const char *rdzv_members_next(const char *at, char ret[static NAME_MAX_LEN + 1]);
 
 /** rdzv_job_encode() - to text; owned by the caller, free(); NULL: no memory. */
 char *rdzv_job_encode(const struct rdzv_job_record *job);

@@ -453,8 +453,8 @@ static void test_unread(void **state)
 
 static void test_job_records(void **state)
 {
-    const struct rdzv_job_record jobs[] = {
-        {.port = 1, .run = 1}, {.port = 65535, .run = UINT32_MAX, .ended = true}};
+    const struct rdzv_job_record jobs[] = {{.port = 1, .run = 1},
+        {.port = 65535, .run = UINT32_MAX, .ended = true, .members = "a gpu-2"}};
     struct rdzv_job_record again;
     struct err e = ERR_NULL;
 
@@ -465,12 +465,18 @@ static void test_job_records(void **state)
         assert_int_equal(again.port, jobs[i].port);
         assert_int_equal(again.run, jobs[i].run);
         assert_int_equal(again.ended, jobs[i].ended);
+        assert_string_equal(again.members, jobs[i].members);
         free(text);
     }
     /* As an older hub has written it. */
     assert_int_equal(rdzv_job_decode(&again, "{\"port\":29600,\"run\":3}", &e), 0);
     assert_false(again.ended);
+    assert_string_equal(again.members, "");
     assert_int_equal(rdzv_job_decode(&again, "{\"port\":0,\"run\":3}", &e), -EINVAL);
+    assert_int_equal(
+        rdzv_job_decode(&again, "{\"port\":1,\"run\":3,\"members\":\"a B\"}", &e), -EINVAL);
+    assert_int_equal(
+        rdzv_job_decode(&again, "{\"port\":1,\"run\":3,\"members\":\"a  b\"}", &e), -EINVAL);
 }
 
 static void test_keys(void **state)

@@ -128,6 +128,7 @@ static int job_store_refuse(int status, struct err *e)
 #define STATUS_BAD       400
 #define STATUS_NOT_FOUND 404
 #define STATUS_NO_METHOD 405
+#define STATUS_CONFLICT  409
 
 /* HTTP status of the agent's answer when the hub does not answer the agent. */
 #define STATUS_HUB_AWAY 502
@@ -227,7 +228,9 @@ int rendezvous_ask(const char *socket_path, const char *job, const struct rendez
         bool is_away = r == CLIENT_E_REFUSED &&
                        (answer.status == STATUS_HUB_AWAY || answer.status == STATUS_NOT_SERVED);
 
-        (void)err_prefix(e, "the hub does not say where the job \"%s\" meets", job);
+        /* A conflict is a whole sentence about the job. */
+        if (r != CLIENT_E_REFUSED || answer.status != STATUS_CONFLICT)
+            (void)err_prefix(e, "the hub does not say where the job \"%s\" meets", job);
         return is_away ? RENDEZVOUS_E_AWAY : r;
     }
     if (!take_run(answer.body, m.id, sizeof(m.id)) || m.id[0] == '\0' ||

@@ -46,6 +46,15 @@ bool ip_addr_equal(const struct ip_addr *a, const struct ip_addr *b)
     return memcmp(a->b, b->b, 16) == 0;
 }
 
+struct ip_addr ip_addr_block(const struct ip_addr *a)
+{
+    struct ip_addr block = *a;
+
+    if (!ip_addr_is_v4(a))
+        memset(block.b + 8, 0, 8);
+    return block;
+}
+
 bool ip_addr_is_link_local(const struct ip_addr *a)
 {
     if (ip_addr_is_v4(a))

@@ -48,6 +48,10 @@ bool ip_addr_is_none(const struct ip_addr *a);
 /** ip_addr_equal() - the same family and bytes. */
 bool ip_addr_equal(const struct ip_addr *a, const struct ip_addr *b);
 
+/** ip_addr_block() - what one host may have whole, and so is counted as one: an IPv4 address, or
+ * the /64 of an IPv6 one. */
+struct ip_addr ip_addr_block(const struct ip_addr *a);
+
 /** ip_addr_is_link_local() - 169.254/16 or fe80::/10. */
 bool ip_addr_is_link_local(const struct ip_addr *a);
 

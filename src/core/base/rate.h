@@ -66,40 +66,39 @@ static inline bool rate_take(struct rate *r, nsec_t now, nsec_t each, unsigned b
 }
 
 /*
- * A token bucket per source address.
+ * A token bucket for each source address: whoever limits strangers has one of these.
  *
- * For handshake messages whose source is proved by a cookie: 20 a second, 5 at
- * once, as the Linux kernel has it. A source is an IPv4 address or an IPv6 /64,
- * which one host can have whole.
+ * A source is an ip_addr_block(), which one host may have whole.
  *
  * Theory of operation. A set-associative table: a source's hash picks a set of
- * RATELIMIT_ASSOCIATIVITY entries. An entry whose bucket is full again is as good as
- * absent, so it is reused; when all entries of a set are busy a newcomer is
- * refused. No allocation, no sweep, and a bound that no stranger can move.
+ * RATELIMIT_ASSOCIATIVITY entries. An entry whose bucket is full again is as good as absent, so it
+ * is reused. When all entries of a set are busy, a newcomer that asks beforehand is refused; one
+ * that pays afterwards takes the place of the entry that is nearest to being full. No sweep, and a
+ * bound that no stranger can move.
  *
- * Threads: control thread.
+ * Threads: its owner's.
  */
 
-#define RATELIMIT_PER_SECOND    20
-#define RATELIMIT_BURST         5
-#define RATELIMIT_COST          (NSEC_PER_SEC / RATELIMIT_PER_SECOND)
 #define RATELIMIT_ASSOCIATIVITY 8
 #define RATELIMIT_SETS          512
 
 /** One source's bucket. */
 struct ratelimit_entry {
-    uint64_t source; /* the v4 address or the v6 prefix, hashed under the seed */
+    uint64_t source; /* its block, hashed under the seed */
     struct rate rate;
 };
 
 struct ratelimit {
-    uint64_t seed; /* secret, for hash_bytes() */
+    nsec_t each;    /* how long one takes to come back */
+    unsigned burst; /* how many there may be at once */
+    uint64_t seed;  /* secret, for hash_bytes() */
     struct ratelimit_entry
         *entries; /* owns RATELIMIT_SETS * RATELIMIT_ASSOCIATIVITY; NULL until first used */
 };
 
-/** ratelimit_init() - @seed: random, unknown to strangers. No allocation yet. */
-void ratelimit_init(struct ratelimit *rl, uint64_t seed);
+/** ratelimit_init() - @each, @burst: as of rate_take(); @seed: random, unknown to strangers. No
+ * allocation yet. */
+void ratelimit_init(struct ratelimit *rl, nsec_t each, unsigned burst, uint64_t seed);
 
 /** ratelimit_deinit() - release. */
 void ratelimit_deinit(struct ratelimit *rl);
@@ -111,3 +110,9 @@ void ratelimit_deinit(struct ratelimit *rl);
  * sources or cannot be had.
  */
 bool ratelimit_allow(struct ratelimit *rl, const struct ip_addr *src, nsec_t now);
+
+/** ratelimit_is_spent() - is there no token for @src? Nothing is taken. */
+bool ratelimit_is_spent(const struct ratelimit *rl, const struct ip_addr *src, nsec_t now);
+
+/** ratelimit_pay() - take a token of @src, whether it is there or not; without memory, none. */
+void ratelimit_pay(struct ratelimit *rl, const struct ip_addr *src, nsec_t now);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/rate.h"
 #include "base/secret.h"
 #include "noise/cookie.h"
 #include "test/vectors/vectors.h"
@@ -189,65 +188,6 @@ static void test_mac1(void **state)
     assert_false(cookie_check_mac1(&f.checker, &f.msg, sizeof(f.msg)));
 }
 
-/* How many of @n tries at one moment pass. */
-static unsigned allowed(struct ratelimit *rl, const struct ip_addr *src, unsigned n, nsec_t now)
-{
-    unsigned ok = 0;
-
-    for (unsigned i = 0; i < n; i++)
-        ok += ratelimit_allow(rl, src, now);
-    return ok;
-}
-
-static void test_ratelimit(void **state)
-{
-    struct ip_addr v4 = ip_addr_v4((uint8_t[]){192, 0, 2, 1});
-    struct ip_addr v4_next = ip_addr_v4((uint8_t[]){192, 0, 2, 2});
-    struct ip_addr v6 = {{0x20, 1, 0xd, 0xb8}};
-    struct ip_addr v6_same_64 = {{0x20, 1, 0xd, 0xb8, [15] = 9}};
-    struct ip_addr v6_other_64 = {{0x20, 1, 0xd, 0xb8, [7] = 9}};
-    const nsec_t t = 1000 * NSEC_PER_SEC;
-    struct ratelimit rl;
-
-    ratelimit_init(&rl, 99);
-    assert_int_equal(allowed(&rl, &v4, 20, t), RATELIMIT_BURST);
-    assert_int_equal(allowed(&rl, &v4_next, 20, t), RATELIMIT_BURST);
-    assert_int_equal(allowed(&rl, &v4, 20, t + RATELIMIT_COST - 1), 0);
-    assert_int_equal(allowed(&rl, &v4, 20, t + RATELIMIT_COST), 1);
-    assert_int_equal(allowed(&rl, &v4, 20, t + 3 * RATELIMIT_COST), 2);
-    assert_int_equal(allowed(&rl, &v4, 20, t + NSEC_PER_SEC * 10), RATELIMIT_BURST);
-    assert_int_equal(allowed(&rl, &v6, 3, t), 3);
-    assert_int_equal(allowed(&rl, &v6_same_64, 20, t), 2);
-    assert_int_equal(allowed(&rl, &v6_other_64, 20, t), RATELIMIT_BURST);
-    ratelimit_deinit(&rl);
-    ratelimit_deinit(&rl);
-}
-
-/* Many sources at once: the table fills, refuses newcomers, and recovers. */
-static void test_ratelimit_full(void **state)
-{
-    struct ratelimit rl;
-    unsigned refused = 0;
-    unsigned served = 0;
-
-    ratelimit_init(&rl, 3);
-    for (uint32_t i = 0; i < 100000; i++) {
-        struct ip_addr a =
-            ip_addr_v4((uint8_t[]){10, (uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i});
-
-        refused += !ratelimit_allow(&rl, &a, 1);
-    }
-    assert_true(refused >= 100000 - RATELIMIT_SETS * RATELIMIT_ASSOCIATIVITY);
-    assert_true(refused < 100000);
-    for (uint32_t i = 0; i < 1000; i++) {
-        struct ip_addr a = ip_addr_v4((uint8_t[]){11, 0, (uint8_t)(i >> 8), (uint8_t)i});
-
-        served += ratelimit_allow(&rl, &a, 1 + RATELIMIT_COST);
-    }
-    assert_int_equal(served, 1000);
-    ratelimit_deinit(&rl);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,8 +196,6 @@ int main(void)
         cmocka_unit_test(test_source_is_bound),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_mac1),
-        cmocka_unit_test(test_ratelimit),
-        cmocka_unit_test(test_ratelimit_full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

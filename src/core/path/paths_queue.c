@@ -161,15 +161,6 @@ bool paths__may_answer(struct paths *p, nsec_t now)
 #define COST_CHEAP (NSEC_PER_SEC / DESTINATIONS_PER_SECOND / DESTINATIONS_CHEAP)
 #define BURST      (DESTINATIONS_BURST * DESTINATIONS_CHEAP * COST_CHEAP)
 
-static struct ip_addr counted_as(const struct ip_addr *addr)
-{
-    struct ip_addr as = *addr;
-
-    if (!ip_addr_is_v4(addr))
-        memset(as.b + 8, 0, 8);
-    return as;
-}
-
 static unsigned set_of(const struct destinations *d, const struct ip_addr *as)
 {
     return (unsigned)(hash_bytes(d->seed, as->b, sizeof(as->b)) % DESTINATIONS_SETS);
@@ -206,7 +197,7 @@ static bool has_answered(const struct destination *place, nsec_t now)
 bool destinations_take(
     struct destinations *d, const struct ip_addr *to, unsigned n_frames, bool is_guess, nsec_t now)
 {
-    struct ip_addr as = counted_as(to);
+    struct ip_addr as = ip_addr_block(to);
     unsigned set = set_of(d, &as);
     struct destination *place = find_place(d, set, &as, now);
     struct rate *rate = place ? &place->rate : &d->others[set];
@@ -221,7 +212,7 @@ bool destinations_take(
 
 void destinations_on_answer(struct destinations *d, const struct ip_addr *from, nsec_t now)
 {
-    struct ip_addr as = counted_as(from);
+    struct ip_addr as = ip_addr_block(from);
     struct destination *place = find_place(d, set_of(d, &as), &as, now);
 
     if (place)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "base/clock.h"
 
 /** Random bytes of the client, which its answer repeats (RFC 8489 section 5). */
 struct stun_transaction {
@@ -53,6 +54,11 @@ struct stun_refusal {
 #define STUN_REQUEST_SIZE (STUN_HEADER_SIZE + 24)
 /** Longest answer that stun_encode_answer() makes: an IPv6 address and a fingerprint. */
 #define STUN_ANSWER_MAX (STUN_HEADER_SIZE + 24 + 8)
+
+/** For one source: answers that forged requests could misuse, which are longer than these or go to
+ * another port (docs/wire/stun.md). */
+#define STUN_LIMIT_EACH  (NSEC_PER_SEC / 20)
+#define STUN_LIMIT_BURST 5
 
 #define STUN_E_OTHER     1 /* not STUN, or not the message that was asked for */
 #define STUN_E_MALFORMED 2 /* the right kind of message, but its bytes contradict each other */

@@ -76,7 +76,7 @@ struct stun_server {
 /* @seed: random, unknown to strangers. 0 or -ENOMEM. */
 static int stun_server_init(struct stun_server *s, uint64_t seed)
 {
-    ratelimit_init(&s->limited, seed);
+    ratelimit_init(&s->limited, STUN_LIMIT_EACH, STUN_LIMIT_BURST, seed);
     atomic_init(&s->n_answers, 0);
     return stun_heard_init(&s->heard);
 }

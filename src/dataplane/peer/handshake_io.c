@@ -18,6 +18,10 @@
 #include "shared/port_state.h"
 #include "wire/wg.h"
 
+/* Of one source, as the Linux kernel has it. */
+#define PROVEN_EACH  (NSEC_PER_SEC / 20)
+#define PROVEN_BURST 5
+
 struct handshake_limits {
     struct ratelimit cookies;      /* of messages with a right cookie, by source */
     struct log_limit mismatch_log; /* of peers that want another cipher */
@@ -29,7 +33,7 @@ int handshake_limits_new(struct handshake_limits **ret, const struct rng *rng)
 
     if (!limits)
         return -ENOMEM;
-    ratelimit_init(&limits->cookies, rng_u64(rng));
+    ratelimit_init(&limits->cookies, PROVEN_EACH, PROVEN_BURST, rng_u64(rng));
     *ret = limits;
     return 0;
 }

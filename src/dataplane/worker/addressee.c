@@ -24,9 +24,9 @@ void addressee_deinit(struct addressee *a)
 
 static uint64_t hash_of(const struct addressee *a, const struct ip_addr *from)
 {
-    size_t len = ip_addr_is_v4(from) ? sizeof(from->b) : sizeof(from->b) / 2;
+    struct ip_addr block = ip_addr_block(from);
 
-    return hash_bytes(a->seed, from->b, len) | 1;
+    return hash_bytes(a->seed, block.b, sizeof(block.b)) | 1;
 }
 
 static bool is_for(struct addressee *a, const struct device *d, const uint8_t *msg, size_t len)

@@ -3,16 +3,34 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/rate.h"
-
-/** A block of addresses from which at least one has entered. */
+/** A block of addresses from which there is at least one. */
 struct source {
     struct htab_link link; /* in the table, by block */
-    struct ip_addr block;  /* see admission_block() */
-    unsigned n;            /* how many from it are inside, at least 1 */
+    struct ip_addr block;  /* see ip_addr_block() */
+    unsigned n;            /* how many from it are there, at least 1 */
 };
+
+static struct source *source_find(const struct htab *t, const struct ip_addr *from)
+{
+    struct ip_addr block = ip_addr_block(from);
+    uint64_t hash = hash_bytes(t->seed, block.b, sizeof(block.b));
+
+    for (struct htab_link *l = htab_first(t, hash); l; l = htab_next(l, hash)) {
+        struct source *src = container_of(l, struct source, link);
+
+        if (ip_addr_equal(&src->block, &block))
+            return src;
+    }
+    return NULL;
+}
+
+/* False without memory. */
+static bool source_add(struct htab *t, struct source *src, const struct ip_addr *from)
+{
+    src->block = ip_addr_block(from);
+    return htab_add(t, &src->link, hash_bytes(t->seed, src->block.b, sizeof(src->block.b))) == 0;
+}
 
 void admission_init(struct admission *a, unsigned max, unsigned max_by_address, uint64_t seed)
 {
@@ -33,49 +51,19 @@ void admission_deinit(struct admission *a)
     a->n = 0;
 }
 
-struct ip_addr admission_block(const struct ip_addr *from)
-{
-    struct ip_addr block = *from;
-
-    if (!ip_addr_is_v4(from))
-        memset(block.b + 8, 0, 8);
-    return block;
-}
-
-static struct source *find(const struct admission *a, const struct ip_addr *block, uint64_t hash)
-{
-    for (struct htab_link *l = htab_first(&a->sources, hash); l; l = htab_next(l, hash)) {
-        struct source *src = container_of(l, struct source, link);
-
-        if (ip_addr_equal(&src->block, block))
-            return src;
-    }
-    return NULL;
-}
-
-static uint64_t hash_of(const struct admission *a, const struct ip_addr *block)
-{
-    return hash_bytes(a->sources.seed, block->b, sizeof(block->b));
-}
-
 bool admission_enter(struct admission *a, const struct ip_addr *from)
 {
-    struct ip_addr block = admission_block(from);
-    uint64_t hash = hash_of(a, &block);
     struct source *src;
 
     if (a->n >= a->max)
         return false;
     if (!ip_addr_is_none(from)) {
-        src = find(a, &block, hash);
+        src = source_find(&a->sources, from);
         if (src && src->n >= a->max_by_address)
             return false;
         if (!src) {
             src = calloc(1, sizeof(*src));
-            if (!src)
-                return false;
-            src->block = block;
-            if (htab_add(&a->sources, &src->link, hash) != 0) {
+            if (!src || !source_add(&a->sources, src, from)) {
                 free(src);
                 return false;
             }
@@ -88,8 +76,7 @@ bool admission_enter(struct admission *a, const struct ip_addr *from)
 
 void admission_leave(struct admission *a, const struct ip_addr *from)
 {
-    struct ip_addr block = admission_block(from);
-    struct source *src = ip_addr_is_none(from) ? NULL : find(a, &block, hash_of(a, &block));
+    struct source *src = ip_addr_is_none(from) ? NULL : source_find(&a->sources, from);
 
     a->n--;
     if (src && --src->n == 0) {
@@ -102,11 +89,9 @@ void admission_leave(struct admission *a, const struct ip_addr *from)
 
 /** A source with at least one connection that waits. */
 struct waiting_source {
-    struct htab_link link; /* in the table, by block */
-    struct list turn;      /* in the list of turns */
-    struct ip_addr block;  /* see admission_block() */
-    struct list queue;     /* of struct entry, oldest first */
-    unsigned n;            /* length of @queue */
+    struct source by_block; /* its @n is the length of @queue */
+    struct list turn;       /* in the list of turns */
+    struct list queue;      /* of struct entry, oldest first */
 };
 
 /** A connection that waits. */
@@ -127,35 +112,19 @@ void waiting_deinit(struct waiting *w)
     htab_deinit(&w->sources);
 }
 
-static struct waiting_source *find_waiting(
-    const struct waiting *w, const struct ip_addr *block, uint64_t hash)
-{
-    for (struct htab_link *l = htab_first(&w->sources, hash); l; l = htab_next(l, hash)) {
-        struct waiting_source *src = container_of(l, struct waiting_source, link);
-
-        if (ip_addr_equal(&src->block, block))
-            return src;
-    }
-    return NULL;
-}
-
 static struct waiting_source *find_or_add(struct waiting *w, const struct ip_addr *from)
 {
-    struct ip_addr block = admission_block(from);
-    uint64_t hash = hash_bytes(w->sources.seed, block.b, sizeof(block.b));
-    struct waiting_source *src = find_waiting(w, &block, hash);
+    struct source *known = source_find(&w->sources, from);
+    struct waiting_source *src;
 
-    if (src)
-        return src;
+    if (known)
+        return container_of(known, struct waiting_source, by_block);
     src = calloc(1, sizeof(*src));
-    if (!src)
-        return NULL;
-    src->block = block;
-    list_init(&src->queue);
-    if (htab_add(&w->sources, &src->link, hash) != 0) {
+    if (!src || !source_add(&w->sources, &src->by_block, from)) {
         free(src);
         return NULL;
     }
+    list_init(&src->queue);
     list_add_tail(&w->turns, &src->turn);
     return src;
 }
@@ -163,9 +132,9 @@ static struct waiting_source *find_or_add(struct waiting *w, const struct ip_add
 /* Frees a source whose queue is empty. */
 static void forget_if_empty(struct waiting *w, struct waiting_source *src)
 {
-    if (src->n > 0)
+    if (src->by_block.n > 0)
         return;
-    htab_remove(&w->sources, &src->link);
+    htab_remove(&w->sources, &src->by_block.link);
     list_remove(&src->turn);
     free(src);
 }
@@ -177,7 +146,7 @@ static struct waiting_connection unlink_entry(
 
     list_remove(&entry->link);
     free(entry);
-    src->n--;
+    src->by_block.n--;
     w->n--;
     return c;
 }
@@ -191,15 +160,15 @@ static struct waiting_source *find_longest(const struct waiting *w, uint64_t ran
     uint64_t chosen;
 
     list_foreach(src, &w->turns, turn) {
-        if (longest && src->n < longest->n)
+        if (longest && src->by_block.n < longest->by_block.n)
             continue;
-        n_ties = longest && src->n == longest->n ? n_ties + 1 : 1;
+        n_ties = longest && src->by_block.n == longest->by_block.n ? n_ties + 1 : 1;
         longest = src;
     }
     assert(longest); /* a connection was just added, so there is a source */
     chosen = random % n_ties;
     list_foreach(src, &w->turns, turn)
-        if (src->n == longest->n && chosen-- == 0)
+        if (src->by_block.n == longest->by_block.n && chosen-- == 0)
             return src;
     return longest;
 }
@@ -217,7 +186,7 @@ bool waiting_add(struct waiting *w, const struct waiting_connection *c, uint64_t
     }
     entry->c = *c;
     list_add_tail(&src->queue, &entry->link);
-    src->n++;
+    src->by_block.n++;
     w->n++;
     if (w->n <= w->max)
         return false;
@@ -242,93 +211,4 @@ bool waiting_take(struct waiting *w, struct waiting_connection *ret)
     list_add_tail(&w->turns, &src->turn);
     forget_if_empty(w, src);
     return true;
-}
-
-/* ---- sources that fail too often ------------------------------------------------------------ */
-
-struct limited {
-    struct htab_link link; /* in the table */
-    struct list age;       /* in by_age */
-    struct ip_addr block;  /* see admission_block() */
-    struct rate failures;
-};
-
-void limiter_init(struct limiter *l, uint64_t seed)
-{
-    htab_init(&l->sources, seed);
-    list_init(&l->by_age);
-}
-
-static void forget(struct limiter *l, struct limited *src)
-{
-    htab_remove(&l->sources, &src->link);
-    list_remove(&src->age);
-    free(src);
-}
-
-void limiter_deinit(struct limiter *l)
-{
-    struct limited *src;
-    struct limited *tmp;
-
-    list_foreach_safe(src, tmp, &l->by_age, age)
-        forget(l, src);
-    htab_deinit(&l->sources);
-}
-
-static struct limited *find_limited(const struct limiter *l, const struct ip_addr *from)
-{
-    struct ip_addr block = admission_block(from);
-    uint64_t hash = hash_bytes(l->sources.seed, block.b, sizeof(block.b));
-
-    for (struct htab_link *k = htab_first(&l->sources, hash); k; k = htab_next(k, hash)) {
-        struct limited *src = container_of(k, struct limited, link);
-
-        if (ip_addr_equal(&src->block, &block))
-            return src;
-    }
-    return NULL;
-}
-
-bool limiter_allows(const struct limiter *l, const struct ip_addr *from, nsec_t now)
-{
-    const struct limited *src = ip_addr_is_none(from) ? NULL : find_limited(l, from);
-
-    return !src || !rate_is_spent(&src->failures, now, (LIMITER_BURST - 1) * LIMITER_EACH);
-}
-
-static struct limited *add(struct limiter *l, const struct ip_addr *from)
-{
-    struct limited *oldest = list_first(&l->by_age, struct limited, age);
-    struct limited *src = calloc(1, sizeof(*src));
-
-    if (!src)
-        return NULL;
-    if (oldest && l->sources.n >= LIMITER_SOURCES_MAX)
-        forget(l, oldest);
-    src->block = admission_block(from);
-    list_init(&src->age);
-    if (htab_add(&l->sources, &src->link,
-            hash_bytes(l->sources.seed, src->block.b, sizeof(src->block.b))) != 0) {
-        free(src);
-        return NULL;
-    }
-    return src;
-}
-
-void limiter_failed(struct limiter *l, const struct ip_addr *from, nsec_t now)
-{
-    struct limited *src;
-
-    if (ip_addr_is_none(from))
-        return;
-    src = find_limited(l, from);
-    if (!src)
-        src = add(l, from);
-    /* Without memory nobody is limited; a secret of 32 bytes is not guessed anyway. */
-    if (!src)
-        return;
-    rate_pay(&src->failures, now, LIMITER_EACH);
-    list_remove(&src->age);
-    list_add_tail(&l->by_age, &src->age);
 }

@@ -1,7 +1,7 @@
 /*
  * admission.h - bounds how many connections there are at once, in all and by address.
  *
- * An IPv6 site has 2^64 addresses, so there the first 64 bits count as one.
+ * Addresses are counted by ip_addr_block(): an IPv6 site has 2^64 of them.
  * Clients of a unix socket have no address, and only the bound in all is for them.
  */
 #pragma once
@@ -33,17 +33,13 @@ bool admission_enter(struct admission *a, const struct ip_addr *from);
 /** admission_leave() - one from @from has ended, for which admission_enter() was true. */
 void admission_leave(struct admission *a, const struct ip_addr *from);
 
-/** admission_block() - the block of addresses that counts as one: /32 of v4, /64 of v6. */
-struct ip_addr admission_block(const struct ip_addr *from);
-
 /* ---- connections that have been accepted and have not begun, served source by source --------- */
 
 /*
  * A listener begins connections at a pace, since each costs a TLS handshake. Connections above the
  * pace wait here, and their sources take turns. So a source with thousands of connections delays
  * only itself, and one with a single connection waits for at most one of each other source. As
- * above a source is an IPv4 address or the /64 of an IPv6 one; all clients of a unix socket
- * are one source.
+ * above a source is a block of addresses; all clients of a unix socket are one source.
  *
  * Room is bounded. When there is none left, the newest connection of the longest queue is given up;
  * a random number decides among queues of the same length. So a flood from one address displaces
@@ -85,34 +81,3 @@ bool waiting_add(struct waiting *w, const struct waiting_connection *c, uint64_t
 
 /** waiting_take() - the oldest of the source whose turn it is; false when there is none. */
 bool waiting_take(struct waiting *w, struct waiting_connection *ret);
-
-/* ---- how often one source may fail ----------------------------------------------------------- */
-
-/*
- * A token bucket for each source, in a table of bounded size: when it is full,
- * the source that failed longest ago is forgotten. Pure: time is an argument.
- */
-
-/** How many failures are allowed at once, and how long it takes until one more is allowed. */
-#define LIMITER_BURST 10
-#define LIMITER_EACH  (6 * NSEC_PER_SEC)
-
-/** How many sources are remembered. */
-#define LIMITER_SOURCES_MAX 4096
-
-struct limiter {
-    struct htab sources; /* owns struct limited, by block of addresses */
-    struct list by_age;  /* the same; who failed longest ago is first */
-};
-
-/** limiter_init() - @seed: random, unknown to strangers. */
-void limiter_init(struct limiter *l, uint64_t seed);
-
-/** limiter_deinit() - forget everybody. */
-void limiter_deinit(struct limiter *l);
-
-/** limiter_allows() - may @from try? An address of none always may. */
-bool limiter_allows(const struct limiter *l, const struct ip_addr *from, nsec_t now);
-
-/** limiter_failed() - @from tried and failed. */
-void limiter_failed(struct limiter *l, const struct ip_addr *from, nsec_t now);

@@ -469,12 +469,12 @@ static void set_tcp(int fd)
 static bool make_space(struct server_listener *l, const struct ip_addr *from, nsec_t now)
 {
     struct list *all = &l->s->connections;
-    struct ip_addr block = admission_block(from);
+    struct ip_addr block = ip_addr_block(from);
     struct server__connection *oldest = NULL;
 
     for (struct list *it = all->prev; it != all; it = it->prev) {
         struct server__connection *c = container_of(it, struct server__connection, link);
-        struct ip_addr theirs = admission_block(&c->from.addr);
+        struct ip_addr theirs = ip_addr_block(&c->from.addr);
 
         if (now - c->began_at >= SERVER__REQUEST_TIME)
             break;

@@ -774,7 +774,7 @@ void audit_refused(struct audit *a, const char *operation, const char *network, 
 /* How many entries about refusals the budget has. */
 static unsigned budget(const struct audit *a, nsec_t now)
 {
-    nsec_t owed = nsec_max(a->full_at - now, 0);
+    nsec_t owed = rate_free_at(&a->rate, now, 0) - now;
 
     return AUDIT_REFUSALS_BURST -
            (unsigned)((owed + AUDIT_REFUSALS_EACH - 1) / AUDIT_REFUSALS_EACH);
@@ -860,7 +860,7 @@ static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e
     if (r != 0)
         return r;
     a->is_writing = true;
-    a->full_at = nsec_max(a->full_at, now) + (nsec_t)n * AUDIT_REFUSALS_EACH;
+    rate_pay(&a->rate, now, (nsec_t)n * AUDIT_REFUSALS_EACH);
     a->n_pending = 0;
     a->n_lost = 0;
     return 0;

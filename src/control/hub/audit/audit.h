@@ -41,6 +41,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "base/rate.h"
 #include "hub/record/record.h"
 #include "store/store.h"
 
@@ -153,7 +154,7 @@ struct audit {
     int64_t lost_since; /* s since 1970: the first of those that found no place */
     uint64_t n_lost;    /* refusals that found no place among them, to be told in one */
     nsec_t write_at;    /* when @pending is written */
-    nsec_t full_at;     /* when the budget will be full again */
+    struct rate rate;   /* of the entries about them */
     nsec_t trimmed_at;  /* when old entries were looked for last */
     bool is_writing;    /* refusals are on their way to the store */
     unsigned n_trims;   /* kinds whose old entries are being looked for, or removed */

@@ -22,13 +22,13 @@
 void admin_tokens_init(struct admin_tokens *at, struct model *model, const struct rng *rng)
 {
     *at = (struct admin_tokens){.model = model, .rng = *rng};
-    limiter_init(&at->limiter, rng_u64(rng));
+    ratelimit_init(&at->failures, GUESSES_EACH, GUESSES_BURST, rng_u64(rng));
 }
 
 void admin_tokens_deinit(struct admin_tokens *at)
 {
     at->watch = store_watch_close(at->watch);
-    limiter_deinit(&at->limiter);
+    ratelimit_deinit(&at->failures);
     free(at->items);
     at->items = NULL;
     at->n = 0;
@@ -224,7 +224,7 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
 {
     struct admin_token *t;
 
-    if (!limiter_allows(&at->limiter, from, now))
+    if (ratelimit_is_spent(&at->failures, from, now))
         return CALLER_LIMITED;
     if (is_file_token(at, bearer)) {
         ret->role = ROLE_ADMIN;
@@ -241,7 +241,8 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
         return CALLER_KNOWN;
     }
     at->n_failed++;
-    limiter_failed(&at->limiter, from, now);
+    if (!ip_addr_is_none(from))
+        ratelimit_pay(&at->failures, from, now);
     return t && t->record.expires_at <= wall_s ? CALLER_EXPIRED : CALLER_UNKNOWN;
 }
 

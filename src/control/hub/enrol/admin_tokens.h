@@ -17,7 +17,6 @@
 #include <stdint.h>
 
 #include "api/content/route.h"
-#include "api/server/admission.h"
 #include "base/rate.h"
 #include "base/secret.h"
 #include "hub/record/record.h"
@@ -33,6 +32,11 @@ struct store_watch;
 /** Changes that one token may ask for: so many at once, and then one each so often. */
 #define ADMIN_PACE_BURST 2000
 #define ADMIN_PACE_EACH  (NSEC_PER_SEC / 10)
+
+/** Wrong secrets, of enrolment as of administration, from one source: so many at once, and then one
+ * each so often. Clients of a unix socket have no address and are not limited. */
+#define GUESSES_BURST 10
+#define GUESSES_EACH  (6 * NSEC_PER_SEC)
 
 /** Longest text of the token in STATE/admin.token, in characters. */
 #define ADMIN_FILE_MAX 64
@@ -60,7 +64,7 @@ struct admin_tokens {
     struct store_watch *watch; /* owns */
     struct token_hash file;    /* of the file's token */
     bool has_file;             /* there is one */
-    struct limiter limiter;    /* of failures, by source */
+    struct ratelimit failures; /* by source */
     uint64_t n_failed;         /* since the start */
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/secret.h"
+#include "hub/enrol/admin_tokens.h"
 #include "hub/model/node_routes.h"
 #include "mesh/names/hosts.h"
 
@@ -365,7 +366,7 @@ static void free_enrolment(struct enrolment *x)
     free(x);
 }
 
-/* Count the outcome @r (as enrol_node() returns it): metrics, and the limiter. */
+/* Count the outcome @r (as enrol_node() returns it): metrics, and the limit on guesses. */
 static void count_outcome(struct enrol *en, const struct enrolment *x, int r, nsec_t now)
 {
     if (x->is_added)
@@ -374,8 +375,8 @@ static void count_outcome(struct enrol *en, const struct enrolment *x, int r, ns
         en->n_enrolled++;
     else
         en->n_refused++;
-    if (r == ENROL_E_DENIED)
-        limiter_failed(&en->limiter, &x->by.from, now);
+    if (r == ENROL_E_DENIED && !ip_addr_is_none(&x->by.from))
+        ratelimit_pay(&en->failures, &x->by.from, now);
 }
 
 static void finish(
@@ -677,7 +678,7 @@ void enrol_init(struct enrol *en, struct model *model, const struct rng *rng)
     *en = (struct enrol){.model = model, .rng = *rng};
     list_init(&en->waiting);
     list_init(&en->coming);
-    limiter_init(&en->limiter, rng_u64(rng));
+    ratelimit_init(&en->failures, GUESSES_EACH, GUESSES_BURST, rng_u64(rng));
 }
 
 static void free_all(struct list *l)
@@ -691,7 +692,7 @@ static void free_all(struct list *l)
 
 void enrol_deinit(struct enrol *en)
 {
-    limiter_deinit(&en->limiter);
+    ratelimit_deinit(&en->failures);
     if (!en->model)
         return;
     free_all(&en->waiting);
@@ -759,7 +760,7 @@ static int begin(struct enrol *en, const struct enrol_request *rq, const struct 
     struct enrolment *x;
 
     en->now = now;
-    if (!limiter_allows(&en->limiter, &by->from, now)) {
+    if (ratelimit_is_spent(&en->failures, &by->from, now)) {
         en->n_refused++;
         return err_set(e, ENROL_E_TOO_OFT,
             "too many enrolments from this address have failed: try again in a minute");

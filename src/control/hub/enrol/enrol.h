@@ -20,8 +20,8 @@
  */
 #pragma once
 
-#include "api/server/admission.h"
 #include "base/clock.h"
+#include "base/rate.h"
 #include "base/secret.h"
 #include "hub/audit/audit.h"
 #include "hub/model/model.h"
@@ -62,15 +62,15 @@ struct enrol_proof {
 typedef void (*enrol_done_fn)(void *ctx, int r, struct model_node *node, const struct err *e);
 
 struct enrol {
-    struct model *model;    /* pins */
-    struct list waiting;    /* of struct enrolment, oldest first */
-    struct list coming;     /* of struct enrolment: the batch that is on its way to the store */
-    size_t n_waiting;       /* in both lists */
-    nsec_t now;             /* of the last request */
-    struct rng rng;         /* for names and secrets */
-    struct limiter limiter; /* of failures, by source */
-    uint64_t n_enrolled;    /* since the start */
-    uint64_t n_refused;     /* likewise */
+    struct model *model;       /* pins */
+    struct list waiting;       /* of struct enrolment, oldest first */
+    struct list coming;        /* of struct enrolment: the batch that is on its way to the store */
+    size_t n_waiting;          /* in both lists */
+    nsec_t now;                /* of the last request */
+    struct rng rng;            /* for names and secrets */
+    struct ratelimit failures; /* by source: see GUESSES_BURST */
+    uint64_t n_enrolled;       /* since the start */
+    uint64_t n_refused;        /* likewise */
 };
 
 /** enrol_init() - no machine waits yet. @rng: copied. */

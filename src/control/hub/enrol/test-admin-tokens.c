@@ -139,12 +139,12 @@ static void test_guesses(void **state)
 
     sample_hub_begin(&s);
     text = make(&s, "ci", "admin", "");
-    for (unsigned i = 0; i < LIMITER_BURST; i++)
+    for (unsigned i = 0; i < GUESSES_BURST; i++)
         assert_int_equal(identify(&s, "guess", here, clock_wall_s(), &caller), CALLER_UNKNOWN);
     assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_LIMITED);
     assert_int_equal(caller.role, ROLE_NONE);
     assert_int_equal(identify(&s, text, "198.51.100.8:1", clock_wall_s(), &caller), CALLER_KNOWN);
-    s.now += LIMITER_EACH;
+    s.now += GUESSES_EACH;
     assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_KNOWN);
     free(text);
     sample_hub_end(&s);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "hub/enrol/admin_tokens.h"
 #include "hub/enrol/enrol.h"
 #include "test/support/enrolling.h"
 #include "test/support/sample_enrol.h"
@@ -28,7 +29,7 @@ static void test_limit_on_failures(void **state)
     assert_int_equal(ip_addr_parse(&from, "2001:db8::1", NULL), 0);
     assert_int_equal(ip_addr_parse(&neighbour, "2001:db8::2", NULL), 0);
     assert_int_equal(ip_addr_parse(&other, "2001:db8:1::1", NULL), 0);
-    for (int i = 0; i < LIMITER_BURST; i++)
+    for (int i = 0; i < GUESSES_BURST; i++)
         assert_int_equal(
             sample_enrol_node(&f->enrol, &rq, NULL, &from, now, ENROLLING_WALL, &f->node, &f->e),
             ENROL_E_DENIED);
@@ -40,7 +41,7 @@ static void test_limit_on_failures(void **state)
     assert_int_equal(
         sample_enrol_node(&f->enrol, &rq, NULL, &neighbour, now, ENROLLING_WALL, &f->node, &f->e),
         ENROL_E_TOO_OFT);
-    now += LIMITER_EACH - 1;
+    now += GUESSES_EACH - 1;
     assert_int_equal(
         sample_enrol_node(&f->enrol, &rq, NULL, &from, now, ENROLLING_WALL, &f->node, &f->e),
         ENROL_E_TOO_OFT);
@@ -49,25 +50,6 @@ static void test_limit_on_failures(void **state)
         0);
     assert_int_equal(
         sample_enrol_node(&f->enrol, &rq, &proof, &other, now, ENROLLING_WALL, &f->node, &f->e), 0);
-}
-
-static void test_limiter_is_bounded(void **state)
-{
-    struct limiter l;
-    struct ip_addr first = ip_addr_v4((const uint8_t[4]){10, 0, 0, 0});
-
-    limiter_init(&l, 1);
-    for (int i = 0; i < LIMITER_BURST; i++)
-        limiter_failed(&l, &first, NSEC_PER_SEC);
-    assert_false(limiter_allows(&l, &first, NSEC_PER_SEC));
-    for (unsigned i = 1; i <= LIMITER_SOURCES_MAX; i++) {
-        struct ip_addr a = ip_addr_v4((const uint8_t[4]){10, 0, (uint8_t)(i >> 8), (uint8_t)i});
-
-        limiter_failed(&l, &a, NSEC_PER_SEC);
-    }
-    assert_int_equal(l.sources.n, LIMITER_SOURCES_MAX);
-    assert_true(limiter_allows(&l, &first, NSEC_PER_SEC));
-    limiter_deinit(&l);
 }
 
 /* ---- many at once, on a store that is late, and loses answers ---- */
@@ -200,7 +182,6 @@ int main(void)
         ENROLLING_CASE(test_too_many_wait),
         cmocka_unit_test_setup_teardown(
             test_lost_answers, enrolling_setup_late, enrolling_teardown),
-        cmocka_unit_test(test_limiter_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

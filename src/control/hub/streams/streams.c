@@ -97,7 +97,7 @@ int stun_port_new(
     if (!sp)
         return err_set(e, r, "no memory for a STUN port");
     sp->sockets = (struct udp_sockets)UDP_SOCKETS_NULL;
-    ratelimit_init(&sp->longer, seed);
+    ratelimit_init(&sp->longer, STUN_LIMIT_EACH, STUN_LIMIT_BURST, seed);
     r = udp_inbox_init(&sp->inbox);
     if (r == 0)
         r = udp_outbox_init(&sp->outbox, false, false);

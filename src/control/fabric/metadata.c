@@ -2,7 +2,6 @@
  * answers. */
 #include "fabric/metadata.h"
 
-#include <curl/curl.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/text.h"
+#include "http/http_exchange.h"
 #include "os/clock.h"
 
 static const char *const cloud_names[] = {
@@ -217,11 +216,11 @@ bool metadata_recorded(
 /* Bytes of a header with a token; an answer may be half as long. */
 #define METADATA_TOKEN_MAX 1024
 
-/* One request. */
+/* The requests, one after the other. */
 struct asking {
-    struct str answer;
-    struct curl_slist *headers; /* owns */
-    long deadline_ms;           /* monotonic */
+    struct http_exchange x;          /* owns: the last of them, with its answer */
+    char header[METADATA_TOKEN_MAX]; /* of each request */
+    long deadline_ms;                /* monotonic */
 };
 
 static long now_ms(void)
@@ -229,94 +228,62 @@ static long now_ms(void)
     return (long)(clock_now() / NSEC_PER_MSEC);
 }
 
-static size_t on_answer(char *bytes, size_t size, size_t n, void *ctx)
-{
-    struct asking *a = ctx;
-    size_t len = size * n;
-
-    if (a->answer.len + len >= METADATA_TOKEN_MAX / 2)
-        return 0;
-    str_add_bytes(&a->answer, bytes, len);
-    return a->answer.failed ? 0 : len;
-}
-
-static void set_options(CURL *easy, struct asking *a, const char *url, const char *method)
-{
-    long left = a->deadline_ms - now_ms();
-
-    curl_easy_setopt(easy, CURLOPT_URL, url);
-    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, a->headers);
-    curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http");
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, left > 1 ? left : 1L);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_answer);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, a);
-}
-
-/* Asks with the headers of @a. Return: 0; -ENOENT, the service does not know it; -EIO. */
+/* Asks with the header of @a. Return: 0; -ENOENT, the service does not know it; -EIO. */
 static int ask_service(struct asking *a, const char *method, const char *path, struct err *e)
 {
-    CURL *easy = curl_easy_init();
+    long left = a->deadline_ms - now_ms();
     char url[256];
-    long status = 0;
+    int status;
     CURLcode code;
 
-    if (!easy)
-        return err_set(e, -ENOMEM, "no memory to ask the metadata service");
-    str_deinit(&a->answer);
+    http_exchange_deinit(&a->x);
     (void)snprintf(url, sizeof(url), SERVICE "%s", path);
-    set_options(easy, a, url, method);
-    code = curl_easy_perform(easy);
-    (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_cleanup(easy);
+    if (!http_exchange_init(&a->x, method, url, METADATA_TOKEN_MAX / 2 - 1) ||
+        !http_exchange_add_header(&a->x, a->header))
+        return err_set(e, -ENOMEM, "no memory to ask the metadata service");
+    curl_easy_setopt(a->x.easy, CURLOPT_FAILONERROR, 1L);
+    curl_easy_setopt(a->x.easy, CURLOPT_TIMEOUT_MS, left > 1 ? left : 1L);
+    code = curl_easy_perform(a->x.easy);
     if (code == CURLE_OK)
         return 0;
+    status = http_exchange_status(&a->x);
     return err_set(e, status == 404 ? -ENOENT : -EIO, "asking the metadata service for %s: %s",
         path, status != 0 ? "it does not say" : curl_easy_strerror(code));
 }
 
-static int add_header(struct asking *a, const char *line, struct err *e)
+static void set_header(struct asking *a, const char *line)
 {
-    struct curl_slist *longer = curl_slist_append(a->headers, line);
-
-    if (!longer)
-        return err_set(e, -ENOMEM, "no memory to ask the metadata service");
-    a->headers = longer;
-    return 0;
+    (void)snprintf(a->header, sizeof(a->header), "%s", line);
 }
 
 /* AWS answers only those who have asked for a token first (IMDSv2). */
-static int add_token(struct asking *a, struct err *e)
+static int prepare_aws(struct asking *a, struct err *e)
 {
-    char header[METADATA_TOKEN_MAX];
-    int r = add_header(a, "X-aws-ec2-metadata-token-ttl-seconds: 60", e);
+    int r;
 
-    if (r == 0)
-        r = ask_service(a, "PUT", "/latest/api/token", e);
+    set_header(a, "X-aws-ec2-metadata-token-ttl-seconds: 60");
+    r = ask_service(a, "PUT", "/latest/api/token", e);
     if (r != 0)
         return r;
-    curl_slist_free_all(a->headers);
-    a->headers = NULL;
-    if (snprintf(header, sizeof(header), "X-aws-ec2-metadata-token: %s", str_text(&a->answer)) >=
-            (int)sizeof(header) ||
-        strpbrk(header, "\r\n"))
-        return err_set(e, -EPROTO, "the metadata service's token is no token");
-    return add_header(a, header, e);
+    /* It fits: an answer is at most half as long as a header. */
+    (void)snprintf(
+        a->header, sizeof(a->header), "X-aws-ec2-metadata-token: %s", str_text(&a->x.got));
+    return strpbrk(a->header, "\r\n")
+               ? err_set(e, -EPROTO, "the metadata service's token is no token")
+               : 0;
 }
 
 static int prepare(struct asking *a, enum metadata_cloud cloud, struct err *e)
 {
     switch (cloud) {
     case METADATA_CLOUD_AWS:
-        return add_token(a, e);
+        return prepare_aws(a, e);
     case METADATA_CLOUD_GCE:
-        return add_header(a, "Metadata-Flavor: Google", e);
+        set_header(a, "Metadata-Flavor: Google");
+        return 0;
     case METADATA_CLOUD_AZURE:
-        return add_header(a, "Metadata: true", e);
+        set_header(a, "Metadata: true");
+        return 0;
     case METADATA_CLOUD_NONE:
     case METADATA_CLOUD_N:
         break;
@@ -334,14 +301,14 @@ static int ask_one(struct asking *a, struct metadata_answers *ret,
     if (r != 0)
         return r == -ENOENT ? 0 : r;
     (void)snprintf(ret->text + len, sizeof(ret->text) - len, "%s %.*s\n", q->name,
-        (int)strcspn(str_text(&a->answer), "\r\n"), str_text(&a->answer));
+        (int)strcspn(str_text(&a->x.got), "\r\n"), str_text(&a->x.got));
     return 0;
 }
 
 int metadata_fetch(
     struct metadata_answers *ret, enum metadata_cloud cloud, unsigned timeout_ms, struct err *e)
 {
-    struct asking a = {.answer = STR_NULL, .deadline_ms = now_ms() + (long)timeout_ms};
+    struct asking a = {.deadline_ms = now_ms() + (long)timeout_ms};
     size_t n;
     const struct metadata_question *q = metadata_questions(cloud, &n);
     int r = prepare(&a, cloud, e);
@@ -349,8 +316,7 @@ int metadata_fetch(
     *ret = (struct metadata_answers){.cloud = cloud};
     for (size_t i = 0; r == 0 && i < n; i++)
         r = ask_one(&a, ret, &q[i], e);
-    str_deinit(&a.answer);
-    curl_slist_free_all(a.headers);
+    http_exchange_deinit(&a.x);
     return r;
 }
 

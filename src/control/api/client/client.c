@@ -180,8 +180,8 @@ int client_call(const struct client_target *target, const char *method, const ch
 
     if (r != 0)
         return r;
-    curl_easy_setopt(x.easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
-    r = client_exchange_end(&x, curl_easy_perform(x.easy), ret, e);
+    curl_easy_setopt(x.http.easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    r = client_exchange_end(&x, curl_easy_perform(x.http.easy), ret, e);
     client_exchange_deinit(&x);
     return r;
 }
@@ -219,7 +219,7 @@ static void request_free(struct client_request *rq)
 {
     list_remove(&rq->link);
     if (rq->added)
-        curl_multi_remove_handle(rq->cl->multi, rq->x.easy);
+        curl_multi_remove_handle(rq->cl->multi, rq->x.http.easy);
     client_exchange_deinit(&rq->x);
     free(rq);
 }
@@ -230,12 +230,10 @@ static void finish(struct client_request *rq, CURLcode code)
     client_done_fn done = rq->done;
     void *ctx = rq->ctx;
     struct err e = ERR_NULL;
-    long status = 0;
     int r;
 
-    curl_easy_getinfo(rq->x.easy, CURLINFO_RESPONSE_CODE, &status);
-    if (rq->line && status == 200)
-        rq->x.got.len = 0; /* the beginning of a line that was cut off */
+    if (rq->line && http_exchange_status(&rq->x.http) == 200)
+        rq->x.http.got.len = 0; /* the beginning of a line that was cut off */
     r = client_exchange_end(&rq->x, code, &answer, &e);
     request_free(rq);
     done(ctx, r, &answer, &e);
@@ -244,7 +242,7 @@ static void finish(struct client_request *rq, CURLcode code)
 
 static int request_add(struct client_request *rq, struct err *e)
 {
-    if (curl_multi_add_handle(rq->cl->multi, rq->x.easy) != CURLM_OK)
+    if (curl_multi_add_handle(rq->cl->multi, rq->x.http.easy) != CURLM_OK)
         return err_set(e, -ENOMEM, "no memory for a request");
     rq->added = true;
     return 0;
@@ -275,7 +273,7 @@ static void settle(struct client_loop *cl)
         if (m->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x);
-        finish(container_of(x, struct client_request, x), code);
+        finish(container_of(x, struct client_request, x.http), code);
     }
 }
 
@@ -334,7 +332,7 @@ static void note_socket(CURL *easy, curl_socket_t fd, int what)
     /* libcurl closes idle connections with a handle of its own. */
     if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &x) != CURLE_OK || !x)
         return;
-    rq = container_of(x, struct client_request, x);
+    rq = container_of(x, struct client_request, x.http);
     if (what != CURL_POLL_REMOVE)
         rq->fd = fd;
     else if (rq->fd == fd)
@@ -463,49 +461,27 @@ int client_start(struct client_loop *cl, const struct client_target *target, con
         return r;
     rq->done = done;
     rq->ctx = ctx;
-    curl_easy_setopt(rq->x.easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    curl_easy_setopt(rq->x.http.easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     return begin(rq, ret, e);
 }
 
-/* Calls back for each whole line in @p and keeps the rest; false when the stream has to end. */
-static bool take_lines(struct client_request *rq, const char *p, size_t len)
+static bool on_line(void *ctx, const char *line, size_t len)
 {
-    struct client_buffer *rest = &rq->x.got;
+    struct client_request *rq = ctx;
 
-    while (len > 0 && !rq->cancelled) {
-        const char *end = memchr(p, '\n', len);
-        size_t n = end ? (size_t)(end - p) : len;
-
-        if (!end || rest->len > 0) {
-            rq->x.too_long = !client_buffer_add(rest, p, n, rq->x.max);
-            if (rq->x.too_long)
-                return false;
-        }
-        if (end && rest->len > 0) {
-            size_t line_len = rest->len;
-
-            rest->len = 0;
-            rq->line(rq->ctx, rest->p, line_len);
-        } else if (end && n <= rq->x.max) {
-            rq->line(rq->ctx, p, n);
-        }
-        n += end ? 1 : 0;
-        p += n;
-        len -= n;
-    }
+    rq->line(rq->ctx, line, len);
     return !rq->cancelled;
 }
 
 static size_t on_stream(char *p, size_t size, size_t n, void *ctx)
 {
     struct client_request *rq = ctx;
-    long status = 0;
+    struct http_exchange *http = &rq->x.http;
+    bool ok = http_exchange_status(http) == 200
+                  ? http_exchange_take_lines(http, p, size * n, on_line, rq)
+                  : http_exchange_take(http, p, size * n);
 
-    curl_easy_getinfo(rq->x.easy, CURLINFO_RESPONSE_CODE, &status);
-    if (status == 200)
-        return take_lines(rq, p, size * n) ? size * n : 0;
-    rq->x.too_long = !client_buffer_add(&rq->x.got, p, size * n, rq->x.max);
-    return rq->x.too_long ? 0 : size * n;
+    return ok ? size * n : 0;
 }
 
 int client_watch(struct client_loop *cl, const struct client_target *target, const char *path,
@@ -520,19 +496,19 @@ int client_watch(struct client_loop *cl, const struct client_target *target, con
     rq->line = line;
     rq->done = done;
     rq->ctx = ctx;
-    rq->x.max = line_max;
-    curl_easy_setopt(rq->x.easy, CURLOPT_WRITEFUNCTION, on_stream);
-    curl_easy_setopt(rq->x.easy, CURLOPT_WRITEDATA, rq);
-    curl_easy_setopt(rq->x.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
+    rq->x.http.max = line_max;
+    curl_easy_setopt(rq->x.http.easy, CURLOPT_WRITEFUNCTION, on_stream);
+    curl_easy_setopt(rq->x.http.easy, CURLOPT_WRITEDATA, rq);
+    curl_easy_setopt(rq->x.http.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
     /* A hub sends it packed if it can. "": all that this libcurl unpacks. */
-    curl_easy_setopt(rq->x.easy, CURLOPT_ACCEPT_ENCODING, "");
+    curl_easy_setopt(rq->x.http.easy, CURLOPT_ACCEPT_ENCODING, "");
     /*
      * A stream only receives. Over the overlay something has to be sent as well: WireGuard notices
      * only then that the other end was restarted and has lost the session.
      */
-    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPIDLE, (long)CLIENT_WATCH_PROBE_S);
-    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPINTVL, WATCH_REPEAT_S);
+    curl_easy_setopt(rq->x.http.easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(rq->x.http.easy, CURLOPT_TCP_KEEPIDLE, (long)CLIENT_WATCH_PROBE_S);
+    curl_easy_setopt(rq->x.http.easy, CURLOPT_TCP_KEEPINTVL, WATCH_REPEAT_S);
     rq->x.n_probes = WATCH_REPEATS;
     return begin(rq, ret, e);
 }

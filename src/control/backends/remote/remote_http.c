@@ -1,16 +1,16 @@
 /* remote_http.c - see remote_http.h. */
 #include "remote_http.h"
 
-#include <curl/curl.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/containers.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "http/http_exchange.h"
 
 /* What the body of a refused stream may be at most: a sentence of the server. */
 #define REFUSAL_MAX (64u << 10)
@@ -20,18 +20,11 @@
 
 /* One request and what has come back of it. */
 struct exchange {
-    CURL *easy;                   /* owns */
-    struct curl_slist *headers;   /* owns */
-    const char *server;           /* pins: for the words */
-    char *got;                    /* owns: the answer, or the beginning of a line; then a zero */
-    size_t len;                   /* bytes of it */
-    size_t cap;                   /* room */
-    size_t max;                   /* most bytes in @got */
-    bool is_too_big;              /* it would have become longer */
-    bool is_done;                 /* @code says how */
-    bool is_added;                /* the multi handle has it */
-    CURLcode code;                /* valid once it is done */
-    char reason[CURL_ERROR_SIZE]; /* libcurl's words */
+    struct http_exchange http; /* owns */
+    const char *server;        /* pins: for the words */
+    bool is_done;              /* @code says how */
+    bool is_added;             /* the multi handle has it */
+    CURLcode code;             /* valid once it is done */
 };
 
 struct remote_http {
@@ -53,14 +46,6 @@ struct remote_http_stream {
     void *ctx;              /* pins: for @fn */
 };
 
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-
-static void init_curl(void)
-{
-    /* Without memory the first curl_easy_init() fails too, and that is handled. */
-    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 void remote_http_answer_deinit(struct remote_http_answer *a)
 {
     free(a->body);
@@ -69,144 +54,76 @@ void remote_http_answer_deinit(struct remote_http_answer *a)
 
 /* ---- one exchange --------------------------------------------------------------------------- */
 
-/* False: it does not fit, or there is no memory. */
-static bool add_bytes(struct exchange *x, const char *p, size_t len)
-{
-    x->is_too_big = len > x->max - x->len;
-    if (x->is_too_big)
-        return false;
-    if (x->len + len + 1 > x->cap) {
-        size_t cap = x->cap ? x->cap : 4096;
-        char *bigger;
-
-        while (cap < x->len + len + 1)
-            cap *= 2;
-        bigger = realloc(x->got, cap);
-        if (!bigger)
-            return false;
-        x->got = bigger;
-        x->cap = cap;
-    }
-    memcpy(x->got + x->len, p, len);
-    x->len += len;
-    x->got[x->len] = '\0';
-    return true;
-}
-
-static size_t on_answer(char *p, size_t size, size_t n, void *ctx)
-{
-    return add_bytes(ctx, p, size * n) ? size * n : 0;
-}
-
-static bool add_header(struct exchange *x, const char *line)
-{
-    struct curl_slist *longer = curl_slist_append(x->headers, line);
-
-    if (longer)
-        x->headers = longer;
-    return longer != NULL;
-}
-
 static bool add_headers(
     struct exchange *x, const struct remote_http *h, const struct remote_http_request *rq)
 {
     char line[160];
-    /* An empty "Expect:" header saves a round trip before each longer body. */
-    bool ok = add_header(x, "Expect:");
+    bool ok = true;
 
     (void)snprintf(line, sizeof(line), "Content-Type: %.100s",
         rq->content_type ? rq->content_type : "application/json");
-    if (ok && rq->body)
-        ok = add_header(x, line);
+    if (rq->body)
+        ok = http_exchange_add_header(&x->http, line);
     (void)snprintf(line, sizeof(line), "Accept: %.140s", rq->accept ? rq->accept : "");
     if (ok && rq->accept)
-        ok = add_header(x, line);
-    if (ok && h->authorization)
-        ok = add_header(x, h->authorization);
-    return ok && curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->headers) == CURLE_OK;
+        ok = http_exchange_add_header(&x->http, line);
+    return ok && (!h->authorization || http_exchange_add_header(&x->http, h->authorization));
 }
 
-static bool set_url(struct exchange *x, const struct remote_http_request *rq)
+/* The method, the URL, and the body, which libcurl does not copy unless it @is_copied: it is the
+ * caller's until the end. */
+static bool set_request(struct exchange *x, const struct remote_http_request *rq, bool is_copied)
 {
     char *url = NULL;
     bool ok;
 
     if (asprintf(&url, "%s%s", x->server, rq->path) < 0)
         return false;
-    ok = curl_easy_setopt(x->easy, CURLOPT_URL, url) == CURLE_OK;
+    ok = http_exchange_init(&x->http, rq->method, url, rq->max);
     free(url);
-    return ok;
+    if (!ok || !rq->body)
+        return ok;
+    curl_easy_setopt(x->http.easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)rq->body_len);
+    return curl_easy_setopt(x->http.easy, is_copied ? CURLOPT_COPYPOSTFIELDS : CURLOPT_POSTFIELDS,
+               rq->body) == CURLE_OK;
 }
 
-/* The method and the body, which libcurl does not copy: it is the caller's until the end. */
-static bool set_body(struct exchange *x, const struct remote_http_request *rq, bool is_copied)
+static bool set_connection(struct exchange *x, const struct remote_http *h)
 {
-    if (rq->body) {
-        CURLoption how = is_copied ? CURLOPT_COPYPOSTFIELDS : CURLOPT_POSTFIELDS;
-
-        curl_easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)rq->body_len);
-        if (curl_easy_setopt(x->easy, how, rq->body) != CURLE_OK)
-            return false;
-    }
-    return curl_easy_setopt(x->easy, CURLOPT_CUSTOMREQUEST, rq->method) == CURLE_OK;
-}
-
-static bool set_files(struct exchange *x, const struct remote_http *h)
-{
+    CURL *easy = x->http.easy;
     bool ok = true;
 
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)h->connect_ms);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_S);
+    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_S);
     if (h->ca_file) {
-        ok = curl_easy_setopt(x->easy, CURLOPT_CAINFO, h->ca_file) == CURLE_OK;
-        curl_easy_setopt(x->easy, CURLOPT_CAPATH, NULL);
+        ok = curl_easy_setopt(easy, CURLOPT_CAINFO, h->ca_file) == CURLE_OK;
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     }
     if (ok && h->cert_file)
-        ok = curl_easy_setopt(x->easy, CURLOPT_SSLCERT, h->cert_file) == CURLE_OK;
+        ok = curl_easy_setopt(easy, CURLOPT_SSLCERT, h->cert_file) == CURLE_OK;
     if (ok && h->key_file)
-        ok = curl_easy_setopt(x->easy, CURLOPT_SSLKEY, h->key_file) == CURLE_OK;
+        ok = curl_easy_setopt(easy, CURLOPT_SSLKEY, h->key_file) == CURLE_OK;
     return ok;
-}
-
-static void set_fixed(struct exchange *x, const struct remote_http *h)
-{
-    curl_easy_setopt(x->easy, CURLOPT_ERRORBUFFER, x->reason);
-    curl_easy_setopt(x->easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(x->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(x->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    /* The store's URL names its servers, so a proxy of the environment is not used. */
-    curl_easy_setopt(x->easy, CURLOPT_PROXY, "");
-    curl_easy_setopt(x->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)h->connect_ms);
-    curl_easy_setopt(x->easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(x->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_S);
-    curl_easy_setopt(x->easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_S);
-    curl_easy_setopt(x->easy, CURLOPT_PRIVATE, x);
 }
 
 static void exchange_deinit(struct exchange *x, struct remote_http *h)
 {
     if (x->is_added)
-        curl_multi_remove_handle(h->multi, x->easy);
-    if (x->easy)
-        curl_easy_cleanup(x->easy);
-    curl_slist_free_all(x->headers);
-    free(x->got);
-    *x = (struct exchange){0};
+        curl_multi_remove_handle(h->multi, x->http.easy);
+    http_exchange_deinit(&x->http);
+    *x = (struct exchange){.is_added = false};
 }
 
 /* Hand it to libcurl, for the current server. */
 static int exchange_start(struct exchange *x, struct remote_http *h,
     const struct remote_http_request *rq, bool is_copied, struct err *e)
 {
-    bool ok;
-
     x->server = h->servers[h->current];
-    x->max = rq->max;
-    x->easy = curl_easy_init();
-    ok = x->easy && set_url(x, rq) && set_body(x, rq, is_copied) && set_files(x, h);
-    if (ok)
-        set_fixed(x, h);
-    ok = ok && add_headers(x, h, rq) && curl_multi_add_handle(h->multi, x->easy) == CURLM_OK;
-    x->is_added = ok;
-    if (ok)
+    x->is_added = set_request(x, rq, is_copied) && set_connection(x, h) && add_headers(x, h, rq) &&
+                  curl_multi_add_handle(h->multi, x->http.easy) == CURLM_OK;
+    if (x->is_added)
         return 0;
     exchange_deinit(x, h);
     return err_set(e, -ENOMEM, "no memory for a request to \"%s\"", h->servers[h->current]);
@@ -222,28 +139,18 @@ static bool is_distrust(CURLcode code)
 /* What the end of it means. 0: there is an answer. */
 static int exchange_result(const struct exchange *x, struct err *e)
 {
-    long sent = 0;
     int r;
 
     if (x->code == CURLE_OK)
         return 0;
-    if (x->is_too_big)
+    if (x->http.is_too_long)
         return err_set(e, REMOTE_HTTP_E_TOO_BIG, "the answer of \"%s\" is longer than %zu bytes",
-            x->server, x->max);
-    curl_easy_getinfo(x->easy, CURLINFO_REQUEST_SIZE, &sent);
-    r = sent > 0               ? REMOTE_HTTP_E_LOST
-        : is_distrust(x->code) ? REMOTE_HTTP_E_DISTRUST
-                               : REMOTE_HTTP_E_UNSENT;
-    return err_set(e, r, "\"%s\" does not answer: %s", x->server,
-        x->reason[0] ? x->reason : curl_easy_strerror(x->code));
-}
-
-static int status_of(const struct exchange *x)
-{
-    long status = 0;
-
-    curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
-    return (int)status;
+            x->server, x->http.max);
+    r = http_exchange_was_sent(&x->http) ? REMOTE_HTTP_E_LOST
+        : is_distrust(x->code)           ? REMOTE_HTTP_E_DISTRUST
+                                         : REMOTE_HTTP_E_UNSENT;
+    return err_set(
+        e, r, "\"%s\" does not answer: %s", x->server, http_exchange_reason(&x->http, x->code));
 }
 
 /* ---- running -------------------------------------------------------------------------------- */
@@ -262,7 +169,7 @@ static void perform(struct remote_http *h)
         if (m->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &p);
-        x = p;
+        x = container_of(p, struct exchange, http);
         x->is_done = true;
         x->code = m->data.result;
     }
@@ -286,21 +193,22 @@ static int ask(struct remote_http *h, const struct remote_http_request *rq,
 
     if (r != 0)
         return r;
-    curl_easy_setopt(x.easy, CURLOPT_WRITEFUNCTION, on_answer);
-    curl_easy_setopt(x.easy, CURLOPT_WRITEDATA, &x);
-    curl_easy_setopt(x.easy, CURLOPT_TIMEOUT_MS, (long)rq->timeout_ms);
+    curl_easy_setopt(x.http.easy, CURLOPT_TIMEOUT_MS, (long)rq->timeout_ms);
     perform(h);
     while (!x.is_done) {
         (void)curl_multi_poll(h->multi, NULL, 0, 1000, NULL);
         perform(h);
     }
     r = exchange_result(&x, e);
-    /* An answer without a body is an empty text. */
-    if (r == 0 && !x.got && !add_bytes(&x, "", 0))
-        r = err_set(e, -ENOMEM, "no memory for the answer of \"%s\"", x.server);
     if (r == 0) {
-        *ret = (struct remote_http_answer){.status = status_of(&x), .body = x.got, .len = x.len};
-        x.got = NULL;
+        struct remote_http_answer a = {.status = http_exchange_status(&x.http)};
+
+        /* An answer without a body is an empty text. */
+        a.body = str_take(&x.http.got, &a.len);
+        if (a.body)
+            *ret = a;
+        else
+            r = err_set(e, -ENOMEM, "no memory for the answer of \"%s\"", x.server);
     }
     exchange_deinit(&x, h);
     return r;
@@ -323,33 +231,27 @@ int remote_http_call(struct remote_http *h, const struct remote_http_request *rq
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* Give out the whole lines at @p, and keep the rest. False: the stream has to end. */
-static bool take_lines(struct remote_http_stream *s, const char *p, size_t len)
+static bool on_line(void *ctx, const char *line, size_t len)
 {
-    while (len > 0) {
-        const char *end = memchr(p, '\n', len);
-        size_t n = end ? (size_t)(end - p) : len;
+    struct remote_http_stream *s = ctx;
 
-        if (!add_bytes(&s->x, p, n))
-            return false;
-        if (!end)
-            return true;
-        s->fn(s->ctx, s->x.got, s->x.len);
-        s->x.len = 0;
-        p += n + 1;
-        len -= n + 1;
-    }
+    s->fn(s->ctx, line, len);
     return true;
 }
 
 static size_t on_stream(char *p, size_t size, size_t n, void *ctx)
 {
     struct remote_http_stream *s = ctx;
+    struct http_exchange *http = &s->x.http;
+    bool ok;
 
-    if (status_of(&s->x) == 200)
-        return take_lines(s, p, size * n) ? size * n : 0;
-    s->x.max = REFUSAL_MAX;
-    return on_answer(p, size, n, &s->x);
+    if (http_exchange_status(http) == 200) {
+        ok = http_exchange_take_lines(http, p, size * n, on_line, s);
+    } else {
+        http->max = REFUSAL_MAX;
+        ok = http_exchange_take(http, p, size * n);
+    }
+    return ok ? size * n : 0;
 }
 
 int remote_http_open(struct remote_http *h, const struct remote_http_request *rq,
@@ -368,8 +270,8 @@ int remote_http_open(struct remote_http *h, const struct remote_http_request *rq
         free(s);
         return r;
     }
-    curl_easy_setopt(s->x.easy, CURLOPT_WRITEFUNCTION, on_stream);
-    curl_easy_setopt(s->x.easy, CURLOPT_WRITEDATA, s);
+    curl_easy_setopt(s->x.http.easy, CURLOPT_WRITEFUNCTION, on_stream);
+    curl_easy_setopt(s->x.http.easy, CURLOPT_WRITEDATA, s);
     *ret = s;
     return 0;
 }
@@ -377,16 +279,13 @@ int remote_http_open(struct remote_http *h, const struct remote_http_request *rq
 bool remote_http_has_ended(
     const struct remote_http_stream *s, struct remote_http_end *ret, struct err *e)
 {
-    bool is_refused;
-
     if (!s->x.is_done)
         return false;
     *ret = (struct remote_http_end){
-        .r = exchange_result(&s->x, e), .status = status_of(&s->x), .answer = ""};
-    is_refused = ret->status != 0 && ret->status != 200;
-    if (is_refused && s->x.got) {
-        ret->answer = s->x.got;
-        ret->answer_len = s->x.len;
+        .r = exchange_result(&s->x, e), .status = http_exchange_status(&s->x.http), .answer = ""};
+    if (ret->status != 0 && ret->status != 200) {
+        ret->answer = str_text(&s->x.http.got);
+        ret->answer_len = s->x.http.got.len;
     }
     return true;
 }
@@ -461,7 +360,6 @@ int remote_http_new(
     struct remote_http *h = calloc(1, sizeof(*h));
     int r;
 
-    (void)pthread_once(&curl_once, init_curl);
     if (h)
         h->multi = curl_multi_init();
     if (!h || !h->multi) {

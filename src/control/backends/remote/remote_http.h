@@ -3,8 +3,8 @@
  * lines, on a thread of the back end's own.
  *
  * The back ends for etcd and for Kubernetes use it. The client of the hub's own API
- * (api/client/client.h) is another thing: it runs on the hub's loop, trusts a pinned key and no
- * authority, signs requests as a member, and has one server; and its folder lies below this one.
+ * (api/client/client.h) shares http_exchange.h with it, and no more: it runs on the hub's loop,
+ * trusts a pinned key and no authority, signs requests as a member, and has one server.
  *
  * Theory of operation. One libcurl multi handle. remote_http_call() sends a request and runs the
  * multi handle until the answer is whole, so a back end's steps are written one after the other.

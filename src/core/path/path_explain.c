@@ -57,18 +57,32 @@ bool path_side_equal(const struct path_side *a, const struct path_side *b)
 /* The answer of a pair is evidence for so long, whatever came of the rounds since. */
 #define WORSE_KNOWN (25 * NSEC_PER_SEC)
 
+#define PORTS_TEXT_MAX (2 * (NAME_MAX_LEN + 20))
+
 struct why {
     const struct path *pp;
     const char *self; /* this node's name */
     const char *peer;
-    uint16_t port; /* WireGuard's at this node, as its candidates have it; 51820 if unknown */
+    char ports[PORTS_TEXT_MAX]; /* of the two nodes: "UDP 51820 at a or b" */
 };
 
-static uint16_t own_port(const struct path *pp)
+/* WireGuard's port at a node, as its candidates have it; 51820 if unknown. */
+static uint16_t listen_port(const struct candidates *c)
 {
-    const struct candidates *c = &pp->owner->self.candidates;
-
     return c->n > 0 && c->items[0].kind == CANDIDATE_HOST ? c->items[0].endpoint.port : 51820;
+}
+
+/* Either node's port helps, and each listens on its own. */
+static void format_ports(struct why *w)
+{
+    uint16_t mine = listen_port(&w->pp->owner->self.candidates);
+    uint16_t theirs = listen_port(&w->pp->side.candidates);
+
+    if (mine == theirs)
+        (void)snprintf(w->ports, sizeof(w->ports), "UDP %u at %s or %s", mine, w->self, w->peer);
+    else
+        (void)snprintf(w->ports, sizeof(w->ports), "UDP %u at %s, or UDP %u at %s", mine, w->self,
+            theirs, w->peer);
 }
 
 /* A NAT whose filtering is unknown is assumed to filter by port, as most do. */
@@ -113,16 +127,16 @@ static bool why_nats(const struct why *w, char *buf)
 
     if (hard_mine && hard_theirs) {
         (void)snprintf(buf, PATH_TEXT_MAX,
-            "both NATs are symmetric: open UDP %u on either, or give %s or %s a forwarded port",
-            w->port, w->self, w->peer);
+            "both NATs are symmetric: open %s, or give one of them a forwarded port", w->ports);
         return true;
     }
     if ((hard_mine && is_port_filtered(theirs)) || (hard_theirs && is_port_filtered(mine))) {
         (void)snprintf(buf, PATH_TEXT_MAX,
             "the NAT of %s is symmetric and that of %s lets in only what it sent to%s: "
-            "open UDP %u on either",
+            "open %s",
             hard_mine ? w->self : w->peer, hard_mine ? w->peer : w->self,
-            w->pp->guess.n_tried > 0 ? ", and guessing its ports was in vain so far" : "", w->port);
+            w->pp->guess.n_tried > 0 ? ", and guessing its ports was in vain so far" : "",
+            w->ports);
         return true;
     }
     return false;
@@ -178,8 +192,8 @@ static void why_silent(const struct why *w, char *buf)
              !why_one_way(w, buf))
         (void)snprintf(buf, PATH_TEXT_MAX,
             "none of the %u ways to %s answers, so something drops UDP between the two: "
-            "allow UDP %u in at either",
-            pp->pairs.n, w->peer, w->port);
+            "let in %s",
+            pp->pairs.n, w->peer, w->ports);
 }
 
 /* The direct path was found to be worse than the relay. That holds as long as a pair answers: one
@@ -198,9 +212,10 @@ static bool is_worse_still(const struct path *pp, nsec_t now)
 
 void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)
 {
-    struct why w = {pp, pp->owner->name, pp->peer.name, own_port(pp)};
+    struct why w = {pp, pp->owner->name, pp->peer.name, ""};
 
     buf[0] = '\0';
+    format_ports(&w);
     if (pp->peer.policy == PATH_POLICY_OFF)
         (void)snprintf(buf, PATH_TEXT_MAX, "the edge is off: set its path to auto");
     else if (pp->peer.policy == PATH_POLICY_RELAY)

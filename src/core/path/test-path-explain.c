@@ -67,18 +67,21 @@ struct reason {
     struct behavior nat[2];
     bool has_v6_only[2];
     const char *words;
+    uint16_t port; /* of node 1, where it is another */
 };
 
 static const struct reason reasons[] = {
     {{{.is_natted = true, .mapping = BEHAVIOR_PORT_DEPENDENT},
          {.is_natted = true, .mapping = BEHAVIOR_ADDRESS_DEPENDENT}},
-        .words = "both NATs are symmetric: open UDP 51820 on either"},
+        .words = "both NATs are symmetric: open UDP 51820 at a or b, or give"},
     {{{.is_natted = true, .mapping = BEHAVIOR_PORT_DEPENDENT}, {.is_natted = true}},
         .words = "the NAT of a is symmetric and that of b lets in only what it sent to"},
+    {{{.is_natted = true, .mapping = BEHAVIOR_PORT_DEPENDENT}, {.is_natted = true}}, .port = 40001,
+        .words = "open UDP 51820 at a, or UDP 40001 at b"},
     {{{.is_natted = true}, {.is_natted = true, .mapping = BEHAVIOR_PORT_DEPENDENT}},
         .words = "the NAT of b is symmetric and that of a lets in only what it sent to"},
     {{{.is_natted = true, .mapping = BEHAVIOR_PORT_DEPENDENT}, {.is_natted = false}},
-        .words = "something drops UDP between the two: allow UDP 51820 in at either"},
+        .words = "something drops UDP between the two: let in UDP 51820 at a or b"},
     {{{.is_natted = true}, {.is_natted = true}}, .words = "something drops UDP between the two"},
     {{{.is_blocked = true}, {.is_natted = true}}, .words = "UDP is blocked at a: allow UDP out"},
     {{{.is_natted = true}, {.is_blocked = true}}, .words = "UDP is blocked at b: allow UDP out"},
@@ -94,10 +97,13 @@ static void check_reason(struct couple *c, const struct reason *reason)
 
     couple_start(c, PATH_POLICY_AUTO);
     for (unsigned i = 0; i < 2; i++) {
+        struct endpoint host = reason->has_v6_only[i] ? c->nodes[i].ep6 : c->nodes[i].ep;
+
         c->nodes[i].is_deaf = true;
         sides[i].nat = reason->nat[i];
-        assert_true(candidates_add(&sides[i].candidates, CANDIDATE_HOST,
-            reason->has_v6_only[i] ? &c->nodes[i].ep6 : &c->nodes[i].ep));
+        if (i == 1 && reason->port != 0)
+            host.port = reason->port;
+        assert_true(candidates_add(&sides[i].candidates, CANDIDATE_HOST, &host));
     }
     paths_set_self(c->nodes[0].paths, &sides[0], c->now);
     paths_set_peer_side(c->nodes[0].paths, &c->nodes[1].key, &sides[1], c->now);

@@ -120,7 +120,11 @@ struct holder {
     uint64_t uid;   /* of its user */
 };
 
-static struct holder find_holder(const char *table, uint16_t port)
+/* As in the tables of TCP sockets (TCP_LISTEN): those of connections have the same port. */
+#define STATE_LISTEN "0A"
+
+/* @state: one in that state; NULL: any. */
+static struct holder find_holder(const char *table, uint16_t port, const char *state)
 {
     struct holder h = {0};
     _cleanup_(fclosep) FILE *f = fopen(table, "re");
@@ -137,7 +141,7 @@ static struct holder find_holder(const char *table, uint16_t port)
         for (unsigned i = 0; i < 10; i++)
             words[i] = strtok_r(i == 0 ? line : NULL, " \n", &rest);
         at = words[1] ? strchr(words[1], ':') : NULL;
-        if (at && strcmp(at, wanted) == 0 && words[9] &&
+        if (at && strcmp(at, wanted) == 0 && words[9] && (!state || strcmp(words[3], state) == 0) &&
             parse_u64(&h.inode, words[9], 1, UINT64_MAX, "inode", NULL) == 0 &&
             parse_u64(&h.uid, words[7], 0, UINT32_MAX, "uid", NULL) == 0)
             return h;
@@ -202,24 +206,33 @@ static bool find_process(uint64_t inode, char *ret, size_t cap)
 }
 
 /* Who has it, as words. What a process of another user has open only root may see. */
-static void name_holder(uint16_t port, char *ret, size_t cap)
+static void name_holder(bool is_tcp, uint16_t port, char *ret, size_t cap)
 {
-    struct holder h = find_holder("/proc/net/udp", port);
+    const char *state = is_tcp ? STATE_LISTEN : NULL;
+    struct holder h = find_holder(is_tcp ? "/proc/net/tcp" : "/proc/net/udp", port, state);
 
     if (h.inode == 0)
-        h = find_holder("/proc/net/udp6", port);
+        h = find_holder(is_tcp ? "/proc/net/tcp6" : "/proc/net/udp6", port, state);
     if (h.inode != 0 && find_process(h.inode, ret, cap))
         return;
     if (h.inode != 0)
-        (void)snprintf(
-            ret, cap, "a process of user %" PRIu64 " (root sees which: ss -ulnp)", h.uid);
+        (void)snprintf(ret, cap, "a process of user %" PRIu64 " (root sees which: ss -%clnp)",
+            h.uid, is_tcp ? 't' : 'u');
     else
         (void)snprintf(ret, cap, "the kernel, or a process that cannot be seen from here");
 }
 
-int udp_owner_check(uint16_t port, struct err *e)
+int port_taken(bool is_tcp, uint16_t port, int r, struct err *e)
 {
     char owner[80];
+
+    name_holder(is_tcp, port, owner, sizeof(owner));
+    return err_set(e, r, "%s port %u is in use already (EADDRINUSE): %s has it",
+        is_tcp ? "TCP" : "UDP", port, owner);
+}
+
+int udp_owner_check(uint16_t port, struct err *e)
+{
     int r = try_bind(AF_INET, port);
 
     if (r == 0)
@@ -228,7 +241,5 @@ int udp_owner_check(uint16_t port, struct err *e)
         return 0;
     if (r != -EADDRINUSE)
         return err_set(e, r, "UDP port %u cannot be listened on: %s", port, strerror(-r));
-    name_holder(port, owner, sizeof(owner));
-    return err_set(
-        e, UDP_OWNER_E_TAKEN, "UDP port %u is in use already (EADDRINUSE): %s has it", port, owner);
+    return port_taken(false, port, UDP_OWNER_E_TAKEN, e);
 }

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -54,7 +55,7 @@ struct local_ports {
 struct local_ports local_ports_read(void);
 
 /*
- * Is a UDP port taken, and by which program?
+ * Is a port taken, and by which program?
  *
  * The kernel tells each socket's inode (/proc/net/udp, udp6), and each process its descriptors;
  * both are of this network namespace.
@@ -70,3 +71,10 @@ struct local_ports local_ports_read(void);
  * found; or negative errno with words.
  */
 int udp_owner_check(uint16_t port, struct err *e);
+
+/**
+ * port_taken() - say that the port is in use, and by which process where it can be found
+ *
+ * Return: @r.
+ */
+int port_taken(bool is_tcp, uint16_t port, int r, struct err *e);

@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "net/address/sockaddr.h"
+#include "net/socket/socket.h"
 #include "os/file.h"
 
 /* ---- sockets ---- */
@@ -92,6 +93,9 @@ int tcp_listener_open(
         r = err_set(e, -errno, "a port cannot be shared: %s", strerror(errno));
     if (r == 0)
         r = bind_tcp(fd, at, e);
+    /* At an interface whoever asks tries the next port, and needs no name. */
+    if (r == -EADDRINUSE && !interface)
+        r = port_taken(true, at->port, r, e);
     if (r == 0)
         *ret_fd = TAKE_FD(fd);
     return r;

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "net/socket/tcp.h"
 #include "net/socket/udp_batch.h"
 #include "net/tun/offload.h"
 
@@ -336,6 +338,30 @@ static void test_port_taken(void **state)
     close_pair(&p);
 }
 
+/* Who listens there is named, and not the connection that has the same port. */
+static void test_tcp_port_taken(void **state)
+{
+    struct endpoint any = {0};
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t len = sizeof(at);
+    struct err e = ERR_NULL;
+    char words[120];
+    int fd = -1;
+    int other = -1;
+
+    assert_int_equal(tcp_listener_open(&fd, &any, NULL, false, &e), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    any.port = ntohs(at.sin_port);
+    assert_int_equal(tcp_listener_open(&other, &any, NULL, false, &e), -EADDRINUSE);
+    (void)snprintf(words, sizeof(words),
+        "TCP port %u is in use already (EADDRINUSE): test-net-udp "
+        "(process %d) has it",
+        any.port, (int)getpid());
+    assert_string_equal(err_text(&e), words);
+    (void)close(fd);
+}
+
 /* One datagram each from @n sockets of their own. */
 static void send_from_many(const struct udp_path *to, unsigned n)
 {
@@ -432,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_burst),
         cmocka_unit_test(test_port_taken),
+        cmocka_unit_test(test_tcp_port_taken),
         cmocka_unit_test(test_port_shared),
         cmocka_unit_test(test_offload_names),
         cmocka_unit_test(test_offload_test),

@@ -52,6 +52,9 @@ static int print_status(void)
     json_t *status = NULL;
     int r = agent_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
 
+    if (r == AGENT_ASK_E_NONE && access(ADMIN_SOCKET_DEFAULT, F_OK) == 0)
+        return cmd_fail("status",
+            "%s; the hub on this machine is shown by weft hub status and weft nodes", err_text(&e));
     if (r != 0)
         return cmd_fail("status", "%s", err_text(&e));
     r = arg.json ? admin_print_json(usage.command, status) : print_table(status);

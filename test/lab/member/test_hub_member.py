@@ -57,6 +57,8 @@ def check_both_ways(site: Pair, box: AgentNode) -> None:
 def test_it_joins_by_one_command_and_leaves(site: Pair) -> None:
     site.n1.join(site.token())
     before = site.hub.run(["ip", "-o", "address", "show", "dev", "weft-default"]).out
+    alone = site.hub.run([site.weft, "status"], check=False)
+    assert alone.rc == 1 and "weft hub status" in alone.err
     said = site.hub.run([site.weft, "join", site.token(), "--name", "box"]).out
     assert "box has joined the network default" in said
     assert "The hub at 203.0.113.10:51820 answers" in said

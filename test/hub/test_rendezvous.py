@@ -234,6 +234,38 @@ def test_a_third_node_for_a_job_of_two(hub: Hub, monkeypatch: pytest.MonkeyPatch
     assert come(b)[0] == 200
 
 
+def test_a_run_that_has_ended_on_a_node(hub: Hub) -> None:
+    """The other one does not begin it again, though the hub was killed just after that."""
+    a, b = members(hub, "a", "b")
+    path = "/v1/jobs/train/rendezvous"
+
+    def say(host, run: str, **more: object) -> dict:
+        status, answer = member_call(host, "PUT", path, {
+            "run": run, "command": host.name, "everySeconds": 1} | more)
+        assert status == 200, answer
+        return answer
+
+    def come(host, **more: object) -> tuple[int, dict]:
+        return member_call(host, "POST", path, {"nnodes": "2"} | more)
+
+    for host in (a, b):
+        say(host, come(host)[1]["run"])
+    say(b, "train.1", ended=True)
+    assert member_call(b, "DELETE", path)[0] == 409, "a is still there"
+    hub.restart()
+    status, answer = come(a, brokenRun="train.1")
+    assert (status, answer) == (409, {
+        "error": "the command of the job has ended on b in the run train.1, so that run is not begun "
+                 "again", "endedOn": "b"})
+    # Who starts it anew comes to it, and with b again there it can be begun again.
+    assert come(b)[1]["run"] == "train.1"
+    say(b, "train.1", command="b2")
+    wait_for(lambda: come(a, brokenRun="train.1")[0] == 200, 20, "the run to be begun again")
+    # b has ended meanwhile, and could not say so.
+    assert say(b, "train.1", command="b2", ended=True)["run"] == "train.2"
+    assert say(a, "train.2")["presence"]["endedOn"] == ["b"]
+
+
 needs_torch = pytest.mark.skipif(not importlib.util.find_spec("torch"),
                                  reason="python3-torch is not installed")
 STORE_CASES = Path(__file__).parent / "store_cases.py"

@@ -7,6 +7,7 @@ torchrun is a program of this test that waits: what is tested is what `weft run`
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,18 @@ WAITS = "until all nodes of the job are there, to start|meets at another hub or 
 LOST_S = 60
 
 
+# It waits, without a process of its own, until SIGUSR1 says that its work is done.
+TORCHRUN = """#!/bin/sh
+exec /usr/bin/python3 -c '
+import os, signal
+signal.signal(signal.SIGUSR1, lambda *_: os._exit(0))
+print("torchrun is there", flush=True)
+while True:
+    signal.pause()
+'
+"""
+
+
 class Jobs:
     def __init__(self, site: Site, weft: Path, torchrun: Path) -> None:
         self.site, self.weft, self.torchrun = site, weft, torchrun
@@ -34,6 +47,12 @@ class Jobs:
         return self.site.nodes[node].host.spawn(
             [self.weft, "run", "--nnodes", nnodes, "--job", job, *words, self.torchrun,
              "train.py"], name=job, allow=[""])
+
+    def end_hub(self) -> None:
+        for node in self.site.nodes.values():
+            node.agent.allow(HUB_AWAY)
+            node.agent.allow("UDP to the hub fails, and so does TLS")
+        self.site.daemon.kill9()
 
     def start(self, job: str, *words: str) -> dict[str, Daemon]:
         jobs = {node: self.start_on(node, job, *words) for node in NODES}
@@ -45,7 +64,7 @@ class Jobs:
 @pytest.fixture(scope="module")
 def jobs(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
     torchrun = tmp_path_factory.mktemp("bin") / "torchrun"
-    torchrun.write_text("#!/bin/sh\necho torchrun is there\nexec sleep infinity\n")
+    torchrun.write_text(TORCHRUN)
     torchrun.chmod(0o755)
     with Lab.from_text(TOPOLOGY) as lab:
         site = Site(lab, weft)
@@ -127,10 +146,7 @@ def test_a_job_that_has_its_nodes(jobs: Jobs) -> None:
     running = start_two("n1", "n2")
     check_refused()
     # Both are begun again, and the third one is there before them.
-    for node in jobs.site.nodes.values():
-        node.agent.allow(HUB_AWAY)
-        node.agent.allow("UDP to the hub fails, and so does TLS")
-    jobs.site.daemon.kill9()
+    jobs.end_hub()
     jobs.site.start_hub()
     check_refused()
     for each in running.values():
@@ -144,3 +160,32 @@ def test_a_job_that_has_its_nodes(jobs: Jobs) -> None:
     wait_for(lambda: count(running["n1"], "torchrun is there") == 3, 60, "n1 to go on with n3")
     for node in ("n1", "n3"):
         running[node].interrupt()
+
+
+def finish(job: Daemon) -> None:
+    """The work is done here, and torchrun ends well."""
+    children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+    for child in children:
+        os.kill(int(child), signal.SIGUSR1)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_job_whose_work_is_done(jobs: Jobs, when: str) -> None:
+    """It has ended on one node before the hub is killed, or while it is away; the other one, which
+    the loss of the hub has ended, does not begin again."""
+    running = {node: jobs.start_on(node, f"done-{when}", nnodes=2) for node in ("n1", "n2")}
+    for each in running.values():
+        each.wait_line("torchrun is there", 30)
+    if when == "before":
+        finish(running["n1"])
+        wait_for(lambda: not running["n1"].running, 30, "n1 to end")
+    jobs.end_hub()
+    if when == "meanwhile":
+        finish(running["n1"])
+        running["n1"].wait_line("the command has ended, and the hub does not answer", 30)
+    jobs.site.start_hub()
+    wait_ends(running["n2"], "the command of the job .*has ended on n1.*: not started again",
+              1, 120)
+    wait_for(lambda: not running["n1"].running, 60, "n1 to end")
+    assert running["n1"].rc == 0
+    assert [count(job, "torchrun is there") for job in running.values()] == [1, 1]

@@ -158,6 +158,17 @@ static bool is_full(const struct job_call *call, const struct model_node *node,
     return true;
 }
 
+/* The run that is broken has ended on another node, which is named as a field, too. */
+static void refuse_over(const struct job_call *call, const struct model_node *node,
+    struct response *rs, const struct err *e)
+{
+    const struct job *job = jobs_find(&node->net->jobs, call->job);
+
+    response_refuse(rs, 409, "%s", err_text(e));
+    if (job && rs->body)
+        (void)json_object_set_new(rs->body, "endedOn", json_string(jobs_ended_on(job)));
+}
+
 /* Nothing is changed: neither is the member one of the job, nor does a run begin. */
 static void look(const struct job_call *call, const struct model_node *node,
     const struct request *rq, struct response *rs)
@@ -189,6 +200,10 @@ static void join(struct reply *l, const struct request *rq, struct response *rs)
     }
     r = jobs_join(&node->net->jobs, call->job, call->member, broken_of(call), rq->now, on_job_saved,
         l, &job, &e);
+    if (r == JOBS_E_OVER) {
+        refuse_over(call, node, rs, &e);
+        return;
+    }
     if (r != 0) {
         answer(l, r, rs, &e);
         return;
@@ -346,7 +361,12 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
         job_members_hear(members, node->spec.meta.name,
             &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
         jobs_hear(job, rq->now);
+    } else {
+        (void)job_members_hear_late(jobs_members(job, NULL), node->spec.meta.name, said.run,
+            &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
     }
+    if (said.ended)
+        jobs_note(job, rq->now);
     /* Each command of the job asks every few seconds. */
     json = jobs_brief_json(job);
     if (json && members)
@@ -367,6 +387,12 @@ static void end(struct reply *l, const struct request *rq, struct response *rs)
         return;
     if (!job) {
         response_refuse(rs, 404, "network \"%s\" has no job \"%s\"", call->network, call->job);
+        return;
+    }
+    /* The member's command may just have said that it has ended. */
+    r = jobs_await(job, on_job_saved, l, &e);
+    if (r != 0) {
+        answer(l, r, rs, &e);
         return;
     }
     if (jobs_has_others(job, call->member, &rq->from.addr, rq->now)) {

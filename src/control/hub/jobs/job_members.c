@@ -290,6 +290,39 @@ static json_t *lost_for(const struct job_members *m, const char *asker, nsec_t n
     return lost;
 }
 
+/* ---- who has ended --------------------------------------------------------------------------- */
+
+bool job_members_hear_late(struct job_members *m, const char *name, const char *run,
+    const struct job_word *word, nsec_t now)
+{
+    if (!word->ended || strcmp(run, m->before) != 0 || now >= m->kept_until ||
+        !json_object_get(m->kept, name))
+        return false;
+    job_members_hear(m, name, word, now);
+    return true;
+}
+
+bool job_members_is_there(const struct job_members *m, const char *name, nsec_t now)
+{
+    json_t *commands = json_object_get(m->commands, name);
+
+    return json_object_size(commands) > 0 && tally_of(commands, now).n_present > 0;
+}
+
+const char *job_members_ended_on(const struct job_members *m, nsec_t now)
+{
+    const char *name;
+    json_t *commands;
+
+    json_object_foreach(m->commands, name, commands) {
+        struct tally t = tally_of(commands, now);
+
+        if (t.n_ended > 0 && t.n_present == 0 && !t.is_lost)
+            return name;
+    }
+    return NULL;
+}
+
 /* ---- places --------------------------------------------------------------------------------- */
 
 /* A member's place in a run. */
@@ -478,6 +511,7 @@ void job_members_begin_next(struct job_members *m, const char *before, nsec_t no
 {
     struct job_members next = {.is_whole = true};
 
+    (void)snprintf(next.before, sizeof(next.before), "%s", before);
     count_all(m, now);
     next.awaited = missing(m, now);
     next.expected = present(m, now);

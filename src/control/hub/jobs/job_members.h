@@ -93,7 +93,8 @@ struct job_members {
     json_t *arrived;       /* owns; by name, when it has come last, ns; NULL: not known of any */
     json_t *kept;      /* owns; by name, true: it has a place, and has not come yet; NULL: none */
     nsec_t kept_until; /* they have their places */
-    bool is_noted;     /* job_members_names() is what is in the store */
+    char before[NAME_MAX_LEN + 16]; /* the run that this one has taken the place of */
+    bool is_noted;                  /* job_members_names() is what is in the store */
     struct job_members_count count;
     char nnodes[16]; /* of how many nodes it is, as who came first has said; "": nobody has */
     char nnodes_by[NAME_MAX_LEN + 1]; /* and who that was */
@@ -150,6 +151,23 @@ struct job_word {
 /** job_members_hear() - a command of @name says how it is; who says so has come. */
 void job_members_hear(
     struct job_members *m, const char *name, const struct job_word *word, nsec_t now);
+
+/**
+ * job_members_hear_late() - a command of @name says of the run before that it has ended
+ *
+ * It counts as ended in this one if it was awaited here.
+ *
+ * Return: false: it is not that run, or it was not awaited.
+ */
+bool job_members_hear_late(struct job_members *m, const char *name, const char *run,
+    const struct job_word *word, nsec_t now);
+
+/** job_members_ended_on() - a member whose command has ended, and of which no other one is there;
+ * lent, NULL: none is known. */
+const char *job_members_ended_on(const struct job_members *m, nsec_t now);
+
+/** job_members_is_there() - is a command of @name heard? */
+bool job_members_is_there(const struct job_members *m, const char *name, nsec_t now);
 
 /**
  * job_members_presence() - how the commands are

@@ -197,7 +197,7 @@ enum record_save_kind {
     RECORD_SAVE_REVIVED, /* there is again: it was forgotten, and not yet deleted */
     RECORD_SAVE_RUN,     /* a run begins */
     RECORD_SAVE_END,     /* the run is over */
-    RECORD_SAVE_MEMBERS, /* others have the places of the job */
+    RECORD_SAVE_MEMBERS, /* others have the places of the job, or a command has ended */
 };
 
 struct record_save {

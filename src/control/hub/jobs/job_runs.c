@@ -191,6 +191,7 @@ static int save_next_run(struct job *job, bool goes_on, nsec_t now, struct err *
         job_members_keep_none(&job->members);
         next.members[0] = '\0';
     }
+    next.ended_on[0] = '\0';
     next.run++;
     next.ended = false;
     next.has_heads = true;
@@ -214,6 +215,11 @@ static int enter(struct job *job, const char *member, const char *broken, nsec_t
 
     if (!is_left && !is_broken)
         return 0;
+    /* Without that node it cannot go on, which has done its work or was ended by a person. */
+    if (is_broken && job->record.ended_on[0] != '\0' && strcmp(job->record.ended_on, member) != 0)
+        return err_set(e, JOBS_E_OVER,
+            "the command of the job has ended on %s in the run %s, so that run is not begun again",
+            job->record.ended_on, broken);
     if (is_broken && !job_members_may_be(&job->members, member))
         return err_set(e, JOBS_E_STRANGER,
             "\"%s\" has not come to the run \"%s\", and cannot say that it is broken", member,
@@ -299,6 +305,11 @@ int job_runs_look(const struct job_network *n, const char *name, nsec_t now,
     return 0;
 }
 
+int job_runs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
+{
+    return wait_for(job, done, ctx, e);
+}
+
 int job_runs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done,
     void *ctx, struct err *e)
 {
@@ -323,14 +334,30 @@ void job_runs_make_default(struct job_network *n, nsec_t now)
             "job \"%s\" of network \"%s\" is not served: %s", JOBS_DEFAULT, n->name, err_text(&e));
 }
 
+/* Where a command of the run has ended, as it is to be in the record. */
+static void note_end(const struct job *job, struct rdzv_job_record *record, nsec_t now)
+{
+    const char *name =
+        record->ended_on[0] == '\0' ? job_members_ended_on(&job->members, now) : NULL;
+
+    if (name)
+        (void)snprintf(record->ended_on, sizeof(record->ended_on), "%s", name);
+    else if (job_members_is_there(&job->members, record->ended_on, now))
+        record->ended_on[0] = '\0';
+}
+
 void job_runs_note(struct job *job, nsec_t now)
 {
     struct rdzv_job_record record = job->record;
+    bool has_names;
 
-    if (job->save || !job_members_names(&job->members, now, record.members, sizeof(record.members)))
+    if (job->save || job->is_forgotten || job->record.ended)
         return;
-    if (strcmp(record.members, job->record.members) == 0)
-        job->members.is_noted = true;
+    has_names = job_members_names(&job->members, now, record.members, sizeof(record.members));
+    note_end(job, &record, now);
+    if (strcmp(record.members, job->record.members) == 0 &&
+        strcmp(record.ended_on, job->record.ended_on) == 0)
+        job->members.is_noted |= has_names;
     else if (keeps_pace(job->network, now))
         (void)save(job, RECORD_SAVE_MEMBERS, &record, now, NULL);
 }

@@ -22,8 +22,8 @@ int job_runs_join(struct job_network *n, const char *name, const char *member, c
     nsec_t now, jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
 
 /**
- * job_runs_note() - have it written down who has the places, so that they keep them when the hub is
- * started anew
+ * job_runs_note() - have it written down who has the places, and where a command of the run has
+ * ended, so that both hold when the hub is started anew
  *
  * What is not written now is written by a later job_runs_tick().
  */
@@ -43,6 +43,9 @@ struct job_outlook {
  */
 int job_runs_look(const struct job_network *n, const char *name, nsec_t now,
     struct job_outlook *ret, struct err *e);
+
+/** job_runs_await() - as jobs_await(). */
+int job_runs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e);
 
 /** job_runs_end() - as jobs_end(). */
 int job_runs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done,

@@ -486,6 +486,16 @@ struct job *jobs_find(const struct jobs_service *s, const char *name)
     return job && job_exists(job) ? job : NULL;
 }
 
+int jobs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
+{
+    return job_runs_await(job, done, ctx, e);
+}
+
+const char *jobs_ended_on(const struct job *job)
+{
+    return job->record.ended_on;
+}
+
 int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done, void *ctx,
     struct err *e)
 {

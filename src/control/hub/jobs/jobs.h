@@ -75,6 +75,7 @@ struct uv_loop_s;
 #define JOBS_E_PACE     3 /* runs of the network begin and end too fast */
 #define JOBS_E_AGAIN    4 /* it is on its way to the disk; ask again when done is called */
 #define JOBS_E_STRANGER 5 /* who says that a run is broken has not come to it */
+#define JOBS_E_OVER     6 /* a run that is broken has ended on a member: it is not begun again */
 
 /** Room for the name of an interface, with the terminating zero. */
 #define JOBS_INTERFACE_MAX 16
@@ -220,8 +221,8 @@ void jobs_end_member(struct jobs_service *s, const struct ip_addr *address);
  *
  * When it returns 0 all of that is on the disk.
  *
- * Return: 0; JOBS_E_AGAIN; JOBS_E_FULL, JOBS_E_PACE or JOBS_E_STRANGER with words; or negative
- * errno with words (-ENOENT: the network is not served).
+ * Return: 0; JOBS_E_AGAIN; JOBS_E_FULL, JOBS_E_PACE, JOBS_E_STRANGER or JOBS_E_OVER with words; or
+ * negative errno with words (-ENOENT: the network is not served).
  */
 int jobs_join(struct jobs_service *s, const char *name, const char *member, const char *broken,
     nsec_t now, jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
@@ -237,6 +238,12 @@ int jobs_look(
 
 /** jobs_find() - lends until the loop's turn ends; NULL if the network has no job of that name. */
 struct job *jobs_find(const struct jobs_service *s, const char *name);
+
+/** jobs_await() - is something of the job on its way to the disk? 0: no; or as jobs_end(). */
+int jobs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e);
+
+/** jobs_ended_on() - the member of JOBS_E_OVER; lent, "": none. */
+const char *jobs_ended_on(const struct job *job);
 
 /**
  * jobs_end() - the run is over; who comes next begins a new one

@@ -355,6 +355,54 @@ static void test_who_has_the_places_is_stored(void **state)
     assert_string_equal(job->record.members, "");
 }
 
+static void check_over(struct fixture *f, const char *run, const char *sentence)
+{
+    struct job *job = NULL;
+
+    f->broken = run;
+    assert_int_equal(join_r(f, "train", &job), JOBS_E_OVER);
+    assert_string_equal(err_text(&f->e), sentence);
+    f->broken = NULL;
+}
+
+/* A run that has ended on a member is not begun again by another one, also after a start of the
+ * hub, which knows nothing of the commands. */
+static void test_a_run_that_has_ended_somewhere(void **state)
+{
+    static const char sentence[] =
+        "the command of the job has ended on b in the run train.1, so that run is not begun again";
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+
+    hear(job, "a", false);
+    hear(job, "b", true);
+    tick(f, 0);
+    assert_string_equal(job->record.ended_on, "b");
+    check_over(f, "train.1", sentence);
+    job_members_deinit(&job->members);
+    check_over(f, "train.1", sentence);
+    /* b is there again. */
+    hear(job, "b", false);
+    tick(f, 0);
+    assert_string_equal(job->record.ended_on, "");
+    f->broken = "train.1";
+    assert_int_equal(join(f, "train")->record.run, 2);
+    /* It says of the run before that it has ended, as it could not while the hub was away. */
+    assert_false(job_members_hear_late(&job->members, "b", "train.0",
+        &(struct job_word){.command = "b", .every_seconds = 3, .ended = true}, now));
+    assert_true(job_members_hear_late(&job->members, "b", "train.1",
+        &(struct job_word){.command = "b", .every_seconds = 3, .ended = true}, now));
+    tick(f, 0);
+    assert_string_equal(job->record.ended_on, "b");
+    check_over(f, "train.2",
+        "the command of the job has ended on b in the run train.2, so that run is not begun again");
+    /* Who names no run that is broken begins anew when this one is over. */
+    f->broken = NULL;
+    assert_int_equal(end_r(f, job, NULL), 0);
+    assert_int_equal(join(f, "train")->record.run, 3);
+    assert_string_equal(job->record.ended_on, "");
+}
+
 /* A run ends when somebody says so while nobody else is connected. */
 static void test_an_end(void **state)
 {
@@ -643,6 +691,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_others_are_on_their_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_said_how_many_nodes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_has_the_places_is_stored, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_run_that_has_ended_somewhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_broken_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_may_say_so, set_up, tear_down),

@@ -231,9 +231,11 @@ char *rdzv_job_encode(const struct rdzv_job_record *job)
 {
     char *text = NULL;
 
-    if (asprintf(&text, "{\"port\":%u,\"run\":%u,\"ended\":%s,\"heads\":%s,\"members\":\"%s\"}",
+    if (asprintf(&text,
+            "{\"port\":%u,\"run\":%u,\"ended\":%s,\"heads\":%s,\"members\":\"%s\",\"endedOn\":\"%"
+            "s\"}",
             job->port, job->run, job->ended ? "true" : "false", job->has_heads ? "true" : "false",
-            job->members) < 0)
+            job->members, job->ended_on) < 0)
         return NULL;
     return text;
 }
@@ -252,6 +254,18 @@ static bool take_members(char ret[static RDZV_JOB_MEMBERS_MAX], const json_t *js
     return true;
 }
 
+/* A member whose command has ended; "" and none at all are the same. */
+static bool take_ended_on(char ret[static NAME_MAX_LEN + 1], const json_t *json)
+{
+    const char *text = json_string_value(json_object_get(json, "endedOn"));
+
+    ret[0] = '\0';
+    if (!text || text[0] == '\0')
+        return true;
+    return parse_name(text, "node", NULL) == 0 &&
+           snprintf(ret, NAME_MAX_LEN + 1, "%s", text) <= NAME_MAX_LEN;
+}
+
 int rdzv_job_decode(struct rdzv_job_record *ret, const char *text, struct err *e)
 {
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
@@ -261,13 +275,14 @@ int rdzv_job_decode(struct rdzv_job_record *ret, const char *text, struct err *e
     bool has_heads = json_is_true(json_object_get(json, "heads"));
     struct rdzv_job_record record = {
         .port = (uint16_t)port, .run = (uint32_t)run, .ended = ended, .has_heads = has_heads};
-    bool has_members = take_members(record.members, json);
+    bool has_names = take_members(record.members, json) && take_ended_on(record.ended_on, json);
 
     json_decref(json);
     if (port < 1 || port > UINT16_MAX || run < 1 || run > UINT32_MAX)
         return err_set(e, -EINVAL, "a rendezvous without \"port\" and \"run\"");
-    if (!has_members)
-        return err_set(e, -EINVAL, "a rendezvous whose \"members\" are no names of nodes");
+    if (!has_names)
+        return err_set(
+            e, -EINVAL, "a rendezvous whose \"members\" or \"endedOn\" are no names of nodes");
     *ret = record;
     return 0;
 }

@@ -82,10 +82,12 @@ struct rdzv_head {
 
 /** The value at rdzv/NET/JOB. */
 struct rdzv_job_record {
-    uint16_t port;                      /* where it is served */
-    uint32_t run;                       /* number of the current one, from 1 */
-    bool ended;                         /* it is over: the next client begins another */
-    bool has_heads;                     /* blobs from before there were runs are garbage */
+    uint16_t port;                   /* where it is served */
+    uint32_t run;                    /* number of the current one, from 1 */
+    bool ended;                      /* it is over: the next client begins another */
+    bool has_heads;                  /* blobs from before there were runs are garbage */
+    char ended_on[NAME_MAX_LEN + 1]; /* a member whose command has ended in the current run, and is
+                                        not there again; "": none is known */
     char members[RDZV_JOB_MEMBERS_MAX]; /* names of those of a job of fixed size, with a space
                                            between them; "": not known, or too many */
 };

@@ -454,7 +454,7 @@ static void test_unread(void **state)
 static void test_job_records(void **state)
 {
     const struct rdzv_job_record jobs[] = {{.port = 1, .run = 1},
-        {.port = 65535, .run = UINT32_MAX, .ended = true, .members = "a gpu-2"}};
+        {.port = 65535, .run = UINT32_MAX, .ended = true, .members = "a gpu-2", .ended_on = "a"}};
     struct rdzv_job_record again;
     struct err e = ERR_NULL;
 
@@ -466,6 +466,7 @@ static void test_job_records(void **state)
         assert_int_equal(again.run, jobs[i].run);
         assert_int_equal(again.ended, jobs[i].ended);
         assert_string_equal(again.members, jobs[i].members);
+        assert_string_equal(again.ended_on, jobs[i].ended_on);
         free(text);
     }
     /* As an older hub has written it. */
@@ -477,6 +478,8 @@ static void test_job_records(void **state)
         rdzv_job_decode(&again, "{\"port\":1,\"run\":3,\"members\":\"a B\"}", &e), -EINVAL);
     assert_int_equal(
         rdzv_job_decode(&again, "{\"port\":1,\"run\":3,\"members\":\"a  b\"}", &e), -EINVAL);
+    assert_int_equal(
+        rdzv_job_decode(&again, "{\"port\":1,\"run\":3,\"endedOn\":\"a b\"}", &e), -EINVAL);
 }
 
 static void test_keys(void **state)

@@ -33,6 +33,9 @@
  * hub misses one after three looks and six seconds. */
 #define ASSESS_MAX (60 * NSEC_PER_SEC)
 
+/* While the hub is away, it is tried for so long to tell it that the command has ended. */
+#define END_MAX (60 * NSEC_PER_SEC)
+
 /* So many looks in a row have to show it. */
 #define LOOKS 2
 
@@ -223,6 +226,26 @@ int lost_await(const struct run *run, nsec_t deadline, struct interrupt *i, stru
         }
     } while (pause_a_little(run, i));
     return LOST_E_INTERRUPTED;
+}
+
+void lost_end(const struct run *run, struct interrupt *i)
+{
+    nsec_t until = clock_now() + END_MAX;
+    struct rendezvous_presence unused;
+    bool is_told = false;
+
+    while (lost_say(run, true, &unused) == RENDEZVOUS_STATE_UNKNOWN) {
+        if (!i || !lost_is_watched(run) || clock_now() >= until)
+            return;
+        if (!is_told)
+            (void)fprintf(stderr,
+                "weft run: the command has ended, and the hub does not answer: trying for up to %d "
+                "s to have the job's other nodes told, which would begin again without this one\n",
+                (int)(END_MAX / NSEC_PER_SEC));
+        is_told = true;
+        if (!pause_a_little(run, i))
+            return;
+    }
 }
 
 void lost_give_up(const struct run *run)

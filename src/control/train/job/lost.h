@@ -120,6 +120,15 @@ int lost_assess(const struct run *run, struct interrupt *i);
 int lost_await(const struct run *run, nsec_t deadline, struct interrupt *i, struct err *e);
 
 /**
+ * lost_end() - tell the hub that this node's command has ended and is not started again
+ * @i:	begun, a signal ends the wait; NULL: it is told once
+ *
+ * While the hub is away, the others of a job of fixed size would begin again when it is back, and
+ * wait for this node. So it is told again and again, for a minute.
+ */
+void lost_end(const struct run *run, struct interrupt *i);
+
+/**
  * lost_give_up() - tell those that wait in lost_await() that this node's command has ended
  *
  * The run is left, so that a node that comes to it within a minute is told, too.

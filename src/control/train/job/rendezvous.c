@@ -228,6 +228,9 @@ int rendezvous_ask(const char *socket_path, const char *job, const struct rendez
         bool is_away = r == CLIENT_E_REFUSED &&
                        (answer.status == STATUS_HUB_AWAY || answer.status == STATUS_NOT_SERVED);
 
+        if (r == CLIENT_E_REFUSED && answer.status == STATUS_CONFLICT && a->broken &&
+            json_is_string(json_object_get(answer.body, "endedOn")))
+            return RENDEZVOUS_E_OVER;
         /* A conflict is a whole sentence about the job. */
         if (r != CLIENT_E_REFUSED || answer.status != STATUS_CONFLICT)
             (void)err_prefix(e, "the hub does not say where the job \"%s\" meets", job);

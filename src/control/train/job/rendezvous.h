@@ -47,10 +47,12 @@ struct rendezvous_arrival {
  *
  * While none of several hubs serves the jobs, it asks again, for about 20 s at most.
  *
- * Return: 0; RENDEZVOUS_E_AWAY with words: no hub answers the agent, or none serves the jobs; or
- * another non-zero with words.
+ * Return: 0; RENDEZVOUS_E_AWAY with words: no hub answers the agent, or none serves the jobs;
+ * RENDEZVOUS_E_OVER with words: the broken run has ended on another node, and is not begun again;
+ * or another non-zero with words.
  */
 #define RENDEZVOUS_E_AWAY 100 /* no other outcome of run_prepare() is the same */
+#define RENDEZVOUS_E_OVER 101 /* likewise */
 int rendezvous_ask(const char *socket_path, const char *job, const struct rendezvous_arrival *a,
     struct env_rendezvous *ret, struct err *e);
 

@@ -294,14 +294,12 @@ static int assess_met(struct met *met, int status)
 }
 
 /* The command is not started again: tells the hub, and by it the other nodes. */
-static void say_end(const struct run *run, const struct child_end *end)
+static void say_end(const struct run *run, const struct child_end *end, struct interrupt *i)
 {
-    struct rendezvous_presence unused;
-
     /* Who is told to end by another signal than a person's at a terminal has been taken away, as
      * when the machine is started anew: the others may wait for it. */
     if (!end->was_signalled || end->is_by_person)
-        (void)lost_say(run, true, &unused);
+        lost_end(run, end->was_signalled ? NULL : i);
     rendezvous_end(run->socket_path, run->job);
 }
 
@@ -325,7 +323,7 @@ static int run_child(const struct run *run, char *const words[], char *const env
     if (r == 0 && !end.was_signalled)
         *ret_status = assess_met(&w->met, end.status);
     if (run->rendezvous.id[0] != '\0' && !run_is_again(r))
-        say_end(run, &end);
+        say_end(run, &end, &i);
     interrupt_end(&i);
     return r;
 }
@@ -374,7 +372,7 @@ void run_give_up(const struct run *run)
 
     run_dir_remove(run->dir);
     if (run->rendezvous.id[0] != '\0')
-        say_end(run, &end);
+        say_end(run, &end, NULL);
 }
 
 /* ==== a command is begun again =============================================================== */
@@ -443,8 +441,11 @@ static int prepare_until(
     nsec_t begun_at = clock_now();
     unsigned n = 0;
     char time[32];
+    int r;
 
-    while (prepare_once(run, opt, e) != 0) {
+    while ((r = prepare_once(run, opt, e)) != 0) {
+        if (r == RENDEZVOUS_E_OVER)
+            return AGAIN_E_ALONE;
         if (clock_now() >= until)
             return give_up_after(clock_now() - begun_at, e);
         if (n++ == 0)

@@ -73,16 +73,14 @@ int resolved_link_decode(struct resolved_link *ret, const json_t *json, struct e
     struct fields f = fields_make(json, "the link", e);
     const char *interface = fields_string(&f, "interface", FIELDS_REQUIRED, 1, IF_NAMESIZE - 1);
     struct resolved_link link = {.index = 0};
-    uint64_t index = 0;
 
-    fields_u64(&f, "index", FIELDS_REQUIRED, 1, INT32_MAX, &index);
+    fields_int(&f, "index", FIELDS_REQUIRED, 1, INT32_MAX, &link.index);
     fields_name(&f, "network", FIELDS_REQUIRED, link.network);
     fields_address(&f, "address4", FIELDS_REQUIRED, true, &link.address4);
     fields_address(&f, "address6", FIELDS_OPTIONAL, false, &link.address6);
     fields_refuse_unknown(&f);
     if (fields_end(&f) != 0)
         return fields_end(&f);
-    link.index = (unsigned)index;
     (void)snprintf(link.interface, sizeof(link.interface), "%s", interface);
     *ret = link;
     return state_check_interface(link.interface, e);

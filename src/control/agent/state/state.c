@@ -194,11 +194,9 @@ int state_parse_given(struct endpoint *ret, const char *text, struct err *e)
 static void decode_given(struct fields *f, struct state *st)
 {
     const json_t *given = fields_array(f, "endpoints", FIELDS_OPTIONAL, 0, STATE_GIVEN_MAX);
-    uint64_t port = 0;
     struct err e = ERR_NULL;
 
-    fields_u64(f, "listenPort", FIELDS_OPTIONAL, 0, UINT16_MAX, &port);
-    st->listen_port = (uint16_t)port;
+    fields_int(f, "listenPort", FIELDS_OPTIONAL, 0, UINT16_MAX, &st->listen_port);
     for (size_t i = 0; i < json_array_size(given); i++) {
         const char *text = json_string_value(json_array_get(given, i));
 
@@ -595,12 +593,10 @@ static int removed_decode(struct removed *rm, const json_t *json, const char *pa
     struct fields f = fields_make(json, path, e);
     const char *reason = fields_string(&f, "reason", FIELDS_REQUIRED, 0, REMOVED_REASON_MAX);
     const char *socket = fields_string(&f, "socket", FIELDS_REQUIRED, 1, PATH_MAX - 1);
-    uint64_t at = 0;
 
     fields_name(&f, "node", FIELDS_REQUIRED, rm->node);
     fields_name(&f, "network", FIELDS_REQUIRED, rm->network);
-    fields_u64(&f, "at", FIELDS_REQUIRED, 0, INT64_MAX, &at);
-    rm->at = (int64_t)at;
+    fields_int(&f, "at", FIELDS_REQUIRED, 0, INT64_MAX, &rm->at);
     (void)snprintf(rm->reason, sizeof(rm->reason), "%s", reason ? reason : "");
     (void)snprintf(rm->socket_path, sizeof(rm->socket_path), "%s", socket ? socket : "");
     return fields_end(&f);

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "mesh/object/fields.h"
 
-#define PREFIX "weft1."
+#define PREFIX     "weft1."
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
 
 /* Room for the JSON inside the longest token. */
@@ -207,7 +207,6 @@ static int decode_json(struct token *t, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "token", e);
     const char *pin;
-    uint64_t expires_at = 0;
 
     fields_name(&f, "n", FIELDS_REQUIRED, t->network);
     read_endpoints(&f, "u", t, take_udp);
@@ -218,8 +217,7 @@ static int decode_json(struct token *t, const json_t *json, struct err *e)
     fields_public_key(&f, "k", FIELDS_REQUIRED, &t->hub_key);
     read_secret(&f, t);
     read_others(&f, t);
-    fields_u64(&f, "e", FIELDS_REQUIRED, 0, INT64_MAX, &expires_at);
-    t->expires_at = (int64_t)expires_at;
+    fields_int(&f, "e", FIELDS_REQUIRED, 0, INT64_MAX, &t->expires_at);
     return fields_end(&f);
 }
 

@@ -15,13 +15,13 @@
 
 /* ---- the sum in a record --------------------------------------------------------------------- */
 
-#define FIELD ",\"sum\":\""
+#define FIELD     ",\"sum\":\""
 #define FIELD_LEN (sizeof(FIELD) - 1)
 #define SUM_BYTES 8
 #define SUM_LEN   (2 * SUM_BYTES)
 #define END       "\"}"
 #define END_LEN   (sizeof(END) - 1)
-#define TAIL_LEN (FIELD_LEN + SUM_LEN + END_LEN)
+#define TAIL_LEN  (FIELD_LEN + SUM_LEN + END_LEN)
 
 /* Of @key and of the object whose first @len bytes are at @text, all but the closing brace. */
 static bool make_sum(const char *key, const char *text, size_t len, char ret[static SUM_LEN + 1])
@@ -353,21 +353,21 @@ int record_ipam_decode(uint32_t *ret_next, uint32_t *ret_high, const char *text,
 {
     _cleanup_(json_freep) json_t *json = NULL;
     struct fields f;
-    uint64_t next = 0;
-    uint64_t high = 0;
+    uint32_t next = 0;
+    uint32_t high = 0;
     int r = parse(&json, text, e);
 
     if (r != 0)
         return r;
     f = fields_make(json, "address cursor", e);
-    fields_u64(&f, "next", FIELDS_REQUIRED, 1, UINT32_MAX, &next);
+    fields_int(&f, "next", FIELDS_REQUIRED, 1, UINT32_MAX, &next);
     /* Without it the record is an earlier version's, which began again where the block ended. */
     high = next > 0 ? next - 1 : 0;
-    fields_u64(&f, "high", FIELDS_OPTIONAL, 0, UINT32_MAX, &high);
+    fields_int(&f, "high", FIELDS_OPTIONAL, 0, UINT32_MAX, &high);
     if (fields_end(&f) != 0)
         return fields_end(&f);
-    *ret_next = (uint32_t)next;
-    *ret_high = (uint32_t)high;
+    *ret_next = next;
+    *ret_high = high;
     return 0;
 }
 
@@ -388,9 +388,6 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
 {
     _cleanup_(json_freep) json_t *json = NULL;
     struct token_record t = {.uses = 0};
-    uint64_t expires_at = 0;
-    uint64_t created_at = 0;
-    uint64_t uses = 0;
     struct fields f;
     int r = parse(&json, text, e);
 
@@ -399,16 +396,13 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
     f = fields_make(json, "token", e);
     fields_name(&f, "network", FIELDS_REQUIRED, t.network);
     fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &t.hub_key);
-    fields_u64(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &expires_at);
-    fields_u64(&f, "uses", FIELDS_REQUIRED, 0, REQUEST_USES_MAX, &uses);
+    fields_int(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &t.expires_at);
+    fields_int(&f, "uses", FIELDS_REQUIRED, 0, REQUEST_USES_MAX, &t.uses);
     fields_bool(&f, "ephemeral", FIELDS_REQUIRED, &t.ephemeral);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &t.relay);
-    fields_u64(&f, "created", FIELDS_OPTIONAL, 0, INT64_MAX, &created_at);
+    fields_int(&f, "created", FIELDS_OPTIONAL, 0, INT64_MAX, &t.created_at);
     subnets_decode(&f, "routes", &t.routes);
     fields_text(&f, "createdBy", FIELDS_OPTIONAL, 0, sizeof(t.created_by), t.created_by);
-    t.created_at = (int64_t)created_at;
-    t.expires_at = (int64_t)expires_at;
-    t.uses = (uint32_t)uses;
     if (fields_end(&f) == 0)
         *ret = t;
     return fields_end(&f);
@@ -459,7 +453,6 @@ int record_report_decode(struct report_record *ret, const char *text, struct err
 {
     struct report_record heard = {.probed = {.owner = EDGE_OWNER_PROBE}};
     _cleanup_(json_freep) json_t *json = NULL;
-    uint64_t last_seen_at = 0;
     const json_t *probes;
     struct fields f;
     int r = parse(&json, text, e);
@@ -467,11 +460,10 @@ int record_report_decode(struct report_record *ret, const char *text, struct err
     if (r != 0)
         return r;
     f = fields_make(json, "report", e);
-    fields_u64(&f, "lastSeen", FIELDS_REQUIRED, 0, INT64_MAX, &last_seen_at);
+    fields_int(&f, "lastSeen", FIELDS_REQUIRED, 0, INT64_MAX, &heard.last_seen_at);
     fields_u64(&f, "by", FIELDS_OPTIONAL, 0, INT64_MAX, &heard.by);
     fields_bool(&f, "reported", FIELDS_OPTIONAL, &heard.has_reported);
     probes = fields_object(&f, "probes", FIELDS_OPTIONAL);
-    heard.last_seen_at = (int64_t)last_seen_at;
     r = fields_end(&f);
     if (r == 0)
         r = edge_parts_decode(&heard.probed, probes, heard.last_seen_at, e);
@@ -505,15 +497,13 @@ int admin_request_decode(struct admin_request *ret, const json_t *json, struct e
 {
     _cleanup_(json_freep) json_t *none = json ? NULL : json_object();
     struct fields f = fields_make(json ? json : none, "admin token", e);
-    struct admin_request rq = {.role = ROLE_NONE};
-    uint64_t ttl = ADMIN_TTL_DEFAULT;
+    struct admin_request rq = {.role = ROLE_NONE, .ttl_seconds = ADMIN_TTL_DEFAULT};
 
     fields_name(&f, "name", FIELDS_REQUIRED, rq.name);
     rq.role = read_role(&f);
     fields_name(&f, "network", FIELDS_OPTIONAL, rq.network);
-    fields_u64(&f, "ttlSeconds", FIELDS_OPTIONAL, ADMIN_TTL_MIN, ADMIN_TTL_MAX, &ttl);
+    fields_int(&f, "ttlSeconds", FIELDS_OPTIONAL, ADMIN_TTL_MIN, ADMIN_TTL_MAX, &rq.ttl_seconds);
     fields_refuse_unknown(&f);
-    rq.ttl_seconds = (uint32_t)ttl;
     if (fields_end(&f) == 0)
         *ret = rq;
     return fields_end(&f);
@@ -563,8 +553,6 @@ int admin_record_decode(struct admin_record *ret, const char *key, const char *t
     const char *name = key + strlen(ADMIN_RECORD_PREFIX);
     _cleanup_(json_freep) json_t *json = NULL;
     struct admin_record a = {.role = ROLE_NONE};
-    uint64_t created_at = 0;
-    uint64_t expires_at = 0;
     struct fields f;
     int r;
 
@@ -583,14 +571,12 @@ int admin_record_decode(struct admin_record *ret, const char *key, const char *t
     fields_name(&f, "network", FIELDS_OPTIONAL, a.network);
     if (a.network[0])
         fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &a.hub_key);
-    fields_u64(&f, "created", FIELDS_REQUIRED, 0, INT64_MAX, &created_at);
-    fields_u64(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &expires_at);
+    fields_int(&f, "created", FIELDS_REQUIRED, 0, INT64_MAX, &a.created_at);
+    fields_int(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &a.expires_at);
     fields_text(&f, "createdBy", FIELDS_REQUIRED, 0, sizeof(a.created_by), a.created_by);
     if (fields_end(&f) != 0)
         return fields_end(&f);
     memcpy(a.name, name, strlen(name) + 1);
-    a.created_at = (int64_t)created_at;
-    a.expires_at = (int64_t)expires_at;
     *ret = a;
     return 0;
 }
@@ -707,30 +693,18 @@ json_t *audit_record_json(const struct audit_record *a)
     return json;
 }
 
-static void read_time(struct fields *f, const char *name, enum fields_need need, int64_t *ret)
-{
-    uint64_t n = 0;
-
-    fields_u64(f, name, need, 0, INT64_MAX, &n);
-    *ret = (int64_t)n;
-}
-
 static void read_refusal(struct fields *f, struct audit_record *a)
 {
-    uint64_t status = 0;
-
-    fields_u64(f, "status", FIELDS_REQUIRED, 400, 599, &status);
+    fields_int(f, "status", FIELDS_REQUIRED, 400, 599, &a->status);
     fields_text(f, "why", FIELDS_OPTIONAL, 0, sizeof(a->why), a->why);
     fields_u64(f, "count", FIELDS_REQUIRED, 1, INT64_MAX, &a->count);
-    read_time(f, "firstTime", FIELDS_OPTIONAL, &a->first);
-    a->status = (unsigned)status;
+    fields_int(f, "firstTime", FIELDS_OPTIONAL, 0, INT64_MAX, &a->first);
 }
 
 int audit_record_decode(struct audit_record *ret, const char *key, const char *text, struct err *e)
 {
     _cleanup_(json_freep) json_t *json = NULL;
     struct audit_record a = {.time = 0};
-    uint64_t others = 0;
     struct fields f;
     int r;
 
@@ -743,7 +717,7 @@ int audit_record_decode(struct audit_record *ret, const char *key, const char *t
     if (r != 0)
         return r;
     f = fields_make(json, "audit entry", e);
-    read_time(&f, "time", FIELDS_REQUIRED, &a.time);
+    fields_int(&f, "time", FIELDS_REQUIRED, 0, INT64_MAX, &a.time);
     fields_text(&f, "actor", FIELDS_REQUIRED, 1, sizeof(a.actor), a.actor);
     fields_text(&f, "operation", FIELDS_REQUIRED, 1, sizeof(a.operation), a.operation);
     fields_text(&f, "from", FIELDS_OPTIONAL, 0, sizeof(a.from), a.from);
@@ -751,10 +725,9 @@ int audit_record_decode(struct audit_record *ret, const char *key, const char *t
     fields_text(&f, "network", FIELDS_OPTIONAL, 0, sizeof(a.network), a.network);
     fields_u64(&f, "oldRevision", FIELDS_OPTIONAL, 0, INT64_MAX, &a.old_revision);
     fields_u64(&f, "newRevision", FIELDS_OPTIONAL, 0, INT64_MAX, &a.new_revision);
-    fields_u64(&f, "others", FIELDS_OPTIONAL, 0, UINT32_MAX, &others);
+    fields_int(&f, "others", FIELDS_OPTIONAL, 0, UINT32_MAX, &a.others);
     if (a.kind == AUDIT_REFUSAL)
         read_refusal(&f, &a);
-    a.others = (unsigned)others;
     if (fields_end(&f) == 0)
         *ret = a;
     return fields_end(&f);
@@ -768,55 +741,46 @@ const char *owner_key(char buf[static RECORD_KEY_MAX], const char *prefix, const
     return buf;
 }
 
-/* @json: taken. */
-static char *text_of(json_t *json)
-{
-    char *text = json ? body_format(json) : NULL;
-
-    json_decref(json);
-    return text;
-}
-
 char *heartbeat_record_encode(const struct heartbeat_record *b)
 {
-    return text_of(
-        json_pack("{s:I, s:I}", "boot", (json_int_t)b->boot, "beat", (json_int_t)b->heartbeat));
+    return finish(
+        json_pack("{s:I, s:I}", "boot", (json_int_t)b->boot, "beat", (json_int_t)b->heartbeat),
+        NULL, NULL);
 }
 
 int heartbeat_record_decode(struct heartbeat_record *ret, const char *text, struct err *e)
 {
+    _cleanup_(json_freep) json_t *json = NULL;
     struct heartbeat_record b = {0};
-    json_t *json = NULL;
     struct fields f;
-    int r = body_parse(&json, text, strlen(text), e);
+    int r = parse(&json, text, e);
 
     if (r != 0)
         return r;
     f = fields_make(json, "hub's heartbeat", e);
     fields_u64(&f, "boot", FIELDS_REQUIRED, 1, INT64_MAX, &b.boot);
     fields_u64(&f, "beat", FIELDS_REQUIRED, 0, INT64_MAX, &b.heartbeat);
-    r = fields_end(&f);
-    json_decref(json);
-    if (r == 0)
+    if (fields_end(&f) == 0)
         *ret = b;
-    return r;
+    return fields_end(&f);
 }
 
 char *owner_record_encode(const struct owner_record *o)
 {
     char key[X25519_BASE64_MAX];
 
-    return text_of(json_pack("{s:s*, s:I, s:s*}", "hub", o->hub[0] ? o->hub : NULL, "epoch",
-        (json_int_t)o->epoch, "network",
-        o->has_network ? x25519_public_format(&o->network, key) : NULL));
+    return finish(json_pack("{s:s*, s:I, s:s*}", "hub", o->hub[0] ? o->hub : NULL, "epoch",
+                      (json_int_t)o->epoch, "network",
+                      o->has_network ? x25519_public_format(&o->network, key) : NULL),
+        NULL, NULL);
 }
 
 int owner_record_decode(struct owner_record *ret, const char *text, struct err *e)
 {
+    _cleanup_(json_freep) json_t *json = NULL;
     struct owner_record o = {.hub = ""};
-    json_t *json = NULL;
     struct fields f;
-    int r = body_parse(&json, text, strlen(text), e);
+    int r = parse(&json, text, e);
 
     if (r != 0)
         return r;
@@ -826,9 +790,7 @@ int owner_record_decode(struct owner_record *ret, const char *text, struct err *
     o.has_network = fields_get(&f, "network", FIELDS_OPTIONAL) != NULL;
     if (o.has_network)
         fields_public_key(&f, "network", FIELDS_REQUIRED, &o.network);
-    r = fields_end(&f);
-    json_decref(json);
-    if (r == 0)
+    if (fields_end(&f) == 0)
         *ret = o;
-    return r;
+    return fields_end(&f);
 }

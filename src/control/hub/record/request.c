@@ -119,14 +119,6 @@ static struct fields body_fields(
     return fields_make(json ? json : *owner, where, e);
 }
 
-static void read_word(struct fields *f, const char *name, char ret[REQUEST_WORD_MAX + 1])
-{
-    const char *text = fields_string(f, name, FIELDS_OPTIONAL, 0, REQUEST_WORD_MAX);
-
-    if (text)
-        (void)snprintf(ret, REQUEST_WORD_MAX + 1, "%s", text);
-}
-
 static void read_node_name(struct fields *f, char ret[NAME_MAX_LEN + 1])
 {
     const char *text = fields_string(f, "name", FIELDS_OPTIONAL, 0, 200);
@@ -161,7 +153,7 @@ int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct e
     fields_public_key(&f, "publicKey", FIELDS_REQUIRED, &rq.key);
     read_node_name(&f, rq.name);
     rq.labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
-    read_word(&f, "engine", rq.engine);
+    fields_text(&f, "engine", FIELDS_OPTIONAL, 0, sizeof(rq.engine), rq.engine);
     subnets_decode(&f, "routes", &rq.routes);
     fields_bool(&f, "peers", FIELDS_OPTIONAL, &peers);
     rq.wants_no_peers = !peers;
@@ -194,18 +186,15 @@ int token_request_decode(struct token_request *ret, const json_t *json, struct e
 {
     json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "token", e);
-    struct token_request rq = {.ephemeral = false};
-    uint64_t ttl = REQUEST_TTL_DEFAULT;
-    uint64_t uses = 1;
+    struct token_request rq = {.ttl_seconds = REQUEST_TTL_DEFAULT, .uses = 1};
 
-    fields_u64(&f, "ttlSeconds", FIELDS_OPTIONAL, REQUEST_TTL_MIN, REQUEST_TTL_MAX, &ttl);
-    fields_u64(&f, "uses", FIELDS_OPTIONAL, 1, REQUEST_USES_MAX, &uses);
+    fields_int(
+        &f, "ttlSeconds", FIELDS_OPTIONAL, REQUEST_TTL_MIN, REQUEST_TTL_MAX, &rq.ttl_seconds);
+    fields_int(&f, "uses", FIELDS_OPTIONAL, 1, REQUEST_USES_MAX, &rq.uses);
     fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &rq.ephemeral);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &rq.relay);
     subnets_decode(&f, "routes", &rq.routes);
     fields_refuse_unknown(&f);
-    rq.ttl_seconds = (uint32_t)ttl;
-    rq.uses = (uint32_t)uses;
     if (fields_end(&f) == 0)
         *ret = rq;
     return fields_end(&f);
@@ -215,21 +204,19 @@ int job_request_decode(struct job_request *ret, const json_t *json, struct err *
 {
     json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "job", e);
-    const char *run = fields_string(&f, "brokenRun", FIELDS_OPTIONAL, 1, REQUEST_RUN_MAX);
-    const char *nnodes = fields_string(&f, "nnodes", FIELDS_OPTIONAL, 1, REQUEST_NNODES_MAX);
-    bool is_dry_run = false;
+    struct job_request rq = {.broken_run = ""};
 
-    fields_bool(&f, "dryRun", FIELDS_OPTIONAL, &is_dry_run);
-    if (is_dry_run && run)
+    fields_text(&f, "brokenRun", FIELDS_OPTIONAL, 1, sizeof(rq.broken_run), rq.broken_run);
+    fields_text(&f, "nnodes", FIELDS_OPTIONAL, 1, sizeof(rq.nnodes), rq.nnodes);
+    fields_bool(&f, "dryRun", FIELDS_OPTIONAL, &rq.is_dry_run);
+    if (rq.is_dry_run && rq.broken_run[0])
         fields_fail(&f, "\"brokenRun\" begins a run, and with \"dryRun\" nothing is begun");
-    if (nnodes && nnodes[strspn(nnodes, "0123456789:")] != '\0')
-        fields_fail(&f, "\"nnodes\" is \"%s\", and neither a number of nodes nor MIN:MAX", nnodes);
+    if (rq.nnodes[strspn(rq.nnodes, "0123456789:")] != '\0')
+        fields_fail(
+            &f, "\"nnodes\" is \"%s\", and neither a number of nodes nor MIN:MAX", rq.nnodes);
     fields_refuse_unknown(&f);
-    if (fields_end(&f) == 0) {
-        (void)snprintf(ret->broken_run, sizeof(ret->broken_run), "%s", run ? run : "");
-        (void)snprintf(ret->nnodes, sizeof(ret->nnodes), "%s", nnodes ? nnodes : "");
-        ret->is_dry_run = is_dry_run;
-    }
+    if (fields_end(&f) == 0)
+        *ret = rq;
     return fields_end(&f);
 }
 
@@ -263,20 +250,16 @@ int presence_request_decode(struct presence_request *ret, const json_t *json, st
 {
     json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "presence", e);
-    const char *run = fields_string(&f, "run", FIELDS_REQUIRED, 1, REQUEST_RUN_MAX);
-    const char *command = fields_string(&f, "command", FIELDS_REQUIRED, 1, REQUEST_WORD_MAX);
-    uint64_t every = 0;
-    bool ended = false;
+    struct presence_request rq = {.run = ""};
 
-    fields_u64(&f, "everySeconds", FIELDS_REQUIRED, 1, REQUEST_PRESENCE_MAX, &every);
-    fields_bool(&f, "ended", FIELDS_OPTIONAL, &ended);
+    fields_text(&f, "run", FIELDS_REQUIRED, 1, sizeof(rq.run), rq.run);
+    fields_text(&f, "command", FIELDS_REQUIRED, 1, sizeof(rq.command), rq.command);
+    fields_int(&f, "everySeconds", FIELDS_REQUIRED, 1, REQUEST_PRESENCE_MAX, &rq.every_seconds);
+    fields_bool(&f, "ended", FIELDS_OPTIONAL, &rq.ended);
     fields_refuse_unknown(&f);
-    if (fields_end(&f) != 0)
-        return fields_end(&f);
-    *ret = (struct presence_request){.every_seconds = (uint32_t)every, .ended = ended};
-    (void)snprintf(ret->run, sizeof(ret->run), "%s", run);
-    (void)snprintf(ret->command, sizeof(ret->command), "%s", command);
-    return 0;
+    if (fields_end(&f) == 0)
+        *ret = rq;
+    return fields_end(&f);
 }
 
 int move_request_decode(
@@ -319,17 +302,16 @@ int network_request_decode(struct network_request *ret, const json_t *json, stru
 {
     json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "network", e);
-    struct network_request rq = {.topology = TOPOLOGY_AUTO, .keepalive = NETWORK_KEEPALIVE_AUTO};
-    uint64_t mtu = NETWORK_MTU_DEFAULT;
+    struct network_request rq = {
+        .topology = TOPOLOGY_AUTO, .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
 
     fields_name(&f, "name", FIELDS_REQUIRED, rq.name);
     fields_block(&f, "cidr4", FIELDS_OPTIONAL, true, &rq.cidr4);
     fields_block(&f, "cidr6", FIELDS_OPTIONAL, false, &rq.cidr6);
     rq.topology = read_topology(&f);
-    fields_u64(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &mtu);
+    fields_int(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &rq.mtu);
     network_keepalive_decode(&f, &rq.keepalive);
     fields_refuse_unknown(&f);
-    rq.mtu = (uint16_t)mtu;
     if (fields_end(&f) == 0)
         *ret = rq;
     return fields_end(&f);
@@ -383,8 +365,8 @@ static int read_machine(struct report_machine *ret, const json_t *json, struct e
 {
     struct fields f = fields_make(json, "report: machine", e);
 
-    read_word(&f, "place", ret->place);
-    read_word(&f, "host", ret->host);
+    fields_text(&f, "place", FIELDS_OPTIONAL, 0, sizeof(ret->place), ret->place);
+    fields_text(&f, "host", FIELDS_OPTIONAL, 0, sizeof(ret->host), ret->host);
     ret->has_origin = json_object_get(json, "joinedHere") != NULL;
     fields_bool(&f, "joinedHere", FIELDS_OPTIONAL, &ret->is_origin);
     return fields_end(&f);
@@ -401,8 +383,8 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     const json_t *machine = fields_object(&f, "machine", FIELDS_OPTIONAL);
 
     rp->has_node = true;
-    read_word(&f, "engine", rp->engine);
-    read_word(&f, "version", rp->version);
+    fields_text(&f, "engine", FIELDS_OPTIONAL, 0, sizeof(rp->engine), rp->engine);
+    fields_text(&f, "version", FIELDS_OPTIONAL, 0, sizeof(rp->version), rp->version);
     fields_name(&f, "hostname", FIELDS_OPTIONAL, rp->hostname);
     subnets_decode(&f, "routes", &rp->routes);
     rp->candidates = read_text(&f, "candidates", candidates, REQUEST_CANDIDATES_MAX);

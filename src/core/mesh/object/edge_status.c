@@ -73,7 +73,6 @@ int edge_said_decode(
     char where[96];
     struct fields f;
     const char *error;
-    uint64_t fell_at = 0;
 
     (void)snprintf(where, sizeof(where), "the edge to \"%.63s\"", peer);
     f = fields_make(json, where, e);
@@ -82,11 +81,10 @@ int edge_said_decode(
     decode_endpoint(&f, "endpoint", &s.endpoint);
     fields_public_key(&f, "publicKey", FIELDS_OPTIONAL, &s.key);
     fields_bool(&f, "alarm", FIELDS_OPTIONAL, &s.is_alarm);
-    fields_u64(&f, "fellAt", FIELDS_OPTIONAL, 0, INT64_MAX, &fell_at);
+    fields_int(&f, "fellAt", FIELDS_OPTIONAL, 0, INT64_MAX, &s.fell_at);
     error = fields_string(&f, "error", FIELDS_OPTIONAL, 1, EDGE_ERROR_MAX);
     if (fields_end(&f) != 0)
         return fields_end(&f);
-    s.fell_at = (int64_t)fell_at;
     if (error && !(s.error = strdup(error)))
         return err_set(e, -ENOMEM, "no memory for %s", where);
     *ret = s;

@@ -111,6 +111,27 @@ void fields_u64(struct fields *f, const char *name, enum fields_need need, uint6
     *ret = (uint64_t)n;
 }
 
+void fields_int_of_size(struct fields *f, const char *name, enum fields_need need, uint64_t min,
+    uint64_t max, size_t size, void *ret)
+{
+    uint64_t n = UINT64_MAX; /* which no number of JSON is */
+
+    fields_u64(f, name, need, min, max, &n);
+    if (n == UINT64_MAX)
+        return;
+    switch (size) {
+    case sizeof(uint16_t):
+        *(uint16_t *)ret = (uint16_t)n;
+        return;
+    case sizeof(uint32_t):
+        *(uint32_t *)ret = (uint32_t)n;
+        return;
+    default:
+        assert(size == sizeof(n));
+        *(uint64_t *)ret = n;
+    }
+}
+
 void fields_bool(struct fields *f, const char *name, enum fields_need need, bool *ret)
 {
     const json_t *v = fields_get(f, name, need);

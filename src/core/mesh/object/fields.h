@@ -60,6 +60,14 @@ void fields_text(
 void fields_u64(struct fields *f, const char *name, enum fields_need need, uint64_t min,
     uint64_t max, uint64_t *ret);
 
+/** fields_int_of_size() - the same, into an integer of @size bytes, 2, 4 or 8, that holds @max. */
+void fields_int_of_size(struct fields *f, const char *name, enum fields_need need, uint64_t min,
+    uint64_t max, size_t size, void *ret);
+
+/** fields_int() - the same, of the size of what @ret points to. */
+#define fields_int(f, name, need, min, max, ret)                                                   \
+    fields_int_of_size(f, name, need, min, max, sizeof(*(ret)), ret)
+
 /** fields_bool() - true or false. */
 void fields_bool(struct fields *f, const char *name, enum fields_need need, bool *ret);
 

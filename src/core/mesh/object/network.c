@@ -49,15 +49,15 @@ static int spec_decode(
     struct fields f = fields_make(frame->spec, frame->where, e);
     unsigned topology = TOPOLOGY_AUTO;
     unsigned cipher = CIPHER_AUTO;
-    uint64_t mtu = NETWORK_MTU_DEFAULT;
     uint64_t key_rotation = 0;
     int r;
 
+    n->mtu = NETWORK_MTU_DEFAULT;
     n->keepalive = NETWORK_KEEPALIVE_AUTO;
     fields_block(&f, "cidr4", FIELDS_REQUIRED, true, &n->cidr4);
     fields_block(&f, "cidr6", FIELDS_REQUIRED, false, &n->cidr6);
     fields_enum(&f, "topology", FIELDS_OPTIONAL, topology_names, TOPOLOGY_N, &topology);
-    fields_u64(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &mtu);
+    fields_int(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &n->mtu);
     network_keepalive_decode(&f, &n->keepalive);
     fields_enum(&f, "cipher", FIELDS_OPTIONAL, cipher_names, CIPHER_N, &cipher);
     fields_u64(&f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, &key_rotation);
@@ -76,7 +76,6 @@ static int spec_decode(
         fields_refuse_unknown(&f);
     n->topology = topology;
     n->cipher = cipher;
-    n->mtu = (uint16_t)mtu;
     n->key_rotation = (uint32_t)key_rotation;
     return fields_end(&f);
 }

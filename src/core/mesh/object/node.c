@@ -134,19 +134,17 @@ static int hub_decode(
     struct fields f = fields_make(json, where, e);
     const json_t *endpoints =
         fields_array(&f, "endpoints", FIELDS_REQUIRED, 1, OBJECT_ENDPOINTS_MAX);
-    uint64_t api_port = 0;
     struct err parsed = ERR_NULL;
 
     n->hub = calloc(1, sizeof(*n->hub));
     if (!n->hub)
         return -ENOMEM;
-    fields_u64(&f, "apiPort", FIELDS_REQUIRED, 1, 65535, &api_port);
+    fields_int(&f, "apiPort", FIELDS_REQUIRED, 1, 65535, &n->hub->api_port);
     hub_names_decode(n->hub, &f);
     hub_tls_pin_decode(n->hub, &f);
     fields_u64(&f, "rendezvousEpoch", FIELDS_OPTIONAL, 1, INT64_MAX, &n->hub->rendezvous_epoch);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&f);
-    n->hub->api_port = (uint16_t)api_port;
     for (size_t i = 0; i < json_array_size(endpoints); i++) {
         const char *text = json_string_value(json_array_get(endpoints, i));
 
@@ -165,13 +163,9 @@ static int speeds_decode(
 {
     struct fields f = fields_make(json, where, e);
 
-    for (unsigned c = 0; c < AEAD_CIPHER_N; c++) {
-        uint64_t v = 0;
-
-        fields_u64(
-            &f, aead_cipher_name((enum aead_cipher)c), FIELDS_OPTIONAL, 0, OBJECT_SPEED_MAX, &v);
-        ret->mb_per_s[c] = (uint32_t)v;
-    }
+    for (unsigned c = 0; c < AEAD_CIPHER_N; c++)
+        fields_int(&f, aead_cipher_name((enum aead_cipher)c), FIELDS_OPTIONAL, 0, OBJECT_SPEED_MAX,
+            &ret->mb_per_s[c]);
     return fields_end(&f);
 }
 

@@ -39,16 +39,14 @@ static int decode_relay(struct path_side *s, const json_t *json, const char *whe
     struct fields f = fields_make(json, where, e);
     struct path_relay relay = {.rtt = 0};
     uint64_t rtt_us = 0;
-    uint64_t mtu = 0;
 
     fields_public_key(&f, "key", FIELDS_REQUIRED, &relay.key);
     fields_u64(&f, "rttUs", FIELDS_OPTIONAL, 0, RTT_MAX / NSEC_PER_USEC, &rtt_us);
     fields_bool(&f, "stream", FIELDS_OPTIONAL, &relay.is_stream);
-    fields_u64(&f, "mtu", FIELDS_OPTIONAL, 0, UINT16_MAX, &mtu);
+    fields_int(&f, "mtu", FIELDS_OPTIONAL, 0, UINT16_MAX, &relay.mtu);
     if (fields_end(&f) != 0)
         return fields_end(&f);
     relay.rtt = (nsec_t)rtt_us * NSEC_PER_USEC;
-    relay.mtu = (uint16_t)mtu;
     s->relays[s->n_relays++] = relay;
     return 0;
 }
@@ -58,14 +56,12 @@ static void decode_nat(struct fields *f, struct behavior *nat)
     const char *mapping = fields_string(f, "mapping", FIELDS_OPTIONAL, 0, 63);
     const char *filtering = fields_string(f, "filtering", FIELDS_OPTIONAL, 0, 63);
     const json_t *step = fields_get(f, "portStep", FIELDS_OPTIONAL);
-    uint64_t last_port = 0;
 
     nat->mapping = mapping ? behavior_rule_parse(mapping) : BEHAVIOR_UNKNOWN;
     nat->filtering = filtering ? behavior_rule_parse(filtering) : BEHAVIOR_UNKNOWN;
     fields_bool(f, "natted", FIELDS_OPTIONAL, &nat->is_natted);
     fields_bool(f, "blocked", FIELDS_OPTIONAL, &nat->is_blocked);
-    fields_u64(f, "lastPort", FIELDS_OPTIONAL, 0, UINT16_MAX, &last_port);
-    nat->last_port = (uint16_t)last_port;
+    fields_int(f, "lastPort", FIELDS_OPTIONAL, 0, UINT16_MAX, &nat->last_port);
     if (step && (!json_is_integer(step) || json_integer_value(step) < INT16_MIN ||
                     json_integer_value(step) > INT16_MAX))
         fields_fail(f, "\"portStep\" is not a number from %d to %d", INT16_MIN, INT16_MAX);
@@ -188,24 +184,20 @@ int fabric_report_decode(
     struct fields f = fields_make(json, where, e);
     const char *kind = fields_string(&f, "kind", FIELDS_REQUIRED, 1, FABRIC_REPORT_TEXT_MAX - 1);
     const json_t *keys = fields_array(&f, "keys", FIELDS_OPTIONAL, 0, FABRIC_KEYS_MAX);
-    uint64_t gbit = 0;
-    uint64_t gpus = 0;
     int end;
 
     if (kind)
         (void)snprintf(r.kind, sizeof(r.kind), "%s", kind);
     take_text(&f, "machine", r.machine);
     take_text(&f, "gpu", r.gpu);
-    fields_u64(&f, "gbit", FIELDS_OPTIONAL, 0, FABRIC_GBIT_MAX, &gbit);
-    fields_u64(&f, "gpus", FIELDS_OPTIONAL, 0, FABRIC_GPUS_MAX, &gpus);
+    fields_int(&f, "gbit", FIELDS_OPTIONAL, 0, FABRIC_GBIT_MAX, &r.gbit);
+    fields_int(&f, "gpus", FIELDS_OPTIONAL, 0, FABRIC_GPUS_MAX, &r.n_gpus);
     fields_bool(&f, "askedTogether", FIELDS_OPTIONAL, &r.asked_together);
     end = fields_end(&f);
     for (size_t i = 0; end == 0 && i < json_array_size(keys); i++)
         end = decode_key(&r.keys[r.n_keys++], json_array_get(keys, i), where, e);
     if (end != 0)
         return end;
-    r.gbit = (unsigned)gbit;
-    r.n_gpus = (unsigned)gpus;
     *ret = r;
     return 0;
 }

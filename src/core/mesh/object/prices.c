@@ -56,20 +56,18 @@ static int end_row(struct fields *f, enum object_mode mode)
 
 static int take_island(struct prices *p, const json_t *json, enum object_mode mode, struct err *e)
 {
-    struct prices_island island = {.egress = -1, .cross_zone = -1};
+    struct prices_island island = {.egress = -1, .cross_zone = -1, .zones = 1};
     struct fields f = fields_make(json, "an island of the price table", e);
-    uint64_t zones = 1;
 
     fields_name(&f, "name", FIELDS_OPTIONAL, island.name);
     take_number(&f, "egressPerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.egress);
     take_number(&f, "natPerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.nat);
     take_number(&f, "natPerHour", FIELDS_OPTIONAL, AMOUNT_MAX, &island.nat_hour);
-    fields_u64(&f, "zones", FIELDS_OPTIONAL, 1, PRICES_ZONES_MAX, &zones);
+    fields_int(&f, "zones", FIELDS_OPTIONAL, 1, PRICES_ZONES_MAX, &island.zones);
     take_number(&f, "crossZonePerGB", FIELDS_OPTIONAL, AMOUNT_MAX, &island.cross_zone);
     take_number(&f, "gpuPerHour", FIELDS_OPTIONAL, AMOUNT_MAX, &island.gpu_hour);
     if (prices_find(p, island.name))
         fields_fail(&f, "\"%s\" stands there twice", island.name);
-    island.zones = (unsigned)zones;
     island.has_egress = island.egress >= 0;
     island.egress = fmax(island.egress, 0);
     island.has_cross_zone = island.cross_zone >= 0;

@@ -52,7 +52,6 @@ static int decode_json(struct watch_event *ev, const json_t *json, struct err *e
 {
     struct fields f = fields_make(json, "the event", e);
     const char *type = fields_string(&f, "type", FIELDS_REQUIRED, 1, 40);
-    uint64_t next_s = 0;
     const char *reason;
     int r;
 
@@ -61,10 +60,9 @@ static int decode_json(struct watch_event *ev, const json_t *json, struct err *e
         fields_u64(&f, "revision", FIELDS_REQUIRED, 0, INT64_MAX, &ev->revision);
     if (ev->kind == WATCH_EVENT_HEARTBEAT) {
         fields_u64(&f, "boot", FIELDS_OPTIONAL, 1, INT64_MAX, &ev->boot);
-        fields_u64(&f, "next", FIELDS_OPTIONAL, 1, NEXT_MAX_S, &next_s);
+        fields_int(&f, "next", FIELDS_OPTIONAL, 1, NEXT_MAX_S, &ev->next_s);
         fields_u64(&f, "storeBehind", FIELDS_OPTIONAL, 1, UINT32_MAX, &ev->store_behind_s);
     }
-    ev->next_s = (uint32_t)next_s;
     r = fields_end(&f);
     if (r < 0)
         return r;

@@ -579,6 +579,7 @@ static void meter(struct agent *a, nsec_t now)
 static void follow_jobs(struct agent *a, nsec_t now)
 {
     node_jobs_poll(&a->running, now);
+    node_measure_tell_jobs(&a->measure, a->running.n);
     if (!a->running.has_ended)
         return;
     a->running.has_ended = false;

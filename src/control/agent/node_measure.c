@@ -70,6 +70,8 @@ struct measure_host {
     nsec_t backoff;
     struct str list; /* the members, as they were told last */
     bool is_behind;  /* the process has not been told @list */
+    uint32_t n_jobs; /* commands of jobs that run here */
+    uint32_t n_sent; /* as the process was told */
     struct str out;  /* to be said */
     size_t out_off;  /* bytes of it that were */
 };
@@ -154,6 +156,12 @@ static void host_pump(struct measure_host *h)
         h->is_behind = false;
         host_flush(h);
     }
+    if (h->n_sent != h->n_jobs && h->out.len == 0) {
+        service_wire_encode(
+            &h->out, &(struct service_wire){.type = SERVICE_WIRE_JOBS, .n = h->n_jobs});
+        h->n_sent = h->n_jobs;
+        host_flush(h);
+    }
     /* Without memory for a whole list the connection is given up; the next process is told all. */
     if (h->out.failed)
         (void)shutdown(h->link->fd, SHUT_RDWR);
@@ -203,6 +211,7 @@ static int host_start(struct measure_host *h, struct err *e)
     h->started_at = clock_now();
     service_wire_encode(&h->out, &h->config);
     h->is_behind = h->list.len > 0;
+    h->n_sent = 0;
     host_pump(h);
     return 0;
 }
@@ -282,6 +291,13 @@ static void measure_host_tell(struct measure_host *h, const struct ip_addr *own,
     if (!h->is_behind && h->out.len == 0)
         service_wire_encode(&h->out, &(struct service_wire){.type = SERVICE_WIRE_LOOK});
     host_pump(h);
+}
+
+static void measure_host_tell_jobs(struct measure_host *h, uint32_t n)
+{
+    h->n_jobs = n < SERVICE_WIRE_JOBS_MAX ? n : SERVICE_WIRE_JOBS_MAX;
+    if (h->link && h->n_sent != h->n_jobs)
+        host_pump(h);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -443,6 +459,12 @@ void node_measure_tell(struct node_measure *nm, const struct snapshot *s, const 
     if (members)
         secret_wipe(members, s->nodes.n * sizeof(*members));
     free(members);
+}
+
+void node_measure_tell_jobs(struct node_measure *nm, unsigned n)
+{
+    if (nm->host)
+        measure_host_tell_jobs(nm->host, n);
 }
 
 void node_measure_stop(struct node_measure *nm)

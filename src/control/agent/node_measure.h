@@ -71,6 +71,10 @@ int node_measure_prove(const struct x25519_secret *secret, const struct snapshot
 void node_measure_tell(
     struct node_measure *nm, const struct snapshot *s, const struct reach *reach);
 
+/** node_measure_tell_jobs() - tell the service how many commands of jobs run here; often is fine.
+ */
+void node_measure_tell_jobs(struct node_measure *nm, unsigned n);
+
 /** node_measure_stop() - the process ends; waits for it, 2 s at most. Keys are wiped. Idempotent.
  */
 void node_measure_stop(struct node_measure *nm);

@@ -79,7 +79,7 @@ struct facts {
     char nccl_ifname[FACTS_VALUE_MAX];    /* NCCL_SOCKET_IFNAME in nccl.conf; "": not set there */
     char nccl_family[FACTS_VALUE_MAX];    /* NCCL_SOCKET_FAMILY in nccl.conf; "": not set there */
     uint64_t traffic; /* bits per second on the overlay's interface, in and out together */
-    uint64_t jobs;    /* `weft run` processes in this network namespace */
+    uint64_t jobs;    /* commands of `weft run` here: as this process sees, or the agent knows */
     size_t n_interfaces;
     struct facts_interface interfaces[FACTS_INTERFACES_MAX];
 };

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,6 +57,7 @@ enum service_access {
 struct service {
     struct service_config config; /* immutable */
     struct session session;       /* has a lock of its own */
+    _Atomic uint32_t n_jobs;      /* that run here, as the agent has said */
     int wake_fd;                  /* owns; eventfd; makes the listening thread check everything */
     pthread_t thread;             /* the listening thread */
 
@@ -286,11 +288,15 @@ static int tell_facts(struct service_connection *c)
     const char *interface = c->service->config.interface ? c->service->config.interface : "lo";
     struct facts *f = malloc(sizeof(*f));
     struct ip_addr own = own_address(c->service);
+    uint32_t n_jobs = atomic_load(&c->service->n_jobs);
     json_t *json;
 
     if (!f)
         return send_refusal(c, "no memory");
     facts_gather(f, interface, &own);
+    /* The agent knows of jobs that meet at the hub, and this process sees those whose processes it
+     * may look at: both may be the same ones. */
+    f->jobs = n_jobs > f->jobs ? n_jobs : f->jobs;
     json = facts_encode(f);
     free(f);
     return send_answer(c, json);
@@ -864,6 +870,11 @@ int service_new(struct service **ret, const struct service_config *config, struc
     }
     *ret = s;
     return 0;
+}
+
+void service_set_jobs(struct service *s, uint32_t n)
+{
+    atomic_store(&s->n_jobs, n);
 }
 
 void service_recheck(struct service *s)

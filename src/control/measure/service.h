@@ -75,6 +75,9 @@ int service_new(struct service **ret, const struct service_config *config, struc
 void service_set_members(
     struct service *s, const struct ip_addr *own, const struct service_member *members, size_t n);
 
+/** service_set_jobs() - so many commands of jobs are known to run here. Threads: any. */
+void service_set_jobs(struct service *s, uint32_t n);
+
 /** service_recheck() - check whether the interface was replaced by a new one. Threads: any. */
 void service_recheck(struct service *s);
 

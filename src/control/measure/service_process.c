@@ -116,6 +116,10 @@ static int take_message(struct agent_input *t, const struct service_wire *m, str
         service_recheck(t->service);
         return 0;
     }
+    if (m->type == SERVICE_WIRE_JOBS) {
+        service_set_jobs(t->service, m->n);
+        return 0;
+    }
     t->members[t->n++] = m->member;
     if (t->n == t->n_wanted)
         finish_list(t);
@@ -204,6 +208,7 @@ static const struct wire_field wire_fields[] = {
     {FIELD(MEMBER, TEXT, member.hostname)},
     {FIELD(MEMBER, FLAG, member.is_hub)},
     {FIELD(MEMBER, FLAG, member.has_key)},
+    {FIELD(JOBS, NUMBER, n)},
     {FIELD(MEMBER, BYTES, member.key), .has = offsetof(struct service_wire, member.has_key)},
 };
 
@@ -309,6 +314,8 @@ static bool is_in_bounds(const struct service_wire *m)
         return !strchr(m->interface, '/') && m->interface[0] != '.' && m->port != 0;
     case SERVICE_WIRE_LIST:
         return m->n <= SERVICE_WIRE_MEMBERS_MAX;
+    case SERVICE_WIRE_JOBS:
+        return m->n <= SERVICE_WIRE_JOBS_MAX;
     case SERVICE_WIRE_MEMBER:
     case SERVICE_WIRE_LOOK:
         return true;

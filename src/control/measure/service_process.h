@@ -41,6 +41,8 @@ int service_process_run(int fd, struct err *e);
  *   MEMBER    address, underlay, path, name, hostname, one byte: 1 for a hub, else 0; one byte: 1
  *             if a key of 32 bytes follows, which checks its orders, else 0
  *   LOOK      no fields                       the interface may have been replaced: check it
+ *   JOBS      number                          so many commands of jobs run here that the agent
+ *             knows of, which this process cannot see: they are another user's
  *
  * The process sends no answers, and ends when the connection does.
  */
@@ -50,6 +52,9 @@ int service_process_run(int fd, struct err *e);
 
 /** Bytes of the length field in front of a message. */
 #define SERVICE_WIRE_HEAD 4
+
+/** Most jobs that the agent tells of. */
+#define SERVICE_WIRE_JOBS_MAX 65536
 
 /** Most members of a list. */
 #define SERVICE_WIRE_MEMBERS_MAX 131072
@@ -68,6 +73,7 @@ enum service_wire_type {
     SERVICE_WIRE_LIST,
     SERVICE_WIRE_MEMBER,
     SERVICE_WIRE_LOOK,
+    SERVICE_WIRE_JOBS,
     SERVICE_WIRE_N,
 };
 
@@ -77,7 +83,7 @@ struct service_wire {
     char interface[SERVICE_WIRE_INTERFACE_CAP]; /* CONFIG; "": none */
     char socket_path[SERVICE_WIRE_PATH_CAP];    /* CONFIG; "": none */
     uint16_t port;                              /* CONFIG */
-    uint32_t n;                                 /* LIST: how many members follow */
+    uint32_t n;                                 /* LIST: how many members follow; JOBS: how many */
     struct ip_addr own;                         /* LIST; none: not known yet */
     struct service_member member;               /* MEMBER */
 };

@@ -28,6 +28,7 @@ static void fill(struct service_wire ret[static SERVICE_WIRE_N])
     ret[SERVICE_WIRE_CONFIG].port = 51829;
     ret[SERVICE_WIRE_LIST].own = ip_addr_v4((const uint8_t[]){100, 64, 0, 1});
     ret[SERVICE_WIRE_LIST].n = SERVICE_WIRE_MEMBERS_MAX;
+    ret[SERVICE_WIRE_JOBS].n = SERVICE_WIRE_JOBS_MAX;
     member->address = ip_addr_v4((const uint8_t[]){100, 64, 0, 2});
     member->underlay = ip_addr_v4((const uint8_t[]){203, 0, 113, 2});
     memset(member->path, 'w', sizeof(member->path) - 1);
@@ -91,7 +92,9 @@ static void test_none(void **state)
         CASE("no type", "\0\0\0\0"),
         CASE("too long", "\x41\1\0\0\4"),
         CASE("the type of none", "\1\0\0\0\0"),
-        CASE("a type that is none", "\1\0\0\0\5"),
+        CASE("a type that is none", "\1\0\0\0\6"),
+        CASE("no number of jobs", "\1\0\0\0\5"),
+        CASE("too many jobs", "\5\0\0\0\5\1\0\1\0"),
         CASE("a byte more", "\2\0\0\0\4\0"),
         CASE("no port", "\5\0\0\0\1\0\0\0\0"),
         CASE("an interface elsewhere", "\x8\0\0\0\1\3a/b\0\1\0"),

@@ -410,3 +410,21 @@ def test_no_bench_beside_a_job(mesh: Mesh) -> None:
     assert "live" in {f["fault"] for f in report["findings"]}
     assert all(pair["oneStream"] is None for pair in report["pairs"])
     job.kill9()
+
+
+def test_a_running_job_is_named(mesh: Mesh) -> None:
+    """Though it is root's, of whose processes the agent's user sees nothing; until it has ended."""
+    def names_job() -> bool:
+        done = mesh.lab.host("n1").run([mesh.weft, "preflight", "--nodes", "n2,n3", "--json"],
+                                       check=False, quiet=True, timeout_s=120)
+        return any(f["fault"] == "live" and "a job of weft run" in f["text"] and "n2" in f["text"]
+                   for f in json.loads(done.out)["findings"])
+
+    assert not names_job()
+    job = mesh.lab.host("n2").spawn(
+        [mesh.weft, "run", "--nnodes", "2", "--job", "live", "sh", "-c",
+         "echo started; exec sleep 600"], name="run", allow=[""])
+    job.wait_line("started")
+    wait_for(names_job, 60, "the job to be named")
+    job.kill9()
+    wait_for(lambda: not names_job(), 60, "the job to be gone")

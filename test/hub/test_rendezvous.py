@@ -201,8 +201,9 @@ def test_a_third_node_for_a_job_of_two(hub: Hub, monkeypatch: pytest.MonkeyPatch
     def check_refused(**more: object) -> None:
         status, answer = come(d, **more)
         assert status == 409, answer
-        assert re.match(r'the job "train" has its 2 nodes, a( \(.*?\))?, b( \(.*?\))?, and this would '
-                        "be one more: give it another --job, or --nnodes 2:3", answer["error"])
+        assert re.match(r'the job "train" has its 2 nodes, a( \(.*?\))?, b( \(.*?\))?, and '
+                        "this would be one more: give it another --job, or --nnodes 2:3",
+                        answer["error"])
 
     for host in (a, b):
         say(host, come(host)[1]["run"])
@@ -255,8 +256,8 @@ def test_a_run_that_has_ended_on_a_node(hub: Hub) -> None:
     hub.restart()
     status, answer = come(a, brokenRun="train.1")
     assert (status, answer) == (409, {
-        "error": "the command of the job has ended on b in the run train.1, so that run is not begun "
-                 "again", "endedOn": "b"})
+        "error": "the command of the job has ended on b in the run train.1, so that run is not "
+                 "begun again", "endedOn": "b"})
     # Who starts it anew comes to it, and with b again there it can be begun again.
     assert come(b)[1]["run"] == "train.1"
     say(b, "train.1", command="b2")

@@ -232,17 +232,17 @@ void lost_end(const struct run *run, struct interrupt *i)
 {
     nsec_t until = clock_now() + END_MAX;
     struct rendezvous_presence unused;
-    bool is_told = false;
+    bool is_said = false;
 
     while (lost_say(run, true, &unused) == RENDEZVOUS_STATE_UNKNOWN) {
         if (!i || !lost_is_watched(run) || clock_now() >= until)
             return;
-        if (!is_told)
+        if (!is_said)
             (void)fprintf(stderr,
                 "weft run: the command has ended, and the hub does not answer: trying for up to %d "
                 "s to have the job's other nodes told, which would begin again without this one\n",
                 (int)(END_MAX / NSEC_PER_SEC));
-        is_told = true;
+        is_said = true;
         if (!pause_a_little(run, i))
             return;
     }

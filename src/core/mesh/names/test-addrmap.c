@@ -124,7 +124,14 @@ static void test_chain(void **state)
     report(&s, 3, "host 10.2.0.3, reflexive 203.0.113.3");
     assert_int_equal(addrmap_make(&b, &s), 0);
     assert_false(addrmap_equal(&a, &b));
-    assert_true(addrmap_equal(&b, &b));
+    addrmap_deinit(&a);
+    assert_int_equal(addrmap_make(&a, &s), 0);
+    assert_true(addrmap_equal(&a, &b));
+    a.entries[0].public = a.entries[0].private;
+    assert_false(addrmap_equal(&a, &b));
+    a.entries[0] = b.entries[0];
+    a.entries[0].private = a.entries[0].public;
+    assert_false(addrmap_equal(&a, &b));
     addrmap_add_chain(&out, &b);
     assert_string_equal(str_text(&out),
         "\tchain output {\n\t\ttype nat hook output priority -100; policy accept;\n"

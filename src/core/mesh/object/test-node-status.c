@@ -1,0 +1,154 @@
+/* test-node-status.c - what a node reports of itself is what others read, and it is bounded. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "mesh/object/node_status.h"
+#include "path/path.h"
+
+/* Each field differs from what a decoder would have without it, and from its neighbours. */
+static struct path_side make_side(void)
+{
+    struct path_side side = {
+        .generation = 7,
+        .nat = {.mapping = BEHAVIOR_PORT_DEPENDENT,
+            .filtering = BEHAVIOR_ADDRESS_DEPENDENT,
+            .is_natted = true,
+            .is_blocked = true,
+            .port_step = -2,
+            .last_port = 40001},
+        .keepalive = 25 * NSEC_PER_SEC,
+        .can_guess = true,
+        .relay_run = 9,
+        .n_relays = 2,
+        .relays = {{.rtt = 30 * NSEC_PER_MSEC, .mtu = 1420}, {.rtt = 0, .is_stream = true}},
+    };
+    struct endpoint at;
+
+    side.relays[0].key.b[0] = 1;
+    side.relays[1].key.b[31] = 2;
+    assert_int_equal(endpoint_parse(&at, "192.0.2.7:51820", NULL), 0);
+    assert_true(candidates_add(&side.candidates, CANDIDATE_HOST, &at));
+    assert_int_equal(endpoint_parse(&at, "[2001:db8::7]:4500", NULL), 0);
+    assert_true(candidates_add(&side.candidates, CANDIDATE_MAPPED, &at));
+    return side;
+}
+
+static void test_a_report_comes_back(void **state)
+{
+    const struct path_side side = make_side();
+    json_t *candidates = path_report_encode_candidates(&side);
+    json_t *facts = path_report_encode_facts(&side);
+    struct path_side found;
+    struct err e = ERR_NULL;
+
+    if (path_report_decode(&found, candidates, facts, "the node", &e) != 0)
+        fail_msg("%s", err_text(&e));
+    assert_true(path_side_equal(&found, &side));
+    assert_int_equal(found.generation, 7);
+    assert_int_equal(found.candidates.items[1].kind, CANDIDATE_MAPPED);
+    json_decref(candidates);
+    json_decref(facts);
+}
+
+/* What a newer node may say is passed over. */
+static void test_what_is_not_known_is_passed_over(void **state)
+{
+    json_t *candidates = json_loads("[{\"type\": \"pigeon\", \"endpoint\": \"192.0.2.7:1\"},"
+                                    " {\"type\": \"host\", \"endpoint\": \"192.0.2.7:2\"}]",
+        0, NULL);
+    json_t *facts = json_loads("{\"mapping\": \"by-the-moon\", \"wings\": 2}", 0, NULL);
+    struct path_side found;
+
+    assert_int_equal(path_report_decode(&found, candidates, facts, "the node", NULL), 0);
+    assert_int_equal(found.candidates.n, 1);
+    assert_int_equal(found.candidates.items[0].endpoint.port, 2);
+    assert_int_equal(found.nat.mapping, BEHAVIOR_UNKNOWN);
+    assert_false(found.nat.is_natted || found.nat.is_blocked || found.can_guess);
+    json_decref(candidates);
+    json_decref(facts);
+}
+
+/** Facts, and what is said of them; NULL: they are taken. */
+struct facts_case {
+    const char *facts;
+    const char *says;
+};
+
+static void test_facts_are_bounded(void **state)
+{
+    static const struct facts_case cases[] = {
+        {"{\"portStep\": 32767}", NULL},
+        {"{\"portStep\": -32768}", NULL},
+        {"{\"portStep\": 32768}", "\"portStep\" is not a number from -32768 to 32767"},
+        {"{\"portStep\": -32769}", "\"portStep\" is not a number from -32768 to 32767"},
+        {"{\"portStep\": \"1\"}", "\"portStep\" is not a number from -32768 to 32767"},
+        {"{\"lastPort\": 65535, \"keepaliveMs\": 3600000}", NULL},
+        {"{\"lastPort\": 65536}", "\"lastPort\""},
+        {"{\"keepaliveMs\": 3600001}", "\"keepaliveMs\""},
+        {"{\"generation\": -1}", "\"generation\""},
+        {"{\"blocked\": 1}", "\"blocked\""},
+        {"{\"relays\": [{\"key\": \"short\"}]}", "\"key\""},
+        {"{\"relays\": [{}]}", "\"key\""},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        json_t *facts = json_loads(cases[i].facts, 0, NULL);
+        struct path_side found = {.generation = 5};
+        struct err e = ERR_NULL;
+        int r = path_report_decode(&found, NULL, facts, "the node", &e);
+
+        assert_non_null(facts);
+        assert_int_equal(r, cases[i].says ? -EINVAL : 0);
+        if (cases[i].says && (!strstr(err_text(&e), cases[i].says) || found.generation != 5))
+            fail_msg("%s: \"%s\"", cases[i].facts, err_text(&e));
+        json_decref(facts);
+    }
+}
+
+static void test_a_fabric_comes_back(void **state)
+{
+    const struct fabric_report report = {
+        .kind = "efa",
+        .machine = "p5.48xlarge",
+        .gpu = "H100",
+        .n_gpus = 8,
+        .gbit = 3200,
+        .asked_together = true,
+        .keys = {{"aws-group/use1-az4/train", false}, {"aws-node/nn-1", true}},
+        .n_keys = 2,
+    };
+    json_t *json = fabric_report_encode(&report);
+    json_t *again;
+    struct fabric_report found;
+    struct err e = ERR_NULL;
+
+    if (fabric_report_decode(&found, json, "the node", &e) != 0)
+        fail_msg("%s", err_text(&e));
+    again = fabric_report_encode(&found);
+    assert_true(json_equal(again, json));
+    json_decref(again);
+    assert_int_equal(json_object_set_new(json, "gpus", json_integer(FABRIC_GPUS_MAX + 1)), 0);
+    assert_int_equal(fabric_report_decode(&found, json, "the node", &e), -EINVAL);
+    assert_non_null(strstr(err_text(&e), "\"gpus\""));
+    assert_int_equal(found.n_gpus, 8);
+    json_decref(json);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_report_comes_back),
+        cmocka_unit_test(test_what_is_not_known_is_passed_over),
+        cmocka_unit_test(test_facts_are_bounded),
+        cmocka_unit_test(test_a_fabric_comes_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

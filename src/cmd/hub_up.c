@@ -437,7 +437,7 @@ static int start(struct running *run, const struct hub_config *config, struct er
 
 static void say_ready(const struct hub_config *config, struct hub *hub)
 {
-    struct model_network *net = NULL;
+    const struct model_network *net = NULL;
     char text[ENDPOINT_TEXT_MAX];
     char cidr[IP_PREFIX_TEXT_MAX];
     char pin[HUB_PIN_TEXT_MAX];

@@ -1,20 +1,20 @@
 /* deaf_listener.c - see deaf_listener.h. */
 #include "test/support/deaf_listener.h"
 
-static void on_network(void *ctx, struct model_network *net)
+static void on_network(void *ctx, const struct model_network *net)
 {
 }
 
-static void on_node(void *ctx, struct model_node *node)
+static void on_node(void *ctx, const struct model_node *node)
 {
 }
 
-static void on_node_removed(void *ctx, struct model_node *node)
+static void on_node_removed(void *ctx, const struct model_node *node)
 {
     model_reap(node);
 }
 
-static void on_node_changed(void *ctx, struct model_node *node, const struct node *before)
+static void on_node_changed(void *ctx, const struct model_node *node, const struct node *before)
 {
 }
 
@@ -22,8 +22,8 @@ static void on_edge(void *ctx, struct model_edge *edge, enum edge_path before)
 {
 }
 
-static void on_object(
-    void *ctx, struct model_network *net, const struct object *before, const struct object *now)
+static void on_object(void *ctx, const struct model_network *net, const struct object *before,
+    const struct object *now)
 {
 }
 

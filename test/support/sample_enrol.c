@@ -7,11 +7,11 @@
 
 struct enrol_wait {
     int r;
-    struct model_node *node;
+    const struct model_node *node;
     struct err *e; /* NULL: nobody wants the words */
 };
 
-static void on_enrolled(void *ctx, int r, struct model_node *node, const struct err *e)
+static void on_enrolled(void *ctx, int r, const struct model_node *node, const struct err *e)
 {
     struct enrol_wait *w = ctx;
 
@@ -27,7 +27,7 @@ int sample_enrol_node(struct enrol *en, const struct enrol_request *rq,
 {
     struct audit_by by = {.actor = "stranger", .from = *from};
     struct enrol_wait w = {.e = e};
-    struct model_node *known = NULL;
+    const struct model_node *known = NULL;
     int r = enrol_node(en, rq, proof, &by, now, wall_s, on_enrolled, &w, &known, e);
 
     if (r == 0 && !known) {
@@ -36,7 +36,7 @@ int sample_enrol_node(struct enrol *en, const struct enrol_request *rq,
         known = w.node;
     }
     if (r == 0)
-        *ret = known;
+        *ret = model_find_node(known->net, known->spec.meta.name);
     return r;
 }
 

@@ -63,7 +63,7 @@ void sample_hub_remove_dir(struct sample_hub *s)
         sample_hub_fail("%s stays", s->dir);
 }
 
-static void on_network(void *ctx, int r, struct model_network *net, const struct err *e)
+static void on_network(void *ctx, int r, const struct model_network *net, const struct err *e)
 {
     if (r != 0)
         sample_hub_fail("no network: %s", err_text(e));
@@ -160,7 +160,7 @@ static void sign(struct request *rq, struct model_node *member, char *text)
 
     if (!key)
         return;
-    proof.sequence = member->proof.window.highest + 1;
+    proof.sequence = member->proof->window.highest + 1;
     if (member_proof_make(&proof, key, &what))
         rq->authorization = member_proof_format(&proof, text);
 }
@@ -208,7 +208,7 @@ static int begin_ask(struct sample_hub *s, enum api_access access, struct model_
         rq.body = body;
     }
     if (access == API_ACCESS_OVERLAY) {
-        rq.listener_ctx = member->net;
+        rq.listener_ctx = (void *)member->net; /* as changes.c gives it */
         rq.from.addr = member->spec.address4;
         sign(&rq, member, proof);
     }

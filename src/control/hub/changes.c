@@ -44,32 +44,32 @@ static bool is_member(const struct model_node *node)
     return node->spec.hub == NULL;
 }
 
-static void close_listeners(struct model_network *net)
+static void close_listeners(const struct model_network *net)
 {
     for (unsigned i = 0; i < 2; i++)
-        net->listeners[i] = server_listener_close(net->listeners[i]);
+        net->served->listeners[i] = server_listener_close(net->served->listeners[i]);
 }
 
 /* A hub comes to no job: who connects from its own address is some program of its machine, which
  * jobs_set_own_member() lets come where that is a member. */
-static void let_come(struct model_network *net, const struct ip_addr *address, bool may_come)
+static void let_come(const struct model_network *net, const struct ip_addr *address, bool may_come)
 {
     if (may_come)
-        jobs_add_member(&net->jobs, address);
+        jobs_add_member(&net->served->jobs, address);
 }
 
 /* To those who are its members now. */
-int changes_open_jobs(struct changes *c, struct model_network *net, const char *fence,
+int changes_open_jobs(struct changes *c, const struct model_network *net, const char *fence,
     uint64_t revision, uint64_t epoch, struct err *e)
 {
     struct jobs_place place = {.network = net->spec.meta.name,
-        .interface = net->interface,
+        .interface = net->served->interface,
         .address4 = net->address4,
         .address6 = net->address6,
         .fence = fence,
         .fence_revision = revision,
         .epoch = epoch};
-    int r = jobs_open(&net->jobs, c->jobs, &place, e);
+    int r = jobs_open(&net->served->jobs, c->jobs, &place, e);
 
     for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
         const struct model_node *node = model_node_at(net, i);
@@ -81,9 +81,10 @@ int changes_open_jobs(struct changes *c, struct model_network *net, const char *
 }
 
 /* Answer the network's members, at both addresses that the hub has on its interface. */
-static int listen_to_members(struct changes *c, struct model_network *net, struct err *e)
+static int listen_to_members(struct changes *c, const struct model_network *net, struct err *e)
 {
-    const char *interface = net->interface;
+    const char *interface = net->served->interface;
+    void *ctx = (void *)net; /* which access.c gets back, const again */
     struct endpoint at4 = {.addr = net->address4, .port = c->api_port};
     struct endpoint at6 = {.addr = net->address6, .port = c->api_port};
     int r;
@@ -91,9 +92,9 @@ static int listen_to_members(struct changes *c, struct model_network *net, struc
     /* Without a data half somebody else made the interface, or there is none. */
     if (!c->overlay && if_nametoindex(interface) == 0)
         return 0;
-    r = server_listen_overlay(c->server, &at4, interface, net, &net->listeners[0], e);
+    r = server_listen_overlay(c->server, &at4, interface, ctx, &net->served->listeners[0], e);
     if (r == 0)
-        r = server_listen_overlay(c->server, &at6, interface, net, &net->listeners[1], e);
+        r = server_listen_overlay(c->server, &at6, interface, ctx, &net->served->listeners[1], e);
     /* Of several hubs one serves the jobs, which owners.h says. */
     if (r == 0 && !store_is_shared(c->model->store))
         r = changes_open_jobs(c, net, NULL, 0, 0, e);
@@ -103,7 +104,7 @@ static int listen_to_members(struct changes *c, struct model_network *net, struc
 }
 
 /* Tell the data half of the edges of @node that are off already: it does not ask by itself. */
-static void add_edges(struct model_node *node)
+static void add_edges(const struct model_node *node)
 {
     struct model_edge_end *end;
 
@@ -115,7 +116,7 @@ static void add_edges(struct model_node *node)
     }
 }
 
-static void add_members(struct changes *c, struct model_network *net)
+static void add_members(struct changes *c, const struct model_network *net)
 {
     for (size_t i = 0; c->overlay && i < net->nodes.n; i++)
         if (is_member(model_node_at(net, i)))
@@ -124,7 +125,7 @@ static void add_members(struct changes *c, struct model_network *net)
         add_edges(model_node_at(net, i));
 }
 
-static void reap(struct model_node *node)
+static void reap(const struct model_node *node)
 {
     overlay_remove_node(node);
     streams_end_node(node);
@@ -133,22 +134,22 @@ static void reap(struct model_node *node)
 
 /* Stop answering the network's members, free its removed nodes, and end its data half. If the
  * network itself was removed, it is freed too. */
-static void take_down(struct model_network *net)
+static void take_down(const struct model_network *net)
 {
-    struct model_node *node;
-    struct model_node *tmp;
+    const struct model_node *node;
+    const struct model_node *tmp;
 
     close_listeners(net);
-    jobs_close(&net->jobs, !list_is_empty(&net->reap));
+    jobs_close(&net->served->jobs, !list_is_empty(&net->reap));
     list_foreach_safe(node, tmp, &net->removed, reap)
         reap(node);
     overlay_remove_network(net);
-    net->is_up = false;
+    net->served->is_up = false;
     if (!list_is_empty(&net->reap))
         model_reap_network(net);
 }
 
-static void cut_members(struct model_network *net)
+static void cut_members(const struct model_network *net)
 {
     for (size_t i = 0; i < net->nodes.n; i++) {
         overlay_cut_node(model_node_at(net, i));
@@ -159,18 +160,18 @@ static void cut_members(struct model_network *net)
 /* Take down removed networks that still have the interface which @net is to have. */
 static void take_down_former(struct changes *c, const struct model_network *net)
 {
-    struct model_network *old;
-    struct model_network *tmp;
+    const struct model_network *old;
+    const struct model_network *tmp;
 
     list_foreach_safe(old, tmp, &c->model->removed, reap) {
-        if (strcmp(old->interface, net->interface) == 0)
+        if (strcmp(old->served->interface, net->served->interface) == 0)
             take_down(old);
     }
 }
 
-void changes_bring_up(struct changes *c, struct model_network *net)
+void changes_bring_up(struct changes *c, const struct model_network *net)
 {
-    struct err *e = &net->failure;
+    struct err *e = &net->served->failure;
     int r = 0;
 
     take_down_former(c, net);
@@ -181,9 +182,9 @@ void changes_bring_up(struct changes *c, struct model_network *net)
         if (r != 0)
             overlay_remove_network(net);
     }
-    net->is_up = r == 0;
-    net->failure.code = r;
-    if (net->is_up)
+    net->served->is_up = r == 0;
+    net->served->failure.code = r;
+    if (net->served->is_up)
         add_members(c, net);
 }
 
@@ -199,28 +200,28 @@ static int on_network_key(void *ctx, const char *name, const struct x25519_publi
     return r;
 }
 
-static void on_network_added(void *ctx, struct model_network *net)
+static void on_network_added(void *ctx, const struct model_network *net)
 {
     struct changes *c = ctx;
 
-    networks_interface(c->interface_prefix, net->spec.meta.name, net->interface);
+    networks_interface(c->interface_prefix, net->spec.meta.name, net->served->interface);
     /* It is brought up when this hub's own node has come, which usually is in the same commit. */
 }
 
-static void on_network_changed(void *ctx, struct model_network *net)
+static void on_network_changed(void *ctx, const struct model_network *net)
 {
     struct changes *c = ctx;
 
     watch_tell_object(
-        c->watcher, net, &net->watched.change, &network_kind, net->spec.meta.name, clock_now());
+        c->watcher, net, &net->watched->change, &network_kind, net->spec.meta.name, clock_now());
 }
 
 /* Free the removed nodes whose time has come. Returns when the time of the next one comes. */
-static nsec_t reap_due(struct changes *c, struct model_network *net, nsec_t now)
+static nsec_t reap_due(struct changes *c, const struct model_network *net, nsec_t now)
 {
     nsec_t next = NSEC_NEVER;
-    struct model_node *node;
-    struct model_node *tmp;
+    const struct model_node *node;
+    const struct model_node *tmp;
 
     list_foreach_safe(node, tmp, &net->removed, reap) {
         if (node->reap_at <= now)
@@ -236,8 +237,8 @@ static void on_reap(uv_timer_t *timer)
     struct changes *c = timer->data;
     nsec_t now = clock_now();
     nsec_t next = NSEC_NEVER;
-    struct model_network *net;
-    struct model_network *tmp;
+    const struct model_network *net;
+    const struct model_network *tmp;
 
     for (size_t i = 0; i < c->model->networks.n; i++)
         next = nsec_min(next, reap_due(c, model_network_at(c->model, i), now));
@@ -259,22 +260,22 @@ static nsec_t plan_reaping(struct changes *c, nsec_t now)
     return now + REAP_AFTER;
 }
 
-static void on_network_removed(void *ctx, struct model_network *net)
+static void on_network_removed(void *ctx, const struct model_network *net)
 {
     const struct changes *c = ctx;
 
     networks_forget(c->networks, net->spec.meta.name);
     if (c->events)
         edge_events_forget(c->events, net->spec.meta.name);
-    net->reap_at = plan_reaping(ctx, clock_now());
+    model_keep_network(net, plan_reaping(ctx, clock_now()));
 }
 
 /* Free removed nodes whose key or address @node has: the data half knows each of them only once. */
 static void reap_former_owners(struct changes *c, const struct model_node *node)
 {
     const struct node *spec = &node->spec;
-    struct model_node *old;
-    struct model_node *tmp;
+    const struct model_node *old;
+    const struct model_node *tmp;
 
     list_foreach_safe(old, tmp, &node->net->removed, reap) {
         if (x25519_public_equal(&old->spec.key, &spec->key) ||
@@ -284,7 +285,7 @@ static void reap_former_owners(struct changes *c, const struct model_node *node)
     }
 }
 
-static void on_node_added(void *ctx, struct model_node *node)
+static void on_node_added(void *ctx, const struct model_node *node)
 {
     struct changes *c = ctx;
 
@@ -293,9 +294,9 @@ static void on_node_added(void *ctx, struct model_node *node)
     let_come(node->net, &node->spec.address4, is_member(node));
     let_come(node->net, &node->spec.address6, is_member(node));
     reap_former_owners(c, node);
-    if (model_is_self(node) && !node->net->is_up)
+    if (model_is_self(node) && !node->net->served->is_up)
         changes_bring_up(c, node->net);
-    if (node->net->is_up && is_member(node)) {
+    if (node->net->served->is_up && is_member(node)) {
         if (c->overlay)
             overlay_add_node(c->overlay, node, clock_now());
         add_edges(node);
@@ -303,7 +304,7 @@ static void on_node_added(void *ctx, struct model_node *node)
     watch_tell_newcomer(c->watcher, node, clock_now());
 }
 
-static void on_node_changed(void *ctx, struct model_node *node, const struct node *before)
+static void on_node_changed(void *ctx, const struct model_node *node, const struct node *before)
 {
     struct changes *c = ctx;
     const struct node *spec = &node->spec;
@@ -314,9 +315,9 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
     if (rekeyed)
         streams_end_node(node);
     if (moved4)
-        jobs_end_member(&node->net->jobs, &before->address4);
+        jobs_end_member(&node->net->served->jobs, &before->address4);
     if (moved6)
-        jobs_end_member(&node->net->jobs, &before->address6);
+        jobs_end_member(&node->net->served->jobs, &before->address6);
     if (moved4)
         let_come(node->net, &spec->address4, is_member(node));
     if (moved6)
@@ -329,7 +330,7 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
         watch_tell_node(c->watcher, node);
 }
 
-static void on_status_changed(void *ctx, struct model_node *node)
+static void on_status_changed(void *ctx, const struct model_node *node)
 {
     struct changes *c = ctx;
 
@@ -358,9 +359,9 @@ static void delete_record(struct changes *c, enum record_kind kind, const struct
 
 /* Delete what the store still has of a removed node, or the next node of that name would have it.
  * Usually that went in the same commit; what was on its way to the store then is left. */
-static void delete_orphans(struct changes *c, struct model_node *node, nsec_t now)
+static void delete_orphans(struct changes *c, const struct model_node *node, nsec_t now)
 {
-    struct model_network *net = node->net;
+    const struct model_network *net = node->net;
     const char *name = node->spec.meta.name;
 
     if (!node->leaving)
@@ -382,21 +383,20 @@ static const char *reason_of(const struct model_node *node)
 
 /* This hub's own node was removed, by another hub: serve the network no more. Frees all removed
  * nodes of the network. */
-static void retire(struct changes *c, struct model_network *net)
+static void retire(struct changes *c, const struct model_network *net)
 {
-    if (!net->is_up)
+    if (!net->served->is_up)
         return;
     log_error(
         "hub \"%s\" was removed from network \"%s\" by an administrator: it serves the network "
         "no more, until it is started again",
         c->model->self, net->spec.meta.name);
-    net->is_retired = true;
-    net->has_key = false;
+    model_retire(net);
     cut_members(net);
     take_down(net);
 }
 
-static void on_node_removed(void *ctx, struct model_node *node)
+static void on_node_removed(void *ctx, const struct model_node *node)
 {
     struct changes *c = ctx;
     nsec_t now = clock_now();
@@ -404,14 +404,14 @@ static void on_node_removed(void *ctx, struct model_node *node)
 
     overlay_cut_node(node);
     watch_tell_node_removed(c->watcher, node, reason, now);
-    jobs_end_member(&node->net->jobs, &node->spec.address4);
-    jobs_end_member(&node->net->jobs, &node->spec.address6);
+    jobs_end_member(&node->net->served->jobs, &node->spec.address4);
+    jobs_end_member(&node->net->served->jobs, &node->spec.address6);
     if (!node->net->leaving)
         delete_orphans(c, node, now);
     if (!node->leaving && !node->net->leaving)
         log_info("node \"%s\" of network \"%s\" is removed: %s", node->spec.meta.name,
             node->net->spec.meta.name, reason);
-    node->reap_at = plan_reaping(c, now);
+    model_keep(node, plan_reaping(c, now));
     if (strcmp(node->spec.meta.name, c->model->self) == 0 && !node->net->leaving)
         retire(c, node->net);
 }
@@ -419,8 +419,8 @@ static void on_node_removed(void *ctx, struct model_node *node)
 static void on_edge_changed(void *ctx, struct model_edge *edge, enum edge_path before)
 {
     struct changes *c = ctx;
-    struct model_node *a = edge->ends[0].node;
-    struct model_node *b = edge->ends[1].node;
+    const struct model_node *a = edge->ends[0].node;
+    const struct model_node *b = edge->ends[1].node;
 
     if (!c->is_running)
         return;
@@ -429,8 +429,8 @@ static void on_edge_changed(void *ctx, struct model_edge *edge, enum edge_path b
     watch_tell_edge(c->watcher, edge, clock_now());
 }
 
-static void on_object_changed(
-    void *ctx, struct model_network *net, const struct object *before, const struct object *now)
+static void on_object_changed(void *ctx, const struct model_network *net,
+    const struct object *before, const struct object *now)
 {
     struct model_object *object;
     struct changes *c = ctx;
@@ -473,8 +473,8 @@ struct model_listener changes_listener(struct changes *c)
 
 void changes_stop(struct changes *c)
 {
-    struct model_network *net;
-    struct model_network *tmp;
+    const struct model_network *net;
+    const struct model_network *tmp;
 
     if (!c->has_timer)
         return;

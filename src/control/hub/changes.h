@@ -70,12 +70,12 @@ void changes_stop(struct changes *c);
  *
  * Return: 0 or negative errno with words.
  */
-int changes_open_jobs(struct changes *c, struct model_network *net, const char *fence,
+int changes_open_jobs(struct changes *c, const struct model_network *net, const char *fence,
     uint64_t revision, uint64_t epoch, struct err *e);
 
 /**
  * changes_bring_up() - let the data half make the network, and answer its members
  *
- * net->is_up says whether it could, else net->failure why not.
+ * net->served->is_up says whether it could, else net->served->failure why not.
  */
-void changes_bring_up(struct changes *c, struct model_network *net);
+void changes_bring_up(struct changes *c, const struct model_network *net);

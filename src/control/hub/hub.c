@@ -46,14 +46,15 @@ static void serve_jobs(struct hub *hub, nsec_t now)
     struct err e = ERR_NULL;
 
     for (size_t i = 0; store_is_shared(hub->store) && i < hub->model.networks.n; i++) {
-        struct model_network *net = model_network_at(&hub->model, i);
+        const struct model_network *net = model_network_at(&hub->model, i);
         const char *name = net->spec.meta.name;
         const struct owners_network *owner = owners_find(&hub->owners, name);
-        bool serves = net->is_up && owner && owners_serves(&hub->owners, net, now);
+        bool serves = net->served->is_up && owner && owners_serves(&hub->owners, net, now);
 
-        if (net->jobs.served && (!serves || jobs_fence(&net->jobs) != owner->revision))
-            jobs_drop(&net->jobs);
-        if (!serves || net->jobs.served || !jobs_load(hub->jobs, name, now))
+        if (net->served->jobs.served &&
+            (!serves || jobs_fence(&net->served->jobs) != owner->revision))
+            jobs_drop(&net->served->jobs);
+        if (!serves || net->served->jobs.served || !jobs_load(hub->jobs, name, now))
             continue;
         if (changes_open_jobs(&hub->changes, net, owner_key(key, OWNER_RECORD_PREFIX, name),
                 owner->revision, owner->record.epoch, &e) != 0)
@@ -154,7 +155,7 @@ static int open_files(struct hub *hub, struct err *e)
     return r;
 }
 
-static void on_stream(void *ctx, struct model_node *node, const struct endpoint *ep)
+static void on_stream(void *ctx, const struct model_node *node, const struct endpoint *ep)
 {
     overlay_node_is_at(node, ep, clock_now());
 }
@@ -380,15 +381,15 @@ int hub__serve(struct hub *hub, struct err *e)
     hub->changes.is_running = true;
     hub->networks.is_serving = true;
     for (size_t i = 0; i < hub->model.networks.n; i++) {
-        struct model_network *net = model_network_at(&hub->model, i);
+        const struct model_network *net = model_network_at(&hub->model, i);
 
-        if (net->is_up || !net->own)
+        if (net->served->is_up || !net->own)
             continue;
         changes_bring_up(&hub->changes, net);
-        if (net->is_up)
+        if (net->served->is_up)
             continue;
         if (e)
-            *e = net->failure;
+            *e = net->served->failure;
         return err_prefix(e, "network \"%s\"", net->spec.meta.name);
     }
     watch_fill(&hub->watcher);
@@ -419,7 +420,7 @@ struct first {
     struct err *e; /* borrowed */
 };
 
-static void on_first(void *ctx, int r, struct model_network *net, const struct err *e)
+static void on_first(void *ctx, int r, const struct model_network *net, const struct err *e)
 {
     struct first *first = ctx;
 
@@ -626,7 +627,7 @@ const char *hub_pin(const struct hub *hub, char buf[static HUB_PIN_TEXT_MAX])
     return buf;
 }
 
-struct model_network *hub_next_network(struct hub *hub, struct model_network *after)
+const struct model_network *hub_next_network(struct hub *hub, const struct model_network *after)
 {
     const struct keys *all = &hub->model.networks;
     size_t i = after ? keys_lower(all, after->keyed.key) + 1 : 0;

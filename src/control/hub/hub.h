@@ -101,4 +101,4 @@ uint16_t hub_api_port(const struct hub *hub);
 const char *hub_pin(const struct hub *hub, char buf[static HUB_PIN_TEXT_MAX]);
 
 /** hub_next_network() - walk the networks by name; NULL: start, and the end. Lends. */
-struct model_network *hub_next_network(struct hub *hub, struct model_network *after);
+const struct model_network *hub_next_network(struct hub *hub, const struct model_network *after);

@@ -228,16 +228,16 @@ static int no_key(void *ctx, const char *name, const struct x25519_public *publi
     return 0;
 }
 
-static void on_network(void *ctx, struct model_network *net)
+static void on_network(void *ctx, const struct model_network *net)
 {
 }
 
-static void on_node(void *ctx, struct model_node *node)
+static void on_node(void *ctx, const struct model_node *node)
 {
 }
 
-static void on_object(
-    void *ctx, struct model_network *net, const struct object *before, const struct object *now)
+static void on_object(void *ctx, const struct model_network *net, const struct object *before,
+    const struct object *now)
 {
     ++*(unsigned *)ctx;
 }

@@ -44,7 +44,7 @@ static void report(struct sample_hub *s, const char *name, const char *body)
 
 static bool has_reported(struct sample_hub *s, const char *name)
 {
-    return sample_hub_node(s, name)->reported_at != 0;
+    return sample_hub_node(s, name)->reported->reported_at != 0;
 }
 
 /* An agent that says nothing of itself has been heard; one of whose node a probe alone reports has

@@ -27,10 +27,10 @@ struct enrolment {
     uint32_t number;                /* once judged: the host number that it gets */
     char name[NAME_MAX_LEN + 1];    /* once judged: the node's name */
     char network[NAME_MAX_LEN + 1]; /* that it enters: the token's, or the administrator's choice */
-    struct model_network *net;      /* lent while it is judged, and while its batch is made */
-    struct model_token *token;      /* likewise; NULL: an administrator adds it */
-    enrol_done_fn done;             /* see enrol_node() */
-    void *ctx;                      /* pins: of @done */
+    const struct model_network *net; /* lent while it is judged, and while its batch is made */
+    struct model_token *token;       /* likewise; NULL: an administrator adds it */
+    enrol_done_fn done;              /* see enrol_node() */
+    void *ctx;                       /* pins: of @done */
 };
 
 /* ---- who may enter, and as which node: nothing changes here ---------------------------------- */
@@ -40,10 +40,10 @@ struct enrolment {
 
 /* Find the token with that hash, and its network. A token that admits nobody is refused. */
 static int admit(struct enrol *en, const struct token_hash *hash, int64_t wall_s,
-    struct model_token **ret_token, struct model_network **ret_net, struct err *e)
+    struct model_token **ret_token, const struct model_network **ret_net, struct err *e)
 {
     struct model_token *t = model_find_token(en->model, hash);
-    struct model_network *net;
+    const struct model_network *net;
 
     if (!t)
         return err_set(e, ENROL_E_DENIED,
@@ -67,7 +67,7 @@ static int admit(struct enrol *en, const struct token_hash *hash, int64_t wall_s
 }
 
 /* Was @proof made by who has the secret of the key? @node: who has that key already, or NULL. */
-static bool is_proven(struct model_network *net, struct model_node *node,
+static bool is_proven(const struct model_network *net, const struct model_node *node,
     const struct enrol_request *rq, const struct enrol_proof *proof, nsec_t now)
 {
     struct member_proof_key own = {{0}};
@@ -84,8 +84,8 @@ static bool is_proven(struct model_network *net, struct model_node *node,
 }
 
 /* A node of this key is there already: is it the same machine asking again? */
-static int again(struct model_node *node, const struct enrol_request *rq, bool proven,
-    const struct token_hash *hash, struct model_node **ret, struct err *e)
+static int again(const struct model_node *node, const struct enrol_request *rq, bool proven,
+    const struct token_hash *hash, const struct model_node **ret, struct err *e)
 {
     if (node->spec.hub)
         return err_set(e, -EINVAL, "the public key is that of hub \"%s\"", node->spec.meta.name);
@@ -309,9 +309,10 @@ static int assess_added(struct enrol *en, struct enrolment *x, struct err *e)
  *
  * Return: as enrol_node().
  */
-static int assess(struct enrol *en, struct enrolment *x, struct model_node **ret, struct err *e)
+static int assess(
+    struct enrol *en, struct enrolment *x, const struct model_node **ret, struct err *e)
 {
-    struct model_node *known;
+    const struct model_node *known;
     int r;
 
     *ret = NULL;
@@ -379,8 +380,8 @@ static void count_outcome(struct enrol *en, const struct enrolment *x, int r, ns
         ratelimit_pay(&en->failures, &x->by.from, now);
 }
 
-static void finish(
-    struct enrol *en, struct enrolment *x, int r, struct model_node *node, const struct err *e)
+static void finish(struct enrol *en, struct enrolment *x, int r, const struct model_node *node,
+    const struct err *e)
 {
     list_remove(&x->link);
     en->n_waiting--;
@@ -468,17 +469,6 @@ static bool is_in_the_way(const struct enrol *en, const struct enrolment *x)
     return x->token && uses_before(en, x, &first) >= x->token->record.uses;
 }
 
-/* Take the host number of @x, so that the rest of the batch gets others. Returns the cursor as it
- * was, which is put back when the batch is complete. */
-static uint32_t hold_number(struct enrolment *x)
-{
-    uint32_t before = x->net->ipam.next;
-
-    (void)ipam_take(&x->net->ipam, x->number);
-    x->net->ipam.next = x->number + 1;
-    return before;
-}
-
 /*
  * Make a batch of the oldest machines that wait: as many as fit one commit. Those that are refused
  * are told so.
@@ -490,7 +480,7 @@ static void gather(struct enrol *en)
     unsigned n = 0;
 
     while (n < ENROL_BATCH_MAX && (x = list_first(&en->waiting, struct enrolment, link))) {
-        struct model_node *known = NULL;
+        const struct model_node *known = NULL;
         struct err e = ERR_NULL;
         int r = assess(en, x, &known, &e);
 
@@ -499,7 +489,7 @@ static void gather(struct enrol *en)
         list_remove(&x->link);
         if (r == 0 && !known) {
             list_add_tail(&en->coming, &x->link);
-            before[n++] = hold_number(x);
+            before[n++] = model_hold_number(x->net, x->number);
             continue;
         }
         finish(en, x, r, known, &e);
@@ -507,8 +497,7 @@ static void gather(struct enrol *en)
     /* From the last to the first, so that each cursor is put back to where it was. */
     for (struct list *l = en->coming.prev; l != &en->coming; l = l->prev) {
         x = container_of(l, struct enrolment, link);
-        (void)ipam_release(&x->net->ipam, x->number);
-        x->net->ipam.next = before[--n];
+        model_give_number(x->net, x->number, before[--n]);
     }
 }
 
@@ -602,10 +591,10 @@ static int send_batch(struct enrol *en, struct err *e)
 }
 
 /* The node that was made; NULL: it has been removed again at once. */
-static struct model_node *find_made(const struct enrol *en, const struct enrolment *x)
+static const struct model_node *find_made(const struct enrol *en, const struct enrolment *x)
 {
-    struct model_network *net = model_find_network(en->model, x->network);
-    struct model_node *node = net ? model_find_node(net, x->name) : NULL;
+    const struct model_network *net = model_find_network(en->model, x->network);
+    const struct model_node *node = net ? model_find_node(net, x->name) : NULL;
 
     return node && x25519_public_equal(&node->spec.key, &x->rq.key) ? node : NULL;
 }
@@ -616,7 +605,7 @@ static void end_batch(struct enrol *en, int r, const struct err *e)
     struct enrolment *x;
 
     while ((x = list_first(&en->coming, struct enrolment, link))) {
-        struct model_node *node = r == 0 ? find_made(en, x) : NULL;
+        const struct model_node *node = r == 0 ? find_made(en, x) : NULL;
 
         if (r == 0 && !node)
             finish(en, x, busy.code, NULL, &busy);
@@ -735,7 +724,7 @@ static int refuse(struct enrol *en, struct enrolment *x, int r, nsec_t now)
 
 /* Answer @x at once if that is possible, or else let it wait for the next batch. @x: taken. */
 static int wait_for_batch(
-    struct enrol *en, struct enrolment *x, nsec_t now, struct model_node **ret, struct err *e)
+    struct enrol *en, struct enrolment *x, nsec_t now, const struct model_node **ret, struct err *e)
 {
     int r = assess(en, x, ret, e);
 
@@ -777,7 +766,7 @@ static int begin(struct enrol *en, const struct enrol_request *rq, const struct 
 
 int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
     const struct audit_by *by, nsec_t now, int64_t wall_s, enrol_done_fn done, void *ctx,
-    struct model_node **ret, struct err *e)
+    const struct model_node **ret, struct err *e)
 {
     struct enrolment *x;
     int r = begin(en, rq, proof, by, now, wall_s, &x, e);
@@ -794,7 +783,7 @@ int enrol_try(struct enrol *en, const struct enrol_request *rq, const struct enr
     const struct audit_by *by, nsec_t now, int64_t wall_s, const struct model_network **ret,
     struct err *e)
 {
-    struct model_node *known = NULL;
+    const struct model_node *known = NULL;
     struct enrolment *x;
     int r = begin(en, rq, proof, by, now, wall_s, &x, e);
 
@@ -810,12 +799,12 @@ int enrol_try(struct enrol *en, const struct enrol_request *rq, const struct enr
     return 0;
 }
 
-int enrol_add(struct enrol *en, struct model_network *net, const struct node_request *rq,
+int enrol_add(struct enrol *en, const struct model_network *net, const struct node_request *rq,
     const struct audit_by *by, nsec_t now, enrol_done_fn done, void *ctx, struct err *e)
 {
     struct enrol_request er = {.key = rq->key, .labels = rq->labels, .routes = rq->routes};
     struct enrolment *x = new_enrolment(&er);
-    struct model_node *known;
+    const struct model_node *known;
 
     if (!x)
         return err_set(e, -ENOMEM, "no memory for a node");
@@ -837,9 +826,9 @@ void enrol_token_deinit(struct enrol_token *t)
     t->value = NULL;
 }
 
-int enrol_new_secret(struct enrol *en, struct model_network *net, const struct token_request *rq,
-    const char *by, int64_t wall_s, struct enrol_token *ret, struct token_secret *ret_secret,
-    struct err *e)
+int enrol_new_secret(struct enrol *en, const struct model_network *net,
+    const struct token_request *rq, const char *by, int64_t wall_s, struct enrol_token *ret,
+    struct token_secret *ret_secret, struct err *e)
 {
     struct token_record record = {.hub_key = net->maker.key,
         .expires_at = wall_s + rq->ttl_seconds,

@@ -59,7 +59,7 @@ struct enrol_proof {
 
 /** The outcome of an enrolment. @r: as enrol_node() returns it; @node: lent, NULL if @r is not 0.
  */
-typedef void (*enrol_done_fn)(void *ctx, int r, struct model_node *node, const struct err *e);
+typedef void (*enrol_done_fn)(void *ctx, int r, const struct model_node *node, const struct err *e);
 
 struct enrol {
     struct model *model;       /* pins */
@@ -92,7 +92,7 @@ void enrol_deinit(struct enrol *en);
  */
 int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
     const struct audit_by *by, nsec_t now, int64_t wall_s, enrol_done_fn done, void *ctx,
-    struct model_node **ret, struct err *e);
+    const struct model_node **ret, struct err *e);
 
 /**
  * enrol_try() - would enrol_node() take the machine in? Nothing changes but the count of failures
@@ -129,7 +129,7 @@ void enrol_give_back(const struct model_token *t, int64_t wall_s, struct enrol_t
  *
  * Return: 0; or one of those, and @done is not called.
  */
-int enrol_add(struct enrol *en, struct model_network *net, const struct node_request *rq,
+int enrol_add(struct enrol *en, const struct model_network *net, const struct node_request *rq,
     const struct audit_by *by, nsec_t now, enrol_done_fn done, void *ctx, struct err *e);
 
 /**
@@ -139,6 +139,6 @@ int enrol_add(struct enrol *en, struct model_network *net, const struct node_req
  *
  * Return: 0; ENROL_E_TOKENS with words; or negative errno with words.
  */
-int enrol_new_secret(struct enrol *en, struct model_network *net, const struct token_request *rq,
-    const char *by, int64_t wall_s, struct enrol_token *ret, struct token_secret *ret_secret,
-    struct err *e);
+int enrol_new_secret(struct enrol *en, const struct model_network *net,
+    const struct token_request *rq, const char *by, int64_t wall_s, struct enrol_token *ret,
+    struct token_secret *ret_secret, struct err *e);

@@ -64,7 +64,7 @@ struct many {
     unsigned n_unsure; /* who may ask again */
 };
 
-static void on_one(void *ctx, int r, struct model_node *node, const struct err *e)
+static void on_one(void *ctx, int r, const struct model_node *node, const struct err *e)
 {
     struct many *m = ctx;
 
@@ -84,7 +84,7 @@ static void ask_soon(struct many *m, unsigned n, const char *name)
     struct enrol_request rq = {.secret = f->secret, .key = enrolling_key((uint8_t)n)};
     struct enrol_proof proof = enrolling_proof((uint8_t)n);
     struct audit_by by = {.actor = "stranger"};
-    struct model_node *node = NULL;
+    const struct model_node *node = NULL;
     int r;
 
     (void)snprintf(rq.name, sizeof(rq.name), "%s", name);

@@ -342,7 +342,7 @@ static void test_heard_elsewhere(void **state)
 
     enrolling_new_token(f, "default", 1, true);
     assert_int_equal(enrolling_enter(f, 1, "guest"), 0);
-    f->node->seen_at = 0;
+    f->node->reported->seen_at = 0;
     f->store->is_shared = true;
     enrolling_put(f, RECORD_REPORT, "default", "guest", record_report_encode(&heard));
     presence_tick(&presence, end - NSEC_PER_SEC, ENROLLING_WALL + 600);

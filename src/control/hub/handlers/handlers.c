@@ -9,20 +9,20 @@
 #include "hub/watch/reports.h"
 #include "os/clock.h"
 
-struct model_network *handlers_find_network(
+const struct model_network *handlers_find_network(
     const struct handlers *h, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = model_find_network(h->model, rq->params[0]);
+    const struct model_network *net = model_find_network(h->model, rq->params[0]);
 
     if (!net)
         response_refuse(rs, 404, "there is no network \"%s\" on this hub", rq->params[0]);
     return net;
 }
 
-struct model_node *handlers_find_node(
-    struct model_network *net, const struct request *rq, struct response *rs)
+const struct model_node *handlers_find_node(
+    const struct model_network *net, const struct request *rq, struct response *rs)
 {
-    struct model_node *node = model_find_node(net, rq->params[1]);
+    const struct model_node *node = model_find_node(net, rq->params[1]);
 
     if (!node)
         response_refuse(
@@ -30,10 +30,10 @@ struct model_node *handlers_find_node(
     return node;
 }
 
-struct model_node *handlers_find_machine(const struct request *rq, struct response *rs)
+const struct model_node *handlers_find_machine(const struct request *rq, struct response *rs)
 {
-    struct model_network *net = rq->listener_ctx;
-    struct model_node *node = model_find_address(net, &rq->from.addr);
+    const struct model_network *net = rq->listener_ctx;
+    const struct model_node *node = model_find_address(net, &rq->from.addr);
     char text[IP_ADDR_TEXT_MAX];
 
     if (node && !node->spec.hub)
@@ -43,10 +43,10 @@ struct model_node *handlers_find_machine(const struct request *rq, struct respon
     return NULL;
 }
 
-struct model_node *handlers_find_member(
+const struct model_node *handlers_find_member(
     struct handlers *h, const struct request *rq, struct response *rs)
 {
-    struct model_node *node = handlers_find_machine(rq, rs);
+    const struct model_node *node = handlers_find_machine(rq, rs);
 
     if (!node || !proof_take(node, rq, rs))
         return NULL;

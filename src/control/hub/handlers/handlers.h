@@ -279,12 +279,12 @@ void handlers_objects_remove(void *ctx, const struct request *rq, struct respons
  * handlers.c. Each fills in @rs with the refusal when it returns NULL. */
 
 /** handlers_find_network() - lends the network of the path's first part; NULL: 404. */
-struct model_network *handlers_find_network(
+const struct model_network *handlers_find_network(
     const struct handlers *h, const struct request *rq, struct response *rs);
 
 /** handlers_find_node() - lends the node of the path's second part; NULL: 404. */
-struct model_node *handlers_find_node(
-    struct model_network *net, const struct request *rq, struct response *rs);
+const struct model_node *handlers_find_node(
+    const struct model_network *net, const struct request *rq, struct response *rs);
 
 /**
  * handlers_find_machine() - lends the node whose overlay address the request comes from
@@ -293,7 +293,7 @@ struct model_node *handlers_find_node(
  *
  * Return: NULL: no member but the hub itself has that address (403).
  */
-struct model_node *handlers_find_machine(const struct request *rq, struct response *rs);
+const struct model_node *handlers_find_machine(const struct request *rq, struct response *rs);
 
 /**
  * handlers_find_member() - lends the member that asks, and notes that it was heard
@@ -301,20 +301,20 @@ struct model_node *handlers_find_machine(const struct request *rq, struct respon
  * Return: NULL: no member has that address (403), or the request does not prove to come from it
  * (401).
  */
-struct model_node *handlers_find_member(
+const struct model_node *handlers_find_member(
     struct handlers *h, const struct request *rq, struct response *rs);
 
 /** handlers_nodes() - what handlers_nodes_list() answers; a new reference. */
-json_t *handlers_nodes(struct handlers *h, struct model_network *net, nsec_t now);
+json_t *handlers_nodes(struct handlers *h, const struct model_network *net, nsec_t now);
 
 /** handlers_jobs() - what handlers_network_jobs() answers, a new reference; NULL: another hub
  * serves them. */
-json_t *handlers_jobs(struct handlers *h, struct model_network *net);
+json_t *handlers_jobs(struct handlers *h, const struct model_network *net);
 
 /** handlers_page_answer() - handlers_page.c's: the page, with @traffic as handlers_traffic()
  * answers it, which is borrowed. */
-void handlers_page_answer(struct handlers *h, struct model_network *net, const json_t *traffic,
-    nsec_t now, struct response *rs);
+void handlers_page_answer(struct handlers *h, const struct model_network *net,
+    const json_t *traffic, nsec_t now, struct response *rs);
 
 /** handlers_refuse_newcomer() - why a machine is not taken in: @r is ENROL_E_* or negative errno.
  */

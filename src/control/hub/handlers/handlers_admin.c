@@ -49,7 +49,7 @@ void handlers_networks_list(void *ctx, const struct request *rq, struct response
     response_json(rs, 200, json_pack("{s:o}", "networks", list));
 }
 
-static void on_network_added(void *ctx, int r, struct model_network *net, const struct err *e)
+static void on_network_added(void *ctx, int r, const struct model_network *net, const struct err *e)
 {
     struct reply *l = ctx;
     struct response rs = {0};
@@ -101,7 +101,7 @@ static void on_network_removed(void *ctx, int r, const struct err *e)
 
 static void remove_network(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = handlers_find_network(l->h, rq, rs);
+    const struct model_network *net = handlers_find_network(l->h, rq, rs);
     struct err e = ERR_NULL;
 
     if (!net)
@@ -208,7 +208,7 @@ static void token_made(struct reply *l, const struct store_answer *a, struct res
 static void add_token(struct reply *l, const struct request *rq, struct response *rs)
 {
     struct token_call *call = container_of(l, struct token_call, reply);
-    struct model_network *net = handlers_find_network(l->h, rq, rs);
+    const struct model_network *net = handlers_find_network(l->h, rq, rs);
     struct enrol_token made = {.value = NULL};
     int64_t wall = clock_wall_s();
     struct err e = ERR_NULL;
@@ -294,10 +294,10 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     bool is_hub = node->spec.hub && owners_is_alive(h->owners, node->spec.meta.name, now);
 
     add_owner(h, node, json, now);
-    json_object_set_new(json, "alarms", json_integer(node->counts.alarms));
+    json_object_set_new(json, "alarms", json_integer(node->reported->counts.alarms));
     json_object_set_new(json, "reachable", json_boolean(is_hub || fresh || watch_is_open(node)));
-    if (copies_are_there(&node->copies))
-        json_object_set_new(json, "copies", copies_encode(&node->copies, clock_wall_s()));
+    if (copies_are_there(&node->reported->copies))
+        json_object_set_new(json, "copies", copies_encode(&node->reported->copies, clock_wall_s()));
     if (heard)
         json_object_set_new(json, "handshakeAgeSeconds",
             json_integer((json_int_t)((now - facts.handshake_at) / NSEC_PER_SEC)));
@@ -308,7 +308,7 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     }
 }
 
-json_t *handlers_nodes(struct handlers *h, struct model_network *net, nsec_t now)
+json_t *handlers_nodes(struct handlers *h, const struct model_network *net, nsec_t now)
 {
     json_t *list = json_array();
 
@@ -330,7 +330,7 @@ json_t *handlers_nodes(struct handlers *h, struct model_network *net, nsec_t now
 void handlers_nodes_list(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_network *net = handlers_find_network(h, rq, rs);
+    const struct model_network *net = handlers_find_network(h, rq, rs);
 
     if (net)
         response_json(rs, 200, handlers_nodes(h, net, rq->now));
@@ -342,7 +342,7 @@ struct add_call {
     struct node_request nr; /* its labels are borrowed of the request that is kept */
 };
 
-static void on_node_added(void *ctx, int r, struct model_node *node, const struct err *e)
+static void on_node_added(void *ctx, int r, const struct model_node *node, const struct err *e)
 {
     struct reply *l = ctx;
     struct response rs = {0};
@@ -359,7 +359,7 @@ static void on_node_added(void *ctx, int r, struct model_node *node, const struc
 static void add_node(struct reply *l, const struct request *rq, struct response *rs)
 {
     struct add_call *call = container_of(l, struct add_call, reply);
-    struct model_network *net = handlers_find_network(l->h, rq, rs);
+    const struct model_network *net = handlers_find_network(l->h, rq, rs);
     struct err e = ERR_NULL;
     int r;
 
@@ -396,8 +396,8 @@ void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs
 void handlers_nodes_remove(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_network *net = handlers_find_network(h, rq, rs);
-    struct model_node *node = net ? handlers_find_node(net, rq, rs) : NULL;
+    const struct model_network *net = handlers_find_network(h, rq, rs);
+    const struct model_node *node = net ? handlers_find_node(net, rq, rs) : NULL;
 
     if (node)
         node_removal_by_admin(h, rq, rs, node);
@@ -405,8 +405,8 @@ void handlers_nodes_remove(void *ctx, const struct request *rq, struct response 
 
 void handlers_snapshot(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = handlers_find_network(ctx, rq, rs);
-    struct model_node *node = net ? handlers_find_node(net, rq, rs) : NULL;
+    const struct model_network *net = handlers_find_network(ctx, rq, rs);
+    const struct model_node *node = net ? handlers_find_node(net, rq, rs) : NULL;
 
     if (node)
         response_text(rs, 200, view_snapshot_text(node), "application/json");

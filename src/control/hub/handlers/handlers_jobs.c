@@ -37,7 +37,7 @@ static bool is_served_here(
     const char *name = net->spec.meta.name;
     const struct owners_network *owner = owners_find(h->owners, name);
 
-    if (!owner || net->jobs.served)
+    if (!owner || net->served->jobs.served)
         return true;
     if (owner->record.hub[0])
         response_refuse(rs, 421, "hub \"%s\" serves the rendezvous of network \"%s\": ask that one",
@@ -75,10 +75,10 @@ static void begin_call(struct handlers *h, const struct request *rq, struct resp
 }
 
 /* The member, if it still is one; NULL: @rs says that it is not. */
-static struct model_node *caller_of(const struct job_call *call, struct response *rs)
+static const struct model_node *caller_of(const struct job_call *call, struct response *rs)
 {
-    struct model_network *net = model_find_network(call->reply.h->model, call->network);
-    struct model_node *node = net ? model_find_node(net, call->member) : NULL;
+    const struct model_network *net = model_find_network(call->reply.h->model, call->network);
+    const struct model_node *node = net ? model_find_node(net, call->member) : NULL;
 
     if (!node)
         response_refuse(
@@ -124,7 +124,7 @@ static const char *broken_of(const struct job_call *call)
 static bool is_other_size(const struct job_call *call, const struct model_node *node,
     const struct request *rq, struct response *rs)
 {
-    struct job *job = jobs_find(&node->net->jobs, call->job);
+    struct job *job = jobs_find(&node->net->served->jobs, call->job);
     const struct job_members *m = job ? jobs_members(job, NULL) : NULL;
 
     if (!m || call->said.nnodes[0] == '\0' || m->nnodes[0] == '\0' ||
@@ -144,7 +144,7 @@ static bool is_full(const struct job_call *call, const struct model_node *node,
     const struct request *rq, struct response *rs)
 {
     _cleanup_(str_deinit) struct str names = STR_NULL;
-    struct job *job = jobs_find(&node->net->jobs, call->job);
+    struct job *job = jobs_find(&node->net->served->jobs, call->job);
     uint64_t n;
 
     if (!job || parse_u64(&n, call->said.nnodes, 1, UINT32_MAX, "nnodes", NULL) != 0 ||
@@ -162,7 +162,7 @@ static bool is_full(const struct job_call *call, const struct model_node *node,
 static void refuse_over(const struct job_call *call, const struct model_node *node,
     struct response *rs, const struct err *e)
 {
-    const struct job *job = jobs_find(&node->net->jobs, call->job);
+    const struct job *job = jobs_find(&node->net->served->jobs, call->job);
 
     response_refuse(rs, 409, "%s", err_text(e));
     if (job && rs->body)
@@ -175,7 +175,7 @@ static void look(const struct job_call *call, const struct model_node *node,
 {
     struct err e = ERR_NULL;
     json_t *json;
-    int r = jobs_look(&node->net->jobs, call->job, rq->now, &json, &e);
+    int r = jobs_look(&node->net->served->jobs, call->job, rq->now, &json, &e);
 
     if (r == 0)
         response_json(rs, 200, json);
@@ -186,7 +186,7 @@ static void look(const struct job_call *call, const struct model_node *node,
 static void join(struct reply *l, const struct request *rq, struct response *rs)
 {
     struct job_call *call = container_of(l, struct job_call, reply);
-    struct model_node *node = caller_of(call, rs);
+    const struct model_node *node = caller_of(call, rs);
     struct err e = ERR_NULL;
     struct job *job;
     int r;
@@ -198,8 +198,8 @@ static void join(struct reply *l, const struct request *rq, struct response *rs)
         look(call, node, rq, rs);
         return;
     }
-    r = jobs_join(&node->net->jobs, call->job, call->member, broken_of(call), rq->now, on_job_saved,
-        l, &job, &e);
+    r = jobs_join(&node->net->served->jobs, call->job, call->member, broken_of(call), rq->now,
+        on_job_saved, l, &job, &e);
     if (r == JOBS_E_OVER) {
         refuse_over(call, node, rs, &e);
         return;
@@ -217,7 +217,7 @@ static void join(struct reply *l, const struct request *rq, struct response *rs)
 void handlers_jobs_join(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_node *node = handlers_find_member(h, rq, rs);
+    const struct model_node *node = handlers_find_member(h, rq, rs);
     const char *name = node ? name_of(rq, rs) : NULL;
     struct job_request said;
     struct err e = ERR_NULL;
@@ -233,10 +233,10 @@ void handlers_jobs_join(void *ctx, const struct request *rq, struct response *rs
 void handlers_jobs_list(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_node *node = handlers_find_member(h, rq, rs);
+    const struct model_node *node = handlers_find_member(h, rq, rs);
 
     if (node && is_served_here(h, node->net, rs))
-        response_text(rs, 200, jobs_list(&node->net->jobs), "application/json");
+        response_text(rs, 200, jobs_list(&node->net->served->jobs), "application/json");
 }
 
 /* What is known of the job's budget today, which it may not have. */
@@ -248,11 +248,11 @@ static void add_budget(json_t *json, const struct spent_list *budgets, const cha
         (void)json_object_set_new(json, "budget", spent_encode_one(s));
 }
 
-json_t *handlers_jobs(struct handlers *h, struct model_network *net)
+json_t *handlers_jobs(struct handlers *h, const struct model_network *net)
 {
     struct response unused = {0};
     const struct spent_list *budgets = spending_of(h->spending, net->spec.meta.name);
-    char *text = is_served_here(h, net, &unused) ? jobs_list(&net->jobs) : NULL;
+    char *text = is_served_here(h, net, &unused) ? jobs_list(&net->served->jobs) : NULL;
     json_t *json = text ? json_loads(text, 0, NULL) : NULL;
     json_t *job;
     size_t i;
@@ -269,7 +269,7 @@ json_t *handlers_jobs(struct handlers *h, struct model_network *net)
 void handlers_network_jobs(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_network *net = handlers_find_network(h, rq, rs);
+    const struct model_network *net = handlers_find_network(h, rq, rs);
 
     if (net && is_served_here(h, net, rs))
         response_json(rs, 200, handlers_jobs(h, net));
@@ -279,9 +279,9 @@ void handlers_network_jobs(void *ctx, const struct request *rq, struct response 
 static struct job *find_job(struct handlers *h, const struct request *rq, struct response *rs,
     const struct model_node **ret_node)
 {
-    struct model_node *node = handlers_find_member(h, rq, rs);
+    const struct model_node *node = handlers_find_member(h, rq, rs);
     const char *name = node && is_served_here(h, node->net, rs) ? name_of(rq, rs) : NULL;
-    struct job *job = name ? jobs_find(&node->net->jobs, name) : NULL;
+    struct job *job = name ? jobs_find(&node->net->served->jobs, name) : NULL;
 
     *ret_node = node;
     if (name && !job)
@@ -378,8 +378,8 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
 static void end(struct reply *l, const struct request *rq, struct response *rs)
 {
     struct job_call *call = container_of(l, struct job_call, reply);
-    struct model_node *node = caller_of(call, rs);
-    struct job *job = node ? jobs_find(&node->net->jobs, call->job) : NULL;
+    const struct model_node *node = caller_of(call, rs);
+    struct job *job = node ? jobs_find(&node->net->served->jobs, call->job) : NULL;
     struct err e = ERR_NULL;
     int r;
 

@@ -85,7 +85,7 @@ static bool read_known(const struct request *rq, struct watch_known *ret, struct
 void handlers_watch(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_node *node = handlers_find_member(h, rq, rs);
+    const struct model_node *node = handlers_find_member(h, rq, rs);
     struct watch_known known;
     nsec_t silence_max;
 
@@ -103,7 +103,7 @@ static bool is_on_this_machine(const struct model_node *node)
     unsigned ifindex;
 
     machine_place(here);
-    return here[0] != '\0' && strcmp(node->heard.report.machine.place, here) == 0 &&
+    return here[0] != '\0' && strcmp(node->reported->heard.report.machine.place, here) == 0 &&
            netlink_open(&nl, NETLINK_ROUTE) == 0 &&
            rtnl_find_address(&nl, &node->spec.address4, &ifindex) == 0;
 }
@@ -128,19 +128,19 @@ static void note_copies(struct handlers *h, const struct model_node *node, nsec_
 }
 
 /* @report is taken. One that numbers its reports hears which was the last. */
-static void take_report(struct handlers *h, struct model_node *node, struct report *report,
+static void take_report(struct handlers *h, const struct model_node *node, struct report *report,
     const struct request *rq, struct response *rs)
 {
     uint64_t number = report->run != 0 ? report->number : 0;
     uint64_t run = report->run;
     bool has_node = report->has_node;
-    bool had_copies = node->had_copies;
+    bool had_copies = node->reported->had_copies;
     enum reports_result result;
 
     if (report->has_traffic)
         traffic_book_take(h->traffic, node, &report->traffic, rq->now, clock_wall_s());
     result = reports_take(h->reports, node, report, clock_wall_s());
-    if (node->had_copies && !had_copies)
+    if (node->reported->had_copies && !had_copies)
         note_copies(h, node, rq->now);
     switch (result) {
     case REPORTS_UPDATES:
@@ -154,11 +154,11 @@ static void take_report(struct handlers *h, struct model_node *node, struct repo
         return;
     }
     if (has_node && is_on_this_machine(node))
-        jobs_set_own_member(&node->net->jobs, &node->spec.address4);
+        jobs_set_own_member(&node->net->served->jobs, &node->spec.address4);
     if (number != 0)
         response_json(rs, 200,
             json_pack("{s:I, s:o*}", "number", (json_int_t)number, "copy",
-                copies_answer(&node->copies, run)));
+                copies_answer(&node->reported->copies, run)));
     else
         response_empty(rs);
 }
@@ -166,7 +166,7 @@ static void take_report(struct handlers *h, struct model_node *node, struct repo
 void handlers_report(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_node *node = handlers_find_member(h, rq, rs);
+    const struct model_node *node = handlers_find_member(h, rq, rs);
     struct report report;
     struct err e = ERR_NULL;
 
@@ -219,7 +219,7 @@ void handlers_heard(void *ctx, const struct request *rq, struct response *rs)
 }
 
 /* The peers of @node, as text for "wg syncconf"; free(). NULL: @e says why. */
-static char *peers_text(struct model_node *node, struct err *e)
+static char *peers_text(const struct model_node *node, struct err *e)
 {
     _cleanup_(wg_config_deinit) struct wg_config c = WG_CONFIG_NULL;
     struct snapshot s = SNAPSHOT_NULL;
@@ -242,13 +242,13 @@ static char *peers_text(struct model_node *node, struct err *e)
 void handlers_wg(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_node *node = handlers_find_machine(rq, rs);
+    const struct model_node *node = handlers_find_machine(rq, rs);
     struct err e = ERR_NULL;
     char *text;
 
     if (!node || (!node->spec.stock && !proof_take(node, rq, rs)))
         return;
-    if (!rate_take(&node->asked_wg, rq->now, WG_EACH, WG_BURST)) {
+    if (!rate_take(&node->served->asked_wg, rq->now, WG_EACH, WG_BURST)) {
         response_refuse(rs, 429, "node \"%s\" asks more than once a second", node->spec.meta.name);
         return;
     }
@@ -263,7 +263,7 @@ void handlers_wg(void *ctx, const struct request *rq, struct response *rs)
 void handlers_leave(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_node *node = handlers_find_member(h, rq, rs);
+    const struct model_node *node = handlers_find_member(h, rq, rs);
 
     if (!node)
         return;

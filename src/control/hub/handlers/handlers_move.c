@@ -25,7 +25,7 @@ static json_t *count_informed(struct handlers *h, size_t *ret_n, size_t *ret_inf
     json_t *uninformed = json_array();
 
     for (size_t i = 0; i < h->model->networks.n; i++) {
-        struct model_network *net = model_network_at(h->model, i);
+        const struct model_network *net = model_network_at(h->model, i);
 
         for (size_t k = 0; k < net->nodes.n; k++) {
             const struct model_node *node = model_node_at(net, k);

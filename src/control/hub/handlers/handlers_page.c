@@ -10,8 +10,8 @@
 #include "os/clock.h"
 #include "page/page.h"
 
-void handlers_page_answer(struct handlers *h, struct model_network *net, const json_t *traffic,
-    nsec_t now, struct response *rs)
+void handlers_page_answer(struct handlers *h, const struct model_network *net,
+    const json_t *traffic, nsec_t now, struct response *rs)
 {
     int64_t wall = clock_wall_s();
     struct err e = ERR_NULL;

@@ -79,29 +79,28 @@ static void refuse_enrolment(struct reply *l, struct response *rs, int r, const 
     handlers_refuse_newcomer(rs, r, e);
 }
 
-static void welcome(struct reply *l, struct response *rs, struct model_node *node)
+static void welcome(
+    struct reply *l, struct response *rs, const struct model_node *node, bool is_new)
 {
     struct enrol_call *call = container_of(l, struct enrol_call, reply);
     char from[ENDPOINT_TEXT_MAX];
 
     log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->spec.meta.name,
         node->net->spec.meta.name, endpoint_format(&l->rq.from, from));
-    memcpy(node->heard.report.engine, call->engine, sizeof(call->engine));
-    node->heard.report.routes = call->routes;
-    reports_enrolled(l->h->reports, node, l->rq.now, clock_wall_s());
+    reports_enrolled(
+        l->h->reports, node, is_new, call->engine, &call->routes, l->rq.now, clock_wall_s());
     response_text(rs, 200,
         call->wants_no_peers ? view_introduction_text(node) : view_snapshot_text(node),
         "application/json");
 }
 
-static void on_enrolled(void *ctx, int r, struct model_node *node, const struct err *e)
+static void on_enrolled(void *ctx, int r, const struct model_node *node, const struct err *e)
 {
     struct reply *l = ctx;
     struct response rs = {0};
 
     if (r == 0) {
-        node->only_enrolled_at = l->rq.now;
-        welcome(l, &rs, node);
+        welcome(l, &rs, node, true);
     } else {
         refuse_enrolment(l, &rs, r, e);
         reply_act(l, true);
@@ -133,13 +132,13 @@ static void answer_dry_run(struct reply *l, const struct request *rq, struct res
         json_pack("{s:b, s:s, s:s, s:s, s:s, s:s}", "dryRun", 1, "network", net->spec.meta.name,
             "cidr4", ip_prefix_format(&net->spec.cidr4, cidr4), "cidr6",
             ip_prefix_format(&net->spec.cidr6, cidr6), "place", place, "interface",
-            net->interface));
+            net->served->interface));
 }
 
 static void begin_enrol(struct reply *l, const struct request *rq, struct response *rs)
 {
     struct enrol_call *call = container_of(l, struct enrol_call, reply);
-    struct model_node *node = NULL;
+    const struct model_node *node = NULL;
     struct err e = ERR_NULL;
     int r;
 
@@ -154,7 +153,7 @@ static void begin_enrol(struct reply *l, const struct request *rq, struct respon
     if (r != 0)
         refuse_enrolment(l, rs, r, &e);
     else if (node)
-        welcome(l, rs, node);
+        welcome(l, rs, node, false);
     else if (!l->deferred.is_ready)
         reply_wait(l);
 }
@@ -188,12 +187,12 @@ void handlers_enrol(void *ctx, const struct request *rq, struct response *rs)
 }
 
 /* The member that the request proves to come from; NULL for any reason, which nobody is told. */
-static struct model_node *find_claimant(struct handlers *h, const struct request *rq)
+static const struct model_node *find_claimant(struct handlers *h, const struct request *rq)
 {
-    struct model_network *net = model_find_network(h->model, rq->params[0]);
+    const struct model_network *net = model_find_network(h->model, rq->params[0]);
     struct stream_claim claim;
     struct stream_proof proof;
-    struct model_node *node = NULL;
+    const struct model_node *node = NULL;
 
     if (!net || !net->has_key || !rq->authorization ||
         !stream_claim_parse(&claim, rq->authorization))
@@ -209,7 +208,7 @@ static struct model_node *find_claimant(struct handlers *h, const struct request
 void handlers_stream(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_node *node = find_claimant(h, rq);
+    const struct model_node *node = find_claimant(h, rq);
 
     if (!node || node->spec.hub) {
         response_refuse(rs, 401,
@@ -220,16 +219,16 @@ void handlers_stream(void *ctx, const struct request *rq, struct response *rs)
             rq->params[0]);
         return;
     }
-    node->only_enrolled_at = 0;
+    reports_used(node);
     streams_open(h->streams, node, rq, rs);
 }
 
 /* ---- leaving -------------------------------------------------------------------------------- */
 
 /* The node with that key, in hex; NULL for any reason, which nobody is told. */
-static struct model_node *find_leaver(struct handlers *h, const struct request *rq)
+static const struct model_node *find_leaver(struct handlers *h, const struct request *rq)
 {
-    struct model_network *net = model_find_network(h->model, rq->params[0]);
+    const struct model_network *net = model_find_network(h->model, rq->params[0]);
     struct x25519_public key;
 
     return net && hex_decode(rq->params[1], key.b, sizeof(key.b)) ? model_find_key(net, &key)
@@ -241,7 +240,7 @@ static struct model_node *find_leaver(struct handlers *h, const struct request *
 void handlers_leave_public(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_node *node = find_leaver(h, rq);
+    const struct model_node *node = find_leaver(h, rq);
 
     if (!node || node->spec.hub || !proof_take(node, rq, rs)) {
         if (!rs->body)

@@ -119,7 +119,7 @@ static void on_end(void *ctx, int r, const struct err *e)
     char since[TRAFFIC_DAY_TEXT_MAX];
     char until[TRAFFIC_DAY_TEXT_MAX];
     struct response rs = {0};
-    struct model_network *net;
+    const struct model_network *net;
     json_t *json;
 
     if (r != 0) {

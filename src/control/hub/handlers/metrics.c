@@ -24,7 +24,7 @@
 static void add_edges_of(struct metrics *m, const struct model_network *net)
 {
     const char *const *labels = METRIC_LABELS(net->spec.meta.name);
-    struct model_edge_counts ends = {0};
+    struct reported_counts ends = {0};
     unsigned n_agents = 0;
     unsigned n_failing = 0;
     unsigned n_unapplied = 0;
@@ -32,7 +32,7 @@ static void add_edges_of(struct metrics *m, const struct model_network *net)
 
     for (size_t i = 0; i < net->nodes.n; i++) {
         const struct model_node *node = model_node_at(net, i);
-        const struct model_edge_counts *c = &node->counts;
+        const struct reported_counts *c = &node->reported->counts;
 
         for (unsigned k = 0; k < PATH_KIND_N; k++)
             ends.by_path[k] += c->by_path[k];
@@ -41,9 +41,9 @@ static void add_edges_of(struct metrics *m, const struct model_network *net)
         ends.failing += c->failing;
         ends.unreached += c->unreached;
         n_agents += node_has_agent(&node->spec);
-        n_failing += node->heard.report.error != NULL;
-        n_unapplied += node->was_unapplied;
-        n_silent += node->was_silent;
+        n_failing += node->reported->heard.report.error != NULL;
+        n_unapplied += node->reported->was_unapplied;
+        n_silent += node->reported->was_silent;
     }
     metrics_add_labelled(m, METRIC_PATH_ALARMS, labels, ends.alarms);
     metrics_add_labelled(m, METRIC_EDGE_ENDS_FALLEN, labels, ends.fallen);

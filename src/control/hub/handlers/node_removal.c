@@ -68,8 +68,8 @@ static bool has_only_enrolled(const struct removal *rm, const struct model_node 
 {
     struct overlay_facts facts = {0};
 
-    if (node->only_enrolled_at == 0 || node->heard.has_reported || node->spec.stock ||
-        rm->reply.rq.now - node->only_enrolled_at > JOIN_FAILS_WITHIN)
+    if (node->reported->only_enrolled_at == 0 || node->reported->heard.has_reported ||
+        node->spec.stock || rm->reply.rq.now - node->reported->only_enrolled_at > JOIN_FAILS_WITHIN)
         return false;
     return !overlay_read_facts(node, rm->reply.rq.now, &facts) || facts.handshake_at == 0;
 }
@@ -92,10 +92,10 @@ static void give_back(
         t->n_given_back++;
 }
 
-static struct model_node *find(const struct removal *rm)
+static const struct model_node *find(const struct removal *rm)
 {
-    struct model_network *net = model_find_network(rm->reply.h->model, rm->network);
-    struct model_node *node = net ? model_find_node(net, rm->node) : NULL;
+    const struct model_network *net = model_find_network(rm->reply.h->model, rm->network);
+    const struct model_node *node = net ? model_find_node(net, rm->node) : NULL;
 
     return node && x25519_public_equal(&node->spec.key, &rm->key) ? node : NULL;
 }
@@ -103,7 +103,7 @@ static struct model_node *find(const struct removal *rm)
 static void removed(struct reply *l, const struct store_answer *a, struct response *rs)
 {
     const struct removal *rm = container_of(l, struct removal, reply);
-    struct model_node *node = find(rm);
+    const struct model_node *node = find(rm);
 
     if (a->r == 0) {
         log_info("node \"%s\" of network \"%s\" is removed: %s", rm->node, rm->network, rm->reason);
@@ -112,7 +112,7 @@ static void removed(struct reply *l, const struct store_answer *a, struct respon
     }
     /* If nobody knows, it may still go. */
     if (node && a->r != STORE_E_UNKNOWN)
-        node->leaving = NULL;
+        model_set_leaving(node, NULL);
     reply_fail(rs, a);
 }
 
@@ -120,7 +120,7 @@ static void begin(struct reply *l, const struct request *rq, struct response *rs
 {
     struct removal *rm = container_of(l, struct removal, reply);
     _cleanup_(freep) struct deletions *d = calloc(1, sizeof(*d));
-    struct model_node *node = find(rm);
+    const struct model_node *node = find(rm);
     struct enrol_token unused;
 
     if (!node) {
@@ -129,7 +129,7 @@ static void begin(struct reply *l, const struct request *rq, struct response *rs
     }
     /* It was set by the try before, which has changed nothing. */
     if (l->n_tries > 0)
-        node->leaving = NULL;
+        model_set_leaving(node, NULL);
     if (!d) {
         response_refuse(rs, 500, "no memory to remove node \"%s\"", rm->node);
         return;
@@ -139,7 +139,7 @@ static void begin(struct reply *l, const struct request *rq, struct response *rs
     reply_commit(l, d->ops, d->n, removed, rs);
     enrol_token_deinit(&unused);
     if (l->is_waiting)
-        node->leaving = rm->reason;
+        model_set_leaving(node, rm->reason);
 }
 
 static void start(struct handlers *h, const struct request *rq, struct response *rs,

@@ -44,13 +44,13 @@ struct objects_row {
      *
      * Called again when others have changed what it looked at.
      */
-    void (*put)(struct object_call *call, struct model_network *net, struct response *rs);
+    void (*put)(struct object_call *call, const struct model_network *net, struct response *rs);
 
     /*
      * remove() - answer a request by removing the object of the path
      * @rs:	204, 404 if there is none, or another refusal; or that the answer comes later
      */
-    void (*remove)(struct handlers *h, struct model_network *net, const struct request *rq,
+    void (*remove)(struct handlers *h, const struct model_network *net, const struct request *rq,
         struct response *rs);
 };
 
@@ -78,11 +78,12 @@ static void refuse_version(const struct object_call *call, struct response *rs)
  *
  * Return: the node, lent; NULL: there is none, and @rs says 404.
  */
-static struct model_node *hold_node(const struct object_call *call, const struct model_network *net,
-    const char *name, struct store_op *ret, char key[static RECORD_KEY_MAX], struct response *rs)
+static const struct model_node *hold_node(const struct object_call *call,
+    const struct model_network *net, const char *name, struct store_op *ret,
+    char key[static RECORD_KEY_MAX], struct response *rs)
 {
     const char *network = call->reply.rq.params[0];
-    struct model_node *node = model_find_node(net, name);
+    const struct model_node *node = model_find_node(net, name);
 
     if (!node) {
         response_refuse(rs, 404, "network \"%s\" has no node \"%s\"", network, name);
@@ -185,8 +186,8 @@ static void begin_removal(struct reply *l, const struct request *rq, struct resp
 }
 
 /* The remove of a kind whose object is one record, and nothing else. */
-static void remove_object(
-    struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs)
+static void remove_object(struct handlers *h, const struct model_network *net,
+    const struct request *rq, struct response *rs)
 {
     struct reply *l = reply_new(h, rq, rs, sizeof(*l), begin_removal);
 
@@ -221,9 +222,11 @@ static bool is_known(const struct edge_pair *pair)
     const char *to_a = a->spec.meta.name;
     const char *to_b = b->spec.meta.name;
 
-    return model_find_edge(a->net, to_a, to_b) || edge_parts_find(&a->heard.report.edges, to_b) ||
-           edge_parts_find(&b->heard.report.edges, to_a) ||
-           edge_parts_find(&a->heard.probed, to_b) || edge_parts_find(&b->heard.probed, to_a);
+    return model_find_edge(a->net, to_a, to_b) ||
+           edge_parts_find(&a->reported->heard.report.edges, to_b) ||
+           edge_parts_find(&b->reported->heard.report.edges, to_a) ||
+           edge_parts_find(&a->reported->heard.probed, to_b) ||
+           edge_parts_find(&b->reported->heard.probed, to_a);
 }
 
 /* The edge of that name, see above; NULL: there is none. */
@@ -256,7 +259,7 @@ static bool has_pins(const struct mesh_edge *edge)
     return false;
 }
 
-static void edge_put(struct object_call *call, struct model_network *net, struct response *rs)
+static void edge_put(struct object_call *call, const struct model_network *net, struct response *rs)
 {
     const struct request *rq = &call->reply.rq;
     const struct mesh_edge *given = &call->object.edge;
@@ -321,7 +324,7 @@ static json_t *network_get(
     return is_it ? network_encode(&net->spec) : NULL;
 }
 
-static void change(struct object_call *call, struct model_network *net, struct response *rs)
+static void change(struct object_call *call, const struct model_network *net, struct response *rs)
 {
     const struct network *given = &call->object.network;
     char key[RECORD_KEY_MAX];
@@ -332,7 +335,7 @@ static void change(struct object_call *call, struct model_network *net, struct r
 }
 
 /* It was made; what else the object says is written now. */
-static void on_made(void *ctx, int r, struct model_network *net, const struct err *e)
+static void on_made(void *ctx, int r, const struct model_network *net, const struct err *e)
 {
     struct reply *l = ctx;
     struct response rs = {0};
@@ -369,7 +372,8 @@ static void make(struct object_call *call, struct response *rs)
         handlers_refuse_network(rs, r, &e);
 }
 
-static void network_put(struct object_call *call, struct model_network *net, struct response *rs)
+static void network_put(
+    struct object_call *call, const struct model_network *net, struct response *rs)
 {
     const struct request *rq = &call->reply.rq;
     const struct network *given = &call->object.network;
@@ -389,8 +393,8 @@ static void network_put(struct object_call *call, struct model_network *net, str
         change(call, net, rs);
 }
 
-static void remove_network(
-    struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs)
+static void remove_network(struct handlers *h, const struct model_network *net,
+    const struct request *rq, struct response *rs)
 {
     if (strcmp(rq->params[0], rq->params[2]) == 0)
         handlers_networks_remove(h, rq, rs);
@@ -511,11 +515,11 @@ static size_t hold_routes(const struct model_network *net, const struct node *gi
     return 1;
 }
 
-static void node_put(struct object_call *call, struct model_network *net, struct response *rs)
+static void node_put(struct object_call *call, const struct model_network *net, struct response *rs)
 {
     const struct request *rq = &call->reply.rq;
     const struct node *given = &call->object.node;
-    struct model_node *node = model_find_node(net, rq->params[2]);
+    const struct model_node *node = model_find_node(net, rq->params[2]);
     struct node spec = *given;
     char key[RECORD_KEY_MAX];
     struct store_op op = {.key = record_key(key, RECORD_NODE, rq->params[0], rq->params[2])};
@@ -551,8 +555,8 @@ static void node_put(struct object_call *call, struct model_network *net, struct
         node->spec.meta.resource_version, &other, n_others);
 }
 
-static void remove_node(
-    struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs)
+static void remove_node(struct handlers *h, const struct model_network *net,
+    const struct request *rq, struct response *rs)
 {
     const struct model_node *node = model_find_node(net, rq->params[2]);
 
@@ -594,7 +598,8 @@ static json_t *plain_get(
     return o ? object_encode(&o->object) : NULL;
 }
 
-static void plain_put(struct object_call *call, struct model_network *net, struct response *rs)
+static void plain_put(
+    struct object_call *call, const struct model_network *net, struct response *rs)
 {
     const struct request *rq = &call->reply.rq;
     const struct object *o = &call->object;
@@ -653,7 +658,7 @@ static const struct object_kind *find_kind(const struct request *rq, struct resp
 
 void handlers_objects_list(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = handlers_find_network(ctx, rq, rs);
+    const struct model_network *net = handlers_find_network(ctx, rq, rs);
     const struct object_kind *kind = net ? find_kind(rq, rs) : NULL;
     json_t *items;
 
@@ -666,7 +671,7 @@ void handlers_objects_list(void *ctx, const struct request *rq, struct response 
 
 void handlers_objects_get(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = handlers_find_network(ctx, rq, rs);
+    const struct model_network *net = handlers_find_network(ctx, rq, rs);
     const struct object_kind *kind = net ? find_kind(rq, rs) : NULL;
     const char *name = rq->params[2];
     json_t *json;
@@ -682,7 +687,7 @@ void handlers_objects_get(void *ctx, const struct request *rq, struct response *
 
 void handlers_edges(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = handlers_find_network(ctx, rq, rs);
+    const struct model_network *net = handlers_find_network(ctx, rq, rs);
 
     if (net)
         response_json(rs, 200, edge_view_list(net, clock_wall_s()));
@@ -691,7 +696,7 @@ void handlers_edges(void *ctx, const struct request *rq, struct response *rs)
 void handlers_events(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    struct model_network *net = handlers_find_network(h, rq, rs);
+    const struct model_network *net = handlers_find_network(h, rq, rs);
 
     if (net)
         response_json(rs, 200,
@@ -736,7 +741,7 @@ static json_t *with_network(const json_t *body, const struct object_kind *kind, 
 static void put_object(struct reply *l, const struct request *rq, struct response *rs)
 {
     struct object_call *call = container_of(l, struct object_call, reply);
-    struct model_network *net;
+    const struct model_network *net;
 
     /* A network that is not there is made. */
     if (call->object.kind->is_network)
@@ -792,7 +797,7 @@ void handlers_objects_put(void *ctx, const struct request *rq, struct response *
 
 void handlers_objects_remove(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = handlers_find_network(ctx, rq, rs);
+    const struct model_network *net = handlers_find_network(ctx, rq, rs);
     const struct object_kind *kind = net ? find_kind(rq, rs) : NULL;
 
     if (kind)

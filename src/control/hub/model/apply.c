@@ -87,7 +87,7 @@ static int put_network(
         return add_network(m, &spec, &maker, e);
     network_deinit(&net->spec);
     net->spec = spec;
-    watched_network_changed(&net->watched);
+    watched_network_changed(net->watched);
     m->listener.network_changed(m->listener.ctx, net);
     return 0;
 }
@@ -148,8 +148,8 @@ static void take_self(struct model_network *net, struct model_node *node)
     net->has_key = false;
     /* A member could have enrolled under this name, even with a public key that it has seen. */
     if (!spec->hub)
-        (void)err_set(&net->failure, -EEXIST, "it is no hub");
-    else if (take_key(net, &spec->key, &net->failure) == 0) {
+        (void)err_set(&net->key_failure, -EEXIST, "it is no hub");
+    else if (take_key(net, &spec->key, &net->key_failure) == 0) {
         net->own = node;
         net->address4 = spec->address4;
         net->address6 = spec->address6;
@@ -357,38 +357,13 @@ static int change_token(
     return r == 0 ? model__put_token(m, &hash, &record, item->revision) : r;
 }
 
-/* For how long what a node has reported to this hub counts for more than what it has reported to
- * another one. */
-#define HEARD_HERE_FOR 60 /* s */
-
-static bool is_same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-/* Do the reports differ in what other nodes see of the node? */
-static bool is_seen_otherwise(const struct report *a, const struct report *b)
-{
-    return !is_same_text(a->candidates, b->candidates) || !is_same_text(a->paths, b->paths) ||
-           strcmp(a->hostname, b->hostname) != 0 || !is_same_text(a->aead, b->aead);
-}
-
-/* The record of a node that reports to this hub as well: @heard says no more than is known here. */
-static bool is_heard_here(struct model_node *node, const struct report_record *heard)
-{
-    if (node->heard_here_at == 0 || heard->last_seen_at - node->heard_here_at >= HEARD_HERE_FOR)
-        return false;
-    if (heard->last_seen_at > node->heard.last_seen_at)
-        node->heard.last_seen_at = heard->last_seen_at;
-    return true;
-}
-
 static int put_report(
     struct model_network *net, const char *name, const struct store_item *item, struct err *e)
 {
+    const struct model_listener *l = &net->model->listener;
     struct model_node *node = model_find_node(net, name);
     struct report_record heard = {0};
-    bool is_other;
+    enum reported_result result;
     int r;
 
     if (!node)
@@ -396,28 +371,11 @@ static int put_report(
     r = record_report_decode(&heard, item->value, e);
     if (r != 0)
         return r;
-    node->stored_at = heard.last_seen_at;
-    node->stored_revision = item->revision;
-    if (heard.by != net->model->boot)
-        node->only_enrolled_at = 0;
-    /* What is not saved yet is newer than what is. Of what this hub has written, and of a node that
-     * it hears itself, there is more in memory. */
-    if (node->is_unsaved ||
-        (heard.by != 0 && heard.by == net->model->boot && node->reported_at != 0) ||
-        is_heard_here(node, &heard)) {
-        report_record_deinit(&heard);
-        return 0;
-    }
-    is_other = is_seen_otherwise(&node->heard.report, &heard.report);
-    report_record_deinit(&node->heard);
-    node->heard = heard;
-    node->reported_at = heard.has_reported ? heard.last_seen_at : 0;
-    model_count_edges(node);
-    for (unsigned o = 0; o < EDGE_OWNER_N; o++)
-        node->said[o] = (struct edge_sequence){.run = 0};
-    watched_node_changed(&node->watched);
-    if (is_other)
-        net->model->listener.status_changed(net->model->listener.ctx, node);
+    result = reported_read(node->reported, &heard, item->revision, net->model->boot);
+    if (result != REPORTED_KNOWN)
+        watched_node_changed(node->watched);
+    if (result == REPORTED_UPDATES)
+        l->status_changed(l->ctx, node);
     return 0;
 }
 

@@ -12,6 +12,17 @@
 #include "base/text.h"
 #include "hub/model/model_internal.h"
 
+/* Others have a node and a network const; see model.h. */
+static struct model_node *writable(const struct model_node *node)
+{
+    return (struct model_node *)node;
+}
+
+static struct model_network *writable_network(const struct model_network *net)
+{
+    return (struct model_network *)net;
+}
+
 /* ---- hashes --------------------------------------------------------------------------------- */
 
 static uint64_t hash_key(const struct model *m, const struct x25519_public *key)
@@ -180,6 +191,24 @@ uint32_t model_next_number(const struct model_network *net)
     return ipam_next(&net->ipam, model_is_wary(net));
 }
 
+uint32_t model_hold_number(const struct model_network *net, uint32_t number)
+{
+    struct ipam *ipam = &writable_network(net)->ipam;
+    uint32_t cursor = ipam->next;
+
+    (void)ipam_take(ipam, number);
+    ipam->next = number + 1;
+    return cursor;
+}
+
+void model_give_number(const struct model_network *net, uint32_t number, uint32_t cursor)
+{
+    struct ipam *ipam = &writable_network(net)->ipam;
+
+    (void)ipam_release(ipam, number);
+    ipam->next = cursor;
+}
+
 bool model_may_talk(const struct model_node *a, const struct model_node *b)
 {
     const struct model_edge *edge;
@@ -195,16 +224,17 @@ bool model_may_talk(const struct model_node *a, const struct model_node *b)
 
 static int index_address(struct model_node *node, unsigned i, const struct ip_addr *address)
 {
+    struct model_network *net = writable_network(node->net);
     struct model_address *a = &node->by_address[i];
 
     a->node = node;
     a->address = *address;
-    return htab_add(&node->net->by_address, &a->link, hash_address(node->net->model, address));
+    return htab_add(&net->by_address, &a->link, hash_address(net->model, address));
 }
 
 static int index_node(struct model_node *node)
 {
-    struct model_network *net = node->net;
+    struct model_network *net = writable_network(node->net);
     const struct node *spec = &node->spec;
     int r = keys_add(&net->nodes, &node->keyed);
 
@@ -223,7 +253,7 @@ static int index_node(struct model_node *node)
 
 static void unindex_node(struct model_node *node)
 {
-    struct model_network *net = node->net;
+    struct model_network *net = writable_network(node->net);
 
     keys_remove(&net->nodes, &node->keyed);
     htab_remove(&net->by_key, &node->by_key);
@@ -234,42 +264,49 @@ static void unindex_node(struct model_node *node)
     list_remove(&node->of_hubs);
 }
 
+/* A node and what others keep of it, in one piece of memory: made and gone together. */
+struct whole_node {
+    struct model_node node;
+    struct watched_node watched;
+    struct reported_node reported;
+    struct served_node served;
+    struct proof_state proof;
+};
+
+static struct model_node *node_new(void)
+{
+    struct whole_node *whole = calloc(1, sizeof(*whole));
+
+    if (!whole)
+        return NULL;
+    whole->node = (struct model_node){.watched = &whole->watched,
+        .reported = &whole->reported,
+        .served = &whole->served,
+        .proof = &whole->proof};
+    reported_init(&whole->reported, &whole->node);
+    watched_node_init(&whole->watched, &whole->node);
+    list_init(&whole->served.streams);
+    list_init(&whole->node.of_hubs);
+    list_init(&whole->node.edges);
+    list_init(&whole->node.reap);
+    return &whole->node;
+}
+
 static void node_free(struct model_node *node)
 {
     node_deinit(&node->spec);
-    report_record_deinit(&node->heard);
-    list_remove(&node->unsaved);
+    reported_deinit(node->reported);
     list_remove(&node->reap);
-    watched_node_deinit(&node->watched);
+    watched_node_deinit(node->watched);
     free(node->keyed.key);
-    secret_wipe(&node->proof, sizeof(node->proof));
-    free(node);
-}
-
-void model_count_edges(struct model_node *node)
-{
-    const struct edge_parts *said = &node->heard.report.edges;
-    const struct edge_parts *probed = &node->heard.probed;
-    struct model_edge_counts c = {.alarms = 0};
-
-    for (size_t i = 0; i < said->n; i++) {
-        const struct edge_said *s = &said->items[i]->said;
-
-        if (s->path < PATH_KIND_N)
-            c.by_path[s->path]++;
-        c.alarms += s->is_alarm;
-        c.fallen += s->fell_at != 0;
-        c.failing += s->error != NULL;
-    }
-    for (size_t i = 0; i < probed->n; i++)
-        c.unreached += probed->items[i]->probed.tunnel == EDGE_REACH_SILENT;
-    node->counts = c;
+    secret_wipe(node->proof, sizeof(*node->proof));
+    free(container_of(node, struct whole_node, node));
 }
 
 int model__add_node(struct model_network *net, struct node *spec, const struct token_hash *token,
     struct model_node **ret)
 {
-    struct model_node *node = calloc(1, sizeof(*node));
+    struct model_node *node = node_new();
     int r = -ENOMEM;
 
     if (!node) {
@@ -277,20 +314,13 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
         return r;
     }
     node->spec = *spec;
-    node->heard.probed.owner = EDGE_OWNER_PROBE;
     node->net = net;
     node->token = *token;
-    list_init(&node->of_hubs);
-    list_init(&node->edges);
-    list_init(&node->streams);
-    list_init(&node->unsaved);
-    list_init(&node->reap);
-    watched_node_init(&node->watched);
     node->keyed.key = strdup(node->spec.meta.name);
     if (node->keyed.key)
         r = index_node(node);
     if (r == 0)
-        r = watched_node_add(&net->watched, &node->watched);
+        r = watched_node_add(net->watched, node->watched);
     if (r == 0)
         *ret = node;
     /* Without memory for one index others may have it already, so it is not freed. Then the load
@@ -302,32 +332,42 @@ int model__replace_node(struct model_node *node, struct node *spec)
 {
     unindex_node(node);
     node->spec = *spec;
-    watched_node_changed(&node->watched);
+    watched_node_changed(node->watched);
     return index_node(node);
 }
 
 void model__remove_node(struct model_node *node)
 {
+    struct model_network *net = writable_network(node->net);
     struct model_edge_end *end;
     struct model_edge_end *tmp;
 
     unindex_node(node);
-    watched_node_remove(&node->watched);
+    watched_node_remove(node->watched);
     list_foreach_safe(end, tmp, &node->edges, link) {
         list_remove(&end->link);
         end->node = NULL;
     }
-    list_remove(&node->unsaved);
-    list_add_tail(&node->net->removed, &node->reap);
+    list_remove(&node->reported->unsaved);
+    list_add_tail(&net->removed, &node->reap);
     node->is_removed = true;
-    if (node->net->own == node)
-        node->net->own = NULL;
+    if (net->own == node)
+        net->own = NULL;
 }
 
-struct model_node *model_reap(struct model_node *node)
+void model_reap(const struct model_node *node)
 {
-    node_free(node);
-    return NULL;
+    node_free(writable(node));
+}
+
+void model_keep(const struct model_node *node, nsec_t until)
+{
+    writable(node)->reap_at = until;
+}
+
+void model_set_leaving(const struct model_node *node, const char *why)
+{
+    writable(node)->leaving = why;
 }
 
 /* ---- edges ---------------------------------------------------------------------------------- */
@@ -429,16 +469,29 @@ void model__remove_object(struct model_network *net, struct model_object *o)
 
 /* ---- networks ------------------------------------------------------------------------------- */
 
+/* As for a node. */
+struct whole_network {
+    struct model_network net;
+    struct watched_network watched;
+    struct served_network served;
+    uint64_t sent_bytes[PATH_KIND_N];
+};
+
 struct model_network *model__new_network(struct model *m, const struct network *spec)
 {
-    struct model_network *net = calloc(1, sizeof(*net));
+    struct whole_network *whole = calloc(1, sizeof(*whole));
+    struct model_network *net;
 
-    if (!net)
+    if (!whole)
         return NULL;
+    net = &whole->net;
+    net->watched = &whole->watched;
+    net->served = &whole->served;
+    net->sent_bytes = whole->sent_bytes;
     net->keyed.key = strdup(spec->meta.name);
     if (!net->keyed.key || keys_add(&m->networks, &net->keyed) != 0) {
         free(net->keyed.key);
-        free(net);
+        free(whole);
         return NULL;
     }
     net->model = m;
@@ -449,7 +502,7 @@ struct model_network *model__new_network(struct model *m, const struct network *
     htab_init(&net->by_address, m->seed);
     ipam_init(&net->ipam, ipam_capacity(&spec->cidr4, &spec->cidr6));
     list_init(&net->hubs);
-    watched_network_init(&net->watched, store_revision(m->store));
+    watched_network_init(net->watched, store_revision(m->store));
     list_init(&net->removed);
     list_init(&net->reap);
     return net;
@@ -476,7 +529,23 @@ void model__remove_network(struct model_network *net)
     list_add_tail(&net->model->removed, &net->reap);
 }
 
-struct model_network *model_reap_network(struct model_network *net)
+void model_keep_network(const struct model_network *net, nsec_t until)
+{
+    writable_network(net)->reap_at = until;
+}
+
+void model_set_network_leaving(const struct model_network *net, const char *why)
+{
+    writable_network(net)->leaving = why;
+}
+
+void model_retire(const struct model_network *net)
+{
+    writable_network(net)->is_retired = true;
+    writable_network(net)->has_key = false;
+}
+
+static void network_free(struct model_network *net)
 {
     list_remove(&net->reap);
     free_members(net);
@@ -486,12 +555,16 @@ struct model_network *model_reap_network(struct model_network *net)
     htab_deinit(&net->by_key);
     htab_deinit(&net->by_address);
     ipam_deinit(&net->ipam);
-    watched_network_deinit(&net->watched);
+    watched_network_deinit(net->watched);
     network_deinit(&net->spec);
     secret_wipe(&net->secret, sizeof(net->secret));
     free(net->keyed.key);
-    free(net);
-    return NULL;
+    free(container_of(net, struct whole_network, net));
+}
+
+void model_reap_network(const struct model_network *net)
+{
+    network_free(writable_network(net));
 }
 
 /* ---- tokens --------------------------------------------------------------------------------- */

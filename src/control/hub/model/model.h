@@ -25,6 +25,10 @@
  * own in every network. The hub that makes a network makes its own node in the same commit; the
  * others add theirs when they hear of the network (networks.h), and serve it from then on.
  *
+ * Nobody else writes a node or a network: others have them const, and ask for a change by the
+ * functions below. What they keep of them is in structs of their own, which are made with a node or
+ * a network and gone with it.
+ *
  * Threads: the hub's loop only.
  */
 #pragma once
@@ -39,10 +43,10 @@
 #include "base/err.h"
 #include "base/rate.h"
 #include "hub/jobs/jobs.h"
-#include "hub/model/copies.h"
 #include "hub/model/damaged.h"
 #include "hub/model/ipam.h"
 #include "hub/model/proof.h"
+#include "hub/model/reported.h"
 #include "hub/model/watched.h"
 #include "crypto/x25519.h"
 #include "hub/record/record.h"
@@ -56,6 +60,16 @@ struct overlay_node;
 struct server_listener;
 struct model;
 
+/** How this hub serves a network: changes.c's, but for the last. */
+struct served_network {
+    char interface[16]; /* what its interface on the hub is called */
+    bool is_up;         /* it has its interface, and its members are answered there */
+    struct err failure; /* why it is not up */
+    struct server_listener *listeners[2]; /* where its members are answered: v4 and v6 */
+    struct jobs_service jobs;             /* its jobs, while they are served */
+    struct overlay_network *overlay;      /* overlay.c's; NULL: there is no data half */
+};
+
 struct model_network {
     struct keyed keyed;          /* in the model's networks */
     struct network spec;         /* as stored */
@@ -63,7 +77,6 @@ struct model_network {
     struct x25519_public public; /* of it */
     struct ip_addr address4;     /* the hub's own: the first of the block */
     struct ip_addr address6;     /* likewise */
-    char interface[16];          /* what its interface on the hub is called */
     struct model *model;         /* pins */
     struct network_maker maker;  /* the hub that made it, whose key tells it from other networks */
     struct model_node *own;      /* lent: the node of this hub; NULL: it has none here yet */
@@ -80,26 +93,13 @@ struct model_network {
     uint64_t ipam_revision; /* of the record of ipam's cursor; 0: not stored yet */
     struct list removed;    /* of struct model_node: removed, and kept until they have been told */
     struct list reap;       /* in the model's removed, once it is removed */
-    nsec_t reap_at;         /* when a removed network is freed; changes.c's */
-    bool is_up;             /* it has its interface, and its members are answered there */
+    nsec_t reap_at;         /* when a removed network is freed */
     const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
-    struct err failure;  /* why it is not up */
-    struct overlay_network *overlay; /* owns: overlay.c's; NULL: there is no data half */
-    /* traffic_book.c's */
-    uint64_t sent_bytes[PATH_KIND_N]; /* that nodes have told since the start, by path */
-    struct watched_network watched;   /* watch.c's */
-    /* changes.c's */
-    struct server_listener *listeners[2]; /* where its members are answered: v4 and v6 */
-    struct jobs_service jobs;             /* its jobs, while they are served */
-};
-
-/** A node's edges in figures, as its agent and its probe say them. */
-struct model_edge_counts {
-    unsigned by_path[PATH_KIND_N]; /* reached by that path */
-    unsigned alarms;               /* not direct, though they should be */
-    unsigned fallen;               /* were direct, and are not any more */
-    unsigned failing;              /* not applied */
-    unsigned unreached;            /* whose other end does not answer the probe in the tunnel */
+    struct err key_failure;          /* why it has no keys of this hub */
+    struct watched_network *watched; /* owns: watch.c's */
+    struct served_network *served;   /* owns: as said there */
+    uint64_t *sent_bytes; /* owns: traffic_book.c's; what nodes have told since the start, by path,
+                             PATH_KIND_N of them */
 };
 
 /** One of a node's two addresses, in its network's table. */
@@ -109,11 +109,18 @@ struct model_address {
     struct ip_addr address;
 };
 
+/** How this hub serves a node. */
+struct served_node {
+    struct rate asked_wg;         /* how often it asks for its peers: handlers_member.c's */
+    struct list streams;          /* streams.c's: of struct stream_end, its own, oldest first */
+    struct overlay_node *overlay; /* overlay.c's; NULL: a hub's, or there is no data half */
+};
+
 struct model_node {
-    struct keyed keyed;        /* in its network's nodes */
-    struct node spec;          /* as stored; its status stays NULL, see reports.h */
-    struct model_network *net; /* pins */
-    struct token_hash token;   /* of the secret that admitted it; zeroes for the hub itself */
+    struct keyed keyed;              /* in its network's nodes */
+    struct node spec;                /* as stored; its status stays NULL, see reports.h */
+    const struct model_network *net; /* pins */
+    struct token_hash token;         /* of the secret that admitted it; zeroes for the hub itself */
     struct htab_link by_key;
     struct model_address by_address[2]; /* v4 and v6 */
     struct list of_hubs;                /* in its network's hubs, if it is one */
@@ -123,34 +130,11 @@ struct model_node {
     const char *leaving; /* a request removes it: what it is told, a constant; nothing is written
                             about it either; NULL: it stays, or has expired */
     struct list reap;    /* in the network's removed */
-    nsec_t reap_at;      /* when a removed node is freed; changes.c's */
-    struct overlay_node *overlay; /* owns: overlay.c's; NULL: a hub's, or there is no data half */
-    /* reports.c's */
-    struct report_record heard;              /* its last reports; the node's edges, too */
-    struct edge_sequence said[EDGE_OWNER_N]; /* which of them was the last */
-    int64_t reported_at;             /* when its agent's last one came, s since 1970; 0: none did */
-    int64_t heard_here_at;           /* when it last reported to this hub, and not to another one
-                                        only; s since 1970; 0: not since the start */
-    int64_t stored_at;               /* last_seen_at of its record in the store; 0: it has none */
-    uint64_t stored_revision;        /* of that record; 0: it has none */
-    bool is_unwritten;               /* another hub writes its record; this one has more */
-    struct model_edge_counts counts; /* of @heard */
-    struct copies copies;            /* does another machine run as this node as well? */
-    bool had_copies;                 /* the network's events tell that one does */
-    bool was_silent;                 /* the network's events tell that its agent is silent */
-    bool was_unapplied;              /* likewise, that it has never applied anything */
-    nsec_t seen_at;          /* when it last spoke to us, monotonic; 0: not since the start */
-    nsec_t only_enrolled_at; /* when it enrolled here, monotonic; 0: it was heard since, or it is
-                                not known when */
-    struct rate asked;       /* how often it reports */
-    struct rate asked_wg;    /* how often it asks for its peers */
-    bool is_unsaved;         /* @heard differs from the store */
-    struct list unsaved;     /* in reports.c's list */
-    struct watched_node watched; /* watch.c's */
-    /* streams.c's */
-    struct list streams; /* of struct stream_end: its own, oldest first */
-    /* proof.c's */
-    struct proof_state proof;
+    nsec_t reap_at;      /* when a removed node is freed */
+    struct watched_node *watched;   /* owns: watch.c's */
+    struct reported_node *reported; /* owns: reported.h; reports.c's */
+    struct served_node *served;     /* owns: as said there */
+    struct proof_state *proof;      /* owns: proof.c's */
 };
 
 /** An edge, as one of its nodes has it. */
@@ -162,9 +146,9 @@ struct model_edge_end {
 
 /** An edge about which an administrator has said something. */
 struct model_edge {
-    struct keyed keyed;        /* in its network's edges */
-    struct model_network *net; /* pins */
-    struct mesh_edge spec;     /* as stored */
+    struct keyed keyed;              /* in its network's edges */
+    const struct model_network *net; /* pins */
+    struct mesh_edge spec;           /* as stored */
     struct model_edge_end ends[2];
     struct watched_change change; /* watch.c's */
 };
@@ -191,18 +175,18 @@ struct model_listener {
     /* This hub's private key in a network; its public half must be @public. */
     int (*network_key)(void *ctx, const char *name, const struct x25519_public *public,
         struct x25519_secret *ret, struct err *e);
-    void (*network_added)(void *ctx, struct model_network *net);
-    void (*network_changed)(void *ctx, struct model_network *net);
-    void (*network_removed)(void *ctx, struct model_network *net); /* model_reap_network() */
-    void (*node_added)(void *ctx, struct model_node *node);
-    void (*node_changed)(void *ctx, struct model_node *node, const struct node *before);
-    void (*node_removed)(void *ctx, struct model_node *node); /* now or later: model_reap() */
+    void (*network_added)(void *ctx, const struct model_network *net);
+    void (*network_changed)(void *ctx, const struct model_network *net);
+    void (*network_removed)(void *ctx, const struct model_network *net); /* model_reap_network() */
+    void (*node_added)(void *ctx, const struct model_node *node);
+    void (*node_changed)(void *ctx, const struct model_node *node, const struct node *before);
+    void (*node_removed)(void *ctx, const struct model_node *node); /* now or later: model_reap() */
     /* Another hub has written what the node reports, and others see the node otherwise now. */
-    void (*status_changed)(void *ctx, struct model_node *node);
+    void (*status_changed)(void *ctx, const struct model_node *node);
     /* @before: the path as it was; NULL in @edge's ends means that the node has gone. */
     void (*edge_changed)(void *ctx, struct model_edge *edge, enum edge_path before);
     /* Of any other kind. @before: as it was, NULL: it is new; @now: as it is, NULL: it is gone. */
-    void (*object_changed)(void *ctx, struct model_network *net, const struct object *before,
+    void (*object_changed)(void *ctx, const struct model_network *net, const struct object *before,
         const struct object *now);
     /* A record was set aside: it cannot be understood, or is a network without its key. Without
      * @key something else stops the model from following the store. */
@@ -281,11 +265,26 @@ int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec
  */
 int model_expire(struct model *m, nsec_t now, struct err *e);
 
-/** model_reap() - free a removed node. Returns NULL. */
-struct model_node *model_reap(struct model_node *node);
+/** model_reap() - free a removed node. */
+void model_reap(const struct model_node *node);
 
-/** model_reap_network() - free a removed network, with its removed nodes. Always NULL. */
-struct model_network *model_reap_network(struct model_network *net);
+/** model_reap_network() - free a removed network, with its removed nodes. */
+void model_reap_network(const struct model_network *net);
+
+/** model_keep() - a removed node is to be told until @until. */
+void model_keep(const struct model_node *node, nsec_t until);
+
+/** model_keep_network() - the same for a removed network. */
+void model_keep_network(const struct model_network *net, nsec_t until);
+
+/** model_set_leaving() - a request removes the node; see @leaving there. */
+void model_set_leaving(const struct model_node *node, const char *why);
+
+/** model_set_network_leaving() - the same for a network. */
+void model_set_network_leaving(const struct model_network *net, const char *why);
+
+/** model_retire() - the network is not served here any more, until the hub is started again. */
+void model_retire(const struct model_network *net);
 
 /* Lookups lend what they find; NULL: there is none. */
 
@@ -350,8 +349,12 @@ static inline bool model_is_self(const struct model_node *node)
 /** model_next_number() - the host number of the next node; 0: none is surely nobody's. */
 uint32_t model_next_number(const struct model_network *net);
 
-/** model_count_edges() - what a node's edges come to, after they have changed: @node->counts. */
-void model_count_edges(struct model_node *node);
+/** model_hold_number() - the next node gets another one than @number; returns the cursor as it was.
+ */
+uint32_t model_hold_number(const struct model_network *net, uint32_t number);
+
+/** model_give_number() - it is free again; in the reverse order. @cursor: as it was. */
+void model_give_number(const struct model_network *net, uint32_t number, uint32_t cursor);
 
 /**
  * model_may_talk() - may these two members exchange packets?

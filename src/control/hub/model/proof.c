@@ -4,9 +4,9 @@
 #include "api/content/route.h"
 #include "hub/model/model.h"
 
-const struct member_proof_key *proof_key(struct model_node *node, nsec_t now)
+const struct member_proof_key *proof_key(const struct model_node *node, nsec_t now)
 {
-    struct proof_state *st = &node->proof;
+    struct proof_state *st = node->proof;
     const struct x25519_public *public = &node->spec.key;
 
     if (st->has_key)
@@ -26,15 +26,15 @@ static void refuse(struct response *rs, const struct model_node *node)
         "the request does not prove that it comes from node \"%s\" itself: on its machine \"weft\" "
         "asks through the agent's socket",
         node->spec.meta.name);
-    if (rs->body && node->proof.has_key) {
+    if (rs->body && node->proof->has_key) {
         (void)json_object_set_new(
             rs->body, "boot", json_integer((json_int_t)node->net->model->boot));
         (void)json_object_set_new(
-            rs->body, "after", json_integer((json_int_t)node->proof.window.highest));
+            rs->body, "after", json_integer((json_int_t)node->proof->window.highest));
     }
 }
 
-bool proof_take(struct model_node *node, const struct request *rq, struct response *rs)
+bool proof_take(const struct model_node *node, const struct request *rq, struct response *rs)
 {
     struct member_proof_request what = {
         .method = rq->method, .path = rq->path, .body = rq->bytes, .body_len = rq->n_bytes};
@@ -43,7 +43,7 @@ bool proof_take(struct model_node *node, const struct request *rq, struct respon
 
     if (key && rq->authorization && member_proof_parse(&proof, rq->authorization) &&
         proof.boot == node->net->model->boot && member_proof_verify(&proof, key, &what) &&
-        member_proof_window_take(&node->proof.window, proof.sequence))
+        member_proof_window_take(&node->proof->window, proof.sequence))
         return true;
     refuse(rs, node);
     return false;

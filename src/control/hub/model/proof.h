@@ -29,11 +29,11 @@ struct proof_state {
 
 /** proof_key() - the key of @node for proofs, derived on the first call; NULL: no private key can
  * belong to its public key. */
-const struct member_proof_key *proof_key(struct model_node *node, nsec_t now);
+const struct member_proof_key *proof_key(const struct model_node *node, nsec_t now);
 
 /**
  * proof_take() - does @node itself ask, and for the first time?
  *
  * A proof is taken once. If it is not taken, @rs says 401, and which numbers would be.
  */
-bool proof_take(struct model_node *node, const struct request *rq, struct response *rs);
+bool proof_take(const struct model_node *node, const struct request *rq, struct response *rs);

@@ -50,30 +50,30 @@ static void on_network(struct fixture *f, const char *what, const struct model_n
     str_addf(&f->reported, "%s %s; ", what, net->spec.meta.name);
 }
 
-static void network_added(void *ctx, struct model_network *net)
+static void network_added(void *ctx, const struct model_network *net)
 {
     on_network(ctx, "network added", net);
 }
 
-static void network_changed(void *ctx, struct model_network *net)
+static void network_changed(void *ctx, const struct model_network *net)
 {
     on_network(ctx, "network changed", net);
 }
 
-static void network_removed(void *ctx, struct model_network *net)
+static void network_removed(void *ctx, const struct model_network *net)
 {
     on_network(ctx, "network removed", net);
-    (void)model_reap_network(net);
+    model_reap_network(net);
 }
 
-static void node_added(void *ctx, struct model_node *node)
+static void node_added(void *ctx, const struct model_node *node)
 {
     struct fixture *f = ctx;
 
     str_addf(&f->reported, "%s added; ", node->spec.meta.name);
 }
 
-static void node_changed(void *ctx, struct model_node *node, const struct node *before)
+static void node_changed(void *ctx, const struct model_node *node, const struct node *before)
 {
     struct fixture *f = ctx;
 
@@ -81,21 +81,21 @@ static void node_changed(void *ctx, struct model_node *node, const struct node *
         node->spec.key.b[0]);
 }
 
-static void node_removed(void *ctx, struct model_node *node)
+static void node_removed(void *ctx, const struct model_node *node)
 {
     struct fixture *f = ctx;
 
     assert_true(node->is_removed);
     str_addf(&f->reported, "%s removed; ", node->spec.meta.name);
-    list_remove(&node->reap);
-    (void)model_reap(node);
+    model_reap(node);
 }
 
-static void status_changed(void *ctx, struct model_node *node)
+static void status_changed(void *ctx, const struct model_node *node)
 {
     struct fixture *f = ctx;
 
-    str_addf(&f->reported, "%s is %s; ", node->spec.meta.name, node->heard.report.hostname);
+    str_addf(
+        &f->reported, "%s is %s; ", node->spec.meta.name, node->reported->heard.report.hostname);
 }
 
 static void edge_changed(void *ctx, struct model_edge *edge, enum edge_path before)
@@ -108,8 +108,8 @@ static void edge_changed(void *ctx, struct model_edge *edge, enum edge_path befo
         edge->ends[1].node ? edge->ends[1].node->spec.meta.name : "nobody");
 }
 
-static void object_changed(
-    void *ctx, struct model_network *net, const struct object *before, const struct object *now)
+static void object_changed(void *ctx, const struct model_network *net, const struct object *before,
+    const struct object *now)
 {
     struct fixture *f = ctx;
 
@@ -312,7 +312,7 @@ static void test_load(void **state)
     assert_true(net->has_key);
     assert_int_equal(net->secret.b[0], 1);
     assert_true(net->own == model_find_node(net, "hub"));
-    assert_int_equal(net->failure.code, 0);
+    assert_int_equal(net->key_failure.code, 0);
     assert_int_equal(f->model.damaged.records.n, 0);
     /* A change that comes later is told, too. */
     put_network(f, "hub", 1400);
@@ -579,14 +579,14 @@ static void test_somebody_of_this_name(void **state)
     assert_told(f, "network added default; hub added; ");
     assert_false(net->has_key);
     assert_null(net->own);
-    assert_int_equal(net->failure.code, -EEXIST);
+    assert_int_equal(net->key_failure.code, -EEXIST);
     assert_int_equal(net->secret.b[0], 0);
     put(f, "node/default/hub", NULL);
     f->lost = sample_key(1);
     put_node(f, 1);
     assert_false(net->has_key);
     assert_null(net->own);
-    assert_int_equal(net->failure.code, -ENOENT);
+    assert_int_equal(net->key_failure.code, -ENOENT);
     object_deinit(&o);
 }
 
@@ -749,25 +749,25 @@ static void test_reports_of_other_hubs(void **state)
     struct model_node *n2;
 
     n2 = model_find_node(load_sample(f), "n2");
-    n2->only_enrolled_at = 5;
+    n2->reported->only_enrolled_at = 5;
     put_report(f, 9, 1000, "box");
     assert_told(f, "n2 is box; ");
-    assert_int_equal(n2->reported_at, 1000);
-    assert_int_equal(n2->stored_at, 1000);
-    assert_int_equal(n2->only_enrolled_at, 0);
+    assert_int_equal(n2->reported->reported_at, 1000);
+    assert_int_equal(n2->reported->stored_at, 1000);
+    assert_int_equal(n2->reported->only_enrolled_at, 0);
     /* Others see nothing new in this one. */
-    n2->said[0].run = 3;
+    n2->reported->said[0].run = 3;
     put_report(f, 9, 1010, "box");
     assert_told(f, "");
-    assert_int_equal(n2->reported_at, 1010);
-    assert_int_equal(n2->said[0].run, 0);
+    assert_int_equal(n2->reported->reported_at, 1010);
+    assert_int_equal(n2->reported->said[0].run, 0);
     /* What is here is newer than what is stored. */
-    n2->is_unsaved = true;
+    n2->reported->is_unsaved = true;
     put_report(f, 9, 1020, "other");
     assert_told(f, "");
-    assert_int_equal(n2->reported_at, 1010);
-    assert_int_equal(n2->stored_at, 1020);
-    n2->is_unsaved = false;
+    assert_int_equal(n2->reported->reported_at, 1010);
+    assert_int_equal(n2->reported->stored_at, 1020);
+    n2->reported->is_unsaved = false;
     put(f, "report/default/n2", NULL);
     assert_told(f, "");
     put_text(f, "report/default/n9", "{}");
@@ -780,13 +780,13 @@ static void test_reports_of_this_hub(void **state)
     struct fixture *f = *state;
     struct model_node *n2 = model_find_node(load_sample(f), "n2");
 
-    n2->only_enrolled_at = 5;
+    n2->reported->only_enrolled_at = 5;
     put_report(f, BOOT, 1000, "box");
     assert_told(f, "n2 is box; ");
-    assert_int_equal(n2->only_enrolled_at, 5);
+    assert_int_equal(n2->reported->only_enrolled_at, 5);
     put_report(f, BOOT, 1010, "other");
     assert_told(f, "");
-    assert_int_equal(n2->reported_at, 1000);
+    assert_int_equal(n2->reported->reported_at, 1000);
     /* An older hub does not say who it is. */
     f->model.boot = 0;
     put_report(f, 0, 1020, "other");
@@ -800,14 +800,14 @@ static void test_reports_to_two_hubs(void **state)
     struct model_node *n2 = model_find_node(load_sample(f), "n2");
 
     put_report(f, 9, 1000, "box");
-    n2->heard_here_at = 1000;
+    n2->reported->heard_here_at = 1000;
     str_deinit(&f->reported);
     put_report(f, 9, 1059, "other");
     assert_told(f, "");
-    assert_int_equal(n2->heard.last_seen_at, 1059);
+    assert_int_equal(n2->reported->heard.last_seen_at, 1059);
     put_report(f, 9, 1058, "other");
-    assert_int_equal(n2->heard.last_seen_at, 1059);
-    assert_int_equal(n2->reported_at, 1000);
+    assert_int_equal(n2->reported->heard.last_seen_at, 1059);
+    assert_int_equal(n2->reported->reported_at, 1000);
     put_report(f, 9, 1060, "other");
     assert_told(f, "n2 is other; ");
 }

@@ -224,7 +224,7 @@ static void test_network_goes(void **state)
     uint64_t end;
 
     assert_non_null(node);
-    watched_node_init(node);
+    watched_node_init(node, NULL);
     watched_add_gone(&net, &node_kind, "n1", 1);
     watched_add(&net, &node->change, &node_kind, "n2", 2);
     watched_add_gone(&net, &node_kind, "n3", 3);

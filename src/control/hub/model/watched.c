@@ -68,9 +68,9 @@ void watched_network_changed(struct watched_network *net)
     net->text = line_unref(net->text);
 }
 
-void watched_node_init(struct watched_node *node)
+void watched_node_init(struct watched_node *node, const struct model_node *of)
 {
-    *node = (struct watched_node){.block = NULL};
+    *node = (struct watched_node){.node = of};
     list_init(&node->watches);
     list_init(&node->change.link);
 }

@@ -2,8 +2,8 @@
  * watched.h - what watches have to know of a network and of a node, beside what is stored: what has
  * changed, in order, and the texts that they are told.
  *
- * It is a part of struct model_network and of struct model_node, made and gone with them; its
- * members are hub/watch's.
+ * It is made with a struct model_network and a struct model_node, and gone with them; its members
+ * are hub/watch's.
  *
  * Theory of operation. All objects of a network are in one list, in the order of their last
  * changes. An object that changes again goes to its end, so readers meet it once, as it is now,
@@ -33,6 +33,7 @@
 #include "base/rate.h"
 
 struct line;
+struct model_node;
 struct object_kind;
 
 /** Most objects of a network that are gone, and that watches can still be told of: 6 MiB. */
@@ -91,11 +92,12 @@ struct watched_network {
 };
 
 struct watched_node {
-    struct list watches;          /* of struct watch: its own, oldest first */
-    struct watched_change change; /* of the Node, or of its status that others see */
-    struct line *text;            /* owns; the Node as others see it; NULL: to be made */
-    struct watched_block *block;  /* pins; NULL: it is in none */
-    struct rate status_rate;      /* how often others were told of its status */
+    const struct model_node *node; /* pins: whose it is */
+    struct list watches;           /* of struct watch: its own, oldest first */
+    struct watched_change change;  /* of the Node, or of its status that others see */
+    struct line *text;             /* owns; the Node as others see it; NULL: to be made */
+    struct watched_block *block;   /* pins; NULL: it is in none */
+    struct rate status_rate;       /* how often others were told of its status */
 };
 
 /** watched_network_init() - no changes, no watches; what has changed up to @revision is forgotten.
@@ -108,8 +110,8 @@ void watched_network_deinit(struct watched_network *net);
 /** watched_network_changed() - its text is not true any more. */
 void watched_network_changed(struct watched_network *net);
 
-/** watched_node_init() - in no block. */
-void watched_node_init(struct watched_node *node);
+/** watched_node_init() - @of's, in no block. */
+void watched_node_init(struct watched_node *node, const struct model_node *of);
 
 /** watched_node_deinit() - after watched_node_remove(), or before watched_network_deinit(), whose
  * list of changes it leaves. */

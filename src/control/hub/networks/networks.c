@@ -51,7 +51,7 @@ static void on_joined(void *ctx, const struct store_answer *a)
 {
     struct joining *x = ctx;
     struct networks *n = x->networks;
-    struct model_network *net = model_find_network(n->model, x->name);
+    const struct model_network *net = model_find_network(n->model, x->name);
 
     n->adding[0] = '\0';
     if (a->r == 0 && net && net->own) {
@@ -248,10 +248,10 @@ static void on_own_key(void *arg)
 }
 
 /* The first network that is to be joined; NULL: there is none. */
-static struct model_network *find_unjoined(const struct networks *n)
+static const struct model_network *find_unjoined(const struct networks *n)
 {
     for (size_t i = 0; i < n->model->networks.n; i++) {
-        struct model_network *net = model_network_at(n->model, i);
+        const struct model_network *net = model_network_at(n->model, i);
 
         if (!net->own && !net->leaving && !net->is_retired)
             return net;
@@ -261,7 +261,7 @@ static struct model_network *find_unjoined(const struct networks *n)
 
 bool networks_join(struct networks *n, nsec_t now)
 {
-    struct model_network *net = find_unjoined(n);
+    const struct model_network *net = find_unjoined(n);
     struct err e = ERR_NULL;
     struct joining *x;
 
@@ -330,10 +330,10 @@ struct removing {
 
 static void end_removal(struct removing *x, int r, const struct err *e)
 {
-    struct model_network *net = model_find_network(x->networks->model, x->name);
+    const struct model_network *net = model_find_network(x->networks->model, x->name);
 
     if (net)
-        net->leaving = NULL;
+        model_set_network_leaving(net, NULL);
     x->done(x->ctx, r, e);
     free(x);
 }
@@ -453,7 +453,7 @@ static void go_on(struct removing *x)
         end_removal(x, r, &e);
 }
 
-int networks_remove(struct networks *n, struct model_network *net, networks_removed_fn done,
+int networks_remove(struct networks *n, const struct model_network *net, networks_removed_fn done,
     void *ctx, struct err *e)
 {
     struct removing *x;
@@ -465,7 +465,7 @@ int networks_remove(struct networks *n, struct model_network *net, networks_remo
         return err_set(e, -ENOMEM, "no memory to remove network \"%s\"", net->spec.meta.name);
     *x = (struct removing){.networks = n, .by = n->model->audit->by, .done = done, .ctx = ctx};
     (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->spec.meta.name);
-    net->leaving = "its network was removed";
+    model_set_network_leaving(net, "its network was removed");
     go_on(x);
     return 0;
 }
@@ -595,7 +595,8 @@ static void on_refreshed(void *ctx, const struct store_answer *a)
         log_warning("nodes are not told where this hub is now: %s", err_text(a->e));
 }
 
-static int refresh_one(struct networks *n, struct model_network *net, nsec_t now, struct err *e)
+static int refresh_one(
+    struct networks *n, const struct model_network *net, nsec_t now, struct err *e)
 {
     const char *name = net->spec.meta.name;
     _cleanup_(freep) char *text = NULL;
@@ -734,7 +735,7 @@ static void on_stored(void *ctx, const struct store_answer *a)
 {
     struct adding *x = ctx;
     struct networks *n = x->networks;
-    struct model_network *net = model_find_network(n->model, x->name);
+    const struct model_network *net = model_find_network(n->model, x->name);
     struct err e = *a->e;
     int r = a->r;
 
@@ -756,8 +757,8 @@ static void on_stored(void *ctx, const struct store_answer *a)
         networks_forget(n, x->name);
     if (r == 0 && !net)
         r = err_set(&e, -EIO, "network \"%s\" was stored but cannot be read", x->name);
-    if (r == 0 && n->is_serving && !net->is_up) {
-        x->failure = net->failure;
+    if (r == 0 && n->is_serving && !net->served->is_up) {
+        x->failure = net->own ? net->served->failure : net->key_failure;
         audit_act(n->model->audit, x->by.actor, &x->by.from);
         r = networks_remove(n, net, on_taken_back, x, &e);
         audit_act_hub(n->model->audit);

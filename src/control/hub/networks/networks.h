@@ -89,7 +89,8 @@ void networks_init(struct networks *n, struct disk_works *disk, struct model *mo
 void networks_deinit(struct networks *n);
 
 /** The outcome of networks_add(). @r: as listed there; @net: lent, NULL if @r is not 0. */
-typedef void (*networks_added_fn)(void *ctx, int r, struct model_network *net, const struct err *e);
+typedef void (*networks_added_fn)(
+    void *ctx, int r, const struct model_network *net, const struct err *e);
 
 /**
  * networks_add() - make a network
@@ -115,7 +116,7 @@ typedef void (*networks_removed_fn)(void *ctx, int r, const struct err *e);
  *
  * Return: 0: begun; or negative errno with words, and @done is not called.
  */
-int networks_remove(struct networks *n, struct model_network *net, networks_removed_fn done,
+int networks_remove(struct networks *n, const struct model_network *net, networks_removed_fn done,
     void *ctx, struct err *e);
 
 /** networks_forget() - that network was removed, by whichever hub: remove this hub's key in it. */

@@ -98,7 +98,7 @@ static void test_without_the_loop(void **state)
     assert_int_equal(f->n_done, 3);
 }
 
-static void on_added(void *ctx, int r, struct model_network *net, const struct err *e)
+static void on_added(void *ctx, int r, const struct model_network *net, const struct err *e)
 {
     assert_int_equal(r, 0);
     *(unsigned *)ctx += 1;

@@ -193,7 +193,7 @@ static bool is_index_taken(void *ctx, const struct x25519_public *peer, uint32_t
 static int open_device(struct overlay_network *net, struct err *e)
 {
     struct device_options opt = {
-        .name = net->model->interface, .tun_fd = -1, .mtu = net->model->spec.mtu};
+        .name = net->model->served->interface, .tun_fd = -1, .mtu = net->model->spec.mtu};
     struct device_listener listener = {
         .on_session = on_session, .on_path = on_path, .is_index_taken = is_index_taken, .ctx = net};
     struct diff key = {.set_key = true};
@@ -400,15 +400,15 @@ int overlay_check_block(struct overlay *o, const struct ip_prefix *block, struct
     return check_block(o, NULL, block, e);
 }
 
-void overlay_remove_network(struct model_network *model)
+void overlay_remove_network(const struct model_network *model)
 {
-    struct overlay_network *net = model->overlay;
+    struct overlay_network *net = model->served->overlay;
     struct overlay *o;
     struct overlay_network *each;
 
     if (!net)
         return;
-    model->overlay = NULL;
+    model->served->overlay = NULL;
     o = net->overlay;
     list_remove(&net->siblings);
     remove_rules(net);
@@ -424,7 +424,7 @@ void overlay_remove_network(struct model_network *model)
         set_accept(each);
 }
 
-int overlay_add_network(struct overlay *o, struct model_network *model, struct err *e)
+int overlay_add_network(struct overlay *o, const struct model_network *model, struct err *e)
 {
     struct overlay_network *net = calloc(1, sizeof(*net));
     int r;
@@ -433,7 +433,7 @@ int overlay_add_network(struct overlay *o, struct model_network *model, struct e
         return err_set(e, -ENOMEM, "no memory for a network");
     net->overlay = o;
     net->model = model;
-    model->overlay = net;
+    model->served->overlay = net;
     net->rank = o->next_rank++;
     htab_init(&net->by_key, hash_u64(o->seed, net->rank));
     list_add_tail(&o->networks, &net->siblings);

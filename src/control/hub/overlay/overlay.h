@@ -84,12 +84,12 @@ int overlay_check_block(struct overlay *o, const struct ip_prefix *block, struct
  * Return: 0 or negative errno with words, which name its interface and what is missing: root, or
  * /dev/net/tun.
  */
-int overlay_add_network(struct overlay *o, struct model_network *net, struct err *e);
+int overlay_add_network(struct overlay *o, const struct model_network *net, struct err *e);
 
 /* Of what was not added, nothing is changed and nothing is known: what follows is fine for it. */
 
 /** overlay_remove_network() - after its nodes, and when nobody is answered on its interface. */
-void overlay_remove_network(struct model_network *net);
+void overlay_remove_network(const struct model_network *net);
 
 /**
  * overlay_add_node() - make a peer and a node of the relay, and begin a handshake if it is known
@@ -97,27 +97,27 @@ void overlay_remove_network(struct model_network *net);
  *
  * Not for hubs. Its edges are on; overlay_change_edge() is called for each that is off already.
  */
-void overlay_add_node(struct overlay *o, struct model_node *node, nsec_t now);
+void overlay_add_node(struct overlay *o, const struct model_node *node, nsec_t now);
 
 /** overlay_change_node() - follow a change of the node's key or addresses; @before: as it was. */
-void overlay_change_node(struct model_node *node, const struct node *before);
+void overlay_change_node(const struct model_node *node, const struct node *before);
 
 /**
  * overlay_cut_node() - nothing is relayed for it or to it from now on
  *
  * Its peer stays until overlay_remove_node(), so that the node can be told why it is removed.
  */
-void overlay_cut_node(struct model_node *node);
+void overlay_cut_node(const struct model_node *node);
 
 /** overlay_remove_node() - remove the node's peer, and free what hangs on it. */
-void overlay_remove_node(struct model_node *node);
+void overlay_remove_node(const struct model_node *node);
 
 /** overlay_node_is_at() - the node has opened a stream, and is reached at @ep: if it has no
  * session, begin a handshake there. */
-void overlay_node_is_at(struct model_node *node, const struct endpoint *ep, nsec_t now);
+void overlay_node_is_at(const struct model_node *node, const struct endpoint *ep, nsec_t now);
 
 /** overlay_change_edge() - tell the relay whether the two may reach each other now. */
-void overlay_change_edge(struct model_node *a, struct model_node *b);
+void overlay_change_edge(const struct model_node *a, const struct model_node *b);
 
 /** What is known of a node right now. */
 struct overlay_facts {

@@ -224,20 +224,20 @@ struct overlay {
 /** Bytes of a TCP header without options. */
 #define OVERLAY__TCP_HEADER 20
 
-/** A network: hangs on model_network.overlay. The loop's but for @by_key. */
+/** A network: hangs on served_network.overlay. The loop's but for @by_key. */
 struct overlay_network {
-    struct overlay *overlay;       /* pins */
-    struct model_network *model;   /* pins */
-    struct list siblings;          /* in overlay->networks */
-    struct device *device;         /* owns */
-    struct engine *engine;         /* owns: changes the device's peers and tells of them */
-    struct uapi_server *uapi;      /* owns; NULL: wg(8) cannot see the interface */
-    struct router_network *router; /* lent by the router */
-    unsigned ifindex;              /* of its interface */
-    uint32_t rank;                 /* greater came later */
-    bool has_rule[2];              /* there may be a routing rule for IPv6, and for IPv4 */
-    nsec_t facts_at;               /* when the engine was asked last; 0: never */
-    struct htab by_key;            /* under the lock: overlay_node by public key */
+    struct overlay *overlay;           /* pins */
+    const struct model_network *model; /* pins */
+    struct list siblings;              /* in overlay->networks */
+    struct device *device;             /* owns */
+    struct engine *engine;             /* owns: changes the device's peers and tells of them */
+    struct uapi_server *uapi;          /* owns; NULL: wg(8) cannot see the interface */
+    struct router_network *router;     /* lent by the router */
+    unsigned ifindex;                  /* of its interface */
+    uint32_t rank;                     /* greater came later */
+    bool has_rule[2];                  /* there may be a routing rule for IPv6, and for IPv4 */
+    nsec_t facts_at;                   /* when the engine was asked last; 0: never */
+    struct htab by_key;                /* under the lock: overlay_node by public key */
 };
 
 /** What a member measures of its way to the hub. The loop's. */
@@ -249,10 +249,10 @@ struct overlay_probes {
     uint16_t routed;        /* that its own routes have; 0: it has none */
 };
 
-/** A member but the hub itself: hangs on model_node.overlay. */
+/** A member but the hub itself: hangs on served_node.overlay. */
 struct overlay_node {
     struct overlay_network *network; /* pins */
-    struct model_node *model;        /* pins; the loop's */
+    const struct model_node *model;  /* pins; the loop's */
     struct x25519_public key;        /* changes under the lock, read on the loop without */
     struct htab_link by_key;         /* under the lock */
     struct router_node *router;      /* under the lock; lent; NULL: nothing is relayed for it */

@@ -148,10 +148,8 @@ static int render_pair(struct wg_config *ret, const struct overlay_node *node, s
     const struct model_network *net = node->network->model;
     struct node_hub nh = {.n_endpoints = 0};
     struct object self = {.kind = &node_kind,
-        .node = {.key = net->public,
-            .address4 = net->address4,
-            .address6 = net->address6,
-            .hub = &nh}};
+        .node = {
+            .key = net->public, .address4 = net->address4, .address6 = net->address6, .hub = &nh}};
     struct object member = {.kind = &node_kind, .node = node->model->spec};
     struct object *items[] = {&self, &member};
     struct snapshot s = {.network = net->spec, .nodes = {.items = items, .n = 2}};
@@ -279,9 +277,9 @@ static void apply_edge(struct overlay_node *a, struct overlay_node *b)
             b->model->spec.meta.name);
 }
 
-void overlay_change_edge(struct model_node *a, struct model_node *b)
+void overlay_change_edge(const struct model_node *a, const struct model_node *b)
 {
-    apply_edge(a->overlay, b->overlay);
+    apply_edge(a->served->overlay, b->served->overlay);
 }
 
 /* Tell the relay of all edges of a node: to the relay a new key is a new node, with no edge off. */
@@ -291,7 +289,7 @@ static void apply_edges(struct overlay_node *node)
 
     for (size_t i = 0; i < net->nodes.n; i++)
         if (model_node_at(net, i) != node->model)
-            apply_edge(node, model_node_at(net, i)->overlay);
+            apply_edge(node, model_node_at(net, i)->served->overlay);
 }
 
 /* The way to the node and back carries inner packets of @mtu bytes; 0: that is not known. */
@@ -324,13 +322,13 @@ static unsigned nodes_at(
 
 /* ---- nodes come, change and go -------------------------------------------------------------- */
 
-void overlay_add_node(struct overlay *o, struct model_node *model, nsec_t now)
+void overlay_add_node(struct overlay *o, const struct model_node *model, nsec_t now)
 {
     struct overlay_node *node = calloc(1, sizeof(*node));
     struct endpoint at = {.port = 0};
 
     if (node) {
-        node->network = model->net->overlay;
+        node->network = model->net->served->overlay;
         node->model = model;
         node->key = model->spec.key;
         (void)addresses_find(&o->addresses, model->net->spec.meta.name, &node->key, &at);
@@ -341,13 +339,13 @@ void overlay_add_node(struct overlay *o, struct model_node *model, nsec_t now)
         free(node);
         return;
     }
-    model->overlay = node;
+    model->served->overlay = node;
     change_peer(node, DIFF_OP_ADD, begin_contact(node, now));
 }
 
-void overlay_change_node(struct model_node *model, const struct node *before)
+void overlay_change_node(const struct model_node *model, const struct node *before)
 {
-    struct overlay_node *node = model->overlay;
+    struct overlay_node *node = model->served->overlay;
 
     if (!node)
         return;
@@ -374,15 +372,15 @@ void overlay_change_node(struct model_node *model, const struct node *before)
     change_peer(node, DIFF_OP_ADD, CONTACT_AS_IS);
 }
 
-void overlay_cut_node(struct model_node *model)
+void overlay_cut_node(const struct model_node *model)
 {
-    if (model->overlay)
-        cut(model->overlay);
+    if (model->served->overlay)
+        cut(model->served->overlay);
 }
 
-void overlay_remove_node(struct model_node *model)
+void overlay_remove_node(const struct model_node *model)
 {
-    struct overlay_node *node = model->overlay;
+    struct overlay_node *node = model->served->overlay;
 
     if (!node)
         return;
@@ -392,12 +390,12 @@ void overlay_remove_node(struct model_node *model)
     forget_probes(node);
     set_routes(node, 0);
     free(node);
-    model->overlay = NULL;
+    model->served->overlay = NULL;
 }
 
-void overlay_node_is_at(struct model_node *model, const struct endpoint *ep, nsec_t now)
+void overlay_node_is_at(const struct model_node *model, const struct endpoint *ep, nsec_t now)
 {
-    struct overlay_node *node = model->overlay;
+    struct overlay_node *node = model->served->overlay;
 
     if (!node || is_heard(node))
         return;
@@ -466,7 +464,7 @@ static void read_counters(struct overlay_network *net, nsec_t now)
 
 bool overlay_read_facts(const struct model_node *model, nsec_t now, struct overlay_facts *ret)
 {
-    const struct overlay_node *node = model->overlay;
+    const struct overlay_node *node = model->served->overlay;
     struct overlay *o;
 
     if (!node)
@@ -521,7 +519,7 @@ static json_t *encode_network(struct overlay_network *net)
     json_t *all = json_object();
 
     for (size_t i = 0; i < net->model->nodes.n; i++) {
-        struct overlay_node *node = model_node_at(net->model, i)->overlay;
+        struct overlay_node *node = model_node_at(net->model, i)->served->overlay;
         struct endpoint ep;
 
         if (node && find_address(node, &ep) && !is_loopback(&ep))

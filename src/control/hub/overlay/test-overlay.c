@@ -116,7 +116,7 @@ static int set_up(void **state)
     list_add_tail(&f->o.networks, &f->net.siblings);
     assert_int_equal(
         router_network_add(&f->net.router, relay_router(f->o.relay), &f->net.model->public), 0);
-    f->net.model->overlay = &f->net;
+    f->net.model->served->overlay = &f->net;
     *state = f;
     return 0;
 }
@@ -127,7 +127,7 @@ static int tear_down(void **state)
 
     for (size_t i = 0; i < f->net.model->nodes.n; i++)
         overlay_remove_node(model_node_at(f->net.model, i));
-    f->net.model->overlay = NULL;
+    f->net.model->served->overlay = NULL;
     addresses_close(&f->o.addresses);
     router_network_remove(relay_router(f->o.relay), f->net.router);
     f->o.relay = relay_free(f->o.relay);
@@ -172,7 +172,7 @@ static void test_a_member_is_a_peer(void **state)
     /* Another key is another peer. */
     before = node->spec;
     before.key.b[0] ^= 1;
-    node->overlay->key = before.key;
+    node->served->overlay->key = before.key;
     overlay_change_node(node, &before);
     assert_int_equal(f->engine.n_changes, 2);
     assert_int_equal(last_change(f)->op, DIFF_OP_ADD);
@@ -183,7 +183,7 @@ static void test_a_member_is_a_peer(void **state)
     change = last_change(f);
     assert_int_equal(change->op, DIFF_OP_REMOVE);
     assert_memory_equal(&change->key, &node->spec.key, sizeof(change->key));
-    assert_null(node->overlay);
+    assert_null(node->served->overlay);
 }
 
 /* A node that was at an address is spoken to there, until it is heard or twenty seconds are over.
@@ -297,7 +297,7 @@ static void open_line(struct member_line *l, struct fixture *f)
     assert_true(x25519_derive_public(&secret, &public));
     node = add_member_of(f, "n1", &public);
     overlay_add_node(&f->o, node, f->now);
-    l->node = node->overlay;
+    l->node = node->served->overlay;
     assert_true(path_keys_derive(&l->keys, &secret, &public, &f->net.model->public));
     assert_int_equal(endpoint_parse(&l->at, "192.0.2.8:4000", NULL), 0);
     path.remote = l->at;
@@ -524,10 +524,10 @@ static void test_a_cut_member(void **state)
 
     overlay_add_node(&f->o, a, f->now);
     overlay_add_node(&f->o, b, f->now);
-    assert_non_null(a->overlay->router);
+    assert_non_null(a->served->overlay->router);
     f->engine.n_changes = 0;
     overlay_cut_node(a);
-    assert_null(a->overlay->router);
+    assert_null(a->served->overlay->router);
     overlay_cut_node(a);
     overlay_change_edge(a, b);
     assert_int_equal(endpoint_parse(&path.remote, "192.0.2.8:4000", NULL), 0);

@@ -351,7 +351,7 @@ static void look_at(struct owners *o, const struct model_network *net, nsec_t no
 {
     struct owners_network *n = get_network(o, net->spec.meta.name);
 
-    if (n && net->own && net->is_up && !net->leaving && !n->is_asking &&
+    if (n && net->own && net->served->is_up && !net->leaving && !n->is_asking &&
         decide(o, n, net, now) == OWNER_TAKE)
         take_over(o, n, net, now);
 }

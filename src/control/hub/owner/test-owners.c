@@ -32,6 +32,7 @@ static nsec_t test_clock(void)
 struct hub_part {
     struct model model;
     struct model_network net; /* "default", which the first hub has made */
+    struct served_network served;
     struct model_node own;
     struct owners owners;
     bool is_dead;
@@ -135,7 +136,8 @@ static void begin_hub(struct fixture *f, unsigned i, bool is_shared)
     h->net.model = &h->model;
     h->net.maker = (struct network_maker){.key = sample_key(1), .name = "hub"};
     h->net.own = &h->own;
-    h->net.is_up = true;
+    h->net.served = &h->served;
+    h->served.is_up = true;
     assert_int_equal(keys_add(&h->model.networks, &h->net.keyed), 0);
     f->s->is_shared = is_shared;
     owners_init(&h->owners, &h->model, test_clock);
@@ -432,9 +434,9 @@ static void test_networks_that_are_not_served(void **state)
 
     f->hubs[1].is_dead = true;
     tick(f);
-    net->is_up = false;
+    net->served->is_up = false;
     pass(f, 1);
-    net->is_up = true;
+    net->served->is_up = true;
     net->leaving = "it is removed";
     pass(f, 1);
     net->leaving = NULL;

@@ -562,7 +562,7 @@ bool resource_part_is_shown(const struct resource_part *p, const json_t *seen)
 /* What "Ready" says of a node: does its agent do what it is told? */
 static json_t *ready_condition(const struct model_node *node)
 {
-    const char *error = node->heard.report.error;
+    const char *error = node->reported->heard.report.error;
     const char *status = "True";
     const char *reason = "Reported";
     const char *text = "";
@@ -573,15 +573,15 @@ static json_t *ready_condition(const struct model_node *node)
         status = "Unknown";
         reason = "Stock";
         text = "a WireGuard without an agent reports nothing";
-    } else if (node->was_silent) {
+    } else if (node->reported->was_silent) {
         status = "False";
         reason = "Silent";
         text = "its agent has stopped to report";
-    } else if (node->reported_at == 0) {
+    } else if (node->reported->reported_at == 0) {
         status = "Unknown";
         reason = "NotReported";
         text = "its agent has not reported yet";
-    } else if (error || node->was_unapplied) {
+    } else if (error || node->reported->was_unapplied) {
         status = "False";
         reason = error ? "Failing" : "NeverApplied";
         text = error ? error : "its agent has applied nothing yet";

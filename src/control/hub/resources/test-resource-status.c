@@ -56,22 +56,22 @@ static void assert_ready(const char *of, const char *expected)
 static void test_ready(void **state)
 {
     struct model_node *a = sample_hub_node(&hub, "a");
-    char *error = a->heard.report.error;
+    char *error = a->reported->heard.report.error;
 
     /* One that was added by its key has no agent. */
     assert_ready("default.a", "Unknown Stock: a WireGuard without an agent reports nothing");
     a->spec.stock = false;
     assert_ready("default.a", "Unknown NotReported: its agent has not reported yet");
-    a->reported_at = hub.now;
+    a->reported->reported_at = hub.now;
     assert_ready("default.a", "True Reported: ");
-    a->was_unapplied = true;
+    a->reported->was_unapplied = true;
     assert_ready("default.a", "False NeverApplied: its agent has applied nothing yet");
-    a->heard.report.error = (char[]){"cannot open /dev/net/tun"};
+    a->reported->heard.report.error = (char[]){"cannot open /dev/net/tun"};
     assert_ready("default.a", "False Failing: cannot open /dev/net/tun");
     /* Who is silent may be well or not; the last error is no news. */
-    a->was_silent = true;
+    a->reported->was_silent = true;
     assert_ready("default.a", "False Silent: its agent has stopped to report");
-    a->heard.report.error = error;
+    a->reported->heard.report.error = error;
     assert_ready("default.hub", "True Hub: ");
 }
 

@@ -126,19 +126,19 @@ struct stun_port *stun_port_free(struct stun_port *sp)
 
 /** The hub's end of one stream. Freed when its handles have closed. */
 struct stream_end {
-    struct list link;        /* in all */
-    struct list of_node;     /* in the node's, oldest first */
-    struct streams *s;       /* pins */
-    struct model_node *node; /* pins; NULL once it has ended */
-    struct upgrade upgrade;  /* the connection */
-    struct stream_pump pump; /* the UDP end */
-    struct endpoint from;    /* the other end of the connection */
-    int fd;                  /* the connection's bytes; lent */
-    bool is_open;            /* the handles are there */
-    uv_poll_t bytes;         /* of fd */
-    uv_poll_t udp;           /* of the UDP end */
-    unsigned n_handles;      /* not closed yet */
-    nsec_t heard_at;         /* when bytes last came */
+    struct list link;              /* in all */
+    struct list of_node;           /* in the node's, oldest first */
+    struct streams *s;             /* pins */
+    const struct model_node *node; /* pins; NULL once it has ended */
+    struct upgrade upgrade;        /* the connection */
+    struct stream_pump pump;       /* the UDP end */
+    struct endpoint from;          /* the other end of the connection */
+    int fd;                        /* the connection's bytes; lent */
+    bool is_open;                  /* the handles are there */
+    uv_poll_t bytes;               /* of fd */
+    uv_poll_t udp;                 /* of the UDP end */
+    unsigned n_handles;            /* not closed yet */
+    nsec_t heard_at;               /* when bytes last came */
 };
 
 void streams_init(struct streams *s, struct uv_loop_s *loop, uint16_t udp_port)
@@ -290,15 +290,15 @@ static void on_gone(struct upgrade *u)
 }
 
 /* End the node's oldest streams until there is room for a new one. */
-static void make_space(struct model_node *node)
+static void make_space(const struct model_node *node)
 {
     struct stream_end *e;
     struct stream_end *tmp;
     unsigned n = 0;
 
-    list_foreach(e, &node->streams, of_node)
+    list_foreach(e, &node->served->streams, of_node)
         n++;
-    list_foreach_safe(e, tmp, &node->streams, of_node) {
+    list_foreach_safe(e, tmp, &node->served->streams, of_node) {
         if (n-- < STREAMS_BY_NODE)
             break;
         end(e);
@@ -317,7 +317,7 @@ static int open_udp(struct streams *s, struct stream_end *e, struct err *err)
 }
 
 void streams_open(
-    struct streams *s, struct model_node *node, const struct request *rq, struct response *rs)
+    struct streams *s, const struct model_node *node, const struct request *rq, struct response *rs)
 {
     struct stream_end *e;
     struct err err = ERR_NULL;
@@ -340,7 +340,7 @@ void streams_open(
     e->upgrade = (struct upgrade){
         .protocol = STREAMS_PROTOCOL, .on_open = on_upgraded, .on_closed = on_gone};
     list_add_tail(&s->all, &e->link);
-    list_add_tail(&node->streams, &e->of_node);
+    list_add_tail(&node->served->streams, &e->of_node);
     s->n++;
     log_limited(&s->limit, rq->now, LOG_LEVEL_INFO,
         "node \"%s\" of network \"%s\" opens a stream from %s", node->spec.meta.name,
@@ -361,7 +361,7 @@ bool streams_far_end(
 {
     const struct stream_end *e;
 
-    list_foreach(e, &node->streams, of_node) {
+    list_foreach(e, &node->served->streams, of_node) {
         struct endpoint own = stream_pump_local(&e->pump);
 
         if (!endpoint_equal(&own, near))
@@ -374,12 +374,12 @@ bool streams_far_end(
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-void streams_end_node(struct model_node *node)
+void streams_end_node(const struct model_node *node)
 {
     struct stream_end *e;
     struct stream_end *tmp;
 
-    list_foreach_safe(e, tmp, &node->streams, of_node)
+    list_foreach_safe(e, tmp, &node->served->streams, of_node)
         end(e);
 }
 

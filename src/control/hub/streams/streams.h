@@ -48,7 +48,7 @@ struct streams {
     uint64_t tx_bytes;      /* and to them */
     struct log_limit limit;
     /* A member speaks from @ep now. May be NULL. */
-    void (*on_open)(void *ctx, struct model_node *node, const struct endpoint *ep);
+    void (*on_open)(void *ctx, const struct model_node *node, const struct endpoint *ep);
     void *ctx; /* pins */
 };
 
@@ -59,8 +59,8 @@ void streams_init(struct streams *s, struct uv_loop_s *loop, uint16_t udp_port);
 void streams_stop(struct streams *s);
 
 /** streams_open() - answer a member's request: 101, or words. */
-void streams_open(
-    struct streams *s, struct model_node *node, const struct request *rq, struct response *rs);
+void streams_open(struct streams *s, const struct model_node *node, const struct request *rq,
+    struct response *rs);
 
 /** streams_is_near() - is that the end of a stream on the hub's machine? */
 bool streams_is_near(const struct endpoint *ep);
@@ -76,7 +76,7 @@ bool streams_far_end(
     const struct model_node *node, const struct endpoint *near, struct endpoint *ret);
 
 /** streams_end_node() - end the streams of a node that was removed, or has another key. */
-void streams_end_node(struct model_node *node);
+void streams_end_node(const struct model_node *node);
 
 /** streams_tick() - end those that are silent. */
 void streams_tick(struct streams *s, nsec_t now);

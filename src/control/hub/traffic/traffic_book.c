@@ -168,7 +168,7 @@ static void sum_paths(const struct traffic *t, uint64_t ret[static PATH_KIND_N])
 }
 
 /* Add what the entry has grown by to the network's counters. */
-static void count(struct model_network *net, struct traffic_entry *entry)
+static void count(const struct model_network *net, struct traffic_entry *entry)
 {
     uint64_t sums[PATH_KIND_N];
 
@@ -268,8 +268,8 @@ static size_t take(
     return n_left_out;
 }
 
-void traffic_book_take(struct traffic_book *b, struct model_node *node, const struct traffic *t,
-    nsec_t now, int64_t wall_s)
+void traffic_book_take(struct traffic_book *b, const struct model_node *node,
+    const struct traffic *t, nsec_t now, int64_t wall_s)
 {
     int32_t today = traffic_day(wall_s);
     bool is_taken = t->day <= today + 1 && t->day >= today - TRAFFIC_BOOK_DAYS_BACK &&

@@ -71,8 +71,8 @@ void traffic_book_init(struct traffic_book *b, struct model *model);
 void traffic_book_deinit(struct traffic_book *b);
 
 /** traffic_book_take() - @node tells what it has moved. @wall_s: s since 1970. */
-void traffic_book_take(struct traffic_book *b, struct model_node *node, const struct traffic *t,
-    nsec_t now, int64_t wall_s);
+void traffic_book_take(struct traffic_book *b, const struct model_node *node,
+    const struct traffic *t, nsec_t now, int64_t wall_s);
 
 /** traffic_book_write() - have what is not written yet written now; NULL: of all networks. 0 or
  * negative errno with words. */

@@ -78,10 +78,10 @@ static bool has_agent(const struct model_node *node)
 /* True if the node's agent was never heard, has applied nothing, or cannot apply anything. */
 static bool is_unapplied(const struct model_node *node)
 {
-    const struct report *rp = &node->heard.report;
+    const struct report *rp = &node->reported->heard.report;
 
     return has_agent(node) &&
-           (node->reported_at == 0 || rp->error || (rp->has_applied && rp->applied == 0));
+           (node->reported->reported_at == 0 || rp->error || (rp->has_applied && rp->applied == 0));
 }
 
 static int add_implied(
@@ -112,9 +112,9 @@ int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bo
     for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
         const struct model_node *node = model_node_at(net, i);
 
-        r = add_parts(&p, node, &node->heard.report.edges);
+        r = add_parts(&p, node, &node->reported->heard.report.edges);
         if (r == 0)
-            r = add_parts(&p, node, &node->heard.probed);
+            r = add_parts(&p, node, &node->reported->heard.probed);
         /* Where no agent runs, all implied pairs are in the same state, and the list has a limit;
          * so it does not matter which of them are missing. */
         if (r == 0 && and_implied && is_unapplied(node) && p.n < 4 * EDGE_VIEW_LIST_MAX)
@@ -133,7 +133,7 @@ int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bo
 static struct edge_end_facts facts_of(
     const struct model_node *node, const struct model_node *peer, int64_t wall_s)
 {
-    const struct report_record *heard = &node->heard;
+    const struct report_record *heard = &node->reported->heard;
     const struct edge_part *said = edge_parts_find(&heard->report.edges, name_of(peer));
     const struct edge_part *probed = edge_parts_find(&heard->probed, name_of(peer));
 
@@ -142,9 +142,9 @@ static struct edge_end_facts facts_of(
         .said = said ? &said->said : NULL,
         .probed = probed ? &probed->probed : NULL,
         .error = heard->report.error,
-        .silent_for = node->reported_at == 0       ? -1
-                      : wall_s > node->reported_at ? wall_s - node->reported_at
-                                                   : 0,
+        .silent_for = node->reported->reported_at == 0       ? -1
+                      : wall_s > node->reported->reported_at ? wall_s - node->reported->reported_at
+                                                             : 0,
         .has_agent = has_agent(node),
         .tells_applied = heard->report.has_applied,
         .applied = heard->report.applied};
@@ -171,7 +171,7 @@ static enum edge_state assess(
 /* The part of the agent's status that holds for all its edges; each edge shows it. */
 static json_t *encode_applied(const struct model_node *node)
 {
-    const struct report *rp = &node->heard.report;
+    const struct report *rp = &node->reported->heard.report;
 
     return json_pack("{s:I, s:s, s:s*}", "revision", (json_int_t)rp->applied, "engine", rp->engine,
         "error", rp->error);
@@ -180,10 +180,10 @@ static json_t *encode_applied(const struct model_node *node)
 static void add_part(json_t *status, const struct model_node *node, const struct model_node *peer,
     enum edge_owner owner, int64_t wall_s)
 {
-    const struct report *rp = &node->heard.report;
+    const struct report *rp = &node->reported->heard.report;
     bool is_agent = owner == EDGE_OWNER_AGENT;
     const struct edge_part *part =
-        edge_parts_find(is_agent ? &rp->edges : &node->heard.probed, name_of(peer));
+        edge_parts_find(is_agent ? &rp->edges : &node->reported->heard.probed, name_of(peer));
     char field[OBJECT_NAME_MAX + 1];
     json_t *json;
 

@@ -22,7 +22,9 @@ bool presence_has_session(const struct overlay_facts *facts, nsec_t now)
 /* When the node was heard last, monotonic time; 0: not recently. */
 static nsec_t heard_at(const struct model_node *node, nsec_t now)
 {
-    nsec_t at = node->seen_at > 0 && now - node->seen_at < 2 * LOOK_EACH ? node->seen_at : 0;
+    nsec_t at = node->reported->seen_at > 0 && now - node->reported->seen_at < 2 * LOOK_EACH
+                    ? node->reported->seen_at
+                    : 0;
     struct overlay_facts facts = {0};
 
     if (watch_is_open(node))
@@ -42,10 +44,10 @@ static bool is_heard_elsewhere(
     const struct presence *p, const struct model_node *node, int64_t wall_s)
 {
     return store_is_shared(p->model->store) && !node->spec.hub &&
-           wall_s - node->stored_at < ELSEWHERE_TIMES * reports_seen_each(node->net);
+           wall_s - node->reported->stored_at < ELSEWHERE_TIMES * reports_seen_each(node->net);
 }
 
-static void look_at(struct presence *p, struct model_node *node, nsec_t now, int64_t wall_s)
+static void look_at(struct presence *p, const struct model_node *node, nsec_t now, int64_t wall_s)
 {
     const struct node *spec = &node->spec;
     nsec_t at = spec->hub ? 0 : heard_at(node, now);
@@ -59,7 +61,7 @@ static void look_at(struct presence *p, struct model_node *node, nsec_t now, int
         return;
     /* The wall-clock time of one handshake may differ by a second from call to call, by rounding.
      */
-    if (at > node->seen_at || wall_at > node->heard.last_seen_at + 1)
+    if (at > node->reported->seen_at || wall_at > node->reported->heard.last_seen_at + 1)
         reports_seen(p->reports, node, at, wall_at);
 }
 
@@ -69,7 +71,7 @@ void presence_tick(struct presence *p, nsec_t now, int64_t wall_s)
         return;
     p->looked_at = now;
     for (size_t i = 0; i < p->model->networks.n; i++) {
-        struct model_network *net = model_network_at(p->model, i);
+        const struct model_network *net = model_network_at(p->model, i);
 
         for (size_t k = 0; k < net->nodes.n; k++)
             look_at(p, model_node_at(net, k), now, wall_s);

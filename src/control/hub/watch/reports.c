@@ -31,9 +31,9 @@ void reports_deinit(struct reports *s)
     edge_events_deinit(&s->events);
 }
 
-bool reports_admit(struct model_node *node, nsec_t now)
+bool reports_admit(const struct model_node *node, nsec_t now)
 {
-    return rate_take(&node->asked, now, REPORTS_EACH, REPORTS_BURST);
+    return rate_take(&node->reported->asked, now, REPORTS_EACH, REPORTS_BURST);
 }
 
 static bool is_same_text(const char *a, const char *b)
@@ -41,12 +41,12 @@ static bool is_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static void mark_unsaved(struct reports *s, struct model_node *node)
+static void mark_unsaved(struct reports *s, const struct model_node *node)
 {
-    if (node->is_unsaved)
+    if (node->reported->is_unsaved)
         return;
-    node->is_unsaved = true;
-    list_add_tail(&s->unsaved, &node->unsaved);
+    node->reported->is_unsaved = true;
+    list_add_tail(&s->unsaved, &node->reported->unsaved);
 }
 
 /* Of several hubs the one that the node watches writes its record. A node without an agent watches
@@ -54,7 +54,8 @@ static void mark_unsaved(struct reports *s, struct model_node *node)
 static bool writes_here(const struct reports *s, const struct model_node *node)
 {
     return !store_is_shared(s->model->store) || watch_is_open(node) ||
-           node->heard.last_seen_at - node->stored_at >= 2 * reports_seen_each(node->net);
+           node->reported->heard.last_seen_at - node->reported->stored_at >=
+               2 * reports_seen_each(node->net);
 }
 
 static void replace(char **held, char **given)
@@ -188,7 +189,7 @@ static void note_fall(const struct edge_said *before, struct edge_said *now, int
 }
 
 /* Takes @part. True: something is different from before. */
-static bool take_part(struct reports *s, struct model_node *node, struct edge_parts *held,
+static bool take_part(struct reports *s, const struct model_node *node, struct edge_parts *held,
     struct edge_part *part, int64_t at)
 {
     static const struct edge_said nothing_said = EDGE_SAID_NULL;
@@ -217,10 +218,11 @@ static bool take_part(struct reports *s, struct model_node *node, struct edge_pa
 
 /* True: something is different from before. */
 static bool take_edges(
-    struct reports *s, struct model_node *node, struct report *report, int64_t at)
+    struct reports *s, const struct model_node *node, struct report *report, int64_t at)
 {
     bool is_agent = report->edges.owner == EDGE_OWNER_AGENT;
-    struct edge_parts *held = is_agent ? &node->heard.report.edges : &node->heard.probed;
+    struct edge_parts *held =
+        is_agent ? &node->reported->heard.report.edges : &node->reported->heard.probed;
     bool is_whole = report->run == 0;
     size_t n_before = held->n;
     bool is_other = false;
@@ -251,16 +253,16 @@ static bool take_edges(
         is_other |= held->n != n;
     }
     s->n_parts = s->n_parts + held->n - n_before;
-    node->heard.report.has_edges |= is_agent;
-    model_count_edges(node);
+    node->reported->heard.report.has_edges |= is_agent;
+    reported_count_edges(node->reported);
     return is_other;
 }
 
 /* Take in the result of the agent's last pass. */
 static bool take_applied(
-    struct reports *s, struct model_node *node, struct report *report, int64_t at)
+    struct reports *s, const struct model_node *node, struct report *report, int64_t at)
 {
-    struct report *held = &node->heard.report;
+    struct report *held = &node->reported->heard.report;
     bool is_other = !is_same_text(held->error, report->error);
     char text[EDGE_EVENT_TEXT_MAX];
 
@@ -295,17 +297,17 @@ static bool is_other_node(const struct report *a, const struct report *b)
 
 /* Once until it is over, which takes COPIES_FORGET_S whatever is reported: see copies.h. So the log
  * and the events stay short. */
-static void tell_copies(struct reports *s, struct model_node *node, int64_t wall_s)
+static void tell_copies(struct reports *s, const struct model_node *node, int64_t wall_s)
 {
-    bool has_copies = copies_are_there(&node->copies);
+    bool has_copies = copies_are_there(&node->reported->copies);
     const char *name = node->spec.meta.name;
     const char *network = node->net->spec.meta.name;
     char why[COPIES_TEXT_MAX];
 
-    if (has_copies == node->had_copies)
+    if (has_copies == node->reported->had_copies)
         return;
-    node->had_copies = has_copies;
-    copies_explain(&node->copies, why);
+    node->reported->had_copies = has_copies;
+    copies_explain(&node->reported->copies, why);
     if (has_copies)
         log_warning("node \"%s\" of network \"%s\": %s", name, network, why);
     else
@@ -315,25 +317,25 @@ static void tell_copies(struct reports *s, struct model_node *node, int64_t wall
 }
 
 enum reports_result reports_take(
-    struct reports *s, struct model_node *node, struct report *report, int64_t wall_s)
+    struct reports *s, const struct model_node *node, struct report *report, int64_t wall_s)
 {
-    struct report *held = &node->heard.report;
+    struct report *held = &node->reported->heard.report;
     bool is_new = report->has_node && is_seen_otherwise(held, report);
     bool is_other = is_new || (report->has_node && is_other_node(held, report));
     enum reports_result result = is_new ? REPORTS_UPDATES : REPORTS_TAKEN;
-    struct edge_sequence *said = &node->said[report->edges.owner];
+    struct edge_sequence *said = &node->reported->said[report->edges.owner];
 
     if (report->edges.owner == EDGE_OWNER_AGENT) {
-        copies_hear(&node->copies, report, wall_s);
+        copies_hear(&node->reported->copies, report, wall_s);
         tell_copies(s, node, wall_s);
     }
     if (report->has_node)
         take_node(held, report);
     if (report->edges.owner == EDGE_OWNER_AGENT) {
         /* Whether the agent was ever heard is stored, even if it says nothing else. */
-        is_other |= !node->heard.has_reported;
-        node->heard.has_reported = true;
-        node->reported_at = node->heard_here_at = wall_s;
+        is_other |= !node->reported->heard.has_reported;
+        node->reported->heard.has_reported = true;
+        node->reported->reported_at = node->reported->heard_here_at = wall_s;
     }
     if (report->has_applied)
         is_other |= take_applied(s, node, report, wall_s);
@@ -350,32 +352,33 @@ enum reports_result reports_take(
 
 /* ---- agents that say nothing ---------------------------------------------------------------- */
 
-static void look_at(struct reports *s, struct model_node *node, int64_t wall_s)
+static void look_at(struct reports *s, const struct model_node *node, int64_t wall_s)
 {
-    int64_t heard_at = node->reported_at > s->started_at ? node->reported_at : s->started_at;
-    bool is_known = node->reported_at != 0;
-    bool is_unapplied =
-        !is_known || (node->heard.report.has_applied && node->heard.report.applied == 0);
+    int64_t heard_at =
+        node->reported->reported_at > s->started_at ? node->reported->reported_at : s->started_at;
+    bool is_known = node->reported->reported_at != 0;
+    bool is_unapplied = !is_known || (node->reported->heard.report.has_applied &&
+                                         node->reported->heard.report.applied == 0);
     bool is_silent = is_known && wall_s - heard_at >= EDGE_SILENT_AFTER;
     char text[EDGE_EVENT_TEXT_MAX];
 
-    if (is_silent && !node->was_silent) {
+    if (is_silent && !node->reported->was_silent) {
         (void)snprintf(
             text, sizeof(text), "its agent has not been heard for %d s", EDGE_SILENT_AFTER);
         tell(s, node, NULL, EDGE_EVENT_SILENT, wall_s, text);
-    } else if (!is_silent && node->was_silent) {
+    } else if (!is_silent && node->reported->was_silent) {
         tell(s, node, NULL, EDGE_EVENT_HEARD, wall_s, "its agent is heard again");
     }
-    node->was_silent = is_silent;
+    node->reported->was_silent = is_silent;
     /* A node that has just joined gets some time before this is an event. */
-    if (is_unapplied && !node->was_unapplied &&
-        wall_s - node->heard.last_seen_at >= EDGE_SILENT_AFTER &&
+    if (is_unapplied && !node->reported->was_unapplied &&
+        wall_s - node->reported->heard.last_seen_at >= EDGE_SILENT_AFTER &&
         wall_s - s->started_at >= EDGE_SILENT_AFTER) {
-        node->was_unapplied = true;
+        node->reported->was_unapplied = true;
         tell(s, node, NULL, EDGE_EVENT_NEVER_APPLIED, wall_s,
             is_known ? "its agent has applied nothing yet" : "its agent has never been heard");
     } else if (!is_unapplied) {
-        node->was_unapplied = false;
+        node->reported->was_unapplied = false;
     }
 }
 
@@ -395,16 +398,18 @@ static void follow_clock(struct reports *s, nsec_t now, int64_t wall_s)
         return;
     s->started_at += step;
     for (size_t i = 0; i < s->model->networks.n; i++) {
-        struct model_network *net = model_network_at(s->model, i);
+        const struct model_network *net = model_network_at(s->model, i);
 
         for (size_t k = 0; k < net->nodes.n; k++) {
-            struct model_node *node = model_node_at(net, k);
+            const struct model_node *node = model_node_at(net, k);
             /* It came when the clock was set already. */
-            bool is_newer = node->reported_at >= wall_s - passed - 1 && node->reported_at <= wall_s;
+            bool is_newer = node->reported->reported_at >= wall_s - passed - 1 &&
+                            node->reported->reported_at <= wall_s;
 
-            if (!is_newer && node->heard_here_at != 0 && node->heard_here_at == node->reported_at) {
-                node->reported_at += step;
-                node->heard_here_at += step;
+            if (!is_newer && node->reported->heard_here_at != 0 &&
+                node->reported->heard_here_at == node->reported->reported_at) {
+                node->reported->reported_at += step;
+                node->reported->heard_here_at += step;
             }
         }
     }
@@ -420,15 +425,15 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
     s->looked_at = now;
     s->n_parts = 0;
     for (size_t i = 0; i < s->model->networks.n; i++) {
-        struct model_network *net = model_network_at(s->model, i);
+        const struct model_network *net = model_network_at(s->model, i);
 
         for (size_t k = 0; k < net->nodes.n; k++) {
-            struct model_node *node = model_node_at(net, k);
+            const struct model_node *node = model_node_at(net, k);
 
-            s->n_parts += node->heard.report.edges.n + node->heard.probed.n;
+            s->n_parts += node->reported->heard.report.edges.n + node->reported->heard.probed.n;
             if (node_has_agent(&node->spec))
                 look_at(s, node, wall_s);
-            copies_forget(&node->copies, wall_s);
+            copies_forget(&node->reported->copies, wall_s);
             tell_copies(s, node, wall_s);
         }
     }
@@ -441,27 +446,45 @@ int64_t reports_seen_each(const struct model_network *net)
     return REPORTS_SEEN_FLUSH_S + (int64_t)(net->nodes.n / REPORTS_SEEN_NODES);
 }
 
-void reports_enrolled(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s)
+static void note_seen(struct reports *s, const struct model_node *node, nsec_t now, int64_t wall_s)
 {
-    int64_t written = node->stored_at;
+    int64_t written = node->reported->stored_at;
 
-    node->seen_at = now;
-    node->heard.last_seen_at = wall_s;
+    node->reported->seen_at = now;
+    node->reported->heard.last_seen_at = wall_s;
     /* Also write the record when the clock was set back. */
     if (wall_s - written >= reports_seen_each(node->net) || wall_s < written ||
-        (node->is_unwritten && writes_here(s, node)))
+        (node->reported->is_unwritten && writes_here(s, node)))
         mark_unsaved(s, node);
 }
 
-void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s)
+void reports_seen(struct reports *s, const struct model_node *node, nsec_t now, int64_t wall_s)
 {
-    node->only_enrolled_at = 0;
-    reports_enrolled(s, node, now, wall_s);
+    reports_used(node);
+    note_seen(s, node, now, wall_s);
+}
+
+void reports_used(const struct model_node *node)
+{
+    node->reported->only_enrolled_at = 0;
+}
+
+void reports_enrolled(struct reports *s, const struct model_node *node, bool is_new,
+    const char *engine, const struct subnets *routes, nsec_t now, int64_t wall_s)
+{
+    struct report *held = &node->reported->heard.report;
+
+    if (is_new)
+        node->reported->only_enrolled_at = now;
+    (void)snprintf(held->engine, sizeof(held->engine), "%s", engine);
+    held->routes = *routes;
+    note_seen(s, node, now, wall_s);
 }
 
 void reports_try_store(struct reports *s)
 {
-    struct model_network *net = s->model->networks.n > 0 ? model_network_at(s->model, 0) : NULL;
+    const struct model_network *net =
+        s->model->networks.n > 0 ? model_network_at(s->model, 0) : NULL;
 
     if (list_is_empty(&s->unsaved) && s->n_flushes == 0 && net && net->own)
         mark_unsaved(s, net->own);
@@ -484,8 +507,8 @@ static void put_back(const struct flush *f)
     struct model *m = f->reports->model;
 
     for (size_t i = 0; i < f->n; i++) {
-        struct model_network *net = model_find_network(m, f->of[i].network);
-        struct model_node *node = net ? model_find_node(net, f->of[i].node) : NULL;
+        const struct model_network *net = model_find_network(m, f->of[i].network);
+        const struct model_node *node = net ? model_find_node(net, f->of[i].node) : NULL;
 
         if (node)
             mark_unsaved(f->reports, node);
@@ -506,15 +529,15 @@ static void on_flushed(void *ctx, const struct store_answer *a)
 }
 
 /* Add the write of a node's record. False: no memory. */
-static bool add_record(
-    struct flush *f, struct model_node *node, struct store_op *op, char key[static RECORD_KEY_MAX])
+static bool add_record(struct flush *f, const struct model_node *node, struct store_op *op,
+    char key[static RECORD_KEY_MAX])
 {
     const char *network = node->net->spec.meta.name;
     const char *name = node->spec.meta.name;
     char *text;
 
-    node->heard.by = node->net->model->boot;
-    text = record_report_encode(&node->heard);
+    node->reported->heard.by = node->net->model->boot;
+    text = record_report_encode(&node->reported->heard);
     if (!text)
         return false;
     *op = (struct store_op){.kind = STORE_OP_PUT,
@@ -533,22 +556,23 @@ static int flush_some(struct reports *s, nsec_t now, struct err *e)
     char keys[FLUSH_AT_ONCE][RECORD_KEY_MAX];
     struct store_op ops[FLUSH_AT_ONCE];
     struct flush *f = calloc(1, sizeof(*f));
-    struct model_node *node;
+    struct reported_node *rp;
     int r = 0;
 
     if (!f)
         return err_set(e, -ENOMEM, "no memory for reports");
     f->reports = s;
-    while (f->n < FLUSH_AT_ONCE && (node = list_first(&s->unsaved, struct model_node, unsaved))) {
+    while (f->n < FLUSH_AT_ONCE && (rp = list_first(&s->unsaved, struct reported_node, unsaved))) {
+        const struct model_node *node = rp->node;
         bool stays = !node->leaving && !node->is_expired && !node->net->leaving;
         bool is_ours = writes_here(s, node);
 
         /* A node that is being removed gets no record: it would be left in the store. */
         if (stays && is_ours && !add_record(f, node, &ops[f->n], keys[f->n]))
             break;
-        node->is_unwritten = !is_ours;
-        node->is_unsaved = false;
-        list_remove(&node->unsaved);
+        rp->is_unwritten = !is_ours;
+        rp->is_unsaved = false;
+        list_remove(&rp->unsaved);
     }
     if (f->n > 0)
         r = model_store(s->model, ops, f->n, now, on_flushed, f, e);
@@ -598,7 +622,7 @@ int reports_flush(struct reports *s, nsec_t now, struct err *e)
 
 json_t *reports_of_node(const struct model_node *node)
 {
-    const struct report_record *heard = &node->heard;
+    const struct report_record *heard = &node->reported->heard;
     const char *candidates = heard->report.candidates;
     const char *paths = heard->report.paths;
     const char *aead = heard->report.aead;

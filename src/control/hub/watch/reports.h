@@ -50,7 +50,7 @@ struct reports {
     nsec_t clock_at;         /* monotonic; a moment, 0: none yet, ... */
     int64_t clock_wall_s;    /* ... and what the clock said in it, s since 1970 */
     nsec_t looked_at;        /* when the agents were last looked at */
-    struct list unsaved;     /* of struct model_node: records still to be written */
+    struct list unsaved;     /* of struct reported_node: records still to be written */
     nsec_t flushed_at;       /* when unsaved records were last written */
     unsigned n_flushes;      /* commits of records that are not answered yet */
     struct err failure;      /* the error of a failed commit, until reports_tick() returns it */
@@ -60,7 +60,7 @@ struct reports {
 void reports_init(struct reports *s, struct model *model);
 
 /** reports_admit() - may @node report now, by the rate limit? An agent stays far below it. */
-bool reports_admit(struct model_node *node, nsec_t now);
+bool reports_admit(const struct model_node *node, nsec_t now);
 
 /**
  * reports_owns() - may @node write the part that @report is about?
@@ -82,7 +82,7 @@ enum reports_result {
  * @wall_s:	seconds since 1970
  */
 enum reports_result reports_take(
-    struct reports *s, struct model_node *node, struct report *report, int64_t wall_s);
+    struct reports *s, const struct model_node *node, struct report *report, int64_t wall_s);
 
 /** reports_look() - each ten seconds: find agents that are silent or have never applied anything.
  */
@@ -92,11 +92,19 @@ void reports_look(struct reports *s, nsec_t now, int64_t wall_s);
 int64_t reports_seen_each(const struct model_network *net);
 
 /** reports_seen() - @node was heard. @wall_s: seconds since 1970. */
-void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s);
+void reports_seen(struct reports *s, const struct model_node *node, nsec_t now, int64_t wall_s);
 
-/** reports_enrolled() - the same of an enrolment, also of one that is repeated: it is no use that
- * the node makes of its membership. */
-void reports_enrolled(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s);
+/** reports_used() - @node makes use of its membership: it has done more than enrol. */
+void reports_used(const struct model_node *node);
+
+/**
+ * reports_enrolled() - @node has enrolled, which is no use that it makes of its membership
+ * @is_new:	for the first time
+ * @engine:	that it says it has
+ * @routes:	that it asks for
+ */
+void reports_enrolled(struct reports *s, const struct model_node *node, bool is_new,
+    const char *engine, const struct subnets *routes, nsec_t now, int64_t wall_s);
 
 /**
  * reports_try_store() - have something written, if nothing is to be written already

@@ -188,7 +188,7 @@ static void test_pending_with_others(void **state)
     w->pace.sent_at = audience_hub.now;
     watch_tell_node(w, audience_node("a"));
     assert_string_equal(audience_take(s[0]), "");
-    watch_tell_object(w, audience_network(), &audience_network()->watched.change, &network_kind,
+    watch_tell_object(w, audience_network(), &audience_network()->watched->change, &network_kind,
         "default", audience_hub.now);
     text = audience_take(s[0]);
     assert_int_equal(audience_count(text, "put"), 2);

@@ -191,7 +191,7 @@ static void test_one_that_never_reads(void **state)
 /* One that falls behind what is kept begins anew, once its connection has taken what there was. */
 static void test_one_that_falls_behind(void **state)
 {
-    struct watched_network *net = &audience_network()->watched;
+    struct watched_network *net = audience_network()->watched;
     struct reader slow = {.bytes = SIZE_MAX};
     struct watcher *w = &audience_hub.hub->watcher;
 
@@ -239,7 +239,7 @@ static void test_one_that_comes_again(void **state)
 /* Changes until the next one has serial @serial. */
 static void change_until(uint64_t serial)
 {
-    const struct watched_network *net = &audience_network()->watched;
+    const struct watched_network *net = audience_network()->watched;
 
     while (net->serial + 1 < serial)
         watch_tell_node(&audience_hub.hub->watcher, audience_node("c"));

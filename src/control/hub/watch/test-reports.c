@@ -36,7 +36,7 @@ static void hear(const char *name)
     struct model_node *node = audience_node(name);
 
     node->spec.stock = false;
-    node->reported_at = node->heard_here_at = wall_s;
+    node->reported->reported_at = node->reported->heard_here_at = wall_s;
 }
 
 static void pass(unsigned seconds)
@@ -59,8 +59,8 @@ static void set_clock(int64_t step)
     wall_s += step;
     pass(5);
     assert_int_equal(reports.events.counts[EDGE_EVENT_SILENT], 0);
-    assert_int_equal(wall_s - audience_node("a")->reported_at, 6);
-    assert_int_equal(wall_s - audience_node("b")->reported_at, 86);
+    assert_int_equal(wall_s - audience_node("a")->reported->reported_at, 6);
+    assert_int_equal(wall_s - audience_node("b")->reported->reported_at, 86);
     pass(20);
     assert_int_equal(reports.events.counts[EDGE_EVENT_SILENT], 1);
     pass(EDGE_SILENT_AFTER);
@@ -88,7 +88,7 @@ static void test_a_report_right_after_the_step(void **state)
     wall_s -= 7200;
     hear("a");
     pass(1);
-    assert_int_equal(wall_s - audience_node("a")->reported_at, 1);
+    assert_int_equal(wall_s - audience_node("a")->reported->reported_at, 1);
 }
 
 /* A node that is heard all the time, and says nothing else: its record is written each minute. */
@@ -97,13 +97,13 @@ static void test_last_seen_is_written_each_minute(void **state)
     struct model_node *a = audience_node("a");
 
     (void)state;
-    a->stored_at = a->heard.last_seen_at = wall_s;
+    a->reported->stored_at = a->reported->heard.last_seen_at = wall_s;
     for (unsigned s = 0; s < REPORTS_SEEN_FLUSH_S; s += 10) {
         reports_seen(&reports, a, now, wall_s + s);
-        assert_false(a->is_unsaved);
+        assert_false(a->reported->is_unsaved);
     }
     reports_seen(&reports, a, now, wall_s + REPORTS_SEEN_FLUSH_S);
-    assert_true(a->is_unsaved);
+    assert_true(a->reported->is_unsaved);
 }
 
 int main(void)

@@ -104,7 +104,7 @@ static void test_resume_is_not_possible(void **state)
 {
     struct watch_known known = known_now();
     struct watch_known other = known;
-    struct watched_network *net = &audience_network()->watched;
+    struct watched_network *net = audience_network()->watched;
 
     other.boot ^= 1;
     assert_int_equal(audience_count(resume("a", &other), "snapshot"), 1);
@@ -283,7 +283,7 @@ static void test_restart_keeps_the_order(void **state)
     audience_set_edge("off");
     audience_add("f");
     restart();
-    list_foreach(c, &audience_network()->watched.changes, link) {
+    list_foreach(c, &audience_network()->watched->changes, link) {
         size_t n = strlen(names);
 
         assert_true(c->revision >= revision);
@@ -302,14 +302,14 @@ static void test_restart_with_a_report(void **state)
     struct err e = ERR_NULL;
 
     for (unsigned i = 0; i < WATCH_STATUS_BURST + 1; i++) {
-        free(b->heard.report.candidates);
-        b->heard.report.candidates = strdup(i % 2 ? "[]" : "[{}]");
+        free(b->reported->heard.report.candidates);
+        b->reported->heard.report.candidates = strdup(i % 2 ? "[]" : "[{}]");
         watch_tell_status(&audience_hub.hub->watcher, b, audience_hub.now);
         watch_turn(&audience_hub.hub->watcher, audience_hub.now);
     }
     /* It is held, and written meanwhile; nobody says that he knows more. */
-    b->is_unsaved = true;
-    list_add_tail(&audience_hub.hub->reports.unsaved, &b->unsaved);
+    b->reported->is_unsaved = true;
+    list_add_tail(&audience_hub.hub->reports.unsaved, &b->reported->unsaved);
     assert_int_equal(reports_flush(&audience_hub.hub->reports, audience_hub.now, &e), 0);
     assert_true(view_revision(audience_network()) < store_revision(audience_hub.hub->store));
     known = (struct watch_known){.boot = audience_hub.hub->model.boot,

@@ -30,27 +30,27 @@ static json_t *reparse(const char *text)
 }
 
 /* The node as others see it: of its status only what they need to reach it. */
-static struct line *node_text(struct model_node *node)
+static struct line *node_text(const struct model_node *node)
 {
-    const struct report *said = &node->heard.report;
+    const struct report *said = &node->reported->heard.report;
     struct node spec = node->spec;
 
-    if (node->watched.text)
-        return node->watched.text;
+    if (node->watched->text)
+        return node->watched->text;
     if (said->candidates || said->paths || said->aead || said->fabric || said->hostname[0])
         spec.status = json_pack("{s:o*, s:o*, s:o*, s:o*, s:s*}", "candidates",
             reparse(said->candidates), "paths", reparse(said->paths), "aead", reparse(said->aead),
             "fabric", reparse(said->fabric), "hostname", said->hostname[0] ? said->hostname : NULL);
-    node->watched.text = part_of(node_encode(&spec));
+    node->watched->text = part_of(node_encode(&spec));
     json_decref(spec.status);
-    return node->watched.text;
+    return node->watched->text;
 }
 
-static struct line *network_text(struct model_network *net)
+static struct line *network_text(const struct model_network *net)
 {
-    if (!net->watched.text)
-        net->watched.text = part_of(network_encode(&net->spec));
-    return net->watched.text;
+    if (!net->watched->text)
+        net->watched->text = part_of(network_encode(&net->spec));
+    return net->watched->text;
 }
 
 static void add_line(struct str *s, const struct line *l)
@@ -77,7 +77,7 @@ static struct line *finish(struct str *s, bool is_part)
 
 uint64_t view_revision(const struct model_network *net)
 {
-    const struct watched_network *w = &net->watched;
+    const struct watched_network *w = net->watched;
 
     return w->ready != w->serial ? w->waits_from : store_revision(net->model->store);
 }
@@ -135,7 +135,7 @@ static struct line *make_block(const struct watched_block *b, const struct model
     struct str s = STR_NULL;
 
     for (unsigned i = 0; i < b->n; i++) {
-        struct model_node *node = container_of(b->nodes[i], struct model_node, watched);
+        const struct model_node *node = b->nodes[i]->node;
 
         if (self && !view_can_see(self, node))
             continue;
@@ -156,7 +156,7 @@ static bool sees_block(const struct model_node *self, const struct watched_block
         const struct model_edge_end *ends = end->edge->ends;
         const struct model_node *other = ends[0].node == self ? ends[1].node : ends[0].node;
 
-        if (end->edge->spec.path == EDGE_PATH_OFF && other && other->watched.block == b)
+        if (end->edge->spec.path == EDGE_PATH_OFF && other && other->watched->block == b)
             return false;
     }
     return true;
@@ -175,7 +175,7 @@ static struct line *block_text(struct watched_block *b, const struct model_node 
 /* "NODE,NODE,...": all that @self sees, block by block. */
 static void add_nodes(struct view_parts *parts, const struct model_node *self)
 {
-    const struct watched_network *net = &self->net->watched;
+    const struct watched_network *net = self->net->watched;
     struct line *comma = line_new_part(",", 1);
     bool any = false;
 
@@ -226,9 +226,9 @@ static void add_objects(
 }
 
 /* "{"type":"snapshot", ... "nodes":[": all but the nodes. */
-static struct line *head_of(struct model_node *self)
+static struct line *head_of(const struct model_node *self)
 {
-    struct model_network *net = self->net;
+    const struct model_network *net = self->net;
     struct model_edge_end *end;
     struct str s = STR_NULL;
     bool any = false;
@@ -256,9 +256,9 @@ static struct line *head_of(struct model_node *self)
     return finish(&s, true);
 }
 
-bool view_snapshot(struct model_node *self, struct view_parts *ret)
+bool view_snapshot(const struct model_node *self, struct view_parts *ret)
 {
-    size_t cap = 2 * self->net->watched.n_blocks + 2;
+    size_t cap = 2 * self->net->watched->n_blocks + 2;
     struct view_parts parts = {.items = calloc(cap, sizeof(struct line *)), .cap = cap};
 
     if (!parts.items)
@@ -274,7 +274,7 @@ bool view_snapshot(struct model_node *self, struct view_parts *ret)
     return true;
 }
 
-char *view_snapshot_text(struct model_node *self)
+char *view_snapshot_text(const struct model_node *self)
 {
     struct view_parts parts;
     struct str s = STR_NULL;
@@ -290,10 +290,10 @@ char *view_snapshot_text(struct model_node *self)
     return text;
 }
 
-char *view_introduction_text(struct model_node *self)
+char *view_introduction_text(const struct model_node *self)
 {
     struct str s = STR_NULL;
-    struct model_node *hub;
+    const struct model_node *hub;
     struct line *head;
     char *text;
 
@@ -462,13 +462,14 @@ static void add_delete(struct lines *ls, const struct object_kind *kind, const c
 static bool is_among(const struct view_changes *changes, const struct model_node *node)
 {
     for (size_t i = 0; i < changes->n; i++)
-        if (changes->items[i] == &node->watched.change)
+        if (changes->items[i] == &node->watched->change)
             return true;
     return false;
 }
 
 /* The other end of an own edge of @self; NULL: it is none, or the node is gone. */
-static struct model_node *find_other_end(const struct lines *ls, const struct watched_change *c)
+static const struct model_node *find_other_end(
+    const struct lines *ls, const struct watched_change *c)
 {
     char name[NAME_MAX_LEN + 1];
 
@@ -481,13 +482,13 @@ static struct model_node *find_other_end(const struct lines *ls, const struct wa
  * edge may have come into view. */
 static void tell_first(struct lines *ls, const struct watched_change *c)
 {
-    struct model_network *net = ls->changes->net;
-    struct model_node *other = find_other_end(ls, c);
+    const struct model_network *net = ls->changes->net;
+    const struct model_node *other = find_other_end(ls, c);
 
     if (c->kind == &network_kind)
         add_put(ls, network_text(net));
     if (c->kind == &node_kind && !c->is_gone) {
-        struct model_node *node = model_find_node(net, c->name);
+        const struct model_node *node = model_find_node(net, c->name);
 
         if (!ls->self || view_can_see(ls->self, node))
             add_put(ls, node_text(node));
@@ -548,7 +549,7 @@ static bool has_come_again(const struct model_network *net, const struct watched
         return false;
     if (c->kind == &node_kind) {
         node = model_find_node(net, c->name);
-        return node && node->watched.change.serial <= net->watched.ready;
+        return node && node->watched->change.serial <= net->watched->ready;
     }
     if (c->kind == &mesh_edge_kind)
         return keys_find(&net->edges, c->name) != NULL;

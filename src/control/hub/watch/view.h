@@ -53,13 +53,13 @@ bool view_can_see_object(const struct model_node *self, const struct object *o);
  *
  * Return: false when there is no memory.
  */
-bool view_snapshot(struct model_node *self, struct view_parts *ret);
+bool view_snapshot(const struct model_node *self, struct view_parts *ret);
 
 /** view_parts_deinit() - release. */
 void view_parts_deinit(struct view_parts *parts);
 
 /** view_snapshot_text() - the same as one text without the newline; free(). NULL: no memory. */
-char *view_snapshot_text(struct model_node *self);
+char *view_snapshot_text(const struct model_node *self);
 
 /**
  * view_introduction_text() - as view_snapshot_text(), with no nodes but @self and the hub
@@ -68,7 +68,7 @@ char *view_snapshot_text(struct model_node *self);
  * all nodes before it, the hub sends n * n / 2 nodes. A node that has edges gets the whole
  * snapshot, because a snapshot with an edge must hold both nodes of that edge.
  */
-char *view_introduction_text(struct model_node *self);
+char *view_introduction_text(const struct model_node *self);
 
 /**
  * view_lend_snapshot() - the snapshot as a struct that borrows the nodes from the model
@@ -86,7 +86,7 @@ void view_return_snapshot(struct snapshot *s);
 
 /** Changes of one network, as watched_read() gives them. */
 struct view_changes {
-    struct model_network *net;
+    const struct model_network *net;
     const struct watched_change *const *items; /* borrowed; @n of them */
     size_t n;
     uint64_t end; /* the revision of the last line: before it there is nothing that was not told */

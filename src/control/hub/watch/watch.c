@@ -7,15 +7,15 @@
 #include "os/clock.h"
 
 struct watch {
-    struct stream stream;    /* what the server takes from */
-    struct watcher *w;       /* pins */
-    struct model_node *node; /* pins; NULL once it has been told that it is removed */
-    struct list of_net;      /* in the network's watches */
-    struct list of_node;     /* in the node's watches, oldest first */
-    struct list waiting;     /* in the watcher's list of the same name */
-    struct list sending;     /* likewise: its snapshot is on its way */
-    struct list woken;       /* likewise */
-    struct list due;         /* in one of the watcher's heartbeats */
+    struct stream stream;          /* what the server takes from */
+    struct watcher *w;             /* pins */
+    const struct model_node *node; /* pins; NULL once it has been told that it is removed */
+    struct list of_net;            /* in the network's watches */
+    struct list of_node;           /* in the node's watches, oldest first */
+    struct list waiting;           /* in the watcher's list of the same name */
+    struct list sending;           /* likewise: its snapshot is on its way */
+    struct list woken;             /* likewise */
+    struct list due;               /* in one of the watcher's heartbeats */
     struct watch_known known;
     bool has_begun;      /* it reads on from the cursor; else it needs a snapshot */
     bool is_resuming;    /* it has not been told yet that what it has missed was all */
@@ -37,7 +37,7 @@ void watcher_init(struct watcher *w, struct model *model)
 
 static struct watched_network *watched_of(const struct watch *wt)
 {
-    return &wt->node->net->watched;
+    return wt->node->net->watched;
 }
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
@@ -132,7 +132,7 @@ static void begin(struct watch *wt, nsec_t now)
 static bool shared_text(
     const struct view_changes *changes, uint64_t cursor, uint64_t end_cursor, struct line **ret)
 {
-    struct watched_network *net = &changes->net->watched;
+    struct watched_network *net = changes->net->watched;
     uint64_t revision = changes->items[0]->revision;
     struct watched_text *text = NULL;
 
@@ -156,14 +156,14 @@ static bool shared_text(
 /* Tell the watch of the next changes, as all others or in its own way. */
 static void pull_once(struct watch *wt, nsec_t now)
 {
-    struct model_node *node = wt->node;
+    const struct model_node *node = wt->node;
     const struct watched_change *items[WATCHED_READ_MAX];
     struct view_changes changes = {.net = node->net, .items = items};
     uint64_t before = wt->cursor;
     struct line *l = NULL;
     bool ok;
 
-    changes.n = watched_read(&node->net->watched, &wt->cursor, items, &changes.end);
+    changes.n = watched_read(node->net->watched, &wt->cursor, items, &changes.end);
     if (changes.n == 0)
         return;
     if (changes.end == 0)
@@ -268,14 +268,14 @@ static void end_oldest(struct watched_node *node)
     }
 }
 
-struct stream *watch_open(struct watcher *w, struct model_node *node, nsec_t silence_max,
+struct stream *watch_open(struct watcher *w, const struct model_node *node, nsec_t silence_max,
     const struct watch_known *known, nsec_t now)
 {
     struct watch *wt = calloc(1, sizeof(*wt));
 
     if (!wt)
         return NULL;
-    end_oldest(&node->watched);
+    end_oldest(node->watched);
     stream_init(&wt->stream, on_drained, on_closed);
     wt->w = w;
     wt->node = node;
@@ -287,15 +287,15 @@ struct stream *watch_open(struct watcher *w, struct model_node *node, nsec_t sil
     list_init(&wt->due);
     /* It does not know yet that they may come slower. */
     plan_heartbeat(wt, false, now);
-    list_add_tail(&node->net->watched.watches, &wt->of_net);
-    list_add_tail(&node->watched.watches, &wt->of_node);
+    list_add_tail(&node->net->watched->watches, &wt->of_net);
+    list_add_tail(&node->watched->watches, &wt->of_node);
     w->n++;
     return &wt->stream;
 }
 
 bool watch_is_open(const struct model_node *node)
 {
-    return !list_is_empty(&node->watched.watches);
+    return !list_is_empty(&node->watched->watches);
 }
 
 /* ---- changes -------------------------------------------------------------------------------- */
@@ -314,13 +314,13 @@ static void wake_all(struct watched_network *net)
         wake(wt);
 }
 
-static void wake_node(struct model_node *node)
+static void wake_node(const struct model_node *node)
 {
     struct watch *wt;
 
     if (!node)
         return;
-    list_foreach(wt, &node->watched.watches, of_node)
+    list_foreach(wt, &node->watched->watches, of_node)
         wake(wt);
 }
 
@@ -328,7 +328,7 @@ static void wake_node(struct model_node *node)
 static void tell_all(struct watcher *w, nsec_t now)
 {
     for (size_t i = 0; i < w->model->networks.n; i++) {
-        struct watched_network *net = &model_network_at(w->model, i)->watched;
+        struct watched_network *net = model_network_at(w->model, i)->watched;
 
         if (net->ready == net->serial)
             continue;
@@ -343,16 +343,16 @@ static void tell_all(struct watcher *w, nsec_t now)
     w->held_until = 0;
 }
 
-static void add_node(struct watcher *w, struct model_node *node)
+static void add_node(struct watcher *w, const struct model_node *node)
 {
-    struct watched_network *net = &node->net->watched;
+    struct watched_network *net = node->net->watched;
     uint64_t revision = store_revision(w->model->store);
 
     if (net->ready == net->serial)
         net->waits_from = revision;
-    if (node->watched.change.serial <= net->ready)
+    if (node->watched->change.serial <= net->ready)
         w->n_pending++;
-    watched_add(net, &node->watched.change, &node_kind, node->spec.meta.name, revision);
+    watched_add(net, &node->watched->change, &node_kind, node->spec.meta.name, revision);
 }
 
 nsec_t watch_due(const struct watcher *w, nsec_t now)
@@ -388,13 +388,13 @@ void watch_turn(struct watcher *w, nsec_t now)
         pull(wt, now);
 }
 
-void watch_tell_node(struct watcher *w, struct model_node *node)
+void watch_tell_node(struct watcher *w, const struct model_node *node)
 {
     add_node(w, node);
     w->held_until = 0;
 }
 
-void watch_tell_newcomer(struct watcher *w, struct model_node *node, nsec_t now)
+void watch_tell_newcomer(struct watcher *w, const struct model_node *node, nsec_t now)
 {
     struct watch_pace *p = &w->pace;
 
@@ -403,16 +403,16 @@ void watch_tell_newcomer(struct watcher *w, struct model_node *node, nsec_t now)
     watch_tell_node(w, node);
 }
 
-void watch_tell_rekeyed(struct watcher *w, struct model_node *node, nsec_t now)
+void watch_tell_rekeyed(struct watcher *w, const struct model_node *node, nsec_t now)
 {
     add_node(w, node);
     tell_all(w, now);
 }
 
-void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now)
+void watch_tell_status(struct watcher *w, const struct model_node *node, nsec_t now)
 {
-    watched_node_changed(&node->watched);
-    if (rate_take(&node->watched.status_rate, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST)) {
+    watched_node_changed(node->watched);
+    if (rate_take(&node->watched->status_rate, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST)) {
         watch_tell_node(w, node);
         return;
     }
@@ -422,20 +422,20 @@ void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now)
 }
 
 /* @c: the change of an object; NULL: it is gone. */
-static void add_change(struct model_network *net, struct watched_change *c,
+static void add_change(const struct model_network *net, struct watched_change *c,
     const struct object_kind *kind, const char *name)
 {
     uint64_t revision = store_revision(net->model->store);
 
     if (c)
-        watched_add(&net->watched, c, kind, name, revision);
+        watched_add(net->watched, c, kind, name, revision);
     else
-        watched_add_gone(&net->watched, kind, name, revision);
+        watched_add_gone(net->watched, kind, name, revision);
 }
 
 void watch_tell_edge(struct watcher *w, struct model_edge *edge, nsec_t now)
 {
-    struct watched_network *net = &edge->net->watched;
+    struct watched_network *net = edge->net->watched;
     const char *name = edge->spec.meta.name;
     bool is_there = keys_find(&edge->net->edges, name) == &edge->keyed;
     bool do_others_wait = net->ready != net->serial;
@@ -449,7 +449,7 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, nsec_t now)
         wake_node(edge->ends[i].node);
 }
 
-void watch_tell_object(struct watcher *w, struct model_network *net, struct watched_change *c,
+void watch_tell_object(struct watcher *w, const struct model_network *net, struct watched_change *c,
     const struct object_kind *kind, const char *name, nsec_t now)
 {
     add_change(net, c, kind, name);
@@ -457,13 +457,13 @@ void watch_tell_object(struct watcher *w, struct model_network *net, struct watc
 }
 
 void watch_tell_node_removed(
-    struct watcher *w, struct model_node *node, const char *reason, nsec_t now)
+    struct watcher *w, const struct model_node *node, const char *reason, nsec_t now)
 {
     struct line *removed = view_removed(reason);
     struct watch *wt;
     struct watch *tmp;
 
-    list_foreach_safe(wt, tmp, &node->watched.watches, of_node) {
+    list_foreach_safe(wt, tmp, &node->watched->watches, of_node) {
         detach(wt);
         stream_clear(&wt->stream);
         if (removed)
@@ -549,7 +549,7 @@ void watch_tick(struct watcher *w, nsec_t now)
     struct watch *wt;
 
     for (size_t i = 0; i < w->model->networks.n; i++)
-        tick_texts(&model_network_at(w->model, i)->watched);
+        tick_texts(model_network_at(w->model, i)->watched);
     /* A rush that has ended makes what is pending due before its timer. */
     watch_turn(w, now);
     list_foreach(wt, &w->sending, sending) {

@@ -135,7 +135,7 @@ void watch_fill(struct watcher *w);
  *
  * Return: the stream to answer with, NULL: no memory. It frees itself when it is closed.
  */
-struct stream *watch_open(struct watcher *w, struct model_node *node, nsec_t silence_max,
+struct stream *watch_open(struct watcher *w, const struct model_node *node, nsec_t silence_max,
     const struct watch_known *known, nsec_t now);
 
 /** watch_is_open() - has this node a watch that can be told something? */
@@ -144,32 +144,32 @@ bool watch_is_open(const struct model_node *node);
 /* watch_tell_KIND() - those nodes that may see an object are to be told of it; see above when. */
 
 /** watch_tell_node() - a node has changed. */
-void watch_tell_node(struct watcher *w, struct model_node *node);
+void watch_tell_node(struct watcher *w, const struct model_node *node);
 
 /** watch_tell_newcomer() - a machine has just joined. */
-void watch_tell_newcomer(struct watcher *w, struct model_node *node, nsec_t now);
+void watch_tell_newcomer(struct watcher *w, const struct model_node *node, nsec_t now);
 
 /**
  * watch_tell_rekeyed() - the key of a node has changed, which waits for nothing
  *
  * Until they hear of it the others let its former key in, and do not reach it.
  */
-void watch_tell_rekeyed(struct watcher *w, struct model_node *node, nsec_t now);
+void watch_tell_rekeyed(struct watcher *w, const struct model_node *node, nsec_t now);
 
 /** watch_tell_edge() - an edge has changed, or is gone. That may make its two nodes visible to each
  * other, or hide them from each other. */
 void watch_tell_edge(struct watcher *w, struct model_edge *edge, nsec_t now);
 
 /** watch_tell_status() - the status of @node that others see has changed. */
-void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now);
+void watch_tell_status(struct watcher *w, const struct model_node *node, nsec_t now);
 
 /** watch_tell_node_removed() - a node is gone; itself is told the @reason, and its watches end. */
 void watch_tell_node_removed(
-    struct watcher *w, struct model_node *node, const char *reason, nsec_t now);
+    struct watcher *w, const struct model_node *node, const char *reason, nsec_t now);
 
 /** watch_tell_object() - the network itself, or an object of another kind than these, has changed:
  * @c is its; NULL: it is gone. */
-void watch_tell_object(struct watcher *w, struct model_network *net, struct watched_change *c,
+void watch_tell_object(struct watcher *w, const struct model_network *net, struct watched_change *c,
     const struct object_kind *kind, const char *name, nsec_t now);
 
 /** watch_due() - when watch_turn() has to be called for what is pending; NSEC_NEVER: not at all. */

@@ -14,18 +14,18 @@
 #include "hub/watch/watch.h"
 #include "os/log.h"
 
-static void add_network(struct model_network *net)
+static void add_network(const struct model_network *net)
 {
-    struct watched_network *w = &net->watched;
+    struct watched_network *w = net->watched;
     const struct object_meta *meta = &net->spec.meta;
 
     watched_add(w, &w->change, &network_kind, meta->name, meta->resource_version);
     for (size_t i = 0; i < net->nodes.n; i++) {
-        struct model_node *node = model_node_at(net, i);
-        uint64_t reported = node->stored_revision;
+        const struct model_node *node = model_node_at(net, i);
+        uint64_t reported = node->reported->stored_revision;
 
         meta = &node->spec.meta;
-        watched_add(w, &node->watched.change, &node_kind, meta->name,
+        watched_add(w, &node->watched->change, &node_kind, meta->name,
             meta->resource_version > reported ? meta->resource_version : reported);
     }
     for (size_t i = 0; i < net->edges.n; i++) {
@@ -53,10 +53,10 @@ static const struct object_kind *kind_of(const struct record_key *k)
 static void add_deleted(const struct model *m, const struct store_item *item)
 {
     struct record_key k = record_key_parse(item->key);
-    struct model_network *net = model_find_network(m, k.network);
+    const struct model_network *net = model_find_network(m, k.network);
 
     if (net && kind_of(&k) && k.name[0] != '\0')
-        watched_add_gone(&net->watched, kind_of(&k), k.name, item->revision);
+        watched_add_gone(net->watched, kind_of(&k), k.name, item->revision);
 }
 
 static void on_deleted(void *ctx, const struct store_answer *a)
@@ -68,13 +68,13 @@ static void on_deleted(void *ctx, const struct store_answer *a)
         return;
     }
     for (size_t i = 0; i < m->networks.n; i++) {
-        model_network_at(m, i)->watched.forgotten = a->since - 1;
+        model_network_at(m, i)->watched->forgotten = a->since - 1;
         add_network(model_network_at(m, i));
     }
     for (size_t i = 0; i < a->n_items; i++)
         add_deleted(m, &a->items[i]);
     for (size_t i = 0; i < m->networks.n; i++) {
-        struct watched_network *net = &model_network_at(m, i)->watched;
+        struct watched_network *net = model_network_at(m, i)->watched;
 
         if (watched_sort(net) != 0)
             net->forgotten = store_revision(m->store);
@@ -87,7 +87,7 @@ void watch_fill(struct watcher *w)
     struct err e = ERR_NULL;
 
     for (size_t i = 0; i < w->model->networks.n; i++)
-        model_network_at(w->model, i)->watched.forgotten = store_revision(w->model->store);
+        model_network_at(w->model, i)->watched->forgotten = store_revision(w->model->store);
     if (store_deleted(w->model->store, on_deleted, w->model, &e) != 0)
         log_info("all watches begin with a snapshot: %s", err_text(&e));
     store_wait(w->model->store);

@@ -1,0 +1,79 @@
+/*
+ * reported.h - what is known of a node by its reports, those that it makes to this hub and those
+ * that are in the store, where another hub may have written them.
+ *
+ * It is made with a struct model_node, and gone with it. Here is what the store says of it; what
+ * the node says is hub/watch/reports.h.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/containers.h"
+#include "base/rate.h"
+#include "hub/model/copies.h"
+#include "hub/record/record.h"
+
+struct model_node;
+
+/** A node's edges in figures, as its agent and its probe say them. */
+struct reported_counts {
+    unsigned by_path[PATH_KIND_N]; /* reached by that path */
+    unsigned alarms;               /* not direct, though they should be */
+    unsigned fallen;               /* were direct, and are not any more */
+    unsigned failing;              /* not applied */
+    unsigned unreached;            /* whose other end does not answer the probe in the tunnel */
+};
+
+/** What is known of a node by its reports, its own and those that are stored. */
+struct reported_node {
+    struct report_record heard;              /* its last reports; the node's edges, too */
+    struct edge_sequence said[EDGE_OWNER_N]; /* which of them was the last */
+    int64_t reported_at;           /* when its agent's last one came, s since 1970; 0: none did */
+    int64_t heard_here_at;         /* when it last reported to this hub, and not to another one
+                                      only; s since 1970; 0: not since the start */
+    int64_t stored_at;             /* last_seen_at of its record in the store; 0: it has none */
+    uint64_t stored_revision;      /* of that record; 0: it has none */
+    bool is_unwritten;             /* another hub writes its record; this one has more */
+    struct reported_counts counts; /* of @heard */
+    struct copies copies;          /* does another machine run as this node as well? */
+    bool had_copies;               /* the network's events tell that one does */
+    bool was_silent;               /* the network's events tell that its agent is silent */
+    bool was_unapplied;            /* likewise, that it has never applied anything */
+    nsec_t seen_at;                /* when it last spoke to us, monotonic; 0: not since the start */
+    nsec_t only_enrolled_at; /* when it enrolled here, monotonic; 0: it was heard since, or it is
+                                not known when */
+    struct rate asked;       /* how often it reports */
+    bool is_unsaved;         /* @heard differs from the store */
+    struct list unsaved;     /* in reports.c's list */
+    const struct model_node *node; /* pins: whose they are */
+};
+
+/** reported_init() - @node has reported nothing. */
+void reported_init(struct reported_node *r, const struct model_node *node);
+
+/** reported_deinit() - it is in no list of unsaved ones any more. */
+void reported_deinit(struct reported_node *r);
+
+/** reported_count_edges() - set @counts, after its edges have changed. */
+void reported_count_edges(struct reported_node *r);
+
+/** What became of a record. */
+enum reported_result {
+    REPORTED_KNOWN,   /* what is in memory is newer, and stays */
+    REPORTED_TAKEN,   /* others see the node as before */
+    REPORTED_UPDATES, /* others see it otherwise now */
+};
+
+/**
+ * reported_read() - the node's record in the store is that now
+ * @heard:	taken
+ * @revision:	of the record
+ * @boot:	this run of the hub
+ */
+enum reported_result reported_read(
+    struct reported_node *r, struct report_record *heard, uint64_t revision, uint64_t boot);

@@ -420,6 +420,7 @@ void model__unlink_edge(struct model_network *net, struct model_edge *edge)
 
 void model__free_edge(struct model_edge *edge)
 {
+    list_remove(&edge->change.link);
     mesh_edge_deinit(&edge->spec);
     free(edge->keyed.key);
     free(edge);
@@ -429,6 +430,7 @@ void model__free_edge(struct model_edge *edge)
 
 static void free_object(struct model_object *o)
 {
+    list_remove(&o->change.link);
     object_deinit(&o->object);
     free(o->keyed.key);
     free(o);
@@ -463,7 +465,6 @@ const struct object *model__put_object(
 void model__remove_object(struct model_network *net, struct model_object *o)
 {
     keys_remove(&net->objects, &o->keyed);
-    list_remove(&o->change.link);
     free_object(o);
 }
 

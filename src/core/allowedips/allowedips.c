@@ -136,12 +136,6 @@ static uint32_t node_take(struct allowedips *t, const struct key *k)
     return i;
 }
 
-static void node_give_back(struct allowedips *t, uint32_t i)
-{
-    t->nodes[i] = (struct allowedips_node){.child = {t->free, 0}};
-    t->free = i;
-}
-
 static void owner_link(struct allowedips *t, uint32_t i, struct allowedips_owner *owner)
 {
     struct allowedips_node *node = &t->nodes[i];
@@ -259,7 +253,8 @@ static bool collapse(struct allowedips *t, uint32_t *link)
     if (node->owner || (node->child[0] && node->child[1]))
         return false;
     *link = node->child[0] ? node->child[0] : node->child[1];
-    node_give_back(t, i);
+    t->nodes[i] = (struct allowedips_node){.child = {t->free, 0}};
+    t->free = i;
     return true;
 }
 

@@ -47,17 +47,6 @@ static void add_label(struct str *out, const char *before, const char *name, con
     str_add(out, "\"");
 }
 
-/* In as few digits as give the same number again. */
-static void add_value(struct str *out, double value)
-{
-    char text[40];
-
-    (void)snprintf(text, sizeof(text), "%.15g", value);
-    if (strtod(text, NULL) != value)
-        (void)snprintf(text, sizeof(text), "%.17g", value);
-    str_addf(out, " %s\n", text);
-}
-
 /* @le: the bound of a histogram's bucket, or NULL. */
 static void add_sample(struct metrics *m, enum metric which, const char *suffix,
     const char *const *labels, const char *le, double value)
@@ -66,6 +55,7 @@ static void add_sample(struct metrics *m, enum metric which, const char *suffix,
     const char *names = rows[which].labels;
     const char *before = "{";
     char name[LABEL_NAME_MAX];
+    char text[40];
 
     str_addf(out, "%s%s", rows[which].name, suffix);
     for (; next_label(&names, name); before = ",") {
@@ -77,7 +67,11 @@ static void add_sample(struct metrics *m, enum metric which, const char *suffix,
         add_label(out, before, "le", le);
     if (le || rows[which].labels[0] != '\0')
         str_add(out, "}");
-    add_value(out, value);
+    /* In as few digits as give the same number again. */
+    (void)snprintf(text, sizeof(text), "%.15g", value);
+    if (strtod(text, NULL) != value)
+        (void)snprintf(text, sizeof(text), "%.17g", value);
+    str_addf(out, " %s\n", text);
 }
 
 void metrics_add_labelled(

@@ -118,18 +118,14 @@ int parse_rate(uint64_t *ret, const char *text, const char *what, struct err *e)
         text);
 }
 
-static bool is_label_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-}
-
 int parse_name(const char *text, const char *what, struct err *e)
 {
     size_t len = strnlen(text, NAME_MAX_LEN + 1);
     bool good = len > 0 && len <= NAME_MAX_LEN && text[0] != '-' && text[len - 1] != '-';
 
     for (size_t i = 0; good && i < len; i++)
-        good = is_label_char(text[i]);
+        good = (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= '0' && text[i] <= '9') ||
+               text[i] == '-';
     if (good)
         return 0;
     return err_set(e, -EINVAL,

@@ -229,18 +229,6 @@ int handshake_open_initiation(const struct noise_local *local,
     return ok ? 0 : HANDSHAKE_E_INVALID;
 }
 
-/* 5.1: only ever newer timestamps; and not more of them than one may legitimately send. */
-static int check_initiation(
-    const struct noise_remote *remote, const struct tai64n *timestamp, nsec_t now)
-{
-    if (tai64n_compare(timestamp, &remote->received) <= 0)
-        return HANDSHAKE_E_REPLAY;
-    if (remote->has_consumed &&
-        now - remote->consumed_at < NSEC_PER_SEC / WG_INITIATIONS_PER_SECOND)
-        return HANDSHAKE_E_FLOOD;
-    return 0;
-}
-
 int handshake_consume_initiation(struct handshake *hs, struct noise_remote *remote,
     const struct handshake_incoming *in, nsec_t now)
 {
@@ -258,8 +246,13 @@ int handshake_consume_initiation(struct handshake *hs, struct noise_remote *remo
     if (!open_and_mix(&t, in->encrypted_timestamp, sizeof(in->encrypted_timestamp), buf))
         goto out;
     memcpy(timestamp.b, buf, sizeof(timestamp.b));
-    r = check_initiation(remote, &timestamp, now);
-    if (r != 0)
+    /* 5.1: only ever newer timestamps; and not more than one may legitimately send. */
+    r = HANDSHAKE_E_REPLAY;
+    if (tai64n_compare(&timestamp, &remote->received) <= 0)
+        goto out;
+    r = HANDSHAKE_E_FLOOD;
+    if (remote->has_consumed &&
+        now - remote->consumed_at < NSEC_PER_SEC / WG_INITIATIONS_PER_SECOND)
         goto out;
     remote->received = timestamp;
     remote->consumed_at = now;

@@ -83,14 +83,6 @@ static int16_t port_step_of(const struct behavior_sample *samples, unsigned n)
     return (int16_t)step;
 }
 
-static bool is_own_address(const struct endpoint *own, size_t n_own, const struct endpoint *ep)
-{
-    for (size_t i = 0; i < n_own; i++)
-        if (ip_addr_equal(&own[i].addr, &ep->addr))
-            return true;
-    return false;
-}
-
 struct behavior behavior_of(
     const struct behavior_survey *s, const struct endpoint *own, size_t n_own)
 {
@@ -107,7 +99,10 @@ struct behavior behavior_of(
     if (n == 0)
         return b;
     b.last_port = v4[n - 1].mapped.port;
-    b.is_natted = !is_own_address(own, n_own, &v4[n - 1].mapped);
+    b.is_natted = true;
+    for (size_t i = 0; i < n_own; i++)
+        if (ip_addr_equal(&own[i].addr, &v4[n - 1].mapped.addr))
+            b.is_natted = false;
     if (!b.is_natted)
         b.mapping = BEHAVIOR_ENDPOINT_INDEPENDENT;
     if (behavior_is_hard(&b))

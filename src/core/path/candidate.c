@@ -123,12 +123,6 @@ const struct candidate *candidates_find(const struct candidates *c, const struct
     return i < c->n ? &c->items[i] : NULL;
 }
 
-static void remove_candidate(struct candidates *c, unsigned i)
-{
-    memmove(&c->items[i], &c->items[i + 1], (c->n - i - 1) * sizeof(c->items[0]));
-    c->n--;
-}
-
 bool candidates_add(struct candidates *c, enum candidate_kind kind, const struct endpoint *ep)
 {
     unsigned i = candidate_index(c, ep);
@@ -138,7 +132,8 @@ bool candidates_add(struct candidates *c, enum candidate_kind kind, const struct
     if (i < c->n) {
         if (c->items[i].kind <= kind)
             return false;
-        remove_candidate(c, i);
+        memmove(&c->items[i], &c->items[i + 1], (c->n - i - 1) * sizeof(c->items[0]));
+        c->n--;
     } else if (c->n == CANDIDATES_MAX) {
         if (c->items[c->n - 1].kind <= kind)
             return false;

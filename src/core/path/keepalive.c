@@ -115,9 +115,17 @@ static void pause_trial(struct keepalive *k, enum keepalive_obstacle obstacle, n
     k->due_at = now + pause + k->spread;
 }
 
-/* The question of this state was repeated as often as it may be, without an answer. */
-static void give_up(struct keepalive *k, nsec_t now)
+/* The action by which the present state asks its question; after TRIES without an answer, that of
+ * the state which follows. */
+static enum keepalive_action ask(struct keepalive *k, nsec_t now)
 {
+    bool from_spare = k->state == KEEPALIVE_STATE_LEARN || k->state == KEEPALIVE_STATE_AGAIN;
+
+    if (k->n_tries < TRIES) {
+        k->n_tries++;
+        k->due_at = now + ANSWER;
+        return from_spare ? KEEPALIVE_ACTION_LEARN : KEEPALIVE_ACTION_ASK;
+    }
     if (k->state == KEEPALIVE_STATE_ASK) {
         k->suspect_for = k->rest_for;
         begin_trial(k, now);
@@ -126,20 +134,7 @@ static void give_up(struct keepalive *k, nsec_t now)
     } else {
         pause_trial(k, KEEPALIVE_OBSTACLE_SILENCE, now);
     }
-}
-
-/* The action by which the present state asks its question. */
-static enum keepalive_action ask(struct keepalive *k, nsec_t now)
-{
-    bool from_spare = k->state == KEEPALIVE_STATE_LEARN || k->state == KEEPALIVE_STATE_AGAIN;
-
-    if (k->n_tries >= TRIES) {
-        give_up(k, now);
-        return keepalive_next(k, now);
-    }
-    k->n_tries++;
-    k->due_at = now + ANSWER;
-    return from_spare ? KEEPALIVE_ACTION_LEARN : KEEPALIVE_ACTION_ASK;
+    return keepalive_next(k, now);
 }
 
 enum keepalive_action keepalive_next(struct keepalive *k, nsec_t now)

@@ -44,15 +44,10 @@ static nsec_t slot_after(const struct path *pp, nsec_t period, nsec_t stride, ns
     return now + stride - into;
 }
 
-static bool is_slot_urgent(const struct path *pp, nsec_t now)
-{
-    return pp->choice.pair == 0 &&
-           (!pp->owner->relay_is_usable || (pp->choice.is_worse && has_interest(pp, now)));
-}
-
 void path__slot_plan(struct path *pp, nsec_t now)
 {
-    bool urgent = is_slot_urgent(pp, now);
+    bool urgent = pp->choice.pair == 0 &&
+                  (!pp->owner->relay_is_usable || (pp->choice.is_worse && has_interest(pp, now)));
     nsec_t period = urgent ? SLOT_PERIOD_URGENT : PATH_SLOT_PERIOD;
     unsigned skip = urgent && pp->slot.backoff > BACKOFF_URGENT ? BACKOFF_URGENT : pp->slot.backoff;
 
@@ -66,16 +61,6 @@ void path__slot_restart(struct path *pp, nsec_t now)
 {
     pp->slot.backoff = 0;
     path__slot_plan(pp, now);
-}
-
-/* A slot has come: without traffic the more are skipped. True: the most are. */
-static bool pass_slot(struct path *pp, nsec_t now)
-{
-    if (has_interest(pp, now))
-        pp->slot.backoff = 0;
-    else if (pp->slot.backoff < BACKOFF_MAX)
-        pp->slot.backoff++;
-    return pp->slot.backoff == BACKOFF_MAX;
 }
 
 /* ---- guessing ports -------------------------------------------------------------------------- */
@@ -202,21 +187,6 @@ bool path__owns_socket(const struct path *pp, uint32_t socket)
     return s && s->is_hard && socket >= s->first_socket && socket - s->first_socket < s->n_asked;
 }
 
-static void open_some_sockets(struct path *pp, struct path_port_guess *s)
-{
-    struct paths *p = pp->owner;
-
-    for (unsigned i = 0; i < OPEN_BURST && s->n_asked < p->guessing.sockets_max; i++) {
-        struct paths_item *item = paths__add(p, pp, PATH_ACTION_OPEN);
-
-        if (!item)
-            return;
-        item->action.socket = ++p->guessing.last_socket;
-        if (s->n_asked++ == 0)
-            s->first_socket = p->guessing.last_socket;
-    }
-}
-
 void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, nsec_t now)
 {
     struct path_port_guess *s = pp->guess.present;
@@ -238,9 +208,19 @@ void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, n
 
 static void hard_step(struct path *pp, struct path_port_guess *s, nsec_t now)
 {
-    open_some_sockets(pp, s);
+    struct paths *p = pp->owner;
+
+    for (unsigned i = 0; i < OPEN_BURST && s->n_asked < p->guessing.sockets_max; i++) {
+        struct paths_item *item = paths__add(p, pp, PATH_ACTION_OPEN);
+
+        if (!item)
+            break;
+        item->action.socket = ++p->guessing.last_socket;
+        if (s->n_asked++ == 0)
+            s->first_socket = p->guessing.last_socket;
+    }
     for (unsigned i = 0; i < OPEN_BURST && s->n_pinged < N_PASSES * s->n_opened; i++) {
-        (void)paths__reserve(pp->owner, 1, now);
+        (void)paths__reserve(p, 1, now);
         path__ping_loose(pp, s->opened[s->n_pinged++ % s->n_opened], &s->target, now);
     }
 }
@@ -310,15 +290,6 @@ static bool can_guess_help(const struct path *pp, bool is_hard)
            p->guessing.sockets_max > 0 && pp->side.can_guess && public_endpoint(&pp->side) != NULL;
 }
 
-static void plan_next_guess(struct path *pp, nsec_t now)
-{
-    unsigned skip = SKIP_MIN + pp->guess.n_tried;
-
-    pp->guess.again_at = slot_after(pp, PATH_SLOT_PERIOD,
-        PATH_SLOT_PERIOD << (skip < SKIP_MAX ? skip : SKIP_MAX), now + AGAIN_MIN);
-    pp->guess.again_at -= SLOT_MARGIN;
-}
-
 /* Our NAT's mappings, our sockets and what may be sent to the peer's NAT are enough; and it is
  * nobody else's turn. */
 static bool take_guess_turn(struct path *pp, bool is_hard, unsigned n_mappings, nsec_t now)
@@ -353,11 +324,14 @@ static void consider_guessing(struct path *pp, nsec_t now)
     struct paths *p = pp->owner;
     bool hard = behavior_is_hard(&p->self.nat);
     unsigned n_mappings = hard ? p->guessing.sockets_max : GUESSES;
+    unsigned skip = SKIP_MIN + pp->guess.n_tried;
     struct path_port_guess *s;
 
     if (now < pp->guess.again_at || !can_guess_help(pp, hard))
         return;
-    plan_next_guess(pp, now);
+    pp->guess.again_at = slot_after(pp, PATH_SLOT_PERIOD,
+        PATH_SLOT_PERIOD << (skip < SKIP_MAX ? skip : SKIP_MAX), now + AGAIN_MIN);
+    pp->guess.again_at -= SLOT_MARGIN;
     if (!take_guess_turn(pp, hard, n_mappings, now))
         return;
     s = calloc(1, sizeof(*s) + (hard ? p->guessing.sockets_max : 0) * sizeof(s->opened[0]));
@@ -433,18 +407,6 @@ static const struct round_step steps[] = {
 /* How long the pongs of the last step are waited for. */
 #define LAST_WAIT (1000 * NSEC_PER_MSEC)
 
-/* Asks for our newest port, if our NAT gives out ports in sequence and the peer is about to
- * guess. */
-static void want_fresh(const struct path *pp, nsec_t now)
-{
-    struct paths *p = pp->owner;
-
-    if (pp->choice.pair == 0 && behavior_is_hard(&p->self.nat) && p->self.nat.port_step != 0 &&
-        (p->asking.guess_at == 0 || now - p->asking.guess_at >= PATH_SLOT_PERIOD) &&
-        paths__add(p, NULL, PATH_ACTION_FRESH))
-        p->asking.guess_at = now;
-}
-
 void path__ask_address(const struct path *pp, nsec_t now)
 {
     struct paths *p = pp->owner;
@@ -457,14 +419,20 @@ void path__ask_address(const struct path *pp, nsec_t now)
 
 void path__checks_start(struct path *pp, bool is_full, nsec_t now)
 {
+    struct paths *p = pp->owner;
+
     if (!path__wants_direct(pp) || pp->pairs.n == 0)
         return;
-    want_fresh(pp, now);
+    /* The peer is about to guess our newest port, if our NAT gives out ports in sequence. */
+    if (pp->choice.pair == 0 && behavior_is_hard(&p->self.nat) && p->self.nat.port_step != 0 &&
+        (p->asking.guess_at == 0 || now - p->asking.guess_at >= PATH_SLOT_PERIOD) &&
+        paths__add(p, NULL, PATH_ACTION_FRESH))
+        p->asking.guess_at = now;
     if (pp->checks.round.next_at != NSEC_NEVER) {
         pp->checks.round.is_full |= is_full;
         return;
     }
-    pp->owner->counters.rounds++;
+    p->counters.rounds++;
     pp->checks.round = (struct path_round){.next_at = now, .is_full = is_full};
     pp->checks.begun_at = now;
     /* A pair that was worse than the relay is measured anew. */
@@ -490,19 +458,6 @@ static bool is_ping_wanted(const struct path *pp, const struct path_pair *pair)
            pair->id == pp->choice.pair;
 }
 
-/* A round has all of its frames on a pair or none, because a part of them may open one NAT and
- * close the other. */
-static void admit_pairs(struct path *pp, nsec_t now)
-{
-    for (unsigned i = 0; i < pp->pairs.n; i++) {
-        struct path_pair *pair = &pp->pairs.items[i];
-
-        if (pair->admission == PATH_ADMISSION_OPEN && is_ping_wanted(pp, pair))
-            pair->admission = path__may_ping(pp, pair, ROUND_FRAMES, now) ? PATH_ADMISSION_YES
-                                                                          : PATH_ADMISSION_NO;
-    }
-}
-
 static bool is_pinged(const struct path *pp, const struct path_pair *pair)
 {
     return pair->admission == PATH_ADMISSION_YES && is_ping_wanted(pp, pair);
@@ -514,12 +469,6 @@ static bool needs_opener(const struct path_pair *pair, nsec_t now)
 {
     return pair->remote.kind == CANDIDATE_REFLEXIVE && ip_addr_is_v4(&pair->remote.endpoint.addr) &&
            (pair->contact.heard_at == 0 || now - pair->contact.heard_at > OPEN_FOR);
-}
-
-/* The peers have been told of an address of ours, so they may send to it. */
-static bool is_announced(const struct path *pp)
-{
-    return pp->owner->self_changed_at != 0;
 }
 
 /* What a step does with a pair. */
@@ -536,35 +485,40 @@ static enum round_action action_of_step(
         return ROUND_ACTION_NONE;
     if (!needs_opener(pair, now))
         return step->pings_open ? ROUND_ACTION_PING : ROUND_ACTION_NONE;
-    if (!is_announced(pp) && step - steps >= STEP_NEAR)
+    /* No peer has been told of an address of ours, so none has opened its NAT for us. */
+    if (pp->owner->self_changed_at == 0 && step - steps >= STEP_NEAR)
         return ROUND_ACTION_NONE;
     if (step->pings_all)
         return ROUND_ACTION_PING;
     return step->first != 0 ? ROUND_ACTION_OPEN : ROUND_ACTION_NONE;
 }
 
-/* How many frames a step sends on a pair. */
-static unsigned count_frames(
-    const struct path *pp, const struct path_pair *pair, const struct round_step *step, nsec_t now)
+/*
+ * Reserves the frames of a step; returns when they may be sent. A round has all of its frames on a
+ * pair or none, because a part of them may open one NAT and close the other.
+ */
+static nsec_t reserve_step(struct path *pp, const struct round_step *step, nsec_t now)
 {
-    switch (action_of_step(pp, pair, step, now)) {
-    case ROUND_ACTION_PING:
-        return 1;
-    case ROUND_ACTION_OPEN:
-        return 1u + step->last - step->first;
-    case ROUND_ACTION_NONE:
-        break;
+    unsigned n_frames = 0;
+
+    for (unsigned i = 0; i < pp->pairs.n; i++) {
+        struct path_pair *pair = &pp->pairs.items[i];
+
+        if (pair->admission == PATH_ADMISSION_OPEN && is_ping_wanted(pp, pair))
+            pair->admission = path__may_ping(pp, pair, ROUND_FRAMES, now) ? PATH_ADMISSION_YES
+                                                                          : PATH_ADMISSION_NO;
+        switch (action_of_step(pp, pair, step, now)) {
+        case ROUND_ACTION_PING:
+            n_frames++;
+            break;
+        case ROUND_ACTION_OPEN:
+            n_frames += 1u + step->last - step->first;
+            break;
+        case ROUND_ACTION_NONE:
+            break;
+        }
     }
-    return 0;
-}
-
-static unsigned count_all(const struct path *pp, const struct round_step *step, nsec_t now)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < pp->pairs.n; i++)
-        n += count_frames(pp, &pp->pairs.items[i], step, now);
-    return n;
+    return paths__reserve(pp->owner, n_frames, now);
 }
 
 static bool has_openers(const struct path *pp, nsec_t now)
@@ -580,14 +534,6 @@ void path__checks_restart(struct path *pp, nsec_t now)
     if (pp->checks.round.next_at != NSEC_NEVER && has_openers(pp, now))
         path__checks_stop(pp);
     path__checks_start(pp, true, now);
-}
-
-/* When the step with far openers may come: once the peers may be expected to know our addresses. */
-static nsec_t may_go_far_at(const struct path *pp, nsec_t now)
-{
-    if (pp->checks.round.step != STEP_FAR || !is_announced(pp) || !has_openers(pp, now))
-        return now;
-    return pp->owner->self_changed_at + FAR_WAIT;
 }
 
 static void run_step(
@@ -606,16 +552,6 @@ static void run_step(
     }
 }
 
-static void end_round(struct path *pp, nsec_t now)
-{
-    path__checks_stop(pp);
-    path__pairs_drop_silent(pp);
-    if (pp->choice.pair != 0 || pp->choice.sent.pair != 0)
-        return;
-    pp->checks.n_failed++;
-    consider_guessing(pp, now);
-}
-
 void path__checks_tick(struct path *pp, nsec_t now)
 {
     struct path_round *r = &pp->checks.round;
@@ -624,13 +560,17 @@ void path__checks_tick(struct path *pp, nsec_t now)
     if (now < r->next_at)
         return;
     if (!step) {
-        end_round(pp, now);
+        path__checks_stop(pp);
+        path__pairs_drop_silent(pp);
+        if (pp->choice.pair == 0 && pp->choice.sent.pair == 0) {
+            pp->checks.n_failed++;
+            consider_guessing(pp, now);
+        }
         return;
     }
     if (!r->is_reserved) {
         r->is_reserved = true;
-        admit_pairs(pp, now);
-        r->next_at = paths__reserve(pp->owner, count_all(pp, step, now), now);
+        r->next_at = reserve_step(pp, step, now);
         if (r->next_at > now)
             return;
     }
@@ -641,26 +581,27 @@ void path__checks_tick(struct path *pp, nsec_t now)
     r->is_reserved = false;
     r->step++;
     r->next_at = now + (r->step < N_STEPS ? steps[r->step].after : LAST_WAIT);
-    r->next_at = nsec_max(r->next_at, may_go_far_at(pp, now));
+    /* Far openers wait until the peers may be expected to know our addresses. */
+    if (r->step == STEP_FAR && pp->owner->self_changed_at != 0 && has_openers(pp, now))
+        r->next_at = nsec_max(r->next_at, pp->owner->self_changed_at + FAR_WAIT);
 }
 
 /* Without a direct path all pairs are tried. With one, only those that have answered: on an idle
  * edge at few slots, and at none if the path is good. */
-static void begin_slot(struct path *pp, nsec_t now)
-{
-    const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
-    bool is_seldom = pass_slot(pp, now);
-
-    if (!chosen)
-        path__checks_start(pp, true, now);
-    else if (chosen->rtt > GOOD_ENOUGH && (has_interest(pp, now) || is_seldom))
-        path__checks_start(pp, false, now);
-}
-
 void path__slot_tick(struct path *pp, nsec_t now)
 {
+    const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
+    bool is_idle = !has_interest(pp, now);
+
     if (now < pp->slot.next_at)
         return;
-    begin_slot(pp, now);
+    if (!is_idle)
+        pp->slot.backoff = 0;
+    else if (pp->slot.backoff < BACKOFF_MAX)
+        pp->slot.backoff++;
+    if (!chosen)
+        path__checks_start(pp, true, now);
+    else if (chosen->rtt > GOOD_ENOUGH && (!is_idle || pp->slot.backoff == BACKOFF_MAX))
+        path__checks_start(pp, false, now);
     path__slot_plan(pp, now);
 }

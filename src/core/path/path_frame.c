@@ -53,19 +53,6 @@ static bool is_sequence_new(struct path *pp, uint64_t sequence)
     return true;
 }
 
-/* The frame is a pong that answers an outstanding ping of ours: its run is the peer's present
- * one. */
-static void adopt(struct path *pp, const struct path_frame *f)
-{
-    if (pp->receiving.session == f->session)
-        return;
-    pp->receiving.session = f->session;
-    pp->receiving.top = f->sequence;
-    pp->receiving.seen = 1;
-    for (unsigned i = 0; i < pp->pairs.n; i++)
-        pp->pairs.items[i].contact.agreed = 0;
-}
-
 /* ---- in: what it means ---------------------------------------------------------------------- */
 
 /*
@@ -83,37 +70,25 @@ static void learn_local(
     pair->contact.local = in->local;
 }
 
-static bool may_ask_back(struct path *pp, const struct path_pair *pair, nsec_t now)
-{
-    if (pair->id == pp->choice.pair || path__pair_is_valid(pair, now) ||
-        now - pair->tried_at < ASK_BACK_MIN ||
-        rate_is_spent(&pp->receiving.asks_back, now, ASK_BURST) ||
-        !path__may_ping(pp, pair, 1, now) || !paths__may_answer(pp->owner, now))
-        return false;
-    rate_pay(&pp->receiving.asks_back, now, ASK_INTERVAL);
-    return true;
-}
-
-static bool is_round_due(const struct path *pp, nsec_t now)
-{
-    unsigned doublings =
-        pp->checks.n_failed < ROUND_DOUBLINGS ? pp->checks.n_failed : ROUND_DOUBLINGS;
-
-    return pp->choice.pair == 0 &&
-           (pp->checks.begun_at == 0 || now - pp->checks.begun_at >= ROUND_MIN << doublings);
-}
-
 /* The peer speaks from there: ask back, and try the other ways too if none is found yet. */
 static struct path_pair *hear(struct path *pp, const struct path_arrival *in, nsec_t now)
 {
     struct path_pair *pair = path__pair_add(pp, CANDIDATE_HEARD, &in->from, in->socket);
+    unsigned doublings =
+        pp->checks.n_failed < ROUND_DOUBLINGS ? pp->checks.n_failed : ROUND_DOUBLINGS;
 
     if (!pair)
         return NULL;
     learn_local(pp, pair, in, now);
-    if (may_ask_back(pp, pair, now))
+    if (pair->id != pp->choice.pair && !path__pair_is_valid(pair, now) &&
+        now - pair->tried_at >= ASK_BACK_MIN &&
+        !rate_is_spent(&pp->receiving.asks_back, now, ASK_BURST) &&
+        path__may_ping(pp, pair, 1, now) && paths__may_answer(pp->owner, now)) {
+        rate_pay(&pp->receiving.asks_back, now, ASK_INTERVAL);
         path__ping(pp, pair, now);
-    if (is_round_due(pp, now))
+    }
+    if (pp->choice.pair == 0 &&
+        (pp->checks.begun_at == 0 || now - pp->checks.begun_at >= ROUND_MIN << doublings))
         path__checks_start(pp, true, now);
     return pair;
 }
@@ -145,18 +120,6 @@ static void on_ping(struct path *pp, const struct path_arrival *in, const struct
         path__on_peer_moved(pp, pair, now);
 }
 
-/* Our address on the chosen pair is another one than before: the peer has to follow us. */
-static void check_observed(
-    struct path *pp, struct path_pair *pair, const struct path_frame *f, nsec_t now)
-{
-    struct endpoint before = pair->contact.observed;
-
-    pair->contact.observed = f->observed;
-    if (pair->id == pp->choice.pair && !endpoint_is_none(&before) &&
-        !endpoint_equal(&before, &f->observed))
-        path__on_self_moved(pp, pair, now);
-}
-
 /* Our former address may not work any more; without one the kernel chooses. */
 void path__frames_on_network_change(struct path *pp)
 {
@@ -172,6 +135,7 @@ static void on_pong(
     struct path *pp, const struct path_arrival *in, const struct path_frame *f, nsec_t now)
 {
     struct path_pair *pair = path__pair_find(pp, in->socket, &in->from);
+    struct endpoint observed;
 
     if (f->echo != pp->owner->session)
         return;
@@ -184,10 +148,21 @@ static void on_pong(
         return;
     pair->contact.heard_at = now;
     destinations_on_answer(&pp->owner->budget.to, &in->from.addr, now);
-    adopt(pp, f);
+    /* It answers an outstanding ping of ours: its run is the peer's present one. */
+    if (pp->receiving.session != f->session) {
+        pp->receiving.session = f->session;
+        pp->receiving.top = f->sequence;
+        pp->receiving.seen = 1;
+        for (unsigned i = 0; i < pp->pairs.n; i++)
+            pp->pairs.items[i].contact.agreed = 0;
+    }
     learn_local(pp, pair, in, now);
-    check_observed(pp, pair, f, now);
+    observed = pair->contact.observed;
+    pair->contact.observed = f->observed;
     if (pair->id == pp->choice.pair) {
+        /* Our address is another one than before: the peer has to follow us. */
+        if (!endpoint_is_none(&observed) && !endpoint_equal(&observed, &f->observed))
+            path__on_self_moved(pp, pair, now);
         on_alive(pp, now);
         if (path_liveness_on_agreement(
                 &pp->liveness, (f->flags & PATH_FRAME_IN_USE) != 0, pp->choice.sent.pair != 0, now))

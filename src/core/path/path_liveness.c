@@ -59,25 +59,19 @@ bool path_traffic_count(struct path_traffic *t, uint64_t rx, uint64_t tx, nsec_t
 
 /* ---- liveness ------------------------------------------------------------------------------- */
 
-/* The shorter of the two intervals that the NATs need. */
-static nsec_t idle_interval(const struct path_liveness_facts *facts)
+/* For how long nothing is heard before this side pings: on an idle path the shorter of the two
+ * intervals that the NATs need. */
+static nsec_t quiet_time(const struct path_liveness_facts *facts)
 {
     nsec_t here = facts->keepalive_here ? facts->keepalive_here : IDLE_DEFAULT;
     nsec_t there = facts->keepalive_there ? facts->keepalive_there : IDLE_DEFAULT;
-
-    return nsec_min(nsec_max(nsec_min(here, there), IDLE_MIN), IDLE_MAX);
-}
-
-/* For how long nothing is heard before this side pings. */
-static nsec_t quiet_time(const struct path_liveness_facts *facts)
-{
-    nsec_t time = facts->is_active ? PING_ACTIVE : idle_interval(facts);
+    nsec_t idle = nsec_min(nsec_max(nsec_min(here, there), IDLE_MIN), IDLE_MAX);
 
     if (facts->is_active && facts->is_relay)
         return PING_RELAY;
-    if (!facts->begins)
-        time += facts->is_active ? SLACK_ACTIVE : SLACK_IDLE;
-    return time;
+    if (facts->is_active)
+        return facts->begins ? PING_ACTIVE : PING_ACTIVE + SLACK_ACTIVE;
+    return facts->begins ? idle : idle + SLACK_IDLE;
 }
 
 void path_liveness_start(
@@ -105,21 +99,16 @@ void path_liveness_on_alive(
     l->next_at = now + quiet_time(facts);
 }
 
-static bool may_hasten(const struct path_liveness *l)
-{
-    return l->next_at != NSEC_NEVER && l->n_unanswered == 0;
-}
-
 void path_liveness_suspect(struct path_liveness *l, nsec_t now)
 {
-    if (may_hasten(l))
+    if (l->next_at != NSEC_NEVER && l->n_unanswered == 0)
         l->next_at = now;
 }
 
 void path_liveness_on_data(
     struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now)
 {
-    if (may_hasten(l))
+    if (l->next_at != NSEC_NEVER && l->n_unanswered == 0)
         l->next_at = nsec_min(l->next_at, facts->begins ? now : now + SLACK_ACTIVE);
 }
 

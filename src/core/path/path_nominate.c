@@ -144,19 +144,6 @@ static void move_to_relay(struct path *pp, const struct path_relay *to, const ch
     path__event(pp, false, "%s", why);
 }
 
-/* A relay that both ends reach, or else one that we reach. False when there is none. */
-static bool find_refuge(const struct path *pp, struct path_relay *ret)
-{
-    const struct path_side *self = &pp->owner->self;
-
-    if (best_relay(pp, ret) != 0)
-        return true;
-    if (self->n_relays == 0)
-        return false;
-    *ret = self->relays[0];
-    return true;
-}
-
 /* Leaves the present relay if one of the ends does not reach it any more. True if it did. */
 static bool leave_lost(struct path *pp)
 {
@@ -168,7 +155,10 @@ static bool leave_lost(struct path *pp)
         return false;
     if (find_relay(&pp->owner->self, key) && !(is_lost_there && pp->nominates))
         return false;
-    if (!find_refuge(pp, &refuge) || x25519_public_equal(&refuge.key, key))
+    /* A relay that both ends reach, or else one that we reach. */
+    if (best_relay(pp, &refuge) == 0)
+        refuge = pp->owner->self.relays[0];
+    if (x25519_public_equal(&refuge.key, key))
         return false;
     move_to_relay(pp, &refuge,
         find_relay(&pp->owner->self, key)
@@ -177,46 +167,31 @@ static bool leave_lost(struct path *pp)
     return true;
 }
 
-/* The best relay, if it is better than the present one by more than chance. */
-static bool find_better(const struct path *pp, struct path_relay *ret)
-{
-    nsec_t best = best_relay(pp, ret);
-    nsec_t now = relay_rtt_sum(pp, current_relay(pp));
-
-    return best != 0 && now != 0 && best + nsec_max(BETTER_BY, now / 5) <= now &&
-           relay_carries(pp, &ret->key, path__relay_mtu(pp, current_relay(pp)));
-}
-
 void path__check_relay(struct path *pp, nsec_t now)
 {
-    struct path_relay better;
+    struct path_relay best;
+    nsec_t best_rtt;
+    nsec_t present_rtt;
 
     remember_first(pp);
     if (pp->choice.pair != 0 || pp->peer.policy == PATH_POLICY_OFF || leave_lost(pp))
         return;
-    if (now < pp->relay.free_at || !find_better(pp, &better))
+    best_rtt = best_relay(pp, &best);
+    present_rtt = relay_rtt_sum(pp, current_relay(pp));
+    if (now < pp->relay.free_at || best_rtt == 0 || present_rtt == 0 ||
+        best_rtt + nsec_max(BETTER_BY, present_rtt / 5) > present_rtt ||
+        !relay_carries(pp, &best.key, path__relay_mtu(pp, current_relay(pp))))
         pp->relay.move_at = NSEC_NEVER;
     else if (pp->relay.move_at == NSEC_NEVER)
         pp->relay.move_at = now + (pp->nominates ? BETTER_FOR : BETTER_FOR_FOLLOWER);
     else if (now >= pp->relay.move_at)
-        move_to_relay(pp, &better, "another relay is quicker for both; through that");
+        move_to_relay(pp, &best, "another relay is quicker for both; through that");
 }
 
 void path__relay_tick(struct path *pp, nsec_t now)
 {
     if (now >= pp->relay.move_at)
         path__check_relay(pp, now);
-}
-
-/* No pair is chosen any more: go to the best relay, if any is measured. */
-static void enter_relay(struct path *pp)
-{
-    struct path_relay best;
-
-    remember_first(pp);
-    pp->relay.move_at = NSEC_NEVER;
-    if (best_relay(pp, &best) != 0)
-        pp->relay.key = best.key;
 }
 
 void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now)
@@ -312,18 +287,6 @@ size_t path__relays(const struct path *pp, struct path_relay_view *ret, size_t c
 
 /* ---- switching ------------------------------------------------------------------------------ */
 
-static void queue_use(struct path *pp, const struct path_pair *pair)
-{
-    struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_USE);
-
-    if (!item)
-        return;
-    item->action.path = path__pair_kind(pair);
-    item->action.remote = pair->remote.endpoint;
-    item->action.socket = pair->socket;
-    item->action.local = pair->contact.local;
-}
-
 static void say_direct(struct path *pp, const struct path_pair *pair)
 {
     const char *kind = path__pair_kind(pair) == PATH_KIND_LAN ? "lan" : "direct";
@@ -370,6 +333,7 @@ static nsec_t double_time(nsec_t time, unsigned n_times, nsec_t limit)
 static void use_pair(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     struct path_liveness_facts facts;
+    struct paths_item *item;
     uint32_t before = pp->choice.pair;
     const struct path_pair *old = path__pair_of(pp, before);
     uint32_t old_socket = old ? old->socket : PATH_SOCKET_MAIN;
@@ -389,7 +353,13 @@ static void use_pair(struct path *pp, struct path_pair *pair, nsec_t now)
     pp->choice.is_worse = pp->choice.has_left = false;
     pair->record.n_better = 0;
     pp->owner->counters.switches++;
-    queue_use(pp, pair);
+    item = paths__add(pp->owner, pp, PATH_ACTION_USE);
+    if (item) {
+        item->action.path = path__pair_kind(pair);
+        item->action.remote = pair->remote.endpoint;
+        item->action.socket = pair->socket;
+        item->action.local = pair->contact.local;
+    }
     say_direct(pp, pair);
     path__end_alarm(pp, "direct, as it should be");
     facts = path__liveness_facts(pp, now);
@@ -413,6 +383,7 @@ void path__use_relay(struct path *pp, const char *why, nsec_t now)
 {
     const struct path_pair *pair = path__pair_of(pp, pp->choice.pair);
     uint32_t socket = pair ? pair->socket : PATH_SOCKET_MAIN;
+    struct path_relay best;
 
     pp->choice.sent.pair = pp->choice.received.pair = 0;
     if (pp->choice.pair != 0 && now - pp->choice.since >= STABLE_FOR)
@@ -424,7 +395,10 @@ void path__use_relay(struct path *pp, const char *why, nsec_t now)
     path_liveness_stop(&pp->liveness);
     if (why)
         pp->owner->counters.switches++;
-    enter_relay(pp);
+    remember_first(pp);
+    pp->relay.move_at = NSEC_NEVER;
+    if (best_relay(pp, &best) != 0)
+        pp->relay.key = best.key;
     (void)queue_use_relay(pp);
     if (why)
         path__event(pp, false, "%s", why);
@@ -477,16 +451,9 @@ static void tell_leave(struct path *pp, const struct path_pair *pair, uint8_t fl
     path__tell(pp, pair, PATH_FRAME_LEAVE, flags, path__next_transaction(pp), now);
 }
 
-/* One look shows what has come from all peers. */
-static void want_look(struct paths *p, nsec_t now)
-{
-    if ((p->looked_at == 0 || now - p->looked_at >= LOOK_MIN) &&
-        paths__add(p, NULL, PATH_ACTION_LOOK))
-        p->looked_at = now;
-}
-
 void path__chosen_tick(struct path *pp, nsec_t now)
 {
+    struct paths *p = pp->owner;
     struct path_pair *pair = path__pair_of(pp, pp->choice.pair);
     struct path_liveness_facts facts = path__liveness_facts(pp, now);
 
@@ -494,10 +461,13 @@ void path__chosen_tick(struct path *pp, nsec_t now)
         return;
     switch (path_liveness_tick(&pp->liveness, &facts, now)) {
     case PATH_LIVENESS_PING:
-        (void)paths__reserve(pp->owner, 1, now);
+        (void)paths__reserve(p, 1, now);
         path__ping(pp, pair, now);
-        if (path_liveness_wants_look(&pp->liveness, &facts))
-            want_look(pp->owner, now);
+        /* One look shows what has come from all peers. */
+        if (path_liveness_wants_look(&pp->liveness, &facts) &&
+            (p->looked_at == 0 || now - p->looked_at >= LOOK_MIN) &&
+            paths__add(p, NULL, PATH_ACTION_LOOK))
+            p->looked_at = now;
         break;
     case PATH_LIVENESS_DEAD:
         /* The pair may still work towards the peer, which then need not find out by itself. */
@@ -602,15 +572,6 @@ void path__on_nominate(struct path *pp, struct path_pair *pair, uint64_t transac
         .pair = pair->id, .transaction = transaction, .next_at = now + NOMINATED_FOR};
     if (path__may_ping(pp, pair, 1, now))
         path__ping(pp, pair, now);
-}
-
-static void follow_late(struct path *pp, struct path_pair *pair, nsec_t now)
-{
-    if (now < pp->choice.received.next_at) {
-        path__tell(pp, pair, PATH_FRAME_ACCEPT, 0, pp->choice.received.transaction, now);
-        use_pair(pp, pair, now);
-    }
-    pp->choice.received.pair = 0;
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
@@ -771,8 +732,13 @@ void path__on_self_moved(struct path *pp, struct path_pair *pair, nsec_t now)
 
 void path__on_measured(struct path *pp, struct path_pair *pair, nsec_t now)
 {
-    if (pp->choice.received.pair == pair->id)
-        follow_late(pp, pair, now);
+    if (pp->choice.received.pair == pair->id) {
+        if (now < pp->choice.received.next_at) {
+            path__tell(pp, pair, PATH_FRAME_ACCEPT, 0, pp->choice.received.transaction, now);
+            use_pair(pp, pair, now);
+        }
+        pp->choice.received.pair = 0;
+    }
     /* A second ping at once, because one measurement is not enough to choose by. */
     if (pair->n_samples < SAMPLES_MIN && pp->choice.pair == 0)
         path__ping(pp, pair, now);

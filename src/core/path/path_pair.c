@@ -183,25 +183,6 @@ static void end_earlier(struct path_pair *pair, const struct path_ping *answered
     }
 }
 
-/* A ping that was taken to be lost is answered after all. */
-static void unlearn_loss(struct path_pair *pair, struct path_ping *slot)
-{
-    uint64_t since = pair->n_ends - slot->lost_as;
-
-    if (since < 64)
-        pair->lost &= ~(UINT64_C(1) << since);
-    slot->sent_at = 0;
-    pair->n_pongs++;
-}
-
-/* What is still counted as lost stays so. */
-static void forget_late(struct path_pair *pair)
-{
-    for (unsigned i = 0; i < PATH_PINGS_MAX; i++)
-        if (pair->pings[i].lost_as != 0)
-            pair->pings[i].sent_at = 0;
-}
-
 /* The pair works again after an outage, whose losses say nothing about how good it is. */
 static void forget_outage(struct path_pair *pair)
 {
@@ -209,7 +190,10 @@ static void forget_outage(struct path_pair *pair)
 
     if (run < OUTAGE_PINGS)
         return;
-    forget_late(pair);
+    /* What is still counted as lost stays so. */
+    for (unsigned i = 0; i < PATH_PINGS_MAX; i++)
+        if (pair->pings[i].lost_as != 0)
+            pair->pings[i].sent_at = 0;
     pair->lost = run < 64 ? pair->lost >> run : 0;
     pair->n_known -= run < pair->n_known ? run : pair->n_known;
     pair->n_samples = 0;
@@ -226,20 +210,6 @@ static struct path_ping *find_ping(struct path_pair *pair, const struct path_fra
             return slot;
     }
     return NULL;
-}
-
-/* Of the first measurements the smallest counts: where many paths begin at once, the others also
- * have the time for which the two ends were busy. */
-static void learn_rtt(struct path_pair *pair, nsec_t rtt)
-{
-    if (pair->n_samples == 0)
-        pair->rtt = rtt;
-    else if (pair->n_samples < PATH_SAMPLES_SURE)
-        pair->rtt = nsec_min(pair->rtt, rtt);
-    else
-        pair->rtt = (3 * pair->rtt + rtt) / 4;
-    pair->last_rtt = rtt;
-    pair->n_samples++;
 }
 
 /* Halves of the two windows. The shorter one is as long as the time in which a relay is measured
@@ -286,8 +256,14 @@ bool path__pair_on_pong(
 
     if (!slot)
         return false;
+    /* A ping that was taken to be lost is answered after all. */
     if (slot->lost_as != 0) {
-        unlearn_loss(pair, slot);
+        uint64_t since = pair->n_ends - slot->lost_as;
+
+        if (since < 64)
+            pair->lost &= ~(UINT64_C(1) << since);
+        slot->sent_at = 0;
+        pair->n_pongs++;
         return false;
     }
     rtt = at - slot->sent_at - (nsec_t)pong->held_us * NSEC_PER_USEC;
@@ -301,7 +277,16 @@ bool path__pair_on_pong(
         pair->least.since = pair->recent.since = 0;
     }
     learn_ping_end(pair, false);
-    learn_rtt(pair, rtt);
+    /* Of the first measurements the smallest counts: where many paths begin at once, the others
+     * also have the time for which the two ends were busy. */
+    if (pair->n_samples == 0)
+        pair->rtt = rtt;
+    else if (pair->n_samples < PATH_SAMPLES_SURE)
+        pair->rtt = nsec_min(pair->rtt, rtt);
+    else
+        pair->rtt = (3 * pair->rtt + rtt) / 4;
+    pair->last_rtt = rtt;
+    pair->n_samples++;
     learn_least(&pair->least, rtt, LEAST_HALF, now);
     learn_least(&pair->recent, rtt, RECENT_HALF, now);
     pair->n_round_pongs++;
@@ -326,13 +311,6 @@ void path__pairs_begin_round(struct path *pp, bool anew)
         if (anew)
             pp->pairs.items[i].n_samples = 0;
     }
-}
-
-/* Has the peer answered by this pair in the last minutes? What is sent to such a pair is not
- * counted against its address. */
-static bool has_answered_lately(const struct path_pair *pair, nsec_t now)
-{
-    return pair->answered_at != 0 && now - pair->answered_at < DESTINATIONS_ANSWERED_FOR;
 }
 
 bool path__pair_is_valid(const struct path_pair *pair, nsec_t now)
@@ -437,8 +415,11 @@ static struct paths_item *queue_ping(
 
 bool path__may_ping(struct path *pp, const struct path_pair *pair, unsigned n, nsec_t now)
 {
-    return has_answered_lately(pair, now) ||
-           paths__may_send(pp->owner, &pair->remote.endpoint, n, false, now);
+    /* What is sent to a pair by which the peer has answered lately is not counted against its
+     * address. */
+    if (pair->answered_at != 0 && now - pair->answered_at < DESTINATIONS_ANSWERED_FOR)
+        return true;
+    return paths__may_send(pp->owner, &pair->remote.endpoint, n, false, now);
 }
 
 void path__ping(struct path *pp, struct path_pair *pair, nsec_t now)

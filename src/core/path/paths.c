@@ -124,19 +124,10 @@ static struct path *find_tag(const struct paths *p, const struct path_tag *tag)
     return NULL;
 }
 
-/* The same at both ends: both tags come from the shared secret. */
-static nsec_t slot_phase(const struct path_keys *k)
-{
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < sizeof(k->send_tag.b); i++)
-        sum = sum * 257 + (uint64_t)(k->send_tag.b[i] ^ k->receive_tag.b[i]);
-    return (nsec_t)(sum % (uint64_t)(3600 * NSEC_PER_SEC));
-}
-
 static int add_path(struct paths *p, const struct path_peer *peer, struct path **ret, nsec_t now)
 {
     struct path *pp = calloc(1, sizeof(*pp));
+    uint64_t phase = 0;
     int r = -ENOMEM;
 
     if (!pp)
@@ -148,7 +139,10 @@ static int add_path(struct paths *p, const struct path_peer *peer, struct path *
         return -EINVAL;
     }
     pp->nominates = x25519_public_compare(&p->public, &peer->key) < 0;
-    pp->slot.phase = slot_phase(&pp->keys);
+    /* The same at both ends: both tags come from the shared secret. */
+    for (unsigned i = 0; i < sizeof(pp->keys.send_tag.b); i++)
+        phase = phase * 257 + (uint64_t)(pp->keys.send_tag.b[i] ^ pp->keys.receive_tag.b[i]);
+    pp->slot.phase = (nsec_t)(phase % (uint64_t)(3600 * NSEC_PER_SEC));
     pp->choice.since = now;
     pp->choice.choose_at = pp->slot.next_at = pp->choice.alarm_at = pp->relay.move_at = NSEC_NEVER;
     pp->checks.round.next_at = pp->liveness.next_at = NSEC_NEVER;
@@ -236,18 +230,6 @@ void paths_remove_peer(struct paths *p, const struct x25519_public *key, nsec_t 
 
 /* ---- deadlines ------------------------------------------------------------------------------ */
 
-static void path_tick(struct path *pp, nsec_t now)
-{
-    pp->ticked_at = now;
-    path__chosen_tick(pp, now);
-    path__nominate_tick(pp, now);
-    path__slot_tick(pp, now);
-    path__checks_tick(pp, now);
-    path__port_guess_tick(pp, now);
-    path__relay_tick(pp, now);
-    path_rearm(pp);
-}
-
 nsec_t paths_due(const struct paths *p)
 {
     return heap_due(&p->timers);
@@ -257,8 +239,18 @@ void paths_tick(struct paths *p, nsec_t now)
 {
     struct heap_link *link;
 
-    while ((link = heap_pop_due(&p->timers, now)))
-        path_tick(container_of(link, struct path, timer), now);
+    while ((link = heap_pop_due(&p->timers, now))) {
+        struct path *pp = container_of(link, struct path, timer);
+
+        pp->ticked_at = now;
+        path__chosen_tick(pp, now);
+        path__nominate_tick(pp, now);
+        path__slot_tick(pp, now);
+        path__checks_tick(pp, now);
+        path__port_guess_tick(pp, now);
+        path__relay_tick(pp, now);
+        path_rearm(pp);
+    }
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -301,11 +293,6 @@ static void address_changed(struct path *pp, nsec_t now)
     self_changed(pp, now);
 }
 
-static void relays_changed(struct path *pp, nsec_t now)
-{
-    path__check_relay(pp, now);
-}
-
 static void blocks_changed(struct path *pp, nsec_t now)
 {
     const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
@@ -336,7 +323,7 @@ void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
     p->self = *self;
     if (has_moved)
         p->self_changed_at = now;
-    for_each_path(p, has_moved ? address_changed : is_new ? self_changed : relays_changed, now);
+    for_each_path(p, has_moved ? address_changed : is_new ? self_changed : path__check_relay, now);
 }
 
 void paths_set_peer_side(
@@ -428,17 +415,12 @@ void paths_on_network_change(struct paths *p, nsec_t now)
     for_each_path(p, network_changed, now);
 }
 
-static void relay_changed(struct path *pp, nsec_t now)
-{
-    path__slot_restart(pp, now);
-}
-
 void paths_on_relay(struct paths *p, bool usable, nsec_t now)
 {
     if (p->relay_is_usable == usable)
         return;
     p->relay_is_usable = usable;
-    for_each_path(p, relay_changed, now);
+    for_each_path(p, path__slot_restart, now);
 }
 
 void paths_leave_sockets(struct paths *p, nsec_t now)

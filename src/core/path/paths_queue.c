@@ -166,11 +166,6 @@ static unsigned set_of(const struct destinations *d, const struct ip_addr *as)
     return (unsigned)(hash_bytes(d->seed, as->b, sizeof(as->b)) % DESTINATIONS_SETS);
 }
 
-static bool is_whole(const struct destination *place, nsec_t now)
-{
-    return place->rate.full_at <= now;
-}
-
 /* The place of an address, or one that is taken for it; NULL: none is free. */
 static struct destination *find_place(
     struct destinations *d, unsigned set, const struct ip_addr *as, nsec_t now)
@@ -181,17 +176,14 @@ static struct destination *find_place(
     for (unsigned i = 0; i < DESTINATIONS_ASSOCIATIVITY; i++) {
         if (ip_addr_equal(&places[i].addr, as))
             return &places[i];
-        if (is_whole(&places[i], now) && (!oldest || places[i].answered_at < oldest->answered_at))
+        /* Its budget is whole again. */
+        if (places[i].rate.full_at <= now &&
+            (!oldest || places[i].answered_at < oldest->answered_at))
             oldest = &places[i];
     }
     if (oldest)
         *oldest = (struct destination){.addr = *as};
     return oldest;
-}
-
-static bool has_answered(const struct destination *place, nsec_t now)
-{
-    return place && place->answered_at != 0 && now - place->answered_at < DESTINATIONS_ANSWERED_FOR;
 }
 
 bool destinations_take(
@@ -201,7 +193,9 @@ bool destinations_take(
     unsigned set = set_of(d, &as);
     struct destination *place = find_place(d, set, &as, now);
     struct rate *rate = place ? &place->rate : &d->others[set];
-    bool is_cheap = is_guess || has_answered(place, now);
+    bool has_answered =
+        place && place->answered_at != 0 && now - place->answered_at < DESTINATIONS_ANSWERED_FOR;
+    bool is_cheap = is_guess || has_answered;
     nsec_t cost = (nsec_t)n_frames * (is_cheap ? 1 : DESTINATIONS_CHEAP) * COST_CHEAP;
 
     if (rate_is_spent(rate, now, BURST - cost))

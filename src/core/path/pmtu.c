@@ -39,21 +39,16 @@ static uint16_t next_step(const struct pmtu *p, uint16_t size, uint16_t top)
     return top;
 }
 
-static nsec_t wait_of(const struct pmtu *p)
-{
-    if (p->rtt == 0)
-        return WAIT_FIRST;
-    return nsec_min(nsec_max(2 * p->rtt + WAIT_EXTRA, WAIT_MIN), WAIT_MAX);
-}
-
 /* ---- the phases ----------------------------------------------------------------------------- */
 
 static void begin_round(struct pmtu *p, uint16_t first, nsec_t now)
 {
+    nsec_t wait = nsec_min(nsec_max(2 * p->rtt + WAIT_EXTRA, WAIT_MIN), WAIT_MAX);
+
     p->next = first;
     p->round_low = p->low;
     p->n_sent = 0;
-    p->round_ends_at = now + wait_of(p);
+    p->round_ends_at = now + (p->rtt == 0 ? WAIT_FIRST : wait);
 }
 
 /* Looks for the largest size above @low, which is known to pass (0: nothing is), up to @high. */
@@ -99,21 +94,16 @@ static void bisect(struct pmtu *p, nsec_t now)
     begin_round(p, middle(p), now);
 }
 
-/* No probe of any size was answered, which says nothing about sizes: wait, then sweep again. */
-static void fall_silent(struct pmtu *p, nsec_t now)
-{
-    p->state = PMTU_STATE_SILENT;
-    p->quiet_for = p->quiet_for ? nsec_min(2 * p->quiet_for, BACKOFF_MAX) : NSEC_PER_SEC;
-    p->round_ends_at = now + p->quiet_for;
-}
-
 /* The last round of a sweep is over. */
 static void end_sweep(struct pmtu *p, nsec_t now)
 {
     uint16_t above = next_step(p, p->low, p->high);
 
+    /* No probe of any size was answered, which says nothing about sizes: wait, then sweep again. */
     if (p->low == 0) {
-        fall_silent(p, now);
+        p->state = PMTU_STATE_SILENT;
+        p->quiet_for = p->quiet_for ? nsec_min(2 * p->quiet_for, BACKOFF_MAX) : NSEC_PER_SEC;
+        p->round_ends_at = now + p->quiet_for;
         return;
     }
     if (p->low == p->high || above == 0) {
@@ -129,16 +119,12 @@ static void end_sweep(struct pmtu *p, nsec_t now)
  * queue on their way or before the other end listens: when a later round proves a size, those
  * above it have been tried once at most, and after rounds without any answer not at all.
  */
-static uint8_t count_tries(const struct pmtu *p)
-{
-    if (p->low == p->round_low)
-        return p->n_tries + 1;
-    return p->round_low == 0 && p->n_tries > 0 ? 0 : 1;
-}
-
 static void end_sweep_round(struct pmtu *p, nsec_t now)
 {
-    p->n_tries = count_tries(p);
+    if (p->low == p->round_low)
+        p->n_tries++;
+    else
+        p->n_tries = p->round_low == 0 && p->n_tries > 0 ? 0 : 1;
     if (p->n_tries == TRIES) {
         end_sweep(p, now);
         return;
@@ -148,17 +134,6 @@ static void end_sweep_round(struct pmtu *p, nsec_t now)
     if (p->n_tries == TRIES - 1 && p->low != 0 && p->low < p->size)
         p->size = p->low;
     begin_round(p, next_step(p, p->low, p->high), now);
-}
-
-static void end_bisect_round(struct pmtu *p, nsec_t now)
-{
-    p->n_tries++;
-    if (p->n_tries < TRIES) {
-        begin_round(p, middle(p), now);
-        return;
-    }
-    p->high = middle(p);
-    bisect(p, now);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -205,13 +180,6 @@ void pmtu_on_path_lost(struct pmtu *p)
     p->epoch++;
 }
 
-/* An answer also tells how long it is worth waiting for those to the other probes. */
-static void measure_rtt(struct pmtu *p, const struct pmtu_probe *probe, nsec_t now)
-{
-    p->rtt = nsec_max(now - probe->sent_at, 1);
-    p->round_ends_at = nsec_min(p->round_ends_at, now + 2 * p->rtt + WAIT_EXTRA);
-}
-
 static void on_sweep_answer(struct pmtu *p, uint16_t size, nsec_t now)
 {
     if (size <= p->low || size > p->high)
@@ -241,23 +209,14 @@ static void on_bisect_answer(struct pmtu *p, uint16_t size, nsec_t now)
         bisect(p, now);
 }
 
-static void on_settled_answer(struct pmtu *p, uint16_t size, nsec_t now)
-{
-    if (size < p->size)
-        return;
-    p->confirmed_at = now;
-    p->state = PMTU_STATE_SETTLED;
-    p->next = 0;
-    if (size > p->size)
-        settle(p, size, now);
-}
-
 void pmtu_on_answer(struct pmtu *p, const struct pmtu_probe *probe, nsec_t now)
 {
     if (probe->epoch != p->epoch || probe->size < p->bounds.minimum ||
         probe->size > p->bounds.ceiling)
         return;
-    measure_rtt(p, probe, now);
+    /* An answer also tells how long it is worth waiting for those to the other probes. */
+    p->rtt = nsec_max(now - probe->sent_at, 1);
+    p->round_ends_at = nsec_min(p->round_ends_at, now + 2 * p->rtt + WAIT_EXTRA);
     switch (p->state) {
     case PMTU_STATE_NONE:
         break;
@@ -273,7 +232,13 @@ void pmtu_on_answer(struct pmtu *p, const struct pmtu_probe *probe, nsec_t now)
         break;
     case PMTU_STATE_CONFIRM:
     case PMTU_STATE_SETTLED:
-        on_settled_answer(p, probe->size, now);
+        if (probe->size < p->size)
+            break;
+        p->confirmed_at = now;
+        p->state = PMTU_STATE_SETTLED;
+        p->next = 0;
+        if (probe->size > p->size)
+            settle(p, probe->size, now);
         break;
     }
 }
@@ -311,16 +276,6 @@ static nsec_t raise_at(const struct pmtu *p)
                : NSEC_NEVER;
 }
 
-static void leave_settled(struct pmtu *p, nsec_t now)
-{
-    if (now >= confirm_at(p)) {
-        p->state = PMTU_STATE_CONFIRM;
-        begin_round(p, p->size, now);
-    } else if (now >= raise_at(p)) {
-        begin_sweep(p, p->size, p->bounds.ceiling, now);
-    }
-}
-
 /* Handles every deadline that has passed by @now. */
 static void advance(struct pmtu *p, nsec_t now)
 {
@@ -328,7 +283,12 @@ static void advance(struct pmtu *p, nsec_t now)
     case PMTU_STATE_NONE:
         break;
     case PMTU_STATE_SETTLED:
-        leave_settled(p, now);
+        if (now >= confirm_at(p)) {
+            p->state = PMTU_STATE_CONFIRM;
+            begin_round(p, p->size, now);
+        } else if (now >= raise_at(p)) {
+            begin_sweep(p, p->size, p->bounds.ceiling, now);
+        }
         break;
     case PMTU_STATE_SILENT:
         if (now >= p->round_ends_at)
@@ -339,8 +299,15 @@ static void advance(struct pmtu *p, nsec_t now)
             end_sweep_round(p, now);
         break;
     case PMTU_STATE_BISECT:
-        if (now >= p->round_ends_at && p->next == 0)
-            end_bisect_round(p, now);
+        if (now < p->round_ends_at || p->next != 0)
+            break;
+        p->n_tries++;
+        if (p->n_tries < TRIES) {
+            begin_round(p, middle(p), now);
+        } else {
+            p->high = middle(p);
+            bisect(p, now);
+        }
         break;
     case PMTU_STATE_CONFIRM:
         if (now >= p->round_ends_at && p->next == 0) {

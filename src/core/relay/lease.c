@@ -87,11 +87,6 @@ static struct lease *take_free(struct lease_table *t)
     return &chunk->leases[0];
 }
 
-static struct list *age_list(struct lease_table *t, enum lease_state state)
-{
-    return state == LEASE_STATE_PENDING ? &t->pending : &t->established;
-}
-
 struct lease *lease_add(struct lease_table *t, struct lease_party *from, struct lease_party *to,
     struct lease_party *owner, uint32_t index, enum lease_state state, nsec_t until, nsec_t now)
 {
@@ -113,7 +108,7 @@ struct lease *lease_add(struct lease_table *t, struct lease_party *from, struct 
     l->state = state;
     l->until = until;
     list_remove(&l->by_age);
-    list_add_tail(age_list(t, state), &l->by_age);
+    list_add_tail(state == LEASE_STATE_PENDING ? &t->pending : &t->established, &l->by_age);
     list_add_tail(&from->sends, &l->by_sender);
     list_add_tail(&to->receives, &l->by_receiver);
     owner->n_owned++;

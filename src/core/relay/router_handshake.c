@@ -96,11 +96,6 @@ static struct router_node *find_addressee(
     return peer;
 }
 
-static bool is_over_budget(const struct router_node *sender, nsec_t now)
-{
-    return rate_is_spent(&sender->initiations, now, ROUTER_COST_BURST);
-}
-
 /* ---- leases ---- */
 
 /* Another lease, or a session of the hub's own, stands in the way of one for (@from, @index). */
@@ -140,27 +135,11 @@ static struct router_verdict forward_initiation(struct router *r, const struct r
     return router__forward(to);
 }
 
-/*
- * Is it for the hub itself, in a network that the sender is not known in? A NAT may have given its
- * address to another node, or it has just joined a second network. Charged like any other search.
- */
-static bool is_for_other_hub(
-    const struct router *r, struct router_node *sender, const struct wg_initiation *msg, nsec_t now)
-{
-    struct router_network *net;
-
-    list_foreach(net, &r->networks, in_router) {
-        rate_pay(&sender->initiations, now, ROUTER_COST_TRY);
-        if (is_initiation_for(&net->hub_key, msg))
-            return true;
-    }
-    return false;
-}
-
 static struct router_verdict on_initiation(
     struct router *r, const struct router_arrival *in, const struct wg_initiation *msg)
 {
     struct router_node *first = router__sender(r, &in->from, UINT64_MAX);
+    struct router_network *net;
     bool was_over_budget = false;
 
     /* Strangers may only speak to the hub itself, which sees for itself if this is for it. */
@@ -172,7 +151,7 @@ static struct router_verdict on_initiation(
     for (struct router_node *it = first; it; it = router__sender(r, &in->from, it->claimed)) {
         struct router_node *peer = NULL;
 
-        if (is_over_budget(it, in->now))
+        if (rate_is_spent(&it->initiations, in->now, ROUTER_COST_BURST))
             was_over_budget = true;
         else
             peer = find_addressee(r, it, msg, in->now);
@@ -181,8 +160,15 @@ static struct router_verdict on_initiation(
     }
     if (was_over_budget)
         return router__drop(DROP_RELAY_RATE_LIMITED);
-    return is_for_other_hub(r, first, msg, in->now) ? router__pass()
-                                                    : router__drop(DROP_RELAY_NO_MATCH);
+    /* Is it for the hub itself, in a network that the sender is not known in? A NAT may have given
+     * its address to another node, or it has just joined a second network. Charged like any other
+     * search. */
+    list_foreach(net, &r->networks, in_router) {
+        rate_pay(&first->initiations, in->now, ROUTER_COST_TRY);
+        if (is_initiation_for(&net->hub_key, msg))
+            return router__pass();
+    }
+    return router__drop(DROP_RELAY_NO_MATCH);
 }
 
 struct router_verdict router__on_initiation(

@@ -70,14 +70,6 @@ static void evict_surplus(struct router *r, const struct endpoint *ep)
     }
 }
 
-static void take_address(struct router *r, struct router_node *node, const struct endpoint *remote)
-{
-    evict_surplus(r, remote);
-    node->remote = *remote;
-    /* Without memory the node stays without an address until it is heard again. */
-    node->has_address = htab_add(&r->by_remote, &node->by_remote, remote_hash(r, remote)) == 0;
-}
-
 void router_node_set_address(struct router *r, struct router_node *node,
     const struct endpoint *remote, const struct ip_addr *local)
 {
@@ -85,8 +77,13 @@ void router_node_set_address(struct router *r, struct router_node *node,
     router__begin_write(r);
     if (!node->has_address || !endpoint_equal(&node->remote, remote)) {
         leave_address(r, node);
-        if (!endpoint_is_none(remote))
-            take_address(r, node, remote);
+        if (!endpoint_is_none(remote)) {
+            evict_surplus(r, remote);
+            node->remote = *remote;
+            /* Without memory the node stays without an address until it is heard again. */
+            node->has_address =
+                htab_add(&r->by_remote, &node->by_remote, remote_hash(r, remote)) == 0;
+        }
     }
     node->claimed = ++r->claims;
     node->local = *local;

@@ -62,18 +62,6 @@ static bool read_name(struct reader *r, char out[static DNS_NAME_MAX])
     return true;
 }
 
-/* The pseudo record of EDNS, when it is the first that follows the question. */
-static void read_edns(struct dns_query *q, struct reader r)
-{
-    uint8_t root = reader_u8(&r);
-    uint16_t type = reader_be16(&r);
-    uint16_t len = reader_be16(&r);
-
-    q->has_edns = !r.failed && root == 0 && type == TYPE_OPT;
-    if (q->has_edns && len > DNS_UDP_LEN)
-        q->udp_len = len < EDNS_LEN ? len : EDNS_LEN;
-}
-
 int dns_decode_query(struct dns_query *ret, const uint8_t *p, size_t len)
 {
     struct reader r = reader_make(p, len);
@@ -100,8 +88,16 @@ int dns_decode_query(struct dns_query *ret, const uint8_t *p, size_t len)
     if (r.failed)
         return DNS_E_MALFORMED;
     q.question_len = (size_t)(r.p - p) - DNS_HEADER_LEN;
-    if (n_more > 0)
-        read_edns(&q, r);
+    /* The pseudo record of EDNS, when it is the first that follows the question. */
+    if (n_more > 0) {
+        uint8_t root = reader_u8(&r);
+        uint16_t type = reader_be16(&r);
+        uint16_t udp_len = reader_be16(&r);
+
+        q.has_edns = !r.failed && root == 0 && type == TYPE_OPT;
+        if (q.has_edns && udp_len > DNS_UDP_LEN)
+            q.udp_len = udp_len < EDNS_LEN ? udp_len : EDNS_LEN;
+    }
     *ret = q;
     return 0;
 }
@@ -150,16 +146,6 @@ static void end_data(struct writer *w, uint8_t *len)
         be16_store(len, (uint16_t)(w->p - (len + 2)));
 }
 
-static void write_target(struct writer *w, const char *name)
-{
-    uint8_t *len;
-
-    begin_record(w, DNS_TYPE_PTR);
-    len = writer_reserve(w, 2);
-    write_name(w, name);
-    end_data(w, len);
-}
-
 /* How long it is remembered that there is nothing (RFC 2308 section 3). */
 static void write_soa(struct writer *w, const char *zone)
 {
@@ -180,15 +166,6 @@ static void write_soa(struct writer *w, const char *zone)
     end_data(w, len);
 }
 
-static void write_edns(struct writer *w)
-{
-    writer_u8(w, 0);
-    writer_be16(w, TYPE_OPT);
-    writer_be16(w, EDNS_LEN);
-    writer_be32(w, 0);
-    writer_be16(w, 0);
-}
-
 size_t dns_encode_answer(const struct dns_query *q, const uint8_t *query,
     const struct dns_answer *a, uint8_t out[static DNS_ANSWER_MAX])
 {
@@ -207,12 +184,23 @@ size_t dns_encode_answer(const struct dns_query *q, const uint8_t *query,
     writer_put(&w, query + DNS_HEADER_LEN, q->question_len);
     for (size_t i = 0; i < n; i++)
         write_address(&w, &a->addresses[i]);
-    if (a->target)
-        write_target(&w, a->target);
+    if (a->target) {
+        uint8_t *len;
+
+        begin_record(&w, DNS_TYPE_PTR);
+        len = writer_reserve(&w, 2);
+        write_name(&w, a->target);
+        end_data(&w, len);
+    }
     if (a->zone)
         write_soa(&w, a->zone);
-    if (q->has_edns)
-        write_edns(&w);
+    if (q->has_edns) {
+        writer_u8(&w, 0);
+        writer_be16(&w, TYPE_OPT);
+        writer_be16(&w, EDNS_LEN);
+        writer_be32(&w, 0);
+        writer_be16(&w, 0);
+    }
     return w.failed ? 0 : writer_len(&w);
 }
 

@@ -126,25 +126,19 @@ uint8_t ip_ecn_encapsulate(uint8_t inner_tos)
     return ecn == IP_ECN_CE ? IP_ECN_ECT0 : ecn;
 }
 
-/* RFC 1624, equation 3: HC' = ~(~HC + ~m + m'). */
-static struct be16 checksum_update(struct be16 checksum, uint16_t from, uint16_t to)
-{
-    uint32_t sum = (uint16_t)~be16_get(checksum);
-
-    sum += (uint16_t)~from;
-    sum += to;
-    return be16_make((uint16_t)~ip_sum_fold(sum));
-}
-
 static void v4_set_ecn(void *p, uint8_t ecn)
 {
     struct v4_header h;
     uint8_t tos;
+    uint32_t sum;
 
     memcpy(&h, p, sizeof(h));
     tos = (uint8_t)((h.tos & ~IP_ECN_MASK) | ecn);
-    h.checksum = checksum_update(
-        h.checksum, (uint16_t)(h.version_ihl << 8 | h.tos), (uint16_t)(h.version_ihl << 8 | tos));
+    /* RFC 1624, equation 3: HC' = ~(~HC + ~m + m'). */
+    sum = (uint16_t)~be16_get(h.checksum);
+    sum += (uint16_t) ~(h.version_ihl << 8 | h.tos);
+    sum += (uint16_t)(h.version_ihl << 8 | tos);
+    h.checksum = be16_make((uint16_t)~ip_sum_fold(sum));
     h.tos = tos;
     memcpy(p, &h, sizeof(h));
 }

@@ -66,35 +66,26 @@ static int decode_header(
     return 0;
 }
 
-/* One attribute; its value is padded to a multiple of four with bytes of no meaning. */
-static bool next_attribute(struct reader *r, uint16_t *ret_type, struct reader *ret_value)
+/* The next attribute; false where it is cut off, or is a fingerprint of something else. The value
+ * is padded to a multiple of four with bytes of no meaning. */
+static bool take_attribute(
+    struct reader *r, const uint8_t *msg, size_t len, uint16_t *ret_type, struct reader *ret_value)
 {
     uint16_t type = reader_be16(r);
-    uint16_t len = reader_be16(r);
-    const uint8_t *value = reader_take(r, ((size_t)len + 3) & ~(size_t)3);
+    uint16_t value_len = reader_be16(r);
+    const uint8_t *p = reader_take(r, ((size_t)value_len + 3) & ~(size_t)3);
+    struct reader value;
 
-    if (!value)
+    if (!p)
         return false;
+    value = reader_make(p, value_len);
     *ret_type = type;
-    *ret_value = reader_make(value, len);
-    return true;
-}
-
-/* Section 14.7: it is the last attribute, and covers all before itself. */
-static bool is_fingerprint_valid(
-    const uint8_t *msg, size_t len, const struct reader *rest, struct reader value)
-{
-    if (reader_left(rest) != 0 || reader_left(&value) != sizeof(uint32_t))
-        return false;
-    return reader_be32(&value) == (crc32_iso(msg, len - FINGERPRINT_SIZE) ^ FINGERPRINT_MASK);
-}
-
-/* The next attribute; false where it is cut off, or is a fingerprint of something else. */
-static bool take_attribute(
-    struct reader *r, const uint8_t *msg, size_t len, uint16_t *type, struct reader *value)
-{
-    return next_attribute(r, type, value) &&
-           (*type != ATTR_FINGERPRINT || is_fingerprint_valid(msg, len, r, *value));
+    *ret_value = value;
+    if (type != ATTR_FINGERPRINT)
+        return true;
+    /* Section 14.7: it is the last attribute, and covers all before itself. */
+    return reader_left(r) == 0 && value_len == sizeof(uint32_t) &&
+           reader_be32(&value) == (crc32_iso(msg, len - FINGERPRINT_SIZE) ^ FINGERPRINT_MASK);
 }
 
 static bool is_understood(uint16_t type)
@@ -136,15 +127,6 @@ bool stun_is_answer(const uint8_t *msg, size_t len)
            len >= STUN_HEADER_SIZE;
 }
 
-/* Two bytes, and two more of padding that some count as part of the value. */
-static bool read_response_port(struct reader value, uint16_t *ret)
-{
-    size_t len = reader_left(&value);
-
-    *ret = reader_be16(&value);
-    return (len == 2 || len == 4) && *ret != 0;
-}
-
 int stun_decode_request(struct stun_request *ret, const uint8_t *msg, size_t len)
 {
     struct stun_request req = {.n_unknown = 0};
@@ -163,7 +145,11 @@ int stun_decode_request(struct stun_request *ret, const uint8_t *msg, size_t len
         if (type == ATTR_FINGERPRINT) {
             req.has_fingerprint = true;
         } else if (!is_signed && type == ATTR_RESPONSE_PORT) {
-            if (!read_response_port(value, &req.response_port))
+            /* Two bytes, and two more of padding that some count as part of the value. */
+            size_t value_len = reader_left(&value);
+
+            req.response_port = reader_be16(&value);
+            if ((value_len != 2 && value_len != 4) || req.response_port == 0)
                 return STUN_E_MALFORMED;
         } else if (!is_signed && !is_understood(type) && req.n_unknown < STUN_UNKNOWN_MAX) {
             req.unknown[req.n_unknown++] = type;
@@ -350,17 +336,6 @@ int stun_decode_response(struct stun_response *ret, const uint8_t *msg, size_t l
     return 0;
 }
 
-/* The class is the hundreds, in three bits; the number the rest (section 14.8). */
-static bool read_error_code(struct reader value, uint16_t *ret)
-{
-    uint32_t bits = reader_be32(&value);
-    unsigned class = bits >> 8 & 7;
-    unsigned number = bits & UINT8_MAX;
-
-    *ret = (uint16_t)(class * 100 + number);
-    return !value.failed && class >= 3 && class <= 6 && number <= 99;
-}
-
 int stun_decode_refusal(struct stun_refusal *ret, const uint8_t *msg, size_t len)
 {
     struct stun_refusal refusal = {.code = 0};
@@ -375,8 +350,16 @@ int stun_decode_refusal(struct stun_refusal *ret, const uint8_t *msg, size_t len
 
         if (!take_attribute(&r, msg, len, &type, &value))
             return STUN_E_MALFORMED;
-        if (type == ATTR_ERROR_CODE && !read_error_code(value, &refusal.code))
-            return STUN_E_MALFORMED;
+        /* The class is the hundreds, in three bits; the number the rest (section 14.8). */
+        if (type == ATTR_ERROR_CODE) {
+            uint32_t bits = reader_be32(&value);
+            unsigned class = bits >> 8 & 7;
+            unsigned number = bits & UINT8_MAX;
+
+            if (value.failed || class < 3 || class > 6 || number > 99)
+                return STUN_E_MALFORMED;
+            refusal.code = (uint16_t)(class * 100 + number);
+        }
     }
     if (refusal.code == 0)
         return STUN_E_MALFORMED;

@@ -56,13 +56,6 @@ static int add_change(struct diff *d, struct diff_peer change, const struct wg_p
     return r;
 }
 
-static int remove_peer(struct diff *d, const struct wg_peer *have)
-{
-    struct wg_peer gone = {.key = have->key};
-
-    return add_change(d, (struct diff_peer){.op = DIFF_OP_REMOVE}, &gone);
-}
-
 static int add_peer(struct diff *d, const struct wg_peer *want)
 {
     struct diff_peer change = {
@@ -142,9 +135,12 @@ static int remove_unwanted(
     struct walk wanted = {.config = want};
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < have->n_peers; i++)
-        if (!walk_to(&wanted, &have->peers[i].key))
-            r = remove_peer(d, &have->peers[i]);
+    for (size_t i = 0; r == 0 && i < have->n_peers; i++) {
+        struct wg_peer gone = {.key = have->peers[i].key};
+
+        if (!walk_to(&wanted, &gone.key))
+            r = add_change(d, (struct diff_peer){.op = DIFF_OP_REMOVE}, &gone);
+    }
     return r;
 }
 
@@ -165,16 +161,6 @@ static int add_and_update(struct diff *d, const struct wg_config *have,
             r = add_peer(d, w);
     }
     return r;
-}
-
-/* Only the rates that differ: each one that is set begins anew. */
-static void set_rates(
-    struct diff *d, const struct traffic_rates *have, const struct traffic_rates *want)
-{
-    d->rates = *want;
-    d->set_rate = have->all != want->all;
-    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
-        d->set_class_rates[i] = have->classes[i] != want->classes[i];
 }
 
 int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_config *want,
@@ -200,7 +186,11 @@ int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_co
     d.is_relay = want->is_relay;
     d.set_shows_dscp = want->shows_dscp != have->shows_dscp;
     d.shows_dscp = want->shows_dscp;
-    set_rates(&d, &have->rates, &want->rates);
+    /* Only the rates that differ: each one that is set begins anew. */
+    d.rates = want->rates;
+    d.set_rate = have->rates.all != want->rates.all;
+    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
+        d.set_class_rates[i] = have->rates.classes[i] != want->rates.classes[i];
     *ret = d;
     return 0;
 }

@@ -153,12 +153,6 @@ static int survey_init(struct survey *s, const struct snapshot *snapshot)
     return 0;
 }
 
-static void survey_deinit(struct survey *s)
-{
-    free(s->places);
-    free(s->claims);
-}
-
 /* Another node that claims @a; NULL: it is @self's alone. */
 static const struct node *rival(
     const struct survey *s, const struct ip_addr *a, const struct node *self)
@@ -247,7 +241,8 @@ int addrmap_make(struct addrmap *ret, const struct snapshot *snapshot)
     for (size_t i = 0; r == 0 && i < s.n; i++)
         if (s.places[i].node != snapshot_self(snapshot))
             map_place(&m, &s, &s.places[i]);
-    survey_deinit(&s);
+    free(s.places);
+    free(s.claims);
     if (r < 0) {
         addrmap_deinit(&m);
         return r;

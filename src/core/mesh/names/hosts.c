@@ -347,13 +347,6 @@ static void mark_claimed(struct hosts_extra *extras, size_t n)
             sorted[i - 1]->verdict = sorted[i]->verdict = HOSTS_CLAIMED;
 }
 
-static enum hosts_verdict assess_bare(const struct node *node)
-{
-    bool is_hub = node->hub && strcmp(node->meta.name, "hub") == 0;
-
-    return reserved_is(node->meta.name) && !is_hub ? HOSTS_RESERVED : HOSTS_KEPT;
-}
-
 static enum hosts_verdict assess_hostname(const struct snapshot *s, const struct node *node)
 {
     if (reserved_is(node->hostname))
@@ -374,9 +367,11 @@ struct hosts_extra *hosts_list_extras(const struct snapshot *s, size_t *ret_n)
         return NULL;
     for (size_t i = 0; i < s->nodes.n; i++) {
         const struct node *node = &s->nodes.items[i]->node;
+        bool is_hub = node->hub && strcmp(node->meta.name, "hub") == 0;
 
-        extras[n++] =
-            (struct hosts_extra){.name = node->meta.name, .node = i, .verdict = assess_bare(node)};
+        extras[n++] = (struct hosts_extra){.name = node->meta.name,
+            .node = i,
+            .verdict = reserved_is(node->meta.name) && !is_hub ? HOSTS_RESERVED : HOSTS_KEPT};
         if (node->hostname && strcmp(node->hostname, node->meta.name) != 0)
             extras[n++] = (struct hosts_extra){.name = node->hostname,
                 .node = i,
@@ -495,29 +490,24 @@ int hosts_check_owner(const struct hosts_rules *rules, const char *owner, struct
     return err_set(e, -EINVAL, "\"%.100s\" is not the owner of lines of this node", owner);
 }
 
-/* Is @domain, which follows a node's name, the network's own? Nobody else uses it. */
-static bool is_domain(const struct hosts_rules *rules, const char *domain)
-{
-    size_t len = strlen(rules->network);
-
-    return domain[0] == '.' && strncmp(domain + 1, rules->network, len) == 0 &&
-           strcmp(domain + 1 + len, "." HOSTS_DOMAIN) == 0;
-}
-
 /*
  * A node's name, qualified or bare. Neither it nor the name of a machine has a dot of its own, so
  * no name of the Internet is one. The hub alone may have the reserved name "hub": see
- * assess_bare().
+ * hosts_list_extras().
  */
 static bool is_name(const struct hosts_rules *rules, const char *name)
 {
     size_t len = strspn(name, name_letters);
+    size_t network_len = strlen(rules->network);
+    const char *domain = name + len;
 
     if (len == 0 || len > NAME_MAX_LEN || name[0] == '-')
         return false;
-    if (name[len] != '\0')
-        return is_domain(rules, name + len);
-    return strcmp(name, "hub") == 0 || !reserved_is(name);
+    if (domain[0] == '\0')
+        return strcmp(name, "hub") == 0 || !reserved_is(name);
+    /* The network's own domain, which nobody else uses. */
+    return domain[0] == '.' && strncmp(domain + 1, rules->network, network_len) == 0 &&
+           strcmp(domain + 1 + network_len, "." HOSTS_DOMAIN) == 0;
 }
 
 /* @line: one line without its end, to be cut into words. */

@@ -43,16 +43,6 @@ static int compare_addresses(const void *a, const void *b)
         &((const struct zone_record *)b)->address, sizeof(struct ip_addr));
 }
 
-/* Words are at most as many as blanks and newlines, and so are lines. */
-static size_t count_words(const char *text)
-{
-    size_t n = 1;
-
-    for (; *text; text++)
-        n += *text == ' ' || *text == '\t' || *text == '\n';
-    return n;
-}
-
 static void take_line(struct zone *z, char *line)
 {
     char *rest = NULL;
@@ -76,9 +66,12 @@ int zone_make(struct zone *ret, const char *network, const struct ip_prefix bloc
     const char *lines)
 {
     struct zone z = {.blocks = {blocks[0], blocks[1]}};
-    size_t cap = count_words(lines);
+    size_t cap = 1;
     char *rest = NULL;
 
+    /* Words are at most as many as blanks and newlines, and so are lines. */
+    for (const char *c = lines; *c; c++)
+        cap += *c == ' ' || *c == '\t' || *c == '\n';
     (void)snprintf(z.name, sizeof(z.name), "%.*s." HOSTS_DOMAIN, NAME_MAX_LEN, network);
     z.text = strdup(lines);
     z.records = calloc(cap, sizeof(*z.records));
@@ -123,19 +116,18 @@ static bool is_below(const struct zone *z, const char *name)
            (len == zone_len || name[len - zone_len - 1] == '.');
 }
 
-static bool is_wanted(const struct dns_query *q, const struct ip_addr *a)
-{
-    return q->type == DNS_TYPE_ANY || q->type == (ip_addr_is_v4(a) ? DNS_TYPE_A : DNS_TYPE_AAAA);
-}
-
 static void add_addresses(const struct zone *z, const struct zone_record *r,
     const struct dns_query *q, struct zone_answer *ret)
 {
     const char *name = r->name;
 
-    for (; r < z->records + z->n && strcmp(r->name, name) == 0; r++)
-        if (ret->dns.n_addresses < DNS_ADDRESSES_MAX && is_wanted(q, &r->address))
+    for (; r < z->records + z->n && strcmp(r->name, name) == 0; r++) {
+        uint16_t type = ip_addr_is_v4(&r->address) ? DNS_TYPE_A : DNS_TYPE_AAAA;
+
+        if (ret->dns.n_addresses < DNS_ADDRESSES_MAX &&
+            (q->type == DNS_TYPE_ANY || q->type == type))
             ret->addresses[ret->dns.n_addresses++] = r->address;
+    }
     ret->dns.addresses = ret->addresses;
 }
 

@@ -22,22 +22,12 @@ static bool take_amount(struct fields *f, const char *name, double *ret)
     return true;
 }
 
-/* A budget had a rate once, for when it is spent. A stored one loads. */
-static void take_ignored_cap(struct fields *f, enum object_mode mode, struct budget *budget)
-{
-    const char *cap = fields_string(f, "cap", FIELDS_OPTIONAL, 1, TRAFFIC_RATE_TEXT_MAX - 1);
-
-    if (cap && mode == OBJECT_STRICT)
-        fields_fail(f, "\"cap\" of a budget has no effect any more: leave it out");
-    else if (cap)
-        (void)snprintf(budget->ignored_cap, sizeof(budget->ignored_cap), "%s", cap);
-}
-
 static void take_budget(
     struct fields *f, const json_t *json, enum object_mode mode, struct budgets *b)
 {
     struct fields own = fields_make(json, f->where, f->e);
     struct budget budget = {.cost = 0};
+    const char *cap;
     double bytes = 0;
     bool has_cost;
 
@@ -45,7 +35,12 @@ static void take_budget(
     has_cost = take_amount(&own, "costPerDay", &budget.cost);
     if (take_amount(&own, "bytesPerDay", &bytes) == has_cost)
         fields_fail(&own, "a budget has either \"costPerDay\" or \"bytesPerDay\"");
-    take_ignored_cap(&own, mode, &budget);
+    /* A budget had a rate once, for when it is spent. A stored one loads. */
+    cap = fields_string(&own, "cap", FIELDS_OPTIONAL, 1, TRAFFIC_RATE_TEXT_MAX - 1);
+    if (cap && mode == OBJECT_STRICT)
+        fields_fail(&own, "\"cap\" of a budget has no effect any more: leave it out");
+    else if (cap)
+        (void)snprintf(budget.ignored_cap, sizeof(budget.ignored_cap), "%s", cap);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&own);
     budget.bytes = (uint64_t)bytes;

@@ -35,16 +35,6 @@ void edge_said_deinit(struct edge_said *s)
     *s = (struct edge_said)EDGE_SAID_NULL;
 }
 
-/* A kind of path that this version does not know counts as not reported. */
-static void decode_path(struct fields *f, struct edge_said *s)
-{
-    const char *word = fields_string(f, "path", FIELDS_OPTIONAL, 1, 31);
-
-    for (unsigned k = 0; word && k < PATH_KIND_N; k++)
-        if (strcmp(word, path_kind_name((enum path_kind)k)) == 0)
-            s->path = (uint8_t)k;
-}
-
 static void decode_handshake(struct fields *f, struct edge_said *s, int64_t at)
 {
     const json_t *raw =
@@ -72,11 +62,16 @@ int edge_said_decode(
     struct edge_said s = EDGE_SAID_NULL;
     char where[96];
     struct fields f;
+    const char *path;
     const char *error;
 
     (void)snprintf(where, sizeof(where), "the edge to \"%.63s\"", peer);
     f = fields_make(json, where, e);
-    decode_path(&f, &s);
+    /* A kind of path that this version does not know counts as not reported. */
+    path = fields_string(&f, "path", FIELDS_OPTIONAL, 1, 31);
+    for (unsigned k = 0; path && k < PATH_KIND_N; k++)
+        if (strcmp(path, path_kind_name((enum path_kind)k)) == 0)
+            s.path = (uint8_t)k;
     decode_handshake(&f, &s, at);
     decode_endpoint(&f, "endpoint", &s.endpoint);
     fields_public_key(&f, "publicKey", FIELDS_OPTIONAL, &s.key);
@@ -98,24 +93,20 @@ static json_t *encode_endpoint(const struct endpoint *ep)
     return endpoint_is_none(ep) ? NULL : json_string(endpoint_format(ep, text));
 }
 
-static json_t *encode_age(const struct edge_said *s, int64_t at)
-{
-    if (!s->has_handshake)
-        return NULL;
-    if (s->handshake_at == 0)
-        return json_null();
-    return json_integer(at > s->handshake_at ? at - s->handshake_at : 0);
-}
-
 json_t *edge_said_encode(const struct edge_said *s, int64_t at)
 {
     char key[X25519_BASE64_MAX];
+    json_t *age = NULL;
 
+    if (s->has_handshake && s->handshake_at == 0)
+        age = json_null();
+    else if (s->has_handshake)
+        age = json_integer(at > s->handshake_at ? at - s->handshake_at : 0);
     return json_pack("{s:s*, s:o*, s:o*, s:s*, s:o*, s:o*, s:s*}", "path",
         s->path < PATH_KIND_N ? path_kind_name((enum path_kind)s->path) : NULL,
-        "handshakeAgeSeconds", encode_age(s, at), "endpoint", encode_endpoint(&s->endpoint),
-        "publicKey", x25519_public_is_none(&s->key) ? NULL : x25519_public_format(&s->key, key),
-        "alarm", s->is_alarm ? json_true() : NULL, "fellAt",
+        "handshakeAgeSeconds", age, "endpoint", encode_endpoint(&s->endpoint), "publicKey",
+        x25519_public_is_none(&s->key) ? NULL : x25519_public_format(&s->key, key), "alarm",
+        s->is_alarm ? json_true() : NULL, "fellAt",
         s->fell_at > 0 ? json_integer(s->fell_at) : NULL, "error", s->error);
 }
 
@@ -197,15 +188,6 @@ const char *edge_state_name(enum edge_state s)
 bool edge_state_is_trouble(enum edge_state s)
 {
     return s > EDGE_STATE_OFF && s <= EDGE_STATE_NONE;
-}
-
-/* Index of the end whose key is not the one that @spec pins; 2: neither. */
-static unsigned find_wrong_pin(const struct mesh_edge *spec, const struct edge_end_facts *ends)
-{
-    for (unsigned i = 0; spec && i < 2; i++)
-        if (mesh_edge_refuses_key(spec, i, ends[i].key))
-            return i;
-    return 2;
 }
 
 /* The state that follows from one end alone and counts for more than the path of the packets.
@@ -300,17 +282,17 @@ enum edge_state edge_assess(const struct mesh_edge *spec, bool wants_relay,
     const struct edge_end_facts ends[static 2], char why[static EDGE_WHY_MAX])
 {
     enum edge_path path = spec ? spec->path : EDGE_PATH_AUTO;
-    unsigned wrong = find_wrong_pin(spec, ends);
 
     why[0] = '\0';
     if (path == EDGE_PATH_OFF)
         return EDGE_STATE_OFF;
-    if (wrong < 2) {
-        (void)snprintf(why, EDGE_WHY_MAX,
-            "another public key is pinned for %.63s than it has, so the two do not talk",
-            ends[wrong].node);
-        return EDGE_STATE_REFUSED;
-    }
+    for (unsigned i = 0; spec && i < 2; i++)
+        if (mesh_edge_refuses_key(spec, i, ends[i].key)) {
+            (void)snprintf(why, EDGE_WHY_MAX,
+                "another public key is pinned for %.63s than it has, so the two do not talk",
+                ends[i].node);
+            return EDGE_STATE_REFUSED;
+        }
     for (enum edge_state s = EDGE_STATE_FAILING; s <= EDGE_STATE_SILENT; s++)
         for (unsigned i = 0; i < 2; i++)
             if (assess_end(&ends[i], s, why) == s)

@@ -29,12 +29,6 @@ void fields_fail(struct fields *f, const char *fmt, ...)
     f->failed = err_set(f->e, -EINVAL, "%s: %s", f->where, text);
 }
 
-/* The text was filled in by a parser of base/, which names the value but not the place. */
-static void fail_parsed(struct fields *f, const char *name, const struct err *parsed)
-{
-    fields_fail(f, "%s: %s", name, err_text(parsed));
-}
-
 struct fields fields_make(const json_t *json, const char *where, struct err *e)
 {
     struct fields f = {.json = json, .where = where, .e = e};
@@ -190,7 +184,7 @@ void fields_address(
     if (!text)
         return;
     if (ip_addr_parse(&a, text, &e) < 0)
-        fail_parsed(f, name, &e);
+        fields_fail(f, "%s: %s", name, err_text(&e));
     else if (ip_addr_is_v4(&a) != v4 || ip_addr_is_none(&a))
         fields_fail(
             f, "\"%s\" is \"%s\", which is not an IPv%c address", name, text, v4 ? '4' : '6');

@@ -38,11 +38,6 @@ void network_keepalive_decode(struct fields *f, uint16_t *ret)
             NETWORK_KEEPALIVE_MAX);
 }
 
-static json_t *network_keepalive_encode(uint16_t keepalive)
-{
-    return keepalive == NETWORK_KEEPALIVE_AUTO ? json_string("auto") : json_integer(keepalive);
-}
-
 static int spec_decode(
     struct network *n, const struct object_frame *frame, enum object_mode mode, struct err *e)
 {
@@ -112,8 +107,8 @@ json_t *network_encode(const struct network *n)
     json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:o, s:s, s:I}", "cidr4",
         ip_prefix_format(&n->cidr4, cidr4), "cidr6", ip_prefix_format(&n->cidr6, cidr6), "topology",
         topology_names[n->topology], "mtu", (int)n->mtu, "keepalive",
-        network_keepalive_encode(n->keepalive), "cipher", cipher_names[n->cipher], "keyRotation",
-        (json_int_t)n->key_rotation);
+        n->keepalive == NETWORK_KEEPALIVE_AUTO ? json_string("auto") : json_integer(n->keepalive),
+        "cipher", cipher_names[n->cipher], "keyRotation", (json_int_t)n->key_rotation);
 
     if (spec && n->shows_dscp && json_object_set_new(spec, "showDscp", json_true()) < 0)
         spec = (json_decref(spec), NULL);

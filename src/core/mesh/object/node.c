@@ -29,19 +29,17 @@ int node_check_name(const char *text, struct err *e)
     return 0;
 }
 
-static bool is_label_key_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.' || c == '/';
-}
-
 int label_check(const char *key, const char *value, struct err *e)
 {
     size_t len = strnlen(key, OBJECT_LABEL_MAX + 1);
     bool good = len >= 1 && len <= OBJECT_LABEL_MAX;
 
-    for (size_t i = 0; good && i < len; i++)
-        good = is_label_key_char(key[i]);
+    for (size_t i = 0; good && i < len; i++) {
+        char c = key[i];
+
+        good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '-' || c == '_' || c == '.' || c == '/';
+    }
     if (!good)
         return err_set(e, -EINVAL,
             "label key \"%.70s\" is not 1 to %d of letters, digits, '-', '_', '.', '/'", key,
@@ -116,17 +114,6 @@ static void hub_names_decode(struct node_hub *hub, struct fields *f)
     }
 }
 
-static void hub_tls_pin_decode(struct node_hub *hub, struct fields *f)
-{
-    const char *text = fields_string(f, "tlsPin", FIELDS_OPTIONAL, 1, TLS_PIN_TEXT_MAX);
-
-    if (!text)
-        return;
-    hub->has_tls_pin = base64_decode(text, hub->tls_pin.b, sizeof(hub->tls_pin.b));
-    if (!hub->has_tls_pin)
-        fields_fail(f, "a hub's tlsPin \"%s\" is not the base64 of 32 bytes", text);
-}
-
 /* Into @n->hub, which the caller releases also on failure. */
 static int hub_decode(
     struct node *n, const json_t *json, enum object_mode mode, const char *where, struct err *e)
@@ -134,6 +121,7 @@ static int hub_decode(
     struct fields f = fields_make(json, where, e);
     const json_t *endpoints =
         fields_array(&f, "endpoints", FIELDS_REQUIRED, 1, OBJECT_ENDPOINTS_MAX);
+    const char *pin;
     struct err parsed = ERR_NULL;
 
     n->hub = calloc(1, sizeof(*n->hub));
@@ -141,7 +129,10 @@ static int hub_decode(
         return -ENOMEM;
     fields_int(&f, "apiPort", FIELDS_REQUIRED, 1, 65535, &n->hub->api_port);
     hub_names_decode(n->hub, &f);
-    hub_tls_pin_decode(n->hub, &f);
+    pin = fields_string(&f, "tlsPin", FIELDS_OPTIONAL, 1, TLS_PIN_TEXT_MAX);
+    n->hub->has_tls_pin = pin && base64_decode(pin, n->hub->tls_pin.b, sizeof(n->hub->tls_pin.b));
+    if (pin && !n->hub->has_tls_pin)
+        fields_fail(&f, "a hub's tlsPin \"%s\" is not the base64 of 32 bytes", pin);
     fields_u64(&f, "rendezvousEpoch", FIELDS_OPTIONAL, 1, INT64_MAX, &n->hub->rendezvous_epoch);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&f);
@@ -343,16 +334,6 @@ int node_decode(struct node *ret, const json_t *json, enum object_mode mode, str
 
 /* ---- encoding ------------------------------------------------------------------------------ */
 
-static json_t *labels_encode(const struct node *n)
-{
-    json_t *labels = json_object();
-
-    for (unsigned i = 0; labels && i < n->n_labels; i++)
-        if (json_object_set_new(labels, n->labels[i].key, json_string(n->labels[i].value)) < 0)
-            labels = (json_decref(labels), NULL);
-    return labels;
-}
-
 bool node_has_agent(const struct node *n)
 {
     return !n->hub && !n->stock;
@@ -377,19 +358,10 @@ json_t *node_speeds_encode(const struct node_speeds *s)
     return json;
 }
 
-static json_t *hub_names_encode(const struct node_hub *hub)
-{
-    json_t *names = json_array();
-
-    for (unsigned i = 0; names && i < hub->n_names; i++)
-        if (json_array_append_new(names, json_string(hub->names[i])) < 0)
-            names = (json_decref(names), NULL);
-    return names;
-}
-
 static json_t *hub_encode(const struct node_hub *hub)
 {
     json_t *endpoints = json_array();
+    json_t *names = hub->n_names > 0 ? json_array() : NULL;
     char text[ENDPOINT_TEXT_MAX];
     char pin[BASE64_SIZE(sizeof(hub->tls_pin.b))];
 
@@ -398,10 +370,12 @@ static json_t *hub_encode(const struct node_hub *hub)
         if (json_array_append_new(
                 endpoints, json_string(endpoint_format(&hub->endpoints[i], text))) < 0)
             endpoints = (json_decref(endpoints), NULL);
+    for (unsigned i = 0; names && i < hub->n_names; i++)
+        if (json_array_append_new(names, json_string(hub->names[i])) < 0)
+            names = (json_decref(names), NULL);
     /* What is not known is left out. */
-    return json_pack("{s:o, s:o*, s:i, s:s*, s:o*}", "endpoints", endpoints, "names",
-        hub->n_names > 0 ? hub_names_encode(hub) : NULL, "apiPort", (int)hub->api_port, "tlsPin",
-        hub->has_tls_pin ? pin : NULL, "rendezvousEpoch",
+    return json_pack("{s:o, s:o*, s:i, s:s*, s:o*}", "endpoints", endpoints, "names", names,
+        "apiPort", (int)hub->api_port, "tlsPin", hub->has_tls_pin ? pin : NULL, "rendezvousEpoch",
         hub->rendezvous_epoch ? json_integer((json_int_t)hub->rendezvous_epoch) : NULL);
 }
 
@@ -429,12 +403,16 @@ json_t *node_encode(const struct node *n)
     char key[X25519_BASE64_MAX];
     char a4[IP_ADDR_TEXT_MAX];
     char a6[IP_ADDR_TEXT_MAX];
+    json_t *labels = json_object();
     json_t *spec;
 
+    for (unsigned i = 0; labels && i < n->n_labels; i++)
+        if (json_object_set_new(labels, n->labels[i].key, json_string(n->labels[i].value)) < 0)
+            labels = (json_decref(labels), NULL);
     spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b}", "publicKey",
         x25519_public_format(&n->key, key), "address4", ip_addr_format(&n->address4, a4),
-        "address6", ip_addr_format(&n->address6, a6), "labels", labels_encode(n), "island",
-        n->island, "ephemeral", (int)n->ephemeral);
+        "address6", ip_addr_format(&n->address6, a6), "labels", labels, "island", n->island,
+        "ephemeral", (int)n->ephemeral);
     if (spec && n->relay && json_object_set_new(spec, "relay", json_true()) < 0)
         spec = (json_decref(spec), NULL);
     if (spec && n->shows_dscp && json_object_set_new(spec, "showDscp", json_true()) < 0)

@@ -8,19 +8,6 @@
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
 
-/* Its name is not checked yet, and may be too long for a sentence. */
-static void describe(struct object_frame *frame, const json_t *json, const char *kind)
-{
-    const char *name =
-        json_string_value(json_object_get(json_object_get(json, "metadata"), "name"));
-
-    if (name)
-        (void)snprintf(
-            frame->where, sizeof(frame->where), "%s \"%.*s\"", kind, OBJECT_NAME_MAX, name);
-    else
-        (void)snprintf(frame->where, sizeof(frame->where), "%s", kind);
-}
-
 static int meta_decode(struct object_meta *ret, const json_t *json, const struct object_kind *kind,
     enum object_mode mode, const char *where, struct err *e)
 {
@@ -45,18 +32,25 @@ int object_frame_decode(struct object_frame *ret, const json_t *json,
 {
     struct object_frame frame = {.spec = NULL};
     const json_t *meta;
-    const char *name;
+    const char *name =
+        json_string_value(json_object_get(json_object_get(json, "metadata"), "name"));
+    const char *said;
     struct fields f;
     int r;
 
-    describe(&frame, json, kind->name);
+    /* Its name is not checked yet, and may be too long for a sentence. */
+    if (name)
+        (void)snprintf(
+            frame.where, sizeof(frame.where), "%s \"%.*s\"", kind->name, OBJECT_NAME_MAX, name);
+    else
+        (void)snprintf(frame.where, sizeof(frame.where), "%s", kind->name);
     f = fields_make(json, frame.where, e);
-    name = fields_string(&f, "kind", FIELDS_REQUIRED, 1, 40);
+    said = fields_string(&f, "kind", FIELDS_REQUIRED, 1, 40);
     meta = fields_object(&f, "metadata", FIELDS_REQUIRED);
     frame.spec = fields_object(&f, "spec", FIELDS_REQUIRED);
     frame.status = fields_object(&f, "status", FIELDS_OPTIONAL);
-    if (name && strcmp(name, kind->name) != 0)
-        fields_fail(&f, "\"kind\" is \"%s\", not \"%s\"", name, kind->name);
+    if (said && strcmp(said, kind->name) != 0)
+        fields_fail(&f, "\"kind\" is \"%s\", not \"%s\"", said, kind->name);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&f);
     r = fields_end(&f);

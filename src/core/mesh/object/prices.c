@@ -88,16 +88,6 @@ static int take_line(struct prices *p, const json_t *json, enum object_mode mode
     return end_row(&f, mode);
 }
 
-static int take_one_place(
-    struct prices *p, const json_t *json, enum object_mode mode, struct err *e)
-{
-    struct fields f = fields_make(json, "\"onePlace\" of the price table", e);
-
-    fields_text(&f, "name", FIELDS_REQUIRED, 1, sizeof(p->one_place), p->one_place);
-    take_number(&f, "gpuPerHour", FIELDS_REQUIRED, AMOUNT_MAX, &p->one_place_gpu_hour);
-    return end_row(&f, mode);
-}
-
 static int decode(struct prices *ret, const json_t *json, enum object_mode mode, struct err *e)
 {
     struct prices p = {.currency = "USD"};
@@ -116,8 +106,12 @@ static int decode(struct prices *ret, const json_t *json, enum object_mode mode,
         r = take_island(&p, json_array_get(islands, i), mode, e);
     for (size_t i = 0; r == 0 && i < json_array_size(lines); i++)
         r = take_line(&p, json_array_get(lines, i), mode, e);
-    if (r == 0 && one)
-        r = take_one_place(&p, one, mode, e);
+    if (r == 0 && one) {
+        f = fields_make(one, "\"onePlace\" of the price table", e);
+        fields_text(&f, "name", FIELDS_REQUIRED, 1, sizeof(p.one_place), p.one_place);
+        take_number(&f, "gpuPerHour", FIELDS_REQUIRED, AMOUNT_MAX, &p.one_place_gpu_hour);
+        r = end_row(&f, mode);
+    }
     if (r == 0)
         *ret = p;
     return r;
@@ -174,12 +168,6 @@ static json_t *encode_island(const struct prices_island *i)
     return json;
 }
 
-static json_t *encode_line(const struct prices_line *l)
-{
-    return json_pack("{s:s, s:f, s:f, s:f}", "name", l->name, "perMonth", l->month, "perGB", l->gb,
-        "bitsPerSecond", l->bps);
-}
-
 json_t *prices_encode(const struct prices *p)
 {
     json_t *json = json_object();
@@ -190,7 +178,9 @@ json_t *prices_encode(const struct prices *p)
     for (size_t i = 0; r == 0 && i < p->n_islands; i++)
         r = json_array_append_new(islands, encode_island(&p->islands[i]));
     for (size_t i = 0; r == 0 && i < p->n_lines; i++)
-        r = json_array_append_new(lines, encode_line(&p->lines[i]));
+        r = json_array_append_new(lines,
+            json_pack("{s:s, s:f, s:f, s:f}", "name", p->lines[i].name, "perMonth",
+                p->lines[i].month, "perGB", p->lines[i].gb, "bitsPerSecond", p->lines[i].bps));
     if (r == 0)
         r = json_object_set(json, "islands", islands);
     if (r == 0 && p->n_lines > 0)

@@ -247,22 +247,20 @@ int traffic_decode(struct traffic *ret, const json_t *json, const char *where, s
     return r;
 }
 
-/* One flow, with its meter; a new reference, NULL: no memory. */
-static json_t *encode_flow(const struct traffic_flow *flow)
-{
-    return json_pack("{s:I, s:s*, s:s*, s:s, s:I, s:I}", "meter", (json_int_t)flow->meter, "peer",
-        flow->peer[0] ? flow->peer : NULL, "job", flow->job[0] ? flow->job : NULL, "path",
-        path_kind_name(flow->path), "sent", (json_int_t)flow->sent, "received",
-        (json_int_t)flow->received);
-}
-
 json_t *traffic_encode(const struct traffic *t)
 {
     char day[TRAFFIC_DAY_TEXT_MAX];
     json_t *flows = json_array();
 
-    for (size_t i = 0; flows && i < t->n; i++)
-        if (json_array_append_new(flows, encode_flow(&t->flows[i])) < 0)
+    for (size_t i = 0; flows && i < t->n; i++) {
+        const struct traffic_flow *flow = &t->flows[i];
+        json_t *item = json_pack("{s:I, s:s*, s:s*, s:s, s:I, s:I}", "meter",
+            (json_int_t)flow->meter, "peer", flow->peer[0] ? flow->peer : NULL, "job",
+            flow->job[0] ? flow->job : NULL, "path", path_kind_name(flow->path), "sent",
+            (json_int_t)flow->sent, "received", (json_int_t)flow->received);
+
+        if (json_array_append_new(flows, item) < 0)
             flows = (json_decref(flows), NULL);
+    }
     return json_pack("{s:s, s:o}", "day", traffic_day_format(t->day, day), "flows", flows);
 }

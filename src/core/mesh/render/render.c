@@ -152,13 +152,6 @@ static uint16_t interface_mtu(const struct render_input *in)
     return in->link_mtu > mtu ? in->link_mtu : mtu;
 }
 
-static uint16_t at_most(const struct render_input *in, uint16_t mtu)
-{
-    uint16_t most = interface_mtu(in);
-
-    return fit_padding(mtu < most ? mtu : most);
-}
-
 /* The MTU of the routes to the network's blocks. */
 static uint16_t route_mtu(const struct render_input *in)
 {
@@ -184,9 +177,10 @@ static bool is_taken(
 uint16_t render_mtu(const struct render_input *in, const struct node *peer)
 {
     const struct render_path *found = find_any(in, peer->meta.name);
+    uint16_t most = interface_mtu(in);
 
     if (found && found->mtu != 0 && is_taken(in, peer, found))
-        return at_most(in, found->mtu);
+        return fit_padding(found->mtu < most ? found->mtu : most);
     return route_mtu(in);
 }
 
@@ -201,13 +195,6 @@ static uint16_t mss_mtu(
     if (self->hub || (!peer->hub && !peer->stock && peer->side))
         return 0;
     return peer->hub ? render_mtu(in, peer) : route_mtu(in);
-}
-
-static void set_mtu(struct wg_peer *p, const struct render_input *in, const struct node *self,
-    const struct node *node)
-{
-    p->mtu = render_mtu(in, node);
-    p->mss_mtu = mss_mtu(in, self, node);
 }
 
 uint16_t render_keepalive(const struct render_input *in)
@@ -278,18 +265,6 @@ static struct noise_choice choose_cipher(
     return wireguard;
 }
 
-/* Does a node that comes before number @index have that very route? */
-static bool is_routed_before(const struct snapshot *s, size_t index, const struct ip_prefix *route)
-{
-    for (size_t i = 0; i < index; i++) {
-        const struct node *n = &s->nodes.items[i]->node;
-
-        if (n->routes && subnets_has(n->routes, route))
-            return true;
-    }
-    return false;
-}
-
 /*
  * Does this node send what is for route number @i of @peer there? Not into a block of the network's
  * own, and of two nodes that have the same one only to the first by name: WireGuard would give it
@@ -298,43 +273,31 @@ static bool is_routed_before(const struct snapshot *s, size_t index, const struc
 static bool has_route(const struct snapshot *s, const struct node *peer, unsigned i)
 {
     const struct ip_prefix *route = &peer->routes->items[i];
-    size_t index = 0;
 
     if (peer->hub || snapshot_self(s)->hub)
         return false;
     if (subnets_check_network(route, &s->network, NULL) < 0)
         return false;
-    while (index < s->nodes.n && &s->nodes.items[index]->node != peer)
-        index++;
-    return !is_routed_before(s, index, route);
-}
+    for (size_t k = 0; k < s->nodes.n && &s->nodes.items[k]->node != peer; k++) {
+        const struct node *before = &s->nodes.items[k]->node;
 
-static int allow_routes(struct wg_peer *p, const struct snapshot *s, const struct node *node)
-{
-    int r = 0;
-
-    for (unsigned i = 0; node->routes && r == 0 && i < node->routes->n; i++)
-        if (has_route(s, node, i))
-            r = wg_peer_allow(p, &node->routes->items[i]);
-    return r;
-}
-
-/* Of what is sent to @peer, as the edge says; 0: none. */
-static uint64_t edge_rate(const struct snapshot *s, const struct node *peer)
-{
-    const struct mesh_edge *edge = snapshot_find_edge(s, s->self, peer->meta.name);
-
-    return edge ? edge->rate : 0;
+        if (before->routes && subnets_has(before->routes, route))
+            return false;
+    }
+    return true;
 }
 
 static int add_peer(struct wg_config *c, const struct render_input *in, const struct node *self,
     const struct node *relay, const struct node *node)
 {
+    const struct snapshot *s = in->snapshot;
     const struct render_path *found = render_find_path(in, node->meta.name);
-    struct render_decision decision = render_decide(in->snapshot, node, found);
+    struct render_decision decision = render_decide(s, node, found);
+    const struct mesh_edge *edge = snapshot_find_edge(s, s->self, node->meta.name);
     struct wg_peer p = {
         .key = node->key,
-        .cipher = choose_cipher(in->snapshot->network.cipher, &self->speeds, &node->speeds),
+        .cipher = choose_cipher(s->network.cipher, &self->speeds, &node->speeds),
+        .rate = edge ? edge->rate : 0,
     };
     struct ip_prefix a4 = whole_address(&node->address4);
     struct ip_prefix a6 = whole_address(&node->address6);
@@ -345,14 +308,15 @@ static int add_peer(struct wg_config *c, const struct render_input *in, const st
     if (in->pins && node->side && !node->hub)
         p.pin = decision.route == RENDER_ROUTE_RELAY ? PIN_SESSION : PIN_FIXED;
     p.is_relayed = in->relays && !node->hub;
-    p.rate = edge_rate(in->snapshot, node);
     set_path(&p, in, self, relay, node, decision.route);
-    set_mtu(&p, in, self, node);
+    p.mtu = render_mtu(in, node);
+    p.mss_mtu = mss_mtu(in, self, node);
     r = wg_peer_allow(&p, &a4);
     if (r == 0)
         r = wg_peer_allow(&p, &a6);
-    if (r == 0)
-        r = allow_routes(&p, in->snapshot, node);
+    for (unsigned i = 0; r == 0 && node->routes && i < node->routes->n; i++)
+        if (has_route(s, node, i))
+            r = wg_peer_allow(&p, &node->routes->items[i]);
     if (r == 0)
         return wg_config_add(c, &p);
     wg_peer_deinit(&p);
@@ -476,23 +440,29 @@ static void write_prefixes(
         str_add(&w->out, "\n");
 }
 
-static void write_private_key(struct quick_writer *w)
+static void write_interface(
+    struct quick_writer *w, const struct wg_config *c, const struct snapshot *s)
 {
     char key[X25519_BASE64_MAX];
 
-    x25519_secret_write(w->style->secret, key);
-    write_text(w, "PrivateKey", key);
-    secret_wipe(key, sizeof(key));
-}
-
-/*
- * Keepalives come after the key, not in the peers' sections: WireGuard sends the first one at once,
- * and a handshake that fails because there is no key yet is tried again only after five seconds.
- */
-static void write_post_up(struct quick_writer *w, const struct wg_config *c)
-{
-    char key[X25519_BASE64_MAX];
-
+    if (!w->style->is_compact)
+        str_addf(&w->out, "# %s in the network %s\n", s->self, s->network.meta.name);
+    str_add(&w->out, "[Interface]\n");
+    if (w->style->secret) {
+        x25519_secret_write(w->style->secret, key);
+        write_text(w, "PrivateKey", key);
+        secret_wipe(key, sizeof(key));
+    }
+    write_prefixes(w, "Address", c->addresses, c->n_addresses);
+    write_number(w, "MTU", c->mtu);
+    write_number(w, "ListenPort", c->listen_port);
+    if (c->fwmark)
+        str_addf(&w->out, "FwMark%s0x%x\n", w->equals, c->fwmark);
+    if (w->style->secret)
+        return;
+    /* Keepalives come after the key, not in the peers' sections: WireGuard sends the first one at
+     * once, and a handshake that fails because there is no key yet is tried again only after five
+     * seconds. */
     str_addf(&w->out, "PostUp = wg set %%i private-key %s\n", w->style->key_file);
     for (size_t i = 0; i < c->n_peers; i++)
         if (c->peers[i].keepalive)
@@ -500,36 +470,13 @@ static void write_post_up(struct quick_writer *w, const struct wg_config *c)
                 x25519_public_format(&c->peers[i].key, key), c->peers[i].keepalive);
 }
 
-static void write_interface(
-    struct quick_writer *w, const struct wg_config *c, const struct snapshot *s)
-{
-    if (!w->style->is_compact)
-        str_addf(&w->out, "# %s in the network %s\n", s->self, s->network.meta.name);
-    str_add(&w->out, "[Interface]\n");
-    if (w->style->secret)
-        write_private_key(w);
-    write_prefixes(w, "Address", c->addresses, c->n_addresses);
-    write_number(w, "MTU", c->mtu);
-    write_number(w, "ListenPort", c->listen_port);
-    if (c->fwmark)
-        str_addf(&w->out, "FwMark%s0x%x\n", w->equals, c->fwmark);
-    if (!w->style->secret)
-        write_post_up(w, c);
-}
-
-static void write_endpoint(struct quick_writer *w, const struct endpoint *ep)
-{
-    char text[ENDPOINT_TEXT_MAX];
-    bool is_named = w->named && endpoint_equal(ep, &w->named->endpoints[0]);
-
-    write_text(w, "Endpoint", is_named ? w->named->names[0] : endpoint_format(ep, text));
-}
-
 static void write_peer(
     struct quick_writer *w, const struct wg_peer *p, const char *name, bool with_keepalive)
 {
     char key[X25519_BASE64_MAX];
     char psk[BASE64_SIZE(sizeof(p->psk.b))];
+    char endpoint[ENDPOINT_TEXT_MAX];
+    bool is_named = w->named && endpoint_equal(&p->endpoint, &w->named->endpoints[0]);
 
     if (!w->style->is_compact && w->out.len > 0)
         str_add(&w->out, "\n");
@@ -544,7 +491,8 @@ static void write_peer(
     }
     write_prefixes(w, "AllowedIPs", p->allowed, p->n_allowed);
     if (!endpoint_is_none(&p->endpoint))
-        write_endpoint(w, &p->endpoint);
+        write_text(
+            w, "Endpoint", is_named ? w->named->names[0] : endpoint_format(&p->endpoint, endpoint));
     if (with_keepalive)
         write_number(w, "PersistentKeepalive", p->keepalive);
 }

@@ -109,19 +109,6 @@ static int list_put(struct snapshot_list *l, size_t max, struct object *o, struc
     return 0;
 }
 
-static void list_delete(struct snapshot_list *l, const char *name)
-{
-    bool found;
-    size_t place = list_place(l, name, &found);
-
-    if (!found)
-        return;
-    object_deinit(l->items[place]);
-    free(l->items[place]);
-    l->n--;
-    memmove(l->items + place, l->items + place + 1, (l->n - place) * sizeof(*l->items));
-}
-
 /* Sorts, and passes over all but one of those with the same name. */
 static void list_sort(struct snapshot_list *l, struct snapshot_skips *skips)
 {
@@ -227,10 +214,21 @@ int snapshot_put(struct snapshot *s, struct object *o, struct err *e)
 int snapshot_delete(
     struct snapshot *s, const struct object_kind *kind, const char *name, struct err *e)
 {
+    struct snapshot_list *l;
+    bool found;
+    size_t place;
+
     if (kind->is_network || (kind == &node_kind && strcmp(name, s->self) == 0))
         return err_set(e, -EINVAL, "%s \"%.130s\" cannot be deleted from the view of \"%s\"",
             kind->name, name, s->self);
-    list_delete(list_of(s, kind), name);
+    l = list_of(s, kind);
+    place = list_place(l, name, &found);
+    if (!found)
+        return 0;
+    object_deinit(l->items[place]);
+    free(l->items[place]);
+    l->n--;
+    memmove(l->items + place, l->items + place + 1, (l->n - place) * sizeof(*l->items));
     return 0;
 }
 
@@ -240,18 +238,6 @@ void snapshot_skip(struct snapshot_skips *skips, const struct err *why)
 {
     if (skips && skips->n++ == 0)
         skips->first = *why;
-}
-
-/* The node without its status, when that is all that is wrong with it. */
-static int decode_without_status(struct object *ret, const json_t *json)
-{
-    json_t *plain = json_object_get(json, "status") ? json_copy((json_t *)json) : NULL;
-    int r = -EINVAL;
-
-    if (plain && json_object_del(plain, "status") == 0)
-        r = object_decode(ret, plain, OBJECT_LENIENT, NULL);
-    json_decref(plain);
-    return r;
 }
 
 int snapshot_decode_object(
@@ -264,8 +250,13 @@ int snapshot_decode_object(
     if (r == -ENOMEM)
         return err_set(e, r, "no memory for an object");
     if (r != 0) {
+        /* The node without its status, when that is all that is wrong with it. */
+        json_t *plain = json_object_get(json, "status") ? json_copy((json_t *)json) : NULL;
+
         snapshot_skip(skips, &why);
-        r = decode_without_status(&o, json);
+        if (plain && json_object_del(plain, "status") == 0)
+            r = object_decode(&o, plain, OBJECT_LENIENT, NULL);
+        json_decref(plain);
     }
     if (r == -ENOMEM)
         return err_set(e, r, "no memory for an object");
@@ -305,38 +296,12 @@ static int list_decode(struct snapshot *s, const struct object_kind *kind, const
     return 0;
 }
 
-/* @lists: of each kind, by object_kind_index(); NULL: the snapshot has none of them. */
-static int decode_parts(struct snapshot *s, const json_t *network, const json_t *const lists[],
-    struct snapshot_skips *skips, struct err *e)
-{
-    int r = network_decode(&s->network, network, OBJECT_LENIENT, e);
-
-    for (unsigned i = 0; r == 0 && object_kinds[i]; i++)
-        if (lists[i])
-            r = list_decode(s, object_kinds[i], lists[i], skips, e);
-    if (r == 0 && !snapshot_self(s))
-        r = err_set(e, -EINVAL, "the snapshot of \"%s\" does not hold that node", s->self);
-    return r;
-}
-
-/* The objects of a kind, not decoded yet; NULL: the snapshot has no list of them. */
-static const json_t *list_field(struct fields *f, const struct object_kind *kind)
-{
-    bool is_node = kind == &node_kind;
-    bool is_always = is_node || kind == &mesh_edge_kind;
-
-    if (!kind->list)
-        return NULL;
-    return fields_array(f, kind->list, is_always ? FIELDS_REQUIRED : FIELDS_OPTIONAL,
-        is_node ? 1 : 0, list_max(kind));
-}
-
 int snapshot_decode(
     struct snapshot *ret, const json_t *json, struct snapshot_skips *skips, struct err *e)
 {
     _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
     struct fields f = fields_make(json, "the snapshot", e);
-    const json_t *lists[OBJECT_KINDS_MAX] = {NULL};
+    const json_t *lists[OBJECT_KINDS_MAX] = {NULL}; /* NULL: the snapshot has none of that kind */
     const json_t *network;
     int r;
 
@@ -344,11 +309,23 @@ int snapshot_decode(
     fields_u64(&f, "boot", FIELDS_OPTIONAL, 0, REVISION_MAX, &s.boot);
     fields_name(&f, "self", FIELDS_REQUIRED, s.self);
     network = fields_object(&f, "network", FIELDS_REQUIRED);
-    for (unsigned i = 0; object_kinds[i]; i++)
-        lists[i] = list_field(&f, object_kinds[i]);
+    for (unsigned i = 0; object_kinds[i]; i++) {
+        const struct object_kind *kind = object_kinds[i];
+        bool is_node = kind == &node_kind;
+        bool is_always = is_node || kind == &mesh_edge_kind;
+
+        if (kind->list)
+            lists[i] = fields_array(&f, kind->list, is_always ? FIELDS_REQUIRED : FIELDS_OPTIONAL,
+                is_node ? 1 : 0, list_max(kind));
+    }
     r = fields_end(&f);
     if (r == 0)
-        r = decode_parts(&s, network, lists, skips, e);
+        r = network_decode(&s.network, network, OBJECT_LENIENT, e);
+    for (unsigned i = 0; r == 0 && object_kinds[i]; i++)
+        if (lists[i])
+            r = list_decode(&s, object_kinds[i], lists[i], skips, e);
+    if (r == 0 && !snapshot_self(&s))
+        r = err_set(e, -EINVAL, "the snapshot of \"%s\" does not hold that node", s.self);
     if (r < 0)
         return r;
     *ret = s;

@@ -25,14 +25,6 @@ void watch_event_deinit(struct watch_event *ev)
     ev->kind = WATCH_EVENT_NONE;
 }
 
-static enum watch_event_kind kind_parse(const char *text)
-{
-    for (unsigned i = WATCH_EVENT_NONE + 1; i < WATCH_EVENT_N; i++)
-        if (strcmp(text, kind_names[i]) == 0)
-            return i;
-    return WATCH_EVENT_NONE;
-}
-
 static int decode_deleted(struct watch_event *ev, struct fields *f)
 {
     const char *kind = fields_string(f, "kind", FIELDS_REQUIRED, 1, 40);
@@ -55,7 +47,10 @@ static int decode_json(struct watch_event *ev, const json_t *json, struct err *e
     const char *reason;
     int r;
 
-    ev->kind = type ? kind_parse(type) : WATCH_EVENT_NONE;
+    ev->kind = WATCH_EVENT_NONE;
+    for (unsigned i = WATCH_EVENT_NONE + 1; type && i < WATCH_EVENT_N; i++)
+        if (strcmp(type, kind_names[i]) == 0)
+            ev->kind = i;
     if (ev->kind != WATCH_EVENT_REMOVED && ev->kind != WATCH_EVENT_NONE)
         fields_u64(&f, "revision", FIELDS_REQUIRED, 0, INT64_MAX, &ev->revision);
     if (ev->kind == WATCH_EVENT_HEARTBEAT) {

@@ -129,7 +129,7 @@ struct path {
     bool nominates; /* ours is the smaller key */
     struct path_side side;
     bool has_side;    /* the peer has told something */
-    nsec_t ticked_at; /* last path_tick() */
+    nsec_t ticked_at; /* when paths_tick() last took it */
 
     struct path_sending sending;
     struct path_receiving receiving;

@@ -73,20 +73,6 @@ struct stun_server {
     _Atomic uint64_t n_answers; /* for metrics */
 };
 
-/* @seed: random, unknown to strangers. 0 or -ENOMEM. */
-static int stun_server_init(struct stun_server *s, uint64_t seed)
-{
-    ratelimit_init(&s->limited, STUN_LIMIT_EACH, STUN_LIMIT_BURST, seed);
-    atomic_init(&s->n_answers, 0);
-    return stun_heard_init(&s->heard);
-}
-
-static void stun_server_deinit(struct stun_server *s)
-{
-    ratelimit_deinit(&s->limited);
-    stun_heard_deinit(&s->heard);
-}
-
 /* An answer to another port than the one that asked is always limited, and never longer than its
  * request. */
 static bool stun_may_answer(struct stun_server *s, const struct stun_request *req,
@@ -167,13 +153,17 @@ int relay_new(struct relay **ret, unsigned n_workers, const struct rng *rng)
     }
     memset(r->workers, 0, n_workers * sizeof(*r->workers));
     for (unsigned i = 0; i < n_workers; i++) {
-        if (stun_server_init(&r->workers[i].stun, rng_u64(rng)) != 0) {
+        struct relay_worker *w = &r->workers[i];
+
+        ratelimit_init(&w->stun.limited, STUN_LIMIT_EACH, STUN_LIMIT_BURST, rng_u64(rng));
+        atomic_init(&w->stun.n_answers, 0);
+        if (stun_heard_init(&w->stun.heard) != 0) {
             (void)relay_free(r);
             return -ENOMEM;
         }
         r->n_workers++;
-        atomic_init(&r->workers[i].packets, 0);
-        atomic_init(&r->workers[i].bytes, 0);
+        atomic_init(&w->packets, 0);
+        atomic_init(&w->bytes, 0);
     }
     *ret = r;
     return 0;
@@ -183,8 +173,10 @@ struct relay *relay_free(struct relay *r)
 {
     if (!r)
         return NULL;
-    for (unsigned i = 0; i < r->n_workers; i++)
-        stun_server_deinit(&r->workers[i].stun);
+    for (unsigned i = 0; i < r->n_workers; i++) {
+        ratelimit_deinit(&r->workers[i].stun.limited);
+        stun_heard_deinit(&r->workers[i].stun.heard);
+    }
     r->router = router_free(r->router);
     free(r->workers);
     free(r);
@@ -208,17 +200,6 @@ static bool is_local_index(void *ctx, uint32_t index)
     return port_tx_has_index(ctx, index);
 }
 
-static void forward(struct relay_worker *w, struct port_tx *tx, const struct udp_run *run,
-    const struct router_verdict *v)
-{
-    struct udp_run out = *run;
-
-    out.path = (struct udp_path){.remote = v->to, .local = v->local, .ifindex = v->to.scope};
-    port_tx_send(tx, &out);
-    count(&w->packets, udp_run_count(run));
-    count(&w->bytes, run->len);
-}
-
 bool relay_filter(void *ctx, struct port_tx *tx, const struct udp_run *run)
 {
     struct relay *r = ctx;
@@ -228,6 +209,7 @@ bool relay_filter(void *ctx, struct port_tx *tx, const struct udp_run *run)
         .is_local = is_local_index,
         .ctx = tx};
     struct relay_worker *w = &r->workers[in.worker];
+    struct udp_run out;
     struct router_verdict v;
 
     if (stun_server_take(&w->stun, tx, run))
@@ -237,7 +219,11 @@ bool relay_filter(void *ctx, struct port_tx *tx, const struct udp_run *run)
     case ROUTER_ACTION_PASS:
         return false;
     case ROUTER_ACTION_FORWARD:
-        forward(w, tx, run, &v);
+        out = *run;
+        out.path = (struct udp_path){.remote = v.to, .local = v.local, .ifindex = v.to.scope};
+        port_tx_send(tx, &out);
+        count(&w->packets, udp_run_count(run));
+        count(&w->bytes, run->len);
         return true;
     case ROUTER_ACTION_DROP:
         port_tx_drop(tx, v.reason, udp_run_count(run));

@@ -126,18 +126,6 @@ static bool has_good_csum(const uint8_t *p, const struct ip_info *ip)
     return ip_sum_fold(ip_sum_add(sum, p + ip->l4_off, len)) == 0xffff;
 }
 
-/* The frame's first packet is verified when a second one wants to join, not before. */
-static bool is_frame_good(struct gro_frame *f, const struct candidate *c)
-{
-    struct ip_info first = *c->ip; /* the same addresses and protocol */
-
-    if (f->is_verified)
-        return true;
-    first.len = f->len;
-    f->is_verified = has_good_csum(frame_packet(f), &first);
-    return f->is_verified;
-}
-
 static bool continues(struct gro_frame *f, const struct candidate *c)
 {
     const uint8_t *a = frame_packet(f);
@@ -150,7 +138,16 @@ static bool continues(struct gro_frame *f, const struct candidate *c)
         (f->next_seq != c->seq ||
             !is_same_tcp(a + f->l4_off, c->p + f->l4_off, f->header_len - f->l4_off)))
         return false;
-    return has_good_csum(c->p, c->ip) && is_frame_good(f, c);
+    if (!has_good_csum(c->p, c->ip))
+        return false;
+    /* The frame's first packet is verified when a second one wants to join, not before. */
+    if (!f->is_verified) {
+        struct ip_info first = *c->ip; /* the same addresses and protocol */
+
+        first.len = f->len;
+        f->is_verified = has_good_csum(a, &first);
+    }
+    return f->is_verified;
 }
 
 static void join(struct gro_frame *f, const struct candidate *c)

@@ -90,32 +90,12 @@ static void complete_csum(const struct gso_plan *plan, uint8_t *dst, uint32_t le
     be16_store(dst + plan->l4_off + plan->csum_off, sum);
 }
 
-static void set_ip_header(const struct ip_info *ip, uint8_t *dst, uint32_t len, uint32_t i)
-{
-    if (ip->version == 6) {
-        be16_store(dst + 4, (uint16_t)(len - IP_V6_HEADER));
-        return;
-    }
-    be16_store(dst + 2, (uint16_t)len);
-    be16_store(dst + 4, (uint16_t)(be16_load(dst + 4) + i));
-    ip_v4_set_checksum(dst, ip->l4_off);
-}
-
-static void set_tcp_header(const struct gso_plan *plan, uint8_t *tcp, uint32_t i)
-{
-    be32_store(tcp + TCP_OFF_SEQ, be32_load(tcp + TCP_OFF_SEQ) + i * plan->seg);
-    /* RFC 3168: congestion window reduced is said once, with the first. */
-    if (i > 0)
-        tcp[TCP_OFF_FLAGS] &= (uint8_t)~TCP_FLAG_CWR;
-    if (i + 1 < plan->n)
-        tcp[TCP_OFF_FLAGS] &= (uint8_t) ~(TCP_FLAG_FIN | TCP_FLAG_PSH);
-}
-
 void gso_cut(const struct gso_plan *plan, const uint8_t *p, const struct ip_info *ip, uint32_t i,
     uint8_t *dst)
 {
     uint32_t len = gso_len(plan, i);
     uint32_t l4_len = len - plan->l4_off;
+    uint8_t *l4 = dst + plan->l4_off;
 
     memcpy(dst, p, plan->header_len);
     memcpy(dst + plan->header_len, p + plan->header_len + i * plan->seg, len - plan->header_len);
@@ -124,12 +104,24 @@ void gso_cut(const struct gso_plan *plan, const uint8_t *p, const struct ip_info
             complete_csum(plan, dst, len);
         return;
     }
-    set_ip_header(ip, dst, len, i);
-    if (plan->proto == IP_PROTO_TCP)
-        set_tcp_header(plan, dst + plan->l4_off, i);
-    else
-        be16_store(dst + plan->l4_off + UDP_OFF_LENGTH, (uint16_t)l4_len);
-    be16_store(dst + plan->l4_off + plan->csum_off,
-        ip_sum_fold(ip_sum_pseudo(&ip->src, &ip->dst, plan->proto, l4_len)));
+    if (ip->version == 6) {
+        be16_store(dst + 4, (uint16_t)(len - IP_V6_HEADER));
+    } else {
+        be16_store(dst + 2, (uint16_t)len);
+        be16_store(dst + 4, (uint16_t)(be16_load(dst + 4) + i));
+        ip_v4_set_checksum(dst, ip->l4_off);
+    }
+    if (plan->proto == IP_PROTO_TCP) {
+        be32_store(l4 + TCP_OFF_SEQ, be32_load(l4 + TCP_OFF_SEQ) + i * plan->seg);
+        /* RFC 3168: congestion window reduced is said once, with the first. */
+        if (i > 0)
+            l4[TCP_OFF_FLAGS] &= (uint8_t)~TCP_FLAG_CWR;
+        if (i + 1 < plan->n)
+            l4[TCP_OFF_FLAGS] &= (uint8_t) ~(TCP_FLAG_FIN | TCP_FLAG_PSH);
+    } else {
+        be16_store(l4 + UDP_OFF_LENGTH, (uint16_t)l4_len);
+    }
+    be16_store(
+        l4 + plan->csum_off, ip_sum_fold(ip_sum_pseudo(&ip->src, &ip->dst, plan->proto, l4_len)));
     complete_csum(plan, dst, len);
 }

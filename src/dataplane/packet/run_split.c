@@ -6,13 +6,6 @@
 #include "wire/stun.h"
 #include "wire/wg.h"
 
-static enum run_kind kind_of_other(const uint8_t *msg, uint32_t len)
-{
-    if (msg[0] >= FRAME_FIRST_TYPE || stun_is_answer(msg, len))
-        return RUN_FRAME;
-    return wg_has_type(msg, len) ? RUN_TRUNCATED : RUN_UNKNOWN;
-}
-
 /* @len: at least 1. @ret_index is set for data. */
 static enum run_kind read_kind(const uint8_t *msg, uint32_t len, uint32_t *ret_index)
 {
@@ -29,7 +22,9 @@ static enum run_kind read_kind(const uint8_t *msg, uint32_t len, uint32_t *ret_i
     case WG_TYPE_COOKIE_REPLY:
         return RUN_COOKIE_REPLY;
     }
-    return kind_of_other(msg, len);
+    if (msg[0] >= FRAME_FIRST_TYPE || stun_is_answer(msg, len))
+        return RUN_FRAME;
+    return wg_has_type(msg, len) ? RUN_TRUNCATED : RUN_UNKNOWN;
 }
 
 struct run_part run_split(const struct udp_run *run, uint32_t off)

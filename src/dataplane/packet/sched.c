@@ -94,22 +94,17 @@ static int32_t grant(const struct class_sched *s, unsigned queue, uint64_t mask)
     return CLASS_SCHED_QUANTUM / n > GRANT_MIN ? CLASS_SCHED_QUANTUM / n : GRANT_MIN;
 }
 
-/* Queues of the class that have nothing to send begin with a whole part when they have. */
-static void forgive_idle(struct class_sched *s, unsigned class)
-{
-    for (uint64_t left = ~s->ready & queues_of(s, class); left; left &= left - 1)
-        s->credit[__builtin_ctzll(left)] = CLASS_SCHED_QUANTUM;
-}
-
 /* The next queue of @mask, all of one class, by turn; each turn that passes adds to a credit. */
 static unsigned class_sched_by_turn(struct class_sched *s, unsigned class, uint64_t mask)
 {
     for (;;) {
         uint64_t behind = mask & ~UINT64_C(0) << s->at[class];
         unsigned queue = (unsigned)__builtin_ctzll(behind ? behind : mask);
+        uint64_t idle = behind ? 0 : ~s->ready & queues_of(s, class);
 
-        if (!behind)
-            forgive_idle(s, class);
+        /* Queues of the class that have nothing to send begin with a whole part when they have. */
+        for (; idle; idle &= idle - 1)
+            s->credit[__builtin_ctzll(idle)] = CLASS_SCHED_QUANTUM;
         s->at[class] = (uint8_t)queue;
         if (s->credit[queue] > 0)
             return queue;
@@ -196,26 +191,22 @@ unsigned queue_sched_begin(struct queue_sched *s)
     return (unsigned)__builtin_popcountll(s->ready);
 }
 
-/* The next one of @mask by turn. */
-static unsigned queue_sched_by_turn(struct queue_sched *s, uint64_t mask)
-{
-    uint64_t behind = mask & ~UINT64_C(0) << s->at;
-    unsigned queue = (unsigned)__builtin_ctzll(behind ? behind : mask);
-
-    s->at = (queue + 1) % QUEUE_SCHED_MAX;
-    return queue;
-}
-
 int queue_sched_next(struct queue_sched *s)
 {
     uint64_t first = s->may_jump ? s->left & s->fresh : 0;
+    uint64_t behind = s->left & ~UINT64_C(0) << s->at;
     unsigned queue;
 
     if (!s->left) {
         s->is_turn_due = false;
         return -1;
     }
-    queue = first ? (unsigned)__builtin_ctzll(first) : queue_sched_by_turn(s, s->left);
+    if (first) {
+        queue = (unsigned)__builtin_ctzll(first);
+    } else {
+        queue = (unsigned)__builtin_ctzll(behind ? behind : s->left);
+        s->at = (queue + 1) % QUEUE_SCHED_MAX;
+    }
     s->is_turn_due = first != 0;
     s->left &= ~bit(queue);
     s->fresh &= ~bit(queue);

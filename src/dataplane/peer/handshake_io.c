@@ -214,15 +214,6 @@ static void on_mismatch(struct peer *peer, const struct noise_profile *wanted,
         noise_choice_format(noise_remote_choice(&peer->remote), choice));
 }
 
-static bool has_session(struct peer *peer, nsec_t now)
-{
-    struct keypair *kp = keypairs_acquire_current(&peer->keypairs);
-    bool can_send = kp && keypair_can_send(kp, now);
-
-    (void)keypair_unref(kp);
-    return can_send;
-}
-
 /*
  * An authentic initiation that is older than one before is a replay, or its sender has started
  * again with a clock that went back: its initiations stay refused until that clock has caught up.
@@ -232,8 +223,12 @@ static bool has_session(struct peer *peer, nsec_t now)
  */
 static bool on_stale_initiation(struct peer *peer, nsec_t now)
 {
+    struct keypair *kp = keypairs_acquire_current(&peer->keypairs);
+    bool can_send = kp && keypair_can_send(kp, now);
+
+    (void)keypair_unref(kp);
     drop(peer->device->port, DROP_HANDSHAKE_INVALID);
-    if (has_session(peer, now))
+    if (can_send)
         return false;
     (void)timers_on_rekey_wanted(&peer->timers);
     return true;

@@ -195,22 +195,19 @@ void peer_poll_due(struct port *p, nsec_t now)
     sender_flush(p->sender);
 }
 
-static void tell_listener(struct peer *peer)
-{
-    const struct device_listener *l = &peer->device->listener;
-    struct udp_path path = peer_get_heard(peer);
-
-    relay_device_on_heard(peer, &path);
-    if (l->on_path)
-        l->on_path(l->ctx, &peer->remote.public, &path);
-}
-
 static void take_notified(struct peer *peer, nsec_t now)
 {
+    const struct device_listener *l = &peer->device->listener;
+
     if (peer->is_unlinked)
         return;
-    if (atomic_exchange(&peer->has_moved, false))
-        tell_listener(peer);
+    if (atomic_exchange(&peer->has_moved, false)) {
+        struct udp_path path = peer_get_heard(peer);
+
+        relay_device_on_heard(peer, &path);
+        if (l->on_path)
+            l->on_path(l->ctx, &peer->remote.public, &path);
+    }
     if (atomic_exchange(&peer->has_new_path, false))
         check_route(peer, now);
     if (atomic_exchange(&peer->has_confirmed, false))

@@ -23,32 +23,9 @@
 /* What NCCL takes for an interface that says nothing, and new kernels say of a TUN interface. */
 #define TUN_SPEED_MBIT 10000
 
-static void log_offloads(const struct device *d)
-{
-    for (int i = 0; i < OFFLOAD_N; i++) {
-        const char *why = device_offload_why(d, (enum offload)i);
-
-        if (why)
-            log_info("%s: the offload %s is off: %s", d->name, offload_name((enum offload)i), why);
-    }
-}
-
-/* Nothing of this is worth failing for: the MTU is told on the link, the rest is a matter of speed,
- * and an interface that stays is removed by who made it. */
-static void set_link(struct device *d, const struct device_options *opt)
-{
-    unsigned mtu = opt->mtu ? opt->mtu : DEFAULT_MTU;
-
-    if (opt->takes_over && d->tun.was_there)
-        (void)tun_set_persistent(&d->tun, false);
-    else if (opt->tun_fd < 0 && tun_set_mtu(&d->tun, mtu) < 0)
-        log_warning("%s: cannot set the MTU to %u", d->name, mtu);
-    (void)tun_set_queue_len(&d->tun, TUN_QUEUE_LEN);
-    (void)tun_set_speed(&d->tun, TUN_SPEED_MBIT);
-}
-
 static int open_tun(struct device *d, const struct device_options *opt, struct err *e)
 {
+    unsigned mtu = opt->mtu ? opt->mtu : DEFAULT_MTU;
     int r;
 
     d->offloads = d->port->opt.offloads;
@@ -59,28 +36,21 @@ static int open_tun(struct device *d, const struct device_options *opt, struct e
     if (r < 0)
         return r;
     memcpy(d->name, d->tun.name, sizeof(d->name));
-    set_link(d, opt);
-    log_offloads(d);
+    /* Nothing of this is worth failing for: the MTU is told on the link, the rest is a matter of
+     * speed, and an interface that stays is removed by who made it. */
+    if (opt->takes_over && d->tun.was_there)
+        (void)tun_set_persistent(&d->tun, false);
+    else if (opt->tun_fd < 0 && tun_set_mtu(&d->tun, mtu) < 0)
+        log_warning("%s: cannot set the MTU to %u", d->name, mtu);
+    (void)tun_set_queue_len(&d->tun, TUN_QUEUE_LEN);
+    (void)tun_set_speed(&d->tun, TUN_SPEED_MBIT);
+    for (int i = 0; i < OFFLOAD_N; i++) {
+        const char *why = device_offload_why(d, (enum offload)i);
+
+        if (why)
+            log_info("%s: the offload %s is off: %s", d->name, offload_name((enum offload)i), why);
+    }
     return 0;
-}
-
-static int init_parts(struct device *d)
-{
-    int r = gate_init(&d->gate, tun_readers(&d->tun));
-
-    if (r == 0)
-        r = tx_init(d);
-    if (r == 0)
-        r = device_link_watch(d);
-    return r;
-}
-
-/* Under the port's lock. */
-static void set_rates(struct device *d, const struct traffic_rates *rates)
-{
-    shaping_config_set(d, rates->all);
-    for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
-        shaping_config_set_class(d, (enum traffic_class)i, rates->classes[i]);
 }
 
 static int attach(struct device *d, const struct device_options *opt)
@@ -95,7 +65,9 @@ static int attach(struct device *d, const struct device_options *opt)
     if (p->is_running)
         r = tx_start(d);
     if (r == 0) {
-        set_rates(d, &opt->rates);
+        shaping_config_set(d, opt->rates.all);
+        for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
+            shaping_config_set_class(d, (enum traffic_class)i, opt->rates.classes[i]);
         shaping_config_show_dscp(d, opt->shows_dscp);
         device_link_read(d);
     }
@@ -121,7 +93,11 @@ int device_new(
     cookie_checker_init(&d->checker, &d->local.public);
     r = open_tun(d, opt, e);
     if (r == 0) {
-        r = init_parts(d);
+        r = gate_init(&d->gate, tun_readers(&d->tun));
+        if (r == 0)
+            r = tx_init(d);
+        if (r == 0)
+            r = device_link_watch(d);
         if (r == 0)
             r = attach(d, opt);
         if (r < 0)
@@ -135,18 +111,9 @@ int device_new(
     return 0;
 }
 
-/* What its threads have dropped stays in the port's sum. */
-static void keep_drops(const struct device *d)
-{
-    uint64_t sum[DROP_REASON_N] = {0};
-
-    tx_drops(d, sum);
-    for (int i = 0; i < DROP_REASON_N; i++)
-        drop_count(&d->port->drops, (enum drop_reason)i, sum[i]);
-}
-
 static void detach(struct device *d)
 {
+    uint64_t dropped[DROP_REASON_N] = {0};
     struct port *p = d->port;
 
     (void)pthread_mutex_lock(&p->lock);
@@ -158,7 +125,10 @@ static void detach(struct device *d)
     handshake_io_forget(p, d);
     (void)relay_device_set(d, false);
     device_config_remove_peers(d);
-    keep_drops(d);
+    /* What its threads have dropped stays in the port's sum. */
+    tx_drops(d, dropped);
+    for (int i = 0; i < DROP_REASON_N; i++)
+        drop_count(&p->drops, (enum drop_reason)i, dropped[i]);
     (void)pthread_mutex_unlock(&p->lock);
 }
 

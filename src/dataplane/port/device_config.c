@@ -24,18 +24,6 @@
 
 /* ---- rates ---- */
 
-/* Queues by class; where that cannot be, all packets are of one class. */
-static void sort_queues(struct device *d, bool by_class)
-{
-    int r = tun_set_classes(&d->tun, by_class);
-
-    if (r < 0 && by_class)
-        log_warning("%s: its queues cannot be sorted by class (%s), so packets of all classes are "
-                    "sent alike; that takes CAP_BPF when it starts",
-            d->name, strerror(-r));
-    atomic_store(&d->shaping.has_classes, by_class && r == 0);
-}
-
 static void set_rate(struct device *d, struct pace *pace, uint64_t bits_per_s)
 {
     bool was_on = d->shaping.n_rates > 0;
@@ -43,7 +31,14 @@ static void set_rate(struct device *d, struct pace *pace, uint64_t bits_per_s)
     d->shaping.n_rates += (bits_per_s != 0) - (pace_rate(pace) != 0);
     pace_set(pace, bits_per_s);
     if ((d->shaping.n_rates > 0) != was_on) {
-        sort_queues(d, !was_on);
+        int r = tun_set_classes(&d->tun, !was_on);
+
+        /* Queues by class; where that cannot be, all packets are of one class. */
+        if (r < 0 && !was_on)
+            log_warning("%s: its queues cannot be sorted by class (%s), so packets of all classes "
+                        "are sent alike; that takes CAP_BPF when it starts",
+                d->name, strerror(-r));
+        atomic_store(&d->shaping.has_classes, !was_on && r == 0);
         /* Release: what was set before is seen by the workers that see this. */
         atomic_store_explicit(&d->shaping.is_on, !was_on, memory_order_release);
     }
@@ -172,16 +167,6 @@ static void start_peers(struct device *d, nsec_t now)
     }
 }
 
-static void link_up(struct device *d)
-{
-    nsec_t now = clock_now();
-
-    d->link.is_up = true;
-    if (d->port->opt.sockets_follow_links)
-        port_sockets_keep_open(d->port, d->name, now);
-    start_peers(d, now);
-}
-
 nsec_t device_link_bind_again(struct port *p, nsec_t now)
 {
     struct device *d;
@@ -253,25 +238,18 @@ static void unwatch(struct device *d)
     link_watch_close(&d->link.watch);
 }
 
-static void link_gone(struct device *d)
-{
-    if (d->link.is_gone)
-        return;
-    d->link.is_gone = true;
-    if (d->link.is_up)
-        link_down(d);
-    unwatch(d);
-    if (d->listener.on_gone)
-        d->listener.on_gone(d->listener.ctx);
-}
-
 /* The link left the namespace where it was last seen: deleted, or moved to another. */
 static void follow_link(struct device *d)
 {
     int r;
 
     if (!tun_exists(&d->tun)) {
-        link_gone(d);
+        d->link.is_gone = true;
+        if (d->link.is_up)
+            link_down(d);
+        unwatch(d);
+        if (d->listener.on_gone)
+            d->listener.on_gone(d->listener.ctx);
         return;
     }
     r = find_link(d);
@@ -359,15 +337,10 @@ void device_link_on_configured(struct device *d)
         fit_to_mtus(d);
 }
 
-/* Follows the MTU; the first one, too. */
-static void take_mtu(struct device *d)
-{
-    if (atomic_exchange(&d->mtu, d->link.watch.state.mtu) != d->link.watch.state.mtu)
-        fit_to_mtus(d);
-}
-
 void device_link_read(struct device *d)
 {
+    nsec_t now;
+
     if (d->link.is_gone)
         return;
     (void)link_watch_read(&d->link.watch);
@@ -376,14 +349,21 @@ void device_link_read(struct device *d)
         follow_link(d);
     if (d->link.is_gone || d->link.watch.state.ifindex == 0)
         return;
-    take_mtu(d);
+    /* Follows the MTU; the first one, too. */
+    if (atomic_exchange(&d->mtu, d->link.watch.state.mtu) != d->link.watch.state.mtu)
+        fit_to_mtus(d);
     if (d->link.watch.state.up == d->link.is_up || !d->port->is_running)
         return;
     log_debug("%s: link %s", d->name, d->link.watch.state.up ? "up" : "down");
-    if (d->link.watch.state.up)
-        link_up(d);
-    else
+    if (!d->link.watch.state.up) {
         link_down(d);
+        return;
+    }
+    now = clock_now();
+    d->link.is_up = true;
+    if (d->port->opt.sockets_follow_links)
+        port_sockets_keep_open(d->port, d->name, now);
+    start_peers(d, now);
 }
 
 void device_link_stop(struct device *d)

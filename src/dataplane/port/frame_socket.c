@@ -50,12 +50,6 @@ static struct udp_run run_of(const struct frame_socket_header *h, uint8_t *frame
     return run;
 }
 
-/* May the client send that? Nothing that could be taken for a message of WireGuard's. */
-static bool may_send(const struct frame_socket_header *h, const uint8_t *frame, size_t len)
-{
-    return len > 0 && h->port != 0 && (frame[0] >= FRAME_FIRST_TYPE || stun_is_request(frame, len));
-}
-
 /* DF is an option of the socket, which all threads send with: so nobody else may be sending. */
 static int send_unfragmented(struct port *p, const struct udp_run *run)
 {
@@ -82,7 +76,10 @@ static void take_frame(struct frame_socket *fs, uint8_t *msg, size_t len)
     memcpy(&header, msg, sizeof(header));
     msg += sizeof(header);
     len -= sizeof(header);
-    if ((fs->device && !fs->device->link.is_up) || !may_send(&header, msg, len))
+    if ((fs->device && !fs->device->link.is_up) || len == 0 || header.port == 0)
+        return;
+    /* Nothing that could be taken for a message of WireGuard's. */
+    if (msg[0] < FRAME_FIRST_TYPE && !stun_is_request(msg, len))
         return;
     run = run_of(&header, msg, len);
     if (header.flags & FRAME_SOCKET_DONT_FRAGMENT)

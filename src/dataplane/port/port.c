@@ -59,19 +59,12 @@ static bool run_handshakes(struct port *p, nsec_t now)
     return true;
 }
 
-/* When the next timers of peers run: those that are due at about the same time share a turn. */
-static nsec_t next_polls(const struct port *p, nsec_t now)
-{
-    nsec_t due = poll_list_due(&p->polls);
-
-    return due <= now ? due : nsec_max(due, now + TIMER_SLACK);
-}
-
 /* Whatever is due at @now. Returns when something is due next. */
 static nsec_t run_timers(struct port *p, nsec_t now)
 {
     struct device *d;
     nsec_t due;
+    nsec_t polls;
 
     peer_poll_due(p, now);
     due = retire_tick(p, now);
@@ -79,8 +72,10 @@ static nsec_t run_timers(struct port *p, nsec_t now)
     due = nsec_min(due, device_link_bind_again(p, now));
     list_foreach(d, &p->devices, siblings)
         due = nsec_min(due, relay_device_expire(d, now));
-    /* Last, since the others may have armed some. */
-    return nsec_min(due, next_polls(p, now));
+    /* The next timers of peers come last, since the others may have armed some. Those that are due
+     * at about the same time share a turn. */
+    polls = poll_list_due(&p->polls);
+    return nsec_min(due, polls <= now ? polls : nsec_max(polls, now + TIMER_SLACK));
 }
 
 /* Interfaces whose tx workers could not read any more. */
@@ -112,22 +107,6 @@ static void *control_main(void *arg)
     }
     (void)pthread_mutex_unlock(&p->lock);
     return NULL;
-}
-
-/* Under the port's lock. */
-static int control_start(struct port *p)
-{
-    const struct cpulist *cpus = &p->opt.cpus;
-
-    return thread_start(
-        &p->control_thread, "control", cpus->n ? cpus->cpu[cpus->n - 1] : -1, control_main, p);
-}
-
-/* Waits for its end, after p->is_stopping was set. Outside the lock. */
-static void control_stop(struct port *p)
-{
-    loop_wake(&p->loop);
-    (void)pthread_join(p->control_thread, NULL);
 }
 
 static int init_workers(struct port *p)
@@ -246,6 +225,7 @@ struct port *port_free(struct port *p)
 
 /* ---- start and stop ---- */
 
+/* Under the port's lock. */
 static int start_threads(struct port *p)
 {
     const struct cpulist *cpus = &p->opt.cpus;
@@ -259,7 +239,8 @@ static int start_threads(struct port *p)
         if (r == 0)
             r = tx_start(d);
     if (r == 0)
-        r = control_start(p);
+        r = thread_start(
+            &p->control_thread, "control", cpus->n ? cpus->cpu[cpus->n - 1] : -1, control_main, p);
     p->is_controlled = r == 0;
     return r;
 }
@@ -296,8 +277,10 @@ void port_stop(struct port *p)
     struct device *d;
 
     atomic_store(&p->is_stopping, true);
-    if (p->is_controlled)
-        control_stop(p);
+    if (p->is_controlled) {
+        loop_wake(&p->loop);
+        (void)pthread_join(p->control_thread, NULL);
+    }
     p->is_controlled = false;
     source_addr_stop(p->source);
     (void)pthread_mutex_lock(&p->lock);

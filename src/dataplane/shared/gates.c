@@ -71,17 +71,12 @@ void retire_keypairs(struct port *p, const struct keypairs_evicted *evicted)
 
 /* Waits until every rx worker has left the gate once: what was unlinked before is used by none of
  * them any more. */
-static void pass_gate(struct port *p)
-{
-    gate_close(&p->gate);
-    gate_open(&p->gate);
-}
-
 void retire_reclaim(struct port *p)
 {
     struct retired *r = &p->retired;
 
-    pass_gate(p);
+    gate_close(&p->gate);
+    gate_open(&p->gate);
     while (r->first) {
         struct keypair *kp = container_of(r->first, struct keypair, link);
 

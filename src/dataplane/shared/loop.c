@@ -75,27 +75,21 @@ void loop_wake_soon(struct loop *l, nsec_t now)
         loop_wake(l);
 }
 
-static int wait_ms(nsec_t until, nsec_t now)
+/* Tells the other threads how long it will sleep, and returns that in ms. */
+static int begin_sleep(struct loop *l, nsec_t until)
 {
+    nsec_t now = clock_now();
     nsec_t ms;
 
+    atomic_store(&l->sleeps_until, until);
+    if (atomic_load(&l->is_wanted))
+        until = nsec_min(until, now + LOOP_SOON);
     if (until <= now)
         return 0;
     if (until == NSEC_NEVER)
         return -1;
     ms = (until - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
     return ms > 3600 * 1000 ? 3600 * 1000 : (int)ms;
-}
-
-/* Tells the other threads how long it will sleep, and returns that in ms. */
-static int begin_sleep(struct loop *l, nsec_t until)
-{
-    nsec_t now = clock_now();
-
-    atomic_store(&l->sleeps_until, until);
-    if (atomic_load(&l->is_wanted))
-        until = nsec_min(until, now + LOOP_SOON);
-    return wait_ms(until, now);
 }
 
 bool loop_wait(struct loop *l, pthread_mutex_t *lock, nsec_t until)

@@ -107,26 +107,22 @@ void rx_waiter_wait(struct rx_waiter *w, struct rx_ready *ret)
     atomic_fetch_add(&w->turn, 1);
 }
 
-static void on_event(struct rx_waiter *w, uint64_t number)
+int rx_waiter_on_ready(struct rx_waiter *w, uint64_t what)
 {
     struct rx_event *ev;
 
-    list_foreach(ev, &w->events, siblings) {
-        if (ev->number != number)
-            continue;
-        ev->fn(ev->ctx);
-        return;
-    }
-}
-
-int rx_waiter_on_ready(struct rx_waiter *w, uint64_t what)
-{
     if (what < UDP_FAMILY_N)
         return w->sockets.fd[what];
-    if (what >= READY_EVENT)
-        on_event(w, what - READY_EVENT);
-    else
+    if (what < READY_EVENT) {
         /* Only that it came matters: we are to stop, or somebody waits for our next turn. */
         (void)wakeup_clear(w->wake_fd);
+        return -1;
+    }
+    list_foreach(ev, &w->events, siblings) {
+        if (ev->number == what - READY_EVENT) {
+            ev->fn(ev->ctx);
+            break;
+        }
+    }
     return -1;
 }

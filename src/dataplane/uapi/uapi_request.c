@@ -21,26 +21,21 @@
 
 /* ---- set: the device ---- */
 
-static int set_listen_port(struct device *d, uint16_t listen_port)
-{
-    struct err e = ERR_NULL;
-    int r = port_sockets_set_listen_port(d->port, listen_port, &e);
-
-    if (r < 0)
-        log_warning("%s: %s", d->name, err_text(&e));
-    return r;
-}
-
 static int set_device(struct uapi_request *req, const struct uapi_item *item)
 {
     struct device *d = req->device;
+    struct err e = ERR_NULL;
+    int r;
 
     switch (item->key) {
     case UAPI_KEY_PRIVATE_KEY:
         device_config_set_key(d, &item->private_key);
         return 0;
     case UAPI_KEY_LISTEN_PORT:
-        return set_listen_port(d, item->listen_port);
+        r = port_sockets_set_listen_port(d->port, item->listen_port, &e);
+        if (r < 0)
+            log_warning("%s: %s", d->name, err_text(&e));
+        return r;
     case UAPI_KEY_FWMARK:
         return port_sockets_set_fwmark(d->port, item->fwmark);
     case UAPI_KEY_REPLACE_PEERS:
@@ -118,25 +113,11 @@ static int set_allowed_ip(struct device *d, struct peer *peer, const struct uapi
     return r;
 }
 
-static void clear_allowed_ips(struct device *d, struct peer *peer)
-{
-    port_gates_close(d->port, d);
-    allowedips_remove_owner(&d->allowed, &peer->allowed);
-    port_gates_open(d->port, d);
-}
-
-/* Whatever session there is goes on until the new one replaces it. */
-static void begin_handshake(struct peer *peer, nsec_t now)
-{
-    if (!peer->device->link.is_up || !peer->device->local.has_key)
-        return;
-    handshake_io_initiate(peer, now);
-    peer_poll(peer, now);
-}
-
 static int set_peer(struct uapi_request *req, const struct uapi_item *item)
 {
+    struct device *d = req->device;
     struct peer *peer = find_present(req);
+    nsec_t now;
 
     if (!req->in_peer)
         return -EINVAL;
@@ -144,11 +125,11 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         return 0;
     switch (item->key) {
     case UAPI_KEY_REMOVE:
-        device_config_remove_peer(req->device, peer);
+        device_config_remove_peer(d, peer);
         return 0;
     case UAPI_KEY_UPDATE_ONLY:
         if (req->is_new_peer)
-            device_config_remove_peer(req->device, peer);
+            device_config_remove_peer(d, peer);
         return 0;
     case UAPI_KEY_PRESHARED_KEY:
         noise_remote_set_psk(&peer->remote, &item->preshared_key);
@@ -160,10 +141,12 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         device_config_set_keepalive(peer, item->keepalive_s, clock_now());
         return 0;
     case UAPI_KEY_REPLACE_ALLOWED_IPS:
-        clear_allowed_ips(req->device, peer);
+        port_gates_close(d->port, d);
+        allowedips_remove_owner(&d->allowed, &peer->allowed);
+        port_gates_open(d->port, d);
         return 0;
     case UAPI_KEY_ALLOWED_IP:
-        return set_allowed_ip(req->device, peer, item);
+        return set_allowed_ip(d, peer, item);
     case UAPI_KEY_PROTOCOL_VERSION:
         return 0;
     case UAPI_KEY_CIPHER:
@@ -176,7 +159,12 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         peer_set_pin(peer, item->pin);
         return 0;
     case UAPI_KEY_HANDSHAKE:
-        begin_handshake(peer, clock_now());
+        /* Whatever session there is goes on until the new one replaces it. */
+        if (d->link.is_up && d->local.has_key) {
+            now = clock_now();
+            handshake_io_initiate(peer, now);
+            peer_poll(peer, now);
+        }
         return 0;
     case UAPI_KEY_RELAYED:
         return relay_device_set_peer(peer, item->is_relaying);

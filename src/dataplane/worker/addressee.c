@@ -22,13 +22,6 @@ void addressee_deinit(struct addressee *a)
     a->sources = NULL;
 }
 
-static uint64_t hash_of(const struct addressee *a, const struct ip_addr *from)
-{
-    struct ip_addr block = ip_addr_block(from);
-
-    return hash_bytes(a->seed, block.b, sizeof(block.b)) | 1;
-}
-
 static bool is_for(struct addressee *a, const struct device *d, const uint8_t *msg, size_t len)
 {
     a->n_tries++;
@@ -76,7 +69,8 @@ struct device *addressee_find(struct addressee *a, const struct list *devices,
     const struct ip_addr *from, const uint8_t *msg, size_t len, nsec_t now,
     enum drop_reason *ret_why)
 {
-    uint64_t source = hash_of(a, from);
+    struct ip_addr block = ip_addr_block(from);
+    uint64_t source = hash_bytes(a->seed, block.b, sizeof(block.b)) | 1;
     struct addressee_source *slot = &a->sources[source / 2 % ADDRESSEE_SOURCES];
     struct addressee_source *entry = slot->source == source ? slot : NULL;
     const struct device *known = entry ? entry->device : NULL;

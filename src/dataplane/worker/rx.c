@@ -46,14 +46,6 @@ static void drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
 
 /* ---- to the interface ---- */
 
-/* Pins @drops, the worker's. */
-static void frame_writer_init(struct frame_writer *w, unsigned worker, struct drops *drops)
-{
-    w->worker = worker;
-    w->drops = drops;
-    w->device = NULL;
-}
-
 /* Stage: write. */
 static void write_frame(struct frame_writer *w, struct device *d, struct gro_frame *f)
 {
@@ -88,21 +80,6 @@ static void frame_writer_flush(struct frame_writer *w)
 static bool may_merge(const struct device *d, enum offload which)
 {
     return d->offloads.on[which] && !refusals_has(&d->refusals, which);
-}
-
-/* Stage: merge. Into the frame that it continues, or one of its own; @p is borrowed until the
- * flush, and has GRO_HEADROOM writable bytes before it. */
-static void frame_writer_add(
-    struct frame_writer *w, struct device *d, uint8_t *p, const struct ip_info *ip)
-{
-    assert(d);
-    if (w->device != d || gro_is_full(&w->gro))
-        frame_writer_flush(w);
-    if (!w->device) {
-        gro_init(&w->gro, may_merge(d, OFFLOAD_TSO), may_merge(d, OFFLOAD_USO));
-        w->device = d;
-    }
-    gro_add(&w->gro, p, ip);
 }
 
 /* ---- data messages ---- */
@@ -143,9 +120,11 @@ static void open_some(struct rx_worker *w, const struct keypair *kp, const struc
     }
 }
 
-/* Stage: deliver. The inner packet must be one, and come from where the peer may speak for. */
+/* Stages: deliver, merge. The inner packet must be one, and come from where the peer may speak for;
+ * @p is borrowed until the flush, and has GRO_HEADROOM writable bytes before it. */
 static void deliver(struct rx_worker *w, struct peer *peer, uint8_t *p, uint32_t len, uint8_t tos)
 {
+    struct frame_writer *writer = &w->writer;
     struct device *d = peer->device;
     struct ip_info ip;
     int r = ip_parse(p, len, &ip);
@@ -164,7 +143,14 @@ static void deliver(struct rx_worker *w, struct peer *peer, uint8_t *p, uint32_t
     }
     if ((tos & IP_ECN_MASK) == IP_ECN_CE)
         ip_ecn_decapsulate(p, tos);
-    frame_writer_add(&w->writer, d, p, &ip);
+    assert(d);
+    if (writer->device != d || gro_is_full(&writer->gro))
+        frame_writer_flush(writer);
+    if (!writer->device) {
+        gro_init(&writer->gro, may_merge(d, OFFLOAD_TSO), may_merge(d, OFFLOAD_USO));
+        writer->device = d;
+    }
+    gro_add(&writer->gro, p, &ip);
 }
 
 /* Those that the check has let through, each by itself. */
@@ -270,20 +256,13 @@ static void take_handshake(struct rx_worker *w, const struct udp_run *one, enum 
         drop(w, DROP_QUEUE_FULL, 1);
 }
 
-/* Stage: path frames. To the agent, if one is there. */
-static void take_frame(struct rx_worker *w, const struct udp_run *one)
-{
-    enum drop_reason why;
-
-    if (!frame_client_offer(&w->port->frames, &w->frame_rate, one, w->tx.now, &why))
-        drop(w, why, 1);
-}
-
 /* ---- receive ---- */
 
 /* Each kind goes its way; data in one part, anything else one by one. */
 static void take_part(struct rx_worker *w, const struct run_part *part)
 {
+    enum drop_reason why;
+
     switch (part->kind) {
     case RUN_DATA:
         rx_data_take(w, part);
@@ -292,8 +271,9 @@ static void take_part(struct rx_worker *w, const struct run_part *part)
     case RUN_COOKIE_REPLY:
         take_handshake(w, &part->run, part->kind);
         break;
-    case RUN_FRAME:
-        take_frame(w, &part->run);
+    case RUN_FRAME: /* Stage: path frames. To the agent, if one is there. */
+        if (!frame_client_offer(&w->port->frames, &w->frame_rate, &part->run, w->tx.now, &why))
+            drop(w, why, 1);
         break;
     case RUN_TRUNCATED:
         drop(w, DROP_TRUNCATED, 1);
@@ -388,7 +368,8 @@ int rx_init(struct rx_worker *w, struct port *p, unsigned i)
     int r;
 
     *w = (struct rx_worker){.port = p, .waiter = &p->waiters[i], .i = i};
-    frame_writer_init(&w->writer, i, &w->drops);
+    w->writer.worker = i;
+    w->writer.drops = &w->drops;
     r = port_tx_init(&w->tx, &p->index, &w->waiter->sockets, &w->drops, i, gso);
     if (r == 0)
         r = handshake_slots_init(&w->handshakes, &p->handshakes);

@@ -19,7 +19,7 @@
  *   route     one allowed-IPs look-up a frame, inside the gate
  *   hand over neighbouring frames for one peer go to the sender together
  *
- * tx_main() is the thread, send_some() one turn of it. docs/DATAPLANE.md has
+ * tx_main() is the thread, turn() one turn of it. docs/DATAPLANE.md has
  * the walk.
  */
 #include "worker/tx.h"
@@ -112,23 +112,6 @@ static void lend(struct tx_worker *w)
     rx_waiter_set_wanted(w->rx, &w->lent, true);
 }
 
-/* Sleeps until the worker is woken: the queues may have been given back by then. */
-static void wait_lent(const struct tx_worker *w)
-{
-    struct pollfd wake = {.fd = w->wake_fd, .events = POLLIN};
-
-    if (poll(&wake, 1, -1) > 0)
-        (void)wakeup_clear(w->wake_fd);
-}
-
-/* Gives the queues back to their thread. */
-static void give_back(struct tx_worker *w)
-{
-    rx_waiter_set_wanted(w->rx, &w->lent, false);
-    atomic_store_explicit(&w->is_lent, false, memory_order_release);
-    wakeup_signal(w->wake_fd);
-}
-
 /* Sends what waits in queues that were lent, on the rx worker's thread: inside the port's gate,
  * which is closed whenever the device's is. False when the interface is gone. */
 static bool serve(struct tx_worker *w)
@@ -153,7 +136,7 @@ static bool serve(struct tx_worker *w)
 }
 
 /* Queues that were lent have frames; or the interface is gone, which their own thread is to find
- * out and to tell of. */
+ * out and to tell of. They go back to it when there is more to do. */
 static void on_lent(void *ctx)
 {
     struct tx_worker *w = ctx;
@@ -161,22 +144,15 @@ static void on_lent(void *ctx)
     /* They may have been given back since the event. */
     if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
         return;
-    if (!load_is_quiet(&w->device->port->load, clock_now()) ||
-        !(tx_shaped_is_on(w) ? tx_shaped_serve(w) : serve(w)))
-        give_back(w);
+    if (load_is_quiet(&w->device->port->load, clock_now()) &&
+        (tx_shaped_is_on(w) ? tx_shaped_serve(w) : serve(w)))
+        return;
+    rx_waiter_set_wanted(w->rx, &w->lent, false);
+    atomic_store_explicit(&w->is_lent, false, memory_order_release);
+    wakeup_signal(w->wake_fd);
 }
 
 /* ---- the thread ---- */
-
-static void send_some(struct tx_worker *w)
-{
-    collect(w);
-    if (w->batch.n == 0)
-        return;
-    gate_enter(&w->device->gate, w->i);
-    tx_send_batch(w);
-    gate_leave(&w->device->gate, w->i);
-}
 
 /* One turn of the way out without a rate: every stage is called from here, or from serve(). False
  * when the interface is gone. */
@@ -184,52 +160,48 @@ static bool turn(struct tx_worker *w)
 {
     if (!wait_frames(w))
         return false;
-    send_some(w);
+    collect(w);
+    if (w->batch.n > 0) {
+        gate_enter(&w->device->gate, w->i);
+        tx_send_batch(w);
+        gate_leave(&w->device->gate, w->i);
+    }
     if (!has_more(w) && load_is_quiet(&w->device->port->load, w->now))
         lend(w);
     return true;
 }
 
-/* Is the turn to keep a rate? A frame that is half cut is sent before. */
-static bool is_shaped(const struct tx_worker *w)
-{
-    return tx_shaped_is_on(w) && !tx_is_cutting(w);
-}
-
-/* One turn with a rate. False when the interface is gone. */
-static bool shaped_turn(struct tx_worker *w)
-{
-    enum tx_shaped_result result = tx_shaped_turn(w);
-
-    if (result == TX_SHAPED_IDLE)
-        lend(w);
-    return result != TX_SHAPED_GONE;
-}
-
 static void *tx_main(void *arg)
 {
     struct tx_worker *w = arg;
+    struct pollfd wake = {.fd = w->wake_fd, .events = POLLIN};
+    bool is_gone = false;
 
-    while (!atomic_load(&w->device->tx.is_stopping)) {
+    while (!is_gone && !atomic_load(&w->device->tx.is_stopping)) {
         /* Acquire: all that was done with the queues before they were given back is seen. What
          * comes next is then decided anew: a turn without a rate would lend them again at once,
          * though with a rate something may wait for its time. */
         if (atomic_load_explicit(&w->is_lent, memory_order_acquire)) {
-            wait_lent(w);
+            if (poll(&wake, 1, -1) > 0)
+                (void)wakeup_clear(w->wake_fd);
             continue;
         }
-        if (is_shaped(w) ? shaped_turn(w) : turn(w))
-            continue;
+        /* A frame that is half cut is sent before a turn that keeps a rate. */
+        if (tx_shaped_is_on(w) && !tx_is_cutting(w)) {
+            enum tx_shaped_result result = tx_shaped_turn(w);
+
+            if (result == TX_SHAPED_IDLE)
+                lend(w);
+            is_gone = result == TX_SHAPED_GONE;
+        } else {
+            is_gone = !turn(w);
+        }
+    }
+    if (is_gone) {
         atomic_store(&w->device->tx.has_vanished, true);
         loop_wake(&w->device->port->loop);
-        break;
     }
     return NULL;
-}
-
-static int queue_fd(const struct tx_worker *w, unsigned i)
-{
-    return w->device->tun.fd[w->first + i];
 }
 
 static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
@@ -248,7 +220,7 @@ static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
     for (uint32_t q = 0; q < d->tun.each; q++) {
         struct epoll_event ev = {.events = EPOLLIN, .data.u32 = q};
 
-        if (epoll_ctl(w->queues_fd, EPOLL_CTL_ADD, queue_fd(w, q), &ev) < 0)
+        if (epoll_ctl(w->queues_fd, EPOLL_CTL_ADD, d->tun.fd[w->first + q], &ev) < 0)
             return -errno;
     }
     w->frame = w->own_frame = malloc(TUN_FRAME_MAX);

@@ -90,14 +90,6 @@ static void swap(struct tx_worker *w, unsigned queue)
     *k = now;
 }
 
-static void keep(struct tx_worker *w, unsigned queue, struct peer *peer, nsec_t due)
-{
-    swap(w, queue);
-    w->next = w->plan.n; /* There is none to be cut. */
-    w->shaper->has_kept |= UINT64_C(1) << queue;
-    class_sched_set_aside(&w->shaper->sched, queue, peer, due);
-}
-
 /* The next frame of @queue becomes the worker's; false when there is none. */
 static bool take_frame(struct tx_worker *w, unsigned queue)
 {
@@ -150,7 +142,11 @@ static void take_one(struct tx_worker *w, unsigned queue, nsec_t now)
     peer = owner ? container_of(owner, struct peer, allowed) : NULL;
     due = peer ? pace_due(&peer->pace, now) : now;
     if (due > now) {
-        keep(w, queue, peer, nsec_min(due, now - now % KEPT_LOOK + KEPT_LOOK));
+        swap(w, queue);
+        w->next = w->plan.n; /* There is none to be cut. */
+        w->shaper->has_kept |= UINT64_C(1) << queue;
+        class_sched_set_aside(
+            &w->shaper->sched, queue, peer, nsec_min(due, now - now % KEPT_LOOK + KEPT_LOOK));
         return;
     }
     n_bytes = cut_all(w);

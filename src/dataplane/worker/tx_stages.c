@@ -46,15 +46,6 @@ static int queue_fd(const struct tx_worker *w, unsigned i)
     return w->device->tun.fd[w->first + i];
 }
 
-/* No datagram carries that much, whatever the interface's MTU says. */
-static void refuse_longest(struct tx_worker *w)
-{
-    drop(w, DROP_TOO_BIG);
-    icmp_send_too_big(
-        &w->icmp, queue_fd(w, 0), w->frame + TUN_HEADER, w->ip.len, PACKET_MAX, clock_now());
-    w->next = w->plan.n;
-}
-
 /* Stage: classify. Is this a frame that we can cut? */
 static bool classify(struct tx_worker *w, size_t len)
 {
@@ -75,8 +66,12 @@ static bool classify(struct tx_worker *w, size_t len)
         drop(w, DROP_OFFLOAD_INVALID);
         return false;
     }
+    /* No datagram carries that much, whatever the interface's MTU says. */
     if (gso_len(&w->plan, 0) > PACKET_MAX) {
-        refuse_longest(w);
+        drop(w, DROP_TOO_BIG);
+        icmp_send_too_big(
+            &w->icmp, queue_fd(w, 0), w->frame + TUN_HEADER, w->ip.len, PACKET_MAX, clock_now());
+        w->next = w->plan.n;
         return false;
     }
     w->next = 0;
@@ -97,17 +92,6 @@ bool tx_read_frame(struct tx_worker *w, unsigned queue)
     }
 }
 
-/* Of the datagrams: the packet's DSCP only where that was asked for, because it tells who sees them
- * what is inside. */
-static uint8_t outer_tos(const struct tx_worker *w)
-{
-    uint8_t tos = ip_ecn_encapsulate(w->ip.tos);
-
-    if (atomic_load_explicit(&w->device->shaping.shows_dscp, memory_order_relaxed))
-        tos |= w->ip.tos & IP_DSCP_MASK;
-    return tos;
-}
-
 /* Stage: cut. */
 bool tx_cut_frame(struct tx_worker *w)
 {
@@ -124,7 +108,11 @@ bool tx_cut_frame(struct tx_worker *w)
         .longest = (uint16_t)gso_len(&w->plan, 0),
         .may_fragment = w->ip.version == 4 && ip_v4_may_fragment(p),
         .is_v6 = w->ip.version == 6,
-        .tos = outer_tos(w)};
+        .tos = ip_ecn_encapsulate(w->ip.tos)};
+    /* The datagrams have the packet's DSCP only where that was asked for, because it tells who sees
+     * them what is inside. */
+    if (atomic_load_explicit(&w->device->shaping.shows_dscp, memory_order_relaxed))
+        f->tos |= w->ip.tos & IP_DSCP_MASK;
     while (w->next < w->plan.n) {
         uint32_t len = gso_len(&w->plan, w->next);
         struct packet pkt = {
@@ -145,28 +133,6 @@ bool tx_cut_frame(struct tx_worker *w)
     return fits;
 }
 
-/* Stage: route. The peer whose allowed IPs have each frame's destination. */
-static void route(struct tx_worker *w)
-{
-    struct tx_batch *b = &w->batch;
-
-    for (unsigned i = 0; i < b->n_frames; i++) {
-        struct allowedips_owner *owner = allowedips_find(&w->device->allowed, &b->frames[i].dst);
-
-        b->frames[i].peer = owner ? container_of(owner, struct peer, allowed) : NULL;
-    }
-}
-
-/* Tells the inner sender that there is no route, as the kernel's WireGuard does. */
-static void refuse(struct tx_worker *w, const struct tx_frame *f, nsec_t now)
-{
-    const struct packet *pkt = &w->batch.pkts[f->first];
-
-    drop_count(&w->drops, DROP_NO_ROUTE, f->n);
-    icmp_send_unreachable(
-        &w->icmp, queue_fd(w, 0), w->batch.buf + pkt->off + sizeof(struct wg_data), pkt->len, now);
-}
-
 /* The peer's MTU if the frame is too big for it, else 0. A packet that may be fragmented is never
  * too big: its datagrams are fragmented. */
 static uint16_t exceeded_mtu(const struct tx_frame *f)
@@ -179,16 +145,6 @@ static uint16_t exceeded_mtu(const struct tx_frame *f)
     if (f->is_v6 && mtu < IP_V6_MTU_MIN)
         mtu = IP_V6_MTU_MIN;
     return f->longest > mtu ? mtu : 0;
-}
-
-/* Tells the inner sender what would fit, as a router before a narrow link does. */
-static void refuse_size(struct tx_worker *w, const struct tx_frame *f, uint16_t mtu, nsec_t now)
-{
-    const struct packet *pkt = &w->batch.pkts[f->first];
-
-    drop_count(&w->drops, DROP_TOO_BIG, f->n);
-    icmp_send_too_big(&w->icmp, queue_fd(w, 0), w->batch.buf + pkt->off + sizeof(struct wg_data),
-        pkt->len, mtu, now);
 }
 
 /* What the frame's packets have to be cut to; 0: they fit, or may not be cut. The MTU may be
@@ -275,17 +231,23 @@ static void hand_over(struct tx_worker *w)
 
     for (unsigned i = 0, next; i < b->n_frames; i = next) {
         const struct tx_frame *f = &b->frames[i];
+        const struct packet *pkt = &b->pkts[f->first];
+        const uint8_t *inner = b->buf + pkt->off + sizeof(struct wg_data);
         unsigned n = f->n;
         uint16_t mtu;
 
         next = i + 1;
+        /* The inner sender is told that there is no route, as the kernel's WireGuard does. */
         if (!f->peer) {
-            refuse(w, f, now);
+            drop_count(&w->drops, DROP_NO_ROUTE, n);
+            icmp_send_unreachable(&w->icmp, queue_fd(w, 0), inner, pkt->len, now);
             continue;
         }
+        /* It is told what would fit, as by a router before a narrow link. */
         mtu = exceeded_mtu(f);
         if (mtu) {
-            refuse_size(w, f, mtu, now);
+            drop_count(&w->drops, DROP_TOO_BIG, n);
+            icmp_send_too_big(&w->icmp, queue_fd(w, 0), inner, pkt->len, mtu, now);
             continue;
         }
         mtu = cut_mtu(f);
@@ -295,17 +257,24 @@ static void hand_over(struct tx_worker *w)
         }
         for (; next < b->n_frames && goes_with(&b->frames[next], f); next++)
             n += b->frames[next].n;
-        sender_add(&w->sender, f->peer, b->buf, &b->pkts[f->first], n, f->tos, now);
+        sender_add(&w->sender, f->peer, b->buf, pkt, n, f->tos, now);
     }
 }
 
 void tx_send_batch(struct tx_worker *w)
 {
+    struct tx_batch *b = &w->batch;
+
     w->now = clock_now();
-    load_count(&w->device->port->load, w->batch.n, w->now);
-    route(w);
+    load_count(&w->device->port->load, b->n, w->now);
+    /* Stage: route. The peer whose allowed IPs have each frame's destination. */
+    for (unsigned i = 0; i < b->n_frames; i++) {
+        struct allowedips_owner *owner = allowedips_find(&w->device->allowed, &b->frames[i].dst);
+
+        b->frames[i].peer = owner ? container_of(owner, struct peer, allowed) : NULL;
+    }
     hand_over(w);
     sender_flush(&w->sender);
-    w->batch.n = w->batch.n_frames = w->batch.len = 0;
+    b->n = b->n_frames = b->len = 0;
     w->pieces.n = w->pieces.len = 0;
 }

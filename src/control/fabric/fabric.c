@@ -455,26 +455,19 @@ static void claim_place(struct fabric_facts *f)
         claim(f, "place", "metadata", "%s", f->fault);
 }
 
-static void take_place(
-    struct fabric_facts *f, const struct tree *t, const struct metadata_answers *answers)
-{
-    struct err e = ERR_NULL;
-
-    if (answers && metadata_decode(&f->place, answers, &e) != 0)
-        (void)snprintf(f->fault, sizeof(f->fault), "%.*s", FABRIC_PATH_MAX - 1, err_text(&e));
-    /* On AWS the product is the machine's type, which helps where the service is switched off. */
-    if (f->cloud == METADATA_CLOUD_AWS && f->place.machine[0] == '\0')
-        (void)tree_read(
-            t, "/sys/class/dmi/id/product_name", f->place.machine, sizeof(f->place.machine));
-}
-
 void fabric_read(struct fabric_facts *ret, const struct tree *t, enum fabric_view view,
     const struct metadata_answers *answers)
 {
     char cpus[TREE_NAME_MAX];
+    struct err e = ERR_NULL;
 
     *ret = (struct fabric_facts){.cloud = metadata_cloud_of(t)};
-    take_place(ret, t, answers);
+    if (answers && metadata_decode(&ret->place, answers, &e) != 0)
+        (void)snprintf(ret->fault, sizeof(ret->fault), "%.*s", FABRIC_PATH_MAX - 1, err_text(&e));
+    /* On AWS the product is the machine's type, which helps where the service is switched off. */
+    if (ret->cloud == METADATA_CLOUD_AWS && ret->place.machine[0] == '\0')
+        (void)tree_read(
+            t, "/sys/class/dmi/id/product_name", ret->place.machine, sizeof(ret->place.machine));
     claim_place(ret);
     read_gpus(ret, t);
     read_devices(ret, t);

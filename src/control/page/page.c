@@ -89,12 +89,6 @@ static void html_begin(struct str *out, const char *title, const char *style, co
     str_addf(out, " · weft</title>\n<style>%s</style>\n</head>\n<body>\n", style);
 }
 
-/* The body's end, and the document's. */
-static void html_end(struct str *out)
-{
-    str_add(out, "</body>\n</html>\n");
-}
-
 /* A title, and a table with these heads up to NULL; "+NAME" is one of numbers. */
 static void html_table(struct str *out, const char *title, const char *const *heads)
 {
@@ -537,5 +531,5 @@ void page_format(struct str *out, const json_t *facts)
     add_part(out, "By day", json_object_get(cost, "days"), "day", "?");
     add_jobs(out, json_object_get(json_object_get(facts, "jobs"), "jobs"));
     add_events(out, json_object_get(json_object_get(facts, "events"), "events"));
-    html_end(out);
+    str_add(out, "</body>\n</html>\n");
 }

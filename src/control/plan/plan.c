@@ -271,15 +271,6 @@ static double fabric(const struct plan *p)
     return isfinite(least) ? least : p->opt.gpu->link;
 }
 
-static size_t smallest_island(const struct plan *p)
-{
-    size_t least = SIZE_MAX;
-
-    for (size_t k = 0; k < p->n_islands; k++)
-        least = p->islands[k].n < least ? p->islands[k].n : least;
-    return least;
-}
-
 /* Can all islands be cut so? Fills in the degrees of data. */
 static bool divides(const struct plan *p, struct model_cut *c)
 {
@@ -312,21 +303,17 @@ struct candidate {
     bool fits;
 };
 
-static double sum_waits(const struct model_waits *w)
-{
-    return w->tensor + w->bubble + w->stages + w->data + w->sequence + w->expert;
-}
-
 static void assess(const struct plan *p, struct candidate *c)
 {
-    const struct plan_options *w = &p->opt;
-    double speed = w->gpu->flops * w->efficiency * (double)p->matrix->n * w->gpus;
+    const struct plan_options *opt = &p->opt;
+    double speed = opt->gpu->flops * opt->efficiency * (double)p->matrix->n * opt->gpus;
+    const struct model_waits *w = &c->waits;
 
-    c->memory = model_memory(&w->model, &c->cut);
-    c->fits = c->memory.total <= w->gpu->memory;
-    c->work = model_flops(&w->model, &c->cut) / speed;
-    c->waits = model_waits(&w->model, &c->cut, w->gpu, w->gpus, fabric(p), c->work);
-    c->step = c->work + sum_waits(&c->waits);
+    c->memory = model_memory(&opt->model, &c->cut);
+    c->fits = c->memory.total <= opt->gpu->memory;
+    c->work = model_flops(&opt->model, &c->cut) / speed;
+    c->waits = model_waits(&opt->model, &c->cut, opt->gpu, opt->gpus, fabric(p), c->work);
+    c->step = c->work + (w->tensor + w->bubble + w->stages + w->data + w->sequence + w->expert);
 }
 
 /* What fits comes before what does not; then the faster step; else the smaller memory. */
@@ -356,11 +343,15 @@ static void try_cut(const struct plan *p, struct model_cut cut, struct candidate
 /* Tries all degrees. Pipelines are looked at up to PIPELINE_MAX stages, and one layer a stage. */
 static void cut_model(struct plan *p)
 {
-    unsigned most = (unsigned)smallest_island(p) * p->opt.gpus;
     unsigned experts = p->opt.model.experts > 1 ? p->opt.model.experts : 1;
     struct candidate best = {0};
+    size_t least = SIZE_MAX; /* nodes of the smallest island */
     struct model_cut c;
+    unsigned most;
 
+    for (size_t k = 0; k < p->n_islands; k++)
+        least = p->islands[k].n < least ? p->islands[k].n : least;
+    most = (unsigned)least * p->opt.gpus;
     for (c.tensor = 1; c.tensor <= p->opt.gpus; c.tensor *= 2)
         for (c.sequence = 1; c.sequence <= SEQUENCE_MAX && c.tensor * c.sequence <= most;
              c.sequence *= 2)
@@ -497,15 +488,6 @@ static double time_exchange(const struct plan *p, enum plan_form f, double weigh
     return between(p, f, weights * form_bytes(f)) + inside(p, weights * 4, false) + pack;
 }
 
-static void time_syncs(struct plan *p)
-{
-    for (size_t i = 0; i < p->opt.n_syncs; i++) {
-        time_kinds(p, p->opt.sync_bytes[i], p->syncs[i].kinds);
-        for (unsigned f = 0; f < PLAN_FORM_N; f++)
-            p->syncs[i].exchange[f] = time_exchange(p, (enum plan_form)f, p->opt.sync_bytes[i] / 4);
-    }
-}
-
 static void time_exchanges(struct plan *p)
 {
     double weights = p->opt.model.params;
@@ -601,7 +583,11 @@ int plan_make(
     time_each_step(&p);
     time_exchanges(&p);
     time_stream(&p);
-    time_syncs(&p);
+    for (size_t i = 0; i < opt->n_syncs; i++) {
+        time_kinds(&p, opt->sync_bytes[i], p.syncs[i].kinds);
+        for (unsigned f = 0; f < PLAN_FORM_N; f++)
+            p.syncs[i].exchange[f] = time_exchange(&p, (enum plan_form)f, opt->sync_bytes[i] / 4);
+    }
     find_slowest(&p);
     count_money(&p);
     *ret = p;

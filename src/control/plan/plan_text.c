@@ -30,16 +30,6 @@ static json_t *names(const struct plan *p, const size_t *nodes, size_t n)
     return list;
 }
 
-static json_t *encode_model(const struct plan *p)
-{
-    const struct model *m = &p->opt.model;
-
-    return json_pack("{s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:i, s:i}", "params", m->params, "active",
-        m->active, "dtype", model_dtype_name(m->dtype), "layers", m->layers, "hidden", m->hidden,
-        "sequence", m->seq, "batch", m->batch, "experts", (int)m->experts, "chosenExperts",
-        (int)m->chosen);
-}
-
 static json_t *encode_inside(const struct plan *p)
 {
     const struct model_cut *c = &p->cut;
@@ -57,32 +47,26 @@ static json_t *encode_inside(const struct plan *p)
         "dataSeconds", w->data, "sequenceSeconds", w->sequence, "expertSeconds", w->expert);
 }
 
-/* The GPUs of one stage of a replica: @n of the island's, from the one with number @first on. */
-static json_t *encode_stage(
-    const struct plan *p, const struct plan_island *i, unsigned first, unsigned n)
-{
-    json_t *list = json_array();
-
-    for (unsigned g = first; g < first + n; g++)
-        (void)json_array_append_new(
-            list, json_sprintf("%s:%u", name_of(p, p->members[i->first + g / p->opt.gpus]),
-                      g % p->opt.gpus));
-    return list;
-}
-
 /* Who is in which group: neighbours in the ring are in the same tensor group, then in the same
  * sequence, then in the next stage, then in the next replica, as model_waits() reckons. */
 static json_t *encode_replicas(const struct plan *p, const struct plan_island *i)
 {
-    unsigned stage = p->cut.tensor * p->cut.sequence;
+    unsigned n_stage = p->cut.tensor * p->cut.sequence; /* GPUs of one stage of a replica */
+    unsigned gpu = 0;
     json_t *replicas = json_array();
 
     for (unsigned r = 0; !p->lacks_batch && r < i->data; r++) {
         json_t *stages = json_array();
 
-        for (unsigned s = 0; s < p->cut.pipeline; s++)
-            (void)json_array_append_new(
-                stages, encode_stage(p, i, (r * p->cut.pipeline + s) * stage, stage));
+        for (unsigned s = 0; s < p->cut.pipeline; s++) {
+            json_t *stage = json_array();
+
+            for (unsigned k = 0; k < n_stage; k++, gpu++)
+                (void)json_array_append_new(stage,
+                    json_sprintf("%s:%u", name_of(p, p->members[i->first + gpu / p->opt.gpus]),
+                        gpu % p->opt.gpus));
+            (void)json_array_append_new(stages, stage);
+        }
         (void)json_array_append_new(replicas, stages);
     }
     return replicas;
@@ -136,18 +120,6 @@ static json_t *encode_exchange(const struct plan *p)
         "interval", number(p->stream_interval));
 }
 
-static json_t *encode_edges(const struct plan *p)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < p->n_edges; i++)
-        (void)json_array_append_new(
-            list, json_pack("{s:s, s:s, s:f, s:f}", "from", name_of(p, p->edges[i].from), "to",
-                      name_of(p, p->edges[i].to), "bytesPerDay", p->edges[i].bytes_per_day,
-                      "moneyPerDay", p->edges[i].money_per_day));
-    return list;
-}
-
 static json_t *encode_money(const struct plan *p)
 {
     const struct prices *prices = p->opt.prices;
@@ -188,19 +160,30 @@ static json_t *encode_syncs(const struct plan *p)
 
 json_t *plan_encode(const struct plan *p)
 {
+    const struct model *m = &p->opt.model;
     json_t *parents = json_object();
+    json_t *edges = json_array();
+    json_t *model = json_pack("{s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:i, s:i}", "params", m->params,
+        "active", m->active, "dtype", model_dtype_name(m->dtype), "layers", m->layers, "hidden",
+        m->hidden, "sequence", m->seq, "batch", m->batch, "experts", (int)m->experts,
+        "chosenExperts", (int)m->chosen);
 
     for (size_t i = 0; i < p->matrix->n; i++)
         (void)json_object_set_new(parents, name_of(p, i),
             p->parent[i] == i ? json_null() : json_string(name_of(p, p->parent[i])));
+    for (size_t i = 0; i < p->n_edges; i++)
+        (void)json_array_append_new(
+            edges, json_pack("{s:s, s:s, s:f, s:f}", "from", name_of(p, p->edges[i].from), "to",
+                       name_of(p, p->edges[i].to), "bytesPerDay", p->edges[i].bytes_per_day,
+                       "moneyPerDay", p->edges[i].money_per_day));
     return json_pack(
         "{s:b, s:s, s:s, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "good",
         (int)plan_is_good(p), "transport", sync_transport_name(p->opt.transport), "gpu",
-        p->opt.gpu->name, "gpusPerNode", (int)p->opt.gpus, "maxShare", p->opt.share, "model",
-        encode_model(p), "inside", encode_inside(p), "islands", encode_islands(p), "leaders",
+        p->opt.gpu->name, "gpusPerNode", (int)p->opt.gpus, "maxShare", p->opt.share, "model", model,
+        "inside", encode_inside(p), "islands", encode_islands(p), "leaders",
         names(p, p->leaders, p->n_islands), "ring", names(p, p->ring, p->matrix->n), "tree",
         parents, "everyStep", encode_each_step(p), "syncs", encode_syncs(p), "exchange",
-        encode_exchange(p), "edges", encode_edges(p), "money", encode_money(p));
+        encode_exchange(p), "edges", edges, "money", encode_money(p));
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */

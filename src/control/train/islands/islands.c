@@ -169,16 +169,6 @@ static void describe(struct island *island, const struct islands_node *first, co
         (void)snprintf(island->evidence, sizeof(island->evidence), "they have %s", key);
 }
 
-static void add_node(struct island *island, const struct islands_node *node)
-{
-    const char *kind = node->has_fabric ? node->fabric.kind : "ethernet";
-
-    if (strcmp(island->kind, kind) != 0)
-        (void)snprintf(island->kind, sizeof(island->kind), "mixed");
-    island->asked_together |= node->has_fabric && node->fabric.asked_together;
-    island->n_nodes++;
-}
-
 static void add_pair(struct island *island, const struct islands_pair *p)
 {
     if (p->rtt_ms < 0)
@@ -190,17 +180,6 @@ static void add_pair(struct island *island, const struct islands_pair *p)
         island->nearness = ISLANDS_NEARNESS_FAR;
     else if (island->nearness == ISLANDS_NEARNESS_UNKNOWN)
         island->nearness = ISLANDS_NEARNESS_NEAR;
-}
-
-static void conclude(struct island *island)
-{
-    bool is_plain_network =
-        strcmp(island->kind, "ethernet") == 0 || strcmp(island->kind, "gvnic") == 0;
-
-    if (island->nearness == ISLANDS_NEARNESS_FAR)
-        island->state = ISLANDS_CONTRADICTED;
-    else if (is_plain_network && island->nearness == ISLANDS_NEARNESS_NEAR)
-        island->state = ISLANDS_VERIFIED;
 }
 
 /* Numbers the groups of two or more, in order of their first nodes. */
@@ -217,17 +196,24 @@ static int collect(struct islands *ret, const struct finding *f)
     for (size_t i = 0; i < f->n_nodes; i++)
         sizes[find_root(f, i)]++;
     for (size_t i = 0; i < f->n_nodes; i++) {
+        const struct islands_node *node = &f->nodes[i];
+        const char *kind = node->has_fabric ? node->fabric.kind : "ethernet";
         size_t root = find_root(f, i);
+        struct island *island;
 
         ret->of[i] = ALONE;
         if (sizes[root] < 2)
             continue;
         if (root == i) {
             ret->of[i] = ret->n;
-            describe(&ret->items[ret->n++], &f->nodes[i], f->keys[i]);
+            describe(&ret->items[ret->n++], node, f->keys[i]);
         }
         ret->of[i] = ret->of[root];
-        add_node(&ret->items[ret->of[i]], &f->nodes[i]);
+        island = &ret->items[ret->of[i]];
+        if (strcmp(island->kind, kind) != 0)
+            (void)snprintf(island->kind, sizeof(island->kind), "mixed");
+        island->asked_together |= node->has_fabric && node->fabric.asked_together;
+        island->n_nodes++;
     }
     free(sizes);
     return 0;
@@ -244,8 +230,16 @@ static int find(struct islands *ret, struct finding *f)
     for (size_t i = 0; r == 0 && i < f->n_pairs; i++)
         if (ret->of[f->pairs[i].a] != ALONE && ret->of[f->pairs[i].a] == ret->of[f->pairs[i].b])
             add_pair(&ret->items[ret->of[f->pairs[i].a]], &f->pairs[i]);
-    for (size_t i = 0; r == 0 && i < ret->n; i++)
-        conclude(&ret->items[i]);
+    for (size_t i = 0; r == 0 && i < ret->n; i++) {
+        struct island *island = &ret->items[i];
+        bool is_plain_network =
+            strcmp(island->kind, "ethernet") == 0 || strcmp(island->kind, "gvnic") == 0;
+
+        if (island->nearness == ISLANDS_NEARNESS_FAR)
+            island->state = ISLANDS_CONTRADICTED;
+        else if (is_plain_network && island->nearness == ISLANDS_NEARNESS_NEAR)
+            island->state = ISLANDS_VERIFIED;
+    }
     return r;
 }
 
@@ -314,15 +308,6 @@ static void take_node(struct islands_node *ret, const json_t *json)
         json_is_object(fabric) && fabric_report_decode(&ret->fabric, fabric, ret->name, NULL) == 0;
 }
 
-/* How far a peer is, ms. A busy machine answers late, and is as near as before. An agent of an
- * earlier version does not say the least round trip. */
-static const json_t *distance_to(const json_t *peer)
-{
-    const json_t *least = json_object_get(peer, "leastRttMs");
-
-    return least ? least : json_object_get(peer, "rttMs");
-}
-
 int islands_facts_of_status(struct islands_facts *ret, const json_t *status)
 {
     const json_t *peers = json_object_get(status, "peers");
@@ -338,7 +323,10 @@ int islands_facts_of_status(struct islands_facts *ret, const json_t *status)
     }
     take_node(&f.nodes[0], json_object_get(status, "self"));
     json_array_foreach(peers, i, peer) {
-        const json_t *rtt = distance_to(peer);
+        /* A busy machine answers late, and is as near as before. An agent of an earlier version
+         * does not say the least round trip. */
+        const json_t *least = json_object_get(peer, "leastRttMs");
+        const json_t *rtt = least ? least : json_object_get(peer, "rttMs");
 
         take_node(&f.nodes[i + 1], peer);
         if (json_is_number(rtt))
@@ -360,16 +348,6 @@ static size_t find_node(const struct islands_facts *f, const char *name)
         if (name && strcmp(f->nodes[i].name, name) == 0)
             return i;
     return SIZE_MAX;
-}
-
-/* The median of a pair: `weft bench` has it in the pair, `weft preflight` in each of its ways. */
-static double median_us(const json_t *pair)
-{
-    const json_t *in_pair = json_object_get(pair, "rttMedianUs");
-    const json_t *way = json_array_get(json_object_get(pair, "ways"), 0);
-    double us = json_number_value(in_pair ? in_pair : json_object_get(way, "rttMedianUs"));
-
-    return us > 0 && us <= RTT_US_MAX ? us : 0;
 }
 
 static bool is_measured(const struct islands_facts *f, size_t n_own, size_t a, size_t b)
@@ -397,9 +375,13 @@ int islands_facts_add_measured(struct islands_facts *f, const json_t *json)
         const json_t *names = json_object_get(pair, "nodes");
         size_t a = find_node(f, json_string_value(json_array_get(names, 0)));
         size_t b = find_node(f, json_string_value(json_array_get(names, 1)));
-        double us = median_us(pair);
+        /* `weft bench` has the median in the pair, `weft preflight` in each of its ways. */
+        const json_t *in_pair = json_object_get(pair, "rttMedianUs");
+        const json_t *way = json_array_get(json_object_get(pair, "ways"), 0);
+        double us = json_number_value(in_pair ? in_pair : json_object_get(way, "rttMedianUs"));
 
-        if (a == SIZE_MAX || b == SIZE_MAX || a == b || us <= 0 || is_measured(f, n_own, a, b))
+        if (a == SIZE_MAX || b == SIZE_MAX || a == b || !(us > 0 && us <= RTT_US_MAX) ||
+            is_measured(f, n_own, a, b))
             continue;
         f->pairs[f->n_pairs++] = (struct islands_pair){.a = a,
             .b = b,
@@ -429,25 +411,22 @@ static json_t *encode_names(const struct islands *s, const struct islands_facts 
     return names;
 }
 
-static json_t *encode_island(const struct islands *s, const struct islands_facts *f, size_t i)
-{
-    const struct island *island = &s->items[i];
-
-    return json_pack("{s:s, s:s, s:b, s:s, s:s, s:s, s:b, s:o, s:i, s:o}", "name", island->name,
-        "fabric", island->kind, "declared", (int)island->is_declared, "evidence", island->evidence,
-        "state", state_names[island->state], "nearness", nearness_names[island->nearness],
-        "askedTogether", (int)island->asked_together, "maxRttMs",
-        island->n_pairs > 0 ? json_real(island->max_rtt_ms) : json_null(), "measuredPairs",
-        (int)island->n_pairs, "nodes", encode_names(s, f, i));
-}
-
 json_t *islands_encode(const struct islands *s, const struct islands_facts *f)
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; list && i < s->n; i++)
-        if (json_array_append_new(list, encode_island(s, f, i)) < 0)
+    for (size_t i = 0; list && i < s->n; i++) {
+        const struct island *island = &s->items[i];
+        json_t *item = json_pack("{s:s, s:s, s:b, s:s, s:s, s:s, s:b, s:o, s:i, s:o}", "name",
+            island->name, "fabric", island->kind, "declared", (int)island->is_declared, "evidence",
+            island->evidence, "state", state_names[island->state], "nearness",
+            nearness_names[island->nearness], "askedTogether", (int)island->asked_together,
+            "maxRttMs", island->n_pairs > 0 ? json_real(island->max_rtt_ms) : json_null(),
+            "measuredPairs", (int)island->n_pairs, "nodes", encode_names(s, f, i));
+
+        if (json_array_append_new(list, item) < 0)
             list = (json_decref(list), NULL);
+    }
     return json_pack("{s:o, s:o}", "islands", list, "alone", encode_names(s, f, SIZE_MAX));
 }
 

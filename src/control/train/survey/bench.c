@@ -510,15 +510,6 @@ void bench_sweep(struct survey *s, struct sweep *ret)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static void work_deinit(struct bench_work *w)
-{
-    free(w->has_port);
-    free(w->asked);
-    free(w->measured);
-    free(w->orders);
-    free(w->results);
-}
-
 int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_options *opt,
     struct bench_pair *more, struct bench_allreduce allreduce[static ORDER_ALGORITHM_N])
 {
@@ -539,7 +530,11 @@ int bench_run(struct survey *s, const struct survey_plan *plan, const struct ben
         for (unsigned i = 0; opt->allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
             measure_allreduce(s, opt->allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
     }
-    work_deinit(&w);
+    free(w.has_port);
+    free(w.asked);
+    free(w.measured);
+    free(w.orders);
+    free(w.results);
     return r;
 }
 

@@ -306,17 +306,6 @@ size_t survey_round(
     return 1;
 }
 
-static int run_bulk(struct survey *s, const struct survey_plan *plan)
-{
-    _cleanup_(freep) struct rounds_pair *pairs = calloc(s->n_nodes / 2 + 1, sizeof(*pairs));
-
-    if (!pairs)
-        return -ENOMEM;
-    for (size_t round = 0; round < survey_rounds(s, plan); round++)
-        ask_bulk(s, plan, pairs, survey_round(s, plan, round, pairs));
-    return 0;
-}
-
 /* ---- everything ---------------------------------------------------------------------------- */
 
 /* Has each member resolve all of @names, and calls @take for each name that does not resolve to its
@@ -461,40 +450,15 @@ static void ask_heard(struct survey *s)
     }
 }
 
-static int run_idle(struct survey *s, const struct survey_plan *plan)
-{
-    _cleanup_(freep) struct rounds_pair *pairs = calloc(s->n_nodes / 2 + 1, sizeof(*pairs));
-
-    if (!pairs)
-        return -ENOMEM;
-    for (size_t round = 0; round < rounds_count(s->n_nodes); round++)
-        ask_idle(s, plan, pairs, rounds_get(s->n_nodes, round, pairs));
-    return 0;
-}
-
 static bool looks_bad(const struct preflight_pair *p)
 {
     return preflight_loses(p) || (p->has_idle[0] && !is_fit(p));
 }
 
-/* Measures a pair once more, and no other pair meanwhile. Returns true if it still looks bad. */
-static bool look_again_at(
-    struct survey *s, const struct survey_plan *plan, struct preflight_pair *p, uint64_t median)
-{
-    struct rounds_pair pair = {.a = p->a, .b = p->b};
-
-    if (looks_bad(p))
-        ask_idle(s, plan, &pair, 1);
-    if (plan->ms > 0 && !s->skipped_bulk && is_fit(p) &&
-        (preflight_is_slow(p, median) || !p->has_bulk))
-        ask_bulk(s, plan, &pair, 1);
-    return looks_bad(p) || preflight_is_slow(p, median);
-}
-
 /*
- * On a busy machine a pair may look bad by chance, so pairs that look bad are measured again. When
- * a second measurement has confirmed this for two pairs of a member, that member's other pairs are
- * not measured again.
+ * On a busy machine a pair may look bad by chance, so pairs that look bad are measured again, and
+ * no other pair meanwhile. When a second measurement has confirmed this for two pairs of a member,
+ * that member's other pairs are not measured again.
  */
 static void look_again(struct survey *s, const struct survey_plan *plan)
 {
@@ -504,38 +468,46 @@ static void look_again(struct survey *s, const struct survey_plan *plan)
 
     for (size_t i = 0; confirmed && i < s->n_pairs && clock_now() < until; i++) {
         struct preflight_pair *p = &s->pairs[i];
+        struct rounds_pair pair = {.a = p->a, .b = p->b};
 
         if (confirmed[p->a] >= 2 || confirmed[p->b] >= 2 ||
-            !(looks_bad(p) || preflight_is_slow(p, median)) || !look_again_at(s, plan, p, median))
+            !(looks_bad(p) || preflight_is_slow(p, median)))
             continue;
-        confirmed[p->a]++;
-        confirmed[p->b]++;
+        if (looks_bad(p))
+            ask_idle(s, plan, &pair, 1);
+        if (plan->ms > 0 && !s->skipped_bulk && is_fit(p) &&
+            (preflight_is_slow(p, median) || !p->has_bulk))
+            ask_bulk(s, plan, &pair, 1);
+        if (looks_bad(p) || preflight_is_slow(p, median)) {
+            confirmed[p->a]++;
+            confirmed[p->b]++;
+        }
     }
 }
 
 int survey_run(struct survey *s, const struct survey_plan *plan)
 {
-    int r;
+    _cleanup_(freep) struct rounds_pair *pairs = calloc(s->n_nodes / 2 + 1, sizeof(*pairs));
 
     tell(plan, "names");
     check_names(s);
     tell(plan, "tunnels");
     warm_up(s);
     tell(plan, "reachability, RTT, loss, sizes");
-    r = run_idle(s, plan);
-    if (r < 0)
-        return r;
+    if (!pairs)
+        return -ENOMEM;
+    for (size_t round = 0; round < rounds_count(s->n_nodes); round++)
+        ask_idle(s, plan, pairs, rounds_get(s->n_nodes, round, pairs));
     ask_heard(s);
     s->skipped_bulk = plan->ms > 0 && s->is_live && !plan->force;
     if (plan->ms > 0 && !s->skipped_bulk) {
         tell(plan, "throughput");
-        r = run_bulk(s, plan);
+        for (size_t round = 0; round < survey_rounds(s, plan); round++)
+            ask_bulk(s, plan, pairs, survey_round(s, plan, round, pairs));
     }
-    if (r == 0) {
-        tell(plan, "doubtful pairs once more");
-        look_again(s, plan);
-    }
-    return r;
+    tell(plan, "doubtful pairs once more");
+    look_again(s, plan);
+    return 0;
 }
 
 static void take_way(

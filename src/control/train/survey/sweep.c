@@ -76,18 +76,11 @@ json_t *sweep_encode(const struct sweep *s)
         verdict_name(s->verdict), "text", s->text);
 }
 
-static void add_size(struct str *out, uint64_t bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-    size_t i = 0;
-
-    for (; bytes >= 1024 && bytes % 1024 == 0 && i + 1 < sizeof(units) / sizeof(*units); i++)
-        bytes /= 1024;
-    str_addf(out, "  %7llu %-3s", (unsigned long long)bytes, units[i]);
-}
-
 void sweep_format(const struct sweep *s, struct str *out)
 {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+    const size_t last = sizeof(units) / sizeof(*units) - 1;
+
     if (!s->is_done)
         return;
     str_addf(out, "all-reduce, by %s%s%s\n  %11s %14s %14s %14s\n",
@@ -95,9 +88,13 @@ void sweep_format(const struct sweep *s, struct str *out)
         s->network[0] != '\0' ? ", NCCL's network " : "", s->network, "size", "us", "algbw GB/s",
         "busbw GB/s");
     for (size_t i = 0; i < s->n_sizes; i++) {
-        add_size(out, s->sizes[i].bytes);
-        str_addf(
-            out, " %14.1f %14.3f %14.3f\n", s->sizes[i].us, s->sizes[i].algbw, s->sizes[i].busbw);
+        uint64_t size = s->sizes[i].bytes;
+        size_t unit = 0;
+
+        for (; size >= 1024 && size % 1024 == 0 && unit < last; unit++)
+            size /= 1024;
+        str_addf(out, "  %7llu %-3s %14.1f %14.3f %14.3f\n", (unsigned long long)size, units[unit],
+            s->sizes[i].us, s->sizes[i].algbw, s->sizes[i].busbw);
     }
     if (s->why[0] != '\0')
         str_addf(out, "  no larger size: %s\n", s->why);
@@ -118,18 +115,6 @@ void sweep_format(const struct sweep *s, struct str *out)
 
 /* The largest of figures that can be true, so that no sum of them overflows. */
 #define FIGURE_MAX 1e12
-
-/* Splits a line at its blanks. */
-static size_t split_line(char *line, char *words[static WORDS_MAX])
-{
-    char *rest = NULL;
-    size_t n = 0;
-
-    for (char *word = strtok_r(line, " \t\r", &rest); word && n < WORDS_MAX;
-         word = strtok_r(NULL, " \t\r", &rest))
-        words[n++] = word;
-    return n;
-}
 
 static bool read_figure(double *ret, const char *word)
 {
@@ -198,7 +183,9 @@ static void nccl_tests_take(struct nccl_tests *t, const char *line, size_t len)
 {
     char text[LINE_MAX_BYTES];
     char *words[WORDS_MAX];
+    size_t n_words = 0;
     char *start = text;
+    char *rest = NULL;
     char *tag;
 
     if (memmem(line, len, " NCCL ", 6)) {
@@ -212,10 +199,14 @@ static void nccl_tests_take(struct nccl_tests *t, const char *line, size_t len)
     if (text[0] == '[' && tag)
         start = tag + 2;
     start += strspn(start, " \t");
-    if (start[0] == '#')
+    if (start[0] == '#') {
         take_remark(t, start);
-    else if (start[0] >= '0' && start[0] <= '9')
-        take_size(t, words, split_line(start, words));
+    } else if (start[0] >= '0' && start[0] <= '9') {
+        for (char *word = strtok_r(start, " \t\r", &rest); word && n_words < WORDS_MAX;
+             word = strtok_r(NULL, " \t\r", &rest))
+            words[n_words++] = word;
+        take_size(t, words, n_words);
+    }
 }
 
 void nccl_tests_take_all(struct nccl_tests *t, const char *text)

@@ -49,23 +49,6 @@ static bool is_relay_used(const struct edges *e, const struct peer_entry *relay)
     return false;
 }
 
-static nsec_t rtt_to(const struct edges *e, const struct peer_entry *peer, nsec_t now)
-{
-    struct path_view view;
-
-    return paths_view(e->paths, &peer->key, &view, now) ? nsec_max(view.rtt, 1) : 1;
-}
-
-/* What the direct path to a relay carries, there and back. One through a socket of our own is not
- * WireGuard's: what a relay passes on does not take it. */
-static uint16_t way_to(const struct peer_entry *relay)
-{
-    bool is_own = relay->route.kind == EDGE_ROUTE_DIRECT && relay->pmtu &&
-                  endpoint_equal(&relay->route.endpoint, &relay->pmtu->remote);
-
-    return is_own ? pmtu_driver_both(relay->pmtu) : 0;
-}
-
 /* Fills in e->facts. Return: how many there are. */
 static size_t gather_relays(const struct edges *e, nsec_t now)
 {
@@ -73,17 +56,24 @@ static size_t gather_relays(const struct edges *e, nsec_t now)
 
     for (size_t i = 0; i < e->peers.n; i++) {
         const struct peer_entry *peer = &e->peers.items[i];
+        bool is_direct = peer->route.kind == EDGE_ROUTE_DIRECT;
+        struct path_view view;
+        bool is_own;
 
         if (!peer->is_relay)
             continue;
+        /* A path through a socket of our own is not WireGuard's: what a relay passes on does not
+         * take it. */
+        is_own =
+            is_direct && peer->pmtu && endpoint_equal(&peer->route.endpoint, &peer->pmtu->remote);
         e->facts[n++] = (struct relay_fact){
             .key = peer->key,
             .peer = i,
-            .is_direct = peer->route.kind == EDGE_ROUTE_DIRECT,
+            .is_direct = is_direct,
             .is_used = is_relay_used(e, peer),
             .has_session = peer->has_session,
-            .rtt = rtt_to(e, peer, now),
-            .mtu = way_to(peer),
+            .rtt = paths_view(e->paths, &peer->key, &view, now) ? nsec_max(view.rtt, 1) : 1,
+            .mtu = is_own ? pmtu_driver_both(peer->pmtu) : 0,
             .is_standby = peer->is_standby,
         };
     }
@@ -150,14 +140,6 @@ const char *edges_name_of(const struct edges *e, const struct x25519_public *key
 
 /* ---- what a path carries -------------------------------------------------------------------- */
 
-/* The direct path carries another size than was used until now. */
-static void on_pmtu(struct edges *e, const struct peer_entry *peer)
-{
-    e->has_changes = true;
-    e->relays_changed |= peer->is_relay;
-    paths_set_mtu(e->paths, &peer->key, peer->pmtu->mtu);
-}
-
 static void run_pmtu(struct edges *e, struct peer_entry *peer, nsec_t now)
 {
     enum pmtu_driver_step step;
@@ -166,10 +148,13 @@ static void run_pmtu(struct edges *e, struct peer_entry *peer, nsec_t now)
     uint64_t id;
 
     while ((step = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE)
-        if (step == PMTU_DRIVER_USE)
-            on_pmtu(e, peer);
-        else if (paths_probe(e->paths, &peer->key, payload, &id, now))
+        if (step == PMTU_DRIVER_USE) {
+            e->has_changes = true;
+            e->relays_changed |= peer->is_relay;
+            paths_set_mtu(e->paths, &peer->key, peer->pmtu->mtu);
+        } else if (paths_probe(e->paths, &peer->key, payload, &id, now)) {
             pmtu_driver_on_sent(peer->pmtu, &probe, id);
+        }
     size = pmtu_driver_settled(peer->pmtu);
     if (size != 0)
         log_info("%s: the path carries packets of %u bytes", peer->node, size);
@@ -245,14 +230,6 @@ static void want_handshake(const struct edges *e, struct peer_entry *peer, nsec_
     edge_handshake_want(&peer->handshake, is_first, turn, now);
 }
 
-/* Edges that go through that relay follow it to its new endpoint. */
-static void follow_relay(struct edges *e, struct peer_entry *relay, nsec_t now)
-{
-    for (size_t i = 0; i < e->peers.n; i++)
-        edge_route_on_relay_moved(&e->peers.items[i].route, &relay->key, &relay->route.endpoint);
-    edge_handshake_want(&relay->handshake, true, 0, now);
-}
-
 /* The edge has begun to go another way. */
 static void on_used(
     struct edges *e, struct peer_entry *peer, const struct endpoint *remote, nsec_t now)
@@ -271,27 +248,31 @@ void edges_use_direct(
         return;
     edge_route_use_direct(&peer->route, endpoint, action->keepalive);
     peer->handshake.due_at = NSEC_NEVER;
-    if (peer->is_relay)
-        follow_relay(e, peer, now);
+    if (peer->is_relay) {
+        /* Edges that go through it follow it to its new endpoint. */
+        for (size_t i = 0; i < e->peers.n; i++)
+            edge_route_on_relay_moved(&e->peers.items[i].route, &peer->key, &peer->route.endpoint);
+        edge_handshake_want(&peer->handshake, true, 0, now);
+    }
     on_used(e, peer, &action->remote, now);
-}
-
-/* A relay to which there is no direct path any more is left for the hub. */
-static bool change_relay(struct edges *e, struct peer_entry *peer, const struct x25519_public *key)
-{
-    const struct peer_entry *relay = peer_table_find_key(&e->peers, key);
-
-    if (!relay || relay->route.kind != EDGE_ROUTE_DIRECT)
-        return edge_route_use_hub(&peer->route);
-    return edge_route_use_relay(&peer->route, &relay->key, relay->node, &relay->route.endpoint);
 }
 
 void edges_use_relay(struct edges *e, const struct path_action *action, nsec_t now)
 {
     struct peer_entry *peer = peer_table_find_key(&e->peers, &action->peer);
+    const struct peer_entry *relay = peer_table_find_key(&e->peers, &action->via.key);
     bool was_direct = peer && peer->route.kind == EDGE_ROUTE_DIRECT;
+    bool has_changed;
 
-    if (!peer || !change_relay(e, peer, &action->via.key))
+    if (!peer)
+        return;
+    /* A relay to which there is no direct path any more is left for the hub. */
+    if (!relay || relay->route.kind != EDGE_ROUTE_DIRECT)
+        has_changed = edge_route_use_hub(&peer->route);
+    else
+        has_changed =
+            edge_route_use_relay(&peer->route, &relay->key, relay->node, &relay->route.endpoint);
+    if (!has_changed)
         return;
     /* The edge goes elsewhere: what was seen before says nothing of that. */
     peer->handshake.wanted_at = now;
@@ -518,17 +499,6 @@ static struct pmtu_driver_limits limits_of_stock(
     return limits;
 }
 
-static void observe_stocks(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now)
-{
-    for (size_t i = 0; e->can_ping && i < e->stocks.n; i++) {
-        struct stock_mtu *peer = &e->stocks.items[i];
-        const struct peer_seen *of_peer = find_seen(seen, n, &peer->key);
-        struct pmtu_driver_limits limits = limits_of_stock(e, of_peer);
-
-        stock_mtus_look(peer, of_peer, &limits, now);
-    }
-}
-
 /* Does the engine send to another peer at that endpoint, too? Then it is a relay's, unless @peer is
  * that relay. */
 static bool is_shared(const struct edges *e, const struct peer_entry *peer,
@@ -582,7 +552,13 @@ void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec
         observe_hub(e, &e->other_hubs[i].key, hub, &(struct peer_traffic){.rx_bytes = 0}, now);
     }
     count_relayed(e, find_seen(seen, n, &e->hub), now);
-    observe_stocks(e, seen, n, now);
+    for (size_t i = 0; e->can_ping && i < e->stocks.n; i++) {
+        struct stock_mtu *peer = &e->stocks.items[i];
+        const struct peer_seen *of_peer = find_seen(seen, n, &peer->key);
+        struct pmtu_driver_limits limits = limits_of_stock(e, of_peer);
+
+        stock_mtus_look(peer, of_peer, &limits, now);
+    }
     e->relays_changed = true;
 }
 
@@ -598,27 +574,6 @@ bool edges_is_hub_at(const struct edges *e, const struct endpoint *at)
 
 /* ---- the snapshot --------------------------------------------------------------------------- */
 
-static void forget_gone(struct edges *e, nsec_t now)
-{
-    for (size_t i = 0; i < e->peers.n_gone; i++) {
-        struct peer_entry *peer = &e->peers.gone[i];
-
-        paths_remove_peer(e->paths, &peer->key, now);
-        free(peer->pmtu);
-        e->relays_changed |= peer->is_relay;
-    }
-}
-
-/* That relay was started anew: each edge that goes through it needs a handshake. */
-static void on_relay_forgot(struct edges *e, struct peer_entry *relay, nsec_t now)
-{
-    log_info("relay %s was started anew: what goes through it shakes hands again", relay->node);
-    edge_handshake_want(&relay->handshake, true, 0, now);
-    for (size_t i = 0; i < e->peers.n; i++)
-        if (edge_route_goes_via(&e->peers.items[i].route, &relay->key))
-            want_handshake(e, &e->peers.items[i], EDGE_HANDSHAKE_RELAY_TURN, now);
-}
-
 static void apply_changes(
     struct edges *e, struct peer_entry *peer, const struct path_side *side, nsec_t now)
 {
@@ -632,8 +587,13 @@ static void apply_changes(
         }
         e->relays_changed |= peer->changes.is_relaying;
     }
-    if (peer->changes.is_restarted)
-        on_relay_forgot(e, peer, now);
+    if (peer->changes.is_restarted) {
+        log_info("relay %s was started anew: what goes through it shakes hands again", peer->node);
+        edge_handshake_want(&peer->handshake, true, 0, now);
+        for (size_t i = 0; i < e->peers.n; i++)
+            if (edge_route_goes_via(&e->peers.items[i].route, &peer->key))
+                want_handshake(e, &e->peers.items[i], EDGE_HANDSHAKE_RELAY_TURN, now);
+    }
     if (peer->changes.is_side)
         paths_set_peer_side(e->paths, &peer->key, side, now);
 }
@@ -657,13 +617,18 @@ static void take_hub(struct edges *e, const struct node *hub)
 
 static void take_other_hubs(struct edges *e, const struct snapshot *s)
 {
+    struct x25519_public keys[HUB_MTU_MAX] = {e->hub};
+
     e->n_other_hubs = 0;
     for (size_t i = 0; i < s->nodes.n && e->n_other_hubs < EDGES_OTHER_HUBS_MAX; i++) {
         const struct node *node = &s->nodes.items[i]->node;
 
-        if (node->hub && !x25519_public_equal(&node->key, &e->hub))
-            e->other_hubs[e->n_other_hubs++] = (struct edges_hub){.key = node->key};
+        if (!node->hub || x25519_public_equal(&node->key, &e->hub))
+            continue;
+        e->other_hubs[e->n_other_hubs++] = (struct edges_hub){.key = node->key};
+        keys[e->n_other_hubs] = node->key;
     }
+    hub_mtus_keep(&e->hubs, keys, e->n_other_hubs + 1);
 }
 
 /* The hub that relays, as the snapshot has it now. */
@@ -692,15 +657,6 @@ void edges_set_hub(struct edges *e, const struct node *hub, nsec_t now)
     edges_on_hub_forgot(e, now);
 }
 
-static void keep_hubs(struct edges *e)
-{
-    struct x25519_public keys[HUB_MTU_MAX] = {e->hub};
-
-    for (unsigned i = 0; i < e->n_other_hubs; i++)
-        keys[i + 1] = e->other_hubs[i].key;
-    hub_mtus_keep(&e->hubs, keys, e->n_other_hubs + 1);
-}
-
 void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
 {
     size_t n = s->nodes.n > e->peers.n ? s->nodes.n : e->peers.n;
@@ -708,7 +664,13 @@ void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
     if (!reserve_peers(e, n) || stock_mtus_take(&e->stocks, s) < 0 ||
         peer_table_take(&e->peers, s) < 0)
         return;
-    forget_gone(e, now);
+    for (size_t i = 0; i < e->peers.n_gone; i++) {
+        struct peer_entry *peer = &e->peers.gone[i];
+
+        paths_remove_peer(e->paths, &peer->key, now);
+        free(peer->pmtu);
+        e->relays_changed |= peer->is_relay;
+    }
     for (size_t i = 0; i < e->peers.n; i++) {
         struct peer_entry *peer = &e->peers.items[i];
 
@@ -717,7 +679,6 @@ void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
     e->limits.network_mtu = s->network.mtu;
     take_hub(e, find_hub(e, s));
     take_other_hubs(e, s);
-    keep_hubs(e);
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */

@@ -18,20 +18,6 @@ bool keepalive_plan_is_known(const struct keepalive_plan *p)
     return p->known.measured_at != 0;
 }
 
-/* If the hub sees this node at another address there is another NAT, or it was started anew with
- * other settings. */
-static void forget_if_moved(struct keepalive_plan *p)
-{
-    const struct ip_addr *outside = &p->view.outside;
-
-    if (!keepalive_plan_is_known(p) || ip_addr_is_none(outside) ||
-        ip_addr_equal(outside, &p->known.outside))
-        return;
-    p->known = (struct keepalive_known)KEEPALIVE_KNOWN_NULL;
-    keepalive_stop(&p->machine);
-    p->machine.bounds = KEEPALIVE_UNKNOWN;
-}
-
 /* Is a measurement due? Also if the wall clock was set back. */
 static bool is_measurement_due(const struct keepalive_plan *p)
 {
@@ -50,7 +36,14 @@ void keepalive_plan_look(struct keepalive_plan *p, const struct keepalive_view *
     bool same_hub = endpoint_equal(&p->view.hub, &view->hub);
 
     p->view = *view;
-    forget_if_moved(p);
+    /* If the hub sees this node at another address there is another NAT, or it was started anew
+     * with other settings. */
+    if (keepalive_plan_is_known(p) && !ip_addr_is_none(&view->outside) &&
+        !ip_addr_equal(&view->outside, &p->known.outside)) {
+        p->known = (struct keepalive_known)KEEPALIVE_KNOWN_NULL;
+        keepalive_stop(&p->machine);
+        p->machine.bounds = KEEPALIVE_UNKNOWN;
+    }
     /* A measurement that is half done says nothing about the way to another hub. */
     if (!same_hub && keepalive_is_running(&p->machine))
         keepalive_stop(&p->machine);
@@ -220,45 +213,27 @@ static void on_second(void *ctx, const uint8_t *msg, size_t len)
 
 /* ---- questions ------------------------------------------------------------------------------ */
 
-static void learn_spare(struct keepalive_probe *p)
-{
-    uint8_t request[STUN_REQUEST_SIZE];
-
-    stun_encode_request(&p->id, request);
-    stun_socket_send(p->spare, &p->plan.view.hub, request, sizeof(request));
-}
-
-static void ask_at_spare(struct keepalive_probe *p)
-{
-    uint8_t request[STUN_PORT_REQUEST_SIZE];
-
-    stun_encode_port_request(&p->id, p->plan.machine.port, request);
-    stun_socket_send(p->second, &p->plan.view.hub, request, sizeof(request));
-}
-
-static void open_sockets(struct keepalive_probe *p)
-{
-    bool v4 = ip_addr_is_v4(&p->plan.view.hub.addr);
-
-    close_sockets(p);
-    p->spare = stun_socket_open(p->loop, v4, on_spare, p);
-    p->second = stun_socket_open(p->loop, v4, on_second, p);
-}
-
 static void take_action(struct keepalive_probe *p, enum keepalive_action action)
 {
+    bool v4 = ip_addr_is_v4(&p->plan.view.hub.addr);
+    uint8_t request[STUN_REQUEST_SIZE], port_request[STUN_PORT_REQUEST_SIZE];
+
     /* A question that is repeated keeps its id: its answer may be late (RFC 8489 section 6.2.1). */
     if (action != KEEPALIVE_ACTION_OPEN && p->plan.machine.n_tries == 1)
         rng_fill(&p->rng, p->id.b, sizeof(p->id.b));
     switch (action) {
     case KEEPALIVE_ACTION_OPEN:
-        open_sockets(p);
+        close_sockets(p);
+        p->spare = stun_socket_open(p->loop, v4, on_spare, p);
+        p->second = stun_socket_open(p->loop, v4, on_second, p);
         return;
     case KEEPALIVE_ACTION_LEARN:
-        learn_spare(p);
+        stun_encode_request(&p->id, request);
+        stun_socket_send(p->spare, &p->plan.view.hub, request, sizeof(request));
         return;
     case KEEPALIVE_ACTION_ASK:
-        ask_at_spare(p);
+        stun_encode_port_request(&p->id, p->plan.machine.port, port_request);
+        stun_socket_send(p->second, &p->plan.view.hub, port_request, sizeof(port_request));
         return;
     case KEEPALIVE_ACTION_NONE:
         return;

@@ -259,17 +259,6 @@ void path_driver_set_hub_clock(struct path_driver *d, nsec_t ahead)
     d->knows_hub_clock = true;
 }
 
-/* Says once that stock peers are there and cannot be measured. */
-static void log_unmeasured(struct path_driver *d)
-{
-    if (d->pings || d->is_logged || d->edges.stocks.n == 0)
-        return;
-    d->is_logged = true;
-    log_info("stock WireGuards are sent at most %u bytes: this agent cannot ping them, which takes "
-             "CAP_NET_RAW when it starts",
-        RENDER_MTU_SAFE);
-}
-
 void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, nsec_t now)
 {
     struct candidate_blocks blocks = {.items = {s->network.cidr4, s->network.cidr6}, .n = 2};
@@ -279,7 +268,12 @@ void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, n
     d->address = snapshot_self(s)->address4;
     set_blocks(d, now);
     edges_set_snapshot(&d->edges, s, now);
-    log_unmeasured(d);
+    if (!d->pings && !d->is_logged && d->edges.stocks.n != 0) {
+        d->is_logged = true;
+        log_info("stock WireGuards are sent at most %u bytes: this agent cannot ping them, which "
+                 "takes CAP_NET_RAW when it starts",
+            RENDER_MTU_SAFE);
+    }
     local_candidates_set_servers(&d->local, s, now);
     update_self(d, now);
     ask_servers(d, now);
@@ -375,16 +369,6 @@ static void on_hub_verdict(struct path_driver *d, bool was_dead, nsec_t now)
     update_self(d, now);
 }
 
-static void watch_hub(struct path_driver *d, nsec_t now)
-{
-    bool was_dead = d->edges.hub_liveness.is_dead;
-    bool asks = hub_liveness_tick(&d->edges.hub_liveness, now);
-
-    on_hub_verdict(d, was_dead, now);
-    if (asks)
-        udp_probe_ask(&d->hub_probe, &d->edges.hub_liveness.hub, now);
-}
-
 static void on_hub_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
 {
     struct path_driver *d = ctx;
@@ -429,25 +413,19 @@ static void on_frame(void *ctx, uint32_t socket, const struct engine_frame *fram
 
 /* ---- what paths wants ----------------------------------------------------------------------- */
 
-static void use(struct path_driver *d, const struct path_action *action, nsec_t now)
-{
-    bool is_direct = action->path == PATH_KIND_LAN || action->path == PATH_KIND_DIRECT;
-    struct endpoint endpoint;
-
-    if (!is_direct)
-        edges_use_relay(&d->edges, action, now);
-    else if (path_sockets_use(&d->sockets, action, &endpoint, now))
-        edges_use_direct(&d->edges, action, &endpoint, now);
-}
-
 static void act(struct path_driver *d, const struct path_action *action, nsec_t now)
 {
+    struct endpoint endpoint;
+
     switch (action->kind) {
     case PATH_ACTION_SEND:
         path_sockets_send(&d->sockets, action);
         return;
     case PATH_ACTION_USE:
-        use(d, action, now);
+        if (action->path != PATH_KIND_LAN && action->path != PATH_KIND_DIRECT)
+            edges_use_relay(&d->edges, action, now);
+        else if (path_sockets_use(&d->sockets, action, &endpoint, now))
+            edges_use_direct(&d->edges, action, &endpoint, now);
         return;
     case PATH_ACTION_FRESH:
         refresh(d, now);
@@ -500,10 +478,12 @@ static nsec_t hub_wall(const struct path_driver *d)
     return d->knows_hub_clock ? clock_wall() - d->ahead : 0;
 }
 
-/* Ask the hubs how long packets the ways to them carry. */
-static void measure_hubs(struct path_driver *d, nsec_t now)
+/* Ask the hubs how long packets the ways to them carry, and the stock peers the same, through the
+ * tunnel. */
+static void measure_mtus(struct path_driver *d, nsec_t now)
 {
     struct hub_mtu_frame frame;
+    struct stock_ping ping;
 
     while (edges_next_frame(&d->edges, &frame, hub_wall(d), now)) {
         struct path_action send = {.socket = PATH_SOCKET_MAIN,
@@ -514,13 +494,6 @@ static void measure_hubs(struct path_driver *d, nsec_t now)
 
         path_sockets_send(&d->sockets, &send);
     }
-}
-
-/* Ask the stock peers the same, through the tunnel. */
-static void measure_stocks(struct path_driver *d, nsec_t now)
-{
-    struct stock_ping ping;
-
     while (d->pings && stock_mtus_next(&d->edges.stocks, &ping, &d->edges.has_changes, now))
         echo_socket_send(d->pings, &d->address, &ping.to, ping.len, ping.cookie);
 }
@@ -541,8 +514,7 @@ static void run(struct path_driver *d, nsec_t now)
 
     while (paths_next(d->paths, &action))
         act(d, &action, now);
-    measure_hubs(d, now);
-    measure_stocks(d, now);
+    measure_mtus(d, now);
     /* Which relays can be used depends on the paths of their own edges, which were changed above.
      */
     while (edges_choose_relays(&d->edges, now)) {
@@ -558,13 +530,19 @@ static void run(struct path_driver *d, nsec_t now)
 static void on_timer(uv_timer_t *timer)
 {
     struct path_driver *d = timer->data;
+    struct hub_liveness *hub = &d->edges.hub_liveness;
     nsec_t now = clock_now();
+    bool was_dead, asks;
 
     if (now >= d->gather_at)
         gather(d, false, now);
     ask_servers(d, now);
     edges_tick(&d->edges, now);
-    watch_hub(d, now);
+    was_dead = hub->is_dead;
+    asks = hub_liveness_tick(hub, now);
+    on_hub_verdict(d, was_dead, now);
+    if (asks)
+        udp_probe_ask(&d->hub_probe, &hub->hub, now);
     paths_tick(d->paths, now);
     run(d, now);
 }
@@ -623,13 +601,6 @@ static json_t *encode_pair(const struct path_pair_view *pair, nsec_t now)
         (json_int_t)pair->n_pongs);
 }
 
-static json_t *encode_relay(const struct path_relay_view *relay, const char *name)
-{
-    return json_pack("{s:s, s:s, s:o, s:o}", "name", name, "verdict",
-        path_verdict_name(relay->verdict), "rttMs", encode_milliseconds(relay->here), "peerRttMs",
-        encode_milliseconds(relay->there));
-}
-
 json_t *path_driver_encode_pairs(const struct path_driver *d, const char *node, nsec_t now)
 {
     const struct peer_entry *peer = peer_table_find(&d->edges.peers, node);
@@ -651,7 +622,10 @@ json_t *path_driver_encode_relays(const struct path_driver *d, const char *node)
     size_t n = peer ? paths_relays(d->paths, &peer->key, relays, PATH_RELAYS_MAX) : 0;
 
     for (size_t i = 0; items && i < n; i++) {
-        json_t *item = encode_relay(&relays[i], edges_name_of(&d->edges, &relays[i].key));
+        json_t *item = json_pack("{s:s, s:s, s:o, s:o}", "name",
+            edges_name_of(&d->edges, &relays[i].key), "verdict",
+            path_verdict_name(relays[i].verdict), "rttMs", encode_milliseconds(relays[i].here),
+            "peerRttMs", encode_milliseconds(relays[i].there));
 
         if (json_array_append_new(items, item) < 0)
             items = (json_decref(items), NULL);
@@ -708,16 +682,6 @@ static struct path_driver *allocate(struct uv_loop_s *loop, const struct path_dr
     return d;
 }
 
-/* Without them stock peers are sent what every path carries. */
-static struct path_driver *start_pings(struct path_driver *d)
-{
-    if (d->pings && echo_socket_start(d->pings, d->loop, d->interface, on_ping_answer, d) < 0)
-        d->pings = NULL;
-    if (d->pings)
-        d->edges.can_ping = true;
-    return d;
-}
-
 int path_driver_new(struct path_driver **ret, struct uv_loop_s *loop,
     const struct path_driver_options *opt, const struct path_driver_listener *listener,
     struct err *e)
@@ -734,11 +698,17 @@ int path_driver_new(struct path_driver **ret, struct uv_loop_s *loop,
         r = address_watch_start(&d->addresses, loop, on_network, d, e);
     if (r == 0)
         r = port_map_new(&d->port_map, loop, on_mapping, d, e);
-    if (r < 0)
-        d = path_driver_free(d, false);
-    else
-        *ret = start_pings(d);
-    return r;
+    if (r < 0) {
+        path_driver_free(d, false);
+        return r;
+    }
+    /* Without pings stock peers are sent what every path carries. */
+    if (d->pings && echo_socket_start(d->pings, d->loop, d->interface, on_ping_answer, d) < 0)
+        d->pings = NULL;
+    if (d->pings)
+        d->edges.can_ping = true;
+    *ret = d;
+    return 0;
 }
 
 static void on_closed(uv_handle_t *handle)

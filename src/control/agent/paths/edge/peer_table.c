@@ -169,11 +169,6 @@ static enum path_policy policy_of(const struct snapshot *s, const struct node *n
     return s->network.topology == TOPOLOGY_MESH ? PATH_POLICY_DIRECT : PATH_POLICY_AUTO;
 }
 
-static bool finds_paths(const struct snapshot *s, const struct node *node)
-{
-    return !node->hub && node->side && strcmp(node->meta.name, s->self) != 0;
-}
-
 static struct peer_entry make_entry(const struct node *node)
 {
     struct peer_entry peer = {.key = node->key,
@@ -236,7 +231,8 @@ int peer_table_take(struct peer_table *t, const struct snapshot *s)
         enum path_policy policy = policy_of(s, node);
         const struct peer_entry *before;
 
-        if (!finds_paths(s, node) || policy == PATH_POLICY_OFF)
+        if (node->hub || !node->side || policy == PATH_POLICY_OFF ||
+            strcmp(node->meta.name, s->self) == 0)
             continue;
         before = find_former(t, node);
         next.items[next.n] = before ? *before : make_entry(node);

@@ -93,15 +93,13 @@ void hub_liveness_look(struct hub_liveness *h, const struct endpoint *hub, uint6
     h->has_other = has_other;
 }
 
-/* A loopback address is the near end of the stream in TLS, which tells by itself when it breaks. */
-static bool is_hub_stream(const struct hub_liveness *h)
-{
-    return ip_addr_is_v4(&h->hub.addr) && h->hub.addr.b[12] == 127;
-}
-
 static bool is_hub_watched(const struct hub_liveness *h, nsec_t now)
 {
-    if (endpoint_is_none(&h->hub) || is_hub_stream(h))
+    const struct ip_addr *addr = &h->hub.addr;
+
+    /* A loopback address is the near end of the stream in TLS, which tells by itself when it
+     * breaks. */
+    if (endpoint_is_none(&h->hub) || (ip_addr_is_v4(addr) && addr->b[12] == 127))
         return false;
     return h->is_dead || (h->has_other && h->moved_at != 0 && now - h->moved_at < ACTIVE_FOR);
 }

@@ -397,17 +397,6 @@ static int start_thread(struct punch_sockets *ss, struct err *e)
     return 0;
 }
 
-static void stop_thread(struct punch_sockets *ss)
-{
-    if (!ss->is_running)
-        return;
-    atomic_store(&ss->is_ending, true);
-    wakeup_signal(ss->wake_fd);
-    (void)pthread_join(ss->thread, NULL);
-    release_thread(ss);
-    ss->is_running = false;
-}
-
 /* ---- sockets -------------------------------------------------------------------------------- */
 
 /* @id 0 finds a free place. */
@@ -630,7 +619,13 @@ struct punch_sockets *punch_sockets_free(struct punch_sockets *ss)
 {
     if (!ss)
         return NULL;
-    stop_thread(ss);
+    if (ss->is_running) {
+        atomic_store(&ss->is_ending, true);
+        wakeup_signal(ss->wake_fd);
+        (void)pthread_join(ss->thread, NULL);
+        release_thread(ss);
+        ss->is_running = false;
+    }
     for (unsigned i = 0; i < PUNCH_SOCKETS_MAX; i++) {
         udp_close(&ss->places[i].out);
         udp_close(&ss->places[i].in);

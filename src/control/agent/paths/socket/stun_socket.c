@@ -116,16 +116,6 @@ static void on_probe_datagram(void *ctx, const uint8_t *msg, size_t len)
     }
 }
 
-static struct udp_probe_request *find_request_place(struct udp_probe *p)
-{
-    struct udp_probe_request *oldest = &p->requests[0];
-
-    for (unsigned i = 1; i < UDP_PROBE_MAX; i++)
-        if (p->requests[i].sent_at < oldest->sent_at)
-            oldest = &p->requests[i];
-    return oldest;
-}
-
 void udp_probe_ask(struct udp_probe *p, const struct endpoint *to, nsec_t now)
 {
     bool v4 = ip_addr_is_v4(&to->addr);
@@ -137,7 +127,10 @@ void udp_probe_ask(struct udp_probe *p, const struct endpoint *to, nsec_t now)
         *sock = stun_socket_open(p->loop, v4, on_probe_datagram, p);
     if (!*sock)
         return;
-    rq = find_request_place(p);
+    rq = &p->requests[0];
+    for (unsigned i = 1; i < UDP_PROBE_MAX; i++)
+        if (p->requests[i].sent_at < rq->sent_at)
+            rq = &p->requests[i];
     *rq = (struct udp_probe_request){.to = *to, .sent_at = now};
     rng_fill(&p->rng, rq->id.b, sizeof(rq->id.b));
     stun_encode_request(&rq->id, request);

@@ -162,48 +162,18 @@ static unsigned find_best(
     return best;
 }
 
-static void take(struct hub_choice *hc, unsigned i, nsec_t now)
-{
-    memcpy(hc->serving, hc->items[i].name, sizeof(hc->serving));
-    hc->taken_at = now;
-    hc->is_heard = false;
-    hc->is_lost = false;
-    hc->has_answered = false;
-    forget_pings(hc, now);
-}
-
-/* @served_for: how long it was the serving hub. One that has served well begins with a short time.
- */
-static void avoid(struct hub_choice_item *item, nsec_t served_for, nsec_t now)
-{
-    if (served_for >= SETTLE && item->avoid_until == 0)
-        item->avoid_for = 0;
-    item->failed_at = now;
-    item->avoid_for = item->avoid_for == 0 ? AVOID_FIRST : nsec_min(item->avoid_for * 2, AVOID_MAX);
-    item->avoid_until = now + item->avoid_for;
-}
-
-/* How long the present hub serves before a preferred one is taken back. */
-static nsec_t settle_for(const struct hub_choice_item *preferred)
-{
-    return SETTLE + (nsec_t)(preferred->weight % (uint64_t)SETTLE_TOO);
-}
-
-/* Has that hub shown, since it has failed, that it is there? */
-static bool is_proven(const struct hub_choice_item *item, const struct hub_choice_fact *fact)
-{
-    return fact->has_session && fact->handshake_at > item->failed_at;
-}
-
-/* The preferred hub, if it is to be taken back now; else @serving. */
+/* The preferred hub, if it is to be taken back now; else @serving. It has shown, since it has
+ * failed, that it is there, and the present hub has served for some time. */
 static unsigned find_preferred(
     const struct hub_choice *hc, const struct hub_choice_fact *facts, unsigned serving, nsec_t now)
 {
     unsigned best = find_best(hc, facts, now);
+    const struct hub_choice_item *preferred = &hc->items[best];
+    nsec_t settle_for = SETTLE + (nsec_t)(preferred->weight % (uint64_t)SETTLE_TOO);
+    bool is_proven = facts[best].has_session && facts[best].handshake_at > preferred->failed_at;
 
-    if (hc->items[best].weight <= hc->items[serving].weight || hc->items[best].avoid_until > now ||
-        !is_proven(&hc->items[best], &facts[best]) ||
-        now - hc->taken_at < settle_for(&hc->items[best]))
+    if (preferred->weight <= hc->items[serving].weight || preferred->avoid_until > now ||
+        !is_proven || now - hc->taken_at < settle_for)
         return serving;
     return best;
 }
@@ -213,10 +183,18 @@ static unsigned find_preferred(
 static unsigned find_refuge(
     struct hub_choice *hc, const struct hub_choice_fact *facts, unsigned serving, nsec_t now)
 {
+    struct hub_choice_item *failed = &hc->items[serving];
     unsigned best;
 
-    if (hc->items[serving].avoid_until <= now)
-        avoid(&hc->items[serving], now - hc->taken_at, now);
+    if (failed->avoid_until <= now) {
+        /* One that has served well begins with a short time. */
+        if (now - hc->taken_at >= SETTLE && failed->avoid_until == 0)
+            failed->avoid_for = 0;
+        failed->failed_at = now;
+        failed->avoid_for =
+            failed->avoid_for == 0 ? AVOID_FIRST : nsec_min(failed->avoid_for * 2, AVOID_MAX);
+        failed->avoid_until = now + failed->avoid_for;
+    }
     best = find_best(hc, facts, now);
     return hc->items[best].avoid_until > now ? serving : best;
 }
@@ -253,7 +231,12 @@ struct hub_choice_actions hub_choice_poll(
         actions.why = failure ? failure : "a hub is back that comes before it for this node";
     }
     if (next != serving) {
-        take(hc, next, now);
+        memcpy(hc->serving, hc->items[next].name, sizeof(hc->serving));
+        hc->taken_at = now;
+        hc->is_heard = false;
+        hc->is_lost = false;
+        hc->has_answered = false;
+        forget_pings(hc, now);
         actions.has_changed = true;
         actions.ping = false;
     }

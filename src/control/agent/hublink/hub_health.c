@@ -41,22 +41,6 @@ static unsigned add_endpoint(
     return n;
 }
 
-static void compose(struct hub_endpoints *he, const struct node_hub *hub)
-{
-    he->n = 0;
-    for (unsigned i = 0; i < he->n_found; i++)
-        he->n = add_endpoint(he->all, he->n, HUB_ENDPOINTS_MAX, &he->found[i]);
-    for (unsigned i = 0; i < hub->n_endpoints; i++)
-        he->n = add_endpoint(he->all, he->n, HUB_ENDPOINTS_MAX, &hub->endpoints[i]);
-}
-
-/* The hosts file may give the hub's name an address on the overlay, which is no way to the hub. */
-static bool is_outside(const struct endpoint *ep, const struct network *net)
-{
-    return !block_find_reserved(&ep->addr) && !ip_prefix_has(&net->cidr4, &ep->addr) &&
-           !ip_prefix_has(&net->cidr6, &ep->addr);
-}
-
 void hub_endpoints_take(struct hub_endpoints *he, const struct node_hub *hub,
     const struct network *net, const struct resolve_answer *answers, unsigned n)
 {
@@ -68,7 +52,10 @@ void hub_endpoints_take(struct hub_endpoints *he, const struct node_hub *hub,
         for (unsigned k = 0; k < answers[i].n; k++) {
             const struct endpoint *ep = &answers[i].endpoints[k];
 
-            if (!is_outside(ep, net))
+            /* The hosts file may give the hub's name an address on the overlay, which is no way to
+             * the hub. */
+            if (block_find_reserved(&ep->addr) || ip_prefix_has(&net->cidr4, &ep->addr) ||
+                ip_prefix_has(&net->cidr6, &ep->addr))
                 continue;
             if (!is_in(he->found, he->n_found, ep) && !is_in(hub->endpoints, hub->n_endpoints, ep))
                 log_info("the hub's name %s leads to %s now", answers[i].text,
@@ -110,7 +97,11 @@ void hub_endpoints_poll(struct hub_endpoints *he, const struct node_hub *hub,
     const struct network *net, bool is_silent, nsec_t now)
 {
     look_up(he, hub, net, is_silent, now);
-    compose(he, hub);
+    he->n = 0;
+    for (unsigned i = 0; i < he->n_found; i++)
+        he->n = add_endpoint(he->all, he->n, HUB_ENDPOINTS_MAX, &he->found[i]);
+    for (unsigned i = 0; i < hub->n_endpoints; i++)
+        he->n = add_endpoint(he->all, he->n, HUB_ENDPOINTS_MAX, &hub->endpoints[i]);
 }
 
 /* ---- the public API -------------------------------------------------------------------------- */
@@ -155,19 +146,6 @@ void hub_api_list_make(
 /* After a pause of this length the answers of another endpoint are counted anew. */
 #define OTHER_GAP (6 * NSEC_PER_SEC)
 
-/* Where in the list the present endpoint is; @n if it is not there any more. */
-static unsigned find_present(
-    const struct hub_path *hp, const char *hub, const struct endpoint *endpoints, unsigned n)
-{
-    unsigned i = 0;
-
-    if (strcmp(hp->path.node, hub) != 0)
-        return n;
-    while (i < n && !endpoint_equal(&endpoints[i], &hp->path.endpoint))
-        i++;
-    return i;
-}
-
 /* The next endpoint after @present to which there is a route. If there is a route to none of them:
  * @present, or the first one when the present one is not in the list. */
 static unsigned find_next(const struct endpoint *endpoints, unsigned n, unsigned present,
@@ -194,9 +172,12 @@ static void path_take(struct hub_path *hp, const struct endpoint *endpoint, nsec
 bool hub_path_take(struct hub_path *hp, const char *hub, const struct endpoint *endpoints,
     unsigned n, bool works, nsec_t now, hub_path_fn has_route, void *ctx)
 {
-    unsigned present = find_present(hp, hub, endpoints, n);
+    /* Where in the list the present endpoint is; @n if it is not there any more. */
+    unsigned present = strcmp(hp->path.node, hub) == 0 ? 0 : n;
     unsigned next;
 
+    while (present < n && !endpoint_equal(&endpoints[present], &hp->path.endpoint))
+        present++;
     if (present < n && (works || now - hp->taken_at < HUB_PATH_TRY))
         return false;
     next = find_next(endpoints, n, present, has_route, ctx);

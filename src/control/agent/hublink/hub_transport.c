@@ -182,15 +182,12 @@ void udp_asymmetry_look(
         ua->silent_since = nsec_max(silent_since, ua->answered_at);
 }
 
-static bool is_settled(const struct udp_asymmetry *ua)
-{
-    return !endpoint_is_none(&ua->from) ? ua->n_unheard == 0 : ua->n_unheard >= UNHEARD_ENOUGH;
-}
-
 bool udp_asymmetry_wants_to_ask(const struct udp_asymmetry *ua, nsec_t now)
 {
-    return ua->asked_at == 0 ||
-           now - ua->asked_at >= (is_settled(ua) ? ASYMMETRY_ASK_SLOW : ASK_FIRST);
+    bool is_settled =
+        endpoint_is_none(&ua->from) ? ua->n_unheard >= UNHEARD_ENOUGH : ua->n_unheard == 0;
+
+    return ua->asked_at == 0 || now - ua->asked_at >= (is_settled ? ASYMMETRY_ASK_SLOW : ASK_FIRST);
 }
 
 void udp_asymmetry_on_asked(struct udp_asymmetry *ua, nsec_t now)
@@ -324,25 +321,6 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
 
 /* ---- what the hub hears ---------------------------------------------------------------------- */
 
-/* Is anything known, and wanted to be known, of what the hub hears by UDP? */
-static bool is_in_question(const struct hub_transport *ht)
-{
-    return hub_transport_is_by_stream(ht) && ht->asymmetry.silent_since != 0;
-}
-
-/* A request that should have been answered: was it lost on the way there, or its answer? */
-static void want_heard(struct hub_transport *ht, const struct hub_transport_stream *stream,
-    struct hub_transport_actions *actions, nsec_t now)
-{
-    if (!stream->status.is_open || ht->n_endpoints == 0 ||
-        !udp_asymmetry_wants_to_ask(&ht->asymmetry, now))
-        return;
-    /* Each of the hub's endpoints in turn: perhaps there is no way at all to some. */
-    ht->next_heard = (ht->next_heard + 1) % ht->n_endpoints;
-    actions->ask_heard = true;
-    actions->heard_way = ht->endpoints[ht->next_heard];
-}
-
 void hub_transport_on_asked(struct hub_transport *ht, nsec_t now)
 {
     udp_asymmetry_on_asked(&ht->asymmetry, now);
@@ -351,7 +329,7 @@ void hub_transport_on_asked(struct hub_transport *ht, nsec_t now)
 bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *from,
     const struct hub_transport_stream *stream)
 {
-    if (!is_in_question(ht))
+    if (!hub_transport_is_by_stream(ht) || ht->asymmetry.silent_since == 0)
         return false;
     udp_asymmetry_on_heard(&ht->asymmetry, from);
     /* Told once for each verdict: an answer by UDP clears it, and that is not worth a line. */
@@ -363,15 +341,6 @@ bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *fro
 
 /* ---- what is to be done ---------------------------------------------------------------------- */
 
-/* Whoever reads the log should know why a stream that is wanted does not come about. */
-static bool take_failure(struct hub_transport *ht, const struct hub_stream_status *status)
-{
-    if (status->is_open || status->why[0] == '\0' || strcmp(status->why, ht->failed) == 0)
-        return false;
-    (void)snprintf(ht->failed, sizeof(ht->failed), "%s", status->why);
-    return true;
-}
-
 struct hub_transport_actions hub_transport_run(
     struct hub_transport *ht, const struct hub_transport_stream *stream, nsec_t now)
 {
@@ -381,6 +350,7 @@ struct hub_transport_actions hub_transport_run(
         .n_endpoints = ht->n_endpoints,
         .is_stream_open = stream->status.is_open};
     struct transport_choice_actions chosen = transport_choice_poll(&ht->choice, &facts);
+    const struct hub_stream_status *status = &stream->status;
     bool by_stream = hub_transport_is_by_stream(ht);
     struct hub_transport_actions actions = {.ask = chosen.ask,
         .open_stream = chosen.want_stream && !stream->exists,
@@ -388,12 +358,22 @@ struct hub_transport_actions hub_transport_run(
         /* Earlier, WireGuard would follow the hub to a stream that is only held ready. */
         .join_stream = by_stream,
         .has_changed = chosen.has_changed,
-        .has_failure = take_failure(ht, &stream->status)};
+        /* Whoever reads the log should know why a stream that is wanted does not come about. */
+        .has_failure =
+            !status->is_open && status->why[0] != '\0' && strcmp(status->why, ht->failed) != 0};
 
+    if (actions.has_failure)
+        (void)snprintf(ht->failed, sizeof(ht->failed), "%s", status->why);
     if (chosen.has_changed && by_stream)
-        transport_explain(ht, &stream->status);
-    if (by_stream)
-        want_heard(ht, stream, &actions, now);
+        transport_explain(ht, status);
+    if (by_stream && status->is_open && ht->n_endpoints != 0 &&
+        udp_asymmetry_wants_to_ask(&ht->asymmetry, now)) {
+        /* A request that should have been answered: was it lost on the way there, or its answer?
+         * Each of the hub's endpoints in turn: perhaps there is no way at all to some. */
+        ht->next_heard = (ht->next_heard + 1) % ht->n_endpoints;
+        actions.ask_heard = true;
+        actions.heard_way = ht->endpoints[ht->next_heard];
+    }
     return actions;
 }
 

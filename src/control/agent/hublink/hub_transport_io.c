@@ -85,17 +85,6 @@ static void stream_tell(struct hub_stream *hs, bool is_open, const char *why)
     (void)pthread_mutex_unlock(&hs->lock);
 }
 
-static void tell_way(struct hub_stream *hs, const char *to, const char *proxy)
-{
-    (void)pthread_mutex_lock(&hs->lock);
-    (void)snprintf(hs->status.to, sizeof(hs->status.to), "%s", to);
-    hs->status.through[0] = '\0';
-    hs->status.passed_over[0] = '\0';
-    if (proxy)
-        (void)proxy_name(proxy, hs->status.through);
-    (void)pthread_mutex_unlock(&hs->lock);
-}
-
 /* The proxy does not lead to the hub, and the way without it does. */
 static void tell_passed_over(struct hub_stream *hs, const char *proxy, const struct err *e)
 {
@@ -104,13 +93,6 @@ static void tell_passed_over(struct hub_stream *hs, const char *proxy, const str
     (void)pthread_mutex_lock(&hs->lock);
     (void)snprintf(hs->status.passed_over, sizeof(hs->status.passed_over), "%.80s: %.160s",
         proxy_name(proxy, name), err_text(e));
-    (void)pthread_mutex_unlock(&hs->lock);
-}
-
-static void hub_stream_poll(struct hub_stream *hs, struct hub_stream_status *ret)
-{
-    (void)pthread_mutex_lock(&hs->lock);
-    *ret = hs->status;
     (void)pthread_mutex_unlock(&hs->lock);
 }
 
@@ -133,7 +115,13 @@ static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, 
         .is_unwanted = is_unwanted,
         .ctx = hs};
 
-    tell_way(hs, to, proxy);
+    (void)pthread_mutex_lock(&hs->lock);
+    (void)snprintf(hs->status.to, sizeof(hs->status.to), "%s", to);
+    hs->status.through[0] = '\0';
+    hs->status.passed_over[0] = '\0';
+    if (proxy)
+        (void)proxy_name(proxy, hs->status.through);
+    (void)pthread_mutex_unlock(&hs->lock);
     return client_upgrade_open(&hs->bytes, &opt, e);
 }
 
@@ -250,26 +238,16 @@ static void carry(struct hub_stream *hs)
     hs->bytes = client_upgrade_close(hs->bytes);
 }
 
-/* Waits for a random time between half of *@retry and all of it, so that nodes do not all connect
- * at once. Doubles *@retry. */
-static void pause_for(struct hub_stream *hs, nsec_t *retry)
-{
-    struct rng rng = rng_kernel();
-    uint64_t half = (uint64_t)(*retry / 2 / NSEC_PER_MSEC);
-
-    *retry = nsec_min(*retry * 2, RETRY_MAX);
-    worker_wait(
-        hs->worker, clock_now() + (nsec_t)(half + rng_u64(&rng) % (half + 1)) * NSEC_PER_MSEC);
-}
-
 static void stream_run(struct worker *w, void *ctx)
 {
     struct hub_stream *hs = ctx;
+    struct rng rng = rng_kernel();
     nsec_t retry = RETRY_FIRST;
 
     while (!is_unwanted(hs)) {
         nsec_t begun = clock_now();
         struct err e = ERR_NULL;
+        uint64_t half;
 
         if (connect_any(hs, &e) == 0)
             carry(hs);
@@ -277,7 +255,12 @@ static void stream_run(struct worker *w, void *ctx)
             stream_tell(hs, false, err_text(&e));
         if (clock_now() - begun >= GOOD_TIME + CONNECT_TIMEOUT_MS * NSEC_PER_MSEC)
             retry = RETRY_FIRST;
-        pause_for(hs, &retry);
+        /* A random time between half of @retry and all of it, so that nodes do not all connect at
+         * once. */
+        half = (uint64_t)(retry / 2 / NSEC_PER_MSEC);
+        retry = nsec_min(retry * 2, RETRY_MAX);
+        worker_wait(
+            hs->worker, clock_now() + (nsec_t)(half + rng_u64(&rng) % (half + 1)) * NSEC_PER_MSEC);
     }
 }
 
@@ -291,26 +274,19 @@ static void make_free(struct hub_stream *hs)
     free(hs);
 }
 
-static int make_claim(struct hub_stream *hs, const struct hub_stream_config *config, struct err *e)
-{
-    struct stream_claim claim = {.node = *config->node};
-
-    if (!stream_proof_make(&claim.proof, config->secret, config->hub, config->node))
-        return err_set(e, -EINVAL, "the hub's key is none that anybody can have");
-    (void)stream_claim_format(&claim, hs->claim);
-    secret_wipe(&claim, sizeof(claim));
-    return 0;
-}
-
 static int stream_start(
     struct hub_stream *hs, const struct hub_stream_config *config, struct err *e)
 {
     struct endpoint any = {.addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1})};
     struct endpoint nobody = {.port = 0};
-    int r = make_claim(hs, config, e);
+    struct stream_claim claim = {.node = *config->node};
+    int r;
 
-    if (r == 0)
-        r = stream_pump_open(&hs->pump, &any, &nobody, false, e);
+    if (!stream_proof_make(&claim.proof, config->secret, config->hub, config->node))
+        return err_set(e, -EINVAL, "the hub's key is none that anybody can have");
+    (void)stream_claim_format(&claim, hs->claim);
+    secret_wipe(&claim, sizeof(claim));
+    r = stream_pump_open(&hs->pump, &any, &nobody, false, e);
     if (r < 0)
         return r;
     hs->local = stream_pump_local(&hs->pump);
@@ -350,25 +326,6 @@ static struct hub_stream *hub_stream_close(struct hub_stream *hs)
     hs->worker = worker_stop(hs->worker);
     make_free(hs);
     return NULL;
-}
-
-/* Carries WireGuard's datagrams from now on; until then none passes either way. @port: where it
- * listens, host order; 0: not known yet, and nothing changes. */
-static void hub_stream_join(struct hub_stream *hs, uint16_t port)
-{
-    struct endpoint wireguard = {
-        .addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1}), .port = port};
-
-    if (port != 0)
-        (void)stream_pump_connect(&hs->pump, &wireguard);
-}
-
-/* Where the hub's public API may be, for the next connection. */
-static void hub_stream_set_api(struct hub_stream *hs, const struct hub_api_list *api)
-{
-    (void)pthread_mutex_lock(&hs->lock);
-    hs->api = *api;
-    (void)pthread_mutex_unlock(&hs->lock);
 }
 
 /* Where WireGuard has to send for the hub, on this machine. */
@@ -448,79 +405,62 @@ static void see_stream(struct hub_transport_io *io)
     if (!io->stream)
         return;
     io->now.endpoint = hub_stream_endpoint(io->stream);
-    hub_stream_poll(io->stream, &io->now.status);
-}
-
-static void transport_tell(const struct hub_transport_io *io)
-{
-    if (hub_transport_is_by_stream(&io->transport))
-        log_warning("%s", io->transport.why);
-    else
-        log_info("UDP to the hub passes again, the stream is left");
-}
-
-static void tell_failure(struct hub_transport_io *io, nsec_t now)
-{
-    const struct hub_stream_status *status = &io->now.status;
-
-    log_limited(&io->limit, now, LOG_LEVEL_WARNING, "UDP to the hub fails, and so does TLS%s%s: %s",
-        status->through[0] ? " through " : "", status->through, status->why);
+    (void)pthread_mutex_lock(&io->stream->lock);
+    io->now.status = io->stream->status;
+    (void)pthread_mutex_unlock(&io->stream->lock);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static void take_answers(
-    struct hub_transport_io *io, struct hub_transport_io_result *result, nsec_t now)
-{
-    for (unsigned i = 0; i < io->n_answered; i++)
-        if (hub_transport_on_answer(&io->transport, &io->answered[i], now))
-            result->answered[result->n_answered++] = io->answered[i];
-    io->n_answered = 0;
-}
-
-static void find_request(struct hub_transport_io *io, const struct endpoint *to,
-    struct hub_transport_io_result *result, nsec_t now)
-{
-    const struct udp_probe_request *rq = udp_probe_unanswered(&io->probe, to, OVERDUE, now);
-
-    if (!rq || now - rq->sent_at > REMEMBERED)
-        return;
-    result->ask_heard = true;
-    result->request = rq->id;
-}
-
 static void carry_out(
     struct hub_transport_io *io, const struct hub_transport_actions *actions, nsec_t now)
 {
+    const struct hub_stream_status *status = &io->now.status;
+    struct endpoint wireguard = {
+        .addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1}), .port = io->listen_port};
+
     for (unsigned i = 0; actions->ask && i < io->transport.n_endpoints; i++)
         udp_probe_ask(&io->probe, &io->transport.endpoints[i], now);
     if (actions->open_stream)
         open_stream(io, now);
     if (actions->has_failure)
-        tell_failure(io, now);
-    if (actions->has_changed)
-        transport_tell(io);
+        log_limited(&io->limit, now, LOG_LEVEL_WARNING,
+            "UDP to the hub fails, and so does TLS%s%s: %s", status->through[0] ? " through " : "",
+            status->through, status->why);
+    if (actions->has_changed && hub_transport_is_by_stream(&io->transport))
+        log_warning("%s", io->transport.why);
+    else if (actions->has_changed)
+        log_info("UDP to the hub passes again, the stream is left");
     if (actions->close_stream)
         io->stream = hub_stream_close(io->stream);
-    if (actions->join_stream && io->stream)
-        hub_stream_join(io->stream, io->listen_port);
+    /* It carries WireGuard's datagrams from then on; until then none passes either way. */
+    if (actions->join_stream && io->stream && io->listen_port != 0)
+        (void)stream_pump_connect(&io->stream->pump, &wireguard);
 }
 
 struct hub_transport_io_result hub_transport_io_run(struct hub_transport_io *io, nsec_t now)
 {
     struct hub_transport_io_result result = {.n_answered = 0};
     struct hub_transport_actions actions;
+    const struct udp_probe_request *rq = NULL;
 
     if (!io->is_running)
         return result;
     if (io->due_at <= now)
         io->due_at = NSEC_NEVER;
-    take_answers(io, &result, now);
+    for (unsigned i = 0; i < io->n_answered; i++)
+        if (hub_transport_on_answer(&io->transport, &io->answered[i], now))
+            result.answered[result.n_answered++] = io->answered[i];
+    io->n_answered = 0;
     see_stream(io);
     actions = hub_transport_run(&io->transport, &io->now, now);
     carry_out(io, &actions, now);
     if (actions.ask_heard)
-        find_request(io, &actions.heard_way, &result, now);
+        rq = udp_probe_unanswered(&io->probe, &actions.heard_way, OVERDUE, now);
+    if (rq && now - rq->sent_at <= REMEMBERED) {
+        result.ask_heard = true;
+        result.request = rq->id;
+    }
     if (actions.ask || io->stream)
         io->due_at = now + TRANSPORT_CHOICE_TICK;
     result.has_changed = actions.has_changed;
@@ -533,8 +473,11 @@ struct hub_transport_io_result hub_transport_io_poll(
     if (!view->node || !io->is_running)
         return (struct hub_transport_io_result){.n_answered = 0};
     hub_api_list_make(&io->api, io->hub_api, view->node->hub);
-    if (io->stream)
-        hub_stream_set_api(io->stream, &io->api);
+    if (io->stream) {
+        (void)pthread_mutex_lock(&io->stream->lock);
+        io->stream->api = io->api;
+        (void)pthread_mutex_unlock(&io->stream->lock);
+    }
     io->hub_address = view->node->address4;
     io->hub_key = view->node->key;
     io->listen_port = view->listen_port;

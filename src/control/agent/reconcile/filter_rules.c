@@ -171,23 +171,19 @@ int route_guard_is_forwarding(const char *interface, bool v4)
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
-static enum forward_rules_guard plan_guard(
-    const struct forward_rules *fr, const struct forward_rules_facts *facts, nsec_t now)
-{
-    if (!facts->is_router && fr->is_removed)
-        return FORWARD_RULES_GUARD_KEEP;
-    if (fr->guarded_at != 0 && now - fr->guarded_at < FORWARD_RULES_PERIOD &&
-        facts->is_router == fr->was_router && subnets_equal(facts->routes, &fr->routes))
-        return FORWARD_RULES_GUARD_KEEP;
-    return facts->is_router ? FORWARD_RULES_GUARD_PUT : FORWARD_RULES_GUARD_REMOVE;
-}
-
 struct forward_rules_actions forward_rules_plan(
     const struct forward_rules *fr, const struct forward_rules_facts *facts, nsec_t now)
 {
-    return (struct forward_rules_actions){
+    struct forward_rules_actions actions = {
         .clamp = fr->clamped_at == 0 || now - fr->clamped_at >= FORWARD_RULES_PERIOD,
-        .guard = plan_guard(fr, facts, now)};
+        .guard = facts->is_router ? FORWARD_RULES_GUARD_PUT : FORWARD_RULES_GUARD_REMOVE};
+
+    if (!facts->is_router && fr->is_removed)
+        actions.guard = FORWARD_RULES_GUARD_KEEP;
+    if (fr->guarded_at != 0 && now - fr->guarded_at < FORWARD_RULES_PERIOD &&
+        facts->is_router == fr->was_router && subnets_equal(facts->routes, &fr->routes))
+        actions.guard = FORWARD_RULES_GUARD_KEEP;
+    return actions;
 }
 
 void forward_rules_on_guard(struct forward_rules *fr, const struct forward_rules_facts *facts,
@@ -206,26 +202,22 @@ void forward_rules_forget(struct forward_rules *fr)
     fr->guarded_at = 0;
 }
 
-static void put_clamp(struct forward_rules *fr, const char *interface, nsec_t now)
-{
-    struct err e = ERR_NULL;
-
-    fr->clamped_at = now;
-    if (mss_clamp_put(interface, &e) == 0 || fr->cannot_clamp)
-        return;
-    fr->cannot_clamp = true;
-    log_info("the segment size of connections that are forwarded is not clamped: %s", err_text(&e));
-}
-
 void forward_rules_apply(struct forward_rules *fr, const char *interface,
     const struct forward_rules_facts *facts, bool masquerades, nsec_t now)
 {
     struct forward_rules_actions actions = forward_rules_plan(fr, facts, now);
     bool had_fault = fr->guard_fault.code != 0;
     struct err e = ERR_NULL;
+    struct err why = ERR_NULL;
 
-    if (actions.clamp)
-        put_clamp(fr, interface, now);
+    if (actions.clamp) {
+        fr->clamped_at = now;
+        if (mss_clamp_put(interface, &why) != 0 && !fr->cannot_clamp) {
+            fr->cannot_clamp = true;
+            log_info("the segment size of connections that are forwarded is not clamped: %s",
+                err_text(&why));
+        }
+    }
     switch (actions.guard) {
     case FORWARD_RULES_GUARD_KEEP:
         return;
@@ -273,15 +265,6 @@ static void add_hubs(
         str_addf(out, " } %s dscp cs0 %s dscp set cs6\n", family, family);
 }
 
-/* The measuring service, whose port is among those that the kernel chooses. These are rules of
- * their own: of "tcp sport != N tcp dport != N" in one rule nft 1.0.6, Debian 12's, makes one
- * comparison, which is true unless both ports are N. */
-static void pass_over_measuring(struct str *out, const char *interface)
-{
-    str_addf(out, "oifname \"%s\" tcp sport %u return\n", interface, PROBE_PORT);
-    str_addf(out, "oifname \"%s\" tcp dport %u return\n", interface, PROBE_PORT);
-}
-
 /* TCP from a port that the kernel has chosen to another one. */
 static void add_collectives(
     struct str *out, const char *interface, const char *family, const struct local_ports *ports)
@@ -296,7 +279,11 @@ void class_marks_format(const struct snapshot *s, const char *interface,
     str_add(out, "chain out {\ntype filter hook postrouting priority mangle;\n");
     add_hubs(out, s, interface, "ip", true);
     add_hubs(out, s, interface, "ip6", false);
-    pass_over_measuring(out, interface);
+    /* The measuring service, whose port is among those that the kernel chooses, has rules of its
+     * own: of "tcp sport != N tcp dport != N" in one rule nft 1.0.6, Debian 12's, makes one
+     * comparison, which is true unless both ports are N. */
+    str_addf(out, "oifname \"%s\" tcp sport %u return\n", interface, PROBE_PORT);
+    str_addf(out, "oifname \"%s\" tcp dport %u return\n", interface, PROBE_PORT);
     add_collectives(out, interface, "ip", ports);
     add_collectives(out, interface, "ip6", ports);
     str_add(out, "}");

@@ -29,30 +29,6 @@ const struct observation *observe_find(const struct observe *o, const struct x25
     return o->n > 0 ? bsearch(&wanted, o->items, o->n, sizeof(*o->items), observe_compare) : NULL;
 }
 
-/* When a handshake was that nobody saw happen. */
-static nsec_t date_unseen(const struct wg_facts *facts, nsec_t now, nsec_t wall)
-{
-    nsec_t age = wall - facts->handshake_sec * NSEC_PER_SEC;
-
-    if (age < 0) /* The clock has been set back since. */
-        age = 0;
-    return nsec_max(now - age, 1);
-}
-
-static bool is_same_handshake(const struct wg_facts *a, const struct wg_facts *b)
-{
-    return a->handshake_sec == b->handshake_sec && a->handshake_nsec == b->handshake_nsec;
-}
-
-/* An engine that does not say it has it where the endpoint follows the packets. One that is pinned
- * stays where it is: of an engine of an older version it says nothing. */
-static struct endpoint heard_at(const struct wg_peer *p)
-{
-    if (!endpoint_is_none(&p->facts.heard) || p->pin != PIN_NONE)
-        return p->facts.heard;
-    return p->endpoint;
-}
-
 static struct observation observe_look(
     const struct observation *before, const struct wg_peer *p, nsec_t now, nsec_t wall)
 {
@@ -60,10 +36,14 @@ static struct observation observe_look(
         .key = p->key,
         .facts = p->facts,
         .endpoint = p->endpoint,
-        .heard = heard_at(p),
+        .heard = p->facts.heard,
         .rate = p->rate,
     };
 
+    /* An engine that does not say it has it where the endpoint follows the packets. One that is
+     * pinned stays where it is: of an engine of an older version it says nothing. */
+    if (endpoint_is_none(&ob.heard) && p->pin == PIN_NONE)
+        ob.heard = p->endpoint;
     if (before) {
         ob.handshake_at = before->handshake_at;
         ob.unanswered_since = before->unanswered_since;
@@ -74,12 +54,17 @@ static struct observation observe_look(
             !endpoint_equal(&p->endpoint, &before->endpoint))
             ob.unanswered_since = 0;
     }
-    if (p->facts.handshake_sec == 0)
+    if (p->facts.handshake_sec == 0) {
         ob.handshake_at = 0;
-    else if (!before)
-        ob.handshake_at = date_unseen(&p->facts, now, wall);
-    else if (!is_same_handshake(&before->facts, &p->facts))
+    } else if (!before) {
+        /* Nobody saw it happen, and the clock may have been set back since. */
+        nsec_t age = nsec_max(wall - p->facts.handshake_sec * NSEC_PER_SEC, 0);
+
+        ob.handshake_at = nsec_max(now - age, 1);
+    } else if (before->facts.handshake_sec != p->facts.handshake_sec ||
+               before->facts.handshake_nsec != p->facts.handshake_nsec) {
         ob.handshake_at = now;
+    }
     return ob;
 }
 
@@ -116,15 +101,6 @@ int64_t observation_age_seconds(const struct observation *ob, nsec_t now)
 
 /* ---- peers at a wrong endpoint --------------------------------------------------------------- */
 
-/* Is that node one whose path this node finds, and has the engine it anywhere but on that? */
-static bool is_elsewhere(const struct peer_suspects_facts *facts, const struct node *node,
-    const struct observation **ret)
-{
-    *ret = node->side && !node->hub ? observe_find(facts->seen, &node->key) : NULL;
-    return *ret && !endpoint_is_none(&(*ret)->endpoint) &&
-           !facts->may_be_at(facts->ctx, node->meta.name, &(*ret)->endpoint);
-}
-
 bool peer_suspects_next(
     struct peer_suspects *ps, const struct peer_suspects_facts *facts, struct peer_suspect *ret)
 {
@@ -132,9 +108,12 @@ bool peer_suspects_next(
 
     while (ps->next < s->nodes.n) {
         const struct node *node = &s->nodes.items[ps->next++]->node;
-        const struct observation *ob;
+        const struct observation *ob =
+            node->side && !node->hub ? observe_find(facts->seen, &node->key) : NULL;
 
-        if (!is_elsewhere(facts, node, &ob))
+        /* Has the engine it anywhere but on the path that this node finds to it? */
+        if (!ob || endpoint_is_none(&ob->endpoint) ||
+            facts->may_be_at(facts->ctx, node->meta.name, &ob->endpoint))
             continue;
         *ret = (struct peer_suspect){.peer = ob, .node = node->meta.name};
         return true;

@@ -211,15 +211,6 @@ void reconcile_assume(struct reconcile *rc, const struct render_input *in)
 
 /* ---- peers ----------------------------------------------------------------------------------- */
 
-static int open_engine(struct reconcile *rc, struct reconcile_result *res, struct err *e)
-{
-    int r = engine_open(&rc->engine, rc->wanted, rc->interface, rc->timestamps, rc->why, e);
-
-    if (r == 0)
-        res->opened = rc->has_opened = true;
-    return r > 0 ? -EOPNOTSUPP : r;
-}
-
 /* Is it the interface that this process has set up, and no other one of its name? */
 static bool is_known(const struct reconcile *rc)
 {
@@ -244,8 +235,13 @@ static int provide_engine(struct reconcile *rc, const struct wg_config *want,
         r = ownership_check(&rc->nl, rc->interface, want, rc->has_applied ? &rc->applied : NULL, e);
     if (r == OWNERSHIP_E_FOREIGN)
         return -EEXIST;
-    if (r == 0)
-        r = open_engine(rc, res, e);
+    if (r == 0) {
+        r = engine_open(&rc->engine, rc->wanted, rc->interface, rc->timestamps, rc->why, e);
+        if (r == 0)
+            res->opened = rc->has_opened = true;
+        else if (r > 0)
+            r = -EOPNOTSUPP;
+    }
     if (r == 0)
         r = engine_get(rc->engine, ret_have, e);
     if (r > 0)
@@ -448,13 +444,6 @@ static struct rtnl_metrics block_metrics(const struct wg_config *want, const str
     return peer_routes_metrics(want, want->route_mtu, 0, ip_addr_is_v4(&to->addr));
 }
 
-/* Notes a route that an earlier pass had set, and that is not there now. */
-static void note_lost_route(struct reconcile_result *res, const struct ip_prefix *to)
-{
-    res->lost_route = true;
-    res->route = *to;
-}
-
 /* Does it lead to a block that the network does not have? An earlier version made routes to any
  * block that a hub gave it. What an administrator adds has another mark, if ip(8) is not told. */
 static bool is_outside(const struct rtnl_entry *entry, const struct wg_config *want)
@@ -505,8 +494,11 @@ static int reconcile_routes(
 
         if (w.found[i] || (!ip_addr_is_v4(&want->routes[i].addr) && rc->lacks_v6))
             continue;
-        if (!w.there[i] && rc->is_whole)
-            note_lost_route(res, &want->routes[i]);
+        if (!w.there[i] && rc->is_whole) {
+            /* An earlier pass had set it. */
+            res->lost_route = true;
+            res->route = want->routes[i];
+        }
         r = rtnl_set_block_route(&rc->nl, rc->ifindex, &want->routes[i], &metrics);
         res->n_changes++;
     }
@@ -638,37 +630,22 @@ static int reconcile_own_hub(struct reconcile *rc, const struct snapshot *s, str
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* An engine whose interface is found neither by its name, nor by its number, nor by its addresses,
- * twice in a row, ends, so that the next pass begins another one. */
-static void end_lost_engine(struct reconcile *rc, int r)
-{
-    bool is_lost = r == -ENODEV && rc->engine;
-
-    if (is_lost && rc->has_lost)
-        (void)reconcile_retire_engine(rc, NULL);
-    rc->has_lost = is_lost && !rc->has_lost;
-}
-
-/* The port of WireGuard is another program's, as when that began first after a restart of the
- * machine. Who has it may have ended meanwhile. */
-static int name_port(uint16_t port, struct err *e)
+/* Is the port of WireGuard another program's, as when that began first after a restart of the
+ * machine? Who has it may have ended meanwhile. A kernel's engine is told by netlink that its port
+ * is taken, one in user space says it when it is asked, and has all the rest then. */
+static int check_port(const struct reconcile *rc, int r, uint16_t port, struct err *e)
 {
     struct err who = ERR_NULL;
 
-    if (port == 0 || udp_owner_check(port, &who) != UDP_OWNER_E_TAKEN)
-        return err_set(e, -EADDRINUSE, "UDP port %u was in use (EADDRINUSE)", port);
-    return err_set(e, -EADDRINUSE,
-        "%s; end it, or have it use another port: this node takes %u as soon as it is free",
-        err_text(&who), port);
-}
-
-/* A kernel's engine is told by netlink that its port is taken, one in user space says it when it is
- * asked, and has all the rest then. */
-static int check_port(const struct reconcile *rc, int r, uint16_t port, struct err *e)
-{
     if (r == 0 && rc->port_errno == EADDRINUSE && port != 0)
         r = -EADDRINUSE;
-    return r == -EADDRINUSE ? name_port(port, e) : r;
+    if (r != -EADDRINUSE)
+        return r;
+    if (port == 0 || udp_owner_check(port, &who) != UDP_OWNER_E_TAKEN)
+        return err_set(e, r, "UDP port %u was in use (EADDRINUSE)", port);
+    return err_set(e, r,
+        "%s; end it, or have it use another port: this node takes %u as soon as it is free",
+        err_text(&who), port);
 }
 
 int reconcile_run(struct reconcile *rc, const struct render_input *in,
@@ -677,6 +654,7 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
     struct reconcile_result res = {0};
     struct wg_config want = WG_CONFIG_NULL;
     int r = render_config(&want, in, e);
+    bool is_lost;
 
     if (r == 0)
         r = reconcile_name(rc, &want, &res, e);
@@ -691,7 +669,12 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
         r = reconcile_peers(rc, &want, secret, &res, e);
     if (r == 0)
         r = reconcile_interface(rc, &rc->applied, &res, e);
-    end_lost_engine(rc, r);
+    /* An engine whose interface is found neither by its name, nor by its number, nor by its
+     * addresses, twice in a row, ends, so that the next pass begins another one. */
+    is_lost = r == -ENODEV && rc->engine;
+    if (is_lost && rc->has_lost)
+        (void)reconcile_retire_engine(rc, NULL);
+    rc->has_lost = is_lost && !rc->has_lost;
     if (r == 0)
         r = reconcile_own_hub(rc, in->snapshot, e);
     r = check_port(rc, r, in->listen_port, e);

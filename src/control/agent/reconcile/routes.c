@@ -45,18 +45,6 @@ static int peer_compare(const void *a, const void *b)
     return ip_prefix_compare(&x->to, &y->to);
 }
 
-static void add_wanted(struct peer_routes *pr, const struct wg_config *c, const struct wg_peer *p)
-{
-    for (size_t i = 0; i < p->n_allowed; i++) {
-        const struct ip_prefix *to = &p->allowed[i];
-        bool is_v4 = ip_addr_is_v4(&to->addr);
-
-        if (to->len == (is_v4 ? 32 : 128))
-            pr->wanted[pr->n++] = (struct peer_route){
-                .to = *to, .metrics = peer_routes_metrics(c, p->mtu, p->mss_mtu, is_v4)};
-    }
-}
-
 /* Does the route to the network's block say something else than is to hold for @p? */
 static bool has_own(const struct wg_config *c, const struct wg_peer *p)
 {
@@ -72,9 +60,19 @@ int peer_routes_plan(struct peer_routes *pr, const struct wg_config *c, bool lac
     pr->wanted = calloc(n + 1, sizeof(*pr->wanted));
     if (!pr->wanted)
         return -ENOMEM;
-    for (size_t i = 0; i < c->n_peers; i++)
-        if (has_own(c, &c->peers[i]))
-            add_wanted(pr, c, &c->peers[i]);
+    for (size_t i = 0; i < c->n_peers; i++) {
+        const struct wg_peer *p = &c->peers[i];
+        size_t n_allowed = has_own(c, p) ? p->n_allowed : 0;
+
+        for (size_t k = 0; k < n_allowed; k++) {
+            const struct ip_prefix *to = &p->allowed[k];
+            bool is_v4 = ip_addr_is_v4(&to->addr);
+
+            if (to->len == (is_v4 ? 32 : 128))
+                pr->wanted[pr->n++] = (struct peer_route){
+                    .to = *to, .metrics = peer_routes_metrics(c, p->mtu, p->mss_mtu, is_v4)};
+        }
+    }
     n = 0;
     for (size_t i = 0; i < pr->n; i++)
         if (!lacks_v6 || ip_addr_is_v4(&pr->wanted[i].to.addr))
@@ -222,15 +220,6 @@ static bool is_allowed(const struct wg_config *want, const struct subnet_route *
     return false;
 }
 
-static size_t count_routes(const struct snapshot *s)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < s->nodes.n; i++)
-        n += s->nodes.items[i]->node.routes ? s->nodes.items[i]->node.routes->n : 0;
-    return n;
-}
-
 static void collect(struct subnet_routes *sr, enum subnets_accept accepts, const struct snapshot *s,
     struct wg_config *want)
 {
@@ -263,9 +252,11 @@ int subnet_routes_plan(struct subnet_routes *sr, struct netlink *nl, unsigned if
 {
     _cleanup_(subnet_routes_deinit) struct subnet_routes next = {.is_clean = sr->is_clean};
     struct comparison c = {.sr = &next, .own = ifindex};
-    size_t n = count_routes(s);
+    size_t n = 0;
     int r = 0;
 
+    for (size_t i = 0; i < s->nodes.n; i++)
+        n += s->nodes.items[i]->node.routes ? s->nodes.items[i]->node.routes->n : 0;
     if (n > 0) {
         next.items = calloc(n, sizeof(*next.items));
         if (!next.items)

@@ -51,21 +51,15 @@ struct life {
 
 /* ---- deadlines ------------------------------------------------------------------------------ */
 
-static void end_if_done(struct life *l, nsec_t now)
-{
-    if (now >= l->agent.ends_at || server_counts(l->server).connections == 0)
-        uv_stop(&l->agent.loop);
-}
-
 static void on_timer(uv_timer_t *timer)
 {
     struct life *l = timer->data;
     nsec_t now = clock_now();
 
-    if (l->agent.is_ending)
-        end_if_done(l, now);
-    else
+    if (!l->agent.is_ending)
         agent_core_run(&l->agent, now);
+    else if (now >= l->agent.ends_at || server_counts(l->server).connections == 0)
+        uv_stop(&l->agent.loop);
 }
 
 /* Sets the timer anew before each wait, because any event may have changed a deadline. */
@@ -247,12 +241,6 @@ static void on_hub_change(void *ctx, bool heard, const char *why, nsec_t now)
     poll_plan_request(&a->poll, now);
 }
 
-static void compare_clocks(struct agent *a, int64_t ahead_s)
-{
-    node_clock_compare(&a->time, ahead_s);
-    path_driver_set_hub_clock(a->paths, ahead_s * NSEC_PER_SEC);
-}
-
 static void on_reported(void *ctx, enum hub_link_report_result result, const json_t *body)
 {
     static const enum node_report_result became[] = {
@@ -267,8 +255,10 @@ static void on_reported(void *ctx, enum hub_link_report_result result, const jso
     int64_t ahead_s;
 
     node_report_on_result(&hub->report, became[result]);
-    if (hub == a->hubs.serving && hub_link_clock_ahead(hub->link, &ahead_s))
-        compare_clocks(a, ahead_s);
+    if (hub == a->hubs.serving && hub_link_clock_ahead(hub->link, &ahead_s)) {
+        node_clock_compare(&a->time, ahead_s);
+        path_driver_set_hub_clock(a->paths, ahead_s * NSEC_PER_SEC);
+    }
     /* Of several hubs one: another may hear the other machine a little later. */
     if (result == HUB_LINK_REPORT_TAKEN && hub == a->hubs.serving)
         node_copy_on_answer(&a->copy, body);
@@ -436,16 +426,6 @@ static void start_link_watch(struct life *l)
     (void)uv_poll_start(&l->link_poll, UV_READABLE, on_link);
 }
 
-/* Measures the same implementations that the userspace engine uses. */
-static void measure_ciphers(struct node_speeds *speeds)
-{
-    for (unsigned c = 0; c < AEAD_CIPHER_N; c++) {
-        const struct aead_algorithm *alg = aead_best((enum aead_cipher)c, NULL);
-
-        speeds->mb_per_s[c] = alg ? aead_speed(alg, MEASURE_TIME, clock_now) : 0;
-    }
-}
-
 static int open_cluster(struct agent *a, struct err *e)
 {
     struct cluster_listener listener = {
@@ -508,7 +488,12 @@ static int start(struct life *l, struct err *e)
 
     if (r < 0)
         return r;
-    measure_ciphers(&a->speeds);
+    /* The same implementations that the userspace engine uses. */
+    for (unsigned c = 0; c < AEAD_CIPHER_N; c++) {
+        const struct aead_algorithm *alg = aead_best((enum aead_cipher)c, NULL);
+
+        a->speeds.mb_per_s[c] = alg ? aead_speed(alg, MEASURE_TIME, clock_now) : 0;
+    }
     a->fabric = node_fabric_new();
     in = agent_core_render_input(a);
     reconcile_assume(&a->reconcile, &in);
@@ -526,17 +511,6 @@ static int start(struct life *l, struct err *e)
 
 /* ---- end ------------------------------------------------------------------------------------ */
 
-static void close_handles(struct life *l)
-{
-    uv_close((uv_handle_t *)&l->timer, NULL);
-    uv_close((uv_handle_t *)&l->prepare, NULL);
-    for (unsigned i = 0; i < 2; i++)
-        uv_close((uv_handle_t *)&l->signals[i], NULL);
-    if (l->link.fd >= 0)
-        uv_close((uv_handle_t *)&l->link_poll, NULL);
-    (void)uv_run(&l->agent.loop, UV_RUN_DEFAULT);
-}
-
 static void stop(struct life *l)
 {
     struct agent *a = &l->agent;
@@ -553,7 +527,13 @@ static void stop(struct life *l)
     node_keepalive_stop(&a->keepalive);
     node_meter_close(&a->meter, a->is_ending && a->end <= AGENT_END_DOWN, clock_now());
     a->paths = path_driver_free(a->paths, a->end != AGENT_END_STOPPED);
-    close_handles(l);
+    uv_close((uv_handle_t *)&l->timer, NULL);
+    uv_close((uv_handle_t *)&l->prepare, NULL);
+    for (unsigned i = 0; i < 2; i++)
+        uv_close((uv_handle_t *)&l->signals[i], NULL);
+    if (l->link.fd >= 0)
+        uv_close((uv_handle_t *)&l->link_poll, NULL);
+    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     l->server = server_free(l->server);
     link_watch_close(&l->link);
     reconcile_deinit(&a->reconcile);
@@ -566,16 +546,6 @@ static void stop(struct life *l)
     node_clock_end(&a->time, a->wall_clock(), a->clock());
     a->resolver = resolver_free(a->resolver);
     (void)uv_loop_close(&a->loop);
-}
-
-static void unload(struct life *l)
-{
-    struct agent *a = &l->agent;
-
-    snapshot_deinit(&a->snapshot);
-    snapshot_deinit(&a->hub_said);
-    state_deinit(&a->state);
-    closep(&l->lock_fd);
 }
 
 static void say_hello(const struct agent *a)
@@ -613,6 +583,9 @@ int agent_run(const struct agent_config *config, enum agent_end *ret, struct err
     }
     if (r == 0)
         *ret = l.agent.end;
-    unload(&l);
+    snapshot_deinit(&l.agent.snapshot);
+    snapshot_deinit(&l.agent.hub_said);
+    state_deinit(&l.agent.state);
+    closep(&l.lock_fd);
     return r;
 }

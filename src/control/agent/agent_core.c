@@ -381,24 +381,6 @@ static void act_on_hubs(struct agent *a, const struct hub_set_actions *actions, 
     }
 }
 
-static void poll_hubs(struct agent *a, nsec_t now)
-{
-    struct hub_set_facts facts = see_hubs(a, now);
-    struct hub_set_actions actions = {.serving_changed = false};
-
-    hub_set_poll(&a->hubs, &facts, &actions);
-    act_on_hubs(a, &actions, now);
-}
-
-static void run_hubs(struct agent *a, nsec_t now)
-{
-    struct hub_set_facts facts = see_hubs(a, now);
-    struct hub_set_actions actions = {.serving_changed = false};
-
-    hub_set_run(&a->hubs, &facts, &actions);
-    act_on_hubs(a, &actions, now);
-}
-
 static void poll_keepalive(struct agent *a, const struct observation *ob, nsec_t now)
 {
     const struct endpoint *hub = &a->hubs.serving->health.path.path.endpoint;
@@ -575,17 +557,6 @@ static void meter(struct agent *a, nsec_t now)
         &a->meter.meter, node_report_traffic_reported(&a->hubs.serving->report), facts.wall_s);
 }
 
-/* What a job has moved is reported as soon as it has ended. */
-static void follow_jobs(struct agent *a, nsec_t now)
-{
-    node_jobs_poll(&a->running, now);
-    node_measure_tell_jobs(&a->measure, a->running.n);
-    if (!a->running.has_ended)
-        return;
-    a->running.has_ended = false;
-    a->meter.is_urgent = true;
-}
-
 void agent_core_end_job(struct agent *a, const char *job, int32_t pid)
 {
     /* What it has moved up to now is its own. */
@@ -606,13 +577,17 @@ static uint64_t count_packets(struct agent *a)
 void agent_core_poll(struct agent *a)
 {
     nsec_t now = a->clock();
+    struct hub_set_actions actions = {.serving_changed = false};
+    struct hub_set_facts facts;
     const struct observation *ob;
     bool is_seen;
 
     poll_plan_begin(&a->poll, count_packets(a), now);
     is_seen = observe_engine(a, now);
     ob = find_hub_observation(a);
-    poll_hubs(a, now);
+    facts = see_hubs(a, now);
+    hub_set_poll(&a->hubs, &facts, &actions);
+    act_on_hubs(a, &actions, now);
     poll_keepalive(a, ob, now);
     path_driver_set_blocked(
         a->paths, hub_transport_why(&a->hubs.serving->transport.transport) != NULL, now);
@@ -623,7 +598,13 @@ void agent_core_poll(struct agent *a)
      * up to where each one's bytes are counted. */
     if (is_seen)
         meter(a, now);
-    follow_jobs(a, now);
+    node_jobs_poll(&a->running, now);
+    node_measure_tell_jobs(&a->measure, a->running.n);
+    /* What a job has moved is reported as soon as it has ended. */
+    if (a->running.has_ended) {
+        a->running.has_ended = false;
+        a->meter.is_urgent = true;
+    }
     poll_report(a, now);
     poll_plan_end(&a->poll, a->seen.n,
         nsec_min(hub_set_report_within(&a->hubs, now), node_jobs_within(&a->running)), now);
@@ -637,14 +618,6 @@ static bool can_skip_poll(struct agent *a, nsec_t now)
         path_driver_awaits_handshake(a->paths))
         return false;
     return poll_plan_is_idle(&a->poll, count_packets(a));
-}
-
-static void poll_if_changed(struct agent *a, nsec_t now)
-{
-    if (can_skip_poll(a, now))
-        poll_plan_skip(&a->poll, now);
-    else
-        agent_core_poll(a);
 }
 
 /* ---- deadlines ------------------------------------------------------------------------------ */
@@ -662,10 +635,17 @@ void agent_core_run(struct agent *a, nsec_t now)
 {
     if (now >= a->pass.due_at)
         agent_core_pass(a);
-    if (now >= hub_set_due(&a->hubs))
-        run_hubs(a, now);
-    if (now >= a->poll.due_at)
-        poll_if_changed(a, now);
+    if (now >= hub_set_due(&a->hubs)) {
+        struct hub_set_facts facts = see_hubs(a, now);
+        struct hub_set_actions actions = {.serving_changed = false};
+
+        hub_set_run(&a->hubs, &facts, &actions);
+        act_on_hubs(a, &actions, now);
+    }
+    if (now >= a->poll.due_at && can_skip_poll(a, now))
+        poll_plan_skip(&a->poll, now);
+    else if (now >= a->poll.due_at)
+        agent_core_poll(a);
     if (now >= a->cache.due_at)
         snapshot_cache_save(&a->cache, &a->snapshot, now);
     if (now >= a->names.due_at)

@@ -306,15 +306,6 @@ static int check_interface(struct netlink *nl, const char *interface, struct err
         e, -EEXIST, "an interface %s exists already; --interface chooses another name", interface);
 }
 
-static int check_port(uint16_t port, struct err *e)
-{
-    int r = udp_owner_check(port, e);
-
-    if (r != 0)
-        r = err_prefix(e, "--listen cannot be had, and the token is not used");
-    return r;
-}
-
 /* ---- the join: the answer ------------------------------------------------------------------- */
 
 static const struct node *find_hub(const struct snapshot *s, const struct x25519_public *key)
@@ -576,8 +567,8 @@ int join_enrol(const struct join_options *options, struct state *ret, struct err
     for (st.n_given = 0; st.n_given < options->n_given; st.n_given++)
         st.given[st.n_given] = options->given[st.n_given];
     (void)snprintf(st.interface, sizeof(st.interface), "%s", options->interface);
-    if (r == 0 && options->listen_port != 0)
-        r = check_port(options->listen_port, e);
+    if (r == 0 && options->listen_port != 0 && udp_owner_check(options->listen_port, e) != 0)
+        r = err_prefix(e, "--listen cannot be had, and the token is not used");
     if (r == 0)
         r = take_hub_api(options, &st.hub_api, e);
     chosen.proxy = st.hub_api.proxy[0] ? st.hub_api.proxy : NULL;

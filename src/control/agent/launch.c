@@ -57,16 +57,6 @@ static const char *find_systemctl(void)
     return NULL;
 }
 
-static int start_unit(const char *systemctl, struct err *e)
-{
-    const char *const argv[] = {systemctl, "enable", "--now", "--quiet", UNIT, NULL};
-    int r = process_run(argv, SYSTEMCTL_WAIT_MS, e);
-
-    if (r != 0)
-        (void)err_prefix(e, "systemd does not start %s", UNIT);
-    return r;
-}
-
 static int start_detached(const struct launch_config *config, struct launch *ret, struct err *e)
 {
     char self[PATH_MAX];
@@ -91,11 +81,16 @@ int launch_agent(const struct launch_config *config, struct launch *ret, struct 
     bool usual = strcmp(config->state_dir, STATE_DIR_DEFAULT) == 0 &&
                  strcmp(config->socket_path, STATE_SOCKET_DEFAULT) == 0 && config->n_options == 0;
     const char *systemctl = usual ? find_systemctl() : NULL;
+    const char *const argv[] = {systemctl, "enable", "--now", "--quiet", UNIT, NULL};
+    int r;
 
     *ret = (struct launch){.by_systemd = systemctl != NULL};
-    if (systemctl)
-        return start_unit(systemctl, e);
-    return start_detached(config, ret, e);
+    if (!systemctl)
+        return start_detached(config, ret, e);
+    r = process_run(argv, SYSTEMCTL_WAIT_MS, e);
+    if (r != 0)
+        (void)err_prefix(e, "systemd does not start %s", UNIT);
+    return r;
 }
 
 /* ---- watching ------------------------------------------------------------------------------- */
@@ -150,13 +145,6 @@ void launch_stop(const struct launch *launch)
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
-
-static bool has_handshake(const json_t *status)
-{
-    const json_t *hub = json_object_get(status, "hub");
-
-    return json_is_integer(json_object_get(hub, "handshakeAgeSeconds"));
-}
 
 /* Has the hub told who the other nodes are, and do their names lead to them? */
 static bool is_ready(const json_t *status)
@@ -234,10 +222,11 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
 
         if (agent_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0) {
             const json_t *self = json_object_get(status, "self");
+            const json_t *hub = json_object_get(status, "hub");
 
             if (progress == PROGRESS_NONE)
                 deadline = clock_now() + timeout;
-            if (has_handshake(status)) {
+            if (json_is_integer(json_object_get(hub, "handshakeAgeSeconds"))) {
                 deadline = joined ? deadline : clock_now() + READY_WAIT;
                 json_decref(joined);
                 joined = json_incref(status);

@@ -180,31 +180,25 @@ static void tell_serving_hub(const struct state *st, struct leave_result *ret)
         (void)snprintf(ret->why, sizeof(ret->why), "%.*s", (int)sizeof(ret->why) - 1, err_text(&e));
 }
 
-/* Removes the names. A failure is kept in @ret and does not hold back the rest. */
-static void forget_names(const struct state *st, struct leave_result *ret)
-{
-    struct err e = ERR_NULL;
-    bool changed;
-
-    (void)hosts_owner(&st->snapshot, ret->hosts_owner);
-    if (st->keeps_hosts &&
-        hosts_file_put(HOSTS_FILE_DEFAULT, ret->hosts_owner, NULL, &changed, &e) < 0)
-        (void)snprintf(ret->names_why, sizeof(ret->names_why), "%.*s",
-            (int)sizeof(ret->names_why) - 1, err_text(&e));
-}
-
+/* Removes the interface, and then the names. That names stay is no failure: @ret says why. */
 static int take_down(const struct state *st, struct leave_result *ret, struct err *e)
 {
     struct reconcile rc = RECONCILE_NULL;
     const struct render_input in = {.snapshot = &st->snapshot};
     int r = reconcile_init(&rc, st->interface, st->engine, st->accepts, e);
+    struct err why = ERR_NULL;
+    bool changed;
 
     if (r == 0) {
         reconcile_assume(&rc, &in);
         r = reconcile_take_down(&rc, e);
     }
     if (r == 0)
-        forget_names(st, ret);
+        (void)hosts_owner(&st->snapshot, ret->hosts_owner);
+    if (r == 0 && st->keeps_hosts &&
+        hosts_file_put(HOSTS_FILE_DEFAULT, ret->hosts_owner, NULL, &changed, &why) < 0)
+        (void)snprintf(ret->names_why, sizeof(ret->names_why), "%.*s",
+            (int)sizeof(ret->names_why) - 1, err_text(&why));
     reconcile_deinit(&rc);
     return r;
 }

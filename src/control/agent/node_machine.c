@@ -41,21 +41,10 @@ void node_clock_end(struct node_clock *nc, nsec_t wall, nsec_t now)
     timestamp_file_end(&nc->file, wall, now);
 }
 
-static void explain_lockout(struct node_clock *nc, nsec_t back)
-{
-    bool is_new = nc->lockout[0] == '\0';
-
-    (void)snprintf(nc->lockout, sizeof(nc->lockout),
-        "this machine's clock was set back, and for %lld s more peers refuse the handshakes that "
-        "the kernel's WireGuard begins, since they are dated before earlier ones",
-        (long long)(back / NSEC_PER_SEC));
-    if (is_new)
-        log_warning("%s; the userspace engine has none of that", nc->lockout);
-}
-
 void node_clock_look(struct node_clock *nc, bool is_kernel, nsec_t wall, nsec_t now)
 {
     nsec_t back = nc->before - wall;
+    bool is_new;
 
     if (!is_kernel || nc->path[0] == '\0') {
         timestamp_file_end(&nc->file, wall, now);
@@ -66,7 +55,13 @@ void node_clock_look(struct node_clock *nc, bool is_kernel, nsec_t wall, nsec_t 
         timestamp_file_open(&nc->file, nc->path, wall, now);
     (void)timestamp_file_keep(&nc->file, wall, wall, now);
     if (back > SLACK) {
-        explain_lockout(nc, back);
+        is_new = nc->lockout[0] == '\0';
+        (void)snprintf(nc->lockout, sizeof(nc->lockout),
+            "this machine's clock was set back, and for %lld s more peers refuse the handshakes "
+            "that the kernel's WireGuard begins, since they are dated before earlier ones",
+            (long long)(back / NSEC_PER_SEC));
+        if (is_new)
+            log_warning("%s; the userspace engine has none of that", nc->lockout);
         return;
     }
     if (nc->lockout[0] != '\0')

@@ -75,17 +75,6 @@ static struct entry *check_find(const struct name_check *c, const char *name)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Holds the lock. The name that has waited longest; NULL when there is none. */
-static struct entry *next_due(struct name_check *c)
-{
-    struct entry *first = NULL;
-
-    for (size_t i = 0; i < c->n; i++)
-        if (!first || c->entries[i].due_at < first->due_at)
-            first = &c->entries[i];
-    return first;
-}
-
 /* Takes what was found out about @name, if it is still wanted. */
 static void check_take(
     struct name_check *c, const char *name, enum name_found found, const struct ip_addr *where)
@@ -110,11 +99,13 @@ static void check_take(
 /* Is a name due? Then it is being asked for from now on; else @ret_due_at is when one will be. */
 static bool check_next(struct name_check *c, struct entry *ret, nsec_t *ret_due_at)
 {
-    const struct entry *next;
+    const struct entry *next = NULL;
     nsec_t now = clock_now();
 
     (void)pthread_mutex_lock(&c->lock);
-    next = next_due(c);
+    for (size_t i = 0; i < c->n; i++)
+        if (!next || c->entries[i].due_at < next->due_at)
+            next = &c->entries[i];
     *ret_due_at = next ? next->due_at : NSEC_NEVER;
     if (*ret_due_at <= now) {
         *ret = *next;
@@ -166,12 +157,6 @@ int name_check_new(struct name_check **ret, name_lookup_fn lookup, struct err *e
     return 0;
 }
 
-static bool is_same_query(const struct entry *a, const struct entry *b)
-{
-    return ip_addr_equal(&a->query.address4, &b->query.address4) &&
-           ip_addr_equal(&a->query.address6, &b->query.address6);
-}
-
 bool name_check_want(struct name_check *c, const struct name_query *queries, size_t n)
 {
     struct entry *entries = calloc(n + 1, sizeof(*entries));
@@ -189,7 +174,8 @@ bool name_check_want(struct name_check *c, const struct name_query *queries, siz
     for (size_t i = 0; i < n; i++) {
         const struct entry *known = check_find(c, entries[i].name);
 
-        if (known && is_same_query(known, &entries[i])) {
+        if (known && ip_addr_equal(&known->query.address4, &entries[i].query.address4) &&
+            ip_addr_equal(&known->query.address6, &entries[i].query.address6)) {
             entries[i].verdict = known->verdict;
             entries[i].where = known->where;
             entries[i].due_at = known->due_at;
@@ -358,16 +344,6 @@ static bool check_extras(struct node_names *nn, const struct snapshot *s,
     return is_pending;
 }
 
-static void names_tell(struct node_names *nn, const struct snapshot *s,
-    const struct hosts_extra *extras, size_t n_extras)
-{
-    json_t *left_out = encode_left_out(s, extras, n_extras);
-
-    log_left_out(nn->left_out, left_out);
-    json_decref(nn->left_out);
-    nn->left_out = left_out;
-}
-
 /* An agent that gave up being root has a helper that writes the file. */
 static int names_put(const struct node_names *nn, const char *owner, const char *block,
     bool *ret_changed, struct err *e)
@@ -417,6 +393,7 @@ void node_names_update(struct node_names *nn, const struct snapshot *s, bool lac
     _cleanup_(freep) struct hosts_extra *extras = NULL;
     char owner[HOSTS_OWNER_MAX];
     struct err e = ERR_NULL;
+    json_t *left_out;
     bool is_pending;
     bool changed = false;
     size_t n_extras = 0;
@@ -438,8 +415,12 @@ void node_names_update(struct node_names *nn, const struct snapshot *s, bool lac
             "the nodes' names are not kept, trying again: %s", err_text(&e));
     else if (changed)
         log_info("%zu names are in " HOSTS_FILE_DEFAULT, s->nodes.n);
-    if (r == 0)
-        names_tell(nn, s, extras, n_extras);
+    if (r == 0) {
+        left_out = encode_left_out(s, extras, n_extras);
+        log_left_out(nn->left_out, left_out);
+        json_decref(nn->left_out);
+        nn->left_out = left_out;
+    }
     nn->failure = r < 0 ? e : (struct err)ERR_NULL;
     nn->is_settled = r < 0 || !is_pending;
     nn->due_at = now + (is_pending ? PENDING_PERIOD : NAMES_PERIOD);

@@ -78,13 +78,6 @@ static bool leads_to_containers(struct netlink *nl, unsigned ifindex)
     return is_one_of(link.kind, kinds, sizeof(kinds) / sizeof(*kinds));
 }
 
-/* Addresses that nobody has (RFC 5737, RFC 3849) go by the default route. */
-static struct ip_addr elsewhere(bool v4)
-{
-    return v4 ? ip_addr_v4((const uint8_t[4]){192, 0, 2, 1})
-              : ip_addr_v6((const uint8_t[16]){0x20, 0x01, 0x0d, 0xb8, [15] = 1});
-}
-
 enum resolver_asker resolver_asker_find(
     struct netlink *nl, const struct endpoint *asker, const struct ip_addr *asked)
 {
@@ -98,7 +91,10 @@ enum resolver_asker resolver_asker_find(
         return RESOLVER_ASKER_STRANGER;
     if (out == LOOPBACK)
         return RESOLVER_ASKER_MACHINE;
-    flow.to.addr = elsewhere(ip_addr_is_v4(asked));
+    /* Addresses that nobody has (RFC 5737, RFC 3849) go by the default route. */
+    flow.to.addr = ip_addr_is_v4(asked)
+                       ? ip_addr_v4((const uint8_t[4]){192, 0, 2, 1})
+                       : ip_addr_v6((const uint8_t[16]){0x20, 0x01, 0x0d, 0xb8, [15] = 1});
     if (rtnl_way_out(nl, &flow, &uplink) == 0 && uplink == out)
         return RESOLVER_ASKER_STRANGER;
     return leads_to_containers(nl, out) ? RESOLVER_ASKER_CONTAINER : RESOLVER_ASKER_STRANGER;

@@ -79,15 +79,6 @@ static void on_watch_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-static struct watch *find_watch(struct resolver_upstream *u, ares_socket_t fd)
-{
-    struct watch *w = u->watches;
-
-    while (w && w->fd != fd)
-        w = w->next;
-    return w;
-}
-
 static struct watch *add_watch(struct resolver_upstream *u, ares_socket_t fd)
 {
     struct watch *w = calloc(1, sizeof(*w));
@@ -121,8 +112,10 @@ static void on_socket(void *ctx, ares_socket_t fd, int readable, int writable)
 {
     struct resolver_upstream *u = ctx;
     int events = (readable ? UV_READABLE : 0) | (writable ? UV_WRITABLE : 0);
-    struct watch *w = find_watch(u, fd);
+    struct watch *w = u->watches;
 
+    while (w && w->fd != fd)
+        w = w->next;
     if (events == 0) {
         if (w)
             remove_watch(u, w);
@@ -136,13 +129,6 @@ static void on_socket(void *ctx, ares_socket_t fd, int readable, int writable)
 }
 
 /* ---- the name servers ----------------------------------------------------------------------- */
-
-static struct ip_addr address_of(const struct ares_addr_port_node *server)
-{
-    if (server->family == AF_INET)
-        return ip_addr_v4((const uint8_t *)&server->addr.addr4);
-    return ip_addr_v6((const uint8_t *)&server->addr.addr6);
-}
 
 static bool is_own(const struct resolver_upstream *u, const struct ip_addr *a)
 {
@@ -162,7 +148,8 @@ static bool leave_own_out(struct resolver_upstream *u)
     if (ares_get_servers_ports(u->channel, &all) != ARES_SUCCESS)
         return false;
     for (const struct ares_addr_port_node *s = all; s && n < SERVERS_MAX; s = s->next) {
-        struct ip_addr a = address_of(s);
+        struct ip_addr a = s->family == AF_INET ? ip_addr_v4((const uint8_t *)&s->addr.addr4)
+                                                : ip_addr_v6((const uint8_t *)&s->addr.addr6);
 
         if (is_own(u, &a))
             continue;

@@ -284,25 +284,22 @@ static void explain_hub(const struct status_input *in, const struct agent_hub *h
             ret, WHY_MAX, "it did not answer this node's last report, so it may be down");
 }
 
-static json_t *encode_one_hub(const struct status_input *in, const struct agent_hub *hub)
-{
-    const struct observation *ob = observe_find(in->seen, &hub->key);
-    char why[WHY_MAX];
-
-    explain_hub(in, hub, ob, why);
-    return json_pack("{s:s, s:b, s:b, s:o, s:o, s:s}", "name", hub->name, "serves",
-        (int)(hub == in->hubs->serving), "reachable", (int)(why[0] == '\0'), "endpoint",
-        encode_endpoint(ob ? &ob->endpoint : NULL), "handshakeAgeSeconds", encode_age(ob, in->now),
-        "why", why);
-}
-
 /* NULL, and so no field, where there is no choice. */
 static json_t *encode_hubs(const struct status_input *in)
 {
     json_t *hubs = in->hubs && in->hubs->n > 1 ? json_array() : NULL;
 
-    for (unsigned i = 0; hubs && i < in->hubs->n; i++)
-        hubs = append(hubs, encode_one_hub(in, in->hubs->items[i]));
+    for (unsigned i = 0; hubs && i < in->hubs->n; i++) {
+        const struct agent_hub *hub = in->hubs->items[i];
+        const struct observation *ob = observe_find(in->seen, &hub->key);
+        char why[WHY_MAX];
+
+        explain_hub(in, hub, ob, why);
+        hubs = append(hubs, json_pack("{s:s, s:b, s:b, s:o, s:o, s:s}", "name", hub->name, "serves",
+                                (int)(hub == in->hubs->serving), "reachable", (int)(why[0] == '\0'),
+                                "endpoint", encode_endpoint(ob ? &ob->endpoint : NULL),
+                                "handshakeAgeSeconds", encode_age(ob, in->now), "why", why));
+    }
     return hubs;
 }
 

@@ -157,29 +157,26 @@ static int take_change(struct cluster_line *l, const struct object_kind *kind,
     return r;
 }
 
-static int take_error(struct cluster_line *l, const json_t *status, struct err *e)
-{
-    const char *text = json_string_value(json_object_get(status, "message"));
-    json_int_t code = json_integer_value(json_object_get(status, "code"));
-
-    l->kind = code == 410 ? CLUSTER_LINE_OLD : CLUSTER_LINE_FAILED;
-    (void)err_set(e, -EIO, "the API server ends a watch with %" JSON_INTEGER_FORMAT ": %.200s",
-        code, text ? text : "");
-    return 0;
-}
-
 static int decode_json(struct cluster_line *l, const struct object_kind *kind,
     const struct cluster_self *self, const json_t *json, struct err *e)
 {
     const char *type = json_string_value(json_object_get(json, "type"));
     const json_t *resource = json_object_get(json, "object");
+    const char *text;
+    json_int_t code;
     bool is_delete;
     int r;
 
     if (!type || !json_is_object(resource))
         return err_set(e, -EINVAL, "a line of the API server's watch has no type or no object");
-    if (strcmp(type, "ERROR") == 0)
-        return take_error(l, resource, e);
+    if (strcmp(type, "ERROR") == 0) {
+        text = json_string_value(json_object_get(resource, "message"));
+        code = json_integer_value(json_object_get(resource, "code"));
+        l->kind = code == 410 ? CLUSTER_LINE_OLD : CLUSTER_LINE_FAILED;
+        (void)err_set(e, -EIO, "the API server ends a watch with %" JSON_INTEGER_FORMAT ": %.200s",
+            code, text ? text : "");
+        return 0;
+    }
     r = cluster_version(l->version, resource, e);
     if (r != 0 || strcmp(type, "BOOKMARK") == 0)
         return r;

@@ -133,14 +133,6 @@ struct listing {
     json_t *kept;                 /* owns: by kind, arrays of names */
 };
 
-static void listing_deinit(struct listing *l)
-{
-    json_decref(l->network);
-    json_decref(l->kept);
-    for (size_t i = 0; i < CLUSTER_KINDS; i++)
-        json_decref(l->lists[i]);
-}
-
 static const char *path_of(const struct cluster_watch *cw, const struct object_kind *kind,
     const char *query, char buf[static PATH_CAP])
 {
@@ -264,7 +256,10 @@ static int list_all(struct cluster_watch *cw, struct err *e)
     }
     if (r == 0)
         r = take_listing(cw, &l, e);
-    listing_deinit(&l);
+    json_decref(l.network);
+    json_decref(l.kept);
+    for (size_t i = 0; i < CLUSTER_KINDS; i++)
+        json_decref(l.lists[i]);
     return r;
 }
 
@@ -391,22 +386,12 @@ static void on_closed(uv_handle_t *handle)
     release(handle->data);
 }
 
-static int begin(struct cluster_watch *cw, const char *where, struct err *e)
-{
-    const struct worker_config config = {
-        .name = "cluster", .loop = run, .drop = message_drop, .ctx = cw};
-    int r = kube_client_init(&cw->client, where, e);
-
-    if (r != 0)
-        return r;
-    r = worker_start(&cw->worker, &config);
-    return r == 0 ? 0 : err_set(e, r, "no thread for a watch: %s", strerror(-r));
-}
-
 int cluster_watch_new(struct cluster_watch **ret, struct uv_loop_s *loop, const char *where,
     const struct cluster_self *self, const struct cluster_listener *listener, struct err *e)
 {
     struct cluster_watch *cw = calloc(1, sizeof(*cw));
+    const struct worker_config config = {
+        .name = "cluster", .loop = run, .drop = message_drop, .ctx = cw};
     int r;
 
     if (!cw)
@@ -417,7 +402,12 @@ int cluster_watch_new(struct cluster_watch **ret, struct uv_loop_s *loop, const 
     cw->has_to_list = true;
     for (size_t i = 0; i < CLUSTER_KINDS; i++)
         cw->followers[i] = (struct follower){.cw = cw, .kind = cluster_kinds[i]};
-    r = begin(cw, where, e);
+    r = kube_client_init(&cw->client, where, e);
+    if (r == 0) {
+        r = worker_start(&cw->worker, &config);
+        if (r != 0)
+            (void)err_set(e, r, "no thread for a watch: %s", strerror(-r));
+    }
     if (r != 0) {
         release(cw);
         return r;

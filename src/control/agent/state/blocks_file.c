@@ -124,22 +124,14 @@ int blocks_file_read(struct hosts_rules *ret, const char *state_dir, struct err 
     return decode(ret, text, (size_t)len, path, e);
 }
 
-/* The block's last address. */
-static struct ip_addr end_of(const struct ip_prefix *p)
-{
-    unsigned first = p->len + (ip_addr_is_v4(&p->addr) ? 96 : 0);
-    struct ip_addr a = p->addr;
-
-    for (unsigned i = first; i < 128; i++)
-        a.b[i / 8] |= (uint8_t)(0x80 >> i % 8);
-    return a;
-}
-
 /* A block that reaches out of a private one begins or ends outside of it. */
 static bool is_private(const struct ip_prefix *p)
 {
-    struct ip_addr end = end_of(p);
+    unsigned first = p->len + (ip_addr_is_v4(&p->addr) ? 96 : 0);
+    struct ip_addr end = p->addr;
 
+    for (unsigned i = first; i < 128; i++)
+        end.b[i / 8] |= (uint8_t)(0x80 >> i % 8);
     return candidate_is_private(&p->addr) && candidate_is_private(&end);
 }
 

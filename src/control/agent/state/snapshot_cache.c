@@ -81,19 +81,6 @@ int snapshot_cache_check_event(const struct state *st, const struct watch_event 
     return r == 0 ? check_addresses(joined, &put->node, e) : r;
 }
 
-/* Takes what is kept, if it is this node's. Return: as state_read_snapshot(). */
-static int read_own(struct snapshot *ret, const char *dir, const struct state *st, struct err *e)
-{
-    int r = state_read_snapshot(ret, dir, e);
-
-    if (r != 0)
-        return r;
-    r = check_self(st, snapshot_self(ret), e);
-    if (r < 0)
-        snapshot_deinit(ret);
-    return r;
-}
-
 int snapshot_cache_load(struct snapshot_cache *sc, const char *dir, const struct state *st,
     struct snapshot *ret, struct err *e)
 {
@@ -102,7 +89,12 @@ int snapshot_cache_load(struct snapshot_cache *sc, const char *dir, const struct
     int r;
 
     *sc = (struct snapshot_cache){.dir = dir, .due_at = NSEC_NEVER};
-    r = read_own(ret, dir, st, &why);
+    r = state_read_snapshot(ret, dir, &why);
+    if (r == 0) {
+        r = check_self(st, snapshot_self(ret), &why);
+        if (r < 0)
+            snapshot_deinit(ret);
+    }
     if (r == 0 && check_snapshot(&st->snapshot.network, ret, &why) == 0)
         return 0;
     if (r == 0) {

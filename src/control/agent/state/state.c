@@ -118,14 +118,6 @@ static int write_json(const char *path, json_t *json, struct err *e)
 
 /* ---- node.json ------------------------------------------------------------------------------- */
 
-static void decode_secret(struct fields *f, struct state *st)
-{
-    const char *text = fields_string(f, "privateKey", FIELDS_REQUIRED, 1, X25519_BASE64_MAX);
-
-    if (text && x25519_secret_parse(&st->secret, text, NULL) < 0)
-        fields_fail(f, "\"privateKey\" is not a key: 44 characters of base64");
-}
-
 static void decode_interface(struct fields *f, struct state *st)
 {
     const char *name = fields_string(f, "interface", FIELDS_REQUIRED, 1, STATE_INTERFACE_MAX - 1);
@@ -220,23 +212,18 @@ static int check_key(const struct state *st, const char *path, struct err *e)
     return err_set(e, -EINVAL, "%s is damaged: its private key is not that of its node", path);
 }
 
-static void decode_accepts(struct fields *f, struct state *st)
-{
-    const char *text = fields_string(f, "acceptRoutes", FIELDS_OPTIONAL, 1, 20);
-    struct err e = ERR_NULL;
-
-    if (text && subnets_accept_parse(&st->accepts, text, &e) < 0)
-        fields_fail(f, "\"acceptRoutes\": %s", err_text(&e));
-}
-
 static int decode_state(struct state *st, const json_t *json, const char *path, struct err *e)
 {
     struct fields f = fields_make(json, path, e);
+    struct err why = ERR_NULL;
     const json_t *machine;
     const json_t *birth;
+    const char *text;
     int r;
 
-    decode_secret(&f, st);
+    text = fields_string(&f, "privateKey", FIELDS_REQUIRED, 1, X25519_BASE64_MAX);
+    if (text && x25519_secret_parse(&st->secret, text, NULL) < 0)
+        fields_fail(&f, "\"privateKey\" is not a key: 44 characters of base64");
     decode_interface(&f, st);
     decode_hub_api(&f, &st->hub_api);
     st->keeps_hosts = true;
@@ -246,7 +233,9 @@ static int decode_state(struct state *st, const json_t *json, const char *path, 
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &st->wants_relay);
     subnets_decode(&f, "routes", &st->routes);
     fields_bool(&f, "keepSources", FIELDS_OPTIONAL, &st->keeps_sources);
-    decode_accepts(&f, st);
+    text = fields_string(&f, "acceptRoutes", FIELDS_OPTIONAL, 1, 20);
+    if (text && subnets_accept_parse(&st->accepts, text, &why) < 0)
+        fields_fail(&f, "\"acceptRoutes\": %s", err_text(&why));
     decode_given(&f, st);
     machine = fields_object(&f, "machine", FIELDS_OPTIONAL);
     st->has_machine = machine && machine_traits_decode(&st->machine, machine);

@@ -54,17 +54,6 @@ static const char *const warning =
     "reaches the workers' ports can join in; use it only between networks whose link you trust, "
     "behind a firewall that admits the job's own nodes alone";
 
-static int print_text(const struct addrmap *m)
-{
-    _cleanup_(str_deinit) struct str out = STR_NULL;
-
-    addrmap_add_chain(&out, m);
-    (void)printf("table " TRANSLATE_FAMILY " " TRANSLATE_TABLE " {\n%s\n}\n", str_text(&out));
-    for (size_t i = 0; i < m->n_gaps; i++)
-        (void)printf("# left out: %s: %s\n", m->gaps[i].node, m->gaps[i].why);
-    return CMD_OK;
-}
-
 static int print_json(const struct addrmap *m)
 {
     json_t *all = json_pack("{s:[], s:[]}", "map", "leftOut");
@@ -88,11 +77,18 @@ static int print_json(const struct addrmap *m)
 static int print_map(void)
 {
     _cleanup_(addrmap_deinit) struct addrmap m = ADDRMAP_NULL;
+    _cleanup_(str_deinit) struct str out = STR_NULL;
     struct err e = ERR_NULL;
 
     if (translate_read(&m, arg.socket, &e) != 0)
         return cmd_fail("addrmap", "%s", err_text(&e));
-    return arg.json ? print_json(&m) : print_text(&m);
+    if (arg.json)
+        return print_json(&m);
+    addrmap_add_chain(&out, &m);
+    (void)printf("table " TRANSLATE_FAMILY " " TRANSLATE_TABLE " {\n%s\n}\n", str_text(&out));
+    for (size_t i = 0; i < m.n_gaps; i++)
+        (void)printf("# left out: %s: %s\n", m.gaps[i].node, m.gaps[i].why);
+    return CMD_OK;
 }
 
 static void log_map(const struct addrmap *m)

@@ -336,18 +336,6 @@ static const struct option_usage ls_usage = {
     .options = ls_options,
 };
 
-static void print_token(const json_t *t)
-{
-    const char *network = admin_field(t, NULL, "network");
-    char expires[ADMIN_TIME_MAX];
-    char used[ADMIN_TIME_MAX];
-
-    (void)printf("%-20s %-9s %-12s %-20s %-20s %s\n", admin_field(t, NULL, "name"),
-        admin_field(t, NULL, "role"), network[0] ? network : "all",
-        admin_time(t, "expires", expires), admin_time(t, "lastUsed", used),
-        admin_field(t, NULL, "createdBy"));
-}
-
 static void print_tokens(const json_t *body)
 {
     const json_t *t;
@@ -355,8 +343,16 @@ static void print_tokens(const json_t *body)
 
     (void)printf("%-20s %-9s %-12s %-20s %-20s %s\n", "NAME", "ROLE", "NETWORK", "EXPIRES",
         "LAST USED", "MADE BY");
-    json_array_foreach(json_object_get(body, "adminTokens"), i, t)
-        print_token(t);
+    json_array_foreach(json_object_get(body, "adminTokens"), i, t) {
+        const char *network = admin_field(t, NULL, "network");
+        char expires[ADMIN_TIME_MAX];
+        char used[ADMIN_TIME_MAX];
+
+        (void)printf("%-20s %-9s %-12s %-20s %-20s %s\n", admin_field(t, NULL, "name"),
+            admin_field(t, NULL, "role"), network[0] ? network : "all",
+            admin_time(t, "expires", expires), admin_time(t, "lastUsed", used),
+            admin_field(t, NULL, "createdBy"));
+    }
 }
 
 static int admin_ls(int argc, char **argv)

@@ -145,23 +145,11 @@ static int take_down(void)
 
 /* ---- for root's units ---- */
 
-/* Return: -ENODEV or -ENOENT when there is nothing to be told: the interface is gone again. */
-static int tell_once(struct resolved_link *ret, struct err *e)
-{
-    struct hosts_rules rules;
-    int r = resolved_link_read(RESOLVED_LINK_FILE, ret, e);
-
-    if (r == 0)
-        r = blocks_file_read(&rules, arg.config.state_dir, e);
-    if (r == 0)
-        r = resolved_link_check(ret, &rules, e);
-    return r == 0 ? resolved_link_tell(ret, RESOLVECTL, e) : r;
-}
-
 static int tell_resolved(void)
 {
     struct resolved_link link;
     struct resolved_link now;
+    struct hosts_rules rules;
     struct err e = ERR_NULL;
     int r = 0;
 
@@ -170,11 +158,18 @@ static int tell_resolved(void)
         return CMD_OK;
     /* systemd does not look at the file while this runs. */
     for (int i = 0; i < TELLINGS_MAX; i++) {
-        r = tell_once(&link, &e);
+        r = resolved_link_read(RESOLVED_LINK_FILE, &link, &e);
+        if (r == 0)
+            r = blocks_file_read(&rules, arg.config.state_dir, &e);
+        if (r == 0)
+            r = resolved_link_check(&link, &rules, &e);
+        if (r == 0)
+            r = resolved_link_tell(&link, RESOLVECTL, &e);
         if (r != 0 || resolved_link_read(RESOLVED_LINK_FILE, &now, NULL) != 0 ||
             resolved_link_equal(&link, &now))
             break;
     }
+    /* There is nothing to be told: the interface is gone again. */
     if (r == -ENODEV || r == -ENOENT)
         return CMD_OK;
     if (r != 0) {

@@ -58,44 +58,33 @@ static json_int_t number(const json_t *entry, const char *name)
     return json_integer_value(json_object_get(entry, name));
 }
 
-static void print_change(const json_t *entry)
-{
-    json_int_t others = number(entry, "others");
-
-    (void)printf(
-        "%s %s", admin_field(entry, NULL, "operation"), admin_field(entry, NULL, "object"));
-    if (others > 0)
-        (void)printf(" and %" JSON_INTEGER_FORMAT " more", others);
-    (void)printf("  %" JSON_INTEGER_FORMAT " -> %" JSON_INTEGER_FORMAT,
-        number(entry, "oldRevision"), number(entry, "newRevision"));
-}
-
-static void print_refusal(const json_t *entry)
-{
-    json_int_t count = number(entry, "count");
-
-    (void)printf("refused %" JSON_INTEGER_FORMAT, number(entry, "status"));
-    if (count > 1)
-        (void)printf(" (%" JSON_INTEGER_FORMAT " times)", count);
-    (void)printf(" %s: %s", admin_field(entry, NULL, "operation"), admin_field(entry, NULL, "why"));
-}
-
 static void print_entry(const json_t *entry)
 {
     const char *from = admin_field(entry, NULL, "from");
+    const char *operation = admin_field(entry, NULL, "operation");
+    json_int_t others = number(entry, "others");
+    json_int_t count = number(entry, "count");
     char when[ADMIN_TIME_MAX];
 
     if (arg.json) {
         (void)admin_put_json(entry, JSON_COMPACT);
-    } else {
-        (void)printf("%s  %s%s%s  ", admin_time(entry, "time", when),
-            admin_field(entry, NULL, "actor"), from[0] ? " from " : "", from);
-        if (strcmp(admin_field(entry, NULL, "answer"), "refused") == 0)
-            print_refusal(entry);
-        else
-            print_change(entry);
+        (void)putchar('\n');
+        return;
     }
-    (void)putchar('\n');
+    (void)printf("%s  %s%s%s  ", admin_time(entry, "time", when), admin_field(entry, NULL, "actor"),
+        from[0] ? " from " : "", from);
+    if (strcmp(admin_field(entry, NULL, "answer"), "refused") == 0) {
+        (void)printf("refused %" JSON_INTEGER_FORMAT, number(entry, "status"));
+        if (count > 1)
+            (void)printf(" (%" JSON_INTEGER_FORMAT " times)", count);
+        (void)printf(" %s: %s\n", operation, admin_field(entry, NULL, "why"));
+        return;
+    }
+    (void)printf("%s %s", operation, admin_field(entry, NULL, "object"));
+    if (others > 0)
+        (void)printf(" and %" JSON_INTEGER_FORMAT " more", others);
+    (void)printf("  %" JSON_INTEGER_FORMAT " -> %" JSON_INTEGER_FORMAT "\n",
+        number(entry, "oldRevision"), number(entry, "newRevision"));
 }
 
 /** An entry and its place in the hub's order. */

@@ -141,18 +141,9 @@ static int keep(const struct bench *b)
     return CMD_OK;
 }
 
-/* Keeps what was measured between all members, for the advice of weft run. */
-static void keep_measured(const struct bench *b)
-{
-    json_t *json = arg.target.nodes ? NULL : bench_encode(b);
-
-    if (json)
-        measure_keep("bench", arg.state_dir, json);
-    json_decref(json);
-}
-
 static int report(struct measure *m, struct bench *b)
 {
+    json_t *json;
     int status;
     int kept;
 
@@ -163,7 +154,11 @@ static int report(struct measure *m, struct bench *b)
     b->network = m->members.network;
     status = print_bench(b);
     kept = keep(b);
-    keep_measured(b);
+    /* What was measured between all members is for the advice of weft run. */
+    json = arg.target.nodes ? NULL : bench_encode(b);
+    if (json)
+        measure_keep("bench", arg.state_dir, json);
+    json_decref(json);
     if (status == CMD_OK)
         status = kept;
     if (status == CMD_OK && (bench_failures(b) > 0 || b->sweep.verdict == VERDICT_FAIL))

@@ -70,23 +70,13 @@ static json_t *make(const json_t *before, const char *name)
     return edge;
 }
 
-static void print_done(const char *name, const json_t *edge)
-{
-    const char *rate = admin_field(edge, "spec", "rate");
-
-    (void)printf("%s %s: applied\n", mesh_edge_kind.name, name);
-    if (arg.rate && *rate)
-        (void)printf("each of the two sends the other at most %s\n", rate);
-    else if (arg.rate)
-        (void)printf("each of the two sends the other as fast as it can\n");
-}
-
 static int edge_set(int argc, char **argv)
 {
     _cleanup_(client_answer_deinit) struct client_answer before = CLIENT_ANSWER_NULL;
     _cleanup_(client_answer_deinit) struct client_answer after = CLIENT_ANSWER_NULL;
     char name[OBJECT_NAME_MAX + 1];
     char path[256];
+    const char *rate;
     json_t *edge;
     int status;
 
@@ -106,9 +96,15 @@ static int edge_set(int argc, char **argv)
         return cmd_fail(usage.command, "out of memory, or --rate is not text");
     status = admin_call(&arg.target, usage.command, "PUT", path, edge, &after);
     json_decref(edge);
-    if (status == CMD_OK)
-        print_done(name, after.body);
-    return status;
+    if (status != CMD_OK)
+        return status;
+    rate = admin_field(after.body, "spec", "rate");
+    (void)printf("%s %s: applied\n", mesh_edge_kind.name, name);
+    if (arg.rate && *rate)
+        (void)printf("each of the two sends the other at most %s\n", rate);
+    else if (arg.rate)
+        (void)printf("each of the two sends the other as fast as it can\n");
+    return CMD_OK;
 }
 
 int cmd_edge(int argc, char **argv)

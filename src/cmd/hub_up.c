@@ -404,17 +404,6 @@ static void on_signal(uv_signal_t *handle, int signum)
     stop(handle->data);
 }
 
-static void watch_signals(struct running *run)
-{
-    static const int signums[] = {SIGTERM, SIGINT};
-
-    for (size_t i = 0; i < 2; i++) {
-        (void)uv_signal_init(&run->loop, &run->signals[i]);
-        run->signals[i].data = run;
-        (void)uv_signal_start(&run->signals[i], on_signal, signums[i]);
-    }
-}
-
 static int start(struct running *run, const struct hub_config *config, struct err *e)
 {
     struct overlay_options opt = {.state_dir = config->state_dir,
@@ -455,12 +444,17 @@ static void say_ready(const struct hub_config *config, struct hub *hub)
 
 static int run_hub(const struct hub_config *config)
 {
+    static const int signums[] = {SIGTERM, SIGINT};
     struct running run = {.hub = NULL};
     struct err e = ERR_NULL;
     int r;
 
     (void)uv_loop_init(&run.loop);
-    watch_signals(&run);
+    for (size_t i = 0; i < 2; i++) {
+        (void)uv_signal_init(&run.loop, &run.signals[i]);
+        run.signals[i].data = &run;
+        (void)uv_signal_start(&run.signals[i], on_signal, signums[i]);
+    }
     r = start(&run, config, &e);
     if (r == 0) {
         say_ready(config, run.hub);

@@ -46,14 +46,6 @@ static const struct option_usage usage = {
         "or pre-flight of this node's within the last seven days.",
 };
 
-static int print_table(const json_t *islands)
-{
-    _cleanup_(str_deinit) struct str out = STR_NULL;
-
-    islands_format(&out, islands);
-    return cmd_print("islands", str_text(&out));
-}
-
 /* Adds what was measured between others, if that is not too old. Return: 0 or -ENOMEM. */
 static int add_measured(struct islands_facts *facts)
 {
@@ -91,6 +83,7 @@ static json_t *find(const json_t *status)
 
 int cmd_islands(int argc, char **argv)
 {
+    _cleanup_(str_deinit) struct str out = STR_NULL;
     struct err e = ERR_NULL;
     json_t *status_json = NULL;
     json_t *islands;
@@ -106,7 +99,12 @@ int cmd_islands(int argc, char **argv)
     json_decref(status_json);
     if (!islands)
         return cmd_fail("islands", "no memory");
-    r = arg.json ? admin_print_json(usage.command, islands) : print_table(islands);
+    if (arg.json) {
+        r = admin_print_json(usage.command, islands);
+    } else {
+        islands_format(&out, islands);
+        r = cmd_print("islands", str_text(&out));
+    }
     json_decref(islands);
     return r;
 }

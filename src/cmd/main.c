@@ -81,14 +81,6 @@ static void print_help(FILE *out)
     (void)fprintf(out, "\n\"weft COMMAND --help\" tells a command's own options.\n");
 }
 
-static cmd_fn find_command(const char *name)
-{
-    for (size_t i = 0; commands[i].name; i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run;
-    return NULL;
-}
-
 /* A status of success is kept only if all that @command printed has been written. */
 static int finish(const char *command, int status)
 {
@@ -101,7 +93,6 @@ int main(int argc, char **argv)
 {
     static char help[] = "--help";
     const char *meant;
-    cmd_fn run;
 
     if (argc < 2) {
         print_help(stderr);
@@ -121,9 +112,9 @@ int main(int argc, char **argv)
         print_help(stdout);
         return finish(argv[1], CMD_OK);
     }
-    run = find_command(argv[1]);
-    if (run)
-        return finish(argv[1], run(argc - 1, argv + 1));
+    for (size_t i = 0; commands[i].name; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return finish(argv[1], commands[i].run(argc - 1, argv + 1));
     meant = options_meant(commands, argv[1]);
     if (meant)
         (void)fprintf(stderr, "weft: \"%.40s\" is not a command; did you mean \"weft %s\"?\n",

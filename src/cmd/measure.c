@@ -28,17 +28,6 @@ static void show_progress(void *ctx, const char *what)
     (void)fflush(stderr);
 }
 
-static int read_members(struct measure *m, const struct measure_target *target, struct err *e)
-{
-    json_t *status = NULL;
-    int r = agent_ask(target->socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
-
-    if (r == 0)
-        r = members_decode(&m->members, status, target->nodes, SURVEY_NODES_MAX, e);
-    json_decref(status);
-    return r;
-}
-
 static int open_survey(struct measure *m, struct err *e)
 {
     size_t n = m->members.n;
@@ -112,11 +101,15 @@ static int prove(void *ctx, const struct order *session, const struct coordinato
 int measure_open(struct measure *m, const char *command, const struct measure_target *target)
 {
     struct err e = ERR_NULL;
+    json_t *status = NULL;
     int r;
 
     (void)signal(SIGPIPE, SIG_IGN);
     m->started_at = clock_now();
-    r = read_members(m, target, &e);
+    r = agent_ask(target->socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
+    if (r == 0)
+        r = members_decode(&m->members, status, target->nodes, SURVEY_NODES_MAX, &e);
+    json_decref(status);
     if (r != 0)
         return cmd_fail(command, "%s", err_text(&e));
     (void)snprintf(

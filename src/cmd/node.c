@@ -396,16 +396,6 @@ static void print_rates(const json_t *node)
     (void)printf("\n");
 }
 
-/* What a node with the kernel's engine cannot do: the object has it all the same. */
-static void warn_of_kernel(const json_t *node)
-{
-    if (strcmp(admin_field(node, "status", "engine"), "kernel") == 0)
-        (void)fprintf(stderr,
-            "weft node set: node %s runs the kernel's WireGuard, which keeps no rates and shows no "
-            "DSCP; with \"weft join --engine userspace\" it is done\n",
-            set_arg.name);
-}
-
 static void print_done(const struct subnets *routes, const json_t *node)
 {
     char text[SUBNETS_TEXT_MAX];
@@ -423,8 +413,13 @@ static void print_done(const struct subnets *routes, const json_t *node)
             strcmp(set_arg.show_dscp, "yes") == 0 ? "shows the DSCP of what it sends"
                                                   : "hides the DSCP of what it sends, unless the "
                                                     "network has its nodes show it");
-    if (changes_rates() || set_arg.show_dscp)
-        warn_of_kernel(node);
+    /* The object has it all the same. */
+    if ((changes_rates() || set_arg.show_dscp) &&
+        strcmp(admin_field(node, "status", "engine"), "kernel") == 0)
+        (void)fprintf(stderr,
+            "weft node set: node %s runs the kernel's WireGuard, which keeps no rates and shows no "
+            "DSCP; with \"weft join --engine userspace\" it is done\n",
+            set_arg.name);
 }
 
 static int node_set(int argc, char **argv)
@@ -602,21 +597,16 @@ static int print_json(const struct snapshot *s, const char *text)
     return status;
 }
 
-/* How large the terminal on standard output is; zeroes: it is none, or does not say. */
-static struct winsize terminal_size(void)
-{
-    struct winsize size = {0};
-
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size : (struct winsize){0};
-}
-
 static int print_qr(const char *text)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    const struct winsize size = terminal_size();
+    struct winsize size = {0};
     struct err e = ERR_NULL;
     unsigned columns;
 
+    /* Zeroes: standard output is no terminal, or does not say how large it is. */
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        size = (struct winsize){0};
     if (qr_format(&out, text, strlen(text), &columns, &e) != 0)
         return cmd_fail(add_usage.command, "%s", err_text(&e));
     if (size.ws_col > 0 && size.ws_col < columns)

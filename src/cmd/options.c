@@ -137,11 +137,6 @@ int option_append(const struct option *o, const char *text, struct err *e)
     return 0;
 }
 
-static bool takes_value(const struct option *o)
-{
-    return !is_positional(o) && o->arg != NULL;
-}
-
 /* The state of one reading: which rows of the table have been given. */
 struct reading {
     const struct option *table; /* borrowed */
@@ -255,25 +250,21 @@ static const struct option *find_meant(const struct option *table, const char *w
     return n_begun == 1 ? begun : n_nearest == 1 ? nearest : NULL;
 }
 
-static int refuse_unknown(const struct option *table, const char *word, struct err *e)
-{
-    const struct option *meant = find_meant(table, word, strcspn(word, "="));
-
-    if (!meant)
-        return err_set(e, -EINVAL, "there is no option \"%.60s\"", word);
-    return err_set(
-        e, -EINVAL, "there is no option \"%.60s\" (did you mean \"%s\"?)", word, meant->name);
-}
-
 static int read_option(struct reading *rd, int argc, char **argv, int *i, struct err *e)
 {
     const char *word = argv[*i];
     const struct option *o = find_option(rd->table, word);
     const char *value = strchr(word, '=');
+    const struct option *meant;
 
-    if (!o)
-        return refuse_unknown(rd->table, word, e);
-    if (!takes_value(o))
+    if (!o) {
+        meant = find_meant(rd->table, word, strcspn(word, "="));
+        if (!meant)
+            return err_set(e, -EINVAL, "there is no option \"%.60s\"", word);
+        return err_set(
+            e, -EINVAL, "there is no option \"%.60s\" (did you mean \"%s\"?)", word, meant->name);
+    }
+    if (is_positional(o) || !o->arg)
         return value ? err_set(e, -EINVAL, "%s takes no value", o->name) : store(rd, o, NULL, e);
     if (value)
         return store(rd, o, value + 1, e);
@@ -283,32 +274,15 @@ static int read_option(struct reading *rd, int argc, char **argv, int *i, struct
     return store(rd, o, argv[*i], e);
 }
 
-static int apply_defaults(const struct option *table, struct err *e)
-{
-    for (const struct option *o = table; o->name; o++)
-        if (o->dflt) {
-            int r = o->parse(o, o->dflt, e);
-
-            if (r != 0)
-                return r;
-        }
-    return 0;
-}
-
-static int check_required(const struct reading *rd, struct err *e)
-{
-    for (const struct option *o = rd->table; o->name; o++)
-        if (o->need == OPTION_REQUIRED && !rd->given[o - rd->table])
-            return err_set(e, -EINVAL, "%s is missing: %s", o->name, o->help);
-    return 0;
-}
-
 int options_read(const struct option_usage *usage, int argc, char **argv, struct err *e)
 {
     struct reading rd = {.table = usage->options};
     bool only_positionals = false;
-    int r = apply_defaults(usage->options, e);
+    int r = 0;
 
+    for (const struct option *o = rd.table; r == 0 && o->name; o++)
+        if (o->dflt)
+            r = o->parse(o, o->dflt, e);
     for (int i = 1; r == 0 && i < argc; i++) {
         const struct option *o;
 
@@ -328,7 +302,10 @@ int options_read(const struct option_usage *usage, int argc, char **argv, struct
         r = store(&rd, o, argv[i], e);
         only_positionals |= o->is_command;
     }
-    return r == 0 ? check_required(&rd, e) : r;
+    for (const struct option *o = rd.table; r == 0 && o->name; o++)
+        if (o->need == OPTION_REQUIRED && !rd.given[o - rd.table])
+            r = err_set(e, -EINVAL, "%s is missing: %s", o->name, o->help);
+    return r;
 }
 
 /* Prints @text, whose first line begins in HELP_COLUMN, broken at blanks before HELP_WIDTH. */
@@ -384,16 +361,6 @@ static void print_usage(const struct option_usage *usage)
     (void)printf("\n\n%s\n\n", usage->summary);
 }
 
-static void print_help(const struct option_usage *usage)
-{
-    print_usage(usage);
-    for (const struct option *o = usage->options; o->name; o++)
-        print_row(o);
-    (void)printf("  %-*s%s\n", HELP_COLUMN - 2, "--help", "this text");
-    if (usage->notes)
-        (void)printf("\n%s\n", usage->notes);
-}
-
 bool options_parse(const struct option_usage *usage, int argc, char **argv, int *ret_status)
 {
     struct err e = ERR_NULL;
@@ -402,7 +369,12 @@ bool options_parse(const struct option_usage *usage, int argc, char **argv, int 
     if (r == 0)
         return false;
     if (r == OPTIONS_E_HELP) {
-        print_help(usage);
+        print_usage(usage);
+        for (const struct option *o = usage->options; o->name; o++)
+            print_row(o);
+        (void)printf("  %-*s%s\n", HELP_COLUMN - 2, "--help", "this text");
+        if (usage->notes)
+            (void)printf("\n%s\n", usage->notes);
         *ret_status = CMD_OK;
         return true;
     }

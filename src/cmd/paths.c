@@ -32,17 +32,10 @@ static const struct option_usage usage = {
     .options = options,
 };
 
-static int print_table(const json_t *paths)
-{
-    _cleanup_(str_deinit) struct str out = STR_NULL;
-
-    status_text_format_paths(paths, &out);
-    return cmd_print("paths", str_text(&out));
-}
-
 int cmd_paths(int argc, char **argv)
 {
     char path[sizeof("/v1/paths/") + NAME_MAX_LEN];
+    _cleanup_(str_deinit) struct str out = STR_NULL;
     struct err e = ERR_NULL;
     json_t *paths = NULL;
     int status;
@@ -54,7 +47,12 @@ int cmd_paths(int argc, char **argv)
     r = agent_ask(arg.socket, "GET", path, ASK_TIMEOUT_MS, &paths, &e);
     if (r != 0)
         return cmd_fail("paths", "%s", err_text(&e));
-    r = arg.json ? admin_print_json(usage.command, paths) : print_table(paths);
+    if (arg.json) {
+        r = admin_print_json(usage.command, paths);
+    } else {
+        status_text_format_paths(paths, &out);
+        r = cmd_print("paths", str_text(&out));
+    }
     json_decref(paths);
     return r;
 }

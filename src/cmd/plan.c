@@ -208,16 +208,6 @@ static int ask_prices(struct prices *ret, bool *ret_given, struct err *e)
     return r;
 }
 
-/* @ret_given: set to whether it is somebody's table, and not examples. */
-static int read_prices(struct prices *ret, bool *ret_given, struct err *e)
-{
-    prices_default(ret);
-    *ret_given = arg.prices != NULL;
-    if (arg.prices)
-        return price_table_read(ret, NULL, arg.prices, e);
-    return ask_prices(ret, ret_given, e);
-}
-
 /* ---- what was measured --------------------------------------------------------------------- */
 
 static int read_matrix(struct matrix *m, const char *path, struct err *e)
@@ -340,7 +330,12 @@ int cmd_plan(int argc, char **argv)
         return status;
     if (read_options(&opt, &e) < 0)
         return cmd_refuse("plan", "%s", err_text(&e));
-    r = read_prices(&prices, &opt.prices_given, &e);
+    prices_default(&prices);
+    opt.prices_given = arg.prices != NULL;
+    if (arg.prices)
+        r = price_table_read(&prices, NULL, arg.prices, &e);
+    else
+        r = ask_prices(&prices, &opt.prices_given, &e);
     opt.prices = &prices;
     if (r == 0)
         r = get_matrix(&m, &e);

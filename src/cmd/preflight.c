@@ -74,14 +74,6 @@ static int print_report(
     return r;
 }
 
-/* A job on this node would have the limits of its starter, as this command has, and not the
- * agent's. */
-static void take_own_limits(struct survey *s)
-{
-    if (s->nodes[0].present)
-        facts_gather_limits(&s->nodes[0].facts);
-}
-
 static int assess(struct measure *m)
 {
     struct preflight_report report = PREFLIGHT_REPORT_NULL;
@@ -124,7 +116,10 @@ int cmd_preflight(int argc, char **argv)
     if (status == CMD_OK && m.plan.progress)
         (void)fprintf(stderr, "\r\033[K");
     if (status == CMD_OK) {
-        take_own_limits(&m.survey);
+        /* A job on this node would have the limits of its starter, as this command has, and not
+         * the agent's. */
+        if (m.survey.nodes[0].present)
+            facts_gather_limits(&m.survey.nodes[0].facts);
         status = assess(&m);
     }
     measure_close(&m);

@@ -144,14 +144,6 @@ static struct ping_monitor_member *list_members(const struct snapshot *s, size_t
     return members;
 }
 
-/* Candidates of a kind that another machine may reach, the most likely first. */
-static void list_endpoints(struct underlay_member *m, const struct path_side *side)
-{
-    for (unsigned i = 0; side && i < side->candidates.n; i++)
-        if (m->n_at < UNDERLAY_ENDPOINTS_MAX)
-            m->at[m->n_at++] = side->candidates.items[i].endpoint;
-}
-
 /* The same members in the same order as list_members(). 0 or negative errno with words. */
 static int set_underlay(struct probe *p, const struct snapshot *s, struct err *e)
 {
@@ -164,13 +156,17 @@ static int set_underlay(struct probe *p, const struct snapshot *s, struct err *e
         return err_set(e, -ENOMEM, "no memory for the members");
     for (size_t i = 0; i < s->nodes.n; i++) {
         const struct node *node = &s->nodes.items[i]->node;
+        struct underlay_member *m = &members[n];
 
         if (!is_watched(s, node))
             continue;
-        (void)snprintf(
-            members[n].name, sizeof(members[n].name), "%.*s", NAME_MAX_LEN, node->meta.name);
-        members[n].public = node->key;
-        list_endpoints(&members[n++], node->side);
+        n++;
+        (void)snprintf(m->name, sizeof(m->name), "%.*s", NAME_MAX_LEN, node->meta.name);
+        m->public = node->key;
+        /* Candidates of a kind that another machine may reach, the most likely first. */
+        for (unsigned k = 0; node->side && k < node->side->candidates.n; k++)
+            if (m->n_at < UNDERLAY_ENDPOINTS_MAX)
+                m->at[m->n_at++] = node->side->candidates.items[k].endpoint;
     }
     if (underlay_monitor_set(&p->underlay, members, n, clock_now()) < 0)
         return err_set(e, -ENOMEM, "no memory for the members");

@@ -91,15 +91,6 @@ static void add_chunk(struct png *png, const char type[static 4], const uint8_t 
     png->len += len + 12;
 }
 
-/* Rows of @side pixels, each behind the byte that says that it is not filtered; light is 1. */
-static void draw(uint8_t *rows, size_t row_len, const QRcode *code, unsigned side)
-{
-    for (unsigned y = 0; y < side; y++)
-        for (unsigned x = 0; x < side; x++)
-            if (is_light(code, (int)(x / SCALE) - QUIET_ZONE, (int)(y / SCALE) - QUIET_ZONE))
-                rows[y * row_len + 1 + x / 8] |= (uint8_t)(0x80 >> (x % 8));
-}
-
 static int add_image(struct png *png, const QRcode *code, struct err *e)
 {
     const unsigned side = ((unsigned)code->width + 2 * QUIET_ZONE) * SCALE;
@@ -113,7 +104,11 @@ static int add_image(struct png *png, const QRcode *code, struct err *e)
         return err_set(e, -ENOMEM, "no memory for an image");
     put_be32(header, side);
     put_be32(header + 4, side);
-    draw(rows, row_len, code, side);
+    /* Rows of @side pixels, each behind the byte that says that it is not filtered; light is 1. */
+    for (unsigned y = 0; y < side; y++)
+        for (unsigned x = 0; x < side; x++)
+            if (is_light(code, (int)(x / SCALE) - QUIET_ZONE, (int)(y / SCALE) - QUIET_ZONE))
+                rows[y * row_len + 1 + x / 8] |= (uint8_t)(0x80 >> (x % 8));
     if (compress(packed, &n, rows, side * row_len) != Z_OK)
         return err_set(e, -ENOMEM, "no memory for an image");
     memcpy(png->bytes, "\x89PNG\r\n\x1a\n", 8);

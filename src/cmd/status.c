@@ -35,19 +35,9 @@ static const struct option_usage usage = {
     .options = options,
 };
 
-static int print_table(const json_t *status)
-{
-    _cleanup_(str_deinit) struct str out = STR_NULL;
-
-    /* On a terminal each table replaces the one before; in a file they follow each other. */
-    if (arg.watch && isatty(STDOUT_FILENO))
-        (void)fputs("\033[H\033[2J", stdout);
-    status_text_format(status, &out);
-    return cmd_print("status", str_text(&out));
-}
-
 static int print_status(void)
 {
+    _cleanup_(str_deinit) struct str out = STR_NULL;
     struct err e = ERR_NULL;
     json_t *status = NULL;
     int r = agent_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
@@ -57,7 +47,15 @@ static int print_status(void)
             "%s; the hub on this machine is shown by weft hub status and weft nodes", err_text(&e));
     if (r != 0)
         return cmd_fail("status", "%s", err_text(&e));
-    r = arg.json ? admin_print_json(usage.command, status) : print_table(status);
+    if (arg.json) {
+        r = admin_print_json(usage.command, status);
+    } else {
+        /* On a terminal each table replaces the one before; in a file they follow each other. */
+        if (arg.watch && isatty(STDOUT_FILENO))
+            (void)fputs("\033[H\033[2J", stdout);
+        status_text_format(status, &out);
+        r = cmd_print("status", str_text(&out));
+    }
     json_decref(status);
     return r;
 }

@@ -193,11 +193,6 @@ struct wg {
     struct timestamp_file timestamps;
 };
 
-static int fail(const struct err *e)
-{
-    return cmd_fail("wg", "%s", err_text(e));
-}
-
 static const char *socket_path(char buf[static SOCKET_PATH_CAP])
 {
     if (arg.socket)
@@ -386,26 +381,23 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
 
 /* ---- life as a process ---- */
 
-/* Writes to the disk in this thread, which has nothing else to do: a disk that hangs delays no
- * handshake. */
-static void keep_timestamps(struct wg *wg)
-{
-    nsec_t sent = port_bound_timestamps(wg->port, &wg->timestamps.bounds);
-
-    if (timestamp_file_keep(&wg->timestamps, sent, clock_wall(), clock_now()))
-        (void)port_bound_timestamps(wg->port, &wg->timestamps.bounds);
-}
-
 static void wait_end(struct wg *wg, int signal_fd)
 {
     struct pollfd pfds[] = {
         {.fd = signal_fd, .events = POLLIN}, {.fd = wg->end_fd, .events = POLLIN}};
     int each_ms = wg->timestamps.path[0] != '\0' ? TIMESTAMPS_EACH_MS : -1;
+    nsec_t sent;
     int n;
 
-    while ((n = poll(pfds, 2, each_ms)) == 0 || (n < 0 && errno == EINTR))
-        if (n == 0)
-            keep_timestamps(wg);
+    while ((n = poll(pfds, 2, each_ms)) == 0 || (n < 0 && errno == EINTR)) {
+        if (n < 0)
+            continue;
+        /* Writes to the disk in this thread, which has nothing else to do: a disk that hangs delays
+         * no handshake. */
+        sent = port_bound_timestamps(wg->port, &wg->timestamps.bounds);
+        if (timestamp_file_keep(&wg->timestamps, sent, clock_wall(), clock_now()))
+            (void)port_bound_timestamps(wg->port, &wg->timestamps.bounds);
+    }
 }
 
 /* Standard output and error stay only where the person asked for a log. */
@@ -439,7 +431,7 @@ static int run(int ready_fd)
     if (signal_fd < 0)
         return cmd_fail("wg", "cannot wait for signals: %s", strerror(-signal_fd));
     if (wg_start(&wg, said, &e) < 0)
-        return fail(&e);
+        return cmd_fail("wg", "%s", err_text(&e));
     log_info("%s", said);
     log_info("%s is there, configured through its socket", device_name(wg.device));
     if (ready_fd >= 0) {
@@ -457,21 +449,10 @@ static int run(int ready_fd)
     return CMD_OK;
 }
 
-/* In the parent: waits for the child's byte, which says that everything is there. */
-static int wait_ready(int fd)
+static int run_in_background(void)
 {
     char byte;
     ssize_t n;
-
-    do
-        n = read(fd, &byte, 1);
-    while (n < 0 && errno == EINTR);
-    /* Without the byte the child has failed, and has said why on the same standard error. */
-    return n == 1 ? CMD_OK : CMD_FAILED;
-}
-
-static int run_in_background(void)
-{
     int fds[2];
     pid_t child;
 
@@ -482,7 +463,12 @@ static int run_in_background(void)
         return cmd_fail("wg", "cannot start a process: %s", strerror(errno));
     if (child > 0) {
         (void)close(fds[1]);
-        return wait_ready(fds[0]);
+        /* The child's byte says that everything is there. Without it the child has failed, and has
+         * said why on the same standard error. */
+        do
+            n = read(fds[0], &byte, 1);
+        while (n < 0 && errno == EINTR);
+        return n == 1 ? CMD_OK : CMD_FAILED;
     }
     (void)close(fds[0]);
     return run(fds[1]);

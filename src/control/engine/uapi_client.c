@@ -20,28 +20,11 @@
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void add_secret(struct str *out, const struct x25519_secret *secret)
-{
-    char hex[X25519_HEX_MAX];
-
-    x25519_secret_write_hex(secret, hex);
-    str_addf(out, "private_key=%s\n", hex);
-    secret_wipe(hex, sizeof(hex));
-}
-
-static void add_psk(struct str *out, const struct wg_psk *psk)
-{
-    char hex[2 * sizeof(psk->b) + 1];
-
-    hex_encode(psk->b, sizeof(psk->b), hex);
-    str_addf(out, "preshared_key=%s\n", hex);
-    secret_wipe(hex, sizeof(hex));
-}
-
 static void add_peer(struct str *out, const struct diff_peer *change)
 {
     const struct wg_peer *p = &change->peer;
     char hex[X25519_HEX_MAX];
+    char psk[2 * sizeof(p->psk.b) + 1];
     char endpoint[ENDPOINT_TEXT_MAX];
     char block[IP_PREFIX_TEXT_MAX];
     char cipher[NOISE_CHOICE_TEXT_MAX];
@@ -53,8 +36,11 @@ static void add_peer(struct str *out, const struct diff_peer *change)
     }
     if (change->op == DIFF_OP_UPDATE)
         str_add(out, "update_only=true\n");
-    if (change->set_psk)
-        add_psk(out, &p->psk);
+    if (change->set_psk) {
+        hex_encode(p->psk.b, sizeof(p->psk.b), psk);
+        str_addf(out, "preshared_key=%s\n", psk);
+        secret_wipe(psk, sizeof(psk));
+    }
     if (change->set_endpoint)
         str_addf(out, "endpoint=%s\n", endpoint_format(&p->endpoint, endpoint));
     if (change->set_keepalive)
@@ -78,9 +64,14 @@ static void add_peer(struct str *out, const struct diff_peer *change)
 
 void uapi_client_encode(const struct diff *d, const struct x25519_secret *secret, struct str *out)
 {
+    char hex[X25519_HEX_MAX];
+
     str_add(out, "set=1\n");
-    if (d->set_key)
-        add_secret(out, secret);
+    if (d->set_key) {
+        x25519_secret_write_hex(secret, hex);
+        str_addf(out, "private_key=%s\n", hex);
+        secret_wipe(hex, sizeof(hex));
+    }
     if (d->set_listen_port)
         str_addf(out, "listen_port=%u\n", d->listen_port);
     if (d->set_fwmark)
@@ -222,15 +213,6 @@ static int take_interface_line(struct decoder *dc, struct err *e)
     return good ? 0 : bad_value(dc, e);
 }
 
-static int take_allowed(struct decoder *dc, struct err *e)
-{
-    struct ip_prefix block;
-
-    if (ip_prefix_parse(&block, dc->value, NULL) < 0)
-        return bad_value(dc, e);
-    return wg_peer_allow(&dc->peer, &block);
-}
-
 /** A line about a peer. */
 enum peer_line {
     PEER_LINE_ALLOWED_IP,
@@ -294,6 +276,7 @@ static int take_peer_line(struct decoder *dc, struct err *e)
     enum peer_line which = which_line(dc);
     uint64_t max = which < PEER_LINE_N ? peer_lines[which].max : 0;
     struct wg_peer *p = &dc->peer;
+    struct ip_prefix block;
     bool good = true;
     uint64_t v = 0;
 
@@ -301,7 +284,9 @@ static int take_peer_line(struct decoder *dc, struct err *e)
         return bad_value(dc, e);
     switch (which) {
     case PEER_LINE_ALLOWED_IP:
-        return take_allowed(dc, e);
+        if (ip_prefix_parse(&block, dc->value, NULL) < 0)
+            return bad_value(dc, e);
+        return wg_peer_allow(p, &block);
     case PEER_LINE_CIPHER:
         good = noise_choice_parse(&p->cipher, dc->value, NULL) == 0;
         break;

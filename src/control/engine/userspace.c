@@ -345,23 +345,16 @@ int engine_userspace_open(
     return 0;
 }
 
-/* Where the data plane is configured. */
-static int check_socket_dir(struct err *e)
-{
-    int r = statefile_make_dir(UAPI_SOCKET_DIR, 0755, e);
-
-    if (r == 0 && access(UAPI_SOCKET_DIR, W_OK) < 0)
-        return err_set(
-            e, -errno, "sockets cannot be made in " UAPI_SOCKET_DIR ": %s", strerror(errno));
-    return r;
-}
-
 int engine_userspace_check(const char *interface, struct err *e)
 {
     struct offloads offloads = {0};
     struct tun tun = TUN_NULL;
-    int r = check_socket_dir(e);
+    int r = statefile_make_dir(UAPI_SOCKET_DIR, 0755, e);
 
+    /* Where the data plane is configured. */
+    if (r == 0 && access(UAPI_SOCKET_DIR, W_OK) < 0)
+        r = err_set(
+            e, -errno, "sockets cannot be made in " UAPI_SOCKET_DIR ": %s", strerror(errno));
     if (r == 0)
         r = tun_open(&tun, interface, 1, &offloads, e);
     tun_close(&tun);

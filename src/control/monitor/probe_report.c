@@ -195,12 +195,6 @@ static void settle(struct probe_report *pr, bool is_taken)
     pr->n_reported = n;
 }
 
-/* At random between three quarters of @wait and five quarters. */
-static nsec_t scatter(nsec_t wait, uint32_t random)
-{
-    return wait * 3 / 4 + (nsec_t)((uint64_t)(wait / 2) * (random >> 16) >> 16);
-}
-
 void probe_report_on_result(
     struct probe_report *pr, enum probe_report_result result, uint32_t random, nsec_t now)
 {
@@ -233,5 +227,6 @@ void probe_report_on_result(
             wait = nsec_min(wait * 2, RETRY_MAX);
         break;
     }
-    pr->due_at = now + scatter(wait, random);
+    /* At random between three quarters of the wait and five quarters. */
+    pr->due_at = now + wait * 3 / 4 + (nsec_t)((uint64_t)(wait / 2) * (random >> 16) >> 16);
 }

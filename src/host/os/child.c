@@ -139,15 +139,6 @@ int child_become(char *const words[], char *const env[], struct err *e)
     return explain(words[0], errno, e);
 }
 
-/* The set of the signals that the parent waits for. */
-static void fill_set(sigset_t *set)
-{
-    (void)sigemptyset(set);
-    (void)sigaddset(set, SIGCHLD);
-    for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
-        (void)sigaddset(set, forwarded[i]);
-}
-
 /* In the child. @report: closed by a successful exec, else told the error. */
 static _Noreturn void start(
     char *const words[], char *const env[], const sigset_t *mask, int report, pid_t parent)
@@ -163,13 +154,6 @@ static _Noreturn void start(
     if (write(report, &error, sizeof(error)) < 0)
         _exit(CHILD_E_NOT_EXECUTABLE);
     _exit(0);
-}
-
-/* The terminal's own signals go to the whole process group, so the child has them already. */
-static void forward(pid_t pid, const siginfo_t *info)
-{
-    if (info->si_code != SI_KERNEL)
-        (void)kill(pid, info->si_signo);
 }
 
 static bool means_end(int signal)
@@ -300,7 +284,10 @@ static struct child_end follow(pid_t pid, const sigset_t *set, const struct chil
             if (means_end(info.si_signo) && !end.was_signalled)
                 end.is_by_person = info.si_signo == SIGINT || info.si_signo == SIGQUIT;
             end.was_signalled |= means_end(info.si_signo);
-            forward(pid, &info);
+            /* The terminal's own signals go to the whole process group, so the child has them
+             * already. */
+            if (info.si_code != SI_KERNEL)
+                (void)kill(pid, info.si_signo);
             continue;
         }
         if (reap(pid, &status))
@@ -329,7 +316,10 @@ int child_run(char *const words[], char *const env[], const struct child_watch *
         return err_set(e, -errno, "no descriptors left: %s", strerror(errno));
     /* Without it the orphans of a killed command stay; all else is the same. */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    fill_set(&set);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
+        (void)sigaddset(&set, forwarded[i]);
     (void)sigprocmask(SIG_BLOCK, &set, &mask);
     pid = fork();
     if (pid == 0)

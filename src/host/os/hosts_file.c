@@ -65,16 +65,6 @@ static int write_in_place(int fd, const char *path, const struct str *text, stru
     return 0;
 }
 
-static int replace(int fd, const char *path, const struct str *text, struct err *e)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) == 0 &&
-        statefile_replace(path, str_text(text), text->len, st.st_mode & 07777, NULL) == 0)
-        return 0;
-    return write_in_place(fd, path, text, e);
-}
-
 /* Does the file say already what it is to say? Then it need not be writable. */
 static bool is_as_wanted(const char *path, const char *owner, const char *block)
 {
@@ -95,6 +85,7 @@ int hosts_file_put(
     _cleanup_(freep) char *old = NULL;
     _cleanup_(closep) int fd = -1;
     char real[PATH_MAX];
+    struct stat st;
     size_t len = 0;
     int r;
 
@@ -115,7 +106,9 @@ int hosts_file_put(
         return err_set(e, -ENOMEM, "no memory for \"%s\"", path);
     if (text.len == len && memcmp(str_text(&text), old, len) == 0)
         return 0;
-    r = replace(fd, path, &text, e);
+    if (fstat(fd, &st) != 0 ||
+        statefile_replace(path, str_text(&text), text.len, st.st_mode & 07777, NULL) != 0)
+        r = write_in_place(fd, path, &text, e);
     *ret_changed = r == 0;
     return r;
 }

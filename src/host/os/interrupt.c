@@ -11,19 +11,14 @@
 
 static const int by_person[] = {SIGINT, SIGQUIT};
 
-static bool is_ignored(int signal)
+void interrupt_begin(struct interrupt *i)
 {
     struct sigaction now;
 
-    return sigaction(signal, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
-}
-
-void interrupt_begin(struct interrupt *i)
-{
     *i = (struct interrupt){.signal = 0};
     (void)sigemptyset(&i->taken);
     for (size_t k = 0; k < sizeof(by_person) / sizeof(*by_person); k++)
-        if (!is_ignored(by_person[k]))
+        if (sigaction(by_person[k], NULL, &now) != 0 || now.sa_handler != SIG_IGN)
             (void)sigaddset(&i->taken, by_person[k]);
     (void)sigprocmask(SIG_BLOCK, &i->taken, &i->before);
 }

@@ -171,17 +171,6 @@ static int wait_for_end(int pid_fd, int output_fd, nsec_t deadline, struct last_
     }
 }
 
-static int describe_end(const char *path, int status, const struct last_line *l, struct err *e)
-{
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return 0;
-    if (WIFSIGNALED(status))
-        return err_set(e, PROCESS_E_FAILED, "%s was ended by signal %d", path, WTERMSIG(status));
-    if (l->len > 0)
-        return err_set(e, PROCESS_E_FAILED, "%s", l->text);
-    return err_set(e, PROCESS_E_FAILED, "%s ended with status %d", path, WEXITSTATUS(status));
-}
-
 int process_run(const char *const argv[], unsigned timeout_ms, struct err *e)
 {
     _cleanup_(closep) int output = -1;
@@ -214,7 +203,13 @@ int process_run(const char *const argv[], unsigned timeout_ms, struct err *e)
         return err_set(e, r, "%s did not end within %u ms", argv[0], timeout_ms);
     if (r < 0)
         return err_set(e, r, "%s cannot be waited for: %s", argv[0], strerror(-r));
-    return describe_end(argv[0], status, &last, e);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    if (WIFSIGNALED(status))
+        return err_set(e, PROCESS_E_FAILED, "%s was ended by signal %d", argv[0], WTERMSIG(status));
+    if (last.len > 0)
+        return err_set(e, PROCESS_E_FAILED, "%s", last.text);
+    return err_set(e, PROCESS_E_FAILED, "%s ended with status %d", argv[0], WEXITSTATUS(status));
 }
 
 int process_detach(const char *const argv[], const char *log_path, pid_t *ret, struct err *e)
@@ -367,24 +362,18 @@ static int read_to_end(pid_t pid, int fd, const struct capture_options *opt, str
     return r;
 }
 
-static int take_status(pid_t pid)
-{
-    int status = 0;
-
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 /* What follows once the child is there. @error: of its start; 0: it runs. */
 static int capture_follow(pid_t pid, int fd, int error, const struct capture_options *opt,
     struct str *out, int *ret_status, struct err *e)
 {
     int r = error == 0 ? read_to_end(pid, fd, opt, out) : 0;
+    int status = 0;
 
     if (r == -ETIMEDOUT)
         (void)kill(pid, SIGKILL);
-    *ret_status = take_status(pid);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (error != 0)
         return err_set(e, CAPTURE_E_NOT_RUN, "%s cannot be run: %s", opt->argv[0],
             error == ENOENT ? "command not found" : strerror(error));
@@ -434,14 +423,6 @@ int capture_run(const struct capture_options *opt, struct str *out, int *ret_sta
 #define STATUS_NO_EXEC 126
 
 static const int end_signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
-
-static void fill_set(sigset_t *set)
-{
-    (void)sigemptyset(set);
-    (void)sigaddset(set, SIGCHLD);
-    for (unsigned i = 0; i < sizeof(end_signals) / sizeof(*end_signals); i++)
-        (void)sigaddset(set, end_signals[i]);
-}
 
 /* Waits for one run, and passes on what asks for its end. Return: as waitpid(2) says it. */
 static int respawn_follow(pid_t pid, const sigset_t *set, bool *was_signalled)
@@ -547,7 +528,10 @@ int respawn_run(const struct respawn *r, struct respawn_end *ret, struct err *e)
     sigset_t mask;
     int result;
 
-    fill_set(&set);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    for (unsigned i = 0; i < sizeof(end_signals) / sizeof(*end_signals); i++)
+        (void)sigaddset(&set, end_signals[i]);
     (void)sigprocmask(SIG_BLOCK, &set, &mask);
     result = run_on(r, &set, &mask, &end, e);
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);

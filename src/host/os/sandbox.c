@@ -168,14 +168,6 @@ const char *sandbox_format_capabilities(uint64_t set, char *buf, size_t cap)
     return buf;
 }
 
-static uint64_t wide(const struct __user_cap_data_struct data[static 2], bool permitted)
-{
-    uint32_t low = permitted ? data[0].permitted : data[0].effective;
-    uint32_t high = permitted ? data[1].permitted : data[1].effective;
-
-    return (uint64_t)high << 32 | low;
-}
-
 /* The capabilities that this thread may have. */
 static int get_permitted(uint64_t *ret, struct err *e)
 {
@@ -184,7 +176,7 @@ static int get_permitted(uint64_t *ret, struct err *e)
 
     if (syscall(SYS_capget, &header, data) < 0)
         return err_set(e, -errno, "the capabilities cannot be read: %s", strerror(errno));
-    *ret = wide(data, true);
+    *ret = (uint64_t)data[1].permitted << 32 | data[0].permitted;
     return 0;
 }
 
@@ -232,14 +224,6 @@ static int set_ambient(uint64_t set, struct err *e)
     return 0;
 }
 
-static int become(uid_t uid, gid_t gid, struct err *e)
-{
-    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
-        return err_set(e, -errno, "cannot become user %u, group %u: %s", (unsigned)uid,
-            (unsigned)gid, strerror(errno));
-    return 0;
-}
-
 /* User, group and capabilities. 0 or negative errno with words. */
 static int become_user(const struct sandbox *s, uint64_t *ret_capabilities, struct err *e)
 {
@@ -254,7 +238,10 @@ static int become_user(const struct sandbox *s, uint64_t *ret_capabilities, stru
     if (r == 0 && geteuid() == 0 && s->uid != 0) {
         if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
             return err_set(e, -errno, "capabilities cannot be kept: %s", strerror(errno));
-        r = become(s->uid, s->gid, e);
+        if (setgroups(0, NULL) < 0 || setresgid(s->gid, s->gid, s->gid) < 0 ||
+            setresuid(s->uid, s->uid, s->uid) < 0)
+            return err_set(e, -errno, "cannot become user %u, group %u: %s", (unsigned)s->uid,
+                (unsigned)s->gid, strerror(errno));
     }
     if (r == 0)
         r = set_all(keep, s->may_start, e);

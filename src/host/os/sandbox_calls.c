@@ -231,14 +231,6 @@ static int take_signal(struct err *e)
 
 /* ---- the filter ----------------------------------------------------------------------------- */
 
-static int allow(scmp_filter_ctx ctx, const char *name)
-{
-    int number = seccomp_syscall_resolve_name(name);
-
-    /* Not of this architecture, or not known to this library. */
-    return number < 0 ? 0 : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, number, 0);
-}
-
 /* Nothing is writable and executable at once. */
 static int allow_memory(scmp_filter_ctx ctx)
 {
@@ -302,8 +294,13 @@ static int fill(scmp_filter_ctx ctx, const struct rules *rule)
     int r = 0;
 
     for (size_t g = 0; rule->groups[g]; g++)
-        for (size_t i = 0; r == 0 && rule->groups[g][i]; i++)
-            r = allow(ctx, rule->groups[g][i]);
+        for (size_t i = 0; r == 0 && rule->groups[g][i]; i++) {
+            int number = seccomp_syscall_resolve_name(rule->groups[g][i]);
+
+            /* Negative: not of this architecture, or not known to this library. */
+            if (number >= 0)
+                r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, number, 0);
+        }
     if (r == 0)
         r = allow_memory(ctx);
     if (r == 0)

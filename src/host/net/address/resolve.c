@@ -154,11 +154,6 @@ unsigned resolve_own(struct ip_addr ret[static 2])
 
 #define ANSWER_MAX 4096
 
-static bool is_ours(const struct name_query *q, const struct ip_addr *a)
-{
-    return ip_prefix_has(&q->ours[0], a) || ip_prefix_has(&q->ours[1], a);
-}
-
 /* The first address outside the overlay's blocks; false when there is none. */
 static bool find_other(
     const struct name_query *q, const struct addrinfo *list, struct ip_addr *ret_where)
@@ -169,7 +164,8 @@ static bool find_other(
 
         if (list->ai_addrlen <= sizeof(sa))
             memcpy(&sa, list->ai_addr, list->ai_addrlen);
-        if (sockaddr_to_endpoint(&sa, &ep) && !is_ours(q, &ep.addr)) {
+        if (sockaddr_to_endpoint(&sa, &ep) && !ip_prefix_has(&q->ours[0], &ep.addr) &&
+            !ip_prefix_has(&q->ours[1], &ep.addr)) {
             *ret_where = ep.addr;
             return true;
         }

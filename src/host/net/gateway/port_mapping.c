@@ -200,25 +200,17 @@ static void upnp_remove(const struct port_mapping *pm)
 
 /* ---- which is asked ---- */
 
-/* Without a default route there is no router, and miniupnpc would complain on stderr. */
-static bool has_gateway(void)
-{
-    natpmp_t np;
-
-    if (initnatpmp(&np, 0, 0) < 0)
-        return false;
-    (void)closenatpmp(&np);
-    return true;
-}
-
 int port_mapping_ask(struct port_mapping *ret, uint16_t internal_port,
     const struct port_mapping *before, struct err *e)
 {
     enum port_mapping_kind known = before ? before->kind : PORT_MAPPING_NONE;
     uint16_t wanted = before ? before->external.port : internal_port;
+    natpmp_t np;
 
-    if (!has_gateway())
+    /* Without a default route there is no router, and miniupnpc would complain on stderr. */
+    if (initnatpmp(&np, 0, 0) < 0)
         return err_set(e, PORT_MAPPING_E_REFUSED, "there is no router: no default route for IPv4");
+    (void)closenatpmp(&np);
     if (known != PORT_MAPPING_UPNP && nat_pmp_ask(ret, internal_port, wanted) == 0)
         return 0;
     if (upnp_ask(ret, internal_port, wanted) == 0)

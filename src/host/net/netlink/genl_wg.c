@@ -114,29 +114,11 @@ static int next_message(struct encoder *en)
     return r;
 }
 
-static void put_interface(
-    struct nlmsghdr *nlh, const struct diff *d, const struct x25519_secret *secret)
-{
-    if (d->set_key)
-        mnl_attr_put(nlh, WGDEVICE_A_PRIVATE_KEY, sizeof(secret->b), secret->b);
-    if (d->set_listen_port)
-        mnl_attr_put_u16(nlh, WGDEVICE_A_LISTEN_PORT, d->listen_port);
-    if (d->set_fwmark)
-        mnl_attr_put_u32(nlh, WGDEVICE_A_FWMARK, d->fwmark);
-}
-
-static void put_endpoint(struct nlmsghdr *nlh, const struct endpoint *ep)
-{
-    union sockaddr_inet sa;
-    socklen_t len = sockaddr_from_endpoint(&sa, ep);
-
-    mnl_attr_put(nlh, WGPEER_A_ENDPOINT, len, &sa);
-}
-
 /* Adds all attributes of a peer except its blocks. */
 static void put_peer(struct nlmsghdr *nlh, const struct diff_peer *change)
 {
     const struct wg_peer *p = &change->peer;
+    union sockaddr_inet sa;
     uint32_t flags = 0;
 
     if (change->op == DIFF_OP_REMOVE)
@@ -150,7 +132,7 @@ static void put_peer(struct nlmsghdr *nlh, const struct diff_peer *change)
     if (change->set_psk)
         mnl_attr_put(nlh, WGPEER_A_PRESHARED_KEY, sizeof(p->psk.b), p->psk.b);
     if (change->set_endpoint)
-        put_endpoint(nlh, &p->endpoint);
+        mnl_attr_put(nlh, WGPEER_A_ENDPOINT, sockaddr_from_endpoint(&sa, &p->endpoint), &sa);
     if (change->set_keepalive)
         mnl_attr_put_u16(nlh, WGPEER_A_PERSISTENT_KEEPALIVE_INTERVAL, p->keepalive);
 }
@@ -164,13 +146,6 @@ static void put_block(struct nlmsghdr *nlh, const struct ip_prefix *block)
     mnl_attr_put(nlh, WGALLOWEDIP_A_IPADDR, v4 ? 4 : 16, block->addr.b + (v4 ? 12 : 0));
     mnl_attr_put_u8(nlh, WGALLOWEDIP_A_CIDR_MASK, block->len);
     mnl_attr_nest_end(nlh, nest);
-}
-
-/* The same peer in the next message: it exists by now, and keeps the blocks that it has. */
-static void put_peer_again(struct nlmsghdr *nlh, const struct wg_peer *p)
-{
-    mnl_attr_put(nlh, WGPEER_A_PUBLIC_KEY, sizeof(p->key.b), p->key.b);
-    mnl_attr_put_u32(nlh, WGPEER_A_FLAGS, WGPEER_F_UPDATE_ONLY);
 }
 
 static int encode_peer(struct encoder *en, const struct diff_peer *change)
@@ -195,7 +170,9 @@ static int encode_peer(struct encoder *en, const struct diff_peer *change)
         mnl_attr_nest_end(en->nlh, nest);
         r = next_message(en);
         nest = mnl_attr_nest_start(en->nlh, 0);
-        put_peer_again(en->nlh, p);
+        /* The same peer in the next message: it exists by now, and keeps the blocks that it has. */
+        mnl_attr_put(en->nlh, WGPEER_A_PUBLIC_KEY, sizeof(p->key.b), p->key.b);
+        mnl_attr_put_u32(en->nlh, WGPEER_A_FLAGS, WGPEER_F_UPDATE_ONLY);
     }
     mnl_attr_nest_end(en->nlh, nest);
     return r;
@@ -211,7 +188,12 @@ int genl_wg_encode(uint16_t family, unsigned ifindex, const struct diff *d,
     if (!en.buf)
         return -ENOMEM;
     begin(&en);
-    put_interface(en.nlh, d, secret);
+    if (d->set_key)
+        mnl_attr_put(en.nlh, WGDEVICE_A_PRIVATE_KEY, sizeof(secret->b), secret->b);
+    if (d->set_listen_port)
+        mnl_attr_put_u16(en.nlh, WGDEVICE_A_LISTEN_PORT, d->listen_port);
+    if (d->set_fwmark)
+        mnl_attr_put_u32(en.nlh, WGDEVICE_A_FWMARK, d->fwmark);
     en.peers = mnl_attr_nest_start(en.nlh, WGDEVICE_A_PEERS);
     for (size_t i = 0; r == 0 && i < d->n_peers; i++)
         r = encode_peer(&en, &d->peers[i]);

@@ -73,17 +73,6 @@ static bool read_message(const struct nlmsghdr *nlh, struct link_message *ret)
     return true;
 }
 
-static void take_state(struct link_watch *w, const struct link_message *message, int nsid)
-{
-    w->state.nsid = nsid;
-    w->state.ifindex = message->ifindex;
-    w->state.up = message->up;
-    if (message->mtu)
-        w->state.mtu = message->mtu;
-    if (message->name[0])
-        (void)snprintf(w->state.name, sizeof(w->state.name), "%s", message->name);
-}
-
 /* @is_found: it answers the request for the interface to watch. */
 static void take_link(struct link_watch *w, const struct nlmsghdr *nlh, int nsid, bool is_found)
 {
@@ -98,8 +87,15 @@ static void take_link(struct link_watch *w, const struct nlmsghdr *nlh, int nsid
                   : w->adopts[0] && nsid == LINK_WATCH_HERE && strcmp(message.name, w->adopts) == 0;
     if (is_ours && is_gone)
         w->state.ifindex = 0;
-    else if ((is_ours || is_found) && !is_gone)
-        take_state(w, &message, nsid);
+    if (is_gone || (!is_ours && !is_found))
+        return;
+    w->state.nsid = nsid;
+    w->state.ifindex = message.ifindex;
+    w->state.up = message.up;
+    if (message.mtu)
+        w->state.mtu = message.mtu;
+    if (message.name[0])
+        (void)snprintf(w->state.name, sizeof(w->state.name), "%s", message.name);
 }
 
 static void take_nsid(const struct nlmsghdr *nlh, struct answer *answer)

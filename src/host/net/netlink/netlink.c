@@ -50,29 +50,11 @@ struct answer {
     int result; /* of the first message that failed */
 };
 
-/* What NLMSG_ERROR says: 0 is an acknowledgement. */
-static int error_of(const struct nlmsghdr *nlh)
-{
-    const struct nlmsgerr *err = mnl_nlmsg_get_payload(nlh);
-
-    if (nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*err)))
-        return -EBADMSG;
-    return err->error > 0 ? -EBADMSG : err->error;
-}
-
-/* A dump that failed underway says so at its end. */
-static int end_of_dump(const struct nlmsghdr *nlh)
-{
-    int32_t error = 0;
-
-    if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(error))
-        memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
-    return error < 0 ? error : 0;
-}
-
 /* 1: more is to come; 0: done; or negative errno. */
 static int take_message(const struct nlmsghdr *nlh, struct answer *a)
 {
+    const struct nlmsgerr *err = mnl_nlmsg_get_payload(nlh);
+    int32_t error = 0;
     int r;
 
     if (nlh->nlmsg_flags & NLM_F_DUMP_INTR)
@@ -81,9 +63,15 @@ static int take_message(const struct nlmsghdr *nlh, struct answer *a)
     case NLMSG_NOOP:
         return 1;
     case NLMSG_ERROR:
-        return error_of(nlh);
+        /* 0 is an acknowledgement. */
+        if (nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*err)) || err->error > 0)
+            return -EBADMSG;
+        return err->error;
     case NLMSG_DONE:
-        return end_of_dump(nlh);
+        /* A dump that failed underway says so at its end. */
+        if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(error))
+            memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
+        return error < 0 ? error : 0;
     case NLMSG_OVERRUN:
         return -ENOBUFS;
     default:

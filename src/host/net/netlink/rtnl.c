@@ -495,22 +495,11 @@ int rtnl_remove_table_route(
     return r == -ESRCH ? 0 : r;
 }
 
-static void take_metrics(const struct nlattr *attr, struct rtnl_metrics *ret)
-{
-    const struct nlattr *metrics[RTAX_MAX + 1];
-
-    if (!attr)
-        return;
-    netlink_attributes(
-        mnl_attr_get_payload(attr), mnl_attr_get_payload_len(attr), metrics, RTAX_MAX + 1);
-    *ret = (struct rtnl_metrics){
-        .mtu = get_u32(metrics[RTAX_MTU]), .advmss = get_u32(metrics[RTAX_ADVMSS])};
-}
-
 static int take_route(const struct nlmsghdr *nlh, void *ctx)
 {
     const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
     const struct nlattr *attrs[RTA_MAX + 1];
+    const struct nlattr *metrics[RTAX_MAX + 1];
     struct rtnl_entry entry = {.type = RTNL_ENTRY_ROUTE};
     struct walk *w = ctx;
 
@@ -522,7 +511,12 @@ static int take_route(const struct nlmsghdr *nlh, void *ctx)
     entry.ifindex = get_u32(attrs[RTA_OIF]);
     entry.prefix.len = rtm->rtm_dst_len;
     entry.protocol = rtm->rtm_protocol;
-    take_metrics(attrs[RTA_METRICS], &entry.metrics);
+    if (attrs[RTA_METRICS]) {
+        netlink_attributes(mnl_attr_get_payload(attrs[RTA_METRICS]),
+            mnl_attr_get_payload_len(attrs[RTA_METRICS]), metrics, RTAX_MAX + 1);
+        entry.metrics = (struct rtnl_metrics){
+            .mtu = get_u32(metrics[RTAX_MTU]), .advmss = get_u32(metrics[RTAX_ADVMSS])};
+    }
     if ((entry.table != RT_TABLE_MAIN && !w->all_tables) || rtm->rtm_flags & RTM_F_CLONED ||
         (w->ifindex && entry.ifindex != w->ifindex))
         return 0;

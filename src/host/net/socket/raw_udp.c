@@ -315,23 +315,19 @@ int raw_udp_send(
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static int wait_for(struct raw_udp *ru, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-
-    return epoll_ctl(ru->poll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
 /* A family that this machine does not have is no failure. */
 static int open_family(struct raw_udp *ru, enum raw_udp_family family)
 {
+    struct epoll_event event = {.events = EPOLLIN};
     int r = ru->out_fd[family] = open_out(family);
 
     if (r == -EAFNOSUPPORT || r == -EPROTONOSUPPORT)
         return 0;
     if (r >= 0)
         r = ru->in_fd[family] = open_in(family, ru->port);
-    return r >= 0 ? wait_for(ru, ru->in_fd[family]) : r;
+    if (r < 0)
+        return r;
+    return epoll_ctl(ru->poll_fd, EPOLL_CTL_ADD, ru->in_fd[family], &event) < 0 ? -errno : 0;
 }
 
 int raw_udp_open(struct raw_udp *ret, uint16_t port)

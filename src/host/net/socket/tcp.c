@@ -59,20 +59,12 @@ void tcp_mark_control(int fd)
     (void)setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
 }
 
-/* Whichever way a connection comes, over the overlay or beside it, and whatever that loses without
- * a word: what both ends send has the size of packets that pass everywhere. */
-static void keep_segments_small(int fd)
-{
-    const int most = TCP_CONTROL_SEGMENT_MAX;
-
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &most, sizeof(most));
-}
-
 int tcp_listener_open(
     int *ret_fd, const struct endpoint *at, const char *interface, bool is_shared, struct err *e)
 {
     _cleanup_(closep) int fd = -1;
     union sockaddr_inet sa;
+    const int most = TCP_CONTROL_SEGMENT_MAX;
     int v6only = !ip_addr_is_none(&at->addr);
     int one = 1;
     int r = 0;
@@ -84,7 +76,9 @@ int tcp_listener_open(
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     if (sa.any.sa_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only));
-    keep_segments_small(fd);
+    /* Whichever way a connection comes, over the overlay or beside it, and whatever that loses
+     * without a word: what both ends send has the size of packets that pass everywhere. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &most, sizeof(most));
     if (interface) {
         tcp_mark_control(fd);
         r = keep_to(fd, interface, e);

@@ -86,18 +86,6 @@ static int bound_port(int fd, uint16_t *ret)
     return 0;
 }
 
-/* The first binds before it shares, or it would share with another process that does the same. */
-static int bind_shared(int fd, const union sockaddr_inet *sa, socklen_t len, enum udp_share share)
-{
-    int r = share == UDP_SHARE_NEXT ? set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1) : 0;
-
-    if (r == 0 && bind(fd, &sa->any, len) < 0)
-        r = -errno;
-    if (r == 0 && share == UDP_SHARE_FIRST)
-        r = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-    return r;
-}
-
 /* One family, that of @at; *@ret_port is what the kernel chose. */
 static int open_at(
     const struct endpoint *at, const struct bind_options *opt, uint16_t *ret_port, int *ret_fd)
@@ -110,8 +98,14 @@ static int open_at(
     if (fd < 0)
         return -errno;
     r = set_options(fd, sa.any.sa_family, opt);
-    if (r == 0)
-        r = bind_shared(fd, &sa, len, opt->share);
+    if (r == 0 && opt->share == UDP_SHARE_NEXT)
+        r = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    if (r == 0 && bind(fd, &sa.any, len) < 0)
+        r = -errno;
+    /* The first binds before it shares, or it would share with another process that does the same.
+     */
+    if (r == 0 && opt->share == UDP_SHARE_FIRST)
+        r = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
     if (r == 0)
         r = bound_port(fd, ret_port);
     if (r < 0) {

@@ -34,14 +34,6 @@ static int take_path(struct sockaddr_un *ret, const char *path)
     return 0;
 }
 
-/* Is there something that is no socket? */
-static bool is_occupied(const char *path)
-{
-    struct stat st;
-
-    return lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode);
-}
-
 /* A socket file that nobody listens on is what a killed process leaves behind. */
 static bool is_served(const struct sockaddr_un *address, int type)
 {
@@ -49,14 +41,6 @@ static bool is_served(const struct sockaddr_un *address, int type)
 
     return fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
                           errno == EAGAIN);
-}
-
-static int make_folder(const char *path)
-{
-    char copy[PATH_CAP];
-
-    memcpy(copy, path, strlen(path) + 1);
-    return statefile_make_dir(dirname(copy), 0755, NULL);
 }
 
 /*
@@ -67,9 +51,11 @@ static int listen_at(const struct sockaddr_un *address, int type, mode_t mode)
 {
     _cleanup_(closep) int fd = -1;
     struct sockaddr_un fresh = *address;
+    struct stat st;
     int r;
 
-    if (is_occupied(address->sun_path))
+    /* Something that is no socket stays. */
+    if (lstat(address->sun_path, &st) == 0 && !S_ISSOCK(st.st_mode))
         return -EEXIST;
     if (is_served(address, type))
         return -EADDRINUSE;
@@ -93,10 +79,13 @@ static int listen_at(const struct sockaddr_un *address, int type, mode_t mode)
 int unix_socket_listen_mode(const char *path, int type, mode_t mode)
 {
     struct sockaddr_un address;
+    char copy[PATH_CAP];
     int r = take_path(&address, path);
 
-    if (r == 0)
-        r = make_folder(path);
+    if (r == 0) {
+        memcpy(copy, path, strlen(path) + 1);
+        r = statefile_make_dir(dirname(copy), 0755, NULL);
+    }
     return r < 0 ? r : listen_at(&address, type, mode);
 }
 

@@ -477,10 +477,14 @@ static size_t on_stream(char *p, size_t size, size_t n, void *ctx)
 {
     struct client_request *rq = ctx;
     struct http_exchange *http = &rq->x.http;
-    bool ok = http_exchange_status(http) == 200
-                  ? http_exchange_take_lines(http, p, size * n, on_line, rq)
-                  : http_exchange_take(http, p, size * n);
+    bool ok;
 
+    /* By a callback of another request in the same call into libcurl. */
+    if (rq->cancelled)
+        return 0;
+    ok = http_exchange_status(http) == 200
+             ? http_exchange_take_lines(http, p, size * n, on_line, rq)
+             : http_exchange_take(http, p, size * n);
     return ok ? size * n : 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,52 @@ static void test_cancel(void **state)
     assert_int_equal(l.ended, 0);
 }
 
+/* One of two streams. */
+struct rival {
+    struct client_request *rq;
+    struct rival *other; /* to be cancelled at the next line; NULL: nobody */
+    unsigned lines;
+    bool is_cancelled;
+};
+
+static void on_rival_line(void *ctx, const char *line, size_t len)
+{
+    struct rival *rival = ctx;
+
+    assert_false(rival->is_cancelled);
+    rival->lines++;
+    if (!rival->other)
+        return;
+    rival->other->rq = client_cancel(rival->other->rq);
+    rival->other->is_cancelled = true;
+    rival->other = NULL;
+}
+
+/* Both have bytes to read and a time of libcurl's that has come, so that it turns to the one after
+ * the other in a single call: whoever is first cancels the other, which says no more. */
+static void test_cancel_each_other(void **state)
+{
+    const struct client_target t = sample_by_unix();
+    const unsigned connect_ms = 300;
+    struct rival rivals[2] = {{.lines = 0}};
+    struct listening l;
+
+    listen_begin(&l);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(client_watch(l.cl, &t, "/v1/numbers/50000/1000", connect_ms, 1000,
+                             on_rival_line, on_end, &rivals[i], &rivals[i].rq, &sample_words),
+            0);
+    while (rivals[0].lines == 0 || rivals[1].lines == 0)
+        uv_run(&l.loop, UV_RUN_ONCE);
+    rivals[0].other = &rivals[1];
+    rivals[1].other = &rivals[0];
+    (void)poll(NULL, 0, (int)connect_ms + 100);
+    while (!rivals[0].is_cancelled && !rivals[1].is_cancelled)
+        uv_run(&l.loop, UV_RUN_ONCE);
+    assert_true(rivals[0].is_cancelled != rivals[1].is_cancelled);
+    listen_finish(&l);
+}
+
 /* A chain of calls, each begun by the end of the one before. */
 static void on_chain(void *ctx, int result, const struct client_answer *answer, const struct err *e)
 {
@@ -273,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_stream_ends),
         cmocka_unit_test(test_quiet_stream),
         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_cancel_each_other),
         cmocka_unit_test(test_calls_on_a_loop),
         cmocka_unit_test(test_what_may_pass),
         cmocka_unit_test(test_dates),

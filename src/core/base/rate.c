@@ -65,7 +65,7 @@ bool ratelimit_is_spent(const struct ratelimit *rl, const struct ip_addr *src, n
     uint64_t source = source_of(rl, src);
     const struct ratelimit_entry *entry = rl->entries ? entry_of(rl, source) : NULL;
 
-    return entry && entry->source == source &&
+    return entry && entry->source == source && !ip_addr_is_none(src) &&
            rate_is_spent(&entry->rate, now, (nsec_t)(rl->burst - 1) * rl->each);
 }
 
@@ -74,7 +74,7 @@ void ratelimit_pay(struct ratelimit *rl, const struct ip_addr *src, nsec_t now)
     uint64_t source = source_of(rl, src);
     struct ratelimit_entry *entry = has_entries(rl) ? entry_of(rl, source) : NULL;
 
-    if (!entry)
+    if (!entry || ip_addr_is_none(src))
         return;
     if (entry->source != source)
         *entry = (struct ratelimit_entry){.source = source};

@@ -111,8 +111,10 @@ void ratelimit_deinit(struct ratelimit *rl);
  */
 bool ratelimit_allow(struct ratelimit *rl, const struct ip_addr *src, nsec_t now);
 
-/** ratelimit_is_spent() - is there no token for @src? Nothing is taken. */
+/** ratelimit_is_spent() - is there no token for @src? Nothing is taken. An address of none, as
+ * clients of a unix socket have it, is nobody's, and always has one. */
 bool ratelimit_is_spent(const struct ratelimit *rl, const struct ip_addr *src, nsec_t now);
 
-/** ratelimit_pay() - take a token of @src, whether it is there or not; without memory, none. */
+/** ratelimit_pay() - take a token of @src, whether it is there or not; without memory, or of an
+ * address of none, none. */
 void ratelimit_pay(struct ratelimit *rl, const struct ip_addr *src, nsec_t now);

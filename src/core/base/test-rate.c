@@ -136,6 +136,25 @@ static void test_what_fails_is_paid_for(void **state)
     ratelimit_deinit(&rl);
 }
 
+/* Who has no address is not limited, not even for the strangers of ::/64, whose block has none. */
+static void test_no_address_is_nobody(void **state)
+{
+    const struct ip_addr none = {{0}};
+    const struct ip_addr loopback = {{[15] = 1}};
+    struct ratelimit rl;
+
+    ratelimit_init(&rl, EACH, BURST, 1);
+    for (unsigned i = 0; i < BURST; i++)
+        ratelimit_pay(&rl, &none, NSEC_PER_SEC);
+    assert_false(ratelimit_is_spent(&rl, &none, NSEC_PER_SEC));
+    assert_false(ratelimit_is_spent(&rl, &loopback, NSEC_PER_SEC));
+    for (unsigned i = 0; i < BURST; i++)
+        ratelimit_pay(&rl, &loopback, NSEC_PER_SEC);
+    assert_true(ratelimit_is_spent(&rl, &loopback, NSEC_PER_SEC));
+    assert_false(ratelimit_is_spent(&rl, &none, NSEC_PER_SEC));
+    ratelimit_deinit(&rl);
+}
+
 /* Newcomers that pay always find a place, and whoever owes most keeps its own longest. */
 static void test_who_owes_most_is_remembered(void **state)
 {
@@ -171,6 +190,7 @@ int main(void)
         cmocka_unit_test(test_ratelimit),
         cmocka_unit_test(test_ratelimit_full),
         cmocka_unit_test(test_what_fails_is_paid_for),
+        cmocka_unit_test(test_no_address_is_nobody),
         cmocka_unit_test(test_who_owes_most_is_remembered),
     };
 

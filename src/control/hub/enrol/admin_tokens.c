@@ -241,8 +241,7 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
         return CALLER_KNOWN;
     }
     at->n_failed++;
-    if (!ip_addr_is_none(from))
-        ratelimit_pay(&at->failures, from, now);
+    ratelimit_pay(&at->failures, from, now);
     return t && t->record.expires_at <= wall_s ? CALLER_EXPIRED : CALLER_UNKNOWN;
 }
 

@@ -376,7 +376,7 @@ static void count_outcome(struct enrol *en, const struct enrolment *x, int r, ns
         en->n_enrolled++;
     else
         en->n_refused++;
-    if (r == ENROL_E_DENIED && !ip_addr_is_none(&x->by.from))
+    if (r == ENROL_E_DENIED)
         ratelimit_pay(&en->failures, &x->by.from, now);
 }
 

@@ -64,15 +64,22 @@ static void *serve(void *arg)
 
 void canned_server_start(struct canned_server *s, const char *const *answers, size_t n_answers)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    canned_server_start_at(s, "127.0.0.1", 0, answers, n_answers);
+}
+
+void canned_server_start_at(struct canned_server *s, const char *address, uint16_t port,
+    const char *const *answers, size_t n_answers)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
     socklen_t len = sizeof(at);
 
     *s = (struct canned_server){.answers = answers, .n_answers = n_answers};
+    assert_int_equal(inet_pton(AF_INET, address, &at.sin_addr), 1);
     s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(s->fd, (struct sockaddr *)&at, sizeof(at)), 0);
     assert_int_equal(listen(s->fd, 8), 0);
     assert_int_equal(getsockname(s->fd, (struct sockaddr *)&at, &len), 0);
-    (void)snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%u", ntohs(at.sin_port));
+    (void)snprintf(s->url, sizeof(s->url), "http://%s:%u", address, ntohs(at.sin_port));
     assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
 }
 

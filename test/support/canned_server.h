@@ -1,5 +1,5 @@
 /*
- * canned_server.h - a server of HTTP on the loopback that answers what a test has written down.
+ * canned_server.h - a server of HTTP on this machine that answers what a test has written down.
  *
  * It is a thread with a listening socket: it takes one connection after the other, reads a request,
  * writes the bytes that the test gave for it, and hangs up.
@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /** What an answer of status 200 begins with. */
 #define CANNED_OK "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
@@ -29,6 +30,10 @@ struct canned_server {
 
 /** canned_server_start() - from now on it is at @s->url; the caller keeps @s where it is. */
 void canned_server_start(struct canned_server *s, const char *const *answers, size_t n_answers);
+
+/** canned_server_start_at() - the same at an address of this machine's; @port: 0: any. */
+void canned_server_start_at(struct canned_server *s, const char *address, uint16_t port,
+    const char *const *answers, size_t n_answers);
 
 /** canned_server_join() - wait until it has given all its answers; nobody is there any more. */
 void canned_server_join(struct canned_server *s);

@@ -241,14 +241,20 @@ static int ask_service(struct asking *a, const char *method, const char *path, s
     if (!http_exchange_init(&a->x, method, url, METADATA_TOKEN_MAX / 2 - 1) ||
         !http_exchange_add_header(&a->x, a->header))
         return err_set(e, -ENOMEM, "no memory to ask the metadata service");
-    curl_easy_setopt(a->x.easy, CURLOPT_FAILONERROR, 1L);
     curl_easy_setopt(a->x.easy, CURLOPT_TIMEOUT_MS, left > 1 ? left : 1L);
     code = curl_easy_perform(a->x.easy);
-    if (code == CURLE_OK)
-        return 0;
     status = http_exchange_status(&a->x);
-    return err_set(e, status == 404 ? -ENOENT : -EIO, "asking the metadata service for %s: %s",
-        path, status != 0 ? "it does not say" : curl_easy_strerror(code));
+    if (status == 404)
+        return err_set(e, -ENOENT, "the metadata service does not know %s", path);
+    if (a->x.is_too_long)
+        return err_set(e, -EIO, "the metadata service's answer for %s is longer than %zu bytes",
+            path, a->x.max);
+    if (code != CURLE_OK)
+        return err_set(e, -EIO, "asking the metadata service for %s: %s", path,
+            http_exchange_reason(&a->x, code));
+    if (status < 200 || status > 299)
+        return err_set(e, -EIO, "the metadata service answers %d when asked for %s", status, path);
+    return 0;
 }
 
 static void set_header(struct asking *a, const char *line)

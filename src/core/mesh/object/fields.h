@@ -64,9 +64,15 @@ void fields_u64(struct fields *f, const char *name, enum fields_need need, uint6
 void fields_int_of_size(struct fields *f, const char *name, enum fields_need need, uint64_t min,
     uint64_t max, size_t size, void *ret);
 
-/** fields_int() - the same, of the size of what @ret points to. */
+/** fields_int() - the same, of the size of what @ret points to; @max is a constant, which has to
+ * fit there. */
 #define fields_int(f, name, need, min, max, ret)                                                   \
-    fields_int_of_size(f, name, need, min, max, sizeof(*(ret)), ret)
+    do {                                                                                           \
+        _Static_assert((__typeof__(*(ret)))(max) > 0 &&                                            \
+                           (uint64_t)(__typeof__(*(ret)))(max) == (uint64_t)(max),                 \
+            "what is read fits where it goes");                                                    \
+        fields_int_of_size(f, name, need, min, max, sizeof(*(ret)), ret);                          \
+    } while (0)
 
 /** fields_bool() - true or false. */
 void fields_bool(struct fields *f, const char *name, enum fields_need need, bool *ret);

@@ -4,12 +4,21 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/secret.h"
+
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
 
 static void init_curl(void)
 {
-    /* Without memory the first curl_easy_init() fails too, and that is handled. */
+    /* Without memory the first handle cannot be had either, and that is handled. */
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+CURLM *http_exchange_multi(void)
+{
+    /* Unlike curl_easy_init(), curl_multi_init() does not do it by itself. */
+    (void)pthread_once(&curl_once, init_curl);
+    return curl_multi_init();
 }
 
 static size_t on_answer(char *p, size_t size, size_t n, void *ctx)

@@ -27,6 +27,10 @@ struct http_exchange {
     char reason[CURL_ERROR_SIZE]; /* libcurl's words on a failure */
 };
 
+/** http_exchange_multi() - a handle that turns several of them; curl_multi_cleanup() it. NULL
+ * without memory. */
+CURLM *http_exchange_multi(void);
+
 /**
  * http_exchange_init() - prepare a request; nothing moves yet
  * @max:	most bytes of the answer; of a stream: of one line

@@ -378,7 +378,7 @@ int client_loop_new(struct client_loop **ret, struct uv_loop_s *loop, struct err
     struct client_loop *cl = calloc(1, sizeof(*cl));
 
     if (cl)
-        cl->multi = curl_multi_init();
+        cl->multi = http_exchange_multi();
     if (!cl || !cl->multi) {
         free(cl);
         return err_set(e, -ENOMEM, "no memory for a client");

@@ -361,7 +361,7 @@ int remote_http_new(
     int r;
 
     if (h)
-        h->multi = curl_multi_init();
+        h->multi = http_exchange_multi();
     if (!h || !h->multi) {
         free(h);
         return err_set(e, -ENOMEM, "no memory for an HTTP client");

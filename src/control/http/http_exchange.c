@@ -50,6 +50,8 @@ void http_exchange_deinit(struct http_exchange *x)
 {
     if (x->easy)
         curl_easy_cleanup(x->easy);
+    for (struct curl_slist *h = x->headers; h; h = h->next)
+        secret_wipe(h->data, strlen(h->data));
     curl_slist_free_all(x->headers);
     str_deinit(&x->got);
     *x = (struct http_exchange){0};

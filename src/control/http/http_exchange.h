@@ -42,7 +42,7 @@ CURLM *http_exchange_multi(void);
  */
 bool http_exchange_init(struct http_exchange *x, const char *method, const char *url, size_t max);
 
-/** http_exchange_deinit() - idempotent; wipes what was got. */
+/** http_exchange_deinit() - idempotent; wipes the headers and what was got. */
 void http_exchange_deinit(struct http_exchange *x);
 
 /** http_exchange_add_header() - "Name: value"; false without memory. */

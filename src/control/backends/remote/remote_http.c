@@ -48,6 +48,8 @@ struct remote_http_stream {
 
 void remote_http_answer_deinit(struct remote_http_answer *a)
 {
+    if (a->body)
+        secret_wipe(a->body, a->len);
     free(a->body);
     *a = (struct remote_http_answer)REMOTE_HTTP_ANSWER_NULL;
 }

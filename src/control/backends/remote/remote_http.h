@@ -80,7 +80,7 @@ struct remote_http_answer {
         0                                                                                          \
     }
 
-/** remote_http_answer_deinit() - idempotent. */
+/** remote_http_answer_deinit() - idempotent; wipes the body. */
 void remote_http_answer_deinit(struct remote_http_answer *a);
 
 /**

@@ -114,5 +114,7 @@ bool http_exchange_was_sent(const struct http_exchange *x)
 
 const char *http_exchange_reason(const struct http_exchange *x, CURLcode code)
 {
+    if (x->got.failed)
+        return "no memory for the answer";
     return x->reason[0] ? x->reason : curl_easy_strerror(code);
 }

@@ -48,6 +48,19 @@ static void test_an_answer_is_bounded(void **state)
     http_exchange_deinit(&x);
 }
 
+/* It is not taken for one that is too long. */
+static void test_no_memory_for_an_answer(void **state)
+{
+    struct http_exchange x;
+
+    begin(&x, 5);
+    x.got.failed = true;
+    assert_false(http_exchange_take(&x, "abc", 3));
+    assert_false(x.is_too_long);
+    assert_string_equal(http_exchange_reason(&x, CURLE_WRITE_ERROR), "no memory for the answer");
+    http_exchange_deinit(&x);
+}
+
 /* However the bytes are cut, the lines are the same; what has no end yet is kept. */
 static void test_lines_in_pieces(void **state)
 {
@@ -103,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_answer_is_bounded),
+        cmocka_unit_test(test_no_memory_for_an_answer),
         cmocka_unit_test(test_lines_in_pieces),
         cmocka_unit_test(test_a_line_is_bounded),
         cmocka_unit_test(test_no_more_lines_are_wanted),

@@ -246,7 +246,7 @@ int client_exchange_end(
             "\"%s\" does not have the key that is pinned: it is another machine, or somebody sits "
             "in between",
             x->address);
-    if (code == CURLE_OUT_OF_MEMORY)
+    if (code == CURLE_OUT_OF_MEMORY || x->http.got.failed)
         return err_set(e, -ENOMEM, "no memory to ask \"%s\"", x->address);
     if (x->http.is_too_long)
         return err_set(e, CLIENT_E_UNREACHABLE, "the answer of \"%s\" is longer than %zu bytes",

@@ -83,8 +83,8 @@ int hub_failure(const struct hub *hub, struct err *e);
 /**
  * hub_stop() - write what is pending, take the networks down, answer nobody any more
  *
-Takes all networks out of the overlay. Its libuv handles close
- * in the next turns: run the loop until it is empty, then hub_free().
+ * Takes all networks out of the overlay. Its libuv handles close in the next turns: run the loop
+ * until it is empty, then hub_free().
  */
 void hub_stop(struct hub *hub);
 

@@ -1,8 +1,6 @@
 /* reported.c - see reported.h. */
 #include "reported.h"
 
-#include <string.h>
-
 /* For how long what a node has reported to this hub counts for more than what it has reported to
  * another one. */
 #define HEARD_HERE_FOR 60 /* s */
@@ -39,18 +37,6 @@ void reported_count_edges(struct reported_node *r)
     r->counts = c;
 }
 
-static bool is_same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-/* Do the reports differ in what other nodes see of the node? */
-static bool is_seen_otherwise(const struct report *a, const struct report *b)
-{
-    return !is_same_text(a->candidates, b->candidates) || !is_same_text(a->paths, b->paths) ||
-           strcmp(a->hostname, b->hostname) != 0 || !is_same_text(a->aead, b->aead);
-}
-
 /* The record of a node that reports to this hub as well: @heard says no more than is known here. */
 static bool is_heard_here(struct reported_node *r, const struct report_record *heard)
 {
@@ -77,7 +63,7 @@ enum reported_result reported_read(
         report_record_deinit(heard);
         return REPORTED_KNOWN;
     }
-    is_other = is_seen_otherwise(&r->heard.report, &heard->report);
+    is_other = report_is_seen_otherwise(&r->heard.report, &heard->report);
     report_record_deinit(&r->heard);
     r->heard = *heard;
     r->reported_at = heard->has_reported ? heard->last_seen_at : 0;

@@ -29,6 +29,7 @@ struct fixture {
     struct store *s;
     struct model model;
     struct str reported;       /* what the listener was told since it was last looked at */
+    char *fabric;              /* that put_report() says; NULL: none */
     struct x25519_public lost; /* no private key is there for this one; none: for all others */
 };
 
@@ -219,6 +220,7 @@ static void put_report(struct fixture *f, uint64_t by, int64_t at, const char *h
     struct report_record r = {.last_seen_at = at, .by = by, .has_reported = true};
 
     r.report.has_node = true;
+    r.report.fabric = f->fabric;
     r.probed.owner = EDGE_OWNER_PROBE;
     (void)snprintf(r.report.hostname, sizeof(r.report.hostname), "%s", hostname);
     put(f, "report/default/n2", record_report_encode(&r));
@@ -745,6 +747,7 @@ static void test_wary(void **state)
 
 static void test_reports_of_other_hubs(void **state)
 {
+    static char fabric[] = "{\"kind\":\"efa\"}";
     struct fixture *f = *state;
     struct model_node *n2;
 
@@ -761,6 +764,10 @@ static void test_reports_of_other_hubs(void **state)
     assert_told(f, "");
     assert_int_equal(n2->reported->reported_at, 1010);
     assert_int_equal(n2->reported->said[0].run, 0);
+    /* And in this one its fabric, by which they find who shares it. */
+    f->fabric = fabric;
+    put_report(f, 9, 1010, "box");
+    assert_told(f, "n2 is box; ");
     /* What is here is newer than what is stored. */
     n2->reported->is_unsaved = true;
     put_report(f, 9, 1020, "other");

@@ -329,6 +329,19 @@ void report_deinit(struct report *r)
     *r = (struct report)REPORT_NULL;
 }
 
+bool report_is_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool report_is_seen_otherwise(const struct report *a, const struct report *b)
+{
+    return strcmp(a->hostname, b->hostname) != 0 ||
+           !report_is_same_text(a->candidates, b->candidates) ||
+           !report_is_same_text(a->paths, b->paths) || !report_is_same_text(a->aead, b->aead) ||
+           !report_is_same_text(a->fabric, b->fabric);
+}
+
 /* @json as text, if that is not longer than @max; NULL without a failure when @json is NULL. */
 static char *read_text(struct fields *f, const char *name, const json_t *json, size_t max)
 {

@@ -216,6 +216,12 @@ struct report {
 /** report_deinit() - idempotent. */
 void report_deinit(struct report *r);
 
+/** report_is_same_text() - are the two texts of reports the same? NULL: nothing is said. */
+bool report_is_same_text(const char *a, const char *b);
+
+/** report_is_seen_otherwise() - do the two differ in what other nodes see of the node? */
+bool report_is_seen_otherwise(const struct report *a, const struct report *b);
+
 /*
  * The decoders check a body and take it in. @json is borrowed, and NULL (no body) is a body without
  * fields. Each returns 0; -EINVAL with words; or -ENOMEM; @ret is untouched on failure.

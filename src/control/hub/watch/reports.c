@@ -36,11 +36,6 @@ bool reports_admit(const struct model_node *node, nsec_t now)
     return rate_take(&node->reported->asked, now, REPORTS_EACH, REPORTS_BURST);
 }
 
-static bool is_same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static void mark_unsaved(struct reports *s, const struct model_node *node)
 {
     if (node->reported->is_unsaved)
@@ -139,7 +134,7 @@ static void tell_said(struct reports *s, const struct model_node *node, const ch
     const char *name = node->spec.meta.name;
     char text[EDGE_EVENT_TEXT_MAX];
 
-    if (now->error && !is_same_text(before->error, now->error)) {
+    if (now->error && !report_is_same_text(before->error, now->error)) {
         (void)snprintf(text, sizeof(text), "%s cannot apply it: %s", name, now->error);
         tell(s, node, peer, EDGE_EVENT_FAILING, at, text);
     } else if (before->error && !now->error) {
@@ -171,8 +166,8 @@ static void tell_probed(struct reports *s, const struct model_node *node, const 
 static bool is_different(const struct edge_said *a, const struct edge_said *b)
 {
     return a->path != b->path || a->is_alarm != b->is_alarm || a->fell_at != b->fell_at ||
-           !is_same_text(a->error, b->error) || !endpoint_equal(&a->endpoint, &b->endpoint) ||
-           !x25519_public_equal(&a->key, &b->key);
+           !report_is_same_text(a->error, b->error) ||
+           !endpoint_equal(&a->endpoint, &b->endpoint) || !x25519_public_equal(&a->key, &b->key);
 }
 
 /* The hub remembers since when an edge is not direct any more, because an agent that has just
@@ -263,7 +258,7 @@ static bool take_applied(
     struct reports *s, const struct model_node *node, struct report *report, int64_t at)
 {
     struct report *held = &node->reported->heard.report;
-    bool is_other = !is_same_text(held->error, report->error);
+    bool is_other = !report_is_same_text(held->error, report->error);
     char text[EDGE_EVENT_TEXT_MAX];
 
     if (is_other && report->error) {
@@ -277,14 +272,6 @@ static bool take_applied(
     held->applied = report->applied;
     replace(&held->error, &report->error);
     return is_other;
-}
-
-/* Do the reports differ in what other nodes see of the node? */
-static bool is_seen_otherwise(const struct report *a, const struct report *b)
-{
-    return !is_same_text(a->candidates, b->candidates) || !is_same_text(a->paths, b->paths) ||
-           strcmp(a->hostname, b->hostname) != 0 || !is_same_text(a->aead, b->aead) ||
-           !is_same_text(a->fabric, b->fabric);
 }
 
 static bool is_other_node(const struct report *a, const struct report *b)
@@ -320,7 +307,7 @@ enum reports_result reports_take(
     struct reports *s, const struct model_node *node, struct report *report, int64_t wall_s)
 {
     struct report *held = &node->reported->heard.report;
-    bool is_new = report->has_node && is_seen_otherwise(held, report);
+    bool is_new = report->has_node && report_is_seen_otherwise(held, report);
     bool is_other = is_new || (report->has_node && is_other_node(held, report));
     enum reports_result result = is_new ? REPORTS_UPDATES : REPORTS_TAKEN;
     struct edge_sequence *said = &node->reported->said[report->edges.owner];

@@ -92,16 +92,6 @@ static int put_network(
     return 0;
 }
 
-static void delete_network(struct model *m, const char *name)
-{
-    struct model_network *net = model_find_network(m, name);
-
-    if (!net)
-        return;
-    model__remove_network(net);
-    m->listener.network_removed(m->listener.ctx, net);
-}
-
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
 static int change_node(struct model_node *node, struct node *spec, struct err *e)
@@ -193,14 +183,33 @@ static int put_node(struct model *m, struct model_network *net, const char *name
     return 0;
 }
 
+static void remove_node(struct model *m, struct model_node *node)
+{
+    model__remove_node(node);
+    m->listener.node_removed(m->listener.ctx, node);
+}
+
 static void delete_node(struct model *m, struct model_network *net, const char *name)
 {
     struct model_node *node = model_find_node(net, name);
 
-    if (!node)
+    if (node)
+        remove_node(m, node);
+}
+
+/* Its nodes may still be there: those of its hubs go in the same commit, and a machine may have
+ * joined by another hub when all others had gone. Whoever knows them is told of each. */
+static void delete_network(struct model *m, const char *name)
+{
+    struct model_network *net = model_find_network(m, name);
+
+    if (!net)
         return;
-    model__remove_node(node);
-    m->listener.node_removed(m->listener.ctx, node);
+    net->leaving = MODEL_NETWORK_REMOVED;
+    while (net->nodes.n > 0)
+        remove_node(m, model_node_at(net, net->nodes.n - 1));
+    model__remove_network(net);
+    m->listener.network_removed(m->listener.ctx, net);
 }
 
 /* ---- edges ---------------------------------------------------------------------------------- */

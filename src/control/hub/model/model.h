@@ -60,6 +60,9 @@ struct overlay_node;
 struct server_listener;
 struct model;
 
+/** Why nodes of a network that is removed are removed: what they are told. */
+#define MODEL_NETWORK_REMOVED "its network was removed"
+
 /** How this hub serves a network: changes.c's, but for the last. */
 struct served_network {
     char interface[16]; /* what its interface on the hub is called */

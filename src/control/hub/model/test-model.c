@@ -434,7 +434,7 @@ static void test_changes_of_a_network(void **state)
 
     (void)load_sample(f);
     put(f, "network/default", NULL);
-    assert_told(f, "network removed default; ");
+    assert_told(f, "n3 removed; n2 removed; hub removed; network removed default; ");
     assert_null(model_find_network(&f->model, "default"));
     put(f, "network/default", NULL);
     /* What is of no network is nobody's. */

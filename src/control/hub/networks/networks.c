@@ -465,7 +465,7 @@ int networks_remove(struct networks *n, const struct model_network *net, network
         return err_set(e, -ENOMEM, "no memory to remove network \"%s\"", net->spec.meta.name);
     *x = (struct removing){.networks = n, .by = n->model->audit->by, .done = done, .ctx = ctx};
     (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->spec.meta.name);
-    model_set_network_leaving(net, "its network was removed");
+    model_set_network_leaving(net, MODEL_NETWORK_REMOVED);
     go_on(x);
     return 0;
 }

@@ -130,6 +130,29 @@ static void test_removed_node_is_told_last(void **state)
 }
 
 /* Five at once, then one each two seconds, which is the last one. */
+static void on_deleted(void *ctx, const struct store_answer *a)
+{
+    assert_int_equal(a->r, 0);
+}
+
+/* Its record goes, and it has a node yet that another hub has taken in meanwhile. */
+static void test_network_that_goes_before_its_node(void **state)
+{
+    struct store *store = audience_hub.hub->store;
+    struct stream *a = audience_open("a");
+    struct store_op op = {
+        .kind = STORE_OP_DELETE, .key = "network/default", .expect = STORE_EXPECT_ANY};
+    const char *text;
+
+    assert_int_equal(store_commit(store, &op, 1, audience_hub.now, on_deleted, NULL, NULL), 0);
+    store_wait(store);
+    text = audience_take(a);
+    assert_int_equal(audience_count(text, "\n"), 1);
+    assert_non_null(strstr(text, "its network was removed"));
+    assert_true(a->ended);
+    audience_end(a);
+}
+
 static void test_status_that_changes_all_the_time(void **state)
 {
     struct stream *s = audience_open("a");
@@ -164,6 +187,8 @@ int main(void)
             test_third_watch_ends_the_first, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(
             test_removed_node_is_told_last, audience_enter, audience_leave),
+        cmocka_unit_test_setup_teardown(
+            test_network_that_goes_before_its_node, audience_enter, audience_leave),
         cmocka_unit_test_setup_teardown(
             test_status_that_changes_all_the_time, audience_enter, audience_leave),
     };

@@ -213,6 +213,7 @@ static void get_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
+    node_jobs_start(&a->running, rq->params[0], rq->caller.pid);
     job_calls_begin(&a->jobs, "GET", rq->params[0], "rendezvous", NULL, rs);
 }
 
@@ -248,6 +249,7 @@ static void put_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
+    node_jobs_start(&a->running, rq->params[0], rq->caller.pid);
     job_calls_begin(&a->jobs, "PUT", rq->params[0], "rendezvous", rq->body, rs);
 }
 

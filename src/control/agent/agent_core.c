@@ -599,7 +599,7 @@ void agent_core_poll(struct agent *a)
     if (is_seen)
         meter(a, now);
     node_jobs_poll(&a->running, now);
-    node_measure_tell_jobs(&a->measure, a->running.n);
+    node_measure_tell_jobs(&a->measure, node_jobs_started(&a->running));
     /* What a job has moved is reported as soon as it has ended. */
     if (a->running.has_ended) {
         a->running.has_ended = false;

@@ -243,6 +243,23 @@ void node_jobs_begin(struct node_jobs *nj, const char *job, int32_t pid, nsec_t 
     meter_job_begin(nj->meter, job);
 }
 
+void node_jobs_start(struct node_jobs *nj, const char *job, int32_t pid)
+{
+    unsigned i = jobs_find(nj, job, pid);
+
+    if (i < nj->n)
+        nj->items[i].is_started = true;
+}
+
+unsigned node_jobs_started(const struct node_jobs *nj)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < nj->n; i++)
+        n += nj->items[i].is_started;
+    return n;
+}
+
 static void jobs_end(struct node_jobs *nj, unsigned i)
 {
     meter_job_end(nj->meter, nj->items[i].job);

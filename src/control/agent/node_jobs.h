@@ -89,6 +89,7 @@ struct node_job {
     char job[NAME_MAX_LEN + 1];
     int32_t pid;          /* of `weft run`; 0: not known */
     int pid_fd;           /* owns; readable when the process has ended; -1: it cannot be watched */
+    bool is_started;      /* it has asked how its run is, so what it was to run is there */
     nsec_t began_at;      /* monotonic */
     nsec_t ask_at;        /* when the hub is asked next */
     struct deferred *ask; /* owns; the answer to come; NULL: none */
@@ -112,6 +113,13 @@ void node_jobs_stop(struct node_jobs *nj);
 
 /** node_jobs_begin() - the process @pid (0: not known) begins a run of @job, or goes on with it. */
 void node_jobs_begin(struct node_jobs *nj, const char *job, int32_t pid, nsec_t now);
+
+/** node_jobs_start() - it asks how its run is, as `weft run` does once its command is there. Before
+ * that it may still test the network, or have a plan made. */
+void node_jobs_start(struct node_jobs *nj, const char *job, int32_t pid);
+
+/** node_jobs_started() - how many have started. */
+unsigned node_jobs_started(const struct node_jobs *nj);
 
 /** node_jobs_end() - and it has ended. */
 void node_jobs_end(struct node_jobs *nj, const char *job, int32_t pid);

@@ -1,6 +1,6 @@
 /*
  * test-node-parts.c - what the agent's small parts decide: which peers are in doubt, what the
- * measuring service is told, and which keepalive is kept and told.
+ * measuring service is told, which jobs have started, and which keepalive is kept and told.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "agent/meter.h"
+#include "agent/node_jobs.h"
 #include "agent/node_keepalive.h"
 #include "agent/node_measure.h"
 #include "agent/paths/edge/reach.h"
@@ -343,6 +345,33 @@ static void test_a_damaged_file_is_left_alone(void **state)
     end_kept(k);
 }
 
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+/* One that is only about to start does not use the network: it may test it first. */
+static void test_which_jobs_have_started(void **state)
+{
+    int32_t pid = (int32_t)getpid();
+    struct node_jobs nj;
+    struct meter meter;
+
+    meter_init(&meter, 17);
+    node_jobs_init(&nj, NULL, &meter);
+    node_jobs_begin(&nj, "train", pid, 1000 * SEC);
+    node_jobs_begin(&nj, "other", pid, 1000 * SEC);
+    node_jobs_start(&nj, "unknown", pid);
+    assert_int_equal(node_jobs_started(&nj), 0);
+    node_jobs_start(&nj, "train", pid);
+    node_jobs_start(&nj, "train", pid);
+    assert_int_equal(node_jobs_started(&nj), 1);
+    /* It goes on in another run. */
+    node_jobs_begin(&nj, "train", pid, 1001 * SEC);
+    assert_int_equal(node_jobs_started(&nj), 1);
+    node_jobs_end(&nj, "train", pid);
+    assert_int_equal(node_jobs_started(&nj), 0);
+    node_jobs_stop(&nj);
+    meter_deinit(&meter);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_keepalive_for_peers),
         cmocka_unit_test(test_a_result_is_kept_for_the_next_start),
         cmocka_unit_test(test_a_damaged_file_is_left_alone),
+        cmocka_unit_test(test_which_jobs_have_started),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

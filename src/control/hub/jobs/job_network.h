@@ -49,6 +49,7 @@ struct job_network {
     struct list jobs;            /* owns struct job, by name; also those that are forgotten */
     uint32_t last_number;        /* of a job */
     struct rate pace;            /* how often runs begin and end; job_runs.c's */
+    struct rate notes;           /* how often other things are written of them; likewise */
     struct blob_totals totals;   /* of all jobs */
     struct change_queue queue;   /* what is not on the disk yet */
     struct blob_upload upload;   /* the blob that the process is saying */

@@ -12,7 +12,7 @@
 #include "store/store.h"
 
 /* How many runs of a network may begin or end at once, and how often one more: each is a commit of
- * its own. */
+ * its own. So often it may be noted as well who is in them. */
 #define PACE_BURST 21
 #define PACE_EACH  (100 * NSEC_PER_MSEC)
 
@@ -358,7 +358,7 @@ void job_runs_note(struct job *job, nsec_t now)
     if (strcmp(record.members, job->record.members) == 0 &&
         strcmp(record.ended_on, job->record.ended_on) == 0)
         job->members.is_noted |= has_names;
-    else if (keeps_pace(job->network, now))
+    else if (rate_take(&job->network->notes, now, PACE_EACH, PACE_BURST))
         (void)save(job, RECORD_SAVE_MEMBERS, &record, now, NULL);
 }
 

@@ -526,6 +526,27 @@ static void test_pace(void **state)
     assert_int_equal(join_r(f, "third", &job), JOBS_E_PACE);
 }
 
+/* What is noted of runs takes nothing from those that begin. */
+static void test_notes_have_a_pace_of_their_own(void **state)
+{
+    struct fixture *f = *state;
+    char name[8];
+
+    for (unsigned i = 0; i < 21; i++) {
+        struct job *job;
+
+        (void)snprintf(name, sizeof(name), "j%u", i);
+        f->member = "a";
+        job = join(f, name);
+        job_members_set_nnodes(&job->members, "a", "2");
+        f->member = "b";
+        (void)join(f, name);
+        job_runs_note(job, now);
+        store_wait(f->store);
+        assert_string_equal(job->record.members, "a b");
+    }
+}
+
 static void say_blob(struct fixture *f, struct job *job, const char *name)
 {
     struct rdzv_wire m = {.type = RDZV_WIRE_PUT,
@@ -697,6 +718,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_who_may_say_so, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_nccl_took, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pace, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_notes_have_a_pace_of_their_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_idle, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_default_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_job_is_revived, set_up, tear_down),

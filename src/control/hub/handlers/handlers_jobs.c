@@ -160,13 +160,13 @@ static bool is_full(const struct job_call *call, const struct model_node *node,
 
 /* The run that is broken has ended on another node, which is named as a field, too. */
 static void refuse_over(const struct job_call *call, const struct model_node *node,
-    struct response *rs, const struct err *e)
+    const struct request *rq, struct response *rs, const struct err *e)
 {
     const struct job *job = jobs_find(&node->net->served->jobs, call->job);
 
     response_refuse(rs, 409, "%s", err_text(e));
     if (job && rs->body)
-        (void)json_object_set_new(rs->body, "endedOn", json_string(jobs_ended_on(job)));
+        (void)json_object_set_new(rs->body, "endedOn", json_string(jobs_ended_on(job, rq->now)));
 }
 
 /* Nothing is changed: neither is the member one of the job, nor does a run begin. */
@@ -201,7 +201,7 @@ static void join(struct reply *l, const struct request *rq, struct response *rs)
     r = jobs_join(&node->net->served->jobs, call->job, call->member, broken_of(call), rq->now,
         on_job_saved, l, &job, &e);
     if (r == JOBS_E_OVER) {
-        refuse_over(call, node, rs, &e);
+        refuse_over(call, node, rq, rs, &e);
         return;
     }
     if (r != 0) {

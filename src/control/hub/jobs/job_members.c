@@ -41,14 +41,6 @@ void job_members_add(struct job_members *m, const char *name)
     (void)json_object_del(m->kept, name);
 }
 
-void job_members_come(struct job_members *m, const char *name, nsec_t now)
-{
-    job_members_add(m, name);
-    if (!m->arrived)
-        m->arrived = json_object();
-    (void)json_object_set_new(m->arrived, name, json_integer(now));
-}
-
 bool job_members_may_be(const struct job_members *m, const char *name)
 {
     return !m->is_whole || json_object_get(m->names, name);
@@ -302,11 +294,24 @@ bool job_members_hear_late(struct job_members *m, const char *name, const char *
     return true;
 }
 
-bool job_members_is_there(const struct job_members *m, const char *name, nsec_t now)
+/* Has no command of a member ended since those have come that are there? */
+static bool has_ended_before(const struct job_members *m, json_t *commands)
+{
+    const char *key;
+    json_t *command;
+
+    json_object_foreach(commands, key, command)
+        if (json_integer_value(json_object_get(command, "heard")) >= m->gathered_at)
+            return false;
+    return true;
+}
+
+bool job_members_is_back(const struct job_members *m, const char *name, nsec_t now)
 {
     json_t *commands = json_object_get(m->commands, name);
 
-    return json_object_size(commands) > 0 && tally_of(commands, now).n_present > 0;
+    return json_object_size(commands) > 0 &&
+           (tally_of(commands, now).n_present > 0 || has_ended_before(m, commands));
 }
 
 const char *job_members_ended_on(const struct job_members *m, nsec_t now)
@@ -317,7 +322,7 @@ const char *job_members_ended_on(const struct job_members *m, nsec_t now)
     json_object_foreach(m->commands, name, commands) {
         struct tally t = tally_of(commands, now);
 
-        if (t.n_ended > 0 && t.n_present == 0 && !t.is_lost)
+        if (t.n_ended > 0 && t.n_present == 0 && !t.is_lost && !has_ended_before(m, commands))
             return name;
     }
     return NULL;
@@ -335,10 +340,10 @@ struct place {
 
 static struct place place_of(const struct job_members *m, const char *name, nsec_t now)
 {
-    json_t *commands = json_object_get(m->commands, name);
     nsec_t arrived_at = json_integer_value(json_object_get(m->arrived, name));
     nsec_t heard_at = 0;
-    struct place p = {.is_ended = true};
+    nsec_t ended_at = 0;
+    struct place p = {.is_held = false};
     const char *key;
     json_t *command;
 
@@ -346,24 +351,54 @@ static struct place place_of(const struct job_members *m, const char *name, nsec
         return (struct place){.is_held = true,
             .silent_for = now - (m->kept_until - JOB_MEMBERS_KEPT_FOR),
             .until = m->kept_until};
-    if (json_object_size(commands) == 0)
-        return (struct place){
-            .is_held = arrived_at > 0 && now < arrived_at + JOB_MEMBERS_SILENT_FOR};
-    json_object_foreach(commands, key, command) {
+    json_object_foreach(json_object_get(m->commands, name), key, command) {
+        nsec_t at = json_integer_value(json_object_get(command, "heard"));
+
         if (json_is_true(json_object_get(command, "ended"))) {
-            p.is_held = true;
+            ended_at = nsec_max(ended_at, at);
             continue;
         }
-        p.is_ended = false;
-        heard_at = nsec_max(heard_at, json_integer_value(json_object_get(command, "heard")));
+        heard_at = nsec_max(heard_at, at);
         p.until = nsec_max(p.until, json_integer_value(json_object_get(command, "due")));
     }
-    if (p.is_ended)
-        return p;
-    p.is_held = now <= p.until;
-    /* Half of the time after which it is lost has passed. */
-    p.silent_for = 2 * (now - heard_at) > p.until - heard_at ? now - heard_at : 0;
+    if (p.until > 0) {
+        p.is_held = now <= p.until;
+        /* Half of the time after which it is lost has passed. */
+        p.silent_for = 2 * (now - heard_at) > p.until - heard_at ? now - heard_at : 0;
+    } else if (arrived_at > ended_at) {
+        p.is_held = now < arrived_at + JOB_MEMBERS_SILENT_FOR;
+    } else if (ended_at > 0) {
+        p.is_held = ended_at >= m->gathered_at;
+        p.is_ended = true;
+    }
     return p;
+}
+
+/* Has anybody a place but those whose command has ended? */
+static bool is_any_there(const struct job_members *m, nsec_t now)
+{
+    json_t *const all[] = {m->names, m->kept};
+    const char *name;
+    json_t *value;
+
+    for (unsigned i = 0; i < 2; i++)
+        json_object_foreach(all[i], name, value) {
+            struct place p = place_of(m, name, now);
+
+            if (p.is_held && !p.is_ended)
+                return true;
+        }
+    return false;
+}
+
+void job_members_come(struct job_members *m, const char *name, nsec_t now)
+{
+    if (!is_any_there(m, now))
+        m->gathered_at = now;
+    job_members_add(m, name);
+    if (!m->arrived)
+        m->arrived = json_object();
+    (void)json_object_set_new(m->arrived, name, json_integer(now));
 }
 
 /* Of all that have come or keep a place, by name, true; gives a reference, NULL: no memory. */

@@ -206,20 +206,32 @@ static bool is_over_or_left(const struct job *job, nsec_t now)
            (job_members_are_gone(&job->members, now) && !job_is_busy(job, NULL));
 }
 
+const char *job_runs_ended_on(const struct job *job, nsec_t now)
+{
+    const char *noted = job->record.ended_on;
+    const char *name;
+
+    if (noted[0] != '\0' && !job_members_is_back(&job->members, noted, now))
+        return noted;
+    name = job_members_ended_on(&job->members, now);
+    return name ? name : "";
+}
+
 /* A member comes to a job that is there: a new run begins if the last one is over, has been left by
  * all, or is the one that cannot go on. */
 static int enter(struct job *job, const char *member, const char *broken, nsec_t now, struct err *e)
 {
     bool is_broken = broken && job_is_run(job, broken);
     bool is_left = is_over_or_left(job, now);
+    const char *ended_on = job_runs_ended_on(job, now);
 
     if (!is_left && !is_broken)
         return 0;
     /* Without that node it cannot go on, which has done its work or was ended by a person. */
-    if (is_broken && job->record.ended_on[0] != '\0' && strcmp(job->record.ended_on, member) != 0)
+    if (is_broken && ended_on[0] != '\0' && strcmp(ended_on, member) != 0)
         return err_set(e, JOBS_E_OVER,
             "the command of the job has ended on %s in the run %s, so that run is not begun again",
-            job->record.ended_on, broken);
+            ended_on, broken);
     if (is_broken && !job_members_may_be(&job->members, member))
         return err_set(e, JOBS_E_STRANGER,
             "\"%s\" has not come to the run \"%s\", and cannot say that it is broken", member,
@@ -334,18 +346,6 @@ void job_runs_make_default(struct job_network *n, nsec_t now)
             "job \"%s\" of network \"%s\" is not served: %s", JOBS_DEFAULT, n->name, err_text(&e));
 }
 
-/* Where a command of the run has ended, as it is to be in the record. */
-static void note_end(const struct job *job, struct rdzv_job_record *record, nsec_t now)
-{
-    const char *name =
-        record->ended_on[0] == '\0' ? job_members_ended_on(&job->members, now) : NULL;
-
-    if (name)
-        (void)snprintf(record->ended_on, sizeof(record->ended_on), "%s", name);
-    else if (job_members_is_there(&job->members, record->ended_on, now))
-        record->ended_on[0] = '\0';
-}
-
 void job_runs_note(struct job *job, nsec_t now)
 {
     struct rdzv_job_record record = job->record;
@@ -354,7 +354,7 @@ void job_runs_note(struct job *job, nsec_t now)
     if (job->save || job->is_forgotten || job->record.ended)
         return;
     has_names = job_members_names(&job->members, now, record.members, sizeof(record.members));
-    note_end(job, &record, now);
+    (void)snprintf(record.ended_on, sizeof(record.ended_on), "%s", job_runs_ended_on(job, now));
     if (strcmp(record.members, job->record.members) == 0 &&
         strcmp(record.ended_on, job->record.ended_on) == 0)
         job->members.is_noted |= has_names;

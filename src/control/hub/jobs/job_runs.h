@@ -29,6 +29,9 @@ int job_runs_join(struct job_network *n, const char *name, const char *member, c
  */
 void job_runs_note(struct job *job, nsec_t now);
 
+/** job_runs_ended_on() - as jobs_ended_on(). */
+const char *job_runs_ended_on(const struct job *job, nsec_t now);
+
 /** Where a member that came to a job now would meet. */
 struct job_outlook {
     const struct job *job;         /* lent, until the loop's turn ends; NULL: there is none yet */

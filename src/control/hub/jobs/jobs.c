@@ -491,9 +491,9 @@ int jobs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
     return job_runs_await(job, done, ctx, e);
 }
 
-const char *jobs_ended_on(const struct job *job)
+const char *jobs_ended_on(const struct job *job, nsec_t now)
 {
-    return job->record.ended_on;
+    return job_runs_ended_on(job, now);
 }
 
 int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done, void *ctx,

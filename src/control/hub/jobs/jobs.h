@@ -242,8 +242,9 @@ struct job *jobs_find(const struct jobs_service *s, const char *name);
 /** jobs_await() - is something of the job on its way to the disk? 0: no; or as jobs_end(). */
 int jobs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e);
 
-/** jobs_ended_on() - the member of JOBS_E_OVER; lent, "": none. */
-const char *jobs_ended_on(const struct job *job);
+/** jobs_ended_on() - the member of JOBS_E_OVER: its command has ended in the present run, and it is
+ * not back; lent, "": none. */
+const char *jobs_ended_on(const struct job *job, nsec_t now);
 
 /**
  * jobs_end() - the run is over; who comes next begins a new one

@@ -301,6 +301,34 @@ static void test_a_place_of_one_that_has_ended(void **state)
     job_members_deinit(&m);
 }
 
+/* All have ended, and nobody has said so of the run; who comes then begins with free places. */
+static void test_places_when_others_begin(void **state)
+{
+    struct job_members m = {.names = NULL};
+
+    job_members_begin(&m);
+    come(&m, "a", 100);
+    hear(&m, "a", "x", true, 101);
+    come(&m, "b", 101);
+    hear(&m, "b", "y", true, 102);
+    assert_string_equal(job_members_ended_on(&m, 102 * NSEC_PER_SEC), "a");
+    check_full(&m, "c", 103, "");
+    come(&m, "c", 103);
+    check_full(&m, "d", 103, "");
+    assert_null(job_members_ended_on(&m, 103 * NSEC_PER_SEC));
+    assert_true(job_members_is_back(&m, "a", 103 * NSEC_PER_SEC));
+    come(&m, "d", 103);
+    check_full(&m, "a", 104, "c, d");
+    hear(&m, "c", "z", true, 105);
+    assert_string_equal(job_members_ended_on(&m, 105 * NSEC_PER_SEC), "c");
+    assert_false(job_members_is_back(&m, "c", 105 * NSEC_PER_SEC));
+    check_full(&m, "a", 105, "c, d");
+    /* One of them begins again, and has not said yet that its command is there. */
+    come(&m, "c", 106);
+    check_full(&m, "a", 106, "c, d");
+    job_members_deinit(&m);
+}
+
 /* `weft env` says nothing more. */
 static void test_a_place_of_one_that_is_silent(void **state)
 {
@@ -385,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_many_are_counted_once_a_second),
         cmocka_unit_test(test_a_job_has_its_nodes),
         cmocka_unit_test(test_a_place_of_one_that_has_ended),
+        cmocka_unit_test(test_places_when_others_begin),
         cmocka_unit_test(test_a_place_of_one_that_is_silent),
         cmocka_unit_test(test_places_in_the_next_run),
         cmocka_unit_test(test_names_are_written_down),

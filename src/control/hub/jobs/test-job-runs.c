@@ -403,6 +403,33 @@ static void test_a_run_that_has_ended_somewhere(void **state)
     assert_string_equal(job->record.ended_on, "");
 }
 
+/* Somebody may say at once that the run is broken when that one is back; and when others have begun
+ * since all had ended, it is not theirs that has. */
+static void test_what_has_ended_before(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+
+    hear(job, "a", false);
+    hear(job, "b", true);
+    tick(f, 0);
+    assert_string_equal(job->record.ended_on, "b");
+    hear(job, "b", false);
+    f->broken = "train.1";
+    assert_int_equal(join(f, "train")->record.run, 2);
+    f->broken = NULL;
+    hear(job, "b", true);
+    hear(job, "a", true);
+    tick(f, NSEC_PER_SEC);
+    assert_string_not_equal(job->record.ended_on, "");
+    f->member = "c";
+    (void)join(f, "train");
+    tick(f, NSEC_PER_SEC);
+    assert_string_equal(job->record.ended_on, "");
+    f->broken = "train.2";
+    assert_int_equal(join(f, "train")->record.run, 3);
+}
+
 /* A run ends when somebody says so while nobody else is connected. */
 static void test_an_end(void **state)
 {
@@ -713,6 +740,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_who_said_how_many_nodes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_has_the_places_is_stored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_run_that_has_ended_somewhere, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_has_ended_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_broken_run, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_may_say_so, set_up, tear_down),

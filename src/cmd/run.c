@@ -691,11 +691,14 @@ static int begin_again(struct run *run, int *ret_status)
     interrupt_begin(&i);
     r = again_prepare(run, &arg.opt, &i, &e);
     if (r != 0) {
-        if (r == AGAIN_E_ALONE)
-            (void)cmd_fail("run", "%s: not started again", err_text(&e));
-        else
+        if (r == AGAIN_E_INTERRUPTED)
             (void)cmd_fail("run", "interrupted while it waited: the job's other nodes are told");
-        lost_give_up(run);
+        else
+            (void)cmd_fail("run", "%s: not started again", err_text(&e));
+        if (r == AGAIN_E_OVER)
+            run_give_up(run);
+        else
+            lost_give_up(run);
         run_dir_remove(run->dir);
         *ret_status = last_status(*ret_status);
     }

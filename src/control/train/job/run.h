@@ -279,6 +279,7 @@ unsigned again_pause_ms(unsigned n);
 /* Outcomes of again_prepare(). */
 #define AGAIN_E_ALONE       1 /* nodes, the hub or the agent have not come in time, or will not */
 #define AGAIN_E_INTERRUPTED 2 /* a person does not wait */
+#define AGAIN_E_OVER        3 /* the command has ended on another node, so there is no next run */
 
 /**
  * again_prepare() - prepare the next run of the job, and of one of fixed size wait for its nodes
@@ -289,7 +290,7 @@ unsigned again_pause_ms(unsigned n);
  * A run that cannot be prepared is tried again for wait_lost, or a minute if that is longer; the
  * first failure is said on standard error.
  *
- * Return: 0; AGAIN_E_ALONE with words; AGAIN_E_INTERRUPTED.
+ * Return: 0; AGAIN_E_ALONE or AGAIN_E_OVER with words; AGAIN_E_INTERRUPTED.
  */
 int again_prepare(struct run *run, struct run_options *opt, struct interrupt *i, struct err *e);
 
@@ -308,6 +309,7 @@ int again_await_hub(
 /**
  * again_give_up() - the command is not begun again: tell the job's other nodes
  *
- * Those of a job of fixed size look at its next run, so they are told there.
+ * Those of a job of fixed size look at its next run, so they are told there. If there is none,
+ * because the command has ended on one of them, the run is ended: it is of no use to who comes.
  */
 void again_give_up(struct run *run, struct run_options *opt);

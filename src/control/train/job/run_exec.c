@@ -445,7 +445,7 @@ static int prepare_until(
 
     while ((r = prepare_once(run, opt, e)) != 0) {
         if (r == RENDEZVOUS_E_OVER)
-            return AGAIN_E_ALONE;
+            return AGAIN_E_OVER;
         if (clock_now() >= until)
             return give_up_after(clock_now() - begun_at, e);
         if (n++ == 0)
@@ -505,11 +505,12 @@ int again_prepare(struct run *run, struct run_options *opt, struct interrupt *i,
 
 void again_give_up(struct run *run, struct run_options *opt)
 {
-    if (!lost_is_watched(run)) {
+    bool is_watched = lost_is_watched(run);
+    int r = is_watched ? prepare_once(run, opt, NULL) : 0;
+
+    if (!is_watched || r == RENDEZVOUS_E_OVER)
         run_give_up(run);
-        return;
-    }
-    if (prepare_once(run, opt, NULL) == 0)
+    else if (r == 0)
         lost_give_up(run);
     run_dir_remove(run->dir);
 }

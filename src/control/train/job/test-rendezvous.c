@@ -320,6 +320,42 @@ static void test_the_next_run_is_asked_for_until_it_is_told(void **state)
     interrupt_end(&i);
 }
 
+/* The command has ended on another node: the run is ended, so that who starts it again, on all
+ * nodes, gets another one than that in which torchrun has been. */
+static void test_no_next_run(void **state)
+{
+    static const char over[] = "{\"error\":\"has ended on gpu-2\",\"endedOn\":\"gpu-2\"}";
+    struct said_agent a = {.answers = {{200, status}, {409, over}}};
+    char word[] = "torchrun";
+    char *words[] = {word, NULL};
+    struct run_options opt = {.socket_path = a.path,
+        .job = "job",
+        .nnodes = "3",
+        .wait_lost = 60 * NSEC_PER_SEC,
+        .command_id = "00ff",
+        .words = words};
+    struct err e = ERR_NULL;
+    struct interrupt i;
+    struct run run;
+
+    interrupt_begin(&i);
+    make_run(&run, &a);
+    said_agent_start(&a);
+    assert_int_equal(again_prepare(&run, &opt, &i, &e), AGAIN_E_OVER);
+    said_agent_end(&a);
+    assert_string_equal(err_text(&e), "has ended on gpu-2");
+    interrupt_end(&i);
+
+    a = (struct said_agent){
+        .answers = {{200, status}, {409, over}, {200, PRESENCE("0", "", "0")}, {200, "{}"}}};
+    said_agent_start(&a);
+    again_give_up(&run, &opt);
+    said_agent_end(&a);
+    assert_non_null(strstr(a.requests[2], "\"run\":\"job.2\",\"command\":\"00ff\""));
+    assert_non_null(strstr(a.requests[2], "\"ended\":true"));
+    assert_non_null(strstr(a.requests[3], "DELETE /v1/jobs/job/rendezvous "));
+}
+
 static void test_pauses(void **state)
 {
     static const unsigned ms[] = {1000, 2000, 4000, 8000, 16000, 30000, 30000};
@@ -448,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_wait_for_all_nodes),
         cmocka_unit_test(test_a_person_does_not_wait),
         cmocka_unit_test(test_the_next_run_is_asked_for_until_it_is_told),
+        cmocka_unit_test(test_no_next_run),
         cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_how_often_it_is_begun_again),
         cmocka_unit_test(test_an_earlier_command_of_this_node_is_lost),

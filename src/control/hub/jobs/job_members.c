@@ -366,7 +366,9 @@ static struct place place_of(const struct job_members *m, const char *name, nsec
         /* Half of the time after which it is lost has passed. */
         p.silent_for = 2 * (now - heard_at) > p.until - heard_at ? now - heard_at : 0;
     } else if (arrived_at > ended_at) {
-        p.is_held = now < arrived_at + JOB_MEMBERS_SILENT_FOR;
+        p.until = arrived_at + JOB_MEMBERS_SILENT_FOR;
+        p.is_held = now < p.until;
+        p.silent_for = now - arrived_at > JOB_MEMBERS_EXPECTED_FOR ? now - arrived_at : 0;
     } else if (ended_at > 0) {
         p.is_held = ended_at >= m->gathered_at;
         p.is_ended = true;

@@ -14,10 +14,10 @@
  *
  * A job of fixed size has as many *places* as it has nodes. A member has one as long as a command
  * of it is there, and after that until it is lost; a member whose command has ended, as long as
- * another one is there, and not any more when somebody comes after that. One that has said nothing of its commands yet has its place for
- * JOB_MEMBERS_SILENT_FOR. When a run takes the place of a broken one, members whose commands were
- * there keep their places for JOB_MEMBERS_KEPT_FOR, and so do those that were there before the hub
- * was started: their names are in the store.
+ * another one is there, and not any more when somebody comes after that. One that has said nothing
+ * of its commands yet has its place for JOB_MEMBERS_SILENT_FOR. When a run takes the place of a
+ * broken one, members whose commands were there keep their places for JOB_MEMBERS_KEPT_FOR, and so
+ * do those that were there before the hub was started: their names are in the store.
  *
  * All else lives in memory. A hub that was started anew, or has taken the job over, knows of nobody
  * until they ask again, and so it does not know that somebody has not come: see @is_whole.
@@ -91,8 +91,8 @@ struct job_members {
                          have not come yet; NULL: none is */
     nsec_t expected_until; /* they are not waited for any longer */
     json_t *arrived;       /* owns; by name, when it has come last, ns; NULL: not known of any */
-    json_t *kept;      /* owns; by name, true: it has a place, and has not come yet; NULL: none */
-    nsec_t kept_until; /* they have their places */
+    json_t *kept;       /* owns; by name, true: it has a place, and has not come yet; NULL: none */
+    nsec_t kept_until;  /* they have their places */
     nsec_t gathered_at; /* somebody has come when nobody was there: what has ended until then has
                            nothing to do with who is there now; 0: never */
     char before[NAME_MAX_LEN + 16]; /* the run that this one has taken the place of */
@@ -164,8 +164,8 @@ void job_members_hear(
 bool job_members_hear_late(struct job_members *m, const char *name, const char *run,
     const struct job_word *word, nsec_t now);
 
-/** job_members_ended_on() - a member whose command has ended beside those that are there now, and of
- * which no other one is there; lent, NULL: none is known. */
+/** job_members_ended_on() - a member whose command has ended beside those that are there now, and
+ * of which no other one is there; lent, NULL: none is known. */
 const char *job_members_ended_on(const struct job_members *m, nsec_t now);
 
 /** job_members_is_back() - a command of @name has ended: is another one there since, or have others

@@ -337,7 +337,9 @@ static void test_a_place_of_one_that_is_silent(void **state)
     job_members_begin(&m);
     come(&m, "a", 100);
     come(&m, "b", 100);
-    check_full(&m, "c", 699, "a, b");
+    check_full(&m, "c", 120, "a, b");
+    come(&m, "b", 690);
+    check_full(&m, "c", 699, "a (not heard for 599 s: if it is lost, its place is free in 2 s), b");
     check_full(&m, "c", 700, "");
     job_members_deinit(&m);
 }

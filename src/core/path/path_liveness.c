@@ -99,16 +99,21 @@ void path_liveness_on_alive(
     l->next_at = now + quiet_time(facts);
 }
 
+static bool may_hasten(const struct path_liveness *l)
+{
+    return l->next_at != NSEC_NEVER && l->n_unanswered == 0;
+}
+
 void path_liveness_suspect(struct path_liveness *l, nsec_t now)
 {
-    if (l->next_at != NSEC_NEVER && l->n_unanswered == 0)
+    if (may_hasten(l))
         l->next_at = now;
 }
 
 void path_liveness_on_data(
     struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now)
 {
-    if (l->next_at != NSEC_NEVER && l->n_unanswered == 0)
+    if (may_hasten(l))
         l->next_at = nsec_min(l->next_at, facts->begins ? now : now + SLACK_ACTIVE);
 }
 

@@ -246,7 +246,7 @@ int handshake_consume_initiation(struct handshake *hs, struct noise_remote *remo
     if (!open_and_mix(&t, in->encrypted_timestamp, sizeof(in->encrypted_timestamp), buf))
         goto out;
     memcpy(timestamp.b, buf, sizeof(timestamp.b));
-    /* 5.1: only ever newer timestamps; and not more than one may legitimately send. */
+    /* 5.1: only ever newer timestamps; and not more of them than one may legitimately send. */
     r = HANDSHAKE_E_REPLAY;
     if (tai64n_compare(&timestamp, &remote->received) <= 0)
         goto out;

@@ -69,12 +69,12 @@ void retire_keypairs(struct port *p, const struct keypairs_evicted *evicted)
     }
 }
 
-/* Waits until every rx worker has left the gate once: what was unlinked before is used by none of
- * them any more. */
 void retire_reclaim(struct port *p)
 {
     struct retired *r = &p->retired;
 
+    /* Waits until every rx worker has left the gate once: what was unlinked before is used by none
+     * of them any more. */
     gate_close(&p->gate);
     gate_open(&p->gate);
     while (r->first) {

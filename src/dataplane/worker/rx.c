@@ -129,6 +129,7 @@ static void deliver(struct rx_worker *w, struct peer *peer, uint8_t *p, uint32_t
     struct ip_info ip;
     int r = ip_parse(p, len, &ip);
 
+    assert(d);
     if (r != 0) {
         drop(w, r == IP_E_NOT_IP ? DROP_NOT_IP : DROP_INNER_LENGTH, 1);
         return;
@@ -143,7 +144,6 @@ static void deliver(struct rx_worker *w, struct peer *peer, uint8_t *p, uint32_t
     }
     if ((tos & IP_ECN_MASK) == IP_ECN_CE)
         ip_ecn_decapsulate(p, tos);
-    assert(d);
     if (writer->device != d || gro_is_full(&writer->gro))
         frame_writer_flush(writer);
     if (!writer->device) {

@@ -489,13 +489,13 @@ int survey_run(struct survey *s, const struct survey_plan *plan)
 {
     _cleanup_(freep) struct rounds_pair *pairs = calloc(s->n_nodes / 2 + 1, sizeof(*pairs));
 
+    if (!pairs)
+        return -ENOMEM;
     tell(plan, "names");
     check_names(s);
     tell(plan, "tunnels");
     warm_up(s);
     tell(plan, "reachability, RTT, loss, sizes");
-    if (!pairs)
-        return -ENOMEM;
     for (size_t round = 0; round < rounds_count(s->n_nodes); round++)
         ask_idle(s, plan, pairs, rounds_get(s->n_nodes, round, pairs));
     ask_heard(s);

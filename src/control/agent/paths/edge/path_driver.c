@@ -699,7 +699,7 @@ int path_driver_new(struct path_driver **ret, struct uv_loop_s *loop,
     if (r == 0)
         r = port_map_new(&d->port_map, loop, on_mapping, d, e);
     if (r < 0) {
-        path_driver_free(d, false);
+        (void)path_driver_free(d, false);
         return r;
     }
     /* Without pings stock peers are sent what every path carries. */

@@ -413,7 +413,7 @@ static void print_done(const struct subnets *routes, const json_t *node)
             strcmp(set_arg.show_dscp, "yes") == 0 ? "shows the DSCP of what it sends"
                                                   : "hides the DSCP of what it sends, unless the "
                                                     "network has its nodes show it");
-    /* The object has it all the same. */
+    /* A kernel's engine cannot do it; the object has it all the same. */
     if ((changes_rates() || set_arg.show_dscp) &&
         strcmp(admin_field(node, "status", "engine"), "kernel") == 0)
         (void)fprintf(stderr,

@@ -488,7 +488,7 @@ static int start(struct life *l, struct err *e)
 
     if (r < 0)
         return r;
-    /* The same implementations that the userspace engine uses. */
+    /* Measures the same implementations that the userspace engine uses. */
     for (unsigned c = 0; c < AEAD_CIPHER_N; c++) {
         const struct aead_algorithm *alg = aead_best((enum aead_cipher)c, NULL);
 

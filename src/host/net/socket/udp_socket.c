@@ -102,8 +102,7 @@ static int open_at(
         r = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
     if (r == 0 && bind(fd, &sa.any, len) < 0)
         r = -errno;
-    /* The first binds before it shares, or it would share with another process that does the same.
-     */
+    /* The first binds before it shares, or it would share with another process doing the same. */
     if (r == 0 && opt->share == UDP_SHARE_FIRST)
         r = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
     if (r == 0)

@@ -227,6 +227,5 @@ void probe_report_on_result(
             wait = nsec_min(wait * 2, RETRY_MAX);
         break;
     }
-    /* At random between three quarters of the wait and five quarters. */
-    pr->due_at = now + wait * 3 / 4 + (nsec_t)((uint64_t)(wait / 2) * (random >> 16) >> 16);
+    pr->due_at = now + nsec_scatter(wait, random);
 }

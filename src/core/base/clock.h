@@ -27,3 +27,9 @@ static inline nsec_t nsec_max(nsec_t a, nsec_t b)
 {
     return a > b ? a : b;
 }
+
+/** nsec_scatter() - between three and five quarters of @wait; @random: any number */
+static inline nsec_t nsec_scatter(nsec_t wait, uint32_t random)
+{
+    return wait * 3 / 4 + (nsec_t)((uint64_t)(wait / 2) * (random >> 16) >> 16);
+}

@@ -25,8 +25,7 @@ void pass_plan_on_failure(
 
     p->fault = *why;
     p->n_failed++;
-    /* At random between three quarters of the wait and five quarters. */
-    p->due_at = now + wait * 3 / 4 + (nsec_t)((uint64_t)(wait / 2) * (random >> 16) >> 16);
+    p->due_at = now + nsec_scatter(wait, random);
     p->held_until = may_hurry ? nsec_min(p->due_at, now + PASS_PLAN_PAUSE) : p->due_at;
     p->retry_for = nsec_min(wait * 2, PASS_PLAN_PERIOD);
 }

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "mesh/object/fields.h"
 
-#define PREFIX     "weft1."
+#define PREFIX "weft1."
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
 
 /* Room for the JSON inside the longest token. */

@@ -15,13 +15,13 @@
 
 /* ---- the sum in a record --------------------------------------------------------------------- */
 
-#define FIELD     ",\"sum\":\""
+#define FIELD ",\"sum\":\""
 #define FIELD_LEN (sizeof(FIELD) - 1)
 #define SUM_BYTES 8
 #define SUM_LEN   (2 * SUM_BYTES)
 #define END       "\"}"
 #define END_LEN   (sizeof(END) - 1)
-#define TAIL_LEN  (FIELD_LEN + SUM_LEN + END_LEN)
+#define TAIL_LEN (FIELD_LEN + SUM_LEN + END_LEN)
 
 /* Of @key and of the object whose first @len bytes are at @text, all but the closing brace. */
 static bool make_sum(const char *key, const char *text, size_t len, char ret[static SUM_LEN + 1])

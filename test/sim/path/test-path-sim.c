@@ -73,7 +73,7 @@ static void check_words(const struct world *w, const struct edge *e)
 {
     const struct sim_nat_kind *ka = &w->sites[w->nodes[0].site].nat.kind;
     const struct sim_nat_kind *kb = &w->sites[w->nodes[1].site].nat.kind;
-    const char *words = "both NATs are symmetric: open UDP 51820 on either";
+    const char *words = "both NATs are symmetric: open UDP 51820 at n0 or n1, or give one";
     struct path_view v;
 
     if (ka->is_blocked || kb->is_blocked)

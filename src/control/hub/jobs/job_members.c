@@ -67,15 +67,9 @@ static const char **sorted_keys(json_t *object)
     return keys;
 }
 
-/* The names, likewise. */
-static const char **sorted_names(const struct job_members *m)
-{
-    return sorted_keys(m->names);
-}
-
 json_t *job_members_list(const struct job_members *m)
 {
-    _cleanup_(freep) const char **names = sorted_names(m);
+    _cleanup_(freep) const char **names = sorted_keys(m->names);
     json_t *list = names ? json_array() : NULL;
 
     for (size_t i = 0; list && names[i]; i++)
@@ -100,7 +94,7 @@ void job_members_set_nccl(struct job_members *m, const char *name, json_t *said)
 
 json_t *job_members_nccl(const struct job_members *m)
 {
-    _cleanup_(freep) const char **names = m->n_nccl > 0 ? sorted_names(m) : NULL;
+    _cleanup_(freep) const char **names = m->n_nccl > 0 ? sorted_keys(m->names) : NULL;
     json_t *list = names ? json_array() : NULL;
 
     for (size_t i = 0; list && names[i]; i++) {
@@ -220,7 +214,7 @@ bool job_members_has_others(const struct job_members *m, const char *name, nsec_
 
 json_t *job_members_present(const struct job_members *m, nsec_t now)
 {
-    _cleanup_(freep) const char **names = sorted_names(m);
+    _cleanup_(freep) const char **names = sorted_keys(m->names);
     json_t *list = names ? json_array() : NULL;
 
     for (size_t i = 0; list && names[i] && json_array_size(list) < JOB_MEMBERS_LISTED_MAX; i++)
@@ -294,8 +288,8 @@ bool job_members_hear_late(struct job_members *m, const char *name, const char *
     return true;
 }
 
-/* Has no command of a member ended since those have come that are there? */
-static bool has_ended_before(const struct job_members *m, json_t *commands)
+/* Were the member's @commands heard last before those came that are there now? */
+static bool are_of_earlier(const struct job_members *m, json_t *commands)
 {
     const char *key;
     json_t *command;
@@ -311,7 +305,7 @@ bool job_members_is_back(const struct job_members *m, const char *name, nsec_t n
     json_t *commands = json_object_get(m->commands, name);
 
     return json_object_size(commands) > 0 &&
-           (tally_of(commands, now).n_present > 0 || has_ended_before(m, commands));
+           (tally_of(commands, now).n_present > 0 || are_of_earlier(m, commands));
 }
 
 const char *job_members_ended_on(const struct job_members *m, nsec_t now)
@@ -322,7 +316,7 @@ const char *job_members_ended_on(const struct job_members *m, nsec_t now)
     json_object_foreach(m->commands, name, commands) {
         struct tally t = tally_of(commands, now);
 
-        if (t.n_ended > 0 && t.n_present == 0 && !t.is_lost && !has_ended_before(m, commands))
+        if (t.n_ended > 0 && t.n_present == 0 && !t.is_lost && !are_of_earlier(m, commands))
             return name;
     }
     return NULL;
@@ -443,7 +437,7 @@ bool job_members_is_full(const struct job_members *m, const char *name, unsigned
     json_auto_t *all = count_known(m) < n_nodes ? NULL : all_names(m);
     _cleanup_(freep) const char **names = all ? sorted_keys(all) : NULL;
     _cleanup_(str_deinit) struct str text = STR_NULL;
-    bool is_any_there = false;
+    bool has_present = false;
     unsigned n = 0;
 
     for (size_t i = 0; names && names[i]; i++) {
@@ -451,10 +445,10 @@ bool job_members_is_full(const struct job_members *m, const char *name, unsigned
 
         if (!p.is_held || strcmp(names[i], name) == 0)
             continue;
-        is_any_there |= !p.is_ended;
+        has_present |= !p.is_ended;
         name_place(&text, n++, names[i], &p, now);
     }
-    if (n < n_nodes || !is_any_there)
+    if (n < n_nodes || !has_present)
         return false;
     str_add(ret_names, str_text(&text));
     return true;

@@ -119,7 +119,8 @@ void job_members_add(struct job_members *m, const char *name);
 /** job_members_come() - the same, and it has a place from now on. */
 void job_members_come(struct job_members *m, const char *name, nsec_t now);
 
-/** job_members_keep() - the members of rdzv_job_record.members keep their places for now. */
+/** job_members_keep() - @names, as in rdzv_job_record.members, keep their places for
+ * JOB_MEMBERS_KEPT_FOR. */
 void job_members_keep(struct job_members *m, const char *names, nsec_t now);
 
 /** job_members_keep_none() - the run is over: no place is kept. */

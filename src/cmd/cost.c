@@ -1,7 +1,6 @@
 /* cost.c - weft cost: what edges and jobs have moved, and what that cost. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "api/client/client.h"
 #include "base/err.h"

@@ -18,8 +18,6 @@
 
 #include "os/sandbox.h"
 
-struct err;
-
 /** The user that the package's sysusers.d file makes; the one that need not exist. */
 #define PRIVILEGES_USER "weft"
 

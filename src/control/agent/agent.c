@@ -1,7 +1,6 @@
 /* agent.c - see agent.h. Life of the agent: start, events, deadlines, end. */
 #include "agent/agent.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,9 +17,7 @@
 
 #include <stdbool.h>
 
-struct echo_socket;
 struct err;
-struct hosts_helper;
 
 /** The path of the measuring service's socket is that of the agent's socket with this suffix. */
 #define AGENT_MEASURE_SUFFIX ".measure"

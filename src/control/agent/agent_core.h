@@ -38,11 +38,6 @@
 #include "mesh/snapshot/snapshot.h"
 #include "os/log.h"
 
-struct cluster_watch;
-struct err;
-struct node_fabric;
-struct path_driver;
-struct resolver;
 struct server;
 
 struct agent {

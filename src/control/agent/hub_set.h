@@ -32,10 +32,6 @@
 #include "base/err.h"
 #include "wire/member_proof.h"
 
-struct render_path;
-struct snapshot;
-struct uv_loop_s;
-
 /** One hub. */
 struct agent_hub {
     void *owner; /* pins: the ctx of hub_set_init(), for who gets this as a listener's ctx */

@@ -11,10 +11,7 @@
 #include "base/clock.h"
 #include "crypto/x25519.h"
 
-struct client_answer;
-struct err;
 struct join_options;
-struct label;
 
 /* ---- asking the hubs ------------------------------------------------------------------------- */
 

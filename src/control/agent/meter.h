@@ -28,11 +28,7 @@
 #include "mesh/object/traffic.h"
 #include "os/log.h"
 
-struct err;
 struct metrics;
-struct observe;
-struct reach;
-struct snapshot;
 
 /* ---- counting -------------------------------------------------------------------------------- */
 

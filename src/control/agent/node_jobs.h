@@ -13,7 +13,6 @@
 #include "base/containers.h"
 #include "base/parse.h"
 
-struct deferred;
 struct hub_link;
 struct meter;
 struct response;

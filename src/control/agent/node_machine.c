@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "agent/state/state.h"
-#include "base/err.h"
 #include "base/text.h"
 #include "fabric/fabric.h"
 #include "mesh/object/node_status.h"

@@ -16,9 +16,7 @@
 #include "net/address/resolve.h"
 #include "os/log.h"
 
-struct hosts_helper;
 struct name_check;
-struct resolver;
 struct snapshot;
 
 /* ---- names that mean something else ---------------------------------------------------------- */

@@ -20,17 +20,6 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
-#include "mesh/object/object.h"
-
-struct fabric_report;
-struct meter;
-struct observe;
-struct path_side;
-struct reach;
-struct snapshot;
-struct subnets;
-
-struct reported_edge;
 
 /** What becomes of a report. */
 enum node_report_result {

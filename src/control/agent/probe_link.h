@@ -18,7 +18,6 @@
 
 #include "monitor/probe_report.h"
 
-struct err;
 struct probe_link;
 struct state;
 

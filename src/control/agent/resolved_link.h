@@ -21,7 +21,6 @@
 #include "base/addr.h"
 #include "mesh/object/object.h"
 
-struct err;
 struct hosts_rules;
 struct resolver_place;
 

@@ -30,7 +30,6 @@
 
 #include "base/addr.h"
 
-struct err;
 struct netlink;
 struct resolver;
 

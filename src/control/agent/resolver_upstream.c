@@ -2,7 +2,6 @@
 #include "agent/resolver_upstream.h"
 
 #include <ares.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

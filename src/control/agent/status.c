@@ -12,7 +12,6 @@
 #include "agent/resolver.h"
 #include "base/traffic.h"
 #include "mesh/object/node_status.h"
-#include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
 #include "net/tun/offload.h"
 

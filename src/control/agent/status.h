@@ -18,14 +18,6 @@
 #include "base/err.h"
 #include "mesh/render/render.h"
 
-struct hub_set;
-struct meter;
-struct offloads;
-struct path_driver;
-struct resolver;
-struct subnet_routes;
-struct subnets;
-
 /** What is known of the cluster's API: does it say who is in the network? All zero but @since: it
  * has not answered yet. */
 struct status_cluster {

@@ -13,7 +13,6 @@
 #include "mesh/object/prices.h"
 #include "path/path.h"
 
-struct err;
 struct str;
 
 /* ---- what bytes between two nodes cost, by a price table (mesh/object/prices.h) -------------- */

@@ -20,7 +20,6 @@
 struct diff;
 struct engine;
 struct engine_frames;
-struct err;
 struct offloads;
 struct wg_config;
 

@@ -16,8 +16,6 @@
 #include "base/addr.h"
 #include "base/clock.h"
 
-struct err;
-
 /** Longest frame, either way. */
 #define ENGINE_FRAME_MAX 9216
 

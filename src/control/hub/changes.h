@@ -22,11 +22,7 @@
 #include "hub/hub.h"
 #include "hub/model/model.h"
 
-struct edge_events;
-struct jobs;
 struct networks;
-struct overlay;
-struct server;
 struct watcher;
 
 struct changes {

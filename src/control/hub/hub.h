@@ -22,11 +22,8 @@
 #include "hub/model/model.h"
 #include "hub/networks/public_addresses.h"
 
-struct err;
 struct hub;
 struct overlay;
-struct store;
-struct uv_loop_s;
 
 /** How a hub is set up; fixed while it runs. Texts are borrowed until hub_free(). */
 struct hub_config {

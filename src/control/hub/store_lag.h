@@ -20,9 +20,6 @@
 
 #include "base/clock.h"
 
-struct model;
-struct reports;
-
 struct store_lag_teller {
     struct model *model;     /* pins */
     struct reports *reports; /* pins */

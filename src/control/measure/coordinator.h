@@ -19,8 +19,6 @@
 #include "measure/dial.h"
 #include "measure/order.h"
 
-struct err;
-
 #define COORDINATOR_WHY_MAX 160
 
 /** The connection to one member. */

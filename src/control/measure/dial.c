@@ -14,7 +14,6 @@
 #include "measure/order.h"
 #include "net/address/sockaddr.h"
 #include "net/socket/socket.h"
-#include "os/clock.h"
 #include "os/file.h"
 
 int dial_bind_device(int fd, const char *interface)

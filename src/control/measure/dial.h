@@ -16,8 +16,6 @@
 #include "base/clock.h"
 #include "measure/order.h"
 
-struct err;
-
 /** The other end of a measurement. */
 struct dial_target {
     struct ip_addr peer;

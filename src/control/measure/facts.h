@@ -20,8 +20,6 @@
 #include "base/clock.h"
 #include "measure/order.h"
 
-struct err;
-
 /** What a name resolves to. The address is none if there is none or the answer was late. */
 struct names_answer {
     struct ip_addr address; /* the first IPv4 address */

@@ -19,8 +19,6 @@
 #include "base/parse.h"
 #include "wire/measure_proof.h"
 
-struct err;
-
 /** TCP and UDP port of the measuring service on a member's overlay address. */
 #define PROBE_PORT 51829
 

@@ -16,8 +16,6 @@
 #include "base/clock.h"
 #include "base/parse.h"
 
-struct err;
-
 #define RESULT_WHY_MAX  160
 #define RESULT_PATH_MAX 16
 #define RESULT_TCP_MAX  16 /* TCP_CA_NAME_MAX of the kernel */

@@ -27,7 +27,6 @@
 #include "measure/session.h"
 #include "wire/measure_proof.h"
 
-struct err;
 struct service;
 
 /** Most connections at once. */

@@ -15,7 +15,6 @@
 #include "base/addr.h"
 #include "measure/service.h"
 
-struct err;
 struct str;
 
 /**

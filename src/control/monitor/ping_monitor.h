@@ -21,7 +21,6 @@
 #include "base/clock.h"
 #include "base/parse.h"
 
-struct err;
 struct metrics;
 struct str;
 

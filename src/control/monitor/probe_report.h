@@ -37,8 +37,6 @@ enum probe_report_result {
     PROBE_REPORT_LOST,  /* it is not known whether the hub has it, or it did not take it */
 };
 
-struct probe_reported;
-
 struct probe_report {
     uint64_t run;    /* random, not 0: of this run of the probe */
     uint64_t number; /* of the last report that the hub took */

@@ -28,8 +28,6 @@
 #include "net/socket/raw_udp.h"
 #include "wire/path.h"
 
-struct err;
-
 /** Shortest time between two members. */
 #define UNDERLAY_PACE (10 * NSEC_PER_MSEC)
 

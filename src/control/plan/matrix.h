@@ -12,8 +12,6 @@
 
 #include "base/parse.h"
 
-struct err;
-
 /** Most nodes of a plan. */
 #define MATRIX_NODES_MAX 256
 

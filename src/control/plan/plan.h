@@ -18,7 +18,6 @@
 #include "plan/model.h"
 #include "plan/sync.h"
 
-struct err;
 struct str;
 
 /** Steps between two exchanges up to which DiLoCo was found to lose little (arXiv:2311.08105,

@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /** The first member of each struct that an index holds. */

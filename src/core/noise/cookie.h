@@ -25,8 +25,6 @@
 #include "crypto/x25519.h"
 #include "wire/wg.h"
 
-struct rng;
-
 /** The responder's side. */
 struct cookie_checker {
     /* Set by cookie_checker_set_key(), which the owner keeps apart from readers. */

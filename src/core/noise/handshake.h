@@ -37,7 +37,6 @@
 #include "wire/wg.h"
 
 struct keypair;
-struct rng;
 
 enum handshake_state {
     HANDSHAKE_STATE_NONE,

@@ -7,7 +7,6 @@
  * counts once. A frame of another run gets an answer, if it is a ping, and
  * makes us ping where it came from, but changes nothing else.
  */
-#include <limits.h>
 
 #include "path/path_internal.h"
 #include "path/path_pair_internal.h"

@@ -1,6 +1,5 @@
 /* path_pair.c - what was tried for an edge, and how it measured. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "path/path_internal.h"
 #include "path/path_pair_internal.h"

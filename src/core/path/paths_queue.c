@@ -1,6 +1,5 @@
 /* paths_queue.c - actions on their way to the caller, and the budget of frames. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/containers.h"
 #include "path/path_internal.h"

@@ -15,14 +15,11 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
 #include "base/containers.h"
-
-struct lease_chunk;
 
 /** A node's ends of its leases. Embedded in the router's node. */
 struct lease_party {

@@ -19,7 +19,6 @@
 struct port_tx;
 struct relay;
 struct rng;
-struct router;
 struct udp_run;
 
 /*

@@ -31,7 +31,6 @@
 
 struct device;
 struct drops;
-struct router_node;
 struct port;
 struct source_addr;
 

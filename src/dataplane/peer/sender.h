@@ -24,9 +24,7 @@
 #include "net/socket/udp_batch.h"
 #include "wire/wg.h"
 
-struct aead_lane;
 struct drops;
-struct keypair;
 struct peer;
 struct port;
 

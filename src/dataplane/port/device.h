@@ -17,7 +17,6 @@
 #include "shared/options.h"
 
 struct device;
-struct err;
 struct port;
 
 /** What device_new() needs to know; zeroes are good defaults, but @tun_fd must be set. */

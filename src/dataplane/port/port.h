@@ -24,8 +24,6 @@
 #include "shared/port_tx.h"
 
 struct port;
-struct udp_run;
-struct err;
 struct tai64n_bounds;
 
 /**

@@ -3,7 +3,6 @@
 
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "base/rate.h"
 #include "net/socket/udp_batch.h"

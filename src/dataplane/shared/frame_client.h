@@ -4,7 +4,6 @@
 #pragma once
 
 #include <assert.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 

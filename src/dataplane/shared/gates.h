@@ -10,9 +10,7 @@
 
 struct device;
 struct port;
-struct htab_link;
 struct keypairs_evicted;
-struct err;
 
 /*
  * Closing the gates around what the data threads read.

@@ -20,7 +20,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/containers.h"
@@ -39,12 +38,6 @@
 #include "shared/poll_list.h"
 #include "shared/port_tx.h"
 #include "shared/rx_waiter.h"
-
-struct device;
-struct handshake_limits;
-struct rx_worker;
-struct sender;
-struct source_addr;
 
 /*
  * Is a port quiet enough for one thread to carry both directions?

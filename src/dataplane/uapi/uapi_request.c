@@ -13,8 +13,6 @@
 #include "port/device_config.h"
 #include "shared/device_state.h"
 #include "shared/gates.h"
-#include "shared/port_state.h"
-#include "uapi/uapi.h"
 
 /* The protocol's limit of peers, as the whitepaper's implementation has it. */
 #define PEERS_MAX 65536

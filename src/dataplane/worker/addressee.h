@@ -27,8 +27,6 @@
 #include "base/drop.h"
 #include "base/rate.h"
 
-struct device;
-
 /** Sources that are remembered; 24 bytes each. */
 #define ADDRESSEE_SOURCES 1024
 

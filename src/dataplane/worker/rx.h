@@ -16,10 +16,7 @@
 #include "shared/port_tx.h"
 #include "worker/addressee.h"
 
-struct aead_lane;
-struct device;
 struct port;
-struct rx_waiter;
 
 /** The end of the way in: packets that become frames of an interface. */
 struct frame_writer {

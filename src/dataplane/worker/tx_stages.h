@@ -23,8 +23,6 @@
 #include "wire/ip.h"
 #include "wire/wg.h"
 
-struct device;
-struct peer;
 struct tx_shaper;
 
 #define BATCH_PACKETS 128

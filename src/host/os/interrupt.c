@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/signalfd.h>
-#include <time.h>
 
 #include "os/clock.h"
 

@@ -10,7 +10,6 @@
  * leaves it open, and only pthread_create(3) and posix_spawn(3) block it, for a moment.
  */
 #include <errno.h>
-#include <linux/audit.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>

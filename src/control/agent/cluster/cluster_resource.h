@@ -16,8 +16,6 @@
 #include "mesh/snapshot/snapshot.h"
 #include "mesh/snapshot/watch_event.h"
 
-struct err;
-
 /* ---- resources ------------------------------------------------------------------------------- */
 
 /** Kinds that an agent takes from the cluster. */

@@ -20,7 +20,6 @@
 #include "agent/cluster/cluster_resource.h"
 
 struct cluster_watch;
-struct err;
 struct uv_loop_s;
 
 /** Who is told, from the loop. */

@@ -11,15 +11,10 @@
 #include "agent/state/state.h"
 #include "base/addr.h"
 #include "base/clock.h"
-#include "mesh/object/object.h"
 #include "mesh/render/render.h"
 #include "os/log.h"
 
-struct network;
-struct node;
-struct observation;
 struct resolve_answer;
-struct resolve_task;
 
 /* ---- where it may be ------------------------------------------------------------------------- */
 

@@ -14,12 +14,9 @@
 #include "base/addr.h"
 #include "base/clock.h"
 
-struct err;
 struct hub_ask;
 struct hub_link;
-struct member_proof_signer;
 struct stun_transaction;
-struct uv_loop_s;
 struct watch_event;
 
 /* ---- one call -------------------------------------------------------------------------------- */

@@ -18,10 +18,7 @@
 #include "agent/state/state.h"
 #include "base/addr.h"
 #include "crypto/x25519.h"
-#include "mesh/object/object.h"
 #include "os/log.h"
-
-struct hub_stream;
 
 /** What the agent sees of the hub. Borrowed for the call. */
 struct hub_transport_io_view {

@@ -20,8 +20,6 @@
 #include "mesh/config/wg_config.h"
 #include "os/log.h"
 
-struct snapshot;
-
 /* ---- peers over time ------------------------------------------------------------------------- */
 
 /** A session is dead so long after its handshake (WireGuard whitepaper 6.1, REJECT_AFTER_TIME). */

@@ -16,7 +16,6 @@
 #include "mesh/object/subnets.h"
 #include "net/netlink/rtnl.h"
 
-struct netlink;
 struct snapshot;
 struct wg_config;
 

@@ -14,7 +14,6 @@
 #include "api/content/body.h"
 #include "base/err.h"
 #include "mesh/object/fields.h"
-#include "mesh/object/object.h"
 #include "os/file.h"
 #include "path/candidate.h"
 

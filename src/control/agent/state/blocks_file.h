@@ -10,9 +10,6 @@
 
 #include "mesh/names/hosts.h"
 
-struct err;
-struct snapshot;
-
 /** There is no such file. */
 #define BLOCKS_FILE_E_ABSENT 1
 /** The rules are good, but the file cannot be written, as beside a mounted state directory. */

@@ -18,7 +18,6 @@
 #include "os/log.h"
 
 struct err;
-struct node;
 struct snapshot;
 struct state;
 struct watch_event;

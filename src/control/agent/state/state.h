@@ -29,8 +29,6 @@
 #include "mesh/snapshot/snapshot.h"
 #include "os/machine.h"
 
-struct err;
-
 /** There is no such file: this machine has not joined, or has no snapshot yet. */
 #define STATE_E_ABSENT 1
 

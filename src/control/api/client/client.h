@@ -23,7 +23,6 @@ struct client_loop;    /* the calls that are under way on one libuv loop */
 struct client_request; /* a call that is under way */
 struct client_upgrade; /* a connection that has become bytes both ways */
 struct err;
-struct member_proof_signer;
 struct tcp_traffic;
 struct uv_loop_s;
 

@@ -10,8 +10,6 @@
 #include "api/client/client.h"
 #include "http/http_exchange.h"
 
-struct err;
-
 /** A request and what has come back so far. */
 struct client_exchange {
     struct http_exchange http; /* owns */

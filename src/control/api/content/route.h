@@ -14,11 +14,6 @@
 #include "base/clock.h"
 #include "base/parse.h"
 
-struct deferred;
-struct err;
-struct stream;
-struct upgrade;
-
 /* ---- who asks as administrator, and what that allows ----------------------------------------- */
 
 /*

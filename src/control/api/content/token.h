@@ -13,8 +13,6 @@
 #include "crypto/hash.h"
 #include "crypto/x25519.h"
 
-struct err;
-
 /** Longest token, characters. */
 #define TOKEN_TEXT_MAX 4096
 

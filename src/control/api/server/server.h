@@ -19,11 +19,8 @@
 
 #include "api/content/route.h"
 
-struct err;
-struct identity;
 struct server;
 struct server_listener;
-struct uv_loop_s;
 
 struct server_config {
     struct uv_loop_s *loop;          /* pins */

@@ -29,8 +29,6 @@
 #include "base/text.h"
 #include "store/store.h"
 
-struct err;
-
 /** Longest prefix, bytes, with the '/' at its end. */
 #define ETCD_PREFIX_MAX 128
 

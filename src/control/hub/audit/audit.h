@@ -45,8 +45,6 @@
 #include "hub/record/record.h"
 #include "store/store.h"
 
-struct audit_place;
-
 /* ---- which entries of the audit log are whose, so that no network pushes out another's ------- */
 
 /*

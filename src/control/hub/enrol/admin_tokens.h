@@ -22,9 +22,7 @@
 #include "hub/record/record.h"
 #include "store/store.h"
 
-struct err;
 struct model;
-struct store_watch;
 
 /** Most admin tokens on one hub. */
 #define ADMIN_TOKENS_MAX 256

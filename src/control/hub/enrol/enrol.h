@@ -28,8 +28,6 @@
 #include "hub/record/request.h"
 #include "wire/member_proof.h"
 
-struct err;
-
 /** How long an ephemeral node may be away before it is removed. */
 #define ENROL_EPHEMERAL_SECONDS 600
 

@@ -31,25 +31,8 @@
 #include "api/content/route.h"
 #include "base/secret.h"
 
-struct admin_tokens;
-struct audit;
-struct disk_works;
-struct enrol;
-struct err;
-struct identity;
-struct jobs;
-struct model;
 struct model_network;
 struct model_node;
-struct networks;
-struct owners;
-struct public_addresses;
-struct reports;
-struct server;
-struct spending;
-struct streams;
-struct traffic_book;
-struct watcher;
 
 /** Longest path of a file in the hub's state directory, with the terminating zero. */
 #define HANDLERS_PATH_MAX 512

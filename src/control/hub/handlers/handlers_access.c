@@ -1,6 +1,5 @@
 /* handlers_access.c - who may administer, who may join, and who did what. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/server/server.h"

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "api/server/server.h"
-#include "api/server/stream.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/text.h"

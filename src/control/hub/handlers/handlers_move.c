@@ -1,6 +1,5 @@
 /* handlers_move.c - where the hub will be: announced to its nodes before it moves. */
 #include <stdio.h>
-#include <string.h>
 
 #include "api/server/server.h"
 #include "base/err.h"

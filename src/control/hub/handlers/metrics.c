@@ -2,8 +2,6 @@
  * metrics.c - GET /v1/metrics. It reads all parts of the hub, and none of them knows it.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/server/server.h"
 #include "base/metrics.h"

@@ -20,7 +20,6 @@
 
 struct handlers;
 struct reply;
-struct store_answer;
 
 /** Begins the request, or begins it again after a conflict. @rq and @rs are as in a route_fn. */
 typedef void (*reply_fn)(struct reply *l, const struct request *rq, struct response *rs);

@@ -20,10 +20,7 @@
 #include "rendezvous/shared/rdzv_record.h"
 
 struct change_queue;
-struct err;
-struct job_network;
 struct rdzv_wire;
-struct record_save;
 
 /* ---- which blobs of a job are in the hub's store --------------------------------------------- */
 

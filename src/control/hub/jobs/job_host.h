@@ -23,9 +23,7 @@
 #include "base/addr.h"
 #include "base/clock.h"
 
-struct blob_reader;
 struct job_network;
-struct rdzv_child;
 struct rdzv_wire;
 
 struct job_host {

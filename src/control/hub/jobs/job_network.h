@@ -30,10 +30,6 @@
 #include "rendezvous/shared/rdzv_record.h"
 #include "store/store.h"
 
-struct err;
-struct store;
-struct uv_loop_s;
-
 /** What rendezvous processes have counted. */
 struct job_counts {
     uint64_t n_store_requests;   /* of TCPStore */

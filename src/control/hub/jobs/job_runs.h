@@ -12,9 +12,6 @@
 #include "hub/jobs/jobs.h"
 #include "rendezvous/shared/rdzv_record.h"
 
-struct err;
-struct ip_addr;
-struct job;
 struct job_network;
 
 /** job_runs_join() - as jobs_join(), of a network that is served. */

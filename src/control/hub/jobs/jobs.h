@@ -39,12 +39,9 @@
 #include "base/addr.h"
 #include "base/clock.h"
 
-struct err;
 struct job;
-struct job_members;
 struct jobs;
 struct jobs_env;
-struct jobs_served;
 struct keys;
 struct list;
 struct store;

@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "rendezvous/shared/rdzv_wire.h"
 
-struct err;
 struct rdzv_child;
 struct uv_loop_s;
 

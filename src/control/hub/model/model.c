@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "hub/model/model_internal.h"

@@ -37,7 +37,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/content/token.h"
 #include "base/clock.h"
 #include "base/containers.h"
 #include "base/err.h"
@@ -53,12 +52,6 @@
 #include "mesh/object/object.h"
 #include "store/keys.h"
 #include "store/store.h"
-
-struct audit;
-struct overlay_network;
-struct overlay_node;
-struct server_listener;
-struct model;
 
 /** Why nodes of a network that is removed are removed: what they are told. */
 #define MODEL_NETWORK_REMOVED "its network was removed"

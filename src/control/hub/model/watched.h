@@ -32,7 +32,6 @@
 #include "base/containers.h"
 #include "base/rate.h"
 
-struct line;
 struct model_node;
 struct object_kind;
 

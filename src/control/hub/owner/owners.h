@@ -23,7 +23,6 @@
 
 struct model;
 struct model_network;
-struct store_watch;
 
 /* ---- does another process run as this hub, on the same store, with its name and key? --------- */
 

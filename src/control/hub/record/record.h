@@ -28,8 +28,6 @@
 #include "hub/record/request.h"
 #include "mesh/object/object.h"
 
-struct err;
-
 #define RECORD_KEY_MAX 256 /* with the terminating zero; longer than any below */
 
 /** SHA-256 of a token's secret. */

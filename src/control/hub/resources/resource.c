@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "hub/model/model.h"
 #include "hub/watch/edge_view.h"
 #include "hub/watch/reports.h"

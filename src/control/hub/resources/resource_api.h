@@ -16,9 +16,6 @@
 #include "backends/kubernetes/kube_client.h"
 #include "base/clock.h"
 
-struct err;
-struct object_kind;
-
 struct resource_api {
     struct kube_client client; /* owns; the caller's to init and deinit */
 };

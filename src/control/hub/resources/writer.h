@@ -15,18 +15,14 @@
 #include <jansson.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "backends/remote/remote_http.h"
 #include "base/clock.h"
 #include "base/containers.h"
 #include "hub/resources/resource.h"
 
-struct err;
-struct object_kind;
 struct projection;
 struct resource_api;
-struct resource_counts;
 struct writer;
 
 /* ---- what the hub's loop and the thread that writes the resources tell each other ------------ */

@@ -14,7 +14,6 @@
 #include "base/parse.h"
 #include "mesh/object/traffic.h"
 
-struct err;
 struct model_network;
 struct traffic_book;
 

@@ -15,9 +15,7 @@
 
 #include "base/clock.h"
 
-struct model;
 struct overlay_facts;
-struct reports;
 
 struct presence {
     struct model *model;     /* pins */

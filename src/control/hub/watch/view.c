@@ -8,7 +8,6 @@
 #include "api/content/body.h"
 #include "api/server/stream.h"
 #include "base/text.h"
-#include "base/traffic.h"
 
 /* What closes the list of nodes, and the snapshot. */
 #define END_OF_NODES "]}"

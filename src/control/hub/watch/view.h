@@ -14,8 +14,6 @@
 #include "hub/model/model.h"
 #include "mesh/snapshot/snapshot.h"
 
-struct line;
-
 /** A line in parts; the last one has the newline. */
 struct view_parts {
     struct line **items; /* owns the array and a reference each */

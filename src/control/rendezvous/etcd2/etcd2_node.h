@@ -18,8 +18,6 @@
 #include "rendezvous/shared/rdzv_quota.h"
 #include "store/keys.h"
 
-struct err;
-
 /*
  * JSON that is written in two passes: the first measures its length, the second
  * writes the text into one block of memory of that length. Pure.

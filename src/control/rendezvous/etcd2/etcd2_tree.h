@@ -19,8 +19,6 @@
 #include "rendezvous/etcd2/etcd2_node.h"
 #include "rendezvous/shared/rdzv_quota.h"
 
-struct err;
-
 /*
  * The events of an etcd tree: their text, their history, and who waits for them.
  *

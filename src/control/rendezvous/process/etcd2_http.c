@@ -26,8 +26,6 @@
 /* Most bytes of an answer that libmicrohttpd is given at a time. */
 #define BLOCK (16u << 10)
 
-struct request;
-
 /** A connection. */
 struct http_conn {
     struct rdzv_conn *c;      /* pins: it frees this */

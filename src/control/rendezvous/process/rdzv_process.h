@@ -19,8 +19,6 @@
 #include "base/containers.h"
 #include "rendezvous/job/rdzv_job.h"
 
-struct err;
-
 /** Limit of the process' data, bytes (RLIMIT_DATA); rdzv_quota.h has what it is used for. */
 #define RDZV_MEMORY_MAX (112u << 20)
 

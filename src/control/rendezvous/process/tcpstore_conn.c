@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
-#include "base/err.h"
 #include "os/clock.h"
 
 /* No requests are read from a client that has more unread answers than this. */

@@ -21,7 +21,6 @@
 
 #include "rendezvous/shared/rdzv_record.h"
 
-struct err;
 struct writer;
 
 /** Most bytes and entries of a job, and of a network. */

@@ -26,8 +26,6 @@
 
 #include "base/parse.h"
 
-struct err;
-
 /** Room for a key, with the terminating zero. */
 #define RDZV_KEY_MAX 256
 

@@ -16,10 +16,6 @@
 #include "train/job/command.h"
 #include "train/job/rendezvous.h"
 
-struct err;
-struct fabric_facts;
-struct str;
-
 #define ENV_VALUE_MAX 512 /* bytes of a value, with its zero */
 #define ENV_NOTE_MAX  256 /* bytes of a note, with its zero */
 #define ENV_NAME_MAX  80  /* bytes of a name, with its zero */

@@ -2,9 +2,7 @@
 #include "train/job/lost.h"
 
 #include <ifaddrs.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

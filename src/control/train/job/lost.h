@@ -27,11 +27,8 @@
 #include "net/socket/tcp.h"
 #include "train/job/rendezvous.h"
 
-struct err;
-struct interrupt;
 struct island_lan;
 struct run;
-struct str;
 
 /** What the looks since the start of the command have shown. Starts as zeroes. */
 struct lost_looks {

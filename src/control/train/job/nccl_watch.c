@@ -2,7 +2,6 @@
 #include "train/job/nccl_watch.h"
 
 #include <glob.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

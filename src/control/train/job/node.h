@@ -15,9 +15,6 @@
 #include "net/socket/socket.h"
 #include "train/job/env.h"
 
-struct err;
-struct str;
-
 /** This node, as its agent and its kernel describe it. */
 struct train_node {
     char name[NAME_MAX_LEN + 1];

@@ -17,10 +17,6 @@
 #include "train/job/env.h"
 #include "train/job/node.h"
 
-struct err;
-struct interrupt;
-struct str;
-
 /** Bytes of the path of run->dir, with its zero: a value of a variable has room for a file in it.
  */
 #define RUN_DIR_MAX 256

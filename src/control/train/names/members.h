@@ -13,9 +13,6 @@
 #include "mesh/names/addrmap.h"
 #include "mesh/object/node_status.h"
 
-struct err;
-struct str;
-
 /** One member of the network. */
 struct member {
     char name[NAME_MAX_LEN + 1];

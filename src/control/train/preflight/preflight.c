@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "train/names/ifname.h"
-#include "train/names/members.h"
 
 /* ==== the list of findings =================================================================== */
 

@@ -18,9 +18,6 @@
 #include "train/survey/survey.h"
 #include "train/survey/sweep.h"
 
-struct err;
-struct str;
-
 /**
  * What `weft bench` measures of a pair in addition to a survey. The pair's first member, a,
  * measures it, so out is towards b.

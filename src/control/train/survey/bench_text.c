@@ -2,10 +2,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
-#include "train/names/members.h"
 #include "train/survey/bench.h"
 
 #define PAIRS_SHOWN 40 /* with more pairs the table would be too long to read */

@@ -15,7 +15,6 @@
 #include "measure/coordinator.h"
 #include "train/preflight/preflight.h"
 
-struct err;
 struct matrix;
 struct rounds_pair;
 

@@ -18,8 +18,6 @@
 
 #include "mesh/config/wg_config.h"
 
-struct err;
-
 enum diff_op {
     DIFF_OP_REMOVE, /* the peer and its session go */
     DIFF_OP_ADD,    /* a peer that the engine does not have: all fields */

@@ -19,8 +19,6 @@
 #include "crypto/x25519.h"
 #include "noise/profile.h"
 
-struct err;
-
 #define WG_CONFIG_ADDRESSES_MAX 4
 #define WG_CONFIG_PEERS_MAX     65536
 #define WG_CONFIG_ALLOWED_MAX   65536 /* blocks of one peer */

@@ -32,7 +32,6 @@
 
 struct snapshot;
 struct str;
-struct err;
 
 /** Room for an owner, with the zero. */
 #define HOSTS_OWNER_MAX (2 * NAME_MAX_LEN + 12)

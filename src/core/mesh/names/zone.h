@@ -20,8 +20,6 @@
 /** Room for the zone's own name, NETWORK.weft, with the zero. */
 #define ZONE_NAME_MAX (NAME_MAX_LEN + sizeof(HOSTS_DOMAIN) + 1)
 
-struct zone_record;
-
 /** Immutable when it is made. */
 struct zone {
     char name[ZONE_NAME_MAX];    /* NETWORK.weft; "": there is no zone yet */

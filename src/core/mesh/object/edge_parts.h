@@ -21,8 +21,6 @@
 
 #include "mesh/object/edge_status.h"
 
-struct err;
-
 /** Most parts that are kept of one writer. */
 #define EDGE_PARTS_MAX 16384
 

@@ -20,7 +20,6 @@
 #include "crypto/x25519.h"
 #include "path/path.h"
 
-struct err;
 struct mesh_edge;
 
 /** Longest sentence in which an agent says what failed, bytes. */

@@ -11,11 +11,6 @@
 #include "mesh/object/budget.h"
 #include "mesh/object/object_meta.h"
 
-struct err;
-struct fields;
-struct object_kind;
-struct prices;
-
 #define NETWORK_MTU_DEFAULT       1420 /* bytes: 1500 less IPv6, UDP and WireGuard */
 #define NETWORK_MTU_MIN           1280 /* bytes: IPv6 needs it */
 #define NETWORK_MTU_MAX           65455

@@ -14,13 +14,6 @@
 #include "crypto/x25519.h"
 #include "mesh/object/object_meta.h"
 
-struct err;
-struct fabric_report;
-struct object_kind;
-struct path_side;
-struct subnets;
-struct traffic_rates;
-
 #define OBJECT_LABELS_MAX     32
 #define OBJECT_LABEL_MAX      63 /* bytes of a label's key, and of its value */
 #define OBJECT_ENDPOINTS_MAX  8  /* of a hub */

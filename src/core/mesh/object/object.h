@@ -27,7 +27,6 @@
 #include "mesh/object/node.h"
 #include "mesh/object/object_meta.h"
 
-struct err;
 struct object;
 
 /** All that there is to know of a kind of object; a row is constant and lives for ever. */

@@ -10,7 +10,6 @@
 
 #include "base/parse.h"
 
-struct err;
 struct object_kind;
 
 #define OBJECT_NAME_MAX (2 * NAME_MAX_LEN + 2) /* bytes; the longest is an edge's, "a--b" */

@@ -12,7 +12,6 @@
 #include "base/parse.h"
 #include "mesh/object/object_meta.h"
 
-struct err;
 struct fields;
 
 /** Most islands, and most links, of a table. */

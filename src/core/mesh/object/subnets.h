@@ -15,7 +15,6 @@
 
 #include "base/addr.h"
 
-struct err;
 struct fields;
 struct network;
 

@@ -21,8 +21,6 @@
 #include "base/parse.h"
 #include "path/path.h"
 
-struct err;
-
 /** Flows of one day that have a sum of their own; further ones of a meter share TRAFFIC_OTHERS. */
 #define TRAFFIC_FLOWS_MAX 256
 

@@ -40,9 +40,6 @@
 #include "mesh/snapshot/snapshot.h"
 #include "path/pmtu.h"
 
-struct err;
-struct x25519_secret;
-
 /** Inner bytes that every path is taken to carry, before it was measured. */
 #define RENDER_MTU_SAFE PMTU_INNER_MIN
 

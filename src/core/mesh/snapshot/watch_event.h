@@ -14,8 +14,6 @@
 #include "mesh/object/object.h"
 #include "mesh/snapshot/snapshot.h"
 
-struct err;
-
 /** Longest line: a snapshot of SNAPSHOT_NODES_MAX nodes with labels. */
 #define WATCH_EVENT_LINE_MAX   (64u << 20)
 #define WATCH_EVENT_REASON_MAX 255

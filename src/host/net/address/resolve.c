@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <resolv.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -17,8 +17,6 @@
 #include "base/addr.h"
 #include "base/clock.h"
 
-struct err;
-
 enum port_mapping_kind {
     PORT_MAPPING_NONE,
     PORT_MAPPING_NAT_PMP,

@@ -14,7 +14,6 @@
 
 #include "base/addr.h"
 
-struct err;
 struct netlink;
 
 /** There is no such link, address or route. */

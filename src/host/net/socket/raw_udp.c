@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "net/address/sockaddr.h"
 #include "net/netlink/rtnl.h"
 #include "net/socket/socket.h"

@@ -1,7 +1,6 @@
 /* tcp.c - see tcp.h. The kernel's tcp.h, since the C library's struct tcp_info is older. */
 #include "net/socket/tcp.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/inet_diag.h>

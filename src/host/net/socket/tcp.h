@@ -11,8 +11,6 @@
 #include "base/clock.h"
 #include "net/netlink/netlink.h"
 
-struct err;
-
 /*
  * TCP sockets: bound, on an address or on one interface only; and what has come by a
  * connection, as the kernel counts it.

@@ -16,7 +16,6 @@
 
 #include "base/addr.h"
 
-struct err;
 struct iovec;
 struct offloads;
 
@@ -117,8 +116,6 @@ int udp_set_dont_fragment(const struct udp_sockets *s, bool on);
 #define UDP_INBOX_MESSAGES 8
 #define UDP_INBOX_SIZE     65536
 
-struct udp_inbox_slots; /* kernel headers and control bytes: private */
-
 /** Storage for received runs, one per worker. */
 struct udp_inbox {
     uint8_t *bufs;                           /* owns: UDP_INBOX_MESSAGES * UDP_INBOX_SIZE */
@@ -164,8 +161,6 @@ bool udp_receive_connected(int fd, uint8_t *buf, size_t cap, struct udp_run *ret
  * Return: @gso; false when the kernel has refused a run: they were sent one at a time.
  */
 bool udp_send_connected(int fd, struct iovec *iov, unsigned n, uint16_t seg, bool gso);
-
-struct udp_outbox_slots; /* private, as above */
 
 /** Most system-call messages that wait in one outbox. */
 #define UDP_OUTBOX_MESSAGES 64

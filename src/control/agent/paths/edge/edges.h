@@ -24,8 +24,6 @@
 
 struct node;
 struct paths;
-struct render_path;
-struct snapshot;
 
 /** Most hubs beside the one that relays that are known by their endpoints. */
 #define EDGES_OTHER_HUBS_MAX (HUB_MTU_MAX - 1)

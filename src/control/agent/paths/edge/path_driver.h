@@ -31,15 +31,11 @@
 #include "mesh/render/render.h"
 #include "path/path.h"
 
-struct echo_socket;
 struct engine;
-struct err;
-struct node;
 struct path_driver;
 struct peer_seen;
 struct reach;
 struct reach_facts;
-struct snapshot;
 struct uv_loop_s;
 
 /** What the driver has to know of this node. All of it outlives the driver. */

@@ -25,7 +25,6 @@
 #include "crypto/x25519.h"
 #include "path/path.h"
 
-struct pmtu_driver;
 struct render_path;
 struct snapshot;
 

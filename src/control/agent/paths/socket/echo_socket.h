@@ -17,7 +17,6 @@
 #include "base/addr.h"
 
 struct uv_loop_s;
-struct uv_poll_s;
 
 /** The longest ping: bytes of its IP packet. */
 #define ECHO_SOCKET_LEN_MAX 9216

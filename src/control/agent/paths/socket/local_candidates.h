@@ -30,12 +30,9 @@
 #include "path/path.h"
 #include "wire/stun.h"
 
-struct err;
 struct port_map;
-struct rng;
 struct snapshot;
 struct uv_loop_s;
-struct uv_poll_s;
 
 /* ---- asking STUN servers --------------------------------------------------------------------- */
 

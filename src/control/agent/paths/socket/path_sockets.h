@@ -19,9 +19,6 @@
 #include "path/path.h"
 
 struct engine;
-struct engine_frame;
-struct err;
-struct frame_client_poll;
 struct punch_sockets;
 struct uv_loop_s;
 

@@ -61,10 +61,7 @@ struct option {
     bool is_command;       /* positional, with @many: from its first word on nothing is ours */
 };
 
-#define OPTIONS_END                                                                                \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define OPTIONS_END {0}
 
 /** What a command takes. */
 struct option_usage {

@@ -67,10 +67,7 @@ struct hub_set {
     bool is_running;
 };
 
-#define HUB_SET_NULL                                                                               \
-    {                                                                                              \
-        .choose_at = NSEC_NEVER                                                                    \
-    }
+#define HUB_SET_NULL {.choose_at = NSEC_NEVER}
 
 /** What the owner sees. Borrowed for the call. */
 struct hub_set_facts {

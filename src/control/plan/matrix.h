@@ -52,10 +52,7 @@ struct matrix {
     struct matrix_link *links; /* owns; @n times @n; that from a to b is matrix_link(m, a, b) */
 };
 
-#define MATRIX_NULL                                                                                \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define MATRIX_NULL {0}
 
 /** matrix_deinit() - release both lists; idempotent, safe on MATRIX_NULL. */
 void matrix_deinit(struct matrix *m);

@@ -170,10 +170,7 @@ struct plan {
     struct plan_line lines[PRICES_LINKS_MAX];
 };
 
-#define PLAN_NULL                                                                                  \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define PLAN_NULL {0}
 
 /** plan_deinit() - release what it owns; idempotent, safe on PLAN_NULL. */
 void plan_deinit(struct plan *p);

@@ -21,10 +21,7 @@ struct keys {
     size_t cap;           /* room in the array */
 };
 
-#define KEYS_NULL                                                                                  \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define KEYS_NULL {0}
 
 /** keys_deinit() - release the array; the structs are not touched. */
 void keys_deinit(struct keys *k);

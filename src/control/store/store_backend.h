@@ -116,10 +116,7 @@ struct leases {
     struct heap by_end; /* pins the same structs, ordered by when they end */
 };
 
-#define LEASES_NULL                                                                                \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define LEASES_NULL {0}
 
 /**
  * leases_set() - @key's lease begins at @now

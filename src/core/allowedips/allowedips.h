@@ -25,10 +25,7 @@ struct allowedips_owner {
     uint32_t n;     /* how many prefixes */
 };
 
-#define ALLOWEDIPS_OWNER_NULL                                                                      \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ALLOWEDIPS_OWNER_NULL {0}
 
 /** One node: a prefix with an owner, or a fork without. */
 struct allowedips_node {
@@ -52,10 +49,7 @@ struct allowedips {
     uint32_t root6;                /* 0: empty */
 };
 
-#define ALLOWEDIPS_NULL                                                                            \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ALLOWEDIPS_NULL {0}
 
 /** allowedips_deinit() - release; owners are not touched. */
 void allowedips_deinit(struct allowedips *t);

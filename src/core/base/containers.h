@@ -110,10 +110,7 @@ struct heap {
     uint64_t next_order;     /* for the next arming */
 };
 
-#define HEAP_NULL                                                                                  \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define HEAP_NULL {0}
 
 /** heap_deinit() - release the array; members are not touched. */
 void heap_deinit(struct heap *h);
@@ -165,10 +162,7 @@ struct htab {
     uint64_t seed;              /* for hash_bytes() */
 };
 
-#define HTAB_NULL                                                                                  \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define HTAB_NULL {0}
 
 /** htab_init() - an empty table; @seed: random, unknown to strangers. No allocation yet. */
 void htab_init(struct htab *t, uint64_t seed);

@@ -27,10 +27,7 @@ struct err {
     char text[384]; /* one sentence, no newline, safe to print; "" when nothing was said */
 };
 
-#define ERR_NULL                                                                                   \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ERR_NULL {0}
 
 /**
  * err_set() - say what went wrong

@@ -166,10 +166,7 @@ struct metrics {
     struct str samples[METRIC_N]; /* of each metric, its lines */
 };
 
-#define METRICS_NULL                                                                               \
-    {                                                                                              \
-        .samples = { STR_NULL }                                                                    \
-    }
+#define METRICS_NULL {.samples = {STR_NULL}}
 
 /** A histogram: how many values were at most as large as each bound. */
 struct metrics_histogram {

@@ -22,10 +22,7 @@ struct str {
     bool failed; /* there was no memory: everything after is ignored */
 };
 
-#define STR_NULL                                                                                   \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define STR_NULL {0}
 
 /** str_deinit() - wipe and release. */
 void str_deinit(struct str *s);

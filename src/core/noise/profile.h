@@ -54,10 +54,7 @@ struct noise_choice {
 };
 
 /** WireGuard's own cipher and nothing else: what stock peers get. */
-#define NOISE_CHOICE_NULL                                                                          \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define NOISE_CHOICE_NULL {0}
 
 /** Longest text, with its zero. */
 #define NOISE_CHOICE_TEXT_MAX 40

@@ -37,10 +37,7 @@ struct tai64n_bounds {
     nsec_t upto;  /* a later run will know of times up to here; NSEC_NEVER: of all, or of none */
 };
 
-#define TAI64N_UNBOUNDED                                                                           \
-    {                                                                                              \
-        .above = 0, .upto = NSEC_NEVER                                                             \
-    }
+#define TAI64N_UNBOUNDED {.above = 0, .upto = NSEC_NEVER}
 
 /**
  * tai64n_bound() - the time to give to tai64n_next()

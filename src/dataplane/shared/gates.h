@@ -49,10 +49,7 @@ struct retired {
     nsec_t due; /* when to free them; NSEC_NEVER: none waits */
 };
 
-#define RETIRED_NULL                                                                               \
-    {                                                                                              \
-        .due = NSEC_NEVER                                                                          \
-    }
+#define RETIRED_NULL {.due = NSEC_NEVER}
 
 /** retire_keypairs() - take those of @evicted out of the index now, and free them later; takes
  * their references. */

@@ -42,10 +42,7 @@ struct loop {
     _Atomic nsec_t sleeps_until; /* written by loop_wait(): when it ends if nothing happens */
 };
 
-#define LOOP_NULL                                                                                  \
-    {                                                                                              \
-        .epoll_fd = -1, .wake_fd = -1                                                              \
-    }
+#define LOOP_NULL {.epoll_fd = -1, .wake_fd = -1}
 
 /** loop_init() - 0 or negative errno; after a failure, too, loop_deinit() is to be called. */
 int loop_init(struct loop *l);

@@ -33,10 +33,7 @@ struct lane_params {
 };
 
 /** A wire that does nothing to its frames. */
-#define LANE_PARAMS_PERFECT                                                                        \
-    {                                                                                              \
-        .queue = LANE_QUEUE_DEFAULT                                                                \
-    }
+#define LANE_PARAMS_PERFECT {.queue = LANE_QUEUE_DEFAULT}
 
 /** What became of a frame that entered. */
 enum lane_fate {

@@ -64,10 +64,7 @@ struct cluster_line {
     struct watch_event event;              /* EVENT: PUT or DELETE; its revision is 0 for DELETE */
 };
 
-#define CLUSTER_LINE_NULL                                                                          \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define CLUSTER_LINE_NULL {0}
 
 /** cluster_line_deinit() - idempotent. */
 void cluster_line_deinit(struct cluster_line *l);

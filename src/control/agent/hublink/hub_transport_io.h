@@ -54,10 +54,7 @@ struct hub_transport_io {
     struct log_limit limit;
 };
 
-#define HUB_TRANSPORT_IO_NULL                                                                      \
-    {                                                                                              \
-        .due_at = NSEC_NEVER                                                                       \
-    }
+#define HUB_TRANSPORT_IO_NULL {.due_at = NSEC_NEVER}
 
 /**
  * hub_transport_io_init() - by UDP, at first

@@ -172,10 +172,7 @@ struct class_marks {
     bool has_failed; /* they could not be put the last time, which was logged */
 };
 
-#define CLASS_MARKS_NULL                                                                           \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define CLASS_MARKS_NULL {0}
 
 /** class_marks_deinit() - release; the rules stay. */
 void class_marks_deinit(struct class_marks *cm);

@@ -50,10 +50,7 @@ struct observe {
     bool shows_dscp;            /* datagrams carry the DSCP of the packets in them */
 };
 
-#define OBSERVE_NULL                                                                               \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define OBSERVE_NULL {0}
 
 /** observe_deinit() - release. */
 void observe_deinit(struct observe *o);

@@ -43,10 +43,7 @@ struct pass_plan {
     struct err fault;  /* why the last pass failed; without words: it did not */
 };
 
-#define PASS_PLAN_NULL                                                                             \
-    {                                                                                              \
-        .due_at = NSEC_NEVER                                                                       \
-    }
+#define PASS_PLAN_NULL {.due_at = NSEC_NEVER}
 
 /** pass_plan_request() - have a pass at @at or earlier, but not before @p->held_until. */
 void pass_plan_request(struct pass_plan *p, nsec_t at);
@@ -85,10 +82,7 @@ struct poll_plan {
     bool has_changes;   /* something has happened since then */
 };
 
-#define POLL_PLAN_NULL                                                                             \
-    {                                                                                              \
-        .due_at = NSEC_NEVER                                                                       \
-    }
+#define POLL_PLAN_NULL {.due_at = NSEC_NEVER}
 
 /** poll_plan_on_change() - something has happened: the next time that is due is a poll. */
 void poll_plan_on_change(struct poll_plan *p);

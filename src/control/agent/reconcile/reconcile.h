@@ -78,10 +78,7 @@ struct reconcile {
     struct x25519_public foreign; /* the last of these; none: there was none */
 };
 
-#define RECONCILE_NULL                                                                             \
-    {                                                                                              \
-        .nl = NETLINK_NULL                                                                         \
-    }
+#define RECONCILE_NULL {.nl = NETLINK_NULL}
 
 /** What a run did. */
 struct reconcile_result {

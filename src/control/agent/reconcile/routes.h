@@ -45,10 +45,7 @@ struct peer_routes {
     size_t cap_extra;
 };
 
-#define PEER_ROUTES_NULL                                                                           \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define PEER_ROUTES_NULL {0}
 
 /** peer_routes_deinit() - what is in the kernel stays. Idempotent, safe on PEER_ROUTES_NULL. */
 void peer_routes_deinit(struct peer_routes *pr);
@@ -131,10 +128,7 @@ struct subnet_routes {
     bool is_clean; /* the kernel has neither routes nor rules of ours */
 };
 
-#define SUBNET_ROUTES_NULL                                                                         \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define SUBNET_ROUTES_NULL {0}
 
 /** subnet_routes_deinit() - what is in the kernel stays. */
 void subnet_routes_deinit(struct subnet_routes *sr);

@@ -73,10 +73,7 @@ struct state {
     struct snapshot snapshot;      /* the network, this node and the hub, as at the join */
 };
 
-#define STATE_NULL                                                                                 \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define STATE_NULL {0}
 
 /** state_deinit() - wipe and release. */
 void state_deinit(struct state *st);
@@ -123,10 +120,7 @@ struct state_public {
     struct snapshot snapshot; /* the network, this node and the hub, as at the join */
 };
 
-#define STATE_PUBLIC_NULL                                                                          \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define STATE_PUBLIC_NULL {0}
 
 /** state_public_deinit() - idempotent. */
 void state_public_deinit(struct state_public *p);

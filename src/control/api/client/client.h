@@ -61,10 +61,7 @@ struct client_answer {
                      * for a moment: one may come to the same request a little later */
 };
 
-#define CLIENT_ANSWER_NULL                                                                         \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define CLIENT_ANSWER_NULL {0}
 
 /** client_answer_deinit() - idempotent. */
 void client_answer_deinit(struct client_answer *a);

@@ -50,10 +50,7 @@ struct caller {
     char network[NAME_MAX_LEN + 1]; /* the only one that it may see and change; "": all */
 };
 
-#define CALLER_NULL                                                                                \
-    {                                                                                              \
-        ROLE_NONE                                                                                  \
-    }
+#define CALLER_NULL {ROLE_NONE}
 
 /** role_name() - "viewer"; "none" for ROLE_NONE. */
 const char *role_name(enum role role);
@@ -148,10 +145,7 @@ struct route {
 };
 
 /** The last row of a table. */
-#define ROUTES_END                                                                                 \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ROUTES_END {0}
 
 /**
  * route_find() - the row for a request

@@ -54,10 +54,7 @@ struct token {
     int64_t expires_at; /* s since 1970 */
 };
 
-#define TOKEN_NULL                                                                                 \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define TOKEN_NULL {0}
 
 /** token_wipe() - overwrite all of it. */
 void token_wipe(struct token *t);

@@ -34,10 +34,7 @@ struct identity {
     struct tls_pin pin;    /* SHA-256 of the key's SubjectPublicKeyInfo */
 };
 
-#define IDENTITY_NULL                                                                              \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define IDENTITY_NULL {0}
 
 /**
  * identity_open() - read the key and certificate, or make what is missing

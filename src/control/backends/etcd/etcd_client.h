@@ -37,10 +37,7 @@ struct etcd_client {
     unsigned n_unanswered; /* tries since the last one that was answered */
 };
 
-#define ETCD_CLIENT_NULL                                                                           \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ETCD_CLIENT_NULL {0}
 
 /** etcd_client_init() - nothing is asked yet. 0 or negative errno with words. */
 int etcd_client_init(struct etcd_client *c, const struct etcd_url *url, struct err *e);
@@ -90,10 +87,7 @@ struct etcd_session {
     nsec_t keep_at;                  /* time at which the lease is to be renewed next */
 };
 
-#define ETCD_SESSION_NULL                                                                          \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ETCD_SESSION_NULL {0}
 
 /** etcd_session_begin() - another session, with a lease. As etcd_client_ask(). */
 int etcd_session_begin(struct etcd_session *s, struct etcd_client *c, nsec_t until, struct err *e);

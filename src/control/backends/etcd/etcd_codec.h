@@ -57,10 +57,7 @@ struct etcd_kvs {
     bool has_more; /* there are keys behind the last one */
 };
 
-#define ETCD_KVS_NULL                                                                              \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ETCD_KVS_NULL {0}
 
 /** etcd_kvs_deinit() - idempotent. */
 void etcd_kvs_deinit(struct etcd_kvs *kvs);

@@ -96,10 +96,7 @@ struct kube_client {
     nsec_t token_at;          /* when the token was read last; 0: never */
 };
 
-#define KUBE_CLIENT_NULL                                                                           \
-    {                                                                                              \
-        .config = KUBE_CONFIG_NULL                                                                 \
-    }
+#define KUBE_CLIENT_NULL {.config = KUBE_CONFIG_NULL}
 
 /** A Record, as it was read. */
 struct kube_record {
@@ -107,10 +104,7 @@ struct kube_record {
     char *version; /* owns: its resourceVersion, opaque */
 };
 
-#define KUBE_RECORD_NULL                                                                           \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define KUBE_RECORD_NULL {0}
 
 /** kube_record_deinit() - idempotent. */
 void kube_record_deinit(struct kube_record *r);

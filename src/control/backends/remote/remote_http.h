@@ -75,10 +75,7 @@ struct remote_http_answer {
     size_t len; /* bytes, without the zero */
 };
 
-#define REMOTE_HTTP_ANSWER_NULL                                                                    \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define REMOTE_HTTP_ANSWER_NULL {0}
 
 /** remote_http_answer_deinit() - idempotent; wipes the body. */
 void remote_http_answer_deinit(struct remote_http_answer *a);

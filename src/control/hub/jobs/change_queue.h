@@ -46,10 +46,7 @@ struct change_pace {
     size_t batch;   /* changes in one commit, by what the last ones cost */
 };
 
-#define CHANGE_PACE_INIT                                                                           \
-    {                                                                                              \
-        .batch = 64                                                                                \
-    }
+#define CHANGE_PACE_INIT {.batch = 64}
 
 /** A change of a key that is not on the disk yet. */
 struct change {

@@ -152,10 +152,7 @@ struct blob_upload {
     size_t len;        /* bytes so far */
 };
 
-#define BLOB_UPLOAD_NULL                                                                           \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define BLOB_UPLOAD_NULL {0}
 
 /** job_blobs_init() - none, and no run. All parameters are pinned but @seed, see blob_index_init().
  */

@@ -30,10 +30,7 @@ struct damaged {
     struct keys records; /* of struct damaged_record */
 };
 
-#define DAMAGED_NULL                                                                               \
-    {                                                                                              \
-        KEYS_NULL                                                                                  \
-    }
+#define DAMAGED_NULL {KEYS_NULL}
 
 /** damaged_deinit() - forget all of them. */
 void damaged_deinit(struct damaged *d);

@@ -160,10 +160,7 @@ struct addresses {
     struct log_limit limit;
 };
 
-#define ADDRESSES_NULL                                                                             \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ADDRESSES_NULL {0}
 
 /**
  * addresses_open() - read what the hub knew when it ran last

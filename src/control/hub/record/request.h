@@ -208,10 +208,7 @@ struct report {
     bool ends;               /* up to this one */
 };
 
-#define REPORT_NULL                                                                                \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define REPORT_NULL {0}
 
 /** report_deinit() - idempotent. */
 void report_deinit(struct report *r);

@@ -26,10 +26,7 @@ struct edge_pairs {
     size_t cap;
 };
 
-#define EDGE_PAIRS_NULL                                                                            \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define EDGE_PAIRS_NULL {0}
 
 /** edge_pairs_deinit() - release. */
 void edge_pairs_deinit(struct edge_pairs *p);

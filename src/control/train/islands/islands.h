@@ -78,10 +78,7 @@ struct islands {
     size_t *of; /* owns; for each node the index of its island; SIZE_MAX: it is alone */
 };
 
-#define ISLANDS_NULL                                                                               \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ISLANDS_NULL {0}
 
 /**
  * islands_find() - put the nodes together

@@ -164,10 +164,7 @@ struct launcher_words {
     size_t n_added;
 };
 
-#define LAUNCHER_WORDS_NULL                                                                        \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define LAUNCHER_WORDS_NULL {0}
 
 /** launcher_words_deinit() - release. */
 void launcher_words_deinit(struct launcher_words *lw);

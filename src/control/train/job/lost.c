@@ -289,10 +289,7 @@ struct names {
     size_t n;
 };
 
-#define NAMES_NULL                                                                                 \
-    {                                                                                              \
-        STR_NULL, 0                                                                                \
-    }
+#define NAMES_NULL {STR_NULL, 0}
 
 /* The other job that a node is in, by the hub's list of all; NULL: none is known. */
 static const char *other_job(const json_t *jobs, const char *own, const char *node)

@@ -69,10 +69,7 @@ struct island_lan {
     size_t n;
 };
 
-#define ISLAND_LAN_NULL                                                                            \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ISLAND_LAN_NULL {0}
 
 /** The first line of a hosts file that island_lan_hosts() has made. */
 #define ISLAND_LAN_MARK "# weft run --island-lan: nodes of this island at their private addresses\n"

@@ -34,10 +34,7 @@ struct members {
     char hub_away[NAME_MAX_LEN + 1]; /* the hub, if it does not answer this node's agent; else "" */
 };
 
-#define MEMBERS_NULL                                                                               \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define MEMBERS_NULL {0}
 
 /**
  * members_takes_part() - does a member take part in what needs an agent there?

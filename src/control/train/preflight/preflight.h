@@ -163,10 +163,7 @@ struct preflight_report {
     enum preflight_level level;        /* level of the whole job */
 };
 
-#define PREFLIGHT_REPORT_NULL                                                                      \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define PREFLIGHT_REPORT_NULL {0}
 
 /** preflight_report_deinit() - free the lists; idempotent, safe on PREFLIGHT_REPORT_NULL. */
 void preflight_report_deinit(struct preflight_report *r);

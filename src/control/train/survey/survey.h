@@ -53,10 +53,7 @@ struct survey {
     struct coordinator coordinator; /* owns; the connections to the members, in the same order */
 };
 
-#define SURVEY_NULL                                                                                \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define SURVEY_NULL {0}
 
 /** survey_deinit() - end the session with all members; idempotent, safe on SURVEY_NULL. */
 void survey_deinit(struct survey *s);

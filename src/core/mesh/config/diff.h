@@ -58,10 +58,7 @@ struct diff {
     size_t cap_peers;
 };
 
-#define DIFF_NULL                                                                                  \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define DIFF_NULL {0}
 
 /** diff_deinit() - release it, and wipe the preshared keys in it; idempotent, safe on DIFF_NULL. */
 void diff_deinit(struct diff *d);

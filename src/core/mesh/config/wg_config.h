@@ -76,14 +76,8 @@ struct wg_config {
     size_t cap_peers;
 };
 
-#define WG_PEER_NULL                                                                               \
-    {                                                                                              \
-        0                                                                                          \
-    }
-#define WG_CONFIG_NULL                                                                             \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define WG_PEER_NULL {0}
+#define WG_CONFIG_NULL {0}
 
 /** wg_peer_deinit(), wg_config_deinit() - wipe keys, release; idempotent, safe on ..._NULL. */
 void wg_peer_deinit(struct wg_peer *p);

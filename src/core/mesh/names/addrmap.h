@@ -44,10 +44,7 @@ struct addrmap {
     size_t n_gaps;
 };
 
-#define ADDRMAP_NULL                                                                               \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ADDRMAP_NULL {0}
 
 /** addrmap_deinit() - idempotent. */
 void addrmap_deinit(struct addrmap *m);

@@ -31,10 +31,7 @@ struct zone {
     size_t n_reverse;
 };
 
-#define ZONE_NULL                                                                                  \
-    {                                                                                              \
-        .n = 0                                                                                     \
-    }
+#define ZONE_NULL {.n = 0}
 
 /** zone_deinit() - idempotent. */
 void zone_deinit(struct zone *z);

@@ -42,10 +42,7 @@ struct edge_parts {
     enum edge_owner owner;
 };
 
-#define EDGE_PARTS_NULL                                                                            \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define EDGE_PARTS_NULL {0}
 
 /** edge_parts_deinit() - release all. */
 void edge_parts_deinit(struct edge_parts *p);

@@ -66,10 +66,7 @@ struct edge_probed {
     bool is_heard;            /* UDP of the peer arrives at this node, whether or not it answers */
 };
 
-#define EDGE_SAID_NULL                                                                             \
-    {                                                                                              \
-        .path = PATH_KIND_N                                                                        \
-    }
+#define EDGE_SAID_NULL {.path = PATH_KIND_N}
 
 /** edge_said_deinit() - release what it owns. */
 void edge_said_deinit(struct edge_said *s);

@@ -71,10 +71,7 @@ struct node {
     struct fabric_report *fabric; /* owns; the fabric that it has found; NULL: not said */
 };
 
-#define NODE_NULL                                                                                  \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define NODE_NULL {0}
 
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind node_kind;

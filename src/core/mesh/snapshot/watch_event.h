@@ -47,10 +47,7 @@ struct watch_event {
     };
 };
 
-#define WATCH_EVENT_NULL                                                                           \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define WATCH_EVENT_NULL {0}
 
 /** watch_event_deinit() - idempotent, safe on WATCH_EVENT_NULL. */
 void watch_event_deinit(struct watch_event *ev);

@@ -32,10 +32,7 @@ struct link_watch {
     struct link_state state; /* updated by link_watch_read() */
 };
 
-#define LINK_WATCH_NULL                                                                            \
-    {                                                                                              \
-        .fd = -1                                                                                   \
-    }
+#define LINK_WATCH_NULL {.fd = -1}
 
 /** link_watch_open() - a watch for nothing yet. 0 or negative errno. */
 int link_watch_open(struct link_watch *ret);

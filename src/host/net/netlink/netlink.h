@@ -21,10 +21,7 @@ struct netlink {
     char *buf;                 /* owns; NETLINK_MESSAGE_MAX bytes, for answers */
 };
 
-#define NETLINK_NULL                                                                               \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define NETLINK_NULL {0}
 
 /** netlink_open() - @family: NETLINK_ROUTE or NETLINK_GENERIC. 0 or negative errno. */
 int netlink_open(struct netlink *ret, int family);

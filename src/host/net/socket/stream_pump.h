@@ -56,10 +56,7 @@ struct stream_pump {
     uint64_t tx_bytes;   /* of datagrams that went into it */
 };
 
-#define STREAM_PUMP_NULL                                                                           \
-    {                                                                                              \
-        .udp_fd = -1                                                                               \
-    }
+#define STREAM_PUMP_NULL {.udp_fd = -1}
 
 /**
  * stream_pump_open() - the UDP end

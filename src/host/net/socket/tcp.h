@@ -78,10 +78,7 @@ struct tcp_watch {
     bool has_missed; /* the kernel had more to tell than could be taken: something may be unseen */
 };
 
-#define TCP_WATCH_NULL                                                                             \
-    {                                                                                              \
-        .updates_fd = -1                                                                           \
-    }
+#define TCP_WATCH_NULL {.updates_fd = -1}
 
 /** A connection that has moved data. */
 struct tcp_watch_pair {

@@ -76,10 +76,7 @@ struct tun {
     unsigned ifindex;       /* in the namespace where it was opened */
 };
 
-#define TUN_NULL                                                                                   \
-    {                                                                                              \
-        .n = 0, .each = 1                                                                          \
-    }
+#define TUN_NULL {.n = 0, .each = 1}
 
 /** tun_readers() - the number of readers. */
 static inline unsigned tun_readers(const struct tun *t)

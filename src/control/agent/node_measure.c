@@ -14,6 +14,7 @@
 
 #include "agent/agent.h"
 #include "agent/paths/edge/reach.h"
+#include "api/content/body.h"
 #include "base/containers.h"
 #include "base/err.h"
 #include "base/secret.h"
@@ -68,8 +69,10 @@ struct measure_host {
     pid_t pid;                  /* to be waited for; 0: none */
     nsec_t started_at;          /* time of that process's start; 0: there is none */
     nsec_t backoff;
-    struct str list; /* the members, as they were told last */
-    bool is_behind;  /* the process has not been told @list */
+    struct ip_addr own;             /* this node's, as of the last node_measure_tell() */
+    struct service_member *members; /* owns; the same; NULL: there was none */
+    size_t n_members;
+    bool is_behind;  /* the process has not been told @members */
     uint32_t n_jobs; /* commands of jobs that run here */
     uint32_t n_sent; /* as the process was told */
     struct str out;  /* to be said */
@@ -147,18 +150,40 @@ static void host_flush(struct measure_host *h)
     h->out_off = 0;
 }
 
+static void put_message(struct measure_host *h, const struct service_wire *m)
+{
+    json_auto_t *json = service_wire_encode(m);
+    _cleanup_(freep) char *text = json ? body_format(json) : NULL;
+
+    if (text)
+        str_addf(&h->out, "%s\n", text);
+    else
+        h->out.failed = true;
+}
+
+static void put_members(struct measure_host *h)
+{
+    struct service_wire m = {.type = SERVICE_WIRE_LIST, .own = h->own, .n = (uint32_t)h->n_members};
+
+    put_message(h, &m);
+    m.type = SERVICE_WIRE_MEMBER;
+    for (size_t i = 0; i < h->n_members; i++) {
+        m.member = h->members[i];
+        put_message(h, &m);
+    }
+}
+
 /* Sends what waits. Of several lists of which nothing was sent yet only the newest is sent. */
 static void host_pump(struct measure_host *h)
 {
     host_flush(h);
     if (h->is_behind && h->out.len == 0) {
-        str_add_bytes(&h->out, h->list.text, h->list.len);
+        put_members(h);
         h->is_behind = false;
         host_flush(h);
     }
     if (h->n_sent != h->n_jobs && h->out.len == 0) {
-        service_wire_encode(
-            &h->out, &(struct service_wire){.type = SERVICE_WIRE_JOBS, .n = h->n_jobs});
+        put_message(h, &(struct service_wire){.type = SERVICE_WIRE_JOBS, .n = h->n_jobs});
         h->n_sent = h->n_jobs;
         host_flush(h);
     }
@@ -209,8 +234,8 @@ static int host_start(struct measure_host *h, struct err *e)
     (void)uv_poll_init(h->loop, &link->poll, link->fd);
     h->link = link;
     h->started_at = clock_now();
-    service_wire_encode(&h->out, &h->config);
-    h->is_behind = h->list.len > 0;
+    put_message(h, &h->config);
+    h->is_behind = h->members != NULL;
     h->n_sent = 0;
     host_pump(h);
     return 0;
@@ -262,34 +287,33 @@ static int measure_host_new(struct measure_host **ret, uv_loop_t *loop,
 
 /* ---- telling it the members ----------------------------------------------------------------- */
 
-/* A list that the process knows is not sent again; it is then told to check its interface. */
-static void measure_host_tell(struct measure_host *h, const struct ip_addr *own,
-    const struct service_member *members, size_t n)
+static void free_members(struct service_member *members, size_t n)
 {
-    struct service_wire m = {.type = SERVICE_WIRE_LIST, .own = *own, .n = (uint32_t)n};
-    struct str list = STR_NULL;
+    if (members)
+        secret_wipe(members, n * sizeof(*members));
+    free(members);
+}
 
-    service_wire_encode(&list, &m);
-    m.type = SERVICE_WIRE_MEMBER;
-    for (size_t i = 0; i < n; i++) {
-        m.member = members[i];
-        service_wire_encode(&list, &m);
-    }
-    /* Without memory the members of before stay. */
-    if (!list.failed &&
-        (list.len != h->list.len || memcmp(list.text, h->list.text, list.len) != 0)) {
-        struct str before = h->list;
-
-        h->list = list;
-        list = before;
+/* A list that the process knows is not sent again; it is then told to check its interface.
+ * @members: taken. */
+static void measure_host_tell(
+    struct measure_host *h, const struct ip_addr *own, struct service_member *members, size_t n)
+{
+    if (h->members && n == h->n_members && ip_addr_equal(own, &h->own) &&
+        memcmp(members, h->members, n * sizeof(*members)) == 0) {
+        free_members(members, n);
+    } else {
+        free_members(h->members, h->n_members);
+        h->members = members;
+        h->n_members = n;
+        h->own = *own;
         h->is_behind = true;
     }
-    str_deinit(&list);
     if (!h->link)
         return;
     /* A list that is still to be sent makes it check its interface as well. */
     if (!h->is_behind && h->out.len == 0)
-        service_wire_encode(&h->out, &(struct service_wire){.type = SERVICE_WIRE_LOOK});
+        put_message(h, &(struct service_wire){.type = SERVICE_WIRE_LOOK});
     host_pump(h);
 }
 
@@ -327,7 +351,7 @@ static struct measure_host *measure_host_free(struct measure_host *h)
     hang_up(h);
     if (h->pid > 0)
         wait_for_end(h->pid);
-    str_deinit(&h->list);
+    free_members(h->members, h->n_members);
     str_deinit(&h->out);
     uv_close((uv_handle_t *)&h->timer, on_timer_closed);
     return NULL;
@@ -452,13 +476,11 @@ void node_measure_tell(struct node_measure *nm, const struct snapshot *s, const 
 
     if (!nm->host)
         return;
+    /* Without memory the members of before stay. */
     members = calloc(s->nodes.n + 1, sizeof(*members));
     if (members)
         measure_host_tell(nm->host, &snapshot_self(s)->address4, members,
             node_measure_list(nm, s, reach, members, SERVICE_WIRE_MEMBERS_MAX));
-    if (members)
-        secret_wipe(members, s->nodes.n * sizeof(*members));
-    free(members);
 }
 
 void node_measure_tell_jobs(struct node_measure *nm, unsigned n)

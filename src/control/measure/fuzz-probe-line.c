@@ -1,4 +1,5 @@
-/* fuzz-probe-line.c - lines that another member sends: orders, results, facts. */
+/* fuzz-probe-line.c - the lines of measuring: orders, results and facts that another member sends,
+ * and what an agent tells its measuring process, by somebody else. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "measure/facts.h"
 #include "measure/order.h"
 #include "measure/result.h"
+#include "measure/service_process.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -111,6 +113,24 @@ static void check_results(const json_t *json)
     }
 }
 
+static void check_message(const json_t *json)
+{
+    struct service_wire m;
+    struct service_wire again;
+    json_t *text;
+    json_t *twice;
+
+    if (service_wire_decode(&m, json, NULL) != 0)
+        return;
+    assert(m.type < SERVICE_WIRE_N && m.n <= SERVICE_WIRE_MEMBERS_MAX && !strchr(m.interface, '/'));
+    text = service_wire_encode(&m);
+    assert(text && service_wire_decode(&again, text, NULL) == 0);
+    twice = service_wire_encode(&again);
+    assert(json_equal(text, twice));
+    json_decref(text);
+    json_decref(twice);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     json_t *json = NULL;
@@ -120,6 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     check_order(json);
     check_challenge(json);
     check_results(json);
+    check_message(json);
     json_decref(json);
     return 0;
 }

@@ -1,19 +1,19 @@
 /* test-service-wire.c - each message there and back, and what is none. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <cmocka.h>
 
-#include "base/text.h"
+#include "api/content/body.h"
+#include "base/err.h"
+#include "measure/order.h"
 #include "measure/service_process.h"
-
-#define CASE(why, bytes)                                                                           \
-    {                                                                                              \
-        why, bytes, sizeof(bytes) - 1                                                              \
-    }
 
 /* One of each type, the longest that there can be. */
 static void fill(struct service_wire ret[static SERVICE_WIRE_N])
@@ -41,89 +41,123 @@ static void fill(struct service_wire ret[static SERVICE_WIRE_N])
 static void test_there_and_back(void **state)
 {
     struct service_wire all[SERVICE_WIRE_N];
-    struct str out = STR_NULL;
-    size_t off = 0;
 
     fill(all);
-    for (unsigned i = SERVICE_WIRE_CONFIG; i < SERVICE_WIRE_N; i++) {
-        size_t before = out.len;
+    for (unsigned i = 0; i < SERVICE_WIRE_N; i++) {
+        struct service_wire m;
+        json_t *json = service_wire_encode(&all[i]);
 
-        service_wire_encode(&out, &all[i]);
-        assert_false(out.failed);
-        assert_true(out.len - before <= SERVICE_WIRE_HEAD + SERVICE_WIRE_MAX);
-    }
-    for (unsigned i = SERVICE_WIRE_CONFIG; i < SERVICE_WIRE_N; i++) {
-        struct service_wire m = {0};
-        size_t used = 0;
-
-        assert_int_equal(service_wire_decode(&m, out.text + off, out.len - off, &used), 0);
+        assert_int_equal(service_wire_decode(&m, json, NULL), 0);
         assert_memory_equal(&m, &all[i], sizeof(m));
-        off += used;
+        json_decref(json);
     }
-    assert_int_equal(off, out.len);
-    str_deinit(&out);
 }
 
-/* Every byte is waited for, and nothing behind a message is taken. */
-static void test_short(void **state)
+/* Of a list none may be known: neither the own address nor how a member is reached, nor its key. */
+static void test_unknown(void **state)
 {
-    struct service_wire all[SERVICE_WIRE_N];
+    struct service_wire list = {.type = SERVICE_WIRE_LIST, .n = 1};
+    struct service_wire member = {.type = SERVICE_WIRE_MEMBER};
     struct service_wire m;
-    size_t used;
+    json_t *json = service_wire_encode(&list);
 
-    fill(all);
-    for (unsigned i = SERVICE_WIRE_CONFIG; i < SERVICE_WIRE_N; i++) {
-        struct str out = STR_NULL;
-
-        service_wire_encode(&out, &all[i]);
-        for (size_t len = 0; len < out.len; len++)
-            assert_int_equal(service_wire_decode(&m, out.text, len, &used), SERVICE_WIRE_E_SHORT);
-        str_deinit(&out);
-    }
+    assert_int_equal(service_wire_decode(&m, json, NULL), 0);
+    assert_true(ip_addr_is_none(&m.own));
+    json_decref(json);
+    json = service_wire_encode(&member);
+    assert_null(json_object_get(json, "key"));
+    assert_int_equal(service_wire_decode(&m, json, NULL), 0);
+    assert_true(ip_addr_is_none(&m.member.underlay) && !m.member.has_key);
+    json_decref(json);
 }
 
 static void test_none(void **state)
 {
     static const struct {
-        const char *why;
-        const char *bytes;
-        size_t len;
+        const char *text;
+        const char *words; /* a part of the refusal */
     } cases[] = {
-        CASE("no type", "\0\0\0\0"),
-        CASE("too long", "\x41\1\0\0\4"),
-        CASE("the type of none", "\1\0\0\0\0"),
-        CASE("a type that is none", "\1\0\0\0\6"),
-        CASE("no number of jobs", "\1\0\0\0\5"),
-        CASE("too many jobs", "\5\0\0\0\5\1\0\1\0"),
-        CASE("a byte more", "\2\0\0\0\4\0"),
-        CASE("no port", "\5\0\0\0\1\0\0\0\0"),
-        CASE("an interface elsewhere", "\x8\0\0\0\1\3a/b\0\1\0"),
-        CASE("an interface above", "\7\0\0\0\1\2..\0\1\0"),
-        CASE("an interface with a zero", "\7\0\0\0\1\2a\0\0\1\0"),
-        CASE("an interface that is too long", "\x15\0\0\0\1\x10"
-                                              "aaaaaaaaaaaaaaaa\0\1\0"),
-        CASE("a text beyond the end", "\5\0\0\0\1\0\3\1\0"),
-        CASE("too many members", "\x15\0\0\0\2"
-                                 "aaaaaaaaaaaaaaaa"
-                                 "\1\0\2\0"),
+        {"{}", "op"},
+        {"{\"op\":\"none\"}", "op"},
+        {"{\"op\":4}", "op"},
+        {"{\"op\":\"jobs\"}", "jobs"},
+        {"{\"op\":\"jobs\",\"jobs\":65537}", "jobs"},
+        {"{\"op\":\"jobs\",\"jobs\":-1}", "jobs"},
+        {"{\"op\":\"config\",\"interface\":\"\",\"socket\":\"\",\"port\":0}", "port"},
+        {"{\"op\":\"config\",\"interface\":\"\",\"socket\":\"\",\"port\":65536}", "port"},
+        {"{\"op\":\"config\",\"interface\":\"\",\"port\":1}", "socket"},
+        {"{\"op\":\"config\",\"interface\":\"a/b\",\"socket\":\"\",\"port\":1}", "interface"},
+        {"{\"op\":\"config\",\"interface\":\"..\",\"socket\":\"\",\"port\":1}", "interface"},
+        {"{\"op\":\"config\",\"interface\":\"a\\u0001\",\"socket\":\"\",\"port\":1}", "interface"},
+        {"{\"op\":\"config\",\"interface\":\"aaaaaaaaaaaaaaaa\",\"socket\":\"\",\"port\":1}",
+            "interface"},
+        {"{\"op\":\"list\",\"own\":\"10.77.0.2\",\"members\":131073}", "members"},
+        {"{\"op\":\"list\",\"own\":\"here\",\"members\":1}", "own"},
+        {"{\"op\":\"member\",\"address\":\"10.77.0.3\",\"underlay\":\"::\",\"path\":\"\","
+         "\"name\":\"n\",\"hostname\":\"\",\"hub\":false,\"key\":\"6b6b\"}",
+            "key"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct service_wire m;
-        size_t used;
+        struct service_wire m = {.n = 7};
+        struct err e = ERR_NULL;
+        json_t *json = json_loads(cases[i].text, 0, NULL);
 
-        print_message("%s\n", cases[i].why);
-        assert_int_equal(
-            service_wire_decode(&m, cases[i].bytes, cases[i].len, &used), SERVICE_WIRE_E_BAD);
+        print_message("%s\n", cases[i].text);
+        assert_non_null(json);
+        assert_int_equal(service_wire_decode(&m, json, &e), -EINVAL);
+        assert_non_null(strstr(e.text, cases[i].words));
+        assert_int_equal(m.n, 7);
+        json_decref(json);
     }
+}
+
+/* ---- out of order ---------------------------------------------------------------------------- */
+
+/* What comes of a process that is told @text, and then nothing more. */
+static int run_told(const char *text, struct err *e)
+{
+    int pair[2];
+    int r;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(write(pair[1], text, strlen(text)), (ssize_t)strlen(text));
+    (void)close(pair[1]);
+    r = service_process_run(pair[0], e);
+    (void)close(pair[0]);
+    return r;
+}
+
+/* Before it knows its configuration it takes nothing else, and no line that is none. */
+static void test_out_of_order(void **state)
+{
+    struct err e = ERR_NULL;
+
+    assert_int_equal(run_told("", &e), 0);
+    assert_int_equal(run_told("{\"op\":\"look\"}\n", &e), -EPROTO);
+    assert_non_null(strstr(e.text, "out of turn"));
+    assert_int_equal(run_told("{\"op\":\"list\",\"own\":\"::\",\"members\":0}\n", &e), -EPROTO);
+    assert_int_equal(run_told("look\n", &e), -EINVAL);
+    assert_int_equal(run_told("{\"op\":\"look\"}", &e), 0);
+}
+
+static void test_too_long(void **state)
+{
+    static char text[ORDER_LINE_MAX + 2];
+    struct err e = ERR_NULL;
+
+    memset(text, ' ', sizeof(text) - 1);
+    assert_int_equal(run_told(text, &e), -EINVAL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_there_and_back),
-        cmocka_unit_test(test_short),
+        cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_none),
+        cmocka_unit_test(test_out_of_order),
+        cmocka_unit_test(test_too_long),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

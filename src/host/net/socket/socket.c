@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <inttypes.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
@@ -47,7 +48,7 @@ int socket_wait(int fd, short events, nsec_t deadline)
 
         if (left <= 0)
             return -ETIMEDOUT;
-        n = poll(&p, 1, (int)(left / NSEC_PER_MSEC + 1));
+        n = poll(&p, 1, (int)nsec_min(left / NSEC_PER_MSEC + 1, INT_MAX));
         if (n > 0)
             return 0;
         if (n < 0 && errno != EINTR)

@@ -547,17 +547,6 @@ static void stop(struct life *l)
     (void)uv_loop_close(&a->loop);
 }
 
-static void say_hello(const struct agent *a)
-{
-    const struct node *self = snapshot_self(&a->snapshot);
-    char a4[IP_ADDR_TEXT_MAX];
-    char a6[IP_ADDR_TEXT_MAX];
-
-    log_info("%s in the network %s: %s and %s on %s", self->meta.name, self->meta.network,
-        ip_addr_format(&self->address4, a4), ip_addr_format(&self->address6, a6),
-        a->state.interface);
-}
-
 int agent_run(const struct agent_config *config, enum agent_end *ret, struct err *e)
 {
     struct life l = {
@@ -566,6 +555,9 @@ int agent_run(const struct agent_config *config, enum agent_end *ret, struct err
         .link = LINK_WATCH_NULL,
     };
     int r = state_check_dir(config->state_dir, e);
+    const struct node *self;
+    char a4[IP_ADDR_TEXT_MAX];
+    char a6[IP_ADDR_TEXT_MAX];
 
     l.agent.config = config;
     l.agent.clock = clock_now;
@@ -573,7 +565,10 @@ int agent_run(const struct agent_config *config, enum agent_end *ret, struct err
     if (r == 0)
         r = load(&l, e);
     if (r == 0) {
-        say_hello(&l.agent);
+        self = snapshot_self(&l.agent.snapshot);
+        log_info("%s in the network %s: %s and %s on %s", self->meta.name, self->meta.network,
+            ip_addr_format(&self->address4, a4), ip_addr_format(&self->address6, a6),
+            l.agent.state.interface);
         init_handles(&l);
         r = start(&l, e);
         if (r == 0)

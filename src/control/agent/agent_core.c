@@ -216,11 +216,6 @@ static void log_offloads(const struct agent *a)
                 offload_name((enum offload)i), o.why[i]);
 }
 
-static bool has_mended(const struct reconcile_result *result)
-{
-    return result->renamed[0] != '\0' || result->was_gone || result->was_down || result->lost_route;
-}
-
 /* What somebody else has done to the interface, and that it is mended: one line each. */
 static void log_mended(struct agent *a, const struct reconcile_result *result, nsec_t now)
 {
@@ -346,7 +341,8 @@ void agent_core_pass(struct agent *a)
         hub_set_on_edges(&a->hubs);
     a->applied = a->snapshot.revision;
     log_pass(a, &result, now);
-    pass_plan_on_success(&a->pass, has_mended(&result), now);
+    pass_plan_on_success(&a->pass,
+        result.renamed[0] != '\0' || result.was_gone || result.was_down || result.lost_route, now);
     tell_foreign(a, &result, now);
     tell_rates(a);
     apply_rules(a, now);
@@ -398,11 +394,6 @@ static void poll_keepalive(struct agent *a, const struct observation *ob, nsec_t
 }
 
 /* ---- polls ---------------------------------------------------------------------------------- */
-
-static const struct observation *find_hub_observation(const struct agent *a)
-{
-    return observe_find(&a->seen, &a->hubs.serving->key);
-}
 
 /* Has somebody changed the engine by hand? Smaller changes are found by the next regular pass. */
 static bool is_changed_by_hand(const struct agent *a, const struct wg_config *have)
@@ -584,7 +575,7 @@ void agent_core_poll(struct agent *a)
 
     poll_plan_begin(&a->poll, count_packets(a), now);
     is_seen = observe_engine(a, now);
-    ob = find_hub_observation(a);
+    ob = observe_find(&a->seen, &a->hubs.serving->key);
     facts = see_hubs(a, now);
     hub_set_poll(&a->hubs, &facts, &actions);
     act_on_hubs(a, &actions, now);

@@ -94,18 +94,6 @@ struct goes_by {
     struct err refused; /* why it takes no lines; code 0: it does */
 };
 
-static int put(const struct goes_by *by, const struct ask *ask, const char *block,
-    bool *ret_changed, struct err *e)
-{
-    int r = hosts_check_owner(&by->rules, ask->owner, e);
-
-    if (r == 0 && block && by->refused.code != 0)
-        r = err_set(e, by->refused.code, "%s", err_text(&by->refused));
-    if (r == 0 && block)
-        r = hosts_check_block(&by->rules, block, ask->len, e);
-    return r == 0 ? hosts_file_put(by->path, ask->owner, block, ret_changed, e) : r;
-}
-
 /* Answers one request. Return: false when the agent has ended, or sends what no agent sends. */
 static bool serve(int fd, const struct goes_by *by)
 {
@@ -113,6 +101,7 @@ static bool serve(int fd, const struct goes_by *by)
     struct answer answer = {0};
     struct err e = ERR_NULL;
     struct ask ask;
+    int r;
 
     if (!receive_all(fd, &ask, sizeof(ask)))
         return false;
@@ -123,7 +112,12 @@ static bool serve(int fd, const struct goes_by *by)
             return false;
         block[ask.len] = '\0';
     }
-    answer.result = put(by, &ask, block, &answer.changed, &e);
+    r = hosts_check_owner(&by->rules, ask.owner, &e);
+    if (r == 0 && block && by->refused.code != 0)
+        r = err_set(&e, by->refused.code, "%s", err_text(&by->refused));
+    if (r == 0 && block)
+        r = hosts_check_block(&by->rules, block, ask.len, &e);
+    answer.result = r == 0 ? hosts_file_put(by->path, ask.owner, block, &answer.changed, &e) : r;
     if (answer.result != 0)
         (void)snprintf(answer.why, sizeof(answer.why), "%s", err_text(&e));
     /* One that takes no lines ends, so that the next one looks again. */

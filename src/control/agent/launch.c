@@ -146,13 +146,6 @@ void launch_stop(const struct launch *launch)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Has the hub told who the other nodes are, and do their names lead to them? */
-static bool is_ready(const json_t *status)
-{
-    return json_is_true(json_object_get(json_object_get(status, "hub"), "reachable")) &&
-           !json_is_true(json_object_get(status, "namesPending"));
-}
-
 /* How far the agent had come when the wait was over. */
 enum progress {
     PROGRESS_NONE,    /* it did not answer */
@@ -240,7 +233,9 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
             }
         }
         json_decref(status);
-        if (is_ready(joined))
+        /* Has the hub told who the other nodes are, and do their names lead to them? */
+        if (json_is_true(json_object_get(json_object_get(joined, "hub"), "reachable")) &&
+            !json_is_true(json_object_get(joined, "namesPending")))
             break;
         if (launch->pid && process_has_ended(launch->pid))
             return err_set(e, -ECHILD, "the agent has ended; %s says why", launch->log_path);

@@ -381,17 +381,6 @@ static void take_answer(struct node_jobs *nj, struct node_job *j, nsec_t now)
     forget_answer(j);
 }
 
-static void jobs_ask(struct node_jobs *nj, struct node_job *j, nsec_t now)
-{
-    struct response rs = {0};
-
-    job_calls_begin(nj->calls, "GET", j->job, "rendezvous", NULL, &rs);
-    j->ask = rs.deferred;
-    j->ask_at = now + ASK_SLOW;
-    rs.deferred = NULL;
-    response_deinit(&rs);
-}
-
 void node_jobs_poll(struct node_jobs *nj, nsec_t now)
 {
     for (unsigned i = nj->n; i-- > 0;) {
@@ -401,10 +390,17 @@ void node_jobs_poll(struct node_jobs *nj, nsec_t now)
             jobs_end(nj, i);
             continue;
         }
-        if (j->ask && j->ask->is_ready)
+        if (j->ask && j->ask->is_ready) {
             take_answer(nj, j, now);
-        else if (!j->ask && now >= j->ask_at)
-            jobs_ask(nj, j, now);
+        } else if (!j->ask && now >= j->ask_at) {
+            struct response rs = {0};
+
+            job_calls_begin(nj->calls, "GET", j->job, "rendezvous", NULL, &rs);
+            j->ask = rs.deferred;
+            j->ask_at = now + ASK_SLOW;
+            rs.deferred = NULL;
+            response_deinit(&rs);
+        }
     }
 }
 

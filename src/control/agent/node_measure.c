@@ -114,24 +114,7 @@ static void plan_start(struct measure_host *h)
     (void)uv_timer_start(&h->timer, host_on_timer, (uint64_t)(h->backoff / NSEC_PER_MSEC), 0);
 }
 
-static void host_lose(struct measure_host *h)
-{
-    hang_up(h);
-    (void)kill(h->pid, SIGKILL);
-    log_warning("the process that lets members measure this node has ended; it is started again");
-    plan_start(h);
-}
-
 /* ---- sending -------------------------------------------------------------------------------- */
-
-static void host_watch(struct measure_host *h)
-{
-    int events = UV_READABLE | UV_DISCONNECT;
-
-    if (h->out.len > 0)
-        events |= UV_WRITABLE;
-    (void)uv_poll_start(&h->link->poll, events, on_event);
-}
 
 /* Sends as much as the socket takes now. The process's end is noticed by the poll. */
 static void host_flush(struct measure_host *h)
@@ -176,6 +159,8 @@ static void put_members(struct measure_host *h)
 /* Sends what waits. Of several lists of which nothing was sent yet only the newest is sent. */
 static void host_pump(struct measure_host *h)
 {
+    int events;
+
     host_flush(h);
     if (h->is_behind && h->out.len == 0) {
         put_members(h);
@@ -190,17 +175,25 @@ static void host_pump(struct measure_host *h)
     /* Without memory for a whole list the connection is given up; the next process is told all. */
     if (h->out.failed)
         (void)shutdown(h->link->fd, SHUT_RDWR);
-    host_watch(h);
+    events = UV_READABLE | UV_DISCONNECT;
+    if (h->out.len > 0)
+        events |= UV_WRITABLE;
+    (void)uv_poll_start(&h->link->poll, events, on_event);
 }
 
 static void on_event(uv_poll_t *poll, int status, int events)
 {
     struct measure_host *h = container_of(poll, struct measure_link, poll)->host;
 
-    if (status < 0 || events & (UV_READABLE | UV_DISCONNECT))
-        host_lose(h);
-    else
+    if (status < 0 || events & (UV_READABLE | UV_DISCONNECT)) {
+        hang_up(h);
+        (void)kill(h->pid, SIGKILL);
+        log_warning(
+            "the process that lets members measure this node has ended; it is started again");
+        plan_start(h);
+    } else {
         host_pump(h);
+    }
 }
 
 /* ---- the beginning -------------------------------------------------------------------------- */
@@ -317,26 +310,7 @@ static void measure_host_tell(
     host_pump(h);
 }
 
-static void measure_host_tell_jobs(struct measure_host *h, uint32_t n)
-{
-    h->n_jobs = n < SERVICE_WIRE_JOBS_MAX ? n : SERVICE_WIRE_JOBS_MAX;
-    if (h->link && h->n_sent != h->n_jobs)
-        host_pump(h);
-}
-
 /* ---- the end -------------------------------------------------------------------------------- */
-
-/* 2 s at most. */
-static void wait_for_end(pid_t pid)
-{
-    _cleanup_(closep) int pid_fd = pidfd_open(pid, 0);
-    struct pollfd wait = {.fd = pid_fd, .events = POLLIN};
-
-    if (pid_fd < 0 || poll(&wait, 1, END_MS) <= 0)
-        (void)kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-}
 
 static void on_timer_closed(uv_handle_t *handle)
 {
@@ -349,8 +323,16 @@ static struct measure_host *measure_host_free(struct measure_host *h)
     if (!h)
         return NULL;
     hang_up(h);
-    if (h->pid > 0)
-        wait_for_end(h->pid);
+    if (h->pid > 0) {
+        _cleanup_(closep) int pid_fd = pidfd_open(h->pid, 0);
+        struct pollfd wait = {.fd = pid_fd, .events = POLLIN};
+
+        /* 2 s at most. */
+        if (pid_fd < 0 || poll(&wait, 1, END_MS) <= 0)
+            (void)kill(h->pid, SIGKILL);
+        while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
     free_members(h->members, h->n_members);
     str_deinit(&h->out);
     uv_close((uv_handle_t *)&h->timer, on_timer_closed);
@@ -441,16 +423,6 @@ static void renew_keys(struct node_measure *nm, const struct snapshot *s)
     nm->n_keys = n;
 }
 
-/* @at: where in the keys the last one was found; members come in the order of the keys. */
-static void add_key(const struct node_measure *nm, struct service_member *m, size_t *at)
-{
-    while (*at < nm->n_keys && strcmp(nm->keys[*at].name, m->name) < 0)
-        (*at)++;
-    m->has_key = *at < nm->n_keys && strcmp(nm->keys[*at].name, m->name) == 0;
-    if (m->has_key)
-        m->key = nm->keys[*at].key;
-}
-
 /* ---- members -------------------------------------------------------------------------------- */
 
 size_t node_measure_list(struct node_measure *nm, const struct snapshot *s,
@@ -465,7 +437,12 @@ size_t node_measure_list(struct node_measure *nm, const struct snapshot *s,
         const struct node *node = &s->nodes.items[i]->node;
 
         set_member(&ret[i], node, reach_find(reach, node->meta.name));
-        add_key(nm, &ret[i], &key);
+        /* @key: where in the keys the last one was found; members come in the order of the keys. */
+        while (key < nm->n_keys && strcmp(nm->keys[key].name, ret[i].name) < 0)
+            key++;
+        ret[i].has_key = key < nm->n_keys && strcmp(nm->keys[key].name, ret[i].name) == 0;
+        if (ret[i].has_key)
+            ret[i].key = nm->keys[key].key;
     }
     return n;
 }
@@ -485,8 +462,11 @@ void node_measure_tell(struct node_measure *nm, const struct snapshot *s, const 
 
 void node_measure_tell_jobs(struct node_measure *nm, unsigned n)
 {
-    if (nm->host)
-        measure_host_tell_jobs(nm->host, n);
+    if (nm->host) {
+        nm->host->n_jobs = n < SERVICE_WIRE_JOBS_MAX ? n : SERVICE_WIRE_JOBS_MAX;
+        if (nm->host->link && nm->host->n_sent != nm->host->n_jobs)
+            host_pump(nm->host);
+    }
 }
 
 void node_measure_stop(struct node_measure *nm)

@@ -53,16 +53,6 @@ static int take_port(const struct rtnl_link *port, void *ctx)
     return 0;
 }
 
-static bool has_ports_inside_alone(struct netlink *nl, unsigned bridge)
-{
-    bool is_inside = true;
-    int r = -EINTR;
-
-    for (int i = 0; i < TRIES && r == -EINTR; i++)
-        r = rtnl_each_port(nl, bridge, take_port, &is_inside);
-    return r == 0 && is_inside;
-}
-
 /* Links at whose other end containers are. A tap may be a machine's, and a tun another overlay's.
  */
 static bool leads_to_containers(struct netlink *nl, unsigned ifindex)
@@ -73,8 +63,14 @@ static bool leads_to_containers(struct netlink *nl, unsigned ifindex)
 
     if (!if_indextoname(ifindex, name) || rtnl_find_link(nl, name, &link) != 0)
         return false;
-    if (strcmp(link.kind, "bridge") == 0)
-        return has_ports_inside_alone(nl, ifindex);
+    if (strcmp(link.kind, "bridge") == 0) {
+        bool is_inside = true;
+        int r = -EINTR;
+
+        for (int i = 0; i < TRIES && r == -EINTR; i++)
+            r = rtnl_each_port(nl, ifindex, take_port, &is_inside);
+        return r == 0 && is_inside;
+    }
     return is_one_of(link.kind, kinds, sizeof(kinds) / sizeof(*kinds));
 }
 

@@ -129,18 +129,6 @@ static void format_table(struct str *out, const char *const head[], unsigned n_c
 
 /* ---- this node ------------------------------------------------------------------------------ */
 
-/* A line for each offload that is off, with the reason. */
-static void format_offloads(const json_t *offloads, struct str *out)
-{
-    const json_t *offload;
-    size_t index;
-
-    json_array_foreach(offloads, index, offload)
-        if (!is_set(offload, "on"))
-            str_addf(out, "the offload %s is off: %s\n", text_of(offload, "name", "?"),
-                text_of(offload, "why", "?"));
-}
-
 /* "rates that are kept: all 100Mbit", ", to b 20Mbit" */
 static void add_rate(struct str *out, unsigned *n, const char *what, const json_t *rate)
 {
@@ -442,13 +430,19 @@ void status_text_format(const json_t *status, struct str *out)
         "PEER", "ADDRESS", "PATH", "RTT", "LOSS", "MTU", "SINCE", "HANDSHAKE", "RECEIVED", "SENT"};
     const json_t *self = json_object_get(status, "self");
     const json_t *peers = json_object_get(status, "peers");
+    const json_t *offload;
+    size_t index;
 
     str_addf(out, "%s in the network %s: %s, %s\n", text_of(self, "name", "?"),
         text_of(self, "network", "?"), text_of(self, "address4", "?"),
         text_of(self, "address6", "?"));
     str_addf(out, "interface %s (%s), MTU %lld\n", text_of(self, "interface", "?"),
         text_of(self, "engine", "no engine"), number_of(self, "mtu"));
-    format_offloads(json_object_get(self, "offloads"), out);
+    /* A line for each offload that is off, with the reason. */
+    json_array_foreach(json_object_get(self, "offloads"), index, offload)
+        if (!is_set(offload, "on"))
+            str_addf(out, "the offload %s is off: %s\n", text_of(offload, "name", "?"),
+                text_of(offload, "why", "?"));
     format_rates(status, out);
     format_jobs(json_object_get(status, "jobs"), out);
     format_fault(self, out);

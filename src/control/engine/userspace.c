@@ -232,18 +232,13 @@ static int send_all(int fd, const char *text, size_t len)
     return 0;
 }
 
-/* An answer ends with an empty line, and there is no other in it. */
-static bool is_complete(const struct str *s)
-{
-    return s->len >= 2 && memcmp(s->text + s->len - 2, "\n\n", 2) == 0;
-}
-
 static int receive_answer(int fd, struct str *out)
 {
     char buf[16384];
     int r = 0;
 
-    while (r == 0 && !is_complete(out)) {
+    /* An answer ends with an empty line, and there is no other in it. */
+    while (r == 0 && !(out->len >= 2 && memcmp(out->text + out->len - 2, "\n\n", 2) == 0)) {
         ssize_t n = recv(fd, buf, sizeof(buf), 0);
 
         if (n < 0 && errno == EINTR)

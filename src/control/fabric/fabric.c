@@ -136,18 +136,6 @@ static bool read_device(
     return true;
 }
 
-static void read_devices(struct fabric_facts *f, const struct tree *t)
-{
-    char names[FABRIC_DEVICES_MAX][TREE_NAME_MAX];
-    size_t n = tree_list(t, VERBS, names, FABRIC_DEVICES_MAX);
-
-    for (size_t i = 0; i < n; i++) {
-        f->devices[f->n_devices] = (struct fabric_device){.gbit = 0};
-        f->n_devices += read_device(&f->devices[f->n_devices], t, names[i]);
-    }
-    f->has_verbs_files = tree_has(t, "/dev/infiniband");
-}
-
 static size_t count_active(const struct fabric_facts *f, enum fabric_link link)
 {
     size_t n = 0;
@@ -460,6 +448,8 @@ void fabric_read(struct fabric_facts *ret, const struct tree *t, enum fabric_vie
 {
     char cpus[TREE_NAME_MAX];
     struct err e = ERR_NULL;
+    char names[FABRIC_DEVICES_MAX][TREE_NAME_MAX];
+    size_t n;
 
     *ret = (struct fabric_facts){.cloud = metadata_cloud_of(t)};
     if (answers && metadata_decode(&ret->place, answers, &e) != 0)
@@ -470,7 +460,12 @@ void fabric_read(struct fabric_facts *ret, const struct tree *t, enum fabric_vie
             t, "/sys/class/dmi/id/product_name", ret->place.machine, sizeof(ret->place.machine));
     claim_place(ret);
     read_gpus(ret, t);
-    read_devices(ret, t);
+    n = tree_list(t, VERBS, names, FABRIC_DEVICES_MAX);
+    for (size_t i = 0; i < n; i++) {
+        ret->devices[ret->n_devices] = (struct fabric_device){.gbit = 0};
+        ret->n_devices += read_device(&ret->devices[ret->n_devices], t, names[i]);
+    }
+    ret->has_verbs_files = tree_has(t, "/dev/infiniband");
     ret->has_verbs_files |= view == FABRIC_VIEW_AGENT;
     claim_devices(ret, FABRIC_LINK_EFA, "EFA");
     claim_devices(ret, FABRIC_LINK_INFINIBAND, "InfiniBand");

@@ -333,16 +333,6 @@ static bool make_path(const struct tree *t, const char *path, char out[static PA
     return snprintf(out, PATH_MAX, "%s%s", t->root, path) < PATH_MAX;
 }
 
-static void clean(char *text, size_t len)
-{
-    while (len > 0 && (unsigned char)text[len - 1] <= ' ')
-        len--;
-    text[len] = '\0';
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)text[i] < ' ' && text[i] != '\n')
-            text[i] = ' ';
-}
-
 bool tree_read(const struct tree *t, const char *path, char *ret, size_t cap)
 {
     char full[PATH_MAX];
@@ -361,7 +351,12 @@ bool tree_read(const struct tree *t, const char *path, char *ret, size_t cap)
         len += n > 0 ? (size_t)n : 0;
     }
     (void)close(fd);
-    clean(ret, len);
+    while (len > 0 && (unsigned char)ret[len - 1] <= ' ')
+        len--;
+    ret[len] = '\0';
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)ret[i] < ' ' && ret[i] != '\n')
+            ret[i] = ' ';
     return ret[0] != '\0';
 }
 

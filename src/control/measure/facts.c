@@ -274,13 +274,6 @@ static void find_nccl(char ret[static FACTS_VERSION_MAX])
     }
 }
 
-static void find_software(struct facts_versions *v)
-{
-    find_python(v->python);
-    (void)find_package("torch-*-info", "torch-", v->torch);
-    find_nccl(v->nccl);
-}
-
 /* ---- this machine ---------------------------------------------------------------------------- */
 
 #define SMALL_FILE_MAX 65536
@@ -525,7 +518,9 @@ void facts_gather(struct facts *ret, const char *interface, const struct ip_addr
     copy_text(ret->versions.weft, sizeof(ret->versions.weft), version_text);
     if (uname(&kernel) == 0)
         copy_text(ret->versions.kernel, sizeof(ret->versions.kernel), kernel.release);
-    find_software(&ret->versions);
+    find_python(ret->versions.python);
+    (void)find_package("torch-*-info", "torch-", ret->versions.torch);
+    find_nccl(ret->versions.nccl);
     facts_gather_limits(ret);
     ret->has_rdma = has_entries("/sys/class/infiniband");
     ret->tcp_receive_max = read_third("/proc/sys/net/ipv4/tcp_rmem");

@@ -574,13 +574,6 @@ struct lanes {
     size_t n;
 };
 
-static void close_lanes(struct lanes *l)
-{
-    for (size_t i = 0; i < l->n; i++)
-        (void)close(l->streams[i].fd);
-    l->n = 0;
-}
-
 static int open_lanes(
     struct lanes *l, const struct dial_target *to, const struct order *o, bool sends, struct err *e)
 {
@@ -727,7 +720,8 @@ void bulk_run(struct bulk *ret, const struct dial_target *to, const struct order
         r = open_lanes(&lanes, &end, o, false, &e);
     if (r == 0)
         r = transfer_all(ret, &lanes, o, &e);
-    close_lanes(&lanes);
+    for (size_t i = 0; i < lanes.n; i++)
+        (void)close(lanes.streams[i].fd);
     if (r < 0)
         (void)snprintf(ret->why, sizeof(ret->why), "%.*s", RESULT_WHY_MAX - 1, err_text(&e));
     else

@@ -92,14 +92,6 @@ struct service_connection {
 
 /* ---- references ---------------------------------------------------------------------------- */
 
-/* One more thread uses it. */
-static void service_ref(struct service *s)
-{
-    (void)pthread_mutex_lock(&s->lock);
-    s->users++;
-    (void)pthread_mutex_unlock(&s->lock);
-}
-
 /* The last thread that leaves it releases everything. */
 static void service_unref(struct service *s)
 {
@@ -378,16 +370,6 @@ static bool are_members(struct service_connection *c, const struct order *o)
     return true;
 }
 
-static int warm_up(struct service_connection *c, const struct order *o, const struct session_id *id)
-{
-    struct dial_target to = make_target(c, &o->addrs[0], id);
-
-    if (!are_members(c, o))
-        return send_refusal(c, "a peer is not a member of this network");
-    idle_test_warm_up(&to, o->addrs, o->n_addrs);
-    return accept_order(c);
-}
-
 /* IDLE_TEST or BULK, with one other member. */
 static int measure_peer(
     struct service_connection *c, const struct order *o, const struct session_id *id)
@@ -408,18 +390,6 @@ static int measure_peer(
     return send_answer(c, idle_test_encode(&idle));
 }
 
-static int take_part(
-    struct service_connection *c, const struct order *o, const struct session_id *id)
-{
-    struct dial_target to = make_target(c, &o->addrs[o->rank], id);
-    struct allreduce result;
-
-    if (!are_members(c, o))
-        return send_refusal(c, "a member of the all-reduce is none of this network");
-    allreduce_run(&result, &to, o, &c->service->session);
-    return send_answer(c, allreduce_encode(&result));
-}
-
 static int report_underlay_port(struct service_connection *c)
 {
     int port = open_underlay(c->service);
@@ -432,13 +402,20 @@ static int report_underlay_port(struct service_connection *c)
 static int carry_out_order(
     struct service_connection *c, const struct order *o, const struct session_id *id)
 {
+    struct dial_target to;
+    struct allreduce result;
+
     switch (o->kind) {
     case ORDER_FACTS:
         return tell_facts(c);
     case ORDER_NAMES:
         return tell_names(c, o);
     case ORDER_WARM:
-        return warm_up(c, o, id);
+        to = make_target(c, &o->addrs[0], id);
+        if (!are_members(c, o))
+            return send_refusal(c, "a peer is not a member of this network");
+        idle_test_warm_up(&to, o->addrs, o->n_addrs);
+        return accept_order(c);
     case ORDER_IDLE_TEST:
     case ORDER_BULK:
         return measure_peer(c, o, id);
@@ -447,7 +424,11 @@ static int carry_out_order(
     case ORDER_UNDERLAY:
         return report_underlay_port(c);
     case ORDER_ALLREDUCE:
-        return take_part(c, o, id);
+        to = make_target(c, &o->addrs[o->rank], id);
+        if (!are_members(c, o))
+            return send_refusal(c, "a member of the all-reduce is none of this network");
+        allreduce_run(&result, &to, o, &c->service->session);
+        return send_answer(c, allreduce_encode(&result));
     case ORDER_NONE:
     case ORDER_SESSION:
     case ORDER_SINK:
@@ -660,6 +641,7 @@ static void keep_overlay_open(struct service *s)
 static void add_connection(struct service *s, struct service_connection *c)
 {
     (void)pthread_mutex_lock(&s->lock);
+    s->users++;
     list_add_tail(&s->connections, &c->link);
     s->n_connections++;
     s->n_underlay += c->access == SERVICE_ACCESS_UNDERLAY;
@@ -715,7 +697,6 @@ static void start_connection(
         return;
     }
     *c = (struct service_connection){.service = s, .fd = fd, .access = access, .from = *from};
-    service_ref(s);
     add_connection(s, c);
     if (thread_start(&thread, "measure-peer", -1, run_connection, c) < 0) {
         (void)close(fd);

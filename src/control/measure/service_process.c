@@ -138,18 +138,6 @@ static void finish_list(struct agent_input *t)
     t->n_wanted = t->n = 0;
 }
 
-static int begin_list(struct agent_input *t, const struct service_wire *m, struct err *e)
-{
-    t->members = calloc((size_t)m->n + 1, sizeof(*t->members));
-    if (!t->members)
-        return err_set(e, -ENOMEM, "no memory for %u members", (unsigned)m->n);
-    t->own = m->own;
-    t->n_wanted = m->n;
-    if (m->n == 0)
-        finish_list(t);
-    return 0;
-}
-
 static int take_message(struct agent_input *t, const struct service_wire *m, struct err *e)
 {
     bool wants_config = !t->service;
@@ -160,8 +148,16 @@ static int take_message(struct agent_input *t, const struct service_wire *m, str
         return err_set(e, -EPROTO, "the agent says \"%s\" out of turn", type_names[m->type]);
     if (m->type == SERVICE_WIRE_CONFIG)
         return begin_service(t, m, e);
-    if (m->type == SERVICE_WIRE_LIST)
-        return begin_list(t, m, e);
+    if (m->type == SERVICE_WIRE_LIST) {
+        t->members = calloc((size_t)m->n + 1, sizeof(*t->members));
+        if (!t->members)
+            return err_set(e, -ENOMEM, "no memory for %u members", (unsigned)m->n);
+        t->own = m->own;
+        t->n_wanted = m->n;
+        if (m->n == 0)
+            finish_list(t);
+        return 0;
+    }
     if (m->type == SERVICE_WIRE_LOOK) {
         service_recheck(t->service);
         return 0;

@@ -59,27 +59,12 @@ static struct session_turn *turn_of(struct session *s, const struct ip_addr *who
     return oldest;
 }
 
-/* Who waits, and was served before @mine or never? The one that was served longest ago. */
-static const struct session_turn *find_waiting(
-    const struct session *s, const struct session_turn *mine, nsec_t now)
-{
-    const struct session_turn *first = mine;
-
-    for (size_t i = 0; i < s->n_turns; i++) {
-        const struct session_turn *t = &s->turns[i];
-
-        if (t != mine && t->asked_at != 0 && now - t->asked_at < SESSION_WAIT &&
-            t->served_at < first->served_at)
-            first = t;
-    }
-    return first == mine ? NULL : first;
-}
-
 /* May @mine have the service now? If not, @ret says who has it, or is to have it. */
 static bool is_its_turn(
     const struct session *s, const struct session_turn *mine, nsec_t now, struct session_busy *ret)
 {
     const struct session_turn *waiting;
+    const struct session_turn *first;
 
     if (s->is_on && now < s->ends_at) {
         nsec_t over_at = nsec_min(s->turn_since + SESSION_TURN, s->ends_at);
@@ -88,7 +73,16 @@ static bool is_its_turn(
         if (now < over_at || ip_addr_equal(&s->owner, &mine->who))
             return false;
     }
-    waiting = find_waiting(s, mine, now);
+    /* Who waits, and was served before @mine or never? The one that was served longest ago. */
+    first = mine;
+    for (size_t i = 0; i < s->n_turns; i++) {
+        const struct session_turn *t = &s->turns[i];
+
+        if (t != mine && t->asked_at != 0 && now - t->asked_at < SESSION_WAIT &&
+            t->served_at < first->served_at)
+            first = t;
+    }
+    waiting = first == mine ? NULL : first;
     if (waiting)
         *ret = (struct session_busy){
             .owner = waiting->who, .free_at = waiting->asked_at + SESSION_WAIT, .is_waiting = true};

@@ -85,15 +85,6 @@ json_t *table_encode_list(const struct row *rows, const void *from, size_t n, si
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static void decode_address(
-    struct fields *f, const struct row *row, enum fields_need need, struct ip_addr *ret)
-{
-    const char *text = fields_string(f, row->name, need, 1, IP_ADDR_TEXT_MAX - 1);
-
-    if (text && ip_addr_parse(ret, text, NULL) != 0)
-        fields_fail(f, "\"%s\" is \"%s\", which is no address", row->name, text);
-}
-
 static void decode_hex(struct fields *f, const struct row *row, enum fields_need need, char *base)
 {
     size_t len = 2 * row->size;
@@ -148,6 +139,7 @@ static void decode_member(struct fields *f, const struct row *row, char *base)
     void *member = base + row->offset;
     const json_t *json;
     uint64_t number = 0;
+    const char *text;
 
     switch (row->type) {
     case ROW_U32:
@@ -174,7 +166,9 @@ static void decode_member(struct fields *f, const struct row *row, char *base)
         fields_address(f, row->name, need, true, member);
         break;
     case ROW_ADDRESS:
-        decode_address(f, row, need, member);
+        text = fields_string(f, row->name, need, 1, IP_ADDR_TEXT_MAX - 1);
+        if (text && ip_addr_parse(member, text, NULL) != 0)
+            fields_fail(f, "\"%s\" is \"%s\", which is no address", row->name, text);
         break;
     case ROW_NAME:
         fields_name(f, row->name, need, member);

@@ -244,13 +244,6 @@ bool ping_monitor_run(struct ping_monitor *p, nsec_t now)
     return begins;
 }
 
-static bool is_our_answer(const struct ping_monitor *p, const struct echo *echo,
-    enum ping_monitor_family family, const struct ip_addr *from)
-{
-    return echo->id == p->id && echo->cookie == p->cookie && echo->index < p->n &&
-           ip_addr_equal(&p->members[echo->index].address[family], from);
-}
-
 void ping_monitor_take(struct ping_monitor *p, enum ping_monitor_family family, nsec_t now)
 {
     for (unsigned i = 0; i < ANSWERS_A_TURN; i++) {
@@ -267,7 +260,8 @@ void ping_monitor_take(struct ping_monitor *p, enum ping_monitor_family family, 
             return;
         if ((size_t)n < off || !sockaddr_to_endpoint(&sa, &from) ||
             !echo_decode(&echo, family == PING_MONITOR_V4, buf + off, (size_t)n - off) ||
-            !is_our_answer(p, &echo, family, &from.addr))
+            !(echo.id == p->id && echo.cookie == p->cookie && echo.index < p->n &&
+                ip_addr_equal(&p->members[echo.index].address[family], &from.addr)))
             continue;
         if (reachability_on_answer(&p->members[echo.index].reach[family], echo.seq, now))
             p->on_change(p->ctx, &p->members[echo.index], family, now);

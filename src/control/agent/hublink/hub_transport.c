@@ -56,19 +56,6 @@ static bool choice_ask(struct transport_choice *tc, nsec_t now, nsec_t each)
     return true;
 }
 
-static void leave_udp(struct transport_choice *tc, nsec_t now)
-{
-    bool was_mistake = tc->returned_at != 0 && now - tc->returned_at < RETURN_GOOD;
-
-    if (!was_mistake)
-        tc->settle_for = 0;
-    else if (tc->settle_for == 0)
-        tc->settle_for = SETTLE_FIRST;
-    else
-        tc->settle_for = nsec_min(tc->settle_for * 2, SETTLE_MAX);
-    choice_take(tc, TRANSPORT_STREAM, now);
-}
-
 static nsec_t suspect_interval(const struct transport_choice_facts *f)
 {
     if (f->is_stream_open)
@@ -82,6 +69,7 @@ static struct transport_choice_actions poll_udp(
     struct transport_choice_actions actions = {.ask = false};
     nsec_t unanswered;
     bool is_refused;
+    bool was_mistake;
 
     if (f->silent_since == 0) {
         tc->suspected_since = 0;
@@ -101,7 +89,14 @@ static struct transport_choice_actions poll_udp(
     actions.want_stream = is_refused || (tc->n_asked >= DEAD_ASKED && unanswered >= DEAD_AFTER);
     if (f->is_stream_open &&
         (is_refused || (actions.want_stream && tc->n_beside >= BESIDE_ASKED))) {
-        leave_udp(tc, f->now);
+        was_mistake = tc->returned_at != 0 && f->now - tc->returned_at < RETURN_GOOD;
+        if (!was_mistake)
+            tc->settle_for = 0;
+        else if (tc->settle_for == 0)
+            tc->settle_for = SETTLE_FIRST;
+        else
+            tc->settle_for = nsec_min(tc->settle_for * 2, SETTLE_MAX);
+        choice_take(tc, TRANSPORT_STREAM, f->now);
         actions.has_changed = true;
     }
     return actions;
@@ -228,18 +223,6 @@ const char *udp_asymmetry_name(enum udp_asymmetry_kind kind)
 
 #define WAY_MAX 384
 
-/* Where packets go in TLS, and what of a proxy. */
-static const char *describe_way(const struct hub_stream_status *status, char buf[static WAY_MAX])
-{
-    if (status->passed_over[0] != '\0')
-        (void)snprintf(buf, WAY_MAX, "%.80s without the proxy, which fails (%.240s)", status->to,
-            status->passed_over);
-    else
-        (void)snprintf(buf, WAY_MAX, "%.120s%s%.120s", status->to,
-            status->through[0] ? " through the proxy " : "", status->through);
-    return buf;
-}
-
 /*
  * Why it is a stream; which direction of UDP fails; and the one change that would mend it. The
  * texts of the stream are cut where they are longer than any that the hub gives.
@@ -253,7 +236,13 @@ static void transport_explain(struct hub_transport *ht, const struct hub_stream_
 
     ht->explained = udp_asymmetry_of(&ht->asymmetry);
     (void)endpoint_format(hub, at);
-    (void)describe_way(status, way);
+    /* Where packets go in TLS, and what of a proxy. */
+    if (status->passed_over[0] != '\0')
+        (void)snprintf(way, WAY_MAX, "%.80s without the proxy, which fails (%.240s)", status->to,
+            status->passed_over);
+    else
+        (void)snprintf(way, WAY_MAX, "%.120s%s%.120s", status->to,
+            status->through[0] ? " through the proxy " : "", status->through);
     switch (ht->explained) {
     case UDP_ASYMMETRY_IN:
         (void)snprintf(ht->why, sizeof(ht->why),

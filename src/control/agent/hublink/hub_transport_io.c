@@ -85,17 +85,6 @@ static void stream_tell(struct hub_stream *hs, bool is_open, const char *why)
     (void)pthread_mutex_unlock(&hs->lock);
 }
 
-/* The proxy does not lead to the hub, and the way without it does. */
-static void tell_passed_over(struct hub_stream *hs, const char *proxy, const struct err *e)
-{
-    char name[PROXY_TEXT_MAX];
-
-    (void)pthread_mutex_lock(&hs->lock);
-    (void)snprintf(hs->status.passed_over, sizeof(hs->status.passed_over), "%.80s: %.160s",
-        proxy_name(proxy, name), err_text(e));
-    (void)pthread_mutex_unlock(&hs->lock);
-}
-
 /* ---- the connection -------------------------------------------------------------------------- */
 
 static bool is_unwanted(const void *ctx)
@@ -141,8 +130,15 @@ static int connect_any(struct hub_stream *hs, struct err *e)
             struct err ignored = ERR_NULL;
 
             r = connect_by(hs, api.items[i], NULL, &ignored);
-            if (r == 0)
-                tell_passed_over(hs, proxy, e);
+            if (r == 0) {
+                char name[PROXY_TEXT_MAX];
+
+                /* The proxy does not lead to the hub, and the way without it does. */
+                (void)pthread_mutex_lock(&hs->lock);
+                (void)snprintf(hs->status.passed_over, sizeof(hs->status.passed_over),
+                    "%.80s: %.160s", proxy_name(proxy, name), err_text(e));
+                (void)pthread_mutex_unlock(&hs->lock);
+            }
         }
         if (r == 0)
             break;
@@ -167,21 +163,6 @@ static ssize_t write_bytes(void *ctx, const void *buf, size_t len)
     const struct hub_stream *hs = ctx;
 
     return client_upgrade_write(hs->bytes, buf, len);
-}
-
-/* Waits until bytes can be read or written, a keepalive frame is due, or another thread wakes it.
- */
-static void wait_for(struct hub_stream *hs)
-{
-    bool is_full = stream_pump_is_full(&hs->pump);
-    struct pollfd fds[] = {
-        {.fd = client_upgrade_fd(hs->bytes), .events = (short)(POLLIN | (is_full ? POLLOUT : 0))},
-        {.fd = is_full ? -1 : hs->pump.udp_fd, .events = POLLIN},
-        {.fd = worker_fd(hs->worker), .events = POLLIN},
-    };
-    nsec_t wait = nsec_min(hs->keepalive_at, hs->heard_at + SILENCE_MAX) - clock_now();
-
-    (void)poll(fds, 3, (int)(nsec_max(wait, 0) / NSEC_PER_MSEC) + 1);
 }
 
 /* One turn. Return: 0, STREAM_PUMP_E_MORE, or the reason why the connection has ended. */
@@ -230,8 +211,20 @@ static void carry(struct hub_stream *hs)
     stream_pump_restart(&hs->pump);
     stream_tell(hs, true, "");
     while (!is_unwanted(hs) && (r == 0 || r == STREAM_PUMP_E_MORE)) {
-        if (r == 0)
-            wait_for(hs);
+        if (r == 0) {
+            bool is_full = stream_pump_is_full(&hs->pump);
+            struct pollfd fds[] = {
+                {.fd = client_upgrade_fd(hs->bytes),
+                    .events = (short)(POLLIN | (is_full ? POLLOUT : 0))},
+                {.fd = is_full ? -1 : hs->pump.udp_fd, .events = POLLIN},
+                {.fd = worker_fd(hs->worker), .events = POLLIN},
+            };
+            nsec_t wait = nsec_min(hs->keepalive_at, hs->heard_at + SILENCE_MAX) - clock_now();
+
+            /* Waits until bytes can be read or written, a keepalive frame is due, or another thread
+             * wakes it. */
+            (void)poll(fds, 3, (int)(nsec_max(wait, 0) / NSEC_PER_MSEC) + 1);
+        }
         r = stream_move(hs);
     }
     stream_tell(hs, false, why_ended(r));

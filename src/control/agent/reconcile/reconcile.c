@@ -94,12 +94,6 @@ static int read_key(
     return r < 0 ? r : -r;
 }
 
-static bool is_wireguard(const struct rtnl_link *link)
-{
-    return strcmp(link->kind, "wireguard") == 0 ||
-           (strcmp(link->kind, "tun") == 0 && engine_userspace_is_served(link->name));
-}
-
 bool ownership_is_of_key(
     struct netlink *nl, const char *interface, const struct x25519_public *key, unsigned *ret)
 {
@@ -108,7 +102,8 @@ bool ownership_is_of_key(
     enum engine_kind kind;
 
     if (strlen(interface) >= sizeof(link.name) || rtnl_find_link(nl, interface, &link) != 0 ||
-        !is_wireguard(&link))
+        !(strcmp(link.kind, "wireguard") == 0 ||
+            (strcmp(link.kind, "tun") == 0 && engine_userspace_is_served(link.name))))
         return false;
     kind = strcmp(link.kind, "tun") == 0 ? ENGINE_KIND_USERSPACE : ENGINE_KIND_KERNEL;
     if (read_key(kind, link.name, &have, NULL) != 0 || x25519_public_is_none(&have) ||
@@ -284,33 +279,6 @@ static int check_rates(struct reconcile *rc, struct wg_config *want, struct err 
     return 0;
 }
 
-/* Takes each endpoint that is as wanted out of @have, so that the engine is told it again. */
-static void hide_endpoints(struct wg_config *have, const struct wg_config *want)
-{
-    for (size_t i = 0; i < have->n_peers; i++) {
-        const struct wg_peer *wanted = wg_config_find(want, &have->peers[i].key);
-
-        if (wanted && endpoint_equal(&have->peers[i].endpoint, &wanted->endpoint))
-            have->peers[i].endpoint = (struct endpoint){0};
-    }
-}
-
-/* Counts the peers that are removed and that the engine was never told: somebody else has added
- * them. What an earlier agent had told it is known as of its last file only, to which it may have
- * added peers since; so until the first pass is done nobody is accused. */
-static void count_foreign(struct reconcile *rc, const struct diff *d, struct reconcile_result *res)
-{
-    for (size_t i = 0; rc->has_passed && i < d->n_peers; i++) {
-        const struct x25519_public *key = &d->peers[i].peer.key;
-
-        if (d->peers[i].op != DIFF_OP_REMOVE || wg_config_find(&rc->applied, key))
-            continue;
-        rc->foreign = *key;
-        rc->n_foreign++;
-        res->n_foreign++;
-    }
-}
-
 static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     const struct x25519_secret *secret, struct reconcile_result *res, struct err *e)
 {
@@ -324,14 +292,33 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     }
     if (r == 0)
         adopt_mtus(rc, &have);
-    if (r == 0 && rc->tells_all)
-        hide_endpoints(&have, want);
+    if (r == 0 && rc->tells_all) {
+        /* Takes each endpoint that is as wanted out of @have, so that the engine is told it again.
+         */
+        for (size_t i = 0; i < have.n_peers; i++) {
+            const struct wg_peer *wanted = wg_config_find(want, &have.peers[i].key);
+
+            if (wanted && endpoint_equal(&have.peers[i].endpoint, &wanted->endpoint))
+                have.peers[i].endpoint = (struct endpoint){0};
+        }
+    }
     if (r == 0)
         r = diff_make(&d, &have, want, rc->has_applied ? &rc->applied : NULL);
     if (r == 0)
         r = engine_apply(rc->engine, &d, secret, e);
     if (r == 0) {
-        count_foreign(rc, &d, res);
+        /* Counts the peers that are removed and that the engine was never told: somebody else has
+         * added them. What an earlier agent had told it is known as of its last file only, to which
+         * it may have added peers since; so until the first pass is done nobody is accused. */
+        for (size_t i = 0; rc->has_passed && i < d.n_peers; i++) {
+            const struct x25519_public *key = &d.peers[i].peer.key;
+
+            if (d.peers[i].op != DIFF_OP_REMOVE || wg_config_find(&rc->applied, key))
+                continue;
+            rc->foreign = *key;
+            rc->n_foreign++;
+            res->n_foreign++;
+        }
         res->n_changes += d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark +
                           d.set_shows_dscp + diff_count_rates(&d);
         remember(rc, want);
@@ -369,14 +356,6 @@ static int compare_entry(const struct rtnl_entry *entry, void *ctx)
     return 0;
 }
 
-/* Does that error mean that this machine has IPv6 switched off, or not built in? The overlay's IPv4
- * works all the same. */
-static bool means_no_v6(int r, const struct ip_prefix *a)
-{
-    return !ip_addr_is_v4(&a->addr) &&
-           (r == -EACCES || r == -EPERM || r == -EOPNOTSUPP || r == -EAFNOSUPPORT);
-}
-
 /* Is IPv6 switched off on the interface, or is this kernel without it? Then an address is not even
  * tried: each pass would try it anew. Where /proc says nothing it is tried. */
 static bool refuses_v6(const char *interface)
@@ -412,7 +391,10 @@ static int reconcile_addresses(
             continue;
         }
         r = rtnl_add_bare_address(&rc->nl, rc->ifindex, &c.wanted[i]);
-        if (means_no_v6(r, &c.wanted[i])) {
+        /* Does that error mean that this machine has IPv6 switched off, or not built in? The
+         * overlay's IPv4 works all the same. */
+        if (!ip_addr_is_v4(&c.wanted[i].addr) &&
+            (r == -EACCES || r == -EPERM || r == -EOPNOTSUPP || r == -EAFNOSUPPORT)) {
             rc->lacks_v6 = true;
             r = 0;
             continue;

@@ -137,15 +137,12 @@ void subnet_routes_deinit(struct subnet_routes *sr)
 
 /* ---- which are used -------------------------------------------------------------------------- */
 
-static bool is_table_that_counts(uint32_t table)
-{
-    return table == RT_TABLE_MAIN || table == RT_TABLE_LOCAL || rtnl_is_own_table(table);
-}
-
 bool subnet_routes_is_in_the_way(const struct rtnl_entry *used, const struct ip_prefix *to)
 {
     /* A route that covers half of all addresses or more is a way out to the world. */
-    if (used->prefix.len <= 1 || !is_table_that_counts(used->table) ||
+    if (used->prefix.len <= 1 ||
+        !(used->table == RT_TABLE_MAIN || used->table == RT_TABLE_LOCAL ||
+            rtnl_is_own_table(used->table)) ||
         !ip_prefix_overlaps(&used->prefix, to))
         return false;
     return used->prefix.len >= to->len || used->is_on_link;

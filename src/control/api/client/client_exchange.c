@@ -66,13 +66,6 @@ static int set_request(struct client_exchange *x, const struct client_target *t,
     return 0;
 }
 
-static CURLcode set_proxy(struct client_exchange *x, const char *proxy)
-{
-    curl_easy_setopt(x->http.easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
-    curl_easy_setopt(x->http.easy, CURLOPT_NOPROXY, "");
-    return curl_easy_setopt(x->http.easy, CURLOPT_PROXY, proxy);
-}
-
 static int set_access(struct client_exchange *x, const struct client_target *t, struct err *e)
 {
     char text[BASE64_SIZE(sizeof(t->pin.b)) + 10] = "sha256//";
@@ -85,8 +78,11 @@ static int set_access(struct client_exchange *x, const struct client_target *t, 
         curl_easy_setopt(x->http.easy, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(x->http.easy, CURLOPT_SSL_VERIFYHOST, 0L);
         code = curl_easy_setopt(x->http.easy, CURLOPT_PINNEDPUBLICKEY, text);
-        if (code == CURLE_OK && t->proxy)
-            code = set_proxy(x, t->proxy);
+        if (code == CURLE_OK && t->proxy) {
+            curl_easy_setopt(x->http.easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
+            curl_easy_setopt(x->http.easy, CURLOPT_NOPROXY, "");
+            code = curl_easy_setopt(x->http.easy, CURLOPT_PROXY, t->proxy);
+        }
     } else if (t->access == CLIENT_ACCESS_OVERLAY && t->interface) {
         (void)snprintf(device, sizeof(device), "if!%.20s", t->interface);
         code = curl_easy_setopt(x->http.easy, CURLOPT_INTERFACE, device);

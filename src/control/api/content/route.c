@@ -264,12 +264,6 @@ static bool names_address(const char *host, const struct ip_addr *own)
     return ip_addr_parse(&address, inner, NULL) == 0 && ip_addr_equal(&address, own);
 }
 
-/* A name of one label, as "localhost" is. */
-static bool is_label(const char *host)
-{
-    return host[0] != '\0' && strpbrk(host, ".:[]") == NULL;
-}
-
 int origin_check(const struct origin *o, struct err *e)
 {
     char text[IP_ADDR_TEXT_MAX];
@@ -283,7 +277,8 @@ int origin_check(const struct origin *o, struct err *e)
     if (o->access == API_ACCESS_OVERLAY && o->host && !names_address(o->host, &o->own))
         return err_set(e, -EPERM, "\"Host: %.80s\" is not this hub's overlay address, %s", o->host,
             ip_addr_format(&o->own, text));
-    if (o->is_unix && o->host && !is_label(o->host))
+    /* A name of one label, as "localhost" is, may be any machine's own. */
+    if (o->is_unix && o->host && (o->host[0] == '\0' || strpbrk(o->host, ".:[]")))
         return err_set(e, -EPERM,
             "\"Host: %.80s\" is a name of the network, and this is a socket of this machine: "
             "\"localhost\" is its name",

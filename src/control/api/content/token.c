@@ -159,16 +159,6 @@ static int take_api(struct token *t, unsigned i, const char *text, struct err *e
     return r;
 }
 
-static void read_secret(struct fields *f, struct token *t)
-{
-    const char *text = fields_string(f, "s", FIELDS_REQUIRED, 1, 64);
-    size_t len;
-
-    if (text && (!base64url_decode(text, strlen(text), t->secret.b, sizeof(t->secret.b), &len) ||
-                    len != sizeof(t->secret.b)))
-        fields_fail(f, "the secret is not 32 bytes");
-}
-
 /* A further hub. Fails @f with words. */
 static void read_other(struct fields *f, struct token_other *o, const json_t *json)
 {
@@ -195,18 +185,13 @@ static void read_other(struct fields *f, struct token_other *o, const json_t *js
         fields_fail(f, "%s", err_text(&e));
 }
 
-static void read_others(struct fields *f, struct token *t)
-{
-    const json_t *array = fields_array(f, "h", FIELDS_OPTIONAL, 0, TOKEN_OTHERS_MAX);
-
-    for (size_t i = 0; i < json_array_size(array); i++)
-        read_other(f, &t->others[t->n_others++], json_array_get(array, i));
-}
-
 static int decode_json(struct token *t, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "token", e);
     const char *pin;
+    const char *text;
+    size_t len;
+    const json_t *array;
 
     fields_name(&f, "n", FIELDS_REQUIRED, t->network);
     read_endpoints(&f, "u", t, take_udp);
@@ -215,8 +200,13 @@ static int decode_json(struct token *t, const json_t *json, struct err *e)
     if (pin && !base64_decode(pin, t->pin.b, sizeof(t->pin.b)))
         fields_fail(&f, "the pin is not the base64 of 32 bytes");
     fields_public_key(&f, "k", FIELDS_REQUIRED, &t->hub_key);
-    read_secret(&f, t);
-    read_others(&f, t);
+    text = fields_string(&f, "s", FIELDS_REQUIRED, 1, 64);
+    if (text && (!base64url_decode(text, strlen(text), t->secret.b, sizeof(t->secret.b), &len) ||
+                    len != sizeof(t->secret.b)))
+        fields_fail(&f, "the secret is not 32 bytes");
+    array = fields_array(&f, "h", FIELDS_OPTIONAL, 0, TOKEN_OTHERS_MAX);
+    for (size_t i = 0; i < json_array_size(array); i++)
+        read_other(&f, &t->others[t->n_others++], json_array_get(array, i));
     fields_int(&f, "e", FIELDS_REQUIRED, 0, INT64_MAX, &t->expires_at);
     return fields_end(&f);
 }

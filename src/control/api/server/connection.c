@@ -89,13 +89,6 @@ static void on_tick(uv_timer_t *timer)
     cut_stalled(s, now);
 }
 
-/* Look for late connections each second, for as long as there are any. */
-static void watch_deadlines(struct server *s)
-{
-    if (!uv_is_active((uv_handle_t *)&s->tick))
-        (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
-}
-
 /* ---- answers that go on ---------------------------------------------------------------------- */
 
 /*
@@ -118,13 +111,6 @@ static void watch_deadlines(struct server *s)
 #define CHUNK_END  2
 
 /* ---- by libmicrohttpd ----------------------------------------------------------------------- */
-
-static void resume(struct server__connection *c)
-{
-    if (list_is_empty(&c->busy))
-        list_add_tail(&c->s->busy, &c->busy);
-    mhd_loop_resume(c->loop, &c->http);
-}
 
 /* libmicrohttpd wants bytes of a stream. */
 static ssize_t read_stream(void *ctx, uint64_t pos, char *buf, size_t max)
@@ -194,10 +180,13 @@ void server__send_streams(struct server *s)
 
     while ((c = list_first(&s->ready, struct server__connection, ready))) {
         list_remove(&c->ready);
-        if (is_direct(c))
+        if (is_direct(c)) {
             send_chunk(c, now);
-        else
-            resume(c);
+        } else {
+            if (list_is_empty(&c->busy))
+                list_add_tail(&c->s->busy, &c->busy);
+            mhd_loop_resume(c->loop, &c->http);
+        }
     }
 }
 
@@ -223,14 +212,6 @@ static void check_stream(struct stream *st)
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-/* Only members are thousands, and what they are told of one another is no secret among them. Where
- * there is a secret, the length of packed text can betray it. */
-static bool wants_packed(const struct server__connection *c)
-{
-    return c->access == API_ACCESS_OVERLAY && line_accepts_packed(MHD_lookup_connection_value(
-                                                  c->http.mhd, MHD_HEADER_KIND, "Accept-Encoding"));
-}
-
 /* The answer is @st; NULL: no memory. */
 static struct MHD_Response *make_stream(struct server__connection *c, struct stream *st)
 {
@@ -246,7 +227,12 @@ static struct MHD_Response *make_stream(struct server__connection *c, struct str
     st->wake = wake_stream;
     st->check = check_stream;
     (void)MHD_add_response_header(r, "Content-Type", "application/x-ndjson");
-    if (wants_packed(c) && stream_pack(st))
+    /* Only members are thousands, and what they are told of one another is no secret among them.
+     * Where there is a secret, the length of packed text can betray it. */
+    if ((c->access == API_ACCESS_OVERLAY &&
+            line_accepts_packed(
+                MHD_lookup_connection_value(c->http.mhd, MHD_HEADER_KIND, "Accept-Encoding"))) &&
+        stream_pack(st))
         (void)MHD_add_response_header(r, "Content-Encoding", "deflate");
     return r;
 }
@@ -272,19 +258,6 @@ bool server__wants_upgrade(const struct server__connection *c, const char *proto
     const char *asked = MHD_lookup_connection_value(c->http.mhd, MHD_HEADER_KIND, "Upgrade");
 
     return asked && strcasecmp(asked, protocol) == 0;
-}
-
-/* The answer 101; NULL: no memory. */
-static struct MHD_Response *make_upgrade(struct server__connection *c, struct upgrade *u)
-{
-    struct MHD_Response *r = MHD_create_response_for_upgrade(on_upgraded, c);
-
-    if (!r)
-        return NULL;
-    c->upgrade = u;
-    u->server_ctx = c;
-    (void)MHD_add_response_header(r, "Upgrade", u->protocol);
-    return r;
 }
 
 /* Closes the bytes' descriptor; libmicrohttpd frees the connection in its next run. */
@@ -351,8 +324,17 @@ void server__give_back(struct response *rs)
 
 static struct MHD_Response *make_answer(struct server__connection *c, struct response *rs)
 {
-    if (rs->upgrade)
-        return make_upgrade(c, rs->upgrade);
+    if (rs->upgrade) {
+        struct MHD_Response *r = MHD_create_response_for_upgrade(on_upgraded, c);
+
+        /* The answer 101. */
+        if (!r)
+            return NULL;
+        c->upgrade = rs->upgrade;
+        rs->upgrade->server_ctx = c;
+        (void)MHD_add_response_header(r, "Upgrade", rs->upgrade->protocol);
+        return r;
+    }
     return rs->stream ? make_stream(c, rs->stream) : make_text(rs);
 }
 
@@ -449,17 +431,6 @@ static struct ucred peer_of(int fd)
     return who;
 }
 
-static void set_tcp(int fd)
-{
-    int one = 1;
-    int give_up = TCP_GIVE_UP_MS;
-    int unsent = TCP_UNSENT_MAX;
-
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up, sizeof(give_up));
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
-}
-
 /*
  * Ends the oldest connection from @from that has sent no request yet. Any program on a member's
  * machine can hold all connections that the member may have, and its agent would get none without
@@ -527,23 +498,22 @@ static struct mhd_loop *loop_of(const struct server_listener *l)
     return &s->members[s->next_members++ % SERVER__MEMBERS_LOOPS];
 }
 
-static void start(struct server__connection *c)
-{
-    struct mhd_loop *loop = c->loop;
-
-    if (!mhd_loop_add(loop, c->fd, &c->http))
-        server__connection_free(c);
-    mhd_loop_run_soon(loop);
-}
-
 bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)
 {
     struct server *s = l->s;
     struct server__connection *c = calloc(1, sizeof(*c));
     struct ucred who = {.uid = 0};
+    struct mhd_loop *loop;
 
-    if (l->access != API_ACCESS_ADMIN)
-        set_tcp(fd);
+    if (l->access != API_ACCESS_ADMIN) {
+        int one = 1;
+        int give_up = TCP_GIVE_UP_MS;
+        int unsent = TCP_UNSENT_MAX;
+
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up, sizeof(give_up));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
+    }
     if (!c || !enter(l, &from->addr, now)) {
         s->counts.refused++;
         (void)close(fd);
@@ -575,9 +545,14 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
     list_add_tail(&s->timed, &c->timed);
     list_init(&c->busy);
     list_init(&c->ready);
-    watch_deadlines(s);
+    /* Look for late connections each second, for as long as there are any. */
+    if (!uv_is_active((uv_handle_t *)&s->tick))
+        (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
     s->counts.accepted++;
     s->counts.connections++;
-    start(c);
+    loop = c->loop;
+    if (!mhd_loop_add(loop, c->fd, &c->http))
+        server__connection_free(c);
+    mhd_loop_run_soon(loop);
     return true;
 }

@@ -102,17 +102,12 @@ static void on_pause_over(uv_timer_t *timer)
     (void)uv_poll_start(&l->poll, UV_READABLE, on_connectable);
 }
 
-static nsec_t pace_of(const struct server_listener *l)
-{
-    return l->access == API_ACCESS_PUBLIC ? PACE_PUBLIC_EACH : PACE_MEMBERS_EACH;
-}
-
 static void on_turn(uv_timer_t *timer);
 
 /* Begins waiting connections as far as the pace allows, and sets the time for the rest. */
 static void begin_waiting(struct server_listener *l, nsec_t now)
 {
-    nsec_t each = pace_of(l);
+    nsec_t each = l->access == API_ACCESS_PUBLIC ? PACE_PUBLIC_EACH : PACE_MEMBERS_EACH;
     struct waiting_connection c;
 
     for (int i = 0; i < TAKE_AT_ONCE && !rate_is_spent(&l->pace, now, (PACE_BURST - 1) * each);
@@ -136,12 +131,6 @@ static void on_turn(uv_timer_t *timer)
     begin_waiting(timer->data, clock_now());
 }
 
-static void pause_accepting(struct server_listener *l)
-{
-    (void)uv_poll_stop(&l->poll);
-    (void)uv_timer_start(&l->pause, on_pause_over, PAUSE_MS, 0);
-}
-
 /* Accepts a connection and lets it wait. False: there are no more for now. */
 static bool accept_one(struct server_listener *l, struct rng *rng, nsec_t now)
 {
@@ -152,8 +141,10 @@ static bool accept_one(struct server_listener *l, struct rng *rng, nsec_t now)
 
     c.fd = accept4(l->fd, &sa.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (c.fd < 0) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            pause_accepting(l);
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            (void)uv_poll_stop(&l->poll);
+            (void)uv_timer_start(&l->pause, on_pause_over, PAUSE_MS, 0);
+        }
         return errno == ECONNABORTED;
     }
     if (l->access != API_ACCESS_ADMIN)

@@ -25,14 +25,6 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     mhd_loop_run(poll->data);
 }
 
-static void resume_oldest(struct mhd_loop *m)
-{
-    struct mhd_loop_conn *c = list_first(&m->deferred, struct mhd_loop_conn, deferred);
-
-    if (c)
-        mhd_loop_resume(m, c);
-}
-
 /* Sets in how many milliseconds it has to run again; false: not before its descriptor is readable.
  */
 static bool next_run(struct mhd_loop *m, uint64_t *ret_ms)
@@ -50,11 +42,14 @@ void mhd_loop_run(struct mhd_loop *m)
     uint64_t wait_ms = 0;
     bool has_wait;
     int rounds = 0;
+    struct mhd_loop_conn *c;
 
     if (m->run_time > 0)
         m->run_ends_at = clock_now() + m->run_time;
     do {
-        resume_oldest(m);
+        c = list_first(&m->deferred, struct mhd_loop_conn, deferred);
+        if (c)
+            mhd_loop_resume(m, c);
         (void)MHD_run(m->daemon);
         has_wait = next_run(m, &wait_ms);
     } while (has_wait && wait_ms == 0 && ++rounds < ROUNDS_MAX &&

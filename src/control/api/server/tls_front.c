@@ -356,18 +356,6 @@ static enum step read_net(struct tls_link *l)
     return STEP_MOVED;
 }
 
-static enum step write_plain(struct tls_link *l)
-{
-    struct tls_link_buffer *r = &l->to_plain;
-    ssize_t n = send(l->plain_fd, r->buf + r->off, r->len - r->off, MSG_NOSIGNAL);
-
-    if (n > 0)
-        r->off += (size_t)n;
-    if (n < 0)
-        return errno == EAGAIN ? STEP_BLOCKED : STEP_FAILED;
-    return STEP_MOVED;
-}
-
 static enum step read_plain(struct tls_link *l, nsec_t now)
 {
     ssize_t n = recv(l->plain_fd, l->to_net.buf, TLS_LINK_RECORD, 0);
@@ -383,23 +371,20 @@ static enum step read_plain(struct tls_link *l, nsec_t now)
     return STEP_MOVED;
 }
 
-static enum step write_net(struct tls_link *l)
-{
-    struct tls_link_buffer *r = &l->to_net;
-    int n = SSL_write(l->ssl, r->buf + r->off, (int)(r->len - r->off));
-
-    if (n <= 0)
-        return why_not(l, n);
-    r->off += (size_t)n;
-    return STEP_MOVED;
-}
-
 /* ---- both ways ------------------------------------------------------------------------------ */
 
 static enum step inward(struct tls_link *l)
 {
-    if (!is_empty(&l->to_plain))
-        return write_plain(l);
+    if (!is_empty(&l->to_plain)) {
+        struct tls_link_buffer *r = &l->to_plain;
+        ssize_t n = send(l->plain_fd, r->buf + r->off, r->len - r->off, MSG_NOSIGNAL);
+
+        if (n > 0)
+            r->off += (size_t)n;
+        if (n < 0)
+            return errno == EAGAIN ? STEP_BLOCKED : STEP_FAILED;
+        return STEP_MOVED;
+    }
     if (!l->net_ended)
         return read_net(l);
     if (!l->has_shut_plain)
@@ -410,18 +395,16 @@ static enum step inward(struct tls_link *l)
 
 static enum step outward(struct tls_link *l, nsec_t now)
 {
-    if (!is_empty(&l->to_net))
-        return write_net(l);
-    return l->plain_ended ? STEP_BLOCKED : read_plain(l, now);
-}
+    if (!is_empty(&l->to_net)) {
+        struct tls_link_buffer *r = &l->to_net;
+        int n = SSL_write(l->ssl, r->buf + r->off, (int)(r->len - r->off));
 
-/* Nothing is left to send. Sends the alert close_notify (RFC 8446 section 6.1) without waiting for
- * it. */
-static int end(struct tls_link *l)
-{
-    (void)SSL_shutdown(l->ssl);
-    ERR_clear_error();
-    return TLS_LINK_E_ENDED;
+        if (n <= 0)
+            return why_not(l, n);
+        r->off += (size_t)n;
+        return STEP_MOVED;
+    }
+    return l->plain_ended ? STEP_BLOCKED : read_plain(l, now);
 }
 
 /* Move what can be moved. 0; TLS_LINK_E_MORE; TLS_LINK_E_ENDED. */
@@ -448,8 +431,13 @@ static int tls_link_work(struct tls_link *l, nsec_t now)
         if (in == STEP_FAILED || out == STEP_FAILED)
             return TLS_LINK_E_ENDED;
     }
-    if (l->plain_ended && is_empty(&l->to_net))
-        return end(l);
+    if (l->plain_ended && is_empty(&l->to_net)) {
+        /* Nothing is left to send. Sends the alert close_notify (RFC 8446 section 6.1) without
+         * waiting for it. */
+        (void)SSL_shutdown(l->ssl);
+        ERR_clear_error();
+        return TLS_LINK_E_ENDED;
+    }
     return in == STEP_MOVED || out == STEP_MOVED ? TLS_LINK_E_MORE : 0;
 }
 

@@ -516,18 +516,6 @@ static bool is_shared(const struct edges *e, const struct peer_entry *peer,
     return false;
 }
 
-/* The engine of an earlier agent goes on with its sessions. Where it has heard a peer by the
- * endpoint that it sends to, that path is kept until it is found dead or a better one is found:
- * through a relay, which has seen no handshake, nothing would pass. */
-static void keep_path(struct edges *e, const struct peer_entry *peer,
-    const struct peer_seen *of_peer, const struct peer_seen *seen, size_t n, nsec_t now)
-{
-    if (of_peer->has_session && !endpoint_is_none(&of_peer->endpoint) &&
-        endpoint_equal(&of_peer->heard, &of_peer->endpoint) &&
-        !is_shared(e, peer, &of_peer->endpoint, seen, n))
-        paths_keep(e->paths, &peer->key, &of_peer->endpoint, now);
-}
-
 void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now)
 {
     for (size_t i = 0; i < e->peers.n; i++) {
@@ -536,8 +524,16 @@ void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec
 
         if (!of_peer)
             continue;
-        if (!peer->was_seen)
-            keep_path(e, peer, of_peer, seen, n, now);
+        if (!peer->was_seen) {
+            /* The engine of an earlier agent goes on with its sessions. Where it has heard a peer
+             * by the endpoint that it sends to, that path is kept until it is found dead or a
+             * better one is found: through a relay, which has seen no handshake, nothing would
+             * pass. */
+            if (of_peer->has_session && !endpoint_is_none(&of_peer->endpoint) &&
+                endpoint_equal(&of_peer->heard, &of_peer->endpoint) &&
+                !is_shared(e, peer, &of_peer->endpoint, seen, n))
+                paths_keep(e->paths, &peer->key, &of_peer->endpoint, now);
+        }
         peer->was_seen = true;
         observe_peer(e, peer, of_peer, now);
     }

@@ -143,19 +143,6 @@ static void ask_servers(struct path_driver *d, nsec_t now)
         update_self(d, now);
 }
 
-/* Asks the STUN servers again: our address may have changed, or a NAT's newest port is wanted. */
-static void refresh(struct path_driver *d, nsec_t now)
-{
-    struct local_request rq;
-
-    local_candidates_restart(&d->local, now);
-    ask_servers(d, now);
-    path_sockets_close(&d->sockets, PATH_SOCKETS_FRESH);
-    if (local_candidates_begin_fresh(&d->local, &d->rng, &rq) &&
-        path_sockets_open(&d->sockets, PATH_SOCKETS_FRESH, now))
-        send_request(d, PATH_SOCKETS_FRESH, &rq);
-}
-
 /* No path may be tried that leads through the overlay itself, or through another. */
 static void set_blocks(struct path_driver *d, nsec_t now)
 {
@@ -416,6 +403,7 @@ static void on_frame(void *ctx, uint32_t socket, const struct engine_frame *fram
 static void act(struct path_driver *d, const struct path_action *action, nsec_t now)
 {
     struct endpoint endpoint;
+    struct local_request rq;
 
     switch (action->kind) {
     case PATH_ACTION_SEND:
@@ -428,7 +416,14 @@ static void act(struct path_driver *d, const struct path_action *action, nsec_t 
             edges_use_direct(&d->edges, action, &endpoint, now);
         return;
     case PATH_ACTION_FRESH:
-        refresh(d, now);
+        /* Asks the STUN servers again: our address may have changed, or a NAT's newest port is
+         * wanted. */
+        local_candidates_restart(&d->local, now);
+        ask_servers(d, now);
+        path_sockets_close(&d->sockets, PATH_SOCKETS_FRESH);
+        if (local_candidates_begin_fresh(&d->local, &d->rng, &rq) &&
+            path_sockets_open(&d->sockets, PATH_SOCKETS_FRESH, now))
+            send_request(d, PATH_SOCKETS_FRESH, &rq);
         return;
     case PATH_ACTION_EVENT:
         log_at(action->is_warning ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s", action->text);
@@ -472,12 +467,6 @@ static void arm(struct path_driver *d, nsec_t now)
     (void)uv_timer_start(d->timer, on_timer, (uint64_t)(wait / NSEC_PER_MSEC + 1), 0);
 }
 
-/* By the hub's clock, since this one may be set back, and the hub remembers what was said. */
-static nsec_t hub_wall(const struct path_driver *d)
-{
-    return d->knows_hub_clock ? clock_wall() - d->ahead : 0;
-}
-
 /* Ask the hubs how long packets the ways to them carry, and the stock peers the same, through the
  * tunnel. */
 static void measure_mtus(struct path_driver *d, nsec_t now)
@@ -485,7 +474,9 @@ static void measure_mtus(struct path_driver *d, nsec_t now)
     struct hub_mtu_frame frame;
     struct stock_ping ping;
 
-    while (edges_next_frame(&d->edges, &frame, hub_wall(d), now)) {
+    /* By the hub's clock, since this one may be set back, and the hub remembers what was said. */
+    while (edges_next_frame(
+        &d->edges, &frame, d->knows_hub_clock ? clock_wall() - d->ahead : 0, now)) {
         struct path_action send = {.socket = PATH_SOCKET_MAIN,
             .remote = frame.to,
             .frame = frame.bytes,

@@ -243,11 +243,6 @@ static bool is_punch_used(const struct punch_socket *s)
     return s->in.fd[UDP_FAMILY_V4] >= 0;
 }
 
-static bool is_wireguard(uint8_t type)
-{
-    return type >= WG_TYPE_INITIATION && type <= WG_TYPE_DATA;
-}
-
 /* The datagrams of @run from byte @from to byte @to, which are WireGuard's. */
 static void pass_in(struct punch_sockets *ss, const struct punch_socket *s,
     const struct udp_run *run, uint32_t from, uint32_t to)
@@ -268,22 +263,13 @@ static void sort_run(
     uint32_t begin = 0;
 
     for (uint32_t off = 0; off < run->len; off += run->seg) {
-        if (is_wireguard(run->buf[off]))
+        if (run->buf[off] >= WG_TYPE_INITIATION && run->buf[off] <= WG_TYPE_DATA)
             continue;
         pass_in(ss, s, run, begin, off);
         queue_frame(ss, s, run, off);
         begin = off + run->seg;
     }
     pass_in(ss, s, run, begin, run->len);
-}
-
-static void pass_inward(struct punch_sockets *ss, const struct punch_socket *s)
-{
-    unsigned n = udp_receive(&ss->inbox, s->out.fd[UDP_FAMILY_V4]);
-
-    for (unsigned i = 0; i < n; i++)
-        sort_run(ss, s, &ss->inbox.runs[i]);
-    udp_outbox_flush(&ss->outbox, &s->in);
 }
 
 static void pass_outward(struct punch_sockets *ss, const struct punch_socket *s)
@@ -313,10 +299,15 @@ static void serve_event(struct punch_sockets *ss, uint64_t key)
     /* The place may have been given to another one since the kernel said so. */
     if (key == WAKE || s->id != key >> 32)
         return;
-    if ((key & 1) == 0)
-        pass_inward(ss, s);
-    else if (is_punch_used(s))
+    if ((key & 1) == 0) {
+        unsigned n = udp_receive(&ss->inbox, s->out.fd[UDP_FAMILY_V4]);
+
+        for (unsigned i = 0; i < n; i++)
+            sort_run(ss, s, &ss->inbox.runs[i]);
+        udp_outbox_flush(&ss->outbox, &s->in);
+    } else if (is_punch_used(s)) {
         pass_outward(ss, s);
+    }
 }
 
 static void *run_thread(void *arg)

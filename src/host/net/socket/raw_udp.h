@@ -27,10 +27,7 @@ struct raw_udp {
     int out_fd[RAW_UDP_FAMILY_N]; /* owns; -1: the family is missing */
 };
 
-#define RAW_UDP_NULL                                                                               \
-    {                                                                                              \
-        .poll_fd = -1, .in_fd = {-1, -1}, .out_fd = { -1, -1 }                                     \
-    }
+#define RAW_UDP_NULL {.poll_fd = -1, .in_fd = {-1, -1}, .out_fd = {-1, -1}}
 
 /** Nothing has arrived. */
 #define RAW_UDP_E_EMPTY 1

@@ -63,10 +63,7 @@ struct udp_sockets {
     uint16_t port;        /* local, host order; the same for both */
 };
 
-#define UDP_SOCKETS_NULL                                                                           \
-    {                                                                                              \
-        .fd = { -1, -1 }                                                                           \
-    }
+#define UDP_SOCKETS_NULL {.fd = {-1, -1}}
 
 /** Is the port shared (SO_REUSEPORT), among several workers of one process? */
 enum udp_share {

@@ -10,6 +10,7 @@
 #include "base/rate.h"
 #include "base/secret.h"
 #include "relay/router.h"
+#include "shared/index.h"
 #include "shared/port_tx.h"
 #include "wire/stun.h"
 
@@ -91,20 +92,20 @@ static void stun_answer(struct stun_server *s, struct port_tx *tx, const struct 
     uint8_t *out = port_tx_space(tx, STUN_ANSWER_MAX);
     struct udp_run reply = {.buf = out, .path = run->path};
 
-    stun_heard_add(&s->heard, &req->id, &run->path.remote, port_tx_now(tx));
+    stun_heard_add(&s->heard, &req->id, &run->path.remote, tx->now);
     if (!out) {
-        port_tx_drop(tx, DROP_NO_BUFFER, 1);
+        drop_count(tx->drops, DROP_NO_BUFFER, 1);
         return;
     }
     reply.len = (uint32_t)stun_encode_answer(req, &run->path.remote, out);
     reply.seg = (uint16_t)reply.len;
-    if (!stun_may_answer(s, req, &reply, run, port_tx_now(tx))) {
-        port_tx_drop(tx, DROP_STUN_RATE_LIMITED, 1);
+    if (!stun_may_answer(s, req, &reply, run, tx->now)) {
+        drop_count(tx->drops, DROP_STUN_RATE_LIMITED, 1);
         return;
     }
     if (req->response_port != 0 && req->n_unknown == 0)
         reply.path.remote.port = req->response_port;
-    port_tx_send(tx, &reply);
+    udp_outbox_add(&tx->out, tx->sockets, &reply);
     atomic_fetch_add_explicit(&s->n_answers, 1, memory_order_relaxed);
 }
 
@@ -119,7 +120,7 @@ static bool stun_server_take(struct stun_server *s, struct port_tx *tx, const st
     if (stun_decode_request(&req, run->buf, run->len) == 0)
         stun_answer(s, tx, run, &req);
     else
-        port_tx_drop(tx, DROP_STUN_INVALID, 1);
+        drop_count(tx->drops, DROP_STUN_INVALID, 1);
     return true;
 }
 
@@ -197,15 +198,17 @@ static void count(_Atomic uint64_t *n, uint64_t more)
 
 static bool is_local_index(void *ctx, uint32_t index)
 {
-    return port_tx_has_index(ctx, index);
+    const struct port_tx *tx = ctx;
+
+    return index_is_used(tx->index, index);
 }
 
 bool relay_filter(void *ctx, struct port_tx *tx, const struct udp_run *run)
 {
     struct relay *r = ctx;
     struct router_arrival in = {.from = run->path.remote,
-        .now = port_tx_now(tx),
-        .worker = port_tx_worker(tx),
+        .now = tx->now,
+        .worker = tx->worker,
         .is_local = is_local_index,
         .ctx = tx};
     struct relay_worker *w = &r->workers[in.worker];
@@ -221,12 +224,12 @@ bool relay_filter(void *ctx, struct port_tx *tx, const struct udp_run *run)
     case ROUTER_ACTION_FORWARD:
         out = *run;
         out.path = (struct udp_path){.remote = v.to, .local = v.local, .ifindex = v.to.scope};
-        port_tx_send(tx, &out);
+        udp_outbox_add(&tx->out, tx->sockets, &out);
         count(&w->packets, udp_run_count(run));
         count(&w->bytes, run->len);
         return true;
     case ROUTER_ACTION_DROP:
-        port_tx_drop(tx, v.reason, udp_run_count(run));
+        drop_count(tx->drops, v.reason, udp_run_count(run));
         return true;
     }
     return false;

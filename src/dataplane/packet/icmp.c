@@ -106,53 +106,32 @@ static size_t make_v6(
     return IP_V6_HEADER + icmp_len;
 }
 
-size_t icmp_make_unreachable(const uint8_t *p, size_t len, uint8_t ret[static ICMP_MESSAGE_MAX])
+size_t icmp_make(const uint8_t *p, size_t len, uint16_t mtu, uint8_t ret[static ICMP_MESSAGE_MAX])
 {
-    static const struct icmp_word v4 = {ICMP_DEST_UNREACHABLE, ICMP_HOST_UNREACHABLE, 0};
-    static const struct icmp_word v6 = {ICMP6_DEST_UNREACHABLE, ICMP6_ADDR_UNREACHABLE, 0};
-    struct ip_info ip;
-
-    if (ip_parse(p, len, &ip) != 0 || !may_answer(p, &ip))
-        return 0;
-    return ip.version == 4 ? make_v4(p, &ip, &v4, ret) : make_v6(p, &ip, &v6, ret);
-}
-
-size_t icmp_make_too_big(
-    const uint8_t *p, size_t len, uint16_t mtu, uint8_t ret[static ICMP_MESSAGE_MAX])
-{
-    const struct icmp_word v4 = {ICMP_DEST_UNREACHABLE, ICMP_FRAG_NEEDED, mtu};
-    const struct icmp_word v6 = {ICMP6_PACKET_TOO_BIG, 0, mtu};
+    const struct icmp_word v4 = {
+        ICMP_DEST_UNREACHABLE, mtu ? ICMP_FRAG_NEEDED : ICMP_HOST_UNREACHABLE, mtu};
+    const struct icmp_word v6 = {
+        mtu ? ICMP6_PACKET_TOO_BIG : ICMP6_DEST_UNREACHABLE, mtu ? 0 : ICMP6_ADDR_UNREACHABLE, mtu};
     struct ip_info ip;
 
     if (ip_parse(p, len, &ip) != 0 || !may_answer(p, &ip))
         return 0;
     if (ip.version == 6)
         return make_v6(p, &ip, &v6, ret);
-    return ip_v4_may_fragment(p) ? 0 : make_v4(p, &ip, &v4, ret);
+    return mtu && ip_v4_may_fragment(p) ? 0 : make_v4(p, &ip, &v4, ret);
 }
 
-/* An answer that the kernel does not take is lost like any other ICMP message. */
-static void write_frame(int fd, const uint8_t *frame, size_t n)
+void icmp_send(struct rate *rate, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now)
 {
+    uint8_t frame[TUN_HEADER + ICMP_MESSAGE_MAX] = {0};
+    size_t n;
+
+    if (!rate_take(rate, now, ANSWER_EACH, ANSWERS_AT_ONCE))
+        return;
+    n = icmp_make(p, len, mtu, frame + TUN_HEADER);
+    /* An answer that the kernel does not take is lost like any other ICMP message. */
     if (n > 0 && write(fd, frame, TUN_HEADER + n) < 0)
         return;
-}
-
-void icmp_send_unreachable(struct rate *rate, int fd, const uint8_t *p, size_t len, nsec_t now)
-{
-    uint8_t frame[TUN_HEADER + ICMP_MESSAGE_MAX] = {0};
-
-    if (rate_take(rate, now, ANSWER_EACH, ANSWERS_AT_ONCE))
-        write_frame(fd, frame, icmp_make_unreachable(p, len, frame + TUN_HEADER));
-}
-
-void icmp_send_too_big(
-    struct rate *rate, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now)
-{
-    uint8_t frame[TUN_HEADER + ICMP_MESSAGE_MAX] = {0};
-
-    if (rate_take(rate, now, ANSWER_EACH, ANSWERS_AT_ONCE))
-        write_frame(fd, frame, icmp_make_too_big(p, len, mtu, frame + TUN_HEADER));
 }
 
 /* ---- cutting IPv6 packets; section numbers are those of RFC 8200 ---- */

@@ -111,7 +111,7 @@ static nsec_t date(const struct peer *peer)
 
 void handshake_io_initiate(struct peer *peer, nsec_t now)
 {
-    struct udp_path path = peer_get_path(peer);
+    struct udp_path path = peer_copy_path(peer, &peer->path);
     struct device *d = peer->device;
     struct port *p = d->port;
     struct wg_initiation msg;
@@ -164,7 +164,7 @@ void handshake_io_session_ready(struct peer *peer, nsec_t now)
 
     peer->handshake_wall = clock_wall();
     sender_add_staged(peer->device->port->sender, peer, now);
-    path = peer_get_heard(peer);
+    path = peer_copy_path(peer, &peer->heard);
     relay_device_on_heard(peer, &path);
     if (l->on_session)
         l->on_session(l->ctx, &peer->remote.public, &path);

@@ -100,12 +100,12 @@ void peer_tell_soon(struct peer *peer, nsec_t now)
         loop_wake_soon(&p->loop, now);
 }
 
-struct udp_path peer_get_path(struct peer *peer)
+struct udp_path peer_copy_path(struct peer *peer, const struct udp_path *which)
 {
     struct udp_path path;
 
     (void)pthread_mutex_lock(&peer->lock);
-    path = peer->path;
+    path = *which;
     (void)pthread_mutex_unlock(&peer->lock);
     return path;
 }
@@ -117,16 +117,6 @@ void peer_set_endpoint(struct peer *peer, const struct endpoint *ep)
     (void)pthread_mutex_unlock(&peer->lock);
 }
 
-struct udp_path peer_get_heard(struct peer *peer)
-{
-    struct udp_path heard;
-
-    (void)pthread_mutex_lock(&peer->lock);
-    heard = peer->heard;
-    (void)pthread_mutex_unlock(&peer->lock);
-    return heard;
-}
-
 void peer_set_left(struct peer *peer, const struct udp_path *path)
 {
     (void)pthread_mutex_lock(&peer->lock);
@@ -134,16 +124,6 @@ void peer_set_left(struct peer *peer, const struct udp_path *path)
     if (path && udp_path_equal(&peer->path, path))
         peer->path = (struct udp_path){.remote = path->remote};
     (void)pthread_mutex_unlock(&peer->lock);
-}
-
-struct udp_path peer_get_left(struct peer *peer)
-{
-    struct udp_path left;
-
-    (void)pthread_mutex_lock(&peer->lock);
-    left = peer->left;
-    (void)pthread_mutex_unlock(&peer->lock);
-    return left;
 }
 
 void peer_set_pin(struct peer *peer, enum pin pin)

@@ -122,25 +122,19 @@ void peer_tell(struct peer *peer);
 /** peer_tell_soon() - have it call that within LOOP_SOON. Same threads. */
 void peer_tell_soon(struct peer *peer, nsec_t now);
 
-/** peer_get_path() - where its packets go; a copy. Any thread. */
-struct udp_path peer_get_path(struct peer *peer);
+/** peer_copy_path() - one of its three paths, as it is now. Any thread. */
+struct udp_path peer_copy_path(struct peer *peer, const struct udp_path *which);
 
 /** peer_set_endpoint() - send to @ep, from whichever address the kernel chooses. Any thread. */
 void peer_set_endpoint(struct peer *peer, const struct endpoint *ep);
 
-/** peer_get_heard() - where it speaks from, whatever it is pinned to; a copy. Any thread. */
-struct udp_path peer_get_heard(struct peer *peer);
-
 /**
  * peer_set_left() - its packets do not leave from our address on @path any more
- * @path:	as peer_get_path() gave it; NULL: there is none of that kind
+ * @path:	as peer_copy_path() gave it; NULL: there is none of that kind
  *
  * From packets that come by any other path our address is learned as before. Any thread.
  */
 void peer_set_left(struct peer *peer, const struct udp_path *path);
-
-/** peer_get_left() - the path that peer_set_left() was given; a copy. Any thread. */
-struct udp_path peer_get_left(struct peer *peer);
 
 /**
  * peer_set_pin() - leave the endpoint to whoever finds paths, while there is somebody

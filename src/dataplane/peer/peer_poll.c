@@ -61,8 +61,8 @@ static enum way find_way(struct port *p, const struct udp_path *path)
 static void check_route(struct peer *peer, nsec_t now)
 {
     struct port *p = peer->device->port;
-    struct udp_path left = peer_get_left(peer);
-    struct udp_path path = peer_get_path(peer);
+    struct udp_path left = peer_copy_path(peer, &peer->left);
+    struct udp_path path = peer_copy_path(peer, &peer->path);
     enum way way = find_way(p, &path);
 
     if (find_way(p, &left) == WAY_SAME)
@@ -202,7 +202,7 @@ static void take_notified(struct peer *peer, nsec_t now)
     if (peer->is_unlinked)
         return;
     if (atomic_exchange(&peer->has_moved, false)) {
-        struct udp_path path = peer_get_heard(peer);
+        struct udp_path path = peer_copy_path(peer, &peer->heard);
 
         relay_device_on_heard(peer, &path);
         if (l->on_path)

@@ -23,7 +23,7 @@ static struct router *router_of(const struct device *d)
 static int admit(struct peer *peer)
 {
     struct device *d = peer->device;
-    struct udp_path heard = peer_get_heard(peer);
+    struct udp_path heard = peer_copy_path(peer, &peer->heard);
     int r = router_node_add(&peer->at_router, router_of(d), d->relay.network, &peer->remote.public);
 
     if (r == 0 && !endpoint_is_none(&heard.remote))

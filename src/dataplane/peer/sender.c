@@ -168,7 +168,7 @@ static void stage_all(struct sender *s, struct peer *peer, const uint8_t *buf,
 void sender_add(struct sender *s, struct peer *peer, uint8_t *buf, const struct packet *pkts,
     unsigned n_pkts, uint8_t tos, nsec_t now)
 {
-    struct udp_path path = peer_get_path(peer);
+    struct udp_path path = peer_copy_path(peer, &peer->path);
     struct keypair *kp;
 
     if (endpoint_is_none(&path.remote)) {
@@ -256,7 +256,7 @@ void sender_add_staged(struct sender *s, struct peer *peer, nsec_t now)
 
 bool sender_add_keepalive(struct sender *s, struct peer *peer, nsec_t now)
 {
-    struct udp_path path = peer_get_path(peer);
+    struct udp_path path = peer_copy_path(peer, &peer->path);
     struct packet empty = {.len = 0};
     struct keypair *kp;
 

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "shared/index.h"
-
 int port_tx_init(struct port_tx *tx, const struct index_table *index,
     const struct udp_sockets *sockets, struct drops *drops, unsigned worker, bool gso)
 {
@@ -35,11 +33,6 @@ void port_tx_flush(struct port_tx *tx)
     drop_count(tx->drops, DROP_UDP_SEND, tx->out.n_failed - failed);
 }
 
-void port_tx_send(struct port_tx *tx, const struct udp_run *run)
-{
-    udp_outbox_add(&tx->out, tx->sockets, run);
-}
-
 uint8_t *port_tx_space(struct port_tx *tx, size_t len)
 {
     uint8_t *p = tx->space + tx->space_used;
@@ -48,24 +41,4 @@ uint8_t *port_tx_space(struct port_tx *tx, size_t len)
         return NULL;
     tx->space_used += len;
     return p;
-}
-
-void port_tx_drop(struct port_tx *tx, enum drop_reason reason, uint64_t n)
-{
-    drop_count(tx->drops, reason, n);
-}
-
-bool port_tx_has_index(const struct port_tx *tx, uint32_t index)
-{
-    return index_is_used(tx->index, index);
-}
-
-nsec_t port_tx_now(const struct port_tx *tx)
-{
-    return tx->now;
-}
-
-unsigned port_tx_worker(const struct port_tx *tx)
-{
-    return tx->worker;
 }

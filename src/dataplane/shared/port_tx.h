@@ -16,17 +16,24 @@
 
 struct index_table;
 
-/** The sending side that a filter is handed: one per worker. Its members are port_tx.c's and rx.c's
- * own. */
+/**
+ * The sending side that a filter is handed: one per worker.
+ *
+ * A filter reads it, counts what ends in it in @drops, and sends by udp_outbox_add() to @out: runs
+ * leave after the current batch was looked at, in the order of the calls. Their bytes must live
+ * until then: those of a received run do (whole or a part of it, for forwarding without a copy),
+ * and those of port_tx_space(). What the kernel does not take at once is dropped: a worker never
+ * waits.
+ */
 struct port_tx {
     const struct index_table *index;   /* pins: the port's */
     const struct udp_sockets *sockets; /* pins: the worker's */
     struct drops *drops;               /* pins: the worker's */
     struct udp_outbox out;             /* sent at the end of the batch */
-    nsec_t now;                        /* of this batch */
-    unsigned worker;                   /* which */
-    uint8_t *space;                    /* owns: for answers, PORT_TX_SIZE bytes */
-    size_t space_used;                 /* in this batch */
+    nsec_t now;                        /* of this batch; monotonic */
+    unsigned worker;                   /* which, from 0; for state kept per worker */
+    uint8_t *space;                    /* owns: for answers, PORT_TX_SIZE bytes; port_tx.c's */
+    size_t space_used;                 /* in this batch; port_tx.c's */
 };
 
 /** Bytes for the answers to one batch. */
@@ -69,27 +76,6 @@ void port_tx_begin(struct port_tx *tx, nsec_t now);
  * worker's own. */
 void port_tx_flush(struct port_tx *tx);
 
-/**
- * port_tx_send() - send a run after the current batch was looked at, in the order of the calls
- * @run:	its bytes must live until then: those of a received run do (whole or a part of it,
- *		for forwarding without a copy), and those of port_tx_space()
- *
- * What the kernel does not take at once is dropped: a worker never waits.
- */
-void port_tx_send(struct port_tx *tx, const struct udp_run *run);
-
 /** port_tx_space() - @len bytes for an answer of our own; NULL when this batch's room is used up.
  */
 uint8_t *port_tx_space(struct port_tx *tx, size_t len);
-
-/** port_tx_drop() - count @n datagrams that end in the filter. */
-void port_tx_drop(struct port_tx *tx, enum drop_reason reason, uint64_t n);
-
-/** port_tx_has_index() - does a device of the port use this receiver index at the moment? */
-bool port_tx_has_index(const struct port_tx *tx, uint32_t index);
-
-/** port_tx_now() - monotonic time, read once per batch. */
-nsec_t port_tx_now(const struct port_tx *tx);
-
-/** port_tx_worker() - which worker this is, counted from 0; for state kept per worker. */
-unsigned port_tx_worker(const struct port_tx *tx);

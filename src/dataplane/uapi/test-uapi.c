@@ -122,22 +122,22 @@ static void test_flags(void **state)
     (void)parse("replace_allowed_ips=true", UAPI_KEY_REPLACE_ALLOWED_IPS);
     (void)parse("protocol_version=1", UAPI_KEY_PROTOCOL_VERSION);
     (void)parse("handshake=now", UAPI_KEY_HANDSHAKE);
-    assert_int_equal(parse("mtu=1408", UAPI_KEY_MTU).mtu, 1408);
-    assert_int_equal(parse("mtu=0", UAPI_KEY_MTU).mtu, 0);
+    assert_int_equal(parse("mtu=1408", UAPI_KEY_MTU).number, 1408);
+    assert_int_equal(parse("mtu=0", UAPI_KEY_MTU).number, 0);
     assert_int_equal(parse("pinned_endpoint=true", UAPI_KEY_PINNED).pin, PIN_FIXED);
     assert_int_equal(parse("pinned_endpoint=false", UAPI_KEY_PINNED).pin, PIN_NONE);
     assert_int_equal(parse("pinned_endpoint=session", UAPI_KEY_PINNED).pin, PIN_SESSION);
-    assert_true(parse("relay=true", UAPI_KEY_RELAY).is_relaying);
-    assert_true(parse("rate=95000000", UAPI_KEY_RATE).rate == 95000000);
-    assert_true(parse("rate=0", UAPI_KEY_RATE).rate == 0);
+    assert_true(parse("relay=true", UAPI_KEY_RELAY).is_on);
+    assert_true(parse("rate=95000000", UAPI_KEY_RATE).number == 95000000);
+    assert_true(parse("rate=0", UAPI_KEY_RATE).number == 0);
     assert_int_equal(
         parse("class_rate=bulk:100000", UAPI_KEY_CLASS_RATE).class_rate.class, TRAFFIC_CLASS_BULK);
     assert_true(parse("class_rate=control:100000", UAPI_KEY_CLASS_RATE).class_rate.rate == 100000);
-    assert_true(parse("show_dscp=true", UAPI_KEY_SHOW_DSCP).shows_dscp);
-    assert_false(parse("show_dscp=false", UAPI_KEY_SHOW_DSCP).shows_dscp);
-    assert_true(parse("peer_rate=1000000000000", UAPI_KEY_PEER_RATE).rate == TRAFFIC_RATE_MAX);
-    assert_false(parse("relay=false", UAPI_KEY_RELAY).is_relaying);
-    assert_true(parse("relayed=true", UAPI_KEY_RELAYED).is_relaying);
+    assert_true(parse("show_dscp=true", UAPI_KEY_SHOW_DSCP).is_on);
+    assert_false(parse("show_dscp=false", UAPI_KEY_SHOW_DSCP).is_on);
+    assert_true(parse("peer_rate=1000000000000", UAPI_KEY_PEER_RATE).number == TRAFFIC_RATE_MAX);
+    assert_false(parse("relay=false", UAPI_KEY_RELAY).is_on);
+    assert_true(parse("relayed=true", UAPI_KEY_RELAYED).is_on);
 }
 
 static void test_values(void **state)
@@ -152,11 +152,11 @@ static void test_values(void **state)
     item = parse("private_key=" KEY_HEX, UAPI_KEY_PRIVATE_KEY);
     assert_int_equal(item.private_key.b[1], 0x11);
     item = parse("listen_port=51820", UAPI_KEY_LISTEN_PORT);
-    assert_int_equal(item.listen_port, 51820);
+    assert_int_equal(item.number, 51820);
     item = parse("fwmark=4294967295", UAPI_KEY_FWMARK);
-    assert_int_equal(item.fwmark, 0xffffffff);
+    assert_int_equal(item.number, 0xffffffff);
     item = parse("persistent_keepalive_interval=25", UAPI_KEY_KEEPALIVE);
-    assert_int_equal(item.keepalive_s, 25);
+    assert_int_equal(item.number, 25);
     item = parse("endpoint=[fe80::1]:7", UAPI_KEY_ENDPOINT);
     assert_string_equal(endpoint_format(&item.endpoint, text), "[fe80::1]:7");
     item = parse("allowed_ip=10.1.2.3/8", UAPI_KEY_ALLOWED_IP);

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "net/socket/unix_socket.h"
 #include "os/file.h"
 #include "shared/device_state.h"
@@ -17,7 +18,7 @@
 #include "uapi/uapi_internal.h"
 
 /* Takes @in apart into lines; the empty line that ends the request is always added. */
-static void take_text(struct uapi_request *req, const char *in, size_t len, struct uapi_text *out)
+static void take_text(struct uapi_request *req, const char *in, size_t len, struct str *out)
 {
     char line[UAPI_LINE_MAX + 1];
 
@@ -41,20 +42,15 @@ static void take_text(struct uapi_request *req, const char *in, size_t len, stru
 int uapi_handle(struct device *d, const char *in, size_t len, char **ret_out, size_t *ret_len)
 {
     struct uapi_request req = {.device = d};
-    struct uapi_text out = {0};
+    struct str out = STR_NULL;
 
     (void)pthread_mutex_lock(&d->port->lock);
     take_text(&req, in, len, &out);
     (void)pthread_mutex_unlock(&d->port->lock);
     /* Deadlines may have changed. */
     loop_wake(&d->port->loop);
-    if (out.has_failed || !out.p) {
-        uapi_text_deinit(&out);
-        return -ENOMEM;
-    }
-    *ret_out = out.p;
-    *ret_len = out.len;
-    return 0;
+    *ret_out = str_take(&out, ret_len);
+    return *ret_out ? 0 : -ENOMEM;
 }
 
 /* ---- the socket ---- */
@@ -80,7 +76,7 @@ struct client {
     char in[READ_MAX]; /* read, of which in_done of in_len bytes are taken */
     size_t in_len;
     size_t in_done;
-    struct uapi_text out; /* an answer, of which out_done bytes are sent */
+    struct str out; /* an answer, of which out_done bytes are sent */
     size_t out_done;
     char line[UAPI_LINE_MAX + 1]; /* begun, not ended yet */
     size_t line_len;
@@ -96,7 +92,7 @@ static void client_free(struct client *c)
     (void)close(c->event.fd);
     list_remove(&c->siblings);
     s->n_clients--;
-    uapi_text_deinit(&c->out);
+    str_deinit(&c->out);
     secret_wipe(c, sizeof(*c));
     free(c);
 }
@@ -147,20 +143,20 @@ static bool take_input(struct client *c)
         secret_wipe(c->in, c->in_len);
         c->in_len = c->in_done = 0;
     }
-    return !c->out.has_failed;
+    return !c->out.failed;
 }
 
 static bool write_some(struct client *c)
 {
     while (c->out_done < c->out.len) {
-        ssize_t n = send(c->event.fd, c->out.p + c->out_done, c->out.len - c->out_done,
+        ssize_t n = send(c->event.fd, c->out.text + c->out_done, c->out.len - c->out_done,
             MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n < 0)
             return errno == EAGAIN || errno == EINTR;
         c->out_done += (size_t)n;
     }
-    uapi_text_deinit(&c->out);
+    str_deinit(&c->out);
     c->out_done = 0;
     return !c->has_ended;
 }

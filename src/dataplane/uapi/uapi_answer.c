@@ -2,10 +2,6 @@
 #include "uapi/uapi_internal.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/drop.h"
 #include "base/secret.h"
@@ -18,72 +14,18 @@
 #include "port/port.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
-#include "uapi/uapi.h"
 #include "worker/rx.h"
-
-/* ---- the text ---- */
-
-static bool make_space(struct uapi_text *t, size_t more)
-{
-    size_t cap = t->cap ? t->cap : 512;
-    char *p;
-
-    while (cap - t->len <= more)
-        cap *= 2;
-    if (cap == t->cap)
-        return true;
-    /* Not realloc(): what it leaves behind may hold a key. */
-    p = malloc(cap);
-    if (!p)
-        return false;
-    if (t->p) {
-        memcpy(p, t->p, t->len);
-        secret_wipe(t->p, t->len);
-        free(t->p);
-    }
-    t->p = p;
-    t->cap = cap;
-    return true;
-}
-
-static void add_bytes(struct uapi_text *t, const char *bytes, size_t len)
-{
-    if (!make_space(t, len)) {
-        t->has_failed = true;
-        return;
-    }
-    memcpy(t->p + t->len, bytes, len);
-    t->len += len;
-    t->p[t->len] = '\0';
-}
-
-void uapi_text_add(struct uapi_text *t, const char *fmt, ...)
-{
-    char line[UAPI_LINE_MAX];
-    va_list ap;
-    size_t len;
-    int n;
-
-    va_start(ap, fmt);
-    n = vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    len = n < 0 ? 0 : (size_t)n;
-    if (len >= sizeof(line))
-        len = sizeof(line) - 1;
-    add_bytes(t, line, len);
-    secret_wipe(line, len);
-}
 
 /* @key: with its "=". An answer about many peers consists of such lines, and printf() would take
  * most of the time that it needs. */
-static void add_line(struct uapi_text *t, const char *key, const char *value)
+static void add_line(struct str *t, const char *key, const char *value)
 {
-    add_bytes(t, key, strlen(key));
-    add_bytes(t, value, strlen(value));
-    add_bytes(t, "\n", 1);
+    str_add(t, key);
+    str_add(t, value);
+    str_add(t, "\n");
 }
 
-static void add_number(struct uapi_text *t, const char *key, uint64_t value)
+static void add_number(struct str *t, const char *key, uint64_t value)
 {
     char digits[] = "18446744073709551615";
     char *p = digits + sizeof(digits) - 1;
@@ -94,53 +36,45 @@ static void add_number(struct uapi_text *t, const char *key, uint64_t value)
     add_line(t, key, p);
 }
 
-void uapi_text_deinit(struct uapi_text *t)
-{
-    if (t->p)
-        secret_wipe(t->p, t->len);
-    free(t->p);
-    *t = (struct uapi_text){0};
-}
-
 /* ---- get and stats ---- */
 
 /* Lines that no WireGuard client knows, hence only where something is set. */
-static void get_rates(const struct device *d, struct uapi_text *out)
+static void get_rates(const struct device *d, struct str *out)
 {
     if (pace_rate(&d->shaping.all))
-        uapi_text_add(out, "rate=%" PRIu64 "\n", pace_rate(&d->shaping.all));
+        str_addf(out, "rate=%" PRIu64 "\n", pace_rate(&d->shaping.all));
     for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++) {
         uint64_t rate = pace_rate(&d->shaping.classes[i]);
 
         if (rate)
-            uapi_text_add(out, "class_rate=%s:%" PRIu64 "\n", traffic_class_name(i), rate);
+            str_addf(out, "class_rate=%s:%" PRIu64 "\n", traffic_class_name(i), rate);
     }
     if (atomic_load(&d->shaping.shows_dscp))
-        uapi_text_add(out, "show_dscp=true\n");
+        str_addf(out, "show_dscp=true\n");
 }
 
-static void get_device(struct device *d, struct uapi_text *out)
+static void get_device(struct device *d, struct str *out)
 {
     char hex[X25519_HEX_MAX];
 
     if (d->local.has_key) {
         x25519_secret_write_hex(&d->local.secret, hex);
-        uapi_text_add(out, "private_key=%s\n", hex);
+        str_addf(out, "private_key=%s\n", hex);
         secret_wipe(hex, sizeof(hex));
     }
     if (d->port->sockets.listen_port)
-        uapi_text_add(out, "listen_port=%u\n", d->port->sockets.listen_port);
+        str_addf(out, "listen_port=%u\n", d->port->sockets.listen_port);
     /* Of Weft's own, hence only while it cannot be listened on. */
     if (d->port->sockets.failed)
-        uapi_text_add(out, "listen_errno=%d\n", d->port->sockets.failed);
+        str_addf(out, "listen_errno=%d\n", d->port->sockets.failed);
     if (d->port->sockets.fwmark)
-        uapi_text_add(out, "fwmark=%u\n", d->port->sockets.fwmark);
+        str_addf(out, "fwmark=%u\n", d->port->sockets.fwmark);
     if (relay_device_is_on(d))
-        uapi_text_add(out, "relay=true\n");
+        str_addf(out, "relay=true\n");
     get_rates(d, out);
 }
 
-static void get_allowed_ips(struct device *d, struct peer *peer, struct uapi_text *out)
+static void get_allowed_ips(struct device *d, struct peer *peer, struct str *out)
 {
     char text[IP_PREFIX_TEXT_MAX];
     struct ip_prefix prefix;
@@ -151,11 +85,11 @@ static void get_allowed_ips(struct device *d, struct peer *peer, struct uapi_tex
 }
 
 /* Lines that no WireGuard client knows, hence only for peers that have them. */
-static void get_own_keys(struct peer *peer, struct uapi_text *out)
+static void get_own_keys(struct peer *peer, struct str *out)
 {
     struct noise_choice choice = noise_remote_choice(&peer->remote);
     struct keypair *kp = keypairs_acquire_current(&peer->keypairs);
-    struct endpoint heard = peer_get_heard(peer).remote;
+    struct endpoint heard = peer_copy_path(peer, &peer->heard).remote;
     char text[NOISE_CHOICE_TEXT_MAX], at[ENDPOINT_TEXT_MAX];
 
     if (!noise_choice_is_null(choice))
@@ -175,9 +109,9 @@ static void get_own_keys(struct peer *peer, struct uapi_text *out)
         add_number(out, "peer_rate=", pace_rate(&peer->pace));
 }
 
-static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)
+static void get_peer(struct device *d, struct peer *peer, struct str *out)
 {
-    struct endpoint ep = peer_get_path(peer).remote;
+    struct endpoint ep = peer_copy_path(peer, &peer->path).remote;
     char text[ENDPOINT_TEXT_MAX], hex[X25519_HEX_MAX];
 
     add_line(out, "public_key=", x25519_public_format_hex(&peer->remote.public, hex));
@@ -196,7 +130,7 @@ static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)
     get_allowed_ips(d, peer, out);
 }
 
-void uapi_get(struct device *d, struct uapi_text *out)
+void uapi_get(struct device *d, struct str *out)
 {
     struct peer *peer;
 
@@ -216,30 +150,30 @@ static uint64_t batch_periods(const struct port *p)
     return n;
 }
 
-void uapi_stats(struct device *d, struct uapi_text *out)
+void uapi_stats(struct device *d, struct str *out)
 {
     uint64_t drops[DROP_REASON_N] = {0};
     char cipher[NOISE_CHOICE_TEXT_MAX];
 
-    uapi_text_add(out, "version=%s\n", version_text);
-    uapi_text_add(out, "cipher=%s\n", noise_choice_format(d->cipher, cipher));
+    str_addf(out, "version=%s\n", version_text);
+    str_addf(out, "cipher=%s\n", noise_choice_format(d->cipher, cipher));
     for (int i = 0; i < AEAD_CIPHER_N; i++)
-        uapi_text_add(out, "backend_%s=%s\n", d->port->aead[i]->name, d->port->aead[i]->backend);
+        str_addf(out, "backend_%s=%s\n", d->port->aead[i]->name, d->port->aead[i]->backend);
     for (int i = 0; i < OFFLOAD_N; i++) {
         const char *name = offload_name((enum offload)i);
         const char *why = device_offload_why(d, (enum offload)i);
 
-        uapi_text_add(out, "offload_%s=%s\n", name, why ? "off" : "on");
+        str_addf(out, "offload_%s=%s\n", name, why ? "off" : "on");
         if (why)
-            uapi_text_add(out, "offload_%s_why=%s\n", name, why);
+            str_addf(out, "offload_%s_why=%s\n", name, why);
     }
-    uapi_text_add(out, "peers=%zu\nrx_workers=%u\ntx_workers=%u\ntx_queues=%u\n", d->n_peers,
+    str_addf(out, "peers=%zu\nrx_workers=%u\ntx_workers=%u\ntx_queues=%u\n", d->n_peers,
         d->port->opt.n_workers, tun_readers(&d->tun), d->tun.n);
-    uapi_text_add(out, "rates=true\n");
-    uapi_text_add(out, "queues_lent=%llu\ncourtesies=%llu\n",
+    str_addf(out, "rates=true\n");
+    str_addf(out, "queues_lent=%llu\ncourtesies=%llu\n",
         (unsigned long long)atomic_load(&d->tx.n_lent), (unsigned long long)batch_periods(d->port));
     port_sum_drops(d->port, drops);
     for (int i = 0; i < DROP_REASON_N; i++)
-        uapi_text_add(out, "drop_%s=%llu\n", drop_reason_name((enum drop_reason)i),
+        str_addf(out, "drop_%s=%llu\n", drop_reason_name((enum drop_reason)i),
             (unsigned long long)drops[i]);
 }

@@ -14,29 +14,14 @@
 #include "noise/profile.h"
 
 struct device;
-
-/* What a request is answered with: a text, in which there may be keys. */
-
-/** Text that grows. A failed allocation is remembered, and asked for once, at the end. */
-struct uapi_text {
-    char *p;         /* owns; NULL while empty */
-    size_t len;      /* bytes used, without the zero that follows */
-    size_t cap;      /* bytes allocated */
-    bool has_failed; /* no memory for some of it */
-};
-
-/** uapi_text_add() - as printf. */
-void uapi_text_add(struct uapi_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/** uapi_text_deinit() - wipe (there may be keys in it) and release. */
-void uapi_text_deinit(struct uapi_text *t);
+struct str;
 
 /** uapi_get() - the answer to get=1: the device's configuration and state, without the closing
  * errno. Under the port's lock. */
-void uapi_get(struct device *d, struct uapi_text *out);
+void uapi_get(struct device *d, struct str *out);
 
 /** uapi_stats() - the answer to stats=1: its port's counters, likewise. */
-void uapi_stats(struct device *d, struct uapi_text *out);
+void uapi_stats(struct device *d, struct str *out);
 
 /*
  * One line of the configuration protocol, as a value.
@@ -90,15 +75,10 @@ struct uapi_item {
         struct x25519_public public_key;
         struct noise_psk preshared_key;
         struct endpoint endpoint;
-        uint16_t listen_port;
-        uint16_t keepalive_s;
-        uint16_t mtu;
-        uint32_t fwmark;
+        uint64_t number; /* within the bounds of its key; of a rate bit/s, 0: none */
         struct noise_choice cipher;
         enum pin pin;
-        bool is_relaying; /* of a device, or of a peer */
-        bool shows_dscp;
-        uint64_t rate; /* bit/s, of a device, or of a peer; 0: none */
+        bool is_on; /* of relaying, or of showing the DSCP */
         struct {
             enum traffic_class class;
             uint64_t rate; /* bit/s; 0: none */
@@ -140,7 +120,7 @@ struct uapi_request {
  * @line:	without its newline; an empty one ends the request
  * @out:	where the answer is added, once the request has ended
  */
-void uapi_request_line(struct uapi_request *req, const char *line, struct uapi_text *out);
+void uapi_request_line(struct uapi_request *req, const char *line, struct str *out);
 
 /** uapi_request_break() - a line was too long: the request fails. */
 void uapi_request_break(struct uapi_request *req);

@@ -10,20 +10,20 @@
 
 typedef int (*value_fn)(struct uapi_item *ret, const char *value);
 
-static int number(uint64_t *ret, const char *value, uint64_t max)
+static int take_u16(struct uapi_item *ret, const char *value)
 {
-    return parse_u64(ret, value, 0, max, "value", NULL);
+    return parse_u64(&ret->number, value, 0, UINT16_MAX, "value", NULL);
 }
 
-/* "1" for commands, "true" for flags: the only value that they have. */
-static int take_one(struct uapi_item *ret, const char *value)
+static int take_u32(struct uapi_item *ret, const char *value)
 {
-    return strcmp(value, "1") == 0 ? 0 : -EINVAL;
+    return parse_u64(&ret->number, value, 0, UINT32_MAX, "value", NULL);
 }
 
-static int take_true(struct uapi_item *ret, const char *value)
+static int take_bool(struct uapi_item *ret, const char *value)
 {
-    return strcmp(value, "true") == 0 ? 0 : -EINVAL;
+    ret->is_on = strcmp(value, "true") == 0;
+    return ret->is_on || strcmp(value, "false") == 0 ? 0 : -EINVAL;
 }
 
 static int take_private_key(struct uapi_item *ret, const char *value)
@@ -39,36 +39,6 @@ static int take_public_key(struct uapi_item *ret, const char *value)
 static int take_preshared_key(struct uapi_item *ret, const char *value)
 {
     return hex_decode(value, ret->preshared_key.b, sizeof(ret->preshared_key.b)) ? 0 : -EINVAL;
-}
-
-static int take_listen_port(struct uapi_item *ret, const char *value)
-{
-    uint64_t v;
-    int r = number(&v, value, UINT16_MAX);
-
-    if (r == 0)
-        ret->listen_port = (uint16_t)v;
-    return r;
-}
-
-static int take_fwmark(struct uapi_item *ret, const char *value)
-{
-    uint64_t v;
-    int r = number(&v, value, UINT32_MAX);
-
-    if (r == 0)
-        ret->fwmark = (uint32_t)v;
-    return r;
-}
-
-static int take_keepalive(struct uapi_item *ret, const char *value)
-{
-    uint64_t v;
-    int r = number(&v, value, UINT16_MAX);
-
-    if (r == 0)
-        ret->keepalive_s = (uint16_t)v;
-    return r;
 }
 
 static int take_endpoint(struct uapi_item *ret, const char *value)
@@ -97,14 +67,9 @@ static int take_cipher(struct uapi_item *ret, const char *value)
 /* 0: none of its own. */
 static int take_mtu(struct uapi_item *ret, const char *value)
 {
-    uint64_t v;
-    int r = number(&v, value, UINT16_MAX);
+    int r = take_u16(ret, value);
 
-    if (r == 0 && v != 0 && v < UAPI_MTU_MIN)
-        r = -EINVAL;
-    if (r == 0)
-        ret->mtu = (uint16_t)v;
-    return r;
+    return r == 0 && ret->number != 0 && ret->number < UAPI_MTU_MIN ? -EINVAL : r;
 }
 
 static int take_pinned(struct uapi_item *ret, const char *value)
@@ -112,76 +77,59 @@ static int take_pinned(struct uapi_item *ret, const char *value)
     return pin_parse(&ret->pin, value) ? 0 : -EINVAL;
 }
 
-static int take_relaying(struct uapi_item *ret, const char *value)
+static int parse_rate_bits(uint64_t *ret, const char *value)
 {
-    ret->is_relaying = strcmp(value, "true") == 0;
-    return ret->is_relaying || strcmp(value, "false") == 0 ? 0 : -EINVAL;
+    int r = parse_u64(ret, value, 0, TRAFFIC_RATE_MAX, "value", NULL);
+
+    return r == 0 && !traffic_rate_is_allowed(*ret) ? -EINVAL : r;
 }
 
 static int take_rate(struct uapi_item *ret, const char *value)
 {
-    int r = number(&ret->rate, value, TRAFFIC_RATE_MAX);
-
-    return r == 0 && !traffic_rate_is_allowed(ret->rate) ? -EINVAL : r;
+    return parse_rate_bits(&ret->number, value);
 }
 
 /* "CLASS:BITS". */
 static int take_class_rate(struct uapi_item *ret, const char *value)
 {
     const char *colon = strchr(value, ':');
-    uint64_t rate = 0;
-    int r;
 
     if (!colon || !traffic_class_parse(&ret->class_rate.class, value, (size_t)(colon - value)))
         return -EINVAL;
-    r = number(&rate, colon + 1, TRAFFIC_RATE_MAX);
-    if (r == 0 && !traffic_rate_is_allowed(rate))
-        r = -EINVAL;
-    ret->class_rate.rate = rate;
-    return r;
-}
-
-static int take_show_dscp(struct uapi_item *ret, const char *value)
-{
-    ret->shows_dscp = strcmp(value, "true") == 0;
-    return ret->shows_dscp || strcmp(value, "false") == 0 ? 0 : -EINVAL;
-}
-
-static int take_now(struct uapi_item *ret, const char *value)
-{
-    return strcmp(value, "now") == 0 ? 0 : -EINVAL;
+    return parse_rate_bits(&ret->class_rate.rate, colon + 1);
 }
 
 static const struct {
     const char *name;
     value_fn take;
+    const char *word; /* the only value that it has, where there is no @take */
 } table[] = {
-    [UAPI_KEY_GET] = {"get", take_one},
-    [UAPI_KEY_SET] = {"set", take_one},
-    [UAPI_KEY_STATS] = {"stats", take_one},
-    [UAPI_KEY_HAND_OVER] = {"hand_over", take_one},
+    [UAPI_KEY_GET] = {"get", .word = "1"},
+    [UAPI_KEY_SET] = {"set", .word = "1"},
+    [UAPI_KEY_STATS] = {"stats", .word = "1"},
+    [UAPI_KEY_HAND_OVER] = {"hand_over", .word = "1"},
     [UAPI_KEY_PRIVATE_KEY] = {"private_key", take_private_key},
-    [UAPI_KEY_LISTEN_PORT] = {"listen_port", take_listen_port},
-    [UAPI_KEY_FWMARK] = {"fwmark", take_fwmark},
-    [UAPI_KEY_REPLACE_PEERS] = {"replace_peers", take_true},
-    [UAPI_KEY_RELAY] = {"relay", take_relaying},
+    [UAPI_KEY_LISTEN_PORT] = {"listen_port", take_u16},
+    [UAPI_KEY_FWMARK] = {"fwmark", take_u32},
+    [UAPI_KEY_REPLACE_PEERS] = {"replace_peers", .word = "true"},
+    [UAPI_KEY_RELAY] = {"relay", take_bool},
     [UAPI_KEY_RATE] = {"rate", take_rate},
     [UAPI_KEY_CLASS_RATE] = {"class_rate", take_class_rate},
-    [UAPI_KEY_SHOW_DSCP] = {"show_dscp", take_show_dscp},
+    [UAPI_KEY_SHOW_DSCP] = {"show_dscp", take_bool},
     [UAPI_KEY_PUBLIC_KEY] = {"public_key", take_public_key},
-    [UAPI_KEY_REMOVE] = {"remove", take_true},
-    [UAPI_KEY_UPDATE_ONLY] = {"update_only", take_true},
+    [UAPI_KEY_REMOVE] = {"remove", .word = "true"},
+    [UAPI_KEY_UPDATE_ONLY] = {"update_only", .word = "true"},
     [UAPI_KEY_PRESHARED_KEY] = {"preshared_key", take_preshared_key},
     [UAPI_KEY_ENDPOINT] = {"endpoint", take_endpoint},
-    [UAPI_KEY_KEEPALIVE] = {"persistent_keepalive_interval", take_keepalive},
-    [UAPI_KEY_REPLACE_ALLOWED_IPS] = {"replace_allowed_ips", take_true},
+    [UAPI_KEY_KEEPALIVE] = {"persistent_keepalive_interval", take_u16},
+    [UAPI_KEY_REPLACE_ALLOWED_IPS] = {"replace_allowed_ips", .word = "true"},
     [UAPI_KEY_ALLOWED_IP] = {"allowed_ip", take_allowed_ip},
     [UAPI_KEY_PROTOCOL_VERSION] = {"protocol_version", take_version},
     [UAPI_KEY_CIPHER] = {"cipher", take_cipher},
     [UAPI_KEY_MTU] = {"mtu", take_mtu},
     [UAPI_KEY_PINNED] = {"pinned_endpoint", take_pinned},
-    [UAPI_KEY_HANDSHAKE] = {"handshake", take_now},
-    [UAPI_KEY_RELAYED] = {"relayed", take_relaying},
+    [UAPI_KEY_HANDSHAKE] = {"handshake", .word = "now"},
+    [UAPI_KEY_RELAYED] = {"relayed", take_bool},
     [UAPI_KEY_PEER_RATE] = {"peer_rate", take_rate},
 };
 _Static_assert(sizeof(table) / sizeof(*table) == UAPI_KEY_N, "a parser per key");
@@ -197,7 +145,10 @@ int uapi_parse(struct uapi_item *ret, const char *line)
 
         if (strlen(table[i].name) != len || memcmp(table[i].name, line, len) != 0)
             continue;
-        r = table[i].take(&item, eq + 1);
+        if (table[i].take)
+            r = table[i].take(&item, eq + 1);
+        else
+            r = strcmp(eq + 1, table[i].word) == 0 ? 0 : -EINVAL;
         if (r == 0)
             *ret = item;
         secret_wipe(&item, sizeof(item));

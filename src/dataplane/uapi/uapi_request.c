@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "peer/handshake_io.h"
@@ -30,25 +31,25 @@ static int set_device(struct uapi_request *req, const struct uapi_item *item)
         device_config_set_key(d, &item->private_key);
         return 0;
     case UAPI_KEY_LISTEN_PORT:
-        r = port_sockets_set_listen_port(d->port, item->listen_port, &e);
+        r = port_sockets_set_listen_port(d->port, (uint16_t)item->number, &e);
         if (r < 0)
             log_warning("%s: %s", d->name, err_text(&e));
         return r;
     case UAPI_KEY_FWMARK:
-        return port_sockets_set_fwmark(d->port, item->fwmark);
+        return port_sockets_set_fwmark(d->port, (uint32_t)item->number);
     case UAPI_KEY_REPLACE_PEERS:
         device_config_remove_peers(d);
         return 0;
     case UAPI_KEY_RELAY:
-        return relay_device_set(d, item->is_relaying);
+        return relay_device_set(d, item->is_on);
     case UAPI_KEY_RATE:
-        shaping_config_set(d, item->rate);
+        shaping_config_set(d, item->number);
         return 0;
     case UAPI_KEY_CLASS_RATE:
         shaping_config_set_class(d, item->class_rate.class, item->class_rate.rate);
         return 0;
     case UAPI_KEY_SHOW_DSCP:
-        shaping_config_show_dscp(d, item->shows_dscp);
+        shaping_config_show_dscp(d, item->is_on);
         return 0;
     default:
         return -EINVAL;
@@ -136,7 +137,7 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         peer_set_endpoint(peer, &item->endpoint);
         return 0;
     case UAPI_KEY_KEEPALIVE:
-        device_config_set_keepalive(peer, item->keepalive_s, clock_now());
+        device_config_set_keepalive(peer, (uint16_t)item->number, clock_now());
         return 0;
     case UAPI_KEY_REPLACE_ALLOWED_IPS:
         port_gates_close(d->port, d);
@@ -151,7 +152,7 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         device_config_set_cipher(peer, item->cipher);
         return 0;
     case UAPI_KEY_MTU:
-        device_link_set_peer_mtu(peer, item->mtu);
+        device_link_set_peer_mtu(peer, (uint16_t)item->number);
         return 0;
     case UAPI_KEY_PINNED:
         peer_set_pin(peer, item->pin);
@@ -165,9 +166,9 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         }
         return 0;
     case UAPI_KEY_RELAYED:
-        return relay_device_set_peer(peer, item->is_relaying);
+        return relay_device_set_peer(peer, item->is_on);
     case UAPI_KEY_PEER_RATE:
-        shaping_config_set_peer(peer, item->rate);
+        shaping_config_set_peer(peer, item->number);
         return 0;
     default:
         return -EINVAL;
@@ -210,7 +211,7 @@ static void begin_request(struct uapi_request *req, const char *line)
     secret_wipe(&item, sizeof(item));
 }
 
-static void end_request(struct uapi_request *req, struct uapi_text *out)
+static void end_request(struct uapi_request *req, struct str *out)
 {
     finish_peer(req);
     device_link_on_configured(req->device);
@@ -220,11 +221,11 @@ static void end_request(struct uapi_request *req, struct uapi_text *out)
         uapi_stats(req->device, out);
     if (req->error == 0 && req->command == UAPI_KEY_HAND_OVER)
         req->error = device_config_hand_over(req->device);
-    uapi_text_add(out, "errno=%d\n\n", req->error);
+    str_addf(out, "errno=%d\n\n", req->error);
     req->command = UAPI_KEY_NONE;
 }
 
-void uapi_request_line(struct uapi_request *req, const char *line, struct uapi_text *out)
+void uapi_request_line(struct uapi_request *req, const char *line, struct str *out)
 {
     if (line[0] == '\0') {
         if (req->command != UAPI_KEY_NONE)

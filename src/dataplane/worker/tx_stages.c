@@ -69,7 +69,7 @@ static bool classify(struct tx_worker *w, size_t len)
     /* No datagram carries that much, whatever the interface's MTU says. */
     if (gso_len(&w->plan, 0) > PACKET_MAX) {
         drop(w, DROP_TOO_BIG);
-        icmp_send_too_big(
+        icmp_send(
             &w->icmp, queue_fd(w, 0), w->frame + TUN_HEADER, w->ip.len, PACKET_MAX, clock_now());
         w->next = w->plan.n;
         return false;
@@ -240,14 +240,14 @@ static void hand_over(struct tx_worker *w)
         /* The inner sender is told that there is no route, as the kernel's WireGuard does. */
         if (!f->peer) {
             drop_count(&w->drops, DROP_NO_ROUTE, n);
-            icmp_send_unreachable(&w->icmp, queue_fd(w, 0), inner, pkt->len, now);
+            icmp_send(&w->icmp, queue_fd(w, 0), inner, pkt->len, 0, now);
             continue;
         }
         /* It is told what would fit, as by a router before a narrow link. */
         mtu = exceeded_mtu(f);
         if (mtu) {
             drop_count(&w->drops, DROP_TOO_BIG, n);
-            icmp_send_too_big(&w->icmp, queue_fd(w, 0), inner, pkt->len, mtu, now);
+            icmp_send(&w->icmp, queue_fd(w, 0), inner, pkt->len, mtu, now);
             continue;
         }
         mtu = cut_mtu(f);

@@ -329,7 +329,7 @@ static int set_class_rate(json_t *classes, const char *text, struct err *e)
             "the "
             "class, as in bulk=20Mbit",
             text);
-    if (set_rate(classes, traffic_class_name(class), equals + 1) < 0)
+    if (set_rate(classes, traffic_class_names[class], equals + 1) < 0)
         return err_set(e, -EINVAL, "--class-rate \"%.60s\" is not text", text);
     return 0;
 }

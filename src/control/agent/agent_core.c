@@ -212,8 +212,8 @@ static void log_offloads(const struct agent *a)
         return;
     for (int i = 0; i < OFFLOAD_N; i++)
         if (!o.on[i])
-            log_info("%s: the offload %s is off: %s", a->state.interface,
-                offload_name((enum offload)i), o.why[i]);
+            log_info(
+                "%s: the offload %s is off: %s", a->state.interface, offload_names[i], o.why[i]);
 }
 
 /* What somebody else has done to the interface, and that it is mended: one line each. */

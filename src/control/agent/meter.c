@@ -450,7 +450,7 @@ void meter_add_metrics(const struct meter *m, struct metrics *out)
 
     for (size_t i = 0; day && i < day->n; i++) {
         const struct traffic_flow *f = &day->flows[i];
-        const char *path = path_kind_name(f->path);
+        const char *path = path_kind_names[f->path];
 
         /* Another meter is of before this node has lost its state. */
         if (f->meter != m->id)

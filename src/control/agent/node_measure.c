@@ -371,7 +371,7 @@ static void set_member(
     if (!path)
         return;
     m->underlay = path->underlay;
-    (void)snprintf(m->path, sizeof(m->path), "%s", path_kind_name(path->kind));
+    (void)snprintf(m->path, sizeof(m->path), "%s", path_kind_names[path->kind]);
 }
 
 /* ---- keys ----------------------------------------------------------------------------------- */

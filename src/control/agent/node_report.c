@@ -174,7 +174,7 @@ static json_t *encode_edge(
 
     if (t->lacks_rate)
         (void)snprintf(lacks, sizeof(lacks), "its rate is not kept: %s", facts->rates_why);
-    return json_pack("{s:s, s:o, s:o*, s:s*, s:s*, s:s*}", "path", path_kind_name(t->kind),
+    return json_pack("{s:s, s:o, s:o*, s:s*, s:s*, s:s*}", "path", path_kind_names[t->kind],
         "handshakeAgeSeconds", t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
         "alarm", t->is_alarm ? json_true() : NULL, "endpoint",
         has_endpoint ? endpoint_format(&t->endpoint, endpoint) : NULL, "publicKey",

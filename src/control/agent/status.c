@@ -53,9 +53,8 @@ static json_t *encode_rates(const struct status_input *in)
     json_t *classes = json_object();
 
     for (unsigned i = 0; classes && i < TRAFFIC_CLASS_N; i++)
-        if (rates->classes[i] &&
-            json_object_set_new(classes, traffic_class_name((enum traffic_class)i),
-                encode_rate(rates->classes[i])) < 0)
+        if (rates->classes[i] && json_object_set_new(classes, traffic_class_names[i],
+                                     encode_rate(rates->classes[i])) < 0)
             classes = (json_decref(classes), NULL);
     return json_pack("{s:o, s:o, s:b, s:s}", "bitsPerSecond", encode_rate(rates->all), "classes",
         classes, "showsDscp", (int)in->seen->shows_dscp, "why", in->rates_why ? in->rates_why : "");
@@ -70,8 +69,9 @@ static json_t *encode_rtt(const struct reach_peer *peer, nsec_t rtt)
  * of the node that relays; null where none does. */
 static json_t *encode_reach(const struct reach_peer *peer, uint64_t rate, nsec_t now)
 {
-    return json_pack("{s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "path", path_kind_name(peer->kind),
-        "relay", peer->relay[0] != '\0' ? json_string(peer->relay) : json_null(), "why", peer->why,
+    return json_pack("{s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "path",
+        path_kind_names[peer->kind], "relay",
+        peer->relay[0] != '\0' ? json_string(peer->relay) : json_null(), "why", peer->why,
         "sinceSeconds", (json_int_t)((now - peer->since) / NSEC_PER_SEC), "rttMs",
         encode_rtt(peer, peer->rtt), "leastRttMs", encode_rtt(peer, peer->least_rtt), "loss",
         peer->is_measured ? json_real(peer->loss_permille / 1000.0) : json_null(),
@@ -192,8 +192,8 @@ static json_t *encode_offloads(const struct offloads *o)
     json_t *list = o ? json_array() : json_null();
 
     for (int i = 0; o && list && i < OFFLOAD_N; i++)
-        list = append(list, json_pack("{s:s, s:b, s:s}", "name", offload_name((enum offload)i),
-                                "on", (int)o->on[i], "why", o->why[i]));
+        list = append(list, json_pack("{s:s, s:b, s:s}", "name", offload_names[i], "on",
+                                (int)o->on[i], "why", o->why[i]));
     return list;
 }
 

@@ -482,7 +482,7 @@ static void add_pair(struct table *t, const json_t *pair)
 static void add_relay(struct table *t, const json_t *relay)
 {
     const char *verdict = text_of(relay, "verdict", "?");
-    bool is_silent = strcmp(verdict, path_verdict_name(PATH_VERDICT_SILENT)) == 0;
+    bool is_silent = strcmp(verdict, path_verdict_names[PATH_VERDICT_SILENT]) == 0;
     char buf[CELL_MAX];
 
     table_add(t, "%s", text_of(relay, "name", "?"));

@@ -266,7 +266,7 @@ static int read_row(
     if (fields_end(&f) != 0)
         return fields_end(&f);
     for (unsigned k = PATH_KIND_LAN; k < PATH_KIND_N; k++)
-        if (strcmp(path_kind_name((enum path_kind)k), path_name) == 0)
+        if (strcmp(path_kind_names[k], path_name) == 0)
             path = (enum path_kind)k;
     sum.alone = word && strcmp(word, "both") != 0 ? bytes : 0;
     price_add(&sum, facts, from, to, path, bytes);
@@ -303,7 +303,7 @@ static json_t *encode_line(const struct line *line, bool is_priced)
     paths = json_array();
     for (unsigned k = 0; k < PATH_KIND_N; k++)
         if (line->paths & 1u << k)
-            (void)json_array_append_new(paths, json_string(path_kind_name((enum path_kind)k)));
+            (void)json_array_append_new(paths, json_string(path_kind_names[k]));
     set_text(json, "from", line->name);
     set_text(json, "to", line->to);
     (void)json_object_set_new(json, "paths", paths);

@@ -46,7 +46,7 @@ static void add_peer(struct str *out, const struct diff_peer *change)
     if (change->set_keepalive)
         str_addf(out, "persistent_keepalive_interval=%u\n", p->keepalive);
     if (change->set_pin)
-        str_addf(out, "pinned_endpoint=%s\n", pin_name(p->pin));
+        str_addf(out, "pinned_endpoint=%s\n", pin_names[p->pin]);
     if (change->set_relayed)
         str_addf(out, "relayed=%s\n", p->is_relayed ? "true" : "false");
     if (change->set_mtu)
@@ -82,8 +82,8 @@ void uapi_client_encode(const struct diff *d, const struct x25519_secret *secret
         str_addf(out, "rate=%" PRIu64 "\n", d->rates.all);
     for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
         if (d->set_class_rates[i])
-            str_addf(out, "class_rate=%s:%" PRIu64 "\n", traffic_class_name((enum traffic_class)i),
-                d->rates.classes[i]);
+            str_addf(
+                out, "class_rate=%s:%" PRIu64 "\n", traffic_class_names[i], d->rates.classes[i]);
     if (d->set_shows_dscp)
         str_addf(out, "show_dscp=%s\n", d->shows_dscp ? "true" : "false");
     for (size_t i = 0; i < d->n_peers; i++)
@@ -442,8 +442,8 @@ int uapi_client_decode_offloads(struct offloads *ret, const char *text, size_t l
     r = take_errno(&dc, e);
     for (int i = 0; r == 0 && i < OFFLOAD_N; i++)
         if (!is_said[i])
-            r = err_set(e, -EBADMSG, "the engine does not say whether it uses %s",
-                offload_name((enum offload)i));
+            r = err_set(
+                e, -EBADMSG, "the engine does not say whether it uses %s", offload_names[i]);
     if (r == 0)
         *ret = o;
     return r;

@@ -137,7 +137,7 @@ static json_t *wrap(struct probe_report *pr, const char *self, json_t *edges)
     char owner[sizeof("probe/") + NAME_MAX_LEN];
 
     (void)snprintf(
-        owner, sizeof(owner), "%s/%.*s", edge_owner_name(EDGE_OWNER_PROBE), NAME_MAX_LEN, self);
+        owner, sizeof(owner), "%s/%.*s", edge_owner_names[EDGE_OWNER_PROBE], NAME_MAX_LEN, self);
     return json_pack("{s:I, s:I, s:o*, s:o*, s:s, s:o*}", "run", (json_int_t)pr->run, "number",
         (json_int_t)pr->number + 1, "begins", pr->begins ? json_true() : NULL, "ends",
         pr->ends ? json_true() : NULL, "owner", owner, "edges", edges);

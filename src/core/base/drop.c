@@ -1,17 +1,11 @@
 /* drop.c - names of the drop reasons; see drop.h. */
 #include "drop.h"
 
-static const char *const names[] = {
+const char *const drop_reason_names[] = {
 #define X(id, name, help) [DROP_##id] = name,
     DROP_REASONS(X)
 #undef X
 };
-_Static_assert(sizeof(names) / sizeof(*names) == DROP_REASON_N, "a name per reason");
-
-const char *drop_reason_name(enum drop_reason reason)
-{
-    return names[reason];
-}
 
 void drops_add(const struct drops *from, uint64_t sum[static DROP_REASON_N])
 {

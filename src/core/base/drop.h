@@ -72,8 +72,8 @@ enum drop_reason {
 };
 /* clang-format on */
 
-/** drop_reason_name() - the counter's name, "no-route". */
-const char *drop_reason_name(enum drop_reason reason);
+/** drop_reason_names - the counter's name, "no-route". */
+extern const char *const drop_reason_names[DROP_REASON_N];
 
 /** Counters of one thread. */
 struct drops {

@@ -9,24 +9,17 @@
 #include "base/err.h"
 #include "base/parse.h"
 
-static const char *const names[] = {
+const char *const traffic_class_names[] = {
     [TRAFFIC_CLASS_CONTROL] = "control",
     [TRAFFIC_CLASS_PRIORITY] = "priority",
     [TRAFFIC_CLASS_NORMAL] = "normal",
     [TRAFFIC_CLASS_BULK] = "bulk",
 };
 
-_Static_assert(sizeof(names) / sizeof(*names) == TRAFFIC_CLASS_N, "a name each");
-
-const char *traffic_class_name(enum traffic_class class)
-{
-    return names[class];
-}
-
 bool traffic_class_parse(enum traffic_class *ret, const char *text, size_t len)
 {
     for (int i = 0; i < TRAFFIC_CLASS_N; i++) {
-        if (strlen(names[i]) != len || memcmp(names[i], text, len) != 0)
+        if (strlen(traffic_class_names[i]) != len || memcmp(traffic_class_names[i], text, len) != 0)
             continue;
         *ret = (enum traffic_class)i;
         return true;

@@ -31,8 +31,8 @@ struct traffic_rates {
     uint64_t classes[TRAFFIC_CLASS_N]; /* of each class */
 };
 
-/** traffic_class_name() - as in "bulk". */
-const char *traffic_class_name(enum traffic_class class);
+/** traffic_class_names - as in "bulk". */
+extern const char *const traffic_class_names[TRAFFIC_CLASS_N];
 
 /** traffic_class_parse() - the class called by the @len bytes at @text. False: there is none. */
 bool traffic_class_parse(enum traffic_class *ret, const char *text, size_t len);

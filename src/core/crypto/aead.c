@@ -34,22 +34,16 @@ static const struct aead_algorithm *const references[] = {
     [AEAD_CIPHER_AES256GCM] = &aead__openssl_aes256gcm,
 };
 
-static const char *const cipher_names[] = {
+const char *const aead_cipher_names[] = {
     [AEAD_CIPHER_CHACHA20POLY1305] = "chacha20poly1305",
     [AEAD_CIPHER_AES256GCM] = "aes256gcm",
 };
 
 static_assert(sizeof(references) / sizeof(*references) == AEAD_CIPHER_N, "a reference per cipher");
-static_assert(sizeof(cipher_names) / sizeof(*cipher_names) == AEAD_CIPHER_N, "a name per cipher");
 
 const struct aead_algorithm *aead_each(size_t i)
 {
     return i < N_ALGORITHMS ? algorithms[i] : NULL;
-}
-
-const char *aead_cipher_name(enum aead_cipher cipher)
-{
-    return cipher_names[cipher];
 }
 
 enum aead_cipher aead_cipher_parse(const char *text, size_t len)
@@ -57,7 +51,7 @@ enum aead_cipher aead_cipher_parse(const char *text, size_t len)
     unsigned c = 0;
 
     while (c < AEAD_CIPHER_N &&
-           (strlen(cipher_names[c]) != len || memcmp(cipher_names[c], text, len) != 0))
+           (strlen(aead_cipher_names[c]) != len || memcmp(aead_cipher_names[c], text, len) != 0))
         c++;
     return (enum aead_cipher)c;
 }

@@ -78,8 +78,8 @@ struct aead_algorithm {
 /** aead_each() - the table's entry number @i, whether available or not; NULL at the end. */
 const struct aead_algorithm *aead_each(size_t i);
 
-/** aead_cipher_name() - "chacha20poly1305". */
-const char *aead_cipher_name(enum aead_cipher cipher);
+/** aead_cipher_names - "chacha20poly1305". */
+extern const char *const aead_cipher_names[AEAD_CIPHER_N];
 
 /** aead_cipher_parse() - the cipher whose name is the @len bytes at @text; AEAD_CIPHER_N: none. */
 enum aead_cipher aead_cipher_parse(const char *text, size_t len);

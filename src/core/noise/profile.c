@@ -59,37 +59,30 @@ int noise_choice_parse(struct noise_choice *ret, const char *text, struct err *e
     bool takes_any = text[len] == ',';
 
     if (wanted == AEAD_CIPHER_N ||
-        (takes_any && strcmp(text + len + 1, aead_cipher_name(other(wanted))) != 0))
+        (takes_any && strcmp(text + len + 1, aead_cipher_names[other(wanted)]) != 0))
         return err_set(e, -EINVAL,
             "cipher \"%.60s\" is not %s or %s, nor both, the wanted one first, with a comma", text,
-            aead_cipher_name(AEAD_CIPHER_CHACHA20POLY1305),
-            aead_cipher_name(AEAD_CIPHER_AES256GCM));
+            aead_cipher_names[AEAD_CIPHER_CHACHA20POLY1305],
+            aead_cipher_names[AEAD_CIPHER_AES256GCM]);
     *ret = (struct noise_choice){wanted, takes_any};
     return 0;
 }
 
 const char *noise_choice_format(struct noise_choice c, char buf[static NOISE_CHOICE_TEXT_MAX])
 {
-    (void)snprintf(buf, NOISE_CHOICE_TEXT_MAX, "%s%s%s", aead_cipher_name(c.wanted),
-        c.takes_any ? "," : "", c.takes_any ? aead_cipher_name(other(c.wanted)) : "");
+    (void)snprintf(buf, NOISE_CHOICE_TEXT_MAX, "%s%s%s", aead_cipher_names[c.wanted],
+        c.takes_any ? "," : "", c.takes_any ? aead_cipher_names[other(c.wanted)] : "");
     return buf;
 }
 
-static const char *const names[] = {"false", "true", "session"};
-
-_Static_assert(sizeof(names) / sizeof(*names) == PIN_N, "a name each");
+const char *const pin_names[] = {"false", "true", "session"};
 
 /* ---- pins ---- */
-
-const char *pin_name(enum pin pin)
-{
-    return names[pin];
-}
 
 bool pin_parse(enum pin *ret, const char *text)
 {
     for (int i = 0; i < PIN_N; i++)
-        if (strcmp(text, names[i]) == 0) {
+        if (strcmp(text, pin_names[i]) == 0) {
             *ret = (enum pin)i;
             return true;
         }

@@ -91,8 +91,8 @@ enum pin {
     PIN_N,
 };
 
-/** pin_name() - "false", "true", "session": the configuration protocol's words. */
-const char *pin_name(enum pin pin);
+/** pin_names - "false", "true", "session": the configuration protocol's words. */
+extern const char *const pin_names[PIN_N];
 
 /** pin_parse() - false when @text is none of them; @ret is then untouched. */
 bool pin_parse(enum pin *ret, const char *text);

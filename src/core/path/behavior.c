@@ -7,20 +7,13 @@
 /* A larger step between two ports is taken for chance, or for other users of the NAT. */
 #define STEP_MAX 32
 
-static const char *const rule_names[] = {
+const char *const behavior_rule_names[] = {
     "unknown", "endpoint-independent", "address-dependent", "address-and-port-dependent"};
-
-_Static_assert(sizeof(rule_names) / sizeof(*rule_names) == BEHAVIOR_RULE_N, "a name each");
-
-const char *behavior_rule_name(enum behavior_rule rule)
-{
-    return rule_names[rule];
-}
 
 enum behavior_rule behavior_rule_parse(const char *text)
 {
     for (int r = 0; r < BEHAVIOR_RULE_N; r++)
-        if (strcmp(text, rule_names[r]) == 0)
+        if (strcmp(text, behavior_rule_names[r]) == 0)
             return (enum behavior_rule)r;
     return BEHAVIOR_UNKNOWN;
 }

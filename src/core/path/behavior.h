@@ -54,8 +54,8 @@ struct behavior_survey {
 
 #define BEHAVIOR_SURVEY_NULL {0}
 
-/** behavior_rule_name() - "unknown", "endpoint-independent", ... as RFC 4787 has them. */
-const char *behavior_rule_name(enum behavior_rule rule);
+/** behavior_rule_names - "unknown", "endpoint-independent", ... as RFC 4787 has them. */
+extern const char *const behavior_rule_names[BEHAVIOR_RULE_N];
 
 /** behavior_rule_parse() - of that name; BEHAVIOR_UNKNOWN for any other. */
 enum behavior_rule behavior_rule_parse(const char *text);

@@ -3,20 +3,13 @@
 
 #include <string.h>
 
-static const char *const kind_names[] = {
+const char *const candidate_kind_names[] = {
     "none", "host", "given", "mapped", "reflexive", "predicted", "heard"};
-
-_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == CANDIDATE_KIND_N, "a name each");
-
-const char *candidate_kind_name(enum candidate_kind kind)
-{
-    return kind_names[kind];
-}
 
 enum candidate_kind candidate_kind_parse(const char *text)
 {
     for (int k = CANDIDATE_HOST; k <= CANDIDATE_REFLEXIVE; k++)
-        if (strcmp(text, kind_names[k]) == 0)
+        if (strcmp(text, candidate_kind_names[k]) == 0)
             return (enum candidate_kind)k;
     return CANDIDATE_NONE;
 }

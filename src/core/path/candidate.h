@@ -71,8 +71,8 @@ bool candidate_blocks_add(struct candidate_blocks *blocks, const struct ip_prefi
  * where it is as large as one. */
 void candidate_blocks_exclude(struct candidate_blocks *blocks, const struct ip_prefix *part);
 
-/** candidate_kind_name() - "host", "given", "mapped", "reflexive", "predicted", "heard". */
-const char *candidate_kind_name(enum candidate_kind kind);
+/** candidate_kind_names - "host", "given", "mapped", "reflexive", "predicted", "heard". */
+extern const char *const candidate_kind_names[CANDIDATE_KIND_N];
 
 /** candidate_kind_parse() - a kind that may be reported; CANDIDATE_NONE: no such. */
 enum candidate_kind candidate_kind_parse(const char *text);

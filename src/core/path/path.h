@@ -189,8 +189,8 @@ struct path_view {
 /** path_side_equal() - do both tell the same? Their generations do not count. */
 bool path_side_equal(const struct path_side *a, const struct path_side *b);
 
-/** path_kind_name() - "none", "lan", "direct", "relay", "stream". */
-const char *path_kind_name(enum path_kind kind);
+/** path_kind_names - "none", "lan", "direct", "relay", "stream". */
+extern const char *const path_kind_names[PATH_KIND_N];
 
-/** path_verdict_name() - "untried", "trying", "chosen", "works", "silent", "died". */
-const char *path_verdict_name(enum path_verdict verdict);
+/** path_verdict_names - "untried", "trying", "chosen", "works", "silent", "died". */
+extern const char *const path_verdict_names[PATH_VERDICT_N];

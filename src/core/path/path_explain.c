@@ -10,22 +10,8 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static const char *const kind_names[] = {"none", "lan", "direct", "relay", "stream"};
-static const char *const verdict_names[] = {
-    "untried", "trying", "chosen", "works", "silent", "died"};
-
-_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == PATH_KIND_N, "a name each");
-_Static_assert(sizeof(verdict_names) / sizeof(*verdict_names) == PATH_VERDICT_N, "a name each");
-
-const char *path_kind_name(enum path_kind kind)
-{
-    return kind_names[kind];
-}
-
-const char *path_verdict_name(enum path_verdict verdict)
-{
-    return verdict_names[verdict];
-}
+const char *const path_kind_names[] = {"none", "lan", "direct", "relay", "stream"};
+const char *const path_verdict_names[] = {"untried", "trying", "chosen", "works", "silent", "died"};
 
 static bool is_nat_equal(const struct behavior *a, const struct behavior *b)
 {

@@ -98,8 +98,7 @@ static void test_names(void **state)
     assert_int_equal(candidate_kind_parse("heard"), CANDIDATE_NONE);
     assert_int_equal(candidate_kind_parse(""), CANDIDATE_NONE);
     for (int r = 1; r < BEHAVIOR_RULE_N; r++)
-        assert_int_equal(
-            behavior_rule_parse(behavior_rule_name((enum behavior_rule)r)), (enum behavior_rule)r);
+        assert_int_equal(behavior_rule_parse(behavior_rule_names[r]), (enum behavior_rule)r);
 }
 
 /* ---- the NAT -------------------------------------------------------------------------------- */

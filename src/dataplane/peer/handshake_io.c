@@ -210,7 +210,7 @@ static void on_mismatch(struct peer *peer, const struct noise_profile *wanted,
     log_limited(&p->limits->mismatch_log, now, LOG_LEVEL_WARNING,
         "%s: peer %s at %s wants a session in %s, and is configured here for %s",
         peer->device->name, x25519_public_format(&peer->remote.public, key),
-        endpoint_format(&m->path.remote, ep), aead_cipher_name(wanted->transport),
+        endpoint_format(&m->path.remote, ep), aead_cipher_names[wanted->transport],
         noise_choice_format(noise_remote_choice(&peer->remote), choice));
 }
 

@@ -48,7 +48,7 @@ static int open_tun(struct device *d, const struct device_options *opt, struct e
         const char *why = device_offload_why(d, (enum offload)i);
 
         if (why)
-            log_info("%s: the offload %s is off: %s", d->name, offload_name((enum offload)i), why);
+            log_info("%s: the offload %s is off: %s", d->name, offload_names[i], why);
     }
     return 0;
 }

@@ -157,8 +157,8 @@ static int find_ciphers(struct port *p, struct err *e)
         if (!p->aead[c])
             p->aead[c] = aead_best((enum aead_cipher)c, NULL);
         if (!p->aead[c])
-            return err_set(e, -EINVAL, "libcrypto does not compute %s correctly",
-                aead_cipher_name((enum aead_cipher)c));
+            return err_set(
+                e, -EINVAL, "libcrypto does not compute %s correctly", aead_cipher_names[c]);
     }
     return found ? 0
                  : err_set(e, -EINVAL, "cipher library \"%s\" is not there or does not work",

@@ -11,13 +11,13 @@ void refusals_check_sent(struct port *p, const struct udp_outbox *out)
         return;
     log_warning("port %u: the offload %s is off from now on: the kernel could not send a segmented "
                 "batch",
-        p->sockets.listen_port, offload_name(OFFLOAD_UDP_GSO));
+        p->sockets.listen_port, offload_names[OFFLOAD_UDP_GSO]);
 }
 
 void refusals_on_merged(struct device *d, enum offload which)
 {
     if (!atomic_exchange(&d->refusals.has[which], true))
-        log_warning("%s: the offload %s is off from now on: %s", d->name, offload_name(which),
+        log_warning("%s: the offload %s is off from now on: %s", d->name, offload_names[which],
             refusals_why(d, which));
 }
 

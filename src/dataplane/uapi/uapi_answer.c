@@ -47,7 +47,7 @@ static void get_rates(const struct device *d, struct str *out)
         uint64_t rate = pace_rate(&d->shaping.classes[i]);
 
         if (rate)
-            str_addf(out, "class_rate=%s:%" PRIu64 "\n", traffic_class_name(i), rate);
+            str_addf(out, "class_rate=%s:%" PRIu64 "\n", traffic_class_names[i], rate);
     }
     if (atomic_load(&d->shaping.shows_dscp))
         str_addf(out, "show_dscp=true\n");
@@ -100,7 +100,7 @@ static void get_own_keys(struct peer *peer, struct str *out)
     if (atomic_load(&peer->mtu))
         add_number(out, "mtu=", atomic_load(&peer->mtu));
     if (peer_get_pin(peer) != PIN_NONE)
-        add_line(out, "pinned_endpoint=", pin_name(peer_get_pin(peer)));
+        add_line(out, "pinned_endpoint=", pin_names[peer_get_pin(peer)]);
     if (peer_get_pin(peer) != PIN_NONE && !endpoint_is_none(&heard))
         add_line(out, "heard_endpoint=", endpoint_format(&heard, at));
     if (peer->is_relayed)
@@ -160,7 +160,7 @@ void uapi_stats(struct device *d, struct str *out)
     for (int i = 0; i < AEAD_CIPHER_N; i++)
         str_addf(out, "backend_%s=%s\n", d->port->aead[i]->name, d->port->aead[i]->backend);
     for (int i = 0; i < OFFLOAD_N; i++) {
-        const char *name = offload_name((enum offload)i);
+        const char *name = offload_names[i];
         const char *why = device_offload_why(d, (enum offload)i);
 
         str_addf(out, "offload_%s=%s\n", name, why ? "off" : "on");
@@ -174,6 +174,5 @@ void uapi_stats(struct device *d, struct str *out)
         (unsigned long long)atomic_load(&d->tx.n_lent), (unsigned long long)batch_periods(d->port));
     port_sum_drops(d->port, drops);
     for (int i = 0; i < DROP_REASON_N; i++)
-        str_addf(out, "drop_%s=%llu\n", drop_reason_name((enum drop_reason)i),
-            (unsigned long long)drops[i]);
+        str_addf(out, "drop_%s=%llu\n", drop_reason_names[i], (unsigned long long)drops[i]);
 }

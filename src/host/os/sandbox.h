@@ -43,8 +43,8 @@ enum sandbox_kind {
 /** sandbox_kind_has_keys() - it holds secrets, so its memory is locked. */
 bool sandbox_kind_has_keys(enum sandbox_kind kind);
 
-/** sandbox_kind_name() - "hub", "agent", ...: as the log has it. */
-const char *sandbox_kind_name(enum sandbox_kind kind);
+/** sandbox_kind_names - "hub", "agent", ...: as the log has it. */
+extern const char *const sandbox_kind_names[SANDBOX_N];
 
 /* What may be done with a path and all that lies below it. */
 enum {

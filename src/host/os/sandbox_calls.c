@@ -24,7 +24,7 @@
 #include "base/version.h"
 #include "os/sandbox.h"
 
-static const char *const kind_names[] = {
+const char *const sandbox_kind_names[] = {
     [SANDBOX_HUB] = "hub",
     [SANDBOX_AGENT] = "agent",
     [SANDBOX_WG] = "wg",
@@ -33,12 +33,6 @@ static const char *const kind_names[] = {
     [SANDBOX_MEASURE] = "measuring",
     [SANDBOX_HOSTS] = "hosts",
 };
-_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == SANDBOX_N, "a name per kind");
-
-const char *sandbox_kind_name(enum sandbox_kind kind)
-{
-    return kind_names[kind];
-}
 
 /* ---- the groups ----------------------------------------------------------------------------- */
 
@@ -165,7 +159,7 @@ static struct {
 
 static void name_calls(enum sandbox_kind kind)
 {
-    refusal.kind = sandbox_kind_name(kind);
+    refusal.kind = sandbox_kind_names[kind];
     for (int i = 0; i < N_CALLS; i++) {
         char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, i);
 

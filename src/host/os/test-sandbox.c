@@ -89,7 +89,7 @@ static void test_never(void **state)
             char line[128];
 
             (void)snprintf(line, sizeof(line), "error: %s: the system call %s (",
-                sandbox_kind_name(s.kind), forbidden[i].name);
+                sandbox_kind_names[s.kind], forbidden[i].name);
             assert_int_equal(o.status, SANDBOX_EXIT);
             assert_ptr_equal(strstr(o.said, line), o.said);
             /* One line, and no other. */

@@ -356,7 +356,7 @@ int state_write(const struct state *st, const char *dir, struct err *e)
         "interface", st->interface, "engine", engine_kind_name(st->engine), "hosts",
         (int)st->keeps_hosts, "dns", (int)st->answers_dns, "relay", (int)st->wants_relay, "routes",
         subnets_encode(&st->routes), "keepSources", (int)st->keeps_sources, "acceptRoutes",
-        subnets_accept_name(st->accepts), "listenPort", (int)st->listen_port, "endpoints",
+        subnets_accept_names[st->accepts], "listenPort", (int)st->listen_port, "endpoints",
         encode_given(st), "machine", st->has_machine ? machine_traits_encode(&st->machine) : NULL,
         "privateKey", text, "joined", encode_birth(&st->snapshot));
     secret_wipe(text, sizeof(text));

@@ -63,7 +63,7 @@ static json_t *encode_row(const struct traffic_row *row, const char *day)
 {
     return json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s, s:I}", "day", day, "from", row->from, "to",
         row->to[0] ? row->to : NULL, "job", row->job[0] ? row->job : NULL, "path",
-        path_kind_name(row->path), "word", traffic_word_name(row->word), "bytes",
+        path_kind_names[row->path], "word", traffic_word_name(row->word), "bytes",
         (json_int_t)row->bytes);
 }
 

@@ -52,8 +52,8 @@ static void add_edges_of(struct metrics *m, const struct model_network *net)
     metrics_add_labelled(m, METRIC_AGENTS_NEVER_APPLIED, labels, n_unapplied);
     metrics_add_labelled(m, METRIC_AGENTS_SILENT, labels, n_silent);
     for (unsigned k = 0; k < PATH_KIND_N; k++)
-        metrics_add_labelled(m, METRIC_EDGE_ENDS,
-            METRIC_LABELS(labels[0], path_kind_name((enum path_kind)k)), ends.by_path[k]);
+        metrics_add_labelled(
+            m, METRIC_EDGE_ENDS, METRIC_LABELS(labels[0], path_kind_names[k]), ends.by_path[k]);
 }
 
 static void add_networks(struct metrics *m, const struct handlers *h)
@@ -67,7 +67,7 @@ static void add_networks(struct metrics *m, const struct handlers *h)
         add_edges_of(m, net);
         for (unsigned k = PATH_KIND_LAN; k < PATH_KIND_N; k++)
             metrics_add_labelled(m, METRIC_TRAFFIC_SENT_BYTES,
-                METRIC_LABELS(name, path_kind_name((enum path_kind)k)), (double)net->sent_bytes[k]);
+                METRIC_LABELS(name, path_kind_names[k]), (double)net->sent_bytes[k]);
         for (unsigned k = 0; k < spent->n; k++)
             metrics_add_labelled(m, METRIC_BUDGET_SHARE,
                 METRIC_LABELS(name, spent->items[k].budget.job), spent->items[k].share);

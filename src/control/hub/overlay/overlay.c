@@ -471,7 +471,7 @@ static void add_drops(struct overlay *o, struct metrics *m)
 
     port_drops(o->port, sum);
     for (int i = 0; i < DROP_REASON_N; i++)
-        metrics_add_labelled(m, METRIC_DROPS, METRIC_LABELS(drop_reason_name(i)), (double)sum[i]);
+        metrics_add_labelled(m, METRIC_DROPS, METRIC_LABELS(drop_reason_names[i]), (double)sum[i]);
 }
 
 static void add_offloads(struct overlay *o, struct metrics *m)
@@ -483,8 +483,7 @@ static void add_offloads(struct overlay *o, struct metrics *m)
             const char *why = device_offload_why(net->device, (enum offload)i);
 
             metrics_add_labelled(m, METRIC_OFFLOAD,
-                METRIC_LABELS(
-                    device_name(net->device), offload_name((enum offload)i), why ? why : ""),
+                METRIC_LABELS(device_name(net->device), offload_names[i], why ? why : ""),
                 why ? 0 : 1);
         }
 }

@@ -292,7 +292,7 @@ static enum topology read_topology(struct fields *f)
     if (!text)
         return TOPOLOGY_AUTO;
     for (int t = 0; t < TOPOLOGY_N; t++)
-        if (strcmp(text, topology_name((enum topology)t)) == 0)
+        if (strcmp(text, topology_names[t]) == 0)
             return (enum topology)t;
     fields_fail(f, "topology \"%s\" is not auto, hub or mesh", text);
     return TOPOLOGY_AUTO;
@@ -439,7 +439,7 @@ static void read_owner(struct fields *f, struct report *rp)
     if (!text)
         return;
     for (unsigned o = 0; slash && o < EDGE_OWNER_N; o++) {
-        const char *name = edge_owner_name((enum edge_owner)o);
+        const char *name = edge_owner_names[o];
 
         if (strlen(name) != (size_t)(slash - text) || strncmp(name, text, strlen(name)) != 0)
             continue;

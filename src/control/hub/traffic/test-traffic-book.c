@@ -37,7 +37,7 @@ static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
         size_t len = strlen(f->text);
 
         (void)snprintf(f->text + len, sizeof(f->text) - len, "%+d:%s>%s/%s/%s=%llu ",
-            day - TELLERS_DAY, row->from, row->to, row->job, path_kind_name(row->path),
+            day - TELLERS_DAY, row->from, row->to, row->job, path_kind_names[row->path],
             (unsigned long long)row->bytes);
     }
 }

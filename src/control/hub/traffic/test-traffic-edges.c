@@ -79,7 +79,7 @@ static const char *text_of(const struct settled *s, char *buf, size_t cap)
         const struct traffic_row *r = &s->edges->rows[i];
 
         len += (size_t)snprintf(buf + len, cap - len, "%s>%s/%s/%s=%.1f%s ", r->from, r->to, r->job,
-            path_kind_name(r->path), (double)r->bytes / MB,
+            path_kind_names[r->path], (double)r->bytes / MB,
             r->word == TRAFFIC_WORD_BOTH  ? ""
             : r->word == TRAFFIC_WORD_ONE ? "?"
                                           : "...");

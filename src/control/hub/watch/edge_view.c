@@ -193,7 +193,7 @@ static void add_part(json_t *status, const struct model_node *node, const struct
     if (is_agent && rp->has_applied)
         (void)json_object_set_new(json, "applied", encode_applied(node));
     (void)snprintf(
-        field, sizeof(field), "%s/%.*s", edge_owner_name(owner), NAME_MAX_LEN, name_of(node));
+        field, sizeof(field), "%s/%.*s", edge_owner_names[owner], NAME_MAX_LEN, name_of(node));
     (void)json_object_set_new(status, field, json);
 }
 
@@ -208,7 +208,7 @@ json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
             add_part(status, pair->nodes[i], pair->nodes[1 - i], (enum edge_owner)o, wall_s);
     state = assess(pair, wall_s, why);
     (void)json_object_set_new(
-        status, "hub", json_pack("{s:s, s:s}", "state", edge_state_name(state), "why", why));
+        status, "hub", json_pack("{s:s, s:s}", "state", edge_state_names[state], "why", why));
     return status;
 }
 
@@ -244,7 +244,7 @@ static json_t *encode_row(
     char name[OBJECT_NAME_MAX + 1];
 
     return json_pack("{s:s, s:[s, s], s:s, s:s, s:b, s:o}", "name", edge_name(a, b, name), "nodes",
-        a, b, "state", edge_state_name(state), "why", why, "trouble",
+        a, b, "state", edge_state_names[state], "why", why, "trouble",
         (int)edge_state_is_trouble(state), "status", edge_view_status(pair, wall_s));
 }
 
@@ -271,7 +271,7 @@ json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
     for (unsigned s = 0; s < EDGE_STATE_N; s++)
         if (counts[s] > 0)
             (void)json_object_set_new(
-                by_state, edge_state_name((enum edge_state)s), json_integer((json_int_t)counts[s]));
+                by_state, edge_state_names[s], json_integer((json_int_t)counts[s]));
     n_left_out = pairs.n - json_array_size(rows);
     edge_pairs_deinit(&pairs);
     return json_pack(

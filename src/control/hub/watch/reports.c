@@ -77,7 +77,7 @@ static void take_node(struct report *held, struct report *given)
 bool reports_owns(const struct model_node *node, const struct report *report, struct err *e)
 {
     const char *self = node->spec.meta.name;
-    const char *owner = edge_owner_name(report->edges.owner);
+    const char *owner = edge_owner_names[report->edges.owner];
 
     if (report->owner_node[0] == '\0' || strcmp(report->owner_node, self) == 0)
         return true;
@@ -116,8 +116,7 @@ static void tell_path(struct reports *s, const struct model_node *node, const ch
 
     if (is_direct(before->path) && now->fell_at != 0) {
         (void)snprintf(text, sizeof(text), "%s went from %s to %s on its way to %s", name,
-            path_kind_name((enum path_kind)before->path), path_kind_name((enum path_kind)now->path),
-            peer);
+            path_kind_names[before->path], path_kind_names[now->path], peer);
         tell(s, node, peer, EDGE_EVENT_FELL, at, text);
     } else if (before->fell_at != 0 && is_direct(now->path)) {
         (void)snprintf(text, sizeof(text), "%s reaches %s directly again", name, peer);

@@ -16,16 +16,10 @@
 
 #define RTT_US_MAX (60u * 1000 * 1000)
 
-static const char *const owner_names[] = {"agent", "probe"};
+const char *const edge_owner_names[] = {"agent", "probe"};
 static const char *const reach_names[] = {"unknown", "reached", "silent"};
 
-_Static_assert(sizeof(owner_names) / sizeof(*owner_names) == EDGE_OWNER_N, "a name each");
 _Static_assert(sizeof(reach_names) / sizeof(*reach_names) == EDGE_REACH_N, "a name each");
-
-const char *edge_owner_name(enum edge_owner o)
-{
-    return owner_names[o];
-}
 
 /* ---- parts ---------------------------------------------------------------------------------- */
 
@@ -70,7 +64,7 @@ int edge_said_decode(
     /* A kind of path that this version does not know counts as not reported. */
     path = fields_string(&f, "path", FIELDS_OPTIONAL, 1, 31);
     for (unsigned k = 0; path && k < PATH_KIND_N; k++)
-        if (strcmp(path, path_kind_name((enum path_kind)k)) == 0)
+        if (strcmp(path, path_kind_names[k]) == 0)
             s.path = (uint8_t)k;
     decode_handshake(&f, &s, at);
     decode_endpoint(&f, "endpoint", &s.endpoint);
@@ -103,8 +97,8 @@ json_t *edge_said_encode(const struct edge_said *s, int64_t at)
     else if (s->has_handshake)
         age = json_integer(at > s->handshake_at ? at - s->handshake_at : 0);
     return json_pack("{s:s*, s:o*, s:o*, s:s*, s:o*, s:o*, s:s*}", "path",
-        s->path < PATH_KIND_N ? path_kind_name((enum path_kind)s->path) : NULL,
-        "handshakeAgeSeconds", age, "endpoint", encode_endpoint(&s->endpoint), "publicKey",
+        s->path < PATH_KIND_N ? path_kind_names[s->path] : NULL, "handshakeAgeSeconds", age,
+        "endpoint", encode_endpoint(&s->endpoint), "publicKey",
         x25519_public_is_none(&s->key) ? NULL : x25519_public_format(&s->key, key), "alarm",
         s->is_alarm ? json_true() : NULL, "fellAt",
         s->fell_at > 0 ? json_integer(s->fell_at) : NULL, "error", s->error);
@@ -162,7 +156,7 @@ json_t *edge_probed_encode(const struct edge_probed *p)
 
 /* ---- what follows from them ----------------------------------------------------------------- */
 
-static const char *const state_names[] = {
+const char *const edge_state_names[] = {
     [EDGE_STATE_OFF] = "off",
     [EDGE_STATE_REFUSED] = "refused",
     [EDGE_STATE_FAILING] = "failing",
@@ -177,13 +171,6 @@ static const char *const state_names[] = {
     [EDGE_STATE_LAN] = "lan",
     [EDGE_STATE_IDLE] = "idle",
 };
-
-_Static_assert(sizeof(state_names) / sizeof(*state_names) == EDGE_STATE_N, "a name each");
-
-const char *edge_state_name(enum edge_state s)
-{
-    return state_names[s];
-}
 
 bool edge_state_is_trouble(enum edge_state s)
 {
@@ -229,8 +216,7 @@ static bool assess_fall(const struct edge_end_facts *ends, char *why)
             continue;
         (void)snprintf(why, EDGE_WHY_MAX,
             "%.63s had a direct path to %.63s and has lost it: now it is %s", ends[i].node,
-            ends[1 - i].node,
-            said->path < PATH_KIND_N ? path_kind_name((enum path_kind)said->path) : "none");
+            ends[1 - i].node, said->path < PATH_KIND_N ? path_kind_names[said->path] : "none");
         return true;
     }
     return false;

@@ -32,8 +32,8 @@ enum edge_owner {
     EDGE_OWNER_N,
 };
 
-/** edge_owner_name() - "agent", "probe". */
-const char *edge_owner_name(enum edge_owner o);
+/** edge_owner_names - "agent", "probe". */
+extern const char *const edge_owner_names[EDGE_OWNER_N];
 
 /** The part of an agent: how it has applied its edge to one peer. */
 struct edge_said {
@@ -114,8 +114,8 @@ enum edge_state {
     EDGE_STATE_N,
 };
 
-/** edge_state_name() - "off", "refused", ..., "never-applied", ... as in JSON. */
-const char *edge_state_name(enum edge_state s);
+/** edge_state_names - "off", "refused", ..., "never-applied", ... as in JSON. */
+extern const char *const edge_state_names[EDGE_STATE_N];
 
 /** edge_state_is_trouble() - should a person look at an edge in this state? */
 bool edge_state_is_trouble(enum edge_state s);

@@ -11,16 +11,10 @@
 #include "mesh/object/object_meta.h"
 #include "mesh/object/prices.h"
 
-static const char *const topology_names[] = {"auto", "hub", "mesh"};
+const char *const topology_names[] = {"auto", "hub", "mesh"};
 static const char *const cipher_names[] = {"auto", "chacha20poly1305", "aes256gcm"};
 
-_Static_assert(sizeof(topology_names) / sizeof(*topology_names) == TOPOLOGY_N, "a name each");
 _Static_assert(sizeof(cipher_names) / sizeof(*cipher_names) == CIPHER_N, "a name each");
-
-const char *topology_name(enum topology t)
-{
-    return topology_names[t];
-}
 
 void network_keepalive_decode(struct fields *f, uint16_t *ret)
 {

@@ -53,8 +53,8 @@ struct network {
 /** The row of the kind; kinds.c lists it. */
 extern const struct object_kind network_kind;
 
-/** topology_name() - "auto", "hub", "mesh". */
-const char *topology_name(enum topology t);
+/** topology_names - "auto", "hub", "mesh". */
+extern const char *const topology_names[TOPOLOGY_N];
 
 /**
  * network_keepalive_decode() - the field "keepalive": "auto", or seconds

@@ -155,8 +155,8 @@ static int speeds_decode(
     struct fields f = fields_make(json, where, e);
 
     for (unsigned c = 0; c < AEAD_CIPHER_N; c++)
-        fields_int(&f, aead_cipher_name((enum aead_cipher)c), FIELDS_OPTIONAL, 0, OBJECT_SPEED_MAX,
-            &ret->mb_per_s[c]);
+        fields_int(
+            &f, aead_cipher_names[c], FIELDS_OPTIONAL, 0, OBJECT_SPEED_MAX, &ret->mb_per_s[c]);
     return fields_end(&f);
 }
 
@@ -242,8 +242,7 @@ static void class_rates_decode(
     (void)snprintf(where, sizeof(where), "%s: classRates", f->where);
     one = fields_make(json, where, f->e);
     for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
-        fields_rate(
-            &one, traffic_class_name((enum traffic_class)i), FIELDS_OPTIONAL, &rates->classes[i]);
+        fields_rate(&one, traffic_class_names[i], FIELDS_OPTIONAL, &rates->classes[i]);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&one);
     f->failed = f->failed ? f->failed : fields_end(&one);
@@ -352,8 +351,7 @@ json_t *node_speeds_encode(const struct node_speeds *s)
     json_t *json = json_object();
 
     for (unsigned c = 0; json && c < AEAD_CIPHER_N; c++)
-        if (json_object_set_new(
-                json, aead_cipher_name((enum aead_cipher)c), json_integer(s->mb_per_s[c])) < 0)
+        if (json_object_set_new(json, aead_cipher_names[c], json_integer(s->mb_per_s[c])) < 0)
             json = (json_decref(json), NULL);
     return json;
 }
@@ -388,7 +386,7 @@ static int rates_encode(json_t *spec, const struct traffic_rates *rates)
 
     for (unsigned i = 0; i < TRAFFIC_CLASS_N; i++)
         if (rates->classes[i] != 0)
-            r |= json_object_set_new(classes, traffic_class_name((enum traffic_class)i),
+            r |= json_object_set_new(classes, traffic_class_names[i],
                 json_string(traffic_rate_format(rates->classes[i], text)));
     if (rates->all != 0)
         r |= json_object_set_new(spec, "rate", json_string(traffic_rate_format(rates->all, text)));

@@ -119,7 +119,7 @@ json_t *path_report_encode_candidates(const struct path_side *side)
         const struct candidate *c = &side->candidates.items[i];
 
         if (json_array_append_new(
-                items, json_pack("{s:s, s:s}", "type", candidate_kind_name(c->kind), "endpoint",
+                items, json_pack("{s:s, s:s}", "type", candidate_kind_names[c->kind], "endpoint",
                            endpoint_format(&c->endpoint, text))) < 0)
             items = (json_decref(items), NULL);
     }
@@ -148,8 +148,8 @@ json_t *path_report_encode_facts(const struct path_side *side)
     const struct behavior *nat = &side->nat;
 
     return json_pack("{s:I, s:s, s:s, s:b, s:b, s:i, s:i, s:I, s:b, s:I, s:o}", "generation",
-        (json_int_t)side->generation, "mapping", behavior_rule_name(nat->mapping), "filtering",
-        behavior_rule_name(nat->filtering), "natted", (int)nat->is_natted, "blocked",
+        (json_int_t)side->generation, "mapping", behavior_rule_names[nat->mapping], "filtering",
+        behavior_rule_names[nat->filtering], "natted", (int)nat->is_natted, "blocked",
         (int)nat->is_blocked, "portStep", (int)nat->port_step, "lastPort", (int)nat->last_port,
         "keepaliveMs", (json_int_t)(side->keepalive / NSEC_PER_MSEC), "canSpray",
         (int)side->can_guess, "relayRun", (json_int_t)side->relay_run, "relays",

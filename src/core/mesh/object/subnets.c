@@ -132,18 +132,12 @@ bool subnets_equal(const struct subnets *a, const struct subnets *b)
     return true;
 }
 
-static const char *const accept_names[] = {"private", "all", "none"};
-_Static_assert(sizeof(accept_names) / sizeof(*accept_names) == SUBNETS_ACCEPT_N, "a name each");
-
-const char *subnets_accept_name(enum subnets_accept a)
-{
-    return accept_names[a];
-}
+const char *const subnets_accept_names[] = {"private", "all", "none"};
 
 int subnets_accept_parse(enum subnets_accept *ret, const char *text, struct err *e)
 {
     for (unsigned i = 0; i < SUBNETS_ACCEPT_N; i++)
-        if (strcmp(text, accept_names[i]) == 0) {
+        if (strcmp(text, subnets_accept_names[i]) == 0) {
             *ret = (enum subnets_accept)i;
             return 0;
         }

@@ -76,8 +76,8 @@ enum subnets_accept {
     SUBNETS_ACCEPT_N,
 };
 
-/** subnets_accept_name() - "private", "all", "none". */
-const char *subnets_accept_name(enum subnets_accept a);
+/** subnets_accept_names - "private", "all", "none". */
+extern const char *const subnets_accept_names[SUBNETS_ACCEPT_N];
 
 /** subnets_accept_parse() - 0, or -EINVAL with words. */
 int subnets_accept_parse(enum subnets_accept *ret, const char *text, struct err *e);

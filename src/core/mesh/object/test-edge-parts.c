@@ -255,7 +255,7 @@ static void test_judge(void **state)
             spec.pins[0].key = other;
         is = edge_assess(&spec, false, ends, why);
         if (is != cases[i].state || strcmp(why, cases[i].why) != 0)
-            fail_msg("case %zu is %s: \"%s\"", i, edge_state_name(is), why);
+            fail_msg("case %zu is %s: \"%s\"", i, edge_state_names[is], why);
     }
 }
 

@@ -197,8 +197,8 @@ int traffic_merge(struct traffic *t, const struct traffic *from, size_t max)
 static int decode_flow(
     struct traffic *t, uint64_t meter, const json_t *json, const char *where, struct err *e)
 {
-    const char *const paths[] = {path_kind_name(PATH_KIND_LAN), path_kind_name(PATH_KIND_DIRECT),
-        path_kind_name(PATH_KIND_RELAY), path_kind_name(PATH_KIND_STREAM)};
+    const char *const paths[] = {path_kind_names[PATH_KIND_LAN], path_kind_names[PATH_KIND_DIRECT],
+        path_kind_names[PATH_KIND_RELAY], path_kind_names[PATH_KIND_STREAM]};
     struct fields f = fields_make(json, where, e);
     char peer[NAME_MAX_LEN + 1] = "";
     char job[NAME_MAX_LEN + 1] = "";
@@ -256,7 +256,7 @@ json_t *traffic_encode(const struct traffic *t)
         const struct traffic_flow *flow = &t->flows[i];
         json_t *item = json_pack("{s:I, s:s*, s:s*, s:s, s:I, s:I}", "meter",
             (json_int_t)flow->meter, "peer", flow->peer[0] ? flow->peer : NULL, "job",
-            flow->job[0] ? flow->job : NULL, "path", path_kind_name(flow->path), "sent",
+            flow->job[0] ? flow->job : NULL, "path", path_kind_names[flow->path], "sent",
             (json_int_t)flow->sent, "received", (json_int_t)flow->received);
 
         if (json_array_append_new(flows, item) < 0)

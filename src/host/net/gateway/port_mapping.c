@@ -17,14 +17,7 @@
 /* Requests are repeated after 250 ms, 500 ms, ... (section 3.1): three tries. */
 #define NAT_PMP_TIMEOUT (1750 * NSEC_PER_MSEC)
 
-static const char *const kind_names[] = {"", "NAT-PMP", "UPnP"};
-
-_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == PORT_MAPPING_N, "a name each");
-
-const char *port_mapping_kind_name(enum port_mapping_kind kind)
-{
-    return kind_names[kind];
-}
+const char *const port_mapping_kind_names[] = {"", "NAT-PMP", "UPnP"};
 
 /* The answer to the request that was sent last; 0, or a NATPMP_ERR_. */
 static int nat_pmp_answer(natpmp_t *np, uint16_t type, natpmpresp_t *ret)

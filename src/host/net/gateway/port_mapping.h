@@ -37,8 +37,8 @@ struct port_mapping {
 
 #define PORT_MAPPING_TIMEOUT (6 * NSEC_PER_SEC)
 
-/** port_mapping_kind_name() - "", "NAT-PMP", "UPnP". */
-const char *port_mapping_kind_name(enum port_mapping_kind kind);
+/** port_mapping_kind_names - "", "NAT-PMP", "UPnP". */
+extern const char *const port_mapping_kind_names[PORT_MAPPING_N];
 
 /**
  * port_mapping_ask() - ask for a mapping of @internal_port, or renew one

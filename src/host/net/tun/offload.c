@@ -14,13 +14,12 @@
 #include "base/err.h"
 #include "os/file.h"
 
-static const char *const names[] = {
+const char *const offload_names[] = {
     [OFFLOAD_UDP_GSO] = "udp-gso",
     [OFFLOAD_UDP_GRO] = "udp-gro",
     [OFFLOAD_TSO] = "tso",
     [OFFLOAD_USO] = "uso",
 };
-_Static_assert(sizeof(names) / sizeof(*names) == OFFLOAD_N, "a name per offload");
 
 struct offloads offloads_all(void)
 {
@@ -43,15 +42,10 @@ void offload_off(struct offloads *o, enum offload which, const char *fmt, ...)
     va_end(ap);
 }
 
-const char *offload_name(enum offload which)
-{
-    return names[which];
-}
-
 int offload_find(const char *name, size_t len)
 {
     for (int i = 0; i < OFFLOAD_N; i++)
-        if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
+        if (strlen(offload_names[i]) == len && memcmp(offload_names[i], name, len) == 0)
             return i;
     return -1;
 }

@@ -32,8 +32,8 @@ struct offloads offloads_all(void);
 void offload_off(struct offloads *o, enum offload which, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** offload_name() - "udp-gso". */
-const char *offload_name(enum offload which);
+/** offload_names - "udp-gso". */
+extern const char *const offload_names[OFFLOAD_N];
 
 /** offload_find() - the one of that name, of @len bytes; -1: none. */
 int offload_find(const char *name, size_t len);

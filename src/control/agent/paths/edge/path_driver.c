@@ -206,7 +206,7 @@ static void on_mapping(void *ctx, const struct port_mapping *pm)
 
     if (pm->kind != PORT_MAPPING_NONE)
         log_info("the router has opened %s for this node (%s)",
-            endpoint_format(&pm->external, text), port_mapping_kind_name(pm->kind));
+            endpoint_format(&pm->external, text), port_mapping_kind_names[pm->kind]);
     local_candidates_set_mapping(&d->local, pm);
     update_self(d, now);
     run(d, now);
@@ -585,8 +585,8 @@ static json_t *encode_pair(const struct path_pair_view *pair, nsec_t now)
 
     return json_pack("{s:s, s:s, s:b, s:s, s:o, s:f, s:o, s:I, s:I}", "endpoint",
         endpoint_format(&pair->remote.endpoint, text), "type",
-        candidate_kind_name(pair->remote.kind), "ownSocket",
-        (int)(pair->socket != PATH_SOCKET_MAIN), "verdict", path_verdict_name(pair->verdict),
+        candidate_kind_names[pair->remote.kind], "ownSocket",
+        (int)(pair->socket != PATH_SOCKET_MAIN), "verdict", path_verdict_names[pair->verdict],
         "rttMs", encode_milliseconds(pair->rtt), "loss", pair->loss_permille / 1000.0,
         "triedSecondsAgo", tried, "pings", (json_int_t)pair->n_pings, "pongs",
         (json_int_t)pair->n_pongs);
@@ -615,7 +615,7 @@ json_t *path_driver_encode_relays(const struct path_driver *d, const char *node)
     for (size_t i = 0; items && i < n; i++) {
         json_t *item = json_pack("{s:s, s:s, s:o, s:o}", "name",
             edges_name_of(&d->edges, &relays[i].key), "verdict",
-            path_verdict_name(relays[i].verdict), "rttMs", encode_milliseconds(relays[i].here),
+            path_verdict_names[relays[i].verdict], "rttMs", encode_milliseconds(relays[i].here),
             "peerRttMs", encode_milliseconds(relays[i].there));
 
         if (json_array_append_new(items, item) < 0)

@@ -81,7 +81,7 @@ int main(int argc, char **argv)
         cookie_checker_init(&owned[i].checker, &key);
         list_add_tail(&devices, &owned[i].siblings);
     }
-    cookie_maker_init(&maker);
+    maker = (struct cookie_maker){0};
     cookie_add_macs(&maker, &last, &good, sizeof(good), 0);
     every = try_every(&devices, &garbage);
     flood = find_all(&a, &devices, &garbage, 2654435761u, &now);

@@ -26,7 +26,7 @@ struct wg_initiation sample_initiation(const struct x25519_public *to, uint32_t 
     struct wg_initiation msg = {.type = le32_make(WG_TYPE_INITIATION), .sender = le32_make(sender)};
     struct cookie_maker maker;
 
-    cookie_maker_init(&maker);
+    maker = (struct cookie_maker){0};
     cookie_add_macs(&maker, to, &msg, sizeof(msg), 0);
     return msg;
 }
@@ -39,7 +39,7 @@ struct wg_response sample_response(
         .receiver = le32_make(receiver)};
     struct cookie_maker maker;
 
-    cookie_maker_init(&maker);
+    maker = (struct cookie_maker){0};
     cookie_add_macs(&maker, to, &msg, sizeof(msg), 0);
     return msg;
 }

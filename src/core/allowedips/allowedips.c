@@ -136,19 +136,6 @@ static uint32_t node_take(struct allowedips *t, const struct key *k)
     return i;
 }
 
-static void owner_link(struct allowedips *t, uint32_t i, struct allowedips_owner *owner)
-{
-    struct allowedips_node *node = &t->nodes[i];
-
-    node->owner = owner;
-    node->prev = 0;
-    node->next = owner->first;
-    if (node->next)
-        t->nodes[node->next].prev = i;
-    owner->first = i;
-    owner->n++;
-}
-
 static void owner_unlink(struct allowedips *t, uint32_t i)
 {
     struct allowedips_node *node = &t->nodes[i];
@@ -230,6 +217,7 @@ int allowedips_insert(
     struct allowedips *t, const struct ip_prefix *prefix, struct allowedips_owner *owner)
 {
     struct key k = key_of_prefix(prefix);
+    struct allowedips_node *node;
     uint32_t *link;
     uint32_t i;
     int r = reserve(t, 2);
@@ -240,7 +228,13 @@ int allowedips_insert(
     i = is_at(t, *link, &k) ? *link : put(t, link, &k);
     if (t->nodes[i].owner)
         owner_unlink(t, i);
-    owner_link(t, i, owner);
+    node = &t->nodes[i];
+    node->owner = owner;
+    node->next = owner->first;
+    if (node->next)
+        t->nodes[node->next].prev = i;
+    owner->first = i;
+    owner->n++;
     return 0;
 }
 

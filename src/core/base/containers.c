@@ -371,3 +371,23 @@ void *sorted_open(void *items, size_t n, size_t size, size_t at, size_t *cap)
     memmove(bytes + (at + 1) * size, bytes + at * size, (n - at) * size);
     return bytes;
 }
+
+/* ---- windows of sequences ---- */
+
+bool seq_window_take(struct seq_window *w, uint64_t sequence)
+{
+    uint64_t behind;
+
+    if (sequence > w->highest) {
+        uint64_t ahead = sequence - w->highest;
+
+        w->seen = (ahead < SEQ_WINDOW ? w->seen << ahead : 0) | 1;
+        w->highest = sequence;
+        return true;
+    }
+    behind = w->highest - sequence;
+    if (behind >= SEQ_WINDOW || (w->seen >> behind & 1) != 0)
+        return false;
+    w->seen |= UINT64_C(1) << behind;
+    return true;
+}

@@ -1,5 +1,5 @@
 /*
- * containers.h - lists, heaps, hash tables, queues and sorted arrays.
+ * containers.h - lists, heaps, hash tables, queues, sorted arrays and windows of sequences.
  */
 #pragma once
 
@@ -23,10 +23,7 @@ struct list {
     struct list *prev; /* the head's: last element */
 };
 
-#define LIST_NULL(name)                                                                            \
-    {                                                                                              \
-        &(name), &(name)                                                                           \
-    }
+#define LIST_NULL(name) {&(name), &(name)}
 
 /** container_of() - the struct of @type in which @ptr points at @member. */
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
@@ -278,3 +275,27 @@ size_t sorted_place(const void *items, size_t n, size_t size, sorted_compare_fn 
  * @items is as it was.
  */
 void *sorted_open(void *items, size_t n, size_t size, size_t at, size_t *cap);
+
+/*
+ * Which numbers of an ascending sequence have come, each of which counts once.
+ *
+ * They may overtake each other: SEQ_WINDOW numbers behind the highest one are remembered.
+ *
+ * Pure.
+ */
+
+#define SEQ_WINDOW 64
+
+struct seq_window {
+    uint64_t highest; /* that was taken */
+    uint64_t seen;    /* bit i: highest - i was taken, or is too old */
+};
+
+/**
+ * seq_window_take() - mark @sequence as seen
+ *
+ * Only when it is known to be authentic, or a stranger could move the window.
+ *
+ * Return: false if it was seen before, or is too far behind.
+ */
+bool seq_window_take(struct seq_window *w, uint64_t sequence);

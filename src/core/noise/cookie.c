@@ -61,11 +61,6 @@ void cookie_checker_set_key(struct cookie_checker *checker, const struct x25519_
     cookie_key_of(public, &checker->cookie_key);
 }
 
-void cookie_checker_deinit(struct cookie_checker *checker)
-{
-    secret_wipe(checker, sizeof(*checker));
-}
-
 bool cookie_check_mac1(const struct cookie_checker *checker, const void *msg, size_t len)
 {
     struct wg_macs macs = macs_of(msg, len);
@@ -136,16 +131,6 @@ bool cookie_create_reply(struct cookie_checker *checker, const void *msg, size_t
 
 static_assert(offsetof(struct wg_initiation, sender) == offsetof(struct wg_response, sender),
     "cookie_create_reply() relies on it");
-
-void cookie_maker_init(struct cookie_maker *maker)
-{
-    *maker = (struct cookie_maker){0};
-}
-
-void cookie_maker_deinit(struct cookie_maker *maker)
-{
-    secret_wipe(maker, sizeof(*maker));
-}
 
 void cookie_add_macs(
     struct cookie_maker *maker, const struct x25519_public *to, void *msg, size_t len, nsec_t now)

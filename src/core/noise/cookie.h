@@ -25,7 +25,7 @@
 #include "crypto/x25519.h"
 #include "wire/wg.h"
 
-/** The responder's side. */
+/** The responder's side. Wiped after use. */
 struct cookie_checker {
     /* Set by cookie_checker_set_key(), which the owner keeps apart from readers. */
     struct blake2s_digest mac1_key; /* HASH(label-mac1 || our public key) */
@@ -37,7 +37,7 @@ struct cookie_checker {
     bool has_secret;              /* false: the next use draws one */
 };
 
-/** The initiator's side. */
+/** The initiator's side. All zeroes: no cookie yet. Wiped after use. */
 struct cookie_maker {
     uint8_t cookie[WG_COOKIE_SIZE]; /* the responder's last, secret; valid while has_cookie */
     uint8_t last_mac1[16];          /* of the message sent last: authenticates a cookie reply */
@@ -57,9 +57,6 @@ bool cookie_checker_is_stale(const struct cookie_checker *checker, nsec_t now);
 
 /** cookie_checker_refresh() - draw a new secret; cookies under the old one are void. */
 void cookie_checker_refresh(struct cookie_checker *checker, nsec_t now, const struct rng *rng);
-
-/** cookie_checker_deinit() - wipe. */
-void cookie_checker_deinit(struct cookie_checker *checker);
 
 /**
  * cookie_check_mac1() - was this handshake message made for us?
@@ -93,12 +90,6 @@ bool cookie_check_mac2(const struct cookie_checker *checker, const void *msg, si
  */
 bool cookie_create_reply(struct cookie_checker *checker, const void *msg, size_t len,
     const struct endpoint *src, nsec_t now, const struct rng *rng, struct wg_cookie_reply *ret);
-
-/** cookie_maker_init() - no cookie yet. */
-void cookie_maker_init(struct cookie_maker *maker);
-
-/** cookie_maker_deinit() - wipe. */
-void cookie_maker_deinit(struct cookie_maker *maker);
 
 /**
  * cookie_add_macs() - complete a handshake message

@@ -29,11 +29,6 @@ void noise_remote_init(struct noise_remote *remote, const struct noise_profile *
     noise_remote_set_local(remote, local);
 }
 
-void noise_remote_deinit(struct noise_remote *remote)
-{
-    secret_wipe(remote, sizeof(*remote));
-}
-
 void noise_remote_set_choice(struct noise_remote *remote, struct noise_choice choice)
 {
     remote->profile = noise_profiles[choice.wanted];
@@ -43,11 +38,6 @@ void noise_remote_set_choice(struct noise_remote *remote, struct noise_choice ch
 struct noise_choice noise_remote_choice(const struct noise_remote *remote)
 {
     return (struct noise_choice){remote->profile->transport, remote->takes_any};
-}
-
-void noise_remote_set_psk(struct noise_remote *remote, const struct noise_psk *psk)
-{
-    remote->psk = *psk;
 }
 
 void noise_remote_set_local(struct noise_remote *remote, const struct noise_local *local)

@@ -43,7 +43,7 @@ struct noise_remote {
     const struct noise_profile *profile; /* pins: what we initiate with, and always answer to */
     bool takes_any;                      /* we answer to any other profile of its, too */
     struct x25519_public public;         /* its identity; immutable */
-    struct noise_psk psk;                /* all zeroes without one */
+    struct noise_psk psk;                /* all zeroes without one; the next handshake has it */
     struct x25519_shared static_static;  /* DH of both static keys, computed once */
     bool has_static_static;              /* false: we have no key, or its point is refused */
     bool has_consumed;                   /* consumed_at is meaningful */
@@ -56,17 +56,11 @@ struct noise_remote {
 void noise_remote_init(struct noise_remote *remote, const struct noise_profile *profile,
     const struct noise_local *local, const struct x25519_public *public);
 
-/** noise_remote_deinit() - wipe. */
-void noise_remote_deinit(struct noise_remote *remote);
-
 /** noise_remote_set_choice() - takes effect with the next handshake. */
 void noise_remote_set_choice(struct noise_remote *remote, struct noise_choice choice);
 
 /** noise_remote_choice() - as set. */
 struct noise_choice noise_remote_choice(const struct noise_remote *remote);
-
-/** noise_remote_set_psk() - takes effect with the next handshake. */
-void noise_remote_set_psk(struct noise_remote *remote, const struct noise_psk *psk);
 
 /** noise_remote_set_local() - our own key has changed: compute the static-static secret anew. */
 void noise_remote_set_local(struct noise_remote *remote, const struct noise_local *local);

@@ -16,11 +16,6 @@
 
 _Static_assert((N_BLOCKS & (N_BLOCKS - 1)) == 0, "the ring's index is a mask");
 
-void replay_init(struct replay *w)
-{
-    memset(w, 0, sizeof(*w));
-}
-
 /* Makes @counter the greatest: clears the blocks between the old greatest's and its own. */
 static void advance(struct replay *w, uint64_t counter)
 {
@@ -91,7 +86,6 @@ int keypair_new(struct keypair **ret, const struct keypair_params *params)
     atomic_init(&kp->refs, 1);
     atomic_init(&kp->send_counter, 0);
     (void)pthread_mutex_init(&kp->replay_lock, NULL);
-    replay_init(&kp->replay);
     *ret = kp;
     return 0;
 }

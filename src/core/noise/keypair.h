@@ -26,13 +26,11 @@
 #define REPLAY_BITS   8192               /* 1 KiB */
 #define REPLAY_WINDOW (REPLAY_BITS - 64) /* counters that may arrive late */
 
+/** All zeroes: nothing was seen. */
 struct replay {
     uint64_t next;                     /* one more than the greatest counter seen; 0 at first */
     uint64_t blocks[REPLAY_BITS / 64]; /* bit c % 64 of block (c / 64) % n: counter c was seen */
 };
-
-/** replay_init() - nothing seen. */
-void replay_init(struct replay *w);
 
 /**
  * replay_check() - has this counter been seen, and is it still in the window?

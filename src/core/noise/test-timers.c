@@ -38,7 +38,7 @@ static void initiate(struct fixture *f, nsec_t now)
 static void session(struct fixture *f, nsec_t now)
 {
     initiate(f, now);
-    timers_on_handshake_received(&f->t, now);
+    timers_on_other_received(&f->t, now);
     timers_on_session_derived(&f->t, now);
     timers_on_handshake_complete(&f->t, now);
 }
@@ -173,7 +173,7 @@ static void test_passive_keepalive(void **state)
     /* An answer of our own takes its place. */
     assert_true(timers_on_data_received(&f.t, START + 50 * S));
     (void)timers_on_data_sent(&f.t, START + 51 * S);
-    timers_on_keepalive_received(&f.t, START + 52 * S);
+    timers_on_other_received(&f.t, START + 52 * S);
     assert_int_equal(timers_poll(&f.t, START + 60 * S), 0);
 }
 
@@ -184,7 +184,7 @@ static void test_keepalive_received(void **state)
 
     fixture_init(&f);
     session(&f, START);
-    timers_on_keepalive_received(&f.t, START + S);
+    timers_on_other_received(&f.t, START + S);
     assert_true(timers_due(&f.t) == START + 540 * S);
 }
 
@@ -205,7 +205,7 @@ static void test_unanswered(void **state)
     fixture_init(&f);
     session(&f, START);
     assert_true(timers_on_data_sent(&f.t, START + 10 * S));
-    timers_on_keepalive_received(&f.t, START + 20 * S);
+    timers_on_other_received(&f.t, START + 20 * S);
     assert_int_equal(timers_poll(&f.t, START + 30 * S), 0);
     assert_true(timers_due(&f.t) == START + 540 * S);
 }
@@ -360,7 +360,7 @@ static void test_persistent(void **state)
     /* Nothing could be sent: it is not asked for all the time. */
     assert_int_equal(poll_between(&f, START + 25 * S, START + 25 * S, NULL), TIMERS_SEND_KEEPALIVE);
     /* Any authentic packet, either way, puts it off. */
-    timers_on_keepalive_received(&f.t, START + 30 * S);
+    timers_on_other_received(&f.t, START + 30 * S);
     assert_int_equal(poll_between(&f, START + 55 * S, START + 55 * S, NULL), TIMERS_SEND_KEEPALIVE);
     timers_on_keepalive_sent(&f.t, START + 56 * S);
     assert_true(timers_due(&f.t) == START + 81 * S);
@@ -378,7 +378,7 @@ static void test_confirmed(void **state)
     fixture_init(&f);
     /* We had tried ourselves, then the peer's handshake came through. */
     initiate(&f, START);
-    timers_on_handshake_received(&f.t, START + S);
+    timers_on_other_received(&f.t, START + S);
     timers_on_response_sent(&f.t, START + S);
     timers_on_session_derived(&f.t, START + S);
     timers_on_session_confirmed(&f.t, START + 2 * S);

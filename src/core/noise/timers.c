@@ -64,7 +64,7 @@ void timers_on_keepalive_sent(struct timers *t, nsec_t now)
 
 bool timers_on_data_received(struct timers *t, nsec_t now)
 {
-    timers_on_keepalive_received(t, now);
+    timers_on_other_received(t, now);
     if (atomic_load_explicit(&t->keepalive_since, memory_order_relaxed) != 0) {
         if (!atomic_load_explicit(&t->needs_another, memory_order_relaxed))
             atomic_store(&t->needs_another, true);
@@ -74,7 +74,7 @@ bool timers_on_data_received(struct timers *t, nsec_t now)
     return begin_watch(t);
 }
 
-void timers_on_keepalive_received(struct timers *t, nsec_t now)
+void timers_on_other_received(struct timers *t, nsec_t now)
 {
     settle(&t->unanswered_since);
     traverse(t, now);
@@ -115,12 +115,6 @@ void timers_on_response_sent(struct timers *t, nsec_t now)
     t->initiation_sent_at = now;
     t->has_sent_handshake = true;
     settle(&t->keepalive_since);
-    traverse(t, now);
-}
-
-void timers_on_handshake_received(struct timers *t, nsec_t now)
-{
-    settle(&t->unanswered_since);
     traverse(t, now);
 }
 

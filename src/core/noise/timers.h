@@ -84,8 +84,9 @@ void timers_on_keepalive_sent(struct timers *t, nsec_t now);
 /** timers_on_data_received() - a batch with inner packets arrived, authentic and fresh. */
 bool timers_on_data_received(struct timers *t, nsec_t now);
 
-/** timers_on_keepalive_received() - only empty data messages arrived, authentic and fresh. */
-void timers_on_keepalive_received(struct timers *t, nsec_t now);
+/** timers_on_other_received() - only empty data messages arrived, authentic and fresh; or an
+ * authentic message of a handshake. */
+void timers_on_other_received(struct timers *t, nsec_t now);
 
 /**
  * timers_on_rekey_wanted() - there is something to send, and no keypair or an aging one
@@ -107,9 +108,6 @@ void timers_on_initiation_sent(struct timers *t, nsec_t now, const struct rng *r
 
 /** timers_on_response_sent() - as responder. */
 void timers_on_response_sent(struct timers *t, nsec_t now);
-
-/** timers_on_handshake_received() - an initiation or a response was authentic. */
-void timers_on_handshake_received(struct timers *t, nsec_t now);
 
 /** timers_on_session_derived() - handshake_derive() gave a keypair. */
 void timers_on_session_derived(struct timers *t, nsec_t now);

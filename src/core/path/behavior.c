@@ -18,11 +18,6 @@ enum behavior_rule behavior_rule_parse(const char *text)
     return BEHAVIOR_UNKNOWN;
 }
 
-void behavior_survey_clear(struct behavior_survey *s)
-{
-    s->n = 0;
-}
-
 void behavior_survey_add(struct behavior_survey *s, const struct endpoint *server,
     const struct endpoint *mapped, nsec_t at)
 {

@@ -68,9 +68,6 @@ enum behavior_rule behavior_rule_parse(const char *text);
 void behavior_survey_add(struct behavior_survey *s, const struct endpoint *server,
     const struct endpoint *mapped, nsec_t at);
 
-/** behavior_survey_clear() - forget all answers, because this node's network has changed. */
-void behavior_survey_clear(struct behavior_survey *s);
-
 /**
  * behavior_of() - what the answers mean
  * @own:	@n_own addresses of this node's interfaces, with WireGuard's port

@@ -12,8 +12,6 @@
 #include "path/path_pair_internal.h"
 #include "path/paths_internal.h"
 
-/* Frames that one frame may overtake; older ones count as repeated. */
-#define REPLAY_BITS 64
 /* Least time between two pings that ask back on one pair. */
 #define ASK_BACK_MIN (50 * NSEC_PER_MSEC)
 /* A frame of the peer begins a round here, unless one began within this time. */
@@ -30,29 +28,6 @@
 
 /* After a change of the network our former address is not used again for this time. */
 #define LEFT_FOR (5 * NSEC_PER_SEC)
-
-/* ---- in: is it fresh? ----------------------------------------------------------------------- */
-
-static bool is_sequence_new(struct path *pp, uint64_t sequence)
-{
-    uint64_t behind;
-
-    if (sequence > pp->receiving.top) {
-        uint64_t step = sequence - pp->receiving.top;
-
-        pp->receiving.seen = step < REPLAY_BITS ? pp->receiving.seen << step : 0;
-        pp->receiving.seen |= 1;
-        pp->receiving.top = sequence;
-        return true;
-    }
-    behind = pp->receiving.top - sequence;
-    if (behind >= REPLAY_BITS || (pp->receiving.seen >> behind & 1) != 0)
-        return false;
-    pp->receiving.seen |= UINT64_C(1) << behind;
-    return true;
-}
-
-/* ---- in: what it means ---------------------------------------------------------------------- */
 
 /*
  * We are answered where we spoke from. But after a change of the network a peer may go on at our
@@ -150,8 +125,7 @@ static void on_pong(
     /* It answers an outstanding ping of ours: its run is the peer's present one. */
     if (pp->receiving.session != f->session) {
         pp->receiving.session = f->session;
-        pp->receiving.top = f->sequence;
-        pp->receiving.seen = 1;
+        pp->receiving.sequences = (struct seq_window){.highest = f->sequence, .seen = 1};
         for (unsigned i = 0; i < pp->pairs.n; i++)
             pp->pairs.items[i].contact.agreed = 0;
     }
@@ -239,7 +213,7 @@ void path__on_frame(
         return;
     }
     is_known = f.session == pp->receiving.session;
-    if (is_known && !is_sequence_new(pp, f.sequence)) {
+    if (is_known && !seq_window_take(&pp->receiving.sequences, f.sequence)) {
         c->refused_replay++;
         return;
     }

@@ -39,10 +39,9 @@ struct path_sending {
 
 /** Which frames of the peer are new. Written by path_frame.c. */
 struct path_receiving {
-    uint64_t session;      /* the peer's run, proven fresh; 0: not yet */
-    uint64_t top;          /* greatest sequence of that run */
-    uint64_t seen;         /* bit i: sequence top - i was seen */
-    struct rate asks_back; /* pings of endpoints that the peer spoke from */
+    uint64_t session;            /* the peer's run, proven fresh; 0: not yet */
+    struct seq_window sequences; /* of that run */
+    struct rate asks_back;       /* pings of endpoints that the peer spoke from */
 };
 
 /** The pairs of an edge. Written by path_pair.c. */

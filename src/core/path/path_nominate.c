@@ -581,7 +581,7 @@ static bool is_relay_better(const struct path *pp, const struct path_pair *pair)
 {
     struct path_relay via;
     nsec_t relayed = best_relay(pp, &via);
-    nsec_t rtt = path__pair_recent(pair);
+    nsec_t rtt = path__least(&pair->recent);
 
     if (!pp->owner->relay_is_usable || pp->peer.policy == PATH_POLICY_DIRECT)
         return false;

@@ -230,21 +230,11 @@ static void learn_least(struct path_least *l, nsec_t rtt, nsec_t half, nsec_t no
         l->values[0] = rtt;
 }
 
-static nsec_t least_of(const struct path_least *l)
+nsec_t path__least(const struct path_least *l)
 {
     if (l->values[0] == 0 || l->values[1] == 0)
         return l->values[0] + l->values[1];
     return nsec_min(l->values[0], l->values[1]);
-}
-
-nsec_t path__pair_least(const struct path_pair *pair)
-{
-    return least_of(&pair->least);
-}
-
-nsec_t path__pair_recent(const struct path_pair *pair)
-{
-    return least_of(&pair->recent);
 }
 
 bool path__pair_on_pong(

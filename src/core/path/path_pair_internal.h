@@ -61,13 +61,17 @@ struct path_pair {
     struct candidate remote;
     struct path_pair_contact contact;
     struct path_pair_record record;
-    nsec_t tried_at;         /* when the last ping was sent; 0: never */
-    nsec_t valid_at;         /* when the last pong came; 0: never, or the pair has failed since */
-    nsec_t answered_at;      /* the same, whatever became of it since; 0: never */
-    nsec_t rtt;              /* least of the first pongs, then smoothed; set after the first pong */
-    nsec_t last_rtt;         /* round trip time of the last pong alone */
-    struct path_least least; /* of 10 to 20 minutes */
-    struct path_least recent;      /* of half a minute to a minute, while it was measured */
+    nsec_t tried_at;    /* when the last ping was sent; 0: never */
+    nsec_t valid_at;    /* when the last pong came; 0: never, or the pair has failed since */
+    nsec_t answered_at; /* the same, whatever became of it since; 0: never */
+    nsec_t rtt;         /* least of the first pongs, then smoothed; set after the first pong */
+    nsec_t last_rtt;    /* round trip time of the last pong alone */
+    /* Of 10 to 20 minutes, while the pair worked. That is what the network between the two takes:
+     * the others have the time for which the machines were busy or a queue was long. */
+    struct path_least least;
+    /* Of half a minute to a minute. It leaves out what a busy moment adds, and shows a way that has
+     * become longer, or a queue that never drains, after a minute. */
+    struct path_least recent;
     unsigned n_samples;            /* pongs since it was last silent */
     unsigned n_round_pongs;        /* in this round */
     enum path_admission admission; /* to this round; path_checks.c */
@@ -123,21 +127,8 @@ void path__pair_on_death(struct path_pair *pair);
 bool path__pair_on_pong(
     struct path_pair *pair, const struct path_frame *pong, nsec_t at, nsec_t now);
 
-/**
- * path__pair_least() - the least round trip of the last 10 to 20 minutes, while the pair worked
- *
- * That is what the network between the two takes: the others have the time for which the machines
- * were busy or a queue was long. Return: 0: not measured.
- */
-nsec_t path__pair_least(const struct path_pair *pair);
-
-/**
- * path__pair_recent() - the least round trip of the last half to whole minute
- *
- * It leaves out what a busy moment adds, and shows a way that has become longer, or a queue that
- * never drains, after a minute. Return: 0: not measured.
- */
-nsec_t path__pair_recent(const struct path_pair *pair);
+/** path__least() - the least of both halves; 0: not measured. */
+nsec_t path__least(const struct path_least *l);
 
 /** path__pair_is_valid() - has the peer recently answered by this pair? */
 bool path__pair_is_valid(const struct path_pair *pair, nsec_t now);

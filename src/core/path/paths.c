@@ -503,7 +503,7 @@ bool paths_view(
         ret->remote = pair->remote.endpoint;
         ret->socket = pair->socket;
         ret->rtt = pair->rtt;
-        ret->least_rtt = path__pair_least(pair);
+        ret->least_rtt = path__least(&pair->least);
         ret->loss_permille = path__pair_loss(pair);
         return true;
     }

@@ -222,27 +222,27 @@ static void test_the_least_round_trip(void **state)
     struct path_pair pair = {.id = 1};
     nsec_t at = minute;
 
-    assert_int_equal(path__pair_least(&pair), 0);
+    assert_int_equal(path__least(&pair.least), 0);
     pass_round_trip(&pair, 300 * NSEC_PER_USEC, at);
     /* A busy time: what is smoothed is longer, what is least is not. */
     for (unsigned i = 0; i < 9; i++)
         pass_round_trip(&pair, 4 * NSEC_PER_MSEC, at += minute);
     assert_true(pair.rtt > 3 * NSEC_PER_MSEC);
-    assert_int_equal(path__pair_least(&pair), 300 * NSEC_PER_USEC);
+    assert_int_equal(path__least(&pair.least), 300 * NSEC_PER_USEC);
     /* For ten minutes more. */
     for (unsigned i = 0; i < 10; i++) {
         pass_round_trip(&pair, 4 * NSEC_PER_MSEC, at += minute);
-        assert_int_equal(path__pair_least(&pair), 300 * NSEC_PER_USEC);
+        assert_int_equal(path__least(&pair.least), 300 * NSEC_PER_USEC);
     }
     pass_round_trip(&pair, 5 * NSEC_PER_MSEC, at += minute);
-    assert_int_equal(path__pair_least(&pair), 4 * NSEC_PER_MSEC);
+    assert_int_equal(path__least(&pair.least), 4 * NSEC_PER_MSEC);
     /* Nothing was measured for so long that both halves are over. */
     pass_round_trip(&pair, 7 * NSEC_PER_MSEC, at += 20 * minute);
-    assert_int_equal(path__pair_least(&pair), 7 * NSEC_PER_MSEC);
+    assert_int_equal(path__least(&pair.least), 7 * NSEC_PER_MSEC);
     /* After a failure it may be another way. */
     path__pair_on_death(&pair);
     pass_round_trip(&pair, 9 * NSEC_PER_MSEC, at += NSEC_PER_SEC);
-    assert_int_equal(path__pair_least(&pair), 9 * NSEC_PER_MSEC);
+    assert_int_equal(path__least(&pair.least), 9 * NSEC_PER_MSEC);
 }
 
 /* ---- liveness ------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/containers.h"
 #include "wire/member_proof.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -23,14 +24,14 @@ static void check_verdict(const struct member_proof *proof, const uint8_t *data,
 /* What is taken once is never taken again, in whatever order the numbers come. */
 static void check_window(const uint8_t *data, size_t len)
 {
-    struct member_proof_window w;
+    struct seq_window w;
     uint64_t seen[256] = {0};
     bool is_seen[256] = {false};
     size_t n = len < 256 ? len : 256;
 
-    member_proof_window_init(&w, 7);
+    w = (struct seq_window){.highest = 7, .seen = UINT64_MAX};
     for (size_t i = 0; i < n; i++) {
-        bool taken = member_proof_window_take(&w, data[i]);
+        bool taken = seq_window_take(&w, data[i]);
 
         assert(!taken || (data[i] > 7 && !is_seen[data[i]]));
         is_seen[data[i]] |= taken;

@@ -129,31 +129,6 @@ bool member_proof_parse(struct member_proof *ret, const char *text)
     return true;
 }
 
-/* ---- the hub's end -------------------------------------------------------------------------- */
-
-void member_proof_window_init(struct member_proof_window *w, uint64_t after)
-{
-    *w = (struct member_proof_window){.highest = after, .seen = UINT64_MAX};
-}
-
-bool member_proof_window_take(struct member_proof_window *w, uint64_t sequence)
-{
-    uint64_t ahead;
-    uint64_t behind;
-
-    if (sequence > w->highest) {
-        ahead = sequence - w->highest;
-        w->seen = (ahead < MEMBER_PROOF_WINDOW ? w->seen << ahead : 0) | 1;
-        w->highest = sequence;
-        return true;
-    }
-    behind = w->highest - sequence;
-    if (behind >= MEMBER_PROOF_WINDOW || (w->seen >> behind & 1) != 0)
-        return false;
-    w->seen |= UINT64_C(1) << behind;
-    return true;
-}
-
 /* ---- the node's end ------------------------------------------------------------------------- */
 
 bool member_proof_signer_init(

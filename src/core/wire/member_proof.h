@@ -30,9 +30,6 @@
 /** The highest sequence number: it has to fit into an integer of JSON. */
 #define MEMBER_PROOF_SEQUENCE_MAX INT64_MAX
 
-/** How many sequence numbers behind the highest one may still come, in any order. */
-#define MEMBER_PROOF_WINDOW 64
-
 /** What both ends derive from their keys. As secret as those: wiped after use. */
 struct member_proof_key {
     uint8_t b[32];
@@ -79,26 +76,6 @@ const char *member_proof_format(
 /** member_proof_parse() - takes exactly what member_proof_format() writes. False: it is not that.
  */
 bool member_proof_parse(struct member_proof *ret, const char *text);
-
-/* ---- the hub's end -------------------------------------------------------------------------- */
-
-/** Which sequence numbers of a node have come. One a node and boot. */
-struct member_proof_window {
-    uint64_t highest; /* that was taken */
-    uint64_t seen;    /* bit i: highest - i was taken, or is too old */
-};
-
-/** member_proof_window_init() - nothing up to @after is taken any more. */
-void member_proof_window_init(struct member_proof_window *w, uint64_t after);
-
-/**
- * member_proof_window_take() - mark @sequence as seen
- *
- * Only after member_proof_verify(), or a stranger could move the window.
- *
- * Return: false if it was seen before, or is too far behind.
- */
-bool member_proof_window_take(struct member_proof_window *w, uint64_t sequence);
 
 /* ---- the node's end ------------------------------------------------------------------------- */
 

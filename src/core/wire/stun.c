@@ -225,38 +225,33 @@ static void set_length(uint8_t *msg, size_t attrs_len)
     memcpy(msg + 2, &v, sizeof(v));
 }
 
-void stun_encode_port_request(
-    const struct stun_transaction *id, uint16_t port, uint8_t out[static STUN_PORT_REQUEST_SIZE])
+/* Its length is set when all attributes are written. */
+static void write_header(struct writer *w, uint16_t type, const struct stun_transaction *id)
 {
-    static const char padding[12] = "weft        ";
-    struct writer w = writer_make(out, STUN_PORT_REQUEST_SIZE);
-
-    writer_be16(&w, TYPE_REQUEST);
-    writer_be16(&w, STUN_PORT_REQUEST_SIZE - STUN_HEADER_SIZE);
-    writer_be32(&w, MAGIC_COOKIE);
-    writer_put(&w, id->b, sizeof(id->b));
-    writer_be16(&w, ATTR_RESPONSE_PORT);
-    writer_be16(&w, 4);
-    writer_be16(&w, port);
-    writer_be16(&w, 0);
-    writer_be16(&w, ATTR_SOFTWARE);
-    writer_be16(&w, sizeof(padding));
-    writer_put(&w, padding, sizeof(padding));
-    assert(!w.failed && writer_len(&w) == STUN_PORT_REQUEST_SIZE);
+    writer_be16(w, type);
+    writer_be16(w, 0);
+    writer_be32(w, MAGIC_COOKIE);
+    writer_put(w, id->b, sizeof(id->b));
 }
 
-void stun_encode_request(const struct stun_transaction *id, uint8_t out[static STUN_REQUEST_SIZE])
+void stun_encode_request(
+    const struct stun_transaction *id, uint16_t port, uint8_t out[static STUN_REQUEST_SIZE])
 {
     static const char software[] = "weft                ";
     struct writer w = writer_make(out, STUN_REQUEST_SIZE);
+    size_t padding;
 
-    writer_be16(&w, TYPE_REQUEST);
-    writer_be16(&w, 0);
-    writer_be32(&w, MAGIC_COOKIE);
-    writer_put(&w, id->b, sizeof(id->b));
+    write_header(&w, TYPE_REQUEST, id);
+    if (port != 0) {
+        writer_be16(&w, ATTR_RESPONSE_PORT);
+        writer_be16(&w, 4);
+        writer_be16(&w, port);
+        writer_be16(&w, 0);
+    }
+    padding = STUN_REQUEST_SIZE - writer_len(&w) - 4;
     writer_be16(&w, ATTR_SOFTWARE);
-    writer_be16(&w, sizeof(software) - 1);
-    writer_put(&w, software, sizeof(software) - 1);
+    writer_be16(&w, (uint16_t)padding);
+    writer_put(&w, software, padding);
     set_length(out, writer_len(&w) - STUN_HEADER_SIZE);
     assert(!w.failed && writer_len(&w) == STUN_REQUEST_SIZE);
 }
@@ -266,10 +261,7 @@ size_t stun_encode_answer(const struct stun_request *req, const struct endpoint 
 {
     struct writer w = writer_make(out, STUN_ANSWER_MAX);
 
-    writer_be16(&w, req->n_unknown > 0 ? TYPE_ERROR : TYPE_SUCCESS);
-    writer_be16(&w, 0);
-    writer_be32(&w, MAGIC_COOKIE);
-    writer_put(&w, req->id.b, sizeof(req->id.b));
+    write_header(&w, req->n_unknown > 0 ? TYPE_ERROR : TYPE_SUCCESS, &req->id);
     if (req->n_unknown > 0)
         write_unknown_attributes(&w, req);
     else

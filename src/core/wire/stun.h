@@ -72,22 +72,15 @@ bool stun_is_answer(const uint8_t *msg, size_t len);
 /**
  * stun_encode_request() - ask "where do I come from?"
  * @id:		random, unknown to strangers
+ * @port:	of ours, as the server sees it, at which it is to be answered; 0: where it comes
+ * from
  *
  * Padded, so that no server has a reason to limit its answers (docs/wire/stun.md).
- */
-void stun_encode_request(const struct stun_transaction *id, uint8_t out[static STUN_REQUEST_SIZE]);
-
-/** Bytes of the request that stun_encode_port_request() makes: as long as its longest answer. */
-#define STUN_PORT_REQUEST_SIZE (STUN_HEADER_SIZE + 24)
-
-/**
- * stun_encode_port_request() - the same, to be answered at another port of ours
- * @port:	as the server sees it
  *
- * Spec: RFC 5780 section 7.5.
+ * Spec: RFC 5780 section 7.5, of @port.
  */
-void stun_encode_port_request(
-    const struct stun_transaction *id, uint16_t port, uint8_t out[static STUN_PORT_REQUEST_SIZE]);
+void stun_encode_request(
+    const struct stun_transaction *id, uint16_t port, uint8_t out[static STUN_REQUEST_SIZE]);
 
 /**
  * stun_decode_request() - take a Binding request apart

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/containers.h"
 #include "test/vectors/vectors.h"
 #include "wire/member_proof.h"
 
@@ -208,11 +209,11 @@ static void test_window(void **state)
         {167, false},                       /* 15 */
         {MEMBER_PROOF_SEQUENCE_MAX, false}, /* 16 */
     };
-    struct member_proof_window w;
+    struct seq_window w;
 
-    member_proof_window_init(&w, 100);
+    w = (struct seq_window){.highest = 100, .seen = UINT64_MAX};
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        if (member_proof_window_take(&w, rows[i].sequence) != rows[i].expected)
+        if (seq_window_take(&w, rows[i].sequence) != rows[i].expected)
             fail_msg("row %zu: %llu", i + 1, (unsigned long long)rows[i].sequence);
 }
 
@@ -221,12 +222,12 @@ static void test_signer(void **state)
 {
     struct sample *s = first_sample();
     struct member_proof_signer signer;
-    struct member_proof_window w;
+    struct seq_window w;
     struct member_proof proof;
     char text[MEMBER_PROOF_TEXT_MAX];
 
     assert_true(member_proof_signer_init(&signer, &s->node_secret, &s->hub));
-    member_proof_window_init(&w, 5000);
+    w = (struct seq_window){.highest = 5000, .seen = UINT64_MAX};
     assert_true(member_proof_sign(&signer, &s->rq, text));
     assert_string_equal(text, s->header);
     member_proof_signer_learn(&signer, 77, 5000);
@@ -236,8 +237,8 @@ static void test_signer(void **state)
         assert_int_equal(proof.boot, 77);
         assert_int_equal(proof.sequence, 5000 + i);
         assert_true(member_proof_verify(&proof, &s->key, &s->rq));
-        assert_true(member_proof_window_take(&w, proof.sequence));
-        assert_false(member_proof_window_take(&w, proof.sequence));
+        assert_true(seq_window_take(&w, proof.sequence));
+        assert_false(seq_window_take(&w, proof.sequence));
         /* What the hub had said to an earlier request changes nothing. */
         member_proof_signer_learn(&signer, 77, 5000 + i - 1);
     }

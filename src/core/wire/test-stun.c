@@ -153,7 +153,7 @@ static void test_asked_and_answered(void **state)
     struct stun_response resp;
     size_t len;
 
-    stun_encode_request(&id, request);
+    stun_encode_request(&id, 0, request);
     assert_true(stun_is_request(request, sizeof(request)));
     assert_false(stun_is_answer(request, sizeof(request)));
     assert_int_equal(stun_decode_request(&req, request, sizeof(request)), 0);
@@ -257,7 +257,7 @@ static void test_response_port(void **state)
 {
     struct stun_transaction id = {.b = {1, 2, 3}};
     struct endpoint mapped = endpoint("[2001:db8::7]:4000");
-    uint8_t request[STUN_PORT_REQUEST_SIZE], answer[STUN_ANSWER_MAX];
+    uint8_t request[STUN_REQUEST_SIZE], answer[STUN_ANSWER_MAX];
     static const char *const refused[] = {
         HEADER("0001", "0008") "0027000400000000", /* port 0 */
         HEADER("0001", "0004") "00270000",
@@ -266,7 +266,7 @@ static void test_response_port(void **state)
     struct stun_request req;
     struct msg m;
 
-    stun_encode_port_request(&id, 4321, request);
+    stun_encode_request(&id, 4321, request);
     assert_true(stun_is_request(request, sizeof(request)));
     assert_int_equal(stun_decode_request(&req, request, sizeof(request)), 0);
     assert_int_equal(req.response_port, 4321);

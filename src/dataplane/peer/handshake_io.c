@@ -270,7 +270,7 @@ static struct peer *take_initiation(struct device *d, const struct handshake_msg
     if (r != 0)
         goto out;
     peer_count_rx(peer, sizeof(msg));
-    timers_on_handshake_received(&peer->timers, now);
+    timers_on_other_received(&peer->timers, now);
     peer_learn_path(peer, &m->path, false);
     send_response(peer, &answer, &m->path, now);
     is_due = true;
@@ -298,7 +298,7 @@ static struct peer *take_response(struct device *d, const struct handshake_msg *
         return NULL;
     }
     peer_count_rx(peer, sizeof(msg));
-    timers_on_handshake_received(&peer->timers, now);
+    timers_on_other_received(&peer->timers, now);
     peer_learn_path(peer, &m->path, true);
     profile = peer->handshake.profile;
     if (!begin_session(peer, &peer->handshake, now))

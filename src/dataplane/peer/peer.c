@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/drop.h"
+#include "base/secret.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
 
@@ -36,8 +37,6 @@ int peer_new(struct peer **ret, struct device *d, const struct x25519_public *pu
     peer->device = d;
     noise_remote_init(&peer->remote, &noise_profile_wireguard, &d->local, public);
     noise_remote_set_choice(&peer->remote, d->cipher);
-    handshake_clear(&peer->handshake);
-    cookie_maker_init(&peer->cookies);
     keypairs_init(&peer->keypairs);
     timers_init(&peer->timers);
     (void)pthread_mutex_init(&peer->lock, NULL);
@@ -62,11 +61,9 @@ void peer_free(struct peer *peer)
     struct drops ignored = {0};
 
     peer_drop_staged(peer, &ignored);
-    noise_remote_deinit(&peer->remote);
-    handshake_clear(&peer->handshake);
-    cookie_maker_deinit(&peer->cookies);
     keypairs_deinit(&peer->keypairs);
     (void)pthread_mutex_destroy(&peer->lock);
+    secret_wipe(peer, sizeof(*peer));
     free(peer);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/drop.h"
 #include "base/err.h"
+#include "base/secret.h"
 #include "os/log.h"
 #include "peer/handshake_io.h"
 #include "peer/relay_device.h"
@@ -142,8 +143,7 @@ struct device *device_free(struct device *d)
     tun_close(&d->tun);
     allowedips_deinit(&d->allowed);
     htab_deinit(&d->by_key);
-    cookie_checker_deinit(&d->checker);
-    noise_local_deinit(&d->local);
+    secret_wipe(d, sizeof(*d));
     free(d);
     return NULL;
 }

@@ -131,7 +131,7 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
             device_config_remove_peer(d, peer);
         return 0;
     case UAPI_KEY_PRESHARED_KEY:
-        noise_remote_set_psk(&peer->remote, &item->preshared_key);
+        peer->remote.psk = item->preshared_key;
         return 0;
     case UAPI_KEY_ENDPOINT:
         peer_set_endpoint(peer, &item->endpoint);

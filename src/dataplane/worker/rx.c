@@ -195,7 +195,7 @@ static void learn(struct rx_worker *w, struct peer *peer, const struct keypair *
     if (tally->n_data > 0)
         tell_soon |= timers_on_data_received(&peer->timers, now);
     else
-        timers_on_keepalive_received(&peer->timers, now);
+        timers_on_other_received(&peer->timers, now);
     if (keypair_wants_rekey_after_receive(kp, now))
         tell |= timers_on_last_minute(&peer->timers);
     if (tell)

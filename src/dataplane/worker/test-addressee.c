@@ -38,9 +38,8 @@ static void add_device(struct fixture *f, unsigned i)
     cookie_checker_init(&f->owned[i].checker, &key);
     list_add_tail(&f->devices, &f->owned[i].siblings);
     f->messages[i].type = le32_make(WG_TYPE_INITIATION);
-    cookie_maker_init(&maker);
+    maker = (struct cookie_maker){0};
     cookie_add_macs(&maker, &key, &f->messages[i], sizeof(f->messages[i]), 0);
-    cookie_maker_deinit(&maker);
 }
 
 static int setup(void **state)

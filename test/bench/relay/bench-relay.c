@@ -181,7 +181,7 @@ static void shake(struct router *router, uint16_t from, uint16_t to,
     struct router_arrival in = {.from = loopback(from), .now = clock_now(), .is_local = no_index};
     struct cookie_maker maker;
 
-    cookie_maker_init(&maker);
+    maker = (struct cookie_maker){0};
     cookie_add_macs(&maker, to_key, &hello, sizeof(hello), 0);
     cookie_add_macs(&maker, from_key, &answer, sizeof(answer), 0);
     (void)router_route(router, &in, (const uint8_t *)&hello, sizeof(hello));

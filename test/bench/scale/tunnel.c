@@ -394,7 +394,7 @@ void tunnel_add(struct tunnel *t, uint32_t number, const struct x25519_secret *s
         fake_die("no memory");
     noise_local_set(&s->local, secret);
     noise_remote_init(&s->remote, &noise_profile_wireguard, &s->local, &t->hub);
-    cookie_maker_init(&s->maker);
+    s->maker = (struct cookie_maker){0};
     handshake_clear(&s->handshake);
     t->sessions[number] = s;
     /* The thread finds it by this, so it comes last. */

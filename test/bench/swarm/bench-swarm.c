@@ -127,7 +127,7 @@ static void make_members(struct swarm *s, const struct x25519_public *target)
         secret_of(i, &secret);
         noise_local_set(&m->local, &secret);
         noise_remote_init(&m->remote, &noise_profile_wireguard, &m->local, target);
-        cookie_maker_init(&m->maker);
+        m->maker = (struct cookie_maker){0};
         handshake_clear(&m->handshake);
         make_initiation(s, i);
     }

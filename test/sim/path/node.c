@@ -22,7 +22,7 @@ static void ask_servers(struct world *w, struct world_node *n)
 {
     struct site *s = &w->sites[n->site];
 
-    behavior_survey_clear(&n->survey);
+    n->survey.n = 0;
     for (unsigned i = 0; i < N_SERVERS; i++) {
         struct endpoint server = world__hub(i);
         struct endpoint mapped = n->inner;

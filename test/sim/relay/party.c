@@ -50,7 +50,7 @@ struct party_peer *party_add_peer(
     assert(p->n_peers <= PARTY_PEERS_MAX);
     noise_remote_init(&peer->remote, &noise_profile_wireguard, &p->local, public);
     handshake_clear(&peer->hs);
-    cookie_maker_init(&peer->cookies);
+    peer->cookies = (struct cookie_maker){0};
     keypairs_init(&peer->keypairs);
     peer->ep = peer->home = *ep;
     return peer;

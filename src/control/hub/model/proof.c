@@ -14,7 +14,7 @@ const struct member_proof_key *proof_key(const struct model_node *node, nsec_t n
     /* Without a key of the hub anybody could make the proof. */
     if (!node->net->has_key || !member_proof_key_make(&st->key, &node->net->secret, public, public))
         return NULL;
-    member_proof_window_init(&st->window, (uint64_t)now);
+    st->window = (struct seq_window){.highest = (uint64_t)now, .seen = UINT64_MAX};
     st->has_key = true;
     return &st->key;
 }
@@ -43,7 +43,7 @@ bool proof_take(const struct model_node *node, const struct request *rq, struct 
 
     if (key && rq->authorization && member_proof_parse(&proof, rq->authorization) &&
         proof.boot == node->net->model->boot && member_proof_verify(&proof, key, &what) &&
-        member_proof_window_take(&node->proof->window, proof.sequence))
+        seq_window_take(&node->proof->window, proof.sequence))
         return true;
     refuse(rs, node);
     return false;

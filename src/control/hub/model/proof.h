@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "base/containers.h"
 #include "wire/member_proof.h"
 
 struct model_node;
@@ -23,7 +24,7 @@ struct response;
 /** What the hub keeps for it with each node. Zeroes at first; wiped with the node. */
 struct proof_state {
     struct member_proof_key key;
-    struct member_proof_window window;
+    struct seq_window window;
     bool has_key; /* @key and @window are set */
 };
 

@@ -88,7 +88,7 @@ bool stun_client_next(struct stun_client *sc, nsec_t now, const struct rng *rng,
         v->due_at = now + (v->n_tries < TRIES ? RETRY_FIRST << v->n_tries : REFRESH_AFTER);
         v->n_tries++;
         *ret_to = v->server;
-        stun_encode_request(&v->asked[0].id, out);
+        stun_encode_request(&v->asked[0].id, 0, out);
         return true;
     }
     return false;
@@ -566,7 +566,7 @@ void local_candidates_set_addresses(
     lc->n_own = 0;
     for (unsigned i = 0; i < n && i < CANDIDATES_MAX; i++)
         lc->own[lc->n_own++] = (struct endpoint){.addr = addrs[i], .port = port};
-    behavior_survey_clear(&lc->survey);
+    lc->survey.n = 0;
     lc->fresh.port = 0;
     stun_client_forget(&lc->stun, now);
 }
@@ -630,7 +630,7 @@ bool local_candidates_begin_fresh(
     lc->fresh.server = *server;
     rng_fill(rng, lc->fresh.id.b, sizeof(lc->fresh.id.b));
     ret->to = *server;
-    stun_encode_request(&lc->fresh.id, ret->bytes);
+    stun_encode_request(&lc->fresh.id, 0, ret->bytes);
     return true;
 }
 

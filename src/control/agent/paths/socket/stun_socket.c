@@ -133,7 +133,7 @@ void udp_probe_ask(struct udp_probe *p, const struct endpoint *to, nsec_t now)
             rq = &p->requests[i];
     *rq = (struct udp_probe_request){.to = *to, .sent_at = now};
     rng_fill(&p->rng, rq->id.b, sizeof(rq->id.b));
-    stun_encode_request(&rq->id, request);
+    stun_encode_request(&rq->id, 0, request);
     stun_socket_send(*sock, to, request, sizeof(request));
 }
 

@@ -17,11 +17,12 @@
 /**
  * icmp_make() - "host unreachable" for @p (RFC 792, RFC 4443), or that it is too big
  * @p:		the inner packet, @len bytes, already checked by ip_parse()
- * @mtu:	what would fit, for IPv6 at least 1280: "fragmentation needed" (RFC 1191), of an
- *IPv4 packet only when it may not be fragmented, or "packet too big" (RFC 4443 3.2); 0: it has
- *		nowhere to go
+ * @mtu:	what would fit, for IPv6 at least 1280; 0: it has nowhere to go
  * @ret:	the message; it comes from the address that could not be reached, since a
  *		data plane knows no address of its own
+ *
+ * Too big is "fragmentation needed" (RFC 1191), only for a packet that may not be fragmented, or
+ * "packet too big" (RFC 4443 3.2).
  *
  * Return: its length; 0 when @p must not be answered (RFC 1122 3.2.2, RFC 4443 2.4 e): an error
  * message itself, a later fragment, multicast, or an unusable source.

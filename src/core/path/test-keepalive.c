@@ -271,6 +271,114 @@ static void test_spread(void **state)
     assert_int_equal(w.n_questions, 1);
 }
 
+/* Three quarters of what was survived, in whole seconds; a third of what was not. */
+static void test_the_interval_is_well_below_the_bounds(void **state)
+{
+    static const struct {
+        nsec_t lives, dies; /* ms; 0: not known */
+        nsec_t interval;    /* s */
+    } cases[] = {{0, 0, 0}, {12000, 0, 9}, {12000, 14000, 9}, {13999, 16000, 10}, {0, 12000, 4},
+        {0, 29999, 9}, {0, 3000, KEEPALIVE_MIN / NSEC_PER_SEC},
+        {1000, 3000, KEEPALIVE_MIN / NSEC_PER_SEC}, {3600000, 0, KEEPALIVE_MAX / NSEC_PER_SEC}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct keepalive_bounds bounds = {.lives = cases[i].lives * NSEC_PER_MSEC,
+            .dies = cases[i].dies ? cases[i].dies * NSEC_PER_MSEC : NSEC_NEVER};
+
+        assert_int_equal(keepalive_interval(&bounds), cases[i].interval * NSEC_PER_SEC);
+    }
+}
+
+/* ---- step by step --------------------------------------------------------------------------- */
+
+/* Nothing is to be done before @at; then this is. */
+static void assert_next(struct keepalive *k, nsec_t at, enum keepalive_action action)
+{
+    assert_int_equal(keepalive_due(k), at);
+    assert_int_equal(keepalive_next(k, at - 1), KEEPALIVE_ACTION_NONE);
+    assert_int_equal(keepalive_next(k, at), action);
+}
+
+/* A question is asked three times, a second apart. */
+static nsec_t assert_asked(struct keepalive *k, nsec_t at, enum keepalive_action action)
+{
+    for (unsigned i = 0; i < 3; i++, at += NSEC_PER_SEC)
+        assert_next(k, at, action);
+    return at;
+}
+
+/* From the spare socket, twice, so that the mapping is a flow's; then from outside. */
+static nsec_t open_mapping(struct keepalive *k, nsec_t at)
+{
+    assert_next(k, at, KEEPALIVE_ACTION_OPEN);
+    assert_int_equal(keepalive_next(k, at), KEEPALIVE_ACTION_LEARN);
+    keepalive_on_learned(k, 4000, at);
+    assert_int_equal(k->port, 4000);
+    at += 2500 * NSEC_PER_MSEC;
+    assert_next(k, at, KEEPALIVE_ACTION_LEARN);
+    keepalive_on_learned(k, 4001, at);
+    assert_int_equal(k->port, 4001);
+    assert_next(k, at, KEEPALIVE_ACTION_ASK);
+    keepalive_on_arrived(k, at);
+    return at;
+}
+
+static void test_a_trial_step_by_step(void **state)
+{
+    const nsec_t sec = NSEC_PER_SEC;
+    struct keepalive k;
+    nsec_t at = 100 * sec;
+
+    keepalive_start(&k, 0, at);
+    assert_true(keepalive_is_running(&k));
+    /* A rest of 12 s is survived, then one of 24 s is not: between the two it goes on. */
+    at = open_mapping(&k, at) + 12 * sec;
+    assert_next(&k, at, KEEPALIVE_ACTION_ASK);
+    keepalive_on_arrived(&k, at);
+    assert_int_equal(k.bounds.lives, 12 * sec);
+    assert_true(k.bounds.dies == NSEC_NEVER);
+    at = open_mapping(&k, at) + 24 * sec;
+    at = assert_asked(&k, at, KEEPALIVE_ACTION_ASK);
+    /* That counts once it is known that answers arrive at all. */
+    assert_true(k.bounds.dies == NSEC_NEVER);
+    at = open_mapping(&k, at);
+    assert_int_equal(k.bounds.lives, 12 * sec);
+    assert_int_equal(k.bounds.dies, 24 * sec);
+    /* Woken 2 s late: the rest was so much longer. */
+    at += 20 * sec;
+    assert_int_equal(keepalive_due(&k), at - 2 * sec);
+    assert_int_equal(keepalive_next(&k, at), KEEPALIVE_ACTION_ASK);
+    keepalive_on_arrived(&k, at);
+    assert_int_equal(k.bounds.lives, 20 * sec);
+    /* What comes when nothing was asked changes nothing. */
+    keepalive_on_arrived(&k, at);
+    assert_int_equal(k.bounds.lives, 20 * sec);
+    keepalive_stop(&k);
+    assert_int_equal(keepalive_due(&k), NSEC_NEVER);
+    assert_false(keepalive_is_running(&k));
+    keepalive_on_learned(&k, 9, at);
+    assert_int_equal(k.port, 4001);
+}
+
+/* After a silence it pauses for a minute and its share of the spread, then twice as long. */
+static void test_pauses_get_longer(void **state)
+{
+    const nsec_t sec = NSEC_PER_SEC;
+    nsec_t pause = 60 * sec;
+    nsec_t at = 105 * sec;
+    struct keepalive k;
+
+    keepalive_start(&k, 5 * sec, 100 * sec);
+    for (unsigned i = 0; i < 9; i++) {
+        assert_next(&k, at, KEEPALIVE_ACTION_OPEN);
+        at = assert_asked(&k, at, KEEPALIVE_ACTION_LEARN);
+        assert_int_equal(keepalive_next(&k, at), KEEPALIVE_ACTION_NONE);
+        assert_int_equal(k.obstacle, KEEPALIVE_OBSTACLE_SILENCE);
+        at += pause + 5 * sec;
+        pause = nsec_min(2 * pause, 3840 * sec);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +394,9 @@ int main(void)
         cmocka_unit_test(test_caution_does_not_flap),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_short_lives_are_feared_at_once),
+        cmocka_unit_test(test_the_interval_is_well_below_the_bounds),
+        cmocka_unit_test(test_a_trial_step_by_step),
+        cmocka_unit_test(test_pauses_get_longer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "path/paths.h"
 #include "test/support/path_couple.h"
 
 #define SEC NSEC_PER_SEC

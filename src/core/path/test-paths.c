@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "path/paths.h"
 #include "test/support/path_couple.h"
 
 #define MSEC NSEC_PER_MSEC
@@ -79,41 +80,6 @@ static void test_a_path_leads_through_another_overlay_from_now_on(void **state)
     couple_run_with_traffic(c, 120 * SEC);
     couple_assert_direct(c);
     couple_stop(c);
-}
-
-static void test_blocks_of_other_overlays(void **state)
-{
-    static const char *const added[] = {
-        "10.43.7.1/32", "10.43.0.0/16", "10.43.7.2/32", "fd43::/64"};
-    static const struct {
-        const char *address;
-        bool is_inside;
-    } cases[] = {{"10.43.7.1", true}, {"10.43.9.9", true}, {"10.43.8.1", false},
-        {"10.44.0.1", false}, {"fd43::7", true}, {"fd44::7", false}};
-    struct candidate_blocks blocks = {.n = 0};
-    struct ip_prefix p;
-    struct ip_addr a;
-
-    for (size_t i = 0; i < sizeof(added) / sizeof(*added); i++) {
-        assert_int_equal(ip_prefix_parse(&p, added[i], NULL), 0);
-        assert_true(candidate_blocks_add(&blocks, &p));
-    }
-    assert_int_equal(blocks.n, 2);
-    /* A LAN in it, and what is in none, or is one of them. */
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(ip_prefix_parse(&p,
-                             i == 0   ? "10.43.8.0/24"
-                             : i == 1 ? "10.0.0.0/8"
-                                      : "10.43.0.0/16",
-                             NULL),
-            0);
-        candidate_blocks_exclude(&blocks, &p);
-    }
-    assert_int_equal(blocks.n_outside, 1);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        assert_int_equal(ip_addr_parse(&a, cases[i].address, NULL), 0);
-        assert_int_equal(candidate_blocks_have(&blocks, &a), cases[i].is_inside);
-    }
 }
 
 static void test_idle_is_cheap_and_steady(void **state)
@@ -557,7 +523,6 @@ int main(void)
         cmocka_unit_test(test_relay_at_once_then_direct),
         cmocka_unit_test(test_no_path_leads_through_the_overlay),
         cmocka_unit_test(test_a_path_leads_through_another_overlay_from_now_on),
-        cmocka_unit_test(test_blocks_of_other_overlays),
         cmocka_unit_test(test_idle_is_cheap_and_steady),
         cmocka_unit_test(test_idle_pace_is_the_shorter_keepalive),
         cmocka_unit_test(test_a_kept_path_is_used_and_asked),

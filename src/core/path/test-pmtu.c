@@ -670,6 +670,42 @@ static void test_silence_of_a_measured_path(void **state)
     assert_round(&p, now, PROBES(1200, 1280, 1380, 1400));
 }
 
+/* A ceiling that rises is searched up to from the size in use; one that falls, from below. */
+static void test_another_ceiling_is_searched_for(void **state)
+{
+    nsec_t now = T0 + RTT;
+    uint16_t epoch;
+    struct pmtu p;
+
+    begin(&p);
+    answer(&p, 1500, now);
+    epoch = p.epoch;
+    pmtu_set_ceiling(&p, 1500, now);
+    assert_settled(&p, 1500, NSEC_NEVER);
+    assert_int_equal(p.epoch, epoch);
+    pmtu_set_ceiling(&p, 9000, now);
+    assert_int_equal(p.epoch, epoch + 1);
+    assert_int_equal(p.size, 1500);
+    assert_probes(&p, now, PROBES(8500, 8896, 9000));
+    answer(&p, 9000, now + RTT);
+    assert_settled(&p, 9000, NSEC_NEVER);
+    pmtu_set_ceiling(&p, 1400, now);
+    assert_int_equal(p.size, 1400);
+    assert_probes(&p, now, PROBES(1200, 1280, 1380, 1400));
+    /* While it is looked for: anew. */
+    answer(&p, 1280, now + RTT);
+    pmtu_set_ceiling(&p, 1460, now + RTT);
+    assert_int_equal(p.size, 1400);
+    assert_probes(&p, now + RTT, PROBES(1200, 1280, 1380, 1400, 1420, 1440, 1450, 1460));
+    /* Without a path, and in a silence, it is for later. */
+    pmtu_on_path_lost(&p);
+    assert_int_equal(p.next, 0);
+    pmtu_set_ceiling(&p, 1420, now + RTT);
+    assert_int_equal(p.state, PMTU_STATE_NONE);
+    assert_true(pmtu_due(&p) == NSEC_NEVER);
+    assert_probes(&p, now + RTT, NO_PROBES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -693,6 +729,7 @@ int main(void)
         cmocka_unit_test(test_when_a_larger_size_is_tried_again),
         cmocka_unit_test(test_nothing_comes_back),
         cmocka_unit_test(test_silence_of_a_measured_path),
+        cmocka_unit_test(test_another_ceiling_is_searched_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,8 @@ NODES ?=
 IMAGE_PACKAGES ?=
 # Q=1: `make test` runs only what needs no network namespace and takes seconds.
 Q ?=
-# FULL=1: `make test` also runs what needs Kubernetes, torch 2, RCCL or an emulator of arm64.
+# FULL=1: `make test` also runs the tests that take longest, and what needs Kubernetes, torch 2,
+# RCCL or an emulator of arm64.
 FULL ?=
 
 PYTHON  := /usr/bin/python3
@@ -51,7 +52,7 @@ else
 	ninja -C $(BUILD) weft weft-wg
 endif
 
-test: ## build and run all tests; Q=1 for unit tests and corpus replays only, FULL=1 for Kubernetes, torch 2, RCCL and arm64 too
+test: ## build and run the tests; Q=1 for unit tests and corpus replays only, FULL=1 for those that take longest, Kubernetes, torch 2, RCCL and arm64 too
 	@$(INSTALL) build $(if $(Q),,run test deb)
 	@$(MAKE) --no-print-directory build
 	tools/run-tests $(BUILD) $(if $(Q),--only unit corpus,$(if $(FULL),--full))

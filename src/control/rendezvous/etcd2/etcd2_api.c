@@ -1,7 +1,6 @@
 /* etcd2_api.c - see etcd2_api.h. */
 #include "rendezvous/etcd2/etcd2_api.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +20,12 @@
 
 /** What a form says, checked. Starts as zeroes, with an empty value. */
 struct etcd2_fields {
-    bool recursive;
     bool wait;
     bool has_exist;             /* prevExist is in the form */
     bool exist;                 /* its value */
     bool no_value;              /* noValueOnSuccess: the answer leaves out what was written */
     uint64_t from_index;        /* waitIndex; 0: it is not in the form */
-    struct etcd2_text value;    /* borrowed from the form */
-    struct etcd2_change change; /* prevValue is borrowed from the form */
+    struct etcd2_change change; /* its texts are borrowed from the form */
 };
 
 /* The field as a text; NULL: it is not in the form. With a zero byte inside it becomes one that no
@@ -91,7 +88,7 @@ static int read_refresh(const struct form *f, struct etcd2_fields *ret, struct e
 
     if (r != 0 || !ret->change.is_refresh)
         return r ? etcd2_refusal_set(why, ETCD2_E_FIELD, "invalid value for %s", "refresh") : 0;
-    if (ret->value.len > 0)
+    if (ret->change.value.len > 0)
         return etcd2_refusal_set(
             why, ETCD2_E_REFRESH_VALUE, "%s", "A value was provided on a refresh");
     if (!ret->change.has_ttl)
@@ -116,8 +113,9 @@ static int read_flags(const struct form *f, struct etcd2_fields *ret, struct etc
     const struct {
         const char *name;
         bool *ret;
-    } flags[] = {{"recursive", &ret->recursive}, {"sorted", &ignored}, {"wait", &ret->wait},
-        {"dir", &ret->change.is_dir}, {"quorum", &ignored}, {"stream", &is_stream}};
+    } flags[] = {{"recursive", &ret->change.is_recursive}, {"sorted", &ignored},
+        {"wait", &ret->wait}, {"dir", &ret->change.is_dir}, {"quorum", &ignored},
+        {"stream", &is_stream}};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < sizeof(flags) / sizeof(*flags); i++)
@@ -159,10 +157,10 @@ static int etcd2_fields_read(
     ret->has_exist = form_find(f, "prevExist") != NULL;
     if (r == 0 && read_bool(f, "prevExist", &ret->exist, why) != 0)
         r = etcd2_refusal_set(why, ETCD2_E_FIELD, "invalid value for %s", "prevExist");
-    (void)read_value(f, "value", &ret->value);
+    (void)read_value(f, "value", &ret->change.value);
     if (r == 0)
         r = read_refresh(f, ret, why);
-    if (r == 0 && ret->value.len > ETCD2_VALUE_MAX)
+    if (r == 0 && ret->change.value.len > ETCD2_VALUE_MAX)
         r = etcd2_refusal_set(why, ETCD2_E_FORM, "%s", "the value is too long");
     return r;
 }
@@ -310,38 +308,33 @@ void etcd2_api_tell(struct etcd2_answer *a, struct etcd2_event *ev)
 
 /* ---- keys ----------------------------------------------------------------------------------- */
 
-static int put(struct etcd2_tree *t, const char *path, const struct etcd2_fields *f,
-    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
+/* What a request asks for, as /v2/stats/store counts it. */
+static enum etcd2_count kind_of(const char *method, const struct etcd2_fields *f)
 {
     bool is_compared = f->change.prev_index > 0 || f->change.has_prev_value;
 
-    if (f->has_exist && !f->exist)
-        return etcd2_tree_create(t, path, f->value, &f->change, when, ret, why);
+    if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
+        return ETCD2_COUNT_GET;
+    if (strcmp(method, "DELETE") == 0)
+        return is_compared ? ETCD2_COUNT_COMPARE_DELETE : ETCD2_COUNT_DELETE;
+    if (strcmp(method, "POST") == 0 || (f->has_exist && !f->exist))
+        return ETCD2_COUNT_CREATE;
     if (is_compared)
-        return etcd2_tree_swap(t, path, f->value, &f->change, when, ret, why);
-    if (f->has_exist)
-        return etcd2_tree_update(t, path, f->value, &f->change, when, ret, why);
-    return etcd2_tree_set(t, path, f->value, &f->change, when, ret, why);
+        return ETCD2_COUNT_SWAP;
+    return f->has_exist ? ETCD2_COUNT_UPDATE : ETCD2_COUNT_SET;
 }
 
-static int change(struct etcd2_tree *t, const char *method, const char *path,
-    const struct etcd2_fields *f, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why)
-{
-    if (strcmp(method, "PUT") == 0)
-        return put(t, path, f, when, ret, why);
-    if (strcmp(method, "POST") == 0)
-        return etcd2_tree_create_in_order(t, path, f->value, &f->change, when, ret, why);
-    if (f->change.prev_index > 0 || f->change.has_prev_value)
-        return etcd2_tree_compare_delete(t, path, &f->change, when, ret, why);
-    return etcd2_tree_delete(t, path, f->change.is_dir, f->recursive, when, ret, why);
-}
+typedef int (*change_fn)(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why);
 
-static bool shows_no_value(const struct etcd2_fields *f, const struct etcd2_event *ev)
-{
-    return f->no_value && ev->action != ETCD2_ACTION_DELETE &&
-           ev->action != ETCD2_ACTION_COMPARE_AND_DELETE;
-}
+static const change_fn changes[ETCD2_COUNT_N] = {
+    [ETCD2_COUNT_SET] = etcd2_tree_set,
+    [ETCD2_COUNT_DELETE] = etcd2_tree_delete,
+    [ETCD2_COUNT_UPDATE] = etcd2_tree_update,
+    [ETCD2_COUNT_CREATE] = etcd2_tree_create,
+    [ETCD2_COUNT_SWAP] = etcd2_tree_swap,
+    [ETCD2_COUNT_COMPARE_DELETE] = etcd2_tree_compare_delete,
+};
 
 static void answer_change(
     struct etcd2_answer *a, const struct etcd2_fields *f, struct etcd2_event *ev)
@@ -352,7 +345,8 @@ static void answer_change(
     char *text = NULL;
 
     a->index = ev->index;
-    if (!shows_no_value(f, ev) || !end) {
+    if (!f->no_value || ev->action == ETCD2_ACTION_DELETE ||
+        ev->action == ETCD2_ACTION_COMPARE_AND_DELETE || !end) {
         answer_event(a, status, ev);
         return;
     }
@@ -363,20 +357,19 @@ static void answer_change(
 }
 
 static enum etcd2_api_way get(struct etcd2_tree *t, const char *path, const struct etcd2_fields *f,
-    struct etcd2_when when, struct etcd2_watcher *w, struct etcd2_answer *a,
-    struct etcd2_refusal *why)
+    struct etcd2_watcher *w, struct etcd2_answer *a, struct etcd2_refusal *why)
 {
     struct etcd2_event *ev = NULL;
     char *text = NULL;
     size_t len;
 
     if (!f->wait) {
-        if (etcd2_tree_get(t, path, f->recursive, when, &text, &len, why) == 0)
+        if (etcd2_tree_get(t, path, f->change.is_recursive, f->change.when, &text, &len, why) == 0)
             answer_with(a, 200, "application/json", text, len);
         return ETCD2_API_ANSWER;
     }
     w->path = strdup(path);
-    w->is_recursive = f->recursive;
+    w->is_recursive = f->change.is_recursive;
     if (!w->path) {
         why->code = ETCD2_E_INTERNAL;
         return ETCD2_API_ANSWER;
@@ -408,32 +401,13 @@ static const char *const count_names[ETCD2_COUNT_N] = {
     [ETCD2_COUNT_EXPIRE] = "expireCount",
 };
 
-/* Counts the request for /v2/stats/store: by what it asked for, and whether it was done. */
-static void count(
-    struct etcd2_tree *t, const char *method, const struct etcd2_fields *f, bool worked)
-{
-    bool is_compared = f->change.prev_index > 0 || f->change.has_prev_value;
-    enum etcd2_count what = ETCD2_COUNT_SET;
-
-    if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
-        what = ETCD2_COUNT_GET;
-    else if (strcmp(method, "DELETE") == 0)
-        what = is_compared ? ETCD2_COUNT_COMPARE_DELETE : ETCD2_COUNT_DELETE;
-    else if (strcmp(method, "POST") == 0 || (f->has_exist && !f->exist))
-        what = ETCD2_COUNT_CREATE;
-    else if (is_compared)
-        what = ETCD2_COUNT_SWAP;
-    else if (f->has_exist)
-        what = ETCD2_COUNT_UPDATE;
-    /* In enum etcd2_count the failures of each kind follow its successes. */
-    t->counts[worked ? what : what + 1]++;
-}
-
 static enum etcd2_api_way handle_keys(struct etcd2_tree *t, const struct etcd2_request *rq,
     struct etcd2_watcher *w, struct etcd2_answer *a)
 {
-    struct etcd2_fields f = {.value = {.p = ""}};
+    struct etcd2_fields f = {.change = {.value = {.p = ""}, .when = rq->when}};
+    bool in_order = strcmp(rq->method, "POST") == 0;
     struct etcd2_refusal why = {.code = 0};
+    enum etcd2_count kind;
     char path[ETCD2_PATH_MAX + 1];
     struct etcd2_event *ev = NULL;
     enum etcd2_api_way way = ETCD2_API_ANSWER;
@@ -446,11 +420,13 @@ static enum etcd2_api_way handle_keys(struct etcd2_tree *t, const struct etcd2_r
     a->has_index = true;
     a->is_change = true;
     a->index = t->index;
+    kind = kind_of(rq->method, &f);
     if (!etcd2_path_clean(rq->path + sizeof(KEYS) - 1, path)) {
         (void)etcd2_refusal_set(&why, ETCD2_E_FORM, "%s", "the key is too long");
-    } else if (strcmp(rq->method, "GET") == 0 || strcmp(rq->method, "HEAD") == 0) {
-        way = get(t, path, &f, rq->when, w, a, &why);
-    } else if (change(t, rq->method, path, &f, rq->when, &ev, &why) == 0) {
+    } else if (kind == ETCD2_COUNT_GET) {
+        way = get(t, path, &f, w, a, &why);
+    } else if ((in_order ? etcd2_tree_create_in_order : changes[kind])(
+                   t, path, &f.change, &ev, &why) == 0) {
         answer_change(a, &f, ev);
         etcd2_event_unref(ev);
         way = ETCD2_API_SAVE;
@@ -459,7 +435,8 @@ static enum etcd2_api_way handle_keys(struct etcd2_tree *t, const struct etcd2_r
         rdzv_quota_refuse(t->nodes.quota, "the job's etcd was over a limit");
     if (why.code != 0)
         answer_refusal(a, &why, t->index);
-    count(t, rq->method, &f, why.code == 0);
+    /* In enum etcd2_count the failures of each kind follow its successes. */
+    t->counts[why.code == 0 ? kind : kind + 1]++;
     return way;
 }
 
@@ -469,9 +446,7 @@ static json_t *member_json(const struct etcd2_request *rq)
 {
     json_t *urls = json_array();
     const char *p = rq->machines;
-    char id[24];
 
-    (void)snprintf(id, sizeof(id), "%" PRIx64, rq->id);
     while (*p) {
         size_t n = strcspn(p, ",");
 
@@ -479,7 +454,7 @@ static json_t *member_json(const struct etcd2_request *rq)
         p += n + strspn(p + n, ", ");
     }
     return json_pack(
-        "{s:s, s:s, s:[], s:o}", "id", id, "name", "weft", "peerURLs", "clientURLs", urls);
+        "{s:s, s:s, s:[], s:o}", "id", rq->id, "name", "weft", "peerURLs", "clientURLs", urls);
 }
 
 static void answer_version(
@@ -519,27 +494,22 @@ static void answer_self(
     struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
     nsec_t up = rq->when.wall > rq->started_at ? rq->when.wall - rq->started_at : 0;
-    char id[24];
     char started[ETCD2_TIME_MAX];
     char uptime[32];
 
     etcd2_time_format(rq->started_at, started);
-    (void)snprintf(id, sizeof(id), "%" PRIx64, rq->id);
     (void)snprintf(uptime, sizeof(uptime), "%lld.%09llds", (long long)(up / NSEC_PER_SEC),
         (long long)(up % NSEC_PER_SEC));
     answer_json(a, 200,
-        json_pack("{s:s, s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:i, s:i}", "name", "weft", "id", id,
-            "state", "StateLeader", "startTime", started, "leaderInfo", "leader", id, "uptime",
+        json_pack("{s:s, s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:i, s:i}", "name", "weft", "id", rq->id,
+            "state", "StateLeader", "startTime", started, "leaderInfo", "leader", rq->id, "uptime",
             uptime, "startTime", started, "recvAppendRequestCnt", 0, "sendAppendRequestCnt", 0));
 }
 
 static void answer_followers(
     struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
-    char id[24];
-
-    (void)snprintf(id, sizeof(id), "%" PRIx64, rq->id);
-    answer_json(a, 200, json_pack("{s:s, s:{}}", "leader", id, "followers"));
+    answer_json(a, 200, json_pack("{s:s, s:{}}", "leader", rq->id, "followers"));
 }
 
 static void answer_counts(

@@ -26,7 +26,7 @@ struct etcd2_request {
     const struct form *form; /* borrowed */
     const char *form_error;  /* what is wrong with it; NULL: nothing; borrowed */
     const char *machines;    /* what /v2/machines says: URLs with ", " between; borrowed */
-    uint64_t id;             /* of the cluster and of its one member; it never changes */
+    const char *id;          /* of the cluster and of its one member, in hex; never changes */
     struct etcd2_when when;  /* when it is handled */
     nsec_t started_at;       /* when this process began to serve, since 1970 */
 };

@@ -96,16 +96,16 @@ void etcd2_node_set_value(struct etcd2_node *n, struct rdzv_buf *value)
     n->value = value;
 }
 
-void etcd2_node_set_ttl(struct etcd2_nodes *t, struct etcd2_node *n, bool has_ttl, uint32_t seconds,
-    struct etcd2_when when)
+void etcd2_node_set_ttl(
+    struct etcd2_nodes *t, struct etcd2_node *n, const struct etcd2_change *change)
 {
-    nsec_t ttl = (nsec_t)seconds * NSEC_PER_SEC;
+    nsec_t ttl = (nsec_t)change->ttl_seconds * NSEC_PER_SEC;
 
-    n->ttl_seconds = seconds;
-    n->expires_at = when.wall + ttl;
+    n->ttl_seconds = change->ttl_seconds;
+    n->expires_at = change->when.wall + ttl;
     /* If there is no memory for the timer, the node stays too long; refusing the change would be
      * worse. */
-    (void)heap_set(&t->ttls, &n->ttl, has_ttl ? when.now + ttl : NSEC_NEVER);
+    (void)heap_set(&t->ttls, &n->ttl, change->has_ttl ? change->when.now + ttl : NSEC_NEVER);
 }
 
 void etcd2_node_free(struct etcd2_nodes *t, struct etcd2_node *n)
@@ -120,23 +120,6 @@ void etcd2_node_free(struct etcd2_nodes *t, struct etcd2_node *n)
     free(n->keyed.key);
     rdzv_buf_unref(n->value);
     free(n);
-}
-
-int etcd2_nodes_init(
-    struct etcd2_nodes *t, const struct rdzv_saver *saver, struct rdzv_quota *quota)
-{
-    *t = (struct etcd2_nodes){.saver = *saver, .quota = quota};
-    t->root = etcd2_node_add(t, NULL, "/", true, 0);
-    return t->root ? 0 : -ENOMEM;
-}
-
-void etcd2_nodes_deinit(struct etcd2_nodes *t)
-{
-    if (!t->root)
-        return;
-    etcd2_node_free(t, t->root);
-    t->root = NULL;
-    heap_deinit(&t->ttls);
 }
 
 /* ---- blobs ---------------------------------------------------------------------------------- */
@@ -226,32 +209,29 @@ int etcd2_record_decode(struct etcd2_record *ret, const void *p, size_t len, str
     size_t plain_len;
     struct reader r;
     struct le64 le;
+    uint8_t kind;
     int result = rdzv_blob_open(RDZV_BLOB_OF_TREE, p, len, &plain, &plain_len, e);
 
     if (result != 0)
         return result;
     r = reader_make(plain, plain_len);
-    *ret = (struct etcd2_record){.kind = reader_u8(&r), .path = {.p = ""}};
+    kind = reader_u8(&r);
+    *ret = (struct etcd2_record){
+        .is_index = kind == BLOB_INDEX, .is_dir = kind == BLOB_DIR, .path = {.p = ""}};
     for (int i = 0; i < 3; i++) {
         reader_copy(&r, &le, sizeof(le));
         ret->numbers[i] = le64_get(le);
     }
-    if (ret->kind == BLOB_INDEX && !r.failed && reader_left(&r) == 0)
+    if (ret->is_index && !r.failed && reader_left(&r) == 0)
         return 0;
     reader_copy(&r, &le, sizeof(le));
     ret->path.len = le64_get(le);
-    if (r.failed || (ret->kind != BLOB_FILE && ret->kind != BLOB_DIR) ||
-        ret->path.len > ETCD2_PATH_MAX || ret->path.len > reader_left(&r) ||
-        reader_left(&r) - ret->path.len > ETCD2_VALUE_MAX)
+    if (r.failed || (kind != BLOB_FILE && kind != BLOB_DIR) || ret->path.len > ETCD2_PATH_MAX ||
+        ret->path.len > reader_left(&r) || reader_left(&r) - ret->path.len > ETCD2_VALUE_MAX)
         return err_set(e, -EINVAL, "not a node of an etcd tree");
     ret->path.p = (const char *)reader_take(&r, ret->path.len);
     ret->value = (struct etcd2_text){(const char *)r.p, reader_left(&r)};
     return 0;
-}
-
-bool etcd2_record_is_index(const struct etcd2_record *rec)
-{
-    return rec->kind == BLOB_INDEX;
 }
 
 static int load_node(struct etcd2_nodes *t, const struct etcd2_record *rec, const char *path,
@@ -260,18 +240,17 @@ static int load_node(struct etcd2_nodes *t, const struct etcd2_record *rec, cons
     struct etcd2_node *parent = load_parents(t, path);
     struct keyed *k = parent ? keys_find(&parent->children, path) : NULL;
     struct etcd2_node *n = k ? etcd2_node_of(k) : NULL;
-    bool is_dir = rec->kind == BLOB_DIR;
     struct rdzv_buf *value = NULL;
 
-    if (n && n->is_dir != is_dir)
+    if (n && n->is_dir != rec->is_dir)
         return err_set(e, -EINVAL, "\"%s\" is a file, and lies above another node", path);
     if (parent && !parent->is_dir)
         return err_set(e, -EINVAL, "\"%s\" lies below a file", path);
-    if (!is_dir && rec->value.len > 0)
+    if (!rec->is_dir && rec->value.len > 0)
         value = rdzv_buf_load(t->quota, rec->value.len);
     if (parent && !n)
-        n = node_new(t, parent, path, is_dir, 0);
-    if (!n || (!is_dir && rec->value.len > 0 && !value)) {
+        n = node_new(t, parent, path, rec->is_dir, 0);
+    if (!n || (!rec->is_dir && rec->value.len > 0 && !value)) {
         rdzv_buf_unref(value);
         return err_set(e, -ENOMEM, "no memory for an etcd tree");
     }
@@ -281,11 +260,11 @@ static int load_node(struct etcd2_nodes *t, const struct etcd2_record *rec, cons
     n->created = rec->numbers[0];
     n->modified = rec->numbers[1];
     n->saved = saved;
-    if (rec->numbers[2] & HAS_TTL) {
-        when.now += ETCD2_RELOAD_GRACE;
-        when.wall += ETCD2_RELOAD_GRACE;
-        etcd2_node_set_ttl(t, n, true, (uint32_t)rec->numbers[2], when);
-    }
+    if (rec->numbers[2] & HAS_TTL)
+        etcd2_node_set_ttl(t, n,
+            &(struct etcd2_change){.has_ttl = true,
+                .ttl_seconds = (uint32_t)rec->numbers[2],
+                .when = {when.now + ETCD2_RELOAD_GRACE, when.wall + ETCD2_RELOAD_GRACE}});
     return 0;
 }
 
@@ -335,11 +314,6 @@ struct etcd2_shown etcd2_node_show(const struct etcd2_node *n, struct etcd2_when
         .created = n->created,
         .modified = n->modified,
     };
-}
-
-void etcd2_shown_deinit(struct etcd2_shown *s)
-{
-    s->value = rdzv_buf_unref(s->value);
 }
 
 static void write_number(struct etcd2_json *j, const char *name, uint64_t v)
@@ -398,19 +372,14 @@ void etcd2_shown_write(struct etcd2_json *j, const struct etcd2_shown *s)
     write_end(j, s);
 }
 
-/* etcd does not list keys whose last part begins with an underscore. */
-static bool is_hidden(const char *path)
-{
-    return strrchr(path, '/')[1] == '_';
-}
-
 static void write_children(
     struct etcd2_json *j, const struct etcd2_node *n, unsigned depth, struct etcd2_when when)
 {
     bool has_some = false;
 
     for (size_t i = 0; i < n->children.n && j->len <= j->max; i++) {
-        if (is_hidden(n->children.items[i]->key))
+        /* etcd does not list keys whose last part begins with an underscore. */
+        if (strrchr(n->children.items[i]->key, '/')[1] == '_')
             continue;
         etcd2_json_raw(j, has_some ? "," : ",\"nodes\":[");
         etcd2_node_write(j, etcd2_node_of(n->children.items[i]), depth - 1, when);
@@ -429,7 +398,7 @@ void etcd2_node_write(
     if (n->is_dir && depth > 0)
         write_children(j, n, depth, when);
     write_end(j, &s);
-    etcd2_shown_deinit(&s);
+    rdzv_buf_unref(s.value);
 }
 
 /* ==== JSON that is written in two passes ===================================================== */

@@ -65,6 +65,20 @@ struct etcd2_when {
     nsec_t wall; /* since 1970 */
 };
 
+/** What a request for a change says besides its path. */
+struct etcd2_change {
+    bool is_dir;
+    bool has_ttl;
+    bool is_refresh;      /* the value stays, and watchers are not told */
+    bool is_recursive;    /* a directory is removed with all below it */
+    uint32_t ttl_seconds; /* with @has_ttl */
+    bool has_prev_value;  /* @prev_value has to be the value now */
+    struct etcd2_text prev_value;
+    uint64_t prev_index;     /* has to be the modified index now; 0: not compared */
+    struct etcd2_text value; /* of a file; "" for a directory */
+    struct etcd2_when when;
+};
+
 /** A file or a directory. */
 struct etcd2_node {
     struct keyed keyed;        /* in its parent's children, by the whole path; "/" of the root */
@@ -99,13 +113,6 @@ static inline struct etcd2_node *etcd2_node_of(struct keyed *k)
     return container_of(k, struct etcd2_node, keyed);
 }
 
-/** etcd2_nodes_init() - the root alone. @saver: copied; @quota: pinned. 0 or -ENOMEM. */
-int etcd2_nodes_init(
-    struct etcd2_nodes *t, const struct rdzv_saver *saver, struct rdzv_quota *quota);
-
-/** etcd2_nodes_deinit() - of the root alone: remove the others before. */
-void etcd2_nodes_deinit(struct etcd2_nodes *t);
-
 /**
  * etcd2_node_add() - a new node below @parent
  * @path:	clean; its last part is the new node's
@@ -132,16 +139,16 @@ bool etcd2_value_new(struct etcd2_nodes *t, struct etcd2_text value, struct rdzv
 /** etcd2_node_set_value() - set the value of a file; @value is taken. */
 void etcd2_node_set_value(struct etcd2_node *n, struct rdzv_buf *value);
 
-/** etcd2_node_set_ttl() - with @has_ttl its time to live of @seconds begins at @when; else it has
- * none. */
-void etcd2_node_set_ttl(struct etcd2_nodes *t, struct etcd2_node *n, bool has_ttl, uint32_t seconds,
-    struct etcd2_when when);
+/** etcd2_node_set_ttl() - the time to live that @change has begins; without one it has none. */
+void etcd2_node_set_ttl(
+    struct etcd2_nodes *t, struct etcd2_node *n, const struct etcd2_change *change);
 
 /* ---- blobs ---- */
 
 /** What a blob says: a node, or the index of the tree. The texts are borrowed from the blob. */
 struct etcd2_record {
-    uint8_t kind;           /* a file, a directory, or the index */
+    bool is_index;          /* it is the tree's, in @numbers[0]; else a node */
+    bool is_dir;            /* of a node */
     uint64_t numbers[3];    /* of a node: created, modified, time to live; of the index: it, 0, 0 */
     struct etcd2_text path; /* of a node; empty for the index */
     struct etcd2_text value; /* of a file */
@@ -155,9 +162,6 @@ void etcd2_index_save(struct etcd2_nodes *t, uint64_t index);
 
 /** etcd2_record_decode() - a blob as the saver got it. 0, or -EINVAL with words. */
 int etcd2_record_decode(struct etcd2_record *ret, const void *p, size_t len, struct err *e);
-
-/** etcd2_record_is_index() - is it the tree's index, in @numbers[0]? Else it is a node. */
-bool etcd2_record_is_index(const struct etcd2_record *rec);
 
 /**
  * etcd2_node_load() - a node as it was saved
@@ -193,11 +197,8 @@ struct etcd2_shown {
     uint64_t modified;
 };
 
-/** etcd2_node_show() - what an event shows of the node as it is now; etcd2_shown_deinit() it. */
+/** etcd2_node_show() - what an event shows of the node as it is now; rdzv_buf_unref() its value. */
 struct etcd2_shown etcd2_node_show(const struct etcd2_node *n, struct etcd2_when when);
-
-/** etcd2_shown_deinit() - drop the reference to the value. */
-void etcd2_shown_deinit(struct etcd2_shown *s);
 
 /** etcd2_shown_write() - write the node without its children. */
 void etcd2_shown_write(struct etcd2_json *j, const struct etcd2_shown *s);

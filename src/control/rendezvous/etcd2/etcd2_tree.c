@@ -1,6 +1,7 @@
 /* etcd2_tree.c - see etcd2_tree.h: what each operation does to the tree. */
 #include "rendezvous/etcd2/etcd2_tree.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +31,6 @@ static const char *const action_names[] = {
 };
 _Static_assert(sizeof(action_names) / sizeof(*action_names) == ETCD2_ACTION_N, "a name for each");
 
-/* No events, no watchers. @quota: pinned. */
-static void etcd2_events_init(struct etcd2_events *evs, struct rdzv_quota *quota)
-{
-    *evs = (struct etcd2_events){.quota = quota};
-    list_init(&evs->watchers);
-}
-
 /* ---- events --------------------------------------------------------------------------------- */
 
 static void write_event(struct etcd2_json *j, enum etcd2_action action,
@@ -59,7 +53,7 @@ static size_t size_of(const struct etcd2_event *ev)
 }
 
 /*
- * An event for a change; etcd2_events_has_space() was true
+ * An event for a change; has_space() was true
  * @node:	as it is now
  * @prev:	as it was; NULL: nothing was there
  *
@@ -133,33 +127,6 @@ static void etcd2_events_forget(struct etcd2_events *evs, uint64_t start)
     evs->history_start = start;
 }
 
-static void remember(struct etcd2_events *evs, struct etcd2_event *ev)
-{
-    while (evs->n_history > 0 && (evs->n_history == ETCD2_EVENTS_MAX ||
-                                     evs->history_bytes + size_of(ev) > ETCD2_EVENT_BYTES_MAX))
-        forget_oldest(evs);
-    evs->history[(evs->first + evs->n_history) % ETCD2_EVENTS_MAX] = etcd2_event_ref(ev);
-    evs->n_history++;
-    evs->history_bytes += size_of(ev);
-}
-
-/*
- * Is there room for an event?
- * @path:		of its node
- * @values_len:		bytes of the values that it shows
- *
- * Drops the oldest events of the history if that makes room. A byte of a value is at most six of
- * JSON. Besides values an event has its path twice, and less than one KiB.
- */
-static bool etcd2_events_has_space(struct etcd2_events *evs, const char *path, size_t values_len)
-{
-    size_t most = 6 * values_len + 13 * strlen(path) + 1024;
-
-    while (evs->n_history > 0 && !rdzv_quota_has(evs->quota, most, 0))
-        forget_oldest(evs);
-    return rdzv_quota_has(evs->quota, most, 0);
-}
-
 /* ---- watchers ------------------------------------------------------------------------------- */
 
 /* Is some part of @path below @dir called _ANYTHING? */
@@ -194,7 +161,12 @@ static void etcd2_events_tell(struct etcd2_events *evs, struct etcd2_event *ev)
     struct etcd2_watcher *w;
     struct etcd2_watcher *tmp;
 
-    remember(evs, ev);
+    while (evs->n_history > 0 && (evs->n_history == ETCD2_EVENTS_MAX ||
+                                     evs->history_bytes + size_of(ev) > ETCD2_EVENT_BYTES_MAX))
+        forget_oldest(evs);
+    evs->history[(evs->first + evs->n_history) % ETCD2_EVENTS_MAX] = etcd2_event_ref(ev);
+    evs->n_history++;
+    evs->history_bytes += size_of(ev);
     if (ev->is_refresh)
         return;
     list_foreach_safe(w, tmp, &evs->watchers, link) {
@@ -219,31 +191,6 @@ static bool matches(const struct etcd2_watcher *w, const struct etcd2_event *ev)
     return strcmp(w->path, ev->path) == 0 ||
            (w->is_recursive && etcd2_path_is_below(ev->path, w->path)) ||
            (ev->removes_dir && strncmp(w->path, ev->path, strlen(ev->path)) == 0);
-}
-
-/*
- * The first event since w->from_index, or wait for it
- * @w:		its @path, @is_recursive, @from_index and @fire are set
- * @ret:	a reference to the event; NULL: there is none yet, and @w waits
- *
- * Return: false when the history does not go back so far; then @w does not wait.
- */
-static bool etcd2_events_watch(
-    struct etcd2_events *evs, struct etcd2_watcher *w, struct etcd2_event **ret)
-{
-    list_init(&w->link);
-    if (w->from_index < evs->history_start)
-        return false;
-    *ret = NULL;
-    for (size_t i = 0; i < evs->n_history && !*ret; i++) {
-        struct etcd2_event *ev = evs->history[(evs->first + i) % ETCD2_EVENTS_MAX];
-
-        if (ev->index >= w->from_index && matches(w, ev))
-            *ret = etcd2_event_ref(ev);
-    }
-    if (!*ret)
-        list_add_tail(&evs->watchers, &w->link);
-    return true;
 }
 
 /* ==== the tree =============================================================================== */
@@ -336,23 +283,31 @@ static int make_parents(
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* Is there room for the event of a change? @n: the node as it is now; NULL: there is none. @len: of
- * its new value. */
+/*
+ * Is there room for the event of a change?
+ * @n:		the node as it is now; NULL: there is none
+ * @len:	of its new value
+ *
+ * Drops the oldest events of the history if that makes room. A byte of a value is at most six of
+ * JSON. Besides values an event has its path twice, and less than one KiB.
+ */
 static bool has_space(
     struct etcd2_tree *t, const char *path, const struct etcd2_node *n, size_t len)
 {
-    size_t had = n ? etcd2_node_value(n).len : 0;
+    size_t most = 6 * (len + (n ? etcd2_node_value(n).len : 0)) + 13 * strlen(path) + 1024;
 
-    return etcd2_events_has_space(&t->events, path, len + had);
+    while (t->events.n_history > 0 && !rdzv_quota_has(t->events.quota, most, 0))
+        forget_oldest(&t->events);
+    return rdzv_quota_has(t->events.quota, most, 0);
 }
 
 /* A change has been made: saves the node as it is now, and makes an event at the next index. @prev:
  * the node before; NULL: it was not there. */
 static int conclude(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
-    const struct etcd2_shown *prev, bool is_refresh, struct etcd2_when when,
-    struct etcd2_event **ret, struct etcd2_refusal *why)
+    const struct etcd2_shown *prev, const struct etcd2_change *change, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
 {
-    struct etcd2_shown shown_now = etcd2_node_show(n, when);
+    struct etcd2_shown shown_now = etcd2_node_show(n, change->when);
     struct etcd2_event *ev;
 
     t->index++;
@@ -361,12 +316,12 @@ static int conclude(struct etcd2_tree *t, enum etcd2_action action, struct etcd2
     etcd2_node_save(&t->nodes, n);
     etcd2_index_save(&t->nodes, t->index);
     ev = etcd2_event_new(&t->events, action, t->index, &shown_now, prev);
-    etcd2_shown_deinit(&shown_now);
+    rdzv_buf_unref(shown_now.value);
     if (!ev) {
         etcd2_events_forget(&t->events, t->index + 1);
         return refuse(why, ETCD2_E_INTERNAL, "no memory for an event");
     }
-    ev->is_refresh = is_refresh;
+    ev->is_refresh = change->is_refresh;
     etcd2_events_tell(&t->events, ev);
     *ret = ev;
     return 0;
@@ -408,52 +363,41 @@ int etcd2_tree_get(struct etcd2_tree *t, const char *path, bool is_recursive,
 
 /* ---- creating and setting ------------------------------------------------------------------- */
 
-/* Makes a node at @path, where there is none, and the directories above it. */
-static int add(struct etcd2_tree *t, const char *path, bool is_dir, struct etcd2_node **ret,
-    struct etcd2_refusal *why)
-{
-    struct etcd2_node *parent;
-    int r = make_parents(t, path, &parent, why);
-
-    if (r != 0)
-        return r;
-    *ret = etcd2_node_add(&t->nodes, parent, path, is_dir, t->index + 1);
-    return *ret ? 0 : refuse_full(why);
-}
-
-/* Puts a node at @path: a new one, or in place of the file @old. */
+/* Puts a node with @value at @path: a new one, or in place of the file @old. */
 static int place(struct etcd2_tree *t, enum etcd2_action action, const char *path,
     struct etcd2_text value, const struct etcd2_change *change, struct etcd2_node *old,
-    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
+    struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     struct etcd2_text kept = change->is_dir ? (struct etcd2_text){.p = ""} : value;
     struct rdzv_buf *copy = NULL;
     struct etcd2_shown prev;
+    struct etcd2_node *parent;
     struct etcd2_node *n = old;
     int r = 0;
 
     if (!has_space(t, path, old, kept.len) || !etcd2_value_new(&t->nodes, kept, &copy))
         return refuse_full(why);
-    if (!old)
-        r = add(t, path, change->is_dir, &n, why);
+    if (!old && (r = make_parents(t, path, &parent, why)) == 0) {
+        n = etcd2_node_add(&t->nodes, parent, path, change->is_dir, t->index + 1);
+        r = n ? 0 : refuse_full(why);
+    }
     if (r != 0) {
         rdzv_buf_unref(copy);
         return r;
     }
-    prev = etcd2_node_show(n, when);
+    prev = etcd2_node_show(n, change->when);
     n->is_dir = change->is_dir;
     n->created = t->index + 1;
     n->modified = t->index + 1;
     etcd2_node_set_value(n, copy);
-    etcd2_node_set_ttl(&t->nodes, n, change->has_ttl, change->ttl_seconds, when);
-    r = conclude(t, action, n, old ? &prev : NULL, change->is_refresh, when, ret, why);
-    etcd2_shown_deinit(&prev);
+    etcd2_node_set_ttl(&t->nodes, n, change);
+    r = conclude(t, action, n, old ? &prev : NULL, change, ret, why);
+    rdzv_buf_unref(prev.value);
     return r;
 }
 
-int etcd2_tree_create(struct etcd2_tree *t, const char *path, struct etcd2_text value,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why)
+int etcd2_tree_create(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     struct etcd2_refusal absent;
     struct etcd2_node *n;
@@ -462,12 +406,11 @@ int etcd2_tree_create(struct etcd2_tree *t, const char *path, struct etcd2_text 
         return refuse(why, ETCD2_E_ROOT, "/");
     if (find(t, path, &n, &absent) == 0)
         return refuse(why, ETCD2_E_EXISTS, path);
-    return place(t, ETCD2_ACTION_CREATE, path, value, change, NULL, when, ret, why);
+    return place(t, ETCD2_ACTION_CREATE, path, change->value, change, NULL, ret, why);
 }
 
-int etcd2_tree_create_in_order(struct etcd2_tree *t, const char *path, struct etcd2_text value,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why)
+int etcd2_tree_create_in_order(struct etcd2_tree *t, const char *path,
+    const struct etcd2_change *change, struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     char below[ETCD2_PATH_MAX + 1];
     char clean[ETCD2_PATH_MAX + 1];
@@ -479,13 +422,13 @@ int etcd2_tree_create_in_order(struct etcd2_tree *t, const char *path, struct et
     /* The new name is one more part, and @path may have as many as are allowed. */
     if (!etcd2_path_clean(below, clean))
         return refuse(why, ETCD2_E_FORM, "the key has more than " STRING(ETCD2_DEPTH_MAX) " parts");
-    return etcd2_tree_create(t, clean, value, change, when, ret, why);
+    return etcd2_tree_create(t, clean, change, ret, why);
 }
 
-int etcd2_tree_set(struct etcd2_tree *t, const char *path, struct etcd2_text value,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why)
+int etcd2_tree_set(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
 {
+    struct etcd2_text value = change->value;
     struct etcd2_node *n = NULL;
     int r = find(t, path, &n, why);
 
@@ -498,7 +441,7 @@ int etcd2_tree_set(struct etcd2_tree *t, const char *path, struct etcd2_text val
         return refuse(why, ETCD2_E_NOT_FILE, path);
     if (r == 0 && change->is_refresh)
         value = etcd2_node_value(n);
-    return place(t, ETCD2_ACTION_SET, path, value, change, r == 0 ? n : NULL, when, ret, why);
+    return place(t, ETCD2_ACTION_SET, path, value, change, r == 0 ? n : NULL, ret, why);
 }
 
 /* ---- changing ------------------------------------------------------------------------------- */
@@ -506,40 +449,38 @@ int etcd2_tree_set(struct etcd2_tree *t, const char *path, struct etcd2_text val
 /* Changes a node that is there: its time to live, and for a file its value, unless it is a refresh.
  */
 static int change_node(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
-    struct etcd2_text value, const struct etcd2_change *change, struct etcd2_when when,
-    struct etcd2_event **ret, struct etcd2_refusal *why)
+    const struct etcd2_change *change, struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     bool is_written = !n->is_dir && !change->is_refresh;
     struct rdzv_buf *copy = NULL;
     struct etcd2_shown prev;
     int r;
 
-    if (!has_space(t, n->keyed.key, n, is_written ? value.len : etcd2_node_value(n).len) ||
-        (is_written && !etcd2_value_new(&t->nodes, value, &copy)))
+    if (!has_space(t, n->keyed.key, n, is_written ? change->value.len : etcd2_node_value(n).len) ||
+        (is_written && !etcd2_value_new(&t->nodes, change->value, &copy)))
         return refuse_full(why);
-    prev = etcd2_node_show(n, when);
+    prev = etcd2_node_show(n, change->when);
     if (is_written)
         etcd2_node_set_value(n, copy);
     if (!n->is_dir)
         n->modified = t->index + 1;
-    etcd2_node_set_ttl(&t->nodes, n, change->has_ttl, change->ttl_seconds, when);
-    r = conclude(t, action, n, &prev, change->is_refresh, when, ret, why);
-    etcd2_shown_deinit(&prev);
+    etcd2_node_set_ttl(&t->nodes, n, change);
+    r = conclude(t, action, n, &prev, change, ret, why);
+    rdzv_buf_unref(prev.value);
     return r;
 }
 
-int etcd2_tree_update(struct etcd2_tree *t, const char *path, struct etcd2_text value,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why)
+int etcd2_tree_update(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     struct etcd2_node *n;
     int r = find_changeable(t, path, &n, why);
 
     if (r != 0)
         return r;
-    if (n->is_dir && value.len > 0)
+    if (n->is_dir && change->value.len > 0)
         return refuse(why, ETCD2_E_NOT_FILE, path);
-    return change_node(t, ETCD2_ACTION_UPDATE, n, value, change, when, ret, why);
+    return change_node(t, ETCD2_ACTION_UPDATE, n, change, ret, why);
 }
 
 /* Sets the cause to "[EXPECTED != THERE]MORE". */
@@ -593,9 +534,8 @@ static int find_expected(struct etcd2_tree *t, const char *path, const struct et
     return compare(*ret, change, why);
 }
 
-int etcd2_tree_swap(struct etcd2_tree *t, const char *path, struct etcd2_text value,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why)
+int etcd2_tree_swap(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     struct etcd2_node *n;
     int r;
@@ -605,7 +545,7 @@ int etcd2_tree_swap(struct etcd2_tree *t, const char *path, struct etcd2_text va
     r = find_expected(t, path, change, &n, why);
     if (r != 0)
         return r;
-    return change_node(t, ETCD2_ACTION_COMPARE_AND_SWAP, n, value, change, when, ret, why);
+    return change_node(t, ETCD2_ACTION_COMPARE_AND_SWAP, n, change, ret, why);
 }
 
 /* ---- removing ------------------------------------------------------------------------------- */
@@ -633,7 +573,7 @@ static int remove_node(struct etcd2_tree *t, enum etcd2_action action, struct et
     if (!has_space(t, n->keyed.key, n, 0))
         prev.has_nothing = true;
     ev = etcd2_event_new(&t->events, action, t->index + 1, &gone, &prev);
-    etcd2_shown_deinit(&prev);
+    rdzv_buf_unref(prev.value);
     if (!ev)
         return refuse(why, ETCD2_E_INTERNAL, "no memory for an event");
     ev->removes_dir = n->is_dir;
@@ -646,34 +586,28 @@ static int remove_node(struct etcd2_tree *t, enum etcd2_action action, struct et
     return 0;
 }
 
-int etcd2_tree_delete(struct etcd2_tree *t, const char *path, bool is_dir, bool is_recursive,
-    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
+int etcd2_tree_delete(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     struct etcd2_node *n;
     int r = find_changeable(t, path, &n, why);
 
     if (r != 0)
         return r;
-    if (n->is_dir && !is_dir && !is_recursive)
+    if (n->is_dir && !change->is_dir && !change->is_recursive)
         return refuse(why, ETCD2_E_NOT_FILE, path);
-    if (n->children.n > 0 && !is_recursive)
+    if (n->children.n > 0 && !change->is_recursive)
         return refuse(why, ETCD2_E_NOT_EMPTY, path);
-    return remove_node(t, ETCD2_ACTION_DELETE, n, when, ret, why);
+    return remove_node(t, ETCD2_ACTION_DELETE, n, change->when, ret, why);
 }
 
 int etcd2_tree_compare_delete(struct etcd2_tree *t, const char *path,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why)
+    const struct etcd2_change *change, struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     struct etcd2_node *n;
     int r = find_expected(t, path, change, &n, why);
 
-    return r == 0 ? remove_node(t, ETCD2_ACTION_COMPARE_AND_DELETE, n, when, ret, why) : r;
-}
-
-nsec_t etcd2_tree_due(const struct etcd2_tree *t)
-{
-    return heap_due(&t->nodes.ttls);
+    return r == 0 ? remove_node(t, ETCD2_ACTION_COMPARE_AND_DELETE, n, change->when, ret, why) : r;
 }
 
 void etcd2_tree_expire(struct etcd2_tree *t, struct etcd2_when when)
@@ -696,26 +630,29 @@ void etcd2_tree_expire(struct etcd2_tree *t, struct etcd2_when when)
 int etcd2_tree_watch(struct etcd2_tree *t, struct etcd2_watcher *w, uint64_t from_index,
     struct etcd2_event **ret, struct etcd2_refusal *why)
 {
-    w->from_index = from_index > 0 ? from_index : t->index + 1;
-    if (etcd2_events_watch(&t->events, w, ret))
-        return 0;
-    why->cause_len = (size_t)snprintf(why->cause, sizeof(why->cause),
-        "the requested history has been cleared [%llu/%llu]",
-        (unsigned long long)t->events.history_start, (unsigned long long)w->from_index);
-    return why->code = ETCD2_E_CLEARED;
-}
+    struct etcd2_events *evs = &t->events;
 
-void etcd2_tree_unwatch(struct etcd2_watcher *w)
-{
-    list_remove(&w->link);
+    list_init(&w->link);
+    w->from_index = from_index > 0 ? from_index : t->index + 1;
+    if (w->from_index < evs->history_start) {
+        why->cause_len = (size_t)snprintf(why->cause, sizeof(why->cause),
+            "the requested history has been cleared [%llu/%llu]",
+            (unsigned long long)evs->history_start, (unsigned long long)w->from_index);
+        return why->code = ETCD2_E_CLEARED;
+    }
+    *ret = NULL;
+    for (size_t i = 0; i < evs->n_history && !*ret; i++) {
+        struct etcd2_event *ev = evs->history[(evs->first + i) % ETCD2_EVENTS_MAX];
+
+        if (ev->index >= w->from_index && matches(w, ev))
+            *ret = etcd2_event_ref(ev);
+    }
+    if (!*ret)
+        list_add_tail(&evs->watchers, &w->link);
+    return 0;
 }
 
 /* ---- saving and loading --------------------------------------------------------------------- */
-
-void etcd2_tree_save_index(struct etcd2_tree *t)
-{
-    etcd2_index_save(&t->nodes, t->index);
-}
 
 int etcd2_tree_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e)
 {
@@ -737,7 +674,7 @@ int etcd2_tree_load(
 
     if (r != 0)
         return r;
-    if (!etcd2_record_is_index(&rec))
+    if (!rec.is_index)
         return etcd2_node_load(&t->nodes, &rec, len, when, e);
     t->index = rec.numbers[0];
     etcd2_events_forget(&t->events, t->index + 1);
@@ -748,9 +685,11 @@ int etcd2_tree_load(
 
 int etcd2_tree_init(struct etcd2_tree *t, const struct rdzv_saver *saver, struct rdzv_quota *quota)
 {
-    *t = (struct etcd2_tree){.index = 0};
-    etcd2_events_init(&t->events, quota);
-    return etcd2_nodes_init(&t->nodes, saver, quota);
+    *t =
+        (struct etcd2_tree){.nodes = {.saver = *saver, .quota = quota}, .events = {.quota = quota}};
+    list_init(&t->events.watchers);
+    t->nodes.root = etcd2_node_add(&t->nodes, NULL, "/", true, 0);
+    return t->nodes.root ? 0 : -ENOMEM;
 }
 
 void etcd2_tree_clear(struct etcd2_tree *t)
@@ -765,5 +704,7 @@ void etcd2_tree_deinit(struct etcd2_tree *t)
         return;
     t->nodes.saver = rdzv_saver_none;
     etcd2_tree_clear(t);
-    etcd2_nodes_deinit(&t->nodes);
+    etcd2_node_free(&t->nodes, t->nodes.root);
+    t->nodes.root = NULL;
+    heap_deinit(&t->nodes.ttls);
 }

@@ -62,7 +62,7 @@ struct etcd2_event {
 
 /** A request that waits for the next event. */
 struct etcd2_watcher {
-    struct list link;    /* in etcd2_events.watchers */
+    struct list link;    /* in etcd2_events.watchers; who does not wait any more removes it there */
     char *path;          /* owned by the request; clean */
     bool is_recursive;   /* it waits for what is below the path as well */
     uint64_t from_index; /* events before that index are not for it */
@@ -151,17 +151,6 @@ struct etcd2_tree {
     uint64_t counts[ETCD2_COUNT_N]; /* counted by etcd2_api.c, but for nodes that expire */
 };
 
-/** What a request for a change says besides path and value. */
-struct etcd2_change {
-    bool is_dir;
-    bool has_ttl;
-    bool is_refresh;      /* the value stays, and watchers are not told */
-    uint32_t ttl_seconds; /* with @has_ttl */
-    bool has_prev_value;  /* @prev_value has to be the value now */
-    struct etcd2_text prev_value;
-    uint64_t prev_index; /* has to be the modified index now; 0: not compared */
-};
-
 /** etcd2_tree_init() - empty. @saver: copied; @quota: pinned. 0 or -ENOMEM. */
 int etcd2_tree_init(struct etcd2_tree *t, const struct rdzv_saver *saver, struct rdzv_quota *quota);
 
@@ -170,9 +159,6 @@ void etcd2_tree_deinit(struct etcd2_tree *t);
 
 /** etcd2_tree_clear() - forget all nodes, without events; the index stays. */
 void etcd2_tree_clear(struct etcd2_tree *t);
-
-/** etcd2_tree_save_index() - tell the saver the index. */
-void etcd2_tree_save_index(struct etcd2_tree *t);
 
 /** etcd2_tree_load() - a blob as the saver got it. 0, -EINVAL with words, or -ENOMEM. */
 int etcd2_tree_load(
@@ -202,39 +188,33 @@ int etcd2_tree_get(struct etcd2_tree *t, const char *path, bool is_recursive,
     struct etcd2_when when, char **ret, size_t *ret_len, struct etcd2_refusal *why);
 
 /** etcd2_tree_create() - make a node where there is none. */
-int etcd2_tree_create(struct etcd2_tree *t, const char *path, struct etcd2_text value,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why);
+int etcd2_tree_create(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why);
 
 /** etcd2_tree_create_in_order() - make a node below @path whose name is the next index. */
-int etcd2_tree_create_in_order(struct etcd2_tree *t, const char *path, struct etcd2_text value,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why);
+int etcd2_tree_create_in_order(struct etcd2_tree *t, const char *path,
+    const struct etcd2_change *change, struct etcd2_event **ret, struct etcd2_refusal *why);
 
 /** etcd2_tree_set() - make a node, or replace the file that is there. */
-int etcd2_tree_set(struct etcd2_tree *t, const char *path, struct etcd2_text value,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why);
+int etcd2_tree_set(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why);
 
 /** etcd2_tree_update() - change value and time to live of a node that is there. */
-int etcd2_tree_update(struct etcd2_tree *t, const char *path, struct etcd2_text value,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why);
+int etcd2_tree_update(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why);
 
 /** etcd2_tree_swap() - the same for a file, if it is as @change expects. */
-int etcd2_tree_swap(struct etcd2_tree *t, const char *path, struct etcd2_text value,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why);
+int etcd2_tree_swap(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why);
 
 /** etcd2_tree_delete() - remove a file; with @is_dir also an empty directory; with @is_recursive
  * any. */
-int etcd2_tree_delete(struct etcd2_tree *t, const char *path, bool is_dir, bool is_recursive,
-    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why);
+int etcd2_tree_delete(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why);
 
 /** etcd2_tree_compare_delete() - remove a file, if it is as @change expects. */
 int etcd2_tree_compare_delete(struct etcd2_tree *t, const char *path,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why);
+    const struct etcd2_change *change, struct etcd2_event **ret, struct etcd2_refusal *why);
 
 /**
  * etcd2_tree_watch() - the first event since an index, or wait for it
@@ -244,12 +224,6 @@ int etcd2_tree_compare_delete(struct etcd2_tree *t, const char *path,
  */
 int etcd2_tree_watch(struct etcd2_tree *t, struct etcd2_watcher *w, uint64_t from_index,
     struct etcd2_event **ret, struct etcd2_refusal *why);
-
-/** etcd2_tree_unwatch() - @w does not wait any more. Its link has to be initialised. Idempotent. */
-void etcd2_tree_unwatch(struct etcd2_watcher *w);
-
-/** etcd2_tree_due() - when the time to live of a node ends next; NSEC_NEVER if none has one. */
-nsec_t etcd2_tree_due(const struct etcd2_tree *t);
 
 /** etcd2_tree_expire() - remove the nodes whose time to live is over. */
 void etcd2_tree_expire(struct etcd2_tree *t, struct etcd2_when when);

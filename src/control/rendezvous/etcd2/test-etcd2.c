@@ -72,9 +72,10 @@ static int tear_down(void **state)
 
 static int set(struct fixture *f, const char *path, const char *value, uint32_t ttl)
 {
-    struct etcd2_change change = {.has_ttl = ttl > 0, .ttl_seconds = ttl};
+    struct etcd2_change change = {
+        .has_ttl = ttl > 0, .ttl_seconds = ttl, .value = etcd2_text_of(value), .when = f->when};
     struct etcd2_event *ev = NULL;
-    int r = etcd2_tree_set(&f->tree, path, etcd2_text_of(value), &change, f->when, &ev, &f->why);
+    int r = etcd2_tree_set(&f->tree, path, &change, &ev, &f->why);
 
     etcd2_event_unref(ev);
     return r;
@@ -103,14 +104,14 @@ static void test_ttl(void **state)
 
     assert_int_equal(set(f, "/dir/soon", "1", 2), 0);
     assert_int_equal(set(f, "/dir/later", "1", 5), 0);
-    assert_int_equal(etcd2_tree_due(&f->tree), f->when.now + 2 * SECOND);
+    assert_int_equal(heap_due(&f->tree.nodes.ttls), f->when.now + 2 * SECOND);
     pass(f, 2 * SECOND - 1);
     assert_int_equal(look(f, "/dir/soon"), 0);
     pass(f, 1);
     assert_int_equal(look(f, "/dir/soon"), ETCD2_E_NOT_FOUND);
     assert_int_equal(f->tree.index, 3);
     assert_int_equal(set(f, "/dir/later", "2", 0), 0);
-    assert_int_equal(etcd2_tree_due(&f->tree), NSEC_NEVER);
+    assert_int_equal(heap_due(&f->tree.nodes.ttls), NSEC_NEVER);
     pass(f, 1000 * SECOND);
     assert_int_equal(look(f, "/dir/later"), 0);
     assert_int_equal(f->n_saved, 2);
@@ -132,7 +133,7 @@ static void test_restart(void **state)
     assert_int_equal(set(f, "/a/b", "value", 7), 0);
     assert_int_equal(etcd2_tree_init(&again, &saver, &quota), 0);
     assert_int_equal(etcd2_tree_load(&again, f->saved, f->saved_len, next, &e), 0);
-    assert_int_equal(etcd2_tree_due(&again), next.now + ETCD2_RELOAD_GRACE + 7 * SECOND);
+    assert_int_equal(heap_due(&again.nodes.ttls), next.now + ETCD2_RELOAD_GRACE + 7 * SECOND);
     assert_int_equal(etcd2_tree_get(&again, "/a/b", false, next, &text, &text_len, &f->why), 0);
     free(text);
     for (size_t len = 0; len < 20; len++)
@@ -242,13 +243,14 @@ static void test_answers(void **state)
     static const char bytes[] = "a\0\"\x01\xff\xe2\x82\xac\xc3";
     struct etcd2_text value = {.p = bytes, .len = sizeof(bytes) - 1};
     struct fixture *f = *state;
-    struct etcd2_change change = {.has_prev_value = true, .prev_value = value};
+    struct etcd2_change change = {
+        .value = value, .has_prev_value = true, .prev_value = value, .when = f->when};
     struct etcd2_event *ev = NULL;
     char *text = NULL;
     size_t len;
     char *ones = malloc(100001);
 
-    assert_int_equal(etcd2_tree_set(&f->tree, "/a", value, &change, f->when, &ev, &f->why), 0);
+    assert_int_equal(etcd2_tree_set(&f->tree, "/a", &change, &ev, &f->why), 0);
     etcd2_event_unref(ev);
     assert_int_equal(etcd2_tree_get(&f->tree, "/", true, f->when, &text, &len, &f->why), 0);
     text[len - 1] = '\0';
@@ -256,8 +258,8 @@ static void test_answers(void **state)
                               "\"/a\",\"value\":\"a\\u0000\\\"\\u0001\\ufffd\xe2\x82\xac\\ufffd\","
                               "\"modifiedIndex\":1,\"createdIndex\":1}]}}");
     free(text);
-    assert_int_equal(
-        etcd2_tree_swap(&f->tree, "/a", etcd2_text_of("b"), &change, f->when, &ev, &f->why), 0);
+    change.value = etcd2_text_of("b");
+    assert_int_equal(etcd2_tree_swap(&f->tree, "/a", &change, &ev, &f->why), 0);
     etcd2_event_unref(ev);
     memset(ones, 1, 100000);
     ones[100000] = '\0';
@@ -273,7 +275,7 @@ static void test_answers(void **state)
     assert_int_equal(set(f, "/two", ones, 0), 0);
     assert_int_equal(f->tree.events.n_history, 1);
     f->quota.bytes_max = f->quota.bytes;
-    assert_int_equal(etcd2_tree_delete(&f->tree, "/one", false, false, f->when, &ev, &f->why), 0);
+    assert_int_equal(etcd2_tree_delete(&f->tree, "/one", &change, &ev, &f->why), 0);
     etcd2_event_unref(ev);
     free(ones);
 }
@@ -283,7 +285,7 @@ static void test_answers(void **state)
 static void test_depth(void **state)
 {
     struct fixture *f = *state;
-    struct etcd2_change change = {.is_dir = false};
+    struct etcd2_change change = {.value = etcd2_text_of(""), .when = f->when};
     char deep[2 * ETCD2_DEPTH_MAX + 1];
     struct etcd2_event *ev = NULL;
 
@@ -291,15 +293,12 @@ static void test_depth(void **state)
         deep[i] = i % 2 ? 'd' : '/';
     deep[sizeof(deep) - 1] = '\0';
     f->quota.entries_max = 2 * ETCD2_DEPTH_MAX;
-    assert_int_equal(etcd2_tree_create_in_order(
-                         &f->tree, deep, etcd2_text_of(""), &change, f->when, &ev, &f->why),
-        ETCD2_E_FORM);
+    assert_int_equal(
+        etcd2_tree_create_in_order(&f->tree, deep, &change, &ev, &f->why), ETCD2_E_FORM);
     assert_string_equal(f->why.cause, "the key has more than 64 parts");
     assert_int_equal(f->n_saved, 0);
     deep[sizeof(deep) - 3] = '\0';
-    assert_int_equal(etcd2_tree_create_in_order(
-                         &f->tree, deep, etcd2_text_of(""), &change, f->when, &ev, &f->why),
-        0);
+    assert_int_equal(etcd2_tree_create_in_order(&f->tree, deep, &change, &ev, &f->why), 0);
     etcd2_event_unref(ev);
 }
 

@@ -145,7 +145,7 @@ void rdzv_job_clear(struct rdzv_job *job, uint32_t run, nsec_t now)
     job->heard_at = now;
     /* The index goes on from run to run, but the hub has dropped its blob with all others. */
     if (job->etcd2.index > 0)
-        etcd2_tree_save_index(&job->etcd2);
+        etcd2_index_save(&job->etcd2.nodes, job->etcd2.index);
     rdzv_job_changed(job);
 }
 
@@ -211,31 +211,30 @@ void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct etcd2
 
 void rdzv_job_note_expiry(struct rdzv_job *job)
 {
-    nsec_t due = etcd2_tree_due(&job->etcd2);
-
-    if (due < job->jobs->expires_at)
-        job->jobs->expires_at = due;
+    job->jobs->expires_at = nsec_min(heap_due(&job->etcd2.nodes.ttls), job->jobs->expires_at);
 }
 
-bool rdzv_job_has_facts(const struct rdzv_job *job)
-{
-    return job->has_updates || job->heard_at != job->reported_heard_at ||
-           job->quota.n_refused != job->reported_refused;
-}
-
-void rdzv_job_tell_facts(struct rdzv_job *job, const struct rdzv_presence *who, nsec_t now)
+void rdzv_job_tell_facts(struct rdzv_job *job, nsec_t now)
 {
     struct rdzv_wire m = {.type = RDZV_WIRE_FACTS,
         .job = job->number,
         .run = job->run,
-        .n_connections = who->n_connections,
-        .n_members = who->n_members,
-        .address = who->member,
         .quiet_ms = (uint64_t)((now - job->heard_at) / NSEC_PER_MSEC),
         .n_keys = job->quota.entries - job->when_empty.entries,
         .n_bytes = job->quota.bytes - job->when_empty.bytes,
         .n_refused = job->quota.n_refused};
+    struct rdzv_conn *c;
 
+    if (!job->has_updates && job->heard_at == job->reported_heard_at &&
+        job->quota.n_refused == job->reported_refused)
+        return;
+    list_foreach(c, &job->conns, link) {
+        m.n_connections++;
+        if (m.n_members == 0)
+            m.address = c->from;
+        if (m.n_members < 2 && (m.n_members == 0 || !ip_addr_equal(&m.address, &c->from)))
+            m.n_members++;
+    }
     job->has_updates = false;
     job->reported_heard_at = job->heard_at;
     job->reported_refused = job->quota.n_refused;
@@ -304,28 +303,23 @@ static void set_options(int fd)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
-/* A member may have more connections while there are many for the others. */
-static bool enter(struct rdzv_conns *conns, const struct ip_addr *who)
-{
-    struct admission *a = &conns->admission;
-
-    a->max_by_address =
-        a->n < a->max / 2 ? RDZV_CONNECTIONS_MAX_OF_MANY : RDZV_CONNECTIONS_MAX_BY_MEMBER;
-    return admission_enter(a, who);
-}
-
 struct rdzv_conn *rdzv_conn_new(
     struct rdzv_conns *conns, struct rdzv_job *job, int fd, const struct ip_addr *from, nsec_t now)
 {
+    struct admission *a = &conns->admission;
     struct ip_addr who = counted(from);
     struct rdzv_conn *c = NULL;
-    bool is_in = enter(conns, &who);
+    bool is_in;
 
+    /* A member may have more connections while there are many for the others. */
+    a->max_by_address =
+        a->n < a->max / 2 ? RDZV_CONNECTIONS_MAX_OF_MANY : RDZV_CONNECTIONS_MAX_BY_MEMBER;
+    is_in = admission_enter(a, &who);
     if (is_in)
         c = calloc(1, sizeof(*c));
     if (!c) {
         if (is_in)
-            admission_leave(&conns->admission, &who);
+            admission_leave(a, &who);
         conns->n_hung_up++;
         (void)close(fd);
         return NULL;
@@ -348,10 +342,11 @@ struct rdzv_conn *rdzv_conn_new(
 
 bool rdzv_conn_charge(struct rdzv_conn *c, size_t cost)
 {
-    if (!rdzv_quota_try(&c->job->jobs->quota, cost, 0)) {
+    if (!rdzv_quota_has(&c->job->jobs->quota, cost, 0)) {
         rdzv_quota_refuse(&c->job->quota, "the network has no room for a connection");
         return false;
     }
+    rdzv_quota_take(&c->job->jobs->quota, cost, 0);
     c->charged += cost;
     return true;
 }
@@ -425,11 +420,6 @@ void rdzv_conn_complain(struct rdzv_conn *c, const char *why)
         c->job->name, why);
 }
 
-static bool is_nearly_full(const struct admission *a)
-{
-    return a->n >= a->max - a->max / 8;
-}
-
 /* Has its member no more silent ones than others in the job? */
 static bool is_second(const struct rdzv_conn *c)
 {
@@ -448,7 +438,10 @@ static bool is_second(const struct rdzv_conn *c)
 
 static bool may_stay_silent(struct rdzv_conn *c)
 {
-    return (!is_nearly_full(&c->conns->admission) || is_second(c)) &&
+    const struct admission *a = &c->conns->admission;
+    bool is_nearly_full = a->n >= a->max - a->max / 8;
+
+    return (!is_nearly_full || is_second(c)) &&
            (c->charged > 0 || rdzv_conn_charge(c, RDZV_COST_CONN));
 }
 
@@ -480,21 +473,6 @@ void rdzv_conns_hang_up(struct rdzv_job *job, const struct ip_addr *from)
         if (!from || ip_addr_equal(&c->from, from))
             rdzv_conn_hang_up(c);
     }
-}
-
-struct rdzv_presence rdzv_conns_count(const struct rdzv_job *job)
-{
-    struct rdzv_presence who = {.n_connections = 0};
-    struct rdzv_conn *c;
-
-    list_foreach(c, &job->conns, link) {
-        who.n_connections++;
-        if (who.n_members == 0)
-            who.member = c->from;
-        if (who.n_members < 2 && (who.n_members == 0 || !ip_addr_equal(&who.member, &c->from)))
-            who.n_members++;
-    }
-    return who;
 }
 
 /* ==== who may connect ======================================================================== */

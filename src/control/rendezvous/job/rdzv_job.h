@@ -67,13 +67,6 @@ struct rdzv_job {
     uint64_t reported_refused;       /* refusals of the quota, as the hub knows them */
 };
 
-/** Who is connected to a job. */
-struct rdzv_presence {
-    uint32_t n_connections;
-    uint8_t n_members;     /* 0, 1, or 2 for more than one */
-    struct ip_addr member; /* one of them; valid when there is one */
-};
-
 /** rdzv_jobs_init() - no jobs; @seed: random, unknown to strangers. */
 void rdzv_jobs_init(struct rdzv_jobs *jobs, struct rdzv_save *save, uint64_t seed);
 
@@ -106,11 +99,9 @@ void rdzv_job_clear(struct rdzv_job *job, uint32_t run, nsec_t now);
  */
 void rdzv_job_note_expiry(struct rdzv_job *job);
 
-/** rdzv_job_has_facts() - is there anything about it that the hub does not know? */
-bool rdzv_job_has_facts(const struct rdzv_job *job);
-
-/** rdzv_job_tell_facts() - tell the hub the job's facts: RDZV_WIRE_FACTS. */
-void rdzv_job_tell_facts(struct rdzv_job *job, const struct rdzv_presence *who, nsec_t now);
+/** rdzv_job_tell_facts() - tell the hub the job's facts, RDZV_WIRE_FACTS, if it does not know some.
+ */
+void rdzv_job_tell_facts(struct rdzv_job *job, nsec_t now);
 
 /*
  * Members' connections to jobs, whatever protocol they speak.
@@ -196,9 +187,6 @@ void rdzv_conns_hang_up_silent(struct rdzv_conns *conns, nsec_t now);
 
 /** rdzv_conns_hang_up() - end a job's connections: those of the address @from; NULL: all. */
 void rdzv_conns_hang_up(struct rdzv_job *job, const struct ip_addr *from);
-
-/** rdzv_conns_count() - who is connected to a job. */
-struct rdzv_presence rdzv_conns_count(const struct rdzv_job *job);
 
 /**
  * rdzv_conn_new() - a connection to a job begins

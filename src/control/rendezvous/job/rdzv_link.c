@@ -107,15 +107,6 @@ static bool take_bytes(struct rdzv_link *l)
     return true;
 }
 
-static int next_fd(struct rdzv_link *l)
-{
-    int fd = l->n_fds > 0 ? l->fds[0] : -1;
-
-    if (fd >= 0)
-        memmove(l->fds, l->fds + 1, --l->n_fds * sizeof(int));
-    return fd;
-}
-
 /* Calls @on_message for each message that is complete. */
 static void handle(struct rdzv_link *l)
 {
@@ -129,9 +120,11 @@ static void handle(struct rdzv_link *l)
 
         if (r == RDZV_WIRE_E_SHORT)
             break;
-        if (r == 0 && m.type == RDZV_WIRE_LISTENER)
-            fd = next_fd(l);
-        if (r != 0 || !rdzv_wire_is_from_hub(m.type) || (m.type == RDZV_WIRE_LISTENER && fd < 0)) {
+        if (r == 0 && m.type == RDZV_WIRE_LISTENER && l->n_fds > 0) {
+            fd = l->fds[0];
+            memmove(l->fds, l->fds + 1, --l->n_fds * sizeof(int));
+        }
+        if (r != 0 || m.type > RDZV_WIRE_END || (m.type == RDZV_WIRE_LISTENER && fd < 0)) {
             l->failed = true;
             break;
         }
@@ -193,11 +186,6 @@ void rdzv_save_wait(struct rdzv_save *s, struct rdzv_save_wait *w)
     w->seq = s->seq + 1;
     s->is_asked = true;
     list_add_tail(&s->waiting, &w->link);
-}
-
-void rdzv_save_forget(struct rdzv_save_wait *w)
-{
-    list_remove(&w->link);
 }
 
 void rdzv_save_flush(struct rdzv_save *s)

@@ -73,8 +73,8 @@ struct rdzv_save {
 
 /** An answer that waits for the disk. */
 struct rdzv_save_wait {
-    struct list link;                                  /* in rdzv_save.waiting */
-    uint64_t seq;                                      /* of the SYNC that it waits for */
+    struct list link; /* in rdzv_save.waiting; who does not wait any more removes it there */
+    uint64_t seq;     /* of the SYNC that it waits for */
     void (*done)(struct rdzv_save_wait *w, int error); /* 0, or negative errno: not on the disk */
 };
 
@@ -93,9 +93,6 @@ void rdzv_save_drop_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum r
 /** rdzv_save_wait() - have @w->done called once all changes until now are on the disk; never in
  * this call. */
 void rdzv_save_wait(struct rdzv_save *s, struct rdzv_save_wait *w);
-
-/** rdzv_save_forget() - @w does not wait any more. Its link has to be initialised. Idempotent. */
-void rdzv_save_forget(struct rdzv_save_wait *w);
 
 /** rdzv_save_flush() - send all changes to the hub: before an answer, and at the end of each turn.
  */

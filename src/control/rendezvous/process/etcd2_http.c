@@ -72,15 +72,10 @@ static void on_disconnect(uv_poll_t *poll, int status, int events)
 }
 
 /* libmicrohttpd does not see the end of a suspended connection, so it is watched for here. */
-static void watch_for_end(struct http_conn *hc)
-{
-    rdzv_conn_poll(hc->c, UV_DISCONNECT, on_disconnect);
-}
-
 static void suspend(struct http_conn *hc)
 {
     mhd_loop_suspend(&hc->mhd);
-    watch_for_end(hc);
+    rdzv_conn_poll(hc->c, UV_DISCONNECT, on_disconnect);
 }
 
 static void resume(struct http_conn *hc)
@@ -94,8 +89,8 @@ static void resume(struct http_conn *hc)
 static void stop_waiting(struct request *rq)
 {
     list_remove(&rq->link);
-    etcd2_tree_unwatch(&rq->watcher);
-    rdzv_save_forget(&rq->save);
+    list_remove(&rq->watcher.link);
+    list_remove(&rq->save.link);
 }
 
 static void on_saved(struct rdzv_save_wait *w, int error)
@@ -138,18 +133,20 @@ void etcd2_http_tick(struct etcd2_http *h, nsec_t now)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void add_number(struct MHD_Response *r, const char *name, const char *fmt, uint64_t v)
+static void add_number(struct MHD_Response *r, const char *name, uint64_t v)
 {
     char text[32];
 
-    (void)snprintf(text, sizeof(text), strcmp(fmt, "x") == 0 ? "%" PRIx64 : "%" PRIu64, v);
+    (void)snprintf(text, sizeof(text), "%" PRIu64, v);
     (void)MHD_add_response_header(r, name, text);
 }
 
-static uint64_t id_of(const struct rdzv_job *job)
+static const char *id_of(const struct rdzv_job *job, char buf[static 24])
 {
-    return hash_bytes(0, job->jobs->network, strlen(job->jobs->network)) ^
-           hash_bytes(1, job->name, strlen(job->name));
+    (void)snprintf(buf, 24, "%" PRIx64,
+        hash_bytes(0, job->jobs->network, strlen(job->jobs->network)) ^
+            hash_bytes(1, job->name, strlen(job->name)));
+    return buf;
 }
 
 /* libmicrohttpd wants bytes of the answer, or of the event that a request waits for. */
@@ -173,36 +170,32 @@ static ssize_t read_answer(void *ctx, uint64_t pos, char *buf, size_t max)
     return (ssize_t)max;
 }
 
-/* The answer's bytes are read from the request: the text of an event is shared with other requests.
- */
-static struct MHD_Response *make_response(struct request *rq)
-{
-    size_t len = etcd2_answer_text(&rq->answer).len;
-
-    if (rq->is_wait)
-        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_answer, rq, NULL);
-    return MHD_create_response_from_callback(
-        len, len > 0 && len < BLOCK ? len : BLOCK, read_answer, rq, NULL);
-}
-
 static enum MHD_Result send_answer(struct request *rq)
 {
     const struct etcd2_answer *a = &rq->answer;
-    const struct rdzv_job *job = job_of(rq);
-    struct MHD_Response *r = make_response(rq);
+    size_t len = etcd2_answer_text(a).len;
+    struct MHD_Response *r;
     enum MHD_Result result;
+    char id[24];
 
+    /* The answer's bytes are read from the request: the text of an event is shared with other
+     * requests. */
+    if (rq->is_wait)
+        r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_answer, rq, NULL);
+    else
+        r = MHD_create_response_from_callback(
+            len, len > 0 && len < BLOCK ? len : BLOCK, read_answer, rq, NULL);
     if (!r)
         return MHD_NO;
     if (a->type || rq->is_wait)
         (void)MHD_add_response_header(r, "Content-Type", a->type ? a->type : "application/json");
     if (a->is_keys)
-        add_number(r, "X-Etcd-Cluster-Id", "x", id_of(job));
+        (void)MHD_add_response_header(r, "X-Etcd-Cluster-Id", id_of(job_of(rq), id));
     if (a->has_index)
-        add_number(r, "X-Etcd-Index", "u", a->index);
+        add_number(r, "X-Etcd-Index", a->index);
     if (a->has_index && a->is_change) {
-        add_number(r, "X-Raft-Index", "u", a->index);
-        add_number(r, "X-Raft-Term", "u", 1);
+        add_number(r, "X-Raft-Index", a->index);
+        add_number(r, "X-Raft-Term", 1);
     }
     if (a->allow)
         (void)MHD_add_response_header(r, "Allow", a->allow);
@@ -230,17 +223,6 @@ static void read_form(
         (void)form_parse(form, rq->query, strlen(rq->query), words[0] ? others : words);
 }
 
-static void machines_of(const struct rdzv_job *job, char *buf, size_t cap)
-{
-    unsigned port = job->etcd_port;
-    char v4[IP_ADDR_TEXT_MAX];
-    char v6[IP_ADDR_TEXT_MAX];
-
-    (void)snprintf(buf, cap, "http://%s:%u, http://[%s]:%u",
-        ip_addr_format(&job->jobs->address4, v4), port, ip_addr_format(&job->jobs->address6, v6),
-        port);
-}
-
 /* Counts @len bytes more in the job's quota until the request is completed. */
 static void charge(struct request *rq, size_t len)
 {
@@ -254,17 +236,22 @@ static void handle(struct request *rq, const char *method, const char *path)
     struct form form = {.n = 0};
     char words[FORM_WORDS_MAX];
     char machines[2 * IP_ADDR_TEXT_MAX + 64];
+    char v4[IP_ADDR_TEXT_MAX];
+    char v6[IP_ADDR_TEXT_MAX];
+    char id[24];
     struct etcd2_request request = {.method = method,
         .path = path,
         .form = &form,
         .machines = machines,
-        .id = id_of(job),
+        .id = id_of(job, id),
         .when = {.now = clock_now(), .wall = clock_wall()},
         .started_at = rq->hc->h->started_at};
 
     rq->handled = true;
     rq->ready = true;
-    machines_of(job, machines, sizeof(machines));
+    (void)snprintf(machines, sizeof(machines), "http://%s:%u, http://[%s]:%u",
+        ip_addr_format(&job->jobs->address4, v4), job->etcd_port,
+        ip_addr_format(&job->jobs->address6, v6), job->etcd_port);
     if (rq->too_long) {
         etcd2_api_refuse_length(&rq->answer);
         return;
@@ -344,13 +331,6 @@ static void *on_uri(void *ctx, const char *uri, struct MHD_Connection *mhd)
     return rq;
 }
 
-/* This run's time is used up: the request is handled in a later one. */
-static void defer(struct http_conn *hc)
-{
-    mhd_loop_defer(&hc->h->mhd, &hc->mhd);
-    watch_for_end(hc);
-}
-
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const char *path,
     const char *method, const char *version, const char *data, size_t *data_len, void **request)
 {
@@ -373,8 +353,10 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
         return take_body(rq, data, len) ? MHD_YES : MHD_NO;
     }
     job->heard_at = clock_now();
+    /* This run's time is used up: the request is handled in a later one. */
     if (!rq->handled && !mhd_loop_has_time(&hc->h->mhd, job->heard_at)) {
-        defer(hc);
+        mhd_loop_defer(&hc->h->mhd, &hc->mhd);
+        rdzv_conn_poll(hc->c, UV_DISCONNECT, on_disconnect);
         return MHD_YES;
     }
     if (!rq->handled)
@@ -496,9 +478,4 @@ int etcd2_http_start(struct etcd2_http *h, struct uv_loop_s *loop, struct err *e
     list_init(&h->waiting);
     h->started_at = clock_wall();
     return mhd_loop_start(&h->mhd, loop, &config, e);
-}
-
-void etcd2_http_stop(struct etcd2_http *h)
-{
-    mhd_loop_stop(&h->mhd);
 }

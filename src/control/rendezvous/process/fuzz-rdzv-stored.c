@@ -153,18 +153,20 @@ static void take_path(struct reader *r, char path[static ETCD2_PATH_MAX + 1])
         memcpy(path, "/", 2);
 }
 
-typedef int (*tree_fn)(struct etcd2_tree *t, const char *path, struct etcd2_text value,
-    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
-    struct etcd2_refusal *why);
+typedef int (*tree_fn)(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_event **ret, struct etcd2_refusal *why);
 
 static void change_tree(struct etcd2_tree *t, struct etcd2_when *when, struct reader *r)
 {
     static const tree_fn fns[] = {etcd2_tree_set, etcd2_tree_create, etcd2_tree_create_in_order,
-        etcd2_tree_update, etcd2_tree_swap};
+        etcd2_tree_update, etcd2_tree_swap, etcd2_tree_delete, etcd2_tree_compare_delete};
     uint8_t op = reader_u8(r) % 8;
     uint8_t flags = reader_u8(r);
-    struct etcd2_change change = {
-        .is_dir = flags & 1, .has_ttl = flags & 2, .is_refresh = flags & 4};
+    struct etcd2_change change = {.is_dir = flags & 1,
+        .has_ttl = flags & 2,
+        .is_refresh = flags & 4,
+        .is_recursive = flags & 2,
+        .when = *when};
     struct etcd2_event *ev = NULL;
     struct etcd2_refusal why;
     char path[ETCD2_PATH_MAX + 1];
@@ -174,13 +176,9 @@ static void change_tree(struct etcd2_tree *t, struct etcd2_when *when, struct re
     change.ttl_seconds = reader_u8(r) % 8;
     change.prev_index = flags & 8 ? t->index : 0;
     b = take_bytes(r);
-    if (op < 5)
-        (void)fns[op](t, path, (struct etcd2_text){b.len ? (const char *)b.p : "", b.len}, &change,
-            *when, &ev, &why);
-    else if (op == 5)
-        (void)etcd2_tree_delete(t, path, flags & 1, flags & 2, *when, &ev, &why);
-    else if (op == 6)
-        (void)etcd2_tree_compare_delete(t, path, &change, *when, &ev, &why);
+    change.value = (struct etcd2_text){b.len ? (const char *)b.p : "", b.len};
+    if (op < 7)
+        (void)fns[op](t, path, &change, &ev, &why);
     else
         when->now += reader_u8(r) % 4 * NSEC_PER_SEC;
     etcd2_event_unref(ev);

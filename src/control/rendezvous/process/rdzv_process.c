@@ -41,30 +41,39 @@
 /** A job has at most two ports, each on two addresses, and both for the hub's own machine too. */
 #define RDZV_LISTEN_MAX 8
 
-/** All listening sockets of a process. */
-struct rdzv_listen {
-    struct rdzv_conns *conns;           /* pins */
-    const struct rdzv_members *members; /* pins: who may connect */
-    struct rdzv_link *link;             /* pins: read before each accept */
-    struct tcpstore_conns *tcpstore;    /* pins: gets the connections that speak TCPStore */
-    struct etcd2_http *http;            /* pins: gets those that speak HTTP */
-    struct list all;                    /* of struct rdzv_listener */
-    uv_timer_t retry;                   /* until accepting again, after descriptors ran out */
-    uint64_t n_deferred; /* how often accepting had to wait for want of descriptors */
-};
-
 /* Most connections that are accepted in one turn of the loop. */
 #define TAKE_AT_ONCE 64
 
 /* Time until the next try to accept after descriptors ran out. */
 #define RETRY_MS 100
 
+/** The process. It carries facts between the parts, each of which has its own header. */
+struct process {
+    struct uv_loop_s loop;          /* owns */
+    struct rdzv_link link;          /* to the hub */
+    struct rdzv_save save;          /* changes on their way to the hub */
+    struct rdzv_jobs jobs;          /* of the network whose rendezvous this is */
+    struct rdzv_members members;    /* who may connect */
+    struct rdzv_conns conns;        /* their connections */
+    struct tcpstore_conns tcpstore; /* the connections that speak TCPStore */
+    struct etcd2_http http;         /* the connections that speak HTTP */
+    struct list listeners;          /* of struct rdzv_listener */
+    uv_timer_t retry;               /* until accepting again, after descriptors ran out */
+    uint64_t n_deferred;            /* how often accepting had to wait for want of descriptors */
+    uv_poll_t hub;                  /* of the link's descriptor */
+    uv_prepare_t turn;              /* at the end of each turn of the loop */
+    uv_timer_t tick;                /* each second */
+    uv_timer_t facts;               /* until the hub is told new facts of jobs */
+    uv_timer_t ttl;                 /* until the next node of some tree ends */
+    bool is_ending;                 /* the hub has told it to end, or is gone */
+};
+
 struct rdzv_listener {
-    struct list link;      /* in rdzv_listen.all, while it is open */
-    struct rdzv_listen *l; /* pins */
-    struct rdzv_job *job;  /* pins, while it is open */
-    int fd;                /* owns */
-    uv_poll_t poll;        /* of the descriptor; its close frees this */
+    struct list link;     /* in process.listeners, while it is open */
+    struct process *p;    /* pins */
+    struct rdzv_job *job; /* pins, while it is open */
+    int fd;               /* owns */
+    uv_poll_t poll;       /* of the descriptor; its close frees this */
 };
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -76,16 +85,16 @@ static void take_connection(struct rdzv_listener *li, int fd, const struct ip_ad
 {
     struct rdzv_conn *c;
 
-    if (!rdzv_members_has(li->l->members, from)) {
-        li->l->conns->n_hung_up++;
+    if (!rdzv_members_has(&li->p->members, from)) {
+        li->p->conns.n_hung_up++;
         (void)close(fd);
         return;
     }
-    c = rdzv_conn_new(li->l->conns, li->job, fd, from, clock_now());
+    c = rdzv_conn_new(&li->p->conns, li->job, fd, from, clock_now());
     if (!c)
         return;
     /* on_first() needs it; the protocol sets its own state later. */
-    c->state = li->l;
+    c->state = li->p;
     rdzv_conn_poll(c, UV_READABLE, on_first);
 }
 
@@ -93,7 +102,7 @@ static void take_connection(struct rdzv_listener *li, int fd, const struct ip_ad
 static void on_first(uv_poll_t *poll, int status, int events)
 {
     struct rdzv_conn *c = poll->data;
-    struct rdzv_listen *l = c->state;
+    struct process *p = c->state;
     uint8_t first;
     ssize_t n = recv(c->fd, &first, 1, MSG_PEEK);
     size_t charged;
@@ -104,10 +113,10 @@ static void on_first(uv_poll_t *poll, int status, int events)
     /* One that was silent for long is charged for already. */
     charged = c->charged;
     if (n == 1 && first < ' ' && rdzv_conn_charge(c, RDZV_COST_CONN - charged))
-        tcpstore_conn_begin(l->tcpstore, c);
+        tcpstore_conn_begin(&p->tcpstore, c);
     else if (n == 1 && first >= 'A' && first <= 'Z' &&
              rdzv_conn_charge(c, RDZV_COST_CONN + RDZV_COST_HTTP - charged))
-        etcd2_http_begin(l->http, c);
+        etcd2_http_begin(&p->http, c);
     else
         rdzv_conn_hang_up(c);
 }
@@ -118,10 +127,10 @@ static void on_connectable(uv_poll_t *poll, int status, int events);
 
 static void on_retry(uv_timer_t *timer)
 {
-    struct rdzv_listen *l = container_of(timer, struct rdzv_listen, retry);
+    struct process *p = container_of(timer, struct process, retry);
     struct rdzv_listener *li;
 
-    list_foreach(li, &l->all, link)
+    list_foreach(li, &p->listeners, link)
         (void)uv_poll_start(&li->poll, UV_READABLE, on_connectable);
 }
 
@@ -129,19 +138,17 @@ static void on_retry(uv_timer_t *timer)
  * or the loop would do nothing else. */
 static void defer(struct rdzv_listener *li)
 {
-    struct rdzv_listen *l = li->l;
-
-    l->n_deferred++;
+    li->p->n_deferred++;
     (void)uv_poll_stop(&li->poll);
-    if (!uv_is_active((uv_handle_t *)&l->retry))
-        (void)uv_timer_start(&l->retry, on_retry, RETRY_MS, 0);
+    if (!uv_is_active((uv_handle_t *)&li->p->retry))
+        (void)uv_timer_start(&li->p->retry, on_retry, RETRY_MS, 0);
 }
 
 static void on_connectable(uv_poll_t *poll, int status, int events)
 {
     struct rdzv_listener *li = poll->data;
 
-    rdzv_link_read(li->l->link);
+    rdzv_link_read(&li->p->link);
     for (int i = 0; i < TAKE_AT_ONCE && !uv_is_closing((uv_handle_t *)poll); i++) {
         struct endpoint from = {0};
         union sockaddr_inet sa;
@@ -164,41 +171,35 @@ static void on_listener_closed(uv_handle_t *h)
     free(container_of((uv_poll_t *)h, struct rdzv_listener, poll));
 }
 
-static unsigned count_of(const struct rdzv_listen *l, const struct rdzv_job *job)
+/* Serve the job at @fd, a listening socket, which is taken. */
+static void rdzv_listen_add(struct process *p, struct rdzv_job *job, int fd)
 {
-    const struct rdzv_listener *li;
+    struct rdzv_listener *li;
     unsigned n = 0;
 
-    list_foreach(li, &l->all, link)
+    list_foreach(li, &p->listeners, link)
         n += li->job == job;
-    return n;
-}
-
-/* Serve the job at @fd, a listening socket, which is taken. */
-static void rdzv_listen_add(struct rdzv_listen *l, struct rdzv_job *job, int fd)
-{
-    struct rdzv_listener *li = count_of(l, job) < RDZV_LISTEN_MAX ? calloc(1, sizeof(*li)) : NULL;
-
+    li = n < RDZV_LISTEN_MAX ? calloc(1, sizeof(*li)) : NULL;
     if (!li) {
         (void)close(fd);
         return;
     }
-    li->l = l;
+    li->p = p;
     li->job = job;
     li->fd = fd;
-    (void)uv_poll_init(l->conns->loop, &li->poll, fd);
+    (void)uv_poll_init(&p->loop, &li->poll, fd);
     li->poll.data = li;
     (void)uv_poll_start(&li->poll, UV_READABLE, on_connectable);
-    list_add_tail(&l->all, &li->link);
+    list_add_tail(&p->listeners, &li->link);
 }
 
-/* Close a job's sockets, at once. Its connections stay. */
-static void rdzv_listen_remove(struct rdzv_listen *l, const struct rdzv_job *job)
+/* Close a job's sockets, at once, and its connections. */
+static void unserve(struct process *p, struct rdzv_job *job)
 {
     struct rdzv_listener *li;
     struct rdzv_listener *tmp;
 
-    list_foreach_safe(li, tmp, &l->all, link) {
+    list_foreach_safe(li, tmp, &p->listeners, link) {
         if (li->job != job)
             continue;
         list_remove(&li->link);
@@ -206,20 +207,7 @@ static void rdzv_listen_remove(struct rdzv_listen *l, const struct rdzv_job *job
         /* At once, since another network may need the address in this turn of the loop. */
         (void)close(li->fd);
     }
-}
-
-/* No sockets yet. The five pointers are set already. */
-static void rdzv_listen_start(struct rdzv_listen *l)
-{
-    list_init(&l->all);
-    (void)uv_timer_init(l->conns->loop, &l->retry);
-}
-
-/* After rdzv_listen_remove() of each job; then run the loop to its end. */
-static void rdzv_listen_stop(struct rdzv_listen *l)
-{
-    if (!uv_is_closing((uv_handle_t *)&l->retry))
-        uv_close((uv_handle_t *)&l->retry, NULL);
+    rdzv_conns_hang_up(job, NULL);
 }
 
 /* ==== the process ============================================================================ */
@@ -237,25 +225,6 @@ static void rdzv_listen_stop(struct rdzv_listen *l)
 
 /* Memory of longer values is given back to the kernel when they are freed. */
 #define MAP_FROM (64 << 10)
-
-/** The process. It carries facts between the parts, each of which has its own header. */
-struct process {
-    struct uv_loop_s loop;          /* owns */
-    struct rdzv_link link;          /* to the hub */
-    struct rdzv_save save;          /* changes on their way to the hub */
-    struct rdzv_jobs jobs;          /* of the network whose rendezvous this is */
-    struct rdzv_members members;    /* who may connect */
-    struct rdzv_conns conns;        /* their connections */
-    struct tcpstore_conns tcpstore; /* the connections that speak TCPStore */
-    struct etcd2_http http;         /* the connections that speak HTTP */
-    struct rdzv_listen listen;      /* the listening sockets */
-    uv_poll_t hub;                  /* of the link's descriptor */
-    uv_prepare_t turn;              /* at the end of each turn of the loop */
-    uv_timer_t tick;                /* each second */
-    uv_timer_t facts;               /* until the hub is told new facts of jobs */
-    uv_timer_t ttl;                 /* until the next node of some tree ends */
-    bool is_ending;                 /* the hub has told it to end, or is gone */
-};
 
 /* ---- confinement ----------------------------------------------------------------------------- */
 
@@ -293,15 +262,6 @@ static int limit_resources(struct err *e)
     (void)mallopt(M_MMAP_THRESHOLD, MAP_FROM);
     (void)mallopt(M_ARENA_MAX, 1);
     return 0;
-}
-
-/* No program that might be started from here may get capabilities. It takes CAP_SETPCAP, so it
- * comes before the change of user. */
-static void drop_bounding_set(void)
-{
-    /* Without that capability no_new_privs has the same effect. */
-    for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-        (void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 }
 
 /* A container's root may lack CAP_SETUID. It then stays the user 0, which without any capability
@@ -345,7 +305,10 @@ static int confine(struct err *e)
      * hub that still runs would take this one's end for a failure. */
     (void)signal(SIGTERM, SIG_IGN);
     (void)signal(SIGINT, SIG_IGN);
-    drop_bounding_set();
+    /* No program that might be started from here may get capabilities. It takes CAP_SETPCAP, so it
+     * comes before the change of user. Without that capability no_new_privs has the same effect. */
+    for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+        (void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
     if (r == 0)
         r = become_nobody(e);
     if (r != 0)
@@ -393,16 +356,6 @@ static void arm_ttl(struct process *p)
 
 /* ---- what the hub is told ------------------------------------------------------------------- */
 
-static void tell_facts(struct rdzv_job *job, nsec_t now)
-{
-    struct rdzv_presence who;
-
-    if (!rdzv_job_has_facts(job))
-        return;
-    who = rdzv_conns_count(job);
-    rdzv_job_tell_facts(job, &who, now);
-}
-
 static void on_facts(uv_timer_t *timer)
 {
     struct process *p = container_of(timer, struct process, facts);
@@ -412,7 +365,7 @@ static void on_facts(uv_timer_t *timer)
     p->jobs.has_updates = false;
     list_foreach(job, &p->jobs.all, link) {
         if (job->has_updates)
-            tell_facts(job, now);
+            rdzv_job_tell_facts(job, now);
     }
 }
 
@@ -420,16 +373,6 @@ static void arm_facts(struct process *p)
 {
     if (p->jobs.has_updates && !uv_is_active((uv_handle_t *)&p->facts))
         (void)uv_timer_start(&p->facts, on_facts, FACTS_MS, 0);
-}
-
-static void tell_counts(struct process *p)
-{
-    rdzv_link_say(&p->link, &(struct rdzv_wire){.type = RDZV_WIRE_COUNTS,
-                                .n_connections = p->conns.admission.n,
-                                .n_store_requests = p->tcpstore.n_requests,
-                                .n_etcd_requests = p->http.n_requests,
-                                .n_hung_up = p->conns.n_hung_up,
-                                .n_accepts_deferred = p->listen.n_deferred});
 }
 
 /* ---- what the hub says ---------------------------------------------------------------------- */
@@ -454,12 +397,6 @@ static void remove_member(struct process *p, const struct ip_addr *address)
         rdzv_conns_hang_up(job, address);
 }
 
-static void unserve(struct process *p, struct rdzv_job *job)
-{
-    rdzv_listen_remove(&p->listen, job);
-    rdzv_conns_hang_up(job, NULL);
-}
-
 static void on_job(struct process *p, struct rdzv_job *job, const struct rdzv_wire *m, int fd)
 {
     struct etcd2_when when = {.now = clock_now(), .wall = clock_wall()};
@@ -475,7 +412,7 @@ static void on_job(struct process *p, struct rdzv_job *job, const struct rdzv_wi
         rdzv_job_free(job);
     }
     if (m->type == RDZV_WIRE_LISTENER) {
-        rdzv_listen_add(&p->listen, job, fd);
+        rdzv_listen_add(p, job, fd);
         rdzv_job_note_expiry(job);
     }
 }
@@ -544,8 +481,13 @@ static void on_tick(uv_timer_t *timer)
     rdzv_conns_hang_up_silent(&p->conns, now);
     etcd2_http_tick(&p->http, now);
     list_foreach(job, &p->jobs.all, link)
-        tell_facts(job, now);
-    tell_counts(p);
+        rdzv_job_tell_facts(job, now);
+    rdzv_link_say(&p->link, &(struct rdzv_wire){.type = RDZV_WIRE_COUNTS,
+                                .n_connections = p->conns.admission.n,
+                                .n_store_requests = p->tcpstore.n_requests,
+                                .n_etcd_requests = p->http.n_requests,
+                                .n_hung_up = p->conns.n_hung_up,
+                                .n_accepts_deferred = p->n_deferred});
 }
 
 static void close_handle(void *handle)
@@ -561,9 +503,9 @@ static void stop(struct process *p)
     p->is_ending = true;
     list_foreach(job, &p->jobs.all, link)
         unserve(p, job);
-    etcd2_http_stop(&p->http);
-    tcpstore_conns_stop(&p->tcpstore);
-    rdzv_listen_stop(&p->listen);
+    mhd_loop_stop(&p->http.mhd);
+    close_handle(&p->tcpstore.next);
+    close_handle(&p->retry);
     close_handle(&p->hub);
     close_handle(&p->turn);
     close_handle(&p->tick);
@@ -598,12 +540,8 @@ static int start_parts(struct process *p, struct err *e)
     rdzv_members_init(&p->members, seed);
     rdzv_conns_init(&p->conns, &p->loop, seed);
     tcpstore_conns_start(&p->tcpstore, &p->loop);
-    p->listen = (struct rdzv_listen){.conns = &p->conns,
-        .members = &p->members,
-        .link = &p->link,
-        .tcpstore = &p->tcpstore,
-        .http = &p->http};
-    rdzv_listen_start(&p->listen);
+    list_init(&p->listeners);
+    (void)uv_timer_init(&p->loop, &p->retry);
     return etcd2_http_start(&p->http, &p->loop, e);
 }
 

@@ -53,7 +53,7 @@ int rdzv_process_run(int fd, struct err *e);
 
 /** All connections of a process that speak HTTP. */
 struct etcd2_http {
-    struct mhd_loop mhd; /* libmicrohttpd */
+    struct mhd_loop mhd; /* libmicrohttpd; to be stopped after all connections were hung up */
     struct list waiting; /* of requests that wait for an event */
     nsec_t started_at;   /* since 1970 */
     uint64_t n_requests; /* answered, since the start */
@@ -62,9 +62,6 @@ struct etcd2_http {
 /** etcd2_http_start() - begin to serve on @loop, which is pinned. 0 or negative errno with words.
  */
 int etcd2_http_start(struct etcd2_http *h, struct uv_loop_s *loop, struct err *e);
-
-/** etcd2_http_stop() - after all connections were hung up; then run the loop to its end. */
-void etcd2_http_stop(struct etcd2_http *h);
 
 /** etcd2_http_begin() - serve @c, of which nothing has been read. Without memory it is ended. */
 void etcd2_http_begin(struct etcd2_http *h, struct rdzv_conn *c);
@@ -90,7 +87,7 @@ void etcd2_http_tick(struct etcd2_http *h, nsec_t now);
 
 /** All connections of a process that speak TCPStore. */
 struct tcpstore_conns {
-    uv_timer_t next;     /* the next turn of the loop is for @turns */
+    uv_timer_t next;     /* the next turn of the loop is for @turns; the owner closes it */
     struct list turns;   /* of struct tcpstore_conn that have used up their share of this turn */
     uint64_t n_requests; /* since the start */
     uint8_t read_buf[TCPSTORE_CONNS_READ_MAX]; /* what has come in, until it is decoded */
@@ -98,9 +95,6 @@ struct tcpstore_conns {
 
 /** tcpstore_conns_start() - before the first connection. @loop: pinned. */
 void tcpstore_conns_start(struct tcpstore_conns *all, struct uv_loop_s *loop);
-
-/** tcpstore_conns_stop() - after all connections were hung up; then run the loop to its end. */
-void tcpstore_conns_stop(struct tcpstore_conns *all);
 
 /** tcpstore_conn_begin() - serve @c, of which nothing has been read. Without memory it is ended. */
 void tcpstore_conn_begin(struct tcpstore_conns *all, struct rdzv_conn *c);

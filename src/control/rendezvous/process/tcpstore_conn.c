@@ -187,12 +187,14 @@ static bool handle(struct tcpstore_conn *tc, const uint8_t *p, size_t len, size_
     return r != TCPSTORE_E_BAD;
 }
 
-/* Makes room for @len bytes of requests, which count in the job's quota. False: there is none. */
+/* Makes room for @len bytes of requests, which count in the job's quota. False: there is none, and
+ * that was said. */
 static bool make_space(struct tcpstore_conn *tc, size_t len)
 {
+    struct rdzv_quota *quota = &tc->c->job->quota;
     size_t cap = 2 * tc->in_cap > len ? 2 * tc->in_cap : len;
     size_t most = tc->in_need > len ? tc->in_need : len;
-    uint8_t *in;
+    uint8_t *in = NULL;
 
     if (len <= tc->in_cap)
         return true;
@@ -200,24 +202,17 @@ static bool make_space(struct tcpstore_conn *tc, size_t len)
         cap = most;
     /* There has to be room for the whole request, as its lengths announce it: if not, its client is
      * told before it has sent all of it. */
-    if (!rdzv_quota_has(&tc->c->job->quota, most - tc->in_cap, 0))
+    if (rdzv_quota_has(quota, most - tc->in_cap, 0))
+        in = realloc(tc->in, cap);
+    if (!in) {
+        rdzv_quota_refuse(quota, "the job or its network is full");
+        rdzv_conn_complain(tc->c, words_of(TCPSTORE_SERVER_E_FULL));
         return false;
-    in = realloc(tc->in, cap);
-    if (!in)
-        return false;
-    rdzv_quota_take(&tc->c->job->quota, cap - tc->in_cap, 0);
+    }
+    rdzv_quota_take(quota, cap - tc->in_cap, 0);
     tc->in = in;
     tc->in_cap = cap;
     return true;
-}
-
-static bool make_space_or_complain(struct tcpstore_conn *tc, size_t len)
-{
-    if (make_space(tc, len))
-        return true;
-    rdzv_quota_refuse(&tc->c->job->quota, "the job or its network is full");
-    rdzv_conn_complain(tc->c, words_of(TCPSTORE_SERVER_E_FULL));
-    return false;
 }
 
 static void forget_input(struct tcpstore_conn *tc)
@@ -252,7 +247,7 @@ static bool keep(struct tcpstore_conn *tc, const uint8_t *p, size_t len)
         forget_input(tc);
         return true;
     }
-    if (!is_in && !make_space_or_complain(tc, len))
+    if (!is_in && !make_space(tc, len))
         return false;
     memmove(tc->in, p, len);
     tc->in_len = len;
@@ -281,7 +276,7 @@ static bool take_in(struct tcpstore_conn *tc, size_t n)
 
     if (tc->in_len == 0)
         return work(tc, p, n);
-    if (!make_space_or_complain(tc, tc->in_len + n))
+    if (!make_space(tc, tc->in_len + n))
         return false;
     memcpy(tc->in + tc->in_len, p, n);
     tc->in_len += n;
@@ -342,12 +337,6 @@ void tcpstore_conns_start(struct tcpstore_conns *all, struct uv_loop_s *loop)
 {
     list_init(&all->turns);
     (void)uv_timer_init(loop, &all->next);
-}
-
-void tcpstore_conns_stop(struct tcpstore_conns *all)
-{
-    if (!uv_is_closing((uv_handle_t *)&all->next))
-        uv_close((uv_handle_t *)&all->next, NULL);
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */

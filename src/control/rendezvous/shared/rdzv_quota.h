@@ -83,15 +83,6 @@ static inline void rdzv_quota_take(struct rdzv_quota *q, size_t bytes, size_t en
     }
 }
 
-/** rdzv_quota_try() - take them if there is room. */
-static inline bool rdzv_quota_try(struct rdzv_quota *q, size_t bytes, size_t entries)
-{
-    if (!rdzv_quota_has(q, bytes, entries))
-        return false;
-    rdzv_quota_take(q, bytes, entries);
-    return true;
-}
-
 /** rdzv_quota_give() - @bytes and @entries are not in use any more. */
 static inline void rdzv_quota_give(struct rdzv_quota *q, size_t bytes, size_t entries)
 {

@@ -77,11 +77,6 @@ static const struct field *find_field(char letter)
     return f;
 }
 
-bool rdzv_wire_is_from_hub(enum rdzv_wire_type type)
-{
-    return type > RDZV_WIRE_NONE && type <= RDZV_WIRE_END;
-}
-
 void rdzv_wire_encode(struct str *out, const struct rdzv_wire *m)
 {
     size_t start = out->len;

@@ -38,7 +38,7 @@ enum rdzv_wire_type {
     RDZV_WIRE_CLEAR,     /* a new run of the job begins: end its connections, drop what it keeps */
     RDZV_WIRE_FORGET,    /* the job has been removed */
     RDZV_WIRE_SAVED,     /* all that was told before a SYNC is on the disk, or could not be saved */
-    RDZV_WIRE_END,       /* tell what is left, and end */
+    RDZV_WIRE_END,       /* tell what is left, and end; the last type that the hub sends */
     /* From the process. */
     RDZV_WIRE_PUT,     /* keep a piece of a blob */
     RDZV_WIRE_DROP,    /* delete a blob */
@@ -91,6 +91,3 @@ void rdzv_wire_encode(struct str *out, const struct rdzv_wire *m);
  * Return: 0, RDZV_WIRE_E_SHORT, or RDZV_WIRE_E_BAD.
  */
 int rdzv_wire_decode(struct rdzv_wire *ret, const void *p, size_t len, size_t *ret_used);
-
-/** rdzv_wire_is_from_hub() - is it a type of message that the hub sends? */
-bool rdzv_wire_is_from_hub(enum rdzv_wire_type type);

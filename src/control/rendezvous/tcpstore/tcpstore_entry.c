@@ -177,12 +177,6 @@ struct tcpstore_bytes tcpstore_entry_value(const struct tcpstore_entry *en)
                            : (struct tcpstore_bytes){.p = NULL};
 }
 
-/* The set of keys has changed, so the answer to LIST is not right any more. */
-static void forget_listed(struct tcpstore_server *ts)
-{
-    ts->listed = rdzv_buf_unref(ts->listed);
-}
-
 /* Sets the value; @value is taken. */
 static void set_value(struct tcpstore_server *ts, struct tcpstore_entry *en, struct rdzv_buf *value)
 {
@@ -193,7 +187,7 @@ static void set_value(struct tcpstore_server *ts, struct tcpstore_entry *en, str
     en->has_value = true;
     ts->n_keys++;
     ts->keys_len += en->key_len;
-    forget_listed(ts);
+    ts->listed = rdzv_buf_unref(ts->listed);
 }
 
 int tcpstore_entry_put(
@@ -246,7 +240,7 @@ void tcpstore_entry_remove(struct tcpstore_server *ts, struct tcpstore_entry *en
     en->has_value = false;
     ts->n_keys--;
     ts->keys_len -= en->key_len;
-    forget_listed(ts);
+    ts->listed = rdzv_buf_unref(ts->listed);
 }
 
 /* ---- queues --------------------------------------------------------------------------------- */
@@ -444,7 +438,7 @@ static void empty(struct tcpstore_server *ts, struct tcpstore_entry *en)
     tcpstore_entry_release(ts, en);
 }
 
-static void empty_all(struct tcpstore_server *ts)
+void tcpstore_server_clear(struct tcpstore_server *ts)
 {
     struct htab_link *next;
     size_t cursor = 0;
@@ -455,15 +449,10 @@ static void empty_all(struct tcpstore_server *ts)
     }
 }
 
-void tcpstore_server_clear(struct tcpstore_server *ts)
-{
-    empty_all(ts);
-}
-
 void tcpstore_server_deinit(struct tcpstore_server *ts)
 {
     ts->saver = rdzv_saver_none;
-    empty_all(ts);
-    forget_listed(ts);
+    tcpstore_server_clear(ts);
+    ts->listed = rdzv_buf_unref(ts->listed);
     htab_deinit(&ts->entries);
 }

@@ -32,13 +32,6 @@ struct tcpstore_out_piece {
     uint8_t own[];           /* copied bytes */
 };
 
-/* Empty. */
-static void tcpstore_out_init(struct tcpstore_out *out)
-{
-    *out = (struct tcpstore_out){.quota = NULL};
-    list_init(&out->pieces);
-}
-
 static struct tcpstore_out_piece *piece_new(
     struct tcpstore_out *out, struct rdzv_quota *quota, struct rdzv_buf *shared, size_t cap)
 {
@@ -68,29 +61,15 @@ static void piece_free(struct tcpstore_out *out, struct tcpstore_out_piece *p)
     free(p);
 }
 
-/* Drop all of it. Idempotent. */
-static void tcpstore_out_clear(struct tcpstore_out *out)
-{
-    struct tcpstore_out_piece *p;
-    struct tcpstore_out_piece *tmp;
-
-    list_foreach_safe(p, tmp, &out->pieces, link)
-        piece_free(out, p);
-}
-
-static struct tcpstore_out_piece *last_of(struct tcpstore_out *out)
-{
-    return list_is_empty(&out->pieces)
-               ? NULL
-               : container_of(out->pieces.prev, struct tcpstore_out_piece, link);
-}
-
 /* A piece with room for some of @len bytes. A new one is large when they are many or follow a piece
  * that is full, and small for the few bytes between shared values. */
 static struct tcpstore_out_piece *piece_for(
     struct tcpstore_out *out, struct rdzv_quota *quota, size_t len)
 {
-    struct tcpstore_out_piece *last = last_of(out);
+    struct tcpstore_out_piece *last =
+        list_is_empty(&out->pieces)
+            ? NULL
+            : container_of(out->pieces.prev, struct tcpstore_out_piece, link);
 
     if (last && last->len < last->cap)
         return last;
@@ -159,9 +138,10 @@ size_t tcpstore_out_peek(const struct tcpstore_out *out, struct iovec *iov, size
     return n;
 }
 
-/* The first @len bytes of it have been sent. */
-static void tcpstore_out_sent(struct tcpstore_out *out, size_t len)
+void tcpstore_client_sent(struct tcpstore_client *c, size_t len)
 {
+    struct tcpstore_out *out = &c->out;
+
     while (len > 0) {
         struct tcpstore_out_piece *p = list_first(&out->pieces, struct tcpstore_out_piece, link);
         size_t n = p->len - p->at < len ? p->len - p->at : len;
@@ -247,14 +227,12 @@ static void wait_free(struct tcpstore_server *ts, struct tcpstore_wait *w)
     tcpstore_entry_release(ts, en);
 }
 
-static void stop_waiting(struct tcpstore_server *ts, struct tcpstore_client *c)
+static void free_waits(struct tcpstore_server *ts, struct list *of_client)
 {
     struct tcpstore_wait *w;
-    struct tcpstore_wait *tmp;
 
-    list_foreach_safe(w, tmp, &c->waits, of_client)
+    while ((w = list_first(of_client, struct tcpstore_wait, of_client)))
         wait_free(ts, w);
-    c->n_awaited = 0;
 }
 
 /* Makes a client wait for an entry. @in_client, @in_entry: the lists that the wait is added to. */
@@ -707,7 +685,8 @@ int tcpstore_server_handle(
 {
     int r;
 
-    stop_waiting(ts, c);
+    free_waits(ts, &c->waits);
+    c->n_awaited = 0;
     r = dispatch(ts, c, rq);
     if (r == 0 && c->failed)
         r = TCPSTORE_SERVER_E_FULL;
@@ -735,23 +714,16 @@ void tcpstore_client_init(struct tcpstore_client *c, enum tcpstore_dialect diale
     list_init(&c->ready);
     list_init(&c->waits);
     list_init(&c->watches);
-    tcpstore_out_init(&c->out);
-}
-
-void tcpstore_client_sent(struct tcpstore_client *c, size_t len)
-{
-    tcpstore_out_sent(&c->out, len);
+    list_init(&c->out.pieces);
 }
 
 void tcpstore_client_deinit(struct tcpstore_server *ts, struct tcpstore_client *c)
 {
-    struct tcpstore_wait *w;
-    struct tcpstore_wait *tmp;
+    struct tcpstore_out_piece *p;
 
-    stop_waiting(ts, c);
-    list_foreach_safe(w, tmp, &c->watches, of_client)
-        wait_free(ts, w);
-    c->n_watches = 0;
+    free_waits(ts, &c->waits);
+    free_waits(ts, &c->watches);
     list_remove(&c->ready);
-    tcpstore_out_clear(&c->out);
+    while ((p = list_first(&c->out.pieces, struct tcpstore_out_piece, link)))
+        piece_free(&c->out, p);
 }

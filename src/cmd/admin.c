@@ -210,6 +210,14 @@ int admin_print_json(const char *command, const json_t *body)
     return CMD_OK;
 }
 
+int admin_print(const char *command, bool as_json, json_t *json, const struct str *text)
+{
+    int r = as_json ? admin_print_json(command, json) : cmd_print(command, str_text(text));
+
+    json_decref(json);
+    return r;
+}
+
 static int print_answer(
     const char *command, const json_t *body, bool as_json, void (*print)(const json_t *body))
 {
@@ -314,10 +322,6 @@ static void print_secret(const json_t *body)
 
 static int admin_new(int argc, char **argv)
 {
-    int status;
-
-    if (options_parse(&new_usage, argc, argv, &status))
-        return status;
     return admin_make(&arg.target, new_usage.command, "/v1/admin-tokens",
         json_pack("{s:s, s:s, s:I, s:s*}", "name", arg.name, "role", arg.role, "ttlSeconds",
             (json_int_t)(arg.ttl / NSEC_PER_SEC), "network", arg.network),
@@ -357,10 +361,6 @@ static void print_tokens(const json_t *body)
 
 static int admin_ls(int argc, char **argv)
 {
-    int status;
-
-    if (options_parse(&ls_usage, argc, argv, &status))
-        return status;
     return admin_show(&arg.target, ls_usage.command, "/v1/admin-tokens", arg.json, print_tokens);
 }
 
@@ -381,8 +381,6 @@ static int admin_rm(int argc, char **argv)
     char path[128];
     int status;
 
-    if (options_parse(&rm_usage, argc, argv, &status))
-        return status;
     (void)snprintf(path, sizeof(path), "/v1/admin-tokens/%s", arg.name);
     status = admin_delete(&arg.target, rm_usage.command, path);
     if (status == CMD_OK)
@@ -406,8 +404,6 @@ static int admin_rotate(int argc, char **argv)
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     int status;
 
-    if (options_parse(&rotate_usage, argc, argv, &status))
-        return status;
     status = admin_call(
         &arg.target, rotate_usage.command, "POST", "/v1/admin-token-file", NULL, &answer);
     if (status == CMD_OK)
@@ -419,11 +415,11 @@ static int admin_rotate(int argc, char **argv)
 int cmd_admin(int argc, char **argv)
 {
     static const struct option_subcommand table[] = {
-        {"new", admin_new, "make an admin token with a role and an end"},
-        {"ls", admin_ls, "list the admin tokens"},
-        {"rm", admin_rm, "end an admin token"},
-        {"rotate", admin_rotate, "replace the token in the hub's admin.token file"},
-        {NULL, NULL, NULL},
+        {"new", admin_new, "make an admin token with a role and an end", &new_usage},
+        {"ls", admin_ls, "list the admin tokens", &ls_usage},
+        {"rm", admin_rm, "end an admin token", &rm_usage},
+        {"rotate", admin_rotate, "replace the token in the hub's admin.token file", &rotate_usage},
+        {NULL},
     };
 
     return options_dispatch("admin", table, argc, argv);

@@ -13,6 +13,7 @@
 
 struct client_answer;
 struct err;
+struct str;
 
 /** Where the hub is, as the options said. */
 struct admin_target {
@@ -110,6 +111,14 @@ bool admin_put_json(const json_t *body, size_t flags);
  * Return: CMD_OK; CMD_FAILED when standard output does not take it.
  */
 int admin_print_json(const char *command, const json_t *body);
+
+/**
+ * admin_print() - print @json with @as_json, and else @text
+ * @json:	taken
+ *
+ * Return: as admin_print_json().
+ */
+int admin_print(const char *command, bool as_json, json_t *json, const struct str *text);
 
 /** Room for admin_time(). */
 #define ADMIN_TIME_MAX 32

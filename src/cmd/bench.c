@@ -100,25 +100,16 @@ static int print_history(void)
 
     if (r < 0)
         return cmd_fail("bench", "%s", err_text(&e));
-    r = arg.json ? admin_print_json(usage.command, json) : cmd_print("bench", str_text(&out));
-    json_decref(json);
-    return r;
+    return admin_print("bench", arg.json, json, &out);
 }
 
 static int print_bench(const struct bench *b)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    json_t *json;
-    int r;
 
-    if (!arg.json) {
+    if (!arg.json)
         bench_format(b, &out);
-        return cmd_print("bench", str_text(&out));
-    }
-    json = bench_encode(b);
-    r = admin_print_json(usage.command, json);
-    json_decref(json);
-    return r;
+    return admin_print("bench", arg.json, arg.json ? bench_encode(b) : NULL, &out);
 }
 
 /* Adds the run to the history and draws the picture. The figures have been printed by now, whether

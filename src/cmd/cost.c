@@ -79,37 +79,27 @@ static int show(const json_t *answer)
     struct err e = ERR_NULL;
     struct prices prices;
     json_t *ledger = NULL;
-    int r;
 
     if (!arg.prices || price_table_read(&prices, NULL, arg.prices, &e) == 0)
         ledger = ledger_make(arg.prices ? &prices : NULL, answer, &e);
     if (!ledger)
         return cmd_fail(usage.command, "%s", err_text(&e));
-    if (arg.json) {
-        r = admin_print_json(usage.command, ledger);
-    } else {
+    if (!arg.json)
         ledger_format(&out, ledger);
-        r = cmd_print(usage.command, str_text(&out));
-    }
-    json_decref(ledger);
-    return r;
+    return admin_print(usage.command, arg.json, ledger, &out);
 }
 
 int cmd_cost(int argc, char **argv)
 {
-    struct client_answer answer = CLIENT_ANSWER_NULL;
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     struct err e = ERR_NULL;
     char path[256];
     int status;
-    int r;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
     if (make_path(path, sizeof(path), &e) != 0)
         return cmd_refuse(usage.command, "%s", err_text(&e));
-    r = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
-    if (r == CMD_OK)
-        r = show(answer.body);
-    client_answer_deinit(&answer);
-    return r;
+    status = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
+    return status == CMD_OK ? show(answer.body) : status;
 }

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
+#include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "mesh/object/object.h"
 
@@ -36,25 +37,13 @@ static const struct option_usage usage = {
     .options = options,
 };
 
-/* Makes @spec what it shall be. 0, or -1: no memory, or the rate is no UTF-8. */
-static int change(json_t *spec)
-{
-    if (arg.path && json_object_set_new(spec, "path", json_string(arg.path)) < 0)
-        return -1;
-    if (!arg.rate)
-        return 0;
-    if (strcmp(arg.rate, "none") != 0)
-        return json_object_set_new(spec, "rate", json_string(arg.rate));
-    (void)json_object_del(spec, "rate");
-    return 0;
-}
-
 /* The object that shall be: what else was said of the pair stays. A new reference; NULL: no memory,
  * or the rate is no UTF-8. */
 static json_t *make(const json_t *before, const char *name)
 {
     bool in_order = strcmp(arg.a, arg.b) < 0;
     json_t *edge;
+    json_t *spec;
 
     if (before) {
         edge = json_deep_copy(before);
@@ -65,7 +54,9 @@ static json_t *make(const json_t *before, const char *name)
             "metadata", "name", name, "network", arg.network, "spec", "nodes",
             in_order ? arg.a : arg.b, in_order ? arg.b : arg.a, "path", "auto");
     }
-    if (edge && change(json_object_get(edge, "spec")) < 0)
+    spec = json_object_get(edge, "spec");
+    if (edge && ((arg.path && json_object_set_new(spec, "path", json_string(arg.path)) < 0) ||
+                    (arg.rate && mesh_options_set_rate(spec, "rate", arg.rate) < 0)))
         edge = (json_decref(edge), NULL);
     return edge;
 }
@@ -80,8 +71,6 @@ static int edge_set(int argc, char **argv)
     json_t *edge;
     int status;
 
-    if (options_parse(&usage, argc, argv, &status))
-        return status;
     if (strcmp(arg.a, arg.b) == 0)
         return cmd_refuse(usage.command, "\"%s\" and \"%s\" are the same node", arg.a, arg.b);
     if (!arg.path && !arg.rate)
@@ -110,9 +99,9 @@ static int edge_set(int argc, char **argv)
 int cmd_edge(int argc, char **argv)
 {
     static const struct option_subcommand table[] = {
-        {"set", edge_set, "say how two nodes talk, and how fast"},
+        {"set", edge_set, "say how two nodes talk, and how fast", &usage},
         {"ls", cmd_edges, "say how the edges are; the same as \"weft get edges\""},
-        {NULL, NULL, NULL},
+        {NULL},
     };
 
     return options_dispatch("edge", table, argc, argv);

@@ -50,8 +50,6 @@ static int hub_backup(int argc, char **argv)
     int status;
     int r;
 
-    if (options_parse(&backup_usage, argc, argv, &status))
-        return status;
     status = admin_call(&arg.target, backup_usage.command, "POST", "/v1/backup", NULL, &answer);
     if (status != CMD_OK)
         return status;
@@ -104,10 +102,7 @@ static int hub_restore(int argc, char **argv)
     _cleanup_(str_deinit) struct str keyless = STR_NULL;
     struct err e = ERR_NULL;
     char former[512];
-    int status;
 
-    if (options_parse(&restore_usage, argc, argv, &status))
-        return status;
     if (backup_restore(arg.dir, arg.state, former, &keyless, &e) != 0)
         return cmd_fail(restore_usage.command, "%s", err_text(&e));
     (void)printf("the state in %s is that of %s%s%s\n", arg.state, arg.dir,
@@ -170,24 +165,16 @@ static int print_places(const json_t *answer)
     return CMD_OK;
 }
 
-/* The places that were given; none with --cancel, which is how the API takes them back. */
-static json_t *encode_places(void)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < arg.public_addresses.n; i++)
-        json_array_append_new(list, json_string(arg.public_addresses.items[i]));
-    return json_pack("{s:o}", "public", list);
-}
-
 static int hub_move(int argc, char **argv)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    json_t *body = NULL;
+    /* The places that were given; none with --cancel, which is how the API takes them back. */
+    json_auto_t *body = json_pack("{s:[]}", "public");
     int status;
 
-    if (options_parse(&move_usage, argc, argv, &status))
-        return status;
+    for (size_t i = 0; i < arg.public_addresses.n; i++)
+        (void)json_array_append_new(
+            json_object_get(body, "public"), json_string(arg.public_addresses.items[i]));
     if (arg.cancel && arg.public_addresses.n > 0)
         status = cmd_refuse(move_usage.command, "say one of --public and --cancel");
     else if (arg.public_addresses.n > OBJECT_ENDPOINTS_MAX)
@@ -195,10 +182,9 @@ static int hub_move(int argc, char **argv)
             move_usage.command, "--public is given for more than %d places", OBJECT_ENDPOINTS_MAX);
     else if (arg.cancel || arg.public_addresses.n > 0)
         status = admin_call(&arg.target, move_usage.command, "PUT",
-            arg.force ? "/v1/move?force=1" : "/v1/move", body = encode_places(), &answer);
+            arg.force ? "/v1/move?force=1" : "/v1/move", body, &answer);
     else
         status = admin_call(&arg.target, move_usage.command, "GET", "/v1/move", NULL, &answer);
-    json_decref(body);
     option_list_deinit(&arg.public_addresses);
     if (status != CMD_OK)
         return status;
@@ -229,10 +215,6 @@ static void print_health(const json_t *answer)
 
 static int hub_status(int argc, char **argv)
 {
-    int status;
-
-    if (options_parse(&status_usage, argc, argv, &status))
-        return status;
     return admin_show(&arg.target, status_usage.command, "/v1/health", arg.json, print_health);
 }
 
@@ -240,11 +222,11 @@ int cmd_hub(int argc, char **argv)
 {
     static const struct option_subcommand commands[] = {
         {"up", cmd_hub_up, "run the hub in the foreground"},
-        {"status", hub_status, "say whether the hub answers"},
-        {"backup", hub_backup, "copy all that a running hub keeps"},
-        {"restore", hub_restore, "put a copy in the place of a hub's state"},
-        {"move", hub_move, "tell all nodes where the hub will be"},
-        {NULL, NULL, NULL},
+        {"status", hub_status, "say whether the hub answers", &status_usage},
+        {"backup", hub_backup, "copy all that a running hub keeps", &backup_usage},
+        {"restore", hub_restore, "put a copy in the place of a hub's state", &restore_usage},
+        {"move", hub_move, "tell all nodes where the hub will be", &move_usage},
+        {NULL},
     };
 
     return options_dispatch("hub", commands, argc, argv);

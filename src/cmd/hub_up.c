@@ -48,53 +48,30 @@
  * userspace engine: no API, no store, nothing that a network could not do without.
  */
 
-/** What was asked for. Borrowed. */
-struct relay_only {
-    const char *token; /* NULL: this machine has joined already */
-    const char *name;  /* NULL: the host's */
-    const char *state_dir;
-    const char *socket_path; /* of the agent */
-    const char *user;        /* to run as, as --user says */
-    const char *interface;
-    const struct endpoint *public_addresses; /* where nodes reach it, as the operator says */
-    unsigned n_public_addresses;
-    uint16_t listen_port;
-};
-
 static void on_wait(void *ctx, unsigned for_s, const struct err *e)
 {
     log_warning("%s: asking again, for up to %u s", err_text(e), for_s);
 }
 
-static int join(const struct relay_only *wanted, struct err *e)
+/* @asked: but for its token, which is decoded from @text; NULL: there is none. */
+static int join(struct join_options *asked, const char *text, struct err *e)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     struct token token = TOKEN_NULL;
-    struct join_options asked = {
-        .token = &token,
-        .name = wanted->name,
-        .engine = ENGINE_KIND_USERSPACE,
-        .wants_relay = true,
-        .interface = wanted->interface,
-        .listen_port = wanted->listen_port,
-        .given = wanted->public_addresses,
-        .n_given = wanted->n_public_addresses,
-        .state_dir = wanted->state_dir,
-        .on_wait = on_wait,
-    };
     int r;
 
-    if (!wanted->token)
+    if (!text)
         return err_set(e, -1,
             "this machine has not joined a network yet (%s has no node.json): say --token TOKEN, "
             "from weft token new --relay",
-            wanted->state_dir);
-    if (wanted->n_public_addresses > STATE_GIVEN_MAX)
+            asked->state_dir);
+    if (asked->n_given > STATE_GIVEN_MAX)
         return err_set(e, -1, "--public gives %u addresses, and a relay tells %d at most",
-            wanted->n_public_addresses, STATE_GIVEN_MAX);
-    r = token_decode(&token, wanted->token, e);
+            asked->n_given, STATE_GIVEN_MAX);
+    r = token_decode(&token, text, e);
+    asked->token = &token;
     if (r == 0)
-        r = join_enrol(&asked, &st, e);
+        r = join_enrol(asked, &st, e);
     token_wipe(&token);
     if (r == 0 && !snapshot_self(&st.snapshot)->relay)
         log_warning("the hub does not admit this node as a relay yet: weft node set %s --relay yes",
@@ -104,27 +81,30 @@ static int join(const struct relay_only *wanted, struct err *e)
 
 /*
  * Is a member that relays, until a signal ends it; joins first where it has not
+ * @asked, @token:	as join() has them
+ * @user:	to run as, as --user says
  *
  * Return: 0; or non-zero with words.
  */
-static int relay_only_run(const struct relay_only *wanted, struct err *e)
+static int relay_only_run(struct join_options *asked, const char *token, const char *socket_path,
+    const char *user, struct err *e)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     struct agent_config config = {
-        .state_dir = wanted->state_dir, .socket_path = wanted->socket_path, .no_measure = true};
+        .state_dir = asked->state_dir, .socket_path = socket_path, .no_measure = true};
     enum agent_end end;
-    int r = state_check_dir(wanted->state_dir, e);
+    int r = state_check_dir(asked->state_dir, e);
 
     if (r == 0)
-        r = state_read(&st, wanted->state_dir, e);
+        r = state_read(&st, asked->state_dir, e);
     if (r == STATE_E_ABSENT)
-        r = join(wanted, e);
+        r = join(asked, token, e);
     else if (r == 0 && !st.wants_relay)
         r = err_set(e, -1,
             "%s is the state of a node that joined without --relay; say another --state",
-            wanted->state_dir);
+            asked->state_dir);
     if (r == 0)
-        r = agent_privileges_drop(&config, wanted->user, e);
+        r = agent_privileges_drop(&config, user, e);
     if (r == 0)
         r = agent_run(&config, &end, e);
     (void)hosts_helper_free(config.hosts);
@@ -474,17 +454,17 @@ static int run_relay(void)
     struct hub_places places = {.n = 0};
     struct node_hub public_addresses = {.n_endpoints = 0};
     char interface[STATE_INTERFACE_MAX];
-    struct relay_only wanted = {
-        .token = arg.token,
+    struct join_options asked = {
         .name = arg.name,
-        .state_dir = arg.state,
-        .socket_path =
-            strcmp(arg.socket, ADMIN_SOCKET_DEFAULT) == 0 ? STATE_SOCKET_DEFAULT : arg.socket,
-        .user = arg.user,
+        .engine = ENGINE_KIND_USERSPACE,
+        .wants_relay = true,
         .interface = interface,
         .listen_port = arg.listen.port,
-        .public_addresses = public_addresses.endpoints,
+        .given = public_addresses.endpoints,
+        .state_dir = arg.state,
+        .on_wait = on_wait,
     };
+    bool is_default = strcmp(arg.socket, ADMIN_SOCKET_DEFAULT) == 0;
     struct err e = ERR_NULL;
     int r = 0;
 
@@ -494,9 +474,10 @@ static int run_relay(void)
         r = find_public_addresses(&places, &e);
     if (r == 0)
         hub_places_tell(&public_addresses, &places, &(struct hub_places){.n = 0});
-    wanted.n_public_addresses = public_addresses.n_endpoints;
+    asked.n_given = public_addresses.n_endpoints;
     if (r == 0)
-        r = relay_only_run(&wanted, &e);
+        r = relay_only_run(
+            &asked, arg.token, is_default ? STATE_SOCKET_DEFAULT : arg.socket, arg.user, &e);
     return r == 0 ? CMD_OK : cmd_fail(usage.command, "%s", err_text(&e));
 }
 

@@ -73,8 +73,7 @@ static json_t *find(const json_t *status)
 
     if (islands_facts_of_status(&facts, status) < 0)
         return NULL;
-    if (add_measured(&facts) == 0 &&
-        islands_find(&islands, facts.nodes, facts.n_nodes, facts.pairs, facts.n_pairs) == 0)
+    if (add_measured(&facts) == 0 && islands_find(&islands, &facts) == 0)
         json = islands_encode(&islands, &facts);
     islands_deinit(&islands);
     islands_facts_deinit(&facts);
@@ -88,23 +87,16 @@ int cmd_islands(int argc, char **argv)
     json_t *status_json = NULL;
     json_t *islands;
     int status;
-    int r;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    r = agent_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status_json, &e);
-    if (r != 0)
+    if (agent_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status_json, &e) != 0)
         return cmd_fail("islands", "%s", err_text(&e));
     islands = find(status_json);
     json_decref(status_json);
     if (!islands)
         return cmd_fail("islands", "no memory");
-    if (arg.json) {
-        r = admin_print_json(usage.command, islands);
-    } else {
+    if (!arg.json)
         islands_format(&out, islands);
-        r = cmd_print("islands", str_text(&out));
-    }
-    json_decref(islands);
-    return r;
+    return admin_print("islands", arg.json, islands, &out);
 }

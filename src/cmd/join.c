@@ -167,8 +167,8 @@ static int read_token_file(char buf[static TOKEN_READ_MAX + 1], const char *path
     return read_token(buf, f, path, e);
 }
 
-/* Copies of the secrets that must not stay readable on the command line; forget_secrets() wipes
- * them. A proxy that is too long is cut, but stays too long by one byte, for which it is refused.
+/* Copies of the secrets that must not stay readable on the command line; they are wiped at the
+ * end. A proxy that is too long is cut, but stays too long by one byte, for which it is refused.
  */
 static char token_text[TOKEN_READ_MAX + 1];
 static char proxy_text[PROXY_TEXT_MAX + 1];
@@ -185,12 +185,6 @@ static void hide_secrets(void)
         options_scrub(arg.proxy);
         arg.proxy = proxy_text;
     }
-}
-
-static void forget_secrets(void)
-{
-    secret_wipe(token_text, sizeof(token_text));
-    secret_wipe(proxy_text, sizeof(proxy_text));
 }
 
 static int take_token(struct token *ret, struct err *e)
@@ -266,26 +260,21 @@ static int start_agent(struct launch *launch, json_t **ret_status, struct err *e
     return r == 0 ? launch_wait(launch, arg.socket, WAIT_MS, ret_status, e) : r;
 }
 
-/* A port that another program took meanwhile the agent would go on waiting for; it has ended. */
-static void name_port(uint16_t port, struct err *why)
-{
-    struct err taken = ERR_NULL;
-
-    if (port != 0 && udp_owner_check(port, &taken) == UDP_OWNER_E_TAKEN)
-        (void)err_set(
-            why, -EADDRINUSE, "%s: end that, or join with another --listen", err_text(&taken));
-}
-
 /* The agent cannot run here, as @why says: the join is undone, so that it can be tried again. */
 static int give_up(const struct launch *launch, const char *name, uint16_t port, struct err *why)
 {
     struct leave_result done;
+    struct err taken = ERR_NULL;
     struct err e = ERR_NULL;
     int r;
 
     launch_stop(launch);
     r = leave_network(arg.state_dir, arg.socket, &done, &e);
-    name_port(port, why);
+    /* A port that another program took meanwhile the agent would go on waiting for; it has ended.
+     */
+    if (port != 0 && udp_owner_check(port, &taken) == UDP_OWNER_E_TAKEN)
+        (void)err_set(
+            why, -EADDRINUSE, "%s: end that, or join with another --listen", err_text(&taken));
     if (r != 0)
         return cmd_fail("join",
             "the hub has taken this machine in as %s, but its agent cannot run: %s; nor can the "
@@ -460,7 +449,8 @@ int cmd_join(int argc, char **argv)
         status = cmd_fail("join", "only root can make a network interface");
     else
         status = join(&opt);
-    forget_secrets();
+    secret_wipe(token_text, sizeof(token_text));
+    secret_wipe(proxy_text, sizeof(proxy_text));
     option_list_deinit(&arg.labels);
     option_list_deinit(&arg.endpoints);
     return status == CMD_OK && arg.foreground ? become_agent() : status;

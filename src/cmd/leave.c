@@ -57,18 +57,10 @@ static void take_text(char *buf, size_t cap, const json_t *answer, const char *f
     (void)snprintf(buf, cap, "%s", admin_field(answer, NULL, field));
 }
 
-/* The agent's sandbox may have kept it from the hosts file, which this command can write. */
-static void forget_names(struct leave_result *f)
-{
-    struct err e = ERR_NULL;
-    bool changed;
-
-    if (hosts_file_put(HOSTS_FILE_DEFAULT, f->hosts_owner, NULL, &changed, &e) == 0)
-        f->names_why[0] = '\0';
-}
-
 static void take_result(struct leave_result *f, const json_t *answer)
 {
+    bool changed;
+
     *f =
         (struct leave_result){.has_reported_hub = json_is_true(json_object_get(answer, "hubTold"))};
     take_text(f->network, sizeof(f->network), answer, "network");
@@ -76,8 +68,10 @@ static void take_result(struct leave_result *f, const json_t *answer)
     take_text(f->why, sizeof(f->why), answer, "why");
     take_text(f->hosts_owner, sizeof(f->hosts_owner), answer, "hostsOwner");
     take_text(f->names_why, sizeof(f->names_why), answer, "namesWhy");
-    if (f->names_why[0] != '\0')
-        forget_names(f);
+    /* The agent's sandbox may have kept it from the hosts file, which this command can write. */
+    if (f->names_why[0] != '\0' &&
+        hosts_file_put(HOSTS_FILE_DEFAULT, f->hosts_owner, NULL, &changed, NULL) == 0)
+        f->names_why[0] = '\0';
 }
 
 /* A relay of weft hub up --relay-only is a node as well, whose state is where a hub's is. */

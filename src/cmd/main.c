@@ -68,7 +68,7 @@ static const struct option_subcommand commands[] = {
     {"wg", run_wg, "run a WireGuard interface in user space"},
     {"rendezvous", cmd_rdzv, NULL},
     {"measuring", cmd_measuring, NULL},
-    {NULL, NULL, NULL},
+    {NULL},
 };
 
 static void print_help(FILE *out)
@@ -92,7 +92,7 @@ static int finish(const char *command, int status)
 int main(int argc, char **argv)
 {
     static char help[] = "--help";
-    const char *meant;
+    const struct option_subcommand *command;
 
     if (argc < 2) {
         print_help(stderr);
@@ -112,15 +112,6 @@ int main(int argc, char **argv)
         print_help(stdout);
         return finish(argv[1], CMD_OK);
     }
-    for (size_t i = 0; commands[i].name; i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return finish(argv[1], commands[i].run(argc - 1, argv + 1));
-    meant = options_meant(commands, argv[1]);
-    if (meant)
-        (void)fprintf(stderr, "weft: \"%.40s\" is not a command; did you mean \"weft %s\"?\n",
-            argv[1], meant);
-    else
-        (void)fprintf(
-            stderr, "weft: \"%.40s\" is not a command; \"weft --help\" lists them\n", argv[1]);
-    return CMD_USAGE;
+    command = options_find("", commands, argv[1]);
+    return command ? finish(argv[1], command->run(argc - 1, argv + 1)) : CMD_USAGE;
 }

@@ -146,13 +146,6 @@ static int refuse_aliases(const char *text, size_t len, const char *name, struct
     return r;
 }
 
-/* Nothing between two "---": templates leave such documents behind. */
-static bool is_empty(const yaml_node_t *root)
-{
-    return root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0 &&
-           root->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-}
-
 /* ---- what kubectl takes as well -------------------------------------------------------------- */
 
 #define KUBE_VERSION "weft.dev/v1alpha1"
@@ -178,13 +171,11 @@ static int take_resource(json_t *object, const struct place *at, const yaml_mark
     static const char *const kept[] = {"name", "network"};
     const char *version = json_string_value(json_object_get(object, "apiVersion"));
     json_t *meta = json_object_get(object, "metadata");
-    json_t *own = json_object();
+    json_auto_t *own = json_object();
     int r = 0;
 
-    if (!version || strcmp(version, KUBE_VERSION) != 0) {
-        json_decref(own);
+    if (!version || strcmp(version, KUBE_VERSION) != 0)
         return refuse(at, mark, "the apiVersion is none of Weft's, which is " KUBE_VERSION);
-    }
     for (size_t i = 0; r == 0 && i < sizeof(kept) / sizeof(*kept); i++)
         if (json_object_get(meta, kept[i]))
             r = json_object_set(own, kept[i], json_object_get(meta, kept[i]));
@@ -194,7 +185,6 @@ static int take_resource(json_t *object, const struct place *at, const yaml_mark
         r = take_resource_name(own);
     if (r == 0 && meta)
         r = json_object_set(object, "metadata", own);
-    json_decref(own);
     return r == 0 ? 0 : -ENOMEM;
 }
 
@@ -264,7 +254,9 @@ static int add_document(json_t *objects, yaml_document_t *doc, const char *name,
     json_t *object;
     int r;
 
-    if (is_empty(root))
+    /* Nothing between two "---": templates leave such documents behind. */
+    if (root->type == YAML_SCALAR_NODE && root->data.scalar.length == 0 &&
+        root->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
         return 0;
     if (root->type != YAML_MAPPING_NODE)
         return refuse(&at, &root->start_mark, "a document must be one object");
@@ -299,28 +291,21 @@ static int load_documents(json_t *objects, yaml_parser_t *parser, const char *na
 int manifest_parse(json_t **ret, const char *text, size_t len, const char *name, struct err *e)
 {
     yaml_parser_t parser;
-    json_t *objects;
-    int r;
+    json_auto_t *objects = json_array();
+    int r = refuse_aliases(text, len, name, e);
 
-    r = refuse_aliases(text, len, name, e);
     if (r < 0)
         return r;
-    objects = json_array();
-    if (!objects || !yaml_parser_initialize(&parser)) {
-        json_decref(objects);
+    if (!objects || !yaml_parser_initialize(&parser))
         return -ENOMEM;
-    }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
     r = load_documents(objects, &parser, name, e);
     yaml_parser_delete(&parser);
     if (r == 0 && json_array_size(objects) == 0)
         r = err_set(e, -EINVAL, "%s holds no object", name);
-    if (r < 0) {
-        json_decref(objects);
-        return r;
-    }
-    *ret = objects;
-    return 0;
+    if (r == 0)
+        *ret = json_incref(objects);
+    return r;
 }
 
 int manifest_read(json_t **ret, const char *path, struct err *e)

@@ -106,6 +106,14 @@ int mesh_options_parse_labels(struct label **ret, const struct option_list *give
     return 0;
 }
 
+int mesh_options_set_rate(json_t *rates, const char *name, const char *text)
+{
+    if (strcmp(text, "none") != 0)
+        return json_object_set_new(rates, name, json_string(text));
+    (void)json_object_del(rates, name);
+    return 0;
+}
+
 void mesh_options_print_admit(const char *node, const struct subnets *routes)
 {
     char text[IP_PREFIX_TEXT_MAX];

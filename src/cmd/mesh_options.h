@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <jansson.h>
+
 struct err;
 struct label;
 struct option;
@@ -64,6 +66,10 @@ int mesh_options_check_name(const char *text, const char *what, struct err *e);
  * Return: 0 or negative errno with words.
  */
 int mesh_options_parse_labels(struct label **ret, const struct option_list *given, struct err *e);
+
+/** mesh_options_set_rate() - set one rate to what was typed, which is the hub's to judge; "none"
+ * removes it. 0, or -1: no memory, or the text is no UTF-8. */
+int mesh_options_set_rate(json_t *rates, const char *name, const char *text);
 
 /**
  * mesh_options_print_admit() - print the command with which the hub admits @routes of a node

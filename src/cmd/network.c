@@ -43,19 +43,12 @@ static const struct option_usage add_usage = {
 /* What was given, and nothing else, so that the hub's defaults hold for the rest. */
 static json_t *add_body(void)
 {
-    json_t *body = json_pack("{s:s}", "name", arg.name);
+    bool has_keepalive = arg.keepalive_s != UINT64_MAX;
 
-    if (arg.cidr4)
-        (void)json_object_set_new(body, "cidr4", json_string(arg.cidr4));
-    if (arg.cidr6)
-        (void)json_object_set_new(body, "cidr6", json_string(arg.cidr6));
-    if (arg.topology)
-        (void)json_object_set_new(body, "topology", json_string(arg.topology));
-    if (arg.mtu)
-        (void)json_object_set_new(body, "mtu", json_integer((json_int_t)arg.mtu));
-    if (arg.keepalive_s != UINT64_MAX)
-        (void)json_object_set_new(body, "keepalive", json_integer((json_int_t)arg.keepalive_s));
-    return body;
+    return json_pack("{s:s, s:s*, s:s*, s:s*, s:o*, s:o*}", "name", arg.name, "cidr4", arg.cidr4,
+        "cidr6", arg.cidr6, "topology", arg.topology, "mtu",
+        arg.mtu ? json_integer((json_int_t)arg.mtu) : NULL, "keepalive",
+        has_keepalive ? json_integer((json_int_t)arg.keepalive_s) : NULL);
 }
 
 static void print_added(const json_t *body)
@@ -66,10 +59,6 @@ static void print_added(const json_t *body)
 
 static int network_add(int argc, char **argv)
 {
-    int status;
-
-    if (options_parse(&add_usage, argc, argv, &status))
-        return status;
     return admin_make(
         &arg.target, add_usage.command, "/v1/networks", add_body(), arg.json, print_added);
 }
@@ -91,8 +80,6 @@ static int network_rm(int argc, char **argv)
     char path[128];
     int status;
 
-    if (options_parse(&rm_usage, argc, argv, &status))
-        return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s", arg.name);
     status = admin_delete(&arg.target, rm_usage.command, path);
     if (status == CMD_OK)
@@ -126,20 +113,16 @@ static void print_networks(const json_t *body)
 
 static int network_ls(int argc, char **argv)
 {
-    int status;
-
-    if (options_parse(&ls_usage, argc, argv, &status))
-        return status;
     return admin_show(&arg.target, ls_usage.command, "/v1/networks", arg.json, print_networks);
 }
 
 int cmd_network(int argc, char **argv)
 {
     static const struct option_subcommand table[] = {
-        {"add", network_add, "make another network on this hub"},
-        {"rm", network_rm, "remove a network with all that is in it"},
-        {"ls", network_ls, "list the hub's networks"},
-        {NULL, NULL, NULL},
+        {"add", network_add, "make another network on this hub", &add_usage},
+        {"rm", network_rm, "remove a network with all that is in it", &rm_usage},
+        {"ls", network_ls, "list the hub's networks", &ls_usage},
+        {NULL},
     };
 
     return options_dispatch("network", table, argc, argv);

@@ -201,8 +201,6 @@ static int node_rm(int argc, char **argv)
     char path[256];
     int status;
 
-    if (options_parse(&rm_usage, argc, argv, &status))
-        return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes/%s", arg.network, arg.name);
     status = admin_delete(&arg.target, rm_usage.command, path);
     if (status == CMD_OK)
@@ -307,16 +305,6 @@ static bool changes_rates(void)
     return set_arg.rate || set_arg.class_rates.n > 0;
 }
 
-/* Sets one rate to what was typed, which is the hub's to judge; "none" removes it. 0, or -1: no
- * memory, or the text is no UTF-8. */
-static int set_rate(json_t *rates, const char *name, const char *text)
-{
-    if (strcmp(text, "none") != 0)
-        return json_object_set_new(rates, name, json_string(text));
-    (void)json_object_del(rates, name);
-    return 0;
-}
-
 /* "bulk=20Mbit" */
 static int set_class_rate(json_t *classes, const char *text, struct err *e)
 {
@@ -329,7 +317,7 @@ static int set_class_rate(json_t *classes, const char *text, struct err *e)
             "the "
             "class, as in bulk=20Mbit",
             text);
-    if (set_rate(classes, traffic_class_names[class], equals + 1) < 0)
+    if (mesh_options_set_rate(classes, traffic_class_names[class], equals + 1) < 0)
         return err_set(e, -EINVAL, "--class-rate \"%.60s\" is not text", text);
     return 0;
 }
@@ -347,7 +335,7 @@ static int change_rates(json_t *spec)
     }
     for (size_t i = 0; r == 0 && i < set_arg.class_rates.n; i++)
         r = set_class_rate(classes, set_arg.class_rates.items[i], &e);
-    if (r == 0 && set_arg.rate && set_rate(spec, "rate", set_arg.rate) < 0)
+    if (r == 0 && set_arg.rate && mesh_options_set_rate(spec, "rate", set_arg.rate) < 0)
         r = err_set(&e, -EINVAL, "--rate \"%.60s\" is not text", set_arg.rate);
     if (json_object_size(classes) == 0)
         (void)json_object_del(spec, "classRates");
@@ -430,8 +418,6 @@ static int node_set(int argc, char **argv)
     char path[256];
     int status;
 
-    if (options_parse(&set_usage, argc, argv, &status))
-        return status;
     if (!set_arg.relay && !changes_routes() && !changes_rates() && !set_arg.show_dscp)
         return cmd_refuse(set_usage.command,
             "there is nothing to set: say --relay yes or no, --route, --no-route, --rate, "
@@ -538,30 +524,21 @@ static int take_keys(struct key_pair *ret, struct err *e)
 
 /* ---- the hub -------------------------------------------------------------------------------- */
 
-static json_t *encode_labels(const struct label *labels, size_t n)
-{
-    json_t *json = json_object();
-
-    for (size_t i = 0; i < n; i++)
-        (void)json_object_set_new(json, labels[i].key, json_string(labels[i].value));
-    return json;
-}
-
 /* Has the hub add the node. @ret: client_answer_deinit() it; its body is the node's snapshot. */
 static int register_node(
     struct client_answer *ret, const struct key_pair *keys, const struct label *labels)
 {
     char key[X25519_BASE64_MAX];
     char path[192];
-    int status;
-    json_t *body = json_pack("{s:s, s:s, s:o, s:o}", "name", add_arg.name, "publicKey",
-        x25519_public_format(&keys->public, key), "labels", encode_labels(labels, add_arg.labels.n),
-        "routes", subnets_encode(&add_arg.routes));
+    json_auto_t *body = json_pack("{s:s, s:s, s:{}, s:o}", "name", add_arg.name, "publicKey",
+        x25519_public_format(&keys->public, key), "labels", "routes",
+        subnets_encode(&add_arg.routes));
 
+    for (size_t i = 0; i < add_arg.labels.n; i++)
+        (void)json_object_set_new(
+            json_object_get(body, "labels"), labels[i].key, json_string(labels[i].value));
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes", add_arg.network);
-    status = admin_call(&add_arg.target, add_usage.command, "POST", path, body, ret);
-    json_decref(body);
-    return status;
+    return admin_call(&add_arg.target, add_usage.command, "POST", path, body, ret);
 }
 
 /* Removes the node again: nobody has its private key. */
@@ -717,8 +694,6 @@ static int node_add(int argc, char **argv)
     struct err e = ERR_NULL;
     int status;
 
-    if (options_parse(&add_usage, argc, argv, &status))
-        return status;
     if (node_check_name(add_arg.name, &e) != 0 || take_keys(&keys, &e) != 0 ||
         mesh_options_parse_labels(&labels, &add_arg.labels, &e) != 0)
         status = cmd_refuse(add_usage.command, "%s", err_text(&e));
@@ -733,11 +708,11 @@ static int node_add(int argc, char **argv)
 int cmd_node(int argc, char **argv)
 {
     static const struct option_subcommand table[] = {
-        {"add", node_add, "make a stock WireGuard a node"},
-        {"set", node_set, "say what a node may do"},
-        {"rm", node_rm, "remove a node and cut it off everywhere"},
+        {"add", node_add, "make a stock WireGuard a node", &add_usage},
+        {"set", node_set, "say what a node may do", &set_usage},
+        {"rm", node_rm, "remove a node and cut it off everywhere", &rm_usage},
         {"ls", cmd_nodes, "list the nodes; the same as \"weft nodes\""},
-        {NULL, NULL, NULL},
+        {NULL},
     };
 
     return options_dispatch("node", table, argc, argv);

@@ -112,10 +112,9 @@ static void add_probed(struct table *t, const json_t *said, const json_t *far)
 static void add_end(struct table *t, const json_t *row, size_t i, const char *part)
 {
     const json_t *said = part_of(row, i, part);
-    const json_t *age;
+    const json_t *age = json_object_get(said, "handshakeAgeSeconds");
     char ago[32];
 
-    age = json_object_get(said, "handshakeAgeSeconds");
     if (strcmp(part, "probe") == 0)
         add_probed(t, said, part_of(row, 1 - i, part));
     else if (!said || !json_object_get(said, "path"))
@@ -127,7 +126,18 @@ static void add_end(struct table *t, const json_t *row, size_t i, const char *pa
         table_add(t, "%s, never", admin_field(said, NULL, "path"));
 }
 
-static void format_edges(const json_t *answer, struct str *out)
+/* Releases it, too. */
+static void print_table(struct table *t)
+{
+    struct str out = STR_NULL;
+
+    table_format(t, &out);
+    (void)cmd_write(stdout, str_text(&out));
+    str_deinit(&out);
+    table_deinit(t);
+}
+
+static void print_edges(const json_t *answer)
 {
     static const char *const head[] = {
         "EDGE", "STATE", "AGENT A", "AGENT B", "PROBE A>B", "PROBE B>A", "WHY"};
@@ -148,13 +158,12 @@ static void format_edges(const json_t *answer, struct str *out)
             add_end(&t, row, end, "probe");
         table_add(&t, "%s", admin_field(row, NULL, "why"));
     }
-    table_format(&t, out);
-    table_deinit(&t);
+    print_table(&t);
     if (left_out > 0)
-        str_addf(out, "and %lld more, which have no room here\n", (long long)left_out);
+        (void)printf("and %lld more, which have no room here\n", (long long)left_out);
 }
 
-static void format_events(const json_t *answer, struct str *out)
+static void print_events(const json_t *answer)
 {
     struct table t;
     const json_t *event;
@@ -173,26 +182,7 @@ static void format_events(const json_t *answer, struct str *out)
         table_add(&t, "%s", admin_field(event, NULL, "object"));
         table_add(&t, "%s", admin_field(event, NULL, "text"));
     }
-    table_format(&t, out);
-    table_deinit(&t);
-}
-
-static void print_edges(const json_t *answer)
-{
-    struct str out = STR_NULL;
-
-    format_edges(answer, &out);
-    (void)cmd_write(stdout, str_text(&out));
-    str_deinit(&out);
-}
-
-static void print_events(const json_t *answer)
-{
-    struct str out = STR_NULL;
-
-    format_events(answer, &out);
-    (void)cmd_write(stdout, str_text(&out));
-    str_deinit(&out);
+    print_table(&t);
 }
 
 int cmd_get(int argc, char **argv)
@@ -373,7 +363,6 @@ static const struct option_usage delete_usage = {
 
 int cmd_delete(int argc, char **argv)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     const char *network;
     char path[256];
     int status;
@@ -385,7 +374,7 @@ int cmd_delete(int argc, char **argv)
                                                        : "default";
     (void)snprintf(
         path, sizeof(path), "/v1/networks/%s/objects/%s/%s", network, arg.kind, arg.name);
-    status = admin_call(&arg.target, delete_usage.command, "DELETE", path, NULL, &answer);
+    status = admin_delete(&arg.target, delete_usage.command, path);
     if (status == CMD_OK)
         (void)printf("%s %s: removed\n", arg.kind, arg.name);
     return status;

@@ -432,9 +432,28 @@ const char *options_meant(const struct option_subcommand *table, const char *wor
     return meant;
 }
 
+const struct option_subcommand *options_find(
+    const char *word, const struct option_subcommand *table, const char *typed)
+{
+    const char *blank = word[0] ? " " : "";
+    const char *meant;
+
+    for (const struct option_subcommand *s = table; s->name; s++)
+        if (strcmp(typed, s->name) == 0)
+            return s;
+    meant = options_meant(table, typed);
+    (void)fprintf(stderr, "weft%s%s: \"%.40s\" is not a command; ", blank, word, typed);
+    if (meant)
+        (void)fprintf(stderr, "did you mean \"weft%s%s %s\"?\n", blank, word, meant);
+    else
+        (void)fprintf(stderr, "\"weft%s%s --help\" lists them\n", blank, word);
+    return NULL;
+}
+
 int options_dispatch(const char *word, const struct option_subcommand *table, int argc, char **argv)
 {
-    const char *meant;
+    const struct option_subcommand *s;
+    int status;
 
     if (argc < 2) {
         print_subcommands(stderr, word, table);
@@ -444,16 +463,10 @@ int options_dispatch(const char *word, const struct option_subcommand *table, in
         print_subcommands(stdout, word, table);
         return CMD_OK;
     }
-    for (const struct option_subcommand *s = table; s->name; s++)
-        if (strcmp(argv[1], s->name) == 0)
-            return s->run(argc - 1, argv + 1);
-    meant = options_meant(table, argv[1]);
-    if (meant)
-        (void)fprintf(stderr, "weft %s: \"%.40s\" is not a command; did you mean \"weft %s %s\"?\n",
-            word, argv[1], word, meant);
-    else
-        (void)fprintf(stderr,
-            "weft %s: \"%.40s\" is not a command; \"weft %s --help\" lists them\n", word, argv[1],
-            word);
-    return CMD_USAGE;
+    s = options_find(word, table, argv[1]);
+    if (!s)
+        return CMD_USAGE;
+    if (s->usage && options_parse(s->usage, argc - 1, argv + 1, &status))
+        return status;
+    return s->run(argc - 1, argv + 1);
 }

@@ -128,6 +128,7 @@ struct option_subcommand {
     const char *name;                  /* the second word; NULL ends the table */
     int (*run)(int argc, char **argv); /* argv[0] is the second word */
     const char *help;                  /* one line; NULL: not listed */
+    const struct option_usage *usage;  /* parsed before @run; NULL: @run does that itself */
 };
 
 /**
@@ -140,6 +141,15 @@ struct option_subcommand {
  * Return: its name, borrowed from @table; NULL: none.
  */
 const char *options_meant(const struct option_subcommand *table, const char *word);
+
+/**
+ * options_find() - the command of @table that is called @typed
+ * @word:	the first word ("token"); "" where @typed itself is that
+ *
+ * Return: lent from @table; NULL, after a sentence on standard error.
+ */
+const struct option_subcommand *options_find(
+    const char *word, const struct option_subcommand *table, const char *typed);
 
 /**
  * options_dispatch() - run the subcommand that argv[1] names

@@ -60,12 +60,11 @@ int cmd_page(int argc, char **argv)
     char since[TRAFFIC_DAY_TEXT_MAX];
     char path[256];
     int status;
-    int r;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/page?since=%s", arg.network,
         traffic_day_format(today >= (int32_t)arg.days ? today - (int32_t)arg.days + 1 : 0, since));
-    r = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
-    return r == CMD_OK ? show(answer.body) : r;
+    status = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
+    return status == CMD_OK ? show(answer.body) : status;
 }

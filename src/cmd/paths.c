@@ -39,20 +39,13 @@ int cmd_paths(int argc, char **argv)
     struct err e = ERR_NULL;
     json_t *paths = NULL;
     int status;
-    int r;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/paths/%s", arg.node);
-    r = agent_ask(arg.socket, "GET", path, ASK_TIMEOUT_MS, &paths, &e);
-    if (r != 0)
+    if (agent_ask(arg.socket, "GET", path, ASK_TIMEOUT_MS, &paths, &e) != 0)
         return cmd_fail("paths", "%s", err_text(&e));
-    if (arg.json) {
-        r = admin_print_json(usage.command, paths);
-    } else {
+    if (!arg.json)
         status_text_format_paths(paths, &out);
-        r = cmd_print("paths", str_text(&out));
-    }
-    json_decref(paths);
-    return r;
+    return admin_print("paths", arg.json, paths, &out);
 }

@@ -301,17 +301,11 @@ static int get_matrix(struct matrix *m, struct err *e)
 static int print_plan(const struct plan *p)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    json_t *json;
     int status;
 
-    if (arg.json) {
-        json = plan_encode(p);
-        status = admin_print_json(usage.command, json);
-        json_decref(json);
-    } else {
+    if (!arg.json)
         plan_format(p, &out);
-        status = cmd_print("plan", str_text(&out));
-    }
+    status = admin_print("plan", arg.json, arg.json ? plan_encode(p) : NULL, &out);
     return status == CMD_OK && !plan_is_good(p) ? CMD_VERDICT_NO : status;
 }
 

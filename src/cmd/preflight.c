@@ -60,18 +60,12 @@ static int print_report(
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
     json_t *json = preflight_encode(report, in, elapsed);
-    int r;
 
     if (json && !arg.target.nodes && !arg.quick && !in->skipped_bulk)
         measure_keep("preflight", arg.state_dir, json);
-    if (arg.json) {
-        r = admin_print_json(usage.command, json);
-    } else {
+    if (!arg.json)
         preflight_format(report, in, elapsed, &out);
-        r = cmd_print("preflight", str_text(&out));
-    }
-    json_decref(json);
-    return r;
+    return admin_print("preflight", arg.json, json, &out);
 }
 
 static int assess(struct measure *m)

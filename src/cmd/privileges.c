@@ -182,15 +182,6 @@ static int stay(struct user *u, const char *why, const char *path)
     return 0;
 }
 
-/* May others enter it? Then it may be more than the daemon's own folder, as with --state /var/lib.
- */
-static bool is_open_to_others(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && (st.st_mode & 0077) != 0;
-}
-
 /* In a child that has become the user: can the path be used as the daemon needs it? What give()
  * will give counts as given. */
 static bool can_use(const struct privileges_path *p)
@@ -253,6 +244,7 @@ static int find_user(const struct privileges *p, struct user *ret, struct err *e
 {
     struct passwd entry;
     struct passwd *found = NULL;
+    struct stat st;
     char buf[4096];
 
     *ret = (struct user){.uid = geteuid(), .gid = getegid()};
@@ -265,8 +257,11 @@ static int find_user(const struct privileges *p, struct user *ret, struct err *e
         return stay(ret, "there is no user \"%s\" (make install makes it)", p->user);
     if (!found)
         return err_set(e, -ENOENT, "--user \"%.60s\": there is no such user", p->user);
+    /* One that others may enter may be more than the daemon's own folder, as with --state /var/lib.
+     */
     for (size_t i = 0; i < p->n_paths; i++)
-        if (p->paths[i].use == PRIVILEGES_STATE && is_open_to_others(p->paths[i].path))
+        if (p->paths[i].use == PRIVILEGES_STATE && stat(p->paths[i].path, &st) == 0 &&
+            (st.st_mode & 0077) != 0)
             return stay(ret, "others may enter \"%.100s\"", p->paths[i].path);
     ret->uid = entry.pw_uid;
     ret->gid = entry.pw_gid;

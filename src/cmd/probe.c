@@ -114,10 +114,9 @@ static bool is_watched(const struct snapshot *s, const struct node *node)
 /* Is everybody a member that --nodes names? Later a member may leave, and come again. */
 static int check_nodes(const struct snapshot *s, struct err *e)
 {
-    const char *list = arg.nodes ? arg.nodes : "";
     char name[NAME_MAX_LEN + 2];
 
-    while (members_next_name(&list, name))
+    for (const char *list = arg.nodes; list && members_next_name(&list, name);)
         if (!snapshot_find_node(s, name) || strcmp(name, s->self) == 0)
             return err_set(e, -EINVAL, "--nodes: \"%s\" is no other member of the network %s", name,
                 s->network.meta.name);
@@ -426,18 +425,15 @@ static int print_report(const struct probe *p)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
     nsec_t now = clock_now();
-    json_t *json;
-    int r;
+    json_t *json = NULL;
 
     if (arg.json) {
         json = ping_monitor_encode(&p->monitor, now);
         (void)json_object_set_new(json, "network", json_string(p->network));
-        r = admin_print_json(usage.command, json);
-        json_decref(json);
-        return r;
+    } else {
+        ping_monitor_format(&p->monitor, now, &out);
     }
-    ping_monitor_format(&p->monitor, now, &out);
-    return cmd_print(usage.command, str_text(&out));
+    return admin_print(usage.command, arg.json, json, &out);
 }
 
 static int watch_once(struct probe *p)

@@ -26,20 +26,6 @@ static bool is_light(const QRcode *code, int x, int y)
     return (code->data[y * code->width + x] & 1) == 0;
 }
 
-static void add_lines(struct str *out, const QRcode *code)
-{
-    /* Indices: is the upper module light, is the lower one? */
-    static const char *const halves[2][2] = {{" ", "▄"}, {"▀", "█"}};
-    const int end = code->width + QUIET_ZONE;
-
-    for (int y = -QUIET_ZONE; y < end; y += 2) {
-        str_add(out, BLACK_AND_WHITE);
-        for (int x = -QUIET_ZONE; x < end; x++)
-            str_add(out, halves[is_light(code, x, y)][is_light(code, x, y + 1)]);
-        str_add(out, AS_BEFORE "\n");
-    }
-}
-
 static int encode(QRcode **ret, const char *text, size_t len, struct err *e)
 {
     *ret = QRcode_encodeData((int)len, (const unsigned char *)text, 0, QR_ECLEVEL_L);
@@ -50,12 +36,19 @@ static int encode(QRcode **ret, const char *text, size_t len, struct err *e)
 
 int qr_format(struct str *out, const char *text, size_t len, unsigned *ret_columns, struct err *e)
 {
+    /* Indices: is the upper module light, is the lower one? */
+    static const char *const halves[2][2] = {{" ", "▄"}, {"▀", "█"}};
     QRcode *code;
     int r = encode(&code, text, len, e);
 
     if (r != 0)
         return r;
-    add_lines(out, code);
+    for (int y = -QUIET_ZONE; y < code->width + QUIET_ZONE; y += 2) {
+        str_add(out, BLACK_AND_WHITE);
+        for (int x = -QUIET_ZONE; x < code->width + QUIET_ZONE; x++)
+            str_add(out, halves[is_light(code, x, y)][is_light(code, x, y + 1)]);
+        str_add(out, AS_BEFORE "\n");
+    }
     *ret_columns = (unsigned)code->width + 2 * QUIET_ZONE;
     QRcode_free(code);
     return out->failed ? err_set(e, -ENOMEM, "no memory for a QR code") : 0;

@@ -80,45 +80,30 @@ static int ask_hub(struct snapshot *ret)
     return stock_take(ret, answer.body, &e) == 0 ? CMD_OK : fail(&e);
 }
 
-static int print_config(struct snapshot *s)
-{
-    _cleanup_(freep) char *text = NULL;
-    struct err e = ERR_NULL;
-
-    text = stock_format(s, &arg.opt, NULL, false, &e);
-    if (!text)
-        return fail(&e);
-    return cmd_print(usage.command, text);
-}
-
-/* What asks the hub says nothing to a file. */
-static int check_snapshot(void)
-{
-    const char *given = admin_option_given(&arg.target);
-
-    if (!given)
-        given = arg.says_network;
-    if (!arg.snapshot || !given)
-        return CMD_OK;
-    return cmd_refuse(usage.command,
-        "%s is for asking a hub, and with --snapshot the file is all that is read", given);
-}
-
 int cmd_render(int argc, char **argv)
 {
     _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
+    _cleanup_(freep) char *text = NULL;
+    struct err e = ERR_NULL;
+    const char *given;
     int status;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
     if (!arg.node == !arg.snapshot)
         return cmd_refuse(usage.command, "give either NODE or --snapshot FILE");
-    status = check_snapshot();
-    if (status != CMD_OK)
-        return status;
+    given = admin_option_given(&arg.target);
+    if (!given)
+        given = arg.says_network;
+    /* What asks the hub says nothing to a file. */
+    if (arg.snapshot && given)
+        return cmd_refuse(usage.command,
+            "%s is for asking a hub, and with --snapshot the file is all that is read", given);
     status = arg.snapshot ? read_file(&s) : ask_hub(&s);
-    if (status == CMD_OK)
-        status = print_config(&s);
+    if (status == CMD_OK) {
+        text = stock_format(&s, &arg.opt, NULL, false, &e);
+        status = text ? cmd_print(usage.command, text) : fail(&e);
+    }
     option_list_deinit(&arg.opt.peers);
     return status;
 }

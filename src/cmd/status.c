@@ -47,17 +47,12 @@ static int print_status(void)
             "%s; the hub on this machine is shown by weft hub status and weft nodes", err_text(&e));
     if (r != 0)
         return cmd_fail("status", "%s", err_text(&e));
-    if (arg.json) {
-        r = admin_print_json(usage.command, status);
-    } else {
-        /* On a terminal each table replaces the one before; in a file they follow each other. */
-        if (arg.watch && isatty(STDOUT_FILENO))
-            (void)fputs("\033[H\033[2J", stdout);
+    /* On a terminal each table replaces the one before; in a file they follow each other. */
+    if (!arg.json && arg.watch && isatty(STDOUT_FILENO))
+        (void)fputs("\033[H\033[2J", stdout);
+    if (!arg.json)
         status_text_format(status, &out);
-        r = cmd_print("status", str_text(&out));
-    }
-    json_decref(status);
-    return r;
+    return admin_print("status", arg.json, status, &out);
 }
 
 int cmd_status(int argc, char **argv)

@@ -61,10 +61,7 @@ static int token_new(int argc, char **argv)
 {
     char path[128];
     json_t *body;
-    int status;
 
-    if (options_parse(&usage, argc, argv, &status))
-        return status;
     body =
         json_pack("{s:I, s:I, s:b, s:b, s:o*}", "ttlSeconds", (json_int_t)(arg.ttl / NSEC_PER_SEC),
             "uses", (json_int_t)arg.uses, "ephemeral", arg.ephemeral, "relay", arg.relay, "routes",
@@ -86,13 +83,6 @@ static const struct option_usage ls_usage = {
     .summary = "List a network's join tokens.",
     .options = ls_options,
 };
-
-/* A token that has been used up or has expired admits nobody any more. */
-static bool is_spent(const json_t *t)
-{
-    return json_integer_value(json_object_get(t, "usesLeft")) == 0 ||
-           json_integer_value(json_object_get(t, "expires")) <= clock_wall() / NSEC_PER_SEC;
-}
 
 static void print_token(const json_t *t)
 {
@@ -117,7 +107,12 @@ static void print_tokens(const json_t *body)
 
     (void)printf("%-14s %6s %-20s %-16s %s\n", "ID", "USES", "EXPIRES", "NODES ARE", "MADE BY");
     json_array_foreach(json_object_get(body, "tokens"), i, t) {
-        if (arg.all || !is_spent(t))
+        /* One that has been used up or has expired admits nobody any more. */
+        bool is_spent =
+            json_integer_value(json_object_get(t, "usesLeft")) == 0 ||
+            json_integer_value(json_object_get(t, "expires")) <= clock_wall() / NSEC_PER_SEC;
+
+        if (arg.all || !is_spent)
             print_token(t);
         else
             n_spent++;
@@ -129,10 +124,7 @@ static void print_tokens(const json_t *body)
 static int token_ls(int argc, char **argv)
 {
     char path[128];
-    int status;
 
-    if (options_parse(&ls_usage, argc, argv, &status))
-        return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens", arg.network);
     return admin_show(&arg.target, ls_usage.command, path, arg.json, print_tokens);
 }
@@ -165,8 +157,6 @@ static int token_rm(int argc, char **argv)
     char path[256];
     int status;
 
-    if (options_parse(&rm_usage, argc, argv, &status))
-        return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens/%s", arg.network, arg.id);
     status = admin_delete(&arg.target, rm_usage.command, path);
     if (status == CMD_OK)
@@ -177,10 +167,10 @@ static int token_rm(int argc, char **argv)
 int cmd_token(int argc, char **argv)
 {
     static const struct option_subcommand table[] = {
-        {"new", token_new, "make a token that admits one machine, or several"},
-        {"ls", token_ls, "list a network's tokens"},
-        {"rm", token_rm, "end a token at once"},
-        {NULL, NULL, NULL},
+        {"new", token_new, "make a token that admits one machine, or several", &usage},
+        {"ls", token_ls, "list a network's tokens", &ls_usage},
+        {"rm", token_rm, "end a token at once", &rm_usage},
+        {NULL},
     };
 
     return options_dispatch("token", table, argc, argv);

@@ -163,18 +163,6 @@ static bool put_budget(json_t *spec, const struct budget *budget)
     return is_other;
 }
 
-static void say_budget(const struct budget *budget)
-{
-    char bytes[TRAFFIC_BYTES_TEXT_MAX];
-
-    (void)fprintf(stderr, "weft run: job %s has a budget of ", budget->job);
-    if (budget->cost > 0)
-        (void)fprintf(stderr, "%.2f a day", budget->cost);
-    else
-        (void)fprintf(stderr, "%s a day", traffic_bytes_format(budget->bytes, bytes));
-    (void)fprintf(stderr, "\n");
-}
-
 /*
  * Has the Network's object say it; nothing without --budget
  * @job:	its name
@@ -184,6 +172,7 @@ static void say_budget(const struct budget *budget)
 static int run_budget_set(const struct run_budget *b, const char *network, const char *job)
 {
     struct budget budget = b->budget;
+    char bytes[TRAFFIC_BYTES_TEXT_MAX];
     char path[160];
     int status = CMD_OK;
     bool is_written = false;
@@ -210,8 +199,12 @@ static int run_budget_set(const struct run_budget *b, const char *network, const
         return cmd_fail("run",
             "the network's object was changed by others %u times meanwhile: its budget is not set",
             TRIES);
-    if (status == CMD_OK)
-        say_budget(&budget);
+    if (status == CMD_OK && budget.cost > 0)
+        (void)fprintf(
+            stderr, "weft run: job %s has a budget of %.2f a day\n", budget.job, budget.cost);
+    else if (status == CMD_OK)
+        (void)fprintf(stderr, "weft run: job %s has a budget of %s a day\n", budget.job,
+            traffic_bytes_format(budget.bytes, bytes));
     return status;
 }
 
@@ -285,18 +278,6 @@ static int assess_own(const struct run_before *b, const struct run *run, const s
     return CMD_OK;
 }
 
-static int give_plan(struct run_before *b, struct run *run, const struct run_options *opt)
-{
-    struct job_plan p = {.n_islands = 0};
-    struct err e = ERR_NULL;
-    int r = opt->plan ? job_plan_read(&p, opt->plan, &e)
-                      : run_make_plan(run, opt->params, &b->plan, &p, &e);
-
-    if (r != 0)
-        return cmd_fail("run", "%s", err_text(&e));
-    return assess_own(b, run, &p);
-}
-
 /* ---- a job without a plan ------------------------------------------------------------------- */
 
 /* Makes the plan for the advice, of what was last measured. Return: false: nothing was. */
@@ -368,16 +349,6 @@ static int assess_without_plan(const struct run_before *b, const struct run *run
 
 /* ---- a test first --------------------------------------------------------------------------- */
 
-/* Runs one of our own commands, and keeps what it prints for all nodes of the job. */
-static int test_by(
-    const char *const argv[], unsigned patience_s, struct str *out, int *ret_status, struct err *e)
-{
-    const struct capture_options opt = {
-        .argv = argv, .timeout_ms = patience_s * 1000, .max = TEST_TEXT_MAX, .takes_errors = true};
-
-    return capture_run(&opt, out, ret_status, e);
-}
-
 /* An agree_make_fn. Would it run, and is it as fast as these machines are? The result is the exit
  * status in a line, and then what was printed. */
 static int test(void *ctx, struct str *out, struct err *e)
@@ -389,18 +360,20 @@ static int test(void *ctx, struct str *out, struct err *e)
         t->run->socket_path, "--state", t->before->state_dir, NULL};
     const char *const bench[] = {self, "bench", "--sweep", "--no-underlay", "--allreduce", "0",
         "--socket", t->run->socket_path, "--state", t->before->state_dir, NULL};
+    /* What they print is kept for all nodes of the job. */
+    struct capture_options opt = {.argv = preflight,
+        .timeout_ms = PREFLIGHT_PATIENCE_S * 1000,
+        .max = TEST_TEXT_MAX,
+        .takes_errors = true};
     int status = 0;
-    int r = test_by(preflight, PREFLIGHT_PATIENCE_S, &text, &status, e);
+    int r = capture_run(&opt, &text, &status, e);
 
+    opt.argv = bench;
+    opt.timeout_ms = BENCH_PATIENCE_S * 1000;
     if (r == 0 && status == CMD_OK)
-        r = test_by(bench, BENCH_PATIENCE_S, &text, &status, e);
+        r = capture_run(&opt, &text, &status, e);
     str_addf(out, "%d\n%s", status, str_text(&text));
     return r;
-}
-
-static bool is_tested(const struct run_before *b)
-{
-    return b->tested.len > 0;
 }
 
 /* The result for all nodes of a job that meets at the hub. A job that is started again hands on the
@@ -408,15 +381,14 @@ static bool is_tested(const struct run_before *b)
 static int get_result(struct run_before *b, const struct run *run, struct str *out, struct err *e)
 {
     struct testing t = {.before = b, .run = run};
-    agree_make_fn fn = is_tested(b) ? agree_kept : test;
-    void *ctx = is_tested(b) ? (void *)&b->tested : &t;
     const struct agree_options opt = {.rendezvous = &run->rendezvous,
+        .kept = &b->tested,
         .what = "preflight",
         .doing = "tests the network",
         .node = run->node.name,
         .patience_s = TEST_PATIENCE_S};
 
-    return run->rendezvous.id[0] != '\0' ? agree_once(&opt, fn, ctx, out, e) : fn(ctx, out, e);
+    return agree_once(&opt, test, &t, out, e);
 }
 
 /* Tests the network, once for all nodes and all starts of a job. */
@@ -428,7 +400,7 @@ static int test_first(struct run_before *b, const struct run *run)
     long status;
     int r = get_result(b, run, &out, &e);
 
-    if (is_tested(b))
+    if (b->tested.len > 0)
         return CMD_OK;
     if (r != 0)
         return cmd_fail("run", "the test before the start: %s", err_text(&e));
@@ -458,13 +430,17 @@ static int test_first(struct run_before *b, const struct run *run)
  */
 static int run_before(struct run_before *b, struct run *run, const struct run_options *opt)
 {
+    struct job_plan p = {.n_islands = 0};
+    struct err e = ERR_NULL;
     int r = b->preflight ? test_first(b, run) : CMD_OK;
 
     if (r != CMD_OK)
         return r;
-    if (opt->plan || opt->params)
-        return give_plan(b, run, opt);
-    return assess_without_plan(b, run);
+    if (!opt->plan && !opt->params)
+        return assess_without_plan(b, run);
+    r = opt->plan ? job_plan_read(&p, opt->plan, &e)
+                  : run_make_plan(run, opt->params, &b->plan, &p, &e);
+    return r == 0 ? assess_own(b, run, &p) : cmd_fail("run", "%s", err_text(&e));
 }
 
 /* Exit statuses, as shells give them. */

@@ -7,16 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/text.h"
 
 #define ALONE SIZE_MAX
 
 /* What is being found out. Each node leads to the first node that it is known to be with. */
 struct finding {
-    const struct islands_node *nodes;
-    size_t n_nodes;
-    const struct islands_pair *pairs;
-    size_t n_pairs;
+    const struct islands_facts *facts;
     size_t *root; /* owns */
     const char *
         *keys; /* owns; why the group that the node leads is one; NULL: a label, a network */
@@ -85,8 +83,8 @@ static size_t list_claims(struct claim *claims, const struct finding *f)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < f->n_nodes; i++) {
-        const struct islands_node *node = &f->nodes[i];
+    for (size_t i = 0; i < f->facts->n_nodes; i++) {
+        const struct islands_node *node = &f->facts->nodes[i];
 
         if (has_label(node)) {
             claims[n++] = (struct claim){.kind = "", .key = node->label, .node = i};
@@ -102,7 +100,7 @@ static size_t list_claims(struct claim *claims, const struct finding *f)
 
 static int join_by_claims(struct finding *f)
 {
-    struct claim *claims = calloc(f->n_nodes * FABRIC_KEYS_MAX + 1, sizeof(*claims));
+    struct claim *claims = calloc(f->facts->n_nodes * FABRIC_KEYS_MAX + 1, sizeof(*claims));
     size_t n;
 
     if (!claims)
@@ -132,10 +130,10 @@ static bool is_near(const struct islands_pair *p)
 /* What counts only together with a short round trip. */
 static void join_by_pairs(struct finding *f)
 {
-    for (size_t i = 0; i < f->n_pairs; i++) {
-        const struct islands_pair *p = &f->pairs[i];
-        const struct islands_node *a = &f->nodes[p->a];
-        const struct islands_node *b = &f->nodes[p->b];
+    for (size_t i = 0; i < f->facts->n_pairs; i++) {
+        const struct islands_pair *p = &f->facts->pairs[i];
+        const struct islands_node *a = &f->facts->nodes[p->a];
+        const struct islands_node *b = &f->facts->nodes[p->b];
         const char *key = common_key(a, b);
 
         if (has_label(a) || has_label(b) || !is_near(p))
@@ -185,18 +183,17 @@ static void add_pair(struct island *island, const struct islands_pair *p)
 /* Numbers the groups of two or more, in order of their first nodes. */
 static int collect(struct islands *ret, const struct finding *f)
 {
-    size_t *sizes = calloc(f->n_nodes + 1, sizeof(*sizes));
+    size_t n_nodes = f->facts->n_nodes;
+    _cleanup_(freep) size_t *sizes = calloc(n_nodes + 1, sizeof(*sizes));
 
-    ret->of = calloc(f->n_nodes + 1, sizeof(*ret->of));
-    ret->items = calloc(f->n_nodes / 2 + 1, sizeof(*ret->items));
-    if (!sizes || !ret->of || !ret->items) {
-        free(sizes);
+    ret->of = calloc(n_nodes + 1, sizeof(*ret->of));
+    ret->items = calloc(n_nodes / 2 + 1, sizeof(*ret->items));
+    if (!sizes || !ret->of || !ret->items)
         return -ENOMEM;
-    }
-    for (size_t i = 0; i < f->n_nodes; i++)
+    for (size_t i = 0; i < n_nodes; i++)
         sizes[find_root(f, i)]++;
-    for (size_t i = 0; i < f->n_nodes; i++) {
-        const struct islands_node *node = &f->nodes[i];
+    for (size_t i = 0; i < n_nodes; i++) {
+        const struct islands_node *node = &f->facts->nodes[i];
         const char *kind = node->has_fabric ? node->fabric.kind : "ethernet";
         size_t root = find_root(f, i);
         struct island *island;
@@ -215,7 +212,6 @@ static int collect(struct islands *ret, const struct finding *f)
         island->asked_together |= node->has_fabric && node->fabric.asked_together;
         island->n_nodes++;
     }
-    free(sizes);
     return 0;
 }
 
@@ -227,9 +223,12 @@ static int find(struct islands *ret, struct finding *f)
         join_by_pairs(f);
         r = collect(ret, f);
     }
-    for (size_t i = 0; r == 0 && i < f->n_pairs; i++)
-        if (ret->of[f->pairs[i].a] != ALONE && ret->of[f->pairs[i].a] == ret->of[f->pairs[i].b])
-            add_pair(&ret->items[ret->of[f->pairs[i].a]], &f->pairs[i]);
+    for (size_t i = 0; r == 0 && i < f->facts->n_pairs; i++) {
+        const struct islands_pair *p = &f->facts->pairs[i];
+
+        if (ret->of[p->a] != ALONE && ret->of[p->a] == ret->of[p->b])
+            add_pair(&ret->items[ret->of[p->a]], p);
+    }
     for (size_t i = 0; r == 0 && i < ret->n; i++) {
         struct island *island = &ret->items[i];
         bool is_plain_network =
@@ -243,17 +242,16 @@ static int find(struct islands *ret, struct finding *f)
     return r;
 }
 
-int islands_find(struct islands *ret, const struct islands_node *nodes, size_t n_nodes,
-    const struct islands_pair *pairs, size_t n_pairs)
+int islands_find(struct islands *ret, const struct islands_facts *facts)
 {
-    struct finding f = {.nodes = nodes, .n_nodes = n_nodes, .pairs = pairs, .n_pairs = n_pairs};
+    struct finding f = {.facts = facts};
     struct islands s = ISLANDS_NULL;
     int r = -ENOMEM;
 
-    f.root = calloc(n_nodes + 1, sizeof(*f.root));
-    f.keys = calloc(n_nodes + 1, sizeof(*f.keys));
+    f.root = calloc(facts->n_nodes + 1, sizeof(*f.root));
+    f.keys = calloc(facts->n_nodes + 1, sizeof(*f.keys));
     if (f.root && f.keys) {
-        for (size_t i = 0; i < n_nodes; i++)
+        for (size_t i = 0; i < facts->n_nodes; i++)
             f.root[i] = i;
         r = find(&s, &f);
     }
@@ -290,7 +288,7 @@ static const char *const nearness_names[] = {
 
 /* ---- from a status -------------------------------------------------------------------------- */
 
-static const char *text_of(const json_t *object, const char *field)
+const char *islands_text_of(const json_t *object, const char *field)
 {
     const char *text = json_string_value(json_object_get(object, field));
 
@@ -302,8 +300,8 @@ static void take_node(struct islands_node *ret, const json_t *json)
 {
     const json_t *fabric = json_object_get(json, "fabric");
 
-    (void)snprintf(ret->name, sizeof(ret->name), "%s", text_of(json, "name"));
-    (void)snprintf(ret->label, sizeof(ret->label), "%s", text_of(json, "island"));
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", islands_text_of(json, "name"));
+    (void)snprintf(ret->label, sizeof(ret->label), "%s", islands_text_of(json, "island"));
     ret->has_fabric =
         json_is_object(fabric) && fabric_report_decode(&ret->fabric, fabric, ret->name, NULL) == 0;
 }
@@ -332,7 +330,7 @@ int islands_facts_of_status(struct islands_facts *ret, const json_t *status)
         if (json_is_number(rtt))
             f.pairs[f.n_pairs++] = (struct islands_pair){.b = i + 1,
                 .rtt_ms = json_number_value(rtt),
-                .is_lan = strcmp(text_of(peer, "path"), "lan") == 0};
+                .is_lan = strcmp(islands_text_of(peer, "path"), "lan") == 0};
     }
     *ret = f;
     return 0;
@@ -348,15 +346,6 @@ static size_t find_node(const struct islands_facts *f, const char *name)
         if (name && strcmp(f->nodes[i].name, name) == 0)
             return i;
     return SIZE_MAX;
-}
-
-static bool is_measured(const struct islands_facts *f, size_t n_own, size_t a, size_t b)
-{
-    for (size_t i = 0; i < n_own; i++)
-        if ((f->pairs[i].a == a && f->pairs[i].b == b) ||
-            (f->pairs[i].a == b && f->pairs[i].b == a))
-            return true;
-    return false;
 }
 
 int islands_facts_add_measured(struct islands_facts *f, const json_t *json)
@@ -379,14 +368,18 @@ int islands_facts_add_measured(struct islands_facts *f, const json_t *json)
         const json_t *in_pair = json_object_get(pair, "rttMedianUs");
         const json_t *way = json_array_get(json_object_get(pair, "ways"), 0);
         double us = json_number_value(in_pair ? in_pair : json_object_get(way, "rttMedianUs"));
+        bool is_measured = false;
 
+        for (size_t k = 0; k < n_own && !is_measured; k++)
+            is_measured = (f->pairs[k].a == a && f->pairs[k].b == b) ||
+                          (f->pairs[k].a == b && f->pairs[k].b == a);
         if (a == SIZE_MAX || b == SIZE_MAX || a == b || !(us > 0 && us <= RTT_US_MAX) ||
-            is_measured(f, n_own, a, b))
+            is_measured)
             continue;
         f->pairs[f->n_pairs++] = (struct islands_pair){.a = a,
             .b = b,
             .rtt_ms = us / 1000,
-            .is_lan = strcmp(text_of(pair, "path"), "lan") == 0};
+            .is_lan = strcmp(islands_text_of(pair, "path"), "lan") == 0};
     }
     return 0;
 }
@@ -444,7 +437,7 @@ static void add_names(struct str *out, const json_t *names)
 /* What a person has to know of it, in a sentence. */
 static void add_verdict(struct str *out, const json_t *island)
 {
-    const char *state = text_of(island, "state");
+    const char *state = islands_text_of(island, "state");
     const json_t *rtt = json_object_get(island, "maxRttMs");
     long long n = json_integer_value(json_object_get(island, "measuredPairs"));
 
@@ -469,9 +462,10 @@ void islands_format(struct str *out, const json_t *json)
     size_t i;
 
     json_array_foreach(json_object_get(json, "islands"), i, island) {
-        str_addf(out, "%s (%s)\n  nodes: ", text_of(island, "name"), text_of(island, "fabric"));
+        str_addf(out, "%s (%s)\n  nodes: ", islands_text_of(island, "name"),
+            islands_text_of(island, "fabric"));
         add_names(out, json_object_get(island, "nodes"));
-        str_addf(out, "\n  because %s\n  ", text_of(island, "evidence"));
+        str_addf(out, "\n  because %s\n  ", islands_text_of(island, "evidence"));
         add_verdict(out, island);
         str_add(out, "\n");
     }

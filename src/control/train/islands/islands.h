@@ -71,6 +71,14 @@ struct island {
     char evidence[ISLANDS_EVIDENCE_MAX]; /* why these nodes are together */
 };
 
+/** Nodes and what was measured between them. */
+struct islands_facts {
+    struct islands_node *nodes; /* owns */
+    size_t n_nodes;
+    struct islands_pair *pairs; /* owns */
+    size_t n_pairs;
+};
+
 /** The islands of a network. */
 struct islands {
     struct island *items; /* owns; those of two nodes or more, in order of their first nodes */
@@ -86,19 +94,10 @@ struct islands {
  *
  * Return: 0 or -ENOMEM.
  */
-int islands_find(struct islands *ret, const struct islands_node *nodes, size_t n_nodes,
-    const struct islands_pair *pairs, size_t n_pairs);
+int islands_find(struct islands *ret, const struct islands_facts *facts);
 
 /** islands_deinit() - idempotent. */
 void islands_deinit(struct islands *s);
-
-/** Nodes and what was measured between them. */
-struct islands_facts {
-    struct islands_node *nodes; /* owns */
-    size_t n_nodes;
-    struct islands_pair *pairs; /* owns */
-    size_t n_pairs;
-};
 
 /**
  * islands_facts_of_status() - take the facts from an agent's status (GET /v1/status)
@@ -124,6 +123,9 @@ int islands_facts_add_measured(struct islands_facts *f, const json_t *json);
 
 /** islands_facts_deinit() - idempotent. */
 void islands_facts_deinit(struct islands_facts *f);
+
+/** islands_text_of() - a text field of a status; "": it has none. Borrowed. */
+const char *islands_text_of(const json_t *object, const char *field);
 
 /** islands_encode() - `weft islands --json`; a new reference, NULL: no memory. */
 json_t *islands_encode(const struct islands *s, const struct islands_facts *f);

@@ -23,8 +23,7 @@ static json_t *find(const char *self, const char *peers, struct str *text)
     status = json_loads(str_text(&s), 0, NULL);
     assert_non_null(status);
     assert_int_equal(islands_facts_of_status(&facts, status), 0);
-    assert_int_equal(
-        islands_find(&islands, facts.nodes, facts.n_nodes, facts.pairs, facts.n_pairs), 0);
+    assert_int_equal(islands_find(&islands, &facts), 0);
     json = islands_encode(&islands, &facts);
     assert_non_null(json);
     if (text)
@@ -181,8 +180,7 @@ static void test_measured_between_others(void **state)
     assert_int_equal(islands_facts_of_status(&facts, status), 0);
     assert_int_equal(islands_facts_add_measured(&facts, json), 0);
     assert_int_equal(facts.n_pairs, 3);
-    assert_int_equal(
-        islands_find(&islands, facts.nodes, facts.n_nodes, facts.pairs, facts.n_pairs), 0);
+    assert_int_equal(islands_find(&islands, &facts), 0);
     assert_int_equal(islands.n, 1);
     assert_int_equal(islands.items[0].n_nodes, 3);
     assert_int_equal(islands.items[0].n_pairs, 2);

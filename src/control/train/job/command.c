@@ -16,6 +16,8 @@
 #include "os/file.h"
 #include "train/job/rendezvous.h"
 
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
 /* Longest path of a script behind a wrapper, with its zero. */
 #define SCRIPT_NAME_MAX 1024
 
@@ -69,14 +71,6 @@ static const char *base_name(const char *path)
     const char *slash = strrchr(path, '/');
 
     return slash ? slash + 1 : path;
-}
-
-static enum command_kind kind_of(const char *name)
-{
-    for (size_t i = 0; i < sizeof(launchers) / sizeof(*launchers); i++)
-        if (strcmp(name, launchers[i].name) == 0)
-            return launchers[i].kind;
-    return COMMAND_KIND_PLAIN;
 }
 
 /* Is it python, python3, python3.11 or the like? */
@@ -163,22 +157,12 @@ static bool is_one_of(const char *word, const char *const names[], size_t n)
     return false;
 }
 
-static bool is_flag(const char *word)
-{
-    return is_one_of(word, torchrun_flags, sizeof(torchrun_flags) / sizeof(*torchrun_flags));
-}
-
-static bool takes_value(const char *word)
-{
-    return is_one_of(word, torchrun_values, sizeof(torchrun_values) / sizeof(*torchrun_values));
-}
-
 /* Options after which the script is a module, or a program that is looked for as shells do. */
 static bool is_no_file(const char *word)
 {
     static const char *const names[] = {"m", "module", "no_python"};
 
-    return is_one_of(word, names, sizeof(names) / sizeof(*names));
+    return is_one_of(word, names, COUNT(names));
 }
 
 /* Notes what one option of torchrun says. @next is the word after it, or NULL. */
@@ -209,12 +193,14 @@ static void read_torchrun(struct command *c, char *const *words)
 
     while (*words && (*words)[0] == '-') {
         const char *word = *words++;
+        bool is_flag = is_one_of(word, torchrun_flags, COUNT(torchrun_flags));
 
         if (strcmp(word, "--") == 0)
             break;
         take_torchrun_option(c, word, *words);
-        is_sure = is_sure && !is_no_file(word) && (is_flag(word) || takes_value(word));
-        if (!is_flag(word) && !strchr(word, '=') && *words)
+        is_sure = is_sure && !is_no_file(word) &&
+                  (is_flag || is_one_of(word, torchrun_values, COUNT(torchrun_values)));
+        if (!is_flag && !strchr(word, '=') && *words)
             words++;
     }
     c->script = *words;
@@ -317,7 +303,9 @@ void command_read(struct command *ret, char *const words[])
     } else {
         c.script = words[0];
     }
-    c.kind = kind_of(name);
+    for (size_t i = 0; i < COUNT(launchers); i++)
+        if (strcmp(name, launchers[i].name) == 0)
+            c.kind = launchers[i].kind;
     if (c.kind == COMMAND_KIND_TORCHRUN)
         read_torchrun(&c, rest);
     else if (c.kind != COMMAND_KIND_PLAIN)
@@ -455,8 +443,7 @@ static unsigned torch_parse_nccl(const char *name)
 
 /* ---- the interpreter ------------------------------------------------------------------------ */
 
-/* Finds the path of the program that execvp(3) would run for @name. False: there is none. */
-static bool find_program(const char *name, char ret[static PATH_MAX])
+bool command_find_program(const char *name, char ret[static PATH_MAX])
 {
     const char *path = getenv("PATH");
 
@@ -490,9 +477,7 @@ static bool read_shebang(const char *path, char ret[static FIRST_LINE_MAX])
 
 static bool is_interpreter(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-
-    return strncmp(slash ? slash + 1 : path, "python", 6) == 0;
+    return strncmp(base_name(path), "python", 6) == 0;
 }
 
 /* Finds the path of @program if it is Python, or of the Python that a script's first line names. */
@@ -503,13 +488,13 @@ static bool find_interpreter(const char *program, char ret[static PATH_MAX])
     char *word;
     char *rest = NULL;
 
-    if (!find_program(program, path))
+    if (!command_find_program(program, path))
         return false;
     if (read_shebang(path, line)) {
         word = strtok_r(line + 2, " \t", &rest);
         if (word && strcmp(word, "/usr/bin/env") == 0)
             word = strtok_r(NULL, " \t", &rest);
-        if (!word || !is_interpreter(word) || !find_program(word, path))
+        if (!word || !is_interpreter(word) || !command_find_program(word, path))
             return false;
     }
     if (!is_interpreter(path))
@@ -641,17 +626,14 @@ void torch_find(struct torch_install *ret, const char *program)
 
 /* ==== is the script there? =================================================================== */
 
-/* torchrun and accelerate take these for what -m and --no_python say. */
-static bool environment_says_other(const struct command *c)
-{
-    return c->kind == COMMAND_KIND_TORCHRUN && (getenv("PET_MODULE") || getenv("PET_NO_PYTHON"));
-}
-
 bool script_is_missing(const struct command *c, const struct torch_install *torch)
 {
     bool is_python = c->kind == COMMAND_KIND_MPI || torch->python[0] != '\0';
+    /* torchrun takes these for what -m and --no_python say. */
+    bool says_other =
+        c->kind == COMMAND_KIND_TORCHRUN && (getenv("PET_MODULE") || getenv("PET_NO_PYTHON"));
 
-    return c->is_file && is_python && !environment_says_other(c) && access(c->script, F_OK) < 0 &&
+    return c->is_file && is_python && !says_other && access(c->script, F_OK) < 0 &&
            (errno == ENOENT || errno == ENOTDIR);
 }
 
@@ -763,20 +745,16 @@ static bool read_first_host(const char *path, char ret[static HOST_MAX])
     return len > 0 && len < HOST_MAX;
 }
 
-/* Does the person have it leave out hosts of the file? The first one may be among them. */
-static bool chooses_hosts(const struct command *c)
-{
-    return command_says(c, "include") || command_says(c, "i") || command_says(c, "exclude") ||
-           command_says(c, "e");
-}
-
 /* Without it deepspeed takes the first address that `hostname -I` prints on the first host, which
  * is seldom the overlay's (deepspeed/launcher/runner.py, main). */
 static void add_deepspeed(struct launcher_words *lw, const struct command *c)
 {
+    /* Does the person have it leave out hosts of the file? The first one may be among them. */
+    bool chooses_hosts = command_says(c, "include") || command_says(c, "i") ||
+                         command_says(c, "exclude") || command_says(c, "e");
     char host[HOST_MAX];
 
-    if (c->hostfile && !chooses_hosts(c) && read_first_host(c->hostfile, host))
+    if (c->hostfile && !chooses_hosts && read_first_host(c->hostfile, host))
         add_option(lw, c, "master_addr", host);
 }
 

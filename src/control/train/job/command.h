@@ -110,6 +110,10 @@ bool torch_parse_metadata(const char *name, char ret_text[static TORCH_VERSION_M
  */
 void torch_find(struct torch_install *ret, const char *program);
 
+/** command_find_program() - the path of the program that execvp(3) would run for @name. False:
+ * there is none. */
+bool command_find_program(const char *name, char ret[static PATH_MAX]);
+
 /*
  * Is the script of a command on this machine?
  *

@@ -1,7 +1,6 @@
 /* env.c - see env.h: the table of the variables, how each one's value is found, and the plan. */
 #include "train/job/env.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,12 +24,6 @@ _Static_assert(ENV_VALUE_MAX == PROFILE_VALUE_MAX && ENV_NOTE_MAX == PROFILE_NOT
 static bool env_fabric_applies(const struct env_facts *f)
 {
     return f->fabric && f->islands == ENV_ISLANDS_ONE;
-}
-
-/* Is the variable one of the profile's, and the profile applies? */
-static bool env_fabric_owns(const struct env_facts *f, const char *name)
-{
-    return env_fabric_applies(f) && profile_find(profile_of(f->fabric), name);
 }
 
 /* Judges the value that the person has set for a variable of the profile. */
@@ -76,19 +69,10 @@ static void env_fabric_add(
     }
 }
 
-/* As env_plan_find(), to be changed. */
-static struct env_entry *find_entry(struct env_plan *plan, const char *name)
-{
-    for (size_t i = 0; i < plan->n; i++)
-        if (strcmp(plan->entries[i].name, name) == 0)
-            return &plan->entries[i];
-    return NULL;
-}
-
 static void assess_variable(
     struct env_plan *plan, const struct env_facts *f, const char *name, const char *value)
 {
-    struct env_entry *entry = find_entry(plan, name);
+    struct env_entry *entry = env_plan_find(plan, name);
     char note[NCCL_NOTE_MAX] = "";
     enum nccl_verdict verdict = nccl_var_assess(name, value, f->nccl, note);
 
@@ -138,7 +122,7 @@ struct env_rule {
 
     /*
      * Finds the value on this node. Returns true and sets @value, or returns false and sets
-     * @note, which says why the variable is not needed.
+     * @note, which says why the variable is not needed. NULL: it is the @value below, everywhere.
      */
     bool (*make)(const struct env_facts *f, char value[static ENV_VALUE_MAX],
         char note[static ENV_NOTE_MAX]);
@@ -159,8 +143,8 @@ struct env_rule {
  * one TCP flow is limited as it is in a tunnel. NCCL allows at most 16 threads, and at most 64
  * sockets in all.
  */
-#define NCCL_THREADS 2
-#define NCCL_SOCKETS 8
+#define NCCL_THREADS "2"
+#define NCCL_SOCKETS "8"
 
 /*
  * Versions as in struct env_facts. Torch 2.0 is the first whose torchrun takes --local-addr, and
@@ -176,33 +160,11 @@ struct env_rule {
  */
 #define ELASTIC_RESTARTS 100
 
-static __attribute__((format(printf, 2, 3))) bool say(
-    char value[static ENV_VALUE_MAX], const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    (void)vsnprintf(value, ENV_VALUE_MAX, fmt, args);
-    va_end(args);
-    return true;
-}
-
-static __attribute__((format(printf, 2, 3))) bool unneeded(
-    char note[static ENV_NOTE_MAX], const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    (void)vsnprintf(note, ENV_NOTE_MAX, fmt, args);
-    va_end(args);
-    return false;
-}
-
 /* ---- interfaces ----------------------------------------------------------------------------- */
 
 static bool make_interface(const struct env_facts *f, char *value, char *note)
 {
-    return say(value, "%s", f->interface);
+    return profile_say(value, "%s", f->interface);
 }
 
 /* Where Open MPI's processes listen: by this machine's ports, since the launcher hands its
@@ -210,15 +172,15 @@ static bool make_interface(const struct env_facts *f, char *value, char *note)
 static bool make_mpi_port(const struct env_facts *f, char *value, char *note)
 {
     if (f->first_port == 0)
-        return unneeded(note, "it is not known which ports this machine's kernel chooses");
-    return say(value, "%u", f->first_port);
+        return profile_unneeded(note, "it is not known which ports this machine's kernel chooses");
+    return profile_say(value, "%u", f->first_port);
 }
 
 static bool make_mpi_ports(const struct env_facts *f, char *value, char *note)
 {
     if (f->first_port == 0)
-        return unneeded(note, "it is not known which ports this machine's kernel chooses");
-    return say(value, "%u", f->last_port - f->first_port + 1);
+        return profile_unneeded(note, "it is not known which ports this machine's kernel chooses");
+    return profile_say(value, "%u", f->last_port - f->first_port + 1);
 }
 
 static bool has_island_interface(const struct env_facts *f)
@@ -236,7 +198,7 @@ static const char *nccl_interface(const struct env_facts *f)
 
 static bool make_exact_interface(const struct env_facts *f, char *value, char *note)
 {
-    return say(value, "=%s", nccl_interface(f));
+    return profile_say(value, "=%s", nccl_interface(f));
 }
 
 static bool hurts_interface(const struct env_facts *f, const char *theirs, char *note)
@@ -264,17 +226,19 @@ static bool hurts_exact_interface(const struct env_facts *f, const char *theirs,
 static bool make_ucx(const struct env_facts *f, char *value, char *note)
 {
     if (f->islands == ENV_ISLANDS_ONE)
-        return unneeded(note, "all nodes are in this node's island: UCX may use its fabric");
-    return say(value, "%s", f->interface);
+        return profile_unneeded(
+            note, "all nodes are in this node's island: UCX may use its fabric");
+    return profile_say(value, "%s", f->interface);
 }
 
 static bool make_ib_disable(const struct env_facts *f, char *value, char *note)
 {
     if (f->islands == ENV_ISLANDS_ONE)
-        return unneeded(note, "all nodes are in this node's island: NCCL may use its fabric");
+        return profile_unneeded(
+            note, "all nodes are in this node's island: NCCL may use its fabric");
     if (!f->has_infiniband)
-        return unneeded(note, "this machine has no InfiniBand or RoCE device");
-    return say(value, "1");
+        return profile_unneeded(note, "this machine has no InfiniBand or RoCE device");
+    return profile_say(value, "1");
 }
 
 static bool hurts_ib_disable(const struct env_facts *f, const char *theirs, char *note)
@@ -300,41 +264,32 @@ static bool hurts_ib_disable(const struct env_facts *f, const char *theirs, char
 static bool make_no_plugin(const struct env_facts *f, char *value, char *note)
 {
     if (f->islands == ENV_ISLANDS_ONE)
-        return unneeded(note, "all nodes are in this node's island: NCCL may use its fabric");
+        return profile_unneeded(
+            note, "all nodes are in this node's island: NCCL may use its fabric");
     if (!f->fabric || !fabric_kind_has_plugin(f->fabric->kind))
-        return unneeded(note, "this machine's fabric has no plugin of its own");
-    return say(value, "none");
-}
-
-static bool make_threads(const struct env_facts *f, char *value, char *note)
-{
-    return say(value, "%d", NCCL_THREADS);
-}
-
-static bool make_sockets(const struct env_facts *f, char *value, char *note)
-{
-    return say(value, "%d", NCCL_SOCKETS);
+        return profile_unneeded(note, "this machine's fabric has no plugin of its own");
+    return profile_say(value, "none");
 }
 
 static bool make_debug(const struct env_facts *f, char *value, char *note)
 {
     if (!f->nccl_log)
-        return unneeded(note, "%s", f->nccl_why ? f->nccl_why : "nobody reads it");
-    return say(value, "INFO");
+        return profile_unneeded(note, "%s", f->nccl_why ? f->nccl_why : "nobody reads it");
+    return profile_say(value, "INFO");
 }
 
 static bool make_debug_file(const struct env_facts *f, char *value, char *note)
 {
     char unused[ENV_VALUE_MAX];
 
-    return make_debug(f, unused, note) && say(value, "%s", f->nccl_log);
+    return make_debug(f, unused, note) && profile_say(value, "%s", f->nccl_log);
 }
 
 static bool make_plan_file(const struct env_facts *f, char *value, char *note)
 {
     if (!f->plan)
-        return unneeded(note, "neither --plan nor --params was given");
-    return say(value, "%s", f->plan);
+        return profile_unneeded(note, "neither --plan nor --params was given");
+    return profile_say(value, "%s", f->plan);
 }
 
 /* ---- torchrun ------------------------------------------------------------------------------- */
@@ -350,47 +305,47 @@ static bool has_rendezvous(const struct env_facts *f, char *note)
     if (f->rendezvous)
         return true;
     if (f->command && f->command->says_rendezvous)
-        return unneeded(note, "%s", by_itself);
+        return profile_unneeded(note, "%s", by_itself);
     if (!f->nnodes)
-        return unneeded(note, "nobody says --nnodes: this node works alone");
-    return unneeded(note, "the environment says where to meet, or the job is of one node");
+        return profile_unneeded(note, "nobody says --nnodes: this node works alone");
+    return profile_unneeded(note, "the environment says where to meet, or the job is of one node");
 }
 
 static bool make_nnodes(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->nnodes)
-        return unneeded(note, "%s", by_itself);
-    return f->nnodes ? say(value, "%s", f->nnodes) : has_rendezvous(f, note);
+        return profile_unneeded(note, "%s", by_itself);
+    return f->nnodes ? profile_say(value, "%s", f->nnodes) : has_rendezvous(f, note);
 }
 
 static bool make_backend(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->backend)
-        return unneeded(note, "%s", by_itself);
-    return has_rendezvous(f, note) && say(value, "%s", f->rendezvous->backend);
+        return profile_unneeded(note, "%s", by_itself);
+    return has_rendezvous(f, note) && profile_say(value, "%s", f->rendezvous->backend);
 }
 
 static bool make_endpoint(const struct env_facts *f, char *value, char *note)
 {
-    return has_rendezvous(f, note) && say(value, "%s", f->rendezvous->endpoint);
+    return has_rendezvous(f, note) && profile_say(value, "%s", f->rendezvous->endpoint);
 }
 
 static bool make_id(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->rdzv_id)
-        return unneeded(note, "%s", by_itself);
-    return has_rendezvous(f, note) && say(value, "%s", f->rendezvous->id);
+        return profile_unneeded(note, "%s", by_itself);
+    return has_rendezvous(f, note) && profile_say(value, "%s", f->rendezvous->id);
 }
 
 static bool make_conf(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->says_rdzv_conf)
-        return unneeded(note, "%s", by_itself);
+        return profile_unneeded(note, "%s", by_itself);
     if (!has_rendezvous(f, note))
         return false;
     if (strcmp(f->rendezvous->backend, "c10d") != 0)
-        return unneeded(note, "only c10d may want to be its own server");
-    return say(value, "is_host=false");
+        return profile_unneeded(note, "only c10d may want to be its own server");
+    return profile_say(value, "is_host=false");
 }
 
 /* Of a command that is no launcher it is not known whether it starts torchrun. What only torchrun
@@ -403,15 +358,15 @@ static bool may_meet(const struct env_facts *f, char *note)
 static bool make_local_addr(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->says_local_addr)
-        return unneeded(note, "%s", by_itself);
+        return profile_unneeded(note, "%s", by_itself);
     if (!may_meet(f, note))
         return false;
     if (f->torch != 0 && f->torch < TORCH_2_0)
-        return unneeded(note,
+        return profile_unneeded(note,
             "torch %u.%u does not have it: rank 0 announces its host name, which the hosts file "
             "of the other nodes knows",
             f->torch / 100, f->torch % 100);
-    return say(value, "%s", f->address4);
+    return profile_say(value, "%s", f->address4);
 }
 
 static bool hurts_local_addr(const struct env_facts *f, const char *theirs, char *note)
@@ -426,10 +381,10 @@ static bool hurts_local_addr(const struct env_facts *f, const char *theirs, char
 static bool make_restarts(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->says_max_restarts)
-        return unneeded(note, "%s", by_itself);
+        return profile_unneeded(note, "%s", by_itself);
     if (!f->nnodes || !strchr(f->nnodes, ':'))
-        return unneeded(note, "the number of nodes is fixed");
-    return say(value, "%d", ELASTIC_RESTARTS);
+        return profile_unneeded(note, "the number of nodes is fixed");
+    return profile_say(value, "%d", ELASTIC_RESTARTS);
 }
 
 /*
@@ -439,10 +394,11 @@ static bool make_restarts(const struct env_facts *f, char *value, char *note)
 static bool make_own_store(const struct env_facts *f, char *value, char *note)
 {
     if (!f->nnodes || !strchr(f->nnodes, ':'))
-        return unneeded(note, "the number of nodes is fixed");
+        return profile_unneeded(note, "the number of nodes is fixed");
     if (f->torch != 0 && f->torch < TORCH_2_4)
-        return unneeded(note, "torch %u.%u does not share it", f->torch / 100, f->torch % 100);
-    return say(value, "1");
+        return profile_unneeded(
+            note, "torch %u.%u does not share it", f->torch / 100, f->torch % 100);
+    return profile_say(value, "1");
 }
 
 /*
@@ -453,12 +409,12 @@ static bool make_own_store(const struct env_facts *f, char *value, char *note)
 static bool make_streams(const struct env_facts *f, char *value, char *note)
 {
     if (f->command && f->command->says_streams)
-        return unneeded(note, "%s", by_itself);
+        return profile_unneeded(note, "%s", by_itself);
     if (!may_meet(f, note))
         return false;
     if (f->torch == 0 || f->torch >= TORCH_2_0 || f->python < PYTHON_3_11)
-        return unneeded(note, "only torch 1.x on Python 3.11 or later needs it");
-    return say(value, "9:1");
+        return profile_unneeded(note, "only torch 1.x on Python 3.11 or later needs it");
+    return profile_say(value, "9:1");
 }
 
 /* ---- a command that is no launcher ---------------------------------------------------------- */
@@ -466,17 +422,18 @@ static bool make_streams(const struct env_facts *f, char *value, char *note)
 static bool has_rank(const struct env_facts *f, char *note)
 {
     if (!f->rendezvous)
-        return unneeded(note, "nobody says --nnodes, or the environment says where rank 0 is");
+        return profile_unneeded(
+            note, "nobody says --nnodes, or the environment says where rank 0 is");
     if (!f->nnodes || strspn(f->nnodes, "0123456789") != strlen(f->nnodes))
-        return unneeded(note, "a plain script has no elastic number of nodes");
+        return profile_unneeded(note, "a plain script has no elastic number of nodes");
     if (!f->ranks || !f->ranks->is_known)
-        return unneeded(note, "the hub keeps no ranks");
+        return profile_unneeded(note, "the hub keeps no ranks");
     return true;
 }
 
 static bool make_master_addr(const struct env_facts *f, char *value, char *note)
 {
-    return has_rank(f, note) && say(value, "%s", f->ranks->address);
+    return has_rank(f, note) && profile_say(value, "%s", f->ranks->address);
 }
 
 static bool make_master_port(const struct env_facts *f, char *value, char *note)
@@ -484,30 +441,30 @@ static bool make_master_port(const struct env_facts *f, char *value, char *note)
     if (!has_rank(f, note))
         return false;
     if (f->ranks->port == 0)
-        return say(value, "a port that is free when the command starts");
-    return say(value, "%u", f->ranks->port);
+        return profile_say(value, "a port that is free when the command starts");
+    return profile_say(value, "%u", f->ranks->port);
 }
 
 static bool make_rank(const struct env_facts *f, char *value, char *note)
 {
-    return has_rank(f, note) && say(value, "%u", f->ranks->rank);
+    return has_rank(f, note) && profile_say(value, "%u", f->ranks->rank);
 }
 
 static bool make_world_size(const struct env_facts *f, char *value, char *note)
 {
-    return has_rank(f, note) && say(value, "%s", f->nnodes);
+    return has_rank(f, note) && profile_say(value, "%s", f->nnodes);
 }
 
 /* ---- for the script itself ------------------------------------------------------------------ */
 
 static bool make_network(const struct env_facts *f, char *value, char *note)
 {
-    return say(value, "%s", f->network);
+    return profile_say(value, "%s", f->network);
 }
 
 static bool make_node(const struct env_facts *f, char *value, char *note)
 {
-    return say(value, "%s", f->node);
+    return profile_say(value, "%s", f->node);
 }
 
 static bool hurts_node(const struct env_facts *f, const char *theirs, char *note)
@@ -521,25 +478,25 @@ static bool hurts_node(const struct env_facts *f, const char *theirs, char *note
 static bool has_island_lan(const struct env_facts *f, char *note)
 {
     return has_island_interface(f) ||
-           unneeded(note,
+           profile_unneeded(note,
                "not asked for, or no node of this node's island is reached over a private network");
 }
 
 static bool make_island_interface(const struct env_facts *f, char *value, char *note)
 {
-    return has_island_lan(f, note) && say(value, "%s", f->island_interface);
+    return has_island_lan(f, note) && profile_say(value, "%s", f->island_interface);
 }
 
 static bool make_island_lan(const struct env_facts *f, char *value, char *note)
 {
-    return has_island_lan(f, note) && say(value, "a file that is made before the start");
+    return has_island_lan(f, note) && profile_say(value, "a file that is made before the start");
 }
 
 static bool make_job(const struct env_facts *f, char *value, char *note)
 {
     if (!f->job || f->job[0] == '\0')
-        return unneeded(note, "no job is named");
-    return say(value, "%s", f->job);
+        return profile_unneeded(note, "no job is named");
+    return profile_say(value, "%s", f->job);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -568,11 +525,11 @@ static const struct env_rule env_rules[] = {
         "none, where the job crosses islands and this machine's fabric has a plugin",
         "NCCL prefers a plugin that it finds, and this one reaches nobody outside the island.",
         NCCL_DOCS},
-    {"NCCL_SOCKET_NTHREADS", ENV_FOR_ALL, false, NULL, make_threads, NULL, "2",
+    {"NCCL_SOCKET_NTHREADS", ENV_FOR_ALL, false, NULL, NULL, NULL, NCCL_THREADS,
         "NCCL tunes this by the PCI vendor of the interface, which a tunnel has not: it would use "
         "no helper thread.",
         "NCCL src/transport/net_socket.cc; " NCCL_DOCS},
-    {"NCCL_NSOCKS_PERTHREAD", ENV_FOR_ALL, false, NULL, make_sockets, NULL, "8",
+    {"NCCL_NSOCKS_PERTHREAD", ENV_FOR_ALL, false, NULL, NULL, NULL, NCCL_SOCKETS,
         "For the same reason it would use one socket; several TCP flows fill a long line, and "
         "more than one core of the tunnel.",
         "NCCL src/transport/net_socket.cc; " NCCL_DOCS},
@@ -713,15 +670,6 @@ static bool concerns(const struct env_rule *rule, const struct env_facts *f)
     return (rule->kinds & (1u << f->command->kind)) != 0;
 }
 
-/* Fills in the entry for a variable that the person has set. Its value is never changed. */
-static void assess_theirs(struct env_entry *entry, const struct env_rule *rule,
-    const struct env_facts *f, const char *theirs)
-{
-    (void)snprintf(entry->value, sizeof(entry->value), "%s", theirs);
-    entry->verdict =
-        rule->hurts && rule->hurts(f, theirs, entry->note) ? ENV_VERDICT_HURTS : ENV_VERDICT_KEPT;
-}
-
 static void assess(struct env_entry *entry, const struct env_rule *rule, const struct env_facts *f,
     env_lookup_fn lookup, void *ctx)
 {
@@ -729,14 +677,18 @@ static void assess(struct env_entry *entry, const struct env_rule *rule, const s
 
     *entry = (struct env_entry){.reason = rule->reason, .source = rule->source};
     (void)snprintf(entry->name, sizeof(entry->name), "%s", rule->name);
+    /* A value that the person has set is never changed. */
     if (theirs) {
-        assess_theirs(entry, rule, f, theirs);
+        (void)snprintf(entry->value, sizeof(entry->value), "%s", theirs);
+        entry->verdict = rule->hurts && rule->hurts(f, theirs, entry->note) ? ENV_VERDICT_HURTS
+                                                                            : ENV_VERDICT_KEPT;
         return;
     }
     entry->verdict = ENV_VERDICT_UNNEEDED;
     if (rule->otherwise && lookup(ctx, rule->otherwise))
         (void)snprintf(entry->note, sizeof(entry->note), "%s is set", rule->otherwise);
-    else if (rule->make(f, entry->value, entry->note))
+    else if (rule->make ? rule->make(f, entry->value, entry->note)
+                        : profile_say(entry->value, "%s", rule->value))
         entry->verdict = ENV_VERDICT_SET;
 }
 
@@ -744,18 +696,22 @@ void env_plan_make(
     struct env_plan *ret, const struct env_facts *facts, env_lookup_fn lookup, void *ctx)
 {
     ret->n = 0;
-    for (size_t i = 0; i < env_n_rules; i++)
-        if (concerns(&env_rules[i], facts) && !env_fabric_owns(facts, env_rules[i].name))
+    for (size_t i = 0; i < env_n_rules; i++) {
+        bool is_of_fabric =
+            env_fabric_applies(facts) && profile_find(profile_of(facts->fabric), env_rules[i].name);
+
+        if (concerns(&env_rules[i], facts) && !is_of_fabric)
             assess(&ret->entries[ret->n++], &env_rules[i], facts, lookup, ctx);
+    }
     env_fabric_add(ret, facts, lookup, ctx);
     env_fabric_assess(ret, facts);
 }
 
-const struct env_entry *env_plan_find(const struct env_plan *plan, const char *name)
+struct env_entry *env_plan_find(const struct env_plan *plan, const char *name)
 {
     for (size_t i = 0; i < plan->n; i++)
         if (strcmp(plan->entries[i].name, name) == 0)
-            return &plan->entries[i];
+            return (struct env_entry *)&plan->entries[i];
     return NULL;
 }
 

@@ -94,8 +94,9 @@ typedef const char *(*env_lookup_fn)(void *ctx, const char *name);
 void env_plan_make(
     struct env_plan *ret, const struct env_facts *facts, env_lookup_fn lookup, void *ctx);
 
-/** env_plan_find() - the entry with that name, borrowed from @plan; NULL: there is none. */
-const struct env_entry *env_plan_find(const struct env_plan *plan, const char *name);
+/** env_plan_find() - lends the entry with that name; NULL: there is none. As strchr() it hands out
+ * what may be written if @plan may. */
+struct env_entry *env_plan_find(const struct env_plan *plan, const char *name);
 
 /** env_plan_count() - how many entries have that verdict. */
 size_t env_plan_count(const struct env_plan *plan, enum env_verdict verdict);

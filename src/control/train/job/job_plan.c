@@ -12,6 +12,7 @@
 #include "os/file.h"
 #include "os/process.h"
 #include "plan/matrix.h"
+#include "train/islands/islands.h"
 #include "train/job/rendezvous.h"
 #include "train/job/run.h"
 
@@ -25,19 +26,13 @@ static double number(const json_t *obj, const char *field)
     return isfinite(v) && v > 0 ? v : 0;
 }
 
-static const char *text(const json_t *obj, const char *field)
-{
-    const char *t = json_string_value(json_object_get(obj, field));
-
-    return t ? t : "";
-}
-
 int job_plan_decode(struct job_plan *ret, const json_t *json, struct err *e)
 {
     const json_t *every = json_object_get(json, "everyStep");
     const json_t *islands = json_object_get(json, "islands");
     const json_t *exchange = json_object_get(json, "exchange");
-    const json_t *best = json_object_get(json_object_get(every, "kinds"), text(every, "best"));
+    const json_t *best =
+        json_object_get(json_object_get(every, "kinds"), islands_text_of(every, "best"));
     struct job_plan p = {.n_islands = json_array_size(islands),
         .params = number(json_object_get(json, "model"), "params"),
         .is_good = json_is_true(json_object_get(json, "good")),
@@ -51,7 +46,7 @@ int job_plan_decode(struct job_plan *ret, const json_t *json, struct err *e)
     if (p.n_islands == 0 || p.n_islands > MATRIX_NODES_MAX || !json_is_object(best) ||
         p.params <= 0 || p.sync_share > 1 || p.max_share > 1)
         return err_set(e, -EINVAL, "it is not what weft plan --json prints");
-    (void)snprintf(p.form, sizeof(p.form), "%.15s", text(exchange, "form"));
+    (void)snprintf(p.form, sizeof(p.form), "%.15s", islands_text_of(exchange, "form"));
     if (strspn(p.form, "abcdefghijklmnopqrstuvwxyz0123456789") != strlen(p.form))
         return err_set(e, -EINVAL, "its form of an exchange is no word");
     *ret = p;
@@ -144,15 +139,14 @@ static int agree_on_plan(struct run *run, const char *params, struct str *kept, 
 {
     struct job_plan_order order = {
         .params = params, .socket_path = run->socket_path, .timeout_ms = PLAN_PATIENCE_S * 1000};
-    agree_make_fn fn = kept->len > 0 ? agree_kept : make_plan;
-    void *ctx = kept->len > 0 ? (void *)kept : &order;
     const struct agree_options opt = {.rendezvous = &run->rendezvous,
+        .kept = kept,
         .what = "plan",
         .doing = "measures the network and makes the plan",
         .node = run->node.name,
         .patience_s = PLAN_PATIENCE_S};
     struct str text = STR_NULL;
-    int r = run->rendezvous.id[0] != '\0' ? agree_once(&opt, fn, ctx, &text, e) : fn(ctx, &text, e);
+    int r = agree_once(&opt, make_plan, &order, &text, e);
 
     if (r == 0 && text.failed)
         r = err_set(e, -ENOMEM, "no memory for the plan");

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "fabric/fabric.h"
+#include "os/file.h"
 #include "train/islands/islands.h"
 
 #define ASK_TIMEOUT_MS 5000
@@ -54,7 +55,7 @@ static int compare_islands(struct train_node *n, const json_t *status)
 
     if (r < 0)
         return r;
-    r = islands_find(&islands, facts.nodes, facts.n_nodes, facts.pairs, facts.n_pairs);
+    r = islands_find(&islands, &facts);
     if (r == 0 && islands.of[0] != SIZE_MAX)
         own = &islands.items[islands.of[0]];
     if (own && !own->is_declared &&
@@ -110,31 +111,22 @@ static bool has_entries(const char *dir)
 static long read_speed(const char *interface)
 {
     char path[64];
-    FILE *f;
     long speed = -1;
 
     (void)snprintf(path, sizeof(path), "/sys/class/net/%.15s/speed", interface);
-    f = fopen(path, "re");
-    if (!f)
-        return -1;
-    if (fscanf(f, "%ld", &speed) != 1)
-        speed = -1;
-    (void)fclose(f);
-    return speed;
+    _cleanup_(fclosep) FILE *f = fopen(path, "re");
+    return f && fscanf(f, "%ld", &speed) == 1 ? speed : -1;
 }
 
 int train_node_read(struct train_node *ret, const char *socket_path, struct err *e)
 {
     struct train_node n = {0};
-    json_t *status = NULL;
-    bool good;
+    json_auto_t *status = NULL;
     int r = agent_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
 
     if (r != 0)
         return r;
-    good = take_status(&n, status);
-    json_decref(status);
-    if (!good)
+    if (!take_status(&n, status))
         return err_set(e, -EPROTO,
             "the agent on %s answers without its name, interface or "
             "address",
@@ -150,28 +142,22 @@ int train_node_read(struct train_node *ret, const char *socket_path, struct err 
 
 /* ---- from a status -------------------------------------------------------------------------- */
 
-static const char *text_of(const json_t *object, const char *field)
-{
-    const char *text = json_string_value(json_object_get(object, field));
-
-    return text ? text : "";
-}
-
 /* Reads a peer. False when it is not reached over the private network, or not well formed. */
 static bool take_mate(struct island_mate *ret, const json_t *peer)
 {
     struct island_mate m = {0};
     struct endpoint at;
 
-    if (strcmp(text_of(peer, "path"), "lan") != 0 ||
-        endpoint_parse(&at, text_of(peer, "endpoint"), NULL) != 0 ||
-        ip_addr_is_link_local(&at.addr) || parse_name(text_of(peer, "name"), "name", NULL) != 0)
+    if (strcmp(islands_text_of(peer, "path"), "lan") != 0 ||
+        endpoint_parse(&at, islands_text_of(peer, "endpoint"), NULL) != 0 ||
+        ip_addr_is_link_local(&at.addr) ||
+        parse_name(islands_text_of(peer, "name"), "name", NULL) != 0)
         return false;
-    (void)snprintf(m.name, sizeof(m.name), "%s", text_of(peer, "name"));
+    (void)snprintf(m.name, sizeof(m.name), "%s", islands_text_of(peer, "name"));
     m.lan = at.addr;
     /* One that is not well formed is in no line of a hosts file. */
-    (void)ip_addr_parse(&m.overlay4, text_of(peer, "address4"), NULL);
-    (void)ip_addr_parse(&m.overlay6, text_of(peer, "address6"), NULL);
+    (void)ip_addr_parse(&m.overlay4, islands_text_of(peer, "address4"), NULL);
+    (void)ip_addr_parse(&m.overlay6, islands_text_of(peer, "address6"), NULL);
     *ret = m;
     return true;
 }
@@ -204,7 +190,7 @@ int island_lan_of_status(struct island_lan *ret, const json_t *status)
 
     if (r < 0)
         return r;
-    r = islands_find(&islands, facts.nodes, facts.n_nodes, facts.pairs, facts.n_pairs);
+    r = islands_find(&islands, &facts);
     if (r == 0)
         r = take_mates(ret, status, &islands);
     islands_deinit(&islands);
@@ -244,17 +230,6 @@ static bool line_address(const char *line, size_t len, struct ip_addr *ret_addre
     return ip_addr_parse(ret_address, text, NULL) == 0;
 }
 
-static const struct island_mate *mate_at(const struct island_lan *l, const struct ip_addr *overlay)
-{
-    if (ip_addr_is_none(overlay))
-        return NULL;
-    for (size_t i = 0; i < l->n; i++)
-        if (ip_addr_equal(&l->mates[i].overlay4, overlay) ||
-            ip_addr_equal(&l->mates[i].overlay6, overlay))
-            return &l->mates[i];
-    return NULL;
-}
-
 /* @line: with its line feed, if it has one. */
 static void add_line(const struct island_lan *l, struct str *out, const char *line, size_t len)
 {
@@ -263,8 +238,11 @@ static void add_line(const struct island_lan *l, struct str *out, const char *li
     struct ip_addr overlay;
     size_t n = 0;
 
-    if (line_address(line, len, &overlay, &n))
-        mate = mate_at(l, &overlay);
+    if (line_address(line, len, &overlay, &n) && !ip_addr_is_none(&overlay))
+        for (size_t i = 0; i < l->n && !mate; i++)
+            if (ip_addr_equal(&l->mates[i].overlay4, &overlay) ||
+                ip_addr_equal(&l->mates[i].overlay6, &overlay))
+                mate = &l->mates[i];
     if (!mate) {
         str_add_bytes(out, line, len);
         return;

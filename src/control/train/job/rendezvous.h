@@ -171,19 +171,19 @@ typedef int (*agree_make_fn)(void *ctx, struct str *out, struct err *e);
 
 /** What is to be found out, and by whom. Texts are borrowed. */
 struct agree_options {
-    const struct env_rendezvous *rendezvous; /* where the job meets */
-    const char *what;                        /* the key's name: letters and dashes */
+    const struct env_rendezvous *rendezvous; /* where the job meets; its id is "": not at the hub */
+    const struct str *kept; /* what was found out before, which this node hands on; "": nothing */
+    const char *what;       /* the key's name: letters and dashes */
     const char *doing;   /* what a node does for it, for those that wait: "measures the network" */
     const char *node;    /* this node's name, which the others are told */
     unsigned patience_s; /* how long a node may take for it; at most twice as long is waited */
 };
 
-/** agree_kept() - an agree_make_fn: what was found out before. @ctx: a struct str, which has it */
-int agree_kept(void *ctx, struct str *out, struct err *e);
-
 /**
  * agree_once() - the result of whichever node of the job has found it out
  * @out:	the result is appended
+ *
+ * A job that does not meet at the hub finds it out for itself.
  *
  * A node that waits for another one says on standard error which one it is, after some seconds and
  * then each minute.

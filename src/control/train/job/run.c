@@ -817,13 +817,11 @@ void run_dir_remove(const char *dir)
 
 void run_give(struct run *run, const char *name, const char *value)
 {
-    for (size_t i = 0; i < run->plan.n; i++) {
-        struct env_entry *entry = &run->plan.entries[i];
+    struct env_entry *entry = env_plan_find(&run->plan, name);
 
-        if (strcmp(entry->name, name) == 0 && entry->verdict != ENV_VERDICT_KEPT) {
-            entry->verdict = ENV_VERDICT_SET;
-            (void)snprintf(entry->value, sizeof(entry->value), "%s", value);
-        }
+    if (entry && entry->verdict != ENV_VERDICT_KEPT) {
+        entry->verdict = ENV_VERDICT_SET;
+        (void)snprintf(entry->value, sizeof(entry->value), "%s", value);
     }
 }
 

@@ -34,23 +34,13 @@ static struct preflight_finding *add_finding(struct preflight_report *r, enum pr
     return &r->items[r->n++];
 }
 
-static __attribute__((format(printf, 2, 3))) void finding_say(
-    struct preflight_finding *f, const char *fmt, ...)
+/* Writes a finding's text, or its fix. */
+static __attribute__((format(printf, 2, 3))) void say(char text[static 256], const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
-    (void)vsnprintf(f->text, sizeof(f->text), fmt, args);
-    va_end(args);
-}
-
-static __attribute__((format(printf, 2, 3))) void finding_fix(
-    struct preflight_finding *f, const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    (void)vsnprintf(f->fix, sizeof(f->fix), fmt, args);
+    (void)vsnprintf(text, 256, fmt, args);
     va_end(args);
 }
 
@@ -75,9 +65,9 @@ static void say_one_way(struct preflight_report *r, const struct preflight_input
     size_t to = from_a ? p->b : p->a;
     struct preflight_finding *f = add_finding(r, PREFLIGHT_ONE_WAY, PREFLIGHT_NO, p->a, p->b);
 
-    finding_say(f, "packets from %s do not reach %s, though those of %s reach %s",
-        name_of(in, from), name_of(in, to), name_of(in, to), name_of(in, from));
-    finding_fix(f,
+    say(f->text, "packets from %s do not reach %s, though those of %s reach %s", name_of(in, from),
+        name_of(in, to), name_of(in, to), name_of(in, from));
+    say(f->fix,
         "look for a packet filter on %s that drops what comes in on %s from %s "
         "(nft list ruleset), or on %s what goes out",
         name_of(in, to), in->nodes[to].facts.interface, name_of(in, from), name_of(in, from));
@@ -96,9 +86,9 @@ static bool assess_reach(
         return true;
     }
     f = add_finding(r, PREFLIGHT_UNREACHABLE, PREFLIGHT_NO, p->a, p->b);
-    finding_say(f, "%s and %s do not reach each other over the overlay (path: %s)",
-        name_of(in, p->a), name_of(in, p->b), p->idle[0].path[0] ? p->idle[0].path : "none");
-    finding_fix(f,
+    say(f->text, "%s and %s do not reach each other over the overlay (path: %s)", name_of(in, p->a),
+        name_of(in, p->b), p->idle[0].path[0] ? p->idle[0].path : "none");
+    say(f->fix,
         "weft status on %s says why; an edge that is off is set with weft edge set "
         "%s %s --path auto, on the hub",
         name_of(in, p->a), name_of(in, p->a), name_of(in, p->b));
@@ -117,18 +107,18 @@ static void assess_size(struct preflight_report *r, const struct preflight_input
 
     if (l->route_mtu > 0 && l->packet_max < l->route_mtu) {
         f = add_finding(r, PREFLIGHT_MTU, PREFLIGHT_NO, p->a, p->b);
-        finding_say(f,
+        say(f->text,
             "packets of more than %u bytes from %s do not reach %s, and %s sends up "
             "to %u (MSS %u)",
             l->packet_max, name_of(in, from), name_of(in, to), name_of(in, from), l->route_mtu,
             l->mss);
         if (l->packet_max >= MTU_MIN)
-            finding_fix(f,
+            say(f->fix,
                 "set the network's mtu to %u (spec.mtu of the Network, weft apply), "
                 "or find what drops larger packets between them",
                 l->packet_max);
         else
-            finding_fix(f,
+            say(f->fix,
                 "find what drops packets over %u bytes between them: no overlay can "
                 "be below %u, which IPv6 needs",
                 l->packet_max, (unsigned)MTU_MIN);
@@ -137,10 +127,10 @@ static void assess_size(struct preflight_report *r, const struct preflight_input
     if (l->transferred || l->back == 0)
         return;
     f = add_finding(r, PREFLIGHT_TCP, PREFLIGHT_NO, p->a, p->b);
-    finding_say(f, "pings from %s to %s are answered, but a TCP connection %s: %s",
-        name_of(in, from), name_of(in, to),
-        l->connected ? "carries no full-size segments" : "does not come about", l->why);
-    finding_fix(f,
+    say(f->text, "pings from %s to %s are answered, but a TCP connection %s: %s", name_of(in, from),
+        name_of(in, to), l->connected ? "carries no full-size segments" : "does not come about",
+        l->why);
+    say(f->fix,
         "look for a packet filter on %s or %s that treats TCP differently "
         "(nft list ruleset)",
         name_of(in, from), name_of(in, to));
@@ -197,9 +187,9 @@ static void assess_loss(struct preflight_report *r, const struct preflight_input
         return;
     f = add_finding(r, PREFLIGHT_LOSS, percent >= PREFLIGHT_LOSS_NO ? PREFLIGHT_NO : PREFLIGHT_WARN,
         p->a, p->b);
-    finding_say(f, "%u %% of %u small packets from %s to %s were lost", percent, l->sent,
+    say(f->text, "%u %% of %u small packets from %s to %s were lost", percent, l->sent,
         name_of(in, from), name_of(in, to));
-    finding_fix(f, "look at the line between them (path: %s); weft bench %s shows it under load",
+    say(f->fix, "look at the line between them (path: %s); weft bench %s shows it under load",
         l->path, name_of(in, to));
 }
 
@@ -308,12 +298,12 @@ static void assess_buffers(
     if (limit >= goal || (in->expect_bps == 0 && (2 * one < limit || 2 * many < 3 * one)))
         return;
     f = add_finding(r, PREFLIGHT_BUFFERS, PREFLIGHT_WARN, p->a, p->b);
-    finding_say(f,
+    say(f->text,
         "with an RTT of %.1f ms the TCP buffers of %s and %s hold one connection at "
         "%.0f Mbit/s, and the line carries %.0f",
         p->idle[0].rtt_median_us / 1000.0, name_of(in, p->a), name_of(in, p->b), mbit(limit),
         mbit(goal));
-    finding_fix(f,
+    say(f->fix,
         "on both: sysctl -w net.ipv4.tcp_rmem='4096 131072 %.0f' "
         "net.ipv4.tcp_wmem='4096 16384 %.0f'",
         (double)goal / 4 * p->idle[0].rtt_median_us / USEC_PER_SEC,
@@ -332,16 +322,16 @@ static void assess_rate(struct preflight_report *r, const struct preflight_input
     assess_buffers(r, in, p);
     if (in->expect_bps > 0 && rate < in->expect_bps) {
         f = add_finding(r, PREFLIGHT_SLOW, PREFLIGHT_NO, p->a, p->b);
-        finding_say(f, "%s and %s move %.1f Mbit/s, and %.1f were expected", name_of(in, p->a),
+        say(f->text, "%s and %s move %.1f Mbit/s, and %.1f were expected", name_of(in, p->a),
             name_of(in, p->b), mbit(rate), mbit(in->expect_bps));
     } else if (in->expect_bps == 0 && preflight_is_slow(p, median)) {
         f = add_finding(r, PREFLIGHT_SLOW, PREFLIGHT_WARN, p->a, p->b);
-        finding_say(f, "%s and %s move %.1f Mbit/s, and the median pair %.1f", name_of(in, p->a),
+        say(f->text, "%s and %s move %.1f Mbit/s, and the median pair %.1f", name_of(in, p->a),
             name_of(in, p->b), mbit(rate), mbit(median));
     } else {
         return;
     }
-    finding_fix(f,
+    say(f->fix,
         "a job in step waits for its slowest pair: look at their line (path: %s; weft "
         "bench %s), or leave one of them out",
         p->idle[0].path, name_of(in, p->b));
@@ -400,13 +390,13 @@ static void assess_clock(struct preflight_report *r, const struct preflight_inpu
         return;
     f = add_finding(r, PREFLIGHT_CLOCK,
         off >= PREFLIGHT_CLOCK_NO_US ? PREFLIGHT_NO : PREFLIGHT_WARN, node, PREFLIGHT_NOBODY);
-    finding_say(f, "the clock of %s is %.1f s %s the others'%s", in->nodes[node].name,
+    say(f->text, "the clock of %s is %.1f s %s the others'%s", in->nodes[node].name,
         (double)llabs(ahead) / 1e6, ahead > 0 ? "ahead of" : "behind",
         off >= PREFLIGHT_CLOCK_NO_US ? "; torchrun's rendezvous takes a node for dead whose "
                                        "heartbeat looks old"
                                      : "");
-    finding_fix(f, "let it follow a time server: systemctl enable --now systemd-timesyncd, or "
-                   "chronyc makestep");
+    say(f->fix, "let it follow a time server: systemctl enable --now systemd-timesyncd, or "
+                "chronyc makestep");
 }
 
 /* ---- interfaces ---------------------------------------------------------------------------- */
@@ -439,10 +429,10 @@ static void assess_nccl(struct preflight_report *r, const struct preflight_input
     if (ifname_is_only(&choice, facts->interface))
         return;
     f = add_finding(r, PREFLIGHT_NCCL_INTERFACE, PREFLIGHT_NO, node, PREFLIGHT_NOBODY);
-    finding_say(f, "on %s NCCL would take %s and not only %s (%s \"%.60s\")", in->nodes[node].name,
+    say(f->text, "on %s NCCL would take %s and not only %s (%s \"%.60s\")", in->nodes[node].name,
         ifname_format(&choice, names), facts->interface, source, is_set(list) ? list : "");
-    finding_fix(
-        f, "NCCL_SOCKET_IFNAME==%s, which weft run sets where it is not set", facts->interface);
+    say(f->fix, "NCCL_SOCKET_IFNAME==%s, which weft run sets where it is not set",
+        facts->interface);
 }
 
 static void assess_gloo(struct preflight_report *r, const struct preflight_input *in, size_t node)
@@ -460,17 +450,16 @@ static void assess_gloo(struct preflight_report *r, const struct preflight_input
         return;
     f = add_finding(r, PREFLIGHT_GLOO_INTERFACE, PREFLIGHT_NO, node, PREFLIGHT_NOBODY);
     if (is_set(list))
-        finding_say(f,
+        say(f->text,
             "on %s Gloo would take %s and not %s (GLOO_SOCKET_IFNAME is \"%.60s\", "
             "and Gloo takes plain whole names)",
             in->nodes[node].name, ifname_format(&choice, names), facts->interface, list);
     else
-        finding_say(f,
+        say(f->text,
             "on %s Gloo would take %s and not %s: that is where the machine's own "
             "name leads",
             in->nodes[node].name, ifname_format(&choice, names), facts->interface);
-    finding_fix(
-        f, "GLOO_SOCKET_IFNAME=%s, which weft run sets where it is not set", facts->interface);
+    say(f->fix, "GLOO_SOCKET_IFNAME=%s, which weft run sets where it is not set", facts->interface);
 }
 
 /* ---- limits and names ---------------------------------------------------------------------- */
@@ -483,22 +472,22 @@ static void assess_limits(struct preflight_report *r, const struct preflight_inp
 
     if (facts->nofile_hard < need) {
         f = add_finding(r, PREFLIGHT_FILES, PREFLIGHT_NO, node, PREFLIGHT_NOBODY);
-        finding_say(f,
+        say(f->text,
             "on %s a program may have %llu files open, and %llu are needed with %zu "
             "members",
             in->nodes[node].name, (unsigned long long)facts->nofile_hard, (unsigned long long)need,
             in->n_nodes);
-        finding_fix(f, "raise the hard limit: LimitNOFILE=1048576 in the service's unit, or "
-                       "\"* hard nofile 1048576\" in /etc/security/limits.conf, and start anew");
+        say(f->fix, "raise the hard limit: LimitNOFILE=1048576 in the service's unit, or "
+                    "\"* hard nofile 1048576\" in /etc/security/limits.conf, and start anew");
     }
     if (facts->has_rdma && facts->memlock_hard < FACTS_UNLIMITED) {
         f = add_finding(r, PREFLIGHT_MEMLOCK, PREFLIGHT_WARN, node, PREFLIGHT_NOBODY);
-        finding_say(f,
+        say(f->text,
             "on %s a program may lock %llu bytes of memory, and its RDMA device needs "
             "all that it registers",
             in->nodes[node].name, (unsigned long long)facts->memlock_hard);
-        finding_fix(f, "LimitMEMLOCK=infinity in the service's unit, docker run --ulimit "
-                       "memlock=-1, or limits.conf");
+        say(f->fix, "LimitMEMLOCK=infinity in the service's unit, docker run --ulimit "
+                    "memlock=-1, or limits.conf");
     }
 }
 
@@ -509,12 +498,12 @@ static void assess_names(struct preflight_report *r, const struct preflight_inpu
 
     if (n->names_wrong[0] != '\0') {
         f = add_finding(r, PREFLIGHT_NAMES, PREFLIGHT_WARN, node, PREFLIGHT_NOBODY);
-        finding_say(f, "on %s %s, which is not its overlay address", n->name, n->names_wrong);
-        finding_fix(f, "remove the older entry from /etc/hosts or the name server, or name "
-                       "members by their overlay addresses");
+        say(f->text, "on %s %s, which is not its overlay address", n->name, n->names_wrong);
+        say(f->fix, "remove the older entry from /etc/hosts or the name server, or name "
+                    "members by their overlay addresses");
     } else if (n->names_missing > 0) {
         f = add_finding(r, PREFLIGHT_NAMES, PREFLIGHT_NOTE, node, PREFLIGHT_NOBODY);
-        finding_say(f, "on %s %u of the members' names lead nowhere; weft run uses addresses",
+        say(f->text, "on %s %u of the members' names lead nowhere; weft run uses addresses",
             n->name, n->names_missing);
     }
 }
@@ -534,9 +523,9 @@ static void assess_host_name(
         (strncmp(torch, "1.", 2) != 0 && !in->env.plain))
         return;
     f = add_finding(r, PREFLIGHT_HOST_NAME, PREFLIGHT_NO, node, PREFLIGHT_NOBODY);
-    finding_say(f, "torch %.20s has rank 0 announce its host name, and that of %s, \"%.64s\", %s",
+    say(f->text, "torch %.20s has rank 0 announce its host name, and that of %s, \"%.64s\", %s",
         torch, n->name, n->facts.hostname, n->host_name_wrong);
-    finding_fix(f,
+    say(f->fix,
         "run the job as root with weft run, which has it announce the node's name; "
         "or call the machine as its node (hostname %s); or use torch 2",
         n->name);
@@ -551,24 +540,24 @@ static void assess_absent(struct preflight_report *r, const struct preflight_inp
     bool is_hub_away = in->hub_away && in->hub_away[0] != '\0';
 
     if (n->no_path[0] != '\0')
-        finding_say(f, "%s cannot be asked: no way leads to it: %s", n->name, n->no_path);
+        say(f->text, "%s cannot be asked: no way leads to it: %s", n->name, n->no_path);
     else
-        finding_say(f, "%s cannot be asked: %s", n->name, n->why);
+        say(f->text, "%s cannot be asked: %s", n->name, n->why);
     if (n->no_path[0] != '\0' && is_hub_away)
-        finding_fix(f,
+        say(f->fix,
             "see first that the hub %s runs and is reached from here (weft status), since it does "
             "not answer this node; or leave %s out with --nodes",
             in->hub_away, n->name);
     else if (n->no_path[0] != '\0')
-        finding_fix(f,
+        say(f->fix,
             "look at weft status here, and there, where its agent may be down; or leave it out "
             "with --nodes");
     else if (n->is_stock)
-        finding_fix(f, "leave it out of --nodes: it is a stock WireGuard, without an agent");
+        say(f->fix, "leave it out of --nodes: it is a stock WireGuard, without an agent");
     else
-        finding_fix(f, "start its agent (systemctl start weft-agent; weft agent "
-                       "--background), look at weft "
-                       "status there, or leave it out with --nodes");
+        say(f->fix, "start its agent (systemctl start weft-agent; weft agent "
+                    "--background), look at weft "
+                    "status there, or leave it out with --nodes");
 }
 
 static void assess_node(struct preflight_report *r, const struct preflight_input *in, size_t node)
@@ -674,11 +663,11 @@ static void assess_versions(struct preflight_report *r, const struct preflight_i
              * member does not look. That is why this is only a note. */
             f = add_finding(r, PREFLIGHT_VERSIONS, have[0] ? compared[c].level : PREFLIGHT_NOTE, i,
                 PREFLIGHT_NOBODY);
-            finding_say(f, "%s has %s %s, and %s has %s", in->nodes[i].name, compared[c].what,
+            say(f->text, "%s has %s %s, and %s has %s", in->nodes[i].name, compared[c].what,
                 have[0] ? have : "(none found)", in->nodes[usual].name, want);
             if (f->level > PREFLIGHT_NOTE)
-                finding_fix(
-                    f, "install the same %s everywhere: %s", compared[c].what, compared[c].why);
+                say(f->fix, "install the same %s everywhere: %s", compared[c].what,
+                    compared[c].why);
         }
     }
 }
@@ -734,7 +723,7 @@ static void merge_one(struct preflight_report *r, const struct preflight_input *
             f.a = node;
             f.b = PREFLIGHT_NOBODY;
             memcpy(text, f.text, sizeof(text));
-            finding_say(&f, "with %zu other members, as with %s: %.180s", n_others,
+            say(f.text, "with %zu other members, as with %s: %.180s", n_others,
                 in->nodes[other].name, text);
         }
         r->items[n++] = f;
@@ -823,10 +812,9 @@ static void assess_interface(struct preflight_report *r, const struct preflight_
     if (!in->own_fault || in->own_fault[0] == '\0' || in->n_nodes == 0)
         return;
     f = add_finding(r, PREFLIGHT_INTERFACE, PREFLIGHT_NO, 0, PREFLIGHT_NOBODY);
-    finding_say(
-        f, "the interface of %s is not as it should be: %s", in->nodes[0].name, in->own_fault);
-    finding_fix(
-        f, "mend that here; the agent goes on trying, and weft status says when it is well");
+    say(f->text, "the interface of %s is not as it should be: %s", in->nodes[0].name,
+        in->own_fault);
+    say(f->fix, "mend that here; the agent goes on trying, and weft status says when it is well");
 }
 
 static void assess_live(struct preflight_report *r, const struct preflight_input *in)
@@ -841,7 +829,7 @@ static void assess_live(struct preflight_report *r, const struct preflight_input
 
         if (!in->nodes[i].present || (facts->jobs == 0 && facts->traffic < PREFLIGHT_LIVE_RATE))
             continue;
-        finding_say(f, "%s has %s, so throughput was not measured; --force does it all the same",
+        say(f->text, "%s has %s, so throughput was not measured; --force does it all the same",
             in->nodes[i].name, facts->jobs > 0 ? "a job of weft run" : "traffic on the overlay");
         return;
     }
@@ -860,7 +848,7 @@ static void assess_paths(struct preflight_report *r, const struct preflight_inpu
     if (n == 0)
         return;
     f = add_finding(r, PREFLIGHT_PATH, PREFLIGHT_NOTE, PREFLIGHT_NOBODY, PREFLIGHT_NOBODY);
-    finding_say(f, "%zu of %zu pairs talk through a hub; weft status says why", n, in->n_pairs);
+    say(f->text, "%zu of %zu pairs talk through a hub; weft status says why", n, in->n_pairs);
 }
 
 int preflight_assess(struct preflight_report *ret, const struct preflight_input *in)

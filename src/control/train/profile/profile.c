@@ -13,12 +13,7 @@
 #define TCPXO_DOCS "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo, Jan 9, 2026"
 #define GIB_DOCS   "Google, gIB plugin, /usr/local/gib/scripts/set_nccl_env.sh"
 
-static bool say(char value[static PROFILE_VALUE_MAX], const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static bool unneeded(char note[static PROFILE_NOTE_MAX], const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static bool say(char value[static PROFILE_VALUE_MAX], const char *fmt, ...)
+bool profile_say(char value[static PROFILE_VALUE_MAX], const char *fmt, ...)
 {
     va_list args;
 
@@ -28,7 +23,7 @@ static bool say(char value[static PROFILE_VALUE_MAX], const char *fmt, ...)
     return true;
 }
 
-static bool unneeded(char note[static PROFILE_NOTE_MAX], const char *fmt, ...)
+bool profile_unneeded(char note[static PROFILE_NOTE_MAX], const char *fmt, ...)
 {
     va_list args;
 
@@ -40,13 +35,18 @@ static bool unneeded(char note[static PROFILE_NOTE_MAX], const char *fmt, ...)
 
 /* ---- values made from the facts ------------------------------------------------------------- */
 
+/* @text, where the file @needs was found, and else @why not. */
+static bool say_if(const char *needs, const char *text, const char *why, char *value, char *note)
+{
+    return needs[0] != '\0' ? profile_say(value, "%s", text) : profile_unneeded(note, "%s", why);
+}
+
 static bool make_plugin(const struct fabric_facts *f, char *value, char *note)
 {
-    if (f->plugin[0] == '\0')
-        return unneeded(note,
-            "no plugin of this fabric lies where its installer puts it; NCCL looks for "
-            "libnccl-net.so in the library path, and without one this is TCP");
-    return say(value, "%s", f->plugin);
+    return say_if(f->plugin, f->plugin,
+        "no plugin of this fabric lies where its installer puts it; NCCL looks for "
+        "libnccl-net.so in the library path, and without one this is TCP",
+        value, note);
 }
 
 /*
@@ -56,24 +56,22 @@ static bool make_plugin(const struct fabric_facts *f, char *value, char *note)
 static bool make_ofi_net(const struct fabric_facts *f, char *value, char *note)
 {
     if (!strstr(f->plugin, "libnccl-net-ofi.so"))
-        return unneeded(note, "%s: a name that it does not have would end the job",
+        return profile_unneeded(note, "%s: a name that it does not have would end the job",
             f->plugin[0] != '\0' ? "an older plugin may still be called AWS Libfabric"
                                  : "no plugin is found");
-    return say(value, "Libfabric");
+    return profile_say(value, "Libfabric");
 }
 
 static bool make_gib_net(const struct fabric_facts *f, char *value, char *note)
 {
-    if (f->plugin[0] == '\0')
-        return unneeded(note, "the plugin gIB is not installed: NCCL uses its own RoCE");
-    return say(value, "gIB");
+    return say_if(
+        f->plugin, "gIB", "the plugin gIB is not installed: NCCL uses its own RoCE", value, note);
 }
 
 static bool make_fastsocket_net(const struct fabric_facts *f, char *value, char *note)
 {
-    if (f->plugin[0] == '\0')
-        return unneeded(note, "Fast Socket is not installed: NCCL's own sockets do it");
-    return say(value, "FastSocket");
+    return say_if(f->plugin, "FastSocket", "Fast Socket is not installed: NCCL's own sockets do it",
+        value, note);
 }
 
 /* "=mlx5_0,mlx5_1": the devices of the fabric, exactly. */
@@ -85,35 +83,31 @@ static bool make_hca(const struct fabric_facts *f, char *value, char *note)
         if (fabric_device_serves(&f->devices[i], f) && len < PROFILE_VALUE_MAX)
             len += (size_t)snprintf(value + len, PROFILE_VALUE_MAX - len, "%s%s",
                 len == 0 ? "=" : ",", f->devices[i].name);
-    return len > 0 && len < PROFILE_VALUE_MAX ? true : unneeded(note, "too many devices to name");
+    return len > 0 && len < PROFILE_VALUE_MAX ? true
+                                              : profile_unneeded(note, "too many devices to name");
 }
 
 static bool make_topology(const struct fabric_facts *f, char *value, char *note)
 {
-    if (f->topology[0] == '\0')
-        return unneeded(note, "the image has no topology file: NCCL reads the machine's own");
-    return say(value, "%s", f->topology);
+    return say_if(f->topology, f->topology,
+        "the image has no topology file: NCCL reads the machine's own", value, note);
 }
 
 static bool make_tuner(const struct fabric_facts *f, char *value, char *note)
 {
-    if (f->tuner[0] == '\0')
-        return unneeded(note, "the tuner's configuration is not installed");
-    return say(value, "%s", f->tuner);
+    return say_if(f->tuner, f->tuner, "the tuner's configuration is not installed", value, note);
 }
 
 static bool make_tuner_plugin(const struct fabric_facts *f, char *value, char *note)
 {
-    if (f->tuner[0] == '\0')
-        return unneeded(note, "the tuner's configuration is not installed");
-    return say(value, "libnccl-tuner.so");
+    return say_if(
+        f->tuner, "libnccl-tuner.so", "the tuner's configuration is not installed", value, note);
 }
 
 static bool make_checker(const struct fabric_facts *f, char *value, char *note)
 {
-    if (f->checker[0] == '\0')
-        return unneeded(note, "the checker's configuration is not installed");
-    return say(value, "%s", f->checker);
+    return say_if(
+        f->checker, f->checker, "the checker's configuration is not installed", value, note);
 }
 
 /* Google's machines have gVNICs: the first one is the host's, the others belong to the GPUs. */
@@ -131,7 +125,8 @@ static bool make_host_nic(const struct fabric_facts *f, char *value, char *note)
 {
     const struct fabric_nic *nic = gvnic_at(f, 0);
 
-    return nic ? say(value, "%s", nic->name) : unneeded(note, "this machine has no gVNIC");
+    return nic ? profile_say(value, "%s", nic->name)
+               : profile_unneeded(note, "this machine has no gVNIC");
 }
 
 static bool make_data_nics(const struct fabric_facts *f, char *value, char *note)
@@ -144,7 +139,7 @@ static bool make_data_nics(const struct fabric_facts *f, char *value, char *note
             value + len, PROFILE_VALUE_MAX - len, "%s%s", len == 0 ? "" : ",", nic->name);
     return len > 0 && len < PROFILE_VALUE_MAX
                ? true
-               : unneeded(note, "this machine has no gVNIC for its GPUs");
+               : profile_unneeded(note, "this machine has no gVNIC for its GPUs");
 }
 
 /* Two NICs on each of the two sockets of 52 cores; Google names the cores next to them. */
@@ -155,7 +150,7 @@ static bool make_bindings(
     size_t len = 0;
 
     if (f->n_cpus != 208 || !gvnic_at(f, 4) || gvnic_at(f, 5))
-        return unneeded(
+        return profile_unneeded(
             note, "the cores are known for 4 NICs on 208 CPUs, and here are %u CPUs", f->n_cpus);
     for (size_t i = 1; (nic = gvnic_at(f, i)); i++)
         len += (size_t)snprintf(value + len, PROFILE_VALUE_MAX - len, "%s%s:%s",
@@ -364,5 +359,5 @@ bool profile_make(const struct profile_var *var, const struct fabric_facts *f,
 {
     value[0] = '\0';
     note[0] = '\0';
-    return var->make ? var->make(f, value, note) : say(value, "%s", var->value);
+    return var->make ? var->make(f, value, note) : profile_say(value, "%s", var->value);
 }

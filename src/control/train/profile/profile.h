@@ -41,6 +41,14 @@ struct profile {
     size_t n_vars;
 };
 
+/** profile_say() - write a value. Return: true, as a function that makes one does. */
+bool profile_say(char value[static PROFILE_VALUE_MAX], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** profile_unneeded() - write why no value is needed. Return: false, likewise. */
+bool profile_unneeded(char note[static PROFILE_NOTE_MAX], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /** profile_of() - the profile for a machine. Never NULL. */
 const struct profile *profile_of(const struct fabric_facts *f);
 

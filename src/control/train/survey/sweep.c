@@ -249,29 +249,13 @@ static void add_word(struct arguments *a, const char *word)
         a->items[a->n++] = word;
 }
 
-/* Is it in a directory of PATH? */
-static bool is_in_path(const char *name)
-{
-    const char *at = getenv("PATH");
-
-    while (at && *at != '\0') {
-        size_t len = strcspn(at, ":");
-        char path[PATH_MAX];
-
-        if (snprintf(path, sizeof(path), "%.*s/%s", (int)len, at, name) < (int)sizeof(path) &&
-            access(path, X_OK) == 0)
-            return true;
-        at += len + (at[len] == ':');
-    }
-    return false;
-}
-
 const char *sweep_nccl_find(void)
 {
     static const char *const places[] = {"/opt/nccl-tests/build/" PROGRAM,
         "/usr/local/nccl-tests/build/" PROGRAM, "/root/nccl-tests/build/" PROGRAM};
+    char path[PATH_MAX];
 
-    if (is_in_path(PROGRAM))
+    if (command_find_program(PROGRAM, path))
         return PROGRAM;
     for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
         if (access(places[i], X_OK) == 0)

@@ -365,7 +365,7 @@ static void make_pieces(struct kube_client *c)
     assert_int_equal(kube_client_init(c, where, &e), 0);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(
-            kube_client_make(c, pieces[i], "x", clock_now() + 10 * NSEC_PER_SEC, &e), 0);
+            kube_client_write(c, pieces[i], "x", NULL, clock_now() + 10 * NSEC_PER_SEC, &e), 0);
 }
 
 /* Wait until the pieces are gone that nobody needs. */

@@ -87,3 +87,10 @@ void keys_free(struct keys *k, struct keyed *item)
     free(item->key);
     free(item);
 }
+
+void keys_free_all(struct keys *k)
+{
+    while (k->n > 0)
+        keys_free(k, k->items[k->n - 1]);
+    keys_deinit(k);
+}

@@ -44,3 +44,6 @@ struct keyed *keys_open(struct keys *k, const char *key, size_t size);
 
 /** keys_free() - take @item, which keys_open() has made, out of the index, and release it. */
 void keys_free(struct keys *k, struct keyed *item);
+
+/** keys_free_all() - all of them, and the array. */
+void keys_free_all(struct keys *k);

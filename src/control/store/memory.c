@@ -2,6 +2,7 @@
 #include "memory.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,18 +18,11 @@ struct memory_item {
     uint32_t ttl_seconds;
 };
 
-struct memory_change {
-    struct list link;       /* in the log, oldest first */
-    struct store_item item; /* owns key and value */
-};
-
 struct memory {
     struct store base;
-    struct keys items;  /* owns struct memory_item */
-    struct list log;    /* owns struct memory_change */
-    size_t n_log;       /* how many */
-    uint64_t revision;  /* of the last commit that changed something */
-    uint64_t log_first; /* the oldest revision that the log holds completely */
+    struct keys items; /* owns struct memory_item */
+    struct store_log log;
+    uint64_t revision; /* of the last commit that changed something */
 };
 
 static struct memory *memory_of(struct store *s)
@@ -36,31 +30,14 @@ static struct memory *memory_of(struct store *s)
     return container_of(s, struct memory, base);
 }
 
-static void item_free(struct memory_item *it)
-{
-    free(it->keyed.key);
-    free(it->value);
-    free(it);
-}
-
-static void change_free(struct memory_change *c)
-{
-    free((char *)c->item.key);
-    free((char *)c->item.value);
-    free(c);
-}
-
 static void memory_free(struct store *s)
 {
     struct memory *m = memory_of(s);
-    struct memory_change *c;
-    struct memory_change *tmp;
 
     for (size_t i = 0; i < m->items.n; i++)
-        item_free(container_of(m->items.items[i], struct memory_item, keyed));
-    keys_deinit(&m->items);
-    list_foreach_safe(c, tmp, &m->log, link)
-        change_free(c);
+        free(container_of(m->items.items[i], struct memory_item, keyed)->value);
+    keys_free_all(&m->items);
+    store_log_forget(&m->log, 0);
     store__deinit(s);
     free(m);
 }
@@ -108,64 +85,17 @@ static int list(struct memory *m, struct store_job *job)
     return r < 0 ? r : 0;
 }
 
-static int log_append(struct memory *m, const struct store_op *op, uint64_t revision)
-{
-    struct memory_change *c = calloc(1, sizeof(*c));
-    const char *value = op->kind == STORE_OP_PUT ? op->value : NULL;
-
-    if (!c)
-        return -ENOMEM;
-    c->item = (struct store_item){.key = strdup(op->key),
-        .value = value ? strdup(value) : NULL,
-        .value_len = value ? strlen(value) : 0,
-        .revision = revision,
-        .ttl_seconds = value ? op->ttl_seconds : 0};
-    if (!c->item.key || (value && !c->item.value)) {
-        change_free(c);
-        return -ENOMEM;
-    }
-    list_add_tail(&m->log, &c->link);
-    m->n_log++;
-    return 0;
-}
-
-/* Forget whole revisions from the front until the log fits; the last one always stays. */
-static void log_trim(struct memory *m)
-{
-    struct memory_change *c;
-
-    while (m->n_log > STORE_LOG_MAX) {
-        c = list_first(&m->log, struct memory_change, link);
-        if (c->item.revision == m->revision)
-            return;
-        m->log_first = c->item.revision + 1;
-        while (c && c->item.revision < m->log_first) {
-            list_remove(&c->link);
-            change_free(c);
-            m->n_log--;
-            c = list_first(&m->log, struct memory_change, link);
-        }
-    }
-}
-
 static int put(struct memory *m, const struct store_op *op, uint64_t revision)
 {
-    struct memory_item *it = find(m, op->key);
     char *value = strdup(op->value);
+    struct keyed *k = value ? keys_open(&m->items, op->key, sizeof(struct memory_item)) : NULL;
+    struct memory_item *it;
 
-    if (!value)
+    if (!k) {
+        free(value);
         return -ENOMEM;
-    if (!it) {
-        it = calloc(1, sizeof(*it));
-        if (it)
-            it->keyed.key = strdup(op->key);
-        if (!it || !it->keyed.key || keys_add(&m->items, &it->keyed) != 0) {
-            if (it)
-                item_free(it);
-            free(value);
-            return -ENOMEM;
-        }
     }
+    it = container_of(k, struct memory_item, keyed);
     free(it->value);
     it->value = value;
     it->revision = revision;
@@ -191,11 +121,11 @@ static int apply(struct memory *m, const struct store_op *op, uint64_t revision,
     if (op->kind == STORE_OP_PUT) {
         r = put(m, op, revision);
     } else {
-        keys_remove(&m->items, &it->keyed);
-        item_free(it);
+        free(it->value);
+        keys_free(&m->items, &it->keyed);
     }
     *changed = true;
-    return r == 0 && !op->is_unwatched ? log_append(m, op, revision) : r;
+    return r == 0 && !op->is_unwatched ? store_log_add(&m->log, op, revision) : r;
 }
 
 static int commit(struct memory *m, struct store_job *job)
@@ -216,31 +146,18 @@ static int commit(struct memory *m, struct store_job *job)
     }
     if (any)
         m->revision++;
-    log_trim(m);
+    store_log_trim(&m->log, m->revision, SIZE_MAX);
     return 0;
 }
 
 static int changes(struct memory *m, struct store_job *job)
 {
-    struct memory_change *c;
-    size_t len = strlen(job->key);
-    int r = 0;
-
     if (job->kind == STORE_JOB_DELETED)
-        job->first = m->log_first;
-    if (job->first < m->log_first)
-        return STORE_E_COMPACTED;
-    list_foreach(c, &m->log, link) {
-        if (c->item.revision < job->first || strncmp(c->item.key, job->key, len) != 0)
-            continue;
-        r = store_job_add(job, &c->item);
-        if (r != 0)
-            break;
-    }
-    return r;
+        job->first = m->log.first;
+    return store_log_read(&m->log, job);
 }
 
-static int copy(struct store_job *job)
+static int copy(struct memory *m, struct store_job *job)
 {
     return err_set(&job->e, STORE_E_NO_FILES, "this store is in memory: there is no copy of it");
 }
@@ -253,10 +170,11 @@ void memory_run(struct store *s, struct store_job *job)
         [STORE_JOB_LIST] = list,
         [STORE_JOB_CHANGES] = changes,
         [STORE_JOB_DELETED] = changes,
+        [STORE_JOB_COPY] = copy,
     };
     struct memory *m = memory_of(s);
 
-    job->r = job->kind == STORE_JOB_COPY ? copy(job) : runs[job->kind](m, job);
+    job->r = runs[job->kind](m, job);
     job->revision = m->revision;
     if (job->r == -ENOMEM)
         (void)err_set(&job->e, job->r, "no memory for the store");
@@ -282,7 +200,7 @@ void memory_set_revision(struct store *s, uint64_t revision)
     struct memory *m = memory_of(s);
 
     m->revision = revision;
-    m->log_first = revision + 1;
+    m->log.first = revision + 1;
 }
 
 static void memory_submit(struct store *s, struct store_job *job)
@@ -306,8 +224,7 @@ int memory_open(struct store **ret, const char *where, nsec_t now, struct err *e
     m = calloc(1, sizeof(*m));
     if (!m)
         return err_set(e, -ENOMEM, "no memory for a store");
-    list_init(&m->log);
-    m->log_first = 1;
+    store_log_init(&m->log, 1);
     r = store__init(&m->base, &memory_ops, e);
     if (r != 0) {
         memory_free(&m->base);

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,99 @@ void store_job_undo(struct store_job *job)
     job->e = (struct err)ERR_NULL;
 }
 
+/* ---- the last changes ------------------------------------------------------------------------ */
+
+struct change {
+    struct list link;       /* in the log */
+    struct store_item item; /* owns key and value */
+};
+
+void store_log_init(struct store_log *l, uint64_t first)
+{
+    *l = (struct store_log){.first = first};
+    list_init(&l->changes);
+}
+
+static struct change *oldest(const struct store_log *l)
+{
+    return list_first(&l->changes, struct change, link);
+}
+
+static void change_free(struct change *c)
+{
+    list_remove(&c->link);
+    free((char *)c->item.key);
+    free((char *)c->item.value);
+    free(c);
+}
+
+static void drop_oldest(struct store_log *l)
+{
+    l->n--;
+    l->bytes -= oldest(l)->item.value_len;
+    change_free(oldest(l));
+}
+
+void store_log_forget(struct store_log *l, uint64_t first)
+{
+    while (l->n > 0)
+        drop_oldest(l);
+    l->first = first;
+}
+
+int store_log_add(struct store_log *l, const struct store_op *op, uint64_t revision)
+{
+    struct change *c = calloc(1, sizeof(*c));
+    const char *value = op->kind == STORE_OP_PUT ? op->value : NULL;
+
+    if (!c)
+        return -ENOMEM;
+    list_add_tail(&l->changes, &c->link);
+    c->item = (struct store_item){.key = strdup(op->key),
+        .value = value ? strdup(value) : NULL,
+        .value_len = value ? strlen(value) : 0,
+        .revision = revision,
+        .ttl_seconds = value ? op->ttl_seconds : 0};
+    if (!c->item.key || (value && !c->item.value)) {
+        change_free(c);
+        return -ENOMEM;
+    }
+    l->n++;
+    l->bytes += c->item.value_len;
+    return 0;
+}
+
+void store_log_trim(struct store_log *l, uint64_t newest, size_t bytes_max)
+{
+    while (l->n > STORE_LOG_MAX || l->bytes > bytes_max) {
+        uint64_t revision = oldest(l)->item.revision;
+
+        if (revision == newest)
+            return;
+        l->first = revision + 1;
+        while (l->n > 0 && oldest(l)->item.revision == revision)
+            drop_oldest(l);
+    }
+}
+
+int store_log_read(const struct store_log *l, struct store_job *job)
+{
+    size_t len = strlen(job->key);
+    struct change *c;
+
+    if (job->first < l->first)
+        return err_set(&job->e, STORE_E_COMPACTED,
+            "the changes from revision %" PRIu64 " on are no longer kept, only those from %" PRIu64,
+            job->first, l->first);
+    list_foreach(c, &l->changes, link) {
+        if (c->item.revision < job->first || strncmp(c->item.key, job->key, len) != 0)
+            continue;
+        if (store_job_add(job, &c->item) != 0)
+            return err_set(&job->e, -ENOMEM, "no memory for changes");
+    }
+    return 0;
+}
+
 /* ---- leases ---------------------------------------------------------------------------------- */
 
 struct lease {
@@ -133,78 +227,35 @@ struct lease {
     uint32_t ttl_seconds;  /* how long, from the last begin */
 };
 
-static void lease_free(struct lease *le)
+/* Begin @le anew. Moving a member that is armed allocates nothing, so it cannot fail. */
+static int begin(struct leases *l, struct lease *le, nsec_t now)
 {
-    free(le->keyed.key);
-    free(le);
-}
-
-/* Forget all. Idempotent. */
-static void leases_deinit(struct leases *l)
-{
-    for (size_t i = 0; i < l->by_key.n; i++)
-        lease_free(container_of(l->by_key.items[i], struct lease, keyed));
-    keys_deinit(&l->by_key);
-    heap_deinit(&l->by_end);
-    *l = (struct leases)LEASES_NULL;
-}
-
-static struct lease *find(const struct leases *l, const char *key)
-{
-    struct keyed *k = keys_find(&l->by_key, key);
-
-    return k ? container_of(k, struct lease, keyed) : NULL;
-}
-
-static void drop(struct leases *l, struct lease *le)
-{
-    heap_remove(&l->by_end, &le->link);
-    keys_remove(&l->by_key, &le->keyed);
-    lease_free(le);
-}
-
-static struct lease *add(struct leases *l, const char *key)
-{
-    struct lease *le = calloc(1, sizeof(*le));
-
-    if (!le)
-        return NULL;
-    le->keyed.key = strdup(key);
-    if (!le->keyed.key || keys_add(&l->by_key, &le->keyed) != 0) {
-        lease_free(le);
-        return NULL;
-    }
-    return le;
-}
-
-static nsec_t end_of(const struct lease *le, nsec_t now)
-{
-    return now + le->ttl_seconds * NSEC_PER_SEC;
+    return heap_set(&l->by_end, &le->link, now + le->ttl_seconds * NSEC_PER_SEC);
 }
 
 int leases_set(struct leases *l, const char *key, uint32_t ttl_seconds, nsec_t now)
 {
-    struct lease *le = find(l, key);
+    struct keyed *k = ttl_seconds > 0 ? keys_open(&l->by_key, key, sizeof(struct lease))
+                                      : keys_find(&l->by_key, key);
+    struct lease *le;
 
+    if (!k)
+        return ttl_seconds > 0 ? -ENOMEM : 0;
+    le = container_of(k, struct lease, keyed);
     if (ttl_seconds == 0) {
-        if (le)
-            drop(l, le);
+        heap_remove(&l->by_end, &le->link);
+        keys_free(&l->by_key, k);
         return 0;
     }
-    if (!le)
-        le = add(l, key);
-    if (!le)
-        return -ENOMEM;
     le->ttl_seconds = ttl_seconds;
-    return heap_set(&l->by_end, &le->link, end_of(le, now));
+    return begin(l, le, now);
 }
 
 bool leases_keep(struct leases *l, const char *key, nsec_t now)
 {
-    struct lease *le = find(l, key);
+    struct keyed *k = keys_find(&l->by_key, key);
 
-    /* Moving a member that is armed allocates nothing, so it cannot fail. */
-    return le && heap_set(&l->by_end, &le->link, end_of(le, now)) == 0;
+    return k && begin(l, container_of(k, struct lease, keyed), now) == 0;
 }
 
 nsec_t leases_due(const struct leases *l)
@@ -249,7 +300,8 @@ void store__deinit(struct store *s)
     assert(list_is_empty(&s->watches));
     list_foreach_safe(job, tmp, &s->finished, link)
         store_job_free(job);
-    leases_deinit(&s->leases);
+    keys_free_all(&s->leases.by_key);
+    heap_deinit(&s->leases.by_end);
     (void)pthread_mutex_destroy(&s->lock);
     closep(&s->wake_fd);
 }

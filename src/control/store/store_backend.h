@@ -103,6 +103,31 @@ int store_job_add(struct store_job *job, const struct store_item *item);
 /** store_job_undo() - empty the answer, to do the job once more. */
 void store_job_undo(struct store_job *job);
 
+/* ---- the last changes, of a back end that keeps them in memory ------------------------------- */
+
+struct store_log {
+    struct list changes; /* owns; the oldest first */
+    size_t n;            /* how many */
+    size_t bytes;        /* of their values */
+    uint64_t first;      /* the oldest revision that it holds completely */
+};
+
+/** store_log_init() - an empty one. */
+void store_log_init(struct store_log *l, uint64_t first);
+
+/** store_log_forget() - all of it: from the revision @first on it is complete again. */
+void store_log_forget(struct store_log *l, uint64_t first);
+
+/** store_log_add() - @op has taken effect. 0 or -ENOMEM. */
+int store_log_add(struct store_log *l, const struct store_op *op, uint64_t revision);
+
+/** store_log_trim() - forget whole revisions from the front until there are STORE_LOG_MAX changes
+ * and @bytes_max at most; the revision @newest stays. */
+void store_log_trim(struct store_log *l, uint64_t newest, size_t bytes_max);
+
+/** store_log_read() - do a job that reads the changes from @first on. Its result. */
+int store_log_read(const struct store_log *l, struct store_job *job);
+
 /* ---- which keys have a lease, and when it ends ----------------------------------------------- */
 
 /*
@@ -115,8 +140,6 @@ struct leases {
     struct keys by_key; /* owns struct lease */
     struct heap by_end; /* pins the same structs, ordered by when they end */
 };
-
-#define LEASES_NULL {0}
 
 /**
  * leases_set() - @key's lease begins at @now

@@ -25,47 +25,25 @@ static struct etcd *etcd_of(struct store *s)
 /* Commits that may be in one transaction with others write something, so that they are seen. */
 static bool can_share(const struct store_job *job)
 {
-    if (job->kind != STORE_JOB_COMMIT)
-        return false;
     for (size_t i = 0; i < job->n_ops; i++)
         if (job->ops[i].kind == STORE_OP_PUT)
             return true;
     return false;
 }
 
-static bool fits(const struct store_job *job)
-{
-    return job->n_ops <= ETCD_TXN_OPS_MAX && job->bytes <= ETCD_TXN_BYTES_MAX;
-}
-
-static const struct remote_queue_limits limits = {
+static const struct store_queue_limits limits = {
     .ops_max = ETCD_TXN_OPS_MAX,
     .bytes_max = ETCD_TXN_BYTES_MAX,
     .is_apart = true,
     .can_share = can_share,
 };
 
-static void do_changes(struct etcd *q, struct store_job *job)
-{
-    job->r = etcd_updates_changes(&q->updates, job);
-    job->revision = q->updates.revision;
-    store__finish(&q->base, job);
-}
-
-static void do_copy(struct etcd *q, struct store_job *job)
-{
-    job->r = err_set(&job->e, STORE_E_NO_FILES,
-        "the store is etcd at \"%s\": copy it with etcdctl snapshot save",
-        remote_http_server(q->client.http));
-    job->revision = q->updates.revision;
-    store__finish(&q->base, job);
-}
-
 static void do_jobs(struct etcd *q, struct list *jobs)
 {
     struct store_job *job = list_first(jobs, struct store_job, link);
 
-    if (job->kind == STORE_JOB_COMMIT && fits(job)) {
+    if (job->kind == STORE_JOB_COMMIT && job->n_ops <= limits.ops_max &&
+        job->bytes <= limits.bytes_max) {
         etcd__commit(q, jobs);
         return;
     }
@@ -78,16 +56,20 @@ static void do_jobs(struct etcd *q, struct list *jobs)
     case STORE_JOB_LIST:
         etcd__read(q, job);
         return;
-    case STORE_JOB_CHANGES:
-        do_changes(q, job);
-        return;
     case STORE_JOB_DELETED:
         etcd__deleted(q, job);
         return;
+    case STORE_JOB_CHANGES:
+        job->r = store_log_read(&q->updates.log, job);
+        break;
     case STORE_JOB_COPY:
-        do_copy(q, job);
-        return;
+        job->r = err_set(&job->e, STORE_E_NO_FILES,
+            "the store is etcd at \"%s\": copy it with etcdctl snapshot save",
+            remote_http_server(q->client.http));
+        break;
     }
+    job->revision = q->updates.revision;
+    store__finish(&q->base, job);
 }
 
 static void run(struct worker *w, void *ctx)
@@ -100,7 +82,7 @@ static void run(struct worker *w, void *ctx)
     for (;;) {
         etcd__drain(q);
         etcd__tend(q, clock_now());
-        if (remote_queue_take(w, &limits, &jobs, &is_ending))
+        if (store_queue_take(w, &limits, &jobs, &is_ending))
             do_jobs(q, &jobs);
         else if (is_ending)
             break;
@@ -211,7 +193,6 @@ static int open_any(struct store **ret, const char *where, bool is_tls, nsec_t n
     if (!q)
         return err_set(e, -ENOMEM, "no memory for a store");
     list_init(&q->feed.revisions);
-    list_init(&q->updates.log);
     r = store__init(&q->base, &etcd_ops, e);
     q->base.is_shared = true;
     if (r == 0)
@@ -219,7 +200,7 @@ static int open_any(struct store **ret, const char *where, bool is_tls, nsec_t n
     if (r == 0)
         r = connect_etcd(q, now, e);
     if (r == 0)
-        r = remote_queue_start(&q->worker, run, q, e);
+        r = store_queue_start(&q->worker, run, q, e);
     if (r != 0) {
         etcd_free(&q->base);
         return r;

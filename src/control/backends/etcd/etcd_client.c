@@ -331,16 +331,6 @@ void etcd_session_add_put(
 /* Longest line: a fragment is about 1.5 MiB, a single value at most ETCD_RAW_MAX; in base64. */
 #define LINE_MAX_BYTES (8u << 20)
 
-/* NULL is fine. Always NULL. */
-static struct etcd_revision *etcd_revision_free(struct etcd_revision *rev)
-{
-    if (!rev)
-        return NULL;
-    etcd_kvs_deinit(&rev->events);
-    free(rev);
-    return NULL;
-}
-
 void etcd_feed_init(struct etcd_feed *f, struct etcd_client *client, uint64_t last)
 {
     *f = (struct etcd_feed){.client = client, .last = last};
@@ -359,22 +349,14 @@ struct etcd_revision *etcd_feed_next(struct etcd_feed *f)
     return list_first(&f->revisions, struct etcd_revision, link);
 }
 
-static size_t bytes_of(const struct etcd_kvs *events)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < events->n; i++)
-        bytes += events->items[i].len;
-    return bytes;
-}
-
 void etcd_feed_drop(struct etcd_feed *f)
 {
     struct etcd_revision *rev = etcd_feed_next(f);
 
-    f->bytes -= bytes_of(&rev->events);
+    f->bytes -= etcd_kvs_bytes(&rev->events);
     list_remove(&rev->link);
-    etcd_revision_free(rev);
+    etcd_kvs_deinit(&rev->events);
+    free(rev);
 }
 
 void etcd_feed_deinit(struct etcd_feed *f)
@@ -393,11 +375,6 @@ void etcd_feed_restart(struct etcd_feed *f, uint64_t last)
 }
 
 /* ---- lines ---------------------------------------------------------------------------------- */
-
-static void break_off(struct etcd_feed *f)
-{
-    f->is_broken = true;
-}
 
 /* Move the events of @from behind those of @to. */
 static int append(struct etcd_kvs *to, struct etcd_kvs *from)
@@ -432,7 +409,7 @@ static int queue(struct etcd_feed *f, struct etcd_kv *events, size_t n)
     rev->number = rev->events.items[0].mod;
     list_init(&rev->link);
     list_add_tail(&f->revisions, &rev->link);
-    f->bytes += bytes_of(&rev->events);
+    f->bytes += etcd_kvs_bytes(&rev->events);
     f->last = rev->number;
     return 0;
 }
@@ -467,7 +444,7 @@ static void on_line(void *ctx, const char *line, size_t len)
     f->heard_at = clock_now();
     r = etcd_watch_line_decode(line, len, f->client->prefix, &l, &f->e);
     if (r != 0) {
-        break_off(f);
+        f->is_broken = true;
         return;
     }
     r = append(&f->parts, &l.events);
@@ -480,8 +457,7 @@ static void on_line(void *ctx, const char *line, size_t len)
         f->compacted = l.compacted;
     else if (r == 0)
         f->backoff.n = 0;
-    if (r != 0 || l.is_over || f->bytes > ETCD_FEED_BYTES_MAX)
-        break_off(f);
+    f->is_broken = r != 0 || l.is_over || f->bytes > ETCD_FEED_BYTES_MAX;
 }
 
 /* ---- the stream ----------------------------------------------------------------------------- */

@@ -193,6 +193,15 @@ void etcd_kvs_deinit(struct etcd_kvs *kvs)
     *kvs = (struct etcd_kvs)ETCD_KVS_NULL;
 }
 
+size_t etcd_kvs_bytes(const struct etcd_kvs *kvs)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < kvs->n; i++)
+        bytes += kvs->items[i].len;
+    return bytes;
+}
+
 const struct etcd_kv *etcd_kvs_find(const struct etcd_kvs *kvs, const char *name)
 {
     for (size_t i = 0; i < kvs->n; i++)

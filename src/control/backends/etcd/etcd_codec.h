@@ -62,6 +62,9 @@ struct etcd_kvs {
 /** etcd_kvs_deinit() - idempotent. */
 void etcd_kvs_deinit(struct etcd_kvs *kvs);
 
+/** etcd_kvs_bytes() - of all values. */
+size_t etcd_kvs_bytes(const struct etcd_kvs *kvs);
+
 /** etcd_kvs_find() - by name; NULL: it is not among them. */
 const struct etcd_kv *etcd_kvs_find(const struct etcd_kvs *kvs, const char *name);
 

@@ -18,13 +18,13 @@
  */
 
 /* A name behind all that begin with what stands in front of it: no key has this character. */
-#define BEHIND '~'
+#define BEHIND "~"
 /* The first name behind the one that stands in front of it. */
-#define NEXT '!'
+#define NEXT "!"
 
-static const char *name_of(char buf[static ETCD_NAME_MAX + 1], const char *key, char end)
+static const char *name_of(char buf[static ETCD_NAME_MAX + 1], const char *key, const char *end)
 {
-    (void)snprintf(buf, ETCD_NAME_MAX + 1, "k/%s%.1s", key, (const char[]){end, '\0'});
+    (void)snprintf(buf, ETCD_NAME_MAX + 1, "k/%s%s", key, end);
     return buf;
 }
 
@@ -55,10 +55,10 @@ static struct etcd_span span_of(const struct store_job *job, char from[static ET
     struct etcd_span span = {.is_down = job->order == STORE_DESCENDING};
     char place[ETCD_NAME_MAX + 1];
 
-    (void)name_of(from, job->key, '\0');
+    (void)name_of(from, job->key, "");
     (void)name_of(end, job->key, BEHIND);
     if (job->from) {
-        (void)name_of(place, job->from, span.is_down ? '\0' : NEXT);
+        (void)name_of(place, job->from, span.is_down ? "" : NEXT);
         if (span.is_down && strcmp(place, end) < 0)
             memcpy(end, place, sizeof(place));
         if (!span.is_down && strcmp(place, from) > 0)
@@ -84,7 +84,7 @@ void etcd__read(struct etcd *q, struct store_job *job)
         span = span_of(job, from, end);
     else
         span = (struct etcd_span){
-            .from = name_of(from, job->key, '\0'), .end = name_of(end, job->key, NEXT)};
+            .from = name_of(from, job->key, ""), .end = name_of(end, job->key, NEXT)};
     /* An empty span is none to etcd: its end would be before its beginning. */
     r = strcmp(span.from, span.end) < 0
             ? etcd__read_pages(q, span, until, &revision, take_item, &rd, &e)
@@ -142,9 +142,6 @@ void etcd__read(struct etcd *q, struct store_job *job)
 
 /* Keys whose revisions are read at once: a value may be 64 KiB. */
 #define CHECK_KEYS 64
-
-/* An outcome of a step: a key is not as expected. */
-#define LARGE_CONFLICT 201
 
 /* A large commit of this hub. */
 struct large {
@@ -268,9 +265,8 @@ static int check_some(struct large *l, size_t from, size_t to)
 
     str_add(&body, "{\"success\":[");
     for (size_t i = from; i < to; i++) {
-        (void)snprintf(name, sizeof(name), "k/%s", l->job->ops[i].key);
         str_add(&body, i > from ? "," : "");
-        etcd_add_range(&body, q->client.prefix, name);
+        etcd_add_range(&body, q->client.prefix, etcd__key_name(name, l->job->ops[i].key));
     }
     str_add(&body, "]}");
     r = etcd__ask(q, "/v3/kv/txn", &body, l->until, &answer, &l->e);
@@ -284,7 +280,7 @@ static int check_some(struct large *l, size_t from, size_t to)
             expect != (kvs.n > 0 ? etcd_updates_revision_of(&q->updates, &kvs.items[0])
                                  : STORE_EXPECT_ABSENT)) {
             l->job->failed = i;
-            r = LARGE_CONFLICT;
+            r = ETCD_E_CONFLICT;
         }
         etcd_kvs_deinit(&kvs);
     }
@@ -344,7 +340,7 @@ static int try_large(struct large *l)
     }
     if (r == 0)
         r = check(l);
-    if (r == LARGE_CONFLICT) {
+    if (r == ETCD_E_CONFLICT) {
         (void)etcd__remove_head(q, l->head_mod, l->until, &l->e);
         return r;
     }
@@ -398,7 +394,7 @@ static int do_large(struct large *l)
         if (r == 0 || (r == ETCD_E_LOST_HEAD && clock_now() >= l->until))
             break;
     }
-    if (r == LARGE_CONFLICT || r == ETCD_E_LOST_HEAD)
+    if (r == ETCD_E_CONFLICT || r == ETCD_E_LOST_HEAD)
         remove_parts(l);
     return r;
 }
@@ -422,21 +418,13 @@ void etcd__large_commit(struct etcd *q, struct store_job *job)
     if (q->is_current_seen)
         return;
     list_remove(&job->link);
-    if (r == LARGE_CONFLICT) {
-        job->r = err_set(&job->e, STORE_E_CONFLICT, "key \"%s\" is not at the expected revision",
-            job->ops[job->failed].key);
-        job->revision = q->updates.revision;
-        store__finish(&q->base, job);
-        return;
-    }
-    etcd__fail(q, job, r == 0 ? ETCD_E_LOST : r == ETCD_E_LOST_HEAD ? ETCD_E_AWAY : r, &l.e);
+    etcd__fail(q, job, r == ETCD_E_LOST_HEAD ? ETCD_E_AWAY : r, &l.e);
 }
 
 /* ---- commits that are one transaction -------------------------------------------------------- */
 
-/* Outcomes of one try, beside those of etcd_client_ask(). */
-#define TRY_AGAIN    100 /* what was expected of the session was out of date */
-#define TRY_CONFLICT 101 /* a key was not as expected */
+/* An outcome of one try: what was expected of the session was out of date. */
+#define TRY_AGAIN 100
 
 /* A commit that is being made. */
 struct making {
@@ -477,9 +465,8 @@ static void add_compares(const struct making *m, struct str *s)
         for (size_t i = 0; i < job->n_ops; i++) {
             if (job->ops[i].expect == STORE_EXPECT_ANY)
                 continue;
-            (void)snprintf(name, sizeof(name), "k/%s", job->ops[i].key);
             str_add(s, ",");
-            etcd_add_compare(s, prefix, name, expected(m, job, i));
+            etcd_add_compare(s, prefix, etcd__key_name(name, job->ops[i].key), expected(m, job, i));
         }
     }
 }
@@ -487,21 +474,14 @@ static void add_compares(const struct making *m, struct str *s)
 static void add_changes(const struct making *m, struct str *s)
 {
     const struct store_job *job;
-    char name[ETCD_NAME_MAX + 1];
 
     etcd_session_add_put(&m->q->session, m->q->client.prefix, m->q->current_seq, s);
     list_foreach(job, m->jobs, link) {
         for (size_t i = 0; i < job->n_ops; i++) {
-            const struct store_op *op = &job->ops[i];
-
-            if (op->kind == STORE_OP_CHECK)
+            if (job->ops[i].kind == STORE_OP_CHECK)
                 continue;
             str_add(s, ",");
-            (void)snprintf(name, sizeof(name), "k/%s", op->key);
-            if (op->kind == STORE_OP_PUT)
-                etcd__add_put(m->q, op, 0, s);
-            else
-                etcd_add_delete(s, m->q->client.prefix, name);
+            etcd__add_op(m->q, &job->ops[i], 0, s);
         }
     }
 }
@@ -520,9 +500,8 @@ static void add_reasons(const struct making *m, struct str *s)
     for (size_t i = 0; m->is_alone && i < job->n_ops; i++) {
         if (job->ops[i].expect == STORE_EXPECT_ANY)
             continue;
-        (void)snprintf(name, sizeof(name), "k/%s", job->ops[i].key);
         str_add(s, ",");
-        etcd_add_range(s, prefix, name);
+        etcd_add_range(s, prefix, etcd__key_name(name, job->ops[i].key));
     }
 }
 
@@ -550,7 +529,7 @@ static int find_conflict(struct making *m, const json_t *answer)
         at = r == 0 && kvs.n > 0 ? etcd_updates_revision_of(&m->q->updates, &kvs.items[0]) : 0;
         if (r == 0 && at != job->ops[i].expect) {
             job->failed = i;
-            r = TRY_CONFLICT;
+            r = ETCD_E_CONFLICT;
         } else if (r == 0 && kvs.n > 0) {
             m->mods[i] = kvs.items[0].mod;
         }
@@ -592,7 +571,7 @@ static int find_reason(struct making *m, const json_t *answer)
         r = etcd__large_help(m->q, m->until, &m->e);
         r = r == 0 ? TRY_AGAIN : r;
     } else if (r == 0) {
-        r = m->is_alone ? find_conflict(m, answer) : TRY_CONFLICT;
+        r = m->is_alone ? find_conflict(m, answer) : ETCD_E_CONFLICT;
     }
     etcd_kvs_deinit(&session);
     etcd_kvs_deinit(&head);
@@ -663,9 +642,8 @@ static int try_idle(struct making *m)
 
         if (op->kind == STORE_OP_CHECK && op->expect == STORE_EXPECT_ANY)
             continue;
-        (void)snprintf(name, sizeof(name), "k/%s", op->key);
         str_add(&body, ",");
-        etcd_add_compare(&body, m->q->client.prefix, name,
+        etcd_add_compare(&body, m->q->client.prefix, etcd__key_name(name, op->key),
             op->kind == STORE_OP_DELETE ? 0 : expected(m, job, i));
     }
     str_add(&body, "]}");
@@ -725,14 +703,7 @@ static void commit_alone(struct etcd *q, struct store_job *job)
     if (list_is_empty(&jobs))
         return;
     list_remove(&job->link);
-    if (r == TRY_CONFLICT) {
-        job->r = err_set(&job->e, STORE_E_CONFLICT, "key \"%s\" is not at the expected revision",
-            job->ops[job->failed].key);
-        job->revision = q->updates.revision;
-        store__finish(&q->base, job);
-    } else {
-        etcd__fail(q, job, r == 0 ? ETCD_E_LOST : r, &m.e);
-    }
+    etcd__fail(q, job, r, &m.e);
 }
 
 void etcd__commit(struct etcd *q, struct list *jobs)
@@ -740,14 +711,14 @@ void etcd__commit(struct etcd *q, struct list *jobs)
     struct making m = {.q = q, .jobs = jobs, .until = clock_now() + ETCD_JOB_NS};
     struct store_job *job = first_job(&m);
     bool is_alone = job->link.next == jobs;
-    int r = is_alone ? TRY_CONFLICT : make(&m);
+    int r = is_alone ? ETCD_E_CONFLICT : make(&m);
 
     while ((job = first_job(&m))) {
         list_remove(&job->link);
         /* At least one of the commits conflicts, so each is done alone. */
-        if (r == TRY_CONFLICT)
+        if (r == ETCD_E_CONFLICT)
             commit_alone(q, job);
         else
-            etcd__fail(q, job, r == 0 ? ETCD_E_LOST : r, &m.e);
+            etcd__fail(q, job, r, &m.e);
     }
 }

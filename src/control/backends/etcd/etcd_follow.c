@@ -58,7 +58,10 @@ static int probe(struct etcd *q, const char *path, struct str *body, json_t **re
 
 void etcd__fail(struct etcd *q, struct store_job *job, int r, const struct err *e)
 {
-    if (r == ETCD_E_LOST)
+    if (r == ETCD_E_CONFLICT)
+        job->r = err_set(&job->e, STORE_E_CONFLICT, "key \"%s\" is not at the expected revision",
+            job->ops[job->failed].key);
+    else if (r == 0 || r == ETCD_E_LOST)
         job->r = err_set(&job->e, STORE_E_UNKNOWN,
             "etcd has not answered, and may have done it (most of its members must be up): %s",
             e->text);
@@ -76,25 +79,50 @@ int etcd__need_session(struct etcd *q, nsec_t until, struct err *e)
     return q->session.name[0] ? 0 : etcd_session_begin(&q->session, &q->client, until, e);
 }
 
-void etcd__add_put(
+const char *etcd__key_name(char buf[static ETCD_NAME_MAX + 1], const char *key)
+{
+    (void)snprintf(buf, ETCD_NAME_MAX + 1, "k/%s", key);
+    return buf;
+}
+
+void etcd__add_op(
     const struct etcd *q, const struct store_op *op, uint64_t revision, struct str *to)
 {
-    struct etcd_value v = {.text = op->value,
-        .len = strlen(op->value),
-        .ttl_seconds = op->ttl_seconds,
-        .is_unwatched = op->is_unwatched,
-        .revision = revision};
     char name[ETCD_NAME_MAX + 1];
     size_t len = 0;
-    char *raw = etcd_value_encode(&v, &len);
+    char *raw;
 
-    if (!raw) {
-        to->failed = true;
+    (void)etcd__key_name(name, op->key);
+    if (op->kind == STORE_OP_DELETE) {
+        etcd_add_delete(to, q->client.prefix, name);
         return;
     }
-    (void)snprintf(name, sizeof(name), "k/%s", op->key);
-    etcd_add_put(to, q->client.prefix, name, raw, len, 0);
+    raw = etcd_value_encode(&(struct etcd_value){.text = op->value,
+                                .len = strlen(op->value),
+                                .ttl_seconds = op->ttl_seconds,
+                                .is_unwatched = op->is_unwatched,
+                                .revision = revision},
+        &len);
+    if (raw)
+        etcd_add_put(to, q->client.prefix, name, raw, len, 0);
+    else
+        to->failed = true;
     free(raw);
+}
+
+/* Read @span at once. As etcd_client_ask(); @ret: for etcd_kvs_deinit(). */
+static int read_now(
+    struct etcd *q, const struct etcd_span *span, nsec_t until, struct etcd_kvs *ret, struct err *e)
+{
+    _cleanup_(str_deinit) struct str body = STR_NULL;
+    json_auto_t *answer = NULL;
+    int r;
+
+    str_add(&body, "{");
+    etcd_add_span(&body, q->client.prefix, span);
+    str_add(&body, "}");
+    r = etcd__ask(q, "/v3/kv/range", &body, until, &answer, e);
+    return r == 0 ? etcd_answer_kvs(answer, q->client.prefix, ret, e) : r;
 }
 
 /* ---- from the feed to the owner's loop ------------------------------------------------------- */
@@ -109,9 +137,14 @@ static void on_taken(void *ctx, const struct store_answer *a)
     atomic_fetch_sub(&q->n_untaken, 1);
 }
 
-/* Hand a commit that nobody asked for to the owner's loop; @job: taken. */
-static void tell(struct etcd *q, struct store_job *job)
+/* Hand @changes to the owner's loop, as a commit that nobody asked for. */
+static void tell(struct etcd *q, const struct etcd_kvs *changes, uint64_t revision)
 {
+    struct store_job *job = etcd_updates_job(changes, revision);
+
+    if (!job)
+        return;
+    etcd_updates_done(&q->updates, job);
     job->asked_at = clock_now();
     job->is_unasked = true;
     job->done = on_taken;
@@ -146,20 +179,11 @@ static void finish_current(struct etcd *q, uint64_t revision)
 
 static void tell_seen(struct etcd *q, const struct etcd_commit_seen *seen)
 {
-    struct store_job *job;
-
     if (q->current && seen->writer.seq == q->current_seq &&
-        strcmp(seen->writer.session, q->session.name) == 0) {
+        strcmp(seen->writer.session, q->session.name) == 0)
         finish_current(q, seen->revision);
-        return;
-    }
-    if (seen->changes.n == 0)
-        return;
-    job = etcd_updates_job(&seen->changes, seen->revision);
-    if (!job)
-        return;
-    etcd_updates_done(&q->updates, job);
-    tell(q, job);
+    else if (seen->changes.n > 0)
+        tell(q, &seen->changes, seen->revision);
 }
 
 /* Does a revision write the own session's key? Then that is what the next commit expects. */
@@ -178,13 +202,10 @@ void etcd__drain(struct etcd *q)
 
     while ((rev = etcd_feed_next(&q->feed)) && atomic_load(&q->n_untaken) < UNTAKEN_MAX) {
         const struct etcd_commit_seen *seen = NULL;
-        size_t bytes = 0;
 
         if (q->session.name[0])
             note_session(q, rev);
-        for (size_t i = 0; i < rev->events.n; i++)
-            bytes += rev->events.items[i].len;
-        q->feed.bytes -= bytes;
+        q->feed.bytes -= etcd_kvs_bytes(&rev->events);
         /* Without memory the changes are lost here, so everything is read again. */
         if (etcd_updates_take(&q->updates, rev->number, &rev->events, &seen) != 0)
             q->feed.compacted = rev->number;
@@ -231,7 +252,6 @@ static bool add_part(struct etcd *q, const struct etcd_kv *part, uint64_t revisi
 {
     char *p = part->value;
     const char *end = part->value + part->len;
-    char name[ETCD_NAME_MAX + 1];
 
     while (p < end) {
         struct store_op op;
@@ -240,13 +260,9 @@ static bool add_part(struct etcd *q, const struct etcd_kv *part, uint64_t revisi
         if (!etcd_part_next(&p, end, &op))
             return false;
         str_add(to, ",");
-        (void)snprintf(name, sizeof(name), "k/%s", op.key);
         behind = *p;
         *p = '\0';
-        if (op.kind == STORE_OP_PUT)
-            etcd__add_put(q, &op, revision, to);
-        else
-            etcd_add_delete(to, q->client.prefix, name);
+        etcd__add_op(q, &op, revision, to);
         *p = behind;
     }
     return true;
@@ -274,19 +290,9 @@ int etcd__step(struct etcd *q, struct str *body, nsec_t until, uint64_t *ret_mod
 int etcd__read_head(
     struct etcd *q, nsec_t until, struct etcd_large_head *ret, uint64_t *ret_mod, struct err *e)
 {
-    struct str body = STR_NULL;
     struct etcd_kvs kvs = ETCD_KVS_NULL;
-    json_t *answer = NULL;
-    int r;
+    int r = read_now(q, &(struct etcd_span){.from = "i", .end = "i!"}, until, &kvs, e);
 
-    str_add(&body, "{");
-    etcd_add_span(&body, q->client.prefix, &(struct etcd_span){.from = "i", .end = "i!"});
-    str_add(&body, "}");
-    r = etcd__ask(q, "/v3/kv/range", &body, until, &answer, e);
-    str_deinit(&body);
-    if (r == 0)
-        r = etcd_answer_kvs(answer, q->client.prefix, &kvs, e);
-    json_decref(answer);
     if (r == 0 && kvs.n > 0 && !etcd_large_head_parse(ret, kvs.items[0].value))
         r = err_set(e, -EBADMSG, "etcd's key \"%si\" is not a large commit: \"%.60s\"",
             q->client.prefix, kvs.items[0].value);
@@ -317,19 +323,11 @@ static int apply_part(struct etcd *q, const struct etcd_large_head *head, uint64
     char end[ETCD_NAME_MAX + 2];
     struct str body = STR_NULL;
     struct etcd_kvs kvs = ETCD_KVS_NULL;
-    json_t *answer = NULL;
     int r;
 
     (void)etcd__part_name(name, &head->writer, number);
     (void)snprintf(end, sizeof(end), "%s!", name);
-    str_add(&body, "{");
-    etcd_add_span(&body, q->client.prefix, &(struct etcd_span){.from = name, .end = end});
-    str_add(&body, "}");
-    r = etcd__ask(q, "/v3/kv/range", &body, until, &answer, e);
-    str_deinit(&body);
-    if (r == 0)
-        r = etcd_answer_kvs(answer, q->client.prefix, &kvs, e);
-    json_decref(answer);
+    r = read_now(q, &(struct etcd_span){.from = name, .end = end}, until, &kvs, e);
     if (r == 0 && kvs.n > 0) {
         str_add(&body, "{\"compare\":[");
         etcd_add_compare(&body, q->client.prefix, "i", mod);
@@ -416,24 +414,15 @@ static void clean_part(struct etcd *q, const char *name, nsec_t until)
 
 void etcd__large_clean(struct etcd *q, nsec_t until)
 {
-    struct str body = STR_NULL;
+    static const struct etcd_span parts = {
+        .from = "d/", .end = "d/~", .limit = CLEAN_MAX, .is_bare = true};
     struct etcd_kvs kvs = ETCD_KVS_NULL;
-    json_t *answer = NULL;
     struct err e = ERR_NULL;
-    int r;
+    int r = read_now(q, &parts, until, &kvs, &e);
 
-    str_add(&body, "{");
-    etcd_add_span(&body, q->client.prefix,
-        &(struct etcd_span){.from = "d/", .end = "d/~", .limit = CLEAN_MAX, .is_bare = true});
-    str_add(&body, "}");
-    r = etcd__ask(q, "/v3/kv/range", &body, until, &answer, &e);
-    str_deinit(&body);
-    if (r == 0)
-        r = etcd_answer_kvs(answer, q->client.prefix, &kvs, &e);
     for (size_t i = 0; r == 0 && i < kvs.n; i++)
         clean_part(q, kvs.items[i].name, until);
     etcd_kvs_deinit(&kvs);
-    json_decref(answer);
 }
 
 /* ---- reading what etcd has, and following its changes ---------------------------------------- */
@@ -550,7 +539,7 @@ int etcd__load(struct etcd *q, nsec_t now, nsec_t until, struct err *e)
         return r;
     q->updates.position = revision;
     q->updates.revision = revision - base;
-    q->updates.log_first = revision - base + 1;
+    q->updates.log.first = revision - base + 1;
     q->base.revision = revision - base;
     etcd_feed_restart(&q->feed, revision);
     store__set_current(&q->base, clock_now());
@@ -567,17 +556,10 @@ struct catching {
 static int take_changed(void *ctx, const struct etcd_kv *kv)
 {
     struct catching *c = ctx;
-    struct keyed *k = calloc(1, sizeof(*k));
     struct etcd_kv *items;
 
-    if (k)
-        k->key = strdup(kv->name + 2);
-    if (!k || !k->key || keys_add(&c->there, k) != 0) {
-        if (k)
-            free(k->key);
-        free(k);
+    if (!keys_open(&c->there, kv->name + 2, sizeof(struct keyed)))
         return -ENOMEM;
-    }
     if (kv->mod <= c->q->updates.position)
         return 0;
     items = realloc(c->changed.items, (c->changed.n + 1) * sizeof(*items));
@@ -594,17 +576,6 @@ static int take_changed(void *ctx, const struct etcd_kv *kv)
     }
     memcpy(items[c->changed.n++].value, kv->value, kv->len);
     return 0;
-}
-
-static void tell_one(struct etcd *q, struct etcd_kv *kv, uint64_t revision)
-{
-    struct etcd_kvs one = {.items = kv, .n = 1};
-    struct store_job *job = etcd_updates_job(&one, revision);
-
-    if (!job)
-        return;
-    etcd_updates_done(&q->updates, job);
-    tell(q, job);
 }
 
 static int by_mod(const void *a, const void *b)
@@ -628,16 +599,18 @@ static void tell_gap(struct catching *c, uint64_t revision)
 
         if (keys_find(&c->there, key))
             continue;
-        (void)snprintf(name, sizeof(name), "k/%s", key);
-        tell_one(q, &gone, q->updates.revision);
+        (void)etcd__key_name(name, key);
+        tell(q, &(struct etcd_kvs){.items = &gone, .n = 1}, q->updates.revision);
     }
     qsort(c->changed.items, c->changed.n, sizeof(*c->changed.items), by_mod);
-    for (size_t i = 0; i < c->changed.n; i++)
-        tell_one(
-            q, &c->changed.items[i], etcd_updates_revision_of(&q->updates, &c->changed.items[i]));
+    for (size_t i = 0; i < c->changed.n; i++) {
+        struct etcd_kv *kv = &c->changed.items[i];
+
+        tell(q, &(struct etcd_kvs){.items = kv, .n = 1}, etcd_updates_revision_of(&q->updates, kv));
+    }
     q->updates.position = revision;
     q->updates.revision = revision - q->updates.base;
-    etcd_updates_forget(&q->updates, q->updates.revision + 1);
+    store_log_forget(&q->updates.log, q->updates.revision + 1);
 }
 
 /* After a gap of the feed: tell what has become of each key. */
@@ -656,11 +629,7 @@ static void replay(struct etcd *q, nsec_t until)
         store__count_relist(&q->base);
         store__set_current(&q->base, clock_now());
     }
-    for (size_t i = 0; i < c.there.n; i++) {
-        free(c.there.items[i]->key);
-        free(c.there.items[i]);
-    }
-    keys_deinit(&c.there);
+    keys_free_all(&c.there);
     etcd_kvs_deinit(&c.changed);
 }
 

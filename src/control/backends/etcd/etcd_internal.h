@@ -15,7 +15,7 @@
 #include "backends/etcd/etcd_client.h"
 #include "backends/etcd/etcd_codec.h"
 #include "backends/etcd/etcd_updates.h"
-#include "backends/remote/remote_queue.h"
+#include "store/store_queue.h"
 #include "store/store_backend.h"
 
 /** How long a request to the store is tried before it fails, ns. */
@@ -53,15 +53,22 @@ struct etcd {
 int etcd__ask(
     struct etcd *q, const char *path, struct str *body, nsec_t until, json_t **ret, struct err *e);
 
-/** etcd__fail() - @job has failed with @r of etcd_client_ask(), and @e has the words. */
+/** An outcome: an operation of the commit, which its job names, finds a key at another revision. */
+#define ETCD_E_CONFLICT 201
+
+/** etcd__fail() - @job has failed with ETCD_E_CONFLICT, or with @r of etcd_client_ask() and the
+ * words @e. 0: it was done, and the feed has not shown it. */
 void etcd__fail(struct etcd *q, struct store_job *job, int r, const struct err *e);
 
 /** etcd__need_session() - begin a session if there is none. As etcd_client_ask(). */
 int etcd__need_session(struct etcd *q, nsec_t until, struct err *e);
 
-/** etcd__add_put() - add the operation that writes what @op says. @revision: see struct etcd_value.
- */
-void etcd__add_put(
+/** etcd__key_name() - the name of the store's key @key. Returns @buf. */
+const char *etcd__key_name(char buf[static ETCD_NAME_MAX + 1], const char *key);
+
+/** etcd__add_op() - add the operation that does @op, a put or a delete. @revision: see struct
+ * etcd_value. */
+void etcd__add_op(
     const struct etcd *q, const struct store_op *op, uint64_t revision, struct str *to);
 
 /* ---- from the feed to the owner's loop ------------------------------------------------------- */

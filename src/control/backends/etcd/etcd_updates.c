@@ -11,12 +11,6 @@
 #include "base/parse.h"
 #include "store/store_backend.h"
 
-/* A change in the log. */
-struct change {
-    struct list link;
-    struct store_item item; /* owns key and value */
-};
-
 /* ---- the head of a large commit -------------------------------------------------------------- */
 
 const char *etcd_large_head_format(
@@ -58,49 +52,14 @@ bool etcd_large_head_parse(struct etcd_large_head *ret, const char *text)
 
 void etcd_updates_init(struct etcd_updates *n, uint64_t base, uint64_t position)
 {
-    *n = (struct etcd_updates){.base = base,
-        .position = position,
-        .revision = position - base,
-        .log_first = position - base + 1};
-    list_init(&n->log);
-}
-
-static void change_free(struct change *c)
-{
-    free((char *)c->item.key);
-    free((char *)c->item.value);
-    free(c);
-}
-
-static void drop_first(struct etcd_updates *n)
-{
-    struct change *c = list_first(&n->log, struct change, link);
-
-    n->n_log--;
-    n->bytes_log -= c->item.value_len;
-    list_remove(&c->link);
-    change_free(c);
-}
-
-void etcd_updates_forget(struct etcd_updates *n, uint64_t first)
-{
-    while (n->n_log > 0)
-        drop_first(n);
-    n->log_first = first;
-}
-
-static void known_free(struct keyed *k)
-{
-    free(k->key);
-    free(k);
+    *n = (struct etcd_updates){.base = base, .position = position, .revision = position - base};
+    store_log_init(&n->log, position - base + 1);
 }
 
 void etcd_updates_deinit(struct etcd_updates *n)
 {
-    for (size_t i = 0; i < n->known.n; i++)
-        known_free(n->known.items[i]);
-    keys_deinit(&n->known);
-    etcd_updates_forget(n, 0);
+    keys_free_all(&n->known);
+    store_log_forget(&n->log, 0);
     etcd_kvs_deinit(&n->large.changes);
     etcd_kvs_deinit(&n->seen.changes);
 }
@@ -200,20 +159,11 @@ int etcd_updates_note(struct etcd_updates *n, const char *key, bool is_there)
 {
     struct keyed *k = keys_find(&n->known, key);
 
-    if (k && !is_there) {
-        keys_remove(&n->known, k);
-        known_free(k);
-    }
-    if (k || !is_there)
-        return 0;
-    k = calloc(1, sizeof(*k));
+    if (is_there)
+        return keys_open(&n->known, key, sizeof(*k)) ? 0 : -ENOMEM;
     if (k)
-        k->key = strdup(key);
-    if (k && k->key && keys_add(&n->known, k) == 0)
-        return 0;
-    if (k)
-        known_free(k);
-    return -ENOMEM;
+        keys_free(&n->known, k);
+    return 0;
 }
 
 uint64_t etcd_updates_revision_of(const struct etcd_updates *n, const struct etcd_kv *kv)
@@ -271,79 +221,21 @@ struct store_job *etcd_updates_job(const struct etcd_kvs *changes, uint64_t revi
     return job;
 }
 
-/* ---- the log -------------------------------------------------------------------------------- */
-
-static bool log_add(struct etcd_updates *n, const struct store_op *op, uint64_t revision)
-{
-    struct change *c = calloc(1, sizeof(*c));
-    const char *value = op->kind == STORE_OP_PUT ? op->value : NULL;
-
-    if (!c)
-        return false;
-    c->item = (struct store_item){.key = strdup(op->key),
-        .value = value ? strdup(value) : NULL,
-        .value_len = value ? strlen(value) : 0,
-        .revision = revision,
-        .ttl_seconds = value ? op->ttl_seconds : 0};
-    if (!c->item.key || (value && !c->item.value)) {
-        change_free(c);
-        return false;
-    }
-    list_add_tail(&n->log, &c->link);
-    n->n_log++;
-    n->bytes_log += c->item.value_len;
-    return true;
-}
-
-/* Forget whole revisions from the front until the log fits; the last one always stays. */
-static void log_trim(struct etcd_updates *n, uint64_t newest)
-{
-    while (n->n_log > STORE_LOG_MAX || n->bytes_log > ETCD_LOG_BYTES_MAX) {
-        uint64_t revision = list_first(&n->log, struct change, link)->item.revision;
-
-        if (revision == newest)
-            return;
-        n->log_first = revision + 1;
-        while (n->n_log > 0 && list_first(&n->log, struct change, link)->item.revision == revision)
-            drop_first(n);
-    }
-}
-
 void etcd_updates_done(struct etcd_updates *n, const struct store_job *job)
 {
-    bool ok = true;
+    int r = 0;
 
-    for (size_t i = 0; ok && i < job->n_ops; i++) {
+    for (size_t i = 0; r == 0 && i < job->n_ops; i++) {
         const struct store_op *op = &job->ops[i];
 
         if (op->kind == STORE_OP_CHECK || !job->took_effect[i])
             continue;
-        ok = etcd_updates_note(n, op->key, op->kind == STORE_OP_PUT) == 0;
-        if (ok && !op->is_unwatched)
-            ok = log_add(n, op, job->revision);
+        r = etcd_updates_note(n, op->key, op->kind == STORE_OP_PUT);
+        if (r == 0 && !op->is_unwatched)
+            r = store_log_add(&n->log, op, job->revision);
     }
     /* Without memory for a part of it the log holds nothing that can be relied upon. */
-    if (!ok)
-        etcd_updates_forget(n, job->revision + 1);
-    log_trim(n, job->revision);
-}
-
-int etcd_updates_changes(const struct etcd_updates *n, struct store_job *job)
-{
-    size_t len = strlen(job->key);
-    struct change *c;
-    int r = 0;
-
-    if (job->first < n->log_first)
-        return err_set(&job->e, STORE_E_COMPACTED,
-            "the changes from revision %" PRIu64 " on are no longer kept, only those from %" PRIu64,
-            job->first, n->log_first);
-    list_foreach(c, &n->log, link) {
-        if (c->item.revision < job->first || strncmp(c->item.key, job->key, len) != 0)
-            continue;
-        r = store_job_add(job, &c->item);
-        if (r != 0)
-            return err_set(&job->e, r, "no memory for changes");
-    }
-    return 0;
+    if (r != 0)
+        store_log_forget(&n->log, job->revision + 1);
+    store_log_trim(&n->log, job->revision, ETCD_LOG_BYTES_MAX);
 }

@@ -20,7 +20,6 @@
 #include <stdint.h>
 
 #include "backends/etcd/etcd_codec.h"
-#include "base/containers.h"
 #include "store/keys.h"
 #include "store/store_backend.h"
 
@@ -64,15 +63,12 @@ struct etcd_commit_seen {
 };
 
 struct etcd_updates {
-    uint64_t base;                 /* etcd's revision that is the store's 0 */
-    uint64_t position;             /* etcd's revision that was taken last */
-    uint64_t revision;             /* the store's, of the commit that was seen last */
-    struct keys known;             /* owns: the keys that there are */
-    struct list log;               /* owns: the last changes, the oldest first */
-    size_t n_log;                  /* how many */
-    size_t bytes_log;              /* of their values */
-    uint64_t log_first;            /* the store's first revision that the log holds completely */
-    bool is_large;                 /* inside of a large commit */
+    uint64_t base;        /* etcd's revision that is the store's 0 */
+    uint64_t position;    /* etcd's revision that was taken last */
+    uint64_t revision;    /* the store's, of the commit that was seen last */
+    struct keys known;    /* owns: the keys that there are */
+    struct store_log log; /* the last changes */
+    bool is_large;
     struct etcd_large_head head;   /* is_large: which */
     uint64_t large_revision;       /* is_large: the store's */
     struct etcd_commit_seen large; /* is_large: what it has changed so far */
@@ -124,10 +120,3 @@ struct store_job *etcd_updates_job(const struct etcd_kvs *changes, uint64_t revi
  * noted.
  */
 void etcd_updates_done(struct etcd_updates *n, const struct store_job *job);
-
-/** etcd_updates_forget() - empty the log: from the store's revision @first on it is complete again.
- */
-void etcd_updates_forget(struct etcd_updates *n, uint64_t first);
-
-/** etcd_updates_changes() - do a CHANGES job from the log. Its result. */
-int etcd_updates_changes(const struct etcd_updates *n, struct store_job *job);

@@ -69,7 +69,7 @@ static void check_line(const char *text, size_t len, struct etcd_updates *update
             struct store_job *job = etcd_updates_job(&seen->changes, seen->revision);
 
             etcd_updates_done(updates, job);
-            assert(updates->n_log <= STORE_LOG_MAX + job->n_ops);
+            assert(updates->log.n <= STORE_LOG_MAX + job->n_ops);
             store_job_free(job);
         }
     }

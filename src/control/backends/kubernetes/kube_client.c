@@ -525,179 +525,13 @@ static int ask(struct kube_client *c, const struct remote_http_request *rq, nsec
     }
 }
 
-/* ---- Records --------------------------------------------------------------------------------- */
-
-static const char *path_of(
-    const struct kube_client *c, char buf[static PATH_MAX_LEN], const char *name)
-{
-    (void)snprintf(buf, PATH_MAX_LEN, "/apis/" KUBE_API "/namespaces/%s/records%s%s",
-        c->config.namespace, name[0] ? "/" : "", name);
-    return buf;
-}
-
-int kube_client_read(
-    struct kube_client *c, const char *name, nsec_t until, struct kube_record *ret, struct err *e)
-{
-    char path[PATH_MAX_LEN];
-    struct remote_http_request rq = {.method = "GET",
-        .path = path_of(c, path, name),
-        .timeout_ms = TIMEOUT_MS,
-        .max = ANSWER_MAX};
-    struct kube_record record;
-    const char *data;
-    const char *version;
-    json_t *json = NULL;
-    int r = ask(c, &rq, until, &json, e);
-
-    if (r != 0)
-        return r;
-    data = json_string_value(json_object_get(json, "data"));
-    version =
-        json_string_value(json_object_get(json_object_get(json, "metadata"), "resourceVersion"));
-    if (!data || !version) {
-        json_decref(json);
-        return err_set(e, -EINVAL, "the record \"%s\" has no data", name);
-    }
-    record = (struct kube_record){.data = strdup(data), .version = strdup(version)};
-    json_decref(json);
-    if (!record.data || !record.version) {
-        kube_record_deinit(&record);
-        return err_set(e, -ENOMEM, "no memory for a record");
-    }
-    *ret = record;
-    return 0;
-}
-
-/* @version: NULL for a new one. */
-static int write_record(struct kube_client *c, const char *name, const char *data,
-    const char *version, nsec_t until, struct err *e)
-{
-    char path[PATH_MAX_LEN];
-    struct remote_http_request rq = {.method = version ? "PUT" : "POST",
-        .path = path_of(c, path, version ? name : ""),
-        .timeout_ms = TIMEOUT_MS,
-        .max = ANSWER_MAX};
-    json_t *json = json_pack("{s:s, s:s, s:{s:s, s:s*}, s:s}", "apiVersion", KUBE_API, "kind",
-        "Record", "metadata", "name", name, "resourceVersion", version, "data", data);
-    char *body = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    json_t *answer = NULL;
-    int r;
-
-    json_decref(json);
-    if (!body)
-        return err_set(e, -ENOMEM, "no memory for a record");
-    rq.body = body;
-    rq.body_len = strlen(body);
-    r = ask(c, &rq, until, &answer, e);
-    free(body);
-    json_decref(answer);
-    return r;
-}
-
-int kube_client_make(
-    struct kube_client *c, const char *name, const char *data, nsec_t until, struct err *e)
-{
-    return write_record(c, name, data, NULL, until, e);
-}
-
-int kube_client_replace(struct kube_client *c, const char *name, const char *data,
-    const char *version, nsec_t until, struct err *e)
-{
-    return write_record(c, name, data, version, until, e);
-}
-
-int kube_client_remove(struct kube_client *c, const char *name, nsec_t until, struct err *e)
-{
-    char path[PATH_MAX_LEN];
-    struct remote_http_request rq = {.method = "DELETE",
-        .path = path_of(c, path, name),
-        .timeout_ms = TIMEOUT_MS,
-        .max = ANSWER_MAX};
-    json_t *answer = NULL;
-    int r = ask(c, &rq, until, &answer, e);
-
-    json_decref(answer);
-    return r == KUBE_E_ABSENT ? 0 : r;
-}
-
-int kube_client_version(struct kube_client *c, nsec_t until, char **ret, struct err *e)
-{
-    char path[PATH_MAX_LEN];
-    char with_limit[PATH_MAX_LEN + 16];
-    struct remote_http_request rq = {
-        .method = "GET", .path = with_limit, .timeout_ms = TIMEOUT_MS, .max = ANSWER_MAX};
-    const char *version;
-    json_t *json = NULL;
-    int r;
-
-    (void)snprintf(with_limit, sizeof(with_limit), "%s?limit=1", path_of(c, path, ""));
-    r = ask(c, &rq, until, &json, e);
-    if (r != 0)
-        return r;
-    version =
-        json_string_value(json_object_get(json_object_get(json, "metadata"), "resourceVersion"));
-    *ret = version ? strdup(version) : NULL;
-    json_decref(json);
-    return *ret ? 0 : err_set(e, -EIO, "the API server's list has no resourceVersion");
-}
-
-int kube_client_names(struct kube_client *c, const char *from, nsec_t until, json_t **ret,
-    char **ret_next, struct err *e)
-{
-    char path[PATH_MAX_LEN];
-    char query[4 * PATH_MAX_LEN];
-    struct remote_http_request rq = {.method = "GET",
-        .path = query,
-        .accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-        .timeout_ms = TIMEOUT_MS,
-        .max = ANSWER_MAX};
-    json_t *names = json_array();
-    json_t *json = NULL;
-    const char *next;
-    json_t *one;
-    size_t i;
-    int r;
-
-    (void)snprintf(query, sizeof(query), "%s?limit=500%s%.1000s", path_of(c, path, ""),
-        from ? "&continue=" : "", from ? from : "");
-    r = names ? ask(c, &rq, until, &json, e) : err_set(e, -ENOMEM, "no memory for names");
-    if (r != 0) {
-        json_decref(names);
-        return r;
-    }
-    json_array_foreach(json_object_get(json, "items"), i, one)
-        (void)json_array_append(names, json_object_get(json_object_get(one, "metadata"), "name"));
-    next = json_string_value(json_object_get(json_object_get(json, "metadata"), "continue"));
-    *ret_next = next && next[0] ? strdup(next) : NULL;
-    *ret = names;
-    json_decref(json);
-    return 0;
-}
-
-int kube_client_watch(struct kube_client *c, const char *version, remote_http_line_fn fn, void *ctx,
-    struct remote_http_stream **ret, struct err *e)
-{
-    char path[PATH_MAX_LEN];
-    char query[PATH_MAX_LEN + 128];
-    struct remote_http_request rq = {.method = "GET", .path = query, .max = ANSWER_MAX};
-    int r = authorize(c, e);
-
-    if (r != 0)
-        return r;
-    (void)snprintf(query, sizeof(query),
-        "%s?watch=true&allowWatchBookmarks=true&resourceVersion=%.40s", path_of(c, path, ""),
-        version);
-    return remote_http_open(c->http, &rq, fn, ctx, ret, e);
-}
-
-/* ---- anything else --------------------------------------------------------------------------- */
-
 int kube_client_ask(
     struct kube_client *c, const struct kube_request *rq, nsec_t until, json_t **ret, struct err *e)
 {
     struct remote_http_request http = {.method = rq->method,
         .path = rq->path,
         .content_type = rq->content_type,
+        .accept = rq->accept,
         .timeout_ms = TIMEOUT_MS,
         .max = ANSWER_MAX};
     char *body = rq->body ? json_dumps(rq->body, JSON_COMPACT) : NULL;
@@ -724,4 +558,124 @@ int kube_client_open(struct kube_client *c, const char *path, remote_http_line_f
     int r = authorize(c, e);
 
     return r == 0 ? remote_http_open(c->http, &rq, fn, ctx, ret, e) : r;
+}
+
+/* ---- Records --------------------------------------------------------------------------------- */
+
+static const char *version_of(const json_t *json)
+{
+    return json_string_value(json_object_get(json_object_get(json, "metadata"), "resourceVersion"));
+}
+
+static const char *path_of(
+    const struct kube_client *c, char buf[static PATH_MAX_LEN], const char *name)
+{
+    (void)snprintf(buf, PATH_MAX_LEN, "/apis/" KUBE_API "/namespaces/%s/records%s%s",
+        c->config.namespace, name[0] ? "/" : "", name);
+    return buf;
+}
+
+int kube_client_read(
+    struct kube_client *c, const char *name, nsec_t until, struct kube_record *ret, struct err *e)
+{
+    char path[PATH_MAX_LEN];
+    struct kube_request rq = {.method = "GET", .path = path_of(c, path, name)};
+    json_auto_t *json = NULL;
+    const char *data;
+    int r = kube_client_ask(c, &rq, until, &json, e);
+
+    if (r != 0)
+        return r;
+    data = json_string_value(json_object_get(json, "data"));
+    if (!data || !version_of(json))
+        return err_set(e, -EINVAL, "the record \"%s\" has no data", name);
+    *ret = (struct kube_record){.data = strdup(data), .version = strdup(version_of(json))};
+    if (ret->data && ret->version)
+        return 0;
+    kube_record_deinit(ret);
+    return err_set(e, -ENOMEM, "no memory for a record");
+}
+
+int kube_client_write(struct kube_client *c, const char *name, const char *data,
+    const char *version, nsec_t until, struct err *e)
+{
+    char path[PATH_MAX_LEN];
+    json_auto_t *json = json_pack("{s:s, s:s, s:{s:s, s:s*}, s:s}", "apiVersion", KUBE_API, "kind",
+        "Record", "metadata", "name", name, "resourceVersion", version, "data", data);
+    struct kube_request rq = {.method = version ? "PUT" : "POST",
+        .path = path_of(c, path, version ? name : ""),
+        .body = json};
+
+    if (!json)
+        return err_set(e, -ENOMEM, "no memory for a record");
+    return kube_client_ask(c, &rq, until, NULL, e);
+}
+
+int kube_client_remove(struct kube_client *c, const char *name, nsec_t until, struct err *e)
+{
+    char path[PATH_MAX_LEN];
+    struct kube_request rq = {.method = "DELETE", .path = path_of(c, path, name)};
+    int r = kube_client_ask(c, &rq, until, NULL, e);
+
+    return r == KUBE_E_ABSENT ? 0 : r;
+}
+
+int kube_client_version(struct kube_client *c, nsec_t until, char **ret, struct err *e)
+{
+    char path[PATH_MAX_LEN];
+    char with_limit[PATH_MAX_LEN + 16];
+    struct kube_request rq = {.method = "GET", .path = with_limit};
+    json_auto_t *json = NULL;
+    int r;
+
+    (void)snprintf(with_limit, sizeof(with_limit), "%s?limit=1", path_of(c, path, ""));
+    r = kube_client_ask(c, &rq, until, &json, e);
+    if (r != 0)
+        return r;
+    *ret = version_of(json) ? strdup(version_of(json)) : NULL;
+    return *ret ? 0 : err_set(e, -EIO, "the API server's list has no resourceVersion");
+}
+
+int kube_client_names(struct kube_client *c, const char *from, nsec_t until, json_t **ret,
+    char **ret_next, struct err *e)
+{
+    char path[PATH_MAX_LEN];
+    char query[4 * PATH_MAX_LEN];
+    struct kube_request rq = {.method = "GET",
+        .path = query,
+        .accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"};
+    json_t *names = json_array();
+    json_t *json = NULL;
+    const char *next;
+    json_t *one;
+    size_t i;
+    int r;
+
+    (void)snprintf(query, sizeof(query), "%s?limit=500%s%.1000s", path_of(c, path, ""),
+        from ? "&continue=" : "", from ? from : "");
+    r = names ? kube_client_ask(c, &rq, until, &json, e)
+              : err_set(e, -ENOMEM, "no memory for names");
+    if (r != 0) {
+        json_decref(names);
+        return r;
+    }
+    json_array_foreach(json_object_get(json, "items"), i, one)
+        (void)json_array_append(names, json_object_get(json_object_get(one, "metadata"), "name"));
+    next = json_string_value(json_object_get(json_object_get(json, "metadata"), "continue"));
+    *ret_next = next && next[0] ? strdup(next) : NULL;
+    *ret = names;
+    json_decref(json);
+    return 0;
+}
+
+int kube_client_watch(struct kube_client *c, const char *version, remote_http_line_fn fn, void *ctx,
+    struct remote_http_stream **ret, struct err *e)
+{
+    char path[PATH_MAX_LEN];
+    char query[PATH_MAX_LEN + 128];
+
+    (void)snprintf(query, sizeof(query),
+        "%s?watch=true&allowWatchBookmarks=true&resourceVersion=%.40s", path_of(c, path, ""),
+        version);
+    return kube_client_open(c, query, fn, ctx, ret, e);
 }

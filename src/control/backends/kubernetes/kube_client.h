@@ -131,12 +131,9 @@ void kube_client_deinit(struct kube_client *c);
 int kube_client_read(
     struct kube_client *c, const char *name, nsec_t until, struct kube_record *ret, struct err *e);
 
-/** kube_client_make() - a new Record that holds @data; KUBE_E_EXISTS when there is one. */
-int kube_client_make(
-    struct kube_client *c, const char *name, const char *data, nsec_t until, struct err *e);
-
-/** kube_client_replace() - @data in place of what was read as @version. */
-int kube_client_replace(struct kube_client *c, const char *name, const char *data,
+/** kube_client_write() - @data in place of what was read as @version; NULL: a new Record, and
+ * KUBE_E_EXISTS when there is one. */
+int kube_client_write(struct kube_client *c, const char *name, const char *data,
     const char *version, nsec_t until, struct err *e);
 
 /** kube_client_remove() - fine when it is absent. */
@@ -169,6 +166,7 @@ struct kube_request {
     const char *method;       /* "GET", "PATCH", ... */
     const char *path;         /* with the query; parts that are not plain text are escaped */
     const char *content_type; /* of the body; NULL: JSON */
+    const char *accept;       /* what the answer may be; NULL: anything */
     const json_t *body;       /* NULL: none */
 };
 

@@ -493,7 +493,7 @@ static int make_checkpoint(struct kubernetes *q, nsec_t until, struct err *e)
 {
     struct kube_checkpoint checkpoint = {.first = 1, .next = 1};
     char *text = kube_checkpoint_encode(&checkpoint);
-    int r = text ? kube_client_make(&q->client, "floor", text, until, e) : -ENOMEM;
+    int r = text ? kube_client_write(&q->client, "floor", text, NULL, until, e) : -ENOMEM;
 
     free(text);
     return r == KUBE_E_EXISTS ? 0 : r;
@@ -609,7 +609,7 @@ static int make_parts(struct kubernetes *q, name_fn name_of, const void *of, con
 
         if (!piece)
             return err_set(e, -ENOMEM, "no memory for a record");
-        r = kube_client_make(&q->client, name_of(name, of, n), piece, until, e);
+        r = kube_client_write(&q->client, name_of(name, of, n), piece, NULL, until, e);
         /* The same piece, made by a request whose answer was lost. */
         if (r == KUBE_E_EXISTS)
             r = 0;
@@ -702,7 +702,7 @@ static int append_text(struct kubernetes *q, const char *text, nsec_t until, str
         /* Later than that its parts count as left over; see kube_is_orphan(). */
         if (q->seq - last >= KUBE_PARTS_LAG)
             return err_set(e, -EAGAIN, "other hubs write all the time: try again");
-        r = kube_client_make(&q->client, kube_entry_name(name, q->seq + 1), text, until, e);
+        r = kube_client_write(&q->client, kube_entry_name(name, q->seq + 1), text, NULL, until, e);
         if (r == 0)
             r = count_entry(q, until, e);
         else if (r == KUBE_E_EXISTS)
@@ -751,8 +751,7 @@ static int move_checkpoint(
     if (old.next >= next)
         r = err_set(e, -ESTALE, "another hub was quicker");
     else
-        r = text ? kube_client_replace(&q->client, "floor", text, record.version, until, e)
-                 : -ENOMEM;
+        r = text ? kube_client_write(&q->client, "floor", text, record.version, until, e) : -ENOMEM;
     free(text);
     kube_record_deinit(&record);
     if (r != 0)

@@ -227,73 +227,46 @@ static void commit(struct kubernetes *q, struct list *jobs)
     }
 }
 
-/* Do a job that reads, after the server has said that there is nothing newer. */
-static void read_job(struct kubernetes *q, struct store_job *job)
-{
-    struct err e = ERR_NULL;
-    nsec_t until;
-    int r = patience(q, &until, &e);
-
-    if (r == 0)
-        r = note(q, kube_log__follow(q, until, &e), &e);
-    if (r != 0) {
-        fail(q, job, r, &e);
-        return;
-    }
-    memory_run(q->mirror, job);
-    store__finish(&q->base, job);
-}
-
-static void copy(struct kubernetes *q, struct store_job *job)
-{
-    job->r = err_set(&job->e, STORE_E_NO_FILES,
-        "the store is in Kubernetes, namespace \"%s\": copy it with \"kubectl get records.weft.dev "
-        "-o yaml\"",
-        q->client.config.namespace);
-    job->revision = memory_revision(q->mirror);
-    store__finish(&q->base, job);
-}
-
 static void do_jobs(struct kubernetes *q, struct list *jobs)
 {
     struct store_job *job = list_first(jobs, struct store_job, link);
+    struct err e = ERR_NULL;
+    nsec_t until;
 
     if (job->kind == STORE_JOB_COMMIT) {
         commit(q, jobs);
         return;
     }
     list_remove(&job->link);
-    switch (job->kind) {
-    case STORE_JOB_GET:
-    case STORE_JOB_LIST:
-        read_job(q, job);
-        return;
-    case STORE_JOB_COPY:
-        copy(q, job);
-        return;
-    case STORE_JOB_CHANGES:
-    case STORE_JOB_DELETED:
-    case STORE_JOB_COMMIT:
-        /* The mirror's log holds exactly the changes that watches were told of. */
-        memory_run(q->mirror, job);
-        store__finish(&q->base, job);
-        return;
+    /* What is read is what there is when the server has said that there is nothing newer. */
+    if (job->kind == STORE_JOB_GET || job->kind == STORE_JOB_LIST) {
+        int r = patience(q, &until, &e);
+
+        if (r == 0)
+            r = note(q, kube_log__follow(q, until, &e), &e);
+        if (r != 0) {
+            fail(q, job, r, &e);
+            return;
+        }
     }
+    if (job->kind == STORE_JOB_COPY) {
+        job->r = err_set(&job->e, STORE_E_NO_FILES,
+            "the store is in Kubernetes, namespace \"%s\": copy it with \"kubectl get "
+            "records.weft.dev -o yaml\"",
+            q->client.config.namespace);
+        job->revision = memory_revision(q->mirror);
+    } else {
+        /* Its log holds exactly the changes that watches were told of. */
+        memory_run(q->mirror, job);
+    }
+    store__finish(&q->base, job);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Commits become one entry. */
-static bool can_share(const struct store_job *job)
-{
-    return job->kind == STORE_JOB_COMMIT;
-}
-
-static const struct remote_queue_limits limits = {
-    .ops_max = STORE_OPS_MAX,
-    .bytes_max = ENTRY_BYTES_MAX,
-    .can_share = can_share,
-};
+/* Commits that become one entry. */
+static const struct store_queue_limits limits = {
+    .ops_max = STORE_OPS_MAX, .bytes_max = ENTRY_BYTES_MAX};
 
 static void run(struct worker *w, void *ctx)
 {
@@ -306,7 +279,7 @@ static void run(struct worker *w, void *ctx)
         nsec_t now = clock_now();
         bool is_idle = false;
 
-        if (remote_queue_take(w, &limits, &jobs, &is_ending)) {
+        if (store_queue_take(w, &limits, &jobs, &is_ending)) {
             do_jobs(q, &jobs);
             continue;
         }
@@ -380,7 +353,7 @@ static int begin(struct kubernetes *q, const char *where, nsec_t now, struct err
     if (r != 0)
         return r;
     q->base.revision = memory_revision(q->mirror);
-    return remote_queue_start(&q->worker, run, q, e);
+    return store_queue_start(&q->worker, run, q, e);
 }
 
 int kubernetes_open(struct store **ret, const char *where, nsec_t now, struct err *e)

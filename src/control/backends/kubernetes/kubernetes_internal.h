@@ -9,7 +9,7 @@
 
 #include "backends/kubernetes/kube_client.h"
 #include "backends/kubernetes/kube_journal.h"
-#include "backends/remote/remote_queue.h"
+#include "store/store_queue.h"
 #include "store/store_backend.h"
 
 struct kubernetes {

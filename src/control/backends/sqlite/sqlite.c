@@ -13,8 +13,8 @@
 
 #include "base/err.h"
 #include "os/file.h"
-#include "os/thread.h"
 #include "store/store_backend.h"
+#include "store/store_queue.h"
 
 /* ---- the file of the embedded store: created in one step, locked, checked when opened -------- */
 
@@ -174,18 +174,6 @@ static int check_file(struct sqlite_file *f, struct err *e)
     return r;
 }
 
-/* An empty file becomes a database of ours, at once or not at all. */
-static int fill(struct sqlite_file *f, struct err *e)
-{
-    char marks[96];
-    int r = sqlite_file_run(f, schema, e);
-
-    (void)snprintf(marks, sizeof(marks),
-        "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", APPLICATION_ID,
-        SCHEMA_VERSION);
-    return r == 0 ? sqlite_file_run(f, marks, e) : r;
-}
-
 /* After all statements were finalized. Idempotent. */
 static void sqlite_file_close(struct sqlite_file *f)
 {
@@ -194,13 +182,20 @@ static void sqlite_file_close(struct sqlite_file *f)
     *f = (struct sqlite_file){0};
 }
 
+/* An empty file becomes a database of ours, at once or not at all. */
 static int fill_new(const char *path, struct err *e)
 {
     struct sqlite_file f = {0};
+    char marks[96];
     int r = connect_file(&f, path, e);
 
+    (void)snprintf(marks, sizeof(marks),
+        "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", APPLICATION_ID,
+        SCHEMA_VERSION);
     if (r == 0)
-        r = fill(&f, e);
+        r = sqlite_file_run(&f, schema, e);
+    if (r == 0)
+        r = sqlite_file_run(&f, marks, e);
     sqlite_file_close(&f);
     return r;
 }
@@ -546,14 +541,6 @@ static int apply_op(
     return r == 0 && !op->is_unwatched ? write_log(db, op, revision, seq, e) : r;
 }
 
-static int count_revision(struct sqlite_db *db, struct err *e)
-{
-    sqlite3_stmt *st = query(db, SQLITE_DB_COUNT);
-
-    sqlite3_bind_int64(st, 1, (sqlite3_int64)(db->revision + 1));
-    return execute(db, st, e);
-}
-
 /* All operations of one commit, inside a transaction. */
 static int apply(struct sqlite_db *db, struct store_job *job)
 {
@@ -567,8 +554,12 @@ static int apply(struct sqlite_db *db, struct store_job *job)
         any |= job->took_effect[i];
         n_logged += job->took_effect[i] && !job->ops[i].is_unwatched;
     }
-    if (r == 0 && any)
-        r = count_revision(db, &job->e);
+    if (r == 0 && any) {
+        sqlite3_stmt *st = query(db, SQLITE_DB_COUNT);
+
+        sqlite3_bind_int64(st, 1, (sqlite3_int64)(db->revision + 1));
+        r = execute(db, st, &job->e);
+    }
     if (r != 0)
         return r;
     db->n_log += n_logged;
@@ -636,18 +627,11 @@ static int trim_log(struct sqlite_db *db, struct err *e)
     return 0;
 }
 
-/* What is set back when a transaction fails. */
-struct before {
-    uint64_t revision;
-    uint64_t log_first;
-    size_t n_log;
-};
-
 /* The @n commits from @first on, as one transaction. 0; STORE_E_CONFLICT when @n is 1 and it
  * conflicts; or negative errno with words. */
 static int transact(struct sqlite_db *db, struct list *first, size_t n, struct err *e)
 {
-    struct before before = {db->revision, db->log_first, db->n_log};
+    const struct sqlite_db before = *db;
     int r = execute(db, query(db, SQLITE_DB_BEGIN), e);
     struct list *l = first;
 
@@ -666,9 +650,7 @@ static int transact(struct sqlite_db *db, struct list *first, size_t n, struct e
         return 0;
     /* SQLite may have rolled back by itself; then this does nothing. */
     (void)sqlite3_exec(db->file.db, "ROLLBACK", NULL, NULL, NULL);
-    db->revision = before.revision;
-    db->log_first = before.log_first;
-    db->n_log = before.n_log;
+    *db = before;
     return r;
 }
 
@@ -759,13 +741,8 @@ static void sqlite_db_close(struct sqlite_db *db)
 
 struct sqlite {
     struct store base;
-    struct sqlite_db db;  /* the thread's, once it runs */
-    pthread_t thread;     /* joined by sqlite_free() */
-    bool has_thread;      /* it was started */
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t more;  /* a job has come, or @is_ending is set */
-    struct list jobs;     /* of struct store_job; the oldest first */
-    bool is_ending;       /* no more jobs will come */
+    struct sqlite_db db;   /* the thread's, once it runs */
+    struct worker *worker; /* owns; does the jobs; NULL: it did not start */
 };
 
 static struct sqlite *sqlite_of(struct store *s)
@@ -775,46 +752,26 @@ static struct sqlite *sqlite_of(struct store *s)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-static bool is_commit(const struct store_job *job)
-{
-    return job->kind == STORE_JOB_COMMIT;
-}
+/* Commits that become one transaction. */
+static const struct store_queue_limits limits = {.ops_max = STORE_OPS_MAX, .bytes_max = SIZE_MAX};
 
-/* Wait for jobs, and take those that are done next: one that reads, or commits as far as they fit
- * into one transaction. False: there are none, and no more will come. */
-static bool take_jobs(struct sqlite *q, struct list *ret)
+static void run(struct worker *w, void *ctx)
 {
+    struct sqlite *q = ctx;
     struct store_job *job;
-    size_t n_ops = 0;
-
-    (void)pthread_mutex_lock(&q->lock);
-    while (list_is_empty(&q->jobs) && !q->is_ending)
-        (void)pthread_cond_wait(&q->more, &q->lock);
-    while ((job = list_first(&q->jobs, struct store_job, link))) {
-        bool is_first = list_is_empty(ret);
-
-        if (!is_first && (!is_commit(job) || n_ops + job->n_ops > STORE_OPS_MAX))
-            break;
-        n_ops += job->n_ops;
-        list_remove(&job->link);
-        list_add_tail(ret, &job->link);
-        if (!is_commit(job))
-            break;
-    }
-    (void)pthread_mutex_unlock(&q->lock);
-    return !list_is_empty(ret);
-}
-
-static void *run(void *arg)
-{
-    struct sqlite *q = arg;
     struct list jobs;
+    bool is_ending = false;
 
     list_init(&jobs);
-    while (take_jobs(q, &jobs)) {
-        struct store_job *job = list_first(&jobs, struct store_job, link);
-
-        if (is_commit(job))
+    for (;;) {
+        if (!store_queue_take(w, &limits, &jobs, &is_ending)) {
+            if (is_ending)
+                return;
+            worker_wait(w, NSEC_NEVER);
+            continue;
+        }
+        job = list_first(&jobs, struct store_job, link);
+        if (job->kind == STORE_JOB_COMMIT)
             sqlite_db_commit(&q->db, &jobs);
         else
             sqlite_db_read(&q->db, job);
@@ -823,34 +780,21 @@ static void *run(void *arg)
             store__finish(&q->base, job);
         }
     }
-    return NULL;
 }
 
 /* ---- the owner's side ----------------------------------------------------------------------- */
 
 static void sqlite_submit(struct store *s, struct store_job *job)
 {
-    struct sqlite *q = sqlite_of(s);
-
-    (void)pthread_mutex_lock(&q->lock);
-    list_add_tail(&q->jobs, &job->link);
-    (void)pthread_cond_signal(&q->more);
-    (void)pthread_mutex_unlock(&q->lock);
+    (void)worker_put(sqlite_of(s)->worker, &job->link);
 }
 
 static void sqlite_free(struct store *s)
 {
     struct sqlite *q = sqlite_of(s);
 
-    (void)pthread_mutex_lock(&q->lock);
-    q->is_ending = true;
-    (void)pthread_cond_signal(&q->more);
-    (void)pthread_mutex_unlock(&q->lock);
-    if (q->has_thread)
-        (void)pthread_join(q->thread, NULL);
+    q->worker = worker_stop(q->worker);
     sqlite_db_close(&q->db);
-    (void)pthread_cond_destroy(&q->more);
-    (void)pthread_mutex_destroy(&q->lock);
     store__deinit(s);
     free(q);
 }
@@ -859,14 +803,6 @@ static const struct store_ops sqlite_ops = {
     .free = sqlite_free,
     .submit = sqlite_submit,
 };
-
-static int start(struct sqlite *q, struct err *e)
-{
-    int r = thread_start(&q->thread, "store", -1, run, q);
-
-    q->has_thread = r == 0;
-    return r == 0 ? 0 : err_set(e, r, "no thread for the store");
-}
 
 int sqlite_open(struct store **ret, const char *where, nsec_t now, struct err *e)
 {
@@ -878,9 +814,6 @@ int sqlite_open(struct store **ret, const char *where, nsec_t now, struct err *e
     q = calloc(1, sizeof(*q));
     if (!q)
         return err_set(e, -ENOMEM, "no memory for a store");
-    (void)pthread_mutex_init(&q->lock, NULL);
-    (void)pthread_cond_init(&q->more, NULL);
-    list_init(&q->jobs);
     r = store__init(&q->base, &sqlite_ops, e);
     if (r == 0)
         r = sqlite_db_open(&q->db, where, e);
@@ -888,7 +821,7 @@ int sqlite_open(struct store **ret, const char *where, nsec_t now, struct err *e
         r = sqlite_db_leases(&q->db, &q->base.leases, now, e);
     q->base.revision = q->db.revision;
     if (r == 0)
-        r = start(q, e);
+        r = store_queue_start(&q->worker, run, q, e);
     if (r != 0) {
         sqlite_free(&q->base);
         return r;

@@ -40,8 +40,7 @@ void spending_init(struct spending *s, struct model *model, struct traffic_book 
 void spending_deinit(struct spending *s)
 {
     while (s->networks.n > 0)
-        keys_free(&s->networks, s->networks.items[s->networks.n - 1]);
-    keys_deinit(&s->networks);
+        keys_free_all(&s->networks);
 }
 
 const struct spent_list *spending_of(const struct spending *s, const char *network)

@@ -1,5 +1,5 @@
 /*
- * test-remote-queue.c - which jobs are taken together, and how the thread begins and ends.
+ * test-store-queue.c - which jobs are taken together, and how the thread begins and ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,19 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/remote/remote_queue.h"
 #include "base/err.h"
+#include "store/store_queue.h"
 #include "store/store_backend.h"
 
-static bool is_commit(const struct store_job *job)
-{
-    return job->kind == STORE_JOB_COMMIT;
-}
-
-static const struct remote_queue_limits limits = {
-    .ops_max = 4, .bytes_max = 1000, .can_share = is_commit};
-static const struct remote_queue_limits apart = {
-    .ops_max = 4, .bytes_max = 1000, .can_share = is_commit, .is_apart = true};
+static const struct store_queue_limits limits = {.ops_max = 4, .bytes_max = 1000};
+static const struct store_queue_limits apart = {.ops_max = 4, .bytes_max = 1000, .is_apart = true};
 
 /* Put a commit of each word in @keys, or a read where it is "?". "xK": a long value. */
 static void add(struct worker *w, const char *keys)
@@ -51,7 +44,7 @@ static void add(struct worker *w, const char *keys)
 }
 
 /* What is taken next, as the keys of each job. */
-static const char *take(struct worker *w, const struct remote_queue_limits *of)
+static const char *take(struct worker *w, const struct store_queue_limits *of)
 {
     static char said[200];
     struct store_job *job;
@@ -62,7 +55,7 @@ static const char *take(struct worker *w, const struct remote_queue_limits *of)
 
     list_init(&jobs);
     said[0] = '\0';
-    has_any = remote_queue_take(w, of, &jobs, &ends);
+    has_any = store_queue_take(w, of, &jobs, &ends);
     assert_int_equal(has_any, !list_is_empty(&jobs));
     assert_false(ends);
     while ((job = list_first(&jobs, struct store_job, link))) {
@@ -88,7 +81,7 @@ static void test_take(void **state)
     static const struct {
         const char *jobs[6];
         const char *taken[6];
-        const struct remote_queue_limits *limits;
+        const struct store_queue_limits *limits;
     } cases[] = {
         /* 0: commits up to the limit of operations, in their order. */
         {{"a", "b c", "d", "e"}, {"a | b c | d", "e"}, &limits},
@@ -109,7 +102,7 @@ static void test_take(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct worker *w = NULL;
 
-        assert_int_equal(remote_queue_start(&w, idle, NULL, NULL), 0);
+        assert_int_equal(store_queue_start(&w, idle, NULL, NULL), 0);
         for (size_t k = 0; cases[i].jobs[k]; k++)
             add(w, cases[i].jobs[k]);
         for (size_t k = 0; cases[i].taken[k]; k++) {
@@ -134,7 +127,7 @@ static void work(struct worker *w, void *ctx)
     for (;;) {
         struct store_job *job;
 
-        if (!remote_queue_take(w, &limits, &jobs, &ends)) {
+        if (!store_queue_take(w, &limits, &jobs, &ends)) {
             if (ends)
                 return;
             worker_wait(w, NSEC_NEVER);
@@ -154,7 +147,7 @@ static void test_thread(void **state)
     struct worker *w = NULL;
     struct err e = ERR_NULL;
 
-    assert_int_equal(remote_queue_start(&w, work, NULL, &e), 0);
+    assert_int_equal(store_queue_start(&w, work, NULL, &e), 0);
     add(w, "a");
     for (unsigned i = 0; i < 10000 && atomic_load(&n_done) == 0; i++)
         (void)poll(NULL, 0, 1);

@@ -1,5 +1,5 @@
-/* remote_queue.c - see remote_queue.h. */
-#include "remote_queue.h"
+/* store_queue.c - see store_queue.h. */
+#include "store_queue.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "os/worker.h"
 #include "store/store_backend.h"
 
-int remote_queue_start(
+int store_queue_start(
     struct worker **ret, void (*loop)(struct worker *w, void *ctx), void *ctx, struct err *e)
 {
     int r = worker_start(ret, &(struct worker_config){.name = "store", .loop = loop, .ctx = ctx});
@@ -39,27 +39,23 @@ static bool is_apart(const struct list *jobs, const struct store_job *job)
 
 /* What was taken so far. */
 struct taken {
-    const struct remote_queue_limits *limits; /* borrowed */
-    struct list *jobs;                        /* borrowed */
+    const struct store_queue_limits *limits; /* borrowed */
+    struct list *jobs;                       /* borrowed */
     size_t n_ops;
     size_t bytes;
 };
 
-static bool is_within(const struct taken *t, const struct store_job *job)
-{
-    return t->n_ops + job->n_ops <= t->limits->ops_max &&
-           t->bytes + job->bytes <= t->limits->bytes_max;
-}
-
-/* May @job be taken together with those that were taken? */
+/* May @job be taken together with those that were taken, which may be none? */
 static bool goes_along(const struct taken *t, const struct store_job *job)
 {
-    return t->limits->can_share(job) && is_within(t, job) &&
+    return job->kind == STORE_JOB_COMMIT && (!t->limits->can_share || t->limits->can_share(job)) &&
+           t->n_ops + job->n_ops <= t->limits->ops_max &&
+           t->bytes + job->bytes <= t->limits->bytes_max &&
            (!t->limits->is_apart || is_apart(t->jobs, job));
 }
 
-bool remote_queue_take(
-    struct worker *w, const struct remote_queue_limits *limits, struct list *ret, bool *ret_ends)
+bool store_queue_take(
+    struct worker *w, const struct store_queue_limits *limits, struct list *ret, bool *ret_ends)
 {
     struct taken t = {.limits = limits, .jobs = ret};
     bool has_space = true;
@@ -70,9 +66,8 @@ bool remote_queue_take(
     while (has_space && (link = worker_peek(w))) {
         struct store_job *job = container_of(link, struct store_job, link);
 
-        if (list_is_empty(ret))
-            has_space = limits->can_share(job) && is_within(&t, job);
-        else if (!goes_along(&t, job))
+        has_space = goes_along(&t, job);
+        if (!has_space && !list_is_empty(ret))
             break;
         t.n_ops += job->n_ops;
         t.bytes += job->bytes;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/err.h"
 #include "base/text.h"
 #include "base/traffic.h"
 
@@ -89,28 +90,6 @@ static void html_begin(struct str *out, const char *title, const char *style, co
     str_addf(out, " · weft</title>\n<style>%s</style>\n</head>\n<body>\n", style);
 }
 
-/* A title, and a table with these heads up to NULL; "+NAME" is one of numbers. */
-static void html_table(struct str *out, const char *title, const char *const *heads)
-{
-    str_add(out, "<h2>");
-    html_text(out, title);
-    str_add(out, "</h2>\n<table>\n<thead><tr>");
-    for (size_t i = 0; heads[i]; i++) {
-        bool is_number = heads[i][0] == '+';
-
-        str_add(out, is_number ? "<th class=\"n\">" : "<th>");
-        html_text(out, heads[i] + is_number);
-        str_add(out, "</th>");
-    }
-    str_add(out, "</tr></thead>\n<tbody>\n");
-}
-
-/* A table's end. */
-static void html_table_end(struct str *out)
-{
-    str_add(out, "</tbody>\n</table>\n");
-}
-
 /* A cell with @text. */
 static void html_cell(struct str *out, const char *text)
 {
@@ -138,24 +117,6 @@ static __attribute__((format(printf, 2, 3))) void html_number(
 
 /* ---- small parts ---------------------------------------------------------------------------- */
 
-static void add_bytes(struct str *out, const json_t *line, const char *field)
-{
-    json_int_t n = json_integer_value(json_object_get(line, field));
-    char buf[TRAFFIC_BYTES_TEXT_MAX];
-
-    html_number(out, "%s", traffic_bytes_format(n > 0 ? (uint64_t)n : 0, buf));
-}
-
-static void add_cost(struct str *out, const json_t *line)
-{
-    const json_t *cost = json_object_get(line, "cost");
-
-    if (json_is_number(cost))
-        html_number(out, "%.4f", json_number_value(cost));
-    else
-        html_number(out, "–");
-}
-
 static void add_time(struct str *out, json_int_t at)
 {
     time_t seconds = (time_t)at;
@@ -166,14 +127,6 @@ static void add_time(struct str *out, json_int_t at)
         strftime(buf, sizeof(buf), "%Y-%m-%d %H:%M:%S", &tm) == 0)
         (void)snprintf(buf, sizeof(buf), "?");
     html_text(out, buf);
-}
-
-/* How many rows are left out, and where they are. */
-static void add_more(struct str *out, size_t n, const char *command)
-{
-    if (n > PAGE_ROWS_MAX)
-        str_addf(
-            out, "<p class=\"soft\">%zu more: <code>%s</code></p>\n", n - PAGE_ROWS_MAX, command);
 }
 
 static void add_fact(struct str *out, const char *what, const char *format, ...)
@@ -192,48 +145,6 @@ static void add_fact(struct str *out, const char *what, const char *format, ...)
     str_add(out, "</dt><dd>");
     html_text(out, text);
     str_add(out, "</dd></div>\n");
-}
-
-/* ---- rows in an order ----------------------------------------------------------------------- */
-
-/* What a row goes by: a greater weight is shown earlier. */
-struct ranked {
-    const json_t *row; /* borrowed */
-    double weight;
-    size_t place; /* in the list: equals stay as they were */
-};
-
-static int by_weight(const void *a, const void *b)
-{
-    const struct ranked *x = a;
-    const struct ranked *y = b;
-
-    if (x->weight != y->weight)
-        return x->weight > y->weight ? -1 : 1;
-    return (x->place > y->place) - (x->place < y->place);
-}
-
-/* Up to PAGE_ROWS_MAX of @list, and how many there are in all: those with a weight. NULL: no
- * memory, or none. */
-static struct ranked *rank(
-    const json_t *list, double (*weight)(const json_t *row), size_t *ret_n, size_t *ret_all)
-{
-    size_t n = json_array_size(list);
-    struct ranked *ranked = calloc(n + 1, sizeof(*ranked));
-
-    *ret_n = 0;
-    *ret_all = 0;
-    for (size_t i = 0; ranked && i < n; i++) {
-        double w = weight(json_array_get(list, i));
-
-        if (w >= 0)
-            ranked[(*ret_all)++] =
-                (struct ranked){.row = json_array_get(list, i), .weight = w, .place = i};
-    }
-    if (ranked)
-        qsort(ranked, *ret_all, sizeof(*ranked), by_weight);
-    *ret_n = *ret_all < PAGE_ROWS_MAX ? *ret_all : PAGE_ROWS_MAX;
-    return ranked;
 }
 
 /* ---- what is in it -------------------------------------------------------------------------- */
@@ -275,31 +186,111 @@ static void add_summary(struct str *out, const json_t *facts)
     str_add(out, "</dl>\n");
 }
 
-static void add_budgets(struct str *out, const json_t *budgets)
+/* ---- cells of a row -------------------------------------------------------------------------- */
+
+struct column;
+
+/* Adds the cell of @c of that row. */
+typedef void (*cell_fn)(struct str *out, const json_t *row, const struct column *c);
+
+struct column {
+    const char *head; /* "+NAME": it has numbers */
+    cell_fn add;
+    const char *field;
+    const char *in;   /* the object of the row that has @field; NULL: the row itself */
+    const char *none; /* instead of a text that is empty; NULL: it stays so */
+};
+
+static void add_text(struct str *out, const json_t *row, const struct column *c)
 {
-    static const char *const heads[] = {"budget of the day", "", "+spent", "+moved", "+cost", NULL};
-    const json_t *line;
+    const char *text = text_of(c->in ? json_object_get(row, c->in) : row, c->field);
+
+    html_cell(out, text[0] == '\0' && c->none ? c->none : text);
+}
+
+static void add_bytes(struct str *out, const json_t *row, const struct column *c)
+{
+    json_int_t n = json_integer_value(json_object_get(row, c->field));
+    char buf[TRAFFIC_BYTES_TEXT_MAX];
+
+    html_number(out, "%s", traffic_bytes_format(n > 0 ? (uint64_t)n : 0, buf));
+}
+
+static void add_cost(struct str *out, const json_t *row, const struct column *c)
+{
+    const json_t *cost = json_object_get(row, c->field);
+
+    if (json_is_number(cost))
+        html_number(out, "%.4f", json_number_value(cost));
+    else
+        html_number(out, "–");
+}
+
+static void add_count(struct str *out, const json_t *row, const struct column *c)
+{
+    html_number(out, "%lld", (long long)json_integer_value(json_object_get(row, c->field)));
+}
+
+static void add_percent(struct str *out, const json_t *row, const struct column *c)
+{
+    html_number(out, "%.1f %%", 100 * json_number_value(json_object_get(row, c->field)));
+}
+
+static void add_meter(struct str *out, const json_t *row, const struct column *c)
+{
+    double share = json_number_value(json_object_get(row, c->field));
+
+    str_addf(out,
+        "<td><meter min=\"0\" max=\"1\" low=\".8\" high=\".999\" optimum=\"0\" "
+        "value=\"%.4f\"></meter></td>",
+        share < 1 ? share : 1);
+}
+
+static void add_reachable(struct str *out, const json_t *row, const struct column *c)
+{
+    bool is_reached = json_is_true(json_object_get(row, c->field));
+
+    str_addf(out, "<td%s>%s</td>", is_reached ? "" : " class=\"bad\"",
+        is_reached ? "reachable" : "not reachable");
+}
+
+static void add_when(struct str *out, const json_t *row, const struct column *c)
+{
+    str_add(out, "<td>");
+    add_time(out, json_integer_value(json_object_get(row, c->field)));
+    str_add(out, "</td>");
+}
+
+static void add_paths(struct str *out, const json_t *row, const struct column *c)
+{
+    const json_t *path;
     size_t i;
 
-    if (json_array_size(budgets) == 0)
-        return;
-    html_table(out, "Budgets", heads);
-    json_array_foreach(budgets, i, line) {
-        double share = json_number_value(json_object_get(line, "share"));
-
-        str_add(out, "<tr>");
-        html_cell(out, text_of(line, "job")[0] ? text_of(line, "job") : "the network");
-        str_addf(out,
-            "<td><meter min=\"0\" max=\"1\" low=\".8\" high=\".999\" optimum=\"0\" "
-            "value=\"%.4f\"></meter></td>",
-            share < 1 ? share : 1);
-        html_number(out, "%.1f %%", 100 * share);
-        add_bytes(out, line, "bytes");
-        add_cost(out, line);
-        str_add(out, "</tr>\n");
+    str_add(out, "<td>");
+    json_array_foreach(json_object_get(row, c->field), i, path) {
+        str_add(out, i > 0 ? ", " : "");
+        html_text(out, json_string_value(path) ? json_string_value(path) : "?");
     }
-    html_table_end(out);
+    str_add(out, "</td>");
 }
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+#define COLUMNS_MAX 8
+
+struct section {
+    const char *title;
+    const char *of;   /* the object of the page's facts that has the rows: "cost", ... */
+    const char *rows; /* ... and their name in it */
+    /* A row with a greater weight is shown earlier, and one with none, below 0, not at all. NULL:
+     * all have the same. */
+    double (*weight)(const json_t *row);
+    bool is_last_first;                 /* among those of the same weight */
+    bool is_always;                     /* also without a row */
+    size_t max;                         /* rows that are shown; 0: PAGE_ROWS_MAX */
+    const char *more;                   /* the command that has the rest; NULL: none */
+    struct column columns[COLUMNS_MAX]; /* up to one without a head */
+};
 
 /* Nodes that are not reached first, then hubs. */
 static double node_weight(const json_t *node)
@@ -309,63 +300,9 @@ static double node_weight(const json_t *node)
     return json_object_get(json_object_get(node, "spec"), "hub") ? 1 : 0;
 }
 
-static void add_node(struct str *out, const json_t *node)
-{
-    const json_t *spec = json_object_get(node, "spec");
-    const json_t *status = json_object_get(node, "status");
-    bool is_reached = json_is_true(json_object_get(node, "reachable"));
-
-    str_add(out, "<tr>");
-    html_cell(out, text_of(json_object_get(node, "metadata"), "name"));
-    str_addf(out, "<td%s>%s</td>", is_reached ? "" : " class=\"bad\"",
-        is_reached ? "reachable" : "not reachable");
-    html_cell(out, text_of(spec, "address4"));
-    html_cell(out, text_of(spec, "island"));
-    html_cell(out, text_of(status, "engine"));
-    html_cell(out, text_of(status, "version"));
-    str_add(out, "</tr>\n");
-}
-
-static void add_nodes(struct str *out, const json_t *nodes)
-{
-    static const char *const heads[] = {"node", "", "address", "island", "engine", "version", NULL};
-    size_t n;
-    size_t n_all;
-    struct ranked *ranked = rank(nodes, node_weight, &n, &n_all);
-
-    html_table(out, "Nodes", heads);
-    for (size_t i = 0; i < n; i++)
-        add_node(out, ranked[i].row);
-    html_table_end(out);
-    add_more(out, n_all, "weft nodes");
-    free(ranked);
-}
-
 static double trouble_weight(const json_t *edge)
 {
     return json_is_true(json_object_get(edge, "trouble")) ? 1 : -1;
-}
-
-static void add_troubles(struct str *out, const json_t *edges)
-{
-    static const char *const heads[] = {"edge", "state", "why", NULL};
-    size_t n;
-    size_t n_all;
-    struct ranked *ranked = rank(edges, trouble_weight, &n, &n_all);
-
-    if (n > 0) {
-        html_table(out, "Edges in trouble", heads);
-        for (size_t i = 0; i < n; i++) {
-            str_add(out, "<tr>");
-            html_cell(out, text_of(ranked[i].row, "name"));
-            html_cell(out, text_of(ranked[i].row, "state"));
-            html_cell(out, text_of(ranked[i].row, "why"));
-            str_add(out, "</tr>\n");
-        }
-        html_table_end(out);
-        add_more(out, n_all, "weft get MeshEdge");
-    }
-    free(ranked);
 }
 
 static double bytes_weight(const json_t *line)
@@ -373,136 +310,108 @@ static double bytes_weight(const json_t *line)
     return json_number_value(json_object_get(line, "bytes"));
 }
 
-static void add_paths(struct str *out, const json_t *line)
-{
-    const json_t *path;
-    size_t i;
+static const struct section sections[] = {
+    {"Budgets", "cost", "budgets", .max = SIZE_MAX,
+        .columns = {{"budget of the day", add_text, "job", .none = "the network"},
+            {"", add_meter, "share"}, {"+spent", add_percent, "share"},
+            {"+moved", add_bytes, "bytes"}, {"+cost", add_cost, "cost"}}},
+    {"Edges in trouble", "edges", "edges", .weight = trouble_weight, .more = "weft get MeshEdge",
+        .columns = {{"edge", add_text, "name"}, {"state", add_text, "state"},
+            {"why", add_text, "why"}}},
+    {"Nodes", "nodes", "nodes", .weight = node_weight, .is_always = true, .more = "weft nodes",
+        .columns = {{"node", add_text, "name", "metadata"}, {"", add_reachable, "reachable"},
+            {"address", add_text, "address4", "spec"}, {"island", add_text, "island", "spec"},
+            {"engine", add_text, "engine", "status"}, {"version", add_text, "version", "status"}}},
+    {"Edges that have moved most", "cost", "edges", .weight = bytes_weight, .is_always = true,
+        .more = "weft cost",
+        .columns = {{"from", add_text, "from"}, {"to", add_text, "to", .none = "(others)"},
+            {"path", add_paths, "paths"}, {"+moved", add_bytes, "bytes"},
+            {"+cost", add_cost, "cost"}}},
+    {"Edges whose ends contradict each other", "cost", "disputes", .more = "weft cost --json",
+        .columns = {{"day", add_text, "day"}, {"from", add_text, "from"}, {"to", add_text, "to"},
+            {"job", add_text, "job"}, {"+says it sent", add_bytes, "sent"},
+            {"+says it received", add_bytes, "received"}, {"+counted", add_bytes, "counted"}}},
+    {"By job", "cost", "jobs", .more = "weft cost",
+        .columns = {{"job", add_text, "job", .none = "(none)"}, {"+moved", add_bytes, "bytes"},
+            {"+cost", add_cost, "cost"}}},
+    {"By day", "cost", "days", .more = "weft cost",
+        .columns = {{"day", add_text, "day", .none = "?"}, {"+moved", add_bytes, "bytes"},
+            {"+cost", add_cost, "cost"}}},
+    {"Jobs", "jobs", "jobs", .more = "weft jobs",
+        .columns = {{"job", add_text, "job"}, {"run", add_text, "run"},
+            {"+keys", add_count, "keys"}, {"+limits met", add_count, "limitHits"},
+            {"last limit", add_text, "lastLimit"}}},
+    {"Events", "events", "events", .is_last_first = true, .max = PAGE_ROWS_MAX / 4,
+        .columns = {{"time (UTC)", add_when, "time"}, {"event", add_text, "type"},
+            {"about", add_text, "object"}, {"", add_text, "text"}}},
+};
 
-    str_add(out, "<td>");
-    json_array_foreach(json_object_get(line, "paths"), i, path) {
-        str_add(out, i > 0 ? ", " : "");
-        html_text(out, json_string_value(path) ? json_string_value(path) : "?");
-    }
-    str_add(out, "</td>");
+/* A row and what it goes by. */
+struct ranked {
+    const json_t *row; /* borrowed */
+    double weight;
+    size_t place; /* in the order of those of the same weight */
+};
+
+static int by_weight(const void *a, const void *b)
+{
+    const struct ranked *x = a;
+    const struct ranked *y = b;
+
+    if (x->weight != y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
 }
 
-static void add_moved(struct str *out, const json_t *edges)
+/* The rows that have a weight, in their order; free(). NULL: no memory. */
+static struct ranked *rank(const struct section *s, const json_t *rows, size_t *ret_n)
 {
-    static const char *const heads[] = {"from", "to", "path", "+moved", "+cost", NULL};
+    size_t n = json_array_size(rows);
+    struct ranked *ranked = calloc(n + 1, sizeof(*ranked));
+
+    *ret_n = 0;
+    for (size_t i = 0; ranked && i < n; i++) {
+        const json_t *row = json_array_get(rows, i);
+        double weight = s->weight ? s->weight(row) : 0;
+
+        if (weight >= 0)
+            ranked[(*ret_n)++] = (struct ranked){
+                .row = row, .weight = weight, .place = s->is_last_first ? n - i : i};
+    }
+    if (ranked)
+        qsort(ranked, *ret_n, sizeof(*ranked), by_weight);
+    return ranked;
+}
+
+static void add_section(struct str *out, const struct section *s, const json_t *facts)
+{
     size_t n;
-    size_t n_all;
-    struct ranked *ranked = rank(edges, bytes_weight, &n, &n_all);
+    size_t max = s->max ? s->max : PAGE_ROWS_MAX;
+    _cleanup_(freep) struct ranked *ranked =
+        rank(s, json_object_get(json_object_get(facts, s->of), s->rows), &n);
 
-    html_table(out, "Edges that have moved most", heads);
-    for (size_t i = 0; i < n; i++) {
-        const json_t *line = ranked[i].row;
-
-        str_add(out, "<tr>");
-        html_cell(out, text_of(line, "from"));
-        html_cell(out, text_of(line, "to")[0] ? text_of(line, "to") : "(others)");
-        add_paths(out, line);
-        add_bytes(out, line, "bytes");
-        add_cost(out, line);
-        str_add(out, "</tr>\n");
-    }
-    html_table_end(out);
-    add_more(out, n_all, "weft cost");
-    free(ranked);
-}
-
-static void add_disputes(struct str *out, const json_t *disputes)
-{
-    static const char *const heads[] = {
-        "day", "from", "to", "job", "+says it sent", "+says it received", "+counted", NULL};
-    size_t n = json_array_size(disputes);
-
-    if (n == 0)
+    if (n == 0 && !s->is_always)
         return;
-    html_table(out, "Edges whose ends contradict each other", heads);
-    for (size_t i = 0; i < n && i < PAGE_ROWS_MAX; i++) {
-        const json_t *line = json_array_get(disputes, i);
+    str_add(out, "<h2>");
+    html_text(out, s->title);
+    str_add(out, "</h2>\n<table>\n<thead><tr>");
+    for (const struct column *c = s->columns; c->head; c++) {
+        bool is_number = c->head[0] == '+';
 
+        str_add(out, is_number ? "<th class=\"n\">" : "<th>");
+        html_text(out, c->head + is_number);
+        str_add(out, "</th>");
+    }
+    str_add(out, "</tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < n && i < max; i++) {
         str_add(out, "<tr>");
-        html_cell(out, text_of(line, "day"));
-        html_cell(out, text_of(line, "from"));
-        html_cell(out, text_of(line, "to"));
-        html_cell(out, text_of(line, "job"));
-        add_bytes(out, line, "sent");
-        add_bytes(out, line, "received");
-        add_bytes(out, line, "counted");
+        for (const struct column *c = s->columns; c->head; c++)
+            c->add(out, ranked[i].row, c);
         str_add(out, "</tr>\n");
     }
-    html_table_end(out);
-    add_more(out, n, "weft cost --json");
-}
-
-/* @title by @field, as in ledger_make()'s "jobs" and "days". */
-static void add_part(
-    struct str *out, const char *title, const json_t *part, const char *field, const char *none)
-{
-    const char *heads[] = {field, "+moved", "+cost", NULL};
-    size_t n = json_array_size(part);
-
-    if (n == 0)
-        return;
-    html_table(out, title, heads);
-    for (size_t i = 0; i < n && i < PAGE_ROWS_MAX; i++) {
-        const json_t *line = json_array_get(part, i);
-
-        str_add(out, "<tr>");
-        html_cell(out, text_of(line, field)[0] ? text_of(line, field) : none);
-        add_bytes(out, line, "bytes");
-        add_cost(out, line);
-        str_add(out, "</tr>\n");
-    }
-    html_table_end(out);
-    add_more(out, n, "weft cost");
-}
-
-static void add_jobs(struct str *out, const json_t *jobs)
-{
-    static const char *const heads[] = {"job", "run", "+keys", "+limits met", "last limit", NULL};
-    size_t n = json_array_size(jobs);
-
-    if (n == 0)
-        return;
-    html_table(out, "Jobs", heads);
-    for (size_t i = 0; i < n && i < PAGE_ROWS_MAX; i++) {
-        const json_t *job = json_array_get(jobs, i);
-
-        str_add(out, "<tr>");
-        html_cell(out, text_of(job, "job"));
-        html_cell(out, text_of(job, "run"));
-        html_number(out, "%lld", (long long)json_integer_value(json_object_get(job, "keys")));
-        html_number(out, "%lld", (long long)json_integer_value(json_object_get(job, "limitHits")));
-        html_cell(out, text_of(job, "lastLimit"));
-        str_add(out, "</tr>\n");
-    }
-    html_table_end(out);
-    add_more(out, n, "weft jobs");
-}
-
-/* The last ones first. */
-static void add_events(struct str *out, const json_t *events)
-{
-    static const char *const heads[] = {"time (UTC)", "event", "about", "", NULL};
-    size_t n = json_array_size(events);
-
-    if (n == 0)
-        return;
-    html_table(out, "Events", heads);
-    for (size_t i = 0; i < n && i < PAGE_ROWS_MAX / 4; i++) {
-        const json_t *ev = json_array_get(events, n - 1 - i);
-
-        str_add(out, "<tr><td>");
-        add_time(out, json_integer_value(json_object_get(ev, "time")));
-        str_add(out, "</td>");
-        html_cell(out, text_of(ev, "type"));
-        html_cell(out, text_of(ev, "object"));
-        html_cell(out, text_of(ev, "text"));
-        str_add(out, "</tr>\n");
-    }
-    html_table_end(out);
+    str_add(out, "</tbody>\n</table>\n");
+    if (s->more && n > max)
+        str_addf(out, "<p class=\"soft\">%zu more: <code>%s</code></p>\n", n - max, s->more);
 }
 
 void page_format(struct str *out, const json_t *facts)
@@ -522,14 +431,7 @@ void page_format(struct str *out, const json_t *facts)
     html_text(out, text_of(facts, "version"));
     str_add(out, "</p>\n");
     add_summary(out, facts);
-    add_budgets(out, json_object_get(cost, "budgets"));
-    add_troubles(out, json_object_get(json_object_get(facts, "edges"), "edges"));
-    add_nodes(out, json_object_get(json_object_get(facts, "nodes"), "nodes"));
-    add_moved(out, json_object_get(cost, "edges"));
-    add_disputes(out, json_object_get(cost, "disputes"));
-    add_part(out, "By job", json_object_get(cost, "jobs"), "job", "(none)");
-    add_part(out, "By day", json_object_get(cost, "days"), "day", "?");
-    add_jobs(out, json_object_get(json_object_get(facts, "jobs"), "jobs"));
-    add_events(out, json_object_get(json_object_get(facts, "events"), "events"));
+    for (size_t i = 0; i < sizeof(sections) / sizeof(*sections); i++)
+        add_section(out, &sections[i], facts);
     str_add(out, "</body>\n</html>\n");
 }

@@ -69,7 +69,8 @@ static const struct engine_frames_ops raw_ops = {
     .close = raw_close,
 };
 
-static int open_raw_frames(struct engine_frames **ret, uint16_t port, struct err *e)
+static int kernel_open_frames(
+    struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
 {
     struct frames_raw *fr = calloc(1, sizeof(*fr));
     int r;
@@ -163,12 +164,6 @@ static int kernel_handshake(struct engine *engine, const struct x25519_public *p
     }
     wg_config_deinit(&have);
     return r;
-}
-
-static int kernel_open_frames(
-    struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
-{
-    return open_raw_frames(ret, port, e);
 }
 
 static void kernel_close(struct engine *engine)

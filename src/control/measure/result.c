@@ -71,6 +71,18 @@ static const struct row allreduce_rows[] = {
     {.type = ROW_END},
 };
 
+/* Reads the fields into @made and, if all are good, copies its @size bytes to @ret. */
+static int take(const json_t *json, const char *where, const struct row *rows, void *made,
+    void *ret, size_t size, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+
+    table_decode(&f, rows, 0, made);
+    if (fields_end(&f) == 0)
+        memcpy(ret, made, size);
+    return fields_end(&f);
+}
+
 json_t *idle_test_encode(const struct idle_test *l)
 {
     return table_encode(json_object(), idle_test_rows, 0, l);
@@ -78,13 +90,9 @@ json_t *idle_test_encode(const struct idle_test *l)
 
 int idle_test_decode(struct idle_test *ret, const json_t *json, struct err *e)
 {
-    struct fields f = fields_make(json, "the light result", e);
     struct idle_test l = {.restarts = true};
 
-    table_decode(&f, idle_test_rows, 0, &l);
-    if (fields_end(&f) == 0)
-        *ret = l;
-    return fields_end(&f);
+    return take(json, "the light result", idle_test_rows, &l, ret, sizeof(*ret), e);
 }
 
 json_t *bulk_encode(const struct bulk *b)
@@ -94,13 +102,9 @@ json_t *bulk_encode(const struct bulk *b)
 
 int bulk_decode(struct bulk *ret, const json_t *json, struct err *e)
 {
-    struct fields f = fields_make(json, "the bulk result", e);
     struct bulk b = {0};
 
-    table_decode(&f, bulk_rows, 0, &b);
-    if (fields_end(&f) == 0)
-        *ret = b;
-    return fields_end(&f);
+    return take(json, "the bulk result", bulk_rows, &b, ret, sizeof(*ret), e);
 }
 
 json_t *allreduce_encode(const struct allreduce *rd)
@@ -110,13 +114,9 @@ json_t *allreduce_encode(const struct allreduce *rd)
 
 int allreduce_decode(struct allreduce *ret, const json_t *json, struct err *e)
 {
-    struct fields f = fields_make(json, "the all-reduce result", e);
     struct allreduce rd = {0};
 
-    table_decode(&f, allreduce_rows, 0, &rd);
-    if (fields_end(&f) == 0)
-        *ret = rd;
-    return fields_end(&f);
+    return take(json, "the all-reduce result", allreduce_rows, &rd, ret, sizeof(*ret), e);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

@@ -81,12 +81,13 @@ bool state_is_there(const char *dir)
 /* ---- files of JSON --------------------------------------------------------------------------- */
 
 /* Wipes the text afterwards, because node.json holds a key. @ret gives a reference. */
-static int read_json(const char *path, size_t max, json_t **ret, struct err *e)
+static int read_json(const char *dir, const char *file, size_t max, json_t **ret, struct err *e)
 {
     json_error_t error;
+    char path[PATH_MAX];
     char *text = NULL;
     size_t len = 0;
-    int r = statefile_read(path, max, &text, &len, e);
+    int r = statefile_read(path_of(dir, file, path), max, &text, &len, e);
 
     if (r == STATEFILE_E_ABSENT)
         return STATE_E_ABSENT;
@@ -101,16 +102,17 @@ static int read_json(const char *path, size_t max, json_t **ret, struct err *e)
 }
 
 /* Takes @json, which is NULL when there was no memory to make it. */
-static int write_json(const char *path, json_t *json, struct err *e)
+static int write_json(const char *dir, const char *file, json_t *json, struct err *e)
 {
+    char path[PATH_MAX];
     char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
     int r;
 
     body_wipe_text(json, "privateKey");
     json_decref(json);
     if (!text)
-        return err_set(e, -ENOMEM, "no memory to write %s", path);
-    r = statefile_replace(path, text, strlen(text), 0600, e);
+        return err_set(e, -ENOMEM, "no memory to write %s", path_of(dir, file, path));
+    r = statefile_replace(path_of(dir, file, path), text, strlen(text), 0600, e);
     secret_wipe(text, strlen(text));
     free(text);
     return r;
@@ -254,11 +256,11 @@ int state_read(struct state *ret, const char *dir, struct err *e)
     struct state st = STATE_NULL;
     char path[PATH_MAX];
     json_t *json = NULL;
-    int r = read_json(path_of(dir, NODE_FILE, path), NODE_MAX, &json, e);
+    int r = read_json(dir, NODE_FILE, NODE_MAX, &json, e);
 
     if (r != 0)
         return r;
-    r = decode_state(&st, json, path, e);
+    r = decode_state(&st, json, path_of(dir, NODE_FILE, path), e);
     body_wipe_text(json, "privateKey");
     json_decref(json);
     if (r < 0) {
@@ -313,11 +315,11 @@ int state_read_public(struct state_public *ret, const char *dir, struct err *e)
     json_t *json = NULL;
     struct fields f;
     const json_t *birth;
-    int r = read_json(path_of(dir, PUBLIC_FILE, path), NODE_MAX, &json, e);
+    int r = read_json(dir, PUBLIC_FILE, NODE_MAX, &json, e);
 
     if (r != 0)
         return r;
-    f = fields_make(json, path, e);
+    f = fields_make(json, path_of(dir, PUBLIC_FILE, path), e);
     decode_interface(&f, &st);
     birth = fields_object(&f, "joined", FIELDS_REQUIRED);
     r = fields_end(&f);
@@ -333,9 +335,7 @@ int state_read_public(struct state_public *ret, const char *dir, struct err *e)
 
 int state_write_public(const struct state *st, const char *dir, struct err *e)
 {
-    char path[PATH_MAX];
-
-    return write_json(path_of(dir, PUBLIC_FILE, path),
+    return write_json(dir, PUBLIC_FILE,
         json_pack("{s:s, s:s, s:o}", "interface", st->interface, "engine",
             engine_kind_name(st->engine), "joined", encode_birth(&st->snapshot)),
         e);
@@ -344,7 +344,6 @@ int state_write_public(const struct state *st, const char *dir, struct err *e)
 int state_write(const struct state *st, const char *dir, struct err *e)
 {
     char text[X25519_BASE64_MAX];
-    char path[PATH_MAX];
     json_t *json;
     int r = state_write_public(st, dir, e);
 
@@ -362,7 +361,7 @@ int state_write(const struct state *st, const char *dir, struct err *e)
     secret_wipe(text, sizeof(text));
     if (json && !encode_hub_api(json, &st->hub_api))
         json = (json_decref(json), NULL);
-    return write_json(path_of(dir, NODE_FILE, path), json, e);
+    return write_json(dir, NODE_FILE, json, e);
 }
 
 /* ---- snapshot.json --------------------------------------------------------------------------- */
@@ -371,38 +370,32 @@ int state_read_snapshot(struct snapshot *ret, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
     json_t *json = NULL;
-    int r = read_json(path_of(dir, SNAPSHOT_FILE, path), WATCH_EVENT_LINE_MAX, &json, e);
+    int r = read_json(dir, SNAPSHOT_FILE, WATCH_EVENT_LINE_MAX, &json, e);
 
     if (r != 0)
         return r;
     r = snapshot_decode(ret, json, NULL, e);
     json_decref(json);
     if (r < 0)
-        (void)err_prefix(e, "%s is damaged", path);
+        (void)err_prefix(e, "%s is damaged", path_of(dir, SNAPSHOT_FILE, path));
     return r;
 }
 
 int state_write_snapshot(const struct snapshot *s, const char *dir, struct err *e)
 {
-    char path[PATH_MAX];
-
-    return write_json(path_of(dir, SNAPSHOT_FILE, path), snapshot_encode(s), e);
+    return write_json(dir, SNAPSHOT_FILE, snapshot_encode(s), e);
 }
 
 /* ---- traffic.json ---------------------------------------------------------------------------- */
 
 int state_read_traffic(json_t **ret, const char *dir, struct err *e)
 {
-    char path[PATH_MAX];
-
-    return read_json(path_of(dir, TRAFFIC_FILE, path), TRAFFIC_FILE_MAX, ret, e);
+    return read_json(dir, TRAFFIC_FILE, TRAFFIC_FILE_MAX, ret, e);
 }
 
 int state_write_traffic(json_t *json, const char *dir, struct err *e)
 {
-    char path[PATH_MAX];
-
-    return write_json(path_of(dir, TRAFFIC_FILE, path), json, e);
+    return write_json(dir, TRAFFIC_FILE, json, e);
 }
 
 /* ---- keepalive.json -------------------------------------------------------------------------- */
@@ -436,11 +429,11 @@ int state_read_keepalive(struct keepalive_known *ret, const char *dir, struct er
     struct keepalive_known known = KEEPALIVE_KNOWN_NULL;
     char path[PATH_MAX];
     json_t *json = NULL;
-    int r = read_json(path_of(dir, KEEPALIVE_FILE, path), KEEPALIVE_FILE_MAX, &json, e);
+    int r = read_json(dir, KEEPALIVE_FILE, KEEPALIVE_FILE_MAX, &json, e);
 
     if (r != 0)
         return r;
-    r = decode_keepalive(&known, json, path, e);
+    r = decode_keepalive(&known, json, path_of(dir, KEEPALIVE_FILE, path), e);
     json_decref(json);
     if (r == 0)
         *ret = known;
@@ -452,9 +445,8 @@ int state_write_keepalive(const struct keepalive_known *k, const char *dir, stru
     json_t *dies =
         k->bounds.dies == NSEC_NEVER ? NULL : json_integer(k->bounds.dies / NSEC_PER_MSEC);
     char address[IP_ADDR_TEXT_MAX];
-    char path[PATH_MAX];
 
-    return write_json(path_of(dir, KEEPALIVE_FILE, path),
+    return write_json(dir, KEEPALIVE_FILE,
         json_pack("{s:I, s:o*, s:I, s:s}", "livesMs", (json_int_t)(k->bounds.lives / NSEC_PER_MSEC),
             "diesMs", dies, "measuredAt", (json_int_t)(k->measured_at / NSEC_PER_SEC), "address",
             ip_addr_format(&k->outside, address)),
@@ -525,21 +517,13 @@ const char *state_timestamp_path(char buf[static PATH_MAX], const char *dir)
 
 int state_remove(const char *dir, struct err *e)
 {
-    int r = remove_file(dir, SNAPSHOT_FILE, e);
-
-    if (r == 0)
-        r = remove_file(dir, KEEPALIVE_FILE, e);
-    if (r == 0)
-        r = remove_file(dir, TRAFFIC_FILE, e);
-    if (r == 0)
-        r = remove_file(dir, TIMESTAMP_FILE, e);
-    if (r == 0)
-        r = remove_file(dir, KEY_FILE, e);
-    if (r == 0)
-        r = remove_file(dir, PUBLIC_FILE, e);
     /* node.json is removed last: as long as it is there this machine counts as joined. */
-    if (r == 0)
-        r = remove_file(dir, NODE_FILE, e);
+    static const char *const files[] = {SNAPSHOT_FILE, KEEPALIVE_FILE, TRAFFIC_FILE, TIMESTAMP_FILE,
+        KEY_FILE, PUBLIC_FILE, NODE_FILE};
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(files) / sizeof(*files); i++)
+        r = remove_file(dir, files[i], e);
     return r;
 }
 
@@ -614,11 +598,7 @@ int removed_read(struct removed *ret, const char *dir, struct err *e)
 
 int removed_forget(const char *dir, struct err *e)
 {
-    char path[PATH_MAX];
-
-    if (unlink(path_of(dir, REMOVED_FILE, path)) < 0 && errno != ENOENT)
-        return err_set(e, -errno, "%s cannot be removed: %s", path, strerror(errno));
-    return 0;
+    return remove_file(dir, REMOVED_FILE, e);
 }
 
 const char *removed_explain(const struct removed *rm, char buf[static REMOVED_TEXT_MAX])

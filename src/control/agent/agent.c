@@ -293,7 +293,7 @@ static void on_network(void *ctx)
 {
     struct agent *a = ctx;
 
-    reconcile_on_network(&a->reconcile);
+    a->reconcile.tells_all = true;
     on_routes(a);
 }
 
@@ -392,7 +392,7 @@ static void init_handles(struct life *l)
     /* Root's unit looks at one file, that of the usual agent. */
     if (strcmp(a->config->socket_path, STATE_SOCKET_DEFAULT) == 0)
         names.link_file = RESOLVED_LINK_FILE;
-    node_names_init(&a->names, &names);
+    a->names.opt = names;
 }
 
 static int start_signals(struct life *l, struct err *e)
@@ -468,7 +468,7 @@ static int open_parts(struct life *l, struct err *e)
     if (r == 0) {
         hub_set_init(&a->hubs, &a->loop, &a->state, &listener);
         job_calls_init(&a->jobs, agent_core_find_link, a);
-        node_jobs_init(&a->running, &a->jobs, &a->meter.meter);
+        a->running = (struct node_jobs){.calls = &a->jobs, .meter = &a->meter.meter};
         path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
         r = agent_core_take_hubs(a, e);
     }
@@ -523,7 +523,7 @@ static void stop(struct life *l)
     a->cluster = cluster_watch_free(a->cluster);
     hub_set_stop(&a->hubs);
     a->fabric = node_fabric_free(a->fabric);
-    node_keepalive_stop(&a->keepalive);
+    keepalive_probe_stop(&a->keepalive.probe);
     node_meter_close(&a->meter, a->is_ending && a->end <= AGENT_END_DOWN, clock_now());
     a->paths = path_driver_free(a->paths, a->end != AGENT_END_STOPPED);
     uv_close((uv_handle_t *)&l->timer, NULL);
@@ -541,8 +541,8 @@ static void stop(struct life *l)
     reach_deinit(&a->reach);
     free(a->routes);
     node_names_deinit(&a->names);
-    node_copy_deinit(&a->copy);
-    node_clock_end(&a->time, a->wall_clock(), a->clock());
+    json_decref(a->copy.machine);
+    timestamp_file_end(&a->time.file, a->wall_clock(), a->clock());
     a->resolver = resolver_free(a->resolver);
     (void)uv_loop_close(&a->loop);
 }

@@ -388,7 +388,7 @@ static void poll_keepalive(struct agent *a, const struct observation *ob, nsec_t
         view.outside = path_driver_outside(a->paths, hub);
         view.is_natted = ip_addr_is_v4(&hub->addr) && path_driver_self(a->paths)->nat.is_natted;
     }
-    node_keepalive_poll(&a->keepalive, &view, a->snapshot.nodes.n);
+    keepalive_probe_look(&a->keepalive.probe, &view, a->snapshot.nodes.n);
     path_driver_set_keepalive(
         a->paths, node_keepalive_to_tell(&a->keepalive, &a->snapshot.network), now);
 }
@@ -544,8 +544,7 @@ static void meter(struct agent *a, nsec_t now)
         .wall_s = a->wall_clock() / NSEC_PER_SEC};
 
     node_meter_look(&a->meter, &facts, now);
-    meter_forget(
-        &a->meter.meter, node_report_traffic_reported(&a->hubs.serving->report), facts.wall_s);
+    meter_forget(&a->meter.meter, a->hubs.serving->report.traffic_reported, facts.wall_s);
 }
 
 void agent_core_end_job(struct agent *a, const char *job, int32_t pid)
@@ -598,7 +597,9 @@ void agent_core_poll(struct agent *a)
     }
     poll_report(a, now);
     poll_plan_end(&a->poll, a->seen.n,
-        nsec_min(hub_set_report_within(&a->hubs, now), node_jobs_within(&a->running)), now);
+        nsec_min(
+            hub_set_report_within(&a->hubs, now), a->running.n > 0 ? NSEC_PER_SEC : NSEC_NEVER),
+        now);
 }
 
 /* Has nothing happened since the last poll, and is nothing waited for? */
@@ -656,7 +657,7 @@ void agent_core_finish(struct agent *a, enum agent_end end)
     a->is_ending = true;
     a->end = end;
     a->ends_at = now + END_PATIENCE;
-    job_calls_end(&a->jobs);
+    a->jobs.is_ending = true;
     /* WireGuard goes on without this process, but paths that lead through this process end. */
     if (end == AGENT_END_STOPPED && path_driver_retreat(a->paths, now))
         agent_core_pass(a);

@@ -35,7 +35,7 @@ static struct agent_hub *free_hub(struct agent_hub *hub)
 {
     hub->link = hub_link_free(hub->link);
     hub_transport_io_stop(&hub->transport);
-    hub_health_deinit(&hub->health);
+    hub_endpoints_deinit(&hub->health.endpoints);
     node_report_deinit(&hub->report);
     secret_wipe(&hub->signer, sizeof(hub->signer));
     free(hub);
@@ -308,7 +308,7 @@ static void act_on_transport(struct hub_set *hs, struct agent_hub *hub,
         act_on_health(hs, hub, &health, actions, now);
     }
     if (result->ask_heard && hub_link_ask_heard(hub->link, &result->request, on_asked_heard, hub))
-        hub_transport_io_on_asked(&hub->transport, now);
+        hub->transport.transport.asymmetry.asked_at = now;
     if (!result->has_changed)
         return;
     /* The hub's endpoint is another one: the engine is told at once. */

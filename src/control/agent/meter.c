@@ -16,11 +16,6 @@
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-void meter_init(struct meter *m, uint64_t id)
-{
-    *m = (struct meter){.id = id};
-}
-
 void meter_deinit(struct meter *m)
 {
     for (unsigned i = 0; i < m->n_days; i++)
@@ -286,11 +281,6 @@ bool meter_settle(struct meter *m)
 
 /* ---- reports -------------------------------------------------------------------------------- */
 
-bool meter_has_unreported(const struct meter *m, uint64_t above)
-{
-    return m->seq > above;
-}
-
 /* A flow that is to be told. */
 struct unreported {
     const struct traffic_flow *flow; /* borrowed */
@@ -482,7 +472,7 @@ void node_meter_open(struct node_meter *nm, const char *dir, uint64_t id)
             err_text(&e));
     }
     /* 53 bits: more are not exact as a number in JSON. */
-    meter_init(&nm->meter, id >> 11 | 1);
+    nm->meter = (struct meter){.id = id >> 11 | 1};
 }
 
 static void write_sums(struct node_meter *nm, nsec_t now)

@@ -77,9 +77,6 @@ struct meter_facts {
     int64_t wall_s;             /* s since 1970 */
 };
 
-/** meter_init() - a new meter. @id: random, 1 to INT64_MAX. */
-void meter_init(struct meter *m, uint64_t id);
-
 /** meter_deinit() - idempotent. */
 void meter_deinit(struct meter *m);
 
@@ -97,9 +94,6 @@ bool meter_settle(struct meter *m);
  * Return: as traffic_decode() takes it, a new reference; NULL: there are none, or no memory.
  */
 json_t *meter_report(const struct meter *m, uint64_t above, uint64_t *ret_up_to, bool *ret_more);
-
-/** meter_has_unreported() - are there flows above number @above? */
-bool meter_has_unreported(const struct meter *m, uint64_t above);
 
 /** meter_forget() - of days before yesterday, those of which all up to @above is all there is. */
 void meter_forget(struct meter *m, uint64_t above, int64_t wall_s);

@@ -115,8 +115,7 @@ void job_calls_init(struct job_calls *jc, job_calls_find_fn find, void *ctx)
     list_init(&jc->calls);
 }
 
-/* Sends anew what was sent to @hub; NULL: to any. */
-static void send_anew(struct job_calls *jc, const struct hub_link *hub)
+void job_calls_on_gone(struct job_calls *jc, const struct hub_link *hub)
 {
     struct job_call *call;
 
@@ -136,17 +135,7 @@ void job_calls_set_hub(struct job_calls *jc, struct hub_link *hub)
     if (jc->hub == hub)
         return;
     jc->hub = hub;
-    send_anew(jc, NULL);
-}
-
-void job_calls_on_gone(struct job_calls *jc, const struct hub_link *hub)
-{
-    send_anew(jc, hub);
-}
-
-void job_calls_end(struct job_calls *jc)
-{
-    jc->is_ending = true;
+    job_calls_on_gone(jc, NULL);
 }
 
 void job_calls_begin(struct job_calls *jc, const char *method, const char *job, const char *what,
@@ -181,11 +170,6 @@ void job_calls_begin(struct job_calls *jc, const char *method, const char *job, 
 #define ASK_SOON (2 * NSEC_PER_SEC)
 #define ASK_SLOW (10 * NSEC_PER_SEC)
 #define AT_FIRST (60 * NSEC_PER_SEC)
-
-void node_jobs_init(struct node_jobs *nj, struct job_calls *calls, struct meter *meter)
-{
-    *nj = (struct node_jobs){.calls = calls, .meter = meter};
-}
 
 static void forget_answer(struct node_job *j)
 {
@@ -402,9 +386,4 @@ void node_jobs_poll(struct node_jobs *nj, nsec_t now)
             response_deinit(&rs);
         }
     }
-}
-
-nsec_t node_jobs_within(const struct node_jobs *nj)
-{
-    return nj->n > 0 ? NSEC_PER_SEC : NSEC_NEVER;
 }

@@ -51,9 +51,6 @@ void job_calls_set_hub(struct job_calls *jc, struct hub_link *hub);
 /** job_calls_on_gone() - that link ends: calls that were sent through it are sent anew. */
 void job_calls_on_gone(struct job_calls *jc, const struct hub_link *hub);
 
-/** job_calls_end() - send none of the calls that wait. The server's end frees all of them. */
-void job_calls_end(struct job_calls *jc);
-
 /**
  * job_calls_begin() - send a call, or queue it; the answer is the hub's
  * @method:	a constant
@@ -104,9 +101,6 @@ struct node_jobs {
     bool has_ended; /* one has ended since the owner has set this to false */
 };
 
-/** node_jobs_init() - none runs. Both are pinned. */
-void node_jobs_init(struct node_jobs *nj, struct job_calls *calls, struct meter *meter);
-
 /** node_jobs_stop() - let go of all; before the hubs' links end. Idempotent. */
 void node_jobs_stop(struct node_jobs *nj);
 
@@ -136,6 +130,3 @@ void node_jobs_add_budgets(const struct node_jobs *nj, json_t *list);
 
 /** node_jobs_poll() - after each poll of the engine: who has ended, and who is in the runs. */
 void node_jobs_poll(struct node_jobs *nj, nsec_t now);
-
-/** node_jobs_within() - how soon to poll again, ns; NSEC_NEVER: no limit. */
-nsec_t node_jobs_within(const struct node_jobs *nj);

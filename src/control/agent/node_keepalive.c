@@ -20,17 +20,6 @@ void node_keepalive_init(struct node_keepalive *nk, uv_loop_t *loop, const char 
     keepalive_probe_init(&nk->probe, loop, &known, listener);
 }
 
-void node_keepalive_stop(struct node_keepalive *nk)
-{
-    keepalive_probe_stop(&nk->probe);
-}
-
-void node_keepalive_poll(
-    struct node_keepalive *nk, const struct keepalive_view *view, size_t n_nodes)
-{
-    keepalive_probe_look(&nk->probe, view, n_nodes);
-}
-
 uint16_t node_keepalive_interval(const struct node_keepalive *nk)
 {
     return (uint16_t)(keepalive_plan_interval(&nk->probe.plan) / NSEC_PER_SEC);

@@ -31,16 +31,6 @@ struct node_keepalive {
 void node_keepalive_init(struct node_keepalive *nk, uv_loop_t *loop, const char *dir,
     const struct keepalive_listener *listener);
 
-/** node_keepalive_stop() - its handles close in the loop's next turns. Idempotent. */
-void node_keepalive_stop(struct node_keepalive *nk);
-
-/**
- * node_keepalive_poll() - what is seen of the hub; begins or ends a measurement
- * @n_nodes:	of the network: the more they are, the more the beginnings are spread
- */
-void node_keepalive_poll(
-    struct node_keepalive *nk, const struct keepalive_view *view, size_t n_nodes);
-
 /** node_keepalive_interval() - the keepalive that the mapping towards the hub needs, s. */
 uint16_t node_keepalive_interval(const struct node_keepalive *nk);
 

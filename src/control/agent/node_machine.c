@@ -35,11 +35,6 @@ void node_clock_init(struct node_clock *nc, const char *state_dir)
         nc->before = nsec_max(kept - TIMESTAMP_FILE_BACK, 0);
 }
 
-void node_clock_end(struct node_clock *nc, nsec_t wall, nsec_t now)
-{
-    timestamp_file_end(&nc->file, wall, now);
-}
-
 void node_clock_look(struct node_clock *nc, bool is_kernel, nsec_t wall, nsec_t now)
 {
     nsec_t back = nc->before - wall;
@@ -114,12 +109,6 @@ void node_copy_init(struct node_copy *nc, const struct state *st)
     text_make_plain(host, '-');
     nc->machine = json_pack("{s:s, s:s, s:o*}", "place", place, "host", host, "joinedHere",
         st->has_machine ? json_boolean(machine_traits_agree(&here, &st->machine)) : NULL);
-}
-
-void node_copy_deinit(struct node_copy *nc)
-{
-    json_decref(nc->machine);
-    nc->machine = NULL;
 }
 
 void node_copy_on_answer(struct node_copy *nc, const json_t *body)

@@ -47,9 +47,6 @@ struct node_clock {
 /** node_clock_init() - @state_dir has the file of an earlier run. */
 void node_clock_init(struct node_clock *nc, const char *state_dir);
 
-/** node_clock_end() - no handshake is made any more at @wall. Idempotent. */
-void node_clock_end(struct node_clock *nc, nsec_t wall, nsec_t now);
-
 /**
  * node_clock_look() - each poll: has the clock been set back?
  * @is_kernel:	the engine is the kernel's
@@ -88,9 +85,6 @@ struct node_copy {
 
 /** node_copy_init() - look at this machine. @st: borrowed: on which machine the node joined. */
 void node_copy_init(struct node_copy *nc, const struct state *st);
-
-/** node_copy_deinit() - idempotent. */
-void node_copy_deinit(struct node_copy *nc);
 
 /** node_copy_on_answer() - the hub has answered a report with @body; NULL: nothing. Logs news. */
 void node_copy_on_answer(struct node_copy *nc, const json_t *body);

@@ -370,11 +370,6 @@ static void set_resolver(
         resolved_link_write(nn->opt.link_file, nn->opt.interface, &place, &nn->written);
 }
 
-void node_names_init(struct node_names *nn, const struct node_names_options *opt)
-{
-    *nn = (struct node_names){.opt = *opt, .due_at = NSEC_NEVER};
-}
-
 void node_names_deinit(struct node_names *nn)
 {
     json_decref(nn->left_out);

@@ -105,9 +105,6 @@ struct node_names {
     struct log_limit limit;
 };
 
-/** node_names_init() - nothing is planned yet. @opt: copied; without @is_on no file is written. */
-void node_names_init(struct node_names *nn, const struct node_names_options *opt);
-
 /** node_names_deinit() - the file stays as it is. */
 void node_names_deinit(struct node_names *nn);
 

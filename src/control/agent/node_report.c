@@ -352,11 +352,6 @@ static json_t *encode_changes(struct node_report *nr, const struct node_report_f
     return node;
 }
 
-uint64_t node_report_traffic_reported(const struct node_report *nr)
-{
-    return nr->traffic_reported;
-}
-
 /* What was moved; NULL: nothing that the hub lacks, or there is no room for it in this report. */
 static json_t *encode_traffic(struct making *m)
 {
@@ -368,7 +363,7 @@ static json_t *encode_traffic(struct making *m)
     nr->traffic_sent = 0;
     if (nr->begins)
         nr->traffic_reported = 0;
-    if (!meter || nr->is_old_hub || !meter_has_unreported(meter, nr->traffic_reported))
+    if (!meter || nr->is_old_hub || meter->seq <= nr->traffic_reported)
         return NULL;
     if (m->n_edges <= EDGES_BESIDE_TRAFFIC)
         json = meter_report(meter, nr->traffic_reported, &nr->traffic_sent, &has_more);

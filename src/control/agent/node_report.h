@@ -92,9 +92,6 @@ nsec_t node_report_within(const struct node_report *nr);
 /** node_report_is_due() - is a report due at @now? */
 bool node_report_is_due(const struct node_report *nr, nsec_t now);
 
-/** node_report_traffic_reported() - the number up to which the hub has the meter's flows. */
-uint64_t node_report_traffic_reported(const struct node_report *nr);
-
 /**
  * node_report_encode() - the body of the next report
  *

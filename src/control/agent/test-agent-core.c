@@ -72,7 +72,7 @@ static void open_parts(struct agent *a)
 
     assert_int_equal(uv_loop_init(&a->loop), 0);
     node_keepalive_init(&a->keepalive, &a->loop, "/nonexistent", &keepalive);
-    node_names_init(&a->names, &names);
+    a->names = (struct node_names){.opt = names, .due_at = NSEC_NEVER};
     assert_int_equal(reconcile_init(&a->reconcile, a->state.interface, a->state.engine,
                          SUBNETS_ACCEPT_PRIVATE, NULL),
         0);
@@ -117,7 +117,7 @@ static void end_world(struct world *w)
     struct agent *a = &w->agent;
 
     hub_set_stop(&a->hubs);
-    node_keepalive_stop(&a->keepalive);
+    keepalive_probe_stop(&a->keepalive.probe);
     a->paths = path_driver_free(a->paths, false);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&a->loop), 0);
@@ -212,7 +212,7 @@ static void test_what_moved_is_counted_once(void **state)
     struct agent *a = &w->agent;
     struct meter *m = &a->meter.meter;
 
-    meter_init(m, 7);
+    *m = (struct meter){.id = 7};
     m->counters = calloc(1, sizeof(*m->counters));
     assert_non_null(m->counters);
     m->counters[m->n_counters++] = (struct meter_counter){.key = sample_key(3), .sent = 1000};

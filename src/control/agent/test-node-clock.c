@@ -64,7 +64,7 @@ static void test_set_back(void **state)
         node_clock_look(&nc, true, NOW + 2 * HOUR, 1);
         assert_string_equal(nc.lockout, "");
         if (restarts) {
-            node_clock_end(&nc, NOW + 2 * HOUR, 1);
+            timestamp_file_end(&nc.file, NOW + 2 * HOUR, 1);
             node_clock_init(&nc, dir);
         }
         node_clock_compare(&nc, 0);
@@ -73,7 +73,7 @@ static void test_set_back(void **state)
         assert_string_equal(node_clock_why(&nc), nc.lockout);
         node_clock_look(&nc, true, NOW + 3 * HOUR, 3);
         assert_string_equal(nc.lockout, "");
-        node_clock_end(&nc, NOW + 3 * HOUR, 3);
+        timestamp_file_end(&nc.file, NOW + 3 * HOUR, 3);
         (void)unlink(nc.path);
     }
 }
@@ -95,7 +95,7 @@ static void test_no_lockout(void **state)
     assert_string_not_equal(nc.lockout, "");
     node_clock_look(&nc, false, NOW - HOUR, 5);
     assert_string_equal(nc.lockout, "");
-    node_clock_end(&nc, NOW, 6);
+    timestamp_file_end(&nc.file, NOW, 6);
 }
 
 int main(void)

@@ -61,7 +61,7 @@ static void begin(struct world *w, bool is_on)
 {
     struct node_names_options opt = {.is_on = is_on, .file = w->file, .lookup = resolver};
 
-    node_names_init(&w->names, &opt);
+    w->names = (struct node_names){.opt = opt, .due_at = NSEC_NEVER};
 }
 
 static int enter(void **state)

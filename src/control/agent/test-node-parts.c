@@ -278,7 +278,7 @@ static void end_kept(struct kept *k)
 {
     char path[128];
 
-    node_keepalive_stop(&k->nk);
+    keepalive_probe_stop(&k->nk.probe);
     (void)uv_run(&k->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&k->loop), 0);
     (void)snprintf(path, sizeof(path), "%s/keepalive.json", k->dir);
@@ -354,8 +354,8 @@ static void test_which_jobs_have_started(void **state)
     struct node_jobs nj;
     struct meter meter;
 
-    meter_init(&meter, 17);
-    node_jobs_init(&nj, NULL, &meter);
+    meter = (struct meter){.id = 17};
+    nj = (struct node_jobs){.meter = &meter};
     node_jobs_begin(&nj, "train", pid, 1000 * SEC);
     node_jobs_begin(&nj, "other", pid, 1000 * SEC);
     node_jobs_start(&nj, "unknown", pid);

@@ -191,7 +191,7 @@ static int dial_rank(const struct allreduce_party *p, const struct dial_target *
     struct dial_target end = *to;
 
     end.peer = p->order->addrs[rank];
-    return dial_data(&end, &hop, clock_now() + NEIGHBOUR_TIME, ret, e);
+    return dial_all(&end, &hop, 1, clock_now() + NEIGHBOUR_TIME, ret, e);
 }
 
 static int take_rank(struct session *s, uint32_t rank, int *ret, struct err *e)

@@ -181,12 +181,6 @@ bool dial_is_own(const struct ip_addr *a)
            sockaddr_to_endpoint(&sa, &from) && ip_addr_equal(&from.addr, a);
 }
 
-int dial_data(const struct dial_target *to, const struct order *o, nsec_t deadline, int *ret_fd,
-    struct err *e)
-{
-    return dial_all(to, o, 1, deadline, ret_fd, e);
-}
-
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 #define GROW 4096

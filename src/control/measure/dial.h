@@ -32,30 +32,26 @@ struct dial_target {
 int dial_udp(const struct dial_target *to, int *ret_fd, struct err *e);
 
 /**
- * dial_data() - open a data connection, and wait until the peer has accepted its order
- * @o:		SINK, SOURCE or HOP; its id is set from @to
- *
- * Return: 0; or negative errno with words. The words of a refusal are the peer's.
- */
-int dial_data(const struct dial_target *to, const struct order *o, nsec_t deadline, int *ret_fd,
-    struct err *e);
-
-/**
  * dial_ask() - send an order on a new connection, read the answer, and close the connection
  * @o:		PORT; its id is set from @to
  * @ret:	gives a reference to the answer, which is not a refusal
  *
- * Return: as dial_data().
+ * Return: as dial_all().
  */
 int dial_ask(const struct dial_target *to, const struct order *o, nsec_t deadline, json_t **ret,
     struct err *e);
 
 /**
- * dial_all() - open several data connections at once, which takes no longer than opening one
+ * dial_all() - open data connections, all at once, which takes no longer than opening one
  * @n:		how many connections; at most ORDER_STREAMS_MAX
  * @ret_fds:	room for @n
  *
- * Return: as dial_data(). After a failure no connection is left open.
+ * @o:		SINK, SOURCE or HOP; its id is set from @to
+ *
+ * Each has its order, and the peer has accepted it.
+ *
+ * Return: 0; or negative errno with words, and then no connection is left open. The words of a
+ * refusal are the peer's.
  */
 int dial_all(const struct dial_target *to, const struct order *o, size_t n, nsec_t deadline,
     int *ret_fds, struct err *e);

@@ -420,7 +420,7 @@ static void run_tcp(struct idle_test_state *s)
     _cleanup_(closep) int fd = -1;
     struct err e = ERR_NULL;
 
-    if (dial_data(s->to, &sink, deadline, &fd, &e) == 0) {
+    if (dial_all(s->to, &sink, 1, deadline, &fd, &e) == 0) {
         struct transfer_stream stream = {.fd = fd, .sends = true};
         struct transfer t = {.streams = &stream,
             .n_streams = 1,
@@ -693,7 +693,7 @@ static int try_underlay(const struct dial_target *to, struct err *e)
 {
     struct order sink = {.kind = ORDER_SINK, .ms = 1};
     int fd;
-    int r = dial_data(to, &sink, clock_now() + UNDERLAY_TIME, &fd, NULL);
+    int r = dial_all(to, &sink, 1, clock_now() + UNDERLAY_TIME, &fd, NULL);
 
     if (r < 0)
         return err_set(e, r, "no TCP connection to it came about beside the overlay within 0.8 s");

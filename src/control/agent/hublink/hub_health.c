@@ -224,11 +224,6 @@ bool hub_path_on_answer(struct hub_path *hp, const struct endpoint *from, nsec_t
 /* WireGuard renews a session after 120 s (whitepaper 6.1); one that is renewed before was lost. */
 #define SESSION_YOUNG (100 * NSEC_PER_SEC)
 
-void hub_health_deinit(struct hub_health *hh)
-{
-    hub_endpoints_deinit(&hh->endpoints);
-}
-
 static enum hub_health_link take_handshake_time(struct hub_health *hh, nsec_t at)
 {
     nsec_t before = hh->handshake_at;

@@ -185,9 +185,6 @@ struct hub_health {
     bool wants_handshake; /* one is to be begun, once the engine knows the endpoint */
 };
 
-/** hub_health_deinit() - does not wait for a name server. */
-void hub_health_deinit(struct hub_health *hh);
-
 /** hub_health_poll() - after each poll of the engine. */
 struct hub_health_actions hub_health_poll(
     struct hub_health *hh, const struct hub_health_facts *facts);

@@ -185,11 +185,6 @@ bool udp_asymmetry_wants_to_ask(const struct udp_asymmetry *ua, nsec_t now)
     return ua->asked_at == 0 || now - ua->asked_at >= (is_settled ? ASYMMETRY_ASK_SLOW : ASK_FIRST);
 }
 
-void udp_asymmetry_on_asked(struct udp_asymmetry *ua, nsec_t now)
-{
-    ua->asked_at = now;
-}
-
 void udp_asymmetry_on_heard(struct udp_asymmetry *ua, const struct endpoint *from)
 {
     if (from) {
@@ -309,11 +304,6 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
 }
 
 /* ---- what the hub hears ---------------------------------------------------------------------- */
-
-void hub_transport_on_asked(struct hub_transport *ht, nsec_t now)
-{
-    udp_asymmetry_on_asked(&ht->asymmetry, now);
-}
 
 bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *from,
     const struct hub_transport_stream *stream)

@@ -123,9 +123,6 @@ void udp_asymmetry_on_answer(struct udp_asymmetry *ua, nsec_t now);
 /** udp_asymmetry_wants_to_ask() - should the hub be asked now whether it has heard a request? */
 bool udp_asymmetry_wants_to_ask(const struct udp_asymmetry *ua, nsec_t now);
 
-/** udp_asymmetry_on_asked() - the hub was asked whether it has heard a request. */
-void udp_asymmetry_on_asked(struct udp_asymmetry *ua, nsec_t now);
-
 /**
  * udp_asymmetry_on_heard() - what the hub answered to that
  * @from:	the address that the request came from; NULL: the hub has not heard it
@@ -220,9 +217,6 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
  */
 struct hub_transport_actions hub_transport_run(
     struct hub_transport *ht, const struct hub_transport_stream *stream, nsec_t now);
-
-/** hub_transport_on_asked() - the hub was asked, as hub_transport_actions.ask_heard says. */
-void hub_transport_on_asked(struct hub_transport *ht, nsec_t now);
 
 /**
  * hub_transport_on_heard() - what the hub says to that

@@ -479,11 +479,6 @@ struct hub_transport_io_result hub_transport_io_poll(
     return hub_transport_io_run(io, now);
 }
 
-void hub_transport_io_on_asked(struct hub_transport_io *io, nsec_t now)
-{
-    hub_transport_on_asked(&io->transport, now);
-}
-
 void hub_transport_io_on_heard(struct hub_transport_io *io, const struct endpoint *from)
 {
     if (hub_transport_on_heard(&io->transport, from, &io->now))

@@ -78,9 +78,6 @@ struct hub_transport_io_result hub_transport_io_poll(
 /** hub_transport_io_run() - when @io->due_at has come. */
 struct hub_transport_io_result hub_transport_io_run(struct hub_transport_io *io, nsec_t now);
 
-/** hub_transport_io_on_asked() - the hub was asked, as hub_transport_io_result.ask_heard says. */
-void hub_transport_io_on_asked(struct hub_transport_io *io, nsec_t now);
-
 /**
  * hub_transport_io_on_heard() - what the hub says to that
  * @from:	where the request came from, as the hub saw it; NULL: it did not come

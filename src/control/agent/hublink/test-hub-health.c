@@ -59,7 +59,7 @@ static struct world *make_world(void)
 
 static void end_world(struct world *w)
 {
-    hub_health_deinit(&w->health);
+    hub_endpoints_deinit(&w->health.endpoints);
     snapshot_deinit(&w->snapshot);
 }
 

@@ -72,7 +72,7 @@ static void carry_out(struct world *w, const struct hub_transport_actions *actio
     if (actions->ask_heard) {
         w->n_ask_heard++;
         w->heard_way = actions->heard_way;
-        hub_transport_on_asked(&w->transport, w->now);
+        w->transport.asymmetry.asked_at = w->now;
     }
     for (unsigned i = 0; actions->ask && w->udp_answers && i < w->endpoints.n; i++)
         (void)hub_transport_on_answer(&w->transport, &w->endpoints.all[i], w->now);

@@ -695,11 +695,6 @@ bool reconcile_resend_endpoint(
     return true;
 }
 
-void reconcile_on_network(struct reconcile *rc)
-{
-    rc->tells_all = true;
-}
-
 uint16_t reconcile_see_links(struct reconcile *rc)
 {
     unsigned mtu = 0;

@@ -151,15 +151,6 @@ bool reconcile_resend_endpoint(
     struct reconcile *rc, const struct x25519_public *peer, const struct endpoint *at);
 
 /**
- * reconcile_on_network() - this machine's addresses or its routes have changed
- *
- * WireGuard sends to a peer from the address at which it was heard last, even if
- * that address is of no use by now. An endpoint that it is told again makes it
- * choose again. The next pass does that for all peers that are where they should be.
- */
-void reconcile_on_network(struct reconcile *rc);
-
-/**
  * reconcile_see_links() - how large may a packet be that leaves this machine?
  *
  * Return: bytes of the largest inner packet that any of its links carries; 0 when that is not

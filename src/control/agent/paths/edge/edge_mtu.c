@@ -82,11 +82,6 @@ bool pmtu_driver_on_fits(struct pmtu_driver *pd, uint64_t id, bool is_whole, nse
     return false;
 }
 
-uint16_t pmtu_driver_both(const struct pmtu_driver *pd)
-{
-    return pd->is_both && pd->pmtu.is_measured ? pd->mtu : 0;
-}
-
 enum pmtu_driver_step pmtu_driver_next(
     struct pmtu_driver *pd, struct pmtu_probe *ret, uint16_t *ret_payload, nsec_t now)
 {
@@ -303,11 +298,6 @@ nsec_t hub_mtus_due(const struct hub_mtus *w)
 
 /* One that answers no ping is asked so long after the last data to it at most. */
 #define SILENT_ASKED_FOR (5 * NSEC_PER_SEC)
-
-void stock_mtus_init(struct stock_mtus *w, const struct rng *rng)
-{
-    *w = (struct stock_mtus){.rng = *rng};
-}
 
 void stock_mtus_deinit(struct stock_mtus *w)
 {

@@ -84,9 +84,6 @@ void pmtu_driver_on_path_lost(struct pmtu_driver *pd);
  */
 bool pmtu_driver_on_fits(struct pmtu_driver *pd, uint64_t id, bool is_whole, nsec_t now);
 
-/** pmtu_driver_both() - the MTU of the way there and back; 0: not known. */
-uint16_t pmtu_driver_both(const struct pmtu_driver *pd);
-
 /**
  * pmtu_driver_next() - what has to be done next
  * @ret:	set for PROBE: the probe
@@ -235,9 +232,6 @@ struct stock_ping {
     uint16_t len; /* of the inner IPv4 packet, with its header */
     uint64_t cookie;
 };
-
-/** stock_mtus_init() - there are no peers yet. */
-void stock_mtus_init(struct stock_mtus *w, const struct rng *rng);
 
 /** stock_mtus_deinit() - release all. */
 void stock_mtus_deinit(struct stock_mtus *w);

@@ -13,9 +13,8 @@
 void edges_init(struct edges *e, struct paths *paths, const struct x25519_secret *secret,
     const struct x25519_public *own, const struct rng *rng)
 {
-    *e = (struct edges){.paths = paths, .own = *own};
+    *e = (struct edges){.paths = paths, .own = *own, .stocks = {.rng = *rng}};
     hub_mtus_init(&e->hubs, secret, own, rng);
-    stock_mtus_init(&e->stocks, rng);
 }
 
 void edges_deinit(struct edges *e)
@@ -73,7 +72,8 @@ static size_t gather_relays(const struct edges *e, nsec_t now)
             .is_used = is_relay_used(e, peer),
             .has_session = peer->has_session,
             .rtt = paths_view(e->paths, &peer->key, &view, now) ? nsec_max(view.rtt, 1) : 1,
-            .mtu = is_own ? pmtu_driver_both(peer->pmtu) : 0,
+            .mtu =
+                is_own && peer->pmtu->is_both && peer->pmtu->pmtu.is_measured ? peer->pmtu->mtu : 0,
             .is_standby = peer->is_standby,
         };
     }
@@ -246,12 +246,14 @@ void edges_use_direct(
 
     if (!peer)
         return;
-    edge_route_use_direct(&peer->route, endpoint, action->keepalive);
+    peer->route = (struct edge_route){
+        .kind = EDGE_ROUTE_DIRECT, .endpoint = *endpoint, .keepalive = action->keepalive};
     peer->handshake.due_at = NSEC_NEVER;
     if (peer->is_relay) {
         /* Edges that go through it follow it to its new endpoint. */
         for (size_t i = 0; i < e->peers.n; i++)
-            edge_route_on_relay_moved(&e->peers.items[i].route, &peer->key, &peer->route.endpoint);
+            if (edge_route_goes_via(&e->peers.items[i].route, &peer->key))
+                e->peers.items[i].route.endpoint = *endpoint;
         edge_handshake_want(&peer->handshake, true, 0, now);
     }
     on_used(e, peer, &action->remote, now);
@@ -578,7 +580,9 @@ static void apply_changes(
     if (peer->changes.is_put) {
         memcpy(put.name, peer->node, sizeof(put.name));
         if (paths_put_peer(e->paths, &put, now) < 0) {
-            peer_table_retry(peer);
+            /* It is put again by the next snapshot. */
+            peer->policy = PATH_POLICY_N;
+            peer->generation = 0;
             return;
         }
         e->relays_changed |= peer->changes.is_relaying;

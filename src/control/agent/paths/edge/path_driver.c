@@ -90,16 +90,18 @@ static void update_self(struct path_driver *d, nsec_t now)
 
 void path_driver_set_keepalive(struct path_driver *d, nsec_t keepalive, nsec_t now)
 {
-    if (!local_candidates_set_keepalive(&d->local, keepalive))
+    if (d->local.keepalive == keepalive)
         return;
+    d->local.keepalive = keepalive;
     update_self(d, now);
     run(d, now);
 }
 
 void path_driver_set_blocked(struct path_driver *d, bool blocked, nsec_t now)
 {
-    if (!local_candidates_set_blocked(&d->local, blocked))
+    if (d->local.is_blocked == blocked)
         return;
+    d->local.is_blocked = blocked;
     update_self(d, now);
     run(d, now);
 }
@@ -132,9 +134,9 @@ static void ask_servers(struct path_driver *d, nsec_t now)
     struct local_request rq;
     bool asks = false;
 
-    if (!path_sockets_is_open(&d->sockets))
+    if (!d->sockets.main.frames)
         return;
-    while (local_candidates_next(&d->local, &d->rng, &rq, now)) {
+    while (stun_client_next(&d->local.stun, now, &d->rng, &rq.to, rq.bytes)) {
         send_request(d, PATH_SOCKET_MAIN, &rq);
         asks = true;
     }
@@ -159,7 +161,7 @@ static void set_blocks(struct path_driver *d, nsec_t now)
 /* Look at the machine's addresses; @force: WireGuard's port is new, too. */
 static void gather(struct path_driver *d, bool force, nsec_t now)
 {
-    uint16_t port = path_sockets_port(&d->sockets);
+    uint16_t port = d->sockets.main.port;
     bool first = d->network == 0;
     struct addresses found;
 
@@ -207,14 +209,14 @@ static void on_mapping(void *ctx, const struct port_mapping *pm)
     if (pm->kind != PORT_MAPPING_NONE)
         log_info("the router has opened %s for this node (%s)",
             endpoint_format(&pm->external, text), port_mapping_kind_names[pm->kind]);
-    local_candidates_set_mapping(&d->local, pm);
+    d->local.mapping = *pm;
     update_self(d, now);
     run(d, now);
 }
 
 void path_driver_set_engine(struct path_driver *d, struct engine *engine, uint16_t port, nsec_t now)
 {
-    uint16_t before = path_sockets_port(&d->sockets);
+    uint16_t before = d->sockets.main.port;
     bool opened = path_sockets_keep(&d->sockets, engine, port, now);
 
     d->engine_pins = engine && engine_kind_of(engine) == ENGINE_KIND_USERSPACE;
@@ -223,14 +225,14 @@ void path_driver_set_engine(struct path_driver *d, struct engine *engine, uint16
     if (before != port || d->network == 0)
         gather(d, true, now);
     else
-        local_candidates_restart(&d->local, now);
+        stun_client_restart(&d->local.stun, now);
     ask_servers(d, now);
     run(d, now);
 }
 
 bool path_driver_pins(const struct path_driver *d)
 {
-    return d->engine_pins && path_sockets_is_open(&d->sockets);
+    return d->engine_pins && d->sockets.main.frames;
 }
 
 /* ---- edges ---------------------------------------------------------------------------------- */
@@ -251,7 +253,7 @@ void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, n
     struct candidate_blocks blocks = {.items = {s->network.cidr4, s->network.cidr6}, .n = 2};
 
     /* First of all. */
-    local_candidates_set_blocks(&d->local, &blocks);
+    d->local.blocks = blocks;
     d->address = snapshot_self(s)->address4;
     set_blocks(d, now);
     edges_set_snapshot(&d->edges, s, now);
@@ -384,7 +386,7 @@ static void on_frame(void *ctx, uint32_t socket, const struct engine_frame *fram
 
     if (socket == PATH_SOCKETS_FRESH) {
         if (local_candidates_on_fresh(&d->local, frame->data, frame->len, &frame->remote)) {
-            path_sockets_close(&d->sockets, PATH_SOCKETS_FRESH);
+            punch_sockets_close(d->sockets.punch, PATH_SOCKETS_FRESH);
             update_self(d, now);
         }
     } else if (frame->len > 0 && frame->data[0] == PATH_FRAME_TYPE) {
@@ -418,9 +420,9 @@ static void act(struct path_driver *d, const struct path_action *action, nsec_t 
     case PATH_ACTION_FRESH:
         /* Asks the STUN servers again: our address may have changed, or a NAT's newest port is
          * wanted. */
-        local_candidates_restart(&d->local, now);
+        stun_client_restart(&d->local.stun, now);
         ask_servers(d, now);
-        path_sockets_close(&d->sockets, PATH_SOCKETS_FRESH);
+        punch_sockets_close(d->sockets.punch, PATH_SOCKETS_FRESH);
         if (local_candidates_begin_fresh(&d->local, &d->rng, &rq) &&
             path_sockets_open(&d->sockets, PATH_SOCKETS_FRESH, now))
             send_request(d, PATH_SOCKETS_FRESH, &rq);
@@ -439,7 +441,7 @@ static void act(struct path_driver *d, const struct path_action *action, nsec_t 
             d->paths, action->socket, path_sockets_open(&d->sockets, action->socket, now), now);
         return;
     case PATH_ACTION_CLOSE:
-        path_sockets_close(&d->sockets, action->socket);
+        punch_sockets_close(d->sockets.punch, action->socket);
         return;
     case PATH_ACTION_NONE:
     case PATH_ACTION_KIND_N:
@@ -456,8 +458,8 @@ static void arm(struct path_driver *d, nsec_t now)
 
     due = nsec_min(due, edges_due(&d->edges, now));
     due = nsec_min(due, hub_liveness_due(&d->edges.hub_liveness, now));
-    if (path_sockets_is_open(&d->sockets))
-        due = nsec_min(due, local_candidates_due(&d->local));
+    if (d->sockets.main.frames)
+        due = nsec_min(due, stun_client_due(&d->local.stun));
     if (due == NSEC_NEVER) {
         (void)uv_timer_stop(d->timer);
         return;
@@ -664,9 +666,9 @@ static struct path_driver *allocate(struct uv_loop_s *loop, const struct path_dr
         .timer = timer,
         .addresses = ADDRESS_WATCH_NULL,
         .pings = opt->pings,
+        .local = {.given = opt->given, .n_given = opt->n_given},
         .gather_at = NSEC_NEVER};
     d->run = rng_u64(&d->rng) >> 1 | 1;
-    local_candidates_init(&d->local, opt->given, opt->n_given);
     udp_probe_init(&d->hub_probe, loop, on_hub_answer, d);
     (void)uv_timer_init(loop, timer);
     timer->data = d;
@@ -716,7 +718,8 @@ struct path_driver *path_driver_free(struct path_driver *d, bool leaving)
     udp_probe_stop(&d->hub_probe);
     if (d->pings)
         echo_socket_stop(d->pings);
-    path_sockets_deinit(&d->sockets);
+    frame_client_close(&d->sockets.main);
+    d->sockets.punch = punch_sockets_free(d->sockets.punch);
     uv_close((uv_handle_t *)d->timer, on_closed);
     edges_deinit(&d->edges);
     d->paths = paths_free(d->paths);

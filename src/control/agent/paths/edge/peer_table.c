@@ -57,12 +57,6 @@ bool edge_handshake_take(struct edge_handshake *h, nsec_t now)
 
 /* ---- routes ---------------------------------------------------------------------------------- */
 
-void edge_route_use_direct(struct edge_route *r, const struct endpoint *endpoint, nsec_t keepalive)
-{
-    *r = (struct edge_route){
-        .kind = EDGE_ROUTE_DIRECT, .endpoint = *endpoint, .keepalive = keepalive};
-}
-
 bool edge_route_use_relay(struct edge_route *r, const struct x25519_public *relay, const char *node,
     const struct endpoint *endpoint)
 {
@@ -81,13 +75,6 @@ bool edge_route_use_hub(struct edge_route *r)
         return false;
     *r = (struct edge_route)EDGE_ROUTE_NULL;
     return true;
-}
-
-void edge_route_on_relay_moved(
-    struct edge_route *r, const struct x25519_public *relay, const struct endpoint *endpoint)
-{
-    if (edge_route_goes_via(r, relay))
-        r->endpoint = *endpoint;
 }
 
 bool edge_route_goes_via(const struct edge_route *r, const struct x25519_public *relay)
@@ -195,12 +182,6 @@ static void update_entry(struct peer_entry *peer, const struct node *node, enum 
     peer->is_relay = is_relay;
     peer->relay_run = node->side->relay_run;
     peer->generation = node->side->generation;
-}
-
-void peer_table_retry(struct peer_entry *peer)
-{
-    peer->policy = PATH_POLICY_N;
-    peer->generation = 0;
 }
 
 /* ---- a new table ---------------------------------------------------------------------------- */

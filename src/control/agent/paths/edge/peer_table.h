@@ -107,9 +107,6 @@ struct edge_route {
 
 #define EDGE_ROUTE_NULL {.kind = EDGE_ROUTE_HUB}
 
-/** edge_route_use_direct() - go to the peer itself at @endpoint; has to be applied in any case. */
-void edge_route_use_direct(struct edge_route *r, const struct endpoint *endpoint, nsec_t keepalive);
-
 /**
  * edge_route_use_relay() - go through a relay that is a node
  * @endpoint:	where that relay is reached directly
@@ -121,11 +118,6 @@ bool edge_route_use_relay(struct edge_route *r, const struct x25519_public *rela
 
 /** edge_route_use_hub() - go through the hub. Return: as edge_route_use_relay(). */
 bool edge_route_use_hub(struct edge_route *r);
-
-/** edge_route_on_relay_moved() - that relay, if it is the one in use, is at another endpoint now.
- */
-void edge_route_on_relay_moved(
-    struct edge_route *r, const struct x25519_public *relay, const struct endpoint *endpoint);
 
 /** edge_route_goes_via() - does it go through that relay? */
 bool edge_route_goes_via(const struct edge_route *r, const struct x25519_public *relay);
@@ -199,9 +191,6 @@ void peer_table_deinit(struct peer_table *t);
  * Return: 0 or -ENOMEM, and then nothing has changed.
  */
 int peer_table_take(struct peer_table *t, const struct snapshot *s);
-
-/** peer_table_retry() - the changes of that peer could not be used: report them again. */
-void peer_table_retry(struct peer_entry *peer);
 
 /** peer_table_find() - lends the entry of a node, by name; NULL: there is none. */
 struct peer_entry *peer_table_find(const struct peer_table *t, const char *node);

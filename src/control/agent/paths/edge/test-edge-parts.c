@@ -89,7 +89,7 @@ static void test_routes(void **state)
     assert_int_equal(out.mtu, 1400);
     assert_false(out.is_standby);
     assert_false(edge_route_use_hub(&r));
-    edge_route_use_direct(&r, &at, 25 * SEC);
+    r = (struct edge_route){.kind = EDGE_ROUTE_DIRECT, .endpoint = at, .keepalive = 25 * SEC};
     assert_true(edge_route_render(&r, "n3", 1400, true, &out));
     assert_string_equal(out.node, "n3");
     assert_string_equal(out.via, "");
@@ -108,9 +108,9 @@ static void test_routes(void **state)
     assert_false(out.is_standby);
     r.is_applied = true;
     assert_false(edge_route_use_relay(&r, &relay, "n4", &at));
-    edge_route_on_relay_moved(&r, &other, &moved);
-    assert_true(endpoint_equal(&r.endpoint, &at));
-    edge_route_on_relay_moved(&r, &relay, &moved);
+    assert_false(edge_route_goes_via(&r, &other));
+    assert_true(edge_route_goes_via(&r, &relay));
+    assert_false(edge_route_use_relay(&r, &relay, "n4", &moved));
     assert_true(endpoint_equal(&r.endpoint, &moved));
     assert_true(r.is_applied);
     assert_true(edge_route_use_hub(&r));

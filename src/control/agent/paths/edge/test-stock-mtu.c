@@ -50,7 +50,7 @@ static int set_up(void **state)
         o.node.stock = true;
         sample_put(&w.snapshot, o);
     }
-    stock_mtus_init(&w.m, &rng);
+    w.m = (struct stock_mtus){.rng = rng};
     assert_int_equal(stock_mtus_take(&w.m, &w.snapshot), 0);
     assert_int_equal(w.m.n, 2);
     w.seen = (struct peer_seen){.key = w.m.items[1].key, .has_session = true};

@@ -508,33 +508,6 @@ struct port_map *port_map_free(struct port_map *pm, bool give_back)
  * anew (REFRESH_AFTER). */
 #define RTT_LIFE (90 * NSEC_PER_SEC)
 
-void local_candidates_init(
-    struct local_candidates *lc, const struct endpoint *given, unsigned n_given)
-{
-    *lc = (struct local_candidates){.given = given, .n_given = n_given};
-}
-
-void local_candidates_set_mapping(struct local_candidates *lc, const struct port_mapping *pm)
-{
-    lc->mapping = *pm;
-}
-
-bool local_candidates_set_blocked(struct local_candidates *lc, bool is_blocked)
-{
-    bool is_new = is_blocked != lc->is_blocked;
-
-    lc->is_blocked = is_blocked;
-    return is_new;
-}
-
-bool local_candidates_set_keepalive(struct local_candidates *lc, nsec_t keepalive)
-{
-    bool is_new = keepalive != lc->keepalive;
-
-    lc->keepalive = keepalive;
-    return is_new;
-}
-
 /* ---- the servers ----------------------------------------------------------------------------- */
 
 void local_candidates_set_servers(struct local_candidates *lc, const struct snapshot *s, nsec_t now)
@@ -554,11 +527,6 @@ void local_candidates_set_servers(struct local_candidates *lc, const struct snap
     stun_client_set_servers(&lc->stun, servers, n, now);
 }
 
-void local_candidates_set_blocks(struct local_candidates *lc, const struct candidate_blocks *blocks)
-{
-    lc->blocks = *blocks;
-}
-
 void local_candidates_set_addresses(
     struct local_candidates *lc, const struct ip_addr *addrs, unsigned n, uint16_t port, nsec_t now)
 {
@@ -569,22 +537,6 @@ void local_candidates_set_addresses(
     lc->survey.n = 0;
     lc->fresh.port = 0;
     stun_client_forget(&lc->stun, now);
-}
-
-void local_candidates_restart(struct local_candidates *lc, nsec_t now)
-{
-    stun_client_restart(&lc->stun, now);
-}
-
-bool local_candidates_next(
-    struct local_candidates *lc, const struct rng *rng, struct local_request *ret, nsec_t now)
-{
-    return stun_client_next(&lc->stun, now, rng, &ret->to, ret->bytes);
-}
-
-nsec_t local_candidates_due(const struct local_candidates *lc)
-{
-    return stun_client_due(&lc->stun);
 }
 
 /* Has the NAT given us another port towards that server since? Then that port is the newest. */

@@ -220,7 +220,7 @@ struct local_fresh {
 struct local_candidates {
     const struct endpoint *given; /* pins; by the operator, port 0: WireGuard's */
     unsigned n_given;
-    struct candidate_blocks blocks;      /* of the network; nothing in them is a candidate */
+    struct candidate_blocks blocks;      /* of the network; nothing in them is told to anybody */
     uint16_t port;                       /* WireGuard's; 0: not known */
     struct endpoint own[CANDIDATES_MAX]; /* of the interfaces, with WireGuard's port */
     unsigned n_own;
@@ -238,17 +238,9 @@ struct local_request {
     uint8_t bytes[STUN_REQUEST_SIZE];
 };
 
-/** local_candidates_init() - nothing is known yet. @given: @n_given endpoints, pinned. */
-void local_candidates_init(
-    struct local_candidates *lc, const struct endpoint *given, unsigned n_given);
-
 /** local_candidates_set_servers() - the STUN servers of that snapshot's hubs. */
 void local_candidates_set_servers(
     struct local_candidates *lc, const struct snapshot *s, nsec_t now);
-
-/** local_candidates_set_blocks() - those of the network; nothing in them is told to anybody. */
-void local_candidates_set_blocks(
-    struct local_candidates *lc, const struct candidate_blocks *blocks);
 
 /**
  * local_candidates_set_addresses() - the network has changed, or WireGuard's port
@@ -259,19 +251,6 @@ void local_candidates_set_blocks(
  */
 void local_candidates_set_addresses(struct local_candidates *lc, const struct ip_addr *addrs,
     unsigned n, uint16_t port, nsec_t now);
-
-/** local_candidates_set_mapping() - what the router has granted, or that it grants nothing. */
-void local_candidates_set_mapping(struct local_candidates *lc, const struct port_mapping *pm);
-
-/** local_candidates_set_blocked() - does UDP fail to get out? Return: true if that has changed. */
-bool local_candidates_set_blocked(struct local_candidates *lc, bool is_blocked);
-
-/** local_candidates_set_keepalive() - what holds this node's mappings, ns. Return: true if that has
- * changed. */
-bool local_candidates_set_keepalive(struct local_candidates *lc, nsec_t keepalive);
-
-/** local_candidates_restart() - ask all servers now; what they have told stays. */
-void local_candidates_restart(struct local_candidates *lc, nsec_t now);
 
 /** local_candidates_on_answer() - @len bytes that may be a STUN answer. Return: it was one. */
 bool local_candidates_on_answer(struct local_candidates *lc, const uint8_t *msg, size_t len,
@@ -285,13 +264,6 @@ bool local_candidates_begin_fresh(
 /** local_candidates_on_fresh() - what came to the fresh socket. Return: it was the answer. */
 bool local_candidates_on_fresh(
     struct local_candidates *lc, const uint8_t *msg, size_t len, const struct endpoint *from);
-
-/** local_candidates_next() - the next request from WireGuard's port that is due; false: none. */
-bool local_candidates_next(
-    struct local_candidates *lc, const struct rng *rng, struct local_request *ret, nsec_t now);
-
-/** local_candidates_due() - time of the next request; NSEC_NEVER without servers. */
-nsec_t local_candidates_due(const struct local_candidates *lc);
 
 /** local_candidates_fill() - fill in @side with what is known, all but its generation and relays.
  */

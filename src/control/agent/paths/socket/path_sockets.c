@@ -31,12 +31,6 @@ struct frame_client_poll {
     struct frame_client *port; /* borrowed while it is open */
 };
 
-void frame_client_init(
-    struct frame_client *fc, struct uv_loop_s *loop, frame_client_fn fn, void *ctx)
-{
-    *fc = (struct frame_client){.loop = loop, .fn = fn, .ctx = ctx};
-}
-
 static void on_frame_poll_closed(uv_handle_t *handle)
 {
     free(handle->data);
@@ -105,11 +99,6 @@ bool frame_client_keep(struct frame_client *fc, struct engine *engine, uint16_t 
     log_limited(&fc->limit, now, LOG_LEVEL_WARNING, "paths cannot be looked for, trying again: %s",
         err_text(&e));
     return false;
-}
-
-bool frame_client_is_open(const struct frame_client *fc)
-{
-    return fc->frames != NULL;
 }
 
 int frame_client_send(struct frame_client *fc, const struct engine_frame *frame)
@@ -638,15 +627,9 @@ static void on_main_frame(void *ctx, const struct engine_frame *frame)
 int path_sockets_init(
     struct path_sockets *s, struct uv_loop_s *loop, path_sockets_fn fn, void *ctx, struct err *e)
 {
-    *s = (struct path_sockets){.fn = fn, .ctx = ctx};
-    frame_client_init(&s->main, loop, on_main_frame, s);
+    *s = (struct path_sockets){
+        .main = {.loop = loop, .fn = on_main_frame, .ctx = s}, .fn = fn, .ctx = ctx};
     return punch_sockets_new(&s->punch, loop, fn, ctx, e);
-}
-
-void path_sockets_deinit(struct path_sockets *s)
-{
-    frame_client_close(&s->main);
-    s->punch = punch_sockets_free(s->punch);
 }
 
 bool path_sockets_keep(struct path_sockets *s, struct engine *engine, uint16_t port, nsec_t now)
@@ -655,16 +638,6 @@ bool path_sockets_keep(struct path_sockets *s, struct engine *engine, uint16_t p
 
     punch_sockets_set_port(s->punch, port);
     return opened;
-}
-
-bool path_sockets_is_open(const struct path_sockets *s)
-{
-    return frame_client_is_open(&s->main);
-}
-
-uint16_t path_sockets_port(const struct path_sockets *s)
-{
-    return s->main.port;
 }
 
 void path_sockets_send(struct path_sockets *s, const struct path_action *action)
@@ -695,11 +668,6 @@ bool path_sockets_open(struct path_sockets *s, uint32_t socket, nsec_t now)
         log_limited(&s->limit, now, LOG_LEVEL_WARNING,
             "the ports of this node's NAT can be guessed less well: %s", err_text(&e));
     return r == 0;
-}
-
-void path_sockets_close(struct path_sockets *s, uint32_t socket)
-{
-    punch_sockets_close(s->punch, socket);
 }
 
 bool path_sockets_use(

@@ -49,10 +49,6 @@ struct frame_client {
     struct log_limit limit;
 };
 
-/** frame_client_init() - it is closed at first. @loop, @ctx: pinned. */
-void frame_client_init(
-    struct frame_client *fc, struct uv_loop_s *loop, frame_client_fn fn, void *ctx);
-
 /**
  * frame_client_keep() - be open for @engine, and closed for any other
  * @engine:	NULL: there is none, so be closed
@@ -64,9 +60,6 @@ void frame_client_init(
  * Return: true when it was opened just now.
  */
 bool frame_client_keep(struct frame_client *fc, struct engine *engine, uint16_t port, nsec_t now);
-
-/** frame_client_is_open() - frames can be sent. */
-bool frame_client_is_open(const struct frame_client *fc);
 
 /** frame_client_send() - while it is closed @frame is dropped. Return: as engine_frames_send(). */
 int frame_client_send(struct frame_client *fc, const struct engine_frame *frame);
@@ -165,19 +158,8 @@ struct path_sockets {
 int path_sockets_init(
     struct path_sockets *s, struct uv_loop_s *loop, path_sockets_fn fn, void *ctx, struct err *e);
 
-/** path_sockets_deinit() - their handles close in the loop's next turns. Fine after a failed init.
- * Once.
- */
-void path_sockets_deinit(struct path_sockets *s);
-
 /** path_sockets_keep() - as frame_client_keep(). */
 bool path_sockets_keep(struct path_sockets *s, struct engine *engine, uint16_t port, nsec_t now);
-
-/** path_sockets_is_open() - can frames be sent through WireGuard's port? */
-bool path_sockets_is_open(const struct path_sockets *s);
-
-/** path_sockets_port() - WireGuard's port, as of the last path_sockets_keep(); 0: not known. */
-uint16_t path_sockets_port(const struct path_sockets *s);
 
 /** path_sockets_send() - send the frame of @action. One that cannot be sent is dropped. */
 void path_sockets_send(struct path_sockets *s, const struct path_action *action);
@@ -185,9 +167,6 @@ void path_sockets_send(struct path_sockets *s, const struct path_action *action)
 /** path_sockets_open() - open a socket beside WireGuard's, to be known as @socket. False: it
  * failed. */
 bool path_sockets_open(struct path_sockets *s, uint32_t socket, nsec_t now);
-
-/** path_sockets_close() - close that socket; one that is not open is fine. */
-void path_sockets_close(struct path_sockets *s, uint32_t socket);
 
 /**
  * path_sockets_use() - where WireGuard has to send so that its packets take the path of @action

@@ -37,7 +37,7 @@ static int set_up(void **state)
     w = (struct world){.n_frames = 0};
     sample_engine_init(&w.engine, ENGINE_KIND_USERSPACE);
     assert_int_equal(uv_loop_init(&w.loop), 0);
-    frame_client_init(&w.port, &w.loop, on_frame, &w);
+    w.port = (struct frame_client){.loop = &w.loop, .fn = on_frame, .ctx = &w};
     *state = &w;
     return 0;
 }
@@ -77,7 +77,7 @@ static void test_it_follows_the_engine(void **state)
     assert_int_equal(w->engine.n_opened, 2);
     assert_int_equal(w->engine.n_open, 1);
     assert_false(frame_client_keep(&w->port, NULL, 0, 4 * SEC));
-    assert_false(frame_client_is_open(&w->port));
+    assert_null(w->port.frames);
 }
 
 static void test_what_is_refused_is_tried_again_later(void **state)
@@ -119,12 +119,12 @@ static void test_an_engine_that_is_gone(void **state)
     assert_true(frame_client_keep(&w->port, &w->engine.engine, 51820, SEC));
     w->engine.is_gone = true;
     assert_int_equal(frame_client_send(&w->port, &out), ENGINE_FRAMES_E_GONE);
-    assert_false(frame_client_is_open(&w->port));
+    assert_null(w->port.frames);
     w->engine.is_gone = false;
     assert_true(frame_client_keep(&w->port, &w->engine.engine, 51820, SEC));
     w->engine.is_gone = true;
     arrive(w);
-    assert_false(frame_client_is_open(&w->port));
+    assert_null(w->port.frames);
     assert_int_equal(w->n_frames, 0);
 }
 

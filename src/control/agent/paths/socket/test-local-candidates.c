@@ -50,7 +50,7 @@ static int set_up(void **state)
 
     w = (struct world){.snapshot = sample_snapshot(3, 2), .seed = 1};
     w.rng = rng_seeded(&w.seed);
-    local_candidates_init(&w.lc, given(), 2);
+    w.lc = (struct local_candidates){.given = given(), .n_given = 2};
     local_candidates_set_servers(&w.lc, &w.snapshot, T0);
     local_candidates_set_addresses(&w.lc, &own, 1, PORT, T0);
     *state = &w;
@@ -72,7 +72,7 @@ static unsigned answer_all(struct world *w, const char *seen, int port_step, nse
     struct local_request requests[STUN_CLIENT_SERVERS_MAX];
     unsigned n = 0;
 
-    while (local_candidates_next(&w->lc, &w->rng, &requests[n], now))
+    while (stun_client_next(&w->lc.stun, now, &w->rng, &requests[n].to, requests[n].bytes))
         n++;
     for (unsigned i = 0; i < n; i++) {
         uint8_t out[STUN_ANSWER_MAX];
@@ -117,7 +117,7 @@ static void test_each_kind_of_candidate(void **state)
     assert_true(has(&side, CANDIDATE_HOST, "192.168.1.2:51820"));
     assert_true(has(&side, CANDIDATE_GIVEN, "203.0.113.50:4000"));
     assert_true(has(&side, CANDIDATE_GIVEN, "203.0.113.51:51820"));
-    local_candidates_set_mapping(&w->lc, &pm);
+    w->lc.mapping = pm;
     assert_int_equal(answer_all(w, "203.0.113.70:7000", 0, T0), SERVERS);
     side = filled(w);
     assert_true(has(&side, CANDIDATE_MAPPED, "203.0.113.60:6000"));
@@ -139,7 +139,7 @@ static void test_nothing_of_the_overlay_is_told(void **state)
     struct path_side side;
 
     assert_int_equal(ip_prefix_parse(&blocks.items[0], "10.77.0.0/16", NULL), 0);
-    local_candidates_set_blocks(&w->lc, &blocks);
+    w->lc.blocks = blocks;
     local_candidates_set_addresses(&w->lc, own, 2, PORT, T0);
     assert_int_equal(answer_all(w, "10.77.0.4:51820", 0, T0), SERVERS);
     side = filled(w);
@@ -160,14 +160,14 @@ static void test_another_network_voids_what_servers_told(void **state)
     assert_int_equal(answer_all(w, "203.0.113.70:7000", 0, T0), SERVERS);
     outside = local_candidates_outside(&w->lc, &server);
     assert_true(ip_addr_equal(&outside, &seen.addr));
-    assert_int_equal(local_candidates_due(&w->lc), T0 + NSEC_PER_MSEC + 30 * SEC);
+    assert_int_equal(stun_client_due(&w->lc.stun), T0 + NSEC_PER_MSEC + 30 * SEC);
     local_candidates_set_addresses(&w->lc, &own, 1, PORT + 1, T0 + SEC);
     side = filled(w);
     assert_true(has(&side, CANDIDATE_HOST, "10.0.0.2:51821"));
     assert_false(has(&side, CANDIDATE_REFLEXIVE, "203.0.113.70:7000"));
     assert_false(side.nat.is_natted);
     assert_int_equal(local_candidates_hub_rtt(&w->lc, &server, T0 + SEC), 0);
-    assert_int_equal(local_candidates_due(&w->lc), T0 + SEC);
+    assert_int_equal(stun_client_due(&w->lc.stun), T0 + SEC);
     assert_int_equal(answer_all(w, "203.0.113.71:7000", 0, T0 + SEC), SERVERS);
 }
 
@@ -175,10 +175,8 @@ static void test_what_is_told_only_when_it_is_new(void **state)
 {
     struct world *w = *state;
 
-    assert_true(local_candidates_set_blocked(&w->lc, true));
-    assert_false(local_candidates_set_blocked(&w->lc, true));
-    assert_true(local_candidates_set_keepalive(&w->lc, 20 * SEC));
-    assert_false(local_candidates_set_keepalive(&w->lc, 20 * SEC));
+    w->lc.is_blocked = true;
+    w->lc.keepalive = 20 * SEC;
     assert_true(filled(w).nat.is_blocked);
     assert_int_equal(filled(w).keepalive, 20 * SEC);
 }
@@ -196,7 +194,7 @@ static void test_a_counting_nat(void **state)
 
     assert_int_equal(answer_all(w, "203.0.113.70:7000", 0, T0), SERVERS);
     assert_false(local_candidates_begin_fresh(&w->lc, &w->rng, &rq));
-    local_candidates_restart(&w->lc, T0 + SEC);
+    stun_client_restart(&w->lc.stun, T0 + SEC);
     assert_int_equal(answer_all(w, "203.0.113.70:7001", 2, T0 + SEC), SERVERS);
     assert_int_equal(filled(w).nat.port_step, 2);
     assert_int_equal(filled(w).nat.last_port, 7001 + 2 * (SERVERS - 1));
@@ -209,7 +207,7 @@ static void test_a_counting_nat(void **state)
     /* It answers once. */
     assert_false(local_candidates_on_fresh(&w->lc, out, len, &rq.to));
     /* Another mapping to a server that was asked before is newer. */
-    local_candidates_restart(&w->lc, T0 + 2 * SEC);
+    stun_client_restart(&w->lc.stun, T0 + 2 * SEC);
     assert_int_equal(answer_all(w, "203.0.113.70:7020", 2, T0 + 2 * SEC), SERVERS);
     assert_int_equal(filled(w).nat.last_port, 7020 + 2 * (SERVERS - 1));
 }

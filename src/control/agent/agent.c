@@ -242,18 +242,12 @@ static void on_hub_change(void *ctx, bool heard, const char *why, nsec_t now)
 
 static void on_reported(void *ctx, enum hub_link_report_result result, const json_t *body)
 {
-    static const enum node_report_result became[] = {
-        [HUB_LINK_REPORT_TAKEN] = NODE_REPORT_TAKEN,
-        [HUB_LINK_REPORT_WHOLE] = NODE_REPORT_WHOLE,
-        [HUB_LINK_REPORT_AGAIN] = NODE_REPORT_AGAIN,
-        [HUB_LINK_REPORT_LOST] = NODE_REPORT_LOST,
-    };
     struct agent_hub *hub = ctx;
     struct agent *a = hub->owner;
     nsec_t now = clock_now();
     int64_t ahead_s;
 
-    node_report_on_result(&hub->report, became[result]);
+    node_report_on_result(&hub->report, result);
     if (hub == a->hubs.serving && hub_link_clock_ahead(hub->link, &ahead_s)) {
         node_clock_compare(&a->time, ahead_s);
         path_driver_set_hub_clock(a->paths, ahead_s * NSEC_PER_SEC);

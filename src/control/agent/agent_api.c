@@ -257,7 +257,10 @@ static void delete_job(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
 
-    agent_core_end_job(a, rq->params[0], rq->caller.pid);
+    /* What it has moved up to now is its own. */
+    agent_core_poll(a);
+    node_jobs_end(&a->running, rq->params[0], rq->caller.pid);
+    poll_plan_request(&a->poll, a->clock());
     job_calls_begin(&a->jobs, "DELETE", rq->params[0], "rendezvous", NULL, rs);
 }
 

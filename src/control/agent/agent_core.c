@@ -89,16 +89,21 @@ int agent_core_take_hubs(struct agent *a, struct err *e)
  * cannot be begun is logged for who debugs: what comes next begins it anyway.
  */
 
+static void begin_handshake(struct agent *a, const struct x25519_public *key, const char *who)
+{
+    struct err e = ERR_NULL;
+
+    if (reconcile_handshake(&a->reconcile, key, &e) != 0)
+        log_debug("no handshake with %s: %s", who, err_text(&e));
+}
+
 /* With hubs, where they are wanted. The engine has to have their endpoints by now. */
 static void handshake_with_hubs(struct agent *a, nsec_t now)
 {
     struct agent_hub *hub;
 
     while ((hub = hub_set_next_handshake(&a->hubs))) {
-        struct err e = ERR_NULL;
-
-        if (reconcile_handshake(&a->reconcile, &hub->key, &e) != 0)
-            log_debug("no handshake with the hub: %s", err_text(&e));
+        begin_handshake(a, &hub->key, "the hub");
         hub_transport_io_speak(&hub->transport, now);
     }
 }
@@ -109,28 +114,20 @@ static void begin_handshakes(struct agent *a, nsec_t now)
     struct x25519_public key;
     const char *node;
 
-    while (path_driver_next_handshake(a->paths, &key, &node, now)) {
-        struct err e = ERR_NULL;
-
-        if (reconcile_handshake(&a->reconcile, &key, &e) != 0)
-            log_debug("no handshake with %s: %s", node, err_text(&e));
-    }
+    while (path_driver_next_handshake(a->paths, &key, &node, now))
+        begin_handshake(a, &key, node);
 }
 
 void agent_core_on_hub_forgot(struct agent *a, nsec_t now)
 {
-    struct err e = ERR_NULL;
-
     for (size_t i = 0; i < a->snapshot.nodes.n; i++) {
         const struct node *node = &a->snapshot.nodes.items[i]->node;
         const struct observation *ob = observe_find(&a->seen, &node->key);
 
         /* With peers that find paths the driver settles which end begins; with stock peers this
          * node does. */
-        if (node->hub || node->side || !ob || ob->handshake_at == 0)
-            continue;
-        if (reconcile_handshake(&a->reconcile, &node->key, &e) != 0)
-            log_debug("no handshake with %s: %s", node->meta.name, err_text(&e));
+        if (!node->hub && !node->side && ob && ob->handshake_at != 0)
+            begin_handshake(a, &node->key, node->meta.name);
     }
     path_driver_on_hub_forgot(a->paths, now);
 }
@@ -143,12 +140,9 @@ static void renew_handshakes(struct agent *a)
 
     for (size_t i = 0; i < a->seen.n; i++) {
         const struct observation *ob = &a->seen.items[i];
-        struct err e = ERR_NULL;
 
-        if (observation_has_session(ob, a->clock()) &&
-            reconcile_handshake(&a->reconcile, &ob->key, &e) != 0)
-            log_debug(
-                "no handshake with %s: %s", x25519_public_format(&ob->key, key), err_text(&e));
+        if (observation_has_session(ob, a->clock()))
+            begin_handshake(a, &ob->key, x25519_public_format(&ob->key, key));
     }
 }
 
@@ -507,7 +501,7 @@ static void report_to(struct agent *a, struct agent_hub *hub, const struct node_
     if (hub_link_report(hub->link, node_report_encode(&hub->report, &own)))
         node_report_on_sent(&hub->report, facts->now);
     else
-        node_report_on_result(&hub->report, NODE_REPORT_LOST);
+        node_report_on_result(&hub->report, HUB_LINK_REPORT_LOST);
 }
 
 static void poll_report(struct agent *a, nsec_t now)
@@ -545,14 +539,6 @@ static void meter(struct agent *a, nsec_t now)
 
     node_meter_look(&a->meter, &facts, now);
     meter_forget(&a->meter.meter, a->hubs.serving->report.traffic_reported, facts.wall_s);
-}
-
-void agent_core_end_job(struct agent *a, const char *job, int32_t pid)
-{
-    /* What it has moved up to now is its own. */
-    agent_core_poll(a);
-    node_jobs_end(&a->running, job, pid);
-    poll_plan_request(&a->poll, a->clock());
 }
 
 /* Packets that have gone through the interface so far; 0: there is no interface. */

@@ -136,9 +136,6 @@ void agent_core_pass(struct agent *a);
 /** agent_core_poll() - poll now, and plan the next. */
 void agent_core_poll(struct agent *a);
 
-/** agent_core_end_job() - a command of that job has ended: count what it has moved, and report. */
-void agent_core_end_job(struct agent *a, const char *job, int32_t pid);
-
 /** agent_core_due() - the earliest deadline of all parts; NSEC_NEVER: there is none. */
 nsec_t agent_core_due(const struct agent *a);
 

@@ -69,19 +69,28 @@ static int tell_on_overlay(const struct endpoint *api, const char *interface,
     return call_hub(&call, e);
 }
 
-static int tell_by_https(const struct tls_pin *pin, const char *api, const char *proxy,
-    const char *path, struct member_proof_signer *signer, struct err *e)
+/* At each of @n addresses in turn: through the proxy if there is one, and then without it. */
+static int tell_by_https(const struct tls_pin *pin, const char (*apis)[HOST_PORT_MAX + 1],
+    unsigned n, const char *proxy, const char *path, struct member_proof_signer *signer,
+    nsec_t until, struct err *e)
 {
-    struct hub_ask_call call = {.target = {.access = CLIENT_ACCESS_HTTPS,
-                                    .address = api,
-                                    .pin = *pin,
-                                    .proxy = proxy,
-                                    .signer = signer},
+    struct hub_ask_call call = {
+        .target = {.access = CLIENT_ACCESS_HTTPS, .pin = *pin, .signer = signer},
         .method = "POST",
         .path = path,
         .timeout_ms = WAIT_MS};
+    int r = -ENOENT;
 
-    return call_hub(&call, e);
+    for (unsigned i = 0; r != 0 && i < n && clock_now() < until; i++) {
+        call.target.address = apis[i];
+        call.target.proxy = proxy;
+        r = call_hub(&call, e);
+        if (r != 0 && proxy && clock_now() < until) {
+            call.target.proxy = NULL;
+            r = call_hub(&call, e);
+        }
+    }
+    return r;
 }
 
 /* By the public API of one hub. The token has said the TLS key of one of them. */
@@ -95,15 +104,9 @@ static int tell_hub(const struct state *st, const struct node *hub, bool is_only
                      memcmp(&at->tls_pin, &st->hub_api.pin, sizeof(at->tls_pin)) == 0;
     const struct tls_pin *pin = is_joined ? &st->hub_api.pin : &at->tls_pin;
     struct hub_api_list apis;
-    int r = -ENOENT;
 
     hub_api_list_make(&apis, is_joined ? &st->hub_api : &none, at);
-    for (unsigned i = 0; r != 0 && i < apis.n && clock_now() < until; i++) {
-        r = tell_by_https(pin, apis.items[i], proxy, path, signer, e);
-        if (r != 0 && proxy && clock_now() < until)
-            r = tell_by_https(pin, apis.items[i], NULL, path, signer, e);
-    }
-    return r;
+    return tell_by_https(pin, apis.items, apis.n, proxy, path, signer, until, e);
 }
 
 /* With a signer of its own, for another hub than the one that serves this node. */
@@ -145,16 +148,12 @@ int leave_by_token(
     const nsec_t until = clock_now() + PATIENCE;
     struct member_proof_signer signer;
     char path[HUB_ASK_PATH_MAX + 1];
-    int r = -ENOENT;
+    int r;
 
     if (!make_path(secret, token->network, path) ||
         !member_proof_signer_init(&signer, secret, &token->hub_key))
         return err_set(e, -EINVAL, "the key of the hub or of this machine is none");
-    for (unsigned i = 0; r != 0 && i < token->n_api && clock_now() < until; i++) {
-        r = tell_by_https(&token->pin, token->api[i], proxy, path, &signer, e);
-        if (r != 0 && proxy && clock_now() < until)
-            r = tell_by_https(&token->pin, token->api[i], NULL, path, &signer, e);
-    }
+    r = tell_by_https(&token->pin, token->api, token->n_api, proxy, path, &signer, until, e);
     secret_wipe(&signer, sizeof(signer));
     return r;
 }

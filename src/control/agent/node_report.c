@@ -51,18 +51,13 @@ void node_report_init(struct node_report *nr, uint64_t run)
     *nr = (struct node_report){.run = run, .begins = true};
 }
 
-static void forget_reported(struct node_report *nr)
+void node_report_deinit(struct node_report *nr)
 {
     free(nr->reported);
     nr->reported = NULL;
     nr->n_reported = 0;
     json_decref(nr->node_reported);
     nr->node_reported = NULL;
-}
-
-void node_report_deinit(struct node_report *nr)
-{
-    forget_reported(nr);
 }
 
 static void begin_anew(struct node_report *nr)
@@ -266,13 +261,13 @@ static void say_edges(struct making *m)
         add_gone(m, &nr->reported[k]);
 }
 
-void node_report_on_result(struct node_report *nr, enum node_report_result result)
+void node_report_on_result(struct node_report *nr, enum hub_link_report_result result)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < nr->n_reported; i++) {
         struct reported_edge *t = &nr->reported[i];
-        bool is_settled = t->state == REPORTED_ON_ITS_WAY && result == NODE_REPORT_TAKEN;
+        bool is_settled = t->state == REPORTED_ON_ITS_WAY && result == HUB_LINK_REPORT_TAKEN;
 
         if (t->state == REPORTED_ON_ITS_WAY)
             t->state = is_settled ? REPORTED_YES : REPORTED_NO;
@@ -281,23 +276,23 @@ void node_report_on_result(struct node_report *nr, enum node_report_result resul
     }
     nr->n_reported = n;
     switch (result) {
-    case NODE_REPORT_TAKEN:
+    case HUB_LINK_REPORT_TAKEN:
         if (nr->traffic_sent != 0)
             nr->traffic_reported = nr->traffic_sent;
         nr->number++;
         nr->begins = false;
         nr->is_anew = !nr->ends;
         break;
-    case NODE_REPORT_WHOLE:
+    case HUB_LINK_REPORT_WHOLE:
         /* The first report to an older hub held fewer edges than it can take. */
         nr->edges_changed |= !nr->is_old_hub;
         nr->is_old_hub = true;
         nr->has_more = false;
         break;
-    case NODE_REPORT_AGAIN:
+    case HUB_LINK_REPORT_AGAIN:
         begin_anew(nr);
         break;
-    case NODE_REPORT_LOST:
+    case HUB_LINK_REPORT_LOST:
         nr->edges_changed = true;
         json_decref(nr->node_reported);
         nr->node_reported = NULL;
@@ -377,7 +372,7 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
     json_t *body;
 
     if (nr->begins || nr->is_old_hub)
-        forget_reported(nr);
+        node_report_deinit(nr);
     m.next = calloc(nr->n_reported + facts->reach->n + 1, sizeof(*m.next));
     if (m.next)
         say_edges(&m);

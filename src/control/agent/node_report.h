@@ -18,16 +18,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "agent/hublink/hub_link.h"
 #include "base/clock.h"
 #include "engine/engine.h"
-
-/** What becomes of a report. */
-enum node_report_result {
-    NODE_REPORT_TAKEN,
-    NODE_REPORT_WHOLE, /* taken by an older hub, which replaces all it had by each report */
-    NODE_REPORT_AGAIN, /* the hub lacks an earlier report: report everything anew */
-    NODE_REPORT_LOST,  /* it is not known whether the hub has it */
-};
 
 struct node_report {
     nsec_t sent_at;     /* time of the last report; 0: none, or one is due at once */
@@ -105,7 +98,7 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
 void node_report_on_sent(struct node_report *nr, nsec_t now);
 
 /** node_report_on_result() - the result of the report that was sent is known. */
-void node_report_on_result(struct node_report *nr, enum node_report_result result);
+void node_report_on_result(struct node_report *nr, enum hub_link_report_result result);
 
 /**
  * node_report_hostname() - is this a host name that other nodes may have in their hosts file?

@@ -48,12 +48,14 @@ static int make_name(
 /* @what: "weft_" and a short word; @body: its chains, as for nft_replace_table(). An interface with
  * characters that have a meaning in nft's syntax is refused. */
 static int filter_table_replace(
-    const char *what, const char *interface, const char *body, struct err *e)
+    const char *what, const char *interface, const struct str *body, struct err *e)
 {
     char table[TABLE_MAX];
     int r = make_name(table, what, interface, e);
 
-    return r < 0 ? r : nft_replace_table(FAMILY, table, body, e);
+    if (body->failed)
+        return err_set(e, -ENOMEM, "no memory for the packet filter");
+    return r < 0 ? r : nft_replace_table(FAMILY, table, str_text(body), e);
 }
 
 static int filter_table_remove(const char *what, const char *interface, struct err *e)
@@ -84,14 +86,7 @@ static int mss_clamp_put(const char *interface, struct err *e)
     clamp_add_rule(&body, "oifname", interface);
     clamp_add_rule(&body, "iifname", interface);
     str_add(&body, "}");
-    if (body.failed)
-        return err_set(e, -ENOMEM, "no memory for the packet filter");
-    return filter_table_replace(CLAMP_TABLE, interface, str_text(&body), e);
-}
-
-int mss_clamp_remove(const char *interface, struct err *e)
-{
-    return filter_table_remove(CLAMP_TABLE, interface, e);
+    return filter_table_replace(CLAMP_TABLE, interface, &body, e);
 }
 
 /* ---- what is forwarded ----------------------------------------------------------------------- */
@@ -145,14 +140,7 @@ static int route_guard_put(
     _cleanup_(str_deinit) struct str body = STR_NULL;
 
     route_guard_format(&body, interface, routes, masquerades);
-    if (body.failed)
-        return err_set(e, -ENOMEM, "no memory for the packet filter");
-    return filter_table_replace(GUARD_TABLE, interface, str_text(&body), e);
-}
-
-int route_guard_remove(const char *interface, struct err *e)
-{
-    return filter_table_remove(GUARD_TABLE, interface, e);
+    return filter_table_replace(GUARD_TABLE, interface, &body, e);
 }
 
 int route_guard_is_forwarding(const char *interface, bool v4)
@@ -227,7 +215,7 @@ void forward_rules_apply(struct forward_rules *fr, const char *interface,
                 err_text(&e));
         break;
     case FORWARD_RULES_GUARD_REMOVE:
-        (void)route_guard_remove(interface, &e);
+        (void)filter_table_remove(GUARD_TABLE, interface, &e);
         break;
     }
     forward_rules_on_guard(fr, facts, actions.guard, &e, now);
@@ -311,7 +299,7 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
     if (!wg_config_has_rates(config)) {
         forget_body(cm);
         if (!cm->is_removed)
-            cm->is_removed = class_marks_remove(interface, NULL) == 0;
+            cm->is_removed = filter_table_remove(MARKS_TABLE, interface, NULL) == 0;
         return;
     }
     ports = local_ports_read();
@@ -323,7 +311,7 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
     cm->body = strdup(str_text(&body));
     cm->put_at = now;
     cm->is_removed = false;
-    if (filter_table_replace(MARKS_TABLE, interface, str_text(&body), &e) == 0) {
+    if (filter_table_replace(MARKS_TABLE, interface, &body, &e) == 0) {
         cm->has_failed = false;
         return;
     }
@@ -334,7 +322,9 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
     cm->has_failed = true;
 }
 
-int class_marks_remove(const char *interface, struct err *e)
+void filter_rules_remove(const char *interface)
 {
-    return filter_table_remove(MARKS_TABLE, interface, e);
+    (void)filter_table_remove(CLAMP_TABLE, interface, NULL);
+    (void)filter_table_remove(GUARD_TABLE, interface, NULL);
+    (void)filter_table_remove(MARKS_TABLE, interface, NULL);
 }

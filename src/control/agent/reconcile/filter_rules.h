@@ -29,9 +29,6 @@ struct wg_config;
  * announce is lowered, in both directions, to what the routes to both ends allow.
  */
 
-/** mss_clamp_remove() - remove the rules, if there are any. 0 or negative errno with words. */
-int mss_clamp_remove(const char *interface, struct err *e);
-
 /* ---- what is forwarded ----------------------------------------------------------------------- */
 
 /*
@@ -58,9 +55,6 @@ int mss_clamp_remove(const char *interface, struct err *e);
  */
 void route_guard_format(
     struct str *out, const char *interface, const struct subnets *routes, bool masquerades);
-
-/** route_guard_remove() - remove the rules, if there are any. 0 or negative errno with words. */
-int route_guard_remove(const char *interface, struct err *e);
 
 /**
  * route_guard_is_forwarding() - does this machine forward what comes in by @interface?
@@ -194,5 +188,5 @@ void class_marks_apply(struct class_marks *cm, const char *interface, const stru
 /** class_marks_forget() - the interface is another one: the rules have to be put again. */
 void class_marks_forget(struct class_marks *cm);
 
-/** class_marks_remove() - remove the rules, if there are any. 0 or negative errno with words. */
-int class_marks_remove(const char *interface, struct err *e);
+/** filter_rules_remove() - remove all rules about that interface, as far as there are any. */
+void filter_rules_remove(const char *interface);

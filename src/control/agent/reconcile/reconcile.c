@@ -717,9 +717,7 @@ int reconcile_take_down(struct reconcile *rc, struct err *e)
         return 0;
     rc->engine = engine_close(rc->engine);
     /* Where there is no packet filter there is nothing to remove. */
-    (void)mss_clamp_remove(rc->interface, NULL);
-    (void)route_guard_remove(rc->interface, NULL);
-    (void)class_marks_remove(rc->interface, NULL);
+    filter_rules_remove(rc->interface);
     (void)subnet_routes_remove(&rc->nl, rc->interface);
     r = rtnl_find_link(&rc->nl, rc->interface, &link);
     if (r == RTNL_E_ABSENT)

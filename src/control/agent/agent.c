@@ -389,15 +389,6 @@ static void init_handles(struct life *l)
     a->names.opt = names;
 }
 
-static int start_signals(struct life *l, struct err *e)
-{
-    int r = uv_signal_start(&l->signals[0], on_signal, SIGTERM);
-
-    if (r == 0)
-        r = uv_signal_start(&l->signals[1], on_signal, SIGINT);
-    return r == 0 ? 0 : err_set(e, r, "signals cannot be taken: %s", uv_strerror(r));
-}
-
 /* Watches the interface from now on, also after it was removed and made again. */
 static void start_link_watch(struct life *l)
 {
@@ -470,7 +461,12 @@ static int open_parts(struct life *l, struct err *e)
         r = open_cluster(a, e);
     if (r == 0)
         r = agent_api_open(&l->server, a, e);
-    return r == 0 ? start_signals(l, e) : r;
+    if (r < 0)
+        return r;
+    r = uv_signal_start(&l->signals[0], on_signal, SIGTERM);
+    if (r == 0)
+        r = uv_signal_start(&l->signals[1], on_signal, SIGINT);
+    return r == 0 ? 0 : err_set(e, r, "signals cannot be taken: %s", uv_strerror(r));
 }
 
 static int start(struct life *l, struct err *e)

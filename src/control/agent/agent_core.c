@@ -97,27 +97,6 @@ static void begin_handshake(struct agent *a, const struct x25519_public *key, co
         log_debug("no handshake with %s: %s", who, err_text(&e));
 }
 
-/* With hubs, where they are wanted. The engine has to have their endpoints by now. */
-static void handshake_with_hubs(struct agent *a, nsec_t now)
-{
-    struct agent_hub *hub;
-
-    while ((hub = hub_set_next_handshake(&a->hubs))) {
-        begin_handshake(a, &hub->key, "the hub");
-        hub_transport_io_speak(&hub->transport, now);
-    }
-}
-
-/* Those that have waited until the engine had the routes. */
-static void begin_handshakes(struct agent *a, nsec_t now)
-{
-    struct x25519_public key;
-    const char *node;
-
-    while (path_driver_next_handshake(a->paths, &key, &node, now))
-        begin_handshake(a, &key, node);
-}
-
 void agent_core_on_hub_forgot(struct agent *a, nsec_t now)
 {
     for (size_t i = 0; i < a->snapshot.nodes.n; i++) {
@@ -312,6 +291,9 @@ void agent_core_pass(struct agent *a)
     struct render_input in;
     nsec_t now;
     int r;
+    struct agent_hub *hub;
+    struct x25519_public key;
+    const char *node;
 
     if (agent_core_take_hubs(a, &e) < 0)
         log_limited(&a->pass_limit, a->clock(), LOG_LEVEL_WARNING, "not all hubs are used: %s",
@@ -347,13 +329,19 @@ void agent_core_pass(struct agent *a)
         hub_link_poke(a->hubs.serving->link, now);
         poll_plan_request(&a->poll, now);
     }
-    handshake_with_hubs(a, now);
+    /* With hubs, where they are wanted. The engine has to have their endpoints by now. */
+    while ((hub = hub_set_next_handshake(&a->hubs))) {
+        begin_handshake(a, &hub->key, "the hub");
+        hub_transport_io_speak(&hub->transport, now);
+    }
     path_driver_set_relay(a->paths, in.relays, result.opened, now);
     path_driver_on_applied(a->paths);
     /* The engine has forgotten its sessions, and peers would go on sending in them for 15 s. */
     if (result.was_gone || result.was_down)
         renew_handshakes(a);
-    begin_handshakes(a, now);
+    /* Those that have waited until the engine had the routes. */
+    while (path_driver_next_handshake(a->paths, &key, &node, now))
+        begin_handshake(a, &key, node);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
 }
 

@@ -185,19 +185,6 @@ static bool has_changed(const struct hub_set *hs, struct agent_hub *const items[
 
 /* ---- the serving hub ------------------------------------------------------------------------ */
 
-static void change_serving(struct hub_set *hs, struct agent_hub *to, const char *why, nsec_t now)
-{
-    struct agent_hub *from = hs->serving;
-
-    if (from)
-        hub_link_set_standby(from->link, true, now);
-    hs->serving = to;
-    hub_link_set_standby(to->link, false, now);
-    if (hs->n > 1 || (from && why[0] != '\0'))
-        log_info("the hub %s serves this node now%s%s%s%s", to->name, from ? ": " : "",
-            from ? from->name : "", from ? ", " : "", from ? why : "");
-}
-
 static void choose(struct hub_set *hs, struct hub_set_actions *actions, nsec_t now)
 {
     struct hub_choice_fact facts[HUB_CHOICE_MAX] = {{.handshake_at = 0}};
@@ -214,8 +201,16 @@ static void choose(struct hub_set *hs, struct hub_set_actions *actions, nsec_t n
     chosen = hub_choice_poll(&hs->choice, facts, now);
     hs->choose_at = chosen.due_at;
     if (hs->n > 0 && (chosen.has_changed || !hs->serving)) {
-        change_serving(
-            hs, hs->items[hub_choice_find(&hs->choice, hs->choice.serving)], chosen.why, now);
+        struct agent_hub *from = hs->serving;
+        struct agent_hub *to = hs->items[hub_choice_find(&hs->choice, hs->choice.serving)];
+
+        if (from)
+            hub_link_set_standby(from->link, true, now);
+        hs->serving = to;
+        hub_link_set_standby(to->link, false, now);
+        if (hs->n > 1 || (from && chosen.why[0] != '\0'))
+            log_info("the hub %s serves this node now%s%s%s%s", to->name, from ? ": " : "",
+                from ? from->name : "", from ? ", " : "", from ? chosen.why : "");
         actions->serving_changed = true;
         actions->pass_soon = true;
     }

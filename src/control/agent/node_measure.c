@@ -257,27 +257,6 @@ static void host_on_timer(uv_timer_t *timer)
     try_start(h);
 }
 
-/* One that does not start is tried again. @memlock: its RLIMIT_MEMLOCK, which it tells members of,
- * and not that of the agent. */
-static int measure_host_new(struct measure_host **ret, uv_loop_t *loop,
-    const struct service_config *config, const struct rlimit *memlock, struct err *e)
-{
-    struct measure_host *h = calloc(1, sizeof(*h));
-
-    if (!h)
-        return err_set(e, -ENOMEM, "no memory for the measuring process");
-    h->loop = loop;
-    h->memlock = *memlock;
-    h->config = (struct service_wire){.type = SERVICE_WIRE_CONFIG, .port = config->port};
-    (void)snprintf(h->config.interface, sizeof(h->config.interface), "%s", config->interface);
-    (void)snprintf(h->config.socket_path, sizeof(h->config.socket_path), "%.*s",
-        (int)sizeof(h->config.socket_path) - 1, config->socket_path);
-    (void)uv_timer_init(loop, &h->timer);
-    try_start(h);
-    *ret = h;
-    return 0;
-}
-
 /* ---- telling it the members ----------------------------------------------------------------- */
 
 static void free_members(struct service_member *members, size_t n)
@@ -352,14 +331,25 @@ void node_measure_start(struct node_measure *nm, uv_loop_t *loop,
     const struct x25519_secret *secret, const char *interface, const char *socket_path,
     const struct rlimit *memlock)
 {
-    struct service_config config = {
-        .interface = interface, .socket_path = nm->path, .port = PROBE_PORT};
-    struct err e = ERR_NULL;
+    struct measure_host *h = calloc(1, sizeof(*h));
 
     nm->secret = secret;
-    (void)snprintf(nm->path, sizeof(nm->path), "%s%s", socket_path, AGENT_MEASURE_SUFFIX);
-    if (measure_host_new(&nm->host, loop, &config, memlock, &e) < 0)
-        log_warning("weft preflight and weft bench will not find this node: %s", err_text(&e));
+    if (!h) {
+        log_warning("weft preflight and weft bench will not find this node: no memory for the "
+                    "measuring process");
+        return;
+    }
+    h->loop = loop;
+    h->memlock = *memlock;
+    h->config = (struct service_wire){.type = SERVICE_WIRE_CONFIG, .port = PROBE_PORT};
+    (void)snprintf(h->config.interface, sizeof(h->config.interface), "%s", interface);
+    (void)snprintf(h->config.socket_path, sizeof(h->config.socket_path), "%.*s%s",
+        (int)(sizeof(h->config.socket_path) - sizeof(AGENT_MEASURE_SUFFIX)), socket_path,
+        AGENT_MEASURE_SUFFIX);
+    (void)uv_timer_init(loop, &h->timer);
+    /* One that does not start is tried again. */
+    try_start(h);
+    nm->host = h;
 }
 
 static void set_member(

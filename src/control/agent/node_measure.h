@@ -11,7 +11,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <limits.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <uv.h>
@@ -29,7 +28,6 @@ struct x25519_secret;
 
 struct node_measure {
     struct measure_host *host;          /* owns; NULL: no service is offered */
-    char path[PATH_MAX];                /* the service's unix socket */
     const struct x25519_secret *secret; /* pins: the node's; NULL: no keys are told */
     struct node_measure_key *keys;      /* owns; in the order of the members' names */
     size_t n_keys;

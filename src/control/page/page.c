@@ -90,14 +90,6 @@ static void html_begin(struct str *out, const char *title, const char *style, co
     str_addf(out, " · weft</title>\n<style>%s</style>\n</head>\n<body>\n", style);
 }
 
-/* A cell with @text. */
-static void html_cell(struct str *out, const char *text)
-{
-    str_add(out, "<td>");
-    html_text(out, text);
-    str_add(out, "</td>");
-}
-
 /* A cell with a number, as printf() makes it; at most 127 bytes. */
 static __attribute__((format(printf, 2, 3))) void html_number(
     struct str *out, const char *format, ...)
@@ -205,7 +197,9 @@ static void add_text(struct str *out, const json_t *row, const struct column *c)
 {
     const char *text = text_of(c->in ? json_object_get(row, c->in) : row, c->field);
 
-    html_cell(out, text[0] == '\0' && c->none ? c->none : text);
+    str_add(out, "<td>");
+    html_text(out, text[0] == '\0' && c->none ? c->none : text);
+    str_add(out, "</td>");
 }
 
 static void add_bytes(struct str *out, const json_t *row, const struct column *c)

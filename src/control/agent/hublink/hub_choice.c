@@ -199,18 +199,6 @@ static unsigned find_refuge(
     return hc->items[best].avoid_until > now ? serving : best;
 }
 
-static nsec_t next_due(
-    const struct hub_choice *hc, const struct hub_choice_fact *fact, unsigned serving, nsec_t now)
-{
-    nsec_t due = hc->is_heard ? hc->next_ping_at : begin_until(hc, fact);
-
-    /* While no hub answers, each is tried again when its time has come. */
-    if (hc->items[serving].avoid_until > now)
-        for (unsigned i = 0; i < hc->n; i++)
-            due = i == 0 ? hc->items[0].avoid_until : nsec_min(due, hc->items[i].avoid_until);
-    return nsec_max(due, now);
-}
-
 struct hub_choice_actions hub_choice_poll(
     struct hub_choice *hc, const struct hub_choice_fact *facts, nsec_t now)
 {
@@ -240,7 +228,14 @@ struct hub_choice_actions hub_choice_poll(
         actions.has_changed = true;
         actions.ping = false;
     }
-    if (hc->n > 1)
-        actions.due_at = next_due(hc, &facts[next], next, now);
+    if (hc->n > 1) {
+        nsec_t due = hc->is_heard ? hc->next_ping_at : begin_until(hc, &facts[next]);
+
+        /* While no hub answers, each is tried again when its time has come. */
+        if (hc->items[next].avoid_until > now)
+            for (unsigned i = 0; i < hc->n; i++)
+                due = i == 0 ? hc->items[0].avoid_until : nsec_min(due, hc->items[i].avoid_until);
+        actions.due_at = nsec_max(due, now);
+    }
     return actions;
 }

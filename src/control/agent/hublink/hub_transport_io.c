@@ -34,16 +34,6 @@
  * thread that opened it.
  */
 
-/** Where to connect, and as which node. Copied. */
-struct hub_stream_config {
-    const struct state_hub_api *hub_api; /* the hub's TLS key, and the proxy */
-    const struct hub_api_list *api;      /* where its public API may be */
-    const char *network;
-    const struct x25519_secret *secret; /* the node's */
-    const struct x25519_public *node;   /* its public half */
-    const struct x25519_public *hub;    /* the hub's key */
-};
-
 #define PROTOCOL "weft-stream"
 
 #define CONNECT_TIMEOUT_MS 5000
@@ -267,15 +257,15 @@ static void make_free(struct hub_stream *hs)
     free(hs);
 }
 
-static int stream_start(
-    struct hub_stream *hs, const struct hub_stream_config *config, struct err *e)
+static int stream_start(struct hub_stream *hs, const struct hub_transport_io *io, struct err *e)
 {
+    const struct x25519_public *own = &snapshot_self(&io->state->snapshot)->key;
     struct endpoint any = {.addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1})};
     struct endpoint nobody = {.port = 0};
-    struct stream_claim claim = {.node = *config->node};
+    struct stream_claim claim = {.node = *own};
     int r;
 
-    if (!stream_proof_make(&claim.proof, config->secret, config->hub, config->node))
+    if (!stream_proof_make(&claim.proof, &io->state->secret, &io->hub_key, own))
         return err_set(e, -EINVAL, "the hub's key is none that anybody can have");
     (void)stream_claim_format(&claim, hs->claim);
     secret_wipe(&claim, sizeof(claim));
@@ -290,19 +280,20 @@ static int stream_start(
 
 /* Begins to connect, in a thread. */
 static int hub_stream_open(
-    struct hub_stream **ret, const struct hub_stream_config *config, struct err *e)
+    struct hub_stream **ret, const struct hub_transport_io *io, struct err *e)
 {
     struct hub_stream *hs = calloc(1, sizeof(*hs));
     int r;
 
     if (!hs)
         return err_set(e, -ENOMEM, "no memory for a stream");
-    hs->hub_api = *config->hub_api;
-    hs->api = *config->api;
+    hs->hub_api = *io->hub_api;
+    hs->api = io->api;
     hs->pump = (struct stream_pump)STREAM_PUMP_NULL;
     (void)pthread_mutex_init(&hs->lock, NULL);
-    (void)snprintf(hs->path, sizeof(hs->path), "/v1/stream/%s", config->network);
-    r = stream_start(hs, config, e);
+    (void)snprintf(hs->path, sizeof(hs->path), "/v1/stream/%s",
+        snapshot_self(&io->state->snapshot)->meta.network);
+    r = stream_start(hs, io, e);
     if (r < 0) {
         make_free(hs);
         return r;
@@ -371,13 +362,6 @@ void hub_transport_io_stop(struct hub_transport_io *io)
 
 static void open_stream(struct hub_transport_io *io, nsec_t now)
 {
-    const struct node *self = snapshot_self(&io->state->snapshot);
-    struct hub_stream_config config = {.hub_api = io->hub_api,
-        .api = &io->api,
-        .network = self->meta.network,
-        .secret = &io->state->secret,
-        .node = &self->key,
-        .hub = &io->hub_key};
     struct err e = ERR_NULL;
 
     if (io->listen_port == 0)
@@ -388,7 +372,7 @@ static void open_stream(struct hub_transport_io *io, nsec_t now)
             "an older version; weft leave and weft join with a new token mend that");
         return;
     }
-    if (hub_stream_open(&io->stream, &config, &e) < 0)
+    if (hub_stream_open(&io->stream, io, &e) < 0)
         log_limited(&io->limit, now, LOG_LEVEL_WARNING, "%s", err_text(&e));
 }
 

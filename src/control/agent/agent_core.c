@@ -480,7 +480,7 @@ static void report_to(struct agent *a, struct agent_hub *hub, const struct node_
     /* One hub is told what this node moves: of several copies none is more than the others. */
     own.meter = is_serving ? &a->meter.meter : NULL;
     if (is_serving && node_meter_is_due(&a->meter, facts->now))
-        node_report_on_edges(&hub->report);
+        hub->report.edges_changed = true;
     if (!node_report_is_due(&hub->report, facts->now) ||
         !hub_set_takes_report(&a->hubs, hub, facts->now) || hub_link_is_reporting(hub->link))
         return;

@@ -449,13 +449,13 @@ size_t hub_set_paths(const struct hub_set *hs, struct render_path *ret)
 void hub_set_on_self(struct hub_set *hs)
 {
     for (unsigned i = 0; i < hs->n; i++)
-        node_report_on_self(&hs->items[i]->report);
+        hs->items[i]->report.self_changed = true;
 }
 
 void hub_set_on_edges(struct hub_set *hs)
 {
     for (unsigned i = 0; i < hs->n; i++)
-        node_report_on_edges(&hs->items[i]->report);
+        hs->items[i]->report.edges_changed = true;
 }
 
 bool hub_set_takes_report(const struct hub_set *hs, const struct agent_hub *hub, nsec_t now)

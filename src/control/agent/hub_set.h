@@ -141,7 +141,8 @@ void hub_set_on_heard(struct hub_set *hs, const struct agent_hub *hub, nsec_t no
 /** hub_set_on_lost() - the stream of that hub has ended. */
 void hub_set_on_lost(struct hub_set *hs, const struct agent_hub *hub);
 
-/** hub_set_on_self(), hub_set_on_edges() - as node_report.h has them, for all hubs. */
+/** hub_set_on_self() - the addresses at which this node can be reached have changed: tell all hubs.
+ * hub_set_on_edges() - the path to a peer has changed, or which edges can be applied. */
 void hub_set_on_self(struct hub_set *hs);
 void hub_set_on_edges(struct hub_set *hs);
 

@@ -74,16 +74,6 @@ void node_report_on_hub(struct node_report *nr)
     nr->sent_at = 0;
 }
 
-void node_report_on_self(struct node_report *nr)
-{
-    nr->self_changed = true;
-}
-
-void node_report_on_edges(struct node_report *nr)
-{
-    nr->edges_changed = true;
-}
-
 bool node_report_has_changes(const struct node_report *nr)
 {
     return nr->self_changed || nr->edges_changed || nr->has_more;

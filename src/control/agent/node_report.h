@@ -70,12 +70,6 @@ void node_report_deinit(struct node_report *nr);
 /** node_report_on_hub() - the hub answers again and may be another one: report everything anew. */
 void node_report_on_hub(struct node_report *nr);
 
-/** node_report_on_self() - the addresses at which this node can be reached have changed. */
-void node_report_on_self(struct node_report *nr);
-
-/** node_report_on_edges() - the path to a peer has changed, or which edges can be applied. */
-void node_report_on_edges(struct node_report *nr);
-
 /** node_report_has_changes() - is there something that is not reported yet? */
 bool node_report_has_changes(const struct node_report *nr);
 

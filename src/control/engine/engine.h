@@ -170,7 +170,7 @@ int engine_retire(struct engine *engine, struct err *e);
  * engine_open_frames() - path frames through its UDP port: frames.h
  * @port:	that it listens on
  *
- * Return: 0 and a thing to be closed with engine_frames_close(); or negative errno with words.
+ * Return: 0 and a thing to be closed by its ops; or negative errno with words.
  */
 int engine_open_frames(
     struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e);

@@ -16,28 +16,6 @@
 
 _Static_assert(ENGINE_FRAME_MAX == FRAME_SOCKET_FRAME_MAX, "one length for all engines");
 
-int engine_frames_send(struct engine_frames *ef, const struct engine_frame *frame)
-{
-    return ef->ops->send(ef, frame);
-}
-
-int engine_frames_receive(struct engine_frames *ef, struct engine_frame *ret)
-{
-    return ef->ops->receive(ef, ret);
-}
-
-int engine_frames_fd(const struct engine_frames *ef)
-{
-    return ef->fd;
-}
-
-struct engine_frames *engine_frames_close(struct engine_frames *ef)
-{
-    if (ef)
-        ef->ops->close(ef);
-    return NULL;
-}
-
 /* ---- the frame socket of `weft wg` ---------------------------------------------------------- */
 
 static bool means_gone(int error)

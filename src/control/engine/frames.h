@@ -33,10 +33,17 @@ struct engine_frame {
 
 struct engine_frames;
 
+/** Nothing has arrived. */
+#define ENGINE_FRAMES_E_EMPTY 1
+/** The engine or its interface is gone: close, and open again later. */
+#define ENGINE_FRAMES_E_GONE 2
+
 /** What an engine's kind implements. */
 struct engine_frames_ops {
-    /* As engine_frames_send(), engine_frames_receive(). */
+    /* Never waits. 0, also when it was dropped for want of room; ENGINE_FRAMES_E_GONE; or negative
+     * errno: -EMSGSIZE when @frame is longer than the interface takes, where that is known. */
     int (*send)(struct engine_frames *ef, const struct engine_frame *frame);
+    /* 0; ENGINE_FRAMES_E_EMPTY; ENGINE_FRAMES_E_GONE; negative errno. */
     int (*receive)(struct engine_frames *ef, struct engine_frame *ret);
     void (*close)(struct engine_frames *ef);
 };
@@ -46,28 +53,6 @@ struct engine_frames {
     const struct engine_frames_ops *ops;
     int fd; /* readable when there is something to receive; owned by the kind */
 };
-
-/** Nothing has arrived. */
-#define ENGINE_FRAMES_E_EMPTY 1
-/** The engine or its interface is gone: close, and open again later. */
-#define ENGINE_FRAMES_E_GONE 2
-
-/**
- * engine_frames_send() - never waits
- *
- * Return: 0, also when it was dropped for want of room; ENGINE_FRAMES_E_GONE; or negative errno:
- * -EMSGSIZE when @frame is longer than the interface takes, where that is known.
- */
-int engine_frames_send(struct engine_frames *ef, const struct engine_frame *frame);
-
-/** engine_frames_receive() - 0; ENGINE_FRAMES_E_EMPTY; ENGINE_FRAMES_E_GONE; negative errno. */
-int engine_frames_receive(struct engine_frames *ef, struct engine_frame *ret);
-
-/** engine_frames_fd() - to wait for; ready for reading when something has arrived. */
-int engine_frames_fd(const struct engine_frames *ef);
-
-/** engine_frames_close() - NULL is fine. Always NULL. */
-struct engine_frames *engine_frames_close(struct engine_frames *ef);
 
 /** engine_frames_open_socket() - through the frame socket of `weft wg`, which runs @interface. 0 or
  * negative errno with words. */

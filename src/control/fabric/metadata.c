@@ -15,46 +15,6 @@
 #include "http/http_exchange.h"
 #include "os/clock.h"
 
-static const char *const cloud_names[] = {
-    [METADATA_CLOUD_NONE] = "none",
-    [METADATA_CLOUD_AWS] = "aws",
-    [METADATA_CLOUD_GCE] = "gce",
-    [METADATA_CLOUD_AZURE] = "azure",
-};
-_Static_assert(sizeof(cloud_names) / sizeof(*cloud_names) == METADATA_CLOUD_N, "a name for each");
-
-const char *metadata_cloud_name(enum metadata_cloud c)
-{
-    return cloud_names[c];
-}
-
-/*
- * Azure shares its vendor and product with every machine of Hyper-V; its asset tag is its own
- * (Microsoft: "cloud-init, DataSourceAzure").
- */
-enum metadata_cloud metadata_cloud_of(const struct tree *t)
-{
-    char text[64];
-
-    if (tree_read(t, "/sys/class/dmi/id/sys_vendor", text, sizeof(text)) &&
-        strcmp(text, "Amazon EC2") == 0)
-        return METADATA_CLOUD_AWS;
-    if (tree_read(t, "/sys/class/dmi/id/product_name", text, sizeof(text)) &&
-        strcmp(text, "Google Compute Engine") == 0)
-        return METADATA_CLOUD_GCE;
-    if (tree_read(t, "/sys/class/dmi/id/chassis_asset_tag", text, sizeof(text)) &&
-        strcmp(text, "7783-7084-3265-9085-8269-3286-77") == 0)
-        return METADATA_CLOUD_AZURE;
-    return METADATA_CLOUD_NONE;
-}
-
-/* ---- the questions -------------------------------------------------------------------------- */
-
-#define FIELD(field) offsetof(struct metadata_place, field)
-#define AWS(path)    "/latest/meta-data/" path
-#define GCE(path)    "/computeMetadata/v1/instance/" path
-#define AZURE(name)  "/metadata/instance/compute/" name "?api-version=2021-02-01&format=text"
-
 /* What a metadata service is asked for: single values, so that nothing else of the machine, such as
  * its start-up script, is ever read. */
 struct metadata_question {
@@ -63,45 +23,55 @@ struct metadata_question {
     size_t offset;    /* of the field in struct metadata_place */
 };
 
-static const struct metadata_question aws_questions[] = {
-    {"instance-type", AWS("instance-type"), FIELD(machine)},
-    {"availability-zone-id", AWS("placement/availability-zone-id"), FIELD(zone)},
-    {"group-name", AWS("placement/group-name"), FIELD(group)},
+#define QUESTIONS 3 /* to each service */
+
+#define FIELD(field) offsetof(struct metadata_place, field)
+#define AWS(path)    "/latest/meta-data/" path
+#define GCE(path)    "/computeMetadata/v1/instance/" path
+#define AZURE(name)  "/metadata/instance/compute/" name "?api-version=2021-02-01&format=text"
+
+/* Azure shares its vendor and product with every machine of Hyper-V; its asset tag is its own
+ * (Microsoft: "cloud-init, DataSourceAzure"). */
+static const struct cloud {
+    const char *name;
+    const char *dmi;    /* the text that tells its machines from others, */
+    const char *says;   /* and what that is there */
+    const char *header; /* of each request; of AWS's first one */
+    struct metadata_question questions[QUESTIONS];
+} clouds[] = {
+    [METADATA_CLOUD_NONE] = {.name = "none"},
+    [METADATA_CLOUD_AWS] = {"aws", "sys_vendor", "Amazon EC2",
+        "X-aws-ec2-metadata-token-ttl-seconds: 60",
+        {{"instance-type", AWS("instance-type"), FIELD(machine)},
+            {"availability-zone-id", AWS("placement/availability-zone-id"), FIELD(zone)},
+            {"group-name", AWS("placement/group-name"), FIELD(group)}}},
+    [METADATA_CLOUD_GCE] = {"gce", "product_name", "Google Compute Engine",
+        "Metadata-Flavor: Google",
+        {{"machine-type", GCE("machine-type"), FIELD(machine)}, {"zone", GCE("zone"), FIELD(zone)},
+            {"physical_host", GCE("attributes/physical_host"), FIELD(host)}}},
+    [METADATA_CLOUD_AZURE] = {"azure", "chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77",
+        "Metadata: true",
+        {{"vmSize", AZURE("vmSize"), FIELD(machine)}, {"location", AZURE("location"), FIELD(zone)},
+            {"placementGroupId", AZURE("placementGroupId"), FIELD(group)}}},
 };
+_Static_assert(sizeof(clouds) / sizeof(*clouds) == METADATA_CLOUD_N, "one for each");
 
-static const struct metadata_question gce_questions[] = {
-    {"machine-type", GCE("machine-type"), FIELD(machine)},
-    {"zone", GCE("zone"), FIELD(zone)},
-    {"physical_host", GCE("attributes/physical_host"), FIELD(host)},
-};
-
-static const struct metadata_question azure_questions[] = {
-    {"vmSize", AZURE("vmSize"), FIELD(machine)},
-    {"location", AZURE("location"), FIELD(zone)},
-    {"placementGroupId", AZURE("placementGroupId"), FIELD(group)},
-};
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
-/* What @cloud is asked for. @ret_n: how many. */
-static const struct metadata_question *metadata_questions(enum metadata_cloud cloud, size_t *ret_n)
+const char *metadata_cloud_name(enum metadata_cloud c)
 {
-    switch (cloud) {
-    case METADATA_CLOUD_AWS:
-        *ret_n = COUNT(aws_questions);
-        return aws_questions;
-    case METADATA_CLOUD_GCE:
-        *ret_n = COUNT(gce_questions);
-        return gce_questions;
-    case METADATA_CLOUD_AZURE:
-        *ret_n = COUNT(azure_questions);
-        return azure_questions;
-    case METADATA_CLOUD_NONE:
-    case METADATA_CLOUD_N:
-        break;
+    return clouds[c].name;
+}
+
+enum metadata_cloud metadata_cloud_of(const struct tree *t)
+{
+    char path[64];
+    char text[64];
+
+    for (enum metadata_cloud c = METADATA_CLOUD_NONE + 1; c < METADATA_CLOUD_N; c++) {
+        (void)snprintf(path, sizeof(path), "/sys/class/dmi/id/%s", clouds[c].dmi);
+        if (tree_read(t, path, text, sizeof(text)) && strcmp(text, clouds[c].says) == 0)
+            return c;
     }
-    *ret_n = 0;
-    return NULL;
+    return METADATA_CLOUD_NONE;
 }
 
 /* ---- the answers ---------------------------------------------------------------------------- */
@@ -130,15 +100,12 @@ static int take(char *field, const char *name, const char *text, size_t len, str
 static int take_line(struct metadata_place *p, enum metadata_cloud cloud, const char *line,
     size_t len, struct err *e)
 {
-    size_t n;
-    const struct metadata_question *q = metadata_questions(cloud, &n);
+    for (unsigned i = 0; cloud != METADATA_CLOUD_NONE && i < QUESTIONS; i++) {
+        const struct metadata_question *q = &clouds[cloud].questions[i];
+        size_t name_len = strlen(q->name);
 
-    for (size_t i = 0; i < n; i++) {
-        size_t name_len = strlen(q[i].name);
-
-        if (len > name_len && strncmp(line, q[i].name, name_len) == 0 && line[name_len] == ' ')
-            return take(
-                (char *)p + q[i].offset, q[i].name, line + name_len + 1, len - name_len - 1, e);
+        if (len > name_len && strncmp(line, q->name, name_len) == 0 && line[name_len] == ' ')
+            return take((char *)p + q->offset, q->name, line + name_len + 1, len - name_len - 1, e);
     }
     return 0;
 }
@@ -257,18 +224,11 @@ static int ask_service(struct asking *a, const char *method, const char *path, s
     return 0;
 }
 
-static void set_header(struct asking *a, const char *line)
-{
-    (void)snprintf(a->header, sizeof(a->header), "%s", line);
-}
-
 /* AWS answers only those who have asked for a token first (IMDSv2). */
 static int prepare_aws(struct asking *a, struct err *e)
 {
-    int r;
+    int r = ask_service(a, "PUT", "/latest/api/token", e);
 
-    set_header(a, "X-aws-ec2-metadata-token-ttl-seconds: 60");
-    r = ask_service(a, "PUT", "/latest/api/token", e);
     if (r != 0)
         return r;
     /* It fits: an answer is at most half as long as a header. */
@@ -277,24 +237,6 @@ static int prepare_aws(struct asking *a, struct err *e)
     return strpbrk(a->header, "\r\n")
                ? err_set(e, -EPROTO, "the metadata service's token is no token")
                : 0;
-}
-
-static int prepare(struct asking *a, enum metadata_cloud cloud, struct err *e)
-{
-    switch (cloud) {
-    case METADATA_CLOUD_AWS:
-        return prepare_aws(a, e);
-    case METADATA_CLOUD_GCE:
-        set_header(a, "Metadata-Flavor: Google");
-        return 0;
-    case METADATA_CLOUD_AZURE:
-        set_header(a, "Metadata: true");
-        return 0;
-    case METADATA_CLOUD_NONE:
-    case METADATA_CLOUD_N:
-        break;
-    }
-    return err_set(e, -ENOTSUP, "this machine is of no cloud that says where it runs");
 }
 
 /* Appends "NAME VALUE". An answer of several lines is cut at the first one. */
@@ -315,13 +257,16 @@ int metadata_fetch(
     struct metadata_answers *ret, enum metadata_cloud cloud, unsigned timeout_ms, struct err *e)
 {
     struct asking a = {.deadline_ms = now_ms() + (long)timeout_ms};
-    size_t n;
-    const struct metadata_question *q = metadata_questions(cloud, &n);
-    int r = prepare(&a, cloud, e);
+    int r = 0;
 
     *ret = (struct metadata_answers){.cloud = cloud};
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = ask_one(&a, ret, &q[i], e);
+    if (cloud == METADATA_CLOUD_NONE)
+        return err_set(e, -ENOTSUP, "this machine is of no cloud that says where it runs");
+    (void)snprintf(a.header, sizeof(a.header), "%s", clouds[cloud].header);
+    if (cloud == METADATA_CLOUD_AWS)
+        r = prepare_aws(&a, e);
+    for (unsigned i = 0; r == 0 && i < QUESTIONS; i++)
+        r = ask_one(&a, ret, &clouds[cloud].questions[i], e);
     http_exchange_deinit(&a.x);
     return r;
 }

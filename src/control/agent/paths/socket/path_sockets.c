@@ -43,7 +43,8 @@ void frame_client_close(struct frame_client *fc)
     (void)uv_poll_stop(&fc->poll->handle);
     uv_close((uv_handle_t *)&fc->poll->handle, on_frame_poll_closed);
     fc->poll = NULL;
-    fc->frames = engine_frames_close(fc->frames);
+    fc->frames->ops->close(fc->frames);
+    fc->frames = NULL;
     fc->engine = NULL;
 }
 
@@ -56,7 +57,7 @@ static void on_frames_readable(uv_poll_t *handle, int status, int events)
 
     /* The receiver may close this client and open it anew, which gives it another poll. */
     for (unsigned i = 0; r == 0 && i < FRAMES_PER_TURN && fc->poll == poll; i++) {
-        r = engine_frames_receive(fc->frames, &frame);
+        r = fc->frames->ops->receive(fc->frames, &frame);
         if (r == 0)
             fc->fn(fc->ctx, &frame);
     }
@@ -75,7 +76,7 @@ static int open_frames(struct frame_client *fc, struct engine *engine, uint16_t 
     }
     poll->port = fc;
     poll->handle.data = poll;
-    (void)uv_poll_init(fc->loop, &poll->handle, engine_frames_fd(fc->frames));
+    (void)uv_poll_init(fc->loop, &poll->handle, fc->frames->fd);
     (void)uv_poll_start(&poll->handle, UV_READABLE, on_frames_readable);
     fc->poll = poll;
     fc->engine = engine;
@@ -103,7 +104,7 @@ bool frame_client_keep(struct frame_client *fc, struct engine *engine, uint16_t 
 
 int frame_client_send(struct frame_client *fc, const struct engine_frame *frame)
 {
-    int r = fc->frames ? engine_frames_send(fc->frames, frame) : 0;
+    int r = fc->frames ? fc->frames->ops->send(fc->frames, frame) : 0;
 
     if (r == ENGINE_FRAMES_E_GONE)
         frame_client_close(fc);

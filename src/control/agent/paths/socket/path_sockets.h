@@ -61,7 +61,8 @@ struct frame_client {
  */
 bool frame_client_keep(struct frame_client *fc, struct engine *engine, uint16_t port, nsec_t now);
 
-/** frame_client_send() - while it is closed @frame is dropped. Return: as engine_frames_send(). */
+/** frame_client_send() - while it is closed @frame is dropped. Return: as send() of
+ * engine_frames_ops. */
 int frame_client_send(struct frame_client *fc, const struct engine_frame *frame);
 
 /** frame_client_close() - its handle closes in the loop's next turns. Idempotent. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,11 +143,6 @@ static int bad_value(const struct decoder *dc, struct err *e)
     return err_set(e, -EBADMSG, "the engine answered with a wrong %.40s", dc->line);
 }
 
-static bool value_number(const struct decoder *dc, uint64_t max, uint64_t *ret)
-{
-    return parse_u64(ret, dc->value, 0, max, dc->line, NULL) == 0;
-}
-
 /* "fwmark" comes as hex or decimal, depending on the engine. */
 static bool value_mark(const struct decoder *dc, uint32_t *ret)
 {
@@ -185,148 +181,118 @@ static bool take_class_rate(struct decoder *dc)
     return true;
 }
 
-/* Before the first peer. */
-static int take_interface_line(struct decoder *dc, struct err *e)
-{
-    uint64_t port = dc->config.listen_port;
-    uint64_t failed = dc->config.listen_errno;
-    bool good = true;
-
-    if (strcmp(dc->line, "private_key") == 0)
-        good = take_private_key(dc);
-    else if (strcmp(dc->line, "listen_port") == 0)
-        good = value_number(dc, 65535, &port);
-    else if (strcmp(dc->line, "listen_errno") == 0)
-        good = value_number(dc, ERRNO_MAX, &failed);
-    else if (strcmp(dc->line, "fwmark") == 0)
-        good = value_mark(dc, &dc->config.fwmark);
-    else if (strcmp(dc->line, "relay") == 0)
-        dc->config.is_relay = strcmp(dc->value, "true") == 0;
-    else if (strcmp(dc->line, "rate") == 0)
-        good = value_number(dc, TRAFFIC_RATE_MAX, &dc->config.rates.all);
-    else if (strcmp(dc->line, "class_rate") == 0)
-        good = take_class_rate(dc);
-    else if (strcmp(dc->line, "show_dscp") == 0)
-        dc->config.shows_dscp = strcmp(dc->value, "true") == 0;
-    dc->config.listen_port = (uint16_t)port;
-    dc->config.listen_errno = (unsigned)failed;
-    return good ? 0 : bad_value(dc, e);
-}
-
-/** A line about a peer. */
-enum peer_line {
-    PEER_LINE_ALLOWED_IP,
-    PEER_LINE_CIPHER,
-    PEER_LINE_ENDPOINT,
-    PEER_LINE_HANDSHAKE_NSEC,
-    PEER_LINE_HANDSHAKE_SEC,
-    PEER_LINE_HEARD,
-    PEER_LINE_KEEPALIVE,
-    PEER_LINE_MTU,
-    PEER_LINE_PIN,
-    PEER_LINE_PSK,
-    PEER_LINE_RATE,
-    PEER_LINE_RELAYED,
-    PEER_LINE_RX_BYTES,
-    PEER_LINE_TX_BYTES,
-    PEER_LINE_N, /* any other */
+/** What a line says: the type of its field, or how it is taken. */
+enum line_value {
+    LINE_U16,
+    LINE_U32,
+    LINE_U64,
+    LINE_BOOL,
+    LINE_MARK,
+    LINE_ENDPOINT,
+    LINE_CIPHER,
+    LINE_PIN,
+    LINE_PSK,
+    LINE_ALLOWED_IP,
+    LINE_PRIVATE_KEY,
+    LINE_CLASS_RATE,
 };
 
-/* The name, its length, and the largest number that it may have; 0: it is no number. The length is
- * compared first: an answer has a dozen lines for each of thousands of peers. */
-static const struct {
+struct line_kind {
     const char *name;
-    size_t len;
-    uint64_t max;
-} peer_lines[PEER_LINE_N] = {
-#define LINE(name, max)                                                                            \
-    {                                                                                              \
-        name, sizeof(name) - 1, max                                                                \
-    }
-    [PEER_LINE_ALLOWED_IP] = LINE("allowed_ip", 0),
-    [PEER_LINE_CIPHER] = LINE("cipher", 0),
-    [PEER_LINE_ENDPOINT] = LINE("endpoint", 0),
-    [PEER_LINE_HANDSHAKE_NSEC] = LINE("last_handshake_time_nsec", 999999999),
-    [PEER_LINE_HANDSHAKE_SEC] = LINE("last_handshake_time_sec", INT64_MAX),
-    [PEER_LINE_HEARD] = LINE("heard_endpoint", 0),
-    [PEER_LINE_KEEPALIVE] = LINE("persistent_keepalive_interval", UINT16_MAX),
-    [PEER_LINE_MTU] = LINE("mtu", UINT16_MAX),
-    [PEER_LINE_PIN] = LINE("pinned_endpoint", 0),
-    [PEER_LINE_PSK] = LINE("preshared_key", 0),
-    [PEER_LINE_RATE] = LINE("peer_rate", TRAFFIC_RATE_MAX),
-    [PEER_LINE_RELAYED] = LINE("relayed", 0),
-    [PEER_LINE_RX_BYTES] = LINE("rx_bytes", UINT64_MAX),
-    [PEER_LINE_TX_BYTES] = LINE("tx_bytes", UINT64_MAX),
-#undef LINE
+    size_t len; /* compared first: an answer has a dozen lines for each of thousands of peers */
+    enum line_value value;
+    size_t at;    /* of the field in struct wg_config or struct wg_peer */
+    uint64_t max; /* the largest number; 0: it is none */
 };
 
-static enum peer_line which_line(const struct decoder *dc)
+#define NAME(name)    name, sizeof(name) - 1
+#define CONFIG(field) offsetof(struct wg_config, field)
+#define PEER(field)   offsetof(struct wg_peer, field)
+
+/* Before the first peer. */
+static const struct line_kind interface_lines[] = {
+    {NAME("private_key"), LINE_PRIVATE_KEY, 0, 0},
+    {NAME("listen_port"), LINE_U16, CONFIG(listen_port), UINT16_MAX},
+    {NAME("listen_errno"), LINE_U32, CONFIG(listen_errno), ERRNO_MAX},
+    {NAME("fwmark"), LINE_MARK, CONFIG(fwmark), 0},
+    {NAME("relay"), LINE_BOOL, CONFIG(is_relay), 0},
+    {NAME("rate"), LINE_U64, CONFIG(rates.all), TRAFFIC_RATE_MAX},
+    {NAME("class_rate"), LINE_CLASS_RATE, 0, 0},
+    {NAME("show_dscp"), LINE_BOOL, CONFIG(shows_dscp), 0},
+    {NULL, 0, 0, 0, 0},
+};
+
+static const struct line_kind peer_lines[] = {
+    {NAME("allowed_ip"), LINE_ALLOWED_IP, 0, 0},
+    {NAME("cipher"), LINE_CIPHER, PEER(cipher), 0},
+    {NAME("endpoint"), LINE_ENDPOINT, PEER(endpoint), 0},
+    {NAME("last_handshake_time_nsec"), LINE_U32, PEER(facts.handshake_nsec), 999999999},
+    {NAME("last_handshake_time_sec"), LINE_U64, PEER(facts.handshake_sec), INT64_MAX},
+    {NAME("heard_endpoint"), LINE_ENDPOINT, PEER(facts.heard), 0},
+    {NAME("persistent_keepalive_interval"), LINE_U16, PEER(keepalive), UINT16_MAX},
+    {NAME("mtu"), LINE_U16, PEER(mtu), UINT16_MAX},
+    {NAME("pinned_endpoint"), LINE_PIN, PEER(pin), 0},
+    {NAME("preshared_key"), LINE_PSK, PEER(psk), 0},
+    {NAME("peer_rate"), LINE_U64, PEER(rate), TRAFFIC_RATE_MAX},
+    {NAME("relayed"), LINE_BOOL, PEER(is_relayed), 0},
+    {NAME("rx_bytes"), LINE_U64, PEER(facts.rx_bytes), UINT64_MAX},
+    {NAME("tx_bytes"), LINE_U64, PEER(facts.tx_bytes), UINT64_MAX},
+    {NULL, 0, 0, 0, 0},
+};
+
+/* Takes a line of @kinds into @of; any other is passed over. */
+static int take_line(struct decoder *dc, const struct line_kind *k, void *of, struct err *e)
 {
     size_t len = (size_t)(dc->value - dc->line) - 1;
-    unsigned i = 0;
-
-    while (i < PEER_LINE_N &&
-           (peer_lines[i].len != len || memcmp(peer_lines[i].name, dc->line, len) != 0))
-        i++;
-    return (enum peer_line)i;
-}
-
-static int take_peer_line(struct decoder *dc, struct err *e)
-{
-    enum peer_line which = which_line(dc);
-    uint64_t max = which < PEER_LINE_N ? peer_lines[which].max : 0;
-    struct wg_peer *p = &dc->peer;
     struct ip_prefix block;
     bool good = true;
     uint64_t v = 0;
+    void *at;
 
-    if (max > 0 && !value_number(dc, max, &v))
+    while (k->name && (k->len != len || memcmp(k->name, dc->line, len) != 0))
+        k++;
+    if (!k->name)
+        return 0;
+    at = (char *)of + k->at;
+    if (k->max > 0 && parse_u64(&v, dc->value, 0, k->max, dc->line, NULL) != 0)
         return bad_value(dc, e);
-    switch (which) {
-    case PEER_LINE_ALLOWED_IP:
+    switch (k->value) {
+    case LINE_U16:
+        *(uint16_t *)at = (uint16_t)v;
+        break;
+    case LINE_U32:
+        *(uint32_t *)at = (uint32_t)v;
+        break;
+    case LINE_U64:
+        *(uint64_t *)at = v;
+        break;
+    case LINE_BOOL:
+        *(bool *)at = strcmp(dc->value, "true") == 0;
+        break;
+    case LINE_MARK:
+        good = value_mark(dc, at);
+        break;
+    case LINE_ENDPOINT:
+        good = endpoint_parse(at, dc->value, NULL) == 0;
+        break;
+    case LINE_CIPHER:
+        good = noise_choice_parse(at, dc->value, NULL) == 0;
+        break;
+    case LINE_PIN:
+        good = pin_parse(at, dc->value);
+        break;
+    case LINE_PSK:
+        good = hex_decode(dc->value, at, sizeof(dc->peer.psk.b));
+        break;
+    case LINE_ALLOWED_IP:
         if (ip_prefix_parse(&block, dc->value, NULL) < 0)
             return bad_value(dc, e);
-        return wg_peer_allow(p, &block);
-    case PEER_LINE_CIPHER:
-        good = noise_choice_parse(&p->cipher, dc->value, NULL) == 0;
+        return wg_peer_allow(&dc->peer, &block);
+    case LINE_PRIVATE_KEY:
+        good = take_private_key(dc);
         break;
-    case PEER_LINE_ENDPOINT:
-        good = endpoint_parse(&p->endpoint, dc->value, NULL) == 0;
-        break;
-    case PEER_LINE_HANDSHAKE_NSEC:
-        p->facts.handshake_nsec = (uint32_t)v;
-        break;
-    case PEER_LINE_HANDSHAKE_SEC:
-        p->facts.handshake_sec = (int64_t)v;
-        break;
-    case PEER_LINE_HEARD:
-        good = endpoint_parse(&p->facts.heard, dc->value, NULL) == 0;
-        break;
-    case PEER_LINE_KEEPALIVE:
-        p->keepalive = (uint16_t)v;
-        break;
-    case PEER_LINE_MTU:
-        p->mtu = (uint16_t)v;
-        break;
-    case PEER_LINE_PIN:
-        good = pin_parse(&p->pin, dc->value);
-        break;
-    case PEER_LINE_PSK:
-        good = hex_decode(dc->value, p->psk.b, sizeof(p->psk.b));
-        break;
-    case PEER_LINE_RATE:
-        p->rate = v;
-        break;
-    case PEER_LINE_RELAYED:
-        p->is_relayed = strcmp(dc->value, "true") == 0;
-        break;
-    case PEER_LINE_RX_BYTES:
-        p->facts.rx_bytes = v;
-        break;
-    case PEER_LINE_TX_BYTES:
-        p->facts.tx_bytes = v;
-        break;
-    case PEER_LINE_N:
+    case LINE_CLASS_RATE:
+        good = take_class_rate(dc);
         break;
     }
     return good ? 0 : bad_value(dc, e);
@@ -378,9 +344,9 @@ static int decode_lines(struct decoder *dc, struct err *e)
         if (strcmp(dc->line, "public_key") == 0)
             r = start_peer(dc, e);
         else if (dc->in_peer)
-            r = take_peer_line(dc, e);
+            r = take_line(dc, peer_lines, &dc->peer, e);
         else
-            r = take_interface_line(dc, e);
+            r = take_line(dc, interface_lines, &dc->config, e);
         if (r < 0)
             return r;
     }

@@ -20,12 +20,13 @@
 
 #define BACKLOG 512
 
-/* Most connections at once. A member needs two: its watch, and one for reports. */
-#define PUBLIC_MAX             512
-#define PUBLIC_MAX_BY_ADDRESS  64
-#define OVERLAY_MAX            65536
-#define OVERLAY_MAX_BY_ADDRESS 8
-#define ADMIN_MAX              64
+/* Most connections at once, and of them from one address. A member needs two: its watch, and one
+ * for reports. */
+static const unsigned connections_max[][2] = {
+    [API_ACCESS_PUBLIC] = {512, 64},
+    [API_ACCESS_OVERLAY] = {65536, 8},
+    [API_ACCESS_ADMIN] = {64, 64},
+};
 
 /*
  * The pace at which connections begin: the time for each of them, and how many may begin at once
@@ -186,17 +187,7 @@ static int listener_new(struct server_listener **ret, struct server *s, int fd,
     *l = (struct server_listener){
         .s = s, .fd = fd, .n_handles = 3, .access = access, .listener_ctx = listener_ctx};
     waiting_init(&l->waiting, WAITING_MAX, s->seed);
-    switch (access) {
-    case API_ACCESS_PUBLIC:
-        admission_init(&l->admission, PUBLIC_MAX, PUBLIC_MAX_BY_ADDRESS, s->seed);
-        break;
-    case API_ACCESS_OVERLAY:
-        admission_init(&l->admission, OVERLAY_MAX, OVERLAY_MAX_BY_ADDRESS, s->seed);
-        break;
-    case API_ACCESS_ADMIN:
-        admission_init(&l->admission, ADMIN_MAX, ADMIN_MAX, s->seed);
-        break;
-    }
+    admission_init(&l->admission, connections_max[access][0], connections_max[access][1], s->seed);
     /* Neither can fail on a descriptor that is open and watched by nobody else. */
     (void)uv_poll_init(s->config.loop, &l->poll, fd);
     (void)uv_timer_init(s->config.loop, &l->pause);

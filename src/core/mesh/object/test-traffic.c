@@ -19,7 +19,11 @@ static void test_days(void **state)
     int32_t day;
 
     assert_int_equal(traffic_day(-1), 0);
+    assert_int_equal(traffic_day(0), 0);
     assert_int_equal(traffic_day(86399), 0);
+    assert_int_equal(traffic_day((int64_t)TRAFFIC_DAY_MAX * 86400), TRAFFIC_DAY_MAX);
+    assert_int_equal(traffic_day(((int64_t)TRAFFIC_DAY_MAX + 1) * 86400), TRAFFIC_DAY_MAX);
+    assert_int_equal(traffic_day(INT64_MAX), TRAFFIC_DAY_MAX);
     assert_int_equal(traffic_day(86400), 1);
     assert_int_equal(traffic_day(1795392000 - 1), 20779);
     assert_int_equal(traffic_day(1795392000), 20780);
@@ -182,6 +186,78 @@ static void test_refusals(void **state)
     }
 }
 
+/* What is said in JSON comes back, names of full length too; flows of one key are one. */
+static void test_flows_come_back(void **state)
+{
+    static const char name[] = "a23456789-123456789-123456789-123456789-123456789-123456789-123";
+    struct traffic t = TRAFFIC_NULL;
+    struct traffic again = TRAFFIC_NULL;
+    struct err e = ERR_NULL;
+    char in[1024];
+    json_t *json;
+
+    assert_int_equal(strlen(name), 63);
+    (void)snprintf(in, sizeof(in),
+        "{\"day\":\"2026-11-23\",\"meter\":5,\"flows\":["
+        "{\"peer\":\"%s\",\"path\":\"lan\",\"sent\":1,\"received\":2},"
+        "{\"job\":\"%s\",\"path\":\"stream\",\"sent\":3,\"received\":4,\"meter\":6},"
+        "{\"path\":\"direct\",\"sent\":5,\"received\":6},"
+        "{\"path\":\"direct\",\"sent\":10,\"received\":20}]}",
+        name, name);
+    json = json_loads(in, 0, NULL);
+    assert_non_null(json);
+    assert_int_equal(traffic_decode(&t, json, "x", &e), 0);
+    json_decref(json);
+    json = traffic_encode(&t);
+    assert_non_null(json);
+    assert_int_equal(traffic_decode(&again, json, "x", &e), 0);
+    json_decref(json);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct traffic *r = i == 0 ? &t : &again;
+        const struct traffic_flow *f = flow_find(r, 5, name, "", PATH_KIND_LAN);
+
+        assert_int_equal(r->day, 20780);
+        assert_int_equal(r->n, 3);
+        assert_non_null(f);
+        assert_int_equal(f->sent, 1);
+        assert_int_equal(f->received, 2);
+        f = flow_find(r, 6, "", name, PATH_KIND_STREAM);
+        assert_non_null(f);
+        assert_int_equal(f->sent, 3);
+        assert_int_equal(f->received, 4);
+        f = flow_find(r, 5, "", "", PATH_KIND_DIRECT);
+        assert_non_null(f);
+        assert_int_equal(f->sent, 15);
+        assert_int_equal(f->received, 26);
+    }
+    traffic_deinit(&t);
+    traffic_deinit(&again);
+    assert_int_equal(t.n, 0);
+    assert_null(t.flows);
+}
+
+/* Each of the two counts goes up alone, whichever report comes first. */
+static void test_the_greater_of_two_reports_counts(void **state)
+{
+    struct traffic a = TRAFFIC_NULL;
+    struct traffic b = TRAFFIC_NULL;
+    struct traffic_flow *f;
+
+    traffic_add(traffic_at(&a, 1, "b", "", PATH_KIND_LAN), 10, 40);
+    traffic_add(traffic_at(&b, 1, "b", "", PATH_KIND_LAN), 30, 20);
+    assert_int_equal(traffic_merge(&a, &b, 1), 0);
+    f = flow_find(&a, 1, "b", "", PATH_KIND_LAN);
+    assert_int_equal(f->sent, 30);
+    assert_int_equal(f->received, 40);
+    traffic_deinit(&a);
+    traffic_deinit(&b);
+    assert_true(traffic_total(INT64_MAX - 1, 1) == INT64_MAX);
+    assert_true(traffic_total(INT64_MAX - 1, 2) == INT64_MAX);
+    assert_true(traffic_total(3, 4) == 7);
+    assert_true(traffic_total(UINT64_MAX, 1) == INT64_MAX);
+    assert_true(traffic_total(1, UINT64_MAX) == INT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +268,8 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_limits_of_jobs),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_flows_come_back),
+        cmocka_unit_test(test_the_greater_of_two_reports_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -303,6 +304,96 @@ static void test_many(void **state)
     free(owners);
 }
 
+/* Prefixes that end at, before and behind the boundary of the two halves, and the longest ones. */
+static void test_prefixes_around_the_halves(void **state)
+{
+    static const struct {
+        const char *prefix;
+        const char *inside, *outside;
+    } cases[] = {
+        {"2001:db8:0:2::/63", "2001:db8:0:3::1", "2001:db8:0:4::1"},
+        {"2001:db8:0:2::/64", "2001:db8:0:2:ffff::1", "2001:db8:0:3::1"},
+        {"2001:db8:0:2::/65", "2001:db8:0:2:7fff::1", "2001:db8:0:2:8000::1"},
+        {"2001:db8::8/127", "2001:db8::9", "2001:db8::a"},
+        {"2001:db8::8/128", "2001:db8::8", "2001:db8::9"},
+        {"10.0.0.8/31", "10.0.0.9", "10.0.0.10"},
+        {"10.0.0.8/32", "10.0.0.8", "10.0.0.9"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct allowedips t = ALLOWEDIPS_NULL;
+        struct allowedips_owner a = ALLOWEDIPS_OWNER_NULL;
+        uint32_t cursor = 0;
+        struct ip_prefix p;
+        char buf[IP_PREFIX_TEXT_MAX];
+
+        insert(&t, cases[i].prefix, &a);
+        assert_ptr_equal(find(&t, cases[i].inside), &a);
+        assert_null(find(&t, cases[i].outside));
+        assert_true(allowedips_each(&t, &a, &cursor, &p));
+        assert_string_equal(ip_prefix_format(&p, buf), cases[i].prefix);
+        allowedips_deinit(&t);
+    }
+}
+
+/* What is removed makes room for what comes: the table does not grow by coming and going. */
+static void test_nodes_are_used_again(void **state)
+{
+    struct allowedips t = ALLOWEDIPS_NULL;
+    struct allowedips_owner a = ALLOWEDIPS_OWNER_NULL;
+    struct allowedips_owner b = ALLOWEDIPS_OWNER_NULL;
+    uint32_t n_used = 0;
+
+    for (unsigned i = 0; i < 500; i++) {
+        char text[32];
+
+        for (unsigned k = 0; k < 8; k++) {
+            (void)snprintf(text, sizeof(text), "10.%u.%u.0/24", i % 200, 37 * k % 256);
+            insert(&t, text, k % 2 ? &a : &b);
+        }
+        if (i == 0)
+            n_used = t.n_used;
+        assert_int_equal(t.n_used, n_used);
+        allowedips_remove_owner(&t, &a);
+        assert_int_equal(a.n, 0);
+        assert_int_equal(a.first, 0);
+        assert_int_equal(b.n, 4);
+        allowedips_remove_owner(&t, &b);
+        assert_int_equal(t.root4, 0);
+    }
+    allowedips_deinit(&t);
+}
+
+/* A prefix that changes hands leaves the lists of both whole. */
+static void test_a_prefix_in_the_middle_changes_hands(void **state)
+{
+    static const char *const texts[] = {"10.0.0.0/16", "10.1.0.0/16", "10.2.0.0/16"};
+
+    for (unsigned moved = 0; moved < 3; moved++) {
+        struct allowedips t = ALLOWEDIPS_NULL;
+        struct allowedips_owner a = ALLOWEDIPS_OWNER_NULL;
+        struct allowedips_owner b = ALLOWEDIPS_OWNER_NULL;
+        uint32_t cursor = 0;
+        struct ip_prefix p;
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < 3; i++)
+            insert(&t, texts[i], &a);
+        insert(&t, texts[moved], &b);
+        insert(&t, "10.9.0.0/16", &b);
+        assert_int_equal(a.n, 2);
+        assert_int_equal(b.n, 2);
+        while (allowedips_each(&t, &a, &cursor, &p))
+            n++;
+        assert_int_equal(n, 2);
+        cursor = n = 0;
+        while (allowedips_each(&t, &b, &cursor, &p))
+            n++;
+        assert_int_equal(n, 2);
+        allowedips_deinit(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +402,9 @@ int main(void)
         cmocka_unit_test(test_each),
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_many),
+        cmocka_unit_test(test_prefixes_around_the_halves),
+        cmocka_unit_test(test_nodes_are_used_again),
+        cmocka_unit_test(test_a_prefix_in_the_middle_changes_hands),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,6 +161,44 @@ static void test_host_without_port(void **state)
     assert_int_equal(host_port_complete(complete, long_name, 8443, NULL), -EINVAL);
 }
 
+/* Every character that a host's name may have, and what lies beside each range. */
+static void test_characters_of_a_host(void **state)
+{
+    for (int c = 1; c < 256; c++) {
+        char text[] = {'x', (char)c, 'x', ':', '1', '\0'};
+        bool is_good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '-' || c == '_';
+
+        assert_int_equal(host_port_check(text, NULL), is_good ? 0 : -EINVAL);
+    }
+}
+
+/* A text of the greatest length is one, and one that its port makes longer is none. */
+static void test_the_longest_host_and_port(void **state)
+{
+    char complete[HOST_PORT_MAX + 1];
+    char text[HOST_PORT_MAX + 2];
+
+    for (size_t len = HOST_PORT_MAX - 6; len <= HOST_PORT_MAX; len++) {
+        memset(text, 'a', len);
+        text[len] = '\0';
+        assert_int_equal(host_port_complete(complete, text, 8443, NULL),
+            len + strlen(":8443") <= HOST_PORT_MAX ? 0 : -EINVAL);
+        if (len + strlen(":8443") > HOST_PORT_MAX)
+            continue;
+        assert_memory_equal(complete, text, len);
+        assert_string_equal(complete + len, ":8443");
+    }
+    memset(text, 'a', sizeof(text));
+    memcpy(text + HOST_PORT_MAX - 2, ":1", 3);
+    assert_int_equal(host_port_check(text, NULL), 0);
+    assert_int_equal(host_port_complete(complete, text, 8443, NULL), 0);
+    assert_string_equal(complete, text);
+    memset(text, 'a', sizeof(text));
+    memcpy(text + HOST_PORT_MAX - 1, ":1", 3);
+    assert_int_equal(host_port_check(text, NULL), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +208,8 @@ int main(void)
         cmocka_unit_test(test_nth),
         cmocka_unit_test(test_host_port),
         cmocka_unit_test(test_host_without_port),
+        cmocka_unit_test(test_characters_of_a_host),
+        cmocka_unit_test(test_the_longest_host_and_port),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

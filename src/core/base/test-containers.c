@@ -148,6 +148,32 @@ static void test_ring_full(void **state)
     mpsc_deinit(&r);
 }
 
+/* Each byte counts, and the length, and the seed. */
+static void test_every_byte_is_hashed(void **state)
+{
+    uint8_t bytes[40] = {0};
+
+    for (size_t len = 1; len <= sizeof(bytes); len++) {
+        uint64_t whole = hash_bytes(1, bytes, len);
+
+        assert_true(hash_bytes(1, bytes, len) == whole);
+        assert_true(hash_bytes(2, bytes, len) != whole);
+        assert_true(hash_bytes(1, bytes, len - 1) != whole);
+        for (size_t i = 0; i < len; i++) {
+            bytes[i] = 1;
+            assert_true(hash_bytes(1, bytes, len) != whole);
+            bytes[i] = 0;
+        }
+        /* What lies behind does not. */
+        if (len < sizeof(bytes)) {
+            bytes[len] = 1;
+            assert_true(hash_bytes(1, bytes, len) == whole);
+            bytes[len] = 0;
+        }
+    }
+    assert_true(hash_u64(1, 7) == hash_bytes(1, &(uint64_t){7}, 8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_heap_reference),
         cmocka_unit_test(test_ring_threads),
         cmocka_unit_test(test_ring_full),
+        cmocka_unit_test(test_every_byte_is_hashed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,31 @@ static void test_rate(void **state)
     }
 }
 
+/* Every character that a name may have, and what lies beside each range. */
+static void test_characters_of_a_name(void **state)
+{
+    for (int c = 1; c < 256; c++) {
+        char text[4] = {'x', (char)c, 'x', '\0'};
+        bool is_good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+
+        assert_int_equal(parse_name(text, "name", NULL), is_good ? 0 : -EINVAL);
+    }
+}
+
+static void test_durations_for_people(void **state)
+{
+    static const struct {
+        int64_t s;
+        const char *text;
+    } cases[] = {{0, "0 s"}, {59, "59 s"}, {60, "1 min 0 s"}, {3599, "59 min 59 s"},
+        {3600, "1 h 0 min"}, {86399, "23 h 59 min"}, {86400, "1 d 0 h"}, {180000, "2 d 2 h"}};
+    char buf[32];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        assert_string_equal(format_duration(cases[i].s * NSEC_PER_SEC, buf), cases[i].text);
+    assert_string_equal(format_duration(2 * NSEC_PER_SEC - 1, buf), "1 s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -136,6 +161,8 @@ int main(void)
         cmocka_unit_test(test_decimal),
         cmocka_unit_test(test_name),
         cmocka_unit_test(test_err_is_printable),
+        cmocka_unit_test(test_characters_of_a_name),
+        cmocka_unit_test(test_durations_for_people),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

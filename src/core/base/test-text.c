@@ -130,6 +130,80 @@ static void test_cut(void **state)
     assert_int_equal(text_cut(text, 6, 0), 0);
 }
 
+static void test_base64url_refusals(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t cap;
+        bool is_taken;
+    } cases[] = {{"Zm9v", 3, true}, {"Zm9v", 2, false}, {"Zm8", 2, true}, {"Zm8", 1, false},
+        {"Zg", 1, true}, {"Z", 8, false}, {"Zm9vZ", 8, false}, {"Zh", 8, false}, {"Zg==", 8, false},
+        {"Zm+v", 8, false}, {"Zm-v", 8, true}, {"", 0, true}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        uint8_t out[8];
+        size_t len = 99;
+
+        assert_int_equal(
+            base64url_decode(cases[i].text, strlen(cases[i].text), out, cases[i].cap, &len),
+            cases[i].is_taken);
+        assert_int_equal(len, cases[i].is_taken ? strlen(cases[i].text) * 3 / 4 : 99);
+    }
+}
+
+/* Each column is as wide as its widest cell, the last one as each cell is; whole rows alone. */
+static void test_table(void **state)
+{
+    struct table t;
+    struct str out = STR_NULL;
+
+    table_init(&t, 3);
+    table_format(&t, &out);
+    assert_string_equal(str_text(&out), "");
+    table_add(&t, "NAME");
+    table_add(&t, "%s", "N");
+    table_add(&t, "LAST");
+    table_add(&t, "%s", "gpu-10");
+    table_add(&t, "%d", 12);
+    table_add(&t, "a longer one");
+    table_add(&t, "x");
+    table_format(&t, &out);
+    assert_string_equal(str_text(&out), "NAME    N   LAST\n"
+                                        "gpu-10  12  a longer one\n");
+    table_deinit(&t);
+    str_deinit(&out);
+}
+
+/* There is no end of rows. */
+static void test_a_long_table(void **state)
+{
+    struct table t;
+    struct str out = STR_NULL;
+    const char *line;
+
+    table_init(&t, 2);
+    for (unsigned i = 0; i < 1000; i++) {
+        table_add(&t, "%u", i);
+        table_add(&t, "%u", 2 * i);
+    }
+    table_format(&t, &out);
+    line = str_text(&out);
+    for (unsigned i = 0; i < 1000; i++) {
+        char expected[32];
+
+        (void)snprintf(expected, sizeof(expected), "%-3u  %u\n", i, 2 * i);
+        assert_memory_equal(line, expected, strlen(expected));
+        line += strlen(expected);
+    }
+    assert_string_equal(line, "");
+    /* A table that had no memory says so of the text, too. */
+    t.failed = true;
+    table_format(&t, &out);
+    assert_true(out.failed);
+    table_deinit(&t);
+    str_deinit(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +213,9 @@ int main(void)
         cmocka_unit_test(test_every_character),
         cmocka_unit_test(test_control_characters),
         cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_base64url_refusals),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_a_long_table),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

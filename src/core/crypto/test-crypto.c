@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "crypto/aead.h"
 #include "crypto/hash.h"
 #include "crypto/x25519.h"
@@ -505,6 +506,45 @@ static void test_xchacha(void **state)
     vectors_close(&v);
 }
 
+/* HKDF of RFC 5869 on HMAC-BLAKE2s, as Python's hmac and hashlib have it. */
+static void test_hkdf(void **state)
+{
+    static const struct {
+        size_t len; /* of the input: 0, 1, 2 and so on */
+        const char *outputs[3];
+    } cases[] = {
+        {0, {"7a38c34bf2b8738d7374ca77c44ecb309a11d2b2528304fa86052c365e722624",
+                "1a17621f346abdc520746a9fb64d8eb03231d674fc15687537b0780fd9c060fd",
+                "4eaf02809ac4b930ef63479de62275f1c55656e61f78a3cc653c18a2223d6c5f"}},
+        {200, {"840b571d3e9d34f76ef19bbb25b552774124ce653961ff3d79d4b206ad853ff4",
+                  "4b22976365f5cb1ffe7a5962d2373cae0e29b7fb8b99977e05d5c420678a5bb8",
+                  "fa90dc4ce826978029a9c9d60369026121df255340fe54fc38a2b1ec7d5b6f55"}},
+    };
+    struct blake2s_digest key;
+    uint8_t input[200];
+
+    for (unsigned i = 0; i < sizeof(input); i++)
+        input[i] = (uint8_t)i;
+    memcpy(key.b, input, sizeof(key.b));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        for (unsigned n = 1; n <= 3; n++) {
+            struct blake2s_digest out[3] = {{{0}}};
+            struct blake2s_digest expected;
+
+            hkdf(
+                &key, input, cases[i].len, &out[0], n > 1 ? &out[1] : NULL, n > 2 ? &out[2] : NULL);
+            for (unsigned k = 0; k < 3; k++) {
+                memset(&expected, 0, sizeof(expected));
+                if (k < n)
+                    assert_true(hex_decode(cases[i].outputs[k], expected.b, sizeof(expected.b)));
+                assert_memory_equal(out[k].b, expected.b, sizeof(expected.b));
+            }
+        }
+    /* The first output may take the place of the key. */
+    hkdf(&key, input, 0, &key, NULL, NULL);
+    assert_int_equal(key.b[0], 0x7a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -523,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_aead_lane_clear),
         cmocka_unit_test(test_aead_short),
         cmocka_unit_test(test_xchacha),
+        cmocka_unit_test(test_hkdf),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "noise/identity.h"
 #include "noise/profile.h"
 #include "test/support/noise_pair.h"
 

@@ -492,6 +492,8 @@ static void test_better_pair_has_to_carry_what_is_sent(void **state)
     couple_run_with_traffic(c, 130 * SEC);
     assert_v6(c, true);
     assert_int_equal(c->nodes[0].n_uses, 3);
+    /* The answers to what it asked itself are of no concern to anybody else. */
+    assert_int_equal(c->nodes[0].n_fits, 0);
     couple_stop(c);
 }
 
@@ -514,6 +516,43 @@ static void test_probe_of_a_relay_is_answered_in_full(void **state)
     couple_run(c, 100 * MSEC);
     assert_int_equal(c->nodes[0].n_fits, 1);
     assert_true(c->nodes[0].fits.is_whole);
+    couple_stop(c);
+}
+
+/* All that was tried is shown, up to what there is room for. */
+static void test_pairs_are_shown(void **state)
+{
+    static const struct x25519_public stranger = {{7}};
+    struct path_pair_view views[4];
+    struct couple *c = &couple;
+    const struct x25519_public *peer = &c->nodes[1].key;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    c->has_v6 = true;
+    c->delay6 = 30 * MSEC;
+    assert_int_equal(paths_pairs(c->nodes[0].paths, peer, views, 4), 0);
+    couple_tell(c);
+    assert_int_equal(paths_pairs(c->nodes[0].paths, peer, views, 4), 2);
+    assert_int_equal(views[0].verdict, PATH_VERDICT_UNTRIED);
+    assert_int_equal(views[0].n_pings, 0);
+    couple_run_with_traffic(c, 2 * SEC);
+    assert_int_equal(paths_pairs(c->nodes[0].paths, &stranger, views, 4), 0);
+    assert_int_equal(paths_pairs(c->nodes[0].paths, peer, views, 0), 0);
+    assert_int_equal(paths_pairs(c->nodes[0].paths, peer, views, 1), 1);
+    assert_int_equal(paths_pairs(c->nodes[0].paths, peer, views, 4), 2);
+    for (unsigned i = 0; i < 2; i++) {
+        bool is_v4 = ip_addr_is_v4(&views[i].remote.endpoint.addr);
+
+        assert_true(
+            endpoint_equal(&views[i].remote.endpoint, is_v4 ? &c->nodes[1].ep : &c->nodes[1].ep6));
+        assert_int_equal(views[i].remote.kind, CANDIDATE_HOST);
+        assert_int_equal(views[i].socket, PATH_SOCKET_MAIN);
+        assert_int_equal(views[i].verdict, is_v4 ? PATH_VERDICT_CHOSEN : PATH_VERDICT_WORKS);
+        assert_int_equal(views[i].rtt, is_v4 ? 20 * MSEC : 60 * MSEC);
+        assert_int_equal(views[i].loss_permille, 0);
+        assert_in_range(views[i].n_pongs, 2, views[i].n_pings);
+        assert_in_range(views[i].tried_at, c->now - 2 * SEC, c->now);
+    }
     couple_stop(c);
 }
 
@@ -543,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_switch_only_to_what_is_clearly_better),
         cmocka_unit_test(test_better_pair_has_to_carry_what_is_sent),
         cmocka_unit_test(test_probe_of_a_relay_is_answered_in_full),
+        cmocka_unit_test(test_pairs_are_shown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,25 @@ static void test_own_block(void **state)
     snapshot_deinit(&s);
 }
 
+/* Each line is looked at, and the sentence says which is at fault. */
+static void test_every_line_is_looked_at(void **state)
+{
+    struct hosts_rules rules = make_rules();
+
+    for (unsigned bad = 1; bad <= 3; bad++) {
+        struct err e = ERR_NULL;
+        char block[256] = "";
+        char says[16];
+
+        for (unsigned i = 1; i <= 3; i++)
+            (void)snprintf(block + strlen(block), sizeof(block) - strlen(block),
+                "10.%u.0.2\tn1.default.weft\n", i == bad ? 43 : 42);
+        assert_int_not_equal(hosts_check_block(&rules, block, strlen(block), &e), 0);
+        (void)snprintf(says, sizeof(says), "line %u: ", bad);
+        assert_memory_equal(e.text, says, strlen(says));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +135,7 @@ int main(void)
         cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_owners),
         cmocka_unit_test(test_own_block),
+        cmocka_unit_test(test_every_line_is_looked_at),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -256,6 +256,20 @@ static void test_without(void **state)
     assert_int_equal(rest.n, 0);
 }
 
+static void test_subnets_for_people(void **state)
+{
+    char text[SUBNETS_TEXT_MAX] = "before";
+    struct subnets s = {.n = 0};
+
+    assert_string_equal(subnets_format(&s, text), "");
+    assert_int_equal(ip_prefix_parse(&s.items[0], "10.1.0.0/16", NULL), 0);
+    assert_int_equal(ip_prefix_parse(&s.items[1], "fd01::/64", NULL), 0);
+    s.n = 1;
+    assert_string_equal(subnets_format(&s, text), "10.1.0.0/16");
+    s.n = 2;
+    assert_string_equal(subnets_format(&s, text), "10.1.0.0/16, fd01::/64");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_without),
         cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_subnets_for_people),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

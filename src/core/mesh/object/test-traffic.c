@@ -258,6 +258,23 @@ static void test_the_greater_of_two_reports_counts(void **state)
     assert_true(traffic_total(1, UINT64_MAX) == INT64_MAX);
 }
 
+/* What there is no room for is counted, also when what comes after it is known already. */
+static void test_what_is_left_out_is_counted(void **state)
+{
+    struct traffic kept = TRAFFIC_NULL;
+    struct traffic from = TRAFFIC_NULL;
+
+    count(&kept, 1, "c", 1);
+    count(&from, 1, "a", 1);
+    count(&from, 1, "b", 1);
+    count(&from, 1, "c", 5);
+    assert_int_equal(traffic_merge(&kept, &from, 1), 2);
+    assert_int_equal(kept.n, 1);
+    assert_int_equal(kept.flows[0].sent, 5);
+    traffic_deinit(&kept);
+    traffic_deinit(&from);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_flows_come_back),
         cmocka_unit_test(test_the_greater_of_two_reports_counts),
+        cmocka_unit_test(test_what_is_left_out_is_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

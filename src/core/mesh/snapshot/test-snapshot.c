@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <errno.h>
 
 #include "base/err.h"
 #include "mesh/snapshot/watch_event.h"
@@ -255,6 +256,65 @@ static void test_snapshot_refusals(void **state)
     snapshot_deinit(&s);
 }
 
+/* What a hub sends of another network is passed over; the rest is taken. */
+static void test_objects_of_another_network(void **state)
+{
+    struct snapshot s = sample_snapshot(3, 2);
+    struct snapshot decoded = SNAPSHOT_NULL;
+    struct snapshot_skips skips = SNAPSHOT_SKIPS_NULL;
+    struct err e = ERR_NULL;
+    json_t *json = snapshot_encode(&s);
+    json_t *node = json_array_get(json_object_get(json, "nodes"), 2);
+
+    assert_int_equal(
+        json_object_set_new(json_object_get(node, "metadata"), "network", json_string("other")), 0);
+    assert_int_equal(snapshot_decode(&decoded, json, &skips, &e), 0);
+    assert_int_equal(skips.n, 1);
+    assert_string_equal(
+        skips.first.text, "Node \"n3\" belongs to the network \"other\", not to \"default\"");
+    assert_int_equal(decoded.nodes.n, 2);
+    assert_null(snapshot_find_node(&decoded, "n3"));
+    snapshot_deinit(&decoded);
+    json_decref(json);
+    snapshot_deinit(&s);
+}
+
+/* A deletion names what it is of: both the kind and the name. */
+static void test_deletions_are_whole(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *says;
+    } cases[] = {
+        {"{\"type\": \"delete\", \"revision\": 7, \"kind\": \"Node\", \"name\": \"n3\"}", NULL},
+        {"{\"type\": \"delete\", \"revision\": 7, \"kind\": \"Node\"}",
+            "the event: \"name\" is missing"},
+        {"{\"type\": \"delete\", \"revision\": 7, \"name\": \"n3\"}",
+            "the event: \"kind\" is missing"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct watch_event ev = WATCH_EVENT_NULL;
+        struct err e = ERR_NULL;
+        int r = watch_event_decode(&ev, cases[i].line, strlen(cases[i].line), &e);
+
+        if (cases[i].says) {
+            assert_int_equal(r, -EINVAL);
+            assert_string_equal(e.text, cases[i].says);
+            assert_int_equal(ev.kind, WATCH_EVENT_NONE);
+            continue;
+        }
+        assert_int_equal(r, 0);
+        assert_int_equal(ev.kind, WATCH_EVENT_DELETE);
+        assert_string_equal(ev.deleted.name, "n3");
+        assert_string_equal(ev.deleted.kind->name, "Node");
+        assert_int_equal(ev.revision, 7);
+        watch_event_deinit(&ev);
+        assert_int_equal(ev.kind, WATCH_EVENT_NONE);
+        watch_event_deinit(&ev);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +326,8 @@ int main(void)
         cmocka_unit_test(test_delta_before_snapshot),
         cmocka_unit_test(test_removed),
         cmocka_unit_test(test_snapshot_refusals),
+        cmocka_unit_test(test_objects_of_another_network),
+        cmocka_unit_test(test_deletions_are_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

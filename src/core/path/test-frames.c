@@ -365,6 +365,75 @@ static void test_leave_of_the_peer_is_followed(void **state)
     }
 }
 
+/* A peer whose address has changed says so in its pings: the node that chooses follows it. */
+static void test_a_peer_that_moves_is_followed(void **state)
+{
+    for (unsigned moved = 0; moved < 2; moved++) {
+        struct solo *w = start_direct();
+        struct path_frame ping = solo_next_frame(w, PATH_FRAME_PING);
+        struct endpoint before = w->host;
+        unsigned n_nominated = solo_count_of(w, PATH_FRAME_NOMINATE);
+
+        w->host.port++;
+        ping.flags = moved ? PATH_FRAME_MOVED : 0;
+        solo_deliver(w, &ping);
+        /* It is asked back at, and no more: anybody could say so. */
+        assert_int_equal(solo_count_of(w, PATH_FRAME_NOMINATE), n_nominated);
+        assert_true(endpoint_equal(&solo_last_of(w, PATH_FRAME_PING)->to, &w->host));
+        solo_answer_after(w, 20 * MSEC);
+        assert_int_equal(solo_count_of(w, PATH_FRAME_NOMINATE), n_nominated + moved);
+        if (!moved) {
+            assert_true(endpoint_equal(&w->use.remote, &before));
+            solo_stop(w);
+            continue;
+        }
+        assert_true(endpoint_equal(&solo_last_of(w, PATH_FRAME_NOMINATE)->to, &w->host));
+        accept_it(w, solo_last_of(w, PATH_FRAME_NOMINATE)->f.transaction);
+        assert_used(w);
+        solo_stop(w);
+    }
+}
+
+/* While the edge is on the relay there is nothing to follow. */
+static void test_a_peer_that_moves_is_no_matter_on_the_relay(void **state)
+{
+    struct solo *w = solo_start_proven(true);
+    struct path_frame ping;
+
+    solo_run(w, 1 * SEC);
+    ping = solo_next_frame(w, PATH_FRAME_PING);
+    w->host.port++;
+    ping.flags = PATH_FRAME_MOVED;
+    solo_deliver(w, &ping);
+    solo_answer_after(w, 20 * MSEC);
+    assert_int_equal(solo_count_of(w, PATH_FRAME_NOMINATE), 0);
+    assert_int_equal(w->n_uses, 1);
+    solo_stop(w);
+}
+
+/* The node's own address has changed, as a pong says: the peer has to follow, by a nomination or,
+ * where it is the peer that nominates, by the word in a ping. */
+static void test_another_own_address_is_told(void **state)
+{
+    struct solo *w = start_direct();
+    struct path_frame pong;
+    unsigned n = solo_count_of(w, PATH_FRAME_NOMINATE);
+
+    for (unsigned i = 0; i < 3; i++) {
+        solo_run(w, 10 * SEC);
+        pong = solo_next_frame(w, PATH_FRAME_PONG);
+        pong.flags = PATH_FRAME_IN_USE;
+        pong.transaction = solo_last_of(w, PATH_FRAME_PING)->f.transaction;
+        pong.clock = solo_last_of(w, PATH_FRAME_PING)->f.clock;
+        pong.observed = solo_endpoint("198.51.100.1:51820");
+        pong.observed.port += i / 2;
+        solo_deliver(w, &pong);
+        assert_int_equal(solo_count_of(w, PATH_FRAME_NOMINATE), n + i / 2);
+    }
+    assert_used(w);
+    solo_stop(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +450,9 @@ int main(void)
         cmocka_unit_test(test_a_nomination_is_repeated_and_given_up),
         cmocka_unit_test(test_pongs_tell_which_pair_is_used),
         cmocka_unit_test(test_leave_of_the_peer_is_followed),
+        cmocka_unit_test(test_a_peer_that_moves_is_followed),
+        cmocka_unit_test(test_a_peer_that_moves_is_no_matter_on_the_relay),
+        cmocka_unit_test(test_another_own_address_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

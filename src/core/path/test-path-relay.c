@@ -815,6 +815,37 @@ static void test_the_socket_of_a_pair_that_is_left(void **state)
     couple_stop(c);
 }
 
+/* Each relay that this node reaches is shown, with what the peer says of it. */
+static void test_relays_are_shown(void **state)
+{
+    static const struct x25519_public stranger = {{7}};
+    struct path_relay_view views[4];
+    struct couple *c = &couple;
+    struct x25519_public keys[2] = {relay_key(1), relay_key(2)};
+    const struct x25519_public *peer = &c->nodes[1].key;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    assert_int_equal(paths_relays(c->nodes[0].paths, peer, views, 4), 0);
+    tell(c, 0, (unsigned[]){20, 10});
+    tell(c, 1, (unsigned[]){30, 0});
+    assert_int_equal(paths_relays(c->nodes[0].paths, &stranger, views, 4), 0);
+    assert_int_equal(paths_relays(c->nodes[0].paths, peer, views, 0), 0);
+    assert_int_equal(paths_relays(c->nodes[0].paths, peer, views, 1), 1);
+    assert_int_equal(paths_relays(c->nodes[0].paths, peer, views, 4), 2);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(x25519_public_equal(&views[i].key, &keys[i]));
+        assert_int_equal(views[i].here, i == 0 ? 20 * MSEC : 10 * MSEC);
+        assert_int_equal(views[i].there, i == 0 ? 30 * MSEC : 0);
+        assert_int_equal(views[i].verdict, i == 0 ? PATH_VERDICT_CHOSEN : PATH_VERDICT_SILENT);
+    }
+    /* One that both reach, and which is not used. */
+    tell(c, 1, (unsigned[]){30, 30});
+    assert_int_equal(paths_relays(c->nodes[0].paths, peer, views, 4), 2);
+    assert_int_equal(views[1].there, 30 * MSEC);
+    assert_int_equal(views[1].verdict, PATH_VERDICT_WORKS);
+    couple_stop(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -842,6 +873,7 @@ int main(void)
         cmocka_unit_test(test_from_the_pair_to_the_relay),
         cmocka_unit_test(test_to_the_relay_without_a_word),
         cmocka_unit_test(test_the_socket_of_a_pair_that_is_left),
+        cmocka_unit_test(test_relays_are_shown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

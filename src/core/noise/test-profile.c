@@ -170,6 +170,41 @@ static void test_choice_text(void **state)
     }
 }
 
+static void test_pins(void **state)
+{
+    static const char *const bad[] = {"", "False", "sessions", "pin"};
+    enum pin pin = PIN_N;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        assert_false(pin_parse(&pin, bad[i]));
+        assert_int_equal(pin, PIN_N);
+    }
+    for (int i = 0; i < PIN_N; i++) {
+        assert_true(pin_parse(&pin, pin_names[i]));
+        assert_int_equal(pin, i);
+    }
+}
+
+/* What two keys share is known while there are two, and gone when there are not. */
+static void test_what_is_shared_goes_with_the_key(void **state)
+{
+    static const struct x25519_secret none = {{0}};
+    static const struct x25519_shared zeroes = {{0}};
+    struct noise_remote remote;
+    struct pair p;
+
+    pair_init(&p, 5);
+    noise_remote_init(&remote, p.i.remote.profile, &p.i.local, &p.r.local.public);
+    assert_true(remote.has_static_static);
+    assert_memory_equal(
+        &remote.static_static, &p.i.remote.static_static, sizeof(remote.static_static));
+    noise_local_set(&p.i.local, &none);
+    assert_false(p.i.local.has_key);
+    noise_remote_set_local(&remote, &p.i.local);
+    assert_false(remote.has_static_static);
+    assert_memory_equal(&remote.static_static, &zeroes, sizeof(zeroes));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +212,8 @@ int main(void)
         cmocka_unit_test(test_downgrade),
         cmocka_unit_test(test_key_separation),
         cmocka_unit_test(test_choice_text),
+        cmocka_unit_test(test_pins),
+        cmocka_unit_test(test_what_is_shared_goes_with_the_key),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

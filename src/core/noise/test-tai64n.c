@@ -74,6 +74,25 @@ static void test_no_room(void **state)
     assert_true(next(&last, &b, NOW) > NOW);
 }
 
+/* Seconds are counted from 1970, which TAI64 calls 2^62 + 10; what is out of reach is an end. */
+static void test_wall_of_a_label(void **state)
+{
+    static const struct {
+        struct tai64n label;
+        nsec_t wall;
+    } cases[] = {
+        {{{0x40, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 5}}, 0},
+        {{{0x40, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 5}}, 5},
+        {{{0x40, 0, 0, 0, 0, 0, 0, 11, 0, 0, 1, 0}}, NSEC_PER_SEC + 256},
+        {{{0x40, 0, 0, 2, 0, 0, 0, 10, 0, 0, 0, 1}}, (nsec_t)8589934592 * NSEC_PER_SEC + 1},
+        {{{0x40, 0, 1, 0, 0, 0, 0, 10, 0, 0, 0, 1}}, NSEC_NEVER},
+        {{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1}}, NSEC_NEVER},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        assert_int_equal(tai64n_wall(&cases[i].label), cases[i].wall);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -81,6 +100,7 @@ int main(void)
         cmocka_unit_test(test_above),
         cmocka_unit_test(test_upto),
         cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_wall_of_a_label),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,9 @@
 /* handlers.c - see handlers.h: what several handlers need. */
 #include "hub/handlers/handlers.h"
 
+#include "api/server/server.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "hub/enrol/enrol.h"
 #include "hub/model/model.h"
 #include "hub/model/proof.h"
@@ -20,14 +22,27 @@ const struct model_network *handlers_find_network(
 }
 
 const struct model_node *handlers_find_node(
-    const struct model_network *net, const struct request *rq, struct response *rs)
+    const struct handlers *h, const struct request *rq, struct response *rs)
 {
+    const struct model_network *net = handlers_find_network(h, rq, rs);
     const struct model_node *node = model_find_node(net, rq->params[1]);
 
-    if (!node)
+    if (net && !node)
         response_refuse(
             rs, 404, "network \"%s\" has no node \"%s\"", net->spec.meta.name, rq->params[1]);
     return node;
+}
+
+bool handlers_read_number(const struct request *rq, const char *name, uint64_t min, uint64_t max,
+    uint64_t *ret, struct response *rs)
+{
+    const char *text = request_query(rq, name);
+    struct err e = ERR_NULL;
+
+    if (!text || parse_u64(ret, text, min, max, name, &e) == 0)
+        return true;
+    response_fail(rs, &e);
+    return false;
 }
 
 const struct model_node *handlers_find_machine(const struct request *rq, struct response *rs)

@@ -265,9 +265,17 @@ void handlers_objects_remove(void *ctx, const struct request *rq, struct respons
 const struct model_network *handlers_find_network(
     const struct handlers *h, const struct request *rq, struct response *rs);
 
-/** handlers_find_node() - lends the node of the path's second part; NULL: 404. */
+/** handlers_find_node() - lends the node of the path's two parts; NULL: 404. */
 const struct model_node *handlers_find_node(
-    const struct model_network *net, const struct request *rq, struct response *rs);
+    const struct handlers *h, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_read_number() - the number of that name in the query, or *@ret as it is
+ *
+ * Return: false: @rs says that it is none from @min to @max.
+ */
+bool handlers_read_number(const struct request *rq, const char *name, uint64_t min, uint64_t max,
+    uint64_t *ret, struct response *rs);
 
 /**
  * handlers_find_machine() - lends the node whose overlay address the request comes from

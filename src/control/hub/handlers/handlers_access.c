@@ -57,16 +57,12 @@ static void forget_admin(struct reply *l)
     secret_wipe(call->text, sizeof(call->text));
 }
 
-static void admin_made(struct reply *l, const struct store_answer *a, struct response *rs)
+static void admin_made(struct reply *l, struct response *rs)
 {
     struct admin_call *call = container_of(l, struct admin_call, reply);
     const struct admin_token *t = admin_tokens_find(l->h->admins, call->ar.name);
     json_t *json;
 
-    if (a->r != 0) {
-        reply_fail(rs, a);
-        return;
-    }
     if (!t) {
         response_refuse(rs, 409, "admin token \"%s\" was made, and somebody has removed it at once",
             call->ar.name);
@@ -89,38 +85,31 @@ static void on_admin_stored(void *ctx, const struct store_answer *a)
     reply_store(&call->reply, a);
 }
 
-static int commit_admin(struct admin_call *call, const struct x25519_public *hub_key, struct err *e)
-{
-    struct reply *l = &call->reply;
-    struct admin_tokens *at = l->h->admins;
-    struct admin_write w = {.value = NULL};
-    int r = admin_tokens_make(
-        at, &call->ar, hub_key, l->rq.caller.name, clock_wall_s(), &w, call->text, e);
-
-    if (r == 0)
-        r = model_commit(at->model, &w.op, 1, l->rq.now, on_admin_stored, call, e);
-    at->n_coming += r == 0;
-    admin_write_deinit(&w);
-    return r;
-}
-
 static void add_admin(struct reply *l, const struct request *rq, struct response *rs)
 {
+    static const struct x25519_public none;
     struct admin_call *call = container_of(l, struct admin_call, reply);
-    struct x25519_public hub_key = {{0}};
+    struct admin_tokens *at = l->h->admins;
+    struct admin_write w = {.value = NULL};
+    const struct model_network *net = NULL;
     struct err e = ERR_NULL;
-    int r;
+    int r = admin_request_decode(&call->ar, rq->body, &e);
 
-    if (call->ar.network[0]) {
-        const struct model_network *net = model_find_network(l->h->model, call->ar.network);
-
+    if (r == 0 && call->ar.network[0]) {
+        net = model_find_network(l->h->model, call->ar.network);
         if (!net) {
             response_refuse(rs, 404, "there is no network \"%s\" on this hub", call->ar.network);
             return;
         }
-        hub_key = net->maker.key;
     }
-    r = commit_admin(call, &hub_key, &e);
+    if (r == 0)
+        r = admin_tokens_make(at, &call->ar, net ? &net->maker.key : &none, l->rq.caller.name,
+            clock_wall_s(), &w, call->text, &e);
+    if (r == 0) {
+        r = model_commit(at->model, &w.op, 1, l->rq.now, on_admin_stored, call, &e);
+        at->n_coming += r == 0;
+    }
+    admin_write_deinit(&w);
     l->done = admin_made;
     if (r == 0)
         reply_wait(l);
@@ -132,28 +121,11 @@ static void add_admin(struct reply *l, const struct request *rq, struct response
 
 void handlers_admins_add(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct admin_request ar;
-    struct admin_call *call;
-    struct err e = ERR_NULL;
-
-    if (admin_request_decode(&ar, rq->body, &e) != 0) {
-        response_fail(rs, &e);
-        return;
-    }
-    call = reply_new(ctx, rq, rs, sizeof(*call), add_admin);
-    if (!call)
-        return;
-    call->ar = ar;
-    call->reply.deinit = forget_admin;
-    reply_begin(&call->reply, rq, rs);
+    reply_start(ctx, rq, rs, sizeof(struct admin_call), add_admin, forget_admin);
 }
 
-static void admin_removed(struct reply *l, const struct store_answer *a, struct response *rs)
+static void admin_removed(struct reply *l, struct response *rs)
 {
-    if (a->r != 0) {
-        reply_fail(rs, a);
-        return;
-    }
     log_info("%s has removed the admin token \"%s\"", l->rq.caller.name, l->rq.params[0]);
     response_empty(rs);
 }
@@ -174,10 +146,7 @@ static void remove_admin(struct reply *l, const struct request *rq, struct respo
 
 void handlers_admins_remove(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct reply *l = reply_new(ctx, rq, rs, sizeof(*l), remove_admin);
-
-    if (l)
-        reply_begin(l, rq, rs);
+    reply_start(ctx, rq, rs, sizeof(struct reply), remove_admin, NULL);
 }
 
 /* ---- what is in files ------------------------------------------------------------------------ */
@@ -214,15 +183,11 @@ static void on_written(void *arg)
     reply_end(&rot->reply, &rs);
 }
 
-static void rotate_file(struct reply *l, const struct store_answer *a, struct response *rs)
+static void rotate_file(struct reply *l, struct response *rs)
 {
     struct rotation *rot = container_of(l, struct rotation, reply);
 
     (void)snprintf(rot->path, sizeof(rot->path), "%s/admin.token", l->h->state_dir);
-    if (a->r != 0) {
-        reply_fail(rs, a);
-        return;
-    }
     /* One at a time: else the hub might know one token, and the file hold the other. */
     if (l->h->is_rotating) {
         response_refuse(rs, 409, "%s is being replaced just now: try again", rot->path);
@@ -236,30 +201,14 @@ static void rotate_file(struct reply *l, const struct store_answer *a, struct re
     reply_wait(l);
 }
 
-/* Write an entry into the audit log, and then go on with @done. */
-static void note(struct reply *l, const char *operation, const char *object, reply_done_fn done,
-    struct response *rs)
-{
-    struct err e = ERR_NULL;
-
-    l->done = done;
-    if (audit_note(l->h->audit, operation, "", object, l->rq.now, reply_store, l, &e) == 0)
-        reply_wait(l);
-    else
-        response_fail(rs, &e);
-}
-
 static void note_rotation(struct reply *l, const struct request *rq, struct response *rs)
 {
-    note(l, "change", "file/admin.token", rotate_file, rs);
+    reply_note(l, "change", "file/admin.token", rotate_file, rs);
 }
 
 void handlers_admin_file_rotate(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct rotation *rot = reply_new(ctx, rq, rs, sizeof(*rot), note_rotation);
-
-    if (rot)
-        reply_begin(&rot->reply, rq, rs);
+    reply_start(ctx, rq, rs, sizeof(struct rotation), note_rotation, NULL);
 }
 
 /* ---- a copy of all of it --------------------------------------------------------------------- */
@@ -282,15 +231,11 @@ static void on_copied(void *ctx, int r, const char *path, const struct err *e)
     reply_end(l, &rs);
 }
 
-static void copy_state(struct reply *l, const struct store_answer *a, struct response *rs)
+static void copy_state(struct reply *l, struct response *rs)
 {
     struct handlers *h = l->h;
     struct err e = ERR_NULL;
 
-    if (a->r != 0) {
-        reply_fail(rs, a);
-        return;
-    }
     if (h->networks->held_keys) {
         response_refuse(rs, 409, "a copy is being made just now: try again");
         return;
@@ -306,15 +251,12 @@ static void copy_state(struct reply *l, const struct store_answer *a, struct res
 /* The entry is written first, so that the copy holds it too. */
 static void note_copy(struct reply *l, const struct request *rq, struct response *rs)
 {
-    note(l, "copy", "file/backup", copy_state, rs);
+    reply_note(l, "copy", "file/backup", copy_state, rs);
 }
 
 void handlers_backup(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct reply *l = reply_new(ctx, rq, rs, sizeof(*l), note_copy);
-
-    if (l)
-        reply_begin(l, rq, rs);
+    reply_start(ctx, rq, rs, sizeof(struct reply), note_copy, NULL);
 }
 
 /* ---- join tokens ---------------------------------------------------------------------------- */
@@ -379,12 +321,8 @@ static const struct model_token *find_token(
     return NULL;
 }
 
-static void token_removed(struct reply *l, const struct store_answer *a, struct response *rs)
+static void token_removed(struct reply *l, struct response *rs)
 {
-    if (a->r != 0) {
-        reply_fail(rs, a);
-        return;
-    }
     log_info("%s has removed the join token %s of network \"%s\"", l->rq.caller.name,
         l->rq.params[1], l->rq.params[0]);
     response_empty(rs);
@@ -411,10 +349,7 @@ static void remove_token(struct reply *l, const struct request *rq, struct respo
 
 void handlers_tokens_remove(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct reply *l = reply_new(ctx, rq, rs, sizeof(*l), remove_token);
-
-    if (l)
-        reply_begin(l, rq, rs);
+    reply_start(ctx, rq, rs, sizeof(struct reply), remove_token, NULL);
 }
 
 /* ---- the audit log -------------------------------------------------------------------------- */
@@ -434,18 +369,6 @@ static bool read_id(
     return true;
 }
 
-static bool read_number(const struct request *rq, const char *name, uint64_t min, uint64_t max,
-    uint64_t *ret, struct response *rs)
-{
-    const char *text = request_query(rq, name);
-    struct err e = ERR_NULL;
-
-    if (!text || parse_u64(ret, text, min, max, name, &e) == 0)
-        return true;
-    response_refuse(rs, 400, "%s", err_text(&e));
-    return false;
-}
-
 /* Find out which network the log is asked about: a caller for one network gets that one only. */
 static bool read_network(
     const struct request *rq, char ret[static NAME_MAX_LEN + 1], struct response *rs)
@@ -455,7 +378,7 @@ static bool read_network(
     struct err e = ERR_NULL;
 
     if (text && parse_name(text, "network", &e) != 0) {
-        response_refuse(rs, 400, "%s", err_text(&e));
+        response_fail(rs, &e);
         return false;
     }
     if (text && only[0] && strcmp(text, only) != 0) {
@@ -485,10 +408,19 @@ static void on_page(void *ctx, int r, json_t *page, const struct err *e)
 
 static void read_page(struct reply *l, const struct request *rq, struct response *rs)
 {
-    struct audit_call *call = container_of(l, struct audit_call, reply);
+    struct audit_query *q = &container_of(l, struct audit_call, reply)->query;
+    uint64_t limit = AUDIT_PAGE_DEFAULT;
+    uint64_t since = 0;
     struct err e = ERR_NULL;
 
-    if (audit_read(l->h->audit, &call->query, on_page, l, &e) == 0)
+    if (!read_id(rq, "after", q->after, rs) || !read_id(rq, "before", q->before, rs) ||
+        !handlers_read_number(rq, "since", 0, INT64_MAX, &since, rs) ||
+        !handlers_read_number(rq, "limit", 1, AUDIT_PAGE_MAX, &limit, rs) ||
+        !read_network(rq, q->network, rs))
+        return;
+    q->since = (int64_t)since;
+    q->limit = (unsigned)limit;
+    if (audit_read(l->h->audit, q, on_page, l, &e) == 0)
         reply_wait(l);
     else
         response_fail(rs, &e);
@@ -496,23 +428,7 @@ static void read_page(struct reply *l, const struct request *rq, struct response
 
 void handlers_audit(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct audit_query query = {.limit = 0};
-    uint64_t limit = AUDIT_PAGE_DEFAULT;
-    uint64_t since = 0;
-    struct audit_call *call;
-
-    if (!read_id(rq, "after", query.after, rs) || !read_id(rq, "before", query.before, rs) ||
-        !read_number(rq, "since", 0, INT64_MAX, &since, rs) ||
-        !read_number(rq, "limit", 1, AUDIT_PAGE_MAX, &limit, rs) ||
-        !read_network(rq, query.network, rs))
-        return;
-    query.since = (int64_t)since;
-    query.limit = (unsigned)limit;
-    call = reply_new(ctx, rq, rs, sizeof(*call), read_page);
-    if (!call)
-        return;
-    call->query = query;
-    reply_begin(&call->reply, rq, rs);
+    reply_start(ctx, rq, rs, sizeof(struct audit_call), read_page, NULL);
 }
 
 /* ---- the routes themselves ------------------------------------------------------------------ */

@@ -79,10 +79,7 @@ static void add_network(struct reply *l, const struct request *rq, struct respon
 
 void handlers_networks_add(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct reply *l = reply_new(ctx, rq, rs, sizeof(*l), add_network);
-
-    if (l)
-        reply_begin(l, rq, rs);
+    reply_start(ctx, rq, rs, sizeof(struct reply), add_network, NULL);
 }
 
 static void on_network_removed(void *ctx, int r, const struct err *e)
@@ -115,10 +112,7 @@ static void remove_network(struct reply *l, const struct request *rq, struct res
 
 void handlers_networks_remove(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct reply *l = reply_new(ctx, rq, rs, sizeof(*l), remove_network);
-
-    if (l)
-        reply_begin(l, rq, rs);
+    reply_start(ctx, rq, rs, sizeof(struct reply), remove_network, NULL);
 }
 
 /* ---- tokens --------------------------------------------------------------------------------- */
@@ -185,16 +179,12 @@ static void forget_token(struct reply *l)
     token_wipe(&container_of(l, struct token_call, reply)->token);
 }
 
-static void token_made(struct reply *l, const struct store_answer *a, struct response *rs)
+static void token_made(struct reply *l, struct response *rs)
 {
     struct token_call *call = container_of(l, struct token_call, reply);
     struct err e = ERR_NULL;
     char *text = NULL;
 
-    if (a->r != 0) {
-        reply_fail(rs, a);
-        return;
-    }
     if (token_encode(&call->token, &text, &e) == 0)
         response_json(rs, 201,
             json_pack("{s:s, s:I}", "token", text, "expires", (json_int_t)call->token.expires_at));
@@ -216,12 +206,17 @@ static void add_token(struct reply *l, const struct request *rq, struct response
 
     if (!net)
         return;
+    if (token_request_decode(&call->tr, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
     if (!net->has_key) {
         response_refuse(rs, 503,
             "this hub does not serve network \"%s\" yet: try again, or ask another hub",
             rq->params[0]);
         return;
     }
+    call->token = (struct token)TOKEN_NULL;
     fill_token(&call->token, l->h, net);
     call->token.expires_at = wall + call->tr.ttl_seconds;
     r = enrol_new_secret(
@@ -235,23 +230,7 @@ static void add_token(struct reply *l, const struct request *rq, struct response
 
 void handlers_tokens_add(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct token_request tr;
-    struct token_call *call;
-    struct err e = ERR_NULL;
-
-    if (!handlers_find_network(ctx, rq, rs))
-        return;
-    if (token_request_decode(&tr, rq->body, &e) != 0) {
-        response_fail(rs, &e);
-        return;
-    }
-    call = reply_new(ctx, rq, rs, sizeof(*call), add_token);
-    if (!call)
-        return;
-    call->tr = tr;
-    call->token = (struct token)TOKEN_NULL;
-    call->reply.deinit = forget_token;
-    reply_begin(&call->reply, rq, rs);
+    reply_start(ctx, rq, rs, sizeof(struct token_call), add_token, forget_token);
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
@@ -365,7 +344,9 @@ static void add_node(struct reply *l, const struct request *rq, struct response 
 
     if (!net)
         return;
-    r = enrol_add(l->h->enrol, net, &call->nr, &l->by, rq->now, on_node_added, l, &e);
+    r = node_request_decode(&call->nr, rq->body, &e);
+    if (r == 0)
+        r = enrol_add(l->h->enrol, net, &call->nr, &l->by, rq->now, on_node_added, l, &e);
     if (r != 0)
         handlers_refuse_newcomer(rs, r, &e);
     else if (!l->deferred.is_ready)
@@ -374,39 +355,20 @@ static void add_node(struct reply *l, const struct request *rq, struct response 
 
 void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct node_request nr;
-    struct add_call *call;
-    struct err e = ERR_NULL;
-    int r;
-
-    if (!handlers_find_network(ctx, rq, rs))
-        return;
-    r = node_request_decode(&nr, rq->body, &e);
-    if (r != 0) {
-        handlers_refuse_newcomer(rs, r, &e);
-        return;
-    }
-    call = reply_new(ctx, rq, rs, sizeof(*call), add_node);
-    if (!call)
-        return;
-    call->nr = nr;
-    reply_begin(&call->reply, rq, rs);
+    reply_start(ctx, rq, rs, sizeof(struct add_call), add_node, NULL);
 }
 
 void handlers_nodes_remove(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct handlers *h = ctx;
-    const struct model_network *net = handlers_find_network(h, rq, rs);
-    const struct model_node *node = net ? handlers_find_node(net, rq, rs) : NULL;
+    const struct model_node *node = handlers_find_node(ctx, rq, rs);
 
     if (node)
-        node_removal_by_admin(h, rq, rs, node);
+        node_removal_by_admin(ctx, rq, rs, node);
 }
 
 void handlers_snapshot(void *ctx, const struct request *rq, struct response *rs)
 {
-    const struct model_network *net = handlers_find_network(ctx, rq, rs);
-    const struct model_node *node = net ? handlers_find_node(net, rq, rs) : NULL;
+    const struct model_node *node = handlers_find_node(ctx, rq, rs);
 
     if (node)
         response_text(rs, 200, view_snapshot_text(node), "application/json");

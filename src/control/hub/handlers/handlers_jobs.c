@@ -77,8 +77,8 @@ static void begin_call(struct handlers *h, const struct request *rq, struct resp
 /* The member, if it still is one; NULL: @rs says that it is not. */
 static const struct model_node *caller_of(const struct job_call *call, struct response *rs)
 {
-    const struct model_network *net = model_find_network(call->reply.h->model, call->network);
-    const struct model_node *node = net ? model_find_node(net, call->member) : NULL;
+    const struct model_node *node =
+        model_find_node(model_find_network(call->reply.h->model, call->network), call->member);
 
     if (!node)
         response_refuse(
@@ -92,27 +92,21 @@ static void on_job_saved(void *ctx, int r, const struct err *e)
     reply_store(ctx, &(struct store_answer){.r = r == 0 ? STORE_E_CONFLICT : r, .e = e});
 }
 
-static void job_failed(struct reply *l, const struct store_answer *a, struct response *rs)
-{
-    reply_fail(rs, a);
-}
-
 static void answer(struct reply *l, int r, struct response *rs, const struct err *e)
 {
-    if (r == JOBS_E_AGAIN) {
-        l->done = job_failed;
+    static const int statuses[] = {
+        [JOBS_E_FULL] = 507,
+        [JOBS_E_BUSY] = 409,
+        [JOBS_E_PACE] = 429,
+        [JOBS_E_STRANGER] = 403,
+    };
+
+    if (r == JOBS_E_AGAIN)
         reply_wait(l);
-    } else if (r == JOBS_E_FULL) {
-        response_refuse(rs, 507, "%s", err_text(e));
-    } else if (r == JOBS_E_BUSY) {
-        response_refuse(rs, 409, "%s", err_text(e));
-    } else if (r == JOBS_E_PACE) {
-        response_refuse(rs, 429, "%s", err_text(e));
-    } else if (r == JOBS_E_STRANGER) {
-        response_refuse(rs, 403, "%s", err_text(e));
-    } else if (r != 0) {
+    else if (r > 0)
+        response_refuse(rs, statuses[r], "%s", err_text(e));
+    else if (r < 0)
         response_fail(rs, e);
-    }
 }
 
 static const char *broken_of(const struct job_call *call)
@@ -169,33 +163,25 @@ static void refuse_over(const struct job_call *call, const struct model_node *no
         (void)json_object_set_new(rs->body, "endedOn", json_string(jobs_ended_on(job, rq->now)));
 }
 
-/* Nothing is changed: neither is the member one of the job, nor does a run begin. */
-static void look(const struct job_call *call, const struct model_node *node,
-    const struct request *rq, struct response *rs)
-{
-    struct err e = ERR_NULL;
-    json_t *json;
-    int r = jobs_look(&node->net->served->jobs, call->job, rq->now, &json, &e);
-
-    if (r == 0)
-        response_json(rs, 200, json);
-    else
-        answer(NULL, r, rs, &e);
-}
-
 static void join(struct reply *l, const struct request *rq, struct response *rs)
 {
     struct job_call *call = container_of(l, struct job_call, reply);
     const struct model_node *node = caller_of(call, rs);
     struct err e = ERR_NULL;
     struct job *job;
+    json_t *json;
     int r;
 
     if (!node || !is_served_here(l->h, node->net, rs) || is_other_size(call, node, rq, rs) ||
         is_full(call, node, rq, rs))
         return;
     if (call->said.is_dry_run) {
-        look(call, node, rq, rs);
+        /* Nothing is changed: neither is the member one of the job, nor does a run begin. */
+        r = jobs_look(&node->net->served->jobs, call->job, rq->now, &json, &e);
+        if (r == 0)
+            response_json(rs, 200, json);
+        else
+            answer(l, r, rs, &e);
         return;
     }
     r = jobs_join(&node->net->served->jobs, call->job, call->member, broken_of(call), rq->now,

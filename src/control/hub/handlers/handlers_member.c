@@ -40,22 +40,6 @@
 /* Longest time between two heartbeats that a watch may accept, in s. */
 #define HEARTBEAT_MAX_S 3600
 
-/* "?heartbeat=SECONDS": the longest time between two heartbeats that the node accepts. */
-static bool read_heartbeat(const struct request *rq, nsec_t *ret, struct response *rs)
-{
-    const char *text = request_query(rq, "heartbeat");
-    struct err e = ERR_NULL;
-    uint64_t seconds = 0;
-
-    if (text && parse_u64(&seconds, text, WATCH_HEARTBEAT / NSEC_PER_SEC, HEARTBEAT_MAX_S,
-                    "heartbeat", &e) != 0) {
-        response_refuse(rs, 400, "%s", err_text(&e));
-        return false;
-    }
-    *ret = (nsec_t)seconds * NSEC_PER_SEC;
-    return true;
-}
-
 /* "?since=REVISION&boot=RUN": what the node knows already; without them nothing. With "&anyRun=1"
  * it understands as well what goes on in another run. */
 static bool read_known(const struct request *rq, struct watch_known *ret, struct response *rs)
@@ -63,7 +47,6 @@ static bool read_known(const struct request *rq, struct watch_known *ret, struct
     const char *since = request_query(rq, "since");
     const char *boot = request_query(rq, "boot");
     const char *any_run = request_query(rq, "anyRun");
-    struct err e = ERR_NULL;
 
     *ret = (struct watch_known){.takes_any_run = any_run && strcmp(any_run, "1") == 0};
     if (!since && !boot)
@@ -73,24 +56,23 @@ static bool read_known(const struct request *rq, struct watch_known *ret, struct
             since ? "boot" : "since");
         return false;
     }
-    if (parse_u64(&ret->revision, since, 0, INT64_MAX, "since", &e) != 0 ||
-        parse_u64(&ret->boot, boot, 1, INT64_MAX, "boot", &e) != 0) {
-        response_refuse(rs, 400, "%s", err_text(&e));
-        return false;
-    }
-    return true;
+    return handlers_read_number(rq, "since", 0, INT64_MAX, &ret->revision, rs) &&
+           handlers_read_number(rq, "boot", 1, INT64_MAX, &ret->boot, rs);
 }
 
 void handlers_watch(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
     const struct model_node *node = handlers_find_member(h, rq, rs);
+    uint64_t heartbeat_s = 0; /* the longest time between two that the node accepts */
     struct watch_known known;
-    nsec_t silence_max;
 
-    if (!node || !read_heartbeat(rq, &silence_max, rs) || !read_known(rq, &known, rs))
+    if (!node ||
+        !handlers_read_number(
+            rq, "heartbeat", WATCH_HEARTBEAT / NSEC_PER_SEC, HEARTBEAT_MAX_S, &heartbeat_s, rs) ||
+        !read_known(rq, &known, rs))
         return;
-    rs->stream = watch_open(h->watcher, node, silence_max, &known, rq->now);
+    rs->stream = watch_open(h->watcher, node, (nsec_t)heartbeat_s * NSEC_PER_SEC, &known, rq->now);
     rs->status = rs->stream ? 200 : 500;
 }
 
@@ -164,33 +146,25 @@ static void take_report(struct handlers *h, const struct model_node *node, struc
 
 void handlers_report(void *ctx, const struct request *rq, struct response *rs)
 {
+    _cleanup_(report_deinit) struct report report = REPORT_NULL;
     struct handlers *h = ctx;
     const struct model_node *node = handlers_find_member(h, rq, rs);
-    struct report report;
     struct err e = ERR_NULL;
 
     if (!node)
         return;
-    if (!reports_admit(node, rq->now)) {
+    if (!reports_admit(node, rq->now))
         response_refuse(
             rs, 429, "node \"%s\" reports more than five times a second", node->spec.meta.name);
-        return;
-    }
-    if (report_decode(&report, rq->body, clock_wall_s(), &e) != 0) {
+    else if (report_decode(&report, rq->body, clock_wall_s(), &e) != 0)
         response_fail(rs, &e);
-        return;
-    }
-    if (!reports_owns(node, &report, &e)) {
+    else if (!reports_owns(node, &report, &e))
         response_refuse(rs, 403, "%s", err_text(&e));
-        report_deinit(&report);
-        return;
-    }
-    if (report_drop_candidates(&report, &node->net->spec.cidr4, &node->net->spec.cidr6, &e) < 0) {
+    else if (report_drop_candidates(&report, &node->net->spec.cidr4, &node->net->spec.cidr6, &e) <
+             0)
         response_fail(rs, &e);
-        report_deinit(&report);
-        return;
-    }
-    take_report(h, node, &report, rq, rs);
+    else
+        take_report(h, node, &report, rq, rs);
 }
 
 /* A member whose STUN request stays unanswered asks this over TLS: did the request come here? */

@@ -103,15 +103,11 @@ static void on_written(void *arg)
     reply_end(l, &rs);
 }
 
-static void announce(struct reply *l, const struct store_answer *a, struct response *rs)
+static void announce(struct reply *l, struct response *rs)
 {
     struct move_call *call = container_of(l, struct move_call, reply);
 
     (void)snprintf(call->path, sizeof(call->path), "%s/move.json", l->h->state_dir);
-    if (a->r != 0) {
-        reply_fail(rs, a);
-        return;
-    }
     /* One at a time: else nodes might be told one place, and the file hold the other. */
     if (l->h->is_announcing) {
         response_refuse(rs, 409, "%s is being written just now: try again", call->path);
@@ -127,30 +123,19 @@ static void announce(struct reply *l, const struct store_answer *a, struct respo
 
 static void note_move(struct reply *l, const struct request *rq, struct response *rs)
 {
+    struct move_call *call = container_of(l, struct move_call, reply);
     struct err e = ERR_NULL;
 
-    l->done = announce;
-    if (audit_note(l->h->audit, "change", "", "file/move.json", l->rq.now, reply_store, l, &e) == 0)
-        reply_wait(l);
+    /* A second try has no query any more. */
+    if (request_query(rq, "force"))
+        call->is_forced = true;
+    if (move_request_decode(&call->next, rq->body, l->h->udp_port, &e) == 0)
+        reply_note(l, "change", "file/move.json", announce, rs);
     else
         response_fail(rs, &e);
 }
 
 void handlers_move_put(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct handlers *h = ctx;
-    struct hub_places next;
-    struct move_call *call;
-    struct err e = ERR_NULL;
-
-    if (move_request_decode(&next, rq->body, h->udp_port, &e) != 0) {
-        response_fail(rs, &e);
-        return;
-    }
-    call = reply_new(ctx, rq, rs, sizeof(*call), note_move);
-    if (!call)
-        return;
-    call->next = next;
-    call->is_forced = request_query(rq, "force") != NULL;
-    reply_begin(&call->reply, rq, rs);
+    reply_start(ctx, rq, rs, sizeof(struct move_call), note_move, NULL);
 }

@@ -27,11 +27,10 @@ struct traffic_call {
     struct traffic_query query;
     char job[NAME_MAX_LEN + 1]; /* "": all */
     bool is_page;               /* it is asked for as a page for people */
-    nsec_t now;
-    json_t *rows;        /* owns */
-    json_t *disputes;    /* owns */
-    uint64_t n_left_out; /* rows */
-    uint64_t left_out;   /* bytes */
+    json_t *rows;               /* owns */
+    json_t *disputes;           /* owns */
+    uint64_t n_left_out;        /* rows */
+    uint64_t left_out;          /* bytes */
 };
 
 static void forget_rows(struct reply *l)
@@ -136,71 +135,69 @@ static void on_end(void *ctx, int r, const struct err *e)
     if (json)
         add_nodes(json, call->reply.h, net);
     if (json && call->is_page && net)
-        handlers_page_answer(call->reply.h, net, json, call->now, &rs);
+        handlers_page_answer(call->reply.h, net, json, call->reply.rq.now, &rs);
     else
         response_json(&rs, 200, json_incref(json));
     json_decref(json);
     reply_end(&call->reply, &rs);
 }
 
-static void read_rows(struct reply *l, const struct request *rq, struct response *rs)
-{
-    struct traffic_call *call = container_of(l, struct traffic_call, reply);
-    struct traffic_reader reader = {.on_day = on_day, .on_end = on_end, .ctx = call};
-    struct err e = ERR_NULL;
-
-    call->rows = json_array();
-    call->disputes = json_array();
-    if (traffic_read(l->h->traffic, &call->query, &reader, rq->now, &e) == 0)
-        reply_wait(l);
-    else
-        response_fail(rs, &e);
-}
-
 /* @days: with today, if nothing else is asked for. */
 static void begin(
-    struct handlers *h, const struct request *rq, struct response *rs, int32_t days, bool is_page)
+    struct traffic_call *call, const struct request *rq, struct response *rs, int32_t days)
 {
+    struct handlers *h = call->reply.h;
     const struct model_network *net = handlers_find_network(h, rq, rs);
     const char *job = request_query(rq, "job");
-    struct traffic_query query = {.until = traffic_day(clock_wall_s())};
-    struct traffic_call *call;
+    struct traffic_reader reader = {.on_day = on_day, .on_end = on_end, .ctx = call};
+    struct traffic_query *q = &call->query;
     struct err e = ERR_NULL;
 
-    query.since = query.until - days + 1;
-    if (!net || !read_day(rq, "since", &query.since, rs) ||
-        !read_day(rq, "until", &query.until, rs))
+    q->until = traffic_day(clock_wall_s());
+    q->since = q->until - days + 1;
+    if (!net || !read_day(rq, "since", &q->since, rs) || !read_day(rq, "until", &q->until, rs))
         return;
-    if (query.since > query.until) {
+    if (q->since > q->until) {
         char since[TRAFFIC_DAY_TEXT_MAX];
         char until[TRAFFIC_DAY_TEXT_MAX];
 
         response_refuse(rs, 400, "since, %s, is a later day than until, %s",
-            traffic_day_format(query.since, since), traffic_day_format(query.until, until));
+            traffic_day_format(q->since, since), traffic_day_format(q->until, until));
         return;
     }
     if (job && parse_name(job, "job", &e) != 0) {
         response_fail(rs, &e);
         return;
     }
-    call = reply_new(h, rq, rs, sizeof(*call), read_rows);
-    if (!call)
-        return;
-    (void)snprintf(query.network, sizeof(query.network), "%.63s", net->spec.meta.name);
-    call->query = query;
-    call->is_page = is_page;
-    call->now = rq->now;
+    (void)snprintf(q->network, sizeof(q->network), "%.63s", net->spec.meta.name);
     (void)snprintf(call->job, sizeof(call->job), "%s", job ? job : "");
-    call->reply.deinit = forget_rows;
-    reply_begin(&call->reply, rq, rs);
+    call->rows = json_array();
+    call->disputes = json_array();
+    if (traffic_read(h->traffic, q, &reader, rq->now, &e) == 0)
+        reply_wait(&call->reply);
+    else
+        response_fail(rs, &e);
+}
+
+static void begin_traffic(struct reply *l, const struct request *rq, struct response *rs)
+{
+    begin(container_of(l, struct traffic_call, reply), rq, rs, 1);
+}
+
+static void begin_page(struct reply *l, const struct request *rq, struct response *rs)
+{
+    struct traffic_call *call = container_of(l, struct traffic_call, reply);
+
+    call->is_page = true;
+    begin(call, rq, rs, PAGE_DAYS);
 }
 
 void handlers_traffic(void *ctx, const struct request *rq, struct response *rs)
 {
-    begin(ctx, rq, rs, 1, false);
+    reply_start(ctx, rq, rs, sizeof(struct traffic_call), begin_traffic, forget_rows);
 }
 
 void handlers_page(void *ctx, const struct request *rq, struct response *rs)
 {
-    begin(ctx, rq, rs, PAGE_DAYS, true);
+    reply_start(ctx, rq, rs, sizeof(struct traffic_call), begin_page, forget_rows);
 }

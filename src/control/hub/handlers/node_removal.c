@@ -28,11 +28,12 @@ struct deletions {
     size_t n;
 };
 
-/* The next key is d->keys[d->n]. */
-static void add(struct deletions *d, uint64_t expect)
+static void add(struct deletions *d, enum record_kind kind, const char *network, const char *name,
+    uint64_t expect)
 {
-    d->ops[d->n] =
-        (struct store_op){.kind = STORE_OP_DELETE, .key = d->keys[d->n], .expect = expect};
+    d->ops[d->n] = (struct store_op){.kind = STORE_OP_DELETE,
+        .key = record_key(d->keys[d->n], kind, network, name),
+        .expect = expect};
     d->n++;
 }
 
@@ -43,15 +44,12 @@ static void collect(struct deletions *d, const struct model_node *node)
     const char *name = node->spec.meta.name;
     struct model_edge_end *end;
 
-    (void)record_key(d->keys[d->n], RECORD_NODE, network, name);
-    add(d, node->spec.meta.resource_version);
-    (void)record_key(d->keys[d->n], RECORD_REPORT, network, name);
-    add(d, STORE_EXPECT_ANY);
+    add(d, RECORD_NODE, network, name, node->spec.meta.resource_version);
+    add(d, RECORD_REPORT, network, name, STORE_EXPECT_ANY);
     list_foreach(end, &node->edges, link) {
         if (d->n == sizeof(d->ops) / sizeof(*d->ops))
             break;
-        (void)record_key(d->keys[d->n], RECORD_EDGE, network, end->edge->spec.meta.name);
-        add(d, STORE_EXPECT_ANY);
+        add(d, RECORD_EDGE, network, end->edge->spec.meta.name, STORE_EXPECT_ANY);
     }
 }
 
@@ -94,26 +92,27 @@ static void give_back(
 
 static const struct model_node *find(const struct removal *rm)
 {
-    const struct model_network *net = model_find_network(rm->reply.h->model, rm->network);
-    const struct model_node *node = net ? model_find_node(net, rm->node) : NULL;
+    const struct model_node *node =
+        model_find_node(model_find_network(rm->reply.h->model, rm->network), rm->node);
 
     return node && x25519_public_equal(&node->spec.key, &rm->key) ? node : NULL;
 }
 
-static void removed(struct reply *l, const struct store_answer *a, struct response *rs)
+static void removed(struct reply *l, struct response *rs)
 {
     const struct removal *rm = container_of(l, struct removal, reply);
-    const struct model_node *node = find(rm);
 
-    if (a->r == 0) {
-        log_info("node \"%s\" of network \"%s\" is removed: %s", rm->node, rm->network, rm->reason);
-        response_empty(rs);
-        return;
-    }
+    log_info("node \"%s\" of network \"%s\" is removed: %s", rm->node, rm->network, rm->reason);
+    response_empty(rs);
+}
+
+static void not_removed(struct reply *l, int r)
+{
+    const struct model_node *node = find(container_of(l, struct removal, reply));
+
     /* If nobody knows, it may still go. */
-    if (node && a->r != STORE_E_UNKNOWN)
+    if (node && r != STORE_E_UNKNOWN)
         model_set_leaving(node, NULL);
-    reply_fail(rs, a);
 }
 
 static void begin(struct reply *l, const struct request *rq, struct response *rs)
@@ -155,6 +154,7 @@ static void start(struct handlers *h, const struct request *rq, struct response 
     rm->key = node->spec.key;
     rm->reason = reason;
     rm->is_leaving = is_leaving;
+    rm->reply.failed = not_removed;
     reply_begin(&rm->reply, rq, rs);
 }
 

@@ -96,17 +96,13 @@ static const struct model_node *hold_node(const struct object_call *call,
 }
 
 /* The object as it is now. */
-static void written(struct reply *l, const struct store_answer *a, struct response *rs)
+static void written(struct reply *l, struct response *rs)
 {
     const struct object_call *call = container_of(l, struct object_call, reply);
     const struct request *rq = &l->rq;
     const struct model_network *net = model_find_network(l->h->model, rq->params[0]);
     json_t *json;
 
-    if (a->r != 0) {
-        reply_fail(rs, a);
-        return;
-    }
     log_info("%s \"%s\" of network \"%s\" is changed", rq->params[1], rq->params[2], rq->params[0]);
     json = net ? call->row->get(net, call->object.kind, rq->params[2]) : NULL;
     if (json)
@@ -158,14 +154,10 @@ static void refuse_missing(const struct request *rq, struct response *rs)
         rs, 404, "network \"%s\" has no %s \"%s\"", rq->params[0], rq->params[1], rq->params[2]);
 }
 
-static void removed(struct reply *l, const struct store_answer *a, struct response *rs)
+static void removed(struct reply *l, struct response *rs)
 {
     const struct request *rq = &l->rq;
 
-    if (a->r != 0) {
-        reply_fail(rs, a);
-        return;
-    }
     log_info("%s \"%s\" of network \"%s\" is removed", rq->params[1], rq->params[2], rq->params[0]);
     response_empty(rs);
 }
@@ -189,10 +181,7 @@ static void begin_removal(struct reply *l, const struct request *rq, struct resp
 static void remove_object(struct handlers *h, const struct model_network *net,
     const struct request *rq, struct response *rs)
 {
-    struct reply *l = reply_new(h, rq, rs, sizeof(*l), begin_removal);
-
-    if (l)
-        reply_begin(l, rq, rs);
+    reply_start(h, rq, rs, sizeof(struct reply), begin_removal, NULL);
 }
 
 /* ---- MeshEdges ------------------------------------------------------------------------------- */
@@ -711,19 +700,6 @@ static void forget_object(struct reply *l)
     object_deinit(&container_of(l, struct object_call, reply)->object);
 }
 
-/* Does the object say the same name and network as the path does? */
-static bool is_where_it_says(const struct request *rq, struct response *rs, const struct object *o)
-{
-    const struct object_meta *m = &o->meta;
-
-    if (strcmp(m->name, rq->params[2]) == 0 &&
-        (o->kind->is_network || strcmp(m->network, rq->params[0]) == 0))
-        return true;
-    response_refuse(rs, 400, "the object is \"%s\" of network \"%s\", not \"%s\" of \"%s\"",
-        m->name, m->network, rq->params[2], rq->params[0]);
-    return false;
-}
-
 /* An administrator may leave the network out: the path says it. */
 static json_t *with_network(const json_t *body, const struct object_kind *kind, const char *network)
 {
@@ -752,45 +728,32 @@ static void put_object(struct reply *l, const struct request *rq, struct respons
         call->row->put(call, net, rs);
 }
 
-/* @o is taken. */
-static void begin_put(
-    struct handlers *h, const struct request *rq, struct response *rs, struct object *o)
-{
-    struct object_call *call = reply_new(h, rq, rs, sizeof(*call), put_object);
-
-    if (!call) {
-        object_deinit(o);
-        return;
-    }
-    call->row = row_of(o->kind);
-    call->object = *o;
-    call->reply.deinit = forget_object;
-    reply_begin(&call->reply, rq, rs);
-}
-
 void handlers_objects_put(void *ctx, const struct request *rq, struct response *rs)
 {
+    _cleanup_(object_deinit) struct object o = OBJECT_NULL;
     const struct object_kind *kind = find_kind(rq, rs);
-    struct object o = OBJECT_NULL;
+    struct object_call *call;
     struct err e = ERR_NULL;
-    json_t *json;
-    bool is_good;
+    json_auto_t *json = NULL;
 
     if (!kind)
         return;
     json = with_network(rq->body, kind, rq->params[0]);
     if (object_decode(&o, json, OBJECT_STRICT, &e) != 0) {
         response_fail(rs, &e);
-    } else {
-        is_good = o.kind == kind && is_where_it_says(rq, rs, &o);
-        if (o.kind != kind)
-            response_refuse(rs, 400, "the object is a %s, not a %s", o.kind->name, rq->params[1]);
-        if (is_good)
-            begin_put(ctx, rq, rs, &o);
-        else
-            object_deinit(&o);
+    } else if (o.kind != kind) {
+        response_refuse(rs, 400, "the object is a %s, not a %s", o.kind->name, rq->params[1]);
+    } else if (strcmp(o.meta.name, rq->params[2]) != 0 ||
+               (!kind->is_network && strcmp(o.meta.network, rq->params[0]) != 0)) {
+        response_refuse(rs, 400, "the object is \"%s\" of network \"%s\", not \"%s\" of \"%s\"",
+            o.meta.name, o.meta.network, rq->params[2], rq->params[0]);
+    } else if ((call = reply_new(ctx, rq, rs, sizeof(*call), put_object))) {
+        call->row = row_of(kind);
+        call->object = o;
+        o = (struct object)OBJECT_NULL;
+        call->reply.deinit = forget_object;
+        reply_begin(&call->reply, rq, rs);
     }
-    json_decref(json);
 }
 
 /* ---- removing ------------------------------------------------------------------------------- */

@@ -85,7 +85,8 @@ void reply_act(struct reply *l, bool is_it)
         audit_act_hub(l->h->audit);
 }
 
-void reply_fail(struct response *rs, const struct store_answer *answer)
+/* What the store's answer, by which it is not done, means for who asked. */
+static void fail(struct response *rs, const struct store_answer *answer)
 {
     if (answer->r == STORE_E_CONFLICT)
         response_refuse(rs, 503, "others change the same all the time: try again");
@@ -121,7 +122,13 @@ void reply_store(void *ctx, const struct store_answer *answer)
     }
     l->is_waiting = false;
     reply_act(l, true);
-    l->done(l, answer, &rs);
+    if (answer->r == 0) {
+        l->done(l, &rs);
+    } else {
+        if (l->failed)
+            l->failed(l, answer->r);
+        fail(&rs, answer);
+    }
     reply_act(l, false);
     if (!l->is_waiting)
         reply_end(l, &rs);
@@ -137,4 +144,27 @@ void reply_commit(struct reply *l, const struct store_op *ops, size_t n_ops, rep
         l->is_waiting = true;
     else
         response_fail(rs, &e);
+}
+
+void reply_note(struct reply *l, const char *operation, const char *object, reply_done_fn done,
+    struct response *rs)
+{
+    struct err e = ERR_NULL;
+
+    l->done = done;
+    if (audit_note(l->h->audit, operation, "", object, l->rq.now, reply_store, l, &e) == 0)
+        l->is_waiting = true;
+    else
+        response_fail(rs, &e);
+}
+
+void reply_start(struct handlers *h, const struct request *rq, struct response *rs, size_t size,
+    reply_fn begin, void (*deinit)(struct reply *l))
+{
+    struct reply *l = reply_new(h, rq, rs, size, begin);
+
+    if (!l)
+        return;
+    l->deinit = deinit;
+    reply_begin(l, rq, rs);
 }

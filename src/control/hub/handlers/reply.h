@@ -24,21 +24,21 @@ struct reply;
 /** Begins the request, or begins it again after a conflict. @rq and @rs are as in a route_fn. */
 typedef void (*reply_fn)(struct reply *l, const struct request *rq, struct response *rs);
 
-/** Makes the answer when the store has answered. Not called when the request begins again. */
-typedef void (*reply_done_fn)(
-    struct reply *l, const struct store_answer *answer, struct response *rs);
+/** Makes the answer when the store has done it. */
+typedef void (*reply_done_fn)(struct reply *l, struct response *rs);
 
 struct reply {
     struct handlers *h; /* pins */
     struct request rq;  /* what is kept: access, from, parameters, caller, body, time */
     reply_fn begin;     /* the handler's */
     reply_done_fn done; /* the handler's, for what is on its way now */
-    void (*deinit)(struct reply *l); /* of what the handler's struct owns; NULL: nothing */
-    struct audit_by by;              /* who makes the request */
-    unsigned n_tries;                /* how often a commit of it has conflicted */
-    struct deferred deferred;        /* the server's */
-    bool is_waiting;                 /* the answer comes later */
-    bool is_closed;                  /* the server has forgotten it */
+    void (*deinit)(struct reply *l);        /* of what the handler's struct owns; NULL: nothing */
+    void (*failed)(struct reply *l, int r); /* the store has said @r, and @rs will; NULL: nothing */
+    struct audit_by by;                     /* who makes the request */
+    unsigned n_tries;                       /* how often a commit of it has conflicted */
+    struct deferred deferred;               /* the server's */
+    bool is_waiting;                        /* the answer comes later */
+    bool is_closed;                         /* the server has forgotten it */
 };
 
 /**
@@ -62,10 +62,23 @@ void reply_begin(struct reply *l, const struct request *rq, struct response *rs)
 void reply_commit(struct reply *l, const struct store_op *ops, size_t n_ops, reply_done_fn done,
     struct response *rs);
 
+/** reply_start() - reply_new() with @deinit, which may be NULL, and reply_begin(). */
+void reply_start(struct handlers *h, const struct request *rq, struct response *rs, size_t size,
+    reply_fn begin, void (*deinit)(struct reply *l));
+
+/** reply_note() - an entry in the audit log about @object, and then @done, as by reply_commit(). */
+void reply_note(struct reply *l, const char *operation, const char *object, reply_done_fn done,
+    struct response *rs);
+
 /** reply_wait() - the answer will come by reply_end(), or reply_store(). */
 void reply_wait(struct reply *l);
 
-/** reply_store() - a store_done_fn whose ctx is a struct reply that waits: what its done says. */
+/**
+ * reply_store() - a store_done_fn whose ctx is a struct reply that waits
+ *
+ * It begins again after a conflict, a few times; or what its done says is the answer, or that of
+ * the store.
+ */
 void reply_store(void *ctx, const struct store_answer *answer);
 
 /** reply_again() - begin a request that waits once more, with what is there now. */
@@ -76,6 +89,3 @@ void reply_end(struct reply *l, struct response *rs);
 
 /** reply_act() - from now on what is committed is this request's doing; false: the hub's again. */
 void reply_act(struct reply *l, bool is_it);
-
-/** reply_fail() - what a commit's answer means for who asked; @answer's r is not 0. */
-void reply_fail(struct response *rs, const struct store_answer *answer);

@@ -28,13 +28,11 @@ static void ended(struct reply *l)
     ++*container_of(l, struct call, reply)->n_ended;
 }
 
-static void done(struct reply *l, const struct store_answer *a, struct response *rs)
+static void done(struct reply *l, struct response *rs)
 {
     struct call *call = container_of(l, struct call, reply);
 
-    if (a->r != 0) {
-        reply_fail(rs, a);
-    } else if (call->is_late_again) {
+    if (call->is_late_again) {
         call->is_late_again = false;
         call->expect = STORE_EXPECT_ANY;
         reply_wait(l);

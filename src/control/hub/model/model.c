@@ -50,7 +50,7 @@ struct model_network *model_find_network(const struct model *m, const char *name
 
 struct model_node *model_find_node(const struct model_network *net, const char *name)
 {
-    struct keyed *k = keys_find(&net->nodes, name);
+    struct keyed *k = net ? keys_find(&net->nodes, name) : NULL;
 
     return k ? container_of(k, struct model_node, keyed) : NULL;
 }

@@ -287,7 +287,7 @@ void model_retire(const struct model_network *net);
 /** model_find_network() - by its name. */
 struct model_network *model_find_network(const struct model *m, const char *name);
 
-/** model_find_node() - by its name. */
+/** model_find_node() - by its name; @net may be NULL, and has none. */
 struct model_node *model_find_node(const struct model_network *net, const char *name);
 
 /** model_find_key() - by its public key. */

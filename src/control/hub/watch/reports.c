@@ -493,8 +493,8 @@ static void put_back(const struct flush *f)
     struct model *m = f->reports->model;
 
     for (size_t i = 0; i < f->n; i++) {
-        const struct model_network *net = model_find_network(m, f->of[i].network);
-        const struct model_node *node = net ? model_find_node(net, f->of[i].node) : NULL;
+        const struct model_node *node =
+            model_find_node(model_find_network(m, f->of[i].network), f->of[i].node);
 
         if (node)
             mark_unsaved(f->reports, node);

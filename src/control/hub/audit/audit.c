@@ -181,18 +181,6 @@ static struct audit_subject audit_subject_of(const struct store_op *op)
     return s;
 }
 
-/* The network of a token, which only its value tells. */
-static void audit_subject_learn(struct audit_subject *s, const char *key, const char *value)
-{
-    struct admin_record admin;
-    struct token_record token;
-
-    if (s->is_admin && admin_record_decode(&admin, key, value, NULL) == 0)
-        memcpy(s->network, admin.network, sizeof(s->network));
-    if (s->kind == RECORD_TOKEN && record_token_decode(&token, value, NULL) == 0)
-        memcpy(s->network, token.network, sizeof(s->network));
-}
-
 /* All operations of one commit. */
 static struct audit_subject_around audit_subject_around_of(const struct store_op *ops, size_t n_ops)
 {
@@ -296,17 +284,6 @@ static bool pick_old(struct trim *t, const struct store_item *item)
     return true;
 }
 
-/* Of entries that are too many, the oldest of whoever has the most. Should the commit fail they are
- * not looked for again before they are too old, or the hub starts anew. */
-static void pick_most(struct trim *t)
-{
-    char id[AUDIT_ID_MAX];
-
-    while (t->n < TRIM_MAX && t->a->n[t->kind] > t->a->max[t->kind] + t->n &&
-           audit_rings_take(&t->a->rings[t->kind], id))
-        (void)audit_record_key(t->keys[t->n++], t->kind, id);
-}
-
 static void on_trimmed(void *ctx, const struct store_answer *answer)
 {
     struct trim *t = ctx;
@@ -323,13 +300,18 @@ static void on_trimmed(void *ctx, const struct store_answer *answer)
 static void on_oldest(void *ctx, const struct store_answer *answer)
 {
     struct trim *t = ctx;
+    struct audit *a = t->a;
+    char id[AUDIT_ID_MAX];
     struct store_op ops[TRIM_MAX];
     struct err e = ERR_NULL;
 
     for (size_t i = 0; answer->r == 0 && i < answer->n_items && pick_old(t, &answer->items[i]); i++)
         continue;
-    if (answer->r == 0)
-        pick_most(t);
+    /* Of entries that are too many, the oldest of whoever has the most. Should the commit fail they
+     * are not looked for again before they are too old, or the hub starts anew. */
+    while (answer->r == 0 && t->n < TRIM_MAX && a->n[t->kind] > a->max[t->kind] + t->n &&
+           audit_rings_take(&a->rings[t->kind], id))
+        (void)audit_record_key(t->keys[t->n++], t->kind, id);
     if (answer->r != 0 || t->n == 0) {
         end_trim(t, answer->r == 0 ? NULL : answer->e);
         return;
@@ -337,7 +319,7 @@ static void on_oldest(void *ctx, const struct store_answer *answer)
     for (size_t i = 0; i < t->n; i++)
         ops[i] = (struct store_op){
             .kind = STORE_OP_DELETE, .key = t->keys[i], .expect = STORE_EXPECT_ANY};
-    if (store_commit(t->a->store, ops, t->n, t->now, on_trimmed, t, &e) != 0)
+    if (store_commit(a->store, ops, t->n, t->now, on_trimmed, t, &e) != 0)
         end_trim(t, &e);
 }
 
@@ -507,22 +489,19 @@ static struct audit_record *add_entry(
     return record;
 }
 
-/* The place of a commit's first entry in the second part of the IDs, which has three digits. */
-static unsigned first_of(const struct audit *a, uint64_t number)
-{
-    unsigned n_slots = 0x1000 / AUDIT_PER_COMMIT;
-
-    return a->salt ? (unsigned)(hash_u64(a->salt, number) % n_slots) * AUDIT_PER_COMMIT : 0;
-}
-
 /* Put the entries into @ops, which has room for them. */
 static int write_entries(
     const struct audit *a, struct audit_entries *en, uint64_t number, struct store_op *ops)
 {
+    /* The second part of the IDs, which has three digits, begins where each hub has its own. */
+    unsigned n_slots = 0x1000 / AUDIT_PER_COMMIT;
+    unsigned first =
+        a->salt ? (unsigned)(hash_u64(a->salt, number) % n_slots) * AUDIT_PER_COMMIT : 0;
+
     for (size_t i = 0; i < en->n; i++) {
         struct audit_record *record = &en->records[i];
 
-        (void)audit_id(record->id, number, first_of(a, number) + (unsigned)i);
+        (void)audit_id(record->id, number, first + (unsigned)i);
         en->values[i] = audit_record_encode(record);
         if (!en->values[i])
             return -ENOMEM;
@@ -652,16 +631,6 @@ static int send_entries(
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
-static void learn_before(const struct audit *a, struct audit_subject *s, const char *key)
-{
-    struct audit_before before = {.revision = 0};
-
-    a->before(a->before_ctx, key, &before);
-    s->revision = before.revision;
-    if (before.network[0])
-        memcpy(s->network, before.network, sizeof(s->network));
-}
-
 static void describe(
     struct audit *a, const struct store_op *ops, size_t n_ops, struct audit_entries *en)
 {
@@ -669,15 +638,26 @@ static void describe(
 
     for (size_t i = 0; i < n_ops; i++) {
         struct audit_subject s = audit_subject_of(&ops[i]);
+        struct audit_before before = {.revision = 0};
         struct audit_record *record;
+        struct admin_record admin;
+        struct token_record token;
 
         if (ops[i].kind == STORE_OP_CHECK || !audit_subject_has_entry(&s, &all))
             continue;
-        learn_before(a, &s, ops[i].key);
+        a->before(a->before_ctx, ops[i].key, &before);
+        s.revision = before.revision;
+        if (before.network[0])
+            memcpy(s.network, before.network, sizeof(s.network));
         if (ops[i].kind == STORE_OP_DELETE && s.revision == 0)
             continue;
-        if (ops[i].kind == STORE_OP_PUT)
-            audit_subject_learn(&s, ops[i].key, ops[i].value);
+        /* The network of a new token only its value tells. */
+        if (ops[i].kind == STORE_OP_PUT && s.is_admin &&
+            admin_record_decode(&admin, ops[i].key, ops[i].value, NULL) == 0)
+            memcpy(s.network, admin.network, sizeof(s.network));
+        if (ops[i].kind == STORE_OP_PUT && s.kind == RECORD_TOKEN &&
+            record_token_decode(&token, ops[i].value, NULL) == 0)
+            memcpy(s.network, token.network, sizeof(s.network));
         record = add_entry(a, a->each ? &a->each[i] : &a->by, en);
         if (record)
             audit_subject_fill(&s, &ops[i], next_number(a), record);
@@ -771,15 +751,6 @@ void audit_refused(struct audit *a, const char *operation, const char *network, 
     }
 }
 
-/* How many entries about refusals the budget has. */
-static unsigned budget(const struct audit *a, nsec_t now)
-{
-    nsec_t owed = rate_free_at(&a->rate, now, 0) - now;
-
-    return AUDIT_REFUSALS_BURST -
-           (unsigned)((owed + AUDIT_REFUSALS_EACH - 1) / AUDIT_REFUSALS_EACH);
-}
-
 /* Add one entry for the refusals that found no place among those that wait. */
 static void add_lost(struct audit *a, struct audit_entries *en)
 {
@@ -843,7 +814,9 @@ static bool collect_refusals(struct audit *a, struct audit_entries **ret, struct
 
 static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e)
 {
-    unsigned most = flush ? AUDIT_PER_COMMIT : budget(a, now);
+    nsec_t owed = rate_free_at(&a->rate, now, 0) - now;
+    unsigned budget =
+        AUDIT_REFUSALS_BURST - (unsigned)((owed + AUDIT_REFUSALS_EACH - 1) / AUDIT_REFUSALS_EACH);
     struct audit_entries *en;
     struct sending *s;
     size_t n;
@@ -851,7 +824,7 @@ static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e
 
     /* With the last of a budget goes what found no place; else all wait, and gather. */
     a->write_at = now + GATHER_FOR;
-    if (most < a->n_pending + 1)
+    if (!flush && budget < a->n_pending + 1)
         return 0;
     if (!collect_refusals(a, &en, &s))
         return err_set(e, -ENOMEM, "no memory for the audit log");
@@ -868,19 +841,15 @@ static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e
 
 /* ---- by the clock ---------------------------------------------------------------------------- */
 
-/* Return the failure of what an earlier call has begun, once. */
-static int take_failure(struct audit *a, struct err *e)
-{
-    struct err failure = a->failure;
-
-    a->failure = (struct err)ERR_NULL;
-    return failure.code != 0 ? err_set(e, -EIO, "%s", err_text(&failure)) : 0;
-}
-
 int audit_tick(struct audit *a, nsec_t now, bool flush, struct err *e)
 {
-    int r = take_failure(a, e);
+    struct err failure = a->failure;
+    int r = 0;
 
+    /* What an earlier call has begun. */
+    a->failure = (struct err)ERR_NULL;
+    if (failure.code != 0)
+        r = err_set(e, -EIO, "%s", err_text(&failure));
     if (r == 0 && !a->is_writing && a->n_pending > 0 && (flush || now >= a->write_at))
         r = write_refusals(a, now, flush, e);
     if (flush || a->n_trims > 0 || now - a->trimmed_at < TRIM_EACH)

@@ -80,17 +80,6 @@ static bool is_sooner(bool is_up, const char *a, const char *b)
     return is_up ? strcmp(a, b) < 0 : strcmp(a, b) > 0;
 }
 
-/* The ID up to which the walk has seen everything; "": it has seen all there is. */
-static const char *horizon(const struct walk *w)
-{
-    const char *end = "";
-
-    for (unsigned i = 0; i < AUDIT_KIND_N; i++)
-        if (w[i].is_cut && (!end[0] || is_sooner(w[i].is_up, w[i].last, end)))
-            end = w[i].last;
-    return end;
-}
-
 /* The next entry of both walks, if it is not beyond @end; NULL: there is none. */
 static const struct audit_record *next(
     const struct walk *w, unsigned taken[AUDIT_KIND_N], const char *end)
@@ -113,11 +102,14 @@ static const struct audit_record *next(
 static json_t *merge(const struct walk *w, unsigned limit, char stop[static AUDIT_ID_MAX])
 {
     unsigned taken[AUDIT_KIND_N] = {0};
-    const char *end = horizon(w);
+    const char *end = ""; /* up to which the walk has seen everything; "": it has seen all */
     const struct audit_record *r = NULL;
     json_t *list = json_array();
     unsigned n = 0;
 
+    for (unsigned i = 0; i < AUDIT_KIND_N; i++)
+        if (w[i].is_cut && (!end[0] || is_sooner(w[i].is_up, w[i].last, end)))
+            end = w[i].last;
     memcpy(stop, end, strlen(end) + 1);
     while (n < limit && (r = next(w, taken, end))) {
         n++;

@@ -57,15 +57,6 @@ bool admin_tokens_pace(struct admin_tokens *at, const char *name, nsec_t now)
     return !t || rate_take(&t->pace, now, ADMIN_PACE_EACH, ADMIN_PACE_BURST);
 }
 
-static void forget(struct admin_tokens *at, const char *name)
-{
-    struct admin_token *t = find(at, name);
-
-    if (!t)
-        return;
-    memmove(t, t + 1, (size_t)(&at->items[--at->n] - t) * sizeof(*t));
-}
-
 /* Take in what the store has for one key. A record that cannot be understood opens nothing. */
 static int take_item(void *ctx, const struct store_item *item)
 {
@@ -76,7 +67,8 @@ static int take_item(void *ctx, const struct store_item *item)
     struct admin_token *t = find(at, name);
 
     if (!item->value || admin_record_decode(&record, item->key, item->value, &e) != 0) {
-        forget(at, name);
+        if (t)
+            memmove(t, t + 1, (size_t)(&at->items[--at->n] - t) * sizeof(*t));
         if (item->value)
             model_set_aside(at->model, item->key, item->revision, &e);
         return 0;
@@ -143,53 +135,30 @@ void admin_tokens_set_file(struct admin_tokens *at, const struct token_hash *has
     at->has_file = true;
 }
 
-static int make_file(struct admin_tokens *at, const char *path, struct err *e)
-{
-    struct token_hash hash;
-    int r = admin_tokens_write_file(&at->rng, path, &hash, e);
-
-    if (r == 0)
-        admin_tokens_set_file(at, &hash);
-    return r;
-}
-
 int admin_tokens_open_file(struct admin_tokens *at, const char *path, struct err *e)
 {
     char *text = NULL;
     int r = statefile_read(path, 256, &text, NULL, e);
 
     if (r == STATEFILE_E_ABSENT)
-        return make_file(at, path, e);
-    if (r != 0)
+        r = admin_tokens_write_file(&at->rng, path, &at->file, e);
+    at->has_file = r == 0;
+    if (r != 0 || !text)
         return r;
     text[strcspn(text, "\r\n")] = '\0';
-    if (strlen(text) < 16 || strlen(text) > ADMIN_FILE_MAX) {
+    at->file = hash_of_text(text);
+    at->has_file = strlen(text) >= 16 && strlen(text) <= ADMIN_FILE_MAX;
+    if (!at->has_file)
         r = err_set(e, -EUCLEAN,
             "\"%s\" does not hold an admin token of 16 to %d characters; it is left as it is: "
             "remove it to have one made",
             path, ADMIN_FILE_MAX);
-    } else {
-        at->file = hash_of_text(text);
-        at->has_file = true;
-    }
     secret_wipe(text, strlen(text));
     free(text);
     return r;
 }
 
 /* ---- who is it? ----------------------------------------------------------------------------- */
-
-/* Is the network that the token is for still there? One that was made again under the same name
- * has another key, and is not it. */
-static bool network_is_there(const struct admin_tokens *at, const struct admin_record *a)
-{
-    const struct model_network *net;
-
-    if (a->network[0] == '\0')
-        return true;
-    net = model_find_network(at->model, a->network);
-    return net && x25519_public_equal(&net->maker.key, &a->hub_key);
-}
 
 /* The token with that text. All are compared, so that the time does not tell which one it is. */
 static struct admin_token *find_text(struct admin_tokens *at, const char *text)
@@ -212,21 +181,17 @@ static struct admin_token *find_text(struct admin_tokens *at, const char *text)
     return found;
 }
 
-static bool is_file_token(const struct admin_tokens *at, const char *text)
-{
-    struct token_hash hash = hash_of_text(text);
-
-    return at->has_file && secret_equal(hash.b, at->file.b, sizeof(hash.b));
-}
-
 enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *bearer,
     const struct ip_addr *from, nsec_t now, int64_t wall_s, struct caller *ret)
 {
+    struct token_hash hash = hash_of_text(bearer);
+    const struct model_network *net;
     struct admin_token *t;
+    bool is_for_none;
 
     if (ratelimit_is_spent(&at->failures, from, now))
         return CALLER_LIMITED;
-    if (is_file_token(at, bearer)) {
+    if (at->has_file && secret_equal(hash.b, at->file.b, sizeof(hash.b))) {
         ret->role = ROLE_ADMIN;
         (void)snprintf(ret->name, sizeof(ret->name), "file:admin.token");
         return CALLER_KNOWN;
@@ -234,7 +199,11 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
     t = find_text(at, bearer);
     if (t)
         (void)snprintf(ret->name, sizeof(ret->name), "admin:%s", t->record.name);
-    if (t && t->record.expires_at > wall_s && network_is_there(at, &t->record)) {
+    /* A network that was made again under the same name has another key, and is not it. */
+    net = t && t->record.network[0] ? model_find_network(at->model, t->record.network) : NULL;
+    is_for_none = t && t->record.network[0] &&
+                  !(net && x25519_public_equal(&net->maker.key, &t->record.hub_key));
+    if (t && t->record.expires_at > wall_s && !is_for_none) {
         ret->role = t->record.role;
         memcpy(ret->network, t->record.network, sizeof(ret->network));
         t->last_used_at = wall_s;

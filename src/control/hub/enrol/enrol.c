@@ -210,18 +210,6 @@ static int make_node(struct node *ret, const struct model_network *net, const st
     return r;
 }
 
-/* The number that the next node's addresses have; 0: none is left, with words. */
-static uint32_t next_number(const struct model_network *net, struct err *e)
-{
-    uint32_t number = model_next_number(net);
-
-    if (number == 0)
-        (void)err_set(e, ENROL_E_FULL, "network \"%s\" has no address left: its %u are in use%s",
-            net->spec.meta.name, net->ipam.capacity,
-            model_is_wary(net) ? ", or may be those of nodes whose records are damaged" : "");
-    return number;
-}
-
 /* Is it a key that a machine can have, and is it still free? */
 static int check_key(
     const struct model_network *net, const struct x25519_public *key, struct err *e)
@@ -279,8 +267,12 @@ static int assess_newcomer(struct enrolment *x, struct err *e)
 
     if (r != 0)
         return r;
-    x->number = next_number(x->net, e);
-    return x->number == 0 ? ENROL_E_FULL : 0;
+    x->number = model_next_number(x->net);
+    if (x->number != 0)
+        return 0;
+    return err_set(e, ENROL_E_FULL, "network \"%s\" has no address left: its %u are in use%s",
+        x->net->spec.meta.name, x->net->ipam.capacity,
+        model_is_wary(x->net) ? ", or may be those of nodes whose records are damaged" : "");
 }
 
 /* Judge a stock WireGuard that an administrator adds. */
@@ -337,16 +329,6 @@ static int assess(
     if (r == 0)
         r = choose_name(en, x->net, &x->rq, x->name, e);
     return r == 0 ? assess_newcomer(x, e) : r;
-}
-
-/* Note whether @proof (NULL: none was sent) was made with the secret of the key that @x names. Once
- * for all batches: it does not depend on what is known of the node, as both keys are made of the
- * same secrets. */
-static void check_proof(struct enrol *en, struct enrolment *x, const struct enrol_proof *proof)
-{
-    x->has_proof = proof != NULL;
-    x->is_proven = proof && admit(en, &x->hash, x->wall_s, &x->token, &x->net, NULL) == 0 &&
-                   is_proven(x->net, model_find_key(x->net, &x->rq.key), &x->rq, proof, en->now);
 }
 
 /* ---- machines that may enter, on their way to the store -------------------------------------- */
@@ -590,41 +572,21 @@ static int send_batch(struct enrol *en, struct err *e)
     return r;
 }
 
-/* The node that was made; NULL: it has been removed again at once. */
-static const struct model_node *find_made(const struct enrol *en, const struct enrolment *x)
-{
-    const struct model_network *net = model_find_network(en->model, x->network);
-    const struct model_node *node = net ? model_find_node(net, x->name) : NULL;
-
-    return node && x25519_public_equal(&node->spec.key, &x->rq.key) ? node : NULL;
-}
-
 /* Tell each machine of the batch its outcome, which is the same for all. */
 static void end_batch(struct enrol *en, int r, const struct err *e)
 {
     struct enrolment *x;
 
     while ((x = list_first(&en->coming, struct enrolment, link))) {
-        const struct model_node *node = r == 0 ? find_made(en, x) : NULL;
+        const struct model_node *node =
+            model_find_node(model_find_network(en->model, x->network), x->name);
+        bool is_there = node && x25519_public_equal(&node->spec.key, &x->rq.key);
 
-        if (r == 0 && !node)
+        /* One that is not has been removed again at once. */
+        if (r == 0 && !is_there)
             finish(en, x, busy.code, NULL, &busy);
         else
-            finish(en, x, r, node, e);
-    }
-}
-
-/* The batch conflicted: its machines wait again, before those that came later. */
-static void put_back(struct enrol *en)
-{
-    struct list *l;
-
-    while ((l = en->coming.prev) != &en->coming) {
-        struct enrolment *x = container_of(l, struct enrolment, link);
-
-        list_remove(&x->link);
-        list_add(&en->waiting, &x->link);
-        x->n_tries++;
+            finish(en, x, r, r == 0 ? node : NULL, e);
     }
 }
 
@@ -649,14 +611,22 @@ static void on_stored(void *ctx, const struct store_answer *a)
     struct enrol *en = ctx;
     const struct enrolment *first = list_first(&en->coming, struct enrolment, link);
 
-    if (a->r == STORE_E_CONFLICT && first && first->n_tries + 1 < BATCH_TRIES)
-        put_back(en);
-    else if (a->r == STORE_E_CONFLICT)
+    if (a->r == STORE_E_CONFLICT && first && first->n_tries + 1 < BATCH_TRIES) {
+        /* Its machines wait again, before those that came later. */
+        while (!list_is_empty(&en->coming)) {
+            struct enrolment *x = container_of(en->coming.prev, struct enrolment, link);
+
+            list_remove(&x->link);
+            list_add(&en->waiting, &x->link);
+            x->n_tries++;
+        }
+    } else if (a->r == STORE_E_CONFLICT) {
         end_batch(en, busy.code, &busy);
-    else
+    } else {
         /* If it is not known whether it was stored: a machine that asks again gets the same node.
          */
         end_batch(en, a->r == STORE_E_UNKNOWN ? -EAGAIN : a->r, a->e);
+    }
     next_batch(en);
 }
 
@@ -759,7 +729,11 @@ static int begin(struct enrol *en, const struct enrol_request *rq, const struct 
         return err_set(e, -ENOMEM, "no memory for a node");
     x->by = *by;
     x->wall_s = wall_s;
-    check_proof(en, x, proof);
+    /* Once for all batches: it does not depend on what is known of the node, as both keys are made
+     * of the same secrets. */
+    x->has_proof = proof != NULL;
+    x->is_proven = proof && admit(en, &x->hash, wall_s, &x->token, &x->net, NULL) == 0 &&
+                   is_proven(x->net, model_find_key(x->net, &rq->key), &x->rq, proof, now);
     *ret = x;
     return 0;
 }

@@ -78,52 +78,30 @@ bool access_admits(
 
 /* ---- before a change ------------------------------------------------------------------------ */
 
-static void before_token(struct handlers *h, const char *name, struct audit_before *ret)
-{
-    struct token_hash hash;
-    const struct model_token *t = NULL;
-
-    if (hex_decode(name, hash.b, sizeof(hash.b)))
-        t = model_find_token(h->model, &hash);
-    if (t)
-        memcpy(ret->network, t->record.network, sizeof(ret->network));
-}
-
-static void before_admin(struct handlers *h, const char *name, struct audit_before *ret)
-{
-    const struct admin_token *t = admin_tokens_find(h->admins, name);
-
-    if (!t)
-        return;
-    ret->revision = t->revision;
-    memcpy(ret->network, t->record.network, sizeof(ret->network));
-}
-
 void access_before(void *ctx, const char *key, struct audit_before *ret)
 {
     struct handlers *h = ctx;
     struct record_key k = record_key_parse(key);
+    bool is_admin = strncmp(key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) == 0;
+    const struct admin_token *admin = NULL;
+    const struct model_token *token = NULL;
+    struct token_hash hash;
 
     ret->revision = model_revision(h->model, key);
     if (damaged_find(&h->model->damaged, key))
         return;
-    if (strncmp(key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) == 0)
-        before_admin(h, key + strlen(ADMIN_RECORD_PREFIX), ret);
-    else if (k.kind == RECORD_TOKEN)
-        before_token(h, k.name, ret);
+    if (is_admin)
+        admin = admin_tokens_find(h->admins, key + strlen(ADMIN_RECORD_PREFIX));
+    else if (k.kind == RECORD_TOKEN && hex_decode(k.name, hash.b, sizeof(hash.b)))
+        token = model_find_token(h->model, &hash);
+    if (admin)
+        ret->revision = admin->revision;
+    if (admin || token)
+        memcpy(ret->network, admin ? admin->record.network : token->record.network,
+            sizeof(ret->network));
 }
 
 /* ---- after a request ------------------------------------------------------------------------ */
-
-/* Which refusals the audit log tells of: calls for administrators that were made without a valid
- * token or with too small a role, and machines that were not let in. */
-static bool is_worth_knowing(const struct route *row, int status)
-{
-    if (strcmp(row->path, "/v1/enrol") == 0)
-        return status >= 401;
-    return (row->access & API_ACCESS_ADMIN) && !(row->access & API_ACCESS_PUBLIC) &&
-           (status == 401 || status == 403 || status == 429);
-}
 
 void access_refused(
     struct handlers *h, const struct request *rq, const char *operation, const struct response *rs)
@@ -142,8 +120,13 @@ void access_end(
 {
     struct handlers *h = ctx;
     char operation[AUDIT_OPERATION_MAX + 1];
+    bool is_for_admins =
+        row && row->access & API_ACCESS_ADMIN && !(row->access & API_ACCESS_PUBLIC);
 
-    if (row && is_worth_knowing(row, rs->status)) {
+    /* The audit log tells of calls for administrators that were made without a valid token or with
+     * too small a role, and of machines that were not let in. */
+    if ((row && strcmp(row->path, "/v1/enrol") == 0 && rs->status >= 401) ||
+        (is_for_admins && (rs->status == 401 || rs->status == 403 || rs->status == 429))) {
         (void)snprintf(operation, sizeof(operation), "%s %s", row->method, row->path);
         access_refused(h, rq, operation, rs);
     }

@@ -235,19 +235,6 @@ void handlers_tokens_add(void *ctx, const struct request *rq, struct response *r
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-/* Of several hubs one serves the network's jobs. */
-static void add_owner(
-    const struct handlers *h, const struct model_node *node, json_t *json, nsec_t now)
-{
-    const char *name = node->spec.meta.name;
-    const struct owners_network *owner = owners_find(h->owners, node->net->spec.meta.name);
-
-    if (owner && node->spec.hub)
-        json_object_set_new(json, "servesJobs",
-            json_boolean(
-                strcmp(owner->record.hub, name) == 0 && owners_is_alive(h->owners, name, now)));
-}
-
 /* Where the node is seen. Of one whose packets come in TLS the data half knows an end on this
  * machine only. */
 static void add_endpoint(const struct model_node *node, const struct endpoint *seen, json_t *json)
@@ -271,8 +258,12 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     bool fresh = heard && presence_has_session(&facts, now);
     /* Another hub is heard by what it writes into the store. */
     bool is_hub = node->spec.hub && owners_is_alive(h->owners, node->spec.meta.name, now);
+    /* Of several hubs one serves the network's jobs. */
+    const struct owners_network *owner = owners_find(h->owners, node->net->spec.meta.name);
 
-    add_owner(h, node, json, now);
+    if (owner && node->spec.hub)
+        json_object_set_new(json, "servesJobs",
+            json_boolean(is_hub && strcmp(owner->record.hub, node->spec.meta.name) == 0));
     json_object_set_new(json, "alarms", json_integer(node->reported->counts.alarms));
     json_object_set_new(json, "reachable", json_boolean(is_hub || fresh || watch_is_open(node)));
     if (copies_are_there(&node->reported->copies))

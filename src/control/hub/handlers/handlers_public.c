@@ -22,29 +22,23 @@
 #include "store/store.h"
 #include "wire/stream.h"
 
-/* Strangers are not told where the hub's files are. */
-static void refuse_health(const struct request *rq, struct response *rs, const struct err *why)
-{
-    bool is_admin = rq->access == API_ACCESS_ADMIN;
-
-    response_refuse(rs, 503, "the hub refuses changes, for its store does not take them%s%s",
-        is_admin ? ": " : "", is_admin ? err_text(why) : "");
-    if (!rs->body)
-        return;
-    (void)json_object_set_new(rs->body, "ok", json_false());
-    (void)json_object_set_new(rs->body, "version", json_string(version_text));
-}
-
 void handlers_health(void *ctx, const struct request *rq, struct response *rs)
 {
     const struct handlers *h = ctx;
     struct store_refusal refusal = store_refusal(h->model->store);
+    /* Strangers are not told where the hub's files are. */
+    bool is_admin = rq->access == API_ACCESS_ADMIN;
 
-    if (refusal.since != 0 && !request_query(rq, "live"))
-        refuse_health(rq, rs, refusal.why);
-    else
+    if (refusal.since == 0 || request_query(rq, "live")) {
         response_json(
             rs, 200, json_pack("{s:b, s:s}", "ok", refusal.since == 0, "version", version_text));
+        return;
+    }
+    response_refuse(rs, 503, "the hub refuses changes, for its store does not take them%s%s",
+        is_admin ? ": " : "", is_admin ? err_text(refusal.why) : "");
+    if (rs->body)
+        (void)json_object_update_new(
+            rs->body, json_pack("{s:b, s:s}", "ok", 0, "version", version_text));
 }
 
 /* The request's proof; NULL: none was sent. What is no proof verifies as none, so it is zeroes. */
@@ -225,23 +219,17 @@ void handlers_stream(void *ctx, const struct request *rq, struct response *rs)
 
 /* ---- leaving -------------------------------------------------------------------------------- */
 
-/* The node with that key, in hex; NULL for any reason, which nobody is told. */
-static const struct model_node *find_leaver(struct handlers *h, const struct request *rq)
-{
-    const struct model_network *net = model_find_network(h->model, rq->params[0]);
-    struct x25519_public key;
-
-    return net && hex_decode(rq->params[1], key.b, sizeof(key.b)) ? model_find_key(net, &key)
-                                                                  : NULL;
-}
-
 /* All refusals have the same words. Only for the key of a member they also say what a proof is made
  * for; so who knows the key learns that it is a member's, and nobody else learns anything. */
 void handlers_leave_public(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
-    const struct model_node *node = find_leaver(h, rq);
+    const struct model_network *net = model_find_network(h->model, rq->params[0]);
+    const struct model_node *node = NULL;
+    struct x25519_public key;
 
+    if (net && hex_decode(rq->params[1], key.b, sizeof(key.b)))
+        node = model_find_key(net, &key);
     if (!node || node->spec.hub || !proof_take(node, rq, rs)) {
         if (!rs->body)
             response_refuse(rs, 401, "%s", "");

@@ -58,21 +58,6 @@ static bool is_asked_for(const struct traffic_call *call, const char *job)
     return call->job[0] == '\0' || strcmp(call->job, job) == 0;
 }
 
-static json_t *encode_row(const struct traffic_row *row, const char *day)
-{
-    return json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s, s:I}", "day", day, "from", row->from, "to",
-        row->to[0] ? row->to : NULL, "job", row->job[0] ? row->job : NULL, "path",
-        path_kind_names[row->path], "word", traffic_word_name(row->word), "bytes",
-        (json_int_t)row->bytes);
-}
-
-static json_t *encode_dispute(const struct traffic_dispute *d, const char *day)
-{
-    return json_pack("{s:s, s:s, s:s, s:s*, s:I, s:I, s:I}", "day", day, "from", d->from, "to",
-        d->to, "job", d->job[0] ? d->job : NULL, "sent", (json_int_t)d->sent, "received",
-        (json_int_t)d->received, "counted", (json_int_t)d->counted);
-}
-
 static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
 {
     struct traffic_call *call = ctx;
@@ -85,36 +70,34 @@ static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
         if (!is_asked_for(call, row->job))
             continue;
         if (json_array_size(call->rows) < ROWS_MAX) {
-            (void)json_array_append_new(call->rows, encode_row(row, text));
+            (void)json_array_append_new(call->rows,
+                json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s, s:I}", "day", text, "from", row->from,
+                    "to", row->to[0] ? row->to : NULL, "job", row->job[0] ? row->job : NULL, "path",
+                    path_kind_names[row->path], "word", traffic_word_name(row->word), "bytes",
+                    (json_int_t)row->bytes));
         } else {
             call->n_left_out++;
             call->left_out = traffic_total(call->left_out, row->bytes);
         }
     }
     /* Where the ends differ about all of an edge, it is not known how much of it is a job's. */
-    for (size_t i = 0; i < edges->n_disputes; i++)
+    for (size_t i = 0; i < edges->n_disputes; i++) {
+        const struct traffic_dispute *d = &edges->disputes[i];
+
         if (json_array_size(call->disputes) < DISPUTES_MAX &&
-            (edges->disputes[i].job[0] == '\0' || is_asked_for(call, edges->disputes[i].job)))
-            (void)json_array_append_new(call->disputes, encode_dispute(&edges->disputes[i], text));
-}
-
-/* Who is a hub, and in which island each node was declared to be: by these prices are told. */
-static void add_nodes(json_t *json, const struct handlers *h, const struct model_network *net)
-{
-    const struct spent_list *spent = spending_of(h->spending, net ? net->spec.meta.name : "");
-
-    traffic_read_nodes(json, net);
-    if (net && net->spec.prices)
-        (void)json_object_set_new(json, "prices", prices_encode(net->spec.prices));
-    else if (h->price_table)
-        (void)json_object_set_new(json, "prices", json_deep_copy(h->price_table));
-    if (spent->n > 0)
-        (void)json_object_set_new(json, "budgets", spent_encode(spent));
+            (d->job[0] == '\0' || is_asked_for(call, d->job)))
+            (void)json_array_append_new(call->disputes,
+                json_pack("{s:s, s:s, s:s, s:s*, s:I, s:I, s:I}", "day", text, "from", d->from,
+                    "to", d->to, "job", d->job[0] ? d->job : NULL, "sent", (json_int_t)d->sent,
+                    "received", (json_int_t)d->received, "counted", (json_int_t)d->counted));
+    }
 }
 
 static void on_end(void *ctx, int r, const struct err *e)
 {
     struct traffic_call *call = ctx;
+    const struct handlers *h = call->reply.h;
+    const struct spent_list *spent;
     char since[TRAFFIC_DAY_TEXT_MAX];
     char until[TRAFFIC_DAY_TEXT_MAX];
     struct response rs = {0};
@@ -126,14 +109,20 @@ static void on_end(void *ctx, int r, const struct err *e)
         reply_end(&call->reply, &rs);
         return;
     }
-    net = model_find_network(call->reply.h->model, call->query.network);
+    net = model_find_network(h->model, call->query.network);
     json = json_pack("{s:s, s:s, s:s, s:i, s:O, s:O, s:{s:I, s:I}}", "network", call->query.network,
         "since", traffic_day_format(call->query.since, since), "until",
-        traffic_day_format(call->query.until, until), "keptDays",
-        (int)call->reply.h->traffic->n_days, "rows", call->rows, "disputes", call->disputes,
-        "leftOut", "rows", (json_int_t)call->n_left_out, "bytes", (json_int_t)call->left_out);
-    if (json)
-        add_nodes(json, call->reply.h, net);
+        traffic_day_format(call->query.until, until), "keptDays", (int)h->traffic->n_days, "rows",
+        call->rows, "disputes", call->disputes, "leftOut", "rows", (json_int_t)call->n_left_out,
+        "bytes", (json_int_t)call->left_out);
+    traffic_read_nodes(json, net);
+    if (net && net->spec.prices)
+        (void)json_object_set_new(json, "prices", prices_encode(net->spec.prices));
+    else if (h->price_table)
+        (void)json_object_set_new(json, "prices", json_deep_copy(h->price_table));
+    spent = spending_of(h->spending, net ? net->spec.meta.name : "");
+    if (spent->n > 0)
+        (void)json_object_set_new(json, "budgets", spent_encode(spent));
     if (json && call->is_page && net)
         handlers_page_answer(call->reply.h, net, json, call->reply.rq.now, &rs);
     else

@@ -81,28 +81,6 @@ static void add_networks(struct metrics *m, const struct handlers *h)
     metrics_add(m, METRIC_TRAFFIC_LEFT_OUT, (double)h->traffic->n_left_out);
 }
 
-static void add_server(struct metrics *m, const struct handlers *h)
-{
-    struct server_counts c = h->server ? server_counts(h->server) : (struct server_counts){0};
-
-    metrics_add(m, METRIC_API_CONNECTIONS, (double)c.accepted);
-    metrics_add(m, METRIC_API_CONNECTIONS_REFUSED, (double)c.refused);
-    metrics_add(m, METRIC_API_CONNECTIONS_CUT, (double)c.cut);
-    metrics_add(m, METRIC_API_REQUESTS, (double)c.requests);
-    metrics_add(m, METRIC_API_CONNECTIONS_OPEN, (double)c.connections);
-}
-
-static void add_streams(struct metrics *m, const struct handlers *h)
-{
-    uint64_t rx;
-    uint64_t tx;
-
-    streams_count_bytes(h->streams, &rx, &tx);
-    metrics_add(m, METRIC_STREAMS, (double)h->streams->n);
-    metrics_add_labelled(m, METRIC_STREAM_BYTES, METRIC_LABELS("rx"), (double)rx);
-    metrics_add_labelled(m, METRIC_STREAM_BYTES, METRIC_LABELS("tx"), (double)tx);
-}
-
 static void add_jobs(struct metrics *m, const struct handlers *h)
 {
     struct jobs_counts c = jobs_count(h->jobs);
@@ -134,40 +112,41 @@ static void add_resources(struct metrics *m, const struct handlers *h)
     metrics_add(m, METRIC_KUBERNETES_CONFLICTS, (double)atomic_load(&c->n_conflicts));
 }
 
-static void add_store(struct metrics *m, const struct handlers *h)
+void handlers_metrics(void *ctx, const struct request *rq, struct response *rs)
 {
+    const struct handlers *h = ctx;
     struct store_lag lag = store_lag(h->model->store, clock_now());
     struct store_refusal refusal = store_refusal(h->model->store);
+    struct server_counts api = h->server ? server_counts(h->server) : (struct server_counts){0};
+    struct metrics metrics = METRICS_NULL;
+    struct metrics *m = &metrics;
+    uint64_t rx;
+    uint64_t tx;
 
-    metrics_add(m, METRIC_STORE_REVISION, (double)store_revision(h->model->store));
-    metrics_add(m, METRIC_STORE_REFUSES, refusal.since != 0 ? 1 : 0);
-    metrics_add(m, METRIC_STORE_COMMITS_REFUSED, (double)refusal.n);
-    metrics_add(m, METRIC_STORE_BEHIND_SECONDS, (double)lag.behind_for / (double)NSEC_PER_SEC);
-    metrics_add(m, METRIC_STORE_RELISTS, (double)lag.n_relists);
-}
-
-static void add_all(struct metrics *m, const struct handlers *h)
-{
     add_networks(m, h);
-    add_server(m, h);
-    add_streams(m, h);
+    metrics_add(m, METRIC_API_CONNECTIONS, (double)api.accepted);
+    metrics_add(m, METRIC_API_CONNECTIONS_REFUSED, (double)api.refused);
+    metrics_add(m, METRIC_API_CONNECTIONS_CUT, (double)api.cut);
+    metrics_add(m, METRIC_API_REQUESTS, (double)api.requests);
+    metrics_add(m, METRIC_API_CONNECTIONS_OPEN, (double)api.connections);
+    streams_count_bytes(h->streams, &rx, &tx);
+    metrics_add(m, METRIC_STREAMS, (double)h->streams->n);
+    metrics_add_labelled(m, METRIC_STREAM_BYTES, METRIC_LABELS("rx"), (double)rx);
+    metrics_add_labelled(m, METRIC_STREAM_BYTES, METRIC_LABELS("tx"), (double)tx);
     metrics_add(m, METRIC_WATCHES, (double)h->watcher->n);
     metrics_add(m, METRIC_WATCH_OVERRUNS, (double)h->watcher->n_overrun);
     metrics_add(m, METRIC_WATCHES_RESUMED, (double)h->watcher->n_resumed);
     metrics_add(m, METRIC_ENROLMENTS, (double)h->enrol->n_enrolled);
     metrics_add(m, METRIC_ENROLMENTS_REFUSED, (double)h->enrol->n_refused);
-    add_store(m, h);
+    metrics_add(m, METRIC_STORE_REVISION, (double)store_revision(h->model->store));
+    metrics_add(m, METRIC_STORE_REFUSES, refusal.since != 0 ? 1 : 0);
+    metrics_add(m, METRIC_STORE_COMMITS_REFUSED, (double)refusal.n);
+    metrics_add(m, METRIC_STORE_BEHIND_SECONDS, (double)lag.behind_for / (double)NSEC_PER_SEC);
+    metrics_add(m, METRIC_STORE_RELISTS, (double)lag.n_relists);
     metrics_add(m, METRIC_DAMAGED_RECORDS, (double)h->model->damaged.records.n);
     add_jobs(m, h);
     add_resources(m, h);
     if (h->overlay)
         overlay_add_metrics(h->overlay, m);
-}
-
-void handlers_metrics(void *ctx, const struct request *rq, struct response *rs)
-{
-    struct metrics m = METRICS_NULL;
-
-    add_all(&m, ctx);
-    response_text(rs, 200, metrics_take(&m), "text/plain; version=0.0.4; charset=utf-8");
+    response_text(rs, 200, metrics_take(m), "text/plain; version=0.0.4; charset=utf-8");
 }

@@ -700,20 +700,6 @@ static void forget_object(struct reply *l)
     object_deinit(&container_of(l, struct object_call, reply)->object);
 }
 
-/* An administrator may leave the network out: the path says it. */
-static json_t *with_network(const json_t *body, const struct object_kind *kind, const char *network)
-{
-    json_t *json = json_deep_copy(body);
-    json_t *meta = json_object_get(json, "metadata");
-
-    if (!kind->is_network && json_is_object(meta) && !json_object_get(meta, "network"))
-        json_object_set_new(meta, "network", json_string(network));
-    /* Who prints an object, edits it and applies it gives the status back, which is the nodes' own
-     * word. */
-    json_object_del(json, "status");
-    return json;
-}
-
 static void put_object(struct reply *l, const struct request *rq, struct response *rs)
 {
     struct object_call *call = container_of(l, struct object_call, reply);
@@ -735,10 +721,18 @@ void handlers_objects_put(void *ctx, const struct request *rq, struct response *
     struct object_call *call;
     struct err e = ERR_NULL;
     json_auto_t *json = NULL;
+    json_t *meta;
 
     if (!kind)
         return;
-    json = with_network(rq->body, kind, rq->params[0]);
+    json = json_deep_copy(rq->body);
+    meta = json_object_get(json, "metadata");
+    /* An administrator may leave the network out: the path says it. */
+    if (!kind->is_network && json_is_object(meta) && !json_object_get(meta, "network"))
+        json_object_set_new(meta, "network", json_string(rq->params[0]));
+    /* Who prints an object, edits it and applies it gives the status back, which is the nodes' own
+     * word. */
+    json_object_del(json, "status");
     if (object_decode(&o, json, OBJECT_STRICT, &e) != 0) {
         response_fail(rs, &e);
     } else if (o.kind != kind) {

@@ -85,18 +85,6 @@ void reply_act(struct reply *l, bool is_it)
         audit_act_hub(l->h->audit);
 }
 
-/* What the store's answer, by which it is not done, means for who asked. */
-static void fail(struct response *rs, const struct store_answer *answer)
-{
-    if (answer->r == STORE_E_CONFLICT)
-        response_refuse(rs, 503, "others change the same all the time: try again");
-    else if (answer->r == STORE_E_UNKNOWN)
-        response_refuse(rs, 503, "whether this was done is not known: look, and try again (%s)",
-            err_text(answer->e));
-    else
-        response_fail(rs, answer->e);
-}
-
 void reply_again(struct reply *l)
 {
     struct response rs = {0};
@@ -127,7 +115,14 @@ void reply_store(void *ctx, const struct store_answer *answer)
     } else {
         if (l->failed)
             l->failed(l, answer->r);
-        fail(&rs, answer);
+        if (answer->r == STORE_E_CONFLICT)
+            response_refuse(&rs, 503, "others change the same all the time: try again");
+        else if (answer->r == STORE_E_UNKNOWN)
+            response_refuse(&rs, 503,
+                "whether this was done is not known: look, and try again (%s)",
+                err_text(answer->e));
+        else
+            response_fail(&rs, answer->e);
     }
     reply_act(l, false);
     if (!l->is_waiting)

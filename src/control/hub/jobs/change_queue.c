@@ -213,15 +213,6 @@ size_t change_queue_send(
     return q->n_sent;
 }
 
-static void forget_sent(struct change_queue *q)
-{
-    struct change *ch;
-    struct change *tmp;
-
-    list_foreach_safe(ch, tmp, &q->sent, link)
-        change_free(q, ch);
-}
-
 /* One change that was not stored goes back to the front, or a newer one of the key in its place. */
 static void put_back(struct change_queue *q, struct change *ch)
 {
@@ -243,21 +234,15 @@ static void put_back(struct change_queue *q, struct change *ch)
     list_add(&q->waiting, &ch->link);
 }
 
-/* Adapt the size of the next commits to what this one took. */
-static void adapt(struct change_pace *pace, nsec_t cost, size_t n_ops)
-{
-    if (cost > COST_HIGH && pace->batch > BATCH_MIN)
-        pace->batch /= 2;
-    else if (cost < COST_LOW && pace->batch < CHANGE_QUEUE_BATCH_MAX && n_ops >= pace->batch / 2)
-        pace->batch *= 2;
-}
-
 void change_queue_settle(struct change_queue *q, struct change_pace *pace, int r, nsec_t now)
 {
     size_t n_ops = q->n_sent;
+    struct change *ch;
+    struct change *tmp;
 
     if (r == 0)
-        forget_sent(q);
+        list_foreach_safe(ch, tmp, &q->sent, link)
+            change_free(q, ch);
     /* From the last to the first, because each goes to the front. */
     while (!list_is_empty(&q->sent))
         put_back(q, container_of(q->sent.prev, struct change, link));
@@ -268,7 +253,11 @@ void change_queue_settle(struct change_queue *q, struct change_pace *pace, int r
     q->sent_at = 0;
     q->is_failing = r != 0;
     pace->free_at = now + q->cost;
-    adapt(pace, q->cost, n_ops);
+    /* The size of the next commits is by what this one took. */
+    if (q->cost > COST_HIGH && pace->batch > BATCH_MIN)
+        pace->batch /= 2;
+    else if (q->cost < COST_LOW && pace->batch < CHANGE_QUEUE_BATCH_MAX && n_ops >= pace->batch / 2)
+        pace->batch *= 2;
 }
 
 void change_queue_resume(struct change_queue *q, nsec_t now)

@@ -23,17 +23,6 @@ static uint64_t hash_of(
     return hash_bytes(index->entries.seed + kind, hash, sizeof(*hash));
 }
 
-/*
- * Empty; every blob of it will be garbage until blob_index_set_run()
- * @totals:	pinned
- * @seed:	random, unknown to strangers
- */
-static void blob_index_init(struct blob_index *index, struct blob_totals *totals, uint64_t seed)
-{
-    *index = (struct blob_index){.totals = totals};
-    htab_init(&index->entries, seed);
-}
-
 /* Lends until the index changes; NULL: it is not in the store. */
 static struct blob_entry *blob_index_find(
     const struct blob_index *index, enum rdzv_key_kind kind, const struct rdzv_hash *hash)
@@ -134,19 +123,6 @@ struct htab_link *blob_index_next(const struct blob_index *index, size_t *cursor
     return htab_each(&index->entries, cursor, NULL);
 }
 
-/* Forget all entries; the store is not touched. Idempotent. */
-static void blob_index_deinit(struct blob_index *index)
-{
-    struct htab_link *next;
-    size_t cursor = 0;
-
-    for (struct htab_link *l = htab_each(&index->entries, &cursor, NULL); l; l = next) {
-        next = htab_each(&index->entries, &cursor, l);
-        blob_index_remove(index, container_of(l, struct blob_entry, link));
-    }
-    htab_deinit(&index->entries);
-}
-
 /* ---- a job's listening sockets --------------------------------------------------------------- */
 
 #define BACKLOG 1024
@@ -209,13 +185,22 @@ void job_ports_close(struct job_ports *p)
 void job_blobs_init(struct job_blobs *b, const char *network, const char *job,
     struct change_queue *queue, struct blob_totals *totals, uint64_t seed)
 {
-    *b = (struct job_blobs){.network = network, .job = job, .queue = queue};
-    blob_index_init(&b->index, totals, seed);
+    *b = (struct job_blobs){
+        .network = network, .job = job, .queue = queue, .index = {.totals = totals}};
+    htab_init(&b->index.entries, seed);
 }
 
 void job_blobs_deinit(struct job_blobs *b)
 {
-    blob_index_deinit(&b->index);
+    struct htab *entries = &b->index.entries;
+    struct htab_link *next;
+    size_t cursor = 0;
+
+    for (struct htab_link *l = htab_each(entries, &cursor, NULL); l; l = next) {
+        next = htab_each(entries, &cursor, l);
+        blob_index_remove(&b->index, container_of(l, struct blob_entry, link));
+    }
+    htab_deinit(entries);
 }
 
 static const char *key_of(const struct job_blobs *b, enum rdzv_key_kind kind,
@@ -258,19 +243,6 @@ static bool put_first(
     return true;
 }
 
-/* A blob of several pieces begins. */
-static void begin_upload(struct job_blobs *b, struct blob_upload *u, const struct rdzv_wire *m)
-{
-    const struct blob_entry *old = blob_index_find(&b->index, m->kind, &m->hash);
-
-    *u = (struct blob_upload){.to = b,
-        .kind = m->kind,
-        .hash = m->hash,
-        .next = 1,
-        .n_pieces = m->n_pieces,
-        .slot = old && old->slot == RDZV_SLOT_A ? RDZV_SLOT_B : RDZV_SLOT_A};
-}
-
 /* Is it the piece that comes next? */
 static bool is_next(
     const struct blob_upload *u, const struct job_blobs *b, const struct rdzv_wire *m)
@@ -287,8 +259,17 @@ static bool put_piece(
     char first[RDZV_KEY_MAX];
     char key[RDZV_KEY_MAX];
 
-    if (m->piece == 1)
-        begin_upload(b, u, m);
+    /* A blob of several pieces begins. */
+    if (m->piece == 1) {
+        const struct blob_entry *old = blob_index_find(&b->index, m->kind, &m->hash);
+
+        *u = (struct blob_upload){.to = b,
+            .kind = m->kind,
+            .hash = m->hash,
+            .next = 1,
+            .n_pieces = m->n_pieces,
+            .slot = old && old->slot == RDZV_SLOT_A ? RDZV_SLOT_B : RDZV_SLOT_A};
+    }
     if (!is_next(u, b, m) || (m->len != RDZV_CHUNK && m->piece != m->n_pieces - 1) || m->len == 0)
         return false;
     u->len += m->len;

@@ -50,18 +50,6 @@ struct blob_reader {
     bool is_freed;       /* blob_reader_free() was called: freed with the store's last answer */
 };
 
-/* Nothing is read yet. @store: pinned. NULL: no memory. */
-static struct blob_reader *blob_reader_new(struct store *store)
-{
-    struct blob_reader *reader = calloc(1, sizeof(*reader));
-
-    if (!reader)
-        return NULL;
-    reader->store = store;
-    list_init(&reader->done);
-    return reader;
-}
-
 /* NULL is fine. Always NULL. */
 static struct blob_read *blob_read_free(struct blob_read *read)
 {
@@ -121,17 +109,6 @@ static void read_piece(struct blob_read *read, const char *text)
     rdzv_wire_encode(&read->messages, &m);
 }
 
-/* All answers have come. */
-static void finish(struct blob_read *read)
-{
-    struct blob_reader *reader = read->reader;
-
-    reader->n_asked--;
-    list_add_tail(&reader->done, &read->link);
-    if (reader->is_freed)
-        (void)blob_reader_free(reader);
-}
-
 static void on_piece(void *ctx, const struct store_answer *a)
 {
     struct blob_read *read = ctx;
@@ -143,8 +120,12 @@ static void on_piece(void *ctx, const struct store_answer *a)
         read->e = *a->e;
     if (was_good && read->r != 0)
         (void)rdzv_key_of_piece(read->bad, read->first, read->entry.slot, read->piece);
-    if (++read->piece == read->entry.n_pieces)
-        finish(read);
+    if (++read->piece < read->entry.n_pieces)
+        return;
+    read->reader->n_asked--;
+    list_add_tail(&read->reader->done, &read->link);
+    if (read->reader->is_freed)
+        (void)blob_reader_free(read->reader);
 }
 
 /*
@@ -198,58 +179,32 @@ static unsigned blob_reader_count(const struct blob_reader *reader)
     return reader->n;
 }
 
-/* The bytes of those blobs. */
-static size_t blob_reader_bytes(const struct blob_reader *reader)
-{
-    return reader->bytes;
-}
-
-/* Is there one to be taken? */
-static bool blob_reader_has_some(const struct blob_reader *reader)
-{
-    return !list_is_empty(&reader->done);
-}
-
 /* ---- what a rendezvous process says ---------------------------------------------------------- */
 
 /* Longest text of a process that the log shows, with the terminating zero. */
 #define WHY_MAX 200
 
-static void take_damaged(struct job *job, const struct rdzv_wire *m)
+static bool take_of_job(struct job *job, const struct rdzv_wire *m, nsec_t now)
 {
     const struct jobs_records *records = &job->network->env->records;
     char key[RDZV_KEY_MAX];
     char why[WHY_MAX + 1];
 
-    job_read_words(why, sizeof(why), m);
-    (void)rdzv_key_of_blob(key, m->kind, job->network->name, job->name, &m->hash);
-    records->damaged(records->ctx, key, why);
-}
-
-static bool take_of_job(struct job *job, const struct rdzv_wire *m, nsec_t now)
-{
     /* The process was not told of this job, so it has guessed the number. */
     if (job->sent.number != job->number)
         return false;
     if (m->type == RDZV_WIRE_PUT)
         return job_blobs_put(&job->blobs, &job->network->upload, m, now);
-    if (m->type == RDZV_WIRE_DROP)
+    if (m->type == RDZV_WIRE_DROP) {
         job_blobs_drop(&job->blobs, m->kind, &m->hash, now);
-    else if (m->type == RDZV_WIRE_FACTS)
+    } else if (m->type == RDZV_WIRE_FACTS) {
         job_take_facts(job, m, now);
-    else
-        take_damaged(job, m);
+    } else {
+        job_read_words(why, sizeof(why), m);
+        (void)rdzv_key_of_blob(key, m->kind, job->network->name, job->name, &m->hash);
+        records->damaged(records->ctx, key, why);
+    }
     return true;
-}
-
-static void take_counts(struct job_network *n, const struct rdzv_wire *m)
-{
-    n->counts_now = (struct job_counts){
-        .n_store_requests = m->n_store_requests,
-        .n_etcd_requests = m->n_etcd_requests,
-        .n_hung_up = m->n_hung_up,
-        .n_accepts_deferred = m->n_accepts_deferred,
-    };
 }
 
 bool job_intake_take(struct job_network *n, const struct rdzv_wire *m, nsec_t now)
@@ -274,7 +229,12 @@ bool job_intake_take(struct job_network *n, const struct rdzv_wire *m, nsec_t no
         job_network_sync(n, m->seq, now);
         return true;
     case RDZV_WIRE_COUNTS:
-        take_counts(n, m);
+        n->counts_now = (struct job_counts){
+            .n_store_requests = m->n_store_requests,
+            .n_etcd_requests = m->n_etcd_requests,
+            .n_hung_up = m->n_hung_up,
+            .n_accepts_deferred = m->n_accepts_deferred,
+        };
         return true;
     case RDZV_WIRE_NONE:
     case RDZV_WIRE_NETWORK:
@@ -291,20 +251,6 @@ bool job_intake_take(struct job_network *n, const struct rdzv_wire *m, nsec_t no
         break;
     }
     return false;
-}
-
-/*
- * May the message be taken only later?
- *
- * Until there is room for more changes. And until all before it is on the disk, if it begins a blob
- * of several pieces: those pieces may go where others still have to be deleted.
- */
-static bool job_intake_has_to_wait(const struct job_network *n, const struct rdzv_wire *m)
-{
-    /* Of several pieces the first comes last, so the second begins. */
-    if (m->type == RDZV_WIRE_PUT && m->n_pieces > 1 && m->piece == 1)
-        return !change_queue_is_empty(&n->queue);
-    return !job_network_has_space(n);
 }
 
 void job_intake_end(struct job_network *n, nsec_t now)
@@ -335,15 +281,6 @@ void job_intake_end(struct job_network *n, nsec_t now)
 /* About how many blobs are read at once. */
 #define READ_MAX 16
 
-/* A new process knows nothing of any job. */
-static void job_feed_restart(struct job_network *n)
-{
-    struct job *job;
-
-    list_foreach(job, &n->jobs, link)
-        job->sent = (struct job_sent){0};
-}
-
 /* Tell the process a blob that was read, or set it aside if it cannot be read. */
 static void tell_blob(struct job_network *n, struct rdzv_child *child, const struct blob_read *read)
 {
@@ -366,7 +303,7 @@ static void tell_blob(struct job_network *n, struct rdzv_child *child, const str
  * index gets no new entries meanwhile: nobody is served yet. */
 static bool load(struct job *job, struct rdzv_child *child, struct blob_reader *reader)
 {
-    while (rdzv_child_unsent(child) + blob_reader_bytes(reader) < RDZV_CHILD_UNSENT_LOAD &&
+    while (rdzv_child_unsent(child) + reader->bytes < RDZV_CHILD_UNSENT_LOAD &&
            blob_reader_count(reader) < READ_MAX) {
         const struct htab_link *l = blob_index_next(&job->blobs.index, &job->sent.cursor);
 
@@ -381,19 +318,6 @@ static bool load(struct job *job, struct rdzv_child *child, struct blob_reader *
         }
     }
     return false;
-}
-
-/* Hand over the listening sockets. False: not all of them can be handed over now. */
-static bool hand_over(struct job *job, struct rdzv_child *child)
-{
-    for (unsigned i = 0; i < JOB_PORTS_MAX; i++) {
-        if (job->ports.fds[i] < 0 || job->sent.handed & 1U << i)
-            continue;
-        if (!rdzv_child_say_socket(child, job->number, job->ports.fds[i]))
-            return false;
-        job->sent.handed |= 1U << i;
-    }
-    return true;
 }
 
 static void tell_job(struct job *job, struct rdzv_child *child)
@@ -417,7 +341,15 @@ static bool feed_job(struct job *job, struct rdzv_child *child, struct blob_read
         tell_job(job, child);
     if (!job->sent.is_loaded)
         job->sent.is_loaded = load(job, child, reader);
-    return job->sent.is_loaded && hand_over(job, child);
+    for (unsigned i = 0; job->sent.is_loaded && i < JOB_PORTS_MAX; i++) {
+        if (job->ports.fds[i] < 0 || job->sent.handed & 1U << i)
+            continue;
+        /* Not all sockets can be handed over now. */
+        if (!rdzv_child_say_socket(child, job->number, job->ports.fds[i]))
+            return false;
+        job->sent.handed |= 1U << i;
+    }
+    return job->sent.is_loaded;
 }
 
 /*
@@ -464,9 +396,13 @@ static bool job_feed_run(
 /* The process is no more, or is to be no more. */
 static void detach(struct job_host *host, nsec_t now)
 {
+    struct job *job;
+
     job_intake_end(host->network, now);
     job_network_set_process(host->network, false);
-    job_feed_restart(host->network);
+    /* A new process knows nothing of any job. */
+    list_foreach(job, &host->network->jobs, link)
+        job->sent = (struct job_sent){0};
     host->ended_pid = rdzv_child_pid(host->child);
     host->child = rdzv_child_free(host->child);
     host->reader = blob_reader_free(host->reader);
@@ -495,19 +431,6 @@ static void lose(struct job_host *host, const char *why, nsec_t now)
         host->network->name, why);
 }
 
-/* Wait for the pid of a process that has ended, so that it is no zombie. */
-static void reap(struct job_host *host)
-{
-    int status = 0;
-
-    if (host->ended_pid <= 0 || waitpid(host->ended_pid, &status, WNOHANG) == 0)
-        return;
-    host->ended_pid = 0;
-    if (WIFSIGNALED(status))
-        log_info("rendezvous of network \"%s\": its process was ended by signal %d",
-            host->network->name, WTERMSIG(status));
-}
-
 /* ---- telling -------------------------------------------------------------------------------- */
 
 /* Hand the process the messages that the network's jobs have for it. */
@@ -527,7 +450,7 @@ static void pass_on(struct job_host *host)
 static void feed_jobs(struct job_host *host)
 {
     bool has_more =
-        host->network->has_updates || host->is_writable || blob_reader_has_some(host->reader);
+        host->network->has_updates || host->is_writable || !list_is_empty(&host->reader->done);
 
     if (host->is_writable)
         rdzv_child_flush(host->child);
@@ -547,19 +470,28 @@ static void say_now(struct job_host *host, const struct rdzv_wire *m)
 
 /* ---- hearing -------------------------------------------------------------------------------- */
 
-/* Take the messages that were received, as many as there is room for. False: the process is lost.
+/*
+ * Take what the process has said, as far as it may be taken now: not before there is room for more
+ * changes; and not before all that it said earlier is on the disk, if it begins a blob of several
+ * pieces, of which the first comes last: those pieces may go where others still have to be deleted.
+ *
+ * False: the process was lost over it.
  */
 static bool take_messages(struct job_host *host, nsec_t now)
 {
+    struct job_network *n = host->network;
     struct rdzv_wire m;
     int r;
 
     host->is_waiting = false;
     while ((r = rdzv_child_next(host->child, &m)) == 0) {
-        host->is_waiting = job_intake_has_to_wait(host->network, &m);
+        bool begins_blob = m.type == RDZV_WIRE_PUT && m.n_pieces > 1 && m.piece == 1;
+
+        host->is_waiting =
+            begins_blob ? !change_queue_is_empty(&n->queue) : !job_network_has_space(n);
         if (host->is_waiting)
             return true;
-        if (!job_intake_take(host->network, &m, now))
+        if (!job_intake_take(n, &m, now))
             break;
         rdzv_child_drop(host->child);
     }
@@ -589,18 +521,6 @@ static void on_child(void *ctx, bool is_readable, bool is_writable)
         hear(host, host->network->env->clock());
 }
 
-/* Say what the loop is to wait for. While nothing is taken from the process, its end is not asked
- * for either: the loop would report it again and again. While blobs are read, the store's answers
- * say when to go on telling. */
-static void watch(struct job_host *host)
-{
-    bool hears = !host->is_waiting && job_network_has_space(host->network);
-    bool tells = rdzv_child_unsent(host->child) > 0 ||
-                 (host->is_behind && blob_reader_count(host->reader) == 0);
-
-    rdzv_child_poll(host->child, hears, tells);
-}
-
 bool job_host_has_unread(const struct job_host *host)
 {
     return host->child && rdzv_child_has_unread(host->child);
@@ -628,9 +548,11 @@ static int start(struct job_host *host, nsec_t now, struct err *e)
     struct job_network *n = host->network;
     int r;
 
-    host->reader = blob_reader_new(n->env->store);
+    host->reader = calloc(1, sizeof(*host->reader));
     if (!host->reader)
         return err_set(e, -ENOMEM, "no memory for a rendezvous");
+    host->reader->store = n->env->store;
+    list_init(&host->reader->done);
     r = rdzv_child_start(&host->child, n->env->loop, n->name, on_child, host, e);
     if (r != 0) {
         host->reader = blob_reader_free(host->reader);
@@ -672,7 +594,17 @@ static void start_if_due(struct job_host *host, nsec_t now)
 
 void job_host_turn(struct job_host *host, nsec_t now)
 {
-    reap(host);
+    bool hears;
+    bool tells;
+    int status = 0;
+
+    /* The pid of a process that has ended is waited for, so that it is no zombie. */
+    if (host->ended_pid > 0 && waitpid(host->ended_pid, &status, WNOHANG) != 0) {
+        host->ended_pid = 0;
+        if (WIFSIGNALED(status))
+            log_info("rendezvous of network \"%s\": its process was ended by signal %d",
+                host->network->name, WTERMSIG(status));
+    }
     start_if_due(host, now);
     /* There may be room now for messages that had to wait. */
     if (host->child && host->is_waiting)
@@ -681,7 +613,13 @@ void job_host_turn(struct job_host *host, nsec_t now)
         return;
     pass_on(host);
     feed_jobs(host);
-    watch(host);
+    /* While nothing is taken from the process, its end is not asked for either: the loop would
+     * report it again and again. While blobs are read, the store's answers say when to go on
+     * telling. */
+    hears = !host->is_waiting && job_network_has_space(host->network);
+    tells = rdzv_child_unsent(host->child) > 0 ||
+            (host->is_behind && blob_reader_count(host->reader) == 0);
+    rdzv_child_poll(host->child, hears, tells);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */

@@ -119,22 +119,17 @@ void job_members_set_nnodes(struct job_members *m, const char *name, const char 
 
 /* ---- whose commands are there --------------------------------------------------------------- */
 
-/* The commands of that member, by what they call themselves; NULL: no memory. */
-static json_t *commands_of(struct job_members *m, const char *name)
+void job_members_hear(
+    struct job_members *m, const char *name, const struct job_word *word, nsec_t now)
 {
+    nsec_t due = now + 3 * word->every_seconds * NSEC_PER_SEC + JOB_MEMBERS_GRACE;
+    json_t *commands;
+
     if (!m->commands)
         m->commands = json_object();
     if (!json_object_get(m->commands, name))
         (void)json_object_set_new(m->commands, name, json_object());
-    return json_object_get(m->commands, name);
-}
-
-void job_members_hear(
-    struct job_members *m, const char *name, const struct job_word *word, nsec_t now)
-{
-    json_t *commands = commands_of(m, name);
-    nsec_t due = now + 3 * word->every_seconds * NSEC_PER_SEC + JOB_MEMBERS_GRACE;
-
+    commands = json_object_get(m->commands, name);
     job_members_add(m, name);
     if (!json_object_get(commands, word->command) &&
         json_object_size(commands) >= JOB_MEMBERS_COMMANDS_MAX)

@@ -102,24 +102,13 @@ struct job *job_network_find_number(const struct job_network *n, uint32_t number
     return NULL;
 }
 
-/* Where in the list, which is in the order of names, a job of that name is to be inserted. */
-static struct list *place_of(struct job_network *n, const char *name)
-{
-    struct job *job;
-
-    list_foreach(job, &n->jobs, link) {
-        if (strcmp(job->name, name) > 0)
-            return &job->link;
-    }
-    return &n->jobs;
-}
-
 struct job *job_network_add(
     struct job_network *n, const char *name, const struct rdzv_job_record *record, nsec_t now)
 {
     static const struct rdzv_job_record gone = {
         .port = 1, .run = 1, .ended = true, .has_heads = true};
     struct job *job = calloc(1, sizeof(*job));
+    struct job *after;
 
     if (!job)
         return NULL;
@@ -135,7 +124,11 @@ struct job *job_network_add(
     if (!job->record.ended)
         job_members_keep(&job->members, job->record.members, now);
     job_ports_init(&job->ports);
-    list_add_tail(place_of(n, name), &job->link);
+    /* The list is in the order of names. */
+    list_foreach(after, &n->jobs, link)
+        if (strcmp(after->name, name) > 0)
+            break;
+    list_add_tail(&after->link, &job->link);
     return job;
 }
 

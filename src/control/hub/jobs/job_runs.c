@@ -25,17 +25,6 @@ static void begin_serving(struct job *job)
         job_network_open_ports(job);
 }
 
-static void revive(struct job *job, const struct record_save *s)
-{
-    job_set_run(job, s->record.run);
-    job->record = s->record;
-    job->number = ++job->network->last_number;
-    job->heard_at = s->asked_at;
-    job_forget_facts(job);
-    job_members_begin(&job->members);
-    begin_serving(job);
-}
-
 /* The record is on the disk: change the job as it says. */
 static void apply_record(struct job *job, const struct record_save *s, nsec_t now)
 {
@@ -45,7 +34,13 @@ static void apply_record(struct job *job, const struct record_save *s, nsec_t no
         begin_serving(job);
         break;
     case RECORD_SAVE_REVIVED:
-        revive(job, s);
+        job_set_run(job, s->record.run);
+        job->record = s->record;
+        job->number = ++job->network->last_number;
+        job->heard_at = s->asked_at;
+        job_forget_facts(job);
+        job_members_begin(&job->members);
+        begin_serving(job);
         break;
     case RECORD_SAVE_RUN:
         /* The member that asked for the run asks again now, and comes to this run. */

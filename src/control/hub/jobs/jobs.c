@@ -44,59 +44,36 @@ struct load {
     nsec_t now;
 };
 
-static int load_job(struct load *load, const struct rdzv_key *k, const char *text, struct err *e)
-{
-    struct rdzv_job_record record;
-    struct job_network *n;
-    int r = rdzv_job_decode(&record, text, e);
-
-    if (r != 0)
-        return r;
-    n = job_network_get(load->networks, load->env, k->network);
-    return n && job_network_add(n, k->job, &record, load->now)
-               ? 0
-               : err_set(e, -ENOMEM, "no memory for job \"%s\"", k->job);
-}
-
-static int load_blob(
-    struct load *load, const struct rdzv_key *k, const struct store_item *item, struct err *e)
-{
-    struct job_network *n = job_network_get(load->networks, load->env, k->network);
-    struct job *job = n ? job_network_find_job(n, k->job) : NULL;
-
-    /* Blobs without a job are what a hub left behind that died while it forgot the job: they go. */
-    if (n && !job)
-        job = job_network_add(n, k->job, NULL, load->now);
-    if (!job)
-        return err_set(e, -ENOMEM, "no memory for job \"%s\"", k->job);
-    return job_blobs_load(&job->blobs, k, item->key, item->value, load->now, e);
-}
-
 static int load_item(void *ctx, const struct store_item *item)
 {
     struct load *load = ctx;
     struct rdzv_key k = rdzv_key_parse(item->key);
+    bool is_job = k.kind == RDZV_KEY_JOB;
+    struct rdzv_job_record record;
     struct err e = ERR_NULL;
-    int r;
+    struct job_network *n;
+    struct job *job;
+    int r = 0;
 
     if (k.kind == RDZV_KEY_NONE)
         return 0;
-    if (k.kind == RDZV_KEY_JOB)
-        r = load_job(load, &k, item->value, &e);
-    else
-        r = load_blob(load, &k, item, &e);
+    if (is_job)
+        r = rdzv_job_decode(&record, item->value, &e);
+    if (r == 0) {
+        n = job_network_get(load->networks, load->env, k.network);
+        job = n && !is_job ? job_network_find_job(n, k.job) : NULL;
+        /* Blobs without a job are what a hub left behind that died while it forgot the job: they
+         * go. */
+        if (n && !job)
+            job = job_network_add(n, k.job, is_job ? &record : NULL, load->now);
+        if (!job)
+            r = err_set(&e, -ENOMEM, "no memory for job \"%s\"", k.job);
+        else if (!is_job)
+            r = job_blobs_load(&job->blobs, &k, item->key, item->value, load->now, &e);
+    }
     if (r != 0)
         load->env->records.damaged(load->env->records.ctx, item->key, err_text(&e));
     return 0;
-}
-
-/* Take in one of the items of a list; @networks as for job_loader_run(). */
-static void job_loader_take(
-    struct list *networks, struct jobs_env *env, const struct store_item *item)
-{
-    struct load load = {.networks = networks, .env = env, .now = env->clock()};
-
-    (void)load_item(&load, item);
 }
 
 int job_loader_run(struct list *networks, struct jobs_env *env, struct err *e)
@@ -322,9 +299,11 @@ static void read_page(struct loading *x)
 static void on_page(void *ctx, const struct store_answer *a)
 {
     struct loading *x = ctx;
+    struct jobs_env *env = &x->jobs->env;
+    struct load load = {.networks = &x->jobs->networks, .env = env, .now = env->clock()};
 
     for (size_t i = 0; a->r == 0 && i < a->n_items; i++) {
-        job_loader_take(&x->jobs->networks, &x->jobs->env, &a->items[i]);
+        (void)load_item(&load, &a->items[i]);
         (void)snprintf(x->last, sizeof(x->last), "%s", a->items[i].key);
     }
     if (a->r == 0 && a->has_more && a->n_items > 0) {
@@ -601,17 +580,6 @@ void jobs_hear(struct job *job, nsec_t now)
     job->heard_at = now;
 }
 
-/* A job of the list of all; free(). NULL: no memory. */
-static char *list_one(const struct job *job, nsec_t now)
-{
-    json_auto_t *json = jobs_json(job);
-    json_t *present =
-        job_is_over(job, now) ? json_array() : job_members_present(&job->members, now);
-
-    return json_object_set_new(json, "present", present) == 0 ? json_dumps(json, JSON_COMPACT)
-                                                              : NULL;
-}
-
 static void add_jobs(struct str *text, const struct job_network *n)
 {
     nsec_t now = n->env->clock();
@@ -619,8 +587,15 @@ static void add_jobs(struct str *text, const struct job_network *n)
     const struct job *job;
 
     list_foreach(job, &n->jobs, link) {
-        char *one = job_exists(job) ? list_one(job, now) : NULL;
+        json_auto_t *json = NULL;
+        char *one;
 
+        if (!job_exists(job))
+            continue;
+        json = jobs_json(job);
+        (void)json_object_set_new(json, "present",
+            job_is_over(job, now) ? json_array() : job_members_present(&job->members, now));
+        one = json_dumps(json, JSON_COMPACT);
         if (!one)
             continue;
         str_add(text, between);

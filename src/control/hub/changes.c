@@ -116,15 +116,6 @@ static void add_edges(const struct model_node *node)
     }
 }
 
-static void add_members(struct changes *c, const struct model_network *net)
-{
-    for (size_t i = 0; c->overlay && i < net->nodes.n; i++)
-        if (is_member(model_node_at(net, i)))
-            overlay_add_node(c->overlay, model_node_at(net, i), clock_now());
-    for (size_t i = 0; i < net->nodes.n; i++)
-        add_edges(model_node_at(net, i));
-}
-
 static void reap(const struct model_node *node)
 {
     overlay_remove_node(node);
@@ -157,24 +148,18 @@ static void cut_members(const struct model_network *net)
     }
 }
 
-/* Take down removed networks that still have the interface which @net is to have. */
-static void take_down_former(struct changes *c, const struct model_network *net)
+void changes_bring_up(struct changes *c, const struct model_network *net)
 {
+    struct err *e = &net->served->failure;
     const struct model_network *old;
     const struct model_network *tmp;
+    int r = 0;
 
+    /* Removed networks may still have the interface which @net is to have. */
     list_foreach_safe(old, tmp, &c->model->removed, reap) {
         if (strcmp(old->served->interface, net->served->interface) == 0)
             take_down(old);
     }
-}
-
-void changes_bring_up(struct changes *c, const struct model_network *net)
-{
-    struct err *e = &net->served->failure;
-    int r = 0;
-
-    take_down_former(c, net);
     if (c->overlay)
         r = overlay_add_network(c->overlay, net, e);
     if (r == 0) {
@@ -184,8 +169,11 @@ void changes_bring_up(struct changes *c, const struct model_network *net)
     }
     net->served->is_up = r == 0;
     net->served->failure.code = r;
-    if (net->served->is_up)
-        add_members(c, net);
+    for (size_t i = 0; r == 0 && c->overlay && i < net->nodes.n; i++)
+        if (is_member(model_node_at(net, i)))
+            overlay_add_node(c->overlay, model_node_at(net, i), clock_now());
+    for (size_t i = 0; r == 0 && i < net->nodes.n; i++)
+        add_edges(model_node_at(net, i));
 }
 
 static int on_network_key(void *ctx, const char *name, const struct x25519_public *public,
@@ -374,13 +362,6 @@ static void delete_orphans(struct changes *c, const struct model_node *node, nse
     }
 }
 
-static const char *reason_of(const struct model_node *node)
-{
-    if (node->leaving)
-        return node->leaving;
-    return node->net->leaving ? node->net->leaving : "it was away for too long";
-}
-
 /* This hub's own node was removed, by another hub: serve the network no more. Frees all removed
  * nodes of the network. */
 static void retire(struct changes *c, const struct model_network *net)
@@ -400,8 +381,10 @@ static void on_node_removed(void *ctx, const struct model_node *node)
 {
     struct changes *c = ctx;
     nsec_t now = clock_now();
-    const char *reason = reason_of(node);
+    const char *reason = node->leaving ? node->leaving : node->net->leaving;
 
+    if (!reason)
+        reason = "it was away for too long";
     overlay_cut_node(node);
     watch_tell_node_removed(c->watcher, node, reason, now);
     jobs_end_member(&node->net->served->jobs, &node->spec.address4);

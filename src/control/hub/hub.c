@@ -28,16 +28,6 @@
 
 /* ---- the clock ------------------------------------------------------------------------------ */
 
-static void expire(struct hub *hub, nsec_t now)
-{
-    struct err e = ERR_NULL;
-
-    if (store_due(hub->store) > now)
-        return;
-    if (model_expire(&hub->model, now, &e) != 0)
-        log_warning("what has expired stays until the next try: %s", err_text(&e));
-}
-
 /* Begin to serve the jobs of the networks whose owner this hub has become, and end it with those
  * that it owns no more. */
 static void serve_jobs(struct hub *hub, nsec_t now)
@@ -76,7 +66,8 @@ static void on_tick(uv_timer_t *timer)
         networks_refresh(&hub->networks, now, &e) != 0)
         log_warning("nodes are not told where this hub is now: %s", err_text(&e));
     (void)networks_join(&hub->networks, now);
-    expire(hub, now);
+    if (store_due(hub->store) <= now && model_expire(&hub->model, now, &e) != 0)
+        log_warning("what has expired stays until the next try: %s", err_text(&e));
     if (reports_tick(&hub->reports, now, &e) != 0)
         log_warning("reports are kept in memory: %s", err_text(&e));
     if (audit_tick(&hub->audit, now, false, &e) != 0)
@@ -126,29 +117,23 @@ static const char *path_of(
     return buf;
 }
 
-/* A hub whose disk is full still serves. */
-static void keep_options(const struct hub *hub)
-{
-    const struct hub_config *config = &hub->config;
-    struct err e = ERR_NULL;
-
-    if (config->options &&
-        backup_keep_options(config->state_dir, config->options, config->n_options, &e) != 0)
-        log_warning("the options of this start are not kept, so that copies of the hub's state do "
-                    "not hold them: %s",
-            err_text(&e));
-}
-
 static int open_files(struct hub *hub, struct err *e)
 {
+    const struct hub_config *config = &hub->config;
+    struct err why = ERR_NULL;
     char key[HANDLERS_PATH_MAX];
     char certificate[HANDLERS_PATH_MAX];
-    int r = statefile_make_dir(hub->config.state_dir, 0700, e);
+    int r = statefile_make_dir(config->state_dir, 0700, e);
 
     if (r == 0)
         r = statefile_make_dir(path_of(hub, key, "keys"), 0700, e);
     if (r == 0) {
-        keep_options(hub);
+        /* A hub whose disk is full still serves. */
+        if (config->options &&
+            backup_keep_options(config->state_dir, config->options, config->n_options, &why) != 0)
+            log_warning("the options of this start are not kept, so that copies of the hub's state "
+                        "do not hold them: %s",
+                err_text(&why));
         r = identity_open(
             &hub->identity, path_of(hub, key, "tls.key"), path_of(hub, certificate, "tls.crt"), e);
     }
@@ -245,15 +230,6 @@ static void on_job_written(void *ctx, const char *key)
     (void)damaged_remove(&hub->model.damaged, key);
 }
 
-static int load_jobs(struct hub *hub, struct err *e)
-{
-    struct jobs_records records = {
-        .ctx = hub, .damaged = on_job_damaged, .written = on_job_written};
-
-    return jobs_new(
-        &hub->jobs, hub->loop, hub->store, &records, rng_u64(&hub->rng), rng_u64(&hub->rng), e);
-}
-
 int hub_check_name(const char *name, struct err *e)
 {
     int r = node_check_name(name, e);
@@ -265,6 +241,8 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     struct overlay *overlay, struct err *e)
 {
     struct hub *hub = calloc(1, sizeof(*hub));
+    struct jobs_records records = {
+        .ctx = hub, .damaged = on_job_damaged, .written = on_job_written};
     char path[HANDLERS_PATH_MAX];
     int r;
 
@@ -299,7 +277,8 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     if (r == 0)
         r = admin_tokens_open_file(&hub->admins, path_of(hub, path, "admin.token"), e);
     if (r == 0)
-        r = load_jobs(hub, e);
+        r = jobs_new(
+            &hub->jobs, loop, hub->store, &records, rng_u64(&hub->rng), rng_u64(&hub->rng), e);
     if (r != 0) {
         hub_free(hub);
         return r;
@@ -363,15 +342,6 @@ static int open_server(struct hub *hub, struct err *e)
     hub->handlers.api_port = api_port;
     hub->networks.api_port = api_port;
     return 0;
-}
-
-/* Open the second STUN port. If that fails, nodes get by without it. */
-static void open_stun(struct hub *hub)
-{
-    struct err e = ERR_NULL;
-
-    if (stun_port_new(&hub->stun, hub->loop, hub->handlers.api_port, rng_u64(&hub->rng), &e) < 0)
-        log_info("nodes cannot tell what kind of NAT they are behind: %s", err_text(&e));
 }
 
 int hub__serve(struct hub *hub, struct err *e)
@@ -474,50 +444,36 @@ static int add_first(
     return r == 0 ? first.r : r;
 }
 
-/* Join the networks that other hubs have made, and wait for that. A hub that cannot join one
- * because its name is another one's does not start. */
-static int join_networks(struct hub *hub, nsec_t now, struct err *e)
-{
-    struct networks *n = &hub->networks;
-
-    /* Of a store of its own it serves what it can; here it would be taken for another hub. */
-    if (store_is_shared(hub->store) && n->key_failure.code != 0)
-        return err_set(e, n->key_failure.code, "%s", err_text(&n->key_failure));
-    /* Others may take an address meanwhile; so a network may have to be tried some times. */
-    for (unsigned tries = 0; tries < JOIN_TRIES && networks_join(n, now); tries++)
-        store_wait(hub->store);
-    if (n->join_failure.code == 0)
-        return 0;
-    return err_set(e, n->join_failure.code, "%s", err_text(&n->join_failure));
-}
-
 #define KUBERNETES "kubernetes:"
-
-/* Where the store is in Kubernetes, the networks, nodes and edges are resources there, too. */
-static int start_resources(struct hub *hub, struct err *e)
-{
-    const char *url = hub->config.store_url;
-
-    if (!url || strncmp(url, KUBERNETES, strlen(KUBERNETES)) != 0)
-        return 0;
-    return resources_start(&hub->resources, hub->loop, &hub->handlers, url + strlen(KUBERNETES), e);
-}
 
 int hub_start(
     struct hub *hub, const char *first_network, const struct ip_prefix *first_cidr4, struct err *e)
 {
+    const char *url = hub->config.store_url;
+    struct networks *n = &hub->networks;
     nsec_t now = clock_now();
+    struct err why = ERR_NULL;
     int r;
 
     hub__start_loop(hub);
     jobs_start(hub->jobs, &hub->model.networks);
     r = open_server(hub, e);
-    if (r == 0)
-        open_stun(hub);
+    /* Without the second STUN port nodes get by. */
+    if (r == 0 &&
+        stun_port_new(&hub->stun, hub->loop, hub->handlers.api_port, rng_u64(&hub->rng), &why) < 0)
+        log_info("nodes cannot tell what kind of NAT they are behind: %s", err_text(&why));
     if (r == 0)
         r = add_first(hub, first_network, first_cidr4, e);
-    if (r == 0)
-        r = join_networks(hub, now, e);
+    /* Of a store of its own a hub serves what it can; here it would be taken for another hub. */
+    if (r == 0 && store_is_shared(hub->store) && n->key_failure.code != 0)
+        r = err_set(e, n->key_failure.code, "%s", err_text(&n->key_failure));
+    /* Networks that other hubs have made are joined. Others may take an address meanwhile; so a
+     * network may have to be tried some times. */
+    for (unsigned tries = 0; r == 0 && tries < JOIN_TRIES && networks_join(n, now); tries++)
+        store_wait(hub->store);
+    /* A hub that cannot join one because its name is another one's does not start. */
+    if (r == 0 && n->join_failure.code != 0)
+        r = err_set(e, n->join_failure.code, "%s", err_text(&n->join_failure));
     if (r == 0)
         r = networks_refresh(&hub->networks, now, e);
     store_wait(hub->store);
@@ -533,21 +489,13 @@ int hub_start(
         store_wait(hub->store);
     }
     store_wait(hub->store);
-    if (r == 0)
-        r = start_resources(hub, e);
+    /* Where the store is in Kubernetes, the networks, nodes and edges are resources there, too. */
+    if (r == 0 && url && strncmp(url, KUBERNETES, strlen(KUBERNETES)) == 0)
+        r = resources_start(
+            &hub->resources, hub->loop, &hub->handlers, url + strlen(KUBERNETES), e);
     if (r == 0)
         (void)uv_timer_start(&hub->tick, on_tick, 1000, 1000);
     return r;
-}
-
-/* Let all requests that wait for the store, or for other files, be answered. One kind of waiting
- * may lead to the other. */
-static void finish_requests(struct hub *hub)
-{
-    do {
-        store_wait(hub->store);
-        disk_works_wait(&hub->disk);
-    } while (store_pending(hub->store) > 0);
 }
 
 int hub_failure(const struct hub *hub, struct err *e)
@@ -565,7 +513,12 @@ void hub_stop(struct hub *hub)
         return;
     hub->has_handles = false;
     resources_stop(hub->resources);
-    finish_requests(hub);
+    /* All requests that wait for the store, or for other files, are answered. One kind of waiting
+     * may lead to the other. */
+    do {
+        store_wait(hub->store);
+        disk_works_wait(&hub->disk);
+    } while (store_pending(hub->store) > 0);
     if (reports_flush(&hub->reports, clock_now(), &e) != 0)
         log_warning("the last reports are lost: %s", err_text(&e));
     if (traffic_book_write(&hub->traffic, NULL, clock_now(), &e) != 0)

@@ -188,29 +188,6 @@ static void remove_node(struct model *m, struct model_node *node)
     m->listener.node_removed(m->listener.ctx, node);
 }
 
-static void delete_node(struct model *m, struct model_network *net, const char *name)
-{
-    struct model_node *node = model_find_node(net, name);
-
-    if (node)
-        remove_node(m, node);
-}
-
-/* Its nodes may still be there: those of its hubs go in the same commit, and a machine may have
- * joined by another hub when all others had gone. Whoever knows them is told of each. */
-static void delete_network(struct model *m, const char *name)
-{
-    struct model_network *net = model_find_network(m, name);
-
-    if (!net)
-        return;
-    net->leaving = MODEL_NETWORK_REMOVED;
-    while (net->nodes.n > 0)
-        remove_node(m, model_node_at(net, net->nodes.n - 1));
-    model__remove_network(net);
-    m->listener.network_removed(m->listener.ctx, net);
-}
-
 /* ---- edges ---------------------------------------------------------------------------------- */
 
 /* @spec is taken. */
@@ -319,16 +296,6 @@ static int put_object(struct model *m, struct model_network *net, const struct r
     return 0;
 }
 
-static void delete_object(struct model *m, struct model_network *net, const struct record_key *k)
-{
-    struct model_object *o = model_find_object(net, k->object, k->name);
-
-    if (!o)
-        return;
-    m->listener.object_changed(m->listener.ctx, net, &o->object, NULL);
-    model__remove_object(net, o);
-}
-
 /* ---- the rest ------------------------------------------------------------------------------- */
 
 static int put_ipam(struct model_network *net, const struct store_item *item, struct err *e)
@@ -391,6 +358,8 @@ static int apply_in_network(
     struct model *m, const struct record_key *k, const struct store_item *item, struct err *e)
 {
     struct model_network *net = model_find_network(m, k->network);
+    struct model_node *node = model_find_node(net, k->name);
+    struct model_object *o;
 
     if (!net)
         return 0;
@@ -398,7 +367,8 @@ static int apply_in_network(
     case RECORD_NODE:
         if (item->value)
             return put_node(m, net, k->name, item, e);
-        delete_node(m, net, k->name);
+        if (node)
+            remove_node(m, node);
         return 0;
     case RECORD_EDGE:
         if (item->value)
@@ -408,7 +378,11 @@ static int apply_in_network(
     case RECORD_OBJECT:
         if (item->value)
             return put_object(m, net, k, item, e);
-        delete_object(m, net, k);
+        o = model_find_object(net, k->object, k->name);
+        if (o) {
+            m->listener.object_changed(m->listener.ctx, net, &o->object, NULL);
+            model__remove_object(net, o);
+        }
         return 0;
     case RECORD_IPAM:
         return item->value ? put_ipam(net, item, e) : 0;
@@ -464,24 +438,20 @@ static void apply_damaged(struct model *m, const struct store_item *item)
     }
 }
 
-/* A key of no kind is another version's, or somebody else's, unless it starts as one of ours. */
-static int check_key(const char *key, const struct record_key *k, struct err *e)
-{
-    bool has_name = k->kind != RECORD_NETWORK && k->kind != RECORD_IPAM;
-    bool is_whole = k->kind != RECORD_NONE && has_name == (k->name[0] != '\0');
-    const char *prefix = record_key_prefix(key);
-
-    if (is_whole || !prefix)
-        return 0;
-    return err_set(e, -EINVAL, "its key has not the parts that follow \"%s\"", prefix);
-}
-
 static int apply(struct model *m, const struct store_item *item, struct err *e)
 {
     struct record_key k = record_key_parse(item->key);
-    int r = item->value ? check_key(item->key, &k, e) : 0;
+    bool has_name = k.kind != RECORD_NETWORK && k.kind != RECORD_IPAM;
+    bool is_whole = k.kind != RECORD_NONE && has_name == (k.name[0] != '\0');
+    const char *prefix = record_key_prefix(item->key);
+    struct model_network *net;
+    int r = 0;
 
-    if (r == 0 && item->value && k.kind != RECORD_NONE)
+    /* A key of no kind is another version's, or somebody else's, unless it starts as one of ours.
+     */
+    if (item->value && prefix && !is_whole)
+        return err_set(e, -EINVAL, "its key has not the parts that follow \"%s\"", prefix);
+    if (item->value && k.kind != RECORD_NONE)
         r = check_item(m, item, e);
     if (r != 0)
         return r;
@@ -492,7 +462,17 @@ static int apply(struct model *m, const struct store_item *item, struct err *e)
     case RECORD_NETWORK:
         if (item->value)
             return put_network(m, k.network, item, e);
-        delete_network(m, k.network);
+        net = model_find_network(m, k.network);
+        if (!net)
+            return 0;
+        /* Its nodes may still be there: those of its hubs go in the same commit, and a machine may
+         * have joined by another hub when all others had gone. Whoever knows them is told of each.
+         */
+        net->leaving = MODEL_NETWORK_REMOVED;
+        while (net->nodes.n > 0)
+            remove_node(m, model_node_at(net, net->nodes.n - 1));
+        model__remove_network(net);
+        m->listener.network_removed(m->listener.ctx, net);
         return 0;
     case RECORD_TOKEN:
         return change_token(m, k.name, item, e);

@@ -35,28 +35,11 @@ void copies_forget(struct copies *c, int64_t wall_s)
         c->runs[0].came_back = false;
 }
 
-static void take_address(struct copies_run *r, const char *candidates)
-{
-    json_auto_t *items = candidates ? json_loads(candidates, 0, NULL) : NULL;
-    const char *text = json_string_value(json_object_get(json_array_get(items, 0), "endpoint"));
-
-    (void)snprintf(r->at, sizeof(r->at), "%s", text ? text : "");
-}
-
-/* Runs that came back stay: else whoever makes up runs had copies begin and end as often as he
- * reports, and what tells of them grew as fast. */
-static void make_space(struct copies *c)
-{
-    unsigned i = c->n - 1;
-
-    while (i > 0 && c->runs[i].came_back)
-        i--;
-    drop(c, c->runs[i].came_back ? c->n - 1 : i);
-}
-
 void copies_hear(struct copies *c, const struct report *report, int64_t wall_s)
 {
     struct copies_run r = {.run = report->run};
+    json_auto_t *items = NULL;
+    const char *at;
     unsigned i = 0;
 
     if (report->run == 0)
@@ -69,12 +52,19 @@ void copies_hear(struct copies *c, const struct report *report, int64_t wall_s)
         r.came_back |= i > 0;
         drop(c, i);
     } else if (c->n == COPIES_RUNS_MAX) {
-        make_space(c);
+        /* Runs that came back stay: else whoever makes up runs had copies begin and end as often as
+         * he reports, and what tells of them grew as fast. */
+        i = c->n - 1;
+        while (i > 0 && c->runs[i].came_back)
+            i--;
+        drop(c, c->runs[i].came_back ? c->n - 1 : i);
     }
     r.heard_at = wall_s;
     if (report->has_node) {
         r.machine = report->machine;
-        take_address(&r, report->candidates);
+        items = report->candidates ? json_loads(report->candidates, 0, NULL) : NULL;
+        at = json_string_value(json_object_get(json_array_get(items, 0), "endpoint"));
+        (void)snprintf(r.at, sizeof(r.at), "%s", at ? at : "");
     }
     memmove(&c->runs[1], &c->runs[0], c->n * sizeof(*c->runs));
     c->runs[0] = r;
@@ -179,15 +169,6 @@ void copies_explain(const struct copies *c, char ret[static COPIES_TEXT_MAX])
             name_machine(origin_of(c, a) == ORIGIN_COPY ? b : a, names[1]), WAY_OUT);
 }
 
-static json_t *encode_run(const struct copies *c, const struct copies_run *r, int64_t wall_s)
-{
-    enum origin origin = origin_of(c, r);
-
-    return json_pack("{s:s, s:s, s:I, s:o*}", "host", r->machine.host, "address", r->at,
-        "heardSecondsAgo", (json_int_t)(wall_s > r->heard_at ? wall_s - r->heard_at : 0), "isCopy",
-        origin == ORIGIN_UNKNOWN ? NULL : json_boolean(origin == ORIGIN_COPY));
-}
-
 json_t *copies_encode(const struct copies *c, int64_t wall_s)
 {
     json_t *machines = copies_are_there(c) ? json_array() : NULL;
@@ -195,9 +176,17 @@ json_t *copies_encode(const struct copies *c, int64_t wall_s)
 
     if (!machines)
         return NULL;
-    for (unsigned i = 0; i < c->n; i++)
-        if (c->runs[i].came_back)
-            (void)json_array_append_new(machines, encode_run(c, &c->runs[i], wall_s));
+    for (unsigned i = 0; i < c->n; i++) {
+        const struct copies_run *r = &c->runs[i];
+        enum origin origin = origin_of(c, r);
+
+        if (r->came_back)
+            (void)json_array_append_new(machines,
+                json_pack("{s:s, s:s, s:I, s:o*}", "host", r->machine.host, "address", r->at,
+                    "heardSecondsAgo",
+                    (json_int_t)(wall_s > r->heard_at ? wall_s - r->heard_at : 0), "isCopy",
+                    origin == ORIGIN_UNKNOWN ? NULL : json_boolean(origin == ORIGIN_COPY)));
+    }
     copies_explain(c, why);
     return json_pack("{s:s, s:o}", "why", why, "machines", machines);
 }

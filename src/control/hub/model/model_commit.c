@@ -101,25 +101,16 @@ int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec
 
 /* ---- what ends by itself -------------------------------------------------------------------- */
 
-/* The commit has removed nothing. Its nodes are ordinary again, until the next try. */
-static void keep_expired(struct model *m)
-{
-    for (size_t i = 0; i < m->networks.n; i++) {
-        struct model_network *net = model_network_at(m, i);
-
-        for (size_t k = 0; k < net->nodes.n; k++)
-            model_node_at(net, k)->is_expired = false;
-    }
-}
-
 static void on_expired(void *ctx, const struct store_answer *a)
 {
     struct model *m = ctx;
     struct err e = ERR_NULL;
 
     m->is_expiring = false;
-    if (a->r != 0)
-        keep_expired(m);
+    /* If nothing was removed, the nodes are ordinary again, until the next try. */
+    for (size_t i = 0; a->r != 0 && i < m->networks.n; i++)
+        for (size_t k = 0; k < model_network_at(m, i)->nodes.n; k++)
+            model_node_at(model_network_at(m, i), k)->is_expired = false;
     /* One of them was changed meanwhile, and perhaps it stays: the next call looks again. */
     if (a->r == STORE_E_CONFLICT)
         return;
@@ -128,17 +119,6 @@ static void on_expired(void *ctx, const struct store_answer *a)
         m->listener.broken(m->listener.ctx, "", a->e);
     else if (model_expire(m, m->expired_at, &e) != 0)
         m->listener.broken(m->listener.ctx, "", &e);
-}
-
-/* The removal of the record @key is on its way. If it is a node, nothing more is written of it. */
-static void mark_expired(struct model *m, const char *key)
-{
-    struct record_key k = record_key_parse(key);
-    struct model_network *net = k.kind == RECORD_NODE ? model_find_network(m, k.network) : NULL;
-    struct model_node *node = net ? model_find_node(net, k.name) : NULL;
-
-    if (node)
-        node->is_expired = true;
 }
 
 int model_expire(struct model *m, nsec_t now, struct err *e)
@@ -163,7 +143,13 @@ int model_expire(struct model *m, nsec_t now, struct err *e)
         return r;
     m->is_expiring = true;
     m->expired_at = now;
-    for (size_t i = 0; i < n; i++)
-        mark_expired(m, ended[i]);
+    for (size_t i = 0; i < n; i++) {
+        struct record_key k = record_key_parse(ended[i]);
+        struct model_node *node = model_find_node(model_find_network(m, k.network), k.name);
+
+        /* Its removal is on its way: nothing more is written of it. */
+        if (k.kind == RECORD_NODE && node)
+            node->is_expired = true;
+    }
     return 0;
 }

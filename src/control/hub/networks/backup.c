@@ -179,17 +179,10 @@ void backup_remove(const char *dir)
 
 /* ---- the options of the hub ------------------------------------------------------------------ */
 
-static bool holds(const char *path, const char *text)
-{
-    _cleanup_(freep) char *held = NULL;
-
-    return statefile_read(path, BACKUP_OPTIONS_MAX, &held, NULL, NULL) == 0 &&
-           strcmp(held, text) == 0;
-}
-
 int backup_keep_options(const char *state_dir, const char *const *options, size_t n, struct err *e)
 {
     _cleanup_(freep) char *text = NULL;
+    _cleanup_(freep) char *held = NULL;
     json_t *list = json_array();
     char path[PATH_SIZE];
     int r = join_path(path, state_dir, OPTIONS_FILE, e);
@@ -200,8 +193,10 @@ int backup_keep_options(const char *state_dir, const char *const *options, size_
     json_decref(list);
     if (r == 0 && !text)
         r = err_set(e, -ENOMEM, "no memory for \"%s\"", path);
-    if (r != 0 || holds(path, text))
+    if (r != 0)
         return r;
+    if (statefile_read(path, BACKUP_OPTIONS_MAX, &held, NULL, NULL) == 0 && strcmp(held, text) == 0)
+        return 0;
     return statefile_replace(path, text, strlen(text), 0600, e);
 }
 

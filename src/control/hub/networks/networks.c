@@ -99,17 +99,6 @@ static int check_joining(const struct networks *n, const struct model_network *n
     return 0;
 }
 
-/* The host number of this hub's own node; 0: none is free. The hub that made the network has the
- * first one, also when it comes back after it was removed. */
-static uint32_t own_number(const struct networks *n, const struct model_network *net)
-{
-    struct ip_addr first = ipam_address(&net->spec.cidr4, IPAM_HUB);
-
-    if (strcmp(net->maker.name, n->model->self) == 0 && !model_find_address(net, &first))
-        return IPAM_HUB;
-    return model_next_number(net);
-}
-
 /* What this hub's own nodes say of it. */
 static void fill_hub(const struct networks *n, struct node_hub *nh)
 {
@@ -140,7 +129,12 @@ static int store_self(struct joining *x, const struct model_network *net, struct
     const struct networks *n = x->networks;
     const struct ipam *ipam = &net->ipam;
     const char *name = net->spec.meta.name;
-    uint32_t number = own_number(n, net);
+    /* The hub that made the network has the first number, also when it comes back after it was
+     * removed. */
+    struct ip_addr first = ipam_address(&net->spec.cidr4, IPAM_HUB);
+    bool is_first =
+        strcmp(net->maker.name, n->model->self) == 0 && !model_find_address(net, &first);
+    uint32_t number = is_first ? IPAM_HUB : model_next_number(net);
     _cleanup_(freep) char *cursor = NULL;
     _cleanup_(freep) char *text = NULL;
     char keys[3][RECORD_KEY_MAX];
@@ -247,24 +241,17 @@ static void on_own_key(void *arg)
     free(x);
 }
 
-/* The first network that is to be joined; NULL: there is none. */
-static const struct model_network *find_unjoined(const struct networks *n)
-{
-    for (size_t i = 0; i < n->model->networks.n; i++) {
-        const struct model_network *net = model_network_at(n->model, i);
-
-        if (!net->own && !net->leaving && !net->is_retired)
-            return net;
-    }
-    return NULL;
-}
-
 bool networks_join(struct networks *n, nsec_t now)
 {
-    const struct model_network *net = find_unjoined(n);
+    const struct model_network *net = NULL;
     struct err e = ERR_NULL;
     struct joining *x;
 
+    for (size_t i = 0; !net && i < n->model->networks.n; i++) {
+        net = model_network_at(n->model, i);
+        if (net->own || net->leaving || net->is_retired)
+            net = NULL;
+    }
     if (!net || n->adding[0] || (n->is_serving && now < n->join_at))
         return false;
     if (check_joining(n, net, NULL, &e) != 0) {
@@ -398,16 +385,6 @@ static void delete_network(struct removing *x)
     delete (x, ops, n);
 }
 
-/* Is it the node of a hub, which goes together with the network? */
-static bool is_hub(const struct removing *x, const struct record_key *k)
-{
-    const struct model_network *net = model_find_network(x->networks->model, x->name);
-    const struct model_node *node =
-        net && k->kind == RECORD_NODE ? model_find_node(net, k->name) : NULL;
-
-    return node && node->spec.hub;
-}
-
 /* Remove all records of the page that was read; an empty page ends the list. */
 static void on_page(void *ctx, const struct store_answer *a)
 {
@@ -421,9 +398,14 @@ static void on_page(void *ctx, const struct store_answer *a)
     }
     for (size_t i = 0; i < a->n_items; i++) {
         struct record_key k = record_key_parse(a->items[i].key);
+        const struct model_node *node =
+            k.kind == RECORD_NODE
+                ? model_find_node(model_find_network(x->networks->model, x->name), k.name)
+                : NULL;
 
-        /* The key as it is: a damaged one may have other parts than are expected. */
-        if (!is_hub(x, &k))
+        /* The node of a hub goes together with the network. The key as it is: a damaged one may
+         * have other parts than are expected. */
+        if (!node || !node->spec.hub)
             ops[n++] = (struct store_op){
                 .kind = STORE_OP_DELETE, .key = a->items[i].key, .expect = STORE_EXPECT_ANY};
     }
@@ -638,16 +620,6 @@ int networks_refresh(struct networks *n, nsec_t now, struct err *e)
 
 /* ---- adding --------------------------------------------------------------------------------- */
 
-/* A block out of fd00::/8 that nobody else is likely to have (RFC 4193 section 3.2). */
-static struct ip_prefix random_cidr6(const struct networks *n)
-{
-    struct ip_prefix p = {.len = 64};
-
-    rng_fill(&n->rng, p.addr.b, 8);
-    p.addr.b[0] = 0xfd;
-    return p;
-}
-
 static struct network spec_of(const struct networks *n, const struct network_request *rq)
 {
     struct network spec = {.cidr4 = rq->cidr4,
@@ -659,8 +631,12 @@ static struct network spec_of(const struct networks *n, const struct network_req
     (void)snprintf(spec.meta.name, sizeof(spec.meta.name), "%s", rq->name);
     if (spec.cidr4.len == 0)
         (void)ip_prefix_parse(&spec.cidr4, NETWORKS_CIDR4_DEFAULT, NULL);
-    if (spec.cidr6.len == 0)
-        spec.cidr6 = random_cidr6(n);
+    if (spec.cidr6.len == 0) {
+        /* A block out of fd00::/8 that nobody else is likely to have (RFC 4193 section 3.2). */
+        spec.cidr6 = (struct ip_prefix){.len = 64};
+        rng_fill(&n->rng, spec.cidr6.addr.b, 8);
+        spec.cidr6.addr.b[0] = 0xfd;
+    }
     return spec;
 }
 

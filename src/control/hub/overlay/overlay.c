@@ -92,25 +92,6 @@ static void close_engine(struct engine *engine)
 static const struct engine_ops ops = {
     .kind = ENGINE_KIND_USERSPACE, .get = get, .apply = apply, .close = close_engine};
 
-/*
- * An engine that changes @device
- * @device:	pinned
- *
- * Threads: any, one at a time; never with the port's locks held.
- *
- * Return: 0, and an engine for engine_close(), which leaves the device; or -ENOMEM.
- */
-static int device_engine_new(struct engine **ret, struct device *device)
-{
-    struct device_engine *de = calloc(1, sizeof(*de));
-
-    if (!de)
-        return -ENOMEM;
-    *de = (struct device_engine){.engine = {.ops = &ops}, .device = device};
-    *ret = &de->engine;
-    return 0;
-}
-
 /* ---- one network's interface on the hub ------------------------------------------------------ */
 
 /*
@@ -197,15 +178,18 @@ static int open_device(struct overlay_network *net, struct err *e)
     struct device_listener listener = {
         .on_session = on_session, .on_path = on_path, .is_index_taken = is_index_taken, .ctx = net};
     struct diff key = {.set_key = true};
+    struct device_engine *de;
     int r = device_new(&net->device, net->overlay->port, &opt, e);
 
     if (r < 0)
         return r;
     device_set_listener(net->device, &listener);
     set_accept(net);
-    r = device_engine_new(&net->engine, net->device);
-    if (r < 0)
-        return err_set(e, r, "no memory for a network");
+    de = calloc(1, sizeof(*de));
+    if (!de)
+        return err_set(e, -ENOMEM, "no memory for a network");
+    *de = (struct device_engine){.engine = {.ops = &ops}, .device = net->device};
+    net->engine = &de->engine;
     return engine_apply(net->engine, &key, &net->model->secret, e);
 }
 
@@ -302,45 +286,12 @@ static void turn_on_ipv6(const struct overlay_network *net)
         log_debug("%s: cannot be written: %s", path, strerror(errno));
 }
 
-/* Of the routes to the network's blocks. */
-static struct rtnl_metrics metrics_of(bool v4)
-{
-    return (struct rtnl_metrics){
-        .mtu = v4 ? RENDER_MTU_SAFE : IP_V6_MTU_MIN, /* IPv6 that is too large is cut (icmp.h). */
-        .advmss = RENDER_MTU_SAFE - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - OVERLAY__TCP_HEADER};
-}
-
 /* What the hub sends from its own address of the network. */
 static struct rtnl_rule rule_of(const struct overlay_network *net, bool v4)
 {
     return (struct rtnl_rule){.table = rtnl_table_of(device_name(net->device)),
         .from = v4 ? net->model->address4 : net->model->address6,
         .priority = RULE_PRIORITY};
-}
-
-/* The hub's own packets leave by its own interface, also where the machine is a member too, whose
- * interface everything else takes. Without rules in this kernel that is all that is missing. */
-static void add_own_way(struct overlay_network *net, bool v4, const struct rtnl_metrics *metrics)
-{
-    const struct rtnl_rule rule = rule_of(net, v4);
-    struct netlink *nl = &net->overlay->nl;
-    int r = rtnl_set_table_route(nl, net->ifindex, rule.table, block_of(net, v4), metrics);
-
-    if (r == 0)
-        r = rtnl_add_rule(nl, v4, &rule);
-    if (r < 0)
-        log_info("%s: a member on this machine would answer for the hub: no routing rule: %s",
-            device_name(net->device), strerror(-r));
-}
-
-static void remove_rules(struct overlay_network *net)
-{
-    for (int v4 = 0; net->device && v4 <= 1; v4++) {
-        const struct rtnl_rule rule = rule_of(net, v4);
-
-        if (net->has_rule[v4])
-            (void)rtnl_remove_rule(&net->overlay->nl, v4, &rule);
-    }
 }
 
 static int add_address(struct overlay_network *net, const struct ip_addr *address)
@@ -350,7 +301,11 @@ static int add_address(struct overlay_network *net, const struct ip_addr *addres
     bool shadowed = is_shadowed(net, v4);
     const struct ip_prefix *block = block_of(net, v4);
     struct ip_prefix own = {.addr = *address, .len = block->len};
-    struct rtnl_metrics metrics = metrics_of(v4);
+    struct rtnl_metrics metrics = {
+        .mtu = v4 ? RENDER_MTU_SAFE : IP_V6_MTU_MIN, /* IPv6 that is too large is cut (icmp.h). */
+        .advmss = RENDER_MTU_SAFE - (v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - OVERLAY__TCP_HEADER};
+    struct rtnl_rule rule;
+    int way;
     int r;
 
     if (shadowed)
@@ -359,11 +314,20 @@ static int add_address(struct overlay_network *net, const struct ip_addr *addres
                  : rtnl_add_bare_address(nl, net->ifindex, &own);
     if (r == 0)
         r = rtnl_add_route_behind(nl, net->ifindex, block, METRIC_BASE + net->rank, &metrics);
-    if (r == 0 && !shadowed) {
-        net->has_rule[v4] = true;
-        add_own_way(net, v4, &metrics);
-    }
-    return r;
+    if (r != 0 || shadowed)
+        return r;
+    /* The hub's own packets leave by its own interface, also where the machine is a member too,
+     * whose interface everything else takes. Without rules in this kernel that is all that is
+     * missing. */
+    net->has_rule[v4] = true;
+    rule = rule_of(net, v4);
+    way = rtnl_set_table_route(nl, net->ifindex, rule.table, block, &metrics);
+    if (way == 0)
+        way = rtnl_add_rule(nl, v4, &rule);
+    if (way < 0)
+        log_info("%s: a member on this machine would answer for the hub: no routing rule: %s",
+            device_name(net->device), strerror(-way));
+    return 0;
 }
 
 static int set_up_interface(struct overlay_network *net, struct err *e)
@@ -411,7 +375,12 @@ void overlay_remove_network(const struct model_network *model)
     model->served->overlay = NULL;
     o = net->overlay;
     list_remove(&net->siblings);
-    remove_rules(net);
+    for (int v4 = 0; net->device && v4 <= 1; v4++) {
+        const struct rtnl_rule rule = rule_of(net, v4);
+
+        if (net->has_rule[v4])
+            (void)rtnl_remove_rule(&o->nl, v4, &rule);
+    }
     if (net->router)
         router_network_remove(relay_router(o->relay), net->router);
     net->uapi = uapi_server_free(net->uapi);
@@ -465,15 +434,6 @@ int overlay_add_network(struct overlay *o, const struct model_network *model, st
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
-static void add_drops(struct overlay *o, struct metrics *m)
-{
-    uint64_t sum[DROP_REASON_N] = {0};
-
-    port_drops(o->port, sum);
-    for (int i = 0; i < DROP_REASON_N; i++)
-        metrics_add_labelled(m, METRIC_DROPS, METRIC_LABELS(drop_reason_names[i]), (double)sum[i]);
-}
-
 static void add_offloads(struct overlay *o, struct metrics *m)
 {
     const struct overlay_network *net;
@@ -496,6 +456,7 @@ bool overlay_find_heard(
 
 void overlay_add_metrics(struct overlay *o, struct metrics *m)
 {
+    uint64_t drops[DROP_REASON_N] = {0};
     struct relay_counts n;
 
     relay_read_counts(o->relay, &n);
@@ -503,7 +464,9 @@ void overlay_add_metrics(struct overlay *o, struct metrics *m)
     metrics_add(m, METRIC_RELAY_BYTES, (double)n.bytes);
     metrics_add(m, METRIC_RELAY_LEASES, (double)router_n_leases(relay_router(o->relay)));
     metrics_add(m, METRIC_STUN_ANSWERS, (double)n.stun_answers);
-    add_drops(o, m);
+    port_drops(o->port, drops);
+    for (int i = 0; i < DROP_REASON_N; i++)
+        metrics_add_labelled(m, METRIC_DROPS, METRIC_LABELS(drop_reason_names[i]), (double)drops[i]);
     add_offloads(o, m);
 }
 
@@ -566,30 +529,14 @@ int overlay_new(
     return 0;
 }
 
-static void open_timestamps(struct overlay *o)
-{
-    char path[PATH_MAX];
-
-    (void)snprintf(path, sizeof(path), "%.*s/timestamp", PATH_MAX - 64, o->state_dir);
-    timestamp_file_open(&o->timestamps, path, clock_wall(), clock_now());
-    timestamp_file_warn_back(&o->timestamps, clock_wall());
-    (void)port_bound_timestamps(o->port, &o->timestamps.bounds);
-}
-
-static void keep_timestamps(struct overlay *o, nsec_t now)
-{
-    nsec_t sent = port_bound_timestamps(o->port, &o->timestamps.bounds);
-
-    if (timestamp_file_keep(&o->timestamps, sent, clock_wall(), now))
-        (void)port_bound_timestamps(o->port, &o->timestamps.bounds);
-}
-
 static void on_tick(uv_timer_t *timer)
 {
     struct overlay *o = timer->data;
     nsec_t now = clock_now();
+    nsec_t sent = port_bound_timestamps(o->port, &o->timestamps.bounds);
 
-    keep_timestamps(o, now);
+    if (timestamp_file_keep(&o->timestamps, sent, clock_wall(), now))
+        (void)port_bound_timestamps(o->port, &o->timestamps.bounds);
     router_expire(relay_router(o->relay), now);
     overlay__tick_nodes(o, now);
 }
@@ -597,9 +544,13 @@ static void on_tick(uv_timer_t *timer)
 int overlay_start(struct overlay *o, struct err *e)
 {
     int r = probe_answers_open(&o->probes, o, e);
+    char path[PATH_MAX];
 
     if (r == 0) {
-        open_timestamps(o);
+        (void)snprintf(path, sizeof(path), "%.*s/timestamp", PATH_MAX - 64, o->state_dir);
+        timestamp_file_open(&o->timestamps, path, clock_wall(), clock_now());
+        timestamp_file_warn_back(&o->timestamps, clock_wall());
+        (void)port_bound_timestamps(o->port, &o->timestamps.bounds);
         r = port_start(o->port, e);
     }
     if (r < 0) {

@@ -281,16 +281,6 @@ void overlay_change_edge(const struct model_node *a, const struct model_node *b)
     apply_edge(a->served->overlay, b->served->overlay);
 }
 
-/* Tell the relay of all edges of a node: to the relay a new key is a new node, with no edge off. */
-static void apply_edges(struct overlay_node *node)
-{
-    const struct model_network *net = node->network->model;
-
-    for (size_t i = 0; i < net->nodes.n; i++)
-        if (model_node_at(net, i) != node->model)
-            apply_edge(node, model_node_at(net, i)->served->overlay);
-}
-
 /* The way to the node and back carries inner packets of @mtu bytes; 0: that is not known. */
 static void set_mtu(struct overlay_node *node, uint16_t mtu)
 {
@@ -367,7 +357,10 @@ void overlay_change_node(const struct model_node *model, const struct node *befo
     node->handshake_at = 0;
     if (admit(node) < 0)
         log_error("no memory for the new key of node %s", model->spec.meta.name);
-    apply_edges(node);
+    /* To the relay a new key is a new node, with no edge off. */
+    for (size_t i = 0; i < model->net->nodes.n; i++)
+        if (model_node_at(model->net, i) != model)
+            apply_edge(node, model_node_at(model->net, i)->served->overlay);
     change_peer(node, DIFF_OP_ADD, CONTACT_AS_IS);
 }
 
@@ -481,10 +474,39 @@ bool overlay_read_facts(const struct model_node *model, nsec_t now, struct overl
 
 /* ---- the clock ------------------------------------------------------------------------------ */
 
-static void end_contacts(struct overlay *o, nsec_t now)
+/* Where the network's nodes are; or, while they have not been heard yet, where they were. */
+static json_t *encode_network(struct overlay_network *net)
 {
+    struct overlay *o = net->overlay;
+    json_t *all = json_object();
+
+    for (size_t i = 0; i < net->model->nodes.n; i++) {
+        struct overlay_node *node = model_node_at(net->model, i)->served->overlay;
+        struct endpoint ep;
+        bool is_stream;
+
+        if (!node)
+            continue;
+        (void)pthread_mutex_lock(&o->lock);
+        ep = node->path.remote;
+        (void)pthread_mutex_unlock(&o->lock);
+        if (endpoint_is_none(&ep) &&
+            !addresses_find(&o->addresses, net->model->spec.meta.name, &node->key, &ep))
+            continue;
+        /* After the next start of the hub streams have other addresses. */
+        is_stream = ip_addr_is_v4(&ep.addr) && ep.addr.b[12] == 127;
+        if (!is_stream)
+            addresses_add(all, &node->key, &ep);
+    }
+    return all;
+}
+
+void overlay__tick_nodes(struct overlay *o, nsec_t now)
+{
+    struct overlay_network *net;
     struct overlay_node *node;
     struct overlay_node *tmp;
+    json_t *all;
 
     list_foreach_safe(node, tmp, &o->recontact.nodes, recontact.link) {
         if (!recontact_is_over(&node->recontact, is_heard(node), now))
@@ -492,46 +514,6 @@ static void end_contacts(struct overlay *o, nsec_t now)
         recontact_end(&node->recontact);
         change_peer(node, DIFF_OP_UPDATE, CONTACT_END);
     }
-}
-
-/* Is it the address of a stream? After the next start of the hub streams have other addresses. */
-static bool is_loopback(const struct endpoint *ep)
-{
-    return ip_addr_is_v4(&ep->addr) && ep->addr.b[12] == 127;
-}
-
-/* Where the node is; or, while it has not been heard yet, where it was. False: not known. */
-static bool find_address(struct overlay_node *node, struct endpoint *ret)
-{
-    const struct overlay_network *net = node->network;
-    struct overlay *o = net->overlay;
-
-    (void)pthread_mutex_lock(&o->lock);
-    *ret = node->path.remote;
-    (void)pthread_mutex_unlock(&o->lock);
-    return !endpoint_is_none(ret) ||
-           addresses_find(&o->addresses, net->model->spec.meta.name, &node->key, ret);
-}
-
-static json_t *encode_network(struct overlay_network *net)
-{
-    json_t *all = json_object();
-
-    for (size_t i = 0; i < net->model->nodes.n; i++) {
-        struct overlay_node *node = model_node_at(net->model, i)->served->overlay;
-        struct endpoint ep;
-
-        if (node && find_address(node, &ep) && !is_loopback(&ep))
-            addresses_add(all, &node->key, &ep);
-    }
-    return all;
-}
-
-static void write_addresses(struct overlay *o, nsec_t now)
-{
-    struct overlay_network *net;
-    json_t *all;
-
     if (!addresses_may_write(&o->addresses, now) || !atomic_exchange(&o->has_updates, false))
         return;
     all = json_object();
@@ -539,12 +521,6 @@ static void write_addresses(struct overlay *o, nsec_t now)
         (void)json_object_set_new(all, net->model->spec.meta.name, encode_network(net));
     /* If that fails, it is tried again when the next node has another address. */
     addresses_write(&o->addresses, all, now);
-}
-
-void overlay__tick_nodes(struct overlay *o, nsec_t now)
-{
-    end_contacts(o, now);
-    write_addresses(o, now);
 }
 
 /* ---- which nodes the hub speaks to first ----------------------------------------------------- */
@@ -610,16 +586,6 @@ static bool has_keys(struct overlay_node *node)
     return true;
 }
 
-/* What the member says that it has found; never by an older frame that somebody has kept. */
-static void take_mtu(struct overlay_node *node, const struct path_frame *probe)
-{
-    if (probe->sequence <= node->probes.sequence)
-        return;
-    node->probes.sequence = probe->sequence;
-    if (probe->size == 0 || (probe->size >= PMTU_INNER_MIN && probe->size <= PATH_FRAME_MAX))
-        set_mtu(node, probe->size);
-}
-
 /* As long as the probe, and the same way back. */
 static void answer(struct probe_answers *pa, const struct overlay_node *node,
     struct probe_answers_frame *msg, const struct path_frame *probe, size_t len)
@@ -653,7 +619,12 @@ static void take_probe(struct probe_answers *pa, struct overlay_node *node,
         !path_frame_open(node->probes.keys, msg->frame, len, &probe) ||
         probe.kind != PATH_FRAME_PROBE || (probe.flags & PATH_FRAME_WHOLE) == 0)
         return;
-    take_mtu(node, &probe);
+    /* What the member says that it has found; never by an older frame that somebody has kept. */
+    if (probe.sequence > node->probes.sequence) {
+        node->probes.sequence = probe.sequence;
+        if (probe.size == 0 || (probe.size >= PMTU_INNER_MIN && probe.size <= PATH_FRAME_MAX))
+            set_mtu(node, probe.size);
+    }
     answer(pa, node, msg, &probe, len);
 }
 

@@ -347,26 +347,6 @@ static void take_over(
         free(x);
 }
 
-static void look_at(struct owners *o, const struct model_network *net, nsec_t now)
-{
-    struct owners_network *n = get_network(o, net->spec.meta.name);
-
-    if (n && net->own && net->served->is_up && !net->leaving && !n->is_asking &&
-        decide(o, n, net, now) == OWNER_TAKE)
-        take_over(o, n, net, now);
-}
-
-/* What is known of networks that are gone, with their records, makes room for others. */
-static void forget_gone(struct owners *o)
-{
-    for (size_t i = o->n_networks; i-- > 0;) {
-        const struct owners_network *n = &o->networks[i];
-
-        if (n->revision == 0 && !n->is_asking && !model_find_network(o->model, n->name))
-            o->networks[i] = o->networks[--o->n_networks];
-    }
-}
-
 void owners_tick(struct owners *o, nsec_t now)
 {
     if (!o->hubs)
@@ -374,9 +354,21 @@ void owners_tick(struct owners *o, nsec_t now)
     if (!o->is_beating &&
         (o->heartbeat == 0 || now - o->begun_at >= OWNER_HEARTBEAT_EACH - NSEC_PER_SEC / 2))
         send_heartbeat(o, now);
-    forget_gone(o);
-    for (size_t i = 0; i < o->model->networks.n; i++)
-        look_at(o, model_network_at(o->model, i), now);
+    /* What is known of networks that are gone, with their records, makes room for others. */
+    for (size_t i = o->n_networks; i-- > 0;) {
+        const struct owners_network *n = &o->networks[i];
+
+        if (n->revision == 0 && !n->is_asking && !model_find_network(o->model, n->name))
+            o->networks[i] = o->networks[--o->n_networks];
+    }
+    for (size_t i = 0; i < o->model->networks.n; i++) {
+        const struct model_network *net = model_network_at(o->model, i);
+        struct owners_network *n = get_network(o, net->spec.meta.name);
+
+        if (n && net->own && net->served->is_up && !net->leaving && !n->is_asking &&
+            decide(o, n, net, now) == OWNER_TAKE)
+            take_over(o, n, net, now);
+    }
 }
 
 bool owners_serves(const struct owners *o, const struct model_network *net, nsec_t now)
@@ -453,12 +445,6 @@ static bool is_orphan(const struct owners *o, const struct owners_network *n, ns
                !owners_is_alive(o, n->record.hub, now));
 }
 
-static void look_at_network(struct orphans *l, const struct owners_network *n, nsec_t now)
-{
-    memcpy(l->network, n->name, sizeof(l->network));
-    l->since = now;
-}
-
 /* One that is there again first: its jobs wait for that. */
 static void find_next(struct orphans *l, nsec_t now)
 {
@@ -471,8 +457,10 @@ static void find_next(struct orphans *l, nsec_t now)
         if (is_orphan(o, n, now) && (!next || is_made_again(o, n)))
             next = n;
     }
-    if (next && (!l->network[0] || is_made_again(o, next)))
-        look_at_network(l, next, now);
+    if (next && (!l->network[0] || is_made_again(o, next))) {
+        memcpy(l->network, next->name, sizeof(l->network));
+        l->since = now;
+    }
 }
 
 /* ---- one page -------------------------------------------------------------------------------- */
@@ -524,16 +512,6 @@ static void on_page(void *ctx, const struct store_answer *a)
     l->is_busy = store_commit(s, ops, n, 0, on_deleted, l, NULL) == 0;
 }
 
-static void read_page(struct orphans *l, uint64_t revision)
-{
-    char prefix[RDZV_KEY_MAX];
-    const struct store_range range = {.prefix = prefix, .limit = KEYS_MAX};
-
-    (void)snprintf(prefix, sizeof(prefix), "%s%s/", RDZV_KEY_PREFIX, l->network);
-    l->revision = revision;
-    l->is_busy = store_list(l->owners->model->store, &range, on_page, l, NULL) == 0;
-}
-
 /* ---- the clock ------------------------------------------------------------------------------- */
 
 void orphans_init(struct orphans *l, struct owners *owners)
@@ -544,13 +522,18 @@ void orphans_init(struct orphans *l, struct owners *owners)
 void orphans_tick(struct orphans *l, nsec_t now)
 {
     const struct owners_network *n = l->network[0] ? owners_find(l->owners, l->network) : NULL;
+    char prefix[RDZV_KEY_MAX];
+    const struct store_range range = {.prefix = prefix, .limit = KEYS_MAX};
 
     if (l->is_busy)
         return;
-    if (!n || !is_orphan(l->owners, n, now))
+    if (!n || !is_orphan(l->owners, n, now)) {
         l->network[0] = '\0';
-    else if (is_made_again(l->owners, n) || now - l->since >= ORPHANS_AFTER)
-        read_page(l, n->revision);
+    } else if (is_made_again(l->owners, n) || now - l->since >= ORPHANS_AFTER) {
+        (void)snprintf(prefix, sizeof(prefix), "%s%s/", RDZV_KEY_PREFIX, l->network);
+        l->revision = n->revision;
+        l->is_busy = store_list(l->owners->model->store, &range, on_page, l, NULL) == 0;
+    }
     if (!l->is_busy)
         find_next(l, now);
 }

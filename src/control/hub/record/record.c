@@ -540,19 +540,12 @@ char *admin_record_encode(const struct admin_record *a)
     return sealed;
 }
 
-static void read_hash(struct fields *f, struct token_hash *ret)
-{
-    const char *hex = fields_string(f, "hash", FIELDS_REQUIRED, 1, 2 * sizeof(ret->b));
-
-    if (hex && !hex_decode(hex, ret->b, sizeof(ret->b)))
-        fields_fail(f, "\"hash\" is not the hex of %zu bytes", sizeof(ret->b));
-}
-
 int admin_record_decode(struct admin_record *ret, const char *key, const char *text, struct err *e)
 {
     const char *name = key + strlen(ADMIN_RECORD_PREFIX);
     _cleanup_(json_freep) json_t *json = NULL;
     struct admin_record a = {.role = ROLE_NONE};
+    const char *hash;
     struct fields f;
     int r;
 
@@ -566,7 +559,9 @@ int admin_record_decode(struct admin_record *ret, const char *key, const char *t
     if (r != 0)
         return r;
     f = fields_make(json, "admin token", e);
-    read_hash(&f, &a.hash);
+    hash = fields_string(&f, "hash", FIELDS_REQUIRED, 1, 2 * sizeof(a.hash.b));
+    if (hash && !hex_decode(hash, a.hash.b, sizeof(a.hash.b)))
+        fields_fail(&f, "\"hash\" is not the hex of %zu bytes", sizeof(a.hash.b));
     a.role = read_role(&f);
     fields_name(&f, "network", FIELDS_OPTIONAL, a.network);
     if (a.network[0])
@@ -693,14 +688,6 @@ json_t *audit_record_json(const struct audit_record *a)
     return json;
 }
 
-static void read_refusal(struct fields *f, struct audit_record *a)
-{
-    fields_int(f, "status", FIELDS_REQUIRED, 400, 599, &a->status);
-    fields_text(f, "why", FIELDS_OPTIONAL, 0, sizeof(a->why), a->why);
-    fields_u64(f, "count", FIELDS_REQUIRED, 1, INT64_MAX, &a->count);
-    fields_int(f, "firstTime", FIELDS_OPTIONAL, 0, INT64_MAX, &a->first);
-}
-
 int audit_record_decode(struct audit_record *ret, const char *key, const char *text, struct err *e)
 {
     _cleanup_(json_freep) json_t *json = NULL;
@@ -726,8 +713,12 @@ int audit_record_decode(struct audit_record *ret, const char *key, const char *t
     fields_u64(&f, "oldRevision", FIELDS_OPTIONAL, 0, INT64_MAX, &a.old_revision);
     fields_u64(&f, "newRevision", FIELDS_OPTIONAL, 0, INT64_MAX, &a.new_revision);
     fields_int(&f, "others", FIELDS_OPTIONAL, 0, UINT32_MAX, &a.others);
-    if (a.kind == AUDIT_REFUSAL)
-        read_refusal(&f, &a);
+    if (a.kind == AUDIT_REFUSAL) {
+        fields_int(&f, "status", FIELDS_REQUIRED, 400, 599, &a.status);
+        fields_text(&f, "why", FIELDS_OPTIONAL, 0, sizeof(a.why), a.why);
+        fields_u64(&f, "count", FIELDS_REQUIRED, 1, INT64_MAX, &a.count);
+        fields_int(&f, "firstTime", FIELDS_OPTIONAL, 0, INT64_MAX, &a.first);
+    }
     if (fields_end(&f) == 0)
         *ret = a;
     return fields_end(&f);

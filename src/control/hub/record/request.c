@@ -15,42 +15,29 @@
 
 /* ---- where a hub is reached ------------------------------------------------------------------ */
 
-static int refuse_reserved(const struct ip_addr *a, const char *text, struct err *e)
-{
-    const char *block = block_find_reserved(a);
-
-    if (!block)
-        return 0;
-    return err_set(e, -EINVAL,
-        "%.60s is in %s, where no other machine reaches this one: nodes need an address of it that "
-        "they can send to",
-        text, block);
-}
-
-static int parse_host(struct hub_public *ret, const char *text, uint16_t dflt_port, struct err *e)
-{
-    int n = strchr(text, ':') ? snprintf(ret->text, sizeof(ret->text), "%s", text)
-                              : snprintf(ret->text, sizeof(ret->text), "%s:%u", text, dflt_port);
-
-    if (n < 0 || n > HOST_PORT_MAX || host_port_check(ret->text, NULL) != 0)
-        return err_set(e, -EINVAL, "\"%.80s\" is not HOST or HOST:PORT", text);
-    ret->is_name = true;
-    return 0;
-}
-
 int hub_public_parse(struct hub_public *ret, const char *text, uint16_t dflt_port, struct err *e)
 {
     struct hub_public p = {.n = 0};
     struct ip_addr address;
     char buf[ENDPOINT_TEXT_MAX];
+    const char *block;
+    int n;
     int r = resolve_check(text, &address, e);
 
     if (r == 0 && ip_addr_is_none(&address)) {
-        r = parse_host(&p, text, dflt_port, e);
+        p.is_name = true;
+        n = strchr(text, ':') ? snprintf(p.text, sizeof(p.text), "%s", text)
+                              : snprintf(p.text, sizeof(p.text), "%s:%u", text, dflt_port);
+        if (n < 0 || n > HOST_PORT_MAX || host_port_check(p.text, NULL) != 0)
+            r = err_set(e, -EINVAL, "\"%.80s\" is not HOST or HOST:PORT", text);
     } else if (r == 0) {
         r = resolve_host(text, dflt_port, p.at, 1, &p.n, e);
-        if (r == 0)
-            r = refuse_reserved(&p.at[0].addr, text, e);
+        block = r == 0 ? block_find_reserved(&p.at[0].addr) : NULL;
+        if (block)
+            r = err_set(e, -EINVAL,
+                "%.60s is in %s, where no other machine reaches this one: nodes need an address of "
+                "it that they can send to",
+                text, block);
         (void)snprintf(p.text, sizeof(p.text), "%s", endpoint_format(&p.at[0], buf));
     }
     if (r == 0)
@@ -132,24 +119,20 @@ static void read_node_name(struct fields *f, char ret[NAME_MAX_LEN + 1])
         (void)snprintf(ret, NAME_MAX_LEN + 1, "%s", text);
 }
 
-static void read_secret(struct fields *f, struct token_secret *ret)
-{
-    const char *text = fields_string(f, "secret", FIELDS_REQUIRED, 1, 64);
-    size_t len;
-
-    if (text && (!base64url_decode(text, strlen(text), ret->b, sizeof(ret->b), &len) ||
-                    len != sizeof(ret->b)))
-        fields_fail(f, "\"secret\" is not that of a join token: base64url of 32 bytes");
-}
-
 int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct err *e)
 {
     json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "enrolment", e);
     struct enrol_request rq = {0};
     bool peers = true;
+    const char *secret;
+    size_t len;
 
-    read_secret(&f, &rq.secret);
+    secret = fields_string(&f, "secret", FIELDS_REQUIRED, 1, 64);
+    if (secret &&
+        (!base64url_decode(secret, strlen(secret), rq.secret.b, sizeof(rq.secret.b), &len) ||
+            len != sizeof(rq.secret.b)))
+        fields_fail(&f, "\"secret\" is not that of a join token: base64url of 32 bytes");
     fields_public_key(&f, "publicKey", FIELDS_REQUIRED, &rq.key);
     read_node_name(&f, rq.name);
     rq.labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
@@ -285,30 +268,18 @@ int move_request_decode(
     return fields_end(&f);
 }
 
-static enum topology read_topology(struct fields *f)
-{
-    const char *text = fields_string(f, "topology", FIELDS_OPTIONAL, 1, 40);
-
-    if (!text)
-        return TOPOLOGY_AUTO;
-    for (int t = 0; t < TOPOLOGY_N; t++)
-        if (strcmp(text, topology_names[t]) == 0)
-            return (enum topology)t;
-    fields_fail(f, "topology \"%s\" is not auto, hub or mesh", text);
-    return TOPOLOGY_AUTO;
-}
-
 int network_request_decode(struct network_request *ret, const json_t *json, struct err *e)
 {
     json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "network", e);
-    struct network_request rq = {
-        .topology = TOPOLOGY_AUTO, .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
+    struct network_request rq = {.mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
+    unsigned topology = TOPOLOGY_AUTO;
 
     fields_name(&f, "name", FIELDS_REQUIRED, rq.name);
     fields_block(&f, "cidr4", FIELDS_OPTIONAL, true, &rq.cidr4);
     fields_block(&f, "cidr6", FIELDS_OPTIONAL, false, &rq.cidr6);
-    rq.topology = read_topology(&f);
+    fields_enum(&f, "topology", FIELDS_OPTIONAL, topology_names, TOPOLOGY_N, &topology);
+    rq.topology = (enum topology)topology;
     fields_int(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &rq.mtu);
     network_keepalive_decode(&f, &rq.keepalive);
     fields_refuse_unknown(&f);
@@ -374,17 +345,6 @@ static void check_aead(struct fields *f, const json_t *aead)
     }
 }
 
-static int read_machine(struct report_machine *ret, const json_t *json, struct err *e)
-{
-    struct fields f = fields_make(json, "report: machine", e);
-
-    fields_text(&f, "place", FIELDS_OPTIONAL, 0, sizeof(ret->place), ret->place);
-    fields_text(&f, "host", FIELDS_OPTIONAL, 0, sizeof(ret->host), ret->host);
-    ret->has_origin = json_object_get(json, "joinedHere") != NULL;
-    fields_bool(&f, "joinedHere", FIELDS_OPTIONAL, &ret->is_origin);
-    return fields_end(&f);
-}
-
 static int read_node(struct report *rp, const json_t *node, struct err *e)
 {
     struct fields f = fields_make(node, "report", e);
@@ -407,8 +367,17 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     rp->fabric = read_text(&f, "fabric", fabric, REQUEST_FABRIC_MAX);
     if (fields_end(&f) != 0)
         return fields_end(&f);
-    if (machine && read_machine(&rp->machine, machine, e) != 0)
-        return e ? e->code : -EINVAL;
+    if (machine) {
+        struct report_machine *m = &rp->machine;
+
+        f = fields_make(machine, "report: machine", e);
+        fields_text(&f, "place", FIELDS_OPTIONAL, 0, sizeof(m->place), m->place);
+        fields_text(&f, "host", FIELDS_OPTIONAL, 0, sizeof(m->host), m->host);
+        m->has_origin = json_object_get(machine, "joinedHere") != NULL;
+        fields_bool(&f, "joinedHere", FIELDS_OPTIONAL, &m->is_origin);
+        if (fields_end(&f) != 0)
+            return fields_end(&f);
+    }
     /* Checked with the decoder that the other nodes' agents have. */
     return node_check_status(node, "report", e);
 }
@@ -416,18 +385,6 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
 static size_t length_of(const char *text)
 {
     return text ? strlen(text) : 0;
-}
-
-/* All of it has to fit a record and an event, in which texts may be longer than in the body. */
-static int check_size(const struct report *rp, struct err *e)
-{
-    size_t n = length_of(rp->candidates) + length_of(rp->paths) + length_of(rp->aead) +
-               length_of(rp->fabric);
-
-    if (n <= REQUEST_REPORT_MAX)
-        return 0;
-    return err_set(
-        e, -EINVAL, "report: it has %zu bytes, and %u are allowed", n, REQUEST_REPORT_MAX);
 }
 
 /* "agent/gpu-1": whose part it is. Without it, the part of the caller's agent. */
@@ -465,27 +422,6 @@ static int read_applied(struct report *rp, const json_t *json, struct err *e)
     return fields_end(&f);
 }
 
-/* Which of the writer's reports this is. */
-static void read_number(struct fields *f, struct report *rp)
-{
-    fields_u64(f, "run", FIELDS_OPTIONAL, 1, INT64_MAX, &rp->run);
-    if (rp->run == 0)
-        return;
-    fields_u64(f, "number", FIELDS_REQUIRED, 1, INT64_MAX, &rp->number);
-    fields_bool(f, "begins", FIELDS_OPTIONAL, &rp->begins);
-    fields_bool(f, "ends", FIELDS_OPTIONAL, &rp->ends);
-}
-
-static bool is_in_overlay(
-    const json_t *candidate, const struct ip_prefix *cidr4, const struct ip_prefix *cidr6)
-{
-    const char *text = json_string_value(json_object_get(candidate, "endpoint"));
-    struct endpoint ep;
-
-    return text && endpoint_parse(&ep, text, NULL) == 0 &&
-           (ip_prefix_has(cidr4, &ep.addr) || ip_prefix_has(cidr6, &ep.addr));
-}
-
 int report_drop_candidates(
     struct report *rp, const struct ip_prefix *cidr4, const struct ip_prefix *cidr6, struct err *e)
 {
@@ -493,9 +429,14 @@ int report_drop_candidates(
     size_t n = json_array_size(items);
     char *text;
 
-    for (size_t i = n; i-- > 0;)
-        if (is_in_overlay(json_array_get(items, i), cidr4, cidr6))
+    for (size_t i = n; i-- > 0;) {
+        const char *at = json_string_value(json_object_get(json_array_get(items, i), "endpoint"));
+        struct endpoint ep;
+
+        if (at && endpoint_parse(&ep, at, NULL) == 0 &&
+            (ip_prefix_has(cidr4, &ep.addr) || ip_prefix_has(cidr6, &ep.addr)))
             (void)json_array_remove(items, i);
+    }
     if (json_array_size(items) == n)
         return 0;
     text = body_format(items);
@@ -515,10 +456,17 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     const json_t *applied = fields_object(&f, "applied", FIELDS_OPTIONAL);
     const json_t *edges = fields_object(&f, "edges", FIELDS_OPTIONAL);
     const json_t *traffic = fields_object(&f, "traffic", FIELDS_OPTIONAL);
+    size_t n;
     int r;
 
     read_owner(&f, &rp);
-    read_number(&f, &rp);
+    /* Which of the writer's reports this is. */
+    fields_u64(&f, "run", FIELDS_OPTIONAL, 1, INT64_MAX, &rp.run);
+    if (rp.run != 0) {
+        fields_u64(&f, "number", FIELDS_REQUIRED, 1, INT64_MAX, &rp.number);
+        fields_bool(&f, "begins", FIELDS_OPTIONAL, &rp.begins);
+        fields_bool(&f, "ends", FIELDS_OPTIONAL, &rp.ends);
+    }
     if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied || traffic))
         fields_fail(&f, "\"%s\" is the agent's to say, and this is a probe's report",
             node      ? "node"
@@ -537,8 +485,11 @@ int report_decode(struct report *ret, const json_t *json, int64_t at, struct err
     if (r == 0 && traffic)
         r = traffic_decode(&rp.traffic, traffic, "report: traffic", e);
     rp.has_traffic = r == 0 && traffic;
-    if (r == 0)
-        r = check_size(&rp, e);
+    /* All of it has to fit a record and an event, in which texts may be longer than in the body. */
+    n = length_of(rp.candidates) + length_of(rp.paths) + length_of(rp.aead) + length_of(rp.fabric);
+    if (r == 0 && n > REQUEST_REPORT_MAX)
+        r = err_set(
+            e, -EINVAL, "report: it has %zu bytes, and %u are allowed", n, REQUEST_REPORT_MAX);
     if (r != 0)
         return r;
     *ret = rp;

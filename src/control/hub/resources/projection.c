@@ -292,26 +292,6 @@ static bool needs_status(const struct projection_item *item)
 
 /* ---- what is next ---------------------------------------------------------------------------- */
 
-static bool is_ready(const struct projection *p)
-{
-    for (unsigned i = 0; object_kinds[i]; i++)
-        if (!p->has_list[i])
-            return false;
-    return p->is_complete;
-}
-
-static void end_waits(struct projection *p, nsec_t now)
-{
-    struct projection_item *item;
-    struct projection_item *tmp;
-
-    list_foreach_safe(item, tmp, &p->waiting, due)
-        if (item->wait_until <= now) {
-            item->has_waited = !item->awaited;
-            stop_waiting(p, item);
-        }
-}
-
 /* What to do about the item's spec; RESOURCE_NOTHING: nothing. */
 static enum resource_step decide(struct projection_item *item, enum resource_yield *ret_yield)
 {
@@ -336,24 +316,21 @@ static enum resource_step decide(struct projection_item *item, enum resource_yie
     return what;
 }
 
-static bool next_status(struct projection *p, nsec_t now, struct projection_step *ret)
-{
-    struct projection_item *item = list_first(&p->status_due, struct projection_item, status_due);
-
-    if (!item || !rate_take(&p->status_rate, now, PROJECTION_STATUS_EACH, PROJECTION_STATUS_BURST))
-        return false;
-    list_remove(&item->status_due);
-    *ret = (struct projection_step){.item = item, .what = RESOURCE_NOTHING};
-    return true;
-}
-
 bool projection_next(struct projection *p, nsec_t now, struct projection_step *ret)
 {
     struct projection_item *item;
+    struct projection_item *tmp;
 
-    if (!is_ready(p))
+    for (unsigned i = 0; object_kinds[i]; i++)
+        if (!p->has_list[i])
+            return false;
+    if (!p->is_complete)
         return false;
-    end_waits(p, now);
+    list_foreach_safe(item, tmp, &p->waiting, due)
+        if (item->wait_until <= now) {
+            item->has_waited = !item->awaited;
+            stop_waiting(p, item);
+        }
     while ((item = list_first(&p->due, struct projection_item, due))) {
         enum resource_yield yield;
         enum resource_step what = decide(item, &yield);
@@ -379,7 +356,12 @@ bool projection_next(struct projection *p, nsec_t now, struct projection_step *r
         else
             projection_wrote_status(item);
     }
-    return next_status(p, now, ret);
+    item = list_first(&p->status_due, struct projection_item, status_due);
+    if (!item || !rate_take(&p->status_rate, now, PROJECTION_STATUS_EACH, PROJECTION_STATUS_BURST))
+        return false;
+    list_remove(&item->status_due);
+    *ret = (struct projection_step){.item = item, .what = RESOURCE_NOTHING};
+    return true;
 }
 
 /* ---- what became of it ----------------------------------------------------------------------- */

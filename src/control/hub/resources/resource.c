@@ -246,15 +246,6 @@ static bool is_at(const struct resource_seen *s, uint64_t revision)
     return strcmp(s->revision, text) == 0;
 }
 
-/* The hub has no such object. */
-static enum resource_step decide_without(const struct resource_seen *s)
-{
-    if (strcmp(s->hash, s->done) != 0)
-        return RESOURCE_ASK_PUT;
-    /* What was refused stays: its writer's text is not thrown away. */
-    return strcmp(s->revision, KUBE_SPEC_NO_REVISION) == 0 ? RESOURCE_NOTHING : RESOURCE_DELETE;
-}
-
 enum resource_step resource_decide(
     const struct resource_want *w, const struct resource_seen *s, bool is_kept)
 {
@@ -267,8 +258,11 @@ enum resource_step resource_decide(
             return RESOURCE_NOTHING;
         return w->spec && !is_kept ? RESOURCE_ASK_REMOVE : RESOURCE_RELEASE;
     }
+    if (!w->spec && !is_done)
+        return RESOURCE_ASK_PUT;
+    /* What was refused stays: its writer's text is not thrown away. */
     if (!w->spec)
-        return decide_without(s);
+        return strcmp(s->revision, KUBE_SPEC_NO_REVISION) == 0 ? RESOURCE_NOTHING : RESOURCE_DELETE;
     if (strcmp(s->hash, w->hash) == 0)
         return is_done && is_at(s, w->revision) && s->has_finalizer &&
                        strcmp(s->accepted, w->hash) == 0
@@ -522,14 +516,6 @@ json_t *resource_part_body(
         "metadata", "name", name, "status", p->status);
 }
 
-static bool is_restless(const char *key)
-{
-    for (size_t i = 0; i < sizeof(restless) / sizeof(*restless); i++)
-        if (strcmp(restless[i], key) == 0)
-            return true;
-    return false;
-}
-
 bool resource_part_is_shown(const struct resource_part *p, const json_t *seen)
 {
     char wanted[RESOURCE_HASH_MAX];
@@ -539,8 +525,11 @@ bool resource_part_is_shown(const struct resource_part *p, const json_t *seen)
 
     json_object_foreach(p->status, key, value) {
         const json_t *there = json_object_get(seen, key);
+        bool is_restless = false;
 
-        if (is_restless(key))
+        for (size_t i = 0; i < sizeof(restless) / sizeof(*restless); i++)
+            is_restless |= strcmp(restless[i], key) == 0;
+        if (is_restless)
             continue;
         if (!there)
             return false;
@@ -589,14 +578,6 @@ static json_t *ready_condition(const struct model_node *node)
         "message", text);
 }
 
-static json_t *node_status(const struct model_node *node)
-{
-    json_t *status = reports_of_node(node);
-
-    (void)json_object_set_new(status, "conditions", json_pack("[o]", ready_condition(node)));
-    return status;
-}
-
 static json_t *edge_status(const struct model_network *net, const char *name)
 {
     const char *middle = strstr(name, "--");
@@ -618,6 +599,7 @@ json_t *resource_status(const struct model *m, const struct object_kind *kind, c
     char name[OBJECT_NAME_MAX + 1];
     const struct model_network *net;
     const struct model_node *node;
+    json_t *status;
 
     if (!resource_name_parse(kind, of, network, name))
         return NULL;
@@ -629,5 +611,8 @@ json_t *resource_status(const struct model *m, const struct object_kind *kind, c
     if (kind == &mesh_edge_kind)
         return edge_status(net, name);
     node = model_find_node(net, name);
-    return node ? node_status(node) : NULL;
+    status = node ? reports_of_node(node) : NULL;
+    if (status)
+        (void)json_object_set_new(status, "conditions", json_pack("[o]", ready_condition(node)));
+    return status;
 }

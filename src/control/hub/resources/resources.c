@@ -133,26 +133,13 @@ static void tell(struct resources *s, enum mail_what what, const struct sent *t,
     writer_put(s->writer, m);
 }
 
-/* An object as the API has it. Its status is told apart. */
-static json_t *object_json(const struct model_network *net, const struct object_kind *kind,
-    const char *name, const struct edge_pair *pair)
-{
-    const struct model_node *node;
-
-    if (kind == &network_kind)
-        return network_encode(&net->spec);
-    if (kind == &mesh_edge_kind)
-        return edge_view_object(pair, 0);
-    node = model_find_node(net, name);
-    return node ? node_encode(&node->spec) : NULL;
-}
-
 /* The object is there, at that revision. */
 static void find(struct resources *s, const struct model_network *net,
     const struct object_kind *kind, const struct object_meta *meta, const struct edge_pair *pair)
 {
     const char *network = net->spec.meta.name;
     char name[RESOURCE_NAME_MAX + 1];
+    const struct model_node *node;
     struct sent *t;
     bool is_new;
     json_t *json;
@@ -166,7 +153,13 @@ static void find(struct resources *s, const struct model_network *net,
         return;
     if (s->space == 0)
         return;
-    json = object_json(net, kind, meta->name, pair);
+    /* As the API has it. Its status is told apart. */
+    if (kind == &network_kind)
+        json = network_encode(&net->spec);
+    else if (kind == &mesh_edge_kind)
+        json = edge_view_object(pair, 0);
+    else
+        json = (node = model_find_node(net, meta->name)) ? node_encode(&node->spec) : NULL;
     if (json && is_new)
         t = sent_new(s, kind, name);
     if (!json || !t) {
@@ -297,17 +290,6 @@ static void look_at_status(struct resources *s, struct sent *t, nsec_t now)
     tell(s, MAIL_STATUS, t, status);
 }
 
-static void look_at_statuses(struct resources *s, nsec_t now)
-{
-    size_t n = s->sent.n < STATUS_LOOKS ? s->sent.n : STATUS_LOOKS;
-
-    for (; n > 0; n--) {
-        if (s->cursor >= s->sent.n)
-            s->cursor = 0;
-        look_at_status(s, sent_at(s, s->cursor++), now);
-    }
-}
-
 static void on_tick(uv_timer_t *timer)
 {
     struct resources *s = timer->data;
@@ -315,7 +297,11 @@ static void on_tick(uv_timer_t *timer)
     if (s->term == 0)
         return;
     sweep(s);
-    look_at_statuses(s, clock_now());
+    for (size_t n = s->sent.n < STATUS_LOOKS ? s->sent.n : STATUS_LOOKS; n > 0; n--) {
+        if (s->cursor >= s->sent.n)
+            s->cursor = 0;
+        look_at_status(s, sent_at(s, s->cursor++), clock_now());
+    }
 }
 
 /* ---- judging --------------------------------------------------------------------------------- */
@@ -358,16 +344,6 @@ static void judgement_end(struct judgement *j)
     free(j);
 }
 
-static void ask_handlers(struct resources *s, const struct request *rq, struct response *rs)
-{
-    access_begin(s->h, rq);
-    if (rq->body)
-        handlers_objects_put(s->h, rq, rs);
-    else
-        handlers_objects_remove(s->h, rq, rs);
-    access_end(s->h, rq, NULL, rs);
-}
-
 static void assess(struct resources *s, const struct mail *m)
 {
     struct judgement *j = calloc(1, sizeof(*j));
@@ -391,7 +367,12 @@ static void assess(struct resources *s, const struct mail *m)
         m->by[0] ? ":claimed:" : "", m->by);
     j->answer->is_remove = m->what == MAIL_REMOVE;
     list_add_tail(&s->judgements, &j->link);
-    ask_handlers(s, &rq, &rs);
+    access_begin(s->h, &rq);
+    if (rq.body)
+        handlers_objects_put(s->h, &rq, &rs);
+    else
+        handlers_objects_remove(s->h, &rq, &rs);
+    access_end(s->h, &rq, NULL, &rs);
     j->deferred = rs.deferred;
     if (!rs.deferred) {
         fill_in(j->answer, &rs);
@@ -404,17 +385,6 @@ static void assess(struct resources *s, const struct mail *m)
     rs.deferred->wake = on_answer;
     if (rs.deferred->is_ready)
         on_answer(rs.deferred);
-}
-
-static void tell_again(struct resources *s, const struct mail *m)
-{
-    struct sent *t = sent_find(s, m->kind, m->name);
-
-    if (!t)
-        return;
-    t->revision = UINT64_MAX;
-    t->status_hash[0] = '\0';
-    look_at_status(s, t, clock_now());
 }
 
 static void on_judged(uv_async_t *judged)
@@ -431,6 +401,7 @@ static void on_judged(uv_async_t *judged)
 static void on_mail(uv_poll_t *mail, int status, int events)
 {
     struct resources *s = mail->data;
+    struct sent *t;
     struct mail *m;
 
     while ((m = writer_collect(s->writer))) {
@@ -441,7 +412,12 @@ static void on_mail(uv_poll_t *mail, int status, int events)
             s->term = m->what == MAIL_QUIET ? 0 : m->status;
             break;
         case MAIL_TELL:
-            tell_again(s, m);
+            t = sent_find(s, m->kind, m->name);
+            if (!t)
+                break;
+            t->revision = UINT64_MAX;
+            t->status_hash[0] = '\0';
+            look_at_status(s, t, clock_now());
             break;
         case MAIL_PUT:
         case MAIL_REMOVE:

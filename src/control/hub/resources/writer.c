@@ -339,22 +339,13 @@ static void apply(struct writer *w, struct projection_item *item, enum resource_
     json_decref(answer);
 }
 
-static int release(
-    struct writer *w, const struct projection_item *item, json_t **ret, struct err *e)
-{
-    json_t *body = resource_release(&item->seen);
-    int r = resource_api_release(&w->api, item->kind, item->name, body, ret, e);
-
-    json_decref(body);
-    return r;
-}
-
 static void remove_resource(struct writer *w, struct projection_item *item, bool is_release)
 {
     struct err e = ERR_NULL;
+    json_auto_t *body = is_release ? resource_release(&item->seen) : NULL;
     json_t *answer = NULL;
     const char *version;
-    int r = is_release ? release(w, item, &answer, &e)
+    int r = is_release ? resource_api_release(&w->api, item->kind, item->name, body, &answer, &e)
                        : resource_api_remove(
                              &w->api, item->kind, item->name, item->seen.version, &answer, &e);
 
@@ -369,16 +360,6 @@ static void remove_resource(struct writer *w, struct projection_item *item, bool
     else
         fail(w, item, &e);
     json_decref(answer);
-}
-
-static int write_part(struct writer *w, const struct projection_item *item,
-    const struct resource_part *part, json_t **ret, struct err *e)
-{
-    json_t *body = resource_part_body(item->kind, item->name, part);
-    int r = resource_api_apply_status(&w->api, item->kind, item->name, part->manager, body, ret, e);
-
-    json_decref(body);
-    return r;
 }
 
 /* Each writer's part as that writer. No person owns a status, so it is forced. */
@@ -398,9 +379,13 @@ static void write_status(struct writer *w, struct projection_item *item)
 
         if (r == 0 && (item->status || is_own) &&
             !resource_part_is_shown(&parts[i], item->seen.status)) {
+            json_t *body = resource_part_body(item->kind, item->name, &parts[i]);
+
             json_decref(answer);
             answer = NULL;
-            r = write_part(w, item, &parts[i], &answer, &e);
+            r = resource_api_apply_status(
+                &w->api, item->kind, item->name, parts[i].manager, body, &answer, &e);
+            json_decref(body);
             atomic_fetch_add(&w->config.counts->n_status, r == 0);
         }
         resource_part_deinit(&parts[i]);
@@ -462,21 +447,9 @@ static void take_step(struct writer *w, const struct projection_step *step)
 
 /* ---- mail from the hub's loop ---------------------------------------------------------------- */
 
-static void take_answer(struct writer *w, const struct mail *m)
-{
-    struct projection_item *item = projection_find(&w->projection, m->kind, m->name);
-
-    if (!item || !item->is_asked)
-        return;
-    if (!projection_judged(&w->projection, item, m->is_remove, m->status, m->text ? m->text : "",
-            m->json, clock_now()))
-        return;
-    atomic_fetch_add(&w->config.counts->n_refused, 1);
-    show(w, item, item->reason, item->refused);
-}
-
 static void take_mail(struct writer *w)
 {
+    struct projection_item *item;
     struct list *link;
 
     while ((link = worker_take(w->worker))) {
@@ -497,7 +470,13 @@ static void take_mail(struct writer *w)
             projection_keep_all(&w->projection, m->status != 0);
             break;
         case MAIL_ANSWER:
-            take_answer(w, m);
+            item = projection_find(&w->projection, m->kind, m->name);
+            if (!item || !item->is_asked ||
+                !projection_judged(&w->projection, item, m->is_remove, m->status,
+                    m->text ? m->text : "", m->json, clock_now()))
+                break;
+            atomic_fetch_add(&w->config.counts->n_refused, 1);
+            show(w, item, item->reason, item->refused);
             break;
         case MAIL_TELL_ALL:
         case MAIL_TELL:
@@ -512,29 +491,23 @@ static void take_mail(struct writer *w)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void tend_watches(struct writer *w)
-{
-    struct err e = ERR_NULL;
-
-    for (unsigned i = 0; object_kinds[i] && clock_now() >= w->pause_until; i++) {
-        int r = kind_watch_tend(&w->kinds[i], clock_now(), &e);
-
-        if (r != 0)
-            pause_for(w, r, &e);
-    }
-}
-
 /* True: there may be more to do at once. */
 static bool turn(struct writer *w, nsec_t now)
 {
     struct projection_step step;
+    struct err e = ERR_NULL;
 
     if (now < w->pause_until)
         return false;
     tend_lease(w, now);
     if (!lead(w, clock_now()))
         return false;
-    tend_watches(w);
+    for (unsigned i = 0; object_kinds[i] && clock_now() >= w->pause_until; i++) {
+        int r = kind_watch_tend(&w->kinds[i], clock_now(), &e);
+
+        if (r != 0)
+            pause_for(w, r, &e);
+    }
     if (clock_now() < w->pause_until || !projection_next(&w->projection, clock_now(), &step))
         return false;
     w->has_complained = false;

@@ -74,18 +74,6 @@ static void on_closed(uv_handle_t *handle)
     free(sp);
 }
 
-static void start(struct stun_port *sp, struct uv_loop_s *loop)
-{
-    for (unsigned i = 0; i < UDP_FAMILY_N; i++) {
-        if (sp->sockets.fd[i] < 0)
-            continue;
-        (void)uv_poll_init(loop, &sp->poll[i], sp->sockets.fd[i]);
-        sp->poll[i].data = sp;
-        sp->n_handles++;
-        (void)uv_poll_start(&sp->poll[i], UV_READABLE, on_readable);
-    }
-}
-
 int stun_port_new(
     struct stun_port **ret, struct uv_loop_s *loop, uint16_t port, uint64_t seed, struct err *e)
 {
@@ -108,7 +96,14 @@ int stun_port_new(
         free(sp);
         return r;
     }
-    start(sp, loop);
+    for (unsigned i = 0; i < UDP_FAMILY_N; i++) {
+        if (sp->sockets.fd[i] < 0)
+            continue;
+        (void)uv_poll_init(loop, &sp->poll[i], sp->sockets.fd[i]);
+        sp->poll[i].data = sp;
+        sp->n_handles++;
+        (void)uv_poll_start(&sp->poll[i], UV_READABLE, on_readable);
+    }
     *ret = sp;
     return 0;
 }
@@ -189,13 +184,6 @@ static void end(struct stream_end *e)
     upgrade_end(u);
 }
 
-static const char *why_ended(int r)
-{
-    if (r == STREAM_PUMP_E_ENDED)
-        return "its node has closed it";
-    return r == STREAM_PUMP_E_GARBAGE ? "what came is not a frame" : strerror(-r);
-}
-
 static void end_because(struct stream_end *e, const char *why)
 {
     char text[ENDPOINT_TEXT_MAX];
@@ -253,10 +241,12 @@ static void on_ready(uv_poll_t *poll, int status, int events)
         r = stream_pump_inward(&e->pump, &bytes);
     if (r == 0 || r == STREAM_PUMP_E_MORE)
         r = stream_pump_outward(&e->pump, &bytes);
-    if (r != 0 && r != STREAM_PUMP_E_MORE)
-        end_because(e, why_ended(r));
-    else
+    if (r == 0 || r == STREAM_PUMP_E_MORE)
         wait_for(e);
+    else if (r == STREAM_PUMP_E_ENDED)
+        end_because(e, "its node has closed it");
+    else
+        end_because(e, r == STREAM_PUMP_E_GARBAGE ? "what came is not a frame" : strerror(-r));
 }
 
 /* ---- the beginning -------------------------------------------------------------------------- */
@@ -304,21 +294,14 @@ static void make_space(const struct model_node *node)
     }
 }
 
-static int open_udp(struct streams *s, struct stream_end *e, struct err *err)
-{
-    uint16_t address = s->next_address++;
-    struct endpoint hub = {
-        .addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1}), .port = s->udp_port};
-    struct endpoint own = {
-        .addr = ip_addr_v4((const uint8_t[4]){127, 87, (uint8_t)(address >> 8), (uint8_t)address})};
-
-    return stream_pump_open(&e->pump, &own, &hub, true, err);
-}
-
 void streams_open(
     struct streams *s, const struct model_node *node, const struct request *rq, struct response *rs)
 {
+    struct endpoint hub = {
+        .addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1}), .port = s->udp_port};
+    struct endpoint own = {.port = 0};
     struct stream_end *e;
+    uint16_t address;
     struct err err = ERR_NULL;
     char text[ENDPOINT_TEXT_MAX];
 
@@ -328,7 +311,9 @@ void streams_open(
         return;
     }
     e = calloc(1, sizeof(*e));
-    if (!e || open_udp(s, e, &err) < 0) {
+    address = s->next_address++;
+    own.addr = ip_addr_v4((const uint8_t[4]){127, 87, (uint8_t)(address >> 8), (uint8_t)address});
+    if (!e || stream_pump_open(&e->pump, &own, &hub, true, &err) < 0) {
         response_refuse(rs, 500, "%s", e ? err_text(&err) : "no memory for a stream");
         free(e);
         return;

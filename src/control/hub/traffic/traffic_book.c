@@ -238,26 +238,22 @@ static bool is_admitted(
     return false;
 }
 
-/* Flows that a network may have in memory. */
-static size_t share_of(const struct traffic_book *b, const struct model_network *net)
-{
-    size_t n_nodes = 0;
-
-    for (size_t i = 0; i < b->model->networks.n; i++)
-        n_nodes += model_network_at(b->model, i)->nodes.n;
-    return n_nodes > 0 ? b->max_flows * net->nodes.n / n_nodes : 0;
-}
-
 /* Return: flows that had no room, or may not be taken. */
 static size_t take(
     struct traffic_entry *entry, const struct model_node *node, const struct traffic *t)
 {
-    size_t share = share_of(entry->book, node->net);
+    const struct model *m = entry->book->model;
+    size_t n_nodes = 0;
+    size_t share; /* flows that a network may have in memory */
     size_t used = entry->share->n_flows;
     size_t before = entry->traffic.n;
-    size_t max = before + (share > used ? share - used : 0);
     size_t n_left_out = 0;
+    size_t max;
 
+    for (size_t i = 0; i < m->networks.n; i++)
+        n_nodes += model_network_at(m, i)->nodes.n;
+    share = n_nodes > 0 ? entry->book->max_flows * node->net->nodes.n / n_nodes : 0;
+    max = before + (share > used ? share - used : 0);
     if (max > TRAFFIC_BOOK_FLOWS_MAX)
         max = TRAFFIC_BOOK_FLOWS_MAX;
     for (size_t i = 0; i < t->n; i++)
@@ -318,25 +314,6 @@ static void on_written(void *ctx, const struct store_answer *a)
     free(w);
 }
 
-/* A network that is being removed gets no record: it would be left in the store. */
-static bool is_to_be_written(
-    const struct traffic_book *b, const struct traffic_entry *entry, const char *network)
-{
-    const struct model_network *net = model_find_network(b->model, entry->share->keyed.key);
-
-    return entry->is_unsaved && entry->is_known && net && !net->leaving &&
-           (!network || strcmp(network, entry->share->keyed.key) == 0);
-}
-
-static char *encode(const struct traffic *t)
-{
-    json_t *json = traffic_encode(t);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-
-    json_decref(json);
-    return text;
-}
-
 /* Write some, from the entry @at on, which then is the next one. */
 static int write_some(
     struct traffic_book *b, const char *network, size_t *at, nsec_t now, struct err *e)
@@ -348,10 +325,16 @@ static int write_some(
 
     for (; r == 0 && w->n < WRITE_AT_ONCE && *at < b->entries.n; ++*at) {
         struct traffic_entry *entry = entry_at(b, *at);
+        const char *of = entry->share->keyed.key;
+        const struct model_network *net = model_find_network(b->model, of);
+        json_auto_t *json = NULL;
 
-        if (!is_to_be_written(b, entry, network))
+        /* A network that is being removed gets no record: it would be left in the store. */
+        if (!entry->is_unsaved || !entry->is_known || !net || net->leaving ||
+            (network && strcmp(network, of) != 0))
             continue;
-        values[w->n] = encode(&entry->traffic);
+        json = traffic_encode(&entry->traffic);
+        values[w->n] = json ? json_dumps(json, JSON_COMPACT) : NULL;
         if (!values[w->n]) {
             r = -ENOMEM;
             break;

@@ -42,18 +42,6 @@ static int compare(const void *left, const void *right)
     return order ? order : strcmp(name_of(a->nodes[1]), name_of(b->nodes[1]));
 }
 
-static void sort(struct edge_pairs *p)
-{
-    size_t n = 0;
-
-    if (p->n > 0)
-        qsort(p->items, p->n, sizeof(*p->items), compare);
-    for (size_t i = 0; i < p->n; i++)
-        if (n == 0 || compare(&p->items[n - 1], &p->items[i]) != 0)
-            p->items[n++] = p->items[i];
-    p->n = n;
-}
-
 /* ---- which there are ------------------------------------------------------------------------ */
 
 static int add_parts(
@@ -75,15 +63,6 @@ static bool has_agent(const struct model_node *node)
     return node_has_agent(&node->spec);
 }
 
-/* True if the node's agent was never heard, has applied nothing, or cannot apply anything. */
-static bool is_unapplied(const struct model_node *node)
-{
-    const struct report *rp = &node->reported->heard.report;
-
-    return has_agent(node) &&
-           (node->reported->reported_at == 0 || rp->error || (rp->has_applied && rp->applied == 0));
-}
-
 static int add_implied(
     struct edge_pairs *p, const struct model_network *net, const struct model_node *node)
 {
@@ -101,6 +80,7 @@ static int add_implied(
 int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bool and_implied)
 {
     struct edge_pairs p = EDGE_PAIRS_NULL;
+    size_t n = 0;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < net->edges.n; i++) {
@@ -111,16 +91,25 @@ int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bo
     }
     for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
         const struct model_node *node = model_node_at(net, i);
+        const struct report *rp = &node->reported->heard.report;
+        /* Its agent was never heard, has applied nothing, or cannot apply anything. */
+        bool is_unapplied = has_agent(node) && (node->reported->reported_at == 0 || rp->error ||
+                                                   (rp->has_applied && rp->applied == 0));
 
         r = add_parts(&p, node, &node->reported->heard.report.edges);
         if (r == 0)
             r = add_parts(&p, node, &node->reported->heard.probed);
         /* Where no agent runs, all implied pairs are in the same state, and the list has a limit;
          * so it does not matter which of them are missing. */
-        if (r == 0 && and_implied && is_unapplied(node) && p.n < 4 * EDGE_VIEW_LIST_MAX)
+        if (r == 0 && and_implied && is_unapplied && p.n < 4 * EDGE_VIEW_LIST_MAX)
             r = add_implied(&p, net, node);
     }
-    sort(&p);
+    if (p.n > 0)
+        qsort(p.items, p.n, sizeof(*p.items), compare);
+    for (size_t i = 0; i < p.n; i++)
+        if (n == 0 || compare(&p.items[n - 1], &p.items[i]) != 0)
+            p.items[n++] = p.items[i];
+    p.n = n;
     if (r < 0)
         edge_pairs_deinit(&p);
     else
@@ -168,15 +157,6 @@ static enum edge_state assess(
         spec_of(pair), pair->nodes[0]->net->spec.topology == TOPOLOGY_HUB, ends, why);
 }
 
-/* The part of the agent's status that holds for all its edges; each edge shows it. */
-static json_t *encode_applied(const struct model_node *node)
-{
-    const struct report *rp = &node->reported->heard.report;
-
-    return json_pack("{s:I, s:s, s:s*}", "revision", (json_int_t)rp->applied, "engine", rp->engine,
-        "error", rp->error);
-}
-
 static void add_part(json_t *status, const struct model_node *node, const struct model_node *peer,
     enum edge_owner owner, int64_t wall_s)
 {
@@ -190,8 +170,11 @@ static void add_part(json_t *status, const struct model_node *node, const struct
     if (!part && !(is_agent && rp->has_applied))
         return;
     json = part ? edge_part_encode(part, owner, wall_s) : json_object();
+    /* What holds for all its edges; each edge shows it. */
     if (is_agent && rp->has_applied)
-        (void)json_object_set_new(json, "applied", encode_applied(node));
+        (void)json_object_set_new(json, "applied",
+            json_pack("{s:I, s:s, s:s*}", "revision", (json_int_t)rp->applied, "engine", rp->engine,
+                "error", rp->error));
     (void)snprintf(
         field, sizeof(field), "%s/%.*s", edge_owner_names[owner], NAME_MAX_LEN, name_of(node));
     (void)json_object_set_new(status, field, json);
@@ -236,18 +219,6 @@ json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s)
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
-static json_t *encode_row(
-    const struct edge_pair *pair, enum edge_state state, const char *why, int64_t wall_s)
-{
-    const char *a = name_of(pair->nodes[0]);
-    const char *b = name_of(pair->nodes[1]);
-    char name[OBJECT_NAME_MAX + 1];
-
-    return json_pack("{s:s, s:[s, s], s:s, s:s, s:b, s:o}", "name", edge_name(a, b, name), "nodes",
-        a, b, "state", edge_state_names[state], "why", why, "trouble",
-        (int)edge_state_is_trouble(state), "status", edge_view_status(pair, wall_s));
-}
-
 json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
 {
     struct edge_pairs pairs = EDGE_PAIRS_NULL;
@@ -260,13 +231,20 @@ json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
         rows = (json_decref(rows), NULL);
     for (unsigned round = 0; rows && round < 2; round++)
         for (size_t i = 0; i < pairs.n; i++) {
+            const struct edge_pair *pair = &pairs.items[i];
+            const char *a = name_of(pair->nodes[0]);
+            const char *b = name_of(pair->nodes[1]);
+            char name[OBJECT_NAME_MAX + 1];
             char why[EDGE_WHY_MAX];
-            enum edge_state state = assess(&pairs.items[i], wall_s, why);
+            enum edge_state state = assess(pair, wall_s, why);
+            bool is_trouble = edge_state_is_trouble(state);
 
             counts[state] += round == 0;
-            if (edge_state_is_trouble(state) == (round == 0) &&
-                json_array_size(rows) < EDGE_VIEW_LIST_MAX)
-                (void)json_array_append_new(rows, encode_row(&pairs.items[i], state, why, wall_s));
+            if (is_trouble == (round == 0) && json_array_size(rows) < EDGE_VIEW_LIST_MAX)
+                (void)json_array_append_new(rows,
+                    json_pack("{s:s, s:[s, s], s:s, s:s, s:b, s:o}", "name", edge_name(a, b, name),
+                        "nodes", a, b, "state", edge_state_names[state], "why", why, "trouble",
+                        (int)is_trouble, "status", edge_view_status(pair, wall_s)));
         }
     for (unsigned s = 0; s < EDGE_STATE_N; s++)
         if (counts[s] > 0)

@@ -40,21 +40,17 @@ static nsec_t heard_at(const struct model_node *node, nsec_t now)
  * differ a little. */
 #define ELSEWHERE_TIMES 3
 
-static bool is_heard_elsewhere(
-    const struct presence *p, const struct model_node *node, int64_t wall_s)
-{
-    return store_is_shared(p->model->store) && !node->spec.hub &&
-           wall_s - node->reported->stored_at < ELSEWHERE_TIMES * reports_seen_each(node->net);
-}
-
 static void look_at(struct presence *p, const struct model_node *node, nsec_t now, int64_t wall_s)
 {
     const struct node *spec = &node->spec;
     nsec_t at = spec->hub ? 0 : heard_at(node, now);
     int64_t wall_at = wall_s - (now - at) / NSEC_PER_SEC;
+    bool is_heard_elsewhere =
+        store_is_shared(p->model->store) && !spec->hub &&
+        wall_s - node->reported->stored_at < ELSEWHERE_TIMES * reports_seen_each(node->net);
     char key[RECORD_KEY_MAX];
 
-    if (spec->ephemeral && (at != 0 || is_heard_elsewhere(p, node, wall_s)))
+    if (spec->ephemeral && (at != 0 || is_heard_elsewhere))
         (void)store_keep(p->model->store,
             record_key(key, RECORD_NODE, spec->meta.network, spec->meta.name), now, NULL);
     if (at == 0)

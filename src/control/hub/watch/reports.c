@@ -161,27 +161,6 @@ static void tell_probed(struct reports *s, const struct model_node *node, const 
     }
 }
 
-/* Do the two parts differ in more than the time of their handshake? */
-static bool is_different(const struct edge_said *a, const struct edge_said *b)
-{
-    return a->path != b->path || a->is_alarm != b->is_alarm || a->fell_at != b->fell_at ||
-           !report_is_same_text(a->error, b->error) ||
-           !endpoint_equal(&a->endpoint, &b->endpoint) || !x25519_public_equal(&a->key, &b->key);
-}
-
-/* The hub remembers since when an edge is not direct any more, because an agent that has just
- * started does not know it. */
-static void note_fall(const struct edge_said *before, struct edge_said *now, int64_t at)
-{
-    now->fell_at = 0;
-    if (is_direct(now->path) || now->path == PATH_KIND_N)
-        return;
-    if (is_direct(before->path))
-        now->fell_at = at;
-    else
-        now->fell_at = before->fell_at;
-}
-
 /* Takes @part. True: something is different from before. */
 static bool take_part(struct reports *s, const struct model_node *node, struct edge_parts *held,
     struct edge_part *part, int64_t at)
@@ -193,11 +172,20 @@ static bool take_part(struct reports *s, const struct model_node *node, struct e
     bool is_other = !before;
 
     if (is_agent) {
-        const struct edge_said *said = before ? &before->said : &nothing_said;
+        const struct edge_said *a = before ? &before->said : &nothing_said;
+        struct edge_said *b = &part->said;
 
-        note_fall(said, &part->said, at);
-        tell_said(s, node, part->peer, said, &part->said, at);
-        is_other |= is_different(said, &part->said);
+        /* The hub remembers since when an edge is not direct any more, because an agent that has
+         * just started does not know it. */
+        b->fell_at = is_direct(a->path) ? at : a->fell_at;
+        if (is_direct(b->path) || b->path == PATH_KIND_N)
+            b->fell_at = 0;
+        tell_said(s, node, part->peer, a, b, at);
+        /* Its handshake may be at another time. */
+        is_other |= a->path != b->path || a->is_alarm != b->is_alarm || a->fell_at != b->fell_at ||
+                    !report_is_same_text(a->error, b->error) ||
+                    !endpoint_equal(&a->endpoint, &b->endpoint) ||
+                    !x25519_public_equal(&a->key, &b->key);
     } else {
         const struct edge_probed *probed = before ? &before->probed : &nothing_probed;
 
@@ -273,12 +261,6 @@ static bool take_applied(
     return is_other;
 }
 
-static bool is_other_node(const struct report *a, const struct report *b)
-{
-    return strcmp(a->engine, b->engine) != 0 || strcmp(a->version, b->version) != 0 ||
-           memcmp(&a->routes, &b->routes, sizeof(a->routes)) != 0;
-}
-
 /* ---- a node that is copied ------------------------------------------------------------------ */
 
 /* Once until it is over, which takes COPIES_FORGET_S whatever is reported: see copies.h. So the log
@@ -307,7 +289,11 @@ enum reports_result reports_take(
 {
     struct report *held = &node->reported->heard.report;
     bool is_new = report->has_node && report_is_seen_otherwise(held, report);
-    bool is_other = is_new || (report->has_node && is_other_node(held, report));
+    bool is_other =
+        is_new || (report->has_node &&
+                      (strcmp(held->engine, report->engine) != 0 ||
+                          strcmp(held->version, report->version) != 0 ||
+                          memcmp(&held->routes, &report->routes, sizeof(held->routes)) != 0));
     enum reports_result result = is_new ? REPORTS_UPDATES : REPORTS_TAKEN;
     struct edge_sequence *said = &node->reported->said[report->edges.owner];
 

@@ -161,16 +161,6 @@ static bool sees_block(const struct model_node *self, const struct watched_block
     return true;
 }
 
-/* The block as @self sees it: what all those who see all of it share, or one of its own. */
-static struct line *block_text(struct watched_block *b, const struct model_node *self)
-{
-    if (!sees_block(self, b))
-        return make_block(b, self);
-    if (!b->text)
-        b->text = make_block(b, NULL);
-    return b->text ? line_ref(b->text) : NULL;
-}
-
 /* "NODE,NODE,...": all that @self sees, block by block. */
 static void add_nodes(struct view_parts *parts, const struct model_node *self)
 {
@@ -179,8 +169,17 @@ static void add_nodes(struct view_parts *parts, const struct model_node *self)
     bool any = false;
 
     for (size_t i = 0; i < net->n_blocks; i++) {
-        struct line *text = block_text(net->blocks[i], self);
+        struct watched_block *b = net->blocks[i];
+        struct line *text;
 
+        /* As @self sees the block: what all those who see all of it share, or one of its own. */
+        if (sees_block(self, b)) {
+            if (!b->text)
+                b->text = make_block(b, NULL);
+            text = b->text ? line_ref(b->text) : NULL;
+        } else {
+            text = make_block(b, self);
+        }
         if (text && text->len == 0) {
             (void)line_unref(text);
             continue;
@@ -329,16 +328,6 @@ static bool make_list(struct snapshot_list *l, size_t cap)
     return true;
 }
 
-static size_t count_edges(const struct model_node *self)
-{
-    struct model_edge_end *end;
-    size_t n = 0;
-
-    list_foreach(end, &self->edges, link)
-        n++;
-    return n;
-}
-
 static int compare_edges(const void *a, const void *b)
 {
     const struct object *const *x = a;
@@ -352,8 +341,11 @@ bool view_lend_snapshot(const struct model_node *self, struct snapshot *ret)
     const struct model_network *net = self->net;
     struct snapshot *s = ret;
     struct model_edge_end *end;
+    size_t n_edges = 0;
 
-    if (!make_list(&s->nodes, net->nodes.n + 1) || !make_list(&s->edges, count_edges(self) + 1))
+    list_foreach(end, &self->edges, link)
+        n_edges++;
+    if (!make_list(&s->nodes, net->nodes.n + 1) || !make_list(&s->edges, n_edges + 1))
         return false;
     s->revision = view_revision(net);
     s->boot = net->model->boot;
@@ -458,14 +450,6 @@ static void add_delete(struct lines *ls, const struct object_kind *kind, const c
     str_addf(&ls->text, "\"kind\":\"%s\",\"name\":\"%s\"", kind->name, name);
 }
 
-static bool is_among(const struct view_changes *changes, const struct model_node *node)
-{
-    for (size_t i = 0; i < changes->n; i++)
-        if (changes->items[i] == &node->watched->change)
-            return true;
-    return false;
-}
-
 /* The other end of an own edge of @self; NULL: it is none, or the node is gone. */
 static const struct model_node *find_other_end(
     const struct lines *ls, const struct watched_change *c)
@@ -492,30 +476,26 @@ static void tell_first(struct lines *ls, const struct watched_change *c)
         if (!ls->self || view_can_see(ls->self, node))
             add_put(ls, node_text(node));
     }
-    if (other && view_can_see(ls->self, other) && !is_among(ls->changes, other))
+    for (size_t i = 0; other && i < ls->changes->n; i++)
+        if (ls->changes->items[i] == &other->watched->change)
+            other = NULL;
+    if (other && view_can_see(ls->self, other))
         add_put(ls, node_text(other));
-}
-
-static void tell_edge(struct lines *ls, const struct watched_change *c)
-{
-    char name[NAME_MAX_LEN + 1];
-
-    if (!ls->self || !other_end(ls->self, c->name, name))
-        return;
-    if (c->is_gone)
-        add_delete(ls, c->kind, c->name);
-    /* Of an edge whose other node is gone the deletion follows. */
-    else if (model_find_node(ls->changes->net, name))
-        add_put_of(ls, edge_text(container_of(c, struct model_edge, change)));
 }
 
 /* Edges, and objects of other kinds. */
 static void tell_others(struct lines *ls, const struct watched_change *c)
 {
+    char name[NAME_MAX_LEN + 1];
     const struct object *o;
 
-    if (c->kind == &mesh_edge_kind)
-        tell_edge(ls, c);
+    if (c->kind == &mesh_edge_kind && ls->self && other_end(ls->self, c->name, name)) {
+        if (c->is_gone)
+            add_delete(ls, c->kind, c->name);
+        /* Of an edge whose other node is gone the deletion follows. */
+        else if (model_find_node(ls->changes->net, name))
+            add_put_of(ls, edge_text(container_of(c, struct model_edge, change)));
+    }
     if (c->kind == &mesh_edge_kind || c->kind == &node_kind || c->kind == &network_kind ||
         (!ls->self && c->kind->can_see))
         return;

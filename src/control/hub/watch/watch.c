@@ -93,30 +93,24 @@ static void push(struct watch *wt, struct line *l, nsec_t now)
     (void)line_unref(l);
 }
 
-/* May the watch go on where another one broke off? */
-static bool can_resume(const struct watch *wt, uint64_t *ret_cursor)
-{
-    const struct watch_known *known = &wt->known;
-    const struct model *m = wt->w->model;
-
-    return known->boot != 0 && known->revision <= store_revision(m->store) &&
-           (known->boot == m->boot || known->takes_any_run) &&
-           runs_hold(&wt->w->runs, known->boot, known->revision) &&
-           watched_find(watched_of(wt), known->revision, ret_cursor);
-}
-
 /* Find the watch's place among the changes: where it broke off, or behind a snapshot. */
 static void begin(struct watch *wt, nsec_t now)
 {
     struct watcher *w = wt->w;
-    struct heartbeat heartbeat = {.revision = wt->known.revision, .boot = w->model->boot};
+    const struct model *m = w->model;
+    const struct watch_known *known = &wt->known;
+    struct heartbeat heartbeat = {.revision = known->revision, .boot = m->boot};
 
-    if (can_resume(wt, &wt->cursor)) {
+    /* May it go on where another one broke off? */
+    if (known->boot != 0 && known->revision <= store_revision(m->store) &&
+        (known->boot == m->boot || known->takes_any_run) &&
+        runs_hold(&w->runs, known->boot, known->revision) &&
+        watched_find(watched_of(wt), known->revision, &wt->cursor)) {
         wt->has_begun = true;
         wt->is_resuming = true;
         w->n_resumed++;
         /* First of all, since what follows is this run's. */
-        if (wt->known.boot != w->model->boot)
+        if (known->boot != m->boot)
             push(wt, view_heartbeat(&heartbeat), now);
     } else if (can_send_snapshot(w)) {
         send_snapshot(wt, now);
@@ -306,34 +300,19 @@ static void wake(struct watch *wt)
         list_add_tail(&wt->w->woken, &wt->woken);
 }
 
-static void wake_all(struct watched_network *net)
-{
-    struct watch *wt;
-
-    list_foreach(wt, &net->watches, of_net)
-        wake(wt);
-}
-
-static void wake_node(const struct model_node *node)
-{
-    struct watch *wt;
-
-    if (!node)
-        return;
-    list_foreach(wt, &node->watched->watches, of_node)
-        wake(wt);
-}
-
 /* Have all that has changed told. */
 static void tell_all(struct watcher *w, nsec_t now)
 {
+    struct watch *wt;
+
     for (size_t i = 0; i < w->model->networks.n; i++) {
         struct watched_network *net = model_network_at(w->model, i)->watched;
 
         if (net->ready == net->serial)
             continue;
         net->ready = net->serial;
-        wake_all(net);
+        list_foreach(wt, &net->watches, of_net)
+            wake(wt);
     }
     if (w->n_pending > 0) {
         w->pace.sent_at = now;
@@ -436,6 +415,7 @@ static void add_change(const struct model_network *net, struct watched_change *c
 void watch_tell_edge(struct watcher *w, struct model_edge *edge, nsec_t now)
 {
     struct watched_network *net = edge->net->watched;
+    struct watch *wt;
     const char *name = edge->spec.meta.name;
     bool is_there = keys_find(&edge->net->edges, name) == &edge->keyed;
     bool do_others_wait = net->ready != net->serial;
@@ -446,7 +426,9 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, nsec_t now)
         tell_all(w, now);
     net->ready = net->serial;
     for (unsigned i = 0; i < 2; i++)
-        wake_node(edge->ends[i].node);
+        if (edge->ends[i].node)
+            list_foreach(wt, &edge->ends[i].node->watched->watches, of_node)
+                wake(wt);
 }
 
 void watch_tell_object(struct watcher *w, const struct model_network *net, struct watched_change *c,
@@ -530,26 +512,21 @@ static void tick_heartbeats(struct watcher *w, nsec_t now)
 
 /* ---- each second ---------------------------------------------------------------------------- */
 
-/* Texts that nobody has read since the last tick go. */
-static void tick_texts(struct watched_network *net)
-{
-    for (unsigned i = 0; i < WATCHED_TEXTS; i++) {
-        struct watched_text *text = &net->texts[i];
-
-        if (!text->is_used) {
-            (void)line_unref(text->line);
-            *text = (struct watched_text){.line = NULL};
-        }
-        text->is_used = false;
-    }
-}
-
 void watch_tick(struct watcher *w, nsec_t now)
 {
     struct watch *wt;
 
+    /* Texts that nobody has read since the last tick go. */
     for (size_t i = 0; i < w->model->networks.n; i++)
-        tick_texts(model_network_at(w->model, i)->watched);
+        for (unsigned k = 0; k < WATCHED_TEXTS; k++) {
+            struct watched_text *text = &model_network_at(w->model, i)->watched->texts[k];
+
+            if (!text->is_used) {
+                (void)line_unref(text->line);
+                *text = (struct watched_text){.line = NULL};
+            }
+            text->is_used = false;
+        }
     /* A rush that has ended makes what is pending due before its timer. */
     watch_turn(w, now);
     list_foreach(wt, &w->sending, sending) {

@@ -50,15 +50,6 @@ static const struct object_kind *kind_of(const struct record_key *k)
     return k->kind == RECORD_EDGE ? &mesh_edge_kind : k->object;
 }
 
-static void add_deleted(const struct model *m, const struct store_item *item)
-{
-    struct record_key k = record_key_parse(item->key);
-    const struct model_network *net = model_find_network(m, k.network);
-
-    if (net && kind_of(&k) && k.name[0] != '\0')
-        watched_add_gone(net->watched, kind_of(&k), k.name, item->revision);
-}
-
 static void on_deleted(void *ctx, const struct store_answer *a)
 {
     const struct model *m = ctx;
@@ -71,8 +62,13 @@ static void on_deleted(void *ctx, const struct store_answer *a)
         model_network_at(m, i)->watched->forgotten = a->since - 1;
         add_network(model_network_at(m, i));
     }
-    for (size_t i = 0; i < a->n_items; i++)
-        add_deleted(m, &a->items[i]);
+    for (size_t i = 0; i < a->n_items; i++) {
+        struct record_key k = record_key_parse(a->items[i].key);
+        const struct model_network *net = model_find_network(m, k.network);
+
+        if (net && kind_of(&k) && k.name[0] != '\0')
+            watched_add_gone(net->watched, kind_of(&k), k.name, a->items[i].revision);
+    }
     for (size_t i = 0; i < m->networks.n; i++) {
         struct watched_network *net = model_network_at(m, i)->watched;
 

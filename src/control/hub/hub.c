@@ -98,7 +98,7 @@ static void on_turn(uv_prepare_t *turn)
     nsec_t due;
     nsec_t now;
 
-    if (!watch_has_work(&hub->watcher))
+    if (list_is_empty(&hub->watcher.woken) && hub->watcher.n_pending == 0)
         return;
     now = clock_now();
     watch_turn(&hub->watcher, now);
@@ -194,14 +194,16 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
         audit_share(&hub->audit, hub->model.self, hub->model.boot);
     reports_init(&hub->reports, &hub->model);
     traffic_book_init(&hub->traffic, &hub->model);
-    spending_init(&hub->spending, &hub->model, &hub->traffic, &hub->reports.events,
-        hub->config.price_table ? &hub->prices : NULL);
+    hub->spending = (struct spending){.model = &hub->model,
+        .book = &hub->traffic,
+        .events = &hub->reports.events,
+        .prices = config->price_table ? &hub->prices : NULL};
     hub->lag = (struct store_lag_teller){.model = &hub->model, .reports = &hub->reports};
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
     admin_tokens_init(&hub->admins, &hub->model, &hub->rng);
     owners_init(&hub->owners, &hub->model, clock_now);
-    orphans_init(&hub->orphans, &hub->owners);
+    hub->orphans = (struct orphans){.owners = &hub->owners};
     streams_init(&hub->streams, hub->loop, config->udp_port);
     hub->streams.on_open = on_stream;
     hub->streams.ctx = hub;
@@ -547,7 +549,7 @@ struct hub *hub_free(struct hub *hub)
         return NULL;
     server_free(hub->server);
     resources_free(hub->resources);
-    networks_deinit(&hub->networks);
+    json_decref(hub->networks.held_keys);
     jobs_free(hub->jobs);
     public_addresses_deinit(&hub->public_addresses);
     enrol_deinit(&hub->enrol);
@@ -555,7 +557,7 @@ struct hub *hub_free(struct hub *hub)
     traffic_book_deinit(&hub->traffic);
     admin_tokens_deinit(&hub->admins);
     owners_deinit(&hub->owners);
-    reports_deinit(&hub->reports);
+    edge_events_deinit(&hub->reports.events);
     runs_deinit(&hub->watcher.runs);
     model_deinit(&hub->model);
     store_free(hub->store);

@@ -279,7 +279,7 @@ static bool pick_old(struct trim *t, const struct store_item *item)
     if (t->n == TRIM_MAX || (!is_damaged && record.time >= t->oldest))
         return false;
     audit_rings_remove(&t->a->rings[t->kind], is_damaged ? "" : record.network,
-        item->key + strlen(audit_record_prefix(t->kind)));
+        item->key + strlen(audit_prefixes[t->kind]));
     (void)snprintf(t->keys[t->n++], RECORD_KEY_MAX, "%s", item->key);
     return true;
 }
@@ -330,7 +330,7 @@ static void on_oldest(void *ctx, const struct store_answer *answer)
  */
 static int audit_trim(struct audit *a, enum audit_kind kind, nsec_t now, struct err *e)
 {
-    struct store_range range = {.prefix = audit_record_prefix(kind), .limit = TRIM_MAX};
+    struct store_range range = {.prefix = audit_prefixes[kind], .limit = TRIM_MAX};
     struct trim *t = calloc(1, sizeof(*t));
     int r;
 
@@ -390,7 +390,7 @@ struct counting {
 static int count(void *ctx, const struct store_item *item)
 {
     const struct counting *c = ctx;
-    const char *id = item->key + strlen(audit_record_prefix(c->kind));
+    const char *id = item->key + strlen(audit_prefixes[c->kind]);
     uint64_t number = audit_id_number(id);
     struct audit_record record;
 
@@ -414,7 +414,7 @@ int audit_open(struct audit *a, struct err *e)
 
         a->n[kind] = 0;
         audit_rings_deinit(&a->rings[kind]);
-        r = store_now_list(a->store, audit_record_prefix(kind), count, &c, NULL, e);
+        r = store_now_list(a->store, audit_prefixes[kind], count, &c, NULL, e);
     }
     a->settled = a->last;
     return r;
@@ -424,11 +424,6 @@ void audit_act(struct audit *a, const char *actor, const struct ip_addr *from)
 {
     (void)snprintf(a->by.actor, sizeof(a->by.actor), "%s", actor);
     a->by.from = *from;
-}
-
-void audit_act_each(struct audit *a, const struct audit_by *by)
-{
-    a->each = by;
 }
 
 void audit_act_hub(struct audit *a)

@@ -183,9 +183,6 @@ void audit_share(struct audit *a, const char *hub, uint64_t salt);
 /** audit_act_hub() - from now on it is the hub itself. */
 void audit_act_hub(struct audit *a);
 
-/** audit_act_each() - @by: who causes which operation of the next commit; NULL: one causes all. */
-void audit_act_each(struct audit *a, const struct audit_by *by);
-
 /** audit_token_id() - what a join token is called: the start of its hash, in hex. Returns @buf. */
 const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct token_hash *hash);
 

@@ -44,7 +44,7 @@ static void reading_free(struct reading *rd)
 /* Look at one record. True: the walk goes on with the next one. */
 static bool look(struct walk *w, const struct store_item *item)
 {
-    const char *id = item->key + strlen(audit_record_prefix(w->kind));
+    const char *id = item->key + strlen(audit_prefixes[w->kind]);
     struct audit_record record;
 
     if (w->n == w->query->limit) {
@@ -196,7 +196,7 @@ static int ask(struct reading *rd, enum audit_kind kind, store_done_fn done, str
     struct walk *w = &rd->walks[kind];
     const char *from = rd->query.after[0] ? rd->query.after : rd->query.before;
     char key[RECORD_KEY_MAX];
-    struct store_range range = {.prefix = audit_record_prefix(kind),
+    struct store_range range = {.prefix = audit_prefixes[kind],
         .from = from[0] ? audit_record_key(key, kind, from) : NULL,
         .order = rd->query.after[0] ? STORE_ASCENDING : STORE_DESCENDING,
         .limit = LOOK_MAX};

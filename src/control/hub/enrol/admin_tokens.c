@@ -36,25 +36,12 @@ void admin_tokens_deinit(struct admin_tokens *at)
 
 /* ---- the records ---------------------------------------------------------------------------- */
 
-static struct admin_token *find(const struct admin_tokens *at, const char *name)
+struct admin_token *admin_tokens_find(const struct admin_tokens *at, const char *name)
 {
     for (size_t i = 0; i < at->n; i++)
         if (strcmp(at->items[i].record.name, name) == 0)
             return &at->items[i];
     return NULL;
-}
-
-const struct admin_token *admin_tokens_find(const struct admin_tokens *at, const char *name)
-{
-    return find(at, name);
-}
-
-bool admin_tokens_pace(struct admin_tokens *at, const char *name, nsec_t now)
-{
-    struct admin_token *t = find(at, name);
-
-    /* One that has been removed meanwhile asks no more. */
-    return !t || rate_take(&t->pace, now, ADMIN_PACE_EACH, ADMIN_PACE_BURST);
 }
 
 /* Take in what the store has for one key. A record that cannot be understood opens nothing. */
@@ -64,7 +51,7 @@ static int take_item(void *ctx, const struct store_item *item)
     struct admin_tokens *at = ctx;
     struct admin_record record;
     struct err e = ERR_NULL;
-    struct admin_token *t = find(at, name);
+    struct admin_token *t = admin_tokens_find(at, name);
 
     if (!item->value || admin_record_decode(&record, item->key, item->value, &e) != 0) {
         if (t)
@@ -127,12 +114,6 @@ int admin_tokens_write_file(
     secret_wipe(secret, sizeof(secret));
     secret_wipe(text, sizeof(text));
     return r;
-}
-
-void admin_tokens_set_file(struct admin_tokens *at, const struct token_hash *hash)
-{
-    at->file = *hash;
-    at->has_file = true;
 }
 
 int admin_tokens_open_file(struct admin_tokens *at, const char *path, struct err *e)
@@ -240,7 +221,8 @@ static int check_space(const struct admin_tokens *at, const char *name, struct e
 {
     char key[RECORD_KEY_MAX];
 
-    if (find(at, name) || damaged_find(&at->model->damaged, admin_record_key(key, name)))
+    if (admin_tokens_find(at, name) ||
+        damaged_find(&at->model->damaged, admin_record_key(key, name)))
         return err_set(e, ADMIN_E_EXISTS,
             "there is an admin token \"%s\" already: \"weft admin rm %s\" removes it", name, name);
     if (at->n + at->n_coming < ADMIN_TOKENS_MAX)

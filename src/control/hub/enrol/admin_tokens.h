@@ -99,9 +99,6 @@ int admin_tokens_open_file(struct admin_tokens *at, const char *path, struct err
 int admin_tokens_write_file(
     const struct rng *rng, const char *path, struct token_hash *ret, struct err *e);
 
-/** admin_tokens_set_file() - @hash is of the file's new token; the old one opens nothing now. */
-void admin_tokens_set_file(struct admin_tokens *at, const struct token_hash *hash);
-
 /**
  * admin_tokens_identify() - who has the token @bearer
  * @from:	where it comes from: after too many failures from there the token is not looked at
@@ -111,10 +108,7 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
     const struct ip_addr *from, nsec_t now, int64_t wall_s, struct caller *ret);
 
 /** admin_tokens_find() - by its name; NULL: there is none. */
-const struct admin_token *admin_tokens_find(const struct admin_tokens *at, const char *name);
-
-/** admin_tokens_pace() - may the token of that name ask for one more change now? */
-bool admin_tokens_pace(struct admin_tokens *at, const char *name, nsec_t now);
+struct admin_token *admin_tokens_find(const struct admin_tokens *at, const char *name);
 
 /** An admin token on its way to the store. */
 struct admin_write {

@@ -565,10 +565,10 @@ static int send_batch(struct enrol *en, struct err *e)
             return r;
     }
     if (audit)
-        audit_act_each(audit, w->by);
+        audit->each = w->by;
     r = model_commit(en->model, w->ops, w->n, en->now, on_stored, en, e);
     if (audit)
-        audit_act_each(audit, NULL);
+        audit->each = NULL;
     return r;
 }
 

@@ -63,11 +63,14 @@ bool access_admits(
     static const char prefix[] = "admin:";
     const char *name = rq->caller.name;
     struct handlers *h = ctx;
+    struct admin_token *t;
 
     if (rq->access != API_ACCESS_ADMIN || strcmp(row->method, "GET") == 0 ||
         strncmp(name, prefix, sizeof(prefix) - 1) != 0)
         return true;
-    if (admin_tokens_pace(h->admins, name + sizeof(prefix) - 1, rq->now))
+    t = admin_tokens_find(h->admins, name + sizeof(prefix) - 1);
+    /* One that has been removed meanwhile asks no more. */
+    if (!t || rate_take(&t->pace, rq->now, ADMIN_PACE_EACH, ADMIN_PACE_BURST))
         return true;
     response_refuse(rs, 429,
         "the admin token of %s has asked for more than %u changes at once, and for more than %u a "

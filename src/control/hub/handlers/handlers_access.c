@@ -112,7 +112,7 @@ static void add_admin(struct reply *l, const struct request *rq, struct response
     admin_write_deinit(&w);
     l->done = admin_made;
     if (r == 0)
-        reply_wait(l);
+        l->is_waiting = true;
     else if (r > 0)
         response_refuse(rs, 409, "%s", err_text(&e));
     else
@@ -176,7 +176,8 @@ static void on_written(void *arg)
     if (rot->r != 0) {
         response_fail(&rs, &rot->e);
     } else {
-        admin_tokens_set_file(rot->reply.h->admins, &rot->hash);
+        rot->reply.h->admins->file = rot->hash;
+        rot->reply.h->admins->has_file = true;
         log_info("%s has replaced the token in %s", rot->reply.rq.caller.name, rot->path);
         response_json(&rs, 200, json_pack("{s:s}", "path", rot->path));
     }
@@ -198,7 +199,7 @@ static void rotate_file(struct reply *l, struct response *rs)
         return;
     }
     l->h->is_rotating = true;
-    reply_wait(l);
+    l->is_waiting = true;
 }
 
 static void note_rotation(struct reply *l, const struct request *rq, struct response *rs)
@@ -245,7 +246,7 @@ static void copy_state(struct reply *l, struct response *rs)
         return;
     }
     networks_hold_keys(h->networks, true);
-    reply_wait(l);
+    l->is_waiting = true;
 }
 
 /* The entry is written first, so that the copy holds it too. */
@@ -421,7 +422,7 @@ static void read_page(struct reply *l, const struct request *rq, struct response
     q->since = (int64_t)since;
     q->limit = (unsigned)limit;
     if (audit_read(l->h->audit, q, on_page, l, &e) == 0)
-        reply_wait(l);
+        l->is_waiting = true;
     else
         response_fail(rs, &e);
 }

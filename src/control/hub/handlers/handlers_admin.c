@@ -72,7 +72,7 @@ static void add_network(struct reply *l, const struct request *rq, struct respon
     if (r == 0)
         r = networks_add(l->h->networks, &nr, on_network_added, l, &e);
     if (r == 0)
-        reply_wait(l);
+        l->is_waiting = true;
     else
         handlers_refuse_network(rs, r, &e);
 }
@@ -103,7 +103,7 @@ static void remove_network(struct reply *l, const struct request *rq, struct res
 
     if (!net)
         return;
-    reply_wait(l);
+    l->is_waiting = true;
     if (networks_remove(l->h->networks, net, on_network_removed, l, &e) == 0)
         return;
     l->is_waiting = false;
@@ -341,7 +341,7 @@ static void add_node(struct reply *l, const struct request *rq, struct response 
     if (r != 0)
         handlers_refuse_newcomer(rs, r, &e);
     else if (!l->deferred.is_ready)
-        reply_wait(l);
+        l->is_waiting = true;
 }
 
 void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs)

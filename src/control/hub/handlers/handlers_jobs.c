@@ -11,7 +11,8 @@
 #include "base/text.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/reply.h"
-#include "hub/jobs/job_members.h"
+#include "hub/jobs/job.h"
+#include "hub/jobs/job_runs.h"
 #include "hub/jobs/jobs.h"
 #include "hub/model/model.h"
 #include "hub/owner/owners.h"
@@ -102,7 +103,7 @@ static void answer(struct reply *l, int r, struct response *rs, const struct err
     };
 
     if (r == JOBS_E_AGAIN)
-        reply_wait(l);
+        l->is_waiting = true;
     else if (r > 0)
         response_refuse(rs, statuses[r], "%s", err_text(e));
     else if (r < 0)
@@ -119,7 +120,7 @@ static bool is_other_size(const struct job_call *call, const struct model_node *
     const struct request *rq, struct response *rs)
 {
     struct job *job = jobs_find(&node->net->served->jobs, call->job);
-    const struct job_members *m = job ? jobs_members(job, NULL) : NULL;
+    const struct job_members *m = job ? &job->members : NULL;
 
     if (!m || call->said.nnodes[0] == '\0' || m->nnodes[0] == '\0' ||
         strcmp(m->nnodes, call->said.nnodes) == 0 ||
@@ -160,7 +161,8 @@ static void refuse_over(const struct job_call *call, const struct model_node *no
 
     response_refuse(rs, 409, "%s", err_text(e));
     if (job && rs->body)
-        (void)json_object_set_new(rs->body, "endedOn", json_string(jobs_ended_on(job, rq->now)));
+        (void)json_object_set_new(
+            rs->body, "endedOn", json_string(job_runs_ended_on(job, rq->now)));
 }
 
 static void join(struct reply *l, const struct request *rq, struct response *rs)
@@ -195,9 +197,9 @@ static void join(struct reply *l, const struct request *rq, struct response *rs)
         return;
     }
     if (call->said.nnodes[0] != '\0')
-        job_members_set_nnodes(jobs_members(job, NULL), call->member, call->said.nnodes);
-    jobs_note(job, rq->now);
-    response_json(rs, 200, jobs_json(job));
+        job_members_set_nnodes(&job->members, call->member, call->said.nnodes);
+    job_runs_note(job, rq->now);
+    response_json(rs, 200, jobs_json(job, false));
 }
 
 void handlers_jobs_join(void *ctx, const struct request *rq, struct response *rs)
@@ -281,12 +283,12 @@ void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs)
     struct handlers *h = ctx;
     const struct model_node *node;
     struct job *job = find_job(h, rq, rs, &node);
-    json_t *json = job ? jobs_json(job) : NULL;
+    json_t *json = job ? jobs_json(job, false) : NULL;
     const struct job_members *members;
 
     if (!job)
         return;
-    members = jobs_members(job, NULL);
+    members = &job->members;
     if (json)
         (void)json_object_set_new(json, "members", job_members_list(members));
     /* What others spend is no affair of any node. */
@@ -309,7 +311,7 @@ void handlers_jobs_nccl(void *ctx, const struct request *rq, struct response *rs
         response_fail(rs, &e);
         return;
     }
-    members = jobs_members(job, said.run);
+    members = job_is_run(job, said.run) ? &job->members : NULL;
     if (members && job_members_may_be(members, node->spec.meta.name)) {
         job_members_set_nccl(members, node->spec.meta.name, nccl_request_encode(&said));
         response_empty(rs);
@@ -335,7 +337,7 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
         return;
     }
     /* A command of a run that is over is told so by the name of the present one. */
-    members = jobs_members(job, said.run);
+    members = job_is_run(job, said.run) ? &job->members : NULL;
     if (members && !job_members_may_be(members, node->spec.meta.name)) {
         response_refuse(rs, 403,
             "node \"%s\" has not come to the run \"%s\" of the job \"%s\", and has no command "
@@ -346,15 +348,15 @@ void handlers_jobs_presence(void *ctx, const struct request *rq, struct response
     if (members) {
         job_members_hear(members, node->spec.meta.name,
             &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
-        jobs_hear(job, rq->now);
+        job->heard_at = rq->now;
     } else {
-        (void)job_members_hear_late(jobs_members(job, NULL), node->spec.meta.name, said.run,
+        (void)job_members_hear_late(&job->members, node->spec.meta.name, said.run,
             &(struct job_word){said.command, said.every_seconds, said.ended}, rq->now);
     }
     if (said.ended)
-        jobs_note(job, rq->now);
+        job_runs_note(job, rq->now);
     /* Each command of the job asks every few seconds. */
-    json = jobs_brief_json(job);
+    json = jobs_json(job, true);
     if (json && members)
         (void)json_object_set_new(
             json, "presence", job_members_presence(members, node->spec.meta.name, rq->now));
@@ -376,7 +378,7 @@ static void end(struct reply *l, const struct request *rq, struct response *rs)
         return;
     }
     /* The member's command may just have said that it has ended. */
-    r = jobs_await(job, on_job_saved, l, &e);
+    r = job_runs_await(job, on_job_saved, l, &e);
     if (r != 0) {
         answer(l, r, rs, &e);
         return;
@@ -385,7 +387,7 @@ static void end(struct reply *l, const struct request *rq, struct response *rs)
         response_refuse(rs, 409, "other members of job \"%s\" are still there", call->job);
         return;
     }
-    r = jobs_end(job, &rq->from.addr, rq->now, on_job_saved, l, &e);
+    r = job_runs_end(job, &rq->from.addr, rq->now, on_job_saved, l, &e);
     if (r == 0)
         response_empty(rs);
     else

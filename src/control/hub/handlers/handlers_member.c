@@ -147,7 +147,7 @@ void handlers_report(void *ctx, const struct request *rq, struct response *rs)
 
     if (!node)
         return;
-    if (!reports_admit(node, rq->now))
+    if (!rate_take(&node->reported->asked, rq->now, REPORTS_EACH, REPORTS_BURST))
         response_refuse(
             rs, 429, "node \"%s\" reports more than five times a second", node->spec.meta.name);
     else if (report_decode(&report, rq->body, clock_wall_s(), &e) != 0)

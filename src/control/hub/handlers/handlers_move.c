@@ -41,8 +41,9 @@ static json_t *count_informed(struct handlers *h, size_t *ret_n, size_t *ret_inf
     return uninformed;
 }
 
-static void answer(struct handlers *h, struct response *rs)
+void handlers_move_get(void *ctx, const struct request *rq, struct response *rs)
 {
+    struct handlers *h = ctx;
     size_t n = 0;
     size_t informed = 0;
     json_t *uninformed = count_informed(h, &n, &informed);
@@ -52,11 +53,6 @@ static void answer(struct handlers *h, struct response *rs)
             hub_places_encode(&h->public_addresses->here), "next",
             hub_places_encode(&h->public_addresses->next), "nodes", (json_int_t)n, "told",
             (json_int_t)informed, "untold", uninformed));
-}
-
-void handlers_move_get(void *ctx, const struct request *rq, struct response *rs)
-{
-    answer(ctx, rs);
 }
 
 /* The hub's next places, on their way to the disk. */
@@ -98,7 +94,7 @@ static void on_written(void *arg)
         log_info("%s announces that this hub %s%s", l->rq.caller.name,
             call->next.n > 0 ? "will be at " : "stays",
             call->next.n > 0 ? call->next.items[0].text : "");
-        answer(l->h, &rs);
+        handlers_move_get(l->h, &l->rq, &rs);
     }
     reply_end(l, &rs);
 }
@@ -118,7 +114,7 @@ static void announce(struct reply *l, struct response *rs)
         return;
     }
     l->h->is_announcing = true;
-    reply_wait(l);
+    l->is_waiting = true;
 }
 
 static void note_move(struct reply *l, const struct request *rq, struct response *rs)

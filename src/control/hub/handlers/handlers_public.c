@@ -149,7 +149,7 @@ static void begin_enrol(struct reply *l, const struct request *rq, struct respon
     else if (node)
         welcome(l, rs, node, false);
     else if (!l->deferred.is_ready)
-        reply_wait(l);
+        l->is_waiting = true;
 }
 
 void handlers_enrol(void *ctx, const struct request *rq, struct response *rs)
@@ -213,7 +213,8 @@ void handlers_stream(void *ctx, const struct request *rq, struct response *rs)
             rq->params[0]);
         return;
     }
-    reports_used(node);
+    /* So it has made use of its token. */
+    node->reported->only_enrolled_at = 0;
     streams_open(h->streams, node, rq, rs);
 }
 

@@ -163,7 +163,7 @@ static void begin(
     call->rows = json_array();
     call->disputes = json_array();
     if (traffic_read(h->traffic, q, &reader, rq->now, &e) == 0)
-        reply_wait(&call->reply);
+        call->reply.is_waiting = true;
     else
         response_fail(rs, &e);
 }

@@ -73,8 +73,7 @@ static void add_networks(struct metrics *m, const struct handlers *h)
                 METRIC_LABELS(name, spent->items[k].budget.job), spent->items[k].share);
     }
     for (unsigned k = 0; k < EDGE_EVENT_N; k++)
-        metrics_add_labelled(m, METRIC_EDGE_EVENTS,
-            METRIC_LABELS(edge_event_kind_name((enum edge_event_kind)k)),
+        metrics_add_labelled(m, METRIC_EDGE_EVENTS, METRIC_LABELS(edge_event_names[k]),
             (double)h->reports->events.counts[k]);
     metrics_add(m, METRIC_EDGE_PARTS, (double)h->reports->n_parts);
     metrics_add(m, METRIC_EDGE_PARTS_LEFT_OUT, (double)h->reports->n_parts_left_out);

@@ -356,7 +356,7 @@ static void make(struct object_call *call, struct response *rs)
     }
     r = networks_add(call->reply.h->networks, &nr, on_made, &call->reply, &e);
     if (r == 0)
-        reply_wait(&call->reply);
+        call->reply.is_waiting = true;
     else
         handlers_refuse_network(rs, r, &e);
 }

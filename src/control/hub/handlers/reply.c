@@ -61,11 +61,6 @@ void reply_begin(struct reply *l, const struct request *rq, struct response *rs)
         reply_free(l);
 }
 
-void reply_wait(struct reply *l)
-{
-    l->is_waiting = true;
-}
-
 void reply_end(struct reply *l, struct response *rs)
 {
     l->is_waiting = false;

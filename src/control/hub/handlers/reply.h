@@ -37,14 +37,15 @@ struct reply {
     struct audit_by by;                     /* who makes the request */
     unsigned n_tries;                       /* how often a commit of it has conflicted */
     struct deferred deferred;               /* the server's */
-    bool is_waiting;                        /* the answer comes later */
-    bool is_closed;                         /* the server has forgotten it */
+    bool is_waiting; /* the answer comes later, by reply_end() or reply_store() */
+    bool is_closed;  /* the server has forgotten it */
 };
 
 /**
  * reply_new() - keep what is needed of a request
  * @size:	of the handler's struct, which begins with a struct reply; the rest is zeroes
- * @begin:	says the answer at once, or calls reply_commit() or reply_wait() and leaves it alone
+ * @begin:	says the answer at once, or calls reply_commit(), or sets @is_waiting, and leaves it
+ * alone
  *
  * Return: the handler's struct, for reply_begin(); NULL: no memory, and @rs says so.
  */
@@ -69,9 +70,6 @@ void reply_start(struct handlers *h, const struct request *rq, struct response *
 /** reply_note() - an entry in the audit log about @object, and then @done, as by reply_commit(). */
 void reply_note(struct reply *l, const char *operation, const char *object, reply_done_fn done,
     struct response *rs);
-
-/** reply_wait() - the answer will come by reply_end(), or reply_store(). */
-void reply_wait(struct reply *l);
 
 /**
  * reply_store() - a store_done_fn whose ctx is a struct reply that waits

@@ -35,7 +35,7 @@ static void done(struct reply *l, struct response *rs)
     if (call->is_late_again) {
         call->is_late_again = false;
         call->expect = STORE_EXPECT_ANY;
-        reply_wait(l);
+        l->is_waiting = true;
         reply_again(l);
     } else {
         response_empty(rs);

@@ -149,7 +149,7 @@ void change_queue_sync(struct change_queue *q, uint64_t seq, nsec_t now)
 
     q->syncs[i].seq = seq;
     q->syncs[i].before = q->next;
-    if (change_queue_has_waiting(q))
+    if (!list_is_empty(&q->waiting))
         plan(q, true, now);
 }
 
@@ -167,11 +167,6 @@ bool change_queue_take_saved(struct change_queue *q, int error, uint64_t *ret_se
     q->n_syncs -= done;
     memmove(q->syncs, q->syncs + done, q->n_syncs * sizeof(q->syncs[0]));
     return true;
-}
-
-void change_queue_forget_syncs(struct change_queue *q)
-{
-    q->n_syncs = 0;
 }
 
 /* ---- committing ----------------------------------------------------------------------------- */
@@ -262,7 +257,7 @@ void change_queue_settle(struct change_queue *q, struct change_pace *pace, int r
 
 void change_queue_resume(struct change_queue *q, nsec_t now)
 {
-    if (change_queue_has_waiting(q))
+    if (!list_is_empty(&q->waiting))
         plan(q, q->n_syncs > 0, now);
 }
 
@@ -271,11 +266,6 @@ void change_queue_resume(struct change_queue *q, nsec_t now)
 bool change_queue_is_empty(const struct change_queue *q)
 {
     return list_is_empty(&q->waiting) && list_is_empty(&q->sent);
-}
-
-bool change_queue_has_waiting(const struct change_queue *q)
-{
-    return !list_is_empty(&q->waiting);
 }
 
 size_t change_queue_count(const struct change_queue *q)

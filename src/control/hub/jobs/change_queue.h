@@ -77,7 +77,7 @@ struct change_queue {
         uint64_t seq;    /* the number that the asker gave it */
         uint64_t before; /* it is answered when all changes below this number are stored */
     } syncs[CHANGE_QUEUE_SYNCS_MAX];
-    unsigned n_syncs;
+    unsigned n_syncs; /* 0: nobody waits */
 };
 
 /** change_queue_init() - empty. @seed: random, unknown to strangers. */
@@ -124,9 +124,6 @@ void change_queue_sync(struct change_queue *q, uint64_t seq, nsec_t now);
  */
 bool change_queue_take_saved(struct change_queue *q, int error, uint64_t *ret_seq);
 
-/** change_queue_forget_syncs() - nobody waits any more. */
-void change_queue_forget_syncs(struct change_queue *q);
-
 /** change_queue_due() - when change_queue_send() is to be called; NSEC_NEVER: not now. */
 nsec_t change_queue_due(const struct change_queue *q, const struct change_pace *pace);
 
@@ -147,9 +144,6 @@ void change_queue_resume(struct change_queue *q, nsec_t now);
 
 /** change_queue_is_empty() - are all changes on the disk? */
 bool change_queue_is_empty(const struct change_queue *q);
-
-/** change_queue_has_waiting() - is there a change that is not in the commit on its way? */
-bool change_queue_has_waiting(const struct change_queue *q);
 
 /** change_queue_count() - changes that are not on the disk. */
 size_t change_queue_count(const struct change_queue *q);

@@ -408,11 +408,6 @@ bool job_is_over(const struct job *job, nsec_t now)
     return job->record.ended || (now - job->heard_at > JOBS_QUIET && !job_is_busy(job, NULL));
 }
 
-bool job_is_idle(const struct job *job, nsec_t now)
-{
-    return now - job->heard_at > JOBS_IDLE && !job_is_busy(job, NULL);
-}
-
 bool job_is_run(const struct job *job, const char *run)
 {
     char name[NAME_MAX_LEN + 16];

@@ -252,9 +252,6 @@ bool job_is_busy(const struct job *job, const struct ip_addr *who);
 /** job_is_over() - has its run ended, so that who comes now begins a new one? */
 bool job_is_over(const struct job *job, nsec_t now);
 
-/** job_is_idle() - has nobody been heard for so long that the job is to be forgotten? */
-bool job_is_idle(const struct job *job, nsec_t now);
-
 /** job_is_run() - is this the name of its present run? */
 bool job_is_run(const struct job *job, const char *run);
 

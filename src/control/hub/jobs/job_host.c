@@ -258,7 +258,7 @@ void job_intake_end(struct job_network *n, nsec_t now)
     struct job *job;
 
     job_blobs_abort(&n->upload, now);
-    change_queue_forget_syncs(&n->queue);
+    n->queue.n_syncs = 0;
     list_foreach(job, &n->jobs, link)
         job_lose_facts(job, now);
     n->counts_before.n_store_requests += n->counts_now.n_store_requests;
@@ -521,11 +521,6 @@ static void on_child(void *ctx, bool is_readable, bool is_writable)
         hear(host, host->network->env->clock());
 }
 
-bool job_host_has_unread(const struct job_host *host)
-{
-    return host->child && rdzv_child_has_unread(host->child);
-}
-
 /* ---- its beginning -------------------------------------------------------------------------- */
 
 /* Tell a new process whose rendezvous it is, and who is a member. job_feed_run() tells the rest. */
@@ -634,11 +629,6 @@ void job_host_deinit(struct job_host *host)
     free(host->members);
 }
 
-void job_host_start(struct job_host *host, nsec_t now)
-{
-    host->start_at = now;
-}
-
 void job_host_stop(struct job_host *host)
 {
     host->start_at = NSEC_NEVER;
@@ -703,9 +693,4 @@ void job_host_remove_member(struct job_host *host, const struct ip_addr *address
             host->members[i] = host->members[--host->n_members];
     if (host->child)
         say_now(host, &(struct rdzv_wire){.type = RDZV_WIRE_NO_MEMBER, .address = *address});
-}
-
-void job_host_forget_members(struct job_host *host)
-{
-    host->n_members = 0;
 }

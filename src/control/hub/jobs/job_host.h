@@ -39,9 +39,10 @@ struct job_host {
     bool is_writable;            /* it takes more */
     bool is_waiting;             /* what it has said is taken when there is room */
     pid_t ended_pid;             /* a process that is not waited for yet; 0: none */
-    nsec_t start_at;             /* when the next one is started; NSEC_NEVER: never */
-    nsec_t backoff;              /* how long the next one waits after this one's end */
-    uint64_t n_restarts;         /* processes that ended by themselves */
+    nsec_t start_at;     /* when the next one is started, of a network that is served; jobs.c
+                            sets it; NSEC_NEVER: never */
+    nsec_t backoff;      /* how long the next one waits after this one's end */
+    uint64_t n_restarts; /* processes that ended by themselves */
 };
 
 /** job_host_init() - there is no process. @network: pinned. */
@@ -49,9 +50,6 @@ void job_host_init(struct job_host *host, struct job_network *network);
 
 /** job_host_deinit() - after job_host_kill(), or job_host_end(). Once. */
 void job_host_deinit(struct job_host *host);
-
-/** job_host_start() - from now on there is a process, of a network that is served. */
-void job_host_start(struct job_host *host, nsec_t now);
 
 /** job_host_stop() - tell it to end, and start no other. */
 void job_host_stop(struct job_host *host);
@@ -73,17 +71,11 @@ void job_host_add_member(struct job_host *host, const struct ip_addr *address);
 /** job_host_remove_member() - it is no member any more: the process hangs up on it. */
 void job_host_remove_member(struct job_host *host, const struct ip_addr *address);
 
-/** job_host_forget_members() - nobody is a member any more; the process is not told of it. */
-void job_host_forget_members(struct job_host *host);
-
 /** job_host_due() - when job_host_turn() has something to do by the clock; NSEC_NEVER: not now. */
 nsec_t job_host_due(const struct job_host *host);
 
 /** job_host_turn() - carry messages between the process and the jobs; see above. */
 void job_host_turn(struct job_host *host, nsec_t now);
-
-/** job_host_has_unread() - has the process said something that was not taken yet? */
-bool job_host_has_unread(const struct job_host *host);
 
 /* ---- what a rendezvous process says, and what of it the hub does ----------------------------- */
 

@@ -445,7 +445,7 @@ int job_network_commit_all(struct job_network *n, struct err *e)
     int r = 0;
 
     store_wait(store);
-    while (r == 0 && !n->is_foreign && change_queue_has_waiting(&n->queue)) {
+    while (r == 0 && !n->is_foreign && !list_is_empty(&n->queue.waiting)) {
         r = send_some(n, n->env->clock(), e);
         store_wait(store);
         if (n->queue.is_failing)

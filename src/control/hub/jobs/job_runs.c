@@ -255,7 +255,7 @@ static int leave(struct job *job, const struct ip_addr *who, nsec_t now, struct 
 
 /* JOBS_E_AGAIN, and @done will be called; or 0 when the job is not being saved. @job: may be NULL.
  */
-static int wait_for(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
+int job_runs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
 {
     if (!job || !job->save)
         return 0;
@@ -268,7 +268,7 @@ int job_runs_join(struct job_network *n, const char *name, const char *member, c
     nsec_t now, jobs_done_fn done, void *ctx, struct job **ret, struct err *e)
 {
     struct job *job = job_network_find_job(n, name);
-    int r = wait_for(job, done, ctx, e);
+    int r = job_runs_await(job, done, ctx, e);
 
     if (r != 0)
         return r;
@@ -280,7 +280,7 @@ int job_runs_join(struct job_network *n, const char *name, const char *member, c
         r = err_set(
             e, JOBS_E_PACE, "jobs of network \"%s\" are made too often: try again", n->name);
     if (r == 0)
-        r = wait_for(job, done, ctx, e);
+        r = job_runs_await(job, done, ctx, e);
     if (r != 0)
         return r;
     job->heard_at = now;
@@ -312,19 +312,14 @@ int job_runs_look(const struct job_network *n, const char *name, nsec_t now,
     return 0;
 }
 
-int job_runs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
-{
-    return wait_for(job, done, ctx, e);
-}
-
 int job_runs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done,
     void *ctx, struct err *e)
 {
-    int r = wait_for(job, done, ctx, e);
+    int r = job_runs_await(job, done, ctx, e);
 
     if (r == 0)
         r = leave(job, who, now, e);
-    return r == 0 ? wait_for(job, done, ctx, e) : r;
+    return r == 0 ? job_runs_await(job, done, ctx, e) : r;
 }
 
 /* ---- the clock ------------------------------------------------------------------------------ */
@@ -369,7 +364,7 @@ static void tick_job(struct job *job, nsec_t now)
         return;
     if (job->ports.n_failures > 0 && n->is_served)
         job_network_open_ports(job);
-    if (!job_is_idle(job, now))
+    if (now - job->heard_at <= JOBS_IDLE || job_is_busy(job, NULL))
         return;
     if (!job_is_default(job))
         job_network_forget_job(job, now);

@@ -26,7 +26,8 @@ int job_runs_join(struct job_network *n, const char *name, const char *member, c
  */
 void job_runs_note(struct job *job, nsec_t now);
 
-/** job_runs_ended_on() - as jobs_ended_on(). */
+/** job_runs_ended_on() - the member of JOBS_E_OVER: its command has ended in the present run, and
+ * it is not back; lent, "": none. */
 const char *job_runs_ended_on(const struct job *job, nsec_t now);
 
 /** Where a member that came to a job now would meet. */
@@ -44,10 +45,19 @@ struct job_outlook {
 int job_runs_look(const struct job_network *n, const char *name, nsec_t now,
     struct job_outlook *ret, struct err *e);
 
-/** job_runs_await() - as jobs_await(). */
+/** job_runs_await() - is something of the job on its way to the disk? 0: no; or as job_runs_end().
+ * @job: may be NULL. */
 int job_runs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e);
 
-/** job_runs_end() - as jobs_end(). */
+/**
+ * job_runs_end() - the run is over; who comes next begins a new one
+ * @who:	says so; that it is connected itself does not matter
+ * @done:	called later, once, when the outcome is JOBS_E_AGAIN
+ *
+ * When it returns 0 that is on the disk.
+ *
+ * Return: 0; JOBS_E_AGAIN; JOBS_E_BUSY or JOBS_E_PACE with words; or negative errno with words.
+ */
 int job_runs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done,
     void *ctx, struct err *e);
 

@@ -29,6 +29,7 @@
 #include "hub/jobs/job_host.h"
 #include "hub/jobs/job_network.h"
 #include "hub/jobs/job_runs.h"
+#include "hub/jobs/rdzv_child.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "rendezvous/shared/rdzv_record.h"
@@ -371,11 +372,11 @@ int jobs_open(
         jobs_close(served->service, true);
     s->served = served;
     served->service = s;
-    job_host_forget_members(&served->host);
+    served->host.n_members = 0;
     served->admits_own = false;
     job_network_serve(served->host.network, place);
     job_runs_make_default(served->host.network, now);
-    job_host_start(&served->host, now);
+    served->host.start_at = now;
     return 0;
 }
 
@@ -465,22 +466,6 @@ struct job *jobs_find(const struct jobs_service *s, const char *name)
     return job && job_exists(job) ? job : NULL;
 }
 
-int jobs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
-{
-    return job_runs_await(job, done, ctx, e);
-}
-
-const char *jobs_ended_on(const struct job *job, nsec_t now)
-{
-    return job_runs_ended_on(job, now);
-}
-
-int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done, void *ctx,
-    struct err *e)
-{
-    return job_runs_end(job, who, now, done, ctx, e);
-}
-
 /* @nccl: taken; NULL: it is left out. */
 static json_t *describe_run(const struct job_network *n, const char *name,
     const struct rdzv_job_record *record, const struct job_facts *facts, json_t *nccl)
@@ -510,20 +495,10 @@ static json_t *describe_run(const struct job_network *n, const char *name,
         "nccl", nccl);
 }
 
-/* @nccl: taken; NULL: it is left out. */
-static json_t *describe(const struct job *job, json_t *nccl)
+json_t *jobs_json(const struct job *job, bool is_brief)
 {
-    return describe_run(job->network, job->name, &job->record, &job->facts, nccl);
-}
-
-json_t *jobs_json(const struct job *job)
-{
-    return describe(job, job_members_nccl(&job->members));
-}
-
-json_t *jobs_brief_json(const struct job *job)
-{
-    return describe(job, NULL);
+    return describe_run(job->network, job->name, &job->record, &job->facts,
+        is_brief ? NULL : job_members_nccl(&job->members));
 }
 
 int jobs_look(
@@ -549,11 +524,6 @@ int jobs_look(
     return 0;
 }
 
-struct job_members *jobs_members(struct job *job, const char *run)
-{
-    return !run || job_is_run(job, run) ? &job->members : NULL;
-}
-
 bool jobs_has_others(
     const struct job *job, const char *member, const struct ip_addr *address, nsec_t now)
 {
@@ -570,16 +540,6 @@ bool jobs_is_full(const struct job *job, const char *member, const char *broken,
            job_members_is_full(&job->members, member, n_nodes, now, ret_names);
 }
 
-void jobs_note(struct job *job, nsec_t now)
-{
-    job_runs_note(job, now);
-}
-
-void jobs_hear(struct job *job, nsec_t now)
-{
-    job->heard_at = now;
-}
-
 static void add_jobs(struct str *text, const struct job_network *n)
 {
     nsec_t now = n->env->clock();
@@ -592,7 +552,7 @@ static void add_jobs(struct str *text, const struct job_network *n)
 
         if (!job_exists(job))
             continue;
-        json = jobs_json(job);
+        json = jobs_json(job, false);
         (void)json_object_set_new(json, "present",
             job_is_over(job, now) ? json_array() : job_members_present(&job->members, now));
         one = json_dumps(json, JSON_COMPACT);
@@ -645,7 +605,7 @@ struct jobs_counts jobs_count(const struct jobs *jobs)
         }
     }
     list_foreach(served, &jobs->served, link) {
-        c.n_unsaved += job_host_has_unread(&served->host);
+        c.n_unsaved += served->host.child && rdzv_child_has_unread(served->host.child);
         c.n_restarts += served->host.n_restarts;
     }
     return c;

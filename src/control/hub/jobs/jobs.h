@@ -226,7 +226,7 @@ int jobs_join(struct jobs_service *s, const char *name, const char *member, cons
 
 /**
  * jobs_look() - where a member that came to the job now would meet; nothing is made or begun
- * @ret:	gives a reference: as jobs_brief_json(), with "begins": a run would begin
+ * @ret:	gives a reference: as jobs_json() in brief, with "begins": a run would begin
  *
  * Return: 0; JOBS_E_FULL with words; or negative errno with words, as of jobs_join().
  */
@@ -236,34 +236,9 @@ int jobs_look(
 /** jobs_find() - lends until the loop's turn ends; NULL if the network has no job of that name. */
 struct job *jobs_find(const struct jobs_service *s, const char *name);
 
-/** jobs_await() - is something of the job on its way to the disk? 0: no; or as jobs_end(). */
-int jobs_await(struct job *job, jobs_done_fn done, void *ctx, struct err *e);
-
-/** jobs_ended_on() - the member of JOBS_E_OVER: its command has ended in the present run, and it is
- * not back; lent, "": none. */
-const char *jobs_ended_on(const struct job *job, nsec_t now);
-
-/**
- * jobs_end() - the run is over; who comes next begins a new one
- * @who:	says so; that it is connected itself does not matter
- * @done:	called later, once, when the outcome is JOBS_E_AGAIN
- *
- * When it returns 0 that is on the disk.
- *
- * Return: 0; JOBS_E_AGAIN; JOBS_E_BUSY or JOBS_E_PACE with words; or negative errno with words.
- */
-int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done, void *ctx,
-    struct err *e);
-
-/** jobs_json() - a job as the API shows it; gives a reference. NULL: no memory. */
-json_t *jobs_json(const struct job *job);
-
-/** jobs_brief_json() - the same without what NCCL took on its nodes, which is long. */
-json_t *jobs_brief_json(const struct job *job);
-
-/** jobs_members() - who has come to @run of the job, lent as the job is; @run: NULL: the present
- * one. Return: NULL: that is not the present run. */
-struct job_members *jobs_members(struct job *job, const char *run);
+/** jobs_json() - a job as the API shows it; gives a reference. NULL: no memory. @is_brief: without
+ * what NCCL took on its nodes, which is long. */
+json_t *jobs_json(const struct job *job, bool is_brief);
 
 /**
  * jobs_has_others() - is anybody else in the present run: a connection, or a command that is heard?
@@ -279,13 +254,6 @@ bool jobs_has_others(
  */
 bool jobs_is_full(const struct job *job, const char *member, const char *broken, unsigned n_nodes,
     nsec_t now, struct str *ret_names);
-
-/** jobs_note() - members have come, or have said something: what of it is to outlive the hub is
- * written into the store. */
-void jobs_note(struct job *job, nsec_t now);
-
-/** jobs_hear() - a command of the present run is there, so the run goes on. */
-void jobs_hear(struct job *job, nsec_t now);
 
 /** jobs_list() - all of a network, by name, as JSON text; free(). NULL: no memory. */
 char *jobs_list(const struct jobs_service *s);

@@ -134,7 +134,7 @@ static int set_up(void **state)
     /* As if the job's port was opened there. */
     f.net->is_served = true;
     f.job->ports.fds[0] = dup(STDERR_FILENO);
-    job_host_start(&f.host, clock_now());
+    f.host.start_at = clock_now();
     *state = &f;
     return 0;
 }

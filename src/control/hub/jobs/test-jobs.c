@@ -537,7 +537,7 @@ static void test_noise_on_the_pipe(void **state)
     f->env.clock = clock_now;
     job_host_init(&host, f->net);
     f->net->is_served = true;
-    job_host_start(&host, 0);
+    host.start_at = 0;
     run_until_lost(f, &host, 3);
     assert_true(host.backoff >= 200 * NSEC_PER_MSEC);
     assert_true(is_saved(f));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/content/body.h"
+#include "api/server/stream.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
@@ -86,7 +87,7 @@ static int put_network(
         return add_network(m, &spec, &maker, e);
     network_deinit(&net->spec);
     net->spec = spec;
-    watched_network_changed(net->watched);
+    net->watched->text = line_unref(net->watched->text);
     m->listener.network_changed(m->listener.ctx, net);
     return 0;
 }

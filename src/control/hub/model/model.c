@@ -282,7 +282,9 @@ static struct model_node *node_new(void)
         .reported = &whole->reported,
         .served = &whole->served,
         .proof = &whole->proof};
-    reported_init(&whole->reported, &whole->node);
+    whole->reported =
+        (struct reported_node){.node = &whole->node, .heard.probed.owner = EDGE_OWNER_PROBE};
+    list_init(&whole->reported.unsaved);
     watched_node_init(&whole->watched, &whole->node);
     list_init(&whole->served.streams);
     list_init(&whole->node.of_hubs);
@@ -294,7 +296,8 @@ static struct model_node *node_new(void)
 static void node_free(struct model_node *node)
 {
     node_deinit(&node->spec);
-    reported_deinit(node->reported);
+    report_record_deinit(&node->reported->heard);
+    list_remove(&node->reported->unsaved);
     list_remove(&node->reap);
     watched_node_deinit(node->watched);
     free(node->keyed.key);

@@ -5,18 +5,6 @@
  * another one. */
 #define HEARD_HERE_FOR 60 /* s */
 
-void reported_init(struct reported_node *r, const struct model_node *node)
-{
-    *r = (struct reported_node){.node = node, .heard.probed.owner = EDGE_OWNER_PROBE};
-    list_init(&r->unsaved);
-}
-
-void reported_deinit(struct reported_node *r)
-{
-    report_record_deinit(&r->heard);
-    list_remove(&r->unsaved);
-}
-
 void reported_count_edges(struct reported_node *r)
 {
     const struct edge_parts *said = &r->heard.report.edges;

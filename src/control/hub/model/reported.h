@@ -53,12 +53,6 @@ struct reported_node {
     const struct model_node *node; /* pins: whose they are */
 };
 
-/** reported_init() - @node has reported nothing. */
-void reported_init(struct reported_node *r, const struct model_node *node);
-
-/** reported_deinit() - it is in no list of unsaved ones any more. */
-void reported_deinit(struct reported_node *r);
-
 /** reported_count_edges() - set @counts, after its edges have changed. */
 void reported_count_edges(struct reported_node *r);
 

@@ -49,7 +49,7 @@ void watched_network_deinit(struct watched_network *net)
 {
     while (net->n_gone > 0)
         forget_oldest(net);
-    watched_network_changed(net);
+    net->text = line_unref(net->text);
     for (size_t i = 0; i < net->n_blocks; i++) {
         (void)line_unref(net->blocks[i]->text);
         free(net->blocks[i]);
@@ -61,11 +61,6 @@ void watched_network_deinit(struct watched_network *net)
         (void)line_unref(net->texts[i].line);
         net->texts[i] = (struct watched_text){.line = NULL};
     }
-}
-
-void watched_network_changed(struct watched_network *net)
-{
-    net->text = line_unref(net->text);
 }
 
 void watched_node_init(struct watched_node *node, const struct model_node *of)

@@ -106,9 +106,6 @@ void watched_network_init(struct watched_network *net, uint64_t revision);
 /** watched_network_deinit() - its watches are detached already. */
 void watched_network_deinit(struct watched_network *net);
 
-/** watched_network_changed() - its text is not true any more. */
-void watched_network_changed(struct watched_network *net);
-
 /** watched_node_init() - @of's, in no block. */
 void watched_node_init(struct watched_node *node, const struct model_node *of);
 

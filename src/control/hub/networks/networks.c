@@ -478,12 +478,6 @@ void networks_init(struct networks *n, struct disk_works *disk, struct model *mo
         .rng = *rng};
 }
 
-void networks_deinit(struct networks *n)
-{
-    json_decref(n->held_keys);
-    n->held_keys = NULL;
-}
-
 /* ---- key files ------------------------------------------------------------------------------ */
 
 int networks_key(const struct networks *n, const char *name, const struct x25519_public *public,

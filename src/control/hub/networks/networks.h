@@ -85,9 +85,6 @@ struct networks {
 void networks_init(struct networks *n, struct disk_works *disk, struct model *model,
     const struct public_addresses *public_addresses, const char *state_dir, const struct rng *rng);
 
-/** networks_deinit() - idempotent. */
-void networks_deinit(struct networks *n);
-
 /** The outcome of networks_add(). @r: as listed there; @net: lent, NULL if @r is not 0. */
 typedef void (*networks_added_fn)(
     void *ctx, int r, const struct model_network *net, const struct err *e);

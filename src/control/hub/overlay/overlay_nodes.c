@@ -266,19 +266,17 @@ static enum contact begin_contact(struct overlay_node *node, nsec_t now)
 /* ---- edges ---------------------------------------------------------------------------------- */
 
 /* Tell the relay of an edge. The hub itself has no relayed edges. */
-static void apply_edge(struct overlay_node *a, struct overlay_node *b)
+void overlay_change_edge(const struct model_node *left, const struct model_node *right)
 {
+    struct overlay_node *a = left->served->overlay;
+    struct overlay_node *b = right->served->overlay;
+
     if (!a || !b || !a->router || !b->router)
         return;
     if (router_edge_set_blocked(
-            router_of(a->network), a->router, b->router, !model_may_talk(a->model, b->model)) < 0)
-        log_error("no memory to turn off the edge between %s and %s", a->model->spec.meta.name,
-            b->model->spec.meta.name);
-}
-
-void overlay_change_edge(const struct model_node *a, const struct model_node *b)
-{
-    apply_edge(a->served->overlay, b->served->overlay);
+            router_of(a->network), a->router, b->router, !model_may_talk(left, right)) < 0)
+        log_error("no memory to turn off the edge between %s and %s", left->spec.meta.name,
+            right->spec.meta.name);
 }
 
 /* The way to the node and back carries inner packets of @mtu bytes; 0: that is not known. */
@@ -360,7 +358,7 @@ void overlay_change_node(const struct model_node *model, const struct node *befo
     /* To the relay a new key is a new node, with no edge off. */
     for (size_t i = 0; i < model->net->nodes.n; i++)
         if (model_node_at(model->net, i) != model)
-            apply_edge(node, model_node_at(model->net, i)->served->overlay);
+            overlay_change_edge(model, model_node_at(model->net, i));
     change_peer(node, DIFF_OP_ADD, CONTACT_AS_IS);
 }
 

@@ -514,11 +514,6 @@ static void on_page(void *ctx, const struct store_answer *a)
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
-void orphans_init(struct orphans *l, struct owners *owners)
-{
-    *l = (struct orphans){.owners = owners};
-}
-
 void orphans_tick(struct orphans *l, nsec_t now)
 {
     const struct owners_network *n = l->network[0] ? owners_find(l->owners, l->network) : NULL;

@@ -228,8 +228,5 @@ struct orphans {
     bool is_busy;                   /* a request is on its way to the store */
 };
 
-/** orphans_init() - nothing is looked at yet. */
-void orphans_init(struct orphans *l, struct owners *owners);
-
 /** orphans_tick() - each second. */
 void orphans_tick(struct orphans *l, nsec_t now);

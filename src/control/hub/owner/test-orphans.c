@@ -78,7 +78,7 @@ static int set_up(void **state)
     put(f, "rdzv/gone-too/j/job", "{}");
     owners_init(&f->owners, &f->model, test_clock);
     assert_int_equal(owners_load(&f->owners, &e), 0);
-    orphans_init(&f->orphans, &f->owners);
+    f->orphans = (struct orphans){.owners = &f->owners};
     *state = f;
     return 0;
 }

@@ -578,7 +578,7 @@ int admin_record_decode(struct admin_record *ret, const char *key, const char *t
 
 /* ---- entries of the audit log ---------------------------------------------------------------- */
 
-static const char *const audit_prefixes[] = {
+const char *const audit_prefixes[] = {
     [AUDIT_CHANGE] = "audit/",
     [AUDIT_REFUSAL] = "refused/",
 };
@@ -586,11 +586,6 @@ _Static_assert(
     sizeof(audit_prefixes) / sizeof(*audit_prefixes) == AUDIT_KIND_N, "a prefix per kind");
 
 /* ---- keys ----------------------------------------------------------------------------------- */
-
-const char *audit_record_prefix(enum audit_kind kind)
-{
-    return audit_prefixes[kind];
-}
 
 const char *audit_id(char buf[static AUDIT_ID_MAX], uint64_t number, unsigned n)
 {

@@ -289,8 +289,8 @@ struct audit_record {
     int64_t first;                           /* of a refusal: when the first of them was */
 };
 
-/** audit_record_prefix() - "audit/" or "refused/". */
-const char *audit_record_prefix(enum audit_kind kind);
+/** "audit/" and "refused/". */
+extern const char *const audit_prefixes[AUDIT_KIND_N];
 
 /** audit_id() - of entry @n of those of @number, which are of one commit. Returns @buf. */
 const char *audit_id(char buf[static AUDIT_ID_MAX], uint64_t number, unsigned n);

@@ -384,12 +384,6 @@ json_t *resource_apply(const struct object_kind *kind, const char *name,
     return json;
 }
 
-json_t *resource_release(const struct resource_seen *s)
-{
-    return json_pack(
-        "{s:{s:O, s:s}}", "metadata", "finalizers", s->finalizers, "resourceVersion", s->version);
-}
-
 /* ---- status ---------------------------------------------------------------------------------- */
 
 void resource_part_deinit(struct resource_part *p)

@@ -118,7 +118,7 @@ enum resource_step {
     RESOURCE_ASK_PUT,    /* it is a wish: ask the hub for resource_request() */
     RESOURCE_ASK_REMOVE, /* somebody deletes it: ask the hub to remove the object */
     RESOURCE_DELETE,     /* the hub has removed the object */
-    RESOURCE_RELEASE,    /* resource_release(): take the finalizer away */
+    RESOURCE_RELEASE,    /* take the finalizer away */
 };
 
 /**
@@ -153,9 +153,6 @@ enum resource_yield {
 json_t *resource_apply(const struct object_kind *kind, const char *name,
     const struct resource_want *w, const struct resource_seen *s, enum resource_yield yield,
     bool *ret_clash);
-
-/** resource_release() - a merge patch that takes the finalizer away; a new reference. */
-json_t *resource_release(const struct resource_seen *s);
 
 /** What the hub says of a resource besides its object. */
 struct resource_verdict {

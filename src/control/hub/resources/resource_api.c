@@ -17,11 +17,6 @@ void leader_init(struct leader *l, const char *me)
     (void)snprintf(l->me, sizeof(l->me), "%s", me);
 }
 
-nsec_t leader_due(const struct leader *l)
-{
-    return l->looked_at ? l->looked_at + LEADER_EVERY : 0;
-}
-
 static const char *text_of(const json_t *json, const char *part, const char *key)
 {
     const char *text = json_string_value(json_object_get(json_object_get(json, part), key));

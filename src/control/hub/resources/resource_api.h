@@ -120,9 +120,6 @@ struct leader {
 /** leader_init() - @me: this hub, like nobody else. */
 void leader_init(struct leader *l, const char *me);
 
-/** leader_due() - when to read the Lease the next time. */
-nsec_t leader_due(const struct leader *l);
-
 /** leader_saw() - the Lease was read; NULL: there is none. */
 void leader_saw(struct leader *l, const json_t *lease, nsec_t now);
 

@@ -210,7 +210,7 @@ static void tend_lease(struct writer *w, nsec_t now)
     json_t *lease = NULL;
     int r;
 
-    if (now < leader_due(&w->leader))
+    if (w->leader.looked_at && now < w->leader.looked_at + LEADER_EVERY)
         return;
     r = resource_api_read_lease(&w->api, &lease, &e);
     if (r == 0 || r == KUBE_E_ABSENT) {
@@ -342,7 +342,10 @@ static void apply(struct writer *w, struct projection_item *item, enum resource_
 static void remove_resource(struct writer *w, struct projection_item *item, bool is_release)
 {
     struct err e = ERR_NULL;
-    json_auto_t *body = is_release ? resource_release(&item->seen) : NULL;
+    json_auto_t *body = is_release
+                            ? json_pack("{s:{s:O, s:s}}", "metadata", "finalizers",
+                                  item->seen.finalizers, "resourceVersion", item->seen.version)
+                            : NULL;
     json_t *answer = NULL;
     const char *version;
     int r = is_release ? resource_api_release(&w->api, item->kind, item->name, body, &answer, &e)

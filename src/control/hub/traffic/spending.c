@@ -31,12 +31,6 @@ struct network_spending {
 
 static const struct spent_list no_budgets;
 
-void spending_init(struct spending *s, struct model *model, struct traffic_book *book,
-    struct edge_events *events, const struct prices *prices)
-{
-    *s = (struct spending){.model = model, .book = book, .events = events, .prices = prices};
-}
-
 void spending_deinit(struct spending *s)
 {
     while (s->networks.n > 0)

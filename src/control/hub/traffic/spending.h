@@ -33,14 +33,10 @@ struct spending {
     struct model *model;         /* pins, like the next two */
     struct traffic_book *book;   /* what is read */
     struct edge_events *events;  /* who is told */
-    const struct prices *prices; /* pins; of networks without a table of their own; NULL: none */
+    const struct prices *prices; /* pins; of networks without a table of their own; NULL: none,
+                                    and budgets of money stand still in these */
     struct keys networks;        /* of struct network_spending: those with budgets */
 };
-
-/** spending_init() - nothing is looked at yet. @prices: pinned; NULL: budgets of money stand still
- * in networks without a table of their own. */
-void spending_init(struct spending *s, struct model *model, struct traffic_book *book,
-    struct edge_events *events, const struct prices *prices);
 
 /** spending_deinit() - idempotent. Reads that are on their way must have been answered, or never
  * are. */

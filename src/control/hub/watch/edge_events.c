@@ -8,7 +8,7 @@
 
 #include "base/containers.h"
 
-static const char *const names[] = {
+const char *const edge_event_names[] = {
     [EDGE_EVENT_FAILING] = "Failing",
     [EDGE_EVENT_APPLIED] = "Applied",
     [EDGE_EVENT_NEVER_APPLIED] = "NeverApplied",
@@ -28,12 +28,7 @@ static const char *const names[] = {
     [EDGE_EVENT_COPIED_NO_MORE] = "NodeCopiedNoMore",
 };
 
-_Static_assert(sizeof(names) / sizeof(*names) == EDGE_EVENT_N, "a name each");
-
-const char *edge_event_kind_name(enum edge_event_kind k)
-{
-    return names[k];
-}
+_Static_assert(sizeof(edge_event_names) / sizeof(*edge_event_names) == EDGE_EVENT_N, "a name each");
 
 void edge_events_deinit(struct edge_events *s)
 {
@@ -129,8 +124,8 @@ json_t *edge_events_encode(const struct edge_events *s, const char *network)
 
         if (json_array_append_new(
                 items, json_pack("{s:I, s:I, s:s, s:s, s:s}", "number", (json_int_t)kept->number,
-                           "time", (json_int_t)kept->at, "type", names[kept->kind], "object",
-                           kept->object, "text", kept->text)) < 0)
+                           "time", (json_int_t)kept->at, "type", edge_event_names[kept->kind],
+                           "object", kept->object, "text", kept->text)) < 0)
             items = (json_decref(items), NULL);
     }
     return items;

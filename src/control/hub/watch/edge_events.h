@@ -89,8 +89,8 @@ void edge_events_add(struct edge_events *s, const struct edge_event *ev);
 /** edge_events_forget() - a network is gone, and its events with it. */
 void edge_events_forget(struct edge_events *s, const char *network);
 
-/** edge_event_kind_name() - "FellBack", "NeverApplied", ... as in JSON. */
-const char *edge_event_kind_name(enum edge_event_kind k);
+/** "FellBack", "NeverApplied", ... as in JSON. */
+extern const char *const edge_event_names[EDGE_EVENT_N];
 
 /** edge_events_encode() - a network's events, oldest first; a new reference, NULL: no memory. */
 json_t *edge_events_encode(const struct edge_events *s, const char *network);

@@ -26,16 +26,6 @@ void reports_init(struct reports *s, struct model *model)
     list_init(&s->unsaved);
 }
 
-void reports_deinit(struct reports *s)
-{
-    edge_events_deinit(&s->events);
-}
-
-bool reports_admit(const struct model_node *node, nsec_t now)
-{
-    return rate_take(&node->reported->asked, now, REPORTS_EACH, REPORTS_BURST);
-}
-
 static void mark_unsaved(struct reports *s, const struct model_node *node)
 {
     if (node->reported->is_unsaved)
@@ -432,13 +422,8 @@ static void note_seen(struct reports *s, const struct model_node *node, nsec_t n
 
 void reports_seen(struct reports *s, const struct model_node *node, nsec_t now, int64_t wall_s)
 {
-    reports_used(node);
-    note_seen(s, node, now, wall_s);
-}
-
-void reports_used(const struct model_node *node)
-{
     node->reported->only_enrolled_at = 0;
+    note_seen(s, node, now, wall_s);
 }
 
 void reports_enrolled(struct reports *s, const struct model_node *node, bool is_new,

@@ -59,9 +59,6 @@ struct reports {
 /** reports_init() - with nothing unsaved. @model: pinned. */
 void reports_init(struct reports *s, struct model *model);
 
-/** reports_admit() - may @node report now, by the rate limit? An agent stays far below it. */
-bool reports_admit(const struct model_node *node, nsec_t now);
-
 /**
  * reports_owns() - may @node write the part that @report is about?
  *
@@ -94,9 +91,6 @@ int64_t reports_seen_each(const struct model_network *net);
 /** reports_seen() - @node was heard. @wall_s: seconds since 1970. */
 void reports_seen(struct reports *s, const struct model_node *node, nsec_t now, int64_t wall_s);
 
-/** reports_used() - @node makes use of its membership: it has done more than enrol. */
-void reports_used(const struct model_node *node);
-
 /**
  * reports_enrolled() - @node has enrolled, which is no use that it makes of its membership
  * @is_new:	for the first time
@@ -124,9 +118,6 @@ int reports_tick(struct reports *s, nsec_t now, struct err *e);
 
 /** reports_flush() - write all unsaved records and wait, when the hub ends. 0 or negative errno. */
 int reports_flush(struct reports *s, nsec_t now, struct err *e);
-
-/** reports_deinit() - forget the events. */
-void reports_deinit(struct reports *s);
 
 /** reports_of_node() - a Node's `status`; a new reference, NULL: no memory. */
 json_t *reports_of_node(const struct model_node *node);

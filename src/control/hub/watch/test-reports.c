@@ -27,7 +27,7 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-    reports_deinit(&reports);
+    edge_events_deinit(&reports.events);
     return audience_leave(state);
 }
 

@@ -352,11 +352,6 @@ nsec_t watch_due(const struct watcher *w, nsec_t now)
     return p->sent_at + times * w->n * WATCH_COST;
 }
 
-bool watch_has_work(const struct watcher *w)
-{
-    return !list_is_empty(&w->woken) || w->n_pending > 0;
-}
-
 void watch_turn(struct watcher *w, nsec_t now)
 {
     struct watch *wt;

@@ -175,9 +175,6 @@ void watch_tell_object(struct watcher *w, const struct model_network *net, struc
 /** watch_due() - when watch_turn() has to be called for what is pending; NSEC_NEVER: not at all. */
 nsec_t watch_due(const struct watcher *w, nsec_t now);
 
-/** watch_has_work() - has watch_turn() something to do now or later? */
-bool watch_has_work(const struct watcher *w);
-
 /** watch_turn() - at the end of each turn of the loop: those that were woken read on. */
 void watch_turn(struct watcher *w, nsec_t now);
 

@@ -285,28 +285,22 @@ static json_t *encode_sum(const struct price_sum *sum, bool is_priced)
         is_priced ? json_real(money(sum->money)) : json_null());
 }
 
-/* A text; null: it is empty. */
-static void set_text(json_t *json, const char *field, const char *text)
-{
-    (void)json_object_set_new(json, field, text[0] ? json_string(text) : json_null());
-}
-
+/* What is empty is null. */
 static json_t *encode_line(const struct line *line, bool is_priced)
 {
+    static const char *const fields[] = {
+        [PART_DAYS] = "day", [PART_JOBS] = "job", [PART_EDGES] = "from"};
     json_t *json = encode_sum(&line->sum, is_priced);
-    json_t *paths;
+    json_t *paths = line->part == PART_EDGES ? json_array() : NULL;
 
-    if (line->part != PART_EDGES) {
-        set_text(json, line->part == PART_DAYS ? "day" : "job", line->name);
-        return json;
-    }
-    paths = json_array();
-    for (unsigned k = 0; k < PATH_KIND_N; k++)
+    for (unsigned k = 0; paths && k < PATH_KIND_N; k++)
         if (line->paths & 1u << k)
             (void)json_array_append_new(paths, json_string(path_kind_names[k]));
-    set_text(json, "from", line->name);
-    set_text(json, "to", line->to);
-    (void)json_object_set_new(json, "paths", paths);
+    (void)json_object_update_new(
+        json, json_pack("{s:s?}", fields[line->part], line->name[0] ? line->name : NULL));
+    if (paths)
+        (void)json_object_update_new(
+            json, json_pack("{s:s?, s:o}", "to", line->to[0] ? line->to : NULL, "paths", paths));
     return json;
 }
 

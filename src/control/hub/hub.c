@@ -193,7 +193,8 @@ static void init_parts(struct hub *hub, struct overlay *overlay)
     if (hub->store && store_is_shared(hub->store))
         audit_share(&hub->audit, hub->model.self, hub->model.boot);
     reports_init(&hub->reports, &hub->model);
-    traffic_book_init(&hub->traffic, &hub->model);
+    hub->traffic = (struct traffic_book){
+        .model = &hub->model, .n_days = TRAFFIC_BOOK_DAYS, .max_flows = TRAFFIC_BOOK_MEMORY_MAX};
     hub->spending = (struct spending){.model = &hub->model,
         .book = &hub->traffic,
         .events = &hub->reports.events,

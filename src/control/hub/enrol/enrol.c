@@ -151,62 +151,25 @@ static json_t *address_text(const struct ip_prefix *cidr, uint32_t n)
     return json_string(ip_addr_format(&a, text));
 }
 
-/* What is known of a node before it has an address. */
-struct newcomer {
-    const struct x25519_public *key; /* borrowed, like all of it */
-    const char *name;
-    const json_t *labels;           /* NULL: none */
-    const struct subnets *routes;   /* that it asks for; NULL: none */
-    const struct subnets *admitted; /* of those, what it may have; NULL: all */
-    bool ephemeral;
-    bool relay;
-    bool stock;
-};
-
-/* Of the routes that are asked for, those that are admitted. 0, ENROL_E_TAKEN or -EINVAL. */
-static int admit_routes(
-    struct subnets *ret, const struct model_network *net, const struct newcomer *who, struct err *e)
+/* Of the routes that it asks for, those that its token (none: an administrator) lets it have. 0,
+ * ENROL_E_TAKEN or -EINVAL. */
+static int admit_routes(struct subnets *ret, const struct enrolment *x, struct err *e)
 {
+    const struct subnets *wanted = &x->rq.routes;
     struct subnets admitted = SUBNETS_NULL;
     int r = 0;
 
-    for (unsigned i = 0; r == 0 && who->routes && i < who->routes->n; i++) {
-        const struct ip_prefix *route = &who->routes->items[i];
-
-        r = node_routes_check_block(net, route, e);
-        if (r == 0 && (!who->admitted || subnets_covers(who->admitted, route)))
-            r = subnets_add(&admitted, route, e);
+    for (unsigned i = 0; r == 0 && i < wanted->n; i++) {
+        r = node_routes_check_block(x->net, &wanted->items[i], e);
+        if (r == 0 && (!x->token || subnets_covers(&x->token->record.routes, &wanted->items[i])))
+            r = subnets_add(&admitted, &wanted->items[i], e);
     }
     if (r == 0)
-        r = node_routes_check(net, who->name, &admitted, e);
+        r = node_routes_check(x->net, x->name, &admitted, e);
     if (r == NODE_ROUTES_E_TAKEN)
         r = e->code = ENROL_E_TAKEN;
     if (r == 0)
         *ret = admitted;
-    return r;
-}
-
-/* The new node, through the decoder, which checks the labels. */
-static int make_node(struct node *ret, const struct model_network *net, const struct newcomer *who,
-    uint32_t number, struct err *e)
-{
-    char key[X25519_BASE64_MAX];
-    struct subnets routes;
-    json_t *labels;
-    json_t *json;
-    int r = admit_routes(&routes, net, who, e);
-
-    if (r != 0)
-        return r;
-    labels = who->labels ? json_incref((json_t *)who->labels) : json_object();
-    json = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:o, s:o, s:o, s:b, s:b, s:b, s:o}}", "kind",
-        "Node", "metadata", "name", who->name, "network", net->spec.meta.name, "spec", "publicKey",
-        x25519_public_format(who->key, key), "address4", address_text(&net->spec.cidr4, number),
-        "address6", address_text(&net->spec.cidr6, number), "labels", labels, "ephemeral",
-        (int)who->ephemeral, "relay", (int)who->relay, "stock", (int)who->stock, "routes",
-        subnets_encode(&routes));
-    r = node_decode(ret, json, OBJECT_STRICT, e);
-    json_decref(json);
     return r;
 }
 
@@ -228,42 +191,42 @@ static int check_key(
     return 0;
 }
 
-/* What is known of the machine; a token or an administrator says what it may have. */
-static struct newcomer newcomer_of(const struct enrolment *x)
-{
-    struct newcomer who = {.key = &x->rq.key,
-        .name = x->name,
-        .labels = x->rq.labels,
-        .routes = &x->rq.routes,
-        .stock = x->is_added || strcmp(x->rq.engine, REQUEST_ENGINE_STOCK) == 0};
-
-    if (x->token) {
-        who.admitted = &x->token->record.routes;
-        who.ephemeral = x->token->record.ephemeral;
-        who.relay = x->token->record.relay;
-    }
-    return who;
-}
-
 /*
- * The node that a judged @x becomes
+ * The node that a judged @x becomes, through the decoder, which checks the labels
  * @ret:	for node_deinit(); untouched on failure
  *
  * Return: 0, or as enrol_node().
  */
-static int make_node_of(struct node *ret, const struct enrolment *x, struct err *e)
+static int make_node(struct node *ret, const struct enrolment *x, struct err *e)
 {
-    struct newcomer who = newcomer_of(x);
+    const struct network *net = &x->net->spec;
+    const struct token_record *token = x->token ? &x->token->record : NULL;
+    bool is_stock = x->is_added || strcmp(x->rq.engine, REQUEST_ENGINE_STOCK) == 0;
+    char key[X25519_BASE64_MAX];
+    struct subnets routes;
+    json_t *labels;
+    json_t *json;
+    int r = admit_routes(&routes, x, e);
 
-    return make_node(ret, x->net, &who, x->number, e);
+    if (r != 0)
+        return r;
+    labels = x->rq.labels ? json_incref((json_t *)x->rq.labels) : json_object();
+    json = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:o, s:o, s:o, s:b, s:b, s:b, s:o}}", "kind",
+        "Node", "metadata", "name", x->name, "network", net->meta.name, "spec", "publicKey",
+        x25519_public_format(&x->rq.key, key), "address4", address_text(&net->cidr4, x->number),
+        "address6", address_text(&net->cidr6, x->number), "labels", labels, "ephemeral",
+        (int)(token && token->ephemeral), "relay", (int)(token && token->relay), "stock",
+        (int)is_stock, "routes", subnets_encode(&routes));
+    r = node_decode(ret, json, OBJECT_STRICT, e);
+    json_decref(json);
+    return r;
 }
 
 /* The checks that are the same for all machines, once the name is chosen. */
 static int assess_newcomer(struct enrolment *x, struct err *e)
 {
-    struct newcomer who = newcomer_of(x);
     struct subnets routes;
-    int r = admit_routes(&routes, x->net, &who, e);
+    int r = admit_routes(&routes, x, e);
 
     if (r != 0)
         return r;
@@ -532,7 +495,7 @@ static int write_token(struct enrol *en, struct writes *w, const struct enrolmen
 static int write_node(struct writes *w, const struct enrolment *x, struct err *e)
 {
     struct node node = NODE_NULL;
-    int r = make_node_of(&node, x, e);
+    int r = make_node(&node, x, e);
 
     if (r != 0)
         return r;
@@ -678,7 +641,7 @@ static struct enrolment *new_enrolment(const struct enrol_request *rq)
 static int check_node(const struct enrolment *x, struct err *e)
 {
     struct node node = NODE_NULL;
-    int r = make_node_of(&node, x, e);
+    int r = make_node(&node, x, e);
 
     node_deinit(&node);
     return r;

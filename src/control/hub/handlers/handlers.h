@@ -11,8 +11,7 @@
  *     handlers_admin.c    administrators: networks, join tokens, nodes
  *     handlers_access.c   administrators: who may administer or join, and who did what
  *     handlers_move.c     administrators: where the hub will be
- *     handlers_traffic.c  administrators: what the edges have moved
- *     handlers_page.c     administrators: all of it on a page for a browser
+ *     handlers_traffic.c  administrators: what the edges have moved; all on a page for a browser
  *     objects.c           administrators: objects, read and written
  *
  * Theory of operation. A handler that only reads reads the model, and answers at once. One that
@@ -301,11 +300,6 @@ json_t *handlers_nodes(struct handlers *h, const struct model_network *net, nsec
 /** handlers_jobs() - what handlers_network_jobs() answers, a new reference; NULL: another hub
  * serves them. */
 json_t *handlers_jobs(struct handlers *h, const struct model_network *net);
-
-/** handlers_page_answer() - handlers_page.c's: the page, with @traffic as handlers_traffic()
- * answers it, which is borrowed. */
-void handlers_page_answer(struct handlers *h, const struct model_network *net,
-    const json_t *traffic, nsec_t now, struct response *rs);
 
 /** handlers_refuse_newcomer() - why a machine is not taken in: @r is ENROL_E_* or negative errno.
  */

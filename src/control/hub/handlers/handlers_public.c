@@ -56,11 +56,8 @@ static const struct enrol_proof *proof_of(const struct request *rq, struct enrol
 /* A machine that wants to be taken in. */
 struct enrol_call {
     struct reply reply;
-    struct enrol_request er;         /* in begin_enrol() only */
+    struct enrol_request er;         /* its secret and labels in begin_enrol() only */
     const struct enrol_proof *proof; /* likewise */
-    char engine[REQUEST_WORD_MAX + 1];
-    struct subnets routes; /* that it asks for */
-    bool wants_no_peers;   /* see struct enrol_request */
 };
 
 static void refuse_enrolment(struct reply *l, struct response *rs, int r, const struct err *e)
@@ -82,9 +79,9 @@ static void welcome(
     log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->spec.meta.name,
         node->net->spec.meta.name, endpoint_format(&l->rq.from, from));
     reports_enrolled(
-        l->h->reports, node, is_new, call->engine, &call->routes, l->rq.now, clock_wall_s());
+        l->h->reports, node, is_new, call->er.engine, &call->er.routes, l->rq.now, clock_wall_s());
     response_text(rs, 200,
-        call->wants_no_peers ? view_introduction_text(node) : view_snapshot_text(node),
+        call->er.wants_no_peers ? view_introduction_text(node) : view_snapshot_text(node),
         "application/json");
 }
 
@@ -170,9 +167,6 @@ void handlers_enrol(void *ctx, const struct request *rq, struct response *rs)
     if (call) {
         call->er = er;
         call->proof = proof_of(rq, &proof);
-        memcpy(call->engine, er.engine, sizeof(call->engine));
-        call->routes = er.routes;
-        call->wants_no_peers = er.wants_no_peers;
         /* Failures count against the address that they come from. */
         call->reply.by.from = rq->from.addr;
         reply_begin(&call->reply, rq, rs);

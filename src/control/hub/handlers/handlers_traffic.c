@@ -1,16 +1,23 @@
-/* handlers_traffic.c - what the edges of a network have moved, day by day (docs/COST.md). */
+/* handlers_traffic.c - what the edges of a network have moved, day by day (docs/COST.md); and all
+ * of a network on a page. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "cost/ledger.h"
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/reply.h"
 #include "hub/model/model.h"
 #include "hub/traffic/spending.h"
 #include "hub/traffic/traffic_book.h"
 #include "hub/traffic/traffic_read.h"
+#include "hub/watch/edge_view.h"
+#include "hub/watch/reports.h"
 #include "mesh/object/prices.h"
 #include "os/clock.h"
+#include "page/page.h"
 
 /* Most rows of an answer: about 3 MB. What has no room is summed up. */
 #define ROWS_MAX 20000
@@ -93,6 +100,34 @@ static void on_day(void *ctx, int32_t day, const struct traffic_edges *edges)
     }
 }
 
+/* All that is known of a network, on a page for people (page/page.h). @traffic: borrowed. */
+static void answer_page(struct handlers *h, const struct model_network *net, const json_t *traffic,
+    nsec_t now, struct response *rs)
+{
+    int64_t wall = clock_wall_s();
+    struct err e = ERR_NULL;
+    json_t *cost = ledger_make(NULL, traffic, &e);
+    struct str out = STR_NULL;
+    json_t *facts;
+
+    if (!cost) {
+        response_fail(rs, &e);
+        return;
+    }
+    facts = json_pack("{s:s, s:I, s:s, s:o?, s:o?, s:o?, s:{s:o?}, s:o?}", "network",
+        net->spec.meta.name, "at", (json_int_t)wall, "version", version_text, "nodes",
+        handlers_nodes(h, net, now), "edges", edge_view_list(net, wall), "jobs",
+        handlers_jobs(h, net), "events", "events",
+        edge_events_encode(&h->reports->events, net->spec.meta.name), "cost", cost);
+    if (facts)
+        page_format(&out, facts);
+    response_text(rs, 200, facts ? str_take(&out, NULL) : NULL, "text/html; charset=utf-8");
+    if (rs->text)
+        rs->policy = PAGE_POLICY;
+    str_deinit(&out);
+    json_decref(facts);
+}
+
 static void on_end(void *ctx, int r, const struct err *e)
 {
     struct traffic_call *call = ctx;
@@ -124,7 +159,7 @@ static void on_end(void *ctx, int r, const struct err *e)
     if (spent->n > 0)
         (void)json_object_set_new(json, "budgets", spent_encode(spent));
     if (json && call->is_page && net)
-        handlers_page_answer(call->reply.h, net, json, call->reply.rq.now, &rs);
+        answer_page(call->reply.h, net, json, call->reply.rq.now, &rs);
     else
         response_json(&rs, 200, json_incref(json));
     json_decref(json);

@@ -194,32 +194,44 @@ static int make_key(
     return r;
 }
 
+/* Outcome of read_key(), beside STATEFILE_E_ABSENT: the file holds no key. */
+#define KEY_E_DAMAGED 2
+
+/* Read a key's file, which waits for the disk. 0; one of these, without words; or negative errno
+ * with words. */
+static int read_key(
+    const char *path, struct x25519_secret *ret, struct x25519_public *ret_public, struct err *e)
+{
+    char *text = NULL;
+    int r = statefile_read(path, 256, &text, NULL, e);
+
+    if (r != 0)
+        return r;
+    text[strcspn(text, "\n")] = '\0';
+    if (x25519_secret_parse(ret, text, NULL) != 0 || !x25519_derive_public(ret, ret_public))
+        r = KEY_E_DAMAGED;
+    secret_wipe(text, strlen(text));
+    free(text);
+    return r;
+}
+
 /* Find the key that this hub has had in the network before, or make one. */
 static void run_own_key(void *arg)
 {
     struct joining *x = arg;
     struct x25519_secret secret = {{0}};
     char path[PATH_SIZE];
-    char *text = NULL;
-    int r = statefile_read(key_path(x->networks, path, x->name), 256, &text, NULL, &x->failure);
 
-    if (r == STATEFILE_E_ABSENT) {
+    x->r = read_key(key_path(x->networks, path, x->name), &secret, &x->public, &x->failure);
+    if (x->r == STATEFILE_E_ABSENT)
         x->r = make_key(x->networks, x->name, &x->public, &x->failure);
-        return;
-    }
-    x->r = r;
-    if (r != 0)
-        return;
-    text[strcspn(text, "\n")] = '\0';
-    if (x25519_secret_parse(&secret, text, NULL) != 0 || !x25519_derive_public(&secret, &x->public))
+    else if (x->r == KEY_E_DAMAGED)
         x->r = err_set(&x->failure, -EUCLEAN,
             "\"%s\", the key of hub \"%s\" in network \"%s\", is no key: put a copy in its place, "
             "or "
             "remove it, and the hub makes another one",
             path, x->networks->model->self, x->name);
     secret_wipe(&secret, sizeof(secret));
-    secret_wipe(text, strlen(text));
-    free(text);
 }
 
 static void on_own_key(void *arg)
@@ -486,30 +498,23 @@ int networks_key(const struct networks *n, const char *name, const struct x25519
     struct x25519_secret secret = {{0}};
     struct x25519_public derived;
     char path[PATH_SIZE];
-    char *text = NULL;
-    int r = statefile_read(key_path(n, path, name), 256, &text, NULL, e);
+    int r = read_key(key_path(n, path, name), &secret, &derived, e);
 
     if (r == STATEFILE_E_ABSENT)
-        return err_set(e, -ENOENT,
+        r = err_set(e, -ENOENT,
             "\"%s\", the key of hub \"%s\" in network \"%s\", is missing: put a copy in its place, "
             "or, "
             "if that is another hub, give this one another name (--name)",
             path, n->model->self, name);
-    if (r != 0)
-        return r;
-    text[strcspn(text, "\n")] = '\0';
-    if (x25519_secret_parse(&secret, text, NULL) != 0 || !x25519_derive_public(&secret, &derived) ||
-        !x25519_public_equal(&derived, public))
+    else if (r == KEY_E_DAMAGED || (r == 0 && !x25519_public_equal(&derived, public)))
         r = err_set(e, -EUCLEAN,
             "\"%s\" is not the key of hub \"%s\" in network \"%s\" as the database knows it; it is "
             "left as it is: put a copy in its place, or, if that is another hub, give this one "
             "another name (--name)",
             path, n->model->self, name);
-    else
+    else if (r == 0)
         *ret = secret;
     secret_wipe(&secret, sizeof(secret));
-    secret_wipe(text, strlen(text));
-    free(text);
     return r;
 }
 
@@ -739,21 +744,6 @@ static void on_stored(void *ctx, const struct store_answer *a)
     free(x);
 }
 
-static struct adding *new_adding(
-    struct networks *n, const char *name, networks_added_fn done, void *ctx)
-{
-    struct adding *x = calloc(1, sizeof(*x));
-
-    if (!x)
-        return NULL;
-    x->networks = n;
-    x->by = n->model->audit->by;
-    x->done = done;
-    x->ctx = ctx;
-    (void)snprintf(x->name, sizeof(x->name), "%s", name);
-    return x;
-}
-
 static void run_make_key(void *arg)
 {
     struct adding *x = arg;
@@ -795,10 +785,12 @@ int networks_add(struct networks *n, const struct network_request *rq, networks_
     /* One at a time: each has a key file, of which the record has to know. */
     if (n->adding[0])
         return err_set(e, -EAGAIN, "network \"%s\" is being made just now: try again", n->adding);
-    x = new_adding(n, rq->name, done, ctx);
+    x = calloc(1, sizeof(*x));
     if (!x)
         return err_set(e, -ENOMEM, "no memory for network \"%s\"", rq->name);
-    x->spec = spec_of(n, rq);
+    *x = (struct adding){
+        .networks = n, .by = n->model->audit->by, .done = done, .ctx = ctx, .spec = spec_of(n, rq)};
+    (void)snprintf(x->name, sizeof(x->name), "%s", rq->name);
     (void)snprintf(n->adding, sizeof(n->adding), "%s", rq->name);
     if (!n->is_serving) {
         /* Nobody is served yet. */

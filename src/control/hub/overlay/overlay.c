@@ -466,7 +466,8 @@ void overlay_add_metrics(struct overlay *o, struct metrics *m)
     metrics_add(m, METRIC_STUN_ANSWERS, (double)n.stun_answers);
     port_drops(o->port, drops);
     for (int i = 0; i < DROP_REASON_N; i++)
-        metrics_add_labelled(m, METRIC_DROPS, METRIC_LABELS(drop_reason_names[i]), (double)drops[i]);
+        metrics_add_labelled(
+            m, METRIC_DROPS, METRIC_LABELS(drop_reason_names[i]), (double)drops[i]);
     add_offloads(o, m);
 }
 

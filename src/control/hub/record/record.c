@@ -159,10 +159,9 @@ const char *record_key_prefix(const char *key)
     return kind == RECORD_NONE ? NULL : prefixes[kind];
 }
 
-/* Up to @end, or to the end of the text, into @ret; what follows, NULL if it does not fit. */
-static const char *take_part(const char *text, char end, char *ret, size_t cap)
+const char *record_key_part(const char *text, char end, char *ret, size_t cap)
 {
-    size_t n = strcspn(text, (const char[]){end, '\0'});
+    size_t n = text ? strcspn(text, (const char[]){end, '\0'}) : 0;
 
     if (n == 0 || n >= cap)
         return NULL;
@@ -179,9 +178,9 @@ struct record_key record_key_parse(const char *key)
     const char *rest = kind == RECORD_NONE ? NULL : key + strlen(record_key_prefix(key));
 
     if (rest && kind != RECORD_TOKEN)
-        rest = take_part(rest, '/', k.network, sizeof(k.network));
+        rest = record_key_part(rest, '/', k.network, sizeof(k.network));
     if (rest && *rest)
-        rest = take_part(rest, '\0', k.name, sizeof(k.name));
+        rest = record_key_part(rest, '\0', k.name, sizeof(k.name));
     if (rest) {
         k.kind = kind;
         k.object = object;

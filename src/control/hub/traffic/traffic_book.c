@@ -22,18 +22,6 @@ const char *traffic_key_format(char buf[static RECORD_KEY_MAX], const struct tra
     return buf;
 }
 
-/* The text up to the next slash, or to the end; NULL: it is empty or too long. */
-static const char *take_part(const char *text, size_t cap, char *ret)
-{
-    size_t n = text ? strcspn(text, "/") : 0;
-
-    if (n == 0 || n >= cap)
-        return NULL;
-    memcpy(ret, text, n);
-    ret[n] = '\0';
-    return text + n + (text[n] == '/');
-}
-
 bool traffic_key_parse(struct traffic_key *ret, const char *text)
 {
     struct traffic_key key;
@@ -42,10 +30,10 @@ bool traffic_key_parse(struct traffic_key *ret, const char *text)
 
     if (strncmp(text, TRAFFIC_KEY_PREFIX, n) != 0)
         return false;
-    text = take_part(text + n, sizeof(key.network), key.network);
-    text = take_part(text, sizeof(day), day);
-    text = take_part(text, sizeof(key.node), key.node);
-    text = take_part(text, sizeof(key.hub), key.hub);
+    text = record_key_part(text + n, '/', key.network, sizeof(key.network));
+    text = record_key_part(text, '/', day, sizeof(day));
+    text = record_key_part(text, '/', key.node, sizeof(key.node));
+    text = record_key_part(text, '/', key.hub, sizeof(key.hub));
     if (!text || text[0] || traffic_day_parse(&key.day, day, NULL) != 0)
         return false;
     *ret = key;
@@ -103,12 +91,6 @@ struct traffic_entry {
     uint64_t counted[PATH_KIND_N]; /* bytes sent that are in the network's counters */
     nsec_t used_at;
 };
-
-void traffic_book_init(struct traffic_book *b, struct model *model)
-{
-    *b = (struct traffic_book){
-        .model = model, .n_days = TRAFFIC_BOOK_DAYS, .max_flows = TRAFFIC_BOOK_MEMORY_MAX};
-}
 
 static struct traffic_entry *entry_at(const struct traffic_book *b, size_t i)
 {

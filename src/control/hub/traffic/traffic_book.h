@@ -64,9 +64,6 @@ struct traffic_book {
     struct err failure; /* of writing or trimming, until traffic_book_tick() returns it */
 };
 
-/** traffic_book_init() - nothing is in memory. @model: pinned. */
-void traffic_book_init(struct traffic_book *b, struct model *model);
-
 /** traffic_book_deinit() - forget what is in memory; the store has answered. */
 void traffic_book_deinit(struct traffic_book *b);
 

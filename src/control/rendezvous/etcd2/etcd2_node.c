@@ -324,24 +324,12 @@ static void write_number(struct etcd2_json *j, const char *name, uint64_t v)
     etcd2_json_number(j, v);
 }
 
-static void write_ttl(struct etcd2_json *j, const struct etcd2_shown *s)
-{
-    char text[ETCD2_TIME_MAX];
-
-    if (!s->has_ttl || s->has_nothing)
-        return;
-    etcd2_time_format(s->expires_at, text);
-    etcd2_json_raw(j, ",\"expiration\":");
-    etcd2_json_string(j, text, strlen(text));
-    if (s->left > 0)
-        write_number(j, "ttl", (uint64_t)((s->left + NSEC_PER_SEC - 1) / NSEC_PER_SEC));
-}
-
 /* Writes a node up to where its children come. The root, which is a directory, has no key in etcd.
  */
 static void write_begin(struct etcd2_json *j, const struct etcd2_shown *s)
 {
     bool is_root = s->path[1] == '\0';
+    char text[ETCD2_TIME_MAX];
 
     etcd2_json_raw(j, "{");
     if (!is_root) {
@@ -354,7 +342,13 @@ static void write_begin(struct etcd2_json *j, const struct etcd2_shown *s)
         etcd2_json_raw(j, ",\"value\":");
         etcd2_json_string(j, s->value ? (const char *)s->value->b : "", s->value_len);
     }
-    write_ttl(j, s);
+    if (!s->has_ttl || s->has_nothing)
+        return;
+    etcd2_time_format(s->expires_at, text);
+    etcd2_json_raw(j, ",\"expiration\":");
+    etcd2_json_string(j, text, strlen(text));
+    if (s->left > 0)
+        write_number(j, "ttl", (uint64_t)((s->left + NSEC_PER_SEC - 1) / NSEC_PER_SEC));
 }
 
 static void write_end(struct etcd2_json *j, const struct etcd2_shown *s)

@@ -436,24 +436,19 @@ static bool is_second(const struct rdzv_conn *c)
     return n_silent <= n_speaking;
 }
 
-static bool may_stay_silent(struct rdzv_conn *c)
-{
-    const struct admission *a = &c->conns->admission;
-    bool is_nearly_full = a->n >= a->max - a->max / 8;
-
-    return (!is_nearly_full || is_second(c)) &&
-           (c->charged > 0 || rdzv_conn_charge(c, RDZV_COST_CONN));
-}
-
 void rdzv_conns_hang_up_silent(struct rdzv_conns *conns, nsec_t now)
 {
+    const struct admission *a = &conns->admission;
     struct rdzv_conn *c;
 
     for (unsigned i = 0; i < JUDGED_AT_ONCE; i++) {
+        bool is_nearly_full = a->n >= a->max - a->max / 8;
+
         c = list_first(&conns->silent, struct rdzv_conn, silent);
         if (!c || now - c->judged_at <= RDZV_SILENT_MAX)
             return;
-        if (may_stay_silent(c)) {
+        if ((!is_nearly_full || is_second(c)) &&
+            (c->charged > 0 || rdzv_conn_charge(c, RDZV_COST_CONN))) {
             c->judged_at = now;
             list_remove(&c->silent);
             list_add_tail(&conns->silent, &c->silent);

@@ -134,16 +134,6 @@ static void on_retry(uv_timer_t *timer)
         (void)uv_poll_start(&li->poll, UV_READABLE, on_connectable);
 }
 
-/* When there is no free descriptor, the socket stays readable. It is not polled for a while then,
- * or the loop would do nothing else. */
-static void defer(struct rdzv_listener *li)
-{
-    li->p->n_deferred++;
-    (void)uv_poll_stop(&li->poll);
-    if (!uv_is_active((uv_handle_t *)&li->p->retry))
-        (void)uv_timer_start(&li->p->retry, on_retry, RETRY_MS, 0);
-}
-
 static void on_connectable(uv_poll_t *poll, int status, int events)
 {
     struct rdzv_listener *li = poll->data;
@@ -155,8 +145,14 @@ static void on_connectable(uv_poll_t *poll, int status, int events)
         socklen_t len = sizeof(sa);
         int fd = accept4(li->fd, &sa.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-        if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            defer(li);
+        /* When there is no free descriptor, the socket stays readable. It is not polled for a while
+         * then, or the loop would do nothing else. */
+        if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+            li->p->n_deferred++;
+            (void)uv_poll_stop(&li->poll);
+            if (!uv_is_active((uv_handle_t *)&li->p->retry))
+                (void)uv_timer_start(&li->p->retry, on_retry, RETRY_MS, 0);
+        }
         if (fd < 0)
             return;
         (void)sockaddr_to_endpoint(&sa, &from);
@@ -277,17 +273,6 @@ static int become_nobody(struct err *e)
     return 0;
 }
 
-/* The C library and jansson open files when they are first used, which the sandbox forbids later.
- */
-static int prepare_libraries(struct err *e)
-{
-    struct rng rng = rng_kernel();
-
-    tzset();
-    json_object_seed((size_t)rng_u64(&rng) | 1);
-    return limit_resources(e);
-}
-
 /*
  * Gives up what the process does not need, for good, before it reads the first byte from a member.
  * It ends with its parent, cannot be traced, leaves no core file, keeps no capability and cannot
@@ -297,9 +282,15 @@ static int prepare_libraries(struct err *e)
 static int confine(struct err *e)
 {
     struct sandbox sandbox = {.kind = SANDBOX_RENDEZVOUS};
+    struct rng rng = rng_kernel();
     pid_t parent = getppid();
-    int r = prepare_libraries(e);
+    int r;
 
+    /* The C library and jansson open files when they are first used, which the sandbox forbids
+     * later. */
+    tzset();
+    json_object_seed((size_t)rng_u64(&rng) | 1);
+    r = limit_resources(e);
     (void)setpriority(PRIO_PROCESS, 0, NICE);
     /* What ends the hub comes to all its processes, be it from a service manager or a terminal; a
      * hub that still runs would take this one's end for a failure. */

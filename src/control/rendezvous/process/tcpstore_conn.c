@@ -226,22 +226,11 @@ static void forget_input(struct tcpstore_conn *tc)
     tc->in_need = 0;
 }
 
-/* Gives back the room of a large request that has been handled. */
-static void shrink(struct tcpstore_conn *tc)
-{
-    uint8_t *in = realloc(tc->in, TCPSTORE_CONNS_READ_MAX);
-
-    if (!in)
-        return;
-    rdzv_quota_give(&tc->c->job->quota, tc->in_cap - TCPSTORE_CONNS_READ_MAX, 0);
-    tc->in = in;
-    tc->in_cap = TCPSTORE_CONNS_READ_MAX;
-}
-
 /* Keeps the @len bytes at @p, which may lie in @tc->in, for later. False: there is no room. */
 static bool keep(struct tcpstore_conn *tc, const uint8_t *p, size_t len)
 {
     bool is_in = tc->in && p >= tc->in && p <= tc->in + tc->in_len;
+    uint8_t *in = NULL;
 
     if (len == 0) {
         forget_input(tc);
@@ -251,9 +240,15 @@ static bool keep(struct tcpstore_conn *tc, const uint8_t *p, size_t len)
         return false;
     memmove(tc->in, p, len);
     tc->in_len = len;
+    /* Give back the room of a large request that has been handled. */
     if (tc->in_cap > 2 * TCPSTORE_CONNS_READ_MAX && len <= TCPSTORE_CONNS_READ_MAX &&
         tc->in_need <= TCPSTORE_CONNS_READ_MAX)
-        shrink(tc);
+        in = realloc(tc->in, TCPSTORE_CONNS_READ_MAX);
+    if (in) {
+        rdzv_quota_give(&tc->c->job->quota, tc->in_cap - TCPSTORE_CONNS_READ_MAX, 0);
+        tc->in = in;
+        tc->in_cap = TCPSTORE_CONNS_READ_MAX;
+    }
     return true;
 }
 

@@ -393,15 +393,6 @@ static int load_item(struct tcpstore_server *ts, struct tcpstore_entry *en, uint
     return 0;
 }
 
-static struct rdzv_buf *load_value(struct tcpstore_server *ts, struct tcpstore_bytes value)
-{
-    struct rdzv_buf *s = rdzv_buf_load(ts->quota, value.len);
-
-    if (s)
-        rdzv_buf_add(s, value.p, value.len);
-    return s;
-}
-
 int tcpstore_server_load(struct tcpstore_server *ts, const void *p, size_t len, struct err *e)
 {
     struct parts parts;
@@ -414,7 +405,9 @@ int tcpstore_server_load(struct tcpstore_server *ts, const void *p, size_t len, 
     en = tcpstore_entry_find(ts, parts.key);
     if (!en)
         en = entry_new(ts, parts.key, hash_of(ts, parts.key));
-    value = en ? load_value(ts, parts.value) : NULL;
+    value = en ? rdzv_buf_load(ts->quota, parts.value.len) : NULL;
+    if (value)
+        rdzv_buf_add(value, parts.value.p, parts.value.len);
     if (value && parts.kind == BLOB_VALUE) {
         set_value(ts, en, value);
         en->saved = len;
@@ -428,24 +421,21 @@ int tcpstore_server_load(struct tcpstore_server *ts, const void *p, size_t len, 
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-static void empty(struct tcpstore_server *ts, struct tcpstore_entry *en)
-{
-    tcpstore_entry_remove(ts, en);
-    /* The order does not matter here, and sorting would take memory. */
-    en->is_sorted = true;
-    while (en->n_queue > 0)
-        rdzv_buf_unref(tcpstore_entry_pop(ts, en));
-    tcpstore_entry_release(ts, en);
-}
-
 void tcpstore_server_clear(struct tcpstore_server *ts)
 {
     struct htab_link *next;
     size_t cursor = 0;
 
     for (struct htab_link *l = htab_each(&ts->entries, &cursor, NULL); l; l = next) {
+        struct tcpstore_entry *en = container_of(l, struct tcpstore_entry, link);
+
         next = htab_each(&ts->entries, &cursor, l);
-        empty(ts, container_of(l, struct tcpstore_entry, link));
+        tcpstore_entry_remove(ts, en);
+        /* The order does not matter here, and sorting would take memory. */
+        en->is_sorted = true;
+        while (en->n_queue > 0)
+            rdzv_buf_unref(tcpstore_entry_pop(ts, en));
+        tcpstore_entry_release(ts, en);
     }
 }
 

@@ -219,20 +219,16 @@ static void wait_unlink(struct tcpstore_server *ts, struct tcpstore_wait *w)
     free(w);
 }
 
-static void wait_free(struct tcpstore_server *ts, struct tcpstore_wait *w)
-{
-    struct tcpstore_entry *en = w->entry;
-
-    wait_unlink(ts, w);
-    tcpstore_entry_release(ts, en);
-}
-
 static void free_waits(struct tcpstore_server *ts, struct list *of_client)
 {
     struct tcpstore_wait *w;
 
-    while ((w = list_first(of_client, struct tcpstore_wait, of_client)))
-        wait_free(ts, w);
+    while ((w = list_first(of_client, struct tcpstore_wait, of_client))) {
+        struct tcpstore_entry *en = w->entry;
+
+        wait_unlink(ts, w);
+        tcpstore_entry_release(ts, en);
+    }
 }
 
 /* Makes a client wait for an entry. @in_client, @in_entry: the lists that the wait is added to. */
@@ -265,23 +261,14 @@ static bool end_wait(struct tcpstore_server *ts, struct tcpstore_wait *w)
     return true;
 }
 
-static void wake_all(struct tcpstore_server *ts, struct tcpstore_entry *en)
-{
-    struct tcpstore_wait *w;
-    struct tcpstore_wait *tmp;
-
-    list_foreach_safe(w, tmp, &en->waits, of_entry)
-        (void)end_wait(ts, w);
-}
-
-/* An item is for one client: for the first that waits for nothing else. */
-static void wake_one(struct tcpstore_server *ts, struct tcpstore_entry *en)
+/* @is_item: what is there is an item, for one client: for the first that waits for nothing else. */
+static void wake(struct tcpstore_server *ts, struct tcpstore_entry *en, bool is_item)
 {
     struct tcpstore_wait *w;
     struct tcpstore_wait *tmp;
 
     list_foreach_safe(w, tmp, &en->waits, of_entry) {
-        if (end_wait(ts, w))
+        if (end_wait(ts, w) && is_item)
             return;
     }
 }
@@ -333,7 +320,7 @@ static int change(struct tcpstore_server *ts, struct tcpstore_bytes key,
     r = do_change(ts, en, value);
     if (r == 0) {
         tell_watching(ts, en, what, &before);
-        wake_all(ts, en);
+        wake(ts, en, false);
     }
     rdzv_buf_unref(before.value);
     tcpstore_entry_release(ts, en);
@@ -565,7 +552,7 @@ static int queue_push(struct tcpstore_server *ts, struct tcpstore_request *rq)
     int r = en ? tcpstore_entry_push(ts, en, rq->value) : TCPSTORE_SERVER_E_FULL;
 
     if (r == 0)
-        wake_one(ts, en);
+        wake(ts, en, true);
     else if (en)
         tcpstore_entry_release(ts, en);
     return r;
@@ -613,7 +600,7 @@ static int barrier(
         r = add_wait(ts, en, c, &c->waits, &en->waits);
         c->n_awaited = r == 0;
     } else if (r == 0) {
-        wake_all(ts, en);
+        wake(ts, en, false);
         answer_word(ts, c, TCPSTORE_STOP_WAITING);
     }
     tcpstore_entry_release(ts, en);

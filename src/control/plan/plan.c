@@ -217,16 +217,14 @@ static int order_nodes(const struct plan *p, size_t *nodes, size_t n, double byt
     return 0;
 }
 
-static int make_tree(struct plan *p, double bytes)
+/* @all: the nodes as they are numbered. */
+static int make_tree(struct plan *p, const size_t *all, double bytes)
 {
     size_t n = p->matrix->n;
     _cleanup_(freep) double *costs = calloc(n * n + 1, sizeof(*costs));
-    _cleanup_(freep) size_t *all = calloc(n + 1, sizeof(*all));
 
-    if (!costs || !all)
+    if (!costs)
         return -ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        all[i] = i;
     sync_costs(p->matrix, all, n, bytes, p->opt.transport, costs);
     ring_tree(costs, n, p->parent);
     return 0;
@@ -236,11 +234,12 @@ static int make_tree(struct plan *p, double bytes)
 static int group(struct plan *p)
 {
     double bytes = gradient_bytes(p);
-    int r = 0;
+    int r;
 
     list_islands(p);
     for (size_t i = 0; i < p->matrix->n; i++)
         p->ring[i] = i;
+    r = make_tree(p, p->ring, bytes);
     for (size_t k = 0; r == 0 && k < p->n_islands; k++) {
         struct plan_island *island = &p->islands[k];
 
@@ -250,9 +249,7 @@ static int group(struct plan *p)
     }
     if (r == 0)
         r = order_nodes(p, p->leaders, p->n_islands, bytes);
-    if (r == 0)
-        r = order_nodes(p, p->ring, p->matrix->n, bytes);
-    return r == 0 ? make_tree(p, bytes) : r;
+    return r == 0 ? order_nodes(p, p->ring, p->matrix->n, bytes) : r;
 }
 
 /* ---- inside an island ---------------------------------------------------------------------- */
@@ -405,13 +402,9 @@ static double inside(const struct plan *p, double bytes, bool is_ring)
 static void time_kinds(const struct plan *p, double bytes, double ret[static PLAN_KIND_N])
 {
     enum sync_transport t = p->opt.transport;
-    size_t n = p->matrix->n;
-    _cleanup_(freep) size_t *all = calloc(n + 1, sizeof(*all));
 
-    for (size_t i = 0; all && i < n; i++)
-        all[i] = i;
-    ret[PLAN_RING] = sync_ring(p->matrix, p->ring, n, bytes, t);
-    ret[PLAN_TREE] = all ? sync_tree(p->matrix, all, n, p->parent, bytes, t) : INFINITY;
+    ret[PLAN_RING] = sync_ring(p->matrix, p->ring, p->matrix->n, bytes, t);
+    ret[PLAN_TREE] = sync_tree(p->matrix, p->parent, bytes, t);
     ret[PLAN_HIERARCHICAL] = inside(p, bytes, true) + inside(p, bytes, false) +
                              sync_ring(p->matrix, p->leaders, p->n_islands, bytes, t);
 }

@@ -263,38 +263,37 @@ double sync_ring(
 /* ---- trees --------------------------------------------------------------------------------- */
 
 /* Seconds of latency from node @i to the root, and -1 when a link on the way was not measured. */
-static double way_up(const struct matrix *m, const size_t *nodes, size_t i, const size_t *parent)
+static double way_up(const struct matrix *m, size_t i, const size_t *parent)
 {
     double latency = 0;
 
     for (; parent[i] != i; i = parent[i]) {
-        if (!matrix_is_measured(m, nodes[i], nodes[parent[i]]))
+        if (!matrix_is_measured(m, i, parent[i]))
             return -1;
-        latency += one_way(m, nodes[i], nodes[parent[i]]);
+        latency += one_way(m, i, parent[i]);
     }
     return latency;
 }
 
-double sync_tree(const struct matrix *m, const size_t *nodes, size_t n, const size_t *parent,
-    double bytes, enum sync_transport t)
+double sync_tree(const struct matrix *m, const size_t *parent, double bytes, enum sync_transport t)
 {
     double deepest = 0;
     double fullest = 0;
 
-    if (n < 2 || bytes <= 0)
+    if (m->n < 2 || bytes <= 0)
         return 0;
-    for (size_t i = 0; i < n; i++) {
-        double latency = way_up(m, nodes, i, parent);
+    for (size_t i = 0; i < m->n; i++) {
+        double latency = way_up(m, i, parent);
         double into = 0;
         double from = 0;
 
         if (latency < 0)
             return INFINITY;
         deepest = fmax(deepest, latency);
-        for (size_t child = 0; child < n; child++)
+        for (size_t child = 0; child < m->n; child++)
             if (child != i && parent[child] == i) {
-                into += wire(m, nodes[child], nodes[i], bytes, t);
-                from += wire(m, nodes[i], nodes[child], bytes, t);
+                into += wire(m, child, i, bytes, t);
+                from += wire(m, i, child, bytes, t);
             }
         fullest = fmax(fullest, fmax(into, from));
     }

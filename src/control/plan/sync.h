@@ -77,9 +77,9 @@ double sync_gather(
     const struct matrix *m, const size_t *nodes, size_t n, double bytes, enum sync_transport t);
 
 /**
- * sync_tree() - seconds of an all-reduce of @bytes by a tree: summed towards the root, sent back
- * @nodes:	@n of them
- * @parent:	by index into @nodes; the root is its own
+ * sync_tree() - seconds of an all-reduce of @bytes by a tree of all nodes: summed towards the root,
+ * sent back
+ * @parent:	by node; the root is its own
  *
  * Pipelined, so a link is passed by the bytes once each way, and a node with two children takes in
  * twice as much (Sanders, Speck and Traeff, "Two-tree algorithms for full bandwidth broadcast,
@@ -88,8 +88,7 @@ double sync_gather(
  *
  * Return: as sync_ring().
  */
-double sync_tree(const struct matrix *m, const size_t *nodes, size_t n, const size_t *parent,
-    double bytes, enum sync_transport t);
+double sync_tree(const struct matrix *m, const size_t *parent, double bytes, enum sync_transport t);
 
 /**
  * sync_broadcast() - seconds until @bytes of the first of @nodes are at all of them

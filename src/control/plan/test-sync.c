@@ -177,8 +177,8 @@ static void test_trees(void **state)
     double rate = 100 * MBIT * SYNC_DUPLEX;
 
     make(&m, 3, 0.02, 100e6);
-    assert_near(sync_tree(&m, nodes, 3, chain, 1e6, SYNC_NCCL), 2 * (0.02 + 1e6 / rate));
-    assert_near(sync_tree(&m, nodes, 3, star, 1e6, SYNC_NCCL), 2 * (0.01 + 2e6 / rate));
+    assert_near(sync_tree(&m, chain, 1e6, SYNC_NCCL), 2 * (0.02 + 1e6 / rate));
+    assert_near(sync_tree(&m, star, 1e6, SYNC_NCCL), 2 * (0.01 + 2e6 / rate));
     assert_near(sync_broadcast(&m, nodes, 2, 1e6, SYNC_GLOO), 0.01 + 1e6 / (100 * MBIT));
     matrix_deinit(&m);
 }
